@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Branch trace transport: how a producer hands records to an agent
+ *
+ * A producer (the branch-trace device of QEMU, fed by TCG or by KVM) owns one
+ * memfd and shares it, with two eventfds, over a unix stream socket.  This
+ * file is the whole contract between the two sides; docs/transport.md tells
+ * it in prose.
+ *
+ * Everything is little endian.  All sizes are in bytes unless a name says
+ * otherwise, all times in nanoseconds.
+ *
+ * The memfd:
+ *
+ *     0                 struct btrail_shm_header
+ *     vcpu_offset       vCPU area 0
+ *     + vcpu_stride     vCPU area 1
+ *     ...
+ *
+ * A vCPU area:
+ *
+ *     0                 struct btrail_shm_vcpu
+ *     desc_offset       struct btrail_slab_desc[slabs]
+ *     slab_offset       slab 0, slab 1, ... (slab_size bytes each)
+ *
+ * A slab:
+ *
+ *     0                 struct btrail_record[records_per_slab]
+ *     event_offset      struct btrail_event[events_per_slab]
+ *
+ * The producer fills slab (head % slabs) and publishes it by incrementing
+ * head.  The agent drains slab (tail % slabs) and gives it back by
+ * incrementing tail.  Both are 64-bit and never wrap.  head is stored with
+ * release semantics after the slab and its descriptor, tail after the last
+ * read of the slab; each is loaded with acquire semantics.
+ *
+ * Neither side trusts the other.  The producer keeps its own copy of all it
+ * has written and reads nothing back but tail, agent_sleeps and (through
+ * the socket) messages; a tail outside [head - slabs, head] or one that moves
+ * backwards is an agent that is lost.  The agent must check every offset,
+ * count and index in here before use, and read each of them once.
+ */
+
+#ifndef BACKTRAIL_TRANSPORT_H
+#define BACKTRAIL_TRANSPORT_H
+
+#include <stdint.h>
+
+#define BTRAIL_SHM_MAGIC            0x314d485354425f42ULL /* "B_BTSHM1" */
+#define BTRAIL_TRANSPORT_VERSION    1
+
+/* Limits that both sides may rely on and must enforce. */
+#define BTRAIL_MAX_VCPUS            1024
+#define BTRAIL_MIN_SLABS            2
+#define BTRAIL_MAX_SLABS            4096
+#define BTRAIL_MIN_SLAB_SIZE        (16u << 10)
+#define BTRAIL_MAX_SLAB_SIZE        (64u << 20)
+#define BTRAIL_SESSION_NAME_MAX     64 /* with the terminating NUL */
+
+/**
+ * struct btrail_record - one taken branch
+ * @from:  linear address of the branch instruction; for an interrupt or a
+ *         fault, of the instruction that would have run next
+ * @to:    linear address of the first instruction after the branch
+ * @flags: BTRAIL_RECORD_*, all other bits are zero
+ *
+ * The 64-bit BTS record (SDM vol. 3, "64 Bit Format of the DS Save Area").
+ */
+struct btrail_record {
+    uint64_t from;
+    uint64_t to;
+    uint64_t flags;
+};
+
+/* The branch went where the CPU had predicted; TCG never sets it. */
+#define BTRAIL_RECORD_PREDICTED     (1ull << 4)
+
+/**
+ * enum btrail_event_type - what an event tells
+ *
+ * An event with index i is true from record i on: it comes before record i
+ * and after record i - 1.  Events of one index are in the order they happened.
+ *
+ * @BTRAIL_EVENT_CR3:    data[0] = CR3 from here on, PCID bits included
+ * @BTRAIL_EVENT_TIME:   data[0] = host clock (CLOCK_MONOTONIC),
+ *                       data[1] = guest TSC as the guest reads it,
+ *                       data[2] = icount (instructions), or
+ *                       BTRAIL_NO_ICOUNT.  Record i was made at this time,
+ *                       and each later one, up to the next TIME event, less
+ *                       than tick_ns after it.
+ * @BTRAIL_EVENT_GAP:    reason = BTRAIL_GAP_*, data[0] = records missing
+ *                       before record i, or BTRAIL_LOST_UNKNOWN.  Where the
+ *                       number is known, the index i counts the missing
+ *                       records too: the record before the gap was number
+ *                       i - data[0] - 1.
+ * @BTRAIL_EVENT_PAUSE:  reason = BTRAIL_PAUSE_*, data[0] = host clock.  The
+ *                       vCPU does not run from here on.
+ * @BTRAIL_EVENT_RESUME: reason as in the PAUSE, data[0] = host clock
+ * @BTRAIL_EVENT_END:    reason = BTRAIL_END_*, data[0] = host clock.  The
+ *                       last event of a stream.
+ */
+enum btrail_event_type {
+    BTRAIL_EVENT_CR3 = 1,
+    BTRAIL_EVENT_TIME = 2,
+    BTRAIL_EVENT_GAP = 3,
+    BTRAIL_EVENT_PAUSE = 4,
+    BTRAIL_EVENT_RESUME = 5,
+    BTRAIL_EVENT_END = 6,
+};
+
+#define BTRAIL_NO_ICOUNT            UINT64_MAX
+#define BTRAIL_LOST_UNKNOWN         UINT64_MAX
+
+/* Why records are missing, or why two records do not follow each other. */
+enum btrail_gap_reason {
+    BTRAIL_GAP_OVERFLOW = 1,    /* policy drop: no slab was free */
+    BTRAIL_GAP_OVERWRITTEN = 2, /* policy overwrite: older than the buffer */
+    BTRAIL_GAP_AGENT_LOST = 3,  /* no agent, or it stopped draining */
+    BTRAIL_GAP_RESET = 4,       /* vCPU reset, INIT or SIPI; nothing lost */
+    BTRAIL_GAP_RESTORED = 5,    /* state loaded from a snapshot; nothing lost */
+    BTRAIL_GAP_DEBUGGER = 6,    /* a debugger moved the PC; nothing lost */
+    BTRAIL_GAP_CORRUPT = 7,     /* found by a reader or the agent, not sent */
+    BTRAIL_GAP_PRODUCER_LOST = 8, /* the producer died; made by the agent */
+};
+
+enum btrail_pause_reason {
+    BTRAIL_PAUSE_OVERFLOW = 1,  /* policy pause: waits for a free slab */
+    BTRAIL_PAUSE_VM_STOP = 2,   /* the whole guest is stopped */
+};
+
+enum btrail_end_reason {
+    BTRAIL_END_STOPPED = 1,     /* asked for, by QMP or by the agent */
+    BTRAIL_END_SHUTDOWN = 2,    /* the guest or QEMU is going away */
+    BTRAIL_END_MIGRATED = 3,    /* the guest runs elsewhere now */
+    BTRAIL_END_UNPLUGGED = 4,   /* this vCPU was unplugged */
+    BTRAIL_END_PRODUCER_LOST = 5, /* the producer died; made by the agent */
+};
+
+/**
+ * struct btrail_event
+ * @index:  index of the record before which it happened
+ * @type:   enum btrail_event_type
+ * @reason: depends on the type, else 0
+ * @data:   depends on the type, else 0
+ */
+struct btrail_event {
+    uint64_t index;
+    uint16_t type;
+    uint16_t reason;
+    uint32_t reserved;
+    uint64_t data[3];
+};
+
+/**
+ * struct btrail_slab_desc - what a published slab holds
+ * @first_index: index of its first record, were it to have one
+ * @cr3:         CR3 in force before its first event and record
+ * @records:     records in it
+ * @events:      events in it, in order of index.  The first is a TIME event
+ *               if there is at least one record.
+ *
+ * Records of one slab are contiguous but where a GAP event inside it says
+ * otherwise: a GAP of n known records at index i means that the record before
+ * it has index i - n - 1.
+ */
+struct btrail_slab_desc {
+    uint64_t first_index;
+    uint64_t cr3;
+    uint32_t records;
+    uint32_t events;
+    uint64_t reserved[5];
+};
+
+enum btrail_vcpu_state {
+    BTRAIL_VCPU_ABSENT = 0,     /* not traced, or no such vCPU */
+    BTRAIL_VCPU_RUNNING = 1,
+    BTRAIL_VCPU_WAITING = 2,    /* policy pause: waits for a free slab */
+    BTRAIL_VCPU_LOSING = 3,     /* no slab is free, records are dropped */
+    BTRAIL_VCPU_ENDED = 4,      /* its END event has been published */
+};
+
+/**
+ * struct btrail_shm_vcpu - control block of a stream
+ * @head:    slabs published, by the producer
+ * @records: index of the next record, as of the last publication
+ * @lost:    records lost so far
+ * @paused_ns: how long the vCPU has waited for a slab so far
+ * @state:   enum btrail_vcpu_state
+ * @tail:    slabs drained, by the agent
+ *
+ * With policy overwrite the producer drops the oldest slab by itself when all
+ * are full, so the agent must not drain before the session has ended
+ * (BTRAIL_MSG_END); tail is then where the agent stands, and the first slab
+ * to read is max(tail, head - slabs + 1).
+ */
+struct btrail_shm_vcpu {
+    uint64_t head;
+    uint64_t records;
+    uint64_t lost;
+    uint64_t paused_ns;
+    uint32_t state;
+    uint32_t reserved0;
+    uint64_t reserved1[3];
+    /* A cache line of its own: the only thing here that the agent writes. */
+    uint64_t tail;
+    uint64_t reserved2[7];
+};
+
+enum btrail_producer {
+    BTRAIL_PRODUCER_TCG = 1,
+    BTRAIL_PRODUCER_KVM = 2,
+};
+
+enum btrail_overflow_policy {
+    BTRAIL_OVERFLOW_PAUSE = 0,
+    BTRAIL_OVERFLOW_DROP = 1,
+    BTRAIL_OVERFLOW_OVERWRITE = 2,
+};
+
+/* struct btrail_shm_header.privilege: which records the session asked for */
+#define BTRAIL_PRIVILEGE_USER       1u
+#define BTRAIL_PRIVILEGE_KERNEL     2u
+
+/**
+ * struct btrail_shm_header
+ * @magic:            BTRAIL_SHM_MAGIC
+ * @version:          BTRAIL_TRANSPORT_VERSION
+ * @header_size:      sizeof(struct btrail_shm_header)
+ * @total_size:       of the memfd
+ * @vcpu_offset, @vcpu_stride, @vcpus: the vCPU areas
+ * @desc_offset, @slab_offset: inside a vCPU area
+ * @slabs, @slab_size: slabs per vCPU and size of one
+ * @records_per_slab, @event_offset, @events_per_slab: inside a slab
+ * @record_size:      sizeof(struct btrail_record)
+ * @event_size:       sizeof(struct btrail_event)
+ * @producer:         enum btrail_producer
+ * @policy:           enum btrail_overflow_policy
+ * @privilege:        BTRAIL_PRIVILEGE_*
+ * @tick_ns:          see BTRAIL_EVENT_TIME
+ * @tsc_hz:           frequency of the guest TSC, 0 if not known
+ * @start_monotonic:  CLOCK_MONOTONIC and
+ * @start_realtime:   CLOCK_REALTIME at one moment, at session start
+ * @session:          the session's name, NUL-terminated
+ * @agent_sleeps:     written by the agent: 1 before it waits on the ready
+ *                    eventfd (after which it looks at every head once more),
+ *                    0 when it is awake.  The producer signals only a
+ *                    sleeping agent.
+ */
+struct btrail_shm_header {
+    uint64_t magic;
+    uint32_t version;
+    uint32_t header_size;
+    uint64_t total_size;
+    uint64_t vcpu_offset;
+    uint64_t vcpu_stride;
+    uint64_t desc_offset;
+    uint64_t slab_offset;
+    uint32_t vcpus;
+    uint32_t slabs;
+    uint32_t slab_size;
+    uint32_t records_per_slab;
+    uint32_t event_offset;
+    uint32_t events_per_slab;
+    uint32_t record_size;
+    uint32_t event_size;
+    uint32_t producer;
+    uint32_t policy;
+    uint32_t privilege;
+    uint32_t reserved0;
+    uint64_t tick_ns;
+    uint64_t tsc_hz;
+    uint64_t start_monotonic;
+    uint64_t start_realtime;
+    char session[BTRAIL_SESSION_NAME_MAX];
+    uint64_t reserved1[7];
+    /* A cache line of its own. */
+    uint32_t agent_sleeps;
+    uint32_t reserved2[15];
+};
+
+/*
+ * The socket: a stream of messages, each a struct btrail_msg of fixed size.
+ * A peer that sends anything else is disconnected.
+ *
+ * The device sends HELLO first, with three file descriptors (SCM_RIGHTS):
+ *   1. the memfd (sealed against shrinking and growing),
+ *   2. the ready eventfd: the agent waits on it,
+ *   3. the free eventfd: the agent writes to it after it has advanced a tail
+ *      whose vCPU is BTRAIL_VCPU_WAITING or BTRAIL_VCPU_LOSING.
+ * The agent answers READY, or closes.  Nothing is traced before READY.
+ */
+enum btrail_msg_type {
+    BTRAIL_MSG_HELLO = 1,   /* device: value = size of the memfd */
+    BTRAIL_MSG_READY = 2,   /* agent */
+    BTRAIL_MSG_FLUSH = 3,   /* agent: publish the slabs in progress */
+    BTRAIL_MSG_STOP = 4,    /* agent: end the session; value is 0 */
+    BTRAIL_MSG_END = 5,     /* device: no more slabs will be published;
+                               reason = enum btrail_end_reason */
+};
+
+#define BTRAIL_MSG_MAGIC            0x4d525442u /* "BTRM" */
+
+struct btrail_msg {
+    uint32_t magic;
+    uint16_t version;
+    uint16_t type;
+    uint32_t reason;
+    uint32_t reserved;
+    uint64_t value;
+};
+
+#ifdef __cplusplus
+#define BTRAIL_STATIC_ASSERT static_assert
+#else
+#define BTRAIL_STATIC_ASSERT _Static_assert
+#endif
+
+BTRAIL_STATIC_ASSERT(sizeof(struct btrail_record) == 24, "record layout");
+BTRAIL_STATIC_ASSERT(sizeof(struct btrail_event) == 40, "event layout");
+BTRAIL_STATIC_ASSERT(sizeof(struct btrail_slab_desc) == 64, "slab desc layout");
+BTRAIL_STATIC_ASSERT(sizeof(struct btrail_shm_vcpu) == 128, "vcpu layout");
+BTRAIL_STATIC_ASSERT(sizeof(struct btrail_shm_header) == 320, "header layout");
+BTRAIL_STATIC_ASSERT(sizeof(struct btrail_msg) == 24, "message layout");
+
+#endif /* BACKTRAIL_TRANSPORT_H */
