@@ -156,8 +156,8 @@ struct btrail_event {
  * @first_index: index of its first record, were it to have one
  * @cr3:         CR3 in force before its first event and record
  * @records:     records in it
- * @events:      events in it, in order of index.  The first is a TIME event
- *               if there is at least one record.
+ * @events:      events in it, in order of index.  If there is at least one
+ *               record, one of those at its index is a TIME event.
  *
  * Records of one slab are contiguous but where a GAP event inside it says
  * otherwise: a GAP of n known records at index i means that the record before
@@ -191,7 +191,12 @@ enum btrail_vcpu_state {
  * With policy overwrite the producer drops the oldest slab by itself when all
  * are full, so the agent must not drain before the session has ended
  * (BTRAIL_MSG_END); tail is then where the agent stands, and the first slab
- * to read is max(tail, head - slabs + 1).
+ * to read is max(tail, head - slabs).
+ *
+ * An agent whose first slab of a stream does not begin at index 0, because
+ * older ones were overwritten or went to another agent, says so in its file:
+ * with a GAP event of that many records, BTRAIL_GAP_OVERWRITTEN or
+ * BTRAIL_GAP_AGENT_LOST.
  */
 struct btrail_shm_vcpu {
     uint64_t head;

@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * libbacktrail: reading and writing traces
+ *
+ * A trace is a file of streams, one per vCPU.  A stream is a sequence of
+ * records (taken branches) with events in between; both are defined in
+ * transport.h.  docs/trace-format.md describes the file.
+ *
+ * Conventions:
+ *  - Functions return 0 or a negative enum btrail_error; btrail_strerror()
+ *    gives words for either sign.  With BTRAIL_ERR_IO errno tells more.
+ *  - Handles are opaque.  One handle is used by one thread at a time;
+ *    different handles, also cursors of one trace, are independent.
+ *  - Times are in nanoseconds of the host's CLOCK_MONOTONIC unless said
+ *    otherwise, sizes in bytes, positions in records.
+ *  - What a function returns through a pointer belongs to the handle and
+ *    lives as long as is said there.
+ *  - A file is never trusted: whatever is in it, memory use is bounded and
+ *    the result is data or an error.
+ */
+
+#ifndef BACKTRAIL_TRACE_H
+#define BACKTRAIL_TRACE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "transport.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define BTRAIL_API __attribute__((visibility("default")))
+
+/**
+ * enum btrail_error - what can go wrong
+ *
+ * @BTRAIL_ERR_ARGUMENT: an argument is NULL or out of its range
+ * @BTRAIL_ERR_MEMORY:   out of memory
+ * @BTRAIL_ERR_IO:       a system call failed, see errno
+ * @BTRAIL_ERR_FORMAT:   not a trace
+ * @BTRAIL_ERR_VERSION:  a trace of a version, or with a codec, that this
+ *                       library does not know
+ * @BTRAIL_ERR_CORRUPT:  the data contradicts its checksum or itself
+ * @BTRAIL_ERR_END:      there is no more
+ * @BTRAIL_ERR_STREAM:   the trace has no such stream
+ * @BTRAIL_ERR_SLAB:     records and events handed to a writer contradict
+ *                       each other or what came before
+ */
+enum btrail_error {
+    BTRAIL_ERR_ARGUMENT = 1,
+    BTRAIL_ERR_MEMORY = 2,
+    BTRAIL_ERR_IO = 3,
+    BTRAIL_ERR_FORMAT = 4,
+    BTRAIL_ERR_VERSION = 5,
+    BTRAIL_ERR_CORRUPT = 6,
+    BTRAIL_ERR_END = 7,
+    BTRAIL_ERR_STREAM = 8,
+    BTRAIL_ERR_SLAB = 9,
+};
+
+/**
+ * btrail_strerror - words for an error
+ * @error: enum btrail_error, of either sign, or 0
+ *
+ * Returns a constant string, never NULL.
+ */
+BTRAIL_API const char *btrail_strerror(int error);
+
+/**
+ * btrail_version - version of the library, such as "0.1.0"
+ */
+BTRAIL_API const char *btrail_version(void);
+
+/*
+ * Reading
+ */
+
+struct btrail_trace;
+struct btrail_cursor;
+
+/**
+ * struct btrail_time - the moment a TIME event tells
+ * @host:   CLOCK_MONOTONIC of the host, 0 if no time is known
+ * @tsc:    guest TSC as the guest reads it
+ * @icount: instructions, or BTRAIL_NO_ICOUNT
+ */
+struct btrail_time {
+    uint64_t host;
+    uint64_t tsc;
+    uint64_t icount;
+};
+
+/**
+ * struct btrail_trace_status - the state a file was found in
+ * @file_size:     bytes
+ * @chunks:        whole chunks, those not used included
+ * @bad_chunks:    chunks that were left out because they are damaged, as far
+ *                 as opening showed; what is inside of the others shows when
+ *                 they are read
+ * @missing_chunks: chunks that should be there, by their sequence numbers,
+ *                 and are not
+ * @skipped_bytes: bytes that are part of no chunk, in the middle of the file
+ * @cut_bytes:     bytes at the end that are part of no whole chunk
+ * @complete:      the file was closed in order (it has its END chunk)
+ * @indexed:       the index was read; otherwise the file was scanned
+ */
+struct btrail_trace_status {
+    uint64_t file_size;
+    uint64_t chunks;
+    uint64_t bad_chunks;
+    uint64_t missing_chunks;
+    uint64_t skipped_bytes;
+    uint64_t cut_bytes;
+    bool complete;
+    bool indexed;
+};
+
+/**
+ * struct btrail_stream_info - one stream, as the index tells it
+ * @vcpu:        index of the vCPU
+ * @chunks:      chunks
+ * @records:     records in them
+ * @first_index: index at which the stream begins
+ * @end_index:   index of the next record, were there one
+ * @first_time:  of the first TIME event, 0 if there is none
+ * @last_time:   of the last TIME event, 0 if there is none
+ */
+struct btrail_stream_info {
+    unsigned vcpu;
+    uint64_t chunks;
+    uint64_t records;
+    uint64_t first_index;
+    uint64_t end_index;
+    uint64_t first_time;
+    uint64_t last_time;
+};
+
+/**
+ * btrail_trace_open - open a trace
+ * @trace: gets the handle; free with btrail_trace_close()
+ * @path:  file name
+ *
+ * A file that was cut off opens up to its last whole chunk; damaged chunks
+ * are left out and show as GAP events with reason BTRAIL_GAP_CORRUPT.
+ *
+ * Errors: ARGUMENT, IO, MEMORY, FORMAT, VERSION.
+ */
+BTRAIL_API int btrail_trace_open(struct btrail_trace **trace,
+                                 const char *path);
+
+/**
+ * btrail_trace_open_fd - open a trace by file descriptor
+ * @fd: a seekable file; the trace owns it from here on, also on failure
+ *
+ * Otherwise as btrail_trace_open().
+ */
+BTRAIL_API int btrail_trace_open_fd(struct btrail_trace **trace, int fd);
+
+/**
+ * btrail_trace_close - close a trace; its cursors must be gone
+ * @trace: a trace or NULL
+ */
+BTRAIL_API void btrail_trace_close(struct btrail_trace *trace);
+
+/**
+ * btrail_trace_status - the state the file was found in
+ *
+ * Errors: ARGUMENT.
+ */
+BTRAIL_API int btrail_trace_status(const struct btrail_trace *trace,
+                                   struct btrail_trace_status *status);
+
+/**
+ * btrail_trace_streams - number of streams
+ */
+BTRAIL_API unsigned btrail_trace_streams(const struct btrail_trace *trace);
+
+/**
+ * btrail_trace_stream - describe a stream
+ * @n: from 0 to btrail_trace_streams() - 1, in order of vCPU
+ *
+ * Errors: ARGUMENT, STREAM.
+ */
+BTRAIL_API int btrail_trace_stream(const struct btrail_trace *trace,
+                                   unsigned n,
+                                   struct btrail_stream_info *info);
+
+/**
+ * btrail_trace_meta - a piece of the trace's description
+ * @n:      from 0
+ * @json:   gets a JSON object as NUL-terminated text, valid UTF-8 but
+ *          otherwise unchecked; lives as long as the trace
+ * @length: gets its length, may be NULL
+ *
+ * A trace has one piece from its start and one from its end; members of a
+ * later piece replace those of an earlier one.
+ *
+ * Errors: ARGUMENT, END (there is no n-th piece).
+ */
+BTRAIL_API int btrail_trace_meta(const struct btrail_trace *trace, unsigned n,
+                                 const char **json, size_t *length);
+
+/**
+ * struct btrail_batch - what btrail_cursor_next() returns
+ * @event:     the event, or NULL if these are records
+ * @synthetic: the event is not in the file but tells what the reader found:
+ *             a GAP with reason BTRAIL_GAP_CORRUPT
+ * @records:   the records, or NULL
+ * @count:     their number, at least 1, or 0 if this is an event
+ * @index:     of the first record; for an event, of the next record as far
+ *             as is known before the event
+ * @cr3:       CR3 in force for these records, or after the event
+ * @time:      the TIME event in force for these records, or after the event
+ *
+ * All records of a batch share CR3 and TIME event and have indices without
+ * a hole.  @event and @records are valid until the next call with the same
+ * cursor.
+ */
+struct btrail_batch {
+    const struct btrail_event *event;
+    bool synthetic;
+    const struct btrail_record *records;
+    size_t count;
+    uint64_t index;
+    uint64_t cr3;
+    struct btrail_time time;
+};
+
+/* btrail_cursor_open(): return events, pass over records (which is fast) */
+#define BTRAIL_CURSOR_EVENTS_ONLY   1u
+
+/**
+ * btrail_cursor_open - read a stream
+ * @cursor: gets the handle, at the start of the stream; free with
+ *          btrail_cursor_close()
+ * @trace:  must outlive the cursor
+ * @vcpu:   which stream
+ * @flags:  BTRAIL_CURSOR_*
+ *
+ * Errors: ARGUMENT, STREAM, MEMORY.
+ */
+BTRAIL_API int btrail_cursor_open(struct btrail_cursor **cursor,
+                                  const struct btrail_trace *trace,
+                                  unsigned vcpu, unsigned flags);
+
+/**
+ * btrail_cursor_close
+ * @cursor: a cursor or NULL
+ */
+BTRAIL_API void btrail_cursor_close(struct btrail_cursor *cursor);
+
+/**
+ * btrail_cursor_next - the next event or records
+ *
+ * Every hole in the indices is covered by GAP events of exactly that size;
+ * where the file does not have one, a synthetic one is returned.  Damaged
+ * chunks are passed over.
+ *
+ * Errors: ARGUMENT, END, IO, MEMORY.
+ */
+BTRAIL_API int btrail_cursor_next(struct btrail_cursor *cursor,
+                                  struct btrail_batch *batch);
+
+/**
+ * btrail_cursor_seek - go to a record
+ * @index: of a record
+ *
+ * The next batch is the first one, event or records, whose index is not
+ * below @index; of records before it the batch shows nothing.  CR3 and time
+ * are those in force there.
+ *
+ * Errors: ARGUMENT.
+ */
+BTRAIL_API int btrail_cursor_seek(struct btrail_cursor *cursor,
+                                  uint64_t index);
+
+/**
+ * btrail_cursor_seek_time - go to a moment
+ * @host: CLOCK_MONOTONIC of the host
+ *
+ * The cursor is then at the start of a chunk, not after the first record
+ * that has a time of @host or later.
+ *
+ * Errors: ARGUMENT.
+ */
+BTRAIL_API int btrail_cursor_seek_time(struct btrail_cursor *cursor,
+                                       uint64_t host);
+
+/**
+ * btrail_cursor_bad_chunks - damaged chunks this cursor has passed over
+ */
+BTRAIL_API uint64_t btrail_cursor_bad_chunks(const struct btrail_cursor *cursor);
+
+/*
+ * Writing
+ */
+
+struct btrail_writer;
+
+/**
+ * struct btrail_slab - records and events of one vCPU that belong together
+ * @first_index: index of the first record, were it to have one
+ * @cr3:         CR3 in force before the first event and record
+ * @records, @n_records: the records
+ * @events, @n_events:   the events, in order, see struct btrail_slab_desc
+ */
+struct btrail_slab {
+    uint64_t first_index;
+    uint64_t cr3;
+    const struct btrail_record *records;
+    size_t n_records;
+    const struct btrail_event *events;
+    size_t n_events;
+};
+
+/* btrail_writer_open(): replace a file that is there */
+#define BTRAIL_WRITER_REPLACE       1u
+
+/**
+ * btrail_writer_open - create a trace
+ * @writer: gets the handle; free with btrail_writer_close()
+ * @path:   file name
+ * @flags:  BTRAIL_WRITER_*
+ *
+ * Errors: ARGUMENT, IO (errno is EEXIST if the file exists), MEMORY.
+ */
+BTRAIL_API int btrail_writer_open(struct btrail_writer **writer,
+                                  const char *path, unsigned flags);
+
+/**
+ * btrail_writer_meta - add a piece of description
+ * @json:   a JSON object, UTF-8 without NUL
+ * @length: at most 1 MiB
+ *
+ * Errors: ARGUMENT, IO.
+ */
+BTRAIL_API int btrail_writer_meta(struct btrail_writer *writer,
+                                  const char *json, size_t length);
+
+/**
+ * btrail_writer_append - add a slab to a stream
+ * @vcpu: below BTRAIL_MAX_VCPUS
+ * @slab: is copied
+ *
+ * A hole between the last record and this slab that no GAP event explains
+ * gets one, with reason BTRAIL_GAP_CORRUPT.
+ *
+ * Errors: ARGUMENT, IO, MEMORY, SLAB (nothing has been added then).
+ */
+BTRAIL_API int btrail_writer_append(struct btrail_writer *writer,
+                                    unsigned vcpu,
+                                    const struct btrail_slab *slab);
+
+/**
+ * btrail_writer_flush - write what has been added, as chunks of their own
+ *
+ * Errors: ARGUMENT, IO.
+ */
+BTRAIL_API int btrail_writer_flush(struct btrail_writer *writer);
+
+/**
+ * btrail_writer_close - finish the file and free the writer
+ * @writer: a writer or NULL
+ *
+ * After an IO error the file ends with its last whole chunk.
+ *
+ * Errors: IO.
+ */
+BTRAIL_API int btrail_writer_close(struct btrail_writer *writer);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* BACKTRAIL_TRACE_H */
