@@ -234,7 +234,9 @@ pristine_work() {
     local path from
     while read -r path; do
         from=src
-        if [ -e "$WORK/orig/$path" ]; then
+        if [ -e "$1/$path" ]; then
+            continue
+        elif [ -e "$WORK/orig/$path" ]; then
             from=orig
         elif grep -qxF "$path" "$WORK/touched" || [ ! -e "$WORK/src/$path" ]
         then
