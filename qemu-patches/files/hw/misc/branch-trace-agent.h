@@ -1,0 +1,45 @@
+/*
+ * Branch trace: the connection to the agent
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#ifndef HW_MISC_BRANCH_TRACE_AGENT_H
+#define HW_MISC_BRANCH_TRACE_AGENT_H
+
+#include "qapi/qapi-types-sockets.h"
+#include "qemu/coroutine.h"
+#include "branch-trace-internal.h"
+
+typedef struct BranchTraceAgent BranchTraceAgent;
+
+typedef enum BranchTraceAgentEvent {
+    BRANCH_TRACE_AGENT_GONE,    /* closed the connection */
+    BRANCH_TRACE_AGENT_GARBAGE, /* sent something it must not */
+    BRANCH_TRACE_AGENT_FLUSH,   /* wants the slabs in progress */
+    BRANCH_TRACE_AGENT_STOP,    /* wants the session to end */
+} BranchTraceAgentEvent;
+
+/* Called in the main loop; may close the agent after the first two. */
+typedef void BranchTraceAgentHandler(void *opaque,
+                                     BranchTraceAgentEvent event);
+
+/**
+ * branch_trace_agent_connect - connect and hand over the buffer
+ *
+ * Returns: the agent once it is ready, or NULL
+ */
+BranchTraceAgent *coroutine_fn
+branch_trace_agent_connect(SocketAddress *addr, const BranchTraceBuffer *buf,
+                           BranchTraceAgentHandler *handler, void *opaque,
+                           Error **errp);
+
+/* Start to call the handler. */
+void branch_trace_agent_listen(BranchTraceAgent *agent);
+
+/* No more slabs will be published; @reason is enum btrail_end_reason. */
+void branch_trace_agent_send_end(BranchTraceAgent *agent, uint32_t reason);
+
+void branch_trace_agent_close(BranchTraceAgent *agent);
+
+#endif /* HW_MISC_BRANCH_TRACE_AGENT_H */

@@ -1,0 +1,147 @@
+/*
+ * Branch trace: the shared memory of a session
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include "qemu/osdep.h"
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include "qapi/error.h"
+#include "qemu/atomic.h"
+#include "qemu/host-utils.h"
+#include "qemu/memfd.h"
+#include "qemu/units.h"
+#include "branch-trace-internal.h"
+
+/*
+ * Slabs are few and small enough to stay in the cache between the vCPU that
+ * fills them and the agent that drains them, and large enough that handing
+ * one over (a system call on each side at worst) does not show.
+ */
+#define SLABS_WANTED        8
+#define SLAB_SIZE_WANTED    (256 * KiB)
+
+/* A vCPU that does nothing but switch address spaces needs this many events. */
+#define EVENT_SHARE         16
+
+static void buffer_layout(BranchTraceBuffer *buf, unsigned vcpus,
+                          uint64_t size_per_vcpu)
+{
+    size_t page = qemu_real_host_page_size();
+    uint64_t slab_size = pow2floor(size_per_vcpu / SLABS_WANTED);
+
+    slab_size = MIN(MAX(slab_size, BTRAIL_MIN_SLAB_SIZE), SLAB_SIZE_WANTED);
+    while (DIV_ROUND_UP(size_per_vcpu, slab_size) > BTRAIL_MAX_SLABS) {
+        slab_size *= 2;
+    }
+
+    buf->vcpus = vcpus;
+    buf->slab_size = slab_size;
+    buf->slabs = MAX(DIV_ROUND_UP(size_per_vcpu, slab_size), BTRAIL_MIN_SLABS);
+    buf->events_per_slab = slab_size / EVENT_SHARE /
+                           sizeof(struct btrail_event);
+    buf->records_per_slab = (slab_size - slab_size / EVENT_SHARE) /
+                            sizeof(struct btrail_record);
+    buf->event_offset = slab_size - slab_size / EVENT_SHARE;
+
+    buf->desc_offset = sizeof(struct btrail_shm_vcpu);
+    buf->slab_offset = ROUND_UP(buf->desc_offset + (uint64_t)buf->slabs *
+                                sizeof(struct btrail_slab_desc), page);
+    buf->vcpu_offset = ROUND_UP(sizeof(struct btrail_shm_header), page);
+    buf->vcpu_stride = ROUND_UP(buf->slab_offset +
+                                (uint64_t)buf->slabs * slab_size, page);
+    buf->size = buf->vcpu_offset + vcpus * buf->vcpu_stride;
+}
+
+static void buffer_write_header(BranchTraceBuffer *buf)
+{
+    *(struct btrail_shm_header *)buf->base = (struct btrail_shm_header) {
+        .magic = BTRAIL_SHM_MAGIC,
+        .version = BTRAIL_TRANSPORT_VERSION,
+        .header_size = sizeof(struct btrail_shm_header),
+        .total_size = buf->size,
+        .vcpu_offset = buf->vcpu_offset,
+        .vcpu_stride = buf->vcpu_stride,
+        .desc_offset = buf->desc_offset,
+        .slab_offset = buf->slab_offset,
+        .vcpus = buf->vcpus,
+        .slabs = buf->slabs,
+        .slab_size = buf->slab_size,
+        .records_per_slab = buf->records_per_slab,
+        .event_offset = buf->event_offset,
+        .events_per_slab = buf->events_per_slab,
+        .record_size = sizeof(struct btrail_record),
+        .event_size = sizeof(struct btrail_event),
+    };
+}
+
+bool branch_trace_buffer_create(BranchTraceBuffer *buf, unsigned vcpus,
+                                uint64_t size_per_vcpu, Error **errp)
+{
+    *buf = (BranchTraceBuffer) { .fd = -1, .ready_fd = -1, .free_fd = -1 };
+    buffer_layout(buf, vcpus, size_per_vcpu);
+
+    /* Sealed, or the agent could make us take a SIGBUS. */
+    buf->fd = qemu_memfd_create("branch-trace", buf->size, false, 0,
+                                F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL,
+                                errp);
+    if (buf->fd < 0) {
+        return false;
+    }
+    buf->base = mmap(NULL, buf->size, PROT_READ | PROT_WRITE, MAP_SHARED,
+                     buf->fd, 0);
+    if (buf->base == MAP_FAILED) {
+        error_setg_errno(errp, errno, "cannot map %" PRIu64 " bytes of "
+                         "branch trace buffer", buf->size);
+        buf->base = NULL;
+        goto fail;
+    }
+    buf->ready_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    buf->free_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (buf->ready_fd < 0 || buf->free_fd < 0) {
+        error_setg_errno(errp, errno, "cannot create an eventfd");
+        goto fail;
+    }
+    buffer_write_header(buf);
+    return true;
+
+fail:
+    branch_trace_buffer_destroy(buf);
+    return false;
+}
+
+void branch_trace_buffer_destroy(BranchTraceBuffer *buf)
+{
+    if (buf->base) {
+        munmap(buf->base, buf->size);
+        buf->base = NULL;
+    }
+    if (buf->fd >= 0) {
+        close(buf->fd);
+        buf->fd = -1;
+    }
+    if (buf->ready_fd >= 0) {
+        close(buf->ready_fd);
+        buf->ready_fd = -1;
+    }
+    if (buf->free_fd >= 0) {
+        close(buf->free_fd);
+        buf->free_fd = -1;
+    }
+}
+
+void branch_trace_buffer_signal(BranchTraceBuffer *buf)
+{
+    struct btrail_shm_header *header = (struct btrail_shm_header *)buf->base;
+    uint64_t one = 1;
+
+    /* Pairs with the agent's barrier between going to sleep and looking. */
+    smp_mb();
+    if (qatomic_read(&header->agent_sleeps)) {
+        /* It can only fail if the agent has made the counter overflow. */
+        if (write(buf->ready_fd, &one, sizeof(one)) < 0) {
+            return;
+        }
+    }
+}

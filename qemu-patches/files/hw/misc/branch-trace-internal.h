@@ -1,0 +1,144 @@
+/*
+ * Branch trace: what the device and its streams share
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#ifndef HW_MISC_BRANCH_TRACE_INTERNAL_H
+#define HW_MISC_BRANCH_TRACE_INTERNAL_H
+
+#include "hw/misc/branch-trace.h"
+
+/**
+ * BranchTraceBuffer - the memfd of a session, as the device laid it out
+ *
+ * The copies here are what the device goes by: the agent can write to all of
+ * the shared memory.
+ */
+typedef struct BranchTraceBuffer {
+    int fd;
+    uint8_t *base;
+    uint64_t size;
+    uint64_t vcpu_offset;
+    uint64_t vcpu_stride;
+    uint64_t desc_offset;
+    uint64_t slab_offset;
+    uint32_t vcpus;
+    uint32_t slabs;
+    uint32_t slab_size;
+    uint32_t records_per_slab;
+    uint32_t event_offset;
+    uint32_t events_per_slab;
+    int ready_fd;               /* eventfd: the agent waits on it */
+    int free_fd;                /* eventfd: the device waits on it */
+} BranchTraceBuffer;
+
+bool branch_trace_buffer_create(BranchTraceBuffer *buf, unsigned vcpus,
+                                uint64_t size_per_vcpu, Error **errp);
+void branch_trace_buffer_destroy(BranchTraceBuffer *buf);
+void branch_trace_buffer_signal(BranchTraceBuffer *buf);
+
+/**
+ * BranchTraceControl - what a session tells its streams while they run
+ * @policy:     enum btrail_overflow_policy.  Agent loss can make it another
+ *              than was asked for.
+ * @gap_reason: for records that are lost, enum btrail_gap_reason
+ *
+ * Written with the BQL held, read by the vCPUs.
+ */
+typedef struct BranchTraceControl {
+    uint32_t policy;
+    uint32_t gap_reason;
+} BranchTraceControl;
+
+/**
+ * BranchTraceSink - a slab of the device's own
+ *
+ * Records go here when no slab is free.  What is in it when a slab becomes
+ * free moves there; what does not fit is lost.
+ */
+typedef struct BranchTraceSink {
+    struct btrail_record *records;
+    struct btrail_event *events;
+} BranchTraceSink;
+
+struct BranchTraceStream {
+    CPUState *cpu;              /* NULL while it is unplugged */
+    int cpu_index;
+    const BranchTraceProducerOps *ops;
+    BranchTraceCursor *cursor;
+    BranchTraceCursor unplugged_cursor;
+    BranchTraceBuffer *buf;
+    const BranchTraceFilter *filter;
+    const BranchTraceControl *control;
+
+    /* In shared memory, written only */
+    struct btrail_shm_vcpu *shm;
+    struct btrail_slab_desc *desc;
+    uint8_t *slabs;
+
+    /* The slab in progress: a shared one, or the sink */
+    bool in_sink;
+    struct btrail_record *records;
+    struct btrail_event *events;
+    uintptr_t threshold;        /* of the cursor: the slab is full */
+    uint64_t first_index;
+    uint64_t first_cr3;
+    unsigned n_events;
+    uint64_t sink_gap;          /* lost just before the sink's first record */
+    uint16_t sink_gap_reason;
+
+    uint64_t cr3;
+    uint64_t head;
+    uint64_t tail;              /* as last read and found valid */
+    uint64_t lost;              /* written by the vCPU, read by all */
+    uint64_t gap_reported;      /* lost, as of the last QMP event */
+    uint64_t published;         /* index after the last published slab */
+    uint64_t *slab_end;         /* index after the last record, per slab */
+
+    int state;                  /* enum btrail_vcpu_state */
+    uint64_t paused_ns;
+    uint64_t wait_start;
+    uint64_t wait_tail;         /* the agent's progress, for its timeout */
+
+    BranchTraceSink sink;
+    QTAILQ_ENTRY(BranchTraceStream) next;
+};
+
+BranchTraceStream *branch_trace_stream_new(CPUState *cpu,
+                                           BranchTraceBuffer *buf,
+                                           const BranchTraceProducerOps *ops,
+                                           const BranchTraceFilter *filter,
+                                           const BranchTraceControl *control);
+void branch_trace_stream_free(BranchTraceStream *s);
+
+/* These run like those in branch-trace.h. */
+void branch_trace_stream_begin(BranchTraceStream *s);
+void branch_trace_stream_unplug(BranchTraceStream *s);
+void branch_trace_stream_replug(BranchTraceStream *s, CPUState *cpu);
+void branch_trace_stream_flush(BranchTraceStream *s);
+void branch_trace_stream_end(BranchTraceStream *s, uint16_t reason);
+void branch_trace_stream_refill(BranchTraceStream *s);
+void branch_trace_stream_vm_state(BranchTraceStream *s, bool running);
+
+/* Any thread: make the vCPU look at the clock at its next record. */
+void branch_trace_stream_tick(BranchTraceStream *s);
+
+/* Any thread: is there room for a vCPU that has none? */
+bool branch_trace_stream_can_refill(BranchTraceStream *s);
+
+/*
+ * Any thread.  False if the agent has written a tail that cannot be: it is
+ * lost then, and the last valid one stays in force.
+ */
+bool branch_trace_stream_read_tail(BranchTraceStream *s);
+
+/* Any thread, with no agent connected: undo what the last one wrote. */
+void branch_trace_stream_restore_tail(BranchTraceStream *s);
+
+uint64_t branch_trace_stream_index(BranchTraceStream *s);
+uint64_t branch_trace_stream_drained(BranchTraceStream *s);
+uint64_t branch_trace_stream_lost(BranchTraceStream *s);
+uint64_t branch_trace_stream_paused_ns(BranchTraceStream *s);
+
+#endif /* HW_MISC_BRANCH_TRACE_INTERNAL_H */

@@ -1,0 +1,526 @@
+/*
+ * Branch trace: the stream of one vCPU
+ *
+ * Fills slabs of the shared buffer, hands them to the agent and does what the
+ * overflow policy says when there is none left.
+ *
+ * A stream belongs to the thread of its vCPU.  Other threads touch it only
+ * while that one does not run and with the BQL held, or through the functions
+ * that are marked for any thread.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include "qemu/osdep.h"
+#include "qemu/atomic.h"
+#include "qemu/bitops.h"
+#include "qemu/main-loop.h"
+#include "qemu/timer.h"
+#include "system/cpus.h"
+#include "branch-trace-internal.h"
+
+/*
+ * Room for the events that end a slab: whatever adds events looks at its
+ * limit before, not in between.
+ */
+#define SLAB_EVENT_RESERVE  4
+#define SINK_EVENT_RESERVE  (2 * SLAB_EVENT_RESERVE)
+
+/* One slab is always kept for the end of the stream. */
+#define RESERVE             1
+
+static unsigned stream_records(BranchTraceStream *s)
+{
+    return (qatomic_read(&s->cursor->next) - (uintptr_t)s->records) /
+           sizeof(struct btrail_record);
+}
+
+/* Index of the next record. */
+static uint64_t stream_index(BranchTraceStream *s)
+{
+    return s->first_index + stream_records(s);
+}
+
+static unsigned stream_slot(BranchTraceStream *s)
+{
+    return s->head % s->buf->slabs;
+}
+
+static void stream_set_state(BranchTraceStream *s, uint32_t state)
+{
+    qatomic_set(&s->state, state);
+    qatomic_set(&s->shm->state, state);
+}
+
+static void stream_put_event(BranchTraceStream *s, uint64_t index,
+                             uint16_t type, uint16_t reason,
+                             uint64_t data0, uint64_t data1, uint64_t data2)
+{
+    assert(s->n_events < s->buf->events_per_slab);
+    s->events[s->n_events++] = (struct btrail_event) {
+        .index = index,
+        .type = type,
+        .reason = reason,
+        .data = { data0, data1, data2 },
+    };
+}
+
+static void stream_open(BranchTraceStream *s, uint64_t index,
+                        struct btrail_record *records,
+                        struct btrail_event *events)
+{
+    s->records = records;
+    s->events = events;
+    s->n_events = 0;
+    s->first_index = index;
+    s->first_cr3 = s->cr3;
+    s->threshold = (uintptr_t)(records + s->buf->records_per_slab);
+    qatomic_set(&s->cursor->next, (uintptr_t)records);
+    /* The first record wants a TIME event. */
+    qatomic_set(&s->cursor->limit, 0);
+}
+
+static void stream_open_slab(BranchTraceStream *s, uint64_t index)
+{
+    uint8_t *slab = s->slabs + (uint64_t)stream_slot(s) * s->buf->slab_size;
+
+    s->in_sink = false;
+    stream_open(s, index, (struct btrail_record *)slab,
+                (struct btrail_event *)(slab + s->buf->event_offset));
+}
+
+static void stream_open_sink(BranchTraceStream *s, uint64_t index)
+{
+    s->in_sink = true;
+    stream_open(s, index, s->sink.records, s->sink.events);
+}
+
+bool branch_trace_stream_read_tail(BranchTraceStream *s)
+{
+    /* In this order: the agent's tail cannot be ahead of a later head. */
+    uint64_t tail = qatomic_load_acquire(&s->shm->tail);
+    uint64_t head = qatomic_read(&s->head);
+
+    if (tail > head || tail < qatomic_read(&s->tail)) {
+        return false;
+    }
+    qatomic_set(&s->tail, tail);
+    return true;
+}
+
+void branch_trace_stream_restore_tail(BranchTraceStream *s)
+{
+    qatomic_store_release(&s->shm->tail, qatomic_read(&s->tail));
+}
+
+/* Is slab @head free, with @reserve more behind it? */
+static bool stream_has_room(BranchTraceStream *s, unsigned reserve)
+{
+    if (qatomic_read(&s->control->policy) == BTRAIL_OVERFLOW_OVERWRITE) {
+        return true;
+    }
+    branch_trace_stream_read_tail(s);
+    return s->head - qatomic_read(&s->tail) + reserve < s->buf->slabs;
+}
+
+static void stream_publish(BranchTraceStream *s)
+{
+    unsigned slot = stream_slot(s);
+    uint64_t end = stream_index(s);
+
+    s->desc[slot] = (struct btrail_slab_desc) {
+        .first_index = s->first_index,
+        .cr3 = s->first_cr3,
+        .records = stream_records(s),
+        .events = s->n_events,
+    };
+    qatomic_set(&s->slab_end[slot], end);
+    qatomic_set(&s->published, end);
+    qatomic_set(&s->shm->records, end);
+    qatomic_set(&s->shm->lost, s->lost);
+    qatomic_set(&s->head, s->head + 1);
+    qatomic_store_release(&s->shm->head, s->head);
+    branch_trace_buffer_signal(s->buf);
+}
+
+/* Policy overwrite: the slab that is about to be reused has not been read. */
+static void stream_overwrite(BranchTraceStream *s)
+{
+    if (s->head >= s->buf->slabs) {
+        qatomic_set(&s->lost, s->slab_end[stream_slot(s)]);
+    }
+}
+
+static void stream_hold(BranchTraceStream *s)
+{
+    s->wait_start = get_clock();
+    stream_put_event(s, s->first_index, BTRAIL_EVENT_PAUSE,
+                     BTRAIL_PAUSE_OVERFLOW, s->wait_start, 0, 0);
+    stream_set_state(s, BTRAIL_VCPU_WAITING);
+    /*
+     * The vCPU must not wait here, inside of translated code: others could
+     * not stop it any more.  It may still take an interrupt on its way out.
+     */
+    cpu_hold(s->cpu);
+}
+
+static void stream_release(BranchTraceStream *s)
+{
+    uint64_t now = get_clock();
+
+    stream_put_event(s, stream_index(s), BTRAIL_EVENT_RESUME,
+                     BTRAIL_PAUSE_OVERFLOW, now, 0, 0);
+    qatomic_set(&s->paused_ns, s->paused_ns + (now - s->wait_start));
+    qatomic_set(&s->shm->paused_ns, s->paused_ns);
+    cpu_release(s->cpu);
+}
+
+/*
+ * A slab is free: move what is in the sink to it.  False if none is.
+ */
+static bool stream_leave_sink(BranchTraceStream *s, unsigned reserve)
+{
+    struct btrail_record *records = s->records;
+    struct btrail_event *events = s->events;
+    unsigned n_records = stream_records(s);
+    unsigned n_events = s->n_events;
+    uint64_t cr3 = s->first_cr3;
+
+    if (!stream_has_room(s, reserve)) {
+        return false;
+    }
+
+    stream_open_slab(s, s->first_index);
+    s->first_cr3 = cr3;
+    if (s->sink_gap) {
+        stream_put_event(s, s->first_index, BTRAIL_EVENT_GAP,
+                         s->sink_gap_reason, s->sink_gap, 0, 0);
+        s->sink_gap = 0;
+    }
+    memcpy(s->records, records, n_records * sizeof(*records));
+    memcpy(s->events + s->n_events, events, n_events * sizeof(*events));
+    s->n_events += n_events;
+    qatomic_set(&s->cursor->next, (uintptr_t)(s->records + n_records));
+
+    if (s->state == BTRAIL_VCPU_WAITING) {
+        stream_release(s);
+    }
+    stream_set_state(s, BTRAIL_VCPU_RUNNING);
+    if (n_records) {
+        qatomic_set(&s->cursor->limit, s->threshold);
+    }
+    return true;
+}
+
+/* The sink is full: what is in it is lost. */
+static void stream_empty_sink(BranchTraceStream *s)
+{
+    unsigned n = stream_records(s);
+
+    if (!s->sink_gap) {
+        s->sink_gap_reason = qatomic_read(&s->control->gap_reason);
+    }
+    s->sink_gap += n;
+    qatomic_set(&s->lost, s->lost + n);
+    qatomic_set(&s->shm->lost, s->lost);
+    qatomic_set(&s->published, stream_index(s));
+    stream_open_sink(s, stream_index(s));
+}
+
+/* Publish the slab in progress and go on with another. */
+static void stream_switch(BranchTraceStream *s)
+{
+    uint64_t index = stream_index(s);
+
+    stream_publish(s);
+    if (stream_has_room(s, RESERVE)) {
+        if (qatomic_read(&s->control->policy) == BTRAIL_OVERFLOW_OVERWRITE) {
+            stream_overwrite(s);
+        }
+        stream_open_slab(s, index);
+        return;
+    }
+
+    s->sink_gap = 0;
+    stream_open_sink(s, index);
+    if (qatomic_read(&s->control->policy) == BTRAIL_OVERFLOW_PAUSE) {
+        stream_hold(s);
+    } else {
+        stream_set_state(s, BTRAIL_VCPU_LOSING);
+    }
+    /*
+     * The agent signals a free slab if it sees that state after it has
+     * advanced its tail: so look at the tail once more after setting it.
+     */
+    smp_mb();
+    stream_leave_sink(s, RESERVE);
+}
+
+static bool stream_events_full(BranchTraceStream *s)
+{
+    unsigned reserve = s->in_sink ? SINK_EVENT_RESERVE : SLAB_EVENT_RESERVE;
+
+    return s->n_events + reserve >= s->buf->events_per_slab;
+}
+
+static void stream_add_event(BranchTraceStream *s, uint16_t type,
+                             uint16_t reason, uint64_t data0)
+{
+    stream_put_event(s, stream_index(s), type, reason, data0, 0, 0);
+    if (stream_events_full(s)) {
+        if (!s->in_sink) {
+            stream_switch(s);
+        } else if (!stream_leave_sink(s, RESERVE)) {
+            stream_empty_sink(s);
+        }
+    }
+}
+
+static void stream_time(BranchTraceStream *s, uint64_t index)
+{
+    uint64_t tsc, icount;
+
+    s->ops->clocks(s->cpu, &tsc, &icount);
+    stream_put_event(s, index, BTRAIL_EVENT_TIME, 0, get_clock(), tsc, icount);
+}
+
+void branch_trace_stream_limit(BranchTraceStream *s)
+{
+    uint64_t index = stream_index(s);
+
+    if (index == s->first_index) {
+        /* No record since the slab was opened. */
+        return;
+    }
+
+    qatomic_set(&s->cursor->limit, s->threshold);
+    /* Before anything else can happen at this index. */
+    stream_time(s, index - 1);
+
+    if (s->in_sink && stream_leave_sink(s, RESERVE)) {
+        /* The rest is done as for any other slab. */
+    }
+    if (qatomic_read(&s->cursor->next) >= s->threshold ||
+        stream_events_full(s)) {
+        if (s->in_sink) {
+            stream_empty_sink(s);
+        } else {
+            stream_switch(s);
+        }
+    }
+}
+
+void branch_trace_stream_record(BranchTraceStream *s,
+                                uint64_t from, uint64_t to)
+{
+    struct btrail_record *r;
+    uintptr_t next = qatomic_read(&s->cursor->next);
+
+    r = (struct btrail_record *)next;
+    r->from = from;
+    r->to = to;
+    next += sizeof(*r);
+    qatomic_set(&s->cursor->next, next);
+    if (next >= qatomic_read(&s->cursor->limit)) {
+        branch_trace_stream_limit(s);
+    }
+}
+
+void branch_trace_stream_cr3(BranchTraceStream *s, uint64_t cr3)
+{
+    if (cr3 != s->cr3) {
+        s->cr3 = cr3;
+        stream_add_event(s, BTRAIL_EVENT_CR3, 0, cr3);
+    }
+}
+
+void branch_trace_stream_discontinuity(BranchTraceStream *s, uint16_t reason)
+{
+    stream_add_event(s, BTRAIL_EVENT_GAP, reason, 0);
+}
+
+void branch_trace_stream_vm_state(BranchTraceStream *s, bool running)
+{
+    stream_add_event(s, running ? BTRAIL_EVENT_RESUME : BTRAIL_EVENT_PAUSE,
+                     BTRAIL_PAUSE_VM_STOP, get_clock());
+}
+
+const BranchTraceFilter *branch_trace_stream_filter(BranchTraceStream *s)
+{
+    return s->filter;
+}
+
+void branch_trace_stream_begin(BranchTraceStream *s)
+{
+    s->cr3 = s->ops->cr3(s->cpu);
+    stream_open_slab(s, 0);
+    stream_set_state(s, BTRAIL_VCPU_RUNNING);
+    s->ops->attach(s->cpu, s);
+}
+
+/*
+ * The cursor goes away with the vCPU, the stream does not: its numbers never
+ * restart, should the vCPU come back.
+ */
+void branch_trace_stream_unplug(BranchTraceStream *s)
+{
+    s->ops->attach(s->cpu, NULL);
+    if (s->state == BTRAIL_VCPU_WAITING) {
+        stream_release(s);
+        stream_set_state(s, BTRAIL_VCPU_LOSING);
+    }
+    s->unplugged_cursor.next = qatomic_read(&s->cursor->next);
+    s->cursor = &s->unplugged_cursor;
+    s->cpu = NULL;
+}
+
+void branch_trace_stream_replug(BranchTraceStream *s, CPUState *cpu)
+{
+    s->cpu = cpu;
+    s->cursor = s->ops->cursor(cpu);
+    qatomic_set(&s->cursor->next, s->unplugged_cursor.next);
+    qatomic_set(&s->cursor->limit, 0);
+    branch_trace_stream_discontinuity(s, BTRAIL_GAP_RESET);
+    branch_trace_stream_cr3(s, s->ops->cr3(cpu));
+    s->ops->attach(cpu, s);
+}
+
+void branch_trace_stream_flush(BranchTraceStream *s)
+{
+    /* Only if the vCPU would not have to wait for it. */
+    if (!s->in_sink && s->state == BTRAIL_VCPU_RUNNING &&
+        qatomic_read(&s->control->policy) != BTRAIL_OVERFLOW_OVERWRITE &&
+        (stream_records(s) || s->n_events) &&
+        stream_has_room(s, RESERVE + 1)) {
+        stream_switch(s);
+    }
+}
+
+void branch_trace_stream_refill(BranchTraceStream *s)
+{
+    if (!s->in_sink) {
+        return;
+    }
+    if (stream_leave_sink(s, RESERVE)) {
+        if (qatomic_read(&s->cursor->next) >= s->threshold ||
+            stream_events_full(s)) {
+            stream_switch(s);
+        }
+    } else if (s->state == BTRAIL_VCPU_WAITING &&
+               qatomic_read(&s->control->policy) != BTRAIL_OVERFLOW_PAUSE) {
+        /* The agent is lost, the guest shall go on. */
+        stream_release(s);
+        stream_set_state(s, BTRAIL_VCPU_LOSING);
+    }
+}
+
+void branch_trace_stream_end(BranchTraceStream *s, uint16_t reason)
+{
+    if (s->state == BTRAIL_VCPU_ENDED) {
+        return;
+    }
+
+    if (s->cpu) {
+        s->ops->attach(s->cpu, NULL);
+    }
+    if (s->in_sink && !stream_leave_sink(s, 0)) {
+        /*
+         * Can only be if the agent has moved its tail backwards: it does not
+         * get the rest.
+         */
+        if (s->state == BTRAIL_VCPU_WAITING) {
+            stream_release(s);
+        }
+        stream_empty_sink(s);
+    } else {
+        stream_put_event(s, stream_index(s), BTRAIL_EVENT_END, reason,
+                         get_clock(), 0, 0);
+        stream_publish(s);
+    }
+    stream_set_state(s, BTRAIL_VCPU_ENDED);
+}
+
+void branch_trace_stream_tick(BranchTraceStream *s)
+{
+    qatomic_set(&s->cursor->limit, 0);
+}
+
+bool branch_trace_stream_can_refill(BranchTraceStream *s)
+{
+    uint64_t used = qatomic_read(&s->head) - qatomic_read(&s->tail);
+
+    switch (qatomic_read(&s->state)) {
+    case BTRAIL_VCPU_WAITING:
+        /* To wake up for every slab would cost more than to wait for a few. */
+        return qatomic_read(&s->control->policy) != BTRAIL_OVERFLOW_PAUSE ||
+               used <= s->buf->slabs / 2;
+    case BTRAIL_VCPU_LOSING:
+        return used + RESERVE < s->buf->slabs;
+    default:
+        return false;
+    }
+}
+
+uint64_t branch_trace_stream_index(BranchTraceStream *s)
+{
+    return qatomic_read(&s->published);
+}
+
+uint64_t branch_trace_stream_drained(BranchTraceStream *s)
+{
+    uint64_t tail = qatomic_read(&s->tail);
+
+    if (!tail) {
+        return 0;
+    }
+    return qatomic_read(&s->slab_end[(tail - 1) % s->buf->slabs]);
+}
+
+uint64_t branch_trace_stream_lost(BranchTraceStream *s)
+{
+    return qatomic_read(&s->lost);
+}
+
+uint64_t branch_trace_stream_paused_ns(BranchTraceStream *s)
+{
+    return qatomic_read(&s->paused_ns);
+}
+
+BranchTraceStream *branch_trace_stream_new(CPUState *cpu,
+                                           BranchTraceBuffer *buf,
+                                           const BranchTraceProducerOps *ops,
+                                           const BranchTraceFilter *filter,
+                                           const BranchTraceControl *control)
+{
+    BranchTraceStream *s = g_new0(BranchTraceStream, 1);
+    uint8_t *area;
+
+    assert(cpu->cpu_index < buf->vcpus);
+    area = buf->base + buf->vcpu_offset + cpu->cpu_index * buf->vcpu_stride;
+
+    s->cpu = cpu;
+    s->cpu_index = cpu->cpu_index;
+    s->ops = ops;
+    s->cursor = ops->cursor(cpu);
+    s->buf = buf;
+    s->filter = filter;
+    s->control = control;
+    s->shm = (struct btrail_shm_vcpu *)area;
+    s->desc = (struct btrail_slab_desc *)(area + buf->desc_offset);
+    s->slabs = area + buf->slab_offset;
+    s->slab_end = g_new0(uint64_t, buf->slabs);
+    s->sink.records = g_new0(struct btrail_record, buf->records_per_slab);
+    s->sink.events = g_new0(struct btrail_event, buf->events_per_slab);
+
+    /* Touch it now: the first touch costs more than the tracing. */
+    memset(s->slabs, 0, (uint64_t)buf->slabs * buf->slab_size);
+    return s;
+}
+
+void branch_trace_stream_free(BranchTraceStream *s)
+{
+    g_free(s->slab_end);
+    g_free(s->sink.records);
+    g_free(s->sink.events);
+    g_free(s);
+}

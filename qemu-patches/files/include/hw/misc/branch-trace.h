@@ -1,0 +1,90 @@
+/*
+ * Branch trace: the device's interface to its producers
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * A producer makes records of the branches that vCPUs take.  The device
+ * decides what to trace, owns the shared memory and talks to the agent.
+ * Between them is one BranchTraceStream per vCPU, see branch-trace-stream.c.
+ */
+
+#ifndef HW_MISC_BRANCH_TRACE_H
+#define HW_MISC_BRANCH_TRACE_H
+
+#include "hw/core/cpu.h"
+#include "hw/misc/branch-trace-cursor.h"
+#include "qom/object.h"
+#include "standard-headers/backtrail/transport.h"
+
+#define TYPE_BRANCH_TRACE "branch-trace"
+OBJECT_DECLARE_SIMPLE_TYPE(BranchTraceDevice, BRANCH_TRACE)
+
+#define BRANCH_TRACE_MAX_CR3    64
+
+/* CR3 without the PCID or the flags in its low bits */
+#define BRANCH_TRACE_CR3_MASK   (~(uint64_t)0xfff)
+
+typedef struct BranchTraceStream BranchTraceStream;
+
+/**
+ * BranchTraceFilter - what a session wants of a vCPU
+ * @privilege: BTRAIL_PRIVILEGE_*
+ * @cr3:       address spaces, if @cr3_count is not 0; sorted
+ */
+typedef struct BranchTraceFilter {
+    uint32_t privilege;
+    unsigned cr3_count;
+    uint64_t cr3[BRANCH_TRACE_MAX_CR3];
+} BranchTraceFilter;
+
+/**
+ * BranchTraceProducerOps - what an accelerator implements to make records
+ *
+ * All are called with the BQL held.
+ *
+ * @type:    enum btrail_producer
+ * @cursor:  the cursor that the producer uses for @cpu
+ * @attach:  start to make records of @cpu into @stream, or, with NULL, stop.
+ *           Runs on the thread of @cpu, between two instructions.
+ * @cr3:     CR3 of @cpu.  Runs on the thread of @cpu.
+ * @clocks:  the guest's TSC and icount (BTRAIL_NO_ICOUNT if there is none) at
+ *           this record.  Runs on the thread of @cpu, with or without BQL.
+ * @discontinuity: the flow of @cpu is about to be broken, see
+ *           enum btrail_gap_reason.  The vCPU does not run.
+ * @tsc_hz:  frequency of the guest's TSC, or 0 if it is not known
+ */
+typedef struct BranchTraceProducerOps {
+    uint32_t type;
+    BranchTraceCursor *(*cursor)(CPUState *cpu);
+    void (*attach)(CPUState *cpu, BranchTraceStream *stream);
+    uint64_t (*cr3)(CPUState *cpu);
+    void (*clocks)(CPUState *cpu, uint64_t *tsc, uint64_t *icount);
+    void (*discontinuity)(CPUState *cpu, uint16_t reason);
+    uint64_t (*tsc_hz)(CPUState *cpu);
+} BranchTraceProducerOps;
+
+/* Called once by the accelerator that can trace. */
+void branch_trace_set_producer(const BranchTraceProducerOps *ops);
+const BranchTraceProducerOps *branch_trace_producer(void);
+
+/*
+ * The stream: all functions below run on the thread of the vCPU, or with the
+ * BQL held while it does not run.
+ */
+
+/* @cursor->next has reached @cursor->limit. */
+void branch_trace_stream_limit(BranchTraceStream *s);
+
+/* Add one record; the slow way, for those made outside of translated code. */
+void branch_trace_stream_record(BranchTraceStream *s,
+                                uint64_t from, uint64_t to);
+
+/* CR3 is @cr3 from the next record on. */
+void branch_trace_stream_cr3(BranchTraceStream *s, uint64_t cr3);
+
+/* The next record does not follow from the last one. */
+void branch_trace_stream_discontinuity(BranchTraceStream *s, uint16_t reason);
+
+const BranchTraceFilter *branch_trace_stream_filter(BranchTraceStream *s);
+
+#endif /* HW_MISC_BRANCH_TRACE_H */

@@ -1,0 +1,260 @@
+/*
+ * x86 branch trace: the TCG producer
+ *
+ * Writes the records that a CPU with a Branch Trace Store would write (SDM
+ * vol. 3, "Branch Trace Store (BTS)"), but for the place: the stream says
+ * where they go.  docs/specs/branch-trace.rst says what is a record.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include "qemu/osdep.h"
+#include "cpu.h"
+#include "exec/helper-proto.h"
+#include "exec/translation-block.h"
+#include "hw/misc/branch-trace.h"
+#include "system/cpu-timers.h"
+#include "tcg/helper-tcg.h"
+#include "tcg/branch-trace.h"
+
+static uint64_t linear_pc(CPUX86State *env)
+{
+    if (env->hflags & HF_CS64_MASK) {
+        return env->eip;
+    }
+    return (uint32_t)(env->segs[R_CS].base + env->eip);
+}
+
+static uint32_t privilege_of(unsigned cpl)
+{
+    return cpl == 3 ? BTRAIL_PRIVILEGE_USER : BTRAIL_PRIVILEGE_KERNEL;
+}
+
+/* Is the address space one that the session wants? */
+static bool cr3_wanted(const BranchTraceFilter *filter, uint64_t cr3)
+{
+    unsigned i;
+
+    if (!filter->cr3_count) {
+        return true;
+    }
+    for (i = 0; i < filter->cr3_count; i++) {
+        if (filter->cr3[i] == (cr3 & BRANCH_TRACE_CR3_MASK)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void update_filter(CPUX86State *env)
+{
+    X86BranchTrace *bt = &env->branch_trace;
+    uint32_t cflags = 0;
+
+    bt->privilege = 0;
+    if (bt->stream) {
+        const BranchTraceFilter *filter =
+            branch_trace_stream_filter(bt->stream);
+
+        if (cr3_wanted(filter, bt->cr3)) {
+            bt->privilege = filter->privilege;
+        }
+    }
+    if (bt->privilege & BTRAIL_PRIVILEGE_USER) {
+        cflags |= CF_BRANCH_TRACE_USER;
+    }
+    if (bt->privilege & BTRAIL_PRIVILEGE_KERNEL) {
+        cflags |= CF_BRANCH_TRACE_KERNEL;
+    }
+    tcg_cflags_update(env_cpu(env), CF_BRANCH_TRACE, cflags);
+}
+
+static void update_cr3(CPUX86State *env)
+{
+    X86BranchTrace *bt = &env->branch_trace;
+
+    if (bt->cr3 != env->cr[3]) {
+        bt->cr3 = env->cr[3];
+        branch_trace_stream_cr3(bt->stream, bt->cr3);
+        update_filter(env);
+    }
+}
+
+void x86_branch_trace_update_cr3(CPUX86State *env)
+{
+    /* In the middle of a transfer it is up to the end of that. */
+    if (env->branch_trace.far == X86_FAR_NONE) {
+        update_cr3(env);
+    }
+}
+
+static void record_far(CPUX86State *env)
+{
+    X86BranchTrace *bt = &env->branch_trace;
+    uint32_t ends = privilege_of(bt->far_cpl) |
+                    privilege_of(env->hflags & HF_CPL_MASK);
+
+    if (bt->privilege & ends) {
+        branch_trace_stream_record(bt->stream, bt->far_from, linear_pc(env));
+    }
+}
+
+void x86_branch_trace_do_begin(CPUX86State *env)
+{
+    X86BranchTrace *bt = &env->branch_trace;
+
+    if (bt->far == X86_FAR_COMMITTED) {
+        /* An exception between a transfer and the first instruction there. */
+        record_far(env);
+    }
+    if (bt->far != X86_FAR_ICEBP) {
+        bt->far_from = linear_pc(env);
+        bt->far_cpl = env->hflags & HF_CPL_MASK;
+    }
+    bt->far = X86_FAR_NONE;
+    update_cr3(env);
+    bt->far = X86_FAR_OPEN;
+}
+
+void x86_branch_trace_do_end(CPUX86State *env)
+{
+    X86BranchTrace *bt = &env->branch_trace;
+
+    if (bt->far == X86_FAR_NONE) {
+        return;
+    }
+    if (bt->far != X86_FAR_FAILED) {
+        record_far(env);
+    }
+    bt->far = X86_FAR_NONE;
+    bt->exit_pc = linear_pc(env);
+    update_cr3(env);
+}
+
+void x86_branch_trace_do_vmexit(CPUX86State *env)
+{
+    if (env->branch_trace.far == X86_FAR_VMRUN) {
+        /* Not one instruction of the guest could have run. */
+        env->branch_trace.far = X86_FAR_FAILED;
+    } else {
+        x86_branch_trace_do_begin(env);
+    }
+}
+
+static void discontinuity(CPUX86State *env)
+{
+    X86BranchTrace *bt = &env->branch_trace;
+
+    if (bt->discontinuity) {
+        branch_trace_stream_discontinuity(bt->stream, bt->discontinuity);
+        bt->discontinuity = 0;
+    }
+}
+
+void x86_branch_trace_reset(CPUX86State *env)
+{
+    env->branch_trace.far = X86_FAR_NONE;
+    env->branch_trace.discontinuity = BTRAIL_GAP_RESET;
+    if (qemu_cpu_is_self(env_cpu(env))) {
+        discontinuity(env);
+        update_cr3(env);
+    }
+    env->branch_trace.exit_pc = linear_pc(env);
+}
+
+void x86_branch_trace_do_exec_enter(CPUX86State *env)
+{
+    X86BranchTrace *bt = &env->branch_trace;
+
+    /*
+     * Where record/replay delivers an exception later than it was raised, the
+     * CPU has left and entered again in between.
+     */
+    if (env_cpu(env)->exception_index < 0) {
+        bt->far = X86_FAR_NONE;
+    }
+    if (!bt->discontinuity && bt->exit_pc != linear_pc(env)) {
+        bt->discontinuity = BTRAIL_GAP_DEBUGGER;
+    }
+    discontinuity(env);
+    x86_branch_trace_update_cr3(env);
+}
+
+void x86_branch_trace_do_exec_exit(CPUX86State *env)
+{
+    env->branch_trace.exit_pc = linear_pc(env);
+}
+
+void HELPER(branch_trace_limit)(CPUX86State *env)
+{
+    branch_trace_stream_limit(env->branch_trace.stream);
+}
+
+void HELPER(branch_trace_far)(CPUX86State *env)
+{
+    x86_branch_trace_do_end(env);
+}
+
+static BranchTraceCursor *producer_cursor(CPUState *cpu)
+{
+    return &cpu_env(cpu)->branch_trace.cursor;
+}
+
+static void producer_attach(CPUState *cpu, BranchTraceStream *stream)
+{
+    CPUX86State *env = cpu_env(cpu);
+    X86BranchTrace *bt = &env->branch_trace;
+
+    bt->stream = stream;
+    bt->far = X86_FAR_NONE;
+    bt->discontinuity = 0;
+    bt->cr3 = env->cr[3];
+    bt->exit_pc = linear_pc(env);
+    update_filter(env);
+}
+
+static uint64_t producer_cr3(CPUState *cpu)
+{
+    return cpu_env(cpu)->cr[3];
+}
+
+static void producer_clocks(CPUState *cpu, uint64_t *tsc, uint64_t *icount)
+{
+    CPUX86State *env = cpu_env(cpu);
+    bool can_do_io = cpu->neg.can_do_io;
+
+    /*
+     * A record is made at the end of a block, or outside of any, so that the
+     * instructions before it are the ones that have been counted.
+     */
+    cpu->neg.can_do_io = true;
+    *icount = icount_enabled() ? icount_get_raw() : BTRAIL_NO_ICOUNT;
+    *tsc = cpu_get_tsc(env) + env->tsc_offset;
+    cpu->neg.can_do_io = can_do_io;
+}
+
+static void producer_discontinuity(CPUState *cpu, uint16_t reason)
+{
+    cpu_env(cpu)->branch_trace.discontinuity = reason;
+}
+
+static uint64_t producer_tsc_hz(CPUState *cpu)
+{
+    /* TCG's TSC counts ticks of the host's, or nanoseconds with icount. */
+    return icount_enabled() ? NANOSECONDS_PER_SECOND : 0;
+}
+
+static const BranchTraceProducerOps tcg_producer = {
+    .type = BTRAIL_PRODUCER_TCG,
+    .cursor = producer_cursor,
+    .attach = producer_attach,
+    .cr3 = producer_cr3,
+    .clocks = producer_clocks,
+    .discontinuity = producer_discontinuity,
+    .tsc_hz = producer_tsc_hz,
+};
+
+void x86_branch_trace_init(void)
+{
+    branch_trace_set_producer(&tcg_producer);
+}
