@@ -87,6 +87,16 @@ logged() {
     fi
 }
 
+# compile DIR [MESON-OPTION...]: builds our own code in DIR
+compile() {
+    local dir=$1
+    shift
+    if [ ! -e "$dir/build.ninja" ]; then
+        logged "$dir.log" meson setup "$dir" "$TOP" "$@" || return 1
+    fi
+    logged "$dir.log" nice ninja -C "$dir"
+}
+
 # Trees ----------------------------------------------------------------------
 
 # load_tree TREE: reads scripts/trees/TREE, which sets
