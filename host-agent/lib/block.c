@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Blocks: see block.h
+ */
+
+#include <zstd.h>
+
+#include "block.h"
+#include "crc32c.h"
+
+/*
+ * What zstd gets is short and already dense: higher levels cost a lot and
+ * gain little.
+ */
+#define ZSTD_LEVEL  1
+
+/* Behind the header: the codec's streams, then the events. */
+#define SECTIONS            (BTRAIL_CODEC_STREAMS + 1)
+#define EVENT_SECTION       BTRAIL_CODEC_STREAMS
+#define SECTION_TABLE_SIZE  (SECTIONS * 8)
+
+/* Position, type, reason, index and three numbers */
+#define MAX_EVENT_BYTES     (3 * 3 + 4 * BTRAIL_VARINT_MAX)
+
+static void header_put(uint8_t *p, const struct btrail_block_header *h)
+{
+    memset(p, 0, BTRAIL_BLOCK_HEADER_SIZE);
+    btrail_put32(p, h->vcpu);
+    btrail_put32(p + 4, h->codec);
+    btrail_put64(p + 8, h->first_index);
+    btrail_put64(p + 16, h->end_index);
+    btrail_put64(p + 24, h->cr3);
+    btrail_put64(p + 32, h->time.host);
+    btrail_put64(p + 40, h->time.tsc);
+    btrail_put64(p + 48, h->time.icount);
+    btrail_put64(p + 56, h->time_first);
+    btrail_put64(p + 64, h->time_last);
+    btrail_put32(p + 72, h->records);
+    btrail_put32(p + 76, h->events);
+    btrail_put32(p + 84, btrail_crc32c(0, p, 84));
+}
+
+bool btrail_block_header_get(const uint8_t *p, size_t len,
+                             struct btrail_block_header *h)
+{
+    if (len < BTRAIL_BLOCK_HEADER_SIZE + SECTION_TABLE_SIZE) {
+        return false;
+    }
+#ifndef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
+    if (btrail_get32(p + 84) != btrail_crc32c(0, p, 84)) {
+        return false;
+    }
+#endif
+    h->vcpu = btrail_get32(p);
+    h->codec = btrail_get32(p + 4);
+    h->first_index = btrail_get64(p + 8);
+    h->end_index = btrail_get64(p + 16);
+    h->cr3 = btrail_get64(p + 24);
+    h->time.host = btrail_get64(p + 32);
+    h->time.tsc = btrail_get64(p + 40);
+    h->time.icount = btrail_get64(p + 48);
+    h->time_first = btrail_get64(p + 56);
+    h->time_last = btrail_get64(p + 64);
+    h->records = btrail_get32(p + 72);
+    h->events = btrail_get32(p + 76);
+
+    return h->vcpu < BTRAIL_MAX_VCPUS &&
+           h->records <= BTRAIL_BLOCK_MAX_RECORDS &&
+           h->events <= BTRAIL_BLOCK_MAX_EVENTS &&
+           h->first_index <= h->end_index &&
+           h->end_index - h->first_index >= h->records;
+}
+
+struct btrail_block *btrail_block_new(void)
+{
+    return g_new0(struct btrail_block, 1);
+}
+
+void btrail_block_free(struct btrail_block *block)
+{
+    unsigned i;
+
+    if (block) {
+        for (i = 0; i < BTRAIL_CODEC_STREAMS; i++) {
+            btrail_buf_free(&block->streams[i]);
+        }
+        btrail_buf_free(&block->event_bytes);
+        g_free(block);
+    }
+}
+
+void btrail_block_begin(struct btrail_block *block, unsigned vcpu,
+                        uint64_t index, uint64_t cr3,
+                        const struct btrail_time *time)
+{
+    unsigned i;
+
+    block->header = (struct btrail_block_header) {
+        .vcpu = vcpu,
+        .codec = BTRAIL_CODEC_PREDICT,
+        .first_index = index,
+        .end_index = index,
+        .cr3 = cr3,
+        .time = *time,
+        .time_first = time->host,
+        .time_last = time->host,
+    };
+    block->time_now = *time;
+    block->event_gap = 0;
+    for (i = 0; i < BTRAIL_CODEC_STREAMS; i++) {
+        block->streams[i].len = 0;
+    }
+    block->event_bytes.len = 0;
+}
+
+void btrail_block_add_records(struct btrail_block *block, size_t n)
+{
+    block->header.records += n;
+    block->header.end_index += n;
+    block->event_gap += n;
+}
+
+void btrail_block_add_event(struct btrail_block *block,
+                            const struct btrail_event *e)
+{
+    struct btrail_block_header *h = &block->header;
+    struct btrail_buf *out = &block->event_bytes;
+    unsigned i;
+
+    if (btrail_event_is_known_gap(e)) {
+        h->end_index += e->data[0];
+    }
+    btrail_buf_append_varint(out, block->event_gap);
+    btrail_buf_append_varint(out, e->type);
+    btrail_buf_append_varint(out, e->reason);
+    btrail_buf_append_varint(out, btrail_zigzag(e->index - h->end_index));
+    if (e->type == BTRAIL_EVENT_TIME) {
+        struct btrail_time *t = &block->time_now;
+
+        btrail_buf_append_varint(out, btrail_zigzag(e->data[0] - t->host));
+        btrail_buf_append_varint(out, btrail_zigzag(e->data[1] - t->tsc));
+        btrail_buf_append_varint(out, btrail_zigzag(e->data[2] - t->icount));
+        t->host = e->data[0];
+        t->tsc = e->data[1];
+        t->icount = e->data[2];
+        if (!h->time_first) {
+            h->time_first = t->host;
+        }
+        h->time_last = t->host;
+    } else {
+        for (i = 0; i < G_N_ELEMENTS(e->data); i++) {
+            btrail_buf_append_varint(out, e->data[i]);
+        }
+    }
+    block->event_gap = 0;
+    h->events++;
+}
+
+struct btrail_packer {
+    ZSTD_CCtx *zstd;
+};
+
+struct btrail_packer *btrail_packer_new(void)
+{
+    struct btrail_packer *packer = g_new0(struct btrail_packer, 1);
+
+    packer->zstd = ZSTD_createCCtx();
+    if (!packer->zstd) {
+        g_error("out of memory");
+    }
+    return packer;
+}
+
+void btrail_packer_free(struct btrail_packer *packer)
+{
+    if (packer) {
+        ZSTD_freeCCtx(packer->zstd);
+        g_free(packer);
+    }
+}
+
+/* A section of equal raw and stored size is stored as it is. */
+static void pack_section(struct btrail_packer *packer,
+                         const struct btrail_buf *section,
+                         unsigned number, struct btrail_buf *payload)
+{
+    uint8_t *table;
+    size_t stored;
+
+    btrail_buf_reserve(payload, section->len);
+    stored = section->len < 64 ? 0 :
+             ZSTD_compressCCtx(packer->zstd, payload->data + payload->len,
+                               section->len - 1, section->data, section->len,
+                               ZSTD_LEVEL);
+    if (!stored || ZSTD_isError(stored)) {
+        /* It did not become shorter. */
+        stored = section->len;
+        if (stored) {
+            memcpy(payload->data + payload->len, section->data, stored);
+        }
+    }
+    payload->len += stored;
+
+    table = payload->data + BTRAIL_BLOCK_HEADER_SIZE + number * 8;
+    btrail_put32(table, section->len);
+    btrail_put32(table + 4, stored);
+}
+
+void btrail_packer_pack(struct btrail_packer *packer,
+                        const struct btrail_block *block,
+                        struct btrail_buf *payload)
+{
+    unsigned i;
+
+    payload->len = 0;
+    btrail_buf_reserve(payload, BTRAIL_BLOCK_HEADER_SIZE + SECTION_TABLE_SIZE);
+    header_put(payload->data, &block->header);
+    payload->len = BTRAIL_BLOCK_HEADER_SIZE + SECTION_TABLE_SIZE;
+    for (i = 0; i < BTRAIL_CODEC_STREAMS; i++) {
+        pack_section(packer, &block->streams[i], i, payload);
+    }
+    pack_section(packer, &block->event_bytes, EVENT_SECTION, payload);
+}
+
+struct btrail_unpacker {
+    ZSTD_DCtx *zstd;
+    struct btrail_decoder *decoder;
+    struct btrail_buf sections[SECTIONS];
+    struct btrail_placed_event *events;
+    size_t events_cap;
+};
+
+struct btrail_unpacker *btrail_unpacker_new(void)
+{
+    struct btrail_unpacker *u = g_new0(struct btrail_unpacker, 1);
+
+    u->zstd = ZSTD_createDCtx();
+    if (!u->zstd) {
+        g_error("out of memory");
+    }
+    u->decoder = btrail_decoder_new();
+    return u;
+}
+
+void btrail_unpacker_free(struct btrail_unpacker *u)
+{
+    unsigned i;
+
+    if (u) {
+        for (i = 0; i < SECTIONS; i++) {
+            btrail_buf_free(&u->sections[i]);
+        }
+        btrail_decoder_free(u->decoder);
+        ZSTD_freeDCtx(u->zstd);
+        g_free(u->events);
+        g_free(u);
+    }
+}
+
+/* The most bytes that a section of a sound block can have. */
+static uint64_t max_raw(const struct btrail_block_header *h, unsigned section)
+{
+    switch (section) {
+    case BTRAIL_CODEC_RUNS:
+        return (uint64_t)h->records * BTRAIL_CODEC_MAX_RUN_BYTES;
+    case BTRAIL_CODEC_LITERALS:
+        return (uint64_t)h->records * BTRAIL_CODEC_MAX_LITERAL_BYTES;
+    case BTRAIL_CODEC_FLAGS:
+        return (uint64_t)h->records * BTRAIL_CODEC_MAX_FLAG_BYTES;
+    default:
+        return (uint64_t)h->events * MAX_EVENT_BYTES;
+    }
+}
+
+static int unpack_section(struct btrail_unpacker *u, unsigned section,
+                          const uint8_t *stored, size_t stored_len,
+                          size_t raw_len)
+{
+    struct btrail_buf *buf = &u->sections[section];
+
+    if (buf->cap < raw_len) {
+        uint8_t *data = g_try_realloc(buf->data, raw_len);
+
+        if (!data) {
+            return -BTRAIL_ERR_MEMORY;
+        }
+        buf->data = data;
+        buf->cap = raw_len;
+    }
+    buf->len = raw_len;
+    if (stored_len != raw_len) {
+        if (ZSTD_decompressDCtx(u->zstd, buf->data, raw_len, stored,
+                                stored_len) != raw_len) {
+            return -BTRAIL_ERR_CORRUPT;
+        }
+    } else if (raw_len) {
+        memcpy(buf->data, stored, raw_len);
+    }
+    return 0;
+}
+
+static bool unpack_event(const uint8_t **p, const uint8_t *end,
+                         uint64_t *position, uint64_t *index,
+                         struct btrail_time *time, struct btrail_event *e)
+{
+    uint64_t v[7];
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(v); i++) {
+        *p = btrail_get_varint(*p, end, &v[i]);
+        if (!*p) {
+            return false;
+        }
+    }
+    if (v[0] > BTRAIL_BLOCK_MAX_RECORDS || v[1] > UINT16_MAX ||
+        v[2] > UINT16_MAX) {
+        return false;
+    }
+    *position += v[0];
+    *index += v[0];
+    *e = (struct btrail_event) {
+        .type = v[1],
+        .reason = v[2],
+        .data = { v[4], v[5], v[6] },
+    };
+    if (e->type == BTRAIL_EVENT_TIME) {
+        time->host += btrail_unzigzag(v[4]);
+        time->tsc += btrail_unzigzag(v[5]);
+        time->icount += btrail_unzigzag(v[6]);
+        e->data[0] = time->host;
+        e->data[1] = time->tsc;
+        e->data[2] = time->icount;
+    }
+    if (btrail_event_is_known_gap(e)) {
+        if (e->data[0] > UINT64_MAX - *index || v[3]) {
+            return false;
+        }
+        *index += e->data[0];
+    }
+    e->index = *index + btrail_unzigzag(v[3]);
+    return true;
+}
+
+static int unpack_events(struct btrail_unpacker *u,
+                         const struct btrail_block_header *h)
+{
+    const uint8_t *p = u->sections[EVENT_SECTION].data;
+    const uint8_t *end = p + u->sections[EVENT_SECTION].len;
+    struct btrail_time time = h->time;
+    uint64_t index = h->first_index;
+    uint64_t position = 0;
+    uint32_t i;
+
+    if (u->events_cap < h->events) {
+        g_free(u->events);
+        u->events_cap = 0;
+        u->events = g_try_new(struct btrail_placed_event, h->events);
+        if (!u->events) {
+            return -BTRAIL_ERR_MEMORY;
+        }
+        u->events_cap = h->events;
+    }
+    for (i = 0; i < h->events; i++) {
+        struct btrail_placed_event *placed = &u->events[i];
+
+        if (!unpack_event(&p, end, &position, &index, &time,
+                          &placed->event) ||
+            position > h->records) {
+            return -BTRAIL_ERR_CORRUPT;
+        }
+        placed->position = position;
+    }
+    index += h->records - position;
+    return p == end && index == h->end_index ? 0 : -BTRAIL_ERR_CORRUPT;
+}
+
+int btrail_unpacker_load(struct btrail_unpacker *u,
+                         const uint8_t *payload, size_t len,
+                         const struct btrail_block_header *h,
+                         bool events_only)
+{
+    const uint8_t *table = payload + BTRAIL_BLOCK_HEADER_SIZE;
+    const uint8_t *stored = table + SECTION_TABLE_SIZE;
+    const uint8_t *streams[BTRAIL_CODEC_STREAMS];
+    size_t lens[BTRAIL_CODEC_STREAMS];
+    size_t left = len - BTRAIL_BLOCK_HEADER_SIZE - SECTION_TABLE_SIZE;
+    unsigned i;
+    int ret;
+
+    if (h->codec != BTRAIL_CODEC_PREDICT) {
+        return -BTRAIL_ERR_VERSION;
+    }
+    for (i = 0; i < SECTIONS; i++) {
+        uint32_t raw_len = btrail_get32(table + i * 8);
+        uint32_t stored_len = btrail_get32(table + i * 8 + 4);
+
+        if (raw_len > max_raw(h, i) || stored_len > raw_len ||
+            stored_len > left) {
+            return -BTRAIL_ERR_CORRUPT;
+        }
+        if (i == EVENT_SECTION || !events_only) {
+            ret = unpack_section(u, i, stored, stored_len, raw_len);
+            if (ret) {
+                return ret;
+            }
+        }
+        stored += stored_len;
+        left -= stored_len;
+    }
+    if (left) {
+        return -BTRAIL_ERR_CORRUPT;
+    }
+
+    ret = unpack_events(u, h);
+    if (ret || events_only) {
+        return ret;
+    }
+    for (i = 0; i < BTRAIL_CODEC_STREAMS; i++) {
+        streams[i] = u->sections[i].data;
+        lens[i] = u->sections[i].len;
+    }
+    return btrail_decoder_begin(u->decoder, streams, lens, h->records) ?
+           0 : -BTRAIL_ERR_CORRUPT;
+}
+
+const struct btrail_placed_event *
+btrail_unpacker_events(const struct btrail_unpacker *u)
+{
+    return u->events;
+}
+
+bool btrail_unpacker_records(struct btrail_unpacker *u,
+                             struct btrail_record *records, size_t n)
+{
+    return btrail_decoder_records(u->decoder, records, n);
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * A block: a piece of a stream, the payload of a DATA chunk
+ *
+ * Blocks are independent of each other.  docs/trace-format.md describes the
+ * bytes.
+ */
+
+#ifndef BTRAIL_BLOCK_H
+#define BTRAIL_BLOCK_H
+
+#include "backtrail/trace.h"
+#include "bytes.h"
+#include "codec.h"
+
+#define BTRAIL_BLOCK_MAX_RECORDS    BTRAIL_CODEC_MAX_RECORDS
+#define BTRAIL_BLOCK_MAX_EVENTS     (1u << 16)
+
+#define BTRAIL_BLOCK_HEADER_SIZE    88
+
+/**
+ * struct btrail_block_header - what can be known without decoding
+ * @vcpu:        whose stream
+ * @codec:       BTRAIL_CODEC_*
+ * @first_index: index before the first event and record
+ * @end_index:   index after the last event and record
+ * @cr3:         in force before the first event and record
+ * @time:        the TIME event in force there; host is 0 if there is none
+ * @time_first:  host clock of @time or of the first TIME event
+ * @time_last:   host clock of the last TIME event, or of @time
+ * @records:     records, at most BTRAIL_BLOCK_MAX_RECORDS
+ * @events:      events, at most BTRAIL_BLOCK_MAX_EVENTS
+ */
+struct btrail_block_header {
+    uint32_t vcpu;
+    uint32_t codec;
+    uint64_t first_index;
+    uint64_t end_index;
+    uint64_t cr3;
+    struct btrail_time time;
+    uint64_t time_first;
+    uint64_t time_last;
+    uint32_t records;
+    uint32_t events;
+};
+
+/* Is it a GAP event that tells how many records are missing? */
+static inline bool btrail_event_is_known_gap(const struct btrail_event *e)
+{
+    return e->type == BTRAIL_EVENT_GAP && e->data[0] != BTRAIL_LOST_UNKNOWN;
+}
+
+/* Writing */
+
+/**
+ * struct btrail_block - a block in the making
+ * @streams, @event_bytes: not compressed yet
+ * @time_now:   the last TIME event
+ * @event_gap:  records since the last event
+ */
+struct btrail_block {
+    struct btrail_block_header header;
+    struct btrail_buf streams[BTRAIL_CODEC_STREAMS];
+    struct btrail_buf event_bytes;
+    struct btrail_time time_now;
+    uint32_t event_gap;
+};
+
+struct btrail_block *btrail_block_new(void);
+void btrail_block_free(struct btrail_block *block);
+
+/* Make a block an empty one, for a stream that has come to this point. */
+void btrail_block_begin(struct btrail_block *block, unsigned vcpu,
+                        uint64_t index, uint64_t cr3,
+                        const struct btrail_time *time);
+
+/* @n records, encoded by the caller into block->streams, come next. */
+void btrail_block_add_records(struct btrail_block *block, size_t n);
+
+/*
+ * An event comes next.  A known GAP has the index that the block has come to
+ * plus the number of missing records.
+ */
+void btrail_block_add_event(struct btrail_block *block,
+                            const struct btrail_event *event);
+
+struct btrail_packer;
+struct btrail_packer *btrail_packer_new(void);
+void btrail_packer_free(struct btrail_packer *packer);
+
+/* Compress a block; @payload is replaced. */
+void btrail_packer_pack(struct btrail_packer *packer,
+                        const struct btrail_block *block,
+                        struct btrail_buf *payload);
+
+/* Reading */
+
+/* False if the header is damaged. */
+bool btrail_block_header_get(const uint8_t *payload, size_t len,
+                             struct btrail_block_header *header);
+
+/**
+ * struct btrail_placed_event - an event and where it is
+ * @position: records of the block that come before it
+ */
+struct btrail_placed_event {
+    uint32_t position;
+    struct btrail_event event;
+};
+
+struct btrail_unpacker;
+struct btrail_unpacker *btrail_unpacker_new(void);
+void btrail_unpacker_free(struct btrail_unpacker *unpacker);
+
+/**
+ * btrail_unpacker_load - decompress a block and check its events
+ * @header:  from btrail_block_header_get()
+ * @events_only: do not decompress records
+ *
+ * The payload is not needed afterwards.
+ *
+ * Errors: CORRUPT, VERSION (unknown codec), MEMORY.
+ */
+int btrail_unpacker_load(struct btrail_unpacker *unpacker,
+                         const uint8_t *payload, size_t len,
+                         const struct btrail_block_header *header,
+                         bool events_only);
+
+/* header->events events; they live until the next load. */
+const struct btrail_placed_event *
+btrail_unpacker_events(const struct btrail_unpacker *unpacker);
+
+/* Decode the next @n records; false if they are damaged. */
+bool btrail_unpacker_records(struct btrail_unpacker *unpacker,
+                             struct btrail_record *records, size_t n);
+
+#endif /* BTRAIL_BLOCK_H */

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The frame of a file: its header, and chunks with length and checksum
+ *
+ * docs/trace-format.md describes the bytes.
+ */
+
+#ifndef BTRAIL_CHUNK_H
+#define BTRAIL_CHUNK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define BTRAIL_FILE_HEADER_SIZE     32
+#define BTRAIL_FILE_VERSION         1
+
+#define BTRAIL_CHUNK_HEADER_SIZE    32
+#define BTRAIL_CHUNK_MAGIC          "\xb7" "btk"
+#define BTRAIL_CHUNK_MAX_PAYLOAD    (64u << 20)
+#define BTRAIL_META_MAX_PAYLOAD     (1u << 20)
+
+enum btrail_chunk_type {
+    BTRAIL_CHUNK_META = 1,
+    BTRAIL_CHUNK_DATA = 2,
+    BTRAIL_CHUNK_INDEX = 3,
+    BTRAIL_CHUNK_END = 4,
+};
+
+/**
+ * struct btrail_chunk - header of a chunk
+ * @type:     enum btrail_chunk_type; readers pass over others
+ * @size:     of the payload, at most BTRAIL_CHUNK_MAX_PAYLOAD
+ * @crc:      CRC-32C of the payload
+ * @sequence: ordinal of the chunk in the file
+ */
+struct btrail_chunk {
+    uint16_t type;
+    uint32_t size;
+    uint32_t crc;
+    uint64_t sequence;
+};
+
+void btrail_file_header_put(uint8_t *bytes);
+
+/* 0, -BTRAIL_ERR_FORMAT, -BTRAIL_ERR_VERSION */
+int btrail_file_header_get(const uint8_t *bytes);
+
+void btrail_chunk_put(uint8_t *bytes, const struct btrail_chunk *chunk);
+
+/* False if these bytes are no chunk header. */
+bool btrail_chunk_get(const uint8_t *bytes, struct btrail_chunk *chunk);
+
+/* Does the payload have the checksum that the header tells? */
+bool btrail_chunk_check(const struct btrail_chunk *chunk, const void *payload);
+
+/*
+ * Payload of an INDEX chunk: an array of these, one for each META and DATA
+ * chunk in the order of the file.
+ */
+#define BTRAIL_INDEX_ENTRY_SIZE     64
+#define BTRAIL_INDEX_MAX_ENTRIES    (1u << 16) /* in one chunk */
+
+/**
+ * struct btrail_index_entry - one chunk
+ * @offset:      of the chunk header in the file
+ * @size:        of the payload
+ * @type:        enum btrail_chunk_type; for META all that follows is 0
+ * @vcpu:        whose stream
+ * @first_index, @end_index: index before and after the chunk
+ * @time_first, @time_last:  host clock of the first and last TIME event
+ * @records, @events:        how many
+ */
+struct btrail_index_entry {
+    uint64_t offset;
+    uint32_t size;
+    uint16_t type;
+    uint16_t vcpu;
+    uint64_t first_index;
+    uint64_t end_index;
+    uint64_t time_first;
+    uint64_t time_last;
+    uint32_t records;
+    uint32_t events;
+};
+
+void btrail_index_entry_put(uint8_t *bytes, const struct btrail_index_entry *e);
+void btrail_index_entry_get(const uint8_t *bytes, struct btrail_index_entry *e);
+
+/* Payload of the END chunk: where the first INDEX chunk is. */
+#define BTRAIL_END_SIZE             16
+
+/* The length of the file's tail that is always the same. */
+#define BTRAIL_TRAILER_SIZE     (BTRAIL_CHUNK_HEADER_SIZE + BTRAIL_END_SIZE)
+
+/**
+ * struct btrail_end - payload of the END chunk, the last one
+ * @index_offset: of the first INDEX chunk; the others follow it
+ * @entries:      in all INDEX chunks
+ */
+struct btrail_end {
+    uint64_t index_offset;
+    uint64_t entries;
+};
+
+void btrail_end_put(uint8_t *bytes, const struct btrail_end *end);
+void btrail_end_get(const uint8_t *bytes, struct btrail_end *end);
+
+#endif /* BTRAIL_CHUNK_H */

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Cursors: reading a stream from chunk to chunk
+ */
+
+#include "block.h"
+#include "trace.h"
+
+/* Decoded at a time: what the second-level cache holds with the tables. */
+#define BATCH_RECORDS   8192
+
+struct btrail_cursor {
+    const struct btrail_trace *trace;
+    const struct btrail_trace_stream *stream;
+    struct btrail_unpacker *unpacker;
+    struct btrail_buf payload;
+    struct btrail_record *records;
+    bool events_only;
+    uint64_t bad_chunks;
+
+    /* Where it stands */
+    unsigned next_chunk;
+    uint64_t index;
+    uint64_t cr3;
+    struct btrail_time time;
+    uint64_t skip_to;           /* return nothing before this index */
+
+    /* The chunk it is in */
+    bool loaded;
+    struct btrail_block_header header;
+    uint32_t position;          /* records that are done */
+    uint32_t next_event;
+    struct btrail_event event;  /* a synthetic one */
+};
+
+int btrail_cursor_open(struct btrail_cursor **cursor,
+                       const struct btrail_trace *trace, unsigned vcpu,
+                       unsigned flags)
+{
+    const struct btrail_trace_stream *stream;
+    struct btrail_cursor *c;
+
+    if (!cursor || !trace || (flags & ~BTRAIL_CURSOR_EVENTS_ONLY)) {
+        return -BTRAIL_ERR_ARGUMENT;
+    }
+    stream = btrail_trace_find_stream(trace, vcpu);
+    if (!stream) {
+        return -BTRAIL_ERR_STREAM;
+    }
+    c = g_new0(struct btrail_cursor, 1);
+    c->trace = trace;
+    c->stream = stream;
+    c->events_only = flags & BTRAIL_CURSOR_EVENTS_ONLY;
+    c->unpacker = btrail_unpacker_new();
+    c->records = g_new(struct btrail_record, BATCH_RECORDS);
+    c->time.icount = BTRAIL_NO_ICOUNT;
+    *cursor = c;
+    return 0;
+}
+
+void btrail_cursor_close(struct btrail_cursor *c)
+{
+    if (c) {
+        btrail_unpacker_free(c->unpacker);
+        btrail_buf_free(&c->payload);
+        g_free(c->records);
+        g_free(c);
+    }
+}
+
+uint64_t btrail_cursor_bad_chunks(const struct btrail_cursor *c)
+{
+    return c ? c->bad_chunks : 0;
+}
+
+static const struct btrail_index_entry *entry(const struct btrail_cursor *c,
+                                              unsigned i)
+{
+    return &g_array_index(c->stream->chunks, struct btrail_index_entry, i);
+}
+
+/*
+ * Load chunk number @i.  A chunk that is not what the index says counts as
+ * damaged.
+ */
+static int load(struct btrail_cursor *c, unsigned i)
+{
+    const struct btrail_index_entry *e = entry(c, i);
+    struct btrail_block_header *h = &c->header;
+    int ret;
+
+    if (c->payload.cap < e->size) {
+        uint8_t *data = g_try_realloc(c->payload.data, e->size);
+
+        if (!data) {
+            return -BTRAIL_ERR_MEMORY;
+        }
+        c->payload.data = data;
+        c->payload.cap = e->size;
+    }
+    ret = btrail_trace_read_chunk(c->trace, e, c->payload.data);
+    if (ret) {
+        return ret;
+    }
+    if (!btrail_block_header_get(c->payload.data, e->size, h) ||
+        h->vcpu != e->vcpu || h->first_index != e->first_index ||
+        h->end_index != e->end_index || h->records != e->records ||
+        h->events != e->events) {
+        return -BTRAIL_ERR_CORRUPT;
+    }
+    ret = btrail_unpacker_load(c->unpacker, c->payload.data, e->size, h,
+                               c->events_only);
+    if (!ret) {
+        c->position = 0;
+        c->next_event = 0;
+    }
+    return ret;
+}
+
+/* Report a hole that the file does not explain. */
+static void put_hole(struct btrail_cursor *c, uint64_t end,
+                     struct btrail_batch *batch)
+{
+    uint64_t lost = end - c->index;
+
+    batch->index = c->index;
+    c->event = (struct btrail_event) {
+        .index = end,
+        .type = BTRAIL_EVENT_GAP,
+        .reason = BTRAIL_GAP_CORRUPT,
+        .data = { lost },
+    };
+    c->index = end;
+    batch->event = &c->event;
+    batch->synthetic = true;
+}
+
+/*
+ * Go to the next sound chunk.  Returns 0 and a batch if there is a hole before
+ * it, 0 and none if not.
+ */
+static int enter_chunk(struct btrail_cursor *c, struct btrail_batch *batch)
+{
+    while (c->next_chunk < c->stream->chunks->len) {
+        int ret = load(c, c->next_chunk);
+
+        if (ret == -BTRAIL_ERR_CORRUPT || ret == -BTRAIL_ERR_VERSION) {
+            c->bad_chunks++;
+            c->next_chunk++;
+            continue;
+        }
+        if (ret) {
+            return ret;
+        }
+        c->next_chunk++;
+        c->loaded = true;
+        c->cr3 = c->header.cr3;
+        c->time = c->header.time;
+        if (c->index < c->header.first_index) {
+            put_hole(c, c->header.first_index, batch);
+        }
+        return 0;
+    }
+
+    /* The last chunks may be damaged; the index knows how long they were. */
+    if (c->stream->chunks->len &&
+        c->index < entry(c, c->stream->chunks->len - 1)->end_index) {
+        put_hole(c, entry(c, c->stream->chunks->len - 1)->end_index, batch);
+        return 0;
+    }
+    return -BTRAIL_ERR_END;
+}
+
+static void put_event(struct btrail_cursor *c, struct btrail_batch *batch)
+{
+    const struct btrail_event *e =
+        &btrail_unpacker_events(c->unpacker)[c->next_event++].event;
+
+    batch->index = c->index;
+    batch->event = e;
+    switch (e->type) {
+    case BTRAIL_EVENT_CR3:
+        c->cr3 = e->data[0];
+        break;
+    case BTRAIL_EVENT_TIME:
+        c->time.host = e->data[0];
+        c->time.tsc = e->data[1];
+        c->time.icount = e->data[2];
+        break;
+    case BTRAIL_EVENT_GAP:
+        if (btrail_event_is_known_gap(e)) {
+            c->index = e->index;
+        }
+        break;
+    default:
+        break;
+    }
+}
+
+/* Up to the next event; false if they are damaged. */
+static bool put_records(struct btrail_cursor *c, struct btrail_batch *batch)
+{
+    uint32_t stop = c->next_event < c->header.events ?
+        btrail_unpacker_events(c->unpacker)[c->next_event].position :
+        c->header.records;
+    uint32_t n = stop - c->position;
+
+    if (!c->events_only) {
+        n = MIN(n, BATCH_RECORDS);
+        if (!btrail_unpacker_records(c->unpacker, c->records, n)) {
+            return false;
+        }
+        batch->records = c->records;
+        batch->count = n;
+        batch->index = c->index;
+    }
+    c->position += n;
+    c->index += n;
+    return true;
+}
+
+/* Returns 0 with a batch or without one; the latter is to be repeated. */
+static int step(struct btrail_cursor *c, struct btrail_batch *batch)
+{
+    if (!c->loaded) {
+        return enter_chunk(c, batch);
+    }
+    if (c->next_event < c->header.events &&
+        btrail_unpacker_events(c->unpacker)[c->next_event].position ==
+        c->position) {
+        put_event(c, batch);
+    } else if (c->position < c->header.records) {
+        if (!put_records(c, batch)) {
+            /* The checksum was right, so it was written like this. */
+            c->bad_chunks++;
+            c->loaded = false;
+            if (c->index < c->header.end_index) {
+                put_hole(c, c->header.end_index, batch);
+            }
+        }
+    } else {
+        c->loaded = false;
+    }
+    return 0;
+}
+
+/* Leave out what is before the index that was sought. */
+static void skip(struct btrail_cursor *c, struct btrail_batch *batch)
+{
+    if (batch->event) {
+        if (MAX(batch->index, batch->event->index) < c->skip_to) {
+            batch->event = NULL;
+        }
+    } else if (batch->count && batch->index < c->skip_to) {
+        uint64_t n = MIN(c->skip_to - batch->index, batch->count);
+
+        batch->records += n;
+        batch->count -= n;
+        batch->index += n;
+    }
+}
+
+int btrail_cursor_next(struct btrail_cursor *c, struct btrail_batch *batch)
+{
+    if (!c || !batch) {
+        return -BTRAIL_ERR_ARGUMENT;
+    }
+    do {
+        int ret;
+
+        memset(batch, 0, sizeof(*batch));
+        ret = step(c, batch);
+        if (ret) {
+            return ret;
+        }
+        skip(c, batch);
+    } while (!batch->event && !batch->count);
+
+    batch->cr3 = c->cr3;
+    batch->time = c->time;
+    return 0;
+}
+
+/* Stand before chunk @i, so that no hole shows there. */
+static void go_to_chunk(struct btrail_cursor *c, unsigned i, uint64_t skip_to)
+{
+    c->loaded = false;
+    c->next_chunk = i;
+    c->index = !i ? 0 : entry(c, i - 1)->end_index;
+    c->skip_to = skip_to;
+}
+
+int btrail_cursor_seek(struct btrail_cursor *c, uint64_t index)
+{
+    unsigned low = 0, high;
+
+    if (!c) {
+        return -BTRAIL_ERR_ARGUMENT;
+    }
+    /* The first chunk that ends after the record */
+    high = c->stream->chunks->len;
+    while (low < high) {
+        unsigned middle = low + (high - low) / 2;
+
+        if (entry(c, middle)->end_index > index) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    /* Events of this very index may end the chunks before. */
+    while (low && entry(c, low - 1)->end_index == index) {
+        low--;
+    }
+    go_to_chunk(c, low, index);
+    return 0;
+}
+
+int btrail_cursor_seek_time(struct btrail_cursor *c, uint64_t host)
+{
+    unsigned low = 0;
+
+    if (!c) {
+        return -BTRAIL_ERR_ARGUMENT;
+    }
+    /*
+     * One by one: the clocks in a file need not go up.  The last record of
+     * time_last can be up to a tick later, so take one more chunk.
+     */
+    while (low < c->stream->chunks->len && entry(c, low)->time_last < host) {
+        low++;
+    }
+    go_to_chunk(c, low ? low - 1 : 0, 0);
+    return 0;
+}

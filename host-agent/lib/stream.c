@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Slabs to blocks: see stream.h
+ */
+
+#include "stream.h"
+
+struct btrail_stream {
+    unsigned vcpu;
+    struct btrail_block_sink *sink;
+    struct btrail_encoder *encoder;
+    struct btrail_block *block;
+    bool started;
+    bool ended;
+    uint64_t index;
+    uint64_t cr3;
+    struct btrail_time time;
+    uint64_t unexplained;
+};
+
+struct btrail_stream *btrail_stream_new(unsigned vcpu,
+                                        struct btrail_block_sink *sink)
+{
+    struct btrail_stream *s = g_new0(struct btrail_stream, 1);
+
+    s->vcpu = vcpu;
+    s->sink = sink;
+    s->encoder = btrail_encoder_new();
+    s->time.icount = BTRAIL_NO_ICOUNT;
+    return s;
+}
+
+void btrail_stream_free(struct btrail_stream *s)
+{
+    if (s) {
+        btrail_block_free(s->block);
+        btrail_encoder_free(s->encoder);
+        g_free(s);
+    }
+}
+
+uint64_t btrail_stream_index(const struct btrail_stream *s)
+{
+    return s->index;
+}
+
+bool btrail_stream_ended(const struct btrail_stream *s)
+{
+    return s->ended;
+}
+
+uint64_t btrail_stream_unexplained(const struct btrail_stream *s)
+{
+    return s->unexplained;
+}
+
+bool btrail_stream_pending(const struct btrail_stream *s)
+{
+    return s->block != NULL;
+}
+
+int btrail_stream_flush(struct btrail_stream *s)
+{
+    struct btrail_block *block = s->block;
+
+    if (!block) {
+        return 0;
+    }
+    s->block = NULL;
+    btrail_encoder_end(s->encoder);
+    return s->sink->put(s->sink, block);
+}
+
+static int need_block(struct btrail_stream *s)
+{
+    int ret;
+
+    if (s->block &&
+        (s->block->header.records == BTRAIL_BLOCK_MAX_RECORDS ||
+         s->block->header.events == BTRAIL_BLOCK_MAX_EVENTS)) {
+        ret = btrail_stream_flush(s);
+        if (ret) {
+            return ret;
+        }
+    }
+    if (!s->block) {
+        s->block = s->sink->get(s->sink);
+        btrail_block_begin(s->block, s->vcpu, s->index, s->cr3, &s->time);
+        btrail_encoder_begin(s->encoder, s->block->streams);
+    }
+    return 0;
+}
+
+static int add_records(struct btrail_stream *s,
+                       const struct btrail_record *records, size_t n)
+{
+    while (n) {
+        size_t step;
+        int ret = need_block(s);
+
+        if (ret) {
+            return ret;
+        }
+        step = MIN(n, BTRAIL_BLOCK_MAX_RECORDS - s->block->header.records);
+        btrail_encoder_records(s->encoder, records, step);
+        btrail_block_add_records(s->block, step);
+        s->index += step;
+        records += step;
+        n -= step;
+    }
+    return 0;
+}
+
+static int add_event(struct btrail_stream *s, const struct btrail_event *e)
+{
+    int ret = need_block(s);
+
+    if (ret) {
+        return ret;
+    }
+    btrail_block_add_event(s->block, e);
+    s->index = s->block->header.end_index;
+    s->time = s->block->time_now;
+    if (e->type == BTRAIL_EVENT_CR3) {
+        s->cr3 = e->data[0];
+    } else if (e->type == BTRAIL_EVENT_END) {
+        s->ended = true;
+    }
+    return 0;
+}
+
+int btrail_stream_event(struct btrail_stream *s, uint16_t type,
+                        uint16_t reason, uint64_t data0)
+{
+    struct btrail_event e = {
+        .index = s->index,
+        .type = type,
+        .reason = reason,
+        .data = { data0 },
+    };
+
+    if (btrail_event_is_known_gap(&e)) {
+        e.index += data0;
+    }
+    s->started = true;
+    return add_event(s, &e);
+}
+
+/*
+ * The records of a slab that come before event @e, having come to record
+ * number @position with index @index.  SIZE_MAX if the event cannot be there.
+ */
+static size_t records_before(const struct btrail_event *e, size_t position,
+                             uint64_t index, size_t n_records)
+{
+    uint64_t lost = btrail_event_is_known_gap(e) ? e->data[0] : 0;
+
+    if (!position && e->index <= index) {
+        /* Before the first record, perhaps in the hole before it */
+        return 0;
+    }
+    if (e->index < index || e->index - index < lost ||
+        e->index - index - lost > n_records - position) {
+        return SIZE_MAX;
+    }
+    return e->index - index - lost;
+}
+
+/*
+ * Check a slab as a whole.  Returns in @missing how many records are missing
+ * before it that its own GAP events do not explain.
+ */
+static bool check_slab(const struct btrail_stream *s,
+                       const struct btrail_slab *slab, uint64_t *missing)
+{
+    uint64_t explained = 0;     /* by GAP events before the first record */
+    uint64_t expected;          /* index of those */
+    uint64_t hole;
+    uint64_t index = slab->first_index;
+    size_t position = 0;
+    size_t i;
+
+    if (slab->first_index < s->index ||
+        slab->n_records > UINT64_MAX - slab->first_index) {
+        return false;
+    }
+    hole = slab->first_index - s->index;
+
+    for (i = 0; i < slab->n_events; i++) {
+        const struct btrail_event *e = &slab->events[i];
+        size_t n = records_before(e, position, index, slab->n_records);
+
+        if (n == SIZE_MAX || e->index < s->index ||
+            e->type < BTRAIL_EVENT_CR3 || e->type > BTRAIL_EVENT_END ||
+            (i + 1 < slab->n_events && e->type == BTRAIL_EVENT_END)) {
+            return false;
+        }
+        if (btrail_event_is_known_gap(e) && !position &&
+            e->index <= slab->first_index) {
+            if (e->data[0] > hole - explained) {
+                return false;
+            }
+            explained += e->data[0];
+        } else if (e->index > index) {
+            position += n;
+            index = e->index;
+            if (!position) {
+                /* Its first record would not have first_index. */
+                return false;
+            }
+        }
+    }
+    if (slab->n_records - position > UINT64_MAX - index) {
+        return false;
+    }
+
+    /* The missing ones are put first; the others must then fit. */
+    *missing = hole - explained;
+    expected = s->index + *missing;
+    for (i = 0; i < slab->n_events; i++) {
+        const struct btrail_event *e = &slab->events[i];
+
+        if (e->index > slab->first_index) {
+            break;
+        }
+        if (btrail_event_is_known_gap(e)) {
+            expected += e->data[0];
+            if (e->index != expected) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+static bool fits_block(const struct btrail_stream *s,
+                       const struct btrail_slab *slab)
+{
+    const struct btrail_block_header *h = &s->block->header;
+
+    /* Two events may be added before those of the slab. */
+    return slab->n_records <= BTRAIL_BLOCK_MAX_RECORDS - h->records &&
+           slab->n_events + 2 <= BTRAIL_BLOCK_MAX_EVENTS - h->events;
+}
+
+static int begin_slab(struct btrail_stream *s, const struct btrail_slab *slab,
+                      uint64_t missing, uint16_t gap_reason)
+{
+    int ret = 0;
+
+    if (!s->started) {
+        s->cr3 = slab->cr3;
+        s->started = true;
+    }
+    /* Blocks that begin with a slab begin with a TIME event. */
+    if (s->block && !fits_block(s, slab)) {
+        ret = btrail_stream_flush(s);
+    }
+    if (!ret && slab->cr3 != s->cr3) {
+        /* Its CR3 event is in the hole. */
+        ret = btrail_stream_event(s, BTRAIL_EVENT_CR3, 0, slab->cr3);
+    }
+    if (!ret && missing) {
+        s->unexplained += missing;
+        ret = btrail_stream_event(s, BTRAIL_EVENT_GAP, gap_reason, missing);
+    }
+    return ret;
+}
+
+int btrail_stream_append(struct btrail_stream *s,
+                         const struct btrail_slab *slab, uint16_t gap_reason)
+{
+    uint64_t index = slab->first_index;
+    uint64_t missing;
+    size_t position = 0;
+    size_t i;
+    int ret;
+
+    if (s->ended || !check_slab(s, slab, &missing)) {
+        return -BTRAIL_ERR_SLAB;
+    }
+    ret = begin_slab(s, slab, missing, gap_reason);
+    for (i = 0; !ret && i < slab->n_events; i++) {
+        const struct btrail_event *e = &slab->events[i];
+        size_t n = records_before(e, position, index, slab->n_records);
+
+        ret = add_records(s, slab->records + position, n);
+        if (ret) {
+            break;
+        }
+        position += n;
+        index = MAX(index, e->index);
+        ret = add_event(s, e);
+    }
+    if (!ret) {
+        ret = add_records(s, slab->records + position,
+                          slab->n_records - position);
+    }
+    return ret;
+}

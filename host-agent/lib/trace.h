@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * An open trace: what cursors need of it
+ */
+
+#ifndef BTRAIL_TRACE_INTERNAL_H
+#define BTRAIL_TRACE_INTERNAL_H
+
+#include <glib.h>
+
+#include "backtrail/trace.h"
+#include "chunk.h"
+
+/**
+ * struct btrail_trace_stream - a stream
+ * @chunks: of struct btrail_index_entry, in order; indices never go back
+ */
+struct btrail_trace_stream {
+    unsigned vcpu;
+    GArray *chunks;
+};
+
+/* NULL if there is none. */
+const struct btrail_trace_stream *
+btrail_trace_find_stream(const struct btrail_trace *trace, unsigned vcpu);
+
+/*
+ * Read the whole payload of a chunk, checked against its checksum.  @buf has
+ * room for @entry->size bytes.  Errors: IO, CORRUPT.
+ */
+int btrail_trace_read_chunk(const struct btrail_trace *trace,
+                            const struct btrail_index_entry *entry,
+                            uint8_t *buf);
+
+#endif /* BTRAIL_TRACE_INTERNAL_H */
