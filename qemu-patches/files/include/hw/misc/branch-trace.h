@@ -14,7 +14,7 @@
 #include "hw/core/cpu.h"
 #include "hw/misc/branch-trace-cursor.h"
 #include "qom/object.h"
-#include "standard-headers/backtrail/transport.h"
+#include "hw/misc/branch-trace-transport.h"
 
 #define TYPE_BRANCH_TRACE "branch-trace"
 OBJECT_DECLARE_SIMPLE_TYPE(BranchTraceDevice, BRANCH_TRACE)
