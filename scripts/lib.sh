@@ -24,7 +24,9 @@
 # patches share the tree in work/, in turn (a lock sees to that), and each
 # finds its own binaries in out/.
 
-set -eu -o pipefail
+set -eEu -o pipefail
+# A command that fails unexpectedly may have said nothing.
+trap 'say "$0 stopped at ${BASH_SOURCE[0]##*/}:$LINENO"' ERR
 
 TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 CACHE=${BACKTRAIL_CACHE:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/backtrail}
