@@ -30,6 +30,10 @@ trap 'say "$0 stopped at ${BASH_SOURCE[0]##*/}:$LINENO"' ERR
 
 TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 CACHE=${BACKTRAIL_CACHE:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/backtrail}
+case $CACHE in
+/*) ;;
+*) CACHE=$PWD/$CACHE ;;
+esac
 export LC_ALL=C.UTF-8
 
 # Neither the user's git configuration nor a checkout around us may change
@@ -56,7 +60,6 @@ make_cache() {
     mkdir -p "$CACHE" 2>/dev/null && [ -w "$CACHE" ] ||
         die "cannot write to the cache folder $CACHE;" \
             "set BACKTRAIL_CACHE to a folder of yours"
-    CACHE=$(cd "$CACHE" && pwd -P)
 }
 
 # lock PATH: keeps others from PATH in the cache until the script ends
