@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The Linux guest of tests/guest."""
+
+import os
+import struct
+import subprocess
+
+import qemu
+
+
+def folder():
+    """The folder with the guest's vmlinuz and initrd; built if needed."""
+    build = os.path.join(qemu.TOP, 'tests', 'guest', 'build')
+    return subprocess.run([build], check=True, stdout=subprocess.PIPE,
+                          text=True).stdout.strip()
+
+
+def args(*words, memory='256'):
+    """QEMU's arguments to boot it; words go to the kernel's command line."""
+    path = folder()
+    return ['-m', memory, '-no-reboot',
+            '-kernel', os.path.join(path, 'vmlinuz'),
+            '-initrd', os.path.join(path, 'initrd'),
+            '-append', ' '.join(('console=ttyS0', 'quiet', 'panic=-1',
+                                 *words))]
+
+
+def unpack_kernel(vmlinuz, vmlinux):
+    """Write the ELF file inside a bzImage, which QEMU boots by PVH."""
+    with open(vmlinuz, 'rb') as f:
+        image = f.read()
+    # Documentation/arch/x86/boot.rst: the protected-mode code starts after
+    # the setup sectors, the compressed kernel payload_offset into that.
+    if image[0x202:0x206] != b'HdrS':
+        raise qemu.QemuError(f'{vmlinuz} is not a bzImage')
+    sectors = image[0x1f1] or 4
+    offset, length = struct.unpack_from('<II', image, 0x248)
+    start = (sectors + 1) * 512 + offset
+    # The last four bytes are the size of the unpacked kernel.
+    payload = image[start:start + length - 4]
+    size, = struct.unpack_from('<I', image, start + length - 4)
+    if payload[:4] != b'\x28\xb5\x2f\xfd':
+        raise qemu.QemuError(f'{vmlinuz} is not compressed with zstd')
+    result = subprocess.run(['zstd', '-dc'], input=payload, check=True,
+                            stdout=subprocess.PIPE)
+    if len(result.stdout) != size or result.stdout[:4] != b'\x7fELF':
+        raise qemu.QemuError(f'{vmlinuz} does not unpack to an ELF file')
+    with open(vmlinux, 'wb') as f:
+        f.write(result.stdout)
