@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * JSON from others: see json.h
+ */
+
+#include "json.h"
+
+#define MAX_DEPTH   64
+
+static gboolean depth_is_sane(const char *text)
+{
+    unsigned depth = 0;
+    gboolean in_string = FALSE;
+
+    for (; *text; text++) {
+        if (in_string) {
+            if (*text == '\\' && text[1]) {
+                text++;
+            } else if (*text == '"') {
+                in_string = FALSE;
+            }
+        } else if (*text == '"') {
+            in_string = TRUE;
+        } else if (*text == '[' || *text == '{') {
+            if (++depth > MAX_DEPTH) {
+                return FALSE;
+            }
+        } else if ((*text == ']' || *text == '}') && depth) {
+            depth--;
+        }
+    }
+    return TRUE;
+}
+
+JsonNode *btrail_json_parse_object(const char *text)
+{
+    JsonNode *node;
+
+    if (!g_utf8_validate(text, -1, NULL) || !depth_is_sane(text)) {
+        return NULL;
+    }
+    node = json_from_string(text, NULL);
+    if (node && !JSON_NODE_HOLDS_OBJECT(node)) {
+        g_clear_pointer(&node, json_node_unref);
+    }
+    return node;
+}
+
+const char *btrail_json_string(JsonObject *object, const char *name)
+{
+    JsonNode *node = json_object_get_member(object, name);
+
+    return node && json_node_get_value_type(node) == G_TYPE_STRING ?
+           json_node_get_string(node) : NULL;
+}
+
+JsonObject *btrail_json_object(JsonObject *object, const char *name)
+{
+    JsonNode *node = json_object_get_member(object, name);
+
+    return node && JSON_NODE_HOLDS_OBJECT(node) ? json_node_get_object(node) :
+           NULL;
+}
+
+gint64 btrail_json_int(JsonObject *object, const char *name, gint64 fallback)
+{
+    JsonNode *node = json_object_get_member(object, name);
+
+    return node && json_node_get_value_type(node) == G_TYPE_INT64 ?
+           json_node_get_int(node) : fallback;
+}

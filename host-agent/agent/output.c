@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The thread that compresses and writes blocks: see output.h
+ */
+
+#include <errno.h>
+
+#include "output.h"
+
+struct btrail_output {
+    struct btrail_block_sink sink;
+    struct btrail_store *store;
+    GThread *thread;
+
+    GMutex lock;                /* of all up to the next blank line */
+    GCond changed;
+    GQueue full;
+    GQueue unused;
+    unsigned blocks_left;       /* that may still be made */
+    bool closing;
+
+    int error;                  /* atomic */
+    uint64_t bytes;             /* atomic */
+};
+
+static struct btrail_block *output_get(struct btrail_block_sink *sink)
+{
+    struct btrail_output *o = (struct btrail_output *)sink;
+    struct btrail_block *block;
+
+    g_mutex_lock(&o->lock);
+    while (g_queue_is_empty(&o->unused) && !o->blocks_left) {
+        g_cond_wait(&o->changed, &o->lock);
+    }
+    block = g_queue_pop_head(&o->unused);
+    if (!block) {
+        o->blocks_left--;
+        block = btrail_block_new();
+    }
+    g_mutex_unlock(&o->lock);
+    return block;
+}
+
+static int output_put(struct btrail_block_sink *sink,
+                      struct btrail_block *block)
+{
+    struct btrail_output *o = (struct btrail_output *)sink;
+
+    g_mutex_lock(&o->lock);
+    g_queue_push_tail(&o->full, block);
+    g_cond_broadcast(&o->changed);
+    g_mutex_unlock(&o->lock);
+    return btrail_output_error(o) ? -BTRAIL_ERR_IO : 0;
+}
+
+static gpointer output_thread(gpointer opaque)
+{
+    struct btrail_output *o = opaque;
+    struct btrail_packer *packer = btrail_packer_new();
+    struct btrail_buf payload = { 0 };
+
+    g_mutex_lock(&o->lock);
+    for (;;) {
+        struct btrail_block *block = g_queue_pop_head(&o->full);
+
+        if (!block) {
+            if (o->closing) {
+                break;
+            }
+            g_cond_wait(&o->changed, &o->lock);
+            continue;
+        }
+        g_mutex_unlock(&o->lock);
+
+        if (!btrail_output_error(o)) {
+            btrail_packer_pack(packer, block, &payload);
+            if (btrail_store_data(o->store, payload.data, payload.len,
+                                  &block->header)) {
+                __atomic_store_n(&o->error, errno, __ATOMIC_RELEASE);
+            }
+            __atomic_store_n(&o->bytes, btrail_store_size(o->store),
+                             __ATOMIC_RELAXED);
+        }
+
+        g_mutex_lock(&o->lock);
+        g_queue_push_head(&o->unused, block);
+        g_cond_broadcast(&o->changed);
+    }
+    g_mutex_unlock(&o->lock);
+
+    btrail_buf_free(&payload);
+    btrail_packer_free(packer);
+    return NULL;
+}
+
+struct btrail_output *btrail_output_new(struct btrail_store *store,
+                                        unsigned blocks)
+{
+    struct btrail_output *o = g_new0(struct btrail_output, 1);
+
+    o->sink.get = output_get;
+    o->sink.put = output_put;
+    o->store = store;
+    o->blocks_left = blocks;
+    o->bytes = btrail_store_size(store);
+    g_mutex_init(&o->lock);
+    g_cond_init(&o->changed);
+    g_queue_init(&o->full);
+    g_queue_init(&o->unused);
+    o->thread = g_thread_new("output", output_thread, o);
+    return o;
+}
+
+struct btrail_block_sink *btrail_output_sink(struct btrail_output *o)
+{
+    return &o->sink;
+}
+
+uint64_t btrail_output_bytes(const struct btrail_output *o)
+{
+    return __atomic_load_n(&o->bytes, __ATOMIC_RELAXED);
+}
+
+int btrail_output_error(const struct btrail_output *o)
+{
+    return __atomic_load_n(&o->error, __ATOMIC_ACQUIRE);
+}
+
+void btrail_output_free(struct btrail_output *o)
+{
+    struct btrail_block *block;
+
+    g_mutex_lock(&o->lock);
+    o->closing = true;
+    g_cond_broadcast(&o->changed);
+    g_mutex_unlock(&o->lock);
+    g_thread_join(o->thread);
+
+    while ((block = g_queue_pop_head(&o->unused))) {
+        btrail_block_free(block);
+    }
+    g_mutex_clear(&o->lock);
+    g_cond_clear(&o->changed);
+    g_free(o);
+}

@@ -1,0 +1,521 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The agent's side of the transport: see transport.h
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "transport.h"
+
+#define HELLO_FDS   3
+
+/* Larger than 1024 vCPUs with 4 GiB each, small enough not to overflow. */
+#define MAX_TOTAL_SIZE  (1ull << 48)
+
+static bool check_failed(GError **error, const char *what)
+{
+    g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_PROTOCOL,
+                "the producer's shared memory has an invalid header: %s",
+                what);
+    return false;
+}
+
+#define CHECK(condition, what)                  \
+    do {                                        \
+        if (!(condition)) {                     \
+            return check_failed(error, what);   \
+        }                                       \
+    } while (0)
+
+bool btrail_transport_check_header(const struct btrail_shm_header *h,
+                                   uint64_t size, GError **error)
+{
+    CHECK(h->magic == BTRAIL_SHM_MAGIC, "magic");
+    CHECK(h->version == BTRAIL_TRANSPORT_VERSION,
+          "version; QEMU and backtrail do not match");
+    CHECK(h->header_size == sizeof(*h), "header_size");
+    CHECK(h->record_size == sizeof(struct btrail_record), "record_size");
+    CHECK(h->event_size == sizeof(struct btrail_event), "event_size");
+    CHECK(h->total_size == size && size <= MAX_TOTAL_SIZE, "total_size");
+
+    CHECK(h->vcpus >= 1 && h->vcpus <= BTRAIL_MAX_VCPUS, "vcpus");
+    CHECK(h->slabs >= BTRAIL_MIN_SLABS && h->slabs <= BTRAIL_MAX_SLABS,
+          "slabs");
+    CHECK(h->slab_size >= BTRAIL_MIN_SLAB_SIZE &&
+          h->slab_size <= BTRAIL_MAX_SLAB_SIZE && h->slab_size % 8 == 0,
+          "slab_size");
+
+    /* Each size is at most total_size, so none of these can overflow. */
+    CHECK(h->event_offset % 8 == 0 && h->event_offset <= h->slab_size,
+          "event_offset");
+    CHECK(h->records_per_slab >= 1 &&
+          h->records_per_slab <= h->event_offset /
+          sizeof(struct btrail_record), "records_per_slab");
+    CHECK(h->events_per_slab >= 1 &&
+          h->events_per_slab <= (h->slab_size - h->event_offset) /
+          sizeof(struct btrail_event), "events_per_slab");
+
+    CHECK(h->vcpu_stride % 64 == 0 && h->vcpu_stride <= size, "vcpu_stride");
+    CHECK(h->desc_offset % 8 == 0 &&
+          h->desc_offset >= sizeof(struct btrail_shm_vcpu) &&
+          h->desc_offset <= h->vcpu_stride, "desc_offset");
+    CHECK(h->slab_offset % 8 == 0 && h->slab_offset <= h->vcpu_stride &&
+          h->slab_offset >= h->desc_offset +
+          h->slabs * sizeof(struct btrail_slab_desc), "slab_offset");
+    CHECK((uint64_t)h->slabs * h->slab_size <=
+          h->vcpu_stride - h->slab_offset, "vcpu_stride");
+    CHECK(h->vcpu_offset % 64 == 0 && h->vcpu_offset >= sizeof(*h) &&
+          h->vcpu_offset <= size &&
+          h->vcpu_stride * h->vcpus <= size - h->vcpu_offset, "vcpu_offset");
+
+    CHECK(h->producer == BTRAIL_PRODUCER_TCG ||
+          h->producer == BTRAIL_PRODUCER_KVM, "producer");
+    CHECK(h->policy <= BTRAIL_OVERFLOW_OVERWRITE, "policy");
+    CHECK(h->privilege && !(h->privilege & ~(BTRAIL_PRIVILEGE_USER |
+                                             BTRAIL_PRIVILEGE_KERNEL)),
+          "privilege");
+    CHECK(memchr(h->session, '\0', sizeof(h->session)) &&
+          g_utf8_validate(h->session, -1, NULL), "session");
+    return true;
+}
+
+static bool protocol_error(GError **error, const char *what)
+{
+    g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_PROTOCOL,
+                "the producer broke the protocol: %s", what);
+    return false;
+}
+
+static bool check_message(const struct btrail_msg *msg, uint16_t type,
+                          GError **error)
+{
+    if (msg->magic != BTRAIL_MSG_MAGIC) {
+        return protocol_error(error, "this is not a message");
+    }
+    if (msg->version != BTRAIL_TRANSPORT_VERSION) {
+        return protocol_error(error, "unknown version; QEMU and backtrail "
+                              "do not match");
+    }
+    return msg->type == type ||
+           protocol_error(error, "unexpected message");
+}
+
+static bool wait_readable(int fd, int cancel_fd, gint64 deadline,
+                          GError **error)
+{
+    struct pollfd fds[] = {
+        { .fd = fd, .events = POLLIN },
+        { .fd = cancel_fd, .events = POLLIN },
+    };
+    int timeout = -1;
+
+    for (;;) {
+        int n;
+
+        if (deadline >= 0) {
+            timeout = CLAMP((deadline - g_get_monotonic_time() + 999) / 1000,
+                            0, G_MAXINT);
+        }
+        n = poll(fds, G_N_ELEMENTS(fds), timeout);
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n < 0) {
+            btrail_agent_error_errno(error, "poll");
+            return false;
+        }
+        if (fds[1].revents) {
+            g_set_error(error, BTRAIL_AGENT_ERROR,
+                        BTRAIL_AGENT_ERROR_CANCELLED, "cancelled");
+            return false;
+        }
+        if (fds[0].revents) {
+            return true;
+        }
+        if (!n) {
+            g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_TIMEOUT,
+                        "the producer did not say hello");
+            return false;
+        }
+    }
+}
+
+static void close_fds(int *fds, size_t n)
+{
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        if (fds[i] >= 0) {
+            close(fds[i]);
+            fds[i] = -1;
+        }
+    }
+}
+
+/* Take what file descriptors a message carries, close those too many. */
+static bool take_fds(struct msghdr *mh, int fds[HELLO_FDS], size_t *n_fds)
+{
+    struct cmsghdr *c;
+    bool ok = !(mh->msg_flags & MSG_CTRUNC);
+
+    for (c = CMSG_FIRSTHDR(mh); c; c = CMSG_NXTHDR(mh, c)) {
+        size_t i, n;
+
+        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) {
+            continue;
+        }
+        n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        for (i = 0; i < n; i++) {
+            int fd;
+
+            memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
+            if (*n_fds < HELLO_FDS) {
+                fds[(*n_fds)++] = fd;
+            } else {
+                close(fd);
+                ok = false;
+            }
+        }
+    }
+    return ok;
+}
+
+static bool receive_hello(int sock, int timeout_ms, int cancel_fd,
+                          struct btrail_msg *hello, int fds[HELLO_FDS],
+                          GError **error)
+{
+    gint64 deadline = timeout_ms < 0 ? -1 :
+                      g_get_monotonic_time() + timeout_ms * 1000ll;
+    size_t len = 0, n_fds = 0;
+
+    while (len < sizeof(*hello)) {
+        union {
+            struct cmsghdr align;
+            char bytes[CMSG_SPACE(8 * sizeof(int))];
+        } control;
+        struct iovec iov = { (uint8_t *)hello + len, sizeof(*hello) - len };
+        struct msghdr mh = {
+            .msg_iov = &iov,
+            .msg_iovlen = 1,
+            .msg_control = &control,
+            .msg_controllen = sizeof(control),
+        };
+        ssize_t n;
+
+        if (!wait_readable(sock, cancel_fd, deadline, error)) {
+            return false;
+        }
+        n = recvmsg(sock, &mh, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+        if (n < 0 && (errno == EINTR || errno == EAGAIN)) {
+            continue;
+        }
+        if (n < 0 && errno != ECONNRESET) {
+            btrail_agent_error_errno(error, "recvmsg");
+            return false;
+        }
+        if (n <= 0) {
+            g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_CLOSED,
+                        "the producer closed the connection");
+            return false;
+        }
+        if (!take_fds(&mh, fds, &n_fds)) {
+            return protocol_error(error, "too many file descriptors");
+        }
+        len += n;
+    }
+    if (!check_message(hello, BTRAIL_MSG_HELLO, error)) {
+        return false;
+    }
+    return n_fds == HELLO_FDS ||
+           protocol_error(error, "HELLO without its file descriptors");
+}
+
+/* Nobody must be able to take the memory away below us. */
+static bool check_memfd(int fd, uint64_t size, GError **error)
+{
+    struct stat st;
+    int seals = fcntl(fd, F_GET_SEALS);
+
+    if (fstat(fd, &st) < 0) {
+        btrail_agent_error_errno(error, "fstat");
+        return false;
+    }
+    if (seals < 0 || !(seals & F_SEAL_SHRINK)) {
+        return protocol_error(error, "the shared memory is not sealed");
+    }
+    if ((uint64_t)st.st_size != size || size > MAX_TOTAL_SIZE ||
+        size < sizeof(struct btrail_shm_header)) {
+        return protocol_error(error, "size of the shared memory");
+    }
+    return true;
+}
+
+static bool set_nonblocking(int fd, GError **error)
+{
+    int flags = fcntl(fd, F_GETFL);
+
+    if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0) {
+        btrail_agent_error_errno(error, "fcntl");
+        return false;
+    }
+    return true;
+}
+
+struct btrail_transport *btrail_transport_connect(int sock, int timeout_ms,
+                                                  int cancel_fd,
+                                                  GError **error)
+{
+    int fds[HELLO_FDS] = { -1, -1, -1 };
+    struct btrail_transport *t;
+    struct btrail_shm_header header;
+    struct btrail_msg hello;
+    uint8_t *map = MAP_FAILED;
+
+    if (!receive_hello(sock, timeout_ms, cancel_fd, &hello, fds, error) ||
+        !check_memfd(fds[0], hello.value, error) ||
+        !set_nonblocking(fds[1], error) || !set_nonblocking(fds[2], error)) {
+        goto fail;
+    }
+    map = mmap(NULL, hello.value, PROT_READ | PROT_WRITE, MAP_SHARED, fds[0],
+               0);
+    if (map == MAP_FAILED) {
+        btrail_agent_error_errno(error, "cannot map the shared memory");
+        goto fail;
+    }
+    memcpy(&header, map, sizeof(header));
+    if (!btrail_transport_check_header(&header, hello.value, error)) {
+        goto fail;
+    }
+
+    close(fds[0]);
+    t = g_new0(struct btrail_transport, 1);
+    t->sock = sock;
+    t->ready_fd = fds[1];
+    t->free_fd = fds[2];
+    t->map = map;
+    t->header = header;
+    return t;
+
+fail:
+    if (map != MAP_FAILED) {
+        munmap(map, hello.value);
+    }
+    close_fds(fds, HELLO_FDS);
+    return NULL;
+}
+
+void btrail_transport_free(struct btrail_transport *t)
+{
+    if (t) {
+        munmap(t->map, t->header.total_size);
+        close(t->ready_fd);
+        close(t->free_fd);
+        close(t->sock);
+        g_free(t);
+    }
+}
+
+bool btrail_transport_send(struct btrail_transport *t, uint16_t type,
+                           GError **error)
+{
+    struct btrail_msg msg = {
+        .magic = BTRAIL_MSG_MAGIC,
+        .version = BTRAIL_TRANSPORT_VERSION,
+        .type = type,
+    };
+    ssize_t n;
+
+    do {
+        n = send(t->sock, &msg, sizeof(msg), MSG_DONTWAIT | MSG_NOSIGNAL);
+    } while (n < 0 && errno == EINTR);
+
+    if (n == sizeof(msg)) {
+        return true;
+    }
+    if (n < 0 && errno == EAGAIN) {
+        return false;
+    }
+    if (n < 0) {
+        btrail_agent_error_errno(error, "cannot send to the producer");
+    } else {
+        /* A unix socket takes a small message whole or not at all. */
+        g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_SYSTEM,
+                    "cannot send to the producer: only %zd bytes went out", n);
+    }
+    return false;
+}
+
+enum btrail_transport_input
+btrail_transport_receive(struct btrail_transport *t, uint16_t *reason,
+                         GError **error)
+{
+    while (t->in_len < sizeof(t->in)) {
+        ssize_t n = recv(t->sock, (uint8_t *)&t->in + t->in_len,
+                         sizeof(t->in) - t->in_len, MSG_DONTWAIT);
+
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n < 0 && errno == EAGAIN) {
+            return BTRAIL_TRANSPORT_NOTHING;
+        }
+        if (n < 0 && errno != ECONNRESET) {
+            btrail_agent_error_errno(error, "recv");
+            return BTRAIL_TRANSPORT_FAILED;
+        }
+        if (n <= 0) {
+            return BTRAIL_TRANSPORT_CLOSED;
+        }
+        t->in_len += n;
+    }
+    t->in_len = 0;
+    if (!check_message(&t->in, BTRAIL_MSG_END, error)) {
+        return BTRAIL_TRANSPORT_FAILED;
+    }
+    if (t->in.reason < BTRAIL_END_STOPPED ||
+        t->in.reason > BTRAIL_END_UNPLUGGED) {
+        protocol_error(error, "unknown reason in END");
+        return BTRAIL_TRANSPORT_FAILED;
+    }
+    *reason = t->in.reason;
+    return BTRAIL_TRANSPORT_END;
+}
+
+static uint8_t *area(const struct btrail_transport *t, unsigned vcpu)
+{
+    return t->map + t->header.vcpu_offset + vcpu * t->header.vcpu_stride;
+}
+
+static struct btrail_shm_vcpu *control(const struct btrail_transport *t,
+                                       unsigned vcpu)
+{
+    return (struct btrail_shm_vcpu *)area(t, vcpu);
+}
+
+uint64_t btrail_transport_head(const struct btrail_transport *t,
+                               unsigned vcpu)
+{
+    return __atomic_load_n(&control(t, vcpu)->head, __ATOMIC_ACQUIRE);
+}
+
+uint64_t btrail_transport_tail(const struct btrail_transport *t,
+                               unsigned vcpu)
+{
+    return __atomic_load_n(&control(t, vcpu)->tail, __ATOMIC_ACQUIRE);
+}
+
+uint32_t btrail_transport_state(const struct btrail_transport *t,
+                                unsigned vcpu)
+{
+    return __atomic_load_n(&control(t, vcpu)->state, __ATOMIC_RELAXED);
+}
+
+uint64_t btrail_transport_lost(const struct btrail_transport *t,
+                               unsigned vcpu)
+{
+    return __atomic_load_n(&control(t, vcpu)->lost, __ATOMIC_RELAXED);
+}
+
+uint64_t btrail_transport_paused_ns(const struct btrail_transport *t,
+                                    unsigned vcpu)
+{
+    return __atomic_load_n(&control(t, vcpu)->paused_ns, __ATOMIC_RELAXED);
+}
+
+/* A copy of shared memory that the compiler does not read a second time. */
+static void copy_once(void *copy, const void *shared, size_t len)
+{
+    memcpy(copy, shared, len);
+    __asm__ volatile("" : : : "memory");
+}
+
+bool btrail_transport_slab(const struct btrail_transport *t, unsigned vcpu,
+                           uint64_t number, struct btrail_slab *slab,
+                           struct btrail_event *events, GError **error)
+{
+    const struct btrail_shm_header *h = &t->header;
+    unsigned slot = number % h->slabs;
+    const uint8_t *bytes = area(t, vcpu) + h->slab_offset +
+                           (uint64_t)slot * h->slab_size;
+    struct btrail_slab_desc desc;
+
+    copy_once(&desc, area(t, vcpu) + h->desc_offset + slot * sizeof(desc),
+              sizeof(desc));
+    if (desc.records > h->records_per_slab ||
+        desc.events > h->events_per_slab) {
+        g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_PROTOCOL,
+                    "the producer broke the protocol: slab %" G_GUINT64_FORMAT
+                    " of vCPU %u claims to hold %u records and %u events",
+                    number, vcpu, desc.records, desc.events);
+        return false;
+    }
+    copy_once(events, bytes + h->event_offset,
+              desc.events * sizeof(*events));
+    *slab = (struct btrail_slab) {
+        .first_index = desc.first_index,
+        .cr3 = desc.cr3,
+        .records = (const struct btrail_record *)bytes,
+        .n_records = desc.records,
+        .events = events,
+        .n_events = desc.events,
+    };
+    return true;
+}
+
+/* Add 1 to an eventfd.  It is only full if nobody has read it for ages. */
+static void signal_eventfd(int fd)
+{
+    uint64_t one = 1;
+
+    while (write(fd, &one, sizeof(one)) < 0 && errno == EINTR) {
+        continue;
+    }
+}
+
+void btrail_transport_release(struct btrail_transport *t, unsigned vcpu,
+                              uint64_t tail)
+{
+    uint32_t state;
+
+    __atomic_store_n(&control(t, vcpu)->tail, tail, __ATOMIC_RELEASE);
+    /*
+     * The producer sets its state and then looks at the tail; we do it the
+     * other way round, so at least one of the two sees the other.
+     */
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    state = btrail_transport_state(t, vcpu);
+    if (state == BTRAIL_VCPU_WAITING || state == BTRAIL_VCPU_LOSING) {
+        signal_eventfd(t->free_fd);
+    }
+}
+
+static void set_sleeps(struct btrail_transport *t, uint32_t sleeps)
+{
+    struct btrail_shm_header *h = (struct btrail_shm_header *)t->map;
+
+    __atomic_store_n(&h->agent_sleeps, sleeps, __ATOMIC_RELEASE);
+    /* Heads are looked at only after this is visible. */
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+void btrail_transport_sleep(struct btrail_transport *t)
+{
+    set_sleeps(t, 1);
+}
+
+void btrail_transport_wake(struct btrail_transport *t)
+{
+    uint64_t count;
+
+    set_sleeps(t, 0);
+    while (read(t->ready_fd, &count, sizeof(count)) < 0 && errno == EINTR) {
+        continue;
+    }
+}

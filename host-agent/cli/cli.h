@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the subcommands share
+ */
+
+#ifndef BTRAIL_CLI_H
+#define BTRAIL_CLI_H
+
+#include <json-glib/json-glib.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "backtrail/trace.h"
+
+/* Exit codes; see backtrail(1). */
+enum {
+    CLI_OK = 0,
+    CLI_FAILED = 1,
+    CLI_USAGE = 2,
+    CLI_DAMAGED = 3,
+};
+
+int cmd_record(int argc, char **argv);
+int cmd_info(int argc, char **argv);
+int cmd_script(int argc, char **argv);
+
+/* "backtrail: " and a message, with a line end, to stderr */
+void cli_error(const char *format, ...) G_GNUC_PRINTF(1, 2);
+
+/**
+ * cli_parse - parse the options of a subcommand
+ * @operands: what is left on the command line must be as many arguments
+ * @usage:    the operands, such as "FILE"
+ * @summary:  one sentence
+ *
+ * False after having said what is wrong.
+ */
+bool cli_parse(int *argc, char ***argv, const GOptionEntry *entries,
+               int operands, const char *usage, const char *summary);
+
+/* Values of options.  They return false after having said what is wrong. */
+
+bool cli_parse_u64(const char *option, const char *text, uint64_t *value);
+
+/* "512K", "2M", "1G" or bytes */
+bool cli_parse_size(const char *option, const char *text, uint64_t *value);
+
+/* Seconds with a fraction, or with a unit: "500ms", "3s", "2min" */
+bool cli_parse_duration(const char *option, const char *text, uint64_t *ns);
+
+/* "0,2-3": sets the members of a bool[BTRAIL_MAX_VCPUS] */
+bool cli_parse_vcpus(const char *option, const char *text, bool *vcpus);
+
+/* A range "A..B" from A to before B; either may be missing. */
+struct cli_range {
+    uint64_t begin;
+    uint64_t end;
+};
+bool cli_parse_range(const char *option, const char *text,
+                     struct cli_range *range);
+/* The same of seconds; the result is in nanoseconds. */
+bool cli_parse_time_range(const char *option, const char *text,
+                          struct cli_range *range);
+
+/* Page table roots, from --cr3 options; @texts may be NULL. */
+bool cli_parse_cr3s(char **texts, GArray **cr3s);
+
+/* Bits of CR3 that name the address space: not PCID, flags, or NOFLUSH */
+#define CLI_CR3_MASK    0x000ffffffffff000ull
+
+/* Does @cr3 belong to one of @cr3s (of uint64_t; NULL for all)? */
+bool cli_cr3_matches(const GArray *cr3s, uint64_t cr3);
+
+/* Words of events; "unknown" for what is not known */
+const char *cli_event_name(uint16_t type);
+const char *cli_event_reason(uint16_t type, uint16_t reason);
+
+/*
+ * Trace files
+ */
+
+struct cli_trace {
+    const char *path;
+    struct btrail_trace *trace;
+    struct btrail_trace_status status;
+    JsonObject *meta;           /* all pieces merged */
+    uint64_t start;             /* CLOCK_MONOTONIC at session start */
+};
+
+/* False after having said what is wrong. */
+bool cli_trace_open(struct cli_trace *t, const char *path);
+void cli_trace_close(struct cli_trace *t);
+
+/**
+ * cli_trace_verdict - say what is wrong with the file, if anything
+ * @damage: damage found while reading: bad chunks and synthetic GAPs
+ *
+ * Returns CLI_OK or CLI_DAMAGED.
+ */
+int cli_trace_verdict(const struct cli_trace *t, uint64_t damage);
+
+/* Seconds since the session's start with nine digits; "-" if unknown. */
+#define CLI_TIME_SIZE   32
+const char *cli_format_time(const struct cli_trace *t, uint64_t host,
+                            char buf[CLI_TIME_SIZE]);
+
+#endif /* BTRAIL_CLI_H */

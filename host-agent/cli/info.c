@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * backtrail info: what a trace holds, without decoding its records
+ */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "cli.h"
+#include "json.h"
+
+struct stream_summary {
+    struct btrail_stream_info info;
+    uint64_t cr3_loads;
+    uint64_t gaps;              /* GAP events that lost something */
+    uint64_t lost;              /* as far as it is known */
+    bool lost_unknown;
+    uint64_t pauses;
+    uint64_t paused_ns;
+    uint16_t end_reason;        /* 0 if there is no END event */
+    uint64_t damage;
+};
+
+static void add_event(struct stream_summary *s, const struct btrail_batch *b,
+                      uint64_t *paused_at)
+{
+    const struct btrail_event *e = b->event;
+
+    s->damage += b->synthetic;
+    switch (e->type) {
+    case BTRAIL_EVENT_CR3:
+        s->cr3_loads++;
+        break;
+    case BTRAIL_EVENT_GAP:
+        if (e->data[0] == BTRAIL_LOST_UNKNOWN) {
+            s->lost_unknown = true;
+            s->gaps++;
+        } else if (e->data[0]) {
+            s->lost += e->data[0];
+            s->gaps++;
+        }
+        break;
+    case BTRAIL_EVENT_PAUSE:
+        s->pauses++;
+        *paused_at = e->data[0];
+        break;
+    case BTRAIL_EVENT_RESUME:
+        if (*paused_at && e->data[0] > *paused_at) {
+            s->paused_ns += e->data[0] - *paused_at;
+        }
+        *paused_at = 0;
+        break;
+    case BTRAIL_EVENT_END:
+        s->end_reason = e->reason;
+        break;
+    default:
+        break;
+    }
+}
+
+static int summarize(const struct cli_trace *t, struct stream_summary *s)
+{
+    struct btrail_cursor *cursor;
+    struct btrail_batch batch;
+    uint64_t paused_at = 0;
+    int ret = btrail_cursor_open(&cursor, t->trace, s->info.vcpu,
+                                 BTRAIL_CURSOR_EVENTS_ONLY);
+
+    if (ret) {
+        return ret;
+    }
+    while (!(ret = btrail_cursor_next(cursor, &batch))) {
+        add_event(s, &batch, &paused_at);
+    }
+    s->damage += btrail_cursor_bad_chunks(cursor);
+    btrail_cursor_close(cursor);
+    return ret == -BTRAIL_ERR_END ? 0 : ret;
+}
+
+static const char *end_word(const struct stream_summary *s)
+{
+    return s->end_reason ?
+           cli_event_reason(BTRAIL_EVENT_END, s->end_reason) : "missing";
+}
+
+static void print_json(const struct cli_trace *t,
+                       const struct stream_summary *streams, unsigned n)
+{
+    g_autoptr(JsonNode) node = json_node_new(JSON_NODE_OBJECT);
+    g_autoptr(JsonObject) root = json_object_new();
+    JsonObject *file = json_object_new();
+    JsonArray *array = json_array_new();
+    g_autofree char *text = NULL;
+    unsigned i;
+
+    json_object_set_string_member(file, "path", t->path);
+    json_object_set_int_member(file, "size", t->status.file_size);
+    json_object_set_int_member(file, "chunks", t->status.chunks);
+    json_object_set_int_member(file, "bad_chunks", t->status.bad_chunks);
+    json_object_set_int_member(file, "missing_chunks",
+                               t->status.missing_chunks);
+    json_object_set_int_member(file, "skipped_bytes",
+                               t->status.skipped_bytes);
+    json_object_set_int_member(file, "cut_bytes", t->status.cut_bytes);
+    json_object_set_boolean_member(file, "complete", t->status.complete);
+    json_object_set_boolean_member(file, "indexed", t->status.indexed);
+    json_object_set_object_member(root, "file", file);
+    json_object_set_object_member(root, "meta", json_object_ref(t->meta));
+
+    for (i = 0; i < n; i++) {
+        const struct stream_summary *s = &streams[i];
+        JsonObject *o = json_object_new();
+
+        json_object_set_int_member(o, "vcpu", s->info.vcpu);
+        json_object_set_int_member(o, "records", s->info.records);
+        json_object_set_int_member(o, "first_index", s->info.first_index);
+        json_object_set_int_member(o, "end_index", s->info.end_index);
+        json_object_set_int_member(o, "chunks", s->info.chunks);
+        json_object_set_int_member(o, "cr3_loads", s->cr3_loads);
+        json_object_set_int_member(o, "gaps", s->gaps);
+        json_object_set_int_member(o, "lost", s->lost);
+        json_object_set_boolean_member(o, "lost_unknown", s->lost_unknown);
+        json_object_set_int_member(o, "pauses", s->pauses);
+        json_object_set_int_member(o, "paused_ns", s->paused_ns);
+        json_object_set_int_member(o, "first_time", s->info.first_time);
+        json_object_set_int_member(o, "last_time", s->info.last_time);
+        json_object_set_string_member(o, "end", end_word(s));
+        json_object_set_int_member(o, "damage", s->damage);
+        json_array_add_object_element(array, o);
+    }
+    json_object_set_array_member(root, "streams", array);
+
+    json_node_set_object(node, root);
+    text = json_to_string(node, TRUE);
+    puts(text);
+}
+
+static void print_meta_member(const struct cli_trace *t, const char *label,
+                              const char *name)
+{
+    const char *value = btrail_json_string(t->meta, name);
+
+    if (value) {
+        g_autofree char *escaped = g_strescape(value, NULL);
+
+        printf("%-10s %s\n", label, escaped);
+    }
+}
+
+static void print_start(const struct cli_trace *t)
+{
+    JsonObject *start = btrail_json_object(t->meta, "start");
+    gint64 ns = start ? btrail_json_int(start, "realtime", 0) : 0;
+    g_autoptr(GDateTime) when = NULL;
+    g_autofree char *text = NULL;
+
+    if (ns > 0) {
+        when = g_date_time_new_from_unix_local(ns / 1000000000);
+    }
+    if (when) {
+        text = g_date_time_format(when, "%F %T %z");
+        printf("%-10s %s\n", "start", text);
+    }
+}
+
+static void print_text(const struct cli_trace *t,
+                       const struct stream_summary *streams, unsigned n)
+{
+    uint64_t records = 0;
+    unsigned i;
+
+    for (i = 0; i < n; i++) {
+        records += streams[i].info.records;
+    }
+    printf("%-10s %s\n", "file", t->path);
+    printf("%-10s %" PRIu64 " bytes", "size", t->status.file_size);
+    if (records) {
+        printf(", %.3f bits a record", t->status.file_size * 8.0 / records);
+    }
+    printf("\n%-10s %s\n", "state", !t->status.complete ? "cut off" :
+           !t->status.indexed ? "index damaged" : "complete");
+    print_meta_member(t, "guest", "guest");
+    print_meta_member(t, "session", "session");
+    print_meta_member(t, "producer", "producer");
+    print_meta_member(t, "qemu", "qemu");
+    print_meta_member(t, "privilege", "privilege");
+    print_meta_member(t, "overflow", "overflow");
+    print_start(t);
+
+    printf("\n%4s %15s %15s %10s %10s %15s %15s  %s\n", "vcpu", "records",
+           "lost", "gaps", "cr3 loads", "from (s)", "to (s)", "end");
+    for (i = 0; i < n; i++) {
+        const struct stream_summary *s = &streams[i];
+        char from[CLI_TIME_SIZE], to[CLI_TIME_SIZE];
+
+        printf("%4u %15" PRIu64 " %14" PRIu64 "%s %10" PRIu64 " %10" PRIu64
+               " %15s %15s  %s\n", s->info.vcpu, s->info.records, s->lost,
+               s->lost_unknown ? "+" : " ", s->gaps, s->cr3_loads,
+               cli_format_time(t, s->info.first_time, from),
+               cli_format_time(t, s->info.last_time, to), end_word(s));
+    }
+}
+
+static int run(const char *path, bool json)
+{
+    struct cli_trace t;
+    g_autofree struct stream_summary *streams = NULL;
+    uint64_t damage = 0;
+    unsigned i, n;
+    int code, ret;
+
+    if (!cli_trace_open(&t, path)) {
+        return CLI_FAILED;
+    }
+    n = btrail_trace_streams(t.trace);
+    streams = g_new0(struct stream_summary, n + 1);
+    for (i = 0; i < n; i++) {
+        btrail_trace_stream(t.trace, i, &streams[i].info);
+        ret = summarize(&t, &streams[i]);
+        if (ret) {
+            cli_error("%s: %s", path, ret == -BTRAIL_ERR_IO ?
+                      g_strerror(errno) : btrail_strerror(ret));
+            cli_trace_close(&t);
+            return CLI_FAILED;
+        }
+        damage += streams[i].damage;
+    }
+    if (json) {
+        print_json(&t, streams, n);
+    } else {
+        print_text(&t, streams, n);
+    }
+    fflush(stdout);
+    code = cli_trace_verdict(&t, damage);
+    cli_trace_close(&t);
+    return code;
+}
+
+int cmd_info(int argc, char **argv)
+{
+    gboolean json = FALSE;
+    const GOptionEntry entries[] = {
+        { "json", 0, 0, G_OPTION_ARG_NONE, &json, "print JSON", NULL },
+        { NULL }
+    };
+
+    if (!cli_parse(&argc, &argv, entries, 1, "FILE",
+                   "Show what a trace holds.")) {
+        return CLI_USAGE;
+    }
+    return run(argv[1], json);
+}

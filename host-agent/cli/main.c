@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * backtrail: the command and its subcommands
+ */
+
+#include <locale.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli.h"
+
+static const struct command {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *summary;
+} commands[] = {
+    { "record", cmd_record, "trace a guest into a file" },
+    { "info", cmd_info, "show what a trace holds" },
+    { "script", cmd_script, "print records and events, one a line" },
+};
+
+static void print_help(FILE *out)
+{
+    unsigned i;
+
+    fprintf(out, "Usage: backtrail COMMAND [OPTION]... [FILE]\n\n"
+            "Trace virtual machines from the host and read the traces.\n\n"
+            "Commands:\n");
+    for (i = 0; i < G_N_ELEMENTS(commands); i++) {
+        fprintf(out, "  %-10s%s\n", commands[i].name, commands[i].summary);
+    }
+    fprintf(out, "  %-10s%s\n", "help", "show this, or help of a command");
+    fprintf(out, "\nbacktrail COMMAND --help tells more, "
+            "man backtrail all of it.\n");
+}
+
+static const struct command *find_command(const char *name)
+{
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(commands); i++) {
+        if (!strcmp(commands[i].name, name)) {
+            return &commands[i];
+        }
+    }
+    cli_error("'%s' is no command; see backtrail help", name);
+    return NULL;
+}
+
+int main(int argc, char **argv)
+{
+    const struct command *command;
+    const char *name = argc > 1 ? argv[1] : NULL;
+    g_autofree char *program = NULL;
+
+    setlocale(LC_ALL, "");
+    if (!name) {
+        print_help(stderr);
+        return CLI_USAGE;
+    }
+    if (!strcmp(name, "--version")) {
+        printf("backtrail %s\n", btrail_version());
+        return CLI_OK;
+    }
+    if (!strcmp(name, "--help") || !strcmp(name, "-h") ||
+        (!strcmp(name, "help") && argc == 2)) {
+        print_help(stdout);
+        return CLI_OK;
+    }
+    if (!strcmp(name, "help")) {
+        char option[] = "--help";
+        char *help[] = { NULL, option, NULL };
+
+        command = find_command(argv[2]);
+        if (!command) {
+            return CLI_USAGE;
+        }
+        program = g_strdup_printf("backtrail %s", command->name);
+        help[0] = program;
+        g_set_prgname(program);
+        return command->run(2, help);
+    }
+
+    command = find_command(name);
+    if (!command) {
+        return CLI_USAGE;
+    }
+    program = g_strdup_printf("backtrail %s", command->name);
+    argv[1] = program;
+    g_set_prgname(program);
+    return command->run(argc - 1, argv + 1);
+}

@@ -1,0 +1,592 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * backtrail record: trace a guest into a file
+ */
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli.h"
+#include "json.h"
+#include "qmp.h"
+#include "session.h"
+
+#define QMP_TIMEOUT_MS      10000
+/* Includes the wait for the session to take the device's HELLO. */
+#define START_TIMEOUT_MS    40000
+#define PROGRESS_NS         1000000000ull
+
+struct record_options {
+    char *qmp;
+    char *output;
+    char *session;
+    char *vcpus;
+    gboolean user;
+    gboolean kernel;
+    char **cr3;
+    char *overflow;
+    char *buffer_size;
+    char *agent_timeout;
+    char *duration;
+    gboolean attach;
+    gboolean force;
+    gboolean quiet;
+};
+
+struct recording {
+    struct record_options options;
+    uint64_t duration;          /* nanoseconds, 0 for no limit */
+    int signal_fd;
+    JsonObject *arguments;      /* of branch-trace-start */
+    JsonObject *metadata;
+    struct btrail_qmp *qmp;
+    struct btrail_store *store;
+    struct btrail_session *session;
+    uint64_t started;
+    uint64_t last_progress;
+    uint64_t last_records;
+};
+
+static uint64_t now_ns(void)
+{
+    return g_get_monotonic_time() * 1000ull;
+}
+
+static bool add_vcpus(struct recording *r, const char *text)
+{
+    bool vcpus[BTRAIL_MAX_VCPUS];
+    JsonArray *array;
+    unsigned i;
+
+    if (!cli_parse_vcpus("--vcpus", text, vcpus)) {
+        return false;
+    }
+    array = json_array_new();
+    for (i = 0; i < BTRAIL_MAX_VCPUS; i++) {
+        if (vcpus[i]) {
+            json_array_add_int_element(array, i);
+        }
+    }
+    json_object_set_array_member(r->arguments, "vcpus", array);
+    return true;
+}
+
+static bool add_cr3s(struct recording *r, char **texts)
+{
+    GArray *cr3s;
+    JsonArray *array;
+    unsigned i;
+
+    if (!cli_parse_cr3s(texts, &cr3s)) {
+        return false;
+    }
+    if (cr3s) {
+        array = json_array_new();
+        for (i = 0; i < cr3s->len; i++) {
+            json_array_add_int_element(array,
+                                       g_array_index(cr3s, uint64_t, i));
+        }
+        json_object_set_array_member(r->arguments, "cr3", array);
+        g_array_unref(cr3s);
+    }
+    return true;
+}
+
+/* Turn options into arguments of branch-trace-start. */
+static bool check_options(struct recording *r)
+{
+    struct record_options *o = &r->options;
+    uint64_t number;
+
+    if (!o->qmp) {
+        cli_error("--qmp SOCKET is missing: start QEMU with "
+                  "-qmp unix:SOCKET,server=on,wait=off");
+        return false;
+    }
+    if (o->attach && (o->session || o->vcpus || o->user || o->kernel ||
+                      o->cr3 || o->overflow || o->buffer_size ||
+                      o->agent_timeout)) {
+        cli_error("--attach takes over a session as it is; only --output, "
+                  "--duration, --force and --quiet go with it");
+        return false;
+    }
+    if (!o->session) {
+        o->session = g_strdup_printf("record-%d", (int)getpid());
+    }
+    if (strlen(o->session) >= BTRAIL_SESSION_NAME_MAX) {
+        cli_error("--session: a name has at most %d bytes",
+                  BTRAIL_SESSION_NAME_MAX - 1);
+        return false;
+    }
+    json_object_set_string_member(r->arguments, "session", o->session);
+    if (o->user != o->kernel) {
+        json_object_set_string_member(r->arguments, "privilege",
+                                      o->user ? "user" : "kernel");
+    }
+    if (o->overflow) {
+        if (strcmp(o->overflow, "pause") && strcmp(o->overflow, "drop") &&
+            strcmp(o->overflow, "overwrite")) {
+            cli_error("--overflow: '%s' is not pause, drop or overwrite",
+                      o->overflow);
+            return false;
+        }
+        json_object_set_string_member(r->arguments, "overflow", o->overflow);
+    }
+    if (o->buffer_size) {
+        if (!cli_parse_size("--buffer-size", o->buffer_size, &number)) {
+            return false;
+        }
+        json_object_set_int_member(r->arguments, "buffer-size", number);
+    }
+    if (o->agent_timeout) {
+        if (!cli_parse_u64("--agent-timeout", o->agent_timeout, &number)) {
+            return false;
+        }
+        json_object_set_int_member(r->arguments, "agent-timeout", number);
+    }
+    if (o->duration) {
+        if (!cli_parse_duration("--duration", o->duration, &r->duration)) {
+            return false;
+        }
+        if (!r->duration) {
+            cli_error("--duration: 0 is too short");
+            return false;
+        }
+    }
+    return (!o->vcpus || add_vcpus(r, o->vcpus)) && add_cr3s(r, o->cr3);
+}
+
+static JsonNode *execute(struct recording *r, const char *command,
+                         JsonObject *arguments, int fd, int timeout_ms,
+                         GError **error)
+{
+    return btrail_qmp_execute(r->qmp, command, arguments, fd, timeout_ms,
+                              r->signal_fd, error);
+}
+
+static void explain(const struct recording *r, const GError *error)
+{
+    if (g_error_matches(error, BTRAIL_AGENT_ERROR,
+                        BTRAIL_AGENT_ERROR_NO_COMMAND)) {
+        cli_error("this QEMU (%s) cannot trace branches: it was built without "
+                  "Backtrail's patches", btrail_qmp_version(r->qmp) ?
+                  btrail_qmp_version(r->qmp) : "unknown version");
+    } else if (g_error_matches(error, BTRAIL_AGENT_ERROR,
+                               BTRAIL_AGENT_ERROR_NO_DEVICE)) {
+        cli_error("this guest has no branch-trace device: start QEMU with "
+                  "-device branch-trace");
+    } else {
+        cli_error("%s", error->message);
+    }
+}
+
+/* Is there a device, and is its session in the state that is wanted? */
+static bool check_device(struct recording *r)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(JsonNode) node = execute(r, "query-branch-trace", NULL, -1,
+                                       QMP_TIMEOUT_MS, &error);
+    const char *state, *session;
+    JsonObject *info;
+    bool active;
+
+    if (!node) {
+        explain(r, error);
+        return false;
+    }
+    if (!JSON_NODE_HOLDS_OBJECT(node)) {
+        cli_error("query-branch-trace: this is no answer");
+        return false;
+    }
+    info = json_node_get_object(node);
+    state = btrail_json_string(info, "state");
+    session = btrail_json_string(info, "session");
+    active = state && strcmp(state, "inactive");
+    if (active && !r->options.attach) {
+        cli_error("session '%s' is active already; stop it first "
+                  "(branch-trace-stop), or take it over with --attach",
+                  session ? session : "");
+        return false;
+    }
+    if (!active && r->options.attach) {
+        cli_error("no session is active that could be taken over; "
+                  "leave out --attach");
+        return false;
+    }
+    return true;
+}
+
+static void collect_metadata(struct recording *r)
+{
+    g_autoptr(JsonNode) node = execute(r, "query-name", NULL, -1,
+                                       QMP_TIMEOUT_MS, NULL);
+    struct record_options *o = &r->options;
+    JsonArray *array;
+    char **cr3;
+
+    if (node && JSON_NODE_HOLDS_OBJECT(node)) {
+        const char *name = btrail_json_string(json_node_get_object(node),
+                                              "name");
+        if (name) {
+            json_object_set_string_member(r->metadata, "guest", name);
+        }
+    }
+    if (btrail_qmp_version(r->qmp)) {
+        json_object_set_string_member(r->metadata, "qemu",
+                                      btrail_qmp_version(r->qmp));
+    }
+    if (o->cr3) {
+        array = json_array_new();
+        for (cr3 = o->cr3; *cr3; cr3++) {
+            json_array_add_string_element(array, *cr3);
+        }
+        json_object_set_array_member(r->metadata, "cr3_filter", array);
+    }
+    if (o->vcpus) {
+        json_object_set_string_member(r->metadata, "vcpu_filter", o->vcpus);
+    }
+}
+
+static bool connect_monitor(struct recording *r)
+{
+    g_autoptr(GError) error = NULL;
+
+    r->qmp = btrail_qmp_connect(r->options.qmp, QMP_TIMEOUT_MS, r->signal_fd,
+                                &error);
+    if (!r->qmp) {
+        cli_error("%s", error->message);
+        return false;
+    }
+    if (!check_device(r)) {
+        return false;
+    }
+    collect_metadata(r);
+    return true;
+}
+
+static bool open_output(struct recording *r)
+{
+    const char *path = r->options.output;
+
+    if (btrail_store_open(&r->store, path, r->options.force)) {
+        cli_error("%s: %s%s", path, g_strerror(errno),
+                  errno == EEXIST ? "; --force replaces it" : "");
+        return false;
+    }
+    return true;
+}
+
+static void remove_output(struct recording *r)
+{
+    struct stat st;
+
+    if (!lstat(r->options.output, &st) && S_ISREG(st.st_mode)) {
+        unlink(r->options.output);
+    }
+}
+
+static JsonObject *agent_address(const char *name)
+{
+    JsonObject *address = json_object_new();
+
+    json_object_set_string_member(address, "type", "fd");
+    json_object_set_string_member(address, "str", name);
+    return address;
+}
+
+/* Hand @sock to QEMU and have it trace to there. */
+static bool start_tracing(struct recording *r, int sock, GError **error)
+{
+    g_autofree char *name = g_strdup_printf("backtrail-%d", (int)getpid());
+    JsonObject *arguments = json_object_new();
+    g_autoptr(JsonNode) got = NULL, started = NULL;
+
+    json_object_set_string_member(arguments, "fdname", name);
+    got = execute(r, "getfd", arguments, sock, QMP_TIMEOUT_MS, error);
+    if (!got) {
+        return false;
+    }
+    if (r->options.attach) {
+        arguments = json_object_new();
+    } else {
+        arguments = json_object_ref(r->arguments);
+    }
+    json_object_set_object_member(arguments, "agent", agent_address(name));
+    started = execute(r, r->options.attach ? "branch-trace-attach" :
+                      "branch-trace-start", arguments, -1, START_TIMEOUT_MS,
+                      error);
+    if (!started) {
+        g_autoptr(JsonNode) closed = NULL;
+
+        /* It may have been used up, or not. */
+        arguments = json_object_new();
+        json_object_set_string_member(arguments, "fdname", name);
+        closed = btrail_qmp_execute(r->qmp, "closefd", arguments, -1, 1000,
+                                    -1, NULL);
+        return false;
+    }
+    return true;
+}
+
+static bool start(struct recording *r)
+{
+    struct btrail_session_options options = {
+        .store = r->store,
+        .metadata = r->metadata,
+        .attached = r->options.attach,
+    };
+    struct btrail_session_result result;
+    g_autoptr(GError) error = NULL;
+    int socks[2];
+    bool ok;
+
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, socks) < 0) {
+        cli_error("socketpair: %s", g_strerror(errno));
+        btrail_store_close(r->store);
+        remove_output(r);
+        return false;
+    }
+    options.sock = socks[0];
+    r->session = btrail_session_start(&options);
+    ok = start_tracing(r, socks[1], &error);
+    close(socks[1]);
+    if (ok) {
+        return true;
+    }
+
+    btrail_session_stop(r->session);
+    btrail_session_finish(r->session, &result);
+    if (result.error && result.error->code == BTRAIL_AGENT_ERROR_PROTOCOL) {
+        cli_error("%s", result.error->message);
+    }
+    g_clear_error(&result.error);
+    explain(r, error);
+    remove_output(r);
+    return false;
+}
+
+static void print_progress(struct recording *r, uint64_t now)
+{
+    struct btrail_session_progress p;
+    double rate;
+
+    btrail_session_progress(r->session, &p);
+    rate = now > r->last_progress ?
+           (p.records - r->last_records) * 1e9 / (now - r->last_progress) : 0;
+    r->last_records = p.records;
+    r->last_progress = now;
+    fprintf(stderr, "\r%6.1f s  %9.1f M records  %6.1f M/s  %8.1f MB  "
+            "%" G_GUINT64_FORMAT " lost  %.1f s paused ",
+            (now - r->started) / 1e9, p.records / 1e6, rate / 1e6,
+            p.bytes / 1e6, p.lost, p.paused_ns / 1e9);
+    fflush(stderr);
+}
+
+/* A second signal does not wait for anything. */
+static void take_signal(struct recording *r)
+{
+    static unsigned signals;
+    struct signalfd_siginfo info;
+    sigset_t set;
+
+    if (read(r->signal_fd, &info, sizeof(info)) != sizeof(info)) {
+        return;
+    }
+    if (signals++) {
+        signal(info.ssi_signo, SIG_DFL);
+        sigemptyset(&set);
+        sigaddset(&set, info.ssi_signo);
+        sigprocmask(SIG_UNBLOCK, &set, NULL);
+        raise(info.ssi_signo);
+    }
+    btrail_session_stop(r->session);
+}
+
+static void wait_for_end(struct recording *r)
+{
+    bool progress = !r->options.quiet && isatty(STDERR_FILENO);
+    uint64_t stop_at = r->duration ? r->started + r->duration : UINT64_MAX;
+    uint64_t next = r->started + PROGRESS_NS;
+    struct pollfd fds[] = {
+        { .fd = btrail_session_done_fd(r->session), .events = POLLIN },
+        { .fd = r->signal_fd, .events = POLLIN },
+    };
+
+    for (;;) {
+        uint64_t now = now_ns();
+        uint64_t wake = MIN(stop_at, progress ? next : UINT64_MAX);
+        int timeout = wake == UINT64_MAX ? -1 : wake <= now ? 0 :
+                      (int)MIN((wake - now) / 1000000 + 1, 60000);
+
+        if (poll(fds, G_N_ELEMENTS(fds), timeout) < 0 && errno != EINTR) {
+            cli_error("poll: %s", g_strerror(errno));
+            btrail_session_stop(r->session);
+            break;
+        }
+        if (fds[0].revents) {
+            break;
+        }
+        if (fds[1].revents) {
+            take_signal(r);
+        }
+        now = now_ns();
+        if (now >= stop_at) {
+            btrail_session_stop(r->session);
+            stop_at = UINT64_MAX;
+        }
+        if (progress && now >= next) {
+            print_progress(r, now);
+            next = now + PROGRESS_NS;
+        }
+    }
+    if (progress) {
+        print_progress(r, now_ns());
+        fputc('\n', stderr);
+    }
+}
+
+static int finish(struct recording *r)
+{
+    struct btrail_session_result result;
+    int code = CLI_OK;
+
+    btrail_session_finish(r->session, &result);
+    if (!r->options.quiet) {
+        double bits = result.progress.records ?
+            result.progress.bytes * 8.0 / result.progress.records : 0;
+
+        fprintf(stderr, "%s: %" G_GUINT64_FORMAT " records, %"
+                G_GUINT64_FORMAT " bytes (%.2f bits a record), %"
+                G_GUINT64_FORMAT " lost, %.3f s paused; %s\n",
+                r->options.output, result.progress.records,
+                result.progress.bytes, bits, result.progress.lost,
+                result.progress.paused_ns / 1e9,
+                cli_event_reason(BTRAIL_EVENT_END, result.reason));
+    }
+    if (result.unexplained) {
+        cli_error("%" G_GUINT64_FORMAT " records are missing and QEMU has not "
+                  "said why; the trace has GAP events in their places",
+                  result.unexplained);
+        code = CLI_DAMAGED;
+    }
+    if (result.error) {
+        cli_error("%s", result.error->message);
+        code = result.error->code == BTRAIL_AGENT_ERROR_CLOSED ?
+               CLI_DAMAGED : CLI_FAILED;
+        g_error_free(result.error);
+    }
+    return code;
+}
+
+static int open_signals(void)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGHUP);
+    /* Before there are threads, so that they have it too. */
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    /* A file that is too long is an error like a full disk. */
+    signal(SIGXFSZ, SIG_IGN);
+    return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static int run(struct recording *r)
+{
+    if (!check_options(r)) {
+        return CLI_USAGE;
+    }
+    r->signal_fd = open_signals();
+    if (r->signal_fd < 0) {
+        cli_error("signalfd: %s", g_strerror(errno));
+        return CLI_FAILED;
+    }
+    if (!connect_monitor(r) || !open_output(r) || !start(r)) {
+        return CLI_FAILED;
+    }
+    /* Leave the monitor to others: the session has a channel of its own. */
+    g_clear_pointer(&r->qmp, btrail_qmp_free);
+    r->started = r->last_progress = now_ns();
+    wait_for_end(r);
+    return finish(r);
+}
+
+int cmd_record(int argc, char **argv)
+{
+    struct recording r = { .signal_fd = -1 };
+    struct record_options *o = &r.options;
+    const GOptionEntry entries[] = {
+        { "qmp", 0, 0, G_OPTION_ARG_FILENAME, &o->qmp,
+          "unix socket of QEMU's QMP monitor", "SOCKET" },
+        { "output", 'o', 0, G_OPTION_ARG_FILENAME, &o->output,
+          "the file to write (default: trace.btrail)", "FILE" },
+        { "force", 'f', 0, G_OPTION_ARG_NONE, &o->force,
+          "replace the file if it exists", NULL },
+        { "session", 0, 0, G_OPTION_ARG_STRING, &o->session,
+          "name of the session", "NAME" },
+        { "vcpus", 0, 0, G_OPTION_ARG_STRING, &o->vcpus,
+          "trace these vCPUs (default: all)", "LIST" },
+        { "user", 0, 0, G_OPTION_ARG_NONE, &o->user,
+          "trace branches in user mode", NULL },
+        { "kernel", 0, 0, G_OPTION_ARG_NONE, &o->kernel,
+          "trace branches in kernel mode (default: both)", NULL },
+        { "cr3", 0, 0, G_OPTION_ARG_STRING_ARRAY, &o->cr3,
+          "trace this address space; can be repeated (default: all)",
+          "ADDR" },
+        { "overflow", 0, 0, G_OPTION_ARG_STRING, &o->overflow,
+          "when the buffer is full: pause the vCPU, drop new records, or "
+          "overwrite old ones (default: pause)", "POLICY" },
+        { "buffer-size", 0, 0, G_OPTION_ARG_STRING, &o->buffer_size,
+          "buffer per vCPU (default: 2M)", "SIZE" },
+        { "agent-timeout", 0, 0, G_OPTION_ARG_STRING, &o->agent_timeout,
+          "milliseconds that a paused guest waits for this command, should "
+          "it hang or die (default: 5000; 0: for ever)", "MS" },
+        { "duration", 0, 0, G_OPTION_ARG_STRING, &o->duration,
+          "stop after this time (default: at Ctrl-C, or with the guest)",
+          "TIME" },
+        { "attach", 0, 0, G_OPTION_ARG_NONE, &o->attach,
+          "take over the session that is active", NULL },
+        { "quiet", 'q', 0, G_OPTION_ARG_NONE, &o->quiet,
+          "print errors only", NULL },
+        { NULL }
+    };
+    int code = CLI_USAGE;
+
+    r.arguments = json_object_new();
+    r.metadata = json_object_new();
+    if (cli_parse(&argc, &argv, entries, 0, NULL,
+                  "Trace a guest under QEMU into a file.")) {
+        if (!o->output) {
+            o->output = g_strdup("trace.btrail");
+        }
+        code = run(&r);
+    }
+
+    if (r.qmp) {
+        btrail_qmp_free(r.qmp);
+    }
+    if (r.signal_fd >= 0) {
+        close(r.signal_fd);
+    }
+    json_object_unref(r.arguments);
+    json_object_unref(r.metadata);
+    g_free(o->qmp);
+    g_free(o->output);
+    g_free(o->session);
+    g_free(o->vcpus);
+    g_strfreev(o->cr3);
+    g_free(o->overflow);
+    g_free(o->buffer_size);
+    g_free(o->agent_timeout);
+    g_free(o->duration);
+    return code;
+}
