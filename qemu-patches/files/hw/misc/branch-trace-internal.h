@@ -94,7 +94,7 @@ struct BranchTraceStream {
     uint64_t lost;              /* written by the vCPU, read by all */
     uint64_t gap_reported;      /* lost, as of the last QMP event */
     uint64_t published;         /* index after the last published slab */
-    uint64_t *slab_end;         /* index after the last record, per slab */
+    uint64_t *slab_end;         /* see stream_slab_end() */
 
     int state;                  /* enum btrail_vcpu_state */
     uint64_t paused_ns;

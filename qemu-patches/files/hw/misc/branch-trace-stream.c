@@ -46,6 +46,15 @@ static unsigned stream_slot(BranchTraceStream *s)
     return s->head % s->buf->slabs;
 }
 
+/*
+ * Index after the last record of slab @n.  Kept for one more slab than there
+ * are, so that the last one that was drained is among them.
+ */
+static uint64_t *stream_slab_end(BranchTraceStream *s, uint64_t n)
+{
+    return &s->slab_end[n % (s->buf->slabs + 1)];
+}
+
 static void stream_set_state(BranchTraceStream *s, uint32_t state)
 {
     qatomic_set(&s->state, state);
@@ -125,16 +134,15 @@ static bool stream_has_room(BranchTraceStream *s, unsigned reserve)
 
 static void stream_publish(BranchTraceStream *s)
 {
-    unsigned slot = stream_slot(s);
     uint64_t end = stream_index(s);
 
-    s->desc[slot] = (struct btrail_slab_desc) {
+    s->desc[stream_slot(s)] = (struct btrail_slab_desc) {
         .first_index = s->first_index,
         .cr3 = s->first_cr3,
         .records = stream_records(s),
         .events = s->n_events,
     };
-    qatomic_set(&s->slab_end[slot], end);
+    qatomic_set(stream_slab_end(s, s->head), end);
     qatomic_set(&s->published, end);
     qatomic_set(&s->shm->records, end);
     qatomic_set(&s->shm->lost, s->lost);
@@ -147,7 +155,7 @@ static void stream_publish(BranchTraceStream *s)
 static void stream_overwrite(BranchTraceStream *s)
 {
     if (s->head >= s->buf->slabs) {
-        qatomic_set(&s->lost, s->slab_end[stream_slot(s)]);
+        qatomic_set(&s->lost, *stream_slab_end(s, s->head - s->buf->slabs));
     }
 }
 
@@ -473,7 +481,7 @@ uint64_t branch_trace_stream_drained(BranchTraceStream *s)
     if (!tail) {
         return 0;
     }
-    return qatomic_read(&s->slab_end[(tail - 1) % s->buf->slabs]);
+    return qatomic_read(stream_slab_end(s, tail - 1));
 }
 
 uint64_t branch_trace_stream_lost(BranchTraceStream *s)
@@ -508,7 +516,7 @@ BranchTraceStream *branch_trace_stream_new(CPUState *cpu,
     s->shm = (struct btrail_shm_vcpu *)area;
     s->desc = (struct btrail_slab_desc *)(area + buf->desc_offset);
     s->slabs = area + buf->slab_offset;
-    s->slab_end = g_new0(uint64_t, buf->slabs);
+    s->slab_end = g_new0(uint64_t, buf->slabs + 1);
     s->sink.records = g_new0(struct btrail_record, buf->records_per_slab);
     s->sink.events = g_new0(struct btrail_event, buf->events_per_slab);
 
