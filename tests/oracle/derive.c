@@ -5,10 +5,10 @@
  * The oracle of the branch trace: it shares no code with the producer, the
  * agent or QEMU.  It reads, on its standard input, the log of
  *
- *     -icount ... -accel tcg -d exec,nochain,int,in_asm,cpu_reset
+ *     -icount ... -accel tcg -d exec,nochain,int,in_asm,cpu_reset,mmu
  *
- * of a guest with one vCPU, best with one-insn-per-tb=on and ",cpu" (exact
- * flags and CR3 at each instruction), which is too slow for a large guest.  It
+ * of a guest with one vCPU, best with one-insn-per-tb=on and ",cpu" (the
+ * registers at each instruction), which is too slow for a large guest.  It
  * writes what tests/oracle/run compares with the trace:
  *
  *     PREFIX.records   struct btrail_record[] (24 bytes each)
@@ -54,7 +54,9 @@
 #define HF_SMM          (1u << 19)
 #define HF_GUEST        (1u << 21)
 
-#define CF_COUNT_MASK   0x1ffu      /* cflags, in the fourth field */
+/* QEMU's cflags, in the fourth field. */
+#define CF_COUNT_MASK   0x1ffu
+#define CF_NOIRQ        (1u << 16)
 
 #define EFL_CF          0x001u
 #define EFL_PF          0x004u
@@ -127,7 +129,7 @@ struct step {
     uint64_t start, cs_base;
     uint32_t flags;
     unsigned max_insns;     /* asked of the translator, 0 = no limit */
-    bool rewound;           /* did not get to its end */
+    bool resumes;           /* goes on in the middle of the one before */
     struct code *code;
     uint64_t pc;
     const uint8_t *bytes;
@@ -137,6 +139,8 @@ struct step {
     uint8_t addr_bits, cond;
     uint64_t target;
     struct regs regs;
+    bool loads_cr3;
+    uint64_t new_cr3;
 };
 
 struct interruption {
@@ -148,6 +152,8 @@ struct interruption {
     bool have_cr3;
     uint64_t cr3;
     bool exits;             /* its delivery ended in a #VMEXIT */
+    bool loads_cr3;
+    uint64_t new_cr3;
 };
 
 struct record {
@@ -192,7 +198,7 @@ static uint64_t span_cr3;
 static struct regs *dump_to;
 static struct regs dump_regs;
 
-static uint64_t line_no, insn_count, interruption_count, restart_count;
+static uint64_t line_no, insn_count, interruption_count, resumed_count;
 static uint64_t count[K_MAX][M_MAX];
 static uint64_t vectors[256];
 static FILE *out_records, *out_spans, *out_resets, *out_insns;
@@ -831,38 +837,15 @@ static void begin_span(bool known, uint64_t cr3)
     span_cr3 = known ? cr3 : 0;
 }
 
-/* May this instruction have loaded CR3? */
-static bool may_load_cr3(enum kind kind)
-{
-    switch (kind) {
-    case K_MOVCR3:
-    case K_FAR_JMP:
-    case K_FAR_CALL:
-    case K_IRET:
-    case K_INT:
-    case K_INT3:
-    case K_ICEBP:
-    case K_INTO:
-    case K_RSM:
-    case K_VMRUN:
-        return true;
-    default:
-        return false;
-    }
-}
-
-/* A dump tells CR3; only now and then may it have changed. */
-static void learn_cr3(uint64_t cr3, bool may_change)
+/* A register dump tells CR3. */
+static void learn_cr3(uint64_t cr3)
 {
     if (!span_known) {
         span_known = true;
         span_cr3 = cr3;
     } else if (span_cr3 != cr3) {
-        if (!may_change) {
-            fail("CR3 went from %" PRIx64 " to %" PRIx64 " by itself",
-                 span_cr3, cr3);
-        }
-        begin_span(true, cr3);
+        fail("CR3 went from %" PRIx64 " to %" PRIx64 " by itself", span_cr3,
+             cr3);
     }
 }
 
@@ -912,9 +895,7 @@ static void flow(uint64_t pc)
         if (is_next(p, pc)) {
             return;
         }
-        if (pc == p->pc) {
-            /* The next iteration; or a watchpoint started it again. */
-            restart_count += p->kind != K_REP;
+        if (pc == p->pc && p->kind == K_REP) {
             return;
         }
         if (!(p->flags & HF_PE)) {
@@ -950,19 +931,8 @@ static void flow(uint64_t pc)
         break;
     case K_JMP:
     case K_CALL:
-        if (pc == p->pc && pc != p->target) {
-            restart_count++;
-            return;
-        }
         if (pc != p->target) {
             fail("a branch to %" PRIx64 " went to %" PRIx64, p->target, pc);
-        }
-        break;
-    case K_CALL_IND:
-    case K_RET:
-        if (pc == p->pc) {
-            fail("cannot tell a %s to itself from one that was restarted",
-                 kind_name[p->kind]);
         }
         break;
     case K_VMRUN:
@@ -989,11 +959,19 @@ static void flow(uint64_t pc)
     }
 }
 
-/* P was executed: what came with it is past. */
+/*
+ * P was executed: what comes now is in the address space that it has loaded.
+ * The log only tells which one while paging is on.
+ */
 static void flowed(void)
 {
-    if (prev.valid && (prev.kind == K_MOVCR3 || prev.kind == K_RSM ||
-                       (prev.kind == K_VMRUN && !failed_vmrun))) {
+    if (!prev.valid || failed_vmrun) {
+        return;
+    }
+    if (prev.loads_cr3) {
+        begin_span(true, prev.new_cr3);
+    } else if (prev.kind == K_MOVCR3 || prev.kind == K_RSM ||
+               prev.kind == K_VMRUN) {
         begin_span(false, 0);
     }
 }
@@ -1139,8 +1117,7 @@ static void walk_chain(const struct step *n)
             fail("an interruption without an address");
         }
         if (it->have_cr3) {
-            learn_cr3(it->cr3, i > 0 || may_load_cr3(prev.kind) ||
-                      it->kind == K_VMEXIT);
+            learn_cr3(it->cr3);
         }
         if (i + 1 < chain_len) {
             emit(it->from, chain[i + 1].from, it->kind, prev.flags);
@@ -1150,7 +1127,9 @@ static void walk_chain(const struct step *n)
         if (it->kind == K_EXCEPTION) {
             vectors[it->vector & 0xff]++;
         }
-        if (it->exits) {
+        if (it->loads_cr3) {
+            begin_span(true, it->new_cr3);
+        } else if (it->exits) {
             begin_span(false, 0);
         }
     }
@@ -1176,25 +1155,20 @@ static void list_code(const struct step *s)
 }
 
 /*
- * Did the CPU leave the block before its end, without a line in the log but
- * that of the next block?  It starts again at the instruction where it left,
- * in a block of one instruction: one that does I/O (the log says so), or one
- * that has written to this very block.
+ * Did the CPU leave the block before its end, to go on with the instruction
+ * where it left in a block of its own?  It does for an instruction that does
+ * I/O, writes to this very block, or hits a watchpoint.  Nothing of that
+ * instruction had been done before.
  */
 static bool left_early(const struct step *s, const struct step *n)
 {
     int index = insn_at(s, n->start);
 
-    if (s->code->insns == 1 || index < 0 || n->max_insns != 1 ||
-        (n->start == s->pc && s->kind == K_REP)) {
+    if (!n->resumes || index < 0) {
         return false;
     }
-    if (!s->rewound && is_branch(s->kind) &&
-        (!s->has_target || s->target == n->start)) {
-        fail("cannot tell a branch into its own block from a block that has "
-             "modified itself");
-    }
     insn_count -= s->code->insns - index;
+    resumed_count++;
     return true;
 }
 
@@ -1218,7 +1192,7 @@ static void commit(void)
         flowed();
     }
     if (cand.regs.valid) {
-        learn_cr3(cand.regs.cr3, chain_len || may_load_cr3(prev.kind));
+        learn_cr3(cand.regs.cr3);
     }
     chain_len = 0;
     failed_vmrun = false;
@@ -1254,6 +1228,7 @@ static void merge_last(void)
         chain[chain_len - 1].from == chain[chain_len - 2].from &&
         !chain[chain_len - 2].exits) {
         chain[chain_len - 2].exits = chain[chain_len - 1].exits;
+        chain[chain_len - 2].loads_cr3 = false;
         chain_len--;
     }
 }
@@ -1330,6 +1305,7 @@ static void on_trace(const char *line)
     const char *s = line;
     struct slot *slot;
     uint64_t host;
+    unsigned cflags;
 
     commit();
     finish_real_mode();
@@ -1347,9 +1323,11 @@ static void on_trace(const char *line)
     expect_char(&s, '/');
     cand.flags = hex(&s);
     expect_char(&s, '/');
-    cand.max_insns = hex(&s) & CF_COUNT_MASK;
-    cand.rewound = false;
+    cflags = hex(&s);
+    cand.max_insns = cflags & CF_COUNT_MASK;
+    cand.resumes = cflags & CF_NOIRQ;
     cand.regs.valid = false;
+    cand.loads_cr3 = false;
 
     slot = get_slot(host);
     if (fresh_len) {
@@ -1477,6 +1455,19 @@ static void on_reset(void)
     dump_to = NULL;
 }
 
+/* CR3 is loaded by what was logged last. */
+static void on_cr3(uint64_t cr3)
+{
+    commit();
+    if (chain_len) {
+        chain[chain_len - 1].loads_cr3 = true;
+        chain[chain_len - 1].new_cr3 = cr3;
+    } else {
+        prev.loads_cr3 = true;
+        prev.new_cr3 = cr3;
+    }
+}
+
 /* The lines of a register dump, and what belongs to it. */
 static void on_dump_line(const char *line)
 {
@@ -1568,12 +1559,7 @@ static void on_line(const char *line)
         }
         break;
     case 'c':
-        if (starts(line, "cpu_io_recompile: ")) {
-            if (!cand.valid) {
-                fail("I/O without an instruction that does it");
-            }
-            cand.rewound = true;
-        } else if (starts(line, "check_exception old: ")) {
+        if (starts(line, "check_exception old: ")) {
             commit();
             finish_real_mode();
             saw_exception = true;
@@ -1590,6 +1576,8 @@ static void on_line(const char *line)
     case 'C':
         if (starts(line, "CPU Reset (CPU 0)")) {
             on_reset();
+        } else if (starts(line, "CR3 update: ")) {
+            on_cr3(field(line, "CR3="));
         } else {
             on_dump_line(line);
         }
@@ -1706,7 +1694,7 @@ int main(int argc, char **argv)
     printf("instructions %" PRIu64 "\n", insn_count);
     printf("records %" PRIu64 "\n", flushed);
     printf("interruptions %" PRIu64 "\n", interruption_count);
-    printf("restarts %" PRIu64 "\n", restart_count);
+    printf("resumed %" PRIu64 "\n", resumed_count);
     for (int k = 0; k < K_MAX; k++) {
         for (int m = 0; m < M_MAX; m++) {
             if (count[k][m]) {
