@@ -72,6 +72,17 @@ lock() {
     fi
 }
 
+# keep_newest N PATTERN: removes all but the N folders in the cache that match
+# and were used last, and those in use
+keep_newest() {
+    local old dir=${2%/*}
+    find "$CACHE/$dir" -mindepth 1 -maxdepth 1 -type d -name "${2##*/}" \
+        -printf '%T@ %f\n' | sort -rn | tail -n "+$(($1 + 1))" |
+        cut -d ' ' -f 2- | while read -r old; do
+        flock -n "$CACHE/lock/$dir-$old" rm -rf "$CACHE/$dir/$old" || true
+    done
+}
+
 # scratch: sets SCRATCH to a folder that goes away with the script
 scratch() {
     SCRATCH=$(mktemp -d "${TMPDIR:-/tmp}/backtrail.XXXXXX")
