@@ -532,6 +532,7 @@ static bool begin(struct btrail_session *s)
 
 static void end(struct btrail_session *s)
 {
+    uint64_t lost = 0;
     unsigned i;
 
     if (s->transport && !s->ended && s->error &&
@@ -544,8 +545,12 @@ static void end(struct btrail_session *s)
         flush_streams(s);
         btrail_output_free(s->output);
         for (i = 0; i < s->transport->header.vcpus; i++) {
-            btrail_stream_free(s->vcpus[i].stream);
+            struct btrail_stream *stream = s->vcpus[i].stream;
+
+            lost += stream ? btrail_stream_lost(stream) : 0;
+            btrail_stream_free(stream);
         }
+        __atomic_store_n(&s->progress.lost, lost, __ATOMIC_RELAXED);
     }
     btrail_transport_free(s->transport);
     g_free(s->vcpus);

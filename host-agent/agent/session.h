@@ -36,7 +36,8 @@ struct btrail_session_options {
  * struct btrail_session_progress - so far
  * @records:   drained
  * @bytes:     of the file
- * @lost:      records that the producer has lost
+ * @lost:      records that the producer has lost; at the end, those that the
+ *             GAP events in the file count
  * @paused_ns: that vCPUs have waited, summed up
  */
 struct btrail_session_progress {

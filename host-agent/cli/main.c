@@ -17,6 +17,8 @@ static const struct command {
     { "record", cmd_record, "trace a guest into a file" },
     { "info", cmd_info, "show what a trace holds" },
     { "script", cmd_script, "print records and events, one a line" },
+    { "report", cmd_report, "show address spaces and their hottest edges" },
+    { "verify", cmd_verify, "check that a trace is whole" },
 };
 
 static void print_help(FILE *out)

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Counting edges: see edges.h
+ *
+ * A hash table with open addressing.  A slot with count 0 is free.
+ */
+
+#include <glib.h>
+#include <string.h>
+
+#include "edges.h"
+
+struct edges {
+    struct edge *slots;
+    unsigned bits;              /* there are 1 << bits slots */
+    size_t used;
+    size_t max;
+    uint64_t others;
+};
+
+#define FIRST_BITS  8
+
+struct edges *edges_new(size_t max)
+{
+    struct edges *e = g_new0(struct edges, 1);
+
+    e->bits = FIRST_BITS;
+    e->slots = g_new0(struct edge, (size_t)1 << e->bits);
+    e->max = max;
+    return e;
+}
+
+void edges_free(struct edges *e)
+{
+    if (e) {
+        g_free(e->slots);
+        g_free(e);
+    }
+}
+
+/* The slot of an edge, or the free one where it would be */
+static inline struct edge *find(const struct edges *e, uint64_t from,
+                                uint64_t to)
+{
+    size_t mask = ((size_t)1 << e->bits) - 1;
+    size_t i = ((from * 0x9e3779b97f4a7c15ull) ^
+                (to * 0xff51afd7ed558ccdull)) >> (64 - e->bits);
+
+    for (;; i = (i + 1) & mask) {
+        struct edge *slot = &e->slots[i];
+
+        if (!slot->count || (slot->from == from && slot->to == to)) {
+            return slot;
+        }
+    }
+}
+
+static void grow(struct edges *e)
+{
+    size_t i, n = (size_t)1 << e->bits;
+    struct edge *old = e->slots;
+
+    e->bits++;
+    e->slots = g_new0(struct edge, (size_t)1 << e->bits);
+    for (i = 0; i < n; i++) {
+        if (old[i].count) {
+            *find(e, old[i].from, old[i].to) = old[i];
+        }
+    }
+    g_free(old);
+}
+
+static void add(struct edges *e, struct edge *slot,
+                const struct btrail_record *r)
+{
+    if (e->used >= e->max) {
+        e->others++;
+        return;
+    }
+    slot->from = r->from;
+    slot->to = r->to;
+    slot->count = 1;
+    e->used++;
+    if (e->used > ((size_t)1 << e->bits) / 4 * 3) {
+        grow(e);
+    }
+}
+
+void edges_count(struct edges *e, const struct btrail_record *r, size_t n)
+{
+    for (; n; n--, r++) {
+        struct edge *slot = find(e, r->from, r->to);
+
+        if (G_LIKELY(slot->count)) {
+            slot->count++;
+        } else {
+            add(e, slot, r);
+        }
+    }
+}
+
+uint64_t edges_others(const struct edges *e)
+{
+    return e->others;
+}
+
+static int compare(const struct edge *a, const struct edge *b)
+{
+    if (a->count != b->count) {
+        return a->count < b->count ? 1 : -1;
+    }
+    if (a->from != b->from) {
+        return a->from < b->from ? -1 : 1;
+    }
+    return a->to < b->to ? -1 : a->to > b->to;
+}
+
+size_t edges_top(struct edges *e, struct edge *top, size_t n)
+{
+    size_t i, found = 0;
+
+    for (i = 0; n && i < (size_t)1 << e->bits; i++) {
+        const struct edge *slot = &e->slots[i];
+        size_t place;
+
+        if (!slot->count ||
+            (found == n && compare(slot, &top[found - 1]) > 0)) {
+            continue;
+        }
+        found = MIN(found + 1, n);
+        for (place = found - 1; place && compare(slot, &top[place - 1]) < 0;
+             place--) {
+            top[place] = top[place - 1];
+        }
+        top[place] = *slot;
+    }
+    return found;
+}

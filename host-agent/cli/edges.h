@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Counting edges: how often each pair of addresses was taken
+ */
+
+#ifndef BTRAIL_EDGES_H
+#define BTRAIL_EDGES_H
+
+#include "backtrail/trace.h"
+
+struct edge {
+    uint64_t from;
+    uint64_t to;
+    uint64_t count;
+};
+
+struct edges;
+
+/**
+ * edges_new
+ * @max: different edges that are told apart; so many times 24 to 72 bytes of
+ *       memory.  Later ones are counted together.
+ */
+struct edges *edges_new(size_t max);
+void edges_free(struct edges *e);
+
+void edges_count(struct edges *e, const struct btrail_record *records,
+                 size_t n);
+
+/* Records whose edges are not told apart */
+uint64_t edges_others(const struct edges *e);
+
+/**
+ * edges_top - the edges taken most often, most often first
+ * @n: at most so many
+ *
+ * Returns how many there are in @top.
+ */
+size_t edges_top(struct edges *e, struct edge *top, size_t n);
+
+#endif /* BTRAIL_EDGES_H */
