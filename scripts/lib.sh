@@ -106,6 +106,7 @@ logged() {
 # compile DIR [MESON-OPTION...]: builds our own code in DIR
 compile() {
     local dir=$1
+    local -x CCACHE_DIR=$CACHE/ccache
     shift
     if [ ! -e "$dir/build.ninja" ]; then
         logged "$dir.log" meson setup "$dir" "$TOP" "$@" || return 1
