@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <glib.h>
+
+#include "backtrail/trace.h"
+#include "chunk.h"
+#include "crc32c.h"
+
+static void test_file_header(void)
+{
+    uint8_t b[BTRAIL_FILE_HEADER_SIZE];
+    unsigned i, bit;
+
+    btrail_file_header_put(b);
+    g_assert_cmpint(btrail_file_header_get(b), ==, 0);
+    for (i = 0; i < sizeof(b); i++) {
+        for (bit = 0; bit < 8; bit++) {
+            b[i] ^= 1 << bit;
+            g_assert_cmpint(btrail_file_header_get(b), ==,
+                            -BTRAIL_ERR_FORMAT);
+            b[i] ^= 1 << bit;
+        }
+    }
+}
+
+/* A later version is told apart from damage. */
+static void test_file_version(void)
+{
+    uint8_t b[BTRAIL_FILE_HEADER_SIZE];
+    uint32_t crc;
+
+    btrail_file_header_put(b);
+    b[12]++;
+    crc = btrail_crc32c(0, b, 28);
+    memcpy(b + 28, &crc, 4);
+    g_assert_cmpint(btrail_file_header_get(b), ==, -BTRAIL_ERR_VERSION);
+}
+
+static void test_chunk(void)
+{
+    static const char payload[] = "payload";
+    struct btrail_chunk chunk = {
+        .type = BTRAIL_CHUNK_DATA,
+        .size = sizeof(payload),
+        .crc = btrail_crc32c(0, payload, sizeof(payload)),
+        .sequence = 0x123456789abcdefull,
+    }, got;
+    uint8_t b[BTRAIL_CHUNK_HEADER_SIZE];
+    char damaged[sizeof(payload)];
+    unsigned i, bit;
+
+    btrail_chunk_put(b, &chunk);
+    g_assert_true(btrail_chunk_get(b, &got));
+    g_assert_cmpint(got.type, ==, chunk.type);
+    g_assert_cmpint(got.size, ==, chunk.size);
+    g_assert_cmpint(got.crc, ==, chunk.crc);
+    g_assert_cmpuint(got.sequence, ==, chunk.sequence);
+    g_assert_true(btrail_chunk_check(&got, payload));
+    for (i = 0; i < sizeof(b); i++) {
+        for (bit = 0; bit < 8; bit++) {
+            b[i] ^= 1 << bit;
+            g_assert_false(btrail_chunk_get(b, &got));
+            b[i] ^= 1 << bit;
+        }
+    }
+    for (i = 0; i < sizeof(damaged); i++) {
+        memcpy(damaged, payload, sizeof(damaged));
+        damaged[i] ^= 0x10;
+        g_assert_false(btrail_chunk_check(&chunk, damaged));
+    }
+}
+
+static void test_chunk_size(void)
+{
+    struct btrail_chunk chunk = { .size = BTRAIL_CHUNK_MAX_PAYLOAD }, got;
+    uint8_t b[BTRAIL_CHUNK_HEADER_SIZE];
+
+    btrail_chunk_put(b, &chunk);
+    g_assert_true(btrail_chunk_get(b, &got));
+    chunk.size++;
+    btrail_chunk_put(b, &chunk);
+    g_assert_false(btrail_chunk_get(b, &got));
+}
+
+static void test_index(void)
+{
+    struct btrail_index_entry e = {
+        .offset = 1, .size = 2, .type = 3, .vcpu = 4, .first_index = 5,
+        .end_index = 6, .time_first = 7, .time_last = 8, .records = 9,
+        .events = 10,
+    }, got;
+    struct btrail_end end = { 11, 12 }, got_end;
+    uint8_t b[BTRAIL_INDEX_ENTRY_SIZE], be[BTRAIL_END_SIZE];
+
+    btrail_index_entry_put(b, &e);
+    memset(&got, 0xff, sizeof(got));
+    btrail_index_entry_get(b, &got);
+    g_assert_cmpuint(got.offset, ==, 1);
+    g_assert_cmpuint(got.size, ==, 2);
+    g_assert_cmpuint(got.type, ==, 3);
+    g_assert_cmpuint(got.vcpu, ==, 4);
+    g_assert_cmpuint(got.first_index, ==, 5);
+    g_assert_cmpuint(got.end_index, ==, 6);
+    g_assert_cmpuint(got.time_first, ==, 7);
+    g_assert_cmpuint(got.time_last, ==, 8);
+    g_assert_cmpuint(got.records, ==, 9);
+    g_assert_cmpuint(got.events, ==, 10);
+
+    btrail_end_put(be, &end);
+    btrail_end_get(be, &got_end);
+    g_assert_cmpuint(got_end.index_offset, ==, 11);
+    g_assert_cmpuint(got_end.entries, ==, 12);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/chunk/file-header", test_file_header);
+    g_test_add_func("/chunk/file-version", test_file_version);
+    g_test_add_func("/chunk/header", test_chunk);
+    g_test_add_func("/chunk/size", test_chunk_size);
+    g_test_add_func("/chunk/index", test_index);
+    return g_test_run();
+}

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "codec.h"
+
+struct streams {
+    struct btrail_buf buf[BTRAIL_CODEC_STREAMS];
+};
+
+static void free_streams(struct streams *s)
+{
+    unsigned i;
+
+    for (i = 0; i < BTRAIL_CODEC_STREAMS; i++) {
+        btrail_buf_free(&s->buf[i]);
+    }
+}
+
+/* Encode in pieces of @step records. */
+static void encode(struct streams *s, const struct btrail_record *r, size_t n,
+                   size_t step)
+{
+    struct btrail_encoder *enc = btrail_encoder_new();
+
+    memset(s, 0, sizeof(*s));
+    btrail_encoder_begin(enc, s->buf);
+    while (n) {
+        size_t k = MIN(n, step);
+
+        btrail_encoder_records(enc, r, k);
+        r += k;
+        n -= k;
+    }
+    btrail_encoder_end(enc);
+    btrail_encoder_free(enc);
+}
+
+static bool begin(struct btrail_decoder *dec, const struct streams *s,
+                  size_t n)
+{
+    const uint8_t *data[BTRAIL_CODEC_STREAMS];
+    size_t len[BTRAIL_CODEC_STREAMS];
+    unsigned i;
+
+    for (i = 0; i < BTRAIL_CODEC_STREAMS; i++) {
+        /* A copy of exactly that length, so that no byte more is read. */
+        data[i] = g_memdup2(s->buf[i].data, s->buf[i].len);
+        len[i] = s->buf[i].len;
+        g_test_queue_free((gpointer)data[i]);
+    }
+    return btrail_decoder_begin(dec, data, len, n);
+}
+
+static bool decode(const struct streams *s, struct btrail_record *r, size_t n,
+                   size_t step)
+{
+    struct btrail_decoder *dec = btrail_decoder_new();
+    bool ok = begin(dec, s, n);
+
+    while (ok && n) {
+        size_t k = MIN(n, step);
+
+        ok = btrail_decoder_records(dec, r, k);
+        r += k;
+        n -= k;
+    }
+    btrail_decoder_free(dec);
+    return ok;
+}
+
+static void check_round_trip(const struct btrail_record *r, size_t n)
+{
+    static const size_t steps[] = { 1, 7, 4096, SIZE_MAX };
+    struct btrail_record *got = g_new(struct btrail_record, n + 1);
+    struct streams s, other;
+    unsigned i, j;
+
+    encode(&s, r, n, SIZE_MAX);
+    for (i = 0; i < G_N_ELEMENTS(steps); i++) {
+        /* Pieces make no difference. */
+        encode(&other, r, n, steps[i]);
+        for (j = 0; j < BTRAIL_CODEC_STREAMS; j++) {
+            g_assert_cmpmem(s.buf[j].data, s.buf[j].len, other.buf[j].data,
+                            other.buf[j].len);
+        }
+        free_streams(&other);
+
+        memset(got, 0xaa, n * sizeof(*got));
+        g_assert_true(decode(&s, got, n, steps[i]));
+        g_assert_cmpmem(got, n * sizeof(*got), r, n * sizeof(*r));
+    }
+    free_streams(&s);
+    g_free(got);
+}
+
+static uint64_t random64(void)
+{
+    return (uint64_t)(uint32_t)g_test_rand_int() << 32 |
+           (uint32_t)g_test_rand_int();
+}
+
+static void test_empty(void)
+{
+    check_round_trip(NULL, 0);
+}
+
+static void test_random(void)
+{
+    size_t i, n = 20000;
+    struct btrail_record *r = g_new(struct btrail_record, n);
+
+    for (i = 0; i < n; i++) {
+        r[i] = (struct btrail_record) { random64(), random64(), random64() };
+    }
+    check_round_trip(r, n);
+    g_free(r);
+}
+
+/* Few different addresses, so that there are hits and misses of all kinds */
+static void test_program(void)
+{
+    size_t i, n = 100000;
+    struct btrail_record *r = g_new0(struct btrail_record, n);
+    struct streams s;
+
+    for (i = 0; i < n; i++) {
+        size_t which = i % 1000 < 900 ? i % 13 :
+                       (size_t)g_test_rand_int_range(0, 40);
+
+        r[i].from = 0xffffffff81000000ull + which * 48;
+        r[i].to = 0x400000 + which * 16;
+    }
+    check_round_trip(r, n);
+    encode(&s, r, n, n);
+    g_assert_cmpint(s.buf[BTRAIL_CODEC_FLAGS].len, ==, 0);
+    g_assert_cmpint(s.buf[BTRAIL_CODEC_LITERALS].len, <, n);
+    free_streams(&s);
+    g_free(r);
+}
+
+static void test_extremes(void)
+{
+    static const uint64_t a[] = {
+        0, 1, UINT64_MAX, 1ull << 63, (1ull << 63) - 1, 0xffff800000000000ull,
+    };
+    size_t n = 0, i, j, k;
+    struct btrail_record r[6 * 6 * 6];
+
+    for (i = 0; i < 6; i++) {
+        for (j = 0; j < 6; j++) {
+            for (k = 0; k < 6; k++) {
+                r[n++] = (struct btrail_record) { a[i], a[j], a[k] };
+            }
+        }
+    }
+    check_round_trip(r, n);
+    /* All zero is what the table foretells before it has learnt. */
+    memset(r, 0, sizeof(r));
+    check_round_trip(r, n);
+    for (i = 0; i < n; i++) {
+        check_round_trip(r, i);
+    }
+}
+
+static void test_flags(void)
+{
+    size_t i, n = 10000;
+    struct btrail_record *r = g_new0(struct btrail_record, n);
+    struct streams s;
+
+    /* From the first record on, until the last one, alternating, in runs */
+    for (i = 0; i < n; i++) {
+        r[i].flags = BTRAIL_RECORD_PREDICTED;
+    }
+    check_round_trip(r, n);
+    encode(&s, r, n, n);
+    g_assert_cmpint(s.buf[BTRAIL_CODEC_FLAGS].len, ==, 2);
+    free_streams(&s);
+    for (i = 0; i < n; i++) {
+        r[i].flags = i == n - 1;
+    }
+    check_round_trip(r, n);
+    for (i = 0; i < n; i++) {
+        r[i].flags = i & 1 ? UINT64_MAX : 0;
+    }
+    check_round_trip(r, n);
+    for (i = 0; i < n; i++) {
+        r[i].flags = i / 100 % 3;
+    }
+    check_round_trip(r, n);
+    g_free(r);
+}
+
+/* The most there can be, each record as long as it gets */
+static void test_worst(void)
+{
+    size_t i, n = BTRAIL_CODEC_MAX_RECORDS;
+    struct btrail_record *r = g_new(struct btrail_record, n);
+    struct btrail_record *got = g_new(struct btrail_record, n);
+    struct streams s;
+
+    for (i = 0; i < n; i++) {
+        r[i].from = i & 1 ? 1ull << 62 : 3ull << 62;
+        r[i].to = r[i].from + (1ull << 63) + i;
+        r[i].flags = i & 1 ? UINT64_MAX : 1ull << 63;
+    }
+    encode(&s, r, n, n);
+    g_assert_cmpint(s.buf[BTRAIL_CODEC_RUNS].len, <=,
+                    n * BTRAIL_CODEC_MAX_RUN_BYTES);
+    g_assert_cmpint(s.buf[BTRAIL_CODEC_LITERALS].len, <=,
+                    n * BTRAIL_CODEC_MAX_LITERAL_BYTES);
+    g_assert_cmpint(s.buf[BTRAIL_CODEC_FLAGS].len, <=,
+                    n * BTRAIL_CODEC_MAX_FLAG_BYTES);
+    g_assert_true(decode(&s, got, n, n));
+    g_assert_cmpmem(got, n * sizeof(*got), r, n * sizeof(*r));
+    free_streams(&s);
+    g_free(got);
+    g_free(r);
+}
+
+static void fill(struct btrail_record *r, size_t n)
+{
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        r[i].from = 0x1000 + i % 5 * 32 + (i % 11 == 0);
+        r[i].to = 0x2000 + i % 5;
+        r[i].flags = i / 64;
+    }
+}
+
+/* Whatever is in the streams, decoding ends in a bool and within bounds. */
+static void test_hostile(void)
+{
+    enum { N = 300 };
+    struct btrail_record r[N], got[N];
+    struct streams s;
+    unsigned i, j, bit;
+
+    fill(r, N);
+    encode(&s, r, N, N);
+
+    /* Cut at every byte: something must be missing. */
+    for (i = 0; i < BTRAIL_CODEC_STREAMS; i++) {
+        size_t len = s.buf[i].len;
+
+        g_assert_cmpint(len, >, 0);
+        while (s.buf[i].len--) {
+            bool ok = decode(&s, got, N, N);
+
+            /* Flags that change nowhere are in order. */
+            g_assert_true(!ok || i == BTRAIL_CODEC_FLAGS);
+        }
+        s.buf[i].len = len;
+    }
+    /* A byte too many */
+    for (i = 0; i < BTRAIL_CODEC_STREAMS; i++) {
+        btrail_buf_append(&s.buf[i], "", 1);
+        g_assert_false(decode(&s, got, N, N));
+        s.buf[i].len--;
+    }
+    /* Every bit flipped */
+    for (i = 0; i < BTRAIL_CODEC_STREAMS; i++) {
+        for (j = 0; j < s.buf[i].len; j++) {
+            for (bit = 0; bit < 8; bit++) {
+                s.buf[i].data[j] ^= 1 << bit;
+                decode(&s, got, N, 17);
+                s.buf[i].data[j] ^= 1 << bit;
+            }
+        }
+    }
+    g_assert_true(decode(&s, got, N, N));
+    g_assert_cmpmem(got, sizeof(got), r, sizeof(r));
+
+    /* More and fewer records than there are */
+    g_assert_false(decode(&s, got, N - 1, N - 1));
+    free_streams(&s);
+    encode(&s, r, N - 1, N);
+    g_assert_false(decode(&s, got, N, N));
+    free_streams(&s);
+}
+
+static void test_garbage(void)
+{
+    enum { N = 100 };
+    struct btrail_record got[N];
+    struct streams s = { 0 };
+    uint8_t bytes[12];
+    unsigned round, i;
+
+    for (round = 0; round < 20000; round++) {
+        for (i = 0; i < sizeof(bytes); i++) {
+            bytes[i] = g_test_rand_int_range(0, 256);
+        }
+        for (i = 0; i < BTRAIL_CODEC_STREAMS; i++) {
+            s.buf[i].data = bytes + i * 4;
+            s.buf[i].len = g_test_rand_int_range(0, 5);
+        }
+        decode(&s, got, g_test_rand_int_range(0, N), N);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/codec/empty", test_empty);
+    g_test_add_func("/codec/random", test_random);
+    g_test_add_func("/codec/program", test_program);
+    g_test_add_func("/codec/extremes", test_extremes);
+    g_test_add_func("/codec/flags", test_flags);
+    g_test_add_func("/codec/worst", test_worst);
+    g_test_add_func("/codec/hostile", test_hostile);
+    g_test_add_func("/codec/garbage", test_garbage);
+    return g_test_run();
+}
