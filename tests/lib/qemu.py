@@ -188,7 +188,7 @@ class Qemu:
     """
 
     def __init__(self, args, binary=None, qmp_sockets=1, serial=True,
-                 env=None):
+                 env=None, fds=()):
         self.binary = binary or patched()
         self.dir = tempfile.mkdtemp(prefix='backtrail-')
         self.args = [self.binary, '-nodefaults', '-display', 'none']
@@ -209,6 +209,7 @@ class Qemu:
                           f'unix:{self.qmp_paths[i]},server=on,wait=off']
         self.args += args
         self.env = dict(os.environ, **(env or {}))
+        self.fds = fds          # that it inherits
         self.process = None
         self.qmp = None
 
@@ -223,10 +224,19 @@ class Qemu:
     def __exit__(self, *exc):
         self.close()
 
+    @staticmethod
+    def has_device(name, binary=None):
+        """Does QEMU have this device?"""
+        result = subprocess.run([binary or patched(), '-device', 'help'],
+                                stdout=subprocess.PIPE,
+                                stderr=subprocess.STDOUT, text=True)
+        return f'name "{name}"' in result.stdout
+
     def start(self):
         with open(self.path('output'), 'wb') as output:
             self.process = spawn(self.args, stdin=subprocess.DEVNULL,
-                                 stdout=output, stderr=output, env=self.env)
+                                 stdout=output, stderr=output, env=self.env,
+                                 pass_fds=self.fds)
         if self.qmp_paths:
             try:
                 self.qmp = Qmp(self.qmp_paths[0])

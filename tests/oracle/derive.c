@@ -162,8 +162,9 @@ struct record {
 
 /*
  * A record whose interrupted address is not in the log: an interrupt in real
- * mode after a branch whose target depends on memory.  The iret that takes
- * the frame off the stack tells it.
+ * mode after a branch whose target depends on memory, or in a string
+ * instruction that may or may not go on.  The iret that takes the frame off
+ * the stack tells it.
  */
 struct pending_frame {
     uint64_t sp;            /* linear address of the frame */
@@ -995,11 +996,9 @@ static bool is_asynchronous(const struct interruption *it)
 
 /*
  * Where the CPU stood when something interrupted it in real mode, whose log
- * line gives no address.  n is the first instruction of the handler.  Returns
- * false if only the stack knows.
+ * line gives no address.  Returns false if only the stack knows.
  */
-static bool real_mode_from(const struct interruption *it, const struct step *n,
-                           uint64_t *from)
+static bool real_mode_from(const struct interruption *it, uint64_t *from)
 {
     const struct step *p = &prev;
 
@@ -1023,22 +1022,6 @@ static bool real_mode_from(const struct interruption *it, const struct step *n,
     case K_MOVCR3:
         *from = next_of(p);
         return true;
-    case K_REP:
-        if (!n->regs.valid) {
-            return false;
-        } else {
-            uint8_t op = p->bytes[p->len - 1];
-            bool again = count_register(p, n->regs.cx) != 0;
-
-            /* CMPS and SCAS also stop by ZF, which the handler still has. */
-            if (again && ((op & 0xfe) == 0xa6 || (op & 0xfe) == 0xae)) {
-                bool repnz = memchr(p->bytes, 0xf2, p->len - 1);
-
-                again = !(n->regs.flags & EFL_ZF) == repnz;
-            }
-            *from = again ? p->pc : next_of(p);
-            return true;
-        }
     case K_JCC:
     case K_LOOP:
     case K_JCXZ:
@@ -1066,7 +1049,7 @@ static void walk_chain(const struct step *n)
         if (!n) {
             fail("a reset while an interrupt was delivered in real mode");
         }
-        if (!real_mode_from(it, n, &it->from)) {
+        if (!real_mode_from(it, &it->from)) {
             struct pending_frame *f = &frames[frame_count];
 
             if (!n->regs.valid || chain_len != 1 ||
@@ -1075,7 +1058,8 @@ static void walk_chain(const struct step *n)
                      "-d cpu");
             }
             f->sp = n->regs.ss_base + (n->regs.sp & 0xffff);
-            f->to_patch = emit(prev.pc, 0, prev.kind, prev.flags);
+            f->to_patch = prev.kind == K_REP ? -1 :
+                          emit(prev.pc, 0, prev.kind, prev.flags);
             f->from_patch = emit(0, n->start, it->kind, prev.flags);
             frame_count++;
             return;
@@ -1497,7 +1481,11 @@ static void on_dump_line(const char *line)
         r->cr3 = field(line, "CR3=");
         r->valid = true;
         dump_to = NULL;
-        if (r == &dump_regs && chain_len && !chain[chain_len - 1].have_from) {
+        if (r == &dump_regs && !chain_len && prev.kind == K_RSM) {
+            prev.loads_cr3 = true;
+            prev.new_cr3 = r->cr3;
+        } else if (r == &dump_regs && chain_len &&
+                   !chain[chain_len - 1].have_from) {
             struct interruption *it = &chain[chain_len - 1];
 
             it->base = r->is64 ? 0 : r->cs_base;
@@ -1553,7 +1541,8 @@ static void on_line(const char *line)
             on_smi();
         } else if (starts(line, "SMM: after RSM")) {
             commit();
-            dump_to = NULL;
+            dump_regs.valid = false;
+            dump_to = &dump_regs;
         } else {
             on_dump_line(line);
         }
