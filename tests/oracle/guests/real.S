@@ -175,9 +175,6 @@ back:   .byte 0xe9              /* to the next instruction */
         EXPECT 5, 1f
         mov $5, %ax
         bound %ax, OFF(bounds)
-1:      EXPECT 13, 1f
-        mov $0x80000000, %eax   /* paging without protection */
-        mov %eax, %cr0
 1:      lidtw OFF(short_idt)
         EXPECT 13, 1f
         int $0x40               /* beyond the IDT: #GP instead */
