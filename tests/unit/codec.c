@@ -131,7 +131,8 @@ static void test_program(void)
     check_round_trip(r, n);
     encode(&s, r, n, n);
     g_assert_cmpint(s.buf[BTRAIL_CODEC_FLAGS].len, ==, 0);
-    g_assert_cmpint(s.buf[BTRAIL_CODEC_LITERALS].len, <, n);
+    /* A tenth of them come as a surprise, with what follows. */
+    g_assert_cmpint(s.buf[BTRAIL_CODEC_LITERALS].len, <, 2 * n);
     free_streams(&s);
     g_free(r);
 }
@@ -286,7 +287,7 @@ static void test_garbage(void)
     uint8_t bytes[12];
     unsigned round, i;
 
-    for (round = 0; round < 20000; round++) {
+    for (round = 0; round < 2000; round++) {
         for (i = 0; i < sizeof(bytes); i++) {
             bytes[i] = g_test_rand_int_range(0, 256);
         }

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Traces to test readers with: see trace-samples.h
+ */
+
+#include <glib/gstdio.h>
+
+#include "trace-samples.h"
+
+char *sample_path(void)
+{
+    GError *error = NULL;
+    char *folder = g_dir_make_tmp("backtrail-XXXXXX", &error), *path;
+
+    g_assert_no_error(error);
+    path = g_build_filename(folder, "sample.btrail", NULL);
+    g_free(folder);
+    return path;
+}
+
+void sample_remove(char *path)
+{
+    g_autofree char *folder = g_path_get_dirname(path);
+
+    g_remove(path);
+    g_assert_cmpint(g_rmdir(folder), ==, 0);
+    g_free(path);
+}
+
+static uint64_t chunk_first_index(unsigned chunk)
+{
+    return chunk * SAMPLE_CHUNK_RECORDS + (chunk ? SAMPLE_LOST : 0);
+}
+
+void sample_write(const char *path, unsigned chunks)
+{
+    static const char json[] = "{\"sample\": true}";
+    static const unsigned vcpus[] = { 0, 3 };
+    struct btrail_writer *w;
+    unsigned chunk, v, i;
+
+    g_assert_cmpint(btrail_writer_open(&w, path, BTRAIL_WRITER_REPLACE), ==,
+                    0);
+    g_assert_cmpint(btrail_writer_meta(w, json, strlen(json)), ==, 0);
+    for (chunk = 0; chunk < chunks; chunk++) {
+        for (v = 0; v < G_N_ELEMENTS(vcpus); v++) {
+            struct btrail_record records[SAMPLE_CHUNK_RECORDS];
+            uint64_t first = chunk_first_index(chunk);
+            struct btrail_event events[4];
+            struct btrail_slab slab = {
+                .first_index = first,
+                .cr3 = 0x1000 * chunk,
+                .records = records,
+                .n_records = SAMPLE_CHUNK_RECORDS,
+                .events = events,
+            };
+
+            for (i = 0; i < SAMPLE_CHUNK_RECORDS; i++) {
+                records[i].from = 0x1000 * vcpus[v] + first + i;
+                records[i].to = first + i;
+                records[i].flags = 0;
+            }
+            if (chunk == 1) {
+                events[slab.n_events++] = (struct btrail_event) {
+                    .index = first,
+                    .type = BTRAIL_EVENT_GAP,
+                    .reason = BTRAIL_GAP_OVERFLOW,
+                    .data = { SAMPLE_LOST },
+                };
+            }
+            events[slab.n_events++] = (struct btrail_event) {
+                .index = first,
+                .type = BTRAIL_EVENT_TIME,
+                .data = { 1000000 * (chunk + 1), chunk, BTRAIL_NO_ICOUNT },
+            };
+            events[slab.n_events++] = (struct btrail_event) {
+                .index = first + SAMPLE_CHUNK_RECORDS / 2,
+                .type = BTRAIL_EVENT_CR3,
+                .data = { 0x1000 * (chunk + 1) },
+            };
+            if (chunk == chunks - 1) {
+                events[slab.n_events++] = (struct btrail_event) {
+                    .index = first + SAMPLE_CHUNK_RECORDS,
+                    .type = BTRAIL_EVENT_END,
+                    .reason = BTRAIL_END_STOPPED,
+                };
+            }
+            g_assert_cmpint(btrail_writer_append(w, vcpus[v], &slab), ==, 0);
+        }
+        g_assert_cmpint(btrail_writer_flush(w), ==, 0);
+    }
+    g_assert_cmpint(btrail_writer_close(w), ==, 0);
+}
+
+static void check_records(const struct btrail_batch *b, unsigned vcpu)
+{
+    size_t i;
+
+    for (i = 0; i < b->count; i++) {
+        uint64_t index = b->index + i;
+        uint64_t place = index;
+        unsigned chunk;
+
+        if (index >= SAMPLE_CHUNK_RECORDS) {
+            place -= SAMPLE_LOST;
+        }
+        chunk = place / SAMPLE_CHUNK_RECORDS;
+        g_assert_cmphex(b->records[i].from, ==, 0x1000 * vcpu + index);
+        g_assert_cmphex(b->records[i].to, ==, index);
+        g_assert_cmphex(b->records[i].flags, ==, 0);
+        g_assert_cmphex(b->cr3, ==, 0x1000 *
+                        (chunk + (place % SAMPLE_CHUNK_RECORDS >=
+                                  SAMPLE_CHUNK_RECORDS / 2)));
+        g_assert_cmpuint(b->time.host, ==, 1000000 * (chunk + 1));
+        g_assert_cmpuint(b->time.tsc, ==, chunk);
+        g_assert_cmpuint(b->time.icount, ==, BTRAIL_NO_ICOUNT);
+    }
+}
+
+bool sample_read(struct btrail_trace *trace, unsigned vcpu,
+                 struct sample_stream *s)
+{
+    struct btrail_cursor *cursor;
+    struct btrail_batch b;
+    uint64_t index = 0;
+    int ret;
+
+    memset(s, 0, sizeof(*s));
+    ret = btrail_cursor_open(&cursor, trace, vcpu, 0);
+    if (ret) {
+        g_assert_cmpint(ret, ==, -BTRAIL_ERR_STREAM);
+        return false;
+    }
+    while (!(ret = btrail_cursor_next(cursor, &b))) {
+        g_assert_cmpuint(b.index, ==, index);
+        if (b.count) {
+            g_assert_null(b.event);
+            check_records(&b, vcpu);
+            index += b.count;
+            s->records += b.count;
+            continue;
+        }
+        if (b.event->type == BTRAIL_EVENT_GAP) {
+            index += b.event->data[0];
+            g_assert_cmpuint(b.event->index, ==, index);
+            if (b.synthetic) {
+                g_assert_cmpuint(b.event->reason, ==, BTRAIL_GAP_CORRUPT);
+                s->synthetic++;
+                s->missing += b.event->data[0];
+            } else {
+                s->lost += b.event->data[0];
+            }
+        }
+        s->events += !b.synthetic;
+        s->ended |= b.event->type == BTRAIL_EVENT_END;
+    }
+    g_assert_cmpint(ret, ==, -BTRAIL_ERR_END);
+    /* And it stays there. */
+    g_assert_cmpint(btrail_cursor_next(cursor, &b), ==, -BTRAIL_ERR_END);
+    s->end_index = index;
+    s->bad_chunks = btrail_cursor_bad_chunks(cursor);
+    btrail_cursor_close(cursor);
+    return true;
+}

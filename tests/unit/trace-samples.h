@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Traces to test readers with
+ */
+
+#ifndef BTRAIL_TRACE_SAMPLES_H
+#define BTRAIL_TRACE_SAMPLES_H
+
+#include <glib.h>
+
+#include "backtrail/trace.h"
+
+/* A file name in a folder of its own; sample_remove() removes both. */
+char *sample_path(void);
+void sample_remove(char *path);
+
+/**
+ * sample_write - a trace of two vCPUs, 0 and 3
+ * @chunks: per vCPU, of 20 records each; record i of vCPU v goes from
+ *          0x1000 * v + i to i, where i counts the lost ones too
+ *
+ * Each chunk begins with a TIME event of 1000000 * (number of chunk + 1) and
+ * has a CR3 event to 0x1000 * (number of chunk + 1) in its middle.  The
+ * second chunk begins with a GAP of 7 lost records.  The last one ends with
+ * an END event.  A piece of description says {"sample": true}.
+ */
+void sample_write(const char *path, unsigned chunks);
+
+#define SAMPLE_CHUNK_RECORDS    20
+#define SAMPLE_LOST             7
+
+/* What reading a stream has given */
+struct sample_stream {
+    uint64_t records;
+    uint64_t events;
+    uint64_t synthetic;         /* GAP events made by the reader */
+    uint64_t missing;           /* records in those */
+    uint64_t lost;              /* records in all other GAP events */
+    uint64_t end_index;
+    uint64_t bad_chunks;
+    bool ended;
+};
+
+/**
+ * sample_read - read a stream of a sample, or of what is left of it
+ *
+ * Checks that each record is the one that its index says, that CR3 and time
+ * fit, and that indices are without holes that no GAP event covers.  False if
+ * there is no such stream.
+ */
+bool sample_read(struct btrail_trace *trace, unsigned vcpu,
+                 struct sample_stream *s);
+
+#endif /* BTRAIL_TRACE_SAMPLES_H */
