@@ -1307,6 +1307,9 @@ static void on_trace(const char *line)
     expect_char(&s, '/');
     cand.flags = hex(&s);
     expect_char(&s, '/');
+    if (!(cand.flags & HF_CS64)) {
+        cand.start &= 0xffffffff;   /* the log adds in 64 bits */
+    }
     cflags = hex(&s);
     cand.max_insns = cflags & CF_COUNT_MASK;
     cand.resumes = cflags & CF_NOIRQ;
