@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <string.h>
+
+#include "json.h"
+
+static void test_parse(void)
+{
+    JsonNode *node = btrail_json_parse_object(
+        "{\"s\": \"x\", \"i\": 7, \"d\": 1.5, \"o\": {\"n\": null}, "
+        "\"a\": []}");
+    JsonObject *o;
+
+    g_assert_nonnull(node);
+    o = json_node_get_object(node);
+    g_assert_cmpstr(btrail_json_string(o, "s"), ==, "x");
+    g_assert_null(btrail_json_string(o, "i"));
+    g_assert_null(btrail_json_string(o, "o"));
+    g_assert_null(btrail_json_string(o, "a"));
+    g_assert_null(btrail_json_string(o, "none"));
+    g_assert_cmpint(btrail_json_int(o, "i", -1), ==, 7);
+    g_assert_cmpint(btrail_json_int(o, "s", -1), ==, -1);
+    g_assert_cmpint(btrail_json_int(o, "d", -1), ==, -1);
+    g_assert_cmpint(btrail_json_int(o, "none", -1), ==, -1);
+    g_assert_nonnull(btrail_json_object(o, "o"));
+    g_assert_null(btrail_json_object(o, "a"));
+    g_assert_null(btrail_json_string(btrail_json_object(o, "o"), "n"));
+    json_node_unref(node);
+}
+
+static void test_garbage(void)
+{
+    static const char *const texts[] = {
+        "", " ", "x", "1", "null", "[]", "\"{}\"", "{", "}", "{]", "{\"a\"",
+        "{\"a\":", "{\"a\":\"", "{\"a\":\"\\", "\xff", "{\"a\": \"\xc3\"}",
+    };
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(texts); i++) {
+        g_assert_null(btrail_json_parse_object(texts[i]));
+    }
+}
+
+/* Depth that would be the end of a parser that recurses */
+static void test_depth(void)
+{
+    static const struct {
+        const char *open, *close;
+        unsigned depth;
+        gboolean ok;
+    } cases[] = {
+        { "[", "]", 60, TRUE },
+        { "[", "]", 100, FALSE },
+        { "[", "]", 1000000, FALSE },
+        { "{\"a\":", "}", 60, FALSE }, /* and nothing inside */
+        { "{\"a\":", "}", 1000000, FALSE },
+        { "[", "", 1000000, FALSE },
+    };
+    unsigned i, j;
+    JsonNode *node;
+
+    for (i = 0; i < G_N_ELEMENTS(cases); i++) {
+        GString *text = g_string_new("{\"x\":");
+
+        for (j = 0; j < cases[i].depth; j++) {
+            g_string_append(text, cases[i].open);
+        }
+        for (j = 0; j < cases[i].depth; j++) {
+            g_string_append(text, cases[i].close);
+        }
+        g_string_append_c(text, '}');
+        node = btrail_json_parse_object(text->str);
+        g_assert_true(!node == !cases[i].ok);
+        g_clear_pointer(&node, json_node_unref);
+        g_string_free(text, TRUE);
+    }
+    /* Brackets in strings have no depth. */
+    node = btrail_json_parse_object(
+        "{\"x\": \"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[["
+        "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[\\\"[[[[[[[[[[[[[[[[[[[[[[[[\"}");
+    g_assert_nonnull(node);
+    json_node_unref(node);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/json/parse", test_parse);
+    g_test_add_func("/json/garbage", test_garbage);
+    g_test_add_func("/json/depth", test_depth);
+    return g_test_run();
+}

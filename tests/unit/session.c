@@ -1,0 +1,602 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <glib/gstdio.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "fake-producer.h"
+#include "json.h"
+#include "session.h"
+#include "trace-samples.h"
+
+/* A session between a fake producer and a file */
+struct rig {
+    struct fake_producer f;
+    struct btrail_session *session;
+    struct btrail_session_result result;
+    char *path;
+};
+
+static void start(struct rig *r, unsigned vcpus, unsigned slabs,
+                  uint32_t policy, bool attached)
+{
+    struct btrail_session_options options = { .attached = attached };
+
+    fake_init(&r->f, vcpus, slabs, policy);
+    r->path = sample_path();
+    g_assert_cmpint(btrail_store_open(&options.store, r->path, false), ==, 0);
+    options.sock = r->f.agent_sock;
+    options.metadata = json_object_new();
+    json_object_set_string_member(options.metadata, "guest", "test");
+    r->session = btrail_session_start(&options);
+    json_object_unref(options.metadata);
+}
+
+static void start_ready(struct rig *r, unsigned vcpus, unsigned slabs,
+                        uint32_t policy)
+{
+    start(r, vcpus, slabs, policy, false);
+    fake_hello(&r->f);
+    fake_expect(&r->f, BTRAIL_MSG_READY);
+}
+
+static void finish(struct rig *r)
+{
+    struct pollfd pfd = {
+        .fd = btrail_session_done_fd(r->session), .events = POLLIN,
+    };
+
+    g_assert_cmpint(poll(&pfd, 1, 60000), ==, 1);
+    btrail_session_finish(r->session, &r->result);
+}
+
+static void clear(struct rig *r)
+{
+    g_clear_error(&r->result.error);
+    fake_clear(&r->f);
+    sample_remove(r->path);
+}
+
+/* What a stream in the file comes to */
+struct stream {
+    uint64_t records;
+    uint64_t lost[BTRAIL_GAP_PRODUCER_LOST + 1]; /* by reason */
+    unsigned gaps[BTRAIL_GAP_PRODUCER_LOST + 1];
+    uint64_t end_index;
+    uint16_t end;
+};
+
+/* Each record is the one its index says, and every hole is explained. */
+static bool read_stream(const char *path, unsigned vcpu, struct stream *s,
+                        bool complete)
+{
+    struct btrail_trace_status status;
+    struct btrail_cursor *cursor;
+    struct btrail_trace *trace;
+    struct btrail_batch b;
+    uint64_t index = 0;
+    int ret;
+
+    memset(s, 0, sizeof(*s));
+    g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
+    btrail_trace_status(trace, &status);
+    g_assert_true(status.complete == complete);
+    g_assert_cmpuint(status.bad_chunks + status.missing_chunks +
+                     status.skipped_bytes + status.cut_bytes, ==, 0);
+    ret = btrail_cursor_open(&cursor, trace, vcpu, 0);
+    if (ret) {
+        btrail_trace_close(trace);
+        return false;
+    }
+    while (!(ret = btrail_cursor_next(cursor, &b))) {
+        size_t i;
+
+        g_assert_false(b.synthetic);
+        g_assert_cmpuint(b.index, ==, index);
+        g_assert_cmpuint(s->end, ==, 0);
+        for (i = 0; i < b.count; i++) {
+            g_assert_cmpuint(b.records[i].from, ==, index + i);
+            g_assert_cmpuint(b.records[i].to, ==, ~(index + i));
+        }
+        index += b.count;
+        s->records += b.count;
+        if (b.event && b.event->type == BTRAIL_EVENT_GAP) {
+            g_assert_cmpuint(b.event->reason, <, G_N_ELEMENTS(s->lost));
+            s->gaps[b.event->reason]++;
+            if (b.event->data[0] != BTRAIL_LOST_UNKNOWN) {
+                s->lost[b.event->reason] += b.event->data[0];
+                index += b.event->data[0];
+            }
+        } else if (b.event && b.event->type == BTRAIL_EVENT_END) {
+            s->end = b.event->reason;
+        }
+    }
+    g_assert_cmpint(ret, ==, -BTRAIL_ERR_END);
+    s->end_index = index;
+    btrail_cursor_close(cursor);
+    btrail_trace_close(trace);
+    return true;
+}
+
+static void publish(struct rig *r, unsigned vcpu, uint64_t first_index,
+                    unsigned n)
+{
+    fake_wait_free(&r->f, vcpu);
+    fake_publish(&r->f, vcpu, first_index, n, NULL, 0);
+}
+
+/* Far more slabs than there are, on two vCPUs, and a clean end */
+static void test_drain(void)
+{
+    struct rig r;
+    struct stream s;
+    unsigned i, v;
+
+    start_ready(&r, 3, 4, BTRAIL_OVERFLOW_PAUSE);
+    g_assert_true(btrail_session_begun(r.session));
+    for (i = 0; i < 3000; i++) {
+        for (v = 0; v < 2; v++) {
+            publish(&r, v, i * 100, 100);
+        }
+    }
+    for (v = 0; v < 2; v++) {
+        fake_wait_free(&r.f, v);
+        fake_publish_end(&r.f, v, 300000);
+    }
+    fake_end(&r.f, BTRAIL_END_SHUTDOWN);
+    finish(&r);
+    g_assert_no_error(r.result.error);
+    g_assert_true(r.result.begun);
+    g_assert_cmpuint(r.result.reason, ==, BTRAIL_END_SHUTDOWN);
+    g_assert_cmpuint(r.result.progress.records, ==, 600000);
+    g_assert_cmpuint(r.result.progress.lost, ==, 0);
+    g_assert_cmpuint(r.result.unexplained, ==, 0);
+    g_assert_cmpuint(fake_vcpu(&r.f, 0)->tail, ==, 3001);
+    for (v = 0; v < 2; v++) {
+        g_assert_true(read_stream(r.path, v, &s, true));
+        g_assert_cmpuint(s.records, ==, 300000);
+        g_assert_cmpuint(s.end, ==, BTRAIL_END_STOPPED);
+    }
+    /* That one was not traced. */
+    g_assert_false(read_stream(r.path, 2, &s, true));
+    clear(&r);
+}
+
+/* The description: what the caller says, what the producer says, the end */
+static void test_description(void)
+{
+    struct rig r;
+    struct btrail_trace *trace;
+    const char *text;
+    JsonNode *node;
+    JsonObject *o;
+
+    start_ready(&r, 1, 4, BTRAIL_OVERFLOW_DROP);
+    publish(&r, 0, 0, 1);
+    fake_publish_end(&r.f, 0, 1);
+    fake_end(&r.f, BTRAIL_END_MIGRATED);
+    finish(&r);
+    g_assert_no_error(r.result.error);
+    g_assert_cmpint(btrail_trace_open(&trace, r.path), ==, 0);
+    g_assert_cmpint(btrail_trace_meta(trace, 0, &text, NULL), ==, 0);
+    node = btrail_json_parse_object(text);
+    g_assert_nonnull(node);
+    o = json_node_get_object(node);
+    g_assert_cmpstr(btrail_json_string(o, "guest"), ==, "test");
+    g_assert_cmpstr(btrail_json_string(o, "session"), ==, "fake");
+    g_assert_cmpstr(btrail_json_string(o, "producer"), ==, "tcg");
+    g_assert_cmpstr(btrail_json_string(o, "overflow"), ==, "drop");
+    g_assert_cmpstr(btrail_json_string(o, "privilege"), ==, "all");
+    g_assert_cmpint(btrail_json_int(o, "tick_ns", 0), ==, 1000000);
+    g_assert_cmpint(btrail_json_int(btrail_json_object(o, "start"),
+                                    "monotonic", 0), ==, 1000);
+    json_node_unref(node);
+    g_assert_cmpint(btrail_trace_meta(trace, 1, &text, NULL), ==, 0);
+    node = btrail_json_parse_object(text);
+    o = btrail_json_object(json_node_get_object(node), "end");
+    g_assert_cmpstr(btrail_json_string(o, "reason"), ==, "migrated");
+    json_node_unref(node);
+    btrail_trace_close(trace);
+    clear(&r);
+}
+
+/* GAP events of the producer, and a hole that it says nothing about */
+static void test_holes(void)
+{
+    struct btrail_event gap = {
+        .index = 60, .type = BTRAIL_EVENT_GAP, .reason = BTRAIL_GAP_OVERFLOW,
+        .data = { 50 },
+    };
+    struct rig r;
+    struct stream s;
+
+    start_ready(&r, 1, 4, BTRAIL_OVERFLOW_DROP);
+    publish(&r, 0, 0, 10);
+    fake_publish(&r.f, 0, 60, 10, &gap, 1);
+    publish(&r, 0, 75, 10);
+    fake_publish_end(&r.f, 0, 85);
+    fake_end(&r.f, BTRAIL_END_STOPPED);
+    finish(&r);
+    g_assert_no_error(r.result.error);
+    g_assert_cmpuint(r.result.unexplained, ==, 5);
+    g_assert_cmpuint(r.result.progress.lost, ==, 55);
+    g_assert_true(read_stream(r.path, 0, &s, true));
+    g_assert_cmpuint(s.records, ==, 30);
+    g_assert_cmpuint(s.lost[BTRAIL_GAP_OVERFLOW], ==, 50);
+    g_assert_cmpuint(s.lost[BTRAIL_GAP_CORRUPT], ==, 5);
+    clear(&r);
+}
+
+/* The socket closes and nobody has said END: all that is there is kept. */
+static void test_producer_lost(void)
+{
+    struct rig r;
+    struct stream s;
+    unsigned i;
+
+    start_ready(&r, 2, 8, BTRAIL_OVERFLOW_PAUSE);
+    fake_vcpu(&r.f, 1)->state = BTRAIL_VCPU_RUNNING;
+    for (i = 0; i < 50; i++) {
+        publish(&r, 0, i * 10, 10);
+    }
+    fake_close(&r.f);
+    finish(&r);
+    g_assert_error(r.result.error, BTRAIL_AGENT_ERROR,
+                   BTRAIL_AGENT_ERROR_CLOSED);
+    g_assert_cmpuint(r.result.reason, ==, BTRAIL_END_PRODUCER_LOST);
+    g_assert_true(read_stream(r.path, 0, &s, true));
+    g_assert_cmpuint(s.records, ==, 500);
+    g_assert_cmpuint(s.gaps[BTRAIL_GAP_PRODUCER_LOST], ==, 1);
+    g_assert_cmpuint(s.end, ==, BTRAIL_END_PRODUCER_LOST);
+    /* A vCPU that was traced and had nothing published yet */
+    g_assert_true(read_stream(r.path, 1, &s, true));
+    g_assert_cmpuint(s.records, ==, 0);
+    g_assert_cmpuint(s.gaps[BTRAIL_GAP_PRODUCER_LOST], ==, 1);
+    g_assert_cmpuint(s.end, ==, BTRAIL_END_PRODUCER_LOST);
+    clear(&r);
+}
+
+static void test_stop(void)
+{
+    struct rig r;
+    struct stream s;
+
+    start_ready(&r, 1, 4, BTRAIL_OVERFLOW_PAUSE);
+    publish(&r, 0, 0, 10);
+    btrail_session_stop(r.session);
+    fake_expect(&r.f, BTRAIL_MSG_STOP);
+    /* What comes between STOP and END is kept. */
+    publish(&r, 0, 10, 10);
+    fake_publish_end(&r.f, 0, 20);
+    fake_end(&r.f, BTRAIL_END_STOPPED);
+    finish(&r);
+    g_assert_no_error(r.result.error);
+    g_assert_true(read_stream(r.path, 0, &s, true));
+    g_assert_cmpuint(s.records, ==, 20);
+    g_assert_cmpuint(s.end, ==, BTRAIL_END_STOPPED);
+    clear(&r);
+}
+
+static void test_stop_ignored(void)
+{
+    struct rig r;
+    struct stream s;
+
+    start_ready(&r, 1, 4, BTRAIL_OVERFLOW_PAUSE);
+    publish(&r, 0, 0, 10);
+    btrail_session_stop(r.session);
+    finish(&r);
+    g_assert_error(r.result.error, BTRAIL_AGENT_ERROR,
+                   BTRAIL_AGENT_ERROR_TIMEOUT);
+    g_assert_true(read_stream(r.path, 0, &s, true));
+    g_assert_cmpuint(s.records, ==, 10);
+    g_assert_cmpuint(s.end, ==, BTRAIL_END_PRODUCER_LOST);
+    clear(&r);
+}
+
+static void test_stop_before_hello(void)
+{
+    struct rig r;
+
+    start(&r, 1, 4, BTRAIL_OVERFLOW_PAUSE, false);
+    btrail_session_stop(r.session);
+    finish(&r);
+    g_assert_false(r.result.begun);
+    g_assert_error(r.result.error, BTRAIL_AGENT_ERROR,
+                   BTRAIL_AGENT_ERROR_CANCELLED);
+    clear(&r);
+}
+
+/* While it goes on, the file is never more than a second behind. */
+static void test_flush(void)
+{
+    struct rig r;
+    struct stream s;
+    gint64 before;
+
+    start_ready(&r, 1, 4, BTRAIL_OVERFLOW_PAUSE);
+    publish(&r, 0, 0, 10);
+    before = g_get_monotonic_time();
+    while (!read_stream(r.path, 0, &s, false) || s.records < 10) {
+        g_assert_cmpint(g_get_monotonic_time() - before, <, 3000000);
+        g_usleep(50000);
+    }
+    /* And it has asked for what is not published. */
+    fake_expect(&r.f, BTRAIL_MSG_FLUSH);
+    fake_publish_end(&r.f, 0, 10);
+    fake_end(&r.f, BTRAIL_END_STOPPED);
+    finish(&r);
+    g_assert_no_error(r.result.error);
+    g_assert_true(read_stream(r.path, 0, &s, true));
+    g_assert_cmpuint(s.records, ==, 10);
+    clear(&r);
+}
+
+/* Policy overwrite: drained at the end, the oldest slab is left alone. */
+static void test_overwrite(void)
+{
+    struct rig r;
+    struct stream s;
+    unsigned i;
+
+    start_ready(&r, 2, 4, BTRAIL_OVERFLOW_OVERWRITE);
+    for (i = 0; i < 20; i++) {
+        fake_publish(&r.f, 0, i * 10, 10, NULL, 0);
+    }
+    fake_publish(&r.f, 1, 0, 10, NULL, 0);
+    g_usleep(400000);
+    g_assert_cmpuint(fake_vcpu(&r.f, 0)->tail, ==, 0);
+    fake_publish_end(&r.f, 0, 200);
+    fake_publish_end(&r.f, 1, 10);
+    fake_end(&r.f, BTRAIL_END_STOPPED);
+    finish(&r);
+    g_assert_no_error(r.result.error);
+    g_assert_cmpuint(r.result.unexplained, ==, 0);
+    g_assert_true(read_stream(r.path, 0, &s, true));
+    g_assert_cmpuint(s.records, ==, 20);
+    g_assert_cmpuint(s.lost[BTRAIL_GAP_OVERWRITTEN], ==, 180);
+    g_assert_cmpuint(s.end_index, ==, 200);
+    g_assert_true(read_stream(r.path, 1, &s, true));
+    g_assert_cmpuint(s.records, ==, 10);
+    clear(&r);
+}
+
+/* A new agent goes on where the one before has stopped. */
+static void test_attach(void)
+{
+    struct rig r;
+    struct stream s;
+    unsigned i;
+
+    start(&r, 1, 4, BTRAIL_OVERFLOW_PAUSE, true);
+    for (i = 0; i < 10; i++) {
+        fake_publish(&r.f, 0, i * 10, 10, NULL, 0);
+    }
+    fake_vcpu(&r.f, 0)->tail = 7;
+    fake_hello(&r.f);
+    fake_expect(&r.f, BTRAIL_MSG_READY);
+    publish(&r, 0, 100, 10);
+    fake_wait_free(&r.f, 0);
+    fake_publish_end(&r.f, 0, 110);
+    fake_end(&r.f, BTRAIL_END_STOPPED);
+    finish(&r);
+    g_assert_no_error(r.result.error);
+    g_assert_cmpuint(r.result.unexplained, ==, 0);
+    g_assert_true(read_stream(r.path, 0, &s, true));
+    g_assert_cmpuint(s.records, ==, 40);
+    g_assert_cmpuint(s.lost[BTRAIL_GAP_AGENT_LOST], ==, 70);
+    clear(&r);
+}
+
+/* The session ends with an error, QEMU is told to stop, the file is sound. */
+static void expect_protocol_error(struct rig *r, uint64_t records)
+{
+    struct stream s;
+
+    fake_expect(&r->f, BTRAIL_MSG_STOP);
+    finish(r);
+    g_assert_error(r->result.error, BTRAIL_AGENT_ERROR,
+                   BTRAIL_AGENT_ERROR_PROTOCOL);
+    if (read_stream(r->path, 0, &s, true)) {
+        g_assert_cmpuint(s.records, ==, records);
+        g_assert_cmpuint(s.gaps[BTRAIL_GAP_PRODUCER_LOST], ==, 1);
+        g_assert_cmpuint(s.end, ==, BTRAIL_END_PRODUCER_LOST);
+    } else {
+        g_assert_cmpuint(records, ==, 0);
+    }
+    clear(r);
+}
+
+static void set_head(struct rig *r, uint64_t head)
+{
+    __atomic_store_n(&fake_vcpu(&r->f, 0)->head, head, __ATOMIC_RELEASE);
+}
+
+static void wait_drained(struct rig *r)
+{
+    struct btrail_shm_vcpu *v = fake_vcpu(&r->f, 0);
+
+    while (__atomic_load_n(&v->tail, __ATOMIC_ACQUIRE) != v->head) {
+        g_usleep(1000);
+    }
+}
+
+static void test_hostile_heads(void)
+{
+    static const uint64_t heads[] = { 0, 6, 1000, UINT64_MAX, 1ull << 63 };
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(heads); i++) {
+        struct rig r;
+
+        start_ready(&r, 1, 4, BTRAIL_OVERFLOW_PAUSE);
+        publish(&r, 0, 0, 10);
+        wait_drained(&r);
+        set_head(&r, heads[i]);
+        expect_protocol_error(&r, 10);
+    }
+}
+
+static void test_hostile_tail(void)
+{
+    struct rig r;
+
+    start(&r, 1, 4, BTRAIL_OVERFLOW_PAUSE, true);
+    fake_vcpu(&r.f, 0)->tail = 5;
+    fake_hello(&r.f);
+    fake_expect(&r.f, BTRAIL_MSG_READY);
+    expect_protocol_error(&r, 0);
+}
+
+static void test_hostile_slabs(void)
+{
+    static const struct btrail_slab_desc descs[] = {
+        { 10, 0, FAKE_RECORDS + 1, 0, { 0 } },
+        { 10, 0, UINT32_MAX, UINT32_MAX, { 0 } },
+        { 10, 0, 1, FAKE_EVENTS + 1, { 0 } },
+        { 9, 0, 1, 0, { 0 } },
+        { UINT64_MAX, 0, 2, 0, { 0 } },
+    };
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(descs); i++) {
+        struct rig r;
+
+        start_ready(&r, 1, 4, BTRAIL_OVERFLOW_PAUSE);
+        publish(&r, 0, 0, 10);
+        wait_drained(&r);
+        *fake_desc(&r.f, 0, 1) = descs[i];
+        set_head(&r, 2);
+        expect_protocol_error(&r, 10);
+    }
+}
+
+static void test_hostile_message(void)
+{
+    static const char text[] = "HTTP/1.1 400 Bad Request\r\n";
+    struct rig r;
+
+    start_ready(&r, 1, 4, BTRAIL_OVERFLOW_PAUSE);
+    publish(&r, 0, 0, 10);
+    wait_drained(&r);
+    fake_send(&r.f, text, sizeof(text), NULL, 0);
+    expect_protocol_error(&r, 10);
+}
+
+/* END, but a stream is not at its end */
+static void test_no_end_event(void)
+{
+    struct rig r;
+    struct stream s;
+
+    start_ready(&r, 1, 4, BTRAIL_OVERFLOW_PAUSE);
+    publish(&r, 0, 0, 10);
+    fake_end(&r.f, BTRAIL_END_STOPPED);
+    finish(&r);
+    g_assert_error(r.result.error, BTRAIL_AGENT_ERROR,
+                   BTRAIL_AGENT_ERROR_PROTOCOL);
+    g_assert_true(read_stream(r.path, 0, &s, true));
+    g_assert_cmpuint(s.records, ==, 10);
+    g_assert_cmpuint(s.end, ==, BTRAIL_END_PRODUCER_LOST);
+    clear(&r);
+}
+
+/* Garbage all over the shared memory, while it is drained */
+static void test_hostile_noise(void)
+{
+    unsigned round;
+
+    for (round = 0; round < 20; round++) {
+        struct rig r;
+        gint64 until;
+        uint8_t *bytes;
+        uint64_t start_at;
+
+        start_ready(&r, 2, 4, BTRAIL_OVERFLOW_PAUSE);
+        bytes = (uint8_t *)r.f.header;
+        start_at = r.f.header->vcpu_offset;
+        set_head(&r, 3);
+        until = g_get_monotonic_time() + 20000;
+        while (g_get_monotonic_time() < until) {
+            uint64_t at = start_at + (uint32_t)g_test_rand_int() %
+                          (r.f.total_size - start_at);
+
+            __atomic_store_n(&bytes[at], (uint8_t)g_test_rand_int(),
+                             __ATOMIC_RELAXED);
+        }
+        fake_close(&r.f);
+        finish(&r);
+        g_assert_nonnull(r.result.error);
+        g_clear_error(&r.result.error);
+        fake_clear(&r.f);
+        sample_remove(r.path);
+    }
+}
+
+/*
+ * The file cannot grow any more: it ends with a whole chunk, QEMU is told to
+ * stop, and until it has done so slabs are taken, so that nobody waits.
+ */
+static void test_full(void)
+{
+    struct rlimit old, limit;
+    struct rig r;
+    struct stream s;
+    uint64_t index = 0;
+    unsigned i;
+
+    signal(SIGXFSZ, SIG_IGN);
+    g_assert_cmpint(getrlimit(RLIMIT_FSIZE, &old), ==, 0);
+    start_ready(&r, 1, 4, BTRAIL_OVERFLOW_PAUSE);
+    limit = old;
+    limit.rlim_cur = 20000;
+    g_assert_cmpint(setrlimit(RLIMIT_FSIZE, &limit), ==, 0);
+    /* Two chunks a second, of more than 20 kB each */
+    for (i = 0; i < 30; i++) {
+        unsigned j;
+
+        for (j = 0; j < 50; j++, index += 100) {
+            publish(&r, 0, index, 100);
+        }
+        g_usleep(50000);
+    }
+    fake_expect(&r.f, BTRAIL_MSG_STOP);
+    g_assert_cmpint(setrlimit(RLIMIT_FSIZE, &old), ==, 0);
+    for (i = 0; i < 100; i++, index += 100) {
+        publish(&r, 0, index, 100);
+    }
+    fake_publish_end(&r.f, 0, index);
+    fake_end(&r.f, BTRAIL_END_STOPPED);
+    finish(&r);
+    g_assert_error(r.result.error, BTRAIL_AGENT_ERROR,
+                   BTRAIL_AGENT_ERROR_OUTPUT);
+    if (read_stream(r.path, 0, &s, false)) {
+        g_assert_cmpuint(s.records, <, index);
+        g_assert_cmpuint(s.end, ==, 0);
+    }
+    clear(&r);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/session/drain", test_drain);
+    g_test_add_func("/session/description", test_description);
+    g_test_add_func("/session/holes", test_holes);
+    g_test_add_func("/session/producer-lost", test_producer_lost);
+    g_test_add_func("/session/stop", test_stop);
+    g_test_add_func("/session/stop/ignored", test_stop_ignored);
+    g_test_add_func("/session/stop/before-hello", test_stop_before_hello);
+    g_test_add_func("/session/flush", test_flush);
+    g_test_add_func("/session/overwrite", test_overwrite);
+    g_test_add_func("/session/attach", test_attach);
+    g_test_add_func("/session/hostile/heads", test_hostile_heads);
+    g_test_add_func("/session/hostile/tail", test_hostile_tail);
+    g_test_add_func("/session/hostile/slabs", test_hostile_slabs);
+    g_test_add_func("/session/hostile/message", test_hostile_message);
+    g_test_add_func("/session/hostile/no-end-event", test_no_end_event);
+    g_test_add_func("/session/hostile/noise", test_hostile_noise);
+    g_test_add_func("/session/full", test_full);
+    return g_test_run();
+}

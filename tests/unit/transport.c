@@ -1,0 +1,589 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <fcntl.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "fake-producer.h"
+#include "transport.h"
+
+static struct btrail_transport *connect_ok(struct fake_producer *f)
+{
+    struct btrail_transport *t;
+    GError *error = NULL;
+
+    fake_hello(f);
+    t = btrail_transport_connect(f->agent_sock, 10000, -1, &error);
+    g_assert_no_error(error);
+    g_assert_nonnull(t);
+    return t;
+}
+
+static void connect_fails(struct fake_producer *f, int code)
+{
+    GError *error = NULL;
+
+    g_assert_null(btrail_transport_connect(f->agent_sock, 100, -1, &error));
+    g_assert_error(error, BTRAIL_AGENT_ERROR, code);
+    g_assert_cmpuint(strlen(error->message), >, 10);
+    g_error_free(error);
+    close(f->agent_sock);
+    fake_clear(f);
+}
+
+/*
+ * Every field of the header, with values that must not be taken.  The header
+ * that they are put into is good.
+ */
+#define BAD(field, ...) { #field, offsetof(struct btrail_shm_header, field), \
+                          sizeof(((struct btrail_shm_header *)0)->field), \
+                          { __VA_ARGS__ } }
+#define MAX32   0xffffffffull
+#define MAX64   UINT64_MAX
+
+static const struct {
+    const char *name;
+    size_t offset, size;
+    uint64_t values[8];
+} bad_fields[] = {
+    BAD(magic, 1, MAX64),
+    BAD(version, 99, 2),
+    BAD(header_size, 99, 312, 328, MAX32),
+    BAD(total_size, 99, 1, MAX64, 1ull << 60),
+    BAD(vcpu_offset, 1, 64, 256, 4097, 4096 + 64, 1ull << 40, MAX64,
+        MAX64 - 63),
+    BAD(vcpu_stride, 1, 64, 1ull << 40, 1ull << 62, MAX64, MAX64 - 63,
+        16384),
+    BAD(desc_offset, 1, 64, 120, 129, 1ull << 40, MAX64, MAX64 - 7, 4096),
+    BAD(slab_offset, 1, 128, 8, 1ull << 40, MAX64, MAX64 - 7, 1 << 20),
+    BAD(vcpus, 3, 4, 1024, 1025, MAX32),
+    BAD(slabs, 1, 5, 4096, 4097, MAX32),
+    BAD(slab_size, 1, 16 << 10, (16 << 10) + 8, 64 << 20, (64 << 20) + 8,
+        MAX32),
+    BAD(records_per_slab, 401, 1 << 20, MAX32),
+    BAD(event_offset, 1, 8, 9601, 16 << 10, MAX32, MAX32 - 7),
+    BAD(events_per_slab, 170, 1 << 20, MAX32),
+    BAD(record_size, 16, 23, 32),
+    BAD(event_size, 32, 48),
+    BAD(producer, 3, MAX32),
+    BAD(policy, 3, MAX32),
+    BAD(privilege, 4, 7, MAX32),
+};
+
+static void test_header(void)
+{
+    struct fake_producer f;
+    struct btrail_shm_header h;
+    GError *error = NULL;
+    unsigned i, j;
+
+    fake_init(&f, 2, 4, BTRAIL_OVERFLOW_PAUSE);
+    g_assert_true(btrail_transport_check_header(f.header, f.total_size,
+                                                &error));
+    g_assert_no_error(error);
+    g_assert_false(btrail_transport_check_header(f.header, f.total_size + 1,
+                                                 NULL));
+    g_assert_false(btrail_transport_check_header(f.header, f.total_size - 1,
+                                                 NULL));
+    for (i = 0; i < G_N_ELEMENTS(bad_fields); i++) {
+        /* Behind the listed values there is 0, which is never good. */
+        for (j = 0; j < 8; j++) {
+            uint64_t value = bad_fields[i].values[j];
+
+            if (bad_fields[i].offset ==
+                offsetof(struct btrail_shm_header, policy) && !value) {
+                continue;
+            }
+            if (bad_fields[i].offset ==
+                offsetof(struct btrail_shm_header, slab_size) &&
+                value == BTRAIL_MIN_SLAB_SIZE) {
+                /* It is the good one. */
+                continue;
+            }
+            g_test_message("%s = %" G_GUINT64_FORMAT, bad_fields[i].name,
+                           value);
+            h = *f.header;
+            memcpy((uint8_t *)&h + bad_fields[i].offset, &value,
+                   bad_fields[i].size);
+            g_assert_false(btrail_transport_check_header(&h, f.total_size,
+                                                         &error));
+            g_assert_error(error, BTRAIL_AGENT_ERROR,
+                           BTRAIL_AGENT_ERROR_PROTOCOL);
+            g_clear_error(&error);
+        }
+    }
+    h = *f.header;
+    memset(h.session, 'x', sizeof(h.session));
+    g_assert_false(btrail_transport_check_header(&h, f.total_size, NULL));
+    h = *f.header;
+    h.session[0] = '\xff';
+    g_assert_false(btrail_transport_check_header(&h, f.total_size, NULL));
+    close(f.agent_sock);
+    fake_clear(&f);
+}
+
+/* What is accepted leads nowhere outside, whatever the numbers are. */
+static void test_header_random(void)
+{
+    static const uint64_t interesting[] = {
+        0, 1, 8, 64, 128, 4096, 16384, 65536, 1 << 20, 64 << 20, 0x7fffffff,
+        0xffffffff, 1ull << 40, 1ull << 63, UINT64_MAX, UINT64_MAX - 63,
+    };
+    struct fake_producer f;
+    struct btrail_shm_header h;
+    unsigned round, accepted = 0;
+
+    fake_init(&f, 2, 4, BTRAIL_OVERFLOW_PAUSE);
+    for (round = 0; round < 200000; round++) {
+        unsigned changes = g_test_rand_int_range(1, 4);
+        uint64_t last;
+
+        h = *f.header;
+        while (changes--) {
+            unsigned i = g_test_rand_int_range(0,
+                                               G_N_ELEMENTS(bad_fields));
+            uint64_t value = interesting[g_test_rand_int_range(
+                0, G_N_ELEMENTS(interesting))] +
+                g_test_rand_int_range(-1, 2) * 8;
+
+            memcpy((uint8_t *)&h + bad_fields[i].offset, &value,
+                   bad_fields[i].size);
+        }
+        if (!btrail_transport_check_header(&h, f.total_size, NULL)) {
+            continue;
+        }
+        accepted++;
+        /* The last byte of the last slab of the last vCPU, in 128 bits */
+        g_assert_true((unsigned __int128)h.vcpu_offset +
+                      (unsigned __int128)h.vcpu_stride * (h.vcpus - 1) +
+                      h.slab_offset +
+                      (unsigned __int128)h.slab_size * h.slabs <=
+                      f.total_size);
+        last = h.event_offset + (uint64_t)h.events_per_slab *
+               sizeof(struct btrail_event);
+        g_assert_cmpuint(last, <=, h.slab_size);
+        g_assert_cmpuint((uint64_t)h.records_per_slab *
+                         sizeof(struct btrail_record), <=, h.event_offset);
+    }
+    g_assert_cmpuint(accepted, >, 0);
+    close(f.agent_sock);
+    fake_clear(&f);
+}
+
+static void test_connect(void)
+{
+    struct fake_producer f;
+    struct btrail_transport *t;
+    GError *error = NULL;
+
+    fake_init(&f, 2, 4, BTRAIL_OVERFLOW_DROP);
+    t = connect_ok(&f);
+    g_assert_cmpuint(t->header.vcpus, ==, 2);
+    g_assert_cmpuint(t->header.policy, ==, BTRAIL_OVERFLOW_DROP);
+    g_assert_cmpstr(t->header.session, ==, "fake");
+    g_assert_true(btrail_transport_send(t, BTRAIL_MSG_READY, &error));
+    g_assert_no_error(error);
+    fake_expect(&f, BTRAIL_MSG_READY);
+    btrail_transport_free(t);
+    fake_clear(&f);
+}
+
+static struct btrail_msg hello(const struct fake_producer *f)
+{
+    return (struct btrail_msg) {
+        .magic = BTRAIL_MSG_MAGIC,
+        .version = BTRAIL_TRANSPORT_VERSION,
+        .type = BTRAIL_MSG_HELLO,
+        .value = f->total_size,
+    };
+}
+
+/* Messages that are not a HELLO */
+static void test_bad_hello(void)
+{
+    static const struct {
+        size_t offset;
+        uint8_t byte;
+    } changes[] = {
+        { offsetof(struct btrail_msg, magic), 0 },
+        { offsetof(struct btrail_msg, version), 2 },
+        { offsetof(struct btrail_msg, type), BTRAIL_MSG_END },
+        { offsetof(struct btrail_msg, value), 1 },
+        { offsetof(struct btrail_msg, value) + 7, 0xff },
+    };
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(changes); i++) {
+        struct fake_producer f;
+        struct btrail_msg msg;
+        int fds[3];
+
+        fake_init(&f, 1, 2, BTRAIL_OVERFLOW_PAUSE);
+        fds[0] = f.memfd;
+        fds[1] = f.ready_fd;
+        fds[2] = f.free_fd;
+        msg = hello(&f);
+        ((uint8_t *)&msg)[changes[i].offset] = changes[i].byte;
+        fake_send(&f, &msg, sizeof(msg), fds, 3);
+        connect_fails(&f, BTRAIL_AGENT_ERROR_PROTOCOL);
+    }
+}
+
+static unsigned count_fds(void)
+{
+    GDir *dir = g_dir_open("/proc/self/fd", 0, NULL);
+    unsigned n = 0;
+
+    while (g_dir_read_name(dir)) {
+        n++;
+    }
+    g_dir_close(dir);
+    return n;
+}
+
+/* Too few or too many file descriptors, in one go or with each byte */
+static void test_hello_fds(void)
+{
+    unsigned n, before = count_fds();
+
+    for (n = 0; n < 8; n++) {
+        struct fake_producer f;
+        struct btrail_msg msg;
+        int fds[8];
+        unsigned i;
+
+        if (n == 3) {
+            continue;
+        }
+        fake_init(&f, 1, 2, BTRAIL_OVERFLOW_PAUSE);
+        for (i = 0; i < 8; i++) {
+            fds[i] = i ? f.ready_fd : f.memfd;
+        }
+        msg = hello(&f);
+        fake_send(&f, &msg, sizeof(msg), fds, n);
+        connect_fails(&f, BTRAIL_AGENT_ERROR_PROTOCOL);
+
+        fake_init(&f, 1, 2, BTRAIL_OVERFLOW_PAUSE);
+        msg = hello(&f);
+        for (i = 0; i < sizeof(msg); i++) {
+            fake_send(&f, (uint8_t *)&msg + i, 1, &f.ready_fd, n ? 1 : 0);
+        }
+        connect_fails(&f, BTRAIL_AGENT_ERROR_PROTOCOL);
+    }
+    /* None of them stays open. */
+    g_assert_cmpuint(count_fds(), ==, before);
+}
+
+static void test_hello_in_pieces(void)
+{
+    struct fake_producer f;
+    struct btrail_transport *t;
+    struct btrail_msg msg;
+    GError *error = NULL;
+    int fds[3];
+
+    fake_init(&f, 1, 2, BTRAIL_OVERFLOW_PAUSE);
+    fds[0] = f.memfd;
+    fds[1] = f.ready_fd;
+    fds[2] = f.free_fd;
+    msg = hello(&f);
+    fake_send(&f, &msg, 10, fds, 3);
+    fake_send(&f, (uint8_t *)&msg + 10, sizeof(msg) - 10, NULL, 0);
+    t = btrail_transport_connect(f.agent_sock, 1000, -1, &error);
+    g_assert_no_error(error);
+    btrail_transport_free(t);
+    fake_clear(&f);
+}
+
+static void test_silence(void)
+{
+    struct fake_producer f;
+    struct btrail_msg msg;
+    GError *error = NULL;
+    int cancel;
+
+    fake_init(&f, 1, 2, BTRAIL_OVERFLOW_PAUSE);
+    connect_fails(&f, BTRAIL_AGENT_ERROR_TIMEOUT);
+
+    fake_init(&f, 1, 2, BTRAIL_OVERFLOW_PAUSE);
+    msg = hello(&f);
+    fake_send(&f, &msg, 5, NULL, 0);
+    connect_fails(&f, BTRAIL_AGENT_ERROR_TIMEOUT);
+
+    fake_init(&f, 1, 2, BTRAIL_OVERFLOW_PAUSE);
+    fake_send(&f, &msg, 5, NULL, 0);
+    fake_close(&f);
+    connect_fails(&f, BTRAIL_AGENT_ERROR_CLOSED);
+
+    fake_init(&f, 1, 2, BTRAIL_OVERFLOW_PAUSE);
+    cancel = eventfd(1, EFD_CLOEXEC);
+    g_assert_null(btrail_transport_connect(f.agent_sock, -1, cancel,
+                                           &error));
+    g_assert_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_CANCELLED);
+    g_error_free(error);
+    close(cancel);
+    close(f.agent_sock);
+    fake_clear(&f);
+}
+
+/* Memory that could be taken away while it is used, or that is none */
+static void test_memfd(void)
+{
+    struct fake_producer f;
+    struct btrail_msg msg;
+    int fds[3], other;
+
+    fake_init(&f, 1, 2, BTRAIL_OVERFLOW_PAUSE);
+    other = memfd_create("unsealed", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    g_assert_cmpint(ftruncate(other, f.total_size), ==, 0);
+    g_assert_cmpint(pwrite(other, f.header, sizeof(*f.header), 0), ==,
+                    sizeof(*f.header));
+    fds[0] = other;
+    fds[1] = f.ready_fd;
+    fds[2] = f.free_fd;
+    msg = hello(&f);
+    fake_send(&f, &msg, sizeof(msg), fds, 3);
+    connect_fails(&f, BTRAIL_AGENT_ERROR_PROTOCOL);
+    close(other);
+
+    /* As large as it says, but not as large as it is */
+    fake_init(&f, 1, 2, BTRAIL_OVERFLOW_PAUSE);
+    fds[0] = f.memfd;
+    fds[1] = f.ready_fd;
+    fds[2] = f.free_fd;
+    msg = hello(&f);
+    msg.value += 4096;
+    fake_send(&f, &msg, sizeof(msg), fds, 3);
+    connect_fails(&f, BTRAIL_AGENT_ERROR_PROTOCOL);
+
+    fake_init(&f, 1, 2, BTRAIL_OVERFLOW_PAUSE);
+    f.header->slabs = 0;
+    fake_hello(&f);
+    connect_fails(&f, BTRAIL_AGENT_ERROR_PROTOCOL);
+
+    fake_init(&f, 1, 2, BTRAIL_OVERFLOW_PAUSE);
+    fds[0] = f.ready_fd;
+    fds[1] = f.ready_fd;
+    fds[2] = f.free_fd;
+    msg = hello(&f);
+    fake_send(&f, &msg, sizeof(msg), fds, 3);
+    connect_fails(&f, BTRAIL_AGENT_ERROR_PROTOCOL);
+}
+
+static void test_slab(void)
+{
+    struct fake_producer f;
+    struct btrail_event events[FAKE_EVENTS];
+    struct btrail_transport *t;
+    struct btrail_slab slab;
+    GError *error = NULL;
+    uint64_t i;
+
+    fake_init(&f, 2, 3, BTRAIL_OVERFLOW_PAUSE);
+    t = connect_ok(&f);
+    for (i = 0; i < 7; i++) {
+        fake_publish(&f, 1, i * 100, 10 + i, NULL, 0);
+        g_assert_cmpuint(btrail_transport_head(t, 1), ==, i + 1);
+        g_assert_true(btrail_transport_slab(t, 1, i, &slab, events, &error));
+        g_assert_no_error(error);
+        g_assert_cmpuint(slab.first_index, ==, i * 100);
+        g_assert_cmpuint(slab.cr3, ==, 0x1000);
+        g_assert_cmpuint(slab.n_records, ==, 10 + i);
+        g_assert_cmpuint(slab.n_events, ==, 1);
+        g_assert_cmpuint(slab.records[9 + i].from, ==, i * 100 + 9 + i);
+        g_assert_true(slab.events == events);
+        g_assert_cmpuint(events[0].index, ==, i * 100);
+    }
+    g_assert_cmpuint(btrail_transport_head(t, 0), ==, 0);
+    g_assert_cmpuint(btrail_transport_state(t, 0), ==, BTRAIL_VCPU_ABSENT);
+    g_assert_cmpuint(btrail_transport_state(t, 1), ==, BTRAIL_VCPU_RUNNING);
+
+    fake_desc(&f, 1, 6)->records = FAKE_RECORDS + 1;
+    g_assert_false(btrail_transport_slab(t, 1, 6, &slab, events, &error));
+    g_assert_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_PROTOCOL);
+    g_clear_error(&error);
+    fake_desc(&f, 1, 6)->records = 0;
+    fake_desc(&f, 1, 6)->events = FAKE_EVENTS + 1;
+    g_assert_false(btrail_transport_slab(t, 1, 6, &slab, events, &error));
+    g_clear_error(&error);
+    fake_desc(&f, 1, 6)->events = FAKE_EVENTS;
+    g_assert_true(btrail_transport_slab(t, 1, 6, &slab, events, &error));
+
+    btrail_transport_free(t);
+    fake_clear(&f);
+}
+
+/* The layout was checked; changing it afterwards changes nothing. */
+static void test_header_changes(void)
+{
+    struct fake_producer f;
+    struct btrail_event events[FAKE_EVENTS];
+    struct btrail_transport *t;
+    struct btrail_shm_header header;
+    struct btrail_slab slab;
+    GError *error = NULL;
+
+    fake_init(&f, 1, 2, BTRAIL_OVERFLOW_PAUSE);
+    t = connect_ok(&f);
+    fake_publish(&f, 0, 5, 3, NULL, 0);
+    header = *f.header;
+    memset(f.header, 0xff, sizeof(*f.header));
+    g_assert_true(btrail_transport_slab(t, 0, 0, &slab, events, &error));
+    g_assert_cmpuint(slab.first_index, ==, 5);
+    *f.header = header;
+    btrail_transport_free(t);
+    fake_clear(&f);
+}
+
+static bool is_signalled(int fd)
+{
+    uint64_t count;
+
+    return read(fd, &count, sizeof(count)) == sizeof(count);
+}
+
+static void test_release(void)
+{
+    static const struct {
+        uint32_t state;
+        bool signal;
+    } cases[] = {
+        { BTRAIL_VCPU_ABSENT, false },
+        { BTRAIL_VCPU_RUNNING, false },
+        { BTRAIL_VCPU_WAITING, true },
+        { BTRAIL_VCPU_LOSING, true },
+        { BTRAIL_VCPU_ENDED, false },
+        { UINT32_MAX, false },
+    };
+    struct fake_producer f;
+    struct btrail_transport *t;
+    unsigned i;
+
+    fake_init(&f, 1, 2, BTRAIL_OVERFLOW_PAUSE);
+    t = connect_ok(&f);
+    for (i = 0; i < G_N_ELEMENTS(cases); i++) {
+        fake_vcpu(&f, 0)->state = cases[i].state;
+        btrail_transport_release(t, 0, i + 1);
+        g_assert_cmpuint(fake_vcpu(&f, 0)->tail, ==, i + 1);
+        g_assert_cmpuint(btrail_transport_tail(t, 0), ==, i + 1);
+        g_assert_true(is_signalled(f.free_fd) == cases[i].signal);
+    }
+    btrail_transport_free(t);
+    fake_clear(&f);
+}
+
+static void test_sleep(void)
+{
+    struct fake_producer f;
+    struct btrail_transport *t;
+
+    fake_init(&f, 1, 2, BTRAIL_OVERFLOW_PAUSE);
+    t = connect_ok(&f);
+    g_assert_cmpuint(f.header->agent_sleeps, ==, 0);
+    fake_publish(&f, 0, 0, 1, NULL, 0);
+    g_assert_false(is_signalled(f.ready_fd));
+    btrail_transport_sleep(t);
+    g_assert_cmpuint(f.header->agent_sleeps, ==, 1);
+    fake_publish(&f, 0, 1, 1, NULL, 0);
+    btrail_transport_wake(t);
+    g_assert_cmpuint(f.header->agent_sleeps, ==, 0);
+    /* It has taken the signal away. */
+    g_assert_false(is_signalled(f.ready_fd));
+    btrail_transport_free(t);
+    fake_clear(&f);
+}
+
+static void test_receive(void)
+{
+    static const uint8_t garbage[sizeof(struct btrail_msg)] = "garbage";
+    struct fake_producer f;
+    struct btrail_transport *t;
+    struct btrail_msg msg;
+    GError *error = NULL;
+    uint16_t reason = 0;
+    unsigned i;
+
+    fake_init(&f, 1, 2, BTRAIL_OVERFLOW_PAUSE);
+    t = connect_ok(&f);
+    g_assert_cmpint(btrail_transport_receive(t, &reason, &error), ==,
+                    BTRAIL_TRANSPORT_NOTHING);
+    msg = hello(&f);
+    msg.type = BTRAIL_MSG_END;
+    msg.reason = BTRAIL_END_SHUTDOWN;
+    for (i = 0; i < sizeof(msg); i++) {
+        g_assert_cmpint(btrail_transport_receive(t, &reason, &error), ==,
+                        BTRAIL_TRANSPORT_NOTHING);
+        fake_send(&f, (uint8_t *)&msg + i, 1, NULL, 0);
+    }
+    g_assert_cmpint(btrail_transport_receive(t, &reason, &error), ==,
+                    BTRAIL_TRANSPORT_END);
+    g_assert_cmpint(reason, ==, BTRAIL_END_SHUTDOWN);
+
+    msg.reason = 0;
+    fake_send(&f, &msg, sizeof(msg), NULL, 0);
+    g_assert_cmpint(btrail_transport_receive(t, &reason, &error), ==,
+                    BTRAIL_TRANSPORT_FAILED);
+    g_assert_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_PROTOCOL);
+    g_clear_error(&error);
+
+    msg.reason = BTRAIL_END_STOPPED;
+    msg.type = BTRAIL_MSG_READY;
+    fake_send(&f, &msg, sizeof(msg), NULL, 0);
+    g_assert_cmpint(btrail_transport_receive(t, &reason, &error), ==,
+                    BTRAIL_TRANSPORT_FAILED);
+    g_clear_error(&error);
+
+    fake_send(&f, garbage, sizeof(garbage), NULL, 0);
+    g_assert_cmpint(btrail_transport_receive(t, &reason, &error), ==,
+                    BTRAIL_TRANSPORT_FAILED);
+    g_clear_error(&error);
+
+    fake_send(&f, &msg, 7, NULL, 0);
+    fake_close(&f);
+    g_assert_cmpint(btrail_transport_receive(t, &reason, &error), ==,
+                    BTRAIL_TRANSPORT_CLOSED);
+    g_assert_false(btrail_transport_send(t, BTRAIL_MSG_FLUSH, &error));
+    g_assert_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_SYSTEM);
+    g_clear_error(&error);
+    btrail_transport_free(t);
+    fake_clear(&f);
+}
+
+/* A peer that does not read is no error, and does not block us. */
+static void test_send_full(void)
+{
+    struct fake_producer f;
+    struct btrail_transport *t;
+    GError *error = NULL;
+    unsigned n = 0;
+
+    fake_init(&f, 1, 2, BTRAIL_OVERFLOW_PAUSE);
+    t = connect_ok(&f);
+    while (btrail_transport_send(t, BTRAIL_MSG_FLUSH, &error)) {
+        n++;
+        g_assert_cmpuint(n, <, 1000000);
+    }
+    g_assert_no_error(error);
+    btrail_transport_free(t);
+    fake_clear(&f);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/transport/header", test_header);
+    g_test_add_func("/transport/header/random", test_header_random);
+    g_test_add_func("/transport/connect", test_connect);
+    g_test_add_func("/transport/hello/bad", test_bad_hello);
+    g_test_add_func("/transport/hello/fds", test_hello_fds);
+    g_test_add_func("/transport/hello/pieces", test_hello_in_pieces);
+    g_test_add_func("/transport/silence", test_silence);
+    g_test_add_func("/transport/memfd", test_memfd);
+    g_test_add_func("/transport/slab", test_slab);
+    g_test_add_func("/transport/header-changes", test_header_changes);
+    g_test_add_func("/transport/release", test_release);
+    g_test_add_func("/transport/sleep", test_sleep);
+    g_test_add_func("/transport/receive", test_receive);
+    g_test_add_func("/transport/send-full", test_send_full);
+    return g_test_run();
+}
