@@ -1108,9 +1108,6 @@ static void walk_chain(const struct step *n)
         } else if (n) {
             emit(it->from, n->start, it->kind, prev.flags);
         }
-        if (it->kind == K_EXCEPTION) {
-            vectors[it->vector & 0xff]++;
-        }
         if (it->loads_cr3) {
             begin_span(true, it->new_cr3);
         } else if (it->exits) {
@@ -1198,6 +1195,9 @@ static struct interruption *add_interruption(enum kind kind, unsigned vector)
     it->vector = vector;
     it->exits = kind == K_VMEXIT;
     interruption_count++;
+    if (kind == K_EXCEPTION) {
+        vectors[vector & 0xff]++;
+    }
     return it;
 }
 
