@@ -1,0 +1,453 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * examine: the facts of a trace that the integration tests judge it by
+ *
+ * usage: examine [--boot] FILE
+ *
+ * Reads every record and event of FILE and prints a JSON object with an entry
+ * for each stream.  It judges nothing itself.  With --boot the streams begin
+ * at reset, and what runs in the lower half before the first record that ends
+ * in the upper half is firmware and kernel, not user mode.
+ */
+
+#include <glib.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <backtrail/trace.h>
+
+#define UPPER_HALF      (1ull << 63)
+
+/* No straight line of code without a taken branch is longer. */
+#define FAR_BYTES       (64u << 10)
+
+/* What a trace promises: no record is further away from a TIME event. */
+#define STRETCH_NS      1000000
+
+#define REASONS         16
+#define MAX_STOPS       4096
+
+/* A set of records in their order */
+struct digest {
+    uint64_t records;
+    uint64_t hash;
+};
+
+/* Where the whole guest was stopped */
+struct stop {
+    uint64_t index;
+    uint64_t cr3;
+    uint64_t to;
+};
+
+struct facts {
+    struct btrail_stream_info info;
+    bool boot;
+
+    uint64_t records;
+    uint64_t next;              /* index after the last record */
+    uint64_t holes;             /* indices without a record */
+    uint64_t synthetic;
+    uint64_t lost[REASONS];
+    uint64_t gaps[REASONS];
+    uint64_t lost_unknown;
+
+    bool have_last;             /* the next record follows from this one */
+    struct btrail_record last;
+    uint64_t backwards;
+    uint64_t far;
+    uint64_t broken_index;      /* of the first of either */
+    struct btrail_record broken[2];
+
+    uint64_t flags;             /* records with any */
+    bool seen_upper;
+    struct digest all;
+    struct digest user;         /* at least one end there */
+    struct digest kernel;
+    uint64_t only_user;         /* both ends there */
+    uint64_t only_kernel;
+    GHashTable *cr3s;           /* CR3 to struct digest */
+    struct digest *cr3_digest;
+    uint64_t cr3;
+
+    uint64_t times;
+    uint64_t untimed;           /* records with no TIME event before them */
+    struct btrail_time time;
+    bool stretch_open;
+    uint64_t stretches;
+    uint64_t long_stretches;
+    uint64_t max_stretch;
+    uint64_t host_backwards;
+    uint64_t tsc_backwards;
+    uint64_t icount_backwards;
+    uint64_t icounts;
+    uint64_t first_icount;
+
+    uint64_t pauses[REASONS];
+    uint64_t resumes[REASONS];
+    uint64_t unpaired;          /* RESUME without PAUSE, or the reverse */
+    bool paused[REASONS];
+    GArray *stops;
+
+    uint64_t ends;
+    unsigned end_reason;
+    uint64_t after_end;
+};
+
+static void digest_add(struct digest *d, const struct btrail_record *r)
+{
+    d->records++;
+    d->hash = (d->hash ^ r->from) * 0x9e3779b97f4a7c15ull;
+    d->hash ^= d->hash >> 29;
+    d->hash = (d->hash ^ r->to) * 0xbf58476d1ce4e5b9ull;
+    d->hash ^= d->hash >> 32;
+}
+
+static struct digest *cr3_digest(struct facts *f, uint64_t cr3)
+{
+    struct digest *d = g_hash_table_lookup(f->cr3s, &cr3);
+
+    if (!d) {
+        uint64_t *key = g_new(uint64_t, 1);
+
+        *key = cr3;
+        d = g_new0(struct digest, 1);
+        g_hash_table_insert(f->cr3s, key, d);
+    }
+    return d;
+}
+
+static void check_flow(struct facts *f, const struct btrail_record *r,
+                       uint64_t index)
+{
+    uint64_t length = r->from - f->last.to;
+    bool backwards = r->from < f->last.to;
+
+    if (!backwards && length <= FAR_BYTES) {
+        return;
+    }
+    if (!f->backwards && !f->far) {
+        f->broken_index = index;
+        f->broken[0] = f->last;
+        f->broken[1] = *r;
+    }
+    f->backwards += backwards;
+    f->far += !backwards;
+}
+
+static bool is_user(const struct facts *f, uint64_t address)
+{
+    return !(address & UPPER_HALF) && (!f->boot || f->seen_upper);
+}
+
+static void add_record(struct facts *f, const struct btrail_record *r,
+                       uint64_t index)
+{
+    bool from_user = is_user(f, r->from), to_user = is_user(f, r->to);
+
+    if (f->have_last) {
+        check_flow(f, r, index);
+    }
+    f->last = *r;
+    f->have_last = true;
+    f->flags += r->flags != 0;
+    f->seen_upper |= (r->to & UPPER_HALF) != 0;
+
+    digest_add(&f->all, r);
+    digest_add(f->cr3_digest, r);
+    if (from_user || to_user) {
+        digest_add(&f->user, r);
+    }
+    if (!from_user || !to_user) {
+        digest_add(&f->kernel, r);
+    }
+    f->only_user += from_user && to_user;
+    f->only_kernel += !from_user && !to_user;
+}
+
+static void add_records(struct facts *f, const struct btrail_batch *b)
+{
+    size_t i;
+
+    if (b->index != f->next) {
+        f->holes += b->index - f->next;
+        f->have_last = false;
+    }
+    f->next = b->index + b->count;
+    f->records += b->count;
+    f->after_end += f->ends ? b->count : 0;
+    if (!b->time.host) {
+        f->untimed += b->count;
+    }
+    if (!f->cr3_digest || b->cr3 != f->cr3) {
+        f->cr3 = b->cr3;
+        f->cr3_digest = cr3_digest(f, b->cr3);
+    }
+    for (i = 0; i < b->count; i++) {
+        add_record(f, &b->records[i], b->index + i);
+    }
+}
+
+static void add_time(struct facts *f, const struct btrail_event *e)
+{
+    uint64_t host = e->data[0], tsc = e->data[1], icount = e->data[2];
+
+    if (f->times) {
+        f->host_backwards += host < f->time.host;
+        f->tsc_backwards += tsc < f->time.tsc;
+        f->icount_backwards += icount != BTRAIL_NO_ICOUNT &&
+                               icount < f->time.icount;
+    }
+    if (f->stretch_open && host > f->time.host) {
+        uint64_t length = host - f->time.host;
+
+        f->stretches++;
+        f->long_stretches += length > STRETCH_NS;
+        f->max_stretch = MAX(f->max_stretch, length);
+    }
+    f->stretch_open = true;
+    if (icount != BTRAIL_NO_ICOUNT) {
+        if (!f->icounts) {
+            f->first_icount = icount;
+        }
+        f->icounts++;
+    }
+    f->times++;
+    f->time = (struct btrail_time) { host, tsc, icount };
+}
+
+static void add_gap(struct facts *f, const struct btrail_batch *b,
+                    unsigned reason)
+{
+    const struct btrail_event *e = b->event;
+
+    f->synthetic += b->synthetic;
+    f->gaps[reason]++;
+    if (e->data[0] == BTRAIL_LOST_UNKNOWN) {
+        f->lost_unknown++;
+    } else {
+        f->lost[reason] += e->data[0];
+    }
+    f->have_last = false;
+}
+
+static void add_stop(struct facts *f, const struct btrail_batch *b)
+{
+    struct stop stop = {
+        .index = b->event->index,
+        .cr3 = b->cr3,
+        .to = f->have_last ? f->last.to : 0,
+    };
+
+    if (f->stops->len < MAX_STOPS) {
+        g_array_append_val(f->stops, stop);
+    }
+}
+
+static void add_event(struct facts *f, const struct btrail_batch *b)
+{
+    const struct btrail_event *e = b->event;
+    unsigned reason = MIN(e->reason, REASONS - 1);
+
+    f->after_end += f->ends != 0;
+    switch (e->type) {
+    case BTRAIL_EVENT_TIME:
+        add_time(f, e);
+        return;
+    case BTRAIL_EVENT_GAP:
+        add_gap(f, b, reason);
+        break;
+    case BTRAIL_EVENT_PAUSE:
+        f->pauses[reason]++;
+        f->unpaired += f->paused[reason];
+        f->paused[reason] = true;
+        if (reason == BTRAIL_PAUSE_VM_STOP) {
+            add_stop(f, b);
+        }
+        break;
+    case BTRAIL_EVENT_RESUME:
+        f->resumes[reason]++;
+        f->unpaired += !f->paused[reason];
+        f->paused[reason] = false;
+        break;
+    case BTRAIL_EVENT_END:
+        f->ends++;
+        f->end_reason = e->reason;
+        break;
+    default:
+        return;
+    }
+    /* The vCPU did not run all of the time up to the next TIME event. */
+    f->stretch_open = false;
+}
+
+static void print_counts(const char *name, const uint64_t *counts)
+{
+    const char *comma = "";
+    unsigned i;
+
+    printf(", \"%s\": {", name);
+    for (i = 0; i < REASONS; i++) {
+        if (counts[i]) {
+            printf("%s\"%u\": %" PRIu64, comma, i, counts[i]);
+            comma = ", ";
+        }
+    }
+    printf("}");
+}
+
+static void print_number(const char *name, uint64_t number)
+{
+    printf(", \"%s\": %" PRIu64, name, number);
+}
+
+static void print_digest(const char *name, const struct digest *d)
+{
+    printf("\"%s\": [%" PRIu64 ", %" PRIu64 "]", name, d->records, d->hash);
+}
+
+static void print_facts(const struct facts *f)
+{
+    const char *comma = "";
+    GHashTableIter iter;
+    gpointer key, value;
+    unsigned i;
+
+    printf("{\"vcpu\": %u", f->info.vcpu);
+    print_number("records", f->records);
+    print_number("next", f->next);
+    print_number("holes", f->holes);
+    print_number("synthetic", f->synthetic);
+    print_counts("gaps", f->gaps);
+    print_counts("lost", f->lost);
+    print_number("lost_unknown", f->lost_unknown);
+    print_number("backwards", f->backwards);
+    print_number("far", f->far);
+    if (f->backwards || f->far) {
+        printf(", \"broken\": \"%" PRIu64 ": 0x%" PRIx64 " to 0x%" PRIx64
+               ", 0x%" PRIx64 " to 0x%" PRIx64 "\"", f->broken_index,
+               f->broken[0].from, f->broken[0].to, f->broken[1].from,
+               f->broken[1].to);
+    }
+    print_number("flags", f->flags);
+    print_number("only_user", f->only_user);
+    print_number("only_kernel", f->only_kernel);
+    print_number("times", f->times);
+    print_number("untimed", f->untimed);
+    print_number("stretches", f->stretches);
+    print_number("long_stretches", f->long_stretches);
+    print_number("max_stretch", f->max_stretch);
+    print_number("host_backwards", f->host_backwards);
+    print_number("tsc_backwards", f->tsc_backwards);
+    print_number("icount_backwards", f->icount_backwards);
+    print_number("icounts", f->icounts);
+    print_number("first_icount", f->first_icount);
+    print_number("last_icount", f->icounts ? f->time.icount : 0);
+    print_counts("pauses", f->pauses);
+    print_counts("resumes", f->resumes);
+    print_number("unpaired", f->unpaired);
+    print_number("ends", f->ends);
+    print_number("end", f->end_reason);
+    print_number("after_end", f->after_end);
+    printf(", \"digests\": {");
+    print_digest("all", &f->all);
+    printf(", ");
+    print_digest("user", &f->user);
+    printf(", ");
+    print_digest("kernel", &f->kernel);
+    printf("}, \"cr3s\": {");
+    g_hash_table_iter_init(&iter, f->cr3s);
+    while (g_hash_table_iter_next(&iter, &key, &value)) {
+        char name[24];
+
+        snprintf(name, sizeof(name), "0x%" PRIx64, *(uint64_t *)key);
+        printf("%s", comma);
+        print_digest(name, value);
+        comma = ", ";
+    }
+    printf("}, \"stops\": [");
+    for (i = 0; i < f->stops->len; i++) {
+        const struct stop *s = &g_array_index(f->stops, struct stop, i);
+
+        printf("%s{\"index\": %" PRIu64 ", \"cr3\": %" PRIu64 ", \"to\": %"
+               PRIu64 "}", i ? ", " : "", s->index, s->cr3, s->to);
+    }
+    printf("]}");
+}
+
+static int examine(const struct btrail_trace *trace, struct facts *f)
+{
+    struct btrail_cursor *cursor;
+    struct btrail_batch batch;
+    int ret = btrail_cursor_open(&cursor, trace, f->info.vcpu, 0);
+
+    if (ret) {
+        return ret;
+    }
+    while (!(ret = btrail_cursor_next(cursor, &batch))) {
+        if (batch.event) {
+            add_event(f, &batch);
+        } else {
+            add_records(f, &batch);
+        }
+    }
+    f->synthetic += btrail_cursor_bad_chunks(cursor);
+    btrail_cursor_close(cursor);
+    return ret == -BTRAIL_ERR_END ? 0 : ret;
+}
+
+static int examine_all(const struct btrail_trace *trace, bool boot)
+{
+    struct btrail_trace_status status;
+    unsigned i;
+
+    btrail_trace_status(trace, &status);
+    printf("{\"complete\": %s, \"damage\": %" PRIu64 ", \"cut_bytes\": %"
+           PRIu64 ", \"streams\": [", status.complete ? "true" : "false",
+           status.bad_chunks + status.missing_chunks + status.skipped_bytes,
+           status.cut_bytes);
+    for (i = 0; i < btrail_trace_streams(trace); i++) {
+        struct facts f = { .boot = boot };
+        int ret;
+
+        f.cr3s = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free,
+                                       g_free);
+        f.stops = g_array_new(FALSE, FALSE, sizeof(struct stop));
+        btrail_trace_stream(trace, i, &f.info);
+        ret = examine(trace, &f);
+        if (ret) {
+            return ret;
+        }
+        printf("%s\n ", i ? "," : "");
+        print_facts(&f);
+        g_hash_table_unref(f.cr3s);
+        g_array_unref(f.stops);
+    }
+    printf("]}\n");
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    bool boot = argc == 3 && !strcmp(argv[1], "--boot");
+    struct btrail_trace *trace;
+    const char *path;
+    int ret;
+
+    if (argc != 2 + boot) {
+        fprintf(stderr, "usage: examine [--boot] FILE\n");
+        return 2;
+    }
+    path = argv[1 + boot];
+    ret = btrail_trace_open(&trace, path);
+    if (!ret) {
+        ret = examine_all(trace, boot);
+        btrail_trace_close(trace);
+    }
+    if (ret) {
+        fprintf(stderr, "examine: %s: %s\n", path, btrail_strerror(ret));
+        return 1;
+    }
+    return 0;
+}
