@@ -63,7 +63,7 @@ typedef struct BranchTraceSink {
 } BranchTraceSink;
 
 struct BranchTraceStream {
-    CPUState *cpu;              /* NULL while it is unplugged */
+    CPUState *cpu;              /* NULL while unplugged, and after the end */
     int cpu_index;
     const BranchTraceProducerOps *ops;
     BranchTraceCursor *cursor;

@@ -446,6 +446,7 @@ void branch_trace_stream_end(BranchTraceStream *s, uint16_t reason)
         stream_publish(s);
     }
     stream_set_state(s, BTRAIL_VCPU_ENDED);
+    s->cpu = NULL;
 }
 
 void branch_trace_stream_tick(BranchTraceStream *s)

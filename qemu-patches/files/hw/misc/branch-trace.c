@@ -697,13 +697,14 @@ void coroutine_fn qmp_branch_trace_attach(SocketAddress *agent, Error **errp)
 
 static BranchTraceVcpuState vcpu_state(BranchTraceStream *s)
 {
+    if (!s->cpu) {
+        return BRANCH_TRACE_VCPU_STATE_ENDED;
+    }
     switch (qatomic_read(&s->state)) {
     case BTRAIL_VCPU_WAITING:
         return BRANCH_TRACE_VCPU_STATE_WAITING;
     case BTRAIL_VCPU_LOSING:
         return BRANCH_TRACE_VCPU_STATE_LOSING;
-    case BTRAIL_VCPU_ENDED:
-        return BRANCH_TRACE_VCPU_STATE_ENDED;
     default:
         return BRANCH_TRACE_VCPU_STATE_RUNNING;
     }
@@ -837,9 +838,18 @@ static void cpu_unrealized(DeviceListener *listener, DeviceState *dev)
     BranchTraceDevice *d = container_of(listener, BranchTraceDevice,
                                         cpu_listener);
     CPUState *cpu = (CPUState *)object_dynamic_cast(OBJECT(dev), TYPE_CPU);
-    BranchTraceStream *s = cpu ? find_stream(d, cpu) : NULL;
+    BranchTraceStream *s;
 
-    if (s && s->cpu && session_active(d)) {
+    if (!cpu || !session_active(d)) {
+        return;
+    }
+    /* Not by its index, which it has lost already. */
+    QTAILQ_FOREACH(s, &d->streams, next) {
+        if (s->cpu == cpu) {
+            break;
+        }
+    }
+    if (s) {
         /* Its thread is gone; the tick must not find its cursor any more. */
         QEMU_LOCK_GUARD(&d->streams_lock);
         branch_trace_stream_unplug(s);
