@@ -3,7 +3,7 @@
  * What guests in 32-bit protected mode have in common
  *
  * PROTECTED_MODE goes from the guest's "start" to its "main", in flat code at
- * privilege level 0.  PROTECTED_DATA, at the end, holds the tables; what is
+ * privilege level 0.  What follows, at the end, holds the tables; what is
  * between its two halves belongs to the guest:
  *
  *     PROTECTED_GDT        descriptors up to SEL_FREE, the guest adds its own
