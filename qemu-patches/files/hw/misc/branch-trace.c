@@ -354,6 +354,7 @@ static void agent_is_back(BranchTraceDevice *d, BranchTraceReason reason)
     BranchTraceSession *session = d->session;
 
     qatomic_set(&session->control.policy, session->overflow);
+    qatomic_set(&session->control.gap_reason, BTRAIL_GAP_OVERFLOW);
     session->progress_ms = qemu_clock_get_ms(QEMU_CLOCK_REALTIME);
     session_set_state(d, BRANCH_TRACE_STATE_ACTIVE, reason);
     wake_streams(d);
