@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdarg.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
@@ -41,6 +42,9 @@
 /* How long QEMU may take to say HELLO. */
 #define HELLO_TIMEOUT_MS    30000
 
+#define OUTPUT_FAILED \
+    "cannot write the trace: %s; it ends there, at its last whole chunk"
+
 struct vcpu {
     struct btrail_stream *stream;
     uint64_t tail;
@@ -53,7 +57,6 @@ struct btrail_session {
     int stop_fd;
     int done_fd;
     int stop;                   /* atomic */
-    int begun;                  /* atomic */
     struct btrail_session_progress progress; /* atomic each */
 
     /* What follows belongs to the thread. */
@@ -89,6 +92,26 @@ static void set_eventfd(int fd)
     }
 }
 
+/* The first error is the one to tell. */
+static void keep_error(struct btrail_session *s, GError *error)
+{
+    if (s->error) {
+        g_error_free(error);
+    } else {
+        s->error = error;
+    }
+}
+
+static void G_GNUC_PRINTF(3, 4) fail(struct btrail_session *s, int code,
+                                     const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    keep_error(s, g_error_new_valist(BTRAIL_AGENT_ERROR, code, format, args));
+    va_end(args);
+}
+
 static bool overwrites(const struct btrail_session *s)
 {
     return s->transport->header.policy == BTRAIL_OVERFLOW_OVERWRITE;
@@ -112,12 +135,8 @@ static void output_failed(struct btrail_session *s)
 {
     s->discard = true;
     __atomic_store_n(&s->stop, 1, __ATOMIC_RELAXED);
-    if (!s->error) {
-        g_set_error(&s->error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_OUTPUT,
-                    "cannot write the trace: %s; it ends there, at its last "
-                    "whole chunk",
-                    g_strerror(btrail_output_error(s->output)));
-    }
+    fail(s, BTRAIL_AGENT_ERROR_OUTPUT, OUTPUT_FAILED,
+         g_strerror(btrail_output_error(s->output)));
 }
 
 /* Why are records missing that no GAP event speaks of? */
@@ -139,11 +158,13 @@ static bool drain_slab(struct btrail_session *s, unsigned i)
     struct vcpu *v = &s->vcpus[i];
     uint16_t reason = gap_reason(s, v);
     struct btrail_slab slab;
+    GError *error = NULL;
     uint64_t before;
     int ret;
 
     if (!btrail_transport_slab(s->transport, i, v->tail, &slab, s->events,
-                               &s->error)) {
+                               &error)) {
+        keep_error(s, error);
         return false;
     }
     before = btrail_stream_unexplained(vcpu_stream(s, i));
@@ -151,10 +172,9 @@ static bool drain_slab(struct btrail_session *s, unsigned i)
     if (ret == -BTRAIL_ERR_IO) {
         output_failed(s);
     } else if (ret) {
-        g_set_error(&s->error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_PROTOCOL,
-                    "the producer broke the protocol: in slab %"
-                    G_GUINT64_FORMAT " of vCPU %u, %s", v->tail, i,
-                    btrail_strerror(ret));
+        fail(s, BTRAIL_AGENT_ERROR_PROTOCOL,
+             "the producer broke the protocol: in slab %" G_GUINT64_FORMAT
+             " of vCPU %u, %s", v->tail, i, btrail_strerror(ret));
         return false;
     }
     if (reason == BTRAIL_GAP_CORRUPT) {
@@ -168,15 +188,16 @@ static bool drain_slab(struct btrail_session *s, unsigned i)
 static bool bad_counters(struct btrail_session *s, unsigned i, uint64_t head,
                          uint64_t tail)
 {
-    g_set_error(&s->error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_PROTOCOL,
-                "the producer broke the protocol: vCPU %u has published %"
-                G_GUINT64_FORMAT " slabs, of %" G_GUINT64_FORMAT
-                " that have been drained", i, head, tail);
+    fail(s, BTRAIL_AGENT_ERROR_PROTOCOL,
+         "the producer broke the protocol: vCPU %u has published %"
+         G_GUINT64_FORMAT " slabs, and %" G_GUINT64_FORMAT " of them were "
+         "drained", i, head, tail);
     return false;
 }
 
-/* Drain some slabs of a vCPU; @n gets how many. */
-static bool drain_vcpu(struct btrail_session *s, unsigned i, unsigned *n)
+/* Drain slabs of a vCPU, at most @max; @n gets how many. */
+static bool drain_vcpu(struct btrail_session *s, unsigned i, unsigned max,
+                       unsigned *n)
 {
     struct vcpu *v = &s->vcpus[i];
     uint32_t slabs = s->transport->header.slabs;
@@ -194,7 +215,7 @@ static bool drain_vcpu(struct btrail_session *s, unsigned i, unsigned *n)
     if (head < v->tail || head - v->tail > slabs) {
         return bad_counters(s, i, head, v->tail);
     }
-    while (v->tail != head && *n < SLABS_PER_TURN) {
+    while (v->tail != head && *n < max) {
         if (!s->discard && !drain_slab(s, i)) {
             return false;
         }
@@ -212,7 +233,7 @@ static bool drain_some(struct btrail_session *s, unsigned *n)
 
     *n = 0;
     for (i = 0; i < s->transport->header.vcpus; i++) {
-        if (!drain_vcpu(s, i, &k)) {
+        if (!drain_vcpu(s, i, SLABS_PER_TURN, &k)) {
             return false;
         }
         *n += k;
@@ -284,31 +305,28 @@ static bool handle_stop(struct btrail_session *s, uint64_t now)
     if (now < s->stop_deadline) {
         return true;
     }
-    if (!s->error) {
-        g_set_error(&s->error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_TIMEOUT,
-                    "QEMU was asked to end the session and did not do so");
-    }
+    fail(s, BTRAIL_AGENT_ERROR_TIMEOUT,
+         "QEMU was asked to end the session and did not do so");
     return false;
 }
 
 /* False when there is nothing to wait for any more. */
 static bool handle_input(struct btrail_session *s)
 {
-    switch (btrail_transport_receive(s->transport, &s->reason,
-                                     s->error ? NULL : &s->error)) {
+    GError *error = NULL;
+
+    switch (btrail_transport_receive(s->transport, &s->reason, &error)) {
     case BTRAIL_TRANSPORT_NOTHING:
         return true;
     case BTRAIL_TRANSPORT_END:
         s->ended = true;
         return false;
     case BTRAIL_TRANSPORT_CLOSED:
-        if (!s->error) {
-            g_set_error(&s->error, BTRAIL_AGENT_ERROR,
-                        BTRAIL_AGENT_ERROR_CLOSED,
-                        "QEMU has gone away without ending the session");
-        }
+        fail(s, BTRAIL_AGENT_ERROR_CLOSED,
+             "QEMU has gone away without ending the session");
         return false;
     default:
+        keep_error(s, error);
         return false;
     }
 }
@@ -380,16 +398,19 @@ static void drain_until_end(struct btrail_session *s)
     }
 }
 
-/* The producer is at its end, one way or the other: get what it has left. */
+/*
+ * The producer is at its end, one way or the other: get what it has left, and
+ * not what it may go on to publish.
+ */
 static void drain_rest(struct btrail_session *s)
 {
-    unsigned n;
+    unsigned i, n;
 
-    do {
-        if (!drain_some(s, &n)) {
+    for (i = 0; i < s->transport->header.vcpus; i++) {
+        if (!drain_vcpu(s, i, UINT_MAX, &n)) {
             return;
         }
-    } while (n);
+    }
 }
 
 /* Every stream ends with an END event, whoever makes it. */
@@ -406,12 +427,9 @@ static void end_streams(struct btrail_session *s)
              BTRAIL_VCPU_ABSENT)) {
             continue;
         }
-        if (!s->error) {
-            g_set_error(&s->error, BTRAIL_AGENT_ERROR,
-                        BTRAIL_AGENT_ERROR_PROTOCOL,
-                        "the producer broke the protocol: the stream of vCPU "
-                        "%u has no end", i);
-        }
+        fail(s, BTRAIL_AGENT_ERROR_PROTOCOL,
+             "the producer broke the protocol: the stream of vCPU %u has no "
+             "end", i);
         stream = vcpu_stream(s, i);
         if (btrail_stream_event(stream, BTRAIL_EVENT_GAP,
                                 BTRAIL_GAP_PRODUCER_LOST,
@@ -510,8 +528,7 @@ static bool begin(struct btrail_session *s)
     }
     h = &s->transport->header;
     if (write_first_meta(s)) {
-        g_set_error(&s->error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_OUTPUT,
-                    "cannot write the trace: %s", g_strerror(errno));
+        fail(s, BTRAIL_AGENT_ERROR_OUTPUT, OUTPUT_FAILED, g_strerror(errno));
         return false;
     }
     s->vcpus = g_new0(struct vcpu, h->vcpus);
@@ -520,13 +537,11 @@ static bool begin(struct btrail_session *s)
     s->next_tick = now_ns() + FLUSH_INTERVAL_NS / 2;
     if (!btrail_transport_send(s->transport, BTRAIL_MSG_READY, &s->error)) {
         if (!s->error) {
-            g_set_error(&s->error, BTRAIL_AGENT_ERROR,
-                        BTRAIL_AGENT_ERROR_PROTOCOL,
-                        "the producer does not listen");
+            fail(s, BTRAIL_AGENT_ERROR_PROTOCOL,
+                 "the producer does not listen");
         }
         return false;
     }
-    __atomic_store_n(&s->begun, 1, __ATOMIC_RELEASE);
     return true;
 }
 
@@ -564,10 +579,8 @@ static void close_file(struct btrail_session *s)
     __atomic_store_n(&s->progress.bytes, btrail_store_size(s->options.store),
                      __ATOMIC_RELAXED);
     /* An error while writing comes again here. */
-    if (btrail_store_close(s->options.store) && !s->discard && !s->error) {
-        g_set_error(&s->error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_OUTPUT,
-                    "cannot write the trace: %s; it ends there, at its last "
-                    "whole chunk", g_strerror(errno));
+    if (btrail_store_close(s->options.store)) {
+        fail(s, BTRAIL_AGENT_ERROR_OUTPUT, OUTPUT_FAILED, g_strerror(errno));
     }
 }
 
@@ -614,11 +627,6 @@ int btrail_session_done_fd(const struct btrail_session *s)
     return s->done_fd;
 }
 
-bool btrail_session_begun(const struct btrail_session *s)
-{
-    return __atomic_load_n(&s->begun, __ATOMIC_ACQUIRE);
-}
-
 void btrail_session_progress(struct btrail_session *s,
                              struct btrail_session_progress *p)
 {
@@ -639,7 +647,6 @@ void btrail_session_finish(struct btrail_session *s,
 {
     g_thread_join(s->thread);
     *result = (struct btrail_session_result) {
-        .begun = s->begun,
         .reason = s->reason,
         .unexplained = s->unexplained,
         .progress = s->progress,

@@ -49,13 +49,11 @@ struct btrail_session_progress {
 
 /**
  * struct btrail_session_result - how it ended
- * @begun:       the producer was there and records were asked for
  * @reason:      enum btrail_end_reason
  * @unexplained: records missing without a GAP event of the producer
  * @error:       NULL if all went well
  */
 struct btrail_session_result {
-    bool begun;
     uint16_t reason;
     uint64_t unexplained;
     struct btrail_session_progress progress;
@@ -68,9 +66,6 @@ btrail_session_start(const struct btrail_session_options *options);
 
 /* Readable once the session has ended and the file is complete. */
 int btrail_session_done_fd(const struct btrail_session *s);
-
-/* Has the producer been answered with READY? */
-bool btrail_session_begun(const struct btrail_session *s);
 
 void btrail_session_progress(struct btrail_session *s,
                              struct btrail_session_progress *progress);
