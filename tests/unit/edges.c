@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <glib.h>
+
+#include "edges.h"
+
+static void count(struct edges *e, uint64_t from, uint64_t to, unsigned n)
+{
+    struct btrail_record r = { from, to, 0 };
+
+    while (n--) {
+        edges_count(e, &r, 1);
+    }
+}
+
+static void test_top(void)
+{
+    struct edges *e = edges_new(1000);
+    struct edge top[4];
+
+    g_assert_cmpuint(edges_top(e, top, 4), ==, 0);
+    count(e, 1, 2, 5);
+    count(e, 2, 1, 7);
+    count(e, 0, 0, 6);
+    count(e, 3, 3, 5);
+    count(e, 9, 9, 1);
+    g_assert_cmpuint(edges_top(e, top, 0), ==, 0);
+    g_assert_cmpuint(edges_top(e, top, 4), ==, 4);
+    g_assert_cmpuint(top[0].from, ==, 2);
+    g_assert_cmpuint(top[0].to, ==, 1);
+    g_assert_cmpuint(top[0].count, ==, 7);
+    g_assert_cmpuint(top[1].from, ==, 0);
+    g_assert_cmpuint(top[1].count, ==, 6);
+    /* Equal ones in order of address */
+    g_assert_cmpuint(top[2].from, ==, 1);
+    g_assert_cmpuint(top[3].from, ==, 3);
+    edges_free(e);
+    edges_free(NULL);
+}
+
+/* Against GLib's hash table, with as many edges as make it grow */
+static void test_many(void)
+{
+    struct edges *e = edges_new(100000);
+    GHashTable *table = g_hash_table_new_full(g_int64_hash, g_int64_equal,
+                                              g_free, NULL);
+    struct edge *top = g_new(struct edge, 100000);
+    size_t i, n;
+
+    for (i = 0; i < 200000; i++) {
+        gint64 key = g_test_rand_int_range(0, 20000);
+        struct btrail_record r = { key / 7 << 12, key % 7 << 40 | key, 0 };
+
+        edges_count(e, &r, 1);
+        g_hash_table_insert(table, g_memdup2(&key, sizeof(key)),
+                            GSIZE_TO_POINTER(GPOINTER_TO_SIZE(
+                                g_hash_table_lookup(table, &key)) + 1));
+    }
+    n = edges_top(e, top, 100000);
+    g_assert_cmpuint(n, ==, g_hash_table_size(table));
+    for (i = 0; i < n; i++) {
+        gint64 key = top[i].to & 0xffffffff;
+
+        g_assert_cmpuint(top[i].count, ==, GPOINTER_TO_SIZE(
+            g_hash_table_lookup(table, &key)));
+        g_assert_true(!i || top[i].count <= top[i - 1].count);
+    }
+    g_assert_cmpuint(edges_others(e), ==, 0);
+    g_free(top);
+    g_hash_table_unref(table);
+    edges_free(e);
+}
+
+static void test_max(void)
+{
+    struct edges *e = edges_new(2);
+    struct edge top[3];
+
+    count(e, 1, 1, 1);
+    count(e, 2, 2, 2);
+    count(e, 3, 3, 3);
+    count(e, 1, 1, 4);
+    g_assert_cmpuint(edges_top(e, top, 3), ==, 2);
+    g_assert_cmpuint(top[0].count, ==, 5);
+    g_assert_cmpuint(edges_others(e), ==, 3);
+    edges_free(e);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/edges/top", test_top);
+    g_test_add_func("/edges/many", test_many);
+    g_test_add_func("/edges/max", test_max);
+    return g_test_run();
+}
