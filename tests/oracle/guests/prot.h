@@ -110,7 +110,8 @@ common:
         test %eax, %eax
         jz 1f
         mov %eax, 12(%esp)
-1:      pop %eax
+1:      orl $EFL_RF, 20(%esp)   /* or a breakpoint there would hit again */
+        pop %eax
         add $8, %esp
         iret
 
