@@ -258,8 +258,10 @@ static void print_moment(const struct report *r, const struct moment *m)
            m->vcpu, m->index);
 }
 
-static void print_text(const struct report *r, struct edge *top)
+static void print_text(const struct report *r, struct edge *top,
+                       double min_share)
 {
+    uint64_t rest = 0;
     unsigned i;
 
     printf("%" PRIu64 " records of %u vCPUs in %u address spaces, %" PRIu64
@@ -270,8 +272,13 @@ static void print_text(const struct report *r, struct edge *top)
            "last (s)", "vcpu", "index");
     for (i = 0; i < r->spaces->len; i++) {
         const struct space *s = r->spaces->pdata[i];
-        size_t j, n = edges_top(s->edges, top, r->top);
+        size_t j, n;
 
+        /* They are in order: all that follow have less. */
+        if (100 * share(s->records, r->records) < min_share) {
+            break;
+        }
+        n = edges_top(s->edges, top, r->top);
         printf("0x%016" PRIx64 " %13" PRIu64 " %5.1f%% %9" PRIu64, s->cr3,
                s->records, 100 * share(s->records, r->records), s->spans);
         print_moment(r, &s->first);
@@ -288,13 +295,24 @@ static void print_text(const struct report *r, struct edge *top)
                    "be told apart\n", edges_others(s->edges));
         }
     }
+    if (i < r->spaces->len) {
+        unsigned shown = i;
+
+        for (; i < r->spaces->len; i++) {
+            rest += ((const struct space *)r->spaces->pdata[i])->records;
+        }
+        printf("%-18u %13" PRIu64 " %5.1f%%   with less than %g%% each; "
+               "--min-share=0 shows them\n", i - shown, rest,
+               100 * share(rest, r->records), min_share);
+    }
     if (r->others) {
         printf("%-18s %13" PRIu64 " %5.1f%%\n", "others", r->others,
                100 * share(r->others, r->records));
     }
 }
 
-static int run(struct report *r, const char *path, bool json)
+static int run(struct report *r, const char *path, bool json,
+               double min_share)
 {
     g_autofree struct edge *top = g_new(struct edge, r->top + 1);
     unsigned i;
@@ -319,7 +337,7 @@ static int run(struct report *r, const char *path, bool json)
     if (json) {
         print_json(r, top);
     } else {
-        print_text(r, top);
+        print_text(r, top, min_share);
     }
     fflush(stdout);
     code = cli_trace_verdict(&r->trace, r->damage);
@@ -332,9 +350,13 @@ int cmd_report(int argc, char **argv)
     struct report r = { 0 };
     gboolean json = FALSE;
     int top = 3, code;
+    double min_share = 1;
     const GOptionEntry entries[] = {
         { "top", 0, 0, G_OPTION_ARG_INT, &top,
           "hottest edges of each address space (default: 3)", "N" },
+        { "min-share", 0, 0, G_OPTION_ARG_DOUBLE, &min_share,
+          "sum up address spaces with a smaller share of the records "
+          "(default: 1; --json has them all)", "PERCENT" },
         { "json", 0, 0, G_OPTION_ARG_NONE, &json, "print JSON", NULL },
         { NULL }
     };
@@ -348,10 +370,14 @@ int cmd_report(int argc, char **argv)
         cli_error("--top: %d is not between 0 and %d", top, MAX_TOP);
         return CLI_USAGE;
     }
+    if (!(min_share >= 0 && min_share <= 100)) {
+        cli_error("--min-share: %g is not between 0 and 100", min_share);
+        return CLI_USAGE;
+    }
     r.top = top;
     r.by_cr3 = g_hash_table_new(g_int64_hash, g_int64_equal);
     r.spaces = g_ptr_array_new_with_free_func(free_space);
-    code = run(&r, argv[1], json);
+    code = run(&r, argv[1], json, min_share);
     g_hash_table_unref(r.by_cr3);
     g_ptr_array_unref(r.spaces);
     return code;
