@@ -278,14 +278,16 @@ static int unpack_section(struct btrail_unpacker *u, unsigned section,
 {
     struct btrail_buf *buf = &u->sections[section];
 
-    if (buf->cap < raw_len) {
-        uint8_t *data = g_try_realloc(buf->data, raw_len);
+    /* Never NULL: even adding 0 to that is undefined. */
+    if (!buf->data || buf->cap < raw_len) {
+        size_t cap = MAX(raw_len, 64);
+        uint8_t *data = g_try_realloc(buf->data, cap);
 
         if (!data) {
             return -BTRAIL_ERR_MEMORY;
         }
         buf->data = data;
-        buf->cap = raw_len;
+        buf->cap = cap;
     }
     buf->len = raw_len;
     if (stored_len != raw_len) {
