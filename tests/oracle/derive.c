@@ -1039,6 +1039,12 @@ static bool real_mode_from(const struct interruption *it, uint64_t *from)
     }
 }
 
+/* Flags of the mode that it interrupted: an injected event, the guest's. */
+static uint32_t flags_of(const struct interruption *it, const struct step *n)
+{
+    return it->kind == K_INJECTED && n ? n->flags : prev.flags;
+}
+
 /* Go from P through all interruptions up to n; n is NULL after a reset. */
 static void walk_chain(const struct step *n)
 {
@@ -1057,11 +1063,12 @@ static void walk_chain(const struct step *n)
                 fail("only the stack knows where it was interrupted: log with "
                      "-d cpu");
             }
+            frame_count++;      /* from here on nothing is written out */
             f->sp = n->regs.ss_base + (n->regs.sp & 0xffff);
             f->to_patch = prev.kind == K_REP ? -1 :
                           emit(prev.pc, 0, prev.kind, prev.flags);
-            f->from_patch = emit(0, n->start, it->kind, prev.flags);
-            frame_count++;
+            flowed();
+            f->from_patch = emit(0, n->start, it->kind, flags_of(it, n));
             return;
         }
         it->have_from = true;
@@ -1104,9 +1111,9 @@ static void walk_chain(const struct step *n)
             learn_cr3(it->cr3);
         }
         if (i + 1 < chain_len) {
-            emit(it->from, chain[i + 1].from, it->kind, prev.flags);
+            emit(it->from, chain[i + 1].from, it->kind, flags_of(it, n));
         } else if (n) {
-            emit(it->from, n->start, it->kind, prev.flags);
+            emit(it->from, n->start, it->kind, flags_of(it, n));
         }
         if (it->loads_cr3) {
             begin_span(true, it->new_cr3);
@@ -1226,8 +1233,10 @@ static void finish_real_mode(void)
         it = add_interruption(K_EXCEPTION, exception_vector);
     } else if (saw_hardware) {
         it = add_interruption(K_HARDWARE, 0);
+    } else if (saw_injection) {
+        it = add_interruption(K_INJECTED, 0);
     }
-    saw_exception = saw_hardware = false;
+    saw_exception = saw_hardware = saw_injection = false;
     if (it && chain_len > 1) {
         /* Nested: same address as the one whose delivery failed. */
         if (it[-1].have_from) {
@@ -1293,7 +1302,6 @@ static void on_trace(const char *line)
 
     commit();
     finish_real_mode();
-    saw_injection = false;
     if (!starts(s, "Trace 0: 0x")) {
         fail("not one vCPU: %s", line);
     }
@@ -1503,6 +1511,8 @@ static void on_dump_line(const char *line)
 
 static void on_line(const char *line)
 {
+    static const char *const types[] = { "INTR", "NMI", "EXEPT", "SOFT" };
+
     if (starts(line, "Injecting(")) {
         /* Not ended by a newline if the event is delivered at once. */
         commit();
@@ -1511,7 +1521,12 @@ static void on_line(const char *line)
             fail("an Injecting line that cannot be read");
         }
         line += 2;
-        line += strspn(line, "INTRMEXPSOF");
+        for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+            if (starts(line, types[i])) {
+                line += strlen(types[i]);
+                break;
+            }
+        }
         saw_injection = true;
     }
     switch (line[0]) {
