@@ -208,9 +208,16 @@ static bool drain_vcpu(struct btrail_session *s, unsigned i, unsigned max,
         v->tail = btrail_transport_tail(s->transport, i);
         v->known = true;
     }
-    if (overwrites(s) && head >= v->tail && head - v->tail >= slabs) {
-        /* The oldest one was about to be filled anew. */
-        v->tail = head - slabs + 1;
+    if (overwrites(s) && head >= v->tail) {
+        /*
+         * The oldest slab is whole if the producer has stopped in order;
+         * otherwise it may have begun to fill it anew.
+         */
+        uint64_t keep = s->ended ? slabs : slabs - 1;
+
+        if (head - v->tail > keep) {
+            v->tail = head - keep;
+        }
     }
     if (head < v->tail || head - v->tail > slabs) {
         return bad_counters(s, i, head, v->tail);

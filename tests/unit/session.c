@@ -330,7 +330,7 @@ static void test_flush(void)
     clear(&r);
 }
 
-/* Policy overwrite: drained at the end, the oldest slab is left alone. */
+/* Policy overwrite: drained at the end, and only then */
 static void test_overwrite(void)
 {
     struct rig r;
@@ -351,11 +351,33 @@ static void test_overwrite(void)
     g_assert_no_error(r.result.error);
     g_assert_cmpuint(r.result.unexplained, ==, 0);
     g_assert_true(read_stream(r.path, 0, &s, true));
-    g_assert_cmpuint(s.records, ==, 20);
-    g_assert_cmpuint(s.lost[BTRAIL_GAP_OVERWRITTEN], ==, 180);
+    g_assert_cmpuint(s.records, ==, 30);
+    g_assert_cmpuint(s.lost[BTRAIL_GAP_OVERWRITTEN], ==, 170);
     g_assert_cmpuint(s.end_index, ==, 200);
     g_assert_true(read_stream(r.path, 1, &s, true));
     g_assert_cmpuint(s.records, ==, 10);
+    clear(&r);
+}
+
+/* The oldest slab may be half of a new one, if the producer died. */
+static void test_overwrite_lost(void)
+{
+    struct rig r;
+    struct stream s;
+    unsigned i;
+
+    start_ready(&r, 1, 4, BTRAIL_OVERFLOW_OVERWRITE);
+    for (i = 0; i < 20; i++) {
+        fake_publish(&r.f, 0, i * 10, 10, NULL, 0);
+    }
+    fake_close(&r.f);
+    finish(&r);
+    g_assert_error(r.result.error, BTRAIL_AGENT_ERROR,
+                   BTRAIL_AGENT_ERROR_CLOSED);
+    g_assert_true(read_stream(r.path, 0, &s, true));
+    g_assert_cmpuint(s.records, ==, 30);
+    g_assert_cmpuint(s.lost[BTRAIL_GAP_OVERWRITTEN], ==, 170);
+    g_assert_cmpuint(s.end, ==, BTRAIL_END_PRODUCER_LOST);
     clear(&r);
 }
 
@@ -587,6 +609,7 @@ int main(int argc, char **argv)
     g_test_add_func("/session/stop/before-hello", test_stop_before_hello);
     g_test_add_func("/session/flush", test_flush);
     g_test_add_func("/session/overwrite", test_overwrite);
+    g_test_add_func("/session/overwrite/lost", test_overwrite_lost);
     g_test_add_func("/session/attach", test_attach);
     g_test_add_func("/session/hostile/heads", test_hostile_heads);
     g_test_add_func("/session/hostile/tail", test_hostile_tail);
