@@ -1052,13 +1052,10 @@ static void walk_chain(const struct step *n)
     bool completed;
 
     if (!it->have_from) {
-        if (!n) {
-            fail("a reset while an interrupt was delivered in real mode");
-        }
         if (!real_mode_from(it, &it->from)) {
             struct pending_frame *f = &frames[frame_count];
 
-            if (!n->regs.valid || chain_len != 1 ||
+            if (!n || !n->regs.valid || chain_len != 1 ||
                 frame_count == sizeof(frames) / sizeof(frames[0])) {
                 fail("only the stack knows where it was interrupted: log with "
                      "-d cpu");
