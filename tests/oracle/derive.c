@@ -105,6 +105,7 @@ static const char *const mode_name[M_MAX] = {
 
 /* A translated block.  Never freed: a step may still point to it. */
 struct code {
+    struct code *before;    /* what was translated to the same place */
     unsigned len, insns;
     uint16_t *offset;       /* of each instruction, and one for the end */
     uint8_t *bytes;
@@ -1294,6 +1295,7 @@ static void on_trace(const char *line)
 {
     const char *s = line;
     struct slot *slot;
+    struct code *code;
     uint64_t host;
     unsigned cflags;
 
@@ -1325,7 +1327,9 @@ static void on_trace(const char *line)
     if (fresh_len) {
         table_used += !slot->host;
         slot->host = host;
-        slot->code = split(fresh, fresh_len, cand.flags, cand.max_insns);
+        code = split(fresh, fresh_len, cand.flags, cand.max_insns);
+        code->before = slot->code;
+        slot->code = code;
         fresh_len = 0;
     } else if (!slot->host) {
         fail("no bytes are known for the code at 0x%" PRIx64, host);
