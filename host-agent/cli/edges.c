@@ -14,19 +14,19 @@ struct edges {
     struct edge *slots;
     unsigned bits;              /* there are 1 << bits slots */
     size_t used;
-    size_t max;
+    size_t *budget;
     uint64_t others;
 };
 
-#define FIRST_BITS  8
+#define FIRST_BITS  4
 
-struct edges *edges_new(size_t max)
+struct edges *edges_new(size_t *budget)
 {
     struct edges *e = g_new0(struct edges, 1);
 
     e->bits = FIRST_BITS;
     e->slots = g_new0(struct edge, (size_t)1 << e->bits);
-    e->max = max;
+    e->budget = budget;
     return e;
 }
 
@@ -73,10 +73,11 @@ static void grow(struct edges *e)
 static void add(struct edges *e, struct edge *slot,
                 const struct btrail_record *r)
 {
-    if (e->used >= e->max) {
+    if (!*e->budget) {
         e->others++;
         return;
     }
+    (*e->budget)--;
     slot->from = r->from;
     slot->to = r->to;
     slot->count = 1;

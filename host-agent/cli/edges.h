@@ -18,10 +18,11 @@ struct edges;
 
 /**
  * edges_new
- * @max: different edges that are told apart; so many times 24 to 72 bytes of
- *       memory.  Later ones are counted together.
+ * @budget: different edges that may still be told apart, each of which takes
+ *          32 to 96 bytes of memory; can be shared with others.  When it is
+ *          used up, new ones are counted together.
  */
-struct edges *edges_new(size_t max);
+struct edges *edges_new(size_t *budget);
 void edges_free(struct edges *e);
 
 void edges_count(struct edges *e, const struct btrail_record *records,

@@ -497,6 +497,8 @@ static int open_signals(void)
     sigprocmask(SIG_BLOCK, &set, NULL);
     /* A file that is too long is an error like a full disk. */
     signal(SIGXFSZ, SIG_IGN);
+    /* Nobody reads the progress any more: no reason to stop. */
+    signal(SIGPIPE, SIG_IGN);
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 

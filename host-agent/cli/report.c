@@ -16,7 +16,7 @@
  * the memory of a small machine.
  */
 #define MAX_SPACES          65536
-#define MAX_EDGES           (4u << 20)
+#define MAX_EDGES           (8u << 20)
 #define MAX_TOP             1000
 
 struct moment {
@@ -45,6 +45,7 @@ struct report {
     bool lost_unknown;
     uint64_t damage;
     unsigned top;
+    size_t edges_left;          /* that may still be told apart */
 };
 
 static void free_space(gpointer p)
@@ -63,7 +64,7 @@ static struct space *find_space(struct report *r, uint64_t cr3)
     if (!s && r->spaces->len < MAX_SPACES) {
         s = g_new0(struct space, 1);
         s->cr3 = key;
-        s->edges = edges_new(MAX_EDGES);
+        s->edges = edges_new(&r->edges_left);
         g_ptr_array_add(r->spaces, s);
         g_hash_table_insert(r->by_cr3, &s->cr3, s);
     }
@@ -347,7 +348,7 @@ static int run(struct report *r, const char *path, bool json,
 
 int cmd_report(int argc, char **argv)
 {
-    struct report r = { 0 };
+    struct report r = { .edges_left = MAX_EDGES };
     gboolean json = FALSE;
     int top = 3, code;
     double min_share = 1;

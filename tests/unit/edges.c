@@ -14,7 +14,8 @@ static void count(struct edges *e, uint64_t from, uint64_t to, unsigned n)
 
 static void test_top(void)
 {
-    struct edges *e = edges_new(1000);
+    size_t budget = 1000;
+    struct edges *e = edges_new(&budget);
     struct edge top[4];
 
     g_assert_cmpuint(edges_top(e, top, 4), ==, 0);
@@ -40,7 +41,8 @@ static void test_top(void)
 /* Against GLib's hash table, with as many edges as make it grow */
 static void test_many(void)
 {
-    struct edges *e = edges_new(100000);
+    size_t budget = 100000;
+    struct edges *e = edges_new(&budget);
     GHashTable *table = g_hash_table_new_full(g_int64_hash, g_int64_equal,
                                               g_free, NULL);
     struct edge *top = g_new(struct edge, 100000);
@@ -70,18 +72,26 @@ static void test_many(void)
     edges_free(e);
 }
 
-static void test_max(void)
+/* Two that share what there is */
+static void test_budget(void)
 {
-    struct edges *e = edges_new(2);
+    size_t budget = 3;
+    struct edges *e = edges_new(&budget);
+    struct edges *other = edges_new(&budget);
     struct edge top[3];
 
     count(e, 1, 1, 1);
+    count(other, 1, 1, 1);
     count(e, 2, 2, 2);
+    g_assert_cmpuint(budget, ==, 0);
+    count(other, 2, 2, 1);
+    g_assert_cmpuint(edges_others(other), ==, 1);
     count(e, 3, 3, 3);
     count(e, 1, 1, 4);
     g_assert_cmpuint(edges_top(e, top, 3), ==, 2);
     g_assert_cmpuint(top[0].count, ==, 5);
     g_assert_cmpuint(edges_others(e), ==, 3);
+    edges_free(other);
     edges_free(e);
 }
 
@@ -90,6 +100,6 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/edges/top", test_top);
     g_test_add_func("/edges/many", test_many);
-    g_test_add_func("/edges/max", test_max);
+    g_test_add_func("/edges/budget", test_budget);
     return g_test_run();
 }
