@@ -7,12 +7,23 @@
 
 #define MAX_DEPTH   64
 
+/*
+ * json-glib also takes comments and strings in single quotes, and strings do
+ * not always end where they should, so what is a string here may be none
+ * there.  But nothing is nested deeper than it has brackets, and the stack
+ * holds as many as these.
+ */
+#define MAX_BRACKETS    16384
+
 static gboolean depth_is_sane(const char *text)
 {
-    unsigned depth = 0;
+    unsigned depth = 0, brackets = 0;
     gboolean in_string = FALSE;
 
     for (; *text; text++) {
+        if ((*text == '[' || *text == '{') && ++brackets > MAX_BRACKETS) {
+            return FALSE;
+        }
         if (in_string) {
             if (*text == '\\' && text[1]) {
                 text++;

@@ -81,11 +81,32 @@ static void test_depth(void)
     json_node_unref(node);
 }
 
+/* What json-glib takes for a string or a comment may hide brackets. */
+static void test_hidden_depth(void)
+{
+    static const char *const texts[] = {
+        "/*\"*/{\"a\":", "{\"b\": '\"', \"a\":", "{\"\\u1\" \":",
+        "{\"\\ud800\" \":", "//\"\n{\"a\":", "#\"\n{\"a\":",
+    };
+    unsigned i, j;
+
+    for (i = 0; i < G_N_ELEMENTS(texts); i++) {
+        GString *text = g_string_new(texts[i]);
+
+        for (j = 0; j < 1000000; j++) {
+            g_string_append_c(text, '[');
+        }
+        g_assert_null(btrail_json_parse_object(text->str));
+        g_string_free(text, TRUE);
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/json/parse", test_parse);
     g_test_add_func("/json/garbage", test_garbage);
     g_test_add_func("/json/depth", test_depth);
+    g_test_add_func("/json/hidden-depth", test_hidden_depth);
     return g_test_run();
 }
