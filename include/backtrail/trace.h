@@ -292,7 +292,8 @@ BTRAIL_API int btrail_cursor_seek_time(struct btrail_cursor *cursor,
 /**
  * btrail_cursor_bad_chunks - damaged chunks this cursor has passed over
  */
-BTRAIL_API uint64_t btrail_cursor_bad_chunks(const struct btrail_cursor *cursor);
+BTRAIL_API uint64_t
+btrail_cursor_bad_chunks(const struct btrail_cursor *cursor);
 
 /*
  * Writing
