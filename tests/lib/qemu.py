@@ -224,14 +224,6 @@ class Qemu:
     def __exit__(self, *exc):
         self.close()
 
-    @staticmethod
-    def has_device(name, binary=None):
-        """Does QEMU have this device?"""
-        result = subprocess.run([binary or patched(), '-device', 'help'],
-                                stdout=subprocess.PIPE,
-                                stderr=subprocess.STDOUT, text=True)
-        return f'name "{name}"' in result.stdout
-
     def start(self):
         with open(self.path('output'), 'wb') as output:
             self.process = spawn(self.args, stdin=subprocess.DEVNULL,
