@@ -79,6 +79,7 @@
 #define V_INTR_MASKING  (1 << 24)
 
 #define EVENT_INTR      0x80000000
+#define EVENT_RESERVED  0x80000100      /* no such type */
 #define EVENT_NMI       0x80000200
 #define EVENT_EXCEPTION 0x80000300
 #define EVENT_SOFT      0x80000400
@@ -451,6 +452,7 @@ main:
         BAD VMCB_EFER, 0
         BAD VMCB_MSR_MAP + 4, -1
         BAD VMCB_EVENT, (EVENT_EXCEPTION | 2)
+        BAD VMCB_EVENT, EVENT_RESERVED
         BAD VMCB_EVENT, (EVENT_EXCEPTION | 31)
 
         /* the host steps over VMRUN: a trap right after the exit */
