@@ -25,7 +25,7 @@
 #define TABLE_TOP       0x2c000         /* ... is LAST of this table */
 #define LAST            0xff8
 
-#define WINDOW          0x100000        /* a page that is mapped here and there */
+#define WINDOW          0x100000        /* mapped here and there */
 #define NONE            0x180000        /* not present */
 #define NO_EXECUTE      0x181000
 #define LARGE           0x200000        /* a page of 2 MiB */
