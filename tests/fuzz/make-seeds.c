@@ -2,13 +2,14 @@
 /*
  * usage: fuzz-make-seeds DIR
  *
- * Writes the seeds of the fuzz targets into DIR/trace, DIR/transport and
- * DIR/stream.  To be run again when the format or the transport changes.
+ * Writes the seeds of the fuzz targets into folders of DIR named after them.
+ * To be run again when the format or the transport changes.
  */
 
 #include <glib/gstdio.h>
 #include <stdlib.h>
 
+#include "producer.h"
 #include "trace-samples.h"
 
 static void write_file(const char *dir, const char *name, const void *bytes,
@@ -82,68 +83,203 @@ static void make_streams(const char *dir)
     g_byte_array_unref(a);
 }
 
-static void make_transports(const char *dir)
+#define RECORDS     20
+#define SLABS       2
+#define VCPU_OFFSET 320
+#define VCPU_STRIDE (40 << 10)
+#define SLAB_OFFSET (sizeof(struct btrail_shm_vcpu) + \
+                     SLABS * sizeof(struct btrail_slab_desc))
+#define EVENT_OFFSET (RECORDS * sizeof(struct btrail_record))
+
+static void add_write(GByteArray *a, uint32_t offset, const void *bytes,
+                      uint16_t len)
 {
-    struct btrail_shm_header h = {
+    uint8_t action = PRODUCER_WRITE;
+
+    g_byte_array_append(a, &action, 1);
+    offset = GUINT32_TO_LE(offset);
+    g_byte_array_append(a, (uint8_t *)&offset, sizeof(offset));
+    len = GUINT16_TO_LE(len);
+    g_byte_array_append(a, (uint8_t *)&len, sizeof(len));
+    g_byte_array_append(a, bytes, GUINT16_FROM_LE(len));
+}
+
+static void add_send(GByteArray *a, unsigned fds, const void *bytes,
+                     unsigned len)
+{
+    uint8_t head[] = { PRODUCER_SEND, fds, len };
+
+    g_byte_array_append(a, head, sizeof(head));
+    g_byte_array_append(a, bytes, len);
+}
+
+static struct btrail_msg message(uint16_t type, uint32_t reason,
+                                 uint64_t value)
+{
+    return (struct btrail_msg) {
+        .magic = BTRAIL_MSG_MAGIC,
+        .version = BTRAIL_TRANSPORT_VERSION,
+        .type = type,
+        .reason = reason,
+        .value = value,
+    };
+}
+
+/* The start of a producer: its header and HELLO, in @pieces */
+static GByteArray *new_producer(uint32_t policy, unsigned pieces)
+{
+    const struct btrail_shm_header h = {
         .magic = BTRAIL_SHM_MAGIC,
         .version = BTRAIL_TRANSPORT_VERSION,
         .header_size = sizeof(h),
-        .total_size = 256 << 10,
-        .vcpu_offset = sizeof(h),
-        .vcpu_stride = 40 << 10,
+        .total_size = PRODUCER_MEMORY,
+        .vcpu_offset = VCPU_OFFSET,
+        .vcpu_stride = VCPU_STRIDE,
         .desc_offset = sizeof(struct btrail_shm_vcpu),
-        .slab_offset = sizeof(struct btrail_shm_vcpu) +
-                       2 * sizeof(struct btrail_slab_desc),
+        .slab_offset = SLAB_OFFSET,
         .vcpus = 2,
-        .slabs = 2,
+        .slabs = SLABS,
         .slab_size = BTRAIL_MIN_SLAB_SIZE,
-        .records_per_slab = 20,
-        .event_offset = 480,
+        .records_per_slab = RECORDS,
+        .event_offset = EVENT_OFFSET,
         .events_per_slab = 8,
         .record_size = sizeof(struct btrail_record),
         .event_size = sizeof(struct btrail_event),
         .producer = BTRAIL_PRODUCER_TCG,
+        .policy = policy,
         .privilege = BTRAIL_PRIVILEGE_USER,
         .session = "seed",
     };
-    struct btrail_shm_vcpu vcpu = {
-        .head = 1, .records = 20, .state = BTRAIL_VCPU_RUNNING,
-    };
-    struct btrail_slab_desc descs[2] = {
-        { .first_index = 0, .cr3 = 0x1000, .records = 20, .events = 2 },
-    };
-    struct btrail_record records[20];
-    struct btrail_event events[2] = {
-        { 0, BTRAIL_EVENT_TIME, 0, 0, { 1000, 1, BTRAIL_NO_ICOUNT } },
-        { 20, BTRAIL_EVENT_END, BTRAIL_END_STOPPED, 0, { 3000 } },
-    };
+    struct btrail_msg hello = message(BTRAIL_MSG_HELLO, 0, PRODUCER_MEMORY);
+    unsigned step = sizeof(hello) / pieces, i;
     GByteArray *a = g_byte_array_new();
+
+    add_write(a, 0, &h, sizeof(h));
+    for (i = 0; i < pieces; i++) {
+        add_send(a, i ? 0 : 3, (uint8_t *)&hello + i * step, step);
+    }
+    return a;
+}
+
+static void add_vcpu(GByteArray *a, unsigned vcpu, uint64_t head,
+                     uint64_t tail, uint32_t state)
+{
+    struct btrail_shm_vcpu control = {
+        .head = head, .tail = tail, .records = head * RECORDS, .state = state,
+    };
+
+    add_write(a, VCPU_OFFSET + vcpu * VCPU_STRIDE, &control, sizeof(control));
+}
+
+static void put_slab(GByteArray *a, unsigned vcpu, uint64_t number,
+                     uint64_t first_index, unsigned n_records,
+                     const struct btrail_event *events, unsigned n_events)
+{
+    uint32_t area = VCPU_OFFSET + vcpu * VCPU_STRIDE;
+    uint32_t slot = number % SLABS;
+    uint32_t slab = area + SLAB_OFFSET + slot * BTRAIL_MIN_SLAB_SIZE;
+    struct btrail_slab_desc desc = {
+        .first_index = first_index,
+        .cr3 = 0x1000,
+        .records = n_records,
+        .events = n_events,
+    };
+    struct btrail_record records[RECORDS];
     unsigned i;
 
-    for (i = 0; i < G_N_ELEMENTS(records); i++) {
+    for (i = 0; i < n_records; i++) {
         records[i] = (struct btrail_record) { i % 3, i % 5, 0 };
     }
-    g_byte_array_append(a, (uint8_t *)&h, sizeof(h));
-    g_byte_array_append(a, (uint8_t *)&vcpu, sizeof(vcpu));
-    g_byte_array_append(a, (uint8_t *)descs, sizeof(descs));
-    g_byte_array_append(a, (uint8_t *)records, sizeof(records));
-    g_byte_array_append(a, (uint8_t *)events, sizeof(events));
-    write_file(dir, "slab", a->data, a->len);
+    add_write(a, area + sizeof(struct btrail_shm_vcpu) + slot * sizeof(desc),
+              &desc, sizeof(desc));
+    add_write(a, slab, records, n_records * sizeof(*records));
+    add_write(a, slab + EVENT_OFFSET, events, n_events * sizeof(*events));
+}
+
+static void write_producer(const char *dir, const char *name, GByteArray *a)
+{
+    static const char *const targets[] = { "transport", "session" };
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(targets); i++) {
+        g_autofree char *folder = g_build_filename(dir, targets[i], NULL);
+
+        write_file(folder, name, a->data, a->len);
+    }
     g_byte_array_unref(a);
+}
+
+static void make_producers(const char *dir)
+{
+    static const struct btrail_event first[] = {
+        { 0, BTRAIL_EVENT_TIME, 0, 0, { 1000, 1, BTRAIL_NO_ICOUNT } },
+        { 5, BTRAIL_EVENT_CR3, 0, 0, { 0x2000 } },
+        { 20, BTRAIL_EVENT_CR3, 0, 0, { 0x1000 } },
+    }, second[] = {
+        { 30, BTRAIL_EVENT_GAP, BTRAIL_GAP_OVERFLOW, 0, { 10 } },
+        { 30, BTRAIL_EVENT_TIME, 0, 0, { 2000, 2, 50 } },
+        { 35, BTRAIL_EVENT_PAUSE, BTRAIL_PAUSE_VM_STOP, 0, { 2500 } },
+        { 35, BTRAIL_EVENT_RESUME, BTRAIL_PAUSE_VM_STOP, 0, { 2600 } },
+        { 40, BTRAIL_EVENT_END, BTRAIL_END_STOPPED, 0, { 3000 } },
+    }, only[] = {
+        { 7, BTRAIL_EVENT_TIME, 0, 0, { 1000, 1, 1 } },
+        { 17, BTRAIL_EVENT_END, BTRAIL_END_SHUTDOWN, 0, { 3000 } },
+    };
+    static const uint8_t garbage[] = "garbage";
+    struct btrail_msg end = message(BTRAIL_MSG_END, BTRAIL_END_STOPPED, 0);
+    struct btrail_slab_desc changed = { .records = 9, .events = UINT32_MAX };
+    uint8_t later = PRODUCER_LATER;
+    GByteArray *a;
+
+    /* All in order */
+    a = new_producer(BTRAIL_OVERFLOW_DROP, 1);
+    put_slab(a, 0, 0, 0, 20, first, G_N_ELEMENTS(first));
+    put_slab(a, 0, 1, 30, 10, second, G_N_ELEMENTS(second));
+    put_slab(a, 1, 0, 7, 10, only, G_N_ELEMENTS(only));
+    add_vcpu(a, 0, 2, 0, BTRAIL_VCPU_ENDED);
+    add_vcpu(a, 1, 1, 0, BTRAIL_VCPU_ENDED);
+    add_send(a, 0, &end, sizeof(end));
+    write_producer(dir, "two-vcpus", a);
+
+    /* Lost, with HELLO in pieces, and then something that is no message */
+    a = new_producer(BTRAIL_OVERFLOW_PAUSE, 4);
+    put_slab(a, 0, 0, 0, 20, first, G_N_ELEMENTS(first));
+    add_vcpu(a, 0, 1, 0, BTRAIL_VCPU_WAITING);
+    add_send(a, 0, garbage, sizeof(garbage));
+    write_producer(dir, "lost", a);
+
+    /* The memory changes while it is read. */
+    a = new_producer(BTRAIL_OVERFLOW_PAUSE, 1);
+    put_slab(a, 0, 0, 0, 20, first, G_N_ELEMENTS(first));
+    add_vcpu(a, 0, 1, 0, BTRAIL_VCPU_RUNNING);
+    g_byte_array_append(a, &later, 1);
+    add_vcpu(a, 0, 1000, 999, BTRAIL_VCPU_LOSING);
+    add_write(a, VCPU_OFFSET + sizeof(struct btrail_shm_vcpu), &changed,
+              sizeof(changed));
+    add_write(a, VCPU_OFFSET + SLAB_OFFSET + EVENT_OFFSET, second,
+              sizeof(second));
+    write_producer(dir, "changes", a);
+
+    /* The oldest slabs have been overwritten. */
+    a = new_producer(BTRAIL_OVERFLOW_OVERWRITE, 1);
+    put_slab(a, 0, 6, 120, 20, NULL, 0);
+    put_slab(a, 0, 7, 140, 20, NULL, 0);
+    add_vcpu(a, 0, 8, 0, BTRAIL_VCPU_RUNNING);
+    add_send(a, 0, &end, sizeof(end));
+    write_producer(dir, "overwritten", a);
 }
 
 int main(int argc, char **argv)
 {
-    g_autofree char *trace = NULL, *stream = NULL, *transport = NULL;
+    g_autofree char *trace = NULL, *stream = NULL;
 
     if (argc != 2) {
         return 2;
     }
     trace = g_build_filename(argv[1], "trace", NULL);
     stream = g_build_filename(argv[1], "stream", NULL);
-    transport = g_build_filename(argv[1], "transport", NULL);
     make_traces(trace);
     make_streams(stream);
-    make_transports(transport);
+    make_producers(argv[1]);
     return 0;
 }

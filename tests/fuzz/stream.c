@@ -14,15 +14,7 @@
 #include <unistd.h>
 
 #include "backtrail/trace.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(bool condition)
-{
-    if (!condition) {
-        abort();
-    }
-}
+#include "fuzz.h"
 
 /* A sum that depends on the order */
 static uint64_t mix(uint64_t sum, const void *bytes, size_t len)
@@ -44,30 +36,30 @@ static void check(int fd, uint64_t records, uint64_t sum)
     uint64_t index = 0, got = 0, got_sum = 0;
     int ret;
 
-    require(!btrail_trace_open_fd(&trace, fd));
+    fuzz_require(!btrail_trace_open_fd(&trace, fd));
     btrail_trace_status(trace, &status);
-    require(status.complete && status.indexed && !status.bad_chunks);
+    fuzz_require(status.complete && status.indexed && !status.bad_chunks);
     ret = btrail_cursor_open(&cursor, trace, 5, 0);
     if (ret) {
-        require(!records);
+        fuzz_require(!records);
         btrail_trace_close(trace);
         return;
     }
     while (!(ret = btrail_cursor_next(cursor, &b))) {
-        require(!b.synthetic && b.index == index);
+        fuzz_require(!b.synthetic && b.index == index);
         if (b.event) {
             if (b.event->type == BTRAIL_EVENT_GAP &&
                 b.event->data[0] != BTRAIL_LOST_UNKNOWN) {
                 index += b.event->data[0];
-                require(index == b.event->index);
+                fuzz_require(index == b.event->index);
             }
         }
         got += b.count;
         index += b.count;
         got_sum = mix(got_sum, b.records, b.count * sizeof(*b.records));
     }
-    require(ret == -BTRAIL_ERR_END && !btrail_cursor_bad_chunks(cursor));
-    require(got == records && got_sum == sum);
+    fuzz_require(ret == -BTRAIL_ERR_END && !btrail_cursor_bad_chunks(cursor));
+    fuzz_require(got == records && got_sum == sum);
     btrail_cursor_close(cursor);
     btrail_trace_close(trace);
 }
@@ -77,11 +69,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int fd = memfd_create("trace", MFD_CLOEXEC);
     uint64_t records = 0, sum = 0;
     struct btrail_writer *w;
+    bool taken = false;
     char path[64];
 
-    require(fd >= 0);
+    fuzz_require(fd >= 0);
     snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-    require(!btrail_writer_open(&w, path, BTRAIL_WRITER_REPLACE));
+    fuzz_require(!btrail_writer_open(&w, path, BTRAIL_WRITER_REPLACE));
     while (size >= sizeof(struct btrail_slab_desc)) {
         struct btrail_slab_desc desc;
         struct btrail_event *events;
@@ -110,16 +103,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         slab.events = events;
         slab.records = r;
         if (!btrail_writer_append(w, 5, &slab)) {
+            taken = true;
             records += slab.n_records;
             sum = mix(sum, r, slab.n_records * sizeof(*r));
         }
         if (desc.reserved[0] & 1) {
-            require(!btrail_writer_flush(w));
+            fuzz_require(!btrail_writer_flush(w));
         }
         free(events);
         free(r);
     }
-    require(!btrail_writer_close(w));
+    fuzz_require(!btrail_writer_close(w));
     check(fd, records, sum);
+    if (taken) {
+        fuzz_accepted();
+    }
     return 0;
 }

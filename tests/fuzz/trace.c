@@ -6,50 +6,135 @@
  * not looked at in this build, so that the fuzzer gets behind them.
  */
 
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "backtrail/trace.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(bool condition)
-{
-    if (!condition) {
-        abort();
-    }
-}
+#include "fuzz.h"
+#include "json.h"
 
 /* Larger than any batch: records are read, all of them. */
 static struct btrail_record copy[1 << 16];
 
+/* A record that was read one after the other */
+struct sample {
+    bool taken;
+    uint64_t index;
+    struct btrail_record record;
+};
+
 /* Indices never go back, and no hole is without its GAP event. */
-static void read_all(struct btrail_cursor *cursor, bool events_only)
+static void read_all(struct btrail_cursor *cursor, bool events_only,
+                     struct sample *sample)
 {
-    uint64_t index = 0, limit = 1000;
+    uint64_t index = 0, last = 0, limit = 1000;
     struct btrail_batch b;
     int ret;
 
     while (!(ret = btrail_cursor_next(cursor, &b)) && limit--) {
-        require(events_only ? b.index >= index : b.index == index);
-        index = b.index;
+        fuzz_require(events_only ? b.index >= index : b.index == index);
+        fuzz_require(b.index >= last);
+        index = last = b.index;
         if (b.event) {
-            require(!b.count);
+            fuzz_require(!b.count);
             if (b.event->type == BTRAIL_EVENT_GAP &&
                 b.event->data[0] != BTRAIL_LOST_UNKNOWN) {
                 index += b.event->data[0];
-                require(index == b.event->index);
+                fuzz_require(index == b.event->index);
             }
         }
-        require(b.count <= sizeof(copy) / sizeof(*copy));
+        fuzz_require(b.count <= sizeof(copy) / sizeof(*copy));
         if (b.count) {
             memcpy(copy, b.records, b.count * sizeof(*copy));
+            *sample = (struct sample) {
+                true, b.index + b.count / 2, copy[b.count / 2],
+            };
         }
         index += b.count;
     }
-    require(!ret || ret == -BTRAIL_ERR_END || ret == -BTRAIL_ERR_MEMORY);
+    fuzz_require(!ret || ret == -BTRAIL_ERR_END || ret == -BTRAIL_ERR_MEMORY);
+}
+
+/* True if there is a record at or behind it, which then is @record. */
+static bool seek_to(struct btrail_cursor *cursor, uint64_t index,
+                    struct btrail_record *record)
+{
+    struct btrail_batch b;
+
+    fuzz_require(!btrail_cursor_seek(cursor, index));
+    do {
+        if (btrail_cursor_next(cursor, &b)) {
+            return false;
+        }
+    } while (!b.count);
+    fuzz_require(b.index >= index);
+    *record = b.records[0];
+    return true;
+}
+
+static void seek_around(struct btrail_cursor *cursor,
+                        const struct btrail_stream_info *info,
+                        const struct sample *sample)
+{
+    const uint64_t indices[] = {
+        0, info->first_index, info->first_index + 1, info->end_index - 1,
+        info->end_index, UINT64_MAX,
+    };
+    const uint64_t times[] = {
+        0, info->first_time, info->last_time, info->last_time + 1, UINT64_MAX,
+    };
+    struct btrail_record record;
+    struct btrail_batch b;
+    unsigned i;
+
+    for (i = 0; i < sizeof(indices) / sizeof(*indices); i++) {
+        seek_to(cursor, indices[i], &record);
+    }
+    for (i = 0; i < sizeof(times) / sizeof(*times); i++) {
+        fuzz_require(!btrail_cursor_seek_time(cursor, times[i]));
+        btrail_cursor_next(cursor, &b);
+    }
+    if (sample->taken) {
+        fuzz_require(seek_to(cursor, sample->index, &record));
+        fuzz_require(!memcmp(&record, &sample->record, sizeof(record)));
+    }
+}
+
+static void read_stream(struct btrail_trace *trace, unsigned n)
+{
+    struct sample sample = { false };
+    struct btrail_stream_info info;
+    struct btrail_cursor *cursor;
+
+    fuzz_require(!btrail_trace_stream(trace, n, &info));
+    fuzz_require(!btrail_cursor_open(&cursor, trace, info.vcpu, 0));
+    read_all(cursor, false, &sample);
+    seek_around(cursor, &info, &sample);
+    btrail_cursor_close(cursor);
+    fuzz_require(!btrail_cursor_open(&cursor, trace, info.vcpu,
+                                     BTRAIL_CURSOR_EVENTS_ONLY));
+    read_all(cursor, true, NULL);
+    btrail_cursor_close(cursor);
+}
+
+/* As the commands take it: text, perhaps JSON */
+static void read_meta(struct btrail_trace *trace)
+{
+    const char *text;
+    size_t len;
+    unsigned i;
+
+    for (i = 0; !btrail_trace_meta(trace, i, &text, &len); i++) {
+        JsonNode *node;
+
+        fuzz_require(strlen(text) == len);
+        node = btrail_json_parse_object(text);
+        if (node) {
+            btrail_json_object(json_node_get_object(node), "start");
+            json_node_unref(node);
+        }
+    }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -59,31 +144,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct btrail_trace *trace;
     unsigned i;
 
-    require(fd >= 0 && write(fd, data, size) == (ssize_t)size);
+    fuzz_require(fd >= 0 && write(fd, data, size) == (ssize_t)size);
     if (btrail_trace_open_fd(&trace, fd)) {
         return 0;
     }
-    require(!btrail_trace_status(trace, &status));
-    require(status.file_size == size);
+    fuzz_require(!btrail_trace_status(trace, &status));
+    fuzz_require(status.file_size == size);
+    if (btrail_trace_streams(trace)) {
+        fuzz_accepted();
+    }
+    read_meta(trace);
     for (i = 0; i < btrail_trace_streams(trace) && i < 4; i++) {
-        struct btrail_stream_info info;
-        struct btrail_cursor *cursor;
-        struct btrail_batch b;
-
-        require(!btrail_trace_stream(trace, i, &info));
-        require(!btrail_cursor_open(&cursor, trace, info.vcpu, 0));
-        read_all(cursor, false);
-        btrail_cursor_seek(cursor, info.end_index / 2);
-        if (!btrail_cursor_next(cursor, &b) && b.count) {
-            require(b.index >= info.end_index / 2);
-        }
-        btrail_cursor_seek_time(cursor, info.last_time);
-        btrail_cursor_next(cursor, &b);
-        btrail_cursor_close(cursor);
-        require(!btrail_cursor_open(&cursor, trace, info.vcpu,
-                                    BTRAIL_CURSOR_EVENTS_ONLY));
-        read_all(cursor, true);
-        btrail_cursor_close(cursor);
+        read_stream(trace, i);
     }
     btrail_trace_close(trace);
     return 0;

@@ -1,33 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Fuzz target: the shared memory of a producer
+ * Fuzz target: the messages and the shared memory of a producer
  *
- * The input is the start of the memory, up to the end of the first slabs; the
- * rest is zero.  The size that the header tells is made right, so that the
- * fuzzer need not guess it.  What the header check lets pass must not lead
- * outside, whatever is in the slabs.
+ * What the header check lets pass must not lead outside, whatever is in the
+ * rest of the memory and however it changes between two looks.  The input is
+ * described in producer.h.
  */
 
-#include <fcntl.h>
-#include <stdlib.h>
-#include <sys/eventfd.h>
-#include <sys/mman.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
+#include "fuzz.h"
+#include "producer.h"
 #include "stream.h"
 #include "transport.h"
 
-#define SIZE    (256u << 10)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(bool condition)
-{
-    if (!condition) {
-        abort();
-    }
-}
+#define MAX_SLABS   8
 
 static struct btrail_block *get_block(struct btrail_block_sink *sink)
 {
@@ -41,95 +28,114 @@ static int put_block(struct btrail_block_sink *sink,
     return 0;
 }
 
-static void send_hello(int sock, int *fds)
+/* Is everything inside of its area?  In numbers that cannot overflow. */
+static void check_layout(const struct btrail_shm_header *h)
 {
-    struct btrail_msg msg = {
-        .magic = BTRAIL_MSG_MAGIC,
-        .version = BTRAIL_TRANSPORT_VERSION,
-        .type = BTRAIL_MSG_HELLO,
-        .value = SIZE,
-    };
-    union {
-        struct cmsghdr align;
-        char bytes[CMSG_SPACE(3 * sizeof(int))];
-    } control = { 0 };
-    struct iovec iov = { &msg, sizeof(msg) };
-    struct msghdr mh = {
-        .msg_iov = &iov, .msg_iovlen = 1,
-        .msg_control = &control, .msg_controllen = sizeof(control),
-    };
-    struct cmsghdr *c = CMSG_FIRSTHDR(&mh);
+    __uint128_t stride = h->vcpu_stride, slab_size = h->slab_size;
+    __uint128_t descs = h->slabs * (__uint128_t)sizeof(struct btrail_slab_desc);
+    __uint128_t records = h->records_per_slab *
+                          (__uint128_t)sizeof(struct btrail_record);
+    __uint128_t events = h->events_per_slab *
+                         (__uint128_t)sizeof(struct btrail_event);
 
-    c->cmsg_level = SOL_SOCKET;
-    c->cmsg_type = SCM_RIGHTS;
-    c->cmsg_len = CMSG_LEN(3 * sizeof(int));
-    memcpy(CMSG_DATA(c), fds, 3 * sizeof(int));
-    require(sendmsg(sock, &mh, 0) == sizeof(msg));
+    fuzz_require(h->vcpu_offset >= sizeof(*h));
+    fuzz_require(h->vcpu_offset + h->vcpus * stride <= h->total_size);
+    fuzz_require(h->desc_offset >= sizeof(struct btrail_shm_vcpu));
+    fuzz_require(h->desc_offset + descs <= h->slab_offset);
+    fuzz_require(h->slab_offset + h->slabs * slab_size <= stride);
+    fuzz_require(records <= h->event_offset);
+    fuzz_require(h->event_offset + events <= slab_size);
+    fuzz_require(!((h->vcpu_offset | h->vcpu_stride | h->desc_offset |
+                    h->slab_offset | h->slab_size | h->event_offset) & 7));
 }
 
-/* What the agent does with it, in one thread */
-static void drain(struct btrail_transport *t)
+static void drain_vcpu(struct btrail_transport *t, unsigned vcpu,
+                       struct producer *p)
 {
     struct btrail_block_sink sink = { get_block, put_block };
+    struct btrail_stream *stream = btrail_stream_new(vcpu, &sink);
     struct btrail_event *events = g_new(struct btrail_event,
                                         t->header.events_per_slab);
+    uint64_t tail = btrail_transport_tail(t, vcpu);
+    unsigned n;
+
+    for (n = 0; n < MAX_SLABS && tail != btrail_transport_head(t, vcpu);
+         n++, tail++) {
+        const uint8_t *end = t->map + t->header.total_size;
+        struct btrail_slab slab;
+        g_autoptr(GError) error = NULL;
+
+        if (!btrail_transport_slab(t, vcpu, tail, &slab, events, &error)) {
+            fuzz_require(error != NULL);
+            break;
+        }
+        fuzz_require((const uint8_t *)slab.records >= t->map &&
+                     slab.n_records <= t->header.records_per_slab &&
+                     (const uint8_t *)(slab.records + slab.n_records) <= end &&
+                     slab.n_events <= t->header.events_per_slab);
+        /* It has been checked; now it changes. */
+        producer_later(p);
+        if (btrail_stream_append(stream, &slab, BTRAIL_GAP_CORRUPT)) {
+            break;
+        }
+        btrail_transport_release(t, vcpu, tail + 1);
+        fuzz_require(btrail_transport_tail(t, vcpu) == tail + 1);
+    }
+    btrail_transport_lost(t, vcpu);
+    btrail_transport_paused_ns(t, vcpu);
+    btrail_stream_flush(stream);
+    btrail_stream_free(stream);
+    g_free(events);
+}
+
+static void use(struct btrail_transport *t, struct producer *p)
+{
+    enum btrail_transport_input input;
+    uint16_t reason;
     unsigned i;
 
-    for (i = 0; i < t->header.vcpus && i < 4; i++) {
-        struct btrail_stream *stream = btrail_stream_new(i, &sink);
-        uint64_t head = btrail_transport_head(t, i);
-        uint64_t tail = btrail_transport_tail(t, i);
-        unsigned n = 0;
+    btrail_transport_send(t, BTRAIL_MSG_READY, NULL);
+    do {
+        g_autoptr(GError) error = NULL;
 
-        for (; tail != head && n < t->header.slabs && n < 8; tail++, n++) {
-            struct btrail_slab slab;
-
-            if (!btrail_transport_slab(t, i, tail, &slab, events, NULL) ||
-                btrail_stream_append(stream, &slab, BTRAIL_GAP_CORRUPT)) {
-                break;
-            }
-            btrail_transport_release(t, i, tail + 1);
-        }
-        btrail_stream_flush(stream);
-        btrail_stream_free(stream);
+        input = btrail_transport_receive(t, &reason, &error);
+        fuzz_require((input == BTRAIL_TRANSPORT_FAILED) == !!error);
+        fuzz_require(input != BTRAIL_TRANSPORT_NOTHING);
+        fuzz_require(input != BTRAIL_TRANSPORT_END ||
+                     (reason >= BTRAIL_END_STOPPED &&
+                      reason <= BTRAIL_END_UNPLUGGED));
+    } while (input == BTRAIL_TRANSPORT_END);
+    for (i = 0; i < t->header.vcpus; i++) {
+        drain_vcpu(t, i, p);
     }
-    g_free(events);
+    btrail_transport_sleep(t);
+    btrail_transport_wake(t);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+    g_autoptr(GError) error = NULL;
     struct btrail_transport *t;
-    struct btrail_shm_header *h;
-    int fds[3], socks[2];
-    uint8_t *map;
+    struct btrail_shm_header h;
+    struct producer p;
 
-    if (size < sizeof(*h) || size > SIZE) {
-        return 0;
+    producer_init(&p, data, size);
+    /* Also those that are too large for this memory */
+    memcpy(&h, p.memory, sizeof(h));
+    if (btrail_transport_check_header(&h, h.total_size, NULL)) {
+        check_layout(&h);
     }
-    fds[0] = memfd_create("shm", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    fds[1] = eventfd(0, EFD_CLOEXEC);
-    fds[2] = eventfd(0, EFD_CLOEXEC);
-    require(!ftruncate(fds[0], SIZE) &&
-            !fcntl(fds[0], F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) &&
-            !socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, socks));
-    map = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fds[0], 0);
-    require(map != MAP_FAILED);
-    memcpy(map, data, size);
-    h = (struct btrail_shm_header *)map;
-    h->total_size = SIZE;
-    munmap(map, SIZE);
-
-    send_hello(socks[0], fds);
-    t = btrail_transport_connect(socks[1], 1000, -1, NULL);
+    t = btrail_transport_connect(p.agent_sock, 1000, -1, &error);
+    fuzz_require(!t == !!error);
     if (t) {
-        drain(t);
+        fuzz_accepted();
+        check_layout(&t->header);
+        use(t, &p);
         btrail_transport_free(t);
     } else {
-        close(socks[1]);
+        fuzz_require(error->code != BTRAIL_AGENT_ERROR_TIMEOUT);
+        close(p.agent_sock);
     }
-    close(socks[0]);
-    close(fds[0]);
-    close(fds[1]);
-    close(fds[2]);
+    producer_clear(&p);
     return 0;
 }
