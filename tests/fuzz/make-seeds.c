@@ -269,17 +269,44 @@ static void make_producers(const char *dir)
     write_producer(dir, "overwritten", a);
 }
 
+static void make_monitors(const char *dir)
+{
+    static const char greeting[] =
+        "{\"QMP\": {\"version\": {\"qemu\": {\"micro\": 13, \"minor\": 0, "
+        "\"major\": 10}, \"package\": \"p\"}, \"capabilities\": [\"oob\"]}}\r\n"
+        "{\"return\": {}, \"id\": 1}\r\n";
+    static const char *const answers[][2] = {
+        { "answer", "{\"return\": {\"name\": {\"name\": 5}}, \"id\": 2}\r\n" },
+        { "event", "{\"timestamp\": {\"seconds\": 1, \"microseconds\": 2}, "
+          "\"event\": \"STOP\"}\r\n"
+          "{\"return\": [\"\\u00e4\\ud83d\\ude00\", -1.5e3, null, true], "
+          "\"id\": 2}\r\n" },
+        { "error", "{\"error\": {\"class\": \"CommandNotFound\", "
+          "\"desc\": \"no\"}, \"id\": 2}\r\n" },
+        { "cut", "{\"return\": {\"na" },
+    };
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(answers); i++) {
+        g_autofree char *text = g_strconcat(greeting, answers[i][1], NULL);
+
+        write_file(dir, answers[i][0], text, strlen(text));
+    }
+}
+
 int main(int argc, char **argv)
 {
-    g_autofree char *trace = NULL, *stream = NULL;
+    g_autofree char *trace = NULL, *stream = NULL, *qmp = NULL;
 
     if (argc != 2) {
         return 2;
     }
     trace = g_build_filename(argv[1], "trace", NULL);
     stream = g_build_filename(argv[1], "stream", NULL);
+    qmp = g_build_filename(argv[1], "qmp", NULL);
     make_traces(trace);
     make_streams(stream);
     make_producers(argv[1]);
+    make_monitors(qmp);
     return 0;
 }
