@@ -233,6 +233,9 @@ static bool receive_hello(int sock, int timeout_ms, int cancel_fd,
     if (!check_message(hello, BTRAIL_MSG_HELLO, error)) {
         return false;
     }
+    if (hello->reason >= BTRAIL_AGENT_SLOTS) {
+        return protocol_error(error, "HELLO names a tail that is not there");
+    }
     return n_fds == HELLO_FDS ||
            protocol_error(error, "HELLO without its file descriptors");
 }
@@ -297,6 +300,7 @@ struct btrail_transport *btrail_transport_connect(int sock, int timeout_ms,
     close(fds[0]);
     t = g_new0(struct btrail_transport, 1);
     t->sock = sock;
+    t->slot = hello.reason;
     t->ready_fd = fds[1];
     t->free_fd = fds[2];
     t->map = map;
@@ -408,7 +412,7 @@ uint64_t btrail_transport_head(const struct btrail_transport *t,
 uint64_t btrail_transport_tail(const struct btrail_transport *t,
                                unsigned vcpu)
 {
-    return __atomic_load_n(&control(t, vcpu)->tail, __ATOMIC_ACQUIRE);
+    return __atomic_load_n(&control(t, vcpu)->tail[t->slot], __ATOMIC_ACQUIRE);
 }
 
 uint32_t btrail_transport_state(const struct btrail_transport *t,
@@ -469,8 +473,8 @@ bool btrail_transport_slab(const struct btrail_transport *t, unsigned vcpu,
     return true;
 }
 
-/* Add 1 to an eventfd.  It is only full if nobody has read it for ages. */
-static void signal_eventfd(int fd)
+/* If there is no room, there is enough to wake the producer up already. */
+static void signal_free(int fd)
 {
     uint64_t one = 1;
 
@@ -484,7 +488,7 @@ void btrail_transport_release(struct btrail_transport *t, unsigned vcpu,
 {
     uint32_t state;
 
-    __atomic_store_n(&control(t, vcpu)->tail, tail, __ATOMIC_RELEASE);
+    __atomic_store_n(&control(t, vcpu)->tail[t->slot], tail, __ATOMIC_RELEASE);
     /*
      * The producer sets its state and then looks at the tail; we do it the
      * other way round, so at least one of the two sees the other.
@@ -492,7 +496,7 @@ void btrail_transport_release(struct btrail_transport *t, unsigned vcpu,
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     state = btrail_transport_state(t, vcpu);
     if (state == BTRAIL_VCPU_WAITING || state == BTRAIL_VCPU_LOSING) {
-        signal_eventfd(t->free_fd);
+        signal_free(t->free_fd);
     }
 }
 
@@ -512,10 +516,11 @@ void btrail_transport_sleep(struct btrail_transport *t)
 
 void btrail_transport_wake(struct btrail_transport *t)
 {
-    uint64_t count;
+    uint64_t count[64];
 
     set_sleeps(t, 0);
-    while (read(t->ready_fd, &count, sizeof(count)) < 0 && errno == EINTR) {
+    /* Should there be more, the next sleep is a short one. */
+    while (read(t->ready_fd, count, sizeof(count)) < 0 && errno == EINTR) {
         continue;
     }
 }

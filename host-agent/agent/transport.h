@@ -15,11 +15,13 @@
 /**
  * struct btrail_transport - a connection to a producer
  * @sock:   the socket
- * @ready_fd: eventfd to wait on
+ * @slot:     which of the tails is ours
+ * @ready_fd: to wait on
  * @header: a checked copy
  */
 struct btrail_transport {
     int sock;
+    unsigned slot;
     int ready_fd;
     int free_fd;
     uint8_t *map;

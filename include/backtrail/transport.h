@@ -3,7 +3,8 @@
  * Branch trace transport: how a producer hands records to an agent
  *
  * A producer (the branch-trace device of QEMU, fed by TCG or by KVM) owns one
- * memfd and shares it, with two eventfds, over a unix stream socket.  This
+ * memfd and shares it, with two sockets to signal by, over a unix stream
+ * socket.  This
  * file is the whole contract between the two sides; docs/transport.md tells
  * it in prose.
  *
@@ -36,7 +37,7 @@
  *
  * Neither side trusts the other.  The producer keeps its own copy of all it
  * has written and reads nothing back but tail, agent_sleeps and (through
- * the socket) messages; a tail outside [head - slabs, head] or one that moves
+ * the sockets) messages and signals; a tail outside [head - slabs, head] or one that moves
  * backwards is an agent that is lost.  The agent must check every offset,
  * count and index in here before use, and read each of them once.
  */
@@ -55,6 +56,7 @@
 #define BTRAIL_MAX_SLABS            4096
 #define BTRAIL_MIN_SLAB_SIZE        (16u << 10)
 #define BTRAIL_MAX_SLAB_SIZE        (64u << 20)
+#define BTRAIL_AGENT_SLOTS          8
 #define BTRAIL_SESSION_NAME_MAX     64 /* with the terminating NUL */
 
 /**
@@ -186,7 +188,9 @@ enum btrail_vcpu_state {
  * @lost:    records lost so far
  * @paused_ns: how long the vCPU has waited for a slab so far
  * @state:   enum btrail_vcpu_state
- * @tail:    slabs drained, by the agent
+ * @tail:    slabs drained, by the agent.  Each agent that attaches to a
+ *           session has one of its own, so that one it replaces can do no
+ *           harm: HELLO says which.  It starts where the last agent stood.
  *
  * With policy overwrite the producer drops the oldest slab by itself when all
  * are full, so the agent must not drain before the session has ended
@@ -207,8 +211,7 @@ struct btrail_shm_vcpu {
     uint32_t reserved0;
     uint64_t reserved1[3];
     /* A cache line of its own: the only thing here that the agent writes. */
-    uint64_t tail;
-    uint64_t reserved2[7];
+    uint64_t tail[BTRAIL_AGENT_SLOTS];
 };
 
 enum btrail_producer {
@@ -247,7 +250,7 @@ enum btrail_overflow_policy {
  * @start_realtime:   CLOCK_REALTIME at one moment, at session start
  * @session:          the session's name, NUL-terminated
  * @agent_sleeps:     written by the agent: 1 before it waits on the ready
- *                    eventfd (after which it looks at every head once more),
+ *                    descriptor (after which it looks at every head once more),
  *                    0 when it is awake.  The producer signals only a
  *                    sleeping agent.
  */
@@ -289,13 +292,18 @@ struct btrail_shm_header {
  *
  * The device sends HELLO first, with three file descriptors (SCM_RIGHTS):
  *   1. the memfd (sealed against shrinking and growing),
- *   2. the ready eventfd: the agent waits on it,
- *   3. the free eventfd: the agent writes to it after it has advanced a tail
- *      whose vCPU is BTRAIL_VCPU_WAITING or BTRAIL_VCPU_LOSING.
+ *   2. ready: the agent waits until it can read from it,
+ *   3. free: the agent writes 8 bytes to it after it has advanced a tail whose
+ *      vCPU is BTRAIL_VCPU_WAITING or BTRAIL_VCPU_LOSING.
+ * The last two are stream sockets; what is read and written means nothing but
+ * that it is there, and the agent reads all that is.  (They are no eventfds,
+ * for the file status flags of those would be shared: an agent could make the
+ * producer block.)
  * The agent answers READY, or closes.  Nothing is traced before READY.
  */
 enum btrail_msg_type {
-    BTRAIL_MSG_HELLO = 1,   /* device: value = size of the memfd */
+    BTRAIL_MSG_HELLO = 1,   /* device: value = size of the memfd,
+                               reason = which tail is the agent's */
     BTRAIL_MSG_READY = 2,   /* agent */
     BTRAIL_MSG_FLUSH = 3,   /* agent: publish the slabs in progress */
     BTRAIL_MSG_STOP = 4,    /* agent: end the session; value is 0 */

@@ -165,7 +165,7 @@ static void add_vcpu(GByteArray *a, unsigned vcpu, uint64_t head,
                      uint64_t tail, uint32_t state)
 {
     struct btrail_shm_vcpu control = {
-        .head = head, .tail = tail, .records = head * RECORDS, .state = state,
+        .head = head, .tail = { tail }, .records = head * RECORDS, .state = state,
     };
 
     add_write(a, VCPU_OFFSET + vcpu * VCPU_STRIDE, &control, sizeof(control));

@@ -190,10 +190,10 @@ void fake_wait_free(struct fake_producer *f, unsigned vcpu)
     struct pollfd pfd = { .fd = f->free_fd, .events = POLLIN };
     uint64_t count;
 
-    while (v->head - __atomic_load_n(&v->tail, __ATOMIC_ACQUIRE) >=
+    while (v->head - __atomic_load_n(&v->tail[0], __ATOMIC_ACQUIRE) >=
            f->header->slabs) {
         __atomic_store_n(&v->state, BTRAIL_VCPU_WAITING, __ATOMIC_SEQ_CST);
-        if (v->head - __atomic_load_n(&v->tail, __ATOMIC_SEQ_CST) <
+        if (v->head - __atomic_load_n(&v->tail[0], __ATOMIC_SEQ_CST) <
             f->header->slabs) {
             break;
         }

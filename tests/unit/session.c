@@ -150,7 +150,7 @@ static void test_drain(void)
     g_assert_cmpuint(r.result.progress.records, ==, 600000);
     g_assert_cmpuint(r.result.progress.lost, ==, 0);
     g_assert_cmpuint(r.result.unexplained, ==, 0);
-    g_assert_cmpuint(fake_vcpu(&r.f, 0)->tail, ==, 3001);
+    g_assert_cmpuint(fake_vcpu(&r.f, 0)->tail[0], ==, 3001);
     for (v = 0; v < 2; v++) {
         g_assert_true(read_stream(r.path, v, &s, true));
         g_assert_cmpuint(s.records, ==, 300000);
@@ -343,7 +343,7 @@ static void test_overwrite(void)
     }
     fake_publish(&r.f, 1, 0, 10, NULL, 0);
     g_usleep(400000);
-    g_assert_cmpuint(fake_vcpu(&r.f, 0)->tail, ==, 0);
+    g_assert_cmpuint(fake_vcpu(&r.f, 0)->tail[0], ==, 0);
     fake_publish_end(&r.f, 0, 200);
     fake_publish_end(&r.f, 1, 10);
     fake_end(&r.f, BTRAIL_END_STOPPED);
@@ -392,7 +392,7 @@ static void test_attach(void)
     for (i = 0; i < 10; i++) {
         fake_publish(&r.f, 0, i * 10, 10, NULL, 0);
     }
-    fake_vcpu(&r.f, 0)->tail = 7;
+    fake_vcpu(&r.f, 0)->tail[0] = 7;
     fake_hello(&r.f);
     fake_expect(&r.f, BTRAIL_MSG_READY);
     publish(&r, 0, 100, 10);
@@ -436,7 +436,7 @@ static void wait_drained(struct rig *r)
 {
     struct btrail_shm_vcpu *v = fake_vcpu(&r->f, 0);
 
-    while (__atomic_load_n(&v->tail, __ATOMIC_ACQUIRE) != v->head) {
+    while (__atomic_load_n(&v->tail[0], __ATOMIC_ACQUIRE) != v->head) {
         g_usleep(1000);
     }
 }
@@ -462,7 +462,7 @@ static void test_hostile_tail(void)
     struct rig r;
 
     start(&r, 1, 4, BTRAIL_OVERFLOW_PAUSE, true);
-    fake_vcpu(&r.f, 0)->tail = 5;
+    fake_vcpu(&r.f, 0)->tail[0] = 5;
     fake_hello(&r.f);
     fake_expect(&r.f, BTRAIL_MSG_READY);
     expect_protocol_error(&r, 0);

@@ -464,7 +464,7 @@ static void test_release(void)
     for (i = 0; i < G_N_ELEMENTS(cases); i++) {
         fake_vcpu(&f, 0)->state = cases[i].state;
         btrail_transport_release(t, 0, i + 1);
-        g_assert_cmpuint(fake_vcpu(&f, 0)->tail, ==, i + 1);
+        g_assert_cmpuint(fake_vcpu(&f, 0)->tail[0], ==, i + 1);
         g_assert_cmpuint(btrail_transport_tail(t, 0), ==, i + 1);
         g_assert_true(is_signalled(f.free_fd) == cases[i].signal);
     }

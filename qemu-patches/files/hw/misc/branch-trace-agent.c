@@ -8,13 +8,19 @@
  */
 
 #include "qemu/osdep.h"
+#include <glib-unix.h>
+#include <sys/un.h>
 #include "io/channel-socket.h"
 #include "qapi/error.h"
+#include "qemu/sockets.h"
 #include "qemu/timer.h"
 #include "branch-trace-agent.h"
 
-/* An agent that lives answers within milliseconds. */
-#define HANDSHAKE_TIMEOUT_MS    5000
+/*
+ * An agent that lives answers within milliseconds, and no other QMP command
+ * runs meanwhile.
+ */
+#define HANDSHAKE_TIMEOUT_MS    1500
 
 struct BranchTraceAgent {
     QIOChannelSocket *ioc;
@@ -25,47 +31,83 @@ struct BranchTraceAgent {
     void *opaque;
 };
 
-typedef struct AgentConnect {
-    Coroutine *co;
-    Error *err;
-    bool done;
-} AgentConnect;
-
-static void agent_connected(QIOTask *task, gpointer opaque)
+/*
+ * Unlike qio_channel_socket_connect_sync(), this never waits for an agent that
+ * does not accept connections.
+ */
+static int agent_connect_unix(const char *path, Error **errp)
 {
-    AgentConnect *connect = opaque;
+    struct sockaddr_un un = { .sun_family = AF_UNIX };
+    int fd;
 
-    qio_task_propagate_error(task, &connect->err);
-    connect->done = true;
-    aio_co_wake(connect->co);
+    if (strlen(path) >= sizeof(un.sun_path)) {
+        error_setg(errp, "path '%s' is too long for a socket", path);
+        return -1;
+    }
+    strcpy(un.sun_path, path);
+
+    fd = qemu_socket(AF_UNIX, SOCK_STREAM, 0);
+    if (fd < 0 || !g_unix_set_fd_nonblocking(fd, true, NULL)) {
+        error_setg_errno(errp, errno, "cannot create a socket");
+        goto fail;
+    }
+    if (RETRY_ON_EINTR(connect(fd, (struct sockaddr *)&un, sizeof(un))) < 0) {
+        error_setg_errno(errp, errno, "nobody accepts connections at '%s'",
+                         path);
+        goto fail;
+    }
+    return fd;
+
+fail:
+    if (fd >= 0) {
+        close(fd);
+    }
+    return -1;
 }
 
-static bool coroutine_fn agent_connect(QIOChannelSocket *ioc,
-                                       SocketAddress *addr, Error **errp)
+static QIOChannelSocket *agent_connect(SocketAddress *addr, Error **errp)
 {
-    AgentConnect connect = { .co = qemu_coroutine_self() };
+    QIOChannelSocket *ioc;
+    int fd, type;
+    socklen_t len = sizeof(type);
 
     switch (addr->type) {
     case SOCKET_ADDRESS_TYPE_FD:
-        /* Only here, not in the thread of a task, is the monitor known. */
-        return qio_channel_socket_connect_sync(ioc, addr, errp) == 0;
+        ioc = qio_channel_socket_new();
+        if (qio_channel_socket_connect_sync(ioc, addr, errp) < 0) {
+            goto fail;
+        }
+        break;
     case SOCKET_ADDRESS_TYPE_UNIX:
-        /* This may block if the agent does not accept connections. */
-        qio_channel_socket_connect_async(ioc, addr, agent_connected, &connect,
-                                         NULL, NULL);
-        while (!connect.done) {
-            qemu_coroutine_yield();
+        fd = agent_connect_unix(addr->u.q_unix.path, errp);
+        if (fd < 0) {
+            return NULL;
         }
-        if (connect.err) {
-            error_propagate(errp, connect.err);
-            return false;
+        ioc = qio_channel_socket_new_fd(fd, errp);
+        if (!ioc) {
+            close(fd);
+            return NULL;
         }
-        return true;
+        break;
     default:
         error_setg(errp, "the trace buffer can only be passed over a unix "
                    "socket: use an address of type 'unix' or 'fd'");
-        return false;
+        return NULL;
     }
+
+    if (!qio_channel_has_feature(QIO_CHANNEL(ioc),
+                                 QIO_CHANNEL_FEATURE_FD_PASS) ||
+        getsockopt(ioc->fd, SOL_SOCKET, SO_TYPE, &type, &len) < 0 ||
+        type != SOCK_STREAM) {
+        error_setg(errp, "the connection to the agent is not a unix stream "
+                   "socket");
+        goto fail;
+    }
+    return ioc;
+
+fail:
+    object_unref(OBJECT(ioc));
+    return NULL;
 }
 
 static void agent_handshake_timeout(void *opaque)
@@ -83,36 +125,32 @@ static bool agent_msg_valid(const struct btrail_msg *msg)
 
 static bool coroutine_fn agent_handshake(QIOChannel *ioc,
                                          const BranchTraceBuffer *buf,
-                                         Error **errp)
+                                         uint32_t slot, Error **errp)
 {
     struct btrail_msg msg = {
         .magic = BTRAIL_MSG_MAGIC,
         .version = BTRAIL_TRANSPORT_VERSION,
         .type = BTRAIL_MSG_HELLO,
+        .reason = slot,
         .value = buf->size,
     };
     struct iovec iov = { .iov_base = &msg, .iov_len = sizeof(msg) };
-    int fds[] = { buf->fd, buf->ready_fd, buf->free_fd };
+    int fds[] = { buf->fd, buf->ready[1], buf->free[1] };
     QEMUTimer *timer;
     bool ok;
-    ERRP_GUARD();
-
-    if (qio_channel_writev_full_all(ioc, &iov, 1, fds, ARRAY_SIZE(fds), 0,
-                                    errp) < 0) {
-        error_prepend(errp, "cannot send the trace buffer to the agent: ");
-        return false;
-    }
 
     timer = timer_new_ms(QEMU_CLOCK_REALTIME, agent_handshake_timeout, ioc);
     timer_mod(timer, qemu_clock_get_ms(QEMU_CLOCK_REALTIME) +
               HANDSHAKE_TIMEOUT_MS);
-    ok = qio_channel_read_all(ioc, (char *)&msg, sizeof(msg), NULL) == 0;
+    ok = qio_channel_writev_full_all(ioc, &iov, 1, fds, ARRAY_SIZE(fds), 0,
+                                     NULL) == 0 &&
+         qio_channel_read_all(ioc, (char *)&msg, sizeof(msg), NULL) == 0;
     timer_free(timer);
 
     if (!ok) {
         error_setg(errp, "the agent closed the connection or did not answer "
-                   "within %d s; see its messages for the reason",
-                   HANDSHAKE_TIMEOUT_MS / 1000);
+                   "within %d ms; see its messages for the reason",
+                   HANDSHAKE_TIMEOUT_MS);
         return false;
     }
     if (!agent_msg_valid(&msg) || msg.type != BTRAIL_MSG_READY) {
@@ -164,25 +202,22 @@ static gboolean agent_readable(QIOChannel *ioc, GIOCondition cond,
 
 BranchTraceAgent *branch_trace_agent_connect(SocketAddress *addr,
                                              const BranchTraceBuffer *buf,
+                                             uint32_t slot,
                                              BranchTraceAgentHandler *handler,
                                              void *opaque, Error **errp)
 {
-    QIOChannelSocket *ioc = qio_channel_socket_new();
+    QIOChannelSocket *ioc;
     BranchTraceAgent *agent;
     ERRP_GUARD();
 
-    qio_channel_set_name(QIO_CHANNEL(ioc), "branch-trace-agent");
-    if (!agent_connect(ioc, addr, errp)) {
+    ioc = agent_connect(addr, errp);
+    if (!ioc) {
         error_prepend(errp, "cannot connect to the trace agent: ");
-        goto fail;
+        return NULL;
     }
-    if (!qio_channel_has_feature(QIO_CHANNEL(ioc),
-                                 QIO_CHANNEL_FEATURE_FD_PASS)) {
-        error_setg(errp, "the connection to the agent is not a unix socket");
-        goto fail;
-    }
+    qio_channel_set_name(QIO_CHANNEL(ioc), "branch-trace-agent");
     if (qio_channel_set_blocking(QIO_CHANNEL(ioc), false, errp) < 0 ||
-        !agent_handshake(QIO_CHANNEL(ioc), buf, errp)) {
+        !agent_handshake(QIO_CHANNEL(ioc), buf, slot, errp)) {
         goto fail;
     }
 

@@ -27,12 +27,14 @@ typedef void BranchTraceAgentHandler(void *opaque,
 /**
  * branch_trace_agent_connect - connect and hand over the buffer
  *
+ * @slot: which tail the agent is to use
+ *
  * Returns: the agent once it is ready, or NULL
  */
 BranchTraceAgent *coroutine_fn
 branch_trace_agent_connect(SocketAddress *addr, const BranchTraceBuffer *buf,
-                           BranchTraceAgentHandler *handler, void *opaque,
-                           Error **errp);
+                           uint32_t slot, BranchTraceAgentHandler *handler,
+                           void *opaque, Error **errp);
 
 /* Start to call the handler. */
 void branch_trace_agent_listen(BranchTraceAgent *agent);

@@ -5,12 +5,12 @@
  */
 
 #include "qemu/osdep.h"
-#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include "qapi/error.h"
 #include "qemu/atomic.h"
 #include "qemu/host-utils.h"
 #include "qemu/memfd.h"
+#include "qemu/sockets.h"
 #include "qemu/units.h"
 #include "branch-trace-internal.h"
 
@@ -76,10 +76,19 @@ static void buffer_write_header(BranchTraceBuffer *buf)
     };
 }
 
+void branch_trace_buffer_init(BranchTraceBuffer *buf)
+{
+    *buf = (BranchTraceBuffer) {
+        .fd = -1,
+        .ready = { -1, -1 },
+        .free = { -1, -1 },
+    };
+}
+
 bool branch_trace_buffer_create(BranchTraceBuffer *buf, unsigned vcpus,
                                 uint64_t size_per_vcpu, Error **errp)
 {
-    *buf = (BranchTraceBuffer) { .fd = -1, .ready_fd = -1, .free_fd = -1 };
+    branch_trace_buffer_init(buf);
     buffer_layout(buf, vcpus, size_per_vcpu);
 
     /* Sealed, or the agent could make us take a SIGBUS. */
@@ -97,10 +106,9 @@ bool branch_trace_buffer_create(BranchTraceBuffer *buf, unsigned vcpus,
         buf->base = NULL;
         goto fail;
     }
-    buf->ready_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    buf->free_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    if (buf->ready_fd < 0 || buf->free_fd < 0) {
-        error_setg_errno(errp, errno, "cannot create an eventfd");
+    if (qemu_socketpair(AF_UNIX, SOCK_STREAM, 0, buf->ready) < 0 ||
+        qemu_socketpair(AF_UNIX, SOCK_STREAM, 0, buf->free) < 0) {
+        error_setg_errno(errp, errno, "cannot create a socket");
         goto fail;
     }
     buffer_write_header(buf);
@@ -113,6 +121,8 @@ fail:
 
 void branch_trace_buffer_destroy(BranchTraceBuffer *buf)
 {
+    int i;
+
     if (buf->base) {
         munmap(buf->base, buf->size);
         buf->base = NULL;
@@ -121,13 +131,15 @@ void branch_trace_buffer_destroy(BranchTraceBuffer *buf)
         close(buf->fd);
         buf->fd = -1;
     }
-    if (buf->ready_fd >= 0) {
-        close(buf->ready_fd);
-        buf->ready_fd = -1;
-    }
-    if (buf->free_fd >= 0) {
-        close(buf->free_fd);
-        buf->free_fd = -1;
+    for (i = 0; i < 2; i++) {
+        if (buf->ready[i] >= 0) {
+            close(buf->ready[i]);
+            buf->ready[i] = -1;
+        }
+        if (buf->free[i] >= 0) {
+            close(buf->free[i]);
+            buf->free[i] = -1;
+        }
     }
 }
 
@@ -139,9 +151,15 @@ void branch_trace_buffer_signal(BranchTraceBuffer *buf)
     /* Pairs with the agent's barrier between going to sleep and looking. */
     smp_mb();
     if (qatomic_read(&header->agent_sleeps)) {
-        /* It can only fail if the agent has made the counter overflow. */
-        if (write(buf->ready_fd, &one, sizeof(one)) < 0) {
-            return;
-        }
+        /* If there is no room, there is enough to wake it up already. */
+        send(buf->ready[0], &one, sizeof(one), MSG_DONTWAIT | MSG_NOSIGNAL);
     }
+}
+
+void branch_trace_buffer_read_free(BranchTraceBuffer *buf)
+{
+    uint64_t count[64];
+
+    /* More than that is read the next time. */
+    recv(buf->free[0], count, sizeof(count), MSG_DONTWAIT);
 }

@@ -29,26 +29,36 @@ typedef struct BranchTraceBuffer {
     uint32_t records_per_slab;
     uint32_t event_offset;
     uint32_t events_per_slab;
-    int ready_fd;               /* eventfd: the agent waits on it */
-    int free_fd;                /* eventfd: the device waits on it */
+    /*
+     * Socket pairs, of which the second end is the agent's.  No call on ours
+     * may depend on its file status flags to return at once.
+     */
+    int ready[2];
+    int free[2];
 } BranchTraceBuffer;
+
+/* Nothing to destroy yet */
+void branch_trace_buffer_init(BranchTraceBuffer *buf);
 
 bool branch_trace_buffer_create(BranchTraceBuffer *buf, unsigned vcpus,
                                 uint64_t size_per_vcpu, Error **errp);
 void branch_trace_buffer_destroy(BranchTraceBuffer *buf);
 void branch_trace_buffer_signal(BranchTraceBuffer *buf);
+void branch_trace_buffer_read_free(BranchTraceBuffer *buf);
 
 /**
  * BranchTraceControl - what a session tells its streams while they run
  * @policy:     enum btrail_overflow_policy.  Agent loss can make it another
  *              than was asked for.
  * @gap_reason: for records that are lost, enum btrail_gap_reason
+ * @slot:       which tail is that of the agent
  *
  * Written with the BQL held, read by the vCPUs.
  */
 typedef struct BranchTraceControl {
     uint32_t policy;
     uint32_t gap_reason;
+    uint32_t slot;
 } BranchTraceControl;
 
 /**
@@ -133,8 +143,8 @@ bool branch_trace_stream_can_refill(BranchTraceStream *s);
  */
 bool branch_trace_stream_read_tail(BranchTraceStream *s);
 
-/* Any thread, with no agent connected: undo what the last one wrote. */
-void branch_trace_stream_restore_tail(BranchTraceStream *s);
+/* Any thread: let an agent that uses @slot go on where the last one stood. */
+void branch_trace_stream_init_tail(BranchTraceStream *s, uint32_t slot);
 
 uint64_t branch_trace_stream_index(BranchTraceStream *s);
 uint64_t branch_trace_stream_drained(BranchTraceStream *s);

@@ -107,7 +107,8 @@ static void stream_open_sink(BranchTraceStream *s, uint64_t index)
 bool branch_trace_stream_read_tail(BranchTraceStream *s)
 {
     /* In this order: the agent's tail cannot be ahead of a later head. */
-    uint64_t tail = qatomic_load_acquire(&s->shm->tail);
+    uint32_t slot = qatomic_read(&s->control->slot);
+    uint64_t tail = qatomic_load_acquire(&s->shm->tail[slot]);
     uint64_t head = qatomic_read(&s->head);
 
     if (tail > head || tail < qatomic_read(&s->tail)) {
@@ -117,9 +118,9 @@ bool branch_trace_stream_read_tail(BranchTraceStream *s)
     return true;
 }
 
-void branch_trace_stream_restore_tail(BranchTraceStream *s)
+void branch_trace_stream_init_tail(BranchTraceStream *s, uint32_t slot)
 {
-    qatomic_store_release(&s->shm->tail, qatomic_read(&s->tail));
+    qatomic_store_release(&s->shm->tail[slot], qatomic_read(&s->tail));
 }
 
 /* Is slab @head free, with @reserve more behind it? */
@@ -349,6 +350,20 @@ void branch_trace_stream_discontinuity(BranchTraceStream *s, uint16_t reason)
 
 void branch_trace_stream_vm_state(BranchTraceStream *s, bool running)
 {
+    struct btrail_event *last = s->n_events ? &s->events[s->n_events - 1]
+                                            : NULL;
+
+    /*
+     * A vCPU that is held does not move when the guest is resumed.  Were that
+     * told each time, its sink would be full of it.
+     */
+    if (!running && s->state == BTRAIL_VCPU_WAITING && last &&
+        last->type == BTRAIL_EVENT_RESUME &&
+        last->reason == BTRAIL_PAUSE_VM_STOP &&
+        last->index == stream_index(s)) {
+        s->n_events--;
+        return;
+    }
     stream_add_event(s, running ? BTRAIL_EVENT_RESUME : BTRAIL_EVENT_PAUSE,
                      BTRAIL_PAUSE_VM_STOP, get_clock());
 }

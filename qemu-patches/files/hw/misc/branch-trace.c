@@ -101,7 +101,9 @@ static bool session_active(BranchTraceDevice *d)
 static void session_set_state(BranchTraceDevice *d, BranchTraceState state,
                               BranchTraceReason reason)
 {
-    if (d->session->state != state) {
+    /* A new agent is news even if the last one was not lost. */
+    if (d->session->state != state ||
+        reason == BRANCH_TRACE_REASON_ATTACHED) {
         d->session->state = state;
         qapi_event_send_branch_trace_state(d->session->name, state, reason);
     }
@@ -297,12 +299,8 @@ static void free_streams(BranchTraceDevice *d)
 static void slabs_are_free(void *opaque)
 {
     BranchTraceDevice *d = opaque;
-    uint64_t count;
 
-    while (read(d->session->buffer.free_fd, &count, sizeof(count)) < 0 &&
-           errno == EINTR) {
-        /* again */
-    }
+    branch_trace_buffer_read_free(&d->session->buffer);
     wake_streams(d);
 }
 
@@ -314,7 +312,7 @@ static void session_end(BranchTraceDevice *d, BranchTraceReason reason,
 
     tick_stop(d);
     timer_del(d->housekeeping);
-    qemu_set_fd_handler(session->buffer.free_fd, NULL, NULL, NULL);
+    qemu_set_fd_handler(session->buffer.free[0], NULL, NULL, NULL);
 
     QTAILQ_FOREACH(s, &d->streams, next) {
         end_stream(s, end_reason);
@@ -605,9 +603,7 @@ void coroutine_fn qmp_branch_trace_start(const char *name,
                                                : DEFAULT_AGENT_TIMEOUT;
     session->control.policy = session->overflow;
     session->control.gap_reason = BTRAIL_GAP_OVERFLOW;
-    session->buffer.fd = -1;
-    session->buffer.ready_fd = -1;
-    session->buffer.free_fd = -1;
+    branch_trace_buffer_init(&session->buffer);
 
     if (!session_set_filter(session, has_vcpus, vcpus, has_cr3, cr3, errp) ||
         !branch_trace_buffer_create(&session->buffer,
@@ -622,6 +618,7 @@ void coroutine_fn qmp_branch_trace_start(const char *name,
 
     d->busy = true;
     session->agent = branch_trace_agent_connect(addr, &session->buffer,
+                                                session->control.slot,
                                                 agent_event, d, errp);
     d->busy = false;
     if (!session->agent) {
@@ -638,7 +635,7 @@ void coroutine_fn qmp_branch_trace_start(const char *name,
         start_stream(d, cpu);
     }
     tick_start(d);
-    qemu_set_fd_handler(session->buffer.free_fd, slabs_are_free, NULL, d);
+    qemu_set_fd_handler(session->buffer.free[0], slabs_are_free, NULL, d);
     timer_mod(d->housekeeping,
               qemu_clock_get_ms(QEMU_CLOCK_REALTIME) + HOUSEKEEPING_MS);
     session_set_state(d, BRANCH_TRACE_STATE_ACTIVE,
@@ -653,6 +650,7 @@ void coroutine_fn qmp_branch_trace_attach(SocketAddress *agent, Error **errp)
     g_autoptr(SocketAddress) addr = NULL;
     BranchTraceAgent *attached;
     BranchTraceStream *s;
+    uint32_t slot;
 
     if (!d) {
         return;
@@ -672,11 +670,13 @@ void coroutine_fn qmp_branch_trace_attach(SocketAddress *agent, Error **errp)
         branch_trace_agent_close(d->session->agent);
         d->session->agent = NULL;
     }
+    slot = (d->session->control.slot + 1) % BTRAIL_AGENT_SLOTS;
     QTAILQ_FOREACH(s, &d->streams, next) {
-        branch_trace_stream_restore_tail(s);
+        branch_trace_stream_init_tail(s, slot);
     }
+    qatomic_set(&d->session->control.slot, slot);
     d->busy = true;
-    attached = branch_trace_agent_connect(addr, &d->session->buffer,
+    attached = branch_trace_agent_connect(addr, &d->session->buffer, slot,
                                           agent_event, d, errp);
     d->busy = false;
     if (!session_active(d)) {
