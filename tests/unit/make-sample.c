@@ -10,15 +10,28 @@
 
 #include "trace-samples.h"
 
-/* Slabs until there is more than one chunk; addresses and flags vary. */
+static void add_event(struct btrail_slab *slab, struct btrail_event *events,
+                      uint64_t index, uint16_t type, uint16_t reason,
+                      uint64_t data0)
+{
+    events[slab->n_events++] = (struct btrail_event) {
+        .index = index, .type = type, .reason = reason, .data = { data0 },
+    };
+}
+
+/*
+ * More than one chunk; addresses and flags that vary; events of every type,
+ * also one in a hole that no GAP of the slab explains.
+ */
 static void write_large(const char *path)
 {
-    enum { SLABS = 30, RECORDS = 1000 };
+    enum { SLABS = 30, RECORDS = 1000, LOST = 13, START = 5000000 };
+    static const char json[] =
+        "{\"start\": {\"monotonic\": 5000000, \"realtime\": 7000000}}";
     struct btrail_record records[RECORDS];
-    struct btrail_event events[3];
+    struct btrail_event events[8];
     struct btrail_slab slab = {
-        .records = records, .n_records = RECORDS,
-        .events = events, .n_events = G_N_ELEMENTS(events),
+        .records = records, .n_records = RECORDS, .events = events,
     };
     struct btrail_writer *w;
     uint64_t random = 1;
@@ -26,7 +39,11 @@ static void write_large(const char *path)
 
     g_assert_cmpint(btrail_writer_open(&w, path, BTRAIL_WRITER_REPLACE), ==,
                     0);
+    g_assert_cmpint(btrail_writer_meta(w, json, strlen(json)), ==, 0);
     for (i = 0; i < SLABS; i++) {
+        uint64_t first = slab.first_index + LOST;
+        uint64_t host = START + 1000000 + i * 12345;
+
         for (j = 0; j < RECORDS; j++) {
             uint64_t place = j % 37;
 
@@ -36,22 +53,39 @@ static void write_large(const char *path)
             }
             records[j].from = 0xffffffff81000000ull + place * 24;
             records[j].to = random >> 57 == 5 ? random : place * 8;
-            records[j].flags = random >> 56 == 9 ? random >> 20 : 0;
+            records[j].flags = random >> 56 == 9 ? random >> 20 :
+                               place < 5 ? BTRAIL_RECORD_PREDICTED : 0;
         }
-        slab.first_index += 13;
-        events[0] = (struct btrail_event) {
-            slab.first_index, BTRAIL_EVENT_GAP, BTRAIL_GAP_OVERFLOW, 0,
-            { 13 },
-        };
-        events[1] = (struct btrail_event) {
-            slab.first_index, BTRAIL_EVENT_TIME, 0, 0,
-            { 1000000 + i * 12345, random, i },
-        };
+        slab.n_events = 0;
         slab.cr3 = 0x1000 * i;
-        events[2] = (struct btrail_event) {
-            slab.first_index + 500, BTRAIL_EVENT_CR3, 0, 0,
-            { 0x1000 * (i + 1) },
+        if (i % 8 == 3) {
+            add_event(&slab, events, slab.first_index, BTRAIL_EVENT_PAUSE,
+                      BTRAIL_PAUSE_VM_STOP, host);
+        } else {
+            add_event(&slab, events, first, BTRAIL_EVENT_GAP,
+                      BTRAIL_GAP_OVERFLOW, LOST);
+        }
+        slab.first_index = first;
+        events[slab.n_events++] = (struct btrail_event) {
+            first, BTRAIL_EVENT_TIME, 0, 0,
+            { host, random, i % 2 ? i * 1000 : BTRAIL_NO_ICOUNT },
         };
+        if (i % 8 == 3) {
+            add_event(&slab, events, first, BTRAIL_EVENT_RESUME,
+                      BTRAIL_PAUSE_VM_STOP, host + 1);
+        }
+        add_event(&slab, events, first + 500, BTRAIL_EVENT_CR3, 0,
+                  0x1000 * (i + 1));
+        if (i % 8 == 5) {
+            add_event(&slab, events, first + 600, BTRAIL_EVENT_GAP,
+                      BTRAIL_GAP_RESET, 0);
+        }
+        if (i == SLABS - 1) {
+            add_event(&slab, events, first + RECORDS, BTRAIL_EVENT_GAP,
+                      BTRAIL_GAP_PRODUCER_LOST, BTRAIL_LOST_UNKNOWN);
+            add_event(&slab, events, first + RECORDS, BTRAIL_EVENT_END,
+                      BTRAIL_END_PRODUCER_LOST, host + 2);
+        }
         g_assert_cmpint(btrail_writer_append(w, 2, &slab), ==, 0);
         slab.first_index += RECORDS;
         if (i == SLABS / 2) {
