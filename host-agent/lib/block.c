@@ -315,7 +315,7 @@ static bool unpack_event(const uint8_t **p, const uint8_t *end,
         }
     }
     if (v[0] > BTRAIL_BLOCK_MAX_RECORDS || v[1] > UINT16_MAX ||
-        v[2] > UINT16_MAX) {
+        v[2] > UINT16_MAX || v[0] > UINT64_MAX - *index) {
         return false;
     }
     *position += v[0];
@@ -371,6 +371,9 @@ static int unpack_events(struct btrail_unpacker *u,
             return -BTRAIL_ERR_CORRUPT;
         }
         placed->position = position;
+    }
+    if (h->records - position > UINT64_MAX - index) {
+        return -BTRAIL_ERR_CORRUPT;
     }
     index += h->records - position;
     return p == end && index == h->end_index ? 0 : -BTRAIL_ERR_CORRUPT;

@@ -221,6 +221,10 @@ static bool check_slab(const struct btrail_stream *s,
     if (slab->n_records - position > UINT64_MAX - index) {
         return false;
     }
+    if (slab->n_events && position != slab->n_records &&
+        slab->events[slab->n_events - 1].type == BTRAIL_EVENT_END) {
+        return false;
+    }
 
     /* The missing ones are put first; the others must then fit. */
     *missing = hole - explained;

@@ -26,8 +26,8 @@ static void check_stream(struct btrail_trace *trace, unsigned n)
     fuzz_require(!btrail_trace_stream(trace, n, &info));
     fuzz_require(!btrail_cursor_open(&cursor, trace, info.vcpu, 0));
     while (!(ret = btrail_cursor_next(cursor, &b))) {
-        fuzz_require(!b.synthetic);
-        ended = ended || (b.event && b.event->type == BTRAIL_EVENT_END);
+        fuzz_require(!ended && !b.synthetic);
+        ended = b.event && b.event->type == BTRAIL_EVENT_END;
     }
     fuzz_require(ret == -BTRAIL_ERR_END && ended);
     fuzz_require(!btrail_cursor_bad_chunks(cursor));
