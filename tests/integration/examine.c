@@ -65,6 +65,7 @@ struct facts {
     struct digest all;
     struct digest user;         /* at least one end there */
     struct digest kernel;
+    struct digest crossed[3];   /* these, at the last record between them */
     uint64_t only_user;         /* both ends there */
     uint64_t only_kernel;
     GHashTable *cr3s;           /* CR3 to struct digest */
@@ -162,6 +163,11 @@ static void add_record(struct facts *f, const struct btrail_record *r,
     if (!from_user || !to_user) {
         digest_add(&f->kernel, r);
     }
+    if (from_user != to_user) {
+        f->crossed[0] = f->all;
+        f->crossed[1] = f->user;
+        f->crossed[2] = f->kernel;
+    }
     f->only_user += from_user && to_user;
     f->only_kernel += !from_user && !to_user;
 }
@@ -230,6 +236,11 @@ static void add_gap(struct facts *f, const struct btrail_batch *b,
         f->lost[reason] += e->data[0];
     }
     f->have_last = false;
+    if (reason == BTRAIL_GAP_RESET || reason == BTRAIL_GAP_RESTORED) {
+        /* The guest's clocks are another guest's, so to say. */
+        f->time.tsc = 0;
+        f->time.icount = 0;
+    }
 }
 
 static void add_stop(struct facts *f, const struct btrail_batch *b)
@@ -307,6 +318,19 @@ static void print_digest(const char *name, const struct digest *d)
     printf("\"%s\": [%" PRIu64 ", %" PRIu64 "]", name, d->records, d->hash);
 }
 
+static void print_digests(const char *name, const struct digest *all,
+                          const struct digest *user,
+                          const struct digest *kernel)
+{
+    printf(", \"%s\": {", name);
+    print_digest("all", all);
+    printf(", ");
+    print_digest("user", user);
+    printf(", ");
+    print_digest("kernel", kernel);
+    printf("}");
+}
+
 static void print_facts(const struct facts *f)
 {
     const char *comma = "";
@@ -350,13 +374,10 @@ static void print_facts(const struct facts *f)
     print_number("ends", f->ends);
     print_number("end", f->end_reason);
     print_number("after_end", f->after_end);
-    printf(", \"digests\": {");
-    print_digest("all", &f->all);
-    printf(", ");
-    print_digest("user", &f->user);
-    printf(", ");
-    print_digest("kernel", &f->kernel);
-    printf("}, \"cr3s\": {");
+    print_digests("digests", &f->all, &f->user, &f->kernel);
+    print_digests("crossed", &f->crossed[0], &f->crossed[1], &f->crossed[2]);
+    print_number("last_cr3", f->cr3);
+    printf(", \"cr3s\": {");
     g_hash_table_iter_init(&iter, f->cr3s);
     while (g_hash_table_iter_next(&iter, &key, &value)) {
         char name[24];
