@@ -139,12 +139,18 @@ static bool coroutine_fn agent_handshake(QIOChannel *ioc,
     QEMUTimer *timer;
     bool ok;
 
+    /* Not the variant that waits: there is room in a socket that is new. */
+    if (qio_channel_writev_full(ioc, &iov, 1, fds, ARRAY_SIZE(fds), 0,
+                                NULL) != sizeof(msg)) {
+        error_setg(errp, "the connection to the agent is closed or full: "
+                   "it must be a new one");
+        return false;
+    }
+
     timer = timer_new_ms(QEMU_CLOCK_REALTIME, agent_handshake_timeout, ioc);
     timer_mod(timer, qemu_clock_get_ms(QEMU_CLOCK_REALTIME) +
               HANDSHAKE_TIMEOUT_MS);
-    ok = qio_channel_writev_full_all(ioc, &iov, 1, fds, ARRAY_SIZE(fds), 0,
-                                     NULL) == 0 &&
-         qio_channel_read_all(ioc, (char *)&msg, sizeof(msg), NULL) == 0;
+    ok = qio_channel_read_all(ioc, (char *)&msg, sizeof(msg), NULL) == 0;
     timer_free(timer);
 
     if (!ok) {
