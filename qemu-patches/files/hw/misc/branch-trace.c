@@ -55,6 +55,7 @@ typedef struct BranchTraceSession {
     BranchTraceBuffer buffer;
     BranchTraceControl control;
     BranchTraceState state;
+    bool ending;
     BranchTraceAgent *agent;
     int64_t progress_ms;        /* when the agent last drained something */
 } BranchTraceSession;
@@ -192,12 +193,24 @@ static void do_refill(CPUState *cpu, run_on_cpu_data data)
     }
 }
 
+/*
+ * A vCPU that is unplugged loses its thread first, and the BQL is not held
+ * until the rest follows: it is still there then, and nobody does its work.
+ */
+static bool thread_ended(CPUState *cpu)
+{
+    return !cpu->created;
+}
+
 static void start_stream(BranchTraceDevice *d, CPUState *cpu)
 {
     BranchTraceSession *session = d->session;
     BranchTraceStream *s;
 
     if (session->vcpus && !test_bit(cpu->cpu_index, session->vcpus)) {
+        return;
+    }
+    if (thread_ended(cpu)) {
         return;
     }
     s = find_stream(d, cpu);
@@ -217,7 +230,7 @@ static void end_stream(BranchTraceStream *s, uint16_t reason)
     if (s->state == BTRAIL_VCPU_ENDED) {
         return;
     }
-    if (!s->cpu) {
+    if (!s->cpu || thread_ended(s->cpu)) {
         branch_trace_stream_end(s, BTRAIL_END_UNPLUGGED);
     } else if (!runstate_is_running()) {
         /* QEMU may be on its way out, and its vCPUs wait for nothing. */
@@ -310,6 +323,7 @@ static void session_end(BranchTraceDevice *d, BranchTraceReason reason,
     BranchTraceSession *session = d->session;
     BranchTraceStream *s;
 
+    session->ending = true;
     tick_stop(d);
     timer_del(d->housekeeping);
     qemu_set_fd_handler(session->buffer.free[0], NULL, NULL, NULL);
@@ -563,7 +577,7 @@ void coroutine_fn qmp_branch_trace_start(const char *name,
     BranchTraceDevice *d = get_idle_device(errp);
     g_autoptr(SocketAddress) addr = NULL;
     BranchTraceSession *session;
-    CPUState *cpu;
+    unsigned i;
 
     if (!d) {
         return;
@@ -631,8 +645,13 @@ void coroutine_fn qmp_branch_trace_start(const char *name,
     d->session = session;
     session->progress_ms = qemu_clock_get_ms(QEMU_CLOCK_REALTIME);
 
-    CPU_FOREACH(cpu) {
-        start_stream(d, cpu);
+    /* Not CPU_FOREACH(): the list can change while a vCPU is waited for. */
+    for (i = 0; i < current_machine->smp.max_cpus; i++) {
+        CPUState *cpu = qemu_get_cpu(i);
+
+        if (cpu) {
+            start_stream(d, cpu);
+        }
     }
     tick_start(d);
     qemu_set_fd_handler(session->buffer.free[0], slabs_are_free, NULL, d);
@@ -829,7 +848,7 @@ static void cpu_realized(DeviceListener *listener, DeviceState *dev)
                                         cpu_listener);
     CPUState *cpu = (CPUState *)object_dynamic_cast(OBJECT(dev), TYPE_CPU);
 
-    if (cpu && session_active(d)) {
+    if (cpu && session_active(d) && !d->session->ending) {
         start_stream(d, cpu);
     }
 }
