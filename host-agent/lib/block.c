@@ -343,12 +343,14 @@ static bool unpack_event(const uint8_t **p, const uint8_t *end,
     return true;
 }
 
+/* Unpack the events, and check what the header tells of them. */
 static int unpack_events(struct btrail_unpacker *u,
                          const struct btrail_block_header *h)
 {
     const uint8_t *p = u->sections[EVENT_SECTION].data;
     const uint8_t *end = p + u->sections[EVENT_SECTION].len;
     struct btrail_time time = h->time;
+    uint64_t time_first = time.host;
     uint64_t index = h->first_index;
     uint64_t position = 0;
     uint32_t i;
@@ -371,6 +373,12 @@ static int unpack_events(struct btrail_unpacker *u,
             return -BTRAIL_ERR_CORRUPT;
         }
         placed->position = position;
+        if (!time_first) {
+            time_first = time.host;
+        }
+    }
+    if (time_first != h->time_first || time.host != h->time_last) {
+        return -BTRAIL_ERR_CORRUPT;
     }
     if (h->records - position > UINT64_MAX - index) {
         return -BTRAIL_ERR_CORRUPT;

@@ -104,7 +104,8 @@ static int load(struct btrail_cursor *c, unsigned i)
     }
     if (!btrail_block_header_get(c->payload.data, e->size, h) ||
         h->vcpu != e->vcpu || h->first_index != e->first_index ||
-        h->end_index != e->end_index || h->records != e->records ||
+        h->end_index != e->end_index || h->time_first != e->time_first ||
+        h->time_last != e->time_last || h->records != e->records ||
         h->events != e->events) {
         return -BTRAIL_ERR_CORRUPT;
     }

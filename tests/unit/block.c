@@ -196,6 +196,14 @@ static void test_hostile(void)
                         -BTRAIL_ERR_CORRUPT);
         btrail_put64(payload.data + offset, sound);
     }
+    /* The times have to be those of the events. */
+    for (i = 56; i < 72; i++) {
+        payload.data[i] ^= 1;
+        seal(payload.data);
+        g_assert_cmpint(load(payload.data, payload.len), ==,
+                        -BTRAIL_ERR_CORRUPT);
+        payload.data[i] ^= 1;
+    }
     for (i = 0; i < payload.len; i++) {
         for (bit = 0; bit < 8; bit++) {
             payload.data[i] ^= 1 << bit;
