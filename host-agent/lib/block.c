@@ -18,6 +18,8 @@
 #define SECTIONS            (BTRAIL_CODEC_STREAMS + 1)
 #define EVENT_SECTION       BTRAIL_CODEC_STREAMS
 #define SECTION_TABLE_SIZE  (SECTIONS * 8)
+G_STATIC_ASSERT(BTRAIL_BLOCK_HEADER_SIZE + SECTION_TABLE_SIZE ==
+                BTRAIL_BLOCK_START);
 
 /* Position, type, reason, index and three numbers */
 #define MAX_EVENT_BYTES     (3 * 3 + 4 * BTRAIL_VARINT_MAX)

@@ -95,7 +95,14 @@ void btrail_packer_pack(struct btrail_packer *packer,
 
 /* Reading */
 
-/* False if the header is damaged. */
+/* Bytes of a payload that its header can be got from */
+#define BTRAIL_BLOCK_START  (BTRAIL_BLOCK_HEADER_SIZE + \
+                             8 * (BTRAIL_CODEC_STREAMS + 1))
+
+/*
+ * Get the header from a payload, or from its first bytes if it is longer than
+ * BTRAIL_BLOCK_START.  False if it is damaged.
+ */
 bool btrail_block_header_get(const uint8_t *payload, size_t len,
                              struct btrail_block_header *header);
 

@@ -22,7 +22,8 @@ const char *btrail_strerror(int error)
     case BTRAIL_ERR_FORMAT:
         return "this is not a trace";
     case BTRAIL_ERR_VERSION:
-        return "the trace was written by a newer version of Backtrail";
+        return "the trace has a version or a codec that this version of "
+               "Backtrail does not know";
     case BTRAIL_ERR_CORRUPT:
         return "the data is damaged";
     case BTRAIL_ERR_END:

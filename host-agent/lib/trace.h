@@ -6,19 +6,7 @@
 #ifndef BTRAIL_TRACE_INTERNAL_H
 #define BTRAIL_TRACE_INTERNAL_H
 
-#include <glib.h>
-
-#include "backtrail/trace.h"
-#include "chunk.h"
-
-/**
- * struct btrail_trace_stream - a stream
- * @chunks: of struct btrail_index_entry, in order; indices never go back
- */
-struct btrail_trace_stream {
-    unsigned vcpu;
-    GArray *chunks;
-};
+#include "file.h"
 
 /* NULL if there is none. */
 const struct btrail_trace_stream *

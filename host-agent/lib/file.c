@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Opening a file: by its index, or by a scan if it has none.  See file.h.
+ */
+
+#include <errno.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "block.h"
+#include "file.h"
+#include "pread.h"
+#include "scan.h"
+
+int btrail_file_read_chunk(const struct btrail_file *f,
+                           const struct btrail_index_entry *entry,
+                           uint8_t *buf)
+{
+    uint8_t header[BTRAIL_CHUNK_HEADER_SIZE];
+    struct btrail_chunk chunk;
+    int ret = btrail_pread_all(f->fd, header, sizeof(header), entry->offset);
+
+    if (ret) {
+        return ret;
+    }
+    if (!btrail_chunk_get(header, &chunk) || chunk.type != entry->type ||
+        chunk.size != entry->size) {
+        return -BTRAIL_ERR_CORRUPT;
+    }
+    ret = btrail_pread_all(f->fd, buf, chunk.size,
+                           entry->offset + sizeof(header));
+    if (ret) {
+        return ret;
+    }
+    return btrail_chunk_check(&chunk, buf) ? 0 : -BTRAIL_ERR_CORRUPT;
+}
+
+static void clear_stream(gpointer p)
+{
+    g_array_free(((struct btrail_trace_stream *)p)->chunks, TRUE);
+}
+
+static void clear_meta(gpointer p)
+{
+    g_free(((struct btrail_meta *)p)->json);
+}
+
+struct btrail_trace_stream *btrail_find_stream(GArray *streams, unsigned vcpu,
+                                               unsigned *place)
+{
+    unsigned i;
+
+    for (i = 0; i < streams->len; i++) {
+        struct btrail_trace_stream *s =
+            &g_array_index(streams, struct btrail_trace_stream, i);
+
+        if (s->vcpu >= vcpu) {
+            *place = i;
+            return s->vcpu == vcpu ? s : NULL;
+        }
+    }
+    *place = i;
+    return NULL;
+}
+
+/* False if the chunk does not follow those before it. */
+static bool add_data(struct btrail_file *f,
+                     const struct btrail_index_entry *entry)
+{
+    struct btrail_trace_stream *s;
+    unsigned place;
+
+    s = btrail_find_stream(f->streams, entry->vcpu, &place);
+    if (!s) {
+        struct btrail_trace_stream fresh = {
+            .vcpu = entry->vcpu,
+            .chunks = g_array_new(FALSE, FALSE,
+                                  sizeof(struct btrail_index_entry)),
+        };
+
+        g_array_insert_val(f->streams, place, fresh);
+        s = &g_array_index(f->streams, struct btrail_trace_stream, place);
+    } else {
+        const struct btrail_index_entry *last =
+            &g_array_index(s->chunks, struct btrail_index_entry,
+                           s->chunks->len - 1);
+
+        if (entry->first_index < last->end_index) {
+            return false;
+        }
+    }
+    g_array_append_val(s->chunks, *entry);
+    return true;
+}
+
+/* -BTRAIL_ERR_CORRUPT if the chunk is of no use. */
+static int add_meta(struct btrail_file *f,
+                    const struct btrail_index_entry *entry)
+{
+    struct btrail_meta meta = { .length = entry->size };
+    int ret;
+
+    if (entry->size > BTRAIL_META_MAX_PAYLOAD ||
+        f->metas->len == BTRAIL_MAX_METAS) {
+        return -BTRAIL_ERR_CORRUPT;
+    }
+    meta.json = g_malloc(entry->size + 1);
+    meta.json[entry->size] = '\0';
+    ret = btrail_file_read_chunk(f, entry, (uint8_t *)meta.json);
+    if (!ret && !g_utf8_validate_len(meta.json, meta.length, NULL)) {
+        ret = -BTRAIL_ERR_CORRUPT;
+    }
+    if (ret) {
+        g_free(meta.json);
+        return ret;
+    }
+    g_array_append_val(f->metas, meta);
+    return 0;
+}
+
+static void forget(struct btrail_file *f)
+{
+    g_array_set_size(f->streams, 0);
+    g_array_set_size(f->metas, 0);
+}
+
+/* Take in an entry of the index; @at is where the chunk before it ends. */
+static int add_entry(struct btrail_file *f,
+                     const struct btrail_index_entry *e, uint64_t *at,
+                     uint64_t limit)
+{
+    uint64_t length = (uint64_t)BTRAIL_CHUNK_HEADER_SIZE + e->size;
+    int ret;
+
+    if (e->offset < *at || e->offset > limit || length > limit - e->offset ||
+        e->size > BTRAIL_CHUNK_MAX_PAYLOAD) {
+        return -BTRAIL_ERR_CORRUPT;
+    }
+    *at = e->offset + length;
+
+    switch (e->type) {
+    case BTRAIL_CHUNK_META:
+        ret = add_meta(f, e);
+        if (ret == -BTRAIL_ERR_CORRUPT) {
+            f->status.bad_chunks++;
+            ret = 0;
+        }
+        return ret;
+    case BTRAIL_CHUNK_DATA:
+        return e->vcpu < BTRAIL_MAX_VCPUS &&
+               e->size >= BTRAIL_BLOCK_HEADER_SIZE &&
+               e->first_index <= e->end_index &&
+               e->records <= e->end_index - e->first_index &&
+               e->records <= BTRAIL_BLOCK_MAX_RECORDS &&
+               add_data(f, e) ? 0 : -BTRAIL_ERR_CORRUPT;
+    default:
+        return -BTRAIL_ERR_CORRUPT;
+    }
+}
+
+/* 0, -BTRAIL_ERR_CORRUPT if there is no sound index, -BTRAIL_ERR_IO */
+static int open_by_index(struct btrail_file *f)
+{
+    uint8_t bytes[BTRAIL_TRAILER_SIZE];
+    uint64_t trailer, offset, at = BTRAIL_FILE_HEADER_SIZE, entries = 0;
+    struct btrail_chunk chunk;
+    struct btrail_end end;
+    uint64_t last;
+    int ret;
+
+    if (f->size < BTRAIL_FILE_HEADER_SIZE + sizeof(bytes)) {
+        return -BTRAIL_ERR_CORRUPT;
+    }
+    trailer = f->size - sizeof(bytes);
+    ret = btrail_pread_all(f->fd, bytes, sizeof(bytes), trailer);
+    if (ret) {
+        return ret;
+    }
+    if (!btrail_chunk_get(bytes, &chunk) || chunk.type != BTRAIL_CHUNK_END ||
+        chunk.size != BTRAIL_END_SIZE ||
+        !btrail_chunk_check(&chunk, bytes + BTRAIL_CHUNK_HEADER_SIZE)) {
+        return -BTRAIL_ERR_CORRUPT;
+    }
+    btrail_end_get(bytes + BTRAIL_CHUNK_HEADER_SIZE, &end);
+    last = chunk.sequence;
+
+    offset = end.index_offset;
+    if (offset < BTRAIL_FILE_HEADER_SIZE) {
+        return -BTRAIL_ERR_CORRUPT;
+    }
+    while (offset < trailer) {
+        struct btrail_index_entry self = {
+            .offset = offset, .type = BTRAIL_CHUNK_INDEX,
+        };
+        uint8_t *payload;
+        uint32_t i;
+
+        if (trailer - offset < BTRAIL_CHUNK_HEADER_SIZE) {
+            return -BTRAIL_ERR_CORRUPT;
+        }
+        ret = btrail_pread_all(f->fd, bytes, BTRAIL_CHUNK_HEADER_SIZE, offset);
+        if (ret) {
+            return ret;
+        }
+        if (!btrail_chunk_get(bytes, &chunk) ||
+            chunk.size % BTRAIL_INDEX_ENTRY_SIZE ||
+            chunk.size > trailer - offset - BTRAIL_CHUNK_HEADER_SIZE) {
+            return -BTRAIL_ERR_CORRUPT;
+        }
+        self.size = chunk.size;
+        payload = g_malloc(chunk.size);
+        ret = btrail_file_read_chunk(f, &self, payload);
+        for (i = 0; !ret && i < chunk.size; i += BTRAIL_INDEX_ENTRY_SIZE) {
+            struct btrail_index_entry e;
+
+            btrail_index_entry_get(payload + i, &e);
+            ret = add_entry(f, &e, &at, end.index_offset);
+            entries++;
+        }
+        g_free(payload);
+        if (ret) {
+            return ret;
+        }
+        offset += BTRAIL_CHUNK_HEADER_SIZE + (uint64_t)chunk.size;
+    }
+    if (offset != trailer || entries != end.entries) {
+        return -BTRAIL_ERR_CORRUPT;
+    }
+    f->status.chunks = last + 1;
+    f->status.complete = true;
+    f->status.indexed = true;
+    return 0;
+}
+
+/* Take in a chunk that a scan has found. */
+static int scan_chunk(struct btrail_file *f,
+                      const struct btrail_scan_chunk *chunk)
+{
+    struct btrail_index_entry e = {
+        .offset = chunk->offset,
+        .size = chunk->header.size,
+        .type = chunk->header.type,
+    };
+    struct btrail_block_header h;
+    int ret = 0;
+
+    f->status.chunks++;
+    switch (e.type) {
+    case BTRAIL_CHUNK_META:
+        ret = add_meta(f, &e);
+        break;
+    case BTRAIL_CHUNK_DATA:
+        if (!btrail_block_header_get(chunk->start, chunk->start_len, &h)) {
+            ret = -BTRAIL_ERR_CORRUPT;
+            break;
+        }
+        e.vcpu = h.vcpu;
+        e.first_index = h.first_index;
+        e.end_index = h.end_index;
+        e.time_first = h.time_first;
+        e.time_last = h.time_last;
+        e.records = h.records;
+        e.events = h.events;
+        ret = add_data(f, &e) ? 0 : -BTRAIL_ERR_CORRUPT;
+        break;
+    case BTRAIL_CHUNK_END:
+        f->status.complete = e.offset + BTRAIL_TRAILER_SIZE == f->size;
+        break;
+    default:
+        break;
+    }
+    if (ret == -BTRAIL_ERR_CORRUPT) {
+        f->status.bad_chunks++;
+        ret = 0;
+    }
+    return ret;
+}
+
+static int open_by_scan(struct btrail_file *f)
+{
+    struct btrail_scan scan;
+    struct btrail_scan_chunk chunk;
+    uint64_t sequence = 0;
+    int ret;
+
+    memset(&f->status, 0, sizeof(f->status));
+    btrail_scan_begin(&scan, f->fd, BTRAIL_FILE_HEADER_SIZE, f->size);
+    while (!(ret = btrail_scan_next(&scan, &chunk))) {
+        if (chunk.header.sequence > sequence) {
+            f->status.missing_chunks += chunk.header.sequence - sequence;
+        }
+        sequence = chunk.header.sequence + 1;
+        ret = scan_chunk(f, &chunk);
+        if (ret) {
+            break;
+        }
+    }
+    f->status.skipped_bytes = scan.skipped;
+    f->status.cut_bytes = scan.cut;
+    btrail_scan_free(&scan);
+    return ret == -BTRAIL_ERR_END ? 0 : ret;
+}
+
+static int open_file(struct btrail_file *f)
+{
+    uint8_t header[BTRAIL_FILE_HEADER_SIZE];
+    struct stat st;
+    int ret;
+
+    if (f->fd < 0 || fstat(f->fd, &st) < 0) {
+        return -BTRAIL_ERR_IO;
+    }
+    if (S_ISDIR(st.st_mode)) {
+        errno = EISDIR;
+        return -BTRAIL_ERR_IO;
+    }
+    f->size = st.st_size;
+    if (f->size < sizeof(header)) {
+        return -BTRAIL_ERR_FORMAT;
+    }
+    ret = btrail_pread_all(f->fd, header, sizeof(header), 0);
+    if (ret) {
+        return ret == -BTRAIL_ERR_CORRUPT ? -BTRAIL_ERR_FORMAT : ret;
+    }
+    ret = btrail_file_header_get(header);
+    if (ret) {
+        return ret;
+    }
+
+    ret = open_by_index(f);
+    if (ret == -BTRAIL_ERR_CORRUPT) {
+        forget(f);
+        ret = open_by_scan(f);
+    }
+    f->status.file_size = f->size;
+    return ret;
+}
+
+int btrail_file_open(struct btrail_file **file, int fd)
+{
+    struct btrail_file *f = g_new0(struct btrail_file, 1);
+    int ret, error;
+
+    f->fd = fd;
+    f->streams = g_array_new(FALSE, FALSE, sizeof(struct btrail_trace_stream));
+    g_array_set_clear_func(f->streams, clear_stream);
+    f->metas = g_array_new(FALSE, FALSE, sizeof(struct btrail_meta));
+    g_array_set_clear_func(f->metas, clear_meta);
+
+    ret = open_file(f);
+    if (ret) {
+        error = errno;
+        btrail_file_close(f);
+        errno = error;
+        return ret;
+    }
+    *file = f;
+    return 0;
+}
+
+void btrail_file_close(struct btrail_file *f)
+{
+    if (f) {
+        g_array_free(f->streams, TRUE);
+        g_array_free(f->metas, TRUE);
+        if (f->fd >= 0) {
+            close(f->fd);
+        }
+        g_free(f);
+    }
+}
