@@ -24,6 +24,7 @@ struct btrail_cursor {
     uint64_t cr3;
     struct btrail_time time;
     uint64_t skip_to;           /* return nothing before this index */
+    uint64_t skip_to_time;      /* nor before this TIME, if not 0 */
 
     /* The chunk it is in */
     bool loaded;
@@ -245,10 +246,20 @@ static int step(struct btrail_cursor *c, struct btrail_batch *batch)
     return 0;
 }
 
-/* Leave out what is before the index that was sought. */
+/* Leave out what is before the index or the time that was sought. */
 static void skip(struct btrail_cursor *c, struct btrail_batch *batch)
 {
-    if (batch->event) {
+    if (c->skip_to_time) {
+        /* A hole that is not before a chunk has the moment in it. */
+        if (c->time.host < c->skip_to_time &&
+            !(batch->synthetic && !c->loaded)) {
+            batch->event = NULL;
+            batch->count = 0;
+        } else if (batch->event || batch->count) {
+            /* From here on all is wanted, even if the clock goes back. */
+            c->skip_to_time = 0;
+        }
+    } else if (batch->event) {
         if (MAX(batch->index, batch->event->index) < c->skip_to) {
             batch->event = NULL;
         }
@@ -282,13 +293,16 @@ int btrail_cursor_next(struct btrail_cursor *c, struct btrail_batch *batch)
     return 0;
 }
 
-/* Stand before chunk @i, so that no hole shows there. */
-static void go_to_chunk(struct btrail_cursor *c, unsigned i, uint64_t skip_to)
+/* Stand before chunk @i, where only a hole right before it shows. */
+static void go_to_chunk(struct btrail_cursor *c, unsigned i)
 {
     c->loaded = false;
     c->next_chunk = i;
     c->index = !i ? 0 : entry(c, i - 1)->end_index;
-    c->skip_to = skip_to;
+    c->cr3 = 0;
+    c->time = (struct btrail_time) { .icount = BTRAIL_NO_ICOUNT };
+    c->skip_to = 0;
+    c->skip_to_time = 0;
 }
 
 int btrail_cursor_seek(struct btrail_cursor *c, uint64_t index)
@@ -313,24 +327,23 @@ int btrail_cursor_seek(struct btrail_cursor *c, uint64_t index)
     while (low && entry(c, low - 1)->end_index == index) {
         low--;
     }
-    go_to_chunk(c, low, index);
+    go_to_chunk(c, low);
+    c->skip_to = index;
     return 0;
 }
 
 int btrail_cursor_seek_time(struct btrail_cursor *c, uint64_t host)
 {
-    unsigned low = 0;
+    unsigned i = 0;
 
     if (!c) {
         return -BTRAIL_ERR_ARGUMENT;
     }
-    /*
-     * One by one: the clocks in a file need not go up.  The last record of
-     * time_last can be up to a tick later, so take one more chunk.
-     */
-    while (low < c->stream->chunks->len && entry(c, low)->time_last < host) {
-        low++;
+    /* One by one: hostile clocks need not go up, and entries are few. */
+    while (i < c->stream->chunks->len && entry(c, i)->time_last < host) {
+        i++;
     }
-    go_to_chunk(c, low ? low - 1 : 0, 0);
+    go_to_chunk(c, i);
+    c->skip_to_time = host;
     return 0;
 }

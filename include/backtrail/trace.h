@@ -279,10 +279,12 @@ BTRAIL_API int btrail_cursor_seek(struct btrail_cursor *cursor,
 
 /**
  * btrail_cursor_seek_time - go to a moment
- * @host: CLOCK_MONOTONIC of the host
+ * @host: CLOCK_MONOTONIC of the host; 0 is the start of the stream
  *
- * The cursor is then at the start of a chunk, not after the first record
- * that has a time of @host or later.
+ * The next batch is the first one, event or records, at which a TIME event
+ * of @host or later is in force: as a rule that TIME event itself.  Records
+ * before it may have been made up to a tick after @host, see TIME events.
+ * If the stream ends before @host, the cursor is at its end.
  *
  * Errors: ARGUMENT.
  */

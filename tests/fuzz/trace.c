@@ -22,13 +22,16 @@ struct sample {
     bool taken;
     uint64_t index;
     struct btrail_record record;
+    uint64_t host;
+    bool disorder;              /* a hole, or a clock that goes back */
 };
 
 /* Indices never go back, and no hole is without its GAP event. */
 static void read_all(struct btrail_cursor *cursor, bool events_only,
                      struct sample *sample)
 {
-    uint64_t index = 0, last = 0, limit = 1000;
+    uint64_t index = 0, last = 0, limit = 1000, host = 0;
+    bool disorder = false;
     struct btrail_batch b;
     int ret;
 
@@ -36,6 +39,8 @@ static void read_all(struct btrail_cursor *cursor, bool events_only,
         fuzz_require(events_only ? b.index >= index : b.index == index);
         fuzz_require(b.index >= last);
         index = last = b.index;
+        disorder |= b.synthetic || b.time.host < host;
+        host = b.time.host;
         if (b.event) {
             fuzz_require(!b.count);
             if (b.event->type == BTRAIL_EVENT_GAP &&
@@ -48,7 +53,8 @@ static void read_all(struct btrail_cursor *cursor, bool events_only,
         if (b.count) {
             memcpy(copy, b.records, b.count * sizeof(*copy));
             *sample = (struct sample) {
-                true, b.index + b.count / 2, copy[b.count / 2],
+                true, b.index + b.count / 2, copy[b.count / 2], host,
+                disorder,
             };
         }
         index += b.count;
@@ -73,6 +79,28 @@ static bool seek_to(struct btrail_cursor *cursor, uint64_t index,
     return true;
 }
 
+/*
+ * Going to the moment of a record finds the first item of that time, if all
+ * clocks up to there go up and there is no hole.
+ */
+static void seek_time_exactly(struct btrail_cursor *cursor,
+                              const struct sample *sample)
+{
+    struct btrail_batch want, got;
+
+    if (!sample->taken || sample->disorder || !sample->host) {
+        return;
+    }
+    fuzz_require(!btrail_cursor_seek(cursor, 0));
+    do {
+        fuzz_require(!btrail_cursor_next(cursor, &want));
+    } while (want.time.host < sample->host);
+    fuzz_require(!btrail_cursor_seek_time(cursor, sample->host));
+    fuzz_require(!btrail_cursor_next(cursor, &got));
+    fuzz_require(got.index == want.index && got.count == want.count &&
+                 got.time.host == want.time.host);
+}
+
 static void seek_around(struct btrail_cursor *cursor,
                         const struct btrail_stream_info *info,
                         const struct sample *sample)
@@ -95,6 +123,7 @@ static void seek_around(struct btrail_cursor *cursor,
         fuzz_require(!btrail_cursor_seek_time(cursor, times[i]));
         btrail_cursor_next(cursor, &b);
     }
+    seek_time_exactly(cursor, sample);
     if (sample->taken) {
         fuzz_require(seek_to(cursor, sample->index, &record));
         fuzz_require(!memcmp(&record, &sample->record, sizeof(record)));

@@ -58,35 +58,123 @@ static void test_seek(void)
     btrail_cursor_close(cursor);
 }
 
-static void test_seek_time(void)
+/*
+ * A stream with everything that makes it hard to find a moment: no TIME event
+ * at first, several in a chunk, none in others, holes, events of one index.
+ */
+static char *write_random(void)
+{
+    uint64_t index = 0, clock = 0, cr3 = 0;
+    char *path = sample_path();
+    struct btrail_writer *w;
+    unsigned i, j;
+
+    g_assert_cmpint(btrail_writer_open(&w, path, 0), ==, 0);
+    for (i = 0; i < 60; i++) {
+        unsigned n = g_test_rand_int_range(0, 30), k = 0;
+        struct btrail_record records[30];
+        struct btrail_event events[60];
+        struct btrail_slab slab = {
+            .cr3 = cr3, .records = records, .n_records = n, .events = events,
+        };
+
+        index += i && !g_test_rand_int_range(0, 4) ? 5 : 0;
+        slab.first_index = index;
+        for (j = 0; j <= n; j++) {
+            while (!g_test_rand_int_range(0, 8) && k < G_N_ELEMENTS(events)) {
+                struct btrail_event *e = &events[k++];
+
+                *e = (struct btrail_event) { .index = index + j };
+                if (g_test_rand_bit() && i > 5) {
+                    clock += g_test_rand_int_range(0, 3);
+                    e->type = BTRAIL_EVENT_TIME;
+                    e->data[0] = clock;
+                } else {
+                    cr3 = g_test_rand_int_range(0, 20) << 12;
+                    e->type = BTRAIL_EVENT_CR3;
+                    e->data[0] = cr3;
+                }
+            }
+            if (j < n) {
+                records[j] = (struct btrail_record) { index + j, j, 0 };
+            }
+        }
+        slab.n_events = k;
+        g_assert_cmpint(btrail_writer_append(w, 7, &slab), ==, 0);
+        index += n;
+        if (g_test_rand_bit()) {
+            g_assert_cmpint(btrail_writer_flush(w), ==, 0);
+        }
+    }
+    g_assert_cmpint(btrail_writer_close(w), ==, 0);
+    return path;
+}
+
+/*
+ * What is to be read from a moment on: all from the first item on at which
+ * that time is in force.
+ */
+static char *describe_from_time(struct btrail_trace *t, unsigned vcpu,
+                                uint64_t host)
 {
     struct btrail_cursor *cursor;
     struct btrail_batch b;
-    uint64_t time;
+    uint64_t skipped = 0;
+    char *all, *p;
 
-    g_assert_cmpint(btrail_cursor_open(&cursor, trace, 0, 0), ==, 0);
-    for (time = 0; time <= (CHUNKS + 1) * 1000000; time += 500000) {
-        uint64_t first = UINT64_MAX;
-        int ret;
+    g_assert_cmpint(btrail_cursor_open(&cursor, t, vcpu, 0), ==, 0);
+    while (!btrail_cursor_next(cursor, &b) && b.time.host < host) {
+        skipped += b.event ? 1 : b.count;
+    }
+    g_assert_cmpint(btrail_cursor_seek(cursor, 0), ==, 0);
+    all = describe(cursor, 0);
+    btrail_cursor_close(cursor);
+    for (p = all; skipped; skipped--) {
+        p = strchr(p, '\n') + 1;
+    }
+    p = g_strdup(p);
+    g_free(all);
+    return p;
+}
 
-        g_assert_cmpint(btrail_cursor_seek_time(cursor, time), ==, 0);
-        while (!(ret = btrail_cursor_next(cursor, &b))) {
-            g_assert_false(b.synthetic);
-            if (b.count && b.time.host >= time) {
-                first = MIN(first, b.index);
-            }
-        }
-        g_assert_cmpint(ret, ==, -BTRAIL_ERR_END);
-        if (time <= 1000000) {
-            g_assert_cmpuint(first, ==, 0);
-        } else if (time <= CHUNKS * 1000000) {
-            g_assert_cmpuint(first, ==, ((time - 1) / 1000000) *
-                             SAMPLE_CHUNK_RECORDS + SAMPLE_LOST);
-        } else {
-            g_assert_cmpuint(first, ==, UINT64_MAX);
-        }
+static void check_seek_time(struct btrail_trace *t, unsigned vcpu,
+                            uint64_t step)
+{
+    struct btrail_stream_info info;
+    struct btrail_cursor *cursor;
+    unsigned n = 0;
+    uint64_t host;
+
+    do {
+        g_assert_cmpint(btrail_trace_stream(t, n++, &info), ==, 0);
+    } while (info.vcpu != vcpu);
+    g_assert_cmpint(btrail_cursor_open(&cursor, t, vcpu, 0), ==, 0);
+    for (host = 0; host <= info.last_time + 2 * step; host += step) {
+        g_autofree char *want = describe_from_time(t, vcpu, host);
+        g_autofree char *got = NULL;
+
+        g_assert_cmpint(btrail_cursor_seek_time(cursor, host), ==, 0);
+        got = describe(cursor, 0);
+        g_assert_cmpstr(got, ==, want);
+        g_assert_true(host <= info.last_time || !*got);
     }
     btrail_cursor_close(cursor);
+}
+
+static void test_seek_time(void)
+{
+    unsigned i;
+
+    check_seek_time(trace, 0, 500000);
+    for (i = 0; i < 30; i++) {
+        char *path = write_random();
+        struct btrail_trace *t;
+
+        g_assert_cmpint(btrail_trace_open(&t, path), ==, 0);
+        check_seek_time(t, 7, 1);
+        btrail_trace_close(t);
+        sample_remove(path);
+    }
 }
 
 static void test_events_only(void)
