@@ -21,6 +21,8 @@ struct btrail_output {
 
     int error;                  /* atomic */
     uint64_t bytes;             /* atomic */
+    uint64_t records;           /* atomic */
+    uint64_t lost;              /* atomic */
 };
 
 static struct btrail_block *output_get(struct btrail_block_sink *sink)
@@ -53,6 +55,28 @@ static int output_put(struct btrail_block_sink *sink,
     return btrail_output_error(o) ? -BTRAIL_ERR_IO : 0;
 }
 
+static void add(uint64_t *counter, uint64_t n)
+{
+    __atomic_fetch_add(counter, n, __ATOMIC_RELAXED);
+}
+
+static void write_block(struct btrail_output *o, struct btrail_packer *packer,
+                        const struct btrail_block *block,
+                        struct btrail_buf *payload)
+{
+    const struct btrail_block_header *h = &block->header;
+
+    btrail_packer_pack(packer, block, payload);
+    if (btrail_store_data(o->store, payload->data, payload->len, h)) {
+        __atomic_store_n(&o->error, errno, __ATOMIC_RELEASE);
+    } else {
+        add(&o->records, h->records);
+        add(&o->lost, h->end_index - h->first_index - h->records);
+    }
+    __atomic_store_n(&o->bytes, btrail_store_size(o->store),
+                     __ATOMIC_RELAXED);
+}
+
 static gpointer output_thread(gpointer opaque)
 {
     struct btrail_output *o = opaque;
@@ -73,13 +97,7 @@ static gpointer output_thread(gpointer opaque)
         g_mutex_unlock(&o->lock);
 
         if (!btrail_output_error(o)) {
-            btrail_packer_pack(packer, block, &payload);
-            if (btrail_store_data(o->store, payload.data, payload.len,
-                                  &block->header)) {
-                __atomic_store_n(&o->error, errno, __ATOMIC_RELEASE);
-            }
-            __atomic_store_n(&o->bytes, btrail_store_size(o->store),
-                             __ATOMIC_RELAXED);
+            write_block(o, packer, block, &payload);
         }
 
         g_mutex_lock(&o->lock);
@@ -121,20 +139,33 @@ uint64_t btrail_output_bytes(const struct btrail_output *o)
     return __atomic_load_n(&o->bytes, __ATOMIC_RELAXED);
 }
 
+uint64_t btrail_output_records(const struct btrail_output *o)
+{
+    return __atomic_load_n(&o->records, __ATOMIC_RELAXED);
+}
+
+uint64_t btrail_output_lost(const struct btrail_output *o)
+{
+    return __atomic_load_n(&o->lost, __ATOMIC_RELAXED);
+}
+
 int btrail_output_error(const struct btrail_output *o)
 {
     return __atomic_load_n(&o->error, __ATOMIC_ACQUIRE);
 }
 
-void btrail_output_free(struct btrail_output *o)
+void btrail_output_finish(struct btrail_output *o)
 {
-    struct btrail_block *block;
-
     g_mutex_lock(&o->lock);
     o->closing = true;
     g_cond_broadcast(&o->changed);
     g_mutex_unlock(&o->lock);
     g_thread_join(o->thread);
+}
+
+void btrail_output_free(struct btrail_output *o)
+{
+    struct btrail_block *block;
 
     while ((block = g_queue_pop_head(&o->unused))) {
         btrail_block_free(block);

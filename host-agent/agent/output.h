@@ -26,10 +26,17 @@ struct btrail_block_sink *btrail_output_sink(struct btrail_output *o);
 /* Bytes written so far */
 uint64_t btrail_output_bytes(const struct btrail_output *o);
 
+/* Records written so far, and those that GAP events written so far count */
+uint64_t btrail_output_records(const struct btrail_output *o);
+uint64_t btrail_output_lost(const struct btrail_output *o);
+
 /* errno of a failed write, or 0.  Everything is dropped after that. */
 int btrail_output_error(const struct btrail_output *o);
 
 /* Write what there is and end the thread. */
+void btrail_output_finish(struct btrail_output *o);
+
+/* After btrail_output_finish() */
 void btrail_output_free(struct btrail_output *o);
 
 #endif /* BTRAIL_OUTPUT_H */

@@ -554,7 +554,6 @@ static bool begin(struct btrail_session *s)
 
 static void end(struct btrail_session *s)
 {
-    uint64_t lost = 0;
     unsigned i;
 
     if (s->transport && !s->ended && s->error &&
@@ -565,14 +564,16 @@ static void end(struct btrail_session *s)
     if (s->output) {
         update_progress(s);
         flush_streams(s);
+        btrail_output_finish(s->output);
+        /* What was drained may not have got into the file. */
+        __atomic_store_n(&s->progress.records,
+                         btrail_output_records(s->output), __ATOMIC_RELAXED);
+        __atomic_store_n(&s->progress.lost, btrail_output_lost(s->output),
+                         __ATOMIC_RELAXED);
         btrail_output_free(s->output);
         for (i = 0; i < s->transport->header.vcpus; i++) {
-            struct btrail_stream *stream = s->vcpus[i].stream;
-
-            lost += stream ? btrail_stream_lost(stream) : 0;
-            btrail_stream_free(stream);
+            btrail_stream_free(s->vcpus[i].stream);
         }
-        __atomic_store_n(&s->progress.lost, lost, __ATOMIC_RELAXED);
     }
     btrail_transport_free(s->transport);
     g_free(s->vcpus);

@@ -34,7 +34,7 @@ struct btrail_session_options {
 
 /**
  * struct btrail_session_progress - so far
- * @records:   drained
+ * @records:   drained; at the end, those that the file has
  * @bytes:     of the file
  * @lost:      records that the producer has lost; at the end, those that the
  *             GAP events in the file count

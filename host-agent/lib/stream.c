@@ -15,7 +15,6 @@ struct btrail_stream {
     uint64_t index;
     uint64_t cr3;
     struct btrail_time time;
-    uint64_t lost;
     uint64_t unexplained;
 };
 
@@ -48,11 +47,6 @@ uint64_t btrail_stream_index(const struct btrail_stream *s)
 bool btrail_stream_ended(const struct btrail_stream *s)
 {
     return s->ended;
-}
-
-uint64_t btrail_stream_lost(const struct btrail_stream *s)
-{
-    return s->lost;
 }
 
 uint64_t btrail_stream_unexplained(const struct btrail_stream *s)
@@ -127,9 +121,7 @@ static int add_event(struct btrail_stream *s, const struct btrail_event *e)
     btrail_block_add_event(s->block, e);
     s->index = s->block->header.end_index;
     s->time = s->block->time_now;
-    if (btrail_event_is_known_gap(e)) {
-        s->lost += e->data[0];
-    } else if (e->type == BTRAIL_EVENT_CR3) {
+    if (e->type == BTRAIL_EVENT_CR3) {
         s->cr3 = e->data[0];
     } else if (e->type == BTRAIL_EVENT_END) {
         s->ended = true;

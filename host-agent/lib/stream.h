@@ -54,9 +54,6 @@ uint64_t btrail_stream_index(const struct btrail_stream *s);
 /* The END event has been added. */
 bool btrail_stream_ended(const struct btrail_stream *s);
 
-/* Records missing so far, by all GAP events that tell a number */
-uint64_t btrail_stream_lost(const struct btrail_stream *s);
-
 /* Records in holes that no GAP event of the producer explained, so far. */
 uint64_t btrail_stream_unexplained(const struct btrail_stream *s);
 
