@@ -6,8 +6,8 @@
  *
  * Reads every record and event of FILE and prints a JSON object with an entry
  * for each stream.  It judges nothing itself.  With --boot the streams begin
- * at reset, and what runs in the lower half before the first record that ends
- * in the upper half is firmware and kernel, not user mode.
+ * at reset, and what runs in the lower half is firmware and kernel, not user
+ * mode, until the kernel has run in the upper half for a while.
  */
 
 #include <glib.h>
@@ -25,6 +25,9 @@
 /* What a trace promises: no record is further away from a TIME event. */
 #define STRETCH_NS      1000000
 
+/* With --boot: no user mode before so many records in the upper half. */
+#define BOOT_RECORDS    100000
+
 #define REASONS         16
 #define MAX_STOPS       4096
 
@@ -32,6 +35,12 @@
 struct digest {
     uint64_t records;
     uint64_t hash;
+};
+
+/* The records of an address space, and those with an end in user mode */
+struct space {
+    struct digest all;
+    struct digest user;
 };
 
 /* Where the whole guest was stopped */
@@ -61,15 +70,15 @@ struct facts {
     struct btrail_record broken[2];
 
     uint64_t flags;             /* records with any */
-    bool seen_upper;
+    uint64_t upper;             /* records that end in the upper half */
     struct digest all;
     struct digest user;         /* at least one end there */
     struct digest kernel;
     struct digest crossed[3];   /* these, at the last record between them */
     uint64_t only_user;         /* both ends there */
     uint64_t only_kernel;
-    GHashTable *cr3s;           /* CR3 to struct digest */
-    struct digest *cr3_digest;
+    GHashTable *spaces;         /* CR3 to struct space */
+    struct space *space;
     uint64_t cr3;
 
     uint64_t times;
@@ -105,18 +114,18 @@ static void digest_add(struct digest *d, const struct btrail_record *r)
     d->hash ^= d->hash >> 32;
 }
 
-static struct digest *cr3_digest(struct facts *f, uint64_t cr3)
+static struct space *find_space(struct facts *f, uint64_t cr3)
 {
-    struct digest *d = g_hash_table_lookup(f->cr3s, &cr3);
+    struct space *space = g_hash_table_lookup(f->spaces, &cr3);
 
-    if (!d) {
+    if (!space) {
         uint64_t *key = g_new(uint64_t, 1);
 
         *key = cr3;
-        d = g_new0(struct digest, 1);
-        g_hash_table_insert(f->cr3s, key, d);
+        space = g_new0(struct space, 1);
+        g_hash_table_insert(f->spaces, key, space);
     }
-    return d;
+    return space;
 }
 
 static void check_flow(struct facts *f, const struct btrail_record *r,
@@ -139,7 +148,7 @@ static void check_flow(struct facts *f, const struct btrail_record *r,
 
 static bool is_user(const struct facts *f, uint64_t address)
 {
-    return !(address & UPPER_HALF) && (!f->boot || f->seen_upper);
+    return !(address & UPPER_HALF) && (!f->boot || f->upper >= BOOT_RECORDS);
 }
 
 static void add_record(struct facts *f, const struct btrail_record *r,
@@ -153,12 +162,13 @@ static void add_record(struct facts *f, const struct btrail_record *r,
     f->last = *r;
     f->have_last = true;
     f->flags += r->flags != 0;
-    f->seen_upper |= (r->to & UPPER_HALF) != 0;
+    f->upper += (r->to & UPPER_HALF) != 0;
 
     digest_add(&f->all, r);
-    digest_add(f->cr3_digest, r);
+    digest_add(&f->space->all, r);
     if (from_user || to_user) {
         digest_add(&f->user, r);
+        digest_add(&f->space->user, r);
     }
     if (!from_user || !to_user) {
         digest_add(&f->kernel, r);
@@ -186,9 +196,9 @@ static void add_records(struct facts *f, const struct btrail_batch *b)
     if (!b->time.host) {
         f->untimed += b->count;
     }
-    if (!f->cr3_digest || b->cr3 != f->cr3) {
+    if (!f->space || b->cr3 != f->cr3) {
         f->cr3 = b->cr3;
-        f->cr3_digest = cr3_digest(f, b->cr3);
+        f->space = find_space(f, b->cr3);
     }
     for (i = 0; i < b->count; i++) {
         add_record(f, &b->records[i], b->index + i);
@@ -378,13 +388,15 @@ static void print_facts(const struct facts *f)
     print_digests("crossed", &f->crossed[0], &f->crossed[1], &f->crossed[2]);
     print_number("last_cr3", f->cr3);
     printf(", \"cr3s\": {");
-    g_hash_table_iter_init(&iter, f->cr3s);
+    g_hash_table_iter_init(&iter, f->spaces);
     while (g_hash_table_iter_next(&iter, &key, &value)) {
-        char name[24];
+        const struct space *space = value;
 
-        snprintf(name, sizeof(name), "0x%" PRIx64, *(uint64_t *)key);
-        printf("%s", comma);
-        print_digest(name, value);
+        printf("%s\"0x%" PRIx64 "\": {", comma, *(uint64_t *)key);
+        print_digest("all", &space->all);
+        printf(", ");
+        print_digest("user", &space->user);
+        printf("}");
         comma = ", ";
     }
     printf("}, \"stops\": [");
@@ -432,8 +444,8 @@ static int examine_all(const struct btrail_trace *trace, bool boot)
         struct facts f = { .boot = boot };
         int ret;
 
-        f.cr3s = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free,
-                                       g_free);
+        f.spaces = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free,
+                                         g_free);
         f.stops = g_array_new(FALSE, FALSE, sizeof(struct stop));
         btrail_trace_stream(trace, i, &f.info);
         ret = examine(trace, &f);
@@ -442,7 +454,7 @@ static int examine_all(const struct btrail_trace *trace, bool boot)
         }
         printf("%s\n ", i ? "," : "");
         print_facts(&f);
-        g_hash_table_unref(f.cr3s);
+        g_hash_table_unref(f.spaces);
         g_array_unref(f.stops);
     }
     printf("]}\n");

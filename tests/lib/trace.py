@@ -27,13 +27,15 @@ def examine(path, *options):
 class TraceChecks:
     """For a unittest.TestCase."""
 
-    def assert_sound(self, path, end, filtered=False, begun_stopped=False):
+    def assert_sound(self, path, end, filtered=False, begun_stopped=False,
+                     boot=False):
         """A whole file that accounts for all it lacks; returns its streams.
 
         end is how each stream ends, as transport.h numbers it.  In what is
         not filtered, control flows forward from each record to the next.
+        boot is for examine: the trace begins with the firmware.
         """
-        facts = examine(path)
+        facts = examine(path, *(['--boot'] if boot else []))
         self.assertTrue(facts['complete'])
         self.assertEqual((facts['damage'], facts['cut_bytes']), (0, 0))
         for s in facts['streams'].values():
