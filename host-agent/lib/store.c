@@ -89,7 +89,15 @@ int btrail_store_open(struct btrail_store **out, const char *path,
     btrail_file_header_put(header);
     ret = store_write(store, &iov, 1);
     if (ret) {
+        int error;
+
         btrail_store_close(store);
+        error = errno;
+        if (!replace) {
+            /* It is ours and empty, and would be in the way next time. */
+            unlink(path);
+        }
+        errno = error;
         return ret;
     }
     *out = store;

@@ -130,6 +130,35 @@ static void test_full(void)
     }
 }
 
+/* Not even for the header: nothing is left behind, but what was there is. */
+static void test_no_room(void)
+{
+    struct rlimit old, limit;
+    char *path = sample_path();
+    struct btrail_store *store;
+    struct stat st;
+
+    signal(SIGXFSZ, SIG_IGN);
+    g_assert_cmpint(getrlimit(RLIMIT_FSIZE, &old), ==, 0);
+    limit = old;
+    limit.rlim_cur = BTRAIL_FILE_HEADER_SIZE - 1;
+    g_assert_cmpint(setrlimit(RLIMIT_FSIZE, &limit), ==, 0);
+    g_assert_cmpint(btrail_store_open(&store, path, false), ==,
+                    -BTRAIL_ERR_IO);
+    g_assert_cmpint(errno, ==, EFBIG);
+    g_assert_cmpint(stat(path, &st), <, 0);
+    g_assert_cmpint(errno, ==, ENOENT);
+
+    g_assert_true(g_file_set_contents(path, "", 0, NULL));
+    g_assert_cmpint(btrail_store_open(&store, path, true), ==,
+                    -BTRAIL_ERR_IO);
+    g_assert_cmpint(errno, ==, EFBIG);
+    g_assert_cmpint(stat(path, &st), ==, 0);
+    g_assert_cmpint(st.st_size, ==, 0);
+    g_assert_cmpint(setrlimit(RLIMIT_FSIZE, &old), ==, 0);
+    sample_remove(path);
+}
+
 /* More entries than fit into one INDEX chunk */
 static void test_large_index(void)
 {
@@ -170,6 +199,7 @@ int main(int argc, char **argv)
     g_test_add_func("/store/no-folder", test_no_folder);
     g_test_add_func("/store/full-device", test_full_device);
     g_test_add_func("/store/full", test_full);
+    g_test_add_func("/store/no-room", test_no_room);
     g_test_add_func("/store/large-index", test_large_index);
     return g_test_run();
 }
