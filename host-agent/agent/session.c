@@ -535,7 +535,8 @@ static bool begin(struct btrail_session *s)
     }
     h = &s->transport->header;
     if (write_first_meta(s)) {
-        fail(s, BTRAIL_AGENT_ERROR_OUTPUT, OUTPUT_FAILED, g_strerror(errno));
+        fail(s, BTRAIL_AGENT_ERROR_OUTPUT, "cannot write the trace: %s",
+             g_strerror(errno));
         return false;
     }
     s->vcpus = g_new0(struct vcpu, h->vcpus);

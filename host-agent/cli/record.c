@@ -363,7 +363,8 @@ static bool start(struct recording *r)
 
     btrail_session_stop(r->session);
     btrail_session_finish(r->session, &result);
-    if (result.error && result.error->code == BTRAIL_AGENT_ERROR_PROTOCOL) {
+    if (result.error && (result.error->code == BTRAIL_AGENT_ERROR_PROTOCOL ||
+                         result.error->code == BTRAIL_AGENT_ERROR_OUTPUT)) {
         cli_error("%s", result.error->message);
     }
     g_clear_error(&result.error);
