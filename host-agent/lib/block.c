@@ -14,19 +14,32 @@
  */
 #define ZSTD_LEVEL  1
 
-/* Behind the header: the codec's streams, then the events. */
-#define SECTIONS            (BTRAIL_CODEC_STREAMS + 1)
+/* The codec's streams, then the events. */
+#define SECTIONS            BTRAIL_BLOCK_SECTIONS
 #define EVENT_SECTION       BTRAIL_CODEC_STREAMS
-#define SECTION_TABLE_SIZE  (SECTIONS * 8)
-G_STATIC_ASSERT(BTRAIL_BLOCK_HEADER_SIZE + SECTION_TABLE_SIZE ==
-                BTRAIL_BLOCK_START);
 
 /* Position, type, reason, index and three numbers */
 #define MAX_EVENT_BYTES     (3 * 3 + 4 * BTRAIL_VARINT_MAX)
 
+static uint32_t header_crc(const uint8_t *p, uint32_t roots)
+{
+    /* All but the checksum itself, and the list behind it */
+    return btrail_crc32c(btrail_crc32c(0, p, 84),
+                         p + BTRAIL_BLOCK_HEADER_SIZE,
+                         (size_t)roots * BTRAIL_BLOCK_ROOT_SIZE);
+}
+
+/* Bytes of the header with its list: where the table of sections is */
+static size_t header_size(const struct btrail_block_header *h)
+{
+    return BTRAIL_BLOCK_HEADER_SIZE +
+           btrail_cr3set_listed(h->switches.n) * BTRAIL_BLOCK_ROOT_SIZE;
+}
+
 static void header_put(uint8_t *p, const struct btrail_block_header *h)
 {
-    memset(p, 0, BTRAIL_BLOCK_HEADER_SIZE);
+    uint32_t roots = btrail_cr3set_listed(h->switches.n), i;
+
     btrail_put32(p, h->vcpu);
     btrail_put32(p + 4, h->codec);
     btrail_put64(p + 8, h->first_index);
@@ -39,17 +52,30 @@ static void header_put(uint8_t *p, const struct btrail_block_header *h)
     btrail_put64(p + 64, h->time_last);
     btrail_put32(p + 72, h->records);
     btrail_put32(p + 76, h->events);
-    btrail_put32(p + 84, btrail_crc32c(0, p, 84));
+    btrail_put32(p + 80, h->switches.n);
+    for (i = 0; i < roots; i++) {
+        btrail_put64(p + BTRAIL_BLOCK_HEADER_SIZE +
+                     i * BTRAIL_BLOCK_ROOT_SIZE, h->switches.roots[i]);
+    }
+    btrail_put32(p + 84, header_crc(p, roots));
 }
 
 bool btrail_block_header_get(const uint8_t *p, size_t len,
                              struct btrail_block_header *h)
 {
-    if (len < BTRAIL_BLOCK_HEADER_SIZE + SECTION_TABLE_SIZE) {
+    uint32_t n, roots, i;
+
+    if (len < BTRAIL_BLOCK_MIN) {
+        return false;
+    }
+    n = btrail_get32(p + 80);
+    roots = btrail_cr3set_listed(n);
+    if (roots > BTRAIL_CR3SET_MAX ||
+        len - BTRAIL_BLOCK_MIN < roots * BTRAIL_BLOCK_ROOT_SIZE) {
         return false;
     }
 #ifndef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
-    if (btrail_get32(p + 84) != btrail_crc32c(0, p, 84)) {
+    if (btrail_get32(p + 84) != header_crc(p, roots)) {
         return false;
     }
 #endif
@@ -65,6 +91,12 @@ bool btrail_block_header_get(const uint8_t *p, size_t len,
     h->time_last = btrail_get64(p + 64);
     h->records = btrail_get32(p + 72);
     h->events = btrail_get32(p + 76);
+    h->switches.n = n;
+    for (i = 0; i < roots; i++) {
+        h->switches.roots[i] =
+            btrail_get64(p + BTRAIL_BLOCK_HEADER_SIZE +
+                         i * BTRAIL_BLOCK_ROOT_SIZE);
+    }
 
     return h->vcpu < BTRAIL_MAX_VCPUS &&
            h->records <= BTRAIL_BLOCK_MAX_RECORDS &&
@@ -107,6 +139,7 @@ void btrail_block_begin(struct btrail_block *block, unsigned vcpu,
         .time_first = time->host,
         .time_last = time->host,
     };
+    block->cr3_now = cr3;
     block->time_now = *time;
     block->event_gap = 0;
     for (i = 0; i < BTRAIL_CODEC_STREAMS; i++) {
@@ -154,6 +187,10 @@ void btrail_block_add_event(struct btrail_block *block,
             btrail_buf_append_varint(out, e->data[i]);
         }
     }
+    if (e->type == BTRAIL_EVENT_CR3) {
+        btrail_cr3set_switch(&h->switches, block->cr3_now, e->data[0]);
+        block->cr3_now = e->data[0];
+    }
     block->event_gap = 0;
     h->events++;
 }
@@ -184,7 +221,7 @@ void btrail_packer_free(struct btrail_packer *packer)
 /* A section of equal raw and stored size is stored as it is. */
 static void pack_section(struct btrail_packer *packer,
                          const struct btrail_buf *section,
-                         unsigned number, struct btrail_buf *payload)
+                         size_t table_entry, struct btrail_buf *payload)
 {
     uint8_t *table;
     size_t stored;
@@ -203,7 +240,7 @@ static void pack_section(struct btrail_packer *packer,
     }
     payload->len += stored;
 
-    table = payload->data + BTRAIL_BLOCK_HEADER_SIZE + number * 8;
+    table = payload->data + table_entry;
     btrail_put32(table, section->len);
     btrail_put32(table + 4, stored);
 }
@@ -212,16 +249,17 @@ void btrail_packer_pack(struct btrail_packer *packer,
                         const struct btrail_block *block,
                         struct btrail_buf *payload)
 {
+    size_t table = header_size(&block->header);
     unsigned i;
 
     payload->len = 0;
-    btrail_buf_reserve(payload, BTRAIL_BLOCK_HEADER_SIZE + SECTION_TABLE_SIZE);
+    btrail_buf_reserve(payload, BTRAIL_BLOCK_START);
     header_put(payload->data, &block->header);
-    payload->len = BTRAIL_BLOCK_HEADER_SIZE + SECTION_TABLE_SIZE;
-    for (i = 0; i < BTRAIL_CODEC_STREAMS; i++) {
-        pack_section(packer, &block->streams[i], i, payload);
+    payload->len = table + BTRAIL_BLOCK_TABLE_SIZE;
+    for (i = 0; i < SECTIONS; i++) {
+        pack_section(packer, i == EVENT_SECTION ? &block->event_bytes :
+                     &block->streams[i], table + i * 8, payload);
     }
-    pack_section(packer, &block->event_bytes, EVENT_SECTION, payload);
 }
 
 struct btrail_unpacker {
@@ -352,7 +390,9 @@ static int unpack_events(struct btrail_unpacker *u,
     const uint8_t *p = u->sections[EVENT_SECTION].data;
     const uint8_t *end = p + u->sections[EVENT_SECTION].len;
     struct btrail_time time = h->time;
+    struct btrail_cr3set switches = { 0 };
     uint64_t time_first = time.host;
+    uint64_t cr3 = h->cr3;
     uint64_t index = h->first_index;
     uint64_t position = 0;
     uint32_t i;
@@ -378,8 +418,13 @@ static int unpack_events(struct btrail_unpacker *u,
         if (!time_first) {
             time_first = time.host;
         }
+        if (placed->event.type == BTRAIL_EVENT_CR3) {
+            btrail_cr3set_switch(&switches, cr3, placed->event.data[0]);
+            cr3 = placed->event.data[0];
+        }
     }
-    if (time_first != h->time_first || time.host != h->time_last) {
+    if (time_first != h->time_first || time.host != h->time_last ||
+        !btrail_cr3set_equal(&switches, &h->switches)) {
         return -BTRAIL_ERR_CORRUPT;
     }
     if (h->records - position > UINT64_MAX - index) {
@@ -394,11 +439,11 @@ int btrail_unpacker_load(struct btrail_unpacker *u,
                          const struct btrail_block_header *h,
                          bool events_only)
 {
-    const uint8_t *table = payload + BTRAIL_BLOCK_HEADER_SIZE;
-    const uint8_t *stored = table + SECTION_TABLE_SIZE;
+    const uint8_t *table = payload + header_size(h);
+    const uint8_t *stored = table + BTRAIL_BLOCK_TABLE_SIZE;
     const uint8_t *streams[BTRAIL_CODEC_STREAMS];
     size_t lens[BTRAIL_CODEC_STREAMS];
-    size_t left = len - BTRAIL_BLOCK_HEADER_SIZE - SECTION_TABLE_SIZE;
+    size_t left = len - header_size(h) - BTRAIL_BLOCK_TABLE_SIZE;
     unsigned i;
     int ret;
 

@@ -12,11 +12,15 @@
 #include "backtrail/trace.h"
 #include "bytes.h"
 #include "codec.h"
+#include "cr3set.h"
 
 #define BTRAIL_BLOCK_MAX_RECORDS    BTRAIL_CODEC_MAX_RECORDS
 #define BTRAIL_BLOCK_MAX_EVENTS     (1u << 16)
 
+/* Without the list of address spaces */
 #define BTRAIL_BLOCK_HEADER_SIZE    88
+/* Of one entry in that list */
+#define BTRAIL_BLOCK_ROOT_SIZE      8
 
 /**
  * struct btrail_block_header - what can be known without decoding
@@ -30,6 +34,7 @@
  * @time_last:   host clock of the last TIME event, or of @time
  * @records:     records, at most BTRAIL_BLOCK_MAX_RECORDS
  * @events:      events, at most BTRAIL_BLOCK_MAX_EVENTS
+ * @switches:    the address spaces that CR3 events change to from another one
  */
 struct btrail_block_header {
     uint32_t vcpu;
@@ -42,6 +47,7 @@ struct btrail_block_header {
     uint64_t time_last;
     uint32_t records;
     uint32_t events;
+    struct btrail_cr3set switches;
 };
 
 /* Is it a GAP event that tells how many records are missing? */
@@ -55,6 +61,7 @@ static inline bool btrail_event_is_known_gap(const struct btrail_event *e)
 /**
  * struct btrail_block - a block in the making
  * @streams, @event_bytes: not compressed yet
+ * @cr3_now:    in force now
  * @time_now:   the last TIME event
  * @event_gap:  records since the last event
  */
@@ -62,6 +69,7 @@ struct btrail_block {
     struct btrail_block_header header;
     struct btrail_buf streams[BTRAIL_CODEC_STREAMS];
     struct btrail_buf event_bytes;
+    uint64_t cr3_now;
     struct btrail_time time_now;
     uint32_t event_gap;
 };
@@ -95,9 +103,17 @@ void btrail_packer_pack(struct btrail_packer *packer,
 
 /* Reading */
 
+/* The table of sections behind the header */
+#define BTRAIL_BLOCK_SECTIONS   (BTRAIL_CODEC_STREAMS + 1)
+#define BTRAIL_BLOCK_TABLE_SIZE (BTRAIL_BLOCK_SECTIONS * 8)
+
+/* Bytes that a payload has at least */
+#define BTRAIL_BLOCK_MIN    (BTRAIL_BLOCK_HEADER_SIZE + \
+                             BTRAIL_BLOCK_TABLE_SIZE)
+
 /* Bytes of a payload that its header can be got from */
-#define BTRAIL_BLOCK_START  (BTRAIL_BLOCK_HEADER_SIZE + \
-                             8 * (BTRAIL_CODEC_STREAMS + 1))
+#define BTRAIL_BLOCK_START  (BTRAIL_BLOCK_MIN + \
+                             BTRAIL_CR3SET_MAX * BTRAIL_BLOCK_ROOT_SIZE)
 
 /*
  * Get the header from a payload, or from its first bytes if it is longer than

@@ -78,35 +78,6 @@ bool btrail_chunk_check(const struct btrail_chunk *chunk, const void *payload)
 #endif
 }
 
-void btrail_index_entry_put(uint8_t *bytes, const struct btrail_index_entry *e)
-{
-    memset(bytes, 0, BTRAIL_INDEX_ENTRY_SIZE);
-    btrail_put64(bytes, e->offset);
-    btrail_put32(bytes + 8, e->size);
-    btrail_put16(bytes + 12, e->type);
-    btrail_put16(bytes + 14, e->vcpu);
-    btrail_put64(bytes + 16, e->first_index);
-    btrail_put64(bytes + 24, e->end_index);
-    btrail_put64(bytes + 32, e->time_first);
-    btrail_put64(bytes + 40, e->time_last);
-    btrail_put32(bytes + 48, e->records);
-    btrail_put32(bytes + 52, e->events);
-}
-
-void btrail_index_entry_get(const uint8_t *bytes, struct btrail_index_entry *e)
-{
-    e->offset = btrail_get64(bytes);
-    e->size = btrail_get32(bytes + 8);
-    e->type = btrail_get16(bytes + 12);
-    e->vcpu = btrail_get16(bytes + 14);
-    e->first_index = btrail_get64(bytes + 16);
-    e->end_index = btrail_get64(bytes + 24);
-    e->time_first = btrail_get64(bytes + 32);
-    e->time_last = btrail_get64(bytes + 40);
-    e->records = btrail_get32(bytes + 48);
-    e->events = btrail_get32(bytes + 52);
-}
-
 void btrail_end_put(uint8_t *bytes, const struct btrail_end *end)
 {
     btrail_put64(bytes, end->index_offset);

@@ -54,39 +54,6 @@ bool btrail_chunk_get(const uint8_t *bytes, struct btrail_chunk *chunk);
 /* Does the payload have the checksum that the header tells? */
 bool btrail_chunk_check(const struct btrail_chunk *chunk, const void *payload);
 
-/*
- * Payload of an INDEX chunk: an array of these, one for each META and DATA
- * chunk in the order of the file.
- */
-#define BTRAIL_INDEX_ENTRY_SIZE     64
-#define BTRAIL_INDEX_MAX_ENTRIES    (1u << 16) /* in one chunk */
-
-/**
- * struct btrail_index_entry - one chunk
- * @offset:      of the chunk header in the file
- * @size:        of the payload
- * @type:        enum btrail_chunk_type; for META all that follows is 0
- * @vcpu:        whose stream
- * @first_index, @end_index: index before and after the chunk
- * @time_first, @time_last:  host clock of the first and last TIME event
- * @records, @events:        how many
- */
-struct btrail_index_entry {
-    uint64_t offset;
-    uint32_t size;
-    uint16_t type;
-    uint16_t vcpu;
-    uint64_t first_index;
-    uint64_t end_index;
-    uint64_t time_first;
-    uint64_t time_last;
-    uint32_t records;
-    uint32_t events;
-};
-
-void btrail_index_entry_put(uint8_t *bytes, const struct btrail_index_entry *e);
-void btrail_index_entry_get(const uint8_t *bytes, struct btrail_index_entry *e);
-
 /* Payload of the END chunk: where the first INDEX chunk is. */
 #define BTRAIL_END_SIZE             16
 

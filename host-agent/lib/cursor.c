@@ -25,6 +25,7 @@ struct btrail_cursor {
     struct btrail_time time;
     uint64_t skip_to;           /* return nothing before this index */
     uint64_t skip_to_time;      /* nor before this TIME, if not 0 */
+    uint32_t skip_to_event;     /* nor before this one of the chunk, from 1 */
 
     /* The chunk it is in */
     bool loaded;
@@ -84,7 +85,7 @@ static const struct btrail_index_entry *entry(const struct btrail_cursor *c,
  * Load chunk number @i.  A chunk that is not what the index says counts as
  * damaged.
  */
-static int load(struct btrail_cursor *c, unsigned i)
+static int load(struct btrail_cursor *c, unsigned i, bool events_only)
 {
     const struct btrail_index_entry *e = entry(c, i);
     struct btrail_block_header *h = &c->header;
@@ -104,19 +105,22 @@ static int load(struct btrail_cursor *c, unsigned i)
         return ret;
     }
     if (!btrail_block_header_get(c->payload.data, e->size, h) ||
-        h->vcpu != e->vcpu || h->first_index != e->first_index ||
-        h->end_index != e->end_index || h->time_first != e->time_first ||
-        h->time_last != e->time_last || h->records != e->records ||
-        h->events != e->events) {
+        !btrail_index_entry_fits(e, btrail_trace_roots(c->trace, e), h)) {
         return -BTRAIL_ERR_CORRUPT;
     }
     ret = btrail_unpacker_load(c->unpacker, c->payload.data, e->size, h,
-                               c->events_only);
+                               events_only);
     if (!ret) {
         c->position = 0;
         c->next_event = 0;
     }
     return ret;
+}
+
+/* Is the chunk to be left out, or is it another error that load() returns? */
+static bool unusable(int ret)
+{
+    return ret == -BTRAIL_ERR_CORRUPT || ret == -BTRAIL_ERR_VERSION;
 }
 
 /* Report a hole that the file does not explain. */
@@ -144,11 +148,12 @@ static void put_hole(struct btrail_cursor *c, uint64_t end,
 static int enter_chunk(struct btrail_cursor *c, struct btrail_batch *batch)
 {
     while (c->next_chunk < c->stream->chunks->len) {
-        int ret = load(c, c->next_chunk);
+        int ret = load(c, c->next_chunk, c->events_only);
 
-        if (ret == -BTRAIL_ERR_CORRUPT || ret == -BTRAIL_ERR_VERSION) {
+        if (unusable(ret)) {
             c->bad_chunks++;
             c->next_chunk++;
+            c->skip_to_event = 0;
             continue;
         }
         if (ret) {
@@ -236,6 +241,7 @@ static int step(struct btrail_cursor *c, struct btrail_batch *batch)
             /* The checksum was right, so it was written like this. */
             c->bad_chunks++;
             c->loaded = false;
+            c->skip_to_event = 0;
             if (c->index < c->header.end_index) {
                 put_hole(c, c->header.end_index, batch);
             }
@@ -246,10 +252,17 @@ static int step(struct btrail_cursor *c, struct btrail_batch *batch)
     return 0;
 }
 
-/* Leave out what is before the index or the time that was sought. */
+/* Leave out what is before the place that was sought. */
 static void skip(struct btrail_cursor *c, struct btrail_batch *batch)
 {
-    if (c->skip_to_time) {
+    if (c->skip_to_event) {
+        if (batch->event && c->next_event >= c->skip_to_event) {
+            c->skip_to_event = 0;
+        } else {
+            batch->event = NULL;
+            batch->count = 0;
+        }
+    } else if (c->skip_to_time) {
         /* A hole that is not before a chunk has the moment in it. */
         if (c->time.host < c->skip_to_time &&
             !(batch->synthetic && !c->loaded)) {
@@ -303,17 +316,14 @@ static void go_to_chunk(struct btrail_cursor *c, unsigned i)
     c->time = (struct btrail_time) { .icount = BTRAIL_NO_ICOUNT };
     c->skip_to = 0;
     c->skip_to_time = 0;
+    c->skip_to_event = 0;
 }
 
-int btrail_cursor_seek(struct btrail_cursor *c, uint64_t index)
+/* The first chunk that ends behind @index */
+static unsigned find_chunk(const struct btrail_cursor *c, uint64_t index)
 {
-    unsigned low = 0, high;
+    unsigned low = 0, high = c->stream->chunks->len;
 
-    if (!c) {
-        return -BTRAIL_ERR_ARGUMENT;
-    }
-    /* The first chunk that ends after the record */
-    high = c->stream->chunks->len;
     while (low < high) {
         unsigned middle = low + (high - low) / 2;
 
@@ -323,11 +333,22 @@ int btrail_cursor_seek(struct btrail_cursor *c, uint64_t index)
             low = middle + 1;
         }
     }
-    /* Events of this very index may end the chunks before. */
-    while (low && entry(c, low - 1)->end_index == index) {
-        low--;
+    return low;
+}
+
+int btrail_cursor_seek(struct btrail_cursor *c, uint64_t index)
+{
+    unsigned i;
+
+    if (!c) {
+        return -BTRAIL_ERR_ARGUMENT;
     }
-    go_to_chunk(c, low);
+    i = find_chunk(c, index);
+    /* Events of this very index may end the chunks before. */
+    while (i && entry(c, i - 1)->end_index == index) {
+        i--;
+    }
+    go_to_chunk(c, i);
     c->skip_to = index;
     return 0;
 }
@@ -345,5 +366,164 @@ int btrail_cursor_seek_time(struct btrail_cursor *c, uint64_t host)
     }
     go_to_chunk(c, i);
     c->skip_to_time = host;
+    return 0;
+}
+
+/**
+ * struct cr3_search - for where an address space comes into force
+ * @root:  of the address space
+ * @index: at it or behind it, the first one; or before it, the last one
+ * @back:  the latter
+ * @event: the CR3 event that was found, counted from 1 in its chunk; 0 for
+ *         the start of the chunk
+ */
+struct cr3_search {
+    uint64_t root;
+    uint64_t index;
+    bool back;
+    uint32_t event;
+};
+
+static bool wanted(const struct cr3_search *s, uint64_t index)
+{
+    return s->back ? index < s->index : index >= s->index;
+}
+
+/*
+ * Does the address space come into force at the start of chunk @i?  What was
+ * in force before is known if there is a chunk right before it that is sound.
+ */
+static bool begins_chunk(const struct btrail_cursor *c, unsigned i,
+                         bool damaged_before, const struct cr3_search *s)
+{
+    const struct btrail_index_entry *e = entry(c, i);
+
+    return (e->cr3 & BTRAIL_CR3_ROOT) == s->root &&
+           wanted(s, e->first_index) &&
+           (!i || damaged_before ||
+            e->first_index != entry(c, i - 1)->end_index);
+}
+
+/* Search the events of a chunk; END if it is not there, and as load(). */
+static int search_chunk(struct btrail_cursor *c, unsigned i,
+                        struct cr3_search *s)
+{
+    const struct btrail_index_entry *e = entry(c, i);
+    const struct btrail_placed_event *events;
+    uint64_t cr3 = e->cr3, lost = 0;
+    uint32_t k;
+    int ret;
+
+    s->event = 0;
+    if (btrail_roots_look(btrail_trace_roots(c->trace, e), e, s->root) ==
+        BTRAIL_SWITCHES_NO) {
+        return -BTRAIL_ERR_END;
+    }
+    ret = load(c, i, true);
+    if (ret) {
+        return ret;
+    }
+    events = btrail_unpacker_events(c->unpacker);
+    for (k = 0; k < c->header.events; k++) {
+        const struct btrail_event *event = &events[k].event;
+
+        if (event->type == BTRAIL_EVENT_CR3) {
+            if ((event->data[0] & BTRAIL_CR3_ROOT) == s->root &&
+                (cr3 & BTRAIL_CR3_ROOT) != s->root &&
+                wanted(s, e->first_index + events[k].position + lost)) {
+                s->event = k + 1;
+                if (!s->back) {
+                    break;
+                }
+            }
+            cr3 = event->data[0];
+        } else if (btrail_event_is_known_gap(event)) {
+            lost += event->data[0];
+        }
+    }
+    return s->event ? 0 : -BTRAIL_ERR_END;
+}
+
+/* Returns the chunk in @found.  Errors: END, IO, MEMORY. */
+static int search_forwards(struct btrail_cursor *c, struct cr3_search *s,
+                           unsigned *found)
+{
+    unsigned i = find_chunk(c, s->index);
+    bool damaged = false;
+
+    /* Events of this very index may end the chunks before. */
+    while (i && entry(c, i - 1)->end_index == s->index) {
+        i--;
+    }
+    for (; i < c->stream->chunks->len; i++) {
+        int ret;
+
+        *found = i;
+        s->event = 0;
+        if (begins_chunk(c, i, damaged, s)) {
+            return 0;
+        }
+        ret = search_chunk(c, i, s);
+        damaged = unusable(ret);
+        if (ret != -BTRAIL_ERR_END && !damaged) {
+            return ret;
+        }
+    }
+    return -BTRAIL_ERR_END;
+}
+
+static int search_backwards(struct btrail_cursor *c, struct cr3_search *s,
+                            unsigned *found)
+{
+    unsigned i = find_chunk(c, s->index);
+
+    /* It may begin with events of a lower index, and nothing does later. */
+    i = MIN(i + 1, c->stream->chunks->len);
+    while (i--) {
+        int ret = search_chunk(c, i, s);
+
+        *found = i;
+        if (unusable(ret) && i + 1 < c->stream->chunks->len &&
+            begins_chunk(c, i + 1, true, s)) {
+            s->event = 0;
+            *found = i + 1;
+            return 0;
+        }
+        if (ret != -BTRAIL_ERR_END && !unusable(ret)) {
+            return ret;
+        }
+        s->event = 0;
+        if (begins_chunk(c, i, false, s)) {
+            return 0;
+        }
+    }
+    return -BTRAIL_ERR_END;
+}
+
+int btrail_cursor_seek_cr3(struct btrail_cursor *c, uint64_t cr3,
+                           uint64_t index, unsigned flags)
+{
+    struct cr3_search s = {
+        .root = cr3 & BTRAIL_CR3_ROOT,
+        .index = index,
+        .back = flags & BTRAIL_SEEK_PREVIOUS,
+    };
+    unsigned found;
+    int ret;
+
+    if (!c || (flags & ~BTRAIL_SEEK_PREVIOUS)) {
+        return -BTRAIL_ERR_ARGUMENT;
+    }
+    c->loaded = false;
+    ret = s.back ? search_backwards(c, &s, &found) :
+          search_forwards(c, &s, &found);
+    if (ret) {
+        go_to_chunk(c, s.back ? 0 : c->stream->chunks->len);
+        return ret;
+    }
+    go_to_chunk(c, found);
+    /* Not before the hole that may be there */
+    c->index = entry(c, found)->first_index;
+    c->skip_to_event = s.event;
     return 0;
 }

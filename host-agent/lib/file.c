@@ -70,6 +70,9 @@ static bool add_data(struct btrail_file *f,
     struct btrail_trace_stream *s;
     unsigned place;
 
+    if (f->chunks == BTRAIL_MAX_CHUNKS) {
+        return false;
+    }
     s = btrail_find_stream(f->streams, entry->vcpu, &place);
     if (!s) {
         struct btrail_trace_stream fresh = {
@@ -90,6 +93,7 @@ static bool add_data(struct btrail_file *f,
         }
     }
     g_array_append_val(s->chunks, *entry);
+    f->chunks++;
     return true;
 }
 
@@ -115,13 +119,16 @@ static int add_meta(struct btrail_file *f,
         return ret;
     }
     g_array_append_val(f->metas, meta);
+    f->chunks++;
     return 0;
 }
 
 static void forget(struct btrail_file *f)
 {
     g_array_set_size(f->streams, 0);
+    g_array_set_size(f->roots.list, 0);
     g_array_set_size(f->metas, 0);
+    f->chunks = 0;
 }
 
 /* Take in an entry of the index; @at is where the chunk before it ends. */
@@ -132,47 +139,35 @@ static int add_entry(struct btrail_file *f,
     uint64_t length = (uint64_t)BTRAIL_CHUNK_HEADER_SIZE + e->size;
     int ret;
 
-    if (e->offset < *at || e->offset > limit || length > limit - e->offset ||
-        e->size > BTRAIL_CHUNK_MAX_PAYLOAD) {
+    if (e->offset < *at || e->offset > limit || length > limit - e->offset) {
         return -BTRAIL_ERR_CORRUPT;
     }
     *at = e->offset + length;
 
-    switch (e->type) {
-    case BTRAIL_CHUNK_META:
-        ret = add_meta(f, e);
-        if (ret == -BTRAIL_ERR_CORRUPT) {
-            f->status.bad_chunks++;
-            ret = 0;
-        }
-        return ret;
-    case BTRAIL_CHUNK_DATA:
-        return e->vcpu < BTRAIL_MAX_VCPUS &&
-               e->size >= BTRAIL_BLOCK_HEADER_SIZE &&
-               e->first_index <= e->end_index &&
-               e->records <= e->end_index - e->first_index &&
-               e->records <= BTRAIL_BLOCK_MAX_RECORDS &&
-               add_data(f, e) ? 0 : -BTRAIL_ERR_CORRUPT;
-    default:
-        return -BTRAIL_ERR_CORRUPT;
+    if (e->type == BTRAIL_CHUNK_DATA) {
+        return add_data(f, e) ? 0 : -BTRAIL_ERR_CORRUPT;
     }
+    ret = add_meta(f, e);
+    if (ret == -BTRAIL_ERR_CORRUPT) {
+        f->status.bad_chunks++;
+        ret = 0;
+    }
+    return ret;
 }
 
-/* 0, -BTRAIL_ERR_CORRUPT if there is no sound index, -BTRAIL_ERR_IO */
-static int open_by_index(struct btrail_file *f)
+/* Is there an END chunk at the very end?  Errors: CORRUPT if not, IO. */
+static int read_end(struct btrail_file *f, struct btrail_end *end,
+                    uint64_t *sequence)
 {
     uint8_t bytes[BTRAIL_TRAILER_SIZE];
-    uint64_t trailer, offset, at = BTRAIL_FILE_HEADER_SIZE, entries = 0;
     struct btrail_chunk chunk;
-    struct btrail_end end;
-    uint64_t last;
     int ret;
 
     if (f->size < BTRAIL_FILE_HEADER_SIZE + sizeof(bytes)) {
         return -BTRAIL_ERR_CORRUPT;
     }
-    trailer = f->size - sizeof(bytes);
-    ret = btrail_pread_all(f->fd, bytes, sizeof(bytes), trailer);
+    ret = btrail_pread_all(f->fd, bytes, sizeof(bytes),
+                           f->size - sizeof(bytes));
     if (ret) {
         return ret;
     }
@@ -181,52 +176,91 @@ static int open_by_index(struct btrail_file *f)
         !btrail_chunk_check(&chunk, bytes + BTRAIL_CHUNK_HEADER_SIZE)) {
         return -BTRAIL_ERR_CORRUPT;
     }
-    btrail_end_get(bytes + BTRAIL_CHUNK_HEADER_SIZE, &end);
-    last = chunk.sequence;
+    btrail_end_get(bytes + BTRAIL_CHUNK_HEADER_SIZE, end);
+    *sequence = chunk.sequence;
+    return end->index_offset >= BTRAIL_FILE_HEADER_SIZE ?
+           0 : -BTRAIL_ERR_CORRUPT;
+}
 
-    offset = end.index_offset;
-    if (offset < BTRAIL_FILE_HEADER_SIZE) {
+/* Read the INDEX chunk at @*offset, which then is where it ends. */
+static int read_index(struct btrail_file *f, uint64_t *offset, uint64_t limit,
+                      struct btrail_buf *payload)
+{
+    struct btrail_index_entry self = {
+        .offset = *offset, .type = BTRAIL_CHUNK_INDEX,
+    };
+    uint8_t bytes[BTRAIL_CHUNK_HEADER_SIZE];
+    struct btrail_chunk chunk;
+    int ret;
+
+    if (limit - *offset < sizeof(bytes)) {
         return -BTRAIL_ERR_CORRUPT;
     }
-    while (offset < trailer) {
-        struct btrail_index_entry self = {
-            .offset = offset, .type = BTRAIL_CHUNK_INDEX,
-        };
-        uint8_t *payload;
-        uint32_t i;
+    ret = btrail_pread_all(f->fd, bytes, sizeof(bytes), *offset);
+    if (ret) {
+        return ret;
+    }
+    if (!btrail_chunk_get(bytes, &chunk) ||
+        chunk.size > BTRAIL_INDEX_MAX_PAYLOAD ||
+        chunk.size > limit - *offset - sizeof(bytes)) {
+        return -BTRAIL_ERR_CORRUPT;
+    }
+    *offset += sizeof(bytes) + chunk.size;
+    self.size = chunk.size;
+    payload->len = 0;
+    btrail_buf_reserve(payload, chunk.size + 1);
+    payload->len = chunk.size;
+    return btrail_file_read_chunk(f, &self, payload->data);
+}
 
-        if (trailer - offset < BTRAIL_CHUNK_HEADER_SIZE) {
-            return -BTRAIL_ERR_CORRUPT;
-        }
-        ret = btrail_pread_all(f->fd, bytes, BTRAIL_CHUNK_HEADER_SIZE, offset);
+static int read_indices(struct btrail_file *f, const struct btrail_end *end,
+                        struct btrail_buf *payload)
+{
+    uint64_t offset = end->index_offset, at = BTRAIL_FILE_HEADER_SIZE;
+    uint64_t trailer = f->size - BTRAIL_TRAILER_SIZE, entries = 0;
+
+    while (offset < trailer) {
+        const uint8_t *p, *stop;
+        int ret = read_index(f, &offset, trailer, payload);
+
         if (ret) {
             return ret;
         }
-        if (!btrail_chunk_get(bytes, &chunk) ||
-            chunk.size % BTRAIL_INDEX_ENTRY_SIZE ||
-            chunk.size > trailer - offset - BTRAIL_CHUNK_HEADER_SIZE) {
-            return -BTRAIL_ERR_CORRUPT;
-        }
-        self.size = chunk.size;
-        payload = g_malloc(chunk.size);
-        ret = btrail_file_read_chunk(f, &self, payload);
-        for (i = 0; !ret && i < chunk.size; i += BTRAIL_INDEX_ENTRY_SIZE) {
+        stop = payload->data + payload->len;
+        for (p = payload->data; p < stop; entries++) {
             struct btrail_index_entry e;
 
-            btrail_index_entry_get(payload + i, &e);
-            ret = add_entry(f, &e, &at, end.index_offset);
-            entries++;
+            p = btrail_index_entry_get(p, stop, &e, &f->roots);
+            if (!p) {
+                return -BTRAIL_ERR_CORRUPT;
+            }
+            ret = add_entry(f, &e, &at, end->index_offset);
+            if (ret) {
+                return ret;
+            }
         }
-        g_free(payload);
-        if (ret) {
-            return ret;
-        }
-        offset += BTRAIL_CHUNK_HEADER_SIZE + (uint64_t)chunk.size;
     }
-    if (offset != trailer || entries != end.entries) {
-        return -BTRAIL_ERR_CORRUPT;
+    return offset == trailer && entries == end->entries ?
+           0 : -BTRAIL_ERR_CORRUPT;
+}
+
+/* 0, -BTRAIL_ERR_CORRUPT if there is no sound index, -BTRAIL_ERR_IO */
+static int open_by_index(struct btrail_file *f)
+{
+    struct btrail_buf payload = { 0 };
+    struct btrail_end end;
+    uint64_t sequence;
+    int ret = read_end(f, &end, &sequence);
+
+    if (ret) {
+        return ret;
     }
-    f->status.chunks = last + 1;
+    ret = read_indices(f, &end, &payload);
+    btrail_buf_free(&payload);
+    if (ret) {
+        return ret;
+    }
+    f->status.chunks = sequence + 1;
     f->status.complete = true;
     f->status.indexed = true;
     return 0;
@@ -254,13 +288,7 @@ static int scan_chunk(struct btrail_file *f,
             ret = -BTRAIL_ERR_CORRUPT;
             break;
         }
-        e.vcpu = h.vcpu;
-        e.first_index = h.first_index;
-        e.end_index = h.end_index;
-        e.time_first = h.time_first;
-        e.time_last = h.time_last;
-        e.records = h.records;
-        e.events = h.events;
+        btrail_index_entry_fill(&e, chunk->offset, e.size, &h, &f->roots);
         ret = add_data(f, &e) ? 0 : -BTRAIL_ERR_CORRUPT;
         break;
     case BTRAIL_CHUNK_END:
@@ -344,6 +372,7 @@ int btrail_file_open(struct btrail_file **file, int fd)
     f->fd = fd;
     f->streams = g_array_new(FALSE, FALSE, sizeof(struct btrail_trace_stream));
     g_array_set_clear_func(f->streams, clear_stream);
+    btrail_roots_init(&f->roots);
     f->metas = g_array_new(FALSE, FALSE, sizeof(struct btrail_meta));
     g_array_set_clear_func(f->metas, clear_meta);
 
@@ -362,6 +391,7 @@ void btrail_file_close(struct btrail_file *f)
 {
     if (f) {
         g_array_free(f->streams, TRUE);
+        btrail_roots_clear(&f->roots);
         g_array_free(f->metas, TRUE);
         if (f->fd >= 0) {
             close(f->fd);

@@ -9,7 +9,7 @@
 #include <glib.h>
 
 #include "backtrail/trace.h"
-#include "chunk.h"
+#include "index.h"
 
 /* More pieces of description than any writer makes. */
 #define BTRAIL_MAX_METAS    64
@@ -38,6 +38,8 @@ struct btrail_meta {
  * @size:    when it was opened; it may have changed since
  * @status:  the state that it was found in
  * @streams: of struct btrail_trace_stream, by vCPU
+ * @roots:   of their chunks
+ * @chunks:  META and DATA chunks taken in, at most BTRAIL_MAX_CHUNKS
  * @metas:   of struct btrail_meta
  */
 struct btrail_file {
@@ -45,6 +47,8 @@ struct btrail_file {
     uint64_t size;
     struct btrail_trace_status status;
     GArray *streams;
+    struct btrail_roots roots;
+    unsigned chunks;
     GArray *metas;
 };
 

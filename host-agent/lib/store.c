@@ -8,7 +8,9 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "chunk.h"
 #include "crc32c.h"
+#include "index.h"
 #include "store.h"
 
 struct btrail_store {
@@ -17,6 +19,7 @@ struct btrail_store {
     uint64_t offset;            /* end of the last whole chunk */
     uint64_t sequence;
     GArray *index;              /* of struct btrail_index_entry */
+    struct btrail_roots roots;
 };
 
 static int store_fail(struct btrail_store *store, int error)
@@ -86,6 +89,7 @@ int btrail_store_open(struct btrail_store **out, const char *path,
     store->fd = fd;
     store->index = g_array_new(FALSE, FALSE,
                                sizeof(struct btrail_index_entry));
+    btrail_roots_init(&store->roots);
     btrail_file_header_put(header);
     ret = store_write(store, &iov, 1);
     if (ret) {
@@ -146,21 +150,16 @@ int btrail_store_meta(struct btrail_store *store, const void *json, size_t len)
 int btrail_store_data(struct btrail_store *store, const void *payload,
                       size_t len, const struct btrail_block_header *h)
 {
-    struct btrail_index_entry entry = {
-        .offset = store->offset,
-        .size = len,
-        .type = BTRAIL_CHUNK_DATA,
-        .vcpu = h->vcpu,
-        .first_index = h->first_index,
-        .end_index = h->end_index,
-        .time_first = h->time_first,
-        .time_last = h->time_last,
-        .records = h->records,
-        .events = h->events,
-    };
-    int ret = append(store, BTRAIL_CHUNK_DATA, payload, len);
+    struct btrail_index_entry entry;
+    uint64_t offset = store->offset;
+    int ret;
 
+    if (!store->error && store->index->len >= BTRAIL_MAX_CHUNKS) {
+        return store_fail(store, EFBIG);
+    }
+    ret = append(store, BTRAIL_CHUNK_DATA, payload, len);
     if (!ret) {
+        btrail_index_entry_fill(&entry, offset, len, h, &store->roots);
         g_array_append_val(store->index, entry);
     }
     return ret;
@@ -179,25 +178,26 @@ static int write_index(struct btrail_store *store)
     };
     uint8_t bytes[BTRAIL_END_SIZE];
     uint64_t body = store->offset;
-    unsigned i = 0;
+    struct btrail_buf payload = { 0 };
+    unsigned i;
     int ret = 0;
 
-    while (!ret && i < store->index->len) {
-        unsigned n = MIN(store->index->len - i, BTRAIL_INDEX_MAX_ENTRIES);
-        uint8_t *payload = g_malloc(n * BTRAIL_INDEX_ENTRY_SIZE);
-        unsigned j;
+    for (i = 0; !ret && i < store->index->len; i++) {
+        const struct btrail_index_entry *e =
+            &g_array_index(store->index, struct btrail_index_entry, i);
 
-        for (j = 0; j < n; j++) {
-            btrail_index_entry_put(payload + j * BTRAIL_INDEX_ENTRY_SIZE,
-                                   &g_array_index(store->index,
-                                                  struct btrail_index_entry,
-                                                  i + j));
+        if (payload.len + btrail_index_entry_size(e) >
+            BTRAIL_INDEX_MAX_PAYLOAD) {
+            ret = append(store, BTRAIL_CHUNK_INDEX, payload.data,
+                         payload.len);
+            payload.len = 0;
         }
-        ret = append(store, BTRAIL_CHUNK_INDEX, payload,
-                     n * BTRAIL_INDEX_ENTRY_SIZE);
-        g_free(payload);
-        i += n;
+        btrail_index_entry_append(&payload, e, &store->roots);
     }
+    if (!ret && payload.len) {
+        ret = append(store, BTRAIL_CHUNK_INDEX, payload.data, payload.len);
+    }
+    btrail_buf_free(&payload);
     if (!ret) {
         btrail_end_put(bytes, &end);
         ret = append(store, BTRAIL_CHUNK_END, bytes, sizeof(bytes));
@@ -227,6 +227,7 @@ int btrail_store_close(struct btrail_store *store)
     }
     error = store->error;
     g_array_free(store->index, TRUE);
+    btrail_roots_clear(&store->roots);
     g_free(store);
     errno = error;
     return error ? -BTRAIL_ERR_IO : 0;

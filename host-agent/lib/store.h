@@ -7,7 +7,6 @@
 #define BTRAIL_STORE_H
 
 #include "block.h"
-#include "chunk.h"
 
 struct btrail_store;
 

@@ -28,6 +28,13 @@ int btrail_trace_read_chunk(const struct btrail_trace *t,
     return btrail_file_read_chunk(t->file, entry, buf);
 }
 
+const struct btrail_roots *
+btrail_trace_roots(const struct btrail_trace *t,
+                   const struct btrail_index_entry *entry)
+{
+    return &t->file->roots;
+}
+
 int btrail_trace_open_fd(struct btrail_trace **trace, int fd)
 {
     struct btrail_file *file;

@@ -20,4 +20,9 @@ int btrail_trace_read_chunk(const struct btrail_trace *trace,
                             const struct btrail_index_entry *entry,
                             uint8_t *buf);
 
+/* The lists of address spaces that chunks switch to */
+const struct btrail_roots *
+btrail_trace_roots(const struct btrail_trace *trace,
+                   const struct btrail_index_entry *entry);
+
 #endif /* BTRAIL_TRACE_INTERNAL_H */

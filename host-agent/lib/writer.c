@@ -5,6 +5,7 @@
 
 #include <errno.h>
 
+#include "chunk.h"
 #include "store.h"
 #include "stream.h"
 

@@ -74,6 +74,9 @@ BTRAIL_API const char *btrail_strerror(int error);
  */
 BTRAIL_API const char *btrail_version(void);
 
+/* The bits of CR3 that name the address space: not PCID, flags, NOFLUSH */
+#define BTRAIL_CR3_ROOT 0x000ffffffffff000ull
+
 /*
  * Reading
  */
@@ -290,6 +293,31 @@ BTRAIL_API int btrail_cursor_seek(struct btrail_cursor *cursor,
  */
 BTRAIL_API int btrail_cursor_seek_time(struct btrail_cursor *cursor,
                                        uint64_t host);
+
+/* btrail_cursor_seek_cr3(): the last one before, not the next one */
+#define BTRAIL_SEEK_PREVIOUS        1u
+
+/**
+ * btrail_cursor_seek_cr3 - go to where an address space comes into force
+ * @cr3:   only the bits of BTRAIL_CR3_ROOT count, here and in the trace
+ * @index: the first such place at this index or behind it is sought; with
+ *         BTRAIL_SEEK_PREVIOUS, the last one before it
+ * @flags: 0 or BTRAIL_SEEK_PREVIOUS
+ *
+ * These places are the CR3 events that change to the address space from
+ * another one; and the start of the stream, or what follows a hole that the
+ * file does not explain, if the address space is in force there.  The next
+ * batch is that event, or what comes first there.
+ *
+ * If there is no such place the cursor is at the end of the stream, or at its
+ * start with BTRAIL_SEEK_PREVIOUS.  Chunks that do not have such an event are
+ * passed over without being read.
+ *
+ * Errors: ARGUMENT, END (there is none), IO, MEMORY.
+ */
+BTRAIL_API int btrail_cursor_seek_cr3(struct btrail_cursor *cursor,
+                                      uint64_t cr3, uint64_t index,
+                                      unsigned flags);
 
 /**
  * btrail_cursor_bad_chunks - damaged chunks this cursor has passed over

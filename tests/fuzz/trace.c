@@ -22,6 +22,7 @@ struct sample {
     bool taken;
     uint64_t index;
     struct btrail_record record;
+    uint64_t cr3;
     uint64_t host;
     bool disorder;              /* a hole, or a clock that goes back */
 };
@@ -53,8 +54,8 @@ static void read_all(struct btrail_cursor *cursor, bool events_only,
         if (b.count) {
             memcpy(copy, b.records, b.count * sizeof(*copy));
             *sample = (struct sample) {
-                true, b.index + b.count / 2, copy[b.count / 2], host,
-                disorder,
+                true, b.index + b.count / 2, copy[b.count / 2], b.cr3,
+                host, disorder,
             };
         }
         index += b.count;
@@ -101,6 +102,39 @@ static void seek_time_exactly(struct btrail_cursor *cursor,
                  got.time.host == want.time.host);
 }
 
+/* There is a place where the address space of a record comes into force. */
+static void seek_address_space(struct btrail_cursor *cursor,
+                               const struct sample *sample)
+{
+    struct btrail_batch b;
+    uint64_t index;
+    int ret;
+
+    if (!sample->taken) {
+        return;
+    }
+    ret = btrail_cursor_seek_cr3(cursor, sample->cr3, sample->index + 1,
+                                 BTRAIL_SEEK_PREVIOUS);
+    if (ret) {
+        /* It is in a chunk that could not be read. */
+        fuzz_require(ret == -BTRAIL_ERR_END || ret == -BTRAIL_ERR_MEMORY);
+        fuzz_require(ret == -BTRAIL_ERR_MEMORY || sample->disorder ||
+                     btrail_cursor_bad_chunks(cursor));
+        return;
+    }
+    fuzz_require(!btrail_cursor_next(cursor, &b));
+    fuzz_require(b.synthetic || !((b.cr3 ^ sample->cr3) & BTRAIL_CR3_ROOT));
+    index = b.index;
+    fuzz_require(index <= sample->index);
+    if (b.synthetic) {
+        return;
+    }
+    /* From there on it is the first one. */
+    fuzz_require(!btrail_cursor_seek_cr3(cursor, sample->cr3, index, 0));
+    fuzz_require(!btrail_cursor_next(cursor, &b));
+    fuzz_require(b.index == index);
+}
+
 static void seek_around(struct btrail_cursor *cursor,
                         const struct btrail_stream_info *info,
                         const struct sample *sample)
@@ -124,6 +158,7 @@ static void seek_around(struct btrail_cursor *cursor,
         btrail_cursor_next(cursor, &b);
     }
     seek_time_exactly(cursor, sample);
+    seek_address_space(cursor, sample);
     if (sample->taken) {
         fuzz_require(seek_to(cursor, sample->index, &record));
         fuzz_require(!memcmp(&record, &sample->record, sizeof(record)));

@@ -98,6 +98,8 @@ static void test_round_trip(void)
     g_assert_cmpuint(h.time_last, ==, 4000);
     g_assert_cmpuint(h.records, ==, 30);
     g_assert_cmpuint(h.events, ==, 7);
+    g_assert_cmpuint(h.switches.n, ==, 1);
+    g_assert_cmphex(h.switches.roots[0], ==, 0x2000);
 
     g_assert_cmpint(btrail_unpacker_load(u, payload.data, payload.len, &h,
                                          true), ==, 0);
@@ -136,9 +138,13 @@ static int load(uint8_t *bytes, size_t len)
 
 static void seal(uint8_t *bytes)
 {
-    uint32_t crc = GUINT32_TO_LE(btrail_crc32c(0, bytes, 84));
+    uint32_t crc = btrail_crc32c(0, bytes, 84);
+    uint32_t roots = btrail_get32(bytes + 80);
 
-    memcpy(bytes + 84, &crc, sizeof(crc));
+    if (roots <= BTRAIL_CR3SET_MAX) {
+        crc = btrail_crc32c(crc, bytes + BTRAIL_BLOCK_HEADER_SIZE, roots * 8);
+    }
+    btrail_put32(bytes + 84, crc);
 }
 
 static void test_cut(void)
@@ -165,7 +171,7 @@ static void test_damaged_header(void)
     unsigned i, bit;
 
     make(&payload, r);
-    for (i = 0; i < BTRAIL_BLOCK_HEADER_SIZE; i++) {
+    for (i = 0; i < BTRAIL_BLOCK_HEADER_SIZE + BTRAIL_BLOCK_ROOT_SIZE; i++) {
         for (bit = 0; bit < 8; bit++) {
             payload.data[i] ^= 1 << bit;
             g_assert_cmpint(load(payload.data, payload.len), ==,
@@ -196,8 +202,11 @@ static void test_hostile(void)
                         -BTRAIL_ERR_CORRUPT);
         btrail_put64(payload.data + offset, sound);
     }
-    /* The times have to be those of the events. */
-    for (i = 56; i < 72; i++) {
+    /* Times and address spaces have to be those of the events. */
+    for (i = 56; i < BTRAIL_BLOCK_HEADER_SIZE + 8; i++) {
+        if (i >= 72 && i < BTRAIL_BLOCK_HEADER_SIZE) {
+            continue;
+        }
         payload.data[i] ^= 1;
         seal(payload.data);
         g_assert_cmpint(load(payload.data, payload.len), ==,
@@ -222,6 +231,47 @@ static void test_hostile(void)
     btrail_buf_free(&payload);
 }
 
+/* Switches to one address space more than a header can list */
+static void test_many_switches(void)
+{
+    struct btrail_block *block = btrail_block_new();
+    struct btrail_packer *packer = btrail_packer_new();
+    struct btrail_buf payload = { 0 };
+    uint32_t n, i;
+
+    for (n = 0; n < BTRAIL_CR3SET_MAX + 3; n++) {
+        struct btrail_block_header h;
+
+        btrail_block_begin(block, 0, 0, 0x1000, &no_time);
+        for (i = 1; i <= n; i++) {
+            struct btrail_event e = {
+                .type = BTRAIL_EVENT_CR3, .data = { 0x1000 + i * 0x1000 + 7 },
+            };
+
+            btrail_block_add_event(block, &e);
+            btrail_block_add_event(block, &e);
+        }
+        btrail_packer_pack(packer, block, &payload);
+        g_assert_cmpint(load(payload.data, payload.len), ==, 0);
+        g_assert_true(btrail_block_header_get(payload.data,
+                                              MIN(payload.len,
+                                                  BTRAIL_BLOCK_START), &h));
+        g_assert_cmpuint(h.switches.n, ==, n <= BTRAIL_CR3SET_MAX ? n :
+                         BTRAIL_CR3SET_MANY);
+        for (i = 0; i < btrail_cr3set_listed(h.switches.n); i++) {
+            g_assert_cmphex(h.switches.roots[i], ==, 0x2000 + i * 0x1000);
+        }
+        /* A number that no header can have */
+        btrail_put32(payload.data + 80, BTRAIL_CR3SET_MAX + 1);
+        seal(payload.data);
+        g_assert_cmpint(load(payload.data, payload.len), ==,
+                        -BTRAIL_ERR_CORRUPT);
+    }
+    btrail_buf_free(&payload);
+    btrail_packer_free(packer);
+    btrail_block_free(block);
+}
+
 /* A payload of a few bytes cannot ask for much memory. */
 static void test_bomb(void)
 {
@@ -230,8 +280,9 @@ static void test_bomb(void)
     unsigned section;
 
     make(&payload, r);
-    for (section = 0; section < 4; section++) {
-        uint8_t *raw = payload.data + BTRAIL_BLOCK_HEADER_SIZE + section * 8;
+    for (section = 0; section < BTRAIL_BLOCK_SECTIONS; section++) {
+        uint8_t *raw = payload.data + BTRAIL_BLOCK_HEADER_SIZE +
+                       BTRAIL_BLOCK_ROOT_SIZE + section * 8;
         uint32_t sound = btrail_get32(raw);
 
         btrail_put32(raw, 0x7fffffff);
@@ -250,6 +301,7 @@ int main(int argc, char **argv)
     g_test_add_func("/block/cut", test_cut);
     g_test_add_func("/block/damaged-header", test_damaged_header);
     g_test_add_func("/block/hostile", test_hostile);
+    g_test_add_func("/block/many-switches", test_many_switches);
     g_test_add_func("/block/bomb", test_bomb);
     return g_test_run();
 }

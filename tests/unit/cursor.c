@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "scan.h"
 #include "trace-samples.h"
 
 #define CHUNKS      5
@@ -62,7 +66,7 @@ static void test_seek(void)
  * A stream with everything that makes it hard to find a moment: no TIME event
  * at first, several in a chunk, none in others, holes, events of one index.
  */
-static char *write_random(void)
+static char *write_random(bool one_chunk)
 {
     uint64_t index = 0, clock = 0, cr3 = 0;
     char *path = sample_path();
@@ -70,7 +74,7 @@ static char *write_random(void)
     unsigned i, j;
 
     g_assert_cmpint(btrail_writer_open(&w, path, 0), ==, 0);
-    for (i = 0; i < 60; i++) {
+    for (i = 0; i < (one_chunk ? 200 : 60); i++) {
         unsigned n = g_test_rand_int_range(0, 30), k = 0;
         struct btrail_record records[30];
         struct btrail_event events[60];
@@ -90,7 +94,9 @@ static char *write_random(void)
                     e->type = BTRAIL_EVENT_TIME;
                     e->data[0] = clock;
                 } else {
-                    cr3 = g_test_rand_int_range(0, 20) << 12;
+                    /* With other bits that do not matter */
+                    cr3 = g_test_rand_int_range(0, one_chunk ? 100 : 20) << 12;
+                    cr3 |= g_test_rand_int_range(0, 3);
                     e->type = BTRAIL_EVENT_CR3;
                     e->data[0] = cr3;
                 }
@@ -102,7 +108,7 @@ static char *write_random(void)
         slab.n_events = k;
         g_assert_cmpint(btrail_writer_append(w, 7, &slab), ==, 0);
         index += n;
-        if (g_test_rand_bit()) {
+        if (!one_chunk && g_test_rand_bit()) {
             g_assert_cmpint(btrail_writer_flush(w), ==, 0);
         }
     }
@@ -166,12 +172,160 @@ static void test_seek_time(void)
     unsigned i;
 
     check_seek_time(trace, 0, 500000);
-    for (i = 0; i < 30; i++) {
-        char *path = write_random();
+    for (i = 0; i < 8; i++) {
+        char *path = write_random(i == 7);
         struct btrail_trace *t;
 
         g_assert_cmpint(btrail_trace_open(&t, path), ==, 0);
         check_seek_time(t, 7, 1);
+        btrail_trace_close(t);
+        sample_remove(path);
+    }
+}
+
+/* Where an address space comes into force: what to read before that place */
+struct place {
+    uint64_t root;
+    uint64_t index;
+    unsigned items;
+};
+
+/* All places, as one finds them by reading on and on */
+static GArray *find_places(struct btrail_trace *t, unsigned vcpu)
+{
+    GArray *places = g_array_new(FALSE, FALSE, sizeof(struct place));
+    struct btrail_cursor *cursor;
+    struct btrail_batch b;
+    uint64_t root = UINT64_MAX;
+    unsigned items = 0;
+
+    g_assert_cmpint(btrail_cursor_open(&cursor, t, vcpu, 0), ==, 0);
+    while (!btrail_cursor_next(cursor, &b)) {
+        struct place place = { .index = b.index, .items = items };
+        items += b.event ? 1 : b.count;
+        if (b.synthetic) {
+            place.index = b.event->index;
+            place.items = items;
+            root = UINT64_MAX;
+        }
+        if (!place.items && !b.synthetic) {
+            /* write_random() begins with this one. */
+            root = 0;
+            g_array_append_val(places, place);
+        }
+        place.root = b.cr3 & BTRAIL_CR3_ROOT;
+        if (place.root != root) {
+            g_array_append_val(places, place);
+            root = place.root;
+        }
+    }
+    btrail_cursor_close(cursor);
+    return places;
+}
+
+static const struct place *find_place(const GArray *places, uint64_t root,
+                                      uint64_t index, bool previous)
+{
+    const struct place *found = NULL;
+    unsigned i;
+
+    for (i = 0; i < places->len; i++) {
+        const struct place *p = &g_array_index(places, struct place, i);
+
+        if (p->root == root && previous && p->index < index) {
+            found = p;
+        } else if (p->root == root && !previous && p->index >= index) {
+            return p;
+        }
+    }
+    return found;
+}
+
+static void check_seek_cr3(struct btrail_trace *t, unsigned vcpu,
+                           uint64_t roots)
+{
+    g_autoptr(GArray) places = find_places(t, vcpu);
+    struct btrail_cursor *cursor;
+    g_autofree char *all = NULL;
+    struct btrail_stream_info info;
+    unsigned i, n = 0;
+
+    do {
+        g_assert_cmpint(btrail_trace_stream(t, n++, &info), ==, 0);
+    } while (info.vcpu != vcpu);
+    g_assert_cmpint(btrail_cursor_open(&cursor, t, vcpu, 0), ==, 0);
+    all = describe(cursor, 0);
+    for (i = 0; i < 600; i++) {
+        uint64_t root = (uint64_t)g_test_rand_int_range(0, roots) << 12;
+        uint64_t index = g_test_rand_int_range(0, info.end_index + 2);
+        bool previous = g_test_rand_bit();
+        const struct place *want = find_place(places, root, index, previous);
+        int ret = btrail_cursor_seek_cr3(cursor, root | 0x8000000000000801,
+                                         index, previous ?
+                                         BTRAIL_SEEK_PREVIOUS : 0);
+        g_autofree char *got = describe(cursor, 0);
+        const char *rest = all;
+        unsigned skip;
+
+        g_assert_cmpint(ret, ==, want ? 0 : -BTRAIL_ERR_END);
+        for (skip = want ? want->items : previous ? 0 : UINT_MAX;
+             skip && *rest; skip--) {
+            rest = strchr(rest, '\n') + 1;
+        }
+        g_assert_cmpstr(got, ==, rest);
+    }
+    btrail_cursor_close(cursor);
+}
+
+/* Take some chunks out of a file, its index as well. */
+static void make_holes(const char *path)
+{
+    g_autofree char *bytes = NULL;
+    GByteArray *kept = g_byte_array_new();
+    struct btrail_trace_status status;
+    struct btrail_trace *t;
+    struct btrail_scan_chunk chunk;
+    struct btrail_scan scan;
+    int fd = open(path, O_RDONLY);
+    gsize len;
+
+    g_assert_cmpint(fd, >=, 0);
+    g_assert_true(g_file_get_contents(path, &bytes, &len, NULL));
+    g_byte_array_append(kept, (uint8_t *)bytes, BTRAIL_FILE_HEADER_SIZE);
+    btrail_scan_begin(&scan, fd, BTRAIL_FILE_HEADER_SIZE, len);
+    while (!btrail_scan_next(&scan, &chunk)) {
+        if (g_test_rand_int_range(0, 4) &&
+            chunk.header.type == BTRAIL_CHUNK_DATA) {
+            g_byte_array_append(kept, (uint8_t *)bytes + chunk.offset,
+                                BTRAIL_CHUNK_HEADER_SIZE +
+                                chunk.header.size);
+        }
+    }
+    btrail_scan_free(&scan);
+    close(fd);
+    g_assert_true(g_file_set_contents(path, (char *)kept->data, kept->len,
+                                      NULL));
+    g_byte_array_unref(kept);
+    g_assert_cmpint(btrail_trace_open(&t, path), ==, 0);
+    btrail_trace_status(t, &status);
+    g_assert_false(status.indexed);
+    g_assert_cmpuint(status.missing_chunks, >, 0);
+    btrail_trace_close(t);
+}
+
+static void test_seek_cr3(void)
+{
+    unsigned i;
+
+    for (i = 0; i < 9; i++) {
+        char *path = write_random(i == 8);
+        struct btrail_trace *t;
+
+        if (i % 2) {
+            make_holes(path);
+        }
+        g_assert_cmpint(btrail_trace_open(&t, path), ==, 0);
+        check_seek_cr3(t, 7, i == 8 ? 101 : 21);
         btrail_trace_close(t);
         sample_remove(path);
     }
@@ -219,6 +373,12 @@ static void test_arguments(void)
     g_assert_cmpint(btrail_cursor_seek(NULL, 0), ==, -BTRAIL_ERR_ARGUMENT);
     g_assert_cmpint(btrail_cursor_seek_time(NULL, 0), ==,
                     -BTRAIL_ERR_ARGUMENT);
+    g_assert_cmpint(btrail_cursor_seek_cr3(NULL, 0, 0, 0), ==,
+                    -BTRAIL_ERR_ARGUMENT);
+    g_assert_cmpint(btrail_cursor_open(&cursor, trace, 0, 0), ==, 0);
+    g_assert_cmpint(btrail_cursor_seek_cr3(cursor, 0, 0, 2), ==,
+                    -BTRAIL_ERR_ARGUMENT);
+    btrail_cursor_close(cursor);
     g_assert_cmpuint(btrail_cursor_bad_chunks(NULL), ==, 0);
     btrail_cursor_close(NULL);
 }
@@ -234,6 +394,7 @@ int main(int argc, char **argv)
     g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
     g_test_add_func("/cursor/seek", test_seek);
     g_test_add_func("/cursor/seek-time", test_seek_time);
+    g_test_add_func("/cursor/seek-cr3", test_seek_cr3);
     g_test_add_func("/cursor/events-only", test_events_only);
     g_test_add_func("/cursor/arguments", test_arguments);
     ret = g_test_run();

@@ -20,16 +20,18 @@ static void add_event(struct btrail_slab *slab, struct btrail_event *events,
 }
 
 /*
- * More than one chunk; addresses and flags that vary; events of every type,
- * also one in a hole that no GAP of the slab explains.
+ * More than one chunk, with few and with many address spaces; addresses and
+ * flags that vary; events of every type, also one in a hole that no GAP of
+ * the slab explains.
  */
 static void write_large(const char *path)
 {
-    enum { SLABS = 30, RECORDS = 1000, LOST = 13, START = 5000000 };
+    enum { SLABS = 30, RECORDS = 1000, LOST = 13, START = 5000000,
+           SPACES = 70 };
     static const char json[] =
         "{\"start\": {\"monotonic\": 5000000, \"realtime\": 7000000}}";
     struct btrail_record records[RECORDS];
-    struct btrail_event events[8];
+    struct btrail_event events[8 + SPACES];
     struct btrail_slab slab = {
         .records = records, .n_records = RECORDS, .events = events,
     };
@@ -79,6 +81,10 @@ static void write_large(const char *path)
         if (i % 8 == 5) {
             add_event(&slab, events, first + 600, BTRAIL_EVENT_GAP,
                       BTRAIL_GAP_RESET, 0);
+        }
+        for (j = 0; i == 20 && j < SPACES; j++) {
+            add_event(&slab, events, first + 700, BTRAIL_EVENT_CR3, 0,
+                      0x100000 + j * 0x1000);
         }
         if (i == SLABS - 1) {
             add_event(&slab, events, first + RECORDS, BTRAIL_EVENT_GAP,

@@ -5,6 +5,8 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include "chunk.h"
+#include "index.h"
 #include "store.h"
 #include "trace-samples.h"
 
@@ -159,10 +161,11 @@ static void test_no_room(void)
     sample_remove(path);
 }
 
-/* More entries than fit into one INDEX chunk */
+/* More entries than fit into one INDEX chunk, with lists of all lengths */
 static void test_large_index(void)
 {
-    unsigned n = BTRAIL_INDEX_MAX_ENTRIES + 10, i;
+    unsigned n = 10000, i, j;
+    uint64_t index_size = 0;
     char *path = sample_path();
     struct btrail_trace_status status;
     struct btrail_stream_info info;
@@ -171,11 +174,16 @@ static void test_large_index(void)
 
     g_assert_cmpint(btrail_store_open(&store, path, false), ==, 0);
     for (i = 0; i < n; i++) {
-        static const uint8_t payload[BTRAIL_BLOCK_HEADER_SIZE];
+        static const uint8_t payload[BTRAIL_BLOCK_MIN];
         struct btrail_block_header h = {
             .first_index = i, .end_index = i + 1, .records = 1,
         };
 
+        for (j = 0; j < i % (BTRAIL_CR3SET_MAX + 2); j++) {
+            btrail_cr3set_switch(&h.switches, 0, (i + j + 1ull) << 12);
+        }
+        index_size += BTRAIL_INDEX_ENTRY_SIZE +
+                      btrail_cr3set_listed(h.switches.n) * 8;
         g_assert_cmpint(btrail_store_data(store, payload, sizeof(payload),
                                           &h), ==, 0);
     }
@@ -183,7 +191,10 @@ static void test_large_index(void)
     g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
     btrail_trace_status(trace, &status);
     g_assert_true(status.indexed);
-    g_assert_cmpuint(status.chunks, ==, n + 3);
+    g_assert_cmpuint(index_size, >, 3 * BTRAIL_INDEX_MAX_PAYLOAD);
+    g_assert_cmpuint(status.chunks, ==, n +
+                     (index_size + BTRAIL_INDEX_MAX_PAYLOAD - 1) /
+                     BTRAIL_INDEX_MAX_PAYLOAD + 1);
     g_assert_cmpint(btrail_trace_stream(trace, 0, &info), ==, 0);
     g_assert_cmpuint(info.chunks, ==, n);
     g_assert_cmpuint(info.records, ==, n);
