@@ -43,11 +43,15 @@ struct space {
     struct digest user;
 };
 
-/* Where the whole guest was stopped */
+/* Where the whole guest was stopped, and the records on both sides */
 struct stop {
     uint64_t index;
+    uint64_t time;
     uint64_t cr3;
+    bool have_to;
     uint64_t to;
+    bool have_from;
+    uint64_t from;
 };
 
 struct facts {
@@ -99,6 +103,7 @@ struct facts {
     uint64_t unpaired;          /* RESUME without PAUSE, or the reverse */
     bool paused[REASONS];
     GArray *stops;
+    unsigned stops_passed;      /* a record or a GAP has come after them */
 
     uint64_t ends;
     unsigned end_reason;
@@ -182,6 +187,18 @@ static void add_record(struct facts *f, const struct btrail_record *r,
     f->only_kernel += !from_user && !to_user;
 }
 
+/* @r is the first record after some stops; NULL if nobody knows which is. */
+static void pass_stops(struct facts *f, const struct btrail_record *r)
+{
+    for (; f->stops_passed < f->stops->len; f->stops_passed++) {
+        struct stop *stop = &g_array_index(f->stops, struct stop,
+                                           f->stops_passed);
+
+        stop->have_from = r != NULL;
+        stop->from = r ? r->from : 0;
+    }
+}
+
 static void add_records(struct facts *f, const struct btrail_batch *b)
 {
     size_t i;
@@ -189,6 +206,7 @@ static void add_records(struct facts *f, const struct btrail_batch *b)
     if (b->index != f->next) {
         f->holes += b->index - f->next;
         f->have_last = false;
+        pass_stops(f, NULL);
     }
     f->next = b->index + b->count;
     f->records += b->count;
@@ -200,6 +218,7 @@ static void add_records(struct facts *f, const struct btrail_batch *b)
         f->cr3 = b->cr3;
         f->space = find_space(f, b->cr3);
     }
+    pass_stops(f, b->records);
     for (i = 0; i < b->count; i++) {
         add_record(f, &b->records[i], b->index + i);
     }
@@ -246,6 +265,7 @@ static void add_gap(struct facts *f, const struct btrail_batch *b,
         f->lost[reason] += e->data[0];
     }
     f->have_last = false;
+    pass_stops(f, NULL);
     if (reason == BTRAIL_GAP_RESET || reason == BTRAIL_GAP_RESTORED) {
         /* The guest's clocks are another guest's, so to say. */
         f->time.tsc = 0;
@@ -257,8 +277,10 @@ static void add_stop(struct facts *f, const struct btrail_batch *b)
 {
     struct stop stop = {
         .index = b->event->index,
+        .time = b->event->data[0],
         .cr3 = b->cr3,
-        .to = f->have_last ? f->last.to : 0,
+        .have_to = f->have_last,
+        .to = f->last.to,
     };
 
     if (f->stops->len < MAX_STOPS) {
@@ -403,8 +425,16 @@ static void print_facts(const struct facts *f)
     for (i = 0; i < f->stops->len; i++) {
         const struct stop *s = &g_array_index(f->stops, struct stop, i);
 
-        printf("%s{\"index\": %" PRIu64 ", \"cr3\": %" PRIu64 ", \"to\": %"
-               PRIu64 "}", i ? ", " : "", s->index, s->cr3, s->to);
+        printf("%s{\"index\": %" PRIu64 ", \"time\": %" PRIu64
+               ", \"cr3\": %" PRIu64, i ? ", " : "", s->index, s->time,
+               s->cr3);
+        if (s->have_to) {
+            print_number("to", s->to);
+        }
+        if (s->have_from) {
+            print_number("from", s->from);
+        }
+        printf("}");
     }
     printf("]}");
 }
