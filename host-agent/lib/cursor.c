@@ -4,6 +4,7 @@
  */
 
 #include "block.h"
+#include "cursor.h"
 #include "trace.h"
 
 /* Decoded at a time: what the second-level cache holds with the tables. */
@@ -16,6 +17,7 @@ struct btrail_cursor {
     struct btrail_buf payload;
     struct btrail_record *records;
     bool events_only;
+    bool counts_only;
     uint64_t bad_chunks;
 
     /* Where it stands */
@@ -42,7 +44,8 @@ int btrail_cursor_open(struct btrail_cursor **cursor,
     const struct btrail_trace_stream *stream;
     struct btrail_cursor *c;
 
-    if (!cursor || !trace || (flags & ~BTRAIL_CURSOR_EVENTS_ONLY)) {
+    if (!cursor || !trace || (flags & ~(BTRAIL_CURSOR_EVENTS_ONLY |
+                                        BTRAIL_CURSOR_COUNTS_ONLY))) {
         return -BTRAIL_ERR_ARGUMENT;
     }
     stream = btrail_trace_find_stream(trace, vcpu);
@@ -53,6 +56,7 @@ int btrail_cursor_open(struct btrail_cursor **cursor,
     c->trace = trace;
     c->stream = stream;
     c->events_only = flags & BTRAIL_CURSOR_EVENTS_ONLY;
+    c->counts_only = flags & BTRAIL_CURSOR_COUNTS_ONLY;
     c->unpacker = btrail_unpacker_new();
     c->records = g_new(struct btrail_record, BATCH_RECORDS);
     c->time.icount = BTRAIL_NO_ICOUNT;
@@ -148,7 +152,8 @@ static void put_hole(struct btrail_cursor *c, uint64_t end,
 static int enter_chunk(struct btrail_cursor *c, struct btrail_batch *batch)
 {
     while (c->next_chunk < c->stream->chunks->len) {
-        int ret = load(c, c->next_chunk, c->events_only);
+        int ret = load(c, c->next_chunk,
+                       c->events_only || c->counts_only);
 
         if (unusable(ret)) {
             c->bad_chunks++;
@@ -212,12 +217,14 @@ static bool put_records(struct btrail_cursor *c, struct btrail_batch *batch)
         c->header.records;
     uint32_t n = stop - c->position;
 
-    if (!c->events_only) {
+    if (!c->events_only && !c->counts_only) {
         n = MIN(n, BATCH_RECORDS);
         if (!btrail_unpacker_records(c->unpacker, c->records, n)) {
             return false;
         }
         batch->records = c->records;
+    }
+    if (!c->events_only) {
         batch->count = n;
         batch->index = c->index;
     }
@@ -279,7 +286,9 @@ static void skip(struct btrail_cursor *c, struct btrail_batch *batch)
     } else if (batch->count && batch->index < c->skip_to) {
         uint64_t n = MIN(c->skip_to - batch->index, batch->count);
 
-        batch->records += n;
+        if (batch->records) {
+            batch->records += n;
+        }
         batch->count -= n;
         batch->index += n;
     }
@@ -317,6 +326,26 @@ static void go_to_chunk(struct btrail_cursor *c, unsigned i)
     c->skip_to = 0;
     c->skip_to_time = 0;
     c->skip_to_event = 0;
+}
+
+void btrail_cursor_pass_over(struct btrail_cursor *c, uint64_t root)
+{
+    if (c->loaded && (c->position < c->header.records ||
+                      c->next_event < c->header.events)) {
+        return;
+    }
+    c->loaded = false;
+    while (c->next_chunk < c->stream->chunks->len) {
+        const struct btrail_index_entry *e = entry(c, c->next_chunk);
+
+        if ((e->cr3 & BTRAIL_CR3_ROOT) == root ||
+            btrail_roots_look(btrail_trace_roots(c->trace, e), e, root) !=
+            BTRAIL_SWITCHES_NO) {
+            break;
+        }
+        c->index = e->end_index;
+        c->next_chunk++;
+    }
 }
 
 /* The first chunk that ends behind @index */

@@ -211,7 +211,8 @@ BTRAIL_API int btrail_trace_meta(const struct btrail_trace *trace, unsigned n,
  * @event:     the event, or NULL if these are records
  * @synthetic: the event is not in the file but tells what the reader found:
  *             a GAP with reason BTRAIL_GAP_CORRUPT
- * @records:   the records, or NULL
+ * @records:   the records, or NULL if this is an event or they were not to be
+ *             decoded
  * @count:     their number, at least 1, or 0 if this is an event
  * @index:     of the first record; for an event, of the next record as far
  *             as is known before the event
@@ -232,8 +233,12 @@ struct btrail_batch {
     struct btrail_time time;
 };
 
-/* btrail_cursor_open(): return events, pass over records (which is fast) */
+/*
+ * btrail_cursor_open(): records are not decoded, which is fast.  Return events
+ * alone, or also batches of records with @count but without @records.
+ */
 #define BTRAIL_CURSOR_EVENTS_ONLY   1u
+#define BTRAIL_CURSOR_COUNTS_ONLY   2u
 
 /**
  * btrail_cursor_open - read a stream
@@ -324,6 +329,80 @@ BTRAIL_API int btrail_cursor_seek_cr3(struct btrail_cursor *cursor,
  */
 BTRAIL_API uint64_t
 btrail_cursor_bad_chunks(const struct btrail_cursor *cursor);
+
+/*
+ * Reading span by span
+ */
+
+struct btrail_spans;
+
+/**
+ * struct btrail_span - the records between two CR3 events
+ * @vcpu:        whose stream
+ * @cr3:         in force, as it was loaded
+ * @first_index: index of the first record, were it to have one
+ * @end_index:   index after the last record
+ * @records:     how many records there are
+ * @lost:        how many are missing, as far as GAP events tell; @records and
+ *               @lost are @end_index - @first_index
+ * @first:       the TIME event in force at the first record
+ * @last:        the TIME event in force at the last record
+ *
+ * The span began, and ended, less than a tick after these TIME events.  If
+ * all of its records are missing, both are the one in force before them.
+ */
+struct btrail_span {
+    unsigned vcpu;
+    uint64_t cr3;
+    uint64_t first_index;
+    uint64_t end_index;
+    uint64_t records;
+    uint64_t lost;
+    struct btrail_time first;
+    struct btrail_time last;
+};
+
+/**
+ * btrail_spans_open - read a stream span by span
+ * @spans: gets the handle, at the start of the stream; free with
+ *         btrail_spans_close()
+ * @trace: must outlive the handle
+ * @vcpu:  which stream
+ * @cr3, @mask: return only spans whose CR3 is @cr3 in the bits of @mask; with
+ *         a @mask of BTRAIL_CR3_ROOT those of an address space, with 0 all
+ *
+ * Records are not decoded, and with all bits of BTRAIL_CR3_ROOT in @mask chunks
+ * in which the address space does not run are not even read.
+ *
+ * Errors: ARGUMENT, STREAM, MEMORY.
+ */
+BTRAIL_API int btrail_spans_open(struct btrail_spans **spans,
+                                 const struct btrail_trace *trace,
+                                 unsigned vcpu, uint64_t cr3, uint64_t mask);
+
+/**
+ * btrail_spans_close
+ * @spans: a handle or NULL
+ */
+BTRAIL_API void btrail_spans_close(struct btrail_spans *spans);
+
+/**
+ * btrail_spans_next - the next span
+ *
+ * Spans come in order.  Each CR3 event begins one, also if it loads the same
+ * CR3 again.  If a piece of the file is missing and another CR3 is in force
+ * behind it, a span begins there.  Those in which nothing was recorded or lost
+ * are left out; all others together are the whole stream.
+ *
+ * Errors: ARGUMENT, END, IO, MEMORY.
+ */
+BTRAIL_API int btrail_spans_next(struct btrail_spans *spans,
+                                 struct btrail_span *span);
+
+/**
+ * btrail_spans_bad_chunks - damaged chunks that were passed over
+ */
+BTRAIL_API uint64_t btrail_spans_bad_chunks(const struct btrail_spans *spans);
 
 /*
  * Writing

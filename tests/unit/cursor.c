@@ -355,6 +355,48 @@ static void test_events_only(void)
     btrail_cursor_close(events);
 }
 
+static void test_counts_only(void)
+{
+    struct btrail_cursor *all, *counts;
+    struct btrail_batch a, c = { 0 };
+    size_t left = 0;
+    int ret;
+
+    g_assert_cmpint(btrail_cursor_open(&all, trace, 0, 0), ==, 0);
+    g_assert_cmpint(btrail_cursor_open(&counts, trace, 0,
+                                       BTRAIL_CURSOR_COUNTS_ONLY), ==, 0);
+    while (!(ret = btrail_cursor_next(all, &a))) {
+        if (!left) {
+            g_assert_cmpint(btrail_cursor_next(counts, &c), ==, 0);
+            left = c.count;
+            g_assert_null(c.records);
+        }
+        g_assert_cmphex(a.cr3, ==, c.cr3);
+        g_assert_cmpuint(a.time.host, ==, c.time.host);
+        g_assert_cmpuint(a.index, ==, c.index + c.count - left);
+        if (a.event) {
+            g_assert_cmpmem(a.event, sizeof(*a.event), c.event,
+                            sizeof(*c.event));
+        } else {
+            g_assert_cmpuint(a.count, <=, left);
+            left -= a.count;
+        }
+    }
+    g_assert_cmpuint(left, ==, 0);
+    g_assert_cmpint(btrail_cursor_next(counts, &c), ==, -BTRAIL_ERR_END);
+
+    /* In the middle of a batch */
+    g_assert_cmpint(btrail_cursor_seek(counts, 3), ==, 0);
+    do {
+        g_assert_cmpint(btrail_cursor_next(counts, &c), ==, 0);
+    } while (c.event);
+    g_assert_cmpuint(c.index, ==, 3);
+    g_assert_cmpuint(c.count, ==, SAMPLE_CHUNK_RECORDS / 2 - 3);
+    g_assert_null(c.records);
+    btrail_cursor_close(all);
+    btrail_cursor_close(counts);
+}
+
 static void test_arguments(void)
 {
     struct btrail_cursor *cursor = NULL;
@@ -396,6 +438,7 @@ int main(int argc, char **argv)
     g_test_add_func("/cursor/seek-time", test_seek_time);
     g_test_add_func("/cursor/seek-cr3", test_seek_cr3);
     g_test_add_func("/cursor/events-only", test_events_only);
+    g_test_add_func("/cursor/counts-only", test_counts_only);
     g_test_add_func("/cursor/arguments", test_arguments);
     ret = g_test_run();
     btrail_trace_close(trace);

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Spans: the records between CR3 events
+ */
+
+#include <glib.h>
+
+#include "block.h"
+#include "cursor.h"
+
+struct btrail_spans {
+    struct btrail_cursor *cursor;
+    uint64_t cr3;
+    uint64_t mask;
+    bool begun;                 /* @span is one */
+    struct btrail_span span;    /* as far as it has come */
+};
+
+int btrail_spans_open(struct btrail_spans **spans,
+                      const struct btrail_trace *trace, unsigned vcpu,
+                      uint64_t cr3, uint64_t mask)
+{
+    struct btrail_cursor *cursor;
+    struct btrail_spans *s;
+    int ret;
+
+    if (!spans) {
+        return -BTRAIL_ERR_ARGUMENT;
+    }
+    ret = btrail_cursor_open(&cursor, trace, vcpu, BTRAIL_CURSOR_COUNTS_ONLY);
+    if (ret) {
+        return ret;
+    }
+    s = g_new0(struct btrail_spans, 1);
+    s->cursor = cursor;
+    s->cr3 = cr3 & mask;
+    s->mask = mask;
+    s->span.vcpu = vcpu;
+    *spans = s;
+    return 0;
+}
+
+void btrail_spans_close(struct btrail_spans *s)
+{
+    if (s) {
+        btrail_cursor_close(s->cursor);
+        g_free(s);
+    }
+}
+
+uint64_t btrail_spans_bad_chunks(const struct btrail_spans *s)
+{
+    return s ? btrail_cursor_bad_chunks(s->cursor) : 0;
+}
+
+static bool matches(const struct btrail_spans *s)
+{
+    return (s->span.cr3 & s->mask) == s->cr3;
+}
+
+/* End the span that is in progress; true if the caller wants it. */
+static bool finish(struct btrail_spans *s, struct btrail_span *span)
+{
+    bool wanted = s->begun && s->span.end_index != s->span.first_index &&
+                  matches(s);
+
+    if (wanted) {
+        *span = s->span;
+    }
+    s->begun = false;
+    return wanted;
+}
+
+/* @b is the first of a span. */
+static void begin(struct btrail_spans *s, const struct btrail_batch *b)
+{
+    s->begun = true;
+    s->span.cr3 = b->cr3;
+    s->span.first_index = b->index;
+    s->span.end_index = b->index;
+    s->span.records = 0;
+    s->span.lost = 0;
+    s->span.first = b->time;
+    s->span.last = b->time;
+}
+
+static void add(struct btrail_spans *s, const struct btrail_batch *b)
+{
+    if (b->count) {
+        if (!s->span.records) {
+            s->span.first = b->time;
+        }
+        s->span.last = b->time;
+        s->span.records += b->count;
+        s->span.end_index = b->index + b->count;
+    } else if (btrail_event_is_known_gap(b->event)) {
+        s->span.lost += b->event->data[0];
+        s->span.end_index = b->event->index;
+    }
+}
+
+int btrail_spans_next(struct btrail_spans *s, struct btrail_span *span)
+{
+    struct btrail_batch b;
+    int ret;
+
+    if (!s || !span) {
+        return -BTRAIL_ERR_ARGUMENT;
+    }
+    while (!(ret = btrail_cursor_next(s->cursor, &b))) {
+        bool done = false;
+
+        /*
+         * What the file lacks belongs to the span before: that is the CR3
+         * that is known to have been in force there.
+         */
+        if ((b.event && b.event->type == BTRAIL_EVENT_CR3) ||
+            (!b.synthetic && b.cr3 != s->span.cr3)) {
+            done = finish(s, span);
+        }
+        if (!s->begun) {
+            begin(s, &b);
+        }
+        add(s, &b);
+        if ((s->mask & BTRAIL_CR3_ROOT) == BTRAIL_CR3_ROOT && !matches(s)) {
+            btrail_cursor_pass_over(s->cursor, s->cr3 & BTRAIL_CR3_ROOT);
+        }
+        if (done) {
+            return 0;
+        }
+    }
+    return ret == -BTRAIL_ERR_END && finish(s, span) ? 0 : ret;
+}
