@@ -405,6 +405,77 @@ BTRAIL_API int btrail_spans_next(struct btrail_spans *spans,
 BTRAIL_API uint64_t btrail_spans_bad_chunks(const struct btrail_spans *spans);
 
 /*
+ * Reading streams together, in the order of time
+ */
+
+struct btrail_merged;
+
+/**
+ * btrail_merged_open - read several streams as one
+ * @merged: gets the handle, at the start of all streams; free with
+ *          btrail_merged_close()
+ * @trace:  must outlive the handle
+ * @vcpus, @n: which streams; NULL and 0 for all
+ * @flags:  BTRAIL_CURSOR_*
+ * @grain:  how exact the order is to be, in nanoseconds
+ *
+ * What has a clock in a trace is its TIME, PAUSE, RESUME and END events; there
+ * is a TIME event every tick, which is 1 ms as a rule.  The time of a record is
+ * estimated: between the two clocks around it, in proportion to the index.  So
+ * it is as good as the vCPU is steady, and wrong by less than a tick.
+ *
+ * Streams are merged by these times, so that no record comes before one of
+ * another vCPU that is earlier by @grain or more, as far as is estimated; with
+ * equal times the lower vCPU comes first.  Each stream by itself stays in its
+ * order.  Where vCPUs ran at the same time a batch is about as long as one of
+ * them runs in @grain, so a small one takes more time: 10000 costs nothing
+ * that can be measured, and is finer than what the estimates are good for.
+ *
+ * Errors: ARGUMENT (also if a vCPU is named twice), STREAM, MEMORY.
+ */
+BTRAIL_API int btrail_merged_open(struct btrail_merged **merged,
+                                  const struct btrail_trace *trace,
+                                  const unsigned *vcpus, size_t n,
+                                  unsigned flags, uint64_t grain);
+
+/**
+ * btrail_merged_close
+ * @merged: a handle or NULL
+ */
+BTRAIL_API void btrail_merged_close(struct btrail_merged *merged);
+
+/**
+ * btrail_merged_next - the next event or records of any stream
+ * @vcpu:  gets whose
+ * @time:  gets the estimated time of the first record, or of the event, as
+ *         host clock; 0 if it is unknown; may be NULL
+ * @batch: as from btrail_cursor_next(), and valid until the next call with
+ *         this handle
+ *
+ * Errors: ARGUMENT, END, IO, MEMORY.
+ */
+BTRAIL_API int btrail_merged_next(struct btrail_merged *merged,
+                                  unsigned *vcpu, uint64_t *time,
+                                  struct btrail_batch *batch);
+
+/**
+ * btrail_merged_seek_time - go to a moment in all streams
+ * @host: CLOCK_MONOTONIC of the host; 0 is the start of the streams
+ *
+ * Each stream goes on as after btrail_cursor_seek_time().
+ *
+ * Errors: ARGUMENT.
+ */
+BTRAIL_API int btrail_merged_seek_time(struct btrail_merged *merged,
+                                       uint64_t host);
+
+/**
+ * btrail_merged_bad_chunks - damaged chunks that were passed over
+ */
+BTRAIL_API uint64_t
+btrail_merged_bad_chunks(const struct btrail_merged *merged);
+
+/*
  * Writing
  */
 

@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Streams merged by time
+ *
+ * Each stream is a lane with two cursors: one returns what there is, another
+ * runs ahead of it and looks for clocks, so that the time of a record can be
+ * estimated from the clocks before and behind it.  A heap has the lanes in the
+ * order of the time of what each would return next.
+ */
+
+#include <glib.h>
+
+#include "backtrail/trace.h"
+
+/* A place in a stream with a clock */
+struct clock_point {
+    uint64_t index;
+    uint64_t host;
+};
+
+struct lane {
+    unsigned vcpu;
+    struct btrail_cursor *cursor;
+    struct btrail_batch batch;  /* what is left of it; neither: none */
+    uint64_t time;              /* of its first record, or of the event */
+
+    struct btrail_cursor *ahead;
+    bool have_next;
+    struct clock_point last;    /* at the batch or before it */
+    struct clock_point next;    /* the one after @last */
+};
+
+struct btrail_merged {
+    struct lane *lanes;
+    size_t n_lanes;
+    uint64_t grain;
+
+    struct lane **heap;         /* those that have a batch */
+    size_t in_heap;
+    size_t to_fill;             /* lanes from this one on are not in yet */
+    bool taken;                 /* the first one's batch has been returned */
+};
+
+static int open_lane(struct lane *l, const struct btrail_trace *trace,
+                     unsigned vcpu, unsigned flags)
+{
+    int ret = btrail_cursor_open(&l->cursor, trace, vcpu, flags);
+
+    l->vcpu = vcpu;
+    return ret ? ret : btrail_cursor_open(&l->ahead, trace, vcpu,
+                                          BTRAIL_CURSOR_EVENTS_ONLY);
+}
+
+int btrail_merged_open(struct btrail_merged **merged,
+                       const struct btrail_trace *trace,
+                       const unsigned *vcpus, size_t n, unsigned flags,
+                       uint64_t grain)
+{
+    struct btrail_merged *m;
+    size_t i, j;
+    int ret = 0;
+
+    if (!merged || !trace || !vcpus != !n || n > BTRAIL_MAX_VCPUS) {
+        return -BTRAIL_ERR_ARGUMENT;
+    }
+    for (i = 0; i < n; i++) {
+        for (j = 0; j < i; j++) {
+            if (vcpus[i] == vcpus[j]) {
+                return -BTRAIL_ERR_ARGUMENT;
+            }
+        }
+    }
+    m = g_new0(struct btrail_merged, 1);
+    m->n_lanes = n ? n : btrail_trace_streams(trace);
+    m->lanes = g_new0(struct lane, m->n_lanes);
+    m->heap = g_new0(struct lane *, m->n_lanes);
+    m->grain = grain;
+    for (i = 0; !ret && i < m->n_lanes; i++) {
+        struct btrail_stream_info info;
+
+        if (n) {
+            info.vcpu = vcpus[i];
+        } else {
+            ret = btrail_trace_stream(trace, i, &info);
+        }
+        if (!ret) {
+            ret = open_lane(&m->lanes[i], trace, info.vcpu, flags);
+        }
+    }
+    if (ret) {
+        btrail_merged_close(m);
+        return ret;
+    }
+    *merged = m;
+    return 0;
+}
+
+void btrail_merged_close(struct btrail_merged *m)
+{
+    size_t i;
+
+    if (m) {
+        for (i = 0; i < m->n_lanes; i++) {
+            btrail_cursor_close(m->lanes[i].cursor);
+            btrail_cursor_close(m->lanes[i].ahead);
+        }
+        g_free(m->lanes);
+        g_free(m->heap);
+        g_free(m);
+    }
+}
+
+uint64_t btrail_merged_bad_chunks(const struct btrail_merged *m)
+{
+    uint64_t sum = 0;
+    size_t i;
+
+    for (i = 0; m && i < m->n_lanes; i++) {
+        sum += btrail_cursor_bad_chunks(m->lanes[i].cursor);
+    }
+    return sum;
+}
+
+/* The clock that an event tells, or 0 */
+static uint64_t clock_of(const struct btrail_event *e)
+{
+    switch (e->type) {
+    case BTRAIL_EVENT_TIME:
+    case BTRAIL_EVENT_PAUSE:
+    case BTRAIL_EVENT_RESUME:
+    case BTRAIL_EVENT_END:
+        return e->data[0];
+    default:
+        return 0;
+    }
+}
+
+/* Go from the last clock to the next one. */
+static int next_clock(struct lane *l)
+{
+    struct btrail_batch b;
+    int ret;
+
+    if (l->have_next) {
+        l->last = l->next;
+    }
+    while (!(ret = btrail_cursor_next(l->ahead, &b))) {
+        uint64_t host = clock_of(b.event);
+
+        if (host) {
+            /* A clock that goes back stands still here. */
+            l->next.index = b.index;
+            l->next.host = MAX(host, l->last.host);
+            l->have_next = true;
+            return 0;
+        }
+    }
+    l->have_next = false;
+    return ret == -BTRAIL_ERR_END ? 0 : ret;
+}
+
+/* Estimate the time of the batch. */
+static int estimate(struct lane *l)
+{
+    const struct btrail_batch *b = &l->batch;
+    uint64_t host = b->event ? clock_of(b->event) : 0;
+    bool met = false;           /* the next clock is this event */
+    int ret = 0;
+
+    /* The cursor that runs ahead may see what the other one cannot decode. */
+    while (!ret && !met && l->have_next &&
+           (l->next.index < b->index ||
+            (l->next.index == b->index && (host || b->count)))) {
+        met = host && l->next.index == b->index;
+        ret = next_clock(l);
+    }
+    if (ret) {
+        return ret;
+    }
+    if (b->time.host > l->last.host) {
+        /* The clock is that of the chunk, or its event was passed over. */
+        l->last.index = b->index;
+        l->last.host = b->time.host;
+        l->next.host = MAX(l->next.host, l->last.host);
+    }
+    if (!host) {
+        host = l->last.host;
+        if (host && l->have_next && l->next.index > l->last.index) {
+            host += (unsigned __int128)(b->index - l->last.index) *
+                    (l->next.host - l->last.host) /
+                    (l->next.index - l->last.index);
+        }
+    }
+    l->time = MAX(l->time, host);
+    return 0;
+}
+
+/*
+ * How many records of the batch are earlier than @limit?  At least one, and
+ * none behind the next clock.
+ */
+static size_t records_before(const struct lane *l, uint64_t limit)
+{
+    const struct btrail_batch *b = &l->batch;
+    uint64_t n = b->count, elapsed;
+    unsigned __int128 end;
+
+    if (limit == UINT64_MAX || !l->have_next) {
+        return n;
+    }
+    n = MIN(n, l->next.index - b->index);
+    elapsed = l->next.host - l->last.host;
+    if (!l->last.host || !elapsed) {
+        return n;
+    }
+    if (limit <= l->last.host) {
+        return 1;
+    }
+    /* The first one that is not, counted from the last clock, rounded up */
+    end = (unsigned __int128)(limit - l->last.host) *
+          (l->next.index - l->last.index);
+    end = (end + elapsed - 1) / elapsed;
+    if (end <= b->index - l->last.index) {
+        return 1;
+    }
+    return MIN(n, end - (b->index - l->last.index));
+}
+
+/* Get a lane's next batch.  Errors: END, IO, MEMORY. */
+static int fill(struct lane *l)
+{
+    int ret;
+
+    /* The first time, or after a seek */
+    if (!l->time && !l->have_next) {
+        ret = next_clock(l);
+        if (ret) {
+            return ret;
+        }
+    }
+    if (!l->batch.event && !l->batch.count) {
+        ret = btrail_cursor_next(l->cursor, &l->batch);
+        if (ret) {
+            memset(&l->batch, 0, sizeof(l->batch));
+            return ret;
+        }
+    }
+    return estimate(l);
+}
+
+/* The heap */
+
+static bool before(const struct lane *a, const struct lane *b)
+{
+    return a->time < b->time || (a->time == b->time && a->vcpu < b->vcpu);
+}
+
+static void sift_down(struct btrail_merged *m, size_t i)
+{
+    struct lane *l = m->heap[i];
+
+    for (;;) {
+        size_t child = 2 * i + 1;
+
+        if (child + 1 < m->in_heap &&
+            before(m->heap[child + 1], m->heap[child])) {
+            child++;
+        }
+        if (child >= m->in_heap || !before(m->heap[child], l)) {
+            break;
+        }
+        m->heap[i] = m->heap[child];
+        i = child;
+    }
+    m->heap[i] = l;
+}
+
+static void push(struct btrail_merged *m, struct lane *l)
+{
+    size_t i = m->in_heap++;
+
+    for (; i && before(l, m->heap[(i - 1) / 2]); i = (i - 1) / 2) {
+        m->heap[i] = m->heap[(i - 1) / 2];
+    }
+    m->heap[i] = l;
+}
+
+/* The time of the lane that comes second */
+static uint64_t second(const struct btrail_merged *m)
+{
+    uint64_t time = UINT64_MAX;
+
+    if (m->in_heap > 1) {
+        time = m->heap[1]->time;
+    }
+    if (m->in_heap > 2) {
+        time = MIN(time, m->heap[2]->time);
+    }
+    return time;
+}
+
+/* Have in the heap what comes next of each lane. */
+static int advance(struct btrail_merged *m)
+{
+    int ret;
+
+    for (; m->to_fill < m->n_lanes; m->to_fill++) {
+        ret = fill(&m->lanes[m->to_fill]);
+        if (!ret) {
+            push(m, &m->lanes[m->to_fill]);
+        } else if (ret != -BTRAIL_ERR_END) {
+            return ret;
+        }
+    }
+    if (m->taken) {
+        ret = fill(m->heap[0]);
+        if (ret == -BTRAIL_ERR_END) {
+            m->heap[0] = m->heap[--m->in_heap];
+        } else if (ret) {
+            return ret;
+        }
+        m->taken = false;
+        if (m->in_heap) {
+            sift_down(m, 0);
+        }
+    }
+    return m->in_heap ? 0 : -BTRAIL_ERR_END;
+}
+
+int btrail_merged_next(struct btrail_merged *m, unsigned *vcpu,
+                       uint64_t *time, struct btrail_batch *batch)
+{
+    struct lane *l;
+    uint64_t limit;
+    int ret;
+
+    if (!m || !vcpu || !batch) {
+        return -BTRAIL_ERR_ARGUMENT;
+    }
+    ret = advance(m);
+    if (ret) {
+        return ret;
+    }
+    l = m->heap[0];
+    *vcpu = l->vcpu;
+    if (time) {
+        *time = l->time;
+    }
+    *batch = l->batch;
+    m->taken = true;
+    if (l->batch.event) {
+        l->batch.event = NULL;
+        return 0;
+    }
+    limit = second(m);
+    limit = m->grain > UINT64_MAX - limit ? UINT64_MAX : limit + m->grain;
+    batch->count = records_before(l, limit);
+    l->batch.count -= batch->count;
+    l->batch.index += batch->count;
+    if (l->batch.records) {
+        l->batch.records += batch->count;
+    }
+    return 0;
+}
+
+int btrail_merged_seek_time(struct btrail_merged *m, uint64_t host)
+{
+    size_t i;
+
+    if (!m) {
+        return -BTRAIL_ERR_ARGUMENT;
+    }
+    for (i = 0; i < m->n_lanes; i++) {
+        struct lane *l = &m->lanes[i];
+
+        btrail_cursor_seek_time(l->cursor, host);
+        btrail_cursor_seek_time(l->ahead, host);
+        memset(&l->batch, 0, sizeof(l->batch));
+        memset(&l->last, 0, sizeof(l->last));
+        l->time = 0;
+        l->have_next = false;
+    }
+    m->in_heap = 0;
+    m->to_fill = 0;
+    m->taken = false;
+    return 0;
+}

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <math.h>
+
+#include "random-trace.h"
+#include "trace-samples.h"
+
+#define ROUNDS  20
+
+/* What is next of a stream */
+struct reader {
+    const struct random_stream *s;
+    unsigned item;
+    double *times;              /* of all items, as they should be estimated */
+};
+
+static const struct random_item *item_of(const struct random_stream *s,
+                                         unsigned i)
+{
+    return &g_array_index(s->items, struct random_item, i);
+}
+
+static uint64_t clock_of(const struct random_item *item)
+{
+    switch (item->event.type) {
+    case BTRAIL_EVENT_TIME:
+    case BTRAIL_EVENT_PAUSE:
+    case BTRAIL_EVENT_RESUME:
+    case BTRAIL_EVENT_END:
+        return item->event.data[0];
+    default:
+        return 0;
+    }
+}
+
+/*
+ * The time of each item: that of a clock is what it says; between two clocks
+ * time goes in proportion to the index, behind the last one it stands.
+ */
+static double *estimate(const struct random_stream *s)
+{
+    double *times = g_new0(double, s->items->len + 1);
+    const struct random_item *last = NULL;
+    unsigned i, k;
+
+    for (i = 0; i < s->items->len; i++) {
+        const struct random_item *item = item_of(s, i);
+        const struct random_item *next = NULL;
+
+        times[i] = clock_of(item);
+        if (times[i]) {
+            last = item;
+            continue;
+        }
+        for (k = i; !next && k < s->items->len; k++) {
+            next = clock_of(item_of(s, k)) ? item_of(s, k) : NULL;
+        }
+        if (last) {
+            times[i] = clock_of(last);
+        }
+        if (last && next && next->index > last->index) {
+            times[i] += ((double)clock_of(next) - clock_of(last)) *
+                        (item->index - last->index) /
+                        (next->index - last->index);
+        }
+    }
+    return times;
+}
+
+static void check_item(struct reader *r, const struct btrail_batch *b,
+                       size_t i)
+{
+    const struct random_item *item;
+
+    g_assert_cmpuint(r->item, <, r->s->items->len);
+    item = item_of(r->s, r->item);
+    if (b->event) {
+        g_assert_cmpuint(item->event.type, !=, 0);
+        g_assert_cmpmem(b->event, sizeof(*b->event), &item->event,
+                        sizeof(item->event));
+    } else {
+        g_assert_cmpuint(item->event.type, ==, 0);
+        g_assert_cmpmem(&b->records[i], sizeof(item->record), &item->record,
+                        sizeof(item->record));
+    }
+    g_assert_cmpuint(b->index + i, ==, item->index);
+}
+
+/* Everything comes, in the order that the grain promises. */
+static void check(const struct random_trace *t, uint64_t grain)
+{
+    g_autofree struct reader *readers =
+        g_new0(struct reader, t->streams->len);
+    double latest = 0;
+    struct btrail_trace *trace;
+    struct btrail_merged *merged;
+    struct btrail_batch b;
+    uint64_t time;
+    unsigned vcpu, i;
+    int ret;
+
+    for (i = 0; i < t->streams->len; i++) {
+        readers[i].s = &g_array_index(t->streams, struct random_stream, i);
+        readers[i].times = estimate(readers[i].s);
+    }
+    g_assert_cmpint(btrail_trace_open(&trace, t->path), ==, 0);
+    g_assert_cmpint(btrail_merged_open(&merged, trace, NULL, 0, 0, grain), ==,
+                    0);
+    while (!(ret = btrail_merged_next(merged, &vcpu, &time, &b))) {
+        struct reader *r = &readers[vcpu / 3];
+        size_t k;
+
+        g_assert_cmpuint(r->s->vcpu, ==, vcpu);
+        g_assert_cmpfloat(fabs((double)time - r->times[r->item]), <=, 1);
+        for (k = 0; k < (b.event ? 1 : b.count); k++) {
+            double estimated = r->times[r->item];
+
+            check_item(r, &b, k);
+            /* Each rounds down to a nanosecond. */
+            g_assert_cmpfloat(latest - estimated, <=, grain + 2.0);
+            latest = MAX(latest, estimated);
+            r->item++;
+        }
+    }
+    g_assert_cmpint(ret, ==, -BTRAIL_ERR_END);
+    g_assert_cmpuint(btrail_merged_bad_chunks(merged), ==, 0);
+    btrail_merged_close(merged);
+    btrail_trace_close(trace);
+    for (i = 0; i < t->streams->len; i++) {
+        g_assert_cmpuint(readers[i].item, ==, readers[i].s->items->len);
+        g_free(readers[i].times);
+    }
+}
+
+static void test_order(void)
+{
+    static const uint64_t grains[] = { 0, 100, 3000, UINT64_MAX };
+    unsigned i, k;
+
+    for (i = 0; i < ROUNDS; i++) {
+        struct random_trace *t = random_trace_new(1 + i % 4, 40);
+
+        for (k = 0; k < G_N_ELEMENTS(grains); k++) {
+            check(t, grains[k]);
+        }
+        random_trace_free(t);
+    }
+}
+
+static void describe(GString *text, const struct btrail_batch *b)
+{
+    size_t i;
+
+    if (b->event) {
+        g_string_append_printf(text, "e%u %" G_GUINT64_FORMAT " %d\n",
+                               b->event->type, b->event->index,
+                               b->synthetic);
+    }
+    for (i = 0; i < b->count; i++) {
+        g_string_append_printf(text, "%" G_GUINT64_FORMAT " %" G_GUINT64_FORMAT
+                               " %" G_GINT64_MODIFIER "x %" G_GUINT64_FORMAT
+                               "\n", b->index + i,
+                               b->records ? b->records[i].from : 0, b->cr3,
+                               b->time.host);
+    }
+}
+
+/*
+ * Each stream by itself is what a cursor returns: from the start or from a
+ * moment on, also of a damaged file, and whichever streams are merged.
+ */
+static void check_streams(const struct random_trace *t, const unsigned *vcpus,
+                          size_t n, unsigned flags, uint64_t host)
+{
+    unsigned all = t->streams->len;
+    g_autofree GString **got = g_new0(GString *, all);
+    struct btrail_trace *trace;
+    struct btrail_merged *merged;
+    struct btrail_batch b;
+    uint64_t bad = 0;
+    unsigned vcpu, i;
+    int ret;
+
+    g_assert_cmpint(btrail_trace_open(&trace, t->path), ==, 0);
+    g_assert_cmpint(btrail_merged_open(&merged, trace, vcpus, n, flags, 500),
+                    ==, 0);
+    for (i = 0; i < all; i++) {
+        got[i] = g_string_new(NULL);
+    }
+    if (host) {
+        /* Leave it somewhere in the middle. */
+        for (i = 0; i < 50; i++) {
+            btrail_merged_next(merged, &vcpu, NULL, &b);
+        }
+        g_assert_cmpint(btrail_merged_seek_time(merged, host), ==, 0);
+    }
+    while (!(ret = btrail_merged_next(merged, &vcpu, NULL, &b))) {
+        describe(got[vcpu / 3], &b);
+    }
+    g_assert_cmpint(ret, ==, -BTRAIL_ERR_END);
+    for (i = 0; i < all; i++) {
+        g_autoptr(GString) want = g_string_new(NULL);
+        struct btrail_cursor *cursor;
+        bool merges = !n;
+        unsigned k;
+
+        for (k = 0; k < n; k++) {
+            merges |= vcpus[k] == 3 * i;
+        }
+        g_assert_cmpint(btrail_cursor_open(&cursor, trace, 3 * i, flags), ==,
+                        0);
+        g_assert_cmpint(btrail_cursor_seek_time(cursor, host), ==, 0);
+        while (merges && !btrail_cursor_next(cursor, &b)) {
+            describe(want, &b);
+        }
+        g_assert_cmpstr(got[i]->str, ==, want->str);
+        bad += btrail_cursor_bad_chunks(cursor);
+        btrail_cursor_close(cursor);
+        g_string_free(got[i], TRUE);
+    }
+    if (!host) {
+        g_assert_cmpuint(btrail_merged_bad_chunks(merged), ==, bad);
+    }
+    btrail_merged_close(merged);
+    btrail_trace_close(trace);
+}
+
+static void test_streams(void)
+{
+    static const unsigned some[] = { 6, 0 };
+    unsigned i, v;
+
+    for (i = 0; i < ROUNDS; i++) {
+        struct random_trace *t = random_trace_new(3, 40);
+
+        check_streams(t, NULL, 0, 0, 0);
+        check_streams(t, some, 2, 0, 0);
+        check_streams(t, NULL, 0, BTRAIL_CURSOR_EVENTS_ONLY, 0);
+        check_streams(t, NULL, 0, BTRAIL_CURSOR_COUNTS_ONLY, 0);
+        check_streams(t, NULL, 0, 0, g_test_rand_int_range(1000, 60000));
+        for (v = 0; v < t->streams->len; v++) {
+            random_trace_damage(t, v, g_test_rand_int_range(
+                0, g_array_index(t->streams, struct random_stream,
+                                 v).damaged->len));
+        }
+        check_streams(t, NULL, 0, 0, 0);
+        check_streams(t, NULL, 0, 0, g_test_rand_int_range(1000, 60000));
+        random_trace_free(t);
+    }
+}
+
+static void test_arguments(void)
+{
+    static const unsigned twice[] = { 3, 0, 3 };
+    static const unsigned missing[] = { 0, 1 };
+    char *path = sample_path();
+    struct btrail_trace *trace;
+    struct btrail_merged *merged = NULL;
+    struct btrail_batch b;
+    unsigned vcpu;
+
+    sample_write(path, 2);
+    g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
+    g_assert_cmpint(btrail_merged_open(NULL, trace, NULL, 0, 0, 0), ==,
+                    -BTRAIL_ERR_ARGUMENT);
+    g_assert_cmpint(btrail_merged_open(&merged, NULL, NULL, 0, 0, 0), ==,
+                    -BTRAIL_ERR_ARGUMENT);
+    g_assert_cmpint(btrail_merged_open(&merged, trace, NULL, 1, 0, 0), ==,
+                    -BTRAIL_ERR_ARGUMENT);
+    g_assert_cmpint(btrail_merged_open(&merged, trace, twice, 0, 0, 0), ==,
+                    -BTRAIL_ERR_ARGUMENT);
+    g_assert_cmpint(btrail_merged_open(&merged, trace, twice, 3, 0, 0), ==,
+                    -BTRAIL_ERR_ARGUMENT);
+    g_assert_cmpint(btrail_merged_open(&merged, trace, missing, 2, 0, 0), ==,
+                    -BTRAIL_ERR_STREAM);
+    g_assert_cmpint(btrail_merged_open(&merged, trace, NULL, 0, 0x80, 0), ==,
+                    -BTRAIL_ERR_ARGUMENT);
+    g_assert_null(merged);
+    g_assert_cmpint(btrail_merged_open(&merged, trace, NULL, 0, 0, 0), ==, 0);
+    g_assert_cmpint(btrail_merged_next(NULL, &vcpu, NULL, &b), ==,
+                    -BTRAIL_ERR_ARGUMENT);
+    g_assert_cmpint(btrail_merged_next(merged, NULL, NULL, &b), ==,
+                    -BTRAIL_ERR_ARGUMENT);
+    g_assert_cmpint(btrail_merged_next(merged, &vcpu, NULL, NULL), ==,
+                    -BTRAIL_ERR_ARGUMENT);
+    g_assert_cmpint(btrail_merged_seek_time(NULL, 0), ==,
+                    -BTRAIL_ERR_ARGUMENT);
+    g_assert_cmpuint(btrail_merged_bad_chunks(NULL), ==, 0);
+    btrail_merged_close(merged);
+    btrail_merged_close(NULL);
+    btrail_trace_close(trace);
+    sample_remove(path);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/merged/order", test_order);
+    g_test_add_func("/merged/streams", test_streams);
+    g_test_add_func("/merged/arguments", test_arguments);
+    return g_test_run();
+}
