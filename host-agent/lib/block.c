@@ -9,8 +9,8 @@
 #include "crc32c.h"
 
 /*
- * What zstd gets is short and already dense: higher levels cost a lot and
- * gain little.
+ * What zstd gets repeats itself no more: higher levels, which look longer for
+ * what does, take more time and even more space.
  */
 #define ZSTD_LEVEL  1
 
@@ -131,7 +131,7 @@ void btrail_block_begin(struct btrail_block *block, unsigned vcpu,
 
     block->header = (struct btrail_block_header) {
         .vcpu = vcpu,
-        .codec = BTRAIL_CODEC_PREDICT,
+        .codec = BTRAIL_CODEC_PATH,
         .first_index = index,
         .end_index = index,
         .cr3 = cr3,
@@ -300,16 +300,20 @@ void btrail_unpacker_free(struct btrail_unpacker *u)
 /* The most bytes that a section of a sound block can have. */
 static uint64_t max_raw(const struct btrail_block_header *h, unsigned section)
 {
-    switch (section) {
-    case BTRAIL_CODEC_RUNS:
-        return (uint64_t)h->records * BTRAIL_CODEC_MAX_RUN_BYTES;
-    case BTRAIL_CODEC_LITERALS:
-        return (uint64_t)h->records * BTRAIL_CODEC_MAX_LITERAL_BYTES;
-    case BTRAIL_CODEC_FLAGS:
-        return (uint64_t)h->records * BTRAIL_CODEC_MAX_FLAG_BYTES;
-    default:
+    static const uint8_t record_bytes[] = {
+        [BTRAIL_CODEC_MISSES] = BTRAIL_CODEC_MAX_MISS_BYTES,
+        [BTRAIL_CODEC_STRAIGHTS] = BTRAIL_CODEC_MAX_STRAIGHT_BYTES,
+        [BTRAIL_CODEC_LENGTHS] = BTRAIL_CODEC_MAX_LENGTH_BYTES,
+        [BTRAIL_CODEC_TARGETS] = BTRAIL_CODEC_MAX_TARGET_BYTES,
+        [BTRAIL_CODEC_RETURNS] = BTRAIL_CODEC_MAX_RETURN_BYTES,
+        [BTRAIL_CODEC_FLAGS] = BTRAIL_CODEC_MAX_FLAG_BYTES,
+    };
+
+    if (section == EVENT_SECTION) {
         return (uint64_t)h->events * MAX_EVENT_BYTES;
     }
+    return MIN((uint64_t)h->records * record_bytes[section],
+               BTRAIL_CODEC_MAX_BYTES);
 }
 
 static int unpack_section(struct btrail_unpacker *u, unsigned section,
@@ -444,10 +448,11 @@ int btrail_unpacker_load(struct btrail_unpacker *u,
     const uint8_t *streams[BTRAIL_CODEC_STREAMS];
     size_t lens[BTRAIL_CODEC_STREAMS];
     size_t left = len - header_size(h) - BTRAIL_BLOCK_TABLE_SIZE;
+    uint64_t codec_bytes = 0;
     unsigned i;
     int ret;
 
-    if (h->codec != BTRAIL_CODEC_PREDICT) {
+    if (h->codec != BTRAIL_CODEC_PATH) {
         return -BTRAIL_ERR_VERSION;
     }
     for (i = 0; i < SECTIONS; i++) {
@@ -456,6 +461,10 @@ int btrail_unpacker_load(struct btrail_unpacker *u,
 
         if (raw_len > max_raw(h, i) || stored_len > raw_len ||
             stored_len > left) {
+            return -BTRAIL_ERR_CORRUPT;
+        }
+        codec_bytes += i == EVENT_SECTION ? 0 : raw_len;
+        if (codec_bytes > BTRAIL_CODEC_MAX_BYTES) {
             return -BTRAIL_ERR_CORRUPT;
         }
         if (i == EVENT_SECTION || !events_only) {
@@ -479,8 +488,7 @@ int btrail_unpacker_load(struct btrail_unpacker *u,
         streams[i] = u->sections[i].data;
         lens[i] = u->sections[i].len;
     }
-    return btrail_decoder_begin(u->decoder, streams, lens, h->records) ?
-           0 : -BTRAIL_ERR_CORRUPT;
+    return btrail_decoder_begin(u->decoder, streams, lens, h->records);
 }
 
 const struct btrail_placed_event *

@@ -153,7 +153,10 @@ int btrail_unpacker_load(struct btrail_unpacker *unpacker,
 const struct btrail_placed_event *
 btrail_unpacker_events(const struct btrail_unpacker *unpacker);
 
-/* Decode the next @n records; false if they are damaged. */
+/*
+ * Decode the next @n records; false if they are damaged.  With NULL for
+ * @records they are passed over.
+ */
 bool btrail_unpacker_records(struct btrail_unpacker *unpacker,
                              struct btrail_record *records, size_t n);
 

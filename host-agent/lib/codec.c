@@ -1,58 +1,400 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Codec "predict": see codec.h
+ * Codec "path": see codec.h
  */
 
 #include <glib.h>
 
+#include "backtrail/trace.h"
 #include "codec.h"
 
-struct entry {
+#ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
+/* Clearing the tables costs more than all else that a short input does. */
+#define TABLE_BITS      8
+#else
+#define TABLE_BITS      16
+#endif
+
+/*
+ * A step of the path: the number of its edge, and, if the path was seen to
+ * fork off there, how often it must be foretold right until that is forgotten
+ */
+#define STEP_EDGE       0x0fffffffu
+#define STEP_ONCE       0x10000000u
+#define STEP_FORK       0xf0000000u
+
+/* What an edge that was not foretold is, in the low bits of a miss */
+#define MISS_KNOWN      0u      /* the one taken here the last time */
+#define MISS_SEEN       1u      /* the last one from that address */
+#define MISS_NEW        2u
+#define MISS_RETURN     3u      /* new, goes back to behind a branch */
+#define MISS_KIND       3u
+#define MISS_STRAIGHT   4u      /* a number in the straights follows */
+#define MISS_FORKS      3       /* shift of the number of forks passed */
+
+/* Branches that something may return to */
+#define CALLS           64
+/* How many of them, from the latest, are looked at */
+#define CALL_DEPTH      16
+/* Bytes from the branch to behind it, at most; no instruction is longer. */
+#define CALL_LENGTH     15
+/* A branch that goes less far forward is no call. */
+#define CALL_DISTANCE   128
+
+/* Steps before the first one that take part in a hash */
+#define PATH_PAD        2
+
+struct edge {
     uint64_t from;
     uint64_t to;
 };
 
-struct predictor {
-    uint64_t history;
-    uint64_t last_to;
-    struct entry table[1u << BTRAIL_PREDICT_BITS];
+/* A miss, as a place to go on from */
+struct visit {
+    uint32_t edge;              /* that was taken */
+    uint32_t step;
 };
 
-/* Bits by which an older target moves up until it is forgotten. */
-#define HISTORY_SHIFT   16
+/*
+ * What encoder and decoder do alike.  Edges are numbered from 1, and so are
+ * the steps of the path; 0 is none.
+ */
+struct model {
+    /* What comes in here is set to 0 at the start. */
+    struct visit after[1u << TABLE_BITS];   /* by the last 4 edges */
+    uint32_t taken[1u << TABLE_BITS];   /* by edges before and foretold */
+    uint32_t leaving[1u << TABLE_BITS]; /* by address: the last edge */
+    uint64_t calls[CALLS];
+    uint32_t call;                      /* where the next one goes */
+    uint32_t n_edges;
+    uint32_t n;                         /* steps */
+    uint32_t ahead;                     /* the step foretold; 0 if none is */
 
-static inline uint64_t next_history(uint64_t history, uint64_t to)
+    struct edge *edges;
+    uint32_t *last;                     /* by edge: where it was last missed */
+    uint32_t *path;                     /* [-PATH_PAD] is the first one */
+    uint32_t max_edges;
+    uint32_t max_steps;
+};
+
+static inline uint32_t table_slot(uint64_t hash)
 {
-    return history << HISTORY_SHIFT ^ to * 0xff51afd7ed558ccdull >> 20;
+    return hash * 0x9e3779b97f4a7c15ull >> (64 - TABLE_BITS);
 }
 
-static inline size_t slot(uint64_t history)
+static inline uint64_t mix(uint64_t hash, uint32_t edge)
 {
-    return history * 0x9e3779b97f4a7c15ull >> (64 - BTRAIL_PREDICT_BITS);
+    return (hash ^ hash >> 32 ^ edge) * 0xff51afd7ed558ccdull;
+}
+
+/* The same step once more */
+static inline uint32_t repeat(uint32_t step)
+{
+    return step < STEP_ONCE ? step : step - STEP_ONCE;
+}
+
+static void model_free(struct model *m)
+{
+    g_free(m->path ? m->path - PATH_PAD : NULL);
+    g_free(m->edges);
+    g_free(m->last);
+    m->path = NULL;
+    m->edges = NULL;
+    m->last = NULL;
+    m->max_steps = 0;
+}
+
+static bool model_reserve(struct model *m, uint32_t steps)
+{
+    if (m->path && steps <= m->max_steps) {
+        return true;
+    }
+    model_free(m);
+    m->max_edges = MIN(steps, BTRAIL_CODEC_MAX_EDGES);
+    m->path = g_try_new(uint32_t, (size_t)steps + 1 + PATH_PAD);
+    m->edges = g_try_new(struct edge, (size_t)m->max_edges + 1);
+    m->last = g_try_new(uint32_t, (size_t)m->max_edges + 1);
+    if (!m->path || !m->edges || !m->last) {
+        g_free(m->path);
+        m->path = NULL;
+        model_free(m);
+        return false;
+    }
+    m->path += PATH_PAD;
+    m->max_steps = steps;
+    return true;
+}
+
+static void model_begin(struct model *m)
+{
+    memset(m, 0, offsetof(struct model, edges));
+    memset(m->path - PATH_PAD, 0, PATH_PAD * sizeof(*m->path));
+    m->edges[0] = (struct edge) { 0, 0 };
+    m->last[0] = 0;
+    /* Where nothing is foretold, nothing is passed. */
+    m->path[0] = STEP_FORK;
+}
+
+static inline uint32_t *leaving_slot(struct model *m, uint64_t from)
+{
+    return &m->leaving[table_slot(from)];
+}
+
+static inline uint32_t *taken_slot(struct model *m, uint32_t before,
+                                   uint32_t foretold)
+{
+    return &m->taken[table_slot(mix(mix(0, before), foretold))];
+}
+
+static inline uint32_t new_edge(struct model *m, uint64_t from, uint64_t to)
+{
+    uint32_t edge = ++m->n_edges;
+
+    m->edges[edge] = (struct edge) { from, to };
+    m->last[edge] = 0;
+    return edge;
+}
+
+static inline void push_call(struct model *m, uint64_t from, uint64_t to)
+{
+    if (to - from >= CALL_DISTANCE) {
+        m->calls[m->call++ % CALLS] = from;
+    }
+}
+
+/*
+ * A step was not as foretold: it takes @edge instead.  Find out where the
+ * path was the same the last time, and foretell from there.
+ */
+static inline void miss_step(struct model *m, uint32_t foretold, uint32_t edge)
+{
+    uint32_t *path = m->path;
+    uint32_t n = m->n + 1;
+    const uint32_t *before = path + m->n;
+    uint64_t hash = mix(mix(mix(mix(0, edge), before[0] & STEP_EDGE),
+                            before[-1] & STEP_EDGE), before[-2] & STEP_EDGE);
+    struct visit *after = &m->after[table_slot(hash)];
+    uint32_t same = after->edge == edge ? after->step : m->last[edge];
+
+    m->ahead = same ? same + 1 : 0;
+    *after = (struct visit) { edge, n };
+    m->last[edge] = n;
+    path[n] = edge | (foretold ? STEP_FORK : 0);
+    m->n = n;
 }
 
 struct btrail_encoder {
-    struct predictor p;
+    struct model m;
     struct btrail_buf *out;
-    uint64_t run;               /* records foretold since the last literal */
+    uint64_t forks;             /* passed since the last miss */
+    uint32_t start;             /* the step after it */
     uint64_t flags;             /* of the last record */
     uint64_t same_flags;        /* records since they changed */
 };
 
 struct btrail_encoder *btrail_encoder_new(void)
 {
-    return g_new0(struct btrail_encoder, 1);
+    struct btrail_encoder *enc = g_new0(struct btrail_encoder, 1);
+
+    if (!model_reserve(&enc->m, BTRAIL_CODEC_MAX_RECORDS)) {
+        g_error("out of memory");
+    }
+    return enc;
 }
 
 void btrail_encoder_free(struct btrail_encoder *enc)
 {
-    g_free(enc);
+    if (enc) {
+        model_free(&enc->m);
+        g_free(enc);
+    }
 }
 
 void btrail_encoder_begin(struct btrail_encoder *enc, struct btrail_buf *out)
 {
-    memset(enc, 0, sizeof(*enc));
+    model_begin(&enc->m);
     enc->out = out;
+    enc->forks = 0;
+    enc->start = 1;
+    enc->flags = 0;
+    enc->same_flags = 0;
+}
+
+/* The most bytes of a record in all streams together */
+#define MAX_RECORD_BYTES \
+    (BTRAIL_CODEC_MAX_MISS_BYTES + BTRAIL_CODEC_MAX_STRAIGHT_BYTES + \
+     BTRAIL_CODEC_MAX_LENGTH_BYTES + BTRAIL_CODEC_MAX_TARGET_BYTES + \
+     BTRAIL_CODEC_MAX_RETURN_BYTES + BTRAIL_CODEC_MAX_FLAG_BYTES)
+
+size_t btrail_encoder_room(const struct btrail_encoder *enc)
+{
+    /* A miss is still to come at the end. */
+    size_t bytes = BTRAIL_CODEC_MAX_MISS_BYTES;
+    size_t room = MIN(BTRAIL_CODEC_MAX_RECORDS - enc->m.n,
+                      BTRAIL_CODEC_MAX_EDGES - enc->m.n_edges);
+    unsigned i;
+
+    for (i = 0; i < BTRAIL_CODEC_STREAMS; i++) {
+        bytes += enc->out[i].len;
+    }
+    return MIN(room, (BTRAIL_CODEC_MAX_BYTES - bytes) / MAX_RECORD_BYTES);
+}
+
+/* Ends of the buffers, with room for what a step of the encoder adds */
+struct output {
+    uint8_t *end[BTRAIL_CODEC_FLAGS];
+};
+
+static inline void put(struct output *out, enum btrail_codec_stream stream,
+                       uint64_t v)
+{
+    out->end[stream] = btrail_put_varint(out->end[stream], v);
+}
+
+/* Does an edge go back to behind one of the latest branches? */
+static bool is_return(struct model *m, uint64_t to, struct output *out)
+{
+    unsigned depth;
+
+    for (depth = 0; depth < CALL_DEPTH; depth++) {
+        uint64_t length = to - m->calls[(m->call - depth - 1) % CALLS];
+
+        if (length <= CALL_LENGTH) {
+            *out->end[BTRAIL_CODEC_RETURNS]++ = depth << 4 | length;
+            m->call -= depth + 1;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The next record is @from, @to, and not the one that was foretold. */
+static void encode_miss(struct btrail_encoder *enc, struct output *out,
+                        uint64_t from, uint64_t to)
+{
+    struct model *m = &enc->m;
+    const struct edge *edges = m->edges;
+    uint32_t foretold = m->path[m->ahead] & STEP_EDGE;
+    uint32_t before = m->path[m->n] & STEP_EDGE;
+    uint32_t *taken = taken_slot(m, before, foretold);
+    uint32_t edge = *taken;
+    unsigned miss = MISS_KNOWN;
+
+    if (!edge || edges[edge].from != from || edges[edge].to != to) {
+        uint32_t *leaving = leaving_slot(m, from);
+
+        edge = *leaving;
+        put(out, BTRAIL_CODEC_LENGTHS, from - edges[before].to);
+        if (edge && edges[edge].from == from && edges[edge].to == to) {
+            miss = MISS_SEEN;
+        } else {
+            if (is_return(m, to, out)) {
+                miss = MISS_RETURN;
+            } else {
+                miss = MISS_NEW;
+                put(out, BTRAIL_CODEC_TARGETS, btrail_zigzag(to - from));
+                push_call(m, from, to);
+            }
+            edge = new_edge(m, from, to);
+        }
+        *leaving = edge;
+        *taken = edge;
+    }
+
+    if (m->path[m->ahead] < STEP_ONCE) {
+        uint32_t most = m->n + 1 - enc->start;
+        uint32_t straight = 0;
+
+        while (straight < most &&
+               m->path[m->ahead - straight - 1] < STEP_ONCE) {
+            straight++;
+        }
+        put(out, BTRAIL_CODEC_STRAIGHTS, straight);
+        miss |= MISS_STRAIGHT;
+    }
+    put(out, BTRAIL_CODEC_MISSES, enc->forks << MISS_FORKS | miss);
+    m->path[m->ahead] |= STEP_FORK;
+    miss_step(m, foretold, edge);
+    enc->forks = 0;
+    enc->start = m->n + 1;
+}
+
+static inline uint64_t load(const uint64_t *field)
+{
+    return __atomic_load_n(field, __ATOMIC_RELAXED);
+}
+
+/* Returns which bits of the flags of any record are not as in enc->flags. */
+static uint64_t encode_addresses(struct btrail_encoder *enc,
+                                 struct output *out,
+                                 const struct btrail_record *records,
+                                 size_t n)
+{
+    struct model *m = &enc->m;
+    const struct edge *edges = m->edges;
+    const struct btrail_record *end = records + n;
+    uint64_t flags = enc->flags;
+    uint64_t different = 0;
+
+    while (records < end) {
+        uint64_t from = load(&records->from);
+        uint64_t to = load(&records->to);
+
+        if (m->ahead) {
+            const uint32_t *ahead = m->path + m->ahead;
+            uint32_t *path = m->path + m->n;
+            uint64_t forks = 0;
+            uint32_t same;
+
+            for (;;) {
+                uint32_t step = *ahead;
+                const struct edge *e = &edges[step & STEP_EDGE];
+
+                if ((e->from ^ from) | (e->to ^ to)) {
+                    break;
+                }
+                *++path = repeat(step);
+                ahead++;
+                forks += step >= STEP_ONCE;
+                different |= load(&records->flags) ^ flags;
+                if (++records == end) {
+                    break;
+                }
+                from = load(&records->from);
+                to = load(&records->to);
+            }
+            same = path - (m->path + m->n);
+            m->n += same;
+            m->ahead += same;
+            enc->forks += forks;
+            if (records == end) {
+                break;
+            }
+        }
+        different |= load(&records->flags) ^ flags;
+        encode_miss(enc, out, from, to);
+        records++;
+    }
+    return different;
+}
+
+static void encode_flags(struct btrail_encoder *enc,
+                         const struct btrail_record *records, size_t n)
+{
+    struct btrail_buf *out = &enc->out[BTRAIL_CODEC_FLAGS];
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        uint64_t flags = load(&records[i].flags);
+
+        if (flags != enc->flags) {
+            btrail_buf_append_varint(out, enc->same_flags);
+            btrail_buf_append_varint(out, flags);
+            enc->flags = flags;
+            enc->same_flags = 0;
+        }
+        enc->same_flags++;
+    }
 }
 
 /* Records between two looks at the buffers' sizes. */
@@ -61,59 +403,21 @@ void btrail_encoder_begin(struct btrail_encoder *enc, struct btrail_buf *out)
 static void encode_step(struct btrail_encoder *enc,
                         const struct btrail_record *records, size_t n)
 {
-    struct btrail_buf *runs = &enc->out[BTRAIL_CODEC_RUNS];
-    struct btrail_buf *literals = &enc->out[BTRAIL_CODEC_LITERALS];
-    struct btrail_buf *changes = &enc->out[BTRAIL_CODEC_FLAGS];
-    struct predictor *p = &enc->p;
-    uint64_t history = p->history;
-    uint64_t last_to = p->last_to;
-    uint64_t run = enc->run;
-    uint64_t flags = enc->flags;
-    const uint64_t *field = &records->from;
-    uint8_t *runs_end, *literals_end;
-    size_t i, changed = 0;
+    struct output out;
+    unsigned i;
 
-    btrail_buf_reserve(runs, n * BTRAIL_CODEC_MAX_RUN_BYTES);
-    btrail_buf_reserve(literals, n * BTRAIL_CODEC_MAX_LITERAL_BYTES);
-    runs_end = runs->data + runs->len;
-    literals_end = literals->data + literals->len;
-
-    for (i = 0; i < n; i++, field += 3) {
-        uint64_t from = __atomic_load_n(&field[0], __ATOMIC_RELAXED);
-        uint64_t to = __atomic_load_n(&field[1], __ATOMIC_RELAXED);
-        uint64_t f = __atomic_load_n(&field[2], __ATOMIC_RELAXED);
-        struct entry *e = &p->table[slot(history)];
-
-        if (G_LIKELY(e->from == from && e->to == to)) {
-            run++;
-        } else {
-            runs_end = btrail_put_varint(runs_end, run);
-            run = 0;
-            literals_end = btrail_put_varint(literals_end,
-                                             btrail_zigzag(from - last_to));
-            literals_end = btrail_put_varint(literals_end,
-                                             btrail_zigzag(to - from));
-            e->from = from;
-            e->to = to;
-        }
-        if (G_UNLIKELY(f != flags)) {
-            btrail_buf_append_varint(changes, enc->same_flags + i - changed);
-            btrail_buf_append_varint(changes, f);
-            enc->same_flags = 0;
-            changed = i;
-            flags = f;
-        }
-        last_to = to;
-        history = next_history(history, to);
+    for (i = 0; i < BTRAIL_CODEC_FLAGS; i++) {
+        btrail_buf_reserve(&enc->out[i], n * BTRAIL_VARINT_MAX);
+        out.end[i] = enc->out[i].data + enc->out[i].len;
     }
-
-    runs->len = runs_end - runs->data;
-    literals->len = literals_end - literals->data;
-    p->history = history;
-    p->last_to = last_to;
-    enc->run = run;
-    enc->flags = flags;
-    enc->same_flags += n - changed;
+    if (encode_addresses(enc, &out, records, n)) {
+        encode_flags(enc, records, n);
+    } else {
+        enc->same_flags += n;
+    }
+    for (i = 0; i < BTRAIL_CODEC_FLAGS; i++) {
+        enc->out[i].len = out.end[i] - enc->out[i].data;
+    }
 }
 
 void btrail_encoder_records(struct btrail_encoder *enc,
@@ -130,9 +434,10 @@ void btrail_encoder_records(struct btrail_encoder *enc,
 
 void btrail_encoder_end(struct btrail_encoder *enc)
 {
-    if (enc->run) {
-        btrail_buf_append_varint(&enc->out[BTRAIL_CODEC_RUNS], enc->run);
-        enc->run = 0;
+    if (enc->m.n + 1 > enc->start) {
+        btrail_buf_append_varint(&enc->out[BTRAIL_CODEC_MISSES],
+                                 enc->forks << MISS_FORKS);
+        enc->start = enc->m.n + 1;
     }
 }
 
@@ -142,11 +447,13 @@ struct input {
 };
 
 struct btrail_decoder {
-    struct predictor p;
+    struct model m;
     struct input in[BTRAIL_CODEC_STREAMS];
     size_t records;             /* that are left */
-    uint64_t run;               /* foretold records that are left */
-    bool literal;               /* follows after the run */
+    bool have_miss;             /* these are of the next one */
+    unsigned miss;
+    int64_t forks;
+    uint64_t straight;
     uint64_t flags;
     uint64_t same_flags;        /* records until they change */
     uint64_t next_flags;
@@ -159,13 +466,21 @@ struct btrail_decoder *btrail_decoder_new(void)
 
 void btrail_decoder_free(struct btrail_decoder *dec)
 {
-    g_free(dec);
+    if (dec) {
+        model_free(&dec->m);
+        g_free(dec);
+    }
 }
 
-static bool get(struct input *in, uint64_t *v)
+static inline bool get(struct input *in, uint64_t *v)
 {
-    const uint8_t *p = btrail_get_varint(in->p, in->end, v);
+    const uint8_t *p;
 
+    if (G_LIKELY(in->p < in->end && *in->p < 0x80)) {
+        *v = *in->p++;
+        return true;
+    }
+    p = btrail_get_varint(in->p, in->end, v);
     if (!p) {
         return false;
     }
@@ -182,72 +497,206 @@ static bool next_change(struct btrail_decoder *dec)
         dec->same_flags = UINT64_MAX;
         return true;
     }
-    return get(in, &dec->same_flags) && get(in, &dec->next_flags);
+    return get(in, &dec->same_flags) && get(in, &dec->next_flags) &&
+           dec->same_flags < dec->records;
 }
 
-bool btrail_decoder_begin(struct btrail_decoder *dec,
-                          const uint8_t *const *data, const size_t *len,
-                          size_t records)
+int btrail_decoder_begin(struct btrail_decoder *dec,
+                         const uint8_t *const *data, const size_t *len,
+                         size_t records)
 {
     unsigned i;
 
-    memset(dec, 0, sizeof(*dec));
+    if (records > BTRAIL_CODEC_MAX_RECORDS) {
+        return -BTRAIL_ERR_CORRUPT;
+    }
+    if (!model_reserve(&dec->m, records)) {
+        return -BTRAIL_ERR_MEMORY;
+    }
+    model_begin(&dec->m);
     for (i = 0; i < BTRAIL_CODEC_STREAMS; i++) {
         dec->in[i].p = data[i];
         dec->in[i].end = data[i] + len[i];
     }
     dec->records = records;
-    return next_change(dec);
+    dec->have_miss = false;
+    dec->flags = 0;
+    return next_change(dec) ? 0 : -BTRAIL_ERR_CORRUPT;
 }
 
-static bool decode_addresses(struct btrail_decoder *dec,
-                             struct btrail_record *r, size_t n)
+/* Learn where the path is next not as foretold. */
+static bool next_miss(struct btrail_decoder *dec)
 {
-    struct predictor *p = &dec->p;
-    uint64_t history = p->history;
-    uint64_t last_to = p->last_to;
-    size_t i = 0;
+    uint64_t miss;
 
-    while (i < n) {
-        size_t stop;
+    if (!get(&dec->in[BTRAIL_CODEC_MISSES], &miss)) {
+        return false;
+    }
+    dec->forks = miss >> MISS_FORKS;
+    dec->miss = miss & (MISS_STRAIGHT | MISS_KIND);
+    dec->straight = 0;
+    if ((miss & MISS_STRAIGHT) &&
+        !get(&dec->in[BTRAIL_CODEC_STRAIGHTS], &dec->straight)) {
+        return false;
+    }
+    dec->have_miss = true;
+    return dec->m.ahead || !(dec->forks || (miss & MISS_STRAIGHT));
+}
 
-        if (!dec->run && !dec->literal) {
-            if (!get(&dec->in[BTRAIL_CODEC_RUNS], &dec->run) ||
-                dec->run > dec->records - i) {
-                return false;
-            }
-            /* A run to the very end has no literal behind it. */
-            dec->literal = dec->run < dec->records - i;
+/* Which edge is taken instead?  0 if the streams are damaged. */
+static uint32_t decode_miss(struct btrail_decoder *dec)
+{
+    struct model *m = &dec->m;
+    uint32_t foretold = m->path[m->ahead] & STEP_EDGE;
+    uint32_t before = m->path[m->n] & STEP_EDGE;
+    uint32_t *taken = taken_slot(m, before, foretold);
+    uint32_t *leaving;
+    uint64_t from, to;
+    uint32_t edge;
+
+    if ((dec->miss & MISS_KIND) == MISS_KNOWN) {
+        return *taken;
+    }
+    if (!get(&dec->in[BTRAIL_CODEC_LENGTHS], &from)) {
+        return 0;
+    }
+    from += m->edges[before].to;
+    leaving = leaving_slot(m, from);
+    edge = *leaving;
+    if ((dec->miss & MISS_KIND) == MISS_SEEN) {
+        if (!edge || m->edges[edge].from != from) {
+            return 0;
         }
-        stop = i + MIN(dec->run, n - i);
-        dec->run -= stop - i;
-        for (; i < stop; i++) {
-            const struct entry *e = &p->table[slot(history)];
-
-            r[i].from = e->from;
-            r[i].to = last_to = e->to;
-            history = next_history(history, last_to);
-        }
-        if (i < n && dec->literal) {
-            struct entry *e = &p->table[slot(history)];
-            uint64_t a, b;
-
-            if (!get(&dec->in[BTRAIL_CODEC_LITERALS], &a) ||
-                !get(&dec->in[BTRAIL_CODEC_LITERALS], &b)) {
-                return false;
+    } else {
+        if ((dec->miss & MISS_KIND) == MISS_NEW) {
+            if (!get(&dec->in[BTRAIL_CODEC_TARGETS], &to)) {
+                return 0;
             }
-            e->from = last_to + btrail_unzigzag(a);
-            e->to = e->from + btrail_unzigzag(b);
-            r[i].from = e->from;
-            r[i].to = last_to = e->to;
-            history = next_history(history, last_to);
-            dec->literal = false;
-            i++;
+            to = from + btrail_unzigzag(to);
+            push_call(m, from, to);
+        } else {
+            struct input *in = &dec->in[BTRAIL_CODEC_RETURNS];
+
+            if (in->p == in->end) {
+                return 0;
+            }
+            m->call -= (*in->p >> 4) + 1;
+            to = m->calls[m->call % CALLS] + (*in->p & CALL_LENGTH);
+            in->p++;
+        }
+        if (m->n_edges == m->max_edges) {
+            return 0;
+        }
+        edge = new_edge(m, from, to);
+    }
+    *leaving = edge;
+    *taken = edge;
+    return edge;
+}
+
+/*
+ * Functions that store records only if there is a place for them: always
+ * inlined, so that the compiler makes two of the whole.
+ */
+#define MAYBE_STORING static inline __attribute__((always_inline))
+
+MAYBE_STORING void store(const struct model *m, uint32_t step,
+                         struct btrail_record *r)
+{
+    if (r) {
+        const struct edge *e = &m->edges[step & STEP_EDGE];
+
+        r->from = e->from;
+        r->to = e->to;
+        r->flags = 0;
+    }
+}
+
+/*
+ * Go on as foretold until the next miss, but no further than @left records.
+ * Returns how many there are.
+ */
+MAYBE_STORING size_t decode_foretold(struct btrail_decoder *dec,
+                                     struct btrail_record *r, size_t left)
+{
+    struct model *m = &dec->m;
+    const uint32_t *ahead = m->path + m->ahead;
+    uint32_t *path = m->path + m->n;
+    uint32_t *end = path + left;
+    int64_t forks = dec->forks;
+    size_t done;
+
+    if (!(dec->miss & MISS_STRAIGHT)) {
+        /* Up to the fork behind the last one that was passed */
+        while (path < end) {
+            uint32_t step = *ahead;
+
+            forks -= step >= STEP_ONCE;
+            if (forks < 0) {
+                break;
+            }
+            *++path = repeat(step);
+            ahead++;
+            store(m, step, r);
+            r += r != NULL;
+        }
+        forks = MAX(forks, 0);
+    } else {
+        while (forks && path < end) {
+            uint32_t step = *ahead++;
+
+            forks -= step >= STEP_ONCE;
+            *++path = repeat(step);
+            store(m, step, r);
+            r += r != NULL;
+        }
+        while (!forks && dec->straight && path < end) {
+            uint32_t step = *ahead++;
+
+            dec->straight--;
+            *++path = repeat(step);
+            store(m, step, r);
+            r += r != NULL;
         }
     }
+    dec->forks = forks;
+    done = path - (m->path + m->n);
+    m->n += done;
+    m->ahead += done;
+    return done;
+}
 
-    p->history = history;
-    p->last_to = last_to;
+MAYBE_STORING bool decode_addresses(struct btrail_decoder *dec,
+                                    struct btrail_record *r, size_t n)
+{
+    struct model *m = &dec->m;
+
+    while (n) {
+        size_t done;
+        uint32_t foretold, edge;
+
+        if (!dec->have_miss && !next_miss(dec)) {
+            return false;
+        }
+        done = decode_foretold(dec, r, n);
+        n -= done;
+        if (!n) {
+            break;
+        }
+        r += r ? done : 0;
+
+        edge = decode_miss(dec);
+        if (!edge) {
+            return false;
+        }
+        foretold = m->path[m->ahead] & STEP_EDGE;
+        m->path[m->ahead] |= STEP_FORK;
+        miss_step(m, foretold, edge);
+        store(m, edge, r);
+        r += r != NULL;
+        dec->have_miss = false;
+        n--;
+    }
     return true;
 }
 
@@ -262,13 +711,22 @@ static bool decode_flags(struct btrail_decoder *dec, struct btrail_record *r,
         if (dec->same_flags != UINT64_MAX) {
             dec->same_flags -= stop - i;
         }
-        for (; i < stop; i++) {
-            r[i].flags = dec->flags;
+        if (r && dec->flags) {
+            for (; i < stop; i++) {
+                r[i].flags = dec->flags;
+            }
         }
+        i = stop;
         if (i < n) {
+            size_t records = dec->records;
+            bool ok;
+
             dec->flags = dec->next_flags;
-            if (!next_change(dec) || !dec->same_flags) {
-                /* Two changes of one record */
+            /* The next change is for one of the records behind this one. */
+            dec->records -= i;
+            ok = next_change(dec) && dec->same_flags;
+            dec->records = records;
+            if (!ok) {
                 return false;
             }
         }
@@ -276,22 +734,35 @@ static bool decode_flags(struct btrail_decoder *dec, struct btrail_record *r,
     return true;
 }
 
-bool btrail_decoder_records(struct btrail_decoder *dec,
-                            struct btrail_record *records, size_t n)
+/* Have all streams come to their end? */
+static bool decoder_is_done(const struct btrail_decoder *dec)
 {
     unsigned i;
 
-    if (n > dec->records || !decode_addresses(dec, records, n) ||
-        !decode_flags(dec, records, n)) {
+    for (i = 0; i < BTRAIL_CODEC_STREAMS; i++) {
+        if (dec->in[i].p != dec->in[i].end) {
+            return false;
+        }
+    }
+    return !dec->have_miss || (!dec->miss && !dec->forks);
+}
+
+bool btrail_decoder_records(struct btrail_decoder *dec,
+                            struct btrail_record *records, size_t n)
+{
+    bool ok;
+
+    if (n > dec->records) {
+        return false;
+    }
+    if (records) {
+        ok = decode_addresses(dec, records, n);
+    } else {
+        ok = decode_addresses(dec, NULL, n);
+    }
+    if (!ok || !decode_flags(dec, records, n)) {
         return false;
     }
     dec->records -= n;
-    if (!dec->records) {
-        for (i = 0; i < BTRAIL_CODEC_STREAMS; i++) {
-            if (dec->in[i].p != dec->in[i].end) {
-                return false;
-            }
-        }
-    }
-    return true;
+    return dec->records || decoder_is_done(dec);
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Codec "predict": records to bytes and back
+ * Codec "path": records to bytes and back
  *
- * Both sides keep a table that remembers, for a hash of the last few branch
- * targets, which record came next the last time.  Records that the table
- * foretells are counted; the others are stored as differences.  The code of
- * a program repeats itself, so most are foretold.
+ * A program takes the paths that it has taken before.  Both sides keep a
+ * list of the edges (from and to) that have been taken and the path through
+ * them.  The record that came next the last time is foretold to come next
+ * again; only where the path forks off from the one foretold is something
+ * stored: how far it was the same, and which edge it took instead.
  *
  * docs/trace-format.md describes the bytes.
  */
@@ -16,25 +17,27 @@
 #include "backtrail/transport.h"
 #include "bytes.h"
 
-#define BTRAIL_CODEC_PREDICT        1
-#ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
-/* Clearing a table costs more than all else that a short input does. */
-#define BTRAIL_PREDICT_BITS         8
-#else
-#define BTRAIL_PREDICT_BITS         16
-#endif
+#define BTRAIL_CODEC_PATH           1
 
-/* The most records in one go, from begin to end. */
-#define BTRAIL_CODEC_MAX_RECORDS    (1u << 20)
+/* Limits from begin to end, so that decoding takes bounded time and memory */
+#define BTRAIL_CODEC_MAX_RECORDS    (1u << 22)
+#define BTRAIL_CODEC_MAX_EDGES      (1u << 19)
+#define BTRAIL_CODEC_MAX_BYTES      (8u << 20)
 
-/* The most bytes a record can take in each of the streams. */
-#define BTRAIL_CODEC_MAX_RUN_BYTES      3
-#define BTRAIL_CODEC_MAX_LITERAL_BYTES  (2 * BTRAIL_VARINT_MAX)
-#define BTRAIL_CODEC_MAX_FLAG_BYTES     (3 + BTRAIL_VARINT_MAX)
+/* The most bytes that a record can take in each of the streams. */
+#define BTRAIL_CODEC_MAX_MISS_BYTES     4
+#define BTRAIL_CODEC_MAX_STRAIGHT_BYTES 4
+#define BTRAIL_CODEC_MAX_LENGTH_BYTES   BTRAIL_VARINT_MAX
+#define BTRAIL_CODEC_MAX_TARGET_BYTES   BTRAIL_VARINT_MAX
+#define BTRAIL_CODEC_MAX_RETURN_BYTES   1
+#define BTRAIL_CODEC_MAX_FLAG_BYTES     (4 + BTRAIL_VARINT_MAX)
 
 enum btrail_codec_stream {
-    BTRAIL_CODEC_RUNS,          /* how many records were foretold in a row */
-    BTRAIL_CODEC_LITERALS,      /* those that were not */
+    BTRAIL_CODEC_MISSES,        /* forks passed, kind of the edge taken */
+    BTRAIL_CODEC_STRAIGHTS,     /* records since the last fork */
+    BTRAIL_CODEC_LENGTHS,       /* from the last target to the branch */
+    BTRAIL_CODEC_TARGETS,       /* from a branch to where it goes */
+    BTRAIL_CODEC_RETURNS,       /* to which branch it goes back */
     BTRAIL_CODEC_FLAGS,         /* where flags change */
     BTRAIL_CODEC_STREAMS,
 };
@@ -52,8 +55,17 @@ void btrail_encoder_free(struct btrail_encoder *enc);
 void btrail_encoder_begin(struct btrail_encoder *enc, struct btrail_buf *out);
 
 /**
+ * btrail_encoder_room - how many records can be added before a limit is met
+ *
+ * For any records; there may be more room than that after some have been
+ * added.
+ */
+size_t btrail_encoder_room(const struct btrail_encoder *enc);
+
+/**
  * btrail_encoder_records - add records
- * @records: may be changed by others at any time; each field is read once
+ * @records: may be changed by others at any time
+ * @n:       at most btrail_encoder_room()
  */
 void btrail_encoder_records(struct btrail_encoder *enc,
                             const struct btrail_record *records, size_t n);
@@ -67,16 +79,17 @@ void btrail_decoder_free(struct btrail_decoder *dec);
 /**
  * btrail_decoder_begin - start from scratch
  * @data, @len: BTRAIL_CODEC_STREAMS streams, which must outlive the use
- * @records:    how many there are
+ * @records:    how many there are, at most BTRAIL_CODEC_MAX_RECORDS
  *
- * False if the streams are damaged.
+ * Errors: CORRUPT, MEMORY.
  */
-bool btrail_decoder_begin(struct btrail_decoder *dec,
-                          const uint8_t *const *data, const size_t *len,
-                          size_t records);
+int btrail_decoder_begin(struct btrail_decoder *dec,
+                         const uint8_t *const *data, const size_t *len,
+                         size_t records);
 
 /**
  * btrail_decoder_records - get the next @n records
+ * @records: gets them; NULL to pass over them, which is faster
  *
  * False if the streams hold fewer or are damaged; also if these are the last
  * ones and bytes are left over.

@@ -76,7 +76,7 @@ static int need_block(struct btrail_stream *s)
     int ret;
 
     if (s->block &&
-        (s->block->header.records == BTRAIL_BLOCK_MAX_RECORDS ||
+        (!btrail_encoder_room(s->encoder) ||
          s->block->header.events == BTRAIL_BLOCK_MAX_EVENTS)) {
         ret = btrail_stream_flush(s);
         if (ret) {
@@ -101,7 +101,7 @@ static int add_records(struct btrail_stream *s,
         if (ret) {
             return ret;
         }
-        step = MIN(n, BTRAIL_BLOCK_MAX_RECORDS - s->block->header.records);
+        step = MIN(n, btrail_encoder_room(s->encoder));
         btrail_encoder_records(s->encoder, records, step);
         btrail_block_add_records(s->block, step);
         s->index += step;
@@ -243,7 +243,7 @@ static bool fits_block(const struct btrail_stream *s,
     const struct btrail_block_header *h = &s->block->header;
 
     /* Two events may be added before those of the slab. */
-    return slab->n_records <= BTRAIL_BLOCK_MAX_RECORDS - h->records &&
+    return slab->n_records <= btrail_encoder_room(s->encoder) &&
            slab->n_events + 2 <= BTRAIL_BLOCK_MAX_EVENTS - h->events;
 }
 

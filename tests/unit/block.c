@@ -89,7 +89,7 @@ static void test_round_trip(void)
     make(&payload, r);
     g_assert_true(btrail_block_header_get(payload.data, payload.len, &h));
     g_assert_cmpuint(h.vcpu, ==, 3);
-    g_assert_cmpuint(h.codec, ==, BTRAIL_CODEC_PREDICT);
+    g_assert_cmpuint(h.codec, ==, BTRAIL_CODEC_PATH);
     g_assert_cmpuint(h.first_index, ==, 100);
     g_assert_cmpuint(h.end_index, ==, 180);
     g_assert_cmphex(h.cr3, ==, 0x1000);
@@ -224,7 +224,7 @@ static void test_hostile(void)
     seal(payload.data);
     g_assert_cmpint(load(payload.data, payload.len), ==, 0);
 
-    btrail_put32(payload.data + 4, BTRAIL_CODEC_PREDICT + 1);
+    btrail_put32(payload.data + 4, BTRAIL_CODEC_PATH + 1);
     seal(payload.data);
     g_assert_cmpint(load(payload.data, payload.len), ==,
                     -BTRAIL_ERR_VERSION);

@@ -372,7 +372,7 @@ static void test_contradictions(void)
 /* Slabs and events of any size are cut into blocks of bounded size. */
 static void test_large(void)
 {
-    size_t n = BTRAIL_BLOCK_MAX_RECORDS * 2 + 10, k = 70000, i;
+    size_t n = BTRAIL_BLOCK_MAX_RECORDS + 500000, k = 70000, i;
     struct btrail_record *r = g_new0(struct btrail_record, n);
     struct btrail_event *e = g_new0(struct btrail_event, k);
     struct btrail_slab slab = {
@@ -384,7 +384,7 @@ static void test_large(void)
     collector_init(&c);
     s = btrail_stream_new(0, &c.sink);
     for (i = 0; i < n; i++) {
-        r[i].from = i;
+        r[i].from = i % 1000;
     }
     for (i = 0; i < k; i++) {
         e[i] = make(i * 7, BTRAIL_EVENT_CR3, i);
