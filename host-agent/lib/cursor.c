@@ -22,6 +22,7 @@ struct btrail_cursor {
 
     /* Where it stands */
     unsigned next_chunk;
+    unsigned end_chunk;         /* the first one that is not read any more */
     uint64_t index;
     uint64_t cr3;
     struct btrail_time time;
@@ -55,6 +56,7 @@ int btrail_cursor_open(struct btrail_cursor **cursor,
     c = g_new0(struct btrail_cursor, 1);
     c->trace = trace;
     c->stream = stream;
+    c->end_chunk = stream->chunks->len;
     c->events_only = flags & BTRAIL_CURSOR_EVENTS_ONLY;
     c->counts_only = flags & BTRAIL_CURSOR_COUNTS_ONLY;
     c->unpacker = btrail_unpacker_new();
@@ -151,7 +153,7 @@ static void put_hole(struct btrail_cursor *c, uint64_t end,
  */
 static int enter_chunk(struct btrail_cursor *c, struct btrail_batch *batch)
 {
-    while (c->next_chunk < c->stream->chunks->len) {
+    while (c->next_chunk < c->end_chunk) {
         int ret = load(c, c->next_chunk,
                        c->events_only || c->counts_only);
 
@@ -175,9 +177,9 @@ static int enter_chunk(struct btrail_cursor *c, struct btrail_batch *batch)
     }
 
     /* The last chunks may be damaged; the index knows how long they were. */
-    if (c->stream->chunks->len &&
-        c->index < entry(c, c->stream->chunks->len - 1)->end_index) {
-        put_hole(c, entry(c, c->stream->chunks->len - 1)->end_index, batch);
+    if (c->end_chunk &&
+        c->index < entry(c, c->end_chunk - 1)->end_index) {
+        put_hole(c, entry(c, c->end_chunk - 1)->end_index, batch);
         return 0;
     }
     return -BTRAIL_ERR_END;
@@ -346,6 +348,13 @@ void btrail_cursor_pass_over(struct btrail_cursor *c, uint64_t root)
         c->index = e->end_index;
         c->next_chunk++;
     }
+}
+
+void btrail_cursor_take_chunk(struct btrail_cursor *c, unsigned i)
+{
+    go_to_chunk(c, i);
+    c->end_chunk = i + 1;
+    c->bad_chunks = 0;
 }
 
 /* The first chunk that ends behind @index */

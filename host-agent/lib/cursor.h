@@ -14,4 +14,10 @@
  */
 void btrail_cursor_pass_over(struct btrail_cursor *c, uint64_t root);
 
+/*
+ * Return what is in chunk number @i of the stream, and what is missing before
+ * it, then END.  The cursor is of no other use from then on.
+ */
+void btrail_cursor_take_chunk(struct btrail_cursor *c, unsigned i);
+
 #endif /* BTRAIL_CURSOR_H */

@@ -476,6 +476,81 @@ BTRAIL_API uint64_t
 btrail_merged_bad_chunks(const struct btrail_merged *merged);
 
 /*
+ * Decoding with several threads
+ */
+
+#define BTRAIL_MAX_THREADS          256
+
+/* btrail_parallel_decode(): in order, one call at a time */
+#define BTRAIL_PARALLEL_ORDERED     0x100u
+
+/**
+ * struct btrail_piece - a piece of a stream that one thread decodes
+ * @vcpu:   whose stream
+ * @number: from 0 to the stream's number of chunks - 1: a piece is a chunk,
+ *          and what is missing right before it
+ * @worker: from 0 to the number of threads - 1; calls with the same one do not
+ *          overlap
+ * @bad:    at the end of the piece: the chunk is damaged
+ */
+struct btrail_piece {
+    unsigned vcpu;
+    uint64_t number;
+    unsigned worker;
+    bool bad;
+};
+
+/**
+ * btrail_parallel_fn - takes what was decoded
+ * @opaque: as passed to btrail_parallel_decode()
+ * @piece:  where it is from
+ * @batch:  as from btrail_cursor_next(), valid until the function returns;
+ *          NULL at the end of the piece
+ *
+ * Returns 0 to go on; anything else is the end of it.
+ */
+typedef int btrail_parallel_fn(void *opaque, const struct btrail_piece *piece,
+                               const struct btrail_batch *batch);
+
+/**
+ * btrail_parallel_threads - a good number of threads here
+ *
+ * Returns the number of CPUs that this process may use, at least 1 and at
+ * most BTRAIL_MAX_THREADS.
+ */
+BTRAIL_API unsigned btrail_parallel_threads(void);
+
+/**
+ * btrail_parallel_decode - decode streams with several threads
+ * @trace:   where from
+ * @vcpus, @n: which streams, one after the other; NULL and 0 for all
+ * @flags:   BTRAIL_CURSOR_*, BTRAIL_PARALLEL_ORDERED
+ * @threads: how many, that of the caller included; from 1 on
+ * @fn:      takes the batches
+ * @opaque:  for @fn
+ *
+ * With BTRAIL_PARALLEL_ORDERED all batches of a stream come in order, stream
+ * by stream, in the caller's thread.  Decoded chunks wait for their turn, at
+ * most two more than there are threads; each takes up to 24 MiB, and more if
+ * it has many events.
+ *
+ * Without it @fn is called by all threads at the same time, with pieces in any
+ * order, the batches of each piece in order.  This is faster.  No memory is
+ * needed but for a cursor a thread.
+ *
+ * What comes is what cursors return, but each piece is read for itself: where
+ * chunks next to each other are damaged or missing, each has a GAP event of
+ * its own.
+ *
+ * Returns 0, or what @fn has returned that was not 0.
+ * Errors: ARGUMENT (also if a vCPU is named twice), STREAM, IO, MEMORY.
+ */
+BTRAIL_API int btrail_parallel_decode(const struct btrail_trace *trace,
+                                      const unsigned *vcpus, size_t n,
+                                      unsigned flags, unsigned threads,
+                                      btrail_parallel_fn *fn, void *opaque);
+
+/*
  * Writing
  */
 

@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Decoding with several threads
+ *
+ * Chunks are independent of each other, so each thread takes the next one that
+ * nobody has taken.  If they are wanted in order, what is decoded is put into
+ * slots, from which the caller's thread takes it when its turn has come; while
+ * it has nothing to take it decodes, too.
+ */
+
+#include <errno.h>
+#include <glib.h>
+
+#include "cursor.h"
+#include "trace.h"
+
+/* Slots beyond those that the threads are filling */
+#define MORE_SLOTS  2
+
+/* A batch in a slot; its pointers are set when it is handed out. */
+struct kept {
+    struct btrail_batch batch;
+    struct btrail_event event;
+    size_t first_record;
+};
+
+struct slot {
+    bool ready;
+    struct btrail_piece piece;
+    GArray *batches;            /* of struct kept */
+    struct btrail_record *records;
+    size_t n_records;
+    size_t cap;
+    bool bad;
+    int ret;                    /* what it ended with */
+    int error;                  /* errno, if that was IO */
+};
+
+struct job {
+    const struct btrail_trace *trace;
+    struct btrail_stream_info *streams;
+    size_t n_streams;
+    unsigned flags;             /* of the cursors */
+    btrail_parallel_fn *fn;
+    void *opaque;
+
+    GMutex lock;                /* of all below */
+    GCond changed;
+    size_t stream;              /* the next piece to take: of which stream */
+    uint64_t number;
+    bool stopped;
+    int ret;                    /* why */
+    int error;
+
+    struct slot *slots;         /* NULL if the order does not matter */
+    unsigned n_slots;
+    uint64_t taken;             /* pieces */
+    uint64_t done;
+};
+
+struct worker {
+    struct job *job;
+    unsigned number;
+    struct btrail_cursor *cursor;   /* of stream @vcpu */
+    unsigned vcpu;
+};
+
+unsigned btrail_parallel_threads(void)
+{
+    return CLAMP(g_get_num_processors(), 1, BTRAIL_MAX_THREADS);
+}
+
+static void stop(struct job *job, int ret, int error)
+{
+    g_mutex_lock(&job->lock);
+    if (!job->stopped) {
+        job->ret = ret;
+        job->error = error;
+    }
+    /* The threads look at it now and then. */
+    __atomic_store_n(&job->stopped, true, __ATOMIC_RELAXED);
+    g_cond_broadcast(&job->changed);
+    g_mutex_unlock(&job->lock);
+}
+
+static bool stopped(struct job *job)
+{
+    return __atomic_load_n(&job->stopped, __ATOMIC_RELAXED);
+}
+
+/*
+ * Take the next piece, with the lock held; false if there is none.  If the
+ * order matters it is to be decoded into @slot.
+ */
+static bool take(struct job *job, struct btrail_piece *piece,
+                 struct slot **slot)
+{
+    while (job->stream < job->n_streams &&
+           job->number == job->streams[job->stream].chunks) {
+        job->stream++;
+        job->number = 0;
+    }
+    if (job->stream == job->n_streams || job->stopped) {
+        return false;
+    }
+    if (slot) {
+        if (job->taken - job->done == job->n_slots) {
+            return false;
+        }
+        *slot = &job->slots[job->taken % job->n_slots];
+    }
+    *piece = (struct btrail_piece) {
+        .vcpu = job->streams[job->stream].vcpu,
+        .number = job->number,
+    };
+    job->number++;
+    job->taken++;
+    return true;
+}
+
+/* Have a cursor for a piece. */
+static int prepare(struct worker *w, const struct btrail_piece *piece)
+{
+    int ret = 0;
+
+    if (w->cursor && w->vcpu != piece->vcpu) {
+        btrail_cursor_close(w->cursor);
+        w->cursor = NULL;
+    }
+    if (!w->cursor) {
+        w->vcpu = piece->vcpu;
+        ret = btrail_cursor_open(&w->cursor, w->job->trace, piece->vcpu,
+                                 w->job->flags);
+    }
+    if (!ret) {
+        btrail_cursor_take_chunk(w->cursor, piece->number);
+    }
+    return ret;
+}
+
+/* In any order */
+
+static int pass_on(struct worker *w, struct btrail_piece *piece)
+{
+    struct job *job = w->job;
+    struct btrail_batch batch;
+    int ret = prepare(w, piece), stop_it;
+
+    while (!ret) {
+        ret = btrail_cursor_next(w->cursor, &batch);
+        if (!ret && !stopped(job)) {
+            stop_it = job->fn(job->opaque, piece, &batch);
+            if (stop_it) {
+                stop(job, stop_it, 0);
+            }
+        }
+        if (stopped(job)) {
+            return 0;
+        }
+    }
+    if (ret != -BTRAIL_ERR_END) {
+        return ret;
+    }
+    piece->bad = btrail_cursor_bad_chunks(w->cursor);
+    stop_it = job->fn(job->opaque, piece, NULL);
+    if (stop_it) {
+        stop(job, stop_it, 0);
+    }
+    return 0;
+}
+
+static gpointer work(gpointer data)
+{
+    struct worker *w = data;
+    struct job *job = w->job;
+
+    for (;;) {
+        struct btrail_piece piece;
+        bool more;
+        int ret;
+
+        g_mutex_lock(&job->lock);
+        more = take(job, &piece, NULL);
+        g_mutex_unlock(&job->lock);
+        if (!more) {
+            return NULL;
+        }
+        piece.worker = w->number;
+        ret = pass_on(w, &piece);
+        if (ret) {
+            stop(job, ret, errno);
+        }
+    }
+}
+
+/* In order */
+
+static int reserve(struct slot *s, size_t n)
+{
+    if (n > s->cap - s->n_records) {
+        /* A chunk has no more records than its limit, so this is bounded. */
+        size_t cap = MAX(s->n_records + n, MIN(2 * s->cap, 1u << 20));
+        struct btrail_record *records =
+            g_try_realloc_n(s->records, cap, sizeof(*records));
+
+        if (!records) {
+            return -BTRAIL_ERR_MEMORY;
+        }
+        s->records = records;
+        s->cap = cap;
+    }
+    return 0;
+}
+
+/* Does a batch just go on with the one before it? */
+static bool goes_on(const struct btrail_batch *before,
+                    const struct btrail_batch *batch)
+{
+    return !batch->event && !before->event &&
+           before->index + before->count == batch->index &&
+           before->cr3 == batch->cr3 &&
+           before->time.host == batch->time.host &&
+           before->time.tsc == batch->time.tsc &&
+           before->time.icount == batch->time.icount;
+}
+
+static int keep(struct slot *s, const struct btrail_batch *batch)
+{
+    struct kept *last = s->batches->len ?
+        &g_array_index(s->batches, struct kept, s->batches->len - 1) : NULL;
+    struct kept kept = { .batch = *batch, .first_record = s->n_records };
+
+    if (batch->event) {
+        kept.event = *batch->event;
+    }
+    if (batch->records) {
+        int ret = reserve(s, batch->count);
+
+        if (ret) {
+            return ret;
+        }
+        memcpy(s->records + s->n_records, batch->records,
+               batch->count * sizeof(*batch->records));
+        s->n_records += batch->count;
+    }
+    if (last && goes_on(&last->batch, batch)) {
+        last->batch.count += batch->count;
+    } else {
+        g_array_append_val(s->batches, kept);
+    }
+    return 0;
+}
+
+static void fill(struct worker *w, struct slot *s,
+                 const struct btrail_piece *piece)
+{
+    struct btrail_batch batch;
+    int ret = prepare(w, piece);
+
+    s->piece = *piece;
+    s->n_records = 0;
+    g_array_set_size(s->batches, 0);
+    while (!ret && !stopped(w->job)) {
+        ret = btrail_cursor_next(w->cursor, &batch);
+        if (!ret) {
+            ret = keep(s, &batch);
+        }
+    }
+    s->error = errno;
+    s->ret = ret == -BTRAIL_ERR_END ? 0 : ret;
+    s->bad = w->cursor && btrail_cursor_bad_chunks(w->cursor);
+}
+
+/* With the lock held, which is left meanwhile */
+static bool fill_one(struct worker *w)
+{
+    struct job *job = w->job;
+    struct btrail_piece piece;
+    struct slot *s;
+
+    if (!take(job, &piece, &s)) {
+        return false;
+    }
+    g_mutex_unlock(&job->lock);
+    fill(w, s, &piece);
+    g_mutex_lock(&job->lock);
+    s->ready = true;
+    g_cond_broadcast(&job->changed);
+    return true;
+}
+
+static bool all_taken(const struct job *job)
+{
+    return job->stream == job->n_streams;
+}
+
+static gpointer fill_slots(gpointer data)
+{
+    struct worker *w = data;
+    struct job *job = w->job;
+
+    g_mutex_lock(&job->lock);
+    while (!job->stopped && !all_taken(job)) {
+        if (!fill_one(w) && !job->stopped && !all_taken(job)) {
+            g_cond_wait(&job->changed, &job->lock);
+        }
+    }
+    g_mutex_unlock(&job->lock);
+    return NULL;
+}
+
+static void hand_out(struct job *job, struct slot *s)
+{
+    int ret = 0;
+    guint i;
+
+    for (i = 0; !ret && i < s->batches->len; i++) {
+        struct kept *kept = &g_array_index(s->batches, struct kept, i);
+
+        if (kept->batch.event) {
+            kept->batch.event = &kept->event;
+        }
+        if (kept->batch.records) {
+            kept->batch.records = s->records + kept->first_record;
+        }
+        ret = job->fn(job->opaque, &s->piece, &kept->batch);
+    }
+    if (!ret && s->ret) {
+        stop(job, s->ret, s->error);
+        return;
+    }
+    if (!ret) {
+        s->piece.bad = s->bad;
+        ret = job->fn(job->opaque, &s->piece, NULL);
+    }
+    if (ret) {
+        stop(job, ret, 0);
+    }
+}
+
+static void hand_out_slots(struct worker *w)
+{
+    struct job *job = w->job;
+
+    g_mutex_lock(&job->lock);
+    while (!job->stopped && (job->done < job->taken || !all_taken(job))) {
+        struct slot *s = &job->slots[job->done % job->n_slots];
+
+        if (job->done < job->taken && s->ready) {
+            g_mutex_unlock(&job->lock);
+            hand_out(job, s);
+            g_mutex_lock(&job->lock);
+            s->ready = false;
+            job->done++;
+            g_cond_broadcast(&job->changed);
+        } else if (!fill_one(w) && job->done < job->taken) {
+            g_cond_wait(&job->changed, &job->lock);
+        }
+    }
+    g_mutex_unlock(&job->lock);
+}
+
+static int find_stream(const struct job *job, unsigned vcpu,
+                       struct btrail_stream_info *info)
+{
+    unsigned i;
+
+    for (i = 0; !btrail_trace_stream(job->trace, i, info); i++) {
+        if (info->vcpu == vcpu) {
+            return 0;
+        }
+    }
+    return -BTRAIL_ERR_STREAM;
+}
+
+static int find_streams(struct job *job, const unsigned *vcpus, size_t n)
+{
+    size_t i, j;
+    int ret = 0;
+
+    job->n_streams = n ? n : btrail_trace_streams(job->trace);
+    job->streams = g_new0(struct btrail_stream_info, job->n_streams + 1);
+    for (i = 0; !ret && i < job->n_streams; i++) {
+        for (j = 0; n && j < i; j++) {
+            if (vcpus[i] == vcpus[j]) {
+                return -BTRAIL_ERR_ARGUMENT;
+            }
+        }
+        ret = n ? find_stream(job, vcpus[i], &job->streams[i]) :
+              btrail_trace_stream(job->trace, i, &job->streams[i]);
+    }
+    return ret;
+}
+
+/* Let @threads threads, this one included, do it. */
+static void run(struct job *job, unsigned threads)
+{
+    g_autofree struct worker *workers = g_new0(struct worker, threads);
+    g_autofree GThread **others = g_new0(GThread *, threads);
+    unsigned i;
+
+    for (i = 0; i < threads; i++) {
+        workers[i].job = job;
+        workers[i].number = i;
+    }
+    for (i = 1; i < threads; i++) {
+        /* Without it things take longer, and that is all. */
+        others[i] = g_thread_try_new("backtrail", job->slots ? fill_slots :
+                                     work, &workers[i], NULL);
+    }
+    if (job->slots) {
+        hand_out_slots(&workers[0]);
+    } else {
+        work(&workers[0]);
+    }
+    for (i = 0; i < threads; i++) {
+        if (others[i]) {
+            g_thread_join(others[i]);
+        }
+        btrail_cursor_close(workers[i].cursor);
+    }
+}
+
+int btrail_parallel_decode(const struct btrail_trace *trace,
+                           const unsigned *vcpus, size_t n, unsigned flags,
+                           unsigned threads, btrail_parallel_fn *fn,
+                           void *opaque)
+{
+    struct job job = {
+        .trace = trace,
+        .flags = flags & ~BTRAIL_PARALLEL_ORDERED,
+        .fn = fn,
+        .opaque = opaque,
+    };
+    unsigned i;
+    int ret;
+
+    if (!trace || !vcpus != !n || n > BTRAIL_MAX_VCPUS || !fn || !threads ||
+        threads > BTRAIL_MAX_THREADS ||
+        (job.flags & ~(BTRAIL_CURSOR_EVENTS_ONLY |
+                       BTRAIL_CURSOR_COUNTS_ONLY))) {
+        return -BTRAIL_ERR_ARGUMENT;
+    }
+    ret = find_streams(&job, vcpus, n);
+    if (ret) {
+        g_free(job.streams);
+        return ret;
+    }
+    if (flags & BTRAIL_PARALLEL_ORDERED) {
+        job.n_slots = threads > 1 ? threads + MORE_SLOTS : 1;
+        job.slots = g_new0(struct slot, job.n_slots);
+        for (i = 0; i < job.n_slots; i++) {
+            job.slots[i].batches = g_array_new(FALSE, FALSE,
+                                               sizeof(struct kept));
+        }
+    }
+    g_mutex_init(&job.lock);
+    g_cond_init(&job.changed);
+
+    run(&job, threads);
+
+    g_mutex_clear(&job.lock);
+    g_cond_clear(&job.changed);
+    for (i = 0; i < job.n_slots; i++) {
+        g_array_free(job.slots[i].batches, TRUE);
+        g_free(job.slots[i].records);
+    }
+    g_free(job.slots);
+    g_free(job.streams);
+    if (job.ret == -BTRAIL_ERR_IO) {
+        errno = job.error;
+    }
+    return job.ret;
+}
