@@ -40,7 +40,7 @@ struct job {
     const struct btrail_trace *trace;
     struct btrail_stream_info *streams;
     size_t n_streams;
-    unsigned flags;             /* of the cursors */
+    unsigned flags;             /* of the cursors; 0: they decode records */
     btrail_parallel_fn *fn;
     void *opaque;
 
@@ -195,19 +195,17 @@ static gpointer work(gpointer data)
 
 /* In order */
 
+/* Have room for all records of a chunk, as far as the index knows. */
 static int reserve(struct slot *s, size_t n)
 {
-    if (n > s->cap - s->n_records) {
-        /* A chunk has no more records than its limit, so this is bounded. */
-        size_t cap = MAX(s->n_records + n, MIN(2 * s->cap, 1u << 20));
-        struct btrail_record *records =
-            g_try_realloc_n(s->records, cap, sizeof(*records));
-
-        if (!records) {
+    if (n > s->cap) {
+        g_free(s->records);
+        s->cap = 0;
+        s->records = g_try_new(struct btrail_record, n);
+        if (!s->records) {
             return -BTRAIL_ERR_MEMORY;
         }
-        s->records = records;
-        s->cap = cap;
+        s->cap = n;
     }
     return 0;
 }
@@ -224,7 +222,7 @@ static bool goes_on(const struct btrail_batch *before,
            before->time.icount == batch->time.icount;
 }
 
-static int keep(struct slot *s, const struct btrail_batch *batch)
+static void keep(struct slot *s, const struct btrail_batch *batch)
 {
     struct kept *last = s->batches->len ?
         &g_array_index(s->batches, struct kept, s->batches->len - 1) : NULL;
@@ -234,11 +232,7 @@ static int keep(struct slot *s, const struct btrail_batch *batch)
         kept.event = *batch->event;
     }
     if (batch->records) {
-        int ret = reserve(s, batch->count);
-
-        if (ret) {
-            return ret;
-        }
+        /* There is room: a chunk that is not as the index says is damaged. */
         memcpy(s->records + s->n_records, batch->records,
                batch->count * sizeof(*batch->records));
         s->n_records += batch->count;
@@ -248,22 +242,28 @@ static int keep(struct slot *s, const struct btrail_batch *batch)
     } else {
         g_array_append_val(s->batches, kept);
     }
-    return 0;
 }
 
 static void fill(struct worker *w, struct slot *s,
                  const struct btrail_piece *piece)
 {
+    const struct btrail_trace_stream *stream =
+        btrail_trace_find_stream(w->job->trace, piece->vcpu);
     struct btrail_batch batch;
     int ret = prepare(w, piece);
 
     s->piece = *piece;
     s->n_records = 0;
     g_array_set_size(s->batches, 0);
+    if (!ret && !w->job->flags) {
+        ret = reserve(s, g_array_index(stream->chunks,
+                                       struct btrail_index_entry,
+                                       piece->number).records);
+    }
     while (!ret && !stopped(w->job)) {
         ret = btrail_cursor_next(w->cursor, &batch);
         if (!ret) {
-            ret = keep(s, &batch);
+            keep(s, &batch);
         }
     }
     s->error = errno;

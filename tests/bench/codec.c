@@ -39,6 +39,9 @@
 
 #define MAX_ROUNDS      100
 
+/* Decoding with 1, 2, 4... threads */
+#define MAX_DOUBLINGS   9
+
 /* An array of records in a row */
 struct span {
     const struct btrail_record *records;
@@ -494,6 +497,45 @@ static void read_trace(const char *path, const struct feed *feeds, unsigned n)
     btrail_trace_close(trace);
 }
 
+static int count_batch(void *opaque, const struct btrail_piece *piece,
+                       const struct btrail_batch *batch)
+{
+    uint64_t *counts = opaque;
+
+    counts[piece->worker] += batch ? batch->count : 0;
+    return 0;
+}
+
+/* Decoding with some number of threads; wall time, and CPU time of all */
+struct threads {
+    unsigned threads;
+    bool ordered;
+    double wall[MAX_ROUNDS], cpu[MAX_ROUNDS];
+};
+
+static void measure_threads(const char *path, uint64_t records, int round,
+                            struct threads *t)
+{
+    uint64_t counts[BTRAIL_MAX_THREADS] = { 0 }, sum = 0;
+    double cpu = cpu_seconds(), wall = g_get_monotonic_time() / 1e6;
+    struct btrail_trace *trace;
+    unsigned i;
+
+    check(btrail_trace_open(&trace, path));
+    check(btrail_parallel_decode(trace, NULL, 0, t->ordered ?
+                                 BTRAIL_PARALLEL_ORDERED : 0, t->threads,
+                                 count_batch, counts));
+    btrail_trace_close(trace);
+    t->wall[round] = g_get_monotonic_time() / 1e6 - wall;
+    t->cpu[round] = cpu_seconds() - cpu;
+    for (i = 0; i < t->threads; i++) {
+        sum += counts[i];
+    }
+    if (sum != records) {
+        die("backtrail", "records are missing");
+    }
+}
+
 static void measure_backtrail(const char *path, struct feed *feeds,
                               unsigned n, struct result *r)
 {
@@ -555,6 +597,17 @@ static void print_result(const char *name, bool sample, struct result *r)
     another = true;
 }
 
+static void print_threads(struct threads *t, int rounds, uint64_t records,
+                          bool another)
+{
+    printf("%s\n  {\"threads\": %u, \"ordered\": %s, \"records\": %" PRIu64,
+           another ? "," : "", t->threads, t->ordered ? "true" : "false",
+           records);
+    print_times("wall", t->wall, rounds);
+    print_times("cpu", t->cpu, rounds);
+    putchar('}');
+}
+
 /* A file that takes no disk, if there is a place for such files */
 static char *scratch_file(void)
 {
@@ -584,8 +637,9 @@ static void bench(GArray *streams, size_t max, size_t sample_size, int rounds)
     struct span part = { first->records + middle, n };
     g_autofree struct btrail_record *decoded = NULL;
     g_autofree char *path = scratch_file();
+    struct threads *threads = g_new0(struct threads, 2 * MAX_DOUBLINGS);
+    unsigned i, n_threads = 0;
     struct feed feed;
-    unsigned i;
     int round;
 
     for (i = 0; i < streams->len; i++) {
@@ -601,6 +655,11 @@ static void bench(GArray *streams, size_t max, size_t sample_size, int rounds)
     /* The page faults are not the decoders'. */
     memset(decoded, 0xff, largest * sizeof(*decoded));
 
+    for (i = 1; i <= btrail_parallel_threads(); i *= 2) {
+        threads[n_threads++] = (struct threads) { i, false };
+        threads[n_threads++] = (struct threads) { i, true };
+    }
+
     for (round = 0; round < rounds; round++) {
         for (i = 0; i < streams->len; i++) {
             feed_begin(&feeds[i],
@@ -608,6 +667,9 @@ static void bench(GArray *streams, size_t max, size_t sample_size, int rounds)
                        g_array_index(all, struct span, i).n);
         }
         measure_backtrail(path, feeds, streams->len, &ours);
+        for (i = 0; i < n_threads; i++) {
+            measure_threads(path, ours.records, round, &threads[i]);
+        }
         feed_begin(&feed, first, middle, middle + n);
         measure_backtrail(path, &feed, 1, &our_sample);
         measure(&methods[ZSTD3], sample, decoded, &zstd_sample);
@@ -628,7 +690,12 @@ static void bench(GArray *streams, size_t max, size_t sample_size, int rounds)
     for (i = 0; i < G_N_ELEMENTS(methods); i++) {
         print_result(methods[i].name, methods[i].slow, &results[i]);
     }
+    printf("\n], \"threads\": [");
+    for (i = 0; i < n_threads; i++) {
+        print_threads(&threads[i], rounds, ours.records, i);
+    }
     printf("\n]}\n");
+    g_free(threads);
 }
 
 int main(int argc, char **argv)
