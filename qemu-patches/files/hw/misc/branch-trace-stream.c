@@ -302,9 +302,11 @@ void branch_trace_stream_limit(BranchTraceStream *s)
         return;
     }
 
-    qatomic_set(&s->cursor->limit, s->threshold);
-    /* Before anything else can happen at this index. */
-    stream_time(s, index - 1);
+    /* A tick, or the first record of a slab; or else the slab is full. */
+    if (qatomic_xchg(&s->cursor->limit, s->threshold) != s->threshold) {
+        /* Before anything else can happen at this index. */
+        stream_time(s, index - 1);
+    }
 
     if (s->in_sink && stream_leave_sink(s, RESERVE)) {
         /* The rest is done as for any other slab. */
