@@ -77,11 +77,23 @@ static void write_block(struct btrail_output *o, struct btrail_packer *packer,
                      __ATOMIC_RELAXED);
 }
 
+/* Returns when it has to be called again, or 0. */
+static gint64 sync_store(struct btrail_output *o)
+{
+    gint64 next = 0;
+
+    if (!btrail_output_error(o) && btrail_store_sync(o->store, &next)) {
+        __atomic_store_n(&o->error, errno, __ATOMIC_RELEASE);
+    }
+    return next;
+}
+
 static gpointer output_thread(gpointer opaque)
 {
     struct btrail_output *o = opaque;
     struct btrail_packer *packer = btrail_packer_new();
     struct btrail_buf payload = { 0 };
+    gint64 sync_at = 0;
 
     g_mutex_lock(&o->lock);
     for (;;) {
@@ -91,13 +103,20 @@ static gpointer output_thread(gpointer opaque)
             if (o->closing) {
                 break;
             }
-            g_cond_wait(&o->changed, &o->lock);
+            if (!sync_at) {
+                g_cond_wait(&o->changed, &o->lock);
+            } else if (!g_cond_wait_until(&o->changed, &o->lock, sync_at)) {
+                g_mutex_unlock(&o->lock);
+                sync_at = sync_store(o);
+                g_mutex_lock(&o->lock);
+            }
             continue;
         }
         g_mutex_unlock(&o->lock);
 
         if (!btrail_output_error(o)) {
             write_block(o, packer, block, &payload);
+            sync_at = sync_store(o);
         }
 
         g_mutex_lock(&o->lock);

@@ -64,6 +64,7 @@ struct btrail_session {
     struct btrail_output *output;
     struct vcpu *vcpus;
     struct btrail_event *events;
+    bool begins_anywhere;       /* the file says why */
     bool discard;               /* the file cannot be written any more */
     bool ended;                 /* the producer said END */
     bool stop_sent;
@@ -122,7 +123,8 @@ static struct btrail_stream *vcpu_stream(struct btrail_session *s, unsigned i)
     struct vcpu *v = &s->vcpus[i];
 
     if (!v->stream) {
-        v->stream = btrail_stream_new(i, btrail_output_sink(s->output));
+        v->stream = btrail_stream_new(i, btrail_output_sink(s->output),
+                                      s->begins_anywhere);
     }
     return v->stream;
 }
@@ -438,6 +440,7 @@ static void end_streams(struct btrail_session *s)
              "the producer broke the protocol: the stream of vCPU %u has no "
              "end", i);
         stream = vcpu_stream(s, i);
+        btrail_stream_begin(stream, btrail_transport_index(s->transport, i));
         if (btrail_stream_event(stream, BTRAIL_EVENT_GAP,
                                 BTRAIL_GAP_PRODUCER_LOST,
                                 BTRAIL_LOST_UNKNOWN) ||
@@ -481,6 +484,31 @@ static int write_meta(struct btrail_store *store, JsonObject *object)
     json_node_set_object(node, object);
     text = json_to_string(node, FALSE);
     return btrail_store_meta(store, text, strlen(text));
+}
+
+/*
+ * Whoever has drained a session has written files of one trace.  What another
+ * agent has got, or nobody, is then no gap in this file, but before it.
+ */
+static int identify(struct btrail_session *s)
+{
+    const struct btrail_shm_header *h = &s->transport->header;
+    uint64_t clocks[2] = { h->start_monotonic, h->start_realtime };
+    uint16_t begin = !s->options.attached ? 0 : overwrites(s) ?
+                     BTRAIL_GAP_OVERWRITTEN : BTRAIL_GAP_AGENT_LOST;
+    GChecksum *sum = g_checksum_new(G_CHECKSUM_SHA256);
+    uint8_t id[32];
+    gsize len = sizeof(id);
+
+    g_checksum_update(sum, (const guchar *)clocks, sizeof(clocks));
+    g_checksum_update(sum, (const guchar *)h->session, -1);
+    g_checksum_get_digest(sum, id, &len);
+    g_checksum_free(sum);
+    if (btrail_store_identify(s->options.store, id, begin)) {
+        return errno == ESPIPE ? 0 : -BTRAIL_ERR_IO;
+    }
+    s->begins_anywhere = begin;
+    return 0;
 }
 
 static int write_first_meta(struct btrail_session *s)
@@ -534,7 +562,7 @@ static bool begin(struct btrail_session *s)
         return false;
     }
     h = &s->transport->header;
-    if (write_first_meta(s)) {
+    if (identify(s) || write_first_meta(s)) {
         fail(s, BTRAIL_AGENT_ERROR_OUTPUT, "cannot write the trace: %s",
              g_strerror(errno));
         return false;

@@ -421,6 +421,12 @@ uint32_t btrail_transport_state(const struct btrail_transport *t,
     return __atomic_load_n(&control(t, vcpu)->state, __ATOMIC_RELAXED);
 }
 
+uint64_t btrail_transport_index(const struct btrail_transport *t,
+                                unsigned vcpu)
+{
+    return __atomic_load_n(&control(t, vcpu)->records, __ATOMIC_RELAXED);
+}
+
 uint64_t btrail_transport_lost(const struct btrail_transport *t,
                                unsigned vcpu)
 {

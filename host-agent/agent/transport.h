@@ -79,6 +79,9 @@ uint64_t btrail_transport_tail(const struct btrail_transport *t,
                                unsigned vcpu);
 uint32_t btrail_transport_state(const struct btrail_transport *t,
                                 unsigned vcpu);
+/* Index of the next record when a slab was published last */
+uint64_t btrail_transport_index(const struct btrail_transport *t,
+                                unsigned vcpu);
 uint64_t btrail_transport_lost(const struct btrail_transport *t,
                                unsigned vcpu);
 uint64_t btrail_transport_paused_ns(const struct btrail_transport *t,

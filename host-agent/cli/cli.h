@@ -31,7 +31,8 @@ void cli_error(const char *format, ...) G_GNUC_PRINTF(1, 2);
 
 /**
  * cli_parse - parse the options of a subcommand
- * @operands: what is left on the command line must be as many arguments
+ * @operands: what is left on the command line must be as many arguments; if
+ *            negative, so many or more
  * @usage:    the operands, such as "FILE"
  * @summary:  one sentence
  *
@@ -81,6 +82,10 @@ const char *cli_event_reason(uint16_t type, uint16_t reason);
  * Trace files
  */
 
+/**
+ * struct cli_trace - an open trace
+ * @path: of the first file, or of the only one, to speak of it
+ */
 struct cli_trace {
     const char *path;
     struct btrail_trace *trace;
@@ -89,8 +94,11 @@ struct cli_trace {
     uint64_t start;             /* CLOCK_MONOTONIC at session start */
 };
 
-/* False after having said what is wrong. */
-bool cli_trace_open(struct cli_trace *t, const char *path);
+/*
+ * Open a file and the parts that follow it, or files that are one trace.
+ * @paths ends with NULL.  False after having said what is wrong.
+ */
+bool cli_trace_open(struct cli_trace *t, char *const *paths);
 void cli_trace_close(struct cli_trace *t);
 
 /**

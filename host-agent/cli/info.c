@@ -15,6 +15,7 @@ struct stream_summary {
     uint64_t cr3_loads;
     uint64_t gaps;              /* GAP events that lost something */
     uint64_t lost;              /* as far as it is known */
+    uint64_t elsewhere;         /* in files that are not here */
     bool lost_unknown;
     uint64_t pauses;
     uint64_t paused_ns;
@@ -36,6 +37,8 @@ static void add_event(struct stream_summary *s, const struct btrail_batch *b,
         if (e->data[0] == BTRAIL_LOST_UNKNOWN) {
             s->lost_unknown = true;
             s->gaps++;
+        } else if (e->reason == BTRAIL_GAP_ELSEWHERE) {
+            s->elsewhere += e->data[0];
         } else if (e->data[0]) {
             s->lost += e->data[0];
             s->gaps++;
@@ -103,6 +106,11 @@ static void print_json(const struct cli_trace *t,
     json_object_set_int_member(file, "skipped_bytes",
                                t->status.skipped_bytes);
     json_object_set_int_member(file, "cut_bytes", t->status.cut_bytes);
+    json_object_set_int_member(file, "files", t->status.files);
+    json_object_set_int_member(file, "first_part", t->status.first_part);
+    json_object_set_int_member(file, "missing_parts",
+                               t->status.missing_parts);
+    json_object_set_boolean_member(file, "continued", t->status.continued);
     json_object_set_boolean_member(file, "complete", t->status.complete);
     json_object_set_boolean_member(file, "indexed", t->status.indexed);
     json_object_set_object_member(root, "file", file);
@@ -121,6 +129,7 @@ static void print_json(const struct cli_trace *t,
         json_object_set_int_member(o, "gaps", s->gaps);
         json_object_set_int_member(o, "lost", s->lost);
         json_object_set_boolean_member(o, "lost_unknown", s->lost_unknown);
+        json_object_set_int_member(o, "elsewhere", s->elsewhere);
         json_object_set_int_member(o, "pauses", s->pauses);
         json_object_set_int_member(o, "paused_ns", s->paused_ns);
         json_object_set_int_member(o, "first_time", s->info.first_time);
@@ -173,7 +182,11 @@ static void print_text(const struct cli_trace *t,
     for (i = 0; i < n; i++) {
         records += streams[i].info.records;
     }
-    printf("%-10s %s\n", "file", t->path);
+    printf("%-10s %s", "file", t->path);
+    if (t->status.files > 1) {
+        printf(" and %u more", t->status.files - 1);
+    }
+    putchar('\n');
     printf("%-10s %" PRIu64 " bytes", "size", t->status.file_size);
     if (records) {
         printf(", %.3f bits a record", t->status.file_size * 8.0 / records);
@@ -202,15 +215,16 @@ static void print_text(const struct cli_trace *t,
     }
 }
 
-static int run(const char *path, bool json)
+static int run(char *const *paths, bool json)
 {
+    const char *path = paths[0];
     struct cli_trace t;
     g_autofree struct stream_summary *streams = NULL;
     uint64_t damage = 0;
     unsigned i, n;
     int code, ret;
 
-    if (!cli_trace_open(&t, path)) {
+    if (!cli_trace_open(&t, paths)) {
         return CLI_FAILED;
     }
     n = btrail_trace_streams(t.trace);
@@ -245,9 +259,9 @@ int cmd_info(int argc, char **argv)
         { NULL }
     };
 
-    if (!cli_parse(&argc, &argv, entries, 1, "FILE",
+    if (!cli_parse(&argc, &argv, entries, -1, "FILE...",
                    "Show what a trace holds.")) {
         return CLI_USAGE;
     }
-    return run(argv[1], json);
+    return run(argv + 1, json);
 }

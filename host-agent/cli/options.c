@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
@@ -43,9 +44,9 @@ bool cli_parse(int *argc, char ***argv, const GOptionEntry *entries,
         (*argv)++;
         (*argc)--;
     }
-    if (*argc - 1 != operands) {
+    if (operands < 0 ? *argc - 1 < -operands : *argc - 1 != operands) {
         cli_error("%s: %s; see %s --help", g_get_prgname(),
-                  *argc - 1 < operands ? "an argument is missing" :
+                  *argc - 1 < abs(operands) ? "an argument is missing" :
                   "too many arguments", g_get_prgname());
         return false;
     }

@@ -35,6 +35,9 @@ struct record_options {
     char *buffer_size;
     char *agent_timeout;
     char *duration;
+    char *split;
+    char *ring;
+    char *fsync;
     gboolean attach;
     gboolean force;
     gboolean quiet;
@@ -43,6 +46,7 @@ struct record_options {
 struct recording {
     struct record_options options;
     uint64_t duration;          /* nanoseconds, 0 for no limit */
+    struct btrail_store_options store_options;
     int signal_fd;
     JsonObject *arguments;      /* of branch-trace-start */
     JsonObject *metadata;
@@ -99,6 +103,70 @@ static bool add_cr3s(struct recording *r, char **texts)
     return true;
 }
 
+/* Less than a chunk can take is of no use. */
+#define MIN_FILE_SIZE   (1u << 20)
+
+static bool parse_file_size(const char *option, const char *text,
+                            uint64_t *value)
+{
+    if (!text) {
+        return true;
+    }
+    if (!cli_parse_size(option, text, value)) {
+        return false;
+    }
+    if (*value < MIN_FILE_SIZE) {
+        cli_error("%s: '%s' is below 1M", option, text);
+        return false;
+    }
+    return true;
+}
+
+static bool parse_sync(const char *text, struct btrail_store_options *options)
+{
+    if (!text || !strcmp(text, "end")) {
+        options->sync = BTRAIL_SYNC_END;
+        return true;
+    }
+    if (!strcmp(text, "none")) {
+        options->sync = BTRAIL_SYNC_NONE;
+        return true;
+    }
+    if (!g_ascii_isdigit(*text)) {
+        cli_error("--fsync: '%s' is not none, end or a time", text);
+        return false;
+    }
+    options->sync = BTRAIL_SYNC_INTERVAL;
+    return cli_parse_duration("--fsync", text, &options->sync_interval);
+}
+
+/* How the file is written */
+static bool check_store_options(struct recording *r)
+{
+    const struct record_options *o = &r->options;
+    struct btrail_store_options *s = &r->store_options;
+
+    s->path = o->output;
+    s->replace = o->force;
+    if (o->split && o->ring) {
+        cli_error("--split and --ring do not go together: a ring is split, "
+                  "too");
+        return false;
+    }
+    if (!parse_file_size("--split", o->split, &s->part_size) ||
+        !parse_file_size("--ring", o->ring, &s->ring_size) ||
+        !parse_sync(o->fsync, s)) {
+        return false;
+    }
+    if (o->split) {
+        json_object_set_int_member(r->metadata, "split", s->part_size);
+    }
+    if (o->ring) {
+        json_object_set_int_member(r->metadata, "ring", s->ring_size);
+    }
+    return true;
+}
+
 /* Turn options into arguments of branch-trace-start. */
 static bool check_options(struct recording *r)
 {
@@ -114,7 +182,8 @@ static bool check_options(struct recording *r)
                       o->cr3 || o->overflow || o->buffer_size ||
                       o->agent_timeout)) {
         cli_error("--attach takes over a session as it is; only --output, "
-                  "--duration, --force and --quiet go with it");
+                  "--split, --ring, --fsync, --duration, --force and --quiet "
+                  "go with it");
         return false;
     }
     if (!o->session) {
@@ -160,7 +229,8 @@ static bool check_options(struct recording *r)
             return false;
         }
     }
-    return (!o->vcpus || add_vcpus(r, o->vcpus)) && add_cr3s(r, o->cr3);
+    return (!o->vcpus || add_vcpus(r, o->vcpus)) && add_cr3s(r, o->cr3) &&
+           check_store_options(r);
 }
 
 static JsonNode *execute(struct recording *r, const char *command,
@@ -275,9 +345,12 @@ static bool open_output(struct recording *r)
 {
     const char *path = r->options.output;
 
-    if (btrail_store_open(&r->store, path, r->options.force)) {
-        cli_error("%s: %s%s", path, g_strerror(errno),
-                  errno == EEXIST ? "; --force replaces it" : "");
+    if (btrail_store_open(&r->store, &r->store_options)) {
+        cli_error("%s%s: %s%s", path, r->store_options.part_size ||
+                  r->store_options.ring_size ? " or a part of it" : "",
+                  g_strerror(errno), errno == EEXIST ?
+                  "; --force replaces it" : errno == EBUSY ?
+                  ": another process writes it" : "");
         return false;
     }
     return true;
@@ -556,6 +629,15 @@ int cmd_record(int argc, char **argv)
         { "duration", 0, 0, G_OPTION_ARG_STRING, &o->duration,
           "stop after this time (default: at Ctrl-C, or with the guest)",
           "TIME" },
+        { "split", 0, 0, G_OPTION_ARG_STRING, &o->split,
+          "go on in another file (x.1.btrail after x.btrail) before one gets "
+          "larger", "SIZE" },
+        { "ring", 0, 0, G_OPTION_ARG_STRING, &o->ring,
+          "keep the newest part of the trace, in files that together are no "
+          "larger", "SIZE" },
+        { "fsync", 0, 0, G_OPTION_ARG_STRING, &o->fsync,
+          "when the trace has to be on the disk: at the end, none, or so long "
+          "after it was made, such as 5s (default: end)", "WHEN" },
         { "attach", 0, 0, G_OPTION_ARG_NONE, &o->attach,
           "take over the session that is active", NULL },
         { "quiet", 'q', 0, G_OPTION_ARG_NONE, &o->quiet,
@@ -591,5 +673,8 @@ int cmd_record(int argc, char **argv)
     g_free(o->buffer_size);
     g_free(o->agent_timeout);
     g_free(o->duration);
+    g_free(o->split);
+    g_free(o->ring);
+    g_free(o->fsync);
     return code;
 }

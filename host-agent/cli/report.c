@@ -101,7 +101,7 @@ static void add_event(struct report *r, const struct btrail_batch *b)
     if (e->type == BTRAIL_EVENT_GAP) {
         if (e->data[0] == BTRAIL_LOST_UNKNOWN) {
             r->lost_unknown = true;
-        } else {
+        } else if (e->reason != BTRAIL_GAP_ELSEWHERE) {
             r->lost += e->data[0];
         }
     }
@@ -312,14 +312,15 @@ static void print_text(const struct report *r, struct edge *top,
     }
 }
 
-static int run(struct report *r, const char *path, bool json,
+static int run(struct report *r, char *const *paths, bool json,
                double min_share)
 {
+    const char *path = paths[0];
     g_autofree struct edge *top = g_new(struct edge, r->top + 1);
     unsigned i;
     int ret, code;
 
-    if (!cli_trace_open(&r->trace, path)) {
+    if (!cli_trace_open(&r->trace, paths)) {
         return CLI_FAILED;
     }
     for (i = 0; i < btrail_trace_streams(r->trace.trace); i++) {
@@ -362,7 +363,7 @@ int cmd_report(int argc, char **argv)
         { NULL }
     };
 
-    if (!cli_parse(&argc, &argv, entries, 1, "FILE",
+    if (!cli_parse(&argc, &argv, entries, -1, "FILE...",
                    "Show which address spaces ran, when, and their hottest "
                    "edges.")) {
         return CLI_USAGE;
@@ -378,7 +379,7 @@ int cmd_report(int argc, char **argv)
     r.top = top;
     r.by_cr3 = g_hash_table_new(g_int64_hash, g_int64_equal);
     r.spaces = g_ptr_array_new_with_free_func(free_space);
-    code = run(&r, argv[1], json, min_share);
+    code = run(&r, argv + 1, json, min_share);
     g_hash_table_unref(r.by_cr3);
     g_ptr_array_unref(r.spaces);
     return code;

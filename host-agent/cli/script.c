@@ -415,11 +415,11 @@ static void init_hex(struct script *s)
     }
 }
 
-static int run(struct script *s, const char *path, const char *vcpus)
+static int run(struct script *s, char *const *paths, const char *vcpus)
 {
     int code = CLI_USAGE, verdict;
 
-    if (!cli_trace_open(&s->trace, path)) {
+    if (!cli_trace_open(&s->trace, paths)) {
         return CLI_FAILED;
     }
     if (check_vcpus(s, vcpus)) {
@@ -464,7 +464,7 @@ int cmd_script(int argc, char **argv)
     };
     int code = CLI_USAGE;
 
-    if (!cli_parse(&argc, &argv, entries, 1, "FILE",
+    if (!cli_parse(&argc, &argv, entries, -1, "FILE...",
                    "Print the records of a trace, one a line: vCPU, index, "
                    "time, CR3, from, to, flags.") ||
         (index && !cli_parse_range("--index", index, &s.index)) ||
@@ -477,7 +477,7 @@ int cmd_script(int argc, char **argv)
     if (s.raw && (s.json || s.events)) {
         cli_error("--raw does not go with --json or events");
     } else {
-        code = run(&s, argv[1], vcpus);
+        code = run(&s, argv + 1, vcpus);
     }
     if (s.cr3s) {
         g_array_unref(s.cr3s);

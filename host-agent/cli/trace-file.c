@@ -34,17 +34,38 @@ static void merge_meta(struct cli_trace *t)
     }
 }
 
-bool cli_trace_open(struct cli_trace *t, const char *path)
+/* Say which of several files cannot be opened, if it is one of them alone. */
+static void explain(char *const *paths, int ret)
+{
+    const char *words = ret == -BTRAIL_ERR_IO ? g_strerror(errno) :
+                        btrail_strerror(ret);
+    unsigned i;
+
+    for (i = 0; paths[1] && paths[i]; i++) {
+        struct btrail_trace *trace;
+
+        if (btrail_trace_open(&trace, paths[i]) == ret) {
+            cli_error("%s: %s", paths[i], words);
+            return;
+        }
+        btrail_trace_close(trace);
+    }
+    cli_error("%s: %s", paths[0], words);
+}
+
+bool cli_trace_open(struct cli_trace *t, char *const *paths)
 {
     JsonObject *start;
     int ret;
 
     memset(t, 0, sizeof(*t));
-    t->path = path;
-    ret = btrail_trace_open(&t->trace, path);
+    t->path = paths[0];
+    ret = paths[1] ?
+          btrail_trace_open_files(&t->trace, (const char *const *)paths,
+                                  g_strv_length((char **)paths)) :
+          btrail_trace_open_parts(&t->trace, paths[0]);
     if (ret) {
-        cli_error("%s: %s", path, ret == -BTRAIL_ERR_IO ? g_strerror(errno) :
-                  btrail_strerror(ret));
+        explain(paths, ret);
         return false;
     }
     btrail_trace_status(t->trace, &t->status);
@@ -83,6 +104,17 @@ int cli_trace_verdict(const struct cli_trace *t, uint64_t damage)
                   G_GUINT64_FORMAT " missing ones, %" G_GUINT64_FORMAT
                   " bytes passed over", t->path, s->bad_chunks,
                   s->missing_chunks, s->skipped_bytes);
+        verdict = CLI_DAMAGED;
+    }
+    if (s->missing_parts) {
+        cli_error("%s: %" G_GUINT64_FORMAT " files of the trace are missing "
+                  "between the others", t->path, s->missing_parts);
+        verdict = CLI_DAMAGED;
+    }
+    if (s->continued && !s->first_part) {
+        /* Who names a later part alone wants no more than that. */
+        cli_error("%s: the trace goes on in a file that is not here",
+                  t->path);
         verdict = CLI_DAMAGED;
     }
     if (damage) {
@@ -153,11 +185,17 @@ const char *cli_event_reason(uint16_t type, uint16_t reason)
 
     switch (type) {
     case BTRAIL_EVENT_GAP:
+        if (reason == BTRAIL_GAP_ELSEWHERE) {
+            return "elsewhere";
+        }
         return word(gaps, G_N_ELEMENTS(gaps), reason);
     case BTRAIL_EVENT_PAUSE:
     case BTRAIL_EVENT_RESUME:
         return word(pauses, G_N_ELEMENTS(pauses), reason);
     case BTRAIL_EVENT_END:
+        if (reason == BTRAIL_END_CUT) {
+            return "cut";
+        }
         return word(ends, G_N_ELEMENTS(ends), reason);
     default:
         return "unknown";

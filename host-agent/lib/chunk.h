@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define BTRAIL_FILE_HEADER_SIZE     32
+#define BTRAIL_FILE_HEADER_SIZE     64
 #define BTRAIL_FILE_VERSION         1
 
 #define BTRAIL_CHUNK_HEADER_SIZE    32
@@ -41,10 +41,27 @@ struct btrail_chunk {
     uint64_t sequence;
 };
 
-void btrail_file_header_put(uint8_t *bytes);
+#define BTRAIL_ID_SIZE              16
+
+/**
+ * struct btrail_file_header - what the first bytes tell of the file
+ * @part:  which file of its trace it is, from 0
+ * @begin: enum btrail_gap_reason: why records before the first chunk of a
+ *         stream are not in this file; 0 if all streams begin with index 0
+ * @id:    of the trace, the same in all its files
+ */
+struct btrail_file_header {
+    uint32_t part;
+    uint16_t begin;
+    uint8_t id[BTRAIL_ID_SIZE];
+};
+
+void btrail_file_header_put(uint8_t *bytes,
+                            const struct btrail_file_header *header);
 
 /* 0, -BTRAIL_ERR_FORMAT, -BTRAIL_ERR_VERSION */
-int btrail_file_header_get(const uint8_t *bytes);
+int btrail_file_header_get(const uint8_t *bytes,
+                           struct btrail_file_header *header);
 
 void btrail_chunk_put(uint8_t *bytes, const struct btrail_chunk *chunk);
 
@@ -55,7 +72,7 @@ bool btrail_chunk_get(const uint8_t *bytes, struct btrail_chunk *chunk);
 bool btrail_chunk_check(const struct btrail_chunk *chunk, const void *payload);
 
 /* Payload of the END chunk: where the first INDEX chunk is. */
-#define BTRAIL_END_SIZE             16
+#define BTRAIL_END_SIZE             24
 
 /* The length of the file's tail that is always the same. */
 #define BTRAIL_TRAILER_SIZE     (BTRAIL_CHUNK_HEADER_SIZE + BTRAIL_END_SIZE)
@@ -64,10 +81,12 @@ bool btrail_chunk_check(const struct btrail_chunk *chunk, const void *payload);
  * struct btrail_end - payload of the END chunk, the last one
  * @index_offset: of the first INDEX chunk; the others follow it
  * @entries:      in all INDEX chunks
+ * @continued:    the trace goes on in the next part
  */
 struct btrail_end {
     uint64_t index_offset;
     uint64_t entries;
+    bool continued;
 };
 
 void btrail_end_put(uint8_t *bytes, const struct btrail_end *end);

@@ -24,6 +24,7 @@ struct btrail_cursor {
     unsigned next_chunk;
     unsigned end_chunk;         /* the first one that is not read any more */
     uint64_t index;
+    uint64_t damaged_to;        /* index at which the last damaged chunk ends */
     uint64_t cr3;
     struct btrail_time time;
     uint64_t skip_to;           /* return nothing before this index */
@@ -129,8 +130,8 @@ static bool unusable(int ret)
     return ret == -BTRAIL_ERR_CORRUPT || ret == -BTRAIL_ERR_VERSION;
 }
 
-/* Report a hole that the file does not explain. */
-static void put_hole(struct btrail_cursor *c, uint64_t end,
+/* Report a hole that no GAP event in the file explains. */
+static void put_hole(struct btrail_cursor *c, uint64_t end, uint16_t reason,
                      struct btrail_batch *batch)
 {
     uint64_t lost = end - c->index;
@@ -139,12 +140,46 @@ static void put_hole(struct btrail_cursor *c, uint64_t end,
     c->event = (struct btrail_event) {
         .index = end,
         .type = BTRAIL_EVENT_GAP,
-        .reason = BTRAIL_GAP_CORRUPT,
+        .reason = reason,
         .data = { lost },
     };
     c->index = end;
     batch->event = &c->event;
-    batch->synthetic = true;
+    batch->synthetic = reason == BTRAIL_GAP_CORRUPT;
+}
+
+/*
+ * Why are records missing right before chunk @i?  If they are those that come
+ * before the first chunk of a file, the file tells.
+ */
+static uint16_t hole_reason(const struct btrail_cursor *c, unsigned i)
+{
+    uint16_t begin = btrail_trace_begin(c->trace, entry(c, i));
+
+    return begin && (!i || entry(c, i - 1)->file != entry(c, i)->file) ?
+           begin : BTRAIL_GAP_CORRUPT;
+}
+
+/*
+ * Report what is missing before a chunk, unless it is all of one reason and
+ * can be reported with what the chunk turns out to lack.
+ */
+static bool put_file_hole(struct btrail_cursor *c, unsigned i,
+                          struct btrail_batch *batch)
+{
+    uint64_t first_index = entry(c, i)->first_index;
+    uint16_t reason = hole_reason(c, i);
+
+    if (reason == BTRAIL_GAP_CORRUPT || c->index >= first_index) {
+        return false;
+    }
+    if (c->index < c->damaged_to) {
+        put_hole(c, MIN(c->damaged_to, first_index), BTRAIL_GAP_CORRUPT,
+                 batch);
+    } else {
+        put_hole(c, first_index, reason, batch);
+    }
+    return true;
 }
 
 /*
@@ -154,10 +189,14 @@ static void put_hole(struct btrail_cursor *c, uint64_t end,
 static int enter_chunk(struct btrail_cursor *c, struct btrail_batch *batch)
 {
     while (c->next_chunk < c->end_chunk) {
-        int ret = load(c, c->next_chunk,
-                       c->events_only || c->counts_only);
+        int ret;
 
+        if (put_file_hole(c, c->next_chunk, batch)) {
+            return 0;
+        }
+        ret = load(c, c->next_chunk, c->events_only || c->counts_only);
         if (unusable(ret)) {
+            c->damaged_to = entry(c, c->next_chunk)->end_index;
             c->bad_chunks++;
             c->next_chunk++;
             c->skip_to_event = 0;
@@ -171,15 +210,15 @@ static int enter_chunk(struct btrail_cursor *c, struct btrail_batch *batch)
         c->cr3 = c->header.cr3;
         c->time = c->header.time;
         if (c->index < c->header.first_index) {
-            put_hole(c, c->header.first_index, batch);
+            put_hole(c, c->header.first_index, BTRAIL_GAP_CORRUPT, batch);
         }
         return 0;
     }
 
     /* The last chunks may be damaged; the index knows how long they were. */
-    if (c->end_chunk &&
-        c->index < entry(c, c->end_chunk - 1)->end_index) {
-        put_hole(c, entry(c, c->end_chunk - 1)->end_index, batch);
+    if (c->end_chunk && c->index < entry(c, c->end_chunk - 1)->end_index) {
+        put_hole(c, entry(c, c->end_chunk - 1)->end_index,
+                 BTRAIL_GAP_CORRUPT, batch);
         return 0;
     }
     return -BTRAIL_ERR_END;
@@ -252,7 +291,7 @@ static int step(struct btrail_cursor *c, struct btrail_batch *batch)
             c->loaded = false;
             c->skip_to_event = 0;
             if (c->index < c->header.end_index) {
-                put_hole(c, c->header.end_index, batch);
+                put_hole(c, c->header.end_index, BTRAIL_GAP_CORRUPT, batch);
             }
         }
     } else {
@@ -323,6 +362,7 @@ static void go_to_chunk(struct btrail_cursor *c, unsigned i)
     c->loaded = false;
     c->next_chunk = i;
     c->index = !i ? 0 : entry(c, i - 1)->end_index;
+    c->damaged_to = 0;
     c->cr3 = 0;
     c->time = (struct btrail_time) { .icount = BTRAIL_NO_ICOUNT };
     c->skip_to = 0;

@@ -32,6 +32,10 @@ const char *btrail_strerror(int error)
         return "the trace has no such vCPU";
     case BTRAIL_ERR_SLAB:
         return "the records and events contradict each other";
+    case BTRAIL_ERR_OTHER:
+        return "the files do not belong to one trace";
+    case BTRAIL_ERR_OVERLAP:
+        return "the files have the same records in part";
     default:
         return "unknown error";
     }

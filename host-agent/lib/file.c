@@ -40,6 +40,15 @@ static void clear_stream(gpointer p)
     g_array_free(((struct btrail_trace_stream *)p)->chunks, TRUE);
 }
 
+GArray *btrail_streams_new(void)
+{
+    GArray *streams = g_array_new(FALSE, FALSE,
+                                  sizeof(struct btrail_trace_stream));
+
+    g_array_set_clear_func(streams, clear_stream);
+    return streams;
+}
+
 static void clear_meta(gpointer p)
 {
     g_free(((struct btrail_meta *)p)->json);
@@ -260,10 +269,31 @@ static int open_by_index(struct btrail_file *f)
     if (ret) {
         return ret;
     }
+    f->continued = end.continued;
     f->status.chunks = sequence + 1;
     f->status.complete = true;
     f->status.indexed = true;
     return 0;
+}
+
+/* The index is of no use, but the file may have been closed in order. */
+static int scan_end(struct btrail_file *f,
+                    const struct btrail_index_entry *e)
+{
+    uint8_t bytes[BTRAIL_END_SIZE];
+    struct btrail_end end;
+    int ret;
+
+    if (e->size != sizeof(bytes)) {
+        return -BTRAIL_ERR_CORRUPT;
+    }
+    ret = btrail_file_read_chunk(f, e, bytes);
+    if (!ret && e->offset + BTRAIL_TRAILER_SIZE == f->size) {
+        btrail_end_get(bytes, &end);
+        f->status.complete = true;
+        f->continued = end.continued;
+    }
+    return ret;
 }
 
 /* Take in a chunk that a scan has found. */
@@ -292,7 +322,7 @@ static int scan_chunk(struct btrail_file *f,
         ret = add_data(f, &e) ? 0 : -BTRAIL_ERR_CORRUPT;
         break;
     case BTRAIL_CHUNK_END:
-        f->status.complete = e.offset + BTRAIL_TRAILER_SIZE == f->size;
+        ret = scan_end(f, &e);
         break;
     default:
         break;
@@ -350,7 +380,7 @@ static int open_file(struct btrail_file *f)
     if (ret) {
         return ret == -BTRAIL_ERR_CORRUPT ? -BTRAIL_ERR_FORMAT : ret;
     }
-    ret = btrail_file_header_get(header);
+    ret = btrail_file_header_get(header, &f->header);
     if (ret) {
         return ret;
     }
@@ -370,8 +400,7 @@ int btrail_file_open(struct btrail_file **file, int fd)
     int ret, error;
 
     f->fd = fd;
-    f->streams = g_array_new(FALSE, FALSE, sizeof(struct btrail_trace_stream));
-    g_array_set_clear_func(f->streams, clear_stream);
+    f->streams = btrail_streams_new();
     btrail_roots_init(&f->roots);
     f->metas = g_array_new(FALSE, FALSE, sizeof(struct btrail_meta));
     g_array_set_clear_func(f->metas, clear_meta);

@@ -36,8 +36,10 @@ struct btrail_meta {
 /**
  * struct btrail_file - an open file
  * @size:    when it was opened; it may have changed since
+ * @header:  what it tells of itself
+ * @continued: the trace goes on in the next part
  * @status:  the state that it was found in
- * @streams: of struct btrail_trace_stream, by vCPU
+ * @streams: of struct btrail_trace_stream, by vCPU; until a trace has them
  * @roots:   of their chunks
  * @chunks:  META and DATA chunks taken in, at most BTRAIL_MAX_CHUNKS
  * @metas:   of struct btrail_meta
@@ -45,6 +47,8 @@ struct btrail_meta {
 struct btrail_file {
     int fd;
     uint64_t size;
+    struct btrail_file_header header;
+    bool continued;
     struct btrail_trace_status status;
     GArray *streams;
     struct btrail_roots roots;
@@ -67,6 +71,9 @@ void btrail_file_close(struct btrail_file *file);
 int btrail_file_read_chunk(const struct btrail_file *file,
                            const struct btrail_index_entry *entry,
                            uint8_t *buf);
+
+/* An array of struct btrail_trace_stream, which frees what they have */
+GArray *btrail_streams_new(void);
 
 /* NULL if there is none in @streams; @place gets where it would be. */
 struct btrail_trace_stream *btrail_find_stream(GArray *streams, unsigned vcpu,

@@ -25,6 +25,7 @@
  * @switches:    address spaces that the chunk switches to, or
  *               BTRAIL_CR3SET_MANY
  * @roots:       where the list of them begins, see struct btrail_roots
+ * @file:        which file of the trace; for use by whoever has several
  */
 struct btrail_index_entry {
     uint64_t offset;
@@ -40,6 +41,7 @@ struct btrail_index_entry {
     uint64_t cr3;
     uint32_t switches;
     uint32_t roots;
+    uint32_t file;
 };
 
 /**

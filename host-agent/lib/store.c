@@ -1,26 +1,53 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Appending chunks to a file: see store.h
+ * Appending chunks to files: see store.h
  */
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/file.h>
+#include <sys/random.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "chunk.h"
 #include "crc32c.h"
 #include "index.h"
+#include "parts.h"
 #include "store.h"
 
+/* A part that is finished */
+struct kept_part {
+    uint32_t part;
+    uint64_t size;
+};
+
 struct btrail_store {
-    int fd;
+    struct btrail_store_options options;
+    char *path;
+    struct btrail_file_header header;
     int error;                  /* errno of the first failure, or 0 */
+
+    /* The part that is written to */
+    int fd;
     uint64_t offset;            /* end of the last whole chunk */
     uint64_t sequence;
     GArray *index;              /* of struct btrail_index_entry */
     struct btrail_roots roots;
+    uint64_t index_size;        /* bytes of all entries */
+    unsigned data_chunks;
+
+    GPtrArray *metas;           /* of GBytes: to be repeated in each part */
+    bool has_data;              /* in any part */
+    GArray *kept;               /* of struct kept_part, the oldest first */
+    uint64_t kept_size;
+    uint64_t finished_size;     /* of all parts before this one */
+    gint64 sync_at;             /* 0 if all is on the disk */
 };
+
+static char *part_path(const struct btrail_store *store, uint32_t part)
+{
+    return btrail_part_path(store->path, part);
+}
 
 static int store_fail(struct btrail_store *store, int error)
 {
@@ -72,42 +99,6 @@ static int store_write(struct btrail_store *store, struct iovec *iov, int n)
     return 0;
 }
 
-int btrail_store_open(struct btrail_store **out, const char *path,
-                      bool replace)
-{
-    uint8_t header[BTRAIL_FILE_HEADER_SIZE];
-    struct iovec iov = { header, sizeof(header) };
-    struct btrail_store *store;
-    int ret, fd;
-
-    fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC |
-              (replace ? O_TRUNC : O_EXCL), 0666);
-    if (fd < 0) {
-        return -BTRAIL_ERR_IO;
-    }
-    store = g_new0(struct btrail_store, 1);
-    store->fd = fd;
-    store->index = g_array_new(FALSE, FALSE,
-                               sizeof(struct btrail_index_entry));
-    btrail_roots_init(&store->roots);
-    btrail_file_header_put(header);
-    ret = store_write(store, &iov, 1);
-    if (ret) {
-        int error;
-
-        btrail_store_close(store);
-        error = errno;
-        if (!replace) {
-            /* It is ours and empty, and would be in the way next time. */
-            unlink(path);
-        }
-        errno = error;
-        return ret;
-    }
-    *out = store;
-    return 0;
-}
-
 static int append(struct btrail_store *store, uint16_t type,
                   const void *payload, size_t len)
 {
@@ -132,7 +123,8 @@ static int append(struct btrail_store *store, uint16_t type,
     return ret;
 }
 
-int btrail_store_meta(struct btrail_store *store, const void *json, size_t len)
+static int append_meta(struct btrail_store *store, const void *json,
+                       size_t len)
 {
     struct btrail_index_entry entry = {
         .offset = store->offset,
@@ -142,39 +134,30 @@ int btrail_store_meta(struct btrail_store *store, const void *json, size_t len)
     int ret = append(store, BTRAIL_CHUNK_META, json, len);
 
     if (!ret) {
+        store->index_size += btrail_index_entry_size(&entry);
         g_array_append_val(store->index, entry);
     }
     return ret;
 }
 
-int btrail_store_data(struct btrail_store *store, const void *payload,
-                      size_t len, const struct btrail_block_header *h)
+/* Bytes that the end of the part takes: INDEX chunks and END */
+static uint64_t end_size(uint64_t index_size)
 {
-    struct btrail_index_entry entry;
-    uint64_t offset = store->offset;
-    int ret;
+    /* A whole entry has to fit into what is left of a chunk. */
+    uint64_t per_chunk = BTRAIL_INDEX_MAX_PAYLOAD - BTRAIL_INDEX_ENTRY_SIZE -
+                         BTRAIL_CR3SET_MAX * BTRAIL_INDEX_ROOT_SIZE;
+    uint64_t chunks = (index_size + per_chunk - 1) / per_chunk;
 
-    if (!store->error && store->index->len >= BTRAIL_MAX_CHUNKS) {
-        return store_fail(store, EFBIG);
-    }
-    ret = append(store, BTRAIL_CHUNK_DATA, payload, len);
-    if (!ret) {
-        btrail_index_entry_fill(&entry, offset, len, h, &store->roots);
-        g_array_append_val(store->index, entry);
-    }
-    return ret;
+    return index_size + chunks * BTRAIL_CHUNK_HEADER_SIZE +
+           BTRAIL_TRAILER_SIZE;
 }
 
-uint64_t btrail_store_size(const struct btrail_store *store)
-{
-    return store->offset;
-}
-
-static int write_index(struct btrail_store *store)
+static int write_index(struct btrail_store *store, bool continued)
 {
     struct btrail_end end = {
         .index_offset = store->offset,
         .entries = store->index->len,
+        .continued = continued,
     };
     uint8_t bytes[BTRAIL_END_SIZE];
     uint64_t body = store->offset;
@@ -210,25 +193,393 @@ static int write_index(struct btrail_store *store)
     return 0;
 }
 
-int btrail_store_close(struct btrail_store *store)
+/* Some file systems find room only now; devices and pipes cannot sync. */
+static int sync_file(struct btrail_store *store)
 {
-    int error;
-
-    if (!store->error) {
-        write_index(store);
-    }
-    /* Some file systems find room only now; devices and pipes cannot sync. */
-    if (!store->error && fdatasync(store->fd) < 0 &&
-        errno != EINVAL && errno != EROFS) {
+    store->sync_at = 0;
+    if (fdatasync(store->fd) < 0 && errno != EINVAL && errno != EROFS) {
         store->error = errno;
+        return -BTRAIL_ERR_IO;
+    }
+    return 0;
+}
+
+/* That the file is there has to reach the disk, too. */
+static void sync_folder(const char *path)
+{
+    g_autofree char *folder = g_path_get_dirname(path);
+    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (fd >= 0) {
+        fsync(fd);
+        close(fd);
+    }
+}
+
+/* Complete the part and close it. */
+static int finish_part(struct btrail_store *store, bool continued)
+{
+    if (!store->error) {
+        write_index(store, continued);
+    }
+    if (!store->error && store->options.sync != BTRAIL_SYNC_NONE) {
+        sync_file(store);
     }
     if (close(store->fd) < 0 && !store->error && errno != EINTR) {
         store->error = errno;
     }
-    error = store->error;
+    store->fd = -1;
+    errno = store->error;
+    return store->error ? -BTRAIL_ERR_IO : 0;
+}
+
+/*
+ * Open a file to write to.  That another store writes to it shows by a lock,
+ * so it is not emptied before that is ours.
+ */
+static int open_file(const char *path, bool replace)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC |
+                  (replace ? 0 : O_EXCL), 0666);
+    int error;
+
+    if (fd < 0) {
+        return -1;
+    }
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK) {
+        errno = EBUSY;
+    } else if (!replace || !ftruncate(fd, 0) || errno == EINVAL) {
+        /* Devices and pipes cannot be emptied, and need not be. */
+        return fd;
+    }
+    error = errno;
+    close(fd);
+    errno = error;
+    return -1;
+}
+
+static void forget_part(struct btrail_store *store)
+{
+    store->offset = 0;
+    store->sequence = 0;
+    g_array_set_size(store->index, 0);
+    g_array_set_size(store->roots.list, 0);
+    store->index_size = 0;
+    store->data_chunks = 0;
+    store->sync_at = 0;
+}
+
+static int write_header(struct btrail_store *store)
+{
+    uint8_t bytes[BTRAIL_FILE_HEADER_SIZE];
+    struct iovec iov = { bytes, sizeof(bytes) };
+
+    btrail_file_header_put(bytes, &store->header);
+    return store_write(store, &iov, 1);
+}
+
+/* Make room in the ring for so many bytes; false if there is no such room. */
+static bool make_room(struct btrail_store *store, uint64_t bytes)
+{
+    while (bytes > store->options.ring_size ||
+           store->kept_size > store->options.ring_size - bytes) {
+        const struct kept_part *oldest;
+        g_autofree char *path = NULL;
+
+        if (!store->kept->len) {
+            return false;
+        }
+        oldest = &g_array_index(store->kept, struct kept_part, 0);
+        path = part_path(store, oldest->part);
+        unlink(path);
+        store->kept_size -= oldest->size;
+        g_array_remove_index(store->kept, 0);
+    }
+    return true;
+}
+
+static uint64_t metas_size(const struct btrail_store *store)
+{
+    uint64_t size = 0;
+    unsigned i;
+
+    for (i = 0; i < store->metas->len; i++) {
+        size += BTRAIL_CHUNK_HEADER_SIZE + BTRAIL_INDEX_ENTRY_SIZE +
+                g_bytes_get_size(g_ptr_array_index(store->metas, i));
+    }
+    return size;
+}
+
+/*
+ * Go on in a new file.  It is there before the old one says so; if it cannot
+ * be made the old one stays the last.
+ */
+static int next_part(struct btrail_store *store)
+{
+    struct kept_part old = { store->header.part, 0 };
+    g_autofree char *path = part_path(store, old.part + 1);
+    uint64_t old_size = store->offset + end_size(store->index_size);
+    unsigned i;
+    int fd, ret;
+
+    if (store->options.ring_size &&
+        !make_room(store, old_size + BTRAIL_FILE_HEADER_SIZE +
+                   metas_size(store) + end_size(0))) {
+        return store_fail(store, ENOSPC);
+    }
+    fd = open_file(path, store->options.replace);
+    if (fd < 0) {
+        return store_fail(store, errno);
+    }
+    ret = finish_part(store, true);
+    if (ret) {
+        int error = errno;
+
+        unlink(path);
+        store->fd = fd;
+        errno = error;
+        return ret;
+    }
+    old.size = store->offset;
+    g_array_append_val(store->kept, old);
+    store->kept_size += old.size;
+    store->finished_size += old.size;
+
+    forget_part(store);
+    store->fd = fd;
+    store->header.part++;
+    store->header.begin = store->options.ring_size ? BTRAIL_GAP_OVERWRITTEN :
+                          BTRAIL_GAP_ELSEWHERE;
+    ret = write_header(store);
+    for (i = 0; !ret && i < store->metas->len; i++) {
+        GBytes *meta = g_ptr_array_index(store->metas, i);
+
+        ret = append_meta(store, g_bytes_get_data(meta, NULL),
+                          g_bytes_get_size(meta));
+    }
+    if (!ret && store->options.sync != BTRAIL_SYNC_NONE) {
+        sync_folder(path);
+    }
+    return ret;
+}
+
+/* Have room for a chunk; in a new part, if this one is full. */
+static int reserve(struct btrail_store *store, size_t len, size_t entry_size)
+{
+    uint64_t chunk = BTRAIL_CHUNK_HEADER_SIZE + (uint64_t)len;
+    uint64_t limit = store->options.part_size;
+    int ret;
+
+    if (store->error || !limit) {
+        return 0;
+    }
+    if (store->data_chunks && store->offset + chunk +
+        end_size(store->index_size + entry_size) > limit) {
+        ret = next_part(store);
+        if (ret) {
+            return ret;
+        }
+    }
+    if (store->options.ring_size &&
+        !make_room(store, store->offset + chunk +
+                   end_size(store->index_size + entry_size))) {
+        return store_fail(store, ENOSPC);
+    }
+    return 0;
+}
+
+int btrail_store_meta(struct btrail_store *store, const void *json, size_t len)
+{
+    int ret = reserve(store, len, BTRAIL_INDEX_ENTRY_SIZE);
+
+    if (!ret) {
+        ret = append_meta(store, json, len);
+    }
+    if (!ret && !store->has_data && store->options.part_size) {
+        g_ptr_array_add(store->metas, g_bytes_new(json, len));
+    }
+    return ret;
+}
+
+int btrail_store_data(struct btrail_store *store, const void *payload,
+                      size_t len, const struct btrail_block_header *h)
+{
+    struct btrail_index_entry entry = { .switches = h->switches.n };
+    uint64_t offset;
+    int ret = reserve(store, len, btrail_index_entry_size(&entry));
+
+    if (ret) {
+        return ret;
+    }
+    if (!store->error && store->index->len >= BTRAIL_MAX_CHUNKS) {
+        return store_fail(store, EFBIG);
+    }
+    offset = store->offset;
+    ret = append(store, BTRAIL_CHUNK_DATA, payload, len);
+    if (ret) {
+        return ret;
+    }
+    btrail_index_entry_fill(&entry, offset, len, h, &store->roots);
+    g_array_append_val(store->index, entry);
+    store->index_size += btrail_index_entry_size(&entry);
+    store->data_chunks++;
+    store->has_data = true;
+    if (store->options.sync == BTRAIL_SYNC_INTERVAL && !store->sync_at) {
+        store->sync_at = g_get_monotonic_time() +
+                         store->options.sync_interval / 1000;
+    }
+    return 0;
+}
+
+int btrail_store_sync(struct btrail_store *store, gint64 *next)
+{
+    if (!store->error && store->sync_at &&
+        g_get_monotonic_time() >= store->sync_at) {
+        sync_file(store);
+    }
+    *next = store->error ? 0 : store->sync_at;
+    errno = store->error;
+    return store->error ? -BTRAIL_ERR_IO : 0;
+}
+
+uint64_t btrail_store_size(const struct btrail_store *store)
+{
+    return store->finished_size + store->offset;
+}
+
+int btrail_store_identify(struct btrail_store *store, const uint8_t *id,
+                          uint16_t begin)
+{
+    struct btrail_file_header header = store->header;
+    uint8_t bytes[BTRAIL_FILE_HEADER_SIZE];
+    ssize_t done;
+
+    if (store->error) {
+        errno = store->error;
+        return -BTRAIL_ERR_IO;
+    }
+    memcpy(header.id, id, BTRAIL_ID_SIZE);
+    header.begin = begin;
+    btrail_file_header_put(bytes, &header);
+    do {
+        done = pwrite(store->fd, bytes, sizeof(bytes), 0);
+    } while (done < 0 && errno == EINTR);
+    if (done < 0 && errno == ESPIPE) {
+        return -BTRAIL_ERR_IO;
+    }
+    if (done != sizeof(bytes)) {
+        return store_fail(store, done < 0 ? errno : ENOSPC);
+    }
+    store->header = header;
+    return 0;
+}
+
+/* Other parts of this name would be taken for those of the new trace. */
+static int remove_parts(const struct btrail_store *store, bool remove)
+{
+    g_autoptr(GArray) parts = btrail_parts_find(store->path);
+    unsigned i;
+
+    for (i = 0; i < parts->len; i++) {
+        g_autofree char *path =
+            part_path(store, g_array_index(parts, uint32_t, i));
+
+        if (!remove) {
+            errno = EEXIST;
+            return -BTRAIL_ERR_IO;
+        }
+        if (unlink(path) < 0) {
+            return -BTRAIL_ERR_IO;
+        }
+    }
+    return 0;
+}
+
+static void store_free(struct btrail_store *store)
+{
     g_array_free(store->index, TRUE);
     btrail_roots_clear(&store->roots);
+    g_ptr_array_free(store->metas, TRUE);
+    g_array_free(store->kept, TRUE);
+    g_free(store->path);
     g_free(store);
+}
+
+static int create(struct btrail_store *store)
+{
+    const struct btrail_store_options *o = &store->options;
+    int ret, error;
+
+    if (o->id) {
+        memcpy(store->header.id, o->id, BTRAIL_ID_SIZE);
+    } else if (getrandom(store->header.id, BTRAIL_ID_SIZE, 0) !=
+               BTRAIL_ID_SIZE) {
+        return -BTRAIL_ERR_IO;
+    }
+    if (o->part_size && !o->replace && remove_parts(store, false)) {
+        return -BTRAIL_ERR_IO;
+    }
+    store->fd = open_file(store->path, o->replace);
+    if (store->fd < 0) {
+        return -BTRAIL_ERR_IO;
+    }
+    ret = o->part_size && o->replace ? remove_parts(store, true) : 0;
+    if (!ret) {
+        ret = write_header(store);
+    }
+    if (ret) {
+        error = errno;
+        close(store->fd);
+        if (!o->replace) {
+            /* It is ours and empty, and would be in the way next time. */
+            unlink(store->path);
+        }
+        errno = error;
+        return ret;
+    }
+    if (o->sync != BTRAIL_SYNC_NONE) {
+        sync_folder(store->path);
+    }
+    return 0;
+}
+
+int btrail_store_open(struct btrail_store **out,
+                      const struct btrail_store_options *options)
+{
+    struct btrail_store *store = g_new0(struct btrail_store, 1);
+    int ret, error;
+
+    store->options = *options;
+    store->options.path = store->path = g_strdup(options->path);
+    store->header.begin = options->begin;
+    store->index = g_array_new(FALSE, FALSE,
+                               sizeof(struct btrail_index_entry));
+    btrail_roots_init(&store->roots);
+    store->metas = g_ptr_array_new_with_free_func(
+        (GDestroyNotify)g_bytes_unref);
+    store->kept = g_array_new(FALSE, FALSE, sizeof(struct kept_part));
+    if (options->ring_size && !options->part_size) {
+        store->options.part_size = options->ring_size /
+                                   BTRAIL_STORE_RING_PARTS;
+    }
+
+    ret = create(store);
+    if (ret) {
+        error = errno;
+        store_free(store);
+        errno = error;
+        return ret;
+    }
+    *out = store;
+    return 0;
+}
+
+int btrail_store_close(struct btrail_store *store)
+{
+    int ret = finish_part(store, false);
+    int error = errno;
+
+    store_free(store);
     errno = error;
-    return error ? -BTRAIL_ERR_IO : 0;
+    return ret;
 }

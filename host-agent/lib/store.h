@@ -1,24 +1,64 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Appending chunks to a file, whole ones only
+ * Appending chunks to a file, whole ones only; or to several files, the parts
+ * of a trace
  */
 
 #ifndef BTRAIL_STORE_H
 #define BTRAIL_STORE_H
 
 #include "block.h"
+#include "chunk.h"
 
 struct btrail_store;
 
-/*
- * Create a file with its header.  Errors: IO (errno EEXIST if it is there and
- * @replace is false).
+/* A ring has so many parts, of which the oldest is deleted. */
+#define BTRAIL_STORE_RING_PARTS 8
+
+/**
+ * struct btrail_store_options - where to and how
+ * @path:     of the only part, or of part 0; see parts.h for the others
+ * @replace:  what is there, other parts of that name included
+ * @id:       of the trace; NULL for a random one
+ * @begin:    why records before the first chunk of a stream are in no file of
+ *            this store, see struct btrail_file_header; 0 if there are none
+ * @part_size: begin a new part before this one gets larger; 0 for never.  A
+ *            part is larger if a single chunk is.
+ * @ring_size: delete the oldest part before all of them take more than this;
+ *            0 for never.  It should have room for some chunks: for those
+ *            that it has not, the error is ENOSPC.
+ * @sync:     enum btrail_sync
+ * @sync_interval: nanoseconds, with BTRAIL_SYNC_INTERVAL
  */
-int btrail_store_open(struct btrail_store **store, const char *path,
-                      bool replace);
+struct btrail_store_options {
+    const char *path;
+    bool replace;
+    const uint8_t *id;
+    uint16_t begin;
+    uint64_t part_size;
+    uint64_t ring_size;
+    enum btrail_sync sync;
+    uint64_t sync_interval;
+};
 
 /*
- * Append a META chunk.  After an IO error, here or below, the file ends with
+ * Create a file with its header.  Errors: IO (errno EEXIST if it is there, or
+ * a part of that name, and is not to be replaced; EBUSY if it is to be, and
+ * another store writes to it).
+ */
+int btrail_store_open(struct btrail_store **store,
+                      const struct btrail_store_options *options);
+
+/*
+ * Tell id and begin after all, before there are chunks.  Errors: IO (errno
+ * ESPIPE if the header cannot be written anew, and stays; others are for good).
+ */
+int btrail_store_identify(struct btrail_store *store, const uint8_t *id,
+                          uint16_t begin);
+
+/*
+ * Append a META chunk.  Those that come before the first DATA chunk are
+ * repeated in each part.  After an IO error, here or below, the file ends with
  * its last whole chunk and nothing can be appended any more: the same error
  * comes again.
  */
@@ -29,7 +69,14 @@ int btrail_store_meta(struct btrail_store *store, const void *json,
 int btrail_store_data(struct btrail_store *store, const void *payload,
                       size_t len, const struct btrail_block_header *header);
 
-/* Bytes written */
+/*
+ * With BTRAIL_SYNC_INTERVAL: have what was written reach the disk, if it is
+ * time to.  @next gets when to call it again, by g_get_monotonic_time(), or 0
+ * if there is nothing to wait for.
+ */
+int btrail_store_sync(struct btrail_store *store, gint64 *next);
+
+/* Bytes written, those in parts that were deleted included */
 uint64_t btrail_store_size(const struct btrail_store *store);
 
 /* Write the index, unless there was an error; close the file, free @store. */

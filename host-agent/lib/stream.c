@@ -10,6 +10,7 @@ struct btrail_stream {
     struct btrail_block_sink *sink;
     struct btrail_encoder *encoder;
     struct btrail_block *block;
+    bool anywhere;
     bool started;
     bool ended;
     uint64_t index;
@@ -19,12 +20,14 @@ struct btrail_stream {
 };
 
 struct btrail_stream *btrail_stream_new(unsigned vcpu,
-                                        struct btrail_block_sink *sink)
+                                        struct btrail_block_sink *sink,
+                                        bool anywhere)
 {
     struct btrail_stream *s = g_new0(struct btrail_stream, 1);
 
     s->vcpu = vcpu;
     s->sink = sink;
+    s->anywhere = anywhere;
     s->encoder = btrail_encoder_new();
     s->time.icount = BTRAIL_NO_ICOUNT;
     return s;
@@ -127,6 +130,13 @@ static int add_event(struct btrail_stream *s, const struct btrail_event *e)
         s->ended = true;
     }
     return 0;
+}
+
+void btrail_stream_begin(struct btrail_stream *s, uint64_t index)
+{
+    if (s->anywhere && !s->started) {
+        s->index = index;
+    }
 }
 
 int btrail_stream_event(struct btrail_stream *s, uint16_t type,
@@ -255,6 +265,10 @@ static int begin_slab(struct btrail_stream *s, const struct btrail_slab *slab,
     if (!s->started) {
         s->cr3 = slab->cr3;
         s->started = true;
+        if (s->anywhere) {
+            s->index = missing;
+            missing = 0;
+        }
     }
     /* Blocks that begin with a slab begin with a TIME event. */
     if (s->block && !fits_block(s, slab)) {

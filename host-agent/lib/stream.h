@@ -20,8 +20,13 @@ struct btrail_block_sink {
 
 struct btrail_stream;
 
+/*
+ * If the stream can begin @anywhere, records missing before the first slab get
+ * no GAP event: where they are is told by the file as a whole.
+ */
 struct btrail_stream *btrail_stream_new(unsigned vcpu,
-                                        struct btrail_block_sink *sink);
+                                        struct btrail_block_sink *sink,
+                                        bool anywhere);
 
 /* What has not been flushed is gone. */
 void btrail_stream_free(struct btrail_stream *s);
@@ -37,6 +42,12 @@ void btrail_stream_free(struct btrail_stream *s);
  */
 int btrail_stream_append(struct btrail_stream *s,
                          const struct btrail_slab *slab, uint16_t gap_reason);
+
+/*
+ * Begin at an index, if the stream can begin anywhere and nothing has been
+ * added to it.
+ */
+void btrail_stream_begin(struct btrail_stream *s, uint64_t index);
 
 /* Add an event with the index that the stream has come to. */
 int btrail_stream_event(struct btrail_stream *s, uint16_t type,

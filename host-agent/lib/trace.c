@@ -1,43 +1,292 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Traces: the public side of a file that is read
+ * Traces: one file or several, and their streams
  */
 
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "parts.h"
 #include "trace.h"
 
+/* A recording deletes parts while they are being opened: try again so often. */
+#define TRIES   10
+
 struct btrail_trace {
-    struct btrail_file *file;
+    struct btrail_trace_status status;
+    GPtrArray *files;           /* of struct btrail_file, by part */
+    GArray *streams;            /* of struct btrail_trace_stream, by vCPU */
+    GPtrArray *metas;           /* of struct btrail_meta, those of files */
 };
+
+static struct btrail_file *file(const struct btrail_trace *t, unsigned n)
+{
+    return g_ptr_array_index(t->files, n);
+}
 
 const struct btrail_trace_stream *
 btrail_trace_find_stream(const struct btrail_trace *t, unsigned vcpu)
 {
     unsigned place;
 
-    return btrail_find_stream(t->file->streams, vcpu, &place);
+    return btrail_find_stream(t->streams, vcpu, &place);
 }
 
 int btrail_trace_read_chunk(const struct btrail_trace *t,
                             const struct btrail_index_entry *entry,
                             uint8_t *buf)
 {
-    return btrail_file_read_chunk(t->file, entry, buf);
+    return btrail_file_read_chunk(file(t, entry->file), entry, buf);
 }
 
 const struct btrail_roots *
 btrail_trace_roots(const struct btrail_trace *t,
                    const struct btrail_index_entry *entry)
 {
-    return &t->file->roots;
+    return &file(t, entry->file)->roots;
+}
+
+uint16_t btrail_trace_begin(const struct btrail_trace *t,
+                            const struct btrail_index_entry *entry)
+{
+    return file(t, entry->file)->header.begin;
+}
+
+const struct btrail_file *btrail_trace_file(const struct btrail_trace *t,
+                                            unsigned n)
+{
+    return n < t->files->len ? file(t, n) : NULL;
+}
+
+/* What one file has of a stream */
+struct piece {
+    unsigned file;
+    const GArray *chunks;
+};
+
+static const struct btrail_index_entry *piece_entry(const struct piece *p,
+                                                    unsigned i)
+{
+    return &g_array_index(p->chunks, struct btrail_index_entry, i);
+}
+
+static gint compare_pieces(gconstpointer a, gconstpointer b)
+{
+    const struct piece *x = a, *y = b;
+    const struct btrail_index_entry *ex = piece_entry(x, 0);
+    const struct btrail_index_entry *ey = piece_entry(y, 0);
+    const struct btrail_index_entry *lx = piece_entry(x, x->chunks->len - 1);
+    const struct btrail_index_entry *ly = piece_entry(y, y->chunks->len - 1);
+
+    /* One that only has events of an index comes before what goes on. */
+    if (ex->first_index != ey->first_index) {
+        return ex->first_index < ey->first_index ? -1 : 1;
+    }
+    if (lx->end_index != ly->end_index) {
+        return lx->end_index < ly->end_index ? -1 : 1;
+    }
+    return x->file < y->file ? -1 : x->file > y->file;
+}
+
+/* Join the pieces of a stream.  Errors: OVERLAP. */
+static int join_stream(struct btrail_trace *t, unsigned vcpu, GArray *pieces)
+{
+    struct btrail_trace_stream stream = {
+        .vcpu = vcpu,
+        .chunks = g_array_new(FALSE, FALSE,
+                              sizeof(struct btrail_index_entry)),
+    };
+    uint64_t end = 0;
+    unsigned i, k;
+
+    g_array_append_val(t->streams, stream);
+    g_array_sort(pieces, compare_pieces);
+    for (i = 0; i < pieces->len; i++) {
+        const struct piece *p = &g_array_index(pieces, struct piece, i);
+
+        if (piece_entry(p, 0)->first_index < end) {
+            return -BTRAIL_ERR_OVERLAP;
+        }
+        end = piece_entry(p, p->chunks->len - 1)->end_index;
+        g_array_append_vals(stream.chunks, p->chunks->data, p->chunks->len);
+        for (k = stream.chunks->len - p->chunks->len; k < stream.chunks->len;
+             k++) {
+            g_array_index(stream.chunks, struct btrail_index_entry, k).file =
+                p->file;
+        }
+    }
+    return 0;
+}
+
+static int join_streams(struct btrail_trace *t)
+{
+    g_autoptr(GArray) pieces = g_array_new(FALSE, FALSE,
+                                           sizeof(struct piece));
+    unsigned vcpu, i, place;
+    int ret = 0;
+
+    for (vcpu = 0; !ret && vcpu < BTRAIL_MAX_VCPUS; vcpu++) {
+        g_array_set_size(pieces, 0);
+        for (i = 0; i < t->files->len; i++) {
+            struct btrail_trace_stream *s =
+                btrail_find_stream(file(t, i)->streams, vcpu, &place);
+
+            if (s) {
+                struct piece piece = { i, s->chunks };
+
+                g_array_append_val(pieces, piece);
+            }
+        }
+        if (pieces->len) {
+            ret = join_stream(t, vcpu, pieces);
+        }
+    }
+    for (i = 0; i < t->files->len; i++) {
+        g_array_set_size(file(t, i)->streams, 0);
+    }
+    return ret;
+}
+
+static bool has_meta(const struct btrail_trace *t,
+                     const struct btrail_meta *meta)
+{
+    unsigned i;
+
+    for (i = 0; i < t->metas->len; i++) {
+        const struct btrail_meta *m = g_ptr_array_index(t->metas, i);
+
+        if (m->length == meta->length &&
+            !memcmp(m->json, meta->json, m->length)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Each part repeats the description with which the first one begins. */
+static void join_metas(struct btrail_trace *t)
+{
+    unsigned i, k;
+
+    for (i = 0; i < t->files->len; i++) {
+        GArray *metas = file(t, i)->metas;
+
+        for (k = 0; k < metas->len; k++) {
+            struct btrail_meta *meta =
+                &g_array_index(metas, struct btrail_meta, k);
+
+            if (!i || !has_meta(t, meta)) {
+                g_ptr_array_add(t->metas, meta);
+            }
+        }
+    }
+}
+
+static void join_status(struct btrail_trace *t)
+{
+    struct btrail_trace_status *status = &t->status;
+    unsigned i;
+
+    status->files = t->files->len;
+    status->first_part = file(t, 0)->header.part;
+    if (file(t, 0)->header.begin == BTRAIL_GAP_OVERWRITTEN) {
+        status->first_part = 0;
+    }
+    status->complete = true;
+    status->indexed = true;
+    for (i = 0; i < t->files->len; i++) {
+        const struct btrail_file *f = file(t, i);
+
+        status->file_size += f->size;
+        status->chunks += f->status.chunks;
+        status->bad_chunks += f->status.bad_chunks;
+        status->missing_chunks += f->status.missing_chunks;
+        status->skipped_bytes += f->status.skipped_bytes;
+        status->cut_bytes += f->status.cut_bytes;
+        status->complete &= f->status.complete;
+        status->indexed &= f->status.indexed;
+        status->continued = f->continued;
+        if (i && f->header.part > file(t, i - 1)->header.part) {
+            status->missing_parts += f->header.part -
+                                     file(t, i - 1)->header.part - 1;
+        }
+    }
+}
+
+static gint compare_files(gconstpointer a, gconstpointer b)
+{
+    const struct btrail_file *x = *(struct btrail_file *const *)a;
+    const struct btrail_file *y = *(struct btrail_file *const *)b;
+
+    return x->header.part < y->header.part ? -1 :
+           x->header.part > y->header.part;
+}
+
+static struct btrail_trace *trace_new(void)
+{
+    struct btrail_trace *t = g_new0(struct btrail_trace, 1);
+
+    t->files = g_ptr_array_new_with_free_func(
+        (GDestroyNotify)btrail_file_close);
+    t->streams = btrail_streams_new();
+    t->metas = g_ptr_array_new();
+    return t;
+}
+
+/* Make one trace of the files, or free @t and return the error. */
+static int join(struct btrail_trace *t, struct btrail_trace **trace)
+{
+    unsigned i;
+    int ret = 0;
+
+    for (i = 1; !ret && i < t->files->len; i++) {
+        if (memcmp(file(t, 0)->header.id, file(t, i)->header.id,
+                   BTRAIL_ID_SIZE)) {
+            ret = -BTRAIL_ERR_OTHER;
+        }
+    }
+    g_ptr_array_sort(t->files, compare_files);
+    if (!ret) {
+        ret = join_streams(t);
+    }
+    if (ret) {
+        btrail_trace_close(t);
+        return ret;
+    }
+    join_metas(t);
+    join_status(t);
+    *trace = t;
+    return 0;
+}
+
+static int add_fd(struct btrail_trace *t, int fd)
+{
+    struct btrail_file *f;
+    int ret = btrail_file_open(&f, fd);
+
+    if (!ret) {
+        g_ptr_array_add(t->files, f);
+    }
+    return ret;
+}
+
+static int add_path(struct btrail_trace *t, const char *path)
+{
+    return add_fd(t, open(path, O_RDONLY | O_CLOEXEC));
+}
+
+static void close_keeping_errno(struct btrail_trace *t)
+{
+    int error = errno;
+
+    btrail_trace_close(t);
+    errno = error;
 }
 
 int btrail_trace_open_fd(struct btrail_trace **trace, int fd)
 {
-    struct btrail_file *file;
+    struct btrail_trace *t;
     int ret;
 
     if (!trace) {
@@ -46,27 +295,112 @@ int btrail_trace_open_fd(struct btrail_trace **trace, int fd)
         }
         return -BTRAIL_ERR_ARGUMENT;
     }
-    ret = btrail_file_open(&file, fd);
+    t = trace_new();
+    ret = add_fd(t, fd);
     if (ret) {
+        close_keeping_errno(t);
         return ret;
     }
-    *trace = g_new0(struct btrail_trace, 1);
-    (*trace)->file = file;
-    return 0;
+    return join(t, trace);
 }
 
 int btrail_trace_open(struct btrail_trace **trace, const char *path)
 {
+    return btrail_trace_open_files(trace, &path, 1);
+}
+
+int btrail_trace_open_files(struct btrail_trace **trace,
+                            const char *const *paths, unsigned n)
+{
+    struct btrail_trace *t;
+    unsigned i;
+
+    if (!trace || !paths || !n) {
+        return -BTRAIL_ERR_ARGUMENT;
+    }
+    for (i = 0; i < n; i++) {
+        if (!paths[i]) {
+            return -BTRAIL_ERR_ARGUMENT;
+        }
+    }
+    t = trace_new();
+    for (i = 0; i < n; i++) {
+        int ret = add_path(t, paths[i]);
+
+        if (ret) {
+            close_keeping_errno(t);
+            return ret;
+        }
+    }
+    return join(t, trace);
+}
+
+/*
+ * Open what there is of a trace; @raced if a part has gone meanwhile.  Of
+ * parts of another trace, left over from before, nothing is taken.
+ */
+static int add_parts(struct btrail_trace *t, const char *path, bool *raced)
+{
+    g_autoptr(GArray) parts = btrail_parts_find(path);
+    unsigned i;
+    int ret = add_path(t, path);
+
+    *raced = false;
+    if (ret && (ret != -BTRAIL_ERR_IO || errno != ENOENT || !parts->len)) {
+        return ret;
+    }
+    for (i = 0; i < parts->len; i++) {
+        uint32_t part = g_array_index(parts, uint32_t, i);
+        g_autofree char *name = btrail_part_path(path, part);
+        const struct btrail_file *f;
+
+        ret = add_path(t, name);
+        if (ret == -BTRAIL_ERR_FORMAT) {
+            /* It was just created, or has nothing to do with us. */
+            continue;
+        }
+        if (ret) {
+            *raced = ret == -BTRAIL_ERR_IO && errno == ENOENT;
+            return ret;
+        }
+        f = file(t, t->files->len - 1);
+        if (t->files->len > 1 &&
+            (f->header.part != part ||
+             memcmp(f->header.id, file(t, 0)->header.id, BTRAIL_ID_SIZE))) {
+            g_ptr_array_remove_index(t->files, t->files->len - 1);
+        }
+    }
+    return 0;
+}
+
+int btrail_trace_open_parts(struct btrail_trace **trace, const char *path)
+{
+    unsigned tries;
+
     if (!trace || !path) {
         return -BTRAIL_ERR_ARGUMENT;
     }
-    return btrail_trace_open_fd(trace, open(path, O_RDONLY | O_CLOEXEC));
+    for (tries = 0;; tries++) {
+        struct btrail_trace *t = trace_new();
+        bool raced;
+        int ret = add_parts(t, path, &raced);
+
+        if (!ret) {
+            return join(t, trace);
+        }
+        close_keeping_errno(t);
+        if (!raced || tries == TRIES) {
+            return ret;
+        }
+    }
 }
 
 void btrail_trace_close(struct btrail_trace *t)
 {
     if (t) {
-        btrail_file_close(t->file);
+        g_ptr_array_free(t->metas, TRUE);
+        g_array_free(t->streams, TRUE);
+        g_ptr_array_free(t->files, TRUE);
         g_free(t);
     }
 }
@@ -77,13 +411,13 @@ int btrail_trace_status(const struct btrail_trace *t,
     if (!t || !status) {
         return -BTRAIL_ERR_ARGUMENT;
     }
-    *status = t->file->status;
+    *status = t->status;
     return 0;
 }
 
 unsigned btrail_trace_streams(const struct btrail_trace *t)
 {
-    return t ? t->file->streams->len : 0;
+    return t ? t->streams->len : 0;
 }
 
 int btrail_trace_stream(const struct btrail_trace *t, unsigned n,
@@ -95,10 +429,10 @@ int btrail_trace_stream(const struct btrail_trace *t, unsigned n,
     if (!t || !info) {
         return -BTRAIL_ERR_ARGUMENT;
     }
-    if (n >= t->file->streams->len) {
+    if (n >= t->streams->len) {
         return -BTRAIL_ERR_STREAM;
     }
-    s = &g_array_index(t->file->streams, struct btrail_trace_stream, n);
+    s = &g_array_index(t->streams, struct btrail_trace_stream, n);
     *info = (struct btrail_stream_info) {
         .vcpu = s->vcpu,
         .chunks = s->chunks->len,
@@ -130,10 +464,10 @@ int btrail_trace_meta(const struct btrail_trace *t, unsigned n,
     if (!t || !json) {
         return -BTRAIL_ERR_ARGUMENT;
     }
-    if (n >= t->file->metas->len) {
+    if (n >= t->metas->len) {
         return -BTRAIL_ERR_END;
     }
-    meta = &g_array_index(t->file->metas, struct btrail_meta, n);
+    meta = g_ptr_array_index(t->metas, n);
     *json = meta->json;
     if (length) {
         *length = meta->length;

@@ -20,6 +20,17 @@ int btrail_trace_read_chunk(const struct btrail_trace *trace,
                             const struct btrail_index_entry *entry,
                             uint8_t *buf);
 
+/*
+ * Why records before the first chunk of a stream in the file of this chunk are
+ * not there; 0 if they should be.
+ */
+uint16_t btrail_trace_begin(const struct btrail_trace *trace,
+                            const struct btrail_index_entry *entry);
+
+/* The files in the order of their parts; NULL if there is no such file. */
+const struct btrail_file *btrail_trace_file(const struct btrail_trace *trace,
+                                            unsigned n);
+
 /* The lists of address spaces that chunks switch to */
 const struct btrail_roots *
 btrail_trace_roots(const struct btrail_trace *trace,

@@ -15,6 +15,7 @@ struct btrail_writer {
     struct btrail_packer *packer;
     struct btrail_block *unused;
     struct btrail_buf payload;
+    bool anywhere;              /* can streams begin */
     struct btrail_stream *streams[BTRAIL_MAX_VCPUS];
 };
 
@@ -31,27 +32,44 @@ static int writer_put(struct btrail_block_sink *sink,
                       struct btrail_block *block)
 {
     struct btrail_writer *w = (struct btrail_writer *)sink;
+    gint64 next;
     int ret;
 
     btrail_packer_pack(w->packer, block, &w->payload);
     ret = btrail_store_data(w->store, w->payload.data, w->payload.len,
                             &block->header);
+    if (!ret) {
+        ret = btrail_store_sync(w->store, &next);
+    }
     btrail_block_free(w->unused);
     w->unused = block;
     return ret;
 }
 
-int btrail_writer_open(struct btrail_writer **writer, const char *path,
-                       unsigned flags)
+int btrail_writer_open_with(struct btrail_writer **writer, const char *path,
+                            const struct btrail_writer_options *options)
 {
+    struct btrail_store_options store_options;
     struct btrail_writer *w;
     struct btrail_store *store;
     int ret;
 
-    if (!writer || !path || (flags & ~BTRAIL_WRITER_REPLACE)) {
+    if (!writer || !path || !options ||
+        (options->flags & ~BTRAIL_WRITER_REPLACE) ||
+        options->sync > BTRAIL_SYNC_INTERVAL) {
         return -BTRAIL_ERR_ARGUMENT;
     }
-    ret = btrail_store_open(&store, path, flags & BTRAIL_WRITER_REPLACE);
+    store_options = (struct btrail_store_options) {
+        .path = path,
+        .replace = options->flags & BTRAIL_WRITER_REPLACE,
+        .id = options->id,
+        .begin = options->begin,
+        .part_size = options->part_size,
+        .ring_size = options->ring_size,
+        .sync = options->sync,
+        .sync_interval = options->sync_interval,
+    };
+    ret = btrail_store_open(&store, &store_options);
     if (ret) {
         return ret;
     }
@@ -60,8 +78,17 @@ int btrail_writer_open(struct btrail_writer **writer, const char *path,
     w->sink.put = writer_put;
     w->store = store;
     w->packer = btrail_packer_new();
+    w->anywhere = options->begin;
     *writer = w;
     return 0;
+}
+
+int btrail_writer_open(struct btrail_writer **writer, const char *path,
+                       unsigned flags)
+{
+    struct btrail_writer_options options = { .flags = flags };
+
+    return btrail_writer_open_with(writer, path, &options);
 }
 
 int btrail_writer_meta(struct btrail_writer *w, const char *json,
@@ -83,13 +110,14 @@ int btrail_writer_append(struct btrail_writer *w, unsigned vcpu,
         return -BTRAIL_ERR_ARGUMENT;
     }
     if (!w->streams[vcpu]) {
-        w->streams[vcpu] = btrail_stream_new(vcpu, &w->sink);
+        w->streams[vcpu] = btrail_stream_new(vcpu, &w->sink, w->anywhere);
     }
     return btrail_stream_append(w->streams[vcpu], slab, BTRAIL_GAP_CORRUPT);
 }
 
 int btrail_writer_flush(struct btrail_writer *w)
 {
+    gint64 next;
     int first = 0;
     unsigned i;
 
@@ -103,7 +131,7 @@ int btrail_writer_flush(struct btrail_writer *w)
             first = first ? first : ret;
         }
     }
-    return first;
+    return first ? first : btrail_store_sync(w->store, &next);
 }
 
 int btrail_writer_close(struct btrail_writer *w)

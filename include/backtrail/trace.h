@@ -48,6 +48,8 @@ extern "C" {
  * @BTRAIL_ERR_STREAM:   the trace has no such stream
  * @BTRAIL_ERR_SLAB:     records and events handed to a writer contradict
  *                       each other or what came before
+ * @BTRAIL_ERR_OTHER:    the files are not all of the same trace
+ * @BTRAIL_ERR_OVERLAP:  files of a trace have the same records
  */
 enum btrail_error {
     BTRAIL_ERR_ARGUMENT = 1,
@@ -59,6 +61,8 @@ enum btrail_error {
     BTRAIL_ERR_END = 7,
     BTRAIL_ERR_STREAM = 8,
     BTRAIL_ERR_SLAB = 9,
+    BTRAIL_ERR_OTHER = 10,
+    BTRAIL_ERR_OVERLAP = 11,
 };
 
 /**
@@ -73,6 +77,13 @@ BTRAIL_API const char *btrail_strerror(int error);
  * btrail_version - version of the library, such as "0.1.0"
  */
 BTRAIL_API const char *btrail_version(void);
+
+/*
+ * Reasons of events that no producer sends: a GAP where records are in
+ * another file of the trace, and an END where a trace was cut off, as repaired.
+ */
+#define BTRAIL_GAP_ELSEWHERE        256
+#define BTRAIL_END_CUT              256
 
 /* The bits of CR3 that name the address space: not PCID, flags, NOFLUSH */
 #define BTRAIL_CR3_ROOT 0x000ffffffffff000ull
@@ -97,7 +108,11 @@ struct btrail_time {
 };
 
 /**
- * struct btrail_trace_status - the state a file was found in
+ * struct btrail_trace_status - the state a trace was found in
+ *
+ * Where there are several files the numbers are sums, and what is said of the
+ * file holds for all of them.
+ *
  * @file_size:     bytes
  * @chunks:        whole chunks, those not used included
  * @bad_chunks:    chunks that were left out because they are damaged, as far
@@ -107,8 +122,14 @@ struct btrail_time {
  *                 and are not
  * @skipped_bytes: bytes that are part of no chunk, in the middle of the file
  * @cut_bytes:     bytes at the end that are part of no whole chunk
+ * @files:         how many there are
+ * @first_part:    number of the first one, by its header: 0 if no file of the
+ *                 trace came before it, or one of those that the recording
+ *                 has deleted
+ * @missing_parts: files that are missing between the first and the last one
  * @complete:      the file was closed in order (it has its END chunk)
  * @indexed:       the index was read; otherwise the file was scanned
+ * @continued:     the trace goes on in a file that is not here
  */
 struct btrail_trace_status {
     uint64_t file_size;
@@ -117,8 +138,12 @@ struct btrail_trace_status {
     uint64_t missing_chunks;
     uint64_t skipped_bytes;
     uint64_t cut_bytes;
+    unsigned files;
+    unsigned first_part;
+    uint64_t missing_parts;
     bool complete;
     bool indexed;
+    bool continued;
 };
 
 /**
@@ -161,6 +186,33 @@ BTRAIL_API int btrail_trace_open(struct btrail_trace **trace,
  * Otherwise as btrail_trace_open().
  */
 BTRAIL_API int btrail_trace_open_fd(struct btrail_trace **trace, int fd);
+
+/**
+ * btrail_trace_open_files - open a trace that consists of several files
+ * @paths: their names, in any order
+ * @n:     how many, at least 1
+ *
+ * The files must belong to one trace: parts of a recording that was split, or
+ * what several agents have recorded of one session.  Holes between them show
+ * as GAP events.  All files are open until the trace is closed.
+ *
+ * Errors: ARGUMENT, IO, MEMORY, FORMAT, VERSION, OTHER, OVERLAP.
+ */
+BTRAIL_API int btrail_trace_open_files(struct btrail_trace **trace,
+                                       const char *const *paths, unsigned n);
+
+/**
+ * btrail_trace_open_parts - open a file with all parts that follow it
+ * @path: name of part 0, such as x.btrail; x.1.btrail, x.2.btrail and so on
+ *        are opened, too, those that are there and of the same trace
+ *
+ * @path itself need not be there if another part is: a ring deletes its
+ * oldest ones.
+ *
+ * Errors: as btrail_trace_open_files().
+ */
+BTRAIL_API int btrail_trace_open_parts(struct btrail_trace **trace,
+                                       const char *path);
 
 /**
  * btrail_trace_close - close a trace; its cursors must be gone
@@ -209,8 +261,8 @@ BTRAIL_API int btrail_trace_meta(const struct btrail_trace *trace, unsigned n,
 /**
  * struct btrail_batch - what btrail_cursor_next() returns
  * @event:     the event, or NULL if these are records
- * @synthetic: the event is not in the file but tells what the reader found:
- *             a GAP with reason BTRAIL_GAP_CORRUPT
+ * @synthetic: the event is not in the file but tells of damage that the
+ *             reader found: a GAP with reason BTRAIL_GAP_CORRUPT
  * @records:   the records, or NULL if this is an event or they were not to be
  *             decoded
  * @count:     their number, at least 1, or 0 if this is an event
@@ -265,7 +317,9 @@ BTRAIL_API void btrail_cursor_close(struct btrail_cursor *cursor);
  *
  * Every hole in the indices is covered by GAP events of exactly that size;
  * where the file does not have one, a synthetic one is returned.  Damaged
- * chunks are passed over.
+ * chunks are passed over.  Where a file begins in the middle of the stream,
+ * and says so, a GAP event with the reason that it tells is returned for what
+ * is in no other file.
  *
  * Errors: ARGUMENT, END, IO, MEMORY.
  */
@@ -572,8 +626,49 @@ struct btrail_slab {
     size_t n_events;
 };
 
+/**
+ * enum btrail_sync - when what was written has to reach the disk
+ *
+ * @BTRAIL_SYNC_END:      when a file is complete
+ * @BTRAIL_SYNC_NONE:     when the host's kernel sees fit
+ * @BTRAIL_SYNC_INTERVAL: so long after it was written, and when a file is
+ *                        complete
+ */
+enum btrail_sync {
+    BTRAIL_SYNC_END = 0,
+    BTRAIL_SYNC_NONE = 1,
+    BTRAIL_SYNC_INTERVAL = 2,
+};
+
 /* btrail_writer_open(): replace a file that is there */
 #define BTRAIL_WRITER_REPLACE       1u
+
+/**
+ * struct btrail_writer_options - how to write; all of it can be 0
+ * @flags:     BTRAIL_WRITER_*
+ * @sync:      enum btrail_sync
+ * @sync_interval: nanoseconds, for BTRAIL_SYNC_INTERVAL
+ * @part_size: go on in another file, x.1.btrail after x.btrail, before one
+ *             gets larger than this; 0 for never
+ * @ring_size: delete the oldest of these files before all of them take more
+ *             than this; 0 for never.  Without @part_size there are about 8.
+ *             A chunk can take some 40 MiB, if rarely; there has to be room
+ *             for more than one.
+ * @begin:     enum btrail_gap_reason: why records before the first slab of a
+ *             stream are not in the trace, such as BTRAIL_GAP_ELSEWHERE; 0 if
+ *             streams begin with index 0
+ * @id:        16 bytes that are the same in all files of a trace, those of
+ *             other writers included; NULL for random ones
+ */
+struct btrail_writer_options {
+    unsigned flags;
+    enum btrail_sync sync;
+    uint64_t sync_interval;
+    uint64_t part_size;
+    uint64_t ring_size;
+    uint16_t begin;
+    const uint8_t *id;
+};
 
 /**
  * btrail_writer_open - create a trace
@@ -587,9 +682,23 @@ BTRAIL_API int btrail_writer_open(struct btrail_writer **writer,
                                   const char *path, unsigned flags);
 
 /**
+ * btrail_writer_open_with - create a trace, with options
+ * @options: is copied
+ *
+ * Otherwise as btrail_writer_open(); errno is also EEXIST if another part of
+ * that name is there, and EBUSY if a file that is to be replaced is being
+ * written by another process.
+ */
+BTRAIL_API int
+btrail_writer_open_with(struct btrail_writer **writer, const char *path,
+                        const struct btrail_writer_options *options);
+
+/**
  * btrail_writer_meta - add a piece of description
  * @json:   a JSON object, UTF-8 without NUL
  * @length: at most 1 MiB
+ *
+ * What is added before the first slab is repeated in each part.
  *
  * Errors: ARGUMENT, IO.
  */

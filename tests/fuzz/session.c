@@ -57,10 +57,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct btrail_session *session;
     struct producer p;
     char path[64];
+    const struct btrail_store_options store = { path, .replace = true };
 
     fuzz_require(fd >= 0);
     snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-    fuzz_require(!btrail_store_open(&options.store, path, true));
+    fuzz_require(!btrail_store_open(&options.store, &store));
     producer_init(&p, data, size);
     options.sock = p.agent_sock;
     options.metadata = json_object_new();

@@ -24,15 +24,16 @@ struct sample {
     struct btrail_record record;
     uint64_t cr3;
     uint64_t host;
-    bool disorder;              /* a hole, or a clock that goes back */
+    bool disorder;              /* a hole, a clock that goes back, a CR3 that
+                                   no event has changed */
 };
 
 /* Indices never go back, and no hole is without its GAP event. */
 static void read_all(struct btrail_cursor *cursor, bool events_only,
                      struct sample *sample)
 {
-    uint64_t index = 0, last = 0, limit = 1000, host = 0;
-    bool disorder = false;
+    uint64_t index = 0, last = 0, limit = 1000, host = 0, cr3 = 0;
+    bool disorder = false, started = false;
     struct btrail_batch b;
     int ret;
 
@@ -42,6 +43,10 @@ static void read_all(struct btrail_cursor *cursor, bool events_only,
         index = last = b.index;
         disorder |= b.synthetic || b.time.host < host;
         host = b.time.host;
+        disorder |= started && b.cr3 != cr3 &&
+                    !(b.event && b.event->type == BTRAIL_EVENT_CR3);
+        started = true;
+        cr3 = b.cr3;
         if (b.event) {
             fuzz_require(!b.count);
             if (b.event->type == BTRAIL_EVENT_GAP &&

@@ -53,7 +53,7 @@ static void drain_vcpu(struct btrail_transport *t, unsigned vcpu,
                        struct producer *p)
 {
     struct btrail_block_sink sink = { get_block, put_block };
-    struct btrail_stream *stream = btrail_stream_new(vcpu, &sink);
+    struct btrail_stream *stream = btrail_stream_new(vcpu, &sink, false);
     struct btrail_event *events = g_new(struct btrail_event,
                                         t->header.events_per_slab);
     uint64_t tail = btrail_transport_tail(t, vcpu);

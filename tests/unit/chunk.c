@@ -5,17 +5,25 @@
 #include "chunk.h"
 #include "crc32c.h"
 
+static const struct btrail_file_header file_header = {
+    .part = 0x12345678, .begin = 0x9abc, .id = "0123456789abcdef",
+};
+
 static void test_file_header(void)
 {
+    struct btrail_file_header got;
     uint8_t b[BTRAIL_FILE_HEADER_SIZE];
     unsigned i, bit;
 
-    btrail_file_header_put(b);
-    g_assert_cmpint(btrail_file_header_get(b), ==, 0);
+    btrail_file_header_put(b, &file_header);
+    g_assert_cmpint(btrail_file_header_get(b, &got), ==, 0);
+    g_assert_cmphex(got.part, ==, file_header.part);
+    g_assert_cmphex(got.begin, ==, file_header.begin);
+    g_assert_cmpmem(got.id, sizeof(got.id), file_header.id, 16);
     for (i = 0; i < sizeof(b); i++) {
         for (bit = 0; bit < 8; bit++) {
             b[i] ^= 1 << bit;
-            g_assert_cmpint(btrail_file_header_get(b), ==,
+            g_assert_cmpint(btrail_file_header_get(b, &got), ==,
                             -BTRAIL_ERR_FORMAT);
             b[i] ^= 1 << bit;
         }
@@ -25,14 +33,16 @@ static void test_file_header(void)
 /* A later version is told apart from damage. */
 static void test_file_version(void)
 {
+    struct btrail_file_header got;
     uint8_t b[BTRAIL_FILE_HEADER_SIZE];
     uint32_t crc;
 
-    btrail_file_header_put(b);
+    btrail_file_header_put(b, &file_header);
     b[12]++;
-    crc = btrail_crc32c(0, b, 28);
-    memcpy(b + 28, &crc, 4);
-    g_assert_cmpint(btrail_file_header_get(b), ==, -BTRAIL_ERR_VERSION);
+    crc = btrail_crc32c(0, b, 60);
+    memcpy(b + 60, &crc, 4);
+    g_assert_cmpint(btrail_file_header_get(b, &got), ==,
+                    -BTRAIL_ERR_VERSION);
 }
 
 static void test_chunk(void)
@@ -83,13 +93,18 @@ static void test_chunk_size(void)
 
 static void test_end(void)
 {
-    struct btrail_end end = { 11, 12 }, got = { 0 };
+    struct btrail_end end = { 11, 12, true }, got = { 0 };
     uint8_t b[BTRAIL_END_SIZE];
 
     btrail_end_put(b, &end);
     btrail_end_get(b, &got);
     g_assert_cmpuint(got.index_offset, ==, 11);
     g_assert_cmpuint(got.entries, ==, 12);
+    g_assert_true(got.continued);
+    end.continued = false;
+    btrail_end_put(b, &end);
+    btrail_end_get(b, &got);
+    g_assert_false(got.continued);
 }
 
 int main(int argc, char **argv)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * usage: make-sample FILE CHUNKS|large
+ * usage: make-sample FILE CHUNKS|large [PART-SIZE [RING-SIZE]]
  *
  * Writes the sample trace (see trace-samples.h) for tests in other languages;
- * or one with a lot of everything.
+ * or one with a lot of everything.  With PART-SIZE in several files.
  */
 
 #include <stdlib.h>
@@ -24,7 +24,8 @@ static void add_event(struct btrail_slab *slab, struct btrail_event *events,
  * flags that vary; events of every type, also one in a hole that no GAP of
  * the slab explains.
  */
-static void write_large(const char *path)
+static void write_large(const char *path,
+                        const struct btrail_writer_options *options)
 {
     enum { SLABS = 30, RECORDS = 1000, LOST = 13, START = 5000000,
            SPACES = 70 };
@@ -39,8 +40,7 @@ static void write_large(const char *path)
     uint64_t random = 1;
     unsigned i, j;
 
-    g_assert_cmpint(btrail_writer_open(&w, path, BTRAIL_WRITER_REPLACE), ==,
-                    0);
+    g_assert_cmpint(btrail_writer_open_with(&w, path, options), ==, 0);
     g_assert_cmpint(btrail_writer_meta(w, json, strlen(json)), ==, 0);
     for (i = 0; i < SLABS; i++) {
         uint64_t first = slab.first_index + LOST;
@@ -104,13 +104,17 @@ static void write_large(const char *path)
 
 int main(int argc, char **argv)
 {
-    if (argc != 3) {
+    struct btrail_writer_options options = { BTRAIL_WRITER_REPLACE };
+
+    if (argc < 3 || argc > 5) {
         return 2;
     }
+    options.part_size = argc > 3 ? atoi(argv[3]) : 0;
+    options.ring_size = argc > 4 ? atoi(argv[4]) : 0;
     if (!g_strcmp0(argv[2], "large")) {
-        write_large(argv[1]);
+        write_large(argv[1], &options);
     } else {
-        sample_write(argv[1], atoi(argv[2]));
+        sample_write_with(argv[1], atoi(argv[2]), &options);
     }
     return 0;
 }

@@ -22,10 +22,12 @@ static void start(struct rig *r, unsigned vcpus, unsigned slabs,
                   uint32_t policy, bool attached)
 {
     struct btrail_session_options options = { .attached = attached };
+    struct btrail_store_options store = { 0 };
 
     fake_init(&r->f, vcpus, slabs, policy);
     r->path = sample_path();
-    g_assert_cmpint(btrail_store_open(&options.store, r->path, false), ==, 0);
+    store.path = r->path;
+    g_assert_cmpint(btrail_store_open(&options.store, &store), ==, 0);
     options.sock = r->f.agent_sock;
     options.metadata = json_object_new();
     json_object_set_string_member(options.metadata, "guest", "test");

@@ -7,20 +7,29 @@
 
 #include "chunk.h"
 #include "index.h"
+#include "parts.h"
 #include "store.h"
 #include "trace-samples.h"
+
+static int open_store(struct btrail_store **store, const char *path,
+                      bool replace)
+{
+    struct btrail_store_options options = { path, .replace = replace };
+
+    return btrail_store_open(store, &options);
+}
 
 static void test_exists(void)
 {
     char *path = sample_path();
     struct btrail_store *store;
 
-    g_assert_cmpint(btrail_store_open(&store, path, false), ==, 0);
+    g_assert_cmpint(open_store(&store, path, false), ==, 0);
     g_assert_cmpint(btrail_store_close(store), ==, 0);
-    g_assert_cmpint(btrail_store_open(&store, path, false), ==,
+    g_assert_cmpint(open_store(&store, path, false), ==,
                     -BTRAIL_ERR_IO);
     g_assert_cmpint(errno, ==, EEXIST);
-    g_assert_cmpint(btrail_store_open(&store, path, true), ==, 0);
+    g_assert_cmpint(open_store(&store, path, true), ==, 0);
     g_assert_cmpint(btrail_store_close(store), ==, 0);
     sample_remove(path);
 }
@@ -33,7 +42,7 @@ static void test_empty(void)
     struct btrail_store *store;
     struct btrail_trace *trace;
 
-    g_assert_cmpint(btrail_store_open(&store, path, false), ==, 0);
+    g_assert_cmpint(open_store(&store, path, false), ==, 0);
     g_assert_cmpuint(btrail_store_size(store), ==, BTRAIL_FILE_HEADER_SIZE);
     g_assert_cmpint(btrail_store_close(store), ==, 0);
     g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
@@ -49,7 +58,7 @@ static void test_no_folder(void)
 {
     struct btrail_store *store;
 
-    g_assert_cmpint(btrail_store_open(&store, "/nonexistent/x", false), ==,
+    g_assert_cmpint(open_store(&store, "/nonexistent/x", false), ==,
                     -BTRAIL_ERR_IO);
     g_assert_cmpint(errno, ==, ENOENT);
 }
@@ -59,7 +68,7 @@ static void test_full_device(void)
 {
     struct btrail_store *store;
 
-    g_assert_cmpint(btrail_store_open(&store, "/dev/full", true), ==,
+    g_assert_cmpint(open_store(&store, "/dev/full", true), ==,
                     -BTRAIL_ERR_IO);
     g_assert_cmpint(errno, ==, ENOSPC);
 }
@@ -75,7 +84,7 @@ static void test_full(void)
 
     signal(SIGXFSZ, SIG_IGN);
     g_assert_cmpint(getrlimit(RLIMIT_FSIZE, &old), ==, 0);
-    for (size = 40; size < 1500; size += 13) {
+    for (size = 72; size < 1500; size += 13) {
         char *path = sample_path();
         struct btrail_store *store;
         struct btrail_trace *trace;
@@ -87,7 +96,7 @@ static void test_full(void)
         limit = old;
         limit.rlim_cur = size;
         g_assert_cmpint(setrlimit(RLIMIT_FSIZE, &limit), ==, 0);
-        g_assert_cmpint(btrail_store_open(&store, path, false), ==, 0);
+        g_assert_cmpint(open_store(&store, path, false), ==, 0);
         for (i = 0; i < 10; i++) {
             char json[50 + 1];
 
@@ -145,14 +154,14 @@ static void test_no_room(void)
     limit = old;
     limit.rlim_cur = BTRAIL_FILE_HEADER_SIZE - 1;
     g_assert_cmpint(setrlimit(RLIMIT_FSIZE, &limit), ==, 0);
-    g_assert_cmpint(btrail_store_open(&store, path, false), ==,
+    g_assert_cmpint(open_store(&store, path, false), ==,
                     -BTRAIL_ERR_IO);
     g_assert_cmpint(errno, ==, EFBIG);
     g_assert_cmpint(stat(path, &st), <, 0);
     g_assert_cmpint(errno, ==, ENOENT);
 
     g_assert_true(g_file_set_contents(path, "", 0, NULL));
-    g_assert_cmpint(btrail_store_open(&store, path, true), ==,
+    g_assert_cmpint(open_store(&store, path, true), ==,
                     -BTRAIL_ERR_IO);
     g_assert_cmpint(errno, ==, EFBIG);
     g_assert_cmpint(stat(path, &st), ==, 0);
@@ -172,7 +181,7 @@ static void test_large_index(void)
     struct btrail_store *store;
     struct btrail_trace *trace;
 
-    g_assert_cmpint(btrail_store_open(&store, path, false), ==, 0);
+    g_assert_cmpint(open_store(&store, path, false), ==, 0);
     for (i = 0; i < n; i++) {
         static const uint8_t payload[BTRAIL_BLOCK_MIN];
         struct btrail_block_header h = {
@@ -202,6 +211,357 @@ static void test_large_index(void)
     sample_remove(path);
 }
 
+/* The parts that are there */
+struct found {
+    uint64_t total;
+    uint32_t first, last;
+    unsigned n;
+};
+
+static struct found find_parts(const char *path)
+{
+    g_autoptr(GArray) parts = btrail_parts_find(path);
+    struct found found = { .first = UINT32_MAX };
+    uint32_t zero = 0;
+    unsigned i;
+
+    g_array_prepend_val(parts, zero);
+    for (i = 0; i < parts->len; i++) {
+        uint32_t part = g_array_index(parts, uint32_t, i);
+        g_autofree char *name = btrail_part_path(path, part);
+        struct stat st;
+
+        if (stat(name, &st) < 0) {
+            g_assert_cmpuint(part, ==, 0);
+            continue;
+        }
+        found.total += st.st_size;
+        found.first = MIN(found.first, part);
+        found.last = part;
+        found.n++;
+    }
+    return found;
+}
+
+/*
+ * A DATA chunk of so many bytes, for record @index.  But for its header it is
+ * not sound.
+ */
+static int put_chunk(struct btrail_store *store, uint64_t index, size_t len)
+{
+    struct btrail_block *block = btrail_block_new();
+    struct btrail_packer *packer = btrail_packer_new();
+    struct btrail_buf payload = { 0 };
+    unsigned i;
+    int ret;
+
+    block->header = (struct btrail_block_header) {
+        .first_index = index, .end_index = index + 1, .records = 1,
+    };
+    for (i = 0; i < index % 10; i++) {
+        btrail_cr3set_switch(&block->header.switches, 0, (i + 1ull) << 12);
+    }
+    btrail_packer_pack(packer, block, &payload);
+    g_assert_cmpuint(payload.len, <=, len);
+    btrail_buf_reserve(&payload, len);
+    memset(payload.data + payload.len, 0, len - payload.len);
+    ret = btrail_store_data(store, payload.data, len, &block->header);
+    btrail_buf_free(&payload);
+    btrail_packer_free(packer);
+    btrail_block_free(block);
+    return ret;
+}
+
+/*
+ * No part is larger than it may be, unless a chunk is, and each is complete
+ * by itself, with the description; together they have all chunks.
+ */
+static void test_parts(void)
+{
+    const unsigned chunks = 300;
+    char *path = sample_path();
+    struct btrail_store_options options = { path, .part_size = 20000 };
+    struct btrail_trace_status status;
+    struct btrail_stream_info info;
+    struct btrail_store *store;
+    struct btrail_trace *trace;
+    struct found found;
+    uint64_t records = 0;
+    uint32_t part;
+    unsigned i;
+
+    g_assert_cmpint(btrail_store_open(&store, &options), ==, 0);
+    g_assert_cmpint(btrail_store_meta(store, "{\"a\": 1}", 8), ==, 0);
+    for (i = 0; i < chunks; i++) {
+        size_t len = i == 100 ? 50000 : g_test_rand_int_range(200, 5000);
+
+        g_assert_cmpint(put_chunk(store, i, len), ==, 0);
+    }
+    g_assert_cmpint(btrail_store_meta(store, "{\"b\": 2}", 8), ==, 0);
+    found = find_parts(path);
+    g_assert_cmpuint(btrail_store_size(store), ==, found.total);
+    g_assert_cmpint(btrail_store_close(store), ==, 0);
+
+    found = find_parts(path);
+    g_assert_cmpuint(found.first, ==, 0);
+    g_assert_cmpuint(found.n, ==, found.last + 1);
+    for (part = 0; part <= found.last; part++) {
+        g_autofree char *name = btrail_part_path(path, part);
+        const char *json;
+
+        g_assert_cmpint(btrail_trace_open(&trace, name), ==, 0);
+        btrail_trace_status(trace, &status);
+        g_assert_true(status.complete && status.indexed);
+        g_assert_true(status.continued == (part < found.last));
+        g_assert_cmpuint(status.first_part, ==, part);
+        g_assert_cmpint(btrail_trace_meta(trace, 0, &json, NULL), ==, 0);
+        g_assert_cmpstr(json, ==, "{\"a\": 1}");
+        g_assert_cmpint(btrail_trace_meta(trace, 1, &json, NULL), ==,
+                        part == found.last ? 0 : -BTRAIL_ERR_END);
+        g_assert_cmpint(btrail_trace_stream(trace, 0, &info), ==, 0);
+        g_assert_cmpuint(info.first_index, ==, records);
+        records += info.records;
+        /* One that is too large has nothing but its one chunk. */
+        g_assert_true(status.file_size <= options.part_size ||
+                      info.chunks == 1);
+        btrail_trace_close(trace);
+    }
+    g_assert_cmpuint(records, ==, chunks);
+    g_assert_cmpuint(found.n, <, chunks / 4);
+
+    g_assert_cmpint(btrail_trace_open_parts(&trace, path), ==, 0);
+    btrail_trace_status(trace, &status);
+    g_assert_cmpuint(status.files, ==, found.n);
+    g_assert_cmpuint(status.file_size, ==, found.total);
+    g_assert_true(status.complete && status.indexed && !status.continued);
+    g_assert_cmpint(btrail_trace_stream(trace, 0, &info), ==, 0);
+    g_assert_cmpuint(info.records, ==, chunks);
+    btrail_trace_close(trace);
+    sample_remove(path);
+}
+
+/*
+ * At no moment there are more bytes than there may be, and at each moment
+ * what is there is the newest, without a hole.
+ */
+static void test_ring(void)
+{
+    char *path = sample_path();
+    struct btrail_store_options options = { path, .ring_size = 100000 };
+    struct btrail_store *store;
+    uint64_t newest = 0;
+    unsigned i;
+
+    g_assert_cmpint(btrail_store_open(&store, &options), ==, 0);
+    for (i = 0; i < 600; i++) {
+        struct btrail_trace_status status;
+        struct btrail_stream_info info;
+        struct btrail_trace *trace;
+        struct found found;
+        size_t len = i % 200 == 100 ? 50000 :
+                     g_test_rand_int_range(200, 8000);
+
+        g_assert_cmpint(put_chunk(store, i, len), ==, 0);
+        newest += len;
+        found = find_parts(path);
+        g_assert_cmpuint(found.total, <=, options.ring_size);
+        g_assert_cmpuint(found.n, ==, found.last - found.first + 1);
+        /* As if the writer were killed now */
+        g_assert_cmpint(btrail_trace_open_parts(&trace, path), ==, 0);
+        btrail_trace_status(trace, &status);
+        g_assert_cmpuint(status.cut_bytes + status.skipped_bytes +
+                         status.bad_chunks + status.missing_parts, ==, 0);
+        g_assert_cmpuint(status.first_part, ==, 0);
+        g_assert_false(status.complete);
+        g_assert_cmpint(btrail_trace_stream(trace, 0, &info), ==, 0);
+        g_assert_cmpuint(info.end_index, ==, i + 1);
+        g_assert_cmpuint(info.first_index + info.records, ==, i + 1);
+        btrail_trace_close(trace);
+        /* It is a ring of many chunks, not of the last few. */
+        if (newest > options.ring_size && len < 8000 && i % 200 < 100) {
+            g_assert_cmpuint(found.total, >, options.ring_size / 2);
+        }
+    }
+    g_assert_cmpint(btrail_store_close(store), ==, 0);
+    g_assert_cmpuint(find_parts(path).total, <=, options.ring_size);
+    g_assert_cmpuint(find_parts(path).first, >, 0);
+    sample_remove(path);
+}
+
+/* A chunk that is larger than all of the ring */
+static void test_ring_too_small(void)
+{
+    char *path = sample_path();
+    struct btrail_store_options options = { path, .ring_size = 10000 };
+    struct btrail_store *store;
+
+    g_assert_cmpint(btrail_store_open(&store, &options), ==, 0);
+    g_assert_cmpint(put_chunk(store, 0, 200), ==, 0);
+    g_assert_cmpint(put_chunk(store, 1, 20000), ==, -BTRAIL_ERR_IO);
+    g_assert_cmpint(errno, ==, ENOSPC);
+    g_assert_cmpint(btrail_store_close(store), ==, -BTRAIL_ERR_IO);
+    g_assert_cmpuint(find_parts(path).total, <=, options.ring_size);
+    sample_remove(path);
+}
+
+/* Parts of a trace before are in the way, or are replaced, all of them. */
+static void test_parts_exist(void)
+{
+    char *path = sample_path();
+    struct btrail_store_options options = { path, .part_size = 1000 };
+    struct btrail_store *store;
+    unsigned i;
+
+    g_assert_cmpint(btrail_store_open(&store, &options), ==, 0);
+    for (i = 0; i < 10; i++) {
+        g_assert_cmpint(put_chunk(store, i, 600), ==, 0);
+    }
+    g_assert_cmpint(btrail_store_close(store), ==, 0);
+    g_assert_cmpuint(find_parts(path).n, ==, 10);
+
+    g_remove(path);
+    g_assert_cmpint(btrail_store_open(&store, &options), ==, -BTRAIL_ERR_IO);
+    g_assert_cmpint(errno, ==, EEXIST);
+    g_assert_cmpuint(find_parts(path).n, ==, 9);
+    options.replace = true;
+    g_assert_cmpint(btrail_store_open(&store, &options), ==, 0);
+    g_assert_cmpuint(find_parts(path).n, ==, 1);
+    g_assert_cmpint(btrail_store_close(store), ==, 0);
+    sample_remove(path);
+}
+
+/*
+ * The next part cannot be made: the last one says nothing of it, and is
+ * complete but for what could not be written.
+ */
+static void test_no_next_part(void)
+{
+    char *path = sample_path();
+    g_autofree char *next = btrail_part_path(path, 1);
+    struct btrail_store_options options = { path, .part_size = 1000 };
+    struct btrail_trace_status status;
+    struct btrail_store *store;
+    struct btrail_trace *trace;
+
+    g_assert_cmpint(btrail_store_open(&store, &options), ==, 0);
+    g_assert_cmpint(put_chunk(store, 0, 600), ==, 0);
+    g_assert_cmpint(g_mkdir(next, 0777), ==, 0);
+    g_assert_cmpint(put_chunk(store, 1, 600), ==, -BTRAIL_ERR_IO);
+    g_assert_cmpint(errno, ==, EEXIST);
+    g_assert_cmpint(btrail_store_close(store), ==, -BTRAIL_ERR_IO);
+    g_assert_cmpint(errno, ==, EEXIST);
+    g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
+    btrail_trace_status(trace, &status);
+    g_assert_false(status.complete);
+    g_assert_false(status.continued);
+    g_assert_cmpuint(status.chunks, ==, 1);
+    g_assert_cmpuint(status.cut_bytes, ==, 0);
+    btrail_trace_close(trace);
+    sample_remove(path);
+}
+
+/* Nobody replaces a file while it is being written. */
+static void test_busy(void)
+{
+    char *path = sample_path();
+    struct btrail_store *store, *second;
+    struct btrail_trace_status status;
+    struct btrail_trace *trace;
+
+    g_assert_cmpint(open_store(&store, path, false), ==, 0);
+    g_assert_cmpint(btrail_store_meta(store, "{}", 2), ==, 0);
+    g_assert_cmpint(open_store(&second, path, true), ==, -BTRAIL_ERR_IO);
+    g_assert_cmpint(errno, ==, EBUSY);
+    g_assert_cmpint(btrail_store_close(store), ==, 0);
+    g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
+    btrail_trace_status(trace, &status);
+    g_assert_true(status.complete);
+    btrail_trace_close(trace);
+    g_assert_cmpint(open_store(&second, path, true), ==, 0);
+    g_assert_cmpint(btrail_store_close(second), ==, 0);
+    sample_remove(path);
+}
+
+static void read_header(const char *path, struct btrail_file_header *header)
+{
+    g_autofree char *bytes = NULL;
+    gsize len;
+
+    g_assert_true(g_file_get_contents(path, &bytes, &len, NULL));
+    g_assert_cmpuint(len, >=, BTRAIL_FILE_HEADER_SIZE);
+    g_assert_cmpint(btrail_file_header_get((uint8_t *)bytes, header), ==, 0);
+}
+
+static void test_identify(void)
+{
+    static const uint8_t id[16] = "fedcba9876543210";
+    char *path = sample_path();
+    g_autofree char *next = btrail_part_path(path, 1);
+    struct btrail_store_options options = {
+        path, .id = (const uint8_t *)"0123456789abcdef", .part_size = 1000,
+        .replace = true,
+    };
+    struct btrail_file_header h;
+    struct btrail_store *store;
+    unsigned i;
+
+    g_assert_cmpint(btrail_store_open(&store, &options), ==, 0);
+    read_header(path, &h);
+    g_assert_cmpmem(h.id, 16, options.id, 16);
+    g_assert_cmpuint(h.begin, ==, 0);
+    g_assert_cmpint(btrail_store_identify(store, id, 3), ==, 0);
+    for (i = 0; i < 2; i++) {
+        g_assert_cmpint(put_chunk(store, i, 600), ==, 0);
+    }
+    g_assert_cmpint(btrail_store_close(store), ==, 0);
+    read_header(path, &h);
+    g_assert_cmpmem(h.id, 16, id, 16);
+    g_assert_cmpuint(h.begin, ==, 3);
+    g_assert_cmpuint(h.part, ==, 0);
+    read_header(next, &h);
+    g_assert_cmpmem(h.id, 16, id, 16);
+    g_assert_cmpuint(h.begin, ==, BTRAIL_GAP_ELSEWHERE);
+    g_assert_cmpuint(h.part, ==, 1);
+    /* If it is not told, it is a random one. */
+    g_assert_cmpint(open_store(&store, path, true), ==, 0);
+    g_assert_cmpint(btrail_store_close(store), ==, 0);
+    read_header(path, &h);
+    g_assert_true(memcmp(h.id, id, 16));
+    sample_remove(path);
+}
+
+/* With an interval, what was written is synced when that is over. */
+static void test_sync(void)
+{
+    char *path = sample_path();
+    struct btrail_store_options options = {
+        path, .sync = BTRAIL_SYNC_INTERVAL, .sync_interval = 50000000,
+    };
+    struct btrail_store *store;
+    gint64 at, again, before;
+
+    g_assert_cmpint(btrail_store_open(&store, &options), ==, 0);
+    g_assert_cmpint(btrail_store_sync(store, &at), ==, 0);
+    g_assert_cmpint(at, ==, 0);
+    before = g_get_monotonic_time();
+    g_assert_cmpint(put_chunk(store, 0, 200), ==, 0);
+    g_assert_cmpint(btrail_store_sync(store, &at), ==, 0);
+    if (at) {
+        g_assert_cmpint(at, >=, before + 50000);
+        /* It counts from what is not synced yet. */
+        g_assert_cmpint(put_chunk(store, 1, 200), ==, 0);
+        g_assert_cmpint(btrail_store_sync(store, &again), ==, 0);
+        g_assert_true(again == at || g_get_monotonic_time() >= at);
+        while (g_get_monotonic_time() < at) {
+            g_usleep(1000);
+        }
+        g_assert_cmpint(btrail_store_sync(store, &at), ==, 0);
+        g_assert_true(!at || again != at);
+    }
+    g_assert_cmpint(btrail_store_close(store), ==, 0);
+    sample_remove(path);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -212,5 +572,13 @@ int main(int argc, char **argv)
     g_test_add_func("/store/full", test_full);
     g_test_add_func("/store/no-room", test_no_room);
     g_test_add_func("/store/large-index", test_large_index);
+    g_test_add_func("/store/parts", test_parts);
+    g_test_add_func("/store/ring", test_ring);
+    g_test_add_func("/store/ring-too-small", test_ring_too_small);
+    g_test_add_func("/store/parts-exist", test_parts_exist);
+    g_test_add_func("/store/no-next-part", test_no_next_part);
+    g_test_add_func("/store/busy", test_busy);
+    g_test_add_func("/store/identify", test_identify);
+    g_test_add_func("/store/sync", test_sync);
     return g_test_run();
 }

@@ -129,7 +129,7 @@ static void test_slabs(void)
     struct btrail_event e[4];
 
     collector_init(&c);
-    s = btrail_stream_new(7, &c.sink);
+    s = btrail_stream_new(7, &c.sink, false);
     g_assert_false(btrail_stream_pending(s));
 
     e[0] = make(0, BTRAIL_EVENT_TIME, 1000);
@@ -172,7 +172,7 @@ static void test_state(void)
     const struct btrail_block_header *h;
 
     collector_init(&c);
-    s = btrail_stream_new(0, &c.sink);
+    s = btrail_stream_new(0, &c.sink, false);
     e[0] = make(0, BTRAIL_EVENT_TIME, 1000);
     e[0].data[1] = 55;
     e[1] = make(5, BTRAIL_EVENT_CR3, 0x2000);
@@ -205,7 +205,7 @@ static void test_gaps(void)
     struct btrail_event e[5];
 
     collector_init(&c);
-    s = btrail_stream_new(0, &c.sink);
+    s = btrail_stream_new(0, &c.sink, false);
     g_assert_cmpint(append(s, 0, 0x1000, 10, NULL, 0), ==, 0);
 
     /* 10 to 59 are lost, then 5 records, 65 to 69 lost, 5 records more */
@@ -238,7 +238,7 @@ static void test_time_before_gap(void)
     struct btrail_event e[3];
 
     collector_init(&c);
-    s = btrail_stream_new(0, &c.sink);
+    s = btrail_stream_new(0, &c.sink, false);
     g_assert_cmpint(append(s, 0, 0, 10, NULL, 0), ==, 0);
     e[0] = make(30, BTRAIL_EVENT_TIME, 1);
     e[1] = make(20, BTRAIL_EVENT_GAP, 10);
@@ -261,7 +261,7 @@ static void test_unexplained(void)
     struct btrail_event e[1];
 
     collector_init(&c);
-    s = btrail_stream_new(0, &c.sink);
+    s = btrail_stream_new(0, &c.sink, false);
     /* Also at the start, where another agent has drained */
     g_assert_cmpint(append(s, 100, 0x1000, 10, NULL, 0), ==, 0);
     g_assert_cmpint(append(s, 120, 0x2000, 10, NULL, 0), ==, 0);
@@ -286,7 +286,7 @@ static void test_own_events(void)
     struct btrail_stream *s;
 
     collector_init(&c);
-    s = btrail_stream_new(0, &c.sink);
+    s = btrail_stream_new(0, &c.sink, false);
     g_assert_cmpint(append(s, 0, 0, 10, NULL, 0), ==, 0);
     g_assert_cmpint(btrail_stream_event(s, BTRAIL_EVENT_GAP,
                                         BTRAIL_GAP_PRODUCER_LOST,
@@ -352,7 +352,7 @@ static void test_contradictions(void)
     unsigned i;
 
     collector_init(&c);
-    s = btrail_stream_new(0, &c.sink);
+    s = btrail_stream_new(0, &c.sink, false);
     g_assert_cmpint(append(s, 0, 0, 20, NULL, 0), ==, 0);
     for (i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_test_message("%s", cases[i].what);
@@ -382,7 +382,7 @@ static void test_large(void)
     struct btrail_stream *s;
 
     collector_init(&c);
-    s = btrail_stream_new(0, &c.sink);
+    s = btrail_stream_new(0, &c.sink, false);
     for (i = 0; i < n; i++) {
         r[i].from = i % 1000;
     }
@@ -414,7 +414,7 @@ static void test_sink_error(void)
     struct btrail_stream *s;
 
     collector_init(&c);
-    s = btrail_stream_new(0, &c.sink);
+    s = btrail_stream_new(0, &c.sink, false);
     c.error = -BTRAIL_ERR_IO;
     g_assert_cmpint(append(s, 0, 0, 10, NULL, 0), ==, 0);
     g_assert_cmpint(btrail_stream_flush(s), ==, -BTRAIL_ERR_IO);

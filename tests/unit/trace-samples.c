@@ -21,8 +21,16 @@ char *sample_path(void)
 void sample_remove(char *path)
 {
     g_autofree char *folder = g_path_get_dirname(path);
+    GDir *dir = g_dir_open(folder, 0, NULL);
+    const char *name;
 
-    g_remove(path);
+    g_assert_nonnull(dir);
+    while ((name = g_dir_read_name(dir))) {
+        g_autofree char *file = g_build_filename(folder, name, NULL);
+
+        g_assert_cmpint(g_remove(file), ==, 0);
+    }
+    g_dir_close(dir);
     g_assert_cmpint(g_rmdir(folder), ==, 0);
     g_free(path);
 }
@@ -34,13 +42,22 @@ static uint64_t chunk_first_index(unsigned chunk)
 
 void sample_write(const char *path, unsigned chunks)
 {
+    const struct btrail_writer_options options = {
+        .flags = BTRAIL_WRITER_REPLACE,
+    };
+
+    sample_write_with(path, chunks, &options);
+}
+
+void sample_write_with(const char *path, unsigned chunks,
+                       const struct btrail_writer_options *options)
+{
     static const char json[] = "{\"sample\": true}";
     static const unsigned vcpus[] = { 0, 3 };
     struct btrail_writer *w;
     unsigned chunk, v, i;
 
-    g_assert_cmpint(btrail_writer_open(&w, path, BTRAIL_WRITER_REPLACE), ==,
-                    0);
+    g_assert_cmpint(btrail_writer_open_with(&w, path, options), ==, 0);
     g_assert_cmpint(btrail_writer_meta(w, json, strlen(json)), ==, 0);
     for (chunk = 0; chunk < chunks; chunk++) {
         for (v = 0; v < G_N_ELEMENTS(vcpus); v++) {
@@ -149,6 +166,11 @@ bool sample_read(struct btrail_trace *trace, unsigned vcpu,
                 s->missing += b.event->data[0];
             } else {
                 s->lost += b.event->data[0];
+                if (b.event->reason == BTRAIL_GAP_ELSEWHERE ||
+                    b.event->reason == BTRAIL_GAP_OVERWRITTEN) {
+                    s->elsewhere += b.event->data[0];
+                    continue;
+                }
             }
         }
         s->events += !b.synthetic;

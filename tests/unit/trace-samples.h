@@ -10,7 +10,10 @@
 
 #include "backtrail/trace.h"
 
-/* A file name in a folder of its own; sample_remove() removes both. */
+/*
+ * A file name in a folder of its own; sample_remove() removes the folder with
+ * all that is in it.
+ */
 char *sample_path(void);
 void sample_remove(char *path);
 
@@ -26,6 +29,10 @@ void sample_remove(char *path);
  */
 void sample_write(const char *path, unsigned chunks);
 
+/* The same with options, such as several parts */
+void sample_write_with(const char *path, unsigned chunks,
+                       const struct btrail_writer_options *options);
+
 #define SAMPLE_CHUNK_RECORDS    20
 #define SAMPLE_LOST             7
 
@@ -36,6 +43,7 @@ struct sample_stream {
     uint64_t synthetic;         /* GAP events made by the reader */
     uint64_t missing;           /* records in those */
     uint64_t lost;              /* records in all other GAP events */
+    uint64_t elsewhere;         /* of these, those in files not opened */
     uint64_t end_index;
     uint64_t bad_chunks;
     bool ended;

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Names of parts: see parts.h
+ */
+
+#include <string.h>
+
+#include "parts.h"
+
+#define SUFFIX  ".btrail"
+
+/* Length of what comes before the number; @suffix gets what comes behind. */
+static size_t split_name(const char *name, const char **suffix)
+{
+    size_t len = strlen(name), suffix_len = strlen(SUFFIX);
+
+    if (len > suffix_len && !strcmp(name + len - suffix_len, SUFFIX)) {
+        len -= suffix_len;
+    }
+    *suffix = name + len;
+    return len;
+}
+
+char *btrail_part_path(const char *path, uint32_t part)
+{
+    const char *suffix;
+    size_t len = split_name(path, &suffix);
+
+    return part ? g_strdup_printf("%.*s.%" G_GUINT32_FORMAT "%s", (int)len,
+                                  path, part, suffix) : g_strdup(path);
+}
+
+/* The number in the name of a part; 0 if it is none. */
+static uint32_t part_of(const char *name, const char *first)
+{
+    const char *suffix;
+    size_t len = split_name(first, &suffix);
+    uint64_t part = 0;
+
+    if (strncmp(name, first, len) || name[len] != '.' ||
+        name[len + 1] < '1' || name[len + 1] > '9') {
+        return 0;
+    }
+    for (name += len + 1; *name >= '0' && *name <= '9'; name++) {
+        part = part * 10 + (*name - '0');
+        if (part > UINT32_MAX) {
+            return 0;
+        }
+    }
+    return strcmp(name, suffix) ? 0 : part;
+}
+
+static gint compare(gconstpointer a, gconstpointer b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+GArray *btrail_parts_find(const char *path)
+{
+    GArray *parts = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    g_autofree char *folder = g_path_get_dirname(path);
+    g_autofree char *first = g_path_get_basename(path);
+    GDir *dir = g_dir_open(folder, 0, NULL);
+    const char *name;
+
+    while (dir && (name = g_dir_read_name(dir))) {
+        uint32_t part = part_of(name, first);
+
+        if (part) {
+            g_array_append_val(parts, part);
+        }
+    }
+    if (dir) {
+        g_dir_close(dir);
+    }
+    g_array_sort(parts, compare);
+    return parts;
+}
