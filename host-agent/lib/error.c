@@ -36,6 +36,8 @@ const char *btrail_strerror(int error)
         return "the files do not belong to one trace";
     case BTRAIL_ERR_OVERLAP:
         return "the files have the same records in part";
+    case BTRAIL_ERR_RANGE:
+        return "a record does not fit into the 32-bit format";
     default:
         return "unknown error";
     }

@@ -50,6 +50,7 @@ extern "C" {
  *                       each other or what came before
  * @BTRAIL_ERR_OTHER:    the files are not all of the same trace
  * @BTRAIL_ERR_OVERLAP:  files of a trace have the same records
+ * @BTRAIL_ERR_RANGE:    a record does not fit into the 32-bit format
  */
 enum btrail_error {
     BTRAIL_ERR_ARGUMENT = 1,
@@ -63,6 +64,7 @@ enum btrail_error {
     BTRAIL_ERR_SLAB = 9,
     BTRAIL_ERR_OTHER = 10,
     BTRAIL_ERR_OVERLAP = 11,
+    BTRAIL_ERR_RANGE = 12,
 };
 
 /**
@@ -718,6 +720,66 @@ BTRAIL_API int btrail_writer_meta(struct btrail_writer *writer,
 BTRAIL_API int btrail_writer_append(struct btrail_writer *writer,
                                     unsigned vcpu,
                                     const struct btrail_slab *slab);
+
+/*
+ * The 32-bit format of records
+ *
+ * A trace has records of one format, struct btrail_record, which holds those
+ * of the other one without loss.
+ */
+
+/**
+ * struct btrail_record32 - one taken branch
+ * @from:  as in struct btrail_record
+ * @to:    as in struct btrail_record
+ * @flags: BTRAIL_RECORD_*
+ *
+ * The 32-bit BTS record (SDM vol. 3, "32-bit Branch Trace Record Format"), which
+ * processors store that have no 64-bit DS save area.
+ */
+struct btrail_record32 {
+    uint32_t from;
+    uint32_t to;
+    uint32_t flags;
+};
+
+BTRAIL_STATIC_ASSERT(sizeof(struct btrail_record32) == 12, "record32 layout");
+
+/**
+ * btrail_writer_append_32 - add a slab of 32-bit records to a stream
+ * @slab:    as for btrail_writer_append(), but its @records is NULL
+ * @records: @slab->n_records of them; they are copied
+ *
+ * Otherwise as btrail_writer_append().  While it runs it needs 24 bytes of
+ * memory for each record of the slab.
+ */
+BTRAIL_API int
+btrail_writer_append_32(struct btrail_writer *writer, unsigned vcpu,
+                        const struct btrail_slab *slab,
+                        const struct btrail_record32 *records);
+
+/**
+ * btrail_records_from_32 - make records of 32-bit ones
+ * @records: gets @n records
+ * @from:    @n records; other memory than @records
+ *
+ * Errors: ARGUMENT.
+ */
+BTRAIL_API int btrail_records_from_32(struct btrail_record *records,
+                                      const struct btrail_record32 *from,
+                                      size_t n);
+
+/**
+ * btrail_records_to_32 - make 32-bit records of others
+ * @records: gets @n records
+ * @from:    @n records; other memory than @records
+ *
+ * Errors: ARGUMENT; RANGE if an address or flags do not fit, and those before
+ * have been converted.
+ */
+BTRAIL_API int btrail_records_to_32(struct btrail_record32 *records,
+                                    const struct btrail_record *from,
+                                    size_t n);
 
 /**
  * btrail_writer_flush - write what has been added, as chunks of their own

@@ -26,6 +26,7 @@ def functions():
     for d in declarations():
         m = re.search(r'\b(\w+) ?\(', re.sub(r'__attribute__\(\(.*?\)\)', '',
                                              d))
-        if m and not d.startswith(('typedef', 'static')):
+        if m and not d.startswith(
+                ('typedef', 'static', 'BTRAIL_STATIC_ASSERT')):
             found[m[1]] = d
     return found

@@ -10,7 +10,7 @@ static void test_words(void)
     int e;
 
     g_assert_cmpstr(btrail_strerror(0), ==, "no error");
-    for (e = BTRAIL_ERR_ARGUMENT; e <= BTRAIL_ERR_OVERLAP; e++) {
+    for (e = BTRAIL_ERR_ARGUMENT; e <= BTRAIL_ERR_RANGE; e++) {
         g_assert_cmpstr(btrail_strerror(e), !=, unknown);
         g_assert_cmpstr(btrail_strerror(e), ==, btrail_strerror(-e));
     }
