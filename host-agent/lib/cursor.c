@@ -250,6 +250,18 @@ static void put_event(struct btrail_cursor *c, struct btrail_batch *batch)
     }
 }
 
+/* How many of the next @n records are before the place that was sought? */
+static uint32_t unwanted(const struct btrail_cursor *c, uint32_t n)
+{
+    if (c->skip_to_event || c->time.host < c->skip_to_time) {
+        return n;
+    }
+    if (!c->skip_to_time && c->index < c->skip_to) {
+        return MIN(n, c->skip_to - c->index);
+    }
+    return 0;
+}
+
 /* Up to the next event; false if they are damaged. */
 static bool put_records(struct btrail_cursor *c, struct btrail_batch *batch)
 {
@@ -259,11 +271,15 @@ static bool put_records(struct btrail_cursor *c, struct btrail_batch *batch)
     uint32_t n = stop - c->position;
 
     if (!c->events_only && !c->counts_only) {
-        n = MIN(n, BATCH_RECORDS);
-        if (!btrail_unpacker_records(c->unpacker, c->records, n)) {
+        uint32_t over = unwanted(c, n);
+
+        /* Passing over them is faster. */
+        n = over ? over : MIN(n, BATCH_RECORDS);
+        if (!btrail_unpacker_records(c->unpacker, over ? NULL : c->records,
+                                     n)) {
             return false;
         }
-        batch->records = c->records;
+        batch->records = over ? NULL : c->records;
     }
     if (!c->events_only) {
         batch->count = n;
