@@ -293,7 +293,7 @@ static void test_parts(void)
     g_assert_cmpint(btrail_store_open(&store, &options), ==, 0);
     g_assert_cmpint(btrail_store_meta(store, "{\"a\": 1}", 8), ==, 0);
     for (i = 0; i < chunks; i++) {
-        size_t len = i == 100 ? 50000 : g_test_rand_int_range(200, 5000);
+        size_t len = i == 100 ? 50000 : g_test_rand_int_range(400, 5000);
 
         g_assert_cmpint(put_chunk(store, i, len), ==, 0);
     }
@@ -359,7 +359,7 @@ static void test_ring(void)
         struct btrail_trace *trace;
         struct found found;
         size_t len = i % 200 == 100 ? 50000 :
-                     g_test_rand_int_range(200, 8000);
+                     g_test_rand_int_range(400, 8000);
 
         g_assert_cmpint(put_chunk(store, i, len), ==, 0);
         newest += len;
