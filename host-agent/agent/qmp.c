@@ -12,6 +12,7 @@
 
 #include "json.h"
 #include "qmp.h"
+#include "wait.h"
 
 /* QEMU sends one JSON object a line; none it sends is near as long. */
 #define MAX_LINE    (16u << 20)
@@ -37,42 +38,13 @@ static bool qmp_closed(GError **error)
     return false;
 }
 
-static bool wait_for(int fd, short events, gint64 deadline, int cancel_fd,
-                     GError **error)
+static bool wait_for(struct btrail_qmp *qmp, short events, gint64 deadline,
+                     int cancel_fd, GError **error)
 {
-    struct pollfd fds[] = {
-        { .fd = fd, .events = events },
-        { .fd = cancel_fd, .events = POLLIN },
-    };
-
-    for (;;) {
-        gint64 left = deadline - g_get_monotonic_time();
-        int n = poll(fds, G_N_ELEMENTS(fds),
-                     CLAMP((left + 999) / 1000, 0, G_MAXINT));
-
-        if (n < 0 && errno == EINTR) {
-            continue;
-        }
-        if (n < 0) {
-            btrail_agent_error_errno(error, "poll");
-            return false;
-        }
-        if (fds[1].revents) {
-            g_set_error(error, BTRAIL_AGENT_ERROR,
-                        BTRAIL_AGENT_ERROR_CANCELLED, "cancelled");
-            return false;
-        }
-        if (fds[0].revents) {
-            return true;
-        }
-        if (!n) {
-            g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_TIMEOUT,
-                        "the monitor does not answer; it talks to one client "
-                        "at a time, so give QEMU one of its own for this: "
-                        "-qmp unix:PATH,server=on,wait=off");
-            return false;
-        }
-    }
+    return btrail_wait(qmp->sock, events, deadline, cancel_fd,
+                       "the monitor does not answer; it talks to one client "
+                       "at a time, so give QEMU one of its own for this: "
+                       "-qmp unix:PATH,server=on,wait=off", error);
 }
 
 /* A line without its end, NUL-terminated, to be freed. */
@@ -99,7 +71,7 @@ static char *read_line(struct btrail_qmp *qmp, gint64 deadline, int cancel_fd,
             qmp_protocol_error(error, "endless line");
             return NULL;
         }
-        if (!wait_for(qmp->sock, POLLIN, deadline, cancel_fd, error)) {
+        if (!wait_for(qmp, POLLIN, deadline, cancel_fd, error)) {
             return NULL;
         }
         n = recv(qmp->sock, bytes, sizeof(bytes), MSG_DONTWAIT);
@@ -159,7 +131,7 @@ static bool send_all(struct btrail_qmp *qmp, const char *text, size_t len,
             c->cmsg_len = CMSG_LEN(sizeof(int));
             memcpy(CMSG_DATA(c), &fd, sizeof(fd));
         }
-        if (!wait_for(qmp->sock, POLLOUT, deadline, cancel_fd, error)) {
+        if (!wait_for(qmp, POLLOUT, deadline, cancel_fd, error)) {
             return false;
         }
         n = sendmsg(qmp->sock, &mh, MSG_DONTWAIT | MSG_NOSIGNAL);

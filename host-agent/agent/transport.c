@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "transport.h"
+#include "wait.h"
 
 #define HELLO_FDS   3
 
@@ -107,46 +108,6 @@ static bool check_message(const struct btrail_msg *msg, uint16_t type,
            protocol_error(error, "unexpected message");
 }
 
-static bool wait_readable(int fd, int cancel_fd, gint64 deadline,
-                          GError **error)
-{
-    struct pollfd fds[] = {
-        { .fd = fd, .events = POLLIN },
-        { .fd = cancel_fd, .events = POLLIN },
-    };
-    int timeout = -1;
-
-    for (;;) {
-        int n;
-
-        if (deadline >= 0) {
-            timeout = CLAMP((deadline - g_get_monotonic_time() + 999) / 1000,
-                            0, G_MAXINT);
-        }
-        n = poll(fds, G_N_ELEMENTS(fds), timeout);
-        if (n < 0 && errno == EINTR) {
-            continue;
-        }
-        if (n < 0) {
-            btrail_agent_error_errno(error, "poll");
-            return false;
-        }
-        if (fds[1].revents) {
-            g_set_error(error, BTRAIL_AGENT_ERROR,
-                        BTRAIL_AGENT_ERROR_CANCELLED, "cancelled");
-            return false;
-        }
-        if (fds[0].revents) {
-            return true;
-        }
-        if (!n) {
-            g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_TIMEOUT,
-                        "the producer did not say hello");
-            return false;
-        }
-    }
-}
-
 static void close_fds(int *fds, size_t n)
 {
     size_t i;
@@ -209,7 +170,8 @@ static bool receive_hello(int sock, int timeout_ms, int cancel_fd,
         };
         ssize_t n;
 
-        if (!wait_readable(sock, cancel_fd, deadline, error)) {
+        if (!btrail_wait(sock, POLLIN, deadline, cancel_fd,
+                         "the producer did not say hello", error)) {
             return false;
         }
         n = recvmsg(sock, &mh, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);

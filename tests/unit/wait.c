@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <poll.h>
+#include <signal.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "wait.h"
+
+static int data[2], cancel[2];
+
+static void setup(void)
+{
+    g_assert_cmpint(pipe(data), ==, 0);
+    g_assert_cmpint(pipe(cancel), ==, 0);
+}
+
+static void teardown(void)
+{
+    close(data[0]);
+    close(data[1]);
+    close(cancel[0]);
+    close(cancel[1]);
+}
+
+static gint64 in_ms(int ms)
+{
+    return g_get_monotonic_time() + ms * 1000;
+}
+
+static void test_ready(void)
+{
+    setup();
+    g_assert_cmpint(write(data[1], "x", 1), ==, 1);
+    g_assert_true(btrail_wait(data[0], POLLIN, -1, -1, "late", NULL));
+    g_assert_true(btrail_wait(data[0], POLLIN, in_ms(60000), cancel[0],
+                              "late", NULL));
+    /* Even if it is too late */
+    g_assert_true(btrail_wait(data[0], POLLIN, 0, cancel[0], "late", NULL));
+    g_assert_true(btrail_wait(data[1], POLLOUT, -1, -1, "late", NULL));
+    teardown();
+}
+
+/* Reading tells what is wrong with it. */
+static void test_broken(void)
+{
+    setup();
+    close(data[1]);
+    g_assert_true(btrail_wait(data[0], POLLIN, -1, -1, "late", NULL));
+    teardown();
+}
+
+static void test_late(void)
+{
+    g_autoptr(GError) error = NULL;
+    gint64 deadline;
+
+    setup();
+    deadline = in_ms(30);
+    g_assert_false(btrail_wait(data[0], POLLIN, deadline, cancel[0], "late",
+                               &error));
+    g_assert_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_TIMEOUT);
+    g_assert_cmpstr(error->message, ==, "late");
+    g_assert_cmpint(g_get_monotonic_time(), >=, deadline);
+    teardown();
+}
+
+static void test_cancelled(void)
+{
+    g_autoptr(GError) error = NULL;
+
+    setup();
+    g_assert_cmpint(write(data[1], "x", 1), ==, 1);
+    g_assert_cmpint(write(cancel[1], "x", 1), ==, 1);
+    g_assert_false(btrail_wait(data[0], POLLIN, -1, cancel[0], "late",
+                               &error));
+    g_assert_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_CANCELLED);
+    teardown();
+}
+
+static volatile sig_atomic_t signals;
+
+static void count_signal(int number)
+{
+    signals++;
+}
+
+/* Signals neither end it nor put the deadline off. */
+static void test_interrupted(void)
+{
+    struct itimerval often = { { 0, 5000 }, { 0, 5000 } }, off = { 0 };
+    g_autoptr(GError) error = NULL;
+    gint64 deadline;
+
+    setup();
+    signal(SIGALRM, count_signal);
+    g_assert_cmpint(setitimer(ITIMER_REAL, &often, NULL), ==, 0);
+    deadline = in_ms(100);
+    g_assert_false(btrail_wait(data[0], POLLIN, deadline, -1, "late",
+                               &error));
+    g_assert_cmpint(setitimer(ITIMER_REAL, &off, NULL), ==, 0);
+    g_assert_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_TIMEOUT);
+    g_assert_cmpint(g_get_monotonic_time(), >=, deadline);
+    g_assert_cmpint(signals, >, 0);
+    teardown();
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/wait/ready", test_ready);
+    g_test_add_func("/wait/broken", test_broken);
+    g_test_add_func("/wait/late", test_late);
+    g_test_add_func("/wait/cancelled", test_cancelled);
+    g_test_add_func("/wait/interrupted", test_interrupted);
+    return g_test_run();
+}
