@@ -88,7 +88,7 @@ BTRAIL_API const char *btrail_version(void);
 #define BTRAIL_END_CUT              256
 
 /* The bits of CR3 that name the address space: not PCID, flags, NOFLUSH */
-#define BTRAIL_CR3_ROOT 0x000ffffffffff000ull
+#define BTRAIL_CR3_ROOT             UINT64_C(0x000ffffffffff000)
 
 /*
  * Reading

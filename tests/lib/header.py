@@ -8,25 +8,57 @@ PATH = os.path.join(os.path.dirname(__file__), '..', '..', 'include',
                     'backtrail', 'trace.h')
 
 
-def declarations():
-    """Each declaration without comments and directives, on one line."""
-    with open(PATH, encoding='ascii') as f:
-        text = f.read()
+def read(path=PATH):
+    with open(path, encoding='ascii') as f:
+        return f.read()
+
+
+def strip(text):
+    """Without comments and directives"""
     text = re.sub(r'/\*.*?\*/', ' ', text, flags=re.S)
     text = re.sub(r'^#([^\n]*\\\n)*[^\n]*\n', '', text, flags=re.M)
-    text = text.replace('extern "C" {', '')
-    # A struct or enum with its braces has no semicolon but the last.
-    text = re.sub(r'\{[^{}]*\}', '{}', text)
-    return [' '.join(d.split()) for d in text.split(';')]
+    return text.replace('extern "C" {', '')
 
 
 def functions():
     """{name: declaration} of all functions, of the API or not."""
+    # A struct or enum with its braces has no semicolon but the last.
+    text = re.sub(r'\{[^{}]*\}', '{}', strip(read()))
     found = {}
-    for d in declarations():
-        m = re.search(r'\b(\w+) ?\(', re.sub(r'__attribute__\(\(.*?\)\)', '',
-                                             d))
+    for d in text.split(';'):
+        d = ' '.join(d.split())
+        m = re.search(r'\b(\w+) ?\(', d)
         if m and not d.startswith(
                 ('typedef', 'static', 'BTRAIL_STATIC_ASSERT')):
             found[m[1]] = d
     return found
+
+
+def comments():
+    """{name: comment} of all functions, paragraphs with a blank line between
+
+    Without the stars.
+    """
+    found = {}
+    for name, text in re.findall(
+            r'^/\*\*\n \* (\w+)((?:(?!\*/).)*)\*/\nBTRAIL_API', read(), re.M | re.S):
+        text = re.sub(r'^ \* ?', '', text, flags=re.M)
+        found[name] = text
+    return found
+
+
+def both():
+    return read() + read(os.path.join(os.path.dirname(PATH), 'transport.h'))
+
+
+def structs():
+    """{name: members} of all structs"""
+    return dict(re.findall(r'^struct (\w+) \{(.*?)^\};', strip(both()),
+                           re.M | re.S))
+
+
+def constants():
+    """Names of all macros and members of enums"""
+    text = both()
+    return set(re.findall(r'^#define (\w+)', text, re.M)) | set(
+        re.findall(r'^    (BTRAIL_\w+) = ', strip(text), re.M))
