@@ -4,10 +4,11 @@
  *
  * usage: examine [--boot] FILE
  *
- * Reads every record and event of FILE and prints a JSON object with an entry
- * for each stream.  It judges nothing itself.  With --boot the streams begin
- * at reset, and what runs in the lower half is firmware and kernel, not user
- * mode, until the kernel has run in the upper half for a while.
+ * Reads every record and event of FILE and of the parts that follow it, and
+ * prints a JSON object with an entry for each stream.  It judges nothing
+ * itself.  With --boot the streams begin at reset, and what runs in the lower
+ * half is firmware and kernel, not user mode, until the kernel has run in the
+ * upper half for a while.
  */
 
 #include <glib.h>
@@ -503,7 +504,7 @@ int main(int argc, char **argv)
         return 2;
     }
     path = argv[1 + boot];
-    ret = btrail_trace_open(&trace, path);
+    ret = btrail_trace_open_parts(&trace, path);
     if (!ret) {
         ret = examine_all(trace, boot);
         btrail_trace_close(trace);
