@@ -25,6 +25,7 @@ int cmd_info(int argc, char **argv);
 int cmd_script(int argc, char **argv);
 int cmd_report(int argc, char **argv);
 int cmd_verify(int argc, char **argv);
+int cmd_repair(int argc, char **argv);
 
 /* "backtrail: " and a message, with a line end, to stderr */
 void cli_error(const char *format, ...) G_GNUC_PRINTF(1, 2);
@@ -73,6 +74,9 @@ bool cli_parse_cr3s(char **texts, GArray **cr3s);
 
 /* Does @cr3 belong to one of @cr3s (of uint64_t; NULL for all)? */
 bool cli_cr3_matches(const GArray *cr3s, uint64_t cr3);
+
+/* Words for an error of the library that has just been returned */
+const char *cli_strerror(int ret);
 
 /* Words of events; "unknown" for what is not known */
 const char *cli_event_name(uint16_t type);

@@ -233,8 +233,7 @@ static int run(char *const *paths, bool json)
         btrail_trace_stream(t.trace, i, &streams[i].info);
         ret = summarize(&t, &streams[i]);
         if (ret) {
-            cli_error("%s: %s", path, ret == -BTRAIL_ERR_IO ?
-                      g_strerror(errno) : btrail_strerror(ret));
+            cli_error("%s: %s", path, cli_strerror(ret));
             cli_trace_close(&t);
             return CLI_FAILED;
         }

@@ -19,6 +19,7 @@ static const struct command {
     { "script", cmd_script, "print records and events, one a line" },
     { "report", cmd_report, "show address spaces and their hottest edges" },
     { "verify", cmd_verify, "check that a trace is whole" },
+    { "repair", cmd_repair, "complete a trace that was cut off or damaged" },
 };
 
 static void print_help(FILE *out)

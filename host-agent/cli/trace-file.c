@@ -34,11 +34,15 @@ static void merge_meta(struct cli_trace *t)
     }
 }
 
+const char *cli_strerror(int ret)
+{
+    return ret == -BTRAIL_ERR_IO ? g_strerror(errno) : btrail_strerror(ret);
+}
+
 /* Say which of several files cannot be opened, if it is one of them alone. */
 static void explain(char *const *paths, int ret)
 {
-    const char *words = ret == -BTRAIL_ERR_IO ? g_strerror(errno) :
-                        btrail_strerror(ret);
+    const char *words = cli_strerror(ret);
     unsigned i;
 
     for (i = 0; paths[1] && paths[i]; i++) {

@@ -23,6 +23,7 @@ struct stream {
     unsigned vcpu;
     uint64_t index;             /* of the next record */
     bool ended;
+    bool cut;                   /* that is the end of a file only */
 };
 
 static void fault(struct verify *v, const struct stream *s, const char *what)
@@ -37,7 +38,7 @@ static void check_event(struct verify *v, struct stream *s,
 {
     const struct btrail_event *e = b->event;
 
-    if (s->ended) {
+    if (s->ended && !s->cut) {
         fault(v, s, "an event after the END event");
     }
     switch (e->type) {
@@ -63,6 +64,8 @@ static void check_event(struct verify *v, struct stream *s,
         }
         break;
     case BTRAIL_EVENT_END:
+        /* Another file may go on where one was cut off. */
+        s->cut = e->reason == BTRAIL_END_CUT;
         s->ended = true;
         break;
     case BTRAIL_EVENT_CR3:
@@ -82,7 +85,7 @@ static void check_records(struct verify *v, struct stream *s,
     if (b->index != s->index) {
         fault(v, s, "records that do not follow those before them");
     }
-    if (s->ended) {
+    if (s->ended && !s->cut) {
         fault(v, s, "records after the END event");
     }
     if (!b->time.host) {
@@ -137,8 +140,7 @@ static int run(struct verify *v, char *const *paths)
         btrail_trace_stream(v->trace.trace, i, &info);
         ret = check_stream(v, info.vcpu);
         if (ret) {
-            cli_error("%s: %s", path, ret == -BTRAIL_ERR_IO ?
-                      g_strerror(errno) : btrail_strerror(ret));
+            cli_error("%s: %s", path, cli_strerror(ret));
             cli_trace_close(&v->trace);
             return CLI_FAILED;
         }

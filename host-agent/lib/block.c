@@ -316,6 +316,19 @@ static uint64_t max_raw(const struct btrail_block_header *h, unsigned section)
                BTRAIL_CODEC_MAX_BYTES);
 }
 
+uint64_t btrail_block_max(uint32_t records, uint32_t events)
+{
+    struct btrail_block_header h = { .records = records, .events = events };
+    uint64_t codec_bytes = 0;
+    unsigned i;
+
+    for (i = 0; i < BTRAIL_CODEC_STREAMS; i++) {
+        codec_bytes += max_raw(&h, i);
+    }
+    return BTRAIL_BLOCK_START + MIN(codec_bytes, BTRAIL_CODEC_MAX_BYTES) +
+           max_raw(&h, EVENT_SECTION);
+}
+
 static int unpack_section(struct btrail_unpacker *u, unsigned section,
                           const uint8_t *stored, size_t stored_len,
                           size_t raw_len)

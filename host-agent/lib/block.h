@@ -115,6 +115,9 @@ void btrail_packer_pack(struct btrail_packer *packer,
 #define BTRAIL_BLOCK_START  (BTRAIL_BLOCK_MIN + \
                              BTRAIL_CR3SET_MAX * BTRAIL_BLOCK_ROOT_SIZE)
 
+/* The most bytes that the payload of a sound block can have */
+uint64_t btrail_block_max(uint32_t records, uint32_t events);
+
 /*
  * Get the header from a payload, or from its first bytes if it is longer than
  * BTRAIL_BLOCK_START.  False if it is damaged.

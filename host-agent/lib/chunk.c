@@ -27,6 +27,7 @@ void btrail_file_header_put(uint8_t *bytes,
     btrail_put32(bytes + 20, h->part);
     btrail_put16(bytes + 24, h->begin);
     memcpy(bytes + 28, h->id, sizeof(h->id));
+    btrail_put32(bytes + 44, h->merged);
     btrail_put32(bytes + CHECKED_SIZE, btrail_crc32c(0, bytes, CHECKED_SIZE));
 }
 
@@ -48,6 +49,7 @@ int btrail_file_header_get(const uint8_t *bytes, struct btrail_file_header *h)
     h->part = btrail_get32(bytes + 20);
     h->begin = btrail_get16(bytes + 24);
     memcpy(h->id, bytes + 28, sizeof(h->id));
+    h->merged = btrail_get32(bytes + 44);
     return 0;
 }
 

@@ -46,12 +46,14 @@ struct btrail_chunk {
 /**
  * struct btrail_file_header - what the first bytes tell of the file
  * @part:  which file of its trace it is, from 0
+ * @merged: how many parts that follow it have been merged into it
  * @begin: enum btrail_gap_reason: why records before the first chunk of a
  *         stream are not in this file; 0 if all streams begin with index 0
  * @id:    of the trace, the same in all its files
  */
 struct btrail_file_header {
     uint32_t part;
+    uint32_t merged;
     uint16_t begin;
     uint8_t id[BTRAIL_ID_SIZE];
 };

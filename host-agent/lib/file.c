@@ -110,7 +110,9 @@ static bool add_data(struct btrail_file *f,
 static int add_meta(struct btrail_file *f,
                     const struct btrail_index_entry *entry)
 {
-    struct btrail_meta meta = { .length = entry->size };
+    struct btrail_meta meta = {
+        .length = entry->size, .offset = entry->offset,
+    };
     int ret;
 
     if (entry->size > BTRAIL_META_MAX_PAYLOAD ||
@@ -359,7 +361,7 @@ static int open_by_scan(struct btrail_file *f)
     return ret == -BTRAIL_ERR_END ? 0 : ret;
 }
 
-static int open_file(struct btrail_file *f)
+static int open_file(struct btrail_file *f, bool damaged)
 {
     uint8_t header[BTRAIL_FILE_HEADER_SIZE];
     struct stat st;
@@ -381,7 +383,9 @@ static int open_file(struct btrail_file *f)
         return ret == -BTRAIL_ERR_CORRUPT ? -BTRAIL_ERR_FORMAT : ret;
     }
     ret = btrail_file_header_get(header, &f->header);
-    if (ret) {
+    if (ret == -BTRAIL_ERR_FORMAT && damaged) {
+        f->no_header = true;
+    } else if (ret) {
         return ret;
     }
 
@@ -391,10 +395,10 @@ static int open_file(struct btrail_file *f)
         ret = open_by_scan(f);
     }
     f->status.file_size = f->size;
-    return ret;
+    return !ret && f->no_header && !f->chunks ? -BTRAIL_ERR_FORMAT : ret;
 }
 
-int btrail_file_open(struct btrail_file **file, int fd)
+static int file_open(struct btrail_file **file, int fd, bool damaged)
 {
     struct btrail_file *f = g_new0(struct btrail_file, 1);
     int ret, error;
@@ -405,7 +409,7 @@ int btrail_file_open(struct btrail_file **file, int fd)
     f->metas = g_array_new(FALSE, FALSE, sizeof(struct btrail_meta));
     g_array_set_clear_func(f->metas, clear_meta);
 
-    ret = open_file(f);
+    ret = open_file(f, damaged);
     if (ret) {
         error = errno;
         btrail_file_close(f);
@@ -414,6 +418,16 @@ int btrail_file_open(struct btrail_file **file, int fd)
     }
     *file = f;
     return 0;
+}
+
+int btrail_file_open(struct btrail_file **file, int fd)
+{
+    return file_open(file, fd, false);
+}
+
+int btrail_file_open_damaged(struct btrail_file **file, int fd)
+{
+    return file_open(file, fd, true);
 }
 
 void btrail_file_close(struct btrail_file *f)

@@ -27,16 +27,19 @@ struct btrail_trace_stream {
  * struct btrail_meta - a piece of description
  * @json:   UTF-8 without NUL, but for the one behind it
  * @length: without that
+ * @offset: of its chunk in the file
  */
 struct btrail_meta {
     char *json;
     size_t length;
+    uint64_t offset;
 };
 
 /**
  * struct btrail_file - an open file
  * @size:    when it was opened; it may have changed since
  * @header:  what it tells of itself
+ * @no_header: it is damaged, and @header empty
  * @continued: the trace goes on in the next part
  * @status:  the state that it was found in
  * @streams: of struct btrail_trace_stream, by vCPU; until a trace has them
@@ -48,6 +51,7 @@ struct btrail_file {
     int fd;
     uint64_t size;
     struct btrail_file_header header;
+    bool no_header;
     bool continued;
     struct btrail_trace_status status;
     GArray *streams;
@@ -62,6 +66,13 @@ struct btrail_file {
  * VERSION.
  */
 int btrail_file_open(struct btrail_file **file, int fd);
+
+/*
+ * The same, but open a file with a damaged header, too, if something that is
+ * a trace follows it.
+ */
+int btrail_file_open_damaged(struct btrail_file **file, int fd);
+
 void btrail_file_close(struct btrail_file *file);
 
 /*

@@ -57,6 +57,18 @@ enum btrail_switches btrail_roots_look(const struct btrail_roots *roots,
     return BTRAIL_SWITCHES_NO;
 }
 
+void btrail_roots_copy(struct btrail_roots *roots,
+                       struct btrail_index_entry *e,
+                       const struct btrail_roots *from)
+{
+    const uint64_t *old = btrail_roots_of(from, e);
+    uint64_t *list = add_list(roots, e);
+
+    if (list) {
+        memcpy(list, old, e->switches * sizeof(*list));
+    }
+}
+
 void btrail_index_entry_fill(struct btrail_index_entry *e, uint64_t offset,
                              uint32_t size,
                              const struct btrail_block_header *h,

@@ -73,6 +73,11 @@ enum btrail_switches btrail_roots_look(const struct btrail_roots *roots,
                                        const struct btrail_index_entry *e,
                                        uint64_t root);
 
+/* Make @e, an entry with a list in @from, one with a list in @roots. */
+void btrail_roots_copy(struct btrail_roots *roots,
+                       struct btrail_index_entry *e,
+                       const struct btrail_roots *from);
+
 /* The entry of a DATA chunk with this block */
 void btrail_index_entry_fill(struct btrail_index_entry *e, uint64_t offset,
                              uint32_t size,

@@ -30,6 +30,22 @@ char *btrail_part_path(const char *path, uint32_t part)
                                   path, part, suffix) : g_strdup(path);
 }
 
+char *btrail_part_first(const char *path, uint32_t part)
+{
+    g_autofree char *number = g_strdup_printf(".%" G_GUINT32_FORMAT, part);
+    const char *suffix;
+    size_t len = split_name(path, &suffix), number_len = strlen(number);
+
+    if (!part) {
+        return g_strdup(path);
+    }
+    if (len <= number_len ||
+        strncmp(path + len - number_len, number, number_len)) {
+        return NULL;
+    }
+    return g_strdup_printf("%.*s%s", (int)(len - number_len), path, suffix);
+}
+
 /* The number in the name of a part; 0 if it is none. */
 static uint32_t part_of(const char *name, const char *first)
 {

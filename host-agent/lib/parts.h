@@ -17,6 +17,12 @@
 char *btrail_part_path(const char *path, uint32_t part);
 
 /*
+ * The name of part 0, given the name of another one; NULL if that is no name
+ * of such a part.  The caller frees it.
+ */
+char *btrail_part_first(const char *path, uint32_t part);
+
+/*
  * The parts that are there, as uint32_t, in order and without part 0; none if
  * the folder cannot be read.  The caller frees it.
  */

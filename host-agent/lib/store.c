@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "crc32c.h"
-#include "index.h"
 #include "parts.h"
 #include "store.h"
 
@@ -348,6 +347,7 @@ static int next_part(struct btrail_store *store)
     forget_part(store);
     store->fd = fd;
     store->header.part++;
+    store->header.merged = 0;
     store->header.begin = store->options.ring_size ? BTRAIL_GAP_OVERWRITTEN :
                           BTRAIL_GAP_ELSEWHERE;
     ret = write_header(store);
@@ -543,15 +543,16 @@ static int create(struct btrail_store *store)
     return 0;
 }
 
-int btrail_store_open(struct btrail_store **out,
-                      const struct btrail_store_options *options)
+static struct btrail_store *
+store_new(const struct btrail_store_options *options)
 {
     struct btrail_store *store = g_new0(struct btrail_store, 1);
-    int ret, error;
 
     store->options = *options;
     store->options.path = store->path = g_strdup(options->path);
     store->header.begin = options->begin;
+    store->header.part = options->part;
+    store->header.merged = options->merged;
     store->index = g_array_new(FALSE, FALSE,
                                sizeof(struct btrail_index_entry));
     btrail_roots_init(&store->roots);
@@ -562,8 +563,15 @@ int btrail_store_open(struct btrail_store **out,
         store->options.part_size = options->ring_size /
                                    BTRAIL_STORE_RING_PARTS;
     }
+    return store;
+}
 
-    ret = create(store);
+int btrail_store_open(struct btrail_store **out,
+                      const struct btrail_store_options *options)
+{
+    struct btrail_store *store = store_new(options);
+    int ret = create(store), error;
+
     if (ret) {
         error = errno;
         store_free(store);
@@ -574,9 +582,45 @@ int btrail_store_open(struct btrail_store **out,
     return 0;
 }
 
+int btrail_store_resume(struct btrail_store **out,
+                        const struct btrail_store_options *options, int fd,
+                        uint64_t offset, uint64_t sequence)
+{
+    struct btrail_store *store;
+    int error;
+
+    if (ftruncate(fd, offset) < 0 || lseek(fd, offset, SEEK_SET) < 0) {
+        error = errno;
+        close(fd);
+        errno = error;
+        return -BTRAIL_ERR_IO;
+    }
+    store = store_new(options);
+    store->fd = fd;
+    store->offset = offset;
+    store->sequence = sequence;
+    *out = store;
+    return 0;
+}
+
+void btrail_store_adopt(struct btrail_store *store,
+                        const struct btrail_index_entry *entry,
+                        const struct btrail_roots *roots)
+{
+    struct btrail_index_entry copy = *entry;
+
+    btrail_roots_copy(&store->roots, &copy, roots);
+    g_array_append_val(store->index, copy);
+    store->index_size += btrail_index_entry_size(&copy);
+    if (copy.type == BTRAIL_CHUNK_DATA) {
+        store->data_chunks++;
+        store->has_data = true;
+    }
+}
+
 int btrail_store_close(struct btrail_store *store)
 {
-    int ret = finish_part(store, false);
+    int ret = finish_part(store, store->options.continued);
     int error = errno;
 
     store_free(store);

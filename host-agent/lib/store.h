@@ -7,8 +7,7 @@
 #ifndef BTRAIL_STORE_H
 #define BTRAIL_STORE_H
 
-#include "block.h"
-#include "chunk.h"
+#include "index.h"
 
 struct btrail_store;
 
@@ -20,6 +19,9 @@ struct btrail_store;
  * @path:     of the only part, or of part 0; see parts.h for the others
  * @replace:  what is there, other parts of that name included
  * @id:       of the trace; NULL for a random one
+ * @part:     number of the first file, whose name is @path
+ * @merged:   how many parts that follow it this one stands for, too
+ * @continued: the trace goes on in a file that somebody else writes
  * @begin:    why records before the first chunk of a stream are in no file of
  *            this store, see struct btrail_file_header; 0 if there are none
  * @part_size: begin a new part before this one gets larger; 0 for never.  A
@@ -34,6 +36,9 @@ struct btrail_store_options {
     const char *path;
     bool replace;
     const uint8_t *id;
+    uint32_t part;
+    uint32_t merged;
+    bool continued;
     uint16_t begin;
     uint64_t part_size;
     uint64_t ring_size;
@@ -48,6 +53,18 @@ struct btrail_store_options {
  */
 int btrail_store_open(struct btrail_store **store,
                       const struct btrail_store_options *options);
+
+/*
+ * Go on with a file that is there: what is behind @offset is cut off.  @fd is
+ * owned from here on, also on failure.  Chunks before it that are to be in the
+ * index are named by btrail_store_adopt(), in order.
+ */
+int btrail_store_resume(struct btrail_store **store,
+                        const struct btrail_store_options *options, int fd,
+                        uint64_t offset, uint64_t sequence);
+void btrail_store_adopt(struct btrail_store *store,
+                        const struct btrail_index_entry *entry,
+                        const struct btrail_roots *roots);
 
 /*
  * Tell id and begin after all, before there are chunks.  Errors: IO (errno

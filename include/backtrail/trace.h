@@ -798,6 +798,66 @@ BTRAIL_API int btrail_writer_flush(struct btrail_writer *writer);
  */
 BTRAIL_API int btrail_writer_close(struct btrail_writer *writer);
 
+/*
+ * Repairing
+ */
+
+/**
+ * struct btrail_repair - what a repair has found
+ * @whole:        nothing is wrong with the file, and nothing was written
+ * @cut:          it merely lacks its end, so it can be repaired in place
+ * @no_header:    its header is damaged: the new file has another id, and does
+ *                not belong to the other files of its trace
+ * @continued:    the trace goes on in another part
+ * @chunks:       chunks of records and events that were kept
+ * @records:      records in them
+ * @bad_chunks:   chunks that were left out because they are damaged
+ * @gaps:         GAP events that were added where something is missing, with
+ *                reason BTRAIL_GAP_CORRUPT
+ * @lost:         records that they say are missing
+ * @lost_unknown: there may be more, at the end, whose number is not known
+ * @ends:         streams that got an END event, with reason BTRAIL_END_CUT
+ */
+struct btrail_repair {
+    bool whole;
+    bool cut;
+    bool no_header;
+    bool continued;
+    uint64_t chunks;
+    uint64_t records;
+    uint64_t bad_chunks;
+    uint64_t gaps;
+    uint64_t lost;
+    bool lost_unknown;
+    unsigned ends;
+};
+
+/* btrail_repair(): beside BTRAIL_WRITER_REPLACE */
+#define BTRAIL_REPAIR_IN_PLACE      0x100u
+
+/**
+ * btrail_repair - make a complete file of one that was cut off or damaged
+ * @path:   the file, which is not changed but with BTRAIL_REPAIR_IN_PLACE
+ * @out:    name of the new file; NULL to find out what is wrong, no more
+ * @flags:  BTRAIL_WRITER_REPLACE, to replace @out; or with NULL for @out
+ *          BTRAIL_REPAIR_IN_PLACE, to complete the file itself
+ * @result: gets what was found; may be NULL
+ *
+ * All chunks that are sound are copied as they are.  What was in the others,
+ * and between them, is told by GAP events; each stream ends with an END event,
+ * unless the trace goes on in a part that lies beside the file.  The new file
+ * has an index.
+ *
+ * In place, only what is behind the last whole chunk is cut off, and what is
+ * missing is appended; for a file that needs more the error is CORRUPT.
+ *
+ * Errors: ARGUMENT (also if @out is the file itself), IO (errno is EEXIST if
+ * @out exists, EBUSY if another process writes the file that is to be
+ * changed), MEMORY, FORMAT, VERSION, CORRUPT.
+ */
+BTRAIL_API int btrail_repair(const char *path, const char *out,
+                             unsigned flags, struct btrail_repair *result);
+
 #ifdef __cplusplus
 }
 #endif

@@ -25,8 +25,17 @@ static void test_path(void)
     for (i = 0; i < G_N_ELEMENTS(paths); i++) {
         g_autofree char *got = btrail_part_path(paths[i].path, paths[i].part);
 
+        g_autofree char *first = btrail_part_first(paths[i].want,
+                                                   paths[i].part);
+
         g_assert_cmpstr(got, ==, paths[i].want);
+        g_assert_cmpstr(first, ==, paths[i].path);
     }
+    g_assert_null(btrail_part_first("x.btrail", 1));
+    g_assert_null(btrail_part_first("x.2.btrail", 1));
+    g_assert_null(btrail_part_first("x.11.btrail", 1));
+    g_assert_null(btrail_part_first(".1", 1));
+    g_assert_null(btrail_part_first("", 1));
 }
 
 static void check_found(const char *path, const uint32_t *want, unsigned n)

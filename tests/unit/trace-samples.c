@@ -157,7 +157,8 @@ bool sample_read(struct btrail_trace *trace, unsigned vcpu,
             s->records += b.count;
             continue;
         }
-        if (b.event->type == BTRAIL_EVENT_GAP) {
+        if (b.event->type == BTRAIL_EVENT_GAP &&
+            b.event->data[0] != BTRAIL_LOST_UNKNOWN) {
             index += b.event->data[0];
             g_assert_cmpuint(b.event->index, ==, index);
             if (b.synthetic) {

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * backtrail repair: make a complete file of one that was cut off or damaged
+ */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli.h"
+#include "json.h"
+
+struct repair_options {
+    char *output;
+    gboolean force;
+    gboolean in_place;
+    gboolean dry_run;
+    gboolean json;
+};
+
+/*
+ * Where a file goes if nobody says: x.btrail to x.repaired.btrail, and its
+ * part x.1.btrail to x.repaired.1.btrail, so that both are found together.
+ */
+static char *default_output(const char *path)
+{
+    static const char suffix[] = ".btrail";
+    size_t len = strlen(path), at;
+
+    if (g_str_has_suffix(path, suffix) && len > strlen(suffix)) {
+        len -= strlen(suffix);
+    }
+    for (at = len; at && g_ascii_isdigit(path[at - 1]); at--) {
+        continue;
+    }
+    if (at == len || at < 2 || path[at - 1] != '.' || path[at - 2] == '/') {
+        at = len;
+    } else {
+        at--;
+    }
+    return g_strdup_printf("%.*s.repaired%s", (int)at, path, path + at);
+}
+
+static bool is_sound(const struct btrail_repair *r)
+{
+    return r->whole || (!r->bad_chunks && !r->gaps && !r->ends);
+}
+
+static void say_failure(const char *path, const char *output,
+                        const struct btrail_repair *r, int ret)
+{
+    if (ret == -BTRAIL_ERR_IO && errno == EEXIST && output) {
+        cli_error("%s: the file exists; use --force to replace it", output);
+    } else if (ret == -BTRAIL_ERR_IO && errno == EBUSY) {
+        cli_error("%s: another process writes it; let that end first", path);
+    } else if (ret == -BTRAIL_ERR_ARGUMENT && output) {
+        cli_error("%s: this is the file that is to be repaired; give the new "
+                  "one another name, or use --in-place", output);
+    } else if (ret == -BTRAIL_ERR_CORRUPT && !output) {
+        cli_error("%s: more than its end is damaged (%" PRIu64 " chunks, %"
+                  PRIu64 " records are missing); it was left as it is: repair "
+                  "it without --in-place", path, r->bad_chunks, r->lost);
+    } else {
+        cli_error("%s: %s", path, cli_strerror(ret));
+    }
+}
+
+static void print_text(const char *path, const char *output,
+                       const struct btrail_repair *r)
+{
+    if (r->whole) {
+        printf("%s: complete, there is nothing to repair\n", path);
+        return;
+    }
+    if (r->no_header) {
+        cli_error("%s: the file's header is damaged; what is repaired is a "
+                  "trace of its own and does not go with other parts", path);
+    }
+    printf("%s: %" PRIu64 " records kept, %" PRIu64 "%s missing, %" PRIu64
+           " damaged chunks left out, %u streams cut off", path, r->records,
+           r->lost, r->lost_unknown ? " or more" : "", r->bad_chunks,
+           r->ends);
+    if (output && strcmp(output, path)) {
+        printf("; repaired in %s\n", output);
+    } else {
+        puts(output ? "; repaired" : "; not repaired yet");
+    }
+}
+
+static void add_json(JsonArray *files, const char *path, const char *output,
+                     const struct btrail_repair *r)
+{
+    JsonObject *o = json_object_new();
+
+    json_object_set_string_member(o, "path", path);
+    if (output && !r->whole) {
+        json_object_set_string_member(o, "output", output);
+    }
+    json_object_set_boolean_member(o, "whole", r->whole);
+    json_object_set_boolean_member(o, "cut", r->cut);
+    json_object_set_boolean_member(o, "no_header", r->no_header);
+    json_object_set_boolean_member(o, "continued", r->continued);
+    json_object_set_int_member(o, "chunks", r->chunks);
+    json_object_set_int_member(o, "records", r->records);
+    json_object_set_int_member(o, "bad_chunks", r->bad_chunks);
+    json_object_set_int_member(o, "gaps", r->gaps);
+    json_object_set_int_member(o, "lost", r->lost);
+    json_object_set_boolean_member(o, "lost_unknown", r->lost_unknown);
+    json_object_set_int_member(o, "ends", r->ends);
+    json_array_add_object_element(files, o);
+}
+
+static int repair(const struct repair_options *o, const char *path,
+                  JsonArray *files)
+{
+    g_autofree char *output = NULL;
+    struct btrail_repair r;
+    unsigned flags = 0;
+    int ret;
+
+    if (o->in_place) {
+        flags = BTRAIL_REPAIR_IN_PLACE;
+    } else if (!o->dry_run) {
+        flags = o->force ? BTRAIL_WRITER_REPLACE : 0;
+        output = o->output ? g_strdup(o->output) : default_output(path);
+    }
+    ret = btrail_repair(path, output, flags, &r);
+    if (ret) {
+        say_failure(path, output, &r, ret);
+        return CLI_FAILED;
+    }
+    if (o->json) {
+        add_json(files, path, o->in_place ? path : output, &r);
+    } else {
+        print_text(path, o->in_place ? path : output, &r);
+    }
+    return is_sound(&r) && (r.whole || !o->dry_run) ? CLI_OK : CLI_DAMAGED;
+}
+
+static int run(const struct repair_options *o, char *const *paths)
+{
+    g_autoptr(JsonObject) root = json_object_new();
+    JsonArray *files = json_array_new();
+    int code = CLI_OK;
+
+    for (; *paths; paths++) {
+        int one = repair(o, *paths, files);
+
+        /* A failure counts more than damage. */
+        if (code != CLI_FAILED && one != CLI_OK) {
+            code = one;
+        }
+    }
+    json_object_set_array_member(root, "files", files);
+    if (o->json) {
+        g_autoptr(JsonNode) node = json_node_new(JSON_NODE_OBJECT);
+        g_autofree char *text = NULL;
+
+        json_node_set_object(node, root);
+        text = json_to_string(node, TRUE);
+        puts(text);
+    }
+    return fflush(stdout) ? CLI_FAILED : code;
+}
+
+int cmd_repair(int argc, char **argv)
+{
+    struct repair_options o = { NULL };
+    const GOptionEntry entries[] = {
+        { "output", 'o', 0, G_OPTION_ARG_FILENAME, &o.output,
+          "the new file (default: FILE with .repaired in its name)", "OUT" },
+        { "force", 'f', 0, G_OPTION_ARG_NONE, &o.force,
+          "replace the new file if it exists", NULL },
+        { "in-place", 0, 0, G_OPTION_ARG_NONE, &o.in_place,
+          "complete FILE itself, if it merely lacks its end", NULL },
+        { "dry-run", 'n', 0, G_OPTION_ARG_NONE, &o.dry_run,
+          "say what would be kept, and write nothing", NULL },
+        { "json", 0, 0, G_OPTION_ARG_NONE, &o.json, "print JSON", NULL },
+        { NULL }
+    };
+    int code = CLI_USAGE;
+
+    if (!cli_parse(&argc, &argv, entries, -1, "FILE...",
+                   "Make complete files of traces that were cut off or "
+                   "damaged.")) {
+        /* It has been said. */
+    } else if (o.output && argc > 2) {
+        cli_error("--output: it goes with one FILE only");
+    } else if (!!o.output + o.in_place + o.dry_run > 1) {
+        cli_error("--output, --in-place and --dry-run exclude each other");
+    } else {
+        code = run(&o, argv + 1);
+    }
+    g_free(o.output);
+    return code;
+}

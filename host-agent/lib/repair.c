@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Repairing: a complete file of what is left of one
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "copy.h"
+#include "parts.h"
+#include "pread.h"
+
+/* A META or DATA chunk of the file */
+struct piece {
+    struct btrail_index_entry entry;
+    bool begins;                /* the first one of its stream */
+    unsigned meta;              /* number of the description */
+};
+
+struct repair {
+    struct btrail_file *file;
+    GArray *pieces;             /* of struct piece, by their place */
+    struct btrail_repair result;
+};
+
+static const struct piece *piece(const struct repair *r, unsigned i)
+{
+    return &g_array_index(r->pieces, struct piece, i);
+}
+
+static gint compare_pieces(gconstpointer a, gconstpointer b)
+{
+    const struct piece *x = a, *y = b;
+
+    return x->entry.offset < y->entry.offset ? -1 :
+           x->entry.offset > y->entry.offset;
+}
+
+static void find_pieces(struct repair *r)
+{
+    struct btrail_file *f = r->file;
+    unsigned i, k;
+
+    for (i = 0; i < f->metas->len; i++) {
+        const struct btrail_meta *m = &g_array_index(f->metas,
+                                                     struct btrail_meta, i);
+        struct piece p = {
+            .entry = { .offset = m->offset, .size = m->length,
+                       .type = BTRAIL_CHUNK_META },
+            .meta = i,
+        };
+
+        g_array_append_val(r->pieces, p);
+    }
+    for (i = 0; i < f->streams->len; i++) {
+        const GArray *chunks = g_array_index(f->streams,
+                                             struct btrail_trace_stream,
+                                             i).chunks;
+
+        for (k = 0; k < chunks->len; k++) {
+            struct piece p = {
+                .entry = g_array_index(chunks, struct btrail_index_entry, k),
+                .begins = !k,
+            };
+
+            g_array_append_val(r->pieces, p);
+        }
+    }
+    g_array_sort(r->pieces, compare_pieces);
+}
+
+/* Does the trace go on in a part that is there? */
+static bool find_next_part(const struct repair *r, const char *path)
+{
+    const struct btrail_file_header *h = &r->file->header;
+    g_autofree char *first = btrail_part_first(path, h->part);
+    g_autofree char *next = NULL;
+    uint8_t bytes[BTRAIL_FILE_HEADER_SIZE];
+    struct btrail_file_header other;
+    bool found;
+    int fd;
+
+    if (r->file->continued) {
+        return true;
+    }
+    if (!first || r->file->no_header || r->file->status.complete ||
+        h->part == UINT32_MAX) {
+        return false;
+    }
+    next = btrail_part_path(first, h->part + 1);
+    fd = open(next, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return false;
+    }
+    found = !btrail_pread_all(fd, bytes, sizeof(bytes), 0) &&
+            !btrail_file_header_get(bytes, &other) &&
+            other.part == h->part + 1 &&
+            !memcmp(other.id, h->id, BTRAIL_ID_SIZE);
+    close(fd);
+    return found;
+}
+
+static int copy_pieces(struct repair *r, struct btrail_copy *copy,
+                       struct btrail_store *store)
+{
+    unsigned i;
+    int ret = 0;
+
+    for (i = 0; !ret && i < r->pieces->len; i++) {
+        const struct piece *p = piece(r, i);
+
+        if (p->entry.type == BTRAIL_CHUNK_DATA) {
+            ret = btrail_copy_data(copy, r->file, &p->entry, p->begins);
+        } else if (store) {
+            const struct btrail_meta *m =
+                &g_array_index(r->file->metas, struct btrail_meta, p->meta);
+
+            ret = btrail_store_meta(store, m->json, m->length);
+        }
+    }
+    return ret;
+}
+
+static int end_copy(struct repair *r, struct btrail_copy *copy)
+{
+    const struct btrail_copy_sum *sum = btrail_copy_sum(copy);
+    const struct btrail_trace_status *s = &r->file->status;
+    /* Without an index only what there is can tell that it is all. */
+    bool all = s->indexed || (s->complete && r->result.cut);
+    int ret = btrail_copy_end(copy, !r->result.continued, !all);
+
+    r->result.chunks = sum->chunks;
+    r->result.records = sum->records;
+    r->result.bad_chunks = sum->bad_chunks + r->file->status.bad_chunks;
+    r->result.gaps = sum->gaps;
+    r->result.lost = sum->lost;
+    r->result.lost_unknown = sum->lost_unknown;
+    r->result.ends = sum->ends;
+    return ret;
+}
+
+/* Is all that is there sound, so that only something behind it is missing? */
+static bool is_cut(const struct repair *r, const struct btrail_copy *copy)
+{
+    const struct btrail_trace_status *s = &r->file->status;
+    const struct btrail_copy_sum *sum = btrail_copy_sum(copy);
+
+    return !r->file->no_header && !s->bad_chunks && !s->missing_chunks &&
+           !s->skipped_bytes && !sum->bad_chunks && !sum->gaps;
+}
+
+/* Find out what there is to be done; @copy then has all but the end. */
+static int look(struct repair *r, const char *path, struct btrail_copy *copy)
+{
+    int ret = copy_pieces(r, copy, NULL);
+
+    r->result.no_header = r->file->no_header;
+    r->result.continued = find_next_part(r, path);
+    r->result.cut = !ret && is_cut(r, copy);
+    return ret;
+}
+
+static bool is_whole(const struct repair *r)
+{
+    const struct btrail_trace_status *s = &r->file->status;
+
+    return r->result.cut && s->complete && s->indexed && !r->result.ends &&
+           !r->result.gaps && r->result.continued == r->file->continued;
+}
+
+static void describe(const struct repair *r,
+                     struct btrail_store_options *options)
+{
+    const struct btrail_file_header *h = &r->file->header;
+
+    options->id = r->file->no_header ? NULL : h->id;
+    options->part = h->part;
+    options->merged = h->merged;
+    options->begin = h->begin;
+    options->continued = r->result.continued;
+}
+
+static bool same_file(const struct btrail_file *f, const char *path)
+{
+    struct stat a, b;
+
+    return !fstat(f->fd, &a) && !stat(path, &b) && a.st_dev == b.st_dev &&
+           a.st_ino == b.st_ino;
+}
+
+static int write_copy(struct repair *r, const char *out, bool replace)
+{
+    struct btrail_store_options options = { .path = out, .replace = replace };
+    struct btrail_store *store;
+    struct btrail_copy *copy;
+    int ret, end;
+
+    if (same_file(r->file, out)) {
+        return -BTRAIL_ERR_ARGUMENT;
+    }
+    describe(r, &options);
+    ret = btrail_store_open(&store, &options);
+    if (ret) {
+        return ret;
+    }
+    copy = btrail_copy_new(store, options.begin, true);
+    ret = copy_pieces(r, copy, store);
+    if (!ret) {
+        ret = end_copy(r, copy);
+    }
+    btrail_copy_free(copy);
+    end = btrail_store_close(store);
+    ret = ret ? ret : end;
+    if (ret && !replace) {
+        /* It is ours, and would be in the way next time. */
+        int error = errno;
+
+        unlink(out);
+        errno = error;
+    }
+    return ret;
+}
+
+/* Where does the last piece end, and what is the number of a chunk there? */
+static int find_end(const struct repair *r, uint64_t *offset,
+                    uint64_t *sequence)
+{
+    uint8_t bytes[BTRAIL_CHUNK_HEADER_SIZE];
+    const struct piece *last;
+    struct btrail_chunk chunk;
+    int ret;
+
+    *offset = BTRAIL_FILE_HEADER_SIZE;
+    *sequence = 0;
+    if (!r->pieces->len) {
+        return 0;
+    }
+    last = piece(r, r->pieces->len - 1);
+    ret = btrail_pread_all(r->file->fd, bytes, sizeof(bytes),
+                           last->entry.offset);
+    if (ret) {
+        return ret;
+    }
+    if (!btrail_chunk_get(bytes, &chunk)) {
+        return -BTRAIL_ERR_CORRUPT;
+    }
+    *offset = last->entry.offset + sizeof(bytes) + chunk.size;
+    *sequence = chunk.sequence + 1;
+    return 0;
+}
+
+static int complete(struct repair *r, const char *path, int fd,
+                    struct btrail_copy *copy)
+{
+    struct btrail_store_options options = { .path = path };
+    struct btrail_store *store;
+    uint64_t offset, sequence;
+    unsigned i;
+    int ret = find_end(r, &offset, &sequence), end;
+
+    if (ret) {
+        close(fd);
+        return ret;
+    }
+    describe(r, &options);
+    ret = btrail_store_resume(&store, &options, fd, offset, sequence);
+    if (ret) {
+        return ret;
+    }
+    for (i = 0; i < r->pieces->len; i++) {
+        btrail_store_adopt(store, &piece(r, i)->entry, &r->file->roots);
+    }
+    btrail_copy_to(copy, store);
+    ret = end_copy(r, copy);
+    end = btrail_store_close(store);
+    return ret ? ret : end;
+}
+
+/* A descriptor to change the file by, which nobody else changes now */
+static int open_to_change(const char *path)
+{
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+
+    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK) {
+        close(fd);
+        errno = EBUSY;
+        return -1;
+    }
+    return fd;
+}
+
+static int repair_in_place(struct repair *r, const char *path)
+{
+    struct btrail_copy *copy;
+    int fd = open_to_change(path), ret;
+
+    if (fd < 0) {
+        return -BTRAIL_ERR_IO;
+    }
+    /* Only now it is known to stay as it is. */
+    ret = btrail_file_open(&r->file, dup(fd));
+    if (ret) {
+        int error = errno;
+
+        close(fd);
+        errno = error;
+        return ret;
+    }
+    find_pieces(r);
+    copy = btrail_copy_new(NULL, r->file->header.begin, true);
+    ret = look(r, path, copy);
+    if (!ret && r->result.cut && r->file->status.complete &&
+        r->file->status.indexed) {
+        /* Perhaps there is nothing to be done. */
+        struct btrail_copy *again = btrail_copy_new(
+            NULL, r->file->header.begin, true);
+
+        ret = copy_pieces(r, again, NULL);
+        ret = ret ? ret : end_copy(r, again);
+        btrail_copy_free(again);
+        r->result.whole = !ret && is_whole(r);
+    }
+    if (!ret && !r->result.whole) {
+        if (r->result.cut) {
+            ret = complete(r, path, fd, copy);
+            fd = -1;
+        } else {
+            ret = end_copy(r, copy);
+            ret = ret ? ret : -BTRAIL_ERR_CORRUPT;
+        }
+    }
+    btrail_copy_free(copy);
+    if (fd >= 0) {
+        close(fd);
+    }
+    return ret;
+}
+
+static int repair_copy(struct repair *r, const char *path, const char *out,
+                       bool replace)
+{
+    struct btrail_copy *copy;
+    int ret = btrail_file_open_damaged(&r->file,
+                                       open(path, O_RDONLY | O_CLOEXEC));
+
+    if (ret) {
+        return ret;
+    }
+    find_pieces(r);
+    copy = btrail_copy_new(NULL, r->file->header.begin, true);
+    ret = look(r, path, copy);
+    if (!ret) {
+        ret = end_copy(r, copy);
+    }
+    btrail_copy_free(copy);
+    if (ret) {
+        return ret;
+    }
+    r->result.whole = is_whole(r);
+    return r->result.whole || !out ? 0 : write_copy(r, out, replace);
+}
+
+int btrail_repair(const char *path, const char *out, unsigned flags,
+                  struct btrail_repair *result)
+{
+    struct repair r = { NULL };
+    int ret, error;
+
+    if (!path || (flags & ~(BTRAIL_WRITER_REPLACE | BTRAIL_REPAIR_IN_PLACE)) ||
+        ((flags & BTRAIL_REPAIR_IN_PLACE) &&
+         (out || (flags & BTRAIL_WRITER_REPLACE)))) {
+        return -BTRAIL_ERR_ARGUMENT;
+    }
+    r.pieces = g_array_new(FALSE, FALSE, sizeof(struct piece));
+    if (flags & BTRAIL_REPAIR_IN_PLACE) {
+        ret = repair_in_place(&r, path);
+    } else {
+        ret = repair_copy(&r, path, out, flags & BTRAIL_WRITER_REPLACE);
+    }
+    error = errno;
+    g_array_free(r.pieces, TRUE);
+    btrail_file_close(r.file);
+    if (result) {
+        *result = r.result;
+    }
+    errno = error;
+    return ret;
+}
