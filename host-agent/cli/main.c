@@ -20,6 +20,7 @@ static const struct command {
     { "report", cmd_report, "show address spaces and their hottest edges" },
     { "verify", cmd_verify, "check that a trace is whole" },
     { "repair", cmd_repair, "complete a trace that was cut off or damaged" },
+    { "merge", cmd_merge, "make one file of those of a trace" },
 };
 
 static void print_help(FILE *out)

@@ -280,6 +280,21 @@ int btrail_copy_data(struct btrail_copy *c, const struct btrail_file *f,
     return ret;
 }
 
+int btrail_copy_follow(struct btrail_copy *c, const struct btrail_file *f,
+                       const struct btrail_index_entry *e)
+{
+    struct copy_stream *s = get_stream(c, e->vcpu);
+    struct btrail_block_header h;
+    int ret = load(c, f, e, &h);
+
+    if (!ret) {
+        pass_over(c, s, &h);
+    }
+    s->begun = true;
+    s->index = e->end_index;
+    return ret == -BTRAIL_ERR_CORRUPT ? 0 : ret;
+}
+
 static int end_stream(struct btrail_copy *c, struct copy_stream *s,
                       unsigned vcpu, bool cut, bool unknown)
 {

@@ -60,6 +60,16 @@ int btrail_copy_data(struct btrail_copy *copy, const struct btrail_file *file,
                      const struct btrail_index_entry *entry, bool begins);
 
 /**
+ * btrail_copy_follow - a stream goes on, or ends, behind a chunk elsewhere
+ * @entry: the last chunk of the stream, in a file that comes before
+ *
+ * Nothing is copied.  Errors: IO, MEMORY, VERSION.
+ */
+int btrail_copy_follow(struct btrail_copy *copy,
+                       const struct btrail_file *file,
+                       const struct btrail_index_entry *entry);
+
+/**
  * btrail_copy_end - no more chunks come
  * @cut:     give streams without an END event one
  * @unknown: and records may be missing before that

@@ -12,6 +12,7 @@
 #include "copy.h"
 #include "parts.h"
 #include "pread.h"
+#include "trace.h"
 
 /* A META or DATA chunk of the file */
 struct piece {
@@ -103,6 +104,41 @@ static bool find_next_part(const struct repair *r, const char *path)
     return found;
 }
 
+/*
+ * Streams of which the last part has nothing have to end, too.  Parts that
+ * cannot be opened are none of our business.
+ */
+static int follow_streams(const struct repair *r, const char *path,
+                          struct btrail_copy *copy)
+{
+    const struct btrail_file_header *h = &r->file->header;
+    g_autofree char *first = btrail_part_first(path, h->part);
+    struct btrail_stream_info info;
+    struct btrail_trace *trace;
+    unsigned i;
+    int ret = 0;
+
+    if (!h->part || !first || r->file->no_header || r->result.continued ||
+        btrail_trace_open_parts(&trace, first)) {
+        return 0;
+    }
+    for (i = 0; !ret && !btrail_trace_stream(trace, i, &info); i++) {
+        const GArray *chunks =
+            btrail_trace_find_stream(trace, info.vcpu)->chunks;
+        const struct btrail_index_entry *last =
+            &g_array_index(chunks, struct btrail_index_entry,
+                           chunks->len - 1);
+        const struct btrail_file *f = btrail_trace_file(trace, last->file);
+
+        if (f->header.part < h->part &&
+            !memcmp(f->header.id, h->id, BTRAIL_ID_SIZE)) {
+            ret = btrail_copy_follow(copy, f, last);
+        }
+    }
+    btrail_trace_close(trace);
+    return ret;
+}
+
 static int copy_pieces(struct repair *r, struct btrail_copy *copy,
                        struct btrail_store *store)
 {
@@ -124,14 +160,18 @@ static int copy_pieces(struct repair *r, struct btrail_copy *copy,
     return ret;
 }
 
-static int end_copy(struct repair *r, struct btrail_copy *copy)
+static int end_copy(struct repair *r, const char *path,
+                    struct btrail_copy *copy)
 {
     const struct btrail_copy_sum *sum = btrail_copy_sum(copy);
     const struct btrail_trace_status *s = &r->file->status;
     /* Without an index only what there is can tell that it is all. */
     bool all = s->indexed || (s->complete && r->result.cut);
-    int ret = btrail_copy_end(copy, !r->result.continued, !all);
+    int ret = follow_streams(r, path, copy);
 
+    if (!ret) {
+        ret = btrail_copy_end(copy, !r->result.continued, !all);
+    }
     r->result.chunks = sum->chunks;
     r->result.records = sum->records;
     r->result.bad_chunks = sum->bad_chunks + r->file->status.bad_chunks;
@@ -191,7 +231,8 @@ static bool same_file(const struct btrail_file *f, const char *path)
            a.st_ino == b.st_ino;
 }
 
-static int write_copy(struct repair *r, const char *out, bool replace)
+static int write_copy(struct repair *r, const char *path, const char *out,
+                      bool replace)
 {
     struct btrail_store_options options = { .path = out, .replace = replace };
     struct btrail_store *store;
@@ -209,7 +250,7 @@ static int write_copy(struct repair *r, const char *out, bool replace)
     copy = btrail_copy_new(store, options.begin, true);
     ret = copy_pieces(r, copy, store);
     if (!ret) {
-        ret = end_copy(r, copy);
+        ret = end_copy(r, path, copy);
     }
     btrail_copy_free(copy);
     end = btrail_store_close(store);
@@ -274,7 +315,7 @@ static int complete(struct repair *r, const char *path, int fd,
         btrail_store_adopt(store, &piece(r, i)->entry, &r->file->roots);
     }
     btrail_copy_to(copy, store);
-    ret = end_copy(r, copy);
+    ret = end_copy(r, path, copy);
     end = btrail_store_close(store);
     return ret ? ret : end;
 }
@@ -319,7 +360,7 @@ static int repair_in_place(struct repair *r, const char *path)
             NULL, r->file->header.begin, true);
 
         ret = copy_pieces(r, again, NULL);
-        ret = ret ? ret : end_copy(r, again);
+        ret = ret ? ret : end_copy(r, path, again);
         btrail_copy_free(again);
         r->result.whole = !ret && is_whole(r);
     }
@@ -328,7 +369,7 @@ static int repair_in_place(struct repair *r, const char *path)
             ret = complete(r, path, fd, copy);
             fd = -1;
         } else {
-            ret = end_copy(r, copy);
+            ret = end_copy(r, path, copy);
             ret = ret ? ret : -BTRAIL_ERR_CORRUPT;
         }
     }
@@ -353,14 +394,14 @@ static int repair_copy(struct repair *r, const char *path, const char *out,
     copy = btrail_copy_new(NULL, r->file->header.begin, true);
     ret = look(r, path, copy);
     if (!ret) {
-        ret = end_copy(r, copy);
+        ret = end_copy(r, path, copy);
     }
     btrail_copy_free(copy);
     if (ret) {
         return ret;
     }
     r->result.whole = is_whole(r);
-    return r->result.whole || !out ? 0 : write_copy(r, out, replace);
+    return r->result.whole || !out ? 0 : write_copy(r, path, out, replace);
 }
 
 int btrail_repair(const char *path, const char *out, unsigned flags,

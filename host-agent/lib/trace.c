@@ -186,6 +186,7 @@ static void join_metas(struct btrail_trace *t)
 static void join_status(struct btrail_trace *t)
 {
     struct btrail_trace_status *status = &t->status;
+    uint64_t next = 0;          /* part that comes next */
     unsigned i;
 
     status->files = t->files->len;
@@ -207,10 +208,10 @@ static void join_status(struct btrail_trace *t)
         status->complete &= f->status.complete;
         status->indexed &= f->status.indexed;
         status->continued = f->continued;
-        if (i && f->header.part > file(t, i - 1)->header.part) {
-            status->missing_parts += f->header.part -
-                                     file(t, i - 1)->header.part - 1;
+        if (i && f->header.part > next) {
+            status->missing_parts += f->header.part - next;
         }
+        next = MAX(next, (uint64_t)f->header.part + f->header.merged + 1);
     }
 }
 

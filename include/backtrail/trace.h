@@ -858,6 +858,49 @@ struct btrail_repair {
 BTRAIL_API int btrail_repair(const char *path, const char *out,
                              unsigned flags, struct btrail_repair *result);
 
+/*
+ * Merging
+ */
+
+/**
+ * struct btrail_merge - what a merge has done
+ * @chunks:       chunks of records and events that were copied
+ * @records:      records in them
+ * @bad_chunks:   chunks that were left out because they are damaged
+ * @gaps:         GAP events that were added where something is missing
+ * @lost:         records that they say are missing
+ * @lost_unknown: there may be more, at the end, whose number is not known
+ * @ends:         streams that got an END event, with reason BTRAIL_END_CUT
+ */
+struct btrail_merge {
+    uint64_t chunks;
+    uint64_t records;
+    uint64_t bad_chunks;
+    uint64_t gaps;
+    uint64_t lost;
+    bool lost_unknown;
+    unsigned ends;
+};
+
+/**
+ * btrail_merge - write a trace that consists of several files as one file
+ * @trace:  from btrail_trace_open_files() or btrail_trace_open_parts(), which
+ *          check that the files belong together
+ * @out:    name of the new file
+ * @flags:  BTRAIL_WRITER_REPLACE, to replace it
+ * @result: gets what was done; may be NULL
+ *
+ * Chunks are copied as they are, without decoding records.  What cursors
+ * report as missing is told by GAP events of the same reasons.  Where the
+ * last file was cut off streams get an END event.
+ *
+ * Errors: ARGUMENT (also if @out is one of the files), IO (errno is EEXIST if
+ * @out exists), MEMORY, VERSION (a codec that this library does not know).
+ */
+BTRAIL_API int btrail_merge(const struct btrail_trace *trace,
+                            const char *out, unsigned flags,
+                            struct btrail_merge *result);
+
 #ifdef __cplusplus
 }
 #endif

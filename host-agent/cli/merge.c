@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * backtrail merge: make one file of those that are one trace
+ */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "cli.h"
+
+static void print_json(const struct cli_trace *t, const char *output,
+                       const struct btrail_merge *m)
+{
+    g_autoptr(JsonNode) node = json_node_new(JSON_NODE_OBJECT);
+    g_autoptr(JsonObject) o = json_object_new();
+    g_autofree char *text = NULL;
+
+    json_object_set_string_member(o, "output", output);
+    json_object_set_int_member(o, "files", t->status.files);
+    json_object_set_int_member(o, "missing_parts", t->status.missing_parts);
+    json_object_set_boolean_member(o, "continued", t->status.continued);
+    json_object_set_int_member(o, "chunks", m->chunks);
+    json_object_set_int_member(o, "records", m->records);
+    json_object_set_int_member(o, "bad_chunks", m->bad_chunks);
+    json_object_set_int_member(o, "gaps", m->gaps);
+    json_object_set_int_member(o, "lost", m->lost);
+    json_object_set_boolean_member(o, "lost_unknown", m->lost_unknown);
+    json_object_set_int_member(o, "ends", m->ends);
+    json_node_set_object(node, o);
+    text = json_to_string(node, TRUE);
+    puts(text);
+}
+
+static void print_text(const struct cli_trace *t, const char *output,
+                       const struct btrail_merge *m)
+{
+    printf("%s: %" PRIu64 " records of %u files, %" PRIu64 "%s missing in %"
+           PRIu64 " gaps\n", output, m->records, t->status.files, m->lost,
+           m->lost_unknown ? " or more" : "", m->gaps);
+}
+
+static int run(char *const *paths, const char *output, bool force, bool json)
+{
+    struct btrail_merge m;
+    struct cli_trace t;
+    int code, ret;
+
+    if (!cli_trace_open(&t, paths)) {
+        return CLI_FAILED;
+    }
+    ret = btrail_merge(t.trace, output, force ? BTRAIL_WRITER_REPLACE : 0,
+                       &m);
+    if (!ret) {
+        if (json) {
+            print_json(&t, output, &m);
+        } else {
+            print_text(&t, output, &m);
+        }
+        code = cli_trace_verdict(&t, m.bad_chunks);
+        if (fflush(stdout)) {
+            code = CLI_FAILED;
+        }
+    } else {
+        if (ret == -BTRAIL_ERR_IO && errno == EEXIST) {
+            cli_error("%s: the file exists; use --force to replace it",
+                      output);
+        } else if (ret == -BTRAIL_ERR_ARGUMENT) {
+            cli_error("%s: this is one of the files that are to be merged; "
+                      "give the new one another name", output);
+        } else {
+            cli_error("%s: %s", output, cli_strerror(ret));
+        }
+        code = CLI_FAILED;
+    }
+    cli_trace_close(&t);
+    return code;
+}
+
+int cmd_merge(int argc, char **argv)
+{
+    g_autofree char *output = NULL;
+    gboolean force = FALSE, json = FALSE;
+    const GOptionEntry entries[] = {
+        { "output", 'o', 0, G_OPTION_ARG_FILENAME, &output,
+          "the new file", "OUT" },
+        { "force", 'f', 0, G_OPTION_ARG_NONE, &force,
+          "replace the new file if it exists", NULL },
+        { "json", 0, 0, G_OPTION_ARG_NONE, &json, "print JSON", NULL },
+        { NULL }
+    };
+
+    if (!cli_parse(&argc, &argv, entries, -1, "FILE...",
+                   "Make one file of those that are one trace.")) {
+        return CLI_USAGE;
+    }
+    if (!output) {
+        cli_error("--output is missing; see %s --help", g_get_prgname());
+        return CLI_USAGE;
+    }
+    return run(argv + 1, output, force, json);
+}

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Merging: one file of all those that are one trace
+ */
+
+#include <errno.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "copy.h"
+#include "trace.h"
+
+/* A stream, and which of its chunks comes next */
+struct source {
+    const GArray *chunks;
+    unsigned next;
+};
+
+static const struct btrail_index_entry *source_entry(const struct source *s,
+                                                     unsigned i)
+{
+    return &g_array_index(s->chunks, struct btrail_index_entry, i);
+}
+
+static struct source *find_sources(const struct btrail_trace *trace,
+                                   unsigned *n)
+{
+    struct source *sources;
+    unsigned i;
+
+    *n = btrail_trace_streams(trace);
+    sources = g_new0(struct source, *n + 1);
+    for (i = 0; i < *n; i++) {
+        struct btrail_stream_info info;
+
+        btrail_trace_stream(trace, i, &info);
+        sources[i].chunks =
+            btrail_trace_find_stream(trace, info.vcpu)->chunks;
+    }
+    return sources;
+}
+
+/* The stream whose next chunk is the earliest, as they were recorded */
+static struct source *earliest(struct source *sources, unsigned n)
+{
+    struct source *best = NULL;
+    uint64_t best_time = 0;
+    unsigned i;
+
+    for (i = 0; i < n; i++) {
+        struct source *s = &sources[i];
+
+        if (s->next < s->chunks->len) {
+            uint64_t time = source_entry(s, s->next)->time_first;
+
+            if (!best || time < best_time) {
+                best = s;
+                best_time = time;
+            }
+        }
+    }
+    return best;
+}
+
+static int copy_chunks(const struct btrail_trace *trace,
+                       struct btrail_copy *copy)
+{
+    unsigned n;
+    g_autofree struct source *sources = find_sources(trace, &n);
+    struct source *s;
+    int ret = 0;
+
+    while (!ret && (s = earliest(sources, n))) {
+        const struct btrail_index_entry *e = source_entry(s, s->next);
+        bool begins = !s->next ||
+                      source_entry(s, s->next - 1)->file != e->file;
+
+        ret = btrail_copy_data(copy, btrail_trace_file(trace, e->file), e,
+                               begins);
+        s->next++;
+    }
+    return ret;
+}
+
+/* Pieces of description from @i up to @end; a later one counts more. */
+static int copy_metas(const struct btrail_trace *trace,
+                      struct btrail_store *store, unsigned i, unsigned end)
+{
+    const char *json;
+    size_t length;
+    int ret = 0;
+
+    for (; !ret && i < end && !btrail_trace_meta(trace, i, &json, &length);
+         i++) {
+        ret = btrail_store_meta(store, json, length);
+    }
+    return ret;
+}
+
+static int write_all(const struct btrail_trace *trace,
+                     struct btrail_store *store, struct btrail_copy *copy)
+{
+    struct btrail_trace_status status;
+    unsigned metas = 0, first;
+    const char *json;
+    int ret;
+
+    btrail_trace_status(trace, &status);
+    while (!btrail_trace_meta(trace, metas, &json, NULL)) {
+        metas++;
+    }
+    /* If there are too many it is those in the middle that go. */
+    first = metas > BTRAIL_MAX_METAS ? metas - BTRAIL_MAX_METAS + 1 : 1;
+    ret = copy_metas(trace, store, 0, 1);
+    if (!ret && metas) {
+        ret = copy_metas(trace, store, first, metas - 1);
+    }
+    if (!ret) {
+        ret = copy_chunks(trace, copy);
+    }
+    if (!ret) {
+        ret = btrail_copy_end(copy, !status.complete && !status.continued,
+                              !status.indexed);
+    }
+    if (!ret && metas > 1) {
+        ret = copy_metas(trace, store, metas - 1, metas);
+    }
+    return ret;
+}
+
+/* The header of one file in place of all */
+static void describe(const struct btrail_trace *trace,
+                     struct btrail_store_options *options)
+{
+    const struct btrail_file *f = btrail_trace_file(trace, 0);
+    struct btrail_trace_status status;
+    uint64_t last = 0;
+    unsigned i;
+
+    btrail_trace_status(trace, &status);
+    options->id = f->header.id;
+    options->part = f->header.part;
+    options->begin = f->header.begin;
+    options->continued = status.continued;
+    for (i = 0; (f = btrail_trace_file(trace, i)); i++) {
+        last = MAX(last, (uint64_t)f->header.part + f->header.merged);
+        if (f->header.part == options->part) {
+            options->begin = MIN(options->begin, f->header.begin);
+        }
+    }
+    options->merged = MIN(last, UINT32_MAX) - options->part;
+}
+
+static bool is_one_of(const struct btrail_trace *trace, const char *path)
+{
+    const struct btrail_file *f;
+    struct stat a, b;
+    unsigned i;
+
+    if (stat(path, &a) < 0) {
+        return false;
+    }
+    for (i = 0; (f = btrail_trace_file(trace, i)); i++) {
+        if (!fstat(f->fd, &b) && a.st_dev == b.st_dev &&
+            a.st_ino == b.st_ino) {
+            return true;
+        }
+    }
+    return false;
+}
+
+int btrail_merge(const struct btrail_trace *trace, const char *out,
+                 unsigned flags, struct btrail_merge *result)
+{
+    struct btrail_store_options options = {
+        .path = out, .replace = flags & BTRAIL_WRITER_REPLACE,
+    };
+    struct btrail_store *store;
+    struct btrail_copy *copy;
+    int ret, end, error;
+
+    if (!trace || !out || (flags & ~BTRAIL_WRITER_REPLACE) ||
+        is_one_of(trace, out)) {
+        return -BTRAIL_ERR_ARGUMENT;
+    }
+    describe(trace, &options);
+    ret = btrail_store_open(&store, &options);
+    if (ret) {
+        return ret;
+    }
+    copy = btrail_copy_new(store, options.begin, false);
+    ret = write_all(trace, store, copy);
+    error = errno;
+    if (result) {
+        const struct btrail_copy_sum *sum = btrail_copy_sum(copy);
+
+        *result = (struct btrail_merge) {
+            .chunks = sum->chunks,
+            .records = sum->records,
+            .bad_chunks = sum->bad_chunks,
+            .gaps = sum->gaps,
+            .lost = sum->lost,
+            .lost_unknown = sum->lost_unknown,
+            .ends = sum->ends,
+        };
+    }
+    btrail_copy_free(copy);
+    end = btrail_store_close(store);
+    if (!ret) {
+        ret = end;
+        error = errno;
+    }
+    if (ret && !options.replace) {
+        /* It is ours, and would be in the way next time. */
+        unlink(out);
+    }
+    errno = error;
+    return ret;
+}
