@@ -10,7 +10,7 @@
 #include "cli.h"
 
 static void print_json(const struct cli_trace *t, const char *output,
-                       const struct btrail_merge *m)
+                       const struct btrail_merge_result *m)
 {
     g_autoptr(JsonNode) node = json_node_new(JSON_NODE_OBJECT);
     g_autoptr(JsonObject) o = json_object_new();
@@ -33,7 +33,7 @@ static void print_json(const struct cli_trace *t, const char *output,
 }
 
 static void print_text(const struct cli_trace *t, const char *output,
-                       const struct btrail_merge *m)
+                       const struct btrail_merge_result *m)
 {
     printf("%s: %" PRIu64 " records of %u files, %" PRIu64 "%s missing in %"
            PRIu64 " gaps\n", output, m->records, t->status.files, m->lost,
@@ -42,7 +42,7 @@ static void print_text(const struct cli_trace *t, const char *output,
 
 static int run(char *const *paths, const char *output, bool force, bool json)
 {
-    struct btrail_merge m;
+    struct btrail_merge_result m;
     struct cli_trace t;
     int code, ret;
 

@@ -42,13 +42,13 @@ static char *default_output(const char *path)
     return g_strdup_printf("%.*s.repaired%s", (int)at, path, path + at);
 }
 
-static bool is_sound(const struct btrail_repair *r)
+static bool is_sound(const struct btrail_repair_result *r)
 {
     return r->whole || (!r->bad_chunks && !r->gaps && !r->ends);
 }
 
 static void say_failure(const char *path, const char *output,
-                        const struct btrail_repair *r, int ret)
+                        const struct btrail_repair_result *r, int ret)
 {
     if (ret == -BTRAIL_ERR_IO && errno == EEXIST && output) {
         cli_error("%s: the file exists; use --force to replace it", output);
@@ -67,7 +67,7 @@ static void say_failure(const char *path, const char *output,
 }
 
 static void print_text(const char *path, const char *output,
-                       const struct btrail_repair *r)
+                       const struct btrail_repair_result *r)
 {
     if (r->whole) {
         printf("%s: complete, there is nothing to repair\n", path);
@@ -89,7 +89,7 @@ static void print_text(const char *path, const char *output,
 }
 
 static void add_json(JsonArray *files, const char *path, const char *output,
-                     const struct btrail_repair *r)
+                     const struct btrail_repair_result *r)
 {
     JsonObject *o = json_object_new();
 
@@ -115,7 +115,7 @@ static int repair(const struct repair_options *o, const char *path,
                   JsonArray *files)
 {
     g_autofree char *output = NULL;
-    struct btrail_repair r;
+    struct btrail_repair_result r;
     unsigned flags = 0;
     int ret;
 

@@ -170,7 +170,7 @@ static bool is_one_of(const struct btrail_trace *trace, const char *path)
 }
 
 int btrail_merge(const struct btrail_trace *trace, const char *out,
-                 unsigned flags, struct btrail_merge *result)
+                 unsigned flags, struct btrail_merge_result *result)
 {
     struct btrail_store_options options = {
         .path = out, .replace = flags & BTRAIL_WRITER_REPLACE,
@@ -194,7 +194,7 @@ int btrail_merge(const struct btrail_trace *trace, const char *out,
     if (result) {
         const struct btrail_copy_sum *sum = btrail_copy_sum(copy);
 
-        *result = (struct btrail_merge) {
+        *result = (struct btrail_merge_result) {
             .chunks = sum->chunks,
             .records = sum->records,
             .bad_chunks = sum->bad_chunks,

@@ -24,7 +24,7 @@ struct piece {
 struct repair {
     struct btrail_file *file;
     GArray *pieces;             /* of struct piece, by their place */
-    struct btrail_repair result;
+    struct btrail_repair_result result;
 };
 
 static const struct piece *piece(const struct repair *r, unsigned i)
@@ -405,7 +405,7 @@ static int repair_copy(struct repair *r, const char *path, const char *out,
 }
 
 int btrail_repair(const char *path, const char *out, unsigned flags,
-                  struct btrail_repair *result)
+                  struct btrail_repair_result *result)
 {
     struct repair r = { NULL };
     int ret, error;

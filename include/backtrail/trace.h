@@ -803,7 +803,7 @@ BTRAIL_API int btrail_writer_close(struct btrail_writer *writer);
  */
 
 /**
- * struct btrail_repair - what a repair has found
+ * struct btrail_repair_result - what a repair has found
  * @whole:        nothing is wrong with the file, and nothing was written
  * @cut:          it merely lacks its end, so it can be repaired in place
  * @no_header:    its header is damaged: the new file has another id, and does
@@ -818,7 +818,7 @@ BTRAIL_API int btrail_writer_close(struct btrail_writer *writer);
  * @lost_unknown: there may be more, at the end, whose number is not known
  * @ends:         streams that got an END event, with reason BTRAIL_END_CUT
  */
-struct btrail_repair {
+struct btrail_repair_result {
     bool whole;
     bool cut;
     bool no_header;
@@ -856,14 +856,15 @@ struct btrail_repair {
  * changed), MEMORY, FORMAT, VERSION, CORRUPT.
  */
 BTRAIL_API int btrail_repair(const char *path, const char *out,
-                             unsigned flags, struct btrail_repair *result);
+                             unsigned flags,
+                             struct btrail_repair_result *result);
 
 /*
  * Merging
  */
 
 /**
- * struct btrail_merge - what a merge has done
+ * struct btrail_merge_result - what a merge has done
  * @chunks:       chunks of records and events that were copied
  * @records:      records in them
  * @bad_chunks:   chunks that were left out because they are damaged
@@ -872,7 +873,7 @@ BTRAIL_API int btrail_repair(const char *path, const char *out,
  * @lost_unknown: there may be more, at the end, whose number is not known
  * @ends:         streams that got an END event, with reason BTRAIL_END_CUT
  */
-struct btrail_merge {
+struct btrail_merge_result {
     uint64_t chunks;
     uint64_t records;
     uint64_t bad_chunks;
@@ -899,7 +900,7 @@ struct btrail_merge {
  */
 BTRAIL_API int btrail_merge(const struct btrail_trace *trace,
                             const char *out, unsigned flags,
-                            struct btrail_merge *result);
+                            struct btrail_merge_result *result);
 
 #ifdef __cplusplus
 }

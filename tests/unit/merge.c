@@ -47,7 +47,8 @@ static void parts_free(struct parts *p)
 
 /* Merge parts, in any order, all but @without; @n counts from @first. */
 static void merge(const struct parts *p, unsigned first, unsigned n,
-                  unsigned without, const char *out, struct btrail_merge *m)
+                  unsigned without, const char *out,
+                  struct btrail_merge_result *m)
 {
     g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
     struct btrail_trace *trace;
@@ -106,7 +107,7 @@ static void test_parts(void)
 {
     struct btrail_trace_status status;
     struct btrail_trace *trace;
-    struct btrail_merge m;
+    struct btrail_merge_result m;
     struct parts p;
 
     parts_new(&p, 0);
@@ -127,7 +128,7 @@ static void test_some(void)
 {
     struct btrail_trace_status status;
     struct btrail_trace *trace;
-    struct btrail_merge m;
+    struct btrail_merge_result m;
     struct parts p;
     unsigned k;
 
@@ -187,7 +188,7 @@ static void test_missing(void)
         g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
         struct btrail_trace_status status;
         struct btrail_trace *trace;
-        struct btrail_merge m;
+        struct btrail_merge_result m;
         unsigned i;
 
         for (i = 0; i < p.n; i++) {
@@ -212,7 +213,7 @@ static void test_ring(void)
 {
     struct btrail_trace_status status;
     struct btrail_trace *trace;
-    struct btrail_merge m;
+    struct btrail_merge_result m;
     struct parts p;
 
     parts_new(&p, 8000);
@@ -240,7 +241,7 @@ static void test_damaged(void)
     for (i = BTRAIL_FILE_HEADER_SIZE; i < len; i += 3) {
         struct btrail_trace_status status;
         struct btrail_trace *trace;
-        struct btrail_merge m;
+        struct btrail_merge_result m;
 
         bytes[i] ^= 1 << i % 8;
         g_assert_true(g_file_set_contents(name, bytes, len, NULL));
@@ -263,7 +264,7 @@ static void test_cut(void)
     g_autofree char *bytes = NULL, *name = NULL;
     struct btrail_trace_status status;
     struct btrail_trace *trace;
-    struct btrail_merge m;
+    struct btrail_merge_result m;
     struct parts p;
     gsize len;
     unsigned i;
@@ -297,7 +298,7 @@ static void test_arguments(void)
 {
     g_autofree char *name = NULL;
     struct btrail_trace *trace;
-    struct btrail_merge m;
+    struct btrail_merge_result m;
     struct parts p;
 
     parts_new(&p, 0);

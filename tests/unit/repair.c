@@ -74,7 +74,7 @@ static void check_repaired(const char *path, const uint64_t *records,
 {
     struct btrail_trace_status status;
     struct btrail_trace *trace;
-    struct btrail_repair r;
+    struct btrail_repair_result r;
     unsigned i;
 
     g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
@@ -104,7 +104,7 @@ static void test_whole(void)
 {
     const uint64_t all[] = { RECORDS, RECORDS };
     g_autofree char *bytes = NULL;
-    struct btrail_repair r;
+    struct btrail_repair_result r;
     struct files f;
     gsize len;
 
@@ -153,7 +153,7 @@ static void test_cut(void)
         };
         g_autofree char *kept = NULL, *copied = NULL, *completed = NULL;
         gsize kept_len, copied_len, completed_len;
-        struct btrail_repair r, in_place;
+        struct btrail_repair_result r, in_place;
         int ret;
 
         put(f.path, f.sample, cut);
@@ -217,7 +217,7 @@ static void check_damage(const struct files *f, const uint8_t *bytes,
     uint64_t records[] = { RECORDS, RECORDS };
     unsigned vcpu;
     int chunk = data_at(f, place, &vcpu);
-    struct btrail_repair r, in_place;
+    struct btrail_repair_result r, in_place;
     int ret;
 
     put(f->path, bytes, len);
@@ -290,7 +290,7 @@ static void test_overwritten(void)
         g_autofree uint8_t *bytes = g_memdup2(f.sample, f.len);
         uint64_t records[] = { RECORDS, RECORDS };
         size_t len = MIN(90, body - i), k;
-        struct btrail_repair r;
+        struct btrail_repair_result r;
         uint64_t kept = 0;
 
         for (k = 0; k < len; k++) {
@@ -386,7 +386,7 @@ static void test_parts(void)
         g_autofree char *name = btrail_part_path(path, i);
         char *out = g_strconcat(name, ".out", NULL);
         g_autofree char *bytes = NULL;
-        struct btrail_repair r;
+        struct btrail_repair_result r;
         gsize len;
 
         g_ptr_array_add(names, out);
@@ -476,7 +476,7 @@ static void test_random(void)
     for (round = 0; round < 40; round++) {
         struct random_trace *t = random_trace_new(3, 12);
         g_autofree char *out = g_strconcat(t->path, ".out", NULL);
-        struct btrail_repair r;
+        struct btrail_repair_result r;
         unsigned i, k;
 
         for (i = 0; i < t->streams->len; i++) {
@@ -563,7 +563,7 @@ static void test_busy(void)
 
 static void test_arguments(void)
 {
-    struct btrail_repair r;
+    struct btrail_repair_result r;
     struct files f;
     g_autofree char *link = NULL;
 
