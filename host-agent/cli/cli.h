@@ -56,6 +56,9 @@ bool cli_parse_duration(const char *option, const char *text, uint64_t *ns);
 /* "0,2-3": sets the members of a bool[BTRAIL_MAX_VCPUS] */
 bool cli_parse_vcpus(const char *option, const char *text, bool *vcpus);
 
+/* Of --threads; if @text is NULL, one for each CPU */
+bool cli_parse_threads(const char *text, unsigned *threads);
+
 /* A range "A..B" from A to before B; either may be missing. */
 struct cli_range {
     uint64_t begin;

@@ -55,6 +55,12 @@ static inline struct edge *find(const struct edges *e, uint64_t from,
     }
 }
 
+/* So many edges make it grow. */
+static size_t room(const struct edges *e)
+{
+    return ((size_t)1 << e->bits) / 4 * 3;
+}
+
 static void grow(struct edges *e)
 {
     size_t i, n = (size_t)1 << e->bits;
@@ -70,21 +76,20 @@ static void grow(struct edges *e)
     g_free(old);
 }
 
-static void add(struct edges *e, struct edge *slot,
-                const struct btrail_record *r)
+/* @slot is free.  False if the budget is used up. */
+static bool add(struct edges *e, struct edge *slot, uint64_t from,
+                uint64_t to, uint64_t count)
 {
     if (!*e->budget) {
-        e->others++;
-        return;
+        return false;
     }
     (*e->budget)--;
-    slot->from = r->from;
-    slot->to = r->to;
-    slot->count = 1;
+    *slot = (struct edge) { from, to, count };
     e->used++;
-    if (e->used > ((size_t)1 << e->bits) / 4 * 3) {
+    if (e->used > room(e)) {
         grow(e);
     }
+    return true;
 }
 
 void edges_count(struct edges *e, const struct btrail_record *r, size_t n)
@@ -94,10 +99,39 @@ void edges_count(struct edges *e, const struct btrail_record *r, size_t n)
 
         if (G_LIKELY(slot->count)) {
             slot->count++;
-        } else {
-            add(e, slot, r);
+        } else if (!add(e, slot, r->from, r->to, 1)) {
+            e->others++;
         }
     }
+}
+
+bool edges_merge(struct edges *e, const struct edges *from)
+{
+    size_t i;
+
+    e->others += from->others;
+    /*
+     * They come in the order of their places here, too: without room for all,
+     * those places would be full long before the others.
+     */
+    while (e->used + from->used > room(e)) {
+        grow(e);
+    }
+    for (i = 0; i < (size_t)1 << from->bits; i++) {
+        const struct edge *other = &from->slots[i];
+        struct edge *slot;
+
+        if (!other->count) {
+            continue;
+        }
+        slot = find(e, other->from, other->to);
+        if (slot->count) {
+            slot->count += other->count;
+        } else if (!add(e, slot, other->from, other->to, other->count)) {
+            return false;
+        }
+    }
+    return true;
 }
 
 uint64_t edges_others(const struct edges *e)

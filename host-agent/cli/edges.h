@@ -19,7 +19,7 @@ struct edges;
 /**
  * edges_new
  * @budget: different edges that may still be told apart, each of which takes
- *          32 to 96 bytes of memory; can be shared with others.  When it is
+ *          32 to 128 bytes of memory; can be shared with others.  When it is
  *          used up, new ones are counted together.
  */
 struct edges *edges_new(size_t *budget);
@@ -27,6 +27,9 @@ void edges_free(struct edges *e);
 
 void edges_count(struct edges *e, const struct btrail_record *records,
                  size_t n);
+
+/* Add what was counted elsewhere; false if the budget does not suffice. */
+bool edges_merge(struct edges *e, const struct edges *from);
 
 /* Records whose edges are not told apart */
 uint64_t edges_others(const struct edges *e);

@@ -79,6 +79,22 @@ bool cli_parse_u64(const char *option, const char *text, uint64_t *value)
            bad_value(option, text, "a number");
 }
 
+bool cli_parse_threads(const char *text, unsigned *threads)
+{
+    uint64_t n = btrail_parallel_threads();
+
+    if (text && !cli_parse_u64("--threads", text, &n)) {
+        return false;
+    }
+    if (!n || n > BTRAIL_MAX_THREADS) {
+        cli_error("--threads: %s is not between 1 and %d", text,
+                  BTRAIL_MAX_THREADS);
+        return false;
+    }
+    *threads = n;
+    return true;
+}
+
 bool cli_parse_size(const char *option, const char *text, uint64_t *value)
 {
     static const char units[] = "KMGT";

@@ -446,8 +446,9 @@ int btrail_parallel_decode(const struct btrail_trace *trace,
         g_free(job.streams);
         return ret;
     }
-    if (flags & BTRAIL_PARALLEL_ORDERED) {
-        job.n_slots = threads > 1 ? threads + MORE_SLOTS : 1;
+    if (flags & BTRAIL_PARALLEL_ORDERED && threads > 1) {
+        /* One thread by itself takes pieces in order. */
+        job.n_slots = threads + MORE_SLOTS;
         job.slots = g_new0(struct slot, job.n_slots);
         for (i = 0; i < job.n_slots; i++) {
             job.slots[i].batches = g_array_new(FALSE, FALSE,

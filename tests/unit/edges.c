@@ -95,11 +95,52 @@ static void test_budget(void)
     edges_free(e);
 }
 
+/* Counting in two halves and merging them is counting the whole. */
+static void test_merge(void)
+{
+    size_t budget = 2000, half_budget = 2000, few = 100;
+    struct edges *whole = edges_new(&budget);
+    struct edges *half[2] = { edges_new(&half_budget),
+                              edges_new(&half_budget) };
+    struct edges *small = edges_new(&few);
+    struct edge want[1000], got[1000];
+    unsigned i;
+
+    for (i = 0; i < 20000; i++) {
+        unsigned n = g_test_rand_int_range(0, 1000);
+
+        count(whole, n / 30, n % 30, 1);
+        count(half[g_test_rand_bit()], n / 30, n % 30, 1);
+    }
+    g_assert_false(edges_merge(small, half[0]));
+    g_assert_cmpuint(few, ==, 0);
+    g_assert_true(edges_merge(half[0], half[1]));
+    g_assert_cmpuint(edges_top(whole, want, 1000), ==,
+                     edges_top(half[0], got, 1000));
+    g_assert_cmpmem(want, (2000 - budget) * sizeof(*want), got,
+                    (2000 - budget) * sizeof(*got));
+    g_assert_cmpuint(budget, <, 1100);
+
+    /* It can also be told that there were others. */
+    count(small, 5000, 5000, 3);
+    g_assert_true(edges_merge(whole, half[1]));
+    half_budget = 0;
+    count(half[1], 6000, 6000, 2);
+    g_assert_true(edges_merge(whole, half[1]));
+    g_assert_cmpuint(edges_others(whole), ==, 2);
+    g_assert_cmpuint(edges_others(small), ==, 3);
+    edges_free(whole);
+    edges_free(half[0]);
+    edges_free(half[1]);
+    edges_free(small);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/edges/top", test_top);
     g_test_add_func("/edges/many", test_many);
     g_test_add_func("/edges/budget", test_budget);
+    g_test_add_func("/edges/merge", test_merge);
     return g_test_run();
 }
