@@ -41,6 +41,7 @@ struct job {
     struct btrail_stream_info *streams;
     size_t n_streams;
     unsigned flags;             /* of the cursors; 0: they decode records */
+    bool check_only;            /* nobody wants to see them */
     btrail_parallel_fn *fn;
     void *opaque;
 
@@ -138,6 +139,16 @@ static int prepare(struct worker *w, const struct btrail_piece *piece)
     return ret;
 }
 
+static int next(struct worker *w, struct btrail_batch *batch)
+{
+    int ret = btrail_cursor_next(w->cursor, batch);
+
+    if (w->job->check_only) {
+        batch->records = NULL;
+    }
+    return ret;
+}
+
 /* In any order */
 
 static int pass_on(struct worker *w, struct btrail_piece *piece)
@@ -147,7 +158,7 @@ static int pass_on(struct worker *w, struct btrail_piece *piece)
     int ret = prepare(w, piece), stop_it;
 
     while (!ret) {
-        ret = btrail_cursor_next(w->cursor, &batch);
+        ret = next(w, &batch);
         if (!ret && !stopped(job)) {
             stop_it = job->fn(job->opaque, piece, &batch);
             if (stop_it) {
@@ -255,13 +266,13 @@ static void fill(struct worker *w, struct slot *s,
     s->piece = *piece;
     s->n_records = 0;
     g_array_set_size(s->batches, 0);
-    if (!ret && !w->job->flags) {
+    if (!ret && !w->job->flags && !w->job->check_only) {
         ret = reserve(s, g_array_index(stream->chunks,
                                        struct btrail_index_entry,
                                        piece->number).records);
     }
     while (!ret && !stopped(w->job)) {
-        ret = btrail_cursor_next(w->cursor, &batch);
+        ret = next(w, &batch);
         if (!ret) {
             keep(s, &batch);
         }
@@ -428,7 +439,9 @@ int btrail_parallel_decode(const struct btrail_trace *trace,
 {
     struct job job = {
         .trace = trace,
-        .flags = flags & ~BTRAIL_PARALLEL_ORDERED,
+        .flags = flags & ~(BTRAIL_PARALLEL_ORDERED |
+                           BTRAIL_PARALLEL_CHECK_ONLY),
+        .check_only = flags & BTRAIL_PARALLEL_CHECK_ONLY,
         .fn = fn,
         .opaque = opaque,
     };

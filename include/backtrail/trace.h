@@ -537,8 +537,12 @@ btrail_merged_bad_chunks(const struct btrail_merged *merged);
 
 #define BTRAIL_MAX_THREADS          256
 
-/* btrail_parallel_decode(): in order, one call at a time */
+/*
+ * btrail_parallel_decode(): in order, one call at a time; and decode records,
+ * so that damage shows, but return batches without @records.
+ */
 #define BTRAIL_PARALLEL_ORDERED     0x100u
+#define BTRAIL_PARALLEL_CHECK_ONLY  0x200u
 
 /**
  * struct btrail_piece - a piece of a stream that one thread decodes
@@ -580,7 +584,7 @@ BTRAIL_API unsigned btrail_parallel_threads(void);
  * btrail_parallel_decode - decode streams with several threads
  * @trace:   where from
  * @vcpus, @n: which streams, one after the other; NULL and 0 for all
- * @flags:   BTRAIL_CURSOR_*, BTRAIL_PARALLEL_ORDERED
+ * @flags:   BTRAIL_CURSOR_*, BTRAIL_PARALLEL_*
  * @threads: how many, that of the caller included; from 1 on
  * @fn:      takes the batches
  * @opaque:  for @fn
@@ -588,7 +592,8 @@ BTRAIL_API unsigned btrail_parallel_threads(void);
  * With BTRAIL_PARALLEL_ORDERED all batches of a stream come in order, stream
  * by stream, in the caller's thread.  Decoded chunks wait for their turn, at
  * most two more than there are threads; each takes up to 24 MiB, and more if
- * it has many events.
+ * it has many events.  With BTRAIL_PARALLEL_CHECK_ONLY too, only events take
+ * memory.
  *
  * Without it @fn is called by all threads at the same time, with pieces in any
  * order, the batches of each piece in order.  This is faster.  No memory is
