@@ -99,6 +99,7 @@ struct cli_trace {
     struct btrail_trace *trace;
     struct btrail_trace_status status;
     JsonObject *meta;           /* all pieces merged */
+    unsigned bad_metas;         /* but for those that make no sense */
     uint64_t start;             /* CLOCK_MONOTONIC at session start */
 };
 

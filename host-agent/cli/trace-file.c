@@ -23,6 +23,7 @@ static void merge_meta(struct cli_trace *t)
         if (!node) {
             cli_error("%s: piece %u of the description is not a JSON object "
                       "that makes sense; going on without it", t->path, i);
+            t->bad_metas++;
             continue;
         }
         object = json_node_get_object(node);

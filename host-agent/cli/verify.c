@@ -3,11 +3,14 @@
  * backtrail verify: is a trace whole, and does it account for every record?
  */
 
-#include <errno.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "cli.h"
+#include "scan.h"
+#include "trace.h"
 
 struct verify {
     struct cli_trace trace;
@@ -17,20 +20,137 @@ struct verify {
     bool lost_unknown;
     uint64_t damage;
     unsigned faults;
+    JsonArray *list;            /* of them; NULL to print them */
 };
 
 struct stream {
     unsigned vcpu;
     uint64_t index;             /* of the next record */
+    uint64_t recorded;          /* index behind the last record */
+    bool begun;
     bool ended;
     bool cut;                   /* that is the end of a file only */
+    bool gap;                   /* the last thing was a GAP */
+    uint64_t cr3;               /* by the events */
+    struct btrail_time time;
+    uint64_t clock;             /* of the last TIME event */
 };
 
-static void fault(struct verify *v, const struct stream *s, const char *what)
+/* More of them say nothing new. */
+#define MAX_FAULTS  1000
+
+static void G_GNUC_PRINTF(3, 4) fault(struct verify *v,
+                                      const struct stream *s,
+                                      const char *format, ...)
 {
-    cli_error("%s: vCPU %u, index %" PRIu64 ": %s", v->trace.path, s->vcpu,
-              s->index, what);
-    v->faults++;
+    g_autofree char *what = NULL;
+    va_list args;
+
+    if (v->faults++ >= MAX_FAULTS) {
+        return;
+    }
+    va_start(args, format);
+    what = g_strdup_vprintf(format, args);
+    va_end(args);
+    if (v->list) {
+        JsonObject *o = json_object_new();
+
+        if (s) {
+            json_object_set_int_member(o, "vcpu", s->vcpu);
+            json_object_set_int_member(o, "index", s->index);
+        }
+        json_object_set_string_member(o, "what", what);
+        json_array_add_object_element(v->list, o);
+    } else if (s) {
+        cli_error("%s: vCPU %u, index %" PRIu64 ": %s", v->trace.path,
+                  s->vcpu, s->index, what);
+    } else {
+        cli_error("%s: %s", v->trace.path, what);
+    }
+}
+
+static bool known_reason(const struct btrail_event *e)
+{
+    switch (e->type) {
+    case BTRAIL_EVENT_CR3:
+    case BTRAIL_EVENT_TIME:
+        return !e->reason;
+    default:
+        return strcmp(cli_event_reason(e->type, e->reason), "unknown");
+    }
+}
+
+/* Where events may be, and what they may say */
+static void check_form(struct verify *v, const struct stream *s,
+                       const struct btrail_event *e)
+{
+    bool gap = e->type == BTRAIL_EVENT_GAP &&
+               e->data[0] != BTRAIL_LOST_UNKNOWN;
+
+    if (!known_reason(e)) {
+        fault(v, s, "an event of type %u with the unknown reason %u",
+              e->type, e->reason);
+    }
+    if (e->type != BTRAIL_EVENT_TIME && (e->data[1] || e->data[2])) {
+        fault(v, s, "an event of type %u with numbers that mean nothing",
+              e->type);
+    }
+    /* One that happened in a hole comes after the GAP. */
+    if (!gap && (e->index > s->index || e->index < s->recorded)) {
+        fault(v, s, "an event of type %u with index %" PRIu64 " is in the "
+              "wrong place", e->type, e->index);
+    }
+}
+
+static void check_gap(struct verify *v, struct stream *s,
+                      const struct btrail_batch *b)
+{
+    const struct btrail_event *e = b->event;
+
+    if (b->synthetic) {
+        v->damage++;
+        fault(v, s, "%" PRIu64 " records from here on are missing",
+              e->data[0]);
+    } else if (e->reason == BTRAIL_GAP_ELSEWHERE && s->begun) {
+        fault(v, s, "%" PRIu64 " records from here on are in a file that is "
+              "not here", e->data[0]);
+    }
+    if (e->data[0] == BTRAIL_LOST_UNKNOWN) {
+        v->lost_unknown = true;
+        v->gaps++;
+    } else if (e->data[0]) {
+        if (e->reason != BTRAIL_GAP_ELSEWHERE) {
+            v->lost += e->data[0];
+            v->gaps++;
+        }
+        s->index += e->data[0];
+        if (s->index != e->index) {
+            fault(v, s, "a GAP event that does not fit its place");
+        }
+    }
+}
+
+/*
+ * CR3 and time change by events alone, but where chunks are missing, and where
+ * another file goes on that does not know the time yet.
+ */
+static void check_state(struct verify *v, struct stream *s,
+                        const struct btrail_batch *b)
+{
+    const struct btrail_event *e = b->event;
+
+    if (s->begun && !s->gap) {
+        if (b->cr3 != s->cr3 && !(e && e->type == BTRAIL_EVENT_CR3)) {
+            fault(v, s, "CR3 is another one, and no event has changed it");
+        }
+        if (b->time.host && memcmp(&b->time, &s->time, sizeof(s->time)) &&
+            !(e && e->type == BTRAIL_EVENT_TIME)) {
+            fault(v, s, "the time is another one, and no event tells it");
+        }
+    }
+    s->cr3 = b->cr3;
+    s->time = b->time;
+    s->gap = e && e->type == BTRAIL_EVENT_GAP;
 }
 
 static void check_event(struct verify *v, struct stream *s,
@@ -43,38 +163,29 @@ static void check_event(struct verify *v, struct stream *s,
     }
     switch (e->type) {
     case BTRAIL_EVENT_GAP:
-        if (b->synthetic) {
-            v->damage++;
-            cli_error("%s: vCPU %u: %" PRIu64 " records from index %" PRIu64
-                      " on are missing", v->trace.path, s->vcpu, e->data[0],
-                      s->index);
-        }
-        if (e->data[0] == BTRAIL_LOST_UNKNOWN) {
-            v->lost_unknown = true;
-            v->gaps++;
-        } else if (e->data[0]) {
-            if (e->reason != BTRAIL_GAP_ELSEWHERE) {
-                v->lost += e->data[0];
-                v->gaps++;
-            }
-            s->index += e->data[0];
-            if (s->index != e->index) {
-                fault(v, s, "a GAP event that does not fit its place");
-            }
-        }
+        check_form(v, s, e);
+        check_gap(v, s, b);
         break;
     case BTRAIL_EVENT_END:
+        check_form(v, s, e);
         /* Another file may go on where one was cut off. */
         s->cut = e->reason == BTRAIL_END_CUT;
         s->ended = true;
         break;
-    case BTRAIL_EVENT_CR3:
     case BTRAIL_EVENT_TIME:
+        check_form(v, s, e);
+        if (e->data[0] < s->clock) {
+            fault(v, s, "the clock goes back");
+        }
+        s->clock = e->data[0];
+        break;
+    case BTRAIL_EVENT_CR3:
     case BTRAIL_EVENT_PAUSE:
     case BTRAIL_EVENT_RESUME:
+        check_form(v, s, e);
         break;
     default:
-        fault(v, s, "an event of unknown type");
+        fault(v, s, "an event of the unknown type %u", e->type);
         break;
     }
 }
@@ -92,6 +203,7 @@ static void check_records(struct verify *v, struct stream *s,
         fault(v, s, "records without a time");
     }
     s->index = b->index + b->count;
+    s->recorded = s->index;
     v->records += b->count;
 }
 
@@ -106,11 +218,13 @@ static int check_stream(struct verify *v, unsigned vcpu)
         return ret;
     }
     while (!(ret = btrail_cursor_next(cursor, &batch))) {
+        check_state(v, &s, &batch);
         if (batch.event) {
             check_event(v, &s, &batch);
         } else {
             check_records(v, &s, &batch);
         }
+        s.begun = true;
     }
     v->damage += btrail_cursor_bad_chunks(cursor);
     btrail_cursor_close(cursor);
@@ -123,48 +237,185 @@ static int check_stream(struct verify *v, unsigned vcpu)
     return 0;
 }
 
+/* The places of the META and DATA chunks that readers know of, in one file */
+static GHashTable *known_chunks(const struct btrail_trace *trace, unsigned n)
+{
+    const struct btrail_file *f = btrail_trace_file(trace, n);
+    GHashTable *known = g_hash_table_new_full(g_int64_hash, g_int64_equal,
+                                              g_free, NULL);
+    struct btrail_stream_info info;
+    unsigned i, k;
+
+    for (i = 0; i < f->metas->len; i++) {
+        g_hash_table_add(known, g_memdup2(
+            &g_array_index(f->metas, struct btrail_meta, i).offset,
+            sizeof(uint64_t)));
+    }
+    for (i = 0; !btrail_trace_stream(trace, i, &info); i++) {
+        const GArray *chunks = btrail_trace_find_stream(trace,
+                                                        info.vcpu)->chunks;
+
+        for (k = 0; k < chunks->len; k++) {
+            const struct btrail_index_entry *e =
+                &g_array_index(chunks, struct btrail_index_entry, k);
+
+            if (e->file == n) {
+                g_hash_table_add(known, g_memdup2(&e->offset,
+                                                  sizeof(e->offset)));
+            }
+        }
+    }
+    return known;
+}
+
+static void check_chunk(struct verify *v, const struct btrail_scan_chunk *c,
+                        GHashTable *known)
+{
+    switch (c->header.type) {
+    case BTRAIL_CHUNK_META:
+    case BTRAIL_CHUNK_DATA:
+        if (!g_hash_table_contains(known, &c->offset)) {
+            fault(v, NULL, "the index does not have the chunk at %" PRIu64
+                  ", or it is damaged", c->offset);
+        }
+        break;
+    case BTRAIL_CHUNK_INDEX:
+    case BTRAIL_CHUNK_END:
+        break;
+    default:
+        fault(v, NULL, "the chunk at %" PRIu64 " is of the unknown type %u",
+              c->offset, c->header.type);
+        break;
+    }
+}
+
+/*
+ * The frame of a file: chunk after chunk, numbered, each in the index.  A
+ * reader that has an index looks at no more than that.
+ */
+static int check_frame(struct verify *v, unsigned n)
+{
+    const struct btrail_file *f = btrail_trace_file(v->trace.trace, n);
+    g_autoptr(GHashTable) known = known_chunks(v->trace.trace, n);
+    struct btrail_scan_chunk chunk;
+    struct btrail_scan scan;
+    uint64_t sequence = 0;
+    int ret;
+
+    if (!f->status.indexed) {
+        /* The scan that was made in its place tells. */
+        return 0;
+    }
+    btrail_scan_begin(&scan, f->fd, BTRAIL_FILE_HEADER_SIZE, f->size);
+    while (!(ret = btrail_scan_next(&scan, &chunk))) {
+        if (chunk.header.sequence != sequence) {
+            fault(v, NULL, "the chunk at %" PRIu64 " has number %" PRIu64
+                  " and should have %" PRIu64, chunk.offset,
+                  chunk.header.sequence, sequence);
+        }
+        sequence = chunk.header.sequence + 1;
+        check_chunk(v, &chunk, known);
+    }
+    if (scan.skipped || scan.cut) {
+        fault(v, NULL, "%" PRIu64 " bytes are part of no chunk",
+              scan.skipped + scan.cut);
+    }
+    btrail_scan_free(&scan);
+    return ret == -BTRAIL_ERR_END ? 0 : ret;
+}
+
+static int check_frames(struct verify *v)
+{
+    unsigned i;
+    int ret = 0;
+
+    for (i = 0; !ret && i < v->trace.status.files; i++) {
+        ret = check_frame(v, i);
+    }
+    if (v->trace.bad_metas) {
+        fault(v, NULL, "%u pieces of the description are no JSON objects",
+              v->trace.bad_metas);
+    }
+    return ret;
+}
+
+static void print_json(const struct verify *v, unsigned vcpus, bool complete)
+{
+    g_autoptr(JsonNode) node = json_node_new(JSON_NODE_OBJECT);
+    g_autoptr(JsonObject) o = json_object_new();
+    g_autofree char *text = NULL;
+
+    json_object_set_string_member(o, "path", v->trace.path);
+    json_object_set_int_member(o, "files", v->trace.status.files);
+    json_object_set_boolean_member(o, "complete", complete);
+    json_object_set_int_member(o, "records", v->records);
+    json_object_set_int_member(o, "vcpus", vcpus);
+    json_object_set_int_member(o, "gaps", v->gaps);
+    json_object_set_int_member(o, "lost", v->lost);
+    json_object_set_boolean_member(o, "lost_unknown", v->lost_unknown);
+    json_object_set_int_member(o, "damage", v->damage);
+    json_object_set_int_member(o, "fault_count", v->faults);
+    json_object_set_array_member(o, "faults", json_array_ref(v->list));
+    json_node_set_object(node, o);
+    text = json_to_string(node, TRUE);
+    puts(text);
+}
+
 static int run(struct verify *v, char *const *paths)
 {
     const char *path = paths[0];
     unsigned i, n;
-    int code;
+    int code, ret;
 
     if (!cli_trace_open(&v->trace, paths)) {
         return CLI_FAILED;
     }
     n = btrail_trace_streams(v->trace.trace);
-    for (i = 0; i < n; i++) {
+    ret = check_frames(v);
+    for (i = 0; !ret && i < n; i++) {
         struct btrail_stream_info info;
-        int ret;
 
         btrail_trace_stream(v->trace.trace, i, &info);
         ret = check_stream(v, info.vcpu);
-        if (ret) {
-            cli_error("%s: %s", path, cli_strerror(ret));
-            cli_trace_close(&v->trace);
-            return CLI_FAILED;
-        }
+    }
+    if (ret) {
+        cli_error("%s: %s", path, cli_strerror(ret));
+        cli_trace_close(&v->trace);
+        return CLI_FAILED;
     }
     code = cli_trace_verdict(&v->trace, v->damage);
     if (v->faults) {
         code = CLI_DAMAGED;
     }
-    printf("%s: %s, %" PRIu64 " records of %u vCPUs, %" PRIu64 "%s lost in %"
-           PRIu64 " gaps\n", path, code ? "damaged or incomplete" : "complete",
-           v->records, n, v->lost, v->lost_unknown ? " or more" : "", v->gaps);
+    if (v->list) {
+        print_json(v, n, code == CLI_OK);
+    } else {
+        printf("%s: %s, %" PRIu64 " records of %u vCPUs, %" PRIu64
+               "%s lost in %" PRIu64 " gaps\n", path,
+               code ? "damaged or incomplete" : "complete", v->records, n,
+               v->lost, v->lost_unknown ? " or more" : "", v->gaps);
+    }
     cli_trace_close(&v->trace);
-    return code;
+    return fflush(stdout) ? CLI_FAILED : code;
 }
 
 int cmd_verify(int argc, char **argv)
 {
     struct verify v = { 0 };
-    const GOptionEntry entries[] = { { NULL } };
+    gboolean json = FALSE;
+    const GOptionEntry entries[] = {
+        { "json", 0, 0, G_OPTION_ARG_NONE, &json, "print JSON", NULL },
+        { NULL }
+    };
+    int code;
 
     if (!cli_parse(&argc, &argv, entries, -1, "FILE...",
                    "Decode a whole trace and check that it is whole and "
                    "accounts for every record.")) {
         return CLI_USAGE;
     }
-    return run(&v, argv + 1);
+    v.list = json ? json_array_new() : NULL;
+    code = run(&v, argv + 1);
+    g_clear_pointer(&v.list, json_array_unref);
+    return code;
 }

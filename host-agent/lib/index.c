@@ -153,7 +153,10 @@ static bool sound(const struct btrail_index_entry *e)
 {
     switch (e->type) {
     case BTRAIL_CHUNK_META:
-        return e->size <= BTRAIL_CHUNK_MAX_PAYLOAD && !e->switches;
+        return e->size <= BTRAIL_CHUNK_MAX_PAYLOAD && !e->switches &&
+               !e->vcpu && !e->first_index && !e->end_index &&
+               !e->time_first && !e->time_last && !e->records &&
+               !e->events && !e->cr3;
     case BTRAIL_CHUNK_DATA:
         return e->size <= BTRAIL_CHUNK_MAX_PAYLOAD &&
                e->size >= BTRAIL_BLOCK_MIN && e->vcpu < BTRAIL_MAX_VCPUS &&

@@ -294,7 +294,7 @@ static void test_overwritten(void)
         uint64_t kept = 0;
 
         for (k = 0; k < len; k++) {
-            bytes[i + k] = g_test_rand_int();
+            bytes[i + k] ^= g_test_rand_int_range(1, 256);
         }
         for (k = 0; k < n; k++) {
             unsigned vcpu;
