@@ -120,6 +120,7 @@ compile() {
 #   tarball         its name in sources.lock
 #   patches         folder of this repository with patches/ and files/
 #   copies          array of PATH=OURS: PATH in the tree is a copy of our OURS
+#   settings        array of files of ours that tree_build reads
 #   packages        array of Debian packages whose version matters to a result
 #   tree_prepare    function, in a fresh src/: mends what the tarball lacks
 #   tree_configure  function, in build/: configures ../src
@@ -137,6 +138,7 @@ load_tree() {
             "$(cd "$TOP/scripts/trees" && echo *)"
     TREE=$name
     copies=()
+    settings=()
     packages=()
     # shellcheck source=/dev/null
     . "$TOP/scripts/trees/$name"
