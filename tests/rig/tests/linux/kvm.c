@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * KVM runs a guest here, and the host's own BTS survives it: the host's trace
+ * is complete and has no branch of the guest
+ *
+ * rig: walk=walk_begin walk_end (T T)*2 T N T*2 N
+ */
+#include "kvm.h"
+
+/* mov $1000, %cx; 1: nop; loop 1b; out %al, $0x10; jmp back to the start */
+static const uint8_t code[] = {
+    0xb9, 0xe8, 0x03, 0x90, 0xe2, 0xfd, 0xe6, 0x10, 0xeb, 0xf6
+};
+
+static void traced(long fd, long vcpu)
+{
+    asm volatile(
+        "   movq    %[ioctl], %%rax\n"
+        "   movq    %[fd], %%rdi\n"
+        "   movq    %[enable], %%rsi\n"
+        "   xorl    %%edx, %%edx\n"
+        "   syscall\n"
+        "walk_begin:\n"
+        "   movl    $3, %%ebx\n"
+        "1: movq    %[ioctl], %%rax\n"  /* KVM_RUN, three times */
+        "   movq    %[vcpu], %%rdi\n"
+        "   movq    %[run], %%rsi\n"
+        "   xorl    %%edx, %%edx\n"
+        "   syscall\n"
+        "   testq   %%rax, %%rax\n"
+        "   jz      2f\n"
+        "   ud2\n"
+        "2: decl    %%ebx\n"
+        "   jnz     1b\n"
+        "   movl    $3, %%ecx\n"
+        "3: nop\n"
+        "   loop    3b\n"
+        "walk_end:\n"
+        "   movq    %[ioctl], %%rax\n"
+        "   movq    %[fd], %%rdi\n"
+        "   movq    %[disable], %%rsi\n"
+        "   xorl    %%edx, %%edx\n"
+        "   syscall\n"
+        :
+        : [ioctl] "i"(SYS_ioctl), [fd] "m"(fd), [vcpu] "m"(vcpu),
+          [enable] "i"(PERF_EVENT_IOC_ENABLE), [run] "i"(KVM_RUN),
+          [disable] "i"(PERF_EVENT_IOC_DISABLE)
+        : "rax", "rbx", "rcx", "rdx", "rsi", "rdi", "r11", "memory", "cc");
+}
+
+int main(void)
+{
+    struct vm vm = vm_open(code, sizeof(code));
+    struct aux aux;
+    struct record *list;
+    size_t count, n;
+
+    CHECK(ioctl(vm.vcpu, KVM_RUN, 0) == 0);
+    CHECK(vm.run->exit_reason == KVM_EXIT_IO);
+    CHECK(vm.run->io.port == 0x10);
+
+    aux = aux_open(false, true, 64 * 4096, 0);
+    traced(aux.fd, vm.vcpu);
+    CHECK(vm.run->exit_reason == KVM_EXIT_IO);
+    list = aux_records(&aux, &count);
+    aux_is_walk(list, count);
+    close(aux.fd);
+
+    /* The same with the kernel in the trace, and all of KVM in that */
+    munmap(aux.page, 2 * 4096);
+    munmap(aux.data, aux.size);
+    aux = aux_open(true, true, 512 * 4096, 0);
+    traced(aux.fd, vm.vcpu);
+    CHECK(vm.run->exit_reason == KVM_EXIT_IO);
+    list = aux_records(&aux, &count);
+    printf("%zu records of KVM and this program\n", count);
+    CHECK(count > 1000);
+    for (n = 0; n < count; n++) {
+        if (list[n].from < 0x10000 || list[n].to < 0x10000) {
+            fail("record %zu is the guest's: %llx -> %llx", n,
+                 (unsigned long long)list[n].from,
+                 (unsigned long long)list[n].to);
+        }
+    }
+    return 0;
+}

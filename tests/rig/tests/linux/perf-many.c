@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The same with so many branches that the buffer's threshold is reached
+ *
+ * Each interrupt hands over what there is to perf; none may lose a record.
+ *
+ * rig: walk=walk_begin walk_end (T N T)*9999 T N N T*19999 N
+ */
+#include "aux.h"
+
+static void traced(long fd)
+{
+    asm volatile(
+        "   movq    %[ioctl], %%rax\n"
+        "   movq    %[fd], %%rdi\n"
+        "   movq    %[enable], %%rsi\n"
+        "   xorl    %%edx, %%edx\n"
+        "   syscall\n"
+        "walk_begin:\n"
+        "   movl    $10000, %%ebx\n"
+        "1: xorl    %%eax, %%eax\n"
+        "   jz      2f\n"
+        "   ud2\n"
+        "2: jnz     2b\n"
+        "   call    leaf\n"
+        "   decl    %%ebx\n"
+        "   jnz     1b\n"
+        "   movl    $20000, %%ecx\n"
+        "3: nop\n"
+        "   loop    3b\n"
+        "walk_end:\n"
+        "   movq    %[ioctl], %%rax\n"
+        "   movq    %[fd], %%rdi\n"
+        "   movq    %[disable], %%rsi\n"
+        "   xorl    %%edx, %%edx\n"
+        "   syscall\n"
+        "   jmp     4f\n"
+        "leaf:\n"
+        "   ret\n"
+        "4:\n"
+        :
+        : [ioctl] "i"(SYS_ioctl), [fd] "m"(fd),
+          [enable] "i"(PERF_EVENT_IOC_ENABLE),
+          [disable] "i"(PERF_EVENT_IOC_DISABLE)
+        : "rax", "rbx", "rcx", "rdx", "rsi", "rdi", "r11", "memory", "cc");
+}
+
+/* How many there were, from the kernel's own count */
+static unsigned long nmis(void)
+{
+    FILE *file = fopen("/proc/interrupts", "r");
+    unsigned long count = 0;
+    char line[256];
+
+    CHECK(file != NULL);
+    while (fgets(line, sizeof(line), file)) {
+        if (sscanf(line, " NMI: %lu", &count) == 1) {
+            break;
+        }
+    }
+    fclose(file);
+    return count;
+}
+
+int main(void)
+{
+    struct aux aux = aux_open(false, true, 512 * 4096, 0x10000);
+    struct record *list;
+    unsigned long before = nmis();
+    size_t count;
+
+    traced(aux.fd);
+    printf("%lu interrupts\n", nmis() - before);
+    CHECK(nmis() > before + 10);
+    list = aux_records(&aux, &count);
+    aux_is_walk(list, count);
+    return 0;
+}
