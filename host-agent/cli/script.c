@@ -9,11 +9,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli.h"
+#include "lines.h"
 
+/* Of records that are printed as they are */
 #define OUT_SIZE    (1u << 20)
-/* No line is longer. */
-#define LINE_MAX_SIZE   512
 
 struct script {
     struct cli_trace trace;
@@ -27,9 +26,11 @@ struct script {
     gboolean json;
     gboolean raw;
     uint64_t damage;
-    char *out;
+    unsigned threads;
+    struct lines *lines;
+    char *out;                  /* raw records */
     size_t len;
-    char hex[256][2];
+    int error;                  /* errno of what could not be written */
 };
 
 /* A stream, and what comes next in it. */
@@ -43,202 +44,35 @@ static void flush(struct script *s)
 {
     size_t done = 0;
 
-    while (done < s->len) {
+    while (!s->error && done < s->len) {
         ssize_t n = write(STDOUT_FILENO, s->out + done, s->len - done);
 
-        if (n < 0 && errno == EINTR) {
-            continue;
+        if (n >= 0) {
+            done += n;
+        } else if (errno != EINTR) {
+            s->error = errno;
         }
-        if (n < 0) {
-            /* A reader that has seen enough (head, less) is no failure. */
-            if (errno == EPIPE) {
-                exit(CLI_OK);
-            }
-            cli_error("cannot write: %s", g_strerror(errno));
-            exit(CLI_FAILED);
-        }
-        done += n;
     }
     s->len = 0;
 }
 
-static char *need_line(struct script *s)
+static void print_raw(struct script *s, const struct btrail_record *r,
+                      size_t n)
 {
-    if (OUT_SIZE - s->len < LINE_MAX_SIZE) {
-        flush(s);
-    }
-    return s->out + s->len;
-}
+    size_t left = n * sizeof(*r);
+    const char *bytes = (const char *)r;
 
-static inline char *put_text(char *p, const char *text, size_t len)
-{
-    memcpy(p, text, len);
-    return p + len;
-}
+    while (left) {
+        size_t step = MIN(left, OUT_SIZE - s->len);
 
-static inline char *put_hex16(const struct script *s, char *p, uint64_t v)
-{
-    int shift;
-
-    *p++ = '0';
-    *p++ = 'x';
-    for (shift = 56; shift >= 0; shift -= 8) {
-        memcpy(p, s->hex[v >> shift & 0xff], 2);
-        p += 2;
-    }
-    return p;
-}
-
-static inline char *put_decimal(char *p, uint64_t v)
-{
-    char digits[20];
-    unsigned n = sizeof(digits);
-
-    do {
-        digits[--n] = '0' + v % 10;
-        v /= 10;
-    } while (v);
-    return put_text(p, digits + n, sizeof(digits) - n);
-}
-
-/* What the lines of a batch have in common: before and after the index */
-struct common {
-    char before[64];
-    size_t before_len;
-    char after[128];
-    size_t after_len;
-};
-
-static void format_common(const struct script *s, const struct source *src,
-                          struct common *c)
-{
-    char time[CLI_TIME_SIZE];
-    const char *t = cli_format_time(&s->trace, src->batch.time.host, time);
-
-    if (s->json) {
-        c->before_len = g_snprintf(c->before, sizeof(c->before),
-                                   "{\"vcpu\":%u,\"index\":", src->vcpu);
-        c->after_len = g_snprintf(c->after, sizeof(c->after),
-                                  ",\"time\":%s,\"cr3\":\"0x%016"
-                                  G_GINT64_MODIFIER "x\"",
-                                  *t == '-' && !t[1] ? "null" : t,
-                                  src->batch.cr3);
-    } else {
-        c->before_len = g_snprintf(c->before, sizeof(c->before), "%u ",
-                                   src->vcpu);
-        c->after_len = g_snprintf(c->after, sizeof(c->after), " %s 0x%016"
-                                  G_GINT64_MODIFIER "x ", t, src->batch.cr3);
-    }
-}
-
-static void print_records(struct script *s, const struct source *src,
-                          const struct btrail_record *r, size_t n,
-                          uint64_t index)
-{
-    struct common c;
-
-    if (s->raw) {
-        size_t left = n * sizeof(*r);
-        const char *bytes = (const char *)r;
-
-        while (left) {
-            size_t step = MIN(left, OUT_SIZE - s->len);
-
-            memcpy(s->out + s->len, bytes, step);
-            s->len += step;
-            bytes += step;
-            left -= step;
-            if (s->len == OUT_SIZE) {
-                flush(s);
-            }
+        memcpy(s->out + s->len, bytes, step);
+        s->len += step;
+        bytes += step;
+        left -= step;
+        if (s->len == OUT_SIZE) {
+            flush(s);
         }
-        return;
     }
-
-    format_common(s, src, &c);
-    for (; n; n--, r++, index++) {
-        char *p = need_line(s);
-
-        p = put_text(p, c.before, c.before_len);
-        p = put_decimal(p, index);
-        p = put_text(p, c.after, c.after_len);
-        if (s->json) {
-            p = put_text(p, ",\"from\":\"", 9);
-            p = put_hex16(s, p, r->from);
-            p = put_text(p, "\",\"to\":\"", 8);
-            p = put_hex16(s, p, r->to);
-            p = put_text(p, "\",\"flags\":", 10);
-            p = put_decimal(p, r->flags);
-            *p++ = '}';
-        } else {
-            p = put_hex16(s, p, r->from);
-            *p++ = ' ';
-            p = put_hex16(s, p, r->to);
-            p += sprintf(p, " 0x%" G_GINT64_MODIFIER "x", r->flags);
-        }
-        *p++ = '\n';
-        s->len = p - s->out;
-    }
-}
-
-/* Members of an event: the text form, the JSON form */
-static void print_event(struct script *s, const struct source *src)
-{
-    const struct btrail_event *e = src->batch.event;
-    const char *reason = cli_event_reason(e->type, e->reason);
-    const char *format;
-    struct common c;
-    char *p = need_line(s);
-
-    format_common(s, src, &c);
-    p = put_text(p, c.before, c.before_len);
-    p = put_decimal(p, e->index);
-    p = put_text(p, c.after, c.after_len);
-    p += sprintf(p, s->json ? ",\"event\":\"%s\"" : "event %s",
-                 cli_event_name(e->type));
-    switch (e->type) {
-    case BTRAIL_EVENT_CR3:
-        /* It is in every line. */
-        break;
-    case BTRAIL_EVENT_TIME:
-        format = s->json ?
-            ",\"host\":%" G_GUINT64_FORMAT ",\"tsc\":%" G_GUINT64_FORMAT :
-            " host=%" G_GUINT64_FORMAT " tsc=%" G_GUINT64_FORMAT;
-        p += sprintf(p, format, e->data[0], e->data[1]);
-        if (e->data[2] != BTRAIL_NO_ICOUNT) {
-            format = s->json ? ",\"icount\":%" G_GUINT64_FORMAT :
-                     " icount=%" G_GUINT64_FORMAT;
-            p += sprintf(p, format, e->data[2]);
-        }
-        break;
-    case BTRAIL_EVENT_GAP:
-        p += sprintf(p, s->json ? ",\"reason\":\"%s\",\"lost\":" :
-                     " reason=%s lost=", reason);
-        if (e->data[0] != BTRAIL_LOST_UNKNOWN) {
-            p = put_decimal(p, e->data[0]);
-        } else {
-            p += sprintf(p, s->json ? "null" : "unknown");
-        }
-        break;
-    case BTRAIL_EVENT_PAUSE:
-    case BTRAIL_EVENT_RESUME:
-    case BTRAIL_EVENT_END:
-        format = s->json ?
-            ",\"reason\":\"%s\",\"host\":%" G_GUINT64_FORMAT :
-            " reason=%s host=%" G_GUINT64_FORMAT;
-        p += sprintf(p, format, reason, e->data[0]);
-        break;
-    default:
-        format = s->json ? ",\"type\":%u,\"number\":%u" :
-                 " type=%u number=%u";
-        p += sprintf(p, format, e->type, e->reason);
-        break;
-    }
-    if (s->json) {
-        *p++ = '}';
-    }
-    *p++ = '\n';
-    s->len = p - s->out;
 }
 
 static bool in_range(const struct cli_range *range, uint64_t v)
@@ -265,7 +99,7 @@ static void print_batch(struct script *s, const struct source *src)
         s->damage += b->synthetic;
         if (s->events && time_matches(s, b->time.host) &&
             in_range(&s->index, b->event->index)) {
-            print_event(s, src);
+            lines_event(s->lines, src->vcpu, b);
         }
         return;
     }
@@ -273,8 +107,12 @@ static void print_batch(struct script *s, const struct source *src)
     end = MIN(b->index + b->count, s->index.end);
     if (begin < end && time_matches(s, b->time.host) &&
         cli_cr3_matches(s->cr3s, b->cr3)) {
-        print_records(s, src, b->records + (begin - b->index), end - begin,
-                      begin);
+        if (s->raw) {
+            print_raw(s, b->records + (begin - b->index), end - begin);
+        } else {
+            lines_records(s->lines, src->vcpu, b, begin - b->index,
+                          end - begin);
+        }
     }
 }
 
@@ -347,6 +185,11 @@ static void open_sources(struct script *s, GArray *sources, int *code)
     }
 }
 
+static bool failed(const struct script *s)
+{
+    return s->error || (s->lines && lines_error(s->lines));
+}
+
 /* Streams are merged by time, as exactly as TIME events tell it. */
 static int print_all(struct script *s)
 {
@@ -354,7 +197,7 @@ static int print_all(struct script *s)
     int code = CLI_OK;
 
     open_sources(s, sources, &code);
-    while (sources->len) {
+    while (sources->len && !failed(s)) {
         unsigned i, first = 0;
         struct source *src;
 
@@ -370,8 +213,10 @@ static int print_all(struct script *s)
             close_source(s, sources, first);
         }
     }
+    while (sources->len) {
+        close_source(s, sources, 0);
+    }
     g_array_free(sources, TRUE);
-    flush(s);
     return code;
 }
 
@@ -404,15 +249,28 @@ static bool check_vcpus(struct script *s, const char *list)
     return true;
 }
 
-static void init_hex(struct script *s)
+static int print(struct script *s)
 {
-    static const char digits[] = "0123456789abcdef";
-    unsigned i;
+    int code;
 
-    for (i = 0; i < 256; i++) {
-        s->hex[i][0] = digits[i >> 4];
-        s->hex[i][1] = digits[i & 15];
+    if (s->raw) {
+        s->out = g_malloc(OUT_SIZE);
+        code = print_all(s);
+        flush(s);
+        g_free(s->out);
+    } else {
+        const struct lines_options options = {
+            .trace = &s->trace,
+            .json = s->json,
+            .threads = s->threads,
+            .fd = STDOUT_FILENO,
+        };
+
+        s->lines = lines_new(&options);
+        code = print_all(s);
+        s->error = lines_free(s->lines);
     }
+    return code;
 }
 
 static int run(struct script *s, char *const *paths, const char *vcpus)
@@ -424,12 +282,17 @@ static int run(struct script *s, char *const *paths, const char *vcpus)
     }
     if (check_vcpus(s, vcpus)) {
         signal(SIGPIPE, SIG_IGN);
-        init_hex(s);
-        s->out = g_malloc(OUT_SIZE);
-        code = print_all(s);
-        g_free(s->out);
-        verdict = cli_trace_verdict(&s->trace, s->damage);
-        code = code ? code : verdict;
+        code = print(s);
+        if (!s->error) {
+            verdict = cli_trace_verdict(&s->trace, s->damage);
+            code = code ? code : verdict;
+        } else if (s->error == EPIPE) {
+            /* A reader that has seen enough (head, less) is no failure. */
+            code = CLI_OK;
+        } else {
+            cli_error("cannot write: %s", g_strerror(s->error));
+            code = CLI_FAILED;
+        }
     }
     cli_trace_close(&s->trace);
     return code;
@@ -442,6 +305,7 @@ int cmd_script(int argc, char **argv)
         .time = { 0, UINT64_MAX },
     };
     g_autofree char *vcpus = NULL, *index = NULL, *time = NULL;
+    g_autofree char *threads = NULL;
     g_auto(GStrv) cr3 = NULL;
     const GOptionEntry entries[] = {
         { "vcpu", 0, 0, G_OPTION_ARG_STRING, &vcpus,
@@ -460,6 +324,8 @@ int cmd_script(int argc, char **argv)
           "print a JSON object a line", NULL },
         { "raw", 0, 0, G_OPTION_ARG_NONE, &s.raw,
           "print the 24-byte records of one vCPU as they are", NULL },
+        { "threads", 0, 0, G_OPTION_ARG_STRING, &threads,
+          "make text with so many threads (default: one for each CPU)", "N" },
         { NULL }
     };
     int code = CLI_USAGE;
@@ -469,6 +335,7 @@ int cmd_script(int argc, char **argv)
                    "time, CR3, from, to, flags.") ||
         (index && !cli_parse_range("--index", index, &s.index)) ||
         (time && !cli_parse_time_range("--time", time, &s.time)) ||
+        !cli_parse_threads(threads, &s.threads) ||
         !cli_parse_cr3s(cr3, &s.cr3s)) {
         return CLI_USAGE;
     }

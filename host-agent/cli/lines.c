@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Records and events as text: see lines.h
+ *
+ * Making text takes much longer than decoding.  So what is added is collected
+ * in jobs, which threads take in turn, the caller's too when it has to wait.
+ * The caller alone writes, in the order of the jobs.
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lines.h"
+
+#define JOB_RECORDS     4096
+#define JOB_ITEMS       512
+
+/* More would wait for what they are to make text of. */
+#define MAX_WORKERS     16
+
+/* No line is longer. */
+#define LINE_SIZE       512
+
+/* An event, or records that have all but their index in common */
+struct item {
+    unsigned vcpu;
+    uint64_t cr3;
+    uint64_t host;
+    uint64_t index;
+    size_t records;             /* 0: this is an event */
+    struct btrail_event event;
+};
+
+struct job {
+    struct item items[JOB_ITEMS];
+    struct btrail_record records[JOB_RECORDS];
+    unsigned n_items;
+    unsigned n_records;
+    char *text;
+    size_t len;
+    size_t size;
+    bool done;
+};
+
+struct lines {
+    struct lines_options options;
+    char hex[256][2];
+    int error;
+
+    GMutex lock;                /* of all below and @job->done */
+    GCond changed;
+    struct job **jobs;
+    unsigned n_jobs;
+    uint64_t written;           /* jobs */
+    uint64_t taken;
+    uint64_t added;
+    bool stop;
+    GThread *threads[MAX_WORKERS];
+    unsigned n_threads;
+};
+
+static inline char *put_text(char *p, const char *text, size_t len)
+{
+    memcpy(p, text, len);
+    return p + len;
+}
+
+static inline char *put_hex16(const struct lines *l, char *p, uint64_t v)
+{
+    int shift;
+
+    *p++ = '0';
+    *p++ = 'x';
+    for (shift = 56; shift >= 0; shift -= 8) {
+        memcpy(p, l->hex[v >> shift & 0xff], 2);
+        p += 2;
+    }
+    return p;
+}
+
+/* Without leading zeros */
+static inline char *put_hex(const struct lines *l, char *p, uint64_t v)
+{
+    int shift = 0;
+
+    while (shift < 60 && v >> shift >> 4) {
+        shift += 4;
+    }
+    *p++ = '0';
+    *p++ = 'x';
+    for (; shift >= 0; shift -= 4) {
+        *p++ = l->hex[v >> shift & 0xf][1];
+    }
+    return p;
+}
+
+static inline char *put_decimal(char *p, uint64_t v)
+{
+    char digits[20];
+    unsigned n = sizeof(digits);
+
+    do {
+        digits[--n] = '0' + v % 10;
+        v /= 10;
+    } while (v);
+    return put_text(p, digits + n, sizeof(digits) - n);
+}
+
+/* What the lines of an item have in common: before and after the index */
+struct common {
+    char before[64];
+    size_t before_len;
+    char after[128];
+    size_t after_len;
+};
+
+static void put_common(const struct lines *l, const struct item *item,
+                       struct common *c)
+{
+    char time[CLI_TIME_SIZE];
+    const char *t = cli_format_time(l->options.trace, item->host, time);
+
+    if (l->options.json) {
+        c->before_len = g_snprintf(c->before, sizeof(c->before),
+                                   "{\"vcpu\":%u,\"index\":", item->vcpu);
+        c->after_len = g_snprintf(c->after, sizeof(c->after),
+                                  ",\"time\":%s,\"cr3\":\"0x%016"
+                                  G_GINT64_MODIFIER "x\"",
+                                  *t == '-' && !t[1] ? "null" : t, item->cr3);
+    } else {
+        c->before_len = g_snprintf(c->before, sizeof(c->before), "%u ",
+                                   item->vcpu);
+        c->after_len = g_snprintf(c->after, sizeof(c->after), " %s 0x%016"
+                                  G_GINT64_MODIFIER "x ", t, item->cr3);
+    }
+}
+
+static char *put_record(const struct lines *l, char *p, const struct common *c,
+                        uint64_t index, const struct btrail_record *r)
+{
+    p = put_text(p, c->before, c->before_len);
+    p = put_decimal(p, index);
+    p = put_text(p, c->after, c->after_len);
+    if (l->options.json) {
+        p = put_text(p, ",\"from\":\"", 9);
+        p = put_hex16(l, p, r->from);
+        p = put_text(p, "\",\"to\":\"", 8);
+        p = put_hex16(l, p, r->to);
+        p = put_text(p, "\",\"flags\":", 10);
+        p = put_decimal(p, r->flags);
+        *p++ = '}';
+    } else {
+        p = put_hex16(l, p, r->from);
+        *p++ = ' ';
+        p = put_hex16(l, p, r->to);
+        *p++ = ' ';
+        p = put_hex(l, p, r->flags);
+    }
+    *p++ = '\n';
+    return p;
+}
+
+/* Members of an event: the text form, the JSON form */
+static char *put_event(const struct lines *l, char *p, const struct common *c,
+                       const struct btrail_event *e)
+{
+    const char *reason = cli_event_reason(e->type, e->reason);
+    bool json = l->options.json;
+    const char *format;
+
+    p = put_text(p, c->before, c->before_len);
+    p = put_decimal(p, e->index);
+    p = put_text(p, c->after, c->after_len);
+    p += sprintf(p, json ? ",\"event\":\"%s\"" : "event %s",
+                 cli_event_name(e->type));
+    switch (e->type) {
+    case BTRAIL_EVENT_CR3:
+        /* It is in every line. */
+        break;
+    case BTRAIL_EVENT_TIME:
+        format = json ?
+            ",\"host\":%" G_GUINT64_FORMAT ",\"tsc\":%" G_GUINT64_FORMAT :
+            " host=%" G_GUINT64_FORMAT " tsc=%" G_GUINT64_FORMAT;
+        p += sprintf(p, format, e->data[0], e->data[1]);
+        if (e->data[2] != BTRAIL_NO_ICOUNT) {
+            format = json ? ",\"icount\":%" G_GUINT64_FORMAT :
+                     " icount=%" G_GUINT64_FORMAT;
+            p += sprintf(p, format, e->data[2]);
+        }
+        break;
+    case BTRAIL_EVENT_GAP:
+        p += sprintf(p, json ? ",\"reason\":\"%s\",\"lost\":" :
+                     " reason=%s lost=", reason);
+        if (e->data[0] != BTRAIL_LOST_UNKNOWN) {
+            p = put_decimal(p, e->data[0]);
+        } else {
+            p += sprintf(p, json ? "null" : "unknown");
+        }
+        break;
+    case BTRAIL_EVENT_PAUSE:
+    case BTRAIL_EVENT_RESUME:
+    case BTRAIL_EVENT_END:
+        format = json ?
+            ",\"reason\":\"%s\",\"host\":%" G_GUINT64_FORMAT :
+            " reason=%s host=%" G_GUINT64_FORMAT;
+        p += sprintf(p, format, reason, e->data[0]);
+        break;
+    default:
+        format = json ? ",\"type\":%u,\"number\":%u" : " type=%u number=%u";
+        p += sprintf(p, format, e->type, e->reason);
+        break;
+    }
+    if (json) {
+        *p++ = '}';
+    }
+    *p++ = '\n';
+    return p;
+}
+
+static char *need_line(struct job *job)
+{
+    if (job->size - job->len < LINE_SIZE) {
+        job->size = MAX(2 * job->size, 64u << 10);
+        job->text = g_realloc(job->text, job->size);
+    }
+    return job->text + job->len;
+}
+
+static void make_text(const struct lines *l, struct job *job)
+{
+    const struct btrail_record *r = job->records;
+    unsigned i;
+    size_t k;
+
+    job->len = 0;
+    for (i = 0; i < job->n_items; i++) {
+        const struct item *item = &job->items[i];
+        struct common c;
+        char *p;
+
+        put_common(l, item, &c);
+        if (!item->records) {
+            p = put_event(l, need_line(job), &c, &item->event);
+            job->len = p - job->text;
+        }
+        for (k = 0; k < item->records; k++) {
+            p = put_record(l, need_line(job), &c, item->index + k, r++);
+            job->len = p - job->text;
+        }
+    }
+}
+
+/* Take the next job and do it, with the lock held, which is left meanwhile. */
+static void do_one(struct lines *l)
+{
+    struct job *job = l->jobs[l->taken++ % l->n_jobs];
+
+    g_mutex_unlock(&l->lock);
+    make_text(l, job);
+    g_mutex_lock(&l->lock);
+    job->done = true;
+    g_cond_broadcast(&l->changed);
+}
+
+static gpointer work(gpointer data)
+{
+    struct lines *l = data;
+
+    g_mutex_lock(&l->lock);
+    while (!l->stop) {
+        if (l->taken < l->added) {
+            do_one(l);
+        } else {
+            g_cond_wait(&l->changed, &l->lock);
+        }
+    }
+    g_mutex_unlock(&l->lock);
+    return NULL;
+}
+
+static void write_text(struct lines *l, const struct job *job)
+{
+    size_t done = 0;
+
+    while (!l->error && done < job->len) {
+        ssize_t n = write(l->options.fd, job->text + done, job->len - done);
+
+        if (n >= 0) {
+            done += n;
+        } else if (errno != EINTR) {
+            l->error = errno;
+        }
+    }
+}
+
+/* Write jobs, with the lock held, until at most @n are not written. */
+static void write_jobs(struct lines *l, unsigned n)
+{
+    while (l->added - l->written > n) {
+        struct job *job = l->jobs[l->written % l->n_jobs];
+
+        if (job->done) {
+            g_mutex_unlock(&l->lock);
+            write_text(l, job);
+            g_mutex_lock(&l->lock);
+            job->n_items = job->n_records = 0;
+            job->done = false;
+            l->written++;
+        } else if (l->taken < l->added) {
+            do_one(l);
+        } else {
+            g_cond_wait(&l->changed, &l->lock);
+        }
+    }
+}
+
+/* The job that is being collected */
+static struct job *current(struct lines *l)
+{
+    return l->jobs[l->added % l->n_jobs];
+}
+
+static void add_job(struct lines *l)
+{
+    g_mutex_lock(&l->lock);
+    l->added++;
+    g_cond_broadcast(&l->changed);
+    /* The next one must be free. */
+    write_jobs(l, l->n_jobs - 1);
+    g_mutex_unlock(&l->lock);
+}
+
+struct lines *lines_new(const struct lines_options *options)
+{
+    static const char digits[] = "0123456789abcdef";
+    struct lines *l = g_new0(struct lines, 1);
+    unsigned workers = MIN(options->threads, MAX_WORKERS) - 1, i;
+
+    l->options = *options;
+    for (i = 0; i < 256; i++) {
+        l->hex[i][0] = digits[i >> 4];
+        l->hex[i][1] = digits[i & 15];
+    }
+    g_mutex_init(&l->lock);
+    g_cond_init(&l->changed);
+    /* One that is collected, two for each thread */
+    l->n_jobs = workers ? 2 * workers + 3 : 1;
+    l->jobs = g_new(struct job *, l->n_jobs);
+    for (i = 0; i < l->n_jobs; i++) {
+        l->jobs[i] = g_new0(struct job, 1);
+    }
+    for (i = 0; i < workers; i++) {
+        GThread *thread = g_thread_try_new("lines", work, l, NULL);
+
+        /* Without it things take longer, and that is all. */
+        if (thread) {
+            l->threads[l->n_threads++] = thread;
+        }
+    }
+    return l;
+}
+
+int lines_error(const struct lines *l)
+{
+    return l->error;
+}
+
+int lines_free(struct lines *l)
+{
+    int error;
+    unsigned i;
+
+    g_mutex_lock(&l->lock);
+    l->added += current(l)->n_items > 0;
+    write_jobs(l, 0);
+    l->stop = true;
+    g_cond_broadcast(&l->changed);
+    g_mutex_unlock(&l->lock);
+    for (i = 0; i < l->n_threads; i++) {
+        g_thread_join(l->threads[i]);
+    }
+    for (i = 0; i < l->n_jobs; i++) {
+        g_free(l->jobs[i]->text);
+        g_free(l->jobs[i]);
+    }
+    g_free(l->jobs);
+    g_mutex_clear(&l->lock);
+    g_cond_clear(&l->changed);
+    error = l->error;
+    g_free(l);
+    return error;
+}
+
+static struct item *add_item(struct lines *l, unsigned vcpu,
+                             const struct btrail_batch *b)
+{
+    struct job *job;
+    struct item *item;
+
+    if (current(l)->n_items == JOB_ITEMS) {
+        add_job(l);
+    }
+    job = current(l);
+    item = &job->items[job->n_items++];
+    *item = (struct item) {
+        .vcpu = vcpu, .cr3 = b->cr3, .host = b->time.host,
+    };
+    return item;
+}
+
+void lines_event(struct lines *l, unsigned vcpu, const struct btrail_batch *b)
+{
+    add_item(l, vcpu, b)->event = *b->event;
+}
+
+void lines_records(struct lines *l, unsigned vcpu,
+                   const struct btrail_batch *b, size_t first, size_t n)
+{
+    while (n) {
+        struct item *item = add_item(l, vcpu, b);
+        struct job *job = current(l);
+        size_t step = MIN(n, JOB_RECORDS - job->n_records);
+
+        item->index = b->index + first;
+        item->records = step;
+        memcpy(job->records + job->n_records, b->records + first,
+               step * sizeof(*b->records));
+        job->n_records += step;
+        first += step;
+        n -= step;
+        if (job->n_records == JOB_RECORDS) {
+            add_job(l);
+        }
+    }
+}
