@@ -14,6 +14,7 @@
 
 struct verify {
     struct cli_trace trace;
+    unsigned threads;
     uint64_t records;
     uint64_t gaps;
     uint64_t lost;
@@ -207,34 +208,43 @@ static void check_records(struct verify *v, struct stream *s,
     v->records += b->count;
 }
 
+/* What comes of a stream, in order */
+struct check {
+    struct verify *verify;
+    struct stream stream;
+};
+
+static int check_batch(void *opaque, const struct btrail_piece *piece,
+                       const struct btrail_batch *b)
+{
+    struct check *c = opaque;
+
+    if (!b) {
+        c->verify->damage += piece->bad;
+        return 0;
+    }
+    check_state(c->verify, &c->stream, b);
+    if (b->event) {
+        check_event(c->verify, &c->stream, b);
+    } else {
+        check_records(c->verify, &c->stream, b);
+    }
+    c->stream.begun = true;
+    return 0;
+}
+
 static int check_stream(struct verify *v, unsigned vcpu)
 {
-    struct stream s = { .vcpu = vcpu };
-    struct btrail_cursor *cursor;
-    struct btrail_batch batch;
-    int ret = btrail_cursor_open(&cursor, v->trace.trace, vcpu, 0);
+    struct check c = { v, { .vcpu = vcpu } };
+    int ret = btrail_parallel_decode(v->trace.trace, &vcpu, 1,
+                                     BTRAIL_PARALLEL_ORDERED |
+                                     BTRAIL_PARALLEL_CHECK_ONLY, v->threads,
+                                     check_batch, &c);
 
-    if (ret) {
-        return ret;
+    if (!ret && !c.stream.ended && !v->trace.status.continued) {
+        fault(v, &c.stream, "the stream has no END event");
     }
-    while (!(ret = btrail_cursor_next(cursor, &batch))) {
-        check_state(v, &s, &batch);
-        if (batch.event) {
-            check_event(v, &s, &batch);
-        } else {
-            check_records(v, &s, &batch);
-        }
-        s.begun = true;
-    }
-    v->damage += btrail_cursor_bad_chunks(cursor);
-    btrail_cursor_close(cursor);
-    if (ret != -BTRAIL_ERR_END) {
-        return ret;
-    }
-    if (!s.ended && !v->trace.status.continued) {
-        fault(v, &s, "the stream has no END event");
-    }
-    return 0;
+    return ret;
 }
 
 /* The places of the META and DATA chunks that readers know of, in one file */
@@ -403,15 +413,19 @@ int cmd_verify(int argc, char **argv)
 {
     struct verify v = { 0 };
     gboolean json = FALSE;
+    g_autofree char *threads = NULL;
     const GOptionEntry entries[] = {
         { "json", 0, 0, G_OPTION_ARG_NONE, &json, "print JSON", NULL },
+        { "threads", 0, 0, G_OPTION_ARG_STRING, &threads,
+          "decode with so many threads (default: one for each CPU)", "N" },
         { NULL }
     };
     int code;
 
     if (!cli_parse(&argc, &argv, entries, -1, "FILE...",
                    "Decode a whole trace and check that it is whole and "
-                   "accounts for every record.")) {
+                   "accounts for every record.") ||
+        !cli_parse_threads(threads, &v.threads)) {
         return CLI_USAGE;
     }
     v.list = json ? json_array_new() : NULL;
