@@ -483,11 +483,34 @@ static bool wanted(const struct cr3_search *s, uint64_t index)
     return s->back ? index < s->index : index >= s->index;
 }
 
+/* Is something else in force where chunk @i ends, or is it not sound? */
+static bool ends_elsewhere(struct btrail_cursor *c, unsigned i, uint64_t root)
+{
+    const struct btrail_index_entry *e = entry(c, i);
+    const struct btrail_placed_event *events;
+    uint32_t k;
+
+    if (btrail_roots_look(btrail_trace_roots(c->trace, e), e, root) ==
+        BTRAIL_SWITCHES_NO) {
+        return e->switches || (e->cr3 & BTRAIL_CR3_ROOT) != root;
+    }
+    if (load(c, i, true)) {
+        return true;
+    }
+    events = btrail_unpacker_events(c->unpacker);
+    for (k = c->header.events; k--; ) {
+        if (events[k].event.type == BTRAIL_EVENT_CR3) {
+            return (events[k].event.data[0] & BTRAIL_CR3_ROOT) != root;
+        }
+    }
+    return (e->cr3 & BTRAIL_CR3_ROOT) != root;
+}
+
 /*
- * Does the address space come into force at the start of chunk @i?  What was
- * in force before is known if there is a chunk right before it that is sound.
+ * Does the address space come into force at the start of chunk @i?  It may
+ * even if no index is missing before: a chunk without records may be lost.
  */
-static bool begins_chunk(const struct btrail_cursor *c, unsigned i,
+static bool begins_chunk(struct btrail_cursor *c, unsigned i,
                          bool damaged_before, const struct cr3_search *s)
 {
     const struct btrail_index_entry *e = entry(c, i);
@@ -495,7 +518,8 @@ static bool begins_chunk(const struct btrail_cursor *c, unsigned i,
     return (e->cr3 & BTRAIL_CR3_ROOT) == s->root &&
            wanted(s, e->first_index) &&
            (!i || damaged_before ||
-            e->first_index != entry(c, i - 1)->end_index);
+            e->first_index != entry(c, i - 1)->end_index ||
+            ends_elsewhere(c, i - 1, s->root));
 }
 
 /* Search the events of a chunk; END if it is not there, and as load(). */

@@ -208,8 +208,8 @@ static GArray *find_places(struct btrail_trace *t, unsigned vcpu)
             place.items = items;
             root = UINT64_MAX;
         }
-        if (!place.items && !b.synthetic) {
-            /* write_random() begins with this one. */
+        if (!place.items && b.event && b.event->type == BTRAIL_EVENT_CR3) {
+            /* What is before it cannot be seen; write_random() begins so. */
             root = 0;
             g_array_append_val(places, place);
         }
