@@ -612,6 +612,12 @@ MAYBE_STORING void store(const struct model *m, uint32_t step,
     }
 }
 
+/* Where to store after @n more records, if anywhere */
+static inline struct btrail_record *behind(struct btrail_record *r, size_t n)
+{
+    return r ? r + n : NULL;
+}
+
 /*
  * Go on as foretold until the next miss, but no further than @left records.
  * Returns how many there are.
@@ -638,7 +644,7 @@ MAYBE_STORING size_t decode_foretold(struct btrail_decoder *dec,
             *++path = repeat(step);
             ahead++;
             store(m, step, r);
-            r += r != NULL;
+            r = behind(r, 1);
         }
         forks = MAX(forks, 0);
     } else {
@@ -648,7 +654,7 @@ MAYBE_STORING size_t decode_foretold(struct btrail_decoder *dec,
             forks -= step >= STEP_ONCE;
             *++path = repeat(step);
             store(m, step, r);
-            r += r != NULL;
+            r = behind(r, 1);
         }
         while (!forks && dec->straight && path < end) {
             uint32_t step = *ahead++;
@@ -656,7 +662,7 @@ MAYBE_STORING size_t decode_foretold(struct btrail_decoder *dec,
             dec->straight--;
             *++path = repeat(step);
             store(m, step, r);
-            r += r != NULL;
+            r = behind(r, 1);
         }
     }
     dec->forks = forks;
@@ -683,7 +689,7 @@ MAYBE_STORING bool decode_addresses(struct btrail_decoder *dec,
         if (!n) {
             break;
         }
-        r += r ? done : 0;
+        r = behind(r, done);
 
         edge = decode_miss(dec);
         if (!edge) {
@@ -693,7 +699,7 @@ MAYBE_STORING bool decode_addresses(struct btrail_decoder *dec,
         m->path[m->ahead] |= STEP_FORK;
         miss_step(m, foretold, edge);
         store(m, edge, r);
-        r += r != NULL;
+        r = behind(r, 1);
         dec->have_miss = false;
         n--;
     }
