@@ -449,16 +449,23 @@ int btrail_cursor_seek(struct btrail_cursor *c, uint64_t index)
 
 int btrail_cursor_seek_time(struct btrail_cursor *c, uint64_t host)
 {
-    unsigned i = 0;
+    unsigned low = 0, high;
 
     if (!c) {
         return -BTRAIL_ERR_ARGUMENT;
     }
-    /* One by one: hostile clocks need not go up, and entries are few. */
-    while (i < c->stream->chunks->len && entry(c, i)->time_last < host) {
-        i++;
+    /* The first chunk that comes to it, also if clocks go back. */
+    high = c->stream->chunks->len;
+    while (low < high) {
+        unsigned middle = low + (high - low) / 2;
+
+        if (entry(c, middle)->time_max >= host) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
     }
-    go_to_chunk(c, i);
+    go_to_chunk(c, low);
     c->skip_to_time = host;
     return 0;
 }

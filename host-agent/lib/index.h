@@ -25,6 +25,8 @@
  * @switches:    address spaces that the chunk switches to, or
  *               BTRAIL_CR3SET_MANY
  * @roots:       where the list of them begins, see struct btrail_roots
+ * @time_max:    the latest time of this chunk and those before it; for use by
+ *               whoever has the whole stream
  * @file:        which file of the trace; for use by whoever has several
  */
 struct btrail_index_entry {
@@ -42,6 +44,7 @@ struct btrail_index_entry {
     uint32_t switches;
     uint32_t roots;
     uint32_t file;
+    uint64_t time_max;
 };
 
 /**

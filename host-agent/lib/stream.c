@@ -74,12 +74,19 @@ int btrail_stream_flush(struct btrail_stream *s)
     return s->sink->put(s->sink, block);
 }
 
+/* Records that can be added to the block, whatever they are */
+static size_t room(const struct btrail_stream *s)
+{
+    return MIN(btrail_encoder_room(s->encoder),
+               BTRAIL_STREAM_MAX_RECORDS - s->block->header.records);
+}
+
 static int need_block(struct btrail_stream *s)
 {
     int ret;
 
     if (s->block &&
-        (!btrail_encoder_room(s->encoder) ||
+        (!room(s) ||
          s->block->header.events == BTRAIL_BLOCK_MAX_EVENTS)) {
         ret = btrail_stream_flush(s);
         if (ret) {
@@ -104,7 +111,7 @@ static int add_records(struct btrail_stream *s,
         if (ret) {
             return ret;
         }
-        step = MIN(n, btrail_encoder_room(s->encoder));
+        step = MIN(n, room(s));
         btrail_encoder_records(s->encoder, records, step);
         btrail_block_add_records(s->block, step);
         s->index += step;
@@ -253,7 +260,7 @@ static bool fits_block(const struct btrail_stream *s,
     const struct btrail_block_header *h = &s->block->header;
 
     /* Two events may be added before those of the slab. */
-    return slab->n_records <= btrail_encoder_room(s->encoder) &&
+    return slab->n_records <= room(s) &&
            slab->n_events + 2 <= BTRAIL_BLOCK_MAX_EVENTS - h->events;
 }
 

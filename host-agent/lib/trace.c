@@ -97,7 +97,7 @@ static int join_stream(struct btrail_trace *t, unsigned vcpu, GArray *pieces)
         .chunks = g_array_new(FALSE, FALSE,
                               sizeof(struct btrail_index_entry)),
     };
-    uint64_t end = 0;
+    uint64_t end = 0, time_max = 0;
     unsigned i, k;
 
     g_array_append_val(t->streams, stream);
@@ -112,8 +112,12 @@ static int join_stream(struct btrail_trace *t, unsigned vcpu, GArray *pieces)
         g_array_append_vals(stream.chunks, p->chunks->data, p->chunks->len);
         for (k = stream.chunks->len - p->chunks->len; k < stream.chunks->len;
              k++) {
-            g_array_index(stream.chunks, struct btrail_index_entry, k).file =
-                p->file;
+            struct btrail_index_entry *e =
+                &g_array_index(stream.chunks, struct btrail_index_entry, k);
+
+            e->file = p->file;
+            time_max = MAX(time_max, e->time_last);
+            e->time_max = time_max;
         }
     }
     return 0;

@@ -372,7 +372,7 @@ static void test_contradictions(void)
 /* Slabs and events of any size are cut into blocks of bounded size. */
 static void test_large(void)
 {
-    size_t n = BTRAIL_BLOCK_MAX_RECORDS + 500000, k = 70000, i;
+    size_t n = BTRAIL_STREAM_MAX_RECORDS + 500000, k = 70000, i;
     struct btrail_record *r = g_new0(struct btrail_record, n);
     struct btrail_event *e = g_new0(struct btrail_event, k);
     struct btrail_slab slab = {
@@ -392,6 +392,11 @@ static void test_large(void)
     g_assert_cmpint(btrail_stream_append(s, &slab, 0), ==, 0);
     btrail_stream_flush(s);
     g_assert_cmpuint(c.headers->len, ==, 3);
+    for (i = 0; i < c.headers->len; i++) {
+        g_assert_cmpuint(g_array_index(c.headers, struct btrail_block_header,
+                                       i).records, <=,
+                         BTRAIL_STREAM_MAX_RECORDS);
+    }
     g_assert_cmpuint(c.records->len, ==, n);
     g_assert_cmpmem(c.records->data, n * sizeof(*r), r, n * sizeof(*r));
     g_assert_cmpuint(c.events->len, ==, k);
