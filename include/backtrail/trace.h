@@ -591,7 +591,7 @@ BTRAIL_API unsigned btrail_parallel_threads(void);
  *
  * With BTRAIL_PARALLEL_ORDERED all batches of a stream come in order, stream
  * by stream, in the caller's thread.  Decoded chunks wait for their turn, at
- * most two more than there are threads; each takes up to 24 MiB, and more if
+ * most two more than there are threads; each takes up to 96 MiB, and more if
  * it has many events.  With BTRAIL_PARALLEL_CHECK_ONLY too, only events take
  * memory.
  *

@@ -2,7 +2,7 @@
 /*
  * Fuzz target: a trace file
  *
- * Opens it, reads all streams in both ways and seeks around.  Checksums are
+ * Opens it, reads all streams in all ways and seeks around.  Checksums are
  * not looked at in this build, so that the fuzzer gets behind them.
  */
 
@@ -170,8 +170,289 @@ static void seek_around(struct btrail_cursor *cursor,
     }
 }
 
+/*
+ * Spans, and what is merged or decoded by several threads, are the streams
+ */
+
+/* What of a stream there is without decoding records */
+struct outline {
+    unsigned vcpu;
+    bool whole;                 /* nothing of the file is missing in it */
+    uint64_t items;             /* events and records */
+    uint64_t records;
+    uint64_t lost;
+    uint64_t index;             /* behind the last item */
+};
+
+static uint64_t lost_before(const struct btrail_event *e)
+{
+    return e->type == BTRAIL_EVENT_GAP && e->data[0] != BTRAIL_LOST_UNKNOWN ?
+           e->data[0] : 0;
+}
+
+/* @events_only: then there may be holes between the batches. */
+static void add_batch(struct outline *o, const struct btrail_batch *b,
+                      bool events_only)
+{
+    fuzz_require(events_only ? b->index >= o->index : b->index == o->index);
+    fuzz_require(!b->event == !!b->count);
+    o->index = b->index + b->count;
+    o->records += b->count;
+    o->items += b->event ? 1 : b->count;
+    if (b->event) {
+        o->whole &= !b->synthetic;
+        o->lost += lost_before(b->event);
+        o->index += lost_before(b->event);
+    }
+}
+
+static struct outline read_outline(const struct btrail_trace *trace,
+                                   unsigned vcpu, unsigned flags)
+{
+    struct outline o = { .vcpu = vcpu, .whole = true };
+    struct btrail_cursor *cursor;
+    struct btrail_batch b;
+    int ret;
+
+    fuzz_require(!btrail_cursor_open(&cursor, trace, vcpu, flags));
+    while (!(ret = btrail_cursor_next(cursor, &b))) {
+        add_batch(&o, &b, flags & BTRAIL_CURSOR_EVENTS_ONLY);
+    }
+    fuzz_require(ret == -BTRAIL_ERR_END || ret == -BTRAIL_ERR_MEMORY);
+    o.whole &= ret == -BTRAIL_ERR_END && !btrail_cursor_bad_chunks(cursor);
+    btrail_cursor_close(cursor);
+    return o;
+}
+
+static bool same(const struct outline *a, const struct outline *b)
+{
+    return a->vcpu == b->vcpu && a->items == b->items &&
+           a->records == b->records && a->lost == b->lost &&
+           a->index == b->index;
+}
+
+struct span_sums {
+    uint64_t spans;
+    uint64_t records;
+    uint64_t of_root;           /* of these, in one address space */
+};
+
+/* Spans follow each other; with a mask there are others in between. */
+static struct span_sums read_spans(const struct btrail_trace *trace,
+                                   unsigned vcpu, uint64_t root,
+                                   uint64_t mask, const struct outline *o)
+{
+    struct span_sums sums = { 0 };
+    struct btrail_spans *spans;
+    struct btrail_span s;
+    uint64_t index = 0, lost = 0;
+    bool whole;
+    int ret;
+
+    fuzz_require(!btrail_spans_open(&spans, trace, vcpu, root, mask));
+    while (!(ret = btrail_spans_next(spans, &s))) {
+        fuzz_require(s.vcpu == vcpu && !((s.cr3 ^ root) & mask));
+        fuzz_require(mask ? s.first_index >= index : s.first_index == index);
+        fuzz_require(s.records + s.lost == s.end_index - s.first_index);
+        fuzz_require(s.records + s.lost > 0);
+        index = s.end_index;
+        sums.spans++;
+        sums.records += s.records;
+        lost += s.lost;
+        if (!((s.cr3 ^ root) & BTRAIL_CR3_ROOT)) {
+            sums.of_root += s.records;
+        }
+    }
+    fuzz_require(ret == -BTRAIL_ERR_END || ret == -BTRAIL_ERR_MEMORY);
+    whole = ret == -BTRAIL_ERR_END && !btrail_spans_bad_chunks(spans);
+    fuzz_require(mask || !whole || (sums.records == o->records &&
+                                    lost == o->lost && index == o->index));
+    btrail_spans_close(spans);
+    return sums;
+}
+
+static void check_spans(const struct btrail_trace *trace,
+                        const struct outline *o, uint64_t root)
+{
+    struct span_sums all = read_spans(trace, o->vcpu, root, 0, o);
+    struct span_sums some = read_spans(trace, o->vcpu, root, BTRAIL_CR3_ROOT,
+                                       o);
+    struct span_sums exact = read_spans(trace, o->vcpu, root, UINT64_MAX, o);
+
+    fuzz_require(!o->whole || some.records == all.of_root);
+    fuzz_require(some.spans <= all.spans || !o->whole);
+    fuzz_require(exact.records <= some.records || !o->whole);
+}
+
+#define MAX_STREAMS     4
+#define MAX_BATCHES     20000
+
+/* The streams that are looked at, by what a reader returns */
+struct outlines {
+    struct outline of[MAX_STREAMS];
+    unsigned n;
+    unsigned flags;
+    bool in_pieces;
+    uint64_t piece;
+    unsigned calls;
+    unsigned stop_after;        /* calls; 0: never */
+};
+
+static struct outline *outline_of(struct outlines *o, unsigned vcpu)
+{
+    unsigned i;
+
+    for (i = 0; i < o->n && o->of[i].vcpu != vcpu; i++) {
+        /* until it is found */
+    }
+    fuzz_require(i < o->n);
+    return &o->of[i];
+}
+
+static void read_merged(const struct btrail_trace *trace,
+                        const struct outlines *want, unsigned flags,
+                        uint64_t grain, uint64_t from)
+{
+    struct outlines got = { .n = want->n };
+    unsigned vcpus[MAX_STREAMS], i, batches = 0, vcpu;
+    uint64_t time, times[MAX_STREAMS] = { 0 };
+    struct btrail_merged *merged;
+    struct btrail_batch b;
+    int ret;
+
+    for (i = 0; i < want->n; i++) {
+        vcpus[i] = want->of[i].vcpu;
+        got.of[i] = (struct outline) { .vcpu = vcpus[i], .whole = true };
+    }
+    fuzz_require(!btrail_merged_open(&merged, trace, vcpus, want->n, flags,
+                                     grain));
+    if (from) {
+        fuzz_require(!btrail_merged_seek_time(merged, from));
+    }
+    while (!(ret = btrail_merged_next(merged, &vcpu, &time, &b)) &&
+           batches++ < MAX_BATCHES) {
+        struct outline *o = outline_of(&got, vcpu);
+
+        fuzz_require(time >= times[o - got.of]);
+        times[o - got.of] = time;
+        if (from && !o->items) {
+            o->index = b.index;
+        }
+        add_batch(o, &b, flags & BTRAIL_CURSOR_EVENTS_ONLY);
+        if (b.records) {
+            memcpy(copy, b.records, b.count * sizeof(*copy));
+        }
+    }
+    fuzz_require(!ret || ret == -BTRAIL_ERR_END || ret == -BTRAIL_ERR_MEMORY);
+    for (i = 0; i < want->n && ret == -BTRAIL_ERR_END && !from; i++) {
+        fuzz_require(same(&got.of[i], &want->of[i]));
+    }
+    btrail_merged_close(merged);
+}
+
+/* For what comes in order */
+static int take_piece(void *opaque, const struct btrail_piece *piece,
+                      const struct btrail_batch *b)
+{
+    struct outlines *got = opaque;
+    struct outline *o = outline_of(got, piece->vcpu);
+
+    fuzz_require(!got->in_pieces || piece->number == got->piece ||
+                 !piece->number);
+    got->piece = piece->number + !b;
+    got->in_pieces = true;
+    if (b) {
+        add_batch(o, b, got->flags & BTRAIL_CURSOR_EVENTS_ONLY);
+        if (b->records) {
+            size_t n = b->count < sizeof(copy) / sizeof(*copy) ? b->count :
+                       sizeof(copy) / sizeof(*copy);
+
+            memcpy(copy, b->records, n * sizeof(*copy));
+        }
+    } else {
+        o->whole &= !piece->bad;
+    }
+    return got->stop_after && ++got->calls >= got->stop_after;
+}
+
+/* For what comes in any order: only what adds up */
+static int take_any(void *opaque, const struct btrail_piece *piece,
+                    const struct btrail_batch *b)
+{
+    struct outlines *got = opaque;
+    struct outline *o = outline_of(got, piece->vcpu);
+
+    if (b) {
+        __atomic_add_fetch(&o->records, b->count, __ATOMIC_RELAXED);
+        __atomic_add_fetch(&o->lost, b->event ? lost_before(b->event) : 0,
+                           __ATOMIC_RELAXED);
+    }
+    return 0;
+}
+
+static void decode_parallel(const struct btrail_trace *trace,
+                            const struct outlines *want, unsigned flags,
+                            unsigned threads, unsigned stop_after)
+{
+    struct outlines got = {
+        .n = want->n, .flags = flags, .stop_after = stop_after,
+    };
+    bool ordered = flags & BTRAIL_PARALLEL_ORDERED;
+    unsigned vcpus[MAX_STREAMS], i;
+    int ret;
+
+    for (i = 0; i < want->n; i++) {
+        vcpus[i] = want->of[i].vcpu;
+        got.of[i] = (struct outline) { .vcpu = vcpus[i], .whole = true };
+    }
+    ret = btrail_parallel_decode(trace, vcpus, want->n, flags, threads,
+                                 ordered ? take_piece : take_any, &got);
+    fuzz_require(!ret || ret == -BTRAIL_ERR_MEMORY || stop_after);
+    for (i = 0; i < want->n && !ret; i++) {
+        /* Holes that are next to each other have GAP events of their own. */
+        fuzz_require(got.of[i].records == want->of[i].records);
+        fuzz_require(got.of[i].lost == want->of[i].lost);
+        fuzz_require(!ordered || got.of[i].index == want->of[i].index);
+    }
+}
+
+static void read_together(const struct btrail_trace *trace, unsigned streams)
+{
+    static const unsigned flags[] = {
+        0, BTRAIL_CURSOR_COUNTS_ONLY, BTRAIL_CURSOR_EVENTS_ONLY,
+    };
+    unsigned i, k;
+
+    for (k = 0; k < 3; k++) {
+        struct outlines want = { .n = streams };
+        uint64_t time = 0;
+
+        for (i = 0; i < streams; i++) {
+            struct btrail_stream_info info;
+
+            fuzz_require(!btrail_trace_stream(trace, i, &info));
+            want.of[i] = read_outline(trace, info.vcpu, flags[k]);
+            time = info.last_time / 2 + info.first_time / 2;
+        }
+        read_merged(trace, &want, flags[k], k ? 0 : 10000, 0);
+        read_merged(trace, &want, flags[k], UINT64_MAX, 0);
+        read_merged(trace, &want, flags[k], 1, time);
+        if (k != 2) {
+            decode_parallel(trace, &want, flags[k], 2, 0);
+            decode_parallel(trace, &want,
+                            flags[k] | BTRAIL_PARALLEL_ORDERED, 2, 0);
+        }
+        if (!k) {
+            decode_parallel(trace, &want, BTRAIL_PARALLEL_ORDERED |
+                            BTRAIL_PARALLEL_CHECK_ONLY, 1, 0);
+            decode_parallel(trace, &want, BTRAIL_PARALLEL_ORDERED, 3, 2);
+        }
+    }
+}
+
 static void read_stream(struct btrail_trace *trace, unsigned n)
 {
+    struct outline outline;
     struct sample sample = { false };
     struct btrail_stream_info info;
     struct btrail_cursor *cursor;
@@ -185,6 +466,8 @@ static void read_stream(struct btrail_trace *trace, unsigned n)
                                      BTRAIL_CURSOR_EVENTS_ONLY));
     read_all(cursor, true, NULL);
     btrail_cursor_close(cursor);
+    outline = read_outline(trace, info.vcpu, BTRAIL_CURSOR_COUNTS_ONLY);
+    check_spans(trace, &outline, sample.cr3);
 }
 
 /* As the commands take it: text, perhaps JSON */
@@ -223,8 +506,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         fuzz_accepted();
     }
     read_meta(trace);
-    for (i = 0; i < btrail_trace_streams(trace) && i < 4; i++) {
+    for (i = 0; i < btrail_trace_streams(trace) && i < MAX_STREAMS; i++) {
         read_stream(trace, i);
+    }
+    if (i) {
+        read_together(trace, i);
     }
     btrail_trace_close(trace);
     return 0;
