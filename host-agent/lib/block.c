@@ -262,10 +262,19 @@ void btrail_packer_pack(struct btrail_packer *packer,
     }
 }
 
+/* A section, decompressed */
+struct section {
+    const uint8_t *data;
+    size_t len;
+};
+
 struct btrail_unpacker {
     ZSTD_DCtx *zstd;
     struct btrail_decoder *decoder;
-    struct btrail_buf sections[SECTIONS];
+    struct section sections[SECTIONS];
+    /* Of all of them: each by itself can be as large as they are together. */
+    uint8_t *bytes;
+    size_t bytes_cap;
     struct btrail_placed_event *events;
     size_t events_cap;
 };
@@ -284,12 +293,8 @@ struct btrail_unpacker *btrail_unpacker_new(void)
 
 void btrail_unpacker_free(struct btrail_unpacker *u)
 {
-    unsigned i;
-
     if (u) {
-        for (i = 0; i < SECTIONS; i++) {
-            btrail_buf_free(&u->sections[i]);
-        }
+        g_free(u->bytes);
         btrail_decoder_free(u->decoder);
         ZSTD_freeDCtx(u->zstd);
         g_free(u->events);
@@ -329,31 +334,38 @@ uint64_t btrail_block_max(uint32_t records, uint32_t events)
            max_raw(&h, EVENT_SECTION);
 }
 
+/* Decompress a section to @bytes. */
 static int unpack_section(struct btrail_unpacker *u, unsigned section,
                           const uint8_t *stored, size_t stored_len,
-                          size_t raw_len)
+                          uint8_t *bytes, size_t raw_len)
 {
-    struct btrail_buf *buf = &u->sections[section];
-
-    /* Never NULL: even adding 0 to that is undefined. */
-    if (!buf->data || buf->cap < raw_len) {
-        size_t cap = MAX(raw_len, 64);
-        uint8_t *data = g_try_realloc(buf->data, cap);
-
-        if (!data) {
-            return -BTRAIL_ERR_MEMORY;
-        }
-        buf->data = data;
-        buf->cap = cap;
-    }
-    buf->len = raw_len;
+    u->sections[section] = (struct section) { bytes, raw_len };
     if (stored_len != raw_len) {
-        if (ZSTD_decompressDCtx(u->zstd, buf->data, raw_len, stored,
+        if (ZSTD_decompressDCtx(u->zstd, bytes, raw_len, stored,
                                 stored_len) != raw_len) {
             return -BTRAIL_ERR_CORRUPT;
         }
     } else if (raw_len) {
-        memcpy(buf->data, stored, raw_len);
+        memcpy(bytes, stored, raw_len);
+    }
+    return 0;
+}
+
+/* Have room for so many bytes of all sections.  Errors: MEMORY. */
+static int reserve_bytes(struct btrail_unpacker *u, size_t len)
+{
+    /* Never NULL: even adding 0 to that is undefined. */
+    if (!u->bytes || u->bytes_cap < len) {
+        size_t cap = MAX(len, 64);
+
+        /* What is in it is not needed any more. */
+        g_free(u->bytes);
+        u->bytes_cap = 0;
+        u->bytes = g_try_malloc(cap);
+        if (!u->bytes) {
+            return -BTRAIL_ERR_MEMORY;
+        }
+        u->bytes_cap = cap;
     }
     return 0;
 }
@@ -461,7 +473,8 @@ int btrail_unpacker_load(struct btrail_unpacker *u,
     const uint8_t *streams[BTRAIL_CODEC_STREAMS];
     size_t lens[BTRAIL_CODEC_STREAMS];
     size_t left = len - header_size(h) - BTRAIL_BLOCK_TABLE_SIZE;
-    uint64_t codec_bytes = 0;
+    uint64_t codec_bytes = 0, bytes = 0, at = 0;
+    uint64_t stored_bytes = 0;
     unsigned i;
     int ret;
 
@@ -472,25 +485,30 @@ int btrail_unpacker_load(struct btrail_unpacker *u,
         uint32_t raw_len = btrail_get32(table + i * 8);
         uint32_t stored_len = btrail_get32(table + i * 8 + 4);
 
-        if (raw_len > max_raw(h, i) || stored_len > raw_len ||
-            stored_len > left) {
+        if (raw_len > max_raw(h, i) || stored_len > raw_len) {
             return -BTRAIL_ERR_CORRUPT;
         }
         codec_bytes += i == EVENT_SECTION ? 0 : raw_len;
-        if (codec_bytes > BTRAIL_CODEC_MAX_BYTES) {
-            return -BTRAIL_ERR_CORRUPT;
-        }
+        bytes += i == EVENT_SECTION || !events_only ? raw_len : 0;
+        stored_bytes += stored_len;
+    }
+    if (codec_bytes > BTRAIL_CODEC_MAX_BYTES || stored_bytes != left) {
+        return -BTRAIL_ERR_CORRUPT;
+    }
+    ret = reserve_bytes(u, bytes);
+    for (i = 0; !ret && i < SECTIONS; i++) {
+        uint32_t raw_len = btrail_get32(table + i * 8);
+        uint32_t stored_len = btrail_get32(table + i * 8 + 4);
+
         if (i == EVENT_SECTION || !events_only) {
-            ret = unpack_section(u, i, stored, stored_len, raw_len);
-            if (ret) {
-                return ret;
-            }
+            ret = unpack_section(u, i, stored, stored_len, u->bytes + at,
+                                 raw_len);
+            at += raw_len;
         }
         stored += stored_len;
-        left -= stored_len;
     }
-    if (left) {
-        return -BTRAIL_ERR_CORRUPT;
+    if (ret) {
+        return ret;
     }
 
     ret = unpack_events(u, h);

@@ -98,13 +98,15 @@ static int load(struct btrail_cursor *c, unsigned i, bool events_only)
     struct btrail_block_header *h = &c->header;
     int ret;
 
+    if (e->size > btrail_block_max(e->records, e->events)) {
+        return -BTRAIL_ERR_CORRUPT;
+    }
     if (c->payload.cap < e->size) {
-        uint8_t *data = g_try_realloc(c->payload.data, e->size);
-
-        if (!data) {
+        btrail_buf_free(&c->payload);
+        c->payload.data = g_try_malloc(e->size);
+        if (!c->payload.data) {
             return -BTRAIL_ERR_MEMORY;
         }
-        c->payload.data = data;
         c->payload.cap = e->size;
     }
     ret = btrail_trace_read_chunk(c->trace, e, c->payload.data);
