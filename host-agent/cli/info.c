@@ -13,6 +13,7 @@
 struct stream_summary {
     struct btrail_stream_info info;
     uint64_t cr3_loads;
+    uint64_t spans;
     uint64_t gaps;              /* GAP events that lost something */
     uint64_t lost;              /* as far as it is known */
     uint64_t elsewhere;         /* in files that are not here */
@@ -62,6 +63,22 @@ static void add_event(struct stream_summary *s, const struct btrail_batch *b,
     }
 }
 
+static int count_spans(const struct cli_trace *t, struct stream_summary *s)
+{
+    struct btrail_spans *spans;
+    struct btrail_span span;
+    int ret = btrail_spans_open(&spans, t->trace, s->info.vcpu, 0, 0);
+
+    if (ret) {
+        return ret;
+    }
+    while (!(ret = btrail_spans_next(spans, &span))) {
+        s->spans += span.records != 0;
+    }
+    btrail_spans_close(spans);
+    return ret == -BTRAIL_ERR_END ? 0 : ret;
+}
+
 static int summarize(const struct cli_trace *t, struct stream_summary *s)
 {
     struct btrail_cursor *cursor;
@@ -78,7 +95,57 @@ static int summarize(const struct cli_trace *t, struct stream_summary *s)
     }
     s->damage += btrail_cursor_bad_chunks(cursor);
     btrail_cursor_close(cursor);
-    return ret == -BTRAIL_ERR_END ? 0 : ret;
+    return ret == -BTRAIL_ERR_END ? count_spans(t, s) : ret;
+}
+
+/* What all streams have together */
+struct sum {
+    uint64_t records;
+    uint64_t spans;
+    uint64_t gaps;
+    uint64_t lost;
+    bool lost_unknown;
+    uint64_t first_time, last_time;
+};
+
+static struct sum add_up(const struct stream_summary *streams, unsigned n)
+{
+    struct sum sum = { 0 };
+    unsigned i;
+
+    for (i = 0; i < n; i++) {
+        const struct stream_summary *s = &streams[i];
+
+        sum.records += s->info.records;
+        sum.spans += s->spans;
+        sum.gaps += s->gaps;
+        sum.lost += s->lost;
+        sum.lost_unknown |= s->lost_unknown;
+        if (s->info.first_time && (!sum.first_time ||
+                                   s->info.first_time < sum.first_time)) {
+            sum.first_time = s->info.first_time;
+        }
+        sum.last_time = MAX(sum.last_time, s->info.last_time);
+    }
+    return sum;
+}
+
+static double seconds(uint64_t first, uint64_t last)
+{
+    return last > first ? (last - first) / 1e9 : 0;
+}
+
+/* Records a second, 0 if it is not known */
+static double rate(uint64_t records, uint64_t first, uint64_t last)
+{
+    double s = seconds(first, last);
+
+    return s > 0 ? records / s : 0;
+}
+
+static double bits(const struct cli_trace *t, uint64_t records)
+{
+    return records ? t->status.file_size * 8.0 / records : 0;
 }
 
 static const char *end_word(const struct stream_summary *s)
@@ -93,7 +160,9 @@ static void print_json(const struct cli_trace *t,
     g_autoptr(JsonNode) node = json_node_new(JSON_NODE_OBJECT);
     g_autoptr(JsonObject) root = json_object_new();
     JsonObject *file = json_object_new();
+    JsonObject *total = json_object_new();
     JsonArray *array = json_array_new();
+    struct sum sum = add_up(streams, n);
     g_autofree char *text = NULL;
     unsigned i;
 
@@ -115,6 +184,19 @@ static void print_json(const struct cli_trace *t,
     json_object_set_boolean_member(file, "indexed", t->status.indexed);
     json_object_set_object_member(root, "file", file);
     json_object_set_object_member(root, "meta", json_object_ref(t->meta));
+    json_object_set_int_member(total, "records", sum.records);
+    json_object_set_double_member(total, "bits_per_record",
+                                  bits(t, sum.records));
+    json_object_set_double_member(total, "seconds",
+                                  seconds(sum.first_time, sum.last_time));
+    json_object_set_double_member(total, "rate",
+                                  rate(sum.records, sum.first_time,
+                                       sum.last_time));
+    json_object_set_int_member(total, "spans", sum.spans);
+    json_object_set_int_member(total, "gaps", sum.gaps);
+    json_object_set_int_member(total, "lost", sum.lost);
+    json_object_set_boolean_member(total, "lost_unknown", sum.lost_unknown);
+    json_object_set_object_member(root, "total", total);
 
     for (i = 0; i < n; i++) {
         const struct stream_summary *s = &streams[i];
@@ -125,7 +207,12 @@ static void print_json(const struct cli_trace *t,
         json_object_set_int_member(o, "first_index", s->info.first_index);
         json_object_set_int_member(o, "end_index", s->info.end_index);
         json_object_set_int_member(o, "chunks", s->info.chunks);
+        json_object_set_double_member(o, "rate",
+                                      rate(s->info.records,
+                                           s->info.first_time,
+                                           s->info.last_time));
         json_object_set_int_member(o, "cr3_loads", s->cr3_loads);
+        json_object_set_int_member(o, "spans", s->spans);
         json_object_set_int_member(o, "gaps", s->gaps);
         json_object_set_int_member(o, "lost", s->lost);
         json_object_set_boolean_member(o, "lost_unknown", s->lost_unknown);
@@ -176,20 +263,24 @@ static void print_start(const struct cli_trace *t)
 static void print_text(const struct cli_trace *t,
                        const struct stream_summary *streams, unsigned n)
 {
-    uint64_t records = 0;
+    struct sum sum = add_up(streams, n);
     unsigned i;
 
-    for (i = 0; i < n; i++) {
-        records += streams[i].info.records;
-    }
     printf("%-10s %s", "file", t->path);
     if (t->status.files > 1) {
         printf(" and %u more", t->status.files - 1);
     }
     putchar('\n');
     printf("%-10s %" PRIu64 " bytes", "size", t->status.file_size);
-    if (records) {
-        printf(", %.3f bits a record", t->status.file_size * 8.0 / records);
+    if (sum.records) {
+        printf(", %.3f bits a record", bits(t, sum.records));
+    }
+    printf("\n%-10s %" PRIu64 " in %" PRIu64 " spans", "records",
+           sum.records, sum.spans);
+    if (sum.last_time > sum.first_time) {
+        printf(", %.3f s, %.3f million a second",
+               seconds(sum.first_time, sum.last_time),
+               rate(sum.records, sum.first_time, sum.last_time) / 1e6);
     }
     printf("\n%-10s %s\n", "state", !t->status.complete ? "cut off" :
            !t->status.indexed ? "index damaged" : "complete");
@@ -201,8 +292,9 @@ static void print_text(const struct cli_trace *t,
     print_meta_member(t, "overflow", "overflow");
     print_start(t);
 
-    printf("\n%4s %15s %15s %10s %10s %15s %15s  %s\n", "vcpu", "records",
-           "lost", "gaps", "cr3 loads", "from (s)", "to (s)", "end");
+    printf("\n%4s %15s %15s %10s %10s %10s %15s %15s  %s\n", "vcpu",
+           "records", "lost", "gaps", "cr3 loads", "spans", "from (s)",
+           "to (s)", "end");
     for (i = 0; i < n; i++) {
         const struct stream_summary *s = &streams[i];
         char from[CLI_TIME_SIZE], to[CLI_TIME_SIZE];

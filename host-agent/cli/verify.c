@@ -281,9 +281,18 @@ static GHashTable *known_chunks(const struct btrail_trace *trace, unsigned n)
 static void check_chunk(struct verify *v, const struct btrail_scan_chunk *c,
                         GHashTable *known)
 {
+    struct btrail_block_header h;
+
     switch (c->header.type) {
-    case BTRAIL_CHUNK_META:
     case BTRAIL_CHUNK_DATA:
+        if (btrail_block_header_get(c->start, c->start_len, &h) &&
+            h.codec != BTRAIL_CODEC_PATH) {
+            fault(v, NULL, "the chunk at %" PRIu64 " has the unknown codec "
+                  "%u; use the version of Backtrail that made it, or a newer "
+                  "one", c->offset, h.codec);
+        }
+        /* fall through */
+    case BTRAIL_CHUNK_META:
         if (!g_hash_table_contains(known, &c->offset)) {
             fault(v, NULL, "the index does not have the chunk at %" PRIu64
                   ", or it is damaged", c->offset);

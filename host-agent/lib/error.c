@@ -23,7 +23,8 @@ const char *btrail_strerror(int error)
         return "this is not a trace";
     case BTRAIL_ERR_VERSION:
         return "the trace has a version or a codec that this version of "
-               "Backtrail does not know";
+               "Backtrail does not know; read it with the version that made "
+               "it, or a newer one";
     case BTRAIL_ERR_CORRUPT:
         return "the data is damaged";
     case BTRAIL_ERR_END:
