@@ -15,7 +15,11 @@
 
 #include "tally.h"
 
-/* Parts are of this size at least, to be added to the sum not too often. */
+/*
+ * So many parts, and of this size at least, to be added to the sum not too
+ * often: all of them together are about as large as what a sum may be.
+ */
+#define MAX_PARTS           32
 #define MIN_PART_SPACES     256
 #define MIN_PART_EDGES      (1u << 18)
 
@@ -279,12 +283,14 @@ static int count(struct job *job, const struct btrail_trace *trace,
                  unsigned threads, bool in_parts,
                  const struct tally_limits *limits)
 {
-    size_t spaces = MAX(limits->spaces / threads, MIN_PART_SPACES);
-    size_t edges = MAX(limits->edges / threads, MIN_PART_EDGES);
+    size_t spaces, edges;
     unsigned i;
     int ret, error;
 
     if (in_parts) {
+        threads = MIN(threads, MAX_PARTS);
+        spaces = MAX(limits->spaces / threads, MIN_PART_SPACES);
+        edges = MAX(limits->edges / threads, MIN_PART_EDGES);
         job->parts = g_new0(struct part, threads);
         for (i = 0; i < threads; i++) {
             part_init(&job->parts[i], MIN(spaces, limits->spaces),

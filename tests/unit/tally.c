@@ -10,7 +10,7 @@
 #define ROUNDS  12
 
 static const struct tally_limits no_limits = { 65536, 1u << 20 };
-static const unsigned threads[] = { 1, 2, 5 };
+static const unsigned threads[] = { 1, 2, 5, 40 };
 
 static void describe_moment(GString *text, const struct moment *m)
 {
