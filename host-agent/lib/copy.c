@@ -174,7 +174,9 @@ static void fill_begin(struct btrail_copy *c, struct copy_stream *s,
         s->left_out = false;
     }
     if (s->index < e->first_index) {
-        if (!s->begun && !s->left_out && reason == c->begin) {
+        /* Damage is told, always: readers do not trust a header with it. */
+        if (!s->begun && !s->left_out && reason == c->begin &&
+            reason != BTRAIL_GAP_CORRUPT) {
             s->index = e->first_index;
         } else {
             fill_gap(c, s, e->vcpu, reason, e->first_index - s->index);

@@ -9,6 +9,7 @@
 #include <glib/gstdio.h>
 #include <stdlib.h>
 
+#include "parts.h"
 #include "producer.h"
 #include "trace-samples.h"
 
@@ -34,6 +35,47 @@ static void make_traces(const char *dir)
     g_assert_true(g_file_get_contents(path, &bytes, &len, NULL));
     write_file(dir, "cut", bytes, len * 2 / 3);
     g_free(bytes);
+}
+
+/* The files of a trace that was split, as the merge target wants them */
+static void make_parts(const char *dir)
+{
+    static const struct {
+        const char *name;
+        unsigned part_size, ring_size;
+    } traces[] = { { "parts", 1500, 0 }, { "ring", 0, 8000 } };
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(traces); i++) {
+        struct btrail_writer_options options = {
+            .part_size = traces[i].part_size,
+            .ring_size = traces[i].ring_size,
+        };
+        char *path = sample_path();
+        g_autoptr(GArray) parts = NULL;
+        GByteArray *a = g_byte_array_new();
+        uint32_t part;
+
+        sample_write_with(path, 8, &options);
+        parts = btrail_parts_find(path);
+        for (part = 0; part <= parts->len && part < 4; part++) {
+            g_autofree char *name = btrail_part_path(
+                path, part ? g_array_index(parts, uint32_t, part - 1) : 0);
+            g_autofree char *bytes = NULL;
+            uint32_t size;
+            gsize len;
+
+            if (!g_file_get_contents(name, &bytes, &len, NULL)) {
+                continue;
+            }
+            size = GUINT32_TO_LE(len);
+            g_byte_array_append(a, (uint8_t *)&size, sizeof(size));
+            g_byte_array_append(a, (uint8_t *)bytes, len);
+        }
+        write_file(dir, traces[i].name, a->data, a->len);
+        g_byte_array_unref(a);
+        sample_remove(path);
+    }
 }
 
 /* A slab as the stream target wants it */
@@ -301,6 +343,7 @@ static void make_monitors(const char *dir)
 int main(int argc, char **argv)
 {
     g_autofree char *trace = NULL, *stream = NULL, *qmp = NULL;
+    g_autofree char *repair = NULL, *merge = NULL;
 
     if (argc != 2) {
         return 2;
@@ -308,7 +351,11 @@ int main(int argc, char **argv)
     trace = g_build_filename(argv[1], "trace", NULL);
     stream = g_build_filename(argv[1], "stream", NULL);
     qmp = g_build_filename(argv[1], "qmp", NULL);
+    repair = g_build_filename(argv[1], "repair", NULL);
+    merge = g_build_filename(argv[1], "merge", NULL);
     make_traces(trace);
+    make_traces(repair);
+    make_parts(merge);
     make_streams(stream);
     make_producers(argv[1]);
     make_monitors(qmp);

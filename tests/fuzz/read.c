@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Reading a trace from beginning to end: see read.h
+ */
+
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "fuzz.h"
+#include "read.h"
+
+/* A short input can speak of many records. */
+#define MAX_BATCHES 2000
+
+struct fuzz_sum fuzz_read(const struct btrail_trace *trace)
+{
+    struct fuzz_sum sum = { .all = true };
+    struct btrail_stream_info info;
+    unsigned i;
+
+    for (i = 0; !btrail_trace_stream(trace, i, &info); i++) {
+        struct btrail_cursor *cursor;
+        struct btrail_batch b;
+        uint64_t index = 0;
+        unsigned left = MAX_BATCHES;
+        int ret = 0;
+
+        fuzz_require(!btrail_cursor_open(&cursor, trace, info.vcpu, 0));
+        while (left-- && !(ret = btrail_cursor_next(cursor, &b))) {
+            fuzz_require(b.index == index);
+            index += b.count;
+            sum.records += b.count;
+            sum.synthetic += b.synthetic;
+            if (b.event && b.event->type == BTRAIL_EVENT_GAP &&
+                b.event->data[0] != BTRAIL_LOST_UNKNOWN) {
+                index += b.event->data[0];
+            }
+        }
+        sum.all &= ret == -BTRAIL_ERR_END;
+        sum.bad += btrail_cursor_bad_chunks(cursor);
+        sum.end = sum.end * 31 + index;
+        btrail_cursor_close(cursor);
+    }
+    return sum;
+}
+
+struct fuzz_file fuzz_file(const uint8_t *data, size_t size)
+{
+    struct fuzz_file f = { memfd_create("trace", MFD_CLOEXEC), "" };
+
+    fuzz_require(f.fd >= 0 && write(f.fd, data, size) == (ssize_t)size);
+    snprintf(f.path, sizeof(f.path), "/proc/self/fd/%d", f.fd);
+    return f;
+}
