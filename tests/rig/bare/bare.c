@@ -11,6 +11,7 @@
 #define PORT_SHUTDOWN   0x8900
 
 struct ds_area ds_area;
+uint64_t first_ds_area;
 struct record records[RECORDS];
 
 struct gate {
@@ -186,9 +187,14 @@ void unmap_page(uint64_t linear)
 
 void ap_start(void)
 {
+    unsigned n;
+
     memcpy((void *)0x8000, ap_trampoline, ap_trampoline_end - ap_trampoline);
     apic_write(APIC_ICR2, 1u << 24);
     apic_write(APIC_ICR, 0x4500);       /* INIT */
+    for (n = 0; n < 10000; n++) {       /* the other CPU takes its turn */
+        asm volatile("pause");
+    }
     apic_write(APIC_ICR2, 1u << 24);
     apic_write(APIC_ICR, 0x4608);       /* start-up, at 0x8000 */
 }
@@ -212,6 +218,7 @@ void bare_init(void)
     idt_pointer.base = (uintptr_t)idt;
     asm volatile("lidt %0" : : "m"(idt_pointer));
     apic_write(APIC_SVR, 0x1ff);
+    first_ds_area = rdmsr(MSR_DS_AREA);
     bts_reset();
 }
 

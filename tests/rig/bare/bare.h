@@ -160,6 +160,7 @@ struct frame {
 #define RECORDS 1024
 extern struct ds_area ds_area;
 extern struct record records[RECORDS];
+extern uint64_t first_ds_area;          /* what IA32_DS_AREA was at first */
 
 extern uint64_t pml4[512];
 extern uint64_t gdt[];

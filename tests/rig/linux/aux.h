@@ -56,8 +56,8 @@ fail(const char *format, ...)
 
 /* An event of intel_bts for this thread, not yet enabled; after each WATERMARK
    bytes (0: half the area) the driver is interrupted. */
-static inline struct aux aux_open(bool kernel, bool user, size_t size,
-                                  unsigned watermark)
+static inline struct aux aux_open_as(bool kernel, bool user, size_t size,
+                                     unsigned watermark, int protection)
 {
     struct perf_event_attr attr = { .size = sizeof(attr) };
     struct aux aux = { .size = size };
@@ -80,10 +80,38 @@ static inline struct aux aux_open(bool kernel, bool user, size_t size,
     CHECK(aux.page != MAP_FAILED);
     aux.page->aux_offset = 2 * 4096;
     aux.page->aux_size = size;
-    aux.data = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, aux.fd,
-                    2 * 4096);
+    aux.data = mmap(NULL, size, protection, MAP_SHARED, aux.fd, 2 * 4096);
     CHECK(aux.data != MAP_FAILED);
     return aux;
+}
+
+static inline struct aux aux_open(bool kernel, bool user, size_t size,
+                                  unsigned watermark)
+{
+    return aux_open_as(kernel, user, size, watermark, PROT_READ | PROT_WRITE);
+}
+
+/* The same for user mode, that keeps the newest records only */
+static inline struct aux aux_open_snapshot(size_t size)
+{
+    return aux_open_as(false, true, size, 0, PROT_READ);
+}
+
+/* How many NMIs there were on the first CPU, by the kernel's own count */
+static inline unsigned long aux_nmis(void)
+{
+    FILE *file = fopen("/proc/interrupts", "r");
+    unsigned long count = 0;
+    char line[256];
+
+    CHECK(file != NULL);
+    while (fgets(line, sizeof(line), file)) {
+        if (sscanf(line, " NMI: %lu", &count) == 1) {
+            break;
+        }
+    }
+    fclose(file);
+    return count;
 }
 
 /* The records: pieces of the AUX area, each named by an event of perf.  More

@@ -13,7 +13,7 @@
 #define SEL_TASK_A      0x60
 #define SEL_TASK_B      0x68
 #define SEL_BASED16     0x70
-#define SEL_V86_TSS     0x78
+#define SEL_TASK_C      0x78
 
     .macro SWITCH flags
     movl    $MSR_DEBUGCTL, %ecx
@@ -121,6 +121,29 @@ back_3:
     E task_b_jump, back_3
     SWITCH  0
 
+    /* A task whose stack segment is bad: the switch is complete, #TS comes
+       before its first instruction.  The handler goes back by a task switch. */
+    movl    $task_c, %eax
+    movl    $SEL_TASK_C, %edi
+    call    make_tss
+    movl    $task_b_stack_end, task_c + 4
+    movl    $SEL_DATA, task_c + 8
+    movl    $in_task_c, task_c + 0x20
+    movl    $2, task_c + 0x24
+    movl    $SEL_CODE32, task_c + 0x4c
+    movl    $invalid_tss, %eax
+    movw    %ax, idt32 + 10 * 8
+    movw    $SEL_CODE32, idt32 + 10 * 8 + 2
+    movw    $0x8e00, idt32 + 10 * 8 + 4
+    shrl    $16, %eax
+    movw    %ax, idt32 + 10 * 8 + 6
+    SWITCH  TRACE
+    B in_task_c, ljmp $SEL_TASK_C, $0
+back_4:
+    E in_task_c, invalid_tss
+    E invalid_tss, back_4
+    SWITCH  0
+
     /* Real mode */
     movl    $OFF(real_int), 0x44 * 4    /* the vector table is at 0 */
     movw    $0x1000, 0x44 * 4 + 2
@@ -222,6 +245,10 @@ task_b_iret_2:
 task_b_third:
 task_b_jump:
     ljmp    $SEL_TASK_A, $0
+in_task_c:
+    ud2
+invalid_tss:
+    ljmp    $SEL_TASK_A, $0
     .code16
 real_leaf:
     nop
@@ -295,6 +322,8 @@ idt32:
 task_a:
     .fill   128
 task_b:
+    .fill   128
+task_c:
     .fill   128
     .fill   1024
 task_b_stack_end:

@@ -45,33 +45,16 @@ static void traced(long fd)
         : "rax", "rbx", "rcx", "rdx", "rsi", "rdi", "r11", "memory", "cc");
 }
 
-/* How many there were, from the kernel's own count */
-static unsigned long nmis(void)
-{
-    FILE *file = fopen("/proc/interrupts", "r");
-    unsigned long count = 0;
-    char line[256];
-
-    CHECK(file != NULL);
-    while (fgets(line, sizeof(line), file)) {
-        if (sscanf(line, " NMI: %lu", &count) == 1) {
-            break;
-        }
-    }
-    fclose(file);
-    return count;
-}
-
 int main(void)
 {
     struct aux aux = aux_open(false, true, 512 * 4096, 0x10000);
     struct record *list;
-    unsigned long before = nmis();
+    unsigned long before = aux_nmis();
     size_t count;
 
     traced(aux.fd);
-    printf("%lu interrupts\n", nmis() - before);
-    CHECK(nmis() > before + 10);
+    printf("%lu interrupts\n", aux_nmis() - before);
+    CHECK(aux_nmis() > before + 10);
     list = aux_records(&aux, &count);
     aux_is_walk(list, count);
     return 0;
