@@ -12,7 +12,7 @@
 #include "random-trace.h"
 #include "trace-samples.h"
 
-#define CHUNKS  3
+#define CHUNKS  2
 #define RECORDS (CHUNKS * SAMPLE_CHUNK_RECORDS)
 
 static const unsigned vcpus[] = { 0, 3 };
