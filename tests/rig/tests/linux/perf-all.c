@@ -5,6 +5,8 @@
  * Between two branches code goes straight on: each record comes from at or
  * after where the one before it went to, and not far after.  Only a context
  * switch or the driver's own work may be between them; BTS is off then.
+ *
+ * rig: kernel=original
  */
 #include "aux.h"
 

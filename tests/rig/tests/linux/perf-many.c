@@ -4,6 +4,7 @@
  *
  * Each interrupt hands over what there is to perf; none may lose a record.
  *
+ * rig: kernel=original
  * rig: walk=walk_begin walk_end (T N T)*9999 T N N T*19999 N
  */
 #include "aux.h"

@@ -2,6 +2,7 @@
 /*
  * Two programs on two CPUs, each traced by the kernel's own BTS driver
  *
+ * rig: kernel=original
  * rig: cpus=2
  * rig: walk=walk_begin walk_end (T N T)*1999 T N N
  */

@@ -5,6 +5,7 @@
  * An AUX area that is mapped read-only makes the driver clear BTINT and put
  * the threshold above the end of the buffer.
  *
+ * rig: kernel=original
  * rig: walk=walk_begin walk_end (T N T)*999 T N N (T N T)*999 T N N T*3 N
  */
 #include "aux.h"

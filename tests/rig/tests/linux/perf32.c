@@ -2,6 +2,7 @@
 /*
  * The kernel's own BTS driver, and a 32-bit program
  *
+ * rig: kernel=original
  * rig: cflags=-m32
  * rig: walk=walk_begin walk_end T N*2 T T*2 N =leaf T
  */

@@ -2,7 +2,8 @@
 /*
  * The kernel's own BTS driver sees just the branches that a program takes
  *
- * rig: walk=walk_begin walk_end T N N*3 T T*4 N =leaf =after_indirect N T T N T N
+ * rig: kernel=original
+ * rig: walk=walk_begin walk_end T N*4 T*5 N =leaf =after_indirect N T T N T N
  */
 #include "aux.h"
 
