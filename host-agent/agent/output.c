@@ -7,6 +7,12 @@
 
 #include "output.h"
 
+/*
+ * Bytes that may wait.  Blocks have some 100 KB, but those that cannot be
+ * compressed have up to 11 MiB.
+ */
+#define MAX_WAITING (8u << 20)
+
 struct btrail_output {
     struct btrail_block_sink sink;
     struct btrail_store *store;
@@ -17,6 +23,8 @@ struct btrail_output {
     GQueue full;
     GQueue unused;
     unsigned blocks_left;       /* that may still be made */
+    size_t waiting;             /* bytes in full blocks, also in the one that
+                                   is being written */
     bool closing;
 
     int error;                  /* atomic */
@@ -31,7 +39,8 @@ static struct btrail_block *output_get(struct btrail_block_sink *sink)
     struct btrail_block *block;
 
     g_mutex_lock(&o->lock);
-    while (g_queue_is_empty(&o->unused) && !o->blocks_left) {
+    while (o->waiting > MAX_WAITING ||
+           (g_queue_is_empty(&o->unused) && !o->blocks_left)) {
         g_cond_wait(&o->changed, &o->lock);
     }
     block = g_queue_pop_head(&o->unused);
@@ -50,6 +59,7 @@ static int output_put(struct btrail_block_sink *sink,
 
     g_mutex_lock(&o->lock);
     g_queue_push_tail(&o->full, block);
+    o->waiting += btrail_block_size(block);
     g_cond_broadcast(&o->changed);
     g_mutex_unlock(&o->lock);
     return btrail_output_error(o) ? -BTRAIL_ERR_IO : 0;
@@ -98,6 +108,7 @@ static gpointer output_thread(gpointer opaque)
     g_mutex_lock(&o->lock);
     for (;;) {
         struct btrail_block *block = g_queue_pop_head(&o->full);
+        size_t size;
 
         if (!block) {
             if (o->closing) {
@@ -118,8 +129,11 @@ static gpointer output_thread(gpointer opaque)
             write_block(o, packer, block, &payload);
             sync_at = sync_store(o);
         }
+        size = btrail_block_size(block);
+        btrail_block_trim(block);
 
         g_mutex_lock(&o->lock);
+        o->waiting -= size;
         g_queue_push_head(&o->unused, block);
         g_cond_broadcast(&o->changed);
     }

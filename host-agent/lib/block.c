@@ -123,6 +123,37 @@ void btrail_block_free(struct btrail_block *block)
     }
 }
 
+size_t btrail_block_size(const struct btrail_block *block)
+{
+    size_t size = block->event_bytes.len;
+    unsigned i;
+
+    for (i = 0; i < BTRAIL_CODEC_STREAMS; i++) {
+        size += block->streams[i].len;
+    }
+    return size;
+}
+
+/* Few blocks need more than this for anything. */
+#define USUAL_BYTES (1u << 20)
+
+static void trim(struct btrail_buf *buf)
+{
+    if (buf->cap > USUAL_BYTES) {
+        btrail_buf_free(buf);
+    }
+}
+
+void btrail_block_trim(struct btrail_block *block)
+{
+    unsigned i;
+
+    for (i = 0; i < BTRAIL_CODEC_STREAMS; i++) {
+        trim(&block->streams[i]);
+    }
+    trim(&block->event_bytes);
+}
+
 void btrail_block_begin(struct btrail_block *block, unsigned vcpu,
                         uint64_t index, uint64_t cr3,
                         const struct btrail_time *time)

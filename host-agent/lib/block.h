@@ -92,6 +92,12 @@ void btrail_block_add_records(struct btrail_block *block, size_t n);
 void btrail_block_add_event(struct btrail_block *block,
                             const struct btrail_event *event);
 
+/* Bytes in a block, not compressed yet */
+size_t btrail_block_size(const struct btrail_block *block);
+
+/* Give back what an unusual block has taken; what is in it is gone. */
+void btrail_block_trim(struct btrail_block *block);
+
 struct btrail_packer;
 struct btrail_packer *btrail_packer_new(void);
 void btrail_packer_free(struct btrail_packer *packer);

@@ -42,6 +42,7 @@ static int writer_put(struct btrail_block_sink *sink,
         ret = btrail_store_sync(w->store, &next);
     }
     btrail_block_free(w->unused);
+    btrail_block_trim(block);
     w->unused = block;
     return ret;
 }

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <fcntl.h>
+#include <glib/gstdio.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "output.h"
+#include "trace-samples.h"
+
+#define BLOCKS          9       /* as a session of one vCPU has */
+#define SLAB_RECORDS    (1u << 16)
+#define SLABS           60
+#define MEMORY          (64u << 20)
+
+#if defined(__SANITIZE_ADDRESS__)
+#define SANITIZED true
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define SANITIZED true
+#endif
+#endif
+#ifndef SANITIZED
+#define SANITIZED false
+#endif
+
+static struct btrail_record records[SLAB_RECORDS];
+
+/* What nothing makes smaller, so that blocks are as large as they come */
+static void append_random(struct btrail_stream *s, unsigned slab)
+{
+    struct btrail_event time = {
+        .index = (uint64_t)slab * SLAB_RECORDS, .type = BTRAIL_EVENT_TIME,
+        .data = { slab + 1, slab, BTRAIL_NO_ICOUNT },
+    };
+    struct btrail_slab made = {
+        .first_index = time.index,
+        .records = records,
+        .n_records = SLAB_RECORDS,
+        .events = &time,
+        .n_events = 1,
+    };
+    size_t i;
+
+    for (i = 0; i < SLAB_RECORDS; i++) {
+        records[i] = (struct btrail_record) {
+            (uint64_t)g_test_rand_int() << 32 | g_test_rand_int(),
+            (uint64_t)g_test_rand_int() << 32 | g_test_rand_int(), 0,
+        };
+    }
+    g_assert_cmpint(btrail_stream_append(s, &made, 0), ==, 0);
+}
+
+/* Read a pipe slowly into a file: its name with ".read". */
+static gpointer read_slowly(gpointer opaque)
+{
+    g_autofree char *path = g_strconcat(opaque, ".read", NULL);
+    g_autofree uint8_t *bytes = g_malloc(1 << 20);
+    int in = open(opaque, O_RDONLY);
+    int out = open(path, O_WRONLY | O_CREAT, 0600);
+    ssize_t n;
+
+    g_assert_cmpint(in, >=, 0);
+    g_assert_cmpint(out, >=, 0);
+    while ((n = read(in, bytes, 1 << 20)) > 0) {
+        g_assert_cmpint(write(out, bytes, n), ==, n);
+        g_usleep(3000);
+    }
+    close(in);
+    close(out);
+    return NULL;
+}
+
+static void write_to_pipe(char *path)
+{
+    struct btrail_store_options options = { .path = path, .replace = true };
+    GThread *reader = g_thread_new("reader", read_slowly, path);
+    struct btrail_output *output;
+    struct btrail_store *store;
+    struct btrail_stream *s;
+    unsigned i;
+
+    g_assert_cmpint(btrail_store_open(&store, &options), ==, 0);
+    output = btrail_output_new(store, BLOCKS);
+    s = btrail_stream_new(0, btrail_output_sink(output), false);
+    for (i = 0; i < SLABS; i++) {
+        append_random(s, i);
+    }
+    g_assert_cmpint(btrail_stream_flush(s), ==, 0);
+    btrail_output_finish(output);
+    g_assert_cmpint(btrail_output_error(output), ==, 0);
+    g_assert_cmpuint(btrail_output_records(output), ==,
+                     (uint64_t)SLABS * SLAB_RECORDS);
+    btrail_output_free(output);
+    btrail_stream_free(s);
+    g_assert_cmpint(btrail_store_close(store), ==, 0);
+    g_thread_join(reader);
+}
+
+static uint64_t peak(void)
+{
+    struct rusage usage;
+
+    g_assert_cmpint(getrusage(RUSAGE_SELF, &usage), ==, 0);
+    return (uint64_t)usage.ru_maxrss << 10;
+}
+
+/*
+ * Where what is written is taken slowly, only so much waits, whatever it is:
+ * less than a stream may take.
+ */
+static void test_slow(void)
+{
+    char *path = sample_path();
+    g_autofree char *read_path = g_strconcat(path, ".read", NULL);
+    struct btrail_stream_info info;
+    struct btrail_trace *trace;
+    uint64_t grown = 0;
+    int fds[2], status;
+    pid_t pid;
+
+    g_assert_cmpint(mkfifo(path, 0600), ==, 0);
+    g_assert_cmpint(pipe(fds), ==, 0);
+    memset(records, 1, sizeof(records));
+    pid = fork();
+    if (!pid) {
+        uint64_t before = peak();
+
+        write_to_pipe(path);
+        grown = peak() - before;
+        _exit(write(fds[1], &grown, sizeof(grown)) != sizeof(grown));
+    }
+    g_assert_cmpint(pid, >, 0);
+    close(fds[1]);
+    g_assert_cmpint(read(fds[0], &grown, sizeof(grown)), ==, sizeof(grown));
+    close(fds[0]);
+    g_assert_cmpint(waitpid(pid, &status, 0), ==, pid);
+    g_assert_cmpint(status, ==, 0);
+
+    g_assert_cmpint(btrail_trace_open(&trace, read_path), ==, 0);
+    g_assert_cmpint(btrail_trace_stream(trace, 0, &info), ==, 0);
+    g_assert_cmpuint(info.records, ==, (uint64_t)SLABS * SLAB_RECORDS);
+    btrail_trace_close(trace);
+    g_test_message("%.1f MiB", grown / 1048576.0);
+    if (!SANITIZED) {
+        g_assert_cmpuint(grown, <=, MEMORY);
+        g_assert_cmpuint(grown, >, MEMORY / 20);
+    }
+    sample_remove(path);
+}
+
+/* After an error all is dropped, and nobody waits for anything. */
+static void test_full(void)
+{
+    char *path = sample_path();
+    struct btrail_store_options options = { .path = path };
+    struct rlimit old, limit;
+    struct btrail_output *output;
+    struct btrail_store *store;
+    struct btrail_stream *s;
+    unsigned i;
+
+    g_assert_cmpint(btrail_store_open(&store, &options), ==, 0);
+    output = btrail_output_new(store, 2);
+    s = btrail_stream_new(0, btrail_output_sink(output), false);
+    signal(SIGXFSZ, SIG_IGN);
+    g_assert_cmpint(getrlimit(RLIMIT_FSIZE, &old), ==, 0);
+    limit = old;
+    limit.rlim_cur = 100000;
+    g_assert_cmpint(setrlimit(RLIMIT_FSIZE, &limit), ==, 0);
+    for (i = 0; i < 4; i++) {
+        append_random(s, i);
+        btrail_stream_flush(s);
+    }
+    btrail_output_finish(output);
+    g_assert_cmpint(btrail_output_error(output), ==, EFBIG);
+    g_assert_cmpuint(btrail_output_records(output), ==, 0);
+    btrail_output_free(output);
+    btrail_stream_free(s);
+    g_assert_cmpint(btrail_store_close(store), ==, -BTRAIL_ERR_IO);
+    g_assert_cmpint(setrlimit(RLIMIT_FSIZE, &old), ==, 0);
+    sample_remove(path);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/output/slow", test_slow);
+    g_test_add_func("/output/full", test_full);
+    return g_test_run();
+}
