@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef __KVM_X86_VMX_BTS_H
+#define __KVM_X86_VMX_BTS_H
+
+#include <asm/msr-index.h>
+
+struct kvm_vcpu;
+
+extern bool __read_mostly enable_bts;
+
+/* What starts the storing of branch records: both have to be set. */
+#define DEBUGCTL_BTS_ACTIVE	(DEBUGCTLMSR_TR | DEBUGCTLMSR_BTS)
+
+#define DEBUGCTL_BTS_MASK	(DEBUGCTL_BTS_ACTIVE | DEBUGCTLMSR_BTINT | \
+				 DEBUGCTLMSR_BTS_OFF_OS | \
+				 DEBUGCTLMSR_BTS_OFF_USR)
+
+void vmx_bts_hardware_setup(void);
+u64 vmx_bts_supported_debugctl(struct kvm_vcpu *vcpu, bool host_initiated);
+void vmx_bts_set_debugctl(struct kvm_vcpu *vcpu, u64 debugctl);
+void vmx_bts_free_vcpu(struct kvm_vcpu *vcpu);
+void vmx_bts_enter_smm(struct kvm_vcpu *vcpu);
+void vmx_bts_leave_smm(struct kvm_vcpu *vcpu);
+unsigned int vmx_handle_intel_bts_intr(void);
+
+#endif /* __KVM_X86_VMX_BTS_H */
