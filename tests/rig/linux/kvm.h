@@ -16,7 +16,9 @@ struct vm {
     uint8_t *memory;
 };
 
-static inline struct vm vm_open(const void *code, size_t size)
+/* With a local APIC, HLT does not end KVM_RUN. */
+static inline struct vm vm_open_with(const void *code, size_t size,
+                                     bool irqchip)
 {
     struct vm vm;
     struct kvm_userspace_memory_region region = { .memory_size = 0x10000 };
@@ -35,6 +37,9 @@ static inline struct vm vm_open(const void *code, size_t size)
     region.userspace_addr = (uintptr_t)vm.memory;
     CHECK(ioctl(vm.vm, KVM_SET_USER_MEMORY_REGION, &region) == 0);
     memcpy(vm.memory + VM_CODE, code, size);
+    if (irqchip) {
+        CHECK(ioctl(vm.vm, KVM_CREATE_IRQCHIP) == 0);
+    }
     vm.vcpu = ioctl(vm.vm, KVM_CREATE_VCPU, 0);
     CHECK(vm.vcpu >= 0);
     run_size = ioctl(vm.kvm, KVM_GET_VCPU_MMAP_SIZE, 0);
@@ -46,6 +51,42 @@ static inline struct vm vm_open(const void *code, size_t size)
     CHECK(ioctl(vm.vcpu, KVM_SET_SREGS, &sregs) == 0);
     CHECK(ioctl(vm.vcpu, KVM_SET_REGS, &regs) == 0);
     return vm;
+}
+
+static inline struct vm vm_open(const void *code, size_t size)
+{
+    return vm_open_with(code, size, false);
+}
+
+static inline int vm_set_msr(struct vm *vm, uint32_t index, uint64_t data)
+{
+    struct {
+        struct kvm_msrs header;
+        struct kvm_msr_entry entry;
+    } msrs = { { .nmsrs = 1 }, { .index = index, .data = data } };
+
+    return ioctl(vm->vcpu, KVM_SET_MSRS, &msrs);
+}
+
+static inline uint64_t vm_get_msr(struct vm *vm, uint32_t index)
+{
+    struct {
+        struct kvm_msrs header;
+        struct kvm_msr_entry entry;
+    } msrs = { { .nmsrs = 1 }, { .index = index } };
+
+    CHECK(ioctl(vm->vcpu, KVM_GET_MSRS, &msrs) == 1);
+    return msrs.entry.data;
+}
+
+/* Run until the guest writes to a port; returns which. */
+static inline unsigned vm_run(struct vm *vm)
+{
+    CHECK(ioctl(vm->vcpu, KVM_RUN, 0) == 0);
+    if (vm->run->exit_reason != KVM_EXIT_IO) {
+        fail("the guest exits for reason %u", vm->run->exit_reason);
+    }
+    return vm->run->io.port;
 }
 
 #endif
