@@ -12,6 +12,7 @@
 #include "copy.h"
 #include "parts.h"
 #include "pread.h"
+#include "scan.h"
 #include "trace.h"
 
 /* A META or DATA chunk of the file */
@@ -192,11 +193,37 @@ static bool is_cut(const struct repair *r, const struct btrail_copy *copy)
            !s->skipped_bytes && !sum->bad_chunks && !sum->gaps;
 }
 
+/*
+ * Chunks of a type that is not known are not for us to throw away.  Errors: IO,
+ * VERSION.
+ */
+static int know_chunks(const struct repair *r)
+{
+    struct btrail_scan_chunk chunk;
+    struct btrail_scan scan;
+    int ret;
+
+    btrail_scan_begin(&scan, r->file->fd, BTRAIL_FILE_HEADER_SIZE,
+                      r->file->size);
+    while (!(ret = btrail_scan_next(&scan, &chunk))) {
+        if (chunk.header.type < BTRAIL_CHUNK_META ||
+            chunk.header.type > BTRAIL_CHUNK_END) {
+            ret = -BTRAIL_ERR_VERSION;
+            break;
+        }
+    }
+    btrail_scan_free(&scan);
+    return ret == -BTRAIL_ERR_END ? 0 : ret;
+}
+
 /* Find out what there is to be done; @copy then has all but the end. */
 static int look(struct repair *r, const char *path, struct btrail_copy *copy)
 {
-    int ret = copy_pieces(r, copy, NULL);
+    int ret = know_chunks(r);
 
+    if (!ret) {
+        ret = copy_pieces(r, copy, NULL);
+    }
     r->result.no_header = r->file->no_header;
     r->result.continued = find_next_part(r, path);
     r->result.cut = !ret && is_cut(r, copy);

@@ -853,6 +853,9 @@ struct btrail_repair_result {
  * unless the trace goes on in a part that lies beside the file.  The new file
  * has an index.
  *
+ * A file that has something this library does not know, a codec or a type of
+ * chunk, is left alone.
+ *
  * In place, only what is behind the last whole chunk is cut off, and what is
  * missing is appended; for a file that needs more the error is CORRUPT.
  *

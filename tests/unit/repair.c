@@ -368,6 +368,30 @@ static void test_codec(void)
     files_free(&f);
 }
 
+/* Neither is a chunk of a type that is not known. */
+static void test_unknown_chunk(void)
+{
+    struct btrail_chunk chunks[32];
+    g_autofree char *kept = NULL;
+    size_t places[33];
+    struct files f;
+    gsize kept_len;
+
+    files_new(&f);
+    find_chunks(&f, places, chunks);
+    chunks[2].type = 77;
+    btrail_chunk_put(f.sample + places[2], &chunks[2]);
+    put(f.path, f.sample, f.len);
+    g_assert_cmpint(btrail_repair(f.path, f.out, 0, NULL), ==,
+                    -BTRAIL_ERR_VERSION);
+    g_assert_cmpint(btrail_repair(f.path, NULL, BTRAIL_REPAIR_IN_PLACE, NULL),
+                    ==, -BTRAIL_ERR_VERSION);
+    g_assert_false(g_file_test(f.out, G_FILE_TEST_EXISTS));
+    g_assert_true(g_file_get_contents(f.path, &kept, &kept_len, NULL));
+    g_assert_cmpmem(kept, kept_len, f.sample, f.len);
+    files_free(&f);
+}
+
 /* A part is repaired as what it is: a part. */
 static void test_parts(void)
 {
@@ -604,6 +628,7 @@ int main(int argc, char **argv)
     g_test_add_func("/repair/overwritten", test_overwritten);
     g_test_add_func("/repair/not-a-trace", test_not_a_trace);
     g_test_add_func("/repair/codec", test_codec);
+    g_test_add_func("/repair/unknown-chunk", test_unknown_chunk);
     g_test_add_func("/repair/parts", test_parts);
     g_test_add_func("/repair/random", test_random);
     g_test_add_func("/repair/busy", test_busy);
