@@ -67,62 +67,66 @@ void BX_CPU_C::bts_reset(unsigned source)
 
   // "Processor State After Reset": INIT leaves MSRs as they are.
   if (source == BX_RESET_HARDWARE) {
+    bts_enumerate();
     BX_CPU_THIS_PTR bts.ds_area = 0;
     bts_set_debugctl(0);
   }
 }
 
-// "BTS and DS Save Area": BTS is there if CPUID.1:EDX.DS[21] is set and
-// BTS_UNAVAILABLE, bit 11 of IA32_MISC_ENABLE, is not.
-bool BX_CPU_C::bts_available(void)
+// What there is, by CPUID and by MSRs that software cannot change
+void BX_CPU_C::bts_enumerate(void)
 {
-  struct cpuid_function_t leaf;
-  BX_CPU_THIS_PTR cpuid->get_cpuid_leaf(1, 0, &leaf);
-  if (! (leaf.edx & BX_CPUID_STD1_EDX_DEBUG_STORE)) return false;
+  struct cpuid_function_t leaf1, leaf7, leaf_a;
+  bool unavailable = false, freeze_while_smm = false;
+
+  BX_CPU_THIS_PTR cpuid->get_cpuid_leaf(1, 0, &leaf1);
+  BX_CPU_THIS_PTR cpuid->get_cpuid_leaf(7, 0, &leaf7);
+  BX_CPU_THIS_PTR cpuid->get_cpuid_leaf(0xa, 0, &leaf_a);
 
 #if BX_CONFIGURE_MSRS
-  const unsigned MISC_ENABLE = 0x1a0;
-  if (BX_CPU_THIS_PTR msrs[MISC_ENABLE] &&
-     (BX_CPU_THIS_PTR msrs[MISC_ENABLE]->get64() & (1 << 11))) return false;
+  const MSR *misc_enable = BX_CPU_THIS_PTR msrs[0x1a0];
+  const MSR *perf_capabilities = BX_CPU_THIS_PTR msrs[0x345];
+  if (misc_enable)
+    unavailable = (misc_enable->val64 & (1 << 11)) != 0;
+  if (perf_capabilities && (leaf1.ecx & BX_CPUID_STD1_ECX_PDCM))
+    freeze_while_smm = (perf_capabilities->val64 & (1 << 12)) != 0;
 #endif
 
-  return true;
-}
+  // Vol. 4, IA32_DS_AREA: there if CPUID.1:EDX.DS[21] is set
+  BX_CPU_THIS_PTR bts.ds = (leaf1.edx & BX_CPUID_STD1_EDX_DEBUG_STORE) != 0;
 
-// The bits of IA32_DEBUGCTL that are not reserved ("IA32_DEBUGCTL MSR", and
-// vol. 4).  LBR and BTF can be written without effect: there are no LBRs here.
-// Choice: where there is no BTS, its bits are reserved.
-bool BX_CPU_C::bts_debugctl_valid(Bit64u val_64)
-{
+  // "IA32_DEBUGCTL MSR", and vol. 4.  LBR and BTF can be written without
+  // effect: there are no LBRs here.
   Bit64u allowed = BX_DEBUGCTL_LBR | BX_DEBUGCTL_BTF | BX_DEBUGCTL_TR;
-  struct cpuid_function_t leaf;
 
-  BX_CPU_THIS_PTR cpuid->get_cpuid_leaf(1, 0, &leaf);
-  if (bts_available()) {
+  // "BTS and DS Save Area": BTS is there if CPUID.1:EDX.DS[21] is set and
+  // BTS_UNAVAILABLE, bit 11 of IA32_MISC_ENABLE, is not.  Choice: where it is
+  // not, its bits are reserved.
+  if (BX_CPU_THIS_PTR bts.ds && ! unavailable) {
     allowed |= BX_DEBUGCTL_BTS | BX_DEBUGCTL_BTINT;
-    if (leaf.ecx & BX_CPUID_STD1_ECX_DS_CPL)
+    // "CPL-Qualified Branch Trace Mechanism": CPUID.1:ECX.DS-CPL[4]
+    if (leaf1.ecx & BX_CPUID_STD1_ECX_DS_CPL)
       allowed |= BX_DEBUGCTL_BTS_OFF_OS | BX_DEBUGCTL_BTS_OFF_USR;
   }
 
-#if BX_CONFIGURE_MSRS
-  // "IA32_DEBUGCTL MSR", bit 14: IA32_PERF_CAPABILITIES, bit 12, says so.
-  const unsigned PERF_CAPABILITIES = 0x345;
-  if ((leaf.ecx & BX_CPUID_STD1_ECX_PDCM) && BX_CPU_THIS_PTR msrs[PERF_CAPABILITIES] &&
-      (BX_CPU_THIS_PTR msrs[PERF_CAPABILITIES]->get64() & (1 << 12)))
-    allowed |= BX_DEBUGCTL_FREEZE_WHILE_SMM;
-#endif
-
   // "Freezing LBR and Performance Counters on PMI": version 2 of
   // architectural performance monitoring
-  BX_CPU_THIS_PTR cpuid->get_cpuid_leaf(0xa, 0, &leaf);
-  if ((leaf.eax & 0xff) >= 2)
+  if ((leaf_a.eax & 0xff) >= 2)
     allowed |= BX_DEBUGCTL_FREEZE_LBRS_ON_PMI | BX_DEBUGCTL_FREEZE_PERFMON;
 
-  BX_CPU_THIS_PTR cpuid->get_cpuid_leaf(7, 0, &leaf);
-  if (leaf.ebx & (1 << 11))
+  // "IA32_DEBUGCTL MSR", bit 14: IA32_PERF_CAPABILITIES, bit 12, says so.
+  if (freeze_while_smm)
+    allowed |= BX_DEBUGCTL_FREEZE_WHILE_SMM;
+
+  if (leaf7.ebx & (1 << 11))
     allowed |= BX_DEBUGCTL_RTM;
 
-  return (val_64 & ~allowed) == 0;
+  BX_CPU_THIS_PTR bts.allowed = allowed;
+}
+
+bool BX_CPU_C::bts_debugctl_valid(Bit64u val_64)
+{
+  return (val_64 & ~BX_CPU_THIS_PTR bts.allowed) == 0;
 }
 
 void BX_CPU_C::bts_set_debugctl(Bit64u val_64)
@@ -143,23 +147,16 @@ bool BX_CPU_C::bts_wrmsr_debugctl(Bit64u val_64)
   return true;
 }
 
-// Vol. 4, IA32_DS_AREA: there if CPUID.1:EDX.DS[21] is set.  Vol. 2, WRMSR: a
-// linear address that is not canonical is a #GP.
 bool BX_CPU_C::bts_rdmsr_ds_area(Bit64u *val_64)
 {
-  struct cpuid_function_t leaf;
-  BX_CPU_THIS_PTR cpuid->get_cpuid_leaf(1, 0, &leaf);
-  if (! (leaf.edx & BX_CPUID_STD1_EDX_DEBUG_STORE)) return false;
-
   *val_64 = BX_CPU_THIS_PTR bts.ds_area;
-  return true;
+  return BX_CPU_THIS_PTR bts.ds;
 }
 
+// Vol. 2, WRMSR: a linear address that is not canonical is a #GP.
 bool BX_CPU_C::bts_wrmsr_ds_area(Bit64u val_64)
 {
-  struct cpuid_function_t leaf;
-  BX_CPU_THIS_PTR cpuid->get_cpuid_leaf(1, 0, &leaf);
-  if (! (leaf.edx & BX_CPUID_STD1_EDX_DEBUG_STORE)) return false;
+  if (! BX_CPU_THIS_PTR bts.ds) return false;
 
   if (! IsCanonical(val_64)) {
     BX_ERROR(("WRMSR: attempt to write non-canonical value to IA32_DS_AREA"));

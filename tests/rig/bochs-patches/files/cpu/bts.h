@@ -35,6 +35,9 @@ struct bx_bts_record_t {
 };
 
 struct bx_bts_t {
+  bool ds;               // there is IA32_DS_AREA
+  Bit64u allowed;        // bits of IA32_DEBUGCTL that are not reserved
+
   Bit64u debugctl;
   Bit64u ds_area;
   bool on;               // TR and BTS are set
