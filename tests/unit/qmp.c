@@ -229,9 +229,10 @@ static void test_garbage(void)
         struct monitor m;
         GError *error = NULL;
         int sock = monitor_start(&m, cases[i].script, cases[i].len, 100);
+        g_autofree char *shown = g_strescape(cases[i].script, NULL);
 
         m.close = true;
-        g_test_message("%s", cases[i].script);
+        g_test_message("%s", shown);
         monitor_run(&m);
         g_assert_null(btrail_qmp_new(sock, 10000, -1, &error));
         g_assert_error(error, BTRAIL_AGENT_ERROR, cases[i].code);
