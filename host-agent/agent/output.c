@@ -9,9 +9,10 @@
 
 /*
  * Bytes that may wait.  Blocks have some 100 KB, but those that cannot be
- * compressed have up to 11 MiB.
+ * compressed have up to 11 MiB: one of those is written before the next one
+ * is begun.
  */
-#define MAX_WAITING (8u << 20)
+#define MAX_WAITING (4u << 20)
 
 struct btrail_output {
     struct btrail_block_sink sink;

@@ -284,7 +284,8 @@ void btrail_packer_pack(struct btrail_packer *packer,
     unsigned i;
 
     payload->len = 0;
-    btrail_buf_reserve(payload, BTRAIL_BLOCK_START);
+    /* Once for all: it can be large, and no larger than this. */
+    btrail_buf_reserve(payload, BTRAIL_BLOCK_START + btrail_block_size(block));
     header_put(payload->data, &block->header);
     payload->len = table + BTRAIL_BLOCK_TABLE_SIZE;
     for (i = 0; i < SECTIONS; i++) {
