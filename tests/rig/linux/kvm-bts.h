@@ -24,6 +24,8 @@
 #define CPUID_1_ECX_DTES64  (1 << 2)
 #define CPUID_1_ECX_DS_CPL  (1 << 4)
 
+#define CAP_X86_BTS         239
+
 struct ds_area {
     uint64_t base, index, maximum, threshold;
 };
@@ -94,6 +96,46 @@ static inline void vm_check_records(struct vm *vm, const uint64_t (*want)[2],
                  (unsigned long long)want[i][1]);
         }
     }
+}
+
+/* End here if KVM cannot give a guest BTS. */
+static inline void bts_or_skip(void)
+{
+    int kvm = open("/dev/kvm", O_RDWR);
+
+    CHECK(kvm >= 0);
+    if (ioctl(kvm, KVM_CHECK_EXTENSION, CAP_X86_BTS) == 0) {
+        printf("this KVM has no BTS for guests\n");
+        exit(77);
+    }
+    close(kvm);
+}
+
+/* The kernel has not complained of an NMI that it knows no reason for; what
+   it complains of otherwise, init looks for.  Returns how many messages there
+   were. */
+static inline unsigned kmsg_is_calm(void)
+{
+    static const char *const bad[] = { "unknown reason", "Uhhuh", "Dazed" };
+    int fd = open("/dev/kmsg", O_RDONLY | O_NONBLOCK);
+    char line[8192];
+    unsigned count = 0;
+    ssize_t n;
+
+    CHECK(fd >= 0);
+    while ((n = read(fd, line, sizeof(line) - 1)) > 0) {
+        line[n] = '\0';
+        for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+            if (strstr(line, bad[i])) {
+                fail("the kernel says %s", line);
+            }
+        }
+        count++;
+    }
+    CHECK(n < 0 && errno == EAGAIN);
+    CHECK(count > 0);
+    close(fd);
+    return count;
 }
 
 #endif
