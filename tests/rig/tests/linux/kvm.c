@@ -5,48 +5,12 @@
  *
  * rig: walk=walk_begin walk_end (T T)*2 T N T*2 N
  */
-#include "kvm.h"
+#include "kvm-walk.h"
 
 /* mov $1000, %cx; 1: nop; loop 1b; out %al, $0x10; jmp back to the start */
 static const uint8_t code[] = {
     0xb9, 0xe8, 0x03, 0x90, 0xe2, 0xfd, 0xe6, 0x10, 0xeb, 0xf6
 };
-
-static void traced(long fd, long vcpu)
-{
-    asm volatile(
-        "   movq    %[ioctl], %%rax\n"
-        "   movq    %[fd], %%rdi\n"
-        "   movq    %[enable], %%rsi\n"
-        "   xorl    %%edx, %%edx\n"
-        "   syscall\n"
-        "walk_begin:\n"
-        "   movl    $3, %%ebx\n"
-        "1: movq    %[ioctl], %%rax\n"  /* KVM_RUN, three times */
-        "   movq    %[vcpu], %%rdi\n"
-        "   movq    %[run], %%rsi\n"
-        "   xorl    %%edx, %%edx\n"
-        "   syscall\n"
-        "   testq   %%rax, %%rax\n"
-        "   jz      2f\n"
-        "   ud2\n"
-        "2: decl    %%ebx\n"
-        "   jnz     1b\n"
-        "   movl    $3, %%ecx\n"
-        "3: nop\n"
-        "   loop    3b\n"
-        "walk_end:\n"
-        "   movq    %[ioctl], %%rax\n"
-        "   movq    %[fd], %%rdi\n"
-        "   movq    %[disable], %%rsi\n"
-        "   xorl    %%edx, %%edx\n"
-        "   syscall\n"
-        :
-        : [ioctl] "i"(SYS_ioctl), [fd] "m"(fd), [vcpu] "m"(vcpu),
-          [enable] "i"(PERF_EVENT_IOC_ENABLE), [run] "i"(KVM_RUN),
-          [disable] "i"(PERF_EVENT_IOC_DISABLE)
-        : "rax", "rbx", "rcx", "rdx", "rsi", "rdi", "r11", "memory", "cc");
-}
 
 int main(void)
 {
