@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * With BTS switched off in kvm_intel, KVM has none of it
+ *
+ * rig: linux=kvm_intel.bts=0
+ */
+#include "kvm-wrmsr.h"
+
+int main(void)
+{
+    FILE *file = fopen("/sys/module/kvm_intel/parameters/bts", "r");
+    struct kvm_cpuid2 *cpuid;
+    struct kvm_cpuid_entry2 *entry;
+    struct vm vm;
+
+    if (!file) {
+        printf("this KVM knows nothing of BTS\n");
+        return 77;
+    }
+    CHECK(fgetc(file) == 'N');
+    vm = wrmsr_guest();
+    CHECK(ioctl(vm.kvm, KVM_CHECK_EXTENSION, CAP_X86_BTS) == 0);
+    cpuid = vm_supported_cpuid(&vm);
+    entry = cpuid_1(cpuid);
+    CHECK(!(entry->edx & CPUID_1_EDX_DS));
+    CHECK(!(entry->ecx & CPUID_1_ECX_DTES64));
+    CHECK(!(entry->ecx & CPUID_1_ECX_DS_CPL));
+    CHECK(!in_msr_list(&vm, MSR_DEBUGCTL));
+
+    /* Not even for a monitor that says that it has it */
+    entry->edx |= CPUID_1_EDX_DS;
+    entry->ecx |= CPUID_1_ECX_DTES64 | CPUID_1_ECX_DS_CPL;
+    CHECK(ioctl(vm.vcpu, KVM_SET_CPUID2, cpuid) == 0);
+    CHECK(vm_set_msr(&vm, MSR_MISC_ENABLE, 1) == 1);
+    for (unsigned bit = 6; bit <= 10; bit++) {
+        CHECK(vm_set_msr(&vm, MSR_DEBUGCTL, 1 << bit) == 0);
+        CHECK(!guest_wrmsr(&vm, MSR_DEBUGCTL, 1 << bit));
+    }
+    CHECK(guest_wrmsr(&vm, MSR_DEBUGCTL, 0));
+    CHECK(vm_get_msr(&vm, MSR_DEBUGCTL) == 0);
+    kmsg_is_calm();
+    return 0;
+}
