@@ -9,10 +9,11 @@
 #include "crc32c.h"
 
 /*
- * What zstd gets repeats itself no more: higher levels, which look longer for
- * what does, take more time and even more space.
+ * What zstd gets hardly repeats itself: higher levels, which look longer for
+ * what does, take more time and even more space, and so do short matches.
  */
-#define ZSTD_LEVEL  1
+#define ZSTD_LEVEL      1
+#define ZSTD_MIN_MATCH  7
 
 /* The codec's streams, then the events. */
 #define SECTIONS            BTRAIL_BLOCK_SECTIONS
@@ -238,6 +239,8 @@ struct btrail_packer *btrail_packer_new(void)
     if (!packer->zstd) {
         g_error("out of memory");
     }
+    ZSTD_CCtx_setParameter(packer->zstd, ZSTD_c_compressionLevel, ZSTD_LEVEL);
+    ZSTD_CCtx_setParameter(packer->zstd, ZSTD_c_minMatch, ZSTD_MIN_MATCH);
     return packer;
 }
 
@@ -259,9 +262,8 @@ static void pack_section(struct btrail_packer *packer,
 
     btrail_buf_reserve(payload, section->len);
     stored = section->len < 64 ? 0 :
-             ZSTD_compressCCtx(packer->zstd, payload->data + payload->len,
-                               section->len - 1, section->data, section->len,
-                               ZSTD_LEVEL);
+             ZSTD_compress2(packer->zstd, payload->data + payload->len,
+                            section->len - 1, section->data, section->len);
     if (!stored || ZSTD_isError(stored)) {
         /* It did not become shorter. */
         stored = section->len;
@@ -338,7 +340,9 @@ void btrail_unpacker_free(struct btrail_unpacker *u)
 static uint64_t max_raw(const struct btrail_block_header *h, unsigned section)
 {
     static const uint8_t record_bytes[] = {
-        [BTRAIL_CODEC_MISSES] = BTRAIL_CODEC_MAX_MISS_BYTES,
+        [BTRAIL_CODEC_MISSES_NONE] = BTRAIL_CODEC_MAX_MISS_BYTES,
+        [BTRAIL_CODEC_MISSES_EDGE] = BTRAIL_CODEC_MAX_MISS_BYTES,
+        [BTRAIL_CODEC_MISSES_EDGES] = BTRAIL_CODEC_MAX_MISS_BYTES,
         [BTRAIL_CODEC_STRAIGHTS] = BTRAIL_CODEC_MAX_STRAIGHT_BYTES,
         [BTRAIL_CODEC_LENGTHS] = BTRAIL_CODEC_MAX_LENGTH_BYTES,
         [BTRAIL_CODEC_TARGETS] = BTRAIL_CODEC_MAX_TARGET_BYTES,

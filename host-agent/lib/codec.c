@@ -69,6 +69,7 @@ struct model {
     uint32_t n_edges;
     uint32_t n;                         /* steps */
     uint32_t ahead;                     /* the step foretold; 0 if none is */
+    uint32_t misses;                    /* stream that the next miss is in */
 
     struct edge *edges;
     uint32_t *last;                     /* by edge: where it was last missed */
@@ -177,6 +178,8 @@ static inline void miss_step(struct model *m, uint32_t foretold, uint32_t edge)
     uint32_t same = after->edge == edge ? after->step : m->last[edge];
 
     m->ahead = same ? same + 1 : 0;
+    m->misses = after->edge == edge ? BTRAIL_CODEC_MISSES_EDGES :
+                same ? BTRAIL_CODEC_MISSES_EDGE : BTRAIL_CODEC_MISSES_NONE;
     *after = (struct visit) { edge, n };
     m->last[edge] = n;
     path[n] = edge | (foretold ? STEP_FORK : 0);
@@ -312,7 +315,7 @@ static void encode_miss(struct btrail_encoder *enc, struct output *out,
         put(out, BTRAIL_CODEC_STRAIGHTS, straight);
         miss |= MISS_STRAIGHT;
     }
-    put(out, BTRAIL_CODEC_MISSES, enc->forks << MISS_FORKS | miss);
+    put(out, m->misses, enc->forks << MISS_FORKS | miss);
     m->path[m->ahead] |= STEP_FORK;
     miss_step(m, foretold, edge);
     enc->forks = 0;
@@ -435,7 +438,7 @@ void btrail_encoder_records(struct btrail_encoder *enc,
 void btrail_encoder_end(struct btrail_encoder *enc)
 {
     if (enc->m.n + 1 > enc->start) {
-        btrail_buf_append_varint(&enc->out[BTRAIL_CODEC_MISSES],
+        btrail_buf_append_varint(&enc->out[enc->m.misses],
                                  enc->forks << MISS_FORKS);
         enc->start = enc->m.n + 1;
     }
@@ -529,7 +532,7 @@ static bool next_miss(struct btrail_decoder *dec)
 {
     uint64_t miss;
 
-    if (!get(&dec->in[BTRAIL_CODEC_MISSES], &miss)) {
+    if (!get(&dec->in[dec->m.misses], &miss)) {
         return false;
     }
     dec->forks = miss >> MISS_FORKS;

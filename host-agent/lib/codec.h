@@ -33,7 +33,13 @@
 #define BTRAIL_CODEC_MAX_FLAG_BYTES     (4 + BTRAIL_VARINT_MAX)
 
 enum btrail_codec_stream {
-    BTRAIL_CODEC_MISSES,        /* forks passed, kind of the edge taken */
+    /*
+     * Forks passed, kind of the edge taken.  Each is in the stream of what
+     * has foretold the path until there, since those are much alike.
+     */
+    BTRAIL_CODEC_MISSES_NONE,   /* nothing: an edge not taken before */
+    BTRAIL_CODEC_MISSES_EDGE,   /* the same edge the last time */
+    BTRAIL_CODEC_MISSES_EDGES,  /* the same four edges the last time */
     BTRAIL_CODEC_STRAIGHTS,     /* records since the last fork */
     BTRAIL_CODEC_LENGTHS,       /* from the last target to the branch */
     BTRAIL_CODEC_TARGETS,       /* from a branch to where it goes */
