@@ -74,8 +74,6 @@ void vmx_bts_set_debugctl(struct kvm_vcpu *vcpu, u64 debugctl)
 	bool active = (debugctl & DEBUGCTL_BTS_ACTIVE) == DEBUGCTL_BTS_ACTIVE;
 	struct kvm_pmu *pmu = vcpu_to_pmu(vcpu);
 
-	pmu->bts_intr = active && (debugctl & DEBUGCTLMSR_BTINT);
-
 	if (likely(active == pmu->bts_active))
 		return;
 
@@ -125,12 +123,16 @@ void vmx_bts_leave_smm(struct kvm_vcpu *vcpu)
  * Called in the NMI of a PMI.  The NMI that BTS raised in the guest is taken
  * in the host, as the reason of a VM-Exit or right behind another one.  Once
  * is enough until the guest has run again: it cannot have raised a second one.
+ *
+ * BTINT does not matter: as the SDM says of circular buffers, without it the
+ * threshold may raise interrupts all the same if it lies within the buffer, and
+ * no guest must be able to make NMIs that nobody knows the reason of.
  */
 unsigned int vmx_handle_intel_bts_intr(void)
 {
 	struct kvm_vcpu *vcpu = kvm_get_running_vcpu();
 
-	if (!vcpu || !vcpu_to_pmu(vcpu)->bts_intr ||
+	if (!vcpu || !vcpu_to_pmu(vcpu)->bts_active ||
 	    kvm_test_request(KVM_REQ_BTS_PMI, vcpu))
 		return 0;
 
