@@ -10,6 +10,8 @@
 #
 # rig: cpus=2
 # rig: memory=1024
+# rig: program=@linux/selftests/bts_nested_test
+# rig: program=@linux/selftests/bts_test
 # rig: program=@linux/selftests/cpuid_test
 # rig: program=@linux/selftests/cr4_cpuid_sync_test
 # rig: program=@linux/selftests/debug_regs

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Branch Trace Store (BTS) of guests: what its tests share
+ */
+#ifndef SELFTEST_KVM_BTS_H
+#define SELFTEST_KVM_BTS_H
+
+#include "processor.h"
+#include "test_util.h"
+
+#define X86_FEATURE_DTES64	KVM_X86_CPU_FEATURE(0x1, 0, ECX, 2)
+#define X86_FEATURE_DS_CPL	KVM_X86_CPU_FEATURE(0x1, 0, ECX, 4)
+#define X86_FEATURE_DS		KVM_X86_CPU_FEATURE(0x1, 0, EDX, 21)
+
+#define BTS_ON			(DEBUGCTLMSR_TR | DEBUGCTLMSR_BTS)
+
+struct bts_record {
+	uint64_t from;
+	uint64_t to;
+	uint64_t flags;
+};
+
+#define NR_BTS_RECORDS		64
+
+/* The first fields are those of the CPU; all is in one page. */
+struct bts_area {
+	uint64_t base;
+	uint64_t index;
+	uint64_t maximum;
+	uint64_t threshold;
+	uint64_t pebs[12];
+	struct bts_record records[NR_BTS_RECORDS];
+} __aligned(4096);
+
+static struct bts_area bts;
+
+/* Room for so many records, the threshold at so many (0: none) */
+static inline void bts_setup(unsigned int nr, unsigned int threshold)
+{
+	memset(&bts, 0, sizeof(bts));
+	bts.base = (uint64_t)bts.records;
+	bts.index = bts.base;
+	bts.maximum = (uint64_t)(bts.records + nr);
+	bts.threshold = (uint64_t)(bts.records + (threshold ?: NR_BTS_RECORDS + 1));
+	wrmsr(MSR_IA32_DS_AREA, (uint64_t)&bts);
+}
+
+static inline unsigned int bts_nr_records(void)
+{
+	return (READ_ONCE(bts.index) - bts.base) / sizeof(struct bts_record);
+}
+
+static inline void bts_assert_record(unsigned int i, void *from, void *to)
+{
+	__GUEST_ASSERT(bts.records[i].from == (uint64_t)from &&
+		       bts.records[i].to == (uint64_t)to,
+		       "Record %u is %lx -> %lx, not %lx -> %lx", i,
+		       bts.records[i].from, bts.records[i].to,
+		       (uint64_t)from, (uint64_t)to);
+}
+
+static inline void bts_assert_nr_records(unsigned int nr)
+{
+	__GUEST_ASSERT(bts_nr_records() == nr, "%u records, not %u",
+		       bts_nr_records(), nr);
+}
+
+static inline void bts_require(void)
+{
+	TEST_REQUIRE(kvm_check_cap(KVM_CAP_X86_BTS));
+	TEST_ASSERT(kvm_cpu_has(X86_FEATURE_DS) &&
+		    kvm_cpu_has(X86_FEATURE_DTES64),
+		    "KVM_CAP_X86_BTS without DS or DTES64");
+}
+
+static inline void vcpu_enable_bts(struct kvm_vcpu *vcpu)
+{
+	uint64_t misc_enable = vcpu_get_msr(vcpu, MSR_IA32_MISC_ENABLE);
+
+	TEST_ASSERT(misc_enable & MSR_IA32_MISC_ENABLE_BTS_UNAVAIL,
+		    "BTS is there before userspace wants it");
+	vcpu_set_msr(vcpu, MSR_IA32_MISC_ENABLE,
+		     misc_enable & ~MSR_IA32_MISC_ENABLE_BTS_UNAVAIL);
+}
+
+#endif /* SELFTEST_KVM_BTS_H */

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Branch Trace Store (BTS) of a guest
+ *
+ * Run code whose branches are known by its labels with BTS on: every one of
+ * them has its record, and there are no others, also across interrupts, SMIs,
+ * and saving and restoring the vCPU in mid-trace.
+ */
+#include "kvm_util.h"
+#include "processor.h"
+#include "apic.h"
+#include "bts.h"
+
+#define SYNC_PORT	0xe
+#define PMI_VECTOR	0x40
+#define APIC_LVTPC	0x340
+
+#define SMRAM_GPA	0x1000000
+#define SMRAM_MEMSLOT	((1 << 16) | 1)
+#define SMRAM_PAGES	16
+
+/* jmp to the next instruction, which is a branch; rsm */
+static const uint8_t smi_handler[] = { 0xeb, 0x00, 0x0f, 0xaa };
+
+extern char jmp_from[], jmp_to[], loop_from[], loop_to[], call_from[],
+	    call_to[], ret_from[], ret_to[], end_from[], end_to[];
+extern char sync_jmp1[], sync_to1[], sync_jmp2[], sync_to2[];
+extern char smi_jmp1[], smi_to1[], smi_jmp2[], smi_to2[];
+
+static const struct {
+	char *from, *to;
+} branches[] = {
+	{ jmp_from, jmp_to },
+	{ loop_from, loop_to },
+	{ loop_from, loop_to },
+	{ call_from, call_to },
+	{ ret_from, ret_to },
+	{ end_from, end_to },
+};
+
+/* Some branches, traced */
+static noinline void trace(uint64_t debugctl)
+{
+	asm volatile("sub	$128, %%rsp\n\t"	/* red zone */
+		     "wrmsr\n"
+		     "jmp_from: jmp jmp_to\n\t"
+		     "nop\n"
+		     "jmp_to: mov $3, %%ebx\n"
+		     "loop_to: dec %%ebx\n"
+		     "loop_from: jnz loop_to\n"
+		     "call_from: call call_to\n"
+		     "ret_to:\n"
+		     "end_from: jmp end_to\n"
+		     "call_to:\n"
+		     "ret_from: ret\n"
+		     "end_to: xor %%eax, %%eax\n\t"
+		     "wrmsr\n\t"
+		     "add	$128, %%rsp\n\t"
+		     : "+a" (debugctl)
+		     : "c" (MSR_IA32_DEBUGCTLMSR), "d" (0)
+		     : "rbx", "memory", "cc");
+}
+
+/* The host saves and restores the vCPU at the IN. */
+static noinline void trace_sync(uint64_t debugctl)
+{
+	asm volatile("wrmsr\n"
+		     "sync_jmp1: jmp sync_to1\n\t"
+		     "nop\n"
+		     "sync_to1: in $" __stringify(SYNC_PORT) ", %%al\n"
+		     "sync_jmp2: jmp sync_to2\n\t"
+		     "nop\n"
+		     "sync_to2: xor %%eax, %%eax\n\t"
+		     "wrmsr\n\t"
+		     : "+a" (debugctl)
+		     : "c" (MSR_IA32_DEBUGCTLMSR), "d" (0)
+		     : "memory", "cc");
+}
+
+/* An SMI between two branches; returns DEBUGCTL as it is after RSM */
+static noinline uint64_t trace_smi(uint64_t debugctl)
+{
+	uint32_t after;
+
+	asm volatile("wrmsr\n"
+		     "smi_jmp1: jmp smi_to1\n\t"
+		     "nop\n"
+		     "smi_to1: mov %[icr], %%ecx\n\t"
+		     "mov %[smi], %%eax\n\t"
+		     "wrmsr\n\t"
+		     "nop\n"
+		     "smi_jmp2: jmp smi_to2\n\t"
+		     "nop\n"
+		     "smi_to2: mov %[debugctl], %%ecx\n\t"
+		     "rdmsr\n\t"
+		     "mov %%eax, %[after]\n\t"
+		     "xor %%eax, %%eax\n\t"
+		     "xor %%edx, %%edx\n\t"
+		     "wrmsr\n\t"
+		     : "+a" (debugctl), [after] "=&r" (after)
+		     : "c" (MSR_IA32_DEBUGCTLMSR), "d" (0),
+		       [icr] "i" (APIC_BASE_MSR + (APIC_ICR >> 4)),
+		       [smi] "i" (APIC_DEST_SELF | APIC_INT_ASSERT | APIC_DM_SMI),
+		       [debugctl] "i" (MSR_IA32_DEBUGCTLMSR)
+		     : "memory", "cc");
+	return after;
+}
+
+static volatile unsigned int nr_pmis;
+
+static void pmi_handler(struct ex_regs *regs)
+{
+	wrmsr(MSR_IA32_DEBUGCTLMSR, 0);
+	nr_pmis++;
+	x2apic_write_reg(APIC_EOI, 0);
+}
+
+static void assert_branches(void)
+{
+	int i;
+
+	bts_assert_nr_records(ARRAY_SIZE(branches));
+	for (i = 0; i < ARRAY_SIZE(branches); i++)
+		bts_assert_record(i, branches[i].from, branches[i].to);
+}
+
+static void guest_code(bool has_ds_cpl, bool has_smm)
+{
+	int i;
+
+	x2apic_enable();
+
+	/* All of them */
+	bts_setup(NR_BTS_RECORDS, 0);
+	trace(BTS_ON);
+	assert_branches();
+
+	/* Each of the two bits alone does nothing. */
+	bts_setup(NR_BTS_RECORDS, 0);
+	trace(DEBUGCTLMSR_TR);
+	trace(DEBUGCTLMSR_BTS);
+	bts_assert_nr_records(0);
+
+	/* A buffer for four of the six */
+	bts_setup(4, 0);
+	trace(BTS_ON);
+	bts_assert_nr_records(2);
+	for (i = 0; i < 6; i++) {
+		if (i >= 2)
+			bts_assert_record(i % 4, branches[i].from, branches[i].to);
+	}
+
+	/* This is all ring 0. */
+	if (has_ds_cpl) {
+		bts_setup(NR_BTS_RECORDS, 0);
+		trace(BTS_ON | DEBUGCTLMSR_BTS_OFF_OS);
+		bts_assert_nr_records(0);
+		trace(BTS_ON | DEBUGCTLMSR_BTS_OFF_USR);
+		assert_branches();
+	} else {
+		GUEST_ASSERT_EQ(wrmsr_safe(MSR_IA32_DEBUGCTLMSR,
+					   DEBUGCTLMSR_BTS_OFF_OS), GP_VECTOR);
+	}
+
+	/*
+	 * The interrupt, after the third record or later, but there is just
+	 * one; whose record follows those before it.
+	 */
+	bts_setup(NR_BTS_RECORDS, 3);
+	x2apic_write_reg(APIC_LVTPC, PMI_VECTOR);
+	asm volatile("sti" ::: "memory");
+	trace(BTS_ON | DEBUGCTLMSR_BTINT);
+	asm volatile("cli" ::: "memory");
+	GUEST_ASSERT_EQ(nr_pmis, 1);
+	GUEST_ASSERT(bts_nr_records() > 3);
+	for (i = 0; i < 3; i++)
+		bts_assert_record(i, branches[i].from, branches[i].to);
+	GUEST_ASSERT_EQ(x2apic_read_reg(APIC_LVTPC),
+			PMI_VECTOR | APIC_LVT_MASKED);
+
+	/* Into another vCPU */
+	bts_setup(NR_BTS_RECORDS, 0);
+	trace_sync(BTS_ON);
+	bts_assert_nr_records(2);
+	bts_assert_record(0, sync_jmp1, sync_to1);
+	bts_assert_record(1, sync_jmp2, sync_to2);
+
+	/* SMM is not traced, and BTS is on again behind it. */
+	if (has_smm) {
+		bts_setup(NR_BTS_RECORDS, 0);
+		GUEST_ASSERT_EQ(trace_smi(BTS_ON), BTS_ON);
+		bts_assert_nr_records(2);
+		bts_assert_record(0, smi_jmp1, smi_to1);
+		bts_assert_record(1, smi_jmp2, smi_to2);
+	}
+
+	GUEST_DONE();
+}
+
+int main(void)
+{
+	bool has_smm = kvm_has_cap(KVM_CAP_X86_SMM), synced = false;
+	struct kvm_x86_state *state;
+	struct kvm_vcpu *vcpu;
+	struct kvm_vm *vm;
+	struct ucall uc;
+
+	bts_require();
+
+	vm = vm_create_with_one_vcpu(&vcpu, guest_code);
+	vcpu_args_set(vcpu, 2, kvm_cpu_has(X86_FEATURE_DS_CPL), has_smm);
+	vcpu_enable_bts(vcpu);
+	vm_install_exception_handler(vm, PMI_VECTOR, pmi_handler);
+
+	if (has_smm) {
+		vm_userspace_mem_region_add(vm, VM_MEM_SRC_ANONYMOUS, SMRAM_GPA,
+					    SMRAM_MEMSLOT, SMRAM_PAGES, 0);
+		TEST_ASSERT_EQ(vm_phy_pages_alloc(vm, SMRAM_PAGES, SMRAM_GPA,
+						  SMRAM_MEMSLOT), SMRAM_GPA);
+		memcpy(addr_gpa2hva(vm, SMRAM_GPA) + 0x8000, smi_handler,
+		       sizeof(smi_handler));
+		vcpu_set_msr(vcpu, MSR_IA32_SMBASE, SMRAM_GPA);
+	}
+
+	for (;;) {
+		vcpu_run(vcpu);
+		TEST_ASSERT_KVM_EXIT_REASON(vcpu, KVM_EXIT_IO);
+
+		if (vcpu->run->io.port == SYNC_PORT) {
+			TEST_ASSERT(!synced, "The guest is there again");
+			synced = true;
+			TEST_ASSERT_EQ(vcpu_get_msr(vcpu, MSR_IA32_DEBUGCTLMSR),
+				       BTS_ON);
+
+			/* Complete the IN first. */
+			vcpu_run_complete_io(vcpu);
+			state = vcpu_save_state(vcpu);
+			kvm_vm_release(vm);
+			vcpu = vm_recreate_with_one_vcpu(vm);
+			vcpu_load_state(vcpu, state);
+			kvm_x86_state_cleanup(state);
+			continue;
+		}
+
+		switch (get_ucall(vcpu, &uc)) {
+		case UCALL_ABORT:
+			REPORT_GUEST_ASSERT(uc);
+		case UCALL_DONE:
+			TEST_ASSERT(synced, "The guest has left out a part");
+			kvm_vm_free(vm);
+			return 0;
+		default:
+			TEST_FAIL("Unknown ucall %lu", uc.cmd);
+		}
+	}
+}
