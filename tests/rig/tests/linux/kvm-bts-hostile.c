@@ -376,11 +376,11 @@ static const struct {
 #define WAY(name) { #name, name, false }
 #define FAULTS(name) { #name, name, true }
     WAY(plain), FAULTS(area_unmapped), FAULTS(buffer_unmapped),
-    FAULTS(area_read_only), FAULTS(buffer_read_only), WAY(area_nowhere), WAY(buffer_nowhere),
-    WAY(area_in_rom), WAY(buffer_in_rom), WAY(misaligned), WAY(index_beyond),
-    WAY(upside_down), WAY(zeros), WAY(at_the_end), WAY(over), WAY(storm),
-    WAY(storm_unreadable), WAY(changing), WAY(memory_taken),
-    WAY(memory_slots),
+    FAULTS(area_read_only), FAULTS(buffer_read_only), WAY(area_nowhere),
+    WAY(buffer_nowhere), WAY(area_in_rom), WAY(buffer_in_rom), WAY(misaligned),
+    WAY(index_beyond), WAY(upside_down), WAY(zeros), WAY(at_the_end),
+    WAY(over), WAY(storm), WAY(storm_unreadable), WAY(changing),
+    WAY(memory_taken), WAY(memory_slots),
 };
 
 /* A guest that means well keeps each of its records, while its host does with

@@ -12,8 +12,8 @@
 
 #include "kvm-bts.h"
 
-extern const char guest_begin[], g_lvtpc[], g_first[], g_patch[], g_loop[], g_after[],
-    g_handler[], g_quiet[], g_unmask[], g_iret[], guest_end[];
+extern const char guest_begin[], g_lvtpc[], g_first[], g_patch[], g_loop[],
+    g_after[], g_handler[], g_quiet[], g_unmask[], g_iret[], guest_end[];
 
 /* Words for the guest, behind its code */
 #define VM_LOOPS    0x2000
