@@ -114,6 +114,29 @@ static inline unsigned long aux_nmis(void)
     return count;
 }
 
+#ifdef __x86_64__
+/* For the assembly of what is traced: enable and disable the event by bare
+   system calls, so that nothing but what is between them is in the trace. */
+#define AUX_IOCTL(request) \
+    "   movq    %[ioctl], %%rax\n" \
+    "   movq    %[fd], %%rdi\n" \
+    "   movq    %[" request "], %%rsi\n" \
+    "   xorl    %%edx, %%edx\n" \
+    "   syscall\n"
+#define AUX_ENABLE      AUX_IOCTL("enable")
+#define AUX_DISABLE     AUX_IOCTL("disable")
+
+/* What they need; @fd is a long in memory. */
+#define AUX_OPERANDS(fd_) \
+    [ioctl] "i"(SYS_ioctl), [fd] "m"(fd_), \
+    [enable] "i"(PERF_EVENT_IOC_ENABLE), \
+    [disable] "i"(PERF_EVENT_IOC_DISABLE)
+
+/* What they change, and all that the tests do between them */
+#define AUX_CLOBBERS \
+    "rax", "rbx", "rcx", "rdx", "rsi", "rdi", "r11", "memory", "cc"
+#endif
+
 /* The records: pieces of the AUX area, each named by an event of perf.  More
    than once around it is an error, as is anything lost. */
 static inline struct record *aux_records(struct aux *aux, size_t *count)

@@ -13,11 +13,7 @@
 static __attribute__((noinline)) void traced(long fd, long vcpu)
 {
     asm volatile(
-        "   movq    %[ioctl], %%rax\n"
-        "   movq    %[fd], %%rdi\n"
-        "   movq    %[enable], %%rsi\n"
-        "   xorl    %%edx, %%edx\n"
-        "   syscall\n"
+        AUX_ENABLE
         "walk_begin:\n"
         "   movl    $3, %%ebx\n"
         "1: movq    %[ioctl], %%rax\n"  /* KVM_RUN, three times */
@@ -34,16 +30,10 @@ static __attribute__((noinline)) void traced(long fd, long vcpu)
         "3: nop\n"
         "   loop    3b\n"
         "walk_end:\n"
-        "   movq    %[ioctl], %%rax\n"
-        "   movq    %[fd], %%rdi\n"
-        "   movq    %[disable], %%rsi\n"
-        "   xorl    %%edx, %%edx\n"
-        "   syscall\n"
+        AUX_DISABLE
         :
-        : [ioctl] "i"(SYS_ioctl), [fd] "m"(fd), [vcpu] "m"(vcpu),
-          [enable] "i"(PERF_EVENT_IOC_ENABLE), [run] "i"(KVM_RUN),
-          [disable] "i"(PERF_EVENT_IOC_DISABLE)
-        : "rax", "rbx", "rcx", "rdx", "rsi", "rdi", "r11", "memory", "cc");
+        : AUX_OPERANDS(fd), [vcpu] "m"(vcpu), [run] "i"(KVM_RUN)
+        : AUX_CLOBBERS);
 }
 
 #endif

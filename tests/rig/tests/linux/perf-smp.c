@@ -13,11 +13,7 @@
 static void traced(long fd)
 {
     asm volatile(
-        "   movq    %[ioctl], %%rax\n"
-        "   movq    %[fd], %%rdi\n"
-        "   movq    %[enable], %%rsi\n"
-        "   xorl    %%edx, %%edx\n"
-        "   syscall\n"
+        AUX_ENABLE
         "walk_begin:\n"
         "   movl    $2000, %%ebx\n"
         "1: xorl    %%eax, %%eax\n"
@@ -28,20 +24,14 @@ static void traced(long fd)
         "   decl    %%ebx\n"
         "   jnz     1b\n"
         "walk_end:\n"
-        "   movq    %[ioctl], %%rax\n"
-        "   movq    %[fd], %%rdi\n"
-        "   movq    %[disable], %%rsi\n"
-        "   xorl    %%edx, %%edx\n"
-        "   syscall\n"
+        AUX_DISABLE
         "   jmp     4f\n"
         "leaf:\n"
         "   ret\n"
         "4:\n"
         :
-        : [ioctl] "i"(SYS_ioctl), [fd] "m"(fd),
-          [enable] "i"(PERF_EVENT_IOC_ENABLE),
-          [disable] "i"(PERF_EVENT_IOC_DISABLE)
-        : "rax", "rbx", "rcx", "rdx", "rsi", "rdi", "r11", "memory", "cc");
+        : AUX_OPERANDS(fd)
+        : AUX_CLOBBERS);
 }
 
 static void run(int cpu, volatile int *ready)

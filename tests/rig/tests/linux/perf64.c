@@ -14,11 +14,7 @@ static struct aux aux;
 static void traced(long fd)
 {
     asm volatile(
-        "   movq    %[ioctl], %%rax\n"
-        "   movq    %[fd], %%rdi\n"
-        "   movq    %[enable], %%rsi\n"
-        "   xorl    %%edx, %%edx\n"
-        "   syscall\n"
+        AUX_ENABLE
         "walk_begin:\n"
         "   jmp     1f\n"
         "   ud2\n"
@@ -49,11 +45,7 @@ static void traced(long fd)
         "6: incl    %%ecx\n"
         "   jrcxz   6b\n"               /* N */
         "walk_end:\n"
-        "   movq    %[ioctl], %%rax\n"
-        "   movq    %[fd], %%rdi\n"
-        "   movq    %[disable], %%rsi\n"
-        "   xorl    %%edx, %%edx\n"
-        "   syscall\n"
+        AUX_DISABLE
         "   jmp     7f\n"
         "leaf:\n"
         "   nop\n"
@@ -69,10 +61,8 @@ static void traced(long fd)
         "   ret\n"
         "7:\n"
         :
-        : [ioctl] "i"(SYS_ioctl), [fd] "m"(fd),
-          [enable] "i"(PERF_EVENT_IOC_ENABLE),
-          [disable] "i"(PERF_EVENT_IOC_DISABLE)
-        : "rax", "rbx", "rcx", "rdx", "rsi", "rdi", "r11", "memory", "cc");
+        : AUX_OPERANDS(fd)
+        : AUX_CLOBBERS);
 }
 
 int main(void)
