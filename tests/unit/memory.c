@@ -5,28 +5,16 @@
  */
 #include <errno.h>
 #include <glib/gstdio.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "chunk.h"
+#include "grown.h"
 #include "store.h"
 #include "stream.h"
 #include "trace-samples.h"
 
 #define LIMIT           (64u << 20)
 #define SLAB_RECORDS    (1u << 16)
-
-#if defined(__SANITIZE_ADDRESS__)
-#define SANITIZED true
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define SANITIZED true
-#endif
-#endif
-#ifndef SANITIZED
-#define SANITIZED false
-#endif
 
 /* Fills a slab: its records from @index on, and events if it wants any */
 typedef void fill_fn(struct btrail_record *records, struct btrail_event *events,
@@ -147,52 +135,25 @@ static const struct kind {
     { "all", fill_all, 420 },
 };
 
-static uint64_t peak(void)
-{
-    struct rusage usage;
-
-    g_assert_cmpint(getrusage(RUSAGE_SELF, &usage), ==, 0);
-    return (uint64_t)usage.ru_maxrss << 10;
-}
-
-/* Run something in a process of its own; returns by how much it has grown. */
-static uint64_t grown(void (*run)(const struct kind *, const char *),
-                      const struct kind *kind, const char *path)
-{
-    uint64_t size = 0;
-    int fds[2], status;
-    pid_t pid;
-
-    g_assert_cmpint(pipe(fds), ==, 0);
-    pid = fork();
-    if (!pid) {
-        uint64_t before = peak();
-
-        run(kind, path);
-        size = peak() - before;
-        _exit(write(fds[1], &size, sizeof(size)) != sizeof(size));
-    }
-    g_assert_cmpint(pid, >, 0);
-    close(fds[1]);
-    g_assert_cmpint(read(fds[0], &size, sizeof(size)), ==, sizeof(size));
-    close(fds[0]);
-    g_assert_cmpint(waitpid(pid, &status, 0), ==, pid);
-    g_assert_cmpint(status, ==, 0);
-    return size;
-}
+/* A trace of records of a kind */
+struct file {
+    const struct kind *kind;
+    const char *path;
+};
 
 /* What the slabs take is not the writer's. */
 static struct btrail_record slab_records[SLAB_RECORDS];
 static struct btrail_event slab_events[SLAB_RECORDS + 1];
 
-static void run_writer(const struct kind *kind, const char *path)
+static void run_writer(void *opaque)
 {
+    const struct file *f = opaque;
     struct btrail_writer_options options = { .sync = BTRAIL_SYNC_NONE };
     struct btrail_writer *w;
     unsigned i;
 
-    g_assert_cmpint(btrail_writer_open_with(&w, path, &options), ==, 0);
-    for (i = 0; i < kind->slabs; i++) {
+    g_assert_cmpint(btrail_writer_open_with(&w, f->path, &options), ==, 0);
+    for (i = 0; i < f->kind->slabs; i++) {
         struct btrail_slab slab = {
             .first_index = (uint64_t)i * SLAB_RECORDS,
             .records = slab_records,
@@ -200,27 +161,28 @@ static void run_writer(const struct kind *kind, const char *path)
             .events = slab_events,
         };
 
-        kind->fill(slab_records, slab_events, &slab.n_events,
-                   slab.first_index);
+        f->kind->fill(slab_records, slab_events, &slab.n_events,
+                      slab.first_index);
         g_assert_cmpint(btrail_writer_append(w, 0, &slab), ==, 0);
     }
     g_assert_cmpint(btrail_writer_close(w), ==, 0);
 }
 
-static void run_reader(const struct kind *kind, const char *path)
+static void run_reader(void *opaque)
 {
+    const struct file *f = opaque;
     struct btrail_trace *trace;
     struct btrail_cursor *cursor;
     struct btrail_batch batch;
     uint64_t records = 0;
 
-    g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
+    g_assert_cmpint(btrail_trace_open(&trace, f->path), ==, 0);
     g_assert_cmpint(btrail_cursor_open(&cursor, trace, 0, 0), ==, 0);
     while (!btrail_cursor_next(cursor, &batch)) {
         g_assert_false(batch.synthetic);
         records += batch.count;
     }
-    g_assert_cmpuint(records, ==, (uint64_t)kind->slabs * SLAB_RECORDS);
+    g_assert_cmpuint(records, ==, (uint64_t)f->kind->slabs * SLAB_RECORDS);
     btrail_cursor_close(cursor);
     btrail_trace_close(trace);
 }
@@ -229,6 +191,7 @@ static void test_stream(gconstpointer opaque)
 {
     const struct kind *kind = opaque;
     char *path = sample_path();
+    struct file f = { kind, path };
     uint64_t size;
 
     if (SANITIZED) {
@@ -238,13 +201,13 @@ static void test_stream(gconstpointer opaque)
     }
     memset(slab_records, 1, sizeof(slab_records));
     memset(slab_events, 1, sizeof(slab_events));
-    size = grown(run_writer, kind, path);
+    size = grown(run_writer, &f);
     g_test_message("%s: writing takes %.1f MiB", kind->name,
                    size / 1048576.0);
     g_assert_cmpuint(size, <=, LIMIT);
     /* What does nothing has measured nothing. */
     g_assert_cmpuint(size, >, LIMIT / 100);
-    size = grown(run_reader, kind, path);
+    size = grown(run_reader, &f);
     g_test_message("%s: reading takes %.1f MiB", kind->name,
                    size / 1048576.0);
     g_assert_cmpuint(size, <=, LIMIT);
@@ -312,7 +275,7 @@ static void write_hostile(const char *path)
     btrail_block_free(block);
 }
 
-static void run_hostile(const struct kind *kind, const char *path)
+static void run_hostile(void *path)
 {
     struct btrail_trace *trace;
     struct btrail_cursor *cursor;
@@ -341,7 +304,7 @@ static void test_hostile(void)
         g_test_skip("sanitizers take memory, too");
     } else {
         write_hostile(path);
-        size = grown(run_hostile, NULL, path);
+        size = grown(run_hostile, path);
         g_test_message("hostile: reading takes %.1f MiB", size / 1048576.0);
         g_assert_cmpuint(size, <=, LIMIT);
     }

@@ -5,9 +5,9 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "grown.h"
 #include "output.h"
 #include "trace-samples.h"
 
@@ -15,17 +15,6 @@
 #define SLAB_RECORDS    (1u << 16)
 #define SLABS           60
 #define MEMORY          (64u << 20)
-
-#if defined(__SANITIZE_ADDRESS__)
-#define SANITIZED true
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define SANITIZED true
-#endif
-#endif
-#ifndef SANITIZED
-#define SANITIZED false
-#endif
 
 static struct btrail_record records[SLAB_RECORDS];
 
@@ -74,7 +63,7 @@ static gpointer read_slowly(gpointer opaque)
     return NULL;
 }
 
-static void write_to_pipe(char *path)
+static void write_to_pipe(void *path)
 {
     struct btrail_store_options options = { .path = path, .replace = true };
     GThread *reader = g_thread_new("reader", read_slowly, path);
@@ -100,14 +89,6 @@ static void write_to_pipe(char *path)
     g_thread_join(reader);
 }
 
-static uint64_t peak(void)
-{
-    struct rusage usage;
-
-    g_assert_cmpint(getrusage(RUSAGE_SELF, &usage), ==, 0);
-    return (uint64_t)usage.ru_maxrss << 10;
-}
-
 /*
  * Where what is written is taken slowly, only so much waits, whatever it is:
  * less than a stream may take.
@@ -118,36 +99,20 @@ static void test_slow(void)
     g_autofree char *read_path = g_strconcat(path, ".read", NULL);
     struct btrail_stream_info info;
     struct btrail_trace *trace;
-    uint64_t grown = 0;
-    int fds[2], status;
-    pid_t pid;
+    uint64_t size;
 
     g_assert_cmpint(mkfifo(path, 0600), ==, 0);
-    g_assert_cmpint(pipe(fds), ==, 0);
     memset(records, 1, sizeof(records));
-    pid = fork();
-    if (!pid) {
-        uint64_t before = peak();
-
-        write_to_pipe(path);
-        grown = peak() - before;
-        _exit(write(fds[1], &grown, sizeof(grown)) != sizeof(grown));
-    }
-    g_assert_cmpint(pid, >, 0);
-    close(fds[1]);
-    g_assert_cmpint(read(fds[0], &grown, sizeof(grown)), ==, sizeof(grown));
-    close(fds[0]);
-    g_assert_cmpint(waitpid(pid, &status, 0), ==, pid);
-    g_assert_cmpint(status, ==, 0);
+    size = grown(write_to_pipe, path);
 
     g_assert_cmpint(btrail_trace_open(&trace, read_path), ==, 0);
     g_assert_cmpint(btrail_trace_stream(trace, 0, &info), ==, 0);
     g_assert_cmpuint(info.records, ==, (uint64_t)SLABS * SLAB_RECORDS);
     btrail_trace_close(trace);
-    g_test_message("%.1f MiB", grown / 1048576.0);
+    g_test_message("%.1f MiB", size / 1048576.0);
     if (!SANITIZED) {
-        g_assert_cmpuint(grown, <=, MEMORY);
-        g_assert_cmpuint(grown, >, MEMORY / 20);
+        g_assert_cmpuint(size, <=, MEMORY);
+        g_assert_cmpuint(size, >, MEMORY / 20);
     }
     sample_remove(path);
 }
