@@ -271,17 +271,22 @@ static bool put_records(struct btrail_cursor *c, struct btrail_batch *batch)
         btrail_unpacker_events(c->unpacker)[c->next_event].position :
         c->header.records;
     uint32_t n = stop - c->position;
+    uint32_t over = unwanted(c, n);
+    bool decode = !c->events_only && !c->counts_only;
 
-    if (!c->events_only && !c->counts_only) {
-        uint32_t over = unwanted(c, n);
-
+    if (over) {
+        n = over;
+    } else if (decode) {
+        n = MIN(n, BATCH_RECORDS);
+    }
+    if (decode) {
         /* Passing over them is faster. */
-        n = over ? over : MIN(n, BATCH_RECORDS);
-        if (!btrail_unpacker_records(c->unpacker, over ? NULL : c->records,
-                                     n)) {
+        struct btrail_record *records = over ? NULL : c->records;
+
+        if (!btrail_unpacker_records(c->unpacker, records, n)) {
             return false;
         }
-        batch->records = over ? NULL : c->records;
+        batch->records = records;
     }
     if (!c->events_only) {
         batch->count = n;
@@ -342,14 +347,9 @@ static void skip(struct btrail_cursor *c, struct btrail_batch *batch)
         if (MAX(batch->index, batch->event->index) < c->skip_to) {
             batch->event = NULL;
         }
-    } else if (batch->count && batch->index < c->skip_to) {
-        uint64_t n = MIN(c->skip_to - batch->index, batch->count);
-
-        if (batch->records) {
-            batch->records += n;
-        }
-        batch->count -= n;
-        batch->index += n;
+    } else if (batch->index < c->skip_to) {
+        /* put_records() stops there. */
+        batch->count = 0;
     }
 }
 
