@@ -339,21 +339,10 @@ void btrail_unpacker_free(struct btrail_unpacker *u)
 /* The most bytes that a section of a sound block can have. */
 static uint64_t max_raw(const struct btrail_block_header *h, unsigned section)
 {
-    static const uint8_t record_bytes[] = {
-        [BTRAIL_CODEC_MISSES_NONE] = BTRAIL_CODEC_MAX_MISS_BYTES,
-        [BTRAIL_CODEC_MISSES_EDGE] = BTRAIL_CODEC_MAX_MISS_BYTES,
-        [BTRAIL_CODEC_MISSES_EDGES] = BTRAIL_CODEC_MAX_MISS_BYTES,
-        [BTRAIL_CODEC_STRAIGHTS] = BTRAIL_CODEC_MAX_STRAIGHT_BYTES,
-        [BTRAIL_CODEC_LENGTHS] = BTRAIL_CODEC_MAX_LENGTH_BYTES,
-        [BTRAIL_CODEC_TARGETS] = BTRAIL_CODEC_MAX_TARGET_BYTES,
-        [BTRAIL_CODEC_RETURNS] = BTRAIL_CODEC_MAX_RETURN_BYTES,
-        [BTRAIL_CODEC_FLAGS] = BTRAIL_CODEC_MAX_FLAG_BYTES,
-    };
-
     if (section == EVENT_SECTION) {
         return (uint64_t)h->events * MAX_EVENT_BYTES;
     }
-    return MIN((uint64_t)h->records * record_bytes[section],
+    return MIN((uint64_t)h->records * btrail_codec_record_bytes[section],
                BTRAIL_CODEC_MAX_BYTES);
 }
 

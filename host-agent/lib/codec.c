@@ -186,6 +186,17 @@ static inline void miss_step(struct model *m, uint32_t foretold, uint32_t edge)
     m->n = n;
 }
 
+const uint8_t btrail_codec_record_bytes[BTRAIL_CODEC_STREAMS] = {
+    [BTRAIL_CODEC_MISSES_NONE] = BTRAIL_CODEC_MAX_MISS_BYTES,
+    [BTRAIL_CODEC_MISSES_EDGE] = BTRAIL_CODEC_MAX_MISS_BYTES,
+    [BTRAIL_CODEC_MISSES_EDGES] = BTRAIL_CODEC_MAX_MISS_BYTES,
+    [BTRAIL_CODEC_STRAIGHTS] = BTRAIL_CODEC_MAX_STRAIGHT_BYTES,
+    [BTRAIL_CODEC_LENGTHS] = BTRAIL_CODEC_MAX_LENGTH_BYTES,
+    [BTRAIL_CODEC_TARGETS] = BTRAIL_CODEC_MAX_TARGET_BYTES,
+    [BTRAIL_CODEC_RETURNS] = BTRAIL_CODEC_MAX_RETURN_BYTES,
+    [BTRAIL_CODEC_FLAGS] = BTRAIL_CODEC_MAX_FLAG_BYTES,
+};
+
 struct btrail_encoder {
     struct model m;
     struct btrail_buf *out;

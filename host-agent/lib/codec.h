@@ -24,7 +24,7 @@
 #define BTRAIL_CODEC_MAX_EDGES      (1u << 19)
 #define BTRAIL_CODEC_MAX_BYTES      (8u << 20)
 
-/* The most bytes that a record can take in each of the streams. */
+/* The most bytes that a record can take in the streams. */
 #define BTRAIL_CODEC_MAX_MISS_BYTES     4
 #define BTRAIL_CODEC_MAX_STRAIGHT_BYTES 4
 #define BTRAIL_CODEC_MAX_LENGTH_BYTES   BTRAIL_VARINT_MAX
@@ -47,6 +47,9 @@ enum btrail_codec_stream {
     BTRAIL_CODEC_FLAGS,         /* where flags change */
     BTRAIL_CODEC_STREAMS,
 };
+
+/* Of these in each of the streams */
+extern const uint8_t btrail_codec_record_bytes[BTRAIL_CODEC_STREAMS];
 
 struct btrail_encoder;
 struct btrail_decoder;

@@ -313,16 +313,6 @@ static void test_flags(void)
 /* Each record as long as it gets, in every stream */
 static void test_worst(void)
 {
-    static const size_t most[] = {
-        [BTRAIL_CODEC_MISSES_NONE] = BTRAIL_CODEC_MAX_MISS_BYTES,
-        [BTRAIL_CODEC_MISSES_EDGE] = BTRAIL_CODEC_MAX_MISS_BYTES,
-        [BTRAIL_CODEC_MISSES_EDGES] = BTRAIL_CODEC_MAX_MISS_BYTES,
-        [BTRAIL_CODEC_STRAIGHTS] = BTRAIL_CODEC_MAX_STRAIGHT_BYTES,
-        [BTRAIL_CODEC_LENGTHS] = BTRAIL_CODEC_MAX_LENGTH_BYTES,
-        [BTRAIL_CODEC_TARGETS] = BTRAIL_CODEC_MAX_TARGET_BYTES,
-        [BTRAIL_CODEC_RETURNS] = BTRAIL_CODEC_MAX_RETURN_BYTES,
-        [BTRAIL_CODEC_FLAGS] = BTRAIL_CODEC_MAX_FLAG_BYTES,
-    };
     size_t i, n = 200000;
     struct btrail_record *r = g_new(struct btrail_record, n);
     struct btrail_record *got = g_new(struct btrail_record, n);
@@ -335,7 +325,7 @@ static void test_worst(void)
     }
     encode(&s, r, n, n);
     for (i = 0; i < BTRAIL_CODEC_STREAMS; i++) {
-        g_assert_cmpint(s.buf[i].len, <=, n * most[i]);
+        g_assert_cmpint(s.buf[i].len, <=, n * btrail_codec_record_bytes[i]);
     }
     g_assert_true(decode(&s, got, n, n));
     g_assert_cmpmem(got, n * sizeof(*got), r, n * sizeof(*r));
