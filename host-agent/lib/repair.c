@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -352,7 +351,7 @@ static int open_to_change(const char *path)
 {
     int fd = open(path, O_RDWR | O_CLOEXEC);
 
-    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK) {
+    if (fd >= 0 && !btrail_store_lock(fd)) {
         close(fd);
         errno = EBUSY;
         return -1;

@@ -232,10 +232,12 @@ static int finish_part(struct btrail_store *store, bool continued)
     return store->error ? -BTRAIL_ERR_IO : 0;
 }
 
-/*
- * Open a file to write to.  That another store writes to it shows by a lock,
- * so it is not emptied before that is ours.
- */
+bool btrail_store_lock(int fd)
+{
+    return !flock(fd, LOCK_EX | LOCK_NB) || errno != EWOULDBLOCK;
+}
+
+/* Open a file to write to; it is not emptied before its lock is ours. */
 static int open_file(const char *path, bool replace)
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC |
@@ -245,7 +247,7 @@ static int open_file(const char *path, bool replace)
     if (fd < 0) {
         return -1;
     }
-    if (flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK) {
+    if (!btrail_store_lock(fd)) {
         errno = EBUSY;
     } else if (!replace || !ftruncate(fd, 0) || errno == EINVAL) {
         /* Devices and pipes cannot be emptied, and need not be. */

@@ -55,6 +55,12 @@ int btrail_store_open(struct btrail_store **store,
                       const struct btrail_store_options *options);
 
 /*
+ * Lock a file that is to be written to, until it is closed; false if another
+ * store writes to it.  Where files cannot be locked, nobody has locked them.
+ */
+bool btrail_store_lock(int fd);
+
+/*
  * Go on with a file that is there: what is behind @offset is cut off.  @fd is
  * owned from here on, also on failure.  Chunks before it that are to be in the
  * index are named by btrail_store_adopt(), in order.
