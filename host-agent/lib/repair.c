@@ -381,9 +381,9 @@ static int repair_in_place(struct repair *r, const char *path)
     ret = look(r, path, copy);
     if (!ret && r->result.cut && r->file->status.complete &&
         r->file->status.indexed) {
-        /* Perhaps there is nothing to be done. */
+        /* Perhaps there is nothing to be done.  The records are sound. */
         struct btrail_copy *again = btrail_copy_new(
-            NULL, r->file->header.begin, true);
+            NULL, r->file->header.begin, false);
 
         ret = copy_pieces(r, again, NULL);
         ret = ret ? ret : end_copy(r, path, again);
