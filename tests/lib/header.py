@@ -1,14 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What include/backtrail/trace.h declares."""
+"""What the headers of libbacktrail declare."""
 
+import glob
 import os
 import re
 
 PATH = os.path.join(os.path.dirname(__file__), '..', '..', 'include',
                     'backtrail', 'trace.h')
+TRANSPORT = os.path.join(os.path.dirname(PATH), 'transport.h')
 
 
-def read(path=PATH):
+def read(path=None):
+    """One header, or all with calls of libbacktrail"""
+    if path is None:
+        return ''.join(read(p) for p in sorted(
+            glob.glob(os.path.join(os.path.dirname(PATH), '*.h')))
+                       if p != TRANSPORT)
     with open(path, encoding='ascii') as f:
         return f.read()
 
@@ -48,7 +55,7 @@ def comments():
 
 
 def both():
-    return read() + read(os.path.join(os.path.dirname(PATH), 'transport.h'))
+    return read() + read(TRANSPORT)
 
 
 def structs():

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * libbacktrail: names in a trace
+ *
+ * A trace of a Linux guest whose RAM was shared with the agent has looks: what
+ * processes, threads and mappings there were at a moment, as found in the
+ * guest's memory.  The conventions are those of trace.h.
+ */
+
+#ifndef BACKTRAIL_NAMES_H
+#define BACKTRAIL_NAMES_H
+
+#include "trace.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Limits of a look */
+#define BTRAIL_LOOK_PROCESSES       (1u << 16)
+#define BTRAIL_LOOK_THREADS         (1u << 18)
+#define BTRAIL_LOOK_MAPPINGS        (1u << 20)
+#define BTRAIL_LOOK_STRINGS         (1u << 20)
+#define BTRAIL_LOOK_SIZE            (16u << 20)
+
+/* Flags of a look: it has all processes that there were. */
+#define BTRAIL_LOOK_WHOLE           1u
+
+/*
+ * Flags of a process: of the kernel (it has no address space of its own);
+ * some of it could not be read (what is there is right).
+ */
+#define BTRAIL_PROCESS_KERNEL       1u
+#define BTRAIL_PROCESS_PARTIAL      2u
+
+/* Flags of a mapping: as in /proc/PID/maps, and those of the last two kinds */
+#define BTRAIL_MAPPING_READ         1u
+#define BTRAIL_MAPPING_WRITE        2u
+#define BTRAIL_MAPPING_EXEC         4u
+#define BTRAIL_MAPPING_SHARED       8u
+#define BTRAIL_MAPPING_FILE         16u
+#define BTRAIL_MAPPING_DELETED      32u
+
+/* Build-ids are no longer than this. */
+#define BTRAIL_BUILD_ID_MAX         32
+
+/**
+ * struct btrail_mapping - a range of a process's address space
+ * @start:         first address
+ * @end:           first address behind it
+ * @offset:        where in the file it begins, in bytes; 0 if there is no file
+ * @flags:         BTRAIL_MAPPING_*
+ * @path:          of the file, or a name such as "[vdso]", "[heap]" or
+ *                 "[stack]"; "" if it has none.  Never NULL
+ * @build_id:      of the file, NULL if it is not known
+ * @build_id_size: bytes
+ */
+struct btrail_mapping {
+    uint64_t start;
+    uint64_t end;
+    uint64_t offset;
+    uint32_t flags;
+    uint32_t build_id_size;
+    const char *path;
+    const uint8_t *build_id;
+};
+
+/**
+ * struct btrail_thread - a thread of a process
+ * @tid:        its number; that of the first one is the process's pid
+ * @vcpu:       the guest's CPU that ran it when it was looked at, or -1
+ * @start_time: when it was made, by the guest's clock (nanoseconds since boot)
+ * @comm:       its name; never NULL
+ */
+struct btrail_thread {
+    uint32_t tid;
+    int32_t vcpu;
+    uint64_t start_time;
+    const char *comm;
+};
+
+/**
+ * struct btrail_process - a process, from its last exec on
+ * @pgd:        guest physical address of its page tables: CR3 in the bits of
+ *              BTRAIL_CR3_ROOT.  Of a process of the kernel, those that it has
+ *              borrowed, or 0
+ * @user_pgd:   of those it has in user mode, if they are others (KPTI), or 0
+ * @mm:         linear address of what the kernel knows the address space by;
+ *              0 for a process of the kernel
+ * @start_time: when it was made, by the guest's clock (nanoseconds since boot)
+ * @first:      host clock at which it was first seen so
+ * @last:       host clock at which it was last seen so: it was there in
+ *              between, too, with these page tables
+ * @flags:      BTRAIL_PROCESS_*
+ * @pid:        what user programs call its pid (the kernel's tgid)
+ * @parent:     pid of its parent, or 0
+ * @comm:       its name; never NULL
+ * @exe:        path of its program, or ""; never NULL
+ * @command_line: arguments, each with a NUL behind it, as in /proc/PID/cmdline;
+ *              there is one more NUL behind.  Never NULL
+ * @command_line_size: bytes
+ * @threads:    its threads, in the order of their tids
+ * @mappings:   its mappings, in the order of their addresses
+ *
+ * A process is the same one, with the same address space, if @pid,
+ * @start_time, @mm, @pgd and @user_pgd are the same.
+ */
+struct btrail_process {
+    uint64_t pgd;
+    uint64_t user_pgd;
+    uint64_t mm;
+    uint64_t start_time;
+    uint64_t first;
+    uint64_t last;
+    uint32_t flags;
+    uint32_t pid;
+    uint32_t parent;
+    uint32_t command_line_size;
+    const char *comm;
+    const char *exe;
+    const char *command_line;
+    uint32_t n_threads;
+    uint32_t n_mappings;
+    struct btrail_thread *threads;
+    struct btrail_mapping *mappings;
+};
+
+/**
+ * struct btrail_look - what was found at a moment
+ * @begin:     host clock at which looking began
+ * @end:       host clock at which it ended
+ * @flags:     BTRAIL_LOOK_*
+ * @n:         number of processes
+ * @processes: the processes
+ */
+struct btrail_look {
+    uint64_t begin;
+    uint64_t end;
+    uint32_t flags;
+    uint32_t n;
+    struct btrail_process *processes;
+};
+
+/**
+ * btrail_look_decode - make a look of its bytes in a trace
+ * @look: gets it; free with btrail_look_free()
+ * @data: payload of a SIDEBAND chunk of kind PROCESSES
+ * @size: bytes
+ *
+ * All that is in the look belongs to it.
+ *
+ * Errors: ARGUMENT, CORRUPT.
+ */
+BTRAIL_API int btrail_look_decode(struct btrail_look **look, const void *data,
+                                  size_t size);
+
+/**
+ * btrail_look_encode - make the bytes of a look
+ * @look: what to encode
+ * @data: gets the bytes; free with free()
+ * @size: gets their number, at most BTRAIL_LOOK_SIZE
+ *
+ * Errors: ARGUMENT (it is larger than a look can be, or has what cannot be in
+ * one: addresses out of order, a path that is NULL).
+ */
+BTRAIL_API int btrail_look_encode(const struct btrail_look *look, void **data,
+                                  size_t *size);
+
+/**
+ * btrail_look_free - free a look
+ * @look: from btrail_look_decode(), or NULL
+ */
+BTRAIL_API void btrail_look_free(struct btrail_look *look);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* BACKTRAIL_NAMES_H */
