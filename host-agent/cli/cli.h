@@ -86,6 +86,9 @@ const char *cli_strerror(int ret);
 const char *cli_event_name(uint16_t type);
 const char *cli_event_reason(uint16_t type, uint16_t reason);
 
+/* Word for a kind of sideband, NULL for one that is not known */
+const char *cli_sideband_name(uint16_t kind);
+
 /*
  * Trace files
  */

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "cli.h"
 #include "json.h"
@@ -154,6 +155,77 @@ static const char *end_word(const struct stream_summary *s)
            cli_event_reason(BTRAIL_EVENT_END, s->end_reason) : "missing";
 }
 
+/* What there is of a kind of sideband */
+struct sideband_sum {
+    unsigned pieces;
+    uint64_t bytes;
+};
+
+/* Of the kinds from 1 on, and in [0] of those that are not known */
+#define KINDS   (BTRAIL_SIDEBAND_IMAGE + 1)
+
+static const char *sideband_word(unsigned kind)
+{
+    const char *name = cli_sideband_name(kind);
+
+    return name ? name : "unknown";
+}
+
+static unsigned add_up_sideband(const struct cli_trace *t,
+                                struct sideband_sum sums[KINDS])
+{
+    struct btrail_sideband_info info;
+    unsigned i;
+
+    memset(sums, 0, KINDS * sizeof(*sums));
+    for (i = 0; !btrail_trace_sideband(t->trace, i, &info, NULL); i++) {
+        struct sideband_sum *sum = &sums[info.kind < KINDS ? info.kind : 0];
+
+        sum->pieces++;
+        sum->bytes += info.size;
+    }
+    return i;
+}
+
+static JsonObject *sideband_json(const struct cli_trace *t)
+{
+    JsonObject *o = json_object_new();
+    struct sideband_sum sums[KINDS];
+    unsigned kind;
+
+    add_up_sideband(t, sums);
+    for (kind = 0; kind < KINDS; kind++) {
+        if (sums[kind].pieces) {
+            JsonObject *sum = json_object_new();
+
+            json_object_set_int_member(sum, "pieces", sums[kind].pieces);
+            json_object_set_int_member(sum, "bytes", sums[kind].bytes);
+            json_object_set_object_member(o, sideband_word(kind), sum);
+        }
+    }
+    return o;
+}
+
+static void print_sideband(const struct cli_trace *t)
+{
+    struct sideband_sum sums[KINDS];
+    const char *comma = "";
+    unsigned kind;
+
+    if (!add_up_sideband(t, sums)) {
+        return;
+    }
+    printf("%-10s ", "sideband");
+    for (kind = 0; kind < KINDS; kind++) {
+        if (sums[kind].pieces) {
+            printf("%s%u of %s (%" PRIu64 " bytes)", comma,
+                   sums[kind].pieces, sideband_word(kind), sums[kind].bytes);
+            comma = ", ";
+        }
+    }
+    putchar('\n');
+}
+
 static void print_json(const struct cli_trace *t,
                        const struct stream_summary *streams, unsigned n)
 {
@@ -184,6 +256,7 @@ static void print_json(const struct cli_trace *t,
     json_object_set_boolean_member(file, "indexed", t->status.indexed);
     json_object_set_object_member(root, "file", file);
     json_object_set_object_member(root, "meta", json_object_ref(t->meta));
+    json_object_set_object_member(root, "sideband", sideband_json(t));
     json_object_set_int_member(total, "records", sum.records);
     json_object_set_double_member(total, "bits_per_record",
                                   bits(t, sum.records));
@@ -291,6 +364,7 @@ static void print_text(const struct cli_trace *t,
     print_meta_member(t, "privilege", "privilege");
     print_meta_member(t, "overflow", "overflow");
     print_start(t);
+    print_sideband(t);
 
     printf("\n%4s %15s %15s %10s %10s %10s %15s %15s  %s\n", "vcpu",
            "records", "lost", "gaps", "cr3 loads", "spans", "from (s)",

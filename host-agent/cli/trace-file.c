@@ -164,6 +164,18 @@ const char *cli_event_name(uint16_t type)
     return word(names, G_N_ELEMENTS(names), type);
 }
 
+const char *cli_sideband_name(uint16_t kind)
+{
+    static const char *const names[] = {
+        [BTRAIL_SIDEBAND_CODE] = "code",
+        [BTRAIL_SIDEBAND_SYMBOLS] = "symbols",
+        [BTRAIL_SIDEBAND_PROCESSES] = "processes",
+        [BTRAIL_SIDEBAND_IMAGE] = "images",
+    };
+
+    return kind < G_N_ELEMENTS(names) ? names[kind] : NULL;
+}
+
 const char *cli_event_reason(uint16_t type, uint16_t reason)
 {
     static const char *const gaps[] = {

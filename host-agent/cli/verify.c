@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
@@ -247,33 +248,39 @@ static int check_stream(struct verify *v, unsigned vcpu)
     return ret;
 }
 
-/* The places of the META and DATA chunks that readers know of, in one file */
+static void add_known(GHashTable *known, const GArray *chunks, unsigned file)
+{
+    unsigned i;
+
+    for (i = 0; i < chunks->len; i++) {
+        const struct btrail_index_entry *e =
+            &g_array_index(chunks, struct btrail_index_entry, i);
+
+        if (e->file == file) {
+            g_hash_table_add(known, g_memdup2(&e->offset,
+                                              sizeof(e->offset)));
+        }
+    }
+}
+
+/* The places of the chunks that readers look for in the index, in one file */
 static GHashTable *known_chunks(const struct btrail_trace *trace, unsigned n)
 {
     const struct btrail_file *f = btrail_trace_file(trace, n);
     GHashTable *known = g_hash_table_new_full(g_int64_hash, g_int64_equal,
                                               g_free, NULL);
     struct btrail_stream_info info;
-    unsigned i, k;
+    unsigned i;
 
     for (i = 0; i < f->metas->len; i++) {
         g_hash_table_add(known, g_memdup2(
             &g_array_index(f->metas, struct btrail_meta, i).offset,
             sizeof(uint64_t)));
     }
+    add_known(known, btrail_trace_sidebands(trace), n);
     for (i = 0; !btrail_trace_stream(trace, i, &info); i++) {
-        const GArray *chunks = btrail_trace_find_stream(trace,
-                                                        info.vcpu)->chunks;
-
-        for (k = 0; k < chunks->len; k++) {
-            const struct btrail_index_entry *e =
-                &g_array_index(chunks, struct btrail_index_entry, k);
-
-            if (e->file == n) {
-                g_hash_table_add(known, g_memdup2(&e->offset,
-                                                  sizeof(e->offset)));
-            }
-        }
+        add_known(known, btrail_trace_find_stream(trace, info.vcpu)->chunks,
+                  n);
     }
     return known;
 }
@@ -293,6 +300,7 @@ static void check_chunk(struct verify *v, const struct btrail_scan_chunk *c,
         }
         /* fall through */
     case BTRAIL_CHUNK_META:
+    case BTRAIL_CHUNK_SIDEBAND:
         if (!g_hash_table_contains(known, &c->offset)) {
             fault(v, NULL, "the index does not have the chunk at %" PRIu64
                   ", or it is damaged", c->offset);
@@ -358,6 +366,31 @@ static int check_frames(struct verify *v)
     return ret;
 }
 
+static int check_sideband(struct verify *v)
+{
+    struct btrail_sideband_info info;
+    unsigned i;
+
+    for (i = 0;; i++) {
+        void *data = NULL;
+        int ret = btrail_trace_sideband(v->trace.trace, i, &info, &data);
+
+        free(data);
+        if (ret == -BTRAIL_ERR_END) {
+            return 0;
+        }
+        if (ret == -BTRAIL_ERR_CORRUPT) {
+            v->damage++;
+            fault(v, NULL, "piece %u of the sideband is damaged", i);
+        } else if (ret) {
+            return ret;
+        } else if (!cli_sideband_name(info.kind)) {
+            fault(v, NULL, "piece %u of the sideband is of the unknown kind "
+                  "%u", i, info.kind);
+        }
+    }
+}
+
 static void print_json(const struct verify *v, unsigned vcpus, bool complete)
 {
     g_autoptr(JsonNode) node = json_node_new(JSON_NODE_OBJECT);
@@ -391,6 +424,9 @@ static int run(struct verify *v, char *const *paths)
     }
     n = btrail_trace_streams(v->trace.trace);
     ret = check_frames(v);
+    if (!ret) {
+        ret = check_sideband(v);
+    }
     for (i = 0; !ret && i < n; i++) {
         struct btrail_stream_info info;
 

@@ -25,6 +25,7 @@ enum btrail_chunk_type {
     BTRAIL_CHUNK_DATA = 2,
     BTRAIL_CHUNK_INDEX = 3,
     BTRAIL_CHUNK_END = 4,
+    BTRAIL_CHUNK_SIDEBAND = 5,
 };
 
 /**

@@ -282,6 +282,23 @@ int btrail_copy_data(struct btrail_copy *c, const struct btrail_file *f,
     return ret;
 }
 
+int btrail_copy_sideband(struct btrail_copy *c, const struct btrail_file *f,
+                         const struct btrail_index_entry *e)
+{
+    g_autofree uint8_t *payload = NULL;
+    struct btrail_sideband_info info;
+    int ret = btrail_file_read_sideband(f, e, &info, NULL, &payload);
+
+    if (ret == -BTRAIL_ERR_CORRUPT) {
+        c->sum.bad_chunks++;
+        return 0;
+    }
+    if (!ret && c->store) {
+        ret = btrail_store_sideband(c->store, payload, e->size);
+    }
+    return ret;
+}
+
 int btrail_copy_follow(struct btrail_copy *c, const struct btrail_file *f,
                        const struct btrail_index_entry *e)
 {

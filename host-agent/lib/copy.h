@@ -16,7 +16,7 @@ struct btrail_copy;
  * struct btrail_copy_sum - what has been copied so far
  * @chunks:       DATA chunks
  * @records:      records in them
- * @bad_chunks:   DATA chunks that were left out because they are damaged
+ * @bad_chunks:   chunks that were left out because they are damaged
  * @gaps:         GAP events that were added
  * @lost:         records that those say are missing, as far as it is known
  * @lost_unknown: there are more, whose number is not known
@@ -58,6 +58,17 @@ void btrail_copy_to(struct btrail_copy *copy, struct btrail_store *store);
  */
 int btrail_copy_data(struct btrail_copy *copy, const struct btrail_file *file,
                      const struct btrail_index_entry *entry, bool begins);
+
+/**
+ * btrail_copy_sideband - copy a SIDEBAND chunk
+ *
+ * It is copied as it is, or left out if it is damaged.
+ *
+ * Errors: IO, MEMORY.
+ */
+int btrail_copy_sideband(struct btrail_copy *copy,
+                         const struct btrail_file *file,
+                         const struct btrail_index_entry *entry);
 
 /**
  * btrail_copy_follow - a stream goes on, or ends, behind a chunk elsewhere

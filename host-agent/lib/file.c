@@ -4,6 +4,7 @@
  */
 
 #include <errno.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -33,6 +34,45 @@ int btrail_file_read_chunk(const struct btrail_file *f,
         return ret;
     }
     return btrail_chunk_check(&chunk, buf) ? 0 : -BTRAIL_ERR_CORRUPT;
+}
+
+int btrail_file_read_sideband(const struct btrail_file *f,
+                              const struct btrail_index_entry *entry,
+                              struct btrail_sideband_info *info,
+                              void **data, uint8_t **payload)
+{
+    g_autofree uint8_t *bytes = NULL;
+    struct btrail_sideband_info want;
+    void *unpacked;
+    int ret;
+
+    btrail_index_entry_info(entry, &want);
+    /* An entry from a scan may say anything, but not that it is larger. */
+    bytes = g_try_malloc(entry->size);
+    if (!bytes) {
+        return -BTRAIL_ERR_MEMORY;
+    }
+    ret = btrail_file_read_chunk(f, entry, bytes);
+    if (!ret) {
+        ret = btrail_sideband_unpack(bytes, entry->size, info, &unpacked);
+    }
+    if (ret) {
+        return ret;
+    }
+    if (info->kind != want.kind || info->size != want.size ||
+        info->time != want.time) {
+        free(unpacked);
+        return -BTRAIL_ERR_CORRUPT;
+    }
+    if (data) {
+        *data = unpacked;
+    } else {
+        free(unpacked);
+    }
+    if (payload) {
+        *payload = g_steal_pointer(&bytes);
+    }
+    return 0;
 }
 
 static void clear_stream(gpointer p)
@@ -134,8 +174,21 @@ static int add_meta(struct btrail_file *f,
     return 0;
 }
 
+/* False if there are too many. */
+static bool add_sideband(struct btrail_file *f,
+                         const struct btrail_index_entry *entry)
+{
+    if (f->chunks == BTRAIL_MAX_CHUNKS) {
+        return false;
+    }
+    g_array_append_val(f->sideband, *entry);
+    f->chunks++;
+    return true;
+}
+
 static void forget(struct btrail_file *f)
 {
+    g_array_set_size(f->sideband, 0);
     g_array_set_size(f->streams, 0);
     g_array_set_size(f->roots.list, 0);
     g_array_set_size(f->metas, 0);
@@ -157,6 +210,9 @@ static int add_entry(struct btrail_file *f,
 
     if (e->type == BTRAIL_CHUNK_DATA) {
         return add_data(f, e) ? 0 : -BTRAIL_ERR_CORRUPT;
+    }
+    if (e->type == BTRAIL_CHUNK_SIDEBAND) {
+        return add_sideband(f, e) ? 0 : -BTRAIL_ERR_CORRUPT;
     }
     ret = add_meta(f, e);
     if (ret == -BTRAIL_ERR_CORRUPT) {
@@ -307,6 +363,7 @@ static int scan_chunk(struct btrail_file *f,
         .size = chunk->header.size,
         .type = chunk->header.type,
     };
+    struct btrail_sideband_info info;
     struct btrail_block_header h;
     int ret = 0;
 
@@ -322,6 +379,14 @@ static int scan_chunk(struct btrail_file *f,
         }
         btrail_index_entry_fill(&e, chunk->offset, e.size, &h, &f->roots);
         ret = add_data(f, &e) ? 0 : -BTRAIL_ERR_CORRUPT;
+        break;
+    case BTRAIL_CHUNK_SIDEBAND:
+        if (!btrail_sideband_header_get(chunk->start, e.size, &info)) {
+            ret = -BTRAIL_ERR_CORRUPT;
+            break;
+        }
+        btrail_index_entry_sideband(&e, chunk->offset, e.size, &info);
+        ret = add_sideband(f, &e) ? 0 : -BTRAIL_ERR_CORRUPT;
         break;
     case BTRAIL_CHUNK_END:
         ret = scan_end(f, &e);
@@ -408,6 +473,8 @@ static int file_open(struct btrail_file **file, int fd, bool damaged)
     btrail_roots_init(&f->roots);
     f->metas = g_array_new(FALSE, FALSE, sizeof(struct btrail_meta));
     g_array_set_clear_func(f->metas, clear_meta);
+    f->sideband = g_array_new(FALSE, FALSE,
+                              sizeof(struct btrail_index_entry));
 
     ret = open_file(f, damaged);
     if (ret) {
@@ -436,6 +503,7 @@ void btrail_file_close(struct btrail_file *f)
         g_array_free(f->streams, TRUE);
         btrail_roots_clear(&f->roots);
         g_array_free(f->metas, TRUE);
+        g_array_free(f->sideband, TRUE);
         if (f->fd >= 0) {
             close(f->fd);
         }

@@ -44,8 +44,10 @@ struct btrail_meta {
  * @status:  the state that it was found in
  * @streams: of struct btrail_trace_stream, by vCPU; until a trace has them
  * @roots:   of their chunks
- * @chunks:  META and DATA chunks taken in, at most BTRAIL_MAX_CHUNKS
+ * @chunks:  META, DATA and SIDEBAND chunks taken in, at most
+ *           BTRAIL_MAX_CHUNKS
  * @metas:   of struct btrail_meta
+ * @sideband: of struct btrail_index_entry
  */
 struct btrail_file {
     int fd;
@@ -58,6 +60,7 @@ struct btrail_file {
     struct btrail_roots roots;
     unsigned chunks;
     GArray *metas;
+    GArray *sideband;
 };
 
 /*
@@ -82,6 +85,16 @@ void btrail_file_close(struct btrail_file *file);
 int btrail_file_read_chunk(const struct btrail_file *file,
                            const struct btrail_index_entry *entry,
                            uint8_t *buf);
+
+/*
+ * Read a SIDEBAND chunk.  @info gets what it is, @data what is in it, to be
+ * freed with free(), and @payload, which is freed with g_free(), the chunk's
+ * own bytes; either can be NULL.  Errors: IO, CORRUPT, MEMORY.
+ */
+int btrail_file_read_sideband(const struct btrail_file *file,
+                              const struct btrail_index_entry *entry,
+                              struct btrail_sideband_info *info,
+                              void **data, uint8_t **payload);
 
 /* An array of struct btrail_trace_stream, which frees what they have */
 GArray *btrail_streams_new(void);

@@ -97,6 +97,29 @@ void btrail_index_entry_fill(struct btrail_index_entry *e, uint64_t offset,
     }
 }
 
+void btrail_index_entry_sideband(struct btrail_index_entry *e,
+                                 uint64_t offset, uint32_t size,
+                                 const struct btrail_sideband_info *info)
+{
+    *e = (struct btrail_index_entry) {
+        .offset = offset,
+        .size = size,
+        .type = BTRAIL_CHUNK_SIDEBAND,
+        .vcpu = info->kind,
+        .time_first = info->time,
+        .time_last = info->time,
+        .records = info->size,
+    };
+}
+
+void btrail_index_entry_info(const struct btrail_index_entry *e,
+                             struct btrail_sideband_info *info)
+{
+    *info = (struct btrail_sideband_info) {
+        .kind = e->vcpu, .size = e->records, .time = e->time_first,
+    };
+}
+
 bool btrail_index_entry_fits(const struct btrail_index_entry *e,
                              const struct btrail_roots *roots,
                              const struct btrail_block_header *h)
@@ -165,6 +188,12 @@ static bool sound(const struct btrail_index_entry *e)
                e->records <= BTRAIL_BLOCK_MAX_RECORDS &&
                e->events <= BTRAIL_BLOCK_MAX_EVENTS &&
                btrail_cr3set_listed(e->switches) <= BTRAIL_CR3SET_MAX;
+    case BTRAIL_CHUNK_SIDEBAND:
+        return e->size >= BTRAIL_SIDEBAND_HEADER_SIZE &&
+               e->records <= BTRAIL_SIDEBAND_MAX_SIZE &&
+               e->size - BTRAIL_SIDEBAND_HEADER_SIZE <= e->records &&
+               e->time_first == e->time_last && !e->switches &&
+               !e->first_index && !e->end_index && !e->events && !e->cr3;
     default:
         return false;
     }

@@ -8,15 +8,17 @@
 
 #include "block.h"
 #include "chunk.h"
+#include "sideband.h"
 
-/* The most META and DATA chunks that a file can have */
+/* The most META, DATA and SIDEBAND chunks that a file can have */
 #define BTRAIL_MAX_CHUNKS   (1u << 24)
 
 /**
  * struct btrail_index_entry - one chunk
  * @offset:      of the chunk header in the file
  * @size:        of the payload
- * @type:        enum btrail_chunk_type; for META all that follows is 0
+ * @type:        enum btrail_chunk_type; for META all that follows is 0, and
+ *               for SIDEBAND all but what btrail_index_entry_sideband() sets
  * @vcpu:        whose stream
  * @first_index, @end_index: index before and after the chunk
  * @time_first, @time_last:  host clock of the first and last TIME event
@@ -86,6 +88,13 @@ void btrail_index_entry_fill(struct btrail_index_entry *e, uint64_t offset,
                              uint32_t size,
                              const struct btrail_block_header *header,
                              struct btrail_roots *roots);
+
+/* The entry of a SIDEBAND chunk, and what it says of it */
+void btrail_index_entry_sideband(struct btrail_index_entry *e,
+                                 uint64_t offset, uint32_t size,
+                                 const struct btrail_sideband_info *info);
+void btrail_index_entry_info(const struct btrail_index_entry *e,
+                             struct btrail_sideband_info *info);
 
 /* Are entry and block of the same chunk? */
 bool btrail_index_entry_fits(const struct btrail_index_entry *e,

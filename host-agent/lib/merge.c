@@ -97,6 +97,23 @@ static int copy_metas(const struct btrail_trace *trace,
     return ret;
 }
 
+static int copy_sideband(const struct btrail_trace *trace,
+                         struct btrail_copy *copy)
+{
+    const GArray *sideband = btrail_trace_sidebands(trace);
+    unsigned i;
+    int ret = 0;
+
+    for (i = 0; !ret && i < sideband->len; i++) {
+        const struct btrail_index_entry *e =
+            &g_array_index(sideband, struct btrail_index_entry, i);
+
+        ret = btrail_copy_sideband(copy, btrail_trace_file(trace, e->file),
+                                   e);
+    }
+    return ret;
+}
+
 static int write_all(const struct btrail_trace *trace,
                      struct btrail_store *store, struct btrail_copy *copy)
 {
@@ -114,6 +131,9 @@ static int write_all(const struct btrail_trace *trace,
     ret = copy_metas(trace, store, 0, 1);
     if (!ret && metas) {
         ret = copy_metas(trace, store, first, metas - 1);
+    }
+    if (!ret) {
+        ret = copy_sideband(trace, copy);
     }
     if (!ret) {
         ret = copy_chunks(trace, copy);

@@ -14,7 +14,7 @@
 #include "scan.h"
 #include "trace.h"
 
-/* A META or DATA chunk of the file */
+/* A META, DATA or SIDEBAND chunk of the file */
 struct piece {
     struct btrail_index_entry entry;
     bool begins;                /* the first one of its stream */
@@ -69,6 +69,13 @@ static void find_pieces(struct repair *r)
 
             g_array_append_val(r->pieces, p);
         }
+    }
+    for (i = 0; i < f->sideband->len; i++) {
+        struct piece p = {
+            .entry = g_array_index(f->sideband, struct btrail_index_entry, i),
+        };
+
+        g_array_append_val(r->pieces, p);
     }
     g_array_sort(r->pieces, compare_pieces);
 }
@@ -150,6 +157,8 @@ static int copy_pieces(struct repair *r, struct btrail_copy *copy,
 
         if (p->entry.type == BTRAIL_CHUNK_DATA) {
             ret = btrail_copy_data(copy, r->file, &p->entry, p->begins);
+        } else if (p->entry.type == BTRAIL_CHUNK_SIDEBAND) {
+            ret = btrail_copy_sideband(copy, r->file, &p->entry);
         } else if (store) {
             const struct btrail_meta *m =
                 &g_array_index(r->file->metas, struct btrail_meta, p->meta);
@@ -206,7 +215,7 @@ static int know_chunks(const struct repair *r)
                       r->file->size);
     while (!(ret = btrail_scan_next(&scan, &chunk))) {
         if (chunk.header.type < BTRAIL_CHUNK_META ||
-            chunk.header.type > BTRAIL_CHUNK_END) {
+            chunk.header.type > BTRAIL_CHUNK_SIDEBAND) {
             ret = -BTRAIL_ERR_VERSION;
             break;
         }

@@ -12,12 +12,27 @@
 
 #include "crc32c.h"
 #include "parts.h"
+#include "pread.h"
 #include "store.h"
 
-/* A part that is finished */
+/* A part that is finished, and its SIDEBAND chunks; NULL if it has none */
 struct kept_part {
     uint32_t part;
     uint64_t size;
+    GArray *sideband;           /* of struct btrail_index_entry */
+};
+
+/* A part that was deleted, open as long as something of it is needed */
+struct deleted {
+    int fd;
+    unsigned users;
+};
+
+/* A SIDEBAND chunk of it */
+struct carried {
+    struct deleted *part;
+    uint64_t offset;            /* of the payload */
+    uint32_t size;
 };
 
 struct btrail_store {
@@ -33,12 +48,15 @@ struct btrail_store {
     GArray *index;              /* of struct btrail_index_entry */
     struct btrail_roots roots;
     uint64_t index_size;        /* bytes of all entries */
-    unsigned data_chunks;
+    unsigned own_chunks;        /* that are not repeated from other parts */
 
     GPtrArray *metas;           /* of GBytes: to be repeated in each part */
     bool has_data;              /* in any part */
     GArray *kept;               /* of struct kept_part, the oldest first */
     uint64_t kept_size;
+    GQueue carried;             /* of struct carried: to be appended */
+    uint64_t carried_size;      /* what they will take */
+    uint64_t carried_here;      /* what those take that this part has */
     uint64_t finished_size;     /* of all parts before this one */
     gint64 sync_at;             /* 0 if all is on the disk */
 };
@@ -137,6 +155,16 @@ static int append_meta(struct btrail_store *store, const void *json,
         g_array_append_val(store->index, entry);
     }
     return ret;
+}
+
+static void add_sideband(struct btrail_store *store, uint64_t offset,
+                         uint32_t len, const struct btrail_sideband_info *info)
+{
+    struct btrail_index_entry entry;
+
+    btrail_index_entry_sideband(&entry, offset, len, info);
+    store->index_size += btrail_index_entry_size(&entry);
+    g_array_append_val(store->index, entry);
 }
 
 /* Bytes that the end of the part takes: INDEX chunks and END */
@@ -261,12 +289,13 @@ static int open_file(const char *path, bool replace)
 
 static void forget_part(struct btrail_store *store)
 {
+    store->carried_here = 0;
     store->offset = 0;
     store->sequence = 0;
     g_array_set_size(store->index, 0);
     g_array_set_size(store->roots.list, 0);
     store->index_size = 0;
-    store->data_chunks = 0;
+    store->own_chunks = 0;
     store->sync_at = 0;
 }
 
@@ -279,22 +308,83 @@ static int write_header(struct btrail_store *store)
     return store_write(store, &iov, 1);
 }
 
-/* Make room in the ring for so many bytes; false if there is no such room. */
+static uint64_t carried_size(uint32_t payload)
+{
+    return (uint64_t)BTRAIL_CHUNK_HEADER_SIZE + payload +
+           BTRAIL_INDEX_ENTRY_SIZE;
+}
+
+static void drop_carried(struct btrail_store *store)
+{
+    struct carried *c = g_queue_pop_head(&store->carried);
+
+    store->carried_size -= carried_size(c->size);
+    if (!--c->part->users) {
+        close(c->part->fd);
+        g_free(c->part);
+    }
+    g_free(c);
+}
+
+/*
+ * Carry on the sideband of a part that is about to be deleted: what names
+ * older records names newer ones, too.  Of more than there should be in a part
+ * the oldest is left out.
+ */
+static void carry(struct btrail_store *store, const struct kept_part *part,
+                  const char *path)
+{
+    struct deleted *deleted;
+    unsigned i;
+    int fd = part->sideband ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+
+    if (fd < 0) {
+        return;
+    }
+    deleted = g_new0(struct deleted, 1);
+    deleted->fd = fd;
+    for (i = 0; i < part->sideband->len; i++) {
+        const struct btrail_index_entry *e =
+            &g_array_index(part->sideband, struct btrail_index_entry, i);
+        struct carried *c = g_new(struct carried, 1);
+
+        *c = (struct carried) {
+            deleted, e->offset + BTRAIL_CHUNK_HEADER_SIZE, e->size,
+        };
+        deleted->users++;
+        g_queue_push_tail(&store->carried, c);
+        store->carried_size += carried_size(c->size);
+    }
+    while (store->carried_size > store->options.part_size / 2) {
+        drop_carried(store);
+    }
+}
+
+/*
+ * Make room in the ring for so many bytes, and for what has to be carried on
+ * because of it; false if there is no such room.
+ */
 static bool make_room(struct btrail_store *store, uint64_t bytes)
 {
-    while (bytes > store->options.ring_size ||
-           store->kept_size > store->options.ring_size - bytes) {
+    uint64_t ring = store->options.ring_size;
+
+    while (bytes > ring || store->carried_size > ring - bytes ||
+           store->kept_size > ring - bytes - store->carried_size) {
         const struct kept_part *oldest;
         g_autofree char *path = NULL;
 
-        if (!store->kept->len) {
+        if (store->kept->len) {
+            oldest = &g_array_index(store->kept, struct kept_part, 0);
+            path = part_path(store, oldest->part);
+            carry(store, oldest, path);
+            unlink(path);
+            store->kept_size -= oldest->size;
+            g_array_remove_index(store->kept, 0);
+        } else if (!g_queue_is_empty(&store->carried)) {
+            drop_carried(store);
+        } else {
             return false;
         }
-        oldest = &g_array_index(store->kept, struct kept_part, 0);
-        path = part_path(store, oldest->part);
-        unlink(path);
-        store->kept_size -= oldest->size;
-        g_array_remove_index(store->kept, 0);
     }
     return true;
 }
@@ -311,13 +401,33 @@ static uint64_t metas_size(const struct btrail_store *store)
     return size;
 }
 
+/* The SIDEBAND chunks of the part, if they are to be carried on */
+static GArray *sideband_of(const struct btrail_store *store)
+{
+    GArray *list = NULL;
+    unsigned i;
+
+    for (i = 0; store->options.ring_size && i < store->index->len; i++) {
+        const struct btrail_index_entry *e =
+            &g_array_index(store->index, struct btrail_index_entry, i);
+
+        if (e->type == BTRAIL_CHUNK_SIDEBAND) {
+            if (!list) {
+                list = g_array_new(FALSE, FALSE, sizeof(*e));
+            }
+            g_array_append_vals(list, e, 1);
+        }
+    }
+    return list;
+}
+
 /*
  * Go on in a new file.  It is there before the old one says so; if it cannot
  * be made the old one stays the last.
  */
 static int next_part(struct btrail_store *store)
 {
-    struct kept_part old = { store->header.part, 0 };
+    struct kept_part old = { store->header.part, 0, NULL };
     g_autofree char *path = part_path(store, old.part + 1);
     uint64_t old_size = store->offset + end_size(store->index_size);
     unsigned i;
@@ -342,6 +452,7 @@ static int next_part(struct btrail_store *store)
         return ret;
     }
     old.size = store->offset;
+    old.sideband = sideband_of(store);
     g_array_append_val(store->kept, old);
     store->kept_size += old.size;
     store->finished_size += old.size;
@@ -365,29 +476,71 @@ static int next_part(struct btrail_store *store)
     return ret;
 }
 
+/*
+ * Append what was in parts that are deleted.  What cannot be read any more is
+ * left out: whoever has changed it knows.
+ */
+static int append_carried(struct btrail_store *store)
+{
+    while (store->carried_size >
+           store->options.part_size / 2 - store->carried_here) {
+        drop_carried(store);
+    }
+    while (!g_queue_is_empty(&store->carried)) {
+        const struct carried *c = g_queue_peek_head(&store->carried);
+        g_autofree uint8_t *payload = g_malloc(c->size);
+        struct btrail_sideband_info info;
+        uint64_t offset = store->offset;
+        int ret;
+
+        if (!btrail_pread_all(c->part->fd, payload, c->size, c->offset) &&
+            btrail_sideband_header_get(payload, c->size, &info)) {
+            ret = append(store, BTRAIL_CHUNK_SIDEBAND, payload, c->size);
+            if (ret) {
+                return ret;
+            }
+            add_sideband(store, offset, c->size, &info);
+            store->carried_here += carried_size(c->size);
+        }
+        drop_carried(store);
+    }
+    return 0;
+}
+
+/* How large a part gets by some more bytes */
+static uint64_t size_with(const struct btrail_store *store, uint64_t chunk,
+                          size_t entry_size)
+{
+    return store->offset + chunk + end_size(store->index_size + entry_size);
+}
+
 /* Have room for a chunk; in a new part, if this one is full. */
 static int reserve(struct btrail_store *store, size_t len, size_t entry_size)
 {
     uint64_t chunk = BTRAIL_CHUNK_HEADER_SIZE + (uint64_t)len;
     uint64_t limit = store->options.part_size;
+    bool ring = store->options.ring_size;
     int ret;
 
     if (store->error || !limit) {
         return 0;
     }
-    if (store->data_chunks && store->offset + chunk +
-        end_size(store->index_size + entry_size) > limit) {
-        ret = next_part(store);
-        if (ret) {
-            return ret;
+    /* Once more, if what has to be carried on to make room has none. */
+    do {
+        if (store->own_chunks && size_with(store, chunk, entry_size) +
+            store->carried_size > limit) {
+            ret = next_part(store);
+            if (ret) {
+                return ret;
+            }
         }
-    }
-    if (store->options.ring_size &&
-        !make_room(store, store->offset + chunk +
-                   end_size(store->index_size + entry_size))) {
-        return store_fail(store, ENOSPC);
-    }
-    return 0;
+        if (ring && !make_room(store, size_with(store, chunk, entry_size))) {
+            return store_fail(store, ENOSPC);
+        }
+    } while (store->own_chunks && store->carried_size &&
+             size_with(store, chunk, entry_size) + store->carried_size >
+             limit);
+    return append_carried(store);
 }
 
 int btrail_store_meta(struct btrail_store *store, const void *json, size_t len)
@@ -401,6 +554,14 @@ int btrail_store_meta(struct btrail_store *store, const void *json, size_t len)
         g_ptr_array_add(store->metas, g_bytes_new(json, len));
     }
     return ret;
+}
+
+static void sync_later(struct btrail_store *store)
+{
+    if (store->options.sync == BTRAIL_SYNC_INTERVAL && !store->sync_at) {
+        store->sync_at = g_get_monotonic_time() +
+                         store->options.sync_interval / 1000;
+    }
 }
 
 int btrail_store_data(struct btrail_store *store, const void *payload,
@@ -424,12 +585,37 @@ int btrail_store_data(struct btrail_store *store, const void *payload,
     btrail_index_entry_fill(&entry, offset, len, h, &store->roots);
     g_array_append_val(store->index, entry);
     store->index_size += btrail_index_entry_size(&entry);
-    store->data_chunks++;
+    store->own_chunks++;
     store->has_data = true;
-    if (store->options.sync == BTRAIL_SYNC_INTERVAL && !store->sync_at) {
-        store->sync_at = g_get_monotonic_time() +
-                         store->options.sync_interval / 1000;
+    sync_later(store);
+    return 0;
+}
+
+int btrail_store_sideband(struct btrail_store *store, const void *payload,
+                          size_t len)
+{
+    struct btrail_sideband_info info;
+    uint64_t offset;
+    int ret;
+
+    if (!btrail_sideband_header_get(payload, len, &info)) {
+        return -BTRAIL_ERR_ARGUMENT;
     }
+    ret = reserve(store, len, BTRAIL_INDEX_ENTRY_SIZE);
+    if (ret) {
+        return ret;
+    }
+    if (!store->error && store->index->len >= BTRAIL_MAX_CHUNKS) {
+        return store_fail(store, EFBIG);
+    }
+    offset = store->offset;
+    ret = append(store, BTRAIL_CHUNK_SIDEBAND, payload, len);
+    if (ret) {
+        return ret;
+    }
+    add_sideband(store, offset, len, &info);
+    store->own_chunks++;
+    sync_later(store);
     return 0;
 }
 
@@ -497,8 +683,16 @@ static int remove_parts(const struct btrail_store *store, bool remove)
     return 0;
 }
 
+static void clear_kept(gpointer p)
+{
+    g_clear_pointer(&((struct kept_part *)p)->sideband, g_array_unref);
+}
+
 static void store_free(struct btrail_store *store)
 {
+    while (!g_queue_is_empty(&store->carried)) {
+        drop_carried(store);
+    }
     g_array_free(store->index, TRUE);
     btrail_roots_clear(&store->roots);
     g_ptr_array_free(store->metas, TRUE);
@@ -561,6 +755,8 @@ store_new(const struct btrail_store_options *options)
     store->metas = g_ptr_array_new_with_free_func(
         (GDestroyNotify)g_bytes_unref);
     store->kept = g_array_new(FALSE, FALSE, sizeof(struct kept_part));
+    g_array_set_clear_func(store->kept, clear_kept);
+    g_queue_init(&store->carried);
     if (options->ring_size && !options->part_size) {
         store->options.part_size = options->ring_size /
                                    BTRAIL_STORE_RING_PARTS;
@@ -615,7 +811,7 @@ void btrail_store_adopt(struct btrail_store *store,
     g_array_append_val(store->index, copy);
     store->index_size += btrail_index_entry_size(&copy);
     if (copy.type == BTRAIL_CHUNK_DATA) {
-        store->data_chunks++;
+        store->own_chunks++;
         store->has_data = true;
     }
 }

@@ -93,6 +93,13 @@ int btrail_store_data(struct btrail_store *store, const void *payload,
                       size_t len, const struct btrail_block_header *header);
 
 /*
+ * Append a SIDEBAND chunk.  In a ring it is carried on when its part is
+ * deleted; but no more than half of what a part has room for, the newest.
+ */
+int btrail_store_sideband(struct btrail_store *store, const void *payload,
+                          size_t len);
+
+/*
  * With BTRAIL_SYNC_INTERVAL: have what was written reach the disk, if it is
  * time to.  @next gets when to call it again, by g_get_monotonic_time(), or 0
  * if there is nothing to wait for.

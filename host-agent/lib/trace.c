@@ -18,6 +18,7 @@ struct btrail_trace {
     GPtrArray *files;           /* of struct btrail_file, by part */
     GArray *streams;            /* of struct btrail_trace_stream, by vCPU */
     GPtrArray *metas;           /* of struct btrail_meta, those of files */
+    GArray *sideband;           /* of struct btrail_index_entry */
 };
 
 static struct btrail_file *file(const struct btrail_trace *t, unsigned n)
@@ -187,6 +188,21 @@ static void join_metas(struct btrail_trace *t)
     }
 }
 
+static void join_sideband(struct btrail_trace *t)
+{
+    unsigned i, k;
+
+    for (i = 0; i < t->files->len; i++) {
+        GArray *sideband = file(t, i)->sideband;
+
+        for (k = 0; k < sideband->len; k++) {
+            g_array_index(sideband, struct btrail_index_entry, k).file = i;
+        }
+        g_array_append_vals(t->sideband, sideband->data, sideband->len);
+        g_array_set_size(sideband, 0);
+    }
+}
+
 static void join_status(struct btrail_trace *t)
 {
     struct btrail_trace_status *status = &t->status;
@@ -236,6 +252,8 @@ static struct btrail_trace *trace_new(void)
         (GDestroyNotify)btrail_file_close);
     t->streams = btrail_streams_new();
     t->metas = g_ptr_array_new();
+    t->sideband = g_array_new(FALSE, FALSE,
+                              sizeof(struct btrail_index_entry));
     return t;
 }
 
@@ -260,6 +278,7 @@ static int join(struct btrail_trace *t, struct btrail_trace **trace)
         return ret;
     }
     join_metas(t);
+    join_sideband(t);
     join_status(t);
     *trace = t;
     return 0;
@@ -404,6 +423,7 @@ void btrail_trace_close(struct btrail_trace *t)
 {
     if (t) {
         g_ptr_array_free(t->metas, TRUE);
+        g_array_free(t->sideband, TRUE);
         g_array_free(t->streams, TRUE);
         g_ptr_array_free(t->files, TRUE);
         g_free(t);
@@ -478,4 +498,26 @@ int btrail_trace_meta(const struct btrail_trace *t, unsigned n,
         *length = meta->length;
     }
     return 0;
+}
+
+const GArray *btrail_trace_sidebands(const struct btrail_trace *t)
+{
+    return t->sideband;
+}
+
+int btrail_trace_sideband(const struct btrail_trace *t, unsigned i,
+                          struct btrail_sideband_info *info, void **data)
+{
+    const struct btrail_index_entry *e;
+
+    if (!t || !info) {
+        return -BTRAIL_ERR_ARGUMENT;
+    }
+    if (i >= t->sideband->len) {
+        return -BTRAIL_ERR_END;
+    }
+    e = &g_array_index(t->sideband, struct btrail_index_entry, i);
+    btrail_index_entry_info(e, info);
+    return data ? btrail_file_read_sideband(file(t, e->file), e, info, data,
+                                            NULL) : 0;
 }

@@ -31,6 +31,9 @@ uint16_t btrail_trace_begin(const struct btrail_trace *trace,
 const struct btrail_file *btrail_trace_file(const struct btrail_trace *trace,
                                             unsigned n);
 
+/* The SIDEBAND chunks of all files: of struct btrail_index_entry */
+const GArray *btrail_trace_sidebands(const struct btrail_trace *trace);
+
 /* The lists of address spaces that chunks switch to */
 const struct btrail_roots *
 btrail_trace_roots(const struct btrail_trace *trace,

@@ -102,6 +102,22 @@ int btrail_writer_meta(struct btrail_writer *w, const char *json,
     return btrail_store_meta(w->store, json, length);
 }
 
+int btrail_writer_sideband(struct btrail_writer *w,
+                           const struct btrail_sideband_info *info,
+                           const void *data)
+{
+    gint64 next;
+    int ret;
+
+    if (!w || !info || info->size > BTRAIL_SIDEBAND_MAX_SIZE ||
+        (info->size && !data)) {
+        return -BTRAIL_ERR_ARGUMENT;
+    }
+    btrail_sideband_pack(info, data, &w->payload);
+    ret = btrail_store_sideband(w->store, w->payload.data, w->payload.len);
+    return ret ? ret : btrail_store_sync(w->store, &next);
+}
+
 int btrail_writer_append(struct btrail_writer *w, unsigned vcpu,
                          const struct btrail_slab *slab)
 {

@@ -612,6 +612,64 @@ BTRAIL_API int btrail_parallel_decode(const struct btrail_trace *trace,
                                       btrail_parallel_fn *fn, void *opaque);
 
 /*
+ * Sideband: what turns addresses into names
+ */
+
+/* The largest piece of it */
+#define BTRAIL_SIDEBAND_MAX_SIZE    (16u << 20)
+
+/**
+ * enum btrail_sideband_kind - what a piece of sideband is
+ *
+ * @BTRAIL_SIDEBAND_CODE:      code bytes of pages
+ * @BTRAIL_SIDEBAND_SYMBOLS:   symbols of the kernel and its modules, as text
+ *                             in the form of /proc/kallsyms
+ * @BTRAIL_SIDEBAND_PROCESSES: a look: processes, threads and mappings as they
+ *                             were at its time
+ * @BTRAIL_SIDEBAND_IMAGE:     an ELF image that is in no file, such as a vDSO
+ */
+enum btrail_sideband_kind {
+    BTRAIL_SIDEBAND_CODE = 1,
+    BTRAIL_SIDEBAND_SYMBOLS = 2,
+    BTRAIL_SIDEBAND_PROCESSES = 3,
+    BTRAIL_SIDEBAND_IMAGE = 4,
+};
+
+/**
+ * struct btrail_sideband_info - a piece of sideband
+ * @kind:     enum btrail_sideband_kind; readers pass over others
+ * @reserved: 0
+ * @size:     bytes, at most BTRAIL_SIDEBAND_MAX_SIZE
+ * @time:     CLOCK_MONOTONIC of the host at which it holds, or 0 if it has
+ *            none
+ */
+struct btrail_sideband_info {
+    uint16_t kind;
+    uint16_t reserved;
+    uint32_t size;
+    uint64_t time;
+};
+
+/**
+ * btrail_trace_sideband - a piece of sideband
+ * @i:    from 0, in the order of the files and of what they have, which need
+ *        not be that of their times.  A ring carries on what its deleted parts
+ *        had, so pieces can come twice.
+ * @info: gets what it is
+ * @data: gets @info->size bytes, which the caller frees with free(); may be
+ *        NULL
+ *
+ * Without @data nothing is read, and damage does not show.
+ *
+ * Errors: ARGUMENT, END (there are no more), IO, MEMORY, CORRUPT (this one is
+ * damaged).
+ */
+BTRAIL_API int btrail_trace_sideband(const struct btrail_trace *trace,
+                                     unsigned i,
+                                     struct btrail_sideband_info *info,
+                                     void **data);
+
+/*
  * Writing
  */
 
@@ -711,6 +769,22 @@ btrail_writer_open_with(struct btrail_writer **writer, const char *path,
  */
 BTRAIL_API int btrail_writer_meta(struct btrail_writer *writer,
                                   const char *json, size_t length);
+
+/**
+ * btrail_writer_sideband - add a piece of sideband
+ * @info: what it is
+ * @data: @info->size bytes; may be NULL if that is 0
+ *
+ * It is written at once.  In a ring it is carried on to newer parts when the
+ * part that has it is deleted; of more than half the size of a part the oldest
+ * are not.
+ *
+ * Errors: ARGUMENT, IO.
+ */
+BTRAIL_API int
+btrail_writer_sideband(struct btrail_writer *writer,
+                       const struct btrail_sideband_info *info,
+                       const void *data);
 
 /**
  * btrail_writer_append - add a slab to a stream

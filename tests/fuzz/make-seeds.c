@@ -26,12 +26,15 @@ static void make_traces(const char *dir)
 {
     g_autofree char *path = g_build_filename(dir, "two-vcpus", NULL);
     g_autofree char *one = g_build_filename(dir, "one-chunk", NULL);
+    g_autofree char *sideband = g_build_filename(dir, "sideband", NULL);
+    struct btrail_writer_options options = { BTRAIL_WRITER_REPLACE };
     char *bytes;
     gsize len;
 
     g_mkdir_with_parents(dir, 0777);
     sample_write(path, 3);
     sample_write(one, 1);
+    sample_write_sideband(sideband, 4, &options);
     g_assert_true(g_file_get_contents(path, &bytes, &len, NULL));
     write_file(dir, "cut", bytes, len * 2 / 3);
     g_free(bytes);
@@ -43,7 +46,11 @@ static void make_parts(const char *dir)
     static const struct {
         const char *name;
         unsigned part_size, ring_size;
-    } traces[] = { { "parts", 1500, 0 }, { "ring", 0, 8000 } };
+        bool sideband;
+    } traces[] = {
+        { "parts", 1500, 0, false }, { "ring", 0, 8000, false },
+        { "sideband", 2500, 0, true }, { "sideband-ring", 0, 20000, true },
+    };
     unsigned i;
 
     for (i = 0; i < G_N_ELEMENTS(traces); i++) {
@@ -56,7 +63,11 @@ static void make_parts(const char *dir)
         GByteArray *a = g_byte_array_new();
         uint32_t part;
 
-        sample_write_with(path, 8, &options);
+        if (traces[i].sideband) {
+            sample_write_sideband(path, 40, &options);
+        } else {
+            sample_write_with(path, 8, &options);
+        }
         parts = btrail_parts_find(path);
         for (part = 0; part <= parts->len && part < 4; part++) {
             g_autofree char *name = btrail_part_path(

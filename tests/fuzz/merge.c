@@ -36,6 +36,7 @@ static void merge(const struct btrail_trace *trace)
                  !merged_status.bad_chunks);
     fuzz_require(merged_status.continued == status.continued);
     got = fuzz_read(merged);
+    fuzz_require(got.sideband == want.sideband);
     if (want.all && got.all) {
         fuzz_require(got.records == want.records && got.end == want.end);
         fuzz_require(got.bad <= want.bad);

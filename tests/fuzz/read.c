@@ -4,6 +4,7 @@
  */
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -19,6 +20,26 @@ struct fuzz_sum fuzz_read(const struct btrail_trace *trace)
     struct btrail_stream_info info;
     unsigned i;
 
+    for (i = 0;; i++) {
+        struct btrail_sideband_info piece;
+        uint8_t *data = NULL;
+        int ret = btrail_trace_sideband(trace, i, &piece, (void **)&data);
+
+        if (ret == -BTRAIL_ERR_END) {
+            break;
+        }
+        fuzz_require(!ret || ret == -BTRAIL_ERR_CORRUPT ||
+                     ret == -BTRAIL_ERR_MEMORY);
+        sum.bad += ret == -BTRAIL_ERR_CORRUPT;
+        if (!ret) {
+            sum.sideband = (sum.sideband + piece.kind + piece.time) * 31 +
+                           piece.size;
+            if (piece.size) {
+                sum.sideband += data[0] + data[piece.size - 1];
+            }
+        }
+        free(data);
+    }
     for (i = 0; !btrail_trace_stream(trace, i, &info); i++) {
         struct btrail_cursor *cursor;
         struct btrail_batch b;

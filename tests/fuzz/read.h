@@ -14,6 +14,7 @@
  * @synthetic: GAP events that the reader made up
  * @bad:       chunks that it has passed over
  * @end:       a sum of the indices that the streams come to
+ * @sideband:  a sum of its pieces
  * @all:       nothing was left out of this
  */
 struct fuzz_sum {
@@ -21,6 +22,7 @@ struct fuzz_sum {
     uint64_t synthetic;
     uint64_t bad;
     uint64_t end;
+    uint64_t sideband;
     bool all;
 };
 

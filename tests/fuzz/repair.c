@@ -53,6 +53,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             /* A reader may get some of a chunk that is damaged further on. */
             fuzz_require(!sum.all || sum.records >= r.records);
             btrail_trace_close(trace);
+            if (!r.whole) {
+                fuzz_require(!btrail_trace_open(&trace, out.path));
+                fuzz_require(fuzz_read(trace).sideband == sum.sideband);
+                btrail_trace_close(trace);
+            }
         }
         ret = btrail_repair(in.path, NULL, BTRAIL_REPAIR_IN_PLACE, &r);
         fuzz_require(!ret == (look.whole || look.cut));

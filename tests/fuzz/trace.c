@@ -6,6 +6,7 @@
  * not looked at in this build, so that the fuzzer gets behind them.
  */
 
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -488,6 +489,31 @@ static void read_meta(struct btrail_trace *trace)
     }
 }
 
+static void read_sideband(struct btrail_trace *trace)
+{
+    struct btrail_sideband_info info, again;
+    unsigned i;
+
+    for (i = 0; !btrail_trace_sideband(trace, i, &info, NULL); i++) {
+        uint8_t *data;
+        int ret = btrail_trace_sideband(trace, i, &again, (void **)&data);
+
+        if (ret) {
+            fuzz_require(ret == -BTRAIL_ERR_CORRUPT ||
+                         ret == -BTRAIL_ERR_MEMORY);
+            continue;
+        }
+        fuzz_accepted();
+        fuzz_require(again.kind == info.kind && again.size == info.size &&
+                     again.time == info.time &&
+                     info.size <= BTRAIL_SIDEBAND_MAX_SIZE);
+        if (info.size) {
+            fuzz_require(data[0] + data[info.size - 1] <= 510);
+        }
+        free(data);
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     int fd = memfd_create("trace", MFD_CLOEXEC);
@@ -505,6 +531,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         fuzz_accepted();
     }
     read_meta(trace);
+    read_sideband(trace);
     for (i = 0; i < btrail_trace_streams(trace) && i < MAX_STREAMS; i++) {
         read_stream(trace, i);
     }

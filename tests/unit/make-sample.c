@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * usage: make-sample FILE CHUNKS|large [PART-SIZE [RING-SIZE]]
+ * usage: make-sample FILE CHUNKS|CHUNKS+sideband|large [PART-SIZE [RING-SIZE]]
  *
  * Writes the sample trace (see trace-samples.h) for tests in other languages;
  * or one with a lot of everything.  With PART-SIZE in several files.
@@ -113,6 +113,8 @@ int main(int argc, char **argv)
     options.ring_size = argc > 4 ? atoi(argv[4]) : 0;
     if (!g_strcmp0(argv[2], "large")) {
         write_large(argv[1], &options);
+    } else if (g_str_has_suffix(argv[2], "+sideband")) {
+        sample_write_sideband(argv[1], atoi(argv[2]), &options);
     } else {
         sample_write_with(argv[1], atoi(argv[2]), &options);
     }

@@ -49,8 +49,24 @@ void sample_write(const char *path, unsigned chunks)
     sample_write_with(path, chunks, &options);
 }
 
-void sample_write_with(const char *path, unsigned chunks,
-                       const struct btrail_writer_options *options)
+void sample_sideband(unsigned i, struct btrail_sideband_info *info,
+                     uint8_t *bytes)
+{
+    uint32_t random = i, k;
+
+    *info = (struct btrail_sideband_info) {
+        .kind = 1 + i % 5, .size = i * 37 % SAMPLE_SIDEBAND_MAX,
+        .time = i % 3 ? 1000000 * (i + 1) : 0,
+    };
+    for (k = 0; k < info->size; k++) {
+        random = random * 1664525 + 1013904223;
+        bytes[k] = i % 2 ? k % 7 : random >> 24;
+    }
+}
+
+static void write_sample(const char *path, unsigned chunks,
+                         const struct btrail_writer_options *options,
+                         bool sideband)
 {
     static const char json[] = "{\"sample\": true}";
     static const unsigned vcpus[] = { 0, 3 };
@@ -105,8 +121,27 @@ void sample_write_with(const char *path, unsigned chunks,
             g_assert_cmpint(btrail_writer_append(w, vcpus[v], &slab), ==, 0);
         }
         g_assert_cmpint(btrail_writer_flush(w), ==, 0);
+        if (sideband) {
+            uint8_t bytes[SAMPLE_SIDEBAND_MAX];
+            struct btrail_sideband_info info;
+
+            sample_sideband(chunk, &info, bytes);
+            g_assert_cmpint(btrail_writer_sideband(w, &info, bytes), ==, 0);
+        }
     }
     g_assert_cmpint(btrail_writer_close(w), ==, 0);
+}
+
+void sample_write_with(const char *path, unsigned chunks,
+                       const struct btrail_writer_options *options)
+{
+    write_sample(path, chunks, options, false);
+}
+
+void sample_write_sideband(const char *path, unsigned chunks,
+                           const struct btrail_writer_options *options)
+{
+    write_sample(path, chunks, options, true);
 }
 
 static void check_records(const struct btrail_batch *b, unsigned vcpu)
