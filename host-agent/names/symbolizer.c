@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * From addresses to names: see symbolizer.h
+ */
+
+#include <errno.h>
+#include <gio/gio.h>
+#include <string.h>
+
+#include "map-file.h"
+#include "symbolizer.h"
+
+/* Behind the last symbol of all nothing is called by its name so far away. */
+#define LAST_SYMBOL     (1u << 20)
+
+/* A file may have any number of address spaces; later ones share a name. */
+#define MAX_PROCESSES   65536
+
+/* Places that were asked for before */
+#define CACHE_SIZE      (1u << 15)
+
+struct cached {
+    const struct process *process;
+    uint64_t address;
+    struct place place;
+};
+
+struct symbolizer {
+    struct map_file *map;
+    struct elf_files *files;
+    struct elf_file *vmlinux;
+    uint64_t vmlinux_bias;      /* of addresses in the guest to its own */
+    struct address_space *none;
+    struct address_space *shared;
+    GHashTable *processes;      /* CR3 -> struct process */
+    GHashTable *modules;        /* path -> struct module */
+    struct process *others;
+    GStringChunk *strings;
+    struct cached *cache;
+    const struct process *last;
+    unsigned n_processes;
+    unsigned n_modules;
+    unsigned n_functions;
+};
+
+static void free_module(gpointer p)
+{
+    struct module *module = p;
+
+    g_hash_table_unref(module->functions);
+    g_free(module);
+}
+
+/* The kernel may be elsewhere than its file says: by a symbol that both have */
+static void find_bias(struct symbolizer *s)
+{
+    static const char *const names[] = { "_text", "_stext", "startup_64" };
+    uint64_t address;
+    unsigned i;
+
+    for (i = 0; s->vmlinux && i < G_N_ELEMENTS(names); i++) {
+        const struct elf_symbol *symbol = elf_file_find(s->vmlinux, names[i]);
+
+        if (symbol &&
+            address_space_symbol_find(s->shared, names[i], &address)) {
+            s->vmlinux_bias = address - symbol->start;
+            return;
+        }
+    }
+}
+
+struct symbolizer *symbolizer_new(const struct symbolizer_options *options,
+                                  const struct btrail_trace *trace,
+                                  GError **error)
+{
+    struct symbolizer *s = g_new0(struct symbolizer, 1);
+
+    s->strings = g_string_chunk_new(4096);
+    s->files = elf_files_new(&options->files);
+    s->none = address_space_new();
+    s->processes = g_hash_table_new_full(g_int64_hash, g_int64_equal, NULL,
+                                         g_free);
+    s->modules = g_hash_table_new_full(g_str_hash, g_str_equal, NULL,
+                                       free_module);
+    s->cache = g_new0(struct cached, CACHE_SIZE);
+    s->shared = s->none;
+    if (options->map) {
+        s->map = map_file_read(options->map, error);
+        if (!s->map) {
+            symbolizer_free(s);
+            return NULL;
+        }
+        s->shared = map_file_shared(s->map);
+    }
+    if (options->vmlinux) {
+        s->vmlinux = elf_files_host(s->files, options->vmlinux);
+        if (!s->vmlinux) {
+            g_set_error(error, G_IO_ERROR, G_IO_ERROR_FAILED,
+                        "%s: %s", options->vmlinux, errno == ENOEXEC ?
+                        "this is no ELF file for x86; of a compressed kernel "
+                        "(vmlinuz) use the vmlinux" : g_strerror(errno));
+            symbolizer_free(s);
+            return NULL;
+        }
+        find_bias(s);
+    }
+    return s;
+}
+
+void symbolizer_free(struct symbolizer *s)
+{
+    if (!s) {
+        return;
+    }
+    g_hash_table_unref(s->processes);
+    g_hash_table_unref(s->modules);
+    g_free(s->others);
+    g_free(s->cache);
+    address_space_free(s->none);
+    map_file_free(s->map);
+    elf_files_free(s->files);
+    g_string_chunk_free(s->strings);
+    g_free(s);
+}
+
+bool symbolizer_has_names(const struct symbolizer *s)
+{
+    return s->map || s->vmlinux;
+}
+
+/*
+ * Processes
+ */
+
+static struct process *new_process(struct symbolizer *s, uint64_t root)
+{
+    struct process *p = g_new0(struct process, 1);
+
+    p->cr3 = root;
+    p->pid = p->tid = -1;
+    p->id = s->n_processes++;
+    p->space = s->none;
+    return p;
+}
+
+static struct process *unnamed(struct symbolizer *s, uint64_t root)
+{
+    struct process *p = new_process(s, root);
+    g_autofree char *name = g_strdup_printf("cr3:0x%" G_GINT64_MODIFIER "x",
+                                            root);
+
+    p->comm = g_string_chunk_insert_const(s->strings, name);
+    return p;
+}
+
+static const struct process *add_process(struct symbolizer *s, uint64_t root)
+{
+    struct map_process *named = s->map ? map_file_process(s->map, root) :
+                                NULL;
+    struct process *p;
+
+    if (s->n_processes >= MAX_PROCESSES) {
+        if (!s->others) {
+            /* No page tables are there. */
+            s->others = new_process(s, UINT64_MAX);
+            s->others->comm = "[others]";
+        }
+        return s->others;
+    }
+    p = unnamed(s, root);
+    if (named) {
+        p->known = named->name;
+        p->comm = named->name ? named->name : p->comm;
+        p->pid = named->pid;
+        p->space = named->space;
+    }
+    g_hash_table_insert(s->processes, &p->cr3, p);
+    return p;
+}
+
+const struct process *symbolizer_process(struct symbolizer *s, uint64_t time,
+                                         uint64_t cr3)
+{
+    gint64 root = cr3 & BTRAIL_CR3_ROOT;
+
+    if (!s->last || s->last->cr3 != (uint64_t)root) {
+        s->last = g_hash_table_lookup(s->processes, &root);
+        if (!s->last) {
+            s->last = add_process(s, root);
+        }
+    }
+    return s->last;
+}
+
+/*
+ * Places
+ */
+
+static struct module *get_module(struct symbolizer *s, const char *path,
+                                 bool kernel)
+{
+    struct module *module = g_hash_table_lookup(s->modules, path);
+    const char *slash;
+
+    if (!module) {
+        module = g_new0(struct module, 1);
+        module->path = g_string_chunk_insert_const(s->strings, path);
+        slash = strrchr(module->path, '/');
+        module->name = slash && slash[1] ? slash + 1 : module->path;
+        module->kernel = kernel;
+        module->bits = 64;
+        module->id = s->n_modules++;
+        module->functions = g_hash_table_new_full(g_int64_hash,
+                                                  g_int64_equal, NULL,
+                                                  g_free);
+        g_hash_table_insert(s->modules, (char *)module->path, module);
+    }
+    return module;
+}
+
+static const struct function *get_function(struct symbolizer *s,
+                                           struct module *module,
+                                           uint64_t start, const char *name)
+{
+    /* No function begins with the last byte of memory. */
+    gint64 key = name ? start : UINT64_MAX;
+    struct function *f = g_hash_table_lookup(module->functions, &key);
+
+    if (!f) {
+        f = g_new0(struct function, 1);
+        f->start = key;
+        f->module = module;
+        f->known = name;
+        f->name = g_string_chunk_insert_const(s->strings,
+                                              name ? name : NAME_UNKNOWN);
+        f->id = s->n_functions++;
+        g_hash_table_insert(module->functions, &f->start, f);
+    }
+    return f;
+}
+
+static void set_place(struct symbolizer *s, struct place *place,
+                      struct module *module, uint64_t address,
+                      uint64_t start, const char *name)
+{
+    place->function = get_function(s, module, start, name);
+    place->address = address;
+    place->offset = name ? address - start : address;
+}
+
+/* A mapping of a file, or of something else */
+static void place_in_mapping(struct symbolizer *s, struct mapping *m,
+                             uint64_t address, struct place *place)
+{
+    const struct elf_symbol *symbol;
+    struct module *module;
+    uint64_t in_file = address - m->start + m->offset;
+
+    if (!m->looked) {
+        m->looked = true;
+        m->elf = elf_files_get(s->files, m->path, m->build_id);
+    }
+    module = get_module(s, *m->path ? m->path : NAME_UNKNOWN,
+                        m->start >= ADDRESS_SHARED);
+    if (!m->elf || !elf_file_address(m->elf, in_file, &address)) {
+        set_place(s, place, module, in_file, 0, NULL);
+        return;
+    }
+    if (!module->elf) {
+        module->elf = m->elf;
+        module->bits = elf_file_bits(m->elf);
+    }
+    symbol = elf_file_symbol(m->elf, address);
+    set_place(s, place, module, address, symbol ? symbol->start : 0,
+              symbol ? symbol->name : NULL);
+}
+
+static bool place_by_symbol(struct symbolizer *s, struct address_space *as,
+                            const struct mapping *m, uint64_t address,
+                            struct place *place)
+{
+    const struct symbol *symbol = address_space_symbol(as, address);
+    const char *path;
+
+    if (!symbol || (m && symbol->start < m->start) ||
+        (symbol->end == UINT64_MAX &&
+         address - symbol->start > LAST_SYMBOL)) {
+        return false;
+    }
+    path = symbol->module ? symbol->module : m && *m->path ? m->path :
+           address >= ADDRESS_SHARED ? NAME_KERNEL : NAME_UNKNOWN;
+    set_place(s, place, get_module(s, path, address >= ADDRESS_SHARED),
+              address, symbol->start, symbol->name);
+    return true;
+}
+
+static bool place_in_vmlinux(struct symbolizer *s, uint64_t address,
+                             struct place *place)
+{
+    const struct elf_symbol *symbol;
+    struct module *module;
+
+    if (!s->vmlinux || address < ADDRESS_SHARED) {
+        return false;
+    }
+    address -= s->vmlinux_bias;
+    symbol = elf_file_symbol(s->vmlinux, address);
+    if (!symbol) {
+        return false;
+    }
+    module = get_module(s, NAME_KERNEL, true);
+    module->elf = s->vmlinux;
+    set_place(s, place, module, address, symbol->start, symbol->name);
+    return true;
+}
+
+static void find_place(struct symbolizer *s, const struct process *process,
+                       uint64_t address, struct place *place)
+{
+    bool shared = address >= ADDRESS_SHARED;
+    struct address_space *as = shared ? s->shared : process->space;
+    struct mapping *m = address_space_find(as, address);
+
+    if (place_in_vmlinux(s, address, place) ||
+        place_by_symbol(s, as, m, address, place)) {
+        return;
+    }
+    if (m) {
+        place_in_mapping(s, m, address, place);
+    } else {
+        set_place(s, place, get_module(s, shared ? NAME_KERNEL :
+                                       NAME_UNKNOWN, shared),
+                  address, 0, NULL);
+    }
+}
+
+void symbolizer_place(struct symbolizer *s, const struct process *process,
+                      uint64_t address, struct place *place)
+{
+    size_t hash = (address ^ (uintptr_t)process) * 0x9e3779b97f4a7c15ull >>
+                  32;
+    struct cached *c = &s->cache[hash % CACHE_SIZE];
+
+    if (c->address != address || c->process != process) {
+        find_place(s, process, address, &c->place);
+        c->address = address;
+        c->process = process;
+    }
+    *place = c->place;
+}
+
+bool symbolizer_line(struct symbolizer *s, const struct place *place,
+                     const char **file, unsigned *line)
+{
+    const struct module *module = place->function->module;
+
+    return module->elf &&
+           elf_file_line(module->elf, place->address, file, line);
+}
+
+/*
+ * Code
+ */
+
+size_t symbolizer_code(struct symbolizer *s, const struct process *process,
+                       const struct symbolizer_where *where,
+                       uint64_t address, void *buf, size_t n)
+{
+    bool shared = address >= ADDRESS_SHARED;
+    struct mapping *m;
+
+    if (shared && s->vmlinux) {
+        size_t got = elf_file_read(s->vmlinux, address - s->vmlinux_bias,
+                                   buf, n);
+        if (got) {
+            return got;
+        }
+    }
+    m = address_space_find(shared ? s->shared : process->space, address);
+    if (m) {
+        struct place place;
+        uint64_t in_file = address - m->start + m->offset;
+
+        /* This looks for the file. */
+        symbolizer_place(s, process, address, &place);
+        if (m->elf && elf_file_address(m->elf, in_file, &address)) {
+            return elf_file_read(m->elf, address, buf,
+                                 MIN(n, m->end - m->start - (in_file -
+                                                             m->offset)));
+        }
+    }
+    return 0;
+}
+
+unsigned symbolizer_bits(struct symbolizer *s, const struct process *process,
+                         uint64_t address)
+{
+    struct place place;
+
+    if (address >= (UINT64_C(1) << 32)) {
+        return 64;
+    }
+    symbolizer_place(s, process, address, &place);
+    return place.function->module->bits;
+}

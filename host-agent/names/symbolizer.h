@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * From addresses to names: who ran, in which module, function and line
+ *
+ * What is asked for comes from, in this order: the file of --map, the sideband
+ * of the trace, ELF files on the host.  What nobody knows has a name, too:
+ * "[unknown]", or that of the address space.
+ *
+ * A symbolizer is used by one thread at a time.  All that it returns lives as
+ * long as itself; equal things are at equal addresses.
+ */
+
+#ifndef BTRAIL_SYMBOLIZER_H
+#define BTRAIL_SYMBOLIZER_H
+
+#include <glib.h>
+
+#include "backtrail/trace.h"
+#include "elf-files.h"
+
+#define NAME_UNKNOWN    "[unknown]"
+#define NAME_KERNEL     "[kernel.kallsyms]"
+
+/**
+ * struct module - a file that code is of, or what else there is
+ * @name: without folders; of the kernel's modules in brackets
+ * @path: in the guest
+ * @elf:  the file on the host, or NULL
+ * @bits: of the mode that its code runs in
+ */
+struct module {
+    const char *name;
+    const char *path;
+    struct elf_file *elf;
+    unsigned bits;
+    bool kernel;
+    unsigned id;
+    GHashTable *functions;
+};
+
+/**
+ * struct function
+ * @start: in the module, see struct place
+ * @known: false if this is all of a module that has no name
+ */
+struct function {
+    const char *name;
+    struct module *module;
+    uint64_t start;
+    bool known;
+    unsigned id;
+};
+
+/**
+ * struct place - what is known of an address
+ * @address:  in the module: in its ELF file, or of where that is unknown
+ * @offset:   from the function's start
+ */
+struct place {
+    const struct function *function;
+    uint64_t address;
+    uint64_t offset;
+};
+
+/**
+ * struct process - who has an address space
+ * @cr3:  in the bits of BTRAIL_CR3_ROOT, of the page tables of the kernel
+ * @pid:  -1 if it is not known
+ * @tid:  the same, of the only thread that the process has
+ * @comm: its name; or, if it has none, that of the address space
+ * @known: it has a name
+ */
+struct process {
+    uint64_t cr3;
+    int64_t pid;
+    int64_t tid;
+    const char *comm;
+    bool known;
+    bool unsure;                /* likely this one, but not proven */
+    unsigned id;
+    struct address_space *space;
+};
+
+struct symbolizer;
+
+/**
+ * struct symbolizer_options - all of it can be NULL
+ * @map:     file of --map
+ * @vmlinux: the guest's kernel as an ELF file on the host
+ * @files:   where ELF files are
+ */
+struct symbolizer_options {
+    const char *map;
+    const char *vmlinux;
+    struct elf_files_options files;
+};
+
+/**
+ * symbolizer_new
+ * @trace: with its sideband; must outlive the symbolizer; NULL for none
+ *
+ * NULL and an error if a file that was named cannot be read.
+ */
+struct symbolizer *symbolizer_new(const struct symbolizer_options *options,
+                                  const struct btrail_trace *trace,
+                                  GError **error);
+void symbolizer_free(struct symbolizer *s);
+
+/* Are there any names? */
+bool symbolizer_has_names(const struct symbolizer *s);
+
+/* Who ran at a moment of the host's clock with a CR3? */
+const struct process *symbolizer_process(struct symbolizer *s, uint64_t time,
+                                         uint64_t cr3);
+
+/* What is at an address of a process?  @place->function is never NULL. */
+void symbolizer_place(struct symbolizer *s, const struct process *process,
+                      uint64_t address, struct place *place);
+
+/* Its line; false if it is not known */
+bool symbolizer_line(struct symbolizer *s, const struct place *place,
+                     const char **file, unsigned *line);
+
+/**
+ * struct symbolizer_where - a place in a stream
+ */
+struct symbolizer_where {
+    unsigned vcpu;
+    uint64_t index;
+    uint64_t cr3;
+};
+
+/**
+ * symbolizer_code - the bytes of instructions
+ * @where: of the record that comes next
+ *
+ * As they were captured; else, as they are in the file.  Returns how many
+ * there are, at most @n.
+ */
+size_t symbolizer_code(struct symbolizer *s, const struct process *process,
+                       const struct symbolizer_where *where,
+                       uint64_t address, void *buf, size_t n);
+
+/* 16, 32 or 64, of the mode that code at an address runs in */
+unsigned symbolizer_bits(struct symbolizer *s, const struct process *process,
+                         uint64_t address);
+
+#endif /* BTRAIL_SYMBOLIZER_H */

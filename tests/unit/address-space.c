@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <glib.h>
+#include <string.h>
+
+#include "address-space.h"
+
+static void map(struct address_space *as, uint64_t start, uint64_t end,
+                const char *path)
+{
+    const struct mapping m = { start, end, start * 2, path, "ab12" };
+
+    address_space_map(as, &m);
+}
+
+static void test_mappings(void)
+{
+    struct address_space *as = address_space_new();
+    struct mapping *m;
+    size_t n;
+
+    g_assert_null(address_space_find(as, 0));
+    map(as, 0x1000, 0x5000, "/a");
+    map(as, 0x7000, 0x8000, NULL);
+    map(as, 0x8000, 0x8000, "/empty");
+    g_assert_null(address_space_find(as, 0xfff));
+    g_assert_cmpstr(address_space_find(as, 0x1000)->path, ==, "/a");
+    g_assert_cmpstr(address_space_find(as, 0x4fff)->build_id, ==, "ab12");
+    g_assert_null(address_space_find(as, 0x5000));
+    g_assert_cmpstr(address_space_find(as, 0x7000)->path, ==, "");
+
+    /* Into the middle */
+    map(as, 0x2000, 0x3000, "/b");
+    address_space_mappings(as, &n);
+    g_assert_cmpuint(n, ==, 4);
+    m = address_space_find(as, 0x3000);
+    g_assert_cmpstr(m->path, ==, "/a");
+    g_assert_cmphex(m->offset, ==, 0x2000 + 0x2000);
+    g_assert_cmphex(m->end, ==, 0x5000);
+    g_assert_cmphex(address_space_find(as, 0x1000)->end, ==, 0x2000);
+    /* Over the ends of two, and all that is between */
+    map(as, 0x1800, 0x7800, "/c");
+    address_space_mappings(as, &n);
+    g_assert_cmpuint(n, ==, 3);
+    g_assert_cmphex(address_space_find(as, 0x17ff)->end, ==, 0x1800);
+    g_assert_cmphex(address_space_find(as, 0x7800)->start, ==, 0x7800);
+    g_assert_cmphex(address_space_find(as, 0x7800)->offset, ==, 0xe800);
+    address_space_free(as);
+}
+
+/* Against a table of pages */
+static void test_random(void)
+{
+    enum { PAGES = 64 };
+    struct address_space *as = address_space_new();
+    int pages[PAGES] = { 0 };
+    unsigned i, k;
+
+    for (i = 1; i < 2000; i++) {
+        unsigned start = g_test_rand_int_range(0, PAGES);
+        unsigned end = g_test_rand_int_range(start, PAGES) + 1;
+        g_autofree char *name = g_strdup_printf("%u", i);
+        const struct mapping m = { start, end, 1000 * i + start, name };
+
+        address_space_map(as, &m);
+        for (k = start; k < end; k++) {
+            pages[k] = i;
+        }
+        for (k = 0; k < PAGES; k++) {
+            const struct mapping *found = address_space_find(as, k);
+
+            g_assert_cmpint(found != NULL, ==, pages[k] != 0);
+            if (found) {
+                g_assert_cmpint(atoi(found->path), ==, pages[k]);
+                g_assert_cmpuint(found->offset + k - found->start, ==,
+                                 1000 * pages[k] + k);
+            }
+        }
+    }
+    address_space_free(as);
+}
+
+static void test_symbols(void)
+{
+    struct address_space *as = address_space_new();
+    char text[] =
+        "ffffffff81000100 T second\n"
+        "ffffffff81000000 T _text\n"
+        "ffffffff81000000 T zz_alias\n"
+        "ffffffff81000200 d data\n"
+        "0000000000000000 A absolute\n"
+        "ffffffffc0000000 t in_module\t[e1000]\n"
+        "no symbol\n"
+        "12 t x trailing\n"
+        "12 tt x\n";
+    uint64_t address;
+
+    g_assert_null(address_space_symbol(as, 5));
+    g_assert_cmpuint(address_space_kallsyms(as, text), ==, 3);
+    g_assert_cmpstr(address_space_symbol(as, 0xffffffff810000ff)->name, ==,
+                    "_text");
+    g_assert_cmphex(address_space_symbol(as, 0xffffffff81000000)->end, ==,
+                    0xffffffff81000100);
+    g_assert_cmpstr(address_space_symbol(as, 0xffffffff81000100)->name, ==,
+                    "second");
+    /* Data is no function, and ends one. */
+    g_assert_null(address_space_symbol(as, 0xffffffff81000200));
+    g_assert_null(address_space_symbol(as, 0x1000));
+    g_assert_cmpstr(address_space_symbol(as, 0xffffffffc0000010)->module, ==,
+                    "[e1000]");
+    g_assert_true(address_space_symbol_find(as, "second", &address));
+    g_assert_cmphex(address, ==, 0xffffffff81000100);
+    g_assert_false(address_space_symbol_find(as, "third", &address));
+    /* One that is added later */
+    g_assert_true(address_space_kallsyms_line(as, "ffffffff81000080 t new"));
+    g_assert_cmpstr(address_space_symbol(as, 0xffffffff810000ff)->name, ==,
+                    "new");
+    address_space_free(as);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/address-space/mappings", test_mappings);
+    g_test_add_func("/address-space/random", test_random);
+    g_test_add_func("/address-space/symbols", test_symbols);
+    return g_test_run();
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <glib.h>
+#include <string.h>
+
+#include "instruction.h"
+
+#define ADDRESS UINT64_C(0xffffffff81000000)
+
+/* By the tables of the SDM, vol. 2 */
+static void test_kinds(void)
+{
+    static const struct {
+        const char *bytes;
+        unsigned length;
+        unsigned bits;
+        enum instruction_kind kind;
+        int64_t target;         /* from ADDRESS, 0 if indirect */
+    } known[] = {
+        { "\x90", 1, 64, INSTRUCTION_OTHER },
+        { "\xe8\xfb\xff\xff\xff", 5, 64, INSTRUCTION_CALL, -1 + 1 },
+        { "\xe8\x10\0\0\0", 5, 64, INSTRUCTION_CALL, 0x15 },
+        { "\xff\xd0", 2, 64, INSTRUCTION_CALL },
+        { "\xff\x15\x01\0\0\0", 6, 64, INSTRUCTION_CALL },
+        { "\x41\xff\x54\x24\x18", 5, 64, INSTRUCTION_CALL },
+        { "\xff\x18", 2, 64, INSTRUCTION_CALL },
+        { "\x9a\0\0\0\0\x08\0", 7, 32, INSTRUCTION_CALL },
+        { "\xc3", 1, 64, INSTRUCTION_RET },
+        { "\xf3\xc3", 2, 64, INSTRUCTION_RET },
+        { "\xc2\x08\0", 3, 64, INSTRUCTION_RET },
+        { "\x48\xcb", 2, 64, INSTRUCTION_RET },
+        { "\xeb\x7e", 2, 64, INSTRUCTION_JUMP, 0x80 },
+        { "\xe9\0\0\0\x80", 5, 64, INSTRUCTION_JUMP, -0x7ffffffbLL },
+        { "\xff\xe0", 2, 64, INSTRUCTION_JUMP },
+        { "\x3e\xff\xe0", 3, 64, INSTRUCTION_JUMP },
+        { "\x74\x02", 2, 64, INSTRUCTION_CONDITIONAL, 4 },
+        { "\x0f\x85\x10\0\0\0", 6, 64, INSTRUCTION_CONDITIONAL, 0x16 },
+        { "\xe2\xfc", 2, 64, INSTRUCTION_CONDITIONAL, -2 },
+        { "\xe3\x05", 2, 64, INSTRUCTION_CONDITIONAL, 7 },
+        { "\x0f\x05", 2, 64, INSTRUCTION_SYSCALL },
+        { "\x0f\x34", 2, 32, INSTRUCTION_SYSCALL },
+        { "\x48\x0f\x07", 3, 64, INSTRUCTION_SYSRET },
+        { "\x48\x0f\x35", 3, 64, INSTRUCTION_SYSRET },
+        { "\xcd\x80", 2, 32, INSTRUCTION_INT },
+        { "\xcc", 1, 64, INSTRUCTION_INT },
+        { "\xf1", 1, 64, INSTRUCTION_INT },
+        { "\x48\xcf", 2, 64, INSTRUCTION_IRET },
+        { "\xcf", 1, 16, INSTRUCTION_IRET },
+        { "\x0f\xaa", 2, 64, INSTRUCTION_IRET },
+        { "\x0f\x01\xd8", 3, 64, INSTRUCTION_VM },
+        { "\xf4", 1, 64, INSTRUCTION_OTHER },
+        { "\x0f\x0b", 2, 64, INSTRUCTION_OTHER },
+    };
+    struct instruction insn;
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(known); i++) {
+        g_assert_true(instruction_decode(known[i].bytes, known[i].length,
+                                         known[i].bits, ADDRESS, &insn));
+        g_assert_cmpint(insn.kind, ==, known[i].kind);
+        g_assert_cmpuint(insn.length, ==, known[i].length);
+        if (known[i].target || i == 1) {
+            uint64_t target = ADDRESS + known[i].target;
+
+            g_assert_true(insn.direct);
+            g_assert_cmphex(insn.target, ==, target);
+            g_assert_true(instruction_goes(&insn, target));
+            g_assert_false(instruction_goes(&insn, target + 1));
+        } else {
+            g_assert_false(insn.direct);
+            g_assert_cmpint(instruction_goes(&insn, 5), ==,
+                            insn.kind != INSTRUCTION_OTHER);
+        }
+        /* Cut off, it is none. */
+        g_assert_false(instruction_decode(known[i].bytes,
+                                          known[i].length - 1,
+                                          known[i].bits, ADDRESS, &insn));
+        g_assert_cmpint(insn.kind, ==, INSTRUCTION_UNKNOWN);
+        g_assert_cmpuint(insn.length, ==, 0);
+        g_assert_true(instruction_goes(&insn, 5));
+    }
+}
+
+static void test_modes(void)
+{
+    char text[INSTRUCTION_TEXT];
+    struct instruction insn;
+
+    /* inc eax in 32-bit mode, half of an instruction in 64-bit mode */
+    g_assert_true(instruction_decode("\x40", 1, 32, 0, &insn));
+    g_assert_false(instruction_decode("\x40", 1, 64, 0, &insn));
+    g_assert_false(instruction_decode("\x06", 1, 64, 0, &insn));
+    g_assert_false(instruction_decode("\x90", 1, 8, 0, &insn));
+    g_assert_false(instruction_decode("", 0, 64, 0, &insn));
+    /* The same bytes in three modes */
+    g_assert_true(instruction_decode("\xe9\1\0\0\0", 5, 16, 0x100, &insn));
+    g_assert_cmpuint(insn.length, ==, 3);
+    g_assert_cmphex(insn.target, ==, 0x104);
+    g_assert_true(instruction_decode("\xe9\1\0\0\0", 5, 32, 0x100, &insn));
+    g_assert_cmphex(insn.target, ==, 0x106);
+    /* Addresses of 32-bit code have 32 bits. */
+    g_assert_true(instruction_decode("\xeb\x7e", 2, 32, 0xffffffff, &insn));
+    g_assert_cmphex(insn.target, ==, 0x7f);
+
+    g_assert_cmpuint(instruction_text("\x74\x02", 2, 64, 0x1000, text), ==,
+                     2);
+    g_assert_cmpstr(text, ==, "jz 0x0000000000001004");
+    g_assert_cmpuint(instruction_text("\x06", 1, 64, 0, text), ==, 0);
+    g_assert_cmpstr(text, ==, "(bad)");
+}
+
+static enum instruction_kind kind_by_name(const char *name)
+{
+    if (g_str_has_prefix(name, "notrack ") || g_str_has_prefix(name, "bnd ") ||
+        g_str_has_prefix(name, "repz ")) {
+        name = strchr(name, ' ') + 1;
+    }
+    if (g_str_has_prefix(name, "call")) {
+        return INSTRUCTION_CALL;
+    }
+    if (g_str_has_prefix(name, "ret")) {
+        return INSTRUCTION_RET;
+    }
+    if (g_str_has_prefix(name, "jmp")) {
+        return INSTRUCTION_JUMP;
+    }
+    if (*name == 'j' || g_str_has_prefix(name, "loop")) {
+        return INSTRUCTION_CONDITIONAL;
+    }
+    if (g_str_has_prefix(name, "syscall")) {
+        return INSTRUCTION_SYSCALL;
+    }
+    if (g_str_has_prefix(name, "int3")) {
+        return INSTRUCTION_INT;
+    }
+    return INSTRUCTION_OTHER;
+}
+
+/* Real code, against what another disassembler says of it */
+static void test_objdump(void)
+{
+    const char *argv[] = {
+        "objdump", "-d", "-w", "--no-addresses", "--insn-width=15",
+        "/proc/self/exe", NULL
+    };
+    g_autofree char *out = NULL, *self = g_file_read_link("/proc/self/exe",
+                                                          NULL);
+    g_auto(GStrv) lines = NULL;
+    unsigned i, n = 0;
+
+    argv[5] = self;
+    if (!g_spawn_sync(NULL, (char **)argv, NULL, G_SPAWN_SEARCH_PATH, NULL,
+                      NULL, &out, NULL, NULL, NULL) || !strlen(out)) {
+        g_test_skip("there is no objdump");
+        return;
+    }
+    lines = g_strsplit(out, "\n", -1);
+    for (i = 0; lines[i]; i++) {
+        g_auto(GStrv) parts = g_strsplit(lines[i], "\t", -1);
+        uint8_t bytes[INSTRUCTION_MAX];
+        char text[INSTRUCTION_TEXT];
+        struct instruction insn;
+        const char *p;
+        unsigned len = 0;
+
+        /* A line is "", bytes, instruction; with --no-addresses */
+        if (g_strv_length(parts) < 3 || strstr(parts[2], "(bad)")) {
+            continue;
+        }
+        for (p = parts[1]; g_ascii_isxdigit(*p) &&
+             len < sizeof(bytes); p += 3) {
+            bytes[len++] = g_ascii_xdigit_value(p[0]) << 4 |
+                           g_ascii_xdigit_value(p[1]);
+        }
+        if (!instruction_decode(bytes, len, 64, ADDRESS, &insn) ||
+            insn.length != len ||
+            insn.kind != kind_by_name(parts[2])) {
+            g_test_message("%s", lines[i]);
+            g_test_fail();
+        }
+        g_assert_cmpuint(instruction_text(bytes, len, 64, ADDRESS, text), ==,
+                         len);
+        n++;
+    }
+    g_assert_cmpuint(n, >, 500);
+}
+
+static void test_random(void)
+{
+    char text[INSTRUCTION_TEXT];
+    uint8_t bytes[INSTRUCTION_MAX];
+    struct instruction insn;
+    unsigned i, k;
+
+    for (i = 0; i < 100000; i++) {
+        unsigned n = g_test_rand_int_range(0, sizeof(bytes) + 1);
+        static const unsigned modes[] = { 16, 32, 64 };
+        unsigned bits = modes[i % 3];
+        /* Of its exact size, so that a sanitizer sees what is read behind */
+        g_autofree uint8_t *copy = NULL;
+
+        for (k = 0; k < n; k++) {
+            bytes[k] = g_test_rand_int();
+        }
+        copy = g_memdup2(bytes, n);
+        g_assert_cmpint(instruction_decode(copy, n, bits, i, &insn), ==,
+                        insn.length > 0);
+        g_assert_cmpuint(insn.length, <=, n);
+        g_assert_cmpuint(instruction_text(copy, n, bits, i, text), ==,
+                         insn.length);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/instruction/kinds", test_kinds);
+    g_test_add_func("/instruction/modes", test_modes);
+    g_test_add_func("/instruction/objdump", test_objdump);
+    g_test_add_func("/instruction/random", test_random);
+    return g_test_run();
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <glib.h>
+#include <glib/gstdio.h>
+#include <string.h>
+
+#include "map-file.h"
+
+static struct map_file *parse(const char *text, GError **error)
+{
+    g_autofree char *copy = g_strdup(text);
+
+    return map_file_parse(copy, "names.map", error);
+}
+
+static void test_good(void)
+{
+    g_autoptr(GError) error = NULL;
+    struct map_file *map = parse(
+        "# the kernel\n"
+        "ffffffff81000000 T _text\n"
+        "\n"
+        "cr3 0x22f2fff pid=137 sorter one\n"
+        "00400000-00401000 r--p 00000000 fe:01 12   /bin/sorter one\n"
+        "00401000-004a0000 r-xp 00001000 fe:01 12   /bin/sorter one\r\n"
+        "7ffc0000-7ffd0000 rw-p 00000000 00:00 0\n"
+        "  401786 t main\n"
+        "cr3 2460000\n"
+        "cr3 *\n"
+        "ffffffff81000100 t second", &error);
+    struct map_process *p;
+
+    g_assert_no_error(error);
+    g_assert_cmpstr(address_space_symbol(map_file_shared(map),
+                                         0xffffffff81000180)->name, ==,
+                    "second");
+    g_assert_cmpstr(address_space_symbol(map_file_shared(map),
+                                         0xffffffff81000000)->name, ==,
+                    "_text");
+    p = map_file_process(map, 0x80000000022f2000);
+    g_assert_cmpstr(p->name, ==, "sorter one");
+    g_assert_cmpint(p->pid, ==, 137);
+    g_assert_cmpstr(address_space_find(p->space, 0x401000)->path, ==,
+                    "/bin/sorter one");
+    g_assert_cmphex(address_space_find(p->space, 0x401000)->offset, ==,
+                    0x1000);
+    g_assert_cmpstr(address_space_find(p->space, 0x7ffc0000)->path, ==, "");
+    g_assert_cmpstr(address_space_symbol(p->space, 0x401800)->name, ==,
+                    "main");
+    p = map_file_process(map, 0x2460000);
+    g_assert_null(p->name);
+    g_assert_cmpint(p->pid, ==, -1);
+    g_assert_null(map_file_process(map, 0x1000));
+    map_file_free(map);
+}
+
+static void test_bad(void)
+{
+    static const char *const bad[] = {
+        "x", "cr3 ", "cr3", "cr3 zz", "cr3 * name", "cr3 0x1000 pid=x y",
+        "cr3 0x1000 pid=99999999999 y", "cr3 10000000000000000000 y",
+        "1000-0 r-xp 0 00:00 0", "1000-2000", "1000-2000 r-xp",
+        "1000-2000 r-xp zz 00:00 0 /a", "1000- r-xp 0 00:00 0",
+        "1000-2000 r-xp 0 00:00", "1000", "1000 T", "1000 T ", "1000 5 a",
+        "1000 T \xff\xfe", "cr3 1000 \xff", "- T a",
+    };
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(bad); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autofree char *text = g_strdup_printf("# x\n%s\n", bad[i]);
+
+        if (parse(text, &error)) {
+            g_test_message("accepted: %s", bad[i]);
+            g_test_fail();
+        } else {
+            g_assert_true(g_str_has_prefix(error->message, "names.map:2: "));
+        }
+    }
+}
+
+static void test_read(void)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *path = g_build_filename(g_get_tmp_dir(),
+                                             "backtrail-XXXXXX", NULL);
+    int fd = g_mkstemp(path);
+
+    g_assert_cmpint(fd, >=, 0);
+    g_close(fd, NULL);
+    map_file_free(map_file_read(path, &error));
+    g_assert_no_error(error);
+    g_assert_true(g_file_set_contents(path, "# \0 #", 5, NULL));
+    g_assert_null(map_file_read(path, &error));
+    g_assert_nonnull(strstr(error->message, "no text"));
+    g_clear_error(&error);
+    g_unlink(path);
+    g_assert_null(map_file_read(path, &error));
+    g_assert_error(error, G_FILE_ERROR, G_FILE_ERROR_NOENT);
+    map_file_free(NULL);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/map-file/good", test_good);
+    g_test_add_func("/map-file/bad", test_bad);
+    g_test_add_func("/map-file/read", test_read);
+    return g_test_run();
+}
