@@ -19,8 +19,17 @@
 #define SECTIONS            BTRAIL_BLOCK_SECTIONS
 #define EVENT_SECTION       BTRAIL_CODEC_STREAMS
 
-/* Position, type, reason, index and three numbers */
+#define COLUMNS             BTRAIL_BLOCK_EVENT_COLUMNS
+
+/* Position, type and reason have three bytes at most. */
 #define MAX_EVENT_BYTES     (3 * 3 + 4 * BTRAIL_VARINT_MAX)
+
+/*
+ * What a reader takes for a block, with passing over a record as foretold as
+ * the unit, which is about a nanosecond: so many for each byte, and in all
+ */
+#define BYTE_TIME           20
+#define MAX_TIME            7200000
 
 static uint32_t header_crc(const uint8_t *p, uint32_t roots)
 {
@@ -119,20 +128,38 @@ void btrail_block_free(struct btrail_block *block)
         for (i = 0; i < BTRAIL_CODEC_STREAMS; i++) {
             btrail_buf_free(&block->streams[i]);
         }
-        btrail_buf_free(&block->event_bytes);
+        for (i = 0; i < COLUMNS; i++) {
+            btrail_buf_free(&block->events[i]);
+        }
         g_free(block);
     }
 }
 
-size_t btrail_block_size(const struct btrail_block *block)
+static size_t total(const struct btrail_buf *bufs, unsigned n)
 {
-    size_t size = block->event_bytes.len;
+    size_t size = 0;
     unsigned i;
 
-    for (i = 0; i < BTRAIL_CODEC_STREAMS; i++) {
-        size += block->streams[i].len;
+    for (i = 0; i < n; i++) {
+        size += bufs[i].len;
     }
     return size;
+}
+
+size_t btrail_block_size(const struct btrail_block *block)
+{
+    return total(block->streams, BTRAIL_CODEC_STREAMS) +
+           total(block->events, COLUMNS);
+}
+
+size_t btrail_block_room(const struct btrail_block *block)
+{
+    size_t records = block->header.records;
+    size_t time = records + BYTE_TIME * total(block->streams,
+                                              BTRAIL_CODEC_STREAMS);
+
+    return time >= MAX_TIME ? 0 :
+           MIN(MAX_TIME - time, BTRAIL_BLOCK_MAX_RECORDS - records);
 }
 
 /* Few blocks need more than this for anything. */
@@ -152,7 +179,9 @@ void btrail_block_trim(struct btrail_block *block)
     for (i = 0; i < BTRAIL_CODEC_STREAMS; i++) {
         trim(&block->streams[i]);
     }
-    trim(&block->event_bytes);
+    for (i = 0; i < COLUMNS; i++) {
+        trim(&block->events[i]);
+    }
 }
 
 void btrail_block_begin(struct btrail_block *block, unsigned vcpu,
@@ -177,7 +206,9 @@ void btrail_block_begin(struct btrail_block *block, unsigned vcpu,
     for (i = 0; i < BTRAIL_CODEC_STREAMS; i++) {
         block->streams[i].len = 0;
     }
-    block->event_bytes.len = 0;
+    for (i = 0; i < COLUMNS; i++) {
+        block->events[i].len = 0;
+    }
 }
 
 void btrail_block_add_records(struct btrail_block *block, size_t n)
@@ -191,22 +222,22 @@ void btrail_block_add_event(struct btrail_block *block,
                             const struct btrail_event *e)
 {
     struct btrail_block_header *h = &block->header;
-    struct btrail_buf *out = &block->event_bytes;
+    uint64_t v[COLUMNS] = {
+        block->event_gap, e->type, e->reason, 0,
+        e->data[0], e->data[1], e->data[2],
+    };
     unsigned i;
 
     if (btrail_event_is_known_gap(e)) {
         h->end_index += e->data[0];
     }
-    btrail_buf_append_varint(out, block->event_gap);
-    btrail_buf_append_varint(out, e->type);
-    btrail_buf_append_varint(out, e->reason);
-    btrail_buf_append_varint(out, btrail_zigzag(e->index - h->end_index));
+    v[3] = btrail_zigzag(e->index - h->end_index);
     if (e->type == BTRAIL_EVENT_TIME) {
         struct btrail_time *t = &block->time_now;
 
-        btrail_buf_append_varint(out, btrail_zigzag(e->data[0] - t->host));
-        btrail_buf_append_varint(out, btrail_zigzag(e->data[1] - t->tsc));
-        btrail_buf_append_varint(out, btrail_zigzag(e->data[2] - t->icount));
+        v[4] = btrail_zigzag(e->data[0] - t->host);
+        v[5] = btrail_zigzag(e->data[1] - t->tsc);
+        v[6] = btrail_zigzag(e->data[2] - t->icount);
         t->host = e->data[0];
         t->tsc = e->data[1];
         t->icount = e->data[2];
@@ -214,10 +245,9 @@ void btrail_block_add_event(struct btrail_block *block,
             h->time_first = t->host;
         }
         h->time_last = t->host;
-    } else {
-        for (i = 0; i < G_N_ELEMENTS(e->data); i++) {
-            btrail_buf_append_varint(out, e->data[i]);
-        }
+    }
+    for (i = 0; i < COLUMNS; i++) {
+        btrail_buf_append_varint(&block->events[i], v[i]);
     }
     if (e->type == BTRAIL_EVENT_CR3) {
         btrail_cr3set_switch(&h->switches, block->cr3_now, e->data[0]);
@@ -229,6 +259,7 @@ void btrail_block_add_event(struct btrail_block *block,
 
 struct btrail_packer {
     ZSTD_CCtx *zstd;
+    struct btrail_buf events;       /* all columns of a block */
 };
 
 struct btrail_packer *btrail_packer_new(void)
@@ -248,6 +279,7 @@ void btrail_packer_free(struct btrail_packer *packer)
 {
     if (packer) {
         ZSTD_freeCCtx(packer->zstd);
+        btrail_buf_free(&packer->events);
         g_free(packer);
     }
 }
@@ -290,10 +322,16 @@ void btrail_packer_pack(struct btrail_packer *packer,
     btrail_buf_reserve(payload, BTRAIL_BLOCK_START + btrail_block_size(block));
     header_put(payload->data, &block->header);
     payload->len = table + BTRAIL_BLOCK_TABLE_SIZE;
-    for (i = 0; i < SECTIONS; i++) {
-        pack_section(packer, i == EVENT_SECTION ? &block->event_bytes :
-                     &block->streams[i], table + i * 8, payload);
+    for (i = 0; i < BTRAIL_CODEC_STREAMS; i++) {
+        pack_section(packer, &block->streams[i], table + i * 8, payload);
     }
+    trim(&packer->events);
+    packer->events.len = 0;
+    for (i = 0; i < COLUMNS; i++) {
+        btrail_buf_append(&packer->events, block->events[i].data,
+                          block->events[i].len);
+    }
+    pack_section(packer, &packer->events, table + EVENT_SECTION * 8, payload);
 }
 
 /* A section, decompressed */
@@ -395,18 +433,39 @@ static int reserve_bytes(struct btrail_unpacker *u, size_t len)
     return 0;
 }
 
-static bool unpack_event(const uint8_t **p, const uint8_t *end,
+/* Find the columns of @n events. */
+static bool find_columns(const struct section *section, uint32_t n,
+                         const uint8_t *columns[COLUMNS])
+{
+    const uint8_t *p = section->data;
+    const uint8_t *end = p + section->len;
+    unsigned i;
+    uint32_t k;
+
+    for (i = 0; i < COLUMNS; i++) {
+        columns[i] = p;
+        for (k = 0; k < n; k++) {
+            uint64_t v;
+
+            p = btrail_get_varint(p, end, &v);
+            if (!p) {
+                return false;
+            }
+        }
+    }
+    return p == end;
+}
+
+/* The columns hold another event. */
+static bool unpack_event(const uint8_t *columns[COLUMNS], const uint8_t *end,
                          uint64_t *position, uint64_t *index,
                          struct btrail_time *time, struct btrail_event *e)
 {
-    uint64_t v[7];
+    uint64_t v[COLUMNS];
     unsigned i;
 
-    for (i = 0; i < G_N_ELEMENTS(v); i++) {
-        *p = btrail_get_varint(*p, end, &v[i]);
-        if (!*p) {
-            return false;
-        }
+    for (i = 0; i < COLUMNS; i++) {
+        columns[i] = btrail_get_varint(columns[i], end, &v[i]);
     }
     if (v[0] > BTRAIL_BLOCK_MAX_RECORDS || v[1] > UINT16_MAX ||
         v[2] > UINT16_MAX || v[0] > UINT64_MAX - *index) {
@@ -441,8 +500,9 @@ static bool unpack_event(const uint8_t **p, const uint8_t *end,
 static int unpack_events(struct btrail_unpacker *u,
                          const struct btrail_block_header *h)
 {
-    const uint8_t *p = u->sections[EVENT_SECTION].data;
-    const uint8_t *end = p + u->sections[EVENT_SECTION].len;
+    const struct section *section = &u->sections[EVENT_SECTION];
+    const uint8_t *end = section->data + section->len;
+    const uint8_t *columns[COLUMNS];
     struct btrail_time time = h->time;
     struct btrail_cr3set switches = { 0 };
     uint64_t time_first = time.host;
@@ -451,6 +511,9 @@ static int unpack_events(struct btrail_unpacker *u,
     uint64_t position = 0;
     uint32_t i;
 
+    if (!find_columns(section, h->events, columns)) {
+        return -BTRAIL_ERR_CORRUPT;
+    }
     if (u->events_cap < h->events) {
         g_free(u->events);
         u->events_cap = 0;
@@ -463,7 +526,7 @@ static int unpack_events(struct btrail_unpacker *u,
     for (i = 0; i < h->events; i++) {
         struct btrail_placed_event *placed = &u->events[i];
 
-        if (!unpack_event(&p, end, &position, &index, &time,
+        if (!unpack_event(columns, end, &position, &index, &time,
                           &placed->event) ||
             position > h->records) {
             return -BTRAIL_ERR_CORRUPT;
@@ -485,7 +548,7 @@ static int unpack_events(struct btrail_unpacker *u,
         return -BTRAIL_ERR_CORRUPT;
     }
     index += h->records - position;
-    return p == end && index == h->end_index ? 0 : -BTRAIL_ERR_CORRUPT;
+    return index == h->end_index ? 0 : -BTRAIL_ERR_CORRUPT;
 }
 
 int btrail_unpacker_load(struct btrail_unpacker *u,

@@ -58,9 +58,12 @@ static inline bool btrail_event_is_known_gap(const struct btrail_event *e)
 
 /* Writing */
 
+/* Position, type, reason, index and three numbers: each by itself */
+#define BTRAIL_BLOCK_EVENT_COLUMNS  7
+
 /**
  * struct btrail_block - a block in the making
- * @streams, @event_bytes: not compressed yet
+ * @streams, @events: not compressed yet
  * @cr3_now:    in force now
  * @time_now:   the last TIME event
  * @event_gap:  records since the last event
@@ -68,7 +71,7 @@ static inline bool btrail_event_is_known_gap(const struct btrail_event *e)
 struct btrail_block {
     struct btrail_block_header header;
     struct btrail_buf streams[BTRAIL_CODEC_STREAMS];
-    struct btrail_buf event_bytes;
+    struct btrail_buf events[BTRAIL_BLOCK_EVENT_COLUMNS];
     uint64_t cr3_now;
     struct btrail_time time_now;
     uint32_t event_gap;
@@ -91,6 +94,16 @@ void btrail_block_add_records(struct btrail_block *block, size_t n);
  */
 void btrail_block_add_event(struct btrail_block *block,
                             const struct btrail_event *event);
+
+/*
+ * How many records more make a block as large as it should be; 0 if it is.
+ *
+ * The larger blocks are the less room records take; but a reader has to go
+ * through all that come before the one it is looking for.  So a block has as
+ * many as a reader goes through in some milliseconds, up to the most that the
+ * format allows.
+ */
+size_t btrail_block_room(const struct btrail_block *block);
 
 /* Bytes in a block, not compressed yet */
 size_t btrail_block_size(const struct btrail_block *block);

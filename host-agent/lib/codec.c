@@ -32,6 +32,14 @@
 #define MISS_STRAIGHT   4u      /* a number in the straights follows */
 #define MISS_FORKS      3       /* shift of the number of forks passed */
 
+/*
+ * The first byte of a target: a distance, whose other bits follow elsewhere if
+ * it is 0x80 or more, or this.  A distance of -1, which it would be otherwise,
+ * hardly occurs and can be 0x81 and 0.
+ */
+#define TARGET_KNOWN    1u      /* a place in the table follows */
+#define TARGET_MORE     0x80u
+
 /* Branches that something may return to */
 #define CALLS           64
 /* How many of them, from the latest, are looked at */
@@ -64,6 +72,7 @@ struct model {
     struct visit after[1u << TABLE_BITS];   /* by the last 4 edges */
     uint32_t taken[1u << TABLE_BITS];   /* by edges before and foretold */
     uint32_t leaving[1u << TABLE_BITS]; /* by address: the last edge */
+    uint32_t arriving[1u << TABLE_BITS];    /* by address: the last edge to */
     uint64_t calls[CALLS];
     uint32_t call;                      /* where the next one goes */
     uint32_t n_edges;
@@ -78,14 +87,15 @@ struct model {
     uint32_t max_steps;
 };
 
+/* Factors of hashes, whose highest bits are the place in a table */
+#define HASH_0          0x9e3779b97f4a7c15ull
+#define HASH_1          0xff51afd7ed558ccdull
+#define HASH_2          0xc4ceb9fe1a85ec53ull
+#define HASH_3          0xbf58476d1ce4e5b9ull
+
 static inline uint32_t table_slot(uint64_t hash)
 {
-    return hash * 0x9e3779b97f4a7c15ull >> (64 - TABLE_BITS);
-}
-
-static inline uint64_t mix(uint64_t hash, uint32_t edge)
-{
-    return (hash ^ hash >> 32 ^ edge) * 0xff51afd7ed558ccdull;
+    return hash >> (64 - TABLE_BITS);
 }
 
 /* The same step once more */
@@ -138,13 +148,18 @@ static void model_begin(struct model *m)
 
 static inline uint32_t *leaving_slot(struct model *m, uint64_t from)
 {
-    return &m->leaving[table_slot(from)];
+    return &m->leaving[table_slot(from * HASH_0)];
+}
+
+static inline uint32_t arriving_place(uint64_t to)
+{
+    return table_slot(to * HASH_0);
 }
 
 static inline uint32_t *taken_slot(struct model *m, uint32_t before,
                                    uint32_t foretold)
 {
-    return &m->taken[table_slot(mix(mix(0, before), foretold))];
+    return &m->taken[table_slot(before * HASH_0 + foretold * HASH_1)];
 }
 
 static inline uint32_t new_edge(struct model *m, uint64_t from, uint64_t to)
@@ -172,8 +187,10 @@ static inline void miss_step(struct model *m, uint32_t foretold, uint32_t edge)
     uint32_t *path = m->path;
     uint32_t n = m->n + 1;
     const uint32_t *before = path + m->n;
-    uint64_t hash = mix(mix(mix(mix(0, edge), before[0] & STEP_EDGE),
-                            before[-1] & STEP_EDGE), before[-2] & STEP_EDGE);
+    /* The edge comes last: it is what is waited for. */
+    uint64_t hash = (before[0] & STEP_EDGE) * HASH_1 +
+                    (before[-1] & STEP_EDGE) * HASH_2 +
+                    (before[-2] & STEP_EDGE) * HASH_3 + edge * HASH_0;
     struct visit *after = &m->after[table_slot(hash)];
     uint32_t same = after->edge == edge ? after->step : m->last[edge];
 
@@ -192,7 +209,10 @@ const uint8_t btrail_codec_record_bytes[BTRAIL_CODEC_STREAMS] = {
     [BTRAIL_CODEC_MISSES_EDGES] = BTRAIL_CODEC_MAX_MISS_BYTES,
     [BTRAIL_CODEC_STRAIGHTS] = BTRAIL_CODEC_MAX_STRAIGHT_BYTES,
     [BTRAIL_CODEC_LENGTHS] = BTRAIL_CODEC_MAX_LENGTH_BYTES,
+    [BTRAIL_CODEC_OTHER_LENGTHS] = BTRAIL_CODEC_MAX_LENGTH_BYTES,
     [BTRAIL_CODEC_TARGETS] = BTRAIL_CODEC_MAX_TARGET_BYTES,
+    [BTRAIL_CODEC_PLACES] = BTRAIL_CODEC_MAX_PLACE_BYTES,
+    [BTRAIL_CODEC_DISTANCES] = BTRAIL_CODEC_MAX_DISTANCE_BYTES,
     [BTRAIL_CODEC_RETURNS] = BTRAIL_CODEC_MAX_RETURN_BYTES,
     [BTRAIL_CODEC_FLAGS] = BTRAIL_CODEC_MAX_FLAG_BYTES,
 };
@@ -238,7 +258,7 @@ void btrail_encoder_begin(struct btrail_encoder *enc, struct btrail_buf *out)
 #define MAX_RECORD_BYTES \
     (BTRAIL_CODEC_MAX_MISS_BYTES + BTRAIL_CODEC_MAX_STRAIGHT_BYTES + \
      BTRAIL_CODEC_MAX_LENGTH_BYTES + BTRAIL_CODEC_MAX_TARGET_BYTES + \
-     BTRAIL_CODEC_MAX_RETURN_BYTES + BTRAIL_CODEC_MAX_FLAG_BYTES)
+     BTRAIL_CODEC_MAX_DISTANCE_BYTES + BTRAIL_CODEC_MAX_FLAG_BYTES)
 
 size_t btrail_encoder_room(const struct btrail_encoder *enc)
 {
@@ -265,6 +285,25 @@ static inline void put(struct output *out, enum btrail_codec_stream stream,
     out->end[stream] = btrail_put_varint(out->end[stream], v);
 }
 
+/*
+ * The same for numbers that are sometimes below 0x80 and sometimes not: how
+ * many bytes it takes is no branch that the CPU would have to guess.
+ */
+static inline void put_any(struct output *out, enum btrail_codec_stream stream,
+                           uint64_t v)
+{
+    uint8_t *p = out->end[stream];
+    unsigned more = v >= 0x80;
+
+    if (G_UNLIKELY(v >= 1u << 14)) {
+        put(out, stream, v);
+        return;
+    }
+    p[0] = v | more << 7;
+    p[1] = v >> 7;
+    out->end[stream] = p + 1 + more;
+}
+
 /* Does an edge go back to behind one of the latest branches? */
 static bool is_return(struct model *m, uint64_t to, struct output *out)
 {
@@ -280,6 +319,44 @@ static bool is_return(struct model *m, uint64_t to, struct output *out)
         }
     }
     return false;
+}
+
+/* Where does the edge begin that is taken instead of @foretold? */
+static void encode_length(struct model *m, struct output *out,
+                          uint32_t before, uint32_t foretold, uint64_t from)
+{
+    uint64_t length = from - m->edges[before].to;
+    uint64_t other;
+
+    if (!foretold) {
+        put_any(out, BTRAIL_CODEC_LENGTHS, length);
+        return;
+    }
+    /* 0 is the same branch; no number is needed for it again. */
+    other = m->edges[foretold].from - m->edges[before].to;
+    put_any(out, BTRAIL_CODEC_OTHER_LENGTHS,
+            length == other ? 0 : length + (length < other));
+}
+
+/* Where does a new edge go? */
+static void encode_target(struct model *m, struct output *out, uint64_t from,
+                          uint64_t to)
+{
+    uint64_t z = btrail_zigzag(to - from);
+    uint32_t place = arriving_place(to);
+    uint32_t known = m->arriving[place];
+
+    if (z < TARGET_MORE && z != TARGET_KNOWN) {
+        *out->end[BTRAIL_CODEC_TARGETS]++ = z;
+    } else if (known && m->edges[known].to == to) {
+        *out->end[BTRAIL_CODEC_TARGETS]++ = TARGET_KNOWN;
+        *out->end[BTRAIL_CODEC_PLACES]++ = place;
+        *out->end[BTRAIL_CODEC_PLACES]++ = place >> 8;
+    } else {
+        *out->end[BTRAIL_CODEC_TARGETS]++ = z | TARGET_MORE;
+        put(out, BTRAIL_CODEC_DISTANCES, z >> 7);
+    }
+    m->arriving[place] = m->n_edges + 1;
 }
 
 /* The next record is @from, @to, and not the one that was foretold. */
@@ -298,7 +375,7 @@ static void encode_miss(struct btrail_encoder *enc, struct output *out,
         uint32_t *leaving = leaving_slot(m, from);
 
         edge = *leaving;
-        put(out, BTRAIL_CODEC_LENGTHS, from - edges[before].to);
+        encode_length(m, out, before, foretold, from);
         if (edge && edges[edge].from == from && edges[edge].to == to) {
             miss = MISS_SEEN;
         } else {
@@ -306,7 +383,7 @@ static void encode_miss(struct btrail_encoder *enc, struct output *out,
                 miss = MISS_RETURN;
             } else {
                 miss = MISS_NEW;
-                put(out, BTRAIL_CODEC_TARGETS, btrail_zigzag(to - from));
+                encode_target(m, out, from, to);
                 push_call(m, from, to);
             }
             edge = new_edge(m, from, to);
@@ -326,7 +403,7 @@ static void encode_miss(struct btrail_encoder *enc, struct output *out,
         put(out, BTRAIL_CODEC_STRAIGHTS, straight);
         miss |= MISS_STRAIGHT;
     }
-    put(out, m->misses, enc->forks << MISS_FORKS | miss);
+    put_any(out, m->misses, enc->forks << MISS_FORKS | miss);
     m->path[m->ahead] |= STEP_FORK;
     miss_step(m, foretold, edge);
     enc->forks = 0;
@@ -557,6 +634,65 @@ static bool next_miss(struct btrail_decoder *dec)
     return dec->m.ahead || !(dec->forks || (miss & MISS_STRAIGHT));
 }
 
+/* Where does the edge begin that is taken instead of @foretold? */
+static bool decode_length(struct btrail_decoder *dec, uint32_t before,
+                          uint32_t foretold, uint64_t *from)
+{
+    const struct edge *edges = dec->m.edges;
+    uint64_t start = edges[before].to;
+    uint64_t length, other;
+
+    if (!foretold) {
+        if (!get(&dec->in[BTRAIL_CODEC_LENGTHS], &length)) {
+            return false;
+        }
+    } else {
+        if (!get(&dec->in[BTRAIL_CODEC_OTHER_LENGTHS], &length)) {
+            return false;
+        }
+        other = edges[foretold].from - start;
+        length = !length ? other : length - (length <= other);
+    }
+    *from = start + length;
+    return true;
+}
+
+/* Where does a new edge go? */
+static bool decode_target(struct btrail_decoder *dec, uint64_t from,
+                          uint64_t *to)
+{
+    struct model *m = &dec->m;
+    struct input *in = &dec->in[BTRAIL_CODEC_TARGETS];
+    struct input *places = &dec->in[BTRAIL_CODEC_PLACES];
+    uint64_t z, more = 0;
+
+    if (in->p == in->end) {
+        return false;
+    }
+    z = *in->p++;
+    if (z == TARGET_KNOWN) {
+        uint32_t known;
+
+        if (places->end - places->p < 2) {
+            return false;
+        }
+        known = m->arriving[btrail_get16(places->p) % (1u << TABLE_BITS)];
+        places->p += 2;
+        *to = m->edges[known].to;
+        if (!known) {
+            return false;
+        }
+    } else {
+        if ((z & TARGET_MORE) &&
+            !get(&dec->in[BTRAIL_CODEC_DISTANCES], &more)) {
+            return false;
+        }
+        *to = from + btrail_unzigzag((z & ~(uint64_t)TARGET_MORE) | more << 7);
+    }
+    m->arriving[arriving_place(*to)] = m->n_edges + 1;
+    return true;
+}
+
 /* Which edge is taken instead?  0 if the streams are damaged. */
 static uint32_t decode_miss(struct btrail_decoder *dec)
 {
@@ -571,10 +707,9 @@ static uint32_t decode_miss(struct btrail_decoder *dec)
     if ((dec->miss & MISS_KIND) == MISS_KNOWN) {
         return *taken;
     }
-    if (!get(&dec->in[BTRAIL_CODEC_LENGTHS], &from)) {
+    if (!decode_length(dec, before, foretold, &from)) {
         return 0;
     }
-    from += m->edges[before].to;
     leaving = leaving_slot(m, from);
     edge = *leaving;
     if ((dec->miss & MISS_KIND) == MISS_SEEN) {
@@ -583,10 +718,9 @@ static uint32_t decode_miss(struct btrail_decoder *dec)
         }
     } else {
         if ((dec->miss & MISS_KIND) == MISS_NEW) {
-            if (!get(&dec->in[BTRAIL_CODEC_TARGETS], &to)) {
+            if (!decode_target(dec, from, &to)) {
                 return 0;
             }
-            to = from + btrail_unzigzag(to);
             push_call(m, from, to);
         } else {
             struct input *in = &dec->in[BTRAIL_CODEC_RETURNS];

@@ -28,7 +28,9 @@
 #define BTRAIL_CODEC_MAX_MISS_BYTES     4
 #define BTRAIL_CODEC_MAX_STRAIGHT_BYTES 4
 #define BTRAIL_CODEC_MAX_LENGTH_BYTES   BTRAIL_VARINT_MAX
-#define BTRAIL_CODEC_MAX_TARGET_BYTES   BTRAIL_VARINT_MAX
+#define BTRAIL_CODEC_MAX_TARGET_BYTES   1
+#define BTRAIL_CODEC_MAX_PLACE_BYTES    2
+#define BTRAIL_CODEC_MAX_DISTANCE_BYTES (BTRAIL_VARINT_MAX - 1)
 #define BTRAIL_CODEC_MAX_RETURN_BYTES   1
 #define BTRAIL_CODEC_MAX_FLAG_BYTES     (4 + BTRAIL_VARINT_MAX)
 
@@ -41,8 +43,12 @@ enum btrail_codec_stream {
     BTRAIL_CODEC_MISSES_EDGE,   /* the same edge the last time */
     BTRAIL_CODEC_MISSES_EDGES,  /* the same four edges the last time */
     BTRAIL_CODEC_STRAIGHTS,     /* records since the last fork */
-    BTRAIL_CODEC_LENGTHS,       /* from the last target to the branch */
-    BTRAIL_CODEC_TARGETS,       /* from a branch to where it goes */
+    /* From the last target to the branch, where */
+    BTRAIL_CODEC_LENGTHS,       /* nothing was foretold */
+    BTRAIL_CODEC_OTHER_LENGTHS, /* another edge was */
+    BTRAIL_CODEC_TARGETS,       /* where it goes, a byte: */
+    BTRAIL_CODEC_PLACES,        /* where something else has gone to */
+    BTRAIL_CODEC_DISTANCES,     /* or so far, without the lowest bits */
     BTRAIL_CODEC_RETURNS,       /* to which branch it goes back */
     BTRAIL_CODEC_FLAGS,         /* where flags change */
     BTRAIL_CODEC_STREAMS,

@@ -5,6 +5,9 @@
 
 #include "stream.h"
 
+/* Records that are added to a block between two looks at its size */
+#define STEP    4096
+
 struct btrail_stream {
     unsigned vcpu;
     struct btrail_block_sink *sink;
@@ -74,11 +77,10 @@ int btrail_stream_flush(struct btrail_stream *s)
     return s->sink->put(s->sink, block);
 }
 
-/* Records that can be added to the block, whatever they are */
+/* Records that can be added to the block until it is looked at again */
 static size_t room(const struct btrail_stream *s)
 {
-    return MIN(btrail_encoder_room(s->encoder),
-               BTRAIL_STREAM_MAX_RECORDS - s->block->header.records);
+    return MIN(btrail_encoder_room(s->encoder), btrail_block_room(s->block));
 }
 
 static int need_block(struct btrail_stream *s)
@@ -111,7 +113,7 @@ static int add_records(struct btrail_stream *s,
         if (ret) {
             return ret;
         }
-        step = MIN(n, room(s));
+        step = MIN(MIN(n, room(s)), STEP);
         btrail_encoder_records(s->encoder, records, step);
         btrail_block_add_records(s->block, step);
         s->index += step;

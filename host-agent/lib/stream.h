@@ -21,13 +21,6 @@ struct btrail_block_sink {
 struct btrail_stream;
 
 /*
- * The most records of a block.  The format allows twice as many, and they
- * would take less room, by up to a sixth; but a reader has to go through all
- * that come before the one it is looking for, at some 3 ns each.
- */
-#define BTRAIL_STREAM_MAX_RECORDS   (1u << 21)
-
-/*
  * If the stream can begin @anywhere, records missing before the first slab get
  * no GAP event: where they are is told by the file as a whole.
  */

@@ -6,7 +6,8 @@
  *        seek-bench size RAW CHUNK
  *
  * RAW is a raw trace (raw.h).  The first form writes FILE, with so many
- * records, of chunks of at most CHUNK records: those of the first stream of
+ * records, of chunks that are as large as the agent makes them, but have at
+ * most CHUNK records: those of the first stream of
  * RAW over and over again, with indices and times that go on.  It then goes to
  * PLACES random ones of each kind.  What is found there is compared with RAW.
  * The second form tells how large the chunks are.
@@ -95,7 +96,9 @@ static void add_records(struct btrail_encoder *encoder,
                         const struct raw_stream *raw, size_t *at, size_t end)
 {
     while (*at < end) {
-        size_t n = MIN(end - *at, btrail_encoder_room(encoder));
+        size_t room = MIN(btrail_encoder_room(encoder),
+                          btrail_block_room(block));
+        size_t n = MIN(end - *at, room);
 
         if (!n) {
             return;

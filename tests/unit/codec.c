@@ -334,6 +334,66 @@ static void test_worst(void)
     g_free(r);
 }
 
+/* Branches before, at and behind the one foretold, and far from any */
+static void test_lengths(void)
+{
+    static const uint64_t from[] = {
+        0x1000, 0x1008, 0x1000, 0xff8, 0x1000, 0x1001, 0xfff, 0, UINT64_MAX,
+        0x7ff, 0x800, 1ull << 63, 0x1000,
+    };
+    struct btrail_record r[4 * G_N_ELEMENTS(from)];
+    struct streams s;
+    size_t i;
+
+    /* Each again and again after the same edge, and not two times the same */
+    for (i = 0; i < G_N_ELEMENTS(r); i += 2) {
+        r[i] = (struct btrail_record) { 0x400, 0x800, 0 };
+        r[i + 1] = (struct btrail_record) {
+            from[i / 2 % G_N_ELEMENTS(from)], 0x300 + i, 0,
+        };
+    }
+    check_round_trip(r, G_N_ELEMENTS(r));
+    encode(&s, r, G_N_ELEMENTS(r), G_N_ELEMENTS(r));
+    g_assert_cmpint(s.buf[BTRAIL_CODEC_OTHER_LENGTHS].len, >,
+                    G_N_ELEMENTS(from));
+    free_streams(&s);
+}
+
+/* Calls of the same functions from ever new places */
+static void test_places(void)
+{
+    enum { SITES = 3000, FUNCTIONS = 10 };
+    struct btrail_record *r = g_new0(struct btrail_record, SITES);
+    struct streams s;
+    size_t i;
+
+    for (i = 0; i < SITES; i++) {
+        r[i].from = 0x400000 + i * 7919;
+        r[i].to = 0x7f0000000000 + i % FUNCTIONS * 0x1234567;
+    }
+    check_round_trip(r, SITES);
+    encode(&s, r, SITES, SITES);
+    g_assert_cmpint(s.buf[BTRAIL_CODEC_PLACES].len, ==,
+                    2 * (SITES - FUNCTIONS));
+    g_assert_cmpint(s.buf[BTRAIL_CODEC_TARGETS].len, ==, SITES);
+    free_streams(&s);
+    g_free(r);
+}
+
+/* Every distance: each number of bytes, and -1, which is told otherwise */
+static void test_distances(void)
+{
+    struct btrail_record r[4 * 64];
+    size_t i;
+
+    for (i = 0; i < G_N_ELEMENTS(r); i++) {
+        r[i].from = 0x400000 + i * 64;
+        r[i].to = r[i].from + (1ull << i / 4) * (i & 1 ? -1 : 1) - (i >> 1 & 1);
+        r[i].flags = 0;
+    }
+    check_round_trip(r, G_N_ELEMENTS(r));
+}
+
 static void fill(struct btrail_record *r, size_t n)
 {
     size_t i;
@@ -428,6 +488,9 @@ int main(int argc, char **argv)
     g_test_add_func("/codec/extremes", test_extremes);
     g_test_add_func("/codec/flags", test_flags);
     g_test_add_func("/codec/worst", test_worst);
+    g_test_add_func("/codec/lengths", test_lengths);
+    g_test_add_func("/codec/places", test_places);
+    g_test_add_func("/codec/distances", test_distances);
     g_test_add_func("/codec/hostile", test_hostile);
     g_test_add_func("/codec/garbage", test_garbage);
     return g_test_run();

@@ -372,7 +372,7 @@ static void test_contradictions(void)
 /* Slabs and events of any size are cut into blocks of bounded size. */
 static void test_large(void)
 {
-    size_t n = BTRAIL_STREAM_MAX_RECORDS + 500000, k = 70000, i;
+    size_t n = BTRAIL_BLOCK_MAX_RECORDS + 500000, k = 70000, i;
     struct btrail_record *r = g_new0(struct btrail_record, n);
     struct btrail_event *e = g_new0(struct btrail_event, k);
     struct btrail_slab slab = {
@@ -395,7 +395,7 @@ static void test_large(void)
     for (i = 0; i < c.headers->len; i++) {
         g_assert_cmpuint(g_array_index(c.headers, struct btrail_block_header,
                                        i).records, <=,
-                         BTRAIL_STREAM_MAX_RECORDS);
+                         BTRAIL_BLOCK_MAX_RECORDS);
     }
     g_assert_cmpuint(c.records->len, ==, n);
     g_assert_cmpmem(c.records->data, n * sizeof(*r), r, n * sizeof(*r));
@@ -411,6 +411,42 @@ static void test_large(void)
     collector_clear(&c);
     g_free(r);
     g_free(e);
+}
+
+/* The harder records are to foretell, the fewer are in a block. */
+static void test_hard(void)
+{
+    enum { N = 400000, SLAB = 10000 };
+    struct btrail_record *r = g_new0(struct btrail_record, N);
+    struct collector c;
+    struct btrail_stream *s;
+    size_t i;
+
+    collector_init(&c);
+    s = btrail_stream_new(0, &c.sink, false);
+    for (i = 0; i < N; i++) {
+        r[i].from = i < N / 2 ? i % 1000 : (uint64_t)g_test_rand_int();
+        r[i].to = i < N / 2 ? 0 : (uint64_t)g_test_rand_int();
+    }
+    for (i = 0; i < N; i += SLAB) {
+        struct btrail_slab slab = {
+            .first_index = i, .records = r + i, .n_records = SLAB,
+        };
+
+        g_assert_cmpint(btrail_stream_append(s, &slab, 0), ==, 0);
+    }
+    btrail_stream_flush(s);
+    g_assert_cmpuint(c.headers->len, >, 3);
+    g_assert_cmpuint(g_array_index(c.headers, struct btrail_block_header,
+                                   0).records, >, N / 2);
+    for (i = 1; i < c.headers->len; i++) {
+        g_assert_cmpuint(g_array_index(c.headers, struct btrail_block_header,
+                                       i).records, <, 100000);
+    }
+    g_assert_cmpmem(c.records->data, N * sizeof(*r), r, N * sizeof(*r));
+    btrail_stream_free(s);
+    collector_clear(&c);
+    g_free(r);
 }
 
 static void test_sink_error(void)
@@ -439,6 +475,7 @@ int main(int argc, char **argv)
     g_test_add_func("/stream/own-events", test_own_events);
     g_test_add_func("/stream/contradictions", test_contradictions);
     g_test_add_func("/stream/large", test_large);
+    g_test_add_func("/stream/hard", test_hard);
     g_test_add_func("/stream/sink-error", test_sink_error);
     return g_test_run();
 }

@@ -250,7 +250,7 @@ static void test_repeated(void)
 /* A sample in parts of some chunks each; returns how many. */
 static unsigned write_parts(const char *path)
 {
-    struct btrail_writer_options options = { .part_size = 1500 };
+    struct btrail_writer_options options = { .part_size = 1600 };
     g_autoptr(GArray) parts = NULL;
 
     sample_write_with(path, PARTS_CHUNKS, &options);
