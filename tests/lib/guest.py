@@ -53,3 +53,28 @@ def unpack_kernel(vmlinuz, vmlinux):
         raise qemu.QemuError(f'{vmlinuz} does not unpack to an ELF file')
     with open(vmlinux, 'wb') as f:
         f.write(kernel)
+
+
+KERNELS = {
+    'bullseye': 'linux-image-5.10.0-46-cloud-amd64_5.10.262-1_amd64.deb',
+    'bookworm': 'linux-image-6.1.0-56-cloud-amd64_6.1.192-2_amd64.deb',
+    'trixie': 'linux-image-6.12.107+deb13-cloud-amd64_6.12.107-1_amd64.deb',
+}
+
+
+def fetch_kernel(name):
+    """The package of one of KERNELS; a test that needs it is skipped if it
+    cannot be had, for Debian replaces kernels by newer ones."""
+    fetch = os.path.join(qemu.TOP, 'scripts', 'fetch')
+    result = subprocess.run([fetch, KERNELS[name]], capture_output=True,
+                            text=True, stdin=subprocess.DEVNULL)
+    if result.returncode:
+        qemu.skip(f'no kernel of {name}: {result.stderr.strip()}')
+    return result.stdout.strip()
+
+
+def unpack_package(package, target):
+    """Unpack vmlinuz and modules of a kernel's package."""
+    subprocess.run(['bash', '-c', 'set -o pipefail; dpkg-deb --fsys-tarfile '
+                    '"$0" | tar -C "$1" -x --wildcards "./boot/vmlinuz-*" '
+                    '"*/kernel/lib/*"', package, target], check=True)
