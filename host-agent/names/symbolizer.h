@@ -16,6 +16,7 @@
 #include <glib.h>
 
 #include "backtrail/trace.h"
+#include "address-space.h"
 #include "elf-files.h"
 
 #define NAME_UNKNOWN    "[unknown]"

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A program that calls in all the ways there are, and says who called whom
+ *
+ * usage: stack-sample WHAT
+ *
+ * Prints "CALLER CALLEE COUNT" for each pair, by its own count.
+ */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#define FUNCTION    __attribute__((noinline, noipa, used)) static
+
+/* Keeps a call from becoming a jump. */
+#define STAY        __asm__ volatile("" ::: "memory")
+
+enum {
+    RUN, LEAF, FIB, DEEP, CATCH, HANDLER, ESCAPE, TAIL, END, WORKER,
+    SHARED, TAKE_TURNS, N
+};
+static const char *const names[] = {
+    "run", "leaf", "fib", "deep", "catch", "handler", "escape", "tail", "end",
+    "worker", "shared", "take_turns",
+};
+static unsigned counts[N][N];
+
+FUNCTION void leaf(int caller)
+{
+    counts[caller][LEAF]++;
+    STAY;
+}
+
+FUNCTION int fib(int caller, int n)
+{
+    int sum;
+
+    counts[caller][FIB]++;
+    if (n < 2) {
+        leaf(FIB);
+        return 1;
+    }
+    sum = fib(FIB, n - 1);
+    STAY;
+    sum += fib(FIB, n - 2);
+    STAY;
+    return sum;
+}
+
+static jmp_buf back;
+static sigjmp_buf sigback;
+
+FUNCTION void deep(int caller, int n)
+{
+    counts[caller][DEEP]++;
+    if (n <= 0) {
+        longjmp(back, 1);
+    }
+    if (n > 100) {
+        return;
+    }
+    deep(DEEP, n - 1);
+    STAY;
+}
+
+FUNCTION void catch(int caller, int n)
+{
+    counts[caller][CATCH]++;
+    if (!setjmp(back)) {
+        deep(CATCH, n);
+    }
+    leaf(CATCH);
+    STAY;
+}
+
+FUNCTION void handler(int signal)
+{
+    leaf(HANDLER);
+    STAY;
+}
+
+FUNCTION void escape(int signal)
+{
+    leaf(ESCAPE);
+    siglongjmp(sigback, 1);
+}
+
+/* The call of one is the end of the other. */
+FUNCTION void end(int caller)
+{
+    counts[caller][END]++;
+    leaf(END);
+    STAY;
+}
+
+FUNCTION void tail(int caller)
+{
+    counts[caller][TAIL]++;
+    leaf(TAIL);
+    end(caller);
+}
+
+/* Stacks that take turns */
+#define WORKERS 3
+static ucontext_t main_context, contexts[WORKERS];
+static char stacks[WORKERS][65536];
+
+FUNCTION void shared(int caller, int me)
+{
+    counts[caller][SHARED]++;
+    leaf(SHARED);
+    swapcontext(&contexts[me], &main_context);
+    leaf(SHARED);
+    STAY;
+}
+
+FUNCTION void worker(int me)
+{
+    int i;
+
+    for (i = 0; i < 4; i++) {
+        leaf(WORKER);
+        /* From two places, so that stacks differ */
+        if (me & 1) {
+            shared(WORKER, me);
+        } else {
+            shared(WORKER, me);
+            STAY;
+            leaf(WORKER);
+        }
+    }
+    for (;;) {
+        swapcontext(&contexts[me], &main_context);
+    }
+}
+
+FUNCTION void take_turns(void)
+{
+    int i, k;
+
+    for (i = 0; i < WORKERS; i++) {
+        getcontext(&contexts[i]);
+        contexts[i].uc_stack.ss_sp = stacks[i];
+        contexts[i].uc_stack.ss_size = sizeof(stacks[i]);
+        makecontext(&contexts[i], (void (*)(void))worker, 1, i);
+    }
+    for (k = 0; k < 5; k++) {
+        for (i = 0; i < WORKERS; i++) {
+            swapcontext(&main_context, &contexts[i]);
+            leaf(TAKE_TURNS);
+        }
+    }
+}
+
+FUNCTION void run(const char *what)
+{
+    int i;
+
+    if (!strcmp(what, "recursion")) {
+        fib(RUN, 9);
+    } else if (!strcmp(what, "longjmp")) {
+        for (i = 0; i < 5; i++) {
+            catch(RUN, i);
+            leaf(RUN);
+        }
+    } else if (!strcmp(what, "signals")) {
+        signal(SIGUSR1, handler);
+        for (i = 0; i < 4; i++) {
+            raise(SIGUSR1);
+            leaf(RUN);
+        }
+        signal(SIGUSR1, escape);
+        for (i = 0; i < 4; i++) {
+            if (!sigsetjmp(sigback, 1)) {
+                raise(SIGUSR1);
+            }
+            leaf(RUN);
+        }
+    } else if (!strcmp(what, "tail")) {
+        for (i = 0; i < 4; i++) {
+            tail(RUN);
+            STAY;
+        }
+    } else if (!strcmp(what, "stacks")) {
+        take_turns();
+    }
+    STAY;
+}
+
+int main(int argc, char **argv)
+{
+    int i, k;
+
+    run(argc > 1 ? argv[1] : "");
+    for (i = 0; i < N; i++) {
+        for (k = 0; k < N; k++) {
+            if (counts[i][k]) {
+                printf("%s %s %u\n", names[i], names[k], counts[i][k]);
+            }
+        }
+    }
+    return fflush(stdout);
+}

@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A real program, one instruction after the other, and the program's own count
+ * of who has called whom
+ *
+ * usage: stack SAMPLE
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <glib.h>
+#include <glib/gstdio.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "instruction.h"
+#include "stack.h"
+
+/* Where user mode goes to; what is there is not known. */
+#define KERNEL      UINT64_C(0xffffffff81000000)
+#define CR3         0x1000
+
+static const char *sample;
+static char *folder;
+
+struct run {
+    GArray *records;
+    char *map;
+    char *out;
+};
+
+static void add(struct run *run, uint64_t from, uint64_t to)
+{
+    const struct btrail_record r = { from, to, 0 };
+
+    g_array_append_val(run->records, r);
+}
+
+static void read_maps(struct run *run, pid_t pid)
+{
+    g_autofree char *path = g_strdup_printf("/proc/%d/maps", (int)pid);
+    g_autofree char *maps = NULL, *text = NULL;
+
+    g_assert_true(g_file_get_contents(path, &maps, NULL, NULL));
+    text = g_strdup_printf("%lx T kernel_entry\ncr3 %x pid=%d sample\n%s", KERNEL, CR3, (int)pid, maps);
+    run->map = g_build_filename(folder, "names.map", NULL);
+    g_assert_true(g_file_set_contents(run->map, text, -1, NULL));
+}
+
+/* Run it step by step; false if that cannot be done here. */
+static bool trace(struct run *run, const char *what)
+{
+    g_autofree char *out = g_build_filename(folder, "out", NULL);
+    struct user_regs_struct regs;
+    uint64_t last = 0;
+    int status, deliver = 0;
+    pid_t pid = fork();
+
+    run->records = g_array_new(FALSE, FALSE, sizeof(struct btrail_record));
+    if (!pid) {
+        int fd = open(out, O_CREAT | O_WRONLY | O_TRUNC, 0600);
+
+        dup2(fd, 1);
+        if (ptrace(PTRACE_TRACEME, 0, 0, 0)) {
+            _exit(99);
+        }
+        execl(sample, sample, what, NULL);
+        _exit(98);
+    }
+    g_assert_cmpint(waitpid(pid, &status, 0), ==, pid);
+    if (!WIFSTOPPED(status)) {
+        return false;
+    }
+    read_maps(run, pid);
+    for (;;) {
+        uint8_t bytes[16];
+        struct instruction insn;
+        unsigned i;
+
+        g_assert_cmpint(ptrace(PTRACE_GETREGS, pid, 0, &regs), ==, 0);
+        if (last) {
+            for (i = 0; i < sizeof(bytes); i += sizeof(long)) {
+                long word;
+
+                errno = 0;
+                word = ptrace(PTRACE_PEEKTEXT, pid, last + i, 0);
+                memcpy(bytes + i, &word, sizeof(word));
+            }
+            instruction_decode(bytes, INSTRUCTION_MAX, 64, last, &insn);
+            if (insn.kind == INSTRUCTION_SYSCALL) {
+                add(run, last, KERNEL);
+                add(run, KERNEL + 0x10, regs.rip);
+            } else if (regs.rip != last + insn.length) {
+                if (instruction_goes(&insn, regs.rip) &&
+                    insn.kind != INSTRUCTION_OTHER) {
+                    add(run, last, regs.rip);
+                } else if (regs.rip != last) {
+                    /* A handler, instead of the instruction */
+                    add(run, last, KERNEL);
+                    add(run, KERNEL + 0x10, regs.rip);
+                }
+            }
+        }
+        last = regs.rip;
+        if (ptrace(PTRACE_SINGLESTEP, pid, 0, deliver)) {
+            return false;
+        }
+        g_assert_cmpint(waitpid(pid, &status, 0), ==, pid);
+        if (!WIFSTOPPED(status)) {
+            break;
+        }
+        deliver = WSTOPSIG(status) == SIGTRAP ? 0 : WSTOPSIG(status);
+    }
+    g_assert_true(WIFEXITED(status) && !WEXITSTATUS(status));
+    g_assert_true(g_file_get_contents(out, &run->out, NULL, NULL));
+    return true;
+}
+
+static void run_free(struct run *run)
+{
+    g_array_unref(run->records);
+    g_free(run->map);
+    g_free(run->out);
+}
+
+/* How often a tree has a call of @callee by @caller; all below @node */
+static uint64_t count(const struct stack_node *node, const char *caller,
+                      const char *callee)
+{
+    uint64_t sum = 0;
+
+    for (; node; node = node->next) {
+        if (node->function && !strcmp(node->function->name, callee) &&
+            node->parent->function &&
+            !strcmp(node->parent->function->name, caller)) {
+            sum += node->calls;
+        }
+        sum += count(node->child, caller, callee);
+    }
+    return sum;
+}
+
+static uint64_t sum_records(const struct stack_node *node)
+{
+    uint64_t sum = 0;
+
+    for (; node; node = node->next) {
+        g_assert_cmpuint(node->depth, ==,
+                         node->parent ? node->parent->depth + 1 : 0);
+        sum += node->records + sum_records(node->child);
+    }
+    return sum;
+}
+
+static struct symbolizer *names(const struct run *run)
+{
+    char root[] = "/";
+    char *roots[] = { root, NULL };
+    const struct symbolizer_options options = {
+        .map = run->map, .files.sysroots = roots,
+    };
+    g_autoptr(GError) error = NULL;
+    struct symbolizer *s = symbolizer_new(&options, NULL, &error);
+
+    g_assert_no_error(error);
+    return s;
+}
+
+static void feed(struct stacks *st, const struct run *run, size_t first,
+                 size_t n)
+{
+    const struct btrail_batch batch = {
+        .records = (const struct btrail_record *)run->records->data + first,
+        .count = n, .index = first, .cr3 = CR3,
+    };
+
+    if (n) {
+        stacks_records(st, 0, &batch, 2, NULL);
+    }
+}
+
+/* What of @what has to be found; @exact: nothing was left without a return */
+static void check(const char *what, bool exact, unsigned signals,
+                  unsigned switches)
+{
+    struct run run = { NULL };
+    struct symbolizer *s;
+    struct stacks *st;
+    const struct stack_counts *counts;
+    g_auto(GStrv) lines = NULL;
+    unsigned i, found = 0;
+
+    if (!trace(&run, what)) {
+        g_test_skip("programs cannot be traced here");
+        run_free(&run);
+        return;
+    }
+    s = names(&run);
+    st = stacks_new(s, NULL, NULL);
+    feed(st, &run, 0, run.records->len);
+    lines = g_strsplit(run.out, "\n", -1);
+    for (i = 0; lines[i] && *lines[i]; i++) {
+        g_auto(GStrv) words = g_strsplit(lines[i], " ", -1);
+        uint64_t n = count(stacks_roots(st), words[0], words[1]);
+
+        if (n != strtoull(words[2], NULL, 10)) {
+            g_test_message("%s calls %s %s times, found %lu", words[0],
+                           words[1], words[2], n);
+            g_test_fail();
+        }
+        found++;
+    }
+    g_assert_cmpuint(found, >=, 2);
+    g_assert_cmpuint(sum_records(stacks_roots(st)), ==, run.records->len);
+    counts = stacks_counts(st);
+    g_test_message("%u records, %lu calls, %lu returns, %lu nested, %lu "
+                   "unknown, %lu astray, %lu signals, %lu switches",
+                   run.records->len, counts->calls, counts->returns,
+                   counts->nested, counts->unknown, counts->astray,
+                   counts->signals, counts->switches);
+    g_assert_cmpuint(counts->astray, ==, 0);
+    g_assert_cmpuint(counts->no_code, ==, 0);
+    g_assert_cmpuint(counts->unknown, ==, 0);
+    g_assert_cmpuint(counts->signals, ==, signals);
+    g_assert_cmpuint(counts->switches, ==, switches);
+    if (exact) {
+        g_assert_cmpuint(counts->nested, ==, 0);
+    }
+    stacks_free(st);
+    symbolizer_free(s);
+    run_free(&run);
+}
+
+static void test_recursion(void)
+{
+    check("recursion", true, 0, 0);
+}
+
+static void test_longjmp(void)
+{
+    check("longjmp", false, 0, 0);
+}
+
+static void test_signals(void)
+{
+    check("signals", false, 8, 0);
+}
+
+static void test_tail(void)
+{
+    check("tail", true, 0, 0);
+}
+
+static void test_stacks(void)
+{
+    check("stacks", false, 0, 30);
+}
+
+/* What is missing makes stacks unknown for a while, and no longer. */
+static void test_gaps(void)
+{
+    struct run run = { NULL };
+    struct symbolizer *s;
+    unsigned i;
+
+    if (!trace(&run, "recursion")) {
+        g_test_skip("programs cannot be traced here");
+        run_free(&run);
+        return;
+    }
+    s = names(&run);
+    for (i = 0; i < 200; i++) {
+        size_t n = run.records->len;
+        size_t begin = g_test_rand_int_range(0, n);
+        size_t end = g_test_rand_int_range(begin, n);
+        struct stacks *st = stacks_new(s, NULL, NULL);
+
+        feed(st, &run, 0, begin);
+        stacks_gap(st, 0);
+        feed(st, &run, end, n - end);
+        g_assert_cmpuint(sum_records(stacks_roots(st)), ==, begin + n - end);
+        g_assert_cmpuint(stacks_counts(st)->gaps, ==, 1);
+        /* It ends where it began: in the caller of all. */
+        if (begin > n / 4 && end < n / 2) {
+            g_assert_cmpuint(stacks_counts(st)->unknown, <=, 40);
+        }
+        stacks_free(st);
+    }
+    symbolizer_free(s);
+    run_free(&run);
+}
+
+/* Records that no program makes; frames and nodes stay bounded. */
+static void test_random(void)
+{
+    struct run run = { NULL };
+    struct symbolizer *s;
+    struct stacks *st;
+    unsigned i, k, n;
+
+    if (!trace(&run, "stacks")) {
+        g_test_skip("programs cannot be traced here");
+        run_free(&run);
+        return;
+    }
+    s = names(&run);
+    st = stacks_new(s, NULL, NULL);
+    n = run.records->len;
+    for (i = 0; i < 20000; i++) {
+        unsigned vcpu = g_test_rand_int_range(0, 4);
+        unsigned first = g_test_rand_int_range(0, n);
+        unsigned some = g_test_rand_int_range(1, MIN(n - first, 20) + 1);
+        struct btrail_record records[20];
+        struct btrail_batch batch = {
+            .records = records, .count = some, .index = i,
+            .cr3 = (uint64_t)g_test_rand_int_range(0, 3) << 12,
+        };
+
+        memcpy(records, (struct btrail_record *)run.records->data + first,
+               some * sizeof(*records));
+        if (i % 3 == 0) {
+            for (k = 0; k < some; k++) {
+                records[k].to = g_array_index(run.records,
+                                              struct btrail_record,
+                                              g_test_rand_int_range(0, n)).to;
+            }
+        }
+        stacks_records(st, vcpu, &batch, 1, NULL);
+        stacks_wait(st, g_test_rand_int_range(0, 8), 5);
+        if (i % 100 == 0) {
+            stacks_gap(st, g_test_rand_int_range(0, 8));
+        }
+    }
+    g_assert_cmpuint(stacks_nodes(st), <=, STACK_MAX_NODES + 64);
+    stacks_free(st);
+    stacks_free(NULL);
+
+    /* A call of itself, again and again */
+    st = stacks_new(s, NULL, NULL);
+    for (i = 0; i < n; i++) {
+        const struct btrail_record *r = &g_array_index(run.records,
+                                                       struct btrail_record,
+                                                       i);
+        const struct btrail_batch batch = {
+            .records = r, .count = 1, .cr3 = CR3
+        };
+
+        for (k = 0; k < (i < 3000 ? 20 : 0); k++) {
+            stacks_records(st, 0, &batch, 1, NULL);
+        }
+    }
+    stacks_free(st);
+    symbolizer_free(s);
+    run_free(&run);
+}
+
+int main(int argc, char **argv)
+{
+    g_autofree char *clean = NULL;
+    int ret;
+
+    g_test_init(&argc, &argv, NULL);
+    g_assert_cmpint(argc, ==, 2);
+    sample = realpath(argv[1], NULL);
+    folder = g_dir_make_tmp("backtrail-XXXXXX", NULL);
+    g_test_add_func("/stack/recursion", test_recursion);
+    g_test_add_func("/stack/longjmp", test_longjmp);
+    g_test_add_func("/stack/signals", test_signals);
+    g_test_add_func("/stack/tail", test_tail);
+    g_test_add_func("/stack/stacks", test_stacks);
+    g_test_add_func("/stack/gaps", test_gaps);
+    g_test_add_func("/stack/random", test_random);
+    ret = g_test_run();
+    clean = g_strdup_printf("rm -rf '%s'", folder);
+    g_assert_true(g_spawn_command_line_sync(clean, NULL, NULL, NULL, NULL));
+    g_free(folder);
+    free((char *)sample);
+    return ret;
+}
