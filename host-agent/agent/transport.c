@@ -94,8 +94,7 @@ static bool protocol_error(GError **error, const char *what)
     return false;
 }
 
-static bool check_message(const struct btrail_msg *msg, uint16_t type,
-                          GError **error)
+static bool check_message(const struct btrail_msg *msg, GError **error)
 {
     if (msg->magic != BTRAIL_MSG_MAGIC) {
         return protocol_error(error, "this is not a message");
@@ -104,8 +103,7 @@ static bool check_message(const struct btrail_msg *msg, uint16_t type,
         return protocol_error(error, "unknown version; QEMU and backtrail "
                               "do not match");
     }
-    return msg->type == type ||
-           protocol_error(error, "unexpected message");
+    return true;
 }
 
 static void close_fds(int *fds, size_t n)
@@ -121,7 +119,7 @@ static void close_fds(int *fds, size_t n)
 }
 
 /* Take what file descriptors a message carries, close those too many. */
-static bool take_fds(struct msghdr *mh, int fds[HELLO_FDS], size_t *n_fds)
+static bool take_fds(struct msghdr *mh, int *fds, size_t max, size_t *n_fds)
 {
     struct cmsghdr *c;
     bool ok = !(mh->msg_flags & MSG_CTRUNC);
@@ -137,7 +135,7 @@ static bool take_fds(struct msghdr *mh, int fds[HELLO_FDS], size_t *n_fds)
             int fd;
 
             memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
-            if (*n_fds < HELLO_FDS) {
+            if (*n_fds < max) {
                 fds[(*n_fds)++] = fd;
             } else {
                 close(fd);
@@ -187,13 +185,16 @@ static bool receive_hello(int sock, int timeout_ms, int cancel_fd,
                         "the producer closed the connection");
             return false;
         }
-        if (!take_fds(&mh, fds, &n_fds)) {
+        if (!take_fds(&mh, fds, HELLO_FDS, &n_fds)) {
             return protocol_error(error, "too many file descriptors");
         }
         len += n;
     }
-    if (!check_message(hello, BTRAIL_MSG_HELLO, error)) {
+    if (!check_message(hello, error)) {
         return false;
+    }
+    if (hello->type != BTRAIL_MSG_HELLO) {
+        return protocol_error(error, "unexpected message");
     }
     if (hello->reason >= BTRAIL_AGENT_SLOTS) {
         return protocol_error(error, "HELLO names a tail that is not there");
@@ -284,17 +285,20 @@ void btrail_transport_free(struct btrail_transport *t)
         close(t->ready_fd);
         close(t->free_fd);
         close(t->sock);
+        close_fds(t->in_fds, t->n_in_fds);
+        btrail_transport_memory_free(t->memory);
         g_free(t);
     }
 }
 
-bool btrail_transport_send(struct btrail_transport *t, uint16_t type,
-                           GError **error)
+static bool send_message(struct btrail_transport *t, uint16_t type,
+                         uint64_t value, GError **error)
 {
     struct btrail_msg msg = {
         .magic = BTRAIL_MSG_MAGIC,
         .version = BTRAIL_TRANSPORT_VERSION,
         .type = type,
+        .value = value,
     };
     ssize_t n;
 
@@ -318,13 +322,116 @@ bool btrail_transport_send(struct btrail_transport *t, uint16_t type,
     return false;
 }
 
+bool btrail_transport_send(struct btrail_transport *t, uint16_t type,
+                           GError **error)
+{
+    return send_message(t, type, 0, error);
+}
+
+bool btrail_transport_ready(struct btrail_transport *t, bool memory,
+                            GError **error)
+{
+    t->wants_memory = memory;
+    return send_message(t, BTRAIL_MSG_READY, memory ? BTRAIL_READY_MEMORY : 0,
+                        error);
+}
+
+void btrail_transport_memory_free(struct btrail_transport_memory *m)
+{
+    if (m) {
+        close_fds(m->fds, G_N_ELEMENTS(m->fds));
+        g_free(m);
+    }
+}
+
+struct btrail_transport_memory *
+btrail_transport_take_memory(struct btrail_transport *t)
+{
+    return g_steal_pointer(&t->memory);
+}
+
+/* The table, in a memfd: another file could keep us waiting. */
+static bool read_table(struct btrail_transport_memory *m, int fd,
+                       uint64_t size, size_t files)
+{
+    struct {
+        struct btrail_memory head;
+        struct btrail_memory_range ranges[BTRAIL_MEMORY_MAX_RANGES];
+    } table;
+    uint32_t i;
+
+    if (size < sizeof(table.head) || size > sizeof(table) ||
+        fcntl(fd, F_GET_SEALS) < 0 ||
+        pread(fd, &table, size, 0) != (ssize_t)size ||
+        !table.head.ranges ||
+        table.head.ranges > BTRAIL_MEMORY_MAX_RANGES ||
+        size != sizeof(table.head) +
+        table.head.ranges * sizeof(table.ranges[0]) ||
+        table.head.files != files) {
+        return false;
+    }
+    for (i = 0; i < table.head.ranges; i++) {
+        if (table.ranges[i].file >= files) {
+            return false;
+        }
+    }
+    m->head = table.head;
+    memcpy(m->ranges, table.ranges,
+           table.head.ranges * sizeof(table.ranges[0]));
+    return true;
+}
+
+static bool receive_memory(struct btrail_transport *t, GError **error)
+{
+    struct btrail_transport_memory *m;
+
+    if (!t->wants_memory) {
+        return protocol_error(error, "MEMORY that nobody has asked for");
+    }
+    t->wants_memory = false;
+    if (t->in.reason > BTRAIL_MEMORY_FAILED) {
+        return protocol_error(error, "unknown reason in MEMORY");
+    }
+    if (!t->n_in_fds != (t->in.reason != BTRAIL_MEMORY_SHARED)) {
+        return protocol_error(error, "MEMORY without its file descriptors");
+    }
+    m = g_new0(struct btrail_transport_memory, 1);
+    memset(m->fds, -1, sizeof(m->fds));
+    m->reason = t->in.reason;
+    if (!m->reason) {
+        size_t files = t->n_in_fds - 1;
+
+        if (!read_table(m, t->in_fds[0], t->in.value, files)) {
+            btrail_transport_memory_free(m);
+            return protocol_error(error, "the table of the guest's memory");
+        }
+        memcpy(m->fds, t->in_fds + 1, files * sizeof(int));
+        close(t->in_fds[0]);
+        t->n_in_fds = 0;
+    }
+    t->memory = m;
+    return true;
+}
+
 enum btrail_transport_input
 btrail_transport_receive(struct btrail_transport *t, uint16_t *reason,
                          GError **error)
 {
     while (t->in_len < sizeof(t->in)) {
-        ssize_t n = recv(t->sock, (uint8_t *)&t->in + t->in_len,
-                         sizeof(t->in) - t->in_len, MSG_DONTWAIT);
+        union {
+            struct cmsghdr align;
+            char bytes[CMSG_SPACE((2 + BTRAIL_MEMORY_MAX_FILES) *
+                                  sizeof(int))];
+        } control;
+        struct iovec iov = { (uint8_t *)&t->in + t->in_len,
+                             sizeof(t->in) - t->in_len };
+        struct msghdr mh = {
+            .msg_iov = &iov,
+            .msg_iovlen = 1,
+            .msg_control = &control,
+            .msg_controllen = sizeof(control),
+        };
+        ssize_t n = recvmsg(t->sock, &mh, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
 
         if (n < 0 && errno == EINTR) {
             continue;
@@ -339,10 +446,23 @@ btrail_transport_receive(struct btrail_transport *t, uint16_t *reason,
         if (n <= 0) {
             return BTRAIL_TRANSPORT_CLOSED;
         }
+        if (!take_fds(&mh, t->in_fds, G_N_ELEMENTS(t->in_fds),
+                      &t->n_in_fds)) {
+            protocol_error(error, "too many file descriptors");
+            return BTRAIL_TRANSPORT_FAILED;
+        }
         t->in_len += n;
     }
     t->in_len = 0;
-    if (!check_message(&t->in, BTRAIL_MSG_END, error)) {
+    if (!check_message(&t->in, error)) {
+        return BTRAIL_TRANSPORT_FAILED;
+    }
+    if (t->in.type == BTRAIL_MSG_MEMORY) {
+        return receive_memory(t, error) ? BTRAIL_TRANSPORT_MEMORY :
+               BTRAIL_TRANSPORT_FAILED;
+    }
+    if (t->in.type != BTRAIL_MSG_END || t->n_in_fds) {
+        protocol_error(error, "unexpected message");
         return BTRAIL_TRANSPORT_FAILED;
     }
     if (t->in.reason < BTRAIL_END_STOPPED ||

@@ -13,6 +13,21 @@
 #include "backtrail/trace.h"
 
 /**
+ * struct btrail_transport_memory - where the guest's RAM is
+ * @reason: enum btrail_memory_reason; if it is not BTRAIL_MEMORY_SHARED there
+ *          is nothing in the rest
+ * @head:   with so many ranges and files
+ * @ranges: that name a file that there is; nothing else of them is checked
+ * @fds:    the files; they belong to whoever has taken the memory
+ */
+struct btrail_transport_memory {
+    uint32_t reason;
+    struct btrail_memory head;
+    struct btrail_memory_range ranges[BTRAIL_MEMORY_MAX_RANGES];
+    int fds[BTRAIL_MEMORY_MAX_FILES];
+};
+
+/**
  * struct btrail_transport - a connection to a producer
  * @sock:   the socket
  * @slot:     which of the tails is ours
@@ -28,6 +43,10 @@ struct btrail_transport {
     struct btrail_shm_header header;
     struct btrail_msg in;       /* a message that is not whole yet */
     size_t in_len;
+    int in_fds[1 + BTRAIL_MEMORY_MAX_FILES];    /* that came with it */
+    size_t n_in_fds;
+    bool wants_memory;          /* has asked for it and not got it yet */
+    struct btrail_transport_memory *memory;
 };
 
 /**
@@ -53,6 +72,13 @@ struct btrail_transport *btrail_transport_connect(int sock, int timeout_ms,
                                                   GError **error);
 void btrail_transport_free(struct btrail_transport *t);
 
+/*
+ * Send READY, and with @memory ask for the guest's RAM.  False and no @error
+ * if there is no room at the moment.
+ */
+bool btrail_transport_ready(struct btrail_transport *t, bool memory,
+                            GError **error);
+
 /* Send a message.  False and no @error if there is no room at the moment. */
 bool btrail_transport_send(struct btrail_transport *t, uint16_t type,
                            GError **error);
@@ -60,6 +86,7 @@ bool btrail_transport_send(struct btrail_transport *t, uint16_t type,
 enum btrail_transport_input {
     BTRAIL_TRANSPORT_NOTHING,
     BTRAIL_TRANSPORT_END,       /* @reason is set */
+    BTRAIL_TRANSPORT_MEMORY,    /* btrail_transport_take_memory() has it */
     BTRAIL_TRANSPORT_CLOSED,    /* without an END before */
     BTRAIL_TRANSPORT_FAILED,    /* @error is set */
 };
@@ -68,6 +95,15 @@ enum btrail_transport_input {
 enum btrail_transport_input
 btrail_transport_receive(struct btrail_transport *t, uint16_t *reason,
                          GError **error);
+
+/*
+ * What came with MEMORY: NULL if nothing has, or it has been taken.  To be
+ * freed with btrail_transport_memory_free(), which closes what is in fds[]
+ * and not -1.
+ */
+struct btrail_transport_memory *
+btrail_transport_take_memory(struct btrail_transport *t);
+void btrail_transport_memory_free(struct btrail_transport_memory *m);
 
 /*
  * Shared memory.  @vcpu is below header.vcpus.

@@ -304,11 +304,67 @@ struct btrail_shm_header {
 enum btrail_msg_type {
     BTRAIL_MSG_HELLO = 1,   /* device: value = size of the memfd,
                                reason = which tail is the agent's */
-    BTRAIL_MSG_READY = 2,   /* agent */
+    BTRAIL_MSG_READY = 2,   /* agent: value = BTRAIL_READY_* */
     BTRAIL_MSG_FLUSH = 3,   /* agent: publish the slabs in progress */
     BTRAIL_MSG_STOP = 4,    /* agent: end the session; value is 0 */
     BTRAIL_MSG_END = 5,     /* device: no more slabs will be published;
                                reason = enum btrail_end_reason */
+    BTRAIL_MSG_MEMORY = 6,  /* device, once, to an agent whose READY has
+                               BTRAIL_READY_MEMORY: reason = enum
+                               btrail_memory_reason, value = size of the
+                               table */
+};
+
+/* What an agent asks for in READY: the guest's RAM, to be read */
+#define BTRAIL_READY_MEMORY         1u
+
+/*
+ * Memory: where the guest's RAM is
+ *
+ * With a MEMORY message of reason BTRAIL_MEMORY_SHARED come a file descriptor
+ * of a memfd that holds the table (struct btrail_memory and its ranges), and
+ * behind it those of the files that the ranges are in, all open for reading
+ * alone.  With others comes none.  The table is what was true at that moment;
+ * RAM that is plugged in later is not told.
+ */
+#define BTRAIL_MEMORY_MAX_RANGES    64
+#define BTRAIL_MEMORY_MAX_FILES     16
+
+enum btrail_memory_reason {
+    BTRAIL_MEMORY_SHARED = 0,
+    BTRAIL_MEMORY_PRIVATE = 1,  /* no RAM is in a file that others can read */
+    BTRAIL_MEMORY_FAILED = 2,   /* a system call failed */
+};
+
+/**
+ * struct btrail_memory - head of the table
+ * @ranges:    how many follow, in the order of their addresses
+ * @files:     file descriptors that came behind that of the table
+ * @note:      guest physical address of the VMCOREINFO note, an ELF note, and
+ * @note_size: its size, as the guest has told by the vmcoreinfo device; 0 if
+ *             it has not
+ */
+struct btrail_memory {
+    uint32_t ranges;
+    uint32_t files;
+    uint64_t note;
+    uint64_t note_size;
+    uint64_t reserved;
+};
+
+/**
+ * struct btrail_memory_range - guest physical memory that is in a file
+ * @address: guest physical address
+ * @size:    bytes
+ * @offset:  where in the file it begins
+ * @file:    which one, from 0
+ */
+struct btrail_memory_range {
+    uint64_t address;
+    uint64_t size;
+    uint64_t offset;
+    uint32_t file;
+    uint32_t reserved;
 };
 
 #define BTRAIL_MSG_MAGIC            0x4d525442u /* "BTRM" */
@@ -334,5 +390,8 @@ BTRAIL_STATIC_ASSERT(sizeof(struct btrail_slab_desc) == 64, "slab desc layout");
 BTRAIL_STATIC_ASSERT(sizeof(struct btrail_shm_vcpu) == 128, "vcpu layout");
 BTRAIL_STATIC_ASSERT(sizeof(struct btrail_shm_header) == 320, "header layout");
 BTRAIL_STATIC_ASSERT(sizeof(struct btrail_msg) == 24, "message layout");
+BTRAIL_STATIC_ASSERT(sizeof(struct btrail_memory) == 32, "memory layout");
+BTRAIL_STATIC_ASSERT(sizeof(struct btrail_memory_range) == 32,
+                     "memory range layout");
 
 #endif /* BACKTRAIL_TRANSPORT_H */

@@ -94,7 +94,7 @@ static void use(struct btrail_transport *t, struct producer *p)
     uint16_t reason;
     unsigned i;
 
-    btrail_transport_send(t, BTRAIL_MSG_READY, NULL);
+    btrail_transport_ready(t, true, NULL);
     do {
         g_autoptr(GError) error = NULL;
 
@@ -104,7 +104,8 @@ static void use(struct btrail_transport *t, struct producer *p)
         fuzz_require(input != BTRAIL_TRANSPORT_END ||
                      (reason >= BTRAIL_END_STOPPED &&
                       reason <= BTRAIL_END_UNPLUGGED));
-    } while (input == BTRAIL_TRANSPORT_END);
+    } while (input == BTRAIL_TRANSPORT_END ||
+             input == BTRAIL_TRANSPORT_MEMORY);
     for (i = 0; i < t->header.vcpus; i++) {
         drain_vcpu(t, i, p);
     }

@@ -549,6 +549,129 @@ static void test_receive(void)
     fake_clear(&f);
 }
 
+struct table {
+    struct btrail_memory head;
+    struct btrail_memory_range ranges[2];
+};
+
+static const struct table good_table = {
+    { 2, 1, 0x5000, 100, 0 },
+    { { 0, 0x1000, 0, 0, 0 }, { 0x100000, 0x2000, 0x1000, 0, 0 } },
+};
+
+/* Send it as a producer would, with @n of the two descriptors that it needs */
+static void send_memory(struct fake_producer *f, const struct table *table,
+                        uint64_t size, uint32_t reason, unsigned n)
+{
+    struct btrail_msg msg = hello(f);
+    int fds[3] = { memfd_create("table", 0), memfd_create("ram", 0),
+                   memfd_create("more", 0) };
+    unsigned i;
+
+    g_assert_cmpint(pwrite(fds[0], table, sizeof(*table), 0), ==,
+                    sizeof(*table));
+    g_assert_cmpint(pwrite(fds[1], "RAM", 3, 0x1000), ==, 3);
+    msg.type = BTRAIL_MSG_MEMORY;
+    msg.reason = reason;
+    msg.value = size;
+    fake_send(f, &msg, sizeof(msg), fds, n);
+    for (i = 0; i < 3; i++) {
+        close(fds[i]);
+    }
+}
+
+static void memory_fails(const struct table *table, uint64_t size,
+                         uint32_t reason, unsigned n, bool ask)
+{
+    struct fake_producer f;
+    struct btrail_transport *t;
+    GError *error = NULL;
+    uint16_t end;
+
+    fake_init(&f, 1, 2, BTRAIL_OVERFLOW_PAUSE);
+    t = connect_ok(&f);
+    g_assert_true(btrail_transport_ready(t, ask, &error));
+    send_memory(&f, table, size, reason, n);
+    g_assert_cmpint(btrail_transport_receive(t, &end, &error), ==,
+                    BTRAIL_TRANSPORT_FAILED);
+    g_assert_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_PROTOCOL);
+    g_clear_error(&error);
+    g_assert_null(btrail_transport_take_memory(t));
+    btrail_transport_free(t);
+    fake_clear(&f);
+}
+
+static void test_memory(void)
+{
+    const uint64_t size = sizeof(good_table);
+    struct btrail_transport_memory *m;
+    struct table bad;
+    struct fake_producer f;
+    struct btrail_transport *t;
+    GError *error = NULL;
+    uint16_t reason;
+    char bytes[3];
+
+    fake_init(&f, 1, 2, BTRAIL_OVERFLOW_PAUSE);
+    t = connect_ok(&f);
+    g_assert_true(btrail_transport_ready(t, true, &error));
+    send_memory(&f, &good_table, size, BTRAIL_MEMORY_SHARED, 2);
+    g_assert_cmpint(btrail_transport_receive(t, &reason, &error), ==,
+                    BTRAIL_TRANSPORT_MEMORY);
+    m = btrail_transport_take_memory(t);
+    g_assert_nonnull(m);
+    g_assert_null(btrail_transport_take_memory(t));
+    g_assert_cmpuint(m->reason, ==, BTRAIL_MEMORY_SHARED);
+    g_assert_cmpmem(&m->head, sizeof(m->head), &good_table.head,
+                    sizeof(m->head));
+    g_assert_cmpmem(m->ranges, sizeof(good_table.ranges), good_table.ranges,
+                    sizeof(good_table.ranges));
+    g_assert_cmpint(pread(m->fds[0], bytes, 3, 0x1000), ==, 3);
+    g_assert_cmpmem(bytes, 3, "RAM", 3);
+    g_assert_cmpint(m->fds[1], ==, -1);
+    btrail_transport_memory_free(m);
+    /* Once is enough. */
+    send_memory(&f, &good_table, size, BTRAIL_MEMORY_SHARED, 2);
+    g_assert_cmpint(btrail_transport_receive(t, &reason, &error), ==,
+                    BTRAIL_TRANSPORT_FAILED);
+    g_clear_error(&error);
+    btrail_transport_free(t);
+    fake_clear(&f);
+
+    /* There is none, and nobody takes what was sent. */
+    fake_init(&f, 1, 2, BTRAIL_OVERFLOW_PAUSE);
+    t = connect_ok(&f);
+    g_assert_true(btrail_transport_ready(t, true, &error));
+    send_memory(&f, &good_table, 0, BTRAIL_MEMORY_PRIVATE, 0);
+    g_assert_cmpint(btrail_transport_receive(t, &reason, &error), ==,
+                    BTRAIL_TRANSPORT_MEMORY);
+    g_assert_cmpuint(t->memory->reason, ==, BTRAIL_MEMORY_PRIVATE);
+    btrail_transport_free(t);
+    fake_clear(&f);
+
+    memory_fails(&good_table, size, BTRAIL_MEMORY_SHARED, 2, false);
+    memory_fails(&good_table, size, BTRAIL_MEMORY_SHARED, 0, true);
+    memory_fails(&good_table, size, BTRAIL_MEMORY_SHARED, 1, true);
+    memory_fails(&good_table, size, BTRAIL_MEMORY_SHARED, 3, true);
+    memory_fails(&good_table, size, BTRAIL_MEMORY_PRIVATE, 2, true);
+    memory_fails(&good_table, size, 3, 0, true);
+    memory_fails(&good_table, 0, BTRAIL_MEMORY_SHARED, 2, true);
+    memory_fails(&good_table, size - 1, BTRAIL_MEMORY_SHARED, 2, true);
+    memory_fails(&good_table, size + 32, BTRAIL_MEMORY_SHARED, 2, true);
+    memory_fails(&good_table, UINT64_MAX, BTRAIL_MEMORY_SHARED, 2, true);
+    bad = good_table;
+    bad.head.ranges = 0;
+    memory_fails(&bad, sizeof(bad.head), BTRAIL_MEMORY_SHARED, 2, true);
+    bad.head.ranges = UINT32_MAX;
+    memory_fails(&bad, size, BTRAIL_MEMORY_SHARED, 2, true);
+    bad = good_table;
+    bad.head.files = 2;
+    memory_fails(&bad, size, BTRAIL_MEMORY_SHARED, 2, true);
+    bad = good_table;
+    bad.ranges[1].file = 1;
+    memory_fails(&bad, size, BTRAIL_MEMORY_SHARED, 2, true);
+}
+
 /* A peer that does not read is no error, and does not block us. */
 static void test_send_full(void)
 {
@@ -584,6 +707,7 @@ int main(int argc, char **argv)
     g_test_add_func("/transport/release", test_release);
     g_test_add_func("/transport/sleep", test_sleep);
     g_test_add_func("/transport/receive", test_receive);
+    g_test_add_func("/transport/memory", test_memory);
     g_test_add_func("/transport/send-full", test_send_full);
     return g_test_run();
 }

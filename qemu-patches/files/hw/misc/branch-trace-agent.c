@@ -15,6 +15,7 @@
 #include "qemu/sockets.h"
 #include "qemu/timer.h"
 #include "branch-trace-agent.h"
+#include "branch-trace-memory.h"
 
 /*
  * An agent that lives answers within milliseconds, and no other QMP command
@@ -164,6 +165,10 @@ static bool coroutine_fn agent_handshake(QIOChannel *ioc,
                    "trace transport", BTRAIL_TRANSPORT_VERSION);
         return false;
     }
+    if ((msg.value & BTRAIL_READY_MEMORY) && !branch_trace_memory_send(ioc)) {
+        error_setg(errp, "the agent does not take what it has asked for");
+        return false;
+    }
     return true;
 }
 
@@ -255,8 +260,8 @@ void branch_trace_agent_send_end(BranchTraceAgent *agent, uint32_t reason)
     };
 
     /*
-     * Nothing but HELLO has been sent, so there is room unless the agent has
-     * shrunk it to nothing; it sees the end of the connection then.
+     * Nothing but HELLO and MEMORY has been sent, so there is room unless the
+     * agent has shrunk it to nothing; it sees the end of the connection then.
      */
     qio_channel_write(QIO_CHANNEL(agent->ioc), (char *)&msg, sizeof(msg),
                       NULL);
