@@ -69,8 +69,8 @@ struct visit {
  */
 struct model {
     /* What comes in here is set to 0 at the start. */
+    struct visit taken[1u << TABLE_BITS];   /* by edges before and foretold */
     struct visit after[1u << TABLE_BITS];   /* by the last 4 edges */
-    uint32_t taken[1u << TABLE_BITS];   /* by edges before and foretold */
     uint32_t leaving[1u << TABLE_BITS]; /* by address: the last edge */
     uint32_t arriving[1u << TABLE_BITS];    /* by address: the last edge to */
     uint64_t calls[CALLS];
@@ -156,8 +156,8 @@ static inline uint32_t arriving_place(uint64_t to)
     return table_slot(to * HASH_0);
 }
 
-static inline uint32_t *taken_slot(struct model *m, uint32_t before,
-                                   uint32_t foretold)
+static inline struct visit *taken_slot(struct model *m, uint32_t before,
+                                       uint32_t foretold)
 {
     return &m->taken[table_slot(before * HASH_0 + foretold * HASH_1)];
 }
@@ -179,28 +179,37 @@ static inline void push_call(struct model *m, uint64_t from, uint64_t to)
 }
 
 /*
- * A step was not as foretold: it takes @edge instead.  Find out where the
- * path was the same the last time, and foretell from there.
+ * What was foretold is not what comes: @edge is taken instead, which was taken
+ * there the last time, too, if it is @known.  Find out where the path was the
+ * same, and foretell from there.
  */
-static inline void miss_step(struct model *m, uint32_t foretold, uint32_t edge)
+static inline void miss_step(struct model *m, uint32_t foretold,
+                             struct visit *taken, uint32_t edge, bool known)
 {
     uint32_t *path = m->path;
     uint32_t n = m->n + 1;
-    const uint32_t *before = path + m->n;
-    /* The edge comes last: it is what is waited for. */
-    uint64_t hash = (before[0] & STEP_EDGE) * HASH_1 +
-                    (before[-1] & STEP_EDGE) * HASH_2 +
-                    (before[-2] & STEP_EDGE) * HASH_3 + edge * HASH_0;
-    struct visit *after = &m->after[table_slot(hash)];
-    uint32_t same = after->edge == edge ? after->step : m->last[edge];
+    uint32_t same;
 
+    if (known) {
+        same = taken->step;
+        m->misses = BTRAIL_CODEC_MISSES_EDGES;
+    } else {
+        const uint32_t *before = path + m->n;
+        uint64_t hash = edge * HASH_0 + (before[0] & STEP_EDGE) * HASH_1 +
+                        (before[-1] & STEP_EDGE) * HASH_2 +
+                        (before[-2] & STEP_EDGE) * HASH_3;
+        struct visit *after = &m->after[table_slot(hash)];
+
+        same = after->edge == edge ? after->step : m->last[edge];
+        m->misses = after->edge == edge ? BTRAIL_CODEC_MISSES_EDGES :
+                    same ? BTRAIL_CODEC_MISSES_EDGE : BTRAIL_CODEC_MISSES_NONE;
+        *after = (struct visit) { edge, n };
+    }
+    *taken = (struct visit) { edge, n };
     m->ahead = same ? same + 1 : 0;
-    m->misses = after->edge == edge ? BTRAIL_CODEC_MISSES_EDGES :
-                same ? BTRAIL_CODEC_MISSES_EDGE : BTRAIL_CODEC_MISSES_NONE;
-    *after = (struct visit) { edge, n };
-    m->last[edge] = n;
-    path[n] = edge | (foretold ? STEP_FORK : 0);
     m->n = n;
+    path[n] = edge | (foretold ? STEP_FORK : 0);
+    m->last[edge] = n;
 }
 
 const uint8_t btrail_codec_record_bytes[BTRAIL_CODEC_STREAMS] = {
@@ -367,10 +376,13 @@ static void encode_miss(struct btrail_encoder *enc, struct output *out,
     const struct edge *edges = m->edges;
     uint32_t foretold = m->path[m->ahead] & STEP_EDGE;
     uint32_t before = m->path[m->n] & STEP_EDGE;
-    uint32_t *taken = taken_slot(m, before, foretold);
-    uint32_t edge = *taken;
+    struct visit *taken = taken_slot(m, before, foretold);
+    uint32_t edge = taken->edge;
     unsigned miss = MISS_KNOWN;
 
+    /* These are far, and needed unless the guess just made is right. */
+    __builtin_prefetch(leaving_slot(m, from));
+    __builtin_prefetch(&m->arriving[arriving_place(to)]);
     if (!edge || edges[edge].from != from || edges[edge].to != to) {
         uint32_t *leaving = leaving_slot(m, from);
 
@@ -389,7 +401,6 @@ static void encode_miss(struct btrail_encoder *enc, struct output *out,
             edge = new_edge(m, from, to);
         }
         *leaving = edge;
-        *taken = edge;
     }
 
     if (m->path[m->ahead] < STEP_ONCE) {
@@ -405,7 +416,7 @@ static void encode_miss(struct btrail_encoder *enc, struct output *out,
     }
     put_any(out, m->misses, enc->forks << MISS_FORKS | miss);
     m->path[m->ahead] |= STEP_FORK;
-    miss_step(m, foretold, edge);
+    miss_step(m, foretold, taken, edge, (miss & MISS_KIND) == MISS_KNOWN);
     enc->forks = 0;
     enc->start = m->n + 1;
 }
@@ -693,20 +704,15 @@ static bool decode_target(struct btrail_decoder *dec, uint64_t from,
     return true;
 }
 
-/* Which edge is taken instead?  0 if the streams are damaged. */
-static uint32_t decode_miss(struct btrail_decoder *dec)
+/* Which edge is taken that is not known?  0 if the streams are damaged. */
+static uint32_t decode_edge(struct btrail_decoder *dec, uint32_t foretold,
+                            uint32_t before)
 {
     struct model *m = &dec->m;
-    uint32_t foretold = m->path[m->ahead] & STEP_EDGE;
-    uint32_t before = m->path[m->n] & STEP_EDGE;
-    uint32_t *taken = taken_slot(m, before, foretold);
     uint32_t *leaving;
     uint64_t from, to;
     uint32_t edge;
 
-    if ((dec->miss & MISS_KIND) == MISS_KNOWN) {
-        return *taken;
-    }
     if (!decode_length(dec, before, foretold, &from)) {
         return 0;
     }
@@ -738,7 +744,23 @@ static uint32_t decode_miss(struct btrail_decoder *dec)
         edge = new_edge(m, from, to);
     }
     *leaving = edge;
-    *taken = edge;
+    return edge;
+}
+
+/* Go on with the edge that is taken instead of the one foretold. */
+static uint32_t decode_miss(struct btrail_decoder *dec)
+{
+    struct model *m = &dec->m;
+    uint32_t foretold = m->path[m->ahead] & STEP_EDGE;
+    uint32_t before = m->path[m->n] & STEP_EDGE;
+    struct visit *taken = taken_slot(m, before, foretold);
+    bool known = (dec->miss & MISS_KIND) == MISS_KNOWN;
+    uint32_t edge = known ? taken->edge : decode_edge(dec, foretold, before);
+
+    if (edge) {
+        m->path[m->ahead] |= STEP_FORK;
+        miss_step(m, foretold, taken, edge, known);
+    }
     return edge;
 }
 
@@ -827,7 +849,7 @@ MAYBE_STORING bool decode_addresses(struct btrail_decoder *dec,
 
     while (n) {
         size_t done;
-        uint32_t foretold, edge;
+        uint32_t edge;
 
         if (!dec->have_miss && !next_miss(dec)) {
             return false;
@@ -843,9 +865,6 @@ MAYBE_STORING bool decode_addresses(struct btrail_decoder *dec,
         if (!edge) {
             return false;
         }
-        foretold = m->path[m->ahead] & STEP_EDGE;
-        m->path[m->ahead] |= STEP_FORK;
-        miss_step(m, foretold, edge);
         store(m, edge, r);
         r = behind(r, 1);
         dec->have_miss = false;

@@ -41,7 +41,7 @@ enum btrail_codec_stream {
      */
     BTRAIL_CODEC_MISSES_NONE,   /* nothing: an edge not taken before */
     BTRAIL_CODEC_MISSES_EDGE,   /* the same edge the last time */
-    BTRAIL_CODEC_MISSES_EDGES,  /* the same four edges the last time */
+    BTRAIL_CODEC_MISSES_EDGES,  /* the same miss, or the same four edges */
     BTRAIL_CODEC_STRAIGHTS,     /* records since the last fork */
     /* From the last target to the branch, where */
     BTRAIL_CODEC_LENGTHS,       /* nothing was foretold */
