@@ -172,6 +172,112 @@ BTRAIL_API int btrail_look_encode(const struct btrail_look *look, void **data,
  */
 BTRAIL_API void btrail_look_free(struct btrail_look *look);
 
+/*
+ * Who ran, and what is where
+ */
+
+struct btrail_names;
+
+/**
+ * enum btrail_certainty - how sure an answer is
+ *
+ * @BTRAIL_UNKNOWN: nothing is known; show "?"
+ * @BTRAIL_LIKELY:  what is known points to this alone, and does not prove it
+ * @BTRAIL_SURE:    it was so
+ */
+enum btrail_certainty {
+    BTRAIL_UNKNOWN = 0,
+    BTRAIL_LIKELY = 1,
+    BTRAIL_SURE = 2,
+};
+
+/**
+ * struct btrail_symbol - a symbol of the kernel or a module
+ * @address: where it begins
+ * @end:     where the next one begins, or what is known to be the end
+ * @name:    its name
+ * @module:  the module that has it, NULL if it is the kernel itself
+ * @type:    as in /proc/kallsyms
+ */
+struct btrail_symbol {
+    uint64_t address;
+    uint64_t end;
+    const char *name;
+    const char *module;
+    char type;
+};
+
+/**
+ * btrail_names_open - read the names that a trace has
+ * @names: gets the handle; free with btrail_names_close()
+ * @trace: is not needed any more once this returns
+ *
+ * A trace without any has none, and that is no error: everything is unknown
+ * then.  What is damaged is left out.
+ *
+ * Errors: ARGUMENT, IO, MEMORY.
+ */
+BTRAIL_API int btrail_names_open(struct btrail_names **names,
+                                 const struct btrail_trace *trace);
+
+/**
+ * btrail_names_close - free the names and all that they have returned
+ * @names: from btrail_names_open(), or NULL
+ */
+BTRAIL_API void btrail_names_close(struct btrail_names *names);
+
+/**
+ * btrail_names_process - whose address space was it?
+ * @names:   the names
+ * @time:    CLOCK_MONOTONIC of the host
+ * @cr3:     CR3 in force; PCID and flags do not matter
+ * @process: gets the process as it was found at the time nearest to this one,
+ *           NULL if it is not known
+ *
+ * Page tables are used again once their process has ended.  So a process is
+ * sure only between two moments at which it was seen with them, and one that
+ * was never seen is unknown.  Likely is one after the last look that there is,
+ * or before the first; and, of several that share an address space, the oldest.
+ *
+ * What the kernel does with a CR3 may be for another process or for none: its
+ * threads borrow the address space of whatever ran before.  With the kernel's
+ * own page tables the process is the one with pid 0.
+ */
+BTRAIL_API enum btrail_certainty
+btrail_names_process(const struct btrail_names *names, uint64_t time,
+                     uint64_t cr3, const struct btrail_process **process);
+
+/**
+ * btrail_names_mapping - what is mapped at an address of a process?
+ * @names:   the names
+ * @process: from btrail_names_process()
+ * @time:    CLOCK_MONOTONIC of the host
+ * @address: linear address
+ * @mapping: gets the mapping, NULL if none is known
+ *
+ * It is sure if it was there before and after, likely if it was there before
+ * or after and nothing else was, and unknown otherwise.
+ */
+BTRAIL_API enum btrail_certainty
+btrail_names_mapping(const struct btrail_names *names,
+                     const struct btrail_process *process, uint64_t time,
+                     uint64_t address,
+                     const struct btrail_mapping **mapping);
+
+/**
+ * btrail_names_kernel_symbol - what symbol is an address of the kernel in?
+ * @names:   the names
+ * @time:    CLOCK_MONOTONIC of the host
+ * @address: linear address
+ * @symbol:  gets the last one that begins there or before; of several with one
+ *           address the first
+ *
+ * Errors: ARGUMENT, END (there is none).
+ */
+BTRAIL_API int btrail_names_kernel_symbol(const struct btrail_names *names,
+                                          uint64_t time, uint64_t address,
+                                          struct btrail_symbol *symbol);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,0 +1,737 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Who ran, and what is where: names of a trace at a time
+ *
+ * A *life* is a process with one address space, from when it was first seen
+ * to when it was last seen.  It has *versions*: what it was like in the looks.
+ * Looks that found the same make one version, so that a trace of days takes
+ * no more memory than what changed in it.
+ */
+
+#include <stdlib.h>
+
+#include "backtrail/names.h"
+
+#include "bytes.h"
+
+/* What looks and symbols may take in memory; later ones are left out. */
+#define MEMORY_MAX      (1ull << 30)
+/* A symbol without a next one is no longer than this. */
+#define SYMBOL_SIZE_MAX (1u << 20)
+/* Where the kernel's half begins, with page tables of any depth */
+#define KERNEL_HALF     (UINT64_C(1) << 63)
+
+struct version {
+    struct btrail_process process;  /* first: users have a pointer to it */
+    struct life *life;
+    uint64_t begin;             /* of the first look that found it so */
+    uint64_t end;               /* of the last one */
+};
+
+struct life {
+    uint64_t first;
+    uint64_t last;
+    GPtrArray *versions;        /* in the order of time */
+};
+
+/* What has used page tables at one place, one after the other */
+struct root {
+    GPtrArray *lives;           /* in the order in which they were first seen */
+    struct life **latest;       /* of those up to here the one seen last */
+};
+
+struct symbols {
+    uint64_t time;
+    char *text;                 /* with NULs where names end */
+    GArray *entries;            /* struct symbol, in the order of addresses */
+};
+
+struct symbol {
+    uint64_t address;
+    const char *name;
+    const char *module;
+    uint32_t order;
+    char type;
+};
+
+struct whole {
+    uint64_t begin;
+    uint64_t end;
+};
+
+struct btrail_names {
+    GPtrArray *looks;           /* struct btrail_look that versions are of */
+    GPtrArray *lives;
+    GPtrArray *versions;
+    GHashTable *by_identity;    /* struct btrail_process to struct life */
+    GHashTable *by_root;        /* uint64_t to struct root */
+    GArray *wholes;             /* struct whole, in the order of time */
+    GPtrArray *symbols;         /* in the order of time */
+    uint64_t memory;
+    uint64_t cut;               /* nothing is known from then on */
+};
+
+static guint hash_identity(gconstpointer p)
+{
+    const struct btrail_process *a = p;
+    uint64_t h = a->pid;
+
+    h = h * 31 + a->start_time;
+    h = h * 31 + a->mm;
+    h = (h * 31 + a->pgd) * UINT64_C(0x9E3779B97F4A7C15);
+    return (guint)(h >> 32);
+}
+
+static gboolean equal_identity(gconstpointer p, gconstpointer q)
+{
+    const struct btrail_process *a = p, *b = q;
+
+    return a->pid == b->pid && a->start_time == b->start_time &&
+           a->mm == b->mm && a->pgd == b->pgd && a->user_pgd == b->user_pgd;
+}
+
+/* Is it looked up by a CR3?  Threads of the kernel have but borrowed theirs. */
+static bool owns_root(const struct btrail_process *p)
+{
+    return p->pgd && (!(p->flags & BTRAIL_PROCESS_KERNEL) || !p->pid);
+}
+
+static bool same_mapping(const struct btrail_mapping *a,
+                         const struct btrail_mapping *b)
+{
+    return a->start == b->start && a->end == b->end &&
+           a->offset == b->offset && a->flags == b->flags &&
+           a->build_id_size == b->build_id_size &&
+           (!a->build_id_size ||
+            !memcmp(a->build_id, b->build_id, a->build_id_size)) &&
+           !strcmp(a->path, b->path);
+}
+
+/* All but when it was seen, and what ran it at that moment */
+static bool same_content(const struct btrail_process *a,
+                         const struct btrail_process *b)
+{
+    uint32_t i;
+
+    if (a->flags != b->flags || a->parent != b->parent ||
+        a->n_threads != b->n_threads || a->n_mappings != b->n_mappings ||
+        a->command_line_size != b->command_line_size ||
+        memcmp(a->command_line, b->command_line, a->command_line_size) ||
+        strcmp(a->comm, b->comm) || strcmp(a->exe, b->exe)) {
+        return false;
+    }
+    for (i = 0; i < a->n_threads; i++) {
+        if (a->threads[i].tid != b->threads[i].tid ||
+            strcmp(a->threads[i].comm, b->threads[i].comm)) {
+            return false;
+        }
+    }
+    for (i = 0; i < a->n_mappings; i++) {
+        if (!same_mapping(&a->mappings[i], &b->mappings[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void add_root(struct btrail_names *n, uint64_t root, struct life *life)
+{
+    struct root *r;
+
+    root &= BTRAIL_CR3_ROOT;
+    if (!root) {
+        return;
+    }
+    r = g_hash_table_lookup(n->by_root, &root);
+    if (!r) {
+        r = g_new0(struct root, 1);
+        r->lives = g_ptr_array_new();
+        g_hash_table_insert(n->by_root, g_memdup2(&root, sizeof(root)), r);
+    }
+    g_ptr_array_add(r->lives, life);
+}
+
+static void free_root(gpointer p)
+{
+    struct root *r = p;
+
+    g_ptr_array_free(r->lives, TRUE);
+    g_free(r->latest);
+    g_free(r);
+}
+
+static gint by_first(gconstpointer p, gconstpointer q)
+{
+    const struct life *a = *(struct life *const *)p;
+    const struct life *b = *(struct life *const *)q;
+
+    return a->first < b->first ? -1 : a->first > b->first;
+}
+
+static void sort_root(gpointer key, gpointer value, gpointer opaque)
+{
+    struct root *r = value;
+    guint i;
+
+    g_ptr_array_sort(r->lives, by_first);
+    r->latest = g_new(struct life *, r->lives->len);
+    for (i = 0; i < r->lives->len; i++) {
+        struct life *life = g_ptr_array_index(r->lives, i);
+
+        r->latest[i] = i && r->latest[i - 1]->last >= life->last ?
+                       r->latest[i - 1] : life;
+    }
+}
+
+/* True if the look is needed further on: a version is of it */
+static bool add_process(struct btrail_names *n, const struct btrail_look *look,
+                        const struct btrail_process *p)
+{
+    struct life *life = g_hash_table_lookup(n->by_identity, p);
+    struct version *v = NULL;
+
+    if (!life) {
+        life = g_new0(struct life, 1);
+        life->first = p->first;
+        life->last = p->last;
+        life->versions = g_ptr_array_new();
+        g_ptr_array_add(n->lives, life);
+        if (owns_root(p)) {
+            add_root(n, p->pgd, life);
+            if (p->user_pgd != p->pgd) {
+                add_root(n, p->user_pgd, life);
+            }
+        }
+        n->memory += sizeof(*life) + 200;
+    } else {
+        life->first = MIN(life->first, p->first);
+        life->last = MAX(life->last, p->last);
+        v = g_ptr_array_index(life->versions, life->versions->len - 1);
+    }
+    if (v && same_content(&v->process, p)) {
+        v->end = MAX(v->end, look->end);
+        return false;
+    }
+    v = g_new0(struct version, 1);
+    v->process = *p;
+    v->life = life;
+    v->begin = look->begin;
+    v->end = look->end;
+    g_ptr_array_add(life->versions, v);
+    g_ptr_array_add(n->versions, v);
+    if (life->versions->len == 1) {
+        g_hash_table_insert(n->by_identity, &v->process, life);
+    }
+    n->memory += sizeof(*v) + 64 +
+                 p->n_threads * sizeof(*p->threads) +
+                 p->n_mappings * sizeof(*p->mappings);
+    return true;
+}
+
+static void add_look(struct btrail_names *n, struct btrail_look *look,
+                     size_t size)
+{
+    bool needed = false;
+    uint32_t i;
+
+    if (look->flags & BTRAIL_LOOK_WHOLE) {
+        struct whole w = { look->begin, look->end };
+
+        g_array_append_val(n->wholes, w);
+        n->memory += sizeof(w);
+    }
+    for (i = 0; i < look->n; i++) {
+        needed |= add_process(n, look, &look->processes[i]);
+    }
+    if (needed) {
+        g_ptr_array_add(n->looks, look);
+        n->memory += size + look->n * sizeof(*look->processes);
+    } else {
+        btrail_look_free(look);
+    }
+}
+
+static gint by_address(gconstpointer p, gconstpointer q)
+{
+    const struct symbol *a = p, *b = q;
+
+    if (a->address != b->address) {
+        return a->address < b->address ? -1 : 1;
+    }
+    return a->order < b->order ? -1 : a->order > b->order;
+}
+
+/* "address type name", and for a module "\t[module]" behind it */
+static bool parse_line(char *line, struct symbol *s)
+{
+    char *end;
+    char *tab;
+
+    if (!g_ascii_isxdigit(*line)) {
+        return false;
+    }
+    s->address = g_ascii_strtoull(line, &end, 16);
+    if (end[0] != ' ' || !end[1] || end[2] != ' ' || !end[3] ||
+        s->address < KERNEL_HALF) {
+        return false;
+    }
+    s->type = end[1];
+    s->name = end + 3;
+    s->module = NULL;
+    tab = strchr(end + 3, '\t');
+    if (tab) {
+        size_t n = strlen(tab);
+
+        *tab = 0;
+        if (tab[1] == '[' && n > 3 && tab[n - 1] == ']') {
+            tab[n - 1] = 0;
+            s->module = tab + 2;
+        }
+    }
+    return true;
+}
+
+static void add_symbols(struct btrail_names *n, uint64_t time,
+                        const char *data, size_t size)
+{
+    struct symbols *s = g_new0(struct symbols, 1);
+    char *line;
+    char *end;
+
+    s->time = time;
+    s->text = g_malloc(size + 1);
+    if (size) {
+        memcpy(s->text, data, size);
+    }
+    s->text[size] = 0;
+    s->entries = g_array_new(FALSE, FALSE, sizeof(struct symbol));
+    for (line = s->text; line < s->text + size; line = end + 1) {
+        struct symbol symbol;
+
+        end = line + strcspn(line, "\n");
+        *end = 0;
+        symbol.order = s->entries->len;
+        if (parse_line(line, &symbol)) {
+            g_array_append_val(s->entries, symbol);
+        }
+    }
+    g_array_sort(s->entries, by_address);
+    g_ptr_array_add(n->symbols, s);
+    n->memory += size + s->entries->len * sizeof(struct symbol);
+}
+
+static void free_life(gpointer p)
+{
+    struct life *life = p;
+
+    g_ptr_array_free(life->versions, TRUE);
+    g_free(life);
+}
+
+static void free_symbols(gpointer p)
+{
+    struct symbols *s = p;
+
+    g_free(s->text);
+    g_array_free(s->entries, TRUE);
+    g_free(s);
+}
+
+static struct btrail_names *names_new(void)
+{
+    struct btrail_names *n = g_new0(struct btrail_names, 1);
+
+    n->looks = g_ptr_array_new_with_free_func(
+        (GDestroyNotify)btrail_look_free);
+    n->lives = g_ptr_array_new_with_free_func(free_life);
+    n->versions = g_ptr_array_new_with_free_func(g_free);
+    n->by_identity = g_hash_table_new(hash_identity, equal_identity);
+    n->by_root = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free,
+                                       free_root);
+    n->wholes = g_array_new(FALSE, FALSE, sizeof(struct whole));
+    n->symbols = g_ptr_array_new_with_free_func(free_symbols);
+    n->cut = UINT64_MAX;
+    return n;
+}
+
+void btrail_names_close(struct btrail_names *n)
+{
+    if (n) {
+        g_hash_table_destroy(n->by_identity);
+        g_hash_table_destroy(n->by_root);
+        g_ptr_array_free(n->versions, TRUE);
+        g_ptr_array_free(n->lives, TRUE);
+        g_ptr_array_free(n->looks, TRUE);
+        g_array_free(n->wholes, TRUE);
+        g_ptr_array_free(n->symbols, TRUE);
+        g_free(n);
+    }
+}
+
+/* A piece of sideband that has names */
+struct piece {
+    uint64_t time;
+    unsigned number;
+    uint16_t kind;
+};
+
+static gint by_time(gconstpointer p, gconstpointer q)
+{
+    const struct piece *a = p, *b = q;
+
+    if (a->time != b->time) {
+        return a->time < b->time ? -1 : 1;
+    }
+    return a->number < b->number ? -1 : a->number > b->number;
+}
+
+static int list_pieces(const struct btrail_trace *trace, GArray *pieces)
+{
+    struct btrail_sideband_info info;
+    unsigned i;
+    int ret;
+
+    for (i = 0; !(ret = btrail_trace_sideband(trace, i, &info, NULL)); i++) {
+        struct piece piece = { info.time, i, info.kind };
+
+        if (info.kind == BTRAIL_SIDEBAND_SYMBOLS ||
+            info.kind == BTRAIL_SIDEBAND_PROCESSES) {
+            g_array_append_val(pieces, piece);
+        }
+    }
+    g_array_sort(pieces, by_time);
+    return ret == -BTRAIL_ERR_END ? 0 : ret;
+}
+
+/* A ring carries its pieces on, so that one can come twice: it is the same. */
+static bool is_copy(const GArray *pieces, guint i, const void *data,
+                    size_t size, const void *before, size_t before_size)
+{
+    const struct piece *p = &g_array_index(pieces, struct piece, i);
+
+    return i && before && p[-1].time == p->time && p[-1].kind == p->kind &&
+           size == before_size && !memcmp(data, before, size);
+}
+
+static int read_pieces(struct btrail_names *n,
+                       const struct btrail_trace *trace, const GArray *pieces)
+{
+    void *before = NULL;
+    size_t before_size = 0;
+    guint i;
+    int ret = 0;
+
+    for (i = 0; i < pieces->len && n->memory < MEMORY_MAX; i++) {
+        const struct piece *p = &g_array_index(pieces, struct piece, i);
+        struct btrail_sideband_info info;
+        struct btrail_look *look;
+        void *data;
+
+        ret = btrail_trace_sideband(trace, p->number, &info, &data);
+        if (ret == -BTRAIL_ERR_CORRUPT) {
+            ret = 0;
+            continue;
+        }
+        if (ret) {
+            break;
+        }
+        if (is_copy(pieces, i, data, info.size, before, before_size)) {
+            free(data);
+            continue;
+        }
+        if (info.kind == BTRAIL_SIDEBAND_SYMBOLS) {
+            add_symbols(n, info.time, data, info.size);
+        } else if (!btrail_look_decode(&look, data, info.size)) {
+            add_look(n, look, info.size);
+        }
+        free(before);
+        before = data;
+        before_size = info.size;
+    }
+    if (!ret && i < pieces->len) {
+        n->cut = g_array_index(pieces, struct piece, i).time;
+    }
+    free(before);
+    return ret;
+}
+
+static gint by_begin(gconstpointer p, gconstpointer q)
+{
+    const struct whole *a = p, *b = q;
+
+    return a->begin < b->begin ? -1 : a->begin > b->begin;
+}
+
+int btrail_names_open(struct btrail_names **names,
+                      const struct btrail_trace *trace)
+{
+    struct btrail_names *n;
+    GArray *pieces;
+    int ret;
+
+    if (!names || !trace) {
+        return -BTRAIL_ERR_ARGUMENT;
+    }
+    n = names_new();
+    pieces = g_array_new(FALSE, FALSE, sizeof(struct piece));
+    ret = list_pieces(trace, pieces);
+    if (!ret) {
+        ret = read_pieces(n, trace, pieces);
+    }
+    g_array_free(pieces, TRUE);
+    if (ret) {
+        btrail_names_close(n);
+        return ret;
+    }
+    g_array_sort(n->wholes, by_begin);
+    g_hash_table_foreach(n->by_root, sort_root, NULL);
+    *names = n;
+    return 0;
+}
+
+/* Is there a whole look that began after @from and had ended by @to? */
+static bool looked(const struct btrail_names *n, uint64_t from, uint64_t to)
+{
+    guint low = 0, high = n->wholes->len;
+
+    while (low < high) {
+        guint mid = (low + high) / 2;
+
+        if (g_array_index(n->wholes, struct whole, mid).begin > from) {
+            high = mid;
+        } else {
+            low = mid + 1;
+        }
+    }
+    /* They do not overlap, unless the file lies: the next one tells. */
+    return low < n->wholes->len &&
+           g_array_index(n->wholes, struct whole, low).end <= to;
+}
+
+/* The last version that begins at @time or before; the first if none does */
+static guint version_at(const struct life *life, uint64_t time)
+{
+    guint low = 1, high = life->versions->len;
+
+    while (low < high) {
+        guint mid = (low + high) / 2;
+        const struct version *v = g_ptr_array_index(life->versions, mid);
+
+        if (v->begin > time) {
+            high = mid;
+        } else {
+            low = mid + 1;
+        }
+    }
+    return low - 1;
+}
+
+static const struct btrail_process *identity(const struct life *life)
+{
+    return &((struct version *)g_ptr_array_index(life->versions, 0))->process;
+}
+
+static enum btrail_certainty answer(const struct life *life, uint64_t time,
+                                    enum btrail_certainty certainty,
+                                    const struct btrail_process **process)
+{
+    struct version *v = g_ptr_array_index(life->versions,
+                                          version_at(life, time));
+
+    *process = &v->process;
+    return certainty;
+}
+
+enum btrail_certainty
+btrail_names_process(const struct btrail_names *names, uint64_t time,
+                     uint64_t cr3, const struct btrail_process **process)
+{
+    uint64_t root = cr3 & BTRAIL_CR3_ROOT;
+    const struct life *in = NULL, *before = NULL, *after = NULL;
+    bool shared = false;
+    const struct root *r;
+    guint low = 0, high;
+
+    if (!process) {
+        return BTRAIL_UNKNOWN;
+    }
+    *process = NULL;
+    if (!names || time >= names->cut) {
+        return BTRAIL_UNKNOWN;
+    }
+    r = g_hash_table_lookup(names->by_root, &root);
+    if (!r) {
+        return BTRAIL_UNKNOWN;
+    }
+    high = r->lives->len;
+    while (low < high) {
+        guint mid = (low + high) / 2;
+        const struct life *life = g_ptr_array_index(r->lives, mid);
+
+        if (life->first > time) {
+            high = mid;
+        } else {
+            low = mid + 1;
+        }
+    }
+    if (low < r->lives->len) {
+        after = g_ptr_array_index(r->lives, low);
+    }
+    if (low) {
+        before = r->latest[low - 1];
+    }
+    while (low-- && r->latest[low]->last >= time) {
+        const struct life *life = g_ptr_array_index(r->lives, low);
+
+        if (life->last < time) {
+            continue;
+        }
+        if (in && identity(in)->mm != identity(life)->mm) {
+            return BTRAIL_UNKNOWN;
+        }
+        shared |= in != NULL;
+        if (!in || identity(life)->start_time < identity(in)->start_time) {
+            in = life;
+        }
+    }
+    if (in) {
+        return answer(in, time, shared ? BTRAIL_LIKELY : BTRAIL_SURE,
+                      process);
+    }
+    /* One that a later look has not found any more may be gone at any time. */
+    if (before && (after || looked(names, before->last, UINT64_MAX))) {
+        return BTRAIL_UNKNOWN;
+    }
+    if (after && looked(names, 0, after->first)) {
+        return BTRAIL_UNKNOWN;
+    }
+    if (before || after) {
+        return answer(before ? before : after, time, BTRAIL_LIKELY, process);
+    }
+    return BTRAIL_UNKNOWN;
+}
+
+static const struct btrail_mapping *find_mapping(const struct version *v,
+                                                 uint64_t address)
+{
+    uint32_t low = 0, high = v->process.n_mappings;
+
+    while (low < high) {
+        uint32_t mid = (low + high) / 2;
+        const struct btrail_mapping *m = &v->process.mappings[mid];
+
+        if (address < m->start) {
+            high = mid;
+        } else if (address >= m->end) {
+            low = mid + 1;
+        } else {
+            return m;
+        }
+    }
+    return NULL;
+}
+
+/* Is what is at an address the same, however far it reaches? */
+static bool same_place(const struct btrail_mapping *a,
+                       const struct btrail_mapping *b)
+{
+    return a->start - a->offset == b->start - b->offset &&
+           !strcmp(a->path, b->path) &&
+           a->build_id_size == b->build_id_size &&
+           (!a->build_id_size ||
+            !memcmp(a->build_id, b->build_id, a->build_id_size));
+}
+
+enum btrail_certainty
+btrail_names_mapping(const struct btrail_names *names,
+                     const struct btrail_process *process, uint64_t time,
+                     uint64_t address, const struct btrail_mapping **mapping)
+{
+    const struct version *before = NULL, *after = NULL;
+    const struct btrail_mapping *a, *b;
+    const struct life *life;
+    guint i;
+
+    if (!mapping) {
+        return BTRAIL_UNKNOWN;
+    }
+    *mapping = NULL;
+    if (!names || !process) {
+        return BTRAIL_UNKNOWN;
+    }
+    life = ((const struct version *)process)->life;
+    i = version_at(life, time);
+    before = g_ptr_array_index(life->versions, i);
+    if (before->begin > time) {
+        after = before;
+        before = NULL;
+    } else if (before->end >= time) {
+        after = before;
+    } else if (i + 1 < life->versions->len) {
+        after = g_ptr_array_index(life->versions, i + 1);
+    }
+    a = before ? find_mapping(before, address) : NULL;
+    b = after ? find_mapping(after, address) : NULL;
+    if (a && b && !same_place(a, b)) {
+        return BTRAIL_UNKNOWN;
+    }
+    *mapping = a ? a : b;
+    return a && b ? BTRAIL_SURE : a || b ? BTRAIL_LIKELY : BTRAIL_UNKNOWN;
+}
+
+int btrail_names_kernel_symbol(const struct btrail_names *names,
+                               uint64_t time, uint64_t address,
+                               struct btrail_symbol *symbol)
+{
+    const struct symbols *s = NULL;
+    const struct symbol *found;
+    guint i, low, high;
+
+    if (!names || !symbol) {
+        return -BTRAIL_ERR_ARGUMENT;
+    }
+    for (i = 0; i < names->symbols->len; i++) {
+        const struct symbols *at = g_ptr_array_index(names->symbols, i);
+
+        if (!s || at->time <= time) {
+            s = at;
+        }
+    }
+    if (!s) {
+        return -BTRAIL_ERR_END;
+    }
+    /* The first one that begins behind it */
+    low = 0;
+    high = s->entries->len;
+    while (low < high) {
+        guint mid = (low + high) / 2;
+
+        if (g_array_index(s->entries, struct symbol, mid).address > address) {
+            high = mid;
+        } else {
+            low = mid + 1;
+        }
+    }
+    if (!low) {
+        return -BTRAIL_ERR_END;
+    }
+    found = &g_array_index(s->entries, struct symbol, low - 1);
+    symbol->end = found->address > UINT64_MAX - SYMBOL_SIZE_MAX ?
+                  UINT64_MAX : found->address + SYMBOL_SIZE_MAX;
+    if (low < s->entries->len) {
+        symbol->end = MIN(symbol->end, g_array_index(
+            s->entries, struct symbol, low).address);
+    }
+    if (address >= symbol->end) {
+        return -BTRAIL_ERR_END;
+    }
+    for (i = low - 1; i && g_array_index(s->entries, struct symbol, i - 1)
+         .address == found->address; i--) {
+        found--;
+    }
+    symbol->address = found->address;
+    symbol->name = found->name;
+    symbol->module = found->module;
+    symbol->type = found->type;
+    return 0;
+}

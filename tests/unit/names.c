@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <glib.h>
+#include <glib/gstdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "backtrail/names.h"
+
+static char *path;
+
+static struct btrail_writer *begin(void)
+{
+    struct btrail_writer *w;
+
+    g_assert_cmpint(btrail_writer_open(&w, path, BTRAIL_WRITER_REPLACE), ==,
+                    0);
+    return w;
+}
+
+static void put(struct btrail_writer *w, uint16_t kind, uint64_t time,
+                const void *data, size_t size)
+{
+    struct btrail_sideband_info info = { kind, 0, size, time };
+
+    g_assert_cmpint(btrail_writer_sideband(w, &info, data), ==, 0);
+}
+
+static void look(struct btrail_writer *w, uint64_t time, uint32_t flags,
+                 struct btrail_process *processes, uint32_t n)
+{
+    struct btrail_look l = { time, time + 2, flags, n, processes };
+    size_t size;
+    void *data;
+    uint32_t i;
+
+    for (i = 0; i < n; i++) {
+        struct btrail_process *p = &processes[i];
+
+        p->comm = p->comm ? p->comm : "";
+        p->exe = p->command_line = "";
+        if (!p->first) {
+            p->first = p->last = time + 1;
+        }
+    }
+    g_assert_cmpint(btrail_look_encode(&l, &data, &size), ==, 0);
+    put(w, BTRAIL_SIDEBAND_PROCESSES, time + 2, data, size);
+    free(data);
+}
+
+#define LOOK(time, flags, ...)                                              \
+    do {                                                                    \
+        struct btrail_process list[] = { __VA_ARGS__ };                     \
+                                                                            \
+        look(w, time, flags, list, G_N_ELEMENTS(list));                     \
+    } while (0)
+
+#define A   { .pid = 10, .pgd = 0x10000, .user_pgd = 0x11000, .mm = 1 << 12, \
+              .start_time = 5, .comm = "a" }
+#define B   { .pid = 20, .pgd = 0x10000, .mm = 2 << 12, .start_time = 6,    \
+              .comm = "b" }
+#define C   { .pid = 30, .pgd = 0x30000, .mm = 3 << 12, .start_time = 7,    \
+              .comm = "c" }
+
+static struct btrail_names *end(struct btrail_writer *w)
+{
+    struct btrail_names *names;
+    struct btrail_trace *trace;
+
+    g_assert_cmpint(btrail_writer_close(w), ==, 0);
+    g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
+    g_assert_cmpint(btrail_names_open(&names, trace), ==, 0);
+    btrail_trace_close(trace);
+    return names;
+}
+
+static void check(struct btrail_names *names, uint64_t time, uint64_t cr3,
+                  enum btrail_certainty certainty, const char *comm)
+{
+    const struct btrail_process *p;
+
+    g_test_message("CR3 %" G_GINT64_MODIFIER "x at %" G_GUINT64_FORMAT, cr3,
+                   time);
+    g_assert_cmpint(btrail_names_process(names, time, cr3, &p), ==,
+                    certainty);
+    g_assert_cmpstr(p ? p->comm : NULL, ==, comm);
+}
+
+/* Page tables that are used by one process after the other */
+static void test_process(void)
+{
+    struct btrail_writer *w = begin();
+    struct btrail_names *names;
+    uint64_t t;
+
+    LOOK(100, BTRAIL_LOOK_WHOLE, A, C);
+    LOOK(200, BTRAIL_LOOK_WHOLE, A);
+    LOOK(300, BTRAIL_LOOK_WHOLE, B);
+    LOOK(400, BTRAIL_LOOK_WHOLE, B);
+    names = end(w);
+
+    for (t = 101; t <= 201; t++) {
+        check(names, t, 0x10000, BTRAIL_SURE, "a");
+        check(names, t, 0x8000000000010fffull, BTRAIL_SURE, "a");
+        check(names, t, 0x11001, BTRAIL_SURE, "a");
+    }
+    /* Whose were they in between?  Maybe those of a third one. */
+    for (t = 202; t <= 300; t++) {
+        check(names, t, 0x10000, BTRAIL_UNKNOWN, NULL);
+        check(names, t, 0x11000, BTRAIL_UNKNOWN, NULL);
+    }
+    for (t = 301; t <= 401; t++) {
+        check(names, t, 0x10000, BTRAIL_SURE, "b");
+    }
+    check(names, 100, 0x10000, BTRAIL_LIKELY, "a");
+    check(names, 402, 0x10000, BTRAIL_LIKELY, "b");
+    /* It was gone in the second look, so it may have been before, too. */
+    check(names, 101, 0x30000, BTRAIL_SURE, "c");
+    check(names, 102, 0x30000, BTRAIL_UNKNOWN, NULL);
+    check(names, 500, 0x30000, BTRAIL_UNKNOWN, NULL);
+    check(names, 99, 0x30000, BTRAIL_LIKELY, "c");
+    check(names, 101, 0x20000, BTRAIL_UNKNOWN, NULL);
+    check(names, 101, 0, BTRAIL_UNKNOWN, NULL);
+    btrail_names_close(names);
+}
+
+/* A look that has not all says nothing of those that it has not. */
+static void test_parts(void)
+{
+    struct btrail_writer *w = begin();
+    struct btrail_names *names;
+
+    LOOK(100, 0, A);
+    LOOK(200, 0, C);
+    LOOK(300, BTRAIL_LOOK_WHOLE, A, C);
+    LOOK(400, 0, C);
+    names = end(w);
+    check(names, 250, 0x10000, BTRAIL_SURE, "a");
+    check(names, 450, 0x10000, BTRAIL_LIKELY, "a");
+    check(names, 150, 0x30000, BTRAIL_LIKELY, "c");
+    btrail_names_close(names);
+}
+
+/* The agent tells how long it has seen one, which no look in between says. */
+static void test_seen(void)
+{
+    struct btrail_process a = A;
+    struct btrail_writer *w = begin();
+    struct btrail_names *names;
+
+    LOOK(100, BTRAIL_LOOK_WHOLE, C);
+    a.first = 150;
+    a.last = 190;
+    LOOK(200, BTRAIL_LOOK_WHOLE, a);
+    LOOK(300, BTRAIL_LOOK_WHOLE, C);
+    names = end(w);
+    check(names, 149, 0x10000, BTRAIL_UNKNOWN, NULL);
+    check(names, 150, 0x10000, BTRAIL_SURE, "a");
+    check(names, 190, 0x10000, BTRAIL_SURE, "a");
+    check(names, 191, 0x10000, BTRAIL_UNKNOWN, NULL);
+    /* Only the process is sure to have come back. */
+    check(names, 250, 0x30000, BTRAIL_SURE, "c");
+    btrail_names_close(names);
+}
+
+/* After exec it is the same pid, with other page tables. */
+static void test_exec(void)
+{
+    struct btrail_process after = A;
+    struct btrail_writer *w = begin();
+    struct btrail_names *names;
+
+    after.mm = 9 << 12;
+    after.comm = "execed";
+    LOOK(100, BTRAIL_LOOK_WHOLE, A);
+    LOOK(200, BTRAIL_LOOK_WHOLE, after);
+    names = end(w);
+    check(names, 101, 0x10000, BTRAIL_SURE, "a");
+    check(names, 150, 0x10000, BTRAIL_UNKNOWN, NULL);
+    check(names, 201, 0x10000, BTRAIL_SURE, "execed");
+    btrail_names_close(names);
+}
+
+static void test_shared(void)
+{
+    struct btrail_process child = A;
+    struct btrail_process liar = B;
+    struct btrail_writer *w = begin();
+    struct btrail_names *names;
+
+    child.pid = 11;
+    child.start_time = 99;
+    child.comm = "child";
+    LOOK(100, BTRAIL_LOOK_WHOLE, child, A);
+    LOOK(200, BTRAIL_LOOK_WHOLE, child, A);
+    names = end(w);
+    check(names, 150, 0x10000, BTRAIL_LIKELY, "a");
+    btrail_names_close(names);
+
+    /* Two at a time is what no guest can have. */
+    w = begin();
+    LOOK(100, BTRAIL_LOOK_WHOLE, liar, A);
+    LOOK(200, BTRAIL_LOOK_WHOLE, liar, A);
+    names = end(w);
+    check(names, 150, 0x10000, BTRAIL_UNKNOWN, NULL);
+    btrail_names_close(names);
+}
+
+static void test_kernel(void)
+{
+    struct btrail_writer *w = begin();
+    struct btrail_names *names;
+    struct btrail_process idle = {
+        .flags = BTRAIL_PROCESS_KERNEL, .pgd = 0x5000, .comm = "swapper"
+    };
+    struct btrail_process borrows = {
+        .flags = BTRAIL_PROCESS_KERNEL, .pid = 3, .pgd = 0x10000,
+        .comm = "kworker"
+    };
+
+    LOOK(100, BTRAIL_LOOK_WHOLE, idle, borrows, A);
+    LOOK(200, BTRAIL_LOOK_WHOLE, idle, borrows, A);
+    names = end(w);
+    check(names, 150, 0x5000, BTRAIL_SURE, "swapper");
+    check(names, 150, 0x10000, BTRAIL_SURE, "a");
+    btrail_names_close(names);
+}
+
+/* Against what a plain search of all that was written says */
+static void test_many(void)
+{
+    enum { LOOKS = 300, ROOTS = 4 };
+    unsigned who[LOOKS][ROOTS];
+    struct btrail_writer *w = begin();
+    struct btrail_names *names;
+    unsigned pid = 1;
+    unsigned i, k;
+
+    for (i = 0; i < LOOKS; i++) {
+        struct btrail_process list[ROOTS] = { 0 };
+        char *comms[ROOTS];
+        unsigned n = 0;
+
+        for (k = 0; k < ROOTS; k++) {
+            who[i][k] = i ? who[i - 1][k] : 0;
+            if (g_test_rand_int_range(0, 4) == 0) {
+                who[i][k] = g_test_rand_bit() ? pid++ : 0;
+            }
+            if (who[i][k]) {
+                comms[n] = g_strdup_printf("%u", who[i][k]);
+                list[n].pid = who[i][k];
+                list[n].mm = who[i][k] * 8;
+                list[n].pgd = (k + 1) << 12;
+                list[n].comm = comms[n];
+                n++;
+            }
+        }
+        look(w, 100 * (i + 1), BTRAIL_LOOK_WHOLE, list, n);
+        while (n--) {
+            g_free(comms[n]);
+        }
+    }
+    names = end(w);
+    for (i = 0; i + 1 < LOOKS; i++) {
+        for (k = 0; k < ROOTS; k++) {
+            g_autofree char *comm = g_strdup_printf("%u", who[i][k]);
+            bool same = who[i][k] && who[i][k] == who[i + 1][k];
+
+            check(names, 100 * (i + 1) + 50, (k + 1) << 12,
+                  same ? BTRAIL_SURE : BTRAIL_UNKNOWN, same ? comm : NULL);
+        }
+    }
+    btrail_names_close(names);
+}
+
+static void check_mapping(struct btrail_names *names, uint64_t time,
+                          uint64_t address, enum btrail_certainty certainty,
+                          const char *file)
+{
+    const struct btrail_process *p;
+    const struct btrail_mapping *m;
+
+    btrail_names_process(names, time, 0x10000, &p);
+    g_assert_nonnull(p);
+    g_assert_cmpint(btrail_names_mapping(names, p, time, address, &m), ==,
+                    certainty);
+    g_assert_cmpstr(m ? m->path : NULL, ==, file);
+}
+
+static void test_mapping(void)
+{
+    struct btrail_mapping first[] = {
+        { 0x1000, 0x3000, 0, 5, 0, "/one", NULL },
+        { 0x3000, 0x4000, 0x2000, 5, 0, "/one", NULL },
+        { 0x8000, 0x9000, 0, 5, 0, "/old", NULL },
+    };
+    struct btrail_mapping second[] = {
+        { 0x1000, 0x4000, 0, 5, 0, "/one", NULL },
+        { 0x6000, 0x7000, 0, 5, 0, "/new", NULL },
+        { 0x8000, 0x9000, 0, 5, 0, "/other", NULL },
+    };
+    struct btrail_process a = A, b = A, c = A;
+    struct btrail_writer *w = begin();
+    struct btrail_names *names;
+
+    a.mappings = first;
+    a.n_mappings = 3;
+    b.mappings = c.mappings = second;
+    b.n_mappings = c.n_mappings = 3;
+    LOOK(100, BTRAIL_LOOK_WHOLE, a);
+    LOOK(200, BTRAIL_LOOK_WHOLE, b);
+    LOOK(300, BTRAIL_LOOK_WHOLE, c);
+    names = end(w);
+    check_mapping(names, 102, 0x8000, BTRAIL_SURE, "/old");
+    check_mapping(names, 150, 0x1000, BTRAIL_SURE, "/one");
+    check_mapping(names, 150, 0x3fff, BTRAIL_SURE, "/one");
+    check_mapping(names, 150, 0x4000, BTRAIL_UNKNOWN, NULL);
+    check_mapping(names, 150, 0x6000, BTRAIL_LIKELY, "/new");
+    check_mapping(names, 150, 0x8000, BTRAIL_UNKNOWN, NULL);
+    check_mapping(names, 250, 0x8000, BTRAIL_SURE, "/other");
+    check_mapping(names, 250, 0x6fff, BTRAIL_SURE, "/new");
+    check_mapping(names, 250, 0x7000, BTRAIL_UNKNOWN, NULL);
+    check_mapping(names, 99, 0x8000, BTRAIL_LIKELY, "/old");
+    check_mapping(names, 400, 0x8000, BTRAIL_LIKELY, "/other");
+    btrail_names_close(names);
+}
+
+static void check_symbol(struct btrail_names *names, uint64_t time,
+                         uint64_t address, const char *name,
+                         const char *module, uint64_t offset)
+{
+    struct btrail_symbol s;
+    int ret = btrail_names_kernel_symbol(names, time, address, &s);
+
+    g_assert_cmpint(ret, ==, name ? 0 : -BTRAIL_ERR_END);
+    if (name) {
+        g_assert_cmpstr(s.name, ==, name);
+        g_assert_cmpstr(s.module, ==, module);
+        g_assert_cmphex(address - s.address, ==, offset);
+        g_assert_cmphex(address, <, s.end);
+    }
+}
+
+static void test_symbols(void)
+{
+    static const char first[] =
+        "0000000000001000 A per_cpu\n"
+        "ffffffff81000100 T second\n"
+        "ffffffff81000100 t its_alias\n"
+        "nonsense\n"
+        "ffffffff81000000 T _stext\n"
+        "ffffffff81000200 t last";
+    static const char second[] =
+        "ffffffff81000000 T _stext\n"
+        "ffffffffc0000000 t load\t[module]\n"
+        "ffffffffc0000010 t run\t[module]\n";
+    struct btrail_writer *w = begin();
+    struct btrail_names *names;
+
+    put(w, BTRAIL_SIDEBAND_SYMBOLS, 100, first, sizeof(first) - 1);
+    put(w, BTRAIL_SIDEBAND_SYMBOLS, 200, second, sizeof(second) - 1);
+    names = end(w);
+    check_symbol(names, 0, 0x1000, NULL, NULL, 0);
+    check_symbol(names, 0, 0xffffffff80ffffff, NULL, NULL, 0);
+    check_symbol(names, 0, 0xffffffff81000000, "_stext", NULL, 0);
+    check_symbol(names, 100, 0xffffffff810000ff, "_stext", NULL, 0xff);
+    check_symbol(names, 199, 0xffffffff81000101, "second", NULL, 1);
+    check_symbol(names, 199, 0xffffffff81000201, "last", NULL, 1);
+    check_symbol(names, 199, 0xffffffffc0000000, NULL, NULL, 0);
+    check_symbol(names, 200, 0xffffffffc0000001, "load", "module", 1);
+    check_symbol(names, 200, 0xffffffffc0000010, "run", "module", 0);
+    check_symbol(names, 200, UINT64_MAX, NULL, NULL, 0);
+    btrail_names_close(names);
+}
+
+static void test_none(void)
+{
+    static const uint8_t bytes[] = { 1, 2, 3 };
+    struct btrail_names *names = end(begin());
+    struct btrail_symbol s;
+    const struct btrail_mapping *m;
+    struct btrail_writer *w;
+
+    check(names, 1, 0x1000, BTRAIL_UNKNOWN, NULL);
+    g_assert_cmpint(btrail_names_mapping(names, NULL, 1, 1, &m), ==,
+                    BTRAIL_UNKNOWN);
+    g_assert_cmpint(btrail_names_kernel_symbol(names, 1, 1, &s), ==,
+                    -BTRAIL_ERR_END);
+    g_assert_cmpint(btrail_names_kernel_symbol(names, 1, 1, NULL), ==,
+                    -BTRAIL_ERR_ARGUMENT);
+    btrail_names_close(names);
+    btrail_names_close(NULL);
+
+    /* What is no look is left out. */
+    w = begin();
+    put(w, BTRAIL_SIDEBAND_PROCESSES, 50, bytes, sizeof(bytes));
+    put(w, BTRAIL_SIDEBAND_SYMBOLS, 50, "", 0);
+    put(w, 99, 50, bytes, sizeof(bytes));
+    LOOK(100, BTRAIL_LOOK_WHOLE, A);
+    names = end(w);
+    check(names, 101, 0x10000, BTRAIL_SURE, "a");
+    btrail_names_close(names);
+}
+
+int main(int argc, char **argv)
+{
+    int ret;
+
+    g_test_init(&argc, &argv, NULL);
+    path = g_strdup_printf("%s/backtrail-names-%d.btrail", g_get_tmp_dir(),
+                           (int)getpid());
+    g_test_add_func("/names/process", test_process);
+    g_test_add_func("/names/parts", test_parts);
+    g_test_add_func("/names/seen", test_seen);
+    g_test_add_func("/names/exec", test_exec);
+    g_test_add_func("/names/shared", test_shared);
+    g_test_add_func("/names/kernel", test_kernel);
+    g_test_add_func("/names/many", test_many);
+    g_test_add_func("/names/mapping", test_mapping);
+    g_test_add_func("/names/symbols", test_symbols);
+    g_test_add_func("/names/none", test_none);
+    ret = g_test_run();
+    g_unlink(path);
+    g_free(path);
+    return ret;
+}
