@@ -105,7 +105,8 @@ void edges_count(struct edges *e, const struct btrail_record *r, size_t n)
     }
 }
 
-bool edges_merge(struct edges *e, const struct edges *from)
+/* Add all, or until the budget does not suffice for one that is not counted. */
+static bool merge(struct edges *e, const struct edges *from, bool all)
 {
     size_t i;
 
@@ -128,10 +129,35 @@ bool edges_merge(struct edges *e, const struct edges *from)
         if (slot->count) {
             slot->count += other->count;
         } else if (!add(e, slot, other->from, other->to, other->count)) {
-            return false;
+            if (!all) {
+                return false;
+            }
+            e->others += other->count;
         }
     }
     return true;
+}
+
+bool edges_merge(struct edges *e, const struct edges *from)
+{
+    return merge(e, from, false);
+}
+
+void edges_add(struct edges *e, const struct edges *from)
+{
+    merge(e, from, true);
+}
+
+const struct edge *edges_next(const struct edges *e, const struct edge *edge)
+{
+    const struct edge *end = e->slots + ((size_t)1 << e->bits);
+
+    for (edge = edge ? edge + 1 : e->slots; edge < end; edge++) {
+        if (edge->count) {
+            return edge;
+        }
+    }
+    return NULL;
 }
 
 uint64_t edges_others(const struct edges *e)

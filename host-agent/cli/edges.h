@@ -31,6 +31,12 @@ void edges_count(struct edges *e, const struct btrail_record *records,
 /* Add what was counted elsewhere; false if the budget does not suffice. */
 bool edges_merge(struct edges *e, const struct edges *from);
 
+/* The same, but what does not fit is counted together. */
+void edges_add(struct edges *e, const struct edges *from);
+
+/* All edges in some order: the one after @edge, or the first; NULL: no more */
+const struct edge *edges_next(const struct edges *e, const struct edge *edge);
+
 /* Records whose edges are not told apart */
 uint64_t edges_others(const struct edges *e);
 

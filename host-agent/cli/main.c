@@ -17,7 +17,7 @@ static const struct command {
     { "record", cmd_record, "trace a guest into a file" },
     { "info", cmd_info, "show what a trace holds" },
     { "script", cmd_script, "print records and events, one a line" },
-    { "report", cmd_report, "show address spaces and their hottest edges" },
+    { "report", cmd_report, "show where records were made" },
     { "verify", cmd_verify, "check that a trace is whole" },
     { "repair", cmd_repair, "complete a trace that was cut off or damaged" },
     { "merge", cmd_merge, "make one file of those of a trace" },

@@ -5,10 +5,11 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "cli.h"
+#include "report.h"
 #include "tally.h"
 
 /*
@@ -19,28 +20,56 @@
 #define MAX_EDGES           (8u << 20)
 #define MAX_TOP             1000
 
-struct report {
-    struct cli_trace trace;
-    struct tally tally;
-    unsigned top;
-    unsigned threads;
-};
+/* What nobody asks for */
+#define DEFAULT_TOP         INT_MIN
+#define DEFAULT_SHARE       -1000.
 
-static double share(uint64_t part, uint64_t whole)
+double report_share(uint64_t part, uint64_t whole)
 {
     return whole ? (double)part / whole : 0;
 }
 
-static char *hex(uint64_t v)
+void report_set_hex(JsonObject *o, const char *name, uint64_t v)
 {
-    return g_strdup_printf("0x%016" PRIx64, v);
-}
-
-static void set_hex(JsonObject *o, const char *name, uint64_t v)
-{
-    g_autofree char *text = hex(v);
+    g_autofree char *text = g_strdup_printf("0x%016" PRIx64, v);
 
     json_object_set_string_member(o, name, text);
+}
+
+void report_print_json(JsonObject *root)
+{
+    g_autoptr(JsonNode) node = json_node_new(JSON_NODE_OBJECT);
+    g_autofree char *text = NULL;
+
+    json_node_take_object(node, root);
+    text = json_to_string(node, TRUE);
+    puts(text);
+}
+
+int report_failed(const struct report *r, int ret)
+{
+    cli_error("%s: %s", r->trace.path, cli_strerror(ret));
+    return CLI_FAILED;
+}
+
+/* What is known of the process that an address space is of */
+static const struct process *owner(const struct report *r,
+                                   const struct space *s)
+{
+    return symbolizer_process(r->names, s->last.time, s->cr3);
+}
+
+static void name_place(const struct report *r, const struct process *process,
+                       JsonObject *o, const char *name, uint64_t address)
+{
+    char buf[NAMES_SIZE];
+    struct place place;
+
+    symbolizer_place(r->names, process, address, &place);
+    if (place.function->known || place.function->module->elf) {
+        json_object_set_string_member(o, name,
+                                      names_text(&place, address, buf));
+    }
 }
 
 static JsonObject *moment_json(const struct report *r, const struct moment *m)
@@ -58,16 +87,24 @@ static JsonObject *moment_json(const struct report *r, const struct moment *m)
     return o;
 }
 
-static JsonObject *space_json(const struct report *r, const struct space *s,
-                              struct edge *top)
+static JsonObject *space_json(const struct report *r, const struct tally *t,
+                              const struct space *s, struct edge *top)
 {
+    const struct process *process = owner(r, s);
     JsonObject *o = json_object_new();
     JsonArray *vcpus = json_array_new(), *edges = json_array_new();
     size_t i, n = edges_top(s->edges, top, r->top);
 
-    set_hex(o, "cr3", s->cr3);
+    report_set_hex(o, "cr3", s->cr3);
     json_object_set_int_member(o, "records", s->records);
-    json_object_set_double_member(o, "share", share(s->records, r->tally.records));
+    json_object_set_double_member(o, "share",
+                                  report_share(s->records, t->records));
+    if (process->known) {
+        json_object_set_string_member(o, "comm", process->comm);
+    }
+    if (process->pid >= 0) {
+        json_object_set_int_member(o, "pid", process->pid);
+    }
     json_object_set_int_member(o, "spans", s->spans);
     json_object_set_object_member(o, "first", moment_json(r, &s->first));
     json_object_set_object_member(o, "last", moment_json(r, &s->last));
@@ -80,8 +117,10 @@ static JsonObject *space_json(const struct report *r, const struct space *s,
     for (i = 0; i < n; i++) {
         JsonObject *edge = json_object_new();
 
-        set_hex(edge, "from", top[i].from);
-        set_hex(edge, "to", top[i].to);
+        report_set_hex(edge, "from", top[i].from);
+        report_set_hex(edge, "to", top[i].to);
+        name_place(r, process, edge, "from_name", top[i].from);
+        name_place(r, process, edge, "to_name", top[i].to);
         json_object_set_int_member(edge, "count", top[i].count);
         json_array_add_object_element(edges, edge);
     }
@@ -89,17 +128,16 @@ static JsonObject *space_json(const struct report *r, const struct space *s,
     return o;
 }
 
-static void print_json(const struct report *r, struct edge *top)
+static void print_json(const struct report *r, const struct tally *t,
+                       struct edge *top)
 {
-    g_autoptr(JsonNode) node = json_node_new(JSON_NODE_OBJECT);
-    g_autoptr(JsonObject) root = json_object_new();
+    JsonObject *root = json_object_new();
     JsonArray *streams = json_array_new(), *spaces = json_array_new();
-    g_autofree char *text = NULL;
     unsigned i;
 
-    json_object_set_int_member(root, "records", r->tally.records);
-    json_object_set_int_member(root, "lost", r->tally.lost);
-    json_object_set_boolean_member(root, "lost_unknown", r->tally.lost_unknown);
+    json_object_set_int_member(root, "records", t->records);
+    json_object_set_int_member(root, "lost", t->lost);
+    json_object_set_boolean_member(root, "lost_unknown", t->lost_unknown);
     for (i = 0; i < btrail_trace_streams(r->trace.trace); i++) {
         struct btrail_stream_info info;
         JsonObject *o = json_object_new();
@@ -110,17 +148,14 @@ static void print_json(const struct report *r, struct edge *top)
         json_array_add_object_element(streams, o);
     }
     json_object_set_array_member(root, "streams", streams);
-    for (i = 0; i < r->tally.spaces->len; i++) {
+    for (i = 0; i < t->spaces->len; i++) {
         json_array_add_object_element(spaces,
-                                      space_json(r, r->tally.spaces->pdata[i],
+                                      space_json(r, t, t->spaces->pdata[i],
                                                  top));
     }
     json_object_set_array_member(root, "spaces", spaces);
-    json_object_set_int_member(root, "other_records", r->tally.others);
-
-    json_node_set_object(node, root);
-    text = json_to_string(node, TRUE);
-    puts(text);
+    json_object_set_int_member(root, "other_records", t->others);
+    report_print_json(root);
 }
 
 static void print_moment(const struct report *r, const struct moment *m)
@@ -131,85 +166,119 @@ static void print_moment(const struct report *r, const struct moment *m)
            m->vcpu, m->index);
 }
 
-static void print_text(const struct report *r, struct edge *top,
-                       double min_share)
+static void print_space(const struct report *r, const struct tally *t,
+                        const struct space *s, struct edge *top)
+{
+    const struct process *process = owner(r, s);
+    size_t i, n = edges_top(s->edges, top, r->top);
+
+    printf("0x%016" PRIx64 " %13" PRIu64 " %5.1f%% %9" PRIu64, s->cr3,
+           s->records, 100 * report_share(s->records, t->records), s->spans);
+    print_moment(r, &s->first);
+    print_moment(r, &s->last);
+    if (process->known) {
+        printf("  %s", process->comm);
+        if (process->pid >= 0) {
+            printf(" %" PRId64, process->pid);
+        }
+    }
+    putchar('\n');
+    for (i = 0; i < n; i++) {
+        char from[NAMES_SIZE], to[NAMES_SIZE];
+        struct place from_place, to_place;
+
+        symbolizer_place(r->names, process, top[i].from, &from_place);
+        symbolizer_place(r->names, process, top[i].to, &to_place);
+        printf("    %13" PRIu64 "   %5.1f%%  0x%016" PRIx64 " -> 0x%016"
+               PRIx64, top[i].count,
+               100 * report_share(top[i].count, s->records), top[i].from,
+               top[i].to);
+        if (from_place.function->known || to_place.function->known) {
+            printf("  %s -> %s", names_text(&from_place, top[i].from, from),
+                   names_text(&to_place, top[i].to, to));
+        }
+        putchar('\n');
+    }
+    if (edges_others(s->edges)) {
+        printf("    %13" PRIu64 "           edges that came too late to "
+               "be told apart\n", edges_others(s->edges));
+    }
+}
+
+static void print_text(const struct report *r, const struct tally *t,
+                       struct edge *top)
 {
     uint64_t rest = 0;
     unsigned i;
 
     printf("%" PRIu64 " records of %u vCPUs in %u address spaces, %" PRIu64
-           "%s lost\n\n", r->tally.records, btrail_trace_streams(r->trace.trace),
-           r->tally.spaces->len, r->tally.lost, r->tally.lost_unknown ? " or more" : "");
+           "%s lost\n\n", t->records, btrail_trace_streams(r->trace.trace),
+           t->spaces->len, t->lost, t->lost_unknown ? " or more" : "");
     printf("%-18s %13s %6s %9s  %14s %4s %13s  %14s %4s %13s\n", "cr3",
            "records", "share", "spans", "first (s)", "vcpu", "index",
            "last (s)", "vcpu", "index");
-    for (i = 0; i < r->tally.spaces->len; i++) {
-        const struct space *s = r->tally.spaces->pdata[i];
-        size_t j, n;
+    for (i = 0; i < t->spaces->len; i++) {
+        const struct space *s = t->spaces->pdata[i];
 
         /* They are in order: all that follow have less. */
-        if (100 * share(s->records, r->tally.records) < min_share) {
+        if (100 * report_share(s->records, t->records) < r->min_share) {
             break;
         }
-        n = edges_top(s->edges, top, r->top);
-        printf("0x%016" PRIx64 " %13" PRIu64 " %5.1f%% %9" PRIu64, s->cr3,
-               s->records, 100 * share(s->records, r->tally.records), s->spans);
-        print_moment(r, &s->first);
-        print_moment(r, &s->last);
-        putchar('\n');
-        for (j = 0; j < n; j++) {
-            printf("    %13" PRIu64 "   %5.1f%%  0x%016" PRIx64 " -> 0x%016"
-                   PRIx64 "\n", top[j].count,
-                   100 * share(top[j].count, s->records), top[j].from,
-                   top[j].to);
-        }
-        if (edges_others(s->edges)) {
-            printf("    %13" PRIu64 "           edges that came too late to "
-                   "be told apart\n", edges_others(s->edges));
-        }
+        print_space(r, t, s, top);
     }
-    if (i < r->tally.spaces->len) {
+    if (i < t->spaces->len) {
         unsigned shown = i;
 
-        for (; i < r->tally.spaces->len; i++) {
-            rest += ((const struct space *)r->tally.spaces->pdata[i])->records;
+        for (; i < t->spaces->len; i++) {
+            rest += ((const struct space *)t->spaces->pdata[i])->records;
         }
         printf("%-18u %13" PRIu64 " %5.1f%%   with less than %g%% each; "
                "--min-share=0 shows them\n", i - shown, rest,
-               100 * share(rest, r->tally.records), min_share);
+               100 * report_share(rest, t->records), r->min_share);
     }
-    if (r->tally.others) {
-        printf("%-18s %13" PRIu64 " %5.1f%%\n", "others", r->tally.others,
-               100 * share(r->tally.others, r->tally.records));
+    if (t->others) {
+        printf("%-18s %13" PRIu64 " %5.1f%%\n", "others", t->others,
+               100 * report_share(t->others, t->records));
     }
 }
 
-static int run(struct report *r, char *const *paths, bool json,
-               double min_share)
+static int report_spaces(struct report *r)
 {
-    const char *path = paths[0];
     g_autofree struct edge *top = g_new(struct edge, r->top + 1);
     static const struct tally_limits limits = { MAX_SPACES, MAX_EDGES };
-    int ret, code;
+    struct tally tally;
+    int ret = tally_trace(&tally, r->trace.trace, r->threads, &limits);
+
+    if (ret) {
+        return report_failed(r, ret);
+    }
+    if (r->json) {
+        print_json(r, &tally, top);
+    } else {
+        print_text(r, &tally, top);
+    }
+    r->damage = tally.damage;
+    tally_clear(&tally);
+    return CLI_OK;
+}
+
+static int run(struct report *r, char *const *paths,
+               const struct names_options *names, const char *sort)
+{
+    int code = CLI_FAILED;
 
     if (!cli_trace_open(&r->trace, paths)) {
         return CLI_FAILED;
     }
-    ret = tally_trace(&r->tally, r->trace.trace, r->threads, &limits);
-    if (ret) {
-        cli_error("%s: %s", path, ret == -BTRAIL_ERR_IO ?
-                  g_strerror(errno) : btrail_strerror(ret));
-        cli_trace_close(&r->trace);
-        return CLI_FAILED;
+    r->names = names_open(names, &r->trace);
+    if (r->names) {
+        code = sort ? report_sorted(r, sort) : report_spaces(r);
+        fflush(stdout);
+        if (!code) {
+            code = cli_trace_verdict(&r->trace, r->damage);
+        }
     }
-    if (json) {
-        print_json(r, top);
-    } else {
-        print_text(r, top, min_share);
-    }
-    fflush(stdout);
-    code = cli_trace_verdict(&r->trace, r->tally.damage);
-    tally_clear(&r->tally);
+    symbolizer_free(r->names);
     cli_trace_close(&r->trace);
     return code;
 }
@@ -217,16 +286,25 @@ static int run(struct report *r, char *const *paths, bool json,
 int cmd_report(int argc, char **argv)
 {
     struct report r = { .top = 0 };
-    g_autofree char *threads = NULL;
+    struct names_options names = { NULL };
+    g_autofree char *threads = NULL, *sort = NULL, *filter = NULL;
     gboolean json = FALSE;
-    int top = 3;
-    double min_share = 1;
+    int top = DEFAULT_TOP, code = CLI_USAGE;
+    double min_share = DEFAULT_SHARE;
     const GOptionEntry entries[] = {
+        { "sort", 0, 0, G_OPTION_ARG_STRING, &sort,
+          "a row for each of KEYS: comm, pid, tid, cr3, cpu, dso, sym, "
+          "srcline, edge and more", "KEYS" },
+        { "filter", 0, 0, G_OPTION_ARG_STRING, &filter,
+          "only records for which EXPRESSION is true, such as 'comm == sh && "
+          "sym ~ ^do_'", "EXPRESSION" },
         { "top", 0, 0, G_OPTION_ARG_INT, &top,
-          "hottest edges of each address space (default: 3)", "N" },
+          "hottest edges of each address space (default: 3), or rows of "
+          "--sort (default: all)", "N" },
         { "min-share", 0, 0, G_OPTION_ARG_DOUBLE, &min_share,
-          "sum up address spaces with a smaller share of the records "
-          "(default: 1; --json has them all)", "PERCENT" },
+          "sum up what has a smaller share of the records "
+          "(default: 1, or 0.1 with --sort; --json has all)", "PERCENT" },
+        NAMES_ENTRIES(&names),
         { "json", 0, 0, G_OPTION_ARG_NONE, &json, "print JSON", NULL },
         { "threads", 0, 0, G_OPTION_ARG_STRING, &threads,
           "decode with so many threads (default: one for each CPU)", "N" },
@@ -235,20 +313,28 @@ int cmd_report(int argc, char **argv)
 
     if (!cli_parse(&argc, &argv, entries, -1, "FILE...",
                    "Show which address spaces ran, when, and their hottest "
-                   "edges.")) {
-        return CLI_USAGE;
+                   "edges; or where records were made.")) {
+        goto out;
     }
-    if (top < 0 || top > MAX_TOP) {
-        cli_error("--top: %d is not between 0 and %d", top, MAX_TOP);
-        return CLI_USAGE;
-    }
-    if (!(min_share >= 0 && min_share <= 100)) {
-        cli_error("--min-share: %g is not between 0 and 100", min_share);
-        return CLI_USAGE;
-    }
-    if (!cli_parse_threads(threads, &r.threads)) {
-        return CLI_USAGE;
+    r.json = json;
+    if (top == DEFAULT_TOP) {
+        top = sort ? 0 : 3;
     }
     r.top = top;
-    return run(&r, argv + 1, json, min_share);
+    r.min_share = min_share == DEFAULT_SHARE ? (sort ? 0.1 : 1) : min_share;
+    if (top < 0 || top > MAX_TOP) {
+        cli_error("--top: %d is not between 0 and %d", top, MAX_TOP);
+    } else if (!(r.min_share >= 0 && r.min_share <= 100)) {
+        cli_error("--min-share: %g is not between 0 and 100", min_share);
+    } else if (filter && !sort) {
+        cli_error("--filter needs --sort");
+    } else if (cli_parse_threads(threads, &r.threads) &&
+               (!sort || report_check_keys(sort)) &&
+               names_filter(filter, &r.filter)) {
+        code = run(&r, argv + 1, &names, sort);
+    }
+out:
+    filter_free(r.filter);
+    names_clear(&names);
+    return code;
 }

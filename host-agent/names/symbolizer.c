@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <gio/gio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "map-file.h"
@@ -32,6 +33,8 @@ struct symbolizer {
     uint64_t vmlinux_bias;      /* of addresses in the guest to its own */
     struct address_space *none;
     struct address_space *shared;
+    struct address_space *own_shared;   /* if there is no map */
+    bool has_sideband;
     GHashTable *processes;      /* CR3 -> struct process */
     GHashTable *modules;        /* path -> struct module */
     struct process *others;
@@ -69,6 +72,29 @@ static void find_bias(struct symbolizer *s)
     }
 }
 
+static void read_sideband(struct symbolizer *s,
+                          const struct btrail_trace *trace)
+{
+    struct btrail_sideband_info info;
+    g_autofree char *text = NULL;
+    void *data;
+    unsigned i;
+    int ret;
+
+    for (i = 0; (ret = btrail_trace_sideband(trace, i, &info, NULL)) !=
+         -BTRAIL_ERR_END; i++) {
+        if (ret || info.kind != BTRAIL_SIDEBAND_SYMBOLS ||
+            btrail_trace_sideband(trace, i, &info, &data)) {
+            continue;
+        }
+        text = g_strndup(data, info.size);
+        address_space_kallsyms(s->shared, text);
+        s->has_sideband = true;
+        g_clear_pointer(&text, g_free);
+        free(data);
+    }
+}
+
 struct symbolizer *symbolizer_new(const struct symbolizer_options *options,
                                   const struct btrail_trace *trace,
                                   GError **error)
@@ -83,7 +109,7 @@ struct symbolizer *symbolizer_new(const struct symbolizer_options *options,
     s->modules = g_hash_table_new_full(g_str_hash, g_str_equal, NULL,
                                        free_module);
     s->cache = g_new0(struct cached, CACHE_SIZE);
-    s->shared = s->none;
+    s->shared = s->own_shared = address_space_new();
     if (options->map) {
         s->map = map_file_read(options->map, error);
         if (!s->map) {
@@ -91,6 +117,9 @@ struct symbolizer *symbolizer_new(const struct symbolizer_options *options,
             return NULL;
         }
         s->shared = map_file_shared(s->map);
+    }
+    if (trace) {
+        read_sideband(s, trace);
     }
     if (options->vmlinux) {
         s->vmlinux = elf_files_host(s->files, options->vmlinux);
@@ -117,6 +146,7 @@ void symbolizer_free(struct symbolizer *s)
     g_free(s->others);
     g_free(s->cache);
     address_space_free(s->none);
+    address_space_free(s->own_shared);
     map_file_free(s->map);
     elf_files_free(s->files);
     g_string_chunk_free(s->strings);
@@ -125,7 +155,7 @@ void symbolizer_free(struct symbolizer *s)
 
 bool symbolizer_has_names(const struct symbolizer *s)
 {
-    return s->map || s->vmlinux;
+    return s->map || s->vmlinux || s->has_sideband;
 }
 
 /*

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Options that tell where names are
+ */
+
+#ifndef BTRAIL_NAMES_OPTIONS_H
+#define BTRAIL_NAMES_OPTIONS_H
+
+#include "cli.h"
+#include "filter.h"
+#include "symbolizer.h"
+
+struct names_options {
+    char *map;
+    char *vmlinux;
+    char **sysroots;
+    char **debug_dirs;
+};
+
+#define NAMES_ENTRIES(n)                                                     \
+    { "map", 0, 0, G_OPTION_ARG_FILENAME, &(n)->map,                         \
+      "take names of address spaces, files and symbols from FILE", "FILE" }, \
+    { "vmlinux", 0, 0, G_OPTION_ARG_FILENAME, &(n)->vmlinux,                 \
+      "the guest's kernel as an ELF file", "FILE" },                         \
+    { "sysroot", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &(n)->sysroots,          \
+      "look for the guest's files in DIR; can be repeated", "DIR" },         \
+    { "debug-dir", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &(n)->debug_dirs,      \
+      "look for files by build-id in DIR, too; can be repeated", "DIR" }
+
+/* NULL after having said what is wrong. */
+struct symbolizer *names_open(const struct names_options *options,
+                              const struct cli_trace *trace);
+void names_clear(struct names_options *options);
+
+/* --filter; @text may be NULL.  False after having said what is wrong. */
+bool names_filter(const char *text, struct filter **filter);
+
+/**
+ * names_text - an address with its name
+ * @buf: gets "function+0x12 (module)", "0x1234 (module)" or "0x1234"
+ */
+#define NAMES_SIZE  512
+const char *names_text(const struct place *place, uint64_t address,
+                       char buf[NAMES_SIZE]);
+
+#endif /* BTRAIL_NAMES_OPTIONS_H */

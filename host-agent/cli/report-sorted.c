@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * backtrail report --sort: records by process, module, function, line, edge
+ */
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "profile.h"
+#include "report.h"
+#include "rows.h"
+
+/* More would not fit into the memory of a small machine. */
+#define MAX_EDGES   (8u << 20)
+
+enum key {
+    KEY_COMM, KEY_PID, KEY_TID, KEY_CR3, KEY_CPU, KEY_DSO, KEY_SYM, KEY_LINE,
+    KEY_FROM, KEY_TO, KEY_SYM_TO, KEY_DSO_TO, KEY_LINE_TO,
+};
+
+/* A name can stand for several columns. */
+static const struct {
+    const char *name;
+    enum key key;
+} keys[] = {
+    { "comm", KEY_COMM },
+    { "process", KEY_COMM },
+    { "pid", KEY_PID },
+    { "tid", KEY_TID },
+    { "cr3", KEY_CR3 },
+    { "cpu", KEY_CPU },
+    { "vcpu", KEY_CPU },
+    { "dso", KEY_DSO },
+    { "module", KEY_DSO },
+    { "dso_from", KEY_DSO },
+    { "sym", KEY_SYM },
+    { "symbol", KEY_SYM },
+    { "function", KEY_SYM },
+    { "sym_from", KEY_SYM },
+    { "srcline", KEY_LINE },
+    { "line", KEY_LINE },
+    { "from", KEY_FROM },
+    { "ip", KEY_FROM },
+    { "to", KEY_TO },
+    { "sym_to", KEY_SYM_TO },
+    { "dso_to", KEY_DSO_TO },
+    { "srcline_to", KEY_LINE_TO },
+    { "edge", KEY_FROM },
+    { "edge", KEY_TO },
+};
+
+static const struct {
+    const char *title;
+    const char *member;
+} columns[] = {
+    [KEY_COMM] = { "Command", "comm" },
+    [KEY_PID] = { "Pid", "pid" },
+    [KEY_TID] = { "Tid", "tid" },
+    [KEY_CR3] = { "CR3", "cr3" },
+    [KEY_CPU] = { "CPU", "cpu" },
+    [KEY_DSO] = { "Shared Object", "dso" },
+    [KEY_SYM] = { "Symbol", "sym" },
+    [KEY_LINE] = { "Source:Line", "srcline" },
+    [KEY_FROM] = { "From", "from" },
+    [KEY_TO] = { "To", "to" },
+    [KEY_SYM_TO] = { "Target Symbol", "sym_to" },
+    [KEY_DSO_TO] = { "Target Object", "dso_to" },
+    [KEY_LINE_TO] = { "Target:Line", "srcline_to" },
+};
+
+struct sorted {
+    struct report *report;
+    enum key keys[ROWS_MAX_COLUMNS];
+    unsigned n;
+    struct rows *rows;
+};
+
+/* False after having said what is wrong. */
+static bool parse_keys(const char *text, enum key *out, unsigned *n)
+{
+    g_auto(GStrv) words = g_strsplit(text, ",", -1);
+    unsigned i, k;
+
+    if (!words[0]) {
+        cli_error("--sort: there are no columns");
+        return false;
+    }
+    for (*n = i = 0; words[i]; i++) {
+        bool found = false;
+
+        for (k = 0; k < G_N_ELEMENTS(keys); k++) {
+            if (!strcmp(keys[k].name, g_strstrip(words[i]))) {
+                if (*n == ROWS_MAX_COLUMNS) {
+                    cli_error("--sort: more than %d columns",
+                              ROWS_MAX_COLUMNS);
+                    return false;
+                }
+                out[(*n)++] = keys[k].key;
+                found = true;
+            }
+        }
+        if (!found) {
+            g_autoptr(GString) known = g_string_new(NULL);
+
+            for (k = 0; k < G_N_ELEMENTS(keys); k++) {
+                if (!k || strcmp(keys[k].name, keys[k - 1].name)) {
+                    g_string_append_printf(known, " %s", keys[k].name);
+                }
+            }
+            cli_error("--sort: '%s' is none of%s", words[i], known->str);
+            return false;
+        }
+    }
+    return true;
+}
+
+bool report_check_keys(const char *text)
+{
+    enum key out[ROWS_MAX_COLUMNS];
+    unsigned n;
+
+    return parse_keys(text, out, &n);
+}
+
+/* @buf is used if the name is not known already. */
+static const char *name_of(const struct sorted *s,
+                           const struct filter_record *r, enum key key,
+                           char buf[NAMES_SIZE])
+{
+    bool to = key == KEY_TO || key == KEY_SYM_TO || key == KEY_DSO_TO ||
+              key == KEY_LINE_TO;
+    const struct place *place = to ? r->to_place : r->from_place;
+    const char *file;
+    unsigned line;
+    int64_t id;
+
+    switch (key) {
+    case KEY_COMM:
+        return r->process->comm;
+    case KEY_PID:
+    case KEY_TID:
+        id = key == KEY_PID ? r->process->pid : r->process->tid;
+        if (id < 0) {
+            return "?";
+        }
+        g_snprintf(buf, NAMES_SIZE, "%" PRId64, id);
+        return buf;
+    case KEY_CR3:
+        g_snprintf(buf, NAMES_SIZE, "0x%016" PRIx64, r->process->cr3);
+        return buf;
+    case KEY_CPU:
+        g_snprintf(buf, NAMES_SIZE, "%u", r->vcpu);
+        return buf;
+    case KEY_DSO:
+    case KEY_DSO_TO:
+        return place->function->module->name;
+    case KEY_SYM:
+    case KEY_SYM_TO:
+        if (s->report->json) {
+            return place->function->name;
+        }
+        g_snprintf(buf, NAMES_SIZE, "[%c] %.400s",
+                   (to ? r->to : r->from) >= ADDRESS_SHARED ? 'k' : '.',
+                   place->function->name);
+        return buf;
+    case KEY_LINE:
+    case KEY_LINE_TO:
+        if (symbolizer_line(s->report->names, place, &file, &line)) {
+            g_snprintf(buf, NAMES_SIZE, "%.400s:%u", file, line);
+            return buf;
+        }
+        return names_text(place, to ? r->to : r->from, buf);
+    case KEY_FROM:
+    case KEY_TO:
+        if (s->report->json) {
+            g_snprintf(buf, NAMES_SIZE, "0x%016" PRIx64,
+                       to ? r->to : r->from);
+            return buf;
+        }
+        return names_text(place, to ? r->to : r->from, buf);
+    default:
+        return "";
+    }
+}
+
+static void add(void *opaque, const struct filter_record *r, uint64_t count)
+{
+    struct sorted *s = opaque;
+    const uint64_t values[ROWS_MAX_VALUES] = { count };
+    char text[ROWS_MAX_COLUMNS][NAMES_SIZE];
+    const char *names[ROWS_MAX_COLUMNS];
+    unsigned i;
+
+    for (i = 0; i < s->n; i++) {
+        names[i] = name_of(s, r, s->keys[i], text[i]);
+    }
+    rows_add(s->rows, names, values);
+}
+
+static void print_json(const struct sorted *s, const struct profile *p,
+                       struct row **rows, size_t n)
+{
+    JsonObject *root = json_object_new();
+    JsonArray *array = json_array_new();
+    size_t i;
+    unsigned k;
+
+    json_object_set_int_member(root, "records", p->records);
+    json_object_set_int_member(root, "other_records", p->others);
+    json_object_set_int_member(root, "lost", p->lost);
+    json_object_set_boolean_member(root, "lost_unknown", p->lost_unknown);
+    for (i = 0; i < n; i++) {
+        JsonObject *o = json_object_new();
+
+        json_object_set_int_member(o, "records", rows[i]->values[0]);
+        json_object_set_double_member(o, "share",
+                                      report_share(rows[i]->values[0],
+                                                   p->records));
+        for (k = 0; k < s->n; k++) {
+            json_object_set_string_member(o, columns[s->keys[k]].member,
+                                          rows[i]->names[k]);
+        }
+        json_array_add_object_element(array, o);
+    }
+    json_object_set_array_member(root, "rows", array);
+    report_print_json(root);
+}
+
+static void print_text(const struct sorted *s, const struct profile *p,
+                       struct row **rows, size_t n)
+{
+    int widths[ROWS_MAX_COLUMNS];
+    size_t i, shown;
+    uint64_t rest = 0;
+    unsigned k;
+
+    printf("# %" PRIu64 " records, %" PRIu64 "%s lost\n#\n", p->records,
+           p->lost, p->lost_unknown ? " or more" : "");
+    for (shown = 0; shown < n; shown++) {
+        if (100 * report_share(rows[shown]->values[0], p->records) <
+            s->report->min_share ||
+            (s->report->top && shown == s->report->top)) {
+            break;
+        }
+    }
+    for (k = 0; k < s->n; k++) {
+        widths[k] = strlen(columns[s->keys[k]].title);
+        for (i = 0; i < shown; i++) {
+            widths[k] = MAX(widths[k], (int)strlen(rows[i]->names[k]));
+        }
+    }
+    printf("# Overhead        Records");
+    for (k = 0; k < s->n; k++) {
+        printf("  %-*s", k + 1 < s->n ? widths[k] : 0,
+               columns[s->keys[k]].title);
+    }
+    printf("\n");
+    for (i = 0; i < shown; i++) {
+        printf("  %7.2f%% %14" PRIu64,
+               100 * report_share(rows[i]->values[0], p->records),
+               rows[i]->values[0]);
+        for (k = 0; k < s->n; k++) {
+            printf("  %-*s", k + 1 < s->n ? widths[k] : 0, rows[i]->names[k]);
+        }
+        putchar('\n');
+    }
+    for (; i < n; i++) {
+        rest += rows[i]->values[0];
+    }
+    if (rest) {
+        printf("# %7.2f%% %14" PRIu64 "  in %zu more rows; --min-share=0 "
+               "--top=0 shows them\n", 100 * report_share(rest, p->records),
+               rest, n - shown);
+    }
+    if (p->others) {
+        printf("# %14" PRIu64 " more records, of edges that came too late to "
+               "be told apart\n", p->others);
+    }
+}
+
+int report_sorted(struct report *r, const char *text)
+{
+    struct sorted s = { .report = r };
+    struct profile_options options = {
+        .names = r->names, .filter = r->filter, .threads = r->threads,
+        .edges = MAX_EDGES,
+    };
+    struct profile profile;
+    struct row **rows;
+    unsigned i;
+    size_t n;
+    int ret;
+
+    if (!parse_keys(text, s.keys, &s.n)) {
+        return CLI_USAGE;
+    }
+    for (i = 0; i < s.n; i++) {
+        options.by_vcpu |= s.keys[i] == KEY_CPU;
+    }
+    s.rows = rows_new(s.n);
+    ret = profile_trace(&profile, &r->trace, &options, add, &s);
+    if (ret) {
+        rows_free(s.rows);
+        return report_failed(r, ret);
+    }
+    rows = rows_sorted(s.rows, 0, &n);
+    if (r->json) {
+        print_json(&s, &profile, rows, n);
+    } else {
+        print_text(&s, &profile, rows, n);
+    }
+    r->damage = profile.damage;
+    rows_free(s.rows);
+    return CLI_OK;
+}

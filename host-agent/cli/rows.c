@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Rows of a report: see rows.h
+ */
+
+#include <string.h>
+
+#include "rows.h"
+
+struct rows {
+    unsigned columns;
+    GHashTable *by_names;       /* text with \1 between names -> row */
+    GPtrArray *rows;
+    GStringChunk *strings;
+    GString *key;
+    uint64_t sums[ROWS_MAX_VALUES];
+};
+
+struct rows *rows_new(unsigned columns)
+{
+    struct rows *r = g_new0(struct rows, 1);
+
+    r->columns = columns;
+    r->by_names = g_hash_table_new_full(g_str_hash, g_str_equal, g_free,
+                                        NULL);
+    r->rows = g_ptr_array_new_with_free_func(g_free);
+    r->strings = g_string_chunk_new(4096);
+    r->key = g_string_new(NULL);
+    return r;
+}
+
+void rows_free(struct rows *r)
+{
+    if (r) {
+        g_hash_table_unref(r->by_names);
+        g_ptr_array_unref(r->rows);
+        g_string_chunk_free(r->strings);
+        g_string_free(r->key, TRUE);
+        g_free(r);
+    }
+}
+
+void rows_add(struct rows *r, const char *const *names,
+              const uint64_t *values)
+{
+    struct row *row;
+    unsigned i;
+
+    g_string_truncate(r->key, 0);
+    for (i = 0; i < r->columns; i++) {
+        g_string_append(r->key, names[i]);
+        g_string_append_c(r->key, '\1');
+    }
+    row = g_hash_table_lookup(r->by_names, r->key->str);
+    if (!row) {
+        row = g_malloc0(sizeof(*row) + r->columns * sizeof(*row->names));
+        for (i = 0; i < r->columns; i++) {
+            row->names[i] = g_string_chunk_insert_const(r->strings, names[i]);
+        }
+        g_ptr_array_add(r->rows, row);
+        g_hash_table_insert(r->by_names, g_strdup(r->key->str), row);
+    }
+    for (i = 0; i < ROWS_MAX_VALUES; i++) {
+        row->values[i] += values[i];
+        r->sums[i] += values[i];
+    }
+}
+
+struct order {
+    unsigned value;
+    unsigned columns;
+};
+
+static gint compare(gconstpointer a, gconstpointer b, gpointer data)
+{
+    const struct row *x = *(const struct row *const *)a;
+    const struct row *y = *(const struct row *const *)b;
+    const struct order *o = data;
+    unsigned i;
+    int order = 0;
+
+    if (x->values[o->value] != y->values[o->value]) {
+        return x->values[o->value] < y->values[o->value] ? 1 : -1;
+    }
+    for (i = 0; !order && i < o->columns; i++) {
+        order = strcmp(x->names[i], y->names[i]);
+    }
+    return order;
+}
+
+struct row **rows_sorted(struct rows *r, unsigned value, size_t *n)
+{
+    struct order order = { value, r->columns };
+
+    g_ptr_array_sort_with_data(r->rows, compare, &order);
+    *n = r->rows->len;
+    return (struct row **)r->rows->pdata;
+}
+
+uint64_t rows_sum(const struct rows *r, unsigned value)
+{
+    return r->sums[value];
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <glib.h>
+#include <string.h>
+
+#include "filter.h"
+
+static struct module module = { .name = "libc.so.6", .path = "/lib/libc.so.6" };
+static const struct function function = { .name = "do_sort",
+                                          .module = &module };
+static const struct function other = { .name = "main", .module = &module };
+static const struct place from = { .function = &function };
+static const struct place to = { .function = &other };
+static const struct process process = { .cr3 = 0x22f2000, .pid = 137,
+                                        .tid = -1, .comm = "sh \"x\"" };
+static const struct filter_record record = {
+    .vcpu = 3, .index = 100, .time = 1500000000, .from = 0xffffffff81000000,
+    .to = 0x401000, .process = &process, .from_place = &from,
+    .to_place = &to,
+};
+
+static void test_fields(void)
+{
+    static const struct {
+        const char *text;
+        bool result;
+    } known[] = {
+        { "comm == \"sh \\\"x\\\"\"", true },
+        { "comm == 'sh \"x\"'", true },
+        { "process ~ ^sh", true },
+        { "comm ~ '^sh$'", false },
+        { "comm !~ '^sh$'", true },
+        { "comm != sh", true },
+        { "comm==sh", false },
+        { "sym ~ \"^do_\"", true },
+        { "sym=~sort", true },
+        { "sym = do_sort", true },
+        { "sym_from == do_sort && sym_to == main", true },
+        { "symbol == main", false },
+        { "dso == libc.so.6", true },
+        { "module == libc.so.6 && dso_from == 'libc.so.6'", true },
+        { "dso_to ~ libc\\.so", true },
+        { "dso_to ~ 'libc\\.so'", true },
+        { "pid == 137", true },
+        { "pid==0x89", true },
+        { "pid > 137", false },
+        { "pid >= 137", true },
+        { "pid < 138", true },
+        { "pid <= 136", false },
+        { "tid == 137", false },
+        { "tid != 137", true },
+        { "tid < 137", false },
+        { "tid > -2", false },
+        { "tid == -1", true },
+        { "cr3 == 0x22f2000", true },
+        { "cpu == 3", true },
+        { "vcpu != 3", false },
+        { "time > 1.4", true },
+        { "time > 1.5", false },
+        { "time >= 1500ms", true },
+        { "time < 1500001us", true },
+        { "time == 1500000000ns", true },
+        { "time < 1min", true },
+        { "index == 100", true },
+        { "ip >= 0xffffffff81000000", true },
+        { "ip > 0x401000", true },
+        { "from < 0xffffffff81000000", false },
+        { "addr == 0x401000 && to == 4198400", true },
+        { "kernel", true },
+        { "user", false },
+        { "!user", true },
+        { "! ( kernel )", false },
+        { "kernel && !user || user", true },
+        { "user || kernel && user", false },
+        { "(user || kernel) && cpu == 3", true },
+        { "user or kernel and cpu == 4", false },
+        { "!cpu == 4", true },
+        { "!!kernel", true },
+        { "file == ''", true },
+        { "line == 0", true },
+    };
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(known); i++) {
+        g_autoptr(GError) error = NULL;
+        struct filter *f = filter_parse(known[i].text, &error);
+
+        g_assert_no_error(error);
+        if (filter_matches(f, &record) != known[i].result) {
+            g_test_message("%s", known[i].text);
+            g_test_fail();
+        }
+        g_assert_cmpint(filter_chooses(f, filter_class(f, &record), &record),
+                        ==, known[i].result);
+        g_assert_cmpint(filter_uses_index(f), ==,
+                        strstr(known[i].text, "index") != NULL);
+        filter_free(f);
+    }
+    filter_free(NULL);
+}
+
+/* The class has what records have in common, and nothing else. */
+static void test_class(void)
+{
+    struct filter *f = filter_parse("cpu == 3 && sym == do_sort || "
+                                    "time > 2 && sym == main", NULL);
+    struct filter_record r = record;
+    const struct filter_record edge = {
+        .process = &process, .from_place = &to, .to_place = &to,
+    };
+
+    g_assert_cmphex(filter_class(f, &record), ==, 1);
+    r.time = 3000000000;
+    g_assert_cmphex(filter_class(f, &r), ==, 3);
+    r.vcpu = 0;
+    r.from_place = NULL;
+    g_assert_cmphex(filter_class(f, &r), ==, 2);
+    g_assert_true(filter_may_choose(f, 1));
+    g_assert_true(filter_may_choose(f, 2));
+    g_assert_false(filter_may_choose(f, 0));
+    g_assert_true(filter_chooses(f, 2, &edge));
+    g_assert_false(filter_chooses(f, 1, &edge));
+    g_assert_true(filter_chooses(f, 1, &record));
+    filter_free(f);
+    f = filter_parse("!(cpu == 3 || kernel)", NULL);
+    g_assert_false(filter_may_choose(f, 1));
+    g_assert_true(filter_may_choose(f, 0));
+    filter_free(f);
+}
+
+static void test_errors(void)
+{
+    static const char *const bad[][2] = {
+        { "", "name of a field" },
+        { "foo == 1", "no such field, at 'foo == 1'" },
+        { "comm", "comparison is missing" },
+        { "comm == ", "no text" },
+        { "comm == \"sh", "quote" },
+        { "comm < sh", "text is compared" },
+        { "comm ~ '('", "at 'comm" },
+        { "pid ~ 5", "not matched" },
+        { "pid == x", "no number" },
+        { "pid == 5x", "this is no number" },
+        { "pid == 99999999999999999999", "too large" },
+        { "time > 1e30", "too long" },
+        { "time > 5x", "no number" },
+        { "(cpu == 1", ") is missing" },
+        { "cpu == 1)", "does not belong" },
+        { "cpu == 1 cpu == 2", "does not belong" },
+        { "cpu == 1 &&", "name of a field" },
+        { "|| cpu == 1", "name of a field" },
+        { "cpu == 1 || (", "name of a field" },
+        { "comm == \xff", "UTF-8" },
+    };
+    g_autoptr(GString) deep = g_string_new(NULL);
+    g_autoptr(GString) many = g_string_new("cpu == 0");
+    g_autoptr(GError) error = NULL;
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(bad); i++) {
+        g_assert_null(filter_parse(bad[i][0], &error));
+        g_assert_nonnull(error);
+        if (!strstr(error->message, bad[i][1])) {
+            g_test_message("%s: %s", bad[i][0], error->message);
+            g_test_fail();
+        }
+        g_clear_error(&error);
+    }
+    for (i = 0; i < 100000; i++) {
+        g_string_append_c(deep, i % 2 ? '(' : '!');
+        g_string_append(many, " || cpu == 0");
+    }
+    g_assert_null(filter_parse(deep->str, &error));
+    g_assert_nonnull(strstr(error->message, "nested"));
+    g_clear_error(&error);
+    g_assert_null(filter_parse(many->str, &error));
+    g_assert_nonnull(strstr(error->message, "too many"));
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/filter/fields", test_fields);
+    g_test_add_func("/filter/class", test_class);
+    g_test_add_func("/filter/errors", test_errors);
+    return g_test_run();
+}
