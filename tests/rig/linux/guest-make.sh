@@ -1,0 +1,20 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# usage: guest-make <TEST
+#
+# Makes "initrd" of the programs and libraries that are here, for a Linux guest
+# that runs the shell script TEST (see guest-init).  "guest-run" starts it.
+set -e
+mkdir -p guest/bin guest/dev guest/files guest/proc guest/sys guest/tmp
+cp -a /lib* /walk guest
+for program in busybox perf rounds perf-exact perf-records kernel-way; do
+    cp "/bin/$program" guest/bin
+done
+ln -s busybox guest/bin/sh
+cp /files/guest-code guest/files/code
+cp /bin/guest-init guest/init
+cat >guest/test
+chmod 755 guest/test
+(cd guest && find . | cpio -o -H newc >../initrd)
+rm -r guest

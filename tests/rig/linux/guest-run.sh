@@ -1,0 +1,12 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# usage: guest-run [QEMU-OPTION...]
+#
+# Runs the guest that guest-make has made, under our QEMU and KVM; "serial" is
+# what it prints.
+exec qemu-system-x86_64 -L /files -accel kvm -cpu host -machine pc -m 256 \
+    -nodefaults -display none -no-reboot \
+    -chardev file,id=serial,path=serial,append=on -serial chardev:serial \
+    -kernel /files/bzImage -initrd initrd \
+    -append "quiet console=ttyS0 panic=-1" "$@"

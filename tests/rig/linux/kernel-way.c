@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * usage: kernel-way CODE <RECORDS
+ *
+ * RECORDS, one a line, "FROM => TO" in hexadecimal, are the branches that a
+ * program has taken in the kernel that runs here, of which ../code has written
+ * CODE.  Fails unless they are one way through that kernel: each is an
+ * instruction that branches, and goes where that goes; between it and the one
+ * before there is none that would have; what returns goes to behind the call,
+ * or to what was interrupted; and gaps are only where the kernel's BTS driver
+ * switches off and on, with WRMSR.
+ *
+ * The kernel changes its own code.  What of the code is not as it was built is
+ * looked at here: it knows jumps, calls and NOPs.  Of anything else it only
+ * knows where it ends.
+ */
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* As in ../code, and the last one: it is not known. */
+enum kind {
+    PLAIN, CONDITIONAL, JMP, CALL, JMP_INDIRECT, CALL_INDIRECT, RET, LEAVE,
+    WRMSR, END, OPAQUE
+};
+
+struct instruction {
+    enum kind kind;
+    unsigned length;
+};
+
+struct record {
+    uint64_t from, to;
+};
+
+static uint64_t text, size;         /* .text: its address, its bytes */
+static uint8_t *built, *live, *table;
+static uint64_t entry, entry_end;   /* the code that events go to */
+
+static size_t number;               /* of the record that is looked at */
+static struct record record;
+
+static void __attribute__((noreturn, format(printf, 1, 2)))
+fail(const char *format, ...)
+{
+    va_list list;
+
+    printf("record %zu, %llx => %llx: ", number,
+           (unsigned long long)record.from, (unsigned long long)record.to);
+    va_start(list, format);
+    vprintf(format, list);
+    va_end(list);
+    printf("\n");
+    exit(1);
+}
+
+static void get(const char *path, int fd, void *data, size_t count,
+                uint64_t offset)
+{
+    ssize_t done;
+
+    for (size_t at = 0; at < count; at += done) {
+        done = pread(fd, (uint8_t *)data + at, count - at, offset + at);
+        if (done <= 0) {
+            printf("%s: %s\n", path, done ? strerror(errno) : "too short");
+            exit(1);
+        }
+    }
+}
+
+static int open_or_fail(const char *path)
+{
+    int fd = open(path, O_RDONLY);
+
+    if (fd < 0) {
+        printf("%s: %s\n", path, strerror(errno));
+        exit(1);
+    }
+    return fd;
+}
+
+static void read_code(const char *path)
+{
+    int fd = open_or_fail(path);
+    uint64_t header[2];
+
+    get(path, fd, header, sizeof(header), 0);
+    text = header[0];
+    size = header[1];
+    built = malloc(2 * size);
+    live = malloc(size);
+    if (!built || !live) {
+        printf("out of memory\n");
+        exit(1);
+    }
+    get(path, fd, built, 2 * size, sizeof(header));
+    table = built + size;
+    close(fd);
+}
+
+static void read_live(void)
+{
+    static const char path[] = "/proc/kcore";
+    int fd = open_or_fail(path);
+    Elf64_Ehdr header;
+    Elf64_Phdr segment;
+
+    get(path, fd, &header, sizeof(header), 0);
+    for (unsigned n = 0; n < header.e_phnum; n++) {
+        get(path, fd, &segment, sizeof(segment),
+            header.e_phoff + n * sizeof(segment));
+        if (segment.p_type == PT_LOAD && segment.p_vaddr <= text &&
+            text + size <= segment.p_vaddr + segment.p_memsz) {
+            get(path, fd, live, size,
+                segment.p_offset + text - segment.p_vaddr);
+            close(fd);
+            return;
+        }
+    }
+    printf("%s lacks the kernel's code\n", path);
+    exit(1);
+}
+
+static void read_symbols(void)
+{
+    FILE *file = fopen("/proc/kallsyms", "r");
+    unsigned long long address;
+    char line[512], name[256];
+
+    while (file && fgets(line, sizeof(line), file)) {
+        if (sscanf(line, "%llx %*c %255s", &address, name) != 2) {
+            continue;
+        }
+        if (strcmp(name, "__entry_text_start") == 0) {
+            entry = address;
+        } else if (strcmp(name, "__entry_text_end") == 0) {
+            entry_end = address;
+        }
+    }
+    if (!entry || entry_end <= entry) {
+        printf("/proc/kallsyms has no __entry_text_start\n");
+        exit(1);
+    }
+    fclose(file);
+}
+
+static bool in_text(uint64_t address)
+{
+    return address >= text && address - text < size;
+}
+
+static bool as_built(uint64_t at)
+{
+    return table[at] && at + (table[at] & 15) <= size &&
+           memcmp(live + at, built + at, table[at] & 15) == 0;
+}
+
+/* The length of the NOP there, or 0 */
+static unsigned nop(const uint8_t *code, size_t left)
+{
+    unsigned n = 0;
+
+    while (n < left && (code[n] == 0x66 || code[n] == 0x2e)) {
+        n++;
+    }
+    if (n < left && code[n] == 0x90) {
+        return n + 1;
+    }
+    if (n + 3 <= left && code[n] == 0x0f && code[n + 1] == 0x1f) {
+        unsigned mod = code[n + 2] >> 6, sib = (code[n + 2] & 7) == 4;
+
+        return n + 3 + sib + (mod == 1 ? 1 : mod == 2 ? 4 : 0);
+    }
+    return 0;
+}
+
+static struct instruction instruction(uint64_t address)
+{
+    uint64_t at = address - text, end;
+    unsigned length;
+
+    if (as_built(at)) {
+        return (struct instruction) { table[at] >> 4, table[at] & 15 };
+    }
+    switch (live[at]) {
+    case 0xe8:
+        return (struct instruction) { CALL, 5 };
+    case 0xe9:
+        return (struct instruction) { JMP, 5 };
+    case 0xeb:
+        return (struct instruction) { JMP, 2 };
+    case 0xc3:
+        return (struct instruction) { RET, 1 };
+    case 0xcc:
+        return (struct instruction) { END, 1 };
+    }
+    length = nop(live + at, size - at);
+    if (length) {
+        return (struct instruction) { PLAIN, length };
+    }
+    for (end = at + 1; end < size && !as_built(end); end++) {
+    }
+    return (struct instruction) { OPAQUE, end - at };
+}
+
+/* Where the way from BEGIN on, past conditional jumps that are not taken, ends:
+   at TO, or at what does not go on behind itself */
+static enum kind way(uint64_t begin, uint64_t to, bool *wrmsr)
+{
+    struct instruction i;
+
+    for (uint64_t at = begin; in_text(at); at += i.length) {
+        i = instruction(at);
+        if (at == to || (i.kind == OPAQUE && to > at && to - at < i.length)) {
+            return PLAIN;
+        }
+        *wrmsr |= i.kind == WRMSR;
+        if (i.kind != PLAIN && i.kind != CONDITIONAL && i.kind != WRMSR &&
+            i.kind != OPAQUE) {
+            return i.kind;
+        }
+    }
+    return END;
+}
+
+/* Is there a WRMSR from which the way leads there? */
+static bool behind_wrmsr(uint64_t address)
+{
+    bool ignored;
+
+    for (uint64_t at = address - text; at-- > 0 && address - text - at < 512;) {
+        if (as_built(at) && table[at] >> 4 == WRMSR &&
+            way(text + at, address, &ignored) == PLAIN) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool behind_call(uint64_t address)
+{
+    for (unsigned n = 2; n < 9 && address - text >= n; n++) {
+        struct instruction i = instruction(address - n);
+
+        if (i.length == n && (i.kind == CALL || i.kind == CALL_INDIRECT)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static uint64_t target(uint64_t address, unsigned length)
+{
+    const uint8_t *end = live + (address - text) + length;
+    int32_t distance;
+
+    if (length <= 3) {      /* a byte, perhaps behind a prefix */
+        distance = (int8_t)end[-1];
+    } else {
+        memcpy(&distance, end - 4, 4);
+    }
+    return address + length + distance;
+}
+
+int main(int argc, char **argv)
+{
+    size_t calls = 0, events = 0, users = 0, gaps = 0, matched = 0, opaque = 0;
+    uint64_t stack[1024], last = 0;
+    unsigned depth = 0;
+    char line[256];
+
+    if (argc != 2) {
+        fprintf(stderr, "usage: kernel-way CODE <RECORDS\n");
+        return 2;
+    }
+    read_code(argv[1]);
+    read_live();
+    read_symbols();
+
+    for (; fgets(line, sizeof(line), stdin); number++) {
+        unsigned long long from, to;
+        struct instruction i;
+        bool wrmsr = false;
+        enum kind end;
+
+        if (sscanf(line, "%llx => %llx", &from, &to) != 2) {
+            fail("what is %s", line);
+        }
+        record = (struct record) { from, to };
+        if (!in_text(to)) {
+            fail("it does not go into the kernel's code");
+        }
+
+        /* The way from the last one to here */
+        if (number == 0) {
+            if (!in_text(from) || !behind_wrmsr(from)) {
+                fail("nothing has switched BTS on before");
+            }
+        } else if (!(from >> 63)) {
+            if (way(last, 0, &wrmsr) != LEAVE) {
+                fail("it is in user mode, but %llx does not lead there",
+                     (unsigned long long)last);
+            }
+        } else {
+            if (!in_text(from)) {
+                fail("it is not from the kernel's code");
+            }
+            end = way(last, from, &wrmsr);
+            if (end != PLAIN) {
+                if (!wrmsr || !behind_wrmsr(from)) {
+                    fail("between %llx and it there is a branch",
+                         (unsigned long long)last);
+                }
+                gaps++;
+                depth = 0;
+            }
+        }
+        last = to;
+
+        /* The branch itself */
+        if (!(from >> 63)) {
+            if (to < entry || to >= entry_end) {
+                fail("it enters the kernel where there is no entry");
+            }
+            users++;
+            depth = 0;
+            continue;
+        }
+        i = instruction(from);
+        if (i.kind == CONDITIONAL || i.kind == JMP || i.kind == CALL) {
+            if (to == target(from, i.length)) {
+                if (i.kind == CALL) {
+                    calls++;
+                    if (depth == 1024) {
+                        fail("there are too many calls");
+                    }
+                    stack[depth++] = from + i.length;
+                }
+                continue;
+            }
+        } else if (i.kind == JMP_INDIRECT || i.kind == CALL_INDIRECT) {
+            if (to < entry || to >= entry_end) {
+                if (i.kind == CALL_INDIRECT) {
+                    calls++;
+                    if (depth == 1024) {
+                        fail("there are too many calls");
+                    }
+                    stack[depth++] = from + i.length;
+                }
+                continue;
+            }
+        } else if (i.kind == RET || i.kind == LEAVE) {
+            if (depth && to == stack[depth - 1]) {
+                depth--;
+                matched++;
+                continue;
+            }
+            if (!depth && (i.kind == LEAVE || behind_call(to))) {
+                continue;
+            }
+            if (depth && (to < entry || to >= entry_end)) {
+                fail("it returns, but not to %llx",
+                     (unsigned long long)stack[depth - 1]);
+            }
+        } else if (i.kind == OPAQUE) {
+            opaque++;
+            continue;
+        }
+        /* An event: it returns to the instruction that it came before, or to
+           that which raised it. */
+        if (to < entry || to >= entry_end || i.kind == END) {
+            fail("no branch is there");
+        }
+        events++;
+        if (depth == 1024) {
+            fail("there are too many events");
+        }
+        stack[depth++] = from;
+    }
+    if (number) {
+        bool wrmsr = false;
+
+        way(last, 0, &wrmsr);
+        if (!wrmsr) {
+            fail("it is the last one, but nothing switches BTS off then");
+        }
+    }
+    printf("%zu records of the kernel are one way through it: %zu calls, %zu "
+           "returns to where they belong, %zu events, %zu from user mode, "
+           "%zu gaps, %zu unknown\n", number, calls, matched, events, users,
+           gaps, opaque);
+    return number < 100;
+}

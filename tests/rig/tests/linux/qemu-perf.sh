@@ -1,0 +1,50 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# A Linux guest of our QEMU, unpatched, whose perf traces a program with the
+# BTS that KVM gives the guest; while perf traces the same program on the host,
+# on the same CPU.  Both are exact, in user mode and in the kernel.
+#
+# rig: program=@qemu/qemu-system-x86_64 /usr/bin/perf
+# rig: file=/usr/share/qemu/linuxboot_dma.bin /usr/share/qemu/kvmvapic.bin
+# rig: file=/usr/share/seabios/bios-256k.bin
+# rig: file=@linux:original/bzImage @linux:original/code=guest-code
+# rig: file=@linux/code=host-code
+# rig: with=rounds.S perf-exact.sh perf-records.c kernel-way.c
+# rig: with=guest-init.sh guest-make.sh guest-run.sh
+# rig: walk=_start end ((=leaf =there N T =leaf =there T T)*49 =leaf =there N T =leaf =there T N T*99 N T)*3 (=leaf =there N T =leaf =there T T)*49 =leaf =there N T =leaf =there T N T*99 N N
+# rig: memory=1024
+set -e
+
+guest-make <<'TEST'
+#!/bin/sh
+nmis() {
+    sed -n 's/^ *NMI: *\([0-9]*\).*/\1/p' /proc/interrupts
+}
+echo "guest: begins, Linux $(uname -r)"
+before=$(nmis)
+perf-exact u && perf-exact k /files/code && perf-exact u /files/code &&
+    echo "guest: exact, with $(($(nmis) - before)) NMIs"
+TEST
+
+guest-run &
+guest=$!
+until grep -q "guest: begins" serial 2>/dev/null; do
+    kill -0 "$guest"
+    sleep 0.1
+done
+at_a_time=0
+while kill -0 "$guest" 2>/dev/null; do
+    for mode in u k; do
+        perf-exact "$mode" /files/host-code
+        if ! grep -q "guest: ends" serial; then
+            at_a_time=$((at_a_time + 1))
+        fi
+    done
+done
+wait "$guest"
+cat serial
+echo "$at_a_time traces of the host while the guest traced itself"
+! grep "complains" serial
+grep -q "guest: exact, with [1-9]" serial
+[ "$at_a_time" -gt 1 ]
