@@ -131,8 +131,9 @@ static void make_piece(struct btrail_encoder *encoder,
             continue;
         }
         add_records(encoder, block, raw, &at, event.index);
-        if (at < event.index || block->header.events ==
-            BTRAIL_BLOCK_MAX_EVENTS) {
+        /* What lies where a chunk ends is for the next one. */
+        if (at < event.index || !btrail_block_room(block) ||
+            block->header.events == BTRAIL_BLOCK_MAX_EVENTS) {
             end = at;
             break;
         }
