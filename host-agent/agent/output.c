@@ -14,6 +14,13 @@
  */
 #define MAX_WAITING (4u << 20)
 
+/* A piece of sideband; packed if @data is the payload of info.size bytes */
+struct piece {
+    struct btrail_sideband_info info;
+    void *data;
+    bool packed;
+};
+
 struct btrail_output {
     struct btrail_block_sink sink;
     struct btrail_store *store;
@@ -22,10 +29,11 @@ struct btrail_output {
     GMutex lock;                /* of all up to the next blank line */
     GCond changed;
     GQueue full;
+    GQueue sideband;            /* of struct piece */
     GQueue unused;
     unsigned blocks_left;       /* that may still be made */
-    size_t waiting;             /* bytes in full blocks, also in the one that
-                                   is being written */
+    size_t waiting;             /* bytes in full blocks and sideband, also in
+                                   what is being written */
     bool closing;
 
     int error;                  /* atomic */
@@ -66,6 +74,36 @@ static int output_put(struct btrail_block_sink *sink,
     return btrail_output_error(o) ? -BTRAIL_ERR_IO : 0;
 }
 
+void btrail_output_sideband(struct btrail_output *o,
+                            const struct btrail_sideband_info *info,
+                            void *data)
+{
+    struct piece *piece = g_new(struct piece, 1);
+
+    *piece = (struct piece) { *info, data, false };
+    g_mutex_lock(&o->lock);
+    while (o->waiting > MAX_WAITING) {
+        g_cond_wait(&o->changed, &o->lock);
+    }
+    g_queue_push_tail(&o->sideband, piece);
+    o->waiting += info->size;
+    g_cond_broadcast(&o->changed);
+    g_mutex_unlock(&o->lock);
+}
+
+void btrail_output_packed(struct btrail_output *o, void *payload, size_t size)
+{
+    struct piece *piece = g_new0(struct piece, 1);
+
+    piece->info.size = (uint32_t)size;
+    piece->data = payload;
+    piece->packed = true;
+    g_mutex_lock(&o->lock);
+    g_queue_push_tail(&o->sideband, piece);
+    g_cond_broadcast(&o->changed);
+    g_mutex_unlock(&o->lock);
+}
+
 static void add(uint64_t *counter, uint64_t n)
 {
     __atomic_fetch_add(counter, n, __ATOMIC_RELAXED);
@@ -83,6 +121,24 @@ static void write_block(struct btrail_output *o, struct btrail_packer *packer,
     } else {
         add(&o->records, h->records);
         add(&o->lost, h->end_index - h->first_index - h->records);
+    }
+    __atomic_store_n(&o->bytes, btrail_store_size(o->store),
+                     __ATOMIC_RELAXED);
+}
+
+static void write_piece(struct btrail_output *o, const struct piece *piece,
+                        struct btrail_buf *payload)
+{
+    const void *data = piece->data;
+    size_t size = piece->info.size;
+
+    if (!piece->packed) {
+        btrail_sideband_pack(&piece->info, piece->data, payload);
+        data = payload->data;
+        size = payload->len;
+    }
+    if (btrail_store_sideband(o->store, data, size)) {
+        __atomic_store_n(&o->error, errno, __ATOMIC_RELEASE);
     }
     __atomic_store_n(&o->bytes, btrail_store_size(o->store),
                      __ATOMIC_RELAXED);
@@ -108,10 +164,12 @@ static gpointer output_thread(gpointer opaque)
 
     g_mutex_lock(&o->lock);
     for (;;) {
-        struct btrail_block *block = g_queue_pop_head(&o->full);
+        struct piece *piece = g_queue_pop_head(&o->sideband);
+        struct btrail_block *block = piece ? NULL :
+                                     g_queue_pop_head(&o->full);
         size_t size;
 
-        if (!block) {
+        if (!block && !piece) {
             if (o->closing) {
                 break;
             }
@@ -127,15 +185,27 @@ static gpointer output_thread(gpointer opaque)
         g_mutex_unlock(&o->lock);
 
         if (!btrail_output_error(o)) {
-            write_block(o, packer, block, &payload);
+            if (piece) {
+                write_piece(o, piece, &payload);
+            } else {
+                write_block(o, packer, block, &payload);
+            }
             sync_at = sync_store(o);
         }
-        size = btrail_block_size(block);
-        btrail_block_trim(block);
+        if (piece) {
+            size = piece->packed ? 0 : piece->info.size;
+            g_free(piece->data);
+            g_free(piece);
+        } else {
+            size = btrail_block_size(block);
+            btrail_block_trim(block);
+        }
 
         g_mutex_lock(&o->lock);
         o->waiting -= size;
-        g_queue_push_head(&o->unused, block);
+        if (block) {
+            g_queue_push_head(&o->unused, block);
+        }
         g_cond_broadcast(&o->changed);
     }
     g_mutex_unlock(&o->lock);
@@ -158,6 +228,7 @@ struct btrail_output *btrail_output_new(struct btrail_store *store,
     g_mutex_init(&o->lock);
     g_cond_init(&o->changed);
     g_queue_init(&o->full);
+    g_queue_init(&o->sideband);
     g_queue_init(&o->unused);
     o->thread = g_thread_new("output", output_thread, o);
     return o;

@@ -23,6 +23,21 @@ struct btrail_output *btrail_output_new(struct btrail_store *store,
 /* Where streams hand their blocks; to be used by one thread. */
 struct btrail_block_sink *btrail_output_sink(struct btrail_output *o);
 
+/*
+ * Write a piece of sideband; @data, @info->size bytes, is freed with g_free().
+ * Waits while there is too much to be written.  To be used by the same thread.
+ */
+void btrail_output_sideband(struct btrail_output *o,
+                            const struct btrail_sideband_info *info,
+                            void *data);
+
+/*
+ * Write a piece of sideband that is packed already (see sideband.h), so that
+ * the thread has little to do for it.  @payload is freed with g_free().  To be
+ * used by any thread, and does not keep blocks waiting.
+ */
+void btrail_output_packed(struct btrail_output *o, void *payload, size_t size);
+
 /* Bytes written so far */
 uint64_t btrail_output_bytes(const struct btrail_output *o);
 

@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "looker.h"
 #include "output.h"
 #include "session.h"
 #include "stream.h"
@@ -62,6 +63,8 @@ struct btrail_session {
     /* What follows belongs to the thread. */
     struct btrail_transport *transport;
     struct btrail_output *output;
+    struct btrail_looker *looker;
+    struct btrail_looker_result names;
     struct vcpu *vcpus;
     struct btrail_event *events;
     bool begins_anywhere;       /* the file says why */
@@ -155,6 +158,20 @@ static uint16_t gap_reason(const struct btrail_session *s,
     return BTRAIL_GAP_CORRUPT;
 }
 
+/* Tell the looker who has run. */
+static void tell_looker(struct btrail_session *s,
+                        const struct btrail_slab *slab)
+{
+    size_t i;
+
+    btrail_looker_saw(s->looker, slab->cr3);
+    for (i = 0; i < slab->n_events; i++) {
+        if (slab->events[i].type == BTRAIL_EVENT_CR3) {
+            btrail_looker_saw(s->looker, slab->events[i].data[0]);
+        }
+    }
+}
+
 static bool drain_slab(struct btrail_session *s, unsigned i)
 {
     struct vcpu *v = &s->vcpus[i];
@@ -168,6 +185,9 @@ static bool drain_slab(struct btrail_session *s, unsigned i)
                                &error)) {
         keep_error(s, error);
         return false;
+    }
+    if (s->looker) {
+        tell_looker(s, &slab);
     }
     before = btrail_stream_unexplained(vcpu_stream(s, i));
     ret = btrail_stream_append(v->stream, &slab, reason);
@@ -319,6 +339,29 @@ static bool handle_stop(struct btrail_session *s, uint64_t now)
     return false;
 }
 
+static void handle_memory(struct btrail_session *s)
+{
+    struct btrail_transport_memory *m =
+        btrail_transport_take_memory(s->transport);
+
+    g_clear_pointer(&s->names.why, g_free);
+    switch (m->reason) {
+    case BTRAIL_MEMORY_SHARED:
+        s->looker = btrail_looker_new(m, s->output);
+        return;
+    case BTRAIL_MEMORY_PRIVATE:
+        s->names.why = g_strdup(
+            "the guest's RAM is private to QEMU; start it with -object "
+            "memory-backend-memfd,id=ram,size=SIZE,share=on and -machine "
+            "memory-backend=ram, where SIZE is that of -m");
+        break;
+    default:
+        s->names.why = g_strdup("QEMU could not share the guest's RAM");
+        break;
+    }
+    btrail_transport_memory_free(m);
+}
+
 /* False when there is nothing to wait for any more. */
 static bool handle_input(struct btrail_session *s)
 {
@@ -330,6 +373,9 @@ static bool handle_input(struct btrail_session *s)
     case BTRAIL_TRANSPORT_END:
         s->ended = true;
         return false;
+    case BTRAIL_TRANSPORT_MEMORY:
+        handle_memory(s);
+        return true;
     case BTRAIL_TRANSPORT_CLOSED:
         fail(s, BTRAIL_AGENT_ERROR_CLOSED,
              "QEMU has gone away without ending the session");
@@ -548,6 +594,13 @@ static int write_last_meta(struct btrail_session *s)
         json_object_set_string_member(end, "error", s->error->message);
     }
     json_object_set_object_member(meta, "end", end);
+    if (s->names.looks) {
+        JsonObject *names = json_object_new();
+
+        json_object_set_string_member(names, "kernel", s->names.release);
+        json_object_set_int_member(names, "looks", s->names.looks);
+        json_object_set_object_member(meta, "names", names);
+    }
     return write_meta(s->options.store, meta);
 }
 
@@ -571,7 +624,10 @@ static bool begin(struct btrail_session *s)
     s->events = g_new(struct btrail_event, h->events_per_slab);
     s->output = btrail_output_new(s->options.store, h->vcpus + QUEUED_BLOCKS);
     s->next_tick = now_ns() + FLUSH_INTERVAL_NS / 2;
-    if (!btrail_transport_send(s->transport, BTRAIL_MSG_READY, &s->error)) {
+    if (s->options.names) {
+        s->names.why = g_strdup("this QEMU does not share the guest's RAM");
+    }
+    if (!btrail_transport_ready(s->transport, s->options.names, &s->error)) {
         if (!s->error) {
             fail(s, BTRAIL_AGENT_ERROR_PROTOCOL,
                  "the producer does not listen");
@@ -589,6 +645,9 @@ static void end(struct btrail_session *s)
         s->error->code == BTRAIL_AGENT_ERROR_PROTOCOL) {
         /* Do not leave the guest traced for nobody. */
         btrail_transport_send(s->transport, BTRAIL_MSG_STOP, NULL);
+    }
+    if (s->looker) {
+        btrail_looker_finish(s->looker, &s->names);
     }
     if (s->output) {
         update_progress(s);
@@ -687,8 +746,10 @@ void btrail_session_finish(struct btrail_session *s,
         .reason = s->reason,
         .unexplained = s->unexplained,
         .progress = s->progress,
+        .no_names = s->names.looks ? NULL : g_strdup(s->names.why),
         .error = s->error,
     };
+    btrail_looker_result_clear(&s->names);
     close(s->stop_fd);
     close(s->done_fd);
     g_free(s);

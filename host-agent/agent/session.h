@@ -24,12 +24,14 @@ struct btrail_session;
  * @metadata: for the trace's description; what the producer says is added.
  *            The session has a reference of its own.
  * @attached: another agent has drained this session before
+ * @names:    look for names in the guest's memory
  */
 struct btrail_session_options {
     int sock;
     struct btrail_store *store;
     JsonObject *metadata;
     bool attached;
+    bool names;
 };
 
 /**
@@ -51,12 +53,14 @@ struct btrail_session_progress {
  * struct btrail_session_result - how it ended
  * @reason:      enum btrail_end_reason
  * @unexplained: records missing without a GAP event of the producer
+ * @no_names:    why there are no names though they were asked for, or NULL
  * @error:       NULL if all went well
  */
 struct btrail_session_result {
     uint16_t reason;
     uint64_t unexplained;
     struct btrail_session_progress progress;
+    char *no_names;
     GError *error;
 };
 
@@ -76,7 +80,7 @@ void btrail_session_progress(struct btrail_session *s,
  */
 void btrail_session_stop(struct btrail_session *s);
 
-/* Wait until it is done.  The caller frees @result->error. */
+/* Wait until it is done.  The caller frees @result's error and no_names. */
 void btrail_session_finish(struct btrail_session *s,
                            struct btrail_session_result *result);
 

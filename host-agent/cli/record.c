@@ -38,6 +38,7 @@ struct record_options {
     char *split;
     char *ring;
     char *fsync;
+    char *names;
     gboolean attach;
     gboolean force;
     gboolean quiet;
@@ -182,8 +183,8 @@ static bool check_options(struct recording *r)
                       o->cr3 || o->overflow || o->buffer_size ||
                       o->agent_timeout)) {
         cli_error("--attach takes over a session as it is; only --output, "
-                  "--split, --ring, --fsync, --duration, --force and --quiet "
-                  "go with it");
+                  "--split, --ring, --fsync, --names, --duration, --force and "
+                  "--quiet go with it");
         return false;
     }
     if (!o->session) {
@@ -219,6 +220,10 @@ static bool check_options(struct recording *r)
             return false;
         }
         json_object_set_int_member(r->arguments, "agent-timeout", number);
+    }
+    if (o->names && strcmp(o->names, "auto") && strcmp(o->names, "off")) {
+        cli_error("--names: '%s' is not auto or off", o->names);
+        return false;
     }
     if (o->duration) {
         if (!cli_parse_duration("--duration", o->duration, &r->duration)) {
@@ -414,6 +419,7 @@ static bool start(struct recording *r)
         .store = r->store,
         .metadata = r->metadata,
         .attached = r->options.attach,
+        .names = !r->options.names || strcmp(r->options.names, "off"),
     };
     struct btrail_session_result result;
     g_autoptr(GError) error = NULL;
@@ -441,6 +447,7 @@ static bool start(struct recording *r)
         cli_error("%s", result.error->message);
     }
     g_clear_error(&result.error);
+    g_free(result.no_names);
     explain(r, error);
     remove_output(r);
     return false;
@@ -544,6 +551,11 @@ static int finish(struct recording *r)
                 result.progress.paused_ns / 1e9,
                 cli_event_reason(BTRAIL_EVENT_END, result.reason));
     }
+    if (result.no_names && !r->options.quiet) {
+        fprintf(stderr, "%s has no names: %s\n", r->options.output,
+                result.no_names);
+    }
+    g_free(result.no_names);
     if (result.unexplained) {
         cli_error("%" G_GUINT64_FORMAT " records are missing and QEMU has not "
                   "said why; the trace has GAP events in their places",
@@ -638,6 +650,9 @@ int cmd_record(int argc, char **argv)
         { "fsync", 0, 0, G_OPTION_ARG_STRING, &o->fsync,
           "when the trace has to be on the disk: at the end, none, or so long "
           "after it was made, such as 5s (default: end)", "WHEN" },
+        { "names", 0, 0, G_OPTION_ARG_STRING, &o->names,
+          "look for names of symbols and processes in the guest's memory: "
+          "auto, where there are any (default), or off", "WHEN" },
         { "attach", 0, 0, G_OPTION_ARG_NONE, &o->attach,
           "take over the session that is active", NULL },
         { "quiet", 'q', 0, G_OPTION_ARG_NONE, &o->quiet,
@@ -676,5 +691,6 @@ int cmd_record(int argc, char **argv)
     g_free(o->split);
     g_free(o->ring);
     g_free(o->fsync);
+    g_free(o->names);
     return code;
 }

@@ -54,7 +54,8 @@ struct symbol {
     char type;
 };
 
-struct whole {
+/* When a look was taken */
+struct moment {
     uint64_t begin;
     uint64_t end;
 };
@@ -65,7 +66,7 @@ struct btrail_names {
     GPtrArray *versions;
     GHashTable *by_identity;    /* struct btrail_process to struct life */
     GHashTable *by_root;        /* uint64_t to struct root */
-    GArray *wholes;             /* struct whole, in the order of time */
+    GArray *moments;            /* struct moment, in the order of time */
     GPtrArray *symbols;         /* in the order of time */
     uint64_t memory;
     uint64_t cut;               /* nothing is known from then on */
@@ -208,9 +209,18 @@ static bool add_process(struct btrail_names *n, const struct btrail_look *look,
         life->last = MAX(life->last, p->last);
         v = g_ptr_array_index(life->versions, life->versions->len - 1);
     }
+    if (v && (p->flags & BTRAIL_PROCESS_SEEN)) {
+        return false;
+    }
     if (v && same_content(&v->process, p)) {
         v->end = MAX(v->end, look->end);
         return false;
+    }
+    if (v && (v->process.flags & BTRAIL_PROCESS_SEEN)) {
+        /* Here is what was missing. */
+        v->process = *p;
+        v->end = look->end;
+        return true;
     }
     v = g_new0(struct version, 1);
     v->process = *p;
@@ -231,15 +241,12 @@ static bool add_process(struct btrail_names *n, const struct btrail_look *look,
 static void add_look(struct btrail_names *n, struct btrail_look *look,
                      size_t size)
 {
+    struct moment moment = { look->begin, look->end };
     bool needed = false;
     uint32_t i;
 
-    if (look->flags & BTRAIL_LOOK_WHOLE) {
-        struct whole w = { look->begin, look->end };
-
-        g_array_append_val(n->wholes, w);
-        n->memory += sizeof(w);
-    }
+    g_array_append_val(n->moments, moment);
+    n->memory += sizeof(moment);
     for (i = 0; i < look->n; i++) {
         needed |= add_process(n, look, &look->processes[i]);
     }
@@ -348,7 +355,7 @@ static struct btrail_names *names_new(void)
     n->by_identity = g_hash_table_new(hash_identity, equal_identity);
     n->by_root = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free,
                                        free_root);
-    n->wholes = g_array_new(FALSE, FALSE, sizeof(struct whole));
+    n->moments = g_array_new(FALSE, FALSE, sizeof(struct moment));
     n->symbols = g_ptr_array_new_with_free_func(free_symbols);
     n->cut = UINT64_MAX;
     return n;
@@ -362,7 +369,7 @@ void btrail_names_close(struct btrail_names *n)
         g_ptr_array_free(n->versions, TRUE);
         g_ptr_array_free(n->lives, TRUE);
         g_ptr_array_free(n->looks, TRUE);
-        g_array_free(n->wholes, TRUE);
+        g_array_free(n->moments, TRUE);
         g_ptr_array_free(n->symbols, TRUE);
         g_free(n);
     }
@@ -457,7 +464,7 @@ static int read_pieces(struct btrail_names *n,
 
 static gint by_begin(gconstpointer p, gconstpointer q)
 {
-    const struct whole *a = p, *b = q;
+    const struct moment *a = p, *b = q;
 
     return a->begin < b->begin ? -1 : a->begin > b->begin;
 }
@@ -483,29 +490,29 @@ int btrail_names_open(struct btrail_names **names,
         btrail_names_close(n);
         return ret;
     }
-    g_array_sort(n->wholes, by_begin);
+    g_array_sort(n->moments, by_begin);
     g_hash_table_foreach(n->by_root, sort_root, NULL);
     *names = n;
     return 0;
 }
 
-/* Is there a whole look that began after @from and had ended by @to? */
+/* Is there a look that began after @from and had ended by @to? */
 static bool looked(const struct btrail_names *n, uint64_t from, uint64_t to)
 {
-    guint low = 0, high = n->wholes->len;
+    guint low = 0, high = n->moments->len;
 
     while (low < high) {
         guint mid = (low + high) / 2;
 
-        if (g_array_index(n->wholes, struct whole, mid).begin > from) {
+        if (g_array_index(n->moments, struct moment, mid).begin > from) {
             high = mid;
         } else {
             low = mid + 1;
         }
     }
     /* They do not overlap, unless the file lies: the next one tells. */
-    return low < n->wholes->len &&
-           g_array_index(n->wholes, struct whole, low).end <= to;
+    return low < n->moments->len &&
+           g_array_index(n->moments, struct moment, low).end <= to;
 }
 
 /* The last version that begins at @time or before; the first if none does */

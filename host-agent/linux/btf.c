@@ -18,6 +18,8 @@
 
 struct linux_btf {
     struct btf *btf;
+    GHashTable *by_name;        /* GArray of the numbers of structs, unions and
+                                   enums that have this name */
 };
 
 static int quiet(enum libbpf_print_level level, const char *format,
@@ -41,6 +43,49 @@ static bool header_valid(const void *data, size_t size)
            h.type_len <= size - sizeof(h) - h.str_len;
 }
 
+static const char *name_of(const struct linux_btf *b, uint32_t offset)
+{
+    const char *name = btf__name_by_offset(b->btf, offset);
+
+    return name ? name : "";
+}
+
+static void list_names(struct linux_btf *b)
+{
+    uint32_t n = btf__type_cnt(b->btf);
+    uint32_t i;
+
+    for (i = 1; i < n; i++) {
+        const struct btf_type *t = btf__type_by_id(b->btf, i);
+        const char *name;
+        GArray *ids;
+
+        if (!t || (!btf_is_composite(t) && !btf_is_enum(t))) {
+            continue;
+        }
+        name = name_of(b, t->name_off);
+        if (!*name) {
+            continue;
+        }
+        ids = g_hash_table_lookup(b->by_name, name);
+        if (!ids) {
+            ids = g_array_new(FALSE, FALSE, sizeof(i));
+            g_hash_table_insert(b->by_name, (gpointer)name, ids);
+        }
+        g_array_append_val(ids, i);
+    }
+}
+
+/* The @i-th type of this name, NULL if there are no more */
+static const struct btf_type *named(const struct linux_btf *b,
+                                    const char *name, uint32_t i)
+{
+    const GArray *ids = g_hash_table_lookup(b->by_name, name);
+
+    return ids && i < ids->len ?
+           btf__type_by_id(b->btf, g_array_index(ids, uint32_t, i)) : NULL;
+}
+
 struct linux_btf *linux_btf_new(const void *data, size_t size)
 {
     struct linux_btf *b;
@@ -56,22 +101,19 @@ struct linux_btf *linux_btf_new(const void *data, size_t size)
     }
     b = g_new(struct linux_btf, 1);
     b->btf = btf;
+    b->by_name = g_hash_table_new_full(g_str_hash, g_str_equal, NULL,
+                                       (GDestroyNotify)g_array_unref);
+    list_names(b);
     return b;
 }
 
 void linux_btf_free(struct linux_btf *b)
 {
     if (b) {
+        g_hash_table_destroy(b->by_name);
         btf__free(b->btf);
         g_free(b);
     }
-}
-
-static const char *name_of(const struct linux_btf *b, uint32_t offset)
-{
-    const char *name = btf__name_by_offset(b->btf, offset);
-
-    return name ? name : "";
 }
 
 /* A type behind its names and qualifiers, NULL if there is none */
@@ -207,33 +249,11 @@ static bool find_path(const struct linux_btf *b, const struct btf_type *t,
 bool linux_btf_member(const struct linux_btf *b, const char *type,
                       const char *path, uint32_t *offset, uint32_t *size)
 {
-    uint32_t n = btf__type_cnt(b->btf);
+    const struct btf_type *t;
     uint32_t i;
 
-    for (i = 1; i < n; i++) {
-        const struct btf_type *t = btf__type_by_id(b->btf, i);
-
-        if (t && btf_is_composite(t) &&
-            !strcmp(name_of(b, t->name_off), type) &&
-            find_path(b, t, path, offset, size)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-bool linux_btf_size(const struct linux_btf *b, const char *type,
-                    uint32_t *size)
-{
-    uint32_t n = btf__type_cnt(b->btf);
-    uint32_t i;
-
-    for (i = 1; i < n; i++) {
-        const struct btf_type *t = btf__type_by_id(b->btf, i);
-
-        if (t && btf_is_composite(t) && t->size &&
-            !strcmp(name_of(b, t->name_off), type)) {
-            *size = t->size;
+    for (i = 0; (t = named(b, type, i)); i++) {
+        if (btf_is_composite(t) && find_path(b, t, path, offset, size)) {
             return true;
         }
     }
@@ -243,17 +263,12 @@ bool linux_btf_size(const struct linux_btf *b, const char *type,
 bool linux_btf_enumerator(const struct linux_btf *b, const char *type,
                           const char *name, int32_t *value)
 {
-    uint32_t n = btf__type_cnt(b->btf);
+    const struct btf_type *t;
     uint32_t i;
     unsigned k;
 
-    for (i = 1; i < n; i++) {
-        const struct btf_type *t = btf__type_by_id(b->btf, i);
-
-        if (!t || !btf_is_enum(t) || strcmp(name_of(b, t->name_off), type)) {
-            continue;
-        }
-        for (k = 0; k < btf_vlen(t); k++) {
+    for (i = 0; (t = named(b, type, i)); i++) {
+        for (k = 0; btf_is_enum(t) && k < btf_vlen(t); k++) {
             if (!strcmp(name_of(b, btf_enum(t)[k].name_off), name)) {
                 *value = btf_enum(t)[k].val;
                 return true;

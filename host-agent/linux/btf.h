@@ -27,10 +27,6 @@ void linux_btf_free(struct linux_btf *b);
 bool linux_btf_member(const struct linux_btf *b, const char *type,
                       const char *path, uint32_t *offset, uint32_t *size);
 
-/* The size of a struct; false if there is none of this name */
-bool linux_btf_size(const struct linux_btf *b, const char *type,
-                    uint32_t *size);
-
 /* The value of a member of any enum */
 bool linux_btf_enumerator(const struct linux_btf *b, const char *type,
                           const char *name, int32_t *value);

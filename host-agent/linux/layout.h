@@ -40,6 +40,8 @@
     X(mm_brk,           "mm_struct", "brk",                 8,  true)   \
     X(mm_start_stack,   "mm_struct", "start_stack",         8,  true)   \
     X(mm_exe_file,      "mm_struct", "exe_file",            8,  true)   \
+    X(mm_map_count,     "mm_struct", "map_count",           4,  false)  \
+    X(mm_exec_vm,       "mm_struct", "exec_vm",             8,  false)  \
     X(mm_vdso,          "mm_struct", "context.vdso",        8,  false)  \
     X(mm_vdso_image,    "mm_struct", "context.vdso_image",  8,  false)  \
     X(mm_mmap,          "mm_struct", "mmap",                8,  false)  \

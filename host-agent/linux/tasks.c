@@ -284,66 +284,113 @@ static void free_process(struct btrail_process *p)
     p->mappings = NULL;
 }
 
-/* False if it could not be read, or is another one meanwhile */
-static bool read_process(struct linux_kernel *k, struct owned *o,
-                         uint64_t leader, GArray *tasks,
-                         struct btrail_process *p, uint64_t (*clock)(void))
+uint64_t linux_shape(struct linux_kernel *k, uint64_t mm)
 {
+    uint64_t exec_vm = 0;
+    uint32_t maps = 0;
+
+    linux_u32(k, mm, k->layout.mm_map_count, &maps);
+    linux_u64(k, mm, k->layout.mm_exec_vm, &exec_vm);
+    return exec_vm << 32 ^ maps;
+}
+
+/* What a look has, and how it is gone about */
+struct work {
+    struct linux_kernel *k;
+    struct owned *o;
+    GArray *tasks;              /* that are at hand, to be used again */
+    uint64_t (*clock)(void);
+    linux_known *known;
+    void *opaque;
+};
+
+enum found {
+    FOUND,
+    LEFT_OUT,
+    TORN,                       /* or it cannot be read */
+};
+
+static enum found read_rest(struct work *w, struct identity *id,
+                            struct btrail_process *p)
+{
+    struct linux_kernel *k = w->k;
+    GArray *threads = g_array_new(FALSE, FALSE, sizeof(struct btrail_thread));
+
+    if (!read_threads(k, &w->o->files, id, w->tasks, threads)) {
+        g_array_free(threads, TRUE);
+        return TORN;
+    }
+    p->n_threads = threads->len;
+    p->threads = (struct btrail_thread *)g_array_free(threads, FALSE);
+    p->comm = read_comm(k, &w->o->files, id->leader);
+    if (!p->comm) {
+        return TORN;
+    }
+    p->mm = id->mm;
+    if (id->mm) {
+        if (!linux_pointer(id->mm) ||
+            !linux_u64(k, id->mm, k->layout.mm_pgd, &id->pgd) ||
+            !page_walk(&k->walk, id->pgd, &p->pgd)) {
+            return TORN;
+        }
+        p->user_pgd = user_pgd(k, p->pgd);
+        read_space(k, w->o, id, p);
+    } else if (p->flags & BTRAIL_PROCESS_KERNEL) {
+        uint64_t active, pgd;
+
+        if (linux_u64(k, id->leader, k->layout.task_active_mm, &active) &&
+            active && linux_u64(k, active, k->layout.mm_pgd, &pgd)) {
+            page_walk(&k->walk, pgd, &p->pgd);
+        }
+    }
+    return FOUND;
+}
+
+static enum found read_process(struct work *w, uint64_t leader,
+                               struct btrail_process *p)
+{
+    struct linux_kernel *k = w->k;
     const struct linux_layout *l = &k->layout;
     struct identity id = { .leader = leader, .with_mm = leader };
-    GArray *threads;
+    enum found found;
     uint64_t parent;
 
     memset(p, 0, sizeof(*p));
     p->comm = p->exe = p->command_line = "";
-    p->first = clock();
+    p->first = w->clock();
     if (!linux_u32(k, leader, l->task_tgid, &id.tgid) ||
-        !start_time(k, leader, &id.start)) {
-        return false;
+        !start_time(k, leader, &id.start) ||
+        !linux_u64(k, leader, l->task_mm, &id.mm)) {
+        return TORN;
     }
     p->pid = id.tgid;
     p->start_time = id.start;
+    p->mm = id.mm;
     if (linux_u64(k, leader, l->task_parent, &parent) &&
         linux_pointer(parent)) {
         linux_u32(k, parent, l->task_tgid, &p->parent);
     }
-    threads = g_array_new(FALSE, FALSE, sizeof(struct btrail_thread));
-    if (!read_threads(k, &o->files, &id, tasks, threads)) {
-        g_array_free(threads, TRUE);
-        return false;
-    }
-    p->n_threads = threads->len;
-    p->threads = (struct btrail_thread *)g_array_free(threads, FALSE);
-    p->comm = read_comm(k, &o->files, leader);
-    if (!p->comm) {
-        free_process(p);
-        return false;
-    }
-    p->mm = id.mm;
-    if (id.mm) {
-        if (!linux_pointer(id.mm) ||
-            !linux_u64(k, id.mm, l->mm_pgd, &id.pgd) ||
-            !page_walk(&k->walk, id.pgd, &p->pgd)) {
-            free_process(p);
-            return false;
-        }
-        p->user_pgd = user_pgd(k, p->pgd);
-        read_space(k, o, &id, p);
-    } else if (!p->pid || p->pid == KTHREADD || p->parent == KTHREADD) {
-        uint64_t active, pgd;
-
+    if (!id.mm && (!p->pid || p->pid == KTHREADD || p->parent == KTHREADD)) {
         p->flags |= BTRAIL_PROCESS_KERNEL;
-        if (linux_u64(k, leader, l->task_active_mm, &active) && active &&
-            linux_u64(k, active, l->mm_pgd, &pgd)) {
-            page_walk(&k->walk, pgd, &p->pgd);
+        if (w->known) {
+            return LEFT_OUT;
         }
     }
-    p->last = clock();
-    if (!same(k, &id)) {
-        free_process(p);
-        return false;
+    if (id.mm && w->known && linux_u64(k, id.mm, l->mm_pgd, &id.pgd) &&
+        page_walk(&k->walk, id.pgd, &p->pgd) &&
+        w->known(p, linux_shape(k, id.mm), w->opaque)) {
+        p->flags |= BTRAIL_PROCESS_SEEN;
+        p->parent = 0;
+        found = FOUND;
+    } else {
+        found = read_rest(w, &id, p);
     }
-    return true;
+    p->last = w->clock();
+    if (found == TORN || !same(k, &id)) {
+        free_process(p);
+        return TORN;
+    }
+    return FOUND;
 }
 
 /* Those that run when no process does, with the kernel's own page tables */
@@ -360,11 +407,13 @@ static void add_idle(struct linux_kernel *k, struct owned *o,
 }
 
 struct btrail_look *linux_look(struct linux_kernel *k,
-                               uint64_t (*clock)(void))
+                               uint64_t (*clock)(void), linux_known *known,
+                               void *opaque)
 {
     struct owned *o = g_new0(struct owned, 1);
     GArray *leaders = g_array_new(FALSE, FALSE, sizeof(uint64_t));
     GArray *tasks = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+    struct work w = { k, o, tasks, clock, known, opaque };
     uint64_t threads = 0, mappings = 0;
     bool whole;
     guint i;
@@ -378,16 +427,15 @@ struct btrail_look *linux_look(struct linux_kernel *k,
                       k->layout.task_tasks, TASKS_MAX - 1, leaders);
     for (i = 0; i < leaders->len; i++) {
         uint64_t leader = g_array_index(leaders, uint64_t, i);
+        enum found found = TORN;
         struct btrail_process p;
         unsigned attempt;
 
-        for (attempt = 0; attempt < TRIES; attempt++) {
-            if (read_process(k, o, leader, tasks, &p, clock)) {
-                break;
-            }
+        for (attempt = 0; attempt < TRIES && found == TORN; attempt++) {
+            found = read_process(&w, leader, &p);
         }
-        if (attempt == TRIES) {
-            whole = false;
+        if (found != FOUND) {
+            whole &= found == LEFT_OUT;
             continue;
         }
         threads += p.n_threads;

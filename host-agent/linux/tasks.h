@@ -12,9 +12,22 @@
 #define LINUX_COMMAND_LINE_MAX  (64u << 10)
 
 /**
+ * linux_known - is all known of a process that a look has come upon?
+ * @p:      its pid, start_time, mm and pgd are set; if it is known this sets
+ *          its user_pgd
+ * @shape:  a number that changes when executable mappings come or go
+ *
+ * Returns: true if the look need not find out more
+ */
+typedef bool linux_known(struct btrail_process *p, uint64_t shape,
+                         void *opaque);
+
+/**
  * linux_look() - look at the processes of a guest
- * @k: its kernel
+ * @k:     its kernel
  * @clock: tells the time, in nanoseconds
+ * @known: NULL, to find out everything.  Processes that are known are
+ *         BTRAIL_PROCESS_SEEN, and processes of the kernel are left out.
  *
  * Nothing that is torn is in it: what changed while it was read is read again,
  * or left out, and then the look is not BTRAIL_LOOK_WHOLE.
@@ -22,7 +35,11 @@
  * Returns: the look, to be freed with linux_look_free().
  */
 struct btrail_look *linux_look(struct linux_kernel *k,
-                               uint64_t (*clock)(void));
+                               uint64_t (*clock)(void), linux_known *known,
+                               void *opaque);
+
+/* As @known gets it; 0 if it cannot be read */
+uint64_t linux_shape(struct linux_kernel *k, uint64_t mm);
 void linux_look_free(struct btrail_look *look);
 
 /**

@@ -23,15 +23,17 @@ extern "C" {
 #define BTRAIL_LOOK_STRINGS         (1u << 20)
 #define BTRAIL_LOOK_SIZE            (16u << 20)
 
-/* Flags of a look: it has all processes that there were. */
+/* Flags of a look: it has all processes with an address space of their own. */
 #define BTRAIL_LOOK_WHOLE           1u
 
 /*
  * Flags of a process: of the kernel (it has no address space of its own);
- * some of it could not be read (what is there is right).
+ * some of it could not be read (what is there is right); it was only seen, and
+ * for what is not there an earlier look has to be asked.
  */
 #define BTRAIL_PROCESS_KERNEL       1u
 #define BTRAIL_PROCESS_PARTIAL      2u
+#define BTRAIL_PROCESS_SEEN         4u
 
 /* Flags of a mapping: as in /proc/PID/maps, and those of the last two kinds */
 #define BTRAIL_MAPPING_READ         1u

@@ -145,7 +145,7 @@ int main(int argc, char **argv)
     linux_kernel_begin(kernel);
     symbols = linux_symbols(kernel);
     read_symbols = now();
-    look = linux_look(kernel, now);
+    look = linux_look(kernel, now, NULL, NULL);
 
     json_builder_begin_object(b);
     number(b, "find_ns", found - begin);

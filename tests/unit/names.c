@@ -124,7 +124,7 @@ static void test_process(void)
     btrail_names_close(names);
 }
 
-/* A look that has not all says nothing of those that it has not. */
+/* A look that has not all says neither that others are gone nor that not. */
 static void test_parts(void)
 {
     struct btrail_writer *w = begin();
@@ -136,8 +136,9 @@ static void test_parts(void)
     LOOK(400, 0, C);
     names = end(w);
     check(names, 250, 0x10000, BTRAIL_SURE, "a");
-    check(names, 450, 0x10000, BTRAIL_LIKELY, "a");
-    check(names, 150, 0x30000, BTRAIL_LIKELY, "c");
+    check(names, 450, 0x10000, BTRAIL_UNKNOWN, NULL);
+    check(names, 450, 0x30000, BTRAIL_LIKELY, "c");
+    check(names, 150, 0x30000, BTRAIL_UNKNOWN, NULL);
     btrail_names_close(names);
 }
 
@@ -160,6 +161,35 @@ static void test_seen(void)
     check(names, 191, 0x10000, BTRAIL_UNKNOWN, NULL);
     /* Only the process is sure to have come back. */
     check(names, 250, 0x30000, BTRAIL_SURE, "c");
+    btrail_names_close(names);
+}
+
+/* Some looks only tell that it is still there. */
+static void test_only_seen(void)
+{
+    struct btrail_mapping m = { 0x1000, 0x3000, 0, 5, 0, "/one", NULL };
+    struct btrail_process a = A, seen = A;
+    struct btrail_writer *w = begin();
+    struct btrail_names *names;
+    const struct btrail_process *p;
+    const struct btrail_mapping *found;
+
+    seen.flags = BTRAIL_PROCESS_SEEN;
+    seen.comm = "";
+    a.mappings = &m;
+    a.n_mappings = 1;
+    LOOK(100, BTRAIL_LOOK_WHOLE, seen);
+    LOOK(200, BTRAIL_LOOK_WHOLE, a);
+    LOOK(300, BTRAIL_LOOK_WHOLE, seen);
+    LOOK(400, BTRAIL_LOOK_WHOLE, C);
+    names = end(w);
+    check(names, 101, 0x10000, BTRAIL_SURE, "a");
+    check(names, 301, 0x11000, BTRAIL_SURE, "a");
+    check(names, 350, 0x10000, BTRAIL_UNKNOWN, NULL);
+    btrail_names_process(names, 301, 0x10000, &p);
+    g_assert_cmpint(btrail_names_mapping(names, p, 301, 0x2000, &found), ==,
+                    BTRAIL_LIKELY);
+    g_assert_cmpstr(found->path, ==, "/one");
     btrail_names_close(names);
 }
 
@@ -412,6 +442,7 @@ int main(int argc, char **argv)
     g_test_add_func("/names/process", test_process);
     g_test_add_func("/names/parts", test_parts);
     g_test_add_func("/names/seen", test_seen);
+    g_test_add_func("/names/only-seen", test_only_seen);
     g_test_add_func("/names/exec", test_exec);
     g_test_add_func("/names/shared", test_shared);
     g_test_add_func("/names/kernel", test_kernel);

@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The thread that looks for names: see looker.h
+ */
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "looker.h"
+#include "modules.h"
+#include "sideband.h"
+#include "tasks.h"
+
+/* Between two looks, if nobody asks for one */
+#define LOOK_INTERVAL_NS    UINT64_C(200000000)
+/* A look takes no more than this part of the time. */
+#define LOOK_PART           50
+#define LOOK_SPACING_NS     UINT64_C(5000000)
+/* When everything is found out anew, and modules are looked after */
+#define WHOLE_INTERVAL_NS   UINT64_C(10000000000)
+#define MODULES_INTERVAL_NS UINT64_C(1000000000)
+/* Between two searches for a kernel: a guest that boots has none yet */
+#define FIND_INTERVAL_NS    UINT64_C(1000000000)
+#define FIND_PART           20
+/* Looks that find nothing, before the kernel is taken to be another one */
+#define EMPTY_LOOKS         5
+
+#define SEEN_SLOTS          4096
+
+/* A process that is known, with one address space */
+struct known {
+    struct btrail_process id;   /* pid, start_time, mm, pgd, user_pgd alone */
+    uint64_t shape;
+    uint64_t first;
+    uint64_t round;             /* of the look that has found it last */
+};
+
+struct btrail_looker {
+    struct btrail_output *output;
+    GThread *thread;
+
+    GMutex lock;
+    GCond changed;
+    bool wanted;                /* under the lock */
+    bool closing;               /* under the lock */
+
+    uint64_t seen[SEEN_SLOTS];  /* atomic each */
+
+    /* What follows belongs to the thread. */
+    struct guest_memory *memory;
+    uint64_t note;
+    uint64_t note_size;
+    struct linux_kernel *kernel;
+    GHashTable *known;          /* struct known by its id */
+    GHashTable *images;         /* GBytes of those that were written */
+    uint64_t modules;           /* what linux_modules_hash() said */
+    uint64_t round;
+    unsigned empty;             /* looks that found nothing, in succession */
+    struct btrail_looker_result result;
+};
+
+static uint64_t now_ns(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return ts.tv_sec * UINT64_C(1000000000) + ts.tv_nsec;
+}
+
+static guint hash_known(gconstpointer p)
+{
+    const struct btrail_process *a = p;
+    uint64_t h = ((a->pid * 31 + a->start_time) * 31 + a->mm) * 31 + a->pgd;
+
+    return (guint)(h * UINT64_C(0x9E3779B97F4A7C15) >> 32);
+}
+
+static gboolean equal_known(gconstpointer p, gconstpointer q)
+{
+    const struct btrail_process *a = p, *b = q;
+
+    return a->pid == b->pid && a->start_time == b->start_time &&
+           a->mm == b->mm && a->pgd == b->pgd;
+}
+
+static uint64_t *seen_slot(struct btrail_looker *l, uint64_t root)
+{
+    return &l->seen[(root * UINT64_C(0x9E3779B97F4A7C15) >> 32) % SEEN_SLOTS];
+}
+
+void btrail_looker_saw(struct btrail_looker *l, uint64_t cr3)
+{
+    uint64_t root = cr3 & BTRAIL_CR3_ROOT;
+    uint64_t *slot = seen_slot(l, root);
+
+    if (__atomic_load_n(slot, __ATOMIC_RELAXED) == root) {
+        return;
+    }
+    __atomic_store_n(slot, root, __ATOMIC_RELAXED);
+    g_mutex_lock(&l->lock);
+    if (!l->wanted) {
+        l->wanted = true;
+        g_cond_signal(&l->changed);
+    }
+    g_mutex_unlock(&l->lock);
+}
+
+/* The next CR3 that is the same is another process's. */
+static void forget_root(struct btrail_looker *l, uint64_t root)
+{
+    uint64_t *slot = seen_slot(l, root);
+
+    if (__atomic_load_n(slot, __ATOMIC_RELAXED) == root) {
+        __atomic_store_n(slot, 0, __ATOMIC_RELAXED);
+    }
+}
+
+static void write_piece(struct btrail_looker *l, uint16_t kind, uint64_t time,
+                        const void *data, size_t size)
+{
+    struct btrail_sideband_info info = {
+        .kind = kind, .size = (uint32_t)size, .time = time,
+    };
+    struct btrail_buf payload = { 0 };
+
+    btrail_sideband_pack(&info, data, &payload);
+    btrail_output_packed(l->output, payload.data, payload.len);
+}
+
+static void write_symbols(struct btrail_looker *l)
+{
+    uint64_t time = now_ns();
+    GString *text;
+
+    linux_kernel_begin(l->kernel);
+    l->modules = linux_modules_hash(l->kernel);
+    text = linux_symbols(l->kernel);
+    write_piece(l, BTRAIL_SIDEBAND_SYMBOLS, time, text->str, text->len);
+    g_string_free(text, TRUE);
+}
+
+static void write_image(const uint8_t *data, size_t size, void *opaque)
+{
+    struct btrail_looker *l = opaque;
+    GBytes *bytes = g_bytes_new(data, size);
+
+    /* A hostile guest may have a new one each time. */
+    if (g_hash_table_size(l->images) < 64 &&
+        g_hash_table_add(l->images, bytes)) {
+        write_piece(l, BTRAIL_SIDEBAND_IMAGE, 0, data, size);
+    } else if (g_hash_table_size(l->images) >= 64) {
+        g_bytes_unref(bytes);
+    }
+}
+
+static bool is_known(struct btrail_process *p, uint64_t shape, void *opaque)
+{
+    struct btrail_looker *l = opaque;
+    const struct known *k = g_hash_table_lookup(l->known, p);
+
+    if (!k || k->shape != shape) {
+        return false;
+    }
+    p->user_pgd = k->id.user_pgd;
+    return true;
+}
+
+/* Remember what was found; @p tells how long it has been there. */
+static void remember(struct btrail_looker *l, struct btrail_process *p)
+{
+    struct known *k = g_hash_table_lookup(l->known, p);
+
+    if (k && k->id.user_pgd != p->user_pgd) {
+        g_hash_table_remove(l->known, p);
+        k = NULL;
+    }
+    if (!k) {
+        k = g_new0(struct known, 1);
+        k->id.pid = p->pid;
+        k->id.start_time = p->start_time;
+        k->id.mm = p->mm;
+        k->id.pgd = p->pgd;
+        k->id.user_pgd = p->user_pgd;
+        k->first = p->first;
+        g_hash_table_insert(l->known, &k->id, k);
+    }
+    if (!(p->flags & BTRAIL_PROCESS_SEEN)) {
+        k->shape = p->flags & BTRAIL_PROCESS_PARTIAL ? UINT64_MAX :
+                   linux_shape(l->kernel, p->mm);
+    }
+    k->round = l->round;
+    p->first = MIN(p->first, k->first);
+}
+
+static gboolean is_gone(gpointer key, gpointer value, gpointer opaque)
+{
+    struct btrail_looker *l = opaque;
+    const struct known *k = value;
+
+    if (k->round == l->round) {
+        return FALSE;
+    }
+    forget_root(l, k->id.pgd);
+    forget_root(l, k->id.user_pgd);
+    return TRUE;
+}
+
+static void take_look(struct btrail_looker *l, bool everything)
+{
+    struct btrail_look *look = linux_look(l->kernel, now_ns,
+                                          everything ? NULL : is_known, l);
+    size_t size;
+    void *data;
+    uint32_t i;
+
+    l->round++;
+    for (i = 0; i < look->n; i++) {
+        if (look->processes[i].mm) {
+            remember(l, &look->processes[i]);
+        }
+    }
+    if (look->flags & BTRAIL_LOOK_WHOLE) {
+        g_hash_table_foreach_remove(l->known, is_gone, l);
+    }
+    /* There is a process, or it is not the kernel that it was. */
+    l->empty = look->n > 1 ? 0 : l->empty + 1;
+    if (!l->empty && !btrail_look_encode(look, &data, &size)) {
+        write_piece(l, BTRAIL_SIDEBAND_PROCESSES, look->end, data, size);
+        free(data);
+        l->result.looks++;
+    }
+    linux_vdsos(l->kernel, look, write_image, l);
+    linux_look_free(look);
+}
+
+static void forget_kernel(struct btrail_looker *l)
+{
+    linux_kernel_free(l->kernel);
+    l->kernel = NULL;
+    l->empty = 0;
+    g_hash_table_remove_all(l->known);
+}
+
+static bool find_kernel(struct btrail_looker *l)
+{
+    char *why;
+
+    l->kernel = linux_kernel_find(l->memory, l->note, l->note_size, &why);
+    g_free(l->result.why);
+    l->result.why = why;
+    if (l->kernel) {
+        g_free(l->result.release);
+        l->result.release = g_strdup(l->kernel->release);
+        write_symbols(l);
+    }
+    return l->kernel != NULL;
+}
+
+/*
+ * Wait until a look is wanted, but not before @earliest; or until @latest.
+ * False if it is time to end.
+ */
+static bool wait_for_work(struct btrail_looker *l, uint64_t earliest,
+                          uint64_t latest)
+{
+    bool closing;
+
+    g_mutex_lock(&l->lock);
+    for (;;) {
+        uint64_t now = now_ns();
+        uint64_t until = l->wanted ? earliest : latest;
+
+        if (l->closing || now >= until) {
+            break;
+        }
+        g_cond_wait_until(&l->changed, &l->lock,
+                          g_get_monotonic_time() +
+                          (gint64)(until - now) / 1000 + 1);
+    }
+    l->wanted = false;
+    closing = l->closing;
+    g_mutex_unlock(&l->lock);
+    return !closing;
+}
+
+static gpointer looker_thread(gpointer opaque)
+{
+    struct btrail_looker *l = opaque;
+    uint64_t next_whole = 0, next_modules = 0;
+    bool closing = false;
+
+    while (!closing) {
+        uint64_t begin = now_ns();
+        uint64_t took;
+
+        if (!l->kernel && !find_kernel(l)) {
+            took = MAX(FIND_INTERVAL_NS, (now_ns() - begin) * FIND_PART);
+            closing = !wait_for_work(l, begin + took, begin + took);
+            continue;
+        }
+        begin = now_ns();
+        if (begin >= next_modules) {
+            next_modules = begin + MODULES_INTERVAL_NS;
+            linux_kernel_begin(l->kernel);
+            if (linux_modules_hash(l->kernel) != l->modules) {
+                write_symbols(l);
+                begin = now_ns();
+            }
+        }
+        take_look(l, begin >= next_whole);
+        took = now_ns() - begin;
+        if (begin >= next_whole) {
+            next_whole = begin + WHOLE_INTERVAL_NS;
+        }
+        closing = !wait_for_work(l, begin + MAX(LOOK_SPACING_NS,
+                                                took * LOOK_PART),
+                                 begin + MAX(LOOK_INTERVAL_NS,
+                                             took * LOOK_PART));
+        if (l->empty == EMPTY_LOOKS) {
+            forget_kernel(l);
+            next_whole = 0;
+        }
+    }
+    if (l->kernel || find_kernel(l)) {
+        take_look(l, false);
+    }
+    return NULL;
+}
+
+static struct guest_memory *
+use_memory(const struct btrail_transport_memory *m)
+{
+    struct guest_memory *memory = guest_memory_new();
+    uint32_t i;
+
+    for (i = 0; i < m->head.ranges; i++) {
+        const struct btrail_memory_range *r = &m->ranges[i];
+        int fd = dup(m->fds[r->file]);
+
+        if (!guest_memory_add_file(memory, r->address, r->size, fd,
+                                   r->offset)) {
+            if (fd >= 0) {
+                close(fd);
+            }
+        }
+    }
+    return memory;
+}
+
+struct btrail_looker *btrail_looker_new(struct btrail_transport_memory *memory,
+                                        struct btrail_output *output)
+{
+    struct btrail_looker *l = g_new0(struct btrail_looker, 1);
+
+    l->output = output;
+    g_mutex_init(&l->lock);
+    g_cond_init(&l->changed);
+    l->memory = use_memory(memory);
+    l->note = memory->head.note;
+    l->note_size = memory->head.note_size;
+    btrail_transport_memory_free(memory);
+    l->known = g_hash_table_new_full(hash_known, equal_known, NULL, g_free);
+    l->images = g_hash_table_new_full(g_bytes_hash, g_bytes_equal,
+                                      (GDestroyNotify)g_bytes_unref, NULL);
+    l->thread = g_thread_new("looker", looker_thread, l);
+    return l;
+}
+
+void btrail_looker_finish(struct btrail_looker *l,
+                          struct btrail_looker_result *result)
+{
+    g_mutex_lock(&l->lock);
+    l->closing = true;
+    g_cond_signal(&l->changed);
+    g_mutex_unlock(&l->lock);
+    g_thread_join(l->thread);
+
+    *result = l->result;
+    linux_kernel_free(l->kernel);
+    guest_memory_free(l->memory);
+    g_hash_table_destroy(l->known);
+    g_hash_table_destroy(l->images);
+    g_mutex_clear(&l->lock);
+    g_cond_clear(&l->changed);
+    g_free(l);
+}
+
+void btrail_looker_result_clear(struct btrail_looker_result *result)
+{
+    g_free(result->release);
+    g_free(result->why);
+    memset(result, 0, sizeof(*result));
+}
