@@ -10,6 +10,7 @@
 #include <glib.h>
 #include <limits.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -279,6 +280,39 @@ struct elf_file *elf_files_get(struct elf_files *files, const char *path,
     f = find(files, path, build_id);
     g_hash_table_insert(files->known, g_steal_pointer(&key), f);
     return f;
+}
+
+bool elf_files_add_image(struct elf_files *files, const char *path,
+                         const void *image, size_t size)
+{
+    int fd = memfd_create("backtrail-image", MFD_CLOEXEC);
+    g_autofree char *place = g_strdup_printf("/proc/self/fd/%d", fd);
+    g_autofree char *name = NULL;
+    struct elf_file *f = NULL;
+    const char *id;
+
+    if (fd < 0) {
+        return false;
+    }
+    if (write(fd, image, size) == (ssize_t)size) {
+        f = elf_file_open(place);
+    }
+    close(fd);
+    if (!f) {
+        return false;
+    }
+    id = elf_file_build_id(f);
+    name = g_strdup_printf("%s\n%s", path, id ? id : "");
+    if (g_hash_table_contains(files->known, name)) {
+        elf_file_close(f);
+        return true;
+    }
+    g_hash_table_insert(files->by_path, g_strdup(name), f);
+    g_hash_table_insert(files->known, g_strdup(name), f);
+    if (id) {
+        g_hash_table_insert(files->known, g_strdup_printf("%s\n", path), f);
+    }
+    return true;
 }
 
 struct elf_file *elf_files_host(struct elf_files *files, const char *path)

@@ -46,6 +46,13 @@ void elf_files_free(struct elf_files *files);
 struct elf_file *elf_files_get(struct elf_files *files, const char *path,
                                const char *build_id);
 
+/*
+ * Have an ELF image that is in no file: it is found by its build-id, or under
+ * the name @path without one.  False if it is none.
+ */
+bool elf_files_add_image(struct elf_files *files, const char *path,
+                         const void *image, size_t size);
+
 /* The ELF file @path on the host, with its debugging information */
 struct elf_file *elf_files_host(struct elf_files *files, const char *path);
 

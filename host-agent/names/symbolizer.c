@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <gio/gio.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,6 +27,16 @@ struct cached {
     struct place place;
 };
 
+/* What makes a process of the sideband the same one */
+struct life {
+    uint64_t pgd;
+    uint64_t user_pgd;
+    uint64_t mm;
+    uint64_t start_time;
+    uint32_t pid;
+    struct process *process;
+};
+
 struct symbolizer {
     struct map_file *map;
     struct elf_files *files;
@@ -35,6 +46,10 @@ struct symbolizer {
     struct address_space *shared;
     struct address_space *own_shared;   /* if there is no map */
     bool has_sideband;
+    struct btrail_names *names;
+    GHashTable *lives;          /* of struct life */
+    uint64_t last_time;
+    uint64_t last_root;
     GHashTable *processes;      /* CR3 -> struct process */
     GHashTable *modules;        /* path -> struct module */
     struct process *others;
@@ -72,26 +87,74 @@ static void find_bias(struct symbolizer *s)
     }
 }
 
+static guint life_hash(gconstpointer p)
+{
+    const struct life *l = p;
+
+    return (l->pgd ^ l->start_time * 31 ^ l->pid) * 0x9e3779b97f4a7c15ull >>
+           32;
+}
+
+static gboolean life_equal(gconstpointer a, gconstpointer b)
+{
+    const struct life *x = a, *y = b;
+
+    return x->pgd == y->pgd && x->user_pgd == y->user_pgd &&
+           x->mm == y->mm && x->start_time == y->start_time &&
+           x->pid == y->pid;
+}
+
+static void free_life(gpointer p)
+{
+    struct life *l = p;
+
+    address_space_free(l->process->space);
+    g_free(l->process);
+    g_free(l);
+}
+
+static void read_piece(struct symbolizer *s,
+                       const struct btrail_sideband_info *info,
+                       const void *data)
+{
+    g_autofree char *text = NULL;
+
+    switch (info->kind) {
+    case BTRAIL_SIDEBAND_SYMBOLS:
+        text = g_strndup(data, info->size);
+        address_space_kallsyms(s->shared, text);
+        s->has_sideband = true;
+        break;
+    case BTRAIL_SIDEBAND_IMAGE:
+        elf_files_add_image(s->files, "[vdso]", data, info->size);
+        break;
+    case BTRAIL_SIDEBAND_PROCESSES:
+        s->has_sideband = true;
+        break;
+    default:
+        break;
+    }
+}
+
+/* What is damaged is left out. */
 static void read_sideband(struct symbolizer *s,
                           const struct btrail_trace *trace)
 {
     struct btrail_sideband_info info;
-    g_autofree char *text = NULL;
     void *data;
     unsigned i;
     int ret;
 
     for (i = 0; (ret = btrail_trace_sideband(trace, i, &info, NULL)) !=
          -BTRAIL_ERR_END; i++) {
-        if (ret || info.kind != BTRAIL_SIDEBAND_SYMBOLS ||
-            btrail_trace_sideband(trace, i, &info, &data)) {
-            continue;
+        if (!ret && info.kind != BTRAIL_SIDEBAND_CODE &&
+            !btrail_trace_sideband(trace, i, &info, &data)) {
+            read_piece(s, &info, data);
+            free(data);
         }
-        text = g_strndup(data, info.size);
-        address_space_kallsyms(s->shared, text);
-        s->has_sideband = true;
-        g_clear_pointer(&text, g_free);
-        free(data);
+    }
+    if (btrail_names_open(&s->names, trace)) {
+        s->names = NULL;
     }
 }
 
@@ -106,6 +169,7 @@ struct symbolizer *symbolizer_new(const struct symbolizer_options *options,
     s->none = address_space_new();
     s->processes = g_hash_table_new_full(g_int64_hash, g_int64_equal, NULL,
                                          g_free);
+    s->lives = g_hash_table_new_full(life_hash, life_equal, NULL, free_life);
     s->modules = g_hash_table_new_full(g_str_hash, g_str_equal, NULL,
                                        free_module);
     s->cache = g_new0(struct cached, CACHE_SIZE);
@@ -141,6 +205,8 @@ void symbolizer_free(struct symbolizer *s)
     if (!s) {
         return;
     }
+    btrail_names_close(s->names);
+    g_hash_table_unref(s->lives);
     g_hash_table_unref(s->processes);
     g_hash_table_unref(s->modules);
     g_free(s->others);
@@ -169,6 +235,7 @@ static struct process *new_process(struct symbolizer *s, uint64_t root)
     p->cr3 = root;
     p->pid = p->tid = -1;
     p->id = s->n_processes++;
+    p->bits = 64;
     p->space = s->none;
     return p;
 }
@@ -208,16 +275,97 @@ static const struct process *add_process(struct symbolizer *s, uint64_t root)
     return p;
 }
 
+/* Have in @p's space what was seen of it, too. */
+static void add_mappings(struct symbolizer *s, struct process *p,
+                         const struct btrail_process *seen)
+{
+    uint64_t end = 0;
+    bool changed = false;
+    uint32_t i, k;
+
+    for (i = 0; i < seen->n_mappings; i++) {
+        const struct btrail_mapping *m = &seen->mappings[i];
+        const struct mapping *old = address_space_find(p->space, m->start);
+        char id[2 * BTRAIL_BUILD_ID_MAX + 1] = "";
+        struct mapping added = {
+            .start = m->start, .end = m->end, .offset = m->offset,
+            .path = m->path,
+        };
+
+        end = m->end;
+        if (old && old->start == m->start && old->end == m->end &&
+            old->offset == m->offset && !strcmp(old->path, m->path)) {
+            continue;
+        }
+        for (k = 0; k < MIN(m->build_id_size, BTRAIL_BUILD_ID_MAX); k++) {
+            sprintf(id + 2 * k, "%02x", m->build_id[k]);
+        }
+        added.build_id = k ? id : NULL;
+        address_space_map(p->space, &added);
+        changed = true;
+    }
+    if (changed) {
+        memset(s->cache, 0, CACHE_SIZE * sizeof(*s->cache));
+    }
+    /* A program of 64 bits has its stack above. */
+    p->bits = end && end <= UINT64_C(1) << 32 ? 32 : 64;
+}
+
+/* The process that was seen in the guest's memory */
+static struct process *process_seen(struct symbolizer *s,
+                                    const struct btrail_process *seen)
+{
+    const struct life key = {
+        seen->pgd, seen->user_pgd, seen->mm, seen->start_time, seen->pid,
+    };
+    struct life *l = g_hash_table_lookup(s->lives, &key);
+    struct process *p;
+
+    if (!l) {
+        if (s->n_processes >= MAX_PROCESSES) {
+            return NULL;
+        }
+        l = g_new(struct life, 1);
+        *l = key;
+        p = l->process = new_process(s, seen->pgd & BTRAIL_CR3_ROOT);
+        p->space = address_space_new();
+        p->pid = seen->pid;
+        p->tid = seen->n_threads == 1 ? (int64_t)seen->threads[0].tid : -1;
+        p->known = true;
+        p->comm = g_string_chunk_insert_const(s->strings, seen->comm);
+        g_hash_table_add(s->lives, l);
+    }
+    p = l->process;
+    if (p->seen != seen) {
+        p->seen = seen;
+        add_mappings(s, p, seen);
+    }
+    return p;
+}
+
 const struct process *symbolizer_process(struct symbolizer *s, uint64_t time,
                                          uint64_t cr3)
 {
+    const struct btrail_process *seen;
     gint64 root = cr3 & BTRAIL_CR3_ROOT;
 
-    if (!s->last || s->last->cr3 != (uint64_t)root) {
+    if (s->last && s->last_root == (uint64_t)root &&
+        (s->last_time == time || !s->names)) {
+        return s->last;
+    }
+    s->last_root = root;
+    s->last_time = time;
+    s->last = NULL;
+    if (s->names && !(s->map && map_file_process(s->map, root)) &&
+        btrail_names_process(s->names, time, cr3, &seen) != BTRAIL_UNKNOWN &&
+        seen) {
+        s->last = process_seen(s, seen);
+    }
+    if (!s->last) {
         s->last = g_hash_table_lookup(s->processes, &root);
-        if (!s->last) {
-            s->last = add_process(s, root);
-        }
+    }
+    if (!s->last) {
+        s->last = add_process(s, root);
     }
     return s->last;
 }
@@ -431,5 +579,6 @@ unsigned symbolizer_bits(struct symbolizer *s, const struct process *process,
         return 64;
     }
     symbolizer_place(s, process, address, &place);
-    return place.function->module->bits;
+    return place.function->module->elf ? place.function->module->bits :
+           process->bits;
 }

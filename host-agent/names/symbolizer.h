@@ -15,7 +15,7 @@
 
 #include <glib.h>
 
-#include "backtrail/trace.h"
+#include "backtrail/names.h"
 #include "address-space.h"
 #include "elf-files.h"
 
@@ -77,9 +77,10 @@ struct process {
     int64_t tid;
     const char *comm;
     bool known;
-    bool unsure;                /* likely this one, but not proven */
     unsigned id;
+    unsigned bits;              /* of the mode its programs run in */
     struct address_space *space;
+    const struct btrail_process *seen;  /* as it was seen last */
 };
 
 struct symbolizer;
@@ -110,7 +111,10 @@ void symbolizer_free(struct symbolizer *s);
 /* Are there any names? */
 bool symbolizer_has_names(const struct symbolizer *s);
 
-/* Who ran at a moment of the host's clock with a CR3? */
+/*
+ * Who ran at a moment of the host's clock with a CR3?  The page tables that a
+ * process has in user mode beside those of the kernel are the process's, too.
+ */
 const struct process *symbolizer_process(struct symbolizer *s, uint64_t time,
                                          uint64_t cr3);
 

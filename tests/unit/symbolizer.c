@@ -3,6 +3,7 @@
 #include <gio/gio.h>
 #include <glib.h>
 #include <glib/gstdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "symbolizer.h"
@@ -165,6 +166,112 @@ static void test_vmlinux(void)
     g_assert_null(symbolizer_new(&options, NULL, &error));
 }
 
+static char *write_trace(const char *image, gsize image_size)
+{
+    char *path = g_build_filename(folder, "names.btrail", NULL);
+    struct btrail_mapping mappings[] = {
+        { .start = BASE, .end = BASE + 0x100000, .path = "/bin/sample",
+          .flags = BTRAIL_MAPPING_EXEC | BTRAIL_MAPPING_FILE },
+        { .start = 0x7ffff0000000, .end = 0x7ffff0100000, .path = "[vdso]",
+          .flags = BTRAIL_MAPPING_EXEC },
+    };
+    struct btrail_mapping old_mapping = {
+        .start = 0x8048000, .end = 0x8049000, .path = "/bin/old",
+        .flags = BTRAIL_MAPPING_EXEC | BTRAIL_MAPPING_FILE,
+    };
+    struct btrail_thread thread = { .tid = 8, .vcpu = -1, .comm = "worker" };
+    struct btrail_process processes[] = {
+        { .pgd = 0x5000, .user_pgd = 0x6000, .mm = 1, .first = 100,
+          .last = 200, .pid = 8, .comm = "worker", .exe = "/bin/sample",
+          .command_line = "", .n_threads = 1, .n_mappings = 2,
+          .threads = &thread, .mappings = mappings },
+        { .pgd = 0x8000, .mm = 2, .first = 100, .last = 200, .pid = 9,
+          .comm = "old", .exe = "/bin/old", .command_line = "",
+          .n_mappings = 1, .mappings = &old_mapping },
+    };
+    const char symbols[] = "ffffffff81000000 T _text\n"
+                           "ffffffff81000100 T do_work\n";
+    struct btrail_sideband_info info = {
+        .kind = BTRAIL_SIDEBAND_SYMBOLS, .size = sizeof(symbols) - 1,
+        .time = 100,
+    };
+    struct btrail_look look = {
+        .flags = BTRAIL_LOOK_WHOLE, .n = 2, .processes = processes,
+    };
+    struct btrail_writer *writer;
+    void *data;
+    size_t size;
+    unsigned i;
+
+    g_assert_cmpint(btrail_writer_open(&writer, path, BTRAIL_WRITER_REPLACE),
+                    ==, 0);
+    g_assert_cmpint(btrail_writer_sideband(writer, &info, symbols), ==, 0);
+    info.kind = BTRAIL_SIDEBAND_IMAGE;
+    info.size = image_size;
+    g_assert_cmpint(btrail_writer_sideband(writer, &info, image), ==, 0);
+    /* An image that is none */
+    info.size = 5;
+    g_assert_cmpint(btrail_writer_sideband(writer, &info, image), ==, 0);
+    for (i = 1; i <= 2; i++) {
+        look.begin = look.end = info.time = 100 * i;
+        processes[0].last = processes[1].last = 100 * i;
+        g_assert_cmpint(btrail_look_encode(&look, &data, &size), ==, 0);
+        info.kind = BTRAIL_SIDEBAND_PROCESSES;
+        info.size = size;
+        g_assert_cmpint(btrail_writer_sideband(writer, &info, data), ==, 0);
+        free(data);
+    }
+    g_assert_cmpint(btrail_writer_close(writer), ==, 0);
+    return path;
+}
+
+/* What was found in the guest's memory */
+static void test_sideband(void)
+{
+    char *roots[] = { folder, NULL };
+    const struct symbolizer_options options = { .files.sysroots = roots };
+    g_autofree char *content = NULL, *path = NULL;
+    struct elf_file *f = elf_file_open(sample);
+    uint64_t leaf = elf_file_find(f, "sample_leaf")->start;
+    const struct process *worker, *old;
+    struct btrail_trace *trace;
+    struct symbolizer *s;
+    struct place place;
+    gsize size;
+
+    g_assert_true(g_file_get_contents(sample, &content, &size, NULL));
+    path = write_trace(content, size);
+    g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
+    s = symbolizer_new(&options, trace, NULL);
+    g_assert_true(symbolizer_has_names(s));
+    worker = symbolizer_process(s, 150, 0x5000);
+    g_assert_cmpstr(worker->comm, ==, "worker");
+    g_assert_cmpint(worker->pid, ==, 8);
+    g_assert_cmpint(worker->tid, ==, 8);
+    /* Its other page tables, at another time */
+    g_assert_true(symbolizer_process(s, 160, 0x6018) == worker);
+    g_assert_true(symbolizer_process(s, 150, 0x5000) == worker);
+    /* Nobody's */
+    g_assert_cmpstr(symbolizer_process(s, 150, 0x7000)->comm, ==,
+                    "cr3:0x7000");
+    symbolizer_place(s, worker, BASE + leaf, &place);
+    g_assert_cmpstr(place.function->name, ==, "sample_leaf");
+    symbolizer_place(s, worker, 0x7ffff0000000 + leaf + 1, &place);
+    g_assert_cmpstr(place.function->name, ==, "sample_leaf");
+    g_assert_cmpstr(place.function->module->name, ==, "[vdso]");
+    symbolizer_place(s, worker, KERNEL + 0x120, &place);
+    g_assert_cmpstr(place.function->name, ==, "do_work");
+    old = symbolizer_process(s, 150, 0x8000);
+    g_assert_cmpint(old->tid, ==, -1);
+    symbolizer_place(s, old, 0x8048010, &place);
+    g_assert_cmpstr(place.function->module->name, ==, "old");
+    g_assert_cmpuint(symbolizer_bits(s, old, 0x8048010), ==, 32);
+    g_assert_cmpuint(symbolizer_bits(s, worker, 0x1000), ==, 64);
+    symbolizer_free(s);
+    btrail_trace_close(trace);
+    elf_file_close(f);
+}
+
 /* Without any names nothing fails, however many address spaces there are. */
 static void test_nothing(void)
 {
@@ -202,6 +309,7 @@ int main(int argc, char **argv)
     folder = g_dir_make_tmp("backtrail-XXXXXX", NULL);
     g_test_add_func("/symbolizer/names", test_names);
     g_test_add_func("/symbolizer/vmlinux", test_vmlinux);
+    g_test_add_func("/symbolizer/sideband", test_sideband);
     g_test_add_func("/symbolizer/nothing", test_nothing);
     ret = g_test_run();
     clean = g_strdup_printf("rm -rf '%s'", folder);
