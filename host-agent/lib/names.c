@@ -18,6 +18,9 @@
 #define MEMORY_MAX      (1ull << 30)
 /* A symbol without a next one is no longer than this. */
 #define SYMBOL_SIZE_MAX (1u << 20)
+/* A tick, if the trace does not tell how long it is; and the longest one */
+#define TICK            UINT64_C(1000000)
+#define TICK_MAX        UINT64_C(10000000000)
 /* Where the kernel's half begins, with page tables of any depth */
 #define KERNEL_HALF     (UINT64_C(1) << 63)
 
@@ -68,6 +71,7 @@ struct btrail_names {
     GHashTable *by_root;        /* uint64_t to struct root */
     GArray *moments;            /* struct moment, in the order of time */
     GPtrArray *symbols;         /* in the order of time */
+    uint64_t tick;              /* how much later than its time a record is */
     uint64_t memory;
     uint64_t cut;               /* nothing is known from then on */
 };
@@ -375,6 +379,40 @@ void btrail_names_close(struct btrail_names *n)
     }
 }
 
+/*
+ * tick_ns of the description.  The rest of it is JSON that nobody reads here,
+ * and what is in there instead can make the answers no better than they are
+ * without.
+ */
+static uint64_t read_tick(const struct btrail_trace *trace)
+{
+    static const char key[] = "\"tick_ns\"";
+    uint64_t tick = 0;
+    bool found = false;
+    const char *text;
+    size_t size;
+    unsigned i;
+
+    for (i = 0; !btrail_trace_meta(trace, i, &text, &size); i++) {
+        const char *p = g_strstr_len(text, (gssize)size, key);
+        const char *end = text + size;
+
+        if (!p) {
+            continue;
+        }
+        p += sizeof(key) - 1;
+        while (p < end && strchr(" \t\r\n:", *p)) {
+            p++;
+        }
+        for (tick = 0; p < end && g_ascii_isdigit(*p) && tick < TICK_MAX;
+             p++) {
+            tick = tick * 10 + (uint64_t)(*p - '0');
+            found = true;
+        }
+    }
+    return found ? MIN(tick, TICK_MAX) : TICK;
+}
+
 /* A piece of sideband that has names */
 struct piece {
     uint64_t time;
@@ -480,6 +518,7 @@ int btrail_names_open(struct btrail_names **names,
         return -BTRAIL_ERR_ARGUMENT;
     }
     n = names_new();
+    n->tick = read_tick(trace);
     pieces = g_array_new(FALSE, FALSE, sizeof(struct piece));
     ret = list_pieces(trace, pieces);
     if (!ret) {
@@ -555,6 +594,7 @@ btrail_names_process(const struct btrail_names *names, uint64_t time,
 {
     uint64_t root = cr3 & BTRAIL_CR3_ROOT;
     const struct life *in = NULL, *before = NULL, *after = NULL;
+    uint64_t until;
     bool shared = false;
     const struct root *r;
     guint low = 0, high;
@@ -566,6 +606,8 @@ btrail_names_process(const struct btrail_names *names, uint64_t time,
     if (!names || time >= names->cut) {
         return BTRAIL_UNKNOWN;
     }
+    until = time > UINT64_MAX - names->tick ? UINT64_MAX :
+            time + names->tick;
     r = g_hash_table_lookup(names->by_root, &root);
     if (!r) {
         return BTRAIL_UNKNOWN;
@@ -587,10 +629,10 @@ btrail_names_process(const struct btrail_names *names, uint64_t time,
     if (low) {
         before = r->latest[low - 1];
     }
-    while (low-- && r->latest[low]->last >= time) {
+    while (low-- && r->latest[low]->last >= until) {
         const struct life *life = g_ptr_array_index(r->lives, low);
 
-        if (life->last < time) {
+        if (life->last < until) {
             continue;
         }
         if (in && identity(in)->mm != identity(life)->mm) {

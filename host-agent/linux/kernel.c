@@ -19,16 +19,52 @@
 /* Things that look like VMCOREINFO and are none, before giving up */
 #define CANDIDATES      64
 
+void linux_window(struct linux_kernel *k, uint64_t address, uint32_t size)
+{
+    k->window.size = 0;
+    if (size && size <= LINUX_WINDOW_MAX &&
+        page_walk_read(&k->walk, address, k->window.bytes, size)) {
+        k->window.at = address;
+        k->window.size = size;
+    }
+}
+
+static bool in_window(struct linux_kernel *k, uint64_t address, void *v,
+                      size_t size)
+{
+    uint64_t at = address - k->window.at;
+
+    if (k->window.size < size || at > k->window.size - size) {
+        return false;
+    }
+    memcpy(v, k->window.bytes + at, size);
+    return true;
+}
+
 bool linux_u32(struct linux_kernel *k, uint64_t base, uint32_t offset,
                uint32_t *v)
 {
-    return offset != LINUX_NONE && page_walk_u32(&k->walk, base + offset, v);
+    if (offset == LINUX_NONE) {
+        return false;
+    }
+    if (in_window(k, base + offset, v, sizeof(*v))) {
+        *v = GUINT32_FROM_LE(*v);
+        return true;
+    }
+    return page_walk_u32(&k->walk, base + offset, v);
 }
 
 bool linux_u64(struct linux_kernel *k, uint64_t base, uint32_t offset,
                uint64_t *v)
 {
-    return offset != LINUX_NONE && page_walk_u64(&k->walk, base + offset, v);
+    if (offset == LINUX_NONE) {
+        return false;
+    }
+    if (in_window(k, base + offset, v, sizeof(*v))) {
+        *v = GUINT64_FROM_LE(*v);
+        return true;
+    }
+    return page_walk_u64(&k->walk, base + offset, v);
 }
 
 bool linux_pointer(uint64_t address)
@@ -48,6 +84,7 @@ bool linux_string(struct linux_kernel *k, uint64_t address, char *buf,
 void linux_kernel_begin(struct linux_kernel *k)
 {
     page_walk_flush(&k->walk);
+    linux_window(k, 0, 0);
     k->walk.budget = LOOK_BUDGET;
 }
 

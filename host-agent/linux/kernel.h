@@ -10,6 +10,8 @@
 #include "layout.h"
 #include "page-walk.h"
 
+#define LINUX_WINDOW_MAX    4096
+
 /**
  * struct linux_kernel - a kernel that was found
  * @memory:  the guest's RAM
@@ -21,6 +23,10 @@
  *
  * Addresses of its symbols, 0 if it has none of this name: @init_task,
  * @init_mm, @modules (its list), @special_ops (special_mapping_vmops).
+ *
+ * @kthreadd: the task that is the father of all threads of the kernel, 0 as
+ *           long as it has not been found
+ * @window: bytes that were read at once, see linux_window()
  */
 struct linux_kernel {
     const struct guest_memory *memory;
@@ -33,6 +39,12 @@ struct linux_kernel {
     uint64_t init_mm;
     uint64_t modules;
     uint64_t special_ops;
+    uint64_t kthreadd;
+    struct {
+        uint64_t at;
+        uint32_t size;
+        uint8_t bytes[LINUX_WINDOW_MAX];
+    } window;
 };
 
 /**
@@ -58,6 +70,13 @@ bool linux_u32(struct linux_kernel *k, uint64_t base, uint32_t offset,
                uint32_t *v);
 bool linux_u64(struct linux_kernel *k, uint64_t base, uint32_t offset,
                uint64_t *v);
+
+/*
+ * Read @size bytes at once, from where linux_u32() and linux_u64() take what
+ * they are asked for until the next call; with 0 there are none.  Without it
+ * they read what is in memory at that moment.
+ */
+void linux_window(struct linux_kernel *k, uint64_t address, uint32_t size);
 
 /* Is it an address of the kernel's half, aligned as pointers are? */
 bool linux_pointer(uint64_t address);

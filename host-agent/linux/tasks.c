@@ -38,13 +38,49 @@ struct identity {
     uint32_t tgid;
 };
 
+/* What is read of each task, in one go: it lies together in the struct. */
+static void open_window(struct linux_kernel *k, uint64_t task)
+{
+    const struct linux_layout *l = &k->layout;
+    uint32_t members[] = {
+        l->task_tasks, l->task_tasks + 8, l->task_tgid, l->task_mm,
+        l->task_parent, l->task_start_boot != LINUX_NONE ?
+        l->task_start_boot : l->task_start,
+    };
+    uint32_t from = UINT32_MAX, to = 0;
+    size_t i;
+
+    for (i = 0; i < G_N_ELEMENTS(members); i++) {
+        from = MIN(from, members[i]);
+        to = MAX(to, members[i] + 8);
+    }
+    linux_window(k, task + from, to - from);
+}
+
+/* A thread of the kernel, as far as the window tells */
+static bool of_kernel(struct linux_kernel *k, uint64_t task)
+{
+    uint64_t mm, parent;
+
+    return k->kthreadd && linux_u64(k, task, k->layout.task_mm, &mm) && !mm &&
+           linux_u64(k, task, k->layout.task_parent, &parent) &&
+           parent == k->kthreadd;
+}
+
+enum list {
+    ANY_LIST,
+    ALL_TASKS,
+    USER_TASKS,                 /* that are no threads of the kernel */
+};
+
 /*
  * Nodes of a circular list, without its head, less @offset.  False if it is
  * damaged, changes all the time or is longer than @max.
  */
 static bool read_list(struct linux_kernel *k, uint64_t head, uint32_t offset,
-                      uint32_t max, GArray *out)
+                      uint32_t max, enum list kind, GArray *out)
 {
+    unsigned n = 0;
     unsigned attempt;
 
     for (attempt = 0; attempt < TRIES; attempt++) {
@@ -52,26 +88,32 @@ static bool read_list(struct linux_kernel *k, uint64_t head, uint32_t offset,
         bool good = true;
 
         g_array_set_size(out, 0);
+        linux_window(k, 0, 0);
+        n = 0;
         while (good) {
             uint64_t next, prev;
 
-            good = page_walk_u64(&k->walk, at, &next) && linux_pointer(next) &&
-                   page_walk_u64(&k->walk, next + 8, &prev) && prev == at;
+            good = linux_u64(k, at, 0, &next) && linux_pointer(next);
+            if (good && kind != ANY_LIST) {
+                open_window(k, next - offset);
+            }
+            good = good && linux_u64(k, next, 8, &prev) && prev == at;
             if (!good) {
                 break;
             }
             if (next == head) {
+                linux_window(k, 0, 0);
                 return true;
             }
-            good = out->len < max;
-            if (good) {
-                uint64_t base = next - offset;
-
-                g_array_append_val(out, base);
-            }
+            good = ++n <= max;
             at = next;
+            next -= offset;
+            if (good && (kind != USER_TASKS || !of_kernel(k, next))) {
+                g_array_append_val(out, next);
+            }
         }
     }
+    linux_window(k, 0, 0);
     return false;
 }
 
@@ -113,7 +155,7 @@ static bool read_threads(struct linux_kernel *k, struct linux_files *f,
     if (!linux_u64(k, id->leader, l->task_signal, &signal) ||
         !linux_pointer(signal) ||
         !read_list(k, signal + l->signal_threads, l->task_node, THREADS_MAX,
-                   tasks)) {
+                   ANY_LIST, tasks)) {
         return false;
     }
     g_array_set_size(threads, 0);
@@ -358,6 +400,7 @@ static enum found read_process(struct work *w, uint64_t leader,
     memset(p, 0, sizeof(*p));
     p->comm = p->exe = p->command_line = "";
     p->first = w->clock();
+    open_window(k, leader);
     if (!linux_u32(k, leader, l->task_tgid, &id.tgid) ||
         !start_time(k, leader, &id.start) ||
         !linux_u64(k, leader, l->task_mm, &id.mm)) {
@@ -372,10 +415,14 @@ static enum found read_process(struct work *w, uint64_t leader,
     }
     if (!id.mm && (!p->pid || p->pid == KTHREADD || p->parent == KTHREADD)) {
         p->flags |= BTRAIL_PROCESS_KERNEL;
+        if (p->pid == KTHREADD) {
+            k->kthreadd = leader;
+        }
         if (w->known) {
             return LEFT_OUT;
         }
     }
+    linux_window(k, 0, 0);
     if (id.mm && w->known && linux_u64(k, id.mm, l->mm_pgd, &id.pgd) &&
         page_walk(&k->walk, id.pgd, &p->pgd) &&
         w->known(p, linux_shape(k, id.mm), w->opaque)) {
@@ -424,7 +471,8 @@ struct btrail_look *linux_look(struct linux_kernel *k,
     o->look.begin = clock();
     add_idle(k, o, clock);
     whole = read_list(k, k->init_task + k->layout.task_tasks,
-                      k->layout.task_tasks, TASKS_MAX - 1, leaders);
+                      k->layout.task_tasks, TASKS_MAX - 1,
+                      known ? USER_TASKS : ALL_TASKS, leaders);
     for (i = 0; i < leaders->len; i++) {
         uint64_t leader = g_array_index(leaders, uint64_t, i);
         enum found found = TORN;
@@ -448,6 +496,7 @@ struct btrail_look *linux_look(struct linux_kernel *k,
         }
         g_array_append_val(o->processes, p);
     }
+    linux_window(k, 0, 0);
     o->look.end = clock();
     o->look.flags = whole ? BTRAIL_LOOK_WHOLE : 0;
     o->look.n = o->processes->len;
@@ -488,7 +537,8 @@ void linux_vdsos(struct linux_kernel *k, const struct btrail_look *look,
         uint8_t *data;
         size_t size;
 
-        if (mm && linux_u64(k, mm, k->layout.mm_vdso_image, &image) &&
+        if (mm && !(look->processes[i].flags & BTRAIL_PROCESS_SEEN) &&
+            linux_u64(k, mm, k->layout.mm_vdso_image, &image) &&
             !g_hash_table_contains(images, &image) &&
             linux_vdso(k, mm, &data, &size)) {
             GBytes *bytes = g_bytes_new_take(data, size);

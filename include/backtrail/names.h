@@ -231,7 +231,8 @@ BTRAIL_API void btrail_names_close(struct btrail_names *names);
 /**
  * btrail_names_process - whose address space was it?
  * @names:   the names
- * @time:    CLOCK_MONOTONIC of the host
+ * @time:    CLOCK_MONOTONIC of the host: that of the TIME event in force, so
+ *           that it may have been up to a tick later
  * @cr3:     CR3 in force; PCID and flags do not matter
  * @process: gets the process as it was found at the time nearest to this one,
  *           NULL if it is not known

@@ -9,13 +9,20 @@
 
 static char *path;
 
-static struct btrail_writer *begin(void)
+static struct btrail_writer *begin_meta(const char *meta)
 {
     struct btrail_writer *w;
 
     g_assert_cmpint(btrail_writer_open(&w, path, BTRAIL_WRITER_REPLACE), ==,
                     0);
+    g_assert_cmpint(btrail_writer_meta(w, meta, strlen(meta)), ==, 0);
     return w;
+}
+
+/* Each record was made just at its time. */
+static struct btrail_writer *begin(void)
+{
+    return begin_meta("{\"tick_ns\": 0}");
 }
 
 static void put(struct btrail_writer *w, uint16_t kind, uint64_t time,
@@ -191,6 +198,37 @@ static void test_only_seen(void)
                     BTRAIL_LIKELY);
     g_assert_cmpstr(found->path, ==, "/one");
     btrail_names_close(names);
+}
+
+/* A record may be a tick later than its time, and somebody else's then. */
+static void check_tick(const char *meta, uint64_t tick)
+{
+    struct btrail_writer *w = begin_meta(meta);
+    struct btrail_names *names;
+    struct btrail_process a = A, b = B;
+
+    a.first = 1000;
+    a.last = 5000000;
+    b.first = 5000001;
+    b.last = 8000000;
+    LOOK(5000000, BTRAIL_LOOK_WHOLE, a);
+    LOOK(8000000, BTRAIL_LOOK_WHOLE, b);
+    names = end(w);
+    check(names, 1000, 0x10000, BTRAIL_SURE, "a");
+    check(names, 5000000 - tick, 0x10000, BTRAIL_SURE, "a");
+    check(names, 5000001 - tick, 0x10000, tick ? BTRAIL_UNKNOWN : BTRAIL_SURE,
+          tick ? NULL : "b");
+    check(names, 5000001, 0x10000, BTRAIL_SURE, "b");
+    btrail_names_close(names);
+}
+
+static void test_tick(void)
+{
+    check_tick("{\"tick_ns\": 0}", 0);
+    check_tick("{\"a\": 1, \"tick_ns\" :500000}", 500000);
+    check_tick("{\"tick_ns\": 1", 1);
+    check_tick("{}", 1000000);
+    check_tick("{\"tick_ns\": \"x\"}", 1000000);
 }
 
 /* After exec it is the same pid, with other page tables. */
@@ -443,6 +481,7 @@ int main(int argc, char **argv)
     g_test_add_func("/names/parts", test_parts);
     g_test_add_func("/names/seen", test_seen);
     g_test_add_func("/names/only-seen", test_only_seen);
+    g_test_add_func("/names/tick", test_tick);
     g_test_add_func("/names/exec", test_exec);
     g_test_add_func("/names/shared", test_shared);
     g_test_add_func("/names/kernel", test_kernel);

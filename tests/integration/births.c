@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The first process of the guest that tests/integration/names traces
+ *
+ * Some processes live as long as it, others are born and die all the time, so
+ * that page tables are used again and again.  Each calls a page of its own all
+ * the while, at 2^32 + 4096 * pid: so a branch there says which process it is.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/reboot.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define WORKERS     3
+#define PARENTS     3
+#define CALLS       50
+#define RET         0xc3
+
+static void (*beacon(void))(void)
+{
+    unsigned char *p = (unsigned char *)(0x100000000ul + 4096ul * getpid());
+
+    if (mmap(p, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != p) {
+        printf("BT: error mmap: %s\n", strerror(errno));
+        fflush(stdout);
+        _exit(1);
+    }
+    *p = RET;
+    return (void (*)(void))p;
+}
+
+static double now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec + t.tv_nsec / 1e9;
+}
+
+static void live(double seconds)
+{
+    void (*call)(void) = beacon();
+    double end = now() + seconds;
+    int i;
+
+    do {
+        for (i = 0; i < CALLS; i++) {
+            call();
+        }
+        if (seconds > 1) {
+            usleep(1000);
+        }
+    } while (now() < end);
+}
+
+static void be_parent(double seconds, unsigned seed)
+{
+    double end = now() + seconds;
+
+    while (now() < end) {
+        double life = (rand_r(&seed) % 20) / 1000.0;
+        int other = rand_r(&seed) % 4 == 0;
+
+        if (!fork()) {
+            live(life);
+            if (other) {
+                execl("/init", "init", "again", NULL);
+            }
+            _exit(0);
+        }
+        wait(NULL);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    char line[64];
+    double seconds;
+    int fd, i;
+
+    if (argc > 1) {
+        live(0.002);
+        return 0;
+    }
+    mkdir("/dev", 0755);
+    mount("dev", "/dev", "devtmpfs", 0, NULL);
+    fd = open("/dev/console", O_RDWR);
+    dup2(fd, 0);
+    dup2(fd, 1);
+    dup2(fd, 2);
+    printf("BT: ready\n");
+    fflush(stdout);
+    if (!fgets(line, sizeof(line), stdin)) {
+        printf("BT: error no line\n");
+    }
+    seconds = atof(line);
+    for (i = 0; i < WORKERS + PARENTS; i++) {
+        pid_t pid = fork();
+
+        if (!pid) {
+            if (i < WORKERS) {
+                live(seconds);
+            } else {
+                be_parent(seconds, i);
+            }
+            _exit(0);
+        }
+        if (i < WORKERS) {
+            printf("BT: worker %d\n", (int)pid);
+        }
+    }
+    printf("BT: go\n");
+    fflush(stdout);
+    while (wait(NULL) > 0 || errno == EINTR) {
+        continue;
+    }
+    printf("BT: end\n");
+    fflush(stdout);
+    sleep(1);
+    reboot(RB_POWER_OFF);
+    return 0;
+}
