@@ -29,7 +29,8 @@
  * @roots:       where the list of them begins, see struct btrail_roots
  * @time_max:    the latest time of this chunk and those before it; for use by
  *               whoever has the whole stream
- * @file:        which file of the trace; for use by whoever has several
+ * @file:        which file of the trace; for use by whoever has several, and
+ *               by whoever writes one
  */
 struct btrail_index_entry {
     uint64_t offset;

@@ -157,12 +157,17 @@ static int append_meta(struct btrail_store *store, const void *json,
     return ret;
 }
 
+/* Where a SIDEBAND chunk is from, as its entry's file */
+enum { CARRIED, OWN };
+
 static void add_sideband(struct btrail_store *store, uint64_t offset,
-                         uint32_t len, const struct btrail_sideband_info *info)
+                         uint32_t len, const struct btrail_sideband_info *info,
+                         uint32_t from)
 {
     struct btrail_index_entry entry;
 
     btrail_index_entry_sideband(&entry, offset, len, info);
+    entry.file = from;
     store->index_size += btrail_index_entry_size(&entry);
     g_array_append_val(store->index, entry);
 }
@@ -401,17 +406,24 @@ static uint64_t metas_size(const struct btrail_store *store)
     return size;
 }
 
-/* The SIDEBAND chunks of the part, if they are to be carried on */
+/*
+ * The SIDEBAND chunks of the part, if they are to be carried on: the oldest
+ * first, which are those that were carried on to it.
+ */
 static GArray *sideband_of(const struct btrail_store *store)
 {
     GArray *list = NULL;
+    uint32_t part;
     unsigned i;
 
-    for (i = 0; store->options.ring_size && i < store->index->len; i++) {
-        const struct btrail_index_entry *e =
-            &g_array_index(store->index, struct btrail_index_entry, i);
+    for (part = CARRIED; store->options.ring_size && part <= OWN; part++) {
+        for (i = 0; i < store->index->len; i++) {
+            const struct btrail_index_entry *e =
+                &g_array_index(store->index, struct btrail_index_entry, i);
 
-        if (e->type == BTRAIL_CHUNK_SIDEBAND) {
+            if (e->type != BTRAIL_CHUNK_SIDEBAND || e->file != part) {
+                continue;
+            }
             if (!list) {
                 list = g_array_new(FALSE, FALSE, sizeof(*e));
             }
@@ -461,8 +473,10 @@ static int next_part(struct btrail_store *store)
     store->fd = fd;
     store->header.part++;
     store->header.merged = 0;
-    store->header.begin = store->options.ring_size ? BTRAIL_GAP_OVERWRITTEN :
-                          BTRAIL_GAP_ELSEWHERE;
+    if (store->has_data) {
+        store->header.begin = store->options.ring_size ?
+                              BTRAIL_GAP_OVERWRITTEN : BTRAIL_GAP_ELSEWHERE;
+    }
     ret = write_header(store);
     for (i = 0; !ret && i < store->metas->len; i++) {
         GBytes *meta = g_ptr_array_index(store->metas, i);
@@ -499,7 +513,7 @@ static int append_carried(struct btrail_store *store)
             if (ret) {
                 return ret;
             }
-            add_sideband(store, offset, c->size, &info);
+            add_sideband(store, offset, c->size, &info, CARRIED);
             store->carried_here += carried_size(c->size);
         }
         drop_carried(store);
@@ -601,6 +615,11 @@ int btrail_store_sideband(struct btrail_store *store, const void *payload,
     if (!btrail_sideband_header_get(payload, len, &info)) {
         return -BTRAIL_ERR_ARGUMENT;
     }
+    if (store->options.ring_size &&
+        carried_size(len) > store->options.part_size / 2) {
+        /* It would be gone with its part, and others before it. */
+        return 0;
+    }
     ret = reserve(store, len, BTRAIL_INDEX_ENTRY_SIZE);
     if (ret) {
         return ret;
@@ -613,7 +632,7 @@ int btrail_store_sideband(struct btrail_store *store, const void *payload,
     if (ret) {
         return ret;
     }
-    add_sideband(store, offset, len, &info);
+    add_sideband(store, offset, len, &info, OWN);
     store->own_chunks++;
     sync_later(store);
     return 0;

@@ -94,7 +94,8 @@ int btrail_store_data(struct btrail_store *store, const void *payload,
 
 /*
  * Append a SIDEBAND chunk.  In a ring it is carried on when its part is
- * deleted; but no more than half of what a part has room for, the newest.
+ * deleted; but no more than half of what a part has room for, the newest.  One
+ * that is larger than that is left out.
  */
 int btrail_store_sideband(struct btrail_store *store, const void *payload,
                           size_t len);

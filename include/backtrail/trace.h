@@ -777,7 +777,7 @@ BTRAIL_API int btrail_writer_meta(struct btrail_writer *writer,
  *
  * It is written at once.  In a ring it is carried on to newer parts when the
  * part that has it is deleted; of more than half the size of a part the oldest
- * are not.
+ * are not, and one that is larger than that is left out.
  *
  * Errors: ARGUMENT, IO.
  */
