@@ -23,6 +23,9 @@
  *     0                 struct btrail_shm_vcpu
  *     desc_offset       struct btrail_slab_desc[slabs]
  *     slab_offset       slab 0, slab 1, ... (slab_size bytes each)
+ *     code_offset       struct btrail_shm_code, and behind it
+ *                       struct btrail_code_item[code_items]
+ *     code_page_offset  page 0, page 1, ... (one for each item)
  *
  * A slab:
  *
@@ -48,7 +51,7 @@
 #include <stdint.h>
 
 #define BTRAIL_SHM_MAGIC            0x314d485354425f42ULL /* "B_BTSHM1" */
-#define BTRAIL_TRANSPORT_VERSION    1
+#define BTRAIL_TRANSPORT_VERSION    2
 
 /* Limits that both sides may rely on and must enforce. */
 #define BTRAIL_MAX_VCPUS            1024
@@ -56,6 +59,8 @@
 #define BTRAIL_MAX_SLABS            4096
 #define BTRAIL_MIN_SLAB_SIZE        (16u << 10)
 #define BTRAIL_MAX_SLAB_SIZE        (64u << 20)
+#define BTRAIL_MAX_CODE_ITEMS       65536
+#define BTRAIL_CODE_PAGE_SIZE       4096
 #define BTRAIL_AGENT_SLOTS          8
 #define BTRAIL_SESSION_NAME_MAX     64 /* with the terminating NUL */
 
@@ -214,6 +219,77 @@ struct btrail_shm_vcpu {
     uint64_t tail[BTRAIL_AGENT_SLOTS];
 };
 
+/*
+ * Code: what bytes were executed
+ *
+ * Beside its slabs each vCPU has a ring of items that tell which pages it
+ * executes.  Item number i is in place i % code_items; it is published and
+ * given back like a slab, by head and tail.  Items do not lie in slabs, so
+ * they are not lost with them, and an agent drains them with policy overwrite,
+ * too, while the session runs.
+ *
+ * Items of a vCPU are in the order of their index.  With policy pause a vCPU
+ * that finds its ring full is held, as if no slab were free; with any other
+ * it loses items, and says so with BTRAIL_CODE_LOST.
+ */
+
+/**
+ * enum btrail_code_type - what an item tells
+ *
+ * @BTRAIL_CODE_BYTES: content @number, which nobody has told before, is in the
+ *                     page of this item.  Items of any vCPU can speak of it,
+ *                     and those of others may come before it.
+ * @BTRAIL_CODE_PAGE:  from record @index on the page at @linear, executed with
+ *                     @cr3, has content @number.  Addresses from 2^63 on are
+ *                     told once for all CR3s.  The bytes that are executed are
+ *                     right; others of the page can have changed.
+ * @BTRAIL_CODE_LOST:  items are missing.  Nothing that was told of this vCPU
+ *                     holds any more from record @linear on, up to @index;
+ *                     what holds from there on comes behind this item.
+ */
+enum btrail_code_type {
+    BTRAIL_CODE_BYTES = 1,
+    BTRAIL_CODE_PAGE = 2,
+    BTRAIL_CODE_LOST = 3,
+};
+
+/**
+ * struct btrail_code_item
+ * @number:   of a content, from 1 on; the same in all streams of a session
+ * @index:    index of the record before which it happened
+ * @cr3:      in force there
+ * @linear:   address of the page
+ * @physical: guest physical address of the page
+ * @type:     enum btrail_code_type
+ */
+struct btrail_code_item {
+    uint64_t number;
+    uint64_t index;
+    uint64_t cr3;
+    uint64_t linear;
+    uint64_t physical;
+    uint32_t type;
+    uint32_t reserved0;
+    uint64_t reserved1[2];
+};
+
+#define BTRAIL_CODE_ALL_TOLD        UINT64_MAX
+
+/**
+ * struct btrail_shm_code - control block of a ring of code
+ * @head:      items published, by the producer
+ * @lost_from: items are missing from this record on, and no BTRAIL_CODE_LOST
+ *             has said so yet; BTRAIL_CODE_ALL_TOLD if there are none
+ * @tail:      items drained, by the agent; see struct btrail_shm_vcpu
+ */
+struct btrail_shm_code {
+    uint64_t head;
+    uint64_t lost_from;
+    uint64_t reserved[6];
+    /* A cache line of its own: the only thing here that the agent writes. */
+    uint64_t tail[BTRAIL_AGENT_SLOTS];
+};
+
 enum btrail_producer {
     BTRAIL_PRODUCER_TCG = 1,
     BTRAIL_PRODUCER_KVM = 2,
@@ -249,6 +325,9 @@ enum btrail_overflow_policy {
  * @start_monotonic:  CLOCK_MONOTONIC and
  * @start_realtime:   CLOCK_REALTIME at one moment, at session start
  * @session:          the session's name, NUL-terminated
+ * @code_offset, @code_page_offset: inside a vCPU area
+ * @code_items:       items in each ring of code; 0 if code is not told, and
+ *                    then there are none of these
  * @agent_sleeps:     written by the agent: 1 before it waits on the ready
  *                    descriptor (after which it looks at every head once more),
  *                    0 when it is awake.  The producer signals only a
@@ -280,7 +359,11 @@ struct btrail_shm_header {
     uint64_t start_monotonic;
     uint64_t start_realtime;
     char session[BTRAIL_SESSION_NAME_MAX];
-    uint64_t reserved1[7];
+    uint64_t code_offset;
+    uint64_t code_page_offset;
+    uint32_t code_items;
+    uint32_t reserved3;
+    uint64_t reserved1[4];
     /* A cache line of its own. */
     uint32_t agent_sleeps;
     uint32_t reserved2[15];
@@ -293,8 +376,8 @@ struct btrail_shm_header {
  * The device sends HELLO first, with three file descriptors (SCM_RIGHTS):
  *   1. the memfd (sealed against shrinking and growing),
  *   2. ready: the agent waits until it can read from it,
- *   3. free: the agent writes 8 bytes to it after it has advanced a tail whose
- *      vCPU is BTRAIL_VCPU_WAITING or BTRAIL_VCPU_LOSING.
+ *   3. free: the agent writes 8 bytes to it after it has advanced a tail, of
+ *      slabs or of code, whose vCPU is BTRAIL_VCPU_WAITING or BTRAIL_VCPU_LOSING.
  * The last two are stream sockets; what is read and written means nothing but
  * that it is there, and the agent reads all that is.  (They are no eventfds,
  * for the file status flags of those would be shared: an agent could make the
@@ -388,6 +471,8 @@ BTRAIL_STATIC_ASSERT(sizeof(struct btrail_record) == 24, "record layout");
 BTRAIL_STATIC_ASSERT(sizeof(struct btrail_event) == 40, "event layout");
 BTRAIL_STATIC_ASSERT(sizeof(struct btrail_slab_desc) == 64, "slab desc layout");
 BTRAIL_STATIC_ASSERT(sizeof(struct btrail_shm_vcpu) == 128, "vcpu layout");
+BTRAIL_STATIC_ASSERT(sizeof(struct btrail_code_item) == 64, "item layout");
+BTRAIL_STATIC_ASSERT(sizeof(struct btrail_shm_code) == 128, "code layout");
 BTRAIL_STATIC_ASSERT(sizeof(struct btrail_shm_header) == 320, "header layout");
 BTRAIL_STATIC_ASSERT(sizeof(struct btrail_msg) == 24, "message layout");
 BTRAIL_STATIC_ASSERT(sizeof(struct btrail_memory) == 32, "memory layout");

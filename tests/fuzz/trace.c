@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "backtrail/trace.h"
+#include "backtrail/code.h"
 #include "fuzz.h"
 #include "json.h"
 
@@ -514,6 +514,29 @@ static void read_sideband(struct btrail_trace *trace)
     }
 }
 
+static void read_code(struct btrail_trace *trace)
+{
+    struct btrail_code *code;
+    uint8_t bytes[5000];
+    unsigned i;
+
+    if (btrail_code_open(&code, trace)) {
+        return;
+    }
+    for (i = 0; i < 20; i++) {
+        int ret = btrail_code_read(code, i % 2, i * 7, 0x1000 * (i % 3),
+                                   i % 5 ? 0x400000 + i : ~0ull - i * 400,
+                                   bytes, sizeof(bytes));
+
+        fuzz_require(ret <= (int)sizeof(bytes));
+        if (ret > 0) {
+            fuzz_accepted();
+        }
+    }
+    btrail_code_bad_pieces(code);
+    btrail_code_close(code);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     int fd = memfd_create("trace", MFD_CLOEXEC);
@@ -532,6 +555,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     read_meta(trace);
     read_sideband(trace);
+    read_code(trace);
     for (i = 0; i < btrail_trace_streams(trace) && i < MAX_STREAMS; i++) {
         read_stream(trace, i);
     }

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * libbacktrail: the code bytes that were executed
+ *
+ * A trace can hold, beside the records, what bytes the vCPUs executed: for
+ * each page, from which record on it had which content.  So instructions can
+ * be decoded as they were, even if the program is gone, or has changed itself.
+ *
+ * The conventions are those of trace.h.
+ */
+
+#ifndef BACKTRAIL_CODE_H
+#define BACKTRAIL_CODE_H
+
+#include "trace.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct btrail_code;
+
+/**
+ * btrail_code_open - find the code bytes of a trace
+ * @code:  gets the handle; free with btrail_code_close()
+ * @trace: must live as long as @code
+ *
+ * There may be none: that is no error.  Pieces that are damaged are left out;
+ * see btrail_code_bad_pieces().
+ *
+ * Errors: ARGUMENT, IO, MEMORY.
+ */
+BTRAIL_API int btrail_code_open(struct btrail_code **code,
+                                const struct btrail_trace *trace);
+
+/**
+ * btrail_code_close
+ * @code: a handle or NULL
+ */
+BTRAIL_API void btrail_code_close(struct btrail_code *code);
+
+/**
+ * btrail_code_read - bytes as a vCPU would have executed them
+ * @vcpu:    which one
+ * @index:   of a record: between the record before it and this one
+ * @cr3:     in force there.  Addresses from 2^63 on are shared by all address
+ *           spaces; others belong to (@cr3 & BTRAIL_CR3_ROOT).
+ * @address: linear address of the first byte
+ * @buf:     gets the bytes
+ * @size:    how many, at most INT_MAX
+ *
+ * Known are the pages that the vCPU had executed before the record.  The bytes
+ * that it did execute are right; others of such a page may be older.
+ *
+ * Returns how many bytes it got: fewer than @size if what follows is not known,
+ * 0 if nothing is.
+ * Errors: ARGUMENT, IO, MEMORY, CORRUPT.
+ */
+BTRAIL_API int btrail_code_read(struct btrail_code *code, unsigned vcpu,
+                                uint64_t index, uint64_t cr3,
+                                uint64_t address, void *buf, size_t size);
+
+/**
+ * btrail_code_bad_pieces - damaged pieces that were left out
+ *
+ * If there are any, what is read can be missing, or older than it should be.
+ */
+BTRAIL_API uint64_t btrail_code_bad_pieces(const struct btrail_code *code);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* BACKTRAIL_CODE_H */
