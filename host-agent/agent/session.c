@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "agent-code.h"
 #include "looker.h"
 #include "output.h"
 #include "session.h"
@@ -65,6 +66,7 @@ struct btrail_session {
     struct btrail_output *output;
     struct btrail_looker *looker;
     struct btrail_looker_result names;
+    struct btrail_agent_code *code;
     struct vcpu *vcpus;
     struct btrail_event *events;
     bool begins_anywhere;       /* the file says why */
@@ -270,6 +272,20 @@ static bool drain_some(struct btrail_session *s, unsigned *n)
     return true;
 }
 
+/* Drain some of the code, or all of it; @n grows by how much. */
+static bool drain_code(struct btrail_session *s, bool all, unsigned *n)
+{
+    GError *error = NULL;
+    unsigned k;
+
+    if (!btrail_agent_code_drain(s->code, all, s->discard, &k, &error)) {
+        keep_error(s, error);
+        return false;
+    }
+    *n += k;
+    return true;
+}
+
 static void flush_streams(struct btrail_session *s)
 {
     unsigned i;
@@ -307,6 +323,7 @@ static void tick(struct btrail_session *s, uint64_t now)
     }
     if (s->flush_due) {
         flush_streams(s);
+        btrail_agent_code_flush(s->code);
     }
     s->flush_due = !s->flush_due;
     if (!overwrites(s) && !s->stop_sent) {
@@ -398,6 +415,12 @@ static bool heads_moved(struct btrail_session *s)
     return false;
 }
 
+static bool something_moved(struct btrail_session *s)
+{
+    return btrail_agent_code_moved(s->code) ||
+           (!overwrites(s) && heads_moved(s));
+}
+
 static void sleep_until_tick(struct btrail_session *s, uint64_t now)
 {
     struct pollfd fds[] = {
@@ -414,7 +437,7 @@ static void sleep_until_tick(struct btrail_session *s, uint64_t now)
         left.tv_nsec = s->next_tick - now;
     }
     btrail_transport_sleep(s->transport);
-    if (overwrites(s) || !heads_moved(s)) {
+    if (!something_moved(s)) {
         ppoll(fds, G_N_ELEMENTS(fds), &left, NULL);
     }
     btrail_transport_wake(s->transport);
@@ -429,7 +452,8 @@ static void drain_until_end(struct btrail_session *s)
         uint64_t now = now_ns();
         unsigned n = 0;
 
-        if (!overwrites(s) && !drain_some(s, &n)) {
+        if ((!overwrites(s) && !drain_some(s, &n)) ||
+            !drain_code(s, false, &n)) {
             return;
         }
         /* While there is a lot to do, messages wait for the next tick. */
@@ -459,8 +483,11 @@ static void drain_until_end(struct btrail_session *s)
  */
 static void drain_rest(struct btrail_session *s)
 {
-    unsigned i, n;
+    unsigned i, n = 0;
 
+    if (!drain_code(s, true, &n)) {
+        return;
+    }
     for (i = 0; i < s->transport->header.vcpus; i++) {
         if (!drain_vcpu(s, i, UINT_MAX, &n)) {
             return;
@@ -623,6 +650,7 @@ static bool begin(struct btrail_session *s)
     s->vcpus = g_new0(struct vcpu, h->vcpus);
     s->events = g_new(struct btrail_event, h->events_per_slab);
     s->output = btrail_output_new(s->options.store, h->vcpus + QUEUED_BLOCKS);
+    s->code = btrail_agent_code_new(s->transport, s->output);
     s->next_tick = now_ns() + FLUSH_INTERVAL_NS / 2;
     if (s->options.names) {
         s->names.why = g_strdup("this QEMU does not share the guest's RAM");
@@ -652,6 +680,8 @@ static void end(struct btrail_session *s)
     if (s->output) {
         update_progress(s);
         flush_streams(s);
+        btrail_agent_code_end(s->code);
+        btrail_agent_code_free(s->code);
         btrail_output_finish(s->output);
         /* What was drained may not have got into the file. */
         __atomic_store_n(&s->progress.records,

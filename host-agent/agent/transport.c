@@ -76,6 +76,20 @@ bool btrail_transport_check_header(const struct btrail_shm_header *h,
           h->vcpu_offset <= size &&
           h->vcpu_stride * h->vcpus <= size - h->vcpu_offset, "vcpu_offset");
 
+    if (h->code_items) {
+        CHECK(h->code_items <= BTRAIL_MAX_CODE_ITEMS, "code_items");
+        CHECK(h->code_offset % 64 == 0 && h->code_offset <= h->vcpu_stride &&
+              h->code_offset >= h->slab_offset +
+              (uint64_t)h->slabs * h->slab_size, "code_offset");
+        CHECK(h->code_page_offset % 64 == 0 &&
+              h->code_page_offset <= h->vcpu_stride &&
+              h->code_page_offset >= h->code_offset +
+              sizeof(struct btrail_shm_code) +
+              h->code_items * sizeof(struct btrail_code_item) &&
+              (uint64_t)h->code_items * BTRAIL_CODE_PAGE_SIZE <=
+              h->vcpu_stride - h->code_page_offset, "code_page_offset");
+    }
+
     CHECK(h->producer == BTRAIL_PRODUCER_TCG ||
           h->producer == BTRAIL_PRODUCER_KVM, "producer");
     CHECK(h->policy <= BTRAIL_OVERFLOW_OVERWRITE, "policy");
@@ -571,12 +585,67 @@ static void signal_free(int fd)
     }
 }
 
-void btrail_transport_release(struct btrail_transport *t, unsigned vcpu,
-                              uint64_t tail)
+static struct btrail_shm_code *code(const struct btrail_transport *t,
+                                    unsigned vcpu)
+{
+    return (struct btrail_shm_code *)(area(t, vcpu) + t->header.code_offset);
+}
+
+uint64_t btrail_transport_code_head(const struct btrail_transport *t,
+                                    unsigned vcpu)
+{
+    return __atomic_load_n(&code(t, vcpu)->head, __ATOMIC_ACQUIRE);
+}
+
+uint64_t btrail_transport_code_tail(const struct btrail_transport *t,
+                                    unsigned vcpu)
+{
+    return __atomic_load_n(&code(t, vcpu)->tail[t->slot], __ATOMIC_ACQUIRE);
+}
+
+uint64_t btrail_transport_code_lost_from(const struct btrail_transport *t,
+                                         unsigned vcpu)
+{
+    return __atomic_load_n(&code(t, vcpu)->lost_from, __ATOMIC_RELAXED);
+}
+
+bool btrail_transport_code_item(const struct btrail_transport *t,
+                                unsigned vcpu, uint64_t number,
+                                struct btrail_code_item *item, uint8_t *page,
+                                GError **error)
+{
+    unsigned slot = number % t->header.code_items;
+    const struct btrail_code_item *items =
+        (const struct btrail_code_item *)(code(t, vcpu) + 1);
+
+    copy_once(item, &items[slot], sizeof(*item));
+    switch (item->type) {
+    case BTRAIL_CODE_BYTES:
+        copy_once(page, area(t, vcpu) + t->header.code_page_offset +
+                  (uint64_t)slot * BTRAIL_CODE_PAGE_SIZE,
+                  BTRAIL_CODE_PAGE_SIZE);
+        /* fall through */
+    case BTRAIL_CODE_PAGE:
+        if (item->number) {
+            return true;
+        }
+        break;
+    case BTRAIL_CODE_LOST:
+        return true;
+    default:
+        break;
+    }
+    g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_PROTOCOL,
+                "the producer broke the protocol: item %" G_GUINT64_FORMAT
+                " of the code of vCPU %u is of type %u, content %"
+                G_GUINT64_FORMAT, number, vcpu, item->type, item->number);
+    return false;
+}
+
+static void wake_producer(struct btrail_transport *t, unsigned vcpu)
 {
     uint32_t state;
 
-    __atomic_store_n(&control(t, vcpu)->tail[t->slot], tail, __ATOMIC_RELEASE);
     /*
      * The producer sets its state and then looks at the tail; we do it the
      * other way round, so at least one of the two sees the other.
@@ -586,6 +655,20 @@ void btrail_transport_release(struct btrail_transport *t, unsigned vcpu,
     if (state == BTRAIL_VCPU_WAITING || state == BTRAIL_VCPU_LOSING) {
         signal_free(t->free_fd);
     }
+}
+
+void btrail_transport_release(struct btrail_transport *t, unsigned vcpu,
+                              uint64_t tail)
+{
+    __atomic_store_n(&control(t, vcpu)->tail[t->slot], tail, __ATOMIC_RELEASE);
+    wake_producer(t, vcpu);
+}
+
+void btrail_transport_code_release(struct btrail_transport *t, unsigned vcpu,
+                                   uint64_t tail)
+{
+    __atomic_store_n(&code(t, vcpu)->tail[t->slot], tail, __ATOMIC_RELEASE);
+    wake_producer(t, vcpu);
 }
 
 static void set_sleeps(struct btrail_transport *t, uint32_t sleeps)

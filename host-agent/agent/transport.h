@@ -141,6 +141,32 @@ void btrail_transport_release(struct btrail_transport *t, unsigned vcpu,
                               uint64_t tail);
 
 /*
+ * The ring of code, if header.code_items is not 0; see transport.h of the
+ * library
+ */
+uint64_t btrail_transport_code_head(const struct btrail_transport *t,
+                                    unsigned vcpu);
+uint64_t btrail_transport_code_tail(const struct btrail_transport *t,
+                                    unsigned vcpu);
+uint64_t btrail_transport_code_lost_from(const struct btrail_transport *t,
+                                         unsigned vcpu);
+
+/**
+ * btrail_transport_code_item - look at a published item
+ * @number: as counted by head and tail
+ * @item:   gets a copy
+ * @page:   gets BTRAIL_CODE_PAGE_SIZE bytes, if it is of BTRAIL_CODE_BYTES
+ */
+bool btrail_transport_code_item(const struct btrail_transport *t,
+                                unsigned vcpu, uint64_t number,
+                                struct btrail_code_item *item, uint8_t *page,
+                                GError **error);
+
+/* As btrail_transport_release() */
+void btrail_transport_code_release(struct btrail_transport *t, unsigned vcpu,
+                                   uint64_t tail);
+
+/*
  * Tell the producer that it must, or need not, signal ready_fd.  After going
  * to sleep all heads must be looked at once more.
  */

@@ -9,6 +9,7 @@
 #include <glib/gstdio.h>
 #include <stdlib.h>
 
+#include "code.h"
 #include "parts.h"
 #include "producer.h"
 #include "trace-samples.h"
@@ -20,6 +21,41 @@ static void write_file(const char *dir, const char *name, const void *bytes,
 
     g_mkdir_with_parents(dir, 0777);
     g_assert_true(g_file_set_contents(path, bytes, len, NULL));
+}
+
+/* A trace with code, of which little can be compressed away */
+static void make_code(const char *dir)
+{
+    g_autofree char *path = g_build_filename(dir, "code", NULL);
+    struct btrail_sideband_info info = { .kind = BTRAIL_SIDEBAND_CODE };
+    struct btrail_code_builder *b = btrail_code_builder_new();
+    static const struct btrail_code_entry entries[] = {
+        { 0, 0, 0, 0, 0x400000, 0x1000, 1 },
+        { 0, 1, 21, 0x1000, 0x400000, 0x1000, 2 },
+        { 0, 2, 60, 0, 40, 0, 0 },
+        { 0, 3, 60, 0x2000, 0x401000, 0x1000, 3 },
+        { 1, 0, 0, 0x1000, 0xfffffffffffff000, 0x2000, 1 },
+    };
+    uint8_t page[BTRAIL_CODE_PAGE_SIZE] = { 0x90 };
+    g_autofree uint8_t *data = NULL;
+    struct btrail_writer *w;
+    size_t size;
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(entries); i++) {
+        btrail_code_builder_entry(b, &entries[i]);
+    }
+    for (i = 1; i <= 3; i++) {
+        page[7] = i & 1;
+        btrail_code_builder_content(b, i, page);
+    }
+    data = btrail_code_builder_take(b, &size);
+    info.size = size;
+    g_assert_cmpint(btrail_writer_open(&w, path, BTRAIL_WRITER_REPLACE), ==,
+                    0);
+    g_assert_cmpint(btrail_writer_sideband(w, &info, data), ==, 0);
+    g_assert_cmpint(btrail_writer_close(w), ==, 0);
+    btrail_code_builder_free(b);
 }
 
 static void make_traces(const char *dir)
@@ -142,6 +178,9 @@ static void make_streams(const char *dir)
 #define VCPU_STRIDE (40 << 10)
 #define SLAB_OFFSET (sizeof(struct btrail_shm_vcpu) + \
                      SLABS * sizeof(struct btrail_slab_desc))
+#define CODE_OFFSET (SLAB_OFFSET + SLABS * BTRAIL_MIN_SLAB_SIZE)
+#define CODE_PAGE_OFFSET (CODE_OFFSET + sizeof(struct btrail_shm_code) + \
+                          sizeof(struct btrail_code_item))
 #define EVENT_OFFSET (RECORDS * sizeof(struct btrail_record))
 
 static void add_write(GByteArray *a, uint32_t offset, const void *bytes,
@@ -202,6 +241,9 @@ static GByteArray *new_producer(uint32_t policy, unsigned pieces)
         .policy = policy,
         .privilege = BTRAIL_PRIVILEGE_USER,
         .session = "seed",
+        .code_offset = CODE_OFFSET,
+        .code_page_offset = CODE_PAGE_OFFSET,
+        .code_items = 1,
     };
     struct btrail_msg hello = message(BTRAIL_MSG_HELLO, 0, PRODUCER_MEMORY);
     unsigned step = sizeof(hello) / pieces, i;
@@ -281,6 +323,12 @@ static void make_producers(const char *dir)
         { 17, BTRAIL_EVENT_END, BTRAIL_END_SHUTDOWN, 0, { 3000 } },
     };
     static const uint8_t garbage[] = "garbage";
+    static const struct btrail_shm_code code = {
+        .head = 3, .tail = { 2 }, .lost_from = 7,
+    };
+    static const struct btrail_code_item item = {
+        .type = BTRAIL_CODE_BYTES, .number = 5,
+    };
     struct btrail_msg end = message(BTRAIL_MSG_END, BTRAIL_END_STOPPED, 0);
     struct btrail_slab_desc changed = { .records = 9, .events = UINT32_MAX };
     uint8_t later = PRODUCER_LATER;
@@ -316,6 +364,17 @@ static void make_producers(const char *dir)
     /* Whether a session gets to a record before that is a matter of luck. */
     write_seed(dir, "transport", "changes", a);
     g_byte_array_unref(a);
+
+    /* Code: the last of three items */
+    a = new_producer(BTRAIL_OVERFLOW_DROP, 1);
+    add_write(a, VCPU_OFFSET + CODE_OFFSET, &code, sizeof(code));
+    add_write(a, VCPU_OFFSET + CODE_OFFSET + sizeof(code), &item,
+              sizeof(item));
+    put_slab(a, 0, 0, 0, 20, first, G_N_ELEMENTS(first));
+    put_slab(a, 0, 1, 30, 10, second, G_N_ELEMENTS(second));
+    add_vcpu(a, 0, 2, 0, BTRAIL_VCPU_ENDED);
+    add_send(a, 0, &end, sizeof(end));
+    write_producer(dir, "code", a);
 
     /* The oldest slabs have been overwritten. */
     a = new_producer(BTRAIL_OVERFLOW_OVERWRITE, 1);
@@ -365,6 +424,7 @@ int main(int argc, char **argv)
     repair = g_build_filename(argv[1], "repair", NULL);
     merge = g_build_filename(argv[1], "merge", NULL);
     make_traces(trace);
+    make_code(trace);
     make_traces(repair);
     make_parts(merge);
     make_streams(stream);

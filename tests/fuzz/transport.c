@@ -45,6 +45,17 @@ static void check_layout(const struct btrail_shm_header *h)
     fuzz_require(h->slab_offset + h->slabs * slab_size <= stride);
     fuzz_require(records <= h->event_offset);
     fuzz_require(h->event_offset + events <= slab_size);
+    if (h->code_items) {
+        __uint128_t items = h->code_items *
+                            (__uint128_t)sizeof(struct btrail_code_item);
+
+        fuzz_require(h->slab_offset + h->slabs * slab_size <= h->code_offset);
+        fuzz_require(h->code_offset + sizeof(struct btrail_shm_code) + items <=
+                     h->code_page_offset);
+        fuzz_require(h->code_page_offset + h->code_items *
+                     (__uint128_t)BTRAIL_CODE_PAGE_SIZE <= stride);
+        fuzz_require(!((h->code_offset | h->code_page_offset) & 7));
+    }
     fuzz_require(!((h->vcpu_offset | h->vcpu_stride | h->desc_offset |
                     h->slab_offset | h->slab_size | h->event_offset) & 7));
 }
@@ -88,6 +99,30 @@ static void drain_vcpu(struct btrail_transport *t, unsigned vcpu,
     g_free(events);
 }
 
+static void drain_code(struct btrail_transport *t, unsigned vcpu,
+                       struct producer *p)
+{
+    uint64_t tail = btrail_transport_code_tail(t, vcpu);
+    uint8_t page[BTRAIL_CODE_PAGE_SIZE];
+    struct btrail_code_item item;
+    unsigned n;
+
+    for (n = 0; n < MAX_SLABS && tail != btrail_transport_code_head(t, vcpu);
+         n++, tail++) {
+        g_autoptr(GError) error = NULL;
+
+        if (!btrail_transport_code_item(t, vcpu, tail, &item, page, &error)) {
+            fuzz_require(error != NULL);
+            break;
+        }
+        producer_later(p);
+        fuzz_require(item.type >= BTRAIL_CODE_BYTES &&
+                     item.type <= BTRAIL_CODE_LOST);
+        btrail_transport_code_release(t, vcpu, tail + 1);
+    }
+    btrail_transport_code_lost_from(t, vcpu);
+}
+
 static void use(struct btrail_transport *t, struct producer *p)
 {
     enum btrail_transport_input input;
@@ -108,6 +143,9 @@ static void use(struct btrail_transport *t, struct producer *p)
              input == BTRAIL_TRANSPORT_MEMORY);
     for (i = 0; i < t->header.vcpus; i++) {
         drain_vcpu(t, i, p);
+        if (t->header.code_items) {
+            drain_code(t, i, p);
+        }
     }
     btrail_transport_sleep(t);
     btrail_transport_wake(t);

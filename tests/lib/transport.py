@@ -18,10 +18,10 @@ import qemu
 
 MSG = struct.Struct('<IHHIIQ')  # magic, version, type, reason, reserved, value
 MSG_MAGIC = 0x4d525442
-VERSION = 1
+VERSION = 2
 HELLO, READY, FLUSH, STOP, END = range(1, 6)
 
-HEADER = struct.Struct('<QIIQQQQQ12I4Q64s')
+HEADER = struct.Struct('<QIIQQQQQ12I4Q64s2QI')
 HEADER_SIZE = 320
 HEADER_FIELDS = (
     'magic', 'version', 'header_size', 'total_size', 'vcpu_offset',
@@ -29,7 +29,7 @@ HEADER_FIELDS = (
     'slab_size', 'records_per_slab', 'event_offset', 'events_per_slab',
     'record_size', 'event_size', 'producer', 'policy', 'privilege',
     'reserved0', 'tick_ns', 'tsc_hz', 'start_monotonic', 'start_realtime',
-    'session')
+    'session', 'code_offset', 'code_page_offset', 'code_items')
 SHM_MAGIC = 0x314d485354425f42
 AGENT_SLEEPS = 256              # offset in the header
 
@@ -183,6 +183,18 @@ class Agent:
             # There is enough to wake QEMU already.
             pass
 
+    def code_at(self, vcpu):
+        return self.area(vcpu) + self.header['code_offset']
+
+    def drain_code(self):
+        """Give all items of code back."""
+        for vcpu in range(self.header['vcpus']):
+            if self.header['code_items']:
+                at = self.code_at(vcpu)
+                head = self.map[at:at + 8]
+                self.map[at + TAIL + 8 * self.slot:
+                         at + TAIL + 8 * self.slot + 8] = head
+
     def slab(self, vcpu, number):
         """first_index, cr3, records as bytes, events as tuples."""
         slot = number % self.header['slabs']
@@ -199,6 +211,7 @@ class Agent:
     def drain_once(self):
         """Give all slabs back; return how many there were."""
         n = 0
+        self.drain_code()
         for vcpu in range(self.header['vcpus']):
             head, tail = self.state(vcpu)[0], self.tail(vcpu)
             if head != tail:

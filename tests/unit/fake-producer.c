@@ -18,6 +18,12 @@
 void fake_init(struct fake_producer *f, unsigned vcpus, unsigned slabs,
                uint32_t policy)
 {
+    fake_init_code(f, vcpus, slabs, policy, 0);
+}
+
+void fake_init_code(struct fake_producer *f, unsigned vcpus, unsigned slabs,
+                    uint32_t policy, uint32_t code_items)
+{
     struct btrail_shm_header h = {
         .magic = BTRAIL_SHM_MAGIC,
         .version = BTRAIL_TRANSPORT_VERSION,
@@ -45,6 +51,14 @@ void fake_init(struct fake_producer *f, unsigned vcpus, unsigned slabs,
 
     h.vcpu_stride = (h.slab_offset + (uint64_t)slabs * h.slab_size + 63) &
                     ~63ull;
+    if (code_items) {
+        h.code_items = code_items;
+        h.code_offset = h.vcpu_stride;
+        h.code_page_offset = h.code_offset + sizeof(struct btrail_shm_code) +
+                             code_items * sizeof(struct btrail_code_item);
+        h.vcpu_stride = h.code_page_offset +
+                        code_items * BTRAIL_CODE_PAGE_SIZE;
+    }
     h.total_size = h.vcpu_offset + vcpus * h.vcpu_stride;
     f->total_size = h.total_size;
     f->memfd = memfd_create("fake", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -56,6 +70,9 @@ void fake_init(struct fake_producer *f, unsigned vcpus, unsigned slabs,
                      f->memfd, 0);
     g_assert_true(f->header != MAP_FAILED);
     *f->header = h;
+    while (code_items && vcpus--) {
+        fake_code(f, vcpus)->lost_from = BTRAIL_CODE_ALL_TOLD;
+    }
     f->ready_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     f->free_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     g_assert_cmpint(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, socks),
@@ -206,17 +223,44 @@ void fake_wait_free(struct fake_producer *f, unsigned vcpu)
     __atomic_store_n(&v->state, BTRAIL_VCPU_RUNNING, __ATOMIC_SEQ_CST);
 }
 
-static void publish(struct fake_producer *f, unsigned vcpu)
+struct btrail_shm_code *fake_code(struct fake_producer *f, unsigned vcpu)
 {
-    struct btrail_shm_vcpu *v = fake_vcpu(f, vcpu);
+    return (struct btrail_shm_code *)(area(f, vcpu) + f->header->code_offset);
+}
+
+static void advance(struct fake_producer *f, uint64_t *head)
+{
     uint64_t one = 1;
 
-    __atomic_store_n(&v->head, v->head + 1, __ATOMIC_RELEASE);
+    __atomic_store_n(head, *head + 1, __ATOMIC_RELEASE);
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     if (__atomic_load_n(&f->header->agent_sleeps, __ATOMIC_RELAXED)) {
         g_assert_cmpint(write(f->ready_fd, &one, sizeof(one)), ==,
                         sizeof(one));
     }
+}
+
+void fake_publish_code(struct fake_producer *f, unsigned vcpu,
+                       const struct btrail_code_item *item, uint8_t fill)
+{
+    struct btrail_shm_code *c = fake_code(f, vcpu);
+    uint32_t slot = c->head % f->header->code_items;
+    gint64 deadline = g_get_monotonic_time() + WAIT_MS * 1000;
+
+    while (c->head - __atomic_load_n(&c->tail[0], __ATOMIC_ACQUIRE) >=
+           f->header->code_items) {
+        g_assert_cmpint(g_get_monotonic_time(), <, deadline);
+        g_usleep(1000);
+    }
+    ((struct btrail_code_item *)(c + 1))[slot] = *item;
+    memset(area(f, vcpu) + f->header->code_page_offset +
+           slot * BTRAIL_CODE_PAGE_SIZE, fill, BTRAIL_CODE_PAGE_SIZE);
+    advance(f, &c->head);
+}
+
+static void publish(struct fake_producer *f, unsigned vcpu)
+{
+    advance(f, &fake_vcpu(f, vcpu)->head);
 }
 
 void fake_publish(struct fake_producer *f, unsigned vcpu,

@@ -33,6 +33,9 @@ struct fake_producer {
 /* Slabs of FAKE_RECORDS records and FAKE_EVENTS events */
 void fake_init(struct fake_producer *f, unsigned vcpus, unsigned slabs,
                uint32_t policy);
+/* The same, with a ring of so many items of code */
+void fake_init_code(struct fake_producer *f, unsigned vcpus, unsigned slabs,
+                    uint32_t policy, uint32_t code_items);
 /* Closes what is open; agent_sock belongs to the agent. */
 void fake_clear(struct fake_producer *f);
 
@@ -66,6 +69,12 @@ void fake_wait_free(struct fake_producer *f, unsigned vcpu);
 void fake_publish(struct fake_producer *f, unsigned vcpu,
                   uint64_t first_index, unsigned n,
                   const struct btrail_event *events, unsigned n_events);
+
+struct btrail_shm_code *fake_code(struct fake_producer *f, unsigned vcpu);
+
+/* The next item of code; its page is full of @fill. */
+void fake_publish_code(struct fake_producer *f, unsigned vcpu,
+                       const struct btrail_code_item *item, uint8_t fill);
 
 /* A slab with nothing but an END event */
 void fake_publish_end(struct fake_producer *f, unsigned vcpu, uint64_t index);

@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "backtrail/code.h"
 #include "fake-producer.h"
 #include "json.h"
 #include "session.h"
@@ -18,13 +19,13 @@ struct rig {
     char *path;
 };
 
-static void start(struct rig *r, unsigned vcpus, unsigned slabs,
-                  uint32_t policy, bool attached)
+static void start_code(struct rig *r, unsigned vcpus, unsigned slabs,
+                       uint32_t policy, bool attached, uint32_t code_items)
 {
     struct btrail_session_options options = { .attached = attached };
     struct btrail_store_options store = { 0 };
 
-    fake_init(&r->f, vcpus, slabs, policy);
+    fake_init_code(&r->f, vcpus, slabs, policy, code_items);
     r->path = sample_path();
     store.path = r->path;
     g_assert_cmpint(btrail_store_open(&options.store, &store), ==, 0);
@@ -33,6 +34,12 @@ static void start(struct rig *r, unsigned vcpus, unsigned slabs,
     json_object_set_string_member(options.metadata, "guest", "test");
     r->session = btrail_session_start(&options);
     json_object_unref(options.metadata);
+}
+
+static void start(struct rig *r, unsigned vcpus, unsigned slabs,
+                  uint32_t policy, bool attached)
+{
+    start_code(r, vcpus, slabs, policy, attached, 0);
 }
 
 static void start_ready(struct rig *r, unsigned vcpus, unsigned slabs,
@@ -559,6 +566,113 @@ static void test_hostile_noise(void)
  * The file cannot grow any more: it ends with a whole chunk, QEMU is told to
  * stop, and until it has done so slabs are taken, so that nobody waits.
  */
+/* What @size bytes of a page are full of; -1 if they are not known */
+static int read_code(struct btrail_code *code, unsigned vcpu, uint64_t index,
+                     uint64_t cr3, uint64_t address)
+{
+    uint8_t bytes[100], want[sizeof(bytes)];
+    int n = btrail_code_read(code, vcpu, index, cr3, address, bytes,
+                             sizeof(bytes));
+
+    if (!n) {
+        return -1;
+    }
+    g_assert_cmpint(n, ==, sizeof(bytes));
+    memset(want, bytes[0], sizeof(want));
+    g_assert_cmpmem(bytes, n, want, sizeof(want));
+    return bytes[0];
+}
+
+/* Code of two vCPUs through a small ring, some of which is lost */
+static void test_code(gconstpointer opaque)
+{
+    const uint64_t kernel = 0xffffffff81000000;
+    struct btrail_code_item item = { .type = BTRAIL_CODE_BYTES };
+    struct btrail_trace *trace;
+    struct btrail_code *code;
+    struct rig r;
+    unsigned i;
+
+    start_code(&r, 2, 4, GPOINTER_TO_UINT(opaque), false, 3);
+    fake_hello(&r.f);
+    fake_expect(&r.f, BTRAIL_MSG_READY);
+    for (i = 1; i <= 20; i++) {
+        item.number = i;
+        fake_publish_code(&r.f, 0, &item, i);
+    }
+    item = (struct btrail_code_item) {
+        .type = BTRAIL_CODE_PAGE, .cr3 = 0x1000, .linear = 0x400000,
+    };
+    for (i = 1; i <= 10; i++) {
+        item.number = i;
+        item.index = i * 10;
+        fake_publish_code(&r.f, 0, &item, 0);
+    }
+    item.linear = kernel;
+    item.number = 15;
+    fake_publish_code(&r.f, 1, &item, 0);
+    item = (struct btrail_code_item) {
+        .type = BTRAIL_CODE_LOST, .linear = 200, .index = 300,
+    };
+    fake_publish_code(&r.f, 0, &item, 0);
+    item = (struct btrail_code_item) {
+        .type = BTRAIL_CODE_PAGE, .cr3 = 0x1000, .linear = kernel,
+        .index = 300, .number = 20,
+    };
+    fake_publish_code(&r.f, 0, &item, 0);
+    fake_code(&r.f, 0)->lost_from = 400;
+    for (i = 0; i < 2; i++) {
+        fake_publish(&r.f, i, 0, 20, NULL, 0);
+        fake_publish_end(&r.f, i, 20);
+    }
+    fake_end(&r.f, BTRAIL_END_STOPPED);
+    finish(&r);
+    g_assert_no_error(r.result.error);
+
+    g_assert_cmpint(btrail_trace_open(&trace, r.path), ==, 0);
+    g_assert_cmpint(btrail_code_open(&code, trace), ==, 0);
+    g_assert_cmpint(read_code(code, 0, 9, 0x1000, 0x400000), ==, -1);
+    for (i = 10; i < 200; i++) {
+        g_assert_cmpint(read_code(code, 0, i, 0x1007, 0x400100), ==,
+                        MIN(i / 10, 10));
+    }
+    g_assert_cmpint(read_code(code, 0, 50, 0x2000, 0x400000), ==, -1);
+    g_assert_cmpint(read_code(code, 1, 50, 0x1000, 0x400000), ==, -1);
+    g_assert_cmpint(read_code(code, 1, 100, 0x9000, kernel), ==, 15);
+    for (i = 200; i < 450; i++) {
+        g_assert_cmpint(read_code(code, 0, i, 0x1000, 0x400000), ==, -1);
+        g_assert_cmpint(read_code(code, 0, i, 0x5000, kernel + 50), ==,
+                        i >= 300 && i < 400 ? 20 : -1);
+    }
+    g_assert_cmpuint(btrail_code_bad_pieces(code), ==, 0);
+    btrail_code_close(code);
+    btrail_trace_close(trace);
+    clear(&r);
+}
+
+static void test_hostile_code(void)
+{
+    unsigned i;
+
+    for (i = 0; i < 3; i++) {
+        struct btrail_code_item item = { .type = i ? 9 : 1 };
+        struct rig r;
+
+        start_code(&r, 1, 4, BTRAIL_OVERFLOW_PAUSE, false, 3);
+        fake_hello(&r.f);
+        fake_expect(&r.f, BTRAIL_MSG_READY);
+        if (i < 2) {
+            fake_publish_code(&r.f, 0, &item, 0);
+        } else {
+            fake_code(&r.f, 0)->head = 4;
+        }
+        finish(&r);
+        g_assert_error(r.result.error, BTRAIL_AGENT_ERROR,
+                       BTRAIL_AGENT_ERROR_PROTOCOL);
+        clear(&r);
+    }
+}
+
 static void test_full(void)
 {
     struct rlimit old, limit;
@@ -621,6 +735,12 @@ int main(int argc, char **argv)
     g_test_add_func("/session/hostile/message", test_hostile_message);
     g_test_add_func("/session/hostile/no-end-event", test_no_end_event);
     g_test_add_func("/session/hostile/noise", test_hostile_noise);
+    g_test_add_data_func("/session/code/pause",
+                         GUINT_TO_POINTER(BTRAIL_OVERFLOW_PAUSE), test_code);
+    g_test_add_data_func("/session/code/overwrite",
+                         GUINT_TO_POINTER(BTRAIL_OVERFLOW_OVERWRITE),
+                         test_code);
+    g_test_add_func("/session/hostile/code", test_hostile_code);
     g_test_add_func("/session/full", test_full);
     return g_test_run();
 }

@@ -47,7 +47,8 @@ static const struct {
     uint64_t values[8];
 } bad_fields[] = {
     BAD(magic, 1, MAX64),
-    BAD(version, 99, 2),
+    BAD(version, BTRAIL_TRANSPORT_VERSION + 1,
+        BTRAIL_TRANSPORT_VERSION - 1),
     BAD(header_size, 99, 312, 328, MAX32),
     BAD(total_size, 99, 1, MAX64, 1ull << 60),
     BAD(vcpu_offset, 1, 64, 256, 4097, 4096 + 64, 1ull << 40, MAX64,
@@ -119,6 +120,89 @@ static void test_header(void)
     h.session[0] = '\xff';
     g_assert_false(btrail_transport_check_header(&h, f.total_size, NULL));
     close(f.agent_sock);
+    fake_clear(&f);
+}
+
+static void test_header_code(void)
+{
+    static const struct {
+        const char *name;
+        size_t offset, size;
+        uint64_t values[8];
+    } bad[] = {
+        BAD(code_offset, 1, 64, 16384, MAX64, MAX64 - 63, 1ull << 40),
+        BAD(code_page_offset, 1, 64, 16384, MAX64, MAX64 - 63, 1ull << 40),
+        BAD(code_items, 4, 65536, 65537, MAX32, MAX32, MAX32, MAX32, MAX32),
+    };
+    struct fake_producer f;
+    unsigned i, j;
+
+    fake_init_code(&f, 2, 4, BTRAIL_OVERFLOW_PAUSE, 3);
+    g_assert_true(btrail_transport_check_header(f.header, f.total_size,
+                                                NULL));
+    for (i = 0; i < G_N_ELEMENTS(bad); i++) {
+        for (j = 0; j < 8; j++) {
+            struct btrail_shm_header h = *f.header;
+
+            if (j == 7 && !strcmp(bad[i].name, "code_items")) {
+                /* None is good. */
+                break;
+            }
+            memcpy((uint8_t *)&h + bad[i].offset, &bad[i].values[j],
+                   bad[i].size);
+            g_test_message("%s = %" G_GUINT64_FORMAT, bad[i].name,
+                           bad[i].values[j]);
+            g_assert_false(btrail_transport_check_header(&h, f.total_size,
+                                                         NULL));
+        }
+    }
+    close(f.agent_sock);
+    fake_clear(&f);
+}
+
+static void test_code_item(void)
+{
+    static const struct {
+        struct btrail_code_item item;
+        bool good;
+    } items[] = {
+        { { .type = BTRAIL_CODE_BYTES, .number = 1 }, true },
+        { { .type = BTRAIL_CODE_PAGE, .number = UINT64_MAX }, true },
+        { { .type = BTRAIL_CODE_LOST }, true },
+        { { .type = BTRAIL_CODE_BYTES }, false },
+        { { .type = BTRAIL_CODE_PAGE }, false },
+        { { .type = 0, .number = 1 }, false },
+        { { .type = 4, .number = 1 }, false },
+    };
+    struct fake_producer f;
+    struct btrail_transport *t;
+    unsigned i;
+
+    fake_init_code(&f, 2, 4, BTRAIL_OVERFLOW_PAUSE, 3);
+    t = connect_ok(&f);
+    for (i = 0; i < G_N_ELEMENTS(items); i++) {
+        uint8_t page[BTRAIL_CODE_PAGE_SIZE] = { 0 };
+        struct btrail_code_item item;
+        GError *error = NULL;
+
+        g_assert_cmpuint(btrail_transport_code_head(t, 1), ==, i);
+        fake_publish_code(&f, 1, &items[i].item, i + 1);
+        g_assert_cmpuint(btrail_transport_code_head(t, 1), ==, i + 1);
+        g_assert_true(btrail_transport_code_item(t, 1, i, &item, page,
+                                                 &error) == items[i].good);
+        g_assert_true(items[i].good == !error);
+        g_clear_error(&error);
+        if (items[i].good) {
+            g_assert_cmpmem(&item, sizeof(item), &items[i].item,
+                            sizeof(item));
+            g_assert_cmpuint(page[BTRAIL_CODE_PAGE_SIZE - 1], ==,
+                             item.type == BTRAIL_CODE_BYTES ? i + 1 : 0);
+        }
+        btrail_transport_code_release(t, 1, i + 1);
+        g_assert_cmpuint(btrail_transport_code_tail(t, 1), ==, i + 1);
+    }
+    g_assert_cmpuint(btrail_transport_code_head(t, 0), ==, 0);
+    btrail_transport_free(t);
     fake_clear(&f);
 }
 
@@ -206,7 +290,7 @@ static void test_bad_hello(void)
         uint8_t byte;
     } changes[] = {
         { offsetof(struct btrail_msg, magic), 0 },
-        { offsetof(struct btrail_msg, version), 2 },
+        { offsetof(struct btrail_msg, version), BTRAIL_TRANSPORT_VERSION + 1 },
         { offsetof(struct btrail_msg, type), BTRAIL_MSG_END },
         { offsetof(struct btrail_msg, value), 1 },
         { offsetof(struct btrail_msg, value) + 7, 0xff },
@@ -695,7 +779,9 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/transport/header", test_header);
+    g_test_add_func("/transport/header/code", test_header_code);
     g_test_add_func("/transport/header/random", test_header_random);
+    g_test_add_func("/transport/code-item", test_code_item);
     g_test_add_func("/transport/connect", test_connect);
     g_test_add_func("/transport/hello/bad", test_bad_hello);
     g_test_add_func("/transport/hello/fds", test_hello_fds);

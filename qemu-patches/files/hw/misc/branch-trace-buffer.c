@@ -26,7 +26,7 @@
 #define EVENT_SHARE         16
 
 static void buffer_layout(BranchTraceBuffer *buf, unsigned vcpus,
-                          uint64_t size_per_vcpu)
+                          uint64_t size_per_vcpu, uint32_t code_items)
 {
     size_t page = qemu_real_host_page_size();
     uint64_t slab_size = pow2floor(size_per_vcpu / SLABS_WANTED);
@@ -51,6 +51,16 @@ static void buffer_layout(BranchTraceBuffer *buf, unsigned vcpus,
     buf->vcpu_offset = ROUND_UP(sizeof(struct btrail_shm_header), page);
     buf->vcpu_stride = ROUND_UP(buf->slab_offset +
                                 (uint64_t)buf->slabs * slab_size, page);
+    buf->code_items = code_items;
+    if (code_items) {
+        buf->code_offset = buf->vcpu_stride;
+        buf->code_page_offset =
+            ROUND_UP(buf->code_offset + sizeof(struct btrail_shm_code) +
+                     code_items * sizeof(struct btrail_code_item), page);
+        buf->vcpu_stride =
+            ROUND_UP(buf->code_page_offset +
+                     (uint64_t)code_items * BTRAIL_CODE_PAGE_SIZE, page);
+    }
     buf->size = buf->vcpu_offset + vcpus * buf->vcpu_stride;
 }
 
@@ -73,6 +83,9 @@ static void buffer_write_header(BranchTraceBuffer *buf)
         .events_per_slab = buf->events_per_slab,
         .record_size = sizeof(struct btrail_record),
         .event_size = sizeof(struct btrail_event),
+        .code_offset = buf->code_offset,
+        .code_page_offset = buf->code_page_offset,
+        .code_items = buf->code_items,
     };
 }
 
@@ -86,10 +99,11 @@ void branch_trace_buffer_init(BranchTraceBuffer *buf)
 }
 
 bool branch_trace_buffer_create(BranchTraceBuffer *buf, unsigned vcpus,
-                                uint64_t size_per_vcpu, Error **errp)
+                                uint64_t size_per_vcpu, uint32_t code_items,
+                                Error **errp)
 {
     branch_trace_buffer_init(buf);
-    buffer_layout(buf, vcpus, size_per_vcpu);
+    buffer_layout(buf, vcpus, size_per_vcpu, code_items);
 
     /* Sealed, or the agent could make us take a SIGBUS. */
     buf->fd = qemu_memfd_create("branch-trace", buf->size, false, 0,

@@ -29,6 +29,9 @@ typedef struct BranchTraceBuffer {
     uint32_t records_per_slab;
     uint32_t event_offset;
     uint32_t events_per_slab;
+    uint64_t code_offset;
+    uint64_t code_page_offset;
+    uint32_t code_items;
     /*
      * Socket pairs, of which the second end is the agent's.  No call on ours
      * may depend on its file status flags to return at once.
@@ -41,7 +44,8 @@ typedef struct BranchTraceBuffer {
 void branch_trace_buffer_init(BranchTraceBuffer *buf);
 
 bool branch_trace_buffer_create(BranchTraceBuffer *buf, unsigned vcpus,
-                                uint64_t size_per_vcpu, Error **errp);
+                                uint64_t size_per_vcpu, uint32_t code_items,
+                                Error **errp);
 void branch_trace_buffer_destroy(BranchTraceBuffer *buf);
 void branch_trace_buffer_signal(BranchTraceBuffer *buf);
 void branch_trace_buffer_read_free(BranchTraceBuffer *buf);
@@ -71,6 +75,35 @@ typedef struct BranchTraceSink {
     struct btrail_record *records;
     struct btrail_event *events;
 } BranchTraceSink;
+
+/* What a session knows of the code that its vCPUs execute, and tells of it */
+typedef struct BranchTraceCode BranchTraceCode;
+typedef struct BranchTraceCodeStream BranchTraceCodeStream;
+
+BranchTraceCode *branch_trace_code_new(Error **errp);
+void branch_trace_code_free(BranchTraceCode *code);
+
+/* Any thread: tell everything again, for an agent that has not seen it. */
+void branch_trace_code_forget(BranchTraceCode *code);
+
+/* NULL if @code is */
+BranchTraceCodeStream *branch_trace_code_stream_new(BranchTraceCode *code,
+                                                    BranchTraceBuffer *buf,
+                                                    uint8_t *area);
+void branch_trace_code_stream_free(BranchTraceCodeStream *c);
+
+/* The vCPU of a stream comes and goes; these run like those of the stream. */
+void branch_trace_code_join(BranchTraceStream *s);
+void branch_trace_code_leave(BranchTraceStream *s);
+
+/* Move what waits to the ring.  False if something goes on waiting. */
+bool branch_trace_code_settle(BranchTraceStream *s);
+
+/* Any thread: see those of the stream. */
+bool branch_trace_code_read_tail(BranchTraceStream *s);
+void branch_trace_code_init_tail(BranchTraceStream *s, uint32_t slot);
+uint64_t branch_trace_code_tail(BranchTraceStream *s);
+bool branch_trace_code_half_free(BranchTraceStream *s);
 
 struct BranchTraceStream {
     CPUState *cpu;              /* NULL while unplugged, and after the end */
@@ -111,6 +144,10 @@ struct BranchTraceStream {
     uint64_t wait_start;
     uint64_t wait_tail;         /* the agent's progress, for its timeout */
 
+    BranchTraceCodeStream *code;    /* NULL if it is not told */
+    QTAILQ_ENTRY(BranchTraceStream) code_next;
+    uint64_t wait_code_tail;    /* see wait_tail */
+
     BranchTraceSink sink;
     QTAILQ_ENTRY(BranchTraceStream) next;
 };
@@ -119,7 +156,8 @@ BranchTraceStream *branch_trace_stream_new(CPUState *cpu,
                                            BranchTraceBuffer *buf,
                                            const BranchTraceProducerOps *ops,
                                            const BranchTraceFilter *filter,
-                                           const BranchTraceControl *control);
+                                           const BranchTraceControl *control,
+                                           BranchTraceCode *code);
 void branch_trace_stream_free(BranchTraceStream *s);
 
 /* These run like those in branch-trace.h. */
@@ -130,6 +168,12 @@ void branch_trace_stream_flush(BranchTraceStream *s);
 void branch_trace_stream_end(BranchTraceStream *s, uint16_t reason);
 void branch_trace_stream_refill(BranchTraceStream *s);
 void branch_trace_stream_vm_state(BranchTraceStream *s, bool running);
+
+/* Index of the next record */
+uint64_t branch_trace_stream_next_index(BranchTraceStream *s);
+
+/* With policy pause: hold the vCPU until the ring of code has room. */
+void branch_trace_stream_wait_for_code(BranchTraceStream *s);
 
 /* Any thread: make the vCPU look at the clock at its next record. */
 void branch_trace_stream_tick(BranchTraceStream *s);

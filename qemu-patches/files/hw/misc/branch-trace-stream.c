@@ -41,6 +41,11 @@ static uint64_t stream_index(BranchTraceStream *s)
     return s->first_index + stream_records(s);
 }
 
+uint64_t branch_trace_stream_next_index(BranchTraceStream *s)
+{
+    return stream_index(s);
+}
+
 static unsigned stream_slot(BranchTraceStream *s)
 {
     return s->head % s->buf->slabs;
@@ -115,12 +120,13 @@ bool branch_trace_stream_read_tail(BranchTraceStream *s)
         return false;
     }
     qatomic_set(&s->tail, tail);
-    return true;
+    return branch_trace_code_read_tail(s);
 }
 
 void branch_trace_stream_init_tail(BranchTraceStream *s, uint32_t slot)
 {
     qatomic_store_release(&s->shm->tail[slot], qatomic_read(&s->tail));
+    branch_trace_code_init_tail(s, slot);
 }
 
 /* Is slab @head free, with @reserve more behind it? */
@@ -198,6 +204,11 @@ static bool stream_leave_sink(BranchTraceStream *s, unsigned reserve)
     if (!stream_has_room(s, reserve)) {
         return false;
     }
+    /* What waits there was put there by a vCPU that has to wait for it. */
+    if (!branch_trace_code_settle(s) && reserve &&
+        qatomic_read(&s->control->policy) == BTRAIL_OVERFLOW_PAUSE) {
+        return false;
+    }
 
     stream_open_slab(s, s->first_index);
     s->first_cr3 = cr3;
@@ -236,20 +247,9 @@ static void stream_empty_sink(BranchTraceStream *s)
     stream_open_sink(s, stream_index(s));
 }
 
-/* Publish the slab in progress and go on with another. */
-static void stream_switch(BranchTraceStream *s)
+/* There is no room: go on in the sink, and do what the policy says. */
+static void stream_do_without(BranchTraceStream *s, uint64_t index)
 {
-    uint64_t index = stream_index(s);
-
-    stream_publish(s);
-    if (stream_has_room(s, RESERVE)) {
-        if (qatomic_read(&s->control->policy) == BTRAIL_OVERFLOW_OVERWRITE) {
-            stream_overwrite(s);
-        }
-        stream_open_slab(s, index);
-        return;
-    }
-
     s->sink_gap = 0;
     stream_open_sink(s, index);
     if (qatomic_read(&s->control->policy) == BTRAIL_OVERFLOW_PAUSE) {
@@ -263,6 +263,33 @@ static void stream_switch(BranchTraceStream *s)
      */
     smp_mb();
     stream_leave_sink(s, RESERVE);
+}
+
+/* Publish the slab in progress and go on with another. */
+static void stream_switch(BranchTraceStream *s)
+{
+    uint64_t index = stream_index(s);
+
+    stream_publish(s);
+    if (stream_has_room(s, RESERVE)) {
+        if (qatomic_read(&s->control->policy) == BTRAIL_OVERFLOW_OVERWRITE) {
+            stream_overwrite(s);
+        }
+        stream_open_slab(s, index);
+    } else {
+        stream_do_without(s, index);
+    }
+}
+
+void branch_trace_stream_wait_for_code(BranchTraceStream *s)
+{
+    if (!s->in_sink &&
+        qatomic_read(&s->control->policy) == BTRAIL_OVERFLOW_PAUSE) {
+        uint64_t index = stream_index(s);
+
+        stream_publish(s);
+        stream_do_without(s, index);
+    }
 }
 
 static bool stream_events_full(BranchTraceStream *s)
@@ -381,6 +408,7 @@ void branch_trace_stream_begin(BranchTraceStream *s)
     stream_open_slab(s, 0);
     stream_set_state(s, BTRAIL_VCPU_RUNNING);
     s->ops->attach(s->cpu, s);
+    branch_trace_code_join(s);
 }
 
 /*
@@ -390,6 +418,7 @@ void branch_trace_stream_begin(BranchTraceStream *s)
 void branch_trace_stream_unplug(BranchTraceStream *s)
 {
     s->ops->attach(s->cpu, NULL);
+    branch_trace_code_leave(s);
     if (s->state == BTRAIL_VCPU_WAITING) {
         stream_release(s);
         stream_set_state(s, BTRAIL_VCPU_LOSING);
@@ -408,6 +437,7 @@ void branch_trace_stream_replug(BranchTraceStream *s, CPUState *cpu)
     branch_trace_stream_discontinuity(s, BTRAIL_GAP_RESET);
     branch_trace_stream_cr3(s, s->ops->cr3(cpu));
     s->ops->attach(cpu, s);
+    branch_trace_code_join(s);
 }
 
 void branch_trace_stream_flush(BranchTraceStream *s)
@@ -447,6 +477,7 @@ void branch_trace_stream_end(BranchTraceStream *s, uint16_t reason)
 
     if (s->cpu) {
         s->ops->attach(s->cpu, NULL);
+        branch_trace_code_leave(s);
     }
     if (s->in_sink && !stream_leave_sink(s, 0)) {
         /*
@@ -479,7 +510,7 @@ bool branch_trace_stream_can_refill(BranchTraceStream *s)
     case BTRAIL_VCPU_WAITING:
         /* To wake up for every slab would cost more than to wait for a few. */
         return qatomic_read(&s->control->policy) != BTRAIL_OVERFLOW_PAUSE ||
-               used <= s->buf->slabs / 2;
+               (used <= s->buf->slabs / 2 && branch_trace_code_half_free(s));
     case BTRAIL_VCPU_LOSING:
         return used + RESERVE < s->buf->slabs;
     default:
@@ -516,7 +547,8 @@ BranchTraceStream *branch_trace_stream_new(CPUState *cpu,
                                            BranchTraceBuffer *buf,
                                            const BranchTraceProducerOps *ops,
                                            const BranchTraceFilter *filter,
-                                           const BranchTraceControl *control)
+                                           const BranchTraceControl *control,
+                                           BranchTraceCode *code)
 {
     BranchTraceStream *s = g_new0(BranchTraceStream, 1);
     uint8_t *area;
@@ -534,6 +566,7 @@ BranchTraceStream *branch_trace_stream_new(CPUState *cpu,
     s->shm = (struct btrail_shm_vcpu *)area;
     s->desc = (struct btrail_slab_desc *)(area + buf->desc_offset);
     s->slabs = area + buf->slab_offset;
+    s->code = branch_trace_code_stream_new(code, buf, area);
     s->slab_end = g_new0(uint64_t, buf->slabs + 1);
     s->sink.records = g_new0(struct btrail_record, buf->records_per_slab);
     s->sink.events = g_new0(struct btrail_event, buf->events_per_slab);
@@ -545,6 +578,7 @@ BranchTraceStream *branch_trace_stream_new(CPUState *cpu,
 
 void branch_trace_stream_free(BranchTraceStream *s)
 {
+    branch_trace_code_stream_free(s->code);
     g_free(s->slab_end);
     g_free(s->sink.records);
     g_free(s->sink.events);

@@ -34,6 +34,7 @@
 #define MIN_BUFFER_SIZE         (128 * KiB)
 #define MAX_BUFFER_SIZE         (4 * GiB)
 #define DEFAULT_AGENT_TIMEOUT   5000
+#define DEFAULT_CODE_PAGES      512
 
 /*
  * How often a TIME event is made at most.  Half of what the trace promises,
@@ -54,6 +55,7 @@ typedef struct BranchTraceSession {
     BranchTraceFilter filter;
     BranchTraceBuffer buffer;
     BranchTraceControl control;
+    BranchTraceCode *code;      /* NULL if it is not told */
     BranchTraceState state;
     bool ending;
     BranchTraceAgent *agent;
@@ -64,6 +66,7 @@ struct BranchTraceDevice {
     DeviceState parent_obj;
 
     char *agent_path;
+    uint32_t code_pages;
     bool traced;                /* for VMState */
 
     BranchTraceSession *session;    /* the current or the last one */
@@ -216,7 +219,8 @@ static void start_stream(BranchTraceDevice *d, CPUState *cpu)
     s = find_stream(d, cpu);
     if (!s) {
         s = branch_trace_stream_new(cpu, &session->buffer, producer,
-                                    &session->filter, &session->control);
+                                    &session->filter, &session->control,
+                                    session->code);
         WITH_QEMU_LOCK_GUARD(&d->streams_lock) {
             QTAILQ_INSERT_TAIL(&d->streams, s, next);
         }
@@ -293,6 +297,7 @@ static void session_free(BranchTraceSession *session)
         branch_trace_agent_close(session->agent);
     }
     branch_trace_buffer_destroy(&session->buffer);
+    branch_trace_code_free(session->code);
     g_free(session->vcpus);
     g_free(session->name);
     g_free(session);
@@ -407,8 +412,10 @@ static void watch_agent(BranchTraceDevice *d)
             }
             return;
         }
-        if (qatomic_read(&s->tail) != s->wait_tail) {
+        if (qatomic_read(&s->tail) != s->wait_tail ||
+            branch_trace_code_tail(s) != s->wait_code_tail) {
             s->wait_tail = qatomic_read(&s->tail);
+            s->wait_code_tail = branch_trace_code_tail(s);
             progress = true;
         }
         stuck |= qatomic_read(&s->state) == BTRAIL_VCPU_WAITING ||
@@ -622,9 +629,16 @@ void coroutine_fn qmp_branch_trace_start(const char *name,
     if (!session_set_filter(session, has_vcpus, vcpus, has_cr3, cr3, errp) ||
         !branch_trace_buffer_create(&session->buffer,
                                     current_machine->smp.max_cpus,
-                                    buffer_size, errp)) {
+                                    buffer_size, d->code_pages, errp)) {
         session_free(session);
         return;
+    }
+    if (d->code_pages) {
+        session->code = branch_trace_code_new(errp);
+        if (!session->code) {
+            session_free(session);
+            return;
+        }
     }
     session->buffer_size = (uint64_t)session->buffer.slabs *
                            session->buffer.slab_size;
@@ -711,6 +725,8 @@ void coroutine_fn qmp_branch_trace_attach(SocketAddress *agent, Error **errp)
         return;
     }
     d->session->agent = attached;
+    /* What the last one was told may have got lost with it. */
+    branch_trace_code_forget(d->session->code);
     agent_is_back(d, BRANCH_TRACE_REASON_ATTACHED);
     branch_trace_agent_listen(attached);
 }
@@ -924,6 +940,11 @@ static void branch_trace_realize(DeviceState *dev, Error **errp)
                    TYPE_BRANCH_TRACE);
         return;
     }
+    if (d->code_pages > BTRAIL_MAX_CODE_ITEMS) {
+        error_setg(errp, "code-pages must be from 0 to %d",
+                   BTRAIL_MAX_CODE_ITEMS);
+        return;
+    }
     if (current_machine->smp.max_cpus > BTRAIL_MAX_VCPUS) {
         error_setg(errp, "%s works with at most %d vCPUs", TYPE_BRANCH_TRACE,
                    BTRAIL_MAX_VCPUS);
@@ -945,6 +966,8 @@ static void branch_trace_realize(DeviceState *dev, Error **errp)
 
 static const Property branch_trace_properties[] = {
     DEFINE_PROP_STRING("agent", BranchTraceDevice, agent_path),
+    DEFINE_PROP_UINT32("code-pages", BranchTraceDevice, code_pages,
+                       DEFAULT_CODE_PAGES),
 };
 
 static void branch_trace_class_init(ObjectClass *klass, void *data)

@@ -40,7 +40,7 @@ typedef struct BranchTraceFilter {
 /**
  * BranchTraceProducerOps - what an accelerator implements to make records
  *
- * All are called with the BQL held.
+ * All are called with the BQL held, but where it says otherwise.
  *
  * @type:    enum btrail_producer
  * @cursor:  the cursor that the producer uses for @cpu
@@ -51,6 +51,13 @@ typedef struct BranchTraceFilter {
  *           this record.  Runs on the thread of @cpu, with or without BQL.
  * @discontinuity: the flow of @cpu is about to be broken, see
  *           enum btrail_gap_reason.  The vCPU does not run.
+ * @code_stale: any thread, with or without BQL, and perhaps with locks held:
+ *           what @cpu knows of translated code is not to be relied on any more.
+ *           It does what @code_forget does before it executes anything that it
+ *           could not execute up to now.
+ * @code_forget: @cpu forgets where translated code is, so that each page that
+ *           it goes on to execute is shown to branch_trace_stream_code_told().
+ *           Runs on the thread of @cpu, with or without BQL.
  * @tsc_hz:  frequency of the guest's TSC, or 0 if it is not known
  */
 typedef struct BranchTraceProducerOps {
@@ -60,6 +67,8 @@ typedef struct BranchTraceProducerOps {
     uint64_t (*cr3)(CPUState *cpu);
     void (*clocks)(CPUState *cpu, uint64_t *tsc, uint64_t *icount);
     void (*discontinuity)(CPUState *cpu, uint16_t reason);
+    void (*code_stale)(CPUState *cpu);
+    void (*code_forget)(CPUState *cpu);
     uint64_t (*tsc_hz)(CPUState *cpu);
 } BranchTraceProducerOps;
 
@@ -84,6 +93,26 @@ void branch_trace_stream_cr3(BranchTraceStream *s, uint64_t cr3);
 
 /* The next record does not follow from the last one. */
 void branch_trace_stream_discontinuity(BranchTraceStream *s, uint16_t reason);
+
+/*
+ * The page at the RAM address @ram is about to be executed at @linear, both of
+ * them of its first byte: has the agent been told what is in it?
+ */
+bool branch_trace_stream_code_told(BranchTraceStream *s, uint64_t linear,
+                                   uint64_t ram);
+
+/* It has not: tell it.  @bytes are the page's. */
+void branch_trace_stream_code(BranchTraceStream *s, uint64_t linear,
+                              uint64_t physical, uint64_t ram,
+                              const void *bytes);
+
+/*
+ * Code on a page was translated, which no vCPU can execute yet: has the page
+ * changed since it was told?  If so @code_stale was called for the other vCPUs,
+ * and @code_forget has to be for this one, before the code can be executed.
+ */
+bool branch_trace_stream_code_translated(BranchTraceStream *s, uint64_t ram,
+                                         const void *bytes);
 
 const BranchTraceFilter *branch_trace_stream_filter(BranchTraceStream *s);
 

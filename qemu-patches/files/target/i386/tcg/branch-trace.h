@@ -33,6 +33,12 @@ void x86_branch_trace_do_vmexit(CPUX86State *env);
 void x86_branch_trace_do_exec_enter(CPUX86State *env);
 void x86_branch_trace_do_exec_exit(CPUX86State *env);
 
+/* See TCGCPUOps. */
+void x86_branch_trace_code_translated(CPUState *cs,
+                                      const TranslationBlock *tb);
+void x86_branch_trace_code_found(CPUState *cs, vaddr pc,
+                                 const TranslationBlock *tb);
+
 /* An interrupt, exception or SMI is about to be delivered. */
 static inline void x86_branch_trace_begin(CPUX86State *env)
 {

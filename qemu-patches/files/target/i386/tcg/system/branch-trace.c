@@ -10,7 +10,10 @@
 
 #include "qemu/osdep.h"
 #include "cpu.h"
+#include "exec/cputlb.h"
+#include "exec/exec-all.h"
 #include "exec/helper-proto.h"
+#include "exec/tb-flush.h"
 #include "exec/translation-block.h"
 #include "hw/misc/branch-trace.h"
 #include "system/cpu-timers.h"
@@ -166,6 +169,12 @@ void x86_branch_trace_do_exec_enter(CPUX86State *env)
 {
     X86BranchTrace *bt = &env->branch_trace;
 
+    if (qatomic_read(&bt->code_stale)) {
+        /* Before what it says is looked at */
+        qatomic_set_mb(&bt->code_stale, false);
+        tcg_flush_jmp_cache(env_cpu(env));
+    }
+
     /*
      * Where record/replay delivers an exception later than it was raised, the
      * CPU has left and entered again in between.
@@ -238,6 +247,108 @@ static void producer_discontinuity(CPUState *cpu, uint16_t reason)
     cpu_env(cpu)->branch_trace.discontinuity = reason;
 }
 
+static void producer_code_stale(CPUState *cpu)
+{
+    qatomic_set(&cpu_env(cpu)->branch_trace.code_stale, true);
+    /*
+     * It looks at that when it enters its execution loop.  If it is in there
+     * now it leaves it before it executes another block.  Where all CPUs share
+     * one thread it is not, and to ask it would change whose turn it is.
+     */
+    if (qemu_tcg_mttcg_enabled()) {
+        cpu_exit(cpu);
+    }
+}
+
+static void producer_code_forget(CPUState *cpu)
+{
+    tcg_flush_jmp_cache(cpu);
+}
+
+/* The pages of a block: one or two, none if it is not in RAM */
+typedef struct CodePages {
+    unsigned count;
+    tb_page_addr_t ram[2];
+} CodePages;
+
+static CodePages code_pages(const TranslationBlock *tb)
+{
+    CodePages pages = { .count = 0 };
+
+    if (tb_page_addr0(tb) != -1) {
+        pages.ram[pages.count++] = tb_page_addr0(tb) & TARGET_PAGE_MASK;
+        if (tb_page_addr1(tb) != -1) {
+            pages.ram[pages.count++] = tb_page_addr1(tb) & TARGET_PAGE_MASK;
+        }
+    }
+    return pages;
+}
+
+/* Does the session want what a block does? */
+static bool code_wanted(const X86BranchTrace *bt, const TranslationBlock *tb)
+{
+    unsigned cpl = tb->flags & HF_CPL_MASK;
+
+    return bt->stream && (bt->privilege & privilege_of(cpl));
+}
+
+void x86_branch_trace_code_translated(CPUState *cs, const TranslationBlock *tb)
+{
+    X86BranchTrace *bt = &cpu_env(cs)->branch_trace;
+    CodePages pages = code_pages(tb);
+    unsigned i;
+
+    if (!code_wanted(bt, tb)) {
+        return;
+    }
+    for (i = 0; i < pages.count; i++) {
+        if (branch_trace_stream_code_translated(
+                bt->stream, pages.ram[i],
+                qemu_map_ram_ptr(NULL, pages.ram[i]))) {
+            tcg_flush_jmp_cache(cs);
+        }
+    }
+}
+
+static uint64_t physical_page(CPUX86State *env, vaddr page)
+{
+    CPUTLBEntryFull *full;
+    void *host;
+
+    /* It is in the TLB: code was fetched from it just now. */
+    if (probe_access_full(env, page, 0, MMU_INST_FETCH,
+                          cpu_mmu_index(env_cpu(env), true), true, &host,
+                          &full, 0) & TLB_INVALID_MASK) {
+        return -1;
+    }
+    return full->phys_addr & TARGET_PAGE_MASK;
+}
+
+void x86_branch_trace_code_found(CPUState *cs, vaddr pc,
+                                 const TranslationBlock *tb)
+{
+    CPUX86State *env = cpu_env(cs);
+    X86BranchTrace *bt = &env->branch_trace;
+    CodePages pages = code_pages(tb);
+    vaddr page = pc & TARGET_PAGE_MASK;
+    unsigned i;
+
+    if (!code_wanted(bt, tb)) {
+        return;
+    }
+    for (i = 0; i < pages.count; i++, page += TARGET_PAGE_SIZE) {
+        if (!(tb->flags & HF_CS64_MASK)) {
+            page = (uint32_t)page;
+        }
+        if (unlikely(!branch_trace_stream_code_told(bt->stream, page,
+                                                    pages.ram[i]))) {
+            branch_trace_stream_code(bt->stream, page,
+                                     physical_page(env, page), pages.ram[i],
+                                     qemu_map_ram_ptr(NULL, pages.ram[i]));
+        }
+    }
+}
+
 static uint64_t producer_tsc_hz(CPUState *cpu)
 {
     /* TCG's TSC counts ticks of the host's, or nanoseconds with icount. */
@@ -251,6 +362,8 @@ static const BranchTraceProducerOps tcg_producer = {
     .cr3 = producer_cr3,
     .clocks = producer_clocks,
     .discontinuity = producer_discontinuity,
+    .code_stale = producer_code_stale,
+    .code_forget = producer_code_forget,
     .tsc_hz = producer_tsc_hz,
 };
 

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Code bytes: see agent-code.h
+ */
+
+#include "agent-code.h"
+
+#include "code.h"
+
+/* A piece that has come to this is written. */
+#define PIECE_SIZE      (1u << 20)
+
+/* Items of a vCPU before the others have their turn */
+#define ITEMS_PER_TURN  64
+
+struct btrail_agent_code {
+    struct btrail_transport *transport;
+    struct btrail_output *output;
+    struct btrail_code_builder *builder;
+    uint64_t *tails;
+};
+
+struct btrail_agent_code *btrail_agent_code_new(struct btrail_transport *t,
+                                                struct btrail_output *o)
+{
+    struct btrail_agent_code *c = g_new0(struct btrail_agent_code, 1);
+    unsigned i;
+
+    c->transport = t;
+    c->output = o;
+    c->builder = btrail_code_builder_new();
+    c->tails = g_new0(uint64_t, t->header.vcpus);
+    for (i = 0; t->header.code_items && i < t->header.vcpus; i++) {
+        c->tails[i] = btrail_transport_code_tail(t, i);
+    }
+    return c;
+}
+
+void btrail_agent_code_free(struct btrail_agent_code *c)
+{
+    if (c) {
+        btrail_code_builder_free(c->builder);
+        g_free(c->tails);
+        g_free(c);
+    }
+}
+
+bool btrail_agent_code_moved(const struct btrail_agent_code *c)
+{
+    const struct btrail_shm_header *h = &c->transport->header;
+    unsigned i;
+
+    for (i = 0; h->code_items && i < h->vcpus; i++) {
+        if (btrail_transport_code_head(c->transport, i) != c->tails[i]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void add_item(struct btrail_agent_code *c, unsigned vcpu,
+                     uint64_t number, const struct btrail_code_item *item,
+                     const uint8_t *page)
+{
+    struct btrail_code_entry entry = {
+        .vcpu = vcpu, .order = number, .index = item->index,
+        .cr3 = item->cr3, .linear = item->linear,
+        .physical = item->physical,
+    };
+
+    switch (item->type) {
+    case BTRAIL_CODE_BYTES:
+        btrail_code_builder_content(c->builder, item->number, page);
+        break;
+    case BTRAIL_CODE_PAGE:
+        entry.number = item->number;
+        /* fall through */
+    default:
+        btrail_code_builder_entry(c->builder, &entry);
+        break;
+    }
+    if (btrail_code_builder_size(c->builder) >= PIECE_SIZE) {
+        btrail_agent_code_flush(c);
+    }
+}
+
+static bool drain_vcpu(struct btrail_agent_code *c, unsigned vcpu, bool all,
+                       bool discard, unsigned *n, GError **error)
+{
+    struct btrail_transport *t = c->transport;
+    uint64_t head = btrail_transport_code_head(t, vcpu);
+    uint64_t *tail = &c->tails[vcpu];
+    uint64_t stop = head;
+
+    if (head < *tail || head - *tail > t->header.code_items) {
+        g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_PROTOCOL,
+                    "the producer broke the protocol: vCPU %u has published %"
+                    G_GUINT64_FORMAT " items of code, and %" G_GUINT64_FORMAT
+                    " of them were drained", vcpu, head, *tail);
+        return false;
+    }
+    if (!all && head - *tail > ITEMS_PER_TURN) {
+        stop = *tail + ITEMS_PER_TURN;
+    }
+    for (; *tail != stop; (*tail)++, (*n)++) {
+        struct btrail_code_item item;
+        uint8_t page[BTRAIL_CODE_PAGE_SIZE];
+
+        if (discard) {
+            continue;
+        }
+        if (!btrail_transport_code_item(t, vcpu, *tail, &item, page, error)) {
+            return false;
+        }
+        add_item(c, vcpu, *tail, &item, page);
+    }
+    btrail_transport_code_release(t, vcpu, *tail);
+    return true;
+}
+
+bool btrail_agent_code_drain(struct btrail_agent_code *c, bool all,
+                             bool discard, unsigned *n, GError **error)
+{
+    const struct btrail_shm_header *h = &c->transport->header;
+    unsigned i;
+
+    *n = 0;
+    for (i = 0; h->code_items && i < h->vcpus; i++) {
+        if (btrail_transport_code_head(c->transport, i) != c->tails[i] &&
+            !drain_vcpu(c, i, all, discard, n, error)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void btrail_agent_code_flush(struct btrail_agent_code *c)
+{
+    struct btrail_sideband_info info = { .kind = BTRAIL_SIDEBAND_CODE };
+    uint8_t *data;
+    size_t size;
+
+    if (btrail_code_builder_size(c->builder)) {
+        data = btrail_code_builder_take(c->builder, &size);
+        info.size = size;
+        btrail_output_sideband(c->output, &info, data);
+    }
+}
+
+void btrail_agent_code_end(struct btrail_agent_code *c)
+{
+    const struct btrail_shm_header *h = &c->transport->header;
+    unsigned i;
+
+    for (i = 0; h->code_items && i < h->vcpus; i++) {
+        uint64_t from = btrail_transport_code_lost_from(c->transport, i);
+
+        if (c->tails[i] && from != BTRAIL_CODE_ALL_TOLD) {
+            const struct btrail_code_entry entry = {
+                .vcpu = i, .order = c->tails[i], .index = UINT64_MAX,
+                .linear = from,
+            };
+
+            btrail_code_builder_entry(c->builder, &entry);
+        }
+    }
+    btrail_agent_code_flush(c);
+}
