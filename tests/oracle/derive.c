@@ -16,6 +16,8 @@
  *                      index being the first record in it
  *     PREFIX.resets    index of the first record after each reset
  *     PREFIX.insns     "pc mode bytes" for each instruction executed
+ *     PREFIX.code      each block when it is executed, see struct executed,
+ *                      and its bytes
  *
  * and counts on its standard output.  It fails on anything in the log that
  * it cannot explain: it must never guess.
@@ -203,7 +205,15 @@ static struct regs dump_regs;
 static uint64_t line_no, insn_count, interruption_count, resumed_count;
 static uint64_t count[K_MAX][M_MAX];
 static uint64_t vectors[256];
-static FILE *out_records, *out_spans, *out_resets, *out_insns;
+static FILE *out_records, *out_spans, *out_resets, *out_insns, *out_code;
+
+/* A block that was executed: records before it, and where it begins */
+struct executed {
+    uint64_t index;
+    uint64_t start;
+    uint32_t len;
+    uint32_t long_mode;
+};
 
 static void __attribute__((noreturn, format(printf, 1, 2)))
 fail(const char *fmt, ...)
@@ -1140,6 +1150,16 @@ static void list_code(const struct step *s)
     }
 }
 
+static void list_execution(const struct step *s)
+{
+    const struct executed e = {
+        flushed + queue_len, s->start, s->code->len, !!(s->flags & HF_CS64),
+    };
+
+    fwrite(&e, sizeof(e), 1, out_code);
+    fwrite(s->code->bytes, s->code->len, 1, out_code);
+}
+
 /*
  * Did the CPU leave the block before its end, to go on with the instruction
  * where it left in a block of its own?  It does for an instruction that does
@@ -1185,6 +1205,7 @@ static void commit(void)
     have_hint = false;
     prev = cand;
     prev.valid = true;
+    list_execution(&prev);
 }
 
 static struct interruption *add_interruption(enum kind kind, unsigned vector)
@@ -1683,6 +1704,7 @@ int main(int argc, char **argv)
     out_spans = open_output(argv[1], "spans");
     out_resets = open_output(argv[1], "resets");
     out_insns = open_output(argv[1], "insns");
+    out_code = open_output(argv[1], "code");
 
     read_log();
     commit();
@@ -1695,6 +1717,7 @@ int main(int argc, char **argv)
     close_output(out_spans);
     close_output(out_resets);
     close_output(out_insns);
+    close_output(out_code);
 
     if (!insn_count) {
         fail("no instruction in the log");
