@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Fuzz target: the XML of a domain
+ *
+ * Whatever it is, it is refused, or all that enable does is undone by disable.
+ */
+
+#include <string.h>
+
+#include "fuzz.h"
+#include "tracing.h"
+
+static xmlDoc *parse(const char *text)
+{
+    xmlDoc *doc = btrail_document_parse(text, strlen(text), NULL);
+
+    /* What was written can be read. */
+    fuzz_require(doc);
+    return doc;
+}
+
+static char *enable(const char *text, bool *ok)
+{
+    static const struct btrail_tracing_options options = {
+        "/opt/qemu", "/run/a,b", true
+    };
+    g_autoptr(xmlDoc) doc = parse(text);
+    g_autoptr(GPtrArray) changes = NULL;
+    g_autoptr(GError) error = NULL;
+
+    *ok = btrail_tracing_enable(doc, &options, &changes, &error);
+    fuzz_require(*ok == !error && *ok == !!changes);
+    return btrail_document_text(doc);
+}
+
+static char *disable(const char *text, bool *ok)
+{
+    g_autoptr(xmlDoc) doc = parse(text);
+    g_autoptr(GPtrArray) changes = NULL;
+    g_autoptr(GError) error = NULL;
+
+    *ok = btrail_tracing_disable(doc, &changes, &error);
+    fuzz_require(*ok == !error && *ok == !!changes);
+    return btrail_document_text(doc);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(xmlDoc) doc = btrail_document_parse((const char *)data, size,
+                                                  &error);
+    g_autofree char *text = NULL, *again = NULL, *on = NULL, *off = NULL;
+    g_autofree char *twice = NULL;
+    g_autoptr(xmlDoc) same = NULL;
+    struct btrail_tracing_state state;
+    bool ok, noted;
+
+    fuzz_require(!doc == !!error);
+    if (!doc) {
+        return 0;
+    }
+    text = btrail_document_text(doc);
+    same = parse(text);
+    again = btrail_document_text(same);
+    fuzz_require(!strcmp(text, again));
+    if (!btrail_tracing_look(doc, &state, NULL)) {
+        return 0;
+    }
+    fuzz_accepted();
+    noted = state.noted;
+    btrail_tracing_state_clear(&state);
+
+    on = enable(text, &ok);
+    if (ok) {
+        twice = enable(on, &ok);
+        fuzz_require(ok && !strcmp(on, twice));
+        off = disable(on, &ok);
+        fuzz_require(ok);
+        /* Notes that others made up may change anything. */
+        fuzz_require(noted || !strcmp(off, text));
+    } else if (noted) {
+        off = disable(text, &ok);
+    }
+    return 0;
+}

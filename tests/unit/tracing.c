@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Test what makes a domain one that can be traced
+ */
+
+#include <string.h>
+
+#include "tracing.h"
+
+#define QEMU_NS " xmlns:qemu=\"http://libvirt.org/schemas/domain/qemu/1.0\""
+
+static const struct btrail_tracing_options plain = { "/opt/qemu", NULL, false };
+static const struct btrail_tracing_options full = {
+    "/opt/other", "/run/a,b.sock", true
+};
+
+static xmlDoc *parse(const char *text)
+{
+    g_autoptr(GError) error = NULL;
+    xmlDoc *doc = btrail_document_parse(text, strlen(text), &error);
+
+    g_assert_no_error(error);
+    return doc;
+}
+
+/* The changes are left in *@changes, if that is not NULL. */
+static char *enable(const char *text,
+                    const struct btrail_tracing_options *options,
+                    GPtrArray **changes)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(xmlDoc) doc = parse(text);
+
+    btrail_tracing_enable(doc, options, changes, &error);
+    g_assert_no_error(error);
+    return btrail_document_text(doc);
+}
+
+static char *disable(const char *text, GPtrArray **changes)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(xmlDoc) doc = parse(text);
+
+    btrail_tracing_disable(doc, changes, &error);
+    g_assert_no_error(error);
+    return btrail_document_text(doc);
+}
+
+/* Enabling is undone by disabling, and twice is once. */
+static void check_undone(const char *text,
+                         const struct btrail_tracing_options *options)
+{
+    g_autofree char *on = enable(text, options, NULL);
+    g_autofree char *twice = enable(on, options, NULL);
+    g_autofree char *otherwise = enable(on, options == &full ? &plain : &full,
+                                        NULL);
+    g_autofree char *back = enable(otherwise, options, NULL);
+    g_autofree char *off = disable(on, NULL);
+    g_autofree char *nothing = disable(off, NULL);
+
+    g_assert_cmpstr(on, !=, text);
+    g_assert_cmpstr(twice, ==, on);
+    g_assert_cmpstr(otherwise, !=, on);
+    g_assert_cmpstr(back, ==, on);
+    g_assert_cmpstr(off, ==, text);
+    g_assert_cmpstr(nothing, ==, off);
+}
+
+static void test_undone(void)
+{
+    static const char *const texts[] = {
+        "<domain type=\"kvm\"/>\n",
+        "<domain type=\"qemu\">\n</domain>\n",
+        "<domain type=\"qemu\">x</domain>\n",
+        "<domain type=\"kvm\"><devices/><features/><metadata/></domain>\n",
+        "<domain type=\"kvm\">\n  <devices>\n  </devices>\n</domain>\n",
+        "<domain id=\"3\" type=\"kvm\">\n"
+        "  <!-- the emulator -->\n"
+        "  <devices a=\"b\">\n"
+        "    <emulator><!-- c -->/usr/bin/<![CDATA[qemu]]> </emulator>\n"
+        "  </devices>\n"
+        "  <cpu check=\"none\" mode=\"host-passthrough\"/>\n"
+        "  <memoryBacking><hugepages/><access mode=\"private\"/>"
+        "<source/></memoryBacking>\n"
+        "  <features>\n    <acpi/>\n    <vmcoreinfo state=\"off\"/>\n"
+        "  </features>\n"
+        "  <metadata>\n    <m:x xmlns:m=\"urn:m\"> y </m:x>\n"
+        "    <domain xmlns=\"urn:other\"/></metadata>\n"
+        "</domain>\n",
+        "<domain type=\"kvm\"" QEMU_NS ">\n  <qemu:commandline>\n"
+        "    <qemu:arg value=\"-device\"/>\n"
+        "    <qemu:arg value=\"branch-tracer\"/>\n"
+        "    <qemu:env name=\"a\" value=\"b\"/>\n"
+        "  </qemu:commandline>\n</domain>\n",
+        "<domain type=\"kvm\" xmlns:qemu=\"urn:else\" "
+        "xmlns:q=\"http://libvirt.org/schemas/domain/qemu/1.0\">"
+        "<q:commandline/><qemu:commandline/></domain>\n",
+        "<domain type=\"kvm\" xmlns:qemu=\"urn:else\" "
+        "xmlns:backtrail=\"urn:else\"><qemu:commandline/></domain>\n",
+        "<domain type=\"kvm\"><x:commandline "
+        "xmlns:x=\"http://libvirt.org/schemas/domain/qemu/1.0\">"
+        "<x:arg value=\"-s\"/></x:commandline></domain>\n",
+    };
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(texts); i++) {
+        g_autoptr(xmlDoc) doc = parse(texts[i]);
+        g_autofree char *text = btrail_document_text(doc);
+
+        /* So that it is writing that is compared, and not reading. */
+        check_undone(text, &plain);
+        check_undone(text, &full);
+    }
+}
+
+static const char sample[] =
+    "<domain type=\"kvm\">\n"
+    "  <name>guest</name>\n"
+    "  <cpu mode=\"host-passthrough\"/>\n"
+    "  <devices>\n"
+    "    <emulator>/usr/bin/kvm</emulator>\n"
+    "  </devices>\n"
+    "</domain>\n";
+
+/* What it looks like */
+static void test_enabled(void)
+{
+    g_autofree char *on = enable(sample, &full, NULL);
+
+    g_assert_cmpstr(on, ==,
+        "<domain type=\"qemu\">\n"
+        "  <name>guest</name>\n"
+        "  <cpu mode=\"maximum\"/>\n"
+        "  <devices>\n"
+        "    <emulator>/opt/other</emulator>\n"
+        "  </devices>\n"
+        "  <metadata>\n"
+        "    <backtrail:domain xmlns:backtrail=\"urn:backtrail:domain:1\" "
+        "created=\"1\">\n"
+        "      <backtrail:value element=\".\" attribute=\"type\" "
+        "was=\"kvm\" now=\"qemu\"/>\n"
+        "      <backtrail:value element=\"cpu\" attribute=\"mode\" "
+        "was=\"host-passthrough\" now=\"maximum\"/>\n"
+        "      <backtrail:value element=\"devices/emulator\" "
+        "was=\"/usr/bin/kvm\" now=\"/opt/other\"/>\n"
+        "      <backtrail:value element=\"memoryBacking/source\" "
+        "attribute=\"type\" now=\"memfd\" created=\"2\"/>\n"
+        "      <backtrail:value element=\"memoryBacking/access\" "
+        "attribute=\"mode\" now=\"shared\" created=\"1\"/>\n"
+        "      <backtrail:value element=\"features/vmcoreinfo\" "
+        "attribute=\"state\" now=\"on\" created=\"2\"/>\n"
+        "      <backtrail:device "
+        "now=\"branch-trace,agent=/run/a,,b.sock\" created=\"1\"/>\n"
+        "    </backtrail:domain>\n"
+        "  </metadata>\n"
+        "  <memoryBacking>\n"
+        "    <source type=\"memfd\"/>\n"
+        "    <access mode=\"shared\"/>\n"
+        "  </memoryBacking>\n"
+        "  <features>\n"
+        "    <vmcoreinfo state=\"on\"/>\n"
+        "  </features>\n"
+        "  <qemu:commandline" QEMU_NS ">\n"
+        "    <qemu:arg value=\"-device\"/>\n"
+        "    <qemu:arg value=\"branch-trace,agent=/run/a,,b.sock\"/>\n"
+        "  </qemu:commandline>\n"
+        "</domain>\n");
+}
+
+/* Without --tcg the type stays. */
+static void test_kvm_stays(void)
+{
+    g_autofree char *on = enable(sample, &plain, NULL);
+
+    g_assert_nonnull(strstr(on, "<domain type=\"kvm\">"));
+    g_assert_nonnull(strstr(on, "host-passthrough"));
+    g_assert_nonnull(strstr(on, "value=\"branch-trace\""));
+}
+
+/* What is as it should be is left alone, and is not undone, either. */
+static void test_there_already(void)
+{
+    static const char text[] =
+        "<domain" QEMU_NS " type=\"qemu\">\n"
+        "  <features>\n    <vmcoreinfo state=\"on\"/>\n  </features>\n"
+        "  <memoryBacking>\n    <source type=\"memfd\"/>\n"
+        "    <access mode=\"shared\"/>\n  </memoryBacking>\n"
+        "  <devices>\n    <emulator>\n/opt/qemu</emulator>\n  </devices>\n"
+        "  <qemu:commandline>\n    <qemu:arg value=\"-device\"/>\n"
+        "    <qemu:arg value=\"branch-trace,agent=/x\"/>\n"
+        "  </qemu:commandline>\n</domain>\n";
+    GPtrArray *changes;
+    g_autofree char *on = enable(text, &plain, &changes);
+    g_autofree char *off = disable(on, NULL);
+
+    g_assert_cmpuint(changes->len, ==, 0);
+    g_ptr_array_unref(changes);
+    g_assert_cmpstr(off, ==, text);
+}
+
+/* What somebody has changed since stays. */
+static void test_changed_since(void)
+{
+    g_autofree char *on = enable(sample, &full, NULL), *off = NULL;
+    g_auto(GStrv) pieces = g_strsplit(on, "<emulator>/opt/other", 2);
+    g_autofree char *edited = g_strjoinv("<emulator>/new", pieces);
+    g_auto(GStrv) more = g_strsplit(edited, "<source type=\"memfd\"/>", 2);
+    g_autofree char *again = g_strjoinv("<source type=\"memfd\"/><hugepages/>",
+                                        more);
+    GPtrArray *changes;
+    unsigned i, kept = 0;
+
+    off = disable(again, &changes);
+    g_assert_nonnull(strstr(off, "<domain type=\"kvm\">"));
+    g_assert_nonnull(strstr(off, "<emulator>/new</emulator>"));
+    g_assert_nonnull(strstr(off, "<hugepages/>"));
+    g_assert_null(strstr(off, "memfd"));
+    g_assert_null(strstr(off, "backtrail"));
+    for (i = 0; i < changes->len; i++) {
+        struct btrail_tracing_change *c = g_ptr_array_index(changes, i);
+
+        if (c->kept) {
+            kept++;
+            g_assert_cmpstr(c->where, ==, "devices/emulator");
+            g_assert_cmpstr(c->was, ==, "/opt/other");
+            g_assert_cmpstr(c->now, ==, "/new");
+        }
+    }
+    g_assert_cmpuint(kept, ==, 1);
+    g_assert_cmpuint(changes->len, ==, 7);
+    g_ptr_array_unref(changes);
+}
+
+static void refuse(const char *text,
+                   const struct btrail_tracing_options *options, int code,
+                   const char *why)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(xmlDoc) doc = parse(text);
+
+    g_assert_false(btrail_tracing_enable(doc, options, NULL, &error));
+    g_assert_error(error, BTRAIL_DOMAIN_ERROR, code);
+    if (!strstr(error->message, why)) {
+        g_error("'%s' does not say '%s'", error->message, why);
+    }
+}
+
+static void test_refused(void)
+{
+    static const struct btrail_tracing_options relative = { "qemu" };
+    static const struct btrail_tracing_options control = { "/a\nb" };
+    static const struct btrail_tracing_options bytes = { "/a\xff" };
+    static const struct btrail_tracing_options agent = { "/a", "b" };
+
+    refuse("<network/>", &plain, BTRAIL_DOMAIN_ERROR_XML, "<domain>");
+    refuse("<domain xmlns='x'/>", &plain, BTRAIL_DOMAIN_ERROR_XML, "<domain>");
+    refuse("<domain/>", &plain, BTRAIL_DOMAIN_ERROR_UNSUPPORTED, "type");
+    refuse("<domain type='xen'/>", &plain, BTRAIL_DOMAIN_ERROR_UNSUPPORTED,
+           "xen");
+    refuse("<domain type='qemu'><os><type arch='riscv64'/></os></domain>",
+           &plain, BTRAIL_DOMAIN_ERROR_UNSUPPORTED, "riscv64");
+    refuse("<domain type='qemu'" QEMU_NS "><qemu:commandline>"
+           "<qemu:arg value='-device'/><qemu:arg "
+           "value='{\"driver\": \"branch-trace\"}'/></qemu:commandline>"
+           "</domain>", &full, BTRAIL_DOMAIN_ERROR_CONFLICT, "only one");
+    refuse(sample, &relative, BTRAIL_DOMAIN_ERROR_UNSUPPORTED, "emulator");
+    refuse(sample, &control, BTRAIL_DOMAIN_ERROR_UNSUPPORTED, "emulator");
+    refuse(sample, &bytes, BTRAIL_DOMAIN_ERROR_UNSUPPORTED, "emulator");
+    refuse(sample, &agent, BTRAIL_DOMAIN_ERROR_UNSUPPORTED, "agent");
+}
+
+/* Notes that were spoiled */
+static void test_bad_record(void)
+{
+    static const char *const notes[] = {
+        "<b:x/>", "<b:value/>", "<b:value element='..' now='x'/>",
+        "<b:value element='devices/emulator'/>",
+        "<b:value element='devices/emulator' attribute='x' now='x'/>",
+        "<b:value element='devices/emulator' now='x' created='3'/>",
+        "<b:value element='devices/emulator' now='x' created='-1'/>",
+        "<b:value element='devices/emulator' now='x' created='11'/>",
+        "<b:value element='.' attribute='type' now='x' created='1'/>",
+        "<b:value element='devices/emulator' now='/x' was='&lt;a>'/>",
+        "<b:device/>", "<b:device now='e1000'/>",
+        "<b:device now='branch-trace' created='2'/>",
+    };
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(notes); i++) {
+        g_autofree char *text = g_strdup_printf(
+            "<domain type='kvm'><devices><emulator>/x</emulator></devices>"
+            "<metadata><b:domain xmlns:b='" BTRAIL_TRACING_NAMESPACE "'>%s"
+            "</b:domain></metadata></domain>", notes[i]);
+        g_autoptr(GError) error = NULL;
+        g_autoptr(xmlDoc) doc = parse(text);
+
+        g_assert_false(btrail_tracing_disable(doc, NULL, &error));
+        g_assert_error(error, BTRAIL_DOMAIN_ERROR, BTRAIL_DOMAIN_ERROR_RECORD);
+    }
+}
+
+/* Notes that were made twice */
+static void test_two_records(void)
+{
+    g_autofree char *off = disable(
+        "<domain type='kvm'><metadata>"
+        "<domain xmlns='" BTRAIL_TRACING_NAMESPACE "'/>"
+        "<domain created='1' xmlns='" BTRAIL_TRACING_NAMESPACE "'/>"
+        "</metadata></domain>", NULL);
+
+    g_assert_cmpstr(off, ==, "<domain type=\"kvm\"/>\n");
+}
+
+static void test_look(void)
+{
+    g_autofree char *on = enable(sample, &full, NULL);
+    g_autoptr(xmlDoc) before = parse(sample), after = parse(on);
+    struct btrail_tracing_state state;
+
+    g_assert_true(btrail_tracing_look(before, &state, NULL));
+    g_assert_cmpstr(state.emulator, ==, "/usr/bin/kvm");
+    g_assert_null(state.device);
+    g_assert_true(state.kvm);
+    g_assert_false(state.noted || state.shared || state.vmcoreinfo);
+    btrail_tracing_state_clear(&state);
+
+    g_assert_true(btrail_tracing_look(after, &state, NULL));
+    g_assert_cmpstr(state.emulator, ==, "/opt/other");
+    g_assert_cmpstr(state.device, ==, "branch-trace,agent=/run/a,,b.sock");
+    g_assert_cmpstr(state.agent, ==, "/run/a,b.sock");
+    g_assert_false(state.kvm);
+    g_assert_true(state.noted && state.shared && state.vmcoreinfo);
+    btrail_tracing_state_clear(&state);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/tracing/undone", test_undone);
+    g_test_add_func("/tracing/enabled", test_enabled);
+    g_test_add_func("/tracing/kvm-stays", test_kvm_stays);
+    g_test_add_func("/tracing/there-already", test_there_already);
+    g_test_add_func("/tracing/changed-since", test_changed_since);
+    g_test_add_func("/tracing/refused", test_refused);
+    g_test_add_func("/tracing/bad-record", test_bad_record);
+    g_test_add_func("/tracing/two-records", test_two_records);
+    g_test_add_func("/tracing/look", test_look);
+    return g_test_run();
+}
