@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * backtrail enable: let a libvirt domain be traced
+ * backtrail disable: undo that
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <glib/gstdio.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli.h"
+#include "guest.h"
+#include "tracing.h"
+
+struct enable {
+    bool disable;
+    char *connect;
+    char *emulator;
+    char *agent;
+    gboolean tcg;
+    gboolean xml;
+    gboolean dry_run;
+    gboolean json;
+    /* What comes of it */
+    const char *name;
+    struct cli_guest guest;
+    bool running;
+    char *before;
+    char *after;
+    GPtrArray *changes;
+    bool kvm;                   /* it still runs under KVM */
+    unsigned kept;
+};
+
+static bool fail(const struct enable *e, const char *why)
+{
+    cli_error("%s: %s", e->name, why);
+    return false;
+}
+
+/* A file, of any kind, that is no larger than XML may be */
+static char *read_file(const char *path, GError **error)
+{
+    int fd = strcmp(path, "-") ? open(path, O_RDONLY | O_CLOEXEC) :
+             STDIN_FILENO;
+    GByteArray *bytes = g_byte_array_new();
+    uint8_t block[65536];
+    ssize_t n = -1;
+
+    while (fd >= 0 && bytes->len <= BTRAIL_DOCUMENT_MAX) {
+        n = read(fd, block, sizeof(block));
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n <= 0) {
+            break;
+        }
+        g_byte_array_append(bytes, block, n);
+    }
+    if (n < 0) {
+        g_set_error_literal(error, G_FILE_ERROR,
+                            g_file_error_from_errno(errno),
+                            g_strerror(errno));
+    } else if (memchr(bytes->data, 0, bytes->len)) {
+        g_set_error_literal(error, G_FILE_ERROR, G_FILE_ERROR_INVAL,
+                            "this is no XML of a domain: it has zero bytes");
+        n = -1;
+    }
+    if (fd > STDIN_FILENO) {
+        close(fd);
+    }
+    if (n < 0) {
+        g_byte_array_unref(bytes);
+        return NULL;
+    }
+    g_byte_array_append(bytes, (const uint8_t *)"", 1);
+    return (char *)g_byte_array_free(bytes, FALSE);
+}
+
+static bool get_xml(struct enable *e)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *why = NULL;
+    unsigned flags = VIR_DOMAIN_XML_INACTIVE;
+
+    if (e->xml) {
+        e->before = read_file(e->name, &error);
+        return e->before || fail(e, error->message);
+    }
+    if (!cli_guest_open(&e->guest, e->connect, e->name, &why)) {
+        cli_error("%s", why);
+        return false;
+    }
+    if (virDomainIsPersistent(e->guest.domain) != 1) {
+        return fail(e, "this domain is transient, and libvirt keeps no XML of "
+                    "it; change that which it is created from with --xml");
+    }
+    e->running = virDomainIsActive(e->guest.domain) == 1;
+    if (!e->dry_run) {
+        /* Or passwords would be lost; but they are for no one to see. */
+        flags |= VIR_DOMAIN_XML_SECURE;
+    }
+    e->before = virDomainGetXMLDesc(e->guest.domain, flags);
+    return e->before || fail(e, cli_guest_error());
+}
+
+static bool change_xml(struct enable *e)
+{
+    const struct btrail_tracing_options options = {
+        .emulator = e->emulator ? e->emulator : BACKTRAIL_EMULATOR,
+        .agent = e->agent,
+        .tcg = e->tcg,
+    };
+    g_autoptr(GError) error = NULL;
+    g_autoptr(xmlDoc) doc = btrail_document_parse(e->before,
+                                                  strlen(e->before), &error);
+    struct btrail_tracing_state state;
+    unsigned i;
+
+    if (!doc ||
+        !(e->disable ? btrail_tracing_disable(doc, &e->changes, &error) :
+          btrail_tracing_enable(doc, &options, &e->changes, &error)) ||
+        !btrail_tracing_look(doc, &state, &error)) {
+        return fail(e, error->message);
+    }
+    e->kvm = state.kvm;
+    btrail_tracing_state_clear(&state);
+    for (i = 0; i < e->changes->len; i++) {
+        const struct btrail_tracing_change *c =
+            g_ptr_array_index(e->changes, i);
+
+        e->kept += c->kept;
+    }
+    e->after = btrail_document_text(doc);
+    return true;
+}
+
+/* A file with @text that nobody else can read; its path, to be freed */
+static char *temporary_file(const char *text, GError **error)
+{
+    char *path = NULL;
+    int fd = g_file_open_tmp("backtrail-XXXXXX", &path, error);
+
+    if (fd < 0) {
+        return NULL;
+    }
+    close(fd);
+    if (!g_file_set_contents_full(path, text, -1, G_FILE_SET_CONTENTS_NONE,
+                                  0600, error)) {
+        g_unlink(path);
+        g_clear_pointer(&path, g_free);
+    }
+    return path;
+}
+
+static bool show_difference(struct enable *e)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *before = NULL, *after = NULL, *output = NULL;
+    g_autoptr(xmlDoc) doc = NULL;
+    g_autofree char *same = NULL;
+    bool ok = false;
+    int status;
+
+    /* So that the difference is not in how XML is written */
+    doc = btrail_document_parse(e->before, strlen(e->before), NULL);
+    same = btrail_document_text(doc);
+    before = temporary_file(same, &error);
+    after = before ? temporary_file(e->after, &error) : NULL;
+    if (after) {
+        char *argv[] = {
+            (char *)"diff", (char *)"-u", (char *)"--label",
+            (char *)"as it is", (char *)"--label", (char *)"as it would be",
+            before, after, NULL,
+        };
+
+        ok = g_spawn_sync(NULL, argv, NULL, G_SPAWN_SEARCH_PATH, NULL, NULL,
+                          &output, NULL, &status, &error);
+        if (ok) {
+            fputs(output, stdout);
+        }
+        g_unlink(after);
+    }
+    if (before) {
+        g_unlink(before);
+    }
+    return ok || fail(e, error->message);
+}
+
+static bool define(struct enable *e)
+{
+    virDomainPtr domain;
+
+    if (!strcmp(e->before, e->after)) {
+        return true;
+    }
+    domain = virDomainDefineXML(e->guest.connection, e->after);
+    if (!domain) {
+        return fail(e, cli_guest_error());
+    }
+    virDomainFree(domain);
+    return true;
+}
+
+static void set_string(JsonObject *o, const char *name, const char *value)
+{
+    if (value) {
+        json_object_set_string_member(o, name, value);
+    }
+}
+
+static void print_json(const struct enable *e)
+{
+    g_autoptr(JsonNode) node = json_node_new(JSON_NODE_OBJECT);
+    g_autoptr(JsonObject) o = json_object_new();
+    JsonArray *changes = json_array_new();
+    g_autofree char *text = NULL;
+    unsigned i;
+
+    json_object_set_string_member(o, "domain", e->name);
+    json_object_set_boolean_member(o, "enabled", !e->disable);
+    json_object_set_boolean_member(o, "dry_run", e->dry_run);
+    json_object_set_boolean_member(o, "running", e->running);
+    json_object_set_boolean_member(o, "kvm", e->kvm);
+    for (i = 0; i < e->changes->len; i++) {
+        const struct btrail_tracing_change *c =
+            g_ptr_array_index(e->changes, i);
+        JsonObject *change = json_object_new();
+
+        json_object_set_string_member(change, "element", c->where);
+        set_string(change, "attribute", c->attribute);
+        set_string(change, "was", c->was);
+        set_string(change, "now", c->now);
+        json_object_set_boolean_member(change, "kept", c->kept);
+        json_array_add_object_element(changes, change);
+    }
+    json_object_set_array_member(o, "changes", changes);
+    json_node_set_object(node, o);
+    text = json_to_string(node, TRUE);
+    puts(text);
+}
+
+static void print_text(const struct enable *e)
+{
+    if (e->disable && !e->changes->len) {
+        printf("%s: there was nothing to undo\n", e->name);
+    } else if (e->disable) {
+        printf("%s: as it was before backtrail enable", e->name);
+    } else {
+        printf("%s: can be traced", e->name);
+    }
+    if (!e->disable || e->changes->len) {
+        puts(e->running ? "; it is running: this applies when it is started "
+             "the next time, not when it reboots" : "");
+    }
+}
+
+/* What one has to know, and cannot do without being told */
+static int verdict(const struct enable *e)
+{
+    unsigned i;
+
+    if (!e->disable && e->kvm) {
+        cli_error("%s: this domain runs under KVM, where branches are not "
+                  "recorded; --tcg makes it one that QEMU emulates (type "
+                  "'qemu'), which is slower", e->name);
+        return CLI_DAMAGED;
+    }
+    for (i = 0; e->disable && i < e->changes->len; i++) {
+        const struct btrail_tracing_change *c =
+            g_ptr_array_index(e->changes, i);
+
+        if (c->kept) {
+            cli_error("%s: %s%s%s has been changed since, and stays as it is",
+                      e->name, c->where, c->attribute ? ", " : "",
+                      c->attribute ? c->attribute : "");
+        }
+    }
+    return e->kept ? CLI_DAMAGED : CLI_OK;
+}
+
+static int run(struct enable *e)
+{
+    if (!get_xml(e) || !change_xml(e)) {
+        return CLI_FAILED;
+    }
+    if (e->dry_run) {
+        if (!e->json && !show_difference(e)) {
+            return CLI_FAILED;
+        }
+    } else if (e->xml) {
+        fputs(e->after, stdout);
+    } else if (!define(e)) {
+        return CLI_FAILED;
+    }
+    if (e->json) {
+        print_json(e);
+    } else if (!e->xml && !e->dry_run) {
+        print_text(e);
+    }
+    return fflush(stdout) ? CLI_FAILED : verdict(e);
+}
+
+static int enable(struct enable *e, int *argc, char ***argv,
+                  const GOptionEntry *entries, const char *summary)
+{
+    int code = CLI_USAGE;
+
+    if (!cli_parse(argc, argv, entries, 1, "DOMAIN|FILE", summary)) {
+        /* It has been said. */
+    } else if (e->xml && e->connect) {
+        cli_error("--xml is about a file; --connect does not go with it");
+    } else if (e->xml && e->json && !e->dry_run) {
+        cli_error("--xml prints XML; --json goes with it only if --dry-run "
+                  "does, too");
+    } else {
+        e->name = (*argv)[1];
+        code = run(e);
+    }
+    cli_guest_close(&e->guest);
+    g_clear_pointer(&e->changes, g_ptr_array_unref);
+    g_free(e->before);
+    g_free(e->after);
+    g_free(e->connect);
+    g_free(e->emulator);
+    g_free(e->agent);
+    return code;
+}
+
+#define COMMON_ENTRIES(e) \
+        { "connect", 'c', 0, G_OPTION_ARG_STRING, &(e).connect, \
+          "libvirt's URI (default: as for virsh)", "URI" }, \
+        { "xml", 0, 0, G_OPTION_ARG_NONE, &(e).xml, \
+          "the argument is a file with a domain's XML, - for stdin; print " \
+          "it as it is to be", NULL }, \
+        { "dry-run", 'n', 0, G_OPTION_ARG_NONE, &(e).dry_run, \
+          "show what would change, and change nothing", NULL }, \
+        { "json", 0, 0, G_OPTION_ARG_NONE, &(e).json, "print JSON", NULL }
+
+int cmd_enable(int argc, char **argv)
+{
+    struct enable e = { false };
+    const GOptionEntry entries[] = {
+        COMMON_ENTRIES(e),
+        { "emulator", 0, 0, G_OPTION_ARG_FILENAME, &e.emulator,
+          "QEMU with Backtrail's patches, on the domain's host (default: "
+          "as configured when Backtrail was built)", "PATH" },
+        { "agent", 0, 0, G_OPTION_ARG_FILENAME, &e.agent,
+          "unix socket, on the domain's host, of the agent that gets traces "
+          "by default", "PATH" },
+        { "tcg", 0, 0, G_OPTION_ARG_NONE, &e.tcg,
+          "if the domain runs under KVM, let QEMU emulate it", NULL },
+        { NULL }
+    };
+
+    return enable(&e, &argc, &argv, entries,
+                  "Let a domain of libvirt's be traced, from its next start "
+                  "on.");
+}
+
+int cmd_disable(int argc, char **argv)
+{
+    struct enable e = { true };
+    const GOptionEntry entries[] = {
+        COMMON_ENTRIES(e),
+        { NULL }
+    };
+
+    return enable(&e, &argc, &argv, entries,
+                  "Undo what backtrail enable did to a domain.");
+}
