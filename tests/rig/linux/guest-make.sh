@@ -8,11 +8,14 @@
 set -e
 mkdir -p guest/bin guest/dev guest/files guest/proc guest/sys guest/tmp
 cp -a /lib* /walk guest
-for program in busybox perf rounds perf-exact perf-records kernel-way; do
+for program in busybox perf rounds perf-exact perf-records; do
     cp "/bin/$program" guest/bin
 done
 ln -s busybox guest/bin/sh
-cp /files/guest-code guest/files/code
+if [ -e /bin/kernel-way ]; then
+    cp /bin/kernel-way guest/bin
+    cp /files/guest-code guest/files/code
+fi
 cp /bin/guest-init guest/init
 cat >guest/test
 chmod 755 guest/test

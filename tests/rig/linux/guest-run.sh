@@ -5,7 +5,7 @@
 #
 # Runs the guest that guest-make has made, under our QEMU and KVM; "serial" is
 # what it prints.
-exec qemu-system-x86_64 -L /files -accel kvm -cpu host -machine pc -m 256 \
+exec qemu-system-x86_64 -L /files -accel kvm -cpu host -machine pc -m 192 \
     -nodefaults -display none -no-reboot \
     -chardev file,id=serial,path=serial,append=on -serial chardev:serial \
     -kernel /files/bzImage -initrd initrd \

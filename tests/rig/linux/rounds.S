@@ -14,7 +14,7 @@
 _start:
     movl    (%rsp), %r12d
     decl    %r12d
-    shll    $16, %r12d          /* bytes to be read at a time */
+    shll    $17, %r12d          /* bytes to be read at a time */
     movl    $4, %ebp
 round:
     movl    $100, %ebx
@@ -54,4 +54,4 @@ leaf:
     .section .rodata
 time:
     .quad   0, 20000000
-    .comm   bytes, 0x100000
+    .comm   bytes, 0x200000

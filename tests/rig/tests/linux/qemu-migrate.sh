@@ -1,0 +1,84 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# A Linux guest of our QEMU is saved to a file while BTS traces a program for
+# its perf, and goes on in another QEMU, twice: the trace is exact.
+#
+# rig: program=@qemu/qemu-system-x86_64 /usr/bin/perf
+# rig: file=/usr/share/qemu/linuxboot_dma.bin /usr/share/qemu/kvmvapic.bin
+# rig: file=/usr/share/seabios/bios-256k.bin @linux:original/bzImage
+# rig: with=rounds.S perf-exact.sh perf-records.c saved-debugctl.c
+# rig: with=guest-init.sh guest-make.sh guest-run.sh
+# rig: walk=_start end ((=leaf =there N T =leaf =there T T)*49 =leaf =there N T =leaf =there T N T*99 N T)*3 (=leaf =there N T =leaf =there T T)*49 =leaf =there N T =leaf =there T N T*99 N N
+# rig: memory=1024
+set -e
+
+# Slow enough for somebody to look in, now and then, what runs
+guest-make <<'TEST'
+#!/bin/sh
+echo "guest: begins"
+perf-exact u - 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 && echo "guest: exact"
+TEST
+
+# say COMMAND: to the monitor; what it answers is added to "monitor"
+say() {
+    kill -0 "$guest"
+    echo "$1" >&3
+    sleep 0.02
+}
+
+# go OPTION...: starts QEMU with a monitor that reads from a pipe
+go() {
+    rm -f monitor.in monitor.out
+    mkfifo monitor.in monitor.out
+    : >monitor
+    cat <monitor.out >>monitor &
+    guest-run -chardev pipe,id=monitor,path=monitor -mon monitor "$@" &
+    guest=$!
+    exec 3>monitor.in
+}
+
+# stop_inside: stops the guest in the program; nobody else is at that address
+stop_inside() {
+    until grep -q "stopped here" monitor; do
+        say stop
+        : >monitor
+        say "info registers"
+        if grep -q "RIP=0000000000401[01]" monitor; then
+            echo "stopped here" >>monitor
+        else
+            say cont
+        fi
+    done
+}
+
+go
+until grep -q "guest: begins" serial 2>/dev/null; do
+    kill -0 "$guest"
+    sleep 0.1
+done
+for n in 1 2; do
+    stop_inside
+    say "migrate -d file:state"
+    until grep -q "postmigrate" monitor; do
+        say "info status"
+    done
+    echo quit >&3
+    exec 3>&-
+    wait "$guest"
+    debugctl=$(saved-debugctl state)
+    echo "DEBUGCTL is $debugctl"
+    # TR and BTS
+    [ $((debugctl & 0xc0)) = $((0xc0)) ]
+
+    go -incoming file:state
+    # The state is that of a guest that stands still.
+    until grep -q "VM status: running" monitor; do
+        say "info status"
+        say cont
+    done
+done
+wait "$guest"
+cat serial
+! grep "complains" serial
+grep -q "guest: exact" serial
