@@ -63,6 +63,7 @@ void BX_CPU_C::bts_reset(unsigned source)
   BX_CPU_THIS_PTR bts.pending = BX_CPU_THIS_PTR bts.stored = 0;
   BX_CPU_THIS_PTR bts.storing = false;
   BX_CPU_THIS_PTR bts.task_switched = false;
+  BX_CPU_THIS_PTR bts.branched = false;
   BX_CPU_THIS_PTR bts.smm_frozen = false;
 
   // "Processor State After Reset": INIT leaves MSRs as they are.
@@ -95,8 +96,8 @@ void BX_CPU_C::bts_enumerate(void)
   // Vol. 4, IA32_DS_AREA: there if CPUID.1:EDX.DS[21] is set
   BX_CPU_THIS_PTR bts.ds = (leaf1.edx & BX_CPUID_STD1_EDX_DEBUG_STORE) != 0;
 
-  // "IA32_DEBUGCTL MSR", and vol. 4.  LBR and BTF can be written without
-  // effect: there are no LBRs here.
+  // "IA32_DEBUGCTL MSR", and vol. 4.  LBR can be written without effect: there
+  // are no LBRs here.
   Bit64u allowed = BX_DEBUGCTL_LBR | BX_DEBUGCTL_BTF | BX_DEBUGCTL_TR;
 
   // "BTS and DS Save Area": BTS is there if CPUID.1:EDX.DS[21] is set and
@@ -135,6 +136,7 @@ void BX_CPU_C::bts_set_debugctl(Bit64u val_64)
 
   BX_CPU_THIS_PTR bts.debugctl = val_64;
   BX_CPU_THIS_PTR bts.on = (val_64 & store) == store;
+  BX_CPU_THIS_PTR bts.watched = BX_CPU_THIS_PTR bts.on || (val_64 & BX_DEBUGCTL_BTF) != 0;
 }
 
 bool BX_CPU_C::bts_wrmsr_debugctl(Bit64u val_64)
@@ -174,6 +176,8 @@ void BX_CPU_C::bts_register_state(bx_param_c *parent)
   BXRS_HEX_PARAM_FIELD(list, debugctl, BX_CPU_THIS_PTR bts.debugctl);
   BXRS_HEX_PARAM_FIELD(list, ds_area, BX_CPU_THIS_PTR bts.ds_area);
   BXRS_PARAM_BOOL(list, on, BX_CPU_THIS_PTR bts.on);
+  BXRS_PARAM_BOOL(list, watched, BX_CPU_THIS_PTR bts.watched);
+  BXRS_PARAM_BOOL(list, branched, BX_CPU_THIS_PTR bts.branched);
   BXRS_HEX_PARAM_FIELD(list, smm_debugctl, BX_CPU_THIS_PTR bts.smm_debugctl);
   BXRS_PARAM_BOOL(list, smm_frozen, BX_CPU_THIS_PTR bts.smm_frozen);
   BXRS_HEX_PARAM_FIELD(list, pending, BX_CPU_THIS_PTR bts.pending);
@@ -190,9 +194,12 @@ void BX_CPU_C::bts_register_state(bx_param_c *parent)
 // Records
 ///////////////////////////////////////////////////////////
 
-// A branch was taken; called only if BTS is on.
+// A branch was taken; called only if BTS is on or BTF is set.
 void BX_CPU_C::bts_record(Bit64u from, Bit64u to)
 {
+  BX_CPU_THIS_PTR bts.branched = true;
+  if (! BX_CPU_THIS_PTR bts.on) return;
+
   // "CPL-Qualified Branch Trace Mechanism".  Choice: what counts is the CPL
   // after the branch, as it does for LBR_SELECT ("branches ending in ring 0").
   const Bit64u off = (CPL == 0) ? BX_DEBUGCTL_BTS_OFF_OS : BX_DEBUGCTL_BTS_OFF_USR;
@@ -235,6 +242,25 @@ void BX_CPU_C::bts_task_switch_faulted(void)
   if (BX_CPU_THIS_PTR bts.on)
     bts_far_end();
   BX_CPU_THIS_PTR bts.task_switched = false;
+}
+
+///////////////////////////////////////////////////////////
+// Single-stepping on branches
+///////////////////////////////////////////////////////////
+
+// "Single-Stepping on Branches": with BTF, TF makes a debug exception only of
+// an instruction that branched.
+bool BX_CPU_C::bts_steps_over(void)
+{
+  return (BX_CPU_THIS_PTR bts.debugctl & BX_DEBUGCTL_BTF) != 0 &&
+         ! BX_CPU_THIS_PTR bts.branched;
+}
+
+// The same section: the processor clears BTF when it generates a debug
+// exception.  Choice: one that causes a VM exit instead does not.
+void BX_CPU_C::bts_debug_exception(void)
+{
+  bts_set_debugctl(BX_CPU_THIS_PTR bts.debugctl & ~Bit64u(BX_DEBUGCTL_BTF));
 }
 
 ///////////////////////////////////////////////////////////
@@ -378,6 +404,9 @@ Bit64u BX_CPU_C::bts_vmexit(Bit32u reason, Bit64u qualification)
 // bts_vmexit() are dropped if BTS is off by now.
 void BX_CPU_C::bts_vmentry(void)
 {
+  // A debug exception that VM entry finds pending is delivered.
+  BX_CPU_THIS_PTR bts.branched = true;
+
   const bx_phy_address addr = BX_CPU_THIS_PTR vmcsptr + BTS_VMCS_OFFSET;
   Bit64u kept = read_physical_qword(addr, MEMTYPE(BX_CPU_THIS_PTR vmcs_memtype), BX_VMCS_ACCESS);
 

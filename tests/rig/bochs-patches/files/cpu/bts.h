@@ -41,6 +41,8 @@ struct bx_bts_t {
   Bit64u debugctl;
   Bit64u ds_area;
   bool on;               // TR and BTS are set
+  bool watched;          // branches are of interest: that, or BTF is set
+  bool branched;         // since TF was last looked at
 
   // Records that are made, but not yet stored
   unsigned pending, stored;
