@@ -15,13 +15,6 @@
 #define PMI_VECTOR	0x40
 #define APIC_LVTPC	0x340
 
-#define SMRAM_GPA	0x1000000
-#define SMRAM_MEMSLOT	((1 << 16) | 1)
-#define SMRAM_PAGES	16
-
-/* jmp to the next instruction, which is a branch; rsm */
-static const uint8_t smi_handler[] = { 0xeb, 0x00, 0x0f, 0xaa };
-
 extern char jmp_from[], jmp_to[], loop_from[], loop_to[], call_from[],
 	    call_to[], ret_from[], ret_to[], end_from[], end_to[];
 extern char sync_jmp1[], sync_to1[], sync_jmp2[], sync_to2[];
@@ -212,15 +205,8 @@ int main(void)
 	vcpu_enable_bts(vcpu);
 	vm_install_exception_handler(vm, PMI_VECTOR, pmi_handler);
 
-	if (has_smm) {
-		vm_userspace_mem_region_add(vm, VM_MEM_SRC_ANONYMOUS, SMRAM_GPA,
-					    SMRAM_MEMSLOT, SMRAM_PAGES, 0);
-		TEST_ASSERT_EQ(vm_phy_pages_alloc(vm, SMRAM_PAGES, SMRAM_GPA,
-						  SMRAM_MEMSLOT), SMRAM_GPA);
-		memcpy(addr_gpa2hva(vm, SMRAM_GPA) + 0x8000, smi_handler,
-		       sizeof(smi_handler));
-		vcpu_set_msr(vcpu, MSR_IA32_SMBASE, SMRAM_GPA);
-	}
+	if (has_smm)
+		vcpu_set_smi_handler(vcpu);
 
 	for (;;) {
 		vcpu_run(vcpu);

@@ -5,6 +5,7 @@
 #ifndef SELFTEST_KVM_BTS_H
 #define SELFTEST_KVM_BTS_H
 
+#include "kvm_util.h"
 #include "processor.h"
 #include "test_util.h"
 
@@ -81,6 +82,25 @@ static inline void vcpu_enable_bts(struct kvm_vcpu *vcpu)
 		    "BTS is there before userspace wants it");
 	vcpu_set_msr(vcpu, MSR_IA32_MISC_ENABLE,
 		     misc_enable & ~MSR_IA32_MISC_ENABLE_BTS_UNAVAIL);
+}
+
+#define SMRAM_GPA	0x1000000
+#define SMRAM_MEMSLOT	((1 << 16) | 1)
+#define SMRAM_PAGES	16
+
+/* The handler of SMIs has a branch. */
+static inline void vcpu_set_smi_handler(struct kvm_vcpu *vcpu)
+{
+	/* jmp to the next instruction; rsm */
+	static const uint8_t handler[] = { 0xeb, 0x00, 0x0f, 0xaa };
+
+	vm_userspace_mem_region_add(vcpu->vm, VM_MEM_SRC_ANONYMOUS, SMRAM_GPA,
+				    SMRAM_MEMSLOT, SMRAM_PAGES, 0);
+	TEST_ASSERT_EQ(vm_phy_pages_alloc(vcpu->vm, SMRAM_PAGES, SMRAM_GPA,
+					  SMRAM_MEMSLOT), SMRAM_GPA);
+	memcpy(addr_gpa2hva(vcpu->vm, SMRAM_GPA) + 0x8000, handler,
+	       sizeof(handler));
+	vcpu_set_msr(vcpu, MSR_IA32_SMBASE, SMRAM_GPA);
 }
 
 #endif /* SELFTEST_KVM_BTS_H */
