@@ -20,6 +20,7 @@ static const struct command {
     { "info", cmd_info, "show what a trace holds" },
     { "script", cmd_script, "print records and events, one a line" },
     { "report", cmd_report, "show where records were made" },
+    { "flamegraph", cmd_flamegraph, "draw call stacks for a browser" },
     { "verify", cmd_verify, "check that a trace is whole" },
     { "repair", cmd_repair, "complete a trace that was cut off or damaged" },
     { "merge", cmd_merge, "make one file of those of a trace" },
@@ -33,9 +34,9 @@ static void print_help(FILE *out)
             "Trace virtual machines from the host and read the traces.\n\n"
             "Commands:\n");
     for (i = 0; i < G_N_ELEMENTS(commands); i++) {
-        fprintf(out, "  %-10s%s\n", commands[i].name, commands[i].summary);
+        fprintf(out, "  %-12s%s\n", commands[i].name, commands[i].summary);
     }
-    fprintf(out, "  %-10s%s\n", "help", "show this, or help of a command");
+    fprintf(out, "  %-12s%s\n", "help", "show this, or help of a command");
     fprintf(out, "\nbacktrail COMMAND --help tells more, "
             "man backtrail all of it.\n");
 }

@@ -190,6 +190,46 @@ static struct stack_node *root(struct stacks *st, const struct process *p)
  * Edges
  */
 
+/* Is this where the kernel takes an interrupt or exception? */
+static bool takes_interrupts(const struct function *f)
+{
+    return g_str_has_prefix(f->name, "asm_") ||
+           g_str_has_prefix(f->name, "irq_entries") ||
+           g_str_has_prefix(f->name, "spurious_entries") ||
+           g_str_has_prefix(f->name, "entry_");
+}
+
+/*
+ * A kernel changes its code when it boots: calls of a thunk become what that
+ * would do, and what does nothing becomes a jump.  So what its file says is
+ * not what has happened.  The same holds for the vDSO: nothing interrupts a
+ * program but the kernel.
+ */
+static enum edge_kind kind_of_changed(struct stacks *st,
+                                      const struct process *process,
+                                      const struct edge_info *e,
+                                      const struct instruction *insn)
+{
+    struct place target;
+
+    if (takes_interrupts(e->to_fn)) {
+        return EDGE_INTERRUPT;
+    }
+    switch (insn->kind) {
+    case INSTRUCTION_CALL:
+        return EDGE_CALL;
+    case INSTRUCTION_JUMP:
+        symbolizer_place(st->s, process, insn->target, &target);
+        if (strstr(target.function->name, "return_thunk")) {
+            return EDGE_RET;
+        }
+        return EDGE_JUMP_FAR;
+    default:
+        return e->from_fn == e->to_fn ? EDGE_JUMP :
+               e->start ? EDGE_CALL : EDGE_INTERRUPT;
+    }
+}
+
 static void classify(struct stacks *st, const struct cpu *cpu, unsigned vcpu,
                      uint64_t index, struct edge_info *e)
 {
@@ -199,12 +239,13 @@ static void classify(struct stacks *st, const struct cpu *cpu, unsigned vcpu,
     uint8_t bytes[INSTRUCTION_MAX];
     struct instruction insn;
     struct place from, to;
+    bool exact;
     size_t n;
 
     symbolizer_place(st->s, cpu->process, e->from, &from);
     symbolizer_place(st->s, cpu->process, e->to, &to);
     n = symbolizer_code(st->s, cpu->process, &where, e->from, bytes,
-                        sizeof(bytes));
+                        sizeof(bytes), &exact);
     instruction_decode(bytes, n, symbolizer_bits(st->s, cpu->process,
                                                  e->from),
                        e->from, &insn);
@@ -212,6 +253,13 @@ static void classify(struct stacks *st, const struct cpu *cpu, unsigned vcpu,
     e->to_fn = to.function;
     e->start = to.function->known && !to.offset;
     e->back = insn.length ? e->from + insn.length : 0;
+    if (!instruction_goes(&insn, e->to) &&
+        (from_kernel ? to_kernel && !exact :
+         !to_kernel && cpu->process->known)) {
+        e->kind = kind_of_changed(st, cpu->process, e, &insn);
+        e->back = e->kind == EDGE_INTERRUPT ? e->from : 0;
+        return;
+    }
     if (!instruction_goes(&insn, e->to)) {
         /* It has not been executed, and will be afterwards. */
         e->back = e->from;
@@ -233,6 +281,10 @@ static void classify(struct stacks *st, const struct cpu *cpu, unsigned vcpu,
     case INSTRUCTION_CALL:
         /* A call of what follows it asks for its own address. */
         e->kind = e->to == e->back ? EDGE_JUMP : EDGE_CALL;
+        if (!exact && !insn.direct) {
+            /* It may have become a shorter one. */
+            e->back = 0;
+        }
         e->inner = e->from_fn == e->to_fn && !e->start;
         e->switches = to_kernel && e->start &&
                       !strcmp(to.function->name, "__switch_to_asm");
@@ -458,7 +510,8 @@ static int find_caller(const struct context *c,
  */
 static bool same_process(const struct process *a, const struct process *b)
 {
-    return a == b || (a->cr3 ^ b->cr3) == 0x1000;
+    return a == b || ((a->cr3 ^ b->cr3) == 0x1000 &&
+                      !(a->known && b->known));
 }
 
 /* It may be gone afterwards, if it has no frames. */
@@ -623,6 +676,33 @@ static void park(struct stacks *st, struct cpu *cpu,
  * What records do
  */
 
+/* Frames from @k on that should have been returned from */
+static unsigned skipped(const struct context *c, unsigned k)
+{
+    unsigned n = 0;
+
+    for (; k < c->n; k++) {
+        n += !c->frames[k].inner;
+    }
+    return n;
+}
+
+/* A return from frame @k */
+static void return_to(struct stacks *st, struct cpu *cpu, unsigned k,
+                      const struct edge_info *e)
+{
+    struct context *c = cpu->ctx;
+
+    st->counts.returns++;
+    st->counts.nested += skipped(c, k + 1);
+    pop_to(st, c, k, e);
+    if (cpu->switching == k + 1) {
+        switch_thread(st, cpu, e, e->to);
+    } else if (cpu->switching > k) {
+        cpu->switching = 0;
+    }
+}
+
 static void do_return(struct stacks *st, struct cpu *cpu,
                       const struct edge_info *e)
 {
@@ -632,13 +712,7 @@ static void do_return(struct stacks *st, struct cpu *cpu,
     int k;
 
     if (top && top->kind == FRAME_CALL && goes_back(top, e->to)) {
-        st->counts.returns++;
-        if (cpu->switching == c->n) {
-            pop_to(st, c, c->n - 1, e);
-            switch_thread(st, cpu, e, e->to);
-        } else {
-            pop_to(st, c, c->n - 1, e);
-        }
+        return_to(st, cpu, c->n - 1, e);
         return;
     }
     if (!top && (!c->n || c->entry < 0)) {
@@ -650,16 +724,19 @@ static void do_return(struct stacks *st, struct cpu *cpu,
         c->node = sibling(st, c->node, e->to_fn);
         return;
     }
-    if (kernel && cpu->switching == c->n) {
-        /* The other thread is new. */
-        switch_thread(st, cpu, e, top->back);
-        return;
-    }
     k = find_back(c, e->to);
     if (k >= 0) {
-        st->counts.returns++;
-        st->counts.nested += c->n - 1 - k;
-        pop_to(st, c, k, e);
+        return_to(st, cpu, k, e);
+        return;
+    }
+    if (kernel && cpu->switching && cpu->switching <= c->n) {
+        /* The other thread is new. */
+        uint64_t resume;
+
+        c->n = cpu->switching - 1;
+        c->node = c->frames[c->n].caller;
+        resume = c->frames[c->n].back;
+        switch_thread(st, cpu, e, resume);
         return;
     }
     if (top->inner && e->start) {
@@ -672,7 +749,7 @@ static void do_return(struct stacks *st, struct cpu *cpu,
         next = find_parked(st, cpu, e->to);
         k = next ? -1 : find_caller(c, e->to_fn);
         if (k >= 0 && !e->start) {
-            st->counts.nested += c->n - k;
+            st->counts.nested += skipped(c, k);
             st->counts.jumps_out++;
             pop_to(st, c, k, e);
             return;
@@ -701,9 +778,7 @@ static void do_jump(struct stacks *st, struct cpu *cpu,
     if (e->kind == EDGE_JUMP_FAR && !e->start) {
         k = find_back(c, e->to);
         if (k >= 0) {
-            st->counts.returns++;
-            st->counts.nested += c->n - 1 - k;
-            pop_to(st, c, k, e);
+            return_to(st, cpu, k, e);
             return;
         }
         next = e->to < ADDRESS_SHARED ? find_parked(st, cpu, e->to) : NULL;
@@ -714,7 +789,7 @@ static void do_jump(struct stacks *st, struct cpu *cpu,
         k = find_caller(c, e->to_fn);
         if (k >= 0) {
             st->counts.jumps_out++;
-            st->counts.nested += c->n - k;
+            st->counts.nested += skipped(c, k);
             pop_to(st, c, k, e);
             return;
         }
@@ -757,6 +832,31 @@ static bool resumes(const struct frame *f, uint64_t to)
     return !f->back || f->back == to || f->back == to + 2;
 }
 
+/*
+ * The frame of what a handler has interrupted that goes on now, or -1.  The
+ * handler may have changed where.
+ */
+static int find_signal(const struct context *c, const struct edge_info *e)
+{
+    int k, likely = -1;
+
+    for (k = c->entry - 1; k >= 0; k--) {
+        const struct frame *f = &c->frames[k];
+
+        if (f->kind != FRAME_SIGNAL) {
+            continue;
+        }
+        if (f->back && resumes(f, e->to)) {
+            return k;
+        }
+        if (likely < 0 && !e->start && f->caller->function == e->to_fn &&
+            e->to_fn->known) {
+            likely = k;
+        }
+    }
+    return likely;
+}
+
 /* Back to user mode */
 static void do_exit(struct stacks *st, struct cpu *cpu,
                     const struct edge_info *e)
@@ -766,16 +866,17 @@ static void do_exit(struct stacks *st, struct cpu *cpu,
     int k;
 
     cpu->switching = 0;
-    if (mine && resumes(&c->frames[c->entry], e->to)) {
+    if (mine && (resumes(&c->frames[c->entry], e->to) ||
+                 (!e->start && e->to_fn->known &&
+                  e->to_fn == c->frames[c->entry].caller->function))) {
         pop_to(st, c, c->entry, e);
         c->sure = true;
         return;
     }
-    for (k = c->entry - 1; mine && k >= 0; k--) {
-        if (c->frames[k].kind == FRAME_SIGNAL && c->frames[k].back == e->to) {
-            pop_to(st, c, k, e);
-            return;
-        }
+    k = mine ? find_signal(c, e) : -1;
+    if (k >= 0) {
+        pop_to(st, c, k, e);
+        return;
     }
     if (c->candidates) {
         other = find_entered(st, cpu, c->candidates, e->to);

@@ -3,6 +3,7 @@
  * From addresses to names: see symbolizer.h
  */
 
+#include <elf.h>
 #include <errno.h>
 #include <gio/gio.h>
 #include <stdio.h>
@@ -17,6 +18,9 @@
 
 /* A file may have any number of address spaces; later ones share a name. */
 #define MAX_PROCESSES   65536
+
+#define VDSO            "[vdso]"
+#define VDSO32          "[vdso32]"
 
 /* Places that were asked for before */
 #define CACHE_SIZE      (1u << 15)
@@ -126,7 +130,10 @@ static void read_piece(struct symbolizer *s,
         s->has_sideband = true;
         break;
     case BTRAIL_SIDEBAND_IMAGE:
-        elf_files_add_image(s->files, "[vdso]", data, info->size);
+        /* There is one for programs of each kind. */
+        elf_files_add_image(s->files, info->size > EI_CLASS &&
+                            ((const uint8_t *)data)[EI_CLASS] == ELFCLASS32 ?
+                            VDSO32 : VDSO, data, info->size);
         break;
     case BTRAIL_SIDEBAND_PROCESSES:
         s->has_sideband = true;
@@ -427,18 +434,22 @@ static void set_place(struct symbolizer *s, struct place *place,
 }
 
 /* A mapping of a file, or of something else */
-static void place_in_mapping(struct symbolizer *s, struct mapping *m,
-                             uint64_t address, struct place *place)
+static void place_in_mapping(struct symbolizer *s,
+                             const struct process *process,
+                             struct mapping *m, uint64_t address,
+                             struct place *place)
 {
+    const char *path = process->bits == 32 && !strcmp(m->path, VDSO) ?
+                       VDSO32 : m->path;
     const struct elf_symbol *symbol;
     struct module *module;
     uint64_t in_file = address - m->start + m->offset;
 
     if (!m->looked) {
         m->looked = true;
-        m->elf = elf_files_get(s->files, m->path, m->build_id);
+        m->elf = elf_files_get(s->files, path, m->build_id);
     }
-    module = get_module(s, *m->path ? m->path : NAME_UNKNOWN,
+    module = get_module(s, *path ? path : NAME_UNKNOWN,
                         m->start >= ADDRESS_SHARED);
     if (!m->elf || !elf_file_address(m->elf, in_file, &address)) {
         set_place(s, place, module, in_file, 0, NULL);
@@ -504,7 +515,7 @@ static void find_place(struct symbolizer *s, const struct process *process,
         return;
     }
     if (m) {
-        place_in_mapping(s, m, address, place);
+        place_in_mapping(s, process, m, address, place);
     } else {
         set_place(s, place, get_module(s, shared ? NAME_KERNEL :
                                        NAME_UNKNOWN, shared),
@@ -542,10 +553,13 @@ bool symbolizer_line(struct symbolizer *s, const struct place *place,
 
 size_t symbolizer_code(struct symbolizer *s, const struct process *process,
                        const struct symbolizer_where *where,
-                       uint64_t address, void *buf, size_t n)
+                       uint64_t address, void *buf, size_t n,
+                       bool *exact)
 {
     bool shared = address >= ADDRESS_SHARED;
     struct mapping *m;
+
+    *exact = !shared;
 
     if (shared && s->vmlinux) {
         size_t got = elf_file_read(s->vmlinux, address - s->vmlinux_bias,

@@ -138,13 +138,16 @@ struct symbolizer_where {
 /**
  * symbolizer_code - the bytes of instructions
  * @where: of the record that comes next
+ * @exact: gets if they are what was executed; otherwise they are those of the
+ *         file, which a kernel changes when it boots and later
  *
  * As they were captured; else, as they are in the file.  Returns how many
  * there are, at most @n.
  */
 size_t symbolizer_code(struct symbolizer *s, const struct process *process,
                        const struct symbolizer_where *where,
-                       uint64_t address, void *buf, size_t n);
+                       uint64_t address, void *buf, size_t n,
+                       bool *exact);
 
 /* 16, 32 or 64, of the mode that code at an address runs in */
 unsigned symbolizer_bits(struct symbolizer *s, const struct process *process,

@@ -50,6 +50,7 @@ static void test_names(void)
     struct place place, again;
     struct elf_file *f = elf_file_open(sample);
     uint8_t bytes[4];
+    bool exact;
     const char *file;
     unsigned line;
     gsize size;
@@ -83,7 +84,7 @@ static void test_names(void)
     g_assert_true(symbolizer_line(s, &place, &file, &line));
     g_assert_true(g_str_has_suffix(file, "elf-sample.c"));
     g_assert_cmpuint(symbolizer_code(s, sorter, &where, BASE + label->start,
-                                     bytes, 4), ==, 4);
+                                     bytes, 4, &exact), ==, 4);
     g_assert_cmpint(memcmp(bytes, "\x90\x90\x90\xc3", 4), ==, 0);
     g_assert_cmpuint(symbolizer_bits(s, sorter, BASE), ==, 64);
     symbolizer_place(s, sorter, BASE + leaf->start + 2, &again);
@@ -94,7 +95,7 @@ static void test_names(void)
     g_assert_false(place.function->known);
     g_assert_cmpstr(place.function->name, ==, NAME_UNKNOWN);
     g_assert_cmpuint(symbolizer_code(s, second, &where, BASE + leaf->start,
-                                     bytes, 4), ==, 0);
+                                     bytes, 4, &exact), ==, 0);
     symbolizer_place(s, sorter, 0x7f0000000123, &place);
     g_assert_cmpstr(place.function->module->name, ==, "lost.so");
     g_assert_cmphex(place.offset, ==, 0x2123);
@@ -138,6 +139,7 @@ static void test_vmlinux(void)
     uint64_t bias = KERNEL - elf_file_find(f, "_text")->start;
     struct place place;
     uint8_t bytes[4];
+    bool exact;
     const char *file;
     unsigned line;
 
@@ -147,8 +149,8 @@ static void test_vmlinux(void)
     g_assert_cmpstr(place.function->name, ==, "sample_leaf");
     g_assert_cmpstr(place.function->module->name, ==, NAME_KERNEL);
     g_assert_true(symbolizer_line(s, &place, &file, &line));
-    g_assert_cmpuint(symbolizer_code(s, p, &where, bias + start, bytes, 4),
-                     ==, 4);
+    g_assert_cmpuint(symbolizer_code(s, p, &where, bias + start, bytes, 4,
+                                     &exact), ==, 4);
     symbolizer_place(s, p, 0xffffffffc0000010, &place);
     g_assert_cmpstr(place.function->name, ==, "probe");
     symbolizer_free(s);

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Whatever is in a trace, each record is counted once, and moves are a chain
+ */
+#include "call-tree.h"
+#include "random-trace.h"
+#include "trace-samples.h"
+
+struct told {
+    uint64_t spent;
+    uint64_t moves;
+    const struct stack_node *last[BTRAIL_MAX_VCPUS];
+};
+
+static void moved(void *opaque, unsigned vcpu, uint64_t time,
+                  const struct stack_node *from, const struct stack_node *to)
+{
+    struct told *told = opaque;
+
+    g_assert_true(from != to);
+    if (told->last[vcpu] && from) {
+        g_assert_true(told->last[vcpu]->process == from->process ||
+                      told->last[vcpu] == from);
+    }
+    told->last[vcpu] = to;
+    told->moves++;
+}
+
+static void spent(void *opaque, unsigned vcpu, uint64_t time,
+                  const struct stack_node *node, uint64_t records)
+{
+    struct told *told = opaque;
+
+    g_assert_nonnull(node);
+    told->spent += records;
+}
+
+static uint64_t sum_roots(const struct call_tree *t)
+{
+    g_autofree struct call_sum *sums = call_tree_sums(t);
+    const struct stack_node *n;
+    uint64_t all = 0;
+
+    for (n = stacks_roots(t->stacks); n; n = n->next) {
+        g_assert_null(n->function);
+        all += sums[n->id].records;
+    }
+    return all;
+}
+
+static uint64_t count(const struct cli_trace *t)
+{
+    struct btrail_stream_info info;
+    uint64_t records = 0;
+    unsigned i;
+
+    for (i = 0; !btrail_trace_stream(t->trace, i, &info); i++) {
+        records += info.records;
+    }
+    return records;
+}
+
+static void check(const struct cli_trace *t, const char *filter,
+                  uint64_t *chosen)
+{
+    static const struct call_tree_ops ops = { moved, spent };
+    const struct symbolizer_options none = { NULL };
+    struct symbolizer *s = symbolizer_new(&none, NULL, NULL);
+    struct told told = { 0 };
+    struct filter *f = filter ? filter_parse(filter, NULL) : NULL;
+    const struct call_tree_options options = {
+        .names = s, .filter = f, .time = { 0, UINT64_MAX }, .ops = &ops,
+        .opaque = &told,
+    };
+    struct call_tree tree;
+
+    g_assert_cmpint(call_tree_read(&tree, t, &options), ==, 0);
+    g_assert_cmpuint(tree.records, ==, count(t));
+    *chosen = sum_roots(&tree);
+    if (!filter) {
+        g_assert_cmpuint(*chosen, ==, tree.records);
+    }
+    g_assert_cmpuint(told.spent, <=, tree.records);
+    call_tree_clear(&tree);
+    filter_free(f);
+    symbolizer_free(s);
+}
+
+static void test_random(void)
+{
+    unsigned round;
+
+    for (round = 0; round < 8; round++) {
+        struct random_trace *random = random_trace_new(1 + round % 3, 40);
+        char *paths[] = { random->path, NULL };
+        uint64_t all, some, others;
+        struct cli_trace t;
+
+        g_assert_true(cli_trace_open(&t, paths));
+        check(&t, NULL, &all);
+        check(&t, "index < 50 || from < 0x8", &some);
+        check(&t, "!(index < 50 || from < 0x8)", &others);
+        g_assert_cmpuint(some + others, ==, all);
+        check(&t, "cpu == 99", &some);
+        g_assert_cmpuint(some, ==, 0);
+        cli_trace_close(&t);
+        random_trace_free(random);
+    }
+}
+
+/* Time of a trace with a clock every millisecond: of @CHUNKS on two vCPUs */
+static void test_time(void)
+{
+    enum { CHUNKS = 10 };
+    char *path = sample_path(), *paths[] = { path, NULL };
+    const struct symbolizer_options none = { NULL };
+    struct symbolizer *s = symbolizer_new(&none, NULL, NULL);
+    struct call_tree_options options = {
+        .names = s, .time = { 0, UINT64_MAX },
+    };
+    struct call_tree tree;
+    struct cli_trace t;
+    const struct stack_node *n;
+    uint64_t ticks = 0;
+
+    sample_write(path, CHUNKS);
+    g_assert_true(cli_trace_open(&t, paths));
+    g_assert_cmpint(call_tree_read(&tree, &t, &options), ==, 0);
+    {
+        g_autofree struct call_sum *sums = call_tree_sums(&tree);
+
+        for (n = stacks_roots(tree.stacks); n; n = n->next) {
+            ticks += sums[n->id].ticks;
+        }
+    }
+    g_assert_cmpuint(ticks / STACK_TICKS, >=, 2 * CHUNKS * 999000);
+    g_assert_cmpuint(ticks / STACK_TICKS, <=, 2 * CHUNKS * 1001000);
+    call_tree_clear(&tree);
+    /* A part of it */
+    options.time = (struct cli_range) { 3000000, 5000000 };
+    g_assert_cmpint(call_tree_read(&tree, &t, &options), ==, 0);
+    g_assert_cmpuint(tree.records, ==, 2 * 2 * SAMPLE_CHUNK_RECORDS);
+    call_tree_clear(&tree);
+    cli_trace_close(&t);
+    symbolizer_free(s);
+    sample_remove(path);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/call-tree/random", test_random);
+    g_test_add_func("/call-tree/time", test_time);
+    return g_test_run();
+}

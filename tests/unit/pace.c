@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <glib.h>
+#include <glib/gstdio.h>
+
+#include "pace.h"
+#include "trace-samples.h"
+
+#define MS      UINT64_C(1000000)
+
+static void add(struct btrail_writer *w, uint64_t index, size_t n,
+                const struct btrail_event *events, size_t n_events)
+{
+    g_autofree struct btrail_record *records = g_new0(struct btrail_record,
+                                                      n);
+    const struct btrail_slab slab = { index, 0x1000, records, n, events,
+                                      n_events };
+
+    g_assert_cmpint(btrail_writer_append(w, 0, &slab), ==, 0);
+}
+
+static void expect(const struct pace *p, uint64_t begin, uint64_t end,
+                   uint64_t time, uint64_t ticks, uint64_t wait)
+{
+    g_assert_cmpuint(p->begin, ==, begin);
+    g_assert_cmpuint(p->end, ==, end);
+    g_assert_cmpuint(p->time, ==, time);
+    g_assert_cmpuint(p->ticks, ==, ticks * PACE_TICKS);
+    g_assert_cmpuint(p->wait, ==, wait * PACE_TICKS);
+}
+
+static void test_pace(void)
+{
+    char *path = sample_path();
+    const struct btrail_event first[] = {
+        { .type = BTRAIL_EVENT_TIME, .index = 0, .data = { 100 * MS } },
+        { .type = BTRAIL_EVENT_TIME, .index = 1000, .data = { 101 * MS } },
+        { .type = BTRAIL_EVENT_PAUSE, .index = 1100, .data = { 102 * MS } },
+        { .type = BTRAIL_EVENT_RESUME, .index = 1100, .data = { 105 * MS } },
+        { .type = BTRAIL_EVENT_TIME, .index = 1200, .data = { 106 * MS } },
+        /* It has waited for most of this. */
+        { .type = BTRAIL_EVENT_TIME, .index = 1300, .data = { 206 * MS } },
+    };
+    const struct btrail_event second[] = {
+        { .type = BTRAIL_EVENT_GAP, .reason = BTRAIL_GAP_OVERFLOW,
+          .index = 1800, .data = { 500 } },
+        { .type = BTRAIL_EVENT_TIME, .index = 2000, .data = { 207 * MS } },
+        { .type = BTRAIL_EVENT_END, .reason = BTRAIL_END_STOPPED,
+          .index = 2100, .data = { 208 * MS } },
+    };
+    struct btrail_writer *w;
+    struct btrail_trace *trace;
+    struct paces *p;
+
+    g_assert_cmpint(btrail_writer_open(&w, path, 0), ==, 0);
+    add(w, 0, 1300, first, G_N_ELEMENTS(first));
+    add(w, 1800, 300, second, G_N_ELEMENTS(second));
+    g_assert_cmpint(btrail_writer_close(w), ==, 0);
+    g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
+    g_assert_cmpint(paces_open(&p, trace, 0, 1 * MS), ==, 0);
+    expect(paces_at(p, 0), 0, 1000, 100 * MS, 1000, 0);
+    expect(paces_at(p, 999), 0, 1000, 100 * MS, 1000, 0);
+    expect(paces_next(p), 1000, 1200, 101 * MS, 10000, 0);
+    expect(paces_at(p, 1250), 1200, 1300, 106 * MS, 20000, 98 * MS);
+    expect(paces_next(p), 1300, 2000, 206 * MS, 5000, 0);
+    expect(paces_at(p, 2050), 2000, 2100, 207 * MS, 10000, 0);
+    expect(paces_next(p), 2100, UINT64_MAX, 208 * MS, 10000, 0);
+    expect(paces_next(p), 2100, UINT64_MAX, 208 * MS, 10000, 0);
+    paces_close(p);
+    /* Somewhere in the middle */
+    g_assert_cmpint(paces_open(&p, trace, 0, 0), ==, 0);
+    expect(paces_at(p, 1900), 1300, 2000, 206 * MS, 5000, 0);
+    paces_close(p);
+    g_assert_cmpint(paces_open(&p, trace, 5, 0), ==, -BTRAIL_ERR_STREAM);
+    paces_close(NULL);
+    btrail_trace_close(trace);
+    sample_remove(path);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/pace/pace", test_pace);
+    return g_test_run();
+}
