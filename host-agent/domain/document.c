@@ -175,14 +175,20 @@ xmlNode *btrail_document_add(xmlNode *parent, const char *name, xmlNs *ns,
 
 void btrail_document_remove(xmlNode *node)
 {
-    xmlNode *indent = node->prev;
+    xmlNode *indent = node->prev, *before, *behind = node->next;
 
     if (is_blank_text(indent)) {
         xmlUnlinkNode(indent);
         xmlFreeNode(indent);
     }
+    before = node->prev;
     xmlUnlinkNode(node);
     xmlFreeNode(node);
+    if (before && before->type == XML_TEXT_NODE &&
+        behind && behind->type == XML_TEXT_NODE) {
+        /* As they would be read */
+        xmlTextMerge(before, behind);
+    }
 }
 
 bool btrail_document_is_blank(const xmlNode *node)

@@ -146,6 +146,18 @@ static void test_add_fresh(void)
     g_assert_cmpstr(without, ==, before);
 }
 
+/* What is left is as if it had been read so. */
+static void test_remove(void)
+{
+    g_autoptr(xmlDoc) doc = parse("<a> x <b/> </a>");
+    xmlNode *root = xmlDocGetRootElement(doc);
+
+    btrail_document_remove(btrail_document_child(root, "b", NULL));
+    g_assert_nonnull(root->children);
+    g_assert_null(root->children->next);
+    g_assert_cmpstr((const char *)root->children->content, ==, " x  ");
+}
+
 static void test_attribute(void)
 {
     g_autoptr(xmlDoc) doc = parse("<a x=\"1\" y=\"2\" "
@@ -200,6 +212,7 @@ int main(int argc, char **argv)
     g_test_add_func("/document/hostile", test_hostile);
     g_test_add_func("/document/add", test_add);
     g_test_add_func("/document/add-fresh", test_add_fresh);
+    g_test_add_func("/document/remove", test_remove);
     g_test_add_func("/document/attribute", test_attribute);
     g_test_add_func("/document/inner", test_inner);
     return g_test_run();
