@@ -16,6 +16,9 @@
 #define MAX_EDGES       (4u << 20)
 #define FIRST_BITS      12
 
+/* What a kernel calls so near behind is no function. */
+#define NEAR_CALL       32
+
 /* An address of user mode in another process is another place. */
 #define KERNEL_SPACE    UINT32_MAX
 
@@ -286,6 +289,10 @@ static void classify(struct stacks *st, const struct cpu *cpu, unsigned vcpu,
             e->back = 0;
         }
         e->inner = e->from_fn == e->to_fn && !e->start;
+        if (e->inner && to_kernel && e->to - e->from < NEAR_CALL) {
+            /* It fills the return predictor, or is a jump in disguise. */
+            e->kind = EDGE_JUMP;
+        }
         e->switches = to_kernel && e->start &&
                       !strcmp(to.function->name, "__switch_to_asm");
         break;

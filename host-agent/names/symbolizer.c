@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backtrail/code.h"
 #include "map-file.h"
 #include "symbolizer.h"
 
@@ -51,6 +52,7 @@ struct symbolizer {
     struct address_space *own_shared;   /* if there is no map */
     bool has_sideband;
     struct btrail_names *names;
+    struct btrail_code *code;
     GHashTable *lives;          /* of struct life */
     uint64_t last_time;
     uint64_t last_root;
@@ -163,6 +165,9 @@ static void read_sideband(struct symbolizer *s,
     if (btrail_names_open(&s->names, trace)) {
         s->names = NULL;
     }
+    if (btrail_code_open(&s->code, trace)) {
+        s->code = NULL;
+    }
 }
 
 struct symbolizer *symbolizer_new(const struct symbolizer_options *options,
@@ -213,6 +218,7 @@ void symbolizer_free(struct symbolizer *s)
         return;
     }
     btrail_names_close(s->names);
+    btrail_code_close(s->code);
     g_hash_table_unref(s->lives);
     g_hash_table_unref(s->processes);
     g_hash_table_unref(s->modules);
@@ -558,7 +564,14 @@ size_t symbolizer_code(struct symbolizer *s, const struct process *process,
 {
     bool shared = address >= ADDRESS_SHARED;
     struct mapping *m;
+    int ret;
 
+    ret = s->code ? btrail_code_read(s->code, where->vcpu, where->index,
+                                     where->cr3, address, buf, n) : 0;
+    *exact = true;
+    if (ret > 0) {
+        return ret;
+    }
     *exact = !shared;
 
     if (shared && s->vmlinux) {
