@@ -263,7 +263,8 @@ static int report_spaces(struct report *r)
 }
 
 static int run(struct report *r, char *const *paths,
-               const struct names_options *names, const char *sort)
+               const struct names_options *names, const char *sort,
+               enum report_calls calls, const char *function)
 {
     int code = CLI_FAILED;
 
@@ -272,7 +273,8 @@ static int run(struct report *r, char *const *paths,
     }
     r->names = names_open(names, &r->trace);
     if (r->names) {
-        code = sort ? report_sorted(r, sort) : report_spaces(r);
+        code = calls ? report_call_stacks(r, calls, function) :
+               sort ? report_sorted(r, sort) : report_spaces(r);
         fflush(stdout);
         if (!code) {
             code = cli_trace_verdict(&r->trace, r->damage);
@@ -288,13 +290,24 @@ int cmd_report(int argc, char **argv)
     struct report r = { .top = 0 };
     struct names_options names = { NULL };
     g_autofree char *threads = NULL, *sort = NULL, *filter = NULL;
-    gboolean json = FALSE;
+    g_autofree char *callers = NULL, *callees = NULL;
+    gboolean json = FALSE, children = FALSE, syscalls = FALSE;
+    enum report_calls calls;
+    bool rows;
     int top = DEFAULT_TOP, code = CLI_USAGE;
     double min_share = DEFAULT_SHARE;
     const GOptionEntry entries[] = {
         { "sort", 0, 0, G_OPTION_ARG_STRING, &sort,
           "a row for each of KEYS: comm, pid, tid, cr3, cpu, dso, sym, "
           "srcline, edge and more", "KEYS" },
+        { "children", 0, 0, G_OPTION_ARG_NONE, &children,
+          "functions with what they called, by call stacks", NULL },
+        { "callers", 0, 0, G_OPTION_ARG_STRING, &callers,
+          "who called FUNCTION", "FUNCTION" },
+        { "callees", 0, 0, G_OPTION_ARG_STRING, &callees,
+          "what FUNCTION called", "FUNCTION" },
+        { "syscalls", 0, 0, G_OPTION_ARG_NONE, &syscalls,
+          "system calls of Linux", NULL },
         { "filter", 0, 0, G_OPTION_ARG_STRING, &filter,
           "only records for which EXPRESSION is true, such as 'comm == sh && "
           "sym ~ ^do_'", "EXPRESSION" },
@@ -303,7 +316,7 @@ int cmd_report(int argc, char **argv)
           "--sort (default: all)", "N" },
         { "min-share", 0, 0, G_OPTION_ARG_DOUBLE, &min_share,
           "sum up what has a smaller share of the records "
-          "(default: 1, or 0.1 with --sort; --json has all)", "PERCENT" },
+          "(default: 1, or 0.1 for rows; --json has all)", "PERCENT" },
         NAMES_ENTRIES(&names),
         { "json", 0, 0, G_OPTION_ARG_NONE, &json, "print JSON", NULL },
         { "threads", 0, 0, G_OPTION_ARG_STRING, &threads,
@@ -316,22 +329,30 @@ int cmd_report(int argc, char **argv)
                    "edges; or where records were made.")) {
         goto out;
     }
+    calls = children ? REPORT_CHILDREN : callers ? REPORT_CALLERS :
+            callees ? REPORT_CALLEES : syscalls ? REPORT_SYSCALLS :
+            REPORT_NO_CALLS;
+    rows = sort || calls;
     r.json = json;
     if (top == DEFAULT_TOP) {
-        top = sort ? 0 : 3;
+        top = rows ? 0 : 3;
     }
     r.top = top;
-    r.min_share = min_share == DEFAULT_SHARE ? (sort ? 0.1 : 1) : min_share;
+    r.min_share = min_share == DEFAULT_SHARE ? (rows ? 0.1 : 1) : min_share;
     if (top < 0 || top > MAX_TOP) {
         cli_error("--top: %d is not between 0 and %d", top, MAX_TOP);
     } else if (!(r.min_share >= 0 && r.min_share <= 100)) {
         cli_error("--min-share: %g is not between 0 and 100", min_share);
-    } else if (filter && !sort) {
-        cli_error("--filter needs --sort");
+    } else if (!!sort + children + !!callers + !!callees + syscalls > 1) {
+        cli_error("--sort, --children, --callers, --callees and --syscalls "
+                  "do not go together");
+    } else if (filter && !rows) {
+        cli_error("--filter needs --sort or a report of calls");
     } else if (cli_parse_threads(threads, &r.threads) &&
                (!sort || report_check_keys(sort)) &&
                names_filter(filter, &r.filter)) {
-        code = run(&r, argv + 1, &names, sort);
+        code = run(&r, argv + 1, &names, sort, calls,
+                   callers ? callers : callees);
     }
 out:
     filter_free(r.filter);

@@ -44,4 +44,24 @@ bool report_check_keys(const char *keys);
 /* Print rows for what @keys name.  Returns an exit code. */
 int report_sorted(struct report *r, const char *keys);
 
+/**
+ * enum report_calls - what of call stacks
+ *
+ * @REPORT_CHILDREN: functions with what they called
+ * @REPORT_CALLERS:  who called a function
+ * @REPORT_CALLEES:  what it called
+ * @REPORT_SYSCALLS: system calls of Linux
+ */
+enum report_calls {
+    REPORT_NO_CALLS,
+    REPORT_CHILDREN,
+    REPORT_CALLERS,
+    REPORT_CALLEES,
+    REPORT_SYSCALLS,
+};
+
+/* Returns an exit code. */
+int report_call_stacks(struct report *r, enum report_calls kind,
+                       const char *function);
+
 #endif /* BTRAIL_REPORT_H */

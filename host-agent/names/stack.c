@@ -45,6 +45,7 @@ struct edge_info {
     bool start;                 /* @to is where a function starts */
     bool inner;                 /* a call into the middle of itself */
     bool switches;              /* a call of what switches kernel stacks */
+    bool stays;                 /* a tail call that is shown as a call */
 };
 
 enum frame_kind {
@@ -307,6 +308,10 @@ static void classify(struct stacks *st, const struct cpu *cpu, unsigned vcpu,
         e->kind = EDGE_INTERRUPT;
         break;
     case INSTRUCTION_JUMP:
+        /* The entry of a system call says which one it is. */
+        e->stays = to_kernel && e->from_fn != e->to_fn && e->start &&
+                   (g_str_has_prefix(from.function->name, "__x64_sys_") ||
+                    g_str_has_prefix(from.function->name, "__ia32_"));
         e->kind = insn.direct ? EDGE_JUMP : EDGE_JUMP_FAR;
         break;
     default:
@@ -801,7 +806,8 @@ static void do_jump(struct stacks *st, struct cpu *cpu,
             return;
         }
     }
-    c->node = sibling(st, c->node, e->to_fn);
+    c->node = e->stays && c->node->function == e->from_fn ?
+              child(st, c->node, e->to_fn) : sibling(st, c->node, e->to_fn);
     c->node->calls += e->start;
 }
 
