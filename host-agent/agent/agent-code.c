@@ -18,16 +18,21 @@ struct btrail_agent_code {
     struct btrail_output *output;
     struct btrail_code_builder *builder;
     uint64_t *tails;
+    btrail_agent_code_user_fn *user;
+    void *opaque;
 };
 
-struct btrail_agent_code *btrail_agent_code_new(struct btrail_transport *t,
-                                                struct btrail_output *o)
+struct btrail_agent_code *
+btrail_agent_code_new(struct btrail_transport *t, struct btrail_output *o,
+                      btrail_agent_code_user_fn *user, void *opaque)
 {
     struct btrail_agent_code *c = g_new0(struct btrail_agent_code, 1);
     unsigned i;
 
     c->transport = t;
     c->output = o;
+    c->user = user;
+    c->opaque = opaque;
     c->builder = btrail_code_builder_new();
     c->tails = g_new0(uint64_t, t->header.vcpus);
     for (i = 0; t->header.code_items && i < t->header.vcpus; i++) {
@@ -74,6 +79,9 @@ static void add_item(struct btrail_agent_code *c, unsigned vcpu,
         break;
     case BTRAIL_CODE_PAGE:
         entry.number = item->number;
+        if (!(item->linear >> 63)) {
+            c->user(c->opaque, item->cr3);
+        }
         /* fall through */
     default:
         btrail_code_builder_entry(c->builder, &entry);

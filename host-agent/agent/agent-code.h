@@ -11,9 +11,13 @@
 
 struct btrail_agent_code;
 
-/* Both must live as long as it does. */
-struct btrail_agent_code *btrail_agent_code_new(struct btrail_transport *t,
-                                                struct btrail_output *o);
+/* Code below the kernel's half is executed for the first time, with this CR3. */
+typedef void btrail_agent_code_user_fn(void *opaque, uint64_t cr3);
+
+/* @t and @o must live as long as it does. */
+struct btrail_agent_code *
+btrail_agent_code_new(struct btrail_transport *t, struct btrail_output *o,
+                      btrail_agent_code_user_fn *user, void *opaque);
 void btrail_agent_code_free(struct btrail_agent_code *c);
 
 /* Is there something in a ring? */

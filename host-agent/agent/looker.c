@@ -15,9 +15,20 @@
 
 /* Between two looks, if nobody asks for one */
 #define LOOK_INTERVAL_NS    UINT64_C(200000000)
-/* A look takes no more than this part of the time. */
+/*
+ * Looks take no more than this part of the time, and so does waiting for them;
+ * but time in which there was nothing to look for is saved up, for when
+ * processes come and go.
+ */
 #define LOOK_PART           50
-#define LOOK_SPACING_NS     UINT64_C(5000000)
+#define LOOK_SAVED_NS       INT64_C(200000000)
+#define LOOK_SPACING_NS     UINT64_C(1000000)
+/*
+ * After a look that has found a process, to learn what it makes of itself: it
+ * is seen first when exec has not yet given it its name, nor mapped its
+ * libraries.
+ */
+#define LOOK_AGAIN_NS       UINT64_C(10000000)
 /* When everything is found out anew, and modules are looked after */
 #define WHOLE_INTERVAL_NS   UINT64_C(10000000000)
 #define MODULES_INTERVAL_NS UINT64_C(1000000000)
@@ -27,14 +38,27 @@
 /* Looks that find nothing, before the kernel is taken to be another one */
 #define EMPTY_LOOKS         5
 
+/* How long somebody waits for the first look, at most */
+#define WAIT_FIRST_NS       INT64_C(1000000000)
+
 #define SEEN_SLOTS          4096
+
+/* first of a process that no look has found yet */
+#define NOT_FOUND           UINT64_MAX
 
 /* A process that is known, with one address space */
 struct known {
     struct btrail_process id;   /* pid, start_time, mm, pgd, user_pgd alone */
     uint64_t shape;
+    bool whole;                 /* all is written that is so with this shape */
     uint64_t first;
     uint64_t round;             /* of the look that has found it last */
+};
+
+/* Time that may be spent */
+struct budget {
+    int64_t saved;              /* ns */
+    uint64_t at;                /* when it was that much */
 };
 
 struct btrail_looker {
@@ -43,8 +67,13 @@ struct btrail_looker {
 
     GMutex lock;
     GCond changed;
-    bool wanted;                /* under the lock */
-    bool closing;               /* under the lock */
+    /* Under the lock */
+    uint64_t asked;             /* looks that somebody wants */
+    uint64_t begun;             /* of these */
+    uint64_t done;              /* of these */
+    bool idle;                  /* the next one is done as soon as asked for */
+    bool closing;
+    struct budget patience;     /* of those who wait */
 
     uint64_t seen[SEEN_SLOTS];  /* atomic each */
 
@@ -55,8 +84,11 @@ struct btrail_looker {
     struct linux_kernel *kernel;
     GHashTable *known;          /* struct known by its id */
     GHashTable *images;         /* GBytes of those that were written */
+    bool symbols;               /* they are written */
     uint64_t modules;           /* what linux_modules_hash() said */
     uint64_t round;
+    bool found;                 /* a process by the last look */
+    struct budget budget;       /* CPU time for looks */
     unsigned empty;             /* looks that found nothing, in succession */
     struct btrail_looker_result result;
 };
@@ -76,6 +108,15 @@ static uint64_t cpu_ns(void)
 
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
     return ts.tv_sec * UINT64_C(1000000000) + ts.tv_nsec;
+}
+
+/* What may be spent now */
+static int64_t budget_at(struct budget *b, uint64_t now)
+{
+    b->saved += (int64_t)((now - b->at) / LOOK_PART);
+    b->saved = MIN(b->saved, LOOK_SAVED_NS);
+    b->at = now;
+    return b->saved;
 }
 
 static guint hash_known(gconstpointer p)
@@ -99,20 +140,42 @@ static uint64_t *seen_slot(struct btrail_looker *l, uint64_t root)
     return &l->seen[(root * UINT64_C(0x9E3779B97F4A7C15) >> 32) % SEEN_SLOTS];
 }
 
-void btrail_looker_saw(struct btrail_looker *l, uint64_t cr3)
+void btrail_looker_ask(struct btrail_looker *l)
+{
+    g_mutex_lock(&l->lock);
+    l->asked++;
+    g_cond_broadcast(&l->changed);
+    g_mutex_unlock(&l->lock);
+}
+
+bool btrail_looker_saw(struct btrail_looker *l, uint64_t cr3)
 {
     uint64_t root = cr3 & BTRAIL_CR3_ROOT;
     uint64_t *slot = seen_slot(l, root);
 
     if (__atomic_load_n(slot, __ATOMIC_RELAXED) == root) {
-        return;
+        return false;
     }
     __atomic_store_n(slot, root, __ATOMIC_RELAXED);
+    btrail_looker_ask(l);
+    return true;
+}
+
+void btrail_looker_wait(struct btrail_looker *l)
+{
+    uint64_t begin = now_ns();
+    uint64_t asked;
+    gint64 most;
+
     g_mutex_lock(&l->lock);
-    if (!l->wanted) {
-        l->wanted = true;
-        g_cond_signal(&l->changed);
+    asked = l->asked;
+    most = l->done ? budget_at(&l->patience, begin) : WAIT_FIRST_NS;
+    while (l->done < asked && l->idle && !l->closing && most > 0 &&
+           g_cond_wait_until(&l->changed, &l->lock,
+                             g_get_monotonic_time() + most / 1000)) {
+        most -= (gint64)(now_ns() - begin);
     }
+    l->patience.saved -= (int64_t)(now_ns() - begin);
     g_mutex_unlock(&l->lock);
 }
 
@@ -144,6 +207,7 @@ static void write_symbols(struct btrail_looker *l)
     GString *text;
 
     linux_kernel_begin(l->kernel);
+    l->symbols = true;
     l->modules = linux_modules_hash(l->kernel);
     text = linux_symbols(l->kernel);
     write_piece(l, BTRAIL_SIDEBAND_SYMBOLS, time, text->str, text->len);
@@ -164,12 +228,32 @@ static void write_image(const uint8_t *data, size_t size, void *opaque)
     }
 }
 
+/* Make one known by its identity, of which nothing is known yet. */
+static struct known *get_known(struct btrail_looker *l,
+                               const struct btrail_process *p)
+{
+    struct known *k = g_hash_table_lookup(l->known, p);
+
+    if (!k) {
+        k = g_new0(struct known, 1);
+        k->id.pid = p->pid;
+        k->id.start_time = p->start_time;
+        k->id.mm = p->mm;
+        k->id.pgd = p->pgd;
+        k->first = NOT_FOUND;
+        g_hash_table_insert(l->known, &k->id, k);
+    }
+    return k;
+}
+
 static bool is_known(struct btrail_process *p, uint64_t shape, void *opaque)
 {
     struct btrail_looker *l = opaque;
-    const struct known *k = g_hash_table_lookup(l->known, p);
+    struct known *k = get_known(l, p);
 
-    if (!k || k->shape != shape) {
+    if (!k->whole || k->shape != shape) {
+        k->shape = shape;
+        k->whole = false;
         return false;
     }
     p->user_pgd = k->id.user_pgd;
@@ -179,25 +263,15 @@ static bool is_known(struct btrail_process *p, uint64_t shape, void *opaque)
 /* Remember what was found; @p tells how long it has been there. */
 static void remember(struct btrail_looker *l, struct btrail_process *p)
 {
-    struct known *k = g_hash_table_lookup(l->known, p);
+    struct known *k = get_known(l, p);
 
-    if (k && k->id.user_pgd != p->user_pgd) {
-        g_hash_table_remove(l->known, p);
-        k = NULL;
-    }
-    if (!k) {
-        k = g_new0(struct known, 1);
-        k->id.pid = p->pid;
-        k->id.start_time = p->start_time;
-        k->id.mm = p->mm;
-        k->id.pgd = p->pgd;
+    if (k->first == NOT_FOUND || k->id.user_pgd != p->user_pgd) {
         k->id.user_pgd = p->user_pgd;
         k->first = p->first;
-        g_hash_table_insert(l->known, &k->id, k);
+        l->found = true;
     }
     if (!(p->flags & BTRAIL_PROCESS_SEEN)) {
-        k->shape = p->flags & BTRAIL_PROCESS_PARTIAL ? UINT64_MAX :
-                   linux_shape(l->kernel, p->mm);
+        k->whole = !(p->flags & BTRAIL_PROCESS_PARTIAL);
     }
     k->round = l->round;
     p->first = MIN(p->first, k->first);
@@ -225,6 +299,7 @@ static void take_look(struct btrail_looker *l, bool everything)
     uint32_t i;
 
     l->round++;
+    l->found = false;
     for (i = 0; i < look->n; i++) {
         if (look->processes[i].mm) {
             remember(l, &look->processes[i]);
@@ -248,6 +323,7 @@ static void forget_kernel(struct btrail_looker *l)
 {
     linux_kernel_free(l->kernel);
     l->kernel = NULL;
+    l->symbols = false;
     l->empty = 0;
     g_hash_table_remove_all(l->known);
 }
@@ -262,7 +338,6 @@ static bool find_kernel(struct btrail_looker *l)
     if (l->kernel) {
         g_free(l->result.release);
         l->result.release = g_strdup(l->kernel->release);
-        write_symbols(l);
     }
     return l->kernel != NULL;
 }
@@ -279,7 +354,7 @@ static bool wait_for_work(struct btrail_looker *l, uint64_t earliest,
     g_mutex_lock(&l->lock);
     for (;;) {
         uint64_t now = now_ns();
-        uint64_t until = l->wanted ? earliest : latest;
+        uint64_t until = l->asked > l->begun ? earliest : latest;
 
         if (l->closing || now >= until) {
             break;
@@ -288,10 +363,37 @@ static bool wait_for_work(struct btrail_looker *l, uint64_t earliest,
                           g_get_monotonic_time() +
                           (gint64)(until - now) / 1000 + 1);
     }
-    l->wanted = false;
+    l->begun = l->asked;
     closing = l->closing;
     g_mutex_unlock(&l->lock);
     return !closing;
+}
+
+/*
+ * A look has begun and taken so much CPU time: when may the next one be, and
+ * when has it to be?
+ */
+static void plan(struct btrail_looker *l, uint64_t begin, uint64_t took,
+                 uint64_t *earliest, uint64_t *latest)
+{
+    uint64_t debt;
+
+    budget_at(&l->budget, begin);
+    l->budget.saved -= (int64_t)took;
+    debt = l->budget.saved < 0 ? (uint64_t)-l->budget.saved * LOOK_PART : 0;
+    *earliest = begin + MAX(LOOK_SPACING_NS, debt);
+    *latest = begin + (l->found ? MAX(LOOK_AGAIN_NS, debt) :
+                       MAX(LOOK_INTERVAL_NS, took * LOOK_PART));
+}
+
+/* A look that was asked for has been done. */
+static void tell_done(struct btrail_looker *l)
+{
+    g_mutex_lock(&l->lock);
+    l->done = l->begun;
+    l->idle = l->kernel && l->budget.saved > 0;
+    g_cond_broadcast(&l->changed);
+    g_mutex_unlock(&l->lock);
 }
 
 static gpointer looker_thread(gpointer opaque)
@@ -303,18 +405,13 @@ static gpointer looker_thread(gpointer opaque)
     while (!closing) {
         uint64_t begin = now_ns();
         uint64_t took = cpu_ns();
+        uint64_t earliest, latest;
 
         if (!l->kernel && !find_kernel(l)) {
+            tell_done(l);
             took = MAX(FIND_INTERVAL_NS, (cpu_ns() - took) * FIND_PART);
             closing = !wait_for_work(l, begin + took, begin + took);
             continue;
-        }
-        if (begin >= next_modules) {
-            next_modules = begin + MODULES_INTERVAL_NS;
-            linux_kernel_begin(l->kernel);
-            if (linux_modules_hash(l->kernel) != l->modules) {
-                write_symbols(l);
-            }
         }
         begin = now_ns();
         took = cpu_ns();
@@ -323,10 +420,18 @@ static gpointer looker_thread(gpointer opaque)
         if (begin >= next_whole) {
             next_whole = begin + WHOLE_INTERVAL_NS;
         }
-        closing = !wait_for_work(l, begin + MAX(LOOK_SPACING_NS,
-                                                took * LOOK_PART),
-                                 begin + MAX(LOOK_INTERVAL_NS,
-                                             took * LOOK_PART));
+        plan(l, begin, took, &earliest, &latest);
+        tell_done(l);
+        /* Symbols stay where they are, and can be read later. */
+        if (begin >= next_modules) {
+            next_modules = begin + MODULES_INTERVAL_NS;
+            linux_kernel_begin(l->kernel);
+            if (!l->symbols ||
+                linux_modules_hash(l->kernel) != l->modules) {
+                write_symbols(l);
+            }
+        }
+        closing = !wait_for_work(l, earliest, latest);
         if (l->empty == EMPTY_LOOKS) {
             forget_kernel(l);
             next_whole = 0;
@@ -334,6 +439,9 @@ static gpointer looker_thread(gpointer opaque)
     }
     if (l->kernel || find_kernel(l)) {
         take_look(l, false);
+        if (!l->symbols) {
+            write_symbols(l);
+        }
     }
     return NULL;
 }
@@ -366,6 +474,8 @@ struct btrail_looker *btrail_looker_new(struct btrail_transport_memory *memory,
     l->output = output;
     g_mutex_init(&l->lock);
     g_cond_init(&l->changed);
+    l->idle = true;
+    l->budget = l->patience = (struct budget) { LOOK_SAVED_NS, now_ns() };
     l->memory = use_memory(memory);
     l->note = memory->head.note;
     l->note_size = memory->head.note_size;
@@ -382,7 +492,7 @@ void btrail_looker_finish(struct btrail_looker *l,
 {
     g_mutex_lock(&l->lock);
     l->closing = true;
-    g_cond_signal(&l->changed);
+    g_cond_broadcast(&l->changed);
     g_mutex_unlock(&l->lock);
     g_thread_join(l->thread);
 

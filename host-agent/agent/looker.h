@@ -5,7 +5,6 @@
  * It writes symbols, looks and images to the file.  It looks at the start, when
  * the drain comes upon a CR3 that it has not seen, now and then, and at the
  * end; but never so often that it takes more than a small part of a CPU.
- * Nothing waits for it.
  */
 
 #ifndef BTRAIL_LOOKER_H
@@ -24,8 +23,26 @@ struct btrail_looker;
 struct btrail_looker *btrail_looker_new(struct btrail_transport_memory *memory,
                                         struct btrail_output *output);
 
-/* A vCPU has run with this CR3.  Cheap; to be called by one thread. */
-void btrail_looker_saw(struct btrail_looker *l, uint64_t cr3);
+/*
+ * A vCPU has run with this CR3.  Cheap; to be called by one thread.  True if it
+ * is one that has not been looked at, so that a look is asked for.
+ */
+bool btrail_looker_saw(struct btrail_looker *l, uint64_t cr3);
+
+/*
+ * Something else has happened that is worth a look, such as code that is
+ * executed for the first time: of another process with the same CR3, or in a
+ * new mapping.
+ */
+void btrail_looker_ask(struct btrail_looker *l);
+
+/*
+ * Wait until the look is done that was asked for, if that is a matter of
+ * milliseconds.  A drain that does so, with a policy that has the guest wait
+ * for the drain, sees processes that do not live as long as it takes to be
+ * drained and looked at.
+ */
+void btrail_looker_wait(struct btrail_looker *l);
 
 /**
  * struct btrail_looker_result - what came of it

@@ -160,17 +160,43 @@ static uint16_t gap_reason(const struct btrail_session *s,
     return BTRAIL_GAP_CORRUPT;
 }
 
+/* What is new is to be looked at before the guest goes on. */
+static void let_look(struct btrail_session *s)
+{
+    if (s->transport->header.policy == BTRAIL_OVERFLOW_PAUSE) {
+        btrail_looker_wait(s->looker);
+    }
+}
+
 /* Tell the looker who has run. */
 static void tell_looker(struct btrail_session *s,
                         const struct btrail_slab *slab)
 {
+    bool new = btrail_looker_saw(s->looker, slab->cr3);
     size_t i;
 
-    btrail_looker_saw(s->looker, slab->cr3);
     for (i = 0; i < slab->n_events; i++) {
         if (slab->events[i].type == BTRAIL_EVENT_CR3) {
-            btrail_looker_saw(s->looker, slab->events[i].data[0]);
+            new |= btrail_looker_saw(s->looker, slab->events[i].data[0]);
         }
+    }
+    if (new) {
+        let_look(s);
+    }
+}
+
+/* The same for code that runs for the first time, which is told earlier */
+static void user_code(void *opaque, uint64_t cr3)
+{
+    struct btrail_session *s = opaque;
+
+    if (!s->looker) {
+        return;
+    }
+    if (btrail_looker_saw(s->looker, cr3)) {
+        let_look(s);
+    } else {
+        btrail_looker_ask(s->looker);
     }
 }
 
@@ -650,7 +676,7 @@ static bool begin(struct btrail_session *s)
     s->vcpus = g_new0(struct vcpu, h->vcpus);
     s->events = g_new(struct btrail_event, h->events_per_slab);
     s->output = btrail_output_new(s->options.store, h->vcpus + QUEUED_BLOCKS);
-    s->code = btrail_agent_code_new(s->transport, s->output);
+    s->code = btrail_agent_code_new(s->transport, s->output, user_code, s);
     s->next_tick = now_ns() + FLUSH_INTERVAL_NS / 2;
     if (s->options.names) {
         s->names.why = g_strdup("this QEMU does not share the guest's RAM");

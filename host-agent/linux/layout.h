@@ -31,6 +31,7 @@
     X(task_cpu,         "task_struct", "cpu",               4,  false)  \
     X(task_info_cpu,    "task_struct", "thread_info.cpu",   4,  false)  \
     X(signal_threads,   "signal_struct", "thread_head",     16, true)   \
+    X(signal_count,     "signal_struct", "nr_threads",      4,  false)  \
     X(mm_pgd,           "mm_struct", "pgd",                 8,  true)   \
     X(mm_arg_start,     "mm_struct", "arg_start",           8,  true)   \
     X(mm_arg_end,       "mm_struct", "arg_end",             8,  true)   \

@@ -326,14 +326,33 @@ static void free_process(struct btrail_process *p)
     p->mappings = NULL;
 }
 
-uint64_t linux_shape(struct linux_kernel *k, uint64_t mm)
+static uint64_t mix(uint64_t hash, uint64_t n)
 {
-    uint64_t exec_vm = 0;
-    uint32_t maps = 0;
+    return (hash ^ n) * UINT64_C(0x9E3779B97F4A7C15);
+}
 
-    linux_u32(k, mm, k->layout.mm_map_count, &maps);
-    linux_u64(k, mm, k->layout.mm_exec_vm, &exec_vm);
-    return exec_vm << 32 ^ maps;
+/* What cannot be read counts as 0. */
+static uint64_t shape(struct linux_kernel *k, const struct identity *id)
+{
+    const struct linux_layout *l = &k->layout;
+    uint64_t exec_vm = 0, exe = 0, signal, comm;
+    uint32_t maps = 0, threads = 0;
+    uint64_t hash = 0;
+    unsigned i;
+
+    linux_u32(k, id->mm, l->mm_map_count, &maps);
+    linux_u64(k, id->mm, l->mm_exec_vm, &exec_vm);
+    linux_u64(k, id->mm, l->mm_exe_file, &exe);
+    if (linux_u64(k, id->leader, l->task_signal, &signal) &&
+        linux_pointer(signal)) {
+        linux_u32(k, signal, l->signal_count, &threads);
+    }
+    for (i = 0; i < 16; i += 8) {
+        if (linux_u64(k, id->leader, l->task_comm + i, &comm)) {
+            hash = mix(hash, comm);
+        }
+    }
+    return mix(mix(mix(hash, exec_vm), exe), (uint64_t)threads << 32 | maps);
 }
 
 /* What a look has, and how it is gone about */
@@ -425,7 +444,7 @@ static enum found read_process(struct work *w, uint64_t leader,
     linux_window(k, 0, 0);
     if (id.mm && w->known && linux_u64(k, id.mm, l->mm_pgd, &id.pgd) &&
         page_walk(&k->walk, id.pgd, &p->pgd) &&
-        w->known(p, linux_shape(k, id.mm), w->opaque)) {
+        w->known(p, shape(k, &id), w->opaque)) {
         p->flags |= BTRAIL_PROCESS_SEEN;
         p->parent = 0;
         found = FOUND;

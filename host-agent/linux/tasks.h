@@ -15,9 +15,11 @@
  * linux_known - is all known of a process that a look has come upon?
  * @p:      its pid, start_time, mm and pgd are set; if it is known this sets
  *          its user_pgd
- * @shape:  a number that changes when executable mappings come or go
+ * @shape:  a number that changes when executable mappings or threads come or
+ *          go, or the process has another name or program
  *
- * Returns: true if the look need not find out more
+ * Returns: true if the look need not find out more.  If it does, it finds out
+ * what is so with this @shape, or with a later one.
  */
 typedef bool linux_known(struct btrail_process *p, uint64_t shape,
                          void *opaque);
@@ -38,8 +40,6 @@ struct btrail_look *linux_look(struct linux_kernel *k,
                                uint64_t (*clock)(void), linux_known *known,
                                void *opaque);
 
-/* As @known gets it; 0 if it cannot be read */
-uint64_t linux_shape(struct linux_kernel *k, uint64_t mm);
 void linux_look_free(struct btrail_look *look);
 
 /**
