@@ -37,7 +37,7 @@ static const char *const virshTraceOverflow[] = {
  * @dom: a domain that runs
  * @quiet: don't report that QEMU refuses
  * @name: QMP command
- * @arguments: its arguments, stolen, or NULL
+ * @arguments: its arguments, stolen; NULL for none
  *
  * Returns what the command returned, or NULL after having reported an error.
  */
@@ -111,7 +111,9 @@ virshTraceQuery(vshControl *ctl,
                 virDomainPtr dom,
                 bool quiet)
 {
-    return virshTraceCommand(ctl, dom, quiet, "query-branch-trace", NULL);
+    virJSONValue *arguments = NULL;
+
+    return virshTraceCommand(ctl, dom, quiet, "query-branch-trace", &arguments);
 }
 
 static const char *
@@ -326,16 +328,19 @@ static const vshCmdOptDef opts_trace_start[] = {
     {.name = NULL}
 };
 
+/* Returns 0, with NULL if the option is not given, or -1 on error */
 static int
 virshTraceGetVcpus(vshControl *ctl,
                    const vshCmd *cmd,
                    virBitmap **bitmap)
 {
     const char *vcpus = NULL;
-    int rc;
 
-    if ((rc = vshCommandOptString(ctl, cmd, "vcpus", &vcpus)) <= 0)
-        return rc;
+    if (vshCommandOptString(ctl, cmd, "vcpus", &vcpus) < 0)
+        return -1;
+
+    if (!vcpus)
+        return 0;
 
     if (virBitmapParse(vcpus, bitmap, VIRSH_TRACE_MAX_VCPUS) < 0 ||
         virBitmapIsAllClear(*bitmap)) {
@@ -344,7 +349,7 @@ virshTraceGetVcpus(vshControl *ctl,
         return -1;
     }
 
-    return 1;
+    return 0;
 }
 
 static int
@@ -382,7 +387,7 @@ virshTraceGetCr3s(vshControl *ctl,
         }
     }
 
-    return 1;
+    return 0;
 }
 
 /* The arguments of branch-trace-start */
@@ -493,19 +498,6 @@ virshTraceWait(vshControl *ctl,
             break;
         }
 
-        if (event == VSH_EVENT_INTERRUPT ||
-            (duration && g_get_monotonic_time() >= end)) {
-            if (!(info = virshTraceStop(ctl, dom, session)))
-                break;
-
-            if (verbose)
-                vshPrintExtra(ctl, "\n");
-            vshPrintExtra(ctl, _("Session '%1$s' stopped\n"), session);
-            virshTracePrintSums(ctl, info);
-            ret = true;
-            break;
-        }
-
         if (!(info = virshTraceQuery(ctl, dom, false))) {
             /* It may have ended meanwhile. */
             if (virDomainIsActive(dom) == 0) {
@@ -533,6 +525,21 @@ virshTraceWait(vshControl *ctl,
                           virshTraceSum(info, "lost"));
             fflush(stdout);
         }
+
+        if (event == VSH_EVENT_INTERRUPT ||
+            (duration && g_get_monotonic_time() >= end)) {
+            g_autoptr(virJSONValue) last = virshTraceStop(ctl, dom, session);
+
+            if (verbose)
+                vshPrintExtra(ctl, "\n");
+            if (!last)
+                break;
+
+            vshPrintExtra(ctl, _("Session '%1$s' stopped\n"), session);
+            virshTracePrintSums(ctl, last);
+            ret = true;
+            break;
+        }
     }
 
     vshEventCleanup(ctl);
@@ -545,7 +552,7 @@ cmdTraceStart(vshControl *ctl, const vshCmd *cmd)
     g_autoptr(virshDomain) dom = NULL;
     g_autoptr(virJSONValue) arguments = NULL;
     g_autoptr(virJSONValue) started = NULL;
-    const char *session = VIRSH_TRACE_DEFAULT_SESSION;
+    const char *session = NULL;
     unsigned int duration = 0;
     int rc;
 
@@ -554,6 +561,9 @@ cmdTraceStart(vshControl *ctl, const vshCmd *cmd)
 
     if (vshCommandOptString(ctl, cmd, "session", &session) < 0)
         return false;
+
+    if (!session)
+        session = VIRSH_TRACE_DEFAULT_SESSION;
 
     if ((rc = vshCommandOptUInt(ctl, cmd, "duration", &duration)) < 0)
         return false;
