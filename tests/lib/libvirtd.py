@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Run a libvirtd of the distribution's for a test, with all that is its own.
+
+Neither the machine's libvirt nor its configuration is touched: as root, the
+daemon has namespaces of its own, for its folders and for its processes, which
+all end with it.
+"""
+
+import os
+import pwd
+import shlex
+import shutil
+import subprocess
+import tempfile
+import time
+
+import qemu
+
+DAEMON = '/usr/sbin/libvirtd'
+# Defaults that need what a test's machine has not, or that take their time
+CONFIG = '''security_driver = "none"
+stdio_handler = "file"
+namespaces = []
+cgroup_controllers = []
+'''
+ROOT_CONFIG = 'user = "root"\ngroup = "root"\n'
+FOLDERS = {'etc': '/etc/libvirt', 'lib': '/var/lib/libvirt',
+           'run': '/run/libvirt', 'cache': '/var/cache/libvirt',
+           'log': '/var/log/libvirt'}
+# Who the session is of, if root runs the test
+USER = 'nobody'
+
+
+class Libvirtd:
+    """A daemon for qemu:///system, or that of a user for qemu:///session.
+
+    uri is where it is found.  folder has its files, and room for the test's;
+    readable has copies, that any user can read, of the folders given.
+    """
+
+    def __init__(self, session=False, readable=None):
+        self.session = session
+        self.root = os.geteuid() == 0
+        self.folder = tempfile.mkdtemp(prefix='backtrail-virsh-')
+        os.chmod(self.folder, 0o755)
+        self.readable = {}
+        self.mounts = []
+        for name, source in (readable or {}).items():
+            self.readable[name] = source
+            if self.root:
+                self.readable[name] = self.make(name)
+                self.mounts.append((source, self.readable[name]))
+        self.process = None
+
+    @staticmethod
+    def lacks(session):
+        """Why it cannot run here, or None"""
+        if not os.access(DAEMON, os.X_OK):
+            return 'there is no libvirtd; scripts/deps virsh installs it'
+        if os.geteuid() != 0:
+            return None if session else 'only root can run qemu:///system'
+        try:
+            subprocess.run(['unshare', '-m', '-p', '--fork', '--mount-proc',
+                            'true'], check=True, capture_output=True)
+        except (OSError, subprocess.CalledProcessError):
+            return 'there can be no namespaces here'
+        return None
+
+    def path(self, *names):
+        return os.path.join(self.folder, *names)
+
+    def make(self, *names):
+        path = self.path(*names)
+        os.makedirs(path, exist_ok=True)
+        return path
+
+    def write(self, path, text):
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, 'w', encoding='utf-8') as f:
+            f.write(text)
+
+    def start(self):
+        if self.session:
+            self.socket = self.path('run', 'libvirt', 'libvirt-sock')
+            self.write(self.path('config', 'libvirt', 'qemu.conf'), CONFIG)
+            command = [DAEMON, '--pid-file', self.path('pid')]
+            if self.root:
+                user = pwd.getpwnam(USER)
+                command = ['setpriv', f'--reuid={user.pw_uid}',
+                           f'--regid={user.pw_gid}', '--clear-groups',
+                           *command]
+        else:
+            self.socket = self.path('libvirt-sock')
+            self.write(self.path('etc', 'qemu.conf'), CONFIG + ROOT_CONFIG)
+            self.write(self.path('daemon.conf'),
+                       f'unix_sock_dir = "{self.folder}"\n'
+                       'auth_unix_rw = "none"\nauth_unix_ro = "none"\n')
+            for name, place in FOLDERS.items():
+                os.makedirs(place, exist_ok=True)
+                self.mounts.append((self.make(name), place))
+            command = [DAEMON, '-f', self.path('daemon.conf'), '--pid-file',
+                       self.path('pid')]
+        kind = 'session' if self.session else 'system'
+        self.uri = f'qemu+unix:///{kind}?socket={self.socket}'
+        if self.root:
+            # The shell is the init that takes care of orphans.
+            script = ''.join(f'mount --bind {shlex.quote(a)} '
+                             f'{shlex.quote(b)}\n' for a, b in self.mounts)
+            script += f'{shlex.join(command)} &\nwait $!'
+            command = ['unshare', '-m', '-p', '--fork', '--kill-child',
+                       '--mount-proc', '--propagation', 'private', 'bash',
+                       '-ec', script]
+        for name in ('home', 'run', 'config', 'cache', 'data'):
+            self.make(name)
+        if self.session and self.root:
+            user = pwd.getpwnam(USER)
+            os.chown(self.folder, user.pw_uid, user.pw_gid)
+            for name in ('home', 'run', 'config', 'cache', 'data',
+                         'config/libvirt'):
+                os.chown(self.path(name), user.pw_uid, user.pw_gid)
+        with open(self.path('daemon.log'), 'wb') as log:
+            self.process = qemu.spawn(command, stdin=subprocess.DEVNULL,
+                                      stdout=log, stderr=log, env=self.env())
+        deadline = time.monotonic() + 60
+        while not os.path.exists(self.socket):
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                raise qemu.QemuError(f'libvirtd did not start: {self.log()}')
+            time.sleep(0.05)
+
+    def env(self):
+        """The environment of the daemon and its clients"""
+        return dict(os.environ, HOME=self.path('home'), LC_ALL='C.UTF-8',
+                    XDG_RUNTIME_DIR=self.path('run'),
+                    XDG_CONFIG_HOME=self.path('config'),
+                    XDG_CACHE_HOME=self.path('cache'),
+                    XDG_DATA_HOME=self.path('data'))
+
+    def log(self):
+        with open(self.path('daemon.log'), encoding='utf-8',
+                  errors='replace') as f:
+            return f.read()
+
+    def run(self, program, *args, check=True, timeout=60, **kwargs):
+        """Run a client; return the subprocess.CompletedProcess."""
+        result = subprocess.run([program, *args], env=self.env(), text=True,
+                                stdin=subprocess.DEVNULL, timeout=timeout,
+                                stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, **kwargs)
+        if check and result.returncode:
+            raise qemu.QemuError(f'{program} {args}: status '
+                                 f'{result.returncode}: {result.stderr}'
+                                 f'{result.stdout}')
+        return result
+
+    def close(self):
+        """End it, with all guests that it runs."""
+        if self.process:
+            if not self.root:
+                # No namespace ends them.
+                names = self.run('virsh', '-c', self.uri, 'list', '--name',
+                                 check=False).stdout.split()
+                for name in names:
+                    self.run('virsh', '-c', self.uri, 'destroy', name,
+                             check=False)
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+        shutil.rmtree(self.folder, ignore_errors=True)

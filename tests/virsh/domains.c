@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * usage: domains FOLDER
+ *
+ * Enables and disables each domain in FOLDER/in, into FOLDER/on and
+ * FOLDER/off, and says which were refused, and why, one a line.
+ */
+
+#include <glib/gstdio.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tracing.h"
+
+static void save(const char *folder, const char *what, const char *name,
+                 xmlDoc *doc)
+{
+    g_autofree char *path = g_build_filename(folder, what, name, NULL);
+    g_autofree char *text = btrail_document_text(doc);
+
+    g_assert_true(g_file_set_contents(path, text, -1, NULL));
+}
+
+static void convert(const char *folder, const char *name)
+{
+    static const struct btrail_tracing_options options = {
+        "/opt/qemu", "/run/agent", true
+    };
+    g_autofree char *path = g_build_filename(folder, "in", name, NULL);
+    g_autofree char *text = NULL, *on = NULL;
+    g_autoptr(xmlDoc) doc = NULL, enabled = NULL;
+    g_autoptr(GError) error = NULL;
+    gsize len;
+
+    g_assert_true(g_file_get_contents(path, &text, &len, NULL));
+    doc = btrail_document_parse(text, len, &error);
+    if (!doc || !btrail_tracing_enable(doc, &options, NULL, &error)) {
+        printf("%s: %s\n", name, error->message);
+        return;
+    }
+    save(folder, "on", name, doc);
+    on = btrail_document_text(doc);
+    enabled = btrail_document_parse(on, strlen(on), &error);
+    g_assert_no_error(error);
+    btrail_tracing_disable(enabled, NULL, &error);
+    g_assert_no_error(error);
+    save(folder, "off", name, enabled);
+}
+
+int main(int argc, char **argv)
+{
+    g_autofree char *in = NULL;
+    const char *name;
+    GDir *dir;
+
+    g_assert_cmpint(argc, ==, 2);
+    in = g_build_filename(argv[1], "in", NULL);
+    dir = g_dir_open(in, 0, NULL);
+    g_assert_nonnull(dir);
+    while ((name = g_dir_read_name(dir))) {
+        convert(argv[1], name);
+    }
+    g_dir_close(dir);
+    return 0;
+}
