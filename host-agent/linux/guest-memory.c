@@ -10,7 +10,7 @@
 
 #include "guest-memory.h"
 
-#define BLOCK   (1u << 20)
+#define BLOCK   (256u << 10)
 
 struct range {
     uint64_t address;

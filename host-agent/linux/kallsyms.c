@@ -25,6 +25,7 @@
 #define NAMES_MAX       (32u << 20)
 #define TEXT_MAX        (64u << 20)
 #define IMAGE_MAX       (96u << 20)     /* of a kernel, from _stext on */
+#define HOLE_MAX        (4u << 20)      /* between two of its sections */
 #define PER_MARKER      256u
 
 struct kallsyms {
@@ -221,10 +222,10 @@ static struct kallsyms *from_note(struct page_walk *w,
         goto out;
     }
     offsets = g_malloc(4 * (size_t)n);
-    names = g_malloc(NAMES_MAX);
     if (page_walk_read(w, offsets_at, offsets, 4 * (size_t)n)) {
-        size = page_walk_read_some(w, names_at, names,
-                                   MIN(NAMES_MAX, 64 * (size_t)n));
+        size = MIN(NAMES_MAX, 64 * (size_t)n + GUEST_PAGE_SIZE);
+        names = g_malloc(size);
+        size = page_walk_read_some(w, names_at, names, size);
         k = make(t, n, names, size);
     }
     if (k && !relocate(k, offsets, base, stext)) {
@@ -389,15 +390,21 @@ static struct kallsyms *by_search(struct page_walk *w, uint64_t stext)
 {
     struct kallsyms *k = NULL;
     struct tokens *t = g_new0(struct tokens, 1);
-    uint8_t *image = g_malloc0(IMAGE_MAX);
+    uint8_t *image;
+    uint64_t physical;
     size_t size = 0;
     size_t at;
 
     /* Between its sections there may be pages that are not mapped. */
-    for (at = 0; at < IMAGE_MAX; at += GUEST_PAGE_SIZE) {
-        if (page_walk_read(w, stext + at, image + at, GUEST_PAGE_SIZE)) {
+    for (at = 0; at < IMAGE_MAX && at - size < HOLE_MAX;
+         at += GUEST_PAGE_SIZE) {
+        if (page_walk(w, stext + at, &physical)) {
             size = at + GUEST_PAGE_SIZE;
         }
+    }
+    image = g_malloc0(size);
+    for (at = 0; at < size; at += GUEST_PAGE_SIZE) {
+        page_walk_read(w, stext + at, image + at, GUEST_PAGE_SIZE);
     }
     for (at = 0; size >= 2 * TOKENS && at <= size - 2 * TOKENS && !k;
          at += 8) {

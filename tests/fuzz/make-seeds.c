@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "code.h"
+#include "fake-linux.h"
 #include "parts.h"
 #include "producer.h"
 #include "trace-samples.h"
@@ -410,8 +411,56 @@ static void make_monitors(const char *dir)
     }
 }
 
+/* What is in some pages of the guest, as writes of it */
+static void put_pages(GByteArray *a, const struct fake_linux *f,
+                      unsigned first, unsigned end)
+{
+    uint32_t at;
+
+    for (at = first * GUEST_PAGE_SIZE; at < end * GUEST_PAGE_SIZE; at += 64) {
+        uint8_t head[4] = { (uint8_t)at, (uint8_t)(at >> 8),
+                            (uint8_t)(at >> 16), 64 };
+        unsigned i;
+
+        for (i = 0; i < 64 && !f->memory[at + i]; i++) {
+            continue;
+        }
+        if (i < 64) {
+            g_byte_array_append(a, head, sizeof(head));
+            g_byte_array_append(a, f->memory + at, 64);
+        }
+    }
+}
+
+static void make_linux(const char *dir)
+{
+    static const uint8_t later[4] = { 0xff, 0xff, 0xff, 0 };
+    unsigned flags;
+    uint8_t byte;
+
+    for (flags = 0; flags < 8; flags++) {
+        g_autofree char *find = g_strdup_printf("find-%u", flags);
+        g_autofree char *look = g_strdup_printf("look-%u", flags);
+        GByteArray *a = g_byte_array_new();
+        struct fake_linux f;
+
+        fake_linux_init(&f, flags);
+        byte = (uint8_t)flags;
+        g_byte_array_append(a, &byte, 1);
+        put_pages(a, &f, FAKE_NOTE, FAKE_STRUCTS);
+        write_file(dir, find, a->data, a->len);
+        g_byte_array_set_size(a, 1);
+        g_byte_array_append(a, later, sizeof(later));
+        put_pages(a, &f, FAKE_STRUCTS, FAKE_PAGES);
+        write_file(dir, look, a->data, a->len);
+        g_byte_array_unref(a);
+        fake_linux_clear(&f);
+    }
+}
+
 int main(int argc, char **argv)
 {
+    g_autofree char *guest = NULL;
     g_autofree char *trace = NULL, *stream = NULL, *qmp = NULL;
     g_autofree char *repair = NULL, *merge = NULL;
 
@@ -430,5 +479,7 @@ int main(int argc, char **argv)
     make_streams(stream);
     make_producers(argv[1]);
     make_monitors(qmp);
+    guest = g_build_filename(argv[1], "linux", NULL);
+    make_linux(guest);
     return 0;
 }

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Fuzz target: the memory of a guest
+ *
+ * The input changes that of tests/unit/fake-linux.c: a byte of its flags, and
+ * then writes, each a u24 offset, a u8 length and so many bytes.  After one
+ * with offset 0xffffff come those that the guest makes when its kernel has been
+ * found.  Whatever it has, what is found must be a look that can be written,
+ * in bounded time.
+ */
+
+#include <glib.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fake-linux.h"
+#include "fuzz.h"
+#include "modules.h"
+#include "tasks.h"
+
+#define LATER   0xffffffu
+
+static uint64_t now;
+
+static uint64_t tick(void)
+{
+    return ++now;
+}
+
+/* Make writes up to LATER. */
+static void change(struct fake_linux *f, const uint8_t **data, size_t *size)
+{
+    while (*size >= 4) {
+        uint32_t offset = (uint32_t)((*data)[0] | (*data)[1] << 8 |
+                                     (*data)[2] << 16);
+        size_t n = MIN((*data)[3], *size - 4);
+
+        if (offset < FAKE_SIZE) {
+            memcpy(f->memory + offset, *data + 4, MIN(n, FAKE_SIZE - offset));
+        }
+        *data += 4 + n;
+        *size -= 4 + n;
+        if (offset == LATER) {
+            break;
+        }
+    }
+}
+
+static bool is_known(struct btrail_process *p, uint64_t shape, void *opaque)
+{
+    return (p->pid ^ shape) & 1;
+}
+
+static void ignore(const uint8_t *data, size_t size, void *opaque)
+{
+    fuzz_require(size && data[size - 1] == data[size - 1]);
+}
+
+static void look_at(struct linux_kernel *k, linux_known *known)
+{
+    struct btrail_look *look = linux_look(k, tick, known, NULL);
+    struct btrail_look *again;
+    size_t size;
+    void *data;
+
+    fuzz_require(!btrail_look_encode(look, &data, &size));
+    fuzz_require(!btrail_look_decode(&again, data, size));
+    fuzz_require(again->n == look->n);
+    btrail_look_free(again);
+    free(data);
+    linux_vdsos(k, look, ignore, NULL);
+    linux_look_free(look);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static struct fake_linux kinds[8];
+    struct fake_linux f;
+    struct guest_memory *m;
+    struct linux_kernel *k;
+    GString *symbols;
+    unsigned flags;
+    char *why;
+
+    if (!size) {
+        return 0;
+    }
+    flags = data[0] % G_N_ELEMENTS(kinds);
+    data++;
+    size--;
+    if (!kinds[flags].memory) {
+        fake_linux_init(&kinds[flags], flags);
+    }
+    f = kinds[flags];
+    f.memory = g_memdup2(f.memory, FAKE_SIZE);
+    change(&f, &data, &size);
+    m = guest_memory_new();
+    fuzz_require(guest_memory_add_bytes(m, 0, FAKE_SIZE, f.memory));
+    k = linux_kernel_find(m, 0, 0, &why);
+    fuzz_require(!k == !!why);
+    g_free(why);
+    if (k) {
+        fuzz_accepted();
+        change(&f, &data, &size);
+        linux_kernel_begin(k);
+        symbols = linux_symbols(k);
+        fuzz_require(symbols->len <= LINUX_SYMBOLS_MAX);
+        g_string_free(symbols, TRUE);
+        linux_modules_hash(k);
+        look_at(k, NULL);
+        look_at(k, is_known);
+        linux_kernel_free(k);
+    }
+    guest_memory_free(m);
+    g_free(f.memory);
+    return 0;
+}

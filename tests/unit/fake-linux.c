@@ -1,0 +1,551 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A small kernel: see fake-linux.h
+ */
+
+#include <bpf/btf.h>
+#include <elf.h>
+#include <glib.h>
+#include <string.h>
+
+#include "fake-linux.h"
+
+/* Pages of the memory */
+enum {
+    PML4, PDPT, PD, PT,                 /* of the kernel */
+    USER_PML4, USER_PTI, USER_PDPT, USER_PD, USER_PT, USER_PAGE,
+    NOTE = FAKE_NOTE, SYMBOLS, BTF = SYMBOLS + 3, STRUCTS = FAKE_STRUCTS,
+};
+
+#define PRESENT         UINT64_C(7)
+#define NX              (UINT64_C(1) << 63)
+#define ARRAY_BYTES     64
+
+static const struct member {
+    const char *type;
+    const char *path;
+    uint32_t size;
+} members[] = {
+#define X(name, type, path, size, needed) { type, path, size },
+    LINUX_LAYOUT(X)
+#undef X
+};
+
+static uint64_t page_address(unsigned page)
+{
+    return FAKE_STEXT + (uint64_t)page * GUEST_PAGE_SIZE;
+}
+
+uint8_t *fake_linux_at(struct fake_linux *f, uint64_t address)
+{
+    g_assert_cmphex(address, >=, FAKE_STEXT);
+    g_assert_cmphex(address, <, FAKE_STEXT + FAKE_SIZE);
+    return f->memory + (address - FAKE_STEXT);
+}
+
+void fake_linux_put64(struct fake_linux *f, uint64_t address,
+                      uint32_t offset, uint64_t value)
+{
+    value = GUINT64_TO_LE(value);
+    memcpy(fake_linux_at(f, address + offset), &value, sizeof(value));
+}
+
+void fake_linux_put32(struct fake_linux *f, uint64_t address,
+                      uint32_t offset, uint32_t value)
+{
+    value = GUINT32_TO_LE(value);
+    memcpy(fake_linux_at(f, address + offset), &value, sizeof(value));
+}
+
+static void put_entry(struct fake_linux *f, unsigned page, unsigned i,
+                      unsigned to, uint64_t flags)
+{
+    fake_linux_put64(f, page_address(page), i * 8,
+                     (uint64_t)to * GUEST_PAGE_SIZE | flags);
+}
+
+static void make_tables(struct fake_linux *f, bool pti)
+{
+    unsigned i;
+
+    put_entry(f, PML4, 511, PDPT, PRESENT);
+    put_entry(f, PDPT, 510, PD, PRESENT);
+    put_entry(f, PD, 8, PT, PRESENT);
+    for (i = 0; i < FAKE_PAGES; i++) {
+        put_entry(f, PT, i, i, PRESENT);
+    }
+    put_entry(f, USER_PML4, 511, PDPT, PRESENT);
+    put_entry(f, USER_PML4, 0, USER_PDPT, PRESENT | (pti ? NX : 0));
+    if (pti) {
+        put_entry(f, USER_PTI, 0, USER_PDPT, PRESENT);
+    }
+    put_entry(f, USER_PDPT, 0, USER_PD, PRESENT);
+    put_entry(f, USER_PD, FAKE_USER >> 21, USER_PT, PRESENT);
+    put_entry(f, USER_PT, 0, USER_PAGE, PRESENT);
+}
+
+/* Types of members, by their sizes */
+struct types {
+    int number, pointer, list, array;
+};
+
+static int type_of(const struct types *t, uint32_t size)
+{
+    return size == 4 ? t->number : size == 8 ? t->pointer :
+           size == 16 ? t->list : t->array;
+}
+
+static uint32_t bytes_of(uint32_t size)
+{
+    return size ? MAX(size, 8) : ARRAY_BYTES;
+}
+
+static void make_btf(struct fake_linux *f)
+{
+    struct btf *btf = btf__new_empty();
+    struct types t;
+    int character = btf__add_int(btf, "char", 1, 0);
+    int inner[G_N_ELEMENTS(members)] = { 0 };
+    struct linux_btf *b;
+    const char *what;
+    const void *data;
+    __u32 size;
+    size_t i, k;
+
+    t.number = btf__add_int(btf, "unsigned int", 4, 0);
+    t.pointer = btf__add_ptr(btf, 0);
+    t.array = btf__add_array(btf, t.number, character, ARRAY_BYTES);
+    t.list = btf__add_struct(btf, "list_head", 16);
+    btf__add_field(btf, "next", t.pointer, 0, 0);
+    btf__add_field(btf, "prev", t.pointer, 64, 0);
+
+    /* "a.b" is in a struct of its own, with all other "a." of its struct. */
+    for (i = 0; i < G_N_ELEMENTS(members); i++) {
+        const char *dot = strchr(members[i].path, '.');
+        uint32_t at = 0;
+
+        for (k = 0; dot && k < i; k++) {
+            if (!strcmp(members[k].type, members[i].type) &&
+                !strncmp(members[k].path, members[i].path,
+                         (size_t)(dot + 1 - members[i].path))) {
+                dot = NULL;
+            }
+        }
+        if (!dot) {
+            continue;
+        }
+        inner[i] = btf__add_struct(btf, "", 64);
+        for (k = i; k < G_N_ELEMENTS(members); k++) {
+            if (!strcmp(members[k].type, members[i].type) &&
+                !strncmp(members[k].path, members[i].path,
+                         (size_t)(dot + 1 - members[i].path))) {
+                g_assert_cmpint(btf__add_field(
+                    btf, members[k].path + (dot + 1 - members[i].path),
+                    type_of(&t, members[k].size), at * 8, 0), ==, 0);
+                at += bytes_of(members[k].size);
+            }
+        }
+    }
+    for (i = 0; i < G_N_ELEMENTS(members); i++) {
+        uint32_t at = 0;
+
+        if (i && !strcmp(members[i - 1].type, members[i].type)) {
+            continue;
+        }
+        btf__add_struct(btf, members[i].type, 512);
+        for (k = i; k < G_N_ELEMENTS(members); k++) {
+            const char *path = members[k].path;
+            const char *dot = strchr(path, '.');
+            g_autofree char *name = g_strndup(path, dot ? (gsize)(dot - path) :
+                                              strlen(path));
+
+            if (strcmp(members[k].type, members[i].type)) {
+                break;
+            }
+            if (dot && !inner[k]) {
+                continue;
+            }
+            g_assert_cmpint(btf__add_field(
+                btf, name, dot ? inner[k] : type_of(&t, members[k].size),
+                at * 8, 0), ==, 0);
+            at += dot ? 32 : bytes_of(members[k].size);
+        }
+    }
+    btf__add_enum(btf, "maple_type", 4);
+    btf__add_enum_value(btf, "maple_dense", 0);
+    btf__add_enum_value(btf, "maple_leaf_64", 1);
+    btf__add_enum_value(btf, "maple_range_64", 2);
+    btf__add_enum_value(btf, "maple_arange_64", 3);
+    btf__add_enum(btf, "module_state", 4);
+    btf__add_enum_value(btf, "MODULE_STATE_UNFORMED", 3);
+
+    data = btf__raw_data(btf, &size);
+    g_assert_cmpuint(size, <=, (STRUCTS - BTF) * GUEST_PAGE_SIZE);
+    memcpy(f->memory + BTF * GUEST_PAGE_SIZE, data, size);
+    b = linux_btf_new(data, size);
+    g_assert_nonnull(b);
+    g_assert_true(linux_layout_read(&f->layout, b, &what));
+    linux_btf_free(b);
+    btf__free(btf);
+    f->next = page_address(STRUCTS);
+}
+
+/* Room for a struct, or anything else, of at most @size bytes */
+static uint64_t room(struct fake_linux *f, size_t size)
+{
+    uint64_t at = f->next;
+
+    f->next += (size + 63) & ~(size_t)63;
+    g_assert_cmphex(f->next, <=, FAKE_STEXT + FAKE_SIZE);
+    return at;
+}
+
+static uint64_t text(struct fake_linux *f, const char *s)
+{
+    uint64_t at = room(f, strlen(s) + 1);
+
+    strcpy((char *)fake_linux_at(f, at), s);
+    return at;
+}
+
+/* Make a circular list of the nodes at these addresses. */
+static void link_nodes(struct fake_linux *f, const uint64_t *nodes, unsigned n)
+{
+    unsigned i;
+
+    for (i = 0; i < n; i++) {
+        fake_linux_put64(f, nodes[i], 0, nodes[(i + 1) % n]);
+        fake_linux_put64(f, nodes[(i + 1) % n], 8, nodes[i]);
+    }
+}
+
+static uint64_t make_task(struct fake_linux *f, uint32_t pid, uint32_t tgid,
+                          const char *comm, uint64_t start)
+{
+    const struct linux_layout *l = &f->layout;
+    uint64_t task = room(f, 256);
+
+    fake_linux_put32(f, task, l->task_pid, pid);
+    fake_linux_put32(f, task, l->task_tgid, tgid);
+    strcpy((char *)fake_linux_at(f, task + l->task_comm), comm);
+    fake_linux_put64(f, task, l->task_start_boot, start);
+    return task;
+}
+
+static void make_signal(struct fake_linux *f, const uint64_t *tasks,
+                        unsigned n)
+{
+    const struct linux_layout *l = &f->layout;
+    uint64_t signal = room(f, 64);
+    uint64_t nodes[4] = { signal + l->signal_threads };
+    unsigned i;
+
+    for (i = 0; i < n; i++) {
+        fake_linux_put64(f, tasks[i], l->task_signal, signal);
+        nodes[i + 1] = tasks[i] + l->task_node;
+    }
+    link_nodes(f, nodes, n + 1);
+}
+
+/* "/dir/prog" on one mount */
+static uint64_t make_file(struct fake_linux *f)
+{
+    static const char *const names[] = { "/", "dir", "prog" };
+    const struct linux_layout *l = &f->layout;
+    uint64_t file = room(f, 128), mount = room(f, 192);
+    uint64_t dentry = 0;
+    unsigned i;
+
+    for (i = 0; i < 3; i++) {
+        uint64_t d = room(f, 128);
+
+        fake_linux_put64(f, d, l->dentry_parent, i ? dentry : d);
+        fake_linux_put64(f, d, l->dentry_name, text(f, names[i]));
+        fake_linux_put32(f, d, l->dentry_length, (uint32_t)strlen(names[i]));
+        fake_linux_put64(f, d, l->dentry_unhashed, d);
+        if (!i) {
+            fake_linux_put64(f, mount + l->mount_mnt, l->vfsmount_root, d);
+        }
+        dentry = d;
+    }
+    fake_linux_put64(f, mount, l->mount_parent, mount);
+    fake_linux_put64(f, file, l->file_mnt, mount + l->mount_mnt);
+    fake_linux_put64(f, file, l->file_dentry, dentry);
+    fake_linux_put64(f, file, l->file_inode, room(f, 8));
+    return file;
+}
+
+/* The program's first page: a build-id, and the arguments */
+static void make_user_page(struct fake_linux *f)
+{
+    uint8_t *page = f->memory + USER_PAGE * GUEST_PAGE_SIZE;
+    Elf64_Ehdr h = { .e_phoff = sizeof(h), .e_phnum = 1,
+                     .e_phentsize = sizeof(Elf64_Phdr) };
+    Elf64_Phdr p = { .p_type = PT_NOTE, .p_offset = 256, .p_filesz = 36 };
+    Elf64_Nhdr n = { 4, 20, NT_GNU_BUILD_ID };
+
+    memcpy(h.e_ident, ELFMAG, SELFMAG);
+    h.e_ident[EI_CLASS] = ELFCLASS64;
+    h.e_ident[EI_DATA] = ELFDATA2LSB;
+    memcpy(page, &h, sizeof(h));
+    memcpy(page + sizeof(h), &p, sizeof(p));
+    memcpy(page + 256, &n, sizeof(n));
+    memcpy(page + 256 + sizeof(n), "GNU\0build-id-of-20-bytes", 24);
+    memcpy(page + 512, "prog\0-x", 8);
+}
+
+static void make_mm(struct fake_linux *f, uint64_t ops, bool list)
+{
+    const struct linux_layout *l = &f->layout;
+    uint64_t image = room(f, 64);
+    uint64_t special = room(f, 64);
+    unsigned i;
+
+    f->mm = room(f, 512);
+    f->file = make_file(f);
+    fake_linux_put64(f, f->mm, l->mm_pgd, page_address(USER_PML4));
+    fake_linux_put64(f, f->mm, l->mm_arg_start, FAKE_USER + 512);
+    fake_linux_put64(f, f->mm, l->mm_arg_end, FAKE_USER + 520);
+    fake_linux_put64(f, f->mm, l->mm_start_brk, FAKE_USER + 0x10000);
+    fake_linux_put64(f, f->mm, l->mm_brk, FAKE_USER + 0x12000);
+    fake_linux_put64(f, f->mm, l->mm_start_stack, 0x7fff0000);
+    fake_linux_put64(f, f->mm, l->mm_exe_file, f->file);
+    fake_linux_put64(f, f->mm, l->mm_vdso_image, image);
+    fake_linux_put64(f, image, l->vdso_data, page_address(USER_PAGE));
+    fake_linux_put64(f, image, l->vdso_size, GUEST_PAGE_SIZE);
+    fake_linux_put64(f, special, l->special_name, text(f, "[vdso]"));
+    for (i = 0; i < 3; i++) {
+        uint64_t vma = f->vmas[i] = room(f, 128);
+
+        fake_linux_put64(f, vma, l->vma_mm, f->mm);
+        fake_linux_put64(f, vma, l->vma_start, FAKE_USER + i * 0x10000);
+        fake_linux_put64(f, vma, l->vma_end, FAKE_USER + i * 0x10000 + 0x2000);
+        fake_linux_put64(f, vma, l->vma_flags, i == 1 ? 3 : 5);
+        if (i && list) {
+            fake_linux_put64(f, f->vmas[i - 1], l->vma_next, vma);
+        }
+    }
+    fake_linux_put64(f, f->vmas[0], l->vma_file, f->file);
+    fake_linux_put64(f, f->vmas[2], l->vma_ops, ops);
+    fake_linux_put64(f, f->vmas[2], l->vma_private, special);
+    if (list) {
+        fake_linux_put64(f, f->mm, l->mm_mmap, f->vmas[0]);
+    } else {
+        /* Two levels: the second leaf has the last one. */
+        uint64_t nodes[3];
+        unsigned k;
+
+        f->next = (f->next + 255) & ~UINT64_C(255);
+        for (k = 0; k < 3; k++) {
+            nodes[k] = room(f, 256);
+        }
+        fake_linux_put64(f, nodes[0], l->arange_slot, nodes[1] | 1 << 3);
+        fake_linux_put64(f, nodes[0], l->arange_pivot, FAKE_USER + 0x1ffff);
+        fake_linux_put64(f, nodes[0], l->arange_slot + 8, nodes[2] | 1 << 3);
+        for (k = 0; k < 3; k++) {
+            uint64_t leaf = nodes[1 + k / 2];
+            unsigned slot = k == 0 ? 1 : k == 1 ? 3 : 0;
+            uint64_t start = FAKE_USER + k * 0x10000;
+
+            if (slot) {
+                fake_linux_put64(f, leaf, l->range_pivot + 8 * (slot - 1),
+                                 start - 1);
+            }
+            fake_linux_put64(f, leaf, l->range_pivot + 8 * slot,
+                             start + 0x1fff);
+            fake_linux_put64(f, leaf, l->range_slot + 8 * slot, f->vmas[k]);
+        }
+        fake_linux_put64(f, f->mm, l->mm_mt_root, nodes[0] | 3 << 3 | 2);
+    }
+}
+
+static void make_module(struct fake_linux *f, uint64_t modules)
+{
+    const struct linux_layout *l = &f->layout;
+    uint64_t kallsyms = room(f, 64), symbols = room(f, 3 * sizeof(Elf64_Sym));
+    uint64_t strings = room(f, 32), types = room(f, 8);
+    uint64_t nodes[2] = { modules };
+    Elf64_Sym s[3] = { { 0 }, { .st_name = 1, .st_value = 0xffffffffc0000000 },
+                       { .st_name = 6, .st_value = 0xffffffffc0000010 } };
+
+    f->module = room(f, 192);
+    nodes[1] = f->module + l->module_list;
+    link_nodes(f, nodes, 2);
+    strcpy((char *)fake_linux_at(f, f->module + l->module_name), "mod");
+    fake_linux_put64(f, f->module, l->module_kallsyms, kallsyms);
+    fake_linux_put64(f, kallsyms, l->mod_symtab, symbols);
+    fake_linux_put64(f, kallsyms, l->mod_strtab, strings);
+    fake_linux_put64(f, kallsyms, l->mod_typetab, types);
+    fake_linux_put32(f, kallsyms, l->mod_count, 3);
+    memcpy(fake_linux_at(f, symbols), s, sizeof(s));
+    memcpy(fake_linux_at(f, strings), "\0load\0stop", 11);
+    memcpy(fake_linux_at(f, types), "ntT", 3);
+}
+
+struct symbol {
+    const char *name;
+    uint64_t address;
+};
+
+static uint64_t align(uint64_t at)
+{
+    return (at + 7) & ~UINT64_C(7);
+}
+
+static void make_symbols(struct fake_linux *f, const struct symbol *symbols,
+                         unsigned n, unsigned flags)
+{
+    uint64_t offsets = page_address(SYMBOLS);
+    uint64_t base = align(offsets + 4 * FAKE_SYMBOLS), number = base + 8;
+    uint64_t names = number + 8, markers, table, index;
+    uint64_t at = names;
+    uint32_t marker[2] = { 0 };
+    GString *note = g_string_new(NULL);
+    unsigned i;
+
+    for (i = 0; i < FAKE_SYMBOLS; i++) {
+        g_autofree char *name = i < n ? g_strdup(symbols[i].name) :
+                                g_strdup_printf("s%u", i);
+        uint64_t address = i < n ? symbols[i].address : FAKE_STEXT + 16 * i;
+        uint8_t *p = fake_linux_at(f, at);
+
+        if (i % 256 == 0) {
+            marker[i / 256] = (uint32_t)(at - names);
+        }
+        fake_linux_put32(f, offsets, 4 * i,
+                         (uint32_t)(FAKE_STEXT - 1 - address));
+        p[0] = (uint8_t)(strlen(name) + 1);
+        p[1] = 'T';
+        memcpy(p + 2, name, strlen(name));
+        at += p[0] + 1u;
+    }
+    fake_linux_put64(f, base, 0, FAKE_STEXT);
+    fake_linux_put32(f, number, 0, FAKE_SYMBOLS);
+    markers = align(at);
+    fake_linux_put32(f, markers, 0, marker[0]);
+    fake_linux_put32(f, markers, 4, marker[1]);
+    table = at = markers + 8;
+    index = 0;
+    for (i = 0; i < 256; i++) {
+        g_autofree char *token = g_ascii_isgraph((gchar)i) && i < 128 ?
+                                 g_strdup_printf("%c", i) :
+                                 g_strdup_printf("~%x", i);
+
+        index += strlen(token) + 1;
+    }
+    index = align(table + index);
+    for (i = 0; i < 256; i++) {
+        g_autofree char *token = g_ascii_isgraph((gchar)i) && i < 128 ?
+                                 g_strdup_printf("%c", i) :
+                                 g_strdup_printf("~%x", i);
+        uint16_t where = GUINT16_TO_LE((uint16_t)(at - table));
+
+        strcpy((char *)fake_linux_at(f, at), token);
+        memcpy(fake_linux_at(f, index + 2 * i), &where, 2);
+        at += strlen(token) + 1;
+    }
+    g_assert_cmphex(index + 512, <=, page_address(BTF));
+
+    g_string_append_printf(
+        note, "OSRELEASE=6.0-fake\nPAGESIZE=4096\nSYMBOL(_stext)=%"
+        G_GINT64_MODIFIER "x\nSYMBOL(init_top_pgt)=%" G_GINT64_MODIFIER
+        "x\nNUMBER(phys_base)=-16777216\nNUMBER(pgtable_l5_enabled)=0\n",
+        FAKE_STEXT, page_address(PML4));
+    if (!(flags & FAKE_SEARCH)) {
+        const struct symbol told[] = {
+            { "names", names }, { "num_syms", number },
+            { "token_table", table }, { "token_index", index },
+            { "offsets", offsets }, { "relative_base", base },
+        };
+
+        for (i = 0; i < G_N_ELEMENTS(told); i++) {
+            g_string_append_printf(note, "SYMBOL(kallsyms_%s)=%"
+                                   G_GINT64_MODIFIER "x\n", told[i].name,
+                                   told[i].address);
+        }
+    }
+    g_assert_cmpuint(note->len, <, GUEST_PAGE_SIZE);
+    strcpy((char *)f->memory + NOTE * GUEST_PAGE_SIZE, note->str);
+    g_string_free(note, TRUE);
+}
+
+void fake_linux_init(struct fake_linux *f, unsigned flags)
+{
+    const struct linux_layout *l = &f->layout;
+    uint64_t swapper, modules, banner, ops;
+    uint64_t tasks[2];
+
+    memset(f, 0, sizeof(*f));
+    f->memory = g_malloc0(FAKE_SIZE);
+    make_tables(f, flags & FAKE_PTI);
+    make_btf(f);
+    make_user_page(f);
+    if (flags & FAKE_LIST) {
+        /* Such a kernel knows no maple trees. */
+        char *name = memmem(f->memory + BTF * GUEST_PAGE_SIZE,
+                            (STRUCTS - BTF) * GUEST_PAGE_SIZE, "mm_mt", 6);
+
+        g_assert_nonnull(name);
+        *name = 'x';
+    }
+    swapper = make_task(f, 0, 0, "swapper/0", 0);
+    f->kthread = make_task(f, 2, 2, "kthreadd", 10);
+    f->process = make_task(f, FAKE_PID, FAKE_PID, "prog", 1000);
+    f->thread = make_task(f, FAKE_PID + 1, FAKE_PID, "thread", 2000);
+    make_signal(f, (uint64_t[]) { f->kthread }, 1);
+    tasks[0] = f->process;
+    tasks[1] = f->thread;
+    make_signal(f, tasks, 2);
+    link_nodes(f, (uint64_t[]) { swapper + l->task_tasks,
+                                 f->kthread + l->task_tasks,
+                                 f->process + l->task_tasks }, 3);
+    fake_linux_put64(f, f->kthread, l->task_parent, swapper);
+    fake_linux_put64(f, f->process, l->task_parent, f->kthread);
+    fake_linux_put64(f, f->thread, l->task_parent, f->kthread);
+    fake_linux_put32(f, f->thread, l->task_on_cpu, 1);
+    fake_linux_put32(f, f->thread, l->task_cpu, 3);
+    ops = room(f, 8);
+    make_mm(f, ops, flags & FAKE_LIST);
+    fake_linux_put64(f, f->process, l->task_mm, f->mm);
+    fake_linux_put64(f, f->thread, l->task_mm, f->mm);
+    modules = room(f, 16);
+    make_module(f, modules);
+    banner = text(f, "Linux version 6.0-fake (of a test)\n");
+    make_symbols(f, (struct symbol[]) {
+        { "_stext", FAKE_STEXT },
+        { "init_task", swapper },
+        { "modules", modules },
+        { "special_mapping_vmops", ops },
+        { "linux_banner", banner },
+        { "__start_BTF", page_address(BTF) },
+        { "__stop_BTF", page_address(BTF) + sizeof(struct btf_header) },
+    }, 7, flags);
+    /* BTF ends where its header says. */
+    {
+        struct btf_header h;
+        uint64_t end;
+
+        memcpy(&h, f->memory + BTF * GUEST_PAGE_SIZE, sizeof(h));
+        end = page_address(BTF) + sizeof(h) + h.str_off + h.str_len;
+        fake_linux_put32(f, page_address(SYMBOLS), 4 * 6,
+                         (uint32_t)(FAKE_STEXT - 1 - end));
+    }
+}
+
+void fake_linux_clear(struct fake_linux *f)
+{
+    g_free(f->memory);
+}
+
+struct linux_kernel *fake_linux_find(const struct guest_memory *m)
+{
+    char *why;
+    struct linux_kernel *k = linux_kernel_find(m, 0, 0, &why);
+
+    g_assert_true(!k == !!why);
+    if (why) {
+        g_test_message("%s", why);
+    }
+    g_free(why);
+    return k;
+}

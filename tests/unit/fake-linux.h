@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A guest's memory with a small kernel in it, for tests and fuzzing
+ *
+ * Its structs have the members that are read, and no others, so its BTF is made
+ * of the same list that a kernel's is read by.
+ */
+
+#ifndef FAKE_LINUX_H
+#define FAKE_LINUX_H
+
+#include "kernel.h"
+
+#define FAKE_PAGES      24
+#define FAKE_SIZE       (FAKE_PAGES * GUEST_PAGE_SIZE)
+#define FAKE_NOTE       10              /* pages: VMCOREINFO, symbols, BTF */
+#define FAKE_STRUCTS    18              /* and all else */
+#define FAKE_STEXT      UINT64_C(0xffffffff81000000)
+#define FAKE_ROOT       0x4000u         /* of the process, and then KPTI's */
+#define FAKE_USER       UINT64_C(0x400000)
+#define FAKE_PID        100
+#define FAKE_SYMBOLS    300
+
+enum {
+    FAKE_LIST = 1,              /* mappings in a list, not in a maple tree */
+    FAKE_SEARCH = 2,            /* VMCOREINFO does not tell of kallsyms */
+    FAKE_PTI = 4,
+};
+
+/**
+ * struct fake_linux
+ * @memory:  physical memory from 0 on; it is mapped at FAKE_STEXT as well
+ * @layout:  of its structs
+ * @process: address of the task_struct of FAKE_PID, @thread: of its second one
+ * @kthread: of pid 2
+ * @mm:      of the process
+ * @vmas:    its mappings: a file, the heap, the vDSO
+ * @module:  the one that it has
+ * @file:    that is mapped, and is what the process runs
+ */
+struct fake_linux {
+    uint8_t *memory;
+    struct linux_layout layout;
+    uint64_t process;
+    uint64_t thread;
+    uint64_t kthread;
+    uint64_t mm;
+    uint64_t vmas[3];
+    uint64_t module;
+    uint64_t file;
+    uint64_t next;              /* where there is room */
+};
+
+void fake_linux_init(struct fake_linux *f, unsigned flags);
+void fake_linux_clear(struct fake_linux *f);
+
+/* Where in @memory a linear address of the kernel is */
+uint8_t *fake_linux_at(struct fake_linux *f, uint64_t address);
+void fake_linux_put64(struct fake_linux *f, uint64_t address,
+                      uint32_t offset, uint64_t value);
+void fake_linux_put32(struct fake_linux *f, uint64_t address,
+                      uint32_t offset, uint32_t value);
+
+/* Find the kernel in it; NULL if it is not found. */
+struct linux_kernel *fake_linux_find(const struct guest_memory *m);
+
+#endif /* FAKE_LINUX_H */

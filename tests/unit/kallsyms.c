@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <glib.h>
+#include <string.h>
+
+#include "fake-linux.h"
+
+struct fixture {
+    struct fake_linux f;
+    struct guest_memory *m;
+    struct page_walk w;
+    struct vmcoreinfo v;
+};
+
+static void begin(struct fixture *x, unsigned flags)
+{
+    fake_linux_init(&x->f, flags);
+    x->m = guest_memory_new();
+    g_assert_true(guest_memory_add_bytes(x->m, 0, FAKE_SIZE, x->f.memory));
+    page_walk_init(&x->w, x->m, 0, 4, 1 << 20);
+    strcpy(x->v.text, (char *)x->f.memory + FAKE_NOTE * GUEST_PAGE_SIZE);
+}
+
+static void end(struct fixture *x)
+{
+    guest_memory_free(x->m);
+    fake_linux_clear(&x->f);
+}
+
+static void check(struct fixture *x)
+{
+    struct kallsyms *k = kallsyms_read(&x->w, &x->v);
+    const char *name;
+    uint64_t address;
+    char type;
+    uint32_t i;
+
+    g_assert_nonnull(k);
+    g_assert_cmpuint(kallsyms_count(k), ==, FAKE_SYMBOLS);
+    for (i = 10; i < FAKE_SYMBOLS; i++) {
+        g_autofree char *want = g_strdup_printf("s%u", i);
+
+        kallsyms_get(k, i, &address, &type, &name);
+        g_assert_cmpstr(name, ==, want);
+        g_assert_cmphex(address, ==, FAKE_STEXT + 16 * i);
+        g_assert_cmpint(type, ==, 'T');
+    }
+    g_assert_true(kallsyms_find(k, "_stext", &address));
+    g_assert_cmphex(address, ==, FAKE_STEXT);
+    g_assert_false(kallsyms_find(k, "stext", &address));
+    kallsyms_free(k);
+}
+
+static void test_note(void)
+{
+    struct fixture x;
+
+    begin(&x, 0);
+    check(&x);
+    end(&x);
+}
+
+static void test_search(void)
+{
+    struct fixture x;
+
+    begin(&x, FAKE_SEARCH);
+    check(&x);
+    end(&x);
+
+    /* What it tells is wrong: then it is searched for. */
+    begin(&x, 0);
+    strstr(x.v.text, "kallsyms_names)=ffffffff81")[24] = '9';
+    check(&x);
+    end(&x);
+}
+
+/* Offsets of later kernels have no sign. */
+static void test_unsigned(void)
+{
+    uint64_t offsets;
+    struct fixture x;
+    uint32_t i;
+
+    begin(&x, 0);
+    g_assert_true(vmcoreinfo_symbol(&x.v, "kallsyms_offsets", &offsets));
+    for (i = 0; i < FAKE_SYMBOLS; i++) {
+        uint32_t v;
+
+        memcpy(&v, fake_linux_at(&x.f, offsets + 4 * i), 4);
+        fake_linux_put32(&x.f, offsets, 4 * i, -1u - v);
+    }
+    check(&x);
+    end(&x);
+}
+
+/* Names of which the length takes two bytes */
+static void test_long(void)
+{
+    g_autofree char *want = g_strnfill(199, 'x');
+    struct fixture x;
+    struct kallsyms *k;
+    uint64_t names, number, address;
+    uint8_t *p;
+
+    begin(&x, 0);
+    g_assert_true(vmcoreinfo_symbol(&x.v, "kallsyms_names", &names));
+    g_assert_true(vmcoreinfo_symbol(&x.v, "kallsyms_num_syms", &number));
+    fake_linux_put32(&x.f, number, 0, 2);
+    p = fake_linux_at(&x.f, names);
+    p += 1 + p[0];
+    p[0] = 200 % 128 | 128;
+    p[1] = 200 / 128;
+    memset(p + 2, 'x', 200);
+    k = kallsyms_read(&x.w, &x.v);
+    g_assert_nonnull(k);
+    g_assert_true(kallsyms_find(k, want, &address));
+    kallsyms_free(k);
+    end(&x);
+}
+
+static void fails(struct fixture *x)
+{
+    g_assert_null(kallsyms_read(&x->w, &x->v));
+    end(x);
+}
+
+static void test_damage(void)
+{
+    struct fixture x;
+    uint64_t at;
+    char *stext;
+
+    /* All agree with _stext, or they are others'. */
+    begin(&x, FAKE_SEARCH);
+    stext = strstr(x.v.text, "81000000");
+    memcpy(stext, "81001000", 8);
+    fails(&x);
+    begin(&x, 0);
+    memcpy(strstr(x.v.text, "81000000"), "81000001", 8);
+    fails(&x);
+    /* A token without an end, in all of them */
+    begin(&x, 0);
+    g_assert_true(vmcoreinfo_symbol(&x.v, "kallsyms_token_table", &at));
+    memset(fake_linux_at(&x.f, at), 'x', 600);
+    fails(&x);
+    begin(&x, 0);
+    g_assert_true(vmcoreinfo_symbol(&x.v, "kallsyms_token_index", &at));
+    fake_linux_put32(&x.f, at, 8, UINT32_MAX);
+    fails(&x);
+    begin(&x, 0);
+    g_assert_true(vmcoreinfo_symbol(&x.v, "kallsyms_num_syms", &at));
+    fake_linux_put32(&x.f, at, 0, UINT32_MAX);
+    fails(&x);
+    begin(&x, 0);
+    g_assert_true(vmcoreinfo_symbol(&x.v, "kallsyms_names", &at));
+    *fake_linux_at(&x.f, at) = 0;
+    fails(&x);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/kallsyms/note", test_note);
+    g_test_add_func("/kallsyms/search", test_search);
+    g_test_add_func("/kallsyms/unsigned", test_unsigned);
+    g_test_add_func("/kallsyms/long", test_long);
+    g_test_add_func("/kallsyms/damage", test_damage);
+    return g_test_run();
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <glib.h>
+#include <string.h>
+
+#include "fake-linux.h"
+
+static struct guest_memory *memory_of(const struct fake_linux *f)
+{
+    struct guest_memory *m = guest_memory_new();
+
+    g_assert_true(guest_memory_add_bytes(m, 0, FAKE_SIZE, f->memory));
+    return m;
+}
+
+static void test_find(void)
+{
+    static const unsigned flags[] = { 0, FAKE_SEARCH, FAKE_LIST,
+                                      FAKE_LIST | FAKE_SEARCH | FAKE_PTI };
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(flags); i++) {
+        struct fake_linux f;
+        struct guest_memory *m;
+        struct linux_kernel *k;
+
+        fake_linux_init(&f, flags[i]);
+        m = memory_of(&f);
+        k = fake_linux_find(m);
+        g_assert_nonnull(k);
+        g_assert_cmpstr(k->release, ==, "6.0-fake");
+        g_assert_cmphex(k->root, ==, 0);
+        g_assert_cmpuint(kallsyms_count(k->symbols), ==, FAKE_SYMBOLS);
+        if (!(flags[i] & FAKE_LIST)) {
+            g_assert_cmpmem(&k->layout, sizeof(k->layout), &f.layout,
+                            sizeof(k->layout));
+        }
+        g_assert_true((k->layout.mm_mt_root == LINUX_NONE) ==
+                      !!(flags[i] & FAKE_LIST));
+        linux_kernel_free(k);
+        guest_memory_free(m);
+        fake_linux_clear(&f);
+    }
+}
+
+/* Whatever is damaged, it is said what is missing. */
+static void test_missing(void)
+{
+    static const struct {
+        const char *text;
+        const char *why;
+    } cases[] = {
+        { "OSRELEASE=", "no Linux kernel" },
+        { "SYMBOL(_stext)", "_stext" },
+        { "NUMBER(phys_base)", "phys_base" },
+        { "SYMBOL(init_top_pgt)", "init_top_pgt" },
+        { "Linux version 6.0", "linux_banner" },
+        { "task_struct", "task_struct.tasks" },
+    };
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(cases); i++) {
+        struct fake_linux f;
+        struct guest_memory *m;
+        char *at;
+        char *why;
+
+        fake_linux_init(&f, 0);
+        at = memmem(f.memory, FAKE_SIZE, cases[i].text,
+                    strlen(cases[i].text));
+        g_assert_nonnull(at);
+        *at = 'x';
+        m = memory_of(&f);
+        g_assert_null(linux_kernel_find(m, 0, 0, &why));
+        g_assert_nonnull(strstr(why, cases[i].why));
+        g_free(why);
+        guest_memory_free(m);
+        fake_linux_clear(&f);
+    }
+}
+
+/* One that only looks like it does not hide the right one. */
+static void test_decoy(void)
+{
+    struct fake_linux f;
+    struct guest_memory *m;
+    struct linux_kernel *k;
+    uint8_t *decoys = g_malloc0(10 * GUEST_PAGE_SIZE);
+    uint8_t *note;
+    unsigned i;
+
+    fake_linux_init(&f, 0);
+    note = memmem(f.memory, FAKE_SIZE, "OSRELEASE=", 10);
+    for (i = 0; i < 10; i++) {
+        memcpy(decoys + i * GUEST_PAGE_SIZE, note,
+               i < 5 ? 30 + i : GUEST_PAGE_SIZE);
+        if (i >= 5) {
+            /* Another _stext */
+            char *at = strstr((char *)decoys + i * GUEST_PAGE_SIZE,
+                              "81000000");
+            at[2] = '4';
+        }
+    }
+    m = guest_memory_new();
+    /* The decoys come first. */
+    g_assert_true(guest_memory_add_bytes(m, 0, FAKE_SIZE, f.memory));
+    g_assert_true(guest_memory_add_bytes(m, 1 << 20, 10 * GUEST_PAGE_SIZE,
+                                         decoys));
+    memset(note, 0, 10);
+    g_assert_null(fake_linux_find(m));
+    memcpy(note, "OSRELEASE=", 10);
+    memcpy(f.memory + (FAKE_PAGES - 1) * GUEST_PAGE_SIZE, decoys,
+           GUEST_PAGE_SIZE);
+    k = fake_linux_find(m);
+    g_assert_nonnull(k);
+    linux_kernel_free(k);
+    guest_memory_free(m);
+    g_free(decoys);
+    fake_linux_clear(&f);
+}
+
+static void test_window(void)
+{
+    struct fake_linux f;
+    struct guest_memory *m;
+    struct linux_kernel *k;
+    uint64_t v;
+    uint32_t u;
+    char name[8];
+
+    fake_linux_init(&f, 0);
+    m = memory_of(&f);
+    k = fake_linux_find(m);
+    linux_kernel_begin(k);
+    fake_linux_put64(&f, f.next, 0, 1);
+    linux_window(k, f.next, 16);
+    fake_linux_put64(&f, f.next, 0, 2);
+    g_assert_true(linux_u64(k, f.next, 0, &v));
+    g_assert_cmpuint(v, ==, 1);
+    g_assert_true(linux_u32(k, f.next, 12, &u));
+    g_assert_true(linux_u64(k, f.next, 12, &v));
+    linux_window(k, 0, 0);
+    g_assert_true(linux_u64(k, f.next, 0, &v));
+    g_assert_cmpuint(v, ==, 2);
+    linux_window(k, 0x1000, 16);
+    g_assert_true(linux_u64(k, f.next, 0, &v));
+    g_assert_false(linux_u64(k, f.next, LINUX_NONE, &v));
+    g_assert_false(linux_u32(k, f.next, LINUX_NONE, &u));
+
+    strcpy((char *)fake_linux_at(&f, f.next), "comm");
+    g_assert_true(linux_string(k, f.next, name, sizeof(name)));
+    g_assert_cmpstr(name, ==, "comm");
+    g_assert_true(linux_string(k, f.next, name, 3));
+    g_assert_cmpstr(name, ==, "co");
+    g_assert_false(linux_string(k, 0x1000, name, 3));
+    g_assert_false(linux_pointer(0));
+    g_assert_false(linux_pointer(f.next + 1));
+    g_assert_false(linux_pointer(UINT64_MAX - 7));
+    g_assert_true(linux_pointer(f.next));
+    linux_kernel_free(k);
+    guest_memory_free(m);
+    fake_linux_clear(&f);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/kernel/find", test_find);
+    g_test_add_func("/kernel/missing", test_missing);
+    g_test_add_func("/kernel/decoy", test_decoy);
+    g_test_add_func("/kernel/window", test_window);
+    return g_test_run();
+}
