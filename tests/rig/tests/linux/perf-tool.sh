@@ -8,7 +8,6 @@
 # rig: program=/usr/bin/perf
 # rig: file=@linux:original/code
 # rig: with=rounds.S perf-exact.sh perf-records.c kernel-way.c
-# rig: walk=_start end ((=leaf =there N T =leaf =there T T)*49 =leaf =there N T =leaf =there T N T*99 N T)*3 (=leaf =there N T =leaf =there T T)*49 =leaf =there N T =leaf =there T N T*99 N N
 set -e
 perf-exact u
 perf-exact k /files/code

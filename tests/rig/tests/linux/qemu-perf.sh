@@ -12,7 +12,6 @@
 # rig: file=@linux/code=host-code
 # rig: with=rounds.S perf-exact.sh perf-records.c kernel-way.c
 # rig: with=guest-init.sh guest-make.sh guest-run.sh
-# rig: walk=_start end ((=leaf =there N T =leaf =there T T)*49 =leaf =there N T =leaf =there T N T*99 N T)*3 (=leaf =there N T =leaf =there T T)*49 =leaf =there N T =leaf =there T N T*99 N N
 # rig: memory=1024
 # rig: timeout=900
 set -e
