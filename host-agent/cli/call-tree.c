@@ -164,6 +164,7 @@ static void take_records(struct walk *w, unsigned vcpu,
         stacks_records(w->tree->stacks, vcpu, &part, s->pace->ticks,
                        w->counts);
         if (w->options->ops) {
+            s->node = s->node ? s->node : stacks_where(w->tree->stacks, vcpu);
             spend(w, vcpu, part.index + n);
         }
     }

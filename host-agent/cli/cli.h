@@ -30,6 +30,7 @@ int cmd_verify(int argc, char **argv);
 int cmd_repair(int argc, char **argv);
 int cmd_merge(int argc, char **argv);
 int cmd_flamegraph(int argc, char **argv);
+int cmd_export(int argc, char **argv);
 
 /* "backtrail: " and a message, with a line end, to stderr */
 void cli_error(const char *format, ...) G_GNUC_PRINTF(1, 2);

@@ -21,6 +21,7 @@ static const struct command {
     { "script", cmd_script, "print records and events, one a line" },
     { "report", cmd_report, "show where records were made" },
     { "flamegraph", cmd_flamegraph, "draw call stacks for a browser" },
+    { "export", cmd_export, "write a trace for other programs" },
     { "verify", cmd_verify, "check that a trace is whole" },
     { "repair", cmd_repair, "complete a trace that was cut off or damaged" },
     { "merge", cmd_merge, "make one file of those of a trace" },

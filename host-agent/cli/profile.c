@@ -34,8 +34,18 @@ struct part {
     struct profile sums;
 };
 
+/* Where the last record went, if what comes next follows it */
+struct link {
+    bool known;
+    unsigned vcpu;
+    uint64_t to;
+    const struct process *process;
+};
+
 struct job {
     const struct profile_options *options;
+    struct link link;           /* with blocks alone: one thread takes them */
+    struct btrail_record *blocks;
     uint64_t start;
     GMutex lock;                /* of the sum and of the names */
     struct part sum;
@@ -162,6 +172,49 @@ static void count_by_index(struct job *job, struct part *p, struct key *key,
     }
 }
 
+/* Make blocks of records; returns how many there are. */
+static size_t make_blocks(struct job *job, unsigned vcpu,
+                          const struct process *process,
+                          const struct btrail_record *records, size_t n)
+{
+    struct link *link = &job->link;
+    size_t i, made = 0;
+
+    for (i = 0; i < n; i++) {
+        if (link->known && link->vcpu == vcpu &&
+            (link->process == process || link->to >= ADDRESS_SHARED)) {
+            job->blocks[made++] = (struct btrail_record) {
+                link->to, records[i].from, 0,
+            };
+        }
+        *link = (struct link) { true, vcpu, records[i].to, process };
+    }
+    return made;
+}
+
+static void count_blocks(struct job *job, struct part *p,
+                         const struct key *key, unsigned vcpu,
+                         const struct btrail_batch *b)
+{
+    size_t done, step, made;
+
+    for (done = 0; done < b->count; done += step) {
+        step = MIN(b->count - done, STEP);
+        made = make_blocks(job, vcpu, key->process, b->records + done, step);
+        count(job, p, key, job->blocks, made);
+    }
+}
+
+static bool in_time(const struct job *job, const struct btrail_batch *b)
+{
+    const struct cli_range *range = &job->options->time;
+
+    return !range->end || (range->end == UINT64_MAX && !range->begin) ||
+           (b->time.host >= job->start &&
+            b->time.host - job->start >= range->begin &&
+            b->time.host - job->start < range->end);
+}
+
 static int take(void *opaque, const struct btrail_piece *piece,
                 const struct btrail_batch *b)
 {
@@ -176,7 +229,16 @@ static int take(void *opaque, const struct btrail_piece *piece,
         return 0;
     }
     if (b->event) {
+        if (o->blocks && b->event->type == BTRAIL_EVENT_GAP) {
+            job->link.known = false;
+        }
         add_event(p, b);
+        return 0;
+    }
+    if (!in_time(job, b)) {
+        if (o->blocks) {
+            job->link.known = false;
+        }
         return 0;
     }
     g_mutex_lock(&job->lock);
@@ -186,14 +248,21 @@ static int take(void *opaque, const struct btrail_piece *piece,
     if (o->filter) {
         r.time = b->time.host >= job->start ?
                  (int64_t)(b->time.host - job->start) : -1;
-        if (filter_uses_index(o->filter)) {
+        if (filter_uses_index(o->filter) && !o->blocks) {
             count_by_index(job, p, &key, &r, b);
             return 0;
         }
         key.class = filter_class(o->filter, &r);
         if (!filter_may_choose(o->filter, key.class)) {
+            if (o->blocks) {
+                job->link.known = false;
+            }
             return 0;
         }
+    }
+    if (o->blocks) {
+        count_blocks(job, p, &key, piece->vcpu, b);
+        return 0;
     }
     count(job, p, &key, b->records, b->count);
     return 0;
@@ -247,7 +316,11 @@ int profile_trace(struct profile *p, const struct cli_trace *trace,
     for (i = 0; i < threads; i++) {
         part_init(&job.parts[i], MAX(MIN(edges, options->edges), STEP));
     }
-    ret = btrail_parallel_decode(trace->trace, NULL, 0, 0, threads, take,
+    if (options->blocks) {
+        job.blocks = g_new(struct btrail_record, STEP);
+    }
+    ret = btrail_parallel_decode(trace->trace, NULL, 0, options->blocks ?
+                                 BTRAIL_PARALLEL_ORDERED : 0, threads, take,
                                  &job);
     error = errno;
     for (i = 0; i < threads; i++) {
@@ -260,6 +333,7 @@ int profile_trace(struct profile *p, const struct cli_trace *trace,
     }
     g_hash_table_unref(job.sum.groups);
     g_free(job.parts);
+    g_free(job.blocks);
     g_mutex_clear(&job.lock);
     errno = error;
     return ret;

@@ -15,6 +15,10 @@
  * @names:   whose processes they are
  * @filter:  NULL for all records
  * @by_vcpu: tell the vCPUs apart
+ * @blocks:  count not edges but what was executed between two records: `from`
+ *           is where the first one went to, `to` where the second comes from
+ * @time:    only so much, in nanoseconds since the session's start; with
+ *           an end of 0 all
  * @threads: that decode
  * @edges:   so many different ones may be told apart, at least 1
  */
@@ -22,6 +26,8 @@ struct profile_options {
     struct symbolizer *names;
     const struct filter *filter;
     bool by_vcpu;
+    bool blocks;
+    struct cli_range time;
     unsigned threads;
     size_t edges;
 };

@@ -69,3 +69,15 @@ bool result_close(struct result *r)
     g_free(r->temporary);
     return ok;
 }
+
+void result_discard(struct result *r)
+{
+    if (r->path) {
+        fclose(r->file);
+        if (r->temporary) {
+            unlink(r->temporary);
+        }
+    }
+    g_free(r->path);
+    g_free(r->temporary);
+}

@@ -21,4 +21,7 @@ bool result_open(struct result *r, const char *path);
 /* Put it in place.  False after saying what is wrong; nothing is left then. */
 bool result_close(struct result *r);
 
+/* Leave nothing. */
+void result_discard(struct result *r);
+
 #endif /* BTRAIL_RESULT_H */

@@ -1074,6 +1074,7 @@ void stacks_records(struct stacks *st, unsigned vcpu,
                         (cpu->ctx->entry >= 0 ||
                          cpu->ctx->process != cpu->process)))) {
             go_on(st, cpu, e);
+            before = before ? before : cpu->ctx->node;
         }
         if (!counts || counts[i]) {
             cpu->ctx->node->records++;
@@ -1148,6 +1149,13 @@ void stacks_free(struct stacks *st)
         g_ptr_array_unref(st->all);
         g_free(st);
     }
+}
+
+const struct stack_node *stacks_where(const struct stacks *st, unsigned vcpu)
+{
+    const struct context *c = st->cpus[vcpu].ctx;
+
+    return c ? c->node : NULL;
 }
 
 const struct stack_node *stacks_roots(const struct stacks *st)

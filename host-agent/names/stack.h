@@ -114,6 +114,9 @@ void stacks_wait(struct stacks *st, unsigned vcpu, uint64_t ticks);
 /* Something is missing here. */
 void stacks_gap(struct stacks *st, unsigned vcpu);
 
+/* Where a vCPU is; NULL if that is not known */
+const struct stack_node *stacks_where(const struct stacks *st, unsigned vcpu);
+
 /* The processes, and all below them */
 const struct stack_node *stacks_roots(const struct stacks *st);
 

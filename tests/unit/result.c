@@ -44,6 +44,12 @@ static void test_result(void)
     g_assert_true(result_open(&r, NULL));
     g_assert_true(r.file == stdout);
     g_assert_true(result_close(&r));
+    g_assert_true(result_open(&r, path));
+    fputs("four", r.file);
+    result_discard(&r);
+    g_free(text);
+    g_assert_true(g_file_get_contents(path, &text, NULL, NULL));
+    g_assert_cmpstr(text, ==, "one");
     g_assert_cmpuint(files(), ==, 1);
     g_unlink(path);
 }

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * backtrail export --format folded: a line for each stack, as flamegraph.pl
+ * and others read them
+ */
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "export.h"
+
+/* What separates names, and lines, is not part of one. */
+static void add_name(GString *line, const char *name)
+{
+    for (; *name; name++) {
+        g_string_append_c(line, *name == ';' || *name == '\n' ? ':' : *name);
+    }
+}
+
+/* No deeper than STACK_MAX_DEPTH */
+static void put(const struct export *e, const struct stack_node *n,
+                GString *line)
+{
+    size_t len = line->len;
+    char buf[256];
+
+    for (; n; n = n->next) {
+        uint64_t value = e->by_time ? n->ticks / STACK_TICKS / 1000 :
+                         n->records;
+
+        if (len) {
+            g_string_append_c(line, ';');
+        }
+        add_name(line, call_tree_name(n, buf, sizeof(buf)));
+        if (n->function && n->function->module->kernel) {
+            g_string_append(line, "_[k]");
+        }
+        if (value) {
+            fprintf(e->out, "%s %" PRIu64 "\n", line->str, value);
+        }
+        put(e, n->child, line);
+        g_string_truncate(line, len);
+    }
+}
+
+int export_folded(struct export *e)
+{
+    const struct call_tree_options options = {
+        .names = e->names, .filter = e->filter, .time = e->time,
+    };
+    g_autoptr(GString) line = g_string_new(NULL);
+    struct call_tree t;
+    int ret = call_tree_read(&t, e->trace, &options);
+
+    if (!ret) {
+        put(e, stacks_roots(t.stacks), line);
+        call_tree_tell(&t);
+        e->damage = t.damage;
+        call_tree_clear(&t);
+    }
+    return ret;
+}

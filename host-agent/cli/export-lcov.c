@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * backtrail export --format lcov: which lines were executed, and how often, as
+ * genhtml and others read it
+ *
+ * Between two records a vCPU executes what lies from where the first one went
+ * to where the second one comes from.
+ */
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "export.h"
+#include "instruction.h"
+#include "profile.h"
+
+#define MAX_BLOCKS  (8u << 20)
+
+/* A block without any branch is no longer than this, or it is none. */
+#define MAX_BLOCK   (1u << 16)
+
+struct hit {
+    uint64_t address;
+    uint64_t count;
+};
+
+struct source {
+    const char *name;
+    GHashTable *lines;          /* number -> count, a uint64_t * */
+    GHashTable *functions;      /* name -> struct hit: line and count */
+};
+
+struct writer {
+    struct export *e;
+    GHashTable *modules;        /* struct module * -> addresses -> counts */
+    GHashTable *sources;        /* name -> struct source */
+    GArray *hits;               /* of a module, in order */
+};
+
+static void add(GHashTable *table, uint64_t key, uint64_t count, bool most)
+{
+    gint64 k = key;
+    uint64_t *known = g_hash_table_lookup(table, &k);
+
+    if (!known) {
+        known = g_new0(uint64_t, 1);
+        g_hash_table_insert(table, g_memdup2(&k, sizeof(k)), known);
+    }
+    *known = most ? MAX(*known, count) : *known + count;
+}
+
+static GHashTable *numbers_new(void)
+{
+    return g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, g_free);
+}
+
+static void add_block(void *opaque, const struct filter_record *r,
+                      uint64_t count)
+{
+    struct writer *w = opaque;
+    struct symbolizer *s = w->e->names;
+    struct module *module = r->from_place->function->module;
+    const struct symbolizer_where where = { r->vcpu, UINT64_MAX,
+                                            r->process->cr3 };
+    uint64_t address = r->from, bias = r->from_place->address - r->from;
+    unsigned bits = symbolizer_bits(s, r->process, address);
+    GHashTable *hits;
+
+    if (!module->elf || r->to < r->from || r->to - r->from > MAX_BLOCK ||
+        r->to_place->function->module != module) {
+        return;
+    }
+    hits = g_hash_table_lookup(w->modules, module);
+    if (!hits) {
+        hits = numbers_new();
+        g_hash_table_insert(w->modules, module, hits);
+    }
+    for (;;) {
+        uint8_t bytes[INSTRUCTION_MAX];
+        struct instruction insn;
+        bool exact;
+        size_t n = symbolizer_code(s, r->process, &where, address, bytes,
+                                   sizeof(bytes), &exact);
+
+        if (!instruction_decode(bytes, n, bits, address, &insn)) {
+            break;
+        }
+        /* What was interrupted before it was executed will be afterwards. */
+        if (address == r->to && insn.kind == INSTRUCTION_OTHER) {
+            break;
+        }
+        add(hits, address + bias, count, false);
+        if (address >= r->to) {
+            break;
+        }
+        address += insn.length;
+    }
+}
+
+static struct source *get_source(struct writer *w, const char *name)
+{
+    struct source *source = g_hash_table_lookup(w->sources, name);
+
+    if (!source) {
+        source = g_new0(struct source, 1);
+        source->name = g_strdup(name);
+        source->lines = numbers_new();
+        source->functions = g_hash_table_new_full(g_str_hash, g_str_equal,
+                                                  g_free, g_free);
+        g_hash_table_insert(w->sources, (char *)source->name, source);
+    }
+    return source;
+}
+
+static void source_free(gpointer p)
+{
+    struct source *source = p;
+
+    g_hash_table_unref(source->lines);
+    g_hash_table_unref(source->functions);
+    g_free((char *)source->name);
+    g_free(source);
+}
+
+/* The first hit that is not before @address */
+static unsigned find_hit(const struct writer *w, uint64_t address)
+{
+    unsigned low = 0, high = w->hits->len;
+
+    while (low < high) {
+        unsigned middle = low + (high - low) / 2;
+
+        if (g_array_index(w->hits, struct hit, middle).address < address) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+/* A line was executed as often as the instruction of it that was most often. */
+static void add_line(void *opaque, uint64_t start, uint64_t end,
+                     const char *name, unsigned line)
+{
+    struct writer *w = opaque;
+    uint64_t count = 0;
+    unsigned i;
+
+    for (i = find_hit(w, start); i < w->hits->len; i++) {
+        const struct hit *h = &g_array_index(w->hits, struct hit, i);
+
+        if (h->address >= end) {
+            break;
+        }
+        count = MAX(count, h->count);
+    }
+    add(get_source(w, name)->lines, line, count, true);
+}
+
+static int by_address(const void *a, const void *b)
+{
+    const struct hit *x = a, *y = b;
+
+    return x->address < y->address ? -1 : x->address > y->address;
+}
+
+static void add_functions(struct writer *w, struct elf_file *elf)
+{
+    size_t i, n;
+    const struct elf_symbol *all = elf_file_symbols(elf, &n);
+
+    for (i = 0; i < n; i++) {
+        struct hit f = { 0 };
+        const char *name;
+        unsigned line, k;
+
+        if (!elf_file_line(elf, all[i].start, &name, &line)) {
+            continue;
+        }
+        k = find_hit(w, all[i].start);
+        if (k < w->hits->len &&
+            g_array_index(w->hits, struct hit, k).address == all[i].start) {
+            f.count = g_array_index(w->hits, struct hit, k).count;
+        }
+        f.address = line;
+        g_hash_table_insert(get_source(w, name)->functions,
+                            g_strdup(all[i].name),
+                            g_memdup2(&f, sizeof(f)));
+    }
+}
+
+static void add_module(struct writer *w, struct module *module,
+                       GHashTable *counts)
+{
+    GHashTableIter iter;
+    gpointer key, value;
+
+    g_array_set_size(w->hits, 0);
+    g_hash_table_iter_init(&iter, counts);
+    while (g_hash_table_iter_next(&iter, &key, &value)) {
+        const struct hit h = { *(gint64 *)key, *(uint64_t *)value };
+
+        g_array_append_val(w->hits, h);
+    }
+    if (w->hits->len) {
+        qsort(w->hits->data, w->hits->len, sizeof(struct hit), by_address);
+    }
+    elf_file_lines(module->elf, add_line, w);
+    add_functions(w, module->elf);
+}
+
+static gint by_number(gconstpointer a, gconstpointer b)
+{
+    gint64 x = *(const gint64 *)a, y = *(const gint64 *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+static void put_source(struct writer *w, const struct source *source)
+{
+    g_autoptr(GList) names = g_list_sort(
+        g_hash_table_get_keys(source->functions), (GCompareFunc)strcmp);
+    g_autoptr(GList) lines = g_list_sort(
+        g_hash_table_get_keys(source->lines), by_number);
+    FILE *out = w->e->out;
+    unsigned found = 0, hit = 0;
+    GList *l;
+
+    fprintf(out, "TN:\nSF:%s\n", source->name);
+    for (l = names; l; l = l->next) {
+        const struct hit *f = g_hash_table_lookup(source->functions, l->data);
+
+        fprintf(out, "FN:%" PRIu64 ",%s\n", f->address, (char *)l->data);
+    }
+    for (l = names; l; l = l->next) {
+        const struct hit *f = g_hash_table_lookup(source->functions, l->data);
+
+        fprintf(out, "FNDA:%" PRIu64 ",%s\n", f->count, (char *)l->data);
+        found++;
+        hit += f->count > 0;
+    }
+    fprintf(out, "FNF:%u\nFNH:%u\n", found, hit);
+    found = hit = 0;
+    for (l = lines; l; l = l->next) {
+        uint64_t count = *(uint64_t *)g_hash_table_lookup(source->lines,
+                                                          l->data);
+
+        fprintf(out, "DA:%" PRId64 ",%" PRIu64 "\n", *(gint64 *)l->data,
+                count);
+        found++;
+        hit += count > 0;
+    }
+    fprintf(out, "LF:%u\nLH:%u\nend_of_record\n", found, hit);
+}
+
+int export_lcov(struct export *e)
+{
+    struct writer w = { .e = e };
+    const struct profile_options options = {
+        .names = e->names, .filter = e->filter, .by_vcpu = true,
+        .blocks = true, .time = e->time, .threads = btrail_parallel_threads(),
+        .edges = MAX_BLOCKS,
+    };
+    g_autoptr(GList) names = NULL;
+    GHashTableIter iter;
+    gpointer key, value;
+    struct profile p;
+    GList *l;
+    int ret;
+
+    w.modules = g_hash_table_new_full(NULL, NULL, NULL,
+                                      (GDestroyNotify)g_hash_table_unref);
+    w.sources = g_hash_table_new_full(g_str_hash, g_str_equal, NULL,
+                                      source_free);
+    w.hits = g_array_new(FALSE, FALSE, sizeof(struct hit));
+    ret = profile_trace(&p, e->trace, &options, add_block, &w);
+    if (!ret) {
+        g_hash_table_iter_init(&iter, w.modules);
+        while (g_hash_table_iter_next(&iter, &key, &value)) {
+            add_module(&w, key, value);
+        }
+        names = g_list_sort(g_hash_table_get_keys(w.sources),
+                            (GCompareFunc)strcmp);
+        for (l = names; l; l = l->next) {
+            put_source(&w, g_hash_table_lookup(w.sources, l->data));
+        }
+        if (!names) {
+            cli_error("nothing that was executed has lines: --sysroot, "
+                      "--debug-dir and --vmlinux tell where they are");
+        }
+        e->damage = p.damage;
+    }
+    g_hash_table_unref(w.modules);
+    g_hash_table_unref(w.sources);
+    g_array_unref(w.hits);
+    return ret;
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * backtrail export --format perf: as perf script prints samples with their
+ * call chains
+ *
+ * A sample stands for the branches that a vCPU made in one stack within a tick
+ * of the session; its period is their number.
+ */
+
+#include <inttypes.h>
+
+#include "export.h"
+
+struct writer {
+    const struct export *e;
+    GHashTable *counts[BTRAIL_MAX_VCPUS];   /* node -> records */
+    GPtrArray *order[BTRAIL_MAX_VCPUS];     /* nodes, as they were seen */
+    uint64_t since[BTRAIL_MAX_VCPUS];
+    uint64_t last[BTRAIL_MAX_VCPUS];
+};
+
+#define TICK    1000000
+
+static void put_sample(const struct writer *w, unsigned vcpu,
+                       const struct stack_node *n, uint64_t records)
+{
+    uint64_t time = w->last[vcpu] > w->e->trace->start ?
+                    w->last[vcpu] - w->e->trace->start : 0;
+    const struct process *p = n->process;
+
+    fprintf(w->e->out, "%s %7" PRId64 " [%03u] %5" PRIu64 ".%06u: %10" PRIu64
+            " branches:\n", p->comm, p->pid < 0 ? 0 : p->pid, vcpu,
+            time / 1000000000, (unsigned)(time % 1000000000 / 1000),
+            records);
+    for (; n->function; n = n->parent) {
+        const struct function *f = n->function;
+
+        fprintf(w->e->out, "\t%16" PRIx64 " %s%s (%s)\n",
+                f->known ? f->start : 0, f->name, f->known ? "+0x0" : "",
+                f->module->path);
+    }
+    fputc('\n', w->e->out);
+}
+
+static void flush(struct writer *w, unsigned vcpu)
+{
+    GPtrArray *order = w->order[vcpu];
+    unsigned i;
+
+    for (i = 0; order && i < order->len; i++) {
+        put_sample(w, vcpu, order->pdata[i], GPOINTER_TO_SIZE(
+                       g_hash_table_lookup(w->counts[vcpu],
+                                           order->pdata[i])));
+    }
+    if (order) {
+        g_ptr_array_set_size(order, 0);
+        g_hash_table_remove_all(w->counts[vcpu]);
+    }
+}
+
+static void spent(void *opaque, unsigned vcpu, uint64_t time,
+                  const struct stack_node *node, uint64_t records)
+{
+    struct writer *w = opaque;
+    gsize count;
+
+    if (!w->order[vcpu]) {
+        w->order[vcpu] = g_ptr_array_new();
+        w->counts[vcpu] = g_hash_table_new(NULL, NULL);
+    }
+    if (time - w->since[vcpu] >= TICK) {
+        flush(w, vcpu);
+        w->since[vcpu] = time;
+    }
+    count = GPOINTER_TO_SIZE(g_hash_table_lookup(w->counts[vcpu], node));
+    if (!count) {
+        g_ptr_array_add(w->order[vcpu], (gpointer)node);
+    }
+    g_hash_table_insert(w->counts[vcpu], (gpointer)node,
+                        GSIZE_TO_POINTER(count + records));
+    w->last[vcpu] = time;
+}
+
+int export_perf(struct export *e)
+{
+    static const struct call_tree_ops ops = { .spent = spent };
+    struct writer *w = g_new0(struct writer, 1);
+    const struct call_tree_options options = {
+        .names = e->names, .filter = e->filter, .time = e->time,
+        .ops = &ops, .opaque = w,
+    };
+    struct call_tree t;
+    unsigned i;
+    int ret;
+
+    w->e = e;
+    ret = call_tree_read(&t, e->trace, &options);
+    if (!ret) {
+        for (i = 0; i < BTRAIL_MAX_VCPUS; i++) {
+            flush(w, i);
+        }
+        call_tree_tell(&t);
+        e->damage = t.damage;
+        call_tree_clear(&t);
+    }
+    for (i = 0; i < BTRAIL_MAX_VCPUS; i++) {
+        if (w->order[i]) {
+            g_ptr_array_unref(w->order[i]);
+            g_hash_table_unref(w->counts[i]);
+        }
+    }
+    g_free(w);
+    return ret;
+}
