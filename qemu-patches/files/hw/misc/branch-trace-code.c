@@ -15,16 +15,14 @@
  */
 
 #include "qemu/osdep.h"
-#include "qapi/error.h"
-#include "crypto/random.h"
 #include "qemu/atomic.h"
 #include "qemu/lockable.h"
 #include "branch-trace-internal.h"
 
 #define PAGE_BITS       12
-#define PAGE_WORDS      (BTRAIL_CODE_PAGE_SIZE / sizeof(uint64_t))
+#define PAGE_SIZE       BTRAIL_CODE_PAGE_SIZE
 
-QEMU_BUILD_BUG_ON(BTRAIL_CODE_PAGE_SIZE != 1 << PAGE_BITS);
+QEMU_BUILD_BUG_ON(PAGE_SIZE != 1 << PAGE_BITS);
 
 /*
  * Pages are found by their RAM address, in a tree of three levels: 64 TiB.
@@ -33,14 +31,16 @@ QEMU_BUILD_BUG_ON(BTRAIL_CODE_PAGE_SIZE != 1 << PAGE_BITS);
 #define MID_BITS        12
 #define TOP_BITS        13
 
-/* Contents are as different as their sums are. */
-typedef struct CodeSum {
-    uint64_t low, high;
-} CodeSum;
-
+/*
+ * A page that is executed, and what was told of it last.  A copy, since what
+ * has to be known of it is whether some bytes are still the same: to look at
+ * all of it each time that a block is translated would cost more, and tell of
+ * changes to data that is in the page, too.
+ */
 typedef struct CodePage {
     uint64_t number;            /* of the content, 0 if it is not known */
-    CodeSum sum;
+    uint64_t ram_page;
+    uint8_t *copy;              /* NULL if it was never told */
 } CodePage;
 
 typedef struct CodeLeaf {
@@ -52,26 +52,29 @@ typedef struct CodeMid {
 } CodeMid;
 
 /*
- * The tree and the numbers in it are read without the lock; they change, and
- * the list of streams does, with it.
+ * All of it is looked at and changed with the lock, but for the numbers, which
+ * streams look at without it.
  */
 struct BranchTraceCode {
     QemuMutex lock;
     CodeMid *mids[1 << TOP_BITS];
     uint64_t numbers;           /* given so far */
-    uint64_t keys[PAGE_WORDS];
     QTAILQ_HEAD(, BranchTraceStream) streams;
 };
 
 /* What a stream has told, in sets of a few; what falls out is told again. */
 #define TOLD_SETS       4096
-#define TOLD_WAYS       4
+#define TOLD_WAYS       2
 
 typedef struct CodeTold {
     uint64_t page;              /* linear address / 4096, with TOLD_IN_USE */
     uint64_t space;
+    const CodePage *content;
     uint64_t number;
 } CodeTold;
+
+/* In use, so that no page has number 0 */
+#define TOLD_IN_USE     (1ull << 63)
 
 /*
  * Items that wait for the ring to have room.  With policy pause the vCPU is
@@ -81,7 +84,7 @@ typedef struct CodeTold {
 
 typedef struct CodeWaiting {
     struct btrail_code_item item;
-    uint8_t bytes[BTRAIL_CODE_PAGE_SIZE];
+    uint8_t bytes[PAGE_SIZE];
 } CodeWaiting;
 
 struct BranchTraceCodeStream {
@@ -103,34 +106,40 @@ struct BranchTraceCodeStream {
     CodeTold told[TOLD_SETS][TOLD_WAYS];
 };
 
-/*
- * NH of UMAC (RFC 4418), with keys that the guest does not know: the sums of
- * any two pages that differ are equal with a probability of 2^-64.
- */
-static CodeSum code_sum(const BranchTraceCode *code, const void *page)
-{
-    const uint64_t *words = page, *keys = code->keys;
-    unsigned __int128 sum = 0;
-    unsigned i;
-
-    for (i = 0; i < PAGE_WORDS; i += 2) {
-        sum += (unsigned __int128)(words[i] + keys[i]) *
-               (words[i + 1] + keys[i + 1]);
-    }
-    return (CodeSum) { sum, sum >> 64 };
-}
-
-BranchTraceCode *branch_trace_code_new(Error **errp)
+BranchTraceCode *branch_trace_code_new(void)
 {
     BranchTraceCode *code = g_new0(BranchTraceCode, 1);
 
-    if (qcrypto_random_bytes(code->keys, sizeof(code->keys), errp) < 0) {
-        g_free(code);
-        return NULL;
-    }
     qemu_mutex_init(&code->lock);
     QTAILQ_INIT(&code->streams);
     return code;
+}
+
+static void for_each_page(BranchTraceCode *code, void (*fn)(CodePage *page))
+{
+    unsigned i, k, n;
+
+    for (i = 0; i < ARRAY_SIZE(code->mids); i++) {
+        CodeMid *mid = code->mids[i];
+
+        for (k = 0; mid && k < ARRAY_SIZE(mid->leaves); k++) {
+            CodeLeaf *leaf = mid->leaves[k];
+
+            for (n = 0; leaf && n < ARRAY_SIZE(leaf->pages); n++) {
+                fn(&leaf->pages[n]);
+            }
+        }
+    }
+}
+
+static void page_free(CodePage *page)
+{
+    g_free(page->copy);
+}
+
+static void page_forget(CodePage *page)
+{
+    qatomic_set(&page->number, 0);
 }
 
 void branch_trace_code_free(BranchTraceCode *code)
@@ -140,6 +149,7 @@ void branch_trace_code_free(BranchTraceCode *code)
     if (!code) {
         return;
     }
+    for_each_page(code, page_free);
     for (i = 0; i < ARRAY_SIZE(code->mids); i++) {
         for (k = 0; code->mids[i] && k < ARRAY_SIZE(code->mids[i]->leaves);
              k++) {
@@ -151,35 +161,28 @@ void branch_trace_code_free(BranchTraceCode *code)
     g_free(code);
 }
 
-/* NULL if it has not been executed yet. */
-static CodePage *find_page(BranchTraceCode *code, uint64_t ram_page)
-{
-    uint64_t top = ram_page >> (LEAF_BITS + MID_BITS);
-    CodeMid *mid = top < ARRAY_SIZE(code->mids) ?
-                   qatomic_load_acquire(&code->mids[top]) : NULL;
-    CodeLeaf *leaf = mid ? qatomic_load_acquire(
-        &mid->leaves[extract64(ram_page, LEAF_BITS, MID_BITS)]) : NULL;
-
-    return leaf ? &leaf->pages[extract64(ram_page, 0, LEAF_BITS)] : NULL;
-}
-
 /* NULL if there cannot be such a page. */
 static CodePage *make_page(BranchTraceCode *code, uint64_t ram_page)
 {
     uint64_t top = ram_page >> (LEAF_BITS + MID_BITS);
     CodeLeaf **leaf;
+    CodePage *page;
 
     if (top >= ARRAY_SIZE(code->mids)) {
         return NULL;
     }
     if (!code->mids[top]) {
-        qatomic_store_release(&code->mids[top], g_new0(CodeMid, 1));
+        code->mids[top] = g_new0(CodeMid, 1);
     }
     leaf = &code->mids[top]->leaves[extract64(ram_page, LEAF_BITS, MID_BITS)];
     if (!*leaf) {
-        qatomic_store_release(leaf, g_new0(CodeLeaf, 1));
+        *leaf = g_new0(CodeLeaf, 1);
     }
-    return &(*leaf)->pages[extract64(ram_page, 0, LEAF_BITS)];
+    page = &(*leaf)->pages[extract64(ram_page, 0, LEAF_BITS)];
+    if (page->ram_page != ram_page) {
+        page->ram_page = ram_page;
+    }
+    return page;
 }
 
 bool branch_trace_code_read_tail(BranchTraceStream *s)
@@ -241,8 +244,8 @@ static void ring_put(BranchTraceStream *s, const struct btrail_code_item *item,
 
     c->items[slot] = *item;
     if (bytes) {
-        memcpy(c->pages + (uint64_t)slot * BTRAIL_CODE_PAGE_SIZE, bytes,
-               BTRAIL_CODE_PAGE_SIZE);
+        memcpy(c->pages + (uint64_t)slot * PAGE_SIZE, bytes,
+               PAGE_SIZE);
     }
     qatomic_set(&c->head, c->head + 1);
     qatomic_store_release(&c->shm->head, c->head);
@@ -291,7 +294,7 @@ static bool put_item(BranchTraceStream *s, const struct btrail_code_item *item,
     w = &c->waiting[c->n_waiting++];
     w->item = *item;
     if (bytes) {
-        memcpy(w->bytes, bytes, BTRAIL_CODE_PAGE_SIZE);
+        memcpy(w->bytes, bytes, PAGE_SIZE);
     }
     branch_trace_stream_wait_for_code(s);
     return true;
@@ -336,47 +339,62 @@ static bool make_good(BranchTraceStream *s)
     return true;
 }
 
-bool branch_trace_stream_code_translated(BranchTraceStream *s, uint64_t ram,
-                                         const void *page)
+/*
+ * The page has another content than was told, or none was: it gets a number,
+ * and the agent the bytes.  Called with the lock.  False if that got lost.
+ */
+static bool tell_bytes(BranchTraceStream *s, CodePage *p, const void *bytes)
 {
-    BranchTraceCode *code;
+    BranchTraceCode *code = s->code->code;
+
+    if (!p->copy) {
+        p->copy = g_malloc(PAGE_SIZE);
+    }
+    memcpy(p->copy, bytes, PAGE_SIZE);
+    if (!put_item(s, &(struct btrail_code_item) {
+                         .type = BTRAIL_CODE_BYTES,
+                         .number = code->numbers + 1,
+                         .index = branch_trace_stream_next_index(s),
+                     }, p->copy)) {
+        qatomic_set(&p->number, 0);
+        lose(s);
+        return false;
+    }
+    qatomic_set(&p->number, ++code->numbers);
+    return true;
+}
+
+bool branch_trace_stream_code_translated(BranchTraceStream *s, uint64_t ram,
+                                         const void *bytes, unsigned offset,
+                                         unsigned size)
+{
     BranchTraceStream *other;
+    BranchTraceCode *code;
     CodePage *p;
-    CodeSum sum;
-    bool known;
 
     if (!s->code) {
         return false;
     }
     code = s->code->code;
-    sum = code_sum(code, page);
-
     QEMU_LOCK_GUARD(&code->lock);
     p = make_page(code, ram >> PAGE_BITS);
-    if (!p || (p->number && p->sum.low == sum.low &&
-               p->sum.high == sum.high)) {
+    if (!p) {
         return false;
     }
-    known = p->number;
-    p->sum = sum;
-    if (put_item(s, &(struct btrail_code_item) {
-                        .type = BTRAIL_CODE_BYTES,
-                        .number = code->numbers + 1,
-                        .index = branch_trace_stream_next_index(s),
-                    }, page)) {
-        qatomic_set(&p->number, ++code->numbers);
-    } else {
-        qatomic_set(&p->number, 0);
-        lose(s);
+    if (!p->copy) {
+        tell_bytes(s, p, bytes);
+        return false;
     }
-    if (known) {
-        QTAILQ_FOREACH(other, &code->streams, code_next) {
-            if (other != s) {
-                s->ops->code_stale(other->cpu);
-            }
+    if (!memcmp(p->copy + offset, (const uint8_t *)bytes + offset, size)) {
+        return false;
+    }
+    tell_bytes(s, p, bytes);
+    QTAILQ_FOREACH(other, &code->streams, code_next) {
+        if (other != s) {
+            s->ops->code_stale(other->cpu);
         }
     }
-    return known;
+    return true;
 }
 
 /* The address space that a page is told for: none if all share it. */
@@ -394,43 +412,27 @@ static CodeTold *told_set(BranchTraceCodeStream *c, uint64_t page,
     return c->told[hash >> 52];
 }
 
-/* NULL if the page is not in it. */
-static CodeTold *find_told(CodeTold *set, uint64_t page, uint64_t space)
-{
-    unsigned i;
-
-    for (i = 0; i < TOLD_WAYS; i++) {
-        if (set[i].page == page && set[i].space == space) {
-            return &set[i];
-        }
-    }
-    return NULL;
-}
-
-static uint64_t content_number(BranchTraceCode *code, uint64_t ram)
-{
-    CodePage *page = find_page(code, ram >> PAGE_BITS);
-
-    return page ? qatomic_read(&page->number) : 0;
-}
-
-/* In use, so that no page has number 0 */
-#define TOLD_IN_USE     (1ull << 63)
-
 bool branch_trace_stream_code_told(BranchTraceStream *s, uint64_t linear,
                                    uint64_t ram)
 {
     BranchTraceCodeStream *c = s->code;
     uint64_t page = linear >> PAGE_BITS | TOLD_IN_USE;
-    uint64_t space = told_space(s, linear), number;
-    CodeTold *told;
+    uint64_t space = told_space(s, linear);
+    const CodeTold *told;
+    unsigned i;
 
     if (!c) {
         return true;
     }
-    number = content_number(c->code, ram);
-    told = find_told(told_set(c, page, space), page, space);
-    return number && told && told->number == number && !c->lost;
+    told = told_set(c, page, space);
+    for (i = 0; i < TOLD_WAYS; i++, told++) {
+        if (told->page == page && told->space == space) {
+            return told->content->ram_page == ram >> PAGE_BITS &&
+                   qatomic_read(&told->content->number) == told->number &&
+                   !c->lost;
+        }
+    }
+    return false;
 }
 
 void branch_trace_stream_code(BranchTraceStream *s, uint64_t linear,
@@ -439,16 +441,19 @@ void branch_trace_stream_code(BranchTraceStream *s, uint64_t linear,
 {
     BranchTraceCodeStream *c = s->code;
     uint64_t page = linear >> PAGE_BITS | TOLD_IN_USE;
-    uint64_t space = told_space(s, linear), number;
-    CodeTold *set = told_set(c, page, space), *told;
+    uint64_t space = told_space(s, linear), number = 0;
+    CodeTold *set = told_set(c, page, space);
+    CodePage *content;
+    unsigned i;
 
     if (c->lost && !make_good(s)) {
         return;
     }
-    number = content_number(c->code, ram);
-    if (!number) {
-        branch_trace_stream_code_translated(s, ram, bytes);
-        number = content_number(c->code, ram);
+    WITH_QEMU_LOCK_GUARD(&c->code->lock) {
+        content = make_page(c->code, ram >> PAGE_BITS);
+        if (content && (content->number || tell_bytes(s, content, bytes))) {
+            number = content->number;
+        }
     }
     if (!number || !put_item(s, &(struct btrail_code_item) {
                                     .type = BTRAIL_CODE_PAGE,
@@ -461,33 +466,26 @@ void branch_trace_stream_code(BranchTraceStream *s, uint64_t linear,
         lose(s);
         return;
     }
-    told = find_told(set, page, space);
-    if (!told) {
-        told = &set[c->way++ % TOLD_WAYS];
+    for (i = 0; i < TOLD_WAYS; i++) {
+        if (set[i].page == page && set[i].space == space) {
+            break;
+        }
     }
-    *told = (CodeTold) { page, space, number };
+    if (i == TOLD_WAYS) {
+        i = c->way++ % TOLD_WAYS;
+    }
+    set[i] = (CodeTold) { page, space, content, number };
 }
 
 void branch_trace_code_forget(BranchTraceCode *code)
 {
     BranchTraceStream *s;
-    unsigned i, k, n;
 
     if (!code) {
         return;
     }
     QEMU_LOCK_GUARD(&code->lock);
-    for (i = 0; i < ARRAY_SIZE(code->mids); i++) {
-        CodeMid *mid = code->mids[i];
-
-        for (k = 0; mid && k < ARRAY_SIZE(mid->leaves); k++) {
-            CodeLeaf *leaf = mid->leaves[k];
-
-            for (n = 0; leaf && n < ARRAY_SIZE(leaf->pages); n++) {
-                qatomic_set(&leaf->pages[n].number, 0);
-            }
-        }
-    }
+    for_each_page(code, page_forget);
     QTAILQ_FOREACH(s, &code->streams, code_next) {
         s->ops->code_stale(s->cpu);
     }

@@ -80,7 +80,7 @@ typedef struct BranchTraceSink {
 typedef struct BranchTraceCode BranchTraceCode;
 typedef struct BranchTraceCodeStream BranchTraceCodeStream;
 
-BranchTraceCode *branch_trace_code_new(Error **errp);
+BranchTraceCode *branch_trace_code_new(void);
 void branch_trace_code_free(BranchTraceCode *code);
 
 /* Any thread: tell everything again, for an agent that has not seen it. */

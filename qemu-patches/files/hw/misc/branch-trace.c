@@ -634,11 +634,7 @@ void coroutine_fn qmp_branch_trace_start(const char *name,
         return;
     }
     if (d->code_pages) {
-        session->code = branch_trace_code_new(errp);
-        if (!session->code) {
-            session_free(session);
-            return;
-        }
+        session->code = branch_trace_code_new();
     }
     session->buffer_size = (uint64_t)session->buffer.slabs *
                            session->buffer.slab_size;

@@ -107,12 +107,14 @@ void branch_trace_stream_code(BranchTraceStream *s, uint64_t linear,
                               const void *bytes);
 
 /*
- * Code on a page was translated, which no vCPU can execute yet: has the page
- * changed since it was told?  If so @code_stale was called for the other vCPUs,
- * and @code_forget has to be for this one, before the code can be executed.
+ * Code on a page was translated, @size bytes from @offset on, which no vCPU can
+ * execute yet: have these changed since the page was told?  If so @code_stale
+ * was called for the other vCPUs, and @code_forget has to be for this one,
+ * before the code can be executed.
  */
 bool branch_trace_stream_code_translated(BranchTraceStream *s, uint64_t ram,
-                                         const void *bytes);
+                                         const void *bytes, unsigned offset,
+                                         unsigned size);
 
 const BranchTraceFilter *branch_trace_stream_filter(BranchTraceStream *s);
 

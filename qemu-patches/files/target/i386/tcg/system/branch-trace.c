@@ -265,25 +265,6 @@ static void producer_code_forget(CPUState *cpu)
     tcg_flush_jmp_cache(cpu);
 }
 
-/* The pages of a block: one or two, none if it is not in RAM */
-typedef struct CodePages {
-    unsigned count;
-    tb_page_addr_t ram[2];
-} CodePages;
-
-static CodePages code_pages(const TranslationBlock *tb)
-{
-    CodePages pages = { .count = 0 };
-
-    if (tb_page_addr0(tb) != -1) {
-        pages.ram[pages.count++] = tb_page_addr0(tb) & TARGET_PAGE_MASK;
-        if (tb_page_addr1(tb) != -1) {
-            pages.ram[pages.count++] = tb_page_addr1(tb) & TARGET_PAGE_MASK;
-        }
-    }
-    return pages;
-}
-
 /* Does the session want what a block does? */
 static bool code_wanted(const X86BranchTrace *bt, const TranslationBlock *tb)
 {
@@ -292,21 +273,29 @@ static bool code_wanted(const X86BranchTrace *bt, const TranslationBlock *tb)
     return bt->stream && (bt->privilege & privilege_of(cpl));
 }
 
+static void code_translated(CPUState *cs, tb_page_addr_t ram, unsigned offset,
+                            unsigned size)
+{
+    if (branch_trace_stream_code_translated(
+            cpu_env(cs)->branch_trace.stream, ram, qemu_map_ram_ptr(NULL, ram),
+            offset, size)) {
+        tcg_flush_jmp_cache(cs);
+    }
+}
+
 void x86_branch_trace_code_translated(CPUState *cs, const TranslationBlock *tb)
 {
-    X86BranchTrace *bt = &cpu_env(cs)->branch_trace;
-    CodePages pages = code_pages(tb);
-    unsigned i;
+    tb_page_addr_t ram = tb_page_addr0(tb);
+    unsigned offset = ram & ~TARGET_PAGE_MASK;
+    unsigned first = MIN(tb->size, TARGET_PAGE_SIZE - offset);
 
-    if (!code_wanted(bt, tb)) {
+    if (ram == -1 || !code_wanted(&cpu_env(cs)->branch_trace, tb)) {
         return;
     }
-    for (i = 0; i < pages.count; i++) {
-        if (branch_trace_stream_code_translated(
-                bt->stream, pages.ram[i],
-                qemu_map_ram_ptr(NULL, pages.ram[i]))) {
-            tcg_flush_jmp_cache(cs);
-        }
+    code_translated(cs, ram & TARGET_PAGE_MASK, offset, first);
+    if (tb_page_addr1(tb) != -1) {
+        code_translated(cs, tb_page_addr1(tb) & TARGET_PAGE_MASK, 0,
+                        tb->size - first);
     }
 }
 
@@ -324,28 +313,32 @@ static uint64_t physical_page(CPUX86State *env, vaddr page)
     return full->phys_addr & TARGET_PAGE_MASK;
 }
 
+static void code_found(CPUX86State *env, vaddr page, tb_page_addr_t ram)
+{
+    BranchTraceStream *stream = env->branch_trace.stream;
+
+    if (unlikely(!branch_trace_stream_code_told(stream, page, ram))) {
+        branch_trace_stream_code(stream, page, physical_page(env, page), ram,
+                                 qemu_map_ram_ptr(NULL, ram));
+    }
+}
+
 void x86_branch_trace_code_found(CPUState *cs, vaddr pc,
                                  const TranslationBlock *tb)
 {
     CPUX86State *env = cpu_env(cs);
-    X86BranchTrace *bt = &env->branch_trace;
-    CodePages pages = code_pages(tb);
     vaddr page = pc & TARGET_PAGE_MASK;
-    unsigned i;
 
-    if (!code_wanted(bt, tb)) {
+    if (tb_page_addr0(tb) == -1 || !code_wanted(&env->branch_trace, tb)) {
         return;
     }
-    for (i = 0; i < pages.count; i++, page += TARGET_PAGE_SIZE) {
+    code_found(env, page, tb_page_addr0(tb) & TARGET_PAGE_MASK);
+    if (unlikely(tb_page_addr1(tb) != -1)) {
+        page += TARGET_PAGE_SIZE;
         if (!(tb->flags & HF_CS64_MASK)) {
             page = (uint32_t)page;
         }
-        if (unlikely(!branch_trace_stream_code_told(bt->stream, page,
-                                                    pages.ram[i]))) {
-            branch_trace_stream_code(bt->stream, page,
-                                     physical_page(env, page), pages.ram[i],
-                                     qemu_map_ram_ptr(NULL, pages.ram[i]));
-        }
+        code_found(env, page, tb_page_addr1(tb) & TARGET_PAGE_MASK);
     }
 }
 
