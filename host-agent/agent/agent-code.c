@@ -50,13 +50,14 @@ void btrail_agent_code_free(struct btrail_agent_code *c)
     }
 }
 
-bool btrail_agent_code_moved(const struct btrail_agent_code *c)
+bool btrail_agent_code_urgent(const struct btrail_agent_code *c)
 {
     const struct btrail_shm_header *h = &c->transport->header;
     unsigned i;
 
     for (i = 0; h->code_items && i < h->vcpus; i++) {
-        if (btrail_transport_code_head(c->transport, i) != c->tails[i]) {
+        if (btrail_transport_code_head(c->transport, i) - c->tails[i] >
+            h->code_items / 4) {
             return true;
         }
     }

@@ -20,8 +20,8 @@ btrail_agent_code_new(struct btrail_transport *t, struct btrail_output *o,
                       btrail_agent_code_user_fn *user, void *opaque);
 void btrail_agent_code_free(struct btrail_agent_code *c);
 
-/* Is there something in a ring? */
-bool btrail_agent_code_moved(const struct btrail_agent_code *c);
+/* Is a ring full enough not to wait for the next tick? */
+bool btrail_agent_code_urgent(const struct btrail_agent_code *c);
 
 /**
  * btrail_agent_code_drain - take items of all vCPUs

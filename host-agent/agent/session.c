@@ -443,7 +443,7 @@ static bool heads_moved(struct btrail_session *s)
 
 static bool something_moved(struct btrail_session *s)
 {
-    return btrail_agent_code_moved(s->code) ||
+    return btrail_agent_code_urgent(s->code) ||
            (!overwrites(s) && heads_moved(s));
 }
 
@@ -478,7 +478,11 @@ static void drain_until_end(struct btrail_session *s)
         uint64_t now = now_ns();
         unsigned n = 0;
 
-        if ((!overwrites(s) && !drain_some(s, &n)) ||
+        if (!overwrites(s) && !drain_some(s, &n)) {
+            return;
+        }
+        /* It comes in drops, for which it is not worth to stay awake. */
+        if ((now >= s->next_tick || btrail_agent_code_urgent(s->code)) &&
             !drain_code(s, false, &n)) {
             return;
         }

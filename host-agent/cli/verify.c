@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "cli.h"
+#include "code.h"
 #include "scan.h"
 #include "trace.h"
 
@@ -369,12 +370,17 @@ static int check_frames(struct verify *v)
 static int check_sideband(struct verify *v)
 {
     struct btrail_sideband_info info;
+    struct btrail_code_piece code;
     unsigned i;
 
     for (i = 0;; i++) {
         void *data = NULL;
         int ret = btrail_trace_sideband(v->trace.trace, i, &info, &data);
 
+        if (!ret && info.kind == BTRAIL_SIDEBAND_CODE &&
+            !btrail_code_piece_get(data, info.size, &code)) {
+            ret = -BTRAIL_ERR_CORRUPT;
+        }
         free(data);
         if (ret == -BTRAIL_ERR_END) {
             return 0;
