@@ -94,38 +94,59 @@ static void test_look(void)
     }
 }
 
+/* What is known is what was so at the last look but the one that is taken. */
 static bool is_known(struct btrail_process *p, uint64_t shape, void *opaque)
 {
+    uint64_t *last = opaque;
+    bool known = *last == shape;
+
     g_assert_cmpuint(p->pid, ==, FAKE_PID);
     g_assert_cmphex(p->pgd, ==, FAKE_ROOT);
     p->user_pgd = 0x77000;
-    return shape == *(uint64_t *)opaque;
+    *last = shape;
+    return known;
+}
+
+static void check_seen(struct fixture *x, uint64_t *shape, bool seen)
+{
+    struct btrail_look *look = linux_look(x->k, tick, is_known, shape);
+    const struct btrail_process *p = &look->processes[1];
+
+    g_assert_cmpuint(look->flags, ==, BTRAIL_LOOK_WHOLE);
+    g_assert_cmpuint(look->n, ==, 2);
+    g_assert_cmpuint(p->pid, ==, FAKE_PID);
+    if (seen) {
+        g_assert_cmpuint(p->flags, ==, BTRAIL_PROCESS_SEEN);
+        g_assert_cmphex(p->user_pgd, ==, 0x77000);
+        g_assert_cmpuint(p->n_threads, ==, 0);
+    } else {
+        g_assert_cmpuint(p->flags, ==, 0);
+        g_assert_cmpuint(p->n_mappings, ==, 3);
+    }
+    linux_look_free(look);
 }
 
 static void test_known(void)
 {
-    struct btrail_look *look;
+    const struct linux_layout *l;
     struct fixture x;
-    uint64_t shape;
+    uint64_t shape = 0;
 
     begin(&x, 0);
+    l = &x.f.layout;
     linux_look_free(linux_look(x.k, tick, NULL, NULL));
-    shape = linux_shape(x.k, x.f.mm);
-    look = linux_look(x.k, tick, is_known, &shape);
-    g_assert_cmpuint(look->flags, ==, BTRAIL_LOOK_WHOLE);
-    g_assert_cmpuint(look->n, ==, 2);
-    g_assert_cmpuint(look->processes[1].flags, ==, BTRAIL_PROCESS_SEEN);
-    g_assert_cmpuint(look->processes[1].pid, ==, FAKE_PID);
-    g_assert_cmphex(look->processes[1].user_pgd, ==, 0x77000);
-    g_assert_cmpuint(look->processes[1].n_threads, ==, 0);
-    linux_look_free(look);
-
+    check_seen(&x, &shape, false);
+    check_seen(&x, &shape, true);
     /* Something is mapped that was not. */
-    fake_linux_put32(&x.f, x.f.mm, x.f.layout.mm_map_count, 9);
-    look = linux_look(x.k, tick, is_known, &shape);
-    g_assert_cmpuint(look->n, ==, 2);
-    check_process(&look->processes[1], false);
-    linux_look_free(look);
+    fake_linux_put32(&x.f, x.f.mm, l->mm_map_count, 9);
+    check_seen(&x, &shape, false);
+    check_seen(&x, &shape, true);
+    fake_linux_put64(&x.f, x.f.mm, l->mm_exec_vm, 9);
+    check_seen(&x, &shape, false);
+    /* It is called otherwise. */
+    strcpy((char *)fake_linux_at(&x.f, x.f.process + l->task_comm), "other");
+    check_seen(&x, &shape, false);
+    check_seen(&x, &shape, true);
     end(&x);
 }
 
