@@ -367,14 +367,23 @@ int lines_error(const struct lines *l)
     return l->error;
 }
 
+int lines_flush(struct lines *l)
+{
+    g_mutex_lock(&l->lock);
+    l->added += current(l)->n_items > 0;
+    g_cond_broadcast(&l->changed);
+    write_jobs(l, 0);
+    g_mutex_unlock(&l->lock);
+    return l->error;
+}
+
 int lines_free(struct lines *l)
 {
     int error;
     unsigned i;
 
+    lines_flush(l);
     g_mutex_lock(&l->lock);
-    l->added += current(l)->n_items > 0;
-    write_jobs(l, 0);
     l->stop = true;
     g_cond_broadcast(&l->changed);
     g_mutex_unlock(&l->lock);

@@ -35,6 +35,9 @@ void lines_records(struct lines *l, unsigned vcpu,
 int lines_error(const struct lines *l);
 
 /* Write what has been added.  Returns as lines_error(). */
+int lines_flush(struct lines *l);
+
+/* The same, and free all */
 int lines_free(struct lines *l);
 
 #endif /* BTRAIL_LINES_H */

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "lines.h"
+#include "named-lines.h"
 
 /* Of records that are printed as they are */
 #define OUT_SIZE    (1u << 20)
@@ -28,6 +29,11 @@ struct script {
     uint64_t damage;
     unsigned threads;
     struct lines *lines;
+    gboolean with_names;
+    gboolean insn;
+    gboolean source;
+    struct filter *filter;
+    struct named_lines *named;  /* of records; events are in @lines */
     char *out;                  /* raw records */
     size_t len;
     int error;                  /* errno of what could not be written */
@@ -97,9 +103,18 @@ static void print_batch(struct script *s, const struct source *src)
 
     if (b->event) {
         s->damage += b->synthetic;
+        if (s->named && b->event->type == BTRAIL_EVENT_GAP) {
+            named_lines_gap(s->named, src->vcpu);
+        }
         if (s->events && time_matches(s, b->time.host) &&
             in_range(&s->index, b->event->index)) {
+            if (s->named) {
+                fflush(stdout);
+            }
             lines_event(s->lines, src->vcpu, b);
+            if (s->named) {
+                lines_flush(s->lines);
+            }
         }
         return;
     }
@@ -109,6 +124,12 @@ static void print_batch(struct script *s, const struct source *src)
         cli_cr3_matches(s->cr3s, b->cr3)) {
         if (s->raw) {
             print_raw(s, b->records + (begin - b->index), end - begin);
+        } else if (s->named) {
+            named_lines_records(s->named, src->vcpu, b, begin - b->index,
+                                end - begin);
+            if (ferror(stdout)) {
+                s->error = errno ? errno : EIO;
+            }
         } else {
             lines_records(s->lines, src->vcpu, b, begin - b->index,
                           end - begin);
@@ -268,19 +289,49 @@ static int print(struct script *s)
 
         s->lines = lines_new(&options);
         code = print_all(s);
-        s->error = lines_free(s->lines);
+        if (s->named && fflush(stdout)) {
+            s->error = s->error ? s->error : errno;
+        }
+        if (s->error) {
+            lines_free(s->lines);
+        } else {
+            s->error = lines_free(s->lines);
+        }
     }
     return code;
 }
 
-static int run(struct script *s, char *const *paths, const char *vcpus)
+/* False after having said what is wrong. */
+static bool open_names(struct script *s, const struct names_options *names,
+                       struct symbolizer **symbolizer)
 {
+    struct named_lines_options options = {
+        .trace = &s->trace, .filter = s->filter, .insn = s->insn,
+        .lines = s->source, .json = s->json, .out = stdout,
+    };
+
+    if (!s->with_names) {
+        return true;
+    }
+    options.names = *symbolizer = names_open(names, &s->trace);
+    if (*symbolizer) {
+        s->named = named_lines_new(&options);
+    }
+    return *symbolizer;
+}
+
+static int run(struct script *s, char *const *paths, const char *vcpus,
+               const struct names_options *names)
+{
+    struct symbolizer *symbolizer = NULL;
     int code = CLI_USAGE, verdict;
 
     if (!cli_trace_open(&s->trace, paths)) {
         return CLI_FAILED;
     }
-    if (check_vcpus(s, vcpus)) {
+    if (!open_names(s, names, &symbolizer)) {
+        code = CLI_FAILED;
+    } else if (check_vcpus(s, vcpus)) {
         signal(SIGPIPE, SIG_IGN);
         code = print(s);
         if (!s->error) {
@@ -294,6 +345,8 @@ static int run(struct script *s, char *const *paths, const char *vcpus)
             code = CLI_FAILED;
         }
     }
+    named_lines_free(s->named);
+    symbolizer_free(symbolizer);
     cli_trace_close(&s->trace);
     return code;
 }
@@ -305,7 +358,8 @@ int cmd_script(int argc, char **argv)
         .time = { 0, UINT64_MAX },
     };
     g_autofree char *vcpus = NULL, *index = NULL, *time = NULL;
-    g_autofree char *threads = NULL;
+    g_autofree char *threads = NULL, *filter = NULL;
+    struct names_options names = { NULL };
     g_auto(GStrv) cr3 = NULL;
     const GOptionEntry entries[] = {
         { "vcpu", 0, 0, G_OPTION_ARG_STRING, &vcpus,
@@ -316,6 +370,15 @@ int cmd_script(int argc, char **argv)
           "only from index A to before B", "A..B" },
         { "time", 0, 0, G_OPTION_ARG_STRING, &time,
           "only from second A after the start to before B", "A..B" },
+        { "filter", 0, 0, G_OPTION_ARG_STRING, &filter,
+          "only records for which EXPRESSION is true", "EXPRESSION" },
+        { "names", 0, 0, G_OPTION_ARG_NONE, &s.with_names,
+          "print names of processes, functions and modules, too", NULL },
+        { "insn", 0, 0, G_OPTION_ARG_NONE, &s.insn,
+          "the same, and the instructions between records", NULL },
+        { "lines", 0, 0, G_OPTION_ARG_NONE, &s.source,
+          "the same, and source lines", NULL },
+        NAMES_ENTRIES(&names),
         { "events", 0, 0, G_OPTION_ARG_NONE, &s.events,
           "print events too", NULL },
         { "events-only", 0, 0, G_OPTION_ARG_NONE, &s.events_only,
@@ -336,16 +399,22 @@ int cmd_script(int argc, char **argv)
         (index && !cli_parse_range("--index", index, &s.index)) ||
         (time && !cli_parse_time_range("--time", time, &s.time)) ||
         !cli_parse_threads(threads, &s.threads) ||
+        !names_filter(filter, &s.filter) ||
         !cli_parse_cr3s(cr3, &s.cr3s)) {
+        filter_free(s.filter);
+        names_clear(&names);
         return CLI_USAGE;
     }
+    s.with_names |= s.insn || s.source || s.filter;
     s.by_time = time;
     s.events |= s.events_only;
-    if (s.raw && (s.json || s.events)) {
-        cli_error("--raw does not go with --json or events");
+    if (s.raw && (s.json || s.events || s.with_names)) {
+        cli_error("--raw does not go with --json, events or names");
     } else {
-        code = run(&s, argv + 1, vcpus);
+        code = run(&s, argv + 1, vcpus, &names);
     }
+    filter_free(s.filter);
+    names_clear(&names);
     if (s.cr3s) {
         g_array_unref(s.cr3s);
     }

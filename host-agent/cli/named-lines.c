@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Records with names: see named-lines.h
+ */
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "instruction.h"
+#include "named-lines.h"
+
+/* More without a branch is no code. */
+#define MAX_INSTRUCTIONS    4096
+
+/* Where the last record of a vCPU went */
+struct link {
+    bool known;
+    uint64_t to;
+    uint64_t index;
+};
+
+struct named_lines {
+    struct named_lines_options o;
+    struct link links[BTRAIL_MAX_VCPUS];
+};
+
+struct named_lines *named_lines_new(const struct named_lines_options *options)
+{
+    struct named_lines *l = g_new0(struct named_lines, 1);
+
+    l->o = *options;
+    return l;
+}
+
+void named_lines_free(struct named_lines *l)
+{
+    g_free(l);
+}
+
+void named_lines_gap(struct named_lines *l, unsigned vcpu)
+{
+    l->links[vcpu].known = false;
+}
+
+/* As a string of JSON */
+static void put_string(FILE *out, const char *text)
+{
+    g_autofree char *valid = g_utf8_make_valid(text, -1);
+    const char *p;
+
+    fputc('"', out);
+    for (p = valid; *p; p++) {
+        unsigned char c = *p;
+
+        if (c < 0x20 || c == '"' || c == '\\') {
+            fprintf(out, "\\u%04x", c);
+        } else {
+            fputc(c, out);
+        }
+    }
+    fputc('"', out);
+}
+
+static void put_line(const struct named_lines *l, const struct process *p,
+                     uint64_t address, const char **last, unsigned *last_line)
+{
+    struct place place;
+    const char *file;
+    unsigned line;
+
+    symbolizer_place(l->o.names, p, address, &place);
+    if (symbolizer_line(l->o.names, &place, &file, &line) &&
+        (file != *last || line != *last_line)) {
+        fprintf(l->o.out, "\t%s:%u\n", file, line);
+        *last = file;
+        *last_line = line;
+    }
+}
+
+/* What was executed since the last record */
+static void put_code(const struct named_lines *l, unsigned vcpu,
+                     const struct process *p, const struct filter_record *r,
+                     uint64_t cr3)
+{
+    const struct symbolizer_where where = { vcpu, r->index, cr3 };
+    uint64_t address = l->links[vcpu].to;
+    const char *file = NULL;
+    unsigned i, line = 0;
+
+    for (i = 0; i < MAX_INSTRUCTIONS && address <= r->from; i++) {
+        char text[INSTRUCTION_TEXT];
+        uint8_t bytes[INSTRUCTION_MAX];
+        bool exact;
+        size_t n = symbolizer_code(l->o.names, p, &where, address, bytes,
+                                   sizeof(bytes), &exact);
+        unsigned len = instruction_text(bytes, n,
+                                        symbolizer_bits(l->o.names, p,
+                                                        address),
+                                        address, text);
+
+        if (l->o.json) {
+            fprintf(l->o.out, "%s{\"address\":\"0x%016" PRIx64
+                    "\",\"text\":", i ? "," : "", address);
+            put_string(l->o.out, text);
+            fputc('}', l->o.out);
+        } else {
+            if (l->o.lines) {
+                put_line(l, p, address, &file, &line);
+            }
+            fprintf(l->o.out, "\t0x%016" PRIx64 "  %s%s\n", address, text,
+                    exact || !len ? "" : "  (of the file)");
+        }
+        if (!len) {
+            break;
+        }
+        address += len;
+    }
+}
+
+static void put_json(const struct named_lines *l, unsigned vcpu,
+                     const struct btrail_batch *b,
+                     const struct btrail_record *record,
+                     const struct filter_record *r, bool linked)
+{
+    FILE *out = l->o.out;
+    char time[CLI_TIME_SIZE], buf[NAMES_SIZE];
+    const char *t = cli_format_time(l->o.trace, b->time.host, time), *file;
+    unsigned line;
+
+    fprintf(out, "{\"vcpu\":%u,\"index\":%" PRIu64 ",\"time\":%s,\"cr3\":"
+            "\"0x%016" PRIx64 "\",\"from\":\"0x%016" PRIx64 "\",\"to\":\"0x%016"
+            PRIx64 "\",\"flags\":%" PRIu64 ",\"comm\":", vcpu, r->index,
+            !strcmp(t, "-") ? "null" : t, b->cr3, record->from, record->to,
+            record->flags);
+    put_string(out, r->process->comm);
+    if (r->process->pid >= 0) {
+        fprintf(out, ",\"pid\":%" PRId64, r->process->pid);
+    }
+    fputs(",\"from_name\":", out);
+    put_string(out, names_text(r->from_place, r->from, buf));
+    fputs(",\"to_name\":", out);
+    put_string(out, names_text(r->to_place, r->to, buf));
+    if (l->o.lines &&
+        symbolizer_line(l->o.names, r->from_place, &file, &line)) {
+        fputs(",\"file\":", out);
+        put_string(out, file);
+        fprintf(out, ",\"line\":%u", line);
+    }
+    if (l->o.insn) {
+        fputs(",\"code\":[", out);
+        if (linked) {
+            put_code(l, vcpu, r->process, r, b->cr3);
+        }
+        fputc(']', out);
+    }
+    fputs("}\n", out);
+}
+
+static void put_text(const struct named_lines *l, unsigned vcpu,
+                     const struct btrail_batch *b,
+                     const struct btrail_record *record,
+                     const struct filter_record *r, bool linked)
+{
+    FILE *out = l->o.out;
+    char time[CLI_TIME_SIZE], from[NAMES_SIZE], to[NAMES_SIZE];
+    const char *file = NULL;
+    unsigned line = 0;
+
+    if (l->o.insn && linked) {
+        put_code(l, vcpu, r->process, r, b->cr3);
+    } else if (l->o.lines) {
+        put_line(l, r->process, r->from, &file, &line);
+    }
+    fprintf(out, "%u %" PRIu64 " %s 0x%016" PRIx64 " 0x%016" PRIx64 " 0x%016"
+            PRIx64 " 0x%" PRIx64 "  %s  %s -> %s\n", vcpu, r->index,
+            cli_format_time(l->o.trace, b->time.host, time), b->cr3,
+            record->from, record->to, record->flags, r->process->comm,
+            names_text(r->from_place, r->from, from),
+            names_text(r->to_place, r->to, to));
+}
+
+void named_lines_records(struct named_lines *l, unsigned vcpu,
+                         const struct btrail_batch *b, size_t first, size_t n)
+{
+    struct link *link = &l->links[vcpu];
+    struct place from, to;
+    struct filter_record r = {
+        .vcpu = vcpu, .from_place = &from, .to_place = &to,
+        .lines = l->o.names,
+        .process = symbolizer_process(l->o.names, b->time.host, b->cr3),
+        .time = b->time.host >= l->o.trace->start ?
+                (int64_t)(b->time.host - l->o.trace->start) : -1,
+    };
+    size_t i;
+
+    for (i = first; i < first + n; i++) {
+        const struct btrail_record *record = &b->records[i];
+        bool linked;
+
+        r.index = b->index + i;
+        r.from = record->from;
+        r.to = record->to;
+        linked = link->known && link->index + 1 == r.index &&
+                 link->to <= r.from;
+        symbolizer_place(l->o.names, r.process, r.from, &from);
+        symbolizer_place(l->o.names, r.process, r.to, &to);
+        if (!l->o.filter || filter_matches(l->o.filter, &r)) {
+            if (l->o.json) {
+                put_json(l, vcpu, b, record, &r, linked);
+            } else {
+                put_text(l, vcpu, b, record, &r, linked);
+            }
+        }
+        *link = (struct link) { true, record->to, r.index };
+    }
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Records with their names, instructions and source lines, as text
+ */
+
+#ifndef BTRAIL_NAMED_LINES_H
+#define BTRAIL_NAMED_LINES_H
+
+#include <stdio.h>
+
+#include "names-options.h"
+
+/**
+ * struct named_lines_options
+ * @insn:    before a record, the instructions that led to it
+ * @lines:   source lines
+ * @json:    a JSON object a line
+ */
+struct named_lines_options {
+    const struct cli_trace *trace;
+    struct symbolizer *names;
+    const struct filter *filter;
+    bool insn;
+    bool lines;
+    bool json;
+    FILE *out;
+};
+
+struct named_lines;
+
+struct named_lines *named_lines_new(const struct named_lines_options *options);
+void named_lines_free(struct named_lines *l);
+
+/* Print @n records of a batch from its record @first on. */
+void named_lines_records(struct named_lines *l, unsigned vcpu,
+                         const struct btrail_batch *b, size_t first,
+                         size_t n);
+
+/* Something is missing here: what comes next does not follow what was. */
+void named_lines_gap(struct named_lines *l, unsigned vcpu);
+
+#endif /* BTRAIL_NAMED_LINES_H */
