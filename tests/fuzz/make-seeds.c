@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "code.h"
+#include "backtrail/names.h"
 #include "fake-linux.h"
 #include "parts.h"
 #include "producer.h"
@@ -411,6 +412,49 @@ static void make_monitors(const char *dir)
     }
 }
 
+/* A trace that has looks and symbols */
+static void make_names(const char *dir)
+{
+    static const char symbols[] = "ffffffff81000000 T _stext\n"
+                                  "ffffffffc0000000 t load\t[mod]\n";
+    static struct btrail_thread thread = { 7, 1, 5, "t" };
+    static struct btrail_mapping mapping = { 0x1000, 0x3000, 0, 21, 3, "/f",
+                                             (const uint8_t *)"id" };
+    struct btrail_process p = {
+        0x1000, 0x2000, 0x8000, 5, 90, 100, 0, 7, 1, 2, "p", "/f", "p\0", 1,
+        1, &thread, &mapping
+    };
+    g_autofree char *path = g_build_filename(dir, "names", NULL);
+    struct btrail_writer *w;
+    unsigned i;
+
+    g_mkdir_with_parents(dir, 0777);
+    g_assert_cmpint(btrail_writer_open(&w, path, BTRAIL_WRITER_REPLACE), ==,
+                    0);
+    for (i = 0; i < 3; i++) {
+        struct btrail_look look = { 90 + 100 * i, 100 + 100 * i,
+                                    BTRAIL_LOOK_WHOLE, 1, &p };
+        struct btrail_sideband_info info = {
+            .kind = BTRAIL_SIDEBAND_PROCESSES, .time = look.end,
+        };
+        size_t size;
+        void *data;
+
+        p.first = look.begin;
+        p.last = look.end;
+        p.pid += i == 2;
+        p.flags = i == 1 ? BTRAIL_PROCESS_SEEN : 0;
+        g_assert_cmpint(btrail_look_encode(&look, &data, &size), ==, 0);
+        info.size = (uint32_t)size;
+        g_assert_cmpint(btrail_writer_sideband(w, &info, data), ==, 0);
+        free(data);
+        info.kind = BTRAIL_SIDEBAND_SYMBOLS;
+        info.size = sizeof(symbols) - 1;
+        g_assert_cmpint(btrail_writer_sideband(w, &info, symbols), ==, 0);
+    }
+    g_assert_cmpint(btrail_writer_close(w), ==, 0);
+}
+
 /* What is in some pages of the guest, as writes of it */
 static void put_pages(GByteArray *a, const struct fake_linux *f,
                       unsigned first, unsigned end)
@@ -474,6 +518,7 @@ int main(int argc, char **argv)
     merge = g_build_filename(argv[1], "merge", NULL);
     make_traces(trace);
     make_code(trace);
+    make_names(trace);
     make_traces(repair);
     make_parts(merge);
     make_streams(stream);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "backtrail/code.h"
+#include "backtrail/names.h"
 #include "fuzz.h"
 #include "json.h"
 
@@ -489,6 +490,67 @@ static void read_meta(struct btrail_trace *trace)
     }
 }
 
+/* Whatever is asked of names, what they answer can be looked at. */
+static void ask(const struct btrail_names *names, uint64_t time, uint64_t cr3,
+                uint64_t address)
+{
+    const struct btrail_process *p;
+    const struct btrail_mapping *m;
+    struct btrail_symbol s;
+    enum btrail_certainty c = btrail_names_process(names, time, cr3, &p);
+
+    fuzz_require((c == BTRAIL_UNKNOWN) == !p);
+    if (p) {
+        fuzz_require(strlen(p->comm) + strlen(p->exe) < 1u << 24);
+        c = btrail_names_mapping(names, p, time, address, &m);
+        fuzz_require((c == BTRAIL_UNKNOWN) >= !m);
+        fuzz_require(!m || (address >= m->start && address < m->end &&
+                            strlen(m->path) < 1u << 24));
+    }
+    if (!btrail_names_kernel_symbol(names, time, address, &s)) {
+        fuzz_require(s.address <= address && address < s.end &&
+                     strlen(s.name) < 1u << 24);
+    }
+}
+
+static void read_names(struct btrail_trace *trace)
+{
+    struct btrail_names *names;
+    struct btrail_sideband_info info;
+    unsigned i;
+    int ret = btrail_names_open(&names, trace);
+
+    if (ret) {
+        fuzz_require(ret == -BTRAIL_ERR_MEMORY || ret == -BTRAIL_ERR_IO);
+        return;
+    }
+    for (i = 0; !btrail_trace_sideband(trace, i, &info, NULL); i++) {
+        struct btrail_look *look;
+        void *data;
+        uint32_t k;
+
+        if (info.kind != BTRAIL_SIDEBAND_PROCESSES ||
+            btrail_trace_sideband(trace, i, &info, &data)) {
+            continue;
+        }
+        if (!btrail_look_decode(&look, data, info.size)) {
+            for (k = 0; k < look->n && k < 16; k++) {
+                const struct btrail_process *p = &look->processes[k];
+                uint64_t address = p->n_mappings ? p->mappings[0].start : 0;
+
+                ask(names, p->first, p->pgd, address);
+                ask(names, p->last, p->user_pgd, address);
+                ask(names, look->end + 1, p->pgd, address);
+            }
+            btrail_look_free(look);
+        }
+        free(data);
+    }
+    ask(names, 0, 0, UINT64_C(0xffffffff81000010));
+    ask(names, UINT64_MAX, UINT64_MAX, UINT64_MAX);
+    btrail_names_close(names);
+}
+
 static void read_sideband(struct btrail_trace *trace)
 {
     struct btrail_sideband_info info, again;
@@ -555,6 +617,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     read_meta(trace);
     read_sideband(trace);
+    read_names(trace);
     read_code(trace);
     for (i = 0; i < btrail_trace_streams(trace) && i < MAX_STREAMS; i++) {
         read_stream(trace, i);
