@@ -7,6 +7,7 @@
 #define BTRAIL_CLI_H
 
 #include <json-glib/json-glib.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -21,6 +22,7 @@ enum {
 };
 
 int cmd_record(int argc, char **argv);
+int cmd_doctor(int argc, char **argv);
 int cmd_enable(int argc, char **argv);
 int cmd_disable(int argc, char **argv);
 int cmd_info(int argc, char **argv);
@@ -35,10 +37,13 @@ int cmd_export(int argc, char **argv);
 /* "backtrail: " and a message, with a line end, to stderr */
 void cli_error(const char *format, ...) G_GNUC_PRINTF(1, 2);
 
+/* There may be an operand. */
+#define CLI_OPTIONAL    INT_MIN
+
 /**
  * cli_parse - parse the options of a subcommand
  * @operands: what is left on the command line must be as many arguments; if
- *            negative, so many or more
+ *            negative, so many or more; CLI_OPTIONAL for one or none
  * @usage:    the operands, such as "FILE"
  * @summary:  one sentence
  *

@@ -17,6 +17,7 @@ static const struct command {
     { "record", cmd_record, "trace a guest into a file" },
     { "enable", cmd_enable, "let a libvirt domain be traced" },
     { "disable", cmd_disable, "undo what enable did to a domain" },
+    { "doctor", cmd_doctor, "look for what keeps guests from being traced" },
     { "info", cmd_info, "show what a trace holds" },
     { "script", cmd_script, "print records and events, one a line" },
     { "report", cmd_report, "show where records were made" },

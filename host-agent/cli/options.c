@@ -4,6 +4,7 @@
  */
 
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -28,6 +29,9 @@ bool cli_parse(int *argc, char ***argv, const GOptionEntry *entries,
 {
     GOptionContext *context = g_option_context_new(usage);
     g_autoptr(GError) error = NULL;
+    int least = operands == CLI_OPTIONAL ? 0 : abs(operands);
+    int most = operands == CLI_OPTIONAL ? 1 :
+               operands < 0 ? INT_MAX : operands;
     bool ok;
 
     g_option_context_set_summary(context, summary);
@@ -44,9 +48,9 @@ bool cli_parse(int *argc, char ***argv, const GOptionEntry *entries,
         (*argv)++;
         (*argc)--;
     }
-    if (operands < 0 ? *argc - 1 < -operands : *argc - 1 != operands) {
+    if (*argc - 1 < least || *argc - 1 > most) {
         cli_error("%s: %s; see %s --help", g_get_prgname(),
-                  *argc - 1 < abs(operands) ? "an argument is missing" :
+                  *argc - 1 < least ? "an argument is missing" :
                   "too many arguments", g_get_prgname());
         return false;
     }

@@ -35,7 +35,8 @@ class Libvirtd:
     """A daemon for qemu:///system, or that of a user for qemu:///session.
 
     uri is where it is found.  folder has its files, and room for the test's;
-    readable has copies, that any user can read, of the folders given.
+    readable has the folders given where the daemon, and the user of a session,
+    can read them.
     """
 
     def __init__(self, session=False, readable=None):
@@ -47,7 +48,7 @@ class Libvirtd:
         self.mounts = []
         for name, source in (readable or {}).items():
             self.readable[name] = source
-            if self.root:
+            if self.root and session:
                 self.readable[name] = self.make(name)
                 self.mounts.append((source, self.readable[name]))
         self.process = None

@@ -1,0 +1,537 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * backtrail doctor: look for what keeps a guest from being traced
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libvirt/libvirt-qemu.h>
+#include <linux/kvm.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli.h"
+#include "guest.h"
+#include "json.h"
+#include "tracing.h"
+
+enum state {
+    STATE_OK,
+    STATE_NOTE,                 /* nothing is wrong, or nobody knows */
+    STATE_PROBLEM,
+};
+
+static const char *const state_names[] = { "ok", "note", "problem" };
+
+struct doctor {
+    char *connect;
+    char *emulator;
+    char *agent;
+    gboolean json;
+    const char *name;           /* of the domain, or NULL */
+    struct cli_guest guest;
+    bool local;                 /* libvirt's host is this one */
+    unsigned problems;
+    JsonArray *checks;          /* with --json */
+};
+
+static void G_GNUC_PRINTF(4, 5) tell(struct doctor *d, const char *check,
+                                     enum state state, const char *format, ...)
+{
+    g_autofree char *message = NULL;
+    va_list args;
+
+    va_start(args, format);
+    message = g_strdup_vprintf(format, args);
+    va_end(args);
+    d->problems += state == STATE_PROBLEM;
+    if (d->checks) {
+        JsonObject *o = json_object_new();
+
+        json_object_set_string_member(o, "check", check);
+        json_object_set_string_member(o, "state", state_names[state]);
+        json_object_set_string_member(o, "message", message);
+        json_array_add_object_element(d->checks, o);
+    } else {
+        printf("%-8s %-11s %s\n", state_names[state], check, message);
+    }
+}
+
+/* A URI names a host between its slashes, or is about this one. */
+static bool is_local(const char *uri)
+{
+    const char *host = uri ? strstr(uri, "://") : NULL;
+
+    return host && host[3] == '/';
+}
+
+static bool check_libvirt(struct doctor *d)
+{
+    g_autofree char *why = NULL, *uri = NULL;
+    const char *driver;
+
+    if (!cli_guest_open(&d->guest, d->connect, NULL, &why)) {
+        tell(d, "libvirt", STATE_PROBLEM, "%s; start libvirtd, join its group "
+             "(libvirt), or say with --connect where it is", why);
+        return false;
+    }
+    uri = virConnectGetURI(d->guest.connection);
+    driver = virConnectGetType(d->guest.connection);
+    d->local = is_local(uri);
+    if (!driver || strcmp(driver, "QEMU")) {
+        tell(d, "libvirt", STATE_PROBLEM, "%s has no guests of QEMU's, but "
+             "only those can be traced; --connect qemu:///system says where "
+             "such ones are", uri);
+        return false;
+    }
+    tell(d, "libvirt", STATE_OK, "%s is there", uri);
+    return true;
+}
+
+/* Has the QEMU at @path the device?  Only it can tell. */
+static void ask_emulator(struct doctor *d, const char *path)
+{
+    /* A program by this name may be one that does not end. */
+    char *argv[] = {
+        (char *)"timeout", (char *)"60", (char *)path, (char *)"-device",
+        (char *)"branch-trace,help", NULL,
+    };
+    g_autofree char *output = NULL, *errors = NULL;
+    g_autoptr(GError) error = NULL;
+    int status;
+
+    if (access(path, X_OK)) {
+        tell(d, "emulator", STATE_PROBLEM, "%s: %s; scripts/build qemu makes "
+             "a QEMU with Backtrail's patches, and --emulator says where it "
+             "is", path, g_strerror(errno));
+    } else if (!g_spawn_sync(NULL, argv, NULL, G_SPAWN_SEARCH_PATH |
+                             G_SPAWN_STDIN_FROM_DEV_NULL, NULL, NULL, &output,
+                             &errors, &status, &error)) {
+        tell(d, "emulator", STATE_NOTE, "%s", error->message);
+    } else if (!g_spawn_check_wait_status(status, NULL) || !output ||
+               !strstr(output, "agent=")) {
+        tell(d, "emulator", STATE_PROBLEM, "%s has no branch-trace device; "
+             "have the QEMU that scripts/build qemu makes, and name it to "
+             "backtrail enable with --emulator", path);
+    } else {
+        tell(d, "emulator", STATE_OK, "%s has the branch-trace device", path);
+    }
+}
+
+static void check_emulator(struct doctor *d, const char *path)
+{
+    virConnectPtr connection = d->guest.connection;
+    g_autofree char *capabilities = NULL;
+
+    /* libvirt runs QEMU as another user, maybe elsewhere. */
+    if (connection) {
+        capabilities = virConnectGetDomainCapabilities(connection, path,
+                                                       "x86_64", NULL, "qemu",
+                                                       0);
+        if (!capabilities) {
+            tell(d, "emulator", STATE_PROBLEM, "libvirt cannot use %s (%s); "
+                 "see that it is there, and that the user who runs libvirt's "
+                 "guests can read and execute it and all folders above it",
+                 path, cli_guest_error());
+            return;
+        }
+    }
+    if (d->local) {
+        ask_emulator(d, path);
+    } else {
+        tell(d, "emulator", STATE_NOTE, "libvirt can use %s, but whether it "
+             "has Backtrail's patches can only be seen on its host, or of a "
+             "guest that runs", path);
+    }
+}
+
+/* What keeps KVM from working although it is there; NULL if nothing does */
+static const char *kvm_fault(int kvm)
+{
+    int vm = ioctl(kvm, KVM_CREATE_VM, 0), vcpu;
+
+    if (vm < 0) {
+        return "it cannot make a virtual machine";
+    }
+    vcpu = ioctl(vm, KVM_CREATE_VCPU, 0);
+    close(vm);
+    if (vcpu < 0) {
+        return "it cannot make a vCPU";
+    }
+    close(vcpu);
+    return NULL;
+}
+
+/* Do the host's CPUs say that they can virtualize? */
+static bool has_virtualization(void)
+{
+    g_autofree char *text = NULL;
+    g_auto(GStrv) words = NULL;
+
+    if (!g_file_get_contents("/proc/cpuinfo", &text, NULL, NULL)) {
+        return true;
+    }
+    words = g_strsplit_set(text, " \n", -1);
+    return g_strv_contains((const char *const *)words, "vmx") ||
+           g_strv_contains((const char *const *)words, "svm");
+}
+
+static void check_kvm(struct doctor *d, bool wanted)
+{
+    int kvm = open("/dev/kvm", O_RDWR | O_CLOEXEC);
+    const char *fault;
+
+    if (kvm < 0 && (errno == ENOENT || errno == ENODEV)) {
+        tell(d, "kvm", STATE_OK, "there is no KVM, and none is needed to "
+             "trace");
+        return;
+    }
+    if (kvm < 0) {
+        tell(d, "kvm", STATE_NOTE, "you cannot use /dev/kvm (%s); none is "
+             "needed to trace", g_strerror(errno));
+        return;
+    }
+    fault = has_virtualization() ? kvm_fault(kvm) :
+            "the CPUs have neither VMX nor SVM";
+    close(kvm);
+    if (!fault) {
+        tell(d, "kvm", STATE_OK, "KVM works; guests that are traced do not "
+             "use it");
+    } else {
+        tell(d, "kvm", wanted ? STATE_PROBLEM : STATE_NOTE, "/dev/kvm is "
+             "there, but does not work: %s; a domain of type 'kvm' will not "
+             "run here: make it one of type 'qemu' with backtrail enable "
+             "--tcg", fault);
+    }
+}
+
+/* Somebody who wants to open a file */
+struct user {
+    uid_t uid;
+    gid_t gid;
+};
+
+static bool may(const struct user *user, const struct stat *st, unsigned bits)
+{
+    unsigned shift = st->st_uid == user->uid ? 6 :
+                     st->st_gid == user->gid ? 3 : 0;
+
+    return !user->uid || (st->st_mode >> shift & bits) == bits;
+}
+
+/* The first part of @path that @user cannot pass, or NULL */
+static char *barrier(const struct user *user, const char *path)
+{
+    const char *p = path;
+    struct stat st;
+
+    while ((p = strchr(p + 1, '/'))) {
+        g_autofree char *folder = g_strndup(path, p - path);
+
+        if (!stat(folder, &st) && !may(user, &st, 1)) {
+            return g_steal_pointer(&folder);
+        }
+    }
+    return !stat(path, &st) && !may(user, &st, 2) ? g_strdup(path) : NULL;
+}
+
+/* Who a running domain's QEMU is run as */
+static bool qemu_user(virDomainPtr domain, struct user *user)
+{
+    virSecurityLabelPtr labels = NULL;
+    unsigned long long uid, gid;
+    bool found = false;
+    int i, n = virDomainGetSecurityLabelList(domain, &labels);
+
+    for (i = 0; i < n && !found; i++) {
+        /* "+107:+107" */
+        if (sscanf(labels[i].label, "+%llu:+%llu", &uid, &gid) == 2) {
+            *user = (struct user) { uid, gid };
+            found = true;
+        }
+    }
+    free(labels);
+    return found;
+}
+
+/* Can a socket that was bound to @name be the one at @path? */
+static bool is_name_of(const char *name, const char *path)
+{
+    /* Nobody can know where a relative name was meant. */
+    const char *last = strrchr(name, '/');
+
+    return *name == '/' ? !strcmp(name, path) :
+           g_str_has_suffix(path, last ? last + 1 : name);
+}
+
+/* Does somebody listen there?  To ask by connecting would be to be a device. */
+static bool is_listening(const char *path)
+{
+    static const unsigned accepting = 0x10000;      /* __SO_ACCEPTCON */
+    g_autofree char *text = NULL;
+    g_auto(GStrv) lines = NULL;
+    char **line;
+
+    if (!g_file_get_contents("/proc/net/unix", &text, NULL, NULL)) {
+        return true;
+    }
+    lines = g_strsplit(text, "\n", -1);
+    for (line = lines; *line; line++) {
+        unsigned flags;
+        int at = 0;
+
+        if (sscanf(*line, "%*s %*s %*s %x %*s %*s %*s %n", &flags, &at) == 1 &&
+            at && flags & accepting && is_name_of((*line) + at, path)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void check_agent(struct doctor *d, const char *path)
+{
+    g_autofree char *closed = NULL;
+    struct user user = { 0 };
+    struct stat st;
+
+    if (!path) {
+        tell(d, "agent", STATE_NOTE, "the device has no agent of its own; "
+             "name one when a trace is started, or give it one with backtrail "
+             "enable --agent");
+    } else if (!d->local) {
+        tell(d, "agent", STATE_NOTE, "%s is on libvirt's host, and can only "
+             "be looked at there", path);
+    } else if (stat(path, &st)) {
+        tell(d, "agent", STATE_PROBLEM, "%s: %s; start the agent before the "
+             "trace", path, g_strerror(errno));
+    } else if (!S_ISSOCK(st.st_mode)) {
+        tell(d, "agent", STATE_PROBLEM, "%s is not a socket; name the one "
+             "that the agent listens on", path);
+    } else if (!is_listening(path)) {
+        tell(d, "agent", STATE_PROBLEM, "nobody listens on %s; the agent has "
+             "ended: start it again", path);
+    } else if (d->guest.domain && qemu_user(d->guest.domain, &user) &&
+               (closed = barrier(&user, path))) {
+        tell(d, "agent", STATE_PROBLEM, "the guest's QEMU runs as user %u, "
+             "group %u, and %s keeps it from the agent's socket; let this "
+             "user in", (unsigned)user.uid, (unsigned)user.gid, closed);
+    } else {
+        tell(d, "agent", STATE_OK, "an agent listens on %s", path);
+    }
+}
+
+/* The domain's XML, parsed; NULL if there is none of this kind */
+static bool look(struct doctor *d, unsigned flags,
+                 struct btrail_tracing_state *state)
+{
+    g_autofree char *text = virDomainGetXMLDesc(d->guest.domain, flags);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(xmlDoc) doc = NULL;
+
+    memset(state, 0, sizeof(*state));
+    if (!text) {
+        tell(d, "domain", STATE_PROBLEM, "%s", cli_guest_error());
+        return false;
+    }
+    doc = btrail_document_parse(text, strlen(text), &error);
+    if (!doc || !btrail_tracing_look(doc, state, &error)) {
+        tell(d, "domain", STATE_PROBLEM, "%s", error->message);
+        return false;
+    }
+    return true;
+}
+
+static void check_configuration(struct doctor *d,
+                                const struct btrail_tracing_state *s)
+{
+    if (!s->device) {
+        tell(d, "device", STATE_PROBLEM, "the domain has no branch-trace "
+             "device; give it one: backtrail enable %s", d->name);
+    } else {
+        tell(d, "device", STATE_OK, "the domain has '-device %s'", s->device);
+    }
+    if (s->kvm) {
+        tell(d, "type", STATE_PROBLEM, "the domain runs under KVM, where "
+             "branches are not recorded; have it emulated: backtrail enable "
+             "--tcg %s", d->name);
+    } else {
+        tell(d, "type", STATE_OK, "the domain is emulated by QEMU");
+    }
+    if (!s->shared) {
+        tell(d, "memory", STATE_PROBLEM, "the guest's memory is not shared, "
+             "so no names can be found in it; backtrail enable %s makes it "
+             "so", d->name);
+    } else {
+        tell(d, "memory", STATE_OK, "the guest's memory is shared");
+    }
+    if (!s->vmcoreinfo) {
+        tell(d, "vmcoreinfo", STATE_NOTE, "without vmcoreinfo the names of a "
+             "Linux guest may take longer to find; backtrail enable %s adds "
+             "it", d->name);
+    } else {
+        tell(d, "vmcoreinfo", STATE_OK, "the guest can tell where its names "
+             "are");
+    }
+}
+
+/* What QEMU itself says */
+static void check_monitor(struct doctor *d)
+{
+    g_autofree char *text = NULL;
+    g_autoptr(JsonNode) reply = NULL;
+    JsonObject *answer, *error;
+    const char *class, *session, *state;
+
+    if (virDomainQemuMonitorCommand(d->guest.domain, "{\"execute\": "
+                                    "\"query-branch-trace\"}", &text, 0) < 0) {
+        tell(d, "monitor", STATE_PROBLEM, "libvirt cannot ask QEMU (%s); "
+             "connect with write access, and see that the guest's QEMU "
+             "answers", cli_guest_error());
+        return;
+    }
+    reply = btrail_json_parse_object(text);
+    answer = reply ? btrail_json_object(json_node_get_object(reply),
+                                        "return") : NULL;
+    if (answer) {
+        state = btrail_json_string(answer, "state");
+        session = btrail_json_string(answer, "session");
+        if (state && !strcmp(state, "agent-lost")) {
+            tell(d, "monitor", STATE_PROBLEM, "session '%s' has lost its "
+                 "agent; attach another, or stop it: virsh trace-stop %s",
+                 session ? session : "", d->name);
+        } else {
+            tell(d, "monitor", STATE_OK, "QEMU answers; %s%s%s",
+                 session ? "session '" : "it has had no session",
+                 session ? session : "", !session ? "" :
+                 state && !strcmp(state, "active") ? "' is active" :
+                 "' has ended");
+        }
+        return;
+    }
+    error = reply ? btrail_json_object(json_node_get_object(reply), "error") :
+            NULL;
+    class = error ? btrail_json_string(error, "class") : NULL;
+    if (!g_strcmp0(class, "CommandNotFound")) {
+        tell(d, "monitor", STATE_PROBLEM, "the QEMU that runs the guest has "
+             "not Backtrail's patches; backtrail enable --emulator PATH %s, "
+             "then shut it down and start it", d->name);
+    } else if (!g_strcmp0(class, "DeviceNotFound")) {
+        tell(d, "monitor", STATE_PROBLEM, "the guest runs without a "
+             "branch-trace device; backtrail enable %s, then shut it down and "
+             "start it: a reboot is not enough", d->name);
+    } else {
+        tell(d, "monitor", STATE_PROBLEM, "QEMU answers what makes no sense; "
+             "have the QEMU that belongs to this Backtrail");
+    }
+}
+
+static void check_domain(struct doctor *d)
+{
+    struct btrail_tracing_state s;
+    bool running;
+
+    if (!look(d, VIR_DOMAIN_XML_INACTIVE, &s)) {
+        return;
+    }
+    check_configuration(d, &s);
+    check_emulator(d, d->emulator ? d->emulator : s.emulator ? s.emulator :
+                   BACKTRAIL_EMULATOR);
+    if (d->local) {
+        check_kvm(d, s.kvm);
+    }
+    check_agent(d, d->agent ? d->agent : s.agent);
+    running = virDomainIsActive(d->guest.domain) == 1;
+    if (running) {
+        check_monitor(d);
+    } else {
+        tell(d, "monitor", STATE_NOTE, "the domain does not run; virsh start "
+             "%s starts it", d->name);
+    }
+    btrail_tracing_state_clear(&s);
+}
+
+static void run_checks(struct doctor *d)
+{
+    g_autofree char *why = NULL;
+
+    if (!check_libvirt(d)) {
+        if (!d->connect || is_local(d->connect)) {
+            d->local = true;
+            ask_emulator(d, d->emulator ? d->emulator : BACKTRAIL_EMULATOR);
+            check_kvm(d, false);
+        }
+        return;
+    }
+    if (d->name) {
+        cli_guest_close(&d->guest);
+        if (!cli_guest_open(&d->guest, d->connect, d->name, &why)) {
+            tell(d, "domain", STATE_PROBLEM, "%s", why);
+        } else {
+            check_domain(d);
+        }
+        return;
+    }
+    check_emulator(d, d->emulator ? d->emulator : BACKTRAIL_EMULATOR);
+    if (d->local) {
+        check_kvm(d, false);
+    }
+    if (d->agent) {
+        check_agent(d, d->agent);
+    }
+}
+
+static void print_json(struct doctor *d)
+{
+    g_autoptr(JsonNode) node = json_node_new(JSON_NODE_OBJECT);
+    g_autoptr(JsonObject) o = json_object_new();
+    g_autofree char *text = NULL;
+
+    if (d->name) {
+        json_object_set_string_member(o, "domain", d->name);
+    }
+    json_object_set_int_member(o, "problems", d->problems);
+    json_object_set_array_member(o, "checks", json_array_ref(d->checks));
+    json_node_set_object(node, o);
+    text = json_to_string(node, TRUE);
+    puts(text);
+}
+
+int cmd_doctor(int argc, char **argv)
+{
+    struct doctor d = { NULL };
+    const GOptionEntry entries[] = {
+        { "connect", 'c', 0, G_OPTION_ARG_STRING, &d.connect,
+          "libvirt's URI (default: as for virsh)", "URI" },
+        { "emulator", 0, 0, G_OPTION_ARG_FILENAME, &d.emulator,
+          "QEMU with Backtrail's patches (default: the domain's; without one, "
+          "as configured when Backtrail was built)", "PATH" },
+        { "agent", 0, 0, G_OPTION_ARG_FILENAME, &d.agent,
+          "the agent's unix socket (default: that of the domain's device)",
+          "PATH" },
+        { "json", 0, 0, G_OPTION_ARG_NONE, &d.json, "print JSON", NULL },
+        { NULL }
+    };
+    int code = CLI_USAGE;
+
+    if (cli_parse(&argc, &argv, entries, CLI_OPTIONAL, "[DOMAIN]",
+                  "Look for what keeps guests, or a domain of libvirt's, from "
+                  "being traced.")) {
+        d.name = argv[1];
+        d.checks = d.json ? json_array_new() : NULL;
+        run_checks(&d);
+        if (d.json) {
+            print_json(&d);
+        }
+        code = fflush(stdout) ? CLI_FAILED :
+               d.problems ? CLI_DAMAGED : CLI_OK;
+    }
+    cli_guest_close(&d.guest);
+    g_clear_pointer(&d.checks, json_array_unref);
+    g_free(d.connect);
+    g_free(d.emulator);
+    g_free(d.agent);
+    return code;
+}
