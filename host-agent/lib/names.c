@@ -10,9 +10,8 @@
 
 #include <stdlib.h>
 
-#include "backtrail/names.h"
-
 #include "bytes.h"
+#include "names.h"
 
 /* What looks and symbols may take in memory; later ones are left out. */
 #define MEMORY_MAX      (1ull << 30)
@@ -26,12 +25,12 @@
 
 struct version {
     struct btrail_process process;  /* first: users have a pointer to it */
-    struct life *life;
+    struct btrail_life *life;
     uint64_t begin;             /* of the first look that found it so */
     uint64_t end;               /* of the last one */
 };
 
-struct life {
+struct btrail_life {
     uint64_t first;
     uint64_t last;
     GPtrArray *versions;        /* in the order of time */
@@ -40,7 +39,7 @@ struct life {
 /* What has used page tables at one place, one after the other */
 struct root {
     GPtrArray *lives;           /* in the order in which they were first seen */
-    struct life **latest;       /* of those up to here the one seen last */
+    struct btrail_life **latest;    /* of those up to here the one seen last */
 };
 
 struct symbols {
@@ -67,10 +66,12 @@ struct btrail_names {
     GPtrArray *looks;           /* struct btrail_look that versions are of */
     GPtrArray *lives;
     GPtrArray *versions;
-    GHashTable *by_identity;    /* struct btrail_process to struct life */
+    GHashTable *by_identity;    /* struct btrail_process to its life */
     GHashTable *by_root;        /* uint64_t to struct root */
+    GHashTable *user_roots;     /* uint64_t to that of kernel mode */
     GArray *moments;            /* struct moment, in the order of time */
     GPtrArray *symbols;         /* in the order of time */
+    bool unfiltered;            /* the trace has all that the guest did */
     uint64_t tick;              /* how much later than its time a record is */
     uint64_t memory;
     uint64_t cut;               /* nothing is known from then on */
@@ -139,7 +140,8 @@ static bool same_content(const struct btrail_process *a,
     return true;
 }
 
-static void add_root(struct btrail_names *n, uint64_t root, struct life *life)
+static void add_root(struct btrail_names *n, uint64_t root,
+                     struct btrail_life *life)
 {
     struct root *r;
 
@@ -156,6 +158,20 @@ static void add_root(struct btrail_names *n, uint64_t root, struct life *life)
     g_ptr_array_add(r->lives, life);
 }
 
+/* If a guest says that two have the same one, the first one counts. */
+static void add_user_root(struct btrail_names *n,
+                          const struct btrail_process *p)
+{
+    uint64_t root = p->user_pgd & BTRAIL_CR3_ROOT;
+
+    if (root && !g_hash_table_contains(n->user_roots, &root)) {
+        uint64_t pgd = p->pgd & BTRAIL_CR3_ROOT;
+
+        g_hash_table_insert(n->user_roots, g_memdup2(&root, sizeof(root)),
+                            g_memdup2(&pgd, sizeof(pgd)));
+    }
+}
+
 static void free_root(gpointer p)
 {
     struct root *r = p;
@@ -167,8 +183,8 @@ static void free_root(gpointer p)
 
 static gint by_first(gconstpointer p, gconstpointer q)
 {
-    const struct life *a = *(struct life *const *)p;
-    const struct life *b = *(struct life *const *)q;
+    const struct btrail_life *a = *(struct btrail_life *const *)p;
+    const struct btrail_life *b = *(struct btrail_life *const *)q;
 
     return a->first < b->first ? -1 : a->first > b->first;
 }
@@ -179,9 +195,9 @@ static void sort_root(gpointer key, gpointer value, gpointer opaque)
     guint i;
 
     g_ptr_array_sort(r->lives, by_first);
-    r->latest = g_new(struct life *, r->lives->len);
+    r->latest = g_new(struct btrail_life *, r->lives->len);
     for (i = 0; i < r->lives->len; i++) {
-        struct life *life = g_ptr_array_index(r->lives, i);
+        struct btrail_life *life = g_ptr_array_index(r->lives, i);
 
         r->latest[i] = i && r->latest[i - 1]->last >= life->last ?
                        r->latest[i - 1] : life;
@@ -192,11 +208,11 @@ static void sort_root(gpointer key, gpointer value, gpointer opaque)
 static bool add_process(struct btrail_names *n, const struct btrail_look *look,
                         const struct btrail_process *p)
 {
-    struct life *life = g_hash_table_lookup(n->by_identity, p);
+    struct btrail_life *life = g_hash_table_lookup(n->by_identity, p);
     struct version *v = NULL;
 
     if (!life) {
-        life = g_new0(struct life, 1);
+        life = g_new0(struct btrail_life, 1);
         life->first = p->first;
         life->last = p->last;
         life->versions = g_ptr_array_new();
@@ -205,6 +221,7 @@ static bool add_process(struct btrail_names *n, const struct btrail_look *look,
             add_root(n, p->pgd, life);
             if (p->user_pgd != p->pgd) {
                 add_root(n, p->user_pgd, life);
+                add_user_root(n, p);
             }
         }
         n->memory += sizeof(*life) + 200;
@@ -333,7 +350,7 @@ static void add_symbols(struct btrail_names *n, uint64_t time,
 
 static void free_life(gpointer p)
 {
-    struct life *life = p;
+    struct btrail_life *life = p;
 
     g_ptr_array_free(life->versions, TRUE);
     g_free(life);
@@ -359,6 +376,8 @@ static struct btrail_names *names_new(void)
     n->by_identity = g_hash_table_new(hash_identity, equal_identity);
     n->by_root = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free,
                                        free_root);
+    n->user_roots = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free,
+                                          g_free);
     n->moments = g_array_new(FALSE, FALSE, sizeof(struct moment));
     n->symbols = g_ptr_array_new_with_free_func(free_symbols);
     n->cut = UINT64_MAX;
@@ -370,6 +389,7 @@ void btrail_names_close(struct btrail_names *n)
     if (n) {
         g_hash_table_destroy(n->by_identity);
         g_hash_table_destroy(n->by_root);
+        g_hash_table_destroy(n->user_roots);
         g_ptr_array_free(n->versions, TRUE);
         g_ptr_array_free(n->lives, TRUE);
         g_ptr_array_free(n->looks, TRUE);
@@ -379,38 +399,51 @@ void btrail_names_close(struct btrail_names *n)
     }
 }
 
-/*
- * tick_ns of the description.  The rest of it is JSON that nobody reads here,
- * and what is in there instead can make the answers no better than they are
- * without.
- */
-static uint64_t read_tick(const struct btrail_trace *trace)
+/* Where the value of a member begins */
+static const char *member(const char *text, size_t size, const char *key)
 {
-    static const char key[] = "\"tick_ns\"";
-    uint64_t tick = 0;
-    bool found = false;
+    const char *p = g_strstr_len(text, (gssize)size, key);
+    const char *end = text + size;
+
+    if (p) {
+        p += strlen(key);
+        while (p < end && strchr(" \t\r\n:", *p)) {
+            p++;
+        }
+    }
+    return p;
+}
+
+/*
+ * tick_ns of the description, and whether it is of all that the guest did.
+ * The rest of it is JSON that nobody reads here, and what is in there instead
+ * can make the answers no better than they are without.
+ */
+static void read_meta(struct btrail_names *n,
+                      const struct btrail_trace *trace)
+{
+    bool all = false, some = false;
     const char *text;
     size_t size;
     unsigned i;
 
+    n->tick = TICK;
     for (i = 0; !btrail_trace_meta(trace, i, &text, &size); i++) {
-        const char *p = g_strstr_len(text, (gssize)size, key);
         const char *end = text + size;
+        const char *p = member(text, size, "\"tick_ns\"");
+        uint64_t tick = 0;
 
-        if (!p) {
-            continue;
+        if (p && p < end && g_ascii_isdigit(*p)) {
+            for (; p < end && g_ascii_isdigit(*p) && tick < TICK_MAX; p++) {
+                tick = tick * 10 + (uint64_t)(*p - '0');
+            }
+            n->tick = MIN(tick, TICK_MAX);
         }
-        p += sizeof(key) - 1;
-        while (p < end && strchr(" \t\r\n:", *p)) {
-            p++;
-        }
-        for (tick = 0; p < end && g_ascii_isdigit(*p) && tick < TICK_MAX;
-             p++) {
-            tick = tick * 10 + (uint64_t)(*p - '0');
-            found = true;
-        }
+        p = member(text, size, "\"privilege\"");
+        all |= p && end - p >= 5 && !memcmp(p, "\"all\"", 5);
+        some |= member(text, size, "\"cr3_filter\"") != NULL;
     }
-    return found ? MIN(tick, TICK_MAX) : TICK;
+    n->unfiltered = all && !some;
 }
 
 /* A piece of sideband that has names */
@@ -518,7 +551,7 @@ int btrail_names_open(struct btrail_names **names,
         return -BTRAIL_ERR_ARGUMENT;
     }
     n = names_new();
-    n->tick = read_tick(trace);
+    read_meta(n, trace);
     pieces = g_array_new(FALSE, FALSE, sizeof(struct piece));
     ret = list_pieces(trace, pieces);
     if (!ret) {
@@ -555,7 +588,7 @@ static bool looked(const struct btrail_names *n, uint64_t from, uint64_t to)
 }
 
 /* The last version that begins at @time or before; the first if none does */
-static guint version_at(const struct life *life, uint64_t time)
+static guint version_at(const struct btrail_life *life, uint64_t time)
 {
     guint low = 1, high = life->versions->len;
 
@@ -572,19 +605,86 @@ static guint version_at(const struct life *life, uint64_t time)
     return low - 1;
 }
 
-static const struct btrail_process *identity(const struct life *life)
+static const struct btrail_process *identity(const struct btrail_life *life)
 {
     return &((struct version *)g_ptr_array_index(life->versions, 0))->process;
 }
 
-static enum btrail_certainty answer(const struct life *life, uint64_t time,
-                                    enum btrail_certainty certainty,
-                                    const struct btrail_process **process)
+const struct btrail_process *
+btrail_life_process(const struct btrail_life *life, uint64_t time)
 {
     struct version *v = g_ptr_array_index(life->versions,
                                           version_at(life, time));
 
-    *process = &v->process;
+    return &v->process;
+}
+
+/* How many of its lives were first seen at @time or before */
+static guint first_after(const struct root *r, uint64_t time)
+{
+    guint low = 0, high = r->lives->len;
+
+    while (low < high) {
+        guint mid = (low + high) / 2;
+        const struct btrail_life *life = g_ptr_array_index(r->lives, mid);
+
+        if (life->first > time) {
+            high = mid;
+        } else {
+            low = mid + 1;
+        }
+    }
+    return low;
+}
+
+uint64_t btrail_names_tick(const struct btrail_names *names)
+{
+    return names->tick;
+}
+
+bool btrail_names_unfiltered(const struct btrail_names *names)
+{
+    return names->unfiltered;
+}
+
+uint64_t btrail_names_root(const struct btrail_names *names, uint64_t cr3)
+{
+    uint64_t root = cr3 & BTRAIL_CR3_ROOT;
+    const uint64_t *kernel = g_hash_table_lookup(names->user_roots, &root);
+
+    return kernel ? *kernel : root;
+}
+
+struct btrail_life *btrail_names_life(const struct btrail_names *names,
+                                      uint64_t root, uint64_t from,
+                                      uint64_t to)
+{
+    const struct root *r = g_hash_table_lookup(names->by_root, &root);
+    struct btrail_life *found = NULL;
+    guint i;
+
+    if (!r || from > to || to >= names->cut) {
+        return NULL;
+    }
+    for (i = first_after(r, to); i-- && r->latest[i]->last >= from;) {
+        struct btrail_life *life = g_ptr_array_index(r->lives, i);
+
+        if (life->last >= from) {
+            if (found) {
+                return NULL;
+            }
+            found = life;
+        }
+    }
+    return found;
+}
+
+static enum btrail_certainty answer(const struct btrail_life *life,
+                                    uint64_t time,
+                                    enum btrail_certainty certainty,
+                                    const struct btrail_process **process)
+{
+    *process = btrail_life_process(life, time);
     return certainty;
 }
 
@@ -593,11 +693,11 @@ btrail_names_process(const struct btrail_names *names, uint64_t time,
                      uint64_t cr3, const struct btrail_process **process)
 {
     uint64_t root = cr3 & BTRAIL_CR3_ROOT;
-    const struct life *in = NULL, *before = NULL, *after = NULL;
+    const struct btrail_life *in = NULL, *before = NULL, *after = NULL;
     uint64_t until;
     bool shared = false;
     const struct root *r;
-    guint low = 0, high;
+    guint low;
 
     if (!process) {
         return BTRAIL_UNKNOWN;
@@ -612,17 +712,7 @@ btrail_names_process(const struct btrail_names *names, uint64_t time,
     if (!r) {
         return BTRAIL_UNKNOWN;
     }
-    high = r->lives->len;
-    while (low < high) {
-        guint mid = (low + high) / 2;
-        const struct life *life = g_ptr_array_index(r->lives, mid);
-
-        if (life->first > time) {
-            high = mid;
-        } else {
-            low = mid + 1;
-        }
-    }
+    low = first_after(r, time);
     if (low < r->lives->len) {
         after = g_ptr_array_index(r->lives, low);
     }
@@ -630,7 +720,7 @@ btrail_names_process(const struct btrail_names *names, uint64_t time,
         before = r->latest[low - 1];
     }
     while (low-- && r->latest[low]->last >= until) {
-        const struct life *life = g_ptr_array_index(r->lives, low);
+        const struct btrail_life *life = g_ptr_array_index(r->lives, low);
 
         if (life->last < until) {
             continue;
@@ -698,7 +788,7 @@ btrail_names_mapping(const struct btrail_names *names,
 {
     const struct version *before = NULL, *after = NULL;
     const struct btrail_mapping *a, *b;
-    const struct life *life;
+    const struct btrail_life *life;
     guint i;
 
     if (!mapping) {

@@ -250,6 +250,52 @@ BTRAIL_API enum btrail_certainty
 btrail_names_process(const struct btrail_names *names, uint64_t time,
                      uint64_t cr3, const struct btrail_process **process);
 
+/* Who owned which spans of a trace */
+struct btrail_owners;
+
+/**
+ * btrail_owners_open - find out whose spans those of a trace are
+ * @owners: gets the handle; free with btrail_owners_close() before the names
+ * @trace:  the trace
+ * @names:  its names
+ *
+ * Page tables in force are nobody else's until others are loaded.  So who was
+ * seen to have them while a span lasted has had them for all of it, and for
+ * spans of other vCPUs that overlap with it; what was made before a process
+ * was first seen, and after it was last seen, becomes known.
+ *
+ * Goes through the events of the whole trace.  What is known of more than
+ * 2^22 spans is left out.
+ *
+ * Errors: those of btrail_spans_open() and btrail_spans_next().
+ */
+BTRAIL_API int btrail_owners_open(struct btrail_owners **owners,
+                                  const struct btrail_trace *trace,
+                                  const struct btrail_names *names);
+
+/**
+ * btrail_owners_close - free the owners
+ * @owners: from btrail_owners_open(), or NULL
+ */
+BTRAIL_API void btrail_owners_close(struct btrail_owners *owners);
+
+/**
+ * btrail_owners_process - whose record was it?
+ * @owners:  the owners
+ * @vcpu:    the vCPU
+ * @index:   of the record
+ * @time:    CLOCK_MONOTONIC of the host: that of the TIME event in force
+ * @cr3:     CR3 in force
+ * @process: gets the process, as btrail_names_process() returns it
+ *
+ * It is sure if the span's owner is known; otherwise it is what
+ * btrail_names_process() says.
+ */
+BTRAIL_API enum btrail_certainty
+btrail_owners_process(const struct btrail_owners *owners, unsigned vcpu,
+                      uint64_t index, uint64_t time, uint64_t cr3,
+                      const struct btrail_process **process);
+
 /**
  * btrail_names_mapping - what is mapped at an address of a process?
  * @names:   the names

@@ -23,13 +23,15 @@ struct tally {
     uint64_t calls[KINDS];
 };
 
-static void count(const struct btrail_names *names, GHashTable *tallies,
-                  uint64_t time, uint64_t cr3, uint64_t to)
+static void count(const struct btrail_owners *owners, GHashTable *tallies,
+                  unsigned vcpu, const struct btrail_batch *b, size_t k)
 {
+    uint64_t to = b->records[k].to;
     uint32_t pid = (uint32_t)((to - BEACONS) >> 12);
     struct tally *t = g_hash_table_lookup(tallies, GUINT_TO_POINTER(pid));
     const struct btrail_process *p;
-    enum btrail_certainty c = btrail_names_process(names, time, cr3, &p);
+    enum btrail_certainty c = btrail_owners_process(
+        owners, vcpu, b->index + k, b->time.host, b->cr3, &p);
 
     if (!t) {
         t = g_new0(struct tally, 1);
@@ -48,13 +50,15 @@ int main(int argc, char **argv)
     struct btrail_stream_info info;
     struct btrail_trace *trace;
     struct btrail_names *names;
+    struct btrail_owners *owners;
     GHashTableIter iter;
     gpointer key, value;
     uint64_t no_symbol = 0;
     unsigned i;
 
     if (argc != 2 || btrail_trace_open_parts(&trace, argv[1]) ||
-        btrail_names_open(&names, trace)) {
+        btrail_names_open(&names, trace) ||
+        btrail_owners_open(&owners, trace, names)) {
         fprintf(stderr, "who: cannot open the trace\n");
         return 1;
     }
@@ -73,7 +77,7 @@ int main(int argc, char **argv)
 
                 if (r->to >= BEACONS && r->to < BEACONS + PIDS * 4096ull &&
                     !(r->to & 4095)) {
-                    count(names, tallies, b.time.host, b.cr3, r->to);
+                    count(owners, tallies, info.vcpu, &b, k);
                 }
                 /* From the user to the kernel */
                 if (!(r->to >> 63) || r->from >> 63) {
@@ -106,6 +110,7 @@ int main(int argc, char **argv)
     printf("no symbol %" G_GUINT64_FORMAT "\n", no_symbol);
     g_hash_table_destroy(tallies);
     g_hash_table_destroy(entries);
+    btrail_owners_close(owners);
     btrail_names_close(names);
     btrail_trace_close(trace);
     return 0;

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Whose spans those of a trace are
+ *
+ * A look tells who has page tables at a moment.  A span tells that they stayed
+ * the same one's: the CPU used them all the time, so they cannot have been
+ * freed and used again.
+ */
+
+#include <glib.h>
+
+#include "backtrail/transport.h"
+
+#include "names.h"
+
+#define MAX_SPANS   (1u << 22)
+
+/* Spans with the same page tables on one vCPU, in succession */
+struct use {
+    uint64_t first_index;
+    uint64_t root;
+    uint64_t from;              /* it had certainly begun by then */
+    uint64_t to;                /* and not ended yet */
+    struct btrail_life *life;   /* NULL if it is not known */
+    uint16_t vcpu;
+};
+
+/* From an index on */
+struct owned {
+    uint64_t first_index;
+    const struct btrail_life *life;
+};
+
+struct btrail_owners {
+    const struct btrail_names *names;
+    GArray *vcpus[BTRAIL_MAX_VCPUS];    /* of struct owned */
+};
+
+/* Go on with a use, or begin one. */
+static void add_span(const struct btrail_names *names, GArray *uses,
+                     const struct btrail_span *span)
+{
+    uint64_t root = btrail_names_root(names, span->cr3);
+    struct use *last = uses->len ? &g_array_index(uses, struct use,
+                                                  uses->len - 1) : NULL;
+    /* In a hole anything can have happened, and times mean nothing. */
+    bool whole = !span->lost && span->first.host;
+    struct use use = {
+        .first_index = span->first_index, .root = root, .vcpu = span->vcpu,
+        .from = UINT64_MAX,
+    };
+
+    if (whole) {
+        use.from = span->first.host + btrail_names_tick(names);
+        use.to = span->last.host;
+    }
+    /*
+     * With a filter, what others did in between may be missing; otherwise the
+     * same page tables were loaded again.
+     */
+    if (last && whole && last->vcpu == use.vcpu && last->root == root &&
+        last->to && btrail_names_unfiltered(names)) {
+        last->to = use.to;
+        return;
+    }
+    g_array_append_val(uses, use);
+}
+
+static int read_uses(const struct btrail_trace *trace,
+                     const struct btrail_names *names, GArray *uses)
+{
+    struct btrail_stream_info info;
+    struct btrail_spans *spans;
+    struct btrail_span span;
+    unsigned i;
+    int ret;
+
+    for (i = 0; !btrail_trace_stream(trace, i, &info); i++) {
+        ret = btrail_spans_open(&spans, trace, info.vcpu, 0, 0);
+        if (ret) {
+            return ret;
+        }
+        while (!(ret = btrail_spans_next(spans, &span))) {
+            if (uses->len >= MAX_SPANS) {
+                struct use rest = {
+                    .first_index = span.first_index, .vcpu = info.vcpu,
+                    .from = UINT64_MAX,
+                };
+
+                g_array_append_val(uses, rest);
+                break;
+            }
+            add_span(names, uses, &span);
+        }
+        btrail_spans_close(spans);
+        if (ret && ret != -BTRAIL_ERR_END) {
+            return ret;
+        }
+    }
+    return 0;
+}
+
+static gint by_root(gconstpointer p, gconstpointer q)
+{
+    const struct use *a = *(struct use *const *)p;
+    const struct use *b = *(struct use *const *)q;
+
+    if (a->root != b->root) {
+        return a->root < b->root ? -1 : 1;
+    }
+    return a->from < b->from ? -1 : a->from > b->from;
+}
+
+/* Uses that overlap, each with one before, are of one life. */
+static void settle_group(struct use **uses, guint n)
+{
+    struct btrail_life *life = NULL;
+    guint i;
+
+    for (i = 0; i < n; i++) {
+        if (uses[i]->life && life && uses[i]->life != life) {
+            /* It was not so: somebody lies. */
+            return;
+        }
+        life = uses[i]->life ? uses[i]->life : life;
+    }
+    for (i = 0; i < n; i++) {
+        uses[i]->life = life;
+    }
+}
+
+static void settle(const struct btrail_names *names, GArray *uses)
+{
+    g_autofree struct use **order = g_new(struct use *, uses->len + 1);
+    guint i, n = 0, begin = 0;
+    uint64_t to = 0;
+
+    for (i = 0; i < uses->len; i++) {
+        struct use *use = &g_array_index(uses, struct use, i);
+
+        /* Too short, or not whole: there is no moment that is certain. */
+        if (use->from <= use->to) {
+            use->life = btrail_names_life(names, use->root, use->from,
+                                          use->to);
+            order[n++] = use;
+        }
+    }
+    qsort(order, n, sizeof(*order), by_root);
+    for (i = 0; i < n; i++) {
+        if (i && (order[i]->root != order[begin]->root ||
+                  order[i]->from > to)) {
+            settle_group(order + begin, i - begin);
+            begin = i;
+            to = 0;
+        }
+        to = MAX(to, order[i]->to);
+    }
+    settle_group(order + begin, n - begin);
+}
+
+/* Keep the owners alone. */
+static void keep(struct btrail_owners *o, const GArray *uses)
+{
+    guint i;
+
+    for (i = 0; i < uses->len; i++) {
+        const struct use *use = &g_array_index(uses, struct use, i);
+        struct owned owned = { use->first_index, use->life };
+        GArray **vcpu = &o->vcpus[use->vcpu];
+
+        if (!*vcpu) {
+            *vcpu = g_array_new(FALSE, FALSE, sizeof(owned));
+        }
+        g_array_append_val(*vcpu, owned);
+    }
+}
+
+int btrail_owners_open(struct btrail_owners **owners,
+                       const struct btrail_trace *trace,
+                       const struct btrail_names *names)
+{
+    struct btrail_owners *o;
+    GArray *uses;
+    int ret;
+
+    if (!owners || !trace || !names) {
+        return -BTRAIL_ERR_ARGUMENT;
+    }
+    uses = g_array_new(FALSE, FALSE, sizeof(struct use));
+    ret = read_uses(trace, names, uses);
+    if (!ret) {
+        settle(names, uses);
+        o = g_new0(struct btrail_owners, 1);
+        o->names = names;
+        keep(o, uses);
+        *owners = o;
+    }
+    g_array_free(uses, TRUE);
+    return ret;
+}
+
+void btrail_owners_close(struct btrail_owners *o)
+{
+    unsigned i;
+
+    if (!o) {
+        return;
+    }
+    for (i = 0; i < BTRAIL_MAX_VCPUS; i++) {
+        if (o->vcpus[i]) {
+            g_array_free(o->vcpus[i], TRUE);
+        }
+    }
+    g_free(o);
+}
+
+static const struct btrail_life *find(const GArray *owned, uint64_t index)
+{
+    guint low = 0, high = owned->len;
+
+    while (low < high) {
+        guint mid = (low + high) / 2;
+
+        if (g_array_index(owned, struct owned, mid).first_index > index) {
+            high = mid;
+        } else {
+            low = mid + 1;
+        }
+    }
+    return low ? g_array_index(owned, struct owned, low - 1).life : NULL;
+}
+
+enum btrail_certainty
+btrail_owners_process(const struct btrail_owners *o, unsigned vcpu,
+                      uint64_t index, uint64_t time, uint64_t cr3,
+                      const struct btrail_process **process)
+{
+    const struct btrail_life *life = NULL;
+
+    if (!process) {
+        return BTRAIL_UNKNOWN;
+    }
+    *process = NULL;
+    if (!o) {
+        return BTRAIL_UNKNOWN;
+    }
+    if (vcpu < BTRAIL_MAX_VCPUS && o->vcpus[vcpu]) {
+        life = find(o->vcpus[vcpu], index);
+    }
+    if (life) {
+        *process = btrail_life_process(life, time);
+        return BTRAIL_SURE;
+    }
+    return btrail_names_process(o->names, time, cr3, process);
+}

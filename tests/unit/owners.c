@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <glib.h>
+#include <glib/gstdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "backtrail/names.h"
+#include "backtrail/transport.h"
+
+#define PGD     0x10000
+#define OTHER   0x20000
+
+static char *path;
+static uint64_t index_of[2];    /* where the stream of each vCPU has come to */
+
+static struct btrail_writer *begin(const char *meta)
+{
+    struct btrail_writer *w;
+
+    memset(index_of, 0, sizeof(index_of));
+    g_assert_cmpint(btrail_writer_open(&w, path, BTRAIL_WRITER_REPLACE), ==,
+                    0);
+    g_assert_cmpint(btrail_writer_meta(w, meta, strlen(meta)), ==, 0);
+    return w;
+}
+
+static struct btrail_writer *begin_whole(void)
+{
+    return begin("{\"tick_ns\": 10, \"privilege\": \"all\"}");
+}
+
+/* Three records: at the times @from, between, and @to.  Returns the index. */
+static uint64_t span(struct btrail_writer *w, unsigned vcpu, uint64_t cr3,
+                     uint64_t from, uint64_t to)
+{
+    uint64_t first = index_of[vcpu];
+    struct btrail_record records[3] = { { 1, 2, 0 }, { 2, 3, 0 }, { 3, 1, 0 } };
+    struct btrail_event events[2] = {
+        { .index = first, .type = BTRAIL_EVENT_TIME,
+          .data = { from, from, BTRAIL_NO_ICOUNT } },
+        { .index = first + 2, .type = BTRAIL_EVENT_TIME,
+          .data = { to, to, BTRAIL_NO_ICOUNT } },
+    };
+    struct btrail_slab slab = {
+        .first_index = first, .cr3 = cr3, .records = records, .n_records = 3,
+        .events = events, .n_events = 2,
+    };
+
+    g_assert_cmpint(btrail_writer_append(w, vcpu, &slab), ==, 0);
+    index_of[vcpu] += 3;
+    return first;
+}
+
+/* A process was seen with these page tables. */
+static void look(struct btrail_writer *w, uint64_t time, uint32_t pid,
+                 uint64_t pgd, uint64_t user_pgd)
+{
+    struct btrail_process p = {
+        .pid = pid, .pgd = pgd, .user_pgd = user_pgd, .mm = pid << 12,
+        .start_time = pid, .first = time + 1, .last = time + 1, .comm = "",
+        .exe = "", .command_line = "",
+    };
+    struct btrail_look l = { time, time + 2, BTRAIL_LOOK_WHOLE, 1, &p };
+    struct btrail_sideband_info info = {
+        .kind = BTRAIL_SIDEBAND_PROCESSES, .time = time + 2,
+    };
+    size_t size;
+    void *data;
+
+    g_assert_cmpint(btrail_look_encode(&l, &data, &size), ==, 0);
+    info.size = size;
+    g_assert_cmpint(btrail_writer_sideband(w, &info, data), ==, 0);
+    free(data);
+}
+
+struct answers {
+    struct btrail_trace *trace;
+    struct btrail_names *names;
+    struct btrail_owners *owners;
+};
+
+static void end(struct btrail_writer *w, struct answers *a)
+{
+    g_assert_cmpint(btrail_writer_close(w), ==, 0);
+    g_assert_cmpint(btrail_trace_open(&a->trace, path), ==, 0);
+    g_assert_cmpint(btrail_names_open(&a->names, a->trace), ==, 0);
+    g_assert_cmpint(btrail_owners_open(&a->owners, a->trace, a->names), ==,
+                    0);
+}
+
+static void clear(struct answers *a)
+{
+    btrail_owners_close(a->owners);
+    btrail_names_close(a->names);
+    btrail_trace_close(a->trace);
+    g_unlink(path);
+}
+
+/* Whose are the records of a span?  0 for nobody's as far as is known */
+static void check(const struct answers *a, unsigned vcpu, uint64_t first,
+                  uint64_t time, uint64_t cr3, uint32_t pid)
+{
+    const struct btrail_process *p;
+    unsigned i;
+
+    for (i = 0; i < 3; i++) {
+        enum btrail_certainty c = btrail_owners_process(
+            a->owners, vcpu, first + i, time, cr3, &p);
+
+        g_assert_cmpint(c, ==, pid ? BTRAIL_SURE : BTRAIL_UNKNOWN);
+        g_assert_cmpuint(p ? p->pid : 0, ==, pid);
+    }
+}
+
+/* Page tables that are used again, by processes that were seen once each */
+static void test_again(void)
+{
+    struct btrail_writer *w = begin_whole();
+    struct answers a;
+    uint64_t s[7];
+
+    look(w, 10, 1, OTHER, 0);
+    s[0] = span(w, 0, PGD, 100, 200);
+    look(w, 150, 2, PGD, 0);
+    s[1] = span(w, 0, OTHER, 300, 400);
+    s[2] = span(w, 0, PGD | 0xfff, 500, 600);
+    s[3] = span(w, 0, OTHER, 700, 800);
+    s[4] = span(w, 0, PGD, 900, 1000);
+    look(w, 950, 3, PGD, 0);
+    s[5] = span(w, 0, OTHER, 1100, 1200);
+    look(w, 1150, 1, OTHER, 0);
+    s[6] = span(w, 0, PGD, 1300, 1400);
+    look(w, 1500, 1, OTHER, 0);
+    end(w, &a);
+
+    check(&a, 0, s[0], 100, PGD, 2);
+    check(&a, 0, s[1], 300, OTHER, 1);
+    /* Nobody was seen while it lasted. */
+    check(&a, 0, s[2], 500, PGD, 0);
+    check(&a, 0, s[4], 900, PGD, 3);
+    check(&a, 0, s[6], 1300, PGD, 0);
+    clear(&a);
+}
+
+/* Threads of a process on two vCPUs at once */
+static void test_overlap(void)
+{
+    struct btrail_writer *w = begin_whole();
+    struct answers a;
+    uint64_t s[4];
+
+    look(w, 10, 1, OTHER, 0);
+    s[0] = span(w, 0, PGD, 100, 200);
+    look(w, 120, 2, PGD, 0);
+    s[1] = span(w, 1, PGD, 180, 300);
+    s[2] = span(w, 0, OTHER, 210, 250);
+    s[3] = span(w, 0, PGD, 291, 400);
+    look(w, 450, 1, OTHER, 0);
+    end(w, &a);
+
+    check(&a, 0, s[0], 100, PGD, 2);
+    check(&a, 1, s[1], 180, PGD, 2);
+    check(&a, 0, s[2], 210, OTHER, 1);
+    /* It overlaps for less than a tick with the one on vCPU 1. */
+    check(&a, 0, s[3], 291, PGD, 0);
+    clear(&a);
+}
+
+/* Two that were seen in one span: one of the looks is a lie. */
+static void test_contradiction(void)
+{
+    struct btrail_writer *w = begin_whole();
+    struct answers a;
+    uint64_t s;
+
+    look(w, 10, 1, OTHER, 0);
+    s = span(w, 0, PGD, 100, 200);
+    look(w, 120, 2, PGD, 0);
+    look(w, 160, 3, PGD, 0);
+    look(w, 250, 1, OTHER, 0);
+    end(w, &a);
+    check(&a, 0, s, 105, PGD, 0);
+    clear(&a);
+}
+
+/* Page tables of user mode and of the kernel belong together. */
+static void test_user(void)
+{
+    struct btrail_writer *w = begin_whole();
+    struct answers a;
+    uint64_t s[3];
+
+    look(w, 10, 1, OTHER, 0);
+    s[0] = span(w, 0, PGD, 100, 105);
+    s[1] = span(w, 0, PGD + 0x1000, 106, 150);
+    s[2] = span(w, 0, PGD, 151, 200);
+    look(w, 180, 2, PGD, PGD + 0x1000);
+    look(w, 250, 1, OTHER, 0);
+    end(w, &a);
+    check(&a, 0, s[0], 100, PGD, 2);
+    check(&a, 0, s[1], 106, PGD + 0x1000, 2);
+    check(&a, 0, s[2], 151, PGD, 2);
+    clear(&a);
+}
+
+/* Who else ran in between is not in a trace that is filtered. */
+static void test_filtered(void)
+{
+    static const char *const meta[] = {
+        "{\"tick_ns\": 10, \"privilege\": \"user\"}",
+        "{\"tick_ns\": 10, \"privilege\": \"all\", \"cr3_filter\": [1]}",
+        "{\"tick_ns\": 10}",
+    };
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(meta); i++) {
+        struct btrail_writer *w = begin(meta[i]);
+        struct answers a;
+        uint64_t s[2];
+
+        look(w, 10, 1, OTHER, 0);
+        s[0] = span(w, 0, PGD, 100, 200);
+        s[1] = span(w, 0, PGD | 1, 300, 400);
+        look(w, 350, 2, PGD, 0);
+        look(w, 450, 1, OTHER, 0);
+        end(w, &a);
+        check(&a, 0, s[0], 100, PGD, 0);
+        check(&a, 0, s[1], 300, PGD, 2);
+        clear(&a);
+    }
+}
+
+/* What happened in a hole nobody knows. */
+static void test_hole(void)
+{
+    struct btrail_writer *w = begin_whole();
+    struct answers a;
+    uint64_t s[2];
+
+    look(w, 10, 1, OTHER, 0);
+    s[0] = span(w, 0, PGD, 100, 200);
+    index_of[0] += 1000;
+    s[1] = span(w, 0, PGD, 300, 400);
+    look(w, 350, 2, PGD, 0);
+    look(w, 450, 1, OTHER, 0);
+    end(w, &a);
+    check(&a, 0, s[0], 100, PGD, 0);
+    check(&a, 0, s[1], 300, PGD, 0);
+    clear(&a);
+}
+
+static void test_arguments(void)
+{
+    struct btrail_writer *w = begin_whole();
+    const struct btrail_process *p;
+    struct btrail_owners *owners;
+    struct answers a;
+
+    span(w, 0, PGD, 100, 200);
+    end(w, &a);
+    g_assert_cmpint(btrail_owners_open(NULL, a.trace, a.names), ==,
+                    -BTRAIL_ERR_ARGUMENT);
+    g_assert_cmpint(btrail_owners_open(&owners, NULL, a.names), ==,
+                    -BTRAIL_ERR_ARGUMENT);
+    g_assert_cmpint(btrail_owners_open(&owners, a.trace, NULL), ==,
+                    -BTRAIL_ERR_ARGUMENT);
+    g_assert_cmpint(btrail_owners_process(NULL, 0, 0, 0, 0, &p), ==,
+                    BTRAIL_UNKNOWN);
+    g_assert_cmpint(btrail_owners_process(a.owners, 0, 0, 0, 0, NULL), ==,
+                    BTRAIL_UNKNOWN);
+    check(&a, 4711, 0, 100, PGD, 0);
+    btrail_owners_close(NULL);
+    clear(&a);
+}
+
+int main(int argc, char **argv)
+{
+    g_autofree char *folder = g_dir_make_tmp("backtrail-XXXXXX", NULL);
+    int ret;
+
+    g_test_init(&argc, &argv, NULL);
+    path = g_build_filename(folder, "owners.btrail", NULL);
+    g_test_add_func("/owners/again", test_again);
+    g_test_add_func("/owners/overlap", test_overlap);
+    g_test_add_func("/owners/contradiction", test_contradiction);
+    g_test_add_func("/owners/user", test_user);
+    g_test_add_func("/owners/filtered", test_filtered);
+    g_test_add_func("/owners/hole", test_hole);
+    g_test_add_func("/owners/arguments", test_arguments);
+    ret = g_test_run();
+    g_free(path);
+    g_rmdir(folder);
+    return ret;
+}
