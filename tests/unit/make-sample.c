@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * usage: make-sample FILE CHUNKS|CHUNKS+sideband|large [PART-SIZE [RING-SIZE]]
+ * usage: make-sample FILE CHUNKS|CHUNKS+sideband|large|code
+ *                    [PART-SIZE [RING-SIZE]]
  *
  * Writes the sample trace (see trace-samples.h) for tests in other languages;
  * or one with a lot of everything.  With PART-SIZE in several files.
@@ -8,6 +9,7 @@
 
 #include <stdlib.h>
 
+#include "code.h"
 #include "trace-samples.h"
 
 static void add_event(struct btrail_slab *slab, struct btrail_event *events,
@@ -102,6 +104,44 @@ static void write_large(const char *path,
     g_assert_cmpint(btrail_writer_close(w), ==, 0);
 }
 
+/*
+ * Code: entry i of 100 is for vCPU i % 3, from record i * 10 on, in address
+ * space i % 4, and has content i + 1, which is full of bytes i % 60.  Of these
+ * entries the 50th says that some are lost.  Four pieces.
+ */
+static void write_code(const char *path,
+                       const struct btrail_writer_options *options)
+{
+    struct btrail_code_builder *b = btrail_code_builder_new();
+    struct btrail_writer *w;
+    unsigned i;
+
+    g_assert_cmpint(btrail_writer_open_with(&w, path, options), ==, 0);
+    for (i = 0; i < 100; i++) {
+        const struct btrail_code_entry entry = {
+            .vcpu = i % 3, .order = i, .index = i * 10,
+            .cr3 = 0x1000 * (i % 4), .physical = 0x2000 * i,
+            .linear = i == 50 ? 477 : 0xffffffff81000000 + i % 7 * 4096,
+            .number = i == 50 ? 0 : i + 1,
+        };
+        uint8_t page[BTRAIL_CODE_PAGE_SIZE];
+
+        memset(page, i % 60, sizeof(page));
+        btrail_code_builder_content(b, i + 1, page);
+        btrail_code_builder_entry(b, &entry);
+        if (i % 25 == 24) {
+            struct btrail_sideband_info info = { BTRAIL_SIDEBAND_CODE };
+            size_t size;
+            g_autofree uint8_t *data = btrail_code_builder_take(b, &size);
+
+            info.size = size;
+            g_assert_cmpint(btrail_writer_sideband(w, &info, data), ==, 0);
+        }
+    }
+    btrail_code_builder_free(b);
+    g_assert_cmpint(btrail_writer_close(w), ==, 0);
+}
+
 int main(int argc, char **argv)
 {
     struct btrail_writer_options options = { BTRAIL_WRITER_REPLACE };
@@ -113,6 +153,8 @@ int main(int argc, char **argv)
     options.ring_size = argc > 4 ? atoi(argv[4]) : 0;
     if (!g_strcmp0(argv[2], "large")) {
         write_large(argv[1], &options);
+    } else if (!strcmp(argv[2], "code")) {
+        write_code(argv[1], &options);
     } else if (g_str_has_suffix(argv[2], "+sideband")) {
         sample_write_sideband(argv[1], atoi(argv[2]), &options);
     } else {
