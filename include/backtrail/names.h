@@ -267,7 +267,7 @@ struct btrail_owners;
  * Goes through the events of the whole trace.  What is known of more than
  * 2^22 spans is left out.
  *
- * Errors: those of btrail_spans_open() and btrail_spans_next().
+ * Errors: ARGUMENT, IO, MEMORY.
  */
 BTRAIL_API int btrail_owners_open(struct btrail_owners **owners,
                                   const struct btrail_trace *trace,
