@@ -109,12 +109,13 @@ static void choose(struct walk *w, unsigned vcpu,
                    const struct btrail_batch *b)
 {
     const struct filter *filter = w->options->filter;
+    const struct symbolizer_where where = { vcpu, b->index, b->cr3 };
     struct place from, to;
     struct filter_record r = {
         .vcpu = vcpu, .index = b->index, .from_place = &from,
         .to_place = &to, .lines = w->options->names,
-        .process = symbolizer_process(w->options->names, b->time.host,
-                                      b->cr3),
+        .process = symbolizer_process(w->options->names, &where,
+                                      b->time.host),
         .time = b->time.host >= w->trace->start ?
                 (int64_t)(b->time.host - w->trace->start) : -1,
     };

@@ -182,12 +182,15 @@ static void put_text(const struct named_lines *l, unsigned vcpu,
 void named_lines_records(struct named_lines *l, unsigned vcpu,
                          const struct btrail_batch *b, size_t first, size_t n)
 {
+    const struct symbolizer_where where = {
+        vcpu, b->index + first, b->cr3,
+    };
     struct link *link = &l->links[vcpu];
     struct place from, to;
     struct filter_record r = {
         .vcpu = vcpu, .from_place = &from, .to_place = &to,
         .lines = l->o.names,
-        .process = symbolizer_process(l->o.names, b->time.host, b->cr3),
+        .process = symbolizer_process(l->o.names, &where, b->time.host),
         .time = b->time.host >= l->o.trace->start ?
                 (int64_t)(b->time.host - l->o.trace->start) : -1,
     };

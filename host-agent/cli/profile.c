@@ -223,6 +223,7 @@ static int take(void *opaque, const struct btrail_piece *piece,
     struct part *p = &job->parts[piece->worker];
     struct filter_record r = { .vcpu = piece->vcpu };
     struct key key = { .vcpu = o->by_vcpu ? piece->vcpu : 0 };
+    struct symbolizer_where where = { .vcpu = piece->vcpu };
 
     if (!b) {
         p->sums.damage += piece->bad;
@@ -242,8 +243,10 @@ static int take(void *opaque, const struct btrail_piece *piece,
         return 0;
     }
     g_mutex_lock(&job->lock);
-    key.process = r.process = symbolizer_process(o->names, b->time.host,
-                                                 b->cr3);
+    where.index = b->index;
+    where.cr3 = b->cr3;
+    key.process = r.process = symbolizer_process(o->names, &where,
+                                                 b->time.host);
     g_mutex_unlock(&job->lock);
     if (o->filter) {
         r.time = b->time.host >= job->start ?

@@ -56,7 +56,11 @@ int report_failed(const struct report *r, int ret)
 static const struct process *owner(const struct report *r,
                                    const struct space *s)
 {
-    return symbolizer_process(r->names, s->last.time, s->cr3);
+    const struct symbolizer_where where = {
+        s->last.vcpu, s->last.index, s->cr3,
+    };
+
+    return symbolizer_process(r->names, &where, s->last.time);
 }
 
 static void name_place(const struct report *r, const struct process *process,

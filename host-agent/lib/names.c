@@ -637,6 +637,13 @@ static guint first_after(const struct root *r, uint64_t time)
     return low;
 }
 
+const struct btrail_process *
+btrail_names_last(const struct btrail_process *process)
+{
+    return process ? btrail_life_process(
+        ((const struct version *)process)->life, UINT64_MAX) : NULL;
+}
+
 uint64_t btrail_names_tick(const struct btrail_names *names)
 {
     return names->tick;

@@ -1045,11 +1045,13 @@ static void go_on(struct stacks *st, struct cpu *cpu,
     }
 }
 
-static void set_process(struct stacks *st, struct cpu *cpu,
+static void set_process(struct stacks *st, struct cpu *cpu, unsigned vcpu,
                         const struct btrail_batch *b)
 {
+    const struct symbolizer_where where = { vcpu, b->index, b->cr3 };
+
     cpu->cr3 = b->cr3;
-    cpu->process = symbolizer_process(st->s, b->time.host, b->cr3);
+    cpu->process = symbolizer_process(st->s, &where, b->time.host);
     if (!cpu->ctx) {
         cpu->ctx = context_new(st, cpu->process);
     }
@@ -1063,7 +1065,7 @@ void stacks_records(struct stacks *st, unsigned vcpu,
     size_t i;
 
     st->n_cpus = MAX(st->n_cpus, vcpu + 1);
-    set_process(st, cpu, b);
+    set_process(st, cpu, vcpu, b);
     for (i = 0; i < b->count; i++) {
         const struct btrail_record *r = &b->records[i];
         struct edge_info *e = get_edge(st, cpu, vcpu, b->index + i, r);

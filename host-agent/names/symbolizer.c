@@ -52,9 +52,9 @@ struct symbolizer {
     struct address_space *own_shared;   /* if there is no map */
     bool has_sideband;
     struct btrail_names *names;
+    struct btrail_owners *owners;
     struct btrail_code *code;
     GHashTable *lives;          /* of struct life */
-    uint64_t last_time;
     uint64_t last_root;
     GHashTable *processes;      /* CR3 -> struct process */
     GHashTable *modules;        /* path -> struct module */
@@ -164,6 +164,8 @@ static void read_sideband(struct symbolizer *s,
     }
     if (btrail_names_open(&s->names, trace)) {
         s->names = NULL;
+    } else if (btrail_owners_open(&s->owners, trace, s->names)) {
+        s->owners = NULL;
     }
     if (btrail_code_open(&s->code, trace)) {
         s->code = NULL;
@@ -217,6 +219,7 @@ void symbolizer_free(struct symbolizer *s)
     if (!s) {
         return;
     }
+    btrail_owners_close(s->owners);
     btrail_names_close(s->names);
     btrail_code_close(s->code);
     g_hash_table_unref(s->lives);
@@ -345,7 +348,8 @@ static struct process *process_seen(struct symbolizer *s,
         p->pid = seen->pid;
         p->tid = seen->n_threads == 1 ? (int64_t)seen->threads[0].tid : -1;
         p->known = true;
-        p->comm = g_string_chunk_insert_const(s->strings, seen->comm);
+        p->comm = g_string_chunk_insert_const(s->strings,
+                                              btrail_names_last(seen)->comm);
         g_hash_table_add(s->lives, l);
     }
     p = l->process;
@@ -356,22 +360,21 @@ static struct process *process_seen(struct symbolizer *s,
     return p;
 }
 
-const struct process *symbolizer_process(struct symbolizer *s, uint64_t time,
-                                         uint64_t cr3)
+const struct process *symbolizer_process(struct symbolizer *s,
+                                         const struct symbolizer_where *where,
+                                         uint64_t time)
 {
     const struct btrail_process *seen;
-    gint64 root = cr3 & BTRAIL_CR3_ROOT;
+    gint64 root = where->cr3 & BTRAIL_CR3_ROOT;
 
-    if (s->last && s->last_root == (uint64_t)root &&
-        (s->last_time == time || !s->names)) {
+    if (s->last && s->last_root == (uint64_t)root && !s->owners) {
         return s->last;
     }
     s->last_root = root;
-    s->last_time = time;
     s->last = NULL;
-    if (s->names && !(s->map && map_file_process(s->map, root)) &&
-        btrail_names_process(s->names, time, cr3, &seen) != BTRAIL_UNKNOWN &&
-        seen) {
+    if (s->owners && !(s->map && map_file_process(s->map, root)) &&
+        btrail_owners_process(s->owners, where->vcpu, where->index, time,
+                              where->cr3, &seen) != BTRAIL_UNKNOWN) {
         s->last = process_seen(s, seen);
     }
     if (!s->last) {

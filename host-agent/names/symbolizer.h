@@ -68,7 +68,8 @@ struct place {
  * @cr3:  in the bits of BTRAIL_CR3_ROOT, of the page tables of the kernel
  * @pid:  -1 if it is not known
  * @tid:  the same, of the only thread that the process has
- * @comm: its name; or, if it has none, that of the address space
+ * @comm: its name, as it was when it was seen last; or, if it has none, that
+ *        of the address space
  * @known: it has a name
  */
 struct process {
@@ -111,21 +112,6 @@ void symbolizer_free(struct symbolizer *s);
 /* Are there any names? */
 bool symbolizer_has_names(const struct symbolizer *s);
 
-/*
- * Who ran at a moment of the host's clock with a CR3?  The page tables that a
- * process has in user mode beside those of the kernel are the process's, too.
- */
-const struct process *symbolizer_process(struct symbolizer *s, uint64_t time,
-                                         uint64_t cr3);
-
-/* What is at an address of a process?  @place->function is never NULL. */
-void symbolizer_place(struct symbolizer *s, const struct process *process,
-                      uint64_t address, struct place *place);
-
-/* Its line; false if it is not known */
-bool symbolizer_line(struct symbolizer *s, const struct place *place,
-                     const char **file, unsigned *line);
-
 /**
  * struct symbolizer_where - a place in a stream
  */
@@ -134,6 +120,22 @@ struct symbolizer_where {
     uint64_t index;
     uint64_t cr3;
 };
+
+/*
+ * Who ran there, at a moment of the host's clock?  The page tables that a
+ * process has in user mode beside those of the kernel are the process's, too.
+ */
+const struct process *symbolizer_process(struct symbolizer *s,
+                                         const struct symbolizer_where *where,
+                                         uint64_t time);
+
+/* What is at an address of a process?  @place->function is never NULL. */
+void symbolizer_place(struct symbolizer *s, const struct process *process,
+                      uint64_t address, struct place *place);
+
+/* Its line; false if it is not known */
+bool symbolizer_line(struct symbolizer *s, const struct place *place,
+                     const char **file, unsigned *line);
 
 /**
  * symbolizer_code - the bytes of instructions

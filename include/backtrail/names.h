@@ -297,6 +297,16 @@ btrail_owners_process(const struct btrail_owners *owners, unsigned vcpu,
                       const struct btrail_process **process);
 
 /**
+ * btrail_names_last - a process as it was when it was seen last
+ * @process: from btrail_names_process() or btrail_owners_process()
+ *
+ * What it is called changes while it lives; this is what it was called in the
+ * end.  Returns NULL for NULL.
+ */
+BTRAIL_API const struct btrail_process *
+btrail_names_last(const struct btrail_process *process);
+
+/**
  * btrail_names_mapping - what is mapped at an address of a process?
  * @names:   the names
  * @process: from btrail_names_process()

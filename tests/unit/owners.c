@@ -110,6 +110,7 @@ static void check(const struct answers *a, unsigned vcpu, uint64_t first,
 
         g_assert_cmpint(c, ==, pid ? BTRAIL_SURE : BTRAIL_UNKNOWN);
         g_assert_cmpuint(p ? p->pid : 0, ==, pid);
+        g_assert_cmpuint(p ? btrail_names_last(p)->pid : 0, ==, pid);
     }
 }
 
@@ -270,6 +271,7 @@ static void test_arguments(void)
     g_assert_cmpint(btrail_owners_process(a.owners, 0, 0, 0, 0, NULL), ==,
                     BTRAIL_UNKNOWN);
     check(&a, 4711, 0, 100, PGD, 0);
+    g_assert_null(btrail_names_last(NULL));
     btrail_owners_close(NULL);
     clear(&a);
 }

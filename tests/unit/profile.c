@@ -61,13 +61,16 @@ static uint64_t count_slowly(const struct cli_trace *t, struct symbolizer *s,
                         ==, 0);
         while (!btrail_cursor_next(cursor, &b)) {
             for (k = 0; k < b.count; k++) {
+                const struct symbolizer_where where = {
+                    info.vcpu, b.index + k, b.cr3,
+                };
                 struct place from, to;
                 const struct filter_record r = {
                     .vcpu = info.vcpu, .index = b.index + k,
                     .time = b.time.host >= t->start ?
                             (int64_t)(b.time.host - t->start) : -1,
                     .from = b.records[k].from, .to = b.records[k].to,
-                    .process = symbolizer_process(s, b.time.host, b.cr3),
+                    .process = symbolizer_process(s, &where, b.time.host),
                     .from_place = &from, .to_place = &to,
                 };
 

@@ -23,6 +23,14 @@ static char *write_map(const char *text)
 }
 
 /* The sample is mapped as a whole: an address is its offset in the file. */
+static const struct process *who(struct symbolizer *s, uint64_t time,
+                                 uint64_t cr3)
+{
+    const struct symbolizer_where where = { .cr3 = cr3 };
+
+    return symbolizer_process(s, &where, time);
+}
+
 static void test_names(void)
 {
     g_autofree char *map = write_map(
@@ -62,16 +70,16 @@ static void test_names(void)
     g_assert_no_error(error);
     g_assert_true(symbolizer_has_names(s));
 
-    sorter = symbolizer_process(s, 5, 0x8000000000001018);
+    sorter = who(s, 5, 0x8000000000001018);
     g_assert_cmpstr(sorter->comm, ==, "sorter");
     g_assert_cmpint(sorter->pid, ==, 7);
     g_assert_true(sorter->known);
-    second = symbolizer_process(s, 5, 0x2000);
+    second = who(s, 5, 0x2000);
     g_assert_cmpstr(second->comm, ==, "cr3:0x2000");
     g_assert_false(second->known);
-    third = symbolizer_process(s, 5, 0x3000);
+    third = who(s, 5, 0x3000);
     g_assert_cmpstr(third->comm, ==, "cr3:0x3000");
-    g_assert_true(symbolizer_process(s, 6, 0x1000) == sorter);
+    g_assert_true(who(s, 6, 0x1000) == sorter);
 
     /* ELF: the sample's code lies at the same offset and address. */
     leaf = elf_file_find(f, "sample_leaf");
@@ -144,7 +152,7 @@ static void test_vmlinux(void)
     unsigned line;
 
     g_assert_no_error(error);
-    p = symbolizer_process(s, 0, 0);
+    p = who(s, 0, 0);
     symbolizer_place(s, p, bias + start, &place);
     g_assert_cmpstr(place.function->name, ==, "sample_leaf");
     g_assert_cmpstr(place.function->module->name, ==, NAME_KERNEL);
@@ -246,15 +254,15 @@ static void test_sideband(void)
     g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
     s = symbolizer_new(&options, trace, NULL);
     g_assert_true(symbolizer_has_names(s));
-    worker = symbolizer_process(s, 150, 0x5000);
+    worker = who(s, 150, 0x5000);
     g_assert_cmpstr(worker->comm, ==, "worker");
     g_assert_cmpint(worker->pid, ==, 8);
     g_assert_cmpint(worker->tid, ==, 8);
     /* Its other page tables, at another time */
-    g_assert_true(symbolizer_process(s, 160, 0x6018) == worker);
-    g_assert_true(symbolizer_process(s, 150, 0x5000) == worker);
+    g_assert_true(who(s, 160, 0x6018) == worker);
+    g_assert_true(who(s, 150, 0x5000) == worker);
     /* Nobody's */
-    g_assert_cmpstr(symbolizer_process(s, 150, 0x7000)->comm, ==,
+    g_assert_cmpstr(who(s, 150, 0x7000)->comm, ==,
                     "cr3:0x7000");
     symbolizer_place(s, worker, BASE + leaf, &place);
     g_assert_cmpstr(place.function->name, ==, "sample_leaf");
@@ -263,7 +271,7 @@ static void test_sideband(void)
     g_assert_cmpstr(place.function->module->name, ==, "[vdso]");
     symbolizer_place(s, worker, KERNEL + 0x120, &place);
     g_assert_cmpstr(place.function->name, ==, "do_work");
-    old = symbolizer_process(s, 150, 0x8000);
+    old = who(s, 150, 0x8000);
     g_assert_cmpint(old->tid, ==, -1);
     symbolizer_place(s, old, 0x8048010, &place);
     g_assert_cmpstr(place.function->module->name, ==, "old");
@@ -288,7 +296,7 @@ static void test_nothing(void)
         p = symbolizer_process(s, 0, (uint64_t)i << 12);
     }
     g_assert_cmpstr(p->comm, ==, "[others]");
-    g_assert_cmpstr(symbolizer_process(s, 0, 0)->comm, ==, "cr3:0x0");
+    g_assert_cmpstr(who(s, 0, 0)->comm, ==, "cr3:0x0");
     symbolizer_place(s, p, 0x1234, &place);
     g_assert_cmpstr(place.function->name, ==, NAME_UNKNOWN);
     g_assert_cmpstr(place.function->module->name, ==, NAME_UNKNOWN);
