@@ -22,7 +22,6 @@ static char *write_map(const char *text)
     return path;
 }
 
-/* The sample is mapped as a whole: an address is its offset in the file. */
 static const struct process *who(struct symbolizer *s, uint64_t time,
                                  uint64_t cr3)
 {
@@ -31,6 +30,7 @@ static const struct process *who(struct symbolizer *s, uint64_t time,
     return symbolizer_process(s, &where, time);
 }
 
+/* The sample is mapped as a whole: an address is its offset in the file. */
 static void test_names(void)
 {
     g_autofree char *map = write_map(
@@ -262,8 +262,7 @@ static void test_sideband(void)
     g_assert_true(who(s, 160, 0x6018) == worker);
     g_assert_true(who(s, 150, 0x5000) == worker);
     /* Nobody's */
-    g_assert_cmpstr(who(s, 150, 0x7000)->comm, ==,
-                    "cr3:0x7000");
+    g_assert_cmpstr(who(s, 150, 0x7000)->comm, ==, "cr3:0x7000");
     symbolizer_place(s, worker, BASE + leaf, &place);
     g_assert_cmpstr(place.function->name, ==, "sample_leaf");
     symbolizer_place(s, worker, 0x7ffff0000000 + leaf + 1, &place);
@@ -293,7 +292,7 @@ static void test_nothing(void)
 
     g_assert_false(symbolizer_has_names(s));
     for (i = 0; i < 70000; i++) {
-        p = symbolizer_process(s, 0, (uint64_t)i << 12);
+        p = who(s, 0, (uint64_t)i << 12);
     }
     g_assert_cmpstr(p->comm, ==, "[others]");
     g_assert_cmpstr(who(s, 0, 0)->comm, ==, "cr3:0x0");
