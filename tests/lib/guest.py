@@ -74,7 +74,8 @@ def fetch_kernel(name):
 
 
 def unpack_package(package, target):
-    """Unpack vmlinuz and modules of a kernel's package."""
+    """Unpack vmlinuz and some modules of a kernel's package."""
     subprocess.run(['bash', '-c', 'set -o pipefail; dpkg-deb --fsys-tarfile '
                     '"$0" | tar -C "$1" -x --wildcards "./boot/vmlinuz-*" '
-                    '"*/kernel/lib/*"', package, target], check=True)
+                    '"*/kernel/lib/*" "*/qemu_fw_cfg.ko*"', package, target],
+                   check=True)
