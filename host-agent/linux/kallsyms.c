@@ -37,6 +37,7 @@ struct kallsyms {
 
 struct tokens {
     uint16_t index[TOKENS];
+    uint8_t length[TOKENS];
     char table[TABLE_MAX];
     size_t size;                /* of the table */
 };
@@ -75,6 +76,7 @@ static bool tokens_valid(struct tokens *t, const uint8_t *index,
             return false;
         }
         t->index[i] = (uint16_t)at;
+        t->length[i] = (uint8_t)length;
         t->size = at + length + 1;
     }
     memcpy(t->table, table, t->size);
@@ -116,11 +118,13 @@ static size_t entry_size(const uint8_t *p, size_t left, size_t *n)
 static bool expand(struct kallsyms *k, const struct tokens *t,
                    const uint8_t *names, size_t size)
 {
+    uint8_t name[KALLSYMS_NAME_MAX + 1];
     size_t at = 0;
     uint32_t i;
 
     for (i = 0; i < k->n; i++) {
         size_t begin = k->text->len;
+        size_t length = 0;
         size_t n;
         size_t entry = entry_size(names + at, size - at, &n);
         size_t token;
@@ -129,15 +133,17 @@ static bool expand(struct kallsyms *k, const struct tokens *t,
             return false;
         }
         for (token = entry - n; token < entry; token++) {
-            const char *s = t->table + t->index[names[at + token]];
+            unsigned which = names[at + token];
+            size_t size_of = t->length[which];
 
-            g_byte_array_append(k->text, (const uint8_t *)s,
-                                (guint)strlen(s));
-            if (k->text->len - begin > KALLSYMS_NAME_MAX) {
+            if (length + size_of >= sizeof(name)) {
                 return false;
             }
+            memcpy(name + length, t->table + t->index[which], size_of);
+            length += size_of;
         }
-        g_byte_array_append(k->text, (const uint8_t *)"", 1);
+        name[length++] = 0;
+        g_byte_array_append(k->text, name, (guint)length);
         if (k->text->len - begin < 3 || k->text->len > TEXT_MAX) {
             return false;
         }

@@ -55,11 +55,26 @@ static bool for_each_module(struct linux_kernel *k, module_visitor *visit,
 static void append(GString *text, uint64_t address, char type,
                    const char *name, const char *module)
 {
+    static const char digits[] = "0123456789abcdef";
     size_t before = text->len;
+    char head[19];
+    unsigned i;
 
-    g_string_append_printf(text, "%016" G_GINT64_MODIFIER "x %c %s%s%s%s\n",
-                           address, type, name, module ? "\t[" : "",
-                           module ? module : "", module ? "]" : "");
+    /* There are too many of them for printf. */
+    for (i = 0; i < 16; i++) {
+        head[i] = digits[address >> (60 - 4 * i) & 15];
+    }
+    head[16] = ' ';
+    head[17] = type;
+    head[18] = ' ';
+    g_string_append_len(text, head, sizeof(head));
+    g_string_append(text, name);
+    if (module) {
+        g_string_append(text, "\t[");
+        g_string_append(text, module);
+        g_string_append_c(text, ']');
+    }
+    g_string_append_c(text, '\n');
     if (text->len > LINUX_SYMBOLS_MAX) {
         g_string_truncate(text, before);
     }

@@ -11,6 +11,7 @@
 #define PRESENT     1u
 #define LARGE       128u                        /* PS, where there can be one */
 #define FRAME       UINT64_C(0x000ffffffffff000)
+#define RUN_MAX     (256u << 10)                /* bytes read at once */
 
 void page_walk_init(struct page_walk *w, const struct guest_memory *memory,
                     uint64_t root, unsigned levels, uint64_t budget)
@@ -72,17 +73,30 @@ bool page_walk(struct page_walk *w, uint64_t address, uint64_t *physical)
 size_t page_walk_read_some(struct page_walk *w, uint64_t address, void *buf,
                            size_t size)
 {
+    size_t most = RUN_MAX;
     size_t done = 0;
 
     while (done < size) {
         uint64_t at = address + done;
-        size_t n = MIN(size - done,
-                       GUEST_PAGE_SIZE - (at & (GUEST_PAGE_SIZE - 1)));
-        uint64_t physical;
+        size_t first = MIN(size - done,
+                           GUEST_PAGE_SIZE - (at & (GUEST_PAGE_SIZE - 1)));
+        size_t n = first;
+        uint64_t physical, next;
 
-        if (at < address || !page_walk(w, at, &physical) ||
-            !guest_memory_read(w->memory, physical, (char *)buf + done, n)) {
+        if (at < address || !page_walk(w, at, &physical)) {
             break;
+        }
+        /* Pages that follow each other in RAM, too, are read at once. */
+        while (n < most && n < size - done && at + n > at &&
+               page_walk(w, at + n, &next) && next == physical + n) {
+            n += MIN(GUEST_PAGE_SIZE, size - done - n);
+        }
+        if (!guest_memory_read(w->memory, physical, (char *)buf + done, n)) {
+            if (n == first) {
+                break;
+            }
+            most = 0;           /* one of them is no RAM: which? */
+            continue;
         }
         done += n;
     }

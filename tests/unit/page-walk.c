@@ -113,6 +113,22 @@ static void test_read(void)
     g_assert_cmpuint(page_walk_read_some(&w, BASE4 | LOW | 0x800, buf,
                                          sizeof(buf)), ==, 0x1800);
     g_assert_cmpuint(page_walk_read_some(&w, UINT64_MAX, buf, 2), ==, 0);
+
+    /* Pages that follow each other, the last of which is no RAM */
+    memory[5][16] = 13 * 4096 | P;
+    memory[5][17] = 14 * 4096 | P;
+    memory[5][18] = 15 * 4096 | P;
+    memory[5][19] = 16 * 4096 | P;
+    memory[13][511] = 0x1111111111111111;
+    memory[14][0] = 0x2222222222222222;
+    memory[15][511] = 0x3333333333333333;
+    g_assert_true(page_walk_read(&w, BASE4 | LOW | 0x10ffc, buf, 8192));
+    g_assert_cmpmem(buf, 8, "\x11\x11\x11\x11\x22\x22\x22\x22", 8);
+    g_assert_cmpuint(page_walk_read_some(&w, BASE4 | LOW | 0x12ffc, buf,
+                                         sizeof(buf)), ==, 4);
+    g_assert_cmpmem(buf, 4, "\x33\x33\x33\x33", 4);
+    g_assert_cmpuint(page_walk_read_some(&w, BASE4 | LOW | 0x12001, buf,
+                                         sizeof(buf)), ==, 0xfff);
     guest_memory_free(m);
 }
 
