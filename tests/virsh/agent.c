@@ -3,7 +3,8 @@
  * usage: agent SOCKET FILE
  *
  * Listens on a unix socket until one device connects, and writes what it makes
- * into a trace.  Any user may connect.
+ * into a trace, with the names that it finds in the guest's memory.  Any user
+ * may connect.  Exits with 3 if it finds none.
  */
 
 #include <json-glib/json-glib.h>
@@ -54,6 +55,7 @@ int main(int argc, char **argv)
         return fail(argv[2]);
     }
     options.metadata = json_object_new();
+    options.names = true;
     session = btrail_session_start(&options);
     done.fd = btrail_session_done_fd(session);
     while (poll(&done, 1, -1) < 0) {
@@ -61,11 +63,13 @@ int main(int argc, char **argv)
     }
     btrail_session_finish(session, &result);
     json_object_unref(options.metadata);
-    g_free(result.no_names);
     if (result.error) {
         fprintf(stderr, "%s\n", result.error->message);
-        g_error_free(result.error);
         return 1;
+    }
+    if (result.no_names) {
+        fprintf(stderr, "no names: %s\n", result.no_names);
+        return 3;
     }
     return result.unexplained != 0;
 }
