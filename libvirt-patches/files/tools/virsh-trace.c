@@ -243,7 +243,7 @@ virshTraceVcpusCompleter(vshControl *ctl,
     g_auto(GStrv) vcpulist = NULL;
     const char *vcpus = NULL;
     int nvcpus;
-    int i;
+    size_t i;
 
     virCheckFlags(0, NULL);
 
@@ -255,7 +255,7 @@ virshTraceVcpusCompleter(vshControl *ctl,
     vcpulist = g_new0(char *, nvcpus + 1);
 
     for (i = 0; i < nvcpus; i++)
-        vcpulist[i] = g_strdup_printf("%d", i);
+        vcpulist[i] = g_strdup_printf("%zu", i);
 
     return virshCommaStringListComplete(vcpus, (const char **) vcpulist);
 }
@@ -716,8 +716,7 @@ virshTracePrintVcpus(vshControl *ctl,
         for (j = 0; j < G_N_ELEMENTS(counters); j++) {
             if (virJSONValueObjectGetNumberUlong(vcpu, counters[j],
                                                  &values[j]) < 0) {
-                vshError(ctl, _("the reply of QEMU to '%1$s' is malformed"),
-                         "query-branch-trace");
+                vshError(ctl, "%s", _("the reply of QEMU is malformed"));
                 return false;
             }
         }
@@ -829,7 +828,7 @@ cmdTraceList(vshControl *ctl, const vshCmd *cmd)
     bool onlyActive = vshCommandOptBool(cmd, "active");
     bool ret = false;
     int n;
-    int i;
+    size_t i;
 
     if ((n = virConnectListAllDomains(priv->conn, &domains,
                                       VIR_CONNECT_LIST_DOMAINS_ACTIVE)) < 0)
