@@ -81,7 +81,7 @@ static void add_item(struct btrail_agent_code *c, unsigned vcpu,
     case BTRAIL_CODE_PAGE:
         entry.number = item->number;
         if (!(item->linear >> 63)) {
-            c->user(c->opaque, item->cr3);
+            c->user(c->opaque, item->cr3, item->linear);
         }
         /* fall through */
     default:

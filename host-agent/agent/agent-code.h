@@ -12,7 +12,8 @@
 struct btrail_agent_code;
 
 /* Code below the kernel's half is executed for the first time, with this CR3. */
-typedef void btrail_agent_code_user_fn(void *opaque, uint64_t cr3);
+typedef void btrail_agent_code_user_fn(void *opaque, uint64_t cr3,
+                                       uint64_t address);
 
 /* @t and @o must live as long as it does. */
 struct btrail_agent_code *

@@ -61,6 +61,12 @@ struct budget {
     uint64_t at;                /* when it was that much */
 };
 
+/* Addresses that code was seen to be mapped at */
+struct range {
+    uint64_t start;
+    uint64_t end;
+};
+
 struct btrail_looker {
     struct btrail_output *output;
     GThread *thread;
@@ -74,6 +80,7 @@ struct btrail_looker {
     bool idle;                  /* the next one is done as soon as asked for */
     bool closing;
     struct budget patience;     /* of those who wait */
+    GHashTable *ranges;         /* uint64_t root to GArray of struct range */
 
     uint64_t seen[SEEN_SLOTS];  /* atomic each */
 
@@ -140,12 +147,35 @@ static uint64_t *seen_slot(struct btrail_looker *l, uint64_t root)
     return &l->seen[(root * UINT64_C(0x9E3779B97F4A7C15) >> 32) % SEEN_SLOTS];
 }
 
-void btrail_looker_ask(struct btrail_looker *l)
+static void ask(struct btrail_looker *l)
 {
     g_mutex_lock(&l->lock);
     l->asked++;
     g_cond_broadcast(&l->changed);
     g_mutex_unlock(&l->lock);
+}
+
+bool btrail_looker_saw_code(struct btrail_looker *l, uint64_t cr3,
+                            uint64_t address)
+{
+    uint64_t root = cr3 & BTRAIL_CR3_ROOT;
+    const GArray *ranges;
+    bool known = false;
+    guint i;
+
+    g_mutex_lock(&l->lock);
+    ranges = g_hash_table_lookup(l->ranges, &root);
+    for (i = 0; ranges && i < ranges->len && !known; i++) {
+        const struct range *r = &g_array_index(ranges, struct range, i);
+
+        known = address >= r->start && address < r->end;
+    }
+    g_mutex_unlock(&l->lock);
+    if (known) {
+        return btrail_looker_saw(l, cr3);
+    }
+    ask(l);
+    return true;
 }
 
 bool btrail_looker_saw(struct btrail_looker *l, uint64_t cr3)
@@ -157,7 +187,7 @@ bool btrail_looker_saw(struct btrail_looker *l, uint64_t cr3)
         return false;
     }
     __atomic_store_n(slot, root, __ATOMIC_RELAXED);
-    btrail_looker_ask(l);
+    ask(l);
     return true;
 }
 
@@ -165,28 +195,22 @@ void btrail_looker_wait(struct btrail_looker *l)
 {
     uint64_t begin = now_ns();
     uint64_t asked;
-    gint64 most;
+    gint64 most, until;
+    bool first;
 
     g_mutex_lock(&l->lock);
     asked = l->asked;
-    most = l->done ? budget_at(&l->patience, begin) : WAIT_FIRST_NS;
+    first = !l->done;
+    most = first ? WAIT_FIRST_NS : budget_at(&l->patience, begin);
+    until = g_get_monotonic_time() + most / 1000;
     while (l->done < asked && l->idle && !l->closing && most > 0 &&
-           g_cond_wait_until(&l->changed, &l->lock,
-                             g_get_monotonic_time() + most / 1000)) {
-        most -= (gint64)(now_ns() - begin);
+           g_cond_wait_until(&l->changed, &l->lock, until)) {
+        /* Look again. */
     }
-    l->patience.saved -= (int64_t)(now_ns() - begin);
+    if (!first) {
+        l->patience.saved -= (int64_t)(now_ns() - begin);
+    }
     g_mutex_unlock(&l->lock);
-}
-
-/* The next CR3 that is the same is another process's. */
-static void forget_root(struct btrail_looker *l, uint64_t root)
-{
-    uint64_t *slot = seen_slot(l, root);
-
-    if (__atomic_load_n(slot, __ATOMIC_RELAXED) == root) {
-        __atomic_store_n(slot, 0, __ATOMIC_RELAXED);
-    }
 }
 
 static void write_piece(struct btrail_looker *l, uint16_t kind, uint64_t time,
@@ -282,12 +306,71 @@ static gboolean is_gone(gpointer key, gpointer value, gpointer opaque)
     struct btrail_looker *l = opaque;
     const struct known *k = value;
 
-    if (k->round == l->round) {
-        return FALSE;
+    return k->round != l->round;
+}
+
+/* Remember where a process has code. */
+static void keep_ranges(struct btrail_looker *l, const struct btrail_process *p)
+{
+    GArray *ranges = g_array_new(FALSE, FALSE, sizeof(struct range));
+    uint64_t roots[2] = { p->pgd, p->user_pgd };
+    uint32_t i;
+
+    for (i = 0; i < p->n_mappings; i++) {
+        const struct btrail_mapping *m = &p->mappings[i];
+        struct range range = { m->start, m->end };
+
+        if (m->flags & BTRAIL_MAPPING_EXEC) {
+            g_array_append_val(ranges, range);
+        }
     }
-    forget_root(l, k->id.pgd);
-    forget_root(l, k->id.user_pgd);
-    return TRUE;
+    g_mutex_lock(&l->lock);
+    for (i = 0; i < 2; i++) {
+        if (roots[i]) {
+            g_hash_table_replace(l->ranges,
+                                 g_memdup2(&roots[i], sizeof(roots[i])),
+                                 g_array_ref(ranges));
+        }
+    }
+    g_mutex_unlock(&l->lock);
+    g_array_unref(ranges);
+}
+
+static gboolean is_not_among(gpointer key, gpointer value, gpointer roots)
+{
+    return !g_hash_table_contains(roots, key);
+}
+
+/*
+ * Forget CR3s that are nobody's any more.  Whoever gets their page tables next
+ * is to be looked at, even if nobody was found with them before.
+ */
+static void forget_roots(struct btrail_looker *l)
+{
+    g_autoptr(GHashTable) roots = g_hash_table_new(g_int64_hash,
+                                                   g_int64_equal);
+    GHashTableIter iter;
+    gpointer value;
+    unsigned i;
+
+    g_hash_table_add(roots, &l->kernel->root);
+    g_hash_table_iter_init(&iter, l->known);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        struct known *k = value;
+
+        g_hash_table_add(roots, &k->id.pgd);
+        g_hash_table_add(roots, &k->id.user_pgd);
+    }
+    for (i = 0; i < SEEN_SLOTS; i++) {
+        uint64_t root = __atomic_load_n(&l->seen[i], __ATOMIC_RELAXED);
+
+        if (root && !g_hash_table_contains(roots, &root)) {
+            __atomic_store_n(&l->seen[i], 0, __ATOMIC_RELAXED);
+        }
+    }
+    g_mutex_lock(&l->lock);
+    g_hash_table_foreach_remove(l->ranges, is_not_among, roots);
+    g_mutex_unlock(&l->lock);
 }
 
 static void take_look(struct btrail_looker *l, bool everything)
@@ -303,10 +386,14 @@ static void take_look(struct btrail_looker *l, bool everything)
     for (i = 0; i < look->n; i++) {
         if (look->processes[i].mm) {
             remember(l, &look->processes[i]);
+            if (!(look->processes[i].flags & BTRAIL_PROCESS_SEEN)) {
+                keep_ranges(l, &look->processes[i]);
+            }
         }
     }
     if (look->flags & BTRAIL_LOOK_WHOLE) {
         g_hash_table_foreach_remove(l->known, is_gone, l);
+        forget_roots(l);
     }
     /* There is a process, or it is not the kernel that it was. */
     l->empty = look->n > 1 ? 0 : l->empty + 1;
@@ -481,6 +568,8 @@ struct btrail_looker *btrail_looker_new(struct btrail_transport_memory *memory,
     l->note_size = memory->head.note_size;
     btrail_transport_memory_free(memory);
     l->known = g_hash_table_new_full(hash_known, equal_known, NULL, g_free);
+    l->ranges = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free,
+                                      (GDestroyNotify)g_array_unref);
     l->images = g_hash_table_new_full(g_bytes_hash, g_bytes_equal,
                                       (GDestroyNotify)g_bytes_unref, NULL);
     l->thread = g_thread_new("looker", looker_thread, l);
@@ -501,6 +590,7 @@ void btrail_looker_finish(struct btrail_looker *l,
     guest_memory_free(l->memory);
     g_hash_table_destroy(l->known);
     g_hash_table_destroy(l->images);
+    g_hash_table_destroy(l->ranges);
     g_mutex_clear(&l->lock);
     g_cond_clear(&l->changed);
     g_free(l);

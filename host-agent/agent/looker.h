@@ -30,11 +30,12 @@ struct btrail_looker *btrail_looker_new(struct btrail_transport_memory *memory,
 bool btrail_looker_saw(struct btrail_looker *l, uint64_t cr3);
 
 /*
- * Something else has happened that is worth a look, such as code that is
- * executed for the first time: of another process with the same CR3, or in a
- * new mapping.
+ * User code at an address is executed for the first time with this CR3.  True
+ * if it is in no mapping that was seen, so that a look is asked for: it is in
+ * a new one, or that of another process.  To be called by one thread.
  */
-void btrail_looker_ask(struct btrail_looker *l);
+bool btrail_looker_saw_code(struct btrail_looker *l, uint64_t cr3,
+                            uint64_t address);
 
 /*
  * Wait until the look is done that was asked for, if that is a matter of

@@ -186,17 +186,12 @@ static void tell_looker(struct btrail_session *s,
 }
 
 /* The same for code that runs for the first time, which is told earlier */
-static void user_code(void *opaque, uint64_t cr3)
+static void user_code(void *opaque, uint64_t cr3, uint64_t address)
 {
     struct btrail_session *s = opaque;
 
-    if (!s->looker) {
-        return;
-    }
-    if (btrail_looker_saw(s->looker, cr3)) {
+    if (s->looker && btrail_looker_saw_code(s->looker, cr3, address)) {
         let_look(s);
-    } else {
-        btrail_looker_ask(s->looker);
     }
 }
 

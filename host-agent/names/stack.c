@@ -106,6 +106,7 @@ struct stacks {
     struct stack_node *roots;
     GPtrArray *all;
     struct stack_counts counts;
+    bool counting;              /* the record that comes counts */
 };
 
 /*
@@ -460,7 +461,7 @@ static void push(struct stacks *st, struct context *c, enum frame_kind kind,
     }
     c->n++;
     c->node = child(st, c->node, e->to_fn);
-    c->node->calls++;
+    c->node->calls += st->counting;
 }
 
 static inline bool goes_back(const struct frame *f, uint64_t to)
@@ -917,7 +918,7 @@ static void do_exit(struct stacks *st, struct cpu *cpu,
         c->n = k + 1;
         c->entry = -1;
         c->node = child(st, c->frames[k].caller, e->to_fn);
-        c->node->calls++;
+        c->node->calls += st->counting;
         return;
     }
     if (c->entry >= 0) {
@@ -1078,7 +1079,8 @@ void stacks_records(struct stacks *st, unsigned vcpu,
             go_on(st, cpu, e);
             before = before ? before : cpu->ctx->node;
         }
-        if (!counts || counts[i]) {
+        st->counting = !counts || counts[i];
+        if (st->counting) {
             cpu->ctx->node->records++;
             cpu->ctx->node->ticks += ticks;
         }

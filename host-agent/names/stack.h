@@ -102,7 +102,7 @@ void stacks_free(struct stacks *st);
  * stacks_records - go on with records of one vCPU
  * @batch:  the records; batches of several vCPUs come in the order of time
  * @ticks:  how long each took
- * @counts: which of them count; NULL for all
+ * @counts: which of them count, as records, as time and as calls; NULL for all
  */
 void stacks_records(struct stacks *st, unsigned vcpu,
                     const struct btrail_batch *batch, uint64_t ticks,
