@@ -12,6 +12,7 @@
 
 #include "bytes.h"
 #include "names.h"
+#include "search.h"
 
 /* What looks and symbols may take in memory; later ones are left out. */
 #define MEMORY_MAX      (1ull << 30)
@@ -571,20 +572,12 @@ int btrail_names_open(struct btrail_names **names,
 /* Is there a look that began after @from and had ended by @to? */
 static bool looked(const struct btrail_names *n, uint64_t from, uint64_t to)
 {
-    guint low = 0, high = n->moments->len;
+    guint i = BTRAIL_UP_TO(n->moments->data, n->moments->len, struct moment,
+                           begin, from);
 
-    while (low < high) {
-        guint mid = (low + high) / 2;
-
-        if (g_array_index(n->moments, struct moment, mid).begin > from) {
-            high = mid;
-        } else {
-            low = mid + 1;
-        }
-    }
     /* They do not overlap, unless the file lies: the next one tells. */
-    return low < n->moments->len &&
-           g_array_index(n->moments, struct moment, low).end <= to;
+    return i < n->moments->len &&
+           g_array_index(n->moments, struct moment, i).end <= to;
 }
 
 /* The last version that begins at @time or before; the first if none does */
@@ -831,7 +824,7 @@ int btrail_names_kernel_symbol(const struct btrail_names *names,
 {
     const struct symbols *s = NULL;
     const struct symbol *found;
-    guint i, low, high;
+    guint i, next;
 
     if (!names || !symbol) {
         return -BTRAIL_ERR_ARGUMENT;
@@ -847,31 +840,22 @@ int btrail_names_kernel_symbol(const struct btrail_names *names,
         return -BTRAIL_ERR_END;
     }
     /* The first one that begins behind it */
-    low = 0;
-    high = s->entries->len;
-    while (low < high) {
-        guint mid = (low + high) / 2;
-
-        if (g_array_index(s->entries, struct symbol, mid).address > address) {
-            high = mid;
-        } else {
-            low = mid + 1;
-        }
-    }
-    if (!low) {
+    next = BTRAIL_UP_TO(s->entries->data, s->entries->len, struct symbol,
+                        address, address);
+    if (!next) {
         return -BTRAIL_ERR_END;
     }
-    found = &g_array_index(s->entries, struct symbol, low - 1);
+    found = &g_array_index(s->entries, struct symbol, next - 1);
     symbol->end = found->address > UINT64_MAX - SYMBOL_SIZE_MAX ?
                   UINT64_MAX : found->address + SYMBOL_SIZE_MAX;
-    if (low < s->entries->len) {
+    if (next < s->entries->len) {
         symbol->end = MIN(symbol->end, g_array_index(
-            s->entries, struct symbol, low).address);
+            s->entries, struct symbol, next).address);
     }
     if (address >= symbol->end) {
         return -BTRAIL_ERR_END;
     }
-    for (i = low - 1; i && g_array_index(s->entries, struct symbol, i - 1)
+    for (i = next - 1; i && g_array_index(s->entries, struct symbol, i - 1)
          .address == found->address; i--) {
         found--;
     }

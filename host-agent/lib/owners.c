@@ -12,6 +12,7 @@
 #include "backtrail/transport.h"
 
 #include "names.h"
+#include "search.h"
 
 #define MAX_SPANS   (1u << 22)
 
@@ -216,18 +217,10 @@ void btrail_owners_close(struct btrail_owners *o)
 
 static const struct btrail_life *find(const GArray *owned, uint64_t index)
 {
-    guint low = 0, high = owned->len;
+    size_t n = BTRAIL_UP_TO(owned->data, owned->len, struct owned,
+                            first_index, index);
 
-    while (low < high) {
-        guint mid = (low + high) / 2;
-
-        if (g_array_index(owned, struct owned, mid).first_index > index) {
-            high = mid;
-        } else {
-            low = mid + 1;
-        }
-    }
-    return low ? g_array_index(owned, struct owned, low - 1).life : NULL;
+    return n ? g_array_index(owned, struct owned, n - 1).life : NULL;
 }
 
 enum btrail_certainty

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "address-space.h"
+#include "search.h"
 
 struct address_space {
     GArray *mappings;           /* of struct mapping, in order, disjoint */
@@ -43,19 +44,8 @@ static const char *keep(struct address_space *as, const char *text)
 /* The first mapping that ends behind @address */
 static unsigned find(const struct address_space *as, uint64_t address)
 {
-    unsigned low = 0, high = as->mappings->len;
-
-    while (low < high) {
-        unsigned middle = low + (high - low) / 2;
-
-        if (g_array_index(as->mappings, struct mapping, middle).end <=
-            address) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low;
+    return BTRAIL_UP_TO(as->mappings->data, as->mappings->len,
+                        struct mapping, end, address);
 }
 
 void address_space_map(struct address_space *as, const struct mapping *m)
@@ -166,21 +156,12 @@ const struct symbol *address_space_symbol(struct address_space *as,
                                           uint64_t address)
 {
     const struct symbol *all;
-    size_t low = 0, high;
+    size_t n;
 
     sort(as);
     all = (const struct symbol *)as->symbols->data;
-    high = as->symbols->len;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (all[middle].start <= address) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low && all[low - 1].name ? &all[low - 1] : NULL;
+    n = BTRAIL_UP_TO(all, as->symbols->len, struct symbol, start, address);
+    return n && all[n - 1].name ? &all[n - 1] : NULL;
 }
 
 bool address_space_symbol_find(struct address_space *as, const char *name,

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "elf-file.h"
+#include "search.h"
 
 struct segment {
     uint64_t offset;
@@ -435,19 +436,11 @@ const struct elf_symbol *elf_file_symbols(struct elf_file *f, size_t *n)
 
 const struct elf_symbol *elf_file_symbol(struct elf_file *f, uint64_t address)
 {
-    size_t low = 0, high;
-    const struct elf_symbol *all = elf_file_symbols(f, &high);
+    size_t n;
+    const struct elf_symbol *all = elf_file_symbols(f, &n);
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (all[middle].start <= address) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low && address < all[low - 1].end ? &all[low - 1] : NULL;
+    n = BTRAIL_UP_TO(all, n, struct elf_symbol, start, address);
+    return n && address < all[n - 1].end ? &all[n - 1] : NULL;
 }
 
 const struct elf_symbol *elf_file_find(struct elf_file *f, const char *name)
@@ -518,19 +511,10 @@ static Dwarf *open_dwarf(struct elf_file *f)
 
 static struct unit *find_unit(struct elf_file *f, uint64_t address)
 {
-    size_t low = 0, high = f->units->len;
     struct unit *all = (struct unit *)f->units->data;
+    size_t n = BTRAIL_UP_TO(all, f->units->len, struct unit, start, address);
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (all[middle].start <= address) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low && address < all[low - 1].end ? &all[low - 1] : NULL;
+    return n && address < all[n - 1].end ? &all[n - 1] : NULL;
 }
 
 /* Names are relative to where the compiler ran. */
