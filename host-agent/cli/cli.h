@@ -37,6 +37,9 @@ int cmd_export(int argc, char **argv);
 /* "backtrail: " and a message, with a line end, to stderr */
 void cli_error(const char *format, ...) G_GNUC_PRINTF(1, 2);
 
+/* Print a JSON object, which is freed. */
+void cli_print_json(JsonObject *root);
+
 /* There may be an operand. */
 #define CLI_OPTIONAL    INT_MIN
 

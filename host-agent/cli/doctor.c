@@ -485,18 +485,14 @@ static void run_checks(struct doctor *d)
 
 static void print_json(struct doctor *d)
 {
-    g_autoptr(JsonNode) node = json_node_new(JSON_NODE_OBJECT);
-    g_autoptr(JsonObject) o = json_object_new();
-    g_autofree char *text = NULL;
+    JsonObject *o = json_object_new();
 
     if (d->name) {
         json_object_set_string_member(o, "domain", d->name);
     }
     json_object_set_int_member(o, "problems", d->problems);
     json_object_set_array_member(o, "checks", json_array_ref(d->checks));
-    json_node_set_object(node, o);
-    text = json_to_string(node, TRUE);
-    puts(text);
+    cli_print_json(o);
 }
 
 int cmd_doctor(int argc, char **argv)

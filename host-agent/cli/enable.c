@@ -214,10 +214,8 @@ static void set_string(JsonObject *o, const char *name, const char *value)
 
 static void print_json(const struct enable *e)
 {
-    g_autoptr(JsonNode) node = json_node_new(JSON_NODE_OBJECT);
-    g_autoptr(JsonObject) o = json_object_new();
+    JsonObject *o = json_object_new();
     JsonArray *changes = json_array_new();
-    g_autofree char *text = NULL;
     unsigned i;
 
     json_object_set_string_member(o, "domain", e->name);
@@ -238,9 +236,7 @@ static void print_json(const struct enable *e)
         json_array_add_object_element(changes, change);
     }
     json_object_set_array_member(o, "changes", changes);
-    json_node_set_object(node, o);
-    text = json_to_string(node, TRUE);
-    puts(text);
+    cli_print_json(o);
 }
 
 static void print_text(const struct enable *e)

@@ -229,13 +229,11 @@ static void print_sideband(const struct cli_trace *t)
 static void print_json(const struct cli_trace *t,
                        const struct stream_summary *streams, unsigned n)
 {
-    g_autoptr(JsonNode) node = json_node_new(JSON_NODE_OBJECT);
-    g_autoptr(JsonObject) root = json_object_new();
+    JsonObject *root = json_object_new();
     JsonObject *file = json_object_new();
     JsonObject *total = json_object_new();
     JsonArray *array = json_array_new();
     struct sum sum = add_up(streams, n);
-    g_autofree char *text = NULL;
     unsigned i;
 
     json_object_set_string_member(file, "path", t->path);
@@ -299,10 +297,7 @@ static void print_json(const struct cli_trace *t,
         json_array_add_object_element(array, o);
     }
     json_object_set_array_member(root, "streams", array);
-
-    json_node_set_object(node, root);
-    text = json_to_string(node, TRUE);
-    puts(text);
+    cli_print_json(root);
 }
 
 static void print_meta_member(const struct cli_trace *t, const char *label,

@@ -12,9 +12,7 @@
 static void print_json(const struct cli_trace *t, const char *output,
                        const struct btrail_merge_result *m)
 {
-    g_autoptr(JsonNode) node = json_node_new(JSON_NODE_OBJECT);
-    g_autoptr(JsonObject) o = json_object_new();
-    g_autofree char *text = NULL;
+    JsonObject *o = json_object_new();
 
     json_object_set_string_member(o, "output", output);
     json_object_set_int_member(o, "files", t->status.files);
@@ -27,9 +25,7 @@ static void print_json(const struct cli_trace *t, const char *output,
     json_object_set_int_member(o, "lost", m->lost);
     json_object_set_boolean_member(o, "lost_unknown", m->lost_unknown);
     json_object_set_int_member(o, "ends", m->ends);
-    json_node_set_object(node, o);
-    text = json_to_string(node, TRUE);
-    puts(text);
+    cli_print_json(o);
 }
 
 static void print_text(const struct cli_trace *t, const char *output,

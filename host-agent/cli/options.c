@@ -24,6 +24,16 @@ void cli_error(const char *format, ...)
     va_end(args);
 }
 
+void cli_print_json(JsonObject *root)
+{
+    g_autoptr(JsonNode) node = json_node_new(JSON_NODE_OBJECT);
+    g_autofree char *text = NULL;
+
+    json_node_take_object(node, root);
+    text = json_to_string(node, TRUE);
+    puts(text);
+}
+
 bool cli_parse(int *argc, char ***argv, const GOptionEntry *entries,
                int operands, const char *usage, const char *summary)
 {

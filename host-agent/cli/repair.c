@@ -154,12 +154,7 @@ static int run(const struct repair_options *o, char *const *paths)
     }
     json_object_set_array_member(root, "files", files);
     if (o->json) {
-        g_autoptr(JsonNode) node = json_node_new(JSON_NODE_OBJECT);
-        g_autofree char *text = NULL;
-
-        json_node_set_object(node, root);
-        text = json_to_string(node, TRUE);
-        puts(text);
+        cli_print_json(g_steal_pointer(&root));
     }
     return fflush(stdout) ? CLI_FAILED : code;
 }

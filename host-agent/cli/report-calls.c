@@ -159,7 +159,7 @@ static void print_json(const struct calls *c, const struct call_tree *t,
         json_array_add_object_element(array, o);
     }
     json_object_set_array_member(root, "rows", array);
-    report_print_json(root);
+    cli_print_json(root);
 }
 
 static void print_text(const struct calls *c, const struct call_tree *t,

@@ -224,7 +224,7 @@ static void print_json(const struct sorted *s, const struct profile *p,
         json_array_add_object_element(array, o);
     }
     json_object_set_array_member(root, "rows", array);
-    report_print_json(root);
+    cli_print_json(root);
 }
 
 static void print_text(const struct sorted *s, const struct profile *p,

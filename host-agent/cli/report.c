@@ -36,16 +36,6 @@ void report_set_hex(JsonObject *o, const char *name, uint64_t v)
     json_object_set_string_member(o, name, text);
 }
 
-void report_print_json(JsonObject *root)
-{
-    g_autoptr(JsonNode) node = json_node_new(JSON_NODE_OBJECT);
-    g_autofree char *text = NULL;
-
-    json_node_take_object(node, root);
-    text = json_to_string(node, TRUE);
-    puts(text);
-}
-
 int report_failed(const struct report *r, int ret)
 {
     cli_error("%s: %s", r->trace.path, cli_strerror(ret));
@@ -159,7 +149,7 @@ static void print_json(const struct report *r, const struct tally *t,
     }
     json_object_set_array_member(root, "spaces", spaces);
     json_object_set_int_member(root, "other_records", t->others);
-    report_print_json(root);
+    cli_print_json(root);
 }
 
 static void print_moment(const struct report *r, const struct moment *m)

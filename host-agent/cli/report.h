@@ -32,9 +32,6 @@ double report_share(uint64_t part, uint64_t whole);
 /* "0x" and 16 digits */
 void report_set_hex(JsonObject *o, const char *name, uint64_t v);
 
-/* Print a JSON object, which is freed. */
-void report_print_json(JsonObject *root);
-
 /* Say what an error of the library means.  Returns CLI_FAILED. */
 int report_failed(const struct report *r, int ret);
 

@@ -399,9 +399,7 @@ static int check_sideband(struct verify *v)
 
 static void print_json(const struct verify *v, unsigned vcpus, bool complete)
 {
-    g_autoptr(JsonNode) node = json_node_new(JSON_NODE_OBJECT);
-    g_autoptr(JsonObject) o = json_object_new();
-    g_autofree char *text = NULL;
+    JsonObject *o = json_object_new();
 
     json_object_set_string_member(o, "path", v->trace.path);
     json_object_set_int_member(o, "files", v->trace.status.files);
@@ -414,9 +412,7 @@ static void print_json(const struct verify *v, unsigned vcpus, bool complete)
     json_object_set_int_member(o, "damage", v->damage);
     json_object_set_int_member(o, "fault_count", v->faults);
     json_object_set_array_member(o, "faults", json_array_ref(v->list));
-    json_node_set_object(node, o);
-    text = json_to_string(node, TRUE);
-    puts(text);
+    cli_print_json(o);
 }
 
 static int run(struct verify *v, char *const *paths)
