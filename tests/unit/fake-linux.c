@@ -549,3 +549,24 @@ struct linux_kernel *fake_linux_find(const struct guest_memory *m)
     g_free(why);
     return k;
 }
+
+struct linux_kernel *fake_linux_begin(struct fake_linux *f, unsigned flags,
+                                      struct guest_memory **m)
+{
+    struct linux_kernel *k;
+
+    fake_linux_init(f, flags);
+    *m = guest_memory_new();
+    g_assert_true(guest_memory_add_bytes(*m, 0, FAKE_SIZE, f->memory));
+    k = fake_linux_find(*m);
+    g_assert_nonnull(k);
+    return k;
+}
+
+void fake_linux_end(struct fake_linux *f, struct guest_memory *m,
+                    struct linux_kernel *k)
+{
+    linux_kernel_free(k);
+    guest_memory_free(m);
+    fake_linux_clear(f);
+}

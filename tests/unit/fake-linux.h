@@ -64,4 +64,13 @@ void fake_linux_put32(struct fake_linux *f, uint64_t address,
 /* Find the kernel in it; NULL if it is not found. */
 struct linux_kernel *fake_linux_find(const struct guest_memory *m);
 
+/*
+ * The same with a memory of its own, and with a kernel that must be found:
+ * @f is initialised with @flags.  fake_linux_end() frees all three.
+ */
+struct linux_kernel *fake_linux_begin(struct fake_linux *f, unsigned flags,
+                                      struct guest_memory **m);
+void fake_linux_end(struct fake_linux *f, struct guest_memory *m,
+                    struct linux_kernel *k);
+
 #endif /* FAKE_LINUX_H */

@@ -23,11 +23,7 @@ static bool see(struct linux_kernel *k, uint64_t entry, void *opaque)
 
 static void begin(struct fixture *x)
 {
-    fake_linux_init(&x->f, 0);
-    x->m = guest_memory_new();
-    g_assert_true(guest_memory_add_bytes(x->m, 0, FAKE_SIZE, x->f.memory));
-    x->k = fake_linux_find(x->m);
-    g_assert_nonnull(x->k);
+    x->k = fake_linux_begin(&x->f, 0, &x->m);
     linux_kernel_begin(x->k);
     x->nodes = (x->f.next + 255) & ~UINT64_C(255);
     x->seen = g_array_new(FALSE, FALSE, sizeof(uint64_t));
@@ -36,9 +32,7 @@ static void begin(struct fixture *x)
 static void end(struct fixture *x)
 {
     g_array_free(x->seen, TRUE);
-    linux_kernel_free(x->k);
-    guest_memory_free(x->m);
-    fake_linux_clear(&x->f);
+    fake_linux_end(&x->f, x->m, x->k);
 }
 
 static bool walk(struct fixture *x, uint64_t root)

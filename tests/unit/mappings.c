@@ -16,11 +16,7 @@ struct fixture {
 
 static void begin(struct fixture *x, unsigned flags)
 {
-    fake_linux_init(&x->f, flags);
-    x->m = guest_memory_new();
-    g_assert_true(guest_memory_add_bytes(x->m, 0, FAKE_SIZE, x->f.memory));
-    x->k = fake_linux_find(x->m);
-    g_assert_nonnull(x->k);
+    x->k = fake_linux_begin(&x->f, flags, &x->m);
     linux_kernel_begin(x->k);
     page_walk_init(&x->user, x->m, FAKE_ROOT, 4, 1000);
     linux_files_init(&x->files);
@@ -31,9 +27,7 @@ static void end(struct fixture *x)
 {
     g_array_free(x->out, TRUE);
     linux_files_clear(&x->files);
-    linux_kernel_free(x->k);
-    guest_memory_free(x->m);
-    fake_linux_clear(&x->f);
+    fake_linux_end(&x->f, x->m, x->k);
 }
 
 static const struct btrail_mapping *read_all(struct fixture *x)

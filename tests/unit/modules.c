@@ -14,19 +14,13 @@ struct fixture {
 
 static void begin(struct fixture *x)
 {
-    fake_linux_init(&x->f, 0);
-    x->m = guest_memory_new();
-    g_assert_true(guest_memory_add_bytes(x->m, 0, FAKE_SIZE, x->f.memory));
-    x->k = fake_linux_find(x->m);
-    g_assert_nonnull(x->k);
+    x->k = fake_linux_begin(&x->f, 0, &x->m);
     linux_kernel_begin(x->k);
 }
 
 static void end(struct fixture *x)
 {
-    linux_kernel_free(x->k);
-    guest_memory_free(x->m);
-    fake_linux_clear(&x->f);
+    fake_linux_end(&x->f, x->m, x->k);
 }
 
 static bool has(struct fixture *x, const char *line)

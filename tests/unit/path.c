@@ -24,11 +24,7 @@ static void begin(struct fixture *x)
 {
     const struct linux_layout *l = &x->f.layout;
 
-    fake_linux_init(&x->f, 0);
-    x->m = guest_memory_new();
-    g_assert_true(guest_memory_add_bytes(x->m, 0, FAKE_SIZE, x->f.memory));
-    x->k = fake_linux_find(x->m);
-    g_assert_nonnull(x->k);
+    x->k = fake_linux_begin(&x->f, 0, &x->m);
     linux_kernel_begin(x->k);
     x->dentry = get(x, x->f.file, l->file_dentry);
     x->parent = get(x, x->dentry, l->dentry_parent);
@@ -38,9 +34,7 @@ static void begin(struct fixture *x)
 
 static void end(struct fixture *x)
 {
-    linux_kernel_free(x->k);
-    guest_memory_free(x->m);
-    fake_linux_clear(&x->f);
+    fake_linux_end(&x->f, x->m, x->k);
 }
 
 static void check(struct fixture *x, const char *want, bool want_deleted)

@@ -21,18 +21,12 @@ static uint64_t tick(void)
 
 static void begin(struct fixture *x, unsigned flags)
 {
-    fake_linux_init(&x->f, flags);
-    x->m = guest_memory_new();
-    g_assert_true(guest_memory_add_bytes(x->m, 0, FAKE_SIZE, x->f.memory));
-    x->k = fake_linux_find(x->m);
-    g_assert_nonnull(x->k);
+    x->k = fake_linux_begin(&x->f, flags, &x->m);
 }
 
 static void end(struct fixture *x)
 {
-    linux_kernel_free(x->k);
-    guest_memory_free(x->m);
-    fake_linux_clear(&x->f);
+    fake_linux_end(&x->f, x->m, x->k);
 }
 
 static void check_process(const struct btrail_process *p, bool pti)
