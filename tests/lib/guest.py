@@ -55,6 +55,13 @@ def unpack_kernel(vmlinuz, vmlinux):
         f.write(kernel)
 
 
+def pack(root, initrd):
+    """Write the initramfs of what is in a folder."""
+    with open(initrd, 'wb') as f:
+        subprocess.run('find . | sort | cpio --quiet -R 0:0 -H newc -o',
+                       shell=True, cwd=root, stdout=f, check=True)
+
+
 KERNELS = {
     'bullseye': 'linux-image-5.10.0-46-cloud-amd64_5.10.262-1_amd64.deb',
     'bookworm': 'linux-image-6.1.0-56-cloud-amd64_6.1.192-2_amd64.deb',
