@@ -373,7 +373,10 @@ struct btrail_shm_header {
  * The socket: a stream of messages, each a struct btrail_msg of fixed size.
  * A peer that sends anything else is disconnected.
  *
- * The device sends HELLO first, with three file descriptors (SCM_RIGHTS):
+ * The device connects, and its first message says what the connection is:
+ * HELLO that of a session's data, JSON the control connection, see below.
+ *
+ * Of data: the device sends HELLO first, with three file descriptors (SCM_RIGHTS):
  *   1. the memfd (sealed against shrinking and growing),
  *   2. ready: the agent waits until it can read from it,
  *   3. free: the agent writes 8 bytes to it after it has advanced a tail, of
@@ -396,7 +399,27 @@ enum btrail_msg_type {
                                BTRAIL_READY_MEMORY: reason = enum
                                btrail_memory_reason, value = size of the
                                table */
+    BTRAIL_MSG_JSON = 7,    /* both, on a control connection, which has no
+                               other: value = bytes that follow, from 1 to
+                               BTRAIL_JSON_MAX */
+    BTRAIL_MSG_RETELL = 8,  /* agent: tell all code again, for somebody who
+                               has not seen it; see struct btrail_code_item */
 };
+
+/*
+ * The control connection: sessions of many consumers are the agent's, and it
+ * has the device record what they want together.
+ *
+ * A stream of JSON messages, each with one JSON object in UTF-8 behind it, no
+ * NUL in it, whose member "type" says what it is.  The device sends "guest"
+ * once and first, then commands and events; the agent has QMP commands
+ * executed.  Either answers what has an "id" with a "reply" of the same "id",
+ * which each side numbers by itself.  docs/transport.md has them all.
+ *
+ * There is one such connection for each guest at a time.  It carries no file
+ * descriptors.
+ */
+#define BTRAIL_JSON_MAX             (1u << 20)
 
 /* What an agent asks for in READY: the guest's RAM, to be read */
 #define BTRAIL_READY_MEMORY         1u
