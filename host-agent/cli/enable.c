@@ -111,7 +111,9 @@ static bool change_xml(struct enable *e)
 {
     const struct btrail_tracing_options options = {
         .emulator = e->emulator ? e->emulator : BACKTRAIL_EMULATOR,
-        .agent = e->agent,
+        .agent = !e->agent ? BTRAIL_TRACING_AGENT :
+                 strcmp(e->agent, "none") ? e->agent : NULL,
+        .any_agent = !e->agent,
         .tcg = e->tcg,
     };
     g_autoptr(GError) error = NULL;
@@ -345,8 +347,8 @@ int cmd_enable(int argc, char **argv)
           "QEMU with Backtrail's patches, on the domain's host (default: "
           "as configured when Backtrail was built)", "PATH" },
         { "agent", 0, 0, G_OPTION_ARG_FILENAME, &e.agent,
-          "unix socket, on the domain's host, of the agent that gets traces "
-          "by default", "PATH" },
+          "unix socket of the agent on the domain's host, or none (default: "
+          BTRAIL_TRACING_AGENT ")", "PATH" },
         { "tcg", 0, 0, G_OPTION_ARG_NONE, &e.tcg,
           "if the domain runs under KVM, let QEMU emulate it", NULL },
         { NULL }

@@ -282,10 +282,11 @@ static void add_argument(xmlNode *line, xmlNs *ns, bool fresh,
                         value);
 }
 
-static bool add_device(xmlNode *root, xmlNode *record, const char *agent,
+static bool add_device(xmlNode *root, xmlNode *record,
+                       const struct btrail_tracing_options *options,
                        GPtrArray *changes, GError **error)
 {
-    g_autofree char *value = device_argument(agent);
+    g_autofree char *value = device_argument(options->agent);
     xmlNode *option, *line, *note, *theirs = find_device(root, NULL, &option);
     bool created = false;
     xmlNs *ns;
@@ -293,7 +294,7 @@ static bool add_device(xmlNode *root, xmlNode *record, const char *agent,
     if (theirs) {
         g_autofree char *has = btrail_document_get(theirs, "value");
 
-        if (agent && strcmp(has, value)) {
+        if (options->agent && !options->any_agent && strcmp(has, value)) {
             g_set_error(error, BTRAIL_DOMAIN_ERROR,
                         BTRAIL_DOMAIN_ERROR_CONFLICT,
                         "the domain has '-device %s' of its own, and there "
@@ -405,7 +406,7 @@ bool btrail_tracing_enable(xmlDoc *doc,
     set_value(root, record, true, &places[SET_SOURCE], "memfd", list);
     set_value(root, record, true, &places[SET_ACCESS], "shared", list);
     set_value(root, record, true, &places[SET_VMCOREINFO], "on", list);
-    if (!add_device(root, record, options->agent, list, error)) {
+    if (!add_device(root, record, options, list, error)) {
         return false;
     }
     if (changes) {

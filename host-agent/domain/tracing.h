@@ -11,16 +11,21 @@
 /* The namespace of what is noted in the domain's metadata */
 #define BTRAIL_TRACING_NAMESPACE "urn:backtrail:domain:1"
 
+/* Where the service listens, unless its administrator says otherwise */
+#define BTRAIL_TRACING_AGENT "/run/backtrail/agent.sock"
+
 /**
  * struct btrail_tracing_options - what to set
  * @emulator: path of QEMU with Backtrail's patches, on the domain's host
  * @agent:    unix socket of the agent there, or NULL for none
  * @tcg:      a domain that runs under KVM shall run under TCG
+ * @any_agent: a device that the domain has of its own may have another agent
  */
 struct btrail_tracing_options {
     const char *emulator;
     const char *agent;
     bool tcg;
+    bool any_agent;
 };
 
 /**

@@ -189,13 +189,18 @@ static void test_there_already(void)
         "  <qemu:commandline>\n    <qemu:arg value=\"-device\"/>\n"
         "    <qemu:arg value=\"branch-trace,agent=/x\"/>\n"
         "  </qemu:commandline>\n</domain>\n";
+    static const struct btrail_tracing_options any = {
+        "/opt/qemu", "/run/agent", false, true
+    };
     GPtrArray *changes;
     g_autofree char *on = enable(text, &plain, &changes);
+    g_autofree char *same = enable(text, &any, NULL);
     g_autofree char *off = disable(on, NULL);
 
     g_assert_cmpuint(changes->len, ==, 0);
     g_ptr_array_unref(changes);
     g_assert_cmpstr(off, ==, text);
+    g_assert_cmpstr(same, ==, on);
 }
 
 /* What somebody has changed since stays. */
@@ -263,6 +268,10 @@ static void test_refused(void)
            "<qemu:arg value='-device'/><qemu:arg "
            "value='{\"driver\": \"branch-trace\"}'/></qemu:commandline>"
            "</domain>", &full, BTRAIL_DOMAIN_ERROR_CONFLICT, "only one");
+    refuse("<domain type='qemu'" QEMU_NS "><qemu:commandline>"
+           "<qemu:arg value='-device'/><qemu:arg value='branch-trace'/>"
+           "</qemu:commandline></domain>", &full,
+           BTRAIL_DOMAIN_ERROR_CONFLICT, "only one");
     refuse(sample, &relative, BTRAIL_DOMAIN_ERROR_UNSUPPORTED, "emulator");
     refuse(sample, &control, BTRAIL_DOMAIN_ERROR_UNSUPPORTED, "emulator");
     refuse(sample, &bytes, BTRAIL_DOMAIN_ERROR_UNSUPPORTED, "emulator");
