@@ -27,6 +27,7 @@
 struct version {
     struct btrail_process process;  /* first: users have a pointer to it */
     struct btrail_life *life;
+    guint number;               /* in the life */
     uint64_t begin;             /* of the first look that found it so */
     uint64_t end;               /* of the last one */
 };
@@ -247,6 +248,7 @@ static bool add_process(struct btrail_names *n, const struct btrail_look *look,
     v = g_new0(struct version, 1);
     v->process = *p;
     v->life = life;
+    v->number = life->versions->len;
     v->begin = look->begin;
     v->end = look->end;
     g_ptr_array_add(life->versions, v);
@@ -637,6 +639,15 @@ btrail_names_last(const struct btrail_process *process)
         ((const struct version *)process)->life, UINT64_MAX) : NULL;
 }
 
+const struct btrail_process *
+btrail_names_before(const struct btrail_process *process)
+{
+    const struct version *v = (const struct version *)process;
+
+    return v && v->number ?
+           g_ptr_array_index(v->life->versions, v->number - 1) : NULL;
+}
+
 uint64_t btrail_names_tick(const struct btrail_names *names)
 {
     return names->tick;
@@ -818,6 +829,24 @@ btrail_names_mapping(const struct btrail_names *names,
     return a && b ? BTRAIL_SURE : a || b ? BTRAIL_LIKELY : BTRAIL_UNKNOWN;
 }
 
+/* @next: the first entry that begins behind it */
+static void set_symbol(struct btrail_symbol *symbol, const struct symbols *s,
+                       const struct symbol *found, guint next)
+{
+    *symbol = (struct btrail_symbol) {
+        .address = found->address,
+        .end = found->address > UINT64_MAX - SYMBOL_SIZE_MAX ?
+               UINT64_MAX : found->address + SYMBOL_SIZE_MAX,
+        .name = found->name,
+        .module = found->module,
+        .type = found->type,
+    };
+    if (next < s->entries->len) {
+        symbol->end = MIN(symbol->end, g_array_index(
+            s->entries, struct symbol, next).address);
+    }
+}
+
 int btrail_names_kernel_symbol(const struct btrail_names *names,
                                uint64_t time, uint64_t address,
                                struct btrail_symbol *symbol)
@@ -839,29 +868,44 @@ int btrail_names_kernel_symbol(const struct btrail_names *names,
     if (!s) {
         return -BTRAIL_ERR_END;
     }
-    /* The first one that begins behind it */
     next = BTRAIL_UP_TO(s->entries->data, s->entries->len, struct symbol,
                         address, address);
     if (!next) {
         return -BTRAIL_ERR_END;
     }
     found = &g_array_index(s->entries, struct symbol, next - 1);
-    symbol->end = found->address > UINT64_MAX - SYMBOL_SIZE_MAX ?
-                  UINT64_MAX : found->address + SYMBOL_SIZE_MAX;
-    if (next < s->entries->len) {
-        symbol->end = MIN(symbol->end, g_array_index(
-            s->entries, struct symbol, next).address);
-    }
-    if (address >= symbol->end) {
-        return -BTRAIL_ERR_END;
-    }
     for (i = next - 1; i && g_array_index(s->entries, struct symbol, i - 1)
          .address == found->address; i--) {
         found--;
     }
-    symbol->address = found->address;
-    symbol->name = found->name;
-    symbol->module = found->module;
-    symbol->type = found->type;
-    return 0;
+    set_symbol(symbol, s, found, next);
+    return address < symbol->end ? 0 : -BTRAIL_ERR_END;
+}
+
+int btrail_names_symbol(const struct btrail_names *names, size_t i,
+                        struct btrail_symbol *symbol)
+{
+    const struct symbol *found;
+    guint piece, next;
+
+    if (!names || !symbol) {
+        return -BTRAIL_ERR_ARGUMENT;
+    }
+    for (piece = 0; piece < names->symbols->len; piece++) {
+        const struct symbols *s = g_ptr_array_index(names->symbols, piece);
+
+        if (i >= s->entries->len) {
+            i -= s->entries->len;
+            continue;
+        }
+        found = &g_array_index(s->entries, struct symbol, i);
+        for (next = i + 1; next < s->entries->len &&
+             g_array_index(s->entries, struct symbol, next).address ==
+             found->address; next++) {
+            /* Others of the same place */
+        }
+        set_symbol(symbol, s, found, next);
+        return 0;
+    }
+    return -BTRAIL_ERR_END;
 }

@@ -181,6 +181,13 @@ bool address_space_symbol_find(struct address_space *as, const char *name,
     return false;
 }
 
+void address_space_kallsyms(struct address_space *as, uint64_t address,
+                            char type, const char *name, const char *module)
+{
+    address_space_symbol_add(as, address, strchr("tTwWi", type) ? name : NULL,
+                             module);
+}
+
 /* ffffffff81000000 T name [module], with a tab before the module */
 bool address_space_kallsyms_line(struct address_space *as, const char *line)
 {
@@ -206,22 +213,6 @@ bool address_space_kallsyms_line(struct address_space *as, const char *line)
     if (!*name || !g_utf8_validate(name, -1, NULL)) {
         return false;
     }
-    address_space_symbol_add(as, address, strchr("tTwWi", type) ? name : NULL,
-                             module);
+    address_space_kallsyms(as, address, type, name, module);
     return true;
-}
-
-size_t address_space_kallsyms(struct address_space *as, char *text)
-{
-    char *line = text, *next;
-    size_t bad = 0;
-
-    for (; line && *line; line = next) {
-        next = strchr(line, '\n');
-        if (next) {
-            *next++ = '\0';
-        }
-        bad += !address_space_kallsyms_line(as, line);
-    }
-    return bad;
 }

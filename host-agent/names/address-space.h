@@ -77,14 +77,14 @@ bool address_space_symbol_find(struct address_space *as, const char *name,
                                uint64_t *address);
 
 /**
- * address_space_kallsyms - add the symbols of a kernel
- * @text: in the form of /proc/kallsyms, changed while it is read
- *
- * Returns how many lines made no sense.
+ * address_space_kallsyms - add a symbol of a kernel
+ * @type:   as in /proc/kallsyms: what is no function ends the one before
+ * @module: in brackets, or NULL
  */
-size_t address_space_kallsyms(struct address_space *as, char *text);
+void address_space_kallsyms(struct address_space *as, uint64_t address,
+                            char type, const char *name, const char *module);
 
-/* Add one such line; false if it makes no sense. */
+/* The same, of a line of /proc/kallsyms; false if it makes no sense */
 bool address_space_kallsyms_line(struct address_space *as, const char *line);
 
 #endif /* BTRAIL_ADDRESS_SPACE_H */

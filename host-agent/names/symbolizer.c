@@ -119,29 +119,30 @@ static void free_life(gpointer p)
     g_free(l);
 }
 
-static void read_piece(struct symbolizer *s,
-                       const struct btrail_sideband_info *info,
-                       const void *data)
+static void add_image(struct symbolizer *s, const void *data, size_t size)
 {
-    g_autofree char *text = NULL;
+    const uint8_t *bytes = data;
 
-    switch (info->kind) {
-    case BTRAIL_SIDEBAND_SYMBOLS:
-        text = g_strndup(data, info->size);
-        address_space_kallsyms(s->shared, text);
-        s->has_sideband = true;
-        break;
-    case BTRAIL_SIDEBAND_IMAGE:
-        /* There is one for programs of each kind. */
-        elf_files_add_image(s->files, info->size > EI_CLASS &&
-                            ((const uint8_t *)data)[EI_CLASS] == ELFCLASS32 ?
-                            VDSO32 : VDSO, data, info->size);
-        break;
-    case BTRAIL_SIDEBAND_PROCESSES:
-        s->has_sideband = true;
-        break;
-    default:
-        break;
+    /* There is one for programs of each kind. */
+    elf_files_add_image(s->files, size > EI_CLASS &&
+                        bytes[EI_CLASS] == ELFCLASS32 ? VDSO32 : VDSO, data,
+                        size);
+}
+
+static void add_symbols(struct symbolizer *s)
+{
+    struct btrail_symbol symbol;
+    size_t i;
+
+    for (i = 0; !btrail_names_symbol(s->names, i, &symbol); i++) {
+        g_autofree char *module = symbol.module ?
+                                  g_strdup_printf("[%s]", symbol.module) :
+                                  NULL;
+
+        if (g_utf8_validate(symbol.name, -1, NULL)) {
+            address_space_kallsyms(s->shared, symbol.address, symbol.type,
+                                   symbol.name, module);
+        }
     }
 }
 
@@ -156,16 +157,24 @@ static void read_sideband(struct symbolizer *s,
 
     for (i = 0; (ret = btrail_trace_sideband(trace, i, &info, NULL)) !=
          -BTRAIL_ERR_END; i++) {
-        if (!ret && info.kind != BTRAIL_SIDEBAND_CODE &&
+        if (ret) {
+            continue;
+        }
+        s->has_sideband |= info.kind == BTRAIL_SIDEBAND_SYMBOLS ||
+                           info.kind == BTRAIL_SIDEBAND_PROCESSES;
+        if (info.kind == BTRAIL_SIDEBAND_IMAGE &&
             !btrail_trace_sideband(trace, i, &info, &data)) {
-            read_piece(s, &info, data);
+            add_image(s, data, info.size);
             free(data);
         }
     }
     if (btrail_names_open(&s->names, trace)) {
         s->names = NULL;
-    } else if (btrail_owners_open(&s->owners, trace, s->names)) {
-        s->owners = NULL;
+    } else {
+        add_symbols(s);
+        if (btrail_owners_open(&s->owners, trace, s->names)) {
+            s->owners = NULL;
+        }
     }
     if (btrail_code_open(&s->code, trace)) {
         s->code = NULL;
@@ -327,6 +336,29 @@ static void add_mappings(struct symbolizer *s, struct process *p,
     p->bits = end && end <= UINT64_C(1) << 32 ? 32 : 64;
 }
 
+/*
+ * A CR3 does not tell which of several threads ran.  Those that come and go
+ * between two looks are not found, so that one alone is no more than likely.
+ */
+static void find_threads(struct process *p, const struct btrail_process *seen)
+{
+    for (seen = btrail_names_last(seen); seen;
+         seen = btrail_names_before(seen)) {
+        if (!seen->n_threads) {
+            /* It was only seen to be there. */
+            continue;
+        }
+        if (seen->n_threads > 1 ||
+            (p->threads && p->tid != (int64_t)seen->threads[0].tid)) {
+            p->threads = MAX(seen->n_threads, 2);
+            p->tid = -1;
+            return;
+        }
+        p->threads = 1;
+        p->tid = seen->threads[0].tid;
+    }
+}
+
 /* The process that was seen in the guest's memory */
 static struct process *process_seen(struct symbolizer *s,
                                     const struct btrail_process *seen)
@@ -346,7 +378,7 @@ static struct process *process_seen(struct symbolizer *s,
         p = l->process = new_process(s, seen->pgd & BTRAIL_CR3_ROOT);
         p->space = address_space_new();
         p->pid = seen->pid;
-        p->tid = seen->n_threads == 1 ? (int64_t)seen->threads[0].tid : -1;
+        find_threads(p, seen);
         p->known = true;
         p->comm = g_string_chunk_insert_const(s->strings,
                                               btrail_names_last(seen)->comm);

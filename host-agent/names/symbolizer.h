@@ -67,7 +67,8 @@ struct place {
  * struct process - who has an address space
  * @cr3:  in the bits of BTRAIL_CR3_ROOT, of the page tables of the kernel
  * @pid:  -1 if it is not known
- * @tid:  the same, of the only thread that the process has
+ * @tid:  of its only thread: no look has found another; -1 if there were more
+ * @threads: 0 if nothing is known of them, 1, or more for several
  * @comm: its name, as it was when it was seen last; or, if it has none, that
  *        of the address space
  * @known: it has a name
@@ -76,6 +77,7 @@ struct process {
     uint64_t cr3;
     int64_t pid;
     int64_t tid;
+    unsigned threads;
     const char *comm;
     bool known;
     unsigned id;

@@ -307,6 +307,16 @@ BTRAIL_API const struct btrail_process *
 btrail_names_last(const struct btrail_process *process);
 
 /**
+ * btrail_names_before - a process as it was when looks found it otherwise
+ * @process: as from btrail_names_last()
+ *
+ * Returns what it was like before; NULL for the first, and for NULL.  So all
+ * that was ever seen of a process comes up, with btrail_names_last() first.
+ */
+BTRAIL_API const struct btrail_process *
+btrail_names_before(const struct btrail_process *process);
+
+/**
  * btrail_names_mapping - what is mapped at an address of a process?
  * @names:   the names
  * @process: from btrail_names_process()
@@ -336,6 +346,20 @@ btrail_names_mapping(const struct btrail_names *names,
 BTRAIL_API int btrail_names_kernel_symbol(const struct btrail_names *names,
                                           uint64_t time, uint64_t address,
                                           struct btrail_symbol *symbol);
+
+/**
+ * btrail_names_symbol - all symbols of the kernel, one by one
+ * @names:  the names
+ * @i:      from 0 on, until there are no more
+ * @symbol: gets it
+ *
+ * They come as often as they were read, the oldest first, each time in the
+ * order of addresses, and those of one address in that of the table.
+ *
+ * Errors: ARGUMENT, END (there are no more).
+ */
+BTRAIL_API int btrail_names_symbol(const struct btrail_names *names, size_t i,
+                                   struct btrail_symbol *symbol);
 
 #ifdef __cplusplus
 }

@@ -82,20 +82,27 @@ static void test_random(void)
 static void test_symbols(void)
 {
     struct address_space *as = address_space_new();
-    char text[] =
-        "ffffffff81000100 T second\n"
-        "ffffffff81000000 T _text\n"
-        "ffffffff81000000 T zz_alias\n"
-        "ffffffff81000200 d data\n"
-        "0000000000000000 A absolute\n"
-        "ffffffffc0000000 t in_module\t[e1000]\n"
-        "no symbol\n"
-        "12 t x trailing\n"
-        "12 tt x\n";
+    static const char *const lines[] = {
+        "ffffffff81000100 T second",
+        "ffffffff81000000 T _text",
+        "ffffffff81000000 T zz_alias",
+        "ffffffff81000200 d data",
+        "0000000000000000 A absolute",
+        "ffffffffc0000000 t in_module\t[e1000]",
+    };
+    static const char *const bad[] = {
+        "no symbol", "12 t x trailing", "12 tt x", "", "12 t \xff",
+    };
     uint64_t address;
+    unsigned i;
 
     g_assert_null(address_space_symbol(as, 5));
-    g_assert_cmpuint(address_space_kallsyms(as, text), ==, 3);
+    for (i = 0; i < G_N_ELEMENTS(lines); i++) {
+        g_assert_true(address_space_kallsyms_line(as, lines[i]));
+    }
+    for (i = 0; i < G_N_ELEMENTS(bad); i++) {
+        g_assert_false(address_space_kallsyms_line(as, bad[i]));
+    }
     g_assert_cmpstr(address_space_symbol(as, 0xffffffff810000ff)->name, ==,
                     "_text");
     g_assert_cmphex(address_space_symbol(as, 0xffffffff81000000)->end, ==,

@@ -249,6 +249,37 @@ static void test_exec(void)
     btrail_names_close(names);
 }
 
+/* What was seen of one process, from the last to the first */
+static void test_before(void)
+{
+    struct btrail_thread threads[] = { { 10, -1, 5, "" }, { 11, -1, 6, "" } };
+    struct btrail_process one = A, two = A, renamed = A;
+    struct btrail_writer *w = begin();
+    const struct btrail_process *p;
+    struct btrail_names *names;
+
+    one.threads = two.threads = renamed.threads = threads;
+    one.n_threads = renamed.n_threads = 1;
+    two.n_threads = 2;
+    renamed.comm = "z";
+    LOOK(100, BTRAIL_LOOK_WHOLE, one);
+    LOOK(200, BTRAIL_LOOK_WHOLE, two);
+    LOOK(300, BTRAIL_LOOK_WHOLE, two);
+    LOOK(400, BTRAIL_LOOK_WHOLE, renamed);
+    names = end(w);
+    btrail_names_process(names, 250, 0x10000, &p);
+    p = btrail_names_last(p);
+    g_assert_cmpstr(p->comm, ==, "z");
+    p = btrail_names_before(p);
+    g_assert_cmpuint(p->n_threads, ==, 2);
+    p = btrail_names_before(p);
+    g_assert_cmpuint(p->n_threads, ==, 1);
+    g_assert_cmpstr(p->comm, ==, "a");
+    g_assert_null(btrail_names_before(p));
+    g_assert_null(btrail_names_before(NULL));
+    btrail_names_close(names);
+}
+
 static void test_shared(void)
 {
     struct btrail_process child = A;
@@ -422,8 +453,11 @@ static void test_symbols(void)
         "ffffffff81000000 T _stext\n"
         "ffffffffc0000000 t load\t[module]\n"
         "ffffffffc0000010 t run\t[module]\n";
+    g_autoptr(GString) all = g_string_new(NULL);
     struct btrail_writer *w = begin();
     struct btrail_names *names;
+    struct btrail_symbol s;
+    size_t i;
 
     put(w, BTRAIL_SIDEBAND_SYMBOLS, 100, first, sizeof(first) - 1);
     put(w, BTRAIL_SIDEBAND_SYMBOLS, 200, second, sizeof(second) - 1);
@@ -438,6 +472,19 @@ static void test_symbols(void)
     check_symbol(names, 200, 0xffffffffc0000001, "load", "module", 1);
     check_symbol(names, 200, 0xffffffffc0000010, "run", "module", 0);
     check_symbol(names, 200, UINT64_MAX, NULL, NULL, 0);
+
+    /* All of them, with where each ends */
+    for (i = 0; !btrail_names_symbol(names, i, &s); i++) {
+        g_string_append_printf(all, "%s %" G_GINT64_MODIFIER "x %c%s ",
+                               s.name, s.end - s.address, s.type,
+                               s.module ? s.module : "");
+    }
+    g_assert_cmpstr(all->str, ==, "_stext 100 T second 100 T "
+                    "its_alias 100 t last 100000 t "
+                    "_stext 100000 T load 10 tmodule run 100000 tmodule ");
+    g_assert_cmpint(btrail_names_symbol(names, i, &s), ==, -BTRAIL_ERR_END);
+    g_assert_cmpint(btrail_names_symbol(names, 0, NULL), ==,
+                    -BTRAIL_ERR_ARGUMENT);
     btrail_names_close(names);
 }
 
@@ -483,6 +530,7 @@ int main(int argc, char **argv)
     g_test_add_func("/names/only-seen", test_only_seen);
     g_test_add_func("/names/tick", test_tick);
     g_test_add_func("/names/exec", test_exec);
+    g_test_add_func("/names/before", test_before);
     g_test_add_func("/names/shared", test_shared);
     g_test_add_func("/names/kernel", test_kernel);
     g_test_add_func("/names/many", test_many);

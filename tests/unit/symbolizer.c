@@ -190,6 +190,10 @@ static char *write_trace(const char *image, gsize image_size)
         .flags = BTRAIL_MAPPING_EXEC | BTRAIL_MAPPING_FILE,
     };
     struct btrail_thread thread = { .tid = 8, .vcpu = -1, .comm = "worker" };
+    struct btrail_thread threads[] = {
+        { .tid = 9, .vcpu = -1, .comm = "old" },
+        { .tid = 10, .vcpu = -1, .comm = "old" },
+    };
     struct btrail_process processes[] = {
         { .pgd = 0x5000, .user_pgd = 0x6000, .mm = 1, .first = 100,
           .last = 200, .pid = 8, .comm = "worker", .exe = "/bin/sample",
@@ -197,7 +201,7 @@ static char *write_trace(const char *image, gsize image_size)
           .threads = &thread, .mappings = mappings },
         { .pgd = 0x8000, .mm = 2, .first = 100, .last = 200, .pid = 9,
           .comm = "old", .exe = "/bin/old", .command_line = "",
-          .n_mappings = 1, .mappings = &old_mapping },
+          .threads = threads, .n_mappings = 1, .mappings = &old_mapping },
     };
     const char symbols[] = "ffffffff81000000 T _text\n"
                            "ffffffff81000100 T do_work\n";
@@ -225,6 +229,7 @@ static char *write_trace(const char *image, gsize image_size)
     for (i = 1; i <= 2; i++) {
         look.begin = look.end = info.time = 100 * i;
         processes[0].last = processes[1].last = 100 * i;
+        processes[1].n_threads = i;
         g_assert_cmpint(btrail_look_encode(&look, &data, &size), ==, 0);
         info.kind = BTRAIL_SIDEBAND_PROCESSES;
         info.size = size;
@@ -271,7 +276,10 @@ static void test_sideband(void)
     symbolizer_place(s, worker, KERNEL + 0x120, &place);
     g_assert_cmpstr(place.function->name, ==, "do_work");
     old = who(s, 150, 0x8000);
+    /* It had another thread later. */
     g_assert_cmpint(old->tid, ==, -1);
+    g_assert_cmpuint(old->threads, ==, 2);
+    g_assert_cmpuint(worker->threads, ==, 1);
     symbolizer_place(s, old, 0x8048010, &place);
     g_assert_cmpstr(place.function->module->name, ==, "old");
     g_assert_cmpuint(symbolizer_bits(s, old, 0x8048010), ==, 32);
