@@ -16,6 +16,7 @@
 #include "cli.h"
 #include "json.h"
 #include "qmp.h"
+#include "record-domain.h"
 #include "session.h"
 
 #define QMP_TIMEOUT_MS      10000
@@ -24,8 +25,11 @@
 #define PROGRESS_NS         1000000000ull
 
 struct record_options {
+    char *domain;
+    char *connect;
     char *qmp;
     char *output;
+    char **processes;
     char *session;
     char *vcpus;
     gboolean user;
@@ -168,15 +172,41 @@ static bool check_store_options(struct recording *r)
     return true;
 }
 
+/* Which options are there for this way to the guest? */
+static bool check_way(const struct record_options *o)
+{
+    if (o->domain && o->qmp) {
+        cli_error("either DOMAIN or --qmp SOCKET: a guest of libvirt's is "
+                  "traced by the service");
+        return false;
+    }
+    if (o->domain && (o->force || o->attach || o->ring || o->fsync ||
+                      o->buffer_size || o->agent_timeout)) {
+        cli_error("--force, --attach, --ring, --fsync, --buffer-size and "
+                  "--agent-timeout go with --qmp only: the service writes the "
+                  "trace of a domain");
+        return false;
+    }
+    if (!o->domain && (o->connect || o->processes)) {
+        cli_error("--connect and --process go with a DOMAIN only");
+        return false;
+    }
+    if (!o->domain && !o->qmp) {
+        cli_error("DOMAIN, a guest of libvirt's, or --qmp SOCKET is missing: "
+                  "for that start QEMU with "
+                  "-qmp unix:SOCKET,server=on,wait=off");
+        return false;
+    }
+    return true;
+}
+
 /* Turn options into arguments of branch-trace-start. */
 static bool check_options(struct recording *r)
 {
     struct record_options *o = &r->options;
     uint64_t number;
 
-    if (!o->qmp) {
-        cli_error("--qmp SOCKET is missing: start QEMU with "
-                  "-qmp unix:SOCKET,server=on,wait=off");
+    if (!check_way(o)) {
         return false;
     }
     if (o->attach && (o->session || o->vcpus || o->user || o->kernel ||
@@ -236,6 +266,59 @@ static bool check_options(struct recording *r)
     }
     return (!o->vcpus || add_vcpus(r, o->vcpus)) && add_cr3s(r, o->cr3) &&
            check_store_options(r);
+}
+
+static void add_processes(JsonObject *command, char **texts)
+{
+    JsonArray *array = json_array_new();
+
+    for (; *texts; texts++) {
+        guint64 pid;
+
+        if (g_ascii_string_to_unsigned(*texts, 10, 0, G_MAXINT, &pid, NULL)) {
+            json_array_add_int_element(array, pid);
+        } else {
+            json_array_add_string_element(array, *texts);
+        }
+    }
+    json_object_set_array_member(command, "processes", array);
+}
+
+/* By the service: what branch-trace-start takes it takes, too, and more. */
+static int record_domain(struct recording *r)
+{
+    const struct record_options *o = &r->options;
+    const struct cli_record_domain options = {
+        .connect = o->connect,
+        .name = o->domain,
+        .session = o->session,
+        .command = r->arguments,
+        .signal_fd = r->signal_fd,
+        .quiet = o->quiet,
+    };
+    g_autofree char *owner = g_strdup_printf("%s@%s", g_get_user_name(),
+                                             g_get_host_name());
+
+    json_object_set_string_member(r->arguments, "do", "start");
+    json_object_set_string_member(r->arguments, "owner", owner);
+    if (o->output) {
+        json_object_set_string_member(r->arguments, "file", o->output);
+    }
+    if (o->processes) {
+        add_processes(r->arguments, o->processes);
+    }
+    if (r->duration) {
+        json_object_set_double_member(r->arguments, "duration",
+                                      r->duration / 1e9);
+    }
+    if (o->split) {
+        json_object_set_int_member(r->arguments, "split",
+                                   r->store_options.part_size);
+    }
+    if (o->names) {
+        json_object_set_string_member(r->arguments, "names", o->names);
+    }
+    return cli_record_domain(&options);
 }
 
 static JsonNode *execute(struct recording *r, const char *command,
@@ -598,6 +681,9 @@ static int run(struct recording *r)
         cli_error("signalfd: %s", g_strerror(errno));
         return CLI_FAILED;
     }
+    if (r->options.domain) {
+        return record_domain(r);
+    }
     if (!connect_monitor(r) || !open_output(r) || !start(r)) {
         return CLI_FAILED;
     }
@@ -613,10 +699,14 @@ int cmd_record(int argc, char **argv)
     struct recording r = { .signal_fd = -1 };
     struct record_options *o = &r.options;
     const GOptionEntry entries[] = {
+        { "connect", 'c', 0, G_OPTION_ARG_STRING, &o->connect,
+          "of a DOMAIN, libvirt's URI (default: as for virsh)", "URI" },
         { "qmp", 0, 0, G_OPTION_ARG_FILENAME, &o->qmp,
-          "unix socket of QEMU's QMP monitor", "SOCKET" },
+          "unix socket of QEMU's QMP monitor, of a guest that is no domain of "
+          "libvirt's", "SOCKET" },
         { "output", 'o', 0, G_OPTION_ARG_FILENAME, &o->output,
-          "the file to write (default: trace.btrail)", "FILE" },
+          "the file to write (default: trace.btrail); of a DOMAIN, its name in "
+          "the domain's folder of traces on its host", "FILE" },
         { "force", 'f', 0, G_OPTION_ARG_NONE, &o->force,
           "replace the file if it exists", NULL },
         { "session", 0, 0, G_OPTION_ARG_STRING, &o->session,
@@ -630,6 +720,9 @@ int cmd_record(int argc, char **argv)
         { "cr3", 0, 0, G_OPTION_ARG_STRING_ARRAY, &o->cr3,
           "trace this address space; can be repeated (default: all)",
           "ADDR" },
+        { "process", 0, 0, G_OPTION_ARG_STRING_ARRAY, &o->processes,
+          "of a DOMAIN, trace this process; can be repeated (default: all)",
+          "NAME|PID" },
         { "overflow", 0, 0, G_OPTION_ARG_STRING, &o->overflow,
           "when the buffer is full: pause the vCPU, drop new records, or "
           "overwrite old ones (default: pause)", "POLICY" },
@@ -663,9 +756,10 @@ int cmd_record(int argc, char **argv)
 
     r.arguments = json_object_new();
     r.metadata = json_object_new();
-    if (cli_parse(&argc, &argv, entries, 0, NULL,
+    if (cli_parse(&argc, &argv, entries, CLI_OPTIONAL, "[DOMAIN]",
                   "Trace a guest under QEMU into a file.")) {
-        if (!o->output) {
+        o->domain = argc > 1 ? g_strdup(argv[1]) : NULL;
+        if (!o->output && !o->domain) {
             o->output = g_strdup("trace.btrail");
         }
         code = run(&r);
@@ -679,6 +773,9 @@ int cmd_record(int argc, char **argv)
     }
     json_object_unref(r.arguments);
     json_object_unref(r.metadata);
+    g_free(o->domain);
+    g_free(o->connect);
+    g_strfreev(o->processes);
     g_free(o->qmp);
     g_free(o->output);
     g_free(o->session);

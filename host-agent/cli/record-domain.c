@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * backtrail record DOMAIN: see record-domain.h
+ */
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "cli.h"
+#include "guest.h"
+#include "json.h"
+#include "record-domain.h"
+
+#define START_TIMEOUT_MS    30000
+#define STATUS_TIMEOUT_MS   30000
+/* There may be much to write. */
+#define STOP_TIMEOUT_MS     300000
+#define POLL_MS             500
+
+struct recording {
+    const struct cli_record_domain *options;
+    struct cli_guest guest;
+    gint64 started;
+    bool progress;
+    char *file;
+};
+
+static int explain(const struct recording *r, enum cli_guest_refusal refusal,
+                   const char *why)
+{
+    const char *name = r->options->name;
+
+    if (refusal == CLI_GUEST_NO_COMMAND || refusal == CLI_GUEST_NO_DEVICE) {
+        cli_error("%s cannot be traced as it runs: backtrail enable %s, then "
+                  "shut it down and start it; backtrail doctor %s says what "
+                  "is missing", name, name, name);
+    } else {
+        cli_error("%s: %s", name, why);
+    }
+    return CLI_FAILED;
+}
+
+static JsonObject *about(const struct recording *r, const char *what)
+{
+    JsonObject *command = json_object_new();
+
+    json_object_set_string_member(command, "do", what);
+    json_object_set_string_member(command, "session", r->options->session);
+    return command;
+}
+
+/* The only session in the answer to "status"; it belongs to @node. */
+static JsonObject *only_session(JsonNode *node)
+{
+    JsonNode *sessions = json_object_get_member(json_node_get_object(node),
+                                                "sessions");
+    JsonArray *array = sessions && JSON_NODE_HOLDS_ARRAY(sessions) ?
+                       json_node_get_array(sessions) : NULL;
+    JsonNode *first = array && json_array_get_length(array) == 1 ?
+                      json_array_get_element(array, 0) : NULL;
+
+    return first && JSON_NODE_HOLDS_OBJECT(first) ?
+           json_node_get_object(first) : NULL;
+}
+
+static bool has_ended(JsonObject *session)
+{
+    JsonNode *ended = json_object_get_member(session, "ended");
+
+    return ended && !JSON_NODE_HOLDS_NULL(ended);
+}
+
+static guint64 number(JsonObject *session, const char *name)
+{
+    return MAX(0, btrail_json_int(session, name, 0));
+}
+
+static void print_progress(const struct recording *r, JsonObject *session)
+{
+    if (r->progress) {
+        fprintf(stderr, "\r%6.1f s  %9.1f M records  %8.1f MB  %"
+                G_GUINT64_FORMAT " lost  %.1f s paused ",
+                (g_get_monotonic_time() - r->started) / 1e6,
+                number(session, "records") / 1e6,
+                number(session, "bytes") / 1e6, number(session, "lost"),
+                number(session, "paused-ns") / 1e9);
+        fflush(stderr);
+    }
+}
+
+static int finish(const struct recording *r, JsonObject *session)
+{
+    const char *why = btrail_json_string(session, "why");
+    const char *state = btrail_json_string(session, "state");
+
+    print_progress(r, session);
+    if (r->progress) {
+        fputc('\n', stderr);
+    }
+    if (!r->options->quiet) {
+        guint64 records = number(session, "records");
+
+        fprintf(stderr, "%s: %" G_GUINT64_FORMAT " records, %"
+                G_GUINT64_FORMAT " bytes (%.2f bits a record), %"
+                G_GUINT64_FORMAT " lost, %.3f s paused%s%s\n", r->file,
+                records, number(session, "bytes"),
+                records ? number(session, "bytes") * 8.0 / records : 0,
+                number(session, "lost"), number(session, "paused-ns") / 1e9,
+                why ? "; " : "", why ? why : "");
+    }
+    if (!g_strcmp0(state, "failed")) {
+        cli_error("%s is incomplete: %s", r->file, why ? why : "the service "
+                  "does not say why");
+        return CLI_DAMAGED;
+    }
+    return CLI_OK;
+}
+
+static int stop(struct recording *r)
+{
+    enum cli_guest_refusal refusal;
+    g_autofree char *why = NULL;
+    g_autoptr(JsonNode) node = cli_guest_ask_agent(&r->guest,
+                                                   about(r, "stop"),
+                                                   STOP_TIMEOUT_MS, &refusal,
+                                                   &why);
+
+    return node ? finish(r, json_node_get_object(node)) :
+           explain(r, refusal, why);
+}
+
+/* Is the guest being traced, although its agent cannot be asked?  Then the
+ * service is about to be there again. */
+static bool is_captured(struct recording *r)
+{
+    g_autofree char *why = NULL;
+    g_autoptr(JsonNode) node = cli_guest_execute(&r->guest,
+                                                 "query-branch-trace", NULL,
+                                                 NULL, &why);
+    const char *state = node ? btrail_json_string(json_node_get_object(node),
+                                                  "state") : NULL;
+
+    return state && strcmp(state, "inactive");
+}
+
+/* One look at the session: -1 to go on, or an exit code */
+static int look(struct recording *r)
+{
+    enum cli_guest_refusal refusal = CLI_GUEST_REFUSED;
+    g_autofree char *why = NULL;
+    g_autoptr(JsonNode) node = NULL;
+    JsonObject *session;
+
+    if (virDomainIsActive(r->guest.domain) == 0) {
+        if (r->progress) {
+            fputc('\n', stderr);
+        }
+        if (!r->options->quiet) {
+            fprintf(stderr, "%s: the guest has ended, and the session with "
+                    "it\n", r->file);
+        }
+        return CLI_OK;
+    }
+    node = cli_guest_ask_agent(&r->guest, about(r, "status"),
+                               STATUS_TIMEOUT_MS, &refusal, &why);
+    if (!node) {
+        return is_captured(r) || virDomainIsActive(r->guest.domain) == 0 ?
+               -1 : explain(r, refusal, why);
+    }
+    session = only_session(node);
+    if (!session) {
+        return explain(r, refusal, "the service does not know the session "
+                       "any more");
+    }
+    if (has_ended(session)) {
+        return finish(r, session);
+    }
+    print_progress(r, session);
+    return -1;
+}
+
+static int wait_for_end(struct recording *r)
+{
+    struct pollfd fd = { .fd = r->options->signal_fd, .events = POLLIN };
+    struct signalfd_siginfo info;
+    sigset_t set;
+    int code = -1;
+
+    while (code < 0) {
+        if (poll(&fd, 1, POLL_MS) < 0 && errno != EINTR) {
+            cli_error("poll: %s", g_strerror(errno));
+            return CLI_FAILED;
+        }
+        if (fd.revents) {
+            if (read(fd.fd, &info, sizeof(info)) != sizeof(info)) {
+                return CLI_FAILED;
+            }
+            sigemptyset(&set);
+            sigaddset(&set, SIGINT);
+            sigaddset(&set, SIGTERM);
+            sigaddset(&set, SIGHUP);
+            sigprocmask(SIG_UNBLOCK, &set, NULL);
+            return stop(r);
+        }
+        code = look(r);
+    }
+    return code;
+}
+
+int cli_record_domain(const struct cli_record_domain *options)
+{
+    struct recording r = { .options = options };
+    enum cli_guest_refusal refusal;
+    g_autofree char *why = NULL;
+    g_autoptr(JsonNode) node = NULL;
+    const char *file;
+    int code;
+
+    if (!cli_guest_open(&r.guest, options->connect, options->name, &why)) {
+        cli_error("%s", why);
+        return CLI_FAILED;
+    }
+    node = cli_guest_ask_agent(&r.guest, json_object_ref(options->command),
+                               START_TIMEOUT_MS, &refusal, &why);
+    if (!node) {
+        code = explain(&r, refusal, why);
+    } else {
+        file = btrail_json_string(json_node_get_object(node), "file");
+        r.file = g_strdup(file ? file : options->session);
+        r.started = g_get_monotonic_time();
+        r.progress = !options->quiet && isatty(STDERR_FILENO);
+        if (!options->quiet) {
+            fprintf(stderr, "%s is being traced into %s on its host\n",
+                    options->name, r.file);
+        }
+        code = wait_for_end(&r);
+    }
+    cli_guest_close(&r.guest);
+    g_free(r.file);
+    return code;
+}
