@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The log: lines to standard error, which the journal reads
+ */
+
+#ifndef BTRAIL_LOG_H
+#define BTRAIL_LOG_H
+
+#include <glib.h>
+#include <stdbool.h>
+
+/* Priorities of syslog(3), as the journal takes them in "<N>" */
+enum btrail_log_priority {
+    BTRAIL_LOG_ERROR = 3,
+    BTRAIL_LOG_WARNING = 4,
+    BTRAIL_LOG_INFO = 6,
+    BTRAIL_LOG_DEBUG = 7,
+};
+
+/*
+ * @plain: without "<N>", for people
+ * @verbose: BTRAIL_LOG_DEBUG, too
+ */
+void btrail_log_init(bool plain, bool verbose);
+
+/*
+ * One line.  Control characters in it, and what is not UTF-8, are replaced:
+ * nobody who is spoken of can make a line of his own.
+ */
+void btrail_log(enum btrail_log_priority priority, const char *format, ...)
+    G_GNUC_PRINTF(2, 3);
+
+/* What btrail_log() would write, to be freed. */
+char *btrail_log_format(enum btrail_log_priority priority, const char *text);
+
+#endif /* BTRAIL_LOG_H */

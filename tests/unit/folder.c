@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <fcntl.h>
+#include <glib/gstdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "folder.h"
+
+#define UUID1 "11111111-2222-3333-4444-555555555555"
+#define UUID2 "aaaaaaaa-2222-3333-4444-555555555555"
+
+static char *scratch, *path;
+
+static void run(const char *command)
+{
+    g_assert_cmpint(system(command), ==, 0);
+}
+
+static struct btrail_folder *open_all(void)
+{
+    GError *error = NULL;
+    struct btrail_folder *f = btrail_folder_open(path, &error);
+
+    g_assert_no_error(error);
+    return f;
+}
+
+static void write_to(const char *where, const char *text)
+{
+    int fd = open(where, O_WRONLY | O_CREAT | O_EXCL, 0600);
+
+    g_assert_cmpint(fd, >=, 0);
+    g_assert_cmpint(write(fd, text, strlen(text)), ==, strlen(text));
+    close(fd);
+}
+
+static void test_names(void)
+{
+    static const char *const good[][2] = {
+        { "a", "a.btrail" },
+        { "a.btrail", "a.btrail" },
+        { "boot/a b.btrail", "boot/a b.btrail" },
+        { "ä/1/2/3/4/5/6/ö", "ä/1/2/3/4/5/6/ö.btrail" },
+        { "a..b", "a..b.btrail" },
+    };
+    static const char *const bad[] = {
+        "", "/", "/etc/passwd", "a/", "a//b", "..", "../x", "a/../x", "a/..",
+        ".", "./a", "a/./b", ".guest", "a/.hidden", "a\nb", "a\x7f" "b",
+        "a\xff", "\xc0\xae\xc0\xae/x", "1/2/3/4/5/6/7/8/9", "a\xc2\x85" "b",
+    };
+    g_autofree char *longest = g_strnfill(201, 'x');
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(good); i++) {
+        GError *error = NULL;
+        g_autofree char *name = btrail_folder_check_name(good[i][0], &error);
+
+        g_assert_no_error(error);
+        g_assert_cmpstr(name, ==, good[i][1]);
+    }
+    for (i = 0; i < G_N_ELEMENTS(bad) + 1; i++) {
+        g_autoptr(GError) error = NULL;
+        const char *name = i < G_N_ELEMENTS(bad) ? bad[i] : longest;
+
+        g_assert_null(btrail_folder_check_name(name, &error));
+        g_assert_error(error, BTRAIL_DAEMON_ERROR, BTRAIL_DAEMON_ERROR_NAME);
+        g_assert_true(g_utf8_validate(error->message, -1, NULL));
+    }
+}
+
+/* What is written by a path from there is in the folder. */
+static void test_place(void)
+{
+    struct btrail_folder *all = open_all();
+    struct btrail_folder *f = btrail_folder_guest(all, "vm", UUID1, 7, NULL);
+    g_autofree char *inside = g_build_filename(path, "vm", "x", "y.btrail",
+                                               NULL);
+    g_autoptr(GError) error = NULL;
+    g_autofree char *place = NULL, *found = NULL, *text = NULL;
+    int fd, fd2;
+
+    place = btrail_folder_place(f, "x/y.btrail", &fd, &error);
+    g_assert_no_error(error);
+    write_to(place, "here");
+    g_assert_true(g_file_get_contents(inside, &text, NULL, NULL));
+    g_assert_cmpstr(text, ==, "here");
+    close(fd);
+
+    /* It is there now. */
+    g_assert_null(btrail_folder_place(f, "x/y.btrail", &fd, &error));
+    g_assert_error(error, BTRAIL_DAEMON_ERROR, BTRAIL_DAEMON_ERROR_NAME);
+    g_clear_error(&error);
+    found = btrail_folder_find(f, "x/y.btrail", &fd2, &error);
+    g_assert_no_error(error);
+    g_assert_true(g_file_test(found, G_FILE_TEST_IS_REGULAR));
+    close(fd2);
+    g_assert_null(btrail_folder_find(f, "x/z.btrail", &fd2, &error));
+    g_clear_error(&error);
+    g_assert_null(btrail_folder_find(f, "z/z.btrail", &fd2, &error));
+    g_clear_error(&error);
+    btrail_folder_free(f);
+    btrail_folder_free(all);
+}
+
+static void test_links(void)
+{
+    struct btrail_folder *all = open_all();
+    struct btrail_folder *f = btrail_folder_guest(all, "vm", UUID1, 7, NULL);
+    static const char *const names[] = {
+        "out/a.btrail", "file.btrail", "dangling.btrail", "in/a.btrail"
+    };
+    g_autofree char *make = g_strdup_printf(
+        "cd %s/vm && mkdir %s/outside real && ln -s %s/outside out && "
+        "ln -s real in && ln -s /etc/passwd file.btrail && "
+        "ln -s %s/outside/new dangling.btrail", path, scratch, scratch,
+        scratch);
+    g_autofree char *outside = g_strconcat(scratch, "/outside", NULL);
+    unsigned i;
+
+    run(make);
+    for (i = 0; i < G_N_ELEMENTS(names); i++) {
+        g_autoptr(GError) error = NULL;
+        int fd = -1;
+
+        g_assert_null(btrail_folder_place(f, names[i], &fd, &error));
+        g_assert_nonnull(error);
+        g_clear_error(&error);
+        g_assert_null(btrail_folder_find(f, names[i], &fd, &error));
+        g_assert_nonnull(error);
+    }
+    g_assert_cmpint(g_rmdir(outside), ==, 0);
+    btrail_folder_free(f);
+    btrail_folder_free(all);
+}
+
+/* Somebody puts a link where the folder was, between place and open. */
+static void test_moved(void)
+{
+    struct btrail_folder *all = open_all();
+    struct btrail_folder *f = btrail_folder_guest(all, "vm", UUID1, 7, NULL);
+    g_autofree char *place, *move, *moved, *outside;
+    int fd;
+
+    place = btrail_folder_place(f, "sub/a.btrail", &fd, NULL);
+    g_assert_nonnull(place);
+    move = g_strdup_printf("cd %s/vm && mkdir %s/elsewhere && mv sub was && "
+                           "ln -s %s/elsewhere sub", path, scratch, scratch);
+    run(move);
+    write_to(place, "x");
+    close(fd);
+    moved = g_strconcat(path, "/vm/was/a.btrail", NULL);
+    outside = g_strconcat(scratch, "/elsewhere/a.btrail", NULL);
+    g_assert_true(g_file_test(moved, G_FILE_TEST_EXISTS));
+    g_assert_false(g_file_test(outside, G_FILE_TEST_EXISTS));
+    btrail_folder_free(f);
+    btrail_folder_free(all);
+}
+
+static void is_folder(struct btrail_folder *all, const char *name,
+                      const char *uuid, uid_t uid, const char *folder)
+{
+    GError *error = NULL;
+    struct btrail_folder *f = btrail_folder_guest(all, name, uuid, uid,
+                                                  &error);
+
+    if (!folder) {
+        g_assert_null(f);
+        g_assert_error(error, BTRAIL_DAEMON_ERROR, BTRAIL_DAEMON_ERROR_NAME);
+        g_error_free(error);
+        return;
+    }
+    g_assert_no_error(error);
+    g_assert_true(g_str_has_prefix(f->path, path));
+    g_assert_cmpstr(f->path + strlen(path) + 1, ==, folder);
+    btrail_folder_free(f);
+}
+
+static void test_guests(void)
+{
+    struct btrail_folder *all = open_all();
+    g_autofree char *make = g_strdup_printf(
+        "cd %s && mkdir foreign && touch foreign/x && ln -s /tmp link", path);
+    GError *error = NULL;
+
+    is_folder(all, "web", UUID1, 7, "web");
+    is_folder(all, "web", UUID1, 7, "web");
+    is_folder(all, "web", UUID2, 7, "web." UUID2);
+    is_folder(all, "web", UUID2, 7, "web." UUID2);
+    is_folder(all, "web", UUID1, 8, "web." UUID1);
+    is_folder(all, "web", UUID1, 9, NULL);
+    is_folder(all, "web", NULL, 7, NULL);
+    is_folder(all, "web", "../../..", 7, NULL);
+    is_folder(all, "bare", NULL, 7, "bare");
+    is_folder(all, "bare", "00000000-0000-0000-0000-000000000000", 7, "bare");
+    is_folder(all, "..", UUID1, 7, "%2e.");
+    is_folder(all, "/etc", UUID1, 7, "%2fetc");
+    is_folder(all, "", UUID1, 7, "%");
+    is_folder(all, "a b%\n", UUID1, 7, "a%20b%25%0a");
+    is_folder(all, "\xff", UUID1, 7, "%ff");
+    run(make);
+    is_folder(all, "foreign", UUID1, 7, "foreign." UUID1);
+    is_folder(all, "foreign", NULL, 7, NULL);
+    g_assert_null(btrail_folder_guest(all, "link", UUID1, 7, &error));
+    g_assert_nonnull(error);
+    g_error_free(error);
+    btrail_folder_free(all);
+}
+
+static void test_list(void)
+{
+    struct btrail_folder *all = open_all();
+    struct btrail_folder *f = btrail_folder_guest(all, "vm", UUID1, 7, NULL);
+    static const char *const names[] = { "b.btrail", "a.btrail", "d/c.btrail" };
+    g_autofree char *make = g_strdup_printf(
+        "cd %s/vm && mkdir .ring && head -c 100000 /dev/zero >.ring/r.btrail "
+        "&& echo >notes.txt && ln -s /etc d/etc && ln -s /etc/passwd l.btrail",
+        path);
+    GArray *files;
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(names); i++) {
+        int fd;
+        g_autofree char *place = btrail_folder_place(f, names[i], &fd, NULL);
+
+        write_to(place, "12345");
+        close(fd);
+    }
+    run(make);
+    files = btrail_folder_list(f);
+    g_assert_cmpuint(files->len, ==, 3);
+    for (i = 0; i < 3; i++) {
+        static const char *const sorted[] = {
+            "a.btrail", "b.btrail", "d/c.btrail"
+        };
+        const struct btrail_folder_file *file =
+            &g_array_index(files, struct btrail_folder_file, i);
+
+        g_assert_cmpstr(file->name, ==, sorted[i]);
+        g_assert_cmpuint(file->size, ==, 5);
+        g_assert_cmpint(file->changed, >, 0);
+    }
+    g_array_unref(files);
+    /* What is ours counts, too. */
+    g_assert_cmpuint(btrail_folder_usage(f), >=, 98304);
+    g_assert_cmpuint(btrail_folder_usage(f), <, 1 << 20);
+    g_assert_cmpuint(btrail_folder_usage(all), >=, btrail_folder_usage(f));
+    g_assert_cmpuint(btrail_folder_space(f), >, 0);
+    btrail_folder_free(f);
+    btrail_folder_free(all);
+}
+
+static void test_open(void)
+{
+    g_autofree char *deep = g_strconcat(path, "/1/2/3", NULL);
+    g_autofree char *file = g_strconcat(path, "/file", NULL);
+    g_autoptr(GError) error = NULL;
+    struct btrail_folder *f = btrail_folder_open(deep, &error);
+
+    g_assert_no_error(error);
+    btrail_folder_free(f);
+    g_assert_cmpint(g_chmod(deep, 0777), ==, 0);
+    g_assert_null(btrail_folder_open(deep, &error));
+    g_assert_error(error, BTRAIL_DAEMON_ERROR, BTRAIL_DAEMON_ERROR_CONFIG);
+    g_clear_error(&error);
+    write_to(file, "");
+    g_assert_null(btrail_folder_open(file, &error));
+    g_assert_nonnull(error);
+}
+
+static void in_scratch(gconstpointer test)
+{
+    g_autofree char *remove = NULL;
+
+    scratch = g_dir_make_tmp("folder-XXXXXX", NULL);
+    path = g_strconcat(scratch, "/traces", NULL);
+    ((void (*)(void))test)();
+    remove = g_strdup_printf("rm -r '%s'", scratch);
+    run(remove);
+    g_free(path);
+    g_free(scratch);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/folder/names", test_names);
+    g_test_add_data_func("/folder/place", test_place, in_scratch);
+    g_test_add_data_func("/folder/links", test_links, in_scratch);
+    g_test_add_data_func("/folder/moved", test_moved, in_scratch);
+    g_test_add_data_func("/folder/guests", test_guests, in_scratch);
+    g_test_add_data_func("/folder/list", test_list, in_scratch);
+    g_test_add_data_func("/folder/open", test_open, in_scratch);
+    return g_test_run();
+}

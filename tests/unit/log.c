@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "log.h"
+
+static void test_format(void)
+{
+    g_autofree char *line = NULL, *plain = NULL;
+
+    btrail_log_init(false, false);
+    line = btrail_log_format(BTRAIL_LOG_WARNING, "a\nb\x1b[1m \xff \xc3\xa4");
+    g_assert_cmpstr(line, ==, "<4>a?b?[1m \xef\xbf\xbd \xc3\xa4\n");
+    btrail_log_init(true, false);
+    plain = btrail_log_format(BTRAIL_LOG_ERROR, "x");
+    g_assert_cmpstr(plain, ==, "x\n");
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/log/format", test_format);
+    return g_test_run();
+}

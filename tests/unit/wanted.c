@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "json.h"
+#include "wanted.h"
+
+/* The arguments that commands add up to, as text */
+static void sums_up(const char *want, const char *first, ...)
+{
+    struct btrail_command *commands[8];
+    JsonObject *arguments = json_object_new();
+    g_autoptr(JsonNode) node = json_node_new(JSON_NODE_OBJECT);
+    g_autofree char *text = NULL;
+    struct btrail_wanted *w;
+    const char *t;
+    unsigned n = 0, i;
+    va_list args;
+
+    va_start(args, first);
+    for (t = first; t; t = va_arg(args, const char *)) {
+        g_autofree char *json = g_strdup_printf("{\"do\":\"start\"%s%s}",
+                                                *t ? "," : "", t);
+        g_autoptr(JsonNode) parsed = btrail_json_parse_object(json);
+
+        commands[n] = btrail_command_parse(json_node_get_object(parsed), NULL);
+        g_assert_nonnull(commands[n]);
+        n++;
+    }
+    va_end(args);
+    w = btrail_wanted_new(commands, n);
+    btrail_wanted_put(w, arguments);
+    json_node_take_object(node, arguments);
+    text = json_to_string(node, FALSE);
+    g_assert_cmpstr(text, ==, want);
+    for (i = 0; i < n; i++) {
+        struct btrail_wanted *one = btrail_wanted_new(&commands[i], 1);
+
+        /* More of the same changes nothing. */
+        g_assert_true(n > 1 || btrail_wanted_equal(one, w));
+        btrail_wanted_free(one);
+        btrail_command_free(commands[i]);
+    }
+    btrail_wanted_free(w);
+}
+
+#define ALL "\"privilege\":\"all\",\"overflow\":\"pause\"}"
+
+static void test_sum(void)
+{
+    sums_up("{" ALL, "", NULL);
+    sums_up("{" ALL, "", "", NULL);
+    sums_up("{\"vcpus\":[0,2],\"privilege\":\"user\",\"overflow\":\"drop\"}",
+            "\"vcpus\":[2,0],\"privilege\":\"user\",\"overflow\":\"drop\"",
+            NULL);
+    sums_up("{\"vcpus\":[0,1,2]," ALL, "\"vcpus\":[2,1]",
+            "\"vcpus\":[1,0]", NULL);
+    sums_up("{" ALL, "\"vcpus\":[2,1]", "", NULL);
+    sums_up("{" ALL, "\"privilege\":\"user\"", "\"privilege\":\"kernel\"",
+            NULL);
+    sums_up("{\"privilege\":\"kernel\",\"overflow\":\"pause\"}",
+            "\"privilege\":\"kernel\",\"overflow\":\"drop\"",
+            "\"privilege\":\"kernel\"", NULL);
+    /* PCIDs do not count. */
+    sums_up("{\"cr3\":[4096,8192]," ALL, "\"cr3\":[8192]",
+            "\"cr3\":[4097,8193]", NULL);
+    sums_up("{" ALL, "\"cr3\":[8192]", "", NULL);
+    sums_up("{" ALL, "\"cr3\":[8192]", "\"processes\":[1]", NULL);
+}
+
+static GArray *roots(unsigned from, unsigned n)
+{
+    GArray *a = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+    uint64_t i;
+
+    for (i = from; i < from + n; i++) {
+        uint64_t root = (i + 1) << 12;
+
+        g_array_append_val(a, root);
+    }
+    return a;
+}
+
+/* A device takes 64; with more it is to record all. */
+static void test_many(void)
+{
+    struct btrail_command a = { .cr3 = roots(0, 40) };
+    struct btrail_command b = { .cr3 = roots(20, 44) };
+    struct btrail_command c = { .cr3 = roots(64, 1) };
+    struct btrail_command *all[] = { &a, &b, &c };
+    struct btrail_wanted *two = btrail_wanted_new(all, 2);
+    struct btrail_wanted *three = btrail_wanted_new(all, 3);
+
+    g_assert_cmpuint(two->cr3->len, ==, 64);
+    g_assert_null(three->cr3);
+    g_assert_false(btrail_wanted_equal(two, three));
+    g_assert_false(btrail_wanted_equal(three, two));
+    btrail_wanted_free(two);
+    btrail_wanted_free(three);
+    g_array_unref(a.cr3);
+    g_array_unref(b.cr3);
+    g_array_unref(c.cr3);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/wanted/sum", test_sum);
+    g_test_add_func("/wanted/many", test_many);
+    return g_test_run();
+}
