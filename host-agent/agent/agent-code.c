@@ -5,35 +5,26 @@
 
 #include "agent-code.h"
 
-#include "code.h"
-
-/* A piece that has come to this is written. */
-#define PIECE_SIZE      (1u << 20)
-
 /* Items of a vCPU before the others have their turn */
 #define ITEMS_PER_TURN  64
 
 struct btrail_agent_code {
     struct btrail_transport *transport;
-    struct btrail_output *output;
-    struct btrail_code_builder *builder;
     uint64_t *tails;
-    btrail_agent_code_user_fn *user;
+    btrail_agent_code_fn *fn;
     void *opaque;
 };
 
 struct btrail_agent_code *
-btrail_agent_code_new(struct btrail_transport *t, struct btrail_output *o,
-                      btrail_agent_code_user_fn *user, void *opaque)
+btrail_agent_code_new(struct btrail_transport *t, btrail_agent_code_fn *fn,
+                      void *opaque)
 {
     struct btrail_agent_code *c = g_new0(struct btrail_agent_code, 1);
     unsigned i;
 
     c->transport = t;
-    c->output = o;
-    c->user = user;
+    c->fn = fn;
     c->opaque = opaque;
-    c->builder = btrail_code_builder_new();
     c->tails = g_new0(uint64_t, t->header.vcpus);
     for (i = 0; t->header.code_items && i < t->header.vcpus; i++) {
         c->tails[i] = btrail_transport_code_tail(t, i);
@@ -44,7 +35,6 @@ btrail_agent_code_new(struct btrail_transport *t, struct btrail_output *o,
 void btrail_agent_code_free(struct btrail_agent_code *c)
 {
     if (c) {
-        btrail_code_builder_free(c->builder);
         g_free(c->tails);
         g_free(c);
     }
@@ -64,37 +54,8 @@ bool btrail_agent_code_urgent(const struct btrail_agent_code *c)
     return false;
 }
 
-static void add_item(struct btrail_agent_code *c, unsigned vcpu,
-                     uint64_t number, const struct btrail_code_item *item,
-                     const uint8_t *page)
-{
-    struct btrail_code_entry entry = {
-        .vcpu = vcpu, .order = number, .index = item->index,
-        .cr3 = item->cr3, .linear = item->linear,
-        .physical = item->physical,
-    };
-
-    switch (item->type) {
-    case BTRAIL_CODE_BYTES:
-        btrail_code_builder_content(c->builder, item->number, page);
-        break;
-    case BTRAIL_CODE_PAGE:
-        entry.number = item->number;
-        if (!(item->linear >> 63)) {
-            c->user(c->opaque, item->cr3, item->linear);
-        }
-        /* fall through */
-    default:
-        btrail_code_builder_entry(c->builder, &entry);
-        break;
-    }
-    if (btrail_code_builder_size(c->builder) >= PIECE_SIZE) {
-        btrail_agent_code_flush(c);
-    }
-}
-
 static bool drain_vcpu(struct btrail_agent_code *c, unsigned vcpu, bool all,
-                       bool discard, unsigned *n, GError **error)
+                       unsigned *n, GError **error)
 {
     struct btrail_transport *t = c->transport;
     uint64_t head = btrail_transport_code_head(t, vcpu);
@@ -115,20 +76,17 @@ static bool drain_vcpu(struct btrail_agent_code *c, unsigned vcpu, bool all,
         struct btrail_code_item item;
         uint8_t page[BTRAIL_CODE_PAGE_SIZE];
 
-        if (discard) {
-            continue;
-        }
         if (!btrail_transport_code_item(t, vcpu, *tail, &item, page, error)) {
             return false;
         }
-        add_item(c, vcpu, *tail, &item, page);
+        c->fn(c->opaque, vcpu, *tail, &item, page);
     }
     btrail_transport_code_release(t, vcpu, *tail);
     return true;
 }
 
 bool btrail_agent_code_drain(struct btrail_agent_code *c, bool all,
-                             bool discard, unsigned *n, GError **error)
+                             unsigned *n, GError **error)
 {
     const struct btrail_shm_header *h = &c->transport->header;
     unsigned i;
@@ -136,24 +94,11 @@ bool btrail_agent_code_drain(struct btrail_agent_code *c, bool all,
     *n = 0;
     for (i = 0; h->code_items && i < h->vcpus; i++) {
         if (btrail_transport_code_head(c->transport, i) != c->tails[i] &&
-            !drain_vcpu(c, i, all, discard, n, error)) {
+            !drain_vcpu(c, i, all, n, error)) {
             return false;
         }
     }
     return true;
-}
-
-void btrail_agent_code_flush(struct btrail_agent_code *c)
-{
-    struct btrail_sideband_info info = { .kind = BTRAIL_SIDEBAND_CODE };
-    uint8_t *data;
-    size_t size;
-
-    if (btrail_code_builder_size(c->builder)) {
-        data = btrail_code_builder_take(c->builder, &size);
-        info.size = size;
-        btrail_output_sideband(c->output, &info, data);
-    }
 }
 
 void btrail_agent_code_end(struct btrail_agent_code *c)
@@ -165,13 +110,12 @@ void btrail_agent_code_end(struct btrail_agent_code *c)
         uint64_t from = btrail_transport_code_lost_from(c->transport, i);
 
         if (c->tails[i] && from != BTRAIL_CODE_ALL_TOLD) {
-            const struct btrail_code_entry entry = {
-                .vcpu = i, .order = c->tails[i], .index = UINT64_MAX,
+            const struct btrail_code_item item = {
+                .type = BTRAIL_CODE_LOST, .index = UINT64_MAX,
                 .linear = from,
             };
 
-            btrail_code_builder_entry(c->builder, &entry);
+            c->fn(c->opaque, i, c->tails[i], &item, NULL);
         }
     }
-    btrail_agent_code_flush(c);
 }

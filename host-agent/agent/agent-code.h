@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Code bytes: from the producer's rings into pieces of sideband
+ * Code bytes: draining the producer's rings
  */
 
 #ifndef BTRAIL_AGENT_CODE_H
 #define BTRAIL_AGENT_CODE_H
 
-#include "output.h"
 #include "transport.h"
 
 struct btrail_agent_code;
 
-/* Code below the kernel's half is executed for the first time, with this CR3. */
-typedef void btrail_agent_code_user_fn(void *opaque, uint64_t cr3,
-                                       uint64_t address);
+/* An item, by its number; @page if it is of BTRAIL_CODE_BYTES. */
+typedef void btrail_agent_code_fn(void *opaque, unsigned vcpu, uint64_t number,
+                                  const struct btrail_code_item *item,
+                                  const uint8_t *page);
 
-/* @t and @o must live as long as it does. */
+/* @t must live as long as it does. */
 struct btrail_agent_code *
-btrail_agent_code_new(struct btrail_transport *t, struct btrail_output *o,
-                      btrail_agent_code_user_fn *user, void *opaque);
+btrail_agent_code_new(struct btrail_transport *t, btrail_agent_code_fn *fn,
+                      void *opaque);
 void btrail_agent_code_free(struct btrail_agent_code *c);
 
 /* Is a ring full enough not to wait for the next tick? */
@@ -26,19 +26,18 @@ bool btrail_agent_code_urgent(const struct btrail_agent_code *c);
 
 /**
  * btrail_agent_code_drain - take items of all vCPUs
- * @all:     all there are, not only some of each
- * @discard: do not look at them
- * @n:       gets how many
+ * @all: all there are, not only some of each
+ * @n:   gets how many
  *
  * False if the producer has broken the protocol.
  */
 bool btrail_agent_code_drain(struct btrail_agent_code *c, bool all,
-                             bool discard, unsigned *n, GError **error);
+                             unsigned *n, GError **error);
 
-/* Write what has come. */
-void btrail_agent_code_flush(struct btrail_agent_code *c);
-
-/* The session has ended: what the producer has lost, and did not say yet */
+/*
+ * The capture has ended: what the producer has lost, and did not say yet, as
+ * items up to index 2^64 - 1
+ */
 void btrail_agent_code_end(struct btrail_agent_code *c);
 
 #endif /* BTRAIL_AGENT_CODE_H */

@@ -68,7 +68,8 @@ struct range {
 };
 
 struct btrail_looker {
-    struct btrail_output *output;
+    btrail_looker_fn *fn;
+    void *opaque;
     GThread *thread;
 
     GMutex lock;
@@ -81,6 +82,7 @@ struct btrail_looker {
     bool closing;
     struct budget patience;     /* of those who wait */
     GHashTable *ranges;         /* uint64_t root to GArray of struct range */
+    struct btrail_looker_result result; /* changed by the thread alone */
 
     uint64_t seen[SEEN_SLOTS];  /* atomic each */
 
@@ -97,7 +99,6 @@ struct btrail_looker {
     bool found;                 /* a process by the last look */
     struct budget budget;       /* CPU time for looks */
     unsigned empty;             /* looks that found nothing, in succession */
-    struct btrail_looker_result result;
 };
 
 static uint64_t now_ns(void)
@@ -222,7 +223,8 @@ static void write_piece(struct btrail_looker *l, uint16_t kind, uint64_t time,
     struct btrail_buf payload = { 0 };
 
     btrail_sideband_pack(&info, data, &payload);
-    btrail_output_packed(l->output, payload.data, payload.len);
+    l->fn(l->opaque, kind, payload.data, payload.len);
+    btrail_buf_free(&payload);
 }
 
 static void write_symbols(struct btrail_looker *l)
@@ -400,7 +402,9 @@ static void take_look(struct btrail_looker *l, bool everything)
     if (!l->empty && !btrail_look_encode(look, &data, &size)) {
         write_piece(l, BTRAIL_SIDEBAND_PROCESSES, look->end, data, size);
         free(data);
+        g_mutex_lock(&l->lock);
         l->result.looks++;
+        g_mutex_unlock(&l->lock);
     }
     linux_vdsos(l->kernel, look, write_image, l);
     linux_look_free(look);
@@ -420,12 +424,14 @@ static bool find_kernel(struct btrail_looker *l)
     char *why;
 
     l->kernel = linux_kernel_find(l->memory, l->note, l->note_size, &why);
+    g_mutex_lock(&l->lock);
     g_free(l->result.why);
     l->result.why = why;
     if (l->kernel) {
         g_free(l->result.release);
         l->result.release = g_strdup(l->kernel->release);
     }
+    g_mutex_unlock(&l->lock);
     return l->kernel != NULL;
 }
 
@@ -554,11 +560,12 @@ use_memory(const struct btrail_transport_memory *m)
 }
 
 struct btrail_looker *btrail_looker_new(struct btrail_transport_memory *memory,
-                                        struct btrail_output *output)
+                                        btrail_looker_fn *fn, void *opaque)
 {
     struct btrail_looker *l = g_new0(struct btrail_looker, 1);
 
-    l->output = output;
+    l->fn = fn;
+    l->opaque = opaque;
     g_mutex_init(&l->lock);
     g_cond_init(&l->changed);
     l->idle = true;
@@ -574,6 +581,16 @@ struct btrail_looker *btrail_looker_new(struct btrail_transport_memory *memory,
                                       (GDestroyNotify)g_bytes_unref, NULL);
     l->thread = g_thread_new("looker", looker_thread, l);
     return l;
+}
+
+void btrail_looker_so_far(struct btrail_looker *l,
+                          struct btrail_looker_result *result)
+{
+    g_mutex_lock(&l->lock);
+    *result = l->result;
+    result->release = g_strdup(l->result.release);
+    result->why = g_strdup(l->result.why);
+    g_mutex_unlock(&l->lock);
 }
 
 void btrail_looker_finish(struct btrail_looker *l,

@@ -2,7 +2,7 @@
 /*
  * The thread that looks for names in the guest's memory
  *
- * It writes symbols, looks and images to the file.  It looks at the start, when
+ * It hands on symbols, looks and images.  It looks at the start, when
  * the drain comes upon a CR3 that it has not seen, now and then, and at the
  * end; but never so often that it takes more than a small part of a CPU.
  */
@@ -10,18 +10,24 @@
 #ifndef BTRAIL_LOOKER_H
 #define BTRAIL_LOOKER_H
 
-#include "output.h"
 #include "transport.h"
 
 struct btrail_looker;
 
+/*
+ * A piece of sideband of this kind, packed (see sideband.h).  Called by the
+ * looker's thread.
+ */
+typedef void btrail_looker_fn(void *opaque, uint16_t kind, const void *payload,
+                              size_t size);
+
 /**
  * btrail_looker_new - start the thread
  * @memory: where the guest's RAM is; the looker owns it from here on
- * @output: must outlive the looker
+ * @fn:     gets what it finds, until btrail_looker_finish()
  */
 struct btrail_looker *btrail_looker_new(struct btrail_transport_memory *memory,
-                                        struct btrail_output *output);
+                                        btrail_looker_fn *fn, void *opaque);
 
 /*
  * A vCPU has run with this CR3.  Cheap; to be called by one thread.  True if it
@@ -56,6 +62,10 @@ struct btrail_looker_result {
     char *why;
     uint64_t looks;
 };
+
+/* So far; for any thread. */
+void btrail_looker_so_far(struct btrail_looker *l,
+                          struct btrail_looker_result *result);
 
 /*
  * Look once more and end the thread.  @result is to be cleared with

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A session: from the producer's shared memory into a file
+ * A session: one consumer's part of a capture, into files of its own
  *
- * One thread drains and encodes, another one compresses and writes.  When the
- * file is too slow, draining stops and the producer's overflow policy decides.
+ * It is made, added to a capture (capture.h), and finished.  The capture's
+ * thread hands it slabs, which it filters and encodes at once; another thread
+ * of its own compresses and writes.
  */
 
 #ifndef BTRAIL_SESSION_H
@@ -13,40 +14,91 @@
 
 #include "agent-error.h"
 #include "backtrail/trace.h"
+#include "session-filter.h"
 #include "store.h"
+#include "trigger.h"
 
 struct btrail_session;
 
 /**
+ * enum btrail_session_mode
+ *
+ * @BTRAIL_SESSION_CONTINUOUS: all records, into options.store
+ * @BTRAIL_SESSION_LAST:       the last records, into a ring in options.folder,
+ *                             of which btrail_session_dump() makes a trace
+ */
+enum btrail_session_mode {
+    BTRAIL_SESSION_CONTINUOUS = 0,
+    BTRAIL_SESSION_LAST = 1,
+};
+
+/**
+ * struct btrail_session_limit - what a ring has, whichever is reached first
+ * @bytes:   that its files take; needed
+ * @records: of all vCPUs together, 0 for any number.  It has these, and up to
+ *           a part (an eighth) more
+ * @ns:      time, 0 for any; up to a part more, likewise
+ */
+struct btrail_session_limit {
+    uint64_t bytes;
+    uint64_t records;
+    uint64_t ns;
+};
+
+/**
  * struct btrail_session_options
- * @sock:     connection to the producer; the session owns it from the start
- * @store:    an empty file; the session owns it from the start
- * @metadata: for the trace's description; what the producer says is added.
- *            The session has a reference of its own.
- * @attached: another agent has drained this session before
- * @names:    look for names in the guest's memory
+ * @store:    with mode continuous: an empty file; owned by the session.
+ * @metadata: for the trace's description.  What the capture says is added
+ *            ("session" only if it is not there).  The session has a reference
+ *            of its own, and adds to it.
+ * @mode:     enum btrail_session_mode
+ * @folder:   with mode last: a folder that is there, empty, and the session's;
+ *            what it puts there it deletes in the end
+ * @limit:    with mode last
+ * @filter:   what it wants; copied
+ * @triggers: @n_triggers of them; copied
+ * @drop:     when its output is behind, lose its records (GAP events tell how
+ *            many) and do not let the capture and all others wait for it
+ * @resume:   the session goes on with a trace, whose streams have come to these
+ *            indices: of vCPU i, resume[i], and 0 from @n_resume on.  What is
+ *            missing is told by a GAP event, AGENT_LOST, of an unknown number.
+ *            The store is made with the id and the next part of that trace,
+ *            and begin BTRAIL_GAP_ELSEWHERE.  NULL if it begins; also for a
+ *            session with btrail_session_whole() on an attached capture,
+ *            which goes on by itself.  Copied
  */
 struct btrail_session_options {
-    int sock;
     struct btrail_store *store;
     JsonObject *metadata;
-    bool attached;
-    bool names;
+    enum btrail_session_mode mode;
+    const char *folder;
+    struct btrail_session_limit limit;
+    struct btrail_session_filter filter;
+    const struct btrail_trigger *triggers;
+    unsigned n_triggers;
+    bool drop;
+    const uint64_t *resume;
+    unsigned n_resume;
 };
 
 /**
  * struct btrail_session_progress - so far
- * @records:   drained; at the end, those that the file has
- * @bytes:     of the file
- * @lost:      records that the producer has lost; at the end, those that the
- *             GAP events in the file count
- * @paused_ns: that vCPUs have waited, summed up
+ * @records:  kept; in the end, those that the file has
+ * @filtered: that it did not want, of vCPUs that it wants
+ * @bytes:    written
+ * @lost:     its records that were lost, by the producer or by itself, as far
+ *            as it is known that it would have wanted them
+ * @cpu_ns:   that were spent for it alone: filter and encoder, compressing and
+ *            writing
+ * @begun:    it is in the capture, and the producer has said HELLO
  */
 struct btrail_session_progress {
     uint64_t records;
+    uint64_t filtered;
     uint64_t bytes;
     uint64_t lost;
-    uint64_t paused_ns;
+    uint64_t cpu_ns;
+    bool begun;
 };
 
 /**
@@ -54,7 +106,7 @@ struct btrail_session_progress {
  * @reason:      enum btrail_end_reason
  * @unexplained: records missing without a GAP event of the producer
  * @no_names:    why there are no names though they were asked for, or NULL
- * @error:       NULL if all went well
+ * @error:       NULL if all went well: its own (OUTPUT), or the capture's
  */
 struct btrail_session_result {
     uint16_t reason;
@@ -64,24 +116,158 @@ struct btrail_session_result {
     GError *error;
 };
 
-/* Start to wait for the producer's HELLO, and go on by itself. */
+/**
+ * btrail_session_new - make a session
+ *
+ * Errors: OUTPUT (the ring cannot be made).  The store is closed then.
+ */
 struct btrail_session *
-btrail_session_start(const struct btrail_session_options *options);
+btrail_session_new(const struct btrail_session_options *options,
+                   GError **error);
 
-/* Readable once the session has ended and the file is complete. */
+/*
+ * Readable once the session has ended and its file is complete: it was
+ * removed, the capture has ended, its output has failed, a trigger has ended
+ * it.
+ */
 int btrail_session_done_fd(const struct btrail_session *s);
 
+/* Any thread */
 void btrail_session_progress(struct btrail_session *s,
                              struct btrail_session_progress *progress);
 
 /*
- * Ask the producer to end the session; drain what it has.  If it has not said
- * HELLO yet, give up.
+ * Its records have the capture's own numbers: it has no filter and was added
+ * before the first one.  All others number their records from 0.  Known once
+ * progress says begun; any thread.
  */
-void btrail_session_stop(struct btrail_session *s);
+bool btrail_session_whole(const struct btrail_session *s);
 
-/* Wait until it is done.  The caller frees @result's error and no_names. */
+/**
+ * btrail_session_fired_fd - readable when a trigger has acted
+ * btrail_session_take_fired - which one, its number in options.triggers; -1 if
+ *                             there is none any more.  Any thread
+ */
+int btrail_session_fired_fd(const struct btrail_session *s);
+int btrail_session_take_fired(struct btrail_session *s);
+
+/**
+ * struct btrail_session_dump - what was dumped
+ * @records: in the trace
+ * @bytes:   of the trace
+ */
+struct btrail_session_dump {
+    uint64_t records;
+    uint64_t bytes;
+};
+
+/**
+ * btrail_session_dump - make a trace of what a ring has
+ * @s:    of mode last, not finished.  The ring is there until
+ *        btrail_session_finish(), so it can be dumped after its end, too
+ * @path: the file to be written; it must not be there
+ *
+ * The session goes on meanwhile.  Waits for disks; any thread, several at once
+ * do so one after the other.  On failure the file is removed.
+ *
+ * Errors: OUTPUT.
+ */
+bool btrail_session_dump(struct btrail_session *s, const char *path,
+                         struct btrail_session_dump *dump, GError **error);
+
+/*
+ * Wait until it is done, and free it; if it was never added to a capture its
+ * file is closed, empty.  The caller frees @result's error and no_names.
+ */
 void btrail_session_finish(struct btrail_session *s,
                            struct btrail_session_result *result);
+
+/*
+ * For the capture.  What is not said to be otherwise is called by its thread.
+ */
+
+/**
+ * struct btrail_session_source - what a session is put into
+ * @header:    of the transport
+ * @attached:  another agent has drained it before
+ * @beginning: nothing has been drained yet
+ */
+struct btrail_session_source {
+    const struct btrail_shm_header *header;
+    bool attached;
+    bool beginning;
+};
+
+/* It belongs to a capture from here on; by the thread that adds it. */
+void btrail_session_added(struct btrail_session *s);
+
+/* The first call.  If it fails that is a failure of the session's own. */
+void btrail_session_begin(struct btrail_session *s,
+                          const struct btrail_session_source *source);
+
+/*
+ * Its output has failed, or a trigger has ended it: nothing is to be handed to
+ * it any more but btrail_session_end().
+ */
+bool btrail_session_over(const struct btrail_session *s);
+
+/* Why, or NULL; it belongs to the session. */
+const GError *btrail_session_error(const struct btrail_session *s);
+
+/**
+ * btrail_session_slab - the next slab of a vCPU
+ * @index:      in the capture, that the vCPU had come to before
+ * @gap_reason: for a hole before the slab that no GAP event explains
+ *
+ * Returns 0 or -BTRAIL_ERR_SLAB.
+ */
+int btrail_session_slab(struct btrail_session *s, unsigned vcpu,
+                        const struct btrail_slab *slab, uint64_t index,
+                        uint16_t gap_reason);
+
+/* An item of code, by its number; @page if it is of BTRAIL_CODE_BYTES. */
+void btrail_session_code(struct btrail_session *s, unsigned vcpu,
+                         uint64_t number, const struct btrail_code_item *item,
+                         const uint8_t *page);
+
+/* A piece of names, packed; any thread, between begin and end */
+void btrail_session_sideband(struct btrail_session *s, uint16_t kind,
+                             const void *payload, size_t size);
+
+/* Write what there is, if @flush; see that all goes well. */
+void btrail_session_tick(struct btrail_session *s, bool flush);
+
+/* A stream whose vCPU has ended has got its END event. */
+bool btrail_session_stream_ended(const struct btrail_session *s,
+                                 unsigned vcpu);
+
+/*
+ * End a stream that has not ended: with an END event, and with @gap not 0 a
+ * GAP event of unknown size before it.  @index: in the capture
+ */
+void btrail_session_end_stream(struct btrail_session *s, unsigned vcpu,
+                               uint64_t index, uint16_t gap, uint16_t reason);
+
+/**
+ * struct btrail_session_ending - why and how it ends
+ * @reason:   enum btrail_end_reason
+ * @error:    the capture's, or NULL; copied
+ * @release:  of the guest's kernel, or NULL; copied
+ * @no_names: why there are none, or NULL; copied
+ */
+struct btrail_session_ending {
+    uint16_t reason;
+    const GError *error;
+    const char *release;
+    const char *no_names;
+};
+
+/*
+ * The last call; also without btrail_session_begin().  The rest is done by a
+ * thread of the session's own, and what is not said here to belong to the
+ * session is not needed any more.
+ */
+void btrail_session_end(struct btrail_session *s,
+                        const struct btrail_session_ending *ending);
 
 #endif /* BTRAIL_SESSION_H */

@@ -13,11 +13,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "capture.h"
 #include "cli.h"
 #include "json.h"
 #include "qmp.h"
 #include "record-domain.h"
-#include "session.h"
 
 #define QMP_TIMEOUT_MS      10000
 /* Includes the wait for the session to take the device's HELLO. */
@@ -57,6 +57,7 @@ struct recording {
     JsonObject *metadata;
     struct btrail_qmp *qmp;
     struct btrail_store *store;
+    struct btrail_capture *capture;
     struct btrail_session *session;
     uint64_t started;
     uint64_t last_progress;
@@ -496,14 +497,29 @@ static bool start_tracing(struct recording *r, int sock, GError **error)
     return true;
 }
 
+/* End both, whichever has ended first. */
+static void finish_capture(struct recording *r,
+                           struct btrail_capture_result *capture,
+                           struct btrail_session_result *session)
+{
+    btrail_capture_stop(r->capture);
+    btrail_capture_finish(r->capture, capture);
+    /* It is the session's, too. */
+    g_clear_error(&capture->error);
+    btrail_session_finish(r->session, session);
+}
+
 static bool start(struct recording *r)
 {
     struct btrail_session_options options = {
         .store = r->store,
         .metadata = r->metadata,
+    };
+    struct btrail_capture_options capture = {
         .attached = r->options.attach,
         .names = !r->options.names || strcmp(r->options.names, "off"),
     };
+    struct btrail_capture_result capture_result;
     struct btrail_session_result result;
     g_autoptr(GError) error = NULL;
     int socks[2];
@@ -515,16 +531,17 @@ static bool start(struct recording *r)
         remove_output(r);
         return false;
     }
-    options.sock = socks[0];
-    r->session = btrail_session_start(&options);
+    capture.sock = socks[0];
+    r->session = btrail_session_new(&options, NULL);
+    r->capture = btrail_capture_start(&capture);
+    btrail_capture_add(r->capture, r->session);
     ok = start_tracing(r, socks[1], &error);
     close(socks[1]);
     if (ok) {
         return true;
     }
 
-    btrail_session_stop(r->session);
-    btrail_session_finish(r->session, &result);
+    finish_capture(r, &capture_result, &result);
     if (result.error && (result.error->code == BTRAIL_AGENT_ERROR_PROTOCOL ||
                          result.error->code == BTRAIL_AGENT_ERROR_OUTPUT)) {
         cli_error("%s", result.error->message);
@@ -538,9 +555,11 @@ static bool start(struct recording *r)
 
 static void print_progress(struct recording *r, uint64_t now)
 {
+    struct btrail_capture_progress c;
     struct btrail_session_progress p;
     double rate;
 
+    btrail_capture_progress(r->capture, &c);
     btrail_session_progress(r->session, &p);
     rate = now > r->last_progress ?
            (p.records - r->last_records) * 1e9 / (now - r->last_progress) : 0;
@@ -549,7 +568,7 @@ static void print_progress(struct recording *r, uint64_t now)
     fprintf(stderr, "\r%6.1f s  %9.1f M records  %6.1f M/s  %8.1f MB  "
             "%" G_GUINT64_FORMAT " lost  %.1f s paused ",
             (now - r->started) / 1e9, p.records / 1e6, rate / 1e6,
-            p.bytes / 1e6, p.lost, p.paused_ns / 1e9);
+            p.bytes / 1e6, c.lost, c.paused_ns / 1e9);
     fflush(stderr);
 }
 
@@ -570,7 +589,7 @@ static void take_signal(struct recording *r)
         sigprocmask(SIG_UNBLOCK, &set, NULL);
         raise(info.ssi_signo);
     }
-    btrail_session_stop(r->session);
+    btrail_capture_stop(r->capture);
 }
 
 static void wait_for_end(struct recording *r)
@@ -591,7 +610,7 @@ static void wait_for_end(struct recording *r)
 
         if (poll(fds, G_N_ELEMENTS(fds), timeout) < 0 && errno != EINTR) {
             cli_error("poll: %s", g_strerror(errno));
-            btrail_session_stop(r->session);
+            btrail_capture_stop(r->capture);
             break;
         }
         if (fds[0].revents) {
@@ -602,7 +621,7 @@ static void wait_for_end(struct recording *r)
         }
         now = now_ns();
         if (now >= stop_at) {
-            btrail_session_stop(r->session);
+            btrail_capture_stop(r->capture);
             stop_at = UINT64_MAX;
         }
         if (progress && now >= next) {
@@ -618,10 +637,11 @@ static void wait_for_end(struct recording *r)
 
 static int finish(struct recording *r)
 {
+    struct btrail_capture_result capture;
     struct btrail_session_result result;
     int code = CLI_OK;
 
-    btrail_session_finish(r->session, &result);
+    finish_capture(r, &capture, &result);
     if (!r->options.quiet) {
         double bits = result.progress.records ?
             result.progress.bytes * 8.0 / result.progress.records : 0;
@@ -631,7 +651,7 @@ static int finish(struct recording *r)
                 G_GUINT64_FORMAT " lost, %.3f s paused; %s\n",
                 r->options.output, result.progress.records,
                 result.progress.bytes, bits, result.progress.lost,
-                result.progress.paused_ns / 1e9,
+                capture.progress.paused_ns / 1e9,
                 cli_event_reason(BTRAIL_EVENT_END, result.reason));
     }
     if (result.no_names && !r->options.quiet) {

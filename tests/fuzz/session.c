@@ -13,7 +13,7 @@
 #include "backtrail/trace.h"
 #include "fuzz.h"
 #include "producer.h"
-#include "session.h"
+#include "capture.h"
 
 static void check_stream(struct btrail_trace *trace, unsigned n)
 {
@@ -53,8 +53,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     int fd = memfd_create("trace", MFD_CLOEXEC);
     struct btrail_session_options options = { 0 };
+    struct btrail_capture_options capture_options = { 0 };
+    struct btrail_capture_result capture_result;
     struct btrail_session_result result;
     struct btrail_session *session;
+    struct btrail_capture *capture;
     struct producer p;
     char path[64];
     const struct btrail_store_options store = { path, .replace = true };
@@ -63,10 +66,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
     fuzz_require(!btrail_store_open(&options.store, &store));
     producer_init(&p, data, size);
-    options.sock = p.agent_sock;
     options.metadata = json_object_new();
-    session = btrail_session_start(&options);
+    session = btrail_session_new(&options, NULL);
+    capture_options.sock = p.agent_sock;
+    capture = btrail_capture_start(&capture_options);
+    btrail_capture_add(capture, session);
     producer_later(&p);
+    btrail_capture_finish(capture, &capture_result);
+    g_clear_error(&capture_result.error);
     btrail_session_finish(session, &result);
     json_object_unref(options.metadata);
     /* The producer is gone; only an END says that all is well. */

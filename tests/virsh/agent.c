@@ -16,7 +16,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "session.h"
+#include "capture.h"
 
 static int fail(const char *what)
 {
@@ -28,8 +28,11 @@ int main(int argc, char **argv)
 {
     struct sockaddr_un address = { .sun_family = AF_UNIX };
     struct btrail_store_options store_options = { NULL };
-    struct btrail_session_options options = { -1 };
+    struct btrail_capture_options capture_options = { .names = true };
+    struct btrail_session_options options = { NULL };
+    struct btrail_capture_result capture_result;
     struct btrail_session_result result;
+    struct btrail_capture *capture;
     struct btrail_session *session;
     struct pollfd done = { .events = POLLIN };
     int sock;
@@ -45,8 +48,8 @@ int main(int argc, char **argv)
         listen(sock, 1) < 0) {
         return fail(argv[1]);
     }
-    options.sock = accept4(sock, NULL, NULL, SOCK_CLOEXEC);
-    if (options.sock < 0) {
+    capture_options.sock = accept4(sock, NULL, NULL, SOCK_CLOEXEC);
+    if (capture_options.sock < 0) {
         return fail("accept");
     }
     unlink(argv[1]);
@@ -55,12 +58,16 @@ int main(int argc, char **argv)
         return fail(argv[2]);
     }
     options.metadata = json_object_new();
-    options.names = true;
-    session = btrail_session_start(&options);
+    session = btrail_session_new(&options, NULL);
+    capture = btrail_capture_start(&capture_options);
+    btrail_capture_add(capture, session);
     done.fd = btrail_session_done_fd(session);
     while (poll(&done, 1, -1) < 0) {
         continue;
     }
+    btrail_capture_stop(capture);
+    btrail_capture_finish(capture, &capture_result);
+    g_clear_error(&capture_result.error);
     btrail_session_finish(session, &result);
     json_object_unref(options.metadata);
     if (result.error) {

@@ -6,14 +6,15 @@
 #include <unistd.h>
 
 #include "backtrail/code.h"
+#include "capture.h"
 #include "fake-producer.h"
 #include "json.h"
-#include "session.h"
 #include "trace-samples.h"
 
-/* A session between a fake producer and a file */
+/* A capture between a fake producer and a session with a file */
 struct rig {
     struct fake_producer f;
+    struct btrail_capture *capture;
     struct btrail_session *session;
     struct btrail_session_result result;
     char *path;
@@ -22,18 +23,21 @@ struct rig {
 static void start_code(struct rig *r, unsigned vcpus, unsigned slabs,
                        uint32_t policy, bool attached, uint32_t code_items)
 {
-    struct btrail_session_options options = { .attached = attached };
+    struct btrail_capture_options capture = { .attached = attached };
+    struct btrail_session_options options = { 0 };
     struct btrail_store_options store = { 0 };
 
     fake_init_code(&r->f, vcpus, slabs, policy, code_items);
     r->path = sample_path();
     store.path = r->path;
     g_assert_cmpint(btrail_store_open(&options.store, &store), ==, 0);
-    options.sock = r->f.agent_sock;
     options.metadata = json_object_new();
     json_object_set_string_member(options.metadata, "guest", "test");
-    r->session = btrail_session_start(&options);
+    r->session = btrail_session_new(&options, NULL);
     json_object_unref(options.metadata);
+    capture.sock = r->f.agent_sock;
+    r->capture = btrail_capture_start(&capture);
+    btrail_capture_add(r->capture, r->session);
 }
 
 static void start(struct rig *r, unsigned vcpus, unsigned slabs,
@@ -52,11 +56,16 @@ static void start_ready(struct rig *r, unsigned vcpus, unsigned slabs,
 
 static void finish(struct rig *r)
 {
+    struct btrail_capture_result result;
     struct pollfd pfd = {
         .fd = btrail_session_done_fd(r->session), .events = POLLIN,
     };
 
     g_assert_cmpint(poll(&pfd, 1, 60000), ==, 1);
+    pfd.fd = btrail_capture_done_fd(r->capture);
+    g_assert_cmpint(poll(&pfd, 1, 60000), ==, 1);
+    btrail_capture_finish(r->capture, &result);
+    g_clear_error(&result.error);
     btrail_session_finish(r->session, &r->result);
 }
 
@@ -271,7 +280,7 @@ static void test_stop(void)
 
     start_ready(&r, 1, 4, BTRAIL_OVERFLOW_PAUSE);
     publish(&r, 0, 0, 10);
-    btrail_session_stop(r.session);
+    btrail_capture_stop(r.capture);
     fake_expect(&r.f, BTRAIL_MSG_STOP);
     /* What comes between STOP and END is kept. */
     publish(&r, 0, 10, 10);
@@ -292,7 +301,7 @@ static void test_stop_ignored(void)
 
     start_ready(&r, 1, 4, BTRAIL_OVERFLOW_PAUSE);
     publish(&r, 0, 0, 10);
-    btrail_session_stop(r.session);
+    btrail_capture_stop(r.capture);
     finish(&r);
     g_assert_error(r.result.error, BTRAIL_AGENT_ERROR,
                    BTRAIL_AGENT_ERROR_TIMEOUT);
@@ -307,7 +316,7 @@ static void test_stop_before_hello(void)
     struct rig r;
 
     start(&r, 1, 4, BTRAIL_OVERFLOW_PAUSE, false);
-    btrail_session_stop(r.session);
+    btrail_capture_stop(r.capture);
     finish(&r);
     g_assert_error(r.result.error, BTRAIL_AGENT_ERROR,
                    BTRAIL_AGENT_ERROR_CANCELLED);
@@ -562,10 +571,6 @@ static void test_hostile_noise(void)
     }
 }
 
-/*
- * The file cannot grow any more: it ends with a whole chunk, QEMU is told to
- * stop, and until it has done so slabs are taken, so that nobody waits.
- */
 /* What @size bytes of a page are full of; -1 if they are not known */
 static int read_code(struct btrail_code *code, unsigned vcpu, uint64_t index,
                      uint64_t cr3, uint64_t address)
@@ -673,8 +678,13 @@ static void test_hostile_code(void)
     }
 }
 
+/*
+ * The file cannot grow any more: it ends with a whole chunk, and its session
+ * with it; the capture goes on, and slabs are taken, so that nobody waits.
+ */
 static void test_full(void)
 {
+    struct pollfd done = { .events = POLLIN };
     struct rlimit old, limit;
     struct rig r;
     struct stream s;
@@ -684,6 +694,7 @@ static void test_full(void)
     signal(SIGXFSZ, SIG_IGN);
     g_assert_cmpint(getrlimit(RLIMIT_FSIZE, &old), ==, 0);
     start_ready(&r, 1, 4, BTRAIL_OVERFLOW_PAUSE);
+    done.fd = btrail_session_done_fd(r.session);
     limit = old;
     limit.rlim_cur = 20000;
     g_assert_cmpint(setrlimit(RLIMIT_FSIZE, &limit), ==, 0);
@@ -696,7 +707,7 @@ static void test_full(void)
         }
         g_usleep(50000);
     }
-    fake_expect(&r.f, BTRAIL_MSG_STOP);
+    g_assert_cmpint(poll(&done, 1, 60000), ==, 1);
     g_assert_cmpint(setrlimit(RLIMIT_FSIZE, &old), ==, 0);
     for (i = 0; i < 100; i++, index += 100) {
         publish(&r, 0, index, 100);
@@ -718,29 +729,29 @@ static void test_full(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    g_test_add_func("/session/drain", test_drain);
-    g_test_add_func("/session/description", test_description);
-    g_test_add_func("/session/holes", test_holes);
-    g_test_add_func("/session/producer-lost", test_producer_lost);
-    g_test_add_func("/session/stop", test_stop);
-    g_test_add_func("/session/stop/ignored", test_stop_ignored);
-    g_test_add_func("/session/stop/before-hello", test_stop_before_hello);
-    g_test_add_func("/session/flush", test_flush);
-    g_test_add_func("/session/overwrite", test_overwrite);
-    g_test_add_func("/session/overwrite/lost", test_overwrite_lost);
-    g_test_add_func("/session/attach", test_attach);
-    g_test_add_func("/session/hostile/heads", test_hostile_heads);
-    g_test_add_func("/session/hostile/tail", test_hostile_tail);
-    g_test_add_func("/session/hostile/slabs", test_hostile_slabs);
-    g_test_add_func("/session/hostile/message", test_hostile_message);
-    g_test_add_func("/session/hostile/no-end-event", test_no_end_event);
-    g_test_add_func("/session/hostile/noise", test_hostile_noise);
-    g_test_add_data_func("/session/code/pause",
+    g_test_add_func("/capture/drain", test_drain);
+    g_test_add_func("/capture/description", test_description);
+    g_test_add_func("/capture/holes", test_holes);
+    g_test_add_func("/capture/producer-lost", test_producer_lost);
+    g_test_add_func("/capture/stop", test_stop);
+    g_test_add_func("/capture/stop/ignored", test_stop_ignored);
+    g_test_add_func("/capture/stop/before-hello", test_stop_before_hello);
+    g_test_add_func("/capture/flush", test_flush);
+    g_test_add_func("/capture/overwrite", test_overwrite);
+    g_test_add_func("/capture/overwrite/lost", test_overwrite_lost);
+    g_test_add_func("/capture/attach", test_attach);
+    g_test_add_func("/capture/hostile/heads", test_hostile_heads);
+    g_test_add_func("/capture/hostile/tail", test_hostile_tail);
+    g_test_add_func("/capture/hostile/slabs", test_hostile_slabs);
+    g_test_add_func("/capture/hostile/message", test_hostile_message);
+    g_test_add_func("/capture/hostile/no-end-event", test_no_end_event);
+    g_test_add_func("/capture/hostile/noise", test_hostile_noise);
+    g_test_add_data_func("/capture/code/pause",
                          GUINT_TO_POINTER(BTRAIL_OVERFLOW_PAUSE), test_code);
-    g_test_add_data_func("/session/code/overwrite",
+    g_test_add_data_func("/capture/code/overwrite",
                          GUINT_TO_POINTER(BTRAIL_OVERFLOW_OVERWRITE),
                          test_code);
-    g_test_add_func("/session/hostile/code", test_hostile_code);
-    g_test_add_func("/session/full", test_full);
+    g_test_add_func("/capture/hostile/code", test_hostile_code);
+    g_test_add_func("/capture/full", test_full);
     return g_test_run();
 }
