@@ -105,17 +105,17 @@ static bool chosen(struct walk *w, uint64_t class,
     return a->chosen;
 }
 
-static void choose(struct walk *w, unsigned vcpu,
-                   const struct btrail_batch *b)
+/* Records of one task; @counts has which of them were chosen. */
+static void choose_part(struct walk *w, unsigned vcpu,
+                        const struct task *task, const struct btrail_batch *b,
+                        bool *counts)
 {
     const struct filter *filter = w->options->filter;
-    const struct symbolizer_where where = { vcpu, b->index, b->cr3 };
     struct place from, to;
     struct filter_record r = {
         .vcpu = vcpu, .index = b->index, .from_place = &from,
         .to_place = &to, .lines = w->options->names,
-        .process = symbolizer_process(w->options->names, &where,
-                                      b->time.host),
+        .process = task->process,
         .time = b->time.host >= w->trace->start ?
                 (int64_t)(b->time.host - w->trace->start) : -1,
     };
@@ -129,8 +129,20 @@ static void choose(struct walk *w, unsigned vcpu,
         }
         r.from = b->records[i].from;
         r.to = b->records[i].to;
-        w->counts[i] = filter_may_choose(filter, class) &&
-                       chosen(w, class, &r, &from, &to);
+        counts[i] = filter_may_choose(filter, class) &&
+                    chosen(w, class, &r, &from, &to);
+    }
+}
+
+static void choose(struct walk *w, unsigned vcpu,
+                   const struct btrail_batch *b)
+{
+    struct btrail_batch part = { .count = 0 };
+    struct task task;
+
+    while (symbolizer_part(w->options->names, vcpu, b, &part, &task)) {
+        choose_part(w, vcpu, &task, &part, w->counts + (part.index -
+                                                        b->index));
     }
 }
 
@@ -299,6 +311,10 @@ void call_tree_tell(const struct call_tree *t)
                   "are not known, so their calls and returns are guessed",
                   c->no_code, t->records);
     }
+    if (c->likely) {
+        cli_error("whose %" PRIu64 " of %" PRIu64 " records are is likely, "
+                  "not sure", c->likely, t->records);
+    }
     if (c->nested || c->unknown || c->dropped) {
         cli_error("%" PRIu64 " calls, %" PRIu64 " returns; %" PRIu64
                   " frames were left without a return, %" PRIu64
@@ -323,5 +339,10 @@ const char *call_tree_name(const struct stack_node *n, char *buf, size_t size)
         return n->process->comm;
     }
     g_snprintf(buf, size, "%s %" PRId64, n->process->comm, n->process->pid);
+    if (n->process->tid >= 0 && n->process->tid != n->process->pid) {
+        size_t len = strlen(buf);
+
+        g_snprintf(buf + len, size - len, "/%" PRId64, n->process->tid);
+    }
     return buf;
 }

@@ -67,7 +67,10 @@ struct call_sum *call_tree_sums(const struct call_tree *t);
 /* Say on stderr how well calls and returns fit. */
 void call_tree_tell(const struct call_tree *t);
 
-/* What a node is called: of a process, "comm" or "comm 123" */
+/*
+ * What a node is called: of a process "comm" or "comm 123", or "comm 123/124"
+ * if it is known that another thread is left than the first
+ */
 const char *call_tree_name(const struct stack_node *n, char *buf, size_t size);
 
 #endif /* BTRAIL_CALL_TREE_H */

@@ -29,7 +29,8 @@ static void put_sample(const struct writer *w, unsigned vcpu,
     const struct process *p = n->process;
 
     fprintf(w->e->out, "%s %7" PRId64 " [%03u] %5" PRIu64 ".%06u: %10" PRIu64
-            " branches:\n", p->comm, p->pid < 0 ? 0 : p->pid, vcpu,
+            " branches:\n", p->comm, MAX(p->tid >= 0 ? p->tid : p->pid, 0),
+            vcpu,
             time / 1000000000, (unsigned)(time % 1000000000 / 1000),
             records);
     for (; n->function; n = n->parent) {

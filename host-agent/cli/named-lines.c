@@ -136,6 +136,11 @@ static void put_json(const struct named_lines *l, unsigned vcpu,
     if (r->process->pid >= 0) {
         fprintf(out, ",\"pid\":%" PRId64, r->process->pid);
     }
+    if (r->process->tid >= 0) {
+        fprintf(out, ",\"tid\":%" PRId64, r->process->tid);
+    }
+    fprintf(out, ",\"certainty\":\"%s\"",
+            names_certainty(r->certainty));
     fputs(",\"from_name\":", out);
     put_string(out, names_text(r->from_place, r->from, buf));
     fputs(",\"to_name\":", out);
@@ -172,37 +177,42 @@ static void put_text(const struct named_lines *l, unsigned vcpu,
         put_line(l, r->process, r->from, &file, &line);
     }
     fprintf(out, "%u %" PRIu64 " %s 0x%016" PRIx64 " 0x%016" PRIx64 " 0x%016"
-            PRIx64 " 0x%" PRIx64 "  %s  %s -> %s\n", vcpu, r->index,
+            PRIx64 " 0x%" PRIx64 "  %s%s", vcpu, r->index,
             cli_format_time(l->o.trace, b->time.host, time), b->cr3,
-            record->from, record->to, record->flags, r->process->comm,
-            names_text(r->from_place, r->from, from),
+            record->from, record->to, record->flags,
+            r->certainty == BTRAIL_LIKELY ? "~" : "", r->process->comm);
+    if (r->process->pid >= 0) {
+        fprintf(out, " %" PRId64, r->process->pid);
+    }
+    if (r->process->tid >= 0 && r->process->tid != r->process->pid) {
+        fprintf(out, "/%" PRId64, r->process->tid);
+    }
+    fprintf(out, "  %s -> %s\n", names_text(r->from_place, r->from, from),
             names_text(r->to_place, r->to, to));
 }
 
-void named_lines_records(struct named_lines *l, unsigned vcpu,
-                         const struct btrail_batch *b, size_t first, size_t n)
+/* Records of one task */
+static void put_part(struct named_lines *l, unsigned vcpu,
+                     const struct task *task, const struct btrail_batch *b)
 {
-    const struct symbolizer_where where = {
-        vcpu, b->index + first, b->cr3,
-    };
     struct link *link = &l->links[vcpu];
     struct place from, to;
     struct filter_record r = {
         .vcpu = vcpu, .from_place = &from, .to_place = &to,
-        .lines = l->o.names,
-        .process = symbolizer_process(l->o.names, &where, b->time.host),
+        .lines = l->o.names, .process = task->process,
         .time = b->time.host >= l->o.trace->start ?
                 (int64_t)(b->time.host - l->o.trace->start) : -1,
     };
     size_t i;
 
-    for (i = first; i < first + n; i++) {
+    for (i = 0; i < b->count; i++) {
         const struct btrail_record *record = &b->records[i];
         bool linked;
 
         r.index = b->index + i;
         r.from = record->from;
         r.to = record->to;
+        r.certainty = r.from >= ADDRESS_SHARED ? task->kernel : task->user;
         linked = link->known && link->index + 1 == r.index &&
                  link->to <= r.from;
         symbolizer_place(l->o.names, r.process, r.from, &from);
@@ -215,5 +225,19 @@ void named_lines_records(struct named_lines *l, unsigned vcpu,
             }
         }
         *link = (struct link) { true, record->to, r.index };
+    }
+}
+
+void named_lines_records(struct named_lines *l, unsigned vcpu,
+                         const struct btrail_batch *b, size_t first, size_t n)
+{
+    struct btrail_batch some = *b, part = { .count = 0 };
+    struct task task;
+
+    some.index += first;
+    some.records += first;
+    some.count = n;
+    while (symbolizer_part(l->o.names, vcpu, &some, &part, &task)) {
+        put_part(l, vcpu, &task, &part);
     }
 }

@@ -16,7 +16,7 @@
 
 /* What records have in common */
 struct key {
-    const struct process *process;
+    struct task task;
     uint64_t class;
     unsigned vcpu;
 };
@@ -56,7 +56,7 @@ static guint hash(gconstpointer p)
 {
     const struct key *k = p;
 
-    return ((uintptr_t)k->process + k->class * 31 + k->vcpu * 131) *
+    return ((uintptr_t)k->task.process + k->class * 31 + k->vcpu * 131) *
            0x9e3779b97f4a7c15ull >> 32;
 }
 
@@ -64,8 +64,9 @@ static gboolean equal(gconstpointer a, gconstpointer b)
 {
     const struct key *x = a, *y = b;
 
-    return x->process == y->process && x->class == y->class &&
-           x->vcpu == y->vcpu;
+    return x->task.process == y->task.process &&
+           x->task.user == y->task.user && x->task.kernel == y->task.kernel &&
+           x->class == y->class && x->vcpu == y->vcpu;
 }
 
 static void free_group(gpointer p)
@@ -200,7 +201,8 @@ static void count_blocks(struct job *job, struct part *p,
 
     for (done = 0; done < b->count; done += step) {
         step = MIN(b->count - done, STEP);
-        made = make_blocks(job, vcpu, key->process, b->records + done, step);
+        made = make_blocks(job, vcpu, key->task.process, b->records + done,
+                           step);
         count(job, p, key, job->blocks, made);
     }
 }
@@ -215,15 +217,45 @@ static bool in_time(const struct job *job, const struct btrail_batch *b)
             b->time.host - job->start < range->end);
 }
 
+/* Records of one task */
+static void take_part(struct job *job, struct part *p, unsigned vcpu,
+                      const struct task *task, const struct btrail_batch *b)
+{
+    const struct profile_options *o = job->options;
+    struct filter_record r = { .vcpu = vcpu, .process = task->process };
+    struct key key = { .task = *task, .vcpu = o->by_vcpu ? vcpu : 0 };
+
+    if (o->filter) {
+        r.time = b->time.host >= job->start ?
+                 (int64_t)(b->time.host - job->start) : -1;
+        if (filter_uses_index(o->filter) && !o->blocks) {
+            count_by_index(job, p, &key, &r, b);
+            return;
+        }
+        key.class = filter_class(o->filter, &r);
+        if (!filter_may_choose(o->filter, key.class)) {
+            if (o->blocks) {
+                job->link.known = false;
+            }
+            return;
+        }
+    }
+    if (o->blocks) {
+        count_blocks(job, p, &key, vcpu, b);
+    } else {
+        count(job, p, &key, b->records, b->count);
+    }
+}
+
 static int take(void *opaque, const struct btrail_piece *piece,
                 const struct btrail_batch *b)
 {
     struct job *job = opaque;
     const struct profile_options *o = job->options;
     struct part *p = &job->parts[piece->worker];
-    struct filter_record r = { .vcpu = piece->vcpu };
-    struct key key = { .vcpu = o->by_vcpu ? piece->vcpu : 0 };
-    struct symbolizer_where where = { .vcpu = piece->vcpu };
+    struct btrail_batch part = { .count = 0 };
+    struct task task;
+    bool more;
 
     if (!b) {
         p->sums.damage += piece->bad;
@@ -242,32 +274,14 @@ static int take(void *opaque, const struct btrail_piece *piece,
         }
         return 0;
     }
-    g_mutex_lock(&job->lock);
-    where.index = b->index;
-    where.cr3 = b->cr3;
-    key.process = r.process = symbolizer_process(o->names, &where,
-                                                 b->time.host);
-    g_mutex_unlock(&job->lock);
-    if (o->filter) {
-        r.time = b->time.host >= job->start ?
-                 (int64_t)(b->time.host - job->start) : -1;
-        if (filter_uses_index(o->filter) && !o->blocks) {
-            count_by_index(job, p, &key, &r, b);
-            return 0;
+    do {
+        g_mutex_lock(&job->lock);
+        more = symbolizer_part(o->names, piece->vcpu, b, &part, &task);
+        g_mutex_unlock(&job->lock);
+        if (more) {
+            take_part(job, p, piece->vcpu, &task, &part);
         }
-        key.class = filter_class(o->filter, &r);
-        if (!filter_may_choose(o->filter, key.class)) {
-            if (o->blocks) {
-                job->link.known = false;
-            }
-            return 0;
-        }
-    }
-    if (o->blocks) {
-        count_blocks(job, p, &key, piece->vcpu, b);
-        return 0;
-    }
-    count(job, p, &key, b->records, b->count);
+    } while (more);
     return 0;
 }
 
@@ -290,8 +304,10 @@ static void report(struct job *job, struct profile *sums, profile_fn *fn,
             struct place from, to;
             const struct filter_record r = {
                 .vcpu = g->key.vcpu, .time = -1, .from = e->from,
-                .to = e->to, .process = g->key.process, .from_place = &from,
-                .to_place = &to, .lines = o->names,
+                .to = e->to, .process = g->key.task.process,
+                .certainty = e->from >= ADDRESS_SHARED ?
+                             g->key.task.kernel : g->key.task.user,
+                .from_place = &from, .to_place = &to, .lines = o->names,
             };
 
             symbolizer_place(o->names, r.process, e->from, &from);

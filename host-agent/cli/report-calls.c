@@ -134,6 +134,7 @@ static void set_counts(JsonObject *root, const struct stack_counts *s)
     json_object_set_int_member(o, "gaps", s->gaps);
     json_object_set_int_member(o, "dropped", s->dropped);
     json_object_set_int_member(o, "no_code", s->no_code);
+    json_object_set_int_member(o, "likely", s->likely);
     json_object_set_object_member(root, "stacks", o);
 }
 

@@ -69,6 +69,12 @@ static const struct {
     [KEY_LINE_TO] = { "Target:Line", "srcline_to" },
 };
 
+/* Values of rows */
+enum {
+    RECORDS,
+    LIKELY,                     /* of these, records whose process is no more */
+};
+
 struct sorted {
     struct report *report;
     enum key keys[ROWS_MAX_COLUMNS];
@@ -187,7 +193,10 @@ static const char *name_of(const struct sorted *s,
 static void add(void *opaque, const struct filter_record *r, uint64_t count)
 {
     struct sorted *s = opaque;
-    const uint64_t values[ROWS_MAX_VALUES] = { count };
+    const uint64_t values[ROWS_MAX_VALUES] = {
+        [RECORDS] = count,
+        [LIKELY] = r->certainty == BTRAIL_LIKELY ? count : 0,
+    };
     char text[ROWS_MAX_COLUMNS][NAMES_SIZE];
     const char *names[ROWS_MAX_COLUMNS];
     unsigned i;
@@ -213,10 +222,11 @@ static void print_json(const struct sorted *s, const struct profile *p,
     for (i = 0; i < n; i++) {
         JsonObject *o = json_object_new();
 
-        json_object_set_int_member(o, "records", rows[i]->values[0]);
+        json_object_set_int_member(o, "records", rows[i]->values[RECORDS]);
         json_object_set_double_member(o, "share",
-                                      report_share(rows[i]->values[0],
+                                      report_share(rows[i]->values[RECORDS],
                                                    p->records));
+        json_object_set_int_member(o, "likely", rows[i]->values[LIKELY]);
         for (k = 0; k < s->n; k++) {
             json_object_set_string_member(o, columns[s->keys[k]].member,
                                           rows[i]->names[k]);
@@ -233,12 +243,17 @@ static void print_text(const struct sorted *s, const struct profile *p,
     int widths[ROWS_MAX_COLUMNS];
     size_t i, shown;
     uint64_t rest = 0;
+    bool who = false, marked = false;
     unsigned k;
 
+    for (k = 0; k < s->n; k++) {
+        who |= s->keys[k] == KEY_COMM || s->keys[k] == KEY_PID ||
+               s->keys[k] == KEY_TID;
+    }
     printf("# %" PRIu64 " records, %" PRIu64 "%s lost\n#\n", p->records,
            p->lost, p->lost_unknown ? " or more" : "");
     for (shown = 0; shown < n; shown++) {
-        if (100 * report_share(rows[shown]->values[0], p->records) <
+        if (100 * report_share(rows[shown]->values[RECORDS], p->records) <
             s->report->min_share ||
             (s->report->top && shown == s->report->top)) {
             break;
@@ -257,21 +272,29 @@ static void print_text(const struct sorted *s, const struct profile *p,
     }
     printf("\n");
     for (i = 0; i < shown; i++) {
-        printf("  %7.2f%% %14" PRIu64,
-               100 * report_share(rows[i]->values[0], p->records),
-               rows[i]->values[0]);
+        bool likely = who && rows[i]->values[LIKELY];
+
+        printf("  %7.2f%% %14" PRIu64 "%c",
+               100 * report_share(rows[i]->values[RECORDS], p->records),
+               rows[i]->values[RECORDS], likely ? '~' : ' ');
+        marked |= likely;
         for (k = 0; k < s->n; k++) {
-            printf("  %-*s", k + 1 < s->n ? widths[k] : 0, rows[i]->names[k]);
+            printf("%s%-*s", k ? "  " : " ", k + 1 < s->n ? widths[k] : 0,
+                   rows[i]->names[k]);
         }
         putchar('\n');
     }
     for (; i < n; i++) {
-        rest += rows[i]->values[0];
+        rest += rows[i]->values[RECORDS];
     }
     if (rest) {
         printf("# %7.2f%% %14" PRIu64 "  in %zu more rows; --min-share=0 "
                "--top=0 shows them\n", 100 * report_share(rest, p->records),
                rest, n - shown);
+    }
+    if (marked) {
+        printf("# ~ whose records these are, or some of them, is likely, not "
+               "sure\n");
     }
     if (p->others) {
         printf("# %14" PRIu64 " more records, of edges that came too late to "
@@ -304,7 +327,7 @@ int report_sorted(struct report *r, const char *text)
         rows_free(s.rows);
         return report_failed(r, ret);
     }
-    rows = rows_sorted(s.rows, 0, &n);
+    rows = rows_sorted(s.rows, RECORDS, &n);
     if (r->json) {
         print_json(&s, &profile, rows, n);
     } else {

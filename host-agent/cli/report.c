@@ -44,13 +44,14 @@ int report_failed(const struct report *r, int ret)
 
 /* What is known of the process that an address space is of */
 static const struct process *owner(const struct report *r,
-                                   const struct space *s)
+                                   const struct space *s,
+                                   enum btrail_certainty *certainty)
 {
     const struct symbolizer_where where = {
         s->last.vcpu, s->last.index, s->cr3,
     };
 
-    return symbolizer_process(r->names, &where, s->last.time);
+    return symbolizer_process(r->names, &where, s->last.time, certainty);
 }
 
 static void name_place(const struct report *r, const struct process *process,
@@ -84,7 +85,8 @@ static JsonObject *moment_json(const struct report *r, const struct moment *m)
 static JsonObject *space_json(const struct report *r, const struct tally *t,
                               const struct space *s, struct edge *top)
 {
-    const struct process *process = owner(r, s);
+    enum btrail_certainty certainty;
+    const struct process *process = owner(r, s, &certainty);
     JsonObject *o = json_object_new();
     JsonArray *vcpus = json_array_new(), *edges = json_array_new();
     size_t i, n = edges_top(s->edges, top, r->top);
@@ -99,6 +101,7 @@ static JsonObject *space_json(const struct report *r, const struct tally *t,
     if (process->pid >= 0) {
         json_object_set_int_member(o, "pid", process->pid);
     }
+    json_object_set_string_member(o, "certainty", names_certainty(certainty));
     json_object_set_int_member(o, "spans", s->spans);
     json_object_set_object_member(o, "first", moment_json(r, &s->first));
     json_object_set_object_member(o, "last", moment_json(r, &s->last));
@@ -163,7 +166,8 @@ static void print_moment(const struct report *r, const struct moment *m)
 static void print_space(const struct report *r, const struct tally *t,
                         const struct space *s, struct edge *top)
 {
-    const struct process *process = owner(r, s);
+    enum btrail_certainty certainty;
+    const struct process *process = owner(r, s, &certainty);
     size_t i, n = edges_top(s->edges, top, r->top);
 
     printf("0x%016" PRIx64 " %13" PRIu64 " %5.1f%% %9" PRIu64, s->cr3,
@@ -171,7 +175,8 @@ static void print_space(const struct report *r, const struct tally *t,
     print_moment(r, &s->first);
     print_moment(r, &s->last);
     if (process->known) {
-        printf("  %s", process->comm);
+        printf("  %s%s", certainty == BTRAIL_LIKELY ? "~" : "",
+               process->comm);
         if (process->pid >= 0) {
             printf(" %" PRId64, process->pid);
         }

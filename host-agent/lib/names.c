@@ -73,7 +73,8 @@ struct btrail_names {
     GHashTable *user_roots;     /* uint64_t to that of kernel mode */
     GArray *moments;            /* struct moment, in the order of time */
     GPtrArray *symbols;         /* in the order of time */
-    bool unfiltered;            /* the trace has all that the guest did */
+    bool unfiltered;            /* the trace has all that the vCPUs did */
+    bool all_vcpus;
     uint64_t tick;              /* how much later than its time a record is */
     uint64_t memory;
     uint64_t cut;               /* nothing is known from then on */
@@ -431,6 +432,7 @@ static void read_meta(struct btrail_names *n,
     unsigned i;
 
     n->tick = TICK;
+    n->all_vcpus = true;
     for (i = 0; !btrail_trace_meta(trace, i, &text, &size); i++) {
         const char *end = text + size;
         const char *p = member(text, size, "\"tick_ns\"");
@@ -445,6 +447,7 @@ static void read_meta(struct btrail_names *n,
         p = member(text, size, "\"privilege\"");
         all |= p && end - p >= 5 && !memcmp(p, "\"all\"", 5);
         some |= member(text, size, "\"cr3_filter\"") != NULL;
+        n->all_vcpus &= !member(text, size, "\"vcpu_filter\"");
     }
     n->unfiltered = all && !some;
 }
@@ -656,6 +659,11 @@ uint64_t btrail_names_tick(const struct btrail_names *names)
 bool btrail_names_unfiltered(const struct btrail_names *names)
 {
     return names->unfiltered;
+}
+
+bool btrail_names_all_vcpus(const struct btrail_names *names)
+{
+    return names->all_vcpus;
 }
 
 uint64_t btrail_names_root(const struct btrail_names *names, uint64_t cr3)

@@ -29,7 +29,10 @@ btrail_life_process(const struct btrail_life *life, uint64_t time);
 /* How much later than its TIME event a record can have been made */
 uint64_t btrail_names_tick(const struct btrail_names *names);
 
-/* Is nothing that the guest did left out of the trace on purpose? */
+/* Is nothing that a vCPU did left out of the trace on purpose? */
 bool btrail_names_unfiltered(const struct btrail_names *names);
+
+/* Nor any vCPU? */
+bool btrail_names_all_vcpus(const struct btrail_names *names);
 
 #endif /* BTRAIL_LIB_NAMES_H */

@@ -24,6 +24,7 @@ struct filter;
 /**
  * struct filter_record - what an expression can ask for
  * @time:    nanoseconds since the session's start, or -1
+ * @certainty: how sure @process is
  * @from, @to: NULL: their names are not asked for
  * @lines:   to find lines with; NULL if there are none
  */
@@ -34,6 +35,7 @@ struct filter_record {
     uint64_t from;
     uint64_t to;
     const struct process *process;
+    enum btrail_certainty certainty;
     const struct place *from_place;
     const struct place *to_place;
     struct symbolizer *lines;

@@ -188,7 +188,7 @@ static inline struct stack_node *sibling(struct stacks *st,
 
 static struct stack_node *root(struct stacks *st, const struct process *p)
 {
-    return get_node(st, NULL, p, NULL);
+    return get_node(st, NULL, p->who, NULL);
 }
 
 /*
@@ -1046,27 +1046,19 @@ static void go_on(struct stacks *st, struct cpu *cpu,
     }
 }
 
-static void set_process(struct stacks *st, struct cpu *cpu, unsigned vcpu,
-                        const struct btrail_batch *b)
-{
-    const struct symbolizer_where where = { vcpu, b->index, b->cr3 };
-
-    cpu->cr3 = b->cr3;
-    cpu->process = symbolizer_process(st->s, &where, b->time.host);
-    if (!cpu->ctx) {
-        cpu->ctx = context_new(st, cpu->process);
-    }
-}
-
-void stacks_records(struct stacks *st, unsigned vcpu,
-                    const struct btrail_batch *b, uint64_t ticks,
-                    const bool *counts)
+/* Records of one task; @done of the batch were before them. */
+static void take_part(struct stacks *st, unsigned vcpu,
+                      const struct task *task, const struct btrail_batch *b,
+                      uint64_t ticks, const bool *counts, size_t done)
 {
     struct cpu *cpu = &st->cpus[vcpu];
     size_t i;
 
-    st->n_cpus = MAX(st->n_cpus, vcpu + 1);
-    set_process(st, cpu, vcpu, b);
+    cpu->cr3 = b->cr3;
+    cpu->process = task->process;
+    if (!cpu->ctx) {
+        cpu->ctx = context_new(st, cpu->process);
+    }
     for (i = 0; i < b->count; i++) {
         const struct btrail_record *r = &b->records[i];
         struct edge_info *e = get_edge(st, cpu, vcpu, b->index + i, r);
@@ -1079,8 +1071,10 @@ void stacks_records(struct stacks *st, unsigned vcpu,
             go_on(st, cpu, e);
             before = before ? before : cpu->ctx->node;
         }
-        st->counting = !counts || counts[i];
+        st->counting = !counts || counts[done + i];
         if (st->counting) {
+            st->counts.likely += BTRAIL_LIKELY == (
+                r->from < ADDRESS_SHARED ? task->user : task->kernel);
             cpu->ctx->node->records++;
             cpu->ctx->node->ticks += ticks;
         }
@@ -1088,8 +1082,22 @@ void stacks_records(struct stacks *st, unsigned vcpu,
             step(st, cpu, e);
         }
         if (st->moved && cpu->ctx->node != before) {
-            st->moved(st->opaque, vcpu, i, before, cpu->ctx->node);
+            st->moved(st->opaque, vcpu, done + i, before, cpu->ctx->node);
         }
+    }
+}
+
+void stacks_records(struct stacks *st, unsigned vcpu,
+                    const struct btrail_batch *b, uint64_t ticks,
+                    const bool *counts)
+{
+    struct btrail_batch part = { .count = 0 };
+    struct task task;
+
+    st->n_cpus = MAX(st->n_cpus, vcpu + 1);
+    while (symbolizer_part(st->s, vcpu, b, &part, &task)) {
+        take_part(st, vcpu, &task, &part, ticks, counts,
+                  part.index - b->index);
     }
 }
 

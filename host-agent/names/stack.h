@@ -64,6 +64,7 @@ struct stack_node {
  * @gaps:       holes in the trace
  * @dropped:    frames beyond the limits
  * @no_code:    records of instructions whose bytes are not known
+ * @likely:     records whose process is BTRAIL_LIKELY
  */
 struct stack_counts {
     uint64_t calls;
@@ -80,6 +81,7 @@ struct stack_counts {
     uint64_t gaps;
     uint64_t dropped;
     uint64_t no_code;
+    uint64_t likely;
 };
 
 /**

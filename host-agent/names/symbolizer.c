@@ -12,6 +12,8 @@
 
 #include "backtrail/code.h"
 #include "map-file.h"
+#include "names.h"
+#include "runs.h"
 #include "symbolizer.h"
 
 /* Behind the last symbol of all nothing is called by its name so far away. */
@@ -42,7 +44,16 @@ struct life {
     struct process *process;
 };
 
+/* Threads of a process that came and went while the trace was made */
+struct threads {
+    struct run_event birth;     /* the last of them */
+    unsigned births;
+    bool made;                  /* it may have made that thread itself */
+    uint64_t exit;              /* time of the first */
+};
+
 struct symbolizer {
+    const struct btrail_trace *trace;
     struct map_file *map;
     struct elf_files *files;
     struct elf_file *vmlinux;
@@ -54,6 +65,12 @@ struct symbolizer {
     struct btrail_names *names;
     struct btrail_owners *owners;
     struct btrail_code *code;
+    bool has_runs;              /* they were looked for */
+    struct runs *runs;
+    GHashTable *threads;        /* as a process was seen last -> its threads */
+    GHashTable *births;         /* CR3s where somebody's threads were born */
+    GPtrArray *borrowers;       /* of struct process */
+    const struct process *who[2];
     GHashTable *lives;          /* of struct life */
     uint64_t last_root;
     GHashTable *processes;      /* CR3 -> struct process */
@@ -62,6 +79,7 @@ struct symbolizer {
     GStringChunk *strings;
     struct cached *cache;
     const struct process *last;
+    enum btrail_certainty last_certainty;
     unsigned n_processes;
     unsigned n_modules;
     unsigned n_functions;
@@ -187,6 +205,7 @@ struct symbolizer *symbolizer_new(const struct symbolizer_options *options,
 {
     struct symbolizer *s = g_new0(struct symbolizer, 1);
 
+    s->trace = trace;
     s->strings = g_string_chunk_new(4096);
     s->files = elf_files_new(&options->files);
     s->none = address_space_new();
@@ -195,6 +214,9 @@ struct symbolizer *symbolizer_new(const struct symbolizer_options *options,
     s->lives = g_hash_table_new_full(life_hash, life_equal, NULL, free_life);
     s->modules = g_hash_table_new_full(g_str_hash, g_str_equal, NULL,
                                        free_module);
+    s->borrowers = g_ptr_array_new_with_free_func(g_free);
+    s->births = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free,
+                                      NULL);
     s->cache = g_new0(struct cached, CACHE_SIZE);
     s->shared = s->own_shared = address_space_new();
     if (options->map) {
@@ -228,6 +250,10 @@ void symbolizer_free(struct symbolizer *s)
     if (!s) {
         return;
     }
+    runs_free(s->runs);
+    g_clear_pointer(&s->threads, g_hash_table_unref);
+    g_hash_table_unref(s->births);
+    g_ptr_array_unref(s->borrowers);
     btrail_owners_close(s->owners);
     btrail_names_close(s->names);
     btrail_code_close(s->code);
@@ -262,6 +288,7 @@ static struct process *new_process(struct symbolizer *s, uint64_t root)
     p->id = s->n_processes++;
     p->bits = 64;
     p->space = s->none;
+    p->who = p;
     return p;
 }
 
@@ -336,26 +363,45 @@ static void add_mappings(struct symbolizer *s, struct process *p,
     p->bits = end && end <= UINT64_C(1) << 32 ? 32 : 64;
 }
 
-/*
- * A CR3 does not tell which of several threads ran.  Those that come and go
- * between two looks are not found, so that one alone is no more than likely.
- */
-static void find_threads(struct process *p, const struct btrail_process *seen)
+/* Had it but the threads that were seen? */
+static bool sure_of_threads(struct symbolizer *s, const struct process *p,
+                            uint64_t first)
 {
-    for (seen = btrail_names_last(seen); seen;
+    gint64 root = p->cr3;
+    const struct threads *t;
+
+    if (!s->threads || g_hash_table_contains(s->births, &root)) {
+        return false;
+    }
+    t = g_hash_table_lookup(s->threads, btrail_names_last(p->seen));
+    /* One birth is its own, unless it was of a thread that it has made. */
+    return !t || (t->exit > first &&
+                  (!t->births || (t->births == 1 && !t->made)));
+}
+
+/* A CR3 does not tell which of several threads ran. */
+static void find_thread(struct symbolizer *s, struct process *p)
+{
+    const struct btrail_process *seen;
+    int64_t tid = -1;
+    uint64_t first = UINT64_MAX;
+
+    p->tid = -1;
+    for (seen = btrail_names_last(p->seen); seen;
          seen = btrail_names_before(seen)) {
+        first = MIN(first, seen->first);
         if (!seen->n_threads) {
             /* It was only seen to be there. */
             continue;
         }
         if (seen->n_threads > 1 ||
-            (p->threads && p->tid != (int64_t)seen->threads[0].tid)) {
-            p->threads = MAX(seen->n_threads, 2);
-            p->tid = -1;
+            (tid >= 0 && tid != (int64_t)seen->threads[0].tid)) {
             return;
         }
-        p->threads = 1;
-        p->tid = seen->threads[0].tid;
+        tid = seen->threads[0].tid;
+    }
+    if (sure_of_threads(s, p, first)) {
+        p->tid = tid;
     }
 }
 
@@ -378,7 +424,6 @@ static struct process *process_seen(struct symbolizer *s,
         p = l->process = new_process(s, seen->pgd & BTRAIL_CR3_ROOT);
         p->space = address_space_new();
         p->pid = seen->pid;
-        find_threads(p, seen);
         p->known = true;
         p->comm = g_string_chunk_insert_const(s->strings,
                                               btrail_names_last(seen)->comm);
@@ -386,36 +431,244 @@ static struct process *process_seen(struct symbolizer *s,
     }
     p = l->process;
     if (p->seen != seen) {
+        bool first = !p->seen;
+
         p->seen = seen;
         add_mappings(s, p, seen);
+        if (first) {
+            find_thread(s, p);
+        }
     }
     return p;
 }
 
 const struct process *symbolizer_process(struct symbolizer *s,
                                          const struct symbolizer_where *where,
-                                         uint64_t time)
+                                         uint64_t time,
+                                         enum btrail_certainty *certainty)
 {
     const struct btrail_process *seen;
     gint64 root = where->cr3 & BTRAIL_CR3_ROOT;
 
     if (s->last && s->last_root == (uint64_t)root && !s->owners) {
+        *certainty = s->last_certainty;
         return s->last;
     }
     s->last_root = root;
     s->last = NULL;
-    if (s->owners && !(s->map && map_file_process(s->map, root)) &&
-        btrail_owners_process(s->owners, where->vcpu, where->index, time,
-                              where->cr3, &seen) != BTRAIL_UNKNOWN) {
-        s->last = process_seen(s, seen);
+    s->last_certainty = BTRAIL_UNKNOWN;
+    if (s->owners && !(s->map && map_file_process(s->map, root))) {
+        s->last_certainty = btrail_owners_process(s->owners, where->vcpu,
+                                                  where->index, time,
+                                                  where->cr3, &seen);
+        s->last = s->last_certainty != BTRAIL_UNKNOWN ?
+                  process_seen(s, seen) : NULL;
     }
     if (!s->last) {
         s->last = g_hash_table_lookup(s->processes, &root);
+        if (!s->last) {
+            s->last = add_process(s, root);
+        }
+        /* A map is what a person says. */
+        s->last_certainty = s->last->known ? BTRAIL_SURE : BTRAIL_UNKNOWN;
     }
-    if (!s->last) {
-        s->last = add_process(s, root);
-    }
+    *certainty = s->last_certainty;
     return s->last;
+}
+
+/*
+ * Tasks
+ */
+
+static uint64_t find_symbol(struct symbolizer *s, const char *name,
+                            const char *other)
+{
+    uint64_t address;
+
+    return address_space_symbol_find(s->shared, name, &address) ||
+           (other && address_space_symbol_find(s->shared, other, &address)) ?
+           address : 0;
+}
+
+static struct threads *get_threads(struct symbolizer *s,
+                                   const struct run_event *e)
+{
+    const struct btrail_process *seen;
+    struct threads *t;
+
+    if (btrail_owners_process(s->owners, e->vcpu, e->index, e->time, e->cr3,
+                              &seen) == BTRAIL_UNKNOWN) {
+        return NULL;
+    }
+    seen = btrail_names_last(seen);
+    t = g_hash_table_lookup(s->threads, seen);
+    if (!t) {
+        t = g_new0(struct threads, 1);
+        t->exit = UINT64_MAX;
+        g_hash_table_insert(s->threads, (gpointer)seen, t);
+    }
+    return t;
+}
+
+/* Did one certainly come before the other? */
+static bool before(const struct symbolizer *s, const struct run_event *a,
+                   const struct run_event *b)
+{
+    return a->vcpu == b->vcpu ? a->index < b->index :
+           b->time > a->time &&
+           b->time - a->time > btrail_names_tick(s->names);
+}
+
+static void find_threads(struct symbolizer *s)
+{
+    const struct run_event *events;
+    size_t i, n;
+
+    if (!runs_events(s->runs, &events, &n) ||
+        !btrail_names_all_vcpus(s->names)) {
+        return;
+    }
+    s->threads = g_hash_table_new_full(NULL, NULL, NULL, g_free);
+    for (i = 0; i < n; i++) {
+        const struct run_event *e = &events[i];
+        struct threads *t = get_threads(s, e);
+        uint64_t root = btrail_names_root(s->names, e->cr3);
+
+        if (!t && e->kind == RUN_BIRTH) {
+            g_hash_table_add(s->births, g_memdup2(&root, sizeof(root)));
+        } else if (t && e->kind == RUN_BIRTH) {
+            t->births++;
+            t->birth = *e;
+        } else if (t && e->kind == RUN_EXIT) {
+            t->exit = MIN(t->exit, e->time);
+        }
+    }
+    for (i = 0; i < n; i++) {
+        struct threads *t = events[i].kind == RUN_CLONE ?
+                            get_threads(s, &events[i]) : NULL;
+
+        if (t && t->births) {
+            t->made |= !before(s, &t->birth, &events[i]);
+        }
+    }
+}
+
+/* Go through the trace for runs, if that makes sense. */
+static void find_runs(struct symbolizer *s)
+{
+    static const char *const idle[] = { "do_idle", "schedule_idle" };
+    struct runs_symbols symbols = { 0 };
+    GHashTableIter iter;
+    gpointer key;
+    unsigned i;
+
+    s->has_runs = true;
+    if (!s->owners || !btrail_names_unfiltered(s->names)) {
+        return;
+    }
+    symbols.switch_to = find_symbol(s, "__switch_to_asm", NULL);
+    symbols.lazy = find_symbol(s, "enter_lazy_tlb", NULL);
+    symbols.switch_mm = find_symbol(s, "switch_mm_irqs_off", NULL);
+    if (!symbols.switch_to || !symbols.lazy || !symbols.switch_mm) {
+        return;
+    }
+    for (i = 0; i < G_N_ELEMENTS(idle); i++) {
+        uint64_t start = find_symbol(s, idle[i], NULL);
+        const struct symbol *symbol = address_space_symbol(s->shared, start);
+
+        if (start && symbol) {
+            symbols.idle[i].start = start;
+            symbols.idle[i].end = symbol->end;
+        }
+    }
+    symbols.birth = find_symbol(s, "ret_from_fork_asm", "ret_from_fork");
+    symbols.clone = find_symbol(s, "kernel_clone", "_do_fork");
+    symbols.exit = find_symbol(s, "do_exit", NULL);
+    s->runs = runs_new(s->trace, &symbols, btrail_parallel_threads());
+    if (!s->runs || !symbols.birth || !symbols.clone || !symbols.exit) {
+        return;
+    }
+    find_threads(s);
+    g_hash_table_iter_init(&iter, s->lives);
+    while (g_hash_table_iter_next(&iter, &key, NULL)) {
+        find_thread(s, ((struct life *)key)->process);
+    }
+}
+
+/* A task of the kernel that has borrowed the address space of a process */
+static const struct process *borrower(struct symbolizer *s,
+                                      const struct process *owner, bool idle)
+{
+    struct process *lender = (struct process *)owner, *p;
+
+    if (lender->borrowers[idle]) {
+        return lender->borrowers[idle];
+    }
+    p = lender->borrowers[idle] = new_process(s, owner->cr3);
+    p->space = owner->space;
+    p->comm = idle ? NAME_IDLE : NAME_TASK;
+    p->pid = p->tid = idle ? 0 : -1;
+    p->known = true;
+    p->who = s->who[idle] = s->who[idle] ? s->who[idle] : p;
+    g_ptr_array_add(s->borrowers, p);
+    return p;
+}
+
+/* Are these the page tables of the kernel alone? */
+static bool is_kernel(const struct process *p)
+{
+    return p->seen && !p->pid;
+}
+
+/* Who ran, from a record on; @where is in a run. */
+static void find_task(struct symbolizer *s,
+                      const struct symbolizer_where *where, uint64_t time,
+                      const struct run *run, struct task *task)
+{
+    task->process = symbolizer_process(s, where, time, &task->user);
+    task->kernel = run->kind == RUN_USER ? task->user :
+                   MIN(task->user, BTRAIL_LIKELY);
+    if (run->kind == RUN_USER && is_kernel(task->process) && run->cr3) {
+        /* It has given its page tables back, since it ends. */
+        const struct symbolizer_where begin = {
+            where->vcpu, run->first, run->cr3,
+        };
+
+        task->process = symbolizer_process(s, &begin, run->time, &task->user);
+        task->kernel = task->user;
+    }
+    /* Those of the kernel alone are those of any of its tasks. */
+    if (run->kind == RUN_KERNEL || run->kind == RUN_IDLE ||
+        (run->kind == RUN_UNKNOWN && is_kernel(task->process))) {
+        task->process = borrower(s, task->process, run->kind == RUN_IDLE);
+        task->user = task->kernel = BTRAIL_SURE;
+    }
+}
+
+bool symbolizer_part(struct symbolizer *s, unsigned vcpu,
+                     const struct btrail_batch *b, struct btrail_batch *part,
+                     struct task *task)
+{
+    uint64_t index = part->count ? part->index + part->count : b->index;
+    uint64_t done = index - b->index;
+    const struct symbolizer_where where = { vcpu, index, b->cr3 };
+    struct run run = { .end = UINT64_MAX };
+
+    if (done >= b->count) {
+        return false;
+    }
+    if (!s->has_runs) {
+        find_runs(s);
+    }
+    if (s->runs) {
+        run = runs_find(s->runs, vcpu, index);
+    }
+    *part = *b;
+    part->index = index;
+    part->records += done;
+    part->count = MIN(b->count - done, run.end - index);
+    find_task(s, &where, b->time.host, &run, task);
+    return true;
 }
 
 /*

@@ -67,23 +67,25 @@ struct place {
  * struct process - who has an address space
  * @cr3:  in the bits of BTRAIL_CR3_ROOT, of the page tables of the kernel
  * @pid:  -1 if it is not known
- * @tid:  of its only thread: no look has found another; -1 if there were more
- * @threads: 0 if nothing is known of them, 1, or more for several
+ * @tid:  of its only thread, if it is sure that there was no other; or -1
  * @comm: its name, as it was when it was seen last; or, if it has none, that
  *        of the address space
  * @known: it has a name
+ * @who:  the same for all address spaces that a task of the kernel borrows;
+ *        otherwise the process itself
  */
 struct process {
     uint64_t cr3;
     int64_t pid;
     int64_t tid;
-    unsigned threads;
     const char *comm;
     bool known;
     unsigned id;
     unsigned bits;              /* of the mode its programs run in */
     struct address_space *space;
     const struct btrail_process *seen;  /* as it was seen last */
+    const struct process *who;
+    struct process *borrowers[2];       /* if they were asked for */
 };
 
 struct symbolizer;
@@ -124,12 +126,41 @@ struct symbolizer_where {
 };
 
 /*
- * Who ran there, at a moment of the host's clock?  The page tables that a
- * process has in user mode beside those of the kernel are the process's, too.
+ * Whose page tables were in force there, at a moment of the host's clock?
+ * Those that a process has in user mode beside those of the kernel are the
+ * process's, too.
  */
 const struct process *symbolizer_process(struct symbolizer *s,
                                          const struct symbolizer_where *where,
-                                         uint64_t time);
+                                         uint64_t time,
+                                         enum btrail_certainty *certainty);
+
+/**
+ * struct task - who ran
+ * @process: who: often, but not always, whose page tables were in force; tasks
+ *           of the kernel are called NAME_TASK, and the idle task NAME_IDLE
+ * @user, @kernel: how sure that is of records of user mode, of the others
+ */
+struct task {
+    const struct process *process;
+    enum btrail_certainty user;
+    enum btrail_certainty kernel;
+};
+
+#define NAME_TASK   "[kernel]"
+#define NAME_IDLE   "swapper"
+
+/**
+ * symbolizer_part - the next part of a batch that one task has made
+ * @b:    a batch of records
+ * @part: at first with a count of 0; the part before
+ *
+ * Returns false if there is no more.  The first call goes through the whole
+ * trace for switches of tasks, if it can be found out where they are.
+ */
+bool symbolizer_part(struct symbolizer *s, unsigned vcpu,
+                     const struct btrail_batch *b, struct btrail_batch *part,
+                     struct task *task);
 
 /* What is at an address of a process?  @place->function is never NULL. */
 void symbolizer_place(struct symbolizer *s, const struct process *process,

@@ -64,13 +64,15 @@ static uint64_t count_slowly(const struct cli_trace *t, struct symbolizer *s,
                 const struct symbolizer_where where = {
                     info.vcpu, b.index + k, b.cr3,
                 };
+                enum btrail_certainty certainty;
                 struct place from, to;
                 const struct filter_record r = {
                     .vcpu = info.vcpu, .index = b.index + k,
                     .time = b.time.host >= t->start ?
                             (int64_t)(b.time.host - t->start) : -1,
                     .from = b.records[k].from, .to = b.records[k].to,
-                    .process = symbolizer_process(s, &where, b.time.host),
+                    .process = symbolizer_process(s, &where, b.time.host,
+                                                  &certainty),
                     .from_place = &from, .to_place = &to,
                 };
 

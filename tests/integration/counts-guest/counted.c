@@ -13,6 +13,7 @@
 #define MAX 64
 
 static struct count counts[MAX];
+static unsigned threads = 1;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 void count(const char *caller, const char *callee)
@@ -30,6 +31,13 @@ void count(const char *caller, const char *callee)
     pthread_mutex_unlock(&lock);
 }
 
+void count_thread(void)
+{
+    pthread_mutex_lock(&lock);
+    threads++;
+    pthread_mutex_unlock(&lock);
+}
+
 void live(void)
 {
     volatile unsigned i;
@@ -42,6 +50,7 @@ void live(void)
 void count_begin(void)
 {
     memset(counts, 0, sizeof(counts));
+    threads = 1;
     live();
 }
 
@@ -49,7 +58,8 @@ void count_print(const char *comm)
 {
     char line[8192];
     int n = snprintf(line, sizeof(line), "BT: counts {\"comm\": \"%s\", "
-                     "\"pid\": %d, \"calls\": [", comm, (int)getpid());
+                     "\"pid\": %d, \"threads\": %u, \"calls\": [", comm,
+                     (int)getpid(), threads);
     const struct count *c;
 
     for (c = counts; c->callee; c++) {

@@ -23,6 +23,9 @@ struct count {
 /* Count a call that is about to be made; threads may do so at once. */
 void count(const char *caller, const char *callee);
 
+/* Count a thread, besides the first one. */
+void count_thread(void);
+
 /* Live for more branches than are buffered, so as to be looked at. */
 void live(void);
 

@@ -164,6 +164,7 @@ static void *thread(void *opaque_n)
     unsigned n = (uintptr_t)opaque_n, i;
     char name[16];
 
+    count_thread();
     snprintf(name, sizeof(name), "worker-%u", n);
     prctl(PR_SET_NAME, name);
     for (i = 0; i < n; i++) {
