@@ -831,7 +831,13 @@ btrail_names_mapping(const struct btrail_names *names,
     a = before ? find_mapping(before, address) : NULL;
     b = after ? find_mapping(after, address) : NULL;
     if (a && b && !same_place(a, b)) {
-        return BTRAIL_UNKNOWN;
+        bool was_code = a->flags & BTRAIL_MAPPING_EXEC;
+
+        if (was_code == !!(b->flags & BTRAIL_MAPPING_EXEC)) {
+            return BTRAIL_UNKNOWN;
+        }
+        a = was_code ? a : NULL;
+        b = was_code ? NULL : b;
     }
     *mapping = a ? a : b;
     return a && b ? BTRAIL_SURE : a || b ? BTRAIL_LIKELY : BTRAIL_UNKNOWN;

@@ -325,7 +325,7 @@ btrail_names_before(const struct btrail_process *process);
  * @mapping: gets the mapping, NULL if none is known
  *
  * It is sure if it was there before and after, likely if it was there before
- * or after and nothing else was, and unknown otherwise.
+ * or after and nothing else was that has code, and unknown otherwise.
  */
 BTRAIL_API enum btrail_certainty
 btrail_names_mapping(const struct btrail_names *names,

@@ -392,20 +392,24 @@ static void test_mapping(void)
         { 0x1000, 0x3000, 0, 5, 0, "/one", NULL },
         { 0x3000, 0x4000, 0x2000, 5, 0, "/one", NULL },
         { 0x8000, 0x9000, 0, 5, 0, "/old", NULL },
+        { 0xa000, 0xb000, 0, 3, 0, "", NULL },
+        { 0xc000, 0xd000, 0, 5, 0, "/gone", NULL },
     };
     struct btrail_mapping second[] = {
         { 0x1000, 0x4000, 0, 5, 0, "/one", NULL },
         { 0x6000, 0x7000, 0, 5, 0, "/new", NULL },
         { 0x8000, 0x9000, 0, 5, 0, "/other", NULL },
+        { 0xa000, 0xb000, 0, 5, 0, "/late", NULL },
+        { 0xc000, 0xd000, 0, 3, 0, "", NULL },
     };
     struct btrail_process a = A, b = A, c = A;
     struct btrail_writer *w = begin();
     struct btrail_names *names;
 
     a.mappings = first;
-    a.n_mappings = 3;
+    a.n_mappings = G_N_ELEMENTS(first);
     b.mappings = c.mappings = second;
-    b.n_mappings = c.n_mappings = 3;
+    b.n_mappings = c.n_mappings = G_N_ELEMENTS(second);
     LOOK(100, BTRAIL_LOOK_WHOLE, a);
     LOOK(200, BTRAIL_LOOK_WHOLE, b);
     LOOK(300, BTRAIL_LOOK_WHOLE, c);
@@ -414,6 +418,8 @@ static void test_mapping(void)
     check_mapping(names, 150, 0x1000, BTRAIL_SURE, "/one");
     check_mapping(names, 150, 0x3fff, BTRAIL_SURE, "/one");
     check_mapping(names, 150, 0x4000, BTRAIL_UNKNOWN, NULL);
+    check_mapping(names, 150, 0xa000, BTRAIL_LIKELY, "/late");
+    check_mapping(names, 150, 0xc000, BTRAIL_LIKELY, "/gone");
     check_mapping(names, 150, 0x6000, BTRAIL_LIKELY, "/new");
     check_mapping(names, 150, 0x8000, BTRAIL_UNKNOWN, NULL);
     check_mapping(names, 250, 0x8000, BTRAIL_SURE, "/other");
