@@ -22,6 +22,7 @@ struct elf_file;
  * @build_id: in digits, or NULL
  * @elf:      the file on the host, once it was looked for
  * @looked:   it was
+ * @code:     it can be executed
  */
 struct mapping {
     uint64_t start;
@@ -31,6 +32,7 @@ struct mapping {
     const char *build_id;
     struct elf_file *elf;
     bool looked;
+    bool code;
 };
 
 /* @module may be NULL. */

@@ -73,6 +73,7 @@ struct symbolizer {
     const struct process *who[2];
     GHashTable *lives;          /* of struct life */
     uint64_t last_root;
+    uint64_t time;              /* of the last question who ran */
     GHashTable *processes;      /* CR3 -> struct process */
     GHashTable *modules;        /* path -> struct module */
     struct process *others;
@@ -327,34 +328,42 @@ static const struct process *add_process(struct symbolizer *s, uint64_t root)
     return p;
 }
 
+/* Have a mapping in a space.  False if it is there. */
+static bool add_mapping(struct address_space *space,
+                        const struct btrail_mapping *m)
+{
+    const struct mapping *old = address_space_find(space, m->start);
+    char id[2 * BTRAIL_BUILD_ID_MAX + 1] = "";
+    struct mapping added = {
+        .start = m->start, .end = m->end, .offset = m->offset,
+        .path = m->path, .code = m->flags & BTRAIL_MAPPING_EXEC,
+    };
+    uint32_t i;
+
+    if (old && old->start == m->start && old->end == m->end &&
+        old->offset == m->offset && old->code == added.code &&
+        !strcmp(old->path, m->path)) {
+        return false;
+    }
+    for (i = 0; i < MIN(m->build_id_size, BTRAIL_BUILD_ID_MAX); i++) {
+        sprintf(id + 2 * i, "%02x", m->build_id[i]);
+    }
+    added.build_id = i ? id : NULL;
+    address_space_map(space, &added);
+    return true;
+}
+
 /* Have in @p's space what was seen of it, too. */
 static void add_mappings(struct symbolizer *s, struct process *p,
                          const struct btrail_process *seen)
 {
     uint64_t end = 0;
     bool changed = false;
-    uint32_t i, k;
+    uint32_t i;
 
     for (i = 0; i < seen->n_mappings; i++) {
-        const struct btrail_mapping *m = &seen->mappings[i];
-        const struct mapping *old = address_space_find(p->space, m->start);
-        char id[2 * BTRAIL_BUILD_ID_MAX + 1] = "";
-        struct mapping added = {
-            .start = m->start, .end = m->end, .offset = m->offset,
-            .path = m->path,
-        };
-
-        end = m->end;
-        if (old && old->start == m->start && old->end == m->end &&
-            old->offset == m->offset && !strcmp(old->path, m->path)) {
-            continue;
-        }
-        for (k = 0; k < MIN(m->build_id_size, BTRAIL_BUILD_ID_MAX); k++) {
-            sprintf(id + 2 * k, "%02x", m->build_id[k]);
-        }
-        added.build_id = k ? id : NULL;
-        address_space_map(p->space, &added);
-        changed = true;
+        end = seen->mappings[i].end;
+        changed |= add_mapping(p->space, &seen->mappings[i]);
     }
     if (changed) {
         memset(s->cache, 0, CACHE_SIZE * sizeof(*s->cache));
@@ -450,6 +459,7 @@ const struct process *symbolizer_process(struct symbolizer *s,
     const struct btrail_process *seen;
     gint64 root = where->cr3 & BTRAIL_CR3_ROOT;
 
+    s->time = time;
     if (s->last && s->last_root == (uint64_t)root && !s->owners) {
         *certainty = s->last_certainty;
         return s->last;
@@ -797,12 +807,35 @@ static bool place_in_vmlinux(struct symbolizer *s, uint64_t address,
     return true;
 }
 
+/*
+ * What code is mapped at an address of a process?  A mapping can be used before
+ * a look sees it.
+ */
+static struct mapping *find_mapping(struct symbolizer *s,
+                                    const struct process *process,
+                                    uint64_t address)
+{
+    struct mapping *m = address_space_find(process->space, address);
+    const struct btrail_mapping *coming;
+
+    if ((m && m->code) || !process->seen) {
+        return m;
+    }
+    btrail_names_mapping(s->names, process->seen, s->time, address, &coming);
+    if (!coming || !(coming->flags & BTRAIL_MAPPING_EXEC)) {
+        return m;
+    }
+    add_mapping(process->space, coming);
+    return address_space_find(process->space, address);
+}
+
 static void find_place(struct symbolizer *s, const struct process *process,
                        uint64_t address, struct place *place)
 {
     bool shared = address >= ADDRESS_SHARED;
     struct address_space *as = shared ? s->shared : process->space;
-    struct mapping *m = address_space_find(as, address);
+    struct mapping *m = shared ? address_space_find(as, address) :
+                        find_mapping(s, process, address);
 
     if (place_in_vmlinux(s, address, place) ||
         place_by_symbol(s, as, m, address, place)) {
@@ -869,7 +902,8 @@ size_t symbolizer_code(struct symbolizer *s, const struct process *process,
             return got;
         }
     }
-    m = address_space_find(shared ? s->shared : process->space, address);
+    m = shared ? address_space_find(s->shared, address) :
+        find_mapping(s, process, address);
     if (m) {
         struct place place;
         uint64_t in_file = address - m->start + m->offset;
