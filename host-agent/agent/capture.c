@@ -78,6 +78,7 @@ struct btrail_capture {
     /* What follows belongs to the thread. */
     struct btrail_transport *transport;
     struct btrail_looker *looker;
+    bool new_code;              /* in a mapping that no look has seen */
     struct btrail_looker_result names;
     struct btrail_agent_code *code;
     struct vcpu *vcpus;
@@ -166,6 +167,7 @@ static uint16_t gap_reason(const struct btrail_capture *c,
 /* What is new is to be looked at before the guest goes on. */
 static void let_look(struct btrail_capture *c)
 {
+    btrail_looker_ask(c->looker);
     if (c->transport->header.policy == BTRAIL_OVERFLOW_PAUSE) {
         btrail_looker_wait(c->looker);
     }
@@ -195,9 +197,10 @@ static void got_code(void *opaque, unsigned vcpu, uint64_t number,
     struct btrail_capture *c = opaque;
     unsigned i;
 
-    if (c->looker && item->type == BTRAIL_CODE_PAGE && !(item->linear >> 63) &&
-        btrail_looker_saw_code(c->looker, item->cr3, item->linear)) {
-        let_look(c);
+    if (c->looker && item->type == BTRAIL_CODE_PAGE &&
+        !(item->linear >> 63)) {
+        c->new_code |= btrail_looker_saw_code(c->looker, item->cr3,
+                                              item->linear);
     }
     for (i = 0; i < c->sessions->len; i++) {
         if (!btrail_session_over(session_at(c, i))) {
@@ -309,12 +312,11 @@ static bool drain_vcpu(struct btrail_capture *c, unsigned i, unsigned max,
     return true;
 }
 
-/* Drain some slabs of all vCPUs; @n gets how many. */
+/* Drain some slabs of all vCPUs; @n grows by how many. */
 static bool drain_some(struct btrail_capture *c, unsigned *n)
 {
     unsigned i, k;
 
-    *n = 0;
     for (i = 0; i < c->transport->header.vcpus; i++) {
         if (!drain_vcpu(c, i, SLABS_PER_TURN, &k)) {
             return false;
@@ -348,6 +350,11 @@ static bool drain_code(struct btrail_capture *c, bool all, unsigned *n)
         return false;
     }
     *n += k;
+    /* One look for all that has come. */
+    if (c->new_code) {
+        c->new_code = false;
+        let_look(c);
+    }
     return true;
 }
 
@@ -534,7 +541,7 @@ static void handle_memory(struct btrail_capture *c)
     g_clear_pointer(&c->names.why, g_free);
     switch (m->reason) {
     case BTRAIL_MEMORY_SHARED:
-        c->looker = btrail_looker_new(m, got_names, c);
+        c->looker = btrail_looker_new(m, c->options.patient, got_names, c);
         return;
     case BTRAIL_MEMORY_PRIVATE:
         c->names.why = g_strdup(
@@ -622,12 +629,17 @@ static void drain_until_end(struct btrail_capture *c)
         uint64_t now = now_ns();
         unsigned n = 0;
 
-        if (!overwrites(c) && !drain_some(c, &n)) {
+        /*
+         * It comes in drops, for which it is not worth to stay awake; but what
+         * is new to the looker is to be looked at before slabs are given back,
+         * with which the guest would go on.
+         */
+        if ((c->looker || now >= c->next_tick ||
+             btrail_agent_code_urgent(c->code)) &&
+            !drain_code(c, false, &n)) {
             return;
         }
-        /* It comes in drops, for which it is not worth to stay awake. */
-        if ((now >= c->next_tick || btrail_agent_code_urgent(c->code)) &&
-            !drain_code(c, false, &n)) {
+        if (!overwrites(c) && !drain_some(c, &n)) {
             return;
         }
         /* While there is a lot to do, messages wait for the next tick. */

@@ -26,11 +26,13 @@ struct btrail_capture;
  *            owns it from the start
  * @attached: another agent has drained this capture before
  * @names:    look for names in the guest's memory
+ * @patient:  with policy pause, have the guest wait for each look
  */
 struct btrail_capture_options {
     int sock;
     bool attached;
     bool names;
+    bool patient;
 };
 
 /**

@@ -40,8 +40,15 @@
 
 /* How long somebody waits for the first look, at most */
 #define WAIT_FIRST_NS       INT64_C(1000000000)
+/*
+ * The same for a patient looker, which does not take a CR3 for that of the
+ * process that had it such a time ago
+ */
+#define WAIT_LONG_NS        INT64_C(10000000000)
+#define PATIENT_NS          UINT64_C(2000000)
 
 #define SEEN_SLOTS          4096
+#define MAX_IMAGES          64
 
 /* first of a process that no look has found yet */
 #define NOT_FOUND           UINT64_MAX
@@ -70,6 +77,7 @@ struct range {
 struct btrail_looker {
     btrail_looker_fn *fn;
     void *opaque;
+    bool patient;               /* no budget limits looks */
     GThread *thread;
 
     GMutex lock;
@@ -85,6 +93,7 @@ struct btrail_looker {
     struct btrail_looker_result result; /* changed by the thread alone */
 
     uint64_t seen[SEEN_SLOTS];  /* atomic each */
+    uint64_t looked;            /* when the last look began; atomic */
 
     /* What follows belongs to the thread. */
     struct guest_memory *memory;
@@ -148,7 +157,7 @@ static uint64_t *seen_slot(struct btrail_looker *l, uint64_t root)
     return &l->seen[(root * UINT64_C(0x9E3779B97F4A7C15) >> 32) % SEEN_SLOTS];
 }
 
-static void ask(struct btrail_looker *l)
+void btrail_looker_ask(struct btrail_looker *l)
 {
     g_mutex_lock(&l->lock);
     l->asked++;
@@ -172,11 +181,7 @@ bool btrail_looker_saw_code(struct btrail_looker *l, uint64_t cr3,
         known = address >= r->start && address < r->end;
     }
     g_mutex_unlock(&l->lock);
-    if (known) {
-        return btrail_looker_saw(l, cr3);
-    }
-    ask(l);
-    return true;
+    return !known || btrail_looker_saw(l, cr3);
 }
 
 bool btrail_looker_saw(struct btrail_looker *l, uint64_t cr3)
@@ -184,11 +189,12 @@ bool btrail_looker_saw(struct btrail_looker *l, uint64_t cr3)
     uint64_t root = cr3 & BTRAIL_CR3_ROOT;
     uint64_t *slot = seen_slot(l, root);
 
-    if (__atomic_load_n(slot, __ATOMIC_RELAXED) == root) {
+    if (__atomic_load_n(slot, __ATOMIC_RELAXED) == root &&
+        !(l->patient && now_ns() - __atomic_load_n(&l->looked, __ATOMIC_RELAXED)
+          > PATIENT_NS)) {
         return false;
     }
     __atomic_store_n(slot, root, __ATOMIC_RELAXED);
-    ask(l);
     return true;
 }
 
@@ -202,7 +208,8 @@ void btrail_looker_wait(struct btrail_looker *l)
     g_mutex_lock(&l->lock);
     asked = l->asked;
     first = !l->done;
-    most = first ? WAIT_FIRST_NS : budget_at(&l->patience, begin);
+    most = l->patient ? WAIT_LONG_NS : first ? WAIT_FIRST_NS :
+           budget_at(&l->patience, begin);
     until = g_get_monotonic_time() + most / 1000;
     while (l->done < asked && l->idle && !l->closing && most > 0 &&
            g_cond_wait_until(&l->changed, &l->lock, until)) {
@@ -243,14 +250,11 @@ static void write_symbols(struct btrail_looker *l)
 static void write_image(const uint8_t *data, size_t size, void *opaque)
 {
     struct btrail_looker *l = opaque;
-    GBytes *bytes = g_bytes_new(data, size);
 
     /* A hostile guest may have a new one each time. */
-    if (g_hash_table_size(l->images) < 64 &&
-        g_hash_table_add(l->images, bytes)) {
+    if (g_hash_table_size(l->images) < MAX_IMAGES &&
+        g_hash_table_add(l->images, g_bytes_new(data, size))) {
         write_piece(l, BTRAIL_SIDEBAND_IMAGE, 0, data, size);
-    } else if (g_hash_table_size(l->images) >= 64) {
-        g_bytes_unref(bytes);
     }
 }
 
@@ -383,6 +387,7 @@ static void take_look(struct btrail_looker *l, bool everything)
     void *data;
     uint32_t i;
 
+    __atomic_store_n(&l->looked, look->begin, __ATOMIC_RELAXED);
     l->round++;
     l->found = false;
     for (i = 0; i < look->n; i++) {
@@ -473,7 +478,8 @@ static void plan(struct btrail_looker *l, uint64_t begin, uint64_t took,
 
     budget_at(&l->budget, begin);
     l->budget.saved -= (int64_t)took;
-    debt = l->budget.saved < 0 ? (uint64_t)-l->budget.saved * LOOK_PART : 0;
+    debt = l->budget.saved < 0 && !l->patient ?
+           (uint64_t)-l->budget.saved * LOOK_PART : 0;
     *earliest = begin + MAX(LOOK_SPACING_NS, debt);
     *latest = begin + (l->found ? MAX(LOOK_AGAIN_NS, debt) :
                        MAX(LOOK_INTERVAL_NS, took * LOOK_PART));
@@ -484,7 +490,7 @@ static void tell_done(struct btrail_looker *l)
 {
     g_mutex_lock(&l->lock);
     l->done = l->begun;
-    l->idle = l->kernel && l->budget.saved > 0;
+    l->idle = l->kernel && (l->patient || l->budget.saved > 0);
     g_cond_broadcast(&l->changed);
     g_mutex_unlock(&l->lock);
 }
@@ -560,10 +566,12 @@ use_memory(const struct btrail_transport_memory *m)
 }
 
 struct btrail_looker *btrail_looker_new(struct btrail_transport_memory *memory,
-                                        btrail_looker_fn *fn, void *opaque)
+                                        bool patient, btrail_looker_fn *fn,
+                                        void *opaque)
 {
     struct btrail_looker *l = g_new0(struct btrail_looker, 1);
 
+    l->patient = patient;
     l->fn = fn;
     l->opaque = opaque;
     g_mutex_init(&l->lock);

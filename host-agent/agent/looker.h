@@ -4,7 +4,8 @@
  *
  * It hands on symbols, looks and images.  It looks at the start, when
  * the drain comes upon a CR3 that it has not seen, now and then, and at the
- * end; but never so often that it takes more than a small part of a CPU.
+ * end; but, unless told to be patient, never so often that it takes more than a
+ * small part of a CPU.
  */
 
 #ifndef BTRAIL_LOOKER_H
@@ -23,29 +24,35 @@ typedef void btrail_looker_fn(void *opaque, uint16_t kind, const void *payload,
 
 /**
  * btrail_looker_new - start the thread
- * @memory: where the guest's RAM is; the looker owns it from here on
- * @fn:     gets what it finds, until btrail_looker_finish()
+ * @memory:  where the guest's RAM is; the looker owns it from here on
+ * @patient: take every look that is asked for, and have those who wait for it
+ *           wait, however much time that takes
+ * @fn:      gets what it finds, until btrail_looker_finish()
  */
 struct btrail_looker *btrail_looker_new(struct btrail_transport_memory *memory,
-                                        btrail_looker_fn *fn, void *opaque);
+                                        bool patient, btrail_looker_fn *fn,
+                                        void *opaque);
 
 /*
  * A vCPU has run with this CR3.  Cheap; to be called by one thread.  True if it
- * is one that has not been looked at, so that a look is asked for.
+ * is one that has not been looked at: ask for a look then.
  */
 bool btrail_looker_saw(struct btrail_looker *l, uint64_t cr3);
 
 /*
  * User code at an address is executed for the first time with this CR3.  True
- * if it is in no mapping that was seen, so that a look is asked for: it is in
- * a new one, or that of another process.  To be called by one thread.
+ * if it is in no mapping that was seen, but in a new one, or in that of another
+ * process: ask for a look then.  To be called by one thread.
  */
 bool btrail_looker_saw_code(struct btrail_looker *l, uint64_t cr3,
                             uint64_t address);
 
+/* Ask for a look that begins from now on. */
+void btrail_looker_ask(struct btrail_looker *l);
+
 /*
  * Wait until the look is done that was asked for, if that is a matter of
- * milliseconds.  A drain that does so, with a policy that has the guest wait
+ * milliseconds, or the looker is patient.  A drain that does so, with a policy that has the guest wait
  * for the drain, sees processes that do not live as long as it takes to be
  * drained and looked at.
  */

@@ -252,8 +252,9 @@ static bool check_options(struct recording *r)
         }
         json_object_set_int_member(r->arguments, "agent-timeout", number);
     }
-    if (o->names && strcmp(o->names, "auto") && strcmp(o->names, "off")) {
-        cli_error("--names: '%s' is not auto or off", o->names);
+    if (o->names && strcmp(o->names, "auto") && strcmp(o->names, "all") &&
+        strcmp(o->names, "off")) {
+        cli_error("--names: '%s' is not auto, all or off", o->names);
         return false;
     }
     if (o->duration) {
@@ -518,6 +519,7 @@ static bool start(struct recording *r)
     struct btrail_capture_options capture = {
         .attached = r->options.attach,
         .names = !r->options.names || strcmp(r->options.names, "off"),
+        .patient = r->options.names && !strcmp(r->options.names, "all"),
     };
     struct btrail_capture_result capture_result;
     struct btrail_session_result result;
@@ -765,7 +767,8 @@ int cmd_record(int argc, char **argv)
           "after it was made, such as 5s (default: end)", "WHEN" },
         { "names", 0, 0, G_OPTION_ARG_STRING, &o->names,
           "look for names of symbols and processes in the guest's memory: "
-          "auto, where there are any (default), or off", "WHEN" },
+          "auto, where there are any (default), all, however long that takes "
+          "the guest, or off", "WHEN" },
         { "attach", 0, 0, G_OPTION_ARG_NONE, &o->attach,
           "take over the session that is active", NULL },
         { "quiet", 'q', 0, G_OPTION_ARG_NONE, &o->quiet,
