@@ -56,14 +56,30 @@ static uint64_t time_of(const struct stream *s, uint64_t index)
            PACE_TICKS;
 }
 
+/* How many count of those up to @end, which are of the last batch */
+static uint64_t counting(const struct walk *w, const struct stream *s,
+                         uint64_t end)
+{
+    uint64_t i, n = 0;
+
+    if (!w->counts) {
+        return end - s->since;
+    }
+    for (i = s->since; i < end; i++) {
+        n += w->counts[i - s->index];
+    }
+    return n;
+}
+
 static void spend(struct walk *w, unsigned vcpu, uint64_t end)
 {
     struct stream *s = &w->streams[vcpu];
     const struct call_tree_ops *ops = w->options->ops;
+    uint64_t n = s->node && ops->spent && end > s->since ?
+                 counting(w, s, end) : 0;
 
-    if (s->node && ops->spent && end > s->since) {
-        ops->spent(w->options->opaque, vcpu, time_of(s, end), s->node,
-                   end - s->since);
+    if (n) {
+        ops->spent(w->options->opaque, vcpu, time_of(s, end), s->node, n);
     }
     s->since = end;
 }

@@ -14,7 +14,8 @@
  * struct call_tree_ops - what is told while a trace is read; all can be NULL
  * @moved:  a vCPU went from one function to another, at a moment of the host's
  *          clock; NULL is nowhere
- * @spent:  so many records were made in a function, up to that moment
+ * @spent:  so many records that count were made in a function, up to that
+ *          moment
  */
 struct call_tree_ops {
     void (*moved)(void *opaque, unsigned vcpu, uint64_t time,

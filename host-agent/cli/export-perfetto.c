@@ -41,6 +41,7 @@ enum {
 struct slice {
     const struct stack_node *node;
     uint64_t begin;
+    bool chosen;                /* records in it, or in its callees, count */
     bool written;
 };
 
@@ -139,7 +140,12 @@ static void put_event(struct writer *w, unsigned vcpu, uint64_t time,
                       const struct stack_node *node)
 {
     bool first = !g_hash_table_size(w->names);
-    unsigned number = node ? intern(w, node) : 0;
+    unsigned number;
+
+    if (!w->tracks[vcpu].described) {
+        describe(w, vcpu);
+    }
+    number = node ? intern(w, node) : 0;
 
     g_byte_array_set_size(w->part, 0);
     put_number(w->part, EVENT_TYPE, node ? SLICE_BEGIN : SLICE_END);
@@ -165,7 +171,8 @@ static void end_slice(struct writer *w, unsigned vcpu, uint64_t time)
     struct slice *last = &g_array_index(open, struct slice, open->len - 1);
     unsigned i;
 
-    if (time - last->begin >= w->e->shortest || last->written) {
+    if ((last->chosen && time - last->begin >= w->e->shortest) ||
+        last->written) {
         for (i = 0; i < open->len; i++) {
             struct slice *s = &g_array_index(open, struct slice, i);
 
@@ -206,9 +213,8 @@ static void moved(void *opaque, unsigned vcpu, uint64_t time,
     if (!time) {
         return;
     }
-    if (!t->described) {
+    if (!t->open) {
         t->open = g_array_new(FALSE, FALSE, sizeof(struct slice));
-        describe(w, vcpu);
     }
     /* What is open and not on the way to where it is now has ended. */
     while (t->open->len) {
@@ -227,14 +233,24 @@ static void moved(void *opaque, unsigned vcpu, uint64_t time,
     begin_slices(t, to, time);
 }
 
-/* The last moment that was told */
+/* Records count: so what is open is shown. */
 static void spent(void *opaque, unsigned vcpu, uint64_t time,
                   const struct stack_node *node, uint64_t records)
 {
     struct writer *w = opaque;
+    struct track *t = &w->tracks[vcpu];
+    unsigned i;
 
-    if (!w->tracks[vcpu].described) {
+    if (!t->open) {
         moved(opaque, vcpu, time, NULL, node);
+    }
+    for (i = t->open ? t->open->len : 0; i; i--) {
+        struct slice *s = &g_array_index(t->open, struct slice, i - 1);
+
+        if (s->chosen) {
+            break;
+        }
+        s->chosen = true;
     }
 }
 

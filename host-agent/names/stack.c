@@ -1069,7 +1069,11 @@ static void take_part(struct stacks *st, unsigned vcpu,
                         (cpu->ctx->entry >= 0 ||
                          cpu->ctx->process != cpu->process)))) {
             go_on(st, cpu, e);
-            before = before ? before : cpu->ctx->node;
+            if (st->moved && before && cpu->ctx->node != before) {
+                st->moved(st->opaque, vcpu, done + i - 1, before,
+                          cpu->ctx->node);
+            }
+            before = cpu->ctx->node;
         }
         st->counting = !counts || counts[done + i];
         if (st->counting) {

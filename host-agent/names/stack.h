@@ -86,7 +86,9 @@ struct stack_counts {
 
 /**
  * stack_moved_fn - a vCPU has gone from one node to another
- * @record: by which record of the last batch; they are at its end
+ * @record: by which record of the last batch: they are at its end.  If it has
+ *          turned out that the vCPU is elsewhere, the one before; before the
+ *          first one, (size_t)-1
  * @from, @to: NULL if it was, or is, nowhere
  */
 typedef void stack_moved_fn(void *opaque, unsigned vcpu, size_t record,

@@ -8,6 +8,7 @@
 
 struct told {
     uint64_t spent;
+    GHashTable *nodes;          /* struct stack_node to its records */
     uint64_t moves;
     const struct stack_node *last[BTRAIL_MAX_VCPUS];
 };
@@ -32,7 +33,20 @@ static void spent(void *opaque, unsigned vcpu, uint64_t time,
     struct told *told = opaque;
 
     g_assert_nonnull(node);
+    g_assert_cmpuint(records, >, 0);
     told->spent += records;
+    g_hash_table_insert(told->nodes, (gpointer)node, GSIZE_TO_POINTER(
+        records + GPOINTER_TO_SIZE(g_hash_table_lookup(told->nodes, node))));
+}
+
+/* What was told adds up to what the tree has. */
+static void check_nodes(const struct told *told, const struct stack_node *n)
+{
+    for (; n; n = n->next) {
+        g_assert_cmpuint(GPOINTER_TO_SIZE(g_hash_table_lookup(told->nodes, n)),
+                         ==, n->records);
+        check_nodes(told, n->child);
+    }
 }
 
 static uint64_t sum_roots(const struct call_tree *t)
@@ -66,7 +80,7 @@ static void check(const struct cli_trace *t, const char *filter,
     static const struct call_tree_ops ops = { moved, spent };
     const struct symbolizer_options none = { NULL };
     struct symbolizer *s = symbolizer_new(&none, NULL, NULL);
-    struct told told = { 0 };
+    struct told told = { .nodes = g_hash_table_new(NULL, NULL) };
     struct filter *f = filter ? filter_parse(filter, NULL) : NULL;
     const struct call_tree_options options = {
         .names = s, .filter = f, .time = { 0, UINT64_MAX }, .ops = &ops,
@@ -80,7 +94,9 @@ static void check(const struct cli_trace *t, const char *filter,
     if (!filter) {
         g_assert_cmpuint(*chosen, ==, tree.records);
     }
-    g_assert_cmpuint(told.spent, ==, tree.records);
+    g_assert_cmpuint(told.spent, ==, *chosen);
+    check_nodes(&told, stacks_roots(tree.stacks));
+    g_hash_table_unref(told.nodes);
     call_tree_clear(&tree);
     filter_free(f);
     symbolizer_free(s);
