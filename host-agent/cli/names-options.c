@@ -49,7 +49,9 @@ const char *names_text(const struct place *place, uint64_t address,
     const struct function *f = place->function;
     const char *module = f->module->name;
 
-    if (f->known) {
+    if (btrail_pseudo_name(address)) {
+        g_strlcpy(buf, btrail_pseudo_name(address), NAMES_SIZE);
+    } else if (f->known) {
         g_snprintf(buf, NAMES_SIZE, "%.200s+0x%" G_GINT64_MODIFIER
                    "x (%.200s)", f->name, place->offset, module);
     } else if (strcmp(module, NAME_UNKNOWN)) {

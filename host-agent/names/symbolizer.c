@@ -836,7 +836,14 @@ static void find_place(struct symbolizer *s, const struct process *process,
     struct address_space *as = shared ? s->shared : process->space;
     struct mapping *m = shared ? address_space_find(as, address) :
                         find_mapping(s, process, address);
+    const char *pseudo = btrail_pseudo_name(address);
 
+    if (pseudo) {
+        set_place(s, place, get_module(s, shared ? NAME_KERNEL :
+                                       NAME_UNKNOWN, shared),
+                  address, address, pseudo);
+        return;
+    }
     if (place_in_vmlinux(s, address, place) ||
         place_by_symbol(s, as, m, address, place)) {
         return;

@@ -91,6 +91,31 @@ BTRAIL_API const char *btrail_version(void);
 #define BTRAIL_CR3_ROOT             UINT64_C(0x000ffffffffff000)
 
 /*
+ * Pseudo-addresses: what a trace has in place of addresses that its session
+ * was not to see.  None can be an address, and each is in the half of the
+ * address space that it stands for.
+ *
+ * In a trace of user mode alone, the `to` of a branch into the kernel says how
+ * the kernel was entered, and the `from` of one that comes back is
+ * BTRAIL_PSEUDO_FROM_KERNEL.  In one of the kernel alone, likewise.
+ */
+#define BTRAIL_PSEUDO_TO_KERNEL     UINT64_C(0x8000000000000000) /* unknown */
+#define BTRAIL_PSEUDO_SYSCALL       UINT64_C(0x8000000000000001)
+#define BTRAIL_PSEUDO_PAGE_FAULT    UINT64_C(0x8000000000000002)
+#define BTRAIL_PSEUDO_EXCEPTION     UINT64_C(0x8000000000000003) /* others */
+#define BTRAIL_PSEUDO_INTERRUPT     UINT64_C(0x8000000000000004)
+#define BTRAIL_PSEUDO_FROM_KERNEL   UINT64_C(0x800000000000000f)
+#define BTRAIL_PSEUDO_TO_USER       UINT64_C(0x4000000000000000)
+#define BTRAIL_PSEUDO_FROM_USER     UINT64_C(0x400000000000000f)
+
+/**
+ * btrail_pseudo_name - words for a pseudo-address, such as "[syscall]"
+ *
+ * Returns a constant string; NULL if the address is none.
+ */
+BTRAIL_API const char *btrail_pseudo_name(uint64_t address);
+
+/*
  * Reading
  */
 
