@@ -165,12 +165,8 @@ int btrail_stream_event(struct btrail_stream *s, uint16_t type,
     return add_event(s, &e);
 }
 
-/*
- * The records of a slab that come before event @e, having come to record
- * number @position with index @index.  SIZE_MAX if the event cannot be there.
- */
-static size_t records_before(const struct btrail_event *e, size_t position,
-                             uint64_t index, size_t n_records)
+size_t btrail_slab_before(const struct btrail_event *e, size_t position,
+                          uint64_t index, size_t n_records)
 {
     uint64_t lost = btrail_event_is_known_gap(e) ? e->data[0] : 0;
 
@@ -185,12 +181,8 @@ static size_t records_before(const struct btrail_event *e, size_t position,
     return e->index - index - lost;
 }
 
-/*
- * Check a slab as a whole.  Returns in @missing how many records are missing
- * before it that its own GAP events do not explain.
- */
-static bool check_slab(const struct btrail_stream *s,
-                       const struct btrail_slab *slab, uint64_t *missing)
+bool btrail_slab_check(const struct btrail_slab *slab, uint64_t before,
+                       uint64_t *missing)
 {
     uint64_t explained = 0;     /* by GAP events before the first record */
     uint64_t expected;          /* index of those */
@@ -199,17 +191,17 @@ static bool check_slab(const struct btrail_stream *s,
     size_t position = 0;
     size_t i;
 
-    if (slab->first_index < s->index ||
+    if (slab->first_index < before ||
         slab->n_records > UINT64_MAX - slab->first_index) {
         return false;
     }
-    hole = slab->first_index - s->index;
+    hole = slab->first_index - before;
 
     for (i = 0; i < slab->n_events; i++) {
         const struct btrail_event *e = &slab->events[i];
-        size_t n = records_before(e, position, index, slab->n_records);
+        size_t n = btrail_slab_before(e, position, index, slab->n_records);
 
-        if (n == SIZE_MAX || e->index < s->index ||
+        if (n == SIZE_MAX || e->index < before ||
             e->type < BTRAIL_EVENT_CR3 || e->type > BTRAIL_EVENT_END ||
             (i + 1 < slab->n_events && e->type == BTRAIL_EVENT_END)) {
             return false;
@@ -239,7 +231,7 @@ static bool check_slab(const struct btrail_stream *s,
 
     /* The missing ones are put first; the others must then fit. */
     *missing = hole - explained;
-    expected = s->index + *missing;
+    expected = before + *missing;
     for (i = 0; i < slab->n_events; i++) {
         const struct btrail_event *e = &slab->events[i];
 
@@ -303,13 +295,14 @@ int btrail_stream_append(struct btrail_stream *s,
     size_t i;
     int ret;
 
-    if (s->ended || !check_slab(s, slab, &missing)) {
+    if (s->ended || !btrail_slab_check(slab, s->index, &missing)) {
         return -BTRAIL_ERR_SLAB;
     }
     ret = begin_slab(s, slab, missing, gap_reason);
     for (i = 0; !ret && i < slab->n_events; i++) {
         const struct btrail_event *e = &slab->events[i];
-        size_t n = records_before(e, position, index, slab->n_records);
+        size_t n = btrail_slab_before(e, position, index,
+                                      slab->n_records);
 
         ret = add_records(s, slab->records + position, n);
         if (ret) {

@@ -43,6 +43,22 @@ void btrail_stream_free(struct btrail_stream *s);
 int btrail_stream_append(struct btrail_stream *s,
                          const struct btrail_slab *slab, uint16_t gap_reason);
 
+/**
+ * btrail_slab_check - check a slab as a whole
+ * @before:  index that its stream has come to
+ * @missing: gets how many records are missing before it that its own GAP events
+ *           do not explain
+ */
+bool btrail_slab_check(const struct btrail_slab *slab, uint64_t before,
+                       uint64_t *missing);
+
+/*
+ * The records of a slab that come before event @e, having come to record
+ * number @position with index @index.  SIZE_MAX if the event cannot be there.
+ */
+size_t btrail_slab_before(const struct btrail_event *e, size_t position,
+                          uint64_t index, size_t n_records);
+
 /*
  * Begin at an index, if the stream can begin anywhere and nothing has been
  * added to it.
