@@ -101,6 +101,16 @@ bool btrail_agent_code_drain(struct btrail_agent_code *c, bool all,
     return true;
 }
 
+bool btrail_agent_code_drain_vcpu(struct btrail_agent_code *c, unsigned vcpu,
+                                  GError **error)
+{
+    unsigned n = 0;
+
+    return !c->transport->header.code_items ||
+           btrail_transport_code_head(c->transport, vcpu) == c->tails[vcpu] ||
+           drain_vcpu(c, vcpu, true, &n, error);
+}
+
 void btrail_agent_code_end(struct btrail_agent_code *c)
 {
     const struct btrail_shm_header *h = &c->transport->header;

@@ -34,6 +34,10 @@ bool btrail_agent_code_urgent(const struct btrail_agent_code *c);
 bool btrail_agent_code_drain(struct btrail_agent_code *c, bool all,
                              unsigned *n, GError **error);
 
+/* Take all there is of a vCPU. */
+bool btrail_agent_code_drain_vcpu(struct btrail_agent_code *c, unsigned vcpu,
+                                  GError **error);
+
 /*
  * The capture has ended: what the producer has lost, and did not say yet, as
  * items up to index 2^64 - 1

@@ -9,13 +9,17 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "agent-code.h"
 #include "capture.h"
+#include "entries.h"
 #include "looker.h"
+#include "sideband.h"
 #include "transport.h"
+#include "user-look.h"
 
 /* Slabs of a vCPU before the others have their turn. */
 #define SLABS_PER_TURN      16
@@ -74,6 +78,10 @@ struct btrail_capture {
      * them without, and others with it.
      */
     GPtrArray *sessions;
+    GPtrArray *late;            /* to be told again what was told; lock */
+    GPtrArray *telling;         /* being told; lock */
+    uint8_t key[BTRAIL_USER_LOOK_KEY];
+    struct btrail_entries *entries;
 
     /* What follows belongs to the thread. */
     struct btrail_transport *transport;
@@ -84,6 +92,8 @@ struct btrail_capture {
     struct vcpu *vcpus;
     struct btrail_event *events;
     bool drained;               /* the first slab has been */
+    bool in_step;               /* code has to be, for some session */
+    bool retell_due;            /* code is to be told again */
     bool ended;                 /* the producer said END */
     bool stop_sent;
     uint64_t stop_deadline;
@@ -202,10 +212,22 @@ static void got_code(void *opaque, unsigned vcpu, uint64_t number,
         c->new_code |= btrail_looker_saw_code(c->looker, item->cr3,
                                               item->linear);
     }
+    if (c->in_step) {
+        btrail_entries_code(c->entries, item, page);
+    }
     for (i = 0; i < c->sessions->len; i++) {
         if (!btrail_session_over(session_at(c, i))) {
             btrail_session_code(session_at(c, i), vcpu, number, item, page);
         }
+    }
+}
+
+/* One look for all code that has come. */
+static void look_at_code(struct btrail_capture *c)
+{
+    if (c->new_code) {
+        c->new_code = false;
+        let_look(c);
     }
 }
 
@@ -241,6 +263,13 @@ static bool drain_slab(struct btrail_capture *c, unsigned i)
     }
     if (c->looker) {
         tell_looker(c, &slab);
+    }
+    if (c->in_step) {
+        if (!btrail_agent_code_drain_vcpu(c->code, i, &error)) {
+            keep_error(c, error);
+            return false;
+        }
+        look_at_code(c);
     }
     for (k = 0; k < c->sessions->len; k++) {
         struct btrail_session *s = session_at(c, k);
@@ -350,12 +379,18 @@ static bool drain_code(struct btrail_capture *c, bool all, unsigned *n)
         return false;
     }
     *n += k;
-    /* One look for all that has come. */
-    if (c->new_code) {
-        c->new_code = false;
-        let_look(c);
-    }
+    look_at_code(c);
     return true;
+}
+
+static void find_step(struct btrail_capture *c)
+{
+    unsigned i;
+
+    c->in_step = false;
+    for (i = 0; i < c->sessions->len; i++) {
+        c->in_step |= btrail_session_in_step(session_at(c, i));
+    }
 }
 
 /* A session leaves; nothing is handed to it any more. */
@@ -372,7 +407,10 @@ static void end_session(struct btrail_capture *c, struct btrail_session *s,
 
     g_mutex_lock(&c->lock);
     g_ptr_array_remove(c->sessions, s);
+    g_ptr_array_remove(c->late, s);
+    g_ptr_array_remove(c->telling, s);
     g_mutex_unlock(&c->lock);
+    find_step(c);
     btrail_session_end(s, &ending);
 }
 
@@ -406,16 +444,33 @@ static void leave(struct btrail_capture *c, struct btrail_session *s)
 
 static void join(struct btrail_capture *c, struct btrail_session *s)
 {
+    unsigned n = c->transport->header.vcpus;
+    g_autofree uint64_t *indices = g_new(uint64_t, n);
     const struct btrail_session_source source = {
         .header = &c->transport->header,
         .attached = c->options.attached,
         .beginning = !c->drained,
+        .indices = indices,
+        .entry = btrail_entries_find,
+        .opaque = c->entries,
     };
+    unsigned i;
 
+    for (i = 0; i < n; i++) {
+        indices[i] = c->vcpus[i].index;
+    }
     btrail_session_begin(s, &source);
     g_mutex_lock(&c->lock);
     g_ptr_array_add(c->sessions, s);
+    if (c->looker) {
+        g_ptr_array_add(c->late, s);
+    }
     g_mutex_unlock(&c->lock);
+    find_step(c);
+    if (c->looker) {
+        btrail_looker_tell_again(c->looker);
+    }
+    c->retell_due |= c->drained;
 }
 
 static struct wish *next_wish(struct btrail_capture *c)
@@ -489,6 +544,13 @@ static void tick(struct btrail_capture *c, uint64_t now)
     }
     see_to_sessions(c);
     c->flush_due = !c->flush_due;
+    if (c->retell_due && c->transport->header.code_items) {
+        g_autoptr(GError) error = NULL;
+
+        c->retell_due = !btrail_transport_send(c->transport,
+                                               BTRAIL_MSG_RETELL, &error) &&
+                        !error;
+    }
     if (!overwrites(c) && !c->stop_sent) {
         /* That it is gone shows when its messages are read. */
         btrail_transport_send(c->transport, BTRAIL_MSG_FLUSH, NULL);
@@ -519,16 +581,92 @@ static bool handle_stop(struct btrail_capture *c, uint64_t now)
     return false;
 }
 
-/* What the looker has found, in its thread */
-static void got_names(void *opaque, uint16_t kind, const void *payload,
-                      size_t size)
+/* The same look for those who see nothing of the kernel */
+static void tell_users(struct btrail_capture *c,
+                       const struct btrail_found *found)
 {
-    struct btrail_capture *c = opaque;
+    struct btrail_sideband_info info = { .kind = found->kind };
+    struct btrail_buf payload = { 0 };
+    void *data = NULL;
+    size_t size;
     unsigned i;
 
-    g_mutex_lock(&c->lock);
     for (i = 0; i < c->sessions->len; i++) {
-        btrail_session_sideband(session_at(c, i), kind, payload, size);
+        struct btrail_session *s = session_at(c, i);
+
+        if (btrail_session_sees(s, BTRAIL_PRIVILEGE_KERNEL)) {
+            continue;
+        }
+        if (!data) {
+            if (btrail_user_look_encode(found->look, c->key, &data, &size)) {
+                return;
+            }
+            info.size = (uint32_t)size;
+            info.time = found->look->end;
+            btrail_sideband_pack(&info, data, &payload);
+        }
+        btrail_session_sideband(s, found->kind, payload.data, payload.len);
+    }
+    free(data);
+    btrail_buf_free(&payload);
+}
+
+/* So that entries have names for those who do not see symbols */
+static void learn_symbols(struct btrail_capture *c,
+                          const struct btrail_found *found)
+{
+    struct btrail_sideband_info info;
+    void *text;
+
+    if (!btrail_sideband_unpack(found->payload, found->size, &info, &text)) {
+        btrail_entries_symbols(c->entries, text, info.size);
+        free(text);
+    }
+}
+
+static void tell_names(struct btrail_capture *c, const GPtrArray *to,
+                       const struct btrail_found *found)
+{
+    uint32_t sees = found->kind == BTRAIL_SIDEBAND_IMAGE ?
+                    BTRAIL_PRIVILEGE_USER : BTRAIL_PRIVILEGE_KERNEL;
+    bool learnt = false;
+    unsigned i;
+
+    for (i = 0; i < to->len; i++) {
+        struct btrail_session *s = g_ptr_array_index(to, i);
+
+        if (found->look) {
+            btrail_session_look(s, found->look);
+        }
+        if (btrail_session_sees(s, sees)) {
+            btrail_session_sideband(s, found->kind, found->payload,
+                                    found->size);
+        } else if (found->kind == BTRAIL_SIDEBAND_SYMBOLS && !learnt) {
+            learn_symbols(c, found);
+            learnt = true;
+        }
+    }
+}
+
+/* What the looker has found, in its thread */
+static void got_names(void *opaque, const struct btrail_found *found)
+{
+    struct btrail_capture *c = opaque;
+
+    g_mutex_lock(&c->lock);
+    if (found->payload) {
+        tell_names(c, found->again ? c->telling : c->sessions, found);
+        if (found->look) {
+            tell_users(c, found);
+        }
+    } else {
+        GPtrArray *empty = c->telling;
+
+        g_ptr_array_set_size(empty, 0);
+        if (found->again) {
+            c->telling = c->late;
+            c->late = empty;
+        }
     }
     g_mutex_unlock(&c->lock);
 }
@@ -846,6 +984,12 @@ btrail_capture_start(const struct btrail_capture_options *options)
     g_mutex_init(&c->lock);
     g_queue_init(&c->wishes);
     c->sessions = g_ptr_array_new();
+    c->late = g_ptr_array_new();
+    c->telling = g_ptr_array_new();
+    c->entries = btrail_entries_new();
+    if (getrandom(c->key, sizeof(c->key), 0) != sizeof(c->key)) {
+        g_error("cannot get random numbers: %s", g_strerror(errno));
+    }
     c->thread = g_thread_new("drain", capture_thread, c);
     return c;
 }
@@ -924,6 +1068,9 @@ void btrail_capture_finish(struct btrail_capture *c,
     };
     btrail_looker_result_clear(&c->names);
     g_ptr_array_unref(c->sessions);
+    g_ptr_array_unref(c->late);
+    g_ptr_array_unref(c->telling);
+    btrail_entries_free(c->entries);
     g_mutex_clear(&c->lock);
     close(c->wake_fd);
     close(c->cancel_fd);

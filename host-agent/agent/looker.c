@@ -94,6 +94,7 @@ struct btrail_looker {
 
     uint64_t seen[SEEN_SLOTS];  /* atomic each */
     uint64_t looked;            /* when the last look began; atomic */
+    bool again;                 /* atomic: tell again */
 
     /* What follows belongs to the thread. */
     struct guest_memory *memory;
@@ -102,6 +103,8 @@ struct btrail_looker {
     struct linux_kernel *kernel;
     GHashTable *known;          /* struct known by its id */
     GHashTable *images;         /* GBytes of those that were written */
+    GPtrArray *told_symbols;    /* of GBytes: the last ones, packed */
+    GPtrArray *told_images;     /* likewise */
     bool symbols;               /* they are written */
     uint64_t modules;           /* what linux_modules_hash() said */
     uint64_t round;
@@ -222,16 +225,58 @@ void btrail_looker_wait(struct btrail_looker *l)
 }
 
 static void write_piece(struct btrail_looker *l, uint16_t kind, uint64_t time,
-                        const void *data, size_t size)
+                        const void *data, size_t size,
+                        const struct btrail_look *look)
 {
     struct btrail_sideband_info info = {
         .kind = kind, .size = (uint32_t)size, .time = time,
     };
     struct btrail_buf payload = { 0 };
+    struct btrail_found found = { .kind = kind, .look = look };
 
     btrail_sideband_pack(&info, data, &payload);
-    l->fn(l->opaque, kind, payload.data, payload.len);
+    found.payload = payload.data;
+    found.size = payload.len;
+    l->fn(l->opaque, &found);
+    if (kind == BTRAIL_SIDEBAND_SYMBOLS) {
+        g_ptr_array_set_size(l->told_symbols, 0);
+    }
+    if (kind != BTRAIL_SIDEBAND_PROCESSES) {
+        g_ptr_array_add(kind == BTRAIL_SIDEBAND_SYMBOLS ? l->told_symbols :
+                        l->told_images,
+                        g_bytes_new(payload.data, payload.len));
+    }
     btrail_buf_free(&payload);
+}
+
+static void tell_pieces(struct btrail_looker *l, uint16_t kind,
+                        const GPtrArray *pieces)
+{
+    unsigned i;
+
+    for (i = 0; i < pieces->len; i++) {
+        struct btrail_found found = { .kind = kind, .again = true };
+
+        found.payload = g_bytes_get_data(g_ptr_array_index(pieces, i),
+                                         &found.size);
+        l->fn(l->opaque, &found);
+    }
+}
+
+/* True if somebody is new, who needs a look with all processes, too. */
+static bool tell_again(struct btrail_looker *l)
+{
+    struct btrail_found found = { .again = true };
+
+    if (!__atomic_exchange_n(&l->again, false, __ATOMIC_ACQUIRE)) {
+        return false;
+    }
+    l->fn(l->opaque, &found);
+    tell_pieces(l, BTRAIL_SIDEBAND_SYMBOLS, l->told_symbols);
+    tell_pieces(l, BTRAIL_SIDEBAND_IMAGE, l->told_images);
+    found.again = false;
+    l->fn(l->opaque, &found);
+    return true;
 }
 
 static void write_symbols(struct btrail_looker *l)
@@ -243,7 +288,8 @@ static void write_symbols(struct btrail_looker *l)
     l->symbols = true;
     l->modules = linux_modules_hash(l->kernel);
     text = linux_symbols(l->kernel);
-    write_piece(l, BTRAIL_SIDEBAND_SYMBOLS, time, text->str, text->len);
+    write_piece(l, BTRAIL_SIDEBAND_SYMBOLS, time, text->str, text->len,
+                NULL);
     g_string_free(text, TRUE);
 }
 
@@ -254,7 +300,7 @@ static void write_image(const uint8_t *data, size_t size, void *opaque)
     /* A hostile guest may have a new one each time. */
     if (g_hash_table_size(l->images) < MAX_IMAGES &&
         g_hash_table_add(l->images, g_bytes_new(data, size))) {
-        write_piece(l, BTRAIL_SIDEBAND_IMAGE, 0, data, size);
+        write_piece(l, BTRAIL_SIDEBAND_IMAGE, 0, data, size, NULL);
     }
 }
 
@@ -405,7 +451,8 @@ static void take_look(struct btrail_looker *l, bool everything)
     /* There is a process, or it is not the kernel that it was. */
     l->empty = look->n > 1 ? 0 : l->empty + 1;
     if (!l->empty && !btrail_look_encode(look, &data, &size)) {
-        write_piece(l, BTRAIL_SIDEBAND_PROCESSES, look->end, data, size);
+        write_piece(l, BTRAIL_SIDEBAND_PROCESSES, look->end, data, size,
+                    look);
         free(data);
         g_mutex_lock(&l->lock);
         l->result.looks++;
@@ -514,7 +561,7 @@ static gpointer looker_thread(gpointer opaque)
         }
         begin = now_ns();
         took = cpu_ns();
-        take_look(l, begin >= next_whole);
+        take_look(l, tell_again(l) || begin >= next_whole);
         took = cpu_ns() - took;
         if (begin >= next_whole) {
             next_whole = begin + WHOLE_INTERVAL_NS;
@@ -537,7 +584,7 @@ static gpointer looker_thread(gpointer opaque)
         }
     }
     if (l->kernel || find_kernel(l)) {
-        take_look(l, false);
+        take_look(l, tell_again(l));
         if (!l->symbols) {
             write_symbols(l);
         }
@@ -587,8 +634,18 @@ struct btrail_looker *btrail_looker_new(struct btrail_transport_memory *memory,
                                       (GDestroyNotify)g_array_unref);
     l->images = g_hash_table_new_full(g_bytes_hash, g_bytes_equal,
                                       (GDestroyNotify)g_bytes_unref, NULL);
+    l->told_symbols = g_ptr_array_new_with_free_func(
+        (GDestroyNotify)g_bytes_unref);
+    l->told_images = g_ptr_array_new_with_free_func(
+        (GDestroyNotify)g_bytes_unref);
     l->thread = g_thread_new("looker", looker_thread, l);
     return l;
+}
+
+void btrail_looker_tell_again(struct btrail_looker *l)
+{
+    __atomic_store_n(&l->again, true, __ATOMIC_RELEASE);
+    btrail_looker_ask(l);
 }
 
 void btrail_looker_so_far(struct btrail_looker *l,
@@ -616,6 +673,8 @@ void btrail_looker_finish(struct btrail_looker *l,
     g_hash_table_destroy(l->known);
     g_hash_table_destroy(l->images);
     g_hash_table_destroy(l->ranges);
+    g_ptr_array_unref(l->told_symbols);
+    g_ptr_array_unref(l->told_images);
     g_mutex_clear(&l->lock);
     g_cond_clear(&l->changed);
     g_free(l);

@@ -11,16 +11,30 @@
 #ifndef BTRAIL_LOOKER_H
 #define BTRAIL_LOOKER_H
 
+#include "backtrail/names.h"
 #include "transport.h"
 
 struct btrail_looker;
 
-/*
- * A piece of sideband of this kind, packed (see sideband.h).  Called by the
- * looker's thread.
+/**
+ * struct btrail_found - what was found
+ * @kind:    of sideband
+ * @payload: a piece of it, packed (see sideband.h), @size bytes; NULL where a
+ *           telling begins or ends, see btrail_looker_tell_again()
+ * @look:    if @kind is BTRAIL_SIDEBAND_PROCESSES, what it was made of
+ * @again:   it was told before, and is told again for those who are new; or,
+ *           without @payload, telling begins, and it ends where it is false
  */
-typedef void btrail_looker_fn(void *opaque, uint16_t kind, const void *payload,
-                              size_t size);
+struct btrail_found {
+    uint16_t kind;
+    const void *payload;
+    size_t size;
+    const struct btrail_look *look;
+    bool again;
+};
+
+/* Called by the looker's thread, without a lock */
+typedef void btrail_looker_fn(void *opaque, const struct btrail_found *found);
 
 /**
  * btrail_looker_new - start the thread
@@ -69,6 +83,12 @@ struct btrail_looker_result {
     char *why;
     uint64_t looks;
 };
+
+/*
+ * Tell again what was told and still holds, for somebody who is new: symbols,
+ * images, and all processes by a look that is for everyone.  Any thread.
+ */
+void btrail_looker_tell_again(struct btrail_looker *l);
 
 /* So far; for any thread. */
 void btrail_looker_so_far(struct btrail_looker *l,

@@ -61,6 +61,18 @@ static struct btrail_block *output_get(struct btrail_block_sink *sink)
     return block;
 }
 
+bool btrail_output_full(struct btrail_output *o)
+{
+    bool full;
+
+    g_mutex_lock(&o->lock);
+    /* A slab can end a block and begin another. */
+    full = o->waiting > MAX_WAITING / 2 ||
+           o->unused.length + o->blocks_left < 2;
+    g_mutex_unlock(&o->lock);
+    return full;
+}
+
 static int output_put(struct btrail_block_sink *sink,
                       struct btrail_block *block)
 {

@@ -24,6 +24,12 @@ struct btrail_output *btrail_output_new(struct btrail_store *store,
 struct btrail_block_sink *btrail_output_sink(struct btrail_output *o);
 
 /*
+ * Would whoever has records have to wait for the disk?  By the thread that has
+ * the streams.
+ */
+bool btrail_output_full(struct btrail_output *o);
+
+/*
  * Write a piece of sideband; @data, @info->size bytes, is freed with g_free().
  * Waits while there is too much to be written.  To be used by the same thread.
  */

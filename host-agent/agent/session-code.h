@@ -10,8 +10,13 @@
 
 struct btrail_session_code;
 
-/* @o must live as long as it does. */
-struct btrail_session_code *btrail_session_code_new(struct btrail_output *o);
+/*
+ * @o must live as long as it does.  With @chosen not all items are handed to
+ * it: contents that none of them speaks of are left out.  They may come before
+ * the items that speak of them, up to a number of contents in between.
+ */
+struct btrail_session_code *btrail_session_code_new(struct btrail_output *o,
+                                                    bool chosen);
 /* What has not been flushed is gone. */
 void btrail_session_code_free(struct btrail_session_code *c);
 

@@ -4,11 +4,13 @@
  */
 
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "json.h"
 #include "output.h"
 #include "session-code.h"
 #include "session.h"
@@ -20,9 +22,48 @@
 #define OUTPUT_FAILED \
     "cannot write the trace: %s; it ends there, at its last whole chunk"
 
+/* Items of code that wait for the slab with their records */
+#define MAX_PENDING         4096
+
+/* Places in the capture of which a session remembers where they are in it */
+#define PLACES              256
+
+struct item {
+    uint64_t number;
+    struct btrail_code_item item;
+};
+
+struct place {
+    uint64_t capture;
+    uint64_t session;
+};
+
+/*
+ * A stream.  Records have the capture's numbers, or these moved: number @base
+ * is @start; or, if some are left out, numbers of their own, from @start on.
+ */
+struct vcpu {
+    struct btrail_stream *stream;
+    uint64_t base;
+    uint64_t start;
+    bool slabs;                 /* there has been one */
+    bool dropped;               /* the last one was, for want of room */
+
+    /* If records are left out */
+    struct btrail_filtered filtered;
+    GArray *pending;            /* of struct item */
+    struct place places[PLACES];
+    unsigned n_places;
+};
+
 struct btrail_session {
     struct btrail_store *store;
     JsonObject *metadata;
+    struct btrail_session_filter filter; /* it has copies */
+    uint64_t *resume;
+    unsigned n_resume;
+    bool resumes;
+    bool drop;
     int done_fd;
     bool added;                 /* belongs to the owner's thread */
     GThread *closer;            /* under the lock */
@@ -39,7 +80,10 @@ struct btrail_session {
     bool begins_anywhere;       /* the file says why */
     bool over;
     struct btrail_output *output;
-    struct btrail_stream **streams;
+    struct btrail_filtering *filtering;
+    struct vcpu *vcpus;
+    GArray *events;             /* of struct btrail_event: moved */
+    GArray *marks;              /* of struct btrail_mark */
     struct btrail_session_code *code;
     uint64_t looks;             /* atomic */
     uint64_t unexplained;
@@ -118,6 +162,7 @@ static int write_meta(struct btrail_store *store, JsonObject *object)
 static int identify(struct btrail_session *s)
 {
     const struct btrail_shm_header *h = &s->header;
+    const char *name = btrail_json_string(s->metadata, "session");
     uint64_t clocks[2] = { h->start_monotonic, h->start_realtime };
     uint16_t begin = !s->attached ? 0 :
                      h->policy == BTRAIL_OVERFLOW_OVERWRITE ?
@@ -128,6 +173,9 @@ static int identify(struct btrail_session *s)
 
     g_checksum_update(sum, (const guchar *)clocks, sizeof(clocks));
     g_checksum_update(sum, (const guchar *)h->session, -1);
+    if (name && strcmp(name, h->session)) {
+        g_checksum_update(sum, (const guchar *)name, -1);
+    }
     g_checksum_get_digest(sum, id, &len);
     g_checksum_free(sum);
     if (btrail_store_identify(s->store, id, begin)) {
@@ -137,9 +185,44 @@ static int identify(struct btrail_session *s)
     return 0;
 }
 
+/* Whoever has parsed what the user wrote may have told it as it was written. */
+static void describe_filter(const struct btrail_session *s, JsonObject *meta)
+{
+    const struct btrail_session_filter *f = &s->filter;
+    JsonArray *array;
+    GString *list;
+    unsigned i;
+
+    if (f->n_vcpus && !json_object_has_member(meta, "vcpu_filter")) {
+        list = g_string_new(NULL);
+        for (i = 0; i < f->n_vcpus; i++) {
+            g_string_append_printf(list, "%s%u", i ? "," : "", f->vcpus[i]);
+        }
+        json_object_set_string_member(meta, "vcpu_filter", list->str);
+        g_string_free(list, TRUE);
+    }
+    if (f->n_cr3s && !json_object_has_member(meta, "cr3_filter")) {
+        array = json_array_new();
+        for (i = 0; i < f->n_cr3s; i++) {
+            g_autofree char *cr3 = g_strdup_printf("0x%" PRIx64, f->cr3s[i]);
+
+            json_array_add_string_element(array, cr3);
+        }
+        json_object_set_array_member(meta, "cr3_filter", array);
+    }
+    if (f->processes) {
+        array = json_array_new();
+        for (i = 0; f->processes[i]; i++) {
+            json_array_add_string_element(array, f->processes[i]);
+        }
+        json_object_set_array_member(meta, "processes", array);
+    }
+}
+
 static int write_first_meta(struct btrail_session *s)
 {
     const struct btrail_shm_header *h = &s->header;
+    uint32_t privilege = s->filter.privilege ?: h->privilege;
     JsonObject *meta = s->metadata;
     JsonObject *start = json_object_new();
 
@@ -150,9 +233,11 @@ static int write_first_meta(struct btrail_session *s)
     }
     json_object_set_string_member(meta, "producer",
                                   producer_names[h->producer]);
-    json_object_set_string_member(meta, "overflow", policy_names[h->policy]);
+    json_object_set_string_member(meta, "overflow",
+                                  s->drop ? "drop" : policy_names[h->policy]);
     json_object_set_string_member(meta, "privilege",
-                                  privilege_names[h->privilege]);
+                                  privilege_names[privilege]);
+    describe_filter(s, meta);
     json_object_set_int_member(meta, "tick_ns", h->tick_ns);
     json_object_set_int_member(meta, "tsc_hz", h->tsc_hz);
     json_object_set_int_member(meta, "buffer_size",
@@ -186,23 +271,42 @@ static int write_last_meta(struct btrail_session *s)
     return write_meta(s->store, meta);
 }
 
+static void copy_filter(struct btrail_session_filter *to,
+                        const struct btrail_session_filter *from)
+{
+    *to = *from;
+    to->vcpus = g_memdup2(from->vcpus, from->n_vcpus * sizeof(*from->vcpus));
+    to->cr3s = g_memdup2(from->cr3s, from->n_cr3s * sizeof(*from->cr3s));
+    to->processes = (const char *const *)g_strdupv((char **)from->processes);
+}
+
+static void free_filter(struct btrail_session_filter *f)
+{
+    g_free((gpointer)f->vcpus);
+    g_free((gpointer)f->cr3s);
+    g_strfreev((char **)f->processes);
+}
+
 struct btrail_session *
 btrail_session_new(const struct btrail_session_options *options,
                    GError **error)
 {
     struct btrail_session *s;
 
-    if (options->mode != BTRAIL_SESSION_CONTINUOUS || options->resume ||
-        options->filter.n_vcpus || options->filter.n_cr3s ||
-        options->filter.processes || options->filter.privilege ||
-        options->n_triggers || options->drop) {
+    if (options->mode != BTRAIL_SESSION_CONTINUOUS || options->n_triggers) {
         g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_OUTPUT,
-                    "this agent writes whole sessions alone");
+                    "this agent writes continuous sessions alone");
         btrail_store_close(options->store);
         return NULL;
     }
     s = g_new0(struct btrail_session, 1);
     s->store = options->store;
+    copy_filter(&s->filter, &options->filter);
+    s->drop = options->drop;
+    s->resume = g_memdup2(options->resume,
+                          options->n_resume * sizeof(*options->resume));
+    s->n_resume = options->n_resume;
+    s->resumes = options->resume != NULL;
     s->metadata = json_object_ref(options->metadata);
     s->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (s->done_fd < 0) {
@@ -239,21 +343,42 @@ void btrail_session_added(struct btrail_session *s)
     s->added = true;
 }
 
+/* Not everything that is captured is the session's. */
+static bool chooses_code(const struct btrail_session *s)
+{
+    return s->filter.n_vcpus || !btrail_filtering_all(s->filtering);
+}
+
 void btrail_session_begin(struct btrail_session *s,
                           const struct btrail_session_source *source)
 {
+    unsigned i;
+
     s->header = *source->header;
     s->attached = source->attached;
-    s->whole = true;
-    if (identify(s) || write_first_meta(s)) {
+    s->filtering = btrail_filtering_new(&s->filter, source->entry,
+                                        source->opaque);
+    s->whole = source->beginning && !s->resumes &&
+               btrail_filtering_all(s->filtering);
+    if ((s->whole && identify(s)) || write_first_meta(s)) {
         s->over = true;
         s->error = g_error_new(BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_OUTPUT,
                                "cannot write the trace: %s",
                                g_strerror(errno));
     }
-    s->streams = g_new0(struct btrail_stream *, s->header.vcpus);
+    s->vcpus = g_new0(struct vcpu, s->header.vcpus);
+    for (i = 0; i < s->header.vcpus; i++) {
+        struct vcpu *v = &s->vcpus[i];
+
+        v->base = source->indices[i];
+        v->start = i < s->n_resume ? s->resume[i] : 0;
+        v->filtered.index = v->start;
+        v->pending = g_array_new(FALSE, FALSE, sizeof(struct item));
+    }
+    s->events = g_array_new(FALSE, FALSE, sizeof(struct btrail_event));
+    s->marks = g_array_new(FALSE, FALSE, sizeof(struct btrail_mark));
     s->output = btrail_output_new(s->store, s->header.vcpus + QUEUED_BLOCKS);
-    s->code = btrail_session_code_new(s->output);
+    s->code = btrail_session_code_new(s->output, chooses_code(s));
     __atomic_store_n(&s->progress.begun, true, __ATOMIC_RELEASE);
 }
 
@@ -267,43 +392,264 @@ const GError *btrail_session_error(const struct btrail_session *s)
     return s->error;
 }
 
+bool btrail_session_in_step(const struct btrail_session *s)
+{
+    return !btrail_filtering_all(s->filtering);
+}
+
+bool btrail_session_sees(const struct btrail_session *s, uint32_t privilege)
+{
+    return btrail_filtering_privilege(s->filtering, privilege);
+}
+
 static struct btrail_stream *get_stream(struct btrail_session *s,
                                         unsigned vcpu)
 {
-    if (!s->streams[vcpu]) {
-        s->streams[vcpu] = btrail_stream_new(vcpu,
-                                             btrail_output_sink(s->output),
-                                             s->begins_anywhere);
+    struct vcpu *v = &s->vcpus[vcpu];
+    bool resumes = vcpu < s->n_resume;
+
+    if (!v->stream) {
+        v->stream = btrail_stream_new(vcpu, btrail_output_sink(s->output),
+                                      s->begins_anywhere || resumes);
+        btrail_stream_begin(v->stream, v->start);
+        if (resumes && btrail_stream_event(v->stream, BTRAIL_EVENT_GAP,
+                                           BTRAIL_GAP_AGENT_LOST,
+                                           BTRAIL_LOST_UNKNOWN)) {
+            output_failed(s, btrail_output_error(s->output));
+        }
     }
-    return s->streams[vcpu];
+    return v->stream;
+}
+
+/* Known losses that the events of a slab tell */
+static uint64_t count_lost(const struct btrail_slab *slab)
+{
+    uint64_t lost = 0;
+    size_t i;
+
+    for (i = 0; i < slab->n_events; i++) {
+        if (btrail_event_is_known_gap(&slab->events[i])) {
+            lost += slab->events[i].data[0];
+        }
+    }
+    return lost;
+}
+
+/* Add a slab with the session's own numbers. */
+static int append(struct btrail_session *s, unsigned vcpu,
+                  const struct btrail_slab *slab, uint16_t gap_reason)
+{
+    struct btrail_stream *stream = get_stream(s, vcpu);
+    struct vcpu *v = &s->vcpus[vcpu];
+    uint64_t before = btrail_stream_unexplained(stream);
+    uint64_t hole;
+    int ret;
+
+    if (s->drop && btrail_output_full(s->output) &&
+        !(slab->n_events &&
+          slab->events[slab->n_events - 1].type == BTRAIL_EVENT_END)) {
+        /* It shows as a hole. */
+        v->dropped = true;
+        return 0;
+    }
+    if (v->dropped) {
+        gap_reason = BTRAIL_GAP_OVERFLOW;
+        v->dropped = false;
+    }
+    ret = btrail_stream_append(stream, slab, gap_reason);
+    if (ret == -BTRAIL_ERR_IO) {
+        output_failed(s, btrail_output_error(s->output));
+        return 0;
+    }
+    if (ret) {
+        return ret;
+    }
+    hole = btrail_stream_unexplained(stream) - before;
+    if (gap_reason == BTRAIL_GAP_CORRUPT) {
+        s->unexplained += hole;
+    }
+    __atomic_fetch_add(&s->progress.lost, hole + count_lost(slab),
+                       __ATOMIC_RELAXED);
+    __atomic_fetch_add(&s->progress.records, slab->n_records,
+                       __ATOMIC_RELAXED);
+    return 0;
+}
+
+/* A slab of which all is wanted, but with other numbers */
+static int move_slab(struct btrail_session *s, unsigned vcpu,
+                     const struct btrail_slab *slab, uint16_t gap_reason)
+{
+    uint64_t distance = s->vcpus[vcpu].base - s->vcpus[vcpu].start;
+    struct btrail_slab moved = *slab;
+    size_t i;
+
+    g_array_set_size(s->events, 0);
+    g_array_append_vals(s->events, slab->events, slab->n_events);
+    for (i = 0; i < slab->n_events; i++) {
+        g_array_index(s->events, struct btrail_event, i).index -= distance;
+    }
+    moved.first_index -= distance;
+    moved.events = (const struct btrail_event *)s->events->data;
+    return append(s, vcpu, &moved, gap_reason);
+}
+
+static void remember_place(struct vcpu *v, uint64_t capture)
+{
+    v->places[v->n_places++ % PLACES] = (struct place) {
+        capture, v->filtered.index,
+    };
+}
+
+/* Where it was in the session, or a place before it */
+static uint64_t find_place(const struct vcpu *v, uint64_t capture)
+{
+    unsigned n = v->n_places;
+    unsigned left = MIN(n, PLACES);
+
+    while (left--) {
+        const struct place *p = &v->places[--n % PLACES];
+
+        if (p->capture <= capture) {
+            return p->session;
+        }
+    }
+    return v->start;
+}
+
+static void hand_code(struct btrail_session *s, unsigned vcpu,
+                      const struct item *item, uint64_t index)
+{
+    struct btrail_code_item moved = item->item;
+
+    if (moved.type == BTRAIL_CODE_LOST) {
+        moved.linear = find_place(&s->vcpus[vcpu], moved.linear);
+    }
+    moved.index = index;
+    btrail_session_code_item(s->code, vcpu, item->number, &moved, NULL);
+}
+
+/* Hand on the first items that wait, to where the marks have been placed. */
+static void hand_pending(struct btrail_session *s, unsigned vcpu, size_t n)
+{
+    struct vcpu *v = &s->vcpus[vcpu];
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        hand_code(s, vcpu, &g_array_index(v->pending, struct item, i),
+                  g_array_index(s->marks, struct btrail_mark, i).placed);
+    }
+    g_array_remove_range(v->pending, 0, n);
+}
+
+static int filter_slab(struct btrail_session *s, unsigned vcpu,
+                       const struct btrail_slab *slab, uint64_t index,
+                       uint16_t gap_reason)
+{
+    struct vcpu *v = &s->vcpus[vcpu];
+    size_t i, n = 0;
+
+    g_array_set_size(s->marks, 0);
+    for (i = 0; i < v->pending->len; i++) {
+        const struct item *item = &g_array_index(v->pending, struct item, i);
+        struct btrail_mark mark = { item->item.index, UINT64_MAX };
+
+        g_array_append_val(s->marks, mark);
+    }
+    remember_place(v, index);
+    if (!btrail_filtering_slab(s->filtering, vcpu, &v->filtered, slab, index,
+                               gap_reason,
+                               (struct btrail_mark *)s->marks->data,
+                               s->marks->len)) {
+        return -BTRAIL_ERR_SLAB;
+    }
+    while (n < s->marks->len &&
+           g_array_index(s->marks, struct btrail_mark, n).placed !=
+           UINT64_MAX) {
+        n++;
+    }
+    if (n) {
+        hand_pending(s, vcpu, n);
+    }
+    __atomic_fetch_add(&s->progress.filtered, v->filtered.dropped,
+                       __ATOMIC_RELAXED);
+    if (!v->filtered.slab.n_records && !v->filtered.slab.n_events) {
+        return 0;
+    }
+    return append(s, vcpu, &v->filtered.slab, BTRAIL_GAP_CORRUPT);
 }
 
 int btrail_session_slab(struct btrail_session *s, unsigned vcpu,
                         const struct btrail_slab *slab, uint64_t index,
                         uint16_t gap_reason)
 {
-    struct btrail_stream *stream = get_stream(s, vcpu);
-    uint64_t before = btrail_stream_unexplained(stream);
-    int ret = btrail_stream_append(stream, slab, gap_reason);
+    struct vcpu *v = &s->vcpus[vcpu];
+    uint64_t missing;
 
-    if (ret == -BTRAIL_ERR_IO) {
-        output_failed(s, btrail_output_error(s->output));
-    } else if (ret) {
-        return ret;
+    if (!btrail_filtering_vcpu(s->filtering, vcpu)) {
+        return 0;
     }
-    if (gap_reason == BTRAIL_GAP_CORRUPT) {
-        s->unexplained += btrail_stream_unexplained(stream) - before;
+    if (s->whole) {
+        return append(s, vcpu, slab, gap_reason);
     }
-    __atomic_fetch_add(&s->progress.records, slab->n_records,
-                       __ATOMIC_RELAXED);
-    return 0;
+    if (!v->slabs && gap_reason == BTRAIL_GAP_AGENT_LOST) {
+        /* What others have drained is before the session. */
+        if (!btrail_slab_check(slab, index, &missing)) {
+            return -BTRAIL_ERR_SLAB;
+        }
+        index += missing;
+        v->base = index;
+    }
+    v->slabs = true;
+    return btrail_filtering_all(s->filtering) ?
+           move_slab(s, vcpu, slab, gap_reason) :
+           filter_slab(s, vcpu, slab, index, gap_reason);
+}
+
+/* Does the session get code of this page? */
+static bool wants_page(struct btrail_session *s,
+                       const struct btrail_code_item *item)
+{
+    if (item->linear >> 63) {
+        return btrail_session_sees(s, BTRAIL_PRIVILEGE_KERNEL);
+    }
+    return btrail_session_sees(s, BTRAIL_PRIVILEGE_USER) &&
+           (!btrail_filtering_fixed_cr3s(s->filtering) ||
+            btrail_filtering_cr3(s->filtering, item->cr3));
 }
 
 void btrail_session_code(struct btrail_session *s, unsigned vcpu,
                          uint64_t number, const struct btrail_code_item *item,
                          const uint8_t *page)
 {
-    btrail_session_code_item(s->code, vcpu, number, item, page);
+    struct vcpu *v = &s->vcpus[vcpu];
+    struct item wait = { number, *item };
+
+    if (item->type == BTRAIL_CODE_BYTES || s->whole) {
+        if (item->type == BTRAIL_CODE_BYTES ||
+            btrail_filtering_vcpu(s->filtering, vcpu)) {
+            btrail_session_code_item(s->code, vcpu, number, item, page);
+        }
+        return;
+    }
+    if (!btrail_filtering_vcpu(s->filtering, vcpu) ||
+        (item->type == BTRAIL_CODE_PAGE && !wants_page(s, item))) {
+        return;
+    }
+    if (btrail_filtering_all(s->filtering)) {
+        wait.item.index = MAX(item->index, v->base) - v->base + v->start;
+        if (item->index == UINT64_MAX) {
+            wait.item.index = UINT64_MAX;
+        }
+        if (item->type == BTRAIL_CODE_LOST) {
+            wait.item.linear = MAX(item->linear, v->base) - v->base + v->start;
+        }
+        btrail_session_code_item(s->code, vcpu, number, &wait.item, NULL);
+    } else if (item->index == UINT64_MAX || v->pending->len == MAX_PENDING) {
+        hand_code(s, vcpu, &wait, item->index == UINT64_MAX ? UINT64_MAX :
+                  v->filtered.index);
+    } else {
+        g_array_append_val(v->pending, wait);
+    }
 }
 
 void btrail_session_sideband(struct btrail_session *s, uint16_t kind,
@@ -315,12 +661,20 @@ void btrail_session_sideband(struct btrail_session *s, uint16_t kind,
     btrail_output_packed(s->output, g_memdup2(payload, size), size);
 }
 
+void btrail_session_look(struct btrail_session *s,
+                         const struct btrail_look *look)
+{
+    btrail_filtering_look(s->filtering, look);
+}
+
 static void flush(struct btrail_session *s)
 {
     unsigned i;
 
     for (i = 0; i < s->header.vcpus; i++) {
-        if (s->streams[i] && !s->over && btrail_stream_flush(s->streams[i])) {
+        struct btrail_stream *stream = s->vcpus[i].stream;
+
+        if (stream && !s->over && btrail_stream_flush(stream)) {
             output_failed(s, btrail_output_error(s->output));
         }
     }
@@ -342,7 +696,9 @@ void btrail_session_tick(struct btrail_session *s, bool flush_due)
 bool btrail_session_stream_ended(const struct btrail_session *s,
                                  unsigned vcpu)
 {
-    return s->streams[vcpu] && btrail_stream_ended(s->streams[vcpu]);
+    return !btrail_filtering_vcpu(s->filtering, vcpu) ||
+           (s->vcpus[vcpu].stream &&
+            btrail_stream_ended(s->vcpus[vcpu].stream));
 }
 
 void btrail_session_end_stream(struct btrail_session *s, unsigned vcpu,
@@ -350,7 +706,9 @@ void btrail_session_end_stream(struct btrail_session *s, unsigned vcpu,
 {
     struct btrail_stream *stream = get_stream(s, vcpu);
 
-    btrail_stream_begin(stream, index);
+    if (s->whole) {
+        btrail_stream_begin(stream, index);
+    }
     if ((gap && btrail_stream_event(stream, BTRAIL_EVENT_GAP, gap,
                                     BTRAIL_LOST_UNKNOWN)) ||
         btrail_stream_event(stream, BTRAIL_EVENT_END, reason, now_ns())) {
@@ -383,9 +741,13 @@ static gpointer closer_thread(gpointer opaque)
                          __ATOMIC_RELAXED);
         btrail_output_free(s->output);
         for (i = 0; i < s->header.vcpus; i++) {
-            btrail_stream_free(s->streams[i]);
+            btrail_stream_free(s->vcpus[i].stream);
+            g_array_unref(s->vcpus[i].pending);
         }
-        g_free(s->streams);
+        g_free(s->vcpus);
+        g_array_unref(s->events);
+        g_array_unref(s->marks);
+        btrail_filtering_free(s->filtering);
     }
     close_file(s);
     g_mutex_lock(&s->lock);
@@ -394,6 +756,22 @@ static gpointer closer_thread(gpointer opaque)
     g_mutex_unlock(&s->lock);
     set_eventfd(s->done_fd);
     return NULL;
+}
+
+/* Nothing more comes: what waits for records is for those after the last. */
+static void hand_all_pending(struct btrail_session *s)
+{
+    unsigned i, k;
+
+    for (i = 0; i < s->header.vcpus; i++) {
+        struct vcpu *v = &s->vcpus[i];
+
+        for (k = 0; k < v->pending->len; k++) {
+            hand_code(s, i, &g_array_index(v->pending, struct item, k),
+                      v->filtered.index);
+        }
+        g_array_set_size(v->pending, 0);
+    }
 }
 
 void btrail_session_end(struct btrail_session *s,
@@ -406,6 +784,7 @@ void btrail_session_end(struct btrail_session *s,
         s->error = g_error_copy(ending->error);
     }
     if (s->output) {
+        hand_all_pending(s);
         flush(s);
         btrail_session_code_free(s->code);
     }
@@ -438,6 +817,8 @@ void btrail_session_finish(struct btrail_session *s,
         .error = s->error,
     };
     json_object_unref(s->metadata);
+    free_filter(&s->filter);
+    g_free(s->resume);
     g_free(s->release);
     g_mutex_clear(&s->lock);
     g_cond_clear(&s->changed);

@@ -191,11 +191,18 @@ void btrail_session_finish(struct btrail_session *s,
  * @header:    of the transport
  * @attached:  another agent has drained it before
  * @beginning: nothing has been drained yet
+ * @indices:   in the capture, that the vCPUs have come to; header->vcpus of
+ *             them
+ * @entry:     see session-filter.h; called by the capture's thread, with
+ *             @opaque
  */
 struct btrail_session_source {
     const struct btrail_shm_header *header;
     bool attached;
     bool beginning;
+    const uint64_t *indices;
+    btrail_entry_fn *entry;
+    void *opaque;
 };
 
 /* It belongs to a capture from here on; by the thread that adds it. */
@@ -225,14 +232,29 @@ int btrail_session_slab(struct btrail_session *s, unsigned vcpu,
                         const struct btrail_slab *slab, uint64_t index,
                         uint16_t gap_reason);
 
+/*
+ * Code has to be handed to it before the slab that has the records which it is
+ * for: the session's numbers are others, and are found out by going through the
+ * slab.
+ */
+bool btrail_session_in_step(const struct btrail_session *s);
+
 /* An item of code, by its number; @page if it is of BTRAIL_CODE_BYTES. */
 void btrail_session_code(struct btrail_session *s, unsigned vcpu,
                          uint64_t number, const struct btrail_code_item *item,
                          const uint8_t *page);
 
-/* A piece of names, packed; any thread, between begin and end */
+/*
+ * Names, packed; any thread, one at a time, between begin and end.  Only what
+ * the session may see, by btrail_session_sees().
+ */
 void btrail_session_sideband(struct btrail_session *s, uint16_t kind,
                              const void *payload, size_t size);
+bool btrail_session_sees(const struct btrail_session *s, uint32_t privilege);
+
+/* Who was found; likewise */
+void btrail_session_look(struct btrail_session *s,
+                         const struct btrail_look *look);
 
 /* Write what there is, if @flush; see that all goes well. */
 void btrail_session_tick(struct btrail_session *s, bool flush);

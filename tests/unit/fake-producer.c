@@ -49,6 +49,7 @@ void fake_init_code(struct fake_producer *f, unsigned vcpus, unsigned slabs,
     };
     int socks[2];
 
+    f->record = NULL;
     h.vcpu_stride = (h.slab_offset + (uint64_t)slabs * h.slab_size + 63) &
                     ~63ull;
     if (code_items) {
@@ -196,7 +197,8 @@ void fake_expect(struct fake_producer *f, uint16_t type)
         if (msg.type == type) {
             return;
         }
-        g_assert_cmpint(msg.type, ==, BTRAIL_MSG_FLUSH);
+        g_assert_true(msg.type == BTRAIL_MSG_FLUSH ||
+                      msg.type == BTRAIL_MSG_RETELL);
     }
 }
 
@@ -276,6 +278,9 @@ void fake_publish(struct fake_producer *f, unsigned vcpu,
         r[i].from = first_index + i;
         r[i].to = ~(first_index + i);
         r[i].flags = 0;
+        if (f->record) {
+            f->record(first_index + i, &r[i]);
+        }
     }
     *e = (struct btrail_event) {
         .index = first_index,

@@ -19,6 +19,7 @@
  * @sock:       its end of the connection
  * @agent_sock: the other end; the test hands it to the agent
  * @header:     in shared memory, as is all below
+ * @record:     makes the records; NULL for those that fake_publish() tells of
  */
 struct fake_producer {
     int sock;
@@ -28,6 +29,7 @@ struct fake_producer {
     int free_fd;
     struct btrail_shm_header *header;
     uint64_t total_size;
+    void (*record)(uint64_t index, struct btrail_record *record);
 };
 
 /* Slabs of FAKE_RECORDS records and FAKE_EVENTS events */

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * How the guest's kernel is entered: by a system call, a page fault, ...
+ *
+ * The kernel's symbols tell it: each kind has an entry of its own.  While they
+ * are not known, the instruction does, as far as it can: an interrupt may come
+ * before any.
+ */
+
+#ifndef BTRAIL_ENTRIES_H
+#define BTRAIL_ENTRIES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "backtrail/trace.h"
+
+struct btrail_entries;
+
+struct btrail_entries *btrail_entries_new(void);
+void btrail_entries_free(struct btrail_entries *e);
+
+/* Symbols, in the form of /proc/kallsyms; they replace others.  Any thread */
+void btrail_entries_symbols(struct btrail_entries *e, const char *text,
+                            size_t size);
+
+/* An item of code; @page if it is of BTRAIL_CODE_BYTES. */
+void btrail_entries_code(struct btrail_entries *e,
+                         const struct btrail_code_item *item,
+                         const uint8_t *page);
+
+/*
+ * The pseudo-address for a branch from user mode to @to; a btrail_entry_fn.
+ * By the thread that has the code.
+ */
+uint64_t btrail_entries_find(void *e, unsigned vcpu, uint64_t cr3,
+                             uint64_t from, uint64_t to);
+
+#endif /* BTRAIL_ENTRIES_H */

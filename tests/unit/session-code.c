@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <glib/gstdio.h>
+#include <string.h>
+
+#include "backtrail/code.h"
+#include "session-code.h"
+#include "trace-samples.h"
+
+struct rig {
+    char *path;
+    struct btrail_store *store;
+    struct btrail_output *output;
+    struct btrail_session_code *c;
+    struct btrail_trace *trace;
+};
+
+static void begin(struct rig *r, bool chosen)
+{
+    struct btrail_store_options options = { 0 };
+
+    r->path = sample_path();
+    options.path = r->path;
+    g_assert_cmpint(btrail_store_open(&r->store, &options), ==, 0);
+    r->output = btrail_output_new(r->store, 1);
+    r->c = btrail_session_code_new(r->output, chosen);
+}
+
+static void bytes(struct rig *r, uint64_t number)
+{
+    struct btrail_code_item item = {
+        .type = BTRAIL_CODE_BYTES, .number = number,
+    };
+    uint8_t page[BTRAIL_CODE_PAGE_SIZE];
+
+    memset(page, (int)number, sizeof(page));
+    memcpy(page, &number, sizeof(number));
+    btrail_session_code_item(r->c, 0, number, &item, page);
+}
+
+static void page(struct rig *r, uint64_t number)
+{
+    struct btrail_code_item item = {
+        .type = BTRAIL_CODE_PAGE, .number = number, .cr3 = 0x1000,
+        .linear = number * BTRAIL_CODE_PAGE_SIZE,
+    };
+
+    btrail_session_code_item(r->c, 0, number, &item, NULL);
+}
+
+static void end(struct rig *r, struct btrail_code **code)
+{
+    btrail_session_code_flush(r->c);
+    btrail_session_code_free(r->c);
+    btrail_output_finish(r->output);
+    btrail_output_free(r->output);
+    g_assert_cmpint(btrail_store_close(r->store), ==, 0);
+    g_assert_cmpint(btrail_trace_open(&r->trace, r->path), ==, 0);
+    g_assert_cmpint(btrail_code_open(code, r->trace), ==, 0);
+}
+
+static bool has(struct btrail_code *code, uint64_t number)
+{
+    uint64_t got;
+    int n = btrail_code_read(code, 0, 0, 0x1000,
+                             number * BTRAIL_CODE_PAGE_SIZE, &got, 8);
+
+    if (n > 0) {
+        g_assert_cmpint(n, ==, 8);
+        g_assert_cmpuint(got, ==, number);
+    }
+    return n > 0;
+}
+
+/* What nobody speaks of is not in the file, in whatever order they come. */
+static void test_chosen(void)
+{
+    struct btrail_code *code;
+    struct rig r;
+    GStatBuf st;
+    unsigned i;
+
+    begin(&r, true);
+    bytes(&r, 1);
+    page(&r, 1);
+    page(&r, 2);
+    bytes(&r, 2);
+    /* Told of again: it is there already. */
+    page(&r, 1);
+    page(&r, 2);
+    /* Too many that nobody wants: the oldest is forgotten. */
+    for (i = 10; i < 10 + 1025; i++) {
+        bytes(&r, i);
+    }
+    page(&r, 10);
+    page(&r, 11);
+    end(&r, &code);
+    g_assert_true(has(code, 1));
+    g_assert_true(has(code, 2));
+    g_assert_false(has(code, 10));
+    g_assert_true(has(code, 11));
+    g_assert_cmpuint(btrail_code_bad_pieces(code), ==, 0);
+    btrail_code_close(code);
+    btrail_trace_close(r.trace);
+    g_assert_cmpint(g_stat(r.path, &st), ==, 0);
+    g_assert_cmpint(st.st_size, <, 5000);
+    sample_remove(r.path);
+}
+
+static void test_all(void)
+{
+    struct btrail_code *code;
+    struct rig r;
+    unsigned i;
+
+    begin(&r, false);
+    for (i = 1; i <= 1000; i++) {
+        bytes(&r, i);
+    }
+    for (i = 1; i <= 1000; i++) {
+        page(&r, i);
+    }
+    end(&r, &code);
+    for (i = 1; i <= 1000; i++) {
+        g_assert_true(has(code, i));
+    }
+    btrail_code_close(code);
+    btrail_trace_close(r.trace);
+    sample_remove(r.path);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/session-code/chosen", test_chosen);
+    g_test_add_func("/session-code/all", test_all);
+    return g_test_run();
+}

@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <string.h>
+
+#include "session-filter.h"
+
+#define KERNEL  UINT64_C(0xffffffff81000000)
+
+/* What was made, record by record, and what was known at each */
+struct made {
+    struct btrail_record record;
+    uint64_t cr3;
+    uint64_t time;
+};
+
+/* What came of it */
+struct kept {
+    struct made made;
+    uint64_t index;
+};
+
+static uint64_t entry(void *opaque, unsigned vcpu, uint64_t cr3, uint64_t from,
+                      uint64_t to)
+{
+    g_assert_cmphex(from >> 63, ==, 0);
+    g_assert_cmphex(to >> 63, ==, 1);
+    g_assert_cmpuint(vcpu, ==, 3);
+    return to % 2 ? BTRAIL_PSEUDO_SYSCALL : BTRAIL_PSEUDO_PAGE_FAULT;
+}
+
+/* As simply as can be: is the record wanted, and what does it become? */
+static bool want(const struct btrail_session_filter *f, struct made *m)
+{
+    bool from = m->record.from >= UINT64_C(1) << 63;
+    bool to = m->record.to >= UINT64_C(1) << 63;
+    bool cr3 = !f->n_cr3s;
+    unsigned i;
+
+    for (i = 0; i < f->n_cr3s; i++) {
+        cr3 |= f->cr3s[i] >> 12 == m->cr3 >> 12;
+    }
+    if (!cr3) {
+        return false;
+    }
+    if (f->privilege == BTRAIL_PRIVILEGE_USER) {
+        if (to && !from) {
+            m->record.to = entry(NULL, 3, 0, m->record.from, m->record.to);
+        } else if (from && !to) {
+            m->record.from = BTRAIL_PSEUDO_FROM_KERNEL;
+        }
+        return !from || !to;
+    }
+    if (f->privilege == BTRAIL_PRIVILEGE_KERNEL) {
+        if (to && !from) {
+            m->record.from = BTRAIL_PSEUDO_FROM_USER;
+        } else if (from && !to) {
+            m->record.to = BTRAIL_PSEUDO_TO_USER;
+        }
+        return from || to;
+    }
+    return true;
+}
+
+static uint64_t random_address(void)
+{
+    return (uint32_t)g_test_rand_int() +
+           (g_test_rand_bit() ? KERNEL : UINT64_C(0x400000));
+}
+
+struct rig {
+    GArray *made;               /* of struct made */
+    GArray *kept;               /* of struct made, with the filter's numbers */
+    struct btrail_filtering *f;
+    struct btrail_filtered v;
+    uint64_t cr3;
+    uint64_t time;
+    uint64_t out_cr3;
+    uint64_t out_time;
+    uint64_t out_index;
+    uint64_t gaps;
+    struct btrail_mark marks[8];
+    size_t n_marks;
+    size_t n_placed;
+};
+
+static void take_event(struct rig *r, const struct btrail_event *e)
+{
+    g_assert_cmpuint(e->index, ==, r->out_index);
+    switch (e->type) {
+    case BTRAIL_EVENT_CR3:
+        r->out_cr3 = e->data[0];
+        break;
+    case BTRAIL_EVENT_TIME:
+        r->out_time = e->data[0];
+        break;
+    case BTRAIL_EVENT_GAP:
+        g_assert_cmpuint(e->data[0], ==, BTRAIL_LOST_UNKNOWN);
+        r->gaps++;
+        break;
+    default:
+        g_assert_cmpuint(e->type, ==, BTRAIL_EVENT_PAUSE);
+        break;
+    }
+}
+
+/* What is in the filtered slab: a reader in a few lines */
+static void take_slab(struct rig *r)
+{
+    const struct btrail_slab *s = &r->v.slab;
+    size_t i, k = 0;
+
+    g_assert_cmpuint(s->first_index, ==, r->out_index);
+    r->out_cr3 = s->cr3;
+    for (i = 0; i <= s->n_records; i++) {
+        for (; k < s->n_events && s->events[k].index == r->out_index; k++) {
+            take_event(r, &s->events[k]);
+        }
+        if (i < s->n_records) {
+            struct made m = { s->records[i], r->out_cr3, r->out_time };
+
+            g_array_append_val(r->kept, m);
+            r->out_index++;
+        }
+    }
+    g_assert_cmpuint(k, ==, s->n_events);
+    g_assert_cmpuint(r->v.index, ==, r->out_index);
+}
+
+static void add_event(GArray *events, uint64_t index, uint16_t type,
+                      uint64_t data)
+{
+    struct btrail_event e = {
+        .index = index, .type = type, .data = { data },
+    };
+
+    e.reason = type == BTRAIL_EVENT_GAP ? BTRAIL_GAP_OVERFLOW : 0;
+    g_array_append_val(events, e);
+}
+
+/* A random slab, with all that can happen in it */
+static void add_slab(struct rig *r, uint64_t *index)
+{
+    g_autoptr(GArray) records = g_array_new(FALSE, FALSE,
+                                            sizeof(struct btrail_record));
+    g_autoptr(GArray) events = g_array_new(FALSE, FALSE,
+                                           sizeof(struct btrail_event));
+    unsigned n = g_test_rand_int_range(0, 200);
+    struct btrail_slab slab = { .cr3 = r->cr3 };
+    uint64_t before = *index;
+    bool hole = !g_test_rand_int_range(0, 10);
+    unsigned i;
+
+    if (hole) {
+        *index += 7;
+        if (g_test_rand_bit()) {
+            add_event(events, *index, BTRAIL_EVENT_GAP, 7);
+        }
+    }
+    slab.first_index = *index;
+    for (i = 0; i < n; i++) {
+        struct made m;
+
+        if (!i || !g_test_rand_int_range(0, 20)) {
+            add_event(events, *index, BTRAIL_EVENT_TIME, ++r->time);
+        }
+        if (!g_test_rand_int_range(0, 20)) {
+            r->cr3 = (uint64_t)g_test_rand_int_range(1, 5) << 12 | 5;
+            add_event(events, *index, BTRAIL_EVENT_CR3, r->cr3);
+        }
+        if (!g_test_rand_int_range(0, 50)) {
+            add_event(events, *index, BTRAIL_EVENT_PAUSE, 1);
+        }
+        m = (struct made) {
+            { random_address(), random_address(), i % 2 ? 16 : 0 },
+            r->cr3, r->time,
+        };
+        g_array_append_val(records, m.record);
+        g_array_append_val(r->made, m);
+        (*index)++;
+    }
+    slab.records = (void *)records->data;
+    slab.n_records = records->len;
+    slab.events = (void *)events->data;
+    slab.n_events = events->len;
+    g_assert_true(btrail_filtering_slab(r->f, 3, &r->v, &slab, before,
+                                        BTRAIL_GAP_CORRUPT,
+                                        r->marks + r->n_placed,
+                                        r->n_marks - r->n_placed));
+    while (r->n_placed < r->n_marks &&
+           r->marks[r->n_placed].placed != UINT64_MAX) {
+        g_assert_cmpuint(r->marks[r->n_placed].index, <=, *index);
+        r->n_placed++;
+    }
+    g_assert_true(r->n_placed == r->n_marks ||
+                  r->marks[r->n_placed].index > *index);
+    g_assert_cmpuint(r->v.dropped + r->v.slab.n_records, ==, n);
+    take_slab(r);
+}
+
+/* Against a filter that looks at each record by itself */
+static void test_random(gconstpointer opaque)
+{
+    static const uint64_t cr3s[] = { 0x2001, 0x4000 };
+    unsigned kind = GPOINTER_TO_UINT(opaque);
+    struct btrail_session_filter filter = {
+        .privilege = kind & 3,
+        .cr3s = cr3s,
+        .n_cr3s = kind / 4,
+    };
+    unsigned round;
+
+    for (round = 0; round < 20; round++) {
+        struct rig r = { .cr3 = 0x1000 };
+        uint64_t index = 0;
+        unsigned i, k = 0;
+        size_t m = 0;
+
+        r.made = g_array_new(FALSE, FALSE, sizeof(struct made));
+        r.kept = g_array_new(FALSE, FALSE, sizeof(struct made));
+        r.f = btrail_filtering_new(&filter, entry, NULL);
+        g_assert_true(btrail_filtering_all(r.f) == !kind);
+        /* A place is of records that are made: no hole comes before. */
+        r.n_marks = G_N_ELEMENTS(r.marks);
+        for (i = 0; i < r.n_marks; i++) {
+            r.marks[i].index = i * 9;
+            r.marks[i].placed = UINT64_MAX;
+        }
+        for (i = 0; i < 50; i++) {
+            add_slab(&r, &index);
+        }
+        index = 0;
+        for (i = 0; i < r.made->len; i++) {
+            struct made want_made = g_array_index(r.made, struct made, i);
+            struct made *got;
+
+            if (!want(&filter, &want_made)) {
+                continue;
+            }
+            g_assert_cmpuint(k, <, r.kept->len);
+            got = &g_array_index(r.kept, struct made, k++);
+            g_assert_cmphex(got->record.from, ==, want_made.record.from);
+            g_assert_cmphex(got->record.to, ==, want_made.record.to);
+            g_assert_cmphex(got->record.flags, ==, want_made.record.flags);
+            g_assert_cmphex(got->cr3, ==, want_made.cr3);
+            g_assert_cmpuint(got->time, ==, want_made.time);
+        }
+        g_assert_cmpuint(k, ==, r.kept->len);
+        g_assert_cmpuint(r.n_placed, ==, r.n_marks);
+        g_assert_cmpuint(m, ==, 0);
+        btrail_filtering_free(r.f);
+        g_array_unref(r.made);
+        g_array_unref(r.kept);
+    }
+}
+
+/* Marks: as many records of the session are before them as were kept */
+static void test_marks(void)
+{
+    const struct btrail_session_filter filter = {
+        .privilege = BTRAIL_PRIVILEGE_USER,
+    };
+    struct btrail_filtering *f = btrail_filtering_new(&filter, entry, NULL);
+    struct btrail_filtered v = { .index = 1000 };
+    struct btrail_record records[100] = { 0 };
+    struct btrail_event time = { .index = 50, .type = BTRAIL_EVENT_TIME };
+    struct btrail_slab slab = { 50, 0, records, 100, &time, 1 };
+    struct btrail_mark marks[] = {
+        { 0, UINT64_MAX }, { 50, UINT64_MAX }, { 51, UINT64_MAX },
+        { 52, UINT64_MAX }, { 52, UINT64_MAX }, { 149, UINT64_MAX },
+        { 150, UINT64_MAX }, { 151, UINT64_MAX },
+    };
+    static const uint64_t places[] = {
+        1000, 1000, 1001, 1001, 1001, 1050, 1050, UINT64_MAX,
+    };
+    unsigned i;
+
+    for (i = 0; i < 100; i++) {
+        records[i].from = records[i].to = i % 2 ? KERNEL : 1;
+    }
+    g_assert_true(btrail_filtering_slab(f, 3, &v, &slab, 50, 0, marks,
+                                        G_N_ELEMENTS(marks)));
+    g_assert_cmpuint(v.index, ==, 1050);
+    for (i = 0; i < G_N_ELEMENTS(marks); i++) {
+        g_assert_cmpuint(marks[i].placed, ==, places[i]);
+    }
+    btrail_filtering_free(f);
+}
+
+static void test_vcpus(void)
+{
+    static const uint32_t vcpus[] = { 1, 4, BTRAIL_MAX_VCPUS };
+    const struct btrail_session_filter filter = { vcpus, 3, .privilege = 0 };
+    struct btrail_filtering *f = btrail_filtering_new(&filter, entry, NULL);
+
+    g_assert_true(btrail_filtering_all(f));
+    g_assert_false(btrail_filtering_vcpu(f, 0));
+    g_assert_true(btrail_filtering_vcpu(f, 1));
+    g_assert_true(btrail_filtering_vcpu(f, 4));
+    g_assert_false(btrail_filtering_vcpu(f, BTRAIL_MAX_VCPUS - 1));
+    btrail_filtering_free(f);
+}
+
+static void look(struct btrail_filtering *f, uint32_t flags,
+                 struct btrail_process *p, uint32_t n)
+{
+    const struct btrail_look look = { .flags = flags, .n = n, .processes = p };
+
+    btrail_filtering_look(f, &look);
+}
+
+/* Processes come, change their names, are only seen, and go. */
+static void test_processes(void)
+{
+    static const char *const names[] = { "nginx", "77", NULL };
+    static const uint64_t cr3s[] = { 0x99000 };
+    const struct btrail_session_filter filter = {
+        .processes = names, .cr3s = cr3s, .n_cr3s = 1,
+    };
+    struct btrail_filtering *f = btrail_filtering_new(&filter, entry, NULL);
+    struct btrail_process p[] = {
+        { .pgd = 0x1000, .user_pgd = 0x2000, .mm = 1, .pid = 5,
+          .comm = "nginx" },
+        { .pgd = 0x3000, .mm = 2, .pid = 77, .comm = "bash" },
+        { .pgd = 0x4000, .mm = 3, .pid = 777, .comm = "nginx2" },
+        { .pgd = 0x5000, .pid = 9, .comm = "nginx",
+          .flags = BTRAIL_PROCESS_KERNEL },
+    };
+
+    g_assert_false(btrail_filtering_all(f));
+    g_assert_false(btrail_filtering_cr3(f, 0x1000));
+    g_assert_true(btrail_filtering_cr3(f, 0x99001));
+    look(f, BTRAIL_LOOK_WHOLE, p, G_N_ELEMENTS(p));
+    g_assert_true(btrail_filtering_cr3(f, 0x1007));
+    g_assert_true(btrail_filtering_cr3(f, 0x2000));
+    g_assert_true(btrail_filtering_cr3(f, 0x3000));
+    g_assert_false(btrail_filtering_cr3(f, 0x4000));
+    g_assert_false(btrail_filtering_cr3(f, 0x5000));
+    g_assert_true(btrail_filtering_cr3(f, 0x99001));
+
+    /* One is seen again, one has another name, one is gone. */
+    p[0].flags = BTRAIL_PROCESS_SEEN;
+    p[0].comm = "";
+    p[2].comm = "nginx";
+    p[1] = p[2];
+    look(f, BTRAIL_LOOK_WHOLE, p, 2);
+    g_assert_true(btrail_filtering_cr3(f, 0x2000));
+    g_assert_false(btrail_filtering_cr3(f, 0x3000));
+    g_assert_true(btrail_filtering_cr3(f, 0x4000));
+
+    /* Not all were found: those that were there still are. */
+    look(f, 0, p, 0);
+    g_assert_true(btrail_filtering_cr3(f, 0x1000));
+    /* Another process has got its page tables. */
+    p[0].mm = 9;
+    look(f, BTRAIL_LOOK_WHOLE, p, 1);
+    g_assert_false(btrail_filtering_cr3(f, 0x1000));
+    btrail_filtering_free(f);
+}
+
+static void test_damaged(void)
+{
+    const struct btrail_session_filter filter = { .privilege = 1 };
+    struct btrail_filtering *f = btrail_filtering_new(&filter, entry, NULL);
+    struct btrail_record records[10] = { 0 };
+    struct btrail_event events[] = {
+        { .index = 20, .type = BTRAIL_EVENT_TIME },
+        { .index = 5, .type = BTRAIL_EVENT_TIME },
+    };
+    struct btrail_slab slabs[] = {
+        { 9, 0, records, 10, NULL, 0 },
+        { 20, 0, records, 10, events, 2 },
+        { UINT64_MAX - 3, 0, records, 10, NULL, 0 },
+    };
+    struct btrail_filtered v = { .index = 0 };
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(slabs); i++) {
+        g_assert_false(btrail_filtering_slab(f, 3, &v, &slabs[i], 10, 0, NULL,
+                                             0));
+    }
+    btrail_filtering_free(f);
+}
+
+int main(int argc, char **argv)
+{
+    unsigned i;
+
+    g_test_init(&argc, &argv, NULL);
+    for (i = 0; i < 12; i++) {
+        g_autofree char *name = g_strdup_printf("/session-filter/random/%u",
+                                                i);
+
+        if (i % 4 != 3) {
+            g_test_add_data_func(name, GUINT_TO_POINTER(i), test_random);
+        }
+    }
+    g_test_add_func("/session-filter/marks", test_marks);
+    g_test_add_func("/session-filter/vcpus", test_vcpus);
+    g_test_add_func("/session-filter/processes", test_processes);
+    g_test_add_func("/session-filter/damaged", test_damaged);
+    return g_test_run();
+}

@@ -1,0 +1,547 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "backtrail/code.h"
+#include "capture.h"
+#include "fake-producer.h"
+#include "json.h"
+#include "trace-samples.h"
+
+#define KERNEL  UINT64_C(0xffffffff81000000)
+#define SLAB    100
+#define CR3_A   UINT64_C(0x1000)
+#define CR3_B   UINT64_C(0x2000)
+
+struct rig {
+    struct fake_producer f;
+    struct btrail_capture *capture;
+    uint64_t next;              /* record to be published */
+};
+
+struct client {
+    struct btrail_session *session;
+    struct btrail_session_result result;
+    char *path;
+};
+
+/* A bit of user mode, a bit of the kernel, in turns of different length */
+static void make_record(uint64_t index, struct btrail_record *r)
+{
+    bool from = index % 7 > 3;
+    bool to = (index + 1) % 7 > 3;
+
+    r->from = (from ? KERNEL : 0x400000) + index;
+    r->to = (to ? KERNEL : 0x400000) + 5 * index;
+    r->flags = 0;
+}
+
+static uint64_t cr3_of(uint64_t index)
+{
+    return index % SLAB < SLAB / 2 ? CR3_A : CR3_B;
+}
+
+static void start(struct rig *r, unsigned vcpus, uint32_t policy,
+                  uint32_t code_items)
+{
+    struct btrail_capture_options options = { 0 };
+
+    r->next = 0;
+    fake_init_code(&r->f, vcpus, 8, policy, code_items);
+    r->f.record = make_record;
+    options.sock = r->f.agent_sock;
+    r->capture = btrail_capture_start(&options);
+}
+
+static void ready(struct rig *r)
+{
+    fake_hello(&r->f);
+    fake_expect(&r->f, BTRAIL_MSG_READY);
+}
+
+static void make(struct client *c, struct btrail_session_options *options)
+{
+    struct btrail_store_options store = { 0 };
+
+    c->path = sample_path();
+    store.path = c->path;
+    g_assert_cmpint(btrail_store_open(&options->store, &store), ==, 0);
+    options->metadata = json_object_new();
+    json_object_set_string_member(options->metadata, "session", "client");
+    c->session = btrail_session_new(options, NULL);
+    g_assert_nonnull(c->session);
+    json_object_unref(options->metadata);
+}
+
+static void add(struct rig *r, struct client *c,
+                struct btrail_session_options *options)
+{
+    make(c, options);
+    btrail_capture_add(r->capture, c->session);
+}
+
+static void wait_begun(struct client *c)
+{
+    struct btrail_session_progress p = { 0 };
+
+    while (!p.begun) {
+        g_usleep(1000);
+        btrail_session_progress(c->session, &p);
+    }
+}
+
+static void publish(struct rig *r, unsigned slabs)
+{
+    while (slabs--) {
+        const struct btrail_event change = {
+            .index = r->next + SLAB / 2, .type = BTRAIL_EVENT_CR3,
+            .data = { CR3_B },
+        };
+
+        fake_wait_free(&r->f, 0);
+        fake_publish(&r->f, 0, r->next, SLAB, &change, 1);
+        r->next += SLAB;
+    }
+}
+
+/* Until all that was published has been drained */
+static void drain(struct rig *r)
+{
+    struct btrail_shm_vcpu *v = fake_vcpu(&r->f, 0);
+
+    while (__atomic_load_n(&v->tail[0], __ATOMIC_ACQUIRE) != v->head) {
+        g_usleep(1000);
+    }
+}
+
+static void finish_capture(struct rig *r)
+{
+    struct btrail_capture_result result;
+
+    fake_wait_free(&r->f, 0);
+    fake_publish_end(&r->f, 0, r->next);
+    fake_end(&r->f, BTRAIL_END_STOPPED);
+    btrail_capture_finish(r->capture, &result);
+    g_assert_no_error(result.error);
+    fake_clear(&r->f);
+}
+
+static void finish(struct client *c)
+{
+    struct pollfd pfd = {
+        .fd = btrail_session_done_fd(c->session), .events = POLLIN,
+    };
+
+    g_assert_cmpint(poll(&pfd, 1, 60000), ==, 1);
+    btrail_session_finish(c->session, &c->result);
+    g_assert_no_error(c->result.error);
+    g_assert_cmpuint(c->result.unexplained, ==, 0);
+}
+
+static void clear(struct client *c)
+{
+    g_clear_error(&c->result.error);
+    g_free(c->result.no_names);
+    sample_remove(c->path);
+}
+
+/* What a session wants, as simply as can be; NULL for what it must not see */
+typedef bool want_fn(uint64_t index, struct btrail_record *r);
+
+static bool want_all(uint64_t index, struct btrail_record *r)
+{
+    return true;
+}
+
+static bool want_user(uint64_t index, struct btrail_record *r)
+{
+    bool from = r->from >= KERNEL, to = r->to >= KERNEL;
+
+    r->from = from ? BTRAIL_PSEUDO_FROM_KERNEL : r->from;
+    r->to = to ? BTRAIL_PSEUDO_TO_KERNEL : r->to;
+    return !from || !to;
+}
+
+static bool want_kernel_of_b(uint64_t index, struct btrail_record *r)
+{
+    bool from = r->from >= KERNEL, to = r->to >= KERNEL;
+
+    r->from = from ? r->from : BTRAIL_PSEUDO_FROM_USER;
+    r->to = to ? r->to : BTRAIL_PSEUDO_TO_USER;
+    return (from || to) && cr3_of(index) == CR3_B;
+}
+
+/*
+ * The file has exactly what is wanted of records @first up to @end, numbered
+ * from @begin; @gaps events tell of losses, of @lost records.
+ */
+static void check(const char *path, want_fn *want, uint64_t first,
+                  uint64_t end, uint64_t begin, unsigned gaps, uint64_t lost)
+{
+    struct btrail_cursor *cursor;
+    struct btrail_trace *trace;
+    struct btrail_batch b;
+    uint64_t index = begin, at = first, got_lost = 0;
+    unsigned got_gaps = 0;
+    bool ended = false;
+    int ret;
+
+    g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
+    g_assert_cmpint(btrail_cursor_open(&cursor, trace, 0, 0), ==, 0);
+    while (!(ret = btrail_cursor_next(cursor, &b))) {
+        size_t i;
+
+        if (b.synthetic) {
+            /* What is in another file */
+            g_assert_cmpuint(b.event->reason, ==, BTRAIL_GAP_CORRUPT);
+            g_assert_cmpuint(b.event->data[0], ==, begin);
+            continue;
+        }
+        g_assert_false(ended);
+        g_assert_cmpuint(b.index, ==, index);
+        for (i = 0; i < b.count; i++) {
+            struct btrail_record r;
+
+            do {
+                g_assert_cmpuint(at, <, end);
+                make_record(at, &r);
+                at++;
+            } while (!want(at - 1, &r));
+            g_assert_cmphex(b.records[i].from, ==, r.from);
+            g_assert_cmphex(b.records[i].to, ==, r.to);
+            g_assert_cmphex(b.cr3, ==, cr3_of(at - 1));
+        }
+        index += b.count;
+        if (b.event && b.event->type == BTRAIL_EVENT_GAP) {
+            got_gaps++;
+            if (b.event->data[0] != BTRAIL_LOST_UNKNOWN) {
+                uint64_t n = b.event->data[0];
+
+                got_lost += n;
+                index += n;
+                for (; n; at++) {
+                    struct btrail_record r;
+
+                    make_record(at, &r);
+                    n -= want(at, &r);
+                }
+            }
+        }
+        ended = b.event && b.event->type == BTRAIL_EVENT_END;
+    }
+    g_assert_true(ended);
+    g_assert_cmpint(ret, ==, -BTRAIL_ERR_END);
+    for (; at < end; at++) {
+        struct btrail_record r;
+
+        make_record(at, &r);
+        g_assert_false(want(at, &r));
+    }
+    g_assert_cmpuint(got_gaps, ==, gaps);
+    g_assert_cmpuint(got_lost, ==, lost);
+    btrail_cursor_close(cursor);
+    btrail_trace_close(trace);
+}
+
+/* Three from the beginning, with different wishes */
+static void test_several(void)
+{
+    static const uint64_t cr3s[] = { CR3_B };
+    struct btrail_session_options options[3] = { { 0 } };
+    static want_fn *const wants[] = { want_all, want_user, want_kernel_of_b };
+    struct client c[3];
+    struct rig r;
+    unsigned i;
+
+    options[1].filter.privilege = BTRAIL_PRIVILEGE_USER;
+    options[2].filter.privilege = BTRAIL_PRIVILEGE_KERNEL;
+    options[2].filter.cr3s = cr3s;
+    options[2].filter.n_cr3s = 1;
+    start(&r, 2, BTRAIL_OVERFLOW_PAUSE, 0);
+    for (i = 0; i < 3; i++) {
+        add(&r, &c[i], &options[i]);
+    }
+    ready(&r);
+    publish(&r, 300);
+    finish_capture(&r);
+    for (i = 0; i < 3; i++) {
+        finish(&c[i]);
+        check(c[i].path, wants[i], 0, 300 * SLAB, 0, 0, 0);
+        g_assert_cmpuint(c[i].result.progress.records +
+                         c[i].result.progress.filtered, ==, 300 * SLAB);
+        g_assert_cmpuint(c[i].result.reason, ==, BTRAIL_END_STOPPED);
+        clear(&c[i]);
+    }
+}
+
+/* They come and go while it runs; each has what was made meanwhile. */
+static void test_come_and_go(void)
+{
+    struct btrail_session_options all = { 0 };
+    struct btrail_session_options user = {
+        .filter.privilege = BTRAIL_PRIVILEGE_USER,
+    };
+    struct btrail_capture_progress p;
+    struct client first, second, third;
+    struct rig r;
+
+    start(&r, 2, BTRAIL_OVERFLOW_PAUSE, 0);
+    ready(&r);
+    /* Nobody is there. */
+    publish(&r, 20);
+    drain(&r);
+    add(&r, &first, &all);
+    wait_begun(&first);
+    g_assert_false(btrail_session_whole(first.session));
+    publish(&r, 20);
+    drain(&r);
+    add(&r, &second, &user);
+    wait_begun(&second);
+    publish(&r, 20);
+    /* What was published before it is removed is still its. */
+    btrail_capture_remove(r.capture, first.session);
+    finish(&first);
+    check(first.path, want_all, 20 * SLAB, 60 * SLAB, 0, 0, 0);
+    add(&r, &third, &all);
+    wait_begun(&third);
+    publish(&r, 20);
+    btrail_capture_remove(r.capture, second.session);
+    finish(&second);
+    check(second.path, want_user, 40 * SLAB, 80 * SLAB, 0, 0, 0);
+    btrail_capture_remove(r.capture, third.session);
+    finish(&third);
+    check(third.path, want_all, 60 * SLAB, 80 * SLAB, 0, 0, 0);
+    publish(&r, 20);
+    drain(&r);
+    btrail_capture_progress(r.capture, &p);
+    g_assert_cmpuint(p.records, ==, 100 * SLAB);
+    g_assert_cmpuint(p.lost, ==, 0);
+    finish_capture(&r);
+    clear(&first);
+    clear(&second);
+    clear(&third);
+}
+
+/* A loss of the capture is one of those alone who know that it is theirs. */
+static void test_gaps(void)
+{
+    struct btrail_session_options all = { 0 };
+    struct btrail_session_options user = {
+        .filter.privilege = BTRAIL_PRIVILEGE_USER,
+    };
+    struct btrail_event gap = {
+        .type = BTRAIL_EVENT_GAP, .reason = BTRAIL_GAP_OVERFLOW,
+        .data = { 2 * SLAB },
+    };
+    struct client early, late, filtered;
+    struct rig r;
+    unsigned i;
+
+    start(&r, 1, BTRAIL_OVERFLOW_DROP, 0);
+    r.f.record = make_record;
+    add(&r, &early, &all);
+    ready(&r);
+    publish(&r, 10);
+    drain(&r);
+    add(&r, &late, &all);
+    add(&r, &filtered, &user);
+    wait_begun(&filtered);
+    for (i = 0; i < 3; i++) {
+        const struct btrail_event change = {
+            .index = r.next + 2 * SLAB + SLAB / 2, .type = BTRAIL_EVENT_CR3,
+            .data = { CR3_B },
+        };
+        struct btrail_event events[2];
+
+        r.next += 2 * SLAB;
+        gap.index = r.next;
+        events[0] = gap;
+        events[1] = change;
+        fake_wait_free(&r.f, 0);
+        fake_publish(&r.f, 0, r.next, SLAB, events, 2);
+        r.next += SLAB;
+    }
+    finish_capture(&r);
+    finish(&early);
+    check(early.path, want_all, 0, r.next, 0, 3, 6 * SLAB);
+    finish(&late);
+    check(late.path, want_all, 10 * SLAB, r.next, 0, 3, 6 * SLAB);
+    g_assert_cmpuint(late.result.progress.lost, ==, 6 * SLAB);
+    finish(&filtered);
+    g_assert_cmpuint(filtered.result.progress.lost, ==, 0);
+    clear(&early);
+    clear(&late);
+    clear(&filtered);
+}
+
+/* Another part of a trace that was begun earlier */
+static void test_resume(void)
+{
+    static const uint64_t indices[] = { 5000 };
+    struct btrail_session_options options = {
+        .resume = indices, .n_resume = 1,
+        .filter.privilege = BTRAIL_PRIVILEGE_USER,
+    };
+    struct client c;
+    struct rig r;
+
+    start(&r, 1, BTRAIL_OVERFLOW_PAUSE, 0);
+    add(&r, &c, &options);
+    ready(&r);
+    publish(&r, 10);
+    finish_capture(&r);
+    finish(&c);
+    check(c.path, want_user, 0, 10 * SLAB, 5000, 1, 0);
+    clear(&c);
+}
+
+static int read_code(struct btrail_code *code, uint64_t index,
+                     uint64_t address)
+{
+    uint8_t byte;
+
+    return btrail_code_read(code, 0, index, CR3_A, address, &byte, 1) > 0 ?
+           byte : -1;
+}
+
+/*
+ * Code holds from the session's record on that is the first not to be before
+ * the capture's; none of the kernel's is in the trace of user mode.
+ */
+static void test_code(void)
+{
+    struct btrail_session_options options = {
+        .filter.privilege = BTRAIL_PRIVILEGE_USER,
+    };
+    struct btrail_code_item item = { .type = BTRAIL_CODE_BYTES };
+    struct btrail_record record;
+    struct btrail_trace *trace;
+    struct btrail_code *code;
+    uint64_t kept = 0, index;
+    struct client c;
+    struct rig r;
+    unsigned i;
+
+    start(&r, 1, BTRAIL_OVERFLOW_PAUSE, 64);
+    add(&r, &c, &options);
+    ready(&r);
+    for (i = 1; i <= 12; i++) {
+        item.number = i;
+        fake_publish_code(&r.f, 0, &item, i);
+    }
+    item = (struct btrail_code_item) {
+        .type = BTRAIL_CODE_PAGE, .cr3 = CR3_A, .linear = KERNEL,
+        .number = 12,
+    };
+    fake_publish_code(&r.f, 0, &item, 0);
+    item.linear = 0x400000;
+    for (i = 1; i <= 10; i++) {
+        item.number = i;
+        item.index = (i - 1) * 37;
+        fake_publish_code(&r.f, 0, &item, 0);
+    }
+    publish(&r, 10);
+    finish_capture(&r);
+    finish(&c);
+    check(c.path, want_user, 0, 10 * SLAB, 0, 0, 0);
+    g_assert_cmpint(btrail_trace_open(&trace, c.path), ==, 0);
+    g_assert_cmpint(btrail_code_open(&code, trace), ==, 0);
+    for (index = 0; index < 10 * SLAB; index++) {
+        make_record(index, &record);
+        g_assert_cmpint(read_code(code, kept, KERNEL), ==, -1);
+        if (want_user(index, &record)) {
+            g_assert_cmpint(read_code(code, kept++, 0x400000), ==,
+                            MIN(index / 37 + 1, 10));
+        }
+    }
+    btrail_code_close(code);
+    btrail_trace_close(trace);
+    clear(&c);
+}
+
+/* What the file says of the session */
+static void test_description(void)
+{
+    static const char *const processes[] = { "nginx", "7", NULL };
+    static const uint32_t vcpus[] = { 0, 1 };
+    static const uint64_t cr3s[] = { CR3_B };
+    struct btrail_session_options options = {
+        .filter = { vcpus, 2, cr3s, 1, processes, BTRAIL_PRIVILEGE_USER },
+        .drop = true,
+    };
+    struct btrail_trace *trace;
+    const char *text;
+    JsonObject *o;
+    JsonNode *node;
+    struct client c;
+    struct rig r;
+
+    start(&r, 1, BTRAIL_OVERFLOW_PAUSE, 0);
+    add(&r, &c, &options);
+    ready(&r);
+    publish(&r, 1);
+    finish_capture(&r);
+    finish(&c);
+    g_assert_cmpint(btrail_trace_open(&trace, c.path), ==, 0);
+    g_assert_cmpint(btrail_trace_meta(trace, 0, &text, NULL), ==, 0);
+    node = btrail_json_parse_object(text);
+    o = json_node_get_object(node);
+    g_assert_cmpstr(btrail_json_string(o, "session"), ==, "client");
+    g_assert_cmpstr(btrail_json_string(o, "privilege"), ==, "user");
+    g_assert_cmpstr(btrail_json_string(o, "overflow"), ==, "drop");
+    g_assert_cmpstr(btrail_json_string(o, "vcpu_filter"), ==, "0,1");
+    g_assert_cmpuint(json_array_get_length(
+        json_object_get_array_member(o, "processes")), ==, 2);
+    g_assert_cmpstr(json_array_get_string_element(
+        json_object_get_array_member(o, "cr3_filter"), 0), ==, "0x2000");
+    json_node_unref(node);
+    btrail_trace_close(trace);
+    clear(&c);
+}
+
+/* Sessions that nothing comes of: never added, added too late */
+static void test_nothing(void)
+{
+    struct btrail_session_options options = { 0 }, late = { 0 };
+    struct btrail_capture_result result;
+    struct btrail_trace *trace;
+    struct client c, d;
+    struct pollfd done = { .events = POLLIN };
+    struct rig r;
+
+    make(&c, &options);
+    btrail_session_finish(c.session, &c.result);
+    g_assert_no_error(c.result.error);
+    g_assert_cmpint(btrail_trace_open(&trace, c.path), ==, 0);
+    g_assert_cmpuint(btrail_trace_streams(trace), ==, 0);
+    btrail_trace_close(trace);
+    clear(&c);
+
+    start(&r, 1, BTRAIL_OVERFLOW_PAUSE, 0);
+    ready(&r);
+    fake_end(&r.f, BTRAIL_END_SHUTDOWN);
+    done.fd = btrail_capture_done_fd(r.capture);
+    g_assert_cmpint(poll(&done, 1, 60000), ==, 1);
+    add(&r, &d, &late);
+    btrail_session_finish(d.session, &d.result);
+    g_assert_error(d.result.error, BTRAIL_AGENT_ERROR,
+                   BTRAIL_AGENT_ERROR_CLOSED);
+    clear(&d);
+    btrail_capture_finish(r.capture, &result);
+    g_assert_no_error(result.error);
+    fake_clear(&r.f);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/session/several", test_several);
+    g_test_add_func("/session/come-and-go", test_come_and_go);
+    g_test_add_func("/session/gaps", test_gaps);
+    g_test_add_func("/session/resume", test_resume);
+    g_test_add_func("/session/code", test_code);
+    g_test_add_func("/session/description", test_description);
+    g_test_add_func("/session/nothing", test_nothing);
+    return g_test_run();
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <glib.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "user-look.h"
+
+static struct btrail_look *encode(const struct btrail_look *look,
+                                  const uint8_t *key)
+{
+    struct btrail_look *got;
+    size_t size, i;
+    void *data;
+
+    g_assert_cmpint(btrail_user_look_encode(look, key, &data, &size), ==, 0);
+    /* Nothing of the kernel's half, at any place of it */
+    for (i = 0; i + 8 <= size; i++) {
+        uint64_t v;
+
+        memcpy(&v, (const char *)data + i, 8);
+        g_assert_cmphex(v >> 40, !=, 0xffff88);
+    }
+    g_assert_cmpint(btrail_look_decode(&got, data, size), ==, 0);
+    free(data);
+    return got;
+}
+
+static void test_mm(void)
+{
+    uint8_t key[BTRAIL_USER_LOOK_KEY] = { 1 };
+    struct btrail_process p[] = {
+        { .pgd = 0x1000, .mm = 0xffff888012345000, .pid = 1, .comm = "init",
+          .exe = "", .command_line = "" },
+        { .pgd = 0x2000, .mm = 0xffff888012346000, .pid = 2, .comm = "a",
+          .exe = "/a", .command_line = "" },
+        { .pid = 3, .flags = BTRAIL_PROCESS_KERNEL, .comm = "kthread",
+          .exe = "", .command_line = "" },
+    };
+    const struct btrail_look look = { .begin = 1, .end = 2, .n = 3,
+                                      .processes = p };
+    struct btrail_look *first = encode(&look, key);
+    struct btrail_look *second = encode(&look, key);
+    struct btrail_look *other;
+    unsigned i;
+
+    g_assert_cmphex(p[0].mm, ==, 0xffff888012345000);
+    g_assert_cmpuint(first->n, ==, 3);
+    for (i = 0; i < 2; i++) {
+        g_assert_cmphex(first->processes[i].mm >> 63, ==, 0);
+        g_assert_cmphex(first->processes[i].mm, !=, 0);
+        g_assert_cmphex(first->processes[i].mm, ==, second->processes[i].mm);
+        g_assert_cmphex(first->processes[i].pgd, ==, p[i].pgd);
+        g_assert_cmpstr(first->processes[i].comm, ==, p[i].comm);
+    }
+    g_assert_cmphex(first->processes[0].mm, !=, first->processes[1].mm);
+    g_assert_cmphex(first->processes[2].mm, ==, 0);
+    key[31] = 1;
+    other = encode(&look, key);
+    g_assert_cmphex(first->processes[0].mm, !=, other->processes[0].mm);
+    btrail_look_free(first);
+    btrail_look_free(second);
+    btrail_look_free(other);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/user-look/mm", test_mm);
+    return g_test_run();
+}
