@@ -143,11 +143,17 @@ class Agent:
     def hello(self):
         """Take HELLO and map the shared memory."""
         data, fds = receive(self.sock, MSG.size, 3)
-        magic, version, kind, self.slot, _, size = MSG.unpack(data)
+        magic, version, kind, slot, _, size = MSG.unpack(data)
         self.fds = fds
         if (magic, version, kind) != (MSG_MAGIC, VERSION, HELLO) or \
                 len(fds) != 3:
             raise qemu.QemuError(f'this is no HELLO: {data.hex()}')
+        self.take(fds, slot, size)
+
+    def take(self, fds, slot, size):
+        """Map the shared memory of a HELLO."""
+        self.fds = fds
+        self.slot = slot
         self.map = mmap.mmap(fds[0], size)
         self.header = dict(zip(HEADER_FIELDS,
                                HEADER.unpack_from(self.map, 0)))

@@ -66,7 +66,7 @@ fail:
     return -1;
 }
 
-static QIOChannelSocket *agent_connect(SocketAddress *addr, Error **errp)
+static QIOChannelSocket *agent_socket(SocketAddress *addr, Error **errp)
 {
     QIOChannelSocket *ioc;
     int fd, type;
@@ -111,6 +111,32 @@ fail:
     return NULL;
 }
 
+QIOChannelSocket *branch_trace_agent_open(SocketAddress *addr, Error **errp)
+{
+    QIOChannelSocket *ioc;
+    ERRP_GUARD();
+
+    ioc = agent_socket(addr, errp);
+    if (ioc && qio_channel_set_blocking(QIO_CHANNEL(ioc), false, errp) < 0) {
+        object_unref(OBJECT(ioc));
+        ioc = NULL;
+    }
+    if (!ioc) {
+        error_prepend(errp, "cannot connect to the trace agent: ");
+    }
+    return ioc;
+}
+
+/* There is one at a time. */
+static QIOChannel *in_handshake;
+
+void branch_trace_agent_cancel(void)
+{
+    if (in_handshake) {
+        qio_channel_shutdown(in_handshake, QIO_CHANNEL_SHUTDOWN_BOTH, NULL);
+    }
+}
+
 static void agent_handshake_timeout(void *opaque)
 {
     QIOChannel *ioc = opaque;
@@ -151,7 +177,9 @@ static bool coroutine_fn agent_handshake(QIOChannel *ioc,
     timer = timer_new_ms(QEMU_CLOCK_REALTIME, agent_handshake_timeout, ioc);
     timer_mod(timer, qemu_clock_get_ms(QEMU_CLOCK_REALTIME) +
               HANDSHAKE_TIMEOUT_MS);
+    in_handshake = ioc;
     ok = qio_channel_read_all(ioc, (char *)&msg, sizeof(msg), NULL) == 0;
+    in_handshake = NULL;
     timer_free(timer);
 
     if (!ok) {
@@ -201,6 +229,9 @@ static gboolean agent_readable(QIOChannel *ioc, GIOCondition cond,
         case BTRAIL_MSG_FLUSH:
             agent->handler(agent->opaque, BRANCH_TRACE_AGENT_FLUSH);
             return G_SOURCE_CONTINUE;
+        case BTRAIL_MSG_RETELL:
+            agent->handler(agent->opaque, BRANCH_TRACE_AGENT_RETELL);
+            return G_SOURCE_CONTINUE;
         case BTRAIL_MSG_STOP:
             agent->handler(agent->opaque, BRANCH_TRACE_AGENT_STOP);
             return G_SOURCE_CONTINUE;
@@ -219,17 +250,15 @@ BranchTraceAgent *branch_trace_agent_connect(SocketAddress *addr,
 {
     QIOChannelSocket *ioc;
     BranchTraceAgent *agent;
-    ERRP_GUARD();
 
-    ioc = agent_connect(addr, errp);
+    ioc = branch_trace_agent_open(addr, errp);
     if (!ioc) {
-        error_prepend(errp, "cannot connect to the trace agent: ");
         return NULL;
     }
     qio_channel_set_name(QIO_CHANNEL(ioc), "branch-trace-agent");
-    if (qio_channel_set_blocking(QIO_CHANNEL(ioc), false, errp) < 0 ||
-        !agent_handshake(QIO_CHANNEL(ioc), buf, slot, errp)) {
-        goto fail;
+    if (!agent_handshake(QIO_CHANNEL(ioc), buf, slot, errp)) {
+        object_unref(OBJECT(ioc));
+        return NULL;
     }
 
     agent = g_new0(BranchTraceAgent, 1);
@@ -237,10 +266,6 @@ BranchTraceAgent *branch_trace_agent_connect(SocketAddress *addr,
     agent->handler = handler;
     agent->opaque = opaque;
     return agent;
-
-fail:
-    object_unref(OBJECT(ioc));
-    return NULL;
 }
 
 void branch_trace_agent_listen(BranchTraceAgent *agent)

@@ -137,6 +137,7 @@ struct BranchTraceStream {
     uint64_t lost;              /* written by the vCPU, read by all */
     uint64_t gap_reported;      /* lost, as of the last QMP event */
     uint64_t published;         /* index after the last published slab */
+    uint64_t since;             /* index of the first record under @filter */
     uint64_t *slab_end;         /* see stream_slab_end() */
 
     int state;                  /* enum btrail_vcpu_state */
@@ -164,6 +165,8 @@ void branch_trace_stream_free(BranchTraceStream *s);
 void branch_trace_stream_begin(BranchTraceStream *s);
 void branch_trace_stream_unplug(BranchTraceStream *s);
 void branch_trace_stream_replug(BranchTraceStream *s, CPUState *cpu);
+void branch_trace_stream_change(BranchTraceStream *s,
+                                const BranchTraceFilter *filter);
 void branch_trace_stream_flush(BranchTraceStream *s);
 void branch_trace_stream_end(BranchTraceStream *s, uint16_t reason);
 void branch_trace_stream_refill(BranchTraceStream *s);
@@ -191,6 +194,7 @@ bool branch_trace_stream_read_tail(BranchTraceStream *s);
 void branch_trace_stream_init_tail(BranchTraceStream *s, uint32_t slot);
 
 uint64_t branch_trace_stream_index(BranchTraceStream *s);
+uint64_t branch_trace_stream_since(BranchTraceStream *s);
 uint64_t branch_trace_stream_drained(BranchTraceStream *s);
 uint64_t branch_trace_stream_lost(BranchTraceStream *s);
 uint64_t branch_trace_stream_paused_ns(BranchTraceStream *s);

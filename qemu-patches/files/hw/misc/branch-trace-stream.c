@@ -440,6 +440,16 @@ void branch_trace_stream_replug(BranchTraceStream *s, CPUState *cpu)
     branch_trace_code_join(s);
 }
 
+void branch_trace_stream_change(BranchTraceStream *s,
+                                const BranchTraceFilter *filter)
+{
+    qatomic_set(&s->since, stream_index(s));
+    s->filter = filter;
+    if (s->cpu) {
+        s->ops->filter(s->cpu);
+    }
+}
+
 void branch_trace_stream_flush(BranchTraceStream *s)
 {
     /* Only if the vCPU would not have to wait for it. */
@@ -521,6 +531,11 @@ bool branch_trace_stream_can_refill(BranchTraceStream *s)
 uint64_t branch_trace_stream_index(BranchTraceStream *s)
 {
     return qatomic_read(&s->published);
+}
+
+uint64_t branch_trace_stream_since(BranchTraceStream *s)
+{
+    return qatomic_read(&s->since);
 }
 
 uint64_t branch_trace_stream_drained(BranchTraceStream *s)

@@ -37,6 +37,28 @@ void coroutine_fn qmp_branch_trace_attach(SocketAddress *agent, Error **errp)
     no_device(errp);
 }
 
+BranchTraceInfo *qmp_branch_trace_change(const char *name,
+                                         bool has_vcpus, uint16List *vcpus,
+                                         bool has_privilege,
+                                         BranchTracePrivilege privilege,
+                                         bool has_cr3, uint64List *cr3,
+                                         bool has_overflow,
+                                         BranchTraceOverflow overflow,
+                                         Error **errp)
+{
+    no_device(errp);
+    return NULL;
+}
+
+QObject *coroutine_fn qmp_branch_trace_agent(QObject *command,
+                                             SocketAddress *agent,
+                                             bool has_timeout,
+                                             uint32_t timeout, Error **errp)
+{
+    no_device(errp);
+    return NULL;
+}
+
 BranchTraceInfo *qmp_branch_trace_stop(const char *name, Error **errp)
 {
     no_device(errp);

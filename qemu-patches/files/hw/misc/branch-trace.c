@@ -25,9 +25,12 @@
 #include "qemu/main-loop.h"
 #include "qemu/timer.h"
 #include "qemu/units.h"
+#include "system/reset.h"
 #include "system/runstate.h"
+#include "system/runstate-action.h"
 #include "system/system.h"
 #include "branch-trace-agent.h"
+#include "branch-trace-control.h"
 #include "branch-trace-internal.h"
 
 #define DEFAULT_BUFFER_SIZE     (2 * MiB)
@@ -35,6 +38,8 @@
 #define MAX_BUFFER_SIZE         (4 * GiB)
 #define DEFAULT_AGENT_TIMEOUT   5000
 #define DEFAULT_CODE_PAGES      512
+#define DEFAULT_COMMAND_TIMEOUT 30000
+#define MAX_COMMAND_TIMEOUT     600000
 
 /*
  * How often a TIME event is made at most.  Half of what the trace promises,
@@ -45,14 +50,25 @@
 /* Partial slabs are published, and the agent is watched, this often. */
 #define HOUSEKEEPING_MS         100
 
+/*
+ * What a session records.  Another one takes its place as a whole, and is
+ * freed when no vCPU looks at it any more.
+ */
+typedef struct BranchTraceSelection {
+    BranchTracePrivilege privilege;
+    unsigned long *vcpus;       /* bitmap, NULL for all */
+    BranchTraceFilter filter;   /* of those */
+} BranchTraceSelection;
+
+/* Of the others, if they were selected before */
+static const BranchTraceFilter filter_nothing;
+
 typedef struct BranchTraceSession {
     char *name;
-    BranchTracePrivilege privilege;
     BranchTraceOverflow overflow;
     uint64_t buffer_size;
     uint32_t agent_timeout;
-    unsigned long *vcpus;       /* bitmap, NULL for all */
-    BranchTraceFilter filter;
+    BranchTraceSelection *selection;
     BranchTraceBuffer buffer;
     BranchTraceControl control;
     BranchTraceCode *code;      /* NULL if it is not told */
@@ -60,6 +76,8 @@ typedef struct BranchTraceSession {
     bool ending;
     BranchTraceAgent *agent;
     int64_t progress_ms;        /* when the agent last drained something */
+    int64_t retold_ms;          /* when all code was last told again */
+    bool retell;                /* it shall be once more, but not so soon */
 } BranchTraceSession;
 
 struct BranchTraceDevice {
@@ -76,6 +94,10 @@ struct BranchTraceDevice {
     VMChangeStateEntry *vm_change;
     NotifierWithReturn migration;
     Notifier exit;
+    Notifier shutdown;
+    Notifier panicked;
+    BranchTraceLink *link;
+    bool exiting;
 
     /* The tick thread walks the streams, the BQL holder changes the list. */
     QemuMutex streams_lock;
@@ -108,8 +130,14 @@ static void session_set_state(BranchTraceDevice *d, BranchTraceState state,
     /* A new agent is news even if the last one was not lost. */
     if (d->session->state != state ||
         reason == BRANCH_TRACE_REASON_ATTACHED) {
+        QDict *data = qdict_new();
+
         d->session->state = state;
         qapi_event_send_branch_trace_state(d->session->name, state, reason);
+        qdict_put_str(data, "session", d->session->name);
+        qdict_put_str(data, "state", BranchTraceState_str(state));
+        qdict_put_str(data, "reason", BranchTraceReason_str(reason));
+        branch_trace_control_event(d->link, "state", data);
     }
 }
 
@@ -205,12 +233,17 @@ static bool thread_ended(CPUState *cpu)
     return !cpu->created;
 }
 
+static bool selected(const BranchTraceSelection *selection, int cpu_index)
+{
+    return !selection->vcpus || test_bit(cpu_index, selection->vcpus);
+}
+
 static void start_stream(BranchTraceDevice *d, CPUState *cpu)
 {
     BranchTraceSession *session = d->session;
     BranchTraceStream *s;
 
-    if (session->vcpus && !test_bit(cpu->cpu_index, session->vcpus)) {
+    if (!selected(session->selection, cpu->cpu_index)) {
         return;
     }
     if (thread_ended(cpu)) {
@@ -219,13 +252,36 @@ static void start_stream(BranchTraceDevice *d, CPUState *cpu)
     s = find_stream(d, cpu);
     if (!s) {
         s = branch_trace_stream_new(cpu, &session->buffer, producer,
-                                    &session->filter, &session->control,
-                                    session->code);
+                                    &session->selection->filter,
+                                    &session->control, session->code);
         WITH_QEMU_LOCK_GUARD(&d->streams_lock) {
             QTAILQ_INSERT_TAIL(&d->streams, s, next);
         }
     }
     run_on_cpu(cpu, do_begin, RUN_ON_CPU_HOST_PTR(s));
+}
+
+static void do_change(CPUState *cpu, run_on_cpu_data data)
+{
+    BranchTraceStream *s = data.host_ptr;
+    BranchTraceSelection *selection = branch_trace_device->session->selection;
+
+    branch_trace_stream_change(s, selected(selection, s->cpu_index)
+                                  ? &selection->filter : &filter_nothing);
+}
+
+/*
+ * Let a stream have the new selection.  One whose vCPU is not selected any
+ * more goes on, for its vCPU may be selected again: it has events, and no
+ * records.
+ */
+static void change_stream(BranchTraceStream *s)
+{
+    if (s->cpu && !thread_ended(s->cpu)) {
+        run_on_cpu(s->cpu, do_change, RUN_ON_CPU_HOST_PTR(s));
+    } else {
+        do_change(s->cpu, RUN_ON_CPU_HOST_PTR(s));
+    }
 }
 
 /* The stream stays, for queries, until the next session starts. */
@@ -288,6 +344,14 @@ static void report_gaps(BranchTraceDevice *d)
 
 /* Sessions */
 
+static void selection_free(BranchTraceSelection *selection)
+{
+    if (selection) {
+        g_free(selection->vcpus);
+        g_free(selection);
+    }
+}
+
 static void session_free(BranchTraceSession *session)
 {
     if (!session) {
@@ -298,7 +362,7 @@ static void session_free(BranchTraceSession *session)
     }
     branch_trace_buffer_destroy(&session->buffer);
     branch_trace_code_free(session->code);
-    g_free(session->vcpus);
+    selection_free(session->selection);
     g_free(session->name);
     g_free(session);
 }
@@ -329,6 +393,7 @@ static void session_end(BranchTraceDevice *d, BranchTraceReason reason,
     BranchTraceStream *s;
 
     session->ending = true;
+    branch_trace_control_own(d->link, false);
     tick_stop(d);
     timer_del(d->housekeeping);
     qemu_set_fd_handler(session->buffer.free[0], NULL, NULL, NULL);
@@ -347,6 +412,22 @@ static void session_end(BranchTraceDevice *d, BranchTraceReason reason,
     session_set_state(d, BRANCH_TRACE_STATE_INACTIVE, reason);
 }
 
+/* What the streams are to do, with an agent or with one that is @lost */
+static void session_set_policy(BranchTraceSession *session, bool lost)
+{
+    uint32_t policy = session->overflow;
+    uint32_t reason = BTRAIL_GAP_OVERFLOW;
+
+    if (lost && policy == BTRAIL_OVERFLOW_PAUSE && session->agent_timeout) {
+        policy = BTRAIL_OVERFLOW_DROP;
+    }
+    if (lost && policy == BTRAIL_OVERFLOW_DROP) {
+        reason = BTRAIL_GAP_AGENT_LOST;
+    }
+    qatomic_set(&session->control.gap_reason, reason);
+    qatomic_set(&session->control.policy, policy);
+}
+
 static void agent_is_lost(BranchTraceDevice *d, BranchTraceReason reason)
 {
     BranchTraceSession *session = d->session;
@@ -355,13 +436,7 @@ static void agent_is_lost(BranchTraceDevice *d, BranchTraceReason reason)
         branch_trace_agent_close(session->agent);
         session->agent = NULL;
     }
-    if (session->control.policy == BTRAIL_OVERFLOW_PAUSE &&
-        session->agent_timeout) {
-        qatomic_set(&session->control.gap_reason, BTRAIL_GAP_AGENT_LOST);
-        qatomic_set(&session->control.policy, BTRAIL_OVERFLOW_DROP);
-    } else if (session->control.policy == BTRAIL_OVERFLOW_DROP) {
-        qatomic_set(&session->control.gap_reason, BTRAIL_GAP_AGENT_LOST);
-    }
+    session_set_policy(session, true);
     session_set_state(d, BRANCH_TRACE_STATE_AGENT_LOST, reason);
     wake_streams(d);
 }
@@ -370,11 +445,23 @@ static void agent_is_back(BranchTraceDevice *d, BranchTraceReason reason)
 {
     BranchTraceSession *session = d->session;
 
-    qatomic_set(&session->control.policy, session->overflow);
-    qatomic_set(&session->control.gap_reason, BTRAIL_GAP_OVERFLOW);
+    session_set_policy(session, false);
     session->progress_ms = qemu_clock_get_ms(QEMU_CLOCK_REALTIME);
     session_set_state(d, BRANCH_TRACE_STATE_ACTIVE, reason);
     wake_streams(d);
+}
+
+/* It costs a look at all pages and all vCPUs something: not at any rate. */
+static void retell(BranchTraceDevice *d)
+{
+    BranchTraceSession *session = d->session;
+    int64_t now = qemu_clock_get_ms(QEMU_CLOCK_REALTIME);
+
+    session->retell = now - session->retold_ms < HOUSEKEEPING_MS;
+    if (!session->retell) {
+        session->retold_ms = now;
+        branch_trace_code_forget(session->code);
+    }
 }
 
 static void agent_event(void *opaque, BranchTraceAgentEvent event)
@@ -390,6 +477,9 @@ static void agent_event(void *opaque, BranchTraceAgentEvent event)
         break;
     case BRANCH_TRACE_AGENT_FLUSH:
         flush_streams(d);
+        break;
+    case BRANCH_TRACE_AGENT_RETELL:
+        retell(d);
         break;
     case BRANCH_TRACE_AGENT_STOP:
         session_end(d, BRANCH_TRACE_REASON_AGENT, BTRAIL_END_STOPPED);
@@ -442,6 +532,9 @@ static void housekeeping(void *opaque)
     watch_agent(d);
     flush_streams(d);
     report_gaps(d);
+    if (d->session->retell) {
+        retell(d);
+    }
     timer_mod(d->housekeeping,
               qemu_clock_get_ms(QEMU_CLOCK_REALTIME) + HOUSEKEEPING_MS);
 }
@@ -458,19 +551,28 @@ static uint32_t privilege_bits(BranchTracePrivilege privilege)
     }
 }
 
+/* These can change, for an agent that attaches later. */
+static void session_describe_wishes(BranchTraceSession *session)
+{
+    struct btrail_shm_header *header =
+        (struct btrail_shm_header *)session->buffer.base;
+
+    header->policy = session->overflow;
+    header->privilege = session->selection->filter.privilege;
+}
+
 static void session_describe(BranchTraceSession *session)
 {
     struct btrail_shm_header *header =
         (struct btrail_shm_header *)session->buffer.base;
 
     header->producer = producer->type;
-    header->policy = session->overflow;
-    header->privilege = session->filter.privilege;
     header->tick_ns = TICK_NS;
     header->tsc_hz = producer->tsc_hz(first_cpu);
     header->start_monotonic = get_clock();
     header->start_realtime = get_clock_realtime();
     pstrcpy(header->session, sizeof(header->session), session->name);
+    session_describe_wishes(session);
 }
 
 static int compare_cr3(const void *a, const void *b)
@@ -480,49 +582,58 @@ static int compare_cr3(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static bool session_set_filter(BranchTraceSession *session,
-                               bool has_vcpus, uint16List *vcpus,
-                               bool has_cr3, uint64List *cr3, Error **errp)
+/* NULL if it makes no sense */
+static BranchTraceSelection *
+selection_new(bool has_vcpus, uint16List *vcpus, bool has_privilege,
+              BranchTracePrivilege privilege, bool has_cr3, uint64List *cr3,
+              Error **errp)
 {
+    BranchTraceSelection *selection = g_new0(BranchTraceSelection, 1);
+    BranchTraceFilter *filter = &selection->filter;
     unsigned max_cpus = current_machine->smp.max_cpus;
 
-    session->filter.privilege = privilege_bits(session->privilege);
+    selection->privilege = has_privilege ? privilege
+                                         : BRANCH_TRACE_PRIVILEGE_ALL;
+    filter->privilege = privilege_bits(selection->privilege);
     if (has_vcpus) {
-        session->vcpus = bitmap_new(max_cpus);
+        selection->vcpus = bitmap_new(max_cpus);
         for (; vcpus; vcpus = vcpus->next) {
             if (!qemu_get_cpu(vcpus->value)) {
                 error_setg(errp, "there is no vCPU %u: see query-cpus-fast",
                            vcpus->value);
-                return false;
+                goto fail;
             }
-            set_bit(vcpus->value, session->vcpus);
+            set_bit(vcpus->value, selection->vcpus);
         }
-        if (bitmap_empty(session->vcpus, max_cpus)) {
+        if (bitmap_empty(selection->vcpus, max_cpus)) {
             error_setg(errp, "the list of vCPUs is empty: leave it out to "
                        "trace all");
-            return false;
+            goto fail;
         }
     }
     if (has_cr3) {
         for (; cr3; cr3 = cr3->next) {
-            if (session->filter.cr3_count == BRANCH_TRACE_MAX_CR3) {
+            if (filter->cr3_count == BRANCH_TRACE_MAX_CR3) {
                 error_setg(errp, "at most %d address spaces can be selected: "
                            "trace all and filter in the agent",
                            BRANCH_TRACE_MAX_CR3);
-                return false;
+                goto fail;
             }
-            session->filter.cr3[session->filter.cr3_count++] =
+            filter->cr3[filter->cr3_count++] =
                 cr3->value & BRANCH_TRACE_CR3_MASK;
         }
-        if (!session->filter.cr3_count) {
+        if (!filter->cr3_count) {
             error_setg(errp, "the list of address spaces is empty: leave it "
                        "out to trace all");
-            return false;
+            goto fail;
         }
-        qsort(session->filter.cr3, session->filter.cr3_count,
-              sizeof(uint64_t), compare_cr3);
+        qsort(filter->cr3, filter->cr3_count, sizeof(uint64_t), compare_cr3);
     }
-    return true;
+    return selection;
+
+fail:
+    selection_free(selection);
+    return NULL;
 }
 
 static BranchTraceDevice *get_device(Error **errp)
@@ -545,7 +656,23 @@ static BranchTraceDevice *get_idle_device(Error **errp)
                    "again when it has ended");
         return NULL;
     }
+    if (d && d->exiting) {
+        error_setg(errp, "QEMU is about to end");
+        return NULL;
+    }
     return d;
+}
+
+/* The active session, if it has this name */
+static BranchTraceSession *get_session(BranchTraceDevice *d, const char *name,
+                                       Error **errp)
+{
+    if (!session_active(d) || strcmp(d->session->name, name)) {
+        error_setg(errp, "no session '%s' is active: see query-branch-trace",
+                   name);
+        return NULL;
+    }
+    return d->session;
 }
 
 static SocketAddress *agent_address(BranchTraceDevice *d, SocketAddress *addr,
@@ -555,6 +682,11 @@ static SocketAddress *agent_address(BranchTraceDevice *d, SocketAddress *addr,
 
     if (addr) {
         return QAPI_CLONE(SocketAddress, addr);
+    }
+    if (branch_trace_control_executes(d->link) &&
+        branch_trace_control_address(d->link)) {
+        return QAPI_CLONE(SocketAddress,
+                          branch_trace_control_address(d->link));
     }
     if (!d->agent_path) {
         error_setg(errp, "no trace agent: name one with 'agent', or start "
@@ -618,7 +750,6 @@ void coroutine_fn qmp_branch_trace_start(const char *name,
 
     session = g_new0(BranchTraceSession, 1);
     session->name = g_strdup(name);
-    session->privilege = has_privilege ? privilege : BRANCH_TRACE_PRIVILEGE_ALL;
     session->overflow = has_overflow ? overflow : BRANCH_TRACE_OVERFLOW_PAUSE;
     session->agent_timeout = has_agent_timeout ? agent_timeout
                                                : DEFAULT_AGENT_TIMEOUT;
@@ -626,7 +757,9 @@ void coroutine_fn qmp_branch_trace_start(const char *name,
     session->control.gap_reason = BTRAIL_GAP_OVERFLOW;
     branch_trace_buffer_init(&session->buffer);
 
-    if (!session_set_filter(session, has_vcpus, vcpus, has_cr3, cr3, errp) ||
+    session->selection = selection_new(has_vcpus, vcpus, has_privilege,
+                                       privilege, has_cr3, cr3, errp);
+    if (!session->selection ||
         !branch_trace_buffer_create(&session->buffer,
                                     current_machine->smp.max_cpus,
                                     buffer_size, d->code_pages, errp)) {
@@ -645,7 +778,10 @@ void coroutine_fn qmp_branch_trace_start(const char *name,
                                                 session->control.slot,
                                                 agent_event, d, errp);
     d->busy = false;
-    if (!session->agent) {
+    if (session->agent && d->exiting) {
+        error_setg(errp, "QEMU is about to end");
+    }
+    if (!session->agent || d->exiting) {
         session_free(session);
         return;
     }
@@ -669,6 +805,7 @@ void coroutine_fn qmp_branch_trace_start(const char *name,
               qemu_clock_get_ms(QEMU_CLOCK_REALTIME) + HOUSEKEEPING_MS);
     session_set_state(d, BRANCH_TRACE_STATE_ACTIVE,
                       BRANCH_TRACE_REASON_COMMAND);
+    branch_trace_control_own(d->link, branch_trace_control_executes(d->link));
     /* Now the agent may speak: it could end what has begun. */
     branch_trace_agent_listen(session->agent);
 }
@@ -721,13 +858,15 @@ void coroutine_fn qmp_branch_trace_attach(SocketAddress *agent, Error **errp)
         return;
     }
     d->session->agent = attached;
+    branch_trace_control_own(d->link, branch_trace_control_executes(d->link));
     /* What the last one was told may have got lost with it. */
     branch_trace_code_forget(d->session->code);
     agent_is_back(d, BRANCH_TRACE_REASON_ATTACHED);
     branch_trace_agent_listen(attached);
 }
 
-static BranchTraceVcpuState vcpu_state(BranchTraceStream *s)
+static BranchTraceVcpuState vcpu_state(BranchTraceStream *s,
+                                       const BranchTraceSelection *selection)
 {
     if (!s->cpu) {
         return BRANCH_TRACE_VCPU_STATE_ENDED;
@@ -738,7 +877,9 @@ static BranchTraceVcpuState vcpu_state(BranchTraceStream *s)
     case BTRAIL_VCPU_LOSING:
         return BRANCH_TRACE_VCPU_STATE_LOSING;
     default:
-        return BRANCH_TRACE_VCPU_STATE_RUNNING;
+        return selected(selection, s->cpu_index)
+               ? BRANCH_TRACE_VCPU_STATE_RUNNING
+               : BRANCH_TRACE_VCPU_STATE_IDLE;
     }
 }
 
@@ -748,6 +889,7 @@ static BranchTraceInfo *session_info(BranchTraceDevice *d)
     BranchTraceSession *session = d->session;
     BranchTraceVcpuList **tail = &info->vcpus;
     uint64List **cr3_tail = &info->cr3;
+    const BranchTraceSelection *selection;
     BranchTraceStream *s;
     unsigned i;
 
@@ -755,19 +897,20 @@ static BranchTraceInfo *session_info(BranchTraceDevice *d)
         info->state = BRANCH_TRACE_STATE_INACTIVE;
         return info;
     }
+    selection = session->selection;
     info->state = session->state;
     info->session = g_strdup(session->name);
     info->has_privilege = true;
-    info->privilege = session->privilege;
+    info->privilege = selection->privilege;
     info->has_overflow = true;
     info->overflow = session->overflow;
     info->has_buffer_size = true;
     info->buffer_size = session->buffer_size;
     info->has_agent_timeout = true;
     info->agent_timeout = session->agent_timeout;
-    info->has_cr3 = session->filter.cr3_count > 0;
-    for (i = 0; i < session->filter.cr3_count; i++) {
-        QAPI_LIST_APPEND(cr3_tail, session->filter.cr3[i]);
+    info->has_cr3 = selection->filter.cr3_count > 0;
+    for (i = 0; i < selection->filter.cr3_count; i++) {
+        QAPI_LIST_APPEND(cr3_tail, selection->filter.cr3[i]);
     }
 
     QTAILQ_FOREACH(s, &d->streams, next) {
@@ -775,14 +918,84 @@ static BranchTraceInfo *session_info(BranchTraceDevice *d)
 
         branch_trace_stream_read_tail(s);
         vcpu->cpu_index = s->cpu_index;
-        vcpu->state = vcpu_state(s);
+        vcpu->state = vcpu_state(s, selection);
         vcpu->records = branch_trace_stream_index(s);
+        vcpu->since = branch_trace_stream_since(s);
         vcpu->drained = branch_trace_stream_drained(s);
         vcpu->lost = branch_trace_stream_lost(s);
         vcpu->paused_ns = branch_trace_stream_paused_ns(s);
         QAPI_LIST_APPEND(tail, vcpu);
     }
     return info;
+}
+
+BranchTraceInfo *qmp_branch_trace_change(const char *name,
+                                         bool has_vcpus, uint16List *vcpus,
+                                         bool has_privilege,
+                                         BranchTracePrivilege privilege,
+                                         bool has_cr3, uint64List *cr3,
+                                         bool has_overflow,
+                                         BranchTraceOverflow overflow,
+                                         Error **errp)
+{
+    BranchTraceDevice *d = get_idle_device(errp);
+    BranchTraceSelection *selection, *old;
+    BranchTraceSession *session;
+    BranchTraceStream *s;
+    unsigned i;
+
+    if (!d) {
+        return NULL;
+    }
+    session = get_session(d, name, errp);
+    if (!session) {
+        return NULL;
+    }
+    if (!has_overflow) {
+        overflow = BRANCH_TRACE_OVERFLOW_PAUSE;
+    }
+    if (overflow != session->overflow &&
+        (overflow == BRANCH_TRACE_OVERFLOW_OVERWRITE ||
+         session->overflow == BRANCH_TRACE_OVERFLOW_OVERWRITE)) {
+        error_setg(errp, "an agent cannot drain with policy 'overwrite': "
+                   "start a session of its own with it");
+        return NULL;
+    }
+    selection = selection_new(has_vcpus, vcpus, has_privilege, privilege,
+                              has_cr3, cr3, errp);
+    if (!selection) {
+        return NULL;
+    }
+
+    old = session->selection;
+    session->selection = selection;
+    /*
+     * Nobody takes streams away meanwhile.  But while a vCPU is waited for the
+     * BQL is not held: the session may end.
+     */
+    QTAILQ_FOREACH(s, &d->streams, next) {
+        change_stream(s);
+    }
+    selection_free(old);
+    for (i = 0; i < current_machine->smp.max_cpus; i++) {
+        CPUState *cpu = qemu_get_cpu(i);
+
+        if (cpu && session_active(d) && !session->ending) {
+            s = find_stream(d, cpu);
+            if (!s || !s->cpu) {
+                start_stream(d, cpu);
+            }
+        }
+    }
+
+    session->overflow = overflow;
+    session_describe_wishes(session);
+    if (session_active(d)) {
+        session_set_policy(session,
+                           session->state == BRANCH_TRACE_STATE_AGENT_LOST);
+        wake_streams(d);
+    }
+    return session_info(d);
 }
 
 BranchTraceInfo *qmp_branch_trace_stop(const char *name, Error **errp)
@@ -792,9 +1005,7 @@ BranchTraceInfo *qmp_branch_trace_stop(const char *name, Error **errp)
     if (!d) {
         return NULL;
     }
-    if (!session_active(d) || strcmp(d->session->name, name)) {
-        error_setg(errp, "no session '%s' is active: see query-branch-trace",
-                   name);
+    if (!get_session(d, name, errp)) {
         return NULL;
     }
     session_end(d, BRANCH_TRACE_REASON_COMMAND, BTRAIL_END_STOPPED);
@@ -808,6 +1019,40 @@ BranchTraceInfo *qmp_query_branch_trace(Error **errp)
     return d ? session_info(d) : NULL;
 }
 
+QObject *coroutine_fn qmp_branch_trace_agent(QObject *command,
+                                             SocketAddress *agent,
+                                             bool has_timeout,
+                                             uint32_t timeout, Error **errp)
+{
+    BranchTraceDevice *d = get_device(errp);
+    g_autoptr(SocketAddress) addr = NULL;
+
+    if (!d) {
+        return NULL;
+    }
+    if (!has_timeout) {
+        timeout = DEFAULT_COMMAND_TIMEOUT;
+    }
+    if (!timeout || timeout > MAX_COMMAND_TIMEOUT) {
+        error_setg(errp, "timeout must be from 1 to %d ms",
+                   MAX_COMMAND_TIMEOUT);
+        return NULL;
+    }
+    addr = agent_address(d, agent, errp);
+    if (!addr) {
+        return NULL;
+    }
+    return branch_trace_control_command(d->link, command, addr, agent != NULL,
+                                        timeout, errp);
+}
+
+static BranchTraceInfo *active_session(void *opaque)
+{
+    BranchTraceDevice *d = opaque;
+
+    return session_active(d) ? session_info(d) : NULL;
+}
+
 /* What happens to the guest */
 
 static void vm_state_changed(void *opaque, bool running, RunState state)
@@ -815,6 +1060,14 @@ static void vm_state_changed(void *opaque, bool running, RunState state)
     BranchTraceDevice *d = opaque;
     BranchTraceStream *s;
 
+    if (running) {
+        branch_trace_control_event(d->link, "running", NULL);
+    } else {
+        QDict *data = qdict_new();
+
+        qdict_put_str(data, "state", RunState_str(state));
+        branch_trace_control_event(d->link, "stopped", data);
+    }
     if (!session_active(d)) {
         return;
     }
@@ -833,6 +1086,43 @@ static void vm_state_changed(void *opaque, bool running, RunState state)
     }
 }
 
+/* On the thread of the vCPU, as a rule */
+static void guest_panicked(Notifier *notifier, void *opaque)
+{
+    BranchTraceDevice *d = container_of(notifier, BranchTraceDevice, panicked);
+
+    branch_trace_control_event(d->link, "panic", NULL);
+}
+
+static void branch_trace_reset_hold(Object *obj, ResetType type)
+{
+    BranchTraceDevice *d = BRANCH_TRACE(obj);
+
+    if (type == RESET_TYPE_COLD) {
+        branch_trace_control_event(d->link, "reset", NULL);
+    }
+}
+
+/* The guest has powered off, or QEMU was told to end. */
+static void guest_shuts_down(Notifier *notifier, void *opaque)
+{
+    BranchTraceDevice *d = container_of(notifier, BranchTraceDevice, shutdown);
+    const ShutdownCause *cause = opaque;
+    QDict *data = qdict_new();
+
+    qdict_put_str(data, "reason", ShutdownCause_str(*cause));
+    branch_trace_control_event(d->link, "shutdown", data);
+    if (shutdown_action != SHUTDOWN_ACTION_PAUSE) {
+        /*
+         * The main loop ends, and no timer comes any more; but QEMU waits for
+         * commands that are in progress.
+         */
+        d->exiting = true;
+        branch_trace_control_exit(d->link);
+        branch_trace_agent_cancel();
+    }
+}
+
 /* QEMU exits, perhaps with the guest stopped long before. */
 static void qemu_exits(Notifier *notifier, void *opaque)
 {
@@ -848,8 +1138,11 @@ static int migration_changed(NotifierWithReturn *notify, MigrationEvent *e,
 {
     BranchTraceDevice *d = container_of(notify, BranchTraceDevice, migration);
 
-    if (e->type == MIG_EVENT_PRECOPY_DONE && session_active(d)) {
-        session_end(d, BRANCH_TRACE_REASON_MIGRATED, BTRAIL_END_MIGRATED);
+    if (e->type == MIG_EVENT_PRECOPY_DONE) {
+        if (session_active(d)) {
+            session_end(d, BRANCH_TRACE_REASON_MIGRATED, BTRAIL_END_MIGRATED);
+        }
+        branch_trace_control_event(d->link, "migrated", NULL);
     }
     return 0;
 }
@@ -947,6 +1240,7 @@ static void branch_trace_realize(DeviceState *dev, Error **errp)
         return;
     }
 
+    d->link = branch_trace_control_new(active_session, d);
     qemu_mutex_init(&d->streams_lock);
     QTAILQ_INIT(&d->streams);
     d->housekeeping = timer_new_ms(QEMU_CLOCK_REALTIME, housekeeping, d);
@@ -954,6 +1248,12 @@ static void branch_trace_realize(DeviceState *dev, Error **errp)
     migration_add_notifier(&d->migration, migration_changed);
     d->exit.notify = qemu_exits;
     qemu_add_exit_notifier(&d->exit);
+    d->shutdown.notify = guest_shuts_down;
+    qemu_register_shutdown_notifier(&d->shutdown);
+    d->panicked.notify = guest_panicked;
+    qemu_register_guest_panicked_notifier(&d->panicked);
+    /* It is on no bus that would reset it. */
+    qemu_register_resettable(OBJECT(d));
     d->cpu_listener.realize = cpu_realized;
     d->cpu_listener.unrealize = cpu_unrealized;
     device_listener_register(&d->cpu_listener);
@@ -969,10 +1269,12 @@ static const Property branch_trace_properties[] = {
 static void branch_trace_class_init(ObjectClass *klass, void *data)
 {
     DeviceClass *dc = DEVICE_CLASS(klass);
+    ResettableClass *rc = RESETTABLE_CLASS(klass);
 
     dc->desc = "Records the branches that the guest takes";
     dc->realize = branch_trace_realize;
     dc->vmsd = &vmstate_branch_trace;
+    rc->phases.hold = branch_trace_reset_hold;
     /* The guest does not see it, so nothing could unplug it. */
     dc->hotpluggable = false;
     device_class_set_props(dc, branch_trace_properties);

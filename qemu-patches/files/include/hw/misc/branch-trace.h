@@ -28,7 +28,7 @@ typedef struct BranchTraceStream BranchTraceStream;
 
 /**
  * BranchTraceFilter - what a session wants of a vCPU
- * @privilege: BTRAIL_PRIVILEGE_*
+ * @privilege: BTRAIL_PRIVILEGE_*; 0 if it wants none of its records
  * @cr3:       address spaces, if @cr3_count is not 0; sorted
  */
 typedef struct BranchTraceFilter {
@@ -46,6 +46,9 @@ typedef struct BranchTraceFilter {
  * @cursor:  the cursor that the producer uses for @cpu
  * @attach:  start to make records of @cpu into @stream, or, with NULL, stop.
  *           Runs on the thread of @cpu, between two instructions.
+ * @filter:  branch_trace_stream_filter() is another one from the next
+ *           instruction on.  Runs on the thread of @cpu, between two
+ *           instructions.
  * @cr3:     CR3 of @cpu.  Runs on the thread of @cpu.
  * @clocks:  the guest's TSC and icount (BTRAIL_NO_ICOUNT if there is none) at
  *           this record.  Runs on the thread of @cpu, with or without BQL.
@@ -64,6 +67,7 @@ typedef struct BranchTraceProducerOps {
     uint32_t type;
     BranchTraceCursor *(*cursor)(CPUState *cpu);
     void (*attach)(CPUState *cpu, BranchTraceStream *stream);
+    void (*filter)(CPUState *cpu);
     uint64_t (*cr3)(CPUState *cpu);
     void (*clocks)(CPUState *cpu, uint64_t *tsc, uint64_t *icount);
     void (*discontinuity)(CPUState *cpu, uint16_t reason);

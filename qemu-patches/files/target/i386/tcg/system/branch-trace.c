@@ -222,6 +222,11 @@ static void producer_attach(CPUState *cpu, BranchTraceStream *stream)
     update_filter(env);
 }
 
+static void producer_filter(CPUState *cpu)
+{
+    update_filter(cpu_env(cpu));
+}
+
 static uint64_t producer_cr3(CPUState *cpu)
 {
     return cpu_env(cpu)->cr[3];
@@ -352,6 +357,7 @@ static const BranchTraceProducerOps tcg_producer = {
     .type = BTRAIL_PRODUCER_TCG,
     .cursor = producer_cursor,
     .attach = producer_attach,
+    .filter = producer_filter,
     .cr3 = producer_cr3,
     .clocks = producer_clocks,
     .discontinuity = producer_discontinuity,

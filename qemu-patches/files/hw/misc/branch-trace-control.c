@@ -1,0 +1,708 @@
+/*
+ * Branch trace: the control connection to the agent
+ *
+ * Forwards commands to the agent, and executes those that the agent has for
+ * the device.  The agent is not trusted: what it sends is bounded and checked,
+ * what it does not read is bounded too, and whatever it says that it must not
+ * disconnects it.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include "qemu/osdep.h"
+#include "block/aio.h"
+#include "hw/boards.h"
+#include "io/channel-socket.h"
+#include "qapi/clone-visitor.h"
+#include "qapi/error.h"
+#include "qapi/qapi-commands-branch-trace.h"
+#include "qapi/qapi-visit-branch-trace.h"
+#include "qapi/qapi-visit-sockets.h"
+#include "qapi/qmp-registry.h"
+#include "qapi/qobject-output-visitor.h"
+#include "qemu/main-loop.h"
+#include "qemu/timer.h"
+#include "qemu/uuid.h"
+#include "qobject/qjson.h"
+#include "qobject/qnum.h"
+#include "qobject/qstring.h"
+#include "system/system.h"
+#include "branch-trace-agent.h"
+#include "branch-trace-control.h"
+
+/* What waits for an agent that does not read */
+#define MAX_QUEUED              (4u * BTRAIL_JSON_MAX)
+
+#define RECONNECT_MS            1000
+
+/* A socket; goes away when it is lost and nothing that it began goes on. */
+typedef struct ControlConn {
+    BranchTraceLink *link;
+    unsigned refs;
+    QIOChannelSocket *ioc;
+    guint in_watch;
+    guint out_watch;
+    char *failure;              /* why it is of no use any more */
+    bool executing;             /* and does not read meanwhile */
+
+    struct btrail_msg head;
+    size_t have;                /* bytes of @head, then of @text */
+    char *text;                 /* NULL while in @head */
+
+    GByteArray *out;
+    size_t out_done;
+} ControlConn;
+
+/* A command that waits for its reply */
+typedef struct ControlCall {
+    uint64_t id;
+    Coroutine *co;
+    bool done;
+    QObject *ret;
+    Error *err;
+    uint32_t timeout_ms;
+    BranchTraceLink *link;
+    QTAILQ_ENTRY(ControlCall) next;
+} ControlCall;
+
+struct BranchTraceLink {
+    BranchTraceCapture *capture;
+    void *opaque;
+    QmpCommandList permitted;
+    ControlConn *conn;          /* NULL while there is none */
+    SocketAddress *addr;        /* of @conn or the last one; NULL: no path */
+    uint64_t next_id;
+    QTAILQ_HEAD(, ControlCall) calls;
+    Coroutine *executing;
+    bool own;
+    bool exiting;
+    QEMUTimer *reconnect;
+    QEMUBH *bh;
+};
+
+/* A command that the agent has executed */
+typedef struct ControlExecution {
+    ControlConn *conn;
+    int64_t id;
+    QDict *request;
+} ControlExecution;
+
+static void conn_listen(ControlConn *conn);
+
+/* Calls */
+
+/* The coroutine goes on later, so that the list does not change here. */
+static void call_done(ControlCall *call)
+{
+    call->done = true;
+    QTAILQ_REMOVE(&call->link->calls, call, next);
+    aio_co_schedule(qemu_get_aio_context(), call->co);
+}
+
+static void fail_calls(BranchTraceLink *link, const char *why)
+{
+    ControlCall *call, *next;
+
+    QTAILQ_FOREACH_SAFE(call, &link->calls, next, next) {
+        error_setg(&call->err, "%s", why);
+        call_done(call);
+    }
+}
+
+static void call_timeout(void *opaque)
+{
+    ControlCall *call = opaque;
+
+    if (!call->done) {
+        error_setg(&call->err, "the trace agent did not answer within %u ms; "
+                   "see its messages for the reason", call->timeout_ms);
+        call_done(call);
+    }
+}
+
+/* Connections */
+
+static void conn_unref(ControlConn *conn)
+{
+    if (--conn->refs) {
+        return;
+    }
+    object_unref(OBJECT(conn->ioc));
+    g_byte_array_free(conn->out, true);
+    g_free(conn->text);
+    g_free(conn->failure);
+    g_free(conn);
+}
+
+static void conn_close(ControlConn *conn)
+{
+    conn->link->conn = NULL;
+    if (conn->in_watch) {
+        g_source_remove(conn->in_watch);
+        conn->in_watch = 0;
+    }
+    if (conn->out_watch) {
+        g_source_remove(conn->out_watch);
+        conn->out_watch = 0;
+    }
+    qio_channel_close(QIO_CHANNEL(conn->ioc), NULL);
+    conn_unref(conn);
+}
+
+static void reconnect_later(BranchTraceLink *link)
+{
+    if (link->own && !link->exiting && link->addr) {
+        timer_mod(link->reconnect,
+                  qemu_clock_get_ms(QEMU_CLOCK_REALTIME) + RECONNECT_MS);
+    }
+}
+
+/* Whoever finds out goes on with the connection as it is; it ends later. */
+static void G_GNUC_PRINTF(2, 3) conn_fail(ControlConn *conn, const char *fmt,
+                                          ...)
+{
+    va_list ap;
+
+    if (!conn->failure) {
+        va_start(ap, fmt);
+        conn->failure = g_strdup_vprintf(fmt, ap);
+        va_end(ap);
+        qemu_bh_schedule(conn->link->bh);
+    }
+}
+
+static void conn_write(ControlConn *conn)
+{
+    ssize_t n;
+
+    while (!conn->failure && conn->out_done < conn->out->len) {
+        n = qio_channel_write(QIO_CHANNEL(conn->ioc),
+                              (char *)conn->out->data + conn->out_done,
+                              conn->out->len - conn->out_done, NULL);
+        if (n == QIO_CHANNEL_ERR_BLOCK) {
+            break;
+        }
+        if (n <= 0) {
+            conn_fail(conn, "the trace agent has closed the control "
+                      "connection");
+            return;
+        }
+        conn->out_done += n;
+    }
+    g_byte_array_remove_range(conn->out, 0, conn->out_done);
+    conn->out_done = 0;
+    if (conn->out->len && !conn->out_watch) {
+        /* To be watched for; sources are the main loop's. */
+        qemu_bh_schedule(conn->link->bh);
+    }
+}
+
+static gboolean conn_writable(QIOChannel *ioc, GIOCondition cond,
+                              gpointer opaque)
+{
+    ControlConn *conn = opaque;
+
+    conn->out_watch = 0;
+    conn_write(conn);
+    return G_SOURCE_REMOVE;
+}
+
+static void conn_send_text(ControlConn *conn, const GString *text)
+{
+    struct btrail_msg msg = {
+        .magic = BTRAIL_MSG_MAGIC,
+        .version = BTRAIL_TRANSPORT_VERSION,
+        .type = BTRAIL_MSG_JSON,
+        .value = text->len,
+    };
+
+    if (conn->failure) {
+        return;
+    }
+    if (text->len > BTRAIL_JSON_MAX) {
+        conn_fail(conn, "a message for the trace agent is larger than %u "
+                  "bytes", BTRAIL_JSON_MAX);
+        return;
+    }
+    if (conn->out->len + sizeof(msg) + text->len > MAX_QUEUED) {
+        conn_fail(conn, "the trace agent does not read what it is sent");
+        return;
+    }
+    g_byte_array_append(conn->out, (uint8_t *)&msg, sizeof(msg));
+    g_byte_array_append(conn->out, (uint8_t *)text->str, text->len);
+    conn_write(conn);
+}
+
+/* Takes @message. */
+static void conn_send(ControlConn *conn, QDict *message)
+{
+    GString *text = qobject_to_json(QOBJECT(message));
+
+    conn_send_text(conn, text);
+    g_string_free(text, true);
+    qobject_unref(message);
+}
+
+/* Takes @error. */
+static void conn_send_error(ControlConn *conn, int64_t id, Error *error)
+{
+    QDict *reply = qmp_error_response(error);
+
+    qdict_put_str(reply, "type", "reply");
+    qdict_put_int(reply, "id", id);
+    conn_send(conn, reply);
+}
+
+/* What the agent has executed */
+
+static void coroutine_fn execute_co(void *opaque)
+{
+    ControlExecution *e = opaque;
+    ControlConn *conn = e->conn;
+    BranchTraceLink *link = conn->link;
+    QDict *reply;
+
+    link->executing = qemu_coroutine_self();
+    reply = qmp_dispatch(&link->permitted, QOBJECT(e->request), false, NULL);
+    link->executing = NULL;
+
+    conn->executing = false;
+    if (link->conn == conn) {
+        qdict_put_str(reply, "type", "reply");
+        qdict_put_int(reply, "id", e->id);
+        conn_send(conn, reply);
+        conn_listen(conn);
+    } else {
+        qobject_unref(reply);
+    }
+    conn_unref(conn);
+    qobject_unref(e->request);
+    g_free(e);
+}
+
+static void conn_execute(ControlConn *conn, const QDict *message, int64_t id)
+{
+    const char *name = qdict_get_try_str(message, "execute");
+    QObject *arguments = qdict_get(message, "arguments");
+    QDict *args = qobject_to(QDict, arguments);
+    ControlExecution *e;
+    Error *err = NULL;
+
+    if (!name) {
+        error_setg(&err, "'execute' has to be the name of a command");
+    } else if (arguments && !args) {
+        error_setg(&err, "'arguments' has to be an object");
+    } else if (args && qdict_haskey(args, "agent")) {
+        /* Not even by a number: those of QEMU's descriptors are not its. */
+        error_setg(&err, "the agent cannot name another with 'agent': leave "
+                   "it out");
+    } else if (conn->link->executing) {
+        /* For a connection that was lost meanwhile */
+        error_setg(&err, "a command is still being executed: try again when "
+                   "it has ended");
+    }
+    if (err) {
+        conn_send_error(conn, id, err);
+        return;
+    }
+
+    e = g_new0(ControlExecution, 1);
+    e->conn = conn;
+    e->id = id;
+    e->request = qdict_new();
+    qdict_put_str(e->request, "execute", name);
+    if (args) {
+        qdict_put(e->request, "arguments", qobject_ref(args));
+    }
+    conn->refs++;
+    conn->executing = true;
+    qemu_coroutine_enter(qemu_coroutine_create(execute_co, e));
+}
+
+static void conn_reply(ControlConn *conn, const QDict *message, uint64_t id)
+{
+    BranchTraceLink *link = conn->link;
+    QObject *ret = qdict_get(message, "return");
+    QObject *error = qdict_get(message, "error");
+    QDict *error_dict = qobject_to(QDict, error);
+    const char *desc = error_dict ? qdict_get_try_str(error_dict, "desc")
+                                  : NULL;
+    ControlCall *call;
+
+    if (id >= link->next_id) {
+        conn_fail(conn, "the trace agent has replied to what it was not "
+                  "asked");
+        return;
+    }
+    if (!ret == !error || (error && !desc)) {
+        conn_fail(conn, "the trace agent has sent a reply without a 'return' "
+                  "or an 'error' with a 'desc'");
+        return;
+    }
+    QTAILQ_FOREACH(call, &link->calls, next) {
+        if (call->id == id) {
+            break;
+        }
+    }
+    if (!call) {
+        /* It comes too late. */
+        return;
+    }
+    if (desc) {
+        error_setg(&call->err, "%s", desc);
+    } else {
+        call->ret = qobject_ref(ret);
+    }
+    call_done(call);
+}
+
+static void conn_message(ControlConn *conn)
+{
+    QObject *object = NULL;
+    const QDict *message;
+    const char *type;
+    QNum *number;
+    int64_t id;
+
+    /* The parser would take a NUL for the end. */
+    if (!memchr(conn->text, '\0', conn->head.value)) {
+        object = qobject_from_json(conn->text, NULL);
+    }
+    message = qobject_to(QDict, object);
+    if (!message) {
+        conn_fail(conn, "the trace agent has sent what is no JSON object");
+        goto out;
+    }
+    type = qdict_get_try_str(message, "type");
+    number = qobject_to(QNum, qdict_get(message, "id"));
+    if (!type || !number || !qnum_get_try_int(number, &id) || id < 0) {
+        conn_fail(conn, "the trace agent has sent a message without a 'type' "
+                  "or 'id' as it has to be");
+        goto out;
+    }
+    if (!strcmp(type, "reply")) {
+        conn_reply(conn, message, id);
+    } else if (!strcmp(type, "execute")) {
+        conn_execute(conn, message, id);
+    } else {
+        conn_fail(conn, "the trace agent has sent a message of an unknown "
+                  "type");
+    }
+out:
+    qobject_unref(object);
+}
+
+static bool conn_head(ControlConn *conn)
+{
+    const struct btrail_msg *head = &conn->head;
+
+    if (head->magic != BTRAIL_MSG_MAGIC ||
+        head->version != BTRAIL_TRANSPORT_VERSION ||
+        head->type != BTRAIL_MSG_JSON) {
+        conn_fail(conn, "the trace agent does not speak version %d of the "
+                  "branch trace transport", BTRAIL_TRANSPORT_VERSION);
+        return false;
+    }
+    if (!head->value || head->value > BTRAIL_JSON_MAX) {
+        conn_fail(conn, "the trace agent has sent a message of %" PRIu64
+                  " bytes: from 1 to %u are allowed", head->value,
+                  BTRAIL_JSON_MAX);
+        return false;
+    }
+    conn->text = g_malloc(head->value + 1);
+    conn->text[head->value] = '\0';
+    conn->have = 0;
+    return true;
+}
+
+static gboolean conn_readable(QIOChannel *ioc, GIOCondition cond,
+                              gpointer opaque)
+{
+    ControlConn *conn = opaque;
+    size_t size = conn->text ? conn->head.value : sizeof(conn->head);
+    char *to = conn->text ?: (char *)&conn->head;
+    ssize_t n;
+
+    n = qio_channel_read(ioc, to + conn->have, size - conn->have, NULL);
+    if (n == QIO_CHANNEL_ERR_BLOCK) {
+        return G_SOURCE_CONTINUE;
+    }
+    if (n <= 0) {
+        conn_fail(conn, "the trace agent has closed the control connection");
+    } else {
+        conn->have += n;
+        if (conn->have == size && !conn->text) {
+            conn_head(conn);
+        } else if (conn->have == size) {
+            conn_message(conn);
+            g_free(conn->text);
+            conn->text = NULL;
+            conn->have = 0;
+        }
+    }
+    if (!conn->failure && !conn->executing) {
+        return G_SOURCE_CONTINUE;
+    }
+    conn->in_watch = 0;
+    return G_SOURCE_REMOVE;
+}
+
+static void conn_listen(ControlConn *conn)
+{
+    if (!conn->in_watch && !conn->failure && !conn->executing) {
+        conn->in_watch = qio_channel_add_watch(QIO_CHANNEL(conn->ioc),
+                                               G_IO_IN | G_IO_HUP | G_IO_ERR,
+                                               conn_readable, conn, NULL);
+    }
+}
+
+static QDict *guest_message(BranchTraceLink *link)
+{
+    QDict *guest = qdict_new();
+    BranchTraceInfo *info = link->capture(link->opaque);
+    QObject *capture = NULL;
+    Visitor *v;
+
+    qdict_put_str(guest, "type", "guest");
+    if (qemu_get_vm_name()) {
+        qdict_put_str(guest, "name", qemu_get_vm_name());
+    }
+    if (qemu_uuid_set) {
+        char uuid[UUID_STR_LEN];
+
+        qemu_uuid_unparse(&qemu_uuid, uuid);
+        qdict_put_str(guest, "uuid", uuid);
+    }
+    qdict_put_int(guest, "vcpus", current_machine->smp.max_cpus);
+    if (info) {
+        v = qobject_output_visitor_new(&capture);
+        visit_type_BranchTraceInfo(v, NULL, &info, &error_abort);
+        visit_complete(v, &capture);
+        visit_free(v);
+        qapi_free_BranchTraceInfo(info);
+        qdict_put_obj(guest, "capture", capture);
+    }
+    return guest;
+}
+
+static bool link_connect(BranchTraceLink *link, SocketAddress *addr,
+                         Error **errp)
+{
+    QIOChannelSocket *ioc = branch_trace_agent_open(addr, errp);
+    ControlConn *conn;
+
+    if (!ioc) {
+        return false;
+    }
+    qio_channel_set_name(QIO_CHANNEL(ioc), "branch-trace-control");
+    if (addr != link->addr) {
+        qapi_free_SocketAddress(link->addr);
+        link->addr = addr->type == SOCKET_ADDRESS_TYPE_UNIX
+                     ? QAPI_CLONE(SocketAddress, addr) : NULL;
+    }
+    timer_del(link->reconnect);
+
+    conn = g_new0(ControlConn, 1);
+    conn->link = link;
+    conn->refs = 1;
+    conn->ioc = ioc;
+    conn->out = g_byte_array_new();
+    link->conn = conn;
+    conn_send(conn, guest_message(link));
+    conn_listen(conn);
+    return true;
+}
+
+static void link_lost(BranchTraceLink *link)
+{
+    g_autofree char *why = g_strdup(link->conn->failure);
+
+    conn_close(link->conn);
+    fail_calls(link, why);
+    reconnect_later(link);
+}
+
+/* What was found to be done where it could not be done */
+static void link_bh(void *opaque)
+{
+    BranchTraceLink *link = opaque;
+    ControlConn *conn = link->conn;
+
+    if (!conn) {
+        return;
+    }
+    if (conn->failure) {
+        link_lost(link);
+    } else if (conn->out->len && !conn->out_watch) {
+        conn->out_watch = qio_channel_add_watch(QIO_CHANNEL(conn->ioc),
+                                                G_IO_OUT | G_IO_HUP | G_IO_ERR,
+                                                conn_writable, conn, NULL);
+    }
+}
+
+static void link_reconnect(void *opaque)
+{
+    BranchTraceLink *link = opaque;
+
+    if (!link->conn && link->own && !link_connect(link, link->addr, NULL)) {
+        reconnect_later(link);
+    }
+}
+
+static bool same_path(const SocketAddress *a, const SocketAddress *b)
+{
+    return a && b && a->type == SOCKET_ADDRESS_TYPE_UNIX && a->type == b->type
+           && !strcmp(a->u.q_unix.path, b->u.q_unix.path);
+}
+
+/* Have a connection, to @addr if it was @named. */
+static bool link_prepare(BranchTraceLink *link, SocketAddress *addr,
+                         bool named, Error **errp)
+{
+    ERRP_GUARD();
+
+    if (link->conn && link->conn->failure) {
+        link_lost(link);
+    }
+    if (named && !same_path(addr, link->addr)) {
+        if (link->own || !QTAILQ_EMPTY(&link->calls)) {
+            error_setg(errp, "another trace agent has the active session or "
+                       "a command: leave out 'agent'");
+            return false;
+        }
+        if (link->conn) {
+            conn_close(link->conn);
+        }
+    } else if (link->own && link->addr) {
+        addr = link->addr;
+    }
+    if (!link->conn && !link_connect(link, addr, errp)) {
+        error_prepend(errp, "backtraild has to run on the host of this "
+                      "guest: ");
+        return false;
+    }
+    return true;
+}
+
+QObject *coroutine_fn
+branch_trace_control_command(BranchTraceLink *link, QObject *command,
+                             SocketAddress *addr, bool named,
+                             uint32_t timeout_ms, Error **errp)
+{
+    ControlCall call = {
+        .co = qemu_coroutine_self(),
+        .timeout_ms = timeout_ms,
+        .link = link,
+    };
+    g_autoptr(GString) text = NULL;
+    QEMUTimer *timer;
+    QDict *message;
+
+    if (!qobject_to(QDict, command)) {
+        error_setg(errp, "'command' has to be an object");
+        return NULL;
+    }
+    if (link->exiting) {
+        error_setg(errp, "QEMU is about to end");
+        return NULL;
+    }
+
+    message = qdict_new();
+    qdict_put_str(message, "type", "command");
+    qdict_put_int(message, "id", link->next_id);
+    qdict_put_obj(message, "command", qobject_ref(command));
+    text = qobject_to_json(QOBJECT(message));
+    qobject_unref(message);
+    if (text->len > BTRAIL_JSON_MAX) {
+        error_setg(errp, "the command is too large: %u bytes are allowed",
+                   BTRAIL_JSON_MAX);
+        return NULL;
+    }
+    if (!link_prepare(link, addr, named, errp)) {
+        return NULL;
+    }
+
+    call.id = link->next_id++;
+    QTAILQ_INSERT_TAIL(&link->calls, &call, next);
+    timer = timer_new_ms(QEMU_CLOCK_REALTIME, call_timeout, &call);
+    timer_mod(timer, qemu_clock_get_ms(QEMU_CLOCK_REALTIME) + timeout_ms);
+    conn_send_text(link->conn, text);
+    while (!call.done) {
+        qemu_coroutine_yield();
+    }
+    timer_free(timer);
+    if (call.err) {
+        error_propagate(errp, call.err);
+    }
+    return call.ret;
+}
+
+void branch_trace_control_event(BranchTraceLink *link, const char *event,
+                                QDict *data)
+{
+    QDict *message;
+
+    if (!link->conn) {
+        qobject_unref(data);
+        return;
+    }
+    message = qdict_new();
+    qdict_put_str(message, "type", "event");
+    qdict_put_str(message, "event", event);
+    qdict_put(message, "data", data ?: qdict_new());
+    conn_send(link->conn, message);
+}
+
+bool branch_trace_control_executes(BranchTraceLink *link)
+{
+    return link->executing && qemu_in_coroutine() &&
+           link->executing == qemu_coroutine_self();
+}
+
+SocketAddress *branch_trace_control_address(BranchTraceLink *link)
+{
+    return link->addr;
+}
+
+void branch_trace_control_own(BranchTraceLink *link, bool own)
+{
+    link->own = own;
+    if (!own) {
+        timer_del(link->reconnect);
+    } else if (!link->conn) {
+        reconnect_later(link);
+    }
+}
+
+void branch_trace_control_exit(BranchTraceLink *link)
+{
+    link->exiting = true;
+    timer_del(link->reconnect);
+    fail_calls(link, "QEMU is about to end");
+}
+
+BranchTraceLink *branch_trace_control_new(BranchTraceCapture *capture,
+                                          void *opaque)
+{
+    BranchTraceLink *link = g_new0(BranchTraceLink, 1);
+
+    link->capture = capture;
+    link->opaque = opaque;
+    QTAILQ_INIT(&link->calls);
+    link->reconnect = timer_new_ms(QEMU_CLOCK_REALTIME, link_reconnect, link);
+    link->bh = qemu_bh_new(link_bh, link);
+
+    /* What an agent may have executed, and nothing else */
+    QTAILQ_INIT(&link->permitted);
+    qmp_register_command(&link->permitted, "branch-trace-start",
+                         qmp_marshal_branch_trace_start, QCO_COROUTINE, 0);
+    qmp_register_command(&link->permitted, "branch-trace-change",
+                         qmp_marshal_branch_trace_change, 0, 0);
+    qmp_register_command(&link->permitted, "branch-trace-attach",
+                         qmp_marshal_branch_trace_attach, QCO_COROUTINE, 0);
+    qmp_register_command(&link->permitted, "branch-trace-stop",
+                         qmp_marshal_branch_trace_stop, 0, 0);
+    qmp_register_command(&link->permitted, "query-branch-trace",
+                         qmp_marshal_query_branch_trace, 0, 0);
+    return link;
+}
