@@ -421,6 +421,9 @@ enum btrail_msg_type {
  */
 #define BTRAIL_JSON_MAX             (1u << 20)
 
+/* Bytes ',', '[' and '{' in a message to the device, wherever they are */
+#define BTRAIL_JSON_MAX_VALUES      65536
+
 /* What an agent asks for in READY: the guest's RAM, to be read */
 #define BTRAIL_READY_MEMORY         1u
 

@@ -356,6 +356,17 @@ static void conn_reply(ControlConn *conn, const QDict *message, uint64_t id)
     call_done(call);
 }
 
+/* Each takes some time to parse, in which nothing else goes on. */
+static bool few_values(const char *text)
+{
+    unsigned n = 0;
+
+    for (; *text; text++) {
+        n += *text == ',' || *text == '[' || *text == '{';
+    }
+    return n <= BTRAIL_JSON_MAX_VALUES;
+}
+
 static void conn_message(ControlConn *conn)
 {
     QObject *object = NULL;
@@ -364,6 +375,11 @@ static void conn_message(ControlConn *conn)
     QNum *number;
     int64_t id;
 
+    if (!few_values(conn->text)) {
+        conn_fail(conn, "the trace agent has sent a message with more than %d "
+                  "values", BTRAIL_JSON_MAX_VALUES);
+        return;
+    }
     /* The parser would take a NUL for the end. */
     if (!memchr(conn->text, '\0', conn->head.value)) {
         object = qobject_from_json(conn->text, NULL);
