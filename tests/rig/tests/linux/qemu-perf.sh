@@ -13,7 +13,7 @@
 # rig: with=rounds.S perf-exact.sh perf-records.c kernel-way.c
 # rig: with=guest-init.sh guest-make.sh guest-run.sh
 # rig: memory=1024
-# rig: timeout=900
+# rig: timeout=1800
 set -e
 
 guest-make <<'TEST'
