@@ -12,6 +12,8 @@
 #include "kvm-bts-loop.h"
 #include "kvm-walk.h"
 
+#define DEBUGCTL_FREEZE     (1 << 14)
+
 static void use_cpu(unsigned cpu)
 {
     cpu_set_t set;
@@ -69,6 +71,42 @@ static void kernel(struct guest *g)
     close(aux.fd);
 }
 
+/* The host's IA32_DEBUGCTL, on its first CPU */
+static uint64_t host_debugctl(void)
+{
+    int fd = open("/dev/cpu/0/msr", O_RDONLY);
+    uint64_t value;
+
+    CHECK(fd >= 0);
+    CHECK(pread(fd, &value, sizeof(value), MSR_DEBUGCTL) == sizeof(value));
+    close(fd);
+    return value;
+}
+
+static void set_freeze(const char *on)
+{
+    int fd = open("/sys/bus/event_source/devices/cpu/freeze_on_smi", O_WRONLY);
+
+    CHECK(fd >= 0);
+    CHECK(write(fd, on, 1) == 1);
+    close(fd);
+    CHECK(!(host_debugctl() & DEBUGCTL_FREEZE) == (*on == '0'));
+}
+
+/* The host has FREEZE_WHILE_SMM set: it keeps it, the guest never sees it, and
+   neither loses a record. */
+static void freeze(struct guest *g)
+{
+    set_freeze("1");
+    guest_in_walk(g);
+    CHECK(host_debugctl() & DEBUGCTL_FREEZE);
+    CHECK(vm_get_msr(&g->vm, MSR_DEBUGCTL) == DEBUGCTL_ON);
+    set_freeze("0");
+    guest_in_walk(g);
+    CHECK(!(host_debugctl() & DEBUGCTL_FREEZE));
+    CHECK(vm_get_msr(&g->vm, MSR_DEBUGCTL) == DEBUGCTL_ON);
+}
+
 static void *runs(void *opaque)
 {
     struct guest *g = opaque;
@@ -109,6 +147,7 @@ int main(void)
     use_cpu(0);
     guest_in_walk(&own);
     kernel(&own);
+    freeze(&own);
 
     /* Each run on another CPU than the last one */
     own.runs = 500;
