@@ -10,6 +10,9 @@
 #
 # rig: cpus=2
 # rig: memory=1024
+# rig: program=@linux/selftests/bts_host_test
+# rig: program=@linux/selftests/bts_hostile_test
+# rig: program=@linux/selftests/bts_msrs_test
 # rig: program=@linux/selftests/bts_nested_test
 # rig: program=@linux/selftests/bts_test
 # rig: program=@linux/selftests/cpuid_test

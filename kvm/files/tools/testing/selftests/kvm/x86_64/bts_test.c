@@ -9,50 +9,14 @@
 #include "kvm_util.h"
 #include "processor.h"
 #include "apic.h"
-#include "bts.h"
+#include "bts_trace.h"
 
 #define SYNC_PORT	0xe
 #define PMI_VECTOR	0x40
 #define APIC_LVTPC	0x340
 
-extern char jmp_from[], jmp_to[], loop_from[], loop_to[], call_from[],
-	    call_to[], ret_from[], ret_to[], end_from[], end_to[];
 extern char sync_jmp1[], sync_to1[], sync_jmp2[], sync_to2[];
 extern char smi_jmp1[], smi_to1[], smi_jmp2[], smi_to2[];
-
-static const struct {
-	char *from, *to;
-} branches[] = {
-	{ jmp_from, jmp_to },
-	{ loop_from, loop_to },
-	{ loop_from, loop_to },
-	{ call_from, call_to },
-	{ ret_from, ret_to },
-	{ end_from, end_to },
-};
-
-/* Some branches, traced */
-static noinline void trace(uint64_t debugctl)
-{
-	asm volatile("sub	$128, %%rsp\n\t"	/* red zone */
-		     "wrmsr\n"
-		     "jmp_from: jmp jmp_to\n\t"
-		     "nop\n"
-		     "jmp_to: mov $3, %%ebx\n"
-		     "loop_to: dec %%ebx\n"
-		     "loop_from: jnz loop_to\n"
-		     "call_from: call call_to\n"
-		     "ret_to:\n"
-		     "end_from: jmp end_to\n"
-		     "call_to:\n"
-		     "ret_from: ret\n"
-		     "end_to: xor %%eax, %%eax\n\t"
-		     "wrmsr\n\t"
-		     "add	$128, %%rsp\n\t"
-		     : "+a" (debugctl)
-		     : "c" (MSR_IA32_DEBUGCTLMSR), "d" (0)
-		     : "rbx", "memory", "cc");
-}
 
 /* The host saves and restores the vCPU at the IN. */
 static noinline void trace_sync(uint64_t debugctl)
@@ -106,15 +70,6 @@ static void pmi_handler(struct ex_regs *regs)
 	wrmsr(MSR_IA32_DEBUGCTLMSR, 0);
 	nr_pmis++;
 	x2apic_write_reg(APIC_EOI, 0);
-}
-
-static void assert_branches(void)
-{
-	int i;
-
-	bts_assert_nr_records(ARRAY_SIZE(branches));
-	for (i = 0; i < ARRAY_SIZE(branches); i++)
-		bts_assert_record(i, branches[i].from, branches[i].to);
 }
 
 static void guest_code(bool has_ds_cpl, bool has_smm)
