@@ -124,9 +124,13 @@ void filter_free(struct filter *f)
 static void *fail(struct parser *p, const char *where, const char *words)
 {
     if (!*p->error) {
+        g_autofree char *text = g_utf8_make_valid(p->text, -1);
+        g_autofree char *rest = g_utf8_make_valid(where, -1);
+
+        *g_utf8_offset_to_pointer(rest, MIN(g_utf8_strlen(rest, -1), 20)) = 0;
         g_set_error(p->error, G_IO_ERROR, G_IO_ERROR_INVALID_ARGUMENT,
-                    "%s, at '%.20s' of '%s'", words,
-                    *where ? where : "the end", p->text);
+                    "%s, at '%s' of '%s'", words, *rest ? rest : "the end",
+                    text);
     }
     return NULL;
 }

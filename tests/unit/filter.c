@@ -150,6 +150,8 @@ static void test_errors(void)
         { "|| cpu == 1", "name of a field" },
         { "cpu == 1 || (", "name of a field" },
         { "comm == \xff", "UTF-8" },
+        { "x\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4"
+          "\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4", "no such field" },
     };
     g_autoptr(GString) deep = g_string_new(NULL);
     g_autoptr(GString) many = g_string_new("cpu == 0");
@@ -159,6 +161,7 @@ static void test_errors(void)
     for (i = 0; i < G_N_ELEMENTS(bad); i++) {
         g_assert_null(filter_parse(bad[i][0], &error));
         g_assert_nonnull(error);
+        g_assert_true(g_utf8_validate(error->message, -1, NULL));
         if (!strstr(error->message, bad[i][1])) {
             g_test_message("%s: %s", bad[i][0], error->message);
             g_test_fail();
