@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <libvirt/libvirt-qemu.h>
 #include <linux/kvm.h>
 #include <stdio.h>
 #include <string.h>
@@ -298,26 +297,29 @@ static void check_agent(struct doctor *d, const char *path)
     struct stat st;
 
     if (!path) {
-        tell(d, "agent", STATE_NOTE, "the device has no agent of its own; "
-             "name one when a trace is started, or give it one with backtrail "
-             "enable --agent");
+        tell(d, "agent", STATE_PROBLEM, "the device has no agent, so virsh "
+             "cannot trace the guest; give it one: backtrail enable --agent "
+             BTRAIL_TRACING_AGENT " %s", d->name);
     } else if (!d->local) {
         tell(d, "agent", STATE_NOTE, "%s is on libvirt's host, and can only "
              "be looked at there", path);
     } else if (stat(path, &st)) {
-        tell(d, "agent", STATE_PROBLEM, "%s: %s; start the agent before the "
-             "trace", path, g_strerror(errno));
+        tell(d, "agent", STATE_PROBLEM, "%s: %s; start the service: "
+             "systemctl enable --now backtraild, or backtraild by hand", path,
+             g_strerror(errno));
     } else if (!S_ISSOCK(st.st_mode)) {
         tell(d, "agent", STATE_PROBLEM, "%s is not a socket; name the one "
-             "that the agent listens on", path);
+             "that backtraild listens on", path);
     } else if (!is_listening(path)) {
-        tell(d, "agent", STATE_PROBLEM, "nobody listens on %s; the agent has "
-             "ended: start it again", path);
+        tell(d, "agent", STATE_PROBLEM, "nobody listens on %s; the service "
+             "has ended: systemctl restart backtraild, and its journal says "
+             "why", path);
     } else if (d->guest.domain && qemu_user(d->guest.domain, &user) &&
                (closed = barrier(&user, path))) {
         tell(d, "agent", STATE_PROBLEM, "the guest's QEMU runs as user %u, "
-             "group %u, and %s keeps it from the agent's socket; let this "
-             "user in", (unsigned)user.uid, (unsigned)user.gid, closed);
+             "group %u, and %s keeps it from the agent's socket; say "
+             "socket-group in backtraild.conf, or let this user in",
+             (unsigned)user.uid, (unsigned)user.gid, closed);
     } else {
         tell(d, "agent", STATE_OK, "an agent listens on %s", path);
     }
@@ -377,54 +379,75 @@ static void check_configuration(struct doctor *d,
     }
 }
 
-/* What QEMU itself says */
-static void check_monitor(struct doctor *d)
+/* What QEMU itself says; can its agent be asked? */
+static bool check_monitor(struct doctor *d)
 {
-    g_autofree char *text = NULL;
-    g_autoptr(JsonNode) reply = NULL;
-    JsonObject *answer, *error;
-    const char *class, *session, *state;
+    enum cli_guest_refusal refusal;
+    g_autofree char *why = NULL;
+    g_autoptr(JsonNode) node = cli_guest_execute(&d->guest,
+                                                 "query-branch-trace", NULL,
+                                                 &refusal, &why);
+    const char *session, *state;
+    JsonObject *info;
 
-    if (virDomainQemuMonitorCommand(d->guest.domain, "{\"execute\": "
-                                    "\"query-branch-trace\"}", &text, 0) < 0) {
+    if (node) {
+        info = json_node_get_object(node);
+        state = btrail_json_string(info, "state");
+        session = btrail_json_string(info, "session");
+        if (state && !strcmp(state, "agent-lost")) {
+            tell(d, "monitor", STATE_PROBLEM, "the guest is being traced, but "
+                 "has lost its agent; start backtraild, and it goes on");
+        } else {
+            tell(d, "monitor", STATE_OK, "QEMU answers; %s",
+                 !session ? "it has not been traced yet" :
+                 state && !strcmp(state, "active") ? "it is being traced" :
+                 "it is not being traced now");
+        }
+        return true;
+    }
+    if (refusal == CLI_GUEST_LIBVIRT) {
         tell(d, "monitor", STATE_PROBLEM, "libvirt cannot ask QEMU (%s); "
              "connect with write access, and see that the guest's QEMU "
-             "answers", cli_guest_error());
-        return;
-    }
-    reply = btrail_json_parse_object(text);
-    answer = reply ? btrail_json_object(json_node_get_object(reply),
-                                        "return") : NULL;
-    if (answer) {
-        state = btrail_json_string(answer, "state");
-        session = btrail_json_string(answer, "session");
-        if (state && !strcmp(state, "agent-lost")) {
-            tell(d, "monitor", STATE_PROBLEM, "session '%s' has lost its "
-                 "agent; attach another, or stop it: virsh trace-stop %s",
-                 session ? session : "", d->name);
-        } else {
-            tell(d, "monitor", STATE_OK, "QEMU answers; %s%s%s",
-                 session ? "session '" : "it has had no session",
-                 session ? session : "", !session ? "" :
-                 state && !strcmp(state, "active") ? "' is active" :
-                 "' has ended");
-        }
-        return;
-    }
-    error = reply ? btrail_json_object(json_node_get_object(reply), "error") :
-            NULL;
-    class = error ? btrail_json_string(error, "class") : NULL;
-    if (!g_strcmp0(class, "CommandNotFound")) {
+             "answers", why);
+    } else if (refusal == CLI_GUEST_NO_COMMAND) {
         tell(d, "monitor", STATE_PROBLEM, "the QEMU that runs the guest has "
              "not Backtrail's patches; backtrail enable --emulator PATH %s, "
              "then shut it down and start it", d->name);
-    } else if (!g_strcmp0(class, "DeviceNotFound")) {
+    } else if (refusal == CLI_GUEST_NO_DEVICE) {
         tell(d, "monitor", STATE_PROBLEM, "the guest runs without a "
              "branch-trace device; backtrail enable %s, then shut it down and "
              "start it: a reboot is not enough", d->name);
     } else {
-        tell(d, "monitor", STATE_PROBLEM, "QEMU answers what makes no sense; "
-             "have the QEMU that belongs to this Backtrail");
+        tell(d, "monitor", STATE_PROBLEM, "QEMU answers what makes no sense "
+             "(%s); have the QEMU that belongs to this Backtrail", why);
+    }
+    return false;
+}
+
+/* All the way to the service and back */
+static void check_service(struct doctor *d)
+{
+    JsonObject *command = json_object_new();
+    enum cli_guest_refusal refusal;
+    g_autofree char *why = NULL;
+    g_autoptr(JsonNode) node = NULL;
+    JsonNode *sessions;
+
+    json_object_set_string_member(command, "do", "status");
+    node = cli_guest_ask_agent(&d->guest, command, 10000, &refusal, &why);
+    if (node) {
+        sessions = json_object_get_member(json_node_get_object(node),
+                                          "sessions");
+        tell(d, "service", STATE_OK, "the agent answers; it knows %u sessions "
+             "of this guest", sessions && JSON_NODE_HOLDS_ARRAY(sessions) ?
+             json_array_get_length(json_node_get_array(sessions)) : 0);
+    } else if (refusal == CLI_GUEST_NO_COMMAND) {
+        tell(d, "service", STATE_PROBLEM, "the guest's QEMU is of an older "
+             "Backtrail and cannot ask the service; shut the guest down and "
+             "start it with the new one");
+    } else {
+        tell(d, "service", STATE_PROBLEM, "the agent cannot be asked: %s",
+             why);
     }
 }
 
@@ -442,10 +465,14 @@ static void check_domain(struct doctor *d)
     if (d->local) {
         check_kvm(d, s.kvm);
     }
-    check_agent(d, d->agent ? d->agent : s.agent);
+    if (s.device) {
+        check_agent(d, d->agent ? d->agent : s.agent);
+    }
     running = virDomainIsActive(d->guest.domain) == 1;
     if (running) {
-        check_monitor(d);
+        if (check_monitor(d)) {
+            check_service(d);
+        }
     } else {
         tell(d, "monitor", STATE_NOTE, "the domain does not run; virsh start "
              "%s starts it", d->name);
@@ -462,6 +489,7 @@ static void run_checks(struct doctor *d)
             d->local = true;
             ask_emulator(d, d->emulator ? d->emulator : BACKTRAIL_EMULATOR);
             check_kvm(d, false);
+            check_agent(d, d->agent ? d->agent : BTRAIL_TRACING_AGENT);
         }
         return;
     }
@@ -478,9 +506,7 @@ static void run_checks(struct doctor *d)
     if (d->local) {
         check_kvm(d, false);
     }
-    if (d->agent) {
-        check_agent(d, d->agent);
-    }
+    check_agent(d, d->agent ? d->agent : BTRAIL_TRACING_AGENT);
 }
 
 static void print_json(struct doctor *d)
@@ -505,8 +531,8 @@ int cmd_doctor(int argc, char **argv)
           "QEMU with Backtrail's patches (default: the domain's; without one, "
           "as configured when Backtrail was built)", "PATH" },
         { "agent", 0, 0, G_OPTION_ARG_FILENAME, &d.agent,
-          "the agent's unix socket (default: that of the domain's device)",
-          "PATH" },
+          "the agent's unix socket (default: that of the domain's device; "
+          "without one, " BTRAIL_TRACING_AGENT ")", "PATH" },
         { "json", 0, 0, G_OPTION_ARG_NONE, &d.json, "print JSON", NULL },
         { NULL }
     };

@@ -54,18 +54,19 @@ static JsonObject *about(const struct recording *r, const char *what)
     return command;
 }
 
-/* The only session in the answer to "status"; it belongs to @node. */
-static JsonObject *only_session(JsonNode *node)
+/* The session in the answer to "status", which belongs to @node.  Others of
+ * this name may have ended before it. */
+static JsonObject *last_session(JsonNode *node)
 {
     JsonNode *sessions = json_object_get_member(json_node_get_object(node),
                                                 "sessions");
     JsonArray *array = sessions && JSON_NODE_HOLDS_ARRAY(sessions) ?
                        json_node_get_array(sessions) : NULL;
-    JsonNode *first = array && json_array_get_length(array) == 1 ?
-                      json_array_get_element(array, 0) : NULL;
+    unsigned n = array ? json_array_get_length(array) : 0;
+    JsonNode *last = n ? json_array_get_element(array, n - 1) : NULL;
 
-    return first && JSON_NODE_HOLDS_OBJECT(first) ?
-           json_node_get_object(first) : NULL;
+    return last && JSON_NODE_HOLDS_OBJECT(last) ?
+           json_node_get_object(last) : NULL;
 }
 
 static bool has_ended(JsonObject *session)
@@ -172,7 +173,7 @@ static int look(struct recording *r)
         return is_captured(r) || virDomainIsActive(r->guest.domain) == 0 ?
                -1 : explain(r, refusal, why);
     }
-    session = only_session(node);
+    session = last_session(node);
     if (!session) {
         return explain(r, refusal, "the service does not know the session "
                        "any more");
