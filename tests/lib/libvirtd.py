@@ -10,9 +10,12 @@ import os
 import pwd
 import shlex
 import shutil
+import signal
+import socket
 import subprocess
 import tempfile
 import time
+import uuid
 
 import qemu
 
@@ -36,11 +39,12 @@ class Libvirtd:
 
     uri is where it is found.  folder has its files, and room for the test's;
     readable has the folders given where the daemon, and the user of a session,
-    can read them.
+    can read them.  With ssh, an SSH server runs beside it, see ssh_uri().
     """
 
-    def __init__(self, session=False, readable=None):
+    def __init__(self, session=False, readable=None, ssh=False):
         self.session = session
+        self.ssh = ssh
         self.root = os.geteuid() == 0
         self.folder = tempfile.mkdtemp(prefix='backtrail-virsh-')
         os.chmod(self.folder, 0o755)
@@ -95,6 +99,8 @@ class Libvirtd:
             self.write(self.path('etc', 'qemu.conf'), CONFIG + ROOT_CONFIG)
             self.write(self.path('daemon.conf'),
                        f'unix_sock_dir = "{self.folder}"\n'
+                       'unix_sock_rw_perms = "0777"\n'
+                       f'host_uuid = "{uuid.uuid4()}"\n'
                        'auth_unix_rw = "none"\nauth_unix_ro = "none"\n')
             for name, place in FOLDERS.items():
                 os.makedirs(place, exist_ok=True)
@@ -107,7 +113,10 @@ class Libvirtd:
             # The shell is the init that takes care of orphans.
             script = ''.join(f'mount --bind {shlex.quote(a)} '
                              f'{shlex.quote(b)}\n' for a, b in self.mounts)
-            script += f'{shlex.join(command)} &\nwait $!'
+            if self.ssh:
+                script += self.ssh_script()
+            # It is started again when it ends, for restart().
+            script += f'while :; do {shlex.join(command)} || sleep 1; done'
             command = ['unshare', '-m', '-p', '--fork', '--kill-child',
                        '--mount-proc', '--propagation', 'private', 'bash',
                        '-ec', script]
@@ -119,14 +128,95 @@ class Libvirtd:
             for name in ('home', 'run', 'config', 'cache', 'data',
                          'config/libvirt'):
                 os.chown(self.path(name), user.pw_uid, user.pw_gid)
-        with open(self.path('daemon.log'), 'wb') as log:
-            self.process = qemu.spawn(command, stdin=subprocess.DEVNULL,
+        self.command = command
+        self.spawn()
+
+    def spawn(self):
+        with open(self.path('daemon.log'), 'ab') as log:
+            self.process = qemu.spawn(self.command, stdin=subprocess.DEVNULL,
                                       stdout=log, stderr=log, env=self.env())
+        self.wait_socket()
+
+    def wait_socket(self):
         deadline = time.monotonic() + 60
-        while not os.path.exists(self.socket):
+        while True:
+            with socket.socket(socket.AF_UNIX) as s:
+                if s.connect_ex(self.socket) == 0:
+                    return
             if self.process.poll() is not None or time.monotonic() > deadline:
                 raise qemu.QemuError(f'libvirtd did not start: {self.log()}')
             time.sleep(0.05)
+
+    def restart(self):
+        """End it, and start it again; its guests go on."""
+        if not self.root:
+            self.process.terminate()
+            self.process.wait(60)
+            self.spawn()
+            return
+        old = self.pid()
+        os.kill(old, signal.SIGTERM)
+        deadline = time.monotonic() + 60
+        while self.pid() in (old, None):
+            if time.monotonic() > deadline:
+                raise qemu.QemuError(f'libvirtd does not restart: '
+                                     f'{self.log()}')
+            time.sleep(0.05)
+        self.wait_socket()
+
+    def pid(self):
+        """Of libvirtd in its namespace, as it is called here"""
+        todo = [self.process.pid]
+        while todo:
+            pid = todo.pop()
+            try:
+                with open(f'/proc/{pid}/comm', encoding='utf-8') as f:
+                    if f.read().strip() == 'libvirtd':
+                        return pid
+                with open(f'/proc/{pid}/task/{pid}/children',
+                          encoding='ascii') as f:
+                    todo += map(int, f.read().split())
+            except FileNotFoundError:
+                continue
+        return None
+
+    def ssh_script(self):
+        """What runs an SSH server beside it, whose root is at home here"""
+        home = self.make('home')
+        with open('/etc/passwd', encoding='utf-8') as f:
+            users = [line.split(':') for line in f.read().splitlines()]
+        for user in users:
+            if user[0] == 'root':
+                user[5:] = [home, '/bin/sh']
+        self.write(self.path('passwd'),
+                   '\n'.join(map(':'.join, users)) + '\n')
+        subprocess.run(['dropbearkey', '-t', 'ed25519', '-f',
+                        self.path('host-key')], check=True,
+                       capture_output=True)
+        subprocess.run(['ssh-keygen', '-q', '-t', 'ed25519', '-N', '', '-f',
+                        self.path('key')], check=True, capture_output=True)
+        self.make('home', '.ssh')
+        shutil.copy(self.path('key.pub'),
+                    os.path.join(home, '.ssh', 'authorized_keys'))
+        os.chmod(home, 0o700)
+        with socket.socket() as s:
+            s.bind(('127.0.0.1', 0))
+            self.ssh_port = s.getsockname()[1]
+        # The client does not look at HOME, and would go to root's real one.
+        self.write(self.path('ssh'), '#!/bin/sh\nexec ssh -F none '
+                   f'-o UserKnownHostsFile={self.path("known-hosts")} "$@"\n')
+        os.chmod(self.path('ssh'), 0o755)
+        # virt-ssh-helper knows one place.
+        os.symlink(self.socket, self.make('run') + '/libvirt-sock')
+        run = (f'mount --bind {shlex.quote(self.path("passwd"))} /etc/passwd; '
+               f'exec dropbear -F -E -s -r {shlex.quote(self.path("host-key"))}'
+               f' -p 127.0.0.1:{self.ssh_port} -P /dev/null')
+        return f'unshare -m bash -c {shlex.quote(run)} &\n'
+
+    def ssh_uri(self):
+        return (f'qemu+ssh://root@127.0.0.1:{self.ssh_port}/system?'
+                f'command={self.path("ssh")}&keyfile={self.path("key")}&'
+                'no_verify=1&no_tty=1')
 
     def env(self):
         """The environment of the daemon and its clients"""

@@ -13,8 +13,10 @@
 #include "internal.h"
 #include "viralloc.h"
 #include "virbitmap.h"
+#include "virbuffer.h"
 #include "virjson.h"
 #include "virstring.h"
+#include "virutil.h"
 #include "virxml.h"
 #include "vsh-table.h"
 
@@ -25,14 +27,47 @@
 /* How often a wait looks at the session */
 #define VIRSH_TRACE_POLL_MS 500
 
-#define VIRSH_TRACE_DEFAULT_SESSION "virsh"
+/* How long QEMU waits for its agent; what ends or copies a trace may have
+ * much to write. */
+#define VIRSH_TRACE_TIMEOUT_MS 30000
+#define VIRSH_TRACE_WRITE_TIMEOUT_MS 300000
 
 static const char *const virshTraceOverflow[] = {
     "pause", "drop", "overwrite", NULL
 };
 
+static const char *const virshTraceMode[] = {
+    "continuous", "last", NULL
+};
+
+static const char *const virshTraceNames[] = {
+    "auto", "off", NULL
+};
+
+static const char *const virshTraceAction[] = {
+    "start", "stop", "dump", NULL
+};
+
+/*
+ * What comes from the host of a domain, and what other users have named, is
+ * not to move the cursor around.
+ */
+static char *
+virshTraceText(const char *text)
+{
+    g_autofree char *valid = g_utf8_make_valid(NULLSTR_EMPTY(text), -1);
+    char *p;
+
+    for (p = valid; *p; p++) {
+        if (g_ascii_iscntrl(*p))
+            *p = '?';
+    }
+
+    return g_steal_pointer(&valid);
+}
+
 /**
- * virshTraceCommand:
+ * virshTraceQmp:
  * @ctl: virsh control structure
  * @dom: a domain that runs
  * @quiet: don't report that QEMU refuses
@@ -42,20 +77,20 @@ static const char *const virshTraceOverflow[] = {
  * Returns what the command returned, or NULL after having reported an error.
  */
 static virJSONValue *
-virshTraceCommand(vshControl *ctl,
-                  virDomainPtr dom,
-                  bool quiet,
-                  const char *name,
-                  virJSONValue **arguments)
+virshTraceQmp(vshControl *ctl,
+              virDomainPtr dom,
+              bool quiet,
+              const char *name,
+              virJSONValue **arguments)
 {
     g_autoptr(virJSONValue) command = NULL;
     g_autoptr(virJSONValue) reply = NULL;
     g_autofree char *commandstr = NULL;
     g_autofree char *replystr = NULL;
+    g_autofree char *desc = NULL;
     virJSONValue *error;
     virJSONValue *ret;
     const char *klass;
-    const char *desc;
 
     if (virJSONValueObjectAdd(&command,
                               "s:execute", name,
@@ -84,11 +119,11 @@ virshTraceCommand(vshControl *ctl,
         return NULL;
     }
 
-    klass = virJSONValueObjectGetString(error, "class");
-    desc = virJSONValueObjectGetString(error, "desc");
-
     if (quiet)
         return NULL;
+
+    klass = virJSONValueObjectGetString(error, "class");
+    desc = virshTraceText(virJSONValueObjectGetString(error, "desc"));
 
     if (STREQ_NULLABLE(klass, "CommandNotFound")) {
         vshError(ctl,
@@ -99,99 +134,267 @@ virshTraceCommand(vshControl *ctl,
                  _("domain '%1$s' has no branch-trace device; it has to be started with one"),
                  virDomainGetName(dom));
     } else {
-        vshError(ctl, _("domain '%1$s': %2$s"),
-                 virDomainGetName(dom), NULLSTR(desc));
+        vshError(ctl, _("domain '%1$s': %2$s"), virDomainGetName(dom), desc);
     }
     return NULL;
 }
 
-/* The session that is active, or the last one */
-static virJSONValue *
-virshTraceQuery(vshControl *ctl,
-                virDomainPtr dom,
-                bool quiet)
-{
-    virJSONValue *arguments = NULL;
-
-    return virshTraceCommand(ctl, dom, quiet, "query-branch-trace", &arguments);
-}
-
-static const char *
-virshTraceState(virJSONValue *info)
-{
-    const char *state = virJSONValueObjectGetString(info, "state");
-
-    return state ? state : "unknown";
-}
-
-static bool
-virshTraceIsActive(virJSONValue *info)
-{
-    return STRNEQ(virshTraceState(info), "inactive");
-}
-
-/* The sum of a counter of all vCPUs */
-static unsigned long long
-virshTraceSum(virJSONValue *info,
-              const char *counter)
-{
-    virJSONValue *vcpus = virJSONValueObjectGetArray(info, "vcpus");
-    unsigned long long sum = 0;
-    size_t i;
-
-    for (i = 0; vcpus && i < virJSONValueArraySize(vcpus); i++) {
-        unsigned long long value = 0;
-
-        ignore_value(virJSONValueObjectGetNumberUlong(virJSONValueArrayGet(vcpus, i),
-                                                      counter, &value));
-        sum += value;
-    }
-
-    return sum;
-}
-
-static void
-virshTracePrintSums(vshControl *ctl,
-                    virJSONValue *info)
-{
-    vshPrintExtra(ctl, _("%1$llu branches recorded, %2$llu lost, %3$.3f s waited\n"),
-                  virshTraceSum(info, "records"),
-                  virshTraceSum(info, "lost"),
-                  virshTraceSum(info, "paused-ns") / 1e9);
-}
-
 /**
- * virshTraceStop:
- * @session: its name, or NULL for that which is active
+ * virshTraceAgent:
+ * @quiet: don't report that QEMU or the agent refuse
+ * @timeout: milliseconds that QEMU waits for the agent
+ * @command: for the agent on the domain's host, stolen
  *
- * Returns the session as it ended, or NULL after having reported an error.
+ * Returns what the agent returned, or NULL after having reported an error.
  */
 static virJSONValue *
-virshTraceStop(vshControl *ctl,
-               virDomainPtr dom,
-               const char *session)
+virshTraceAgent(vshControl *ctl,
+                virDomainPtr dom,
+                bool quiet,
+                unsigned int timeout,
+                virJSONValue **command)
 {
-    g_autoptr(virJSONValue) info = NULL;
     g_autoptr(virJSONValue) arguments = NULL;
 
-    if (!session) {
-        if (!(info = virshTraceQuery(ctl, dom, false)))
-            return NULL;
-
-        if (!virshTraceIsActive(info) ||
-            !(session = virJSONValueObjectGetString(info, "session"))) {
-            vshError(ctl, _("domain '%1$s' is not being traced"),
-                     virDomainGetName(dom));
-            return NULL;
-        }
-    }
-
-    if (virJSONValueObjectAdd(&arguments, "s:session", session, NULL) < 0) {
+    if (virJSONValueObjectAdd(&arguments,
+                              "a:command", command,
+                              "u:timeout", timeout,
+                              NULL) < 0) {
         vshSaveLibvirtError();
         return NULL;
     }
 
-    return virshTraceCommand(ctl, dom, false, "branch-trace-stop", &arguments);
+    return virshTraceQmp(ctl, dom, quiet, "branch-trace-agent", &arguments);
+}
+
+/* A command that has no more to it than whom it is about */
+static virJSONValue *
+virshTraceSimple(vshControl *ctl,
+                 virDomainPtr dom,
+                 bool quiet,
+                 unsigned int timeout,
+                 const char *what,
+                 const char *session,
+                 const char *file)
+{
+    g_autoptr(virJSONValue) command = NULL;
+
+    if (virJSONValueObjectAdd(&command,
+                              "s:do", what,
+                              "S:session", session,
+                              "S:file", file,
+                              NULL) < 0) {
+        vshSaveLibvirtError();
+        return NULL;
+    }
+
+    return virshTraceAgent(ctl, dom, quiet, timeout, &command);
+}
+
+/* The sessions of a domain, or one of them */
+static virJSONValue *
+virshTraceStatus(vshControl *ctl,
+                 virDomainPtr dom,
+                 bool quiet,
+                 const char *session)
+{
+    return virshTraceSimple(ctl, dom, quiet, VIRSH_TRACE_TIMEOUT_MS, "status",
+                            session, NULL);
+}
+
+static size_t
+virshTraceCount(virJSONValue *object,
+                const char *name,
+                virJSONValue **array)
+{
+    *array = virJSONValueObjectGetArray(object, name);
+
+    return *array ? virJSONValueArraySize(*array) : 0;
+}
+
+static unsigned long long
+virshTraceNumber(virJSONValue *object,
+                 const char *name)
+{
+    unsigned long long value = 0;
+
+    ignore_value(virJSONValueObjectGetNumberUlong(object, name, &value));
+    return value;
+}
+
+static const char *
+virshTraceState(virJSONValue *object)
+{
+    const char *state = virJSONValueObjectGetString(object, "state");
+
+    return state ? state : "unknown";
+}
+
+/* A session that has ended says when it did. */
+static bool
+virshTraceHasEnded(virJSONValue *session)
+{
+    virJSONValue *ended = virJSONValueObjectGet(session, "ended");
+
+    return ended && virJSONValueGetType(ended) != VIR_JSON_TYPE_NULL;
+}
+
+/* Who asks: two users of a host, and of two hosts, are not the same. */
+static char *
+virshTraceOwner(void)
+{
+    return g_strdup_printf("%s@%s", g_get_user_name(), g_get_host_name());
+}
+
+/**
+ * virshTraceGetSession:
+ *
+ * The session that a command is about: that which is named, or the only one of
+ * this user's.
+ *
+ * Returns its name, or NULL after having reported an error.
+ */
+static char *
+virshTraceGetSession(vshControl *ctl,
+                     virDomainPtr dom,
+                     const vshCmd *cmd)
+{
+    g_autoptr(virJSONValue) info = NULL;
+    g_autofree char *owner = virshTraceOwner();
+    g_autofree char *mine = NULL;
+    const char *session = NULL;
+    virJSONValue *sessions;
+    size_t others = 0;
+    size_t n;
+    size_t i;
+
+    if (vshCommandOptString(ctl, cmd, "session", &session) < 0)
+        return NULL;
+
+    if (session)
+        return g_strdup(session);
+
+    if (!(info = virshTraceStatus(ctl, dom, false, NULL)))
+        return NULL;
+
+    n = virshTraceCount(info, "sessions", &sessions);
+    for (i = 0; i < n; i++) {
+        virJSONValue *one = virJSONValueArrayGet(sessions, i);
+        const char *name = virJSONValueObjectGetString(one, "session");
+
+        if (!name || virshTraceHasEnded(one))
+            continue;
+
+        if (STRNEQ_NULLABLE(virJSONValueObjectGetString(one, "owner"), owner)) {
+            others++;
+            continue;
+        }
+
+        if (mine) {
+            vshError(ctl,
+                     _("domain '%1$s' is traced by several sessions of yours; name one with --session"),
+                     virDomainGetName(dom));
+            return NULL;
+        }
+
+        mine = g_strdup(name);
+    }
+
+    if (!mine && others) {
+        vshError(ctl,
+                 _("domain '%1$s' is traced by others only; to change a session of theirs, name it with --session"),
+                 virDomainGetName(dom));
+    } else if (!mine) {
+        vshError(ctl, _("domain '%1$s' is not being traced"),
+                 virDomainGetName(dom));
+    }
+
+    return g_steal_pointer(&mine);
+}
+
+static char *
+virshTraceSize(unsigned long long bytes)
+{
+    const char *unit;
+    double value = vshPrettyCapacity(bytes, &unit);
+
+    return g_strdup_printf("%.3f %s", value, unit);
+}
+
+/* What a session has come to */
+static void
+virshTracePrintSums(vshControl *ctl,
+                    virJSONValue *session)
+{
+    g_autofree char *size = virshTraceSize(virshTraceNumber(session, "bytes"));
+    g_autofree char *file = virshTraceText(virJSONValueObjectGetString(session, "file"));
+    g_autofree char *why = virshTraceText(virJSONValueObjectGetString(session, "why"));
+
+    vshPrintExtra(ctl, _("%1$llu branches recorded, %2$llu lost, %3$.3f s waited\n"),
+                  virshTraceNumber(session, "records"),
+                  virshTraceNumber(session, "lost"),
+                  virshTraceNumber(session, "paused-ns") / 1e9);
+    if (*file)
+        vshPrintExtra(ctl, _("Trace '%1$s' has %2$s\n"), file, size);
+    if (*why)
+        vshPrintExtra(ctl, _("It ended because: %1$s\n"), why);
+}
+
+/**
+ * virshTraceDomains:
+ *
+ * The domain that is named, or all that run.
+ *
+ * Returns their number, or -1 after having reported an error.
+ */
+static int
+virshTraceDomains(vshControl *ctl,
+                  const vshCmd *cmd,
+                  virDomainPtr **domains)
+{
+    virshControl *priv = ctl->privData;
+    virDomainPtr dom;
+
+    if (!vshCommandOptBool(cmd, "domain")) {
+        return virConnectListAllDomains(priv->conn, domains,
+                                        VIR_CONNECT_LIST_DOMAINS_ACTIVE);
+    }
+
+    if (!(dom = virshCommandOptDomain(ctl, cmd, NULL)))
+        return -1;
+
+    *domains = g_new0(virDomainPtr, 1);
+    **domains = dom;
+    return 1;
+}
+
+static void
+virshTraceDomainsFree(virDomainPtr *domains,
+                      int n)
+{
+    size_t i;
+
+    for (i = 0; n > 0 && i < n; i++)
+        virshDomainFree(domains[i]);
+    g_free(domains);
+}
+
+/* One line for each domain, so that a reader knows where one ends */
+static int
+virshTracePrintJSON(vshControl *ctl,
+                    virDomainPtr dom,
+                    virJSONValue *info)
+{
+    g_autofree char *text = NULL;
+
+    if (virJSONValueObjectPrependString(info, "domain", virDomainGetName(dom)) < 0 ||
+        !(text = virJSONValueToString(info, false))) {
+        vshSaveLibvirtError();
+        return -1;
+    }
+
+    vshPrint(ctl, "%s\n", text);
+    return 0;
 }
 
 /*
@@ -205,22 +408,32 @@ virshTraceSessionCompleter(vshControl *ctl,
     virshControl *priv = ctl->privData;
     g_autoptr(virshDomain) dom = NULL;
     g_autoptr(virJSONValue) info = NULL;
-    const char *session;
+    virJSONValue *sessions;
     char **ret;
+    size_t used = 0;
+    size_t n;
+    size_t i;
 
     virCheckFlags(0, NULL);
 
-    if (!priv->conn || virConnectIsAlive(priv->conn) <= 0)
+    if (!priv->conn || virConnectIsAlive(priv->conn) <= 0 ||
+        !vshCommandOptBool(cmd, "domain"))
         return NULL;
 
     if (!(dom = virshCommandOptDomain(ctl, cmd, NULL)) ||
-        !(info = virshTraceQuery(ctl, dom, true)) ||
-        !virshTraceIsActive(info) ||
-        !(session = virJSONValueObjectGetString(info, "session")))
+        !(info = virshTraceStatus(ctl, dom, true, NULL)))
         return NULL;
 
-    ret = g_new0(char *, 2);
-    ret[0] = g_strdup(session);
+    n = virshTraceCount(info, "sessions", &sessions);
+    ret = g_new0(char *, n + 1);
+    for (i = 0; i < n; i++) {
+        virJSONValue *one = virJSONValueArrayGet(sessions, i);
+        const char *name = virJSONValueObjectGetString(one, "session");
+
+        if (name && !virshTraceHasEnded(one))
+            ret[used++] = g_strdup(name);
+    }
+
     return ret;
 }
 
@@ -232,6 +445,26 @@ virshTraceOverflowCompleter(vshControl *ctl G_GNUC_UNUSED,
     virCheckFlags(0, NULL);
 
     return g_strdupv((char **) virshTraceOverflow);
+}
+
+static char **
+virshTraceModeCompleter(vshControl *ctl G_GNUC_UNUSED,
+                        const vshCmd *cmd G_GNUC_UNUSED,
+                        unsigned int flags)
+{
+    virCheckFlags(0, NULL);
+
+    return g_strdupv((char **) virshTraceMode);
+}
+
+static char **
+virshTraceNamesCompleter(vshControl *ctl G_GNUC_UNUSED,
+                         const vshCmd *cmd G_GNUC_UNUSED,
+                         unsigned int flags)
+{
+    virCheckFlags(0, NULL);
+
+    return g_strdupv((char **) virshTraceNames);
 }
 
 static char **
@@ -260,27 +493,49 @@ virshTraceVcpusCompleter(vshControl *ctl,
     return virshCommaStringListComplete(vcpus, (const char **) vcpulist);
 }
 
+#define VIRSH_TRACE_OPT_SESSION(_helpstr) \
+    {.name = "session", \
+     .type = VSH_OT_STRING, \
+     .completer = virshTraceSessionCompleter, \
+     .help = _helpstr, \
+    }
+
+#define VIRSH_TRACE_OPT_DOMAIN(_helpstr) \
+    {.name = "domain", \
+     .type = VSH_OT_STRING, \
+     .positional = true, \
+     .completer = virshDomainNameCompleter, \
+     .completer_flags = VIR_CONNECT_LIST_DOMAINS_ACTIVE, \
+     .help = _helpstr, \
+    }
+
+#define VIRSH_TRACE_OPT_JSON \
+    {.name = "json", \
+     .type = VSH_OT_BOOL, \
+     .help = N_("print one line of JSON for each domain"), \
+    }
+
 /*
  * "trace-start" command
  */
 static const vshCmdInfo info_trace_start = {
     .help = N_("start tracing the branches of a domain"),
-    .desc = N_("Record each branch that a running domain takes, and hand them "
-               "to an agent on the domain's host. The domain needs a "
-               "branch-trace device."),
+    .desc = N_("Record each branch that a running domain takes, into a file "
+               "on the domain's host. The domain needs a branch-trace "
+               "device."),
 };
 
 static const vshCmdOptDef opts_trace_start[] = {
     VIRSH_COMMON_OPT_DOMAIN_FULL(VIR_CONNECT_LIST_DOMAINS_ACTIVE),
+    {.name = "file",
+     .type = VSH_OT_STRING,
+     .completer = virshCompleteEmpty,
+     .help = N_("name of the trace, in the domain's folder of traces on its host (default: made of session and time)"),
+    },
     {.name = "session",
      .type = VSH_OT_STRING,
      .completer = virshCompleteEmpty,
-     .help = N_("name of the session (default: virsh)"),
-    },
-    {.name = "agent",
-     .type = VSH_OT_STRING,
-     .completer = virshCompleteEmpty,
-     .help = N_("unix socket of the agent on the domain's host (default: as the device says)"),
+     .help = N_("name of the session (default: name of the user)"),
     },
     {.name = "vcpus",
      .type = VSH_OT_STRING,
@@ -295,40 +550,84 @@ static const vshCmdOptDef opts_trace_start[] = {
      .type = VSH_OT_BOOL,
      .help = N_("trace branches in kernel mode (default: both)"),
     },
+    {.name = "mode",
+     .type = VSH_OT_STRING,
+     .completer = virshTraceModeCompleter,
+     .help = N_("continuous: into the file; last: keep the last ones of --size, for trace-dump (default: continuous)"),
+    },
+    {.name = "size",
+     .type = VSH_OT_STRING,
+     .completer = virshCompleteEmpty,
+     .help = N_("with --mode last, what to keep: 64MiB, 30s (or min, h), or 1000000records"),
+    },
+    {.name = "split",
+     .type = VSH_OT_INT,
+     .help = N_("go on in another file before one gets larger, as scaled integer (default: bytes)"),
+    },
     {.name = "overflow",
      .type = VSH_OT_STRING,
      .completer = virshTraceOverflowCompleter,
      .help = N_("when the buffer is full: pause the vCPU, drop new records, or overwrite old ones (default: pause)"),
     },
-    {.name = "buffer-size",
-     .type = VSH_OT_INT,
-     .help = N_("KiB of buffer for each vCPU, as scaled integer (default: 2048)"),
+    {.name = "names",
+     .type = VSH_OT_STRING,
+     .completer = virshTraceNamesCompleter,
+     .help = N_("look for names in the domain's memory: auto, where there are any, or off (default: auto)"),
     },
-    {.name = "agent-timeout",
+    {.name = "duration",
      .type = VSH_OT_INT,
-     .help = N_("milliseconds that a paused domain waits for an agent that hangs or dies, 0 for ever (default: 5000)"),
+     .help = N_("end the session after this many seconds"),
     },
     {.name = "wait",
      .type = VSH_OT_BOOL,
      .help = N_("wait until the session ends; on interrupt, stop it"),
     },
-    {.name = "duration",
-     .type = VSH_OT_INT,
-     .help = N_("with --wait, stop it after this many seconds"),
-    },
     {.name = "verbose",
      .type = VSH_OT_BOOL,
      .help = N_("with --wait, display the progress"),
     },
+    {.name = "process",
+     .type = VSH_OT_ARGV,
+     .completer = virshCompleteEmpty,
+     .help = N_("trace this process only, given by its name or PID; can be repeated (default: all)"),
+    },
     {.name = "cr3",
      .type = VSH_OT_ARGV,
      .completer = virshCompleteEmpty,
-     .help = N_("trace these address spaces only, given as values of CR3 (default: all)"),
+     .help = N_("trace this address space only, given as value of CR3; can be repeated (default: all)"),
+    },
+    {.name = "trigger",
+     .type = VSH_OT_ARGV,
+     .completer = virshCompleteEmpty,
+     .help = N_("PROCESS:SYMBOL or kernel:SYMBOL[,do=start|stop|dump][,hits=N]: do this when it is executed for the Nth time; can be repeated"),
     },
     {.name = NULL}
 };
 
-/* Returns 0, with NULL if the option is not given, or -1 on error */
+/* Of an option that takes one of some words: 0, with NULL if it is not given,
+ * or -1 on error */
+static int
+virshTraceGetWord(vshControl *ctl,
+                  const vshCmd *cmd,
+                  const char *option,
+                  const char *const *words,
+                  const char **word)
+{
+    if (vshCommandOptString(ctl, cmd, option, word) < 0)
+        return -1;
+
+    if (*word && !g_strv_contains(words, *word)) {
+        g_autofree char *list = g_strjoinv(", ", (char **) words);
+
+        vshError(ctl, _("--%1$s: '%2$s' is not one of: %3$s"),
+                 option, *word, list);
+        return -1;
+    }
+
+    return 0;
+}
+
+/* The following return 0, with NULL if the option is not given, or -1. */
 static int
 virshTraceGetVcpus(vshControl *ctl,
                    const vshCmd *cmd,
@@ -390,84 +689,313 @@ virshTraceGetCr3s(vshControl *ctl,
     return 0;
 }
 
-/* The arguments of branch-trace-start */
-static virJSONValue *
-virshTraceStartArguments(vshControl *ctl,
-                         const vshCmd *cmd,
-                         const char *session)
+static int
+virshTraceGetProcesses(vshControl *ctl,
+                       const vshCmd *cmd,
+                       virJSONValue **array)
 {
-    g_autoptr(virJSONValue) arguments = NULL;
-    g_autoptr(virJSONValue) agent = NULL;
-    g_autoptr(virJSONValue) cr3s = NULL;
-    g_autoptr(virBitmap) vcpus = NULL;
-    const char *agentpath = NULL;
-    const char *overflow = NULL;
-    const char *privilege = NULL;
-    bool user = vshCommandOptBool(cmd, "user");
-    unsigned long long bufferSize = 0;
-    unsigned int timeout = 0;
-    int hasTimeout;
+    const char **process = vshCommandOptArgv(cmd, "process");
 
-    if (user != vshCommandOptBool(cmd, "kernel"))
-        privilege = user ? "user" : "kernel";
+    if (!process)
+        return 0;
 
-    if (vshCommandOptString(ctl, cmd, "agent", &agentpath) < 0 ||
-        vshCommandOptString(ctl, cmd, "overflow", &overflow) < 0 ||
-        vshCommandOptScaledInt(ctl, cmd, "buffer-size", &bufferSize,
-                               1024, LLONG_MAX) < 0 ||
-        (hasTimeout = vshCommandOptUInt(ctl, cmd, "agent-timeout", &timeout)) < 0 ||
-        virshTraceGetVcpus(ctl, cmd, &vcpus) < 0 ||
-        virshTraceGetCr3s(ctl, cmd, &cr3s) < 0)
-        return NULL;
+    *array = virJSONValueNewArray();
+    for (; *process; process++) {
+        g_autoptr(virJSONValue) value = NULL;
+        unsigned int number;
 
-    if (overflow && !g_strv_contains(virshTraceOverflow, overflow)) {
-        vshError(ctl, _("'%1$s' is not one of pause, drop and overwrite"),
-                 overflow);
-        return NULL;
-    }
+        if (virStrToLong_uip(*process, NULL, 10, &number) == 0)
+            value = virJSONValueNewNumberUint(number);
+        else
+            value = virJSONValueNewString(g_strdup(*process));
 
-    if (agentpath) {
-        if (*agentpath != '/') {
-            vshError(ctl,
-                     _("'%1$s' is not an absolute path on the domain's host"),
-                     agentpath);
-            return NULL;
-        }
-
-        if (virJSONValueObjectAdd(&agent,
-                                  "s:type", "unix",
-                                  "s:path", agentpath,
-                                  NULL) < 0) {
+        if (virJSONValueArrayAppend(*array, &value) < 0) {
             vshSaveLibvirtError();
-            return NULL;
+            return -1;
         }
     }
 
-    if (virJSONValueObjectAdd(&arguments,
-                              "s:session", session,
-                              "A:agent", &agent,
-                              "M:vcpus", vcpus,
-                              "S:privilege", privilege,
-                              "A:cr3", &cr3s,
-                              "S:overflow", overflow,
-                              "P:buffer-size", bufferSize,
-                              NULL) < 0 ||
-        (hasTimeout &&
-         virJSONValueObjectAdd(&arguments, "u:agent-timeout", timeout, NULL) < 0)) {
+    return 0;
+}
+
+/* A number and its unit: bytes, if it is one of these or none */
+static int
+virshTraceGetSize(vshControl *ctl,
+                  const vshCmd *cmd,
+                  virJSONValue **object)
+{
+    static const struct {
+        const char *unit;
+        const char *what;
+        unsigned long long scale;
+    } units[] = {
+        { "s", "seconds", 1 },
+        { "min", "seconds", 60 },
+        { "h", "seconds", 3600 },
+        { "records", "records", 1 },
+    };
+    const char *what = "bytes";
+    const char *size = NULL;
+    unsigned long long value;
+    bool scaled = false;
+    char *end;
+    size_t i;
+
+    if (vshCommandOptString(ctl, cmd, "size", &size) < 0)
+        return -1;
+
+    if (!size)
+        return 0;
+
+    if (virStrToLong_ullp(size, &end, 10, &value) < 0)
+        goto malformed;
+
+    for (i = 0; i < G_N_ELEMENTS(units); i++) {
+        if (STREQ(end, units[i].unit)) {
+            if (value > LLONG_MAX / units[i].scale)
+                goto malformed;
+            value *= units[i].scale;
+            what = units[i].what;
+            scaled = true;
+        }
+    }
+
+    if ((!scaled && virScaleInteger(&value, end, 1, LLONG_MAX) < 0) ||
+        value == 0)
+        goto malformed;
+
+    *object = virJSONValueNewObject();
+    if (virJSONValueObjectAppendNumberUlong(*object, what, value) < 0) {
+        vshSaveLibvirtError();
+        return -1;
+    }
+
+    return 0;
+
+ malformed:
+    vshResetLibvirtError();
+    vshError(ctl,
+             _("--size: '%1$s' is not a number of bytes, such as 64MiB, of seconds, such as 30s, or of branches, such as 1000000records"),
+             size);
+    return -1;
+}
+
+/* "PROCESS:SYMBOL,do=...,hits=N"; with --mode last it dumps by default. */
+static virJSONValue *
+virshTraceParseTrigger(vshControl *ctl,
+                       const char *text,
+                       bool last)
+{
+    g_autoptr(virJSONValue) trigger = NULL;
+    g_auto(GStrv) fields = NULL;
+    const char *action = last ? "dump" : "start";
+    unsigned long long hits = 1;
+    const char *colon;
+    size_t i;
+
+    vshStringToArray(text, &fields);
+    colon = strchr(fields[0], ':');
+    if (!colon || colon == fields[0] || !colon[1])
+        goto malformed;
+
+    for (i = 1; fields[i]; i++) {
+        const char *value;
+
+        if ((value = STRSKIP(fields[i], "do=")) &&
+            g_strv_contains(virshTraceAction, value)) {
+            action = value;
+        } else if (!(value = STRSKIP(fields[i], "hits=")) ||
+                   virStrToLong_ullp(value, NULL, 10, &hits) < 0 ||
+                   hits == 0) {
+            goto malformed;
+        }
+    }
+
+    if (virJSONValueObjectAdd(&trigger,
+                              "s:at", fields[0],
+                              "s:do", action,
+                              "P:hits", hits,
+                              NULL) < 0) {
         vshSaveLibvirtError();
         return NULL;
     }
 
-    return g_steal_pointer(&arguments);
+    return g_steal_pointer(&trigger);
+
+ malformed:
+    vshError(ctl,
+             _("--trigger: '%1$s' is not PROCESS:SYMBOL or kernel:SYMBOL, with ',do=' start, stop or dump and ',hits=' a number if need be"),
+             text);
+    return NULL;
+}
+
+static int
+virshTraceGetTriggers(vshControl *ctl,
+                      const vshCmd *cmd,
+                      bool last,
+                      virJSONValue **array)
+{
+    const char **text = vshCommandOptArgv(cmd, "trigger");
+
+    if (!text)
+        return 0;
+
+    *array = virJSONValueNewArray();
+    for (; *text; text++) {
+        g_autoptr(virJSONValue) trigger = NULL;
+
+        if (!(trigger = virshTraceParseTrigger(ctl, *text, last)))
+            return -1;
+
+        if (virJSONValueArrayAppend(*array, &trigger) < 0) {
+            vshSaveLibvirtError();
+            return -1;
+        }
+    }
+
+    return 0;
+}
+
+/* The agent's command */
+static virJSONValue *
+virshTraceStartCommand(vshControl *ctl,
+                       const vshCmd *cmd)
+{
+    g_autoptr(virJSONValue) command = NULL;
+    g_autoptr(virJSONValue) processes = NULL;
+    g_autoptr(virJSONValue) triggers = NULL;
+    g_autoptr(virJSONValue) cr3s = NULL;
+    g_autoptr(virJSONValue) size = NULL;
+    g_autoptr(virBitmap) vcpus = NULL;
+    g_autofree char *owner = virshTraceOwner();
+    const char *session = NULL;
+    const char *file = NULL;
+    const char *mode = NULL;
+    const char *overflow = NULL;
+    const char *names = NULL;
+    const char *privilege = NULL;
+    bool user = vshCommandOptBool(cmd, "user");
+    unsigned long long split = 0;
+    unsigned int duration = 0;
+    bool last;
+    int rc;
+
+    if (user != vshCommandOptBool(cmd, "kernel"))
+        privilege = user ? "user" : "kernel";
+
+    if (vshCommandOptString(ctl, cmd, "session", &session) < 0 ||
+        vshCommandOptString(ctl, cmd, "file", &file) < 0 ||
+        virshTraceGetWord(ctl, cmd, "mode", virshTraceMode, &mode) < 0 ||
+        virshTraceGetWord(ctl, cmd, "overflow", virshTraceOverflow, &overflow) < 0 ||
+        virshTraceGetWord(ctl, cmd, "names", virshTraceNames, &names) < 0 ||
+        vshCommandOptScaledInt(ctl, cmd, "split", &split, 1, LLONG_MAX) < 0 ||
+        virshTraceGetVcpus(ctl, cmd, &vcpus) < 0 ||
+        virshTraceGetCr3s(ctl, cmd, &cr3s) < 0 ||
+        virshTraceGetProcesses(ctl, cmd, &processes) < 0 ||
+        virshTraceGetSize(ctl, cmd, &size) < 0)
+        return NULL;
+
+    if ((rc = vshCommandOptUInt(ctl, cmd, "duration", &duration)) < 0)
+        return NULL;
+
+    if (rc > 0 && !duration) {
+        vshError(ctl, "%s", _("a duration of 0 seconds is too short"));
+        return NULL;
+    }
+
+    last = STREQ_NULLABLE(mode, "last");
+    if (last != (size != NULL)) {
+        vshError(ctl, "%s",
+                 _("--mode last needs --size, how much to keep, and --size goes with nothing else"));
+        return NULL;
+    }
+
+    if (virshTraceGetTriggers(ctl, cmd, last, &triggers) < 0)
+        return NULL;
+
+    if (virJSONValueObjectAdd(&command,
+                              "s:do", "start",
+                              "s:session", session ? session : g_get_user_name(),
+                              "S:file", file,
+                              "s:owner", owner,
+                              "M:vcpus", vcpus,
+                              "A:processes", &processes,
+                              "A:cr3", &cr3s,
+                              "S:privilege", privilege,
+                              "S:mode", mode,
+                              "A:size", &size,
+                              "S:overflow", overflow,
+                              "p:duration", duration,
+                              "A:triggers", &triggers,
+                              "S:names", names,
+                              "P:split", split,
+                              NULL) < 0) {
+        vshSaveLibvirtError();
+        return NULL;
+    }
+
+    return g_steal_pointer(&command);
+}
+
+/* What is known of a session; NULL if nobody knows it, or none can be asked,
+ * which is said unless @quiet */
+static virJSONValue *
+virshTraceLook(vshControl *ctl,
+               virDomainPtr dom,
+               bool quiet,
+               const char *session)
+{
+    g_autoptr(virJSONValue) info = NULL;
+    virJSONValue *sessions;
+    size_t n;
+
+    if (!(info = virshTraceStatus(ctl, dom, quiet, session)))
+        return NULL;
+
+    /* Others of this name may have ended before it. */
+    if ((n = virshTraceCount(info, "sessions", &sessions)) == 0) {
+        if (!quiet) {
+            vshError(ctl, _("domain '%1$s' has no session '%2$s'"),
+                     virDomainGetName(dom), session);
+        }
+        return NULL;
+    }
+
+    return virJSONValueCopy(virJSONValueArrayGet(sessions, n - 1));
+}
+
+/* Is the domain being traced, whoever is there to get the trace? */
+static bool
+virshTraceIsCaptured(vshControl *ctl,
+                     virDomainPtr dom)
+{
+    virJSONValue *arguments = NULL;
+    g_autoptr(virJSONValue) info = NULL;
+
+    info = virshTraceQmp(ctl, dom, true, "query-branch-trace", &arguments);
+    return info && STRNEQ(virshTraceState(info), "inactive");
+}
+
+static void
+virshTracePrintProgress(vshControl *ctl,
+                        virJSONValue *info,
+                        gint64 begin)
+{
+    g_autofree char *size = virshTraceSize(virshTraceNumber(info, "bytes"));
+
+    vshPrintExtra(ctl, _("\rTracing: [%1$3lld s] %2$llu branches recorded, %3$llu lost, %4$s "),
+                  (long long) (g_get_monotonic_time() - begin) / G_USEC_PER_SEC,
+                  virshTraceNumber(info, "records"),
+                  virshTraceNumber(info, "lost"), size);
+    fflush(stdout);
 }
 
 /**
  * virshTraceWait:
  * @session: that has been started
- * @duration: stop it after this many seconds; 0 for never
  *
  * Wait until the session ends, and stop it on interrupt.  The domain may end
- * before it does.
+ * before it does, and the agent may be started anew meanwhile.
  *
  * Returns false if it did not end in order, after having said so.
  */
@@ -475,10 +1003,9 @@ static bool
 virshTraceWait(vshControl *ctl,
                virDomainPtr dom,
                const char *session,
-               unsigned int duration,
                bool verbose)
 {
-    gint64 end = g_get_monotonic_time() + duration * G_USEC_PER_SEC;
+    gint64 begin = g_get_monotonic_time();
     bool ret = false;
 
     if (vshEventStart(ctl, VIRSH_TRACE_POLL_MS) < 0)
@@ -486,20 +1013,34 @@ virshTraceWait(vshControl *ctl,
 
     while (true) {
         g_autoptr(virJSONValue) info = NULL;
-        const char *current;
         int event = vshEventWait(ctl);
+        bool stopped = event == VSH_EVENT_INTERRUPT;
 
         if (event < 0)
             break;
 
         if (virDomainIsActive(dom) == 0) {
+            if (verbose)
+                vshPrintExtra(ctl, "\n");
             vshPrintExtra(ctl, "%s", _("The domain has ended, and its session with it\n"));
             ret = true;
             break;
         }
 
-        if (!(info = virshTraceQuery(ctl, dom, false))) {
-            /* It may have ended meanwhile. */
+        if (stopped) {
+            info = virshTraceSimple(ctl, dom, false,
+                                    VIRSH_TRACE_WRITE_TIMEOUT_MS, "stop",
+                                    session, NULL);
+        } else if (!(info = virshTraceLook(ctl, dom, true, session))) {
+            vshResetLibvirtError();
+            if (virDomainIsActive(dom) == 0 || virshTraceIsCaptured(ctl, dom)) {
+                vshResetLibvirtError();
+                continue;
+            }
+            info = virshTraceLook(ctl, dom, false, session);
+        }
+
+        if (!info) {
             if (virDomainIsActive(dom) == 0) {
                 vshResetLibvirtError();
                 continue;
@@ -507,36 +1048,17 @@ virshTraceWait(vshControl *ctl,
             break;
         }
 
-        current = virJSONValueObjectGetString(info, "session");
-        if (!virshTraceIsActive(info) || STRNEQ_NULLABLE(current, session)) {
+        if (verbose)
+            virshTracePrintProgress(ctl, info, begin);
+
+        if (stopped || virshTraceHasEnded(info)) {
             if (verbose)
                 vshPrintExtra(ctl, "\n");
-            vshPrintExtra(ctl, _("Session '%1$s' has ended\n"), session);
-            if (STREQ_NULLABLE(current, session))
-                virshTracePrintSums(ctl, info);
-            ret = true;
-            break;
-        }
-
-        if (verbose) {
-            vshPrintExtra(ctl, _("\r%1$s: %2$llu branches recorded, %3$llu lost "),
-                          virshTraceState(info),
-                          virshTraceSum(info, "records"),
-                          virshTraceSum(info, "lost"));
-            fflush(stdout);
-        }
-
-        if (event == VSH_EVENT_INTERRUPT ||
-            (duration && g_get_monotonic_time() >= end)) {
-            g_autoptr(virJSONValue) last = virshTraceStop(ctl, dom, session);
-
-            if (verbose)
-                vshPrintExtra(ctl, "\n");
-            if (!last)
-                break;
-
-            vshPrintExtra(ctl, _("Session '%1$s' stopped\n"), session);
-            virshTracePrintSums(ctl, last);
+            if (stopped)
+                vshPrintExtra(ctl, _("Session '%1$s' stopped\n"), session);
+            else
+                vshPrintExtra(ctl, _("Session '%1$s' has ended\n"), session);
+            virshTracePrintSums(ctl, info);
             ret = true;
             break;
         }
@@ -550,45 +1072,36 @@ static bool
 cmdTraceStart(vshControl *ctl, const vshCmd *cmd)
 {
     g_autoptr(virshDomain) dom = NULL;
-    g_autoptr(virJSONValue) arguments = NULL;
+    g_autoptr(virJSONValue) command = NULL;
     g_autoptr(virJSONValue) started = NULL;
-    const char *session = NULL;
-    unsigned int duration = 0;
-    int rc;
+    g_autofree char *session = NULL;
+    g_autofree char *file = NULL;
 
-    VSH_REQUIRE_OPTION("duration", "wait");
     VSH_REQUIRE_OPTION("verbose", "wait");
 
-    if (vshCommandOptString(ctl, cmd, "session", &session) < 0)
+    if (!(command = virshTraceStartCommand(ctl, cmd)))
         return false;
 
-    if (!session)
-        session = VIRSH_TRACE_DEFAULT_SESSION;
-
-    if ((rc = vshCommandOptUInt(ctl, cmd, "duration", &duration)) < 0)
-        return false;
-
-    if (rc > 0 && !duration) {
-        vshError(ctl, "%s", _("a duration of 0 seconds is too short"));
-        return false;
-    }
-
-    if (!(arguments = virshTraceStartArguments(ctl, cmd, session)))
-        return false;
+    session = g_strdup(virJSONValueObjectGetString(command, "session"));
 
     if (!(dom = virshCommandOptDomain(ctl, cmd, NULL)))
         return false;
 
-    if (!(started = virshTraceCommand(ctl, dom, false, "branch-trace-start",
-                                      &arguments)))
+    if (!(started = virshTraceAgent(ctl, dom, false, VIRSH_TRACE_TIMEOUT_MS,
+                                    &command)))
         return false;
 
+    file = virshTraceText(virJSONValueObjectGetString(started, "file"));
     vshPrintExtra(ctl, _("Domain '%1$s' is being traced by session '%2$s'\n"),
                   virDomainGetName(dom), session);
+    if (*file)
+        vshPrintExtra(ctl, _("Trace: %1$s\n"), file);
 
-    if (vshCommandOptBool(cmd, "wait"))
-        return virshTraceWait(ctl, dom, session, duration,
+    if (vshCommandOptBool(cmd, "wait")) {
+        fflush(stdout);
+        return virshTraceWait(ctl, dom, session,
                               vshCommandOptBool(cmd, "verbose"));
+    }
 
     return true;
 }
@@ -598,16 +1111,13 @@ cmdTraceStart(vshControl *ctl, const vshCmd *cmd)
  */
 static const vshCmdInfo info_trace_stop = {
     .help = N_("stop tracing the branches of a domain"),
-    .desc = N_("End a session. All that was recorded still reaches its agent."),
+    .desc = N_("End a session. All that was recorded until then is in its "
+               "trace."),
 };
 
 static const vshCmdOptDef opts_trace_stop[] = {
     VIRSH_COMMON_OPT_DOMAIN_FULL(VIR_CONNECT_LIST_DOMAINS_ACTIVE),
-    {.name = "session",
-     .type = VSH_OT_STRING,
-     .completer = virshTraceSessionCompleter,
-     .help = N_("name of the session (default: that which is active)"),
-    },
+    VIRSH_TRACE_OPT_SESSION(N_("name of the session (default: the only one of the user)")),
     {.name = NULL}
 };
 
@@ -616,18 +1126,63 @@ cmdTraceStop(vshControl *ctl, const vshCmd *cmd)
 {
     g_autoptr(virshDomain) dom = NULL;
     g_autoptr(virJSONValue) info = NULL;
-    const char *session = NULL;
+    g_autofree char *session = NULL;
 
-    if (vshCommandOptString(ctl, cmd, "session", &session) < 0)
+    if (!(dom = virshCommandOptDomain(ctl, cmd, NULL)) ||
+        !(session = virshTraceGetSession(ctl, dom, cmd)) ||
+        !(info = virshTraceSimple(ctl, dom, false, VIRSH_TRACE_WRITE_TIMEOUT_MS,
+                                  "stop", session, NULL)))
+        return false;
+
+    vshPrintExtra(ctl, _("Session '%1$s' stopped\n"), session);
+    virshTracePrintSums(ctl, info);
+    return true;
+}
+
+/*
+ * "trace-dump" command
+ */
+static const vshCmdInfo info_trace_dump = {
+    .help = N_("write what a session of last branches holds into a file"),
+    .desc = N_("Make a trace of what a session of --mode last holds, on the "
+               "domain's host. The session goes on."),
+};
+
+static const vshCmdOptDef opts_trace_dump[] = {
+    VIRSH_COMMON_OPT_DOMAIN_FULL(VIR_CONNECT_LIST_DOMAINS_ACTIVE),
+    {.name = "file",
+     .type = VSH_OT_STRING,
+     .completer = virshCompleteEmpty,
+     .help = N_("name of the trace, in the domain's folder of traces on its host (default: made of session and time)"),
+    },
+    VIRSH_TRACE_OPT_SESSION(N_("name of the session (default: the only one of the user)")),
+    {.name = NULL}
+};
+
+static bool
+cmdTraceDump(vshControl *ctl, const vshCmd *cmd)
+{
+    g_autoptr(virshDomain) dom = NULL;
+    g_autoptr(virJSONValue) info = NULL;
+    g_autofree char *session = NULL;
+    g_autofree char *size = NULL;
+    g_autofree char *text = NULL;
+    const char *file = NULL;
+
+    if (vshCommandOptString(ctl, cmd, "file", &file) < 0)
         return false;
 
     if (!(dom = virshCommandOptDomain(ctl, cmd, NULL)) ||
-        !(info = virshTraceStop(ctl, dom, session)))
+        !(session = virshTraceGetSession(ctl, dom, cmd)) ||
+        !(info = virshTraceSimple(ctl, dom, false, VIRSH_TRACE_WRITE_TIMEOUT_MS,
+                                  "dump", session, file)))
         return false;
 
-    vshPrintExtra(ctl, _("Session '%1$s' stopped\n"),
-                  NULLSTR(virJSONValueObjectGetString(info, "session")));
-    virshTracePrintSums(ctl, info);
+    text = virshTraceText(virJSONValueObjectGetString(info, "file"));
+    size = virshTraceSize(virshTraceNumber(info, "bytes"));
+    vshPrintExtra(ctl, _("Trace: %1$s\n"), text);
+    vshPrintExtra(ctl, _("%1$llu branches, %2$s\n"),
+                  virshTraceNumber(info, "records"), size);
     return true;
 }
 
@@ -635,16 +1190,22 @@ cmdTraceStop(vshControl *ctl, const vshCmd *cmd)
  * "trace-status" command
  */
 static const vshCmdInfo info_trace_status = {
-    .help = N_("show how the branches of a domain are traced"),
-    .desc = N_("Show the session that is active, or the last one, and what it "
-               "has recorded of each vCPU."),
+    .help = N_("show how the branches of domains are traced"),
+    .desc = N_("Show the sessions of a domain, or of all that run: whose they "
+               "are, and what they have recorded."),
 };
 
 static const vshCmdOptDef opts_trace_status[] = {
-    VIRSH_COMMON_OPT_DOMAIN_FULL(VIR_CONNECT_LIST_DOMAINS_ACTIVE),
+    VIRSH_TRACE_OPT_DOMAIN(N_("domain name, id or uuid (default: all that run)")),
+    VIRSH_TRACE_OPT_SESSION(N_("show all about this session")),
+    {.name = "vcpus",
+     .type = VSH_OT_BOOL,
+     .help = N_("show what the domain's device says of each vCPU"),
+    },
+    VIRSH_TRACE_OPT_JSON,
     {.name = "watch",
      .type = VSH_OT_BOOL,
-     .help = N_("show it again and again, until the session ends or on interrupt"),
+     .help = N_("show it again and again, until all sessions have ended or on interrupt"),
     },
     {.name = "interval",
      .type = VSH_OT_INT,
@@ -653,58 +1214,144 @@ static const vshCmdOptDef opts_trace_status[] = {
     {.name = NULL}
 };
 
-static void
-virshTracePrintHead(vshControl *ctl,
-                    virJSONValue *info)
+/* Values of an array, in one line */
+static char *
+virshTraceList(virJSONValue *object,
+               const char *name,
+               bool hex)
 {
-    const char *session = virJSONValueObjectGetString(info, "session");
-    const char *privilege = virJSONValueObjectGetString(info, "privilege");
-    const char *overflow = virJSONValueObjectGetString(info, "overflow");
-    virJSONValue *cr3s = virJSONValueObjectGetArray(info, "cr3");
-    unsigned long long bufferSize;
-    unsigned int timeout;
+    g_auto(virBuffer) buf = VIR_BUFFER_INITIALIZER;
+    virJSONValue *array;
+    size_t n = virshTraceCount(object, name, &array);
     size_t i;
 
-    vshPrint(ctl, "%-15s %s\n", _("State:"), virshTraceState(info));
-    if (session)
-        vshPrint(ctl, "%-15s %s\n", _("Session:"), session);
-    if (privilege)
-        vshPrint(ctl, "%-15s %s\n", _("Branches:"), privilege);
-    for (i = 0; cr3s && i < virJSONValueArraySize(cr3s); i++) {
-        unsigned long long cr3;
+    for (i = 0; i < n; i++) {
+        virJSONValue *value = virJSONValueArrayGet(array, i);
+        g_autofree char *text = virshTraceText(virJSONValueGetString(value));
+        unsigned long long number;
 
-        if (virJSONValueGetNumberUlong(virJSONValueArrayGet(cr3s, i), &cr3) == 0)
-            vshPrint(ctl, "%-15s 0x%llx\n", _("CR3:"), cr3);
+        if (*text) {
+            virBufferAsprintf(&buf, "%s,", text);
+        } else if (virJSONValueGetNumberUlong(value, &number) == 0) {
+            virBufferAsprintf(&buf, hex ? "0x%llx," : "%llu,", number);
+        }
     }
-    if (overflow)
-        vshPrint(ctl, "%-15s %s\n", _("Overflow:"), overflow);
-    if (virJSONValueObjectGetNumberUlong(info, "buffer-size", &bufferSize) == 0)
-        vshPrint(ctl, "%-15s %llu KiB\n", _("Buffer size:"), bufferSize / 1024);
-    if (virJSONValueObjectGetNumberUint(info, "agent-timeout", &timeout) == 0)
-        vshPrint(ctl, "%-15s %u ms\n", _("Agent timeout:"), timeout);
-    vshPrint(ctl, "\n");
+    virBufferTrim(&buf, ",");
+
+    return virBufferContentAndReset(&buf);
 }
 
-static bool
-virshTracePrintVcpus(vshControl *ctl,
+static void
+virshTracePrintFact(vshControl *ctl,
+                    const char *title,
+                    const char *value)
+{
+    if (value && *value)
+        vshPrint(ctl, "%-15s %s\n", title, value);
+}
+
+/* A member that is a string, or a number as it is */
+static void
+virshTracePrintMember(vshControl *ctl,
+                      const char *title,
+                      virJSONValue *object,
+                      const char *name)
+{
+    virJSONValue *value = virJSONValueObjectGet(object, name);
+    g_autofree char *text = NULL;
+    const char *string;
+
+    if (!value)
+        return;
+
+    if (!(string = virJSONValueGetString(value)))
+        string = virJSONValueGetNumberString(value);
+
+    text = virshTraceText(string);
+    virshTracePrintFact(ctl, title, text);
+}
+
+static void
+virshTracePrintSession(vshControl *ctl,
+                       virJSONValue *info)
+{
+    g_autofree char *vcpus = virshTraceList(info, "vcpus", false);
+    g_autofree char *cr3s = virshTraceList(info, "cr3", true);
+    g_autofree char *processes = virshTraceList(info, "processes", false);
+    g_autofree char *size = virshTraceSize(virshTraceNumber(info, "bytes"));
+    g_autofree char *waited = g_strdup_printf("%.3f s",
+                                              virshTraceNumber(info, "paused-ns") / 1e9);
+
+    virshTracePrintMember(ctl, _("Session:"), info, "session");
+    virshTracePrintMember(ctl, _("Owner:"), info, "owner");
+    virshTracePrintMember(ctl, _("State:"), info, "state");
+    virshTracePrintMember(ctl, _("Mode:"), info, "mode");
+    virshTracePrintMember(ctl, _("File:"), info, "file");
+    virshTracePrintMember(ctl, _("Branches:"), info, "privilege");
+    virshTracePrintFact(ctl, _("vCPUs:"), vcpus);
+    virshTracePrintFact(ctl, _("CR3:"), cr3s);
+    virshTracePrintFact(ctl, _("Processes:"), processes);
+    virshTracePrintMember(ctl, _("Overflow:"), info, "overflow");
+    virshTracePrintMember(ctl, _("Started:"), info, "started");
+    virshTracePrintMember(ctl, _("Ended:"), info, "ended");
+    virshTracePrintMember(ctl, _("Why:"), info, "why");
+    virshTracePrintMember(ctl, _("Recorded:"), info, "records");
+    virshTracePrintMember(ctl, _("Left out:"), info, "filtered");
+    virshTracePrintMember(ctl, _("Lost:"), info, "lost");
+    virshTracePrintFact(ctl, _("Waited:"), waited);
+    virshTracePrintFact(ctl, _("Size:"), size);
+}
+
+static int
+virshTraceAddSession(vshTable *table,
+                     virDomainPtr dom,
                      virJSONValue *info)
 {
-    g_autoptr(vshTable) table = NULL;
-    virJSONValue *vcpus = virJSONValueObjectGetArray(info, "vcpus");
+    static const char *const texts[] = { "session", "owner", "mode", "file" };
+    g_autofree char *state = virshTraceText(virshTraceState(info));
+    g_autofree char *records = g_strdup_printf("%llu", virshTraceNumber(info, "records"));
+    g_autofree char *lost = g_strdup_printf("%llu", virshTraceNumber(info, "lost"));
+    g_autofree char *size = virshTraceSize(virshTraceNumber(info, "bytes"));
+    g_auto(GStrv) fields = g_new0(char *, G_N_ELEMENTS(texts) + 1);
     size_t i;
 
-    if (!vcpus || virJSONValueArraySize(vcpus) == 0)
-        return true;
+    for (i = 0; i < G_N_ELEMENTS(texts); i++) {
+        const char *text = virJSONValueObjectGetString(info, texts[i]);
+
+        fields[i] = virshTraceText(text && *text ? text : "-");
+    }
+
+    return vshTableRowAppend(table, virDomainGetName(dom), fields[0],
+                             fields[1], state, fields[2], records, lost, size,
+                             fields[3], NULL);
+}
+
+/* What the device counts */
+static int
+virshTracePrintVcpus(vshControl *ctl,
+                     virDomainPtr dom)
+{
+    static const char *const counters[] = {
+        "cpu-index", "records", "drained", "lost", "paused-ns",
+    };
+    g_autoptr(vshTable) table = NULL;
+    g_autoptr(virJSONValue) info = NULL;
+    virJSONValue *arguments = NULL;
+    virJSONValue *vcpus;
+    size_t n;
+    size_t i;
+
+    if (!(info = virshTraceQmp(ctl, dom, false, "query-branch-trace",
+                               &arguments)))
+        return -1;
 
     if (!(table = vshTableNew(_("vCPU"), _("State"), _("Recorded"),
                               _("Drained"), _("Lost"), _("Waited"), NULL)))
-        return false;
+        return -1;
 
-    for (i = 0; i < virJSONValueArraySize(vcpus); i++) {
+    n = virshTraceCount(info, "vcpus", &vcpus);
+    for (i = 0; i < n; i++) {
         virJSONValue *vcpu = virJSONValueArrayGet(vcpus, i);
-        static const char *const counters[] = {
-            "cpu-index", "records", "drained", "lost", "paused-ns",
-        };
         unsigned long long values[G_N_ELEMENTS(counters)] = { 0 };
         g_autofree char *index = NULL;
         g_autofree char *records = NULL;
@@ -717,7 +1364,7 @@ virshTracePrintVcpus(vshControl *ctl,
             if (virJSONValueObjectGetNumberUlong(vcpu, counters[j],
                                                  &values[j]) < 0) {
                 vshError(ctl, "%s", _("the reply of QEMU is malformed"));
-                return false;
+                return -1;
             }
         }
 
@@ -728,41 +1375,117 @@ virshTracePrintVcpus(vshControl *ctl,
         waited = g_strdup_printf("%.3f s", values[4] / 1e9);
         if (vshTableRowAppend(table, index, virshTraceState(vcpu), records,
                               drained, lost, waited, NULL) < 0)
-            return false;
+            return -1;
     }
 
+    virshTracePrintFact(ctl, _("State:"), virshTraceState(info));
+    vshPrint(ctl, "\n");
     vshTablePrintToStdout(table, ctl);
-    return true;
+    return 0;
 }
 
-/* Returns 1 if the session is active, 0 if it is not, -1 on error */
+/**
+ * virshTracePrintAll:
+ *
+ * Show what is to be shown once.
+ *
+ * Returns how many sessions have not ended, or -1 on error.
+ */
+static int
+virshTracePrintAll(vshControl *ctl,
+                   const vshCmd *cmd,
+                   virDomainPtr *domains,
+                   int ndomains,
+                   const char *session)
+{
+    g_autoptr(vshTable) table = NULL;
+    bool all = !vshCommandOptBool(cmd, "domain");
+    bool json = vshCommandOptBool(cmd, "json");
+    int active = 0;
+    size_t i;
+
+    if (!(table = vshTableNew(_("Domain"), _("Session"), _("Owner"),
+                              _("State"), _("Mode"), _("Recorded"), _("Lost"),
+                              _("Size"), _("File"), NULL)))
+        return -1;
+
+    for (i = 0; i < ndomains; i++) {
+        g_autoptr(virJSONValue) info = NULL;
+        virJSONValue *sessions;
+        size_t n;
+        size_t j;
+
+        if (!(info = virshTraceStatus(ctl, domains[i], all, session))) {
+            if (!all)
+                return -1;
+
+            /* It has no device or no agent, or has ended meanwhile. */
+            vshResetLibvirtError();
+            continue;
+        }
+
+        n = virshTraceCount(info, "sessions", &sessions);
+        for (j = 0; j < n; j++) {
+            virJSONValue *one = virJSONValueArrayGet(sessions, j);
+
+            active += !virshTraceHasEnded(one);
+            if (json)
+                continue;
+            if (session) {
+                if (j)
+                    vshPrint(ctl, "\n");
+                virshTracePrintSession(ctl, one);
+            } else if (virshTraceAddSession(table, domains[i], one) < 0) {
+                return -1;
+            }
+        }
+
+        if (json && virshTracePrintJSON(ctl, domains[i], info) < 0)
+            return -1;
+    }
+
+    if (!json && !session)
+        vshTablePrintToStdout(table, ctl);
+
+    return active;
+}
+
 static int
 virshTracePrint(vshControl *ctl,
-                virDomainPtr dom)
+                const vshCmd *cmd,
+                const char *session)
 {
-    g_autoptr(virJSONValue) info = NULL;
+    virDomainPtr *domains = NULL;
+    int n = virshTraceDomains(ctl, cmd, &domains);
+    int active = -1;
 
-    if (!(info = virshTraceQuery(ctl, dom, false)))
-        return -1;
+    if (n >= 0 && vshCommandOptBool(cmd, "vcpus")) {
+        if (virshTracePrintVcpus(ctl, domains[0]) == 0)
+            active = virshTraceIsCaptured(ctl, domains[0]);
+    } else if (n >= 0) {
+        active = virshTracePrintAll(ctl, cmd, domains, n, session);
+    }
 
-    virshTracePrintHead(ctl, info);
-    if (!virshTracePrintVcpus(ctl, info))
-        return -1;
-
+    virshTraceDomainsFree(domains, n);
     fflush(stdout);
-    return virshTraceIsActive(info);
+    return active;
 }
 
 static bool
 cmdTraceStatus(vshControl *ctl, const vshCmd *cmd)
 {
-    g_autoptr(virshDomain) dom = NULL;
     unsigned int interval = 1;
+    const char *session = NULL;
     int active;
 
     VSH_REQUIRE_OPTION("interval", "watch");
+    VSH_REQUIRE_OPTION("session", "domain");
+    VSH_REQUIRE_OPTION("vcpus", "domain");
+    VSH_EXCLUSIVE_OPTIONS("vcpus", "json");
+    VSH_EXCLUSIVE_OPTIONS("vcpus", "session");
 
-    if (vshCommandOptUInt(ctl, cmd, "interval", &interval) < 0)
+    if (vshCommandOptString(ctl, cmd, "session", &session) < 0 ||
+        vshCommandOptUInt(ctl, cmd, "interval", &interval) < 0)
         return false;
 
     if (interval == 0 || interval > INT_MAX / 1000) {
@@ -771,10 +1494,7 @@ cmdTraceStatus(vshControl *ctl, const vshCmd *cmd)
         return false;
     }
 
-    if (!(dom = virshCommandOptDomain(ctl, cmd, NULL)))
-        return false;
-
-    active = virshTracePrint(ctl, dom);
+    active = virshTracePrint(ctl, cmd, session);
     if (!vshCommandOptBool(cmd, "watch") || active <= 0)
         return active >= 0;
 
@@ -789,13 +1509,18 @@ cmdTraceStatus(vshControl *ctl, const vshCmd *cmd)
             break;
         }
 
-        if (virDomainIsActive(dom) == 0) {
-            vshPrintExtra(ctl, "%s", _("The domain has ended, and its session with it\n"));
-            active = 0;
-            break;
+        if (vshCommandOptBool(cmd, "domain")) {
+            g_autoptr(virshDomain) dom = virshCommandOptDomain(ctl, cmd, NULL);
+
+            if (!dom || virDomainIsActive(dom) == 0) {
+                vshResetLibvirtError();
+                vshPrintExtra(ctl, "%s", _("The domain has ended, and its sessions with it\n"));
+                active = 0;
+                break;
+            }
         }
 
-        active = virshTracePrint(ctl, dom);
+        active = virshTracePrint(ctl, cmd, session);
     }
 
     vshEventCleanup(ctl);
@@ -806,75 +1531,100 @@ cmdTraceStatus(vshControl *ctl, const vshCmd *cmd)
  * "trace-list" command
  */
 static const vshCmdInfo info_trace_list = {
-    .help = N_("list the domains that can be traced, and their sessions"),
-    .desc = N_("List the running domains that have a branch-trace device, and "
-               "the session of each."),
+    .help = N_("list the traces of domains"),
+    .desc = N_("List the traces that there are of a domain, or of all that "
+               "run, in the folder of traces on their host."),
 };
 
 static const vshCmdOptDef opts_trace_list[] = {
-    {.name = "active",
-     .type = VSH_OT_BOOL,
-     .help = N_("list only those that are being traced"),
-    },
+    VIRSH_TRACE_OPT_DOMAIN(N_("domain name, id or uuid (default: all that run)")),
+    VIRSH_TRACE_OPT_JSON,
     {.name = NULL}
 };
+
+static int
+virshTraceAddTrace(vshTable *table,
+                   virDomainPtr dom,
+                   virJSONValue *info)
+{
+    static const char *const texts[] = { "file", "session", "state", "begin" };
+    g_autofree char *records = g_strdup_printf("%llu", virshTraceNumber(info, "records"));
+    g_autofree char *size = virshTraceSize(virshTraceNumber(info, "bytes"));
+    g_auto(GStrv) fields = g_new0(char *, G_N_ELEMENTS(texts) + 1);
+    size_t i;
+
+    for (i = 0; i < G_N_ELEMENTS(texts); i++) {
+        const char *text = virJSONValueObjectGetString(info, texts[i]);
+
+        fields[i] = virshTraceText(text && *text ? text : "-");
+    }
+
+    return vshTableRowAppend(table, virDomainGetName(dom), fields[0],
+                             fields[1], fields[2], records, size, fields[3],
+                             NULL);
+}
 
 static bool
 cmdTraceList(vshControl *ctl, const vshCmd *cmd)
 {
-    virshControl *priv = ctl->privData;
     g_autoptr(vshTable) table = NULL;
     virDomainPtr *domains = NULL;
-    bool onlyActive = vshCommandOptBool(cmd, "active");
+    bool all = !vshCommandOptBool(cmd, "domain");
+    bool json = vshCommandOptBool(cmd, "json");
     bool ret = false;
-    int n;
+    int ndomains;
     size_t i;
 
-    if ((n = virConnectListAllDomains(priv->conn, &domains,
-                                      VIR_CONNECT_LIST_DOMAINS_ACTIVE)) < 0)
+    if ((ndomains = virshTraceDomains(ctl, cmd, &domains)) < 0)
         return false;
 
-    if (!(table = vshTableNew(_("Id"), _("Name"), _("State"), _("Session"),
-                              _("Recorded"), _("Lost"), NULL)))
+    if (!(table = vshTableNew(_("Domain"), _("File"), _("Session"), _("State"),
+                              _("Recorded"), _("Size"), _("Begin"), NULL)))
         goto cleanup;
 
-    for (i = 0; i < n; i++) {
+    for (i = 0; i < ndomains; i++) {
         g_autoptr(virJSONValue) info = NULL;
-        g_autofree char *id = NULL;
-        g_autofree char *records = NULL;
-        g_autofree char *lost = NULL;
-        const char *session;
+        virJSONValue *traces;
+        size_t n;
+        size_t j;
 
-        if (!(info = virshTraceQuery(ctl, domains[i], true))) {
-            /* It has no device, or has ended meanwhile. */
+        if (!(info = virshTraceSimple(ctl, domains[i], all,
+                                      VIRSH_TRACE_TIMEOUT_MS, "list", NULL,
+                                      NULL))) {
+            if (!all)
+                goto cleanup;
+
             vshResetLibvirtError();
             continue;
         }
 
-        if (onlyActive && !virshTraceIsActive(info))
-            continue;
+        n = virshTraceCount(info, "traces", &traces);
+        for (j = 0; !json && j < n; j++) {
+            if (virshTraceAddTrace(table, domains[i],
+                                   virJSONValueArrayGet(traces, j)) < 0)
+                goto cleanup;
+        }
 
-        session = virJSONValueObjectGetString(info, "session");
-        id = g_strdup_printf("%u", virDomainGetID(domains[i]));
-        records = g_strdup_printf("%llu", virshTraceSum(info, "records"));
-        lost = g_strdup_printf("%llu", virshTraceSum(info, "lost"));
-        if (vshTableRowAppend(table, id, virDomainGetName(domains[i]),
-                              virshTraceState(info), session ? session : "-",
-                              records, lost, NULL) < 0)
+        if (json && virshTracePrintJSON(ctl, domains[i], info) < 0)
             goto cleanup;
     }
 
-    vshTablePrintToStdout(table, ctl);
+    if (!json)
+        vshTablePrintToStdout(table, ctl);
     ret = true;
 
  cleanup:
-    for (i = 0; i < n; i++)
-        virshDomainFree(domains[i]);
-    g_free(domains);
+    virshTraceDomainsFree(domains, ndomains);
     return ret;
 }
 
 const vshCmdDef traceCmds[] = {
+    {.name = "trace-dump",
+     .handler = cmdTraceDump,
+     .opts = opts_trace_dump,
+     .info = &info_trace_dump,
+     .flags = 0
+    },
     {.name = "trace-list",
      .handler = cmdTraceList,
      .opts = opts_trace_list,
