@@ -111,7 +111,7 @@ bool btrail_block_header_get(const uint8_t *p, size_t len,
     return h->vcpu < BTRAIL_MAX_VCPUS &&
            h->records <= BTRAIL_BLOCK_MAX_RECORDS &&
            h->events <= BTRAIL_BLOCK_MAX_EVENTS &&
-           h->first_index <= h->end_index &&
+           h->first_index <= h->end_index && h->end_index < UINT64_MAX &&
            h->end_index - h->first_index >= h->records;
 }
 

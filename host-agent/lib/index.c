@@ -184,6 +184,7 @@ static bool sound(const struct btrail_index_entry *e)
         return e->size <= BTRAIL_CHUNK_MAX_PAYLOAD &&
                e->size >= BTRAIL_BLOCK_MIN && e->vcpu < BTRAIL_MAX_VCPUS &&
                e->first_index <= e->end_index &&
+               e->end_index < UINT64_MAX &&
                e->records <= e->end_index - e->first_index &&
                e->records <= BTRAIL_BLOCK_MAX_RECORDS &&
                e->events <= BTRAIL_BLOCK_MAX_EVENTS &&

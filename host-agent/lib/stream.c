@@ -192,7 +192,7 @@ bool btrail_slab_check(const struct btrail_slab *slab, uint64_t before,
     size_t i;
 
     if (slab->first_index < before ||
-        slab->n_records > UINT64_MAX - slab->first_index) {
+        slab->n_records >= UINT64_MAX - slab->first_index) {
         return false;
     }
     hole = slab->first_index - before;
@@ -221,7 +221,7 @@ bool btrail_slab_check(const struct btrail_slab *slab, uint64_t before,
             }
         }
     }
-    if (slab->n_records - position > UINT64_MAX - index) {
+    if (slab->n_records - position >= UINT64_MAX - index) {
         return false;
     }
     if (slab->n_events && position != slab->n_records &&

@@ -413,14 +413,8 @@ static void decode_parallel(const struct btrail_trace *trace,
     for (i = 0; i < want->n && !ret; i++) {
         /* Holes that are next to each other have GAP events of their own. */
         fuzz_require(got.of[i].records == want->of[i].records);
-        /*
-         * A single hole of so many is one of an unknown size, with which
-         * indices do not go on; two in a row are not.
-         */
-        if (got.of[i].lost != UINT64_MAX) {
-            fuzz_require(got.of[i].lost == want->of[i].lost);
-            fuzz_require(!ordered || got.of[i].index == want->of[i].index);
-        }
+        fuzz_require(got.of[i].lost == want->of[i].lost);
+        fuzz_require(!ordered || got.of[i].index == want->of[i].index);
     }
 }
 

@@ -316,6 +316,7 @@ static void test_contradictions(void)
     } cases[] = {
         { "goes back", 19, 10, { { 0 } }, 0 },
         { "index overflows", UINT64_MAX - 5, 10, { { 0 } }, 0 },
+        { "index too large", UINT64_MAX - 10, 10, { { 0 } }, 0 },
         { "event before the slab", 20, 10,
           { { 19, BTRAIL_EVENT_CR3, 0, 0, { 1 } } }, 1 },
         { "event after the slab", 20, 10,
