@@ -15,39 +15,7 @@
 #ifndef BTRAIL_STACK_H
 #define BTRAIL_STACK_H
 
-#include "symbolizer.h"
-
-/* Units of struct stack_node's @ticks in a nanosecond */
-#define STACK_TICKS     1024
-
-/* A tree has no more nodes, and is no deeper. */
-#define STACK_MAX_NODES (1u << 20)
-#define STACK_MAX_DEPTH 512
-
-/**
- * struct stack_node - a function, called along a path
- * @parent:   NULL for a process
- * @process:  of the whole path
- * @function: NULL for a process
- * @records:  made in it, not in what it called
- * @ticks:    time spent in it, in 1/STACK_TICKS ns
- * @calls:    how often it was called so
- * @depth:    0 for a process
- * @next:     another child of @parent
- */
-struct stack_node {
-    struct stack_node *parent;
-    const struct process *process;
-    const struct function *function;
-    uint64_t records;
-    uint64_t ticks;
-    uint64_t calls;
-    unsigned depth;
-    unsigned id;
-    struct stack_node *child;
-    struct stack_node *next;
-    struct stack_node *hot;     /* the child that was sought last */
-};
+#include "stack-tree.h"
 
 /**
  * struct stack_counts - what happened

@@ -46,7 +46,9 @@ static void read_maps(struct run *run, pid_t pid)
     g_autofree char *maps = NULL, *text = NULL;
 
     g_assert_true(g_file_get_contents(path, &maps, NULL, NULL));
-    text = g_strdup_printf("%lx T kernel_entry\ncr3 %x pid=%d sample\n%s", KERNEL, CR3, (int)pid, maps);
+    text = g_strdup_printf("%" G_GINT64_MODIFIER "x T kernel_entry\n"
+                           "cr3 %x pid=%d sample\n%s", KERNEL, CR3, (int)pid,
+                           maps);
     run->map = g_build_filename(folder, "names.map", NULL);
     g_assert_true(g_file_set_contents(run->map, text, -1, NULL));
 }

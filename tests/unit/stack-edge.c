@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* usage: stack-edge SAMPLE, a program that lies where it says */
+#include <glib.h>
+#include <glib/gstdio.h>
+#include <stdlib.h>
+
+#include "instruction.h"
+#include "stack-edge.h"
+
+#define CR3     0x1000
+#define KERNEL  UINT64_C(0xffffffff81000000)
+
+static const char *sample;
+static char *folder;
+
+struct setup {
+    struct symbolizer *s;
+    const struct process *process;
+    struct stack_edges *edges;
+    struct elf_file *elf;
+};
+
+static void setup(struct setup *x)
+{
+    g_autofree char *map = g_build_filename(folder, "map", NULL);
+    g_autofree char *text = g_strdup_printf(
+        "%" G_GINT64_MODIFIER "x T entry\n"
+        "%" G_GINT64_MODIFIER "x T next\n"
+        "cr3 %x pid=5 sample\n"
+        "400000-800000 r-xp 0 0:0 0 %s\n", KERNEL, KERNEL + 0x100, CR3,
+        sample);
+    char *roots[] = { (char *)"/", NULL };
+    const struct symbolizer_options options = {
+        .map = map, .files.sysroots = roots,
+    };
+    const struct symbolizer_where where = { .cr3 = CR3 };
+    enum btrail_certainty certainty;
+
+    g_assert_true(g_file_set_contents(map, text, -1, NULL));
+    x->s = symbolizer_new(&options, NULL, NULL);
+    g_assert_nonnull(x->s);
+    x->process = symbolizer_process(x->s, &where, 0, &certainty);
+    x->edges = stack_edges_new(x->s);
+    x->elf = elf_file_open(sample);
+    g_unlink(map);
+}
+
+static void teardown(struct setup *x)
+{
+    stack_edges_free(x->edges);
+    symbolizer_free(x->s);
+    elf_file_close(x->elf);
+}
+
+static const struct stack_edge *get(struct setup *x, uint64_t from,
+                                    uint64_t to)
+{
+    const struct symbolizer_where where = { .cr3 = CR3 };
+    const struct btrail_record r = { from, to, 0 };
+    const struct stack_edge *e = stack_edges_get(x->edges, x->process, &where,
+                                                 &r);
+
+    g_assert_cmphex(e->from, ==, from);
+    g_assert_cmphex(e->to, ==, to);
+    return e;
+}
+
+struct found {
+    unsigned calls;
+    unsigned returns;
+    unsigned jumps;
+};
+
+/* Each instruction of a function, and what comes of it */
+static void check_function(struct setup *x, const struct elf_symbol *f,
+                           struct found *found)
+{
+    struct instruction insn;
+    uint64_t at;
+
+    for (at = f->start; at < f->end; at += insn.length) {
+        uint8_t bytes[INSTRUCTION_MAX];
+        size_t n = elf_file_read(x->elf, at, bytes, sizeof(bytes));
+        const struct stack_edge *e;
+
+        if (!instruction_decode(bytes, n, 64, at, &insn)) {
+            return;
+        }
+        /* Anything can be interrupted, and goes on where it was. */
+        e = get(x, at, KERNEL);
+        g_assert_cmpint(e->kind, ==, STACK_EDGE_ENTRY);
+        g_assert_cmphex(e->back, ==, insn.kind == INSTRUCTION_SYSCALL ||
+                        insn.kind == INSTRUCTION_INT ? at + insn.length : at);
+        g_assert_cmphex(e->from_fn->start, ==, f->start);
+        if (insn.kind == INSTRUCTION_CALL && insn.direct &&
+            insn.target != at + insn.length) {
+            e = get(x, at, insn.target);
+            g_assert_cmpint(e->kind, ==, STACK_EDGE_CALL);
+            g_assert_cmphex(e->back, ==, at + insn.length);
+            found->calls++;
+        } else if (insn.kind == INSTRUCTION_RET) {
+            g_assert_cmpint(get(x, at, f->start)->kind, ==, STACK_EDGE_RET);
+            found->returns++;
+        } else if (insn.kind == INSTRUCTION_CONDITIONAL) {
+            g_assert_cmpint(get(x, at, insn.target)->kind, ==,
+                            STACK_EDGE_JUMP);
+            found->jumps++;
+        }
+    }
+}
+
+static void test_instructions(void)
+{
+    const struct elf_symbol *symbols;
+    struct found found = { 0 };
+    struct setup x;
+    size_t i, n;
+
+    setup(&x);
+    symbols = elf_file_symbols(x.elf, &n);
+    for (i = 0; i < MIN(n, 200); i++) {
+        check_function(&x, &symbols[i], &found);
+    }
+    g_test_message("%u calls, %u returns, %u jumps", found.calls,
+                   found.returns, found.jumps);
+    g_assert_cmpuint(found.calls, >, 100);
+    g_assert_cmpuint(found.returns, >, 100);
+    g_assert_cmpuint(found.jumps, >, 100);
+    teardown(&x);
+}
+
+/* What is known of the kernel is names alone. */
+static void test_kernel(void)
+{
+    struct setup x;
+
+    setup(&x);
+    g_assert_cmpint(get(&x, KERNEL + 0x110, 0x400123)->kind, ==,
+                    STACK_EDGE_EXIT);
+    g_assert_cmpint(get(&x, KERNEL + 0x110, KERNEL + 0x120)->kind, ==,
+                    STACK_EDGE_UNKNOWN);
+    teardown(&x);
+}
+
+/* What was found out is kept; addresses of another process are others. */
+static void test_many(void)
+{
+    const struct symbolizer_where where = { .cr3 = 0x2000 };
+    enum btrail_certainty certainty;
+    const struct process *other;
+    struct btrail_record r = { 0x400100, 0x400200, 0 };
+    const struct stack_edge *a;
+    struct setup x;
+    unsigned i;
+
+    setup(&x);
+    other = symbolizer_process(x.s, &where, 0, &certainty);
+    for (i = 0; i < 20000; i++) {
+        get(&x, 0x400000 + i, 0x400000 + 7 * i);
+    }
+    for (i = 0; i < 20000; i++) {
+        a = get(&x, 0x400000 + i, 0x400000 + 7 * i);
+        g_assert_true(get(&x, 0x400000 + i, 0x400000 + 7 * i) == a);
+        g_assert_cmpuint(a->space, ==, x.process->id);
+    }
+    a = stack_edges_get(x.edges, other, &where, &r);
+    g_assert_cmpuint(a->space, ==, other->id);
+    g_assert_cmpint(a->kind, ==, STACK_EDGE_UNKNOWN);
+    g_assert_false(a->to_fn->known);
+    teardown(&x);
+}
+
+int main(int argc, char **argv)
+{
+    int ret;
+
+    g_test_init(&argc, &argv, NULL);
+    g_assert_cmpint(argc, ==, 2);
+    sample = g_canonicalize_filename(argv[1], NULL);
+    folder = g_dir_make_tmp("backtrail-XXXXXX", NULL);
+    g_test_add_func("/stack-edge/instructions", test_instructions);
+    g_test_add_func("/stack-edge/kernel", test_kernel);
+    g_test_add_func("/stack-edge/many", test_many);
+    ret = g_test_run();
+    g_rmdir(folder);
+    return ret;
+}

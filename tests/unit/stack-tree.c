@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <glib.h>
+
+#include "stack-tree.h"
+
+static struct process process, other;
+static struct function functions[3];
+
+static void test_nodes(void)
+{
+    uint64_t dropped = 0;
+    struct stack_tree t;
+    struct stack_node *root, *a, *b;
+
+    stack_tree_init(&t, &dropped);
+    process.who = &process;
+    /* It stands for the other one. */
+    other.who = &process;
+    root = stack_tree_root(&t, &process);
+    g_assert_true(stack_tree_root(&t, &other) == root);
+    g_assert_true(t.roots == root && !root->function && !root->parent);
+    a = stack_tree_child(&t, root, &functions[0]);
+    b = stack_tree_child(&t, root, &functions[1]);
+    g_assert_true(a != b);
+    g_assert_true(stack_tree_child(&t, root, &functions[0]) == a);
+    g_assert_true(stack_tree_sibling(&t, a, &functions[1]) == b);
+    g_assert_true(stack_tree_sibling(&t, a, &functions[0]) == a);
+    g_assert_true(stack_tree_child(&t, a, &functions[1]) != b);
+    g_assert_true(a->parent == root && a->process == &process);
+    g_assert_cmpuint(a->depth, ==, 1);
+    g_assert_cmpuint(t.all->len, ==, 4);
+    g_assert_true(t.all->pdata[b->id] == b);
+    /* Both are found from their parent. */
+    g_assert_true((root->child == a && a->next == b) ||
+                  (root->child == b && b->next == a));
+    g_assert_cmpuint(dropped, ==, 0);
+    stack_tree_clear(&t);
+}
+
+static void test_limits(void)
+{
+    struct function *many = g_new0(struct function, STACK_MAX_NODES);
+    uint64_t dropped = 0;
+    struct stack_tree t;
+    struct stack_node *n;
+    unsigned i;
+
+    stack_tree_init(&t, &dropped);
+    process.who = &process;
+    n = stack_tree_root(&t, &process);
+    for (i = 0; i < STACK_MAX_DEPTH; i++) {
+        n = stack_tree_child(&t, n, &functions[i % 2]);
+    }
+    g_assert_cmpuint(n->depth, ==, STACK_MAX_DEPTH);
+    g_assert_cmpuint(dropped, ==, 0);
+    n = stack_tree_child(&t, n, &functions[2]);
+    g_assert_cmpuint(n->depth, ==, STACK_MAX_DEPTH);
+    g_assert_true(n->function == &functions[2]);
+    g_assert_cmpuint(dropped, ==, 1);
+    for (i = 0; i < STACK_MAX_NODES; i++) {
+        n = stack_tree_child(&t, t.roots, &many[i]);
+        g_assert_nonnull(n);
+    }
+    g_assert_true(n == t.roots);
+    g_assert_cmpuint(t.all->len, ==, STACK_MAX_NODES);
+    /* All of a path that is too long, and the rest of the many */
+    g_assert_cmpuint(dropped, ==, 1 + STACK_MAX_DEPTH + 2);
+    /* Processes are few. */
+    other.who = &other;
+    g_assert_true(stack_tree_root(&t, &other)->process == &other);
+    stack_tree_clear(&t);
+    g_free(many);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/stack-tree/nodes", test_nodes);
+    g_test_add_func("/stack-tree/limits", test_limits);
+    return g_test_run();
+}
