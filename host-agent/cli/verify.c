@@ -141,8 +141,13 @@ static void check_state(struct verify *v, struct stream *s,
                         const struct btrail_batch *b)
 {
     const struct btrail_event *e = b->event;
+    /* What a file lacks that follows another one, by its header */
+    bool between = e && e->type == BTRAIL_EVENT_GAP && e->data[0] &&
+                   (e->reason == BTRAIL_GAP_AGENT_LOST ||
+                    e->reason == BTRAIL_GAP_OVERWRITTEN ||
+                    e->reason == BTRAIL_GAP_ELSEWHERE);
 
-    if (s->begun && !s->gap) {
+    if (s->begun && !s->gap && !between) {
         if (b->cr3 != s->cr3 && !(e && e->type == BTRAIL_EVENT_CR3)) {
             fault(v, s, "CR3 is another one, and no event has changed it");
         }

@@ -341,6 +341,14 @@ char *btrail_folder_find(const struct btrail_folder *f, const char *name,
     return NULL;
 }
 
+int btrail_folder_enter(const struct btrail_folder *f, const char *name,
+                        GError **error)
+{
+    const char *last;
+
+    return walk(f, name, false, &last, error);
+}
+
 struct visit {
     GArray *files;              /* NULL: count bytes only */
     uint64_t bytes;

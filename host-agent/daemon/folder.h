@@ -71,6 +71,10 @@ char *btrail_folder_place(const struct btrail_folder *f, const char *name,
 char *btrail_folder_find(const struct btrail_folder *f, const char *name,
                          int *fd, GError **error);
 
+/* Open the folder that a file of this name is in; -1 if it cannot be. */
+int btrail_folder_enter(const struct btrail_folder *f, const char *name,
+                        GError **error);
+
 /**
  * struct btrail_folder_file - a file of a trace
  * @name:  as in btrail_folder_check_name(), of its own, also of a later part

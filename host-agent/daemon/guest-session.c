@@ -1,0 +1,1094 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A session of a guest: see guest-session.h
+ */
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <gio/gio.h>
+#include <glib-unix.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "file.h"
+#include "guest-session.h"
+#include "log.h"
+#include "parts.h"
+
+/* A block of records in the making, as large as it gets */
+#define BLOCK_MEMORY    (UINT64_C(4) << 20)
+#define QUEUED_BLOCKS   8
+
+struct btrail_guest_session {
+    struct btrail_guest_session_options options;
+    struct btrail_command *command;
+    enum btrail_guest_session_state state;
+    struct btrail_session *session;     /* NULL once it is done */
+    int folder;                         /* that the file is in */
+    char *path;                         /* of the file, through folder */
+    char *ring;                         /* name in the guest's folder */
+    char *why;
+    bool spoilt;
+    bool abandoned;                     /* nothing of it is to stay */
+    bool added;
+    bool whole;
+    gint64 started, ended;              /* g_get_real_time() */
+    struct btrail_session_progress progress, past;
+    uint64_t paused_ns, paused_base;
+    bool paused_known;
+    guint done_source, fired_source, duration_source;
+    bool is_over;                       /* no source is needed any more */
+    bool finishing;                     /* a thread has session */
+    unsigned dumps;                     /* threads that dump */
+    unsigned refs;
+};
+
+static const char *const state_names[] = {
+    [BTRAIL_GUEST_SESSION_STARTING] = "starting",
+    [BTRAIL_GUEST_SESSION_ACTIVE] = "active",
+    [BTRAIL_GUEST_SESSION_ENDING] = "ending",
+    [BTRAIL_GUEST_SESSION_ENDED] = "ended",
+    [BTRAIL_GUEST_SESSION_FAILED] = "failed",
+};
+
+static void finish(struct btrail_guest_session *s);
+
+static void clear_source(guint *source)
+{
+    if (*source) {
+        g_source_remove(*source);
+        *source = 0;
+    }
+}
+
+static void unref(struct btrail_guest_session *s)
+{
+    if (--s->refs) {
+        return;
+    }
+    if (s->folder >= 0) {
+        close(s->folder);
+    }
+    json_object_unref(s->options.metadata);
+    btrail_command_free(s->command);
+    g_free(s->path);
+    g_free(s->ring);
+    g_free(s->why);
+    g_free(s);
+}
+
+char *btrail_guest_session_default_file(const char *session, const char *why)
+{
+    g_autoptr(GDateTime) now = g_date_time_new_now_local();
+    g_autofree char *time = g_date_time_format(now, "%Y%m%d-%H%M%S");
+    g_autofree char *plain = g_strdup(session);
+    g_autofree char *name = NULL;
+
+    g_strdelimit(plain, "/", '-');
+    name = g_strdup_printf("%s%s%s-%s-%03d.btrail",
+                           *plain == '.' ? "_" : "", plain, why ? why : "",
+                           time, g_date_time_get_microsecond(now) / 1000);
+    return g_steal_pointer(&name);
+}
+
+uint64_t btrail_guest_session_memory(unsigned vcpus)
+{
+    return (vcpus + QUEUED_BLOCKS) * BLOCK_MEMORY;
+}
+
+/*
+ * What the agent takes of a command
+ */
+
+/* not-yet.c */
+bool btrail_session_not_yet(bool wanted, GError **error);
+
+struct wishes {
+    struct btrail_session_options options;
+    GPtrArray *processes;       /* of char *, NULL-terminated */
+    GArray *triggers;           /* of struct btrail_trigger */
+    GPtrArray *texts;           /* that they point to */
+};
+
+static void add_trigger(struct wishes *w,
+                        const struct btrail_command_trigger *t)
+{
+    static const unsigned actions[] = {
+        [BTRAIL_COMMAND_ACT_START] = BTRAIL_TRIGGER_START,
+        [BTRAIL_COMMAND_ACT_STOP] = BTRAIL_TRIGGER_STOP,
+        [BTRAIL_COMMAND_ACT_DUMP] = BTRAIL_TRIGGER_DUMP,
+    };
+    const char *place = strrchr(t->at, ':') + 1;
+    char *process = g_strndup(t->at, place - 1 - t->at);
+    struct btrail_trigger trigger = {
+        .process = strcmp(process, "kernel") ? process : NULL,
+        .action = actions[t->act],
+        .hits = t->hits,
+    };
+    bool hex = !g_ascii_strncasecmp(place, "0x", 2);
+
+    if (!g_ascii_string_to_unsigned(hex ? place + 2 : place, hex ? 16 : 10, 0,
+                                    G_MAXUINT64, &trigger.address, NULL)) {
+        trigger.symbol = place;
+    }
+    g_ptr_array_add(w->texts, process);
+    g_array_append_val(w->triggers, trigger);
+}
+
+static void wishes_init(struct wishes *w, const struct btrail_guest_session *s,
+                        const char *ring_path)
+{
+    const struct btrail_command *c = s->command;
+    struct btrail_session_filter *f = &w->options.filter;
+    unsigned i;
+
+    memset(w, 0, sizeof(*w));
+    w->texts = g_ptr_array_new_with_free_func(g_free);
+    w->options.metadata = s->options.metadata;
+    w->options.drop = c->overflow != BTRAIL_OVERFLOW_PAUSE;
+    if (c->vcpus) {
+        f->vcpus = (uint32_t *)c->vcpus->data;
+        f->n_vcpus = c->vcpus->len;
+    }
+    if (c->cr3) {
+        f->cr3s = (uint64_t *)c->cr3->data;
+        f->n_cr3s = c->cr3->len;
+    }
+    if (c->privilege != (BTRAIL_PRIVILEGE_USER | BTRAIL_PRIVILEGE_KERNEL)) {
+        f->privilege = c->privilege;
+    }
+    w->processes = g_ptr_array_new();
+    for (i = 0; c->processes && i < c->processes->len; i++) {
+        const struct btrail_command_process *p =
+            &g_array_index(c->processes, struct btrail_command_process, i);
+        char *text = p->comm ? g_strdup(p->comm) :
+                     g_strdup_printf("%d", p->pid);
+
+        g_ptr_array_add(w->texts, text);
+        g_ptr_array_add(w->processes, text);
+    }
+    g_ptr_array_add(w->processes, NULL);
+    if (c->processes) {
+        f->processes = (const char *const *)w->processes->pdata;
+    }
+    w->triggers = g_array_new(FALSE, FALSE, sizeof(struct btrail_trigger));
+    for (i = 0; c->triggers && i < c->triggers->len; i++) {
+        add_trigger(w, &g_array_index(c->triggers,
+                                      struct btrail_command_trigger, i));
+    }
+    w->options.triggers = (struct btrail_trigger *)w->triggers->data;
+    w->options.n_triggers = w->triggers->len;
+    if (c->last) {
+        w->options.mode = BTRAIL_SESSION_LAST;
+        w->options.folder = ring_path;
+        w->options.limit.bytes = s->options.ring;
+        switch (c->size_of) {
+        case BTRAIL_COMMAND_BYTES:
+            w->options.limit.bytes = c->size;
+            break;
+        case BTRAIL_COMMAND_RECORDS:
+            w->options.limit.records = c->size;
+            break;
+        case BTRAIL_COMMAND_SECONDS:
+            w->options.limit.ns = c->size * 1000000000;
+            break;
+        }
+    }
+}
+
+static void wishes_clear(struct wishes *w)
+{
+    g_ptr_array_unref(w->processes);
+    g_array_unref(w->triggers);
+    g_ptr_array_unref(w->texts);
+}
+
+static bool check_ring(const struct btrail_guest_session_options *o,
+                       GError **error)
+{
+    const struct btrail_command *c = o->command;
+
+    if (c->last && c->size_of == BTRAIL_COMMAND_BYTES && c->size > o->ring) {
+        return btrail_daemon_fail(error, BTRAIL_DAEMON_ERROR_LIMIT,
+                                  "a session of mode 'last' may keep %"
+                                  G_GUINT64_FORMAT " bytes at most", o->ring);
+    }
+    return true;
+}
+
+static bool make_ring(struct btrail_guest_session *s, char **path,
+                      GError **error)
+{
+    s->ring = g_strdup_printf(".ring-%08x%08x", g_random_int(),
+                              g_random_int());
+    if (mkdirat(s->options.folder->fd, s->ring, 0700) < 0) {
+        btrail_daemon_fail_errno(error, "%s", s->ring);
+        g_clear_pointer(&s->ring, g_free);
+        return false;
+    }
+    *path = g_strdup_printf("/proc/self/fd/%d/%s", s->options.folder->fd,
+                            s->ring);
+    return true;
+}
+
+/* Nothing of it is left but what is in there and not ours. */
+static void remove_ring(struct btrail_guest_session *s)
+{
+    if (s->ring) {
+        unlinkat(s->options.folder->fd, s->ring, AT_REMOVEDIR);
+    }
+}
+
+static const char *last_of(const char *path)
+{
+    return strrchr(path, '/') + 1;
+}
+
+static gboolean done_readable(gint fd, GIOCondition condition, gpointer opaque)
+{
+    struct btrail_guest_session *s = opaque;
+
+    s->done_source = 0;
+    s->is_over = true;
+    finish(s);
+    return G_SOURCE_REMOVE;
+}
+
+static void trigger_dumped(void *opaque, JsonObject *result,
+                           const GError *error)
+{
+    struct btrail_guest_session *s = opaque;
+
+    if (error) {
+        btrail_log(BTRAIL_LOG_WARNING, "session %s: a trigger had it dumped, "
+                   "but: %s", s->command->session, error->message);
+    } else {
+        btrail_log(BTRAIL_LOG_INFO, "session %s: a trigger had it dumped into "
+                   "%s", s->command->session,
+                   json_object_get_string_member(result, "file"));
+    }
+}
+
+static gboolean fired_readable(gint fd, GIOCondition condition,
+                               gpointer opaque)
+{
+    struct btrail_guest_session *s = opaque;
+    int n;
+
+    while ((n = btrail_session_take_fired(s->session)) >= 0) {
+        const struct btrail_command_trigger *t =
+            &g_array_index(s->command->triggers,
+                           struct btrail_command_trigger, n);
+        g_autoptr(GError) error = NULL;
+
+        btrail_log(BTRAIL_LOG_INFO, "session %s: trigger %s",
+                   s->command->session, t->at);
+        if (t->act == BTRAIL_COMMAND_ACT_STOP && !s->why) {
+            s->why = g_strdup_printf("trigger %s", t->at);
+        }
+        if (t->act == BTRAIL_COMMAND_ACT_DUMP &&
+            !btrail_guest_session_dump(s, NULL, "-trigger", trigger_dumped, s,
+                                       &error)) {
+            trigger_dumped(s, NULL, error);
+        }
+    }
+    return G_SOURCE_CONTINUE;
+}
+
+/* Make the agent's session; the store is taken. */
+static bool make_session(struct btrail_guest_session *s,
+                         struct btrail_store *store, const GArray *resume,
+                         GError **error)
+{
+    g_autofree char *ring_path = NULL;
+    struct wishes w;
+
+    if (btrail_session_not_yet(s->command->last || s->command->triggers,
+                               error)) {
+        if (store) {
+            btrail_store_close(store);
+        }
+        return false;
+    }
+    if (s->command->last && !make_ring(s, &ring_path, error)) {
+        return false;
+    }
+    wishes_init(&w, s, ring_path);
+    w.options.store = store;
+    if (resume) {
+        w.options.resume = (uint64_t *)resume->data;
+        w.options.n_resume = resume->len;
+    }
+    s->session = btrail_session_new(&w.options, error);
+    wishes_clear(&w);
+    if (!s->session) {
+        remove_ring(s);
+        return false;
+    }
+    s->done_source = g_unix_fd_add(btrail_session_done_fd(s->session),
+                                   G_IO_IN, done_readable, s);
+    if (s->command->triggers) {
+        s->fired_source = g_unix_fd_add(btrail_session_fired_fd(s->session),
+                                        G_IO_IN, fired_readable, s);
+    }
+    return true;
+}
+
+static struct btrail_guest_session *
+new_session(const struct btrail_guest_session_options *options)
+{
+    struct btrail_guest_session *s = g_new0(struct btrail_guest_session, 1);
+    const struct btrail_command *c = options->command;
+
+    s->options = *options;
+    s->command = options->command;
+    s->folder = -1;
+    s->refs = 1;
+    s->started = g_get_real_time();
+    json_object_ref(s->options.metadata);
+    json_object_set_string_member(s->options.metadata, "session", c->session);
+    if (c->owner) {
+        json_object_set_string_member(s->options.metadata, "owner", c->owner);
+    }
+    return s;
+}
+
+static struct btrail_store *open_store(struct btrail_guest_session *s,
+                                       struct btrail_store_options *options,
+                                       GError **error)
+{
+    struct btrail_store *store;
+
+    options->part_size = s->command->split;
+    if (btrail_store_open(&store, options)) {
+        if (errno == EEXIST) {
+            btrail_daemon_fail(error, BTRAIL_DAEMON_ERROR_NAME,
+                               "there is a trace '%s' already, or a part of "
+                               "it; give this one another name",
+                               s->command->file);
+        } else {
+            btrail_daemon_fail_errno(error, "%s", s->command->file);
+        }
+        return NULL;
+    }
+    return store;
+}
+
+struct btrail_guest_session *
+btrail_guest_session_new(const struct btrail_guest_session_options *options,
+                         GError **error)
+{
+    struct btrail_guest_session *s = new_session(options);
+    struct btrail_store_options store_options = { NULL };
+    struct btrail_store *store = NULL;
+
+    if (!check_ring(options, error)) {
+        goto fail;
+    }
+    s->path = btrail_folder_place(options->folder, s->command->file,
+                                  &s->folder, error);
+    if (!s->path) {
+        goto fail;
+    }
+    if (!s->command->last) {
+        store_options.path = s->path;
+        store = open_store(s, &store_options, error);
+        if (!store) {
+            goto fail;
+        }
+    }
+    if (!make_session(s, store, NULL, error)) {
+        if (store) {
+            unlinkat(s->folder, last_of(s->path), 0);
+        }
+        goto fail;
+    }
+    return s;
+
+fail:
+    unref(s);
+    return NULL;
+}
+
+/*
+ * What is left of one
+ */
+
+void btrail_guest_session_past_free(struct btrail_guest_session_past *p)
+{
+    if (p) {
+        g_array_unref(p->indices);
+        g_free(p);
+    }
+}
+
+static bool read_id(const char *path, uint8_t *id)
+{
+    struct btrail_file *file;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+
+    if (fd < 0 || btrail_file_open(&file, fd)) {
+        return false;
+    }
+    memcpy(id, file->header.id, BTRAIL_ID_SIZE);
+    btrail_file_close(file);
+    return true;
+}
+
+static void read_streams(struct btrail_guest_session_past *p,
+                         struct btrail_trace *trace)
+{
+    struct btrail_stream_info info;
+    struct btrail_trace_status status;
+    unsigned i;
+
+    for (i = 0; !btrail_trace_stream(trace, i, &info); i++) {
+        if (info.vcpu >= BTRAIL_MAX_VCPUS) {
+            continue;
+        }
+        if (info.vcpu >= p->indices->len) {
+            g_array_set_size(p->indices, info.vcpu + 1);
+        }
+        g_array_index(p->indices, uint64_t, info.vcpu) = info.end_index;
+        p->records += info.records;
+    }
+    if (!btrail_trace_status(trace, &status)) {
+        p->bytes = status.file_size;
+    }
+}
+
+/* Complete what was cut off; the trace can be read without, but slowly. */
+static void repair_last(const char *first, uint32_t part)
+{
+    g_autofree char *path = btrail_part_path(first, part);
+    int ret = btrail_repair(path, NULL, BTRAIL_REPAIR_IN_PLACE, NULL);
+
+    if (ret) {
+        btrail_log(BTRAIL_LOG_WARNING, "%s: cannot be completed: %s",
+                   last_of(path), btrail_strerror(ret));
+    }
+}
+
+struct btrail_guest_session_past *
+btrail_guest_session_look_back(const struct btrail_folder *folder,
+                               const char *file, GError **error)
+{
+    struct btrail_guest_session_past *p;
+    g_autofree char *path = NULL;
+    g_autoptr(GArray) parts = NULL;
+    struct btrail_trace *trace;
+    int fd, ret;
+
+    path = btrail_folder_find(folder, file, &fd, error);
+    if (!path) {
+        return NULL;
+    }
+    p = g_new0(struct btrail_guest_session_past, 1);
+    p->indices = g_array_new(FALSE, TRUE, sizeof(uint64_t));
+    parts = btrail_parts_find(path);
+    p->part = parts->len ? g_array_index(parts, uint32_t, parts->len - 1) + 1 :
+              1;
+    ret = read_id(path, p->id) ? btrail_trace_open_parts(&trace, path) :
+          -BTRAIL_ERR_FORMAT;
+    if (!ret) {
+        read_streams(p, trace);
+        btrail_trace_close(trace);
+    }
+    close(fd);
+    if (ret) {
+        btrail_daemon_fail(error, BTRAIL_DAEMON_ERROR_SYSTEM, "%s: %s", file,
+                           btrail_strerror(ret));
+        btrail_guest_session_past_free(p);
+        return NULL;
+    }
+    return p;
+}
+
+struct completion {
+    char *path;
+    int fd;
+    uint32_t part;
+};
+
+static gpointer complete_thread(gpointer opaque)
+{
+    struct completion *c = opaque;
+
+    repair_last(c->path, c->part);
+    close(c->fd);
+    g_free(c->path);
+    g_free(c);
+    return NULL;
+}
+
+/* By a thread, since all of a part is read.  @fd is taken. */
+static void complete_part(int fd, const char *path, uint32_t part)
+{
+    struct completion *c = g_new0(struct completion, 1);
+
+    c->fd = fd;
+    c->path = g_strdup_printf("/proc/self/fd/%d/%s", fd, last_of(path));
+    c->part = part;
+    g_thread_unref(g_thread_new("complete", complete_thread, c));
+}
+
+/* What the flight recorder had is kept, as a trace of its own. */
+static void keep_ring(const struct btrail_folder *folder, const char *session,
+                      const char *ring)
+{
+    g_autofree char *file =
+        btrail_guest_session_default_file(session, "-before");
+
+    /* A folder with parts of a trace */
+    file[strlen(file) - strlen(".btrail")] = '\0';
+    if (renameat(folder->fd, ring, folder->fd, file) < 0) {
+        btrail_log(BTRAIL_LOG_WARNING, "session %s: what it had is lost: %s",
+                   session, g_strerror(errno));
+    } else {
+        btrail_log(BTRAIL_LOG_INFO, "session %s: what it had is in %s",
+                   session, file);
+    }
+}
+
+void btrail_guest_session_complete(const struct btrail_folder *folder,
+                                   const struct btrail_state_session *s)
+{
+    g_autoptr(btrail_command) c = btrail_command_parse(s->command, NULL);
+    g_autofree char *path = NULL;
+    g_autoptr(GArray) parts = NULL;
+    int fd;
+
+    if (s->ring) {
+        keep_ring(folder, c->session, s->ring);
+    }
+    if (c->last) {
+        return;
+    }
+    path = btrail_folder_find(folder, c->file, &fd, NULL);
+    if (path) {
+        parts = btrail_parts_find(path);
+        complete_part(fd, path, parts->len ?
+                      g_array_index(parts, uint32_t, parts->len - 1) : 0);
+    }
+}
+
+static bool open_again(struct btrail_guest_session *s,
+                       const struct btrail_state_session *state,
+                       struct btrail_guest_session_past *past, GError **error)
+{
+    struct btrail_store_options options = { NULL };
+    struct btrail_store *store;
+    g_autofree char *part_path = NULL;
+
+    s->path = btrail_folder_find(s->options.folder, s->command->file,
+                                 &s->folder, error);
+    if (!s->path) {
+        return false;
+    }
+    part_path = btrail_part_path(s->path, past->part);
+    options.path = part_path;
+    options.id = past->id;
+    options.part = past->part;
+    options.begin = state->whole ? BTRAIL_GAP_AGENT_LOST :
+                    BTRAIL_GAP_ELSEWHERE;
+    store = open_store(s, &options, error);
+    if (!store) {
+        return false;
+    }
+    if (!make_session(s, store, state->whole ? NULL : past->indices, error)) {
+        unlinkat(s->folder, last_of(part_path), 0);
+        return false;
+    }
+    s->past.records = past->records;
+    s->past.bytes = past->bytes;
+    complete_part(dup(s->folder), s->path, past->part - 1);
+    return true;
+}
+
+struct btrail_guest_session *
+btrail_guest_session_resume(const struct btrail_guest_session_options *options,
+                            const struct btrail_state_session *state,
+                            struct btrail_guest_session_past *past,
+                            GError **error)
+{
+    struct btrail_guest_session *s;
+    bool ok;
+
+    if (state->ring) {
+        keep_ring(options->folder, options->command->session, state->ring);
+    }
+    if (!past) {
+        s = btrail_guest_session_new(options, error);
+    } else {
+        s = new_session(options);
+        ok = open_again(s, state, past, error);
+        btrail_guest_session_past_free(past);
+        if (!ok) {
+            unref(s);
+            s = NULL;
+        }
+    }
+    if (s) {
+        s->started = state->started / 1000;
+        s->whole = state->whole;
+    }
+    return s;
+}
+
+/*
+ * Its life
+ */
+
+static gboolean duration_over(gpointer opaque)
+{
+    struct btrail_guest_session *s = opaque;
+
+    s->duration_source = 0;
+    s->options.owner->duration(s->options.opaque, s);
+    return G_SOURCE_REMOVE;
+}
+
+void btrail_guest_session_add(struct btrail_guest_session *s,
+                              struct btrail_capture *c)
+{
+    s->added = true;
+    s->state = BTRAIL_GUEST_SESSION_ACTIVE;
+    btrail_capture_add(c, s->session);
+    if (s->command->duration_ms) {
+        gint64 left = s->started / 1000 + (gint64)s->command->duration_ms -
+                      g_get_real_time() / 1000;
+
+        s->duration_source = g_timeout_add(CLAMP(left, 0, G_MAXINT),
+                                           duration_over, s);
+    }
+}
+
+static void set_why(struct btrail_guest_session *s, const char *why)
+{
+    if (why && !s->why) {
+        s->why = g_strdup(why);
+    }
+}
+
+void btrail_guest_session_spoil(struct btrail_guest_session *s,
+                                const char *why)
+{
+    set_why(s, why);
+    s->spoilt = true;
+}
+
+static gboolean tell_done(gpointer opaque)
+{
+    struct btrail_guest_session *s = opaque;
+
+    if (s->options.owner) {
+        s->options.owner->done(s->options.opaque, s);
+    }
+    unref(s);
+    return G_SOURCE_REMOVE;
+}
+
+/* Its file has nothing, and goes. */
+static void discard(struct btrail_guest_session *s)
+{
+    struct btrail_session_result result;
+
+    clear_source(&s->done_source);
+    clear_source(&s->fired_source);
+    clear_source(&s->duration_source);
+    if (!s->session) {
+        return;
+    }
+    btrail_session_finish(s->session, &result);
+    s->session = NULL;
+    g_clear_error(&result.error);
+    g_free(result.no_names);
+    if (!s->command->last) {
+        unlinkat(s->folder, last_of(s->path), 0);
+    }
+    remove_ring(s);
+}
+
+void btrail_guest_session_end(struct btrail_guest_session *s,
+                              struct btrail_capture *c, const char *why)
+{
+    if (s->state >= BTRAIL_GUEST_SESSION_ENDING) {
+        return;
+    }
+    set_why(s, why);
+    clear_source(&s->duration_source);
+    if (!s->added) {
+        discard(s);
+        s->ended = g_get_real_time();
+        s->state = BTRAIL_GUEST_SESSION_FAILED;
+        s->refs++;
+        g_idle_add(tell_done, s);
+        return;
+    }
+    s->state = BTRAIL_GUEST_SESSION_ENDING;
+    if (c) {
+        btrail_capture_remove(c, s->session);
+    }
+}
+
+void btrail_guest_session_abandon(struct btrail_guest_session *s,
+                                  const char *why)
+{
+    s->abandoned = true;
+    btrail_guest_session_spoil(s, why);
+    btrail_guest_session_end(s, NULL, why);
+}
+
+static void update_progress(struct btrail_guest_session *s)
+{
+    if (s->session && !s->finishing) {
+        btrail_session_progress(s->session, &s->progress);
+        if (s->progress.begun) {
+            s->whole = btrail_session_whole(s->session);
+        }
+    }
+}
+
+/* What a thread finds out in the end */
+struct ending {
+    struct btrail_guest_session *s;
+    struct btrail_session_result result;
+    GError *dump_error;
+};
+
+static void finish_thread(GTask *task, gpointer source, gpointer data,
+                          GCancellable *cancellable)
+{
+    struct ending *e = data;
+    struct btrail_guest_session *s = e->s;
+
+    if (s->command->last && !s->abandoned) {
+        struct btrail_session_dump dump;
+
+        btrail_session_dump(s->session, s->path, &dump, &e->dump_error);
+    }
+    btrail_session_finish(s->session, &e->result);
+    remove_ring(s);
+    if (s->abandoned && !s->command->last) {
+        unlinkat(s->folder, last_of(s->path), 0);
+    }
+    g_task_return_boolean(task, TRUE);
+}
+
+static const char *reason_text(uint16_t reason)
+{
+    switch (reason) {
+    case BTRAIL_END_SHUTDOWN:
+        return "the guest has ended";
+    case BTRAIL_END_MIGRATED:
+        return "the guest runs elsewhere now";
+    case BTRAIL_END_PRODUCER_LOST:
+        return "QEMU has gone away";
+    default:
+        return NULL;
+    }
+}
+
+static void finished(GObject *source, GAsyncResult *async, gpointer opaque)
+{
+    struct ending *e = opaque;
+    struct btrail_guest_session *s = e->s;
+    const GError *error = e->result.error;
+    bool gone = error && error->domain == BTRAIL_AGENT_ERROR &&
+                error->code == BTRAIL_AGENT_ERROR_CLOSED;
+
+    s->session = NULL;
+    s->finishing = false;
+    s->progress = e->result.progress;
+    s->ended = g_get_real_time();
+    s->state = BTRAIL_GUEST_SESSION_ENDED;
+    if (s->spoilt || (error && !gone) || e->dump_error ||
+        e->result.unexplained) {
+        s->state = BTRAIL_GUEST_SESSION_FAILED;
+    }
+    if (error && !gone) {
+        g_free(s->why);
+        s->why = g_strdup(error->message);
+    } else if (e->dump_error) {
+        g_free(s->why);
+        s->why = g_strdup(e->dump_error->message);
+    } else if (e->result.unexplained) {
+        g_free(s->why);
+        s->why = g_strdup_printf("%" G_GUINT64_FORMAT " records are missing, "
+                                 "and QEMU does not say why",
+                                 e->result.unexplained);
+    }
+    set_why(s, reason_text(e->result.reason));
+    if (e->result.no_names && s->command->names) {
+        btrail_log(BTRAIL_LOG_INFO, "session %s: no names: %s",
+                   s->command->session, e->result.no_names);
+    }
+    g_clear_error(&e->result.error);
+    g_clear_error(&e->dump_error);
+    g_free(e->result.no_names);
+    g_free(e);
+    tell_done(s);
+}
+
+/* Once no thread uses the session any more */
+static void finish(struct btrail_guest_session *s)
+{
+    struct ending *e;
+    g_autoptr(GTask) task = NULL;
+
+    if (!s->is_over || s->dumps || s->finishing || !s->session) {
+        return;
+    }
+    clear_source(&s->duration_source);
+    if (s->fired_source) {
+        fired_readable(-1, 0, s);
+        clear_source(&s->fired_source);
+        if (s->dumps) {
+            return;
+        }
+    }
+    update_progress(s);
+    s->state = BTRAIL_GUEST_SESSION_ENDING;
+    s->finishing = true;
+    s->refs++;
+    e = g_new0(struct ending, 1);
+    e->s = s;
+    task = g_task_new(NULL, NULL, finished, e);
+    g_task_set_task_data(task, e, NULL);
+    g_task_run_in_thread(task, finish_thread);
+}
+
+void btrail_guest_session_free(struct btrail_guest_session *s)
+{
+    if (s) {
+        g_assert(!s->added || !s->session);
+        discard(s);
+        s->options.owner = NULL;
+        unref(s);
+    }
+}
+
+enum btrail_guest_session_state
+btrail_guest_session_state(const struct btrail_guest_session *s)
+{
+    return s->state;
+}
+
+bool btrail_guest_session_is_done(const struct btrail_guest_session *s)
+{
+    return s->state >= BTRAIL_GUEST_SESSION_ENDED;
+}
+
+const struct btrail_command *
+btrail_guest_session_command(const struct btrail_guest_session *s)
+{
+    return s->command;
+}
+
+uint64_t btrail_guest_session_cpu(struct btrail_guest_session *s)
+{
+    update_progress(s);
+    return s->progress.cpu_ns;
+}
+
+uint64_t btrail_guest_session_bytes(struct btrail_guest_session *s)
+{
+    update_progress(s);
+    return s->past.bytes + s->progress.bytes;
+}
+
+void btrail_guest_session_paused(struct btrail_guest_session *s,
+                                 uint64_t paused_ns)
+{
+    if (!s->paused_known) {
+        s->paused_base = paused_ns;
+        s->paused_known = true;
+    }
+    if (s->state <= BTRAIL_GUEST_SESSION_ENDING) {
+        s->paused_ns = paused_ns - MIN(paused_ns, s->paused_base);
+    }
+}
+
+static void set_time(JsonObject *json, const char *name, gint64 time)
+{
+    g_autoptr(GDateTime) t = g_date_time_new_from_unix_utc(time / 1000000);
+    g_autofree char *text = t ? g_date_time_format(t, "%Y-%m-%dT%H:%M:%SZ") :
+                            NULL;
+
+    if (text) {
+        json_object_set_string_member(json, name, text);
+    }
+}
+
+/* What was asked for, as it came */
+static void copy_members(JsonObject *to, JsonObject *from)
+{
+    static const char *const members[] = {
+        "owner", "vcpus", "cr3", "processes", "size", "duration", "triggers",
+        "split",
+    };
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(members); i++) {
+        if (json_object_has_member(from, members[i])) {
+            json_object_set_member(to, members[i],
+                                   json_object_dup_member(from, members[i]));
+        }
+    }
+}
+
+JsonObject *btrail_guest_session_status(struct btrail_guest_session *s)
+{
+    JsonObject *json = json_object_new();
+    const struct btrail_command *c = s->command;
+
+    update_progress(s);
+    json_object_set_string_member(json, "session", c->session);
+    json_object_set_string_member(json, "state", state_names[s->state]);
+    json_object_set_string_member(json, "mode", c->last ? "last" :
+                                  "continuous");
+    json_object_set_string_member(json, "file", c->file);
+    json_object_set_string_member(json, "privilege",
+                                  btrail_command_privilege_name(c->privilege));
+    json_object_set_string_member(json, "overflow",
+                                  btrail_command_overflow_name(c->overflow));
+    copy_members(json, c->json);
+    json_object_set_int_member(json, "records",
+                               s->past.records + s->progress.records);
+    json_object_set_int_member(json, "filtered", s->progress.filtered);
+    json_object_set_int_member(json, "bytes",
+                               s->past.bytes + s->progress.bytes);
+    json_object_set_int_member(json, "lost", s->progress.lost);
+    json_object_set_int_member(json, "paused-ns", s->paused_ns);
+    json_object_set_int_member(json, "cpu-ns", s->progress.cpu_ns);
+    set_time(json, "started", s->started);
+    if (s->ended) {
+        set_time(json, "ended", s->ended);
+    }
+    if (s->why) {
+        g_autofree char *why = g_utf8_make_valid(s->why, -1);
+
+        json_object_set_string_member(json, "why", why);
+    }
+    return json;
+}
+
+struct btrail_state_session *
+btrail_guest_session_save(struct btrail_guest_session *s)
+{
+    struct btrail_state_session *state;
+    JsonObject *command;
+    g_autoptr(GList) members = NULL;
+    GList *l;
+
+    if (!s->added || btrail_guest_session_is_done(s)) {
+        return NULL;
+    }
+    update_progress(s);
+    state = btrail_state_session_new();
+    command = json_object_new();
+    members = json_object_get_members(s->command->json);
+    for (l = members; l; l = l->next) {
+        json_object_set_member(command, l->data,
+                               json_object_dup_member(s->command->json,
+                                                      l->data));
+    }
+    json_object_set_string_member(command, "session", s->command->session);
+    json_object_set_string_member(command, "file", s->command->file);
+    state->command = command;
+    state->started = s->started * 1000;
+    state->ring = g_strdup(s->ring);
+    state->whole = s->whole;
+    return state;
+}
+
+/*
+ * Dumps
+ */
+
+struct dumping {
+    struct btrail_guest_session *s;
+    char *file, *path;
+    int folder;
+    struct btrail_session_dump dump;
+    btrail_guest_session_dumped *dumped;
+    void *opaque;
+    GError *error;
+};
+
+static void dump_thread(GTask *task, gpointer source, gpointer data,
+                        GCancellable *cancellable)
+{
+    struct dumping *d = data;
+
+    btrail_session_dump(d->s->session, d->path, &d->dump, &d->error);
+    g_task_return_boolean(task, TRUE);
+}
+
+static void dump_done(GObject *source, GAsyncResult *async, gpointer opaque)
+{
+    struct dumping *d = opaque;
+    struct btrail_guest_session *s = d->s;
+    g_autoptr(JsonObject) result = json_object_new();
+
+    if (!d->error) {
+        json_object_set_string_member(result, "file", d->file);
+        json_object_set_int_member(result, "records", d->dump.records);
+        json_object_set_int_member(result, "bytes", d->dump.bytes);
+    }
+    d->dumped(d->opaque, d->error ? NULL : result, d->error);
+    close(d->folder);
+    g_clear_error(&d->error);
+    g_free(d->file);
+    g_free(d->path);
+    g_free(d);
+    s->dumps--;
+    finish(s);
+    unref(s);
+}
+
+bool btrail_guest_session_dump(struct btrail_guest_session *s,
+                               const char *file, const char *why,
+                               btrail_guest_session_dumped *dumped,
+                               void *opaque, GError **error)
+{
+    g_autofree char *name = file ? g_strdup(file) :
+        btrail_guest_session_default_file(s->command->session, why);
+    g_autoptr(GTask) task = NULL;
+    struct dumping *d;
+    char *path;
+    int folder;
+
+    if (!s->command->last) {
+        return btrail_daemon_fail(error, BTRAIL_DAEMON_ERROR_COMMAND,
+                                  "session '%s' is not of mode 'last'; all "
+                                  "that it has recorded is in '%s'",
+                                  s->command->session, s->command->file);
+    }
+    if (!s->added || s->finishing || !s->session) {
+        return btrail_daemon_fail(error, BTRAIL_DAEMON_ERROR_COMMAND,
+                                  "session '%s' has ended; what it had is in "
+                                  "'%s'", s->command->session,
+                                  s->command->file);
+    }
+    path = btrail_folder_place(s->options.folder, name, &folder, error);
+    if (!path) {
+        return false;
+    }
+    d = g_new0(struct dumping, 1);
+    d->s = s;
+    d->file = g_steal_pointer(&name);
+    d->path = path;
+    d->folder = folder;
+    d->dumped = dumped;
+    d->opaque = opaque;
+    s->dumps++;
+    s->refs++;
+    task = g_task_new(NULL, NULL, dump_done, d);
+    g_task_set_task_data(task, d, NULL);
+    g_task_run_in_thread(task, dump_thread);
+    return true;
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A session of a guest: what was asked for, its files, and how it goes
+ *
+ * It is made, put into a capture by the guest, and ends: by itself, when the
+ * capture does, or because somebody says so.  What takes a while is done by
+ * threads, which tell the default main context.
+ */
+
+#ifndef BTRAIL_GUEST_SESSION_H
+#define BTRAIL_GUEST_SESSION_H
+
+#include "capture.h"
+#include "command.h"
+#include "folder.h"
+#include "state.h"
+
+/**
+ * enum btrail_guest_session_state
+ *
+ * @BTRAIL_GUEST_SESSION_STARTING: it is not in a capture yet
+ * @BTRAIL_GUEST_SESSION_ACTIVE:   it is
+ * @BTRAIL_GUEST_SESSION_ENDING:   what was recorded is being written
+ * @BTRAIL_GUEST_SESSION_ENDED:    its trace is complete
+ * @BTRAIL_GUEST_SESSION_FAILED:   its trace is not, @why says why
+ */
+enum btrail_guest_session_state {
+    BTRAIL_GUEST_SESSION_STARTING,
+    BTRAIL_GUEST_SESSION_ACTIVE,
+    BTRAIL_GUEST_SESSION_ENDING,
+    BTRAIL_GUEST_SESSION_ENDED,
+    BTRAIL_GUEST_SESSION_FAILED,
+};
+
+struct btrail_guest_session;
+
+/**
+ * struct btrail_guest_session_owner - who has made it
+ * @done:     it has ended or failed
+ * @duration: its time is over
+ */
+struct btrail_guest_session_owner {
+    void (*done)(void *opaque, struct btrail_guest_session *s);
+    void (*duration)(void *opaque, struct btrail_guest_session *s);
+};
+
+/**
+ * struct btrail_guest_session_options
+ * @command:  of "start", with a name and a file; taken
+ * @folder:   of the guest; must live as long
+ * @metadata: for the trace; a reference is taken, members are added
+ * @ring:     the most bytes that mode "last" keeps
+ * @owner, @opaque: who is told
+ */
+struct btrail_guest_session_options {
+    struct btrail_command *command;
+    const struct btrail_folder *folder;
+    JsonObject *metadata;
+    uint64_t ring;
+    const struct btrail_guest_session_owner *owner;
+    void *opaque;
+};
+
+/* Make its files.  On failure nothing of them stays. */
+struct btrail_guest_session *
+btrail_guest_session_new(const struct btrail_guest_session_options *options,
+                         GError **error);
+
+/**
+ * struct btrail_guest_session_past - what of it was written before
+ * @part:     the number of the part to go on with
+ * @id:       of the trace, BTRAIL_ID_SIZE bytes
+ * @indices:  that its streams have come to, of vCPU i at [i]; of uint64_t
+ * @records:  that it has
+ * @bytes:    likewise
+ */
+struct btrail_guest_session_past {
+    uint32_t part;
+    uint8_t id[16];
+    GArray *indices;
+    uint64_t records;
+    uint64_t bytes;
+};
+
+/*
+ * Look at what a process before has left of a session, in any thread; it can
+ * take a while.  NULL if there is nothing that it could go on with.
+ */
+struct btrail_guest_session_past *
+btrail_guest_session_look_back(const struct btrail_folder *folder,
+                               const char *file, GError **error);
+void btrail_guest_session_past_free(struct btrail_guest_session_past *p);
+
+/*
+ * Go on with a session: in another part of its trace, or with another ring.
+ * @past is taken; NULL if nothing is left.  @s is what is known of it.
+ */
+struct btrail_guest_session *
+btrail_guest_session_resume(const struct btrail_guest_session_options *options,
+                            const struct btrail_state_session *s,
+                            struct btrail_guest_session_past *past,
+                            GError **error);
+
+/* Nobody goes on with it: complete its trace, by a thread. */
+void btrail_guest_session_complete(const struct btrail_folder *folder,
+                                   const struct btrail_state_session *s);
+
+/* Put it into a capture: it is active. */
+void btrail_guest_session_add(struct btrail_guest_session *s,
+                              struct btrail_capture *c);
+
+/*
+ * It is to end, because of @why (NULL: as asked for), in words.  @c is the
+ * capture that it is to be removed from; NULL if that ends anyway.  Before it
+ * was added: nothing of it stays, and done is told.
+ */
+void btrail_guest_session_end(struct btrail_guest_session *s,
+                              struct btrail_capture *c, const char *why);
+
+/* The same of one whose capture has not begun: nothing of it stays. */
+void btrail_guest_session_abandon(struct btrail_guest_session *s,
+                                  const char *why);
+
+/* A failure that is not its own: it has failed when it is done. */
+void btrail_guest_session_spoil(struct btrail_guest_session *s,
+                                const char *why);
+
+/*
+ * Remove it without a trace, of one that has never been added to a capture,
+ * or forget it, of one that is done.  No thread works for it.
+ */
+void btrail_guest_session_free(struct btrail_guest_session *s);
+
+enum btrail_guest_session_state
+btrail_guest_session_state(const struct btrail_guest_session *s);
+const struct btrail_command *
+btrail_guest_session_command(const struct btrail_guest_session *s);
+bool btrail_guest_session_is_done(const struct btrail_guest_session *s);
+
+/* Bytes of memory that it may take, about */
+uint64_t btrail_guest_session_memory(unsigned vcpus);
+
+/* CPU time spent for it so far, in nanoseconds */
+uint64_t btrail_guest_session_cpu(struct btrail_guest_session *s);
+
+/* What it has written so far */
+uint64_t btrail_guest_session_bytes(struct btrail_guest_session *s);
+
+/* What "status" shows */
+JsonObject *btrail_guest_session_status(struct btrail_guest_session *s);
+
+/* The capture has paused vCPUs so far. */
+void btrail_guest_session_paused(struct btrail_guest_session *s,
+                                 uint64_t paused_ns);
+
+/* What is to be known of it by the next process; NULL if it is done. */
+struct btrail_state_session *
+btrail_guest_session_save(struct btrail_guest_session *s);
+
+/* @result has "file", "records" and "bytes"; NULL if @error. */
+typedef void btrail_guest_session_dumped(void *opaque, JsonObject *result,
+                                         const GError *error);
+
+/*
+ * Dump what a session of mode "last" has, into @file or, if NULL, one named
+ * by @why.  @dumped is called later, or not at all if this fails.
+ */
+bool btrail_guest_session_dump(struct btrail_guest_session *s,
+                               const char *file, const char *why,
+                               btrail_guest_session_dumped *dumped,
+                               void *opaque, GError **error);
+
+/* A name for a trace that nobody has named: NAME-TIME.btrail, to be freed */
+char *btrail_guest_session_default_file(const char *session, const char *why);
+
+#endif /* BTRAIL_GUEST_SESSION_H */

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Run backtraild for a test, and guests that are traced by it."""
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+import guest
+import qemu
+
+
+def binary():
+    """Path of backtraild: in $BACKTRAIL_BUILD or build/."""
+    build = os.environ.get('BACKTRAIL_BUILD', os.path.join(qemu.TOP, 'build'))
+    path = os.path.join(build, 'host-agent', 'daemon', 'backtraild')
+    if not os.access(path, os.X_OK):
+        raise qemu.QemuError(f'no backtraild at {path}: run ninja, or set '
+                             'BACKTRAIL_BUILD to the build folder')
+    return path
+
+
+class Service:
+    """A backtraild with folders of its own, which are gone in the end.
+
+    config: {group: {key: value}}
+    """
+
+    def __init__(self, config=None):
+        self.dir = tempfile.mkdtemp(prefix='backtraild-')
+        self.socket = self.path('agent.sock')
+        self.traces = self.path('traces')
+        self.log = self.path('log')
+        self.process = None
+        self.configure(config or {})
+
+    def path(self, *names):
+        return os.path.join(self.dir, *names)
+
+    def trace(self, *names):
+        return os.path.join(self.traces, *names)
+
+    def configure(self, config):
+        groups = {'service': {'socket': self.socket, 'traces': self.traces,
+                              'state': self.path('state'),
+                              'verbose': 'true'}}
+        # The disk of tests may be nearly full.
+        groups['all-guests'] = {'keep-free': '16M'}
+        for group, keys in config.items():
+            groups.setdefault(group, {}).update(keys)
+        with open(self.path('conf'), 'w', encoding='utf-8') as f:
+            for group, keys in groups.items():
+                f.write(f'[{group}]\n')
+                f.writelines(f'{k}={v}\n' for k, v in keys.items())
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *exc):
+        self.kill()
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+    def start(self):
+        with open(self.log, 'ab') as log:
+            self.process = qemu.spawn([binary(), '--config',
+                                       self.path('conf')],
+                                      stdin=subprocess.DEVNULL, stdout=log,
+                                      stderr=log)
+        wait_until(lambda: self.process.poll() is not None or
+                   self.listens(), f'backtraild listens: {self.output()}')
+        if self.process.poll() is not None:
+            raise qemu.QemuError(f'backtraild: {self.output()}')
+
+    def listens(self):
+        """Is the socket that of a process that has begun?"""
+        with open(f'/proc/net/unix', encoding='utf-8') as f:
+            return any(line.endswith(f' {self.socket}\n') and
+                       line.split()[3] == '00010000' for line in f)
+
+    def kill(self):
+        """End it as a crash would."""
+        if self.process and self.process.poll() is None:
+            self.process.kill()
+        if self.process:
+            self.process.wait()
+        self.process = None
+
+    def stop(self, timeout=60):
+        """End it in order; its exit status"""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(timeout)
+
+    def reload(self):
+        before = self.output().count('read again')
+        self.process.send_signal(signal.SIGHUP)
+        wait_until(lambda: self.output().count('read again') > before,
+                   'the configuration is read')
+
+    def output(self):
+        with open(self.log, encoding='utf-8', errors='replace') as f:
+            return f.read()
+
+
+class Refused(Exception):
+    """The service has refused a command."""
+
+
+class Guest(qemu.Qemu):
+    """A guest whose device knows the service."""
+
+    def __init__(self, service, *words, name='vm', uuid=None, smp=1,
+                 memory='192', args=(), **kwargs):
+        share = ['-object', f'memory-backend-memfd,id=ram,size={memory}M,'
+                 'share=on', '-machine', 'memory-backend=ram'] \
+            if '-machine' not in args else []
+        super().__init__(['-accel', 'tcg', '-smp', str(smp),
+                          '-name', name, *(['-uuid', uuid] if uuid else []),
+                          '-device', 'vmcoreinfo',
+                          '-device', f'branch-trace,agent={service.socket}',
+                          *share, *guest.args(*words, memory=memory), *args],
+                         **kwargs)
+
+    def ask(self, do, **members):
+        """Have a command done by the service."""
+        command = {'do': do}
+        command.update((k.replace('_', '-'), v) for k, v in members.items())
+        try:
+            return self.qmp.command('branch-trace-agent',
+                                    {'command': command}, timeout=60)
+        except qemu.QmpError as e:
+            raise Refused(e.desc) from None
+
+    def session(self, name):
+        """Its status"""
+        return self.ask('status', session=name)['sessions'][-1]
+
+    def wait_state(self, name, state, timeout=60):
+        wait_until(lambda: self.session(name)['state'] == state,
+                   lambda: f'session {name} is {state}: '
+                   f'{self.session(name)}', timeout)
+        return self.session(name)
+
+    def wait_records(self, name, n=1, timeout=60):
+        """Wait until so many more records are there."""
+        want = self.session(name)['records'] + n
+        wait_until(lambda: self.session(name)['records'] >= want,
+                   lambda: f'more records: {self.session(name)}', timeout)
+
+
+def wait_until(condition, what, timeout=60):
+    deadline = time.monotonic() + timeout
+    while not condition():
+        if time.monotonic() > deadline:
+            raise TimeoutError(what() if callable(what) else what)
+        time.sleep(0.05)
