@@ -40,12 +40,10 @@ static const struct key {
     KEY("each-guest", "sessions", NUMBER, each.sessions, 0, 1000),
     KEY("each-guest", "disk", SIZE, each.disk, 0, INT64_MAX),
     KEY("each-guest", "memory", SIZE, each.memory, 0, INT64_MAX),
-    KEY("each-guest", "cpu", NUMBER, each.cpu, 0, 1000000),
     KEY("each-guest", "ring", SIZE, ring, 1 << 20, INT64_MAX),
     KEY("all-guests", "sessions", NUMBER, all.sessions, 0, 100000),
     KEY("all-guests", "disk", SIZE, all.disk, 0, INT64_MAX),
     KEY("all-guests", "memory", SIZE, all.memory, 0, INT64_MAX),
-    KEY("all-guests", "cpu", NUMBER, all.cpu, 0, 1000000),
     KEY("all-guests", "keep-free", SIZE, keep_free, 0, INT64_MAX),
 #undef KEY
 };

@@ -15,13 +15,11 @@
  * @sessions: that run at a time
  * @disk:     bytes of traces, those of sessions that have ended included
  * @memory:   bytes of buffers, of the agent and shared with QEMU
- * @cpu:      per cent of one CPU, as a mean of some seconds
  */
 struct btrail_config_limits {
     uint64_t sessions;
     uint64_t disk;
     uint64_t memory;
-    uint64_t cpu;
 };
 
 /**

@@ -888,12 +888,6 @@ btrail_guest_session_command(const struct btrail_guest_session *s)
     return s->command;
 }
 
-uint64_t btrail_guest_session_cpu(struct btrail_guest_session *s)
-{
-    update_progress(s);
-    return s->progress.cpu_ns;
-}
-
 uint64_t btrail_guest_session_bytes(struct btrail_guest_session *s)
 {
     update_progress(s);

@@ -140,9 +140,6 @@ bool btrail_guest_session_is_done(const struct btrail_guest_session *s);
 /* Bytes of memory that it may take, about */
 uint64_t btrail_guest_session_memory(unsigned vcpus);
 
-/* CPU time spent for it so far, in nanoseconds */
-uint64_t btrail_guest_session_cpu(struct btrail_guest_session *s);
-
 /* What it has written so far */
 uint64_t btrail_guest_session_bytes(struct btrail_guest_session *s);
 

@@ -1266,17 +1266,6 @@ void btrail_guest_usage(struct btrail_guest *g, struct btrail_usage *usage)
     }
 }
 
-uint64_t btrail_guest_cpu(struct btrail_guest *g)
-{
-    uint64_t ns = 0;
-    unsigned i;
-
-    for (i = 0; i < g->sessions->len; i++) {
-        ns += btrail_guest_session_cpu(session_at(g, i)->s);
-    }
-    return ns;
-}
-
 struct btrail_state_capture *btrail_guest_save(struct btrail_guest *g)
 {
     g_autofree char *folder = g_path_get_basename(g->folder->path);

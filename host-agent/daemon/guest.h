@@ -98,10 +98,8 @@ bool btrail_guest_end_largest(struct btrail_guest *g, const char *why);
 /* Bytes that this one has written, 0 if there is none */
 uint64_t btrail_guest_largest(struct btrail_guest *g);
 
-/* How much it takes; @usage->disk and cpu are left as they are. */
+/* How much it takes; @usage->disk is left as it is. */
 void btrail_guest_usage(struct btrail_guest *g, struct btrail_usage *usage);
-/* CPU time that has been spent for its sessions that run, in nanoseconds */
-uint64_t btrail_guest_cpu(struct btrail_guest *g);
 
 /* What the next process has to know; NULL if there is no capture. */
 struct btrail_state_capture *btrail_guest_save(struct btrail_guest *g);

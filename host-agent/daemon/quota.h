@@ -8,15 +8,11 @@
 
 #include "config.h"
 
-/**
- * struct btrail_usage - what a guest takes, or all
- * @cpu: per cent of one CPU
- */
+/* What a guest takes, or all */
 struct btrail_usage {
     uint64_t sessions;
     uint64_t disk;
     uint64_t memory;
-    uint64_t cpu;
 };
 
 /**

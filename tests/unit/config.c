@@ -26,8 +26,8 @@ static void test_all_keys(void)
         "[service]\nsocket = /s\nsocket-mode=0600\nsocket-group=kvm\n"
         "traces=/t\nstate=/u\nverbose=true\n"
         "[guests]\nmost=3\nbuffer-size=4M\nagent-timeout=700\n"
-        "[each-guest]\nsessions=1\ndisk=2G\nmemory=3m\ncpu=40\nring=5M\n"
-        "[all-guests]\nsessions=5\ndisk=6T\nmemory=7K\ncpu=80\n"
+        "[each-guest]\nsessions=1\ndisk=2G\nmemory=3m\nring=5M\n"
+        "[all-guests]\nsessions=5\ndisk=6T\nmemory=7K\n"
         "keep-free=9\n";
     GError *error = NULL;
     struct btrail_config *c = btrail_config_parse(text, "f", &error);
@@ -45,12 +45,10 @@ static void test_all_keys(void)
     g_assert_cmpuint(c->each.sessions, ==, 1);
     g_assert_cmpuint(c->each.disk, ==, UINT64_C(2) << 30);
     g_assert_cmpuint(c->each.memory, ==, 3 << 20);
-    g_assert_cmpuint(c->each.cpu, ==, 40);
     g_assert_cmpuint(c->ring, ==, 5 << 20);
     g_assert_cmpuint(c->all.sessions, ==, 5);
     g_assert_cmpuint(c->all.disk, ==, UINT64_C(6) << 40);
     g_assert_cmpuint(c->all.memory, ==, 7 << 10);
-    g_assert_cmpuint(c->all.cpu, ==, 80);
     g_assert_cmpuint(c->keep_free, ==, 9);
     btrail_config_free(c);
 }
