@@ -91,6 +91,7 @@ struct btrail_capture {
     struct btrail_agent_code *code;
     struct vcpu *vcpus;
     struct btrail_event *events;
+    bool ready;                 /* it has been told to begin */
     bool drained;               /* the first slab has been */
     bool in_step;               /* code has to be, for some session */
     bool retell_due;            /* code is to be told again */
@@ -98,6 +99,7 @@ struct btrail_capture {
     bool stop_sent;
     uint64_t stop_deadline;
     uint64_t next_tick;
+    uint64_t cpu_told;
     bool flush_due;
     uint16_t reason;
     GError *error;
@@ -108,6 +110,15 @@ static uint64_t now_ns(void)
     struct timespec ts;
 
     clock_gettime(CLOCK_MONOTONIC, &ts);
+    return ts.tv_sec * 1000000000ull + ts.tv_nsec;
+}
+
+/* What this thread has used */
+static uint64_t cpu_ns(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
     return ts.tv_sec * 1000000000ull + ts.tv_nsec;
 }
 
@@ -252,6 +263,7 @@ static bool drain_slab(struct btrail_capture *c, unsigned i)
     struct vcpu *v = &c->vcpus[i];
     uint16_t reason = gap_reason(c, v);
     struct btrail_slab slab;
+    bool several = c->sessions->len > 1;
     GError *error = NULL;
     unsigned k;
     int ret;
@@ -273,6 +285,7 @@ static bool drain_slab(struct btrail_capture *c, unsigned i)
     }
     for (k = 0; k < c->sessions->len; k++) {
         struct btrail_session *s = session_at(c, k);
+        uint64_t begin = several ? cpu_ns() : 0;
 
         ret = btrail_session_over(s) ? 0 :
               btrail_session_slab(s, i, &slab, v->index, reason);
@@ -281,6 +294,9 @@ static bool drain_slab(struct btrail_capture *c, unsigned i)
                  "the producer broke the protocol: in slab %" G_GUINT64_FORMAT
                  " of vCPU %u, %s", v->tail, i, btrail_strerror(ret));
             return false;
+        }
+        if (several) {
+            btrail_session_spent(s, cpu_ns() - begin);
         }
     }
     v->begun |= slab.first_index || slab.n_records;
@@ -442,6 +458,18 @@ static void leave(struct btrail_capture *c, struct btrail_session *s)
     btrail_looker_result_clear(&names);
 }
 
+/* Names and code, for a session that has not seen them */
+static void tell_again(struct btrail_capture *c, struct btrail_session *s)
+{
+    if (c->looker) {
+        g_mutex_lock(&c->lock);
+        g_ptr_array_add(c->late, s);
+        g_mutex_unlock(&c->lock);
+        btrail_looker_tell_again(c->looker);
+    }
+    c->retell_due = true;
+}
+
 static void join(struct btrail_capture *c, struct btrail_session *s)
 {
     unsigned n = c->transport->header.vcpus;
@@ -462,15 +490,11 @@ static void join(struct btrail_capture *c, struct btrail_session *s)
     btrail_session_begin(s, &source);
     g_mutex_lock(&c->lock);
     g_ptr_array_add(c->sessions, s);
-    if (c->looker) {
-        g_ptr_array_add(c->late, s);
-    }
     g_mutex_unlock(&c->lock);
     find_step(c);
-    if (c->looker) {
-        btrail_looker_tell_again(c->looker);
+    if (c->ready) {
+        tell_again(c, s);
     }
-    c->retell_due |= c->drained;
 }
 
 static struct wish *next_wish(struct btrail_capture *c)
@@ -533,6 +557,17 @@ static void update_progress(struct btrail_capture *c)
     __atomic_store_n(&c->progress.paused_ns, paused_ns, __ATOMIC_RELAXED);
 }
 
+/* Of a single session everything is its; of several it is measured. */
+static void share_cpu(struct btrail_capture *c)
+{
+    uint64_t now = cpu_ns();
+
+    if (c->sessions->len == 1) {
+        btrail_session_spent(session_at(c, 0), now - c->cpu_told);
+    }
+    c->cpu_told = now;
+}
+
 static void tick(struct btrail_capture *c, uint64_t now)
 {
     unsigned i;
@@ -540,8 +575,14 @@ static void tick(struct btrail_capture *c, uint64_t now)
     c->next_tick = now + FLUSH_INTERVAL_NS / 2;
     update_progress(c);
     for (i = 0; i < c->sessions->len; i++) {
-        btrail_session_tick(session_at(c, i), c->flush_due);
+        struct btrail_session *s = session_at(c, i);
+
+        btrail_session_tick(s, c->flush_due);
+        if (btrail_session_begins_anew(s)) {
+            tell_again(c, s);
+        }
     }
+    share_cpu(c);
     see_to_sessions(c);
     c->flush_due = !c->flush_due;
     if (c->retell_due && c->transport->header.code_items) {
@@ -892,6 +933,7 @@ static bool begin(struct btrail_capture *c)
         }
         return false;
     }
+    c->ready = true;
     return true;
 }
 
@@ -972,41 +1014,6 @@ static int make_eventfd(void)
     return fd;
 }
 
-struct btrail_capture *
-btrail_capture_start(const struct btrail_capture_options *options)
-{
-    struct btrail_capture *c = g_new0(struct btrail_capture, 1);
-
-    c->options = *options;
-    c->wake_fd = make_eventfd();
-    c->cancel_fd = make_eventfd();
-    c->done_fd = make_eventfd();
-    g_mutex_init(&c->lock);
-    g_queue_init(&c->wishes);
-    c->sessions = g_ptr_array_new();
-    c->late = g_ptr_array_new();
-    c->telling = g_ptr_array_new();
-    c->entries = btrail_entries_new();
-    if (getrandom(c->key, sizeof(c->key), 0) != sizeof(c->key)) {
-        g_error("cannot get random numbers: %s", g_strerror(errno));
-    }
-    c->thread = g_thread_new("drain", capture_thread, c);
-    return c;
-}
-
-int btrail_capture_done_fd(const struct btrail_capture *c)
-{
-    return c->done_fd;
-}
-
-void btrail_capture_progress(struct btrail_capture *c,
-                             struct btrail_capture_progress *p)
-{
-    p->records = __atomic_load_n(&c->progress.records, __ATOMIC_RELAXED);
-    p->lost = __atomic_load_n(&c->progress.lost, __ATOMIC_RELAXED);
-    p->paused_ns = __atomic_load_n(&c->progress.paused_ns, __ATOMIC_RELAXED);
-}
-
 static bool wish_for(struct btrail_capture *c, struct btrail_session *s,
                      bool remove)
 {
@@ -1027,6 +1034,46 @@ static bool wish_for(struct btrail_capture *c, struct btrail_session *s,
         set_eventfd(c->wake_fd);
     }
     return !closed;
+}
+
+struct btrail_capture *
+btrail_capture_start(const struct btrail_capture_options *options)
+{
+    struct btrail_capture *c = g_new0(struct btrail_capture, 1);
+    unsigned i;
+
+    c->options = *options;
+    c->wake_fd = make_eventfd();
+    c->cancel_fd = make_eventfd();
+    c->done_fd = make_eventfd();
+    g_mutex_init(&c->lock);
+    g_queue_init(&c->wishes);
+    c->sessions = g_ptr_array_new();
+    c->late = g_ptr_array_new();
+    c->telling = g_ptr_array_new();
+    c->entries = btrail_entries_new();
+    if (getrandom(c->key, sizeof(c->key), 0) != sizeof(c->key)) {
+        g_error("cannot get random numbers: %s", g_strerror(errno));
+    }
+    for (i = 0; i < options->n_sessions; i++) {
+        btrail_session_added(options->sessions[i]);
+        wish_for(c, options->sessions[i], false);
+    }
+    c->thread = g_thread_new("drain", capture_thread, c);
+    return c;
+}
+
+int btrail_capture_done_fd(const struct btrail_capture *c)
+{
+    return c->done_fd;
+}
+
+void btrail_capture_progress(struct btrail_capture *c,
+                             struct btrail_capture_progress *p)
+{
+    p->records = __atomic_load_n(&c->progress.records, __ATOMIC_RELAXED);
+    p->lost = __atomic_load_n(&c->progress.lost, __ATOMIC_RELAXED);
+    p->paused_ns = __atomic_load_n(&c->progress.paused_ns, __ATOMIC_RELAXED);
 }
 
 void btrail_capture_add(struct btrail_capture *c, struct btrail_session *s)

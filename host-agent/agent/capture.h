@@ -27,12 +27,16 @@ struct btrail_capture;
  * @attached: another agent has drained this capture before
  * @names:    look for names in the guest's memory
  * @patient:  with policy pause, have the guest wait for each look
+ * @sessions: that are in it from the beginning, @n_sessions of them: as if by
+ *            btrail_capture_add(), but HELLO cannot have come before
  */
 struct btrail_capture_options {
     int sock;
     bool attached;
     bool names;
     bool patient;
+    struct btrail_session *const *sessions;
+    unsigned n_sessions;
 };
 
 /**

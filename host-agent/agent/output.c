@@ -4,6 +4,7 @@
  */
 
 #include <errno.h>
+#include <time.h>
 
 #include "output.h"
 
@@ -21,15 +22,25 @@ struct piece {
     bool packed;
 };
 
+/* Somebody waits for the thread to call a function. */
+struct call {
+    btrail_output_fn *fn;
+    void *opaque;
+    unsigned blocks;            /* to be written before */
+    bool done;
+};
+
 struct btrail_output {
     struct btrail_block_sink sink;
     struct btrail_store *store;
+    struct btrail_store *names;
     GThread *thread;
 
     GMutex lock;                /* of all up to the next blank line */
     GCond changed;
     GQueue full;
     GQueue sideband;            /* of struct piece */
+    GQueue calls;               /* of struct call */
     GQueue unused;
     unsigned blocks_left;       /* that may still be made */
     size_t waiting;             /* bytes in full blocks and sideband, also in
@@ -38,6 +49,7 @@ struct btrail_output {
 
     int error;                  /* atomic */
     uint64_t bytes;             /* atomic */
+    uint64_t cpu_ns;            /* atomic */
     uint64_t records;           /* atomic */
     uint64_t lost;              /* atomic */
 };
@@ -149,11 +161,36 @@ static void write_piece(struct btrail_output *o, const struct piece *piece,
         data = payload->data;
         size = payload->len;
     }
-    if (btrail_store_sideband(o->store, data, size)) {
+    if (btrail_store_sideband(o->names ?: o->store, data, size)) {
         __atomic_store_n(&o->error, errno, __ATOMIC_RELEASE);
     }
     __atomic_store_n(&o->bytes, btrail_store_size(o->store),
                      __ATOMIC_RELAXED);
+}
+
+static void tell_cpu(struct btrail_output *o)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+    __atomic_store_n(&o->cpu_ns,
+                     ts.tv_sec * UINT64_C(1000000000) + ts.tv_nsec,
+                     __ATOMIC_RELAXED);
+}
+
+void btrail_output_call(struct btrail_output *o, btrail_output_fn *fn,
+                        void *opaque)
+{
+    struct call call = { fn, opaque, 0, false };
+
+    g_mutex_lock(&o->lock);
+    call.blocks = o->full.length;
+    g_queue_push_tail(&o->calls, &call);
+    g_cond_broadcast(&o->changed);
+    while (!call.done) {
+        g_cond_wait(&o->changed, &o->lock);
+    }
+    g_mutex_unlock(&o->lock);
 }
 
 /* Returns when it has to be called again, or 0. */
@@ -167,6 +204,41 @@ static gint64 sync_store(struct btrail_output *o)
     return next;
 }
 
+/* A block has been taken from the queue. */
+static void count_for_calls(struct btrail_output *o)
+{
+    GList *i;
+
+    for (i = o->calls.head; i; i = i->next) {
+        struct call *call = i->data;
+
+        call->blocks -= call->blocks > 0;
+    }
+}
+
+/* Is it the turn of a call?  With the lock */
+static bool has_call(struct btrail_output *o)
+{
+    const struct call *call = g_queue_peek_head(&o->calls);
+
+    return call && !call->blocks && g_queue_is_empty(&o->sideband);
+}
+
+static void handle_call(struct btrail_output *o)
+{
+    struct call *call = g_queue_pop_head(&o->calls);
+    struct btrail_store *names;
+
+    g_mutex_unlock(&o->lock);
+    names = call->fn(call->opaque);
+    g_mutex_lock(&o->lock);
+    if (names) {
+        o->names = names;
+    }
+    call->done = true;
+    g_cond_broadcast(&o->changed);
+}
+
 static gpointer output_thread(gpointer opaque)
 {
     struct btrail_output *o = opaque;
@@ -176,11 +248,19 @@ static gpointer output_thread(gpointer opaque)
 
     g_mutex_lock(&o->lock);
     for (;;) {
-        struct piece *piece = g_queue_pop_head(&o->sideband);
-        struct btrail_block *block = piece ? NULL :
-                                     g_queue_pop_head(&o->full);
+        struct btrail_block *block = NULL;
+        struct piece *piece;
         size_t size;
 
+        if (has_call(o)) {
+            handle_call(o);
+            continue;
+        }
+        piece = g_queue_pop_head(&o->sideband);
+        if (!piece) {
+            block = g_queue_pop_head(&o->full);
+            count_for_calls(o);
+        }
         if (!block && !piece) {
             if (o->closing) {
                 break;
@@ -204,6 +284,7 @@ static gpointer output_thread(gpointer opaque)
             }
             sync_at = sync_store(o);
         }
+        tell_cpu(o);
         if (piece) {
             size = piece->packed ? 0 : piece->info.size;
             g_free(piece->data);
@@ -228,6 +309,7 @@ static gpointer output_thread(gpointer opaque)
 }
 
 struct btrail_output *btrail_output_new(struct btrail_store *store,
+                                        struct btrail_store *names,
                                         unsigned blocks)
 {
     struct btrail_output *o = g_new0(struct btrail_output, 1);
@@ -235,12 +317,14 @@ struct btrail_output *btrail_output_new(struct btrail_store *store,
     o->sink.get = output_get;
     o->sink.put = output_put;
     o->store = store;
+    o->names = names;
     o->blocks_left = blocks;
     o->bytes = btrail_store_size(store);
     g_mutex_init(&o->lock);
     g_cond_init(&o->changed);
     g_queue_init(&o->full);
     g_queue_init(&o->sideband);
+    g_queue_init(&o->calls);
     g_queue_init(&o->unused);
     o->thread = g_thread_new("output", output_thread, o);
     return o;
@@ -254,6 +338,11 @@ struct btrail_block_sink *btrail_output_sink(struct btrail_output *o)
 uint64_t btrail_output_bytes(const struct btrail_output *o)
 {
     return __atomic_load_n(&o->bytes, __ATOMIC_RELAXED);
+}
+
+uint64_t btrail_output_cpu_ns(const struct btrail_output *o)
+{
+    return __atomic_load_n(&o->cpu_ns, __ATOMIC_RELAXED);
 }
 
 uint64_t btrail_output_records(const struct btrail_output *o)

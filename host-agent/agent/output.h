@@ -14,10 +14,12 @@ struct btrail_output;
 /**
  * btrail_output_new - start the thread
  * @store:  used by the thread alone until btrail_output_free()
+ * @names:  likewise: where sideband goes, if not there; or NULL
  * @blocks: how many there may be at a time; more than there are streams.
  *          When all are in use, getting one waits.
  */
 struct btrail_output *btrail_output_new(struct btrail_store *store,
+                                        struct btrail_store *names,
                                         unsigned blocks);
 
 /* Where streams hand their blocks; to be used by one thread. */
@@ -43,6 +45,18 @@ void btrail_output_sideband(struct btrail_output *o,
  * used by any thread, and does not keep blocks waiting.
  */
 void btrail_output_packed(struct btrail_output *o, void *payload, size_t size);
+
+/*
+ * Have the thread call a function once it has written all that it has, and wait
+ * for that; before btrail_output_finish().  What @fn returns is where sideband
+ * goes from then on, if it is not NULL.
+ */
+typedef struct btrail_store *btrail_output_fn(void *opaque);
+void btrail_output_call(struct btrail_output *o, btrail_output_fn *fn,
+                        void *opaque);
+
+/* CPU time that the thread has taken so far */
+uint64_t btrail_output_cpu_ns(const struct btrail_output *o);
 
 /* Bytes written so far */
 uint64_t btrail_output_bytes(const struct btrail_output *o);

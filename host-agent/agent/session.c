@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -15,6 +16,15 @@
 #include "session-code.h"
 #include "session.h"
 #include "stream.h"
+
+/* Between two looks at the size of names: a quarter of a second each */
+#define RENEW_TICKS         40
+
+/*
+ * Ticks until all is flushed that was made before: the first may be in
+ * progress, the next asks for slabs, and the one after that has them.
+ */
+#define FLUSH_TICKS         3
 
 /* Blocks that may wait for the file, beside one in the making per vCPU. */
 #define QUEUED_BLOCKS       8
@@ -72,7 +82,15 @@ struct btrail_session {
 
     GMutex lock;
     GCond changed;
+    bool ending;                /* under the lock */
     bool closed;                /* under the lock */
+    unsigned ticks_wanted;      /* how many wait for them; under the lock */
+    uint64_t ticks;             /* so far, that have flushed; under the lock */
+
+    /* Held where the output is begun or ended, or asked for something. */
+    GMutex output_lock;
+    struct btrail_ring *ring;   /* mode last; NULL for others */
+    struct btrail_session_limit limit;
 
     /* What follows belongs to the capture's thread, and then to the closer. */
     struct btrail_shm_header header;
@@ -86,6 +104,9 @@ struct btrail_session {
     GArray *marks;              /* of struct btrail_mark */
     struct btrail_session_code *code;
     uint64_t looks;             /* atomic */
+    uint64_t spent_ns;          /* by the capture's thread */
+    bool names_renewed;
+    unsigned since_renewed;
     uint64_t unexplained;
     uint16_t reason;
     char *release;
@@ -293,14 +314,20 @@ btrail_session_new(const struct btrail_session_options *options,
 {
     struct btrail_session *s;
 
-    if (options->mode != BTRAIL_SESSION_CONTINUOUS || options->n_triggers) {
-        g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_OUTPUT,
-                    "this agent writes continuous sessions alone");
-        btrail_store_close(options->store);
-        return NULL;
-    }
     s = g_new0(struct btrail_session, 1);
     s->store = options->store;
+    if (options->mode == BTRAIL_SESSION_LAST) {
+        s->ring = btrail_ring_new(options->folder, &options->limit);
+        if (!s->ring) {
+            g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_OUTPUT,
+                        "cannot write to %s: %s", options->folder,
+                        g_strerror(errno));
+            g_free(s);
+            return NULL;
+        }
+        s->store = btrail_ring_store(s->ring);
+        s->limit = options->limit;
+    }
     copy_filter(&s->filter, &options->filter);
     s->drop = options->drop;
     s->resume = g_memdup2(options->resume,
@@ -314,6 +341,7 @@ btrail_session_new(const struct btrail_session_options *options,
     }
     g_mutex_init(&s->lock);
     g_cond_init(&s->changed);
+    g_mutex_init(&s->output_lock);
     return s;
 }
 
@@ -358,7 +386,7 @@ void btrail_session_begin(struct btrail_session *s,
     s->attached = source->attached;
     s->filtering = btrail_filtering_new(&s->filter, source->entry,
                                         source->opaque);
-    s->whole = source->beginning && !s->resumes &&
+    s->whole = source->beginning && !s->resumes && !s->ring &&
                btrail_filtering_all(s->filtering);
     if ((s->whole && identify(s)) || write_first_meta(s)) {
         s->over = true;
@@ -377,7 +405,9 @@ void btrail_session_begin(struct btrail_session *s,
     }
     s->events = g_array_new(FALSE, FALSE, sizeof(struct btrail_event));
     s->marks = g_array_new(FALSE, FALSE, sizeof(struct btrail_mark));
-    s->output = btrail_output_new(s->store, s->header.vcpus + QUEUED_BLOCKS);
+    s->output = btrail_output_new(s->store, s->ring ?
+                                  btrail_ring_names(s->ring) : NULL,
+                                  s->header.vcpus + QUEUED_BLOCKS);
     s->code = btrail_session_code_new(s->output, chooses_code(s));
     __atomic_store_n(&s->progress.begun, true, __ATOMIC_RELEASE);
 }
@@ -667,6 +697,19 @@ void btrail_session_look(struct btrail_session *s,
     btrail_filtering_look(s->filtering, look);
 }
 
+static void tell_cpu(struct btrail_session *s)
+{
+    __atomic_store_n(&s->progress.cpu_ns,
+                     s->spent_ns + btrail_output_cpu_ns(s->output),
+                     __ATOMIC_RELAXED);
+}
+
+void btrail_session_spent(struct btrail_session *s, uint64_t ns)
+{
+    s->spent_ns += ns;
+    tell_cpu(s);
+}
+
 static void flush(struct btrail_session *s)
 {
     unsigned i;
@@ -681,6 +724,49 @@ static void flush(struct btrail_session *s)
     btrail_session_code_flush(s->code);
 }
 
+/* Somebody waits for two of them: the first asks for slabs in progress. */
+static bool flush_wanted(struct btrail_session *s)
+{
+    bool wanted;
+
+    g_mutex_lock(&s->lock);
+    wanted = s->ticks_wanted;
+    g_mutex_unlock(&s->lock);
+    return wanted;
+}
+
+static void tell_flushed(struct btrail_session *s)
+{
+    g_mutex_lock(&s->lock);
+    s->ticks++;
+    g_cond_broadcast(&s->changed);
+    g_mutex_unlock(&s->lock);
+}
+
+/* Names that have got too large begin anew. */
+static struct btrail_store *renew_names(void *opaque)
+{
+    struct btrail_session *s = opaque;
+    struct btrail_store *names = NULL;
+
+    if (btrail_ring_names_full(s->ring)) {
+        names = btrail_ring_new_names(s->ring);
+        s->names_renewed = names != NULL;
+    }
+    return names;
+}
+
+bool btrail_session_begins_anew(struct btrail_session *s)
+{
+    if (!s->ring || s->over || ++s->since_renewed < RENEW_TICKS) {
+        return false;
+    }
+    s->since_renewed = 0;
+    s->names_renewed = false;
+    btrail_output_call(s->output, renew_names, s);
+    return s->names_renewed;
+}
+
 void btrail_session_tick(struct btrail_session *s, bool flush_due)
 {
     __atomic_store_n(&s->progress.bytes, btrail_output_bytes(s->output),
@@ -688,8 +774,9 @@ void btrail_session_tick(struct btrail_session *s, bool flush_due)
     if (btrail_output_error(s->output)) {
         output_failed(s, btrail_output_error(s->output));
     }
-    if (flush_due) {
+    if (flush_due || flush_wanted(s)) {
         flush(s);
+        tell_flushed(s);
     }
 }
 
@@ -733,13 +820,17 @@ static gpointer closer_thread(gpointer opaque)
     unsigned i;
 
     if (s->output) {
+        g_mutex_lock(&s->output_lock);
         btrail_output_finish(s->output);
+        tell_cpu(s);
         /* What was drained may not have got into the file. */
         __atomic_store_n(&s->progress.records,
                          btrail_output_records(s->output), __ATOMIC_RELAXED);
         __atomic_store_n(&s->progress.lost, btrail_output_lost(s->output),
                          __ATOMIC_RELAXED);
         btrail_output_free(s->output);
+        s->output = NULL;
+        g_mutex_unlock(&s->output_lock);
         for (i = 0; i < s->header.vcpus; i++) {
             btrail_stream_free(s->vcpus[i].stream);
             g_array_unref(s->vcpus[i].pending);
@@ -777,6 +868,10 @@ static void hand_all_pending(struct btrail_session *s)
 void btrail_session_end(struct btrail_session *s,
                         const struct btrail_session_ending *ending)
 {
+    g_mutex_lock(&s->lock);
+    s->ending = true;
+    g_cond_broadcast(&s->changed);
+    g_mutex_unlock(&s->lock);
     s->reason = ending->reason;
     s->release = g_strdup(ending->release);
     s->no_names = g_strdup(ending->no_names);
@@ -791,6 +886,74 @@ void btrail_session_end(struct btrail_session *s,
     g_mutex_lock(&s->lock);
     s->closer = g_thread_new("close", closer_thread, s);
     g_mutex_unlock(&s->lock);
+}
+
+/* What a dump is made of */
+struct find {
+    struct btrail_ring *ring;
+    GArray *files;
+};
+
+static struct btrail_store *find_files(void *opaque)
+{
+    struct find *find = opaque;
+
+    find->files = btrail_ring_files(find->ring);
+    return NULL;
+}
+
+/* All that was made until now has been flushed, or all is in the files. */
+static void wait_flushed(struct btrail_session *s)
+{
+    uint64_t ticks;
+
+    g_mutex_lock(&s->lock);
+    s->ticks_wanted++;
+    ticks = s->ticks + FLUSH_TICKS;
+    while (s->ticks < ticks && !s->ending) {
+        g_cond_wait(&s->changed, &s->lock);
+    }
+    s->ticks_wanted--;
+    while (s->ending && !s->closed) {
+        g_cond_wait(&s->changed, &s->lock);
+    }
+    g_mutex_unlock(&s->lock);
+}
+
+bool btrail_session_dump(struct btrail_session *s, const char *path,
+                         struct btrail_session_dump *dump, GError **error)
+{
+    struct find find = { s->ring, NULL };
+    struct btrail_merge_result result;
+    struct stat st;
+    int ret;
+
+    if (!__atomic_load_n(&s->progress.begun, __ATOMIC_ACQUIRE)) {
+        g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_OUTPUT,
+                    "the session has not begun");
+        return false;
+    }
+    wait_flushed(s);
+    g_mutex_lock(&s->output_lock);
+    if (s->output) {
+        btrail_output_call(s->output, find_files, &find);
+    } else {
+        find_files(&find);
+    }
+    g_mutex_unlock(&s->output_lock);
+    ret = btrail_ring_dump(find.files, path, &result);
+    if (!ret && stat(path, &st) < 0) {
+        ret = -BTRAIL_ERR_IO;
+    }
+    if (ret) {
+        g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_OUTPUT,
+                    "cannot write %s: %s", path, ret == -BTRAIL_ERR_IO ?
+                    g_strerror(errno) : btrail_strerror(ret));
+        return false;
+    }
+    dump->records = result.records;
+    dump->bytes = st.st_size;
+    return true;
 }
 
 void btrail_session_finish(struct btrail_session *s,
@@ -819,6 +982,10 @@ void btrail_session_finish(struct btrail_session *s,
     json_object_unref(s->metadata);
     free_filter(&s->filter);
     g_free(s->resume);
+    g_mutex_clear(&s->output_lock);
+    if (s->ring) {
+        btrail_ring_free(s->ring);
+    }
     g_free(s->release);
     g_mutex_clear(&s->lock);
     g_cond_clear(&s->changed);

@@ -14,6 +14,7 @@
 
 #include "agent-error.h"
 #include "backtrail/trace.h"
+#include "ring.h"
 #include "session-filter.h"
 #include "store.h"
 #include "trigger.h"
@@ -30,19 +31,6 @@ struct btrail_session;
 enum btrail_session_mode {
     BTRAIL_SESSION_CONTINUOUS = 0,
     BTRAIL_SESSION_LAST = 1,
-};
-
-/**
- * struct btrail_session_limit - what a ring has, whichever is reached first
- * @bytes:   that its files take; needed
- * @records: of all vCPUs together, 0 for any number.  It has these, and up to
- *           a part (an eighth) more
- * @ns:      time, 0 for any; up to a part more, likewise
- */
-struct btrail_session_limit {
-    uint64_t bytes;
-    uint64_t records;
-    uint64_t ns;
 };
 
 /**
@@ -258,6 +246,15 @@ void btrail_session_look(struct btrail_session *s,
 
 /* Write what there is, if @flush; see that all goes well. */
 void btrail_session_tick(struct btrail_session *s, bool flush);
+
+/*
+ * Names and code are to be told again for it: its file of them has begun anew.
+ * To be asked at each tick.
+ */
+bool btrail_session_begins_anew(struct btrail_session *s);
+
+/* The capture's thread has taken so much CPU time for it. */
+void btrail_session_spent(struct btrail_session *s, uint64_t ns);
 
 /* A stream whose vCPU has ended has got its END event. */
 bool btrail_session_stream_ended(const struct btrail_session *s,

@@ -115,7 +115,8 @@ static int copy_sideband(const struct btrail_trace *trace,
 }
 
 static int write_all(const struct btrail_trace *trace,
-                     struct btrail_store *store, struct btrail_copy *copy)
+                     struct btrail_store *store, struct btrail_copy *copy,
+                     bool running)
 {
     struct btrail_trace_status status;
     unsigned metas = 0, first;
@@ -140,7 +141,7 @@ static int write_all(const struct btrail_trace *trace,
     }
     if (!ret) {
         ret = btrail_copy_end(copy, !status.complete && !status.continued,
-                              !status.indexed);
+                              !status.indexed && !running);
     }
     if (!ret && metas > 1) {
         ret = copy_metas(trace, store, metas - 1, metas);
@@ -189,8 +190,9 @@ static bool is_one_of(const struct btrail_trace *trace, const char *path)
     return false;
 }
 
-int btrail_merge(const struct btrail_trace *trace, const char *out,
-                 unsigned flags, struct btrail_merge_result *result)
+static int merge(const struct btrail_trace *trace, const char *out,
+                 unsigned flags, bool running,
+                 struct btrail_merge_result *result)
 {
     struct btrail_store_options options = {
         .path = out, .replace = flags & BTRAIL_WRITER_REPLACE,
@@ -209,7 +211,7 @@ int btrail_merge(const struct btrail_trace *trace, const char *out,
         return ret;
     }
     copy = btrail_copy_new(store, options.begin, false);
-    ret = write_all(trace, store, copy);
+    ret = write_all(trace, store, copy, running);
     error = errno;
     if (result) {
         const struct btrail_copy_sum *sum = btrail_copy_sum(copy);
@@ -236,4 +238,16 @@ int btrail_merge(const struct btrail_trace *trace, const char *out,
     }
     errno = error;
     return ret;
+}
+
+int btrail_merge(const struct btrail_trace *trace, const char *out,
+                 unsigned flags, struct btrail_merge_result *result)
+{
+    return merge(trace, out, flags, false, result);
+}
+
+int btrail_merge_running(const struct btrail_trace *trace, const char *out,
+                         struct btrail_merge_result *result)
+{
+    return merge(trace, out, 0, true, result);
 }

@@ -20,6 +20,8 @@ struct kept_part {
     uint32_t part;
     uint64_t size;
     GArray *sideband;           /* of struct btrail_index_entry */
+    uint64_t records;
+    uint64_t last_time;
 };
 
 /* A part that was deleted, open as long as something of it is needed */
@@ -48,12 +50,16 @@ struct btrail_store {
     GArray *index;              /* of struct btrail_index_entry */
     struct btrail_roots roots;
     uint64_t index_size;        /* bytes of all entries */
+    uint64_t records;
+    uint64_t first_time;        /* of the first DATA chunk, 0 if none has one */
+    uint64_t last_time;
     unsigned own_chunks;        /* that are not repeated from other parts */
 
     GPtrArray *metas;           /* of GBytes: to be repeated in each part */
     bool has_data;              /* in any part */
     GArray *kept;               /* of struct kept_part, the oldest first */
     uint64_t kept_size;
+    uint64_t kept_records;
     GQueue carried;             /* of struct carried: to be appended */
     uint64_t carried_size;      /* what they will take */
     uint64_t carried_here;      /* what those take that this part has */
@@ -300,6 +306,9 @@ static void forget_part(struct btrail_store *store)
     g_array_set_size(store->index, 0);
     g_array_set_size(store->roots.list, 0);
     store->index_size = 0;
+    store->records = 0;
+    store->first_time = 0;
+    store->last_time = 0;
     store->own_chunks = 0;
     store->sync_at = 0;
 }
@@ -365,6 +374,19 @@ static void carry(struct btrail_store *store, const struct kept_part *part,
     }
 }
 
+static void delete_oldest(struct btrail_store *store)
+{
+    const struct kept_part *oldest = &g_array_index(store->kept,
+                                                    struct kept_part, 0);
+    g_autofree char *path = part_path(store, oldest->part);
+
+    carry(store, oldest, path);
+    unlink(path);
+    store->kept_size -= oldest->size;
+    store->kept_records -= oldest->records;
+    g_array_remove_index(store->kept, 0);
+}
+
 /*
  * Make room in the ring for so many bytes, and for what has to be carried on
  * because of it; false if there is no such room.
@@ -375,16 +397,8 @@ static bool make_room(struct btrail_store *store, uint64_t bytes)
 
     while (bytes > ring || store->carried_size > ring - bytes ||
            store->kept_size > ring - bytes - store->carried_size) {
-        const struct kept_part *oldest;
-        g_autofree char *path = NULL;
-
         if (store->kept->len) {
-            oldest = &g_array_index(store->kept, struct kept_part, 0);
-            path = part_path(store, oldest->part);
-            carry(store, oldest, path);
-            unlink(path);
-            store->kept_size -= oldest->size;
-            g_array_remove_index(store->kept, 0);
+            delete_oldest(store);
         } else if (!g_queue_is_empty(&store->carried)) {
             drop_carried(store);
         } else {
@@ -439,7 +453,9 @@ static GArray *sideband_of(const struct btrail_store *store)
  */
 static int next_part(struct btrail_store *store)
 {
-    struct kept_part old = { store->header.part, 0, NULL };
+    struct kept_part old = {
+        store->header.part, 0, NULL, store->records, store->last_time,
+    };
     g_autofree char *path = part_path(store, old.part + 1);
     uint64_t old_size = store->offset + end_size(store->index_size);
     unsigned i;
@@ -467,6 +483,7 @@ static int next_part(struct btrail_store *store)
     old.sideband = sideband_of(store);
     g_array_append_val(store->kept, old);
     store->kept_size += old.size;
+    store->kept_records += old.records;
     store->finished_size += old.size;
 
     forget_part(store);
@@ -578,13 +595,51 @@ static void sync_later(struct btrail_store *store)
     }
 }
 
+/* Does this part of a ring have its share of records, or of time? */
+static bool has_share(const struct btrail_store *store)
+{
+    const struct btrail_store_options *o = &store->options;
+
+    return (o->ring_records &&
+            store->records >= o->ring_records / BTRAIL_STORE_RING_PARTS) ||
+           (o->ring_ns && store->first_time &&
+            store->last_time - store->first_time >=
+            o->ring_ns / BTRAIL_STORE_RING_PARTS);
+}
+
+/* Delete what is more than a ring is to have. */
+static void delete_old(struct btrail_store *store)
+{
+    const struct btrail_store_options *o = &store->options;
+
+    while (store->kept->len) {
+        const struct kept_part *oldest =
+            &g_array_index(store->kept, struct kept_part, 0);
+
+        if (!(o->ring_records && store->records + store->kept_records -
+              oldest->records >= o->ring_records) &&
+            !(o->ring_ns && store->last_time > o->ring_ns &&
+              oldest->last_time < store->last_time - o->ring_ns)) {
+            return;
+        }
+        delete_oldest(store);
+    }
+}
+
 int btrail_store_data(struct btrail_store *store, const void *payload,
                       size_t len, const struct btrail_block_header *h)
 {
     struct btrail_index_entry entry = { .switches = h->switches.n };
+    bool ring = store->options.ring_size;
     uint64_t offset;
-    int ret = reserve(store, len, btrail_index_entry_size(&entry));
+    int ret = 0;
 
+    if (ring && !store->error && has_share(store)) {
+        ret = next_part(store);
+    }
+    if (!ret) {
+        ret = reserve(store, len, btrail_index_entry_size(&entry));
+    }
     if (ret) {
         return ret;
     }
@@ -601,6 +656,12 @@ int btrail_store_data(struct btrail_store *store, const void *payload,
     store->index_size += btrail_index_entry_size(&entry);
     store->own_chunks++;
     store->has_data = true;
+    store->records += h->records;
+    store->first_time = store->first_time ?: h->time_first;
+    store->last_time = MAX(store->last_time, h->time_last);
+    if (ring) {
+        delete_old(store);
+    }
     sync_later(store);
     return 0;
 }

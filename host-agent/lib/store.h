@@ -29,6 +29,9 @@ struct btrail_store;
  * @ring_size: delete the oldest part before all of them take more than this;
  *            0 for never.  It should have room for some chunks: for those
  *            that it has not, the error is ENOSPC.
+ * @ring_records, @ring_ns: in a ring, delete the oldest part as soon as the
+ *            others have so many records, or so much time; 0 for never.  A part
+ *            has no more than its share then.
  * @sync:     enum btrail_sync
  * @sync_interval: nanoseconds, with BTRAIL_SYNC_INTERVAL
  */
@@ -42,6 +45,8 @@ struct btrail_store_options {
     uint16_t begin;
     uint64_t part_size;
     uint64_t ring_size;
+    uint64_t ring_records;
+    uint64_t ring_ns;
     enum btrail_sync sync;
     uint64_t sync_interval;
 };

@@ -39,4 +39,11 @@ const struct btrail_roots *
 btrail_trace_roots(const struct btrail_trace *trace,
                    const struct btrail_index_entry *entry);
 
+/*
+ * As btrail_merge(), while the files are being written to: nothing is missing
+ * behind what they have, though they are not complete.
+ */
+int btrail_merge_running(const struct btrail_trace *trace, const char *out,
+                         struct btrail_merge_result *result);
+
 #endif /* BTRAIL_TRACE_INTERNAL_H */

@@ -73,7 +73,7 @@ static void write_to_pipe(void *path)
     unsigned i;
 
     g_assert_cmpint(btrail_store_open(&store, &options), ==, 0);
-    output = btrail_output_new(store, BLOCKS);
+    output = btrail_output_new(store, NULL, BLOCKS);
     s = btrail_stream_new(0, btrail_output_sink(output), false);
     for (i = 0; i < SLABS; i++) {
         g_assert_cmpint(append_random(s, i), ==, 0);
@@ -129,7 +129,7 @@ static void test_full(void)
     unsigned i;
 
     g_assert_cmpint(btrail_store_open(&store, &options), ==, 0);
-    output = btrail_output_new(store, 2);
+    output = btrail_output_new(store, NULL, 2);
     s = btrail_stream_new(0, btrail_output_sink(output), false);
     signal(SIGXFSZ, SIG_IGN);
     g_assert_cmpint(getrlimit(RLIMIT_FSIZE, &old), ==, 0);

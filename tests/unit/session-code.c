@@ -21,7 +21,7 @@ static void begin(struct rig *r, bool chosen)
     r->path = sample_path();
     options.path = r->path;
     g_assert_cmpint(btrail_store_open(&r->store, &options), ==, 0);
-    r->output = btrail_output_new(r->store, 1);
+    r->output = btrail_output_new(r->store, NULL, 1);
     r->c = btrail_session_code_new(r->output, chosen);
 }
 

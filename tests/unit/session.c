@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <glib/gstdio.h>
 #include <poll.h>
 #include <string.h>
 #include <unistd.h>
@@ -533,6 +534,164 @@ static void test_nothing(void)
     fake_clear(&r.f);
 }
 
+/* Records of a dump: the last ones, without a hole; returns the first. */
+static uint64_t check_dump(const char *path, uint64_t records, uint64_t end)
+{
+    struct btrail_trace_status status;
+    struct btrail_cursor *cursor;
+    struct btrail_trace *trace;
+    struct btrail_batch b;
+    uint64_t first = UINT64_MAX, at = 0, got = 0;
+    bool ended = false;
+    int ret;
+
+    g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
+    btrail_trace_status(trace, &status);
+    g_assert_true(status.complete);
+    g_assert_cmpuint(status.files, ==, 1);
+    g_assert_cmpuint(status.bad_chunks + status.missing_chunks +
+                     status.skipped_bytes + status.cut_bytes, ==, 0);
+    g_assert_cmpint(btrail_cursor_open(&cursor, trace, 0, 0), ==, 0);
+    while (!(ret = btrail_cursor_next(cursor, &b))) {
+        size_t i;
+
+        if (b.event && b.event->type == BTRAIL_EVENT_GAP) {
+            /* What the ring has forgotten, and nothing else */
+            g_assert_cmpuint(b.event->reason, ==, BTRAIL_GAP_OVERWRITTEN);
+            g_assert_cmpuint(got, ==, 0);
+        }
+        for (i = 0; i < b.count; i++) {
+            struct btrail_record r;
+
+            if (!got++) {
+                first = at = b.index;
+            }
+            make_record(at, &r);
+            g_assert_cmphex(b.records[i].from, ==, r.from);
+            g_assert_cmphex(b.records[i].to, ==, r.to);
+            g_assert_cmphex(b.cr3, ==, cr3_of(at));
+            g_assert_cmpuint(b.index + i, ==, at++);
+        }
+        ended = b.event && b.event->type == BTRAIL_EVENT_END;
+    }
+    g_assert_cmpint(ret, ==, -BTRAIL_ERR_END);
+    g_assert_true(ended);
+    g_assert_cmpuint(at, ==, end);
+    g_assert_cmpuint(got, ==, records);
+    btrail_cursor_close(cursor);
+    btrail_trace_close(trace);
+    return first;
+}
+
+static uint64_t dump(struct btrail_session *s, const char *path, uint64_t end)
+{
+    struct btrail_session_dump d;
+    GError *error = NULL;
+    uint64_t first;
+
+    g_assert_true(btrail_session_dump(s, path, &d, &error));
+    g_assert_no_error(error);
+    g_assert_cmpuint(d.bytes, >, 0);
+    first = check_dump(path, d.records, end);
+    g_assert_cmpint(g_unlink(path), ==, 0);
+    return first;
+}
+
+static unsigned count_files(const char *folder)
+{
+    GDir *dir = g_dir_open(folder, 0, NULL);
+    unsigned n = 0;
+
+    while (g_dir_read_name(dir)) {
+        n++;
+    }
+    g_dir_close(dir);
+    return n;
+}
+
+/* The last records, dumped while it runs and after its end */
+static void test_last(gconstpointer opaque)
+{
+    g_autofree char *folder = g_dir_make_tmp("backtrail-XXXXXX", NULL);
+    g_autofree char *path = sample_path();
+    struct btrail_session_options options = {
+        .mode = BTRAIL_SESSION_LAST,
+        .folder = folder,
+        .limit = { 1 << 20, GPOINTER_TO_UINT(opaque) ? 20000 : 0, 0 },
+    };
+    struct btrail_code_item item = { .type = BTRAIL_CODE_BYTES, .number = 1 };
+    struct btrail_session_dump d;
+    g_autoptr(GError) error = NULL;
+    struct btrail_session *s;
+    struct btrail_code *code;
+    struct btrail_trace *trace;
+    struct pollfd done = { .events = POLLIN };
+    struct btrail_session_result result;
+    uint64_t first = 0;
+    struct rig r;
+    unsigned i;
+
+    options.metadata = json_object_new();
+    s = btrail_session_new(&options, NULL);
+    json_object_unref(options.metadata);
+    g_assert_false(btrail_session_dump(s, path, &d, &error));
+    start(&r, 1, BTRAIL_OVERFLOW_PAUSE, 16);
+    btrail_capture_add(r.capture, s);
+    ready(&r);
+    fake_publish_code(&r.f, 0, &item, 77);
+    item = (struct btrail_code_item) {
+        .type = BTRAIL_CODE_PAGE, .cr3 = CR3_A, .linear = 0x400000,
+        .number = 1,
+    };
+    fake_publish_code(&r.f, 0, &item, 0);
+    for (i = 0; i < 6; i++) {
+        publish(&r, 200);
+        first = dump(s, path, r.next);
+    }
+    if (opaque) {
+        /* It has these, and some more. */
+        g_assert_cmpuint(r.next - first, >=, 20000);
+        g_assert_cmpuint(r.next - first, <=, 60000);
+    }
+    finish_capture(&r);
+    done.fd = btrail_session_done_fd(s);
+    g_assert_cmpint(poll(&done, 1, 60000), ==, 1);
+    dump(s, path, r.next);
+    /* Code that was told once is in each of them. */
+    g_assert_true(btrail_session_dump(s, path, &d, NULL));
+    g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
+    g_assert_cmpint(btrail_code_open(&code, trace), ==, 0);
+    g_assert_cmpint(read_code(code, r.next - 1, 0x400000), ==, 77);
+    btrail_code_close(code);
+    btrail_trace_close(trace);
+    /* A file that is there is not written to. */
+    g_clear_error(&error);
+    g_assert_false(btrail_session_dump(s, path, &d, &error));
+    g_assert_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_OUTPUT);
+    g_assert_cmpint(g_unlink(path), ==, 0);
+    g_assert_cmpuint(count_files(folder), >=, 2);
+    btrail_session_finish(s, &result);
+    g_assert_no_error(result.error);
+    g_assert_cmpuint(count_files(folder), ==, 0);
+    g_assert_cmpint(g_rmdir(folder), ==, 0);
+}
+
+/* A folder that is not there */
+static void test_no_folder(void)
+{
+    struct btrail_session_options options = {
+        .mode = BTRAIL_SESSION_LAST,
+        .folder = "/dev/null/not",
+        .limit.bytes = 1 << 20,
+        .metadata = json_object_new(),
+    };
+    g_autoptr(GError) error = NULL;
+
+    g_assert_null(btrail_session_new(&options, &error));
+    g_assert_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_OUTPUT);
+    json_object_unref(options.metadata);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -543,5 +702,10 @@ int main(int argc, char **argv)
     g_test_add_func("/session/code", test_code);
     g_test_add_func("/session/description", test_description);
     g_test_add_func("/session/nothing", test_nothing);
+    g_test_add_data_func("/session/last/bytes", GUINT_TO_POINTER(0),
+                         test_last);
+    g_test_add_data_func("/session/last/records", GUINT_TO_POINTER(1),
+                         test_last);
+    g_test_add_func("/session/last/no-folder", test_no_folder);
     return g_test_run();
 }
