@@ -443,7 +443,7 @@ static void leave(struct btrail_capture *c, struct btrail_session *s)
     unsigned i;
 
     for (i = 0; i < c->transport->header.vcpus; i++) {
-        if (!btrail_session_over(s) && is_traced(c, i) &&
+        if (!btrail_session_error(s) && is_traced(c, i) &&
             !btrail_session_stream_ended(s, i)) {
             btrail_session_end_stream(s, i, c->vcpus[i].index, 0,
                                       BTRAIL_END_STOPPED);
@@ -652,17 +652,26 @@ static void tell_users(struct btrail_capture *c,
     btrail_buf_free(&payload);
 }
 
-/* So that entries have names for those who do not see symbols */
-static void learn_symbols(struct btrail_capture *c,
+/* So that entries have names for those who do not see symbols; for triggers */
+static void learn_symbols(struct btrail_capture *c, const GPtrArray *to,
                           const struct btrail_found *found)
 {
     struct btrail_sideband_info info;
     void *text;
+    unsigned i;
 
-    if (!btrail_sideband_unpack(found->payload, found->size, &info, &text)) {
-        btrail_entries_symbols(c->entries, text, info.size);
-        free(text);
+    if (btrail_sideband_unpack(found->payload, found->size, &info, &text)) {
+        return;
     }
+    btrail_entries_symbols(c->entries, text, info.size);
+    for (i = 0; i < to->len; i++) {
+        struct btrail_session *s = g_ptr_array_index(to, i);
+
+        if (btrail_session_wants_symbols(s)) {
+            btrail_session_symbols(s, text, info.size);
+        }
+    }
+    free(text);
 }
 
 static void tell_names(struct btrail_capture *c, const GPtrArray *to,
@@ -670,7 +679,7 @@ static void tell_names(struct btrail_capture *c, const GPtrArray *to,
 {
     uint32_t sees = found->kind == BTRAIL_SIDEBAND_IMAGE ?
                     BTRAIL_PRIVILEGE_USER : BTRAIL_PRIVILEGE_KERNEL;
-    bool learnt = false;
+    bool learn = false;
     unsigned i;
 
     for (i = 0; i < to->len; i++) {
@@ -682,10 +691,13 @@ static void tell_names(struct btrail_capture *c, const GPtrArray *to,
         if (btrail_session_sees(s, sees)) {
             btrail_session_sideband(s, found->kind, found->payload,
                                     found->size);
-        } else if (found->kind == BTRAIL_SIDEBAND_SYMBOLS && !learnt) {
-            learn_symbols(c, found);
-            learnt = true;
+        } else {
+            learn = true;
         }
+        learn |= btrail_session_wants_symbols(s);
+    }
+    if (learn && found->kind == BTRAIL_SIDEBAND_SYMBOLS) {
+        learn_symbols(c, to, found);
     }
 }
 

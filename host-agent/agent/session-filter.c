@@ -29,6 +29,8 @@ struct btrail_filtering {
     uint32_t privilege;
     btrail_entry_fn *entry;
     void *opaque;
+    btrail_gate_fn *gate;       /* NULL if all pass */
+    void *gate_opaque;
 
     GMutex lock;
     GHashTable *found;          /* of struct found, by root; under the lock */
@@ -69,6 +71,13 @@ btrail_filtering_new(const struct btrail_session_filter *filter,
     return f;
 }
 
+void btrail_filtering_gate(struct btrail_filtering *f, btrail_gate_fn *gate,
+                           void *opaque)
+{
+    f->gate = gate;
+    f->gate_opaque = opaque;
+}
+
 void btrail_filtering_free(struct btrail_filtering *f)
 {
     g_free(f->roots);
@@ -87,7 +96,7 @@ static bool all_cr3s(const struct btrail_filtering *f)
 
 bool btrail_filtering_all(const struct btrail_filtering *f)
 {
-    return all_cr3s(f) && f->privilege == ALL;
+    return all_cr3s(f) && f->privilege == ALL && !f->gate;
 }
 
 bool btrail_filtering_vcpu(const struct btrail_filtering *f, unsigned vcpu)
@@ -279,7 +288,14 @@ static void add_records(struct btrail_filtering *f, unsigned vcpu,
     size_t kept = 0;
     size_t i;
 
-    if (wanted && f->privilege == ALL) {
+    if (f->gate) {
+        for (i = 0; i < n; i++) {
+            uint64_t to = __atomic_load_n(&records[i].to, __ATOMIC_RELAXED);
+
+            kept += f->gate(f->gate_opaque, cr3, to) && wanted &&
+                    filter_record(f, vcpu, cr3, &records[i], &out[kept]);
+        }
+    } else if (wanted && f->privilege == ALL) {
         memcpy(out, records, n * sizeof(*out));
         kept = n;
     } else if (wanted) {

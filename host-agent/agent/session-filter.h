@@ -55,6 +55,13 @@ struct btrail_filtering;
 struct btrail_filtering *
 btrail_filtering_new(const struct btrail_session_filter *filter,
                      btrail_entry_fn *entry, void *opaque);
+/* A branch goes to an address: are records kept? */
+typedef bool btrail_gate_fn(void *opaque, uint64_t cr3, uint64_t to);
+
+/* To be asked for each record, wanted or not, before the first slab */
+void btrail_filtering_gate(struct btrail_filtering *f, btrail_gate_fn *gate,
+                           void *opaque);
+
 void btrail_filtering_free(struct btrail_filtering *f);
 
 /* All records are wanted of the vCPUs that are. */

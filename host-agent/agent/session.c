@@ -26,6 +26,9 @@
  */
 #define FLUSH_TICKS         3
 
+/* Triggers that have acted and nobody has asked about */
+#define MAX_FIRED           1024
+
 /* Blocks that may wait for the file, beside one in the making per vCPU. */
 #define QUEUED_BLOCKS       8
 
@@ -74,6 +77,9 @@ struct btrail_session {
     unsigned n_resume;
     bool resumes;
     bool drop;
+    struct btrail_triggers *triggers;   /* NULL if there are none */
+    GQueue fired;               /* of numbers + 1; under the lock */
+    int fired_fd;
     int done_fd;
     bool added;                 /* belongs to the owner's thread */
     GThread *closer;            /* under the lock */
@@ -97,6 +103,7 @@ struct btrail_session {
     bool attached;
     bool begins_anywhere;       /* the file says why */
     bool over;
+    bool failed;                /* to write; it is over, too */
     struct btrail_output *output;
     struct btrail_filtering *filtering;
     struct vcpu *vcpus;
@@ -134,7 +141,7 @@ static void set_eventfd(int fd)
 /* The first error is the one to tell. */
 static void output_failed(struct btrail_session *s, int error)
 {
-    s->over = true;
+    s->over = s->failed = true;
     if (!s->error) {
         s->error = g_error_new(BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_OUTPUT,
                                OUTPUT_FAILED, g_strerror(error));
@@ -258,6 +265,8 @@ static int write_first_meta(struct btrail_session *s)
                                   s->drop ? "drop" : policy_names[h->policy]);
     json_object_set_string_member(meta, "privilege",
                                   privilege_names[privilege]);
+    json_object_set_string_member(meta, "mode",
+                                  s->ring ? "last" : "continuous");
     describe_filter(s, meta);
     json_object_set_int_member(meta, "tick_ns", h->tick_ns);
     json_object_set_int_member(meta, "tsc_hz", h->tsc_hz);
@@ -308,6 +317,41 @@ static void free_filter(struct btrail_session_filter *f)
     g_strfreev((char **)f->processes);
 }
 
+/* A trigger has acted, in the capture's thread. */
+static void fired(void *opaque, unsigned trigger)
+{
+    struct btrail_session *s = opaque;
+
+    g_mutex_lock(&s->lock);
+    if (s->fired.length < MAX_FIRED) {
+        g_queue_push_tail(&s->fired, GUINT_TO_POINTER(trigger + 1));
+    }
+    g_mutex_unlock(&s->lock);
+    set_eventfd(s->fired_fd);
+}
+
+int btrail_session_fired_fd(const struct btrail_session *s)
+{
+    return s->fired_fd;
+}
+
+int btrail_session_take_fired(struct btrail_session *s)
+{
+    uint64_t count;
+    int trigger;
+
+    g_mutex_lock(&s->lock);
+    trigger = GPOINTER_TO_INT(g_queue_pop_head(&s->fired)) - 1;
+    if (trigger < 0) {
+        while (read(s->fired_fd, &count, sizeof(count)) < 0 &&
+               errno == EINTR) {
+            continue;
+        }
+    }
+    g_mutex_unlock(&s->lock);
+    return trigger;
+}
+
 struct btrail_session *
 btrail_session_new(const struct btrail_session_options *options,
                    GError **error)
@@ -342,6 +386,15 @@ btrail_session_new(const struct btrail_session_options *options,
     g_mutex_init(&s->lock);
     g_cond_init(&s->changed);
     g_mutex_init(&s->output_lock);
+    g_queue_init(&s->fired);
+    s->fired_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (s->fired_fd < 0) {
+        g_error("cannot make an eventfd: %s", g_strerror(errno));
+    }
+    if (options->n_triggers) {
+        s->triggers = btrail_triggers_new(options->triggers,
+                                          options->n_triggers, fired, s);
+    }
     return s;
 }
 
@@ -386,10 +439,14 @@ void btrail_session_begin(struct btrail_session *s,
     s->attached = source->attached;
     s->filtering = btrail_filtering_new(&s->filter, source->entry,
                                         source->opaque);
+    if (s->triggers) {
+        btrail_filtering_gate(s->filtering, btrail_triggers_pass,
+                              s->triggers);
+    }
     s->whole = source->beginning && !s->resumes && !s->ring &&
                btrail_filtering_all(s->filtering);
     if ((s->whole && identify(s)) || write_first_meta(s)) {
-        s->over = true;
+        s->over = s->failed = true;
         s->error = g_error_new(BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_OUTPUT,
                                "cannot write the trace: %s",
                                g_strerror(errno));
@@ -577,6 +634,7 @@ static int filter_slab(struct btrail_session *s, unsigned vcpu,
 {
     struct vcpu *v = &s->vcpus[vcpu];
     size_t i, n = 0;
+    int ret;
 
     g_array_set_size(s->marks, 0);
     for (i = 0; i < v->pending->len; i++) {
@@ -602,10 +660,10 @@ static int filter_slab(struct btrail_session *s, unsigned vcpu,
     }
     __atomic_fetch_add(&s->progress.filtered, v->filtered.dropped,
                        __ATOMIC_RELAXED);
-    if (!v->filtered.slab.n_records && !v->filtered.slab.n_events) {
-        return 0;
-    }
-    return append(s, vcpu, &v->filtered.slab, BTRAIL_GAP_CORRUPT);
+    ret = v->filtered.slab.n_records || v->filtered.slab.n_events ?
+          append(s, vcpu, &v->filtered.slab, BTRAIL_GAP_CORRUPT) : 0;
+    s->over |= s->triggers && btrail_triggers_over(s->triggers);
+    return ret;
 }
 
 int btrail_session_slab(struct btrail_session *s, unsigned vcpu,
@@ -691,10 +749,24 @@ void btrail_session_sideband(struct btrail_session *s, uint16_t kind,
     btrail_output_packed(s->output, g_memdup2(payload, size), size);
 }
 
+bool btrail_session_wants_symbols(const struct btrail_session *s)
+{
+    return s->triggers != NULL;
+}
+
+void btrail_session_symbols(struct btrail_session *s, const char *text,
+                            size_t size)
+{
+    btrail_triggers_symbols(s->triggers, text, size);
+}
+
 void btrail_session_look(struct btrail_session *s,
                          const struct btrail_look *look)
 {
     btrail_filtering_look(s->filtering, look);
+    if (s->triggers) {
+        btrail_triggers_look(s->triggers, look);
+    }
 }
 
 static void tell_cpu(struct btrail_session *s)
@@ -717,7 +789,7 @@ static void flush(struct btrail_session *s)
     for (i = 0; i < s->header.vcpus; i++) {
         struct btrail_stream *stream = s->vcpus[i].stream;
 
-        if (stream && !s->over && btrail_stream_flush(stream)) {
+        if (stream && !s->failed && btrail_stream_flush(stream)) {
             output_failed(s, btrail_output_error(s->output));
         }
     }
@@ -983,6 +1055,11 @@ void btrail_session_finish(struct btrail_session *s,
     free_filter(&s->filter);
     g_free(s->resume);
     g_mutex_clear(&s->output_lock);
+    g_queue_clear(&s->fired);
+    close(s->fired_fd);
+    if (s->triggers) {
+        btrail_triggers_free(s->triggers);
+    }
     if (s->ring) {
         btrail_ring_free(s->ring);
     }

@@ -240,6 +240,11 @@ void btrail_session_sideband(struct btrail_session *s, uint16_t kind,
                              const void *payload, size_t size);
 bool btrail_session_sees(const struct btrail_session *s, uint32_t privilege);
 
+/* Symbols of the kernel, for triggers; likewise, and whatever it may see */
+void btrail_session_symbols(struct btrail_session *s, const char *text,
+                            size_t size);
+bool btrail_session_wants_symbols(const struct btrail_session *s);
+
 /* Who was found; likewise */
 void btrail_session_look(struct btrail_session *s,
                          const struct btrail_look *look);

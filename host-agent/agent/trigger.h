@@ -8,7 +8,7 @@
 #ifndef BTRAIL_TRIGGER_H
 #define BTRAIL_TRIGGER_H
 
-#include <stdint.h>
+#include "session-filter.h"
 
 /**
  * enum btrail_trigger_action
@@ -19,6 +19,9 @@
  * @BTRAIL_TRIGGER_STOP:  keep none any more.  If there is no trigger that
  *                        starts it again, the session ends
  * @BTRAIL_TRIGGER_DUMP:  tell the owner, who calls btrail_session_dump()
+ *
+ * The record of the branch itself is kept.  On other vCPUs it is from, or up
+ * to, the moment at which it is drained.
  */
 enum btrail_trigger_action {
     BTRAIL_TRIGGER_START = 1,
@@ -35,7 +38,8 @@ enum btrail_trigger_action {
  *           are known
  * @address: without @symbol, linear address
  * @action:  enum btrail_trigger_action
- * @hits:    it acts at each so manieth hit; 0 is the same as 1
+ * @hits:    it acts when there have been so many hits, and begins to count
+ *           anew; 0 is the same as 1
  */
 struct btrail_trigger {
     const char *process;
@@ -44,5 +48,35 @@ struct btrail_trigger {
     unsigned action;
     uint64_t hits;
 };
+
+/*
+ * Matching, by one thread but for what is said to be for any.
+ */
+
+struct btrail_triggers;
+
+/* @fired is called with the number of a trigger that acts. */
+typedef void btrail_fired_fn(void *opaque, unsigned trigger);
+
+/* They are copied. */
+struct btrail_triggers *
+btrail_triggers_new(const struct btrail_trigger *triggers, unsigned n,
+                    btrail_fired_fn *fired, void *opaque);
+void btrail_triggers_free(struct btrail_triggers *t);
+
+/* Any thread: who was found, and symbols in the form of /proc/kallsyms */
+void btrail_triggers_look(struct btrail_triggers *t,
+                          const struct btrail_look *look);
+void btrail_triggers_symbols(struct btrail_triggers *t, const char *text,
+                             size_t size);
+
+/*
+ * A branch goes to an address; a btrail_gate_fn.  True if it is to be kept:
+ * records are being kept, or this is the one that ends or begins that.
+ */
+bool btrail_triggers_pass(void *t, uint64_t cr3, uint64_t to);
+
+/* No record is kept any more, and there is nothing that could change that. */
+bool btrail_triggers_over(const struct btrail_triggers *t);
 
 #endif /* BTRAIL_TRIGGER_H */

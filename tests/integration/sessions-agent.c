@@ -234,18 +234,24 @@ static uint64_t scan_code(const uint8_t *data, size_t size)
     return found;
 }
 
-/* Bytes that could be an address of Linux's upper half, at any place */
-static uint64_t scan_bytes(const uint8_t *data, size_t size)
+static uint64_t scan_look(const void *data, size_t size)
 {
+    struct btrail_look *look;
     uint64_t found = 0;
-    size_t i;
+    uint32_t i, k;
 
-    for (i = 0; i + 8 <= size; i++) {
-        uint64_t v;
-
-        memcpy(&v, data + i, 8);
-        found += v >> 47 == 0x1ffff && v < UINT64_C(0xfffffffffffff000);
+    if (btrail_look_decode(&look, data, size)) {
+        return 1;
     }
+    for (i = 0; i < look->n; i++) {
+        const struct btrail_process *p = &look->processes[i];
+
+        found += (p->mm | p->pgd | p->user_pgd) >> 63;
+        for (k = 0; k < p->n_mappings; k++) {
+            found += (p->mappings[k].start | p->mappings[k].end) >> 63;
+        }
+    }
+    btrail_look_free(look);
     return found;
 }
 
@@ -266,7 +272,7 @@ static int scan(const char *path)
         found += info.kind == BTRAIL_SIDEBAND_CODE ?
                  scan_code(data, info.size) :
                  info.kind == BTRAIL_SIDEBAND_PROCESSES ?
-                 scan_bytes(data, info.size) : 0;
+                 scan_look(data, info.size) : 0;
         free(data);
     }
     btrail_trace_close(trace);

@@ -676,6 +676,53 @@ static void test_last(gconstpointer opaque)
     g_assert_cmpint(g_rmdir(folder), ==, 0);
 }
 
+/* From one branch's target to another's: the second ends the session. */
+static void test_triggers(void)
+{
+    struct btrail_trigger triggers[] = {
+        { .action = BTRAIL_TRIGGER_START },
+        { .action = BTRAIL_TRIGGER_STOP },
+        { .action = BTRAIL_TRIGGER_DUMP, .hits = 2 },
+    };
+    struct btrail_session_options options = {
+        .triggers = triggers, .n_triggers = 2,
+    };
+    struct btrail_session_options ends = {
+        .triggers = triggers + 1, .n_triggers = 2,
+    };
+    struct client first, second;
+    struct btrail_record record;
+    struct pollfd fired = { .events = POLLIN };
+    struct rig r;
+
+    make_record(250, &record);
+    triggers[0].address = record.to;
+    make_record(1234, &record);
+    triggers[1].address = record.to;
+    make_record(600, &record);
+    triggers[2].address = record.to;
+    start(&r, 1, BTRAIL_OVERFLOW_PAUSE, 0);
+    add(&r, &first, &options);
+    add(&r, &second, &ends);
+    ready(&r);
+    publish(&r, 20);
+    /* It ends by itself. */
+    finish(&second);
+    check(second.path, want_all, 0, 1235, 0, 0, 0);
+    g_assert_cmpuint(second.result.reason, ==, BTRAIL_END_STOPPED);
+    fired.fd = btrail_session_fired_fd(first.session);
+    g_assert_cmpint(poll(&fired, 1, 60000), ==, 1);
+    g_assert_cmpint(btrail_session_take_fired(first.session), ==, 0);
+    g_assert_cmpint(btrail_session_take_fired(first.session), ==, 1);
+    g_assert_cmpint(btrail_session_take_fired(first.session), ==, -1);
+    g_assert_cmpint(poll(&fired, 1, 0), ==, 0);
+    finish_capture(&r);
+    finish(&first);
+    check(first.path, want_all, 250, 1235, 0, 0, 0);
+    clear(&first);
+    clear(&second);
+}
+
 /* A folder that is not there */
 static void test_no_folder(void)
 {
@@ -702,6 +749,7 @@ int main(int argc, char **argv)
     g_test_add_func("/session/code", test_code);
     g_test_add_func("/session/description", test_description);
     g_test_add_func("/session/nothing", test_nothing);
+    g_test_add_func("/session/triggers", test_triggers);
     g_test_add_data_func("/session/last/bytes", GUINT_TO_POINTER(0),
                          test_last);
     g_test_add_data_func("/session/last/records", GUINT_TO_POINTER(1),
