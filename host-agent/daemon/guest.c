@@ -64,6 +64,7 @@ struct guest_session {
     struct btrail_guest *g;
     struct btrail_guest_session *s;
     bool queued;                /* it waits to be put into the capture */
+    bool announced;
     struct waiting start;       /* id is -1 if nobody waits */
     GArray *stops;              /* of struct waiting */
     guint reply_source;
@@ -247,7 +248,11 @@ static void session_done(void *opaque, struct btrail_guest_session *s)
               json_object_ref(status));
     }
     json_object_unref(status);
-    g_queue_push_tail(&g->done, s);
+    if (m->announced) {
+        g_queue_push_tail(&g->done, s);
+    } else {
+        btrail_guest_session_free(s);
+    }
     if (g->done.length > MAX_DONE) {
         btrail_guest_session_free(g_queue_pop_head(&g->done));
     }
@@ -328,6 +333,7 @@ static void announce(struct guest_session *m)
     json_object_set_string_member(result, "file", command_of(m)->file);
     reply(g, m->start, result);
     m->start.id = -1;
+    m->announced = true;
     btrail_log(BTRAIL_LOG_INFO, "guest %s: session %s%s%s begins: %s",
                g->name, name_of(m), command_of(m)->owner ? " of " : "",
                command_of(m)->owner ? command_of(m)->owner : "",
@@ -1006,6 +1012,8 @@ static void attached(void *opaque, JsonNode *result, const GError *error)
         if (ok && is_active(m)) {
             announce(m);
         } else if (!ok && (is_active(m) || (m->queued && m->start.id < 0))) {
+            /* It was, before this process. */
+            m->announced = true;
             m->queued = false;
             btrail_guest_session_spoil(m->s, why);
             btrail_guest_session_end(m->s, NULL, why);
