@@ -103,9 +103,6 @@ uint64_t btrail_guest_session_memory(unsigned vcpus)
  * What the agent takes of a command
  */
 
-/* not-yet.c */
-bool btrail_session_not_yet(bool wanted, GError **error);
-
 struct wishes {
     struct btrail_session_options options;
     GPtrArray *processes;       /* of char *, NULL-terminated */
@@ -289,7 +286,8 @@ static gboolean fired_readable(gint fd, GIOCondition condition,
         if (t->act == BTRAIL_COMMAND_ACT_STOP && !s->why) {
             s->why = g_strdup_printf("trigger %s", t->at);
         }
-        if (t->act == BTRAIL_COMMAND_ACT_DUMP &&
+        /* One at a time: what fires all the time would fill the disk. */
+        if (t->act == BTRAIL_COMMAND_ACT_DUMP && !s->dumps &&
             !btrail_guest_session_dump(s, NULL, "-trigger", trigger_dumped, s,
                                        &error)) {
             trigger_dumped(s, NULL, error);
@@ -306,13 +304,6 @@ static bool make_session(struct btrail_guest_session *s,
     g_autofree char *ring_path = NULL;
     struct wishes w;
 
-    if (btrail_session_not_yet(s->command->last || s->command->triggers,
-                               error)) {
-        if (store) {
-            btrail_store_close(store);
-        }
-        return false;
-    }
     if (s->command->last && !make_ring(s, &ring_path, error)) {
         return false;
     }
