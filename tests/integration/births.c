@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,27 +48,39 @@ static double now(void)
     return t.tv_sec + t.tv_nsec / 1e9;
 }
 
+static void call_some(void (*call)(void))
+{
+    int i;
+
+    for (i = 0; i < CALLS; i++) {
+        call();
+    }
+}
+
 static void live(double seconds)
 {
     void (*call)(void) = beacon();
     double end = now() + seconds;
-    int i;
 
     do {
-        for (i = 0; i < CALLS; i++) {
-            call();
-        }
-        if (seconds > 1) {
-            usleep(1000);
-        }
+        call_some(call);
     } while (now() < end);
 }
 
-static void be_parent(double seconds, unsigned seed)
+/* Until it is killed */
+static void work(void)
 {
-    double end = now() + seconds;
+    void (*call)(void) = beacon();
 
-    while (now() < end) {
+    for (;;) {
+        call_some(call);
+        usleep(1000);
+    }
+}
+
+static void be_parent(int births, unsigned seed)
+{
+    while (births--) {
         double life = (rand_r(&seed) % 20) / 1000.0;
         int other = rand_r(&seed) % 4 == 0;
 
@@ -85,8 +98,8 @@ static void be_parent(double seconds, unsigned seed)
 int main(int argc, char **argv)
 {
     char line[64];
-    double seconds;
-    int fd, i;
+    pid_t pids[WORKERS + PARENTS];
+    int births, fd, i;
 
     if (argc > 1) {
         live(0.002);
@@ -103,26 +116,28 @@ int main(int argc, char **argv)
     if (!fgets(line, sizeof(line), stdin)) {
         printf("BT: error no line\n");
     }
-    seconds = atof(line);
+    births = atoi(line);
     for (i = 0; i < WORKERS + PARENTS; i++) {
-        pid_t pid = fork();
-
-        if (!pid) {
+        pids[i] = fork();
+        if (!pids[i]) {
             if (i < WORKERS) {
-                live(seconds);
-            } else {
-                be_parent(seconds, i);
+                work();
             }
+            be_parent(births, i);
             _exit(0);
         }
         if (i < WORKERS) {
-            printf("BT: worker %d\n", (int)pid);
+            printf("BT: worker %d\n", (int)pids[i]);
         }
     }
     printf("BT: go\n");
     fflush(stdout);
-    while (wait(NULL) > 0 || errno == EINTR) {
-        continue;
+    for (i = WORKERS; i < WORKERS + PARENTS; i++) {
+        waitpid(pids[i], NULL, 0);
+    }
+    for (i = 0; i < WORKERS; i++) {
+        kill(pids[i], SIGKILL);
+        waitpid(pids[i], NULL, 0);
     }
     printf("BT: end\n");
     fflush(stdout);
