@@ -8,12 +8,17 @@
 
 #include "log.h"
 
-static bool without_priority, with_debug;
+static bool without_priority, with_debug, silent;
 
 void btrail_log_init(bool plain, bool verbose)
 {
     without_priority = plain;
     with_debug = verbose;
+}
+
+void btrail_log_silence(void)
+{
+    silent = true;
 }
 
 char *btrail_log_format(enum btrail_log_priority priority, const char *text)
@@ -39,7 +44,7 @@ void btrail_log(enum btrail_log_priority priority, const char *format, ...)
     g_autofree char *text = NULL, *line = NULL;
     va_list args;
 
-    if (priority == BTRAIL_LOG_DEBUG && !with_debug) {
+    if (silent || (priority == BTRAIL_LOG_DEBUG && !with_debug)) {
         return;
     }
     va_start(args, format);

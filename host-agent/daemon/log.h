@@ -23,6 +23,9 @@ enum btrail_log_priority {
  */
 void btrail_log_init(bool plain, bool verbose);
 
+/* Write nothing; for fuzzing. */
+void btrail_log_silence(void);
+
 /*
  * One line.  Control characters in it, and what is not UTF-8, are replaced:
  * nobody who is spoken of can make a line of his own.
