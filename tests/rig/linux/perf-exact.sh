@@ -15,10 +15,11 @@ shift
 data=/tmp/$mode.data
 
 # The AUX area takes all of it, however slow perf is to read it, and half of it
-# is filled, so that there is an interrupt.
+# is filled, so that there is an interrupt.  If it takes longer, the kernel has
+# more to do meanwhile.
 case $mode in
 u) pages=32 ;;
-k) pages=64 ;;
+k) if [ $# -gt 0 ]; then pages=1024; else pages=64; fi ;;
 esac
 perf record --per-thread -e "intel_bts//$mode" -m ",$pages" -B -N \
     -o "$data" rounds "$@" >"$data.log" 2>&1 || { cat "$data.log"; exit 1; }
