@@ -42,6 +42,14 @@ static void count(const struct btrail_owners *owners, GHashTable *tallies,
              p->pid == pid ? LIKELY : LIKELY_WRONG]++;
 }
 
+/* Interrupts of devices have no symbols of their own, but one for all. */
+static bool is_table(const struct btrail_symbol *s)
+{
+    return g_str_has_prefix(s->name, "irq_entries_start") ||
+           g_str_has_prefix(s->name, "spurious_entries_start") ||
+           g_str_has_prefix(s->name, "__irqentry_text_start");
+}
+
 int main(int argc, char **argv)
 {
     GHashTable *tallies = g_hash_table_new_full(NULL, NULL, NULL, g_free);
@@ -84,8 +92,12 @@ int main(int argc, char **argv)
                     continue;
                 }
                 if (btrail_names_kernel_symbol(names, b.time.host, r->to,
-                                               &s) || s.address != r->to) {
-                    no_symbol++;
+                                               &s) ||
+                    (s.address != r->to && !is_table(&s))) {
+                    if (!no_symbol++) {
+                        fprintf(stderr, "no symbol for %" G_GINT64_MODIFIER
+                                "x\n", r->to);
+                    }
                 } else {
                     g_hash_table_add(entries, g_strdup(s.name));
                 }
