@@ -14,12 +14,17 @@
 
 #define DEBUGCTL_FREEZE     (1 << 14)
 
-static void use_cpu(unsigned cpu)
+/* A set of CPUs, by their bits, for this thread and those that it makes */
+static void use_cpus(unsigned bits)
 {
     cpu_set_t set;
 
     CPU_ZERO(&set);
-    CPU_SET(cpu, &set);
+    for (unsigned cpu = 0; cpu < 2; cpu++) {
+        if (bits >> cpu & 1) {
+            CPU_SET(cpu, &set);
+        }
+    }
     CHECK(sched_setaffinity(0, sizeof(set), &set) == 0);
 }
 
@@ -107,13 +112,44 @@ static void freeze(struct guest *g)
     CHECK(vm_get_msr(&g->vm, MSR_DEBUGCTL) == DEBUGCTL_ON);
 }
 
+/* A second CPU of a guest, with a DS area of its own there, which runs the same
+   loop */
+static struct guest sibling(const struct guest *first, uint16_t at)
+{
+    struct kvm_regs regs = { .rip = AT(g_start), .rsp = 0x7000, .rflags = 2 };
+    struct guest g = *first;
+    struct kvm_sregs sregs;
+
+    g.vm.vcpu = ioctl(g.vm.vm, KVM_CREATE_VCPU, 1);
+    CHECK(g.vm.vcpu >= 0);
+    g.vm.run = mmap(NULL, ioctl(g.vm.kvm, KVM_GET_VCPU_MMAP_SIZE, 0),
+                    PROT_READ | PROT_WRITE, MAP_SHARED, g.vm.vcpu, 0);
+    CHECK(g.vm.run != MAP_FAILED);
+    vm_have_bts(&g.vm);
+    CHECK(ioctl(g.vm.vcpu, KVM_GET_SREGS, &sregs) == 0);
+    sregs.cs.base = sregs.cs.selector = 0;
+    CHECK(ioctl(g.vm.vcpu, KVM_SET_SREGS, &sregs) == 0);
+    CHECK(ioctl(g.vm.vcpu, KVM_SET_REGS, &regs) == 0);
+    g.ds = (void *)(g.vm.memory + at);
+    g.ds->base = g.ds->index = at + 0x400;
+    g.ds->maximum = g.ds->base + 40 * sizeof(struct record);
+    g.ds->threshold = -1ull >> 1;
+    g.buffer = (void *)(g.vm.memory + at + 0x400);
+    CHECK(vm_set_msr(&g.vm, MSR_DS_AREA, at) == 1);
+    CHECK(vm_set_msr(&g.vm, MSR_DEBUGCTL, DEBUGCTL_ON) == 1);
+    CHECK(vm_run(&g.vm) == 0x10);
+    CHECK(g.ds->index == g.ds->base + (g.loops - 1) * sizeof(struct record));
+    g.ds->index = g.ds->base;
+    return g;
+}
+
 static void *runs(void *opaque)
 {
     struct guest *g = opaque;
 
     for (unsigned i = 0; i < g->runs; i++) {
         if (g->bounce) {
-            use_cpu(i % 2);
+            use_cpus(1 << i % 2);
         }
         CHECK(vm_run(&g->vm) == 0x10);
         check(g, 1);
@@ -144,7 +180,7 @@ int main(void)
 
     bts_or_skip();
     own = guest(5, 0x3000);
-    use_cpu(0);
+    use_cpus(1);
     guest_in_walk(&own);
     kernel(&own);
     freeze(&own);
@@ -160,15 +196,16 @@ int main(void)
     for (unsigned i = 0; i < 3; i++) {
         other[0].runs = other[1].runs = i == 2 ? 300 : 1000;
         other[0].bounce = other[1].bounce = i == 2;
-        use_cpu(0);
-        if (i == 0) {
-            cpu_set_t both;
+        use_cpus(i == 0 ? 3 : 1);
+        two(other, guest_in_walk, &own);
+    }
 
-            CPU_ZERO(&both);
-            CPU_SET(0, &both);
-            CPU_SET(1, &both);
-            CHECK(sched_setaffinity(0, sizeof(both), &both) == 0);
-        }
+    /* The two CPUs of one guest, side by side and moving */
+    other[1] = sibling(&other[0], 0x5000);
+    use_cpus(3);
+    for (unsigned i = 0; i < 2; i++) {
+        other[0].runs = other[1].runs = i ? 300 : 1000;
+        other[0].bounce = other[1].bounce = i;
         two(other, guest_in_walk, &own);
     }
     kmsg_is_calm();
