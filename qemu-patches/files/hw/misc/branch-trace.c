@@ -838,6 +838,8 @@ void coroutine_fn qmp_branch_trace_attach(SocketAddress *agent, Error **errp)
     }
     slot = (d->session->control.slot + 1) % BTRAIL_AGENT_SLOTS;
     QTAILQ_FOREACH(s, &d->streams, next) {
+        /* What the last one gave back since its tail was looked at */
+        branch_trace_stream_read_tail(s);
         branch_trace_stream_init_tail(s, slot);
     }
     qatomic_set(&d->session->control.slot, slot);
