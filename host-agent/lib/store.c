@@ -39,7 +39,8 @@ struct carried {
 
 struct btrail_store {
     struct btrail_store_options options;
-    char *path;
+    char *path;                 /* of the first file */
+    char *first;                /* of part 0, which that may not be */
     struct btrail_file_header header;
     int error;                  /* errno of the first failure, or 0 */
 
@@ -69,7 +70,8 @@ struct btrail_store {
 
 static char *part_path(const struct btrail_store *store, uint32_t part)
 {
-    return btrail_part_path(store->path, part);
+    return part == store->options.part ? g_strdup(store->path) :
+           btrail_part_path(store->first, part);
 }
 
 static int store_fail(struct btrail_store *store, int error)
@@ -745,13 +747,17 @@ int btrail_store_identify(struct btrail_store *store, const uint8_t *id,
 /* Other parts of this name would be taken for those of the new trace. */
 static int remove_parts(const struct btrail_store *store, bool remove)
 {
-    g_autoptr(GArray) parts = btrail_parts_find(store->path);
+    g_autoptr(GArray) parts = btrail_parts_find(store->first);
+    bool goes_on = strcmp(store->first, store->path);
     unsigned i;
 
     for (i = 0; i < parts->len; i++) {
-        g_autofree char *path =
-            part_path(store, g_array_index(parts, uint32_t, i));
+        uint32_t part = g_array_index(parts, uint32_t, i);
+        g_autofree char *path = part_path(store, part);
 
+        if (goes_on && part <= store->options.part) {
+            continue;
+        }
         if (!remove) {
             errno = EEXIST;
             return -BTRAIL_ERR_IO;
@@ -778,6 +784,7 @@ static void store_free(struct btrail_store *store)
     g_ptr_array_free(store->metas, TRUE);
     g_array_free(store->kept, TRUE);
     g_free(store->path);
+    g_free(store->first);
     g_free(store);
 }
 
@@ -826,6 +833,10 @@ store_new(const struct btrail_store_options *options)
 
     store->options = *options;
     store->options.path = store->path = g_strdup(options->path);
+    store->first = btrail_part_first(store->path, options->part);
+    if (!store->first) {
+        store->first = g_strdup(store->path);
+    }
     store->header.begin = options->begin;
     store->header.part = options->part;
     store->header.merged = options->merged;

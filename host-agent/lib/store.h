@@ -16,10 +16,11 @@ struct btrail_store;
 
 /**
  * struct btrail_store_options - where to and how
- * @path:     of the only part, or of part 0; see parts.h for the others
+ * @path:     of the first file; see parts.h for the others
  * @replace:  what is there, other parts of that name included
  * @id:       of the trace; NULL for a random one
- * @part:     number of the first file, whose name is @path
+ * @part:     number of the first file, whose name is @path; if that is one of
+ *            a part of this number the next ones are named like it
  * @merged:   how many parts that follow it this one stands for, too
  * @continued: the trace goes on in a file that somebody else writes
  * @begin:    why records before the first chunk of a stream are in no file of

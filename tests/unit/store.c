@@ -460,6 +460,51 @@ static void test_no_next_part(void)
     sample_remove(path);
 }
 
+static void read_header(const char *path, struct btrail_file_header *header)
+{
+    g_autofree char *bytes = NULL;
+    gsize len;
+
+    g_assert_true(g_file_get_contents(path, &bytes, &len, NULL));
+    g_assert_cmpuint(len, >=, BTRAIL_FILE_HEADER_SIZE);
+    g_assert_cmpint(btrail_file_header_get((uint8_t *)bytes, header), ==, 0);
+}
+
+/* A trace of parts goes on: what was there stays, and names go on, too. */
+static void test_goes_on(void)
+{
+    char *first = sample_path();
+    g_autofree char *path = btrail_part_path(first, 2);
+    g_autofree char *next = btrail_part_path(first, 3);
+    struct btrail_store_options options = { first, .part_size = 1000 };
+    struct btrail_file_header h;
+    struct btrail_store *store;
+    unsigned i;
+
+    g_assert_cmpint(btrail_store_open(&store, &options), ==, 0);
+    for (i = 0; i < 2; i++) {
+        g_assert_cmpint(put_chunk(store, i, 600), ==, 0);
+    }
+    g_assert_cmpint(btrail_store_close(store), ==, 0);
+    options.path = path;
+    options.part = 2;
+    g_assert_cmpint(btrail_store_open(&store, &options), ==, 0);
+    for (i = 2; i < 4; i++) {
+        g_assert_cmpint(put_chunk(store, i, 600), ==, 0);
+    }
+    g_assert_cmpint(btrail_store_close(store), ==, 0);
+    g_assert_cmpuint(find_parts(first).n, ==, 4);
+    read_header(path, &h);
+    g_assert_cmpuint(h.part, ==, 2);
+    read_header(next, &h);
+    g_assert_cmpuint(h.part, ==, 3);
+    /* But not over what is there. */
+    g_remove(path);
+    g_assert_cmpint(btrail_store_open(&store, &options), ==, -BTRAIL_ERR_IO);
+    g_assert_cmpint(errno, ==, EEXIST);
+    sample_remove(first);
+}
+
 /* Nobody replaces a file while it is being written. */
 static void test_busy(void)
 {
@@ -480,16 +525,6 @@ static void test_busy(void)
     g_assert_cmpint(open_store(&second, path, true), ==, 0);
     g_assert_cmpint(btrail_store_close(second), ==, 0);
     sample_remove(path);
-}
-
-static void read_header(const char *path, struct btrail_file_header *header)
-{
-    g_autofree char *bytes = NULL;
-    gsize len;
-
-    g_assert_true(g_file_get_contents(path, &bytes, &len, NULL));
-    g_assert_cmpuint(len, >=, BTRAIL_FILE_HEADER_SIZE);
-    g_assert_cmpint(btrail_file_header_get((uint8_t *)bytes, header), ==, 0);
 }
 
 static void test_identify(void)
@@ -577,6 +612,7 @@ int main(int argc, char **argv)
     g_test_add_func("/store/ring-too-small", test_ring_too_small);
     g_test_add_func("/store/parts-exist", test_parts_exist);
     g_test_add_func("/store/no-next-part", test_no_next_part);
+    g_test_add_func("/store/goes-on", test_goes_on);
     g_test_add_func("/store/busy", test_busy);
     g_test_add_func("/store/identify", test_identify);
     g_test_add_func("/store/sync", test_sync);
