@@ -50,7 +50,10 @@ static const struct word modes[] = {
 };
 
 static const struct word names_words[] = {
-    { "auto", true }, { "all", true }, { "off", false }, { NULL }
+    { "off", BTRAIL_COMMAND_NAMES_OFF },
+    { "auto", BTRAIL_COMMAND_NAMES_AUTO },
+    { "all", BTRAIL_COMMAND_NAMES_ALL },
+    { NULL }
 };
 
 static const struct word actions[] = {
@@ -461,10 +464,11 @@ static bool parse_start(struct btrail_command *c, GError **error)
         "privilege", "mode", "size", "overflow", "duration", "triggers",
         "names", "split", NULL
     };
-    unsigned last = false, names = true;
+    unsigned last = false;
 
     c->privilege = BTRAIL_PRIVILEGE_USER | BTRAIL_PRIVILEGE_KERNEL;
     c->overflow = BTRAIL_OVERFLOW_PAUSE;
+    c->names = BTRAIL_COMMAND_NAMES_AUTO;
     if (!check_members(c->json, known, "'start'", error) ||
         !get_text(c->json, "owner", BTRAIL_COMMAND_MAX_TEXT, &c->owner,
                   error) ||
@@ -474,7 +478,7 @@ static bool parse_start(struct btrail_command *c, GError **error)
         !get_word(c->json, "privilege", privileges, &c->privilege, error) ||
         !get_word(c->json, "mode", modes, &last, error) ||
         !get_word(c->json, "overflow", overflows, &c->overflow, error) ||
-        !get_word(c->json, "names", names_words, &names, error) ||
+        !get_word(c->json, "names", names_words, &c->names, error) ||
         !get_seconds(c->json, "duration", &c->duration_ms, error) ||
         !get_triggers(c->json, &c->triggers, error) ||
         !get_number(c->json, "split", MIN_SPLIT, G_MAXINT64, &c->split,
@@ -482,7 +486,6 @@ static bool parse_start(struct btrail_command *c, GError **error)
         return false;
     }
     c->last = last;
-    c->names = names;
     if (c->overflow == BTRAIL_OVERFLOW_OVERWRITE && !c->last) {
         return refuse(error, "to keep what was recorded last is mode 'last', "
                       "with a 'size'");

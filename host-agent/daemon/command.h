@@ -24,6 +24,13 @@ enum btrail_command_do {
     BTRAIL_COMMAND_LIST,
 };
 
+/* Whether to look for names in the guest's memory; more is larger */
+enum btrail_command_names {
+    BTRAIL_COMMAND_NAMES_OFF,
+    BTRAIL_COMMAND_NAMES_AUTO,
+    BTRAIL_COMMAND_NAMES_ALL,   /* the guest waits for each look */
+};
+
 /* What a session keeps, in mode "last" */
 enum btrail_command_size {
     BTRAIL_COMMAND_BYTES,
@@ -71,7 +78,7 @@ struct btrail_command_trigger {
  * @overflow:   enum btrail_overflow_policy
  * @duration_ms: 0 for ever
  * @triggers:   of struct btrail_command_trigger, or NULL
- * @names:      look for them
+ * @names:      enum btrail_command_names
  * @split:      bytes, or 0
  */
 struct btrail_command {
@@ -90,7 +97,7 @@ struct btrail_command {
     unsigned overflow;
     uint64_t duration_ms;
     GArray *triggers;
-    bool names;
+    unsigned names;
     uint64_t split;
 };
 

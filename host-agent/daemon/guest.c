@@ -190,15 +190,16 @@ static struct btrail_wanted *wanted_now(struct btrail_guest *g,
                              commands->len) : NULL;
 }
 
-static bool any_wants_names(struct btrail_guest *g)
+/* The most that any session wants */
+static unsigned wanted_names(struct btrail_guest *g)
 {
-    bool any = false;
+    unsigned most = BTRAIL_COMMAND_NAMES_OFF;
     unsigned i;
 
     for (i = 0; i < g->sessions->len; i++) {
-        any |= command_of(session_at(g, i))->names;
+        most = MAX(most, command_of(session_at(g, i))->names);
     }
-    return any;
+    return most;
 }
 
 static void update_paused(struct btrail_guest *g)
@@ -433,10 +434,12 @@ bool btrail_guest_awaits_data(const struct btrail_guest *g)
 
 void btrail_guest_data(struct btrail_guest *g, int sock)
 {
+    unsigned names = wanted_names(g);
     struct btrail_capture_options options = {
         .sock = sock,
         .attached = g->attaching,
-        .names = any_wants_names(g),
+        .names = names != BTRAIL_COMMAND_NAMES_OFF,
+        .patient = names == BTRAIL_COMMAND_NAMES_ALL,
     };
 
     unsigned i;

@@ -55,7 +55,7 @@ static void test_start(void)
     g_assert_cmpuint(c->size, ==, 7);
     g_assert_cmpuint(c->overflow, ==, BTRAIL_OVERFLOW_DROP);
     g_assert_cmpuint(c->duration_ms, ==, 1500);
-    g_assert_false(c->names);
+    g_assert_cmpuint(c->names, ==, BTRAIL_COMMAND_NAMES_OFF);
     g_assert_cmpuint(c->triggers->len, ==, 2);
     t = &g_array_index(c->triggers, struct btrail_command_trigger, 0);
     g_assert_cmpstr(t->at, ==, "kernel:panic");
@@ -80,7 +80,7 @@ static void test_defaults(void)
                      BTRAIL_PRIVILEGE_USER | BTRAIL_PRIVILEGE_KERNEL);
     g_assert_cmpuint(c->overflow, ==, BTRAIL_OVERFLOW_PAUSE);
     g_assert_false(c->last);
-    g_assert_true(c->names);
+    g_assert_cmpuint(c->names, ==, BTRAIL_COMMAND_NAMES_AUTO);
     g_assert_cmpuint(c->duration_ms, ==, 0);
     g_assert_cmpuint(c->split, ==, 0);
 }

@@ -41,7 +41,7 @@ static const char *const virshTraceMode[] = {
 };
 
 static const char *const virshTraceNames[] = {
-    "auto", "off", NULL
+    "auto", "all", "off", NULL
 };
 
 static const char *const virshTraceAction[] = {
@@ -572,7 +572,7 @@ static const vshCmdOptDef opts_trace_start[] = {
     {.name = "names",
      .type = VSH_OT_STRING,
      .completer = virshTraceNamesCompleter,
-     .help = N_("look for names in the domain's memory: auto, where there are any, or off (default: auto)"),
+     .help = N_("look for names in the domain's memory: auto, where there are any, all, for which the domain waits, or off (default: auto)"),
     },
     {.name = "duration",
      .type = VSH_OT_INT,
