@@ -10,10 +10,14 @@
 
 /*
  * What zstd gets hardly repeats itself: higher levels, which look longer for
- * what does, take more time and even more space, and so do short matches.
+ * what does, take more time and even more space, and so do short matches.  Most
+ * matches that there are lie near: a small table finds them, and leaves the
+ * caches to the codec.
  */
-#define ZSTD_LEVEL      1
-#define ZSTD_MIN_MATCH  7
+#define ZSTD_LEVEL          1
+#define ZSTD_MIN_MATCH      7
+#define ZSTD_HASH_LOG_NEAR  7
+#define ZSTD_HASH_LOG_FAR   0   /* what zstd takes to be good */
 
 /* The codec's streams, then the events. */
 #define SECTIONS            BTRAIL_BLOCK_SECTIONS
@@ -286,12 +290,13 @@ void btrail_packer_free(struct btrail_packer *packer)
 
 /* A section of equal raw and stored size is stored as it is. */
 static void pack_section(struct btrail_packer *packer,
-                         const struct btrail_buf *section,
+                         const struct btrail_buf *section, int hash_log,
                          size_t table_entry, struct btrail_buf *payload)
 {
     uint8_t *table;
     size_t stored;
 
+    ZSTD_CCtx_setParameter(packer->zstd, ZSTD_c_hashLog, hash_log);
     btrail_buf_reserve(payload, section->len);
     stored = section->len < 64 ? 0 :
              ZSTD_compress2(packer->zstd, payload->data + payload->len,
@@ -323,7 +328,10 @@ void btrail_packer_pack(struct btrail_packer *packer,
     header_put(payload->data, &block->header);
     payload->len = table + BTRAIL_BLOCK_TABLE_SIZE;
     for (i = 0; i < BTRAIL_CODEC_STREAMS; i++) {
-        pack_section(packer, &block->streams[i], table + i * 8, payload);
+        /* Programs that do the same again miss in the same places. */
+        pack_section(packer, &block->streams[i],
+                     i == BTRAIL_CODEC_MISSES_EDGES ? ZSTD_HASH_LOG_FAR :
+                     ZSTD_HASH_LOG_NEAR, table + i * 8, payload);
     }
     trim(&packer->events);
     packer->events.len = 0;
@@ -331,7 +339,8 @@ void btrail_packer_pack(struct btrail_packer *packer,
         btrail_buf_append(&packer->events, block->events[i].data,
                           block->events[i].len);
     }
-    pack_section(packer, &packer->events, table + EVENT_SECTION * 8, payload);
+    pack_section(packer, &packer->events, ZSTD_HASH_LOG_FAR,
+                 table + EVENT_SECTION * 8, payload);
 }
 
 /* A section, decompressed */
