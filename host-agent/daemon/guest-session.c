@@ -463,13 +463,19 @@ static void repair_last(const char *first, uint32_t part)
     }
 }
 
+static uint32_t next_part(const char *first)
+{
+    g_autoptr(GArray) parts = btrail_parts_find(first);
+
+    return parts->len ? g_array_index(parts, uint32_t, parts->len - 1) + 1 : 1;
+}
+
 struct btrail_guest_session_past *
 btrail_guest_session_look_back(const struct btrail_folder *folder,
                                const char *file, GError **error)
 {
     struct btrail_guest_session_past *p;
     g_autofree char *path = NULL;
-    g_autoptr(GArray) parts = NULL;
     struct btrail_trace *trace;
     int fd, ret;
 
@@ -479,9 +485,7 @@ btrail_guest_session_look_back(const struct btrail_folder *folder,
     }
     p = g_new0(struct btrail_guest_session_past, 1);
     p->indices = g_array_new(FALSE, TRUE, sizeof(uint64_t));
-    parts = btrail_parts_find(path);
-    p->part = parts->len ? g_array_index(parts, uint32_t, parts->len - 1) + 1 :
-              1;
+    p->part = next_part(path);
     ret = read_id(path, p->id) ? btrail_trace_open_parts(&trace, path) :
           -BTRAIL_ERR_FORMAT;
     if (!ret) {
@@ -579,6 +583,8 @@ static bool open_again(struct btrail_guest_session *s,
     if (!s->path) {
         return false;
     }
+    /* It is some time ago that one has looked back. */
+    past->part = MAX(past->part, next_part(s->path));
     part_path = btrail_part_path(s->path, past->part);
     options.path = part_path;
     options.id = past->id;
