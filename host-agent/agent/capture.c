@@ -7,7 +7,6 @@
 #include <poll.h>
 #include <stdarg.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <time.h>
@@ -15,7 +14,9 @@
 
 #include "agent-code.h"
 #include "capture.h"
+#include "clock.h"
 #include "entries.h"
+#include "event-fd.h"
 #include "looker.h"
 #include "sideband.h"
 #include "transport.h"
@@ -104,41 +105,6 @@ struct btrail_capture {
     uint16_t reason;
     GError *error;
 };
-
-static uint64_t now_ns(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return ts.tv_sec * 1000000000ull + ts.tv_nsec;
-}
-
-/* What this thread has used */
-static uint64_t cpu_ns(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-    return ts.tv_sec * 1000000000ull + ts.tv_nsec;
-}
-
-static void set_eventfd(int fd)
-{
-    uint64_t one = 1;
-
-    while (write(fd, &one, sizeof(one)) < 0 && errno == EINTR) {
-        continue;
-    }
-}
-
-static void clear_eventfd(int fd)
-{
-    uint64_t n;
-
-    while (read(fd, &n, sizeof(n)) < 0 && errno == EINTR) {
-        continue;
-    }
-}
 
 /* The first error is the one to tell. */
 static void keep_error(struct btrail_capture *c, GError *error)
@@ -285,7 +251,7 @@ static bool drain_slab(struct btrail_capture *c, unsigned i)
     }
     for (k = 0; k < c->sessions->len; k++) {
         struct btrail_session *s = session_at(c, k);
-        uint64_t begin = several ? cpu_ns() : 0;
+        uint64_t begin = several ? btrail_clock_cpu_ns() : 0;
 
         ret = btrail_session_over(s) ? 0 :
               btrail_session_slab(s, i, &slab, v->index, reason);
@@ -296,7 +262,7 @@ static bool drain_slab(struct btrail_capture *c, unsigned i)
             return false;
         }
         if (several) {
-            btrail_session_spent(s, cpu_ns() - begin);
+            btrail_session_spent(s, btrail_clock_cpu_ns() - begin);
         }
     }
     v->begun |= slab.first_index || slab.n_records;
@@ -560,7 +526,7 @@ static void update_progress(struct btrail_capture *c)
 /* Of a single session everything is its; of several it is measured. */
 static void share_cpu(struct btrail_capture *c)
 {
-    uint64_t now = cpu_ns();
+    uint64_t now = btrail_clock_cpu_ns();
 
     if (c->sessions->len == 1) {
         btrail_session_spent(session_at(c, 0), now - c->cpu_told);
@@ -805,7 +771,7 @@ static void sleep_until_tick(struct btrail_capture *c, uint64_t now)
     if (!something_moved(c)) {
         ppoll(fds, G_N_ELEMENTS(fds), &left, NULL);
         if (fds[2].revents & POLLIN) {
-            clear_eventfd(c->wake_fd);
+            btrail_event_fd_clear(c->wake_fd);
         }
     }
     btrail_transport_wake(c->transport);
@@ -817,7 +783,7 @@ static void drain_until_end(struct btrail_capture *c)
     unsigned idle = 0;
 
     for (;;) {
-        uint64_t now = now_ns();
+        uint64_t now = btrail_clock_ns();
         unsigned n = 0;
 
         /*
@@ -930,7 +896,7 @@ static bool begin(struct btrail_capture *c)
     c->vcpus = g_new0(struct vcpu, h->vcpus);
     c->events = g_new(struct btrail_event, h->events_per_slab);
     c->code = btrail_agent_code_new(c->transport, got_code, c);
-    c->next_tick = now_ns() + FLUSH_INTERVAL_NS / 2;
+    c->next_tick = btrail_clock_ns() + FLUSH_INTERVAL_NS / 2;
     if (c->options.names) {
         c->names.why = g_strdup("this QEMU does not share the guest's RAM");
     }
@@ -1012,18 +978,8 @@ static gpointer capture_thread(gpointer opaque)
         end_streams(c);
     }
     end(c);
-    set_eventfd(c->done_fd);
+    btrail_event_fd_set(c->done_fd);
     return NULL;
-}
-
-static int make_eventfd(void)
-{
-    int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-
-    if (fd < 0) {
-        g_error("cannot make an eventfd: %s", g_strerror(errno));
-    }
-    return fd;
 }
 
 static bool wish_for(struct btrail_capture *c, struct btrail_session *s,
@@ -1043,7 +999,7 @@ static bool wish_for(struct btrail_capture *c, struct btrail_session *s,
     if (closed) {
         g_free(wish);
     } else {
-        set_eventfd(c->wake_fd);
+        btrail_event_fd_set(c->wake_fd);
     }
     return !closed;
 }
@@ -1055,9 +1011,9 @@ btrail_capture_start(const struct btrail_capture_options *options)
     unsigned i;
 
     c->options = *options;
-    c->wake_fd = make_eventfd();
-    c->cancel_fd = make_eventfd();
-    c->done_fd = make_eventfd();
+    c->wake_fd = btrail_event_fd_new();
+    c->cancel_fd = btrail_event_fd_new();
+    c->done_fd = btrail_event_fd_new();
     g_mutex_init(&c->lock);
     g_queue_init(&c->wishes);
     c->sessions = g_ptr_array_new();
@@ -1112,8 +1068,8 @@ void btrail_capture_remove(struct btrail_capture *c, struct btrail_session *s)
 void btrail_capture_stop(struct btrail_capture *c)
 {
     __atomic_store_n(&c->stop, 1, __ATOMIC_RELAXED);
-    set_eventfd(c->cancel_fd);
-    set_eventfd(c->wake_fd);
+    btrail_event_fd_set(c->cancel_fd);
+    btrail_event_fd_set(c->wake_fd);
 }
 
 void btrail_capture_finish(struct btrail_capture *c,

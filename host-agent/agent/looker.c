@@ -5,9 +5,9 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "looker.h"
 #include "modules.h"
 #include "sideband.h"
@@ -113,23 +113,6 @@ struct btrail_looker {
     unsigned empty;             /* looks that found nothing, in succession */
 };
 
-static uint64_t now_ns(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return ts.tv_sec * UINT64_C(1000000000) + ts.tv_nsec;
-}
-
-/* What this thread has used: a look that is kept waiting costs nothing. */
-static uint64_t cpu_ns(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-    return ts.tv_sec * UINT64_C(1000000000) + ts.tv_nsec;
-}
-
 /* What may be spent now */
 static int64_t budget_at(struct budget *b, uint64_t now)
 {
@@ -193,8 +176,9 @@ bool btrail_looker_saw(struct btrail_looker *l, uint64_t cr3)
     uint64_t *slot = seen_slot(l, root);
 
     if (__atomic_load_n(slot, __ATOMIC_RELAXED) == root &&
-        !(l->patient && now_ns() - __atomic_load_n(&l->looked, __ATOMIC_RELAXED)
-          > PATIENT_NS)) {
+        !(l->patient &&
+          btrail_clock_ns() - __atomic_load_n(&l->looked, __ATOMIC_RELAXED) >
+          PATIENT_NS)) {
         return false;
     }
     __atomic_store_n(slot, root, __ATOMIC_RELAXED);
@@ -203,7 +187,7 @@ bool btrail_looker_saw(struct btrail_looker *l, uint64_t cr3)
 
 void btrail_looker_wait(struct btrail_looker *l)
 {
-    uint64_t begin = now_ns();
+    uint64_t begin = btrail_clock_ns();
     uint64_t asked;
     gint64 most, until;
     bool first;
@@ -219,7 +203,7 @@ void btrail_looker_wait(struct btrail_looker *l)
         /* Look again. */
     }
     if (!first) {
-        l->patience.saved -= (int64_t)(now_ns() - begin);
+        l->patience.saved -= (int64_t)(btrail_clock_ns() - begin);
     }
     g_mutex_unlock(&l->lock);
 }
@@ -281,7 +265,7 @@ static bool tell_again(struct btrail_looker *l)
 
 static void write_symbols(struct btrail_looker *l)
 {
-    uint64_t time = now_ns();
+    uint64_t time = btrail_clock_ns();
     GString *text;
 
     linux_kernel_begin(l->kernel);
@@ -427,7 +411,7 @@ static void forget_roots(struct btrail_looker *l)
 
 static void take_look(struct btrail_looker *l, bool everything)
 {
-    struct btrail_look *look = linux_look(l->kernel, now_ns,
+    struct btrail_look *look = linux_look(l->kernel, btrail_clock_ns,
                                           everything ? NULL : is_known, l);
     size_t size;
     void *data;
@@ -498,7 +482,7 @@ static bool wait_for_work(struct btrail_looker *l, uint64_t earliest,
 
     g_mutex_lock(&l->lock);
     for (;;) {
-        uint64_t now = now_ns();
+        uint64_t now = btrail_clock_ns();
         uint64_t until = l->asked > l->begun ? earliest : latest;
 
         if (l->closing || now >= until) {
@@ -549,20 +533,21 @@ static gpointer looker_thread(gpointer opaque)
     bool closing = false;
 
     while (!closing) {
-        uint64_t begin = now_ns();
-        uint64_t took = cpu_ns();
+        uint64_t begin = btrail_clock_ns();
+        uint64_t took = btrail_clock_cpu_ns();
         uint64_t earliest, latest;
 
         if (!l->kernel && !find_kernel(l)) {
             tell_done(l);
-            took = MAX(FIND_INTERVAL_NS, (cpu_ns() - took) * FIND_PART);
+            took = MAX(FIND_INTERVAL_NS,
+                       (btrail_clock_cpu_ns() - took) * FIND_PART);
             closing = !wait_for_work(l, begin + took, begin + took);
             continue;
         }
-        begin = now_ns();
-        took = cpu_ns();
+        begin = btrail_clock_ns();
+        took = btrail_clock_cpu_ns();
         take_look(l, tell_again(l) || begin >= next_whole);
-        took = cpu_ns() - took;
+        took = btrail_clock_cpu_ns() - took;
         if (begin >= next_whole) {
             next_whole = begin + WHOLE_INTERVAL_NS;
         }
@@ -624,7 +609,8 @@ struct btrail_looker *btrail_looker_new(struct btrail_transport_memory *memory,
     g_mutex_init(&l->lock);
     g_cond_init(&l->changed);
     l->idle = true;
-    l->budget = l->patience = (struct budget) { LOOK_SAVED_NS, now_ns() };
+    l->budget = l->patience = (struct budget) { LOOK_SAVED_NS,
+                                                btrail_clock_ns() };
     l->memory = use_memory(memory);
     l->note = memory->head.note;
     l->note_size = memory->head.note_size;

@@ -4,8 +4,8 @@
  */
 
 #include <errno.h>
-#include <time.h>
 
+#include "clock.h"
 #include "output.h"
 
 /*
@@ -170,12 +170,7 @@ static void write_piece(struct btrail_output *o, const struct piece *piece,
 
 static void tell_cpu(struct btrail_output *o)
 {
-    struct timespec ts;
-
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-    __atomic_store_n(&o->cpu_ns,
-                     ts.tv_sec * UINT64_C(1000000000) + ts.tv_nsec,
-                     __ATOMIC_RELAXED);
+    __atomic_store_n(&o->cpu_ns, btrail_clock_cpu_ns(), __ATOMIC_RELAXED);
 }
 
 void btrail_output_call(struct btrail_output *o, btrail_output_fn *fn,

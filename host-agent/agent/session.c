@@ -6,11 +6,11 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
+#include "event-fd.h"
 #include "json.h"
 #include "output.h"
 #include "session-code.h"
@@ -120,23 +120,6 @@ struct btrail_session {
     char *no_names;
     GError *error;
 };
-
-static uint64_t now_ns(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return ts.tv_sec * 1000000000ull + ts.tv_nsec;
-}
-
-static void set_eventfd(int fd)
-{
-    uint64_t one = 1;
-
-    while (write(fd, &one, sizeof(one)) < 0 && errno == EINTR) {
-        continue;
-    }
-}
 
 /* The first error is the one to tell. */
 static void output_failed(struct btrail_session *s, int error)
@@ -285,7 +268,7 @@ static int write_last_meta(struct btrail_session *s)
     JsonObject *end = json_object_new();
 
     json_object_set_string_member(end, "reason", end_names[s->reason]);
-    json_object_set_int_member(end, "monotonic", now_ns());
+    json_object_set_int_member(end, "monotonic", btrail_clock_ns());
     json_object_set_int_member(end, "realtime", g_get_real_time() * 1000);
     if (s->error) {
         json_object_set_string_member(end, "error", s->error->message);
@@ -327,7 +310,7 @@ static void fired(void *opaque, unsigned trigger)
         g_queue_push_tail(&s->fired, GUINT_TO_POINTER(trigger + 1));
     }
     g_mutex_unlock(&s->lock);
-    set_eventfd(s->fired_fd);
+    btrail_event_fd_set(s->fired_fd);
 }
 
 int btrail_session_fired_fd(const struct btrail_session *s)
@@ -337,16 +320,12 @@ int btrail_session_fired_fd(const struct btrail_session *s)
 
 int btrail_session_take_fired(struct btrail_session *s)
 {
-    uint64_t count;
     int trigger;
 
     g_mutex_lock(&s->lock);
     trigger = GPOINTER_TO_INT(g_queue_pop_head(&s->fired)) - 1;
     if (trigger < 0) {
-        while (read(s->fired_fd, &count, sizeof(count)) < 0 &&
-               errno == EINTR) {
-            continue;
-        }
+        btrail_event_fd_clear(s->fired_fd);
     }
     g_mutex_unlock(&s->lock);
     return trigger;
@@ -379,18 +358,12 @@ btrail_session_new(const struct btrail_session_options *options,
     s->n_resume = options->n_resume;
     s->resumes = options->resume != NULL;
     s->metadata = json_object_ref(options->metadata);
-    s->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (s->done_fd < 0) {
-        g_error("cannot make an eventfd: %s", g_strerror(errno));
-    }
+    s->done_fd = btrail_event_fd_new();
     g_mutex_init(&s->lock);
     g_cond_init(&s->changed);
     g_mutex_init(&s->output_lock);
     g_queue_init(&s->fired);
-    s->fired_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (s->fired_fd < 0) {
-        g_error("cannot make an eventfd: %s", g_strerror(errno));
-    }
+    s->fired_fd = btrail_event_fd_new();
     if (options->n_triggers) {
         s->triggers = btrail_triggers_new(options->triggers,
                                           options->n_triggers, fired, s);
@@ -870,7 +843,8 @@ void btrail_session_end_stream(struct btrail_session *s, unsigned vcpu,
     }
     if ((gap && btrail_stream_event(stream, BTRAIL_EVENT_GAP, gap,
                                     BTRAIL_LOST_UNKNOWN)) ||
-        btrail_stream_event(stream, BTRAIL_EVENT_END, reason, now_ns())) {
+        btrail_stream_event(stream, BTRAIL_EVENT_END, reason,
+                            btrail_clock_ns())) {
         output_failed(s, btrail_output_error(s->output));
     }
 }
@@ -917,7 +891,7 @@ static gpointer closer_thread(gpointer opaque)
     s->closed = true;
     g_cond_broadcast(&s->changed);
     g_mutex_unlock(&s->lock);
-    set_eventfd(s->done_fd);
+    btrail_event_fd_set(s->done_fd);
     return NULL;
 }
 
