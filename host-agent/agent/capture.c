@@ -44,8 +44,6 @@
 /* How long QEMU may take to say HELLO. */
 #define HELLO_TIMEOUT_MS    30000
 
-#define NOT_TRACED  "the guest is not traced any more"
-
 struct vcpu {
     uint64_t tail;
     bool known;
@@ -915,15 +913,22 @@ static bool begin(struct btrail_capture *c)
     return true;
 }
 
-/* No more wishes from here on: those who have one find it fulfilled. */
-static void close_wishes(struct btrail_capture *c)
+/* It has come too late to get anything. */
+static void end_late(struct btrail_capture *c, struct btrail_session *s)
 {
     g_autoptr(GError) over = g_error_new(BTRAIL_AGENT_ERROR,
-                                         BTRAIL_AGENT_ERROR_CLOSED, "%s",
-                                         NOT_TRACED);
+                                         BTRAIL_AGENT_ERROR_CLOSED,
+                                         "the guest is not traced any more");
     const struct btrail_session_ending ending = {
         .reason = c->reason, .error = c->error ?: over,
     };
+
+    btrail_session_end(s, &ending);
+}
+
+/* No more wishes from here on: those who have one find it fulfilled. */
+static void close_wishes(struct btrail_capture *c)
+{
     struct wish *wish;
 
     g_mutex_lock(&c->lock);
@@ -931,7 +936,7 @@ static void close_wishes(struct btrail_capture *c)
     g_mutex_unlock(&c->lock);
     while ((wish = next_wish(c))) {
         if (!wish->remove) {
-            btrail_session_end(wish->session, &ending);
+            end_late(c, wish->session);
         }
         g_free(wish);
     }
@@ -1048,15 +1053,7 @@ void btrail_capture_add(struct btrail_capture *c, struct btrail_session *s)
 {
     btrail_session_added(s);
     if (!wish_for(c, s, false)) {
-        g_autoptr(GError) error = g_error_new(BTRAIL_AGENT_ERROR,
-                                              BTRAIL_AGENT_ERROR_CLOSED, "%s",
-                                              NOT_TRACED);
-        const struct btrail_session_ending ending = {
-            .reason = c->reason,
-            .error = c->error ?: error,
-        };
-
-        btrail_session_end(s, &ending);
+        end_late(c, s);
     }
 }
 
