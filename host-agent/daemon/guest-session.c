@@ -485,7 +485,6 @@ btrail_guest_session_look_back(const struct btrail_folder *folder,
     }
     p = g_new0(struct btrail_guest_session_past, 1);
     p->indices = g_array_new(FALSE, TRUE, sizeof(uint64_t));
-    p->part = next_part(path);
     ret = read_id(path, p->id) ? btrail_trace_open_parts(&trace, path) :
           -BTRAIL_ERR_FORMAT;
     if (!ret) {
@@ -577,18 +576,18 @@ static bool open_again(struct btrail_guest_session *s,
     struct btrail_store_options options = { NULL };
     struct btrail_store *store;
     g_autofree char *part_path = NULL;
+    uint32_t part;
 
     s->path = btrail_folder_find(s->options.folder, s->command->file,
                                  &s->folder, error);
     if (!s->path) {
         return false;
     }
-    /* It is some time ago that one has looked back. */
-    past->part = MAX(past->part, next_part(s->path));
-    part_path = btrail_part_path(s->path, past->part);
+    part = next_part(s->path);
+    part_path = btrail_part_path(s->path, part);
     options.path = part_path;
     options.id = past->id;
-    options.part = past->part;
+    options.part = part;
     options.begin = state->whole ? BTRAIL_GAP_AGENT_LOST :
                     BTRAIL_GAP_ELSEWHERE;
     store = open_store(s, &options, error);
@@ -601,7 +600,7 @@ static bool open_again(struct btrail_guest_session *s,
     }
     s->past.records = past->records;
     s->past.bytes = past->bytes;
-    complete_part(dup(s->folder), s->path, past->part - 1);
+    complete_part(dup(s->folder), s->path, part - 1);
     return true;
 }
 

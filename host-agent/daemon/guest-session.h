@@ -68,14 +68,12 @@ btrail_guest_session_new(const struct btrail_guest_session_options *options,
 
 /**
  * struct btrail_guest_session_past - what of it was written before
- * @part:     the number of the part to go on with
- * @id:       of the trace, BTRAIL_ID_SIZE bytes
- * @indices:  that its streams have come to, of vCPU i at [i]; of uint64_t
- * @records:  that it has
- * @bytes:    likewise
+ * @id:      of the trace, BTRAIL_ID_SIZE bytes
+ * @indices: that its streams have come to, of vCPU i at [i]; of uint64_t
+ * @records: that it has
+ * @bytes:   likewise
  */
 struct btrail_guest_session_past {
-    uint32_t part;
     uint8_t id[16];
     GArray *indices;
     uint64_t records;
