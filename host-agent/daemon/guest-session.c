@@ -647,12 +647,11 @@ static gboolean duration_over(gpointer opaque)
     return G_SOURCE_REMOVE;
 }
 
-void btrail_guest_session_add(struct btrail_guest_session *s,
-                              struct btrail_capture *c)
+struct btrail_session *
+btrail_guest_session_begin(struct btrail_guest_session *s)
 {
     s->added = true;
     s->state = BTRAIL_GUEST_SESSION_ACTIVE;
-    btrail_capture_add(c, s->session);
     if (s->command->duration_ms) {
         gint64 left = s->started / 1000 + (gint64)s->command->duration_ms -
                       g_get_real_time() / 1000;
@@ -660,6 +659,7 @@ void btrail_guest_session_add(struct btrail_guest_session *s,
         s->duration_source = g_timeout_add(CLAMP(left, 0, G_MAXINT),
                                            duration_over, s);
     }
+    return s->session;
 }
 
 static void set_why(struct btrail_guest_session *s, const char *why)

@@ -103,9 +103,9 @@ btrail_guest_session_resume(const struct btrail_guest_session_options *options,
 void btrail_guest_session_complete(const struct btrail_folder *folder,
                                    const struct btrail_state_session *s);
 
-/* Put it into a capture: it is active. */
-void btrail_guest_session_add(struct btrail_guest_session *s,
-                              struct btrail_capture *c);
+/* It is active: to be put into a capture, which is about to start or has. */
+struct btrail_session *
+btrail_guest_session_begin(struct btrail_guest_session *s);
 
 /*
  * It is to end, because of @why (NULL: as asked for), in words.  @c is the

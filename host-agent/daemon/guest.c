@@ -342,10 +342,11 @@ static void announce(struct guest_session *m)
     g->host->changed(g->opaque);
 }
 
-static void put_in(struct guest_session *m)
+/* It is to be put into the capture. */
+static struct btrail_session *take_queued(struct guest_session *m)
 {
     m->queued = false;
-    btrail_guest_session_add(m->s, m->g->capture);
+    return btrail_guest_session_begin(m->s);
 }
 
 static void capture_forgotten(struct btrail_guest *g)
@@ -434,6 +435,7 @@ bool btrail_guest_awaits_data(const struct btrail_guest *g)
 
 void btrail_guest_data(struct btrail_guest *g, int sock)
 {
+    g_autoptr(GPtrArray) sessions = g_ptr_array_new();
     unsigned names = wanted_names(g);
     struct btrail_capture_options options = {
         .sock = sock,
@@ -441,21 +443,22 @@ void btrail_guest_data(struct btrail_guest *g, int sock)
         .names = names != BTRAIL_COMMAND_NAMES_OFF,
         .patient = names == BTRAIL_COMMAND_NAMES_ALL,
     };
-
     unsigned i;
 
     g->awaiting = false;
-    g->capture = btrail_capture_start(&options);
-    g->capture_source = g_unix_fd_add(btrail_capture_done_fd(g->capture),
-                                      G_IO_IN, capture_done, g);
     /* They are in it from its first record on. */
     for (i = 0; i < g->sessions->len; i++) {
         struct guest_session *m = session_at(g, i);
 
         if (m->queued && (g->attaching ? m->start.id < 0 : m == g->starting)) {
-            put_in(m);
+            g_ptr_array_add(sessions, take_queued(m));
         }
     }
+    options.sessions = (struct btrail_session **)sessions->pdata;
+    options.n_sessions = sessions->len;
+    g->capture = btrail_capture_start(&options);
+    g->capture_source = g_unix_fd_add(btrail_capture_done_fd(g->capture),
+                                      G_IO_IN, capture_done, g);
 }
 
 /* The one that has waited the longest */
@@ -580,7 +583,7 @@ static void advance(struct btrail_guest *g)
         change_capture(g, w);
         return;
     } else if (m) {
-        put_in(m);
+        btrail_capture_add(g->capture, take_queued(m));
         announce(m);
         btrail_wanted_free(w);
         advance(g);
