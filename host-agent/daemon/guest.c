@@ -610,15 +610,13 @@ static char *free_name(struct btrail_guest *g)
     }
 }
 
-static uint64_t memory_for(struct btrail_guest *g)
+/* That a capture for so many sessions takes, with them */
+static uint64_t memory_for(struct btrail_guest *g, unsigned sessions)
 {
-    uint64_t memory = btrail_guest_session_memory(g->vcpus);
+    const struct btrail_config *config = g->host->config(g->opaque);
 
-    if (!g->sessions->len) {
-        memory += CAPTURE_MEMORY +
-                  g->vcpus * g->host->config(g->opaque)->buffer_size;
-    }
-    return memory;
+    return sessions ? CAPTURE_MEMORY + g->vcpus * config->buffer_size +
+                      sessions * btrail_guest_session_memory(g->vcpus) : 0;
 }
 
 static JsonObject *metadata(struct btrail_guest *g)
@@ -664,6 +662,8 @@ new_session(struct btrail_guest *g, struct btrail_command *c,
 static bool check_start(struct btrail_guest *g, const struct btrail_command *c,
                         GError **error)
 {
+    unsigned n = g->sessions->len;
+
     if (find_session(g, c->session)) {
         return btrail_daemon_fail(error, BTRAIL_DAEMON_ERROR_COMMAND,
                                   "there is a session '%s' already",
@@ -678,7 +678,8 @@ static bool check_start(struct btrail_guest *g, const struct btrail_command *c,
                                                 c->vcpus->len - 1),
                                   g->vcpus - 1);
     }
-    return g->host->admit(g->opaque, g, memory_for(g), error);
+    return g->host->admit(g->opaque, g,
+                          memory_for(g, n + 1) - memory_for(g, n), error);
 }
 
 /* @c is taken. */
@@ -1271,13 +1272,8 @@ bool btrail_guest_end_largest(struct btrail_guest *g, const char *why)
 
 void btrail_guest_usage(struct btrail_guest *g, struct btrail_usage *usage)
 {
-    const struct btrail_config *config = g->host->config(g->opaque);
-
     usage->sessions = g->sessions->len;
-    usage->memory = g->sessions->len * btrail_guest_session_memory(g->vcpus);
-    if (g->sessions->len) {
-        usage->memory += CAPTURE_MEMORY + g->vcpus * config->buffer_size;
-    }
+    usage->memory = memory_for(g, g->sessions->len);
 }
 
 struct btrail_state_capture *btrail_guest_save(struct btrail_guest *g)
