@@ -493,6 +493,16 @@ static void abandon(struct guest_session *m, const char *why)
     btrail_guest_session_abandon(m->s, why);
 }
 
+/* What was begun has failed: it is not to go on for nobody. */
+static void drop_capture(struct btrail_guest *g)
+{
+    if (g->capture) {
+        stop_capture(g);
+    } else {
+        capture_forgotten(g);
+    }
+}
+
 static void started(void *opaque, JsonNode *result, const GError *error)
 {
     struct btrail_guest *g = opaque;
@@ -509,11 +519,7 @@ static void started(void *opaque, JsonNode *result, const GError *error)
             abandon(m, error ? error->message :
                     "QEMU has connected to another agent");
         }
-        if (g->capture) {
-            stop_capture(g);
-        } else {
-            capture_forgotten(g);
-        }
+        drop_capture(g);
     }
     settled(g);
 }
@@ -1029,11 +1035,7 @@ static void attached(void *opaque, JsonNode *result, const GError *error)
     if (!ok) {
         btrail_log(BTRAIL_LOG_WARNING, "guest %s: its sessions cannot go on: "
                    "%s", g->name, why);
-        if (g->capture) {
-            stop_capture(g);
-        } else {
-            capture_forgotten(g);
-        }
+        drop_capture(g);
     }
     settled(g);
 }
