@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Commands of clients: see guest-private.h
+ */
+
+#include <gio/gio.h>
+#include <string.h>
+
+#include "guest-private.h"
+#include "json.h"
+#include "listing.h"
+#include "log.h"
+
+/* A client is told how far an end has come, before it gives up waiting. */
+#define END_REPLY_S     15
+
+/*
+ * Replies
+ */
+
+static struct waiting waiting(const struct btrail_guest *g, gint64 id)
+{
+    return (struct waiting) { g->connections, id };
+}
+
+static bool still_there(const struct btrail_guest *g, struct waiting w)
+{
+    return g->control && w.connection == g->connections && w.id >= 0;
+}
+
+void guest_reply(struct btrail_guest *g, struct waiting w, JsonObject *result)
+{
+    JsonNode *node = json_node_new(JSON_NODE_OBJECT);
+
+    json_node_take_object(node, result);
+    if (still_there(g, w)) {
+        btrail_control_return(g->control, w.id, node);
+    } else {
+        json_node_unref(node);
+    }
+}
+
+void guest_refuse(struct btrail_guest *g, struct waiting w, const char *why)
+{
+    if (still_there(g, w)) {
+        btrail_control_fail(g->control, w.id, why);
+    }
+}
+
+/*
+ * Commands
+ */
+
+static char *free_name(struct btrail_guest *g)
+{
+    unsigned i;
+
+    for (i = 1; ; i++) {
+        char *name = g_strdup_printf("trace-%u", i);
+
+        if (!guest_find_session(g, name)) {
+            return name;
+        }
+        g_free(name);
+    }
+}
+
+static bool check_start(struct btrail_guest *g, const struct btrail_command *c,
+                        GError **error)
+{
+    unsigned n = g->sessions->len;
+
+    if (guest_find_session(g, c->session)) {
+        return btrail_daemon_fail(error, BTRAIL_DAEMON_ERROR_COMMAND,
+                                  "there is a session '%s' already",
+                                  c->session);
+    }
+    if (c->vcpus && g_array_index(c->vcpus, unsigned, c->vcpus->len - 1) >=
+        g->vcpus) {
+        return btrail_daemon_fail(error, BTRAIL_DAEMON_ERROR_COMMAND,
+                                  "the guest has no vCPU %u; the last one it "
+                                  "can have is %u",
+                                  g_array_index(c->vcpus, unsigned,
+                                                c->vcpus->len - 1),
+                                  g->vcpus - 1);
+    }
+    return g->host->admit(g->opaque, g,
+                          guest_memory(g, n + 1) - guest_memory(g, n), error);
+}
+
+/* @c is taken. */
+static void do_start(struct btrail_guest *g, gint64 id,
+                     struct btrail_command *c)
+{
+    g_autoptr(GError) error = NULL;
+    struct guest_session *m = NULL;
+
+    if (!c->session) {
+        c->session = free_name(g);
+    }
+    if (!c->file) {
+        c->file = btrail_guest_session_default_file(c->session, NULL);
+    }
+    if (!check_start(g, c, &error)) {
+        btrail_command_free(c);
+    } else {
+        m = guest_new_session(g, c, NULL, NULL, &error);
+    }
+    if (!m) {
+        guest_refuse(g, waiting(g, id), error->message);
+        return;
+    }
+    m->start = waiting(g, id);
+    guest_advance(g);
+}
+
+static void no_session(struct btrail_guest *g, gint64 id, const char *name)
+{
+    g_autofree char *why =
+        name ? g_strdup_printf("there is no session '%s'", name) :
+        g_strdup("'session' is missing: there is not exactly one session");
+
+    guest_refuse(g, waiting(g, id), why);
+}
+
+/* The one that a command names, or the only one; NULL if there is none. */
+static struct guest_session *session_for(struct btrail_guest *g,
+                                         const struct btrail_command *c)
+{
+    if (c->session) {
+        return guest_find_session(g, c->session);
+    }
+    return g->sessions->len == 1 ? session_at(g, 0) : NULL;
+}
+
+static gboolean reply_late(gpointer opaque)
+{
+    struct guest_session *m = opaque;
+    unsigned i;
+
+    m->reply_source = 0;
+    for (i = 0; i < m->stops->len; i++) {
+        guest_reply(m->g, g_array_index(m->stops, struct waiting, i),
+                    btrail_guest_session_status(m->s));
+    }
+    g_array_set_size(m->stops, 0);
+    return G_SOURCE_REMOVE;
+}
+
+/* The last one of this name that is done */
+static struct btrail_guest_session *find_done(struct btrail_guest *g,
+                                              const char *name)
+{
+    GList *l;
+
+    for (l = g->done.tail; l; l = l->prev) {
+        if (!strcmp(btrail_guest_session_command(l->data)->session, name)) {
+            return l->data;
+        }
+    }
+    return NULL;
+}
+
+static void do_stop(struct btrail_guest *g, gint64 id,
+                    const struct btrail_command *c)
+{
+    struct guest_session *m = session_for(g, c);
+    struct btrail_guest_session *done =
+        !m && c->session ? find_done(g, c->session) : NULL;
+    struct waiting w = waiting(g, id);
+
+    if (m) {
+        g_array_append_val(m->stops, w);
+        if (!m->reply_source) {
+            m->reply_source = g_timeout_add_seconds(END_REPLY_S, reply_late,
+                                                    m);
+        }
+        guest_end_session(m, NULL);
+    } else if (done) {
+        guest_reply(g, w, btrail_guest_session_status(done));
+    } else {
+        no_session(g, id, c->session);
+    }
+}
+
+struct dump {
+    struct btrail_guest *g;
+    struct waiting w;
+};
+
+static void dumped(void *opaque, JsonObject *result, const GError *error)
+{
+    struct dump *d = opaque;
+
+    if (error) {
+        guest_refuse(d->g, d->w, error->message);
+    } else {
+        btrail_log(BTRAIL_LOG_INFO, "guest %s: dumped into %s", d->g->name,
+                   btrail_json_string(result, "file"));
+        guest_reply(d->g, d->w, json_object_ref(result));
+    }
+    guest_unref(d->g);
+    g_free(d);
+}
+
+bool guest_dump(struct guest_session *m, gint64 id, const char *file,
+                const char *why, GError **error)
+{
+    struct dump *d = g_new(struct dump, 1);
+
+    d->g = m->g;
+    d->w = waiting(m->g, id);
+    if (!btrail_guest_session_dump(m->s, file, why, dumped, d, error)) {
+        g_free(d);
+        return false;
+    }
+    m->g->refs++;
+    return true;
+}
+
+static void do_dump(struct btrail_guest *g, gint64 id,
+                    const struct btrail_command *c)
+{
+    struct guest_session *m = session_for(g, c);
+    g_autoptr(GError) error = NULL;
+
+    if (!m) {
+        no_session(g, id, c->session);
+    } else if (!guest_dump(m, id, c->file, "-dump", &error)) {
+        guest_refuse(g, waiting(g, id), error->message);
+    }
+}
+
+static void do_status(struct btrail_guest *g, gint64 id,
+                      const struct btrail_command *c)
+{
+    JsonObject *json = json_object_new();
+    JsonArray *sessions = json_array_new();
+    g_autofree char *name = g_utf8_make_valid(g->name, -1);
+    struct guest_session *m = c->session ?
+                              guest_find_session(g, c->session) : NULL;
+    unsigned i;
+
+    guest_update_paused(g);
+    if (m) {
+        json_array_add_object_element(sessions,
+                                      btrail_guest_session_status(m->s));
+    } else {
+        g->host->past(g->opaque, g, c->session, sessions);
+        btrail_guest_past(g, c->session, sessions);
+        for (i = 0; !c->session && i < g->sessions->len; i++) {
+            json_array_add_object_element(
+                sessions, btrail_guest_session_status(session_at(g, i)->s));
+        }
+    }
+    if (c->session && !json_array_get_length(sessions)) {
+        json_array_unref(sessions);
+        json_object_unref(json);
+        no_session(g, id, c->session);
+        return;
+    }
+    json_object_set_string_member(json, "guest", name);
+    json_object_set_object_member(json, "capture", guest_capture_status(g));
+    json_object_set_array_member(json, "sessions", sessions);
+    guest_reply(g, waiting(g, id), json);
+}
+
+struct list {
+    struct btrail_guest *g;
+    struct waiting w;
+    GHashTable *writing;
+};
+
+static void list_thread(GTask *task, gpointer source, gpointer data,
+                        GCancellable *cancellable)
+{
+    struct list *l = data;
+
+    g_task_return_pointer(task, btrail_listing(l->g->folder, l->writing),
+                          (GDestroyNotify)json_node_unref);
+}
+
+static void listed(GObject *source, GAsyncResult *async, gpointer opaque)
+{
+    struct list *l = opaque;
+    JsonNode *node = g_task_propagate_pointer(G_TASK(async), NULL);
+
+    if (still_there(l->g, l->w)) {
+        btrail_control_return(l->g->control, l->w.id, node);
+    } else {
+        json_node_unref(node);
+    }
+    g_hash_table_unref(l->writing);
+    guest_unref(l->g);
+    g_free(l);
+}
+
+static void do_list(struct btrail_guest *g, gint64 id)
+{
+    struct list *l = g_new0(struct list, 1);
+    g_autoptr(GTask) task = NULL;
+    unsigned i;
+
+    l->g = g;
+    l->w = waiting(g, id);
+    l->writing = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    for (i = 0; i < g->sessions->len; i++) {
+        g_hash_table_add(l->writing,
+                         g_strdup(command_of(session_at(g, i))->file));
+    }
+    g->refs++;
+    task = g_task_new(NULL, NULL, listed, l);
+    g_task_set_task_data(task, l, NULL);
+    g_task_run_in_thread(task, list_thread);
+}
+
+void btrail_guest_command(struct btrail_guest *g, gint64 id,
+                          JsonObject *command)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(btrail_command) c = btrail_command_parse(command, &error);
+
+    if (!c) {
+        guest_refuse(g, waiting(g, id), error->message);
+        return;
+    }
+    switch (c->what) {
+    case BTRAIL_COMMAND_START:
+        do_start(g, id, g_steal_pointer(&c));
+        break;
+    case BTRAIL_COMMAND_STOP:
+        do_stop(g, id, c);
+        break;
+    case BTRAIL_COMMAND_DUMP:
+        do_dump(g, id, c);
+        break;
+    case BTRAIL_COMMAND_STATUS:
+        do_status(g, id, c);
+        break;
+    case BTRAIL_COMMAND_LIST:
+        do_list(g, id);
+        break;
+    }
+}
