@@ -14,7 +14,8 @@
 /* Guests whose devices have not come again by then are gone. */
 #define LEFT_TIMEOUT_S  60
 
-static bool is_left(struct btrail_service *s, const char *name, bool remove)
+/* One of this name is not left any more, if it was: it goes on. */
+static void take_left(struct btrail_service *s, const char *name)
 {
     unsigned i;
 
@@ -22,13 +23,10 @@ static bool is_left(struct btrail_service *s, const char *name, bool remove)
         struct btrail_state_capture *c = g_ptr_array_index(s->left, i);
 
         if (!strcmp(c->name, name)) {
-            if (remove) {
-                g_ptr_array_remove_index(s->left, i);
-            }
-            return true;
+            g_ptr_array_remove_index(s->left, i);
+            return;
         }
     }
-    return false;
 }
 
 gboolean service_save(gpointer opaque)
@@ -49,7 +47,7 @@ gboolean service_save(gpointer opaque)
         }
         if (c && c->sessions->len) {
             g_ptr_array_add(captures, c);
-            is_left(s, c->name, true);
+            take_left(s, c->name);
         }
     }
     for (i = 0; i < s->left->len; i++) {
