@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * JSON from others: see json.h
+ * JSON: see json.h
  */
 
 #include "json.h"
@@ -79,4 +79,15 @@ gint64 btrail_json_int(JsonObject *object, const char *name, gint64 fallback)
 
     return node && json_node_get_value_type(node) == G_TYPE_INT64 ?
            json_node_get_int(node) : fallback;
+}
+
+void btrail_json_set_time(JsonObject *object, const char *name, gint64 seconds)
+{
+    g_autoptr(GDateTime) t = g_date_time_new_from_unix_utc(seconds);
+    g_autofree char *text = t ? g_date_time_format(t, "%Y-%m-%dT%H:%M:%SZ") :
+                            NULL;
+
+    if (text) {
+        json_object_set_string_member(object, name, text);
+    }
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * JSON from others
+ * JSON from others, and what ours has in common
  */
 
 #ifndef BTRAIL_JSON_H
@@ -22,5 +22,12 @@ JsonNode *btrail_json_parse_object(const char *text);
 const char *btrail_json_string(JsonObject *object, const char *name);
 JsonObject *btrail_json_object(JsonObject *object, const char *name);
 gint64 btrail_json_int(JsonObject *object, const char *name, gint64 fallback);
+
+/*
+ * A time, of so many seconds since 1970, as in 2024-02-29T23:59:59Z; none that
+ * is not in years of four digits.
+ */
+void btrail_json_set_time(JsonObject *object, const char *name,
+                          gint64 seconds);
 
 #endif /* BTRAIL_JSON_H */

@@ -15,6 +15,7 @@
 
 #include "file.h"
 #include "guest-session.h"
+#include "json.h"
 #include "log.h"
 #include "parts.h"
 
@@ -902,17 +903,6 @@ void btrail_guest_session_paused(struct btrail_guest_session *s,
     }
 }
 
-static void set_time(JsonObject *json, const char *name, gint64 time)
-{
-    g_autoptr(GDateTime) t = g_date_time_new_from_unix_utc(time / 1000000);
-    g_autofree char *text = t ? g_date_time_format(t, "%Y-%m-%dT%H:%M:%SZ") :
-                            NULL;
-
-    if (text) {
-        json_object_set_string_member(json, name, text);
-    }
-}
-
 /* What was asked for, as it came */
 static void copy_members(JsonObject *to, JsonObject *from)
 {
@@ -954,9 +944,9 @@ JsonObject *btrail_guest_session_status(struct btrail_guest_session *s)
     json_object_set_int_member(json, "lost", s->progress.lost);
     json_object_set_int_member(json, "paused-ns", s->paused_ns);
     json_object_set_int_member(json, "cpu-ns", s->progress.cpu_ns);
-    set_time(json, "started", s->started);
+    btrail_json_set_time(json, "started", s->started / 1000000);
     if (s->ended) {
-        set_time(json, "ended", s->ended);
+        btrail_json_set_time(json, "ended", s->ended / 1000000);
     }
     if (s->why) {
         g_autofree char *why = g_utf8_make_valid(s->why, -1);

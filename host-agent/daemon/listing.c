@@ -81,17 +81,6 @@ static GArray *gather(const struct btrail_folder *folder)
     return entries;
 }
 
-static void set_time(JsonObject *json, const char *name, gint64 seconds)
-{
-    g_autoptr(GDateTime) t = g_date_time_new_from_unix_utc(seconds);
-    g_autofree char *text = t ? g_date_time_format(t, "%Y-%m-%dT%H:%M:%SZ") :
-                            NULL;
-
-    if (text) {
-        json_object_set_string_member(json, name, text);
-    }
-}
-
 static void take_meta(JsonObject *json, const char *text)
 {
     g_autoptr(JsonNode) node = btrail_json_parse_object(text);
@@ -114,7 +103,7 @@ static void take_meta(JsonObject *json, const char *text)
         gint64 real = t ? btrail_json_int(t, "realtime", 0) : 0;
 
         if (real > 0) {
-            set_time(json, times[i][1], real / 1000000000);
+            btrail_json_set_time(json, times[i][1], real / 1000000000);
         }
     }
 }
@@ -169,7 +158,7 @@ static JsonObject *describe(const struct btrail_folder *folder,
     }
     json_object_set_string_member(json, "state", state);
     if (!json_object_has_member(json, "end")) {
-        set_time(json, "changed", e->changed);
+        btrail_json_set_time(json, "changed", e->changed);
     }
     return json;
 }

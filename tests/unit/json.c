@@ -101,6 +101,26 @@ static void test_hidden_depth(void)
     }
 }
 
+static const char *time_of(JsonObject *json, gint64 seconds)
+{
+    json_object_remove_member(json, "t");
+    btrail_json_set_time(json, "t", seconds);
+    return btrail_json_string(json, "t");
+}
+
+static void test_time(void)
+{
+    g_autoptr(JsonObject) json = json_object_new();
+
+    g_setenv("TZ", "Asia/Kolkata", TRUE);
+    g_assert_cmpstr(time_of(json, 0), ==, "1970-01-01T00:00:00Z");
+    g_assert_cmpstr(time_of(json, 1709251199), ==, "2024-02-29T23:59:59Z");
+    g_assert_cmpstr(time_of(json, 253402300799), ==, "9999-12-31T23:59:59Z");
+    g_assert_cmpstr(time_of(json, 253402300800), ==, NULL);
+    g_assert_cmpstr(time_of(json, G_MAXINT64), ==, NULL);
+    g_assert_cmpstr(time_of(json, G_MININT64), ==, NULL);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -108,5 +128,6 @@ int main(int argc, char **argv)
     g_test_add_func("/json/garbage", test_garbage);
     g_test_add_func("/json/depth", test_depth);
     g_test_add_func("/json/hidden-depth", test_hidden_depth);
+    g_test_add_func("/json/time", test_time);
     return g_test_run();
 }
