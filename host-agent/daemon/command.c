@@ -254,7 +254,15 @@ static bool get_vcpus(JsonObject *json, GArray **vcpus, GError **error)
     return true;
 }
 
-/* A number, or a text such as "0x1234000" */
+bool btrail_command_address(const char *text, uint64_t *address)
+{
+    bool hex = !g_ascii_strncasecmp(text, "0x", 2);
+
+    return g_ascii_string_to_unsigned(hex ? text + 2 : text, hex ? 16 : 10, 0,
+                                      G_MAXUINT64, (guint64 *)address, NULL);
+}
+
+/* A number or a text */
 static bool get_address(JsonNode *node, uint64_t *address)
 {
     GType type = json_node_get_value_type(node);
@@ -263,15 +271,8 @@ static bool get_address(JsonNode *node, uint64_t *address)
         *address = json_node_get_int(node);
         return json_node_get_int(node) >= 0;
     }
-    if (type == G_TYPE_STRING) {
-        const char *text = json_node_get_string(node);
-        bool hex = !g_ascii_strncasecmp(text, "0x", 2);
-
-        return g_ascii_string_to_unsigned(hex ? text + 2 : text,
-                                          hex ? 16 : 10, 0, G_MAXUINT64,
-                                          (guint64 *)address, NULL);
-    }
-    return false;
+    return type == G_TYPE_STRING &&
+           btrail_command_address(json_node_get_string(node), address);
 }
 
 static bool get_cr3(JsonObject *json, GArray **cr3, GError **error)

@@ -126,10 +126,8 @@ static void add_trigger(struct wishes *w,
         .action = actions[t->act],
         .hits = t->hits,
     };
-    bool hex = !g_ascii_strncasecmp(place, "0x", 2);
 
-    if (!g_ascii_string_to_unsigned(hex ? place + 2 : place, hex ? 16 : 10, 0,
-                                    G_MAXUINT64, &trigger.address, NULL)) {
+    if (!btrail_command_address(place, &trigger.address)) {
         trigger.symbol = place;
     }
     g_ptr_array_add(w->texts, process);
