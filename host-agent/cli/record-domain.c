@@ -14,6 +14,7 @@
 #include "cli.h"
 #include "guest.h"
 #include "json.h"
+#include "progress.h"
 #include "record-domain.h"
 
 #define START_TIMEOUT_MS    30000
@@ -81,16 +82,24 @@ static guint64 number(JsonObject *session, const char *name)
     return MAX(0, btrail_json_int(session, name, 0));
 }
 
+static void read_progress(JsonObject *session, struct progress *p)
+{
+    *p = (struct progress) {
+        .records = number(session, "records"),
+        .bytes = number(session, "bytes"),
+        .lost = number(session, "lost"),
+        .paused_ns = number(session, "paused-ns"),
+    };
+}
+
 static void print_progress(const struct recording *r, JsonObject *session)
 {
+    struct progress p;
+
     if (r->progress) {
-        fprintf(stderr, "\r%6.1f s  %9.1f M records  %8.1f MB  %"
-                G_GUINT64_FORMAT " lost  %.1f s paused ",
-                (g_get_monotonic_time() - r->started) / 1e6,
-                number(session, "records") / 1e6,
-                number(session, "bytes") / 1e6, number(session, "lost"),
-                number(session, "paused-ns") / 1e9);
-        fflush(stderr);
+        read_progress(session, &p);
+        progress_print(stderr, (g_get_monotonic_time() - r->started) * 1000,
+                       &p, PROGRESS_NO_RATE);
     }
 }
 
@@ -98,21 +107,15 @@ static int finish(const struct recording *r, JsonObject *session)
 {
     const char *why = btrail_json_string(session, "why");
     const char *state = btrail_json_string(session, "state");
+    struct progress p;
 
     print_progress(r, session);
     if (r->progress) {
         fputc('\n', stderr);
     }
     if (!r->options->quiet) {
-        guint64 records = number(session, "records");
-
-        fprintf(stderr, "%s: %" G_GUINT64_FORMAT " records, %"
-                G_GUINT64_FORMAT " bytes (%.2f bits a record), %"
-                G_GUINT64_FORMAT " lost, %.3f s paused%s%s\n", r->file,
-                records, number(session, "bytes"),
-                records ? number(session, "bytes") * 8.0 / records : 0,
-                number(session, "lost"), number(session, "paused-ns") / 1e9,
-                why ? "; " : "", why ? why : "");
+        read_progress(session, &p);
+        progress_sum(stderr, r->file, &p, why);
     }
     if (!g_strcmp0(state, "failed")) {
         cli_error("%s is incomplete: %s", r->file, why ? why : "the service "

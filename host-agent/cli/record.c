@@ -16,6 +16,7 @@
 #include "capture.h"
 #include "cli.h"
 #include "json.h"
+#include "progress.h"
 #include "qmp.h"
 #include "record-domain.h"
 
@@ -558,20 +559,23 @@ static bool start(struct recording *r)
 static void print_progress(struct recording *r, uint64_t now)
 {
     struct btrail_capture_progress c;
-    struct btrail_session_progress p;
+    struct btrail_session_progress s;
+    struct progress p;
     double rate;
 
     btrail_capture_progress(r->capture, &c);
-    btrail_session_progress(r->session, &p);
+    btrail_session_progress(r->session, &s);
+    p = (struct progress) {
+        .records = s.records,
+        .bytes = s.bytes,
+        .lost = c.lost,
+        .paused_ns = c.paused_ns,
+    };
     rate = now > r->last_progress ?
            (p.records - r->last_records) * 1e9 / (now - r->last_progress) : 0;
     r->last_records = p.records;
     r->last_progress = now;
-    fprintf(stderr, "\r%6.1f s  %9.1f M records  %6.1f M/s  %8.1f MB  "
-            "%" G_GUINT64_FORMAT " lost  %.1f s paused ",
-            (now - r->started) / 1e9, p.records / 1e6, rate / 1e6,
-            p.bytes / 1e6, c.lost, c.paused_ns / 1e9);
-    fflush(stderr);
+    progress_print(stderr, now - r->started, &p, rate);
 }
 
 /* A second signal does not wait for anything. */
@@ -645,16 +649,15 @@ static int finish(struct recording *r)
 
     finish_capture(r, &capture, &result);
     if (!r->options.quiet) {
-        double bits = result.progress.records ?
-            result.progress.bytes * 8.0 / result.progress.records : 0;
+        const struct progress p = {
+            .records = result.progress.records,
+            .bytes = result.progress.bytes,
+            .lost = result.progress.lost,
+            .paused_ns = capture.progress.paused_ns,
+        };
 
-        fprintf(stderr, "%s: %" G_GUINT64_FORMAT " records, %"
-                G_GUINT64_FORMAT " bytes (%.2f bits a record), %"
-                G_GUINT64_FORMAT " lost, %.3f s paused; %s\n",
-                r->options.output, result.progress.records,
-                result.progress.bytes, bits, result.progress.lost,
-                capture.progress.paused_ns / 1e9,
-                cli_event_reason(BTRAIL_EVENT_END, result.reason));
+        progress_sum(stderr, r->options.output, &p,
+                     cli_event_reason(BTRAIL_EVENT_END, result.reason));
     }
     if (result.no_names && !r->options.quiet) {
         fprintf(stderr, "%s has no names: %s\n", r->options.output,
