@@ -4,26 +4,14 @@
  */
 
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/signalfd.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "capture.h"
 #include "cli.h"
-#include "json.h"
-#include "progress.h"
-#include "qmp.h"
 #include "record-domain.h"
-
-#define QMP_TIMEOUT_MS      10000
-/* Includes the wait for the session to take the device's HELLO. */
-#define START_TIMEOUT_MS    40000
-#define PROGRESS_NS         1000000000ull
+#include "record-qmp.h"
 
 struct record_options {
     char *domain;
@@ -56,19 +44,7 @@ struct recording {
     int signal_fd;
     JsonObject *arguments;      /* of branch-trace-start */
     JsonObject *metadata;
-    struct btrail_qmp *qmp;
-    struct btrail_store *store;
-    struct btrail_capture *capture;
-    struct btrail_session *session;
-    uint64_t started;
-    uint64_t last_progress;
-    uint64_t last_records;
 };
-
-static uint64_t now_ns(void)
-{
-    return g_get_monotonic_time() * 1000ull;
-}
 
 static bool add_vcpus(struct recording *r, const char *text)
 {
@@ -86,13 +62,14 @@ static bool add_vcpus(struct recording *r, const char *text)
         }
     }
     json_object_set_array_member(r->arguments, "vcpus", array);
+    json_object_set_string_member(r->metadata, "vcpu_filter", text);
     return true;
 }
 
 static bool add_cr3s(struct recording *r, char **texts)
 {
     GArray *cr3s;
-    JsonArray *array;
+    JsonArray *array, *asked;
     unsigned i;
 
     if (!cli_parse_cr3s(texts, &cr3s)) {
@@ -100,11 +77,14 @@ static bool add_cr3s(struct recording *r, char **texts)
     }
     if (cr3s) {
         array = json_array_new();
+        asked = json_array_new();
         for (i = 0; i < cr3s->len; i++) {
             json_array_add_int_element(array,
                                        g_array_index(cr3s, uint64_t, i));
+            json_array_add_string_element(asked, texts[i]);
         }
         json_object_set_array_member(r->arguments, "cr3", array);
+        json_object_set_array_member(r->metadata, "cr3_filter", asked);
         g_array_unref(cr3s);
     }
     return true;
@@ -324,359 +304,24 @@ static int record_domain(struct recording *r)
     return cli_record_domain(&options);
 }
 
-static JsonNode *execute(struct recording *r, const char *command,
-                         JsonObject *arguments, int fd, int timeout_ms,
-                         GError **error)
+/* Into a file here */
+static int record_qmp(struct recording *r)
 {
-    return btrail_qmp_execute(r->qmp, command, arguments, fd, timeout_ms,
-                              r->signal_fd, error);
-}
-
-static void explain(const struct recording *r, const GError *error)
-{
-    if (g_error_matches(error, BTRAIL_AGENT_ERROR,
-                        BTRAIL_AGENT_ERROR_NO_COMMAND)) {
-        cli_error("this QEMU (%s) cannot trace branches: it was built without "
-                  "Backtrail's patches", btrail_qmp_version(r->qmp) ?
-                  btrail_qmp_version(r->qmp) : "unknown version");
-    } else if (g_error_matches(error, BTRAIL_AGENT_ERROR,
-                               BTRAIL_AGENT_ERROR_NO_DEVICE)) {
-        cli_error("this guest has no branch-trace device: start QEMU with "
-                  "-device branch-trace");
-    } else {
-        cli_error("%s", error->message);
-    }
-}
-
-/* Is there a device, and is its session in the state that is wanted? */
-static bool check_device(struct recording *r)
-{
-    g_autoptr(GError) error = NULL;
-    g_autoptr(JsonNode) node = execute(r, "query-branch-trace", NULL, -1,
-                                       QMP_TIMEOUT_MS, &error);
-    const char *state, *session;
-    JsonObject *info;
-    bool active;
-
-    if (!node) {
-        explain(r, error);
-        return false;
-    }
-    if (!JSON_NODE_HOLDS_OBJECT(node)) {
-        cli_error("query-branch-trace: this is no answer");
-        return false;
-    }
-    info = json_node_get_object(node);
-    state = btrail_json_string(info, "state");
-    session = btrail_json_string(info, "session");
-    active = state && strcmp(state, "inactive");
-    if (active && !r->options.attach) {
-        cli_error("session '%s' is active already; stop it first "
-                  "(branch-trace-stop), or take it over with --attach",
-                  session ? session : "");
-        return false;
-    }
-    if (!active && r->options.attach) {
-        cli_error("no session is active that could be taken over; "
-                  "leave out --attach");
-        return false;
-    }
-    return true;
-}
-
-static void collect_metadata(struct recording *r)
-{
-    g_autoptr(JsonNode) node = execute(r, "query-name", NULL, -1,
-                                       QMP_TIMEOUT_MS, NULL);
-    struct record_options *o = &r->options;
-    JsonArray *array;
-    char **cr3;
-
-    if (node && JSON_NODE_HOLDS_OBJECT(node)) {
-        const char *name = btrail_json_string(json_node_get_object(node),
-                                              "name");
-        if (name) {
-            json_object_set_string_member(r->metadata, "guest", name);
-        }
-    }
-    if (btrail_qmp_version(r->qmp)) {
-        json_object_set_string_member(r->metadata, "qemu",
-                                      btrail_qmp_version(r->qmp));
-    }
-    if (o->cr3) {
-        array = json_array_new();
-        for (cr3 = o->cr3; *cr3; cr3++) {
-            json_array_add_string_element(array, *cr3);
-        }
-        json_object_set_array_member(r->metadata, "cr3_filter", array);
-    }
-    if (o->vcpus) {
-        json_object_set_string_member(r->metadata, "vcpu_filter", o->vcpus);
-    }
-}
-
-static bool connect_monitor(struct recording *r)
-{
-    g_autoptr(GError) error = NULL;
-
-    r->qmp = btrail_qmp_connect(r->options.qmp, QMP_TIMEOUT_MS, r->signal_fd,
-                                &error);
-    if (!r->qmp) {
-        cli_error("%s", error->message);
-        return false;
-    }
-    if (!check_device(r)) {
-        return false;
-    }
-    collect_metadata(r);
-    return true;
-}
-
-static bool open_output(struct recording *r)
-{
-    const char *path = r->options.output;
-
-    if (btrail_store_open(&r->store, &r->store_options)) {
-        cli_error("%s%s: %s%s", path, r->store_options.part_size ||
-                  r->store_options.ring_size ? " or a part of it" : "",
-                  g_strerror(errno), errno == EEXIST ?
-                  "; --force replaces it" : errno == EBUSY ?
-                  ": another process writes it" : "");
-        return false;
-    }
-    return true;
-}
-
-static void remove_output(struct recording *r)
-{
-    struct stat st;
-
-    if (!lstat(r->options.output, &st) && S_ISREG(st.st_mode)) {
-        unlink(r->options.output);
-    }
-}
-
-static JsonObject *agent_address(const char *name)
-{
-    JsonObject *address = json_object_new();
-
-    json_object_set_string_member(address, "type", "fd");
-    json_object_set_string_member(address, "str", name);
-    return address;
-}
-
-/* Hand @sock to QEMU and have it trace to there. */
-static bool start_tracing(struct recording *r, int sock, GError **error)
-{
-    g_autofree char *name = g_strdup_printf("backtrail-%d", (int)getpid());
-    JsonObject *arguments = json_object_new();
-    g_autoptr(JsonNode) got = NULL, started = NULL;
-
-    json_object_set_string_member(arguments, "fdname", name);
-    got = execute(r, "getfd", arguments, sock, QMP_TIMEOUT_MS, error);
-    if (!got) {
-        return false;
-    }
-    if (r->options.attach) {
-        arguments = json_object_new();
-    } else {
-        arguments = json_object_ref(r->arguments);
-    }
-    json_object_set_object_member(arguments, "agent", agent_address(name));
-    started = execute(r, r->options.attach ? "branch-trace-attach" :
-                      "branch-trace-start", arguments, -1, START_TIMEOUT_MS,
-                      error);
-    if (!started) {
-        g_autoptr(JsonNode) closed = NULL;
-
-        /* It may have been used up, or not. */
-        arguments = json_object_new();
-        json_object_set_string_member(arguments, "fdname", name);
-        closed = btrail_qmp_execute(r->qmp, "closefd", arguments, -1, 1000,
-                                    -1, NULL);
-        return false;
-    }
-    return true;
-}
-
-/* End both, whichever has ended first. */
-static void finish_capture(struct recording *r,
-                           struct btrail_capture_result *capture,
-                           struct btrail_session_result *session)
-{
-    btrail_capture_stop(r->capture);
-    btrail_capture_finish(r->capture, capture);
-    /* It is the session's, too. */
-    g_clear_error(&capture->error);
-    btrail_session_finish(r->session, session);
-}
-
-static bool start(struct recording *r)
-{
-    struct btrail_session_options options = {
-        .store = r->store,
+    const struct record_options *o = &r->options;
+    const struct cli_record_qmp options = {
+        .socket = o->qmp,
+        .store = &r->store_options,
+        .arguments = r->arguments,
         .metadata = r->metadata,
-    };
-    struct btrail_capture_options capture = {
-        .attached = r->options.attach,
-        .names = !r->options.names || strcmp(r->options.names, "off"),
-        .patient = r->options.names && !strcmp(r->options.names, "all"),
-    };
-    struct btrail_capture_result capture_result;
-    struct btrail_session_result result;
-    g_autoptr(GError) error = NULL;
-    int socks[2];
-    bool ok;
-
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, socks) < 0) {
-        cli_error("socketpair: %s", g_strerror(errno));
-        btrail_store_close(r->store);
-        remove_output(r);
-        return false;
-    }
-    capture.sock = socks[0];
-    r->session = btrail_session_new(&options, NULL);
-    r->capture = btrail_capture_start(&capture);
-    btrail_capture_add(r->capture, r->session);
-    ok = start_tracing(r, socks[1], &error);
-    close(socks[1]);
-    if (ok) {
-        return true;
-    }
-
-    finish_capture(r, &capture_result, &result);
-    if (result.error && (result.error->code == BTRAIL_AGENT_ERROR_PROTOCOL ||
-                         result.error->code == BTRAIL_AGENT_ERROR_OUTPUT)) {
-        cli_error("%s", result.error->message);
-    }
-    g_clear_error(&result.error);
-    g_free(result.no_names);
-    explain(r, error);
-    remove_output(r);
-    return false;
-}
-
-static void print_progress(struct recording *r, uint64_t now)
-{
-    struct btrail_capture_progress c;
-    struct btrail_session_progress s;
-    struct progress p;
-    double rate;
-
-    btrail_capture_progress(r->capture, &c);
-    btrail_session_progress(r->session, &s);
-    p = (struct progress) {
-        .records = s.records,
-        .bytes = s.bytes,
-        .lost = c.lost,
-        .paused_ns = c.paused_ns,
-    };
-    rate = now > r->last_progress ?
-           (p.records - r->last_records) * 1e9 / (now - r->last_progress) : 0;
-    r->last_records = p.records;
-    r->last_progress = now;
-    progress_print(stderr, now - r->started, &p, rate);
-}
-
-/* A second signal does not wait for anything. */
-static void take_signal(struct recording *r)
-{
-    static unsigned signals;
-    struct signalfd_siginfo info;
-    sigset_t set;
-
-    if (read(r->signal_fd, &info, sizeof(info)) != sizeof(info)) {
-        return;
-    }
-    if (signals++) {
-        signal(info.ssi_signo, SIG_DFL);
-        sigemptyset(&set);
-        sigaddset(&set, info.ssi_signo);
-        sigprocmask(SIG_UNBLOCK, &set, NULL);
-        raise(info.ssi_signo);
-    }
-    btrail_capture_stop(r->capture);
-}
-
-static void wait_for_end(struct recording *r)
-{
-    bool progress = !r->options.quiet && isatty(STDERR_FILENO);
-    uint64_t stop_at = r->duration ? r->started + r->duration : UINT64_MAX;
-    uint64_t next = r->started + PROGRESS_NS;
-    struct pollfd fds[] = {
-        { .fd = btrail_session_done_fd(r->session), .events = POLLIN },
-        { .fd = r->signal_fd, .events = POLLIN },
+        .attach = o->attach,
+        .names = !o->names || strcmp(o->names, "off"),
+        .patient = o->names && !strcmp(o->names, "all"),
+        .duration = r->duration,
+        .signal_fd = r->signal_fd,
+        .quiet = o->quiet,
     };
 
-    for (;;) {
-        uint64_t now = now_ns();
-        uint64_t wake = MIN(stop_at, progress ? next : UINT64_MAX);
-        int timeout = wake == UINT64_MAX ? -1 : wake <= now ? 0 :
-                      (int)MIN((wake - now) / 1000000 + 1, 60000);
-
-        if (poll(fds, G_N_ELEMENTS(fds), timeout) < 0 && errno != EINTR) {
-            cli_error("poll: %s", g_strerror(errno));
-            btrail_capture_stop(r->capture);
-            break;
-        }
-        if (fds[0].revents) {
-            break;
-        }
-        if (fds[1].revents) {
-            take_signal(r);
-        }
-        now = now_ns();
-        if (now >= stop_at) {
-            btrail_capture_stop(r->capture);
-            stop_at = UINT64_MAX;
-        }
-        if (progress && now >= next) {
-            print_progress(r, now);
-            next = now + PROGRESS_NS;
-        }
-    }
-    if (progress) {
-        print_progress(r, now_ns());
-        fputc('\n', stderr);
-    }
-}
-
-static int finish(struct recording *r)
-{
-    struct btrail_capture_result capture;
-    struct btrail_session_result result;
-    int code = CLI_OK;
-
-    finish_capture(r, &capture, &result);
-    if (!r->options.quiet) {
-        const struct progress p = {
-            .records = result.progress.records,
-            .bytes = result.progress.bytes,
-            .lost = result.progress.lost,
-            .paused_ns = capture.progress.paused_ns,
-        };
-
-        progress_sum(stderr, r->options.output, &p,
-                     cli_event_reason(BTRAIL_EVENT_END, result.reason));
-    }
-    if (result.no_names && !r->options.quiet) {
-        fprintf(stderr, "%s has no names: %s\n", r->options.output,
-                result.no_names);
-    }
-    g_free(result.no_names);
-    if (result.unexplained) {
-        cli_error("%" G_GUINT64_FORMAT " records are missing and QEMU has not "
-                  "said why; the trace has GAP events in their places",
-                  result.unexplained);
-        code = CLI_DAMAGED;
-    }
-    if (result.error) {
-        cli_error("%s", result.error->message);
-        code = result.error->code == BTRAIL_AGENT_ERROR_CLOSED ?
-               CLI_DAMAGED : CLI_FAILED;
-        g_error_free(result.error);
-    }
-    return code;
+    return cli_record_qmp(&options);
 }
 
 static int open_signals(void)
@@ -706,17 +351,7 @@ static int run(struct recording *r)
         cli_error("signalfd: %s", g_strerror(errno));
         return CLI_FAILED;
     }
-    if (r->options.domain) {
-        return record_domain(r);
-    }
-    if (!connect_monitor(r) || !open_output(r) || !start(r)) {
-        return CLI_FAILED;
-    }
-    /* Leave the monitor to others: the session has a channel of its own. */
-    g_clear_pointer(&r->qmp, btrail_qmp_free);
-    r->started = r->last_progress = now_ns();
-    wait_for_end(r);
-    return finish(r);
+    return r->options.domain ? record_domain(r) : record_qmp(r);
 }
 
 int cmd_record(int argc, char **argv)
@@ -791,9 +426,6 @@ int cmd_record(int argc, char **argv)
         code = run(&r);
     }
 
-    if (r.qmp) {
-        btrail_qmp_free(r.qmp);
-    }
     if (r.signal_fd >= 0) {
         close(r.signal_fd);
     }

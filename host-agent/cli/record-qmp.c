@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * backtrail record --qmp SOCKET: see record-qmp.h
+ */
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "capture.h"
+#include "cli.h"
+#include "clock.h"
+#include "json.h"
+#include "progress.h"
+#include "qmp.h"
+#include "record-qmp.h"
+
+#define QMP_TIMEOUT_MS      10000
+/* Includes the wait for the session to take the device's HELLO. */
+#define START_TIMEOUT_MS    40000
+#define PROGRESS_NS         1000000000ull
+
+struct recording {
+    const struct cli_record_qmp *options;
+    struct btrail_qmp *qmp;
+    struct btrail_store *store;
+    struct btrail_capture *capture;
+    struct btrail_session *session;
+    uint64_t started;
+    uint64_t last_progress;
+    uint64_t last_records;
+};
+
+static JsonNode *execute(struct recording *r, const char *command,
+                         JsonObject *arguments, int fd, int timeout_ms,
+                         GError **error)
+{
+    return btrail_qmp_execute(r->qmp, command, arguments, fd, timeout_ms,
+                              r->options->signal_fd, error);
+}
+
+static void explain(const struct recording *r, const GError *error)
+{
+    if (g_error_matches(error, BTRAIL_AGENT_ERROR,
+                        BTRAIL_AGENT_ERROR_NO_COMMAND)) {
+        cli_error("this QEMU (%s) cannot trace branches: it was built without "
+                  "Backtrail's patches", btrail_qmp_version(r->qmp) ?
+                  btrail_qmp_version(r->qmp) : "unknown version");
+    } else if (g_error_matches(error, BTRAIL_AGENT_ERROR,
+                               BTRAIL_AGENT_ERROR_NO_DEVICE)) {
+        cli_error("this guest has no branch-trace device: start QEMU with "
+                  "-device branch-trace");
+    } else {
+        cli_error("%s", error->message);
+    }
+}
+
+/* Is there a device, and is its session in the state that is wanted? */
+static bool check_device(struct recording *r)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(JsonNode) node = execute(r, "query-branch-trace", NULL, -1,
+                                       QMP_TIMEOUT_MS, &error);
+    const char *state, *session;
+    JsonObject *info;
+    bool active;
+
+    if (!node) {
+        explain(r, error);
+        return false;
+    }
+    if (!JSON_NODE_HOLDS_OBJECT(node)) {
+        cli_error("query-branch-trace: this is no answer");
+        return false;
+    }
+    info = json_node_get_object(node);
+    state = btrail_json_string(info, "state");
+    session = btrail_json_string(info, "session");
+    active = state && strcmp(state, "inactive");
+    if (active && !r->options->attach) {
+        cli_error("session '%s' is active already; stop it first "
+                  "(branch-trace-stop), or take it over with --attach",
+                  session ? session : "");
+        return false;
+    }
+    if (!active && r->options->attach) {
+        cli_error("no session is active that could be taken over; "
+                  "leave out --attach");
+        return false;
+    }
+    return true;
+}
+
+static void collect_metadata(struct recording *r)
+{
+    g_autoptr(JsonNode) node = execute(r, "query-name", NULL, -1,
+                                       QMP_TIMEOUT_MS, NULL);
+    JsonObject *metadata = r->options->metadata;
+
+    if (node && JSON_NODE_HOLDS_OBJECT(node)) {
+        const char *name = btrail_json_string(json_node_get_object(node),
+                                              "name");
+        if (name) {
+            json_object_set_string_member(metadata, "guest", name);
+        }
+    }
+    if (btrail_qmp_version(r->qmp)) {
+        json_object_set_string_member(metadata, "qemu",
+                                      btrail_qmp_version(r->qmp));
+    }
+}
+
+static bool connect_monitor(struct recording *r)
+{
+    g_autoptr(GError) error = NULL;
+
+    r->qmp = btrail_qmp_connect(r->options->socket, QMP_TIMEOUT_MS,
+                                r->options->signal_fd, &error);
+    if (!r->qmp) {
+        cli_error("%s", error->message);
+        return false;
+    }
+    if (!check_device(r)) {
+        return false;
+    }
+    collect_metadata(r);
+    return true;
+}
+
+static bool open_output(struct recording *r)
+{
+    const struct btrail_store_options *store = r->options->store;
+
+    if (btrail_store_open(&r->store, store)) {
+        cli_error("%s%s: %s%s", store->path, store->part_size ||
+                  store->ring_size ? " or a part of it" : "",
+                  g_strerror(errno), errno == EEXIST ?
+                  "; --force replaces it" : errno == EBUSY ?
+                  ": another process writes it" : "");
+        return false;
+    }
+    return true;
+}
+
+static void remove_output(struct recording *r)
+{
+    const char *path = r->options->store->path;
+    struct stat st;
+
+    if (!lstat(path, &st) && S_ISREG(st.st_mode)) {
+        unlink(path);
+    }
+}
+
+static JsonObject *agent_address(const char *name)
+{
+    JsonObject *address = json_object_new();
+
+    json_object_set_string_member(address, "type", "fd");
+    json_object_set_string_member(address, "str", name);
+    return address;
+}
+
+/* Hand @sock to QEMU and have it trace to there. */
+static bool start_tracing(struct recording *r, int sock, GError **error)
+{
+    g_autofree char *name = g_strdup_printf("backtrail-%d", (int)getpid());
+    JsonObject *arguments = json_object_new();
+    g_autoptr(JsonNode) got = NULL, started = NULL;
+
+    json_object_set_string_member(arguments, "fdname", name);
+    got = execute(r, "getfd", arguments, sock, QMP_TIMEOUT_MS, error);
+    if (!got) {
+        return false;
+    }
+    if (r->options->attach) {
+        arguments = json_object_new();
+    } else {
+        arguments = json_object_ref(r->options->arguments);
+    }
+    json_object_set_object_member(arguments, "agent", agent_address(name));
+    started = execute(r, r->options->attach ? "branch-trace-attach" :
+                      "branch-trace-start", arguments, -1, START_TIMEOUT_MS,
+                      error);
+    if (!started) {
+        g_autoptr(JsonNode) closed = NULL;
+
+        /* It may have been used up, or not. */
+        arguments = json_object_new();
+        json_object_set_string_member(arguments, "fdname", name);
+        closed = btrail_qmp_execute(r->qmp, "closefd", arguments, -1, 1000,
+                                    -1, NULL);
+        return false;
+    }
+    return true;
+}
+
+/* End both, whichever has ended first. */
+static void finish_capture(struct recording *r,
+                           struct btrail_capture_result *capture,
+                           struct btrail_session_result *session)
+{
+    btrail_capture_stop(r->capture);
+    btrail_capture_finish(r->capture, capture);
+    /* It is the session's, too. */
+    g_clear_error(&capture->error);
+    btrail_session_finish(r->session, session);
+}
+
+static bool start(struct recording *r)
+{
+    struct btrail_session_options options = {
+        .store = r->store,
+        .metadata = r->options->metadata,
+    };
+    struct btrail_capture_options capture = {
+        .attached = r->options->attach,
+        .names = r->options->names,
+        .patient = r->options->patient,
+    };
+    struct btrail_capture_result capture_result;
+    struct btrail_session_result result;
+    g_autoptr(GError) error = NULL;
+    int socks[2];
+    bool ok;
+
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, socks) < 0) {
+        cli_error("socketpair: %s", g_strerror(errno));
+        btrail_store_close(r->store);
+        remove_output(r);
+        return false;
+    }
+    capture.sock = socks[0];
+    r->session = btrail_session_new(&options, NULL);
+    r->capture = btrail_capture_start(&capture);
+    btrail_capture_add(r->capture, r->session);
+    ok = start_tracing(r, socks[1], &error);
+    close(socks[1]);
+    if (ok) {
+        return true;
+    }
+
+    finish_capture(r, &capture_result, &result);
+    if (result.error && (result.error->code == BTRAIL_AGENT_ERROR_PROTOCOL ||
+                         result.error->code == BTRAIL_AGENT_ERROR_OUTPUT)) {
+        cli_error("%s", result.error->message);
+    }
+    g_clear_error(&result.error);
+    g_free(result.no_names);
+    explain(r, error);
+    remove_output(r);
+    return false;
+}
+
+static void print_progress(struct recording *r, uint64_t now)
+{
+    struct btrail_capture_progress c;
+    struct btrail_session_progress s;
+    struct progress p;
+    double rate;
+
+    btrail_capture_progress(r->capture, &c);
+    btrail_session_progress(r->session, &s);
+    p = (struct progress) {
+        .records = s.records,
+        .bytes = s.bytes,
+        .lost = c.lost,
+        .paused_ns = c.paused_ns,
+    };
+    rate = now > r->last_progress ?
+           (p.records - r->last_records) * 1e9 / (now - r->last_progress) : 0;
+    r->last_records = p.records;
+    r->last_progress = now;
+    progress_print(stderr, now - r->started, &p, rate);
+}
+
+/* A second signal does not wait for anything. */
+static void take_signal(struct recording *r)
+{
+    static unsigned signals;
+    struct signalfd_siginfo info;
+    sigset_t set;
+
+    if (read(r->options->signal_fd, &info, sizeof(info)) != sizeof(info)) {
+        return;
+    }
+    if (signals++) {
+        signal(info.ssi_signo, SIG_DFL);
+        sigemptyset(&set);
+        sigaddset(&set, info.ssi_signo);
+        sigprocmask(SIG_UNBLOCK, &set, NULL);
+        raise(info.ssi_signo);
+    }
+    btrail_capture_stop(r->capture);
+}
+
+static void wait_for_end(struct recording *r)
+{
+    bool progress = !r->options->quiet && isatty(STDERR_FILENO);
+    uint64_t stop_at = r->options->duration ?
+                       r->started + r->options->duration : UINT64_MAX;
+    uint64_t next = r->started + PROGRESS_NS;
+    struct pollfd fds[] = {
+        { .fd = btrail_session_done_fd(r->session), .events = POLLIN },
+        { .fd = r->options->signal_fd, .events = POLLIN },
+    };
+
+    for (;;) {
+        uint64_t now = btrail_clock_ns();
+        uint64_t wake = MIN(stop_at, progress ? next : UINT64_MAX);
+        int timeout = wake == UINT64_MAX ? -1 : wake <= now ? 0 :
+                      (int)MIN((wake - now) / 1000000 + 1, 60000);
+
+        if (poll(fds, G_N_ELEMENTS(fds), timeout) < 0 && errno != EINTR) {
+            cli_error("poll: %s", g_strerror(errno));
+            btrail_capture_stop(r->capture);
+            break;
+        }
+        if (fds[0].revents) {
+            break;
+        }
+        if (fds[1].revents) {
+            take_signal(r);
+        }
+        now = btrail_clock_ns();
+        if (now >= stop_at) {
+            btrail_capture_stop(r->capture);
+            stop_at = UINT64_MAX;
+        }
+        if (progress && now >= next) {
+            print_progress(r, now);
+            next = now + PROGRESS_NS;
+        }
+    }
+    if (progress) {
+        print_progress(r, btrail_clock_ns());
+        fputc('\n', stderr);
+    }
+}
+
+static int finish(struct recording *r)
+{
+    const char *path = r->options->store->path;
+    struct btrail_capture_result capture;
+    struct btrail_session_result result;
+    int code = CLI_OK;
+
+    finish_capture(r, &capture, &result);
+    if (!r->options->quiet) {
+        const struct progress p = {
+            .records = result.progress.records,
+            .bytes = result.progress.bytes,
+            .lost = result.progress.lost,
+            .paused_ns = capture.progress.paused_ns,
+        };
+
+        progress_sum(stderr, path, &p,
+                     cli_event_reason(BTRAIL_EVENT_END, result.reason));
+    }
+    if (result.no_names && !r->options->quiet) {
+        fprintf(stderr, "%s has no names: %s\n", path, result.no_names);
+    }
+    g_free(result.no_names);
+    if (result.unexplained) {
+        cli_error("%" G_GUINT64_FORMAT " records are missing and QEMU has not "
+                  "said why; the trace has GAP events in their places",
+                  result.unexplained);
+        code = CLI_DAMAGED;
+    }
+    if (result.error) {
+        cli_error("%s", result.error->message);
+        code = result.error->code == BTRAIL_AGENT_ERROR_CLOSED ?
+               CLI_DAMAGED : CLI_FAILED;
+        g_error_free(result.error);
+    }
+    return code;
+}
+
+int cli_record_qmp(const struct cli_record_qmp *options)
+{
+    struct recording r = { .options = options };
+    int code = CLI_FAILED;
+
+    if (connect_monitor(&r) && open_output(&r) && start(&r)) {
+        /* Leave the monitor to others: the session has its own channel. */
+        g_clear_pointer(&r.qmp, btrail_qmp_free);
+        r.started = r.last_progress = btrail_clock_ns();
+        wait_for_end(&r);
+        code = finish(&r);
+    }
+    g_clear_pointer(&r.qmp, btrail_qmp_free);
+    return code;
+}
