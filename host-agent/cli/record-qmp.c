@@ -223,6 +223,8 @@ static bool start(struct recording *r)
         .attached = r->options->attach,
         .names = r->options->names,
         .patient = r->options->patient,
+        .sessions = &r->session,
+        .n_sessions = 1,
     };
     struct btrail_capture_result capture_result;
     struct btrail_session_result result;
@@ -239,7 +241,6 @@ static bool start(struct recording *r)
     capture.sock = socks[0];
     r->session = btrail_session_new(&options, NULL);
     r->capture = btrail_capture_start(&capture);
-    btrail_capture_add(r->capture, r->session);
     ok = start_tracing(r, socks[1], &error);
     close(socks[1]);
     if (ok) {
