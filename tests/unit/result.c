@@ -3,21 +3,10 @@
 #include <glib/gstdio.h>
 #include <string.h>
 
+#include "count-files.h"
 #include "result.h"
 
 static char *folder;
-
-static unsigned files(void)
-{
-    GDir *dir = g_dir_open(folder, 0, NULL);
-    unsigned n = 0;
-
-    while (g_dir_read_name(dir)) {
-        n++;
-    }
-    g_dir_close(dir);
-    return n;
-}
 
 static void test_result(void)
 {
@@ -32,7 +21,7 @@ static void test_result(void)
     g_assert_true(result_close(&r));
     g_assert_true(g_file_get_contents(path, &text, NULL, NULL));
     g_assert_cmpstr(text, ==, "one");
-    g_assert_cmpuint(files(), ==, 1);
+    g_assert_cmpuint(count_files(folder), ==, 1);
     /* A device is written to, and may be full. */
     g_assert_true(result_open(&r, "/dev/null"));
     fputs("two", r.file);
@@ -50,7 +39,7 @@ static void test_result(void)
     g_free(text);
     g_assert_true(g_file_get_contents(path, &text, NULL, NULL));
     g_assert_cmpstr(text, ==, "one");
-    g_assert_cmpuint(files(), ==, 1);
+    g_assert_cmpuint(count_files(folder), ==, 1);
     g_unlink(path);
 }
 

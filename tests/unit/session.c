@@ -6,6 +6,7 @@
 
 #include "backtrail/code.h"
 #include "capture.h"
+#include "count-files.h"
 #include "fake-producer.h"
 #include "json.h"
 #include "trace-samples.h"
@@ -595,18 +596,6 @@ static uint64_t dump(struct btrail_session *s, const char *path, uint64_t end)
     first = check_dump(path, d.records, end);
     g_assert_cmpint(g_unlink(path), ==, 0);
     return first;
-}
-
-static unsigned count_files(const char *folder)
-{
-    GDir *dir = g_dir_open(folder, 0, NULL);
-    unsigned n = 0;
-
-    while (g_dir_read_name(dir)) {
-        n++;
-    }
-    g_dir_close(dir);
-    return n;
 }
 
 /* The last records, dumped while it runs and after its end */

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "count-files.h"
 #include "fake-producer.h"
 #include "transport.h"
 
@@ -313,22 +314,10 @@ static void test_bad_hello(void)
     }
 }
 
-static unsigned count_fds(void)
-{
-    GDir *dir = g_dir_open("/proc/self/fd", 0, NULL);
-    unsigned n = 0;
-
-    while (g_dir_read_name(dir)) {
-        n++;
-    }
-    g_dir_close(dir);
-    return n;
-}
-
 /* Too few or too many file descriptors, in one go or with each byte */
 static void test_hello_fds(void)
 {
-    unsigned n, before = count_fds();
+    unsigned n, before = count_files("/proc/self/fd");
 
     for (n = 0; n < 8; n++) {
         struct fake_producer f;
@@ -355,7 +344,7 @@ static void test_hello_fds(void)
         connect_fails(&f, BTRAIL_AGENT_ERROR_PROTOCOL);
     }
     /* None of them stays open. */
-    g_assert_cmpuint(count_fds(), ==, before);
+    g_assert_cmpuint(count_files("/proc/self/fd"), ==, before);
 }
 
 static void test_hello_in_pieces(void)

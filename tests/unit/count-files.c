@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <glib.h>
+
+#include "count-files.h"
+
+unsigned count_files(const char *folder)
+{
+    GDir *dir = g_dir_open(folder, 0, NULL);
+    unsigned n = 0;
+
+    g_assert_nonnull(dir);
+    while (g_dir_read_name(dir)) {
+        n++;
+    }
+    g_dir_close(dir);
+    return n;
+}
