@@ -85,16 +85,38 @@ struct stream {
     uint16_t end;
 };
 
-/* Each record is the one its index says, and every hole is explained. */
+/* Each record is the one its index says. */
+static void seen(void *opaque, const struct btrail_batch *b)
+{
+    struct stream *s = opaque;
+    size_t i;
+
+    g_assert_false(b->synthetic);
+    g_assert_cmpuint(s->end, ==, 0);
+    for (i = 0; i < b->count; i++) {
+        g_assert_cmpuint(b->records[i].from, ==, b->index + i);
+        g_assert_cmpuint(b->records[i].to, ==, ~(b->index + i));
+    }
+    s->records += b->count;
+    if (b->event && b->event->type == BTRAIL_EVENT_GAP) {
+        g_assert_cmpuint(b->event->reason, <, G_N_ELEMENTS(s->lost));
+        s->gaps[b->event->reason]++;
+        if (b->event->data[0] != BTRAIL_LOST_UNKNOWN) {
+            s->lost[b->event->reason] += b->event->data[0];
+        }
+    } else if (b->event && b->event->type == BTRAIL_EVENT_END) {
+        s->end = b->event->reason;
+    }
+}
+
+/* False if there is no such stream; every hole in it is explained. */
 static bool read_stream(const char *path, unsigned vcpu, struct stream *s,
                         bool complete)
 {
     struct btrail_trace_status status;
-    struct btrail_cursor *cursor;
     struct btrail_trace *trace;
-    struct btrail_batch b;
-    uint64_t index = 0;
-    int ret;
+    struct sample_end end;
+    bool found;
 
     memset(s, 0, sizeof(*s));
     g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
@@ -102,39 +124,12 @@ static bool read_stream(const char *path, unsigned vcpu, struct stream *s,
     g_assert_true(status.complete == complete);
     g_assert_cmpuint(status.bad_chunks + status.missing_chunks +
                      status.skipped_bytes + status.cut_bytes, ==, 0);
-    ret = btrail_cursor_open(&cursor, trace, vcpu, 0);
-    if (ret) {
-        btrail_trace_close(trace);
-        return false;
+    found = sample_walk(trace, vcpu, seen, s, &end);
+    if (found) {
+        s->end_index = end.index;
     }
-    while (!(ret = btrail_cursor_next(cursor, &b))) {
-        size_t i;
-
-        g_assert_false(b.synthetic);
-        g_assert_cmpuint(b.index, ==, index);
-        g_assert_cmpuint(s->end, ==, 0);
-        for (i = 0; i < b.count; i++) {
-            g_assert_cmpuint(b.records[i].from, ==, index + i);
-            g_assert_cmpuint(b.records[i].to, ==, ~(index + i));
-        }
-        index += b.count;
-        s->records += b.count;
-        if (b.event && b.event->type == BTRAIL_EVENT_GAP) {
-            g_assert_cmpuint(b.event->reason, <, G_N_ELEMENTS(s->lost));
-            s->gaps[b.event->reason]++;
-            if (b.event->data[0] != BTRAIL_LOST_UNKNOWN) {
-                s->lost[b.event->reason] += b.event->data[0];
-                index += b.event->data[0];
-            }
-        } else if (b.event && b.event->type == BTRAIL_EVENT_END) {
-            s->end = b.event->reason;
-        }
-    }
-    g_assert_cmpint(ret, ==, -BTRAIL_ERR_END);
-    s->end_index = index;
-    btrail_cursor_close(cursor);
     btrail_trace_close(trace);
-    return true;
+    return found;
 }
 
 static void publish(struct rig *r, unsigned vcpu, uint64_t first_index,

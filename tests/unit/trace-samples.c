@@ -169,15 +169,14 @@ static void check_records(const struct btrail_batch *b, unsigned vcpu)
     }
 }
 
-bool sample_read(struct btrail_trace *trace, unsigned vcpu,
-                 struct sample_stream *s)
+bool sample_walk(struct btrail_trace *trace, unsigned vcpu, sample_seen *seen,
+                 void *opaque, struct sample_end *end)
 {
     struct btrail_cursor *cursor;
     struct btrail_batch b;
     uint64_t index = 0;
     int ret;
 
-    memset(s, 0, sizeof(*s));
     ret = btrail_cursor_open(&cursor, trace, vcpu, 0);
     if (ret) {
         g_assert_cmpint(ret, ==, -BTRAIL_ERR_STREAM);
@@ -185,38 +184,70 @@ bool sample_read(struct btrail_trace *trace, unsigned vcpu,
     }
     while (!(ret = btrail_cursor_next(cursor, &b))) {
         g_assert_cmpuint(b.index, ==, index);
+        g_assert_true(!b.count == !!b.event);
         if (b.count) {
-            g_assert_null(b.event);
-            check_records(&b, vcpu);
             index += b.count;
-            s->records += b.count;
-            continue;
-        }
-        if (b.event->type == BTRAIL_EVENT_GAP &&
-            b.event->data[0] != BTRAIL_LOST_UNKNOWN) {
+        } else if (b.event->type == BTRAIL_EVENT_GAP &&
+                   b.event->data[0] != BTRAIL_LOST_UNKNOWN) {
             index += b.event->data[0];
             g_assert_cmpuint(b.event->index, ==, index);
-            if (b.synthetic) {
-                g_assert_cmpuint(b.event->reason, ==, BTRAIL_GAP_CORRUPT);
-                s->synthetic++;
-                s->missing += b.event->data[0];
-            } else {
-                s->lost += b.event->data[0];
-                if (b.event->reason == BTRAIL_GAP_ELSEWHERE ||
-                    b.event->reason == BTRAIL_GAP_OVERWRITTEN) {
-                    s->elsewhere += b.event->data[0];
-                    continue;
-                }
-            }
         }
-        s->events += !b.synthetic;
-        s->ended |= b.event->type == BTRAIL_EVENT_END;
+        seen(opaque, &b);
     }
     g_assert_cmpint(ret, ==, -BTRAIL_ERR_END);
     /* And it stays there. */
     g_assert_cmpint(btrail_cursor_next(cursor, &b), ==, -BTRAIL_ERR_END);
-    s->end_index = index;
-    s->bad_chunks = btrail_cursor_bad_chunks(cursor);
+    end->index = index;
+    end->bad_chunks = btrail_cursor_bad_chunks(cursor);
     btrail_cursor_close(cursor);
+    return true;
+}
+
+struct reading {
+    struct sample_stream *s;
+    unsigned vcpu;
+};
+
+static void seen_sample(void *opaque, const struct btrail_batch *b)
+{
+    const struct reading *r = opaque;
+    struct sample_stream *s = r->s;
+
+    if (b->count) {
+        check_records(b, r->vcpu);
+        s->records += b->count;
+        return;
+    }
+    if (b->event->type == BTRAIL_EVENT_GAP &&
+        b->event->data[0] != BTRAIL_LOST_UNKNOWN) {
+        if (b->synthetic) {
+            g_assert_cmpuint(b->event->reason, ==, BTRAIL_GAP_CORRUPT);
+            s->synthetic++;
+            s->missing += b->event->data[0];
+        } else {
+            s->lost += b->event->data[0];
+            if (b->event->reason == BTRAIL_GAP_ELSEWHERE ||
+                b->event->reason == BTRAIL_GAP_OVERWRITTEN) {
+                s->elsewhere += b->event->data[0];
+                return;
+            }
+        }
+    }
+    s->events += !b->synthetic;
+    s->ended |= b->event->type == BTRAIL_EVENT_END;
+}
+
+bool sample_read(struct btrail_trace *trace, unsigned vcpu,
+                 struct sample_stream *s)
+{
+    struct reading reading = { s, vcpu };
+    struct sample_end end;
+
+    memset(s, 0, sizeof(*s));
+    if (!sample_walk(trace, vcpu, seen_sample, &reading, &end)) {
+        return false;
+    }
+    s->end_index = end.index;
+    s->bad_chunks = end.bad_chunks;
     return true;
 }

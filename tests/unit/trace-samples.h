@@ -45,6 +45,24 @@ void sample_sideband(unsigned i, struct btrail_sideband_info *info,
 #define SAMPLE_CHUNK_RECORDS    20
 #define SAMPLE_LOST             7
 
+/* Where a stream ends */
+struct sample_end {
+    uint64_t index;
+    uint64_t bad_chunks;
+};
+
+typedef void sample_seen(void *opaque, const struct btrail_batch *b);
+
+/**
+ * sample_walk - go through a stream of any trace
+ * @seen: is handed every batch
+ *
+ * Checks that indices are without holes that no GAP event covers, and that the
+ * end stays the end.  False if there is no such stream.
+ */
+bool sample_walk(struct btrail_trace *trace, unsigned vcpu, sample_seen *seen,
+                 void *opaque, struct sample_end *end);
+
 /* What reading a stream has given */
 struct sample_stream {
     uint64_t records;
@@ -61,9 +79,8 @@ struct sample_stream {
 /**
  * sample_read - read a stream of a sample, or of what is left of it
  *
- * Checks that each record is the one that its index says, that CR3 and time
- * fit, and that indices are without holes that no GAP event covers.  False if
- * there is no such stream.
+ * Checks that each record is the one that its index says, and that CR3 and time
+ * fit, beside what sample_walk() does.
  */
 bool sample_read(struct btrail_trace *trace, unsigned vcpu,
                  struct sample_stream *s);
