@@ -38,6 +38,13 @@
 #define NAP_NS              50000
 #define NAPS                20
 
+/*
+ * Who has used more CPU time than it may waits in steps of such a length, and
+ * drains a little after each: less than an agent that QEMU would give up.
+ */
+#define LIMIT_STEP_NS       50000000ull
+#define LIMIT_LEAST_NS      1000000ull
+
 /* How long the producer may take to say END after STOP. */
 #define STOP_TIMEOUT_NS     10000000000ull
 
@@ -99,6 +106,9 @@ struct btrail_capture {
     uint64_t stop_deadline;
     uint64_t next_tick;
     uint64_t cpu_told;
+    uint64_t cpu_charged;       /* to the limit; 0 if it did not hold */
+    uint64_t drained_at;        /* when something was drained, if it holds */
+    unsigned next_vcpu;         /* whose turn it is to be drained a little */
     bool flush_due;
     uint16_t reason;
     GError *error;
@@ -696,7 +706,8 @@ static void handle_memory(struct btrail_capture *c)
     g_clear_pointer(&c->names.why, g_free);
     switch (m->reason) {
     case BTRAIL_MEMORY_SHARED:
-        c->looker = btrail_looker_new(m, c->options.patient, got_names, c);
+        c->looker = btrail_looker_new(m, c->options.patient, c->options.limit,
+                                      got_names, c);
         return;
     case BTRAIL_MEMORY_PRIVATE:
         c->names.why = g_strdup(
@@ -775,6 +786,90 @@ static void sleep_until_tick(struct btrail_capture *c, uint64_t now)
     btrail_transport_wake(c->transport);
 }
 
+/*
+ * Charge what has been used since the last time, by this thread and those of
+ * the sessions; the looker does so by itself.
+ */
+static void charge(struct btrail_capture *c, uint64_t now)
+{
+    uint64_t cpu = btrail_clock_cpu_ns();
+    uint64_t spent = cpu - c->cpu_charged;
+    unsigned i;
+
+    for (i = 0; i < c->sessions->len; i++) {
+        spent += btrail_session_written_ns(session_at(c, i));
+    }
+    /* What was before the limit is not held against anyone. */
+    if (c->cpu_charged) {
+        btrail_cpu_limit_spend(c->options.limit, spent, now);
+    }
+    c->cpu_charged = cpu;
+}
+
+/* How long nothing may be drained, to keep to the limit: 0 if it may now */
+static uint64_t limited(struct btrail_capture *c, uint64_t now)
+{
+    if (!c->options.limit || !btrail_cpu_limit_holds(c->options.limit) ||
+        __atomic_load_n(&c->stop, __ATOMIC_RELAXED)) {
+        c->cpu_charged = 0;
+        return 0;
+    }
+    charge(c, now);
+    return btrail_cpu_limit_wait(c->options.limit, now);
+}
+
+/* Whatever there is, in turn; @n grows by how much. */
+static bool drain_turn(struct btrail_capture *c, uint64_t now, unsigned *n)
+{
+    /*
+     * It comes in drops, for which it is not worth to stay awake; but what
+     * is new to the looker is to be looked at before slabs are given back,
+     * with which the guest would go on.
+     */
+    if ((c->looker || now >= c->next_tick ||
+         btrail_agent_code_urgent(c->code)) &&
+        !drain_code(c, false, n)) {
+        return false;
+    }
+    return overwrites(c) || drain_some(c, n);
+}
+
+/* One slab, or code: QEMU would give up an agent that drains nothing. */
+static bool drain_little(struct btrail_capture *c, unsigned *n)
+{
+    unsigned vcpus = c->transport->header.vcpus;
+    unsigned i;
+
+    for (i = 0; i < vcpus && !*n; i++) {
+        c->next_vcpu = (c->next_vcpu + 1) % vcpus;
+        if (!drain_vcpu(c, c->next_vcpu, 1, n)) {
+            return false;
+        }
+    }
+    return *n || drain_code(c, false, n);
+}
+
+/* Wait for a while, unless there is something to be done at once. */
+static void hold_back(struct btrail_capture *c, uint64_t wait, uint64_t now)
+{
+    struct pollfd fds[] = {
+        { .fd = c->transport->sock, .events = POLLIN },
+        { .fd = c->wake_fd, .events = POLLIN },
+    };
+    struct timespec left = {
+        .tv_nsec = CLAMP(wait, LIMIT_LEAST_NS, LIMIT_STEP_NS),
+    };
+
+    ppoll(fds, G_N_ELEMENTS(fds), &left, NULL);
+    if (fds[1].revents & POLLIN) {
+        btrail_event_fd_clear(c->wake_fd);
+    }
+    if (heads_moved(c)) {
+        __atomic_fetch_add(&c->progress.limited_ns, btrail_clock_ns() - now,
+                           __ATOMIC_RELAXED);
+    }
+}
+
 static void drain_until_end(struct btrail_capture *c)
 {
     static const struct timespec nap = { .tv_nsec = NAP_NS };
@@ -782,19 +877,14 @@ static void drain_until_end(struct btrail_capture *c)
 
     for (;;) {
         uint64_t now = btrail_clock_ns();
+        uint64_t wait = overwrites(c) ? 0 : limited(c, now);
         unsigned n = 0;
 
-        /*
-         * It comes in drops, for which it is not worth to stay awake; but what
-         * is new to the looker is to be looked at before slabs are given back,
-         * with which the guest would go on.
-         */
-        if ((c->looker || now >= c->next_tick ||
-             btrail_agent_code_urgent(c->code)) &&
-            !drain_code(c, false, &n)) {
+        if (!wait && !drain_turn(c, now, &n)) {
             return;
         }
-        if (!overwrites(c) && !drain_some(c, &n)) {
+        if (wait && now >= c->drained_at + LIMIT_STEP_NS &&
+            !drain_little(c, &n)) {
             return;
         }
         /* While there is a lot to do, messages wait for the next tick. */
@@ -809,8 +899,11 @@ static void drain_until_end(struct btrail_capture *c)
         }
         if (n) {
             idle = 0;
+            c->drained_at = now;
         }
-        if (!n && !overwrites(c) && idle++ < NAPS) {
+        if (wait) {
+            hold_back(c, wait, now);
+        } else if (!n && !overwrites(c) && idle++ < NAPS) {
             clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, NULL);
         } else if (!n) {
             sleep_until_tick(c, now);
@@ -1047,6 +1140,8 @@ void btrail_capture_progress(struct btrail_capture *c,
     p->records = __atomic_load_n(&c->progress.records, __ATOMIC_RELAXED);
     p->lost = __atomic_load_n(&c->progress.lost, __ATOMIC_RELAXED);
     p->paused_ns = __atomic_load_n(&c->progress.paused_ns, __ATOMIC_RELAXED);
+    p->limited_ns = __atomic_load_n(&c->progress.limited_ns,
+                                    __ATOMIC_RELAXED);
 }
 
 void btrail_capture_add(struct btrail_capture *c, struct btrail_session *s)

@@ -16,6 +16,7 @@
 #ifndef BTRAIL_CAPTURE_H
 #define BTRAIL_CAPTURE_H
 
+#include "cpu-limit.h"
 #include "session.h"
 
 struct btrail_capture;
@@ -27,6 +28,10 @@ struct btrail_capture;
  * @attached: another agent has drained this capture before
  * @names:    look for names in the guest's memory
  * @patient:  with policy pause, have the guest wait for each look
+ * @limit:    how much CPU time is used for it: while that is too much, nothing
+ *            is drained, but for a little, so that the producer sees that its
+ *            agent lives.  What ends is not limited.  NULL if there is none;
+ *            it must live as long as the capture
  * @sessions: that are in it from the beginning, @n_sessions of them: as if by
  *            btrail_capture_add(), but HELLO cannot have come before
  */
@@ -35,6 +40,7 @@ struct btrail_capture_options {
     bool attached;
     bool names;
     bool patient;
+    struct btrail_cpu_limit *limit;
     struct btrail_session *const *sessions;
     unsigned n_sessions;
 };
@@ -44,11 +50,14 @@ struct btrail_capture_options {
  * @records:   drained
  * @lost:      that the producer has lost
  * @paused_ns: that vCPUs have waited, summed up
+ * @limited_ns: in which there was something to drain, and options.limit kept
+ *             it from being drained
  */
 struct btrail_capture_progress {
     uint64_t records;
     uint64_t lost;
     uint64_t paused_ns;
+    uint64_t limited_ns;
 };
 
 /**

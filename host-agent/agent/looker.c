@@ -23,6 +23,8 @@
 #define LOOK_PART           50
 #define LOOK_SAVED_NS       INT64_C(200000000)
 #define LOOK_SPACING_NS     UINT64_C(1000000)
+/* Of a limit of CPU time, for the drain needs some, too */
+#define LIMIT_PART          2
 /*
  * After a look that has found a process, to learn what it makes of itself: it
  * is seen first when exec has not yet given it its name, nor mapped its
@@ -78,6 +80,7 @@ struct btrail_looker {
     btrail_looker_fn *fn;
     void *opaque;
     bool patient;               /* no budget limits looks */
+    struct btrail_cpu_limit *limit;
     GThread *thread;
 
     GMutex lock;
@@ -110,6 +113,7 @@ struct btrail_looker {
     uint64_t round;
     bool found;                 /* a process by the last look */
     struct budget budget;       /* CPU time for looks */
+    bool paced;                 /* by the limit, more than by itself */
     unsigned empty;             /* looks that found nothing, in succession */
 };
 
@@ -498,6 +502,22 @@ static bool wait_for_work(struct btrail_looker *l, uint64_t earliest,
     return !closing;
 }
 
+/* How long so much CPU time is to last, if there is a limit */
+static uint64_t limit_pace(struct btrail_looker *l, uint64_t took)
+{
+    return l->limit && !l->patient ?
+           btrail_cpu_limit_pace(l->limit, took, btrail_clock_ns()) *
+           LIMIT_PART : 0;
+}
+
+/* The thread has used so much more. */
+static void charge(struct btrail_looker *l, uint64_t took)
+{
+    if (l->limit && btrail_cpu_limit_holds(l->limit)) {
+        btrail_cpu_limit_spend(l->limit, took, btrail_clock_ns());
+    }
+}
+
 /*
  * A look has begun and taken so much CPU time: when may the next one be, and
  * when has it to be?
@@ -505,15 +525,18 @@ static bool wait_for_work(struct btrail_looker *l, uint64_t earliest,
 static void plan(struct btrail_looker *l, uint64_t begin, uint64_t took,
                  uint64_t *earliest, uint64_t *latest)
 {
+    uint64_t pace = limit_pace(l, took);
     uint64_t debt;
 
     budget_at(&l->budget, begin);
     l->budget.saved -= (int64_t)took;
     debt = l->budget.saved < 0 && !l->patient ?
            (uint64_t)-l->budget.saved * LOOK_PART : 0;
+    debt = MAX(debt, pace);
     *earliest = begin + MAX(LOOK_SPACING_NS, debt);
     *latest = begin + (l->found ? MAX(LOOK_AGAIN_NS, debt) :
-                       MAX(LOOK_INTERVAL_NS, took * LOOK_PART));
+                       MAX(LOOK_INTERVAL_NS, MAX(took * LOOK_PART, pace)));
+    l->paced = pace > LOOK_SPACING_NS;
 }
 
 /* A look that was asked for has been done. */
@@ -521,7 +544,8 @@ static void tell_done(struct btrail_looker *l)
 {
     g_mutex_lock(&l->lock);
     l->done = l->begun;
-    l->idle = l->kernel && (l->patient || l->budget.saved > 0);
+    l->idle = l->kernel &&
+              (l->patient || (l->budget.saved > 0 && !l->paced));
     g_cond_broadcast(&l->changed);
     g_mutex_unlock(&l->lock);
 }
@@ -535,16 +559,19 @@ static gpointer looker_thread(gpointer opaque)
     while (!closing) {
         uint64_t begin = btrail_clock_ns();
         uint64_t took = btrail_clock_cpu_ns();
-        uint64_t earliest, latest;
+        uint64_t earliest, latest, all;
 
         if (!l->kernel && !find_kernel(l)) {
             tell_done(l);
-            took = MAX(FIND_INTERVAL_NS,
-                       (btrail_clock_cpu_ns() - took) * FIND_PART);
+            took = btrail_clock_cpu_ns() - took;
+            charge(l, took);
+            took = MAX(MAX(FIND_INTERVAL_NS, took * FIND_PART),
+                       limit_pace(l, took));
             closing = !wait_for_work(l, begin + took, begin + took);
             continue;
         }
         begin = btrail_clock_ns();
+        all = took;
         took = btrail_clock_cpu_ns();
         take_look(l, tell_again(l) || begin >= next_whole);
         took = btrail_clock_cpu_ns() - took;
@@ -562,6 +589,10 @@ static gpointer looker_thread(gpointer opaque)
                 write_symbols(l);
             }
         }
+        all = btrail_clock_cpu_ns() - all;
+        charge(l, all);
+        earliest = MAX(earliest, begin + limit_pace(l, all));
+        latest = MAX(latest, earliest);
         closing = !wait_for_work(l, earliest, latest);
         if (l->empty == EMPTY_LOOKS) {
             forget_kernel(l);
@@ -598,12 +629,14 @@ use_memory(const struct btrail_transport_memory *m)
 }
 
 struct btrail_looker *btrail_looker_new(struct btrail_transport_memory *memory,
-                                        bool patient, btrail_looker_fn *fn,
-                                        void *opaque)
+                                        bool patient,
+                                        struct btrail_cpu_limit *limit,
+                                        btrail_looker_fn *fn, void *opaque)
 {
     struct btrail_looker *l = g_new0(struct btrail_looker, 1);
 
     l->patient = patient;
+    l->limit = limit;
     l->fn = fn;
     l->opaque = opaque;
     g_mutex_init(&l->lock);

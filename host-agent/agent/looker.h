@@ -12,6 +12,7 @@
 #define BTRAIL_LOOKER_H
 
 #include "backtrail/names.h"
+#include "cpu-limit.h"
 #include "transport.h"
 
 struct btrail_looker;
@@ -41,11 +42,14 @@ typedef void btrail_looker_fn(void *opaque, const struct btrail_found *found);
  * @memory:  where the guest's RAM is; the looker owns it from here on
  * @patient: take every look that is asked for, and have those who wait for it
  *           wait, however much time that takes
+ * @limit:   of the guest's CPU time, to which looks are charged, and of which
+ *           they take up to a half, unless the looker is patient; or NULL
  * @fn:      gets what it finds, until btrail_looker_finish()
  */
 struct btrail_looker *btrail_looker_new(struct btrail_transport_memory *memory,
-                                        bool patient, btrail_looker_fn *fn,
-                                        void *opaque);
+                                        bool patient,
+                                        struct btrail_cpu_limit *limit,
+                                        btrail_looker_fn *fn, void *opaque);
 
 /*
  * A vCPU has run with this CR3.  Cheap; to be called by one thread.  True if it

@@ -112,6 +112,7 @@ struct btrail_session {
     struct btrail_session_code *code;
     uint64_t looks;             /* atomic */
     uint64_t spent_ns;          /* by the capture's thread */
+    uint64_t written_ns;        /* by the output's, that was told */
     bool names_renewed;
     unsigned since_renewed;
     uint64_t unexplained;
@@ -747,6 +748,14 @@ static void tell_cpu(struct btrail_session *s)
     __atomic_store_n(&s->progress.cpu_ns,
                      s->spent_ns + btrail_output_cpu_ns(s->output),
                      __ATOMIC_RELAXED);
+}
+
+uint64_t btrail_session_written_ns(struct btrail_session *s)
+{
+    uint64_t before = s->written_ns;
+
+    s->written_ns = btrail_output_cpu_ns(s->output);
+    return s->written_ns - before;
 }
 
 void btrail_session_spent(struct btrail_session *s, uint64_t ns)

@@ -258,6 +258,9 @@ void btrail_session_tick(struct btrail_session *s, bool flush);
  */
 bool btrail_session_begins_anew(struct btrail_session *s);
 
+/* CPU time that the session's own thread has taken since this was asked last */
+uint64_t btrail_session_written_ns(struct btrail_session *s);
+
 /* The capture's thread has taken so much CPU time for it. */
 void btrail_session_spent(struct btrail_session *s, uint64_t ns);
 

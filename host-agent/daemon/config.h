@@ -12,11 +12,13 @@
 
 /**
  * struct btrail_config_limits - 0 is no limit, for each
+ * @cpu:      that is used for tracing, in percent of one CPU
  * @sessions: that run at a time
  * @disk:     bytes of traces, those of sessions that have ended included
  * @memory:   bytes of buffers, of the agent and shared with QEMU
  */
 struct btrail_config_limits {
+    uint64_t cpu;
     uint64_t sessions;
     uint64_t disk;
     uint64_t memory;

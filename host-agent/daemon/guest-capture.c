@@ -163,6 +163,7 @@ void btrail_guest_data(struct btrail_guest *g, int sock)
         .attached = g->attaching,
         .names = names != BTRAIL_COMMAND_NAMES_OFF,
         .patient = names == BTRAIL_COMMAND_NAMES_ALL,
+        .limit = g->cpu,
     };
     unsigned i;
 
@@ -331,6 +332,7 @@ JsonObject *guest_capture_status(struct btrail_guest *g)
     json_object_set_int_member(json, "records", p.records);
     json_object_set_int_member(json, "lost", p.lost);
     json_object_set_int_member(json, "paused-ns", p.paused_ns);
+    json_object_set_int_member(json, "limited-ns", p.limited_ns);
     if (g->wanted) {
         btrail_wanted_put(g->wanted, json);
     }

@@ -21,6 +21,7 @@ struct btrail_guest {
     char *name;
     unsigned vcpus;
     struct btrail_folder *folder;
+    struct btrail_cpu_limit *cpu;
     const struct btrail_guest_host *host;
     void *opaque;
     unsigned refs;

@@ -39,7 +39,8 @@ struct btrail_guest_session {
     gint64 started, ended;              /* g_get_real_time() */
     struct btrail_session_progress progress, past;
     uint64_t paused_ns, paused_base;
-    bool paused_known;
+    uint64_t limited_ns, limited_base;
+    bool waited_known;
     guint done_source, fired_source, duration_source;
     bool is_over;                       /* no source is needed any more */
     bool finishing;                     /* a thread has session */
@@ -889,15 +890,17 @@ uint64_t btrail_guest_session_bytes(struct btrail_guest_session *s)
     return s->past.bytes + s->progress.bytes;
 }
 
-void btrail_guest_session_paused(struct btrail_guest_session *s,
-                                 uint64_t paused_ns)
+void btrail_guest_session_waited(struct btrail_guest_session *s,
+                                 const struct btrail_capture_progress *p)
 {
-    if (!s->paused_known) {
-        s->paused_base = paused_ns;
-        s->paused_known = true;
+    if (!s->waited_known) {
+        s->paused_base = p->paused_ns;
+        s->limited_base = p->limited_ns;
+        s->waited_known = true;
     }
     if (s->state <= BTRAIL_GUEST_SESSION_ENDING) {
-        s->paused_ns = paused_ns - MIN(paused_ns, s->paused_base);
+        s->paused_ns = p->paused_ns - MIN(p->paused_ns, s->paused_base);
+        s->limited_ns = p->limited_ns - MIN(p->limited_ns, s->limited_base);
     }
 }
 
@@ -941,6 +944,7 @@ JsonObject *btrail_guest_session_status(struct btrail_guest_session *s)
                                s->past.bytes + s->progress.bytes);
     json_object_set_int_member(json, "lost", s->progress.lost);
     json_object_set_int_member(json, "paused-ns", s->paused_ns);
+    json_object_set_int_member(json, "limited-ns", s->limited_ns);
     json_object_set_int_member(json, "cpu-ns", s->progress.cpu_ns);
     btrail_json_set_time(json, "started", s->started / 1000000);
     if (s->ended) {

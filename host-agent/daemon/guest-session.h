@@ -144,9 +144,9 @@ uint64_t btrail_guest_session_bytes(struct btrail_guest_session *s);
 /* What "status" shows */
 JsonObject *btrail_guest_session_status(struct btrail_guest_session *s);
 
-/* The capture has paused vCPUs so far. */
-void btrail_guest_session_paused(struct btrail_guest_session *s,
-                                 uint64_t paused_ns);
+/* What the guest has waited for its capture so far */
+void btrail_guest_session_waited(struct btrail_guest_session *s,
+                                 const struct btrail_capture_progress *p);
 
 /* What is to be known of it by the next process; NULL if it is done. */
 struct btrail_state_session *

@@ -56,7 +56,7 @@ void guest_update_paused(struct btrail_guest *g)
     }
     btrail_capture_progress(g->capture, &p);
     for (i = 0; i < g->sessions->len; i++) {
-        btrail_guest_session_paused(session_at(g, i)->s, p.paused_ns);
+        btrail_guest_session_waited(session_at(g, i)->s, &p);
     }
 }
 
@@ -215,6 +215,7 @@ struct btrail_guest *btrail_guest_new(struct btrail_guest_identity *identity,
     g->name = g_steal_pointer(&identity->name);
     g->vcpus = identity->vcpus;
     g->folder = g_steal_pointer(&identity->folder);
+    g->cpu = btrail_cpu_limit_new(identity->cpu);
     g->host = host;
     g->opaque = opaque;
     g->refs = 1;
@@ -234,6 +235,7 @@ void guest_unref(struct btrail_guest *g)
     g_free(g->given_up);
     btrail_wanted_free(g->wanted);
     btrail_folder_free(g->folder);
+    btrail_cpu_limit_free(g->cpu);
     g_free(g->name);
     g_free(g);
 }

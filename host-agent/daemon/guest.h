@@ -12,6 +12,7 @@
 
 #include "config.h"
 #include "control.h"
+#include "cpu-limit.h"
 #include "folder.h"
 #include "quota.h"
 #include "state.h"
@@ -43,11 +44,13 @@ struct btrail_guest_host {
  * @name:   taken
  * @vcpus:  how many there can be
  * @folder: for its traces; taken
+ * @cpu:    that all guests have
  */
 struct btrail_guest_identity {
     char *name;
     unsigned vcpus;
     struct btrail_folder *folder;
+    struct btrail_cpu_pool *cpu;
 };
 
 /* @identity is emptied. */

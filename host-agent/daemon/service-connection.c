@@ -85,7 +85,7 @@ static bool on_guest(void *opaque, JsonObject *json, GError **error)
 {
     struct connection *c = opaque;
     struct btrail_service *s = c->service;
-    struct btrail_guest_identity identity = { NULL };
+    struct btrail_guest_identity identity = { .cpu = s->cpu };
     JsonObject *info = btrail_json_object(json, "capture");
     const char *capture = info ? btrail_json_string(info, "session") : NULL;
     const struct btrail_state_capture *left;

@@ -27,6 +27,7 @@ struct connection {
 struct btrail_service {
     struct btrail_config *config;
     struct btrail_folder *folder;
+    struct btrail_cpu_pool *cpu;
     char *state_path;
     int lock;
     int sock;

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "log.h"
 #include "service-private.h"
 
@@ -268,12 +269,20 @@ static gboolean tick(gpointer opaque)
  * Begin and end
  */
 
+static void set_cpu(struct btrail_service *s)
+{
+    btrail_cpu_pool_set(s->cpu, s->config->each.cpu, s->config->all.cpu,
+                        btrail_clock_ns());
+}
+
 struct btrail_service *btrail_service_new(struct btrail_config *config,
                                           GError **error)
 {
     struct btrail_service *s = g_new0(struct btrail_service, 1);
 
     s->config = config;
+    s->cpu = btrail_cpu_pool_new();
+    set_cpu(s);
     s->sock = s->lock = -1;
     s->new = g_ptr_array_new();
     s->connections = g_ptr_array_new();
@@ -315,6 +324,7 @@ void btrail_service_reload(struct btrail_service *s,
     config->state = g_strdup(old->state);
     s->config = config;
     btrail_config_free(old);
+    set_cpu(s);
 }
 
 void btrail_service_end(struct btrail_service *s,
@@ -375,6 +385,7 @@ void btrail_service_free(struct btrail_service *s)
         g_ptr_array_unref(s->left);
     }
     btrail_folder_free(s->folder);
+    btrail_cpu_pool_free(s->cpu);
     if (s->lock >= 0) {
         close(s->lock);
     }

@@ -7,6 +7,7 @@
 
 #include "backtrail/code.h"
 #include "capture.h"
+#include "clock.h"
 #include "fake-producer.h"
 #include "json.h"
 #include "trace-samples.h"
@@ -17,13 +18,17 @@ struct rig {
     struct btrail_capture *capture;
     struct btrail_session *session;
     struct btrail_session_result result;
+    struct btrail_cpu_limit *limit;
     char *path;
 };
 
 static void start_code(struct rig *r, unsigned vcpus, unsigned slabs,
                        uint32_t policy, bool attached, uint32_t code_items)
 {
-    struct btrail_capture_options capture = { .attached = attached };
+    struct btrail_capture_options capture = {
+        .attached = attached,
+        .limit = r->limit,
+    };
     struct btrail_session_options options = { 0 };
     struct btrail_store_options store = { 0 };
 
@@ -142,7 +147,7 @@ static void publish(struct rig *r, unsigned vcpu, uint64_t first_index,
 /* Far more slabs than there are, on two vCPUs, and a clean end */
 static void test_drain(void)
 {
-    struct rig r;
+    struct rig r = { 0 };
     struct stream s;
     unsigned i, v;
 
@@ -177,7 +182,7 @@ static void test_drain(void)
 /* The description: what the caller says, what the producer says, the end */
 static void test_description(void)
 {
-    struct rig r;
+    struct rig r = { 0 };
     struct btrail_trace *trace;
     const char *text;
     JsonNode *node;
@@ -219,7 +224,7 @@ static void test_holes(void)
         .index = 60, .type = BTRAIL_EVENT_GAP, .reason = BTRAIL_GAP_OVERFLOW,
         .data = { 50 },
     };
-    struct rig r;
+    struct rig r = { 0 };
     struct stream s;
 
     start_ready(&r, 1, 4, BTRAIL_OVERFLOW_DROP);
@@ -242,7 +247,7 @@ static void test_holes(void)
 /* The socket closes and nobody has said END: all that is there is kept. */
 static void test_producer_lost(void)
 {
-    struct rig r;
+    struct rig r = { 0 };
     struct stream s;
     unsigned i;
 
@@ -270,7 +275,7 @@ static void test_producer_lost(void)
 
 static void test_stop(void)
 {
-    struct rig r;
+    struct rig r = { 0 };
     struct stream s;
 
     start_ready(&r, 1, 4, BTRAIL_OVERFLOW_PAUSE);
@@ -291,7 +296,7 @@ static void test_stop(void)
 
 static void test_stop_ignored(void)
 {
-    struct rig r;
+    struct rig r = { 0 };
     struct stream s;
 
     start_ready(&r, 1, 4, BTRAIL_OVERFLOW_PAUSE);
@@ -308,7 +313,7 @@ static void test_stop_ignored(void)
 
 static void test_stop_before_hello(void)
 {
-    struct rig r;
+    struct rig r = { 0 };
 
     start(&r, 1, 4, BTRAIL_OVERFLOW_PAUSE, false);
     btrail_capture_stop(r.capture);
@@ -321,7 +326,7 @@ static void test_stop_before_hello(void)
 /* While it goes on, the file is never more than a second behind. */
 static void test_flush(void)
 {
-    struct rig r;
+    struct rig r = { 0 };
     struct stream s;
     gint64 before;
 
@@ -346,7 +351,7 @@ static void test_flush(void)
 /* Policy overwrite: drained at the end, and only then */
 static void test_overwrite(void)
 {
-    struct rig r;
+    struct rig r = { 0 };
     struct stream s;
     unsigned i;
 
@@ -375,7 +380,7 @@ static void test_overwrite(void)
 /* The oldest slab may be half of a new one, if the producer died. */
 static void test_overwrite_lost(void)
 {
-    struct rig r;
+    struct rig r = { 0 };
     struct stream s;
     unsigned i;
 
@@ -397,7 +402,7 @@ static void test_overwrite_lost(void)
 /* A new agent goes on where the one before has stopped. */
 static void test_attach(void)
 {
-    struct rig r;
+    struct rig r = { 0 };
     struct stream s;
     unsigned i;
 
@@ -460,7 +465,7 @@ static void test_hostile_heads(void)
     unsigned i;
 
     for (i = 0; i < G_N_ELEMENTS(heads); i++) {
-        struct rig r;
+        struct rig r = { 0 };
 
         start_ready(&r, 1, 4, BTRAIL_OVERFLOW_PAUSE);
         publish(&r, 0, 0, 10);
@@ -472,7 +477,7 @@ static void test_hostile_heads(void)
 
 static void test_hostile_tail(void)
 {
-    struct rig r;
+    struct rig r = { 0 };
 
     start(&r, 1, 4, BTRAIL_OVERFLOW_PAUSE, true);
     fake_vcpu(&r.f, 0)->tail[0] = 5;
@@ -493,7 +498,7 @@ static void test_hostile_slabs(void)
     unsigned i;
 
     for (i = 0; i < G_N_ELEMENTS(descs); i++) {
-        struct rig r;
+        struct rig r = { 0 };
 
         start_ready(&r, 1, 4, BTRAIL_OVERFLOW_PAUSE);
         publish(&r, 0, 0, 10);
@@ -507,7 +512,7 @@ static void test_hostile_slabs(void)
 static void test_hostile_message(void)
 {
     static const char text[] = "HTTP/1.1 400 Bad Request\r\n";
-    struct rig r;
+    struct rig r = { 0 };
 
     start_ready(&r, 1, 4, BTRAIL_OVERFLOW_PAUSE);
     publish(&r, 0, 0, 10);
@@ -519,7 +524,7 @@ static void test_hostile_message(void)
 /* END, but a stream is not at its end */
 static void test_no_end_event(void)
 {
-    struct rig r;
+    struct rig r = { 0 };
     struct stream s;
 
     start_ready(&r, 1, 4, BTRAIL_OVERFLOW_PAUSE);
@@ -540,7 +545,7 @@ static void test_hostile_noise(void)
     unsigned round;
 
     for (round = 0; round < 20; round++) {
-        struct rig r;
+        struct rig r = { 0 };
         gint64 until;
         uint8_t *bytes;
         uint64_t start_at;
@@ -590,7 +595,7 @@ static void test_code(gconstpointer opaque)
     struct btrail_code_item item = { .type = BTRAIL_CODE_BYTES };
     struct btrail_trace *trace;
     struct btrail_code *code;
-    struct rig r;
+    struct rig r = { 0 };
     unsigned i;
 
     start_code(&r, 2, 4, GPOINTER_TO_UINT(opaque), false, 3);
@@ -656,7 +661,7 @@ static void test_hostile_code(void)
 
     for (i = 0; i < 3; i++) {
         struct btrail_code_item item = { .type = i ? 9 : 1 };
-        struct rig r;
+        struct rig r = { 0 };
 
         start_code(&r, 1, 4, BTRAIL_OVERFLOW_PAUSE, false, 3);
         fake_hello(&r.f);
@@ -681,7 +686,7 @@ static void test_full(void)
 {
     struct pollfd done = { .events = POLLIN };
     struct rlimit old, limit;
-    struct rig r;
+    struct rig r = { 0 };
     struct stream s;
     uint64_t index = 0;
     unsigned i;
@@ -721,6 +726,74 @@ static void test_full(void)
     clear(&r);
 }
 
+enum ending { STOP, END, CLOSE, REMOVE };
+
+static uint64_t tail_of(struct rig *r)
+{
+    return __atomic_load_n(fake_vcpu(&r->f, 0)->tail, __ATOMIC_ACQUIRE);
+}
+
+/*
+ * More CPU time has been used than there will be for minutes: a little is
+ * drained now and then, and what ends does not wait.  A little at a time would
+ * take longer than finish() waits.
+ */
+static void test_limit(gconstpointer opaque)
+{
+    enum ending ending = GPOINTER_TO_INT(opaque);
+    struct btrail_cpu_pool *pool = btrail_cpu_pool_new();
+    uint64_t now = btrail_clock_ns();
+    struct btrail_capture_progress p = { 0 };
+    unsigned slabs = 3000;
+    struct rig r = { .limit = btrail_cpu_limit_new(pool) };
+    struct stream s;
+    unsigned i;
+
+    btrail_cpu_pool_set(pool, 1, 0, now);
+    btrail_cpu_limit_spend(r.limit, UINT64_C(60000000000), now);
+    start(&r, 1, slabs + 1, BTRAIL_OVERFLOW_PAUSE, false);
+    for (i = 0; i < slabs; i++) {
+        fake_publish(&r.f, 0, i * 10, 10, NULL, 0);
+    }
+    fake_vcpu(&r.f, 0)->state = BTRAIL_VCPU_RUNNING;
+    fake_hello(&r.f);
+    fake_expect(&r.f, BTRAIL_MSG_READY);
+    while (tail_of(&r) < 3 || !p.limited_ns) {
+        g_usleep(1000);
+        btrail_capture_progress(r.capture, &p);
+    }
+    g_assert_cmpuint(tail_of(&r), <, slabs);
+    switch (ending) {
+    case STOP:
+        btrail_capture_stop(r.capture);
+        fake_expect(&r.f, BTRAIL_MSG_STOP);
+        fake_publish_end(&r.f, 0, slabs * 10);
+        fake_end(&r.f, BTRAIL_END_STOPPED);
+        break;
+    case END:
+        fake_publish_end(&r.f, 0, slabs * 10);
+        fake_end(&r.f, BTRAIL_END_SHUTDOWN);
+        break;
+    case CLOSE:
+        fake_close(&r.f);
+        break;
+    case REMOVE:
+        btrail_capture_remove(r.capture, r.session);
+        while (tail_of(&r) < slabs) {
+            g_usleep(1000);
+        }
+        fake_publish_end(&r.f, 0, slabs * 10);
+        fake_end(&r.f, BTRAIL_END_SHUTDOWN);
+        break;
+    }
+    finish(&r);
+    g_assert_true(read_stream(r.path, 0, &s, true));
+    g_assert_cmpuint(s.records, ==, slabs * 10);
+    clear(&r);
+    btrail_cpu_limit_free(r.limit);
+    btrail_cpu_pool_free(pool);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -748,5 +821,13 @@ int main(int argc, char **argv)
                          test_code);
     g_test_add_func("/capture/hostile/code", test_hostile_code);
     g_test_add_func("/capture/full", test_full);
+    g_test_add_data_func("/capture/limit/stop", GINT_TO_POINTER(STOP),
+                         test_limit);
+    g_test_add_data_func("/capture/limit/end", GINT_TO_POINTER(END),
+                         test_limit);
+    g_test_add_data_func("/capture/limit/close", GINT_TO_POINTER(CLOSE),
+                         test_limit);
+    g_test_add_data_func("/capture/limit/remove", GINT_TO_POINTER(REMOVE),
+                         test_limit);
     return g_test_run();
 }

@@ -13,6 +13,8 @@ static void test_default(void)
     g_assert_cmpstr(c->traces, ==, "/var/lib/backtrail/traces");
     g_assert_null(c->socket_group);
     g_assert_cmpuint(c->each.disk, ==, 0);
+    g_assert_cmpuint(c->each.cpu, ==, 0);
+    g_assert_cmpuint(c->all.cpu, ==, 0);
     g_assert_cmpuint(c->each.sessions, >, 0);
     g_assert_cmpuint(c->keep_free, >, 0);
     g_assert_false(c->verbose);
@@ -26,8 +28,8 @@ static void test_all_keys(void)
         "[service]\nsocket = /s\nsocket-mode=0600\nsocket-group=kvm\n"
         "traces=/t\nstate=/u\nverbose=true\n"
         "[guests]\nmost=3\nbuffer-size=4M\nagent-timeout=700\n"
-        "[each-guest]\nsessions=1\ndisk=2G\nmemory=3m\nring=5M\n"
-        "[all-guests]\nsessions=5\ndisk=6T\nmemory=7K\n"
+        "[each-guest]\nsessions=1\ncpu=50\ndisk=2G\nmemory=3m\nring=5M\n"
+        "[all-guests]\nsessions=5\ncpu=250\ndisk=6T\nmemory=7K\n"
         "keep-free=9\n";
     GError *error = NULL;
     struct btrail_config *c = btrail_config_parse(text, "f", &error);
@@ -47,6 +49,8 @@ static void test_all_keys(void)
     g_assert_cmpuint(c->each.memory, ==, 3 << 20);
     g_assert_cmpuint(c->ring, ==, 5 << 20);
     g_assert_cmpuint(c->all.sessions, ==, 5);
+    g_assert_cmpuint(c->each.cpu, ==, 50);
+    g_assert_cmpuint(c->all.cpu, ==, 250);
     g_assert_cmpuint(c->all.disk, ==, UINT64_C(6) << 40);
     g_assert_cmpuint(c->all.memory, ==, 7 << 10);
     g_assert_cmpuint(c->keep_free, ==, 9);
