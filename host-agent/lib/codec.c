@@ -4,6 +4,10 @@
  */
 
 #include <glib.h>
+#include <string.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 #include "backtrail/trace.h"
 #include "codec.h"
@@ -52,6 +56,13 @@
 /* Steps before the first one that take part in a hash */
 #define PATH_PAD        2
 
+/*
+ * Steps that the encoder passes at once where the path has gone as foretold for
+ * so many steps already: of short runs the end comes later that way.
+ */
+#define WIDE            4
+#define NARROW          16
+
 struct edge {
     uint64_t from;
     uint64_t to;
@@ -61,6 +72,15 @@ struct edge {
 struct visit {
     uint32_t edge;              /* that was taken */
     uint32_t step;
+};
+
+/*
+ * Where on the path it is now.  What runs for long has one of its own, which
+ * it writes back: the compiler cannot know that steps are no part of it.
+ */
+struct place {
+    uint32_t n;                 /* steps */
+    uint32_t ahead;             /* the step foretold; 0 if none is */
 };
 
 /*
@@ -76,8 +96,7 @@ struct model {
     uint64_t calls[CALLS];
     uint32_t call;                      /* where the next one goes */
     uint32_t n_edges;
-    uint32_t n;                         /* steps */
-    uint32_t ahead;                     /* the step foretold; 0 if none is */
+    struct place at;
     uint32_t misses;                    /* stream that the next miss is in */
 
     struct edge *edges;
@@ -102,6 +121,52 @@ static inline uint32_t table_slot(uint64_t hash)
 static inline uint32_t repeat(uint32_t step)
 {
     return step < STEP_ONCE ? step : step - STEP_ONCE;
+}
+
+/* So many steps, or an answer for each: all bits or none */
+typedef uint32_t wide_steps __attribute__((vector_size(WIDE * 4)));
+
+static inline wide_steps wide_load(const uint32_t *steps)
+{
+    wide_steps w;
+
+    memcpy(&w, steps, sizeof(w));
+    return w;
+}
+
+static inline void wide_store(uint32_t *steps, wide_steps w)
+{
+    memcpy(steps, &w, sizeof(w));
+}
+
+static inline wide_steps wide_is_fork(wide_steps w)
+{
+    /* Without the sign, as SSE2 compares */
+    return (wide_steps)((w >> 28) != 0);
+}
+
+static inline wide_steps wide_repeat(wide_steps w, wide_steps is_fork)
+{
+    return w - (is_fork & STEP_ONCE);
+}
+
+/* Bit i is set if the answer for step i is yes. */
+static inline unsigned wide_bits(wide_steps answers)
+{
+#ifdef __SSE2__
+    return _mm_movemask_ps((__m128)answers);
+#else
+    const wide_steps bits = { 1, 2, 4, 8 };
+
+    answers &= bits;
+    return answers[0] | answers[1] | answers[2] | answers[3];
+#endif
+}
+
+/* How many of WIDE bits are set: not every CPU can count, nor the compiler */
+static inline unsigned wide_count(unsigned bits)
+{
+    return UINT64_C(0x4332322132212110) >> 4 * bits & 0xf;
 }
 
 static void model_free(struct model *m)
@@ -183,18 +248,19 @@ static inline void push_call(struct model *m, uint64_t from, uint64_t to)
  * there the last time, too, if it is @known.  Find out where the path was the
  * same, and foretell from there.
  */
-static inline void miss_step(struct model *m, uint32_t foretold,
-                             struct visit *taken, uint32_t edge, bool known)
+static inline void miss_step(struct model *m, struct place *at,
+                             uint32_t foretold, struct visit *taken,
+                             uint32_t edge, bool known)
 {
     uint32_t *path = m->path;
-    uint32_t n = m->n + 1;
+    uint32_t n = at->n + 1;
     uint32_t same;
 
     if (known) {
         same = taken->step;
         m->misses = BTRAIL_CODEC_MISSES_EDGES;
     } else {
-        const uint32_t *before = path + m->n;
+        const uint32_t *before = path + at->n;
         uint64_t hash = edge * HASH_0 + (before[0] & STEP_EDGE) * HASH_1 +
                         (before[-1] & STEP_EDGE) * HASH_2 +
                         (before[-2] & STEP_EDGE) * HASH_3;
@@ -206,8 +272,8 @@ static inline void miss_step(struct model *m, uint32_t foretold,
         *after = (struct visit) { edge, n };
     }
     *taken = (struct visit) { edge, n };
-    m->ahead = same ? same + 1 : 0;
-    m->n = n;
+    at->ahead = same ? same + 1 : 0;
+    at->n = n;
     path[n] = edge | (foretold ? STEP_FORK : 0);
     m->last[edge] = n;
 }
@@ -273,7 +339,7 @@ size_t btrail_encoder_room(const struct btrail_encoder *enc)
 {
     /* A miss is still to come at the end. */
     size_t bytes = BTRAIL_CODEC_MAX_MISS_BYTES;
-    size_t room = MIN(BTRAIL_CODEC_MAX_RECORDS - enc->m.n,
+    size_t room = MIN(BTRAIL_CODEC_MAX_RECORDS - enc->m.at.n,
                       BTRAIL_CODEC_MAX_EDGES - enc->m.n_edges);
     unsigned i;
 
@@ -370,12 +436,12 @@ static void encode_target(struct model *m, struct output *out, uint64_t from,
 
 /* The next record is @from, @to, and not the one that was foretold. */
 static void encode_miss(struct btrail_encoder *enc, struct output *out,
-                        uint64_t from, uint64_t to)
+                        struct place *at, uint64_t from, uint64_t to)
 {
     struct model *m = &enc->m;
     const struct edge *edges = m->edges;
-    uint32_t foretold = m->path[m->ahead] & STEP_EDGE;
-    uint32_t before = m->path[m->n] & STEP_EDGE;
+    uint32_t foretold = m->path[at->ahead] & STEP_EDGE;
+    uint32_t before = m->path[at->n] & STEP_EDGE;
     struct visit *taken = taken_slot(m, before, foretold);
     uint32_t edge = taken->edge;
     unsigned miss = MISS_KNOWN;
@@ -403,27 +469,127 @@ static void encode_miss(struct btrail_encoder *enc, struct output *out,
         *leaving = edge;
     }
 
-    if (m->path[m->ahead] < STEP_ONCE) {
-        uint32_t most = m->n + 1 - enc->start;
+    if (m->path[at->ahead] < STEP_ONCE) {
+        uint32_t most = at->n + 1 - enc->start;
         uint32_t straight = 0;
 
         while (straight < most &&
-               m->path[m->ahead - straight - 1] < STEP_ONCE) {
+               m->path[at->ahead - straight - 1] < STEP_ONCE) {
             straight++;
         }
         put(out, BTRAIL_CODEC_STRAIGHTS, straight);
         miss |= MISS_STRAIGHT;
     }
     put_any(out, m->misses, enc->forks << MISS_FORKS | miss);
-    m->path[m->ahead] |= STEP_FORK;
-    miss_step(m, foretold, taken, edge, (miss & MISS_KIND) == MISS_KNOWN);
+    m->path[at->ahead] |= STEP_FORK;
+    miss_step(m, at, foretold, taken, edge, (miss & MISS_KIND) == MISS_KNOWN);
     enc->forks = 0;
-    enc->start = m->n + 1;
+    enc->start = at->n + 1;
 }
 
 static inline uint64_t load(const uint64_t *field)
 {
     return __atomic_load_n(field, __ATOMIC_RELAXED);
+}
+
+/* From and to of a record or an edge */
+typedef uint64_t addresses __attribute__((vector_size(16)));
+
+static inline addresses load_addresses(const void *p)
+{
+    /* Once: records can change meanwhile. */
+    typedef addresses unaligned __attribute__((aligned(8), may_alias));
+
+    return *(const volatile unaligned *)p;
+}
+
+/* Which bits differ between what step is foretold and the record? */
+static inline addresses differ(const struct model *m, uint32_t step,
+                               const struct btrail_record *r)
+{
+    return load_addresses(&m->edges[step & STEP_EDGE]) ^ load_addresses(r);
+}
+
+static inline bool any_bit(addresses a)
+{
+    return a[0] | a[1];
+}
+
+/*
+ * Pass over records as foretold, up to the first one that is not, or @end.
+ * Bits of flags that are not as in enc->flags are added to @different.
+ */
+static const struct btrail_record *
+encode_foretold(struct btrail_encoder *enc, struct place *at,
+                const struct btrail_record *records,
+                const struct btrail_record *end, uint64_t *different)
+{
+    struct model *m = &enc->m;
+    const uint32_t *ahead = m->path + at->ahead;
+    uint32_t *path = m->path + at->n;
+    uint64_t flags = enc->flags;
+    uint64_t changed = 0;
+    const struct btrail_record *stop = records + MIN(end - records, NARROW);
+    unsigned forks = 0;
+    uint32_t same;
+
+    for (;; stop = end) {
+        for (; records < stop; records++) {
+            uint32_t step = *ahead;
+            const struct edge *e = &m->edges[step & STEP_EDGE];
+
+            if ((e->from ^ load(&records->from)) |
+                (e->to ^ load(&records->to))) {
+                goto out;
+            }
+            *++path = repeat(step);
+            ahead++;
+            forks += step >= STEP_ONCE;
+            changed |= load(&records->flags) ^ flags;
+        }
+        if (stop == end) {
+            break;
+        }
+        /* All that is foretold is there, and none of it is written here. */
+        while (path - ahead >= WIDE - 1 && end - records >= WIDE) {
+            wide_steps steps = wide_load(ahead);
+            wide_steps is_fork = wide_is_fork(steps);
+            addresses d0 = differ(m, ahead[0], &records[0]);
+            addresses d1 = differ(m, ahead[1], &records[1]);
+            addresses d2 = differ(m, ahead[2], &records[2]);
+            addresses d3 = differ(m, ahead[3], &records[3]);
+            unsigned bits = wide_bits(is_fork);
+
+            changed |= (load(&records[0].flags) ^ flags) |
+                       (load(&records[1].flags) ^ flags) |
+                       (load(&records[2].flags) ^ flags) |
+                       (load(&records[3].flags) ^ flags);
+            wide_store(path + 1, wide_repeat(steps, is_fork));
+            if (any_bit(d0 | d1 | d2 | d3)) {
+                /* No branches that the CPU would have to guess */
+                unsigned one = !any_bit(d0);
+                unsigned two = one & !any_bit(d1);
+                unsigned n = one + two + (two & !any_bit(d2));
+
+                forks += wide_count(bits & ((1u << n) - 1));
+                path += n;
+                ahead += n;
+                records += n;
+                goto out;
+            }
+            forks += wide_count(bits);
+            path += WIDE;
+            ahead += WIDE;
+            records += WIDE;
+        }
+    }
+out:
+    same = path - (m->path + at->n);
+    at->n += same;
+    at->ahead += same;
+    enc->forks += forks;
+    *different |= changed;
+    return records;
 }
 
 /* Returns which bits of the flags of any record are not as in enc->flags. */
@@ -432,51 +598,22 @@ static uint64_t encode_addresses(struct btrail_encoder *enc,
                                  const struct btrail_record *records,
                                  size_t n)
 {
-    struct model *m = &enc->m;
-    const struct edge *edges = m->edges;
     const struct btrail_record *end = records + n;
-    uint64_t flags = enc->flags;
+    struct place at = enc->m.at;
     uint64_t different = 0;
 
     while (records < end) {
-        uint64_t from = load(&records->from);
-        uint64_t to = load(&records->to);
-
-        if (m->ahead) {
-            const uint32_t *ahead = m->path + m->ahead;
-            uint32_t *path = m->path + m->n;
-            uint64_t forks = 0;
-            uint32_t same;
-
-            for (;;) {
-                uint32_t step = *ahead;
-                const struct edge *e = &edges[step & STEP_EDGE];
-
-                if ((e->from ^ from) | (e->to ^ to)) {
-                    break;
-                }
-                *++path = repeat(step);
-                ahead++;
-                forks += step >= STEP_ONCE;
-                different |= load(&records->flags) ^ flags;
-                if (++records == end) {
-                    break;
-                }
-                from = load(&records->from);
-                to = load(&records->to);
-            }
-            same = path - (m->path + m->n);
-            m->n += same;
-            m->ahead += same;
-            enc->forks += forks;
+        if (at.ahead) {
+            records = encode_foretold(enc, &at, records, end, &different);
             if (records == end) {
                 break;
             }
         }
-        different |= load(&records->flags) ^ flags;
-        encode_miss(enc, out, from, to);
+        different |= load(&records->flags) ^ enc->flags;
+        encode_miss(enc, out, &at, load(&records->from), load(&records->to));
         records++;
     }
+    enc->m.at = at;
     return different;
 }
 
@@ -536,10 +673,10 @@ void btrail_encoder_records(struct btrail_encoder *enc,
 
 void btrail_encoder_end(struct btrail_encoder *enc)
 {
-    if (enc->m.n + 1 > enc->start) {
+    if (enc->m.at.n + 1 > enc->start) {
         btrail_buf_append_varint(&enc->out[enc->m.misses],
                                  enc->forks << MISS_FORKS);
-        enc->start = enc->m.n + 1;
+        enc->start = enc->m.at.n + 1;
     }
 }
 
@@ -627,7 +764,7 @@ int btrail_decoder_begin(struct btrail_decoder *dec,
 }
 
 /* Learn where the path is next not as foretold. */
-static bool next_miss(struct btrail_decoder *dec)
+static inline bool next_miss(struct btrail_decoder *dec, uint32_t ahead)
 {
     uint64_t miss;
 
@@ -642,7 +779,7 @@ static bool next_miss(struct btrail_decoder *dec)
         return false;
     }
     dec->have_miss = true;
-    return dec->m.ahead || !(dec->forks || (miss & MISS_STRAIGHT));
+    return ahead || !(dec->forks || (miss & MISS_STRAIGHT));
 }
 
 /* Where does the edge begin that is taken instead of @foretold? */
@@ -748,18 +885,19 @@ static uint32_t decode_edge(struct btrail_decoder *dec, uint32_t foretold,
 }
 
 /* Go on with the edge that is taken instead of the one foretold. */
-static uint32_t decode_miss(struct btrail_decoder *dec)
+static inline uint32_t decode_miss(struct btrail_decoder *dec,
+                                   struct place *at)
 {
     struct model *m = &dec->m;
-    uint32_t foretold = m->path[m->ahead] & STEP_EDGE;
-    uint32_t before = m->path[m->n] & STEP_EDGE;
+    uint32_t foretold = m->path[at->ahead] & STEP_EDGE;
+    uint32_t before = m->path[at->n] & STEP_EDGE;
     struct visit *taken = taken_slot(m, before, foretold);
     bool known = (dec->miss & MISS_KIND) == MISS_KNOWN;
     uint32_t edge = known ? taken->edge : decode_edge(dec, foretold, before);
 
     if (edge) {
-        m->path[m->ahead] |= STEP_FORK;
-        miss_step(m, foretold, taken, edge, known);
+        m->path[at->ahead] |= STEP_FORK;
+        miss_step(m, at, foretold, taken, edge, known);
     }
     return edge;
 }
@@ -793,29 +931,55 @@ static inline struct btrail_record *behind(struct btrail_record *r, size_t n)
  * Returns how many there are.
  */
 MAYBE_STORING size_t decode_foretold(struct btrail_decoder *dec,
+                                     struct place *at,
                                      struct btrail_record *r, size_t left)
 {
     struct model *m = &dec->m;
-    const uint32_t *ahead = m->path + m->ahead;
-    uint32_t *path = m->path + m->n;
+    const uint32_t *ahead = m->path + at->ahead;
+    uint32_t *path = m->path + at->n;
     uint32_t *end = path + left;
     int64_t forks = dec->forks;
     size_t done;
 
     if (!(dec->miss & MISS_STRAIGHT)) {
-        /* Up to the fork behind the last one that was passed */
-        while (path < end) {
-            uint32_t step = *ahead;
+        uint32_t *stop = path + MIN(left, NARROW);
 
-            forks -= step >= STEP_ONCE;
-            if (forks < 0) {
+        /* Up to the fork behind the last one that was passed */
+        for (;; stop = end) {
+            while (path < stop) {
+                uint32_t step = *ahead;
+
+                forks -= step >= STEP_ONCE;
+                if (forks < 0) {
+                    goto out;
+                }
+                *++path = repeat(step);
+                ahead++;
+                store(m, step, r);
+                r = behind(r, 1);
+            }
+            if (stop == end) {
                 break;
             }
-            *++path = repeat(step);
-            ahead++;
-            store(m, step, r);
-            r = behind(r, 1);
+            while (path - ahead >= WIDE - 1 && end - path >= WIDE) {
+                wide_steps steps = wide_load(ahead);
+                wide_steps is_fork = wide_is_fork(steps);
+                unsigned n = wide_count(wide_bits(is_fork)), i;
+
+                if (n > forks) {
+                    break;
+                }
+                for (i = 0; i < WIDE; i++) {
+                    store(m, ahead[i], behind(r, i));
+                }
+                wide_store(path + 1, wide_repeat(steps, is_fork));
+                forks -= n;
+                path += WIDE;
+                ahead += WIDE;
+                r = behind(r, WIDE);
+            }
         }
+out:
         forks = MAX(forks, 0);
     } else {
         while (forks && path < end) {
@@ -836,9 +1000,9 @@ MAYBE_STORING size_t decode_foretold(struct btrail_decoder *dec,
         }
     }
     dec->forks = forks;
-    done = path - (m->path + m->n);
-    m->n += done;
-    m->ahead += done;
+    done = path - (m->path + at->n);
+    at->n += done;
+    at->ahead += done;
     return done;
 }
 
@@ -846,31 +1010,36 @@ MAYBE_STORING bool decode_addresses(struct btrail_decoder *dec,
                                     struct btrail_record *r, size_t n)
 {
     struct model *m = &dec->m;
+    struct place at = m->at;
+    bool ok = true;
 
     while (n) {
         size_t done;
         uint32_t edge;
 
-        if (!dec->have_miss && !next_miss(dec)) {
-            return false;
+        if (!dec->have_miss && !next_miss(dec, at.ahead)) {
+            ok = false;
+            break;
         }
-        done = decode_foretold(dec, r, n);
+        done = decode_foretold(dec, &at, r, n);
         n -= done;
         if (!n) {
             break;
         }
         r = behind(r, done);
 
-        edge = decode_miss(dec);
+        edge = decode_miss(dec, &at);
         if (!edge) {
-            return false;
+            ok = false;
+            break;
         }
         store(m, edge, r);
         r = behind(r, 1);
         dec->have_miss = false;
         n--;
     }
-    return true;
+    m->at = at;
+    return ok;
 }
 
 static bool decode_flags(struct btrail_decoder *dec, struct btrail_record *r,
