@@ -130,7 +130,8 @@ static const char *look_into(JsonObject *json, const char *path)
     }
     whole = !btrail_trace_status(trace, &status) && status.complete &&
             !status.bad_chunks && !status.missing_chunks &&
-            !status.missing_parts && !status.skipped_bytes;
+            !status.missing_parts && !status.skipped_bytes &&
+            !status.continued;
     btrail_trace_close(trace);
     return whole ? "whole" : "incomplete";
 }

@@ -343,6 +343,31 @@ static void test_parts(void)
     clear(&r);
 }
 
+/* The last file that is there says that there was another one. */
+static void test_last_part(void)
+{
+    const struct btrail_writer_options options = { .part_size = 1500 };
+    g_autofree char *path = NULL;
+    unsigned part = 0;
+    struct rig r;
+
+    setup(&r);
+    path = path_of(&r, "row.btrail");
+    sample_write_with(path, CHUNKS, &options);
+    do {
+        g_free(path);
+        path = g_strdup_printf("%s/row.%u.btrail", r.path, ++part);
+    } while (g_file_test(path, G_FILE_TEST_EXISTS));
+    g_assert_cmpuint(part, >, 2);
+    expect(list(&r), "row.btrail", "whole", RECORDS);
+    g_free(path);
+    path = g_strdup_printf("%s/row.%u.btrail", r.path, part - 1);
+    g_assert_cmpint(g_unlink(path), ==, 0);
+    g_assert_cmpstr(btrail_json_string(find(list(&r), "row.btrail"), "state"),
+                    ==, "incomplete");
+    clear(&r);
+}
+
 /* What sessions have said of themselves, also where that is nonsense */
 static void test_descriptions(void)
 {
@@ -423,6 +448,7 @@ int main(int argc, char **argv)
     g_test_add_func("/listing/links", test_links);
     g_test_add_func("/listing/writing", test_writing);
     g_test_add_func("/listing/parts", test_parts);
+    g_test_add_func("/listing/last-part", test_last_part);
     g_test_add_func("/listing/descriptions", test_descriptions);
     g_test_add_func("/listing/many", test_many);
     return g_test_run();
