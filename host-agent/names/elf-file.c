@@ -250,6 +250,23 @@ bool elf_file_address(const struct elf_file *f, uint64_t offset,
     return false;
 }
 
+bool elf_file_offset(const struct elf_file *f, uint64_t address,
+                     uint64_t *offset)
+{
+    unsigned i;
+
+    for (i = 0; i < f->segments->len; i++) {
+        const struct segment *s = &g_array_index(f->segments, struct segment,
+                                                 i);
+
+        if (address >= s->address && address - s->address < s->size) {
+            *offset = s->offset + (address - s->address);
+            return true;
+        }
+    }
+    return false;
+}
+
 size_t elf_file_read(const struct elf_file *f, uint64_t address, void *buf,
                      size_t n)
 {

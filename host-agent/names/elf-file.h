@@ -54,6 +54,10 @@ void elf_file_set_debug(struct elf_file *f, struct elf_file *debug);
 bool elf_file_address(const struct elf_file *f, uint64_t offset,
                       uint64_t *address);
 
+/* Where in the file the byte at @address is */
+bool elf_file_offset(const struct elf_file *f, uint64_t address,
+                     uint64_t *offset);
+
 /* The function at @address, or NULL */
 const struct elf_symbol *elf_file_symbol(struct elf_file *f,
                                          uint64_t address);

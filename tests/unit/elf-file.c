@@ -151,6 +151,9 @@ static void test_bytes(void)
     }
     g_assert_cmpuint(offset + 5, <, size);
     g_assert_false(elf_file_address(f, UINT64_MAX, &address));
+    g_assert_true(elf_file_offset(f, s->start, &address));
+    g_assert_cmpuint(address, ==, offset);
+    g_assert_false(elf_file_offset(f, UINT64_MAX, &address));
     if (notes) {
         g_assert_nonnull(elf_file_build_id(f));
         g_assert_nonnull(strstr(notes, elf_file_build_id(f)));
