@@ -24,6 +24,7 @@ GQuark btrail_agent_error_quark(void);
  * @BTRAIL_AGENT_ERROR_NO_COMMAND: QMP: there is no such command
  * @BTRAIL_AGENT_ERROR_NO_DEVICE: QMP: there is no such device
  * @BTRAIL_AGENT_ERROR_OUTPUT:    the trace cannot be written
+ * @BTRAIL_AGENT_ERROR_NAMES:     names are needed and cannot be had
  */
 enum btrail_agent_error {
     BTRAIL_AGENT_ERROR_SYSTEM,
@@ -35,6 +36,7 @@ enum btrail_agent_error {
     BTRAIL_AGENT_ERROR_NO_COMMAND,
     BTRAIL_AGENT_ERROR_NO_DEVICE,
     BTRAIL_AGENT_ERROR_OUTPUT,
+    BTRAIL_AGENT_ERROR_NAMES,
 };
 
 /* Set @error to "WHAT: strerror(errno)". */

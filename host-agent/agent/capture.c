@@ -45,6 +45,9 @@
 #define LIMIT_STEP_NS       50000000ull
 #define LIMIT_LEAST_NS      1000000ull
 
+/* How long the producer may take to say whether it shares memory. */
+#define NAMES_TIMEOUT_NS    5000000000ull
+
 /* How long the producer may take to say END after STOP. */
 #define STOP_TIMEOUT_NS     10000000000ull
 
@@ -94,6 +97,8 @@ struct btrail_capture {
     struct btrail_looker *looker;
     bool new_code;              /* in a mapping that no look has seen */
     struct btrail_looker_result names;
+    bool names_known;           /* whether there can be some */
+    uint64_t names_deadline;    /* to be told that */
     struct btrail_agent_code *code;
     struct vcpu *vcpus;
     struct btrail_event *events;
@@ -444,6 +449,24 @@ static void tell_again(struct btrail_capture *c, struct btrail_session *s)
     c->retell_due = true;
 }
 
+/* Why no names are looked for, once that is known; NULL if they are. */
+static const char *no_looker(const struct btrail_capture *c)
+{
+    return c->looker ? NULL : c->options.names ? c->names.why :
+           "no names are looked for in what is recorded now; start a session "
+           "with them when no other one is active";
+}
+
+static void tell_of_names(struct btrail_capture *c)
+{
+    unsigned i;
+
+    c->names_known = true;
+    for (i = 0; i < c->sessions->len; i++) {
+        btrail_session_names(session_at(c, i), no_looker(c));
+    }
+}
+
 static void join(struct btrail_capture *c, struct btrail_session *s)
 {
     unsigned n = c->transport->header.vcpus;
@@ -466,6 +489,9 @@ static void join(struct btrail_capture *c, struct btrail_session *s)
     g_ptr_array_add(c->sessions, s);
     g_mutex_unlock(&c->lock);
     find_step(c);
+    if (!c->options.names || c->names_known) {
+        btrail_session_names(s, no_looker(c));
+    }
     if (c->ready) {
         tell_again(c, s);
     }
@@ -557,6 +583,9 @@ static void tick(struct btrail_capture *c, uint64_t now)
         }
     }
     share_cpu(c);
+    if (c->options.names && !c->names_known && now >= c->names_deadline) {
+        tell_of_names(c);
+    }
     see_to_sessions(c);
     c->flush_due = !c->flush_due;
     if (c->retell_due && c->transport->header.code_items) {
@@ -675,11 +704,41 @@ static void tell_names(struct btrail_capture *c, const GPtrArray *to,
     }
 }
 
+/*
+ * Where triggers are to act.  Files may be read for it, so it is done without
+ * the lock, for which others would wait; triggers may outlive their sessions by
+ * as long as it takes.
+ */
+static void find_places(struct btrail_capture *c,
+                        const struct btrail_found *found)
+{
+    g_autoptr(GPtrArray) triggers = g_ptr_array_new_with_free_func(
+        (GDestroyNotify)btrail_triggers_unref);
+    unsigned i;
+
+    g_mutex_lock(&c->lock);
+    for (i = 0; i < c->sessions->len; i++) {
+        struct btrail_triggers *t = btrail_session_triggers(session_at(c, i));
+
+        if (t) {
+            g_ptr_array_add(triggers, t);
+        }
+    }
+    g_mutex_unlock(&c->lock);
+    for (i = 0; i < triggers->len; i++) {
+        btrail_triggers_find(g_ptr_array_index(triggers, i), found->look,
+                             found->memory, found->levels);
+    }
+}
+
 /* What the looker has found, in its thread */
 static void got_names(void *opaque, const struct btrail_found *found)
 {
     struct btrail_capture *c = opaque;
 
+    if (found->look) {
+        find_places(c, found);
+    }
     g_mutex_lock(&c->lock);
     if (found->payload) {
         tell_names(c, found->again ? c->telling : c->sessions, found);
@@ -708,6 +767,7 @@ static void handle_memory(struct btrail_capture *c)
     case BTRAIL_MEMORY_SHARED:
         c->looker = btrail_looker_new(m, c->options.patient, c->options.limit,
                                       got_names, c);
+        tell_of_names(c);
         return;
     case BTRAIL_MEMORY_PRIVATE:
         c->names.why = g_strdup(
@@ -720,6 +780,7 @@ static void handle_memory(struct btrail_capture *c)
         break;
     }
     btrail_transport_memory_free(m);
+    tell_of_names(c);
 }
 
 /* False when there is nothing to wait for any more. */
@@ -1003,6 +1064,7 @@ static bool begin(struct btrail_capture *c)
         return false;
     }
     c->ready = true;
+    c->names_deadline = btrail_clock_ns() + NAMES_TIMEOUT_NS;
     return true;
 }
 

@@ -225,6 +225,10 @@ static void write_piece(struct btrail_looker *l, uint16_t kind, uint64_t time,
     btrail_sideband_pack(&info, data, &payload);
     found.payload = payload.data;
     found.size = payload.len;
+    if (look) {
+        found.memory = l->memory;
+        found.levels = l->kernel->walk.levels;
+    }
     l->fn(l->opaque, &found);
     if (kind == BTRAIL_SIDEBAND_SYMBOLS) {
         g_ptr_array_set_size(l->told_symbols, 0);

@@ -13,6 +13,7 @@
 
 #include "backtrail/names.h"
 #include "cpu-limit.h"
+#include "guest-memory.h"
 #include "transport.h"
 
 struct btrail_looker;
@@ -23,6 +24,8 @@ struct btrail_looker;
  * @payload: a piece of it, packed (see sideband.h), @size bytes; NULL where a
  *           telling begins or ends, see btrail_looker_tell_again()
  * @look:    if @kind is BTRAIL_SIDEBAND_PROCESSES, what it was made of
+ * @memory:  with @look, the guest's; valid during the call
+ * @levels:  with @look, of the guest's page tables
  * @again:   it was told before, and is told again for those who are new; or,
  *           without @payload, telling begins, and it ends where it is false
  */
@@ -31,6 +34,8 @@ struct btrail_found {
     const void *payload;
     size_t size;
     const struct btrail_look *look;
+    const struct guest_memory *memory;
+    unsigned levels;
     bool again;
 };
 

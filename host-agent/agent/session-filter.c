@@ -140,15 +140,21 @@ bool btrail_filtering_cr3(struct btrail_filtering *f, uint64_t cr3)
     return wanted;
 }
 
+bool btrail_process_is(const struct btrail_process *p, const char *name)
+{
+    char pid[16];
+
+    snprintf(pid, sizeof(pid), "%u", p->pid);
+    return !strcmp(name, p->comm) || !strcmp(name, pid);
+}
+
 static bool is_wanted(const struct btrail_filtering *f,
                       const struct btrail_process *p)
 {
-    char pid[16];
     char **name;
 
-    snprintf(pid, sizeof(pid), "%u", p->pid);
     for (name = f->processes; *name; name++) {
-        if (!strcmp(*name, p->comm) || !strcmp(*name, pid)) {
+        if (btrail_process_is(p, *name)) {
             return true;
         }
     }

@@ -41,6 +41,9 @@ struct btrail_session_filter {
     uint32_t privilege;
 };
 
+/* Is it the one that is meant: its pid, in decimal, or its name? */
+bool btrail_process_is(const struct btrail_process *p, const char *name);
+
 /* The pseudo-address for a branch from user mode to @to, in the kernel */
 typedef uint64_t btrail_entry_fn(void *opaque, unsigned vcpu, uint64_t cr3,
                                  uint64_t from, uint64_t to);

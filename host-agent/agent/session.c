@@ -85,6 +85,7 @@ struct btrail_session {
     GThread *closer;            /* under the lock */
     struct btrail_session_progress progress; /* atomic each */
     bool whole;                 /* set before progress.begun */
+    enum btrail_session_names names;    /* atomic */
 
     GMutex lock;
     GCond changed;
@@ -332,6 +333,18 @@ int btrail_session_take_fired(struct btrail_session *s)
     return trigger;
 }
 
+unsigned btrail_session_places(const struct btrail_session *s,
+                               unsigned trigger)
+{
+    return btrail_triggers_places(s->triggers, trigger);
+}
+
+enum btrail_session_names
+btrail_session_has_names(const struct btrail_session *s)
+{
+    return __atomic_load_n(&s->names, __ATOMIC_ACQUIRE);
+}
+
 struct btrail_session *
 btrail_session_new(const struct btrail_session_options *options,
                    GError **error)
@@ -367,8 +380,11 @@ btrail_session_new(const struct btrail_session_options *options,
     s->fired_fd = btrail_event_fd_new();
     if (options->n_triggers) {
         s->triggers = btrail_triggers_new(options->triggers,
-                                          options->n_triggers, fired, s);
+                                          options->n_triggers,
+                                          &options->files, fired, s);
     }
+    s->names = s->triggers && btrail_triggers_want_names(s->triggers) ?
+               BTRAIL_SESSION_NAMES_UNKNOWN : BTRAIL_SESSION_NAMES_FINE;
     return s;
 }
 
@@ -728,10 +744,42 @@ bool btrail_session_wants_symbols(const struct btrail_session *s)
     return s->triggers != NULL;
 }
 
+/* Somebody may want to know that there is a place now. */
+static void tell_places(struct btrail_session *s)
+{
+    if (btrail_triggers_news(s->triggers)) {
+        btrail_event_fd_set(s->fired_fd);
+    }
+}
+
 void btrail_session_symbols(struct btrail_session *s, const char *text,
                             size_t size)
 {
     btrail_triggers_symbols(s->triggers, text, size);
+    tell_places(s);
+}
+
+struct btrail_triggers *btrail_session_triggers(const struct btrail_session *s)
+{
+    return s->triggers ? btrail_triggers_ref(s->triggers) : NULL;
+}
+
+void btrail_session_names(struct btrail_session *s, const char *why)
+{
+    enum btrail_session_names names = BTRAIL_SESSION_NAMES_FINE;
+
+    if (btrail_session_has_names(s) != BTRAIL_SESSION_NAMES_UNKNOWN) {
+        return;
+    }
+    if (why && !s->error) {
+        s->over = true;
+        s->error = g_error_new(BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_NAMES,
+                               "its triggers need names of the guest, but: %s",
+                               why);
+        names = BTRAIL_SESSION_NAMES_MISSING;
+    }
+    __atomic_store_n(&s->names, names, __ATOMIC_RELEASE);
+    btrail_event_fd_set(s->fired_fd);
 }
 
 void btrail_session_look(struct btrail_session *s,
@@ -740,6 +788,7 @@ void btrail_session_look(struct btrail_session *s,
     btrail_filtering_look(s->filtering, look);
     if (s->triggers) {
         btrail_triggers_look(s->triggers, look);
+        tell_places(s);
     }
 }
 
@@ -1041,7 +1090,7 @@ void btrail_session_finish(struct btrail_session *s,
     g_queue_clear(&s->fired);
     close(s->fired_fd);
     if (s->triggers) {
-        btrail_triggers_free(s->triggers);
+        btrail_triggers_unref(s->triggers);
     }
     if (s->ring) {
         btrail_ring_free(s->ring);

@@ -45,6 +45,7 @@ enum btrail_session_mode {
  * @limit:    with mode last
  * @filter:   what it wants; copied
  * @triggers: @n_triggers of them; copied
+ * @files:    who knows files of the guest, for triggers
  * @drop:     when its output is behind, lose its records (GAP events tell how
  *            many) and do not let the capture and all others wait for it
  * @resume:   the session goes on with a trace, whose streams have come to these
@@ -64,6 +65,7 @@ struct btrail_session_options {
     struct btrail_session_filter filter;
     const struct btrail_trigger *triggers;
     unsigned n_triggers;
+    struct btrail_symbol_files files;
     bool drop;
     const uint64_t *resume;
     unsigned n_resume;
@@ -131,8 +133,34 @@ void btrail_session_progress(struct btrail_session *s,
  */
 bool btrail_session_whole(const struct btrail_session *s);
 
+/*
+ * At how many places a trigger acts, 0 if its symbol has not been found; any
+ * thread.
+ */
+unsigned btrail_session_places(const struct btrail_session *s,
+                               unsigned trigger);
+
 /**
- * btrail_session_fired_fd - readable when a trigger has acted
+ * enum btrail_session_names - has it the names that it needs?
+ *
+ * @BTRAIL_SESSION_NAMES_UNKNOWN: the producer has not told yet
+ * @BTRAIL_SESSION_NAMES_FINE:    they are looked for, or no trigger needs any
+ * @BTRAIL_SESSION_NAMES_MISSING: it is over, with an error that says why
+ */
+enum btrail_session_names {
+    BTRAIL_SESSION_NAMES_UNKNOWN,
+    BTRAIL_SESSION_NAMES_FINE,
+    BTRAIL_SESSION_NAMES_MISSING,
+};
+
+/* Any thread */
+enum btrail_session_names
+btrail_session_has_names(const struct btrail_session *s);
+
+/**
+ * btrail_session_fired_fd - readable when a trigger has acted, or has got its
+ *                           first place, or it is known whether the session
+ *                           has the names that it needs
  * btrail_session_take_fired - which one, its number in options.triggers; -1 if
  *                             there is none any more.  Any thread
  */
@@ -245,9 +273,18 @@ void btrail_session_symbols(struct btrail_session *s, const char *text,
                             size_t size);
 bool btrail_session_wants_symbols(const struct btrail_session *s);
 
+/* Its triggers, or NULL; a reference for the caller.  Likewise */
+struct btrail_triggers *btrail_session_triggers(const struct btrail_session *s);
+
 /* Who was found; likewise */
 void btrail_session_look(struct btrail_session *s,
                          const struct btrail_look *look);
+
+/*
+ * Names are looked for, if @why is NULL, or cannot be: a session whose triggers
+ * need some is over then.  Once
+ */
+void btrail_session_names(struct btrail_session *s, const char *why);
 
 /* Write what there is, if @flush; see that all goes well. */
 void btrail_session_tick(struct btrail_session *s, bool flush);

@@ -7,19 +7,25 @@
 
 #include "trigger.h"
 
-/* A bit for each address that something may act at, and for others */
+/*
+ * A bit for each place within a page that something may act at: it is the same
+ * one for a function in all address spaces, so they stay few.
+ */
 #define BITS    4096
 
 struct watched {
     struct btrail_trigger trigger;
     struct btrail_filtering *process;   /* NULL for any */
+    struct btrail_places *places;       /* of a symbol of programs, or NULL */
     uint64_t address;           /* atomic; 0 if it is not known */
     uint64_t hits;
+    bool told;                  /* by btrail_triggers_news() */
 };
 
 struct btrail_triggers {
     struct watched *watched;
     unsigned n;
+    int refs;                   /* atomic */
     uint64_t bits[BITS / 64];   /* atomic each */
     bool keeping;
     bool can_start;
@@ -29,57 +35,99 @@ struct btrail_triggers {
 
 static unsigned bit_of(uint64_t address)
 {
-    return address * UINT64_C(0x9E3779B97F4A7C15) >> 52;
+    return address % BITS;
 }
 
-static void set_address(struct btrail_triggers *t, struct watched *w,
-                        uint64_t address)
+static void add_bit(void *opaque, uint64_t address)
 {
+    uint64_t *bits = opaque;
     unsigned bit = bit_of(address);
 
-    __atomic_store_n(&w->address, address, __ATOMIC_RELAXED);
-    __atomic_fetch_or(&t->bits[bit / 64], UINT64_C(1) << bit % 64,
-                      __ATOMIC_RELEASE);
+    bits[bit / 64] |= UINT64_C(1) << bit % 64;
+}
+
+/*
+ * After what they stand for is there.  One thread does so, and bits that stay
+ * are never away in between.
+ */
+static void set_bits(struct btrail_triggers *t)
+{
+    uint64_t bits[BITS / 64] = { 0 };
+    unsigned i;
+
+    for (i = 0; i < t->n; i++) {
+        const struct watched *w = &t->watched[i];
+
+        if (w->places) {
+            btrail_places_each(w->places, add_bit, bits);
+        } else if (w->address) {
+            add_bit(bits, w->address);
+        }
+    }
+    for (i = 0; i < G_N_ELEMENTS(bits); i++) {
+        __atomic_store_n(&t->bits[i], bits[i], __ATOMIC_RELEASE);
+    }
 }
 
 struct btrail_triggers *
 btrail_triggers_new(const struct btrail_trigger *triggers, unsigned n,
+                    const struct btrail_symbol_files *files,
                     btrail_fired_fn *fired, void *opaque)
 {
+    static const struct btrail_symbol_files no_files = { NULL };
     struct btrail_triggers *t = g_new0(struct btrail_triggers, 1);
     unsigned i;
 
     t->watched = g_new0(struct watched, n);
     t->n = n;
+    t->refs = 1;
     t->fired = fired;
     t->opaque = opaque;
     for (i = 0; i < n; i++) {
-        const char *names[] = { triggers[i].process, NULL };
+        const struct btrail_trigger *trigger = &triggers[i];
+        const char *names[] = { trigger->process, NULL };
         const struct btrail_session_filter process = { .processes = names };
         struct watched *w = &t->watched[i];
 
-        w->trigger = triggers[i];
-        w->trigger.symbol = g_strdup(triggers[i].symbol);
-        w->process = triggers[i].process ?
-                     btrail_filtering_new(&process, NULL, NULL) : NULL;
-        if (!triggers[i].symbol) {
-            set_address(t, w, triggers[i].address);
+        w->trigger = *trigger;
+        w->trigger.process = NULL;
+        w->trigger.symbol = g_strdup(trigger->symbol);
+        if (trigger->process && trigger->symbol && trigger->user) {
+            w->places = btrail_places_new(trigger->process, trigger->symbol,
+                                          files ? files : &no_files);
+        } else if (trigger->process) {
+            w->process = btrail_filtering_new(&process, NULL, NULL);
         }
-        t->can_start |= triggers[i].action == BTRAIL_TRIGGER_START;
+        if (!trigger->symbol) {
+            w->address = trigger->address;
+            w->told = true;
+        }
+        t->can_start |= trigger->action == BTRAIL_TRIGGER_START;
     }
+    set_bits(t);
     t->keeping = !t->can_start;
     return t;
 }
 
-void btrail_triggers_free(struct btrail_triggers *t)
+struct btrail_triggers *btrail_triggers_ref(struct btrail_triggers *t)
+{
+    __atomic_fetch_add(&t->refs, 1, __ATOMIC_RELAXED);
+    return t;
+}
+
+void btrail_triggers_unref(struct btrail_triggers *t)
 {
     unsigned i;
 
+    if (__atomic_sub_fetch(&t->refs, 1, __ATOMIC_ACQ_REL)) {
+        return;
+    }
     for (i = 0; i < t->n; i++) {
         g_free((char *)t->watched[i].trigger.symbol);
         if (t->watched[i].process) {
             btrail_filtering_free(t->watched[i].process);
         }
+        btrail_places_free(t->watched[i].places);
     }
     g_free(t->watched);
     g_free(t);
@@ -95,6 +143,59 @@ void btrail_triggers_look(struct btrail_triggers *t,
             btrail_filtering_look(t->watched[i].process, look);
         }
     }
+}
+
+void btrail_triggers_find(struct btrail_triggers *t,
+                          const struct btrail_look *look,
+                          const struct guest_memory *memory, unsigned levels)
+{
+    bool any = false;
+    unsigned i;
+
+    for (i = 0; i < t->n; i++) {
+        if (t->watched[i].places) {
+            btrail_places_look(t->watched[i].places, look, memory, levels);
+            any = true;
+        }
+    }
+    if (any) {
+        set_bits(t);
+    }
+}
+
+bool btrail_triggers_want_names(const struct btrail_triggers *t)
+{
+    unsigned i;
+
+    for (i = 0; i < t->n; i++) {
+        if (t->watched[i].trigger.symbol || t->watched[i].process) {
+            return true;
+        }
+    }
+    return false;
+}
+
+unsigned btrail_triggers_places(const struct btrail_triggers *t, unsigned i)
+{
+    const struct watched *w = &t->watched[i];
+
+    return w->places ? btrail_places_count(w->places) :
+           __atomic_load_n(&w->address, __ATOMIC_RELAXED) != 0;
+}
+
+bool btrail_triggers_news(struct btrail_triggers *t)
+{
+    bool news = false;
+    unsigned i;
+
+    for (i = 0; i < t->n; i++) {
+        struct watched *w = &t->watched[i];
+
+        if (!w->told && btrail_triggers_places(t, i)) {
+            w->told = news = true;
+        }
+    }
+    return news;
 }
 
 /* The line is ADDRESS TYPE NAME, and with a module there is more. */
@@ -120,17 +221,20 @@ void btrail_triggers_symbols(struct btrail_triggers *t, const char *text,
         for (i = 0; i < t->n; i++) {
             struct watched *w = &t->watched[i];
 
-            if (w->trigger.symbol &&
+            if (w->trigger.symbol && !w->places &&
                 is_symbol(line, next - line, w->trigger.symbol)) {
                 char digits[17];
 
                 g_strlcpy(digits, line, MIN((size_t)(next - line) + 1,
                                             sizeof(digits)));
-                set_address(t, w, g_ascii_strtoull(digits, NULL, 16));
+                __atomic_store_n(&w->address,
+                                 g_ascii_strtoull(digits, NULL, 16),
+                                 __ATOMIC_RELAXED);
             }
         }
         line = next + 1;
     }
+    set_bits(t);
 }
 
 static void act(struct btrail_triggers *t, unsigned i)
@@ -168,7 +272,8 @@ bool btrail_triggers_pass(void *opaque, uint64_t cr3, uint64_t to)
     for (i = 0; i < t->n; i++) {
         struct watched *w = &t->watched[i];
 
-        if (to && __atomic_load_n(&w->address, __ATOMIC_RELAXED) == to &&
+        if (w->places ? btrail_places_has(w->places, cr3, to) :
+            to && __atomic_load_n(&w->address, __ATOMIC_RELAXED) == to &&
             (!w->process || btrail_filtering_cr3(w->process, cr3))) {
             act(t, i);
         }

@@ -9,6 +9,7 @@
 #define BTRAIL_TRIGGER_H
 
 #include "session-filter.h"
+#include "symbol-places.h"
 
 /**
  * enum btrail_trigger_action
@@ -34,8 +35,9 @@ enum btrail_trigger_action {
  * @process: in which process it counts: a pid or a name, as in
  *           struct btrail_session_filter; NULL in any, and for addresses of
  *           the kernel
- * @symbol:  of the guest's kernel, or NULL; it counts as soon as the symbols
- *           are known
+ * @symbol:  or NULL; it counts as soon as it is known where that is
+ * @user:    with @process and @symbol: of a program or library that the
+ *           process has mapped.  Without, of the guest's kernel
  * @address: without @symbol, linear address
  * @action:  enum btrail_trigger_action
  * @hits:    it acts when there have been so many hits, and begins to count
@@ -44,6 +46,7 @@ enum btrail_trigger_action {
 struct btrail_trigger {
     const char *process;
     const char *symbol;
+    bool user;
     uint64_t address;
     unsigned action;
     uint64_t hits;
@@ -58,17 +61,44 @@ struct btrail_triggers;
 /* @fired is called with the number of a trigger that acts. */
 typedef void btrail_fired_fn(void *opaque, unsigned trigger);
 
-/* They are copied. */
+/* They are copied, and @files; NULL if nobody knows files on the host. */
 struct btrail_triggers *
 btrail_triggers_new(const struct btrail_trigger *triggers, unsigned n,
+                    const struct btrail_symbol_files *files,
                     btrail_fired_fn *fired, void *opaque);
-void btrail_triggers_free(struct btrail_triggers *t);
 
-/* Any thread: who was found, and symbols in the form of /proc/kallsyms */
+/* Whoever has a reference can still look; nothing fires without a session. */
+struct btrail_triggers *btrail_triggers_ref(struct btrail_triggers *t);
+void btrail_triggers_unref(struct btrail_triggers *t);
+
+/*
+ * By the thread that looks: who was found, and symbols of the kernel in the
+ * form of /proc/kallsyms
+ */
 void btrail_triggers_look(struct btrail_triggers *t,
                           const struct btrail_look *look);
 void btrail_triggers_symbols(struct btrail_triggers *t, const char *text,
                              size_t size);
+
+/*
+ * The same thread: find symbols of programs.  This may read files, and so take
+ * a while; it waits for nobody, and nobody for it.
+ */
+void btrail_triggers_find(struct btrail_triggers *t,
+                          const struct btrail_look *look,
+                          const struct guest_memory *memory, unsigned levels);
+
+/* Any thread: is there a trigger that has to be looked for? */
+bool btrail_triggers_want_names(const struct btrail_triggers *t);
+
+/*
+ * Any thread: at how many places a trigger acts, 0 if its symbol has not been
+ * found.  An address counts as one.
+ */
+unsigned btrail_triggers_places(const struct btrail_triggers *t, unsigned i);
+
+/* Is there a place of a trigger that had none when this was asked last? */
+bool btrail_triggers_news(struct btrail_triggers *t);
 
 /*
  * A branch goes to an address; a btrail_gate_fn.  True if it is to be kept:

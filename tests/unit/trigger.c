@@ -18,7 +18,7 @@ static void fired(void *opaque, unsigned trigger)
 static struct btrail_triggers *make(const struct btrail_trigger *t, unsigned n)
 {
     memset(fired_n, 0, sizeof(fired_n));
-    return btrail_triggers_new(t, n, fired, NULL);
+    return btrail_triggers_new(t, n, NULL, fired, NULL);
 }
 
 /* From one address up to another, as often as it is there */
@@ -43,7 +43,7 @@ static void test_start_stop(void)
     g_assert_false(btrail_triggers_over(t));
     g_assert_cmpuint(fired_n[0], ==, 3);
     g_assert_cmpuint(fired_n[1], ==, 4);
-    btrail_triggers_free(t);
+    btrail_triggers_unref(t);
 }
 
 static void test_stop_alone(void)
@@ -60,7 +60,7 @@ static void test_stop_alone(void)
     g_assert_true(btrail_triggers_over(t));
     g_assert_false(btrail_triggers_pass(t, 0, A));
     g_assert_cmpuint(fired_n[0], ==, 1);
-    btrail_triggers_free(t);
+    btrail_triggers_unref(t);
 }
 
 /* A symbol counts once it is known, and a process once it is found. */
@@ -98,7 +98,100 @@ static void test_names(void)
     g_assert_cmpuint(fired_n[1], ==, 1);
     g_assert_cmpuint(fired_n[2], ==, 0);
     g_assert_false(btrail_triggers_over(t));
-    btrail_triggers_free(t);
+    btrail_triggers_unref(t);
+}
+
+/* One function in two processes, at addresses of their own: see symbol-places.
+ * That a file is known is enough to have places. */
+static enum btrail_symbol_answer
+find_file(void *opaque, const char *path, const uint8_t *build_id,
+          size_t build_id_size, const char *symbol, uint64_t *offset)
+{
+    *offset = 0x1010;
+    return strcmp(symbol, "main") ? BTRAIL_SYMBOL_NONE : BTRAIL_SYMBOL_FOUND;
+}
+
+static void test_spaces(void)
+{
+    static const struct btrail_trigger list[] = {
+        { .process = "one", .symbol = "main", .user = true, .hits = 2,
+          .action = BTRAIL_TRIGGER_DUMP },
+        { .process = "two", .symbol = "main", .user = true,
+          .action = BTRAIL_TRIGGER_STOP },
+        { .process = "two", .symbol = "nowhere", .user = true,
+          .action = BTRAIL_TRIGGER_STOP },
+        { .process = "two", .symbol = "panic",
+          .action = BTRAIL_TRIGGER_DUMP },
+    };
+    static const char text[] = "ffffffff81000040 T panic\n"
+                               "ffffffff81000080 T main\n";
+    const struct btrail_symbol_files files = { find_file, NULL };
+    struct btrail_mapping maps[] = {
+        { .start = 0x550000001000, .end = 0x550000002000, .offset = 0x1000,
+          .flags = BTRAIL_MAPPING_FILE | BTRAIL_MAPPING_EXEC,
+          .path = "/bin/x" },
+        { .start = 0x560000001000, .end = 0x560000002000, .offset = 0x1000,
+          .flags = BTRAIL_MAPPING_FILE | BTRAIL_MAPPING_EXEC,
+          .path = "/bin/x" },
+    };
+    struct btrail_process p[] = {
+        { .pid = 1, .pgd = 0x5000, .mm = 1, .comm = "one", .n_mappings = 1,
+          .mappings = &maps[0] },
+        { .pid = 2, .pgd = 0x6000, .mm = 2, .comm = "two", .n_mappings = 1,
+          .mappings = &maps[1] },
+    };
+    struct btrail_look look = {
+        .flags = BTRAIL_LOOK_WHOLE, .n = 2, .processes = p,
+    };
+    const uint64_t one = 0x550000001010, two = 0x560000001010;
+    struct guest_memory *memory = guest_memory_new();
+    struct btrail_triggers *t, *ref;
+
+    memset(fired_n, 0, sizeof(fired_n));
+    t = btrail_triggers_new(list, 4, &files, fired, NULL);
+    g_assert_true(btrail_triggers_want_names(t));
+    g_assert_false(btrail_triggers_news(t));
+    btrail_triggers_pass(t, 0x5000, one);
+    btrail_triggers_find(t, &look, memory, 4);
+    btrail_triggers_look(t, &look);
+    g_assert_true(btrail_triggers_news(t));
+    g_assert_false(btrail_triggers_news(t));
+    btrail_triggers_symbols(t, text, strlen(text));
+    g_assert_true(btrail_triggers_news(t));
+    g_assert_cmpuint(btrail_triggers_places(t, 0), ==, 1);
+    g_assert_cmpuint(btrail_triggers_places(t, 1), ==, 1);
+    g_assert_cmpuint(btrail_triggers_places(t, 2), ==, 0);
+    g_assert_cmpuint(btrail_triggers_places(t, 3), ==, 1);
+    /* Each at its own address alone, and not at the kernel's main */
+    btrail_triggers_pass(t, 0x5000, two);
+    btrail_triggers_pass(t, 0x6000, one);
+    btrail_triggers_pass(t, 0x6000, UINT64_C(0xffffffff81000080));
+    btrail_triggers_pass(t, 0x5000, K);
+    g_assert_cmpuint(fired_n[0] + fired_n[1] + fired_n[2] + fired_n[3], ==,
+                     0);
+    btrail_triggers_pass(t, 0x5000, one);
+    g_assert_cmpuint(fired_n[0], ==, 0);
+    btrail_triggers_pass(t, 0x5000, one);
+    g_assert_cmpuint(fired_n[0], ==, 1);
+    btrail_triggers_pass(t, 0x6000, K);
+    g_assert_cmpuint(fired_n[3], ==, 1);
+    /* It is gone: the address is nobody's. */
+    look.n = 1;
+    btrail_triggers_find(t, &look, memory, 4);
+    g_assert_cmpuint(btrail_triggers_places(t, 1), ==, 0);
+    btrail_triggers_pass(t, 0x6000, two);
+    g_assert_cmpuint(fired_n[1], ==, 0);
+    g_assert_false(btrail_triggers_over(t));
+    look.n = 2;
+    btrail_triggers_find(t, &look, memory, 4);
+    /* Somebody may still look while the session ends. */
+    ref = btrail_triggers_ref(t);
+    g_assert_true(btrail_triggers_pass(t, 0x6000, two));
+    g_assert_true(btrail_triggers_over(t));
+    btrail_triggers_unref(t);
+    btrail_triggers_find(ref, &look, memory, 4);
+    btrail_triggers_unref(ref);
+    guest_memory_free(memory);
 }
 
 int main(int argc, char **argv)
@@ -107,5 +200,6 @@ int main(int argc, char **argv)
     g_test_add_func("/trigger/start-stop", test_start_stop);
     g_test_add_func("/trigger/stop-alone", test_stop_alone);
     g_test_add_func("/trigger/names", test_names);
+    g_test_add_func("/trigger/spaces", test_spaces);
     return g_test_run();
 }
