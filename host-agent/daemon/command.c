@@ -366,6 +366,29 @@ static void clear_trigger(gpointer p)
     struct btrail_command_trigger *trigger = p;
 
     g_free(trigger->at);
+    g_free(trigger->process);
+    g_free(trigger->symbol);
+}
+
+/*
+ * PROCESS:SYMBOL is of programs, PROCESS:kernel:SYMBOL of the kernel while it
+ * works for the process, kernel:SYMBOL of the kernel.
+ */
+static void read_place(struct btrail_command_trigger *t)
+{
+    const char *place = strrchr(t->at, ':') + 1;
+
+    t->process = g_strndup(t->at, place - 1 - t->at);
+    if (!btrail_command_address(place, &t->address)) {
+        t->symbol = g_strdup(place);
+    }
+    if (!strcmp(t->process, "kernel")) {
+        g_clear_pointer(&t->process, g_free);
+    } else if (g_str_has_suffix(t->process, ":kernel")) {
+        t->process[strlen(t->process) - strlen(":kernel")] = '\0';
+    } else {
+        t->user = t->symbol != NULL;
+    }
 }
 
 static bool get_trigger(JsonNode *node, struct btrail_command_trigger *t,
@@ -392,6 +415,7 @@ static bool get_trigger(JsonNode *node, struct btrail_command_trigger *t,
         return refuse(error, "'at' of a trigger must be PROCESS:SYMBOL or "
                       "PROCESS:ADDRESS, where 'kernel' is a process");
     }
+    read_place(t);
     return get_number(json, "hits", 1, G_MAXINT64, &t->hits, error);
 }
 
@@ -415,7 +439,7 @@ static bool get_triggers(JsonObject *json, GArray **triggers, GError **error)
         bool ok = get_trigger(json_array_get_element(array, i), &t, error);
 
         if (!ok) {
-            g_free(t.at);
+            clear_trigger(&t);
             return false;
         }
         g_array_append_val(*triggers, t);
@@ -466,6 +490,7 @@ static bool parse_start(struct btrail_command *c, GError **error)
         "names", "split", NULL
     };
     unsigned last = false;
+    unsigned i;
 
     c->privilege = BTRAIL_PRIVILEGE_USER | BTRAIL_PRIVILEGE_KERNEL;
     c->overflow = BTRAIL_OVERFLOW_PAUSE;
@@ -490,6 +515,16 @@ static bool parse_start(struct btrail_command *c, GError **error)
     if (c->overflow == BTRAIL_OVERFLOW_OVERWRITE && !c->last) {
         return refuse(error, "to keep what was recorded last is mode 'last', "
                       "with a 'size'");
+    }
+    for (i = 0; c->names == BTRAIL_COMMAND_NAMES_OFF && c->triggers &&
+         i < c->triggers->len; i++) {
+        const struct btrail_command_trigger *t =
+            &g_array_index(c->triggers, struct btrail_command_trigger, i);
+
+        if (t->process || t->symbol) {
+            return refuse(error, "trigger '%s' needs names, but 'names' are "
+                          "'off'", t->at);
+        }
     }
     if (c->last && c->split) {
         return refuse(error, "'split' is not for mode 'last'");

@@ -52,11 +52,19 @@ struct btrail_command_process {
 
 /**
  * struct btrail_command_trigger
- * @at:   PROCESS:PLACE as it came; PLACE is a symbol or an address
- * @hits: how often it has to be executed, at least 1
+ * @at:      PROCESS:PLACE as it came; PLACE is a symbol or an address
+ * @process: the first part of it; NULL for any
+ * @symbol:  the second part, NULL if it is an address
+ * @user:    @symbol is of programs and libraries, not of the kernel
+ * @address: without @symbol
+ * @hits:    how often it has to be executed, at least 1
  */
 struct btrail_command_trigger {
     char *at;
+    char *process;
+    char *symbol;
+    bool user;
+    uint64_t address;
     enum btrail_command_action act;
     uint64_t hits;
 };

@@ -13,6 +13,7 @@
 
 enum kind {
     PATH,                       /* char *, absolute */
+    PATHS,                      /* char **, absolute each */
     TEXT,                       /* char * */
     MODE,                       /* mode_t, octal */
     NUMBER,                     /* uint64_t */
@@ -37,6 +38,8 @@ static const struct key {
     KEY("guests", "most", NUMBER, guests, 1, 100000),
     KEY("guests", "buffer-size", SIZE, buffer_size, 128 << 10, 4 * GiB),
     KEY("guests", "agent-timeout", NUMBER, agent_timeout, 100, 3600000),
+    KEY("guests", "sysroots", PATHS, sysroots),
+    KEY("guests", "debug-dirs", PATHS, debug_dirs),
     KEY("each-guest", "sessions", NUMBER, each.sessions, 0, 1000),
     KEY("each-guest", "cpu", NUMBER, each.cpu, 0, 100000),
     KEY("each-guest", "disk", SIZE, each.disk, 0, INT64_MAX),
@@ -81,6 +84,8 @@ void btrail_config_free(struct btrail_config *c)
         g_free(c->socket_group);
         g_free(c->traces);
         g_free(c->state);
+        g_strfreev(c->sysroots);
+        g_strfreev(c->debug_dirs);
         g_free(c);
     }
 }
@@ -173,6 +178,31 @@ static const char *set(struct btrail_config *c, const struct key *k,
     }
 }
 
+/* A list, as a GKeyFile has it; it may be empty. */
+static bool set_paths(struct btrail_config *c, const struct key *k,
+                      GKeyFile *file, const char *name, GError **error)
+{
+    char ***member = (char ***)((char *)c + k->offset);
+    g_auto(GStrv) paths = g_key_file_get_string_list(file, k->group, k->name,
+                                                     NULL, error);
+    char **path;
+
+    if (!paths) {
+        return false;
+    }
+    for (path = paths; *path; path++) {
+        if (*g_strstrip(*path) != '/') {
+            return btrail_daemon_fail(error, BTRAIL_DAEMON_ERROR_CONFIG,
+                                      "%s: [%s] %s: '%s' is not an absolute "
+                                      "path; put ';' between several", name,
+                                      k->group, k->name, *path);
+        }
+    }
+    g_strfreev(*member);
+    *member = g_steal_pointer(&paths);
+    return true;
+}
+
 static const struct key *find_key(const char *group, const char *name)
 {
     unsigned i;
@@ -208,6 +238,12 @@ static bool take_group(struct btrail_config *c, GKeyFile *file,
             return btrail_daemon_fail(error, BTRAIL_DAEMON_ERROR_CONFIG,
                                       "%s: there is no key '%s' in group "
                                       "[%s]", name, *n, group);
+        }
+        if (k->kind == PATHS) {
+            if (!set_paths(c, k, file, name, error)) {
+                return false;
+            }
+            continue;
         }
         text = g_key_file_get_string(file, group, *n, error);
         if (!text) {

@@ -40,6 +40,9 @@ struct btrail_config_limits {
  * @buffer_size:  bytes of buffer per vCPU that QEMU is to have
  * @agent_timeout: milliseconds that a guest waits if this process hangs or
  *                is gone
+ * @sysroots:     folders that have files of guests at the guests' paths, NULL
+ *                or NULL-terminated
+ * @debug_dirs:   folders of files by build-id, likewise
  */
 struct btrail_config {
     char *socket;
@@ -55,6 +58,8 @@ struct btrail_config {
     uint64_t keep_free;
     uint64_t buffer_size;
     uint64_t agent_timeout;
+    char **sysroots;
+    char **debug_dirs;
 };
 
 /**

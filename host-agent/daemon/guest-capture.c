@@ -50,8 +50,13 @@ void guest_stop_capture(struct btrail_guest *g)
 void guest_announce(struct guest_session *m)
 {
     struct btrail_guest *g = m->g;
-    JsonObject *result = json_object_new();
+    JsonObject *result;
 
+    m->held = !btrail_guest_session_is_ready(m->s);
+    if (m->held) {
+        return;
+    }
+    result = json_object_new();
     guest_update_paused(g);
     json_object_set_string_member(result, "session", name_of(m));
     json_object_set_string_member(result, "file", command_of(m)->file);

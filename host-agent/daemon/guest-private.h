@@ -56,6 +56,7 @@ struct guest_session {
     struct btrail_guest_session *s;
     bool queued;                /* it waits to be put into the capture */
     bool announced;
+    bool held;                  /* to be announced when it is ready */
     struct waiting start;       /* id is -1 if nobody waits */
     GArray *stops;              /* of struct waiting */
     guint reply_source;

@@ -44,9 +44,10 @@ static void attached(void *opaque, JsonNode *result, const GError *error)
         struct guest_session *m = session_at(g, i);
 
         if (ok && is_active(m)) {
+            /* It was, before this process. */
+            m->announced = true;
             guest_announce(m);
         } else if (!ok && (is_active(m) || (m->queued && m->start.id < 0))) {
-            /* It was, before this process. */
             m->announced = true;
             m->queued = false;
             btrail_guest_session_spoil(m->s, why);

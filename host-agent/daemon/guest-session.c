@@ -42,6 +42,9 @@ struct btrail_guest_session {
     uint64_t limited_ns, limited_base;
     bool waited_known;
     guint done_source, fired_source, duration_source;
+    bool resumed;
+    bool ready_told;
+    bool *found;                        /* places, by trigger */
     bool is_over;                       /* no source is needed any more */
     bool finishing;                     /* a thread has session */
     unsigned dumps;                     /* threads that dump */
@@ -79,6 +82,7 @@ static void unref(struct btrail_guest_session *s)
     g_free(s->path);
     g_free(s->ring);
     g_free(s->why);
+    g_free(s->found);
     g_free(s);
 }
 
@@ -120,18 +124,15 @@ static void add_trigger(struct wishes *w,
         [BTRAIL_COMMAND_ACT_STOP] = BTRAIL_TRIGGER_STOP,
         [BTRAIL_COMMAND_ACT_DUMP] = BTRAIL_TRIGGER_DUMP,
     };
-    const char *place = strrchr(t->at, ':') + 1;
-    char *process = g_strndup(t->at, place - 1 - t->at);
-    struct btrail_trigger trigger = {
-        .process = strcmp(process, "kernel") ? process : NULL,
+    const struct btrail_trigger trigger = {
+        .process = t->process,
+        .symbol = t->symbol,
+        .user = t->user,
+        .address = t->address,
         .action = actions[t->act],
         .hits = t->hits,
     };
 
-    if (!btrail_command_address(place, &trigger.address)) {
-        trigger.symbol = place;
-    }
-    g_ptr_array_add(w->texts, process);
     g_array_append_val(w->triggers, trigger);
 }
 
@@ -178,6 +179,7 @@ static void wishes_init(struct wishes *w, const struct btrail_guest_session *s,
     }
     w->options.triggers = (struct btrail_trigger *)w->triggers->data;
     w->options.n_triggers = w->triggers->len;
+    w->options.files = s->options.files;
     if (c->last) {
         w->options.mode = BTRAIL_SESSION_LAST;
         w->options.folder = ring_path;
@@ -269,6 +271,33 @@ static void trigger_dumped(void *opaque, JsonObject *result,
     }
 }
 
+bool btrail_guest_session_is_ready(const struct btrail_guest_session *s)
+{
+    return !s->session ||
+           btrail_session_has_names(s->session) == BTRAIL_SESSION_NAMES_FINE;
+}
+
+static void log_places(struct btrail_guest_session *s)
+{
+    unsigned i;
+
+    for (i = 0; i < s->command->triggers->len; i++) {
+        const struct btrail_command_trigger *t =
+            &g_array_index(s->command->triggers,
+                           struct btrail_command_trigger, i);
+
+        if (t->symbol && !s->found[i] &&
+            btrail_session_places(s->session, i)) {
+            s->found[i] = true;
+            btrail_log(BTRAIL_LOG_INFO, "session %s: trigger %s is found",
+                       s->command->session, t->at);
+        } else if (t->symbol && !s->found[i] && !s->ready_told) {
+            btrail_log(BTRAIL_LOG_INFO, "session %s: trigger %s waits until "
+                       "its symbol is found", s->command->session, t->at);
+        }
+    }
+}
+
 static gboolean fired_readable(gint fd, GIOCondition condition,
                                gpointer opaque)
 {
@@ -291,6 +320,13 @@ static gboolean fired_readable(gint fd, GIOCondition condition,
             !btrail_guest_session_dump(s, NULL, "-trigger", trigger_dumped, s,
                                        &error)) {
             trigger_dumped(s, NULL, error);
+        }
+    }
+    if (btrail_guest_session_is_ready(s)) {
+        log_places(s);
+        if (!s->ready_told) {
+            s->ready_told = true;
+            s->options.owner->ready(s->options.opaque, s);
         }
     }
     return G_SOURCE_CONTINUE;
@@ -322,6 +358,7 @@ static bool make_session(struct btrail_guest_session *s,
     s->done_source = g_unix_fd_add(btrail_session_done_fd(s->session),
                                    G_IO_IN, done_readable, s);
     if (s->command->triggers) {
+        s->found = g_new0(bool, s->command->triggers->len);
         s->fired_source = g_unix_fd_add(btrail_session_fired_fd(s->session),
                                         G_IO_IN, fired_readable, s);
     }
@@ -628,6 +665,7 @@ btrail_guest_session_resume(const struct btrail_guest_session_options *options,
         }
     }
     if (s) {
+        s->resumed = true;
         s->started = state->started / 1000;
         s->whole = state->whole;
     }
@@ -847,6 +885,11 @@ static void finish(struct btrail_guest_session *s)
         }
     }
     update_progress(s);
+    if (!s->resumed && btrail_session_has_names(s->session) ==
+        BTRAIL_SESSION_NAMES_MISSING) {
+        /* It has never begun, for all that its owner knows. */
+        s->abandoned = true;
+    }
     s->state = BTRAIL_GUEST_SESSION_ENDING;
     s->finishing = true;
     s->refs++;
@@ -908,8 +951,7 @@ void btrail_guest_session_waited(struct btrail_guest_session *s,
 static void copy_members(JsonObject *to, JsonObject *from)
 {
     static const char *const members[] = {
-        "owner", "vcpus", "cr3", "processes", "size", "duration", "triggers",
-        "split",
+        "owner", "vcpus", "cr3", "processes", "size", "duration", "split",
     };
     unsigned i;
 
@@ -919,6 +961,35 @@ static void copy_members(JsonObject *to, JsonObject *from)
                                    json_object_dup_member(from, members[i]));
         }
     }
+}
+
+/* Likewise, and at how many places each acts */
+static void put_triggers(JsonObject *json, const struct btrail_guest_session *s)
+{
+    static const char *const acts[] = {
+        [BTRAIL_COMMAND_ACT_START] = "start",
+        [BTRAIL_COMMAND_ACT_STOP] = "stop",
+        [BTRAIL_COMMAND_ACT_DUMP] = "dump",
+    };
+    JsonArray *array = json_array_new();
+    unsigned i;
+
+    for (i = 0; i < s->command->triggers->len; i++) {
+        const struct btrail_command_trigger *t =
+            &g_array_index(s->command->triggers,
+                           struct btrail_command_trigger, i);
+        JsonObject *trigger = json_object_new();
+
+        json_object_set_string_member(trigger, "at", t->at);
+        json_object_set_string_member(trigger, "do", acts[t->act]);
+        json_object_set_int_member(trigger, "hits", t->hits);
+        if (s->session && !s->finishing) {
+            json_object_set_int_member(trigger, "places",
+                                       btrail_session_places(s->session, i));
+        }
+        json_array_add_object_element(array, trigger);
+    }
+    json_object_set_array_member(json, "triggers", array);
 }
 
 JsonObject *btrail_guest_session_status(struct btrail_guest_session *s)
@@ -937,6 +1008,9 @@ JsonObject *btrail_guest_session_status(struct btrail_guest_session *s)
     json_object_set_string_member(json, "overflow",
                                   btrail_command_overflow_name(c->overflow));
     copy_members(json, c->json);
+    if (c->triggers) {
+        put_triggers(json, s);
+    }
     json_object_set_int_member(json, "records",
                                s->past.records + s->progress.records);
     json_object_set_int_member(json, "filtered", s->progress.filtered);

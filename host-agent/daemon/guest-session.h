@@ -36,10 +36,12 @@ struct btrail_guest_session;
 
 /**
  * struct btrail_guest_session_owner - who has made it
+ * @ready:    btrail_guest_session_is_ready() is true now
  * @done:     it has ended or failed
  * @duration: its time is over
  */
 struct btrail_guest_session_owner {
+    void (*ready)(void *opaque, struct btrail_guest_session *s);
     void (*done)(void *opaque, struct btrail_guest_session *s);
     void (*duration)(void *opaque, struct btrail_guest_session *s);
 };
@@ -50,6 +52,7 @@ struct btrail_guest_session_owner {
  * @folder:   of the guest; must live as long
  * @metadata: for the trace; a reference is taken, members are added
  * @ring:     the most bytes that mode "last" keeps
+ * @files:    who knows files of the guest
  * @owner, @opaque: who is told
  */
 struct btrail_guest_session_options {
@@ -57,6 +60,7 @@ struct btrail_guest_session_options {
     const struct btrail_folder *folder;
     JsonObject *metadata;
     uint64_t ring;
+    struct btrail_symbol_files files;
     const struct btrail_guest_session_owner *owner;
     void *opaque;
 };
@@ -137,6 +141,12 @@ bool btrail_guest_session_is_done(const struct btrail_guest_session *s);
 
 /* Bytes of memory that it may take, about */
 uint64_t btrail_guest_session_memory(unsigned vcpus);
+
+/*
+ * It is known that it can do what it was asked for.  One that turns out not to
+ * be able to is done, and nothing of it stays.
+ */
+bool btrail_guest_session_is_ready(const struct btrail_guest_session *s);
 
 /* What it has written so far */
 uint64_t btrail_guest_session_bytes(struct btrail_guest_session *s);

@@ -150,7 +150,17 @@ static void duration_over(void *opaque, struct btrail_guest_session *s)
     guest_end_session(opaque, "its time was over");
 }
 
+static void session_ready(void *opaque, struct btrail_guest_session *s)
+{
+    struct guest_session *m = opaque;
+
+    if (m->held) {
+        guest_announce(m);
+    }
+}
+
 static const struct btrail_guest_session_owner session_owner = {
+    .ready = session_ready,
     .done = session_done,
     .duration = duration_over,
 };
@@ -184,6 +194,7 @@ guest_new_session(struct btrail_guest *g, struct btrail_command *c,
         .folder = g->folder,
         .metadata = meta,
         .ring = g->host->config(g->opaque)->ring,
+        .files = g->host->files(g->opaque),
         .owner = &session_owner,
         .opaque = m,
     };

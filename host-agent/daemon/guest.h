@@ -22,6 +22,7 @@ struct btrail_guest;
 /**
  * struct btrail_guest_host - what it belongs to
  * @config:  now
+ * @files:   who knows files of guests; until the guest is freed
  * @admit:   may a session begin that takes so much memory?
  * @changed: what btrail_guest_save() returns
  * @idle:    it has no session that is not done, and no connection; the host
@@ -31,6 +32,7 @@ struct btrail_guest;
  */
 struct btrail_guest_host {
     const struct btrail_config *(*config)(void *opaque);
+    struct btrail_symbol_files (*files)(void *opaque);
     bool (*admit)(void *opaque, struct btrail_guest *g, uint64_t memory,
                   GError **error);
     void (*changed)(void *opaque);

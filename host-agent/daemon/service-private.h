@@ -13,6 +13,7 @@
 #include "folder.h"
 #include "guest.h"
 #include "service.h"
+#include "user-symbols.h"
 
 struct connection {
     struct btrail_service *service;
@@ -26,6 +27,7 @@ struct connection {
 
 struct btrail_service {
     struct btrail_config *config;
+    struct btrail_user_symbols *symbols;
     struct btrail_folder *folder;
     struct btrail_cpu_pool *cpu;
     char *state_path;

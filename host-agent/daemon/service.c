@@ -20,6 +20,15 @@
  * What guests ask their host
  */
 
+static struct btrail_symbol_files host_files(void *opaque)
+{
+    struct btrail_service *s = opaque;
+
+    return (struct btrail_symbol_files) {
+        btrail_user_symbols_find, s->symbols,
+    };
+}
+
 static const struct btrail_config *host_config(void *opaque)
 {
     struct btrail_service *s = opaque;
@@ -198,6 +207,7 @@ static void host_past(void *opaque, struct btrail_guest *g,
 
 const struct btrail_guest_host service_guest_host = {
     .config = host_config,
+    .files = host_files,
     .admit = host_admit,
     .changed = service_changed,
     .idle = host_idle,
@@ -283,6 +293,8 @@ struct btrail_service *btrail_service_new(struct btrail_config *config,
     s->config = config;
     s->cpu = btrail_cpu_pool_new();
     set_cpu(s);
+    s->symbols = btrail_user_symbols_new();
+    btrail_user_symbols_set(s->symbols, config);
     s->sock = s->lock = -1;
     s->new = g_ptr_array_new();
     s->connections = g_ptr_array_new();
@@ -323,6 +335,7 @@ void btrail_service_reload(struct btrail_service *s,
     config->traces = g_strdup(old->traces);
     config->state = g_strdup(old->state);
     s->config = config;
+    btrail_user_symbols_set(s->symbols, config);
     btrail_config_free(old);
     set_cpu(s);
 }
@@ -381,6 +394,7 @@ void btrail_service_free(struct btrail_service *s)
     g_ptr_array_unref(s->new);
     g_ptr_array_unref(s->connections);
     g_ptr_array_unref(s->guests);
+    btrail_user_symbols_free(s->symbols);
     if (s->left) {
         g_ptr_array_unref(s->left);
     }

@@ -32,7 +32,7 @@ static void test_start(void)
         "\"mode\":\"last\",\"size\":{\"seconds\":7},\"overflow\":\"drop\","
         "\"duration\":1.5,\"triggers\":[{\"at\":\"kernel:panic\","
         "\"do\":\"dump\",\"hits\":3},{\"at\":\"a:b:0x10\",\"do\":\"stop\"}],"
-        "\"names\":\"off\"}");
+        "\"names\":\"all\"}");
     const struct btrail_command_trigger *t;
 
     g_assert_cmpint(c->what, ==, BTRAIL_COMMAND_START);
@@ -55,7 +55,7 @@ static void test_start(void)
     g_assert_cmpuint(c->size, ==, 7);
     g_assert_cmpuint(c->overflow, ==, BTRAIL_OVERFLOW_DROP);
     g_assert_cmpuint(c->duration_ms, ==, 1500);
-    g_assert_cmpuint(c->names, ==, BTRAIL_COMMAND_NAMES_OFF);
+    g_assert_cmpuint(c->names, ==, BTRAIL_COMMAND_NAMES_ALL);
     g_assert_cmpuint(c->triggers->len, ==, 2);
     t = &g_array_index(c->triggers, struct btrail_command_trigger, 0);
     g_assert_cmpstr(t->at, ==, "kernel:panic");
@@ -161,6 +161,8 @@ static void test_refused(void)
         { "{\"do\":\"start\",\"split\":10}", "'split'" },
         { "{\"do\":\"start\",\"names\":\"on\"}", "'names'" },
         { "{\"do\":\"start\",\"triggers\":[1]}", "'triggers'" },
+        { "{\"do\":\"start\",\"names\":\"off\",\"triggers\":["
+          "{\"at\":\"a:b\",\"do\":\"stop\"}]}", "'off'" },
         { "{\"do\":\"start\",\"triggers\":[{\"do\":\"stop\"}]}", "'at'" },
         { "{\"do\":\"start\",\"triggers\":[{\"at\":\"a:b\"}]}", "'do'" },
         { "{\"do\":\"start\",\"triggers\":[{\"at\":\"ab\",\"do\":\"stop\"}]}",
@@ -217,9 +219,47 @@ static void test_address(void)
     }
 }
 
+/* What a place is of depends on what it is said to be in. */
+static void test_places(void)
+{
+    static const struct {
+        const char *at, *process, *symbol;
+        bool user;
+        uint64_t address;
+    } places[] = {
+        { "kernel:panic", NULL, "panic", false },
+        { "kernel:0x10", NULL, NULL, false, 16 },
+        { "nginx:main", "nginx", "main", true },
+        { "100:main", "100", "main", true },
+        { "nginx:16", "nginx", NULL, false, 16 },
+        { "nginx:kernel:ksys_write", "nginx", "ksys_write", false },
+        { "kworker/0:1:main", "kworker/0:1", "main", true },
+        { "kernels:main", "kernels", "main", true },
+    };
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(places); i++) {
+        g_autofree char *text = g_strdup_printf(
+            "{\"do\":\"start\",\"triggers\":[{\"at\":\"%s\","
+            "\"do\":\"stop\"}]}", places[i].at);
+        g_autoptr(btrail_command) c = parse(text, NULL);
+        const struct btrail_command_trigger *t =
+            &g_array_index(c->triggers, struct btrail_command_trigger, 0);
+
+        g_assert_cmpstr(t->at, ==, places[i].at);
+        g_assert_cmpstr(t->process, ==, places[i].process);
+        g_assert_cmpstr(t->symbol, ==, places[i].symbol);
+        g_assert_cmpint(t->user, ==, places[i].user);
+        if (!t->symbol) {
+            g_assert_cmpuint(t->address, ==, places[i].address);
+        }
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/command/places", test_places);
     g_test_add_func("/command/start", test_start);
     g_test_add_func("/command/defaults", test_defaults);
     g_test_add_func("/command/others", test_others);

@@ -12,6 +12,8 @@ static void test_default(void)
     g_assert_cmpuint(c->socket_mode, ==, 0660);
     g_assert_cmpstr(c->traces, ==, "/var/lib/backtrail/traces");
     g_assert_null(c->socket_group);
+    g_assert_null(c->sysroots);
+    g_assert_null(c->debug_dirs);
     g_assert_cmpuint(c->each.disk, ==, 0);
     g_assert_cmpuint(c->each.cpu, ==, 0);
     g_assert_cmpuint(c->all.cpu, ==, 0);
@@ -28,6 +30,7 @@ static void test_all_keys(void)
         "[service]\nsocket = /s\nsocket-mode=0600\nsocket-group=kvm\n"
         "traces=/t\nstate=/u\nverbose=true\n"
         "[guests]\nmost=3\nbuffer-size=4M\nagent-timeout=700\n"
+        "sysroots=/a; /b\\;c;\ndebug-dirs=\n"
         "[each-guest]\nsessions=1\ncpu=50\ndisk=2G\nmemory=3m\nring=5M\n"
         "[all-guests]\nsessions=5\ncpu=250\ndisk=6T\nmemory=7K\n"
         "keep-free=9\n";
@@ -44,6 +47,10 @@ static void test_all_keys(void)
     g_assert_cmpuint(c->guests, ==, 3);
     g_assert_cmpuint(c->buffer_size, ==, 4 << 20);
     g_assert_cmpuint(c->agent_timeout, ==, 700);
+    g_assert_cmpuint(g_strv_length(c->sysroots), ==, 2);
+    g_assert_cmpstr(c->sysroots[0], ==, "/a");
+    g_assert_cmpstr(c->sysroots[1], ==, "/b;c");
+    g_assert_cmpuint(g_strv_length(c->debug_dirs), ==, 0);
     g_assert_cmpuint(c->each.sessions, ==, 1);
     g_assert_cmpuint(c->each.disk, ==, UINT64_C(2) << 30);
     g_assert_cmpuint(c->each.memory, ==, 3 << 20);
@@ -83,6 +90,8 @@ static void test_refused(void)
     refused("[service]\nverbose=yes\n", "true or false");
     refused("[guests]\nmost=0\n", "range");
     refused("[guests]\nbuffer-size=1K\n", "range");
+    refused("[guests]\nsysroots=/a;b\n", "'b' is not an absolute path");
+    refused("[guests]\ndebug-dirs=/a;;/b\n", "an absolute path");
     refused("[each-guest]\ndisk=-1\n", "a size");
     refused("[each-guest]\ndisk=1X\n", "a size");
     refused("[each-guest]\ndisk=1GB\n", "a size");
