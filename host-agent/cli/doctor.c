@@ -377,6 +377,15 @@ static void check_configuration(struct doctor *d,
         tell(d, "vmcoreinfo", STATE_OK, "the guest can tell where its names "
              "are");
     }
+    if (!s->panic) {
+        tell(d, "panic", STATE_NOTE, "the guest cannot tell when it panics, "
+             "which has what a flight recorder keeps dumped; <panic "
+             "model='isa'/> among the domain's devices lets it (virsh edit "
+             "%s)", d->name);
+    } else {
+        tell(d, "panic", STATE_OK, "the guest can tell when it panics, if its "
+             "kernel has a driver for pvpanic");
+    }
 }
 
 /* What QEMU itself says; can its agent be asked? */

@@ -606,6 +606,7 @@ bool btrail_tracing_look(xmlDoc *doc, struct btrail_tracing_state *state,
                      has_value(root, SET_SOURCE, "file"));
     state->vmcoreinfo = find(root, places[SET_VMCOREINFO].element) &&
                         !has_value(root, SET_VMCOREINFO, "off");
+    state->panic = find(root, "devices/panic");
     return true;
 }
 

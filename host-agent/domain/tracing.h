@@ -73,6 +73,7 @@ bool btrail_tracing_disable(xmlDoc *doc, GPtrArray **changes, GError **error);
  * @kvm:        it runs under KVM
  * @shared:     its memory is one that an agent may be given to read
  * @vmcoreinfo: it tells where its kernel's symbols are
+ * @panic:      it has a device by which it can tell that it has panicked
  */
 struct btrail_tracing_state {
     char *emulator;
@@ -82,6 +83,7 @@ struct btrail_tracing_state {
     bool kvm;
     bool shared;
     bool vmcoreinfo;
+    bool panic;
 };
 
 bool btrail_tracing_look(xmlDoc *doc, struct btrail_tracing_state *state,

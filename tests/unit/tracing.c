@@ -324,13 +324,16 @@ static void test_look(void)
 {
     g_autofree char *on = enable(sample, &full, NULL);
     g_autoptr(xmlDoc) before = parse(sample), after = parse(on);
+    g_autoptr(xmlDoc) panic = parse(
+        "<domain><devices><panic model='isa'/></devices></domain>");
     struct btrail_tracing_state state;
 
     g_assert_true(btrail_tracing_look(before, &state, NULL));
     g_assert_cmpstr(state.emulator, ==, "/usr/bin/kvm");
     g_assert_null(state.device);
     g_assert_true(state.kvm);
-    g_assert_false(state.noted || state.shared || state.vmcoreinfo);
+    g_assert_false(state.noted || state.shared || state.vmcoreinfo ||
+                   state.panic);
     btrail_tracing_state_clear(&state);
 
     g_assert_true(btrail_tracing_look(after, &state, NULL));
@@ -339,6 +342,10 @@ static void test_look(void)
     g_assert_cmpstr(state.agent, ==, "/run/a,b.sock");
     g_assert_false(state.kvm);
     g_assert_true(state.noted && state.shared && state.vmcoreinfo);
+    btrail_tracing_state_clear(&state);
+
+    g_assert_true(btrail_tracing_look(panic, &state, NULL));
+    g_assert_true(state.panic);
     btrail_tracing_state_clear(&state);
 }
 
