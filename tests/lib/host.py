@@ -35,11 +35,12 @@ DOMAIN = '''<domain type='qemu'>
   <features><acpi/></features>
   <metadata><x:mine xmlns:x='urn:x'>this &amp; that</x:mine></metadata>
   <on_reboot>{reboot}</on_reboot>
-  <on_crash>preserve</on_crash>
+  <on_crash>{crash}</on_crash>
   <devices>
     <emulator>{emulator}</emulator>
     <serial type='file'><source path='{serial}'/></serial>
     <memballoon model='none'/>
+    {devices}
   </devices>
 </domain>
 '''
@@ -172,14 +173,16 @@ class Host:
                                self.uri, *args, **kwargs)
 
     def define(self, *names, words='bt.workload=sorter,caller', memory=256,
-               vcpus=2, reboot='destroy', enable=True):
+               vcpus=2, reboot='destroy', crash='preserve', devices='',
+               enable=True):
         """One domain, which is guest, or many that are alike"""
         paths = [self.daemon.path(f'{name}.xml') for name in names or ['guest']]
         for name, path in zip(names or ['guest'], paths):
             self.daemon.write(path, DOMAIN.format(
                 name=name, memory=memory, vcpus=vcpus, words=words,
                 guest=self.daemon.readable['guest'], emulator=self.other,
-                serial=self.serial_path(name), reboot=reboot))
+                serial=self.serial_path(name), reboot=reboot, crash=crash,
+                devices=devices))
             if enable and names:
                 self.daemon.write(path, self.daemon.run(
                     backtrail.binary(), 'enable', '--emulator', self.emulator,
