@@ -15,6 +15,7 @@
 #include "log.h"
 #include "notify.h"
 #include "service.h"
+#include "user-symbols.h"
 
 #define DEFAULT_CONFIG  BACKTRAIL_SYSCONFDIR "/backtrail/backtraild.conf"
 
@@ -27,6 +28,7 @@ struct daemon {
     gboolean verbose, version, check;
     GMainLoop *loop;
     struct btrail_service *service;
+    struct btrail_user_symbols *symbols;
     bool ending;
 };
 
@@ -100,6 +102,7 @@ static gboolean reload(gpointer opaque)
     c = read_config(d, &error);
     if (c) {
         set_log(c);
+        btrail_user_symbols_set(d->symbols, c);
         btrail_service_reload(d->service, c);
         btrail_log(BTRAIL_LOG_INFO, "configuration read again");
     } else {
@@ -124,6 +127,7 @@ static void raise_limits(void)
 static int run(struct daemon *d, struct btrail_config *config)
 {
     g_autoptr(GError) error = NULL;
+    struct btrail_symbol_files files;
 
     raise_limits();
     signal(SIGPIPE, SIG_IGN);
@@ -132,8 +136,14 @@ static int run(struct daemon *d, struct btrail_config *config)
     g_unix_signal_add(SIGTERM, terminate, d);
     g_unix_signal_add(SIGINT, terminate, d);
     g_unix_signal_add(SIGHUP, reload, d);
-    d->service = btrail_service_new(config, &error);
+    d->symbols = btrail_user_symbols_new();
+    btrail_user_symbols_set(d->symbols, config);
+    files = (struct btrail_symbol_files) {
+        btrail_user_symbols_find, d->symbols,
+    };
+    d->service = btrail_service_new(config, &files, &error);
     if (!d->service) {
+        btrail_user_symbols_free(d->symbols);
         btrail_log(BTRAIL_LOG_ERROR, "%s", error->message);
         g_main_loop_unref(d->loop);
         return FAILED;
@@ -141,6 +151,7 @@ static int run(struct daemon *d, struct btrail_config *config)
     btrail_notify("READY=1");
     g_main_loop_run(d->loop);
     btrail_service_free(d->service);
+    btrail_user_symbols_free(d->symbols);
     g_main_loop_unref(d->loop);
     return OK;
 }

@@ -13,7 +13,6 @@
 #include "folder.h"
 #include "guest.h"
 #include "service.h"
-#include "user-symbols.h"
 
 struct connection {
     struct btrail_service *service;
@@ -27,7 +26,7 @@ struct connection {
 
 struct btrail_service {
     struct btrail_config *config;
-    struct btrail_user_symbols *symbols;
+    struct btrail_symbol_files files;
     struct btrail_folder *folder;
     struct btrail_cpu_pool *cpu;
     char *state_path;

@@ -24,9 +24,7 @@ static struct btrail_symbol_files host_files(void *opaque)
 {
     struct btrail_service *s = opaque;
 
-    return (struct btrail_symbol_files) {
-        btrail_user_symbols_find, s->symbols,
-    };
+    return s->files;
 }
 
 static const struct btrail_config *host_config(void *opaque)
@@ -285,16 +283,18 @@ static void set_cpu(struct btrail_service *s)
                         btrail_clock_ns());
 }
 
-struct btrail_service *btrail_service_new(struct btrail_config *config,
-                                          GError **error)
+struct btrail_service *
+btrail_service_new(struct btrail_config *config,
+                   const struct btrail_symbol_files *files, GError **error)
 {
     struct btrail_service *s = g_new0(struct btrail_service, 1);
 
     s->config = config;
     s->cpu = btrail_cpu_pool_new();
     set_cpu(s);
-    s->symbols = btrail_user_symbols_new();
-    btrail_user_symbols_set(s->symbols, config);
+    if (files) {
+        s->files = *files;
+    }
     s->sock = s->lock = -1;
     s->new = g_ptr_array_new();
     s->connections = g_ptr_array_new();
@@ -335,7 +335,6 @@ void btrail_service_reload(struct btrail_service *s,
     config->traces = g_strdup(old->traces);
     config->state = g_strdup(old->state);
     s->config = config;
-    btrail_user_symbols_set(s->symbols, config);
     btrail_config_free(old);
     set_cpu(s);
 }
@@ -394,7 +393,6 @@ void btrail_service_free(struct btrail_service *s)
     g_ptr_array_unref(s->new);
     g_ptr_array_unref(s->connections);
     g_ptr_array_unref(s->guests);
-    btrail_user_symbols_free(s->symbols);
     if (s->left) {
         g_ptr_array_unref(s->left);
     }

@@ -8,15 +8,18 @@
 #define BTRAIL_SERVICE_H
 
 #include "config.h"
+#include "symbol-places.h"
 
 struct btrail_service;
 
 /*
  * Open the folders and the socket; @config is taken, also on failure.  What a
  * process before has left is gone on with as its guests connect again.
+ * @files: who knows files of guests, until the service is freed; or NULL
  */
-struct btrail_service *btrail_service_new(struct btrail_config *config,
-                                          GError **error);
+struct btrail_service *
+btrail_service_new(struct btrail_config *config,
+                   const struct btrail_symbol_files *files, GError **error);
 
 /* Use another configuration, which is taken, as far as that can change. */
 void btrail_service_reload(struct btrail_service *s,

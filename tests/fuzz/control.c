@@ -62,7 +62,8 @@ static struct btrail_service *start(void)
         "[service]\nsocket=%s/socket\ntraces=%s/traces\nstate=%s/state\n"
         "[all-guests]\nkeep-free=0\n", folder, folder, folder);
     struct btrail_service *service =
-        btrail_service_new(btrail_config_parse(text, "fuzz", NULL), NULL);
+        btrail_service_new(btrail_config_parse(text, "fuzz", NULL), NULL,
+                           NULL);
 
     fuzz_require(service);
     return service;

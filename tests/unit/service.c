@@ -36,7 +36,7 @@ static void start_service(const char *more)
     struct btrail_config *config = btrail_config_parse(text, "test", &error);
 
     g_assert_no_error(error);
-    service = btrail_service_new(config, &error);
+    service = btrail_service_new(config, NULL, &error);
     g_assert_no_error(error);
 }
 
@@ -419,7 +419,7 @@ static void test_socket(void)
     g_assert_cmpint(g_stat(path, &st), ==, 0);
     g_assert_cmpint(st.st_mode & 0777, ==, 0600);
     g_assert_null(btrail_service_new(btrail_config_parse(text, "t", NULL),
-                                     &error));
+                                     NULL, &error));
     g_assert_nonnull(strstr(error->message, "another backtraild"));
     strcpy(address.sun_path, path);
     d.sock = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
