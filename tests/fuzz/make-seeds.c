@@ -12,6 +12,7 @@
 #include "code.h"
 #include "backtrail/names.h"
 #include "fake-linux.h"
+#include "fake-space.h"
 #include "parts.h"
 #include "producer.h"
 #include "trace-samples.h"
@@ -502,9 +503,58 @@ static void make_linux(const char *dir)
     }
 }
 
+/* A library as it is in memory: of both classes, with either kind of table */
+static void make_dynamic(const char *dir)
+{
+    static const struct {
+        const char *name, *args;
+    } kinds[] = {
+        { "gnu", "-Wl,--hash-style=gnu" },
+        { "sysv", "-Wl,--hash-style=sysv" },
+        { "gnu-32", "-m32 -Wl,--hash-style=gnu" },
+        { "sysv-32", "-m32 -Wl,--hash-style=sysv" },
+    };
+    const uint64_t base = UINT64_C(0x10000000);
+    g_autofree char *library = g_build_filename(g_get_tmp_dir(),
+                                                "make-seeds.so", NULL);
+    unsigned i, k;
+
+    for (i = 0; i < G_N_ELEMENTS(kinds); i++) {
+        g_autofree char *command = g_strdup_printf(
+            "gcc -shared -fPIC -O1 -nostdlib -s -Wl,-z,noseparate-code "
+            "-Wl,-z,norelro -Wl,--build-id=none %s -o %s " SAMPLE,
+            kinds[i].args, library);
+        g_autoptr(GByteArray) a = g_byte_array_new();
+        g_autofree char *file = NULL;
+        struct fake_space space;
+        uint64_t root;
+        gsize size;
+        int status;
+
+        g_assert_true(g_spawn_command_line_sync(command, NULL, NULL, &status,
+                                                NULL) && !status);
+        g_assert_true(g_file_get_contents(library, &file, &size, NULL));
+        fake_space_init(&space, 64);
+        root = fake_space_root(&space);
+        g_assert_true(fake_space_load(&space, root, base, file, size));
+        /* The segment that can be written is behind the first one. */
+        for (k = 0; k < 3; k++) {
+            g_byte_array_append(a, fake_space_page(&space, root, base +
+                                                   k * GUEST_PAGE_SIZE),
+                                GUEST_PAGE_SIZE);
+        }
+        while (a->len && !a->data[a->len - 1]) {
+            g_byte_array_set_size(a, a->len - 1);
+        }
+        write_file(dir, kinds[i].name, a->data, a->len);
+        fake_space_clear(&space);
+    }
+    g_remove(library);
+}
+
 int main(int argc, char **argv)
 {
-    g_autofree char *guest = NULL;
+    g_autofree char *guest = NULL, *dynamic = NULL;
     g_autofree char *trace = NULL, *stream = NULL, *qmp = NULL;
     g_autofree char *repair = NULL, *merge = NULL;
 
@@ -526,5 +576,7 @@ int main(int argc, char **argv)
     make_monitors(qmp);
     guest = g_build_filename(argv[1], "linux", NULL);
     make_linux(guest);
+    dynamic = g_build_filename(argv[1], "dynamic-symbols", NULL);
+    make_dynamic(dynamic);
     return 0;
 }
