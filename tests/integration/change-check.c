@@ -241,8 +241,16 @@ static int check_cuts(const struct btrail_trace *reference,
                 return 1;
             }
         }
-        low = after;
-        high = find_wanted(reference, low, &s[i]);
+        if (s[i].since < end) {
+            low = high = after;
+        }
+        /*
+         * Of one that has no records only the limits are known: it can have
+         * lasted from any moment between them to what it would have selected.
+         */
+        if (high != UINT64_MAX) {
+            high = find_wanted(reference, high, &s[i]);
+        }
     }
     printf("up to record %" PRIu64 " of all\n", low);
     return 0;
