@@ -3,9 +3,11 @@
  * What has to survive this process: see state.h
  */
 
+#include <glib/gstdio.h>
 #include <string.h>
 
 #include "command.h"
+#include "daemon-error.h"
 #include "json.h"
 #include "state.h"
 
@@ -206,6 +208,7 @@ bool btrail_state_write(const char *path, GPtrArray *captures,
     JsonArray *array = json_array_new();
     g_autoptr(JsonNode) node = json_node_new(JSON_NODE_OBJECT);
     g_autofree char *text = NULL;
+    g_autofree char *next = g_strconcat(path, ".new", NULL);
     unsigned i;
 
     json_object_set_int_member(json, "version", VERSION);
@@ -216,7 +219,17 @@ bool btrail_state_write(const char *path, GPtrArray *captures,
     json_object_set_array_member(json, "captures", array);
     json_node_take_object(node, json);
     text = json_to_string(node, TRUE);
-    return g_file_set_contents_full(path, text, -1,
-                                    G_FILE_SET_CONTENTS_CONSISTENT, 0600,
-                                    error);
+    /*
+     * Whoever reads it finds the old one or the new one.  Nobody waits until
+     * it is on the disk, which can take a minute where guests are being traced:
+     * what crashes the host ends the guests that it is about.
+     */
+    if (!g_file_set_contents_full(next, text, -1, G_FILE_SET_CONTENTS_NONE,
+                                  0600, error)) {
+        return false;
+    }
+    if (g_rename(next, path) < 0) {
+        return btrail_daemon_fail_errno(error, "%s", path);
+    }
+    return true;
 }
