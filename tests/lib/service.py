@@ -124,14 +124,18 @@ class Guest(qemu.Qemu):
                          **kwargs)
 
     def ask(self, do, **members):
-        """Have a command done by the service."""
+        """Have a command done by the service; a stop to its end."""
         command = {'do': do}
         command.update((k.replace('_', '-'), v) for k, v in members.items())
         try:
-            return self.qmp.command('branch-trace-agent',
-                                    {'command': command}, timeout=60)
+            result = self.qmp.command('branch-trace-agent',
+                                      {'command': command}, timeout=60)
         except qemu.QmpError as e:
             raise Refused(e.desc) from None
+        # It says so when the disk is busy.
+        if do == 'stop' and result['state'] == 'ending':
+            return self.wait_state(result['session'], 'ended', 240)
+        return result
 
     def session(self, name):
         """Its status"""
