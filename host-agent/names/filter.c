@@ -581,16 +581,17 @@ enum verdict {
 
 static enum verdict judge(const struct node *n, uint64_t class)
 {
-    switch (n->kind) {
-    case NODE_AND:
-        return MIN(judge(n->left, class), judge(n->right, class));
-    case NODE_OR:
-        return MAX(judge(n->left, class), judge(n->right, class));
-    case NODE_NOT:
-        return ALWAYS - judge(n->left, class);
-    default:
+    enum verdict left, right;
+
+    if (n->kind != NODE_AND && n->kind != NODE_OR && n->kind != NODE_NOT) {
         return n->bit < 0 ? MAYBE : class >> n->bit & 1 ? ALWAYS : NEVER;
     }
+    left = judge(n->left, class);
+    if (n->kind == NODE_NOT) {
+        return ALWAYS - left;
+    }
+    right = judge(n->right, class);
+    return n->kind == NODE_AND ? MIN(left, right) : MAX(left, right);
 }
 
 bool filter_may_choose(const struct filter *f, uint64_t class)

@@ -127,6 +127,28 @@ static void test_class(void)
     filter_free(f);
 }
 
+/* Each term is looked at once: a long expression takes no longer than its
+ * length. */
+static void test_long(void)
+{
+    static const char *const joints[] = { " && ", " || " };
+    unsigned i, n;
+
+    for (i = 0; i < G_N_ELEMENTS(joints); i++) {
+        g_autoptr(GString) text = g_string_new("sym != main");
+        struct filter *f;
+
+        for (n = 1; n < 200; n++) {
+            g_string_append_printf(text, "%ssym != main", joints[i]);
+        }
+        f = filter_parse(text->str, NULL);
+        g_assert_nonnull(f);
+        g_assert_true(filter_may_choose(f, filter_class(f, &record)));
+        g_assert_true(filter_matches(f, &record));
+        filter_free(f);
+    }
+}
+
 static void test_errors(void)
 {
     static const char *const bad[][2] = {
@@ -184,6 +206,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/filter/fields", test_fields);
     g_test_add_func("/filter/class", test_class);
+    g_test_add_func("/filter/long", test_long);
     g_test_add_func("/filter/errors", test_errors);
     return g_test_run();
 }
