@@ -345,6 +345,14 @@ btrail_session_has_names(const struct btrail_session *s)
     return __atomic_load_n(&s->names, __ATOMIC_ACQUIRE);
 }
 
+/* What it needs names of the guest for, or NULL */
+static const char *needs_names(const struct btrail_session *s)
+{
+    return s->filter.processes ? "processes" :
+           s->triggers && btrail_triggers_want_names(s->triggers) ?
+           "triggers" : NULL;
+}
+
 struct btrail_session *
 btrail_session_new(const struct btrail_session_options *options,
                    GError **error)
@@ -383,8 +391,8 @@ btrail_session_new(const struct btrail_session_options *options,
                                           options->n_triggers,
                                           &options->files, fired, s);
     }
-    s->names = s->triggers && btrail_triggers_want_names(s->triggers) ?
-               BTRAIL_SESSION_NAMES_UNKNOWN : BTRAIL_SESSION_NAMES_FINE;
+    s->names = needs_names(s) ? BTRAIL_SESSION_NAMES_UNKNOWN :
+               BTRAIL_SESSION_NAMES_FINE;
     return s;
 }
 
@@ -774,8 +782,8 @@ void btrail_session_names(struct btrail_session *s, const char *why)
     if (why && !s->error) {
         s->over = true;
         s->error = g_error_new(BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_NAMES,
-                               "its triggers need names of the guest, but: %s",
-                               why);
+                               "its %s need names of the guest, but: %s",
+                               needs_names(s), why);
         names = BTRAIL_SESSION_NAMES_MISSING;
     }
     __atomic_store_n(&s->names, names, __ATOMIC_RELEASE);

@@ -144,7 +144,7 @@ unsigned btrail_session_places(const struct btrail_session *s,
  * enum btrail_session_names - has it the names that it needs?
  *
  * @BTRAIL_SESSION_NAMES_UNKNOWN: the producer has not told yet
- * @BTRAIL_SESSION_NAMES_FINE:    they are looked for, or no trigger needs any
+ * @BTRAIL_SESSION_NAMES_FINE:    they are looked for, or it needs none
  * @BTRAIL_SESSION_NAMES_MISSING: it is over, with an error that says why
  */
 enum btrail_session_names {
@@ -281,8 +281,8 @@ void btrail_session_look(struct btrail_session *s,
                          const struct btrail_look *look);
 
 /*
- * Names are looked for, if @why is NULL, or cannot be: a session whose triggers
- * need some is over then.  Once
+ * Names are looked for, if @why is NULL, or cannot be: a session that needs
+ * some, for its triggers or to know processes, is over then.  Once
  */
 void btrail_session_names(struct btrail_session *s, const char *why);
 

@@ -526,6 +526,10 @@ static bool parse_start(struct btrail_command *c, GError **error)
                           "'off'", t->at);
         }
     }
+    if (c->names == BTRAIL_COMMAND_NAMES_OFF && c->processes) {
+        return refuse(error, "to know 'processes' takes names, but 'names' "
+                      "are 'off'; 'cr3' does without");
+    }
     if (c->last && c->split) {
         return refuse(error, "'split' is not for mode 'last'");
     }

@@ -281,7 +281,7 @@ static void log_places(struct btrail_guest_session *s)
 {
     unsigned i;
 
-    for (i = 0; i < s->command->triggers->len; i++) {
+    for (i = 0; s->command->triggers && i < s->command->triggers->len; i++) {
         const struct btrail_command_trigger *t =
             &g_array_index(s->command->triggers,
                            struct btrail_command_trigger, i);
@@ -357,10 +357,10 @@ static bool make_session(struct btrail_guest_session *s,
     }
     s->done_source = g_unix_fd_add(btrail_session_done_fd(s->session),
                                    G_IO_IN, done_readable, s);
+    s->fired_source = g_unix_fd_add(btrail_session_fired_fd(s->session),
+                                    G_IO_IN, fired_readable, s);
     if (s->command->triggers) {
         s->found = g_new0(bool, s->command->triggers->len);
-        s->fired_source = g_unix_fd_add(btrail_session_fired_fd(s->session),
-                                        G_IO_IN, fired_readable, s);
     }
     return true;
 }

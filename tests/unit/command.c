@@ -163,6 +163,8 @@ static void test_refused(void)
         { "{\"do\":\"start\",\"triggers\":[1]}", "'triggers'" },
         { "{\"do\":\"start\",\"names\":\"off\",\"triggers\":["
           "{\"at\":\"a:b\",\"do\":\"stop\"}]}", "'off'" },
+        { "{\"do\":\"start\",\"names\":\"off\",\"processes\":[1]}",
+          "'off'" },
         { "{\"do\":\"start\",\"triggers\":[{\"do\":\"stop\"}]}", "'at'" },
         { "{\"do\":\"start\",\"triggers\":[{\"at\":\"a:b\"}]}", "'do'" },
         { "{\"do\":\"start\",\"triggers\":[{\"at\":\"ab\",\"do\":\"stop\"}]}",

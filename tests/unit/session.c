@@ -129,13 +129,18 @@ static void finish_capture(struct rig *r)
     fake_clear(&r->f);
 }
 
-static void finish(struct client *c)
+static void wait_done(struct client *c)
 {
     struct pollfd pfd = {
         .fd = btrail_session_done_fd(c->session), .events = POLLIN,
     };
 
     g_assert_cmpint(poll(&pfd, 1, 60000), ==, 1);
+}
+
+static void finish(struct client *c)
+{
+    wait_done(c);
     btrail_session_finish(c->session, &c->result);
     g_assert_no_error(c->result.error);
     g_assert_cmpuint(c->result.unexplained, ==, 0);
@@ -462,18 +467,28 @@ static void test_code(void)
     clear(&c);
 }
 
+static JsonNode *read_description(const struct client *c)
+{
+    struct btrail_trace *trace;
+    JsonNode *node;
+    const char *text;
+
+    g_assert_cmpint(btrail_trace_open(&trace, c->path), ==, 0);
+    g_assert_cmpint(btrail_trace_meta(trace, 0, &text, NULL), ==, 0);
+    node = btrail_json_parse_object(text);
+    btrail_trace_close(trace);
+    return node;
+}
+
 /* What the file says of the session */
 static void test_description(void)
 {
-    static const char *const processes[] = { "nginx", "7", NULL };
     static const uint32_t vcpus[] = { 0, 1 };
     static const uint64_t cr3s[] = { CR3_B };
     struct btrail_session_options options = {
-        .filter = { vcpus, 2, cr3s, 1, processes, BTRAIL_PRIVILEGE_USER },
+        .filter = { vcpus, 2, cr3s, 1, NULL, BTRAIL_PRIVILEGE_USER },
         .drop = true,
     };
-    struct btrail_trace *trace;
-    const char *text;
     JsonObject *o;
     JsonNode *node;
     struct client c;
@@ -485,21 +500,55 @@ static void test_description(void)
     publish(&r, 1);
     finish_capture(&r);
     finish(&c);
-    g_assert_cmpint(btrail_trace_open(&trace, c.path), ==, 0);
-    g_assert_cmpint(btrail_trace_meta(trace, 0, &text, NULL), ==, 0);
-    node = btrail_json_parse_object(text);
+    node = read_description(&c);
     o = json_node_get_object(node);
     g_assert_cmpstr(btrail_json_string(o, "session"), ==, "client");
     g_assert_cmpstr(btrail_json_string(o, "privilege"), ==, "user");
     g_assert_cmpstr(btrail_json_string(o, "overflow"), ==, "drop");
     g_assert_cmpstr(btrail_json_string(o, "vcpu_filter"), ==, "0,1");
-    g_assert_cmpuint(json_array_get_length(
-        json_object_get_array_member(o, "processes")), ==, 2);
     g_assert_cmpstr(json_array_get_string_element(
         json_object_get_array_member(o, "cr3_filter"), 0), ==, "0x2000");
     json_node_unref(node);
-    btrail_trace_close(trace);
     clear(&c);
+}
+
+/* Where no names are looked for nobody can tell processes apart. */
+static void test_no_names(void)
+{
+    static const char *const processes[] = { "nginx", "7", NULL };
+    struct btrail_session_options options = { 0 }, picky = {
+        .filter = { .processes = processes },
+    };
+    struct client c, d;
+    JsonNode *node;
+    struct rig r;
+
+    start(&r, 1, BTRAIL_OVERFLOW_PAUSE, 0);
+    add(&r, &c, &options);
+    add(&r, &d, &picky);
+    g_assert_cmpint(btrail_session_has_names(c.session), ==,
+                    BTRAIL_SESSION_NAMES_FINE);
+    g_assert_cmpint(btrail_session_has_names(d.session), ==,
+                    BTRAIL_SESSION_NAMES_UNKNOWN);
+    ready(&r);
+    publish(&r, 1);
+    wait_done(&d);
+    g_assert_cmpint(btrail_session_has_names(d.session), ==,
+                    BTRAIL_SESSION_NAMES_MISSING);
+    publish(&r, 1);
+    finish_capture(&r);
+    finish(&c);
+    g_assert_cmpuint(c.result.progress.records, ==, 2 * SLAB);
+    btrail_session_finish(d.session, &d.result);
+    g_assert_error(d.result.error, BTRAIL_AGENT_ERROR,
+                   BTRAIL_AGENT_ERROR_NAMES);
+    g_assert_cmpuint(d.result.progress.records, ==, 0);
+    node = read_description(&d);
+    g_assert_cmpuint(json_array_get_length(json_object_get_array_member(
+        json_node_get_object(node), "processes")), ==, 2);
+    json_node_unref(node);
+    clear(&c);
+    clear(&d);
 }
 
 /* Sessions that nothing comes of: never added, added too late */
@@ -737,6 +786,7 @@ int main(int argc, char **argv)
     g_test_add_func("/session/resume", test_resume);
     g_test_add_func("/session/code", test_code);
     g_test_add_func("/session/description", test_description);
+    g_test_add_func("/session/no-names", test_no_names);
     g_test_add_func("/session/nothing", test_nothing);
     g_test_add_func("/session/triggers", test_triggers);
     g_test_add_data_func("/session/last/bytes", GUINT_TO_POINTER(0),
