@@ -455,3 +455,15 @@ uint64_t btrail_folder_space(const struct btrail_folder *f)
     return fstatvfs(f->fd, &st) < 0 ? 0 :
            (uint64_t)st.f_bavail * st.f_frsize;
 }
+
+char *btrail_folder_default_name(const char *session, const char *why)
+{
+    g_autoptr(GDateTime) now = g_date_time_new_now_local();
+    g_autofree char *time = g_date_time_format(now, "%Y%m%d-%H%M%S");
+    g_autofree char *plain = g_strdup(session);
+
+    g_strdelimit(plain, "/", '-');
+    return g_strdup_printf("%s%s%s-%s-%03d.btrail", *plain == '.' ? "_" : "",
+                           plain, why ? why : "", time,
+                           g_date_time_get_microsecond(now) / 1000);
+}

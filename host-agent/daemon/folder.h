@@ -54,6 +54,9 @@ void btrail_folder_free(struct btrail_folder *f);
  */
 char *btrail_folder_check_name(const char *name, GError **error);
 
+/* A name for a trace that nobody has named: NAME-TIME.btrail, to be freed */
+char *btrail_folder_default_name(const char *session, const char *why);
+
 /**
  * btrail_folder_place - where a new trace is to be
  * @name: checked

@@ -99,7 +99,7 @@ static void do_start(struct btrail_guest *g, gint64 id,
         c->session = free_name(g);
     }
     if (!c->file) {
-        c->file = btrail_guest_session_default_file(c->session, NULL);
+        c->file = btrail_folder_default_name(c->session, NULL);
     }
     if (!check_start(g, c, &error)) {
         btrail_command_free(c);

@@ -93,12 +93,12 @@ struct guest_session *guest_find_session(struct btrail_guest *g,
 
 /*
  * A session that waits to be put into the capture; @c is taken.  @state: of
- * one that goes on, with @past, which is taken.
+ * one that goes on, with @left, which is taken.
  */
 struct guest_session *
 guest_new_session(struct btrail_guest *g, struct btrail_command *c,
                   const struct btrail_state_session *state,
-                  struct btrail_guest_session_past *past, GError **error);
+                  struct btrail_leftover *left, GError **error);
 
 /* @why: NULL if somebody has asked for it */
 void guest_end_session(struct guest_session *m, const char *why);

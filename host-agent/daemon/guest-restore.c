@@ -12,10 +12,10 @@ struct restoring {
     struct btrail_guest *g;
     GPtrArray *commands;        /* of struct btrail_command */
     struct btrail_state_capture *state;
-    GPtrArray *pasts;           /* of struct btrail_guest_session_past */
+    GPtrArray *leftovers;       /* of struct btrail_leftover */
 };
 
-static void look_back_thread(GTask *task, gpointer source, gpointer data,
+static void look_thread(GTask *task, gpointer source, gpointer data,
                              GCancellable *cancellable)
 {
     struct restoring *r = data;
@@ -24,9 +24,8 @@ static void look_back_thread(GTask *task, gpointer source, gpointer data,
     for (i = 0; i < r->commands->len; i++) {
         const struct btrail_command *c = g_ptr_array_index(r->commands, i);
 
-        g_ptr_array_add(r->pasts, c->last ? NULL :
-                        btrail_guest_session_look_back(r->g->folder, c->file,
-                                                       NULL));
+        g_ptr_array_add(r->leftovers, c->last ? NULL :
+                        btrail_leftover_look(r->g->folder, c->file, NULL));
     }
     g_task_return_boolean(task, TRUE);
 }
@@ -66,12 +65,12 @@ static void restoring_free(struct restoring *r)
 {
     guest_unref(r->g);
     g_ptr_array_unref(r->commands);
-    g_ptr_array_unref(r->pasts);
+    g_ptr_array_unref(r->leftovers);
     btrail_state_capture_free(r->state);
     g_free(r);
 }
 
-static void looked_back(GObject *source, GAsyncResult *async, gpointer opaque)
+static void looked(GObject *source, GAsyncResult *async, gpointer opaque)
 {
     struct restoring *r = opaque;
     struct btrail_guest *g = r->g;
@@ -85,7 +84,7 @@ static void looked_back(GObject *source, GAsyncResult *async, gpointer opaque)
         g_autofree char *name = g_strdup(c->session);
         g_autoptr(GError) error = NULL;
 
-        if (guest_new_session(g, c, s, g_ptr_array_index(r->pasts, i),
+        if (guest_new_session(g, c, s, g_ptr_array_index(r->leftovers, i),
                               &error)) {
             n++;
         } else {
@@ -93,7 +92,7 @@ static void looked_back(GObject *source, GAsyncResult *async, gpointer opaque)
                        "on: %s", g->name, name, error->message);
         }
         g_ptr_array_index(r->commands, i) = NULL;
-        g_ptr_array_index(r->pasts, i) = NULL;
+        g_ptr_array_index(r->leftovers, i) = NULL;
     }
     if (!g->control) {
         /* It comes again, or is gone. */
@@ -118,9 +117,9 @@ static void free_command(gpointer p)
     btrail_command_free(p);
 }
 
-static void free_past(gpointer p)
+static void free_leftover(gpointer p)
 {
-    btrail_guest_session_past_free(p);
+    btrail_leftover_free(p);
 }
 
 static struct btrail_state_capture *
@@ -153,7 +152,7 @@ void btrail_guest_restore(struct btrail_guest *g,
 
     r->g = g;
     r->commands = g_ptr_array_new_with_free_func(free_command);
-    r->pasts = g_ptr_array_new_with_free_func(free_past);
+    r->leftovers = g_ptr_array_new_with_free_func(free_leftover);
     r->state = copy_state(state);
     for (i = 0; i < state->sessions->len; i++) {
         const struct btrail_state_session *s =
@@ -165,9 +164,9 @@ void btrail_guest_restore(struct btrail_guest *g,
     g->refs++;
     g->busy = g->attaching = true;
     g->capture_name = g_strdup(state->name);
-    task = g_task_new(NULL, NULL, looked_back, r);
+    task = g_task_new(NULL, NULL, looked, r);
     g_task_set_task_data(task, r, NULL);
-    g_task_run_in_thread(task, look_back_thread);
+    g_task_run_in_thread(task, look_thread);
 }
 
 void btrail_guest_complete(const struct btrail_folder *folder,
@@ -179,6 +178,6 @@ void btrail_guest_complete(const struct btrail_folder *folder,
         const struct btrail_state_session *s =
             g_ptr_array_index(state->sessions, i);
 
-        btrail_guest_session_complete(folder, s);
+        btrail_leftover_complete(folder, s);
     }
 }

@@ -3,7 +3,6 @@
  * A session of a guest: see guest-session.h
  */
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <gio/gio.h>
@@ -13,11 +12,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "file.h"
 #include "guest-session.h"
 #include "json.h"
+#include "leftover.h"
 #include "log.h"
 #include "parts.h"
+#include "wishes.h"
 
 /* A block of records in the making, as large as it gets */
 #define BLOCK_MEMORY    (UINT64_C(4) << 20)
@@ -86,123 +86,9 @@ static void unref(struct btrail_guest_session *s)
     g_free(s);
 }
 
-char *btrail_guest_session_default_file(const char *session, const char *why)
-{
-    g_autoptr(GDateTime) now = g_date_time_new_now_local();
-    g_autofree char *time = g_date_time_format(now, "%Y%m%d-%H%M%S");
-    g_autofree char *plain = g_strdup(session);
-    g_autofree char *name = NULL;
-
-    g_strdelimit(plain, "/", '-');
-    name = g_strdup_printf("%s%s%s-%s-%03d.btrail",
-                           *plain == '.' ? "_" : "", plain, why ? why : "",
-                           time, g_date_time_get_microsecond(now) / 1000);
-    return g_steal_pointer(&name);
-}
-
 uint64_t btrail_guest_session_memory(unsigned vcpus)
 {
     return (vcpus + QUEUED_BLOCKS) * BLOCK_MEMORY;
-}
-
-/*
- * What the agent takes of a command
- */
-
-struct wishes {
-    struct btrail_session_options options;
-    GPtrArray *processes;       /* of char *, NULL-terminated */
-    GArray *triggers;           /* of struct btrail_trigger */
-    GPtrArray *texts;           /* that they point to */
-};
-
-static void add_trigger(struct wishes *w,
-                        const struct btrail_command_trigger *t)
-{
-    static const unsigned actions[] = {
-        [BTRAIL_COMMAND_ACT_START] = BTRAIL_TRIGGER_START,
-        [BTRAIL_COMMAND_ACT_STOP] = BTRAIL_TRIGGER_STOP,
-        [BTRAIL_COMMAND_ACT_DUMP] = BTRAIL_TRIGGER_DUMP,
-    };
-    const struct btrail_trigger trigger = {
-        .process = t->process,
-        .symbol = t->symbol,
-        .user = t->user,
-        .address = t->address,
-        .action = actions[t->act],
-        .hits = t->hits,
-    };
-
-    g_array_append_val(w->triggers, trigger);
-}
-
-static void wishes_init(struct wishes *w, const struct btrail_guest_session *s,
-                        const char *ring_path)
-{
-    const struct btrail_command *c = s->command;
-    struct btrail_session_filter *f = &w->options.filter;
-    unsigned i;
-
-    memset(w, 0, sizeof(*w));
-    w->texts = g_ptr_array_new_with_free_func(g_free);
-    w->options.metadata = s->options.metadata;
-    w->options.drop = c->overflow != BTRAIL_OVERFLOW_PAUSE;
-    if (c->vcpus) {
-        f->vcpus = (uint32_t *)c->vcpus->data;
-        f->n_vcpus = c->vcpus->len;
-    }
-    if (c->cr3) {
-        f->cr3s = (uint64_t *)c->cr3->data;
-        f->n_cr3s = c->cr3->len;
-    }
-    if (c->privilege != (BTRAIL_PRIVILEGE_USER | BTRAIL_PRIVILEGE_KERNEL)) {
-        f->privilege = c->privilege;
-    }
-    w->processes = g_ptr_array_new();
-    for (i = 0; c->processes && i < c->processes->len; i++) {
-        const struct btrail_command_process *p =
-            &g_array_index(c->processes, struct btrail_command_process, i);
-        char *text = p->comm ? g_strdup(p->comm) :
-                     g_strdup_printf("%d", p->pid);
-
-        g_ptr_array_add(w->texts, text);
-        g_ptr_array_add(w->processes, text);
-    }
-    g_ptr_array_add(w->processes, NULL);
-    if (c->processes) {
-        f->processes = (const char *const *)w->processes->pdata;
-    }
-    w->triggers = g_array_new(FALSE, FALSE, sizeof(struct btrail_trigger));
-    for (i = 0; c->triggers && i < c->triggers->len; i++) {
-        add_trigger(w, &g_array_index(c->triggers,
-                                      struct btrail_command_trigger, i));
-    }
-    w->options.triggers = (struct btrail_trigger *)w->triggers->data;
-    w->options.n_triggers = w->triggers->len;
-    w->options.files = s->options.files;
-    if (c->last) {
-        w->options.mode = BTRAIL_SESSION_LAST;
-        w->options.folder = ring_path;
-        w->options.limit.bytes = s->options.ring;
-        switch (c->size_of) {
-        case BTRAIL_COMMAND_BYTES:
-            w->options.limit.bytes = c->size;
-            break;
-        case BTRAIL_COMMAND_RECORDS:
-            w->options.limit.records = c->size;
-            break;
-        case BTRAIL_COMMAND_SECONDS:
-            w->options.limit.ns = c->size * 1000000000;
-            break;
-        }
-    }
-}
-
-static void wishes_clear(struct wishes *w)
-{
-    g_ptr_array_unref(w->processes);
-    g_array_unref(w->triggers);
-    g_ptr_array_unref(w->texts);
 }
 
 static bool check_ring(const struct btrail_guest_session_options *o,
@@ -338,19 +224,22 @@ static bool make_session(struct btrail_guest_session *s,
                          GError **error)
 {
     g_autofree char *ring_path = NULL;
-    struct wishes w;
+    struct btrail_wishes w;
 
     if (s->command->last && !make_ring(s, &ring_path, error)) {
         return false;
     }
-    wishes_init(&w, s, ring_path);
+    btrail_wishes_init(&w, s->command, s->options.ring);
+    w.options.metadata = s->options.metadata;
+    w.options.files = s->options.files;
+    w.options.folder = ring_path;
     w.options.store = store;
     if (resume) {
         w.options.resume = (uint64_t *)resume->data;
         w.options.n_resume = resume->len;
     }
     s->session = btrail_session_new(&w.options, error);
-    wishes_clear(&w);
+    btrail_wishes_clear(&w);
     if (!s->session) {
         remove_ring(s);
         return false;
@@ -441,174 +330,9 @@ fail:
     return NULL;
 }
 
-/*
- * What is left of one
- */
-
-void btrail_guest_session_past_free(struct btrail_guest_session_past *p)
-{
-    if (p) {
-        g_array_unref(p->indices);
-        g_free(p);
-    }
-}
-
-static bool read_id(const char *path, uint8_t *id)
-{
-    struct btrail_file *file;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-
-    if (fd < 0 || btrail_file_open(&file, fd)) {
-        return false;
-    }
-    memcpy(id, file->header.id, BTRAIL_ID_SIZE);
-    btrail_file_close(file);
-    return true;
-}
-
-static void read_streams(struct btrail_guest_session_past *p,
-                         struct btrail_trace *trace)
-{
-    struct btrail_stream_info info;
-    struct btrail_trace_status status;
-    unsigned i;
-
-    for (i = 0; !btrail_trace_stream(trace, i, &info); i++) {
-        if (info.vcpu >= BTRAIL_MAX_VCPUS) {
-            continue;
-        }
-        if (info.vcpu >= p->indices->len) {
-            g_array_set_size(p->indices, info.vcpu + 1);
-        }
-        g_array_index(p->indices, uint64_t, info.vcpu) = info.end_index;
-        p->records += info.records;
-    }
-    if (!btrail_trace_status(trace, &status)) {
-        p->bytes = status.file_size;
-    }
-}
-
-/* Complete what was cut off; the trace can be read without, but slowly. */
-static void repair_last(const char *first, uint32_t part)
-{
-    g_autofree char *path = btrail_part_path(first, part);
-    int ret = btrail_repair(path, NULL, BTRAIL_REPAIR_IN_PLACE, NULL);
-
-    if (ret) {
-        btrail_log(BTRAIL_LOG_WARNING, "%s: cannot be completed: %s",
-                   last_of(path), btrail_strerror(ret));
-    }
-}
-
-static uint32_t next_part(const char *first)
-{
-    g_autoptr(GArray) parts = btrail_parts_find(first);
-
-    return parts->len ? g_array_index(parts, uint32_t, parts->len - 1) + 1 : 1;
-}
-
-struct btrail_guest_session_past *
-btrail_guest_session_look_back(const struct btrail_folder *folder,
-                               const char *file, GError **error)
-{
-    struct btrail_guest_session_past *p;
-    g_autofree char *path = NULL;
-    struct btrail_trace *trace;
-    int fd, ret;
-
-    path = btrail_folder_find(folder, file, &fd, error);
-    if (!path) {
-        return NULL;
-    }
-    p = g_new0(struct btrail_guest_session_past, 1);
-    p->indices = g_array_new(FALSE, TRUE, sizeof(uint64_t));
-    ret = read_id(path, p->id) ? btrail_trace_open_parts(&trace, path) :
-          -BTRAIL_ERR_FORMAT;
-    if (!ret) {
-        read_streams(p, trace);
-        btrail_trace_close(trace);
-    }
-    close(fd);
-    if (ret) {
-        btrail_daemon_fail(error, BTRAIL_DAEMON_ERROR_SYSTEM, "%s: %s", file,
-                           btrail_strerror(ret));
-        btrail_guest_session_past_free(p);
-        return NULL;
-    }
-    return p;
-}
-
-struct completion {
-    char *path;
-    int fd;
-    uint32_t part;
-};
-
-static gpointer complete_thread(gpointer opaque)
-{
-    struct completion *c = opaque;
-
-    repair_last(c->path, c->part);
-    close(c->fd);
-    g_free(c->path);
-    g_free(c);
-    return NULL;
-}
-
-/* By a thread, since all of a part is read.  @fd is taken. */
-static void complete_part(int fd, const char *path, uint32_t part)
-{
-    struct completion *c = g_new0(struct completion, 1);
-
-    c->fd = fd;
-    c->path = g_strdup_printf("/proc/self/fd/%d/%s", fd, last_of(path));
-    c->part = part;
-    g_thread_unref(g_thread_new("complete", complete_thread, c));
-}
-
-/* What the flight recorder had is kept, as a trace of its own. */
-static void keep_ring(const struct btrail_folder *folder, const char *session,
-                      const char *ring)
-{
-    g_autofree char *file =
-        btrail_guest_session_default_file(session, "-before");
-
-    /* A folder with parts of a trace */
-    file[strlen(file) - strlen(".btrail")] = '\0';
-    if (renameat(folder->fd, ring, folder->fd, file) < 0) {
-        btrail_log(BTRAIL_LOG_WARNING, "session %s: what it had is lost: %s",
-                   session, g_strerror(errno));
-    } else {
-        btrail_log(BTRAIL_LOG_INFO, "session %s: what it had is in %s",
-                   session, file);
-    }
-}
-
-void btrail_guest_session_complete(const struct btrail_folder *folder,
-                                   const struct btrail_state_session *s)
-{
-    g_autoptr(btrail_command) c = btrail_command_parse(s->command, NULL);
-    g_autofree char *path = NULL;
-    g_autoptr(GArray) parts = NULL;
-    int fd;
-
-    if (s->ring) {
-        keep_ring(folder, c->session, s->ring);
-    }
-    if (c->last) {
-        return;
-    }
-    path = btrail_folder_find(folder, c->file, &fd, NULL);
-    if (path) {
-        parts = btrail_parts_find(path);
-        complete_part(fd, path, parts->len ?
-                      g_array_index(parts, uint32_t, parts->len - 1) : 0);
-    }
-}
-
 static bool open_again(struct btrail_guest_session *s,
                        const struct btrail_state_session *state,
-                       struct btrail_guest_session_past *past, GError **error)
+                       struct btrail_leftover *left, GError **error)
 {
     struct btrail_store_options options = { NULL };
     struct btrail_store *store;
@@ -620,10 +344,10 @@ static bool open_again(struct btrail_guest_session *s,
     if (!s->path) {
         return false;
     }
-    part = next_part(s->path);
+    part = btrail_leftover_last_part(s->path) + 1;
     part_path = btrail_part_path(s->path, part);
     options.path = part_path;
-    options.id = past->id;
+    options.id = left->id;
     options.part = part;
     options.begin = state->whole ? BTRAIL_GAP_AGENT_LOST :
                     BTRAIL_GAP_ELSEWHERE;
@@ -631,34 +355,35 @@ static bool open_again(struct btrail_guest_session *s,
     if (!store) {
         return false;
     }
-    if (!make_session(s, store, state->whole ? NULL : past->indices, error)) {
+    if (!make_session(s, store, state->whole ? NULL : left->indices, error)) {
         unlinkat(s->folder, last_of(part_path), 0);
         return false;
     }
-    s->past.records = past->records;
-    s->past.bytes = past->bytes;
-    complete_part(dup(s->folder), s->path, part - 1);
+    s->past.records = left->records;
+    s->past.bytes = left->bytes;
+    btrail_leftover_complete_part(dup(s->folder), s->path, part - 1);
     return true;
 }
 
 struct btrail_guest_session *
 btrail_guest_session_resume(const struct btrail_guest_session_options *options,
                             const struct btrail_state_session *state,
-                            struct btrail_guest_session_past *past,
+                            struct btrail_leftover *left,
                             GError **error)
 {
     struct btrail_guest_session *s;
     bool ok;
 
     if (state->ring) {
-        keep_ring(options->folder, options->command->session, state->ring);
+        btrail_leftover_keep_ring(options->folder, options->command->session,
+                                  state->ring);
     }
-    if (!past) {
+    if (!left) {
         s = btrail_guest_session_new(options, error);
     } else {
         s = new_session(options);
-        ok = open_again(s, state, past, error);
-        btrail_guest_session_past_free(past);
+        ok = open_again(s, state, left, error);
+        btrail_leftover_free(left);
         if (!ok) {
             unref(s);
             s = NULL;
@@ -1112,7 +837,7 @@ bool btrail_guest_session_dump(struct btrail_guest_session *s,
                                void *opaque, GError **error)
 {
     g_autofree char *name = file ? g_strdup(file) :
-        btrail_guest_session_default_file(s->command->session, why);
+        btrail_folder_default_name(s->command->session, why);
     g_autoptr(GTask) task = NULL;
     struct dumping *d;
     char *path;

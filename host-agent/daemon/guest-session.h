@@ -12,8 +12,7 @@
 
 #include "capture.h"
 #include "command.h"
-#include "folder.h"
-#include "state.h"
+#include "leftover.h"
 
 /**
  * enum btrail_guest_session_state
@@ -70,42 +69,15 @@ struct btrail_guest_session *
 btrail_guest_session_new(const struct btrail_guest_session_options *options,
                          GError **error);
 
-/**
- * struct btrail_guest_session_past - what of it was written before
- * @id:      of the trace, BTRAIL_ID_SIZE bytes
- * @indices: that its streams have come to, of vCPU i at [i]; of uint64_t
- * @records: that it has
- * @bytes:   likewise
- */
-struct btrail_guest_session_past {
-    uint8_t id[16];
-    GArray *indices;
-    uint64_t records;
-    uint64_t bytes;
-};
-
-/*
- * Look at what a process before has left of a session, in any thread; it can
- * take a while.  NULL if there is nothing that it could go on with.
- */
-struct btrail_guest_session_past *
-btrail_guest_session_look_back(const struct btrail_folder *folder,
-                               const char *file, GError **error);
-void btrail_guest_session_past_free(struct btrail_guest_session_past *p);
-
 /*
  * Go on with a session: in another part of its trace, or with another ring.
- * @past is taken; NULL if nothing is left.  @s is what is known of it.
+ * @left is taken; NULL if nothing is left.  @s is what is known of it.
  */
 struct btrail_guest_session *
 btrail_guest_session_resume(const struct btrail_guest_session_options *options,
                             const struct btrail_state_session *s,
-                            struct btrail_guest_session_past *past,
+                            struct btrail_leftover *left,
                             GError **error);
-
-/* Nobody goes on with it: complete its trace, by a thread. */
-void btrail_guest_session_complete(const struct btrail_folder *folder,
-                                   const struct btrail_state_session *s);
 
 /* It is active: to be put into a capture, which is about to start or has. */
 struct btrail_session *
@@ -174,8 +146,5 @@ bool btrail_guest_session_dump(struct btrail_guest_session *s,
                                const char *file, const char *why,
                                btrail_guest_session_dumped *dumped,
                                void *opaque, GError **error);
-
-/* A name for a trace that nobody has named: NAME-TIME.btrail, to be freed */
-char *btrail_guest_session_default_file(const char *session, const char *why);
 
 #endif /* BTRAIL_GUEST_SESSION_H */

@@ -185,7 +185,7 @@ static JsonObject *metadata(struct btrail_guest *g)
 struct guest_session *
 guest_new_session(struct btrail_guest *g, struct btrail_command *c,
                   const struct btrail_state_session *state,
-                  struct btrail_guest_session_past *past, GError **error)
+                  struct btrail_leftover *left, GError **error)
 {
     struct guest_session *m = g_new0(struct guest_session, 1);
     g_autoptr(JsonObject) meta = metadata(g);
@@ -202,7 +202,7 @@ guest_new_session(struct btrail_guest *g, struct btrail_command *c,
     m->g = g;
     m->start.id = -1;
     m->stops = g_array_new(FALSE, FALSE, sizeof(struct waiting));
-    m->s = state ? btrail_guest_session_resume(&options, state, past, error) :
+    m->s = state ? btrail_guest_session_resume(&options, state, left, error) :
            btrail_guest_session_new(&options, error);
     if (!m->s) {
         forget_session(m);
