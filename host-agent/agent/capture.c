@@ -31,6 +31,9 @@
  */
 #define FLUSH_INTERVAL_NS   500000000ull
 
+/* Between ticks that somebody waits for: QEMU has to answer meanwhile. */
+#define HURRY_NS            50000000ull
+
 /*
  * A vCPU at full speed fills slabs faster than it is worth to be woken for.
  * So nap before going to sleep, for a fraction of what fills a buffer.
@@ -109,7 +112,7 @@ struct btrail_capture {
     bool ended;                 /* the producer said END */
     bool stop_sent;
     uint64_t stop_deadline;
-    uint64_t next_tick;
+    uint64_t last_tick, next_tick;
     uint64_t cpu_told;
     uint64_t cpu_charged;       /* to the limit; 0 if it did not hold */
     uint64_t drained_at;        /* when something was drained, if it holds */
@@ -478,6 +481,7 @@ static void join(struct btrail_capture *c, struct btrail_session *s)
         .indices = indices,
         .entry = btrail_entries_find,
         .opaque = c->entries,
+        .wake_fd = c->wake_fd,
     };
     unsigned i;
 
@@ -572,6 +576,7 @@ static void tick(struct btrail_capture *c, uint64_t now)
 {
     unsigned i;
 
+    c->last_tick = now;
     c->next_tick = now + FLUSH_INTERVAL_NS / 2;
     update_progress(c);
     for (i = 0; i < c->sessions->len; i++) {
@@ -598,6 +603,18 @@ static void tick(struct btrail_capture *c, uint64_t now)
     if (!overwrites(c) && !c->stop_sent) {
         /* That it is gone shows when its messages are read. */
         btrail_transport_send(c->transport, BTRAIL_MSG_FLUSH, NULL);
+    }
+}
+
+/* Have the next tick soon if a session waits for it. */
+static void hurry(struct btrail_capture *c)
+{
+    unsigned i;
+
+    for (i = 0; i < c->sessions->len; i++) {
+        if (btrail_session_hurries(session_at(c, i))) {
+            c->next_tick = MIN(c->next_tick, c->last_tick + HURRY_NS);
+        }
     }
 }
 
@@ -948,6 +965,7 @@ static void drain_until_end(struct btrail_capture *c)
             !drain_little(c, &n)) {
             return;
         }
+        hurry(c);
         /* While there is a lot to do, messages wait for the next tick. */
         if ((!n || now >= c->next_tick) && !handle_input(c)) {
             return;

@@ -24,6 +24,7 @@ struct btrail_ring {
     unsigned generation;
     uint64_t max_names;
     uint8_t id[BTRAIL_ID_SIZE];
+    unsigned held;              /* atomic */
     struct btrail_store *store;
     struct btrail_store *names;
 };
@@ -58,6 +59,7 @@ struct btrail_ring *btrail_ring_new(const char *folder,
         .ring_size = limit->bytes,
         .ring_records = limit->records,
         .ring_ns = limit->ns,
+        .ring_held = &r->held,
     };
     int error;
 
@@ -94,6 +96,21 @@ struct btrail_store *btrail_ring_store(struct btrail_ring *r)
 struct btrail_store *btrail_ring_names(struct btrail_ring *r)
 {
     return r->names;
+}
+
+void btrail_ring_hold(struct btrail_ring *r)
+{
+    __atomic_fetch_add(&r->held, 1, __ATOMIC_ACQ_REL);
+}
+
+void btrail_ring_let_go(struct btrail_ring *r)
+{
+    __atomic_fetch_sub(&r->held, 1, __ATOMIC_ACQ_REL);
+}
+
+void btrail_ring_trim(struct btrail_ring *r)
+{
+    btrail_store_trim(r->store);
 }
 
 bool btrail_ring_names_full(struct btrail_ring *r)

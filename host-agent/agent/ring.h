@@ -37,6 +37,13 @@ struct btrail_store *btrail_ring_store(struct btrail_ring *r);
 struct btrail_store *btrail_ring_names(struct btrail_ring *r);
 
 /*
+ * Delete nothing of what there is until it is let go as often as it was held;
+ * if that takes long, the oldest all the same.  Any thread
+ */
+void btrail_ring_hold(struct btrail_ring *r);
+void btrail_ring_let_go(struct btrail_ring *r);
+
+/*
  * What has to be called by whoever writes to these stores, or when nobody does
  * any more:
  */
@@ -46,6 +53,9 @@ bool btrail_ring_names_full(struct btrail_ring *r);
 
 /* Go on in another file of names; all is to be told again.  NULL on failure */
 struct btrail_store *btrail_ring_new_names(struct btrail_ring *r);
+
+/* Delete what it has too much, after it was held. */
+void btrail_ring_trim(struct btrail_ring *r);
 
 /* File descriptors of all files as they are now, for btrail_ring_dump() */
 GArray *btrail_ring_files(struct btrail_ring *r);

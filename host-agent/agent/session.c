@@ -80,6 +80,7 @@ struct btrail_session {
     struct btrail_triggers *triggers;   /* NULL if there are none */
     GQueue fired;               /* of numbers + 1; under the lock */
     int fired_fd;
+    bool awaits_dump;           /* a trigger has the ring held; atomic */
     int done_fd;
     bool added;                 /* belongs to the owner's thread */
     GThread *closer;            /* under the lock */
@@ -91,7 +92,8 @@ struct btrail_session {
     GCond changed;
     bool ending;                /* under the lock */
     bool closed;                /* under the lock */
-    unsigned ticks_wanted;      /* how many wait for them; under the lock */
+    int wake_fd;                /* of the capture, until ending */
+    unsigned ticks_wanted;      /* how many wait for them; atomic */
     uint64_t ticks;             /* so far, that have flushed; under the lock */
 
     /* Held where the output is begun or ended, or asked for something. */
@@ -303,10 +305,15 @@ static void free_filter(struct btrail_session_filter *f)
 }
 
 /* A trigger has acted, in the capture's thread. */
-static void fired(void *opaque, unsigned trigger)
+static void fired(void *opaque, unsigned trigger,
+                  enum btrail_trigger_action action)
 {
     struct btrail_session *s = opaque;
 
+    if (s->ring && action == BTRAIL_TRIGGER_DUMP &&
+        !__atomic_exchange_n(&s->awaits_dump, true, __ATOMIC_ACQ_REL)) {
+        btrail_ring_hold(s->ring);
+    }
     g_mutex_lock(&s->lock);
     if (s->fired.length < MAX_FIRED) {
         g_queue_push_tail(&s->fired, GUINT_TO_POINTER(trigger + 1));
@@ -331,6 +338,14 @@ int btrail_session_take_fired(struct btrail_session *s)
     }
     g_mutex_unlock(&s->lock);
     return trigger;
+}
+
+void btrail_session_let_go(struct btrail_session *s)
+{
+    if (s->ring &&
+        __atomic_exchange_n(&s->awaits_dump, false, __ATOMIC_ACQ_REL)) {
+        btrail_ring_let_go(s->ring);
+    }
 }
 
 unsigned btrail_session_places(const struct btrail_session *s,
@@ -435,6 +450,7 @@ void btrail_session_begin(struct btrail_session *s,
 
     s->header = *source->header;
     s->attached = source->attached;
+    s->wake_fd = source->wake_fd;
     s->filtering = btrail_filtering_new(&s->filter, source->entry,
                                         source->opaque);
     if (s->triggers) {
@@ -835,15 +851,9 @@ static void flush(struct btrail_session *s)
     btrail_session_code_flush(s->code);
 }
 
-/* Somebody waits for two of them: the first asks for slabs in progress. */
-static bool flush_wanted(struct btrail_session *s)
+bool btrail_session_hurries(const struct btrail_session *s)
 {
-    bool wanted;
-
-    g_mutex_lock(&s->lock);
-    wanted = s->ticks_wanted;
-    g_mutex_unlock(&s->lock);
-    return wanted;
+    return __atomic_load_n(&s->ticks_wanted, __ATOMIC_ACQUIRE);
 }
 
 static void tell_flushed(struct btrail_session *s)
@@ -885,7 +895,7 @@ void btrail_session_tick(struct btrail_session *s, bool flush_due)
     if (btrail_output_error(s->output)) {
         output_failed(s, btrail_output_error(s->output));
     }
-    if (flush_due || flush_wanted(s)) {
+    if (flush_due || btrail_session_hurries(s)) {
         flush(s);
         tell_flushed(s);
     }
@@ -1002,15 +1012,24 @@ void btrail_session_end(struct btrail_session *s,
 
 /* What a dump is made of */
 struct find {
-    struct btrail_ring *ring;
+    struct btrail_session *s;
     GArray *files;
 };
 
-static struct btrail_store *find_files(void *opaque)
+/* Files that are open stay, whatever the ring deletes from here on. */
+static void find_files(struct find *find)
+{
+    find->files = btrail_ring_files(find->s->ring);
+    btrail_ring_let_go(find->s->ring);
+    btrail_session_let_go(find->s);
+}
+
+static struct btrail_store *find_and_trim(void *opaque)
 {
     struct find *find = opaque;
 
-    find->files = btrail_ring_files(find->ring);
+    find_files(find);
+    btrail_ring_trim(find->s->ring);
     return NULL;
 }
 
@@ -1020,12 +1039,15 @@ static void wait_flushed(struct btrail_session *s)
     uint64_t ticks;
 
     g_mutex_lock(&s->lock);
-    s->ticks_wanted++;
+    __atomic_fetch_add(&s->ticks_wanted, 1, __ATOMIC_ACQ_REL);
     ticks = s->ticks + FLUSH_TICKS;
+    if (!s->ending) {
+        btrail_event_fd_set(s->wake_fd);
+    }
     while (s->ticks < ticks && !s->ending) {
         g_cond_wait(&s->changed, &s->lock);
     }
-    s->ticks_wanted--;
+    __atomic_fetch_sub(&s->ticks_wanted, 1, __ATOMIC_ACQ_REL);
     while (s->ending && !s->closed) {
         g_cond_wait(&s->changed, &s->lock);
     }
@@ -1035,7 +1057,7 @@ static void wait_flushed(struct btrail_session *s)
 bool btrail_session_dump(struct btrail_session *s, const char *path,
                          struct btrail_session_dump *dump, GError **error)
 {
-    struct find find = { s->ring, NULL };
+    struct find find = { s, NULL };
     struct btrail_merge_result result;
     struct stat st;
     int ret;
@@ -1045,10 +1067,11 @@ bool btrail_session_dump(struct btrail_session *s, const char *path,
                     "the session has not begun");
         return false;
     }
+    btrail_ring_hold(s->ring);
     wait_flushed(s);
     g_mutex_lock(&s->output_lock);
     if (s->output) {
-        btrail_output_call(s->output, find_files, &find);
+        btrail_output_call(s->output, find_and_trim, &find);
     } else {
         find_files(&find);
     }

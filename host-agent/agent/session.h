@@ -163,9 +163,14 @@ btrail_session_has_names(const struct btrail_session *s);
  *                           has the names that it needs
  * btrail_session_take_fired - which one, its number in options.triggers; -1 if
  *                             there is none any more.  Any thread
+ *
+ * From when a trigger to dump acts on, nothing of a ring is deleted, so that
+ * what was before is in the dump: until btrail_session_dump() has what it takes,
+ * or btrail_session_let_go() says that nobody is going to dump it.
  */
 int btrail_session_fired_fd(const struct btrail_session *s);
 int btrail_session_take_fired(struct btrail_session *s);
+void btrail_session_let_go(struct btrail_session *s);
 
 /**
  * struct btrail_session_dump - what was dumped
@@ -183,8 +188,10 @@ struct btrail_session_dump {
  *        btrail_session_finish(), so it can be dumped after its end, too
  * @path: the file to be written; it must not be there
  *
- * The session goes on meanwhile.  Waits for disks; any thread, several at once
- * do so one after the other.  On failure the file is removed.
+ * It has what the ring had when this was called, and what has come until it was
+ * written, some 100 ms.  The session goes on meanwhile.  Waits for disks; any
+ * thread, several at once do so one after the other.  On failure the file is
+ * removed.
  *
  * Errors: OUTPUT.
  */
@@ -209,6 +216,8 @@ void btrail_session_finish(struct btrail_session *s,
  * @beginning: nothing has been drained yet
  * @indices:   in the capture, that the vCPUs have come to; header->vcpus of
  *             them
+ * @wake_fd:   is set for the capture to see btrail_session_hurries(), until
+ *             btrail_session_end()
  * @entry:     see session-filter.h; called by the capture's thread, with
  *             @opaque
  */
@@ -217,6 +226,7 @@ struct btrail_session_source {
     bool attached;
     bool beginning;
     const uint64_t *indices;
+    int wake_fd;
     btrail_entry_fn *entry;
     void *opaque;
 };
@@ -285,6 +295,9 @@ void btrail_session_look(struct btrail_session *s,
  * some, for its triggers or to know processes, is over then.  Once
  */
 void btrail_session_names(struct btrail_session *s, const char *why);
+
+/* Does somebody wait for all that was made so far, and so for ticks? */
+bool btrail_session_hurries(const struct btrail_session *s);
 
 /* Write what there is, if @flush; see that all goes well. */
 void btrail_session_tick(struct btrail_session *s, bool flush);

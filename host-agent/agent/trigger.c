@@ -255,7 +255,7 @@ static void act(struct btrail_triggers *t, unsigned i)
     default:
         break;
     }
-    t->fired(t->opaque, i);
+    t->fired(t->opaque, i, w->trigger.action);
 }
 
 bool btrail_triggers_pass(void *opaque, uint64_t cr3, uint64_t to)

@@ -58,8 +58,9 @@ struct btrail_trigger {
 
 struct btrail_triggers;
 
-/* @fired is called with the number of a trigger that acts. */
-typedef void btrail_fired_fn(void *opaque, unsigned trigger);
+/* A trigger acts: its number, and what it does */
+typedef void btrail_fired_fn(void *opaque, unsigned trigger,
+                             enum btrail_trigger_action action);
 
 /* They are copied, and @files; NULL if nobody knows files on the host. */
 struct btrail_triggers *

@@ -201,10 +201,15 @@ static gboolean fired_readable(gint fd, GIOCondition condition,
         if (t->act == BTRAIL_COMMAND_ACT_STOP && !s->why) {
             s->why = g_strdup_printf("trigger %s", t->at);
         }
+        if (t->act != BTRAIL_COMMAND_ACT_DUMP) {
+            continue;
+        }
         /* One at a time: what fires all the time would fill the disk. */
-        if (t->act == BTRAIL_COMMAND_ACT_DUMP && !s->dumps &&
-            !btrail_guest_session_dump(s, NULL, "-trigger", trigger_dumped, s,
-                                       &error)) {
+        if (s->dumps) {
+            btrail_session_let_go(s->session);
+        } else if (!btrail_guest_session_dump(s, NULL, "-trigger",
+                                              trigger_dumped, s, &error)) {
+            btrail_session_let_go(s->session);
             trigger_dumped(s, NULL, error);
         }
     }

@@ -389,13 +389,20 @@ static void delete_oldest(struct btrail_store *store)
     g_array_remove_index(store->kept, 0);
 }
 
+static bool is_held(const struct btrail_store *store)
+{
+    const unsigned *held = store->options.ring_held;
+
+    return held && __atomic_load_n(held, __ATOMIC_ACQUIRE);
+}
+
 /*
  * Make room in the ring for so many bytes, and for what has to be carried on
  * because of it; false if there is no such room.
  */
 static bool make_room(struct btrail_store *store, uint64_t bytes)
 {
-    uint64_t ring = store->options.ring_size;
+    uint64_t ring = store->options.ring_size * (is_held(store) ? 2 : 1);
 
     while (bytes > ring || store->carried_size > ring - bytes ||
            store->kept_size > ring - bytes - store->carried_size) {
@@ -614,7 +621,7 @@ static void delete_old(struct btrail_store *store)
 {
     const struct btrail_store_options *o = &store->options;
 
-    while (store->kept->len) {
+    while (store->kept->len && !is_held(store)) {
         const struct kept_part *oldest =
             &g_array_index(store->kept, struct kept_part, 0);
 
@@ -626,6 +633,12 @@ static void delete_old(struct btrail_store *store)
         }
         delete_oldest(store);
     }
+}
+
+void btrail_store_trim(struct btrail_store *store)
+{
+    delete_old(store);
+    make_room(store, size_with(store, 0, 0));
 }
 
 int btrail_store_data(struct btrail_store *store, const void *payload,

@@ -33,6 +33,9 @@ struct btrail_store;
  * @ring_records, @ring_ns: in a ring, delete the oldest part as soon as the
  *            others have so many records, or so much time; 0 for never.  A part
  *            has no more than its share then.
+ * @ring_held: NULL, or what any thread can set, atomically: while it is not 0
+ *            nothing of a ring is deleted, but it gets no larger than twice
+ *            its size
  * @sync:     enum btrail_sync
  * @sync_interval: nanoseconds, with BTRAIL_SYNC_INTERVAL
  */
@@ -48,6 +51,7 @@ struct btrail_store_options {
     uint64_t ring_size;
     uint64_t ring_records;
     uint64_t ring_ns;
+    const unsigned *ring_held;
     enum btrail_sync sync;
     uint64_t sync_interval;
 };
@@ -97,6 +101,9 @@ int btrail_store_meta(struct btrail_store *store, const void *json,
 /* Append a DATA chunk; @header is that of the block in @payload. */
 int btrail_store_data(struct btrail_store *store, const void *payload,
                       size_t len, const struct btrail_block_header *header);
+
+/* Delete what a ring that was held has too much. */
+void btrail_store_trim(struct btrail_store *store);
 
 /*
  * Append a SIDEBAND chunk.  In a ring it is carried on when its part is

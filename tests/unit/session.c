@@ -714,6 +714,49 @@ static void test_last(gconstpointer opaque)
     g_assert_cmpint(g_rmdir(folder), ==, 0);
 }
 
+/* A trigger's dump has what was before it, however late it is written. */
+static void test_trigger_dump(void)
+{
+    g_autofree char *folder = g_dir_make_tmp("backtrail-XXXXXX", NULL);
+    g_autofree char *path = sample_path();
+    struct btrail_trigger trigger = { .action = BTRAIL_TRIGGER_DUMP };
+    struct btrail_session_options options = {
+        .mode = BTRAIL_SESSION_LAST,
+        .folder = folder,
+        .limit = { 16 << 20, 20000, 0 },
+        .triggers = &trigger, .n_triggers = 1,
+        .metadata = json_object_new(),
+    };
+    const uint64_t at = 400 * SLAB;
+    struct btrail_session_result result;
+    struct btrail_record record;
+    struct btrail_session *s;
+    struct rig r;
+    unsigned i;
+
+    make_record(at, &record);
+    trigger.address = record.to;
+    s = btrail_session_new(&options, NULL);
+    json_object_unref(options.metadata);
+    start(&r, 1, BTRAIL_OVERFLOW_PAUSE, 16);
+    btrail_capture_add(r.capture, s);
+    ready(&r);
+    publish(&r, 2000);
+    drain(&r);
+    g_assert_cmpint(btrail_session_take_fired(s), ==, 0);
+    g_assert_cmpuint(dump(s, path, r.next), <=, at - 20000);
+    /* Then it is a ring again. */
+    for (i = 0; i < 2; i++) {
+        publish(&r, 1000);
+        g_assert_cmpuint(r.next - dump(s, path, r.next), >=, 20000);
+    }
+    g_assert_cmpuint(r.next - dump(s, path, r.next), <=, 60000);
+    finish_capture(&r);
+    btrail_session_finish(s, &result);
+    g_assert_no_error(result.error);
+    g_assert_cmpint(g_rmdir(folder), ==, 0);
+}
+
 /* From one branch's target to another's: the second ends the session. */
 static void test_triggers(void)
 {
@@ -793,6 +836,7 @@ int main(int argc, char **argv)
                          test_last);
     g_test_add_data_func("/session/last/records", GUINT_TO_POINTER(1),
                          test_last);
+    g_test_add_func("/session/trigger-dump", test_trigger_dump);
     g_test_add_func("/session/last/no-folder", test_no_folder);
     return g_test_run();
 }

@@ -388,6 +388,43 @@ static void test_ring(void)
     sample_remove(path);
 }
 
+/* While it is held all stays that is there, but not for ever. */
+static void test_ring_held(void)
+{
+    char *path = sample_path();
+    unsigned held = 0;
+    struct btrail_store_options options = {
+        path, .ring_size = 100000, .ring_held = &held,
+    };
+    struct btrail_store *store;
+    struct found before, found;
+    unsigned i;
+
+    g_assert_cmpint(btrail_store_open(&store, &options), ==, 0);
+    for (i = 0; i < 100; i++) {
+        g_assert_cmpint(put_chunk(store, i, 4000), ==, 0);
+    }
+    before = find_parts(path);
+    g_assert_cmpuint(before.first, >, 0);
+    held = 1;
+    for (; i < 115; i++) {
+        g_assert_cmpint(put_chunk(store, i, 4000), ==, 0);
+    }
+    found = find_parts(path);
+    g_assert_cmpuint(found.first, ==, before.first);
+    g_assert_cmpuint(found.total, >, options.ring_size);
+    for (; i < 200; i++) {
+        g_assert_cmpint(put_chunk(store, i, 4000), ==, 0);
+        g_assert_cmpuint(find_parts(path).total, <=, 2 * options.ring_size);
+    }
+    g_assert_cmpuint(find_parts(path).first, >, before.first);
+    held = 0;
+    g_assert_cmpint(put_chunk(store, i, 4000), ==, 0);
+    g_assert_cmpuint(find_parts(path).total, <=, options.ring_size);
+    g_assert_cmpint(btrail_store_close(store), ==, 0);
+    sample_remove(path);
+}
+
 /* A chunk that is larger than all of the ring */
 static void test_ring_too_small(void)
 {
@@ -609,6 +646,7 @@ int main(int argc, char **argv)
     g_test_add_func("/store/large-index", test_large_index);
     g_test_add_func("/store/parts", test_parts);
     g_test_add_func("/store/ring", test_ring);
+    g_test_add_func("/store/ring-held", test_ring_held);
     g_test_add_func("/store/ring-too-small", test_ring_too_small);
     g_test_add_func("/store/parts-exist", test_parts_exist);
     g_test_add_func("/store/no-next-part", test_no_next_part);

@@ -9,7 +9,8 @@
 
 static unsigned fired_n[4];
 
-static void fired(void *opaque, unsigned trigger)
+static void fired(void *opaque, unsigned trigger,
+                  enum btrail_trigger_action action)
 {
     g_assert_cmpuint(trigger, <, G_N_ELEMENTS(fired_n));
     fired_n[trigger]++;
