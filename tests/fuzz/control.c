@@ -21,7 +21,7 @@
 #include "service.h"
 
 #define DEADLINE    (5 * G_TIME_SPAN_SECOND)
-#define MAX_INPUT   (128u << 10)    /* fits into a socket */
+#define MAX_SENT    (128u << 10)    /* fits into a socket */
 
 static char *folder;
 
@@ -91,7 +91,10 @@ static GByteArray *messages(const uint8_t *data, size_t size)
     return bytes;
 }
 
-/* What the service has answered: that it did is what accepts an input. */
+/*
+ * What the service has answered: that it did is what accepts an input.  Some
+ * answers come from threads (of "list"), and may be too late for this.
+ */
 static bool read_all(int sock)
 {
     char bytes[65536];
@@ -128,7 +131,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         folder = g_dir_make_tmp("fuzz-control-XXXXXX", NULL);
         btrail_log_silence();
     }
-    if (!size || size > MAX_INPUT) {
+    if (!size || size > MAX_SENT) {
         return -1;
     }
     if (*data == 'R') {

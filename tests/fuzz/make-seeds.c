@@ -552,6 +552,36 @@ static void make_dynamic(const char *dir)
     g_remove(library);
 }
 
+/*
+ * What comes through a control connection, byte by byte.  The other seeds of
+ * this target are texts, written by hand.
+ */
+static void make_control(const char *dir)
+{
+    static const char *const messages[] = {
+        "{\"type\":\"guest\",\"vcpus\":1}",
+        /* Answered at once, not by a thread */
+        "{\"type\":\"command\",\"id\":1,\"command\":{\"do\":\"status\"}}",
+    };
+    g_autoptr(GByteArray) a = g_byte_array_new();
+    unsigned i;
+
+    g_byte_array_append(a, (const guint8 *)"R", 1);
+    for (i = 0; i < G_N_ELEMENTS(messages); i++) {
+        const struct btrail_msg head = {
+            .magic = BTRAIL_MSG_MAGIC,
+            .version = BTRAIL_TRANSPORT_VERSION,
+            .type = BTRAIL_MSG_JSON,
+            .value = strlen(messages[i]),
+        };
+
+        g_byte_array_append(a, (const guint8 *)&head, sizeof(head));
+        g_byte_array_append(a, (const guint8 *)messages[i],
+                            strlen(messages[i]));
+    }
+    write_seed(dir, "control", "bytes", a);
+}
+
 int main(int argc, char **argv)
 {
     g_autofree char *guest = NULL, *dynamic = NULL;
@@ -573,6 +603,7 @@ int main(int argc, char **argv)
     make_parts(merge);
     make_streams(stream);
     make_producers(argv[1]);
+    make_control(argv[1]);
     make_monitors(qmp);
     guest = g_build_filename(argv[1], "linux", NULL);
     make_linux(guest);
