@@ -66,20 +66,75 @@ virshTraceText(const char *text)
     return g_steal_pointer(&valid);
 }
 
+/* Why there is no answer, for who does not want it reported */
+typedef struct _virshTraceError virshTraceError;
+struct _virshTraceError {
+    bool unable; /* the domain cannot be traced, or does not run any more */
+    char *message;
+};
+
+static void
+virshTraceErrorClear(virshTraceError *err)
+{
+    g_clear_pointer(&err->message, g_free);
+    err->unable = false;
+}
+
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(virshTraceError, virshTraceErrorClear);
+
+/* It is reported unless there is @err to have it; @message is stolen. */
+static void
+virshTraceFail(vshControl *ctl,
+               virshTraceError *err,
+               bool unable,
+               char *message)
+{
+    if (err) {
+        virshTraceErrorClear(err);
+        err->unable = unable;
+        err->message = message;
+    } else {
+        vshError(ctl, "%s", message);
+        g_free(message);
+    }
+}
+
+/* A call of libvirt's has failed; who has no @err reports it as any other. */
+static void
+virshTraceFailLibvirt(vshControl *ctl,
+                      virDomainPtr dom,
+                      virshTraceError *err)
+{
+    int code = virGetLastErrorCode();
+    /* Any other call forgets it. */
+    g_autofree char *why = g_strdup(virGetLastErrorMessage());
+    bool unable;
+
+    if (!err)
+        return;
+
+    unable = code == VIR_ERR_NO_DOMAIN || code == VIR_ERR_NO_SUPPORT ||
+             virDomainIsActive(dom) == 0;
+    virshTraceFail(ctl, err, unable,
+                   g_strdup_printf(_("domain '%1$s': %2$s"),
+                                   virDomainGetName(dom), why));
+    vshResetLibvirtError();
+}
+
 /**
  * virshTraceQmp:
  * @ctl: virsh control structure
  * @dom: a domain that runs
- * @quiet: don't report that QEMU refuses
+ * @err: gets what is wrong; NULL to have it reported
  * @name: QMP command
  * @arguments: its arguments, stolen; NULL for none
  *
- * Returns what the command returned, or NULL after having reported an error.
+ * Returns what the command returned, or NULL on error.
  */
 static virJSONValue *
 virshTraceQmp(vshControl *ctl,
               virDomainPtr dom,
-              bool quiet,
+              virshTraceError *err,
               const char *name,
               virJSONValue **arguments)
 {
@@ -88,7 +143,7 @@ virshTraceQmp(vshControl *ctl,
     g_autofree char *commandstr = NULL;
     g_autofree char *replystr = NULL;
     g_autofree char *desc = NULL;
-    virJSONValue *error;
+    virJSONValue *error = NULL;
     virJSONValue *ret;
     const char *klass;
 
@@ -101,56 +156,58 @@ virshTraceQmp(vshControl *ctl,
         return NULL;
     }
 
-    if (virDomainQemuMonitorCommand(dom, commandstr, &replystr, 0) < 0)
+    if (virDomainQemuMonitorCommand(dom, commandstr, &replystr, 0) < 0) {
+        virshTraceFailLibvirt(ctl, dom, err);
         return NULL;
+    }
 
-    if (!(reply = virJSONValueFromString(replystr)) ||
-        !virJSONValueIsObject(reply)) {
+    if ((reply = virJSONValueFromString(replystr)) &&
+        virJSONValueIsObject(reply)) {
+        if ((ret = virJSONValueObjectStealObject(reply, "return")))
+            return ret;
+
+        error = virJSONValueObjectGetObject(reply, "error");
+    }
+
+    if (!error) {
         vshResetLibvirtError();
-        vshError(ctl, _("the reply of QEMU to '%1$s' is malformed"), name);
+        virshTraceFail(ctl, err, false,
+                       g_strdup_printf(_("domain '%1$s': the reply of QEMU to '%2$s' is malformed"),
+                                       virDomainGetName(dom), name));
         return NULL;
     }
-
-    if ((ret = virJSONValueObjectStealObject(reply, "return")))
-        return ret;
-
-    if (!(error = virJSONValueObjectGetObject(reply, "error"))) {
-        vshError(ctl, _("the reply of QEMU to '%1$s' is malformed"), name);
-        return NULL;
-    }
-
-    if (quiet)
-        return NULL;
 
     klass = virJSONValueObjectGetString(error, "class");
     desc = virshTraceText(virJSONValueObjectGetString(error, "desc"));
 
     if (STREQ_NULLABLE(klass, "CommandNotFound")) {
-        vshError(ctl,
-                 _("the QEMU of domain '%1$s' is not able to trace branches"),
-                 virDomainGetName(dom));
+        virshTraceFail(ctl, err, true,
+                       g_strdup_printf(_("the QEMU of domain '%1$s' is not able to trace branches"),
+                                       virDomainGetName(dom)));
     } else if (STREQ_NULLABLE(klass, "DeviceNotFound")) {
-        vshError(ctl,
-                 _("domain '%1$s' has no branch-trace device; it has to be started with one"),
-                 virDomainGetName(dom));
+        virshTraceFail(ctl, err, true,
+                       g_strdup_printf(_("domain '%1$s' has no branch-trace device; it has to be started with one"),
+                                       virDomainGetName(dom)));
     } else {
-        vshError(ctl, _("domain '%1$s': %2$s"), virDomainGetName(dom), desc);
+        virshTraceFail(ctl, err, false,
+                       g_strdup_printf(_("domain '%1$s': %2$s"),
+                                       virDomainGetName(dom), desc));
     }
     return NULL;
 }
 
 /**
  * virshTraceAgent:
- * @quiet: don't report that QEMU or the agent refuse
+ * @err: gets what is wrong; NULL to have it reported
  * @timeout: milliseconds that QEMU waits for the agent
  * @command: for the agent on the domain's host, stolen
  *
- * Returns what the agent returned, or NULL after having reported an error.
+ * Returns what the agent returned, or NULL on error.
  */
 static virJSONValue *
 virshTraceAgent(vshControl *ctl,
                 virDomainPtr dom,
-                bool quiet,
+                virshTraceError *err,
                 unsigned int timeout,
                 virJSONValue **command)
 {
@@ -164,14 +221,14 @@ virshTraceAgent(vshControl *ctl,
         return NULL;
     }
 
-    return virshTraceQmp(ctl, dom, quiet, "branch-trace-agent", &arguments);
+    return virshTraceQmp(ctl, dom, err, "branch-trace-agent", &arguments);
 }
 
 /* A command that has no more to it than whom it is about */
 static virJSONValue *
 virshTraceSimple(vshControl *ctl,
                  virDomainPtr dom,
-                 bool quiet,
+                 virshTraceError *err,
                  unsigned int timeout,
                  const char *what,
                  const char *session,
@@ -188,17 +245,17 @@ virshTraceSimple(vshControl *ctl,
         return NULL;
     }
 
-    return virshTraceAgent(ctl, dom, quiet, timeout, &command);
+    return virshTraceAgent(ctl, dom, err, timeout, &command);
 }
 
 /* The sessions of a domain, or one of them */
 static virJSONValue *
 virshTraceStatus(vshControl *ctl,
                  virDomainPtr dom,
-                 bool quiet,
+                 virshTraceError *err,
                  const char *session)
 {
-    return virshTraceSimple(ctl, dom, quiet, VIRSH_TRACE_TIMEOUT_MS, "status",
+    return virshTraceSimple(ctl, dom, err, VIRSH_TRACE_TIMEOUT_MS, "status",
                             session, NULL);
 }
 
@@ -274,7 +331,7 @@ virshTraceGetSession(vshControl *ctl,
     if (session)
         return g_strdup(session);
 
-    if (!(info = virshTraceStatus(ctl, dom, false, NULL)))
+    if (!(info = virshTraceStatus(ctl, dom, NULL, NULL)))
         return NULL;
 
     n = virshTraceCount(info, "sessions", &sessions);
@@ -408,6 +465,7 @@ virshTraceSessionCompleter(vshControl *ctl,
     virshControl *priv = ctl->privData;
     g_autoptr(virshDomain) dom = NULL;
     g_autoptr(virJSONValue) info = NULL;
+    g_auto(virshTraceError) err = { 0 };
     virJSONValue *sessions;
     char **ret;
     size_t used = 0;
@@ -421,7 +479,7 @@ virshTraceSessionCompleter(vshControl *ctl,
         return NULL;
 
     if (!(dom = virshCommandOptDomain(ctl, cmd, NULL)) ||
-        !(info = virshTraceStatus(ctl, dom, true, NULL)))
+        !(info = virshTraceStatus(ctl, dom, &err, NULL)))
         return NULL;
 
     n = virshTraceCount(info, "sessions", &sessions);
@@ -937,27 +995,26 @@ virshTraceStartCommand(vshControl *ctl,
     return g_steal_pointer(&command);
 }
 
-/* What is known of a session; NULL if nobody knows it, or none can be asked,
- * which is said unless @quiet */
+/* What is known of a session; NULL on error, which is reported if @err is
+ * NULL */
 static virJSONValue *
 virshTraceLook(vshControl *ctl,
                virDomainPtr dom,
-               bool quiet,
+               virshTraceError *err,
                const char *session)
 {
     g_autoptr(virJSONValue) info = NULL;
     virJSONValue *sessions;
     size_t n;
 
-    if (!(info = virshTraceStatus(ctl, dom, quiet, session)))
+    if (!(info = virshTraceStatus(ctl, dom, err, session)))
         return NULL;
 
     /* Others of this name may have ended before it. */
     if ((n = virshTraceCount(info, "sessions", &sessions)) == 0) {
-        if (!quiet) {
-            vshError(ctl, _("domain '%1$s' has no session '%2$s'"),
-                     virDomainGetName(dom), session);
-        }
+        virshTraceFail(ctl, err, false,
+                       g_strdup_printf(_("domain '%1$s' has no session '%2$s'"),
+                                       virDomainGetName(dom), session));
         return NULL;
     }
 
@@ -971,8 +1028,9 @@ virshTraceIsCaptured(vshControl *ctl,
 {
     virJSONValue *arguments = NULL;
     g_autoptr(virJSONValue) info = NULL;
+    g_auto(virshTraceError) err = { 0 };
 
-    info = virshTraceQmp(ctl, dom, true, "query-branch-trace", &arguments);
+    info = virshTraceQmp(ctl, dom, &err, "query-branch-trace", &arguments);
     return info && STRNEQ(virshTraceState(info), "inactive");
 }
 
@@ -1013,6 +1071,7 @@ virshTraceWait(vshControl *ctl,
 
     while (true) {
         g_autoptr(virJSONValue) info = NULL;
+        g_auto(virshTraceError) err = { 0 };
         int event = vshEventWait(ctl);
         bool stopped = event == VSH_EVENT_INTERRUPT;
 
@@ -1028,16 +1087,13 @@ virshTraceWait(vshControl *ctl,
         }
 
         if (stopped) {
-            info = virshTraceSimple(ctl, dom, false,
+            info = virshTraceSimple(ctl, dom, NULL,
                                     VIRSH_TRACE_WRITE_TIMEOUT_MS, "stop",
                                     session, NULL);
-        } else if (!(info = virshTraceLook(ctl, dom, true, session))) {
-            vshResetLibvirtError();
-            if (virDomainIsActive(dom) == 0 || virshTraceIsCaptured(ctl, dom)) {
-                vshResetLibvirtError();
+        } else if (!(info = virshTraceLook(ctl, dom, &err, session))) {
+            if (err.unable || virshTraceIsCaptured(ctl, dom))
                 continue;
-            }
-            info = virshTraceLook(ctl, dom, false, session);
+            vshError(ctl, "%s", err.message);
         }
 
         if (!info) {
@@ -1087,7 +1143,7 @@ cmdTraceStart(vshControl *ctl, const vshCmd *cmd)
     if (!(dom = virshCommandOptDomain(ctl, cmd, NULL)))
         return false;
 
-    if (!(started = virshTraceAgent(ctl, dom, false, VIRSH_TRACE_TIMEOUT_MS,
+    if (!(started = virshTraceAgent(ctl, dom, NULL, VIRSH_TRACE_TIMEOUT_MS,
                                     &command)))
         return false;
 
@@ -1130,7 +1186,7 @@ cmdTraceStop(vshControl *ctl, const vshCmd *cmd)
 
     if (!(dom = virshCommandOptDomain(ctl, cmd, NULL)) ||
         !(session = virshTraceGetSession(ctl, dom, cmd)) ||
-        !(info = virshTraceSimple(ctl, dom, false, VIRSH_TRACE_WRITE_TIMEOUT_MS,
+        !(info = virshTraceSimple(ctl, dom, NULL, VIRSH_TRACE_WRITE_TIMEOUT_MS,
                                   "stop", session, NULL)))
         return false;
 
@@ -1174,7 +1230,7 @@ cmdTraceDump(vshControl *ctl, const vshCmd *cmd)
 
     if (!(dom = virshCommandOptDomain(ctl, cmd, NULL)) ||
         !(session = virshTraceGetSession(ctl, dom, cmd)) ||
-        !(info = virshTraceSimple(ctl, dom, false, VIRSH_TRACE_WRITE_TIMEOUT_MS,
+        !(info = virshTraceSimple(ctl, dom, NULL, VIRSH_TRACE_WRITE_TIMEOUT_MS,
                                   "dump", session, file)))
         return false;
 
@@ -1341,7 +1397,7 @@ virshTracePrintVcpus(vshControl *ctl,
     size_t n;
     size_t i;
 
-    if (!(info = virshTraceQmp(ctl, dom, false, "query-branch-trace",
+    if (!(info = virshTraceQmp(ctl, dom, NULL, "query-branch-trace",
                                &arguments)))
         return -1;
 
@@ -1384,10 +1440,24 @@ virshTracePrintVcpus(vshControl *ctl,
     return 0;
 }
 
+/* One of many domains has nothing to show: that it cannot have is no error. */
+static void
+virshTracePassOver(vshControl *ctl,
+                   virshTraceError *err,
+                   bool *failed)
+{
+    if (!err->unable) {
+        vshError(ctl, "%s", err->message);
+        *failed = true;
+    }
+}
+
 /**
  * virshTracePrintAll:
  *
- * Show what is to be shown once.
+ * Show what is to be shown once.  If all domains are to be, those that cannot
+ * be traced are left out, and what others fail with is reported: then @failed
+ * is set, and the rest is shown.
  *
  * Returns how many sessions have not ended, or -1 on error.
  */
@@ -1396,7 +1466,8 @@ virshTracePrintAll(vshControl *ctl,
                    const vshCmd *cmd,
                    virDomainPtr *domains,
                    int ndomains,
-                   const char *session)
+                   const char *session,
+                   bool *failed)
 {
     g_autoptr(vshTable) table = NULL;
     bool all = !vshCommandOptBool(cmd, "domain");
@@ -1411,16 +1482,17 @@ virshTracePrintAll(vshControl *ctl,
 
     for (i = 0; i < ndomains; i++) {
         g_autoptr(virJSONValue) info = NULL;
+        g_auto(virshTraceError) err = { 0 };
         virJSONValue *sessions;
         size_t n;
         size_t j;
 
-        if (!(info = virshTraceStatus(ctl, domains[i], all, session))) {
+        if (!(info = virshTraceStatus(ctl, domains[i], all ? &err : NULL,
+                                      session))) {
             if (!all)
                 return -1;
 
-            /* It has no device or no agent, or has ended meanwhile. */
-            vshResetLibvirtError();
+            virshTracePassOver(ctl, &err, failed);
             continue;
         }
 
@@ -1453,17 +1525,19 @@ virshTracePrintAll(vshControl *ctl,
 static int
 virshTracePrint(vshControl *ctl,
                 const vshCmd *cmd,
-                const char *session)
+                const char *session,
+                bool *failed)
 {
     virDomainPtr *domains = NULL;
     int n = virshTraceDomains(ctl, cmd, &domains);
     int active = -1;
 
+    *failed = false;
     if (n >= 0 && vshCommandOptBool(cmd, "vcpus")) {
         if (virshTracePrintVcpus(ctl, domains[0]) == 0)
             active = virshTraceIsCaptured(ctl, domains[0]);
     } else if (n >= 0) {
-        active = virshTracePrintAll(ctl, cmd, domains, n, session);
+        active = virshTracePrintAll(ctl, cmd, domains, n, session, failed);
     }
 
     virshTraceDomainsFree(domains, n);
@@ -1476,6 +1550,7 @@ cmdTraceStatus(vshControl *ctl, const vshCmd *cmd)
 {
     unsigned int interval = 1;
     const char *session = NULL;
+    bool failed = false;
     int active;
 
     VSH_REQUIRE_OPTION("interval", "watch");
@@ -1494,9 +1569,9 @@ cmdTraceStatus(vshControl *ctl, const vshCmd *cmd)
         return false;
     }
 
-    active = virshTracePrint(ctl, cmd, session);
+    active = virshTracePrint(ctl, cmd, session, &failed);
     if (!vshCommandOptBool(cmd, "watch") || active <= 0)
-        return active >= 0;
+        return active >= 0 && !failed;
 
     if (vshEventStart(ctl, interval * 1000) < 0)
         return false;
@@ -1520,11 +1595,11 @@ cmdTraceStatus(vshControl *ctl, const vshCmd *cmd)
             }
         }
 
-        active = virshTracePrint(ctl, cmd, session);
+        active = virshTracePrint(ctl, cmd, session, &failed);
     }
 
     vshEventCleanup(ctl);
-    return active >= 0;
+    return active >= 0 && !failed;
 }
 
 /*
@@ -1571,6 +1646,7 @@ cmdTraceList(vshControl *ctl, const vshCmd *cmd)
     virDomainPtr *domains = NULL;
     bool all = !vshCommandOptBool(cmd, "domain");
     bool json = vshCommandOptBool(cmd, "json");
+    bool failed = false;
     bool ret = false;
     int ndomains;
     size_t i;
@@ -1584,17 +1660,18 @@ cmdTraceList(vshControl *ctl, const vshCmd *cmd)
 
     for (i = 0; i < ndomains; i++) {
         g_autoptr(virJSONValue) info = NULL;
+        g_auto(virshTraceError) err = { 0 };
         virJSONValue *traces;
         size_t n;
         size_t j;
 
-        if (!(info = virshTraceSimple(ctl, domains[i], all,
+        if (!(info = virshTraceSimple(ctl, domains[i], all ? &err : NULL,
                                       VIRSH_TRACE_TIMEOUT_MS, "list", NULL,
                                       NULL))) {
             if (!all)
                 goto cleanup;
 
-            vshResetLibvirtError();
+            virshTracePassOver(ctl, &err, &failed);
             continue;
         }
 
@@ -1611,7 +1688,7 @@ cmdTraceList(vshControl *ctl, const vshCmd *cmd)
 
     if (!json)
         vshTablePrintToStdout(table, ctl);
-    ret = true;
+    ret = !failed;
 
  cleanup:
     virshTraceDomainsFree(domains, ndomains);
