@@ -655,7 +655,7 @@ static void test_last(gconstpointer opaque)
     struct btrail_session_options options = {
         .mode = BTRAIL_SESSION_LAST,
         .folder = folder,
-        .limit = { 1 << 20, GPOINTER_TO_UINT(opaque) ? 20000 : 0, 0 },
+        .limit = *(const struct btrail_session_limit *)opaque,
     };
     struct btrail_code_item item = { .type = BTRAIL_CODE_BYTES, .number = 1 };
     struct btrail_session_dump d;
@@ -686,8 +686,8 @@ static void test_last(gconstpointer opaque)
         publish(&r, 200);
         first = dump(s, path, r.next);
     }
-    if (opaque) {
-        /* It has these, and some more. */
+    if (options.limit.records || options.limit.ns) {
+        /* It has these, and some more; a record takes a nanosecond. */
         g_assert_cmpuint(r.next - first, >=, 20000);
         g_assert_cmpuint(r.next - first, <=, 60000);
     }
@@ -822,6 +822,16 @@ static void test_no_folder(void)
 
 int main(int argc, char **argv)
 {
+    static const struct {
+        const char *name;
+        struct btrail_session_limit limit;
+    } limits[] = {
+        { "bytes", { .bytes = 1 << 20 } },
+        { "records", { .bytes = 1 << 20, .records = 20000 } },
+        { "time", { .bytes = 1 << 20, .ns = 20000 } },
+    };
+    unsigned i;
+
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/session/several", test_several);
     g_test_add_func("/session/come-and-go", test_come_and_go);
@@ -832,10 +842,12 @@ int main(int argc, char **argv)
     g_test_add_func("/session/no-names", test_no_names);
     g_test_add_func("/session/nothing", test_nothing);
     g_test_add_func("/session/triggers", test_triggers);
-    g_test_add_data_func("/session/last/bytes", GUINT_TO_POINTER(0),
-                         test_last);
-    g_test_add_data_func("/session/last/records", GUINT_TO_POINTER(1),
-                         test_last);
+    for (i = 0; i < G_N_ELEMENTS(limits); i++) {
+        g_autofree char *name = g_strdup_printf("/session/last/%s",
+                                                limits[i].name);
+
+        g_test_add_data_func(name, &limits[i].limit, test_last);
+    }
     g_test_add_func("/session/trigger-dump", test_trigger_dump);
     g_test_add_func("/session/last/no-folder", test_no_folder);
     return g_test_run();

@@ -244,8 +244,8 @@ static struct found find_parts(const char *path)
 }
 
 /*
- * A DATA chunk of so many bytes, for record @index.  But for its header it is
- * not sound.
+ * A DATA chunk of so many bytes, for record @index, made @index + 1 ms after the
+ * host's start.  But for its header it is not sound.
  */
 static int put_chunk(struct btrail_store *store, uint64_t index, size_t len)
 {
@@ -257,6 +257,7 @@ static int put_chunk(struct btrail_store *store, uint64_t index, size_t len)
 
     block->header = (struct btrail_block_header) {
         .first_index = index, .end_index = index + 1, .records = 1,
+        .time_first = (index + 1) * 1000000, .time_last = (index + 1) * 1000000,
     };
     for (i = 0; i < index % 10; i++) {
         btrail_cr3set_switch(&block->header.switches, 0, (i + 1ull) << 12);
@@ -385,6 +386,37 @@ static void test_ring(void)
     g_assert_cmpint(btrail_store_close(store), ==, 0);
     g_assert_cmpuint(find_parts(path).total, <=, options.ring_size);
     g_assert_cmpuint(find_parts(path).first, >, 0);
+    sample_remove(path);
+}
+
+/* It has what it is to have, and less than two of its parts more. */
+static void test_ring_limit(gconstpointer opaque)
+{
+    char *path = sample_path();
+    struct btrail_store_options options = {
+        path, .ring_size = 10 << 20,
+        .ring_records = opaque ? 0 : 800, .ring_ns = opaque ? 800000000 : 0,
+    };
+    struct btrail_stream_info info;
+    struct btrail_store *store;
+    struct btrail_trace *trace;
+    unsigned i;
+
+    g_assert_cmpint(btrail_store_open(&store, &options), ==, 0);
+    for (i = 0; i < 3000; i++) {
+        g_assert_cmpint(put_chunk(store, i, 500), ==, 0);
+        if (i % 100 == 99) {
+            g_assert_cmpint(btrail_trace_open_parts(&trace, path), ==, 0);
+            g_assert_cmpint(btrail_trace_stream(trace, 0, &info), ==, 0);
+            g_assert_cmpuint(info.end_index, ==, i + 1);
+            g_assert_cmpuint(info.end_index - info.first_index, >=,
+                             MIN(i + 1, 800));
+            g_assert_cmpuint(info.end_index - info.first_index, <=,
+                             800 + 2 * 800 / BTRAIL_STORE_RING_PARTS);
+            btrail_trace_close(trace);
+        }
+    }
+    g_assert_cmpint(btrail_store_close(store), ==, 0);
     sample_remove(path);
 }
 
@@ -646,6 +678,8 @@ int main(int argc, char **argv)
     g_test_add_func("/store/large-index", test_large_index);
     g_test_add_func("/store/parts", test_parts);
     g_test_add_func("/store/ring", test_ring);
+    g_test_add_data_func("/store/ring-records", NULL, test_ring_limit);
+    g_test_add_data_func("/store/ring-time", "", test_ring_limit);
     g_test_add_func("/store/ring-held", test_ring_held);
     g_test_add_func("/store/ring-too-small", test_ring_too_small);
     g_test_add_func("/store/parts-exist", test_parts_exist);
