@@ -13,11 +13,17 @@
 /* Time that is made up for at most, so that nothing overflows */
 #define MOST_NS             UINT64_C(600000000000)
 
+/* Under the pool's lock */
+struct account {
+    int64_t saved;              /* a debt, if negative */
+    int64_t owed;               /* to be paid off slowly */
+};
+
 struct btrail_cpu_limit {
     struct btrail_cpu_pool *pool;
-    int64_t own;                /* of what each may use; under pool->lock */
-    uint64_t own_at;            /* when it was that much; likewise */
-    int64_t share;              /* of what all may use; likewise */
+    struct account own;         /* of what each may use */
+    uint64_t own_at;            /* when it was that much */
+    struct account share;       /* of what all may use */
 };
 
 struct btrail_cpu_pool {
@@ -58,6 +64,31 @@ void btrail_cpu_pool_free(struct btrail_cpu_pool *pool)
     }
 }
 
+/* How much can be put into it, if it may save @most */
+static int64_t room_in(const struct account *a, int64_t most)
+{
+    return MAX(most - a->saved, 0) + a->owed;
+}
+
+static void put(struct account *a, int64_t amount, int64_t most)
+{
+    int64_t over = amount - MAX(most - a->saved, 0);
+    int64_t paid = MIN(a->owed, MAX(amount / 2, over));
+
+    a->owed -= paid;
+    a->saved = MIN(a->saved + amount - paid, most);
+}
+
+static void take(struct account *a, int64_t amount)
+{
+    a->saved = MAX(a->saved - amount, -(int64_t)MOST_NS);
+}
+
+static void owe(struct account *a, int64_t amount)
+{
+    a->owed = MIN(a->owed + amount, (int64_t)MOST_NS);
+}
+
 static struct btrail_cpu_limit *limit_at(const struct btrail_cpu_pool *pool,
                                          unsigned i)
 {
@@ -74,11 +105,13 @@ void btrail_cpu_pool_set(struct btrail_cpu_pool *pool, uint64_t each,
         struct btrail_cpu_limit *l = limit_at(pool, i);
 
         if (each != pool->each) {
-            l->own = BTRAIL_CPU_BURST_NS;
+            l->own = (struct account) { BTRAIL_CPU_BURST_NS, 0 };
             l->own_at = now;
         }
         if (all != pool->all) {
-            l->share = BTRAIL_CPU_BURST_NS / pool->limits->len;
+            l->share = (struct account) {
+                BTRAIL_CPU_BURST_NS / pool->limits->len, 0,
+            };
         }
     }
     if (all != pool->all) {
@@ -96,7 +129,7 @@ struct btrail_cpu_limit *btrail_cpu_limit_new(struct btrail_cpu_pool *pool)
 
     __atomic_add_fetch(&pool->refs, 1, __ATOMIC_RELAXED);
     limit->pool = pool;
-    limit->own = BTRAIL_CPU_BURST_NS;
+    limit->own.saved = BTRAIL_CPU_BURST_NS;
     g_mutex_lock(&pool->lock);
     g_ptr_array_add(pool->limits, limit);
     g_mutex_unlock(&pool->lock);
@@ -135,8 +168,8 @@ static int64_t grown(uint64_t percent, uint64_t *at, uint64_t now)
 static void fill_own(struct btrail_cpu_limit *l, uint64_t now)
 {
     if (now > l->own_at) {
-        l->own += grown(l->pool->each, &l->own_at, now);
-        l->own = MIN(l->own, (int64_t)BTRAIL_CPU_BURST_NS);
+        put(&l->own, grown(l->pool->each, &l->own_at, now),
+            BTRAIL_CPU_BURST_NS);
     }
 }
 
@@ -148,7 +181,7 @@ static void share_out(struct btrail_cpu_pool *pool, int64_t amount)
     unsigned i;
 
     for (i = 0; i < pool->limits->len; i++) {
-        takers += limit_at(pool, i)->share < most;
+        takers += room_in(&limit_at(pool, i)->share, most) > 0;
     }
     pool->hungry = takers;
     while (takers && amount >= takers) {
@@ -157,11 +190,11 @@ static void share_out(struct btrail_cpu_pool *pool, int64_t amount)
         takers = 0;
         for (i = 0; i < pool->limits->len; i++) {
             struct btrail_cpu_limit *l = limit_at(pool, i);
-            int64_t given = MIN(each, MAX(most - l->share, 0));
+            int64_t given = MIN(each, room_in(&l->share, most));
 
-            l->share += given;
+            put(&l->share, given, most);
             amount -= given;
-            takers += l->share < most;
+            takers += room_in(&l->share, most) > 0;
         }
     }
 }
@@ -173,8 +206,8 @@ static void fill_shares(struct btrail_cpu_pool *pool, uint64_t now)
     }
 }
 
-void btrail_cpu_limit_spend(struct btrail_cpu_limit *limit, uint64_t cpu_ns,
-                            uint64_t now)
+static void charge(struct btrail_cpu_limit *limit, uint64_t cpu_ns,
+                   uint64_t now, void (*how)(struct account *, int64_t))
 {
     struct btrail_cpu_pool *pool = limit->pool;
     int64_t spent = MIN(cpu_ns, MOST_NS);
@@ -182,13 +215,25 @@ void btrail_cpu_limit_spend(struct btrail_cpu_limit *limit, uint64_t cpu_ns,
     g_mutex_lock(&pool->lock);
     if (pool->each) {
         fill_own(limit, now);
-        limit->own = MAX(limit->own - spent, -(int64_t)MOST_NS);
+        how(&limit->own, spent);
     }
     if (pool->all) {
         fill_shares(pool, now);
-        limit->share = MAX(limit->share - spent, -(int64_t)MOST_NS);
+        how(&limit->share, spent);
     }
     g_mutex_unlock(&pool->lock);
+}
+
+void btrail_cpu_limit_spend(struct btrail_cpu_limit *limit, uint64_t cpu_ns,
+                            uint64_t now)
+{
+    charge(limit, cpu_ns, now, take);
+}
+
+void btrail_cpu_limit_spend_slowly(struct btrail_cpu_limit *limit,
+                                   uint64_t cpu_ns, uint64_t now)
+{
+    charge(limit, cpu_ns, now, owe);
 }
 
 /* Time in which @percent of a CPU, for @n, come to @amount */
@@ -216,7 +261,8 @@ uint64_t btrail_cpu_limit_wait(struct btrail_cpu_limit *limit, uint64_t now)
     if (pool->all) {
         fill_shares(pool, now);
     }
-    time = longest(pool, MAX(-limit->own, 0), MAX(-limit->share, 0));
+    time = longest(pool, MAX(-limit->own.saved, 0),
+                   MAX(-limit->share.saved, 0));
     g_mutex_unlock(&pool->lock);
     return time;
 }

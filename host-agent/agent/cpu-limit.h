@@ -55,6 +55,13 @@ void btrail_cpu_limit_spend(struct btrail_cpu_limit *limit, uint64_t cpu_ns,
                             uint64_t now);
 
 /*
+ * The same, but it is paid off with half of what comes in: nobody waits for
+ * twice as long because of it.
+ */
+void btrail_cpu_limit_spend_slowly(struct btrail_cpu_limit *limit,
+                                   uint64_t cpu_ns, uint64_t now);
+
+/*
  * How long there will be a debt, in ns, as things are: about, so one asks again
  * then; 0 if there is none.
  */

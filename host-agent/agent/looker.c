@@ -518,7 +518,8 @@ static uint64_t limit_pace(struct btrail_looker *l, uint64_t took)
 static void charge(struct btrail_looker *l, uint64_t took)
 {
     if (l->limit && btrail_cpu_limit_holds(l->limit)) {
-        btrail_cpu_limit_spend(l->limit, took, btrail_clock_ns());
+        /* A look can take long, and what is drained should not wait for it. */
+        btrail_cpu_limit_spend_slowly(l->limit, took, btrail_clock_ns());
     }
 }
 

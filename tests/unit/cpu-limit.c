@@ -138,6 +138,37 @@ static void test_each(void)
     btrail_cpu_pool_free(pool);
 }
 
+/* What is paid off slowly halves what there is until then, for nobody else. */
+static void test_slowly(gconstpointer all)
+{
+    struct btrail_cpu_pool *pool = btrail_cpu_pool_new();
+    struct user users[2] = {
+        { .limit = btrail_cpu_limit_new(pool), .step = MS },
+        { .limit = btrail_cpu_limit_new(pool), .step = MS },
+    };
+
+    btrail_cpu_pool_set(pool, all ? 0 : 10, all ? 20 : 0, BEGIN);
+    btrail_cpu_limit_spend_slowly(users[0].limit, S, BEGIN);
+    g_assert_cmpuint(btrail_cpu_limit_wait(users[0].limit, BEGIN), ==, 0);
+    go(users, 2, BEGIN, BEGIN + 10 * S);
+    about(users[0].used, S / 2, BURST + 20 * MS);
+    about(users[1].used, S, BURST + 20 * MS);
+    go(users, 2, BEGIN + 10 * S, BEGIN + 30 * S);
+    about(users[0].used, 2 * S, BURST + 50 * MS);
+    about(users[1].used, 3 * S, BURST + 50 * MS);
+    /* Who does nothing else pays it off with all that it is given. */
+    users[0].step = users[0].used = users[1].used = 0;
+    go(users, 2, BEGIN + 30 * S, BEGIN + 33 * S);
+    btrail_cpu_limit_spend_slowly(users[0].limit, S, BEGIN + 33 * S);
+    go(users, 2, BEGIN + 33 * S, BEGIN + 44 * S);
+    users[0].step = MS;
+    go(users, 2, BEGIN + 44 * S, BEGIN + 54 * S);
+    about(users[0].used, S, BURST + 50 * MS);
+    btrail_cpu_limit_free(users[0].limit);
+    btrail_cpu_limit_free(users[1].limit);
+    btrail_cpu_pool_free(pool);
+}
+
 /* Those who want more than there is get the same. */
 static void test_all(void)
 {
@@ -213,6 +244,8 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/cpu-limit/none", test_none);
+    g_test_add_data_func("/cpu-limit/slowly/each", NULL, test_slowly);
+    g_test_add_data_func("/cpu-limit/slowly/all", "", test_slowly);
     g_test_add_func("/cpu-limit/debt", test_debt);
     g_test_add_func("/cpu-limit/set", test_set);
     g_test_add_func("/cpu-limit/each", test_each);
