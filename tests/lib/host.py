@@ -5,6 +5,7 @@ import json
 import os
 import pwd
 import re
+import signal
 import socket
 import subprocess
 import time
@@ -72,11 +73,27 @@ class Service:
         os.chmod(folder, 0o755)
         self.process = None
 
-    def start(self):
+    def configure(self):
         with open(self.config, 'w', encoding='ascii') as f:
             for group, values in self.settings.items():
                 f.write(f'[{group}]\n')
                 f.writelines(f'{k}={v}\n' for k, v in values.items())
+
+    def reconfigure(self, group, **values):
+        """While it runs"""
+        read = 'configuration read again'
+        before = self.log().count(read)
+        self.settings.setdefault(group, {}).update(values)
+        self.configure()
+        self.process.send_signal(signal.SIGHUP)
+        deadline = time.monotonic() + 60
+        while self.log().count(read) == before:
+            if time.monotonic() > deadline:
+                raise qemu.QemuError(f'it is not read: {self.log()}')
+            time.sleep(0.05)
+
+    def start(self):
+        self.configure()
         command = [SERVICE, '--config', self.config]
         if self.user:
             command = ['setpriv', f'--reuid={self.user.pw_uid}',
