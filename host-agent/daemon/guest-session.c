@@ -30,6 +30,7 @@ struct btrail_guest_session {
     struct btrail_session *session;     /* NULL once it is done */
     int folder;                         /* that the file is in */
     char *path;                         /* of the file, through folder */
+    char *part;                         /* that it writes; NULL: mode last */
     char *ring;                         /* name in the guest's folder */
     char *why;
     bool spoilt;
@@ -80,6 +81,7 @@ static void unref(struct btrail_guest_session *s)
     json_object_unref(s->options.metadata);
     btrail_command_free(s->command);
     g_free(s->path);
+    g_free(s->part);
     g_free(s->ring);
     g_free(s->why);
     g_free(s->found);
@@ -130,6 +132,14 @@ static void remove_ring(struct btrail_guest_session *s)
 static const char *last_of(const char *path)
 {
     return strrchr(path, '/') + 1;
+}
+
+/* Of a trace that goes on, what there was before stays. */
+static void remove_part(struct btrail_guest_session *s)
+{
+    if (s->part) {
+        unlinkat(s->folder, last_of(s->part), 0);
+    }
 }
 
 static gboolean done_readable(gint fd, GIOCondition condition, gpointer opaque)
@@ -278,6 +288,7 @@ new_session(const struct btrail_guest_session_options *options)
     return s;
 }
 
+/* The path in @options is that of what is made. */
 static struct btrail_store *open_store(struct btrail_guest_session *s,
                                        struct btrail_store_options *options,
                                        GError **error)
@@ -296,6 +307,7 @@ static struct btrail_store *open_store(struct btrail_guest_session *s,
         }
         return NULL;
     }
+    s->part = g_strdup(options->path);
     return store;
 }
 
@@ -323,9 +335,7 @@ btrail_guest_session_new(const struct btrail_guest_session_options *options,
         }
     }
     if (!make_session(s, store, NULL, error)) {
-        if (store) {
-            unlinkat(s->folder, last_of(s->path), 0);
-        }
+        remove_part(s);
         goto fail;
     }
     return s;
@@ -361,7 +371,7 @@ static bool open_again(struct btrail_guest_session *s,
         return false;
     }
     if (!make_session(s, store, state->whole ? NULL : left->indices, error)) {
-        unlinkat(s->folder, last_of(part_path), 0);
+        remove_part(s);
         return false;
     }
     s->past.records = left->records;
@@ -455,7 +465,7 @@ static gboolean tell_done(gpointer opaque)
     return G_SOURCE_REMOVE;
 }
 
-/* Its file has nothing, and goes. */
+/* What it has made has nothing, and goes. */
 static void discard(struct btrail_guest_session *s)
 {
     struct btrail_session_result result;
@@ -470,9 +480,7 @@ static void discard(struct btrail_guest_session *s)
     s->session = NULL;
     g_clear_error(&result.error);
     g_free(result.no_names);
-    if (!s->command->last) {
-        unlinkat(s->folder, last_of(s->path), 0);
-    }
+    remove_part(s);
     remove_ring(s);
 }
 
@@ -536,8 +544,8 @@ static void finish_thread(GTask *task, gpointer source, gpointer data,
     }
     btrail_session_finish(s->session, &e->result);
     remove_ring(s);
-    if (s->abandoned && !s->command->last) {
-        unlinkat(s->folder, last_of(s->path), 0);
+    if (s->abandoned) {
+        remove_part(s);
     }
     g_task_return_boolean(task, TRUE);
 }

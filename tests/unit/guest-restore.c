@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <glib/gstdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "backtrail/trace.h"
+#include "fake-device.h"
+#include "log.h"
+
+#define CAPTURE "backtraild-0"
+
+static char *in_guest(const char *name)
+{
+    return g_build_filename(folder, "traces", "vm", name, NULL);
+}
+
+/* A trace that was cut off, and a service that knows of its session */
+static void leave_session(void)
+{
+    g_autofree char *path = in_guest("s.btrail");
+    g_autofree char *state = g_build_filename(folder, "state",
+                                              "sessions.json", NULL);
+    g_autoptr(JsonNode) node = NULL;
+    GStatBuf st;
+    struct device d;
+
+    start_service("");
+    connect_device(&d, "vm", 100);
+    start_session(&d, "{\"do\":\"start\",\"session\":\"s\",\"file\":\"s\","
+                  "\"names\":\"off\"}");
+    fake_publish(&d.producer, 0, 0, FAKE_RECORDS, NULL, 0);
+    stop_session(&d, "s", FAKE_RECORDS, &node);
+    fake_clear(&d.producer);
+    disconnect(&d);
+    stop_service();
+    g_assert_cmpint(g_stat(path, &st), ==, 0);
+    g_assert_cmpint(truncate(path, st.st_size - 1), ==, 0);
+    g_assert_true(g_file_set_contents(
+        state, "{\"version\":1,\"captures\":[{\"name\":\"" CAPTURE "\","
+        "\"folder\":\"vm\",\"sessions\":[{\"command\":{\"do\":\"start\","
+        "\"session\":\"s\",\"file\":\"s.btrail\",\"names\":\"off\"},"
+        "\"started\":1,\"whole\":true}]}]}", -1, NULL));
+    start_service("");
+}
+
+static bool is_whole(const char *path)
+{
+    struct btrail_trace_status status;
+    struct btrail_stream_info info;
+    struct btrail_trace *trace;
+
+    g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
+    g_assert_cmpint(btrail_trace_status(trace, &status), ==, 0);
+    g_assert_cmpint(btrail_trace_stream(trace, 0, &info), ==, 0);
+    g_assert_cmpuint(info.records, ==, FAKE_RECORDS);
+    btrail_trace_close(trace);
+    return status.complete && status.indexed;
+}
+
+/* What there was is there, and completed; there is nothing else. */
+static void check_whole(void)
+{
+    g_autofree char *first = in_guest("s.btrail");
+    g_autofree char *second = in_guest("s.1.btrail");
+    gint64 deadline = g_get_monotonic_time() + DEADLINE;
+
+    wait_exists(second, false);
+    while (!is_whole(first)) {
+        g_assert_cmpint(g_get_monotonic_time(), <, deadline);
+        iterate();
+    }
+}
+
+/* The device comes again, and is asked for its data. */
+static gint64 reattach(struct device *d)
+{
+    g_autofree char *second = in_guest("s.1.btrail");
+    gint64 id;
+
+    leave_session();
+    connect_traced(d, "vm", 100, CAPTURE);
+    id = expect_execute(d, "branch-trace-attach");
+    g_assert_true(g_file_test(second, G_FILE_TEST_EXISTS));
+    return id;
+}
+
+static void test_refused(void)
+{
+    struct device d;
+    gint64 id = reattach(&d);
+
+    reply_error(&d, id, "not today");
+    check_whole();
+    refused(&d, "{\"do\":\"dance\"}", "'do'");
+    disconnect(&d);
+    stop_service();
+}
+
+static void test_gone(void)
+{
+    struct device d;
+
+    reattach(&d);
+    disconnect(&d);
+    check_whole();
+    stop_service();
+}
+
+/* The service is told to end before the answer has come. */
+static void test_ending(void)
+{
+    bool done = false;
+    struct device d;
+    gint64 id = reattach(&d);
+
+    btrail_service_end(service, set_true, &done);
+    connect_data(&d, 100);
+    wait_ready(&d);
+    reply_done(&d, id);
+    wait_stop(&d);
+    end_data(&d, 0);
+    wait_true(&done);
+    check_whole();
+    disconnect(&d);
+    btrail_service_free(service);
+    fake_clear(&d.producer);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    btrail_log_init(true, true);
+    g_test_add_data_func("/guest-restore/refused", test_refused, in_folder);
+    g_test_add_data_func("/guest-restore/gone", test_gone, in_folder);
+    g_test_add_data_func("/guest-restore/ending", test_ending, in_folder);
+    return g_test_run();
+}
