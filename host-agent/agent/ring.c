@@ -217,13 +217,15 @@ static void remove_part(gpointer opaque, const char *path)
     unlink(path);
 }
 
-void btrail_ring_free(struct btrail_ring *r)
+void btrail_ring_free(struct btrail_ring *r, bool keep)
 {
     btrail_store_close(r->names);
-    for_parts(r, remove_part, NULL);
-    unlink(r->new_names);
-    if (r->old_names) {
-        unlink(r->old_names);
+    if (!keep) {
+        for_parts(r, remove_part, NULL);
+        unlink(r->new_names);
+        if (r->old_names) {
+            unlink(r->old_names);
+        }
     }
     g_free(r->records);
     g_free(r->old_names);

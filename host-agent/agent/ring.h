@@ -67,7 +67,7 @@ GArray *btrail_ring_files(struct btrail_ring *r);
 int btrail_ring_dump(GArray *files, const char *path,
                      struct btrail_merge_result *result);
 
-/* Close the names and delete all files. */
-void btrail_ring_free(struct btrail_ring *r);
+/* Close the names and, unless they are to be kept, delete all files. */
+void btrail_ring_free(struct btrail_ring *r, bool keep);
 
 #endif /* BTRAIL_RING_H */

@@ -99,6 +99,7 @@ struct btrail_session {
     /* Held where the output is begun or ended, or asked for something. */
     GMutex output_lock;
     struct btrail_ring *ring;   /* mode last; NULL for others */
+    bool keep_ring;             /* in the end */
     struct btrail_session_limit limit;
 
     /* What follows belongs to the capture's thread, and then to the closer. */
@@ -1091,6 +1092,11 @@ bool btrail_session_dump(struct btrail_session *s, const char *path,
     return true;
 }
 
+void btrail_session_keep_ring(struct btrail_session *s)
+{
+    s->keep_ring = true;
+}
+
 void btrail_session_finish(struct btrail_session *s,
                            struct btrail_session_result *result)
 {
@@ -1124,7 +1130,7 @@ void btrail_session_finish(struct btrail_session *s,
         btrail_triggers_unref(s->triggers);
     }
     if (s->ring) {
-        btrail_ring_free(s->ring);
+        btrail_ring_free(s->ring, s->keep_ring);
     }
     g_free(s->release);
     g_mutex_clear(&s->lock);

@@ -41,7 +41,8 @@ enum btrail_session_mode {
  *            of its own, and adds to it.
  * @mode:     enum btrail_session_mode
  * @folder:   with mode last: a folder that is there, empty, and the session's;
- *            what it puts there it deletes in the end
+ *            what it puts there it deletes in the end, unless
+ *            btrail_session_keep_ring() was called
  * @limit:    with mode last
  * @filter:   what it wants; copied
  * @triggers: @n_triggers of them; copied
@@ -197,6 +198,12 @@ struct btrail_session_dump {
  */
 bool btrail_session_dump(struct btrail_session *s, const char *path,
                          struct btrail_session_dump *dump, GError **error);
+
+/*
+ * Of mode last: the ring's files stay in options.folder, and are the caller's,
+ * when it is finished.
+ */
+void btrail_session_keep_ring(struct btrail_session *s);
 
 /*
  * Wait until it is done, and free it; if it was never added to a capture its

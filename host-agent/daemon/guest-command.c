@@ -65,6 +65,25 @@ static char *free_name(struct btrail_guest *g)
     }
 }
 
+/* Not what another session is writing, or is going to write in the end */
+static bool check_file(struct btrail_guest *g, const char *file,
+                       GError **error)
+{
+    unsigned i;
+
+    for (i = 0; i < g->sessions->len; i++) {
+        const struct guest_session *m = session_at(g, i);
+
+        if (!strcmp(command_of(m)->file, file)) {
+            return btrail_daemon_fail(error, BTRAIL_DAEMON_ERROR_NAME,
+                                      "'%s' is the trace of session '%s' "
+                                      "already; give this one another name",
+                                      file, name_of(m));
+        }
+    }
+    return true;
+}
+
 static bool check_start(struct btrail_guest *g, const struct btrail_command *c,
                         GError **error)
 {
@@ -84,7 +103,8 @@ static bool check_start(struct btrail_guest *g, const struct btrail_command *c,
                                                 c->vcpus->len - 1),
                                   g->vcpus - 1);
     }
-    return g->host->admit(g->opaque, g,
+    return check_file(g, c->file, error) &&
+           g->host->admit(g->opaque, g,
                           guest_memory(g, n + 1) - guest_memory(g, n), error);
 }
 
@@ -226,7 +246,8 @@ static void do_dump(struct btrail_guest *g, gint64 id,
 
     if (!m) {
         no_session(g, id, c->session);
-    } else if (!guest_dump(m, id, c->file, "-dump", &error)) {
+    } else if ((c->file && !check_file(g, c->file, &error)) ||
+               !guest_dump(m, id, c->file, "-dump", &error)) {
         guest_refuse(g, waiting(g, id), error->message);
     }
 }

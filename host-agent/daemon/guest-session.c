@@ -390,8 +390,9 @@ btrail_guest_session_resume(const struct btrail_guest_session_options *options,
     bool ok;
 
     if (state->ring) {
-        btrail_leftover_keep_ring(options->folder, options->command->session,
-                                  state->ring);
+        g_free(btrail_leftover_keep_ring(options->folder,
+                                         options->command->session, "-before",
+                                         state->ring));
     }
     if (!left) {
         s = btrail_guest_session_new(options, error);
@@ -529,6 +530,7 @@ struct ending {
     struct btrail_guest_session *s;
     struct btrail_session_result result;
     GError *dump_error;
+    char *kept;                         /* the folder, if it was not dumped */
 };
 
 static void finish_thread(GTask *task, gpointer source, gpointer data,
@@ -537,13 +539,25 @@ static void finish_thread(GTask *task, gpointer source, gpointer data,
     struct ending *e = data;
     struct btrail_guest_session *s = e->s;
 
+    bool keep = false;
+
     if (s->command->last && !s->abandoned) {
         struct btrail_session_dump dump;
 
-        btrail_session_dump(s->session, s->path, &dump, &e->dump_error);
+        keep = !btrail_session_dump(s->session, s->path, &dump,
+                                    &e->dump_error) && s->progress.begun;
+    }
+    if (keep) {
+        btrail_session_keep_ring(s->session);
     }
     btrail_session_finish(s->session, &e->result);
-    remove_ring(s);
+    if (keep) {
+        e->kept = btrail_leftover_keep_ring(s->options.folder,
+                                            s->command->session, "-kept",
+                                            s->ring);
+    } else {
+        remove_ring(s);
+    }
     if (s->abandoned) {
         remove_part(s);
     }
@@ -594,6 +608,12 @@ static void finished(GObject *source, GAsyncResult *async, gpointer opaque)
                                  e->result.unexplained);
     }
     set_why(s, reason_text(e->result.reason));
+    if (e->kept) {
+        g_autofree char *why = g_steal_pointer(&s->why);
+
+        s->why = g_strdup_printf("%s; what it had is in the folder '%s'", why,
+                                 e->kept);
+    }
     if (e->result.no_names && s->command->names) {
         btrail_log(BTRAIL_LOG_INFO, "session %s: no names: %s",
                    s->command->session, e->result.no_names);
@@ -601,6 +621,7 @@ static void finished(GObject *source, GAsyncResult *async, gpointer opaque)
     g_clear_error(&e->result.error);
     g_clear_error(&e->dump_error);
     g_free(e->result.no_names);
+    g_free(e->kept);
     g_free(e);
     tell_done(s);
 }

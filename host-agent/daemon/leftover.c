@@ -139,20 +139,23 @@ void btrail_leftover_complete_part(int fd, const char *path, uint32_t part)
     g_thread_unref(g_thread_new("complete", complete_thread, c));
 }
 
-void btrail_leftover_keep_ring(const struct btrail_folder *folder,
-                               const char *session, const char *ring)
+char *btrail_leftover_keep_ring(const struct btrail_folder *folder,
+                                const char *session, const char *suffix,
+                                const char *ring)
 {
-    g_autofree char *file = btrail_folder_default_name(session, "-before");
+    g_autofree char *file = btrail_folder_default_name(session, suffix);
 
-    /* A folder with parts of a trace */
     file[strlen(file) - strlen(".btrail")] = '\0';
     if (renameat(folder->fd, ring, folder->fd, file) < 0) {
-        btrail_log(BTRAIL_LOG_WARNING, "session %s: what it had is lost: %s",
-                   session, g_strerror(errno));
-    } else {
-        btrail_log(BTRAIL_LOG_INFO, "session %s: what it had is in %s",
-                   session, file);
+        if (errno != ENOENT) {
+            btrail_log(BTRAIL_LOG_WARNING, "session %s: what it had stays in "
+                       "%s: %s", session, ring, g_strerror(errno));
+        }
+        return NULL;
     }
+    btrail_log(BTRAIL_LOG_INFO, "session %s: what it had is in %s", session,
+               file);
+    return g_steal_pointer(&file);
 }
 
 void btrail_leftover_complete(const struct btrail_folder *folder,
@@ -163,7 +166,8 @@ void btrail_leftover_complete(const struct btrail_folder *folder,
     int fd;
 
     if (s->ring) {
-        btrail_leftover_keep_ring(folder, c->session, s->ring);
+        g_free(btrail_leftover_keep_ring(folder, c->session, "-before",
+                                         s->ring));
     }
     if (c->last) {
         return;

@@ -51,8 +51,13 @@ void btrail_leftover_complete_part(int fd, const char *path, uint32_t part);
 void btrail_leftover_complete(const struct btrail_folder *folder,
                               const struct btrail_state_session *s);
 
-/* What the flight recorder of @session had in @ring becomes a trace. */
-void btrail_leftover_keep_ring(const struct btrail_folder *folder,
-                               const char *session, const char *ring);
+/*
+ * What the flight recorder of @session had in @ring becomes a folder with parts
+ * of a trace, SESSION@suffix-TIME.  Its name, to be freed; NULL if that cannot
+ * be, which is logged, or it has been done.
+ */
+char *btrail_leftover_keep_ring(const struct btrail_folder *folder,
+                                const char *session, const char *suffix,
+                                const char *ring);
 
 #endif /* BTRAIL_LEFTOVER_H */
