@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "elf-files.h"
+#include "scratch.h"
 
 static const char *sample;
 static char *folder;
@@ -159,20 +160,17 @@ static void test_debug(void)
 
 int main(int argc, char **argv)
 {
-    g_autofree char *clean = NULL;
     int ret;
 
     g_test_init(&argc, &argv, NULL);
     g_assert_cmpint(argc, ==, 2);
     sample = argv[1];
-    folder = g_dir_make_tmp("backtrail-XXXXXX", NULL);
+    folder = scratch_new();
     g_setenv("DEBUGINFOD_CACHE_PATH", folder, TRUE);
     g_test_add_func("/elf-files/sysroot", test_sysroot);
     g_test_add_func("/elf-files/build-id", test_build_id);
     g_test_add_func("/elf-files/debug", test_debug);
     ret = g_test_run();
-    clean = g_strdup_printf("rm -rf '%s'", folder);
-    g_assert_true(g_spawn_command_line_sync(clean, NULL, NULL, NULL, NULL));
-    g_free(folder);
+    scratch_remove(folder);
     return ret;
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "folder.h"
+#include "scratch.h"
 
 #define UUID1 "11111111-2222-3333-4444-555555555555"
 #define UUID2 "aaaaaaaa-2222-3333-4444-555555555555"
@@ -271,15 +272,11 @@ static void test_open(void)
 
 static void in_scratch(gconstpointer test)
 {
-    g_autofree char *remove = NULL;
-
-    scratch = g_dir_make_tmp("folder-XXXXXX", NULL);
+    scratch = scratch_new();
     path = g_strconcat(scratch, "/traces", NULL);
     ((void (*)(void))test)();
-    remove = g_strdup_printf("rm -r '%s'", scratch);
-    run(remove);
     g_free(path);
-    g_free(scratch);
+    scratch_remove(scratch);
 }
 
 int main(int argc, char **argv)

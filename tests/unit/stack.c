@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "instruction.h"
+#include "scratch.h"
 #include "stack.h"
 
 /* Where user mode goes to; what is there is not known. */
@@ -362,13 +363,12 @@ static void test_random(void)
 
 int main(int argc, char **argv)
 {
-    g_autofree char *clean = NULL;
     int ret;
 
     g_test_init(&argc, &argv, NULL);
     g_assert_cmpint(argc, ==, 2);
     sample = realpath(argv[1], NULL);
-    folder = g_dir_make_tmp("backtrail-XXXXXX", NULL);
+    folder = scratch_new();
     g_test_add_func("/stack/recursion", test_recursion);
     g_test_add_func("/stack/longjmp", test_longjmp);
     g_test_add_func("/stack/signals", test_signals);
@@ -377,9 +377,7 @@ int main(int argc, char **argv)
     g_test_add_func("/stack/gaps", test_gaps);
     g_test_add_func("/stack/random", test_random);
     ret = g_test_run();
-    clean = g_strdup_printf("rm -rf '%s'", folder);
-    g_assert_true(g_spawn_command_line_sync(clean, NULL, NULL, NULL, NULL));
-    g_free(folder);
+    scratch_remove(folder);
     free((char *)sample);
     return ret;
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "scratch.h"
 #include "symbolizer.h"
 
 static const char *sample;
@@ -424,21 +425,18 @@ static void test_nothing(void)
 
 int main(int argc, char **argv)
 {
-    g_autofree char *clean = NULL;
     int ret;
 
     g_test_init(&argc, &argv, NULL);
     g_assert_cmpint(argc, ==, 2);
     sample = argv[1];
-    folder = g_dir_make_tmp("backtrail-XXXXXX", NULL);
+    folder = scratch_new();
     g_test_add_func("/symbolizer/names", test_names);
     g_test_add_func("/symbolizer/vmlinux", test_vmlinux);
     g_test_add_func("/symbolizer/sideband", test_sideband);
     g_test_add_func("/symbolizer/tasks", test_tasks);
     g_test_add_func("/symbolizer/nothing", test_nothing);
     ret = g_test_run();
-    clean = g_strdup_printf("rm -rf '%s'", folder);
-    g_assert_true(g_spawn_command_line_sync(clean, NULL, NULL, NULL, NULL));
-    g_free(folder);
+    scratch_remove(folder);
     return ret;
 }

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "elf-file.h"
+#include "scratch.h"
 #include "user-symbols.h"
 
 static const char *sample;
@@ -138,19 +139,17 @@ static void test_many(void)
 
 int main(int argc, char **argv)
 {
-    g_autofree char *command = NULL;
     int ret;
 
     g_test_init(&argc, &argv, NULL);
     g_assert_cmpint(argc, ==, 2);
     sample = argv[1];
-    folder = g_dir_make_tmp("user-symbols-XXXXXX", NULL);
+    folder = scratch_new();
     g_setenv("DEBUGINFOD_CACHE_PATH", folder, TRUE);
     g_test_add_func("/user-symbols/sysroots", test_sysroots);
     g_test_add_func("/user-symbols/debug-dirs", test_debug_dirs);
     g_test_add_func("/user-symbols/many", test_many);
     ret = g_test_run();
-    command = g_strdup_printf("rm -r '%s'", folder);
-    g_spawn_command_line_sync(command, NULL, NULL, NULL, NULL);
+    scratch_remove(folder);
     return ret;
 }
