@@ -74,10 +74,12 @@ static void looked(GObject *source, GAsyncResult *async, gpointer opaque)
 {
     struct restoring *r = opaque;
     struct btrail_guest *g = r->g;
+    g_autofree char *capture = g_strdup(g->capture_name);
+    bool ending = g->host->ending(g->opaque);
     unsigned i, n = 0;
 
     g->busy = false;
-    for (i = 0; i < r->commands->len && g->control; i++) {
+    for (i = 0; i < r->commands->len && g->control && !ending; i++) {
         struct btrail_state_session *s =
             g_ptr_array_index(r->state->sessions, i);
         struct btrail_command *c = g_ptr_array_index(r->commands, i);
@@ -90,6 +92,7 @@ static void looked(GObject *source, GAsyncResult *async, gpointer opaque)
         } else {
             btrail_log(BTRAIL_LOG_WARNING, "guest %s: session %s cannot go "
                        "on: %s", g->name, name, error->message);
+            btrail_leftover_complete(g->folder, s);
         }
         g_ptr_array_index(r->commands, i) = NULL;
         g_ptr_array_index(r->leftovers, i) = NULL;
@@ -99,11 +102,14 @@ static void looked(GObject *source, GAsyncResult *async, gpointer opaque)
         guest_forget_capture(g);
         guest_check_idle(g);
     } else if (!n) {
-        g_autofree char *capture = g_strdup(g->capture_name);
-
+        if (ending) {
+            btrail_guest_complete(g->folder, r->state);
+        }
         guest_forget_capture(g);
+        g->host->over(g->opaque, capture);
         guest_stop_orphan(g, capture);
     } else {
+        g->host->changed(g->opaque);
         g->wanted = guest_wanted_now(g, NULL);
         g->awaiting = g->busy = true;
         btrail_control_execute(g->control, "branch-trace-attach", NULL,

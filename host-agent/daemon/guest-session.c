@@ -799,7 +799,8 @@ btrail_guest_session_save(struct btrail_guest_session *s)
     g_autoptr(GList) members = NULL;
     GList *l;
 
-    if (!s->added || btrail_guest_session_is_done(s)) {
+    /* One that goes on is not to be lost before it is in a capture again. */
+    if ((!s->added && !s->resumed) || btrail_guest_session_is_done(s)) {
         return NULL;
     }
     update_progress(s);

@@ -24,6 +24,9 @@ struct btrail_guest;
  * @config:  now
  * @files:   who knows files of guests; until the guest is freed
  * @admit:   may a session begin that takes so much memory?
+ * @ending:  is it about to end, and takes no new sessions?
+ * @over:    what a process before has left of this capture is no concern of
+ *           the host's any more
  * @changed: what btrail_guest_save() returns
  * @idle:    it has no session that is not done, and no connection; the host
  *           may free it, then or later
@@ -35,6 +38,8 @@ struct btrail_guest_host {
     struct btrail_symbol_files (*files)(void *opaque);
     bool (*admit)(void *opaque, struct btrail_guest *g, uint64_t memory,
                   GError **error);
+    bool (*ending)(void *opaque);
+    void (*over)(void *opaque, const char *capture);
     void (*changed)(void *opaque);
     void (*idle)(void *opaque, struct btrail_guest *g);
     void (*past)(void *opaque, struct btrail_guest *g, const char *session,

@@ -59,6 +59,9 @@ extern const struct btrail_guest_host service_guest_host;
 bool service_is_connected(struct btrail_service *s,
                           const struct btrail_guest *g);
 
+/* Has a guest this capture, or looks at what was left of it? */
+bool service_has_capture(struct btrail_service *s, const char *capture);
+
 /* The guest with this capture, which may be NULL, that is not connected */
 struct btrail_guest *service_find_capture(struct btrail_service *s,
                                           const char *capture);
@@ -92,6 +95,12 @@ gboolean service_save(gpointer opaque);
 const struct btrail_state_capture *
 service_find_left(struct btrail_service *s, struct btrail_guest *g,
                   const char *capture);
+
+/* One of this name is not left any more, if it was: it goes on, or is over. */
+void service_take_left(struct btrail_service *s, const char *name);
+
+/* A source's function: who has not come again is gone.  @opaque: the service */
+gboolean service_left_alone(gpointer opaque);
 
 /* What was left of this guest and is not active any more is over. */
 void service_forget_left(struct btrail_service *s, struct btrail_guest *g,

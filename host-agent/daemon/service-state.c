@@ -14,8 +14,7 @@
 /* Guests whose devices have not come again by then are gone. */
 #define LEFT_TIMEOUT_S  60
 
-/* One of this name is not left any more, if it was: it goes on. */
-static void take_left(struct btrail_service *s, const char *name)
+void service_take_left(struct btrail_service *s, const char *name)
 {
     unsigned i;
 
@@ -47,7 +46,7 @@ gboolean service_save(gpointer opaque)
         }
         if (c && c->sessions->len) {
             g_ptr_array_add(captures, c);
-            take_left(s, c->name);
+            service_take_left(s, c->name);
         }
     }
     for (i = 0; i < s->left->len; i++) {
@@ -71,7 +70,7 @@ void service_forget_left(struct btrail_service *s, struct btrail_guest *g,
         struct btrail_state_capture *c = g_ptr_array_index(s->left, i);
 
         if (!strcmp(c->folder, folder) && g_strcmp0(c->name, capture) &&
-            !service_find_capture(s, c->name)) {
+            !service_has_capture(s, c->name)) {
             btrail_guest_complete(btrail_guest_folder(g), c);
             g_ptr_array_remove_index(s->left, i);
             service_changed(s);
@@ -121,20 +120,19 @@ bool service_lock_state(struct btrail_service *s, GError **error)
     return true;
 }
 
-/* Devices come again within a second; who has not is gone. */
-static gboolean left_alone(gpointer opaque)
+/* Devices come again within a second, but to look at a trace can take long. */
+gboolean service_left_alone(gpointer opaque)
 {
     struct btrail_service *s = opaque;
     unsigned i;
 
-    s->leaving = 0;
     for (i = 0; i < s->left->len; ) {
         struct btrail_state_capture *c = g_ptr_array_index(s->left, i);
         g_autofree char *path = g_build_filename(s->folder->path, c->folder,
                                                  NULL);
         struct btrail_folder *folder;
 
-        if (service_find_capture(s, c->name)) {
+        if (service_has_capture(s, c->name)) {
             i++;
             continue;
         }
@@ -146,6 +144,10 @@ static gboolean left_alone(gpointer opaque)
         g_ptr_array_remove_index(s->left, i);
         service_changed(s);
     }
+    if (s->left->len) {
+        return G_SOURCE_CONTINUE;
+    }
+    s->leaving = 0;
     return G_SOURCE_REMOVE;
 }
 
@@ -164,6 +166,7 @@ void service_read_state(struct btrail_service *s)
     if (s->left->len) {
         btrail_log(BTRAIL_LOG_INFO, "%u guests were being traced; their "
                    "sessions go on as they connect", s->left->len);
-        s->leaving = g_timeout_add_seconds(LEFT_TIMEOUT_S, left_alone, s);
+        s->leaving = g_timeout_add_seconds(LEFT_TIMEOUT_S, service_left_alone,
+                                           s);
     }
 }

@@ -93,6 +93,31 @@ bool service_is_connected(struct btrail_service *s,
     return false;
 }
 
+static bool host_ending(void *opaque)
+{
+    struct btrail_service *s = opaque;
+
+    return s->ending;
+}
+
+static void host_over(void *opaque, const char *capture)
+{
+    service_take_left(opaque, capture);
+    service_changed(opaque);
+}
+
+bool service_has_capture(struct btrail_service *s, const char *capture)
+{
+    unsigned i;
+
+    for (i = 0; i < s->guests->len; i++) {
+        if (!g_strcmp0(btrail_guest_capture(guest_at(s, i)), capture)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 struct btrail_guest *service_find_capture(struct btrail_service *s,
                                           const char *capture)
 {
@@ -207,6 +232,8 @@ const struct btrail_guest_host service_guest_host = {
     .config = host_config,
     .files = host_files,
     .admit = host_admit,
+    .ending = host_ending,
+    .over = host_over,
     .changed = service_changed,
     .idle = host_idle,
     .past = host_past,

@@ -6,6 +6,7 @@
 #include "backtrail/trace.h"
 #include "fake-device.h"
 #include "log.h"
+#include "service-private.h"
 
 #define CAPTURE "backtraild-0"
 
@@ -126,6 +127,63 @@ static void test_ending(void)
     fake_clear(&d.producer);
 }
 
+/* The device has come again; what was left is being looked at. */
+static void begin_look(struct device *d)
+{
+    gint64 deadline = g_get_monotonic_time() + DEADLINE;
+
+    leave_session();
+    connect_traced(d, "vm", 100, CAPTURE);
+    while (!service->guests->len) {
+        g_assert_cmpint(g_get_monotonic_time(), <, deadline);
+        iterate();
+    }
+    g_assert_cmpstr(btrail_guest_capture(guest_at(service, 0)), ==, CAPTURE);
+}
+
+/* The service is told to end before that is over: it begins nothing. */
+static void test_ending_early(void)
+{
+    g_autofree char *state = g_build_filename(folder, "state",
+                                              "sessions.json", NULL);
+    g_autofree char *text = NULL;
+    bool done = false;
+    struct device d;
+
+    begin_look(&d);
+    btrail_service_end(service, set_true, &done);
+    reply_done(&d, expect_execute(&d, "branch-trace-stop"));
+    wait_true(&done);
+    check_whole();
+    g_assert_true(g_file_get_contents(state, &text, NULL, NULL));
+    g_assert_null(strstr(text, CAPTURE));
+    disconnect(&d);
+    btrail_service_free(service);
+}
+
+/* It takes longer than guests are waited for, and another one comes. */
+static void test_slow(void)
+{
+    g_autoptr(JsonNode) node = NULL;
+    struct device d;
+    gint64 id;
+
+    begin_look(&d);
+    g_assert_true(service_left_alone(service));
+    service_forget_left(service, guest_at(service, 0), NULL);
+    g_assert_cmpuint(service->left->len, ==, 1);
+    id = expect_execute(&d, "branch-trace-attach");
+    connect_data(&d, 100);
+    wait_ready(&d);
+    reply_done(&d, id);
+    stop_session(&d, "s", 0, &node);
+    g_assert_cmpuint(service->left->len, ==, 0);
+    g_assert_false(service_left_alone(service));
+    disconnect(&d);
+    stop_service();
+    fake_clear(&d.producer);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -133,5 +191,8 @@ int main(int argc, char **argv)
     g_test_add_data_func("/guest-restore/refused", test_refused, in_folder);
     g_test_add_data_func("/guest-restore/gone", test_gone, in_folder);
     g_test_add_data_func("/guest-restore/ending", test_ending, in_folder);
+    g_test_add_data_func("/guest-restore/ending-early", test_ending_early,
+                         in_folder);
+    g_test_add_data_func("/guest-restore/slow", test_slow, in_folder);
     return g_test_run();
 }
