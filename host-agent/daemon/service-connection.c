@@ -326,11 +326,35 @@ static bool set_group(const char *path, const char *group, GError **error)
            btrail_daemon_fail_errno(error, "%s: group %s", path, group);
 }
 
+/* The file may be another's by now. */
+void service_hush(struct btrail_service *s)
+{
+    struct stat st;
+
+    g_clear_handle_id(&s->accepting, g_source_remove);
+    if (s->sock_ino && !lstat(s->config->socket, &st) &&
+        st.st_dev == s->sock_dev && st.st_ino == s->sock_ino) {
+        unlink(s->config->socket);
+    }
+    s->sock_ino = 0;
+    if (s->sock >= 0) {
+        close(s->sock);
+        s->sock = -1;
+    }
+    /* The lock's file stays: who opens it may have done so already. */
+    if (s->sock_lock >= 0) {
+        close(s->sock_lock);
+        s->sock_lock = -1;
+    }
+}
+
 bool service_listen(struct btrail_service *s, GError **error)
 {
     struct sockaddr_un address = { .sun_family = AF_UNIX };
     const char *path = s->config->socket;
     g_autofree char *folder = g_path_get_dirname(path);
+    g_autofree char *lock = g_strconcat(path, ".lock", NULL);
+    struct stat st;
     mode_t old;
     bool bound;
 
@@ -342,6 +366,10 @@ bool service_listen(struct btrail_service *s, GError **error)
     if (g_mkdir_with_parents(folder, 0755) < 0) {
         return btrail_daemon_fail_errno(error, "%s", folder);
     }
+    s->sock_lock = service_lock(lock, "listens at", path, error);
+    if (s->sock_lock < 0) {
+        return false;
+    }
     s->sock = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (s->sock < 0) {
         return btrail_daemon_fail_errno(error, "socket");
@@ -352,9 +380,11 @@ bool service_listen(struct btrail_service *s, GError **error)
     old = umask(0777);
     bound = !bind(s->sock, (struct sockaddr *)&address, sizeof(address));
     umask(old);
-    if (!bound) {
+    if (!bound || lstat(path, &st) < 0) {
         return btrail_daemon_fail_errno(error, "%s", path);
     }
+    s->sock_dev = st.st_dev;
+    s->sock_ino = st.st_ino;
     if (!set_group(path, s->config->socket_group, error)) {
         return false;
     }

@@ -10,6 +10,8 @@
 #ifndef BTRAIL_SERVICE_PRIVATE_H
 #define BTRAIL_SERVICE_PRIVATE_H
 
+#include <sys/types.h>
+
 #include "folder.h"
 #include "guest.h"
 #include "service.h"
@@ -30,8 +32,10 @@ struct btrail_service {
     struct btrail_folder *folder;
     struct btrail_cpu_pool *cpu;
     char *state_path;
-    int lock;
-    int sock;
+    int lock;                       /* of the state */
+    int sock, sock_lock;
+    dev_t sock_dev;                 /* what was bound, 0 before */
+    ino_t sock_ino;
     guint accepting, ticking, saving, sweeping, leaving;
     GPtrArray *new;                 /* of struct connection */
     GPtrArray *connections;         /* of struct connection: control */
@@ -77,11 +81,20 @@ void service_changed(void *opaque);
  */
 
 bool service_listen(struct btrail_service *s, GError **error);
+/* Take nobody any more.  Nothing happens if it does not listen. */
+void service_hush(struct btrail_service *s);
 void service_connection_free(struct connection *c);
 
 /*
  * What one process leaves to the next
  */
+
+/*
+ * Have a file to oneself as long as it is open, which is made; @what says what
+ * another process does that has it: "runs with".  -1 on failure
+ */
+int service_lock(const char *path, const char *what, const char *of,
+                 GError **error);
 
 /* One process for a state folder, and so for its sessions */
 bool service_lock_state(struct btrail_service *s, GError **error);

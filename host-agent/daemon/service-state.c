@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/file.h>
+#include <unistd.h>
 
 #include "log.h"
 #include "service-private.h"
@@ -98,6 +99,28 @@ service_find_left(struct btrail_service *s, struct btrail_guest *g,
     return NULL;
 }
 
+int service_lock(const char *path, const char *what, const char *of,
+                 GError **error)
+{
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+
+    if (fd < 0) {
+        btrail_daemon_fail_errno(error, "%s", path);
+        return -1;
+    }
+    if (!flock(fd, LOCK_EX | LOCK_NB)) {
+        return fd;
+    }
+    if (errno == EWOULDBLOCK) {
+        btrail_daemon_fail(error, BTRAIL_DAEMON_ERROR_CONFIG,
+                           "another backtraild %s %s", what, of);
+    } else {
+        btrail_daemon_fail_errno(error, "%s", path);
+    }
+    close(fd);
+    return -1;
+}
+
 bool service_lock_state(struct btrail_service *s, GError **error)
 {
     g_autofree char *path = g_build_filename(s->config->state, "lock", NULL);
@@ -105,19 +128,8 @@ bool service_lock_state(struct btrail_service *s, GError **error)
     if (g_mkdir_with_parents(s->config->state, 0700) < 0) {
         return btrail_daemon_fail_errno(error, "%s", s->config->state);
     }
-    s->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (s->lock < 0) {
-        return btrail_daemon_fail_errno(error, "%s", path);
-    }
-    if (flock(s->lock, LOCK_EX | LOCK_NB) < 0) {
-        if (errno == EWOULDBLOCK) {
-            return btrail_daemon_fail(error, BTRAIL_DAEMON_ERROR_CONFIG,
-                                      "another backtraild runs with %s",
-                                      s->config->state);
-        }
-        return btrail_daemon_fail_errno(error, "%s", path);
-    }
-    return true;
+    s->lock = service_lock(path, "runs with", s->config->state, error);
+    return s->lock >= 0;
 }
 
 /* Devices come again within a second, but to look at a trace can take long. */

@@ -322,7 +322,7 @@ btrail_service_new(struct btrail_config *config,
     if (files) {
         s->files = *files;
     }
-    s->sock = s->lock = -1;
+    s->sock = s->sock_lock = s->lock = -1;
     s->new = g_ptr_array_new();
     s->connections = g_ptr_array_new();
     s->guests = g_ptr_array_new();
@@ -395,13 +395,9 @@ void btrail_service_free(struct btrail_service *s)
     if (!s) {
         return;
     }
-    clear_source(&s->accepting);
+    service_hush(s);
     clear_source(&s->ticking);
     clear_source(&s->leaving);
-    if (s->sock >= 0) {
-        unlink(s->config->socket);
-        close(s->sock);
-    }
     for (i = 0; i < s->new->len; i++) {
         service_connection_free(g_ptr_array_index(s->new, i));
     }

@@ -106,10 +106,12 @@ static bool read_all(int sock)
     return any;
 }
 
-/* The socket, the lock, the folders, and nothing else */
+/* The socket and its lock, the folders, and nothing else */
 static void check_folder(void)
 {
-    static const char *const known[] = { "socket", "state", "traces", NULL };
+    static const char *const known[] = {
+        "socket", "socket.lock", "state", "traces", NULL,
+    };
     GDir *dir = g_dir_open(folder, 0, NULL);
     const char *name;
 

@@ -208,6 +208,29 @@ static void test_socket(void)
     stop_service();
 }
 
+/* One service for a socket, too; and no file but its own is removed. */
+static void test_socket_of_others(void)
+{
+    g_autofree char *path = g_strconcat(folder, "/socket", NULL);
+    g_autofree char *text = g_strdup_printf(
+        "[service]\nsocket=%s\ntraces=%s/traces\nstate=%s/other\n",
+        path, folder, folder);
+    g_autoptr(GError) error = NULL;
+    struct stat before, st;
+
+    start_service("");
+    g_assert_cmpint(g_stat(path, &before), ==, 0);
+    g_assert_null(btrail_service_new(btrail_config_parse(text, "t", NULL),
+                                     NULL, &error));
+    g_assert_nonnull(strstr(error->message, "another backtraild listens"));
+    g_assert_cmpint(g_stat(path, &st), ==, 0);
+    g_assert_cmpuint(st.st_ino, ==, before.st_ino);
+    g_assert_cmpint(g_unlink(path), ==, 0);
+    g_assert_true(g_file_set_contents(path, "mine", -1, NULL));
+    stop_service();
+    g_assert_true(g_file_test(path, G_FILE_TEST_EXISTS));
+}
+
 /* A capture of ours that nothing is known of ends; of others does not. */
 static void test_orphan(void)
 {
@@ -238,6 +261,8 @@ int main(int argc, char **argv)
     g_test_add_data_func("/service/refused", test_refused, in_folder);
     g_test_add_data_func("/service/garbage", test_garbage, in_folder);
     g_test_add_data_func("/service/socket", test_socket, in_folder);
+    g_test_add_data_func("/service/socket-of-others", test_socket_of_others,
+                         in_folder);
     g_test_add_data_func("/service/orphan", test_orphan, in_folder);
     return g_test_run();
 }
