@@ -4,16 +4,15 @@
  */
 
 #include <errno.h>
-#include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "clock.h"
 #include "event-fd.h"
-#include "json.h"
 #include "output.h"
 #include "session-code.h"
+#include "session-description.h"
 #include "session.h"
 #include "stream.h"
 
@@ -134,159 +133,6 @@ static void output_failed(struct btrail_session *s, int error)
         s->error = g_error_new(BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_OUTPUT,
                                OUTPUT_FAILED, g_strerror(error));
     }
-}
-
-static const char *const producer_names[] = {
-    [BTRAIL_PRODUCER_TCG] = "tcg",
-    [BTRAIL_PRODUCER_KVM] = "kvm",
-};
-
-static const char *const policy_names[] = {
-    [BTRAIL_OVERFLOW_PAUSE] = "pause",
-    [BTRAIL_OVERFLOW_DROP] = "drop",
-    [BTRAIL_OVERFLOW_OVERWRITE] = "overwrite",
-};
-
-static const char *const privilege_names[] = {
-    [BTRAIL_PRIVILEGE_USER] = "user",
-    [BTRAIL_PRIVILEGE_KERNEL] = "kernel",
-    [BTRAIL_PRIVILEGE_USER | BTRAIL_PRIVILEGE_KERNEL] = "all",
-};
-
-static const char *const end_names[] = {
-    [BTRAIL_END_STOPPED] = "stopped",
-    [BTRAIL_END_SHUTDOWN] = "shutdown",
-    [BTRAIL_END_MIGRATED] = "migrated",
-    [BTRAIL_END_UNPLUGGED] = "unplugged",
-    [BTRAIL_END_PRODUCER_LOST] = "producer-lost",
-};
-
-static int write_meta(struct btrail_store *store, JsonObject *object)
-{
-    g_autoptr(JsonNode) node = json_node_new(JSON_NODE_OBJECT);
-    g_autofree char *text = NULL;
-
-    json_node_set_object(node, object);
-    text = json_to_string(node, FALSE);
-    return btrail_store_meta(store, text, strlen(text));
-}
-
-/*
- * Whoever has drained a capture has written files of one trace.  What another
- * agent has got, or nobody, is then no gap in this file, but before it.
- */
-static int identify(struct btrail_session *s)
-{
-    const struct btrail_shm_header *h = &s->header;
-    const char *name = btrail_json_string(s->metadata, "session");
-    uint64_t clocks[2] = { h->start_monotonic, h->start_realtime };
-    uint16_t begin = !s->attached ? 0 :
-                     h->policy == BTRAIL_OVERFLOW_OVERWRITE ?
-                     BTRAIL_GAP_OVERWRITTEN : BTRAIL_GAP_AGENT_LOST;
-    GChecksum *sum = g_checksum_new(G_CHECKSUM_SHA256);
-    uint8_t id[32];
-    gsize len = sizeof(id);
-
-    g_checksum_update(sum, (const guchar *)clocks, sizeof(clocks));
-    g_checksum_update(sum, (const guchar *)h->session, -1);
-    if (name && strcmp(name, h->session)) {
-        g_checksum_update(sum, (const guchar *)name, -1);
-    }
-    g_checksum_get_digest(sum, id, &len);
-    g_checksum_free(sum);
-    if (btrail_store_identify(s->store, id, begin)) {
-        return errno == ESPIPE ? 0 : -BTRAIL_ERR_IO;
-    }
-    s->begins_anywhere = begin;
-    return 0;
-}
-
-/* Whoever has parsed what the user wrote may have told it as it was written. */
-static void describe_filter(const struct btrail_session *s, JsonObject *meta)
-{
-    const struct btrail_session_filter *f = &s->filter;
-    JsonArray *array;
-    GString *list;
-    unsigned i;
-
-    if (f->n_vcpus && !json_object_has_member(meta, "vcpu_filter")) {
-        list = g_string_new(NULL);
-        for (i = 0; i < f->n_vcpus; i++) {
-            g_string_append_printf(list, "%s%u", i ? "," : "", f->vcpus[i]);
-        }
-        json_object_set_string_member(meta, "vcpu_filter", list->str);
-        g_string_free(list, TRUE);
-    }
-    if (f->n_cr3s && !json_object_has_member(meta, "cr3_filter")) {
-        array = json_array_new();
-        for (i = 0; i < f->n_cr3s; i++) {
-            g_autofree char *cr3 = g_strdup_printf("0x%" PRIx64, f->cr3s[i]);
-
-            json_array_add_string_element(array, cr3);
-        }
-        json_object_set_array_member(meta, "cr3_filter", array);
-    }
-    if (f->processes) {
-        array = json_array_new();
-        for (i = 0; f->processes[i]; i++) {
-            json_array_add_string_element(array, f->processes[i]);
-        }
-        json_object_set_array_member(meta, "processes", array);
-    }
-}
-
-static int write_first_meta(struct btrail_session *s)
-{
-    const struct btrail_shm_header *h = &s->header;
-    uint32_t privilege = s->filter.privilege ?: h->privilege;
-    JsonObject *meta = s->metadata;
-    JsonObject *start = json_object_new();
-
-    json_object_set_string_member(meta, "writer",
-                                  "backtrail " BACKTRAIL_VERSION);
-    if (!json_object_has_member(meta, "session")) {
-        json_object_set_string_member(meta, "session", h->session);
-    }
-    json_object_set_string_member(meta, "producer",
-                                  producer_names[h->producer]);
-    json_object_set_string_member(meta, "overflow",
-                                  s->drop ? "drop" : policy_names[h->policy]);
-    json_object_set_string_member(meta, "privilege",
-                                  privilege_names[privilege]);
-    json_object_set_string_member(meta, "mode",
-                                  s->ring ? "last" : "continuous");
-    describe_filter(s, meta);
-    json_object_set_int_member(meta, "tick_ns", h->tick_ns);
-    json_object_set_int_member(meta, "tsc_hz", h->tsc_hz);
-    json_object_set_int_member(meta, "buffer_size",
-                               (gint64)h->slabs * h->slab_size);
-    json_object_set_boolean_member(meta, "attached", s->attached);
-    json_object_set_int_member(start, "monotonic", h->start_monotonic);
-    json_object_set_int_member(start, "realtime", h->start_realtime);
-    json_object_set_object_member(meta, "start", start);
-    return write_meta(s->store, meta);
-}
-
-static int write_last_meta(struct btrail_session *s)
-{
-    g_autoptr(JsonObject) meta = json_object_new();
-    JsonObject *end = json_object_new();
-
-    json_object_set_string_member(end, "reason", end_names[s->reason]);
-    json_object_set_int_member(end, "monotonic", btrail_clock_ns());
-    json_object_set_int_member(end, "realtime", g_get_real_time() * 1000);
-    if (s->error) {
-        json_object_set_string_member(end, "error", s->error->message);
-    }
-    json_object_set_object_member(meta, "end", end);
-    if (s->looks) {
-        JsonObject *names = json_object_new();
-
-        json_object_set_string_member(names, "kernel", s->release);
-        json_object_set_int_member(names, "looks", s->looks);
-        json_object_set_object_member(meta, "names", names);
-    }
-    return write_meta(s->store, meta);
 }
 
 static void copy_filter(struct btrail_session_filter *to,
@@ -444,6 +290,22 @@ static bool chooses_code(const struct btrail_session *s)
     return s->filter.n_vcpus || !btrail_filtering_all(s->filtering);
 }
 
+/* Say in the file what it is. */
+static int describe(struct btrail_session *s)
+{
+    const struct btrail_session_facts facts = {
+        .header = &s->header,
+        .filter = &s->filter,
+        .drop = s->drop,
+        .last = s->ring,
+        .attached = s->attached,
+    };
+    int ret = s->whole ? btrail_session_identify(s->store, s->metadata, &facts,
+                                                 &s->begins_anywhere) : 0;
+
+    return ret ? ret : btrail_session_describe(s->store, s->metadata, &facts);
+}
+
 void btrail_session_begin(struct btrail_session *s,
                           const struct btrail_session_source *source)
 {
@@ -460,7 +322,7 @@ void btrail_session_begin(struct btrail_session *s,
     }
     s->whole = source->beginning && !s->resumes && !s->ring &&
                btrail_filtering_all(s->filtering);
-    if ((s->whole && identify(s)) || write_first_meta(s)) {
+    if (describe(s)) {
         s->over = s->failed = true;
         s->error = g_error_new(BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_OUTPUT,
                                "cannot write the trace: %s",
@@ -928,7 +790,14 @@ void btrail_session_end_stream(struct btrail_session *s, unsigned vcpu,
 
 static void close_file(struct btrail_session *s)
 {
-    write_last_meta(s);
+    const struct btrail_session_outcome outcome = {
+        .reason = s->reason,
+        .error = s->error,
+        .looks = s->looks,
+        .release = s->release,
+    };
+
+    btrail_session_describe_end(s->store, &outcome);
     __atomic_store_n(&s->progress.bytes, btrail_store_size(s->store),
                      __ATOMIC_RELAXED);
     /* An error while writing comes again here. */
