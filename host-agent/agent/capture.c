@@ -12,15 +12,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "agent-code.h"
-#include "capture.h"
+#include "capture-private.h"
 #include "clock.h"
-#include "entries.h"
 #include "event-fd.h"
-#include "looker.h"
-#include "sideband.h"
-#include "transport.h"
-#include "user-look.h"
 
 /* Slabs of a vCPU before the others have their turn. */
 #define SLABS_PER_TURN      16
@@ -57,71 +51,6 @@
 /* How long QEMU may take to say HELLO. */
 #define HELLO_TIMEOUT_MS    30000
 
-struct vcpu {
-    uint64_t tail;
-    bool known;
-    bool begun;                 /* a slab was drained that was not empty */
-    bool ended;                 /* its END event was drained */
-    uint64_t index;             /* of the next record */
-};
-
-/* What another thread wants to be done with a session */
-struct wish {
-    struct btrail_session *session;
-    bool remove;
-};
-
-struct btrail_capture {
-    struct btrail_capture_options options;
-    GThread *thread;
-    int wake_fd;
-    int cancel_fd;
-    int done_fd;
-    int stop;                   /* atomic */
-    struct btrail_capture_progress progress; /* atomic each */
-
-    GMutex lock;
-    GQueue wishes;              /* of struct wish; under the lock */
-    bool closed;                /* no more wishes; under the lock */
-    int wished;                 /* atomic: there are some */
-
-    /*
-     * Changed by the thread alone, with the lock; so that it can go through
-     * them without, and others with it.
-     */
-    GPtrArray *sessions;
-    GPtrArray *late;            /* to be told again what was told; lock */
-    GPtrArray *telling;         /* being told; lock */
-    uint8_t key[BTRAIL_USER_LOOK_KEY];
-    struct btrail_entries *entries;
-
-    /* What follows belongs to the thread. */
-    struct btrail_transport *transport;
-    struct btrail_looker *looker;
-    bool new_code;              /* in a mapping that no look has seen */
-    struct btrail_looker_result names;
-    bool names_known;           /* whether there can be some */
-    uint64_t names_deadline;    /* to be told that */
-    struct btrail_agent_code *code;
-    struct vcpu *vcpus;
-    struct btrail_event *events;
-    bool ready;                 /* it has been told to begin */
-    bool drained;               /* the first slab has been */
-    bool in_step;               /* code has to be, for some session */
-    bool retell_due;            /* code is to be told again */
-    bool ended;                 /* the producer said END */
-    bool stop_sent;
-    uint64_t stop_deadline;
-    uint64_t last_tick, next_tick;
-    uint64_t cpu_told;
-    uint64_t cpu_charged;       /* to the limit; 0 if it did not hold */
-    uint64_t drained_at;        /* when something was drained, if it holds */
-    unsigned next_vcpu;         /* whose turn it is to be drained a little */
-    bool flush_due;
-    uint16_t reason;
-    GError *error;
-};
-
 /* The first error is the one to tell. */
 static void keep_error(struct btrail_capture *c, GError *error)
 {
@@ -145,12 +74,6 @@ static void G_GNUC_PRINTF(3, 4) fail(struct btrail_capture *c, int code,
 static bool overwrites(const struct btrail_capture *c)
 {
     return c->transport->header.policy == BTRAIL_OVERFLOW_OVERWRITE;
-}
-
-static struct btrail_session *session_at(const struct btrail_capture *c,
-                                         unsigned i)
-{
-    return g_ptr_array_index(c->sessions, i);
 }
 
 /* Why are records missing that no GAP event speaks of? */
@@ -452,24 +375,6 @@ static void tell_again(struct btrail_capture *c, struct btrail_session *s)
     c->retell_due = true;
 }
 
-/* Why no names are looked for, once that is known; NULL if they are. */
-static const char *no_looker(const struct btrail_capture *c)
-{
-    return c->looker ? NULL : c->options.names ? c->names.why :
-           "no names are looked for in what is recorded now; start a session "
-           "with them when no other one is active";
-}
-
-static void tell_of_names(struct btrail_capture *c)
-{
-    unsigned i;
-
-    c->names_known = true;
-    for (i = 0; i < c->sessions->len; i++) {
-        btrail_session_names(session_at(c, i), no_looker(c));
-    }
-}
-
 static void join(struct btrail_capture *c, struct btrail_session *s)
 {
     unsigned n = c->transport->header.vcpus;
@@ -494,7 +399,7 @@ static void join(struct btrail_capture *c, struct btrail_session *s)
     g_mutex_unlock(&c->lock);
     find_step(c);
     if (!c->options.names || c->names_known) {
-        btrail_session_names(s, no_looker(c));
+        btrail_session_names(s, capture_no_names(c));
     }
     if (c->ready) {
         tell_again(c, s);
@@ -589,7 +494,7 @@ static void tick(struct btrail_capture *c, uint64_t now)
     }
     share_cpu(c);
     if (c->options.names && !c->names_known && now >= c->names_deadline) {
-        tell_of_names(c);
+        capture_names_known(c);
     }
     see_to_sessions(c);
     c->flush_due = !c->flush_due;
@@ -642,164 +547,6 @@ static bool handle_stop(struct btrail_capture *c, uint64_t now)
     return false;
 }
 
-/* The same look for those who see nothing of the kernel */
-static void tell_users(struct btrail_capture *c,
-                       const struct btrail_found *found)
-{
-    struct btrail_sideband_info info = { .kind = found->kind };
-    struct btrail_buf payload = { 0 };
-    void *data = NULL;
-    size_t size;
-    unsigned i;
-
-    for (i = 0; i < c->sessions->len; i++) {
-        struct btrail_session *s = session_at(c, i);
-
-        if (btrail_session_sees(s, BTRAIL_PRIVILEGE_KERNEL)) {
-            continue;
-        }
-        if (!data) {
-            if (btrail_user_look_encode(found->look, c->key, &data, &size)) {
-                return;
-            }
-            info.size = (uint32_t)size;
-            info.time = found->look->end;
-            btrail_sideband_pack(&info, data, &payload);
-        }
-        btrail_session_sideband(s, found->kind, payload.data, payload.len);
-    }
-    free(data);
-    btrail_buf_free(&payload);
-}
-
-/* So that entries have names for those who do not see symbols; for triggers */
-static void learn_symbols(struct btrail_capture *c, const GPtrArray *to,
-                          const struct btrail_found *found)
-{
-    struct btrail_sideband_info info;
-    void *text;
-    unsigned i;
-
-    if (btrail_sideband_unpack(found->payload, found->size, &info, &text)) {
-        return;
-    }
-    btrail_entries_symbols(c->entries, text, info.size);
-    for (i = 0; i < to->len; i++) {
-        struct btrail_session *s = g_ptr_array_index(to, i);
-
-        if (btrail_session_wants_symbols(s)) {
-            btrail_session_symbols(s, text, info.size);
-        }
-    }
-    free(text);
-}
-
-static void tell_names(struct btrail_capture *c, const GPtrArray *to,
-                       const struct btrail_found *found)
-{
-    uint32_t sees = found->kind == BTRAIL_SIDEBAND_IMAGE ?
-                    BTRAIL_PRIVILEGE_USER : BTRAIL_PRIVILEGE_KERNEL;
-    bool learn = false;
-    unsigned i;
-
-    for (i = 0; i < to->len; i++) {
-        struct btrail_session *s = g_ptr_array_index(to, i);
-
-        if (found->look) {
-            btrail_session_look(s, found->look);
-        }
-        if (btrail_session_sees(s, sees)) {
-            btrail_session_sideband(s, found->kind, found->payload,
-                                    found->size);
-        } else {
-            learn = true;
-        }
-        learn |= btrail_session_wants_symbols(s);
-    }
-    if (learn && found->kind == BTRAIL_SIDEBAND_SYMBOLS) {
-        learn_symbols(c, to, found);
-    }
-}
-
-/*
- * Where triggers are to act.  Files may be read for it, so it is done without
- * the lock, for which others would wait; triggers may outlive their sessions by
- * as long as it takes.
- */
-static void find_places(struct btrail_capture *c,
-                        const struct btrail_found *found)
-{
-    g_autoptr(GPtrArray) triggers = g_ptr_array_new_with_free_func(
-        (GDestroyNotify)btrail_triggers_unref);
-    unsigned i;
-
-    g_mutex_lock(&c->lock);
-    for (i = 0; i < c->sessions->len; i++) {
-        struct btrail_triggers *t = btrail_session_triggers(session_at(c, i));
-
-        if (t) {
-            g_ptr_array_add(triggers, t);
-        }
-    }
-    g_mutex_unlock(&c->lock);
-    for (i = 0; i < triggers->len; i++) {
-        btrail_triggers_find(g_ptr_array_index(triggers, i), found->look,
-                             found->memory, found->levels);
-    }
-}
-
-/* What the looker has found, in its thread */
-static void got_names(void *opaque, const struct btrail_found *found)
-{
-    struct btrail_capture *c = opaque;
-
-    if (found->look) {
-        find_places(c, found);
-    }
-    g_mutex_lock(&c->lock);
-    if (found->payload) {
-        tell_names(c, found->again ? c->telling : c->sessions, found);
-        if (found->look) {
-            tell_users(c, found);
-        }
-    } else {
-        GPtrArray *empty = c->telling;
-
-        g_ptr_array_set_size(empty, 0);
-        if (found->again) {
-            c->telling = c->late;
-            c->late = empty;
-        }
-    }
-    g_mutex_unlock(&c->lock);
-}
-
-static void handle_memory(struct btrail_capture *c)
-{
-    struct btrail_transport_memory *m =
-        btrail_transport_take_memory(c->transport);
-
-    g_clear_pointer(&c->names.why, g_free);
-    switch (m->reason) {
-    case BTRAIL_MEMORY_SHARED:
-        c->looker = btrail_looker_new(m, c->options.patient, c->options.limit,
-                                      got_names, c);
-        tell_of_names(c);
-        return;
-    case BTRAIL_MEMORY_PRIVATE:
-        c->names.why = g_strdup(
-            "the guest's RAM is private to QEMU; start it with -object "
-            "memory-backend-memfd,id=ram,size=SIZE,share=on and -machine "
-            "memory-backend=ram, where SIZE is that of -m");
-        break;
-    default:
-        c->names.why = g_strdup("QEMU could not share the guest's RAM");
-        break;
-    }
-    btrail_transport_memory_free(m);
-    tell_of_names(c);
-}
-
 /* False when there is nothing to wait for any more. */
 static bool handle_input(struct btrail_capture *c)
 {
@@ -812,7 +559,7 @@ static bool handle_input(struct btrail_capture *c)
         c->ended = true;
         return false;
     case BTRAIL_TRANSPORT_MEMORY:
-        handle_memory(c);
+        capture_take_memory(c);
         return true;
     case BTRAIL_TRANSPORT_CLOSED:
         fail(c, BTRAIL_AGENT_ERROR_CLOSED,
