@@ -261,6 +261,11 @@ void btrail_guest_free(struct btrail_guest *g)
     }
 }
 
+void btrail_guest_set_vcpus(struct btrail_guest *g, unsigned vcpus)
+{
+    g->vcpus = vcpus;
+}
+
 const char *btrail_guest_name(const struct btrail_guest *g)
 {
     return g->name;

@@ -66,6 +66,9 @@ struct btrail_guest *btrail_guest_new(struct btrail_guest_identity *identity,
                                       void *opaque);
 void btrail_guest_free(struct btrail_guest *g);
 
+/* It is idle, and has been started anew with so many. */
+void btrail_guest_set_vcpus(struct btrail_guest *g, unsigned vcpus);
+
 const char *btrail_guest_name(const struct btrail_guest *g);
 const struct btrail_folder *btrail_guest_folder(const struct btrail_guest *g);
 /* NULL if there is none */

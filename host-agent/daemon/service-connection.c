@@ -40,9 +40,19 @@ void service_connection_free(struct connection *c)
  * Control connections
  */
 
-/* One that is gone and had the same folder */
+/* Is it one folder, and not another one that has taken its place? */
+static bool same_folder(const struct btrail_folder *a,
+                        const struct btrail_folder *b)
+{
+    struct stat x, y;
+
+    return !strcmp(a->path, b->path) && !fstat(a->fd, &x) &&
+           !fstat(b->fd, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+/* One that is gone and had the same folder, and so the same name */
 static struct btrail_guest *find_gone(struct btrail_service *s,
-                                      const char *path)
+                                      const struct btrail_folder *folder)
 {
     unsigned i;
 
@@ -50,7 +60,7 @@ static struct btrail_guest *find_gone(struct btrail_service *s,
         struct btrail_guest *g = guest_at(s, i);
 
         if (btrail_guest_is_idle(g) && !service_is_connected(s, g) &&
-            !strcmp(btrail_guest_folder(g)->path, path)) {
+            same_folder(btrail_guest_folder(g), folder)) {
             return g;
         }
     }
@@ -101,7 +111,10 @@ static bool on_guest(void *opaque, JsonObject *json, GError **error)
     }
     g = service_find_capture(s, capture);
     if (!g || strcmp(btrail_guest_folder(g)->path, identity.folder->path)) {
-        g = find_gone(s, identity.folder->path);
+        g = find_gone(s, identity.folder);
+        if (g) {
+            btrail_guest_set_vcpus(g, identity.vcpus);
+        }
     }
     if (g) {
         g_free(identity.name);

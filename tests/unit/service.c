@@ -9,6 +9,7 @@
 #include "backtrail/trace.h"
 #include "fake-device.h"
 #include "log.h"
+#include "service-private.h"
 
 static void test_session(void)
 {
@@ -231,6 +232,31 @@ static void test_socket_of_others(void)
     g_assert_true(g_file_test(path, G_FILE_TEST_EXISTS));
 }
 
+/* The domain was changed, and started again. */
+static void test_more_vcpus(void)
+{
+    static const char text[] = "{\"do\":\"start\",\"session\":\"s\","
+                               "\"vcpus\":[1],\"names\":\"off\"}";
+    gint64 deadline;
+    struct device d;
+
+    start_service("");
+    connect_device(&d, "vm", 100);
+    refused(&d, text, "no vCPU 1");
+    disconnect(&d);
+    deadline = g_get_monotonic_time() + DEADLINE;
+    while (service->connections->len) {
+        g_assert_cmpint(g_get_monotonic_time(), <, deadline);
+        iterate();
+    }
+    open_device(&d, 101);
+    say(&d, "{\"type\":\"guest\",\"name\":\"vm\",\"vcpus\":2}");
+    command(&d, text);
+    reply_error(&d, expect_execute(&d, "branch-trace-start"), "not today");
+    disconnect(&d);
+    stop_service();
+}
+
 /* A capture of ours that nothing is known of ends; of others does not. */
 static void test_orphan(void)
 {
@@ -263,6 +289,7 @@ int main(int argc, char **argv)
     g_test_add_data_func("/service/socket", test_socket, in_folder);
     g_test_add_data_func("/service/socket-of-others", test_socket_of_others,
                          in_folder);
+    g_test_add_data_func("/service/more-vcpus", test_more_vcpus, in_folder);
     g_test_add_data_func("/service/orphan", test_orphan, in_folder);
     return g_test_run();
 }
