@@ -224,7 +224,7 @@ static void dumped(void *opaque, JsonObject *result, const GError *error)
 }
 
 bool guest_dump(struct guest_session *m, gint64 id, const char *file,
-                const char *why, GError **error)
+                enum btrail_guest_session_why why, GError **error)
 {
     struct dump *d = g_new(struct dump, 1);
 
@@ -247,7 +247,8 @@ static void do_dump(struct btrail_guest *g, gint64 id,
     if (!m) {
         no_session(g, id, c->session);
     } else if ((c->file && !check_file(g, c->file, &error)) ||
-               !guest_dump(m, id, c->file, "-dump", &error)) {
+               !guest_dump(m, id, c->file, BTRAIL_GUEST_SESSION_ASKED,
+                           &error)) {
         guest_refuse(g, waiting(g, id), error->message);
     }
 }

@@ -163,6 +163,6 @@ void guest_refuse(struct btrail_guest *g, struct waiting w, const char *why);
 
 /* @id is -1 if nobody waits for it. */
 bool guest_dump(struct guest_session *m, gint64 id, const char *file,
-                const char *why, GError **error);
+                enum btrail_guest_session_why why, GError **error);
 
 #endif /* BTRAIL_GUEST_PRIVATE_H */

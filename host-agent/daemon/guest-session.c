@@ -217,7 +217,8 @@ static gboolean fired_readable(gint fd, GIOCondition condition,
         /* One at a time: what fires all the time would fill the disk. */
         if (s->dumps) {
             btrail_session_let_go(s->session);
-        } else if (!btrail_guest_session_dump(s, NULL, "-trigger",
+        } else if (!btrail_guest_session_dump(s, NULL,
+                                              BTRAIL_GUEST_SESSION_TRIGGER,
                                               trigger_dumped, s, &error)) {
             btrail_session_let_go(s->session);
             trigger_dumped(s, NULL, error);
@@ -417,12 +418,30 @@ btrail_guest_session_resume(const struct btrail_guest_session_options *options,
  * Its life
  */
 
-static gboolean duration_over(gpointer opaque)
+static gboolean duration_passed(gpointer opaque);
+
+/* As far as a timer goes; false if its time is over. */
+static bool set_duration(struct btrail_guest_session *s)
+{
+    gint64 left = s->started / 1000 + (gint64)s->command->duration_ms -
+                  g_get_real_time() / 1000;
+
+    if (left > 0) {
+        s->duration_source = g_timeout_add(MIN(left, G_MAXINT),
+                                           duration_passed, s);
+        g_source_set_name_by_id(s->duration_source, "duration");
+    }
+    return left > 0;
+}
+
+static gboolean duration_passed(gpointer opaque)
 {
     struct btrail_guest_session *s = opaque;
 
     s->duration_source = 0;
-    s->options.owner->duration(s->options.opaque, s);
+    if (!set_duration(s)) {
+        s->options.owner->duration(s->options.opaque, s);
+    }
     return G_SOURCE_REMOVE;
 }
 
@@ -431,12 +450,8 @@ btrail_guest_session_begin(struct btrail_guest_session *s)
 {
     s->added = true;
     s->state = BTRAIL_GUEST_SESSION_ACTIVE;
-    if (s->command->duration_ms) {
-        gint64 left = s->started / 1000 + (gint64)s->command->duration_ms -
-                      g_get_real_time() / 1000;
-
-        s->duration_source = g_timeout_add(CLAMP(left, 0, G_MAXINT),
-                                           duration_over, s);
+    if (s->command->duration_ms && !set_duration(s)) {
+        s->duration_source = g_idle_add(duration_passed, s);
     }
     return s->session;
 }
@@ -867,12 +882,18 @@ static void dump_done(GObject *source, GAsyncResult *async, gpointer opaque)
 }
 
 bool btrail_guest_session_dump(struct btrail_guest_session *s,
-                               const char *file, const char *why,
+                               const char *file,
+                               enum btrail_guest_session_why why,
                                btrail_guest_session_dumped *dumped,
                                void *opaque, GError **error)
 {
+    static const char *const suffixes[] = {
+        [BTRAIL_GUEST_SESSION_ASKED] = "-dump",
+        [BTRAIL_GUEST_SESSION_TRIGGER] = "-trigger",
+        [BTRAIL_GUEST_SESSION_PANIC] = "-panic",
+    };
     g_autofree char *name = file ? g_strdup(file) :
-        btrail_folder_default_name(s->command->session, why);
+        btrail_folder_default_name(s->command->session, suffixes[why]);
     g_autoptr(GTask) task = NULL;
     struct dumping *d;
     char *path;
@@ -889,6 +910,14 @@ bool btrail_guest_session_dump(struct btrail_guest_session *s,
                                   "session '%s' has ended; what it had is in "
                                   "'%s'", s->command->session,
                                   s->command->file);
+    }
+    if (s->dumps >= (why == BTRAIL_GUEST_SESSION_PANIC ? 2 : 1)) {
+        return btrail_daemon_fail(error, BTRAIL_DAEMON_ERROR_COMMAND,
+                                  "session '%s' is being dumped; ask again "
+                                  "later", s->command->session);
+    }
+    if (!s->options.owner->admit_dump(s->options.opaque, error)) {
+        return false;
     }
     path = btrail_folder_place(s->options.folder, name, &folder, error);
     if (!path) {

@@ -35,11 +35,13 @@ struct btrail_guest_session;
 
 /**
  * struct btrail_guest_session_owner - who has made it
+ * @admit_dump: is there room for a dump?
  * @ready:    btrail_guest_session_is_ready() is true now
  * @done:     it has ended or failed
  * @duration: its time is over
  */
 struct btrail_guest_session_owner {
+    bool (*admit_dump)(void *opaque, GError **error);
     void (*ready)(void *opaque, struct btrail_guest_session *s);
     void (*done)(void *opaque, struct btrail_guest_session *s);
     void (*duration)(void *opaque, struct btrail_guest_session *s);
@@ -134,16 +136,31 @@ void btrail_guest_session_waited(struct btrail_guest_session *s,
 struct btrail_state_session *
 btrail_guest_session_save(struct btrail_guest_session *s);
 
+/**
+ * enum btrail_guest_session_why - why it is dumped
+ *
+ * @BTRAIL_GUEST_SESSION_ASKED:   somebody has asked for it
+ * @BTRAIL_GUEST_SESSION_TRIGGER: a trigger has acted
+ * @BTRAIL_GUEST_SESSION_PANIC:   the guest has panicked
+ */
+enum btrail_guest_session_why {
+    BTRAIL_GUEST_SESSION_ASKED,
+    BTRAIL_GUEST_SESSION_TRIGGER,
+    BTRAIL_GUEST_SESSION_PANIC,
+};
+
 /* @result has "file", "records" and "bytes"; NULL if @error. */
 typedef void btrail_guest_session_dumped(void *opaque, JsonObject *result,
                                          const GError *error);
 
 /*
  * Dump what a session of mode "last" has, into @file or, if NULL, one named
- * by @why.  @dumped is called later, or not at all if this fails.
+ * by @why.  One at a time, but for a panic, which may come after what the one
+ * that goes on has.  @dumped is called later, or not at all if this fails.
  */
 bool btrail_guest_session_dump(struct btrail_guest_session *s,
-                               const char *file, const char *why,
+                               const char *file,
+                               enum btrail_guest_session_why why,
                                btrail_guest_session_dumped *dumped,
                                void *opaque, GError **error);
 

@@ -159,7 +159,15 @@ static void session_ready(void *opaque, struct btrail_guest_session *s)
     }
 }
 
+static bool session_admit_dump(void *opaque, GError **error)
+{
+    struct guest_session *m = opaque;
+
+    return m->g->host->admit_dump(m->g->opaque, m->g, error);
+}
+
 static const struct btrail_guest_session_owner session_owner = {
+    .admit_dump = session_admit_dump,
     .ready = session_ready,
     .done = session_done,
     .duration = duration_over,
@@ -311,7 +319,7 @@ void btrail_guest_event(struct btrail_guest *g, const char *event,
         g_autoptr(GError) error = NULL;
 
         if (command_of(m)->last && is_active(m) &&
-            !guest_dump(m, -1, NULL, "-panic", &error)) {
+            !guest_dump(m, -1, NULL, BTRAIL_GUEST_SESSION_PANIC, &error)) {
             btrail_log(BTRAIL_LOG_WARNING, "guest %s: session %s cannot be "
                        "dumped: %s", g->name, name_of(m), error->message);
         }

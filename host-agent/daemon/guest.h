@@ -24,6 +24,7 @@ struct btrail_guest;
  * @config:  now
  * @files:   who knows files of guests; until the guest is freed
  * @admit:   may a session begin that takes so much memory?
+ * @admit_dump: may a file be written beside those of sessions?
  * @ending:  is it about to end, and takes no new sessions?
  * @over:    what a process before has left of this capture is no concern of
  *           the host's any more
@@ -38,6 +39,7 @@ struct btrail_guest_host {
     struct btrail_symbol_files (*files)(void *opaque);
     bool (*admit)(void *opaque, struct btrail_guest *g, uint64_t memory,
                   GError **error);
+    bool (*admit_dump)(void *opaque, struct btrail_guest *g, GError **error);
     bool (*ending)(void *opaque);
     void (*over)(void *opaque, const char *capture);
     void (*changed)(void *opaque);

@@ -11,6 +11,21 @@ static bool refuse(GError **error, const char *what)
 }
 
 /* @whose: "this guest" or "all guests together" */
+static bool admit_traces(const struct btrail_config_limits *l,
+                         const struct btrail_usage *u, const char *whose,
+                         GError **error)
+{
+    g_autofree char *what = NULL;
+
+    if (l->disk && u->disk >= l->disk) {
+        what = g_strdup_printf("the traces of %s take %" G_GUINT64_FORMAT
+                               " bytes, and may take %" G_GUINT64_FORMAT
+                               "; remove some, on the guest's host", whose,
+                               u->disk, l->disk);
+    }
+    return !what || refuse(error, what);
+}
+
 static bool admit(const struct btrail_config_limits *l,
                   const struct btrail_usage *u, uint64_t memory,
                   const char *whose, GError **error)
@@ -21,11 +36,6 @@ static bool admit(const struct btrail_config_limits *l,
         what = g_strdup_printf("%s may have %" G_GUINT64_FORMAT " sessions at "
                                "a time; stop another one first", whose,
                                l->sessions);
-    } else if (l->disk && u->disk >= l->disk) {
-        what = g_strdup_printf("the traces of %s take %" G_GUINT64_FORMAT
-                               " bytes, and may take %" G_GUINT64_FORMAT
-                               "; remove some, on the guest's host", whose,
-                               u->disk, l->disk);
     } else if (l->memory && (u->memory >= l->memory ||
                              memory > l->memory - u->memory)) {
         what = g_strdup_printf("the sessions of %s would take %"
@@ -41,8 +51,18 @@ bool btrail_quota_admit(const struct btrail_config *config,
                          const struct btrail_usage *all, uint64_t memory,
                          uint64_t space, GError **error)
 {
-    if (!admit(&config->each, guest, memory, "this guest", error) ||
-        !admit(&config->all, all, memory, "all guests together", error)) {
+    return admit(&config->each, guest, memory, "this guest", error) &&
+           admit(&config->all, all, memory, "all guests together", error) &&
+           btrail_quota_admit_disk(config, guest, all, space, error);
+}
+
+bool btrail_quota_admit_disk(const struct btrail_config *config,
+                             const struct btrail_usage *guest,
+                             const struct btrail_usage *all, uint64_t space,
+                             GError **error)
+{
+    if (!admit_traces(&config->each, guest, "this guest", error) ||
+        !admit_traces(&config->all, all, "all guests together", error)) {
         return false;
     }
     if (space <= config->keep_free) {

@@ -27,6 +27,12 @@ bool btrail_quota_admit(const struct btrail_config *config,
                          const struct btrail_usage *all, uint64_t memory,
                          uint64_t space, GError **error);
 
+/* May a trace be written for a session that is there? */
+bool btrail_quota_admit_disk(const struct btrail_config *config,
+                             const struct btrail_usage *guest,
+                             const struct btrail_usage *all, uint64_t space,
+                             GError **error);
+
 /*
  * Is more taken than there may be, while sessions run?  Returns which limit,
  * in words for those whose sessions end because of it, or NULL.

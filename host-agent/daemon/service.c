@@ -93,6 +93,18 @@ bool service_is_connected(struct btrail_service *s,
     return false;
 }
 
+static bool host_admit_dump(void *opaque, struct btrail_guest *g,
+                            GError **error)
+{
+    struct btrail_service *s = opaque;
+    struct btrail_usage one, all;
+
+    measure_guest(s, g, &one);
+    measure(s, &all);
+    return btrail_quota_admit_disk(s->config, &one, &all,
+                                   btrail_folder_space(s->folder), error);
+}
+
 static bool host_ending(void *opaque)
 {
     struct btrail_service *s = opaque;
@@ -232,6 +244,7 @@ const struct btrail_guest_host service_guest_host = {
     .config = host_config,
     .files = host_files,
     .admit = host_admit,
+    .admit_dump = host_admit_dump,
     .ending = host_ending,
     .over = host_over,
     .changed = service_changed,

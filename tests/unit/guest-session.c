@@ -23,6 +23,23 @@ static char *find(const char *prefix)
     return found;
 }
 
+static void start_last(struct device *d)
+{
+    start_service("");
+    connect_device(d, "vm", 100);
+    start_session(d, "{\"do\":\"start\",\"session\":\"r\",\"file\":\"r\","
+                  "\"mode\":\"last\",\"size\":{\"bytes\":4194304},"
+                  "\"names\":\"off\"}");
+}
+
+static void stop_last(struct device *d)
+{
+    end_data(d, 0);
+    disconnect(d);
+    stop_service();
+    fake_clear(&d->producer);
+}
+
 /* Somebody has made a file of the name that was to be written in the end. */
 static void test_not_dumped(void)
 {
@@ -36,11 +53,7 @@ static void test_not_dumped(void)
     JsonObject *result;
     struct device d;
 
-    start_service("");
-    connect_device(&d, "vm", 100);
-    start_session(&d, "{\"do\":\"start\",\"session\":\"r\",\"file\":\"r\","
-                  "\"mode\":\"last\",\"size\":{\"bytes\":4194304},"
-                  "\"names\":\"off\"}");
+    start_last(&d);
     fake_publish(&d.producer, 0, 0, FAKE_RECORDS, NULL, 0);
     g_assert_true(g_file_set_contents(file, "mine", -1, NULL));
     result = stop_session(&d, "r", FAKE_RECORDS, &node);
@@ -68,15 +81,100 @@ static void test_files_of_others(void)
 {
     struct device d;
 
-    start_service("");
-    connect_device(&d, "vm", 100);
-    start_session(&d, "{\"do\":\"start\",\"session\":\"r\",\"file\":\"r\","
-                  "\"mode\":\"last\",\"size\":{\"bytes\":4194304},"
-                  "\"names\":\"off\"}");
+    start_last(&d);
     refused(&d, "{\"do\":\"start\",\"session\":\"t\",\"file\":\"r\"}",
             "of session 'r'");
     refused(&d, "{\"do\":\"dump\",\"session\":\"r\",\"file\":\"r.btrail\"}",
             "of session 'r'");
+    stop_last(&d);
+}
+
+/* While it is dumped, it is not dumped again, but for a panic, and that once. */
+static void test_dumps(void)
+{
+    g_autofree char *first = g_build_filename(folder, "traces", "vm",
+                                              "1.btrail", NULL);
+    g_autofree char *panic = NULL;
+    g_autoptr(JsonNode) node = NULL;
+    JsonObject *object;
+    struct device d;
+
+    start_last(&d);
+    command(&d, "{\"do\":\"dump\",\"session\":\"r\",\"file\":\"1\"}");
+    say(&d, "{\"type\":\"event\",\"event\":\"panic\"}");
+    say(&d, "{\"type\":\"event\",\"event\":\"panic\"}");
+    refused(&d, "{\"do\":\"dump\",\"session\":\"r\",\"file\":\"2\"}",
+            "is being dumped");
+    node = hear(&d);
+    object = json_node_get_object(node);
+    g_assert_cmpint(btrail_json_int(object, "id", 0), ==, 2);
+    g_assert_nonnull(btrail_json_object(object, "return"));
+    g_assert_true(g_file_test(first, G_FILE_TEST_EXISTS));
+    stop_last(&d);
+    /* find() sees to it that it is one. */
+    panic = find("r-panic-");
+    g_assert_nonnull(panic);
+}
+
+/* No dump is made when a limit of the disk is reached. */
+static void test_no_room(void)
+{
+    static const char *const limits[][2] = {
+        { "[each-guest]\ndisk=1\n", "of this guest take" },
+        { "[all-guests]\ndisk=1\n", "of all guests together take" },
+        { "[all-guests]\nkeep-free=100000000G\n", "are to stay free" },
+    };
+    struct device d;
+    unsigned i;
+
+    start_last(&d);
+    for (i = 0; i < G_N_ELEMENTS(limits); i++) {
+        g_autofree char *text = g_strdup_printf(
+            "[service]\nsocket=%s/socket\ntraces=%s/traces\nstate=%s/state\n"
+            "[all-guests]\nkeep-free=0\n%s", folder, folder, folder,
+            limits[i][0]);
+
+        btrail_service_reload(service, btrail_config_parse(text, "test",
+                                                           NULL));
+        refused(&d, "{\"do\":\"dump\",\"session\":\"r\"}", limits[i][1]);
+    }
+    stop_last(&d);
+}
+
+/* Have the timer for a session's duration act; false if there is none. */
+static bool pass_time(void)
+{
+    unsigned i;
+
+    for (i = 1; i < 10000; i++) {
+        GSource *source = g_main_context_find_source_by_id(NULL, i);
+
+        if (source && !g_strcmp0(g_source_get_name(source), "duration")) {
+            g_source_set_ready_time(source, 0);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Longer than a timer can be, 24.8 days */
+static void test_duration(void)
+{
+    g_autoptr(JsonNode) node = NULL;
+    JsonObject *status;
+    JsonArray *sessions;
+    struct device d;
+
+    start_service("");
+    connect_device(&d, "vm", 100);
+    start_session(&d, "{\"do\":\"start\",\"session\":\"s\",\"file\":\"s\","
+                  "\"duration\":5000000,\"names\":\"off\"}");
+    g_assert_true(pass_time());
+    command(&d, "{\"do\":\"status\",\"session\":\"s\"}");
+    sessions = json_object_get_array_member(result_of(&d, &node), "sessions");
+    status = json_array_get_object_element(sessions, 0);
+    g_assert_cmpstr(btrail_json_string(status, "state"), ==, "active");
+    g_assert_true(pass_time());
     end_data(&d, 0);
     disconnect(&d);
     stop_service();
@@ -91,5 +189,8 @@ int main(int argc, char **argv)
                          in_folder);
     g_test_add_data_func("/guest-session/files-of-others",
                          test_files_of_others, in_folder);
+    g_test_add_data_func("/guest-session/dumps", test_dumps, in_folder);
+    g_test_add_data_func("/guest-session/no-room", test_no_room, in_folder);
+    g_test_add_data_func("/guest-session/duration", test_duration, in_folder);
     return g_test_run();
 }
