@@ -12,6 +12,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "access.h"
+#include "apparmor.h"
+#include "capabilities.h"
 #include "cli.h"
 #include "guest.h"
 #include "json.h"
@@ -33,6 +36,9 @@ struct doctor {
     const char *name;           /* of the domain, or NULL */
     struct cli_guest guest;
     bool local;                 /* libvirt's host is this one */
+    xmlDoc *capabilities;       /* of that host, or NULL */
+    xmlDoc *emulator_capabilities;      /* or NULL */
+    xmlDoc *domain;             /* as it will be started, or NULL */
     unsigned problems;
     JsonArray *checks;          /* with --json */
 };
@@ -67,6 +73,16 @@ static bool is_local(const char *uri)
     return host && host[3] == '/';
 }
 
+/* What libvirt says, which is freed; NULL if it is no XML */
+static xmlDoc *parse(char *text)
+{
+    xmlDoc *doc = text ? btrail_document_parse(text, strlen(text), NULL) :
+                  NULL;
+
+    free(text);
+    return doc;
+}
+
 static bool check_libvirt(struct doctor *d)
 {
     g_autofree char *why = NULL, *uri = NULL;
@@ -87,6 +103,7 @@ static bool check_libvirt(struct doctor *d)
         return false;
     }
     tell(d, "libvirt", STATE_OK, "%s is there", uri);
+    d->capabilities = parse(virConnectGetCapabilities(d->guest.connection));
     return true;
 }
 
@@ -123,7 +140,7 @@ static void ask_emulator(struct doctor *d, const char *path)
 static void check_emulator(struct doctor *d, const char *path)
 {
     virConnectPtr connection = d->guest.connection;
-    g_autofree char *capabilities = NULL;
+    char *capabilities;
 
     /* libvirt runs QEMU as another user, maybe elsewhere. */
     if (connection) {
@@ -137,6 +154,7 @@ static void check_emulator(struct doctor *d, const char *path)
                  path, cli_guest_error());
             return;
         }
+        d->emulator_capabilities = parse(capabilities);
     }
     if (d->local) {
         ask_emulator(d, path);
@@ -207,50 +225,25 @@ static void check_kvm(struct doctor *d, bool wanted)
     }
 }
 
-/* Somebody who wants to open a file */
-struct user {
-    uid_t uid;
-    gid_t gid;
-};
-
-static bool may(const struct user *user, const struct stat *st, unsigned bits)
-{
-    unsigned shift = st->st_uid == user->uid ? 6 :
-                     st->st_gid == user->gid ? 3 : 0;
-
-    return !user->uid || (st->st_mode >> shift & bits) == bits;
-}
-
-/* The first part of @path that @user cannot pass, or NULL */
-static char *barrier(const struct user *user, const char *path)
-{
-    const char *p = path;
-    struct stat st;
-
-    while ((p = strchr(p + 1, '/'))) {
-        g_autofree char *folder = g_strndup(path, p - path);
-
-        if (!stat(folder, &st) && !may(user, &st, 1)) {
-            return g_steal_pointer(&folder);
-        }
-    }
-    return !stat(path, &st) && !may(user, &st, 2) ? g_strdup(path) : NULL;
-}
-
-/* Who a running domain's QEMU is run as */
-static bool qemu_user(virDomainPtr domain, struct user *user)
+/*
+ * Who the guest's QEMU is run as, or would be if there is none; false if nobody
+ * knows
+ */
+static bool qemu_user(struct doctor *d, struct cli_user *user)
 {
     virSecurityLabelPtr labels = NULL;
-    unsigned long long uid, gid;
+    g_autofree char *label = NULL;
     bool found = false;
-    int i, n = virDomainGetSecurityLabelList(domain, &labels);
+    int i, n = 0;
 
+    if (d->guest.domain && virDomainIsActive(d->guest.domain) == 1) {
+        n = virDomainGetSecurityLabelList(d->guest.domain, &labels);
+    } else if (d->capabilities) {
+        label = btrail_capabilities_label(d->capabilities, "dac", "qemu");
+        found = label && cli_user_parse(user, label);
+    }
     for (i = 0; i < n && !found; i++) {
-        /* "+107:+107" */
-        if (sscanf(labels[i].label, "+%llu:+%llu", &uid, &gid) == 2) {
-            *user = (struct user) { uid, gid };
-            found = true;
-        }
+        found = cli_user_parse(user, labels[i].label);
     }
     free(labels);
     return found;
@@ -292,8 +285,8 @@ static bool is_listening(const char *path)
 
 static void check_agent(struct doctor *d, const char *path)
 {
+    struct cli_user user = { 0 };
     g_autofree char *closed = NULL;
-    struct user user = { 0 };
     struct stat st;
 
     if (!path) {
@@ -314,32 +307,116 @@ static void check_agent(struct doctor *d, const char *path)
         tell(d, "agent", STATE_PROBLEM, "nobody listens on %s; the service "
              "has ended: systemctl restart backtraild, and its journal says "
              "why", path);
-    } else if (d->guest.domain && qemu_user(d->guest.domain, &user) &&
-               (closed = barrier(&user, path))) {
+    } else if (qemu_user(d, &user) && (closed = cli_user_barrier(&user, path))) {
         tell(d, "agent", STATE_PROBLEM, "the guest's QEMU runs as user %u, "
-             "group %u, and %s keeps it from the agent's socket; say "
-             "socket-group in backtraild.conf, or let this user in",
+             "group %u, and %s keeps it from the agent's socket; say in "
+             "backtraild.conf a socket-group that this user is in, or have "
+             "him join that group, then start the guest anew",
              (unsigned)user.uid, (unsigned)user.gid, closed);
     } else {
         tell(d, "agent", STATE_OK, "an agent listens on %s", path);
     }
+    cli_user_clear(&user);
 }
 
-/* The domain's XML, parsed; NULL if there is none of this kind */
-static bool look(struct doctor *d, unsigned flags,
-                 struct btrail_tracing_state *state)
+/* What has to be allowed, and where the administrator adds rules */
+struct need {
+    const char *profile;
+    const char *local;
+    const char *path;
+    const char *wanted;
+    const char *rule;
+};
+
+/* libvirt is confined if its profile is there, each domain if AppArmor is. */
+static void check_apparmor(struct doctor *d, const char *emulator,
+                           const char *agent)
 {
-    g_autofree char *text = virDomainGetXMLDesc(d->guest.domain, flags);
+    g_autofree char *qemu = realpath(emulator, NULL);
+    g_autofree char *folder = qemu ? g_path_get_dirname(qemu) : NULL;
+    g_autofree char *bundle = qemu ? g_build_filename(folder, "qemu-bundle",
+                                                      NULL) : NULL;
+    g_autofree char *within = qemu ? g_build_filename(bundle, "usr", NULL) :
+                              NULL;
+    g_autofree char *socket = agent ? realpath(agent, NULL) : NULL;
+    const struct need needs[] = {
+        { "usr.sbin.libvirtd", "usr.sbin.libvirtd", qemu, "x", "PUx" },
+        { "usr.sbin.virtqemud", "usr.sbin.virtqemud", qemu, "x", "PUx" },
+        { BTRAIL_APPARMOR_DOMAIN, BTRAIL_APPARMOR_DOMAIN, qemu, "rmx",
+          "rmix" },
+        { BTRAIL_APPARMOR_DOMAIN, BTRAIL_APPARMOR_DOMAIN,
+          within && !access(within, F_OK) ? within : NULL, "r", "r" },
+        { BTRAIL_APPARMOR_DOMAIN, BTRAIL_APPARMOR_DOMAIN,
+          socket ? socket : agent, "rw", "rw" },
+    };
+    g_autoptr(GString) lacking = g_string_new(NULL);
+    bool unknown = false;
+    unsigned i;
+
+    if (!d->local || !d->capabilities ||
+        !btrail_capabilities_confines(d->capabilities, d->domain,
+                                      "apparmor")) {
+        return;
+    }
+    for (i = 0; i < G_N_ELEMENTS(needs); i++) {
+        const struct need *n = &needs[i];
+        enum btrail_apparmor may = !n->path ? BTRAIL_APPARMOR_YES :
+            btrail_apparmor_allows(BTRAIL_APPARMOR_FOLDER, n->profile,
+                                   n->path, n->wanted);
+
+        unknown |= may == BTRAIL_APPARMOR_UNKNOWN;
+        if (may == BTRAIL_APPARMOR_NO) {
+            g_string_append_printf(lacking, "%s'%s%s %s,' to "
+                                   BTRAIL_APPARMOR_FOLDER "/local/%s",
+                                   lacking->len ? ", " : "", n->path,
+                                   n->path == within ? "/**" : "", n->rule,
+                                   n->local);
+        }
+    }
+    if (lacking->len) {
+        tell(d, "apparmor", STATE_PROBLEM, "AppArmor confines libvirt's "
+             "guests, and its rules do not allow what tracing takes; "
+             "scripts/install brings them, or add %s, then systemctl reload "
+             "apparmor", lacking->str);
+    } else if (unknown) {
+        tell(d, "apparmor", STATE_NOTE, "AppArmor confines libvirt's guests, "
+             "and you cannot read all of its rules in " BTRAIL_APPARMOR_FOLDER
+             "; root can");
+    } else {
+        tell(d, "apparmor", STATE_OK, "AppArmor's rules allow what tracing "
+             "takes");
+    }
+}
+
+static void check_selinux(struct doctor *d, const char *emulator)
+{
+    g_autofree char *qemu = realpath(emulator, NULL);
+
+    if (d->capabilities &&
+        btrail_capabilities_confines(d->capabilities, d->domain, "selinux")) {
+        tell(d, "selinux", STATE_NOTE, "SELinux confines libvirt's guests, "
+             "which Backtrail has not been tried with; QEMU needs the label "
+             "of one (semanage fcontext -a -t qemu_exec_t '%s', restorecon "
+             "'%s'), and may need a policy module to connect to the agent's "
+             "socket: ausearch -m avc says what was refused",
+             qemu ? qemu : emulator, qemu ? qemu : emulator);
+    }
+}
+
+/* The domain's XML as it will be started, parsed */
+static bool look(struct doctor *d, struct btrail_tracing_state *state)
+{
+    g_autofree char *text = virDomainGetXMLDesc(d->guest.domain,
+                                                VIR_DOMAIN_XML_INACTIVE);
     g_autoptr(GError) error = NULL;
-    g_autoptr(xmlDoc) doc = NULL;
 
     memset(state, 0, sizeof(*state));
     if (!text) {
         tell(d, "domain", STATE_PROBLEM, "%s", cli_guest_error());
         return false;
     }
-    doc = btrail_document_parse(text, strlen(text), &error);
-    if (!doc || !btrail_tracing_look(doc, state, &error)) {
+    d->domain = btrail_document_parse(text, strlen(text), &error);
+    if (!d->domain || !btrail_tracing_look(d->domain, state, &error)) {
         tell(d, "domain", STATE_PROBLEM, "%s", error->message);
         return false;
     }
@@ -460,22 +537,79 @@ static void check_service(struct doctor *d)
     }
 }
 
+/* Has the QEMU that it will be started with all that it asks for? */
+static void check_devices(struct doctor *d)
+{
+    g_auto(GStrv) lacks = NULL;
+    g_autofree char *list = NULL;
+
+    if (!d->emulator_capabilities) {
+        return;
+    }
+    lacks = btrail_capabilities_lacks(d->emulator_capabilities, d->domain);
+    list = g_strjoinv(", ", lacks);
+    if (*lacks) {
+        tell(d, "devices", STATE_PROBLEM, "the domain has what its QEMU has "
+             "not, and will not start: %s; have it use another one (virsh "
+             "edit %s): for SPICE, <graphics type='vnc'/>, and neither "
+             "channels nor redirections of type 'spicevmc'", list, d->name);
+    } else {
+        tell(d, "devices", STATE_OK, "its QEMU has the displays and channels "
+             "that the domain has");
+    }
+}
+
+/* A state that was saved is what it goes on with, not its configuration. */
+static void check_saved(struct doctor *d)
+{
+    struct btrail_tracing_state s = { NULL };
+    g_autoptr(xmlDoc) doc = NULL;
+
+    if (virDomainHasManagedSaveImage(d->guest.domain, 0) != 1) {
+        return;
+    }
+    doc = parse(virDomainManagedSaveGetXMLDesc(d->guest.domain, 0));
+    if (!doc || !btrail_tracing_look(doc, &s, NULL)) {
+        tell(d, "saved", STATE_NOTE, "the domain goes on from a saved state "
+             "when it is started, with the devices that it had then, whatever "
+             "its configuration is; virsh managedsave-remove %s discards that "
+             "state", d->name);
+    } else if (!s.device) {
+        tell(d, "saved", STATE_PROBLEM, "the domain goes on from a saved "
+             "state when it is started, in which it has no branch-trace "
+             "device; start it and shut it down, or discard that state: virsh "
+             "managedsave-remove %s", d->name);
+    } else {
+        tell(d, "saved", STATE_OK, "the domain goes on from a saved state "
+             "when it is started, which has the device, too");
+    }
+    btrail_tracing_state_clear(&s);
+}
+
 static void check_domain(struct doctor *d)
 {
     struct btrail_tracing_state s;
+    const char *emulator;
     bool running;
 
-    if (!look(d, VIR_DOMAIN_XML_INACTIVE, &s)) {
+    if (!look(d, &s)) {
         return;
     }
+    emulator = d->emulator ? d->emulator : s.emulator ? s.emulator :
+               BACKTRAIL_EMULATOR;
     check_configuration(d, &s);
-    check_emulator(d, d->emulator ? d->emulator : s.emulator ? s.emulator :
-                   BACKTRAIL_EMULATOR);
+    check_saved(d);
+    check_emulator(d, emulator);
+    check_devices(d);
     if (d->local) {
         check_kvm(d, s.kvm);
     }
     if (s.device) {
-        check_agent(d, d->agent ? d->agent : s.agent);
+        const char *agent = d->agent ? d->agent : s.agent;
+
+        check_agent(d, agent);
+        check_apparmor(d, emulator, agent);
+        check_selinux(d, emulator);
     }
     running = virDomainIsActive(d->guest.domain) == 1;
     if (running) {
@@ -516,6 +650,9 @@ static void run_checks(struct doctor *d)
         check_kvm(d, false);
     }
     check_agent(d, d->agent ? d->agent : BTRAIL_TRACING_AGENT);
+    check_apparmor(d, d->emulator ? d->emulator : BACKTRAIL_EMULATOR,
+                   d->agent ? d->agent : BTRAIL_TRACING_AGENT);
+    check_selinux(d, d->emulator ? d->emulator : BACKTRAIL_EMULATOR);
 }
 
 static void print_json(struct doctor *d)
@@ -561,6 +698,9 @@ int cmd_doctor(int argc, char **argv)
     }
     cli_guest_close(&d.guest);
     g_clear_pointer(&d.checks, json_array_unref);
+    g_clear_pointer(&d.capabilities, xmlFreeDoc);
+    g_clear_pointer(&d.emulator_capabilities, xmlFreeDoc);
+    g_clear_pointer(&d.domain, xmlFreeDoc);
     g_free(d.connect);
     g_free(d.emulator);
     g_free(d.agent);

@@ -28,6 +28,7 @@ struct enable {
     const char *name;
     struct cli_guest guest;
     bool running;
+    bool saved;                 /* it goes on from a state that is saved */
     char *before;
     char *after;
     GPtrArray *changes;
@@ -99,6 +100,7 @@ static bool get_xml(struct enable *e)
                     "it; change that which it is created from with --xml");
     }
     e->running = virDomainIsActive(e->guest.domain) == 1;
+    e->saved = virDomainHasManagedSaveImage(e->guest.domain, 0) == 1;
     if (!e->dry_run) {
         /* Or passwords would be lost; but they are for no one to see. */
         flags |= VIR_DOMAIN_XML_SECURE;
@@ -224,6 +226,7 @@ static void print_json(const struct enable *e)
     json_object_set_boolean_member(o, "enabled", !e->disable);
     json_object_set_boolean_member(o, "dry_run", e->dry_run);
     json_object_set_boolean_member(o, "running", e->running);
+    json_object_set_boolean_member(o, "saved", e->saved);
     json_object_set_boolean_member(o, "kvm", e->kvm);
     for (i = 0; i < e->changes->len; i++) {
         const struct btrail_tracing_change *c =
@@ -250,9 +253,16 @@ static void print_text(const struct enable *e)
     } else {
         printf("%s: can be traced", e->name);
     }
-    if (!e->disable || e->changes->len) {
-        puts(e->running ? "; it is running: this applies when it is started "
-             "the next time, not when it reboots" : "");
+    if (e->disable && !e->changes->len) {
+        return;
+    }
+    puts(e->running ? "; it is running: this applies when it is started the "
+         "next time, not when it reboots" : "");
+    if (e->saved) {
+        printf("%s: it has a saved state, and goes on from it with what it "
+               "had then when it is started; this applies to the start after "
+               "that, or once that state is discarded: virsh "
+               "managedsave-remove %s\n", e->name, e->name);
     }
 }
 

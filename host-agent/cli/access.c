@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <grp.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "access.h"
+
+/* The name of @uid, or NULL; to be freed */
+static char *user_name(uid_t uid)
+{
+    struct passwd entry, *found = NULL;
+    g_autofree char *buffer = NULL;
+    size_t size = 1024;
+    int status;
+
+    do {
+        size *= 2;
+        buffer = g_realloc(buffer, size);
+        status = getpwuid_r(uid, &entry, buffer, size, &found);
+    } while (status == ERANGE && size < 1 << 20);
+    return found ? g_strdup(found->pw_name) : NULL;
+}
+
+void cli_user_init(struct cli_user *user, uid_t uid, gid_t gid)
+{
+    g_autofree char *name = user_name(uid);
+    int n = 16, room;
+
+    *user = (struct cli_user) { .uid = uid, .gid = gid };
+    do {
+        room = n;
+        user->groups = g_renew(gid_t, user->groups, room);
+        /* It says how many there are, if they are more. */
+    } while (name && getgrouplist(name, gid, user->groups, &n) < 0 &&
+             n > room);
+    if (!name) {
+        user->groups[0] = gid;
+        n = 1;
+    }
+    user->ngroups = MIN(n, room);
+}
+
+void cli_user_clear(struct cli_user *user)
+{
+    g_clear_pointer(&user->groups, g_free);
+    user->ngroups = 0;
+}
+
+bool cli_user_parse(struct cli_user *user, const char *label)
+{
+    unsigned uid, gid;
+    int end = 0;
+
+    if (sscanf(label, "+%10u:+%10u%n", &uid, &gid, &end) != 2 || !end ||
+        label[end]) {
+        return false;
+    }
+    cli_user_init(user, uid, gid);
+    return true;
+}
+
+static bool is_in(const struct cli_user *user, gid_t gid)
+{
+    unsigned i;
+
+    for (i = 0; i < user->ngroups; i++) {
+        if (user->groups[i] == gid) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool cli_user_may(const struct cli_user *user, const struct stat *st,
+                  unsigned bits)
+{
+    unsigned shift = st->st_uid == user->uid ? 6 :
+                     is_in(user, st->st_gid) ? 3 : 0;
+
+    return (st->st_mode >> shift & bits) == bits;
+}
+
+char *cli_user_barrier(const struct cli_user *user, const char *path)
+{
+    const char *p = path;
+    struct stat st;
+
+    while ((p = strchr(p + 1, '/'))) {
+        g_autofree char *folder = g_strndup(path, p - path);
+
+        if (!stat(folder, &st) && !cli_user_may(user, &st, 1)) {
+            return g_steal_pointer(&folder);
+        }
+    }
+    return !stat(path, &st) && !cli_user_may(user, &st, 2) ? g_strdup(path) :
+           NULL;
+}
