@@ -19,15 +19,25 @@
 
 #define START_TIMEOUT_MS    30000
 #define STATUS_TIMEOUT_MS   30000
-/* There may be much to write. */
-#define STOP_TIMEOUT_MS     300000
 #define POLL_MS             500
+
+/* How long a wait goes on without a connection, when it tries to get one at
+ * first and again, and how long it goes on without the service; microseconds */
+#define LOST                (30 * G_USEC_PER_SEC)
+#define FIRST_RECONNECT     (1 * G_USEC_PER_SEC)
+#define RECONNECT           (2 * G_USEC_PER_SEC)
+#define NO_SERVICE          (60 * G_USEC_PER_SEC)
 
 struct recording {
     const struct cli_record_domain *options;
     struct cli_guest guest;
     gint64 started;
     bool progress;
+    bool interrupted;           /* the session is to be stopped */
+    bool stopped;               /* it was told to */
+    gint64 lost;                /* when the connection was, or 0 */
+    gint64 again;               /* when the next one is tried */
+    gint64 mute;                /* since when the service is, or 0 */
     char *file;
 };
 
@@ -125,19 +135,6 @@ static int finish(const struct recording *r, JsonObject *session)
     return CLI_OK;
 }
 
-static int stop(struct recording *r)
-{
-    enum cli_guest_refusal refusal;
-    g_autofree char *why = NULL;
-    g_autoptr(JsonNode) node = cli_guest_ask_agent(&r->guest,
-                                                   about(r, "stop"),
-                                                   STOP_TIMEOUT_MS, &refusal,
-                                                   &why);
-
-    return node ? finish(r, json_node_get_object(node)) :
-           explain(r, refusal, why);
-}
-
 /* Is the guest being traced, although its agent cannot be asked?  Then the
  * service is about to be there again. */
 static bool is_captured(struct recording *r)
@@ -152,14 +149,71 @@ static bool is_captured(struct recording *r)
     return state && strcmp(state, "inactive");
 }
 
-/* One look at the session: -1 to go on, or an exit code */
+/* Have a connection again, if it is lost, or false */
+static bool connected(struct recording *r)
+{
+    gint64 now = g_get_monotonic_time();
+    g_autofree char *why = NULL;
+
+    if (r->guest.connection && virConnectIsAlive(r->guest.connection) == 1) {
+        r->lost = 0;
+        return true;
+    }
+    if (!r->lost) {
+        if (r->progress) {
+            fputc('\n', stderr);
+        }
+        if (!r->options->quiet) {
+            fprintf(stderr, "the connection to libvirt is lost; trying to get "
+                    "another one\n");
+        }
+        r->lost = now;
+        r->again = now + FIRST_RECONNECT;
+        cli_guest_close(&r->guest);
+    }
+    if (now < r->again) {
+        return false;
+    }
+    r->again = now + RECONNECT;
+    return cli_guest_open(&r->guest, r->options->connect, r->options->name,
+                          &why);
+}
+
+static int leave(const struct recording *r)
+{
+    cli_error("no connection to libvirt; session '%s' goes on: virsh "
+              "trace-stop %s --session %s ends it", r->options->session,
+              r->options->name, r->options->session);
+    return CLI_FAILED;
+}
+
+/* Is it too early to say that there is no answer?  The guest may have ended,
+ * libvirt or the service may be about to be there again. */
+static bool may_return(struct recording *r)
+{
+    gint64 now = g_get_monotonic_time();
+
+    if (!r->mute) {
+        r->mute = now;
+    }
+    return virConnectIsAlive(r->guest.connection) != 1 ||
+           virDomainIsActive(r->guest.domain) == 0 ||
+           (now - r->mute < NO_SERVICE && is_captured(r));
+}
+
+/* One look at the session, after having stopped it if that is due: -1 to go
+ * on, or an exit code */
 static int look(struct recording *r)
 {
     enum cli_guest_refusal refusal = CLI_GUEST_REFUSED;
+    bool stop = r->interrupted && !r->stopped;
     g_autofree char *why = NULL;
     g_autoptr(JsonNode) node = NULL;
     JsonObject *session;
 
+    if (!connected(r)) {
+        return g_get_monotonic_time() - r->lost < LOST ? -1 : leave(r);
+    }
     if (virDomainIsActive(r->guest.domain) == 0) {
         if (r->progress) {
             fputc('\n', stderr);
@@ -170,13 +224,14 @@ static int look(struct recording *r)
         }
         return CLI_OK;
     }
-    node = cli_guest_ask_agent(&r->guest, about(r, "status"),
+    node = cli_guest_ask_agent(&r->guest, about(r, stop ? "stop" : "status"),
                                STATUS_TIMEOUT_MS, &refusal, &why);
     if (!node) {
-        return is_captured(r) || virDomainIsActive(r->guest.domain) == 0 ?
-               -1 : explain(r, refusal, why);
+        return may_return(r) ? -1 : explain(r, refusal, why);
     }
-    session = last_session(node);
+    r->mute = 0;
+    r->stopped |= stop;
+    session = stop ? json_node_get_object(node) : last_session(node);
     if (!session) {
         return explain(r, refusal, "the service does not know the session "
                        "any more");
@@ -188,11 +243,23 @@ static int look(struct recording *r)
     return -1;
 }
 
+/* The session is to end; another signal ends this process. */
+static void interrupt(struct recording *r)
+{
+    sigset_t set;
+
+    r->interrupted = true;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGHUP);
+    sigprocmask(SIG_UNBLOCK, &set, NULL);
+}
+
 static int wait_for_end(struct recording *r)
 {
     struct pollfd fd = { .fd = r->options->signal_fd, .events = POLLIN };
     struct signalfd_siginfo info;
-    sigset_t set;
     int code = -1;
 
     while (code < 0) {
@@ -204,12 +271,7 @@ static int wait_for_end(struct recording *r)
             if (read(fd.fd, &info, sizeof(info)) != sizeof(info)) {
                 return CLI_FAILED;
             }
-            sigemptyset(&set);
-            sigaddset(&set, SIGINT);
-            sigaddset(&set, SIGTERM);
-            sigaddset(&set, SIGHUP);
-            sigprocmask(SIG_UNBLOCK, &set, NULL);
-            return stop(r);
+            interrupt(r);
         }
         code = look(r);
     }

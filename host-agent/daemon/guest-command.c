@@ -11,8 +11,14 @@
 #include "listing.h"
 #include "log.h"
 
-/* A client is told how far an end has come, before it gives up waiting. */
-#define END_REPLY_S     15
+/*
+ * After so long a client is told how far an end or a dump has come, and asks
+ * for more: nobody else can use QEMU's monitor while it waits.
+ */
+#define REPLY_S         2
+
+/* Dumps that are done and can still be asked about */
+#define MAX_DUMPS       16
 
 /*
  * Replies
@@ -51,6 +57,16 @@ void guest_refuse(struct btrail_guest *g, struct waiting w, const char *why)
  * Commands
  */
 
+/* A dump that somebody has asked for, or the host */
+struct guest_dump {
+    struct btrail_guest *g;
+    struct waiting w;
+    guint reply_source;
+    char *session;
+    JsonObject *status;         /* never changed, but replaced */
+    bool done;
+};
+
 static char *free_name(struct btrail_guest *g)
 {
     unsigned i;
@@ -65,11 +81,25 @@ static char *free_name(struct btrail_guest *g)
     }
 }
 
-/* Not what another session is writing, or is going to write in the end */
+/* Not what another session is writing, or is going to write in the end, and no
+ * dump that is being written */
 static bool check_file(struct btrail_guest *g, const char *file,
                        GError **error)
 {
     unsigned i;
+    GList *l;
+
+    for (l = g->dumps.head; l; l = l->next) {
+        const struct guest_dump *d = l->data;
+
+        if (!d->done && !strcmp(btrail_json_string(d->status, "file"),
+                                file)) {
+            return btrail_daemon_fail(error, BTRAIL_DAEMON_ERROR_NAME,
+                                      "'%s' is being written already, a dump "
+                                      "of session '%s'; give this one another "
+                                      "name", file, d->session);
+        }
+    }
 
     for (i = 0; i < g->sessions->len; i++) {
         const struct guest_session *m = session_at(g, i);
@@ -192,8 +222,7 @@ static void do_stop(struct btrail_guest *g, gint64 id,
     if (m) {
         g_array_append_val(m->stops, w);
         if (!m->reply_source) {
-            m->reply_source = g_timeout_add_seconds(END_REPLY_S, reply_late,
-                                                    m);
+            m->reply_source = g_timeout_add_seconds(REPLY_S, reply_late, m);
         }
         guest_end_session(m, NULL);
     } else if (done) {
@@ -203,37 +232,120 @@ static void do_stop(struct btrail_guest *g, gint64 id,
     }
 }
 
-struct dump {
-    struct btrail_guest *g;
-    struct waiting w;
-};
+static void free_dump(struct guest_dump *d)
+{
+    json_object_unref(d->status);
+    g_free(d->session);
+    g_free(d);
+}
+
+void guest_forget_dumps(struct btrail_guest *g)
+{
+    g_queue_clear_full(&g->dumps, (GDestroyNotify)free_dump);
+}
+
+static void set_dump_status(struct guest_dump *d, const char *state,
+                            const char *file, JsonObject *result,
+                            const char *why)
+{
+    JsonObject *json = json_object_new();
+
+    json_object_set_string_member(json, "session", d->session);
+    json_object_set_string_member(json, "file", file);
+    json_object_set_string_member(json, "state", state);
+    if (result) {
+        json_object_set_int_member(json, "records",
+                                   btrail_json_int(result, "records", 0));
+        json_object_set_int_member(json, "bytes",
+                                   btrail_json_int(result, "bytes", 0));
+    }
+    if (why) {
+        g_autofree char *text = g_utf8_make_valid(why, -1);
+
+        json_object_set_string_member(json, "why", text);
+    }
+    if (d->status) {
+        json_object_unref(d->status);
+    }
+    d->status = json;
+}
+
+static gboolean reply_writing(gpointer opaque)
+{
+    struct guest_dump *d = opaque;
+
+    d->reply_source = 0;
+    guest_reply(d->g, d->w, json_object_ref(d->status));
+    d->w.id = -1;
+    return G_SOURCE_REMOVE;
+}
+
+/* The oldest of those that are done go. */
+static void limit_dumps(struct btrail_guest *g)
+{
+    GList *l = g->dumps.head;
+
+    while (l && g->dumps.length > MAX_DUMPS) {
+        GList *next = l->next;
+        struct guest_dump *d = l->data;
+
+        if (d->done) {
+            g_queue_delete_link(&g->dumps, l);
+            free_dump(d);
+        }
+        l = next;
+    }
+}
 
 static void dumped(void *opaque, JsonObject *result, const GError *error)
 {
-    struct dump *d = opaque;
+    struct guest_dump *d = opaque;
+    struct btrail_guest *g = d->g;
+    g_autofree char *file = g_strdup(btrail_json_string(d->status, "file"));
+    bool told = !d->reply_source;
 
-    if (error) {
-        guest_refuse(d->g, d->w, error->message);
-    } else {
-        btrail_log(BTRAIL_LOG_INFO, "guest %s: dumped into %s", d->g->name,
-                   btrail_json_string(result, "file"));
-        guest_reply(d->g, d->w, json_object_ref(result));
+    if (!told) {
+        g_source_remove(d->reply_source);
+        d->reply_source = 0;
     }
-    guest_unref(d->g);
-    g_free(d);
+    d->done = true;
+    if (error) {
+        btrail_log(BTRAIL_LOG_WARNING, "guest %s: not dumped into %s: %s",
+                   g->name, file, error->message);
+        set_dump_status(d, "failed", file, NULL, error->message);
+        guest_refuse(g, d->w, error->message);
+        if (!told) {
+            /* Nobody is to ask: there may be a good one of this name. */
+            g_queue_remove(&g->dumps, d);
+            free_dump(d);
+        }
+    } else {
+        btrail_log(BTRAIL_LOG_INFO, "guest %s: dumped into %s", g->name,
+                   file);
+        set_dump_status(d, "written", file, result, NULL);
+        guest_reply(g, d->w, json_object_ref(d->status));
+    }
+    limit_dumps(g);
+    guest_unref(g);
 }
 
 bool guest_dump(struct guest_session *m, gint64 id, const char *file,
                 enum btrail_guest_session_why why, GError **error)
 {
-    struct dump *d = g_new(struct dump, 1);
+    struct guest_dump *d = g_new0(struct guest_dump, 1);
+    g_autofree char *name = NULL;
 
     d->g = m->g;
     d->w = waiting(m->g, id);
-    if (!btrail_guest_session_dump(m->s, file, why, dumped, d, error)) {
+    d->session = g_strdup(name_of(m));
+    if (!btrail_guest_session_dump(m->s, file, why, &name, dumped, d, error)) {
+        g_free(d->session);
         g_free(d);
         return false;
     }
+    set_dump_status(d, "writing", name, NULL, NULL);
+    g_queue_push_tail(&m->g->dumps, d);
+    d->reply_source = g_timeout_add_seconds(REPLY_S, reply_writing, d);
     m->g->refs++;
     return true;
 }
@@ -258,6 +370,8 @@ static void do_status(struct btrail_guest *g, gint64 id,
 {
     JsonObject *json = json_object_new();
     JsonArray *sessions = json_array_new();
+    JsonArray *dumps;
+    GList *l;
     g_autofree char *name = g_utf8_make_valid(g->name, -1);
     struct guest_session *m = c->session ?
                               guest_find_session(g, c->session) : NULL;
@@ -281,9 +395,18 @@ static void do_status(struct btrail_guest *g, gint64 id,
         no_session(g, id, c->session);
         return;
     }
+    dumps = json_array_new();
+    for (l = g->dumps.head; l; l = l->next) {
+        const struct guest_dump *d = l->data;
+
+        if (!c->session || !strcmp(c->session, d->session)) {
+            json_array_add_object_element(dumps, json_object_ref(d->status));
+        }
+    }
     json_object_set_string_member(json, "guest", name);
     json_object_set_object_member(json, "capture", guest_capture_status(g));
     json_object_set_array_member(json, "sessions", sessions);
+    json_object_set_array_member(json, "dumps", dumps);
     guest_reply(g, waiting(g, id), json);
 }
 

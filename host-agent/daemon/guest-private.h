@@ -43,6 +43,7 @@ struct btrail_guest {
 
     GPtrArray *sessions;        /* of struct guest_session: not done */
     GQueue done;                /* of struct btrail_guest_session */
+    GQueue dumps;               /* of struct guest_dump: guest-command.c's */
 };
 
 /* Who waits for what a session comes to */
@@ -164,5 +165,8 @@ void guest_refuse(struct btrail_guest *g, struct waiting w, const char *why);
 /* @id is -1 if nobody waits for it. */
 bool guest_dump(struct guest_session *m, gint64 id, const char *file,
                 enum btrail_guest_session_why why, GError **error);
+
+/* None is being written. */
+void guest_forget_dumps(struct btrail_guest *g);
 
 #endif /* BTRAIL_GUEST_PRIVATE_H */

@@ -219,7 +219,8 @@ static gboolean fired_readable(gint fd, GIOCondition condition,
             btrail_session_let_go(s->session);
         } else if (!btrail_guest_session_dump(s, NULL,
                                               BTRAIL_GUEST_SESSION_TRIGGER,
-                                              trigger_dumped, s, &error)) {
+                                              NULL, trigger_dumped, s,
+                                              &error)) {
             btrail_session_let_go(s->session);
             trigger_dumped(s, NULL, error);
         }
@@ -884,6 +885,7 @@ static void dump_done(GObject *source, GAsyncResult *async, gpointer opaque)
 bool btrail_guest_session_dump(struct btrail_guest_session *s,
                                const char *file,
                                enum btrail_guest_session_why why,
+                               char **place,
                                btrail_guest_session_dumped *dumped,
                                void *opaque, GError **error)
 {
@@ -925,6 +927,9 @@ bool btrail_guest_session_dump(struct btrail_guest_session *s,
     }
     d = g_new0(struct dumping, 1);
     d->s = s;
+    if (place) {
+        *place = g_strdup(name);
+    }
     d->file = g_steal_pointer(&name);
     d->path = path;
     d->folder = folder;

@@ -156,11 +156,13 @@ typedef void btrail_guest_session_dumped(void *opaque, JsonObject *result,
 /*
  * Dump what a session of mode "last" has, into @file or, if NULL, one named
  * by @why.  One at a time, but for a panic, which may come after what the one
- * that goes on has.  @dumped is called later, or not at all if this fails.
+ * that goes on has.  @place gets its name, to be freed; NULL if nobody wants
+ * to know.  @dumped is called later, or not at all if this fails.
  */
 bool btrail_guest_session_dump(struct btrail_guest_session *s,
                                const char *file,
                                enum btrail_guest_session_why why,
+                               char **place,
                                btrail_guest_session_dumped *dumped,
                                void *opaque, GError **error);
 

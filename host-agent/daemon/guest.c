@@ -240,6 +240,7 @@ struct btrail_guest *btrail_guest_new(struct btrail_guest_identity *identity,
     g->refs = 1;
     g->sessions = g_ptr_array_new_with_free_func(forget_session);
     g_queue_init(&g->done);
+    g_queue_init(&g->dumps);
     return g;
 }
 
@@ -250,6 +251,7 @@ void guest_unref(struct btrail_guest *g)
     }
     g_ptr_array_unref(g->sessions);
     g_queue_clear_full(&g->done, (GDestroyNotify)btrail_guest_session_free);
+    guest_forget_dumps(g);
     g_free(g->capture_name);
     g_free(g->given_up);
     btrail_wanted_free(g->wanted);

@@ -12,6 +12,7 @@ import time
 
 import backtrail
 import guest
+import hold
 import libvirtd
 import qemu
 import trace
@@ -66,6 +67,7 @@ class Service:
         for group, values in (settings or {}).items():
             self.settings.setdefault(group, {}).update(values)
         os.makedirs(folder)
+        self.slow = False       # can its disk be held?
         self.user = None
         if os.geteuid() == 0:
             self.user = pwd.getpwnam(USER)
@@ -101,7 +103,9 @@ class Service:
                        *command]
         with open(self.path('log'), 'ab') as log:
             self.process = qemu.spawn(command, stdin=subprocess.DEVNULL,
-                                      stdout=log, stderr=log)
+                                      stdout=log, stderr=log,
+                                      env=hold.env(self.path('hold'))
+                                      if self.slow else None)
         deadline = time.monotonic() + 60
         while not self.listens():
             if self.process.poll() is not None or time.monotonic() > deadline:
@@ -110,6 +114,10 @@ class Service:
 
     def path(self, *names):
         return os.path.join(self.folder, *names)
+
+    def held(self):
+        """A context in which the disk of one that is slow takes for ever"""
+        return hold.held(self.path('hold'))
 
     def listens(self):
         with socket.socket(socket.AF_UNIX) as s:
@@ -184,6 +192,12 @@ class Host:
         return qemu.spawn([VIRSH, '-c', self.uri, *args], text=True,
                           stdin=subprocess.DEVNULL, env=self.daemon.env(),
                           stdout=subprocess.PIPE, **kwargs)
+
+    def spawn_into(self, file, *args):
+        """The same, and it writes all that it says into a file"""
+        return qemu.spawn([VIRSH, '-c', self.uri, *args],
+                          stdin=subprocess.DEVNULL, env=self.daemon.env(),
+                          stdout=file, stderr=file)
 
     def backtrail(self, command, *args, **kwargs):
         return self.daemon.run(backtrail.binary(), command, '--connect',

@@ -9,6 +9,7 @@ import tempfile
 import time
 
 import guest
+import hold
 import qemu
 
 
@@ -26,9 +27,11 @@ class Service:
     """A backtraild with folders of its own, which are gone in the end.
 
     config: {group: {key: value}}
+    slow:   its disk can be held, see held()
     """
 
-    def __init__(self, config=None):
+    def __init__(self, config=None, slow=False):
+        self.slow = slow
         self.dir = tempfile.mkdtemp(prefix='backtraild-')
         self.socket = self.path('agent.sock')
         self.traces = self.path('traces')
@@ -68,7 +71,9 @@ class Service:
             self.process = qemu.spawn([binary(), '--config',
                                        self.path('conf')],
                                       stdin=subprocess.DEVNULL, stdout=log,
-                                      stderr=log)
+                                      stderr=log,
+                                      env=hold.env(self.path('hold'))
+                                      if self.slow else None)
         wait_until(lambda: self.process.poll() is not None or
                    self.listens(), f'backtraild listens: {self.output()}')
         if self.process.poll() is not None:
@@ -79,6 +84,10 @@ class Service:
         with open(f'/proc/net/unix', encoding='utf-8') as f:
             return any(line.endswith(f' {self.socket}\n') and
                        line.split()[3] == '00010000' for line in f)
+
+    def held(self):
+        """A context in which its disk takes for ever"""
+        return hold.held(self.path('hold'))
 
     def kill(self):
         """End it as a crash would."""
@@ -133,6 +142,8 @@ class Guest(qemu.Qemu):
         except qemu.QmpError as e:
             raise Refused(e.desc) from None
         # It says so when the disk is busy.
+        if do == 'dump' and result['state'] == 'writing':
+            return self.wait_dump(result['session'], result['file'])
         if do == 'stop' and result['state'] == 'ending':
             return self.wait_state(result['session'], 'ended', 240)
         return result
@@ -140,6 +151,20 @@ class Guest(qemu.Qemu):
     def session(self, name):
         """Its status"""
         return self.ask('status', session=name)['sessions'][-1]
+
+    def wait_dump(self, session, file, timeout=240):
+        """What has become of a dump that is being written"""
+        def dump():
+            found = [d for d in self.ask('status', session=session)['dumps']
+                     if d['file'] == file]
+            return found[-1]
+
+        wait_until(lambda: dump()['state'] != 'writing',
+                   f'{file} is written', timeout)
+        result = dump()
+        if result['state'] == 'failed':
+            raise Refused(result['why'])
+        return result
 
     def wait_state(self, name, state, timeout=60):
         wait_until(lambda: self.session(name)['state'] == state,

@@ -27,10 +27,14 @@
 /* How often a wait looks at the session */
 #define VIRSH_TRACE_POLL_MS 500
 
-/* How long QEMU waits for its agent; what ends or copies a trace may have
- * much to write. */
+/* How long QEMU waits for its agent, which says so if it takes longer */
 #define VIRSH_TRACE_TIMEOUT_MS 30000
-#define VIRSH_TRACE_WRITE_TIMEOUT_MS 300000
+
+/* How long a wait goes on without a connection, how often it tries to get
+ * one, and how long it goes on without an agent; microseconds */
+#define VIRSH_TRACE_LOST (30 * G_USEC_PER_SEC)
+#define VIRSH_TRACE_RECONNECT (2 * G_USEC_PER_SEC)
+#define VIRSH_TRACE_NO_AGENT (60 * G_USEC_PER_SEC)
 
 static const char *const virshTraceOverflow[] = {
     "pause", "drop", "overwrite", NULL
@@ -393,7 +397,7 @@ virshTracePrintSums(vshControl *ctl,
                   virshTraceNumber(session, "paused-ns") / 1e9);
     if (*file)
         vshPrintExtra(ctl, _("Trace '%1$s' has %2$s\n"), file, size);
-    if (*why)
+    if (*why && STRNEQ(virshTraceState(session), "failed"))
         vshPrintExtra(ctl, _("It ended because: %1$s\n"), why);
 }
 
@@ -1034,92 +1038,337 @@ virshTraceIsCaptured(vshControl *ctl,
     return info && STRNEQ(virshTraceState(info), "inactive");
 }
 
-static void
-virshTracePrintProgress(vshControl *ctl,
-                        virJSONValue *info,
-                        gint64 begin)
+/* What a dump has come to; NULL on error, which is in @err */
+static virJSONValue *
+virshTraceLookDump(vshControl *ctl,
+                   virDomainPtr dom,
+                   virshTraceError *err,
+                   const char *session,
+                   const char *file)
 {
+    g_autoptr(virJSONValue) info = NULL;
+    g_autofree char *text = NULL;
+    virJSONValue *dumps;
+    size_t n;
+
+    if (!(info = virshTraceStatus(ctl, dom, err, session)))
+        return NULL;
+
+    for (n = virshTraceCount(info, "dumps", &dumps); n > 0; n--) {
+        virJSONValue *one = virJSONValueArrayGet(dumps, n - 1);
+
+        if (STREQ_NULLABLE(virJSONValueObjectGetString(one, "file"), file))
+            return virJSONValueCopy(one);
+    }
+
+    text = virshTraceText(file);
+    virshTraceFail(ctl, err, false,
+                   g_strdup_printf(_("the agent of domain '%1$s' knows nothing of the dump '%2$s' any more; trace-list tells whether it is whole"),
+                                   virDomainGetName(dom), text));
+    return NULL;
+}
+
+static bool
+virshTraceIsWriting(virJSONValue *dump)
+{
+    return STREQ(virshTraceState(dump), "writing");
+}
+
+/* Say what a session has come to.  Returns false if it has failed. */
+static bool
+virshTracePrintEnd(vshControl *ctl,
+                   const char *session,
+                   virJSONValue *info,
+                   bool stopped)
+{
+    g_autofree char *why = virshTraceText(virJSONValueObjectGetString(info, "why"));
+
+    if (STREQ(virshTraceState(info), "failed")) {
+        virshTracePrintSums(ctl, info);
+        vshError(ctl, _("session '%1$s' has failed, and its trace is incomplete: %2$s"),
+                 session, *why ? why : _("the agent does not say why"));
+        return false;
+    }
+
+    if (stopped)
+        vshPrintExtra(ctl, _("Session '%1$s' stopped\n"), session);
+    else
+        vshPrintExtra(ctl, _("Session '%1$s' has ended\n"), session);
+    virshTracePrintSums(ctl, info);
+    return true;
+}
+
+/* The same of a dump */
+static bool
+virshTracePrintDump(vshControl *ctl,
+                    virJSONValue *info)
+{
+    g_autofree char *file = virshTraceText(virJSONValueObjectGetString(info, "file"));
+    g_autofree char *why = virshTraceText(virJSONValueObjectGetString(info, "why"));
     g_autofree char *size = virshTraceSize(virshTraceNumber(info, "bytes"));
 
-    vshPrintExtra(ctl, _("\rTracing: [%1$3lld s] %2$llu branches recorded, %3$llu lost, %4$s "),
-                  (long long) (g_get_monotonic_time() - begin) / G_USEC_PER_SEC,
-                  virshTraceNumber(info, "records"),
-                  virshTraceNumber(info, "lost"), size);
+    if (STREQ(virshTraceState(info), "failed")) {
+        vshError(ctl, _("trace '%1$s' could not be written: %2$s"), file, why);
+        return false;
+    }
+
+    vshPrintExtra(ctl, _("Trace: %1$s\n"), file);
+    vshPrintExtra(ctl, _("%1$llu branches, %2$s\n"),
+                  virshTraceNumber(info, "records"), size);
+    return true;
+}
+
+/* What is waited for, and how */
+typedef struct _virshTraceWaiter virshTraceWaiter;
+struct _virshTraceWaiter {
+    virshDomain *dom; /* NULL while there is no connection */
+    char *name; /* of the domain */
+    unsigned char uuid[VIR_UUID_BUFLEN];
+    const char *session;
+    const char *file; /* of a dump; NULL to wait for the session's end */
+    bool verbose;
+    bool stopped; /* it is not to be stopped by an interrupt any more */
+    bool interrupted;
+    bool printed; /* the cursor is behind the progress */
+    gint64 begin;
+    gint64 lost; /* when the connection was, or 0 */
+    gint64 again; /* when the next one is tried */
+    gint64 mute; /* since when the agent says nothing, or 0 */
+};
+
+static void
+virshTraceWaiterClear(virshTraceWaiter *w)
+{
+    g_clear_pointer(&w->dom, virshDomainFree);
+    g_clear_pointer(&w->name, g_free);
+}
+
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(virshTraceWaiter, virshTraceWaiterClear);
+
+/* @dom is stolen. */
+static void
+virshTraceWaiterInit(virshTraceWaiter *w,
+                     virshDomain **dom,
+                     const char *session)
+{
+    w->dom = g_steal_pointer(dom);
+    w->name = g_strdup(virDomainGetName(w->dom));
+    ignore_value(virDomainGetUUID(w->dom, w->uuid));
+    w->session = session;
+    w->begin = g_get_monotonic_time();
+}
+
+static void
+virshTracePrintProgress(vshControl *ctl,
+                        virshTraceWaiter *w,
+                        virJSONValue *info)
+{
+    g_autofree char *size = virshTraceSize(virshTraceNumber(info, "bytes"));
+    long long seconds = (g_get_monotonic_time() - w->begin) / G_USEC_PER_SEC;
+
+    if (w->file) {
+        vshPrintExtra(ctl, _("\rWriting: [%1$3lld s] "), seconds);
+    } else {
+        vshPrintExtra(ctl, _("\rTracing: [%1$3lld s] %2$llu branches recorded, %3$llu lost, %4$s "),
+                      seconds, virshTraceNumber(info, "records"),
+                      virshTraceNumber(info, "lost"), size);
+    }
+    w->printed = true;
     fflush(stdout);
+}
+
+/* What comes next is to have a line of its own. */
+static void
+virshTraceEndProgress(vshControl *ctl,
+                      virshTraceWaiter *w)
+{
+    if (w->printed)
+        vshPrintExtra(ctl, "\n");
+    w->printed = false;
+    fflush(stdout);
+}
+
+/* Nobody waits any more: say what goes on, and how to go about it. */
+static void
+virshTraceLeave(vshControl *ctl,
+                virshTraceWaiter *w)
+{
+    g_autofree char *file = virshTraceText(w->file);
+
+    virshTraceEndProgress(ctl, w);
+    if (w->file) {
+        vshError(ctl, _("trace '%1$s' is still being written; 'trace-list %2$s' tells when it is whole"),
+                 file, w->name);
+    } else if (w->stopped) {
+        vshError(ctl, _("session '%1$s' is still being ended; 'trace-status %2$s --session %1$s' tells when it is"),
+                 w->session, w->name);
+    } else {
+        vshError(ctl, _("session '%1$s' goes on; 'trace-stop %2$s --session %1$s' ends it"),
+                 w->session, w->name);
+    }
+}
+
+/* Connect again if need be.  Returns false while there is no connection. */
+static bool
+virshTraceConnect(vshControl *ctl,
+                  virshTraceWaiter *w)
+{
+    virshControl *priv = ctl->privData;
+    gint64 now = g_get_monotonic_time();
+
+    if (w->dom && virConnectIsAlive(priv->conn) == 1) {
+        w->lost = 0;
+        return true;
+    }
+
+    vshResetLibvirtError();
+    if (!w->lost) {
+        virshTraceEndProgress(ctl, w);
+        w->lost = now;
+        w->again = now + G_USEC_PER_SEC;
+    }
+
+    /* It has a reference to the connection. */
+    g_clear_pointer(&w->dom, virshDomainFree);
+    if (now < w->again)
+        return false;
+
+    w->again = now + VIRSH_TRACE_RECONNECT;
+    if (ctl->hooks->connHandler(ctl))
+        w->dom = virDomainLookupByUUID(priv->conn, w->uuid);
+
+    return !!w->dom;
+}
+
+/* One look: what is known now, after having stopped it if that is due */
+static virJSONValue *
+virshTraceWaitLook(vshControl *ctl,
+                   virshTraceWaiter *w,
+                   virshTraceError *err)
+{
+    virJSONValue *info;
+
+    if (w->file)
+        return virshTraceLookDump(ctl, w->dom, err, w->session, w->file);
+
+    if (!w->interrupted || w->stopped)
+        return virshTraceLook(ctl, w->dom, err, w->session);
+
+    if ((info = virshTraceSimple(ctl, w->dom, err, VIRSH_TRACE_TIMEOUT_MS,
+                                 "stop", w->session, NULL)))
+        w->stopped = true;
+
+    return info;
+}
+
+/* Is it too early to say that there is no answer?  The domain may have ended,
+ * libvirtd or the agent may be about to be there again. */
+static bool
+virshTraceMayReturn(vshControl *ctl,
+                    virshTraceWaiter *w)
+{
+    virshControl *priv = ctl->privData;
+    gint64 now = g_get_monotonic_time();
+    bool ret;
+
+    if (!w->mute)
+        w->mute = now;
+
+    ret = virConnectIsAlive(priv->conn) != 1 ||
+          virDomainIsActive(w->dom) == 0 ||
+          (now - w->mute < VIRSH_TRACE_NO_AGENT &&
+           virshTraceIsCaptured(ctl, w->dom));
+    vshResetLibvirtError();
+    return ret;
 }
 
 /**
  * virshTraceWait:
- * @session: that has been started
+ * @w: what for
  *
- * Wait until the session ends, and stop it on interrupt.  The domain may end
- * before it does, and the agent may be started anew meanwhile.
+ * Wait until a session ends, and stop it on interrupt, or until a dump is
+ * written.  The domain may end before it does, and libvirtd and the agent may
+ * be started anew meanwhile.  vshEventStart() has been called.
  *
  * Returns false if it did not end in order, after having said so.
  */
 static bool
 virshTraceWait(vshControl *ctl,
-               virDomainPtr dom,
-               const char *session,
-               bool verbose)
+               virshTraceWaiter *w)
 {
-    gint64 begin = g_get_monotonic_time();
-    bool ret = false;
-
-    if (vshEventStart(ctl, VIRSH_TRACE_POLL_MS) < 0)
-        return false;
-
     while (true) {
         g_autoptr(virJSONValue) info = NULL;
         g_auto(virshTraceError) err = { 0 };
         int event = vshEventWait(ctl);
-        bool stopped = event == VSH_EVENT_INTERRUPT;
 
         if (event < 0)
-            break;
+            return false;
 
-        if (virDomainIsActive(dom) == 0) {
-            if (verbose)
-                vshPrintExtra(ctl, "\n");
-            vshPrintExtra(ctl, "%s", _("The domain has ended, and its session with it\n"));
-            ret = true;
-            break;
-        }
-
-        if (stopped) {
-            info = virshTraceSimple(ctl, dom, NULL,
-                                    VIRSH_TRACE_WRITE_TIMEOUT_MS, "stop",
-                                    session, NULL);
-        } else if (!(info = virshTraceLook(ctl, dom, &err, session))) {
-            if (err.unable || virshTraceIsCaptured(ctl, dom))
-                continue;
-            vshError(ctl, "%s", err.message);
-        }
-
-        if (!info) {
-            if (virDomainIsActive(dom) == 0) {
-                vshResetLibvirtError();
-                continue;
+        if (event == VSH_EVENT_INTERRUPT) {
+            if (w->stopped || w->interrupted) {
+                virshTraceLeave(ctl, w);
+                return false;
             }
-            break;
+            w->interrupted = true;
         }
 
-        if (verbose)
-            virshTracePrintProgress(ctl, info, begin);
+        if (!virshTraceConnect(ctl, w)) {
+            if (g_get_monotonic_time() - w->lost < VIRSH_TRACE_LOST)
+                continue;
+            virshTraceLeave(ctl, w);
+            return false;
+        }
 
-        if (stopped || virshTraceHasEnded(info)) {
-            if (verbose)
-                vshPrintExtra(ctl, "\n");
-            if (stopped)
-                vshPrintExtra(ctl, _("Session '%1$s' stopped\n"), session);
-            else
-                vshPrintExtra(ctl, _("Session '%1$s' has ended\n"), session);
-            virshTracePrintSums(ctl, info);
-            ret = true;
-            break;
+        if (virDomainIsActive(w->dom) == 0) {
+            virshTraceEndProgress(ctl, w);
+            if (w->file) {
+                g_autofree char *file = virshTraceText(w->file);
+
+                vshError(ctl, _("domain '%1$s' has ended while '%2$s' was being written"),
+                         w->name, file);
+                return false;
+            }
+            vshPrintExtra(ctl, "%s", _("The domain has ended, and its session with it\n"));
+            return true;
+        }
+
+        if (!(info = virshTraceWaitLook(ctl, w, &err))) {
+            if (virshTraceMayReturn(ctl, w))
+                continue;
+            virshTraceEndProgress(ctl, w);
+            vshError(ctl, "%s", err.message);
+            return false;
+        }
+
+        w->mute = 0;
+        if (w->verbose)
+            virshTracePrintProgress(ctl, w, info);
+
+        if (w->file && !virshTraceIsWriting(info)) {
+            virshTraceEndProgress(ctl, w);
+            return virshTracePrintDump(ctl, info);
+        }
+
+        if (!w->file && virshTraceHasEnded(info)) {
+            virshTraceEndProgress(ctl, w);
+            return virshTracePrintEnd(ctl, w->session, info, w->stopped);
         }
     }
+}
 
+/* Wait for what somebody has asked for and that takes longer than a moment. */
+static bool
+virshTraceWaitWritten(vshControl *ctl,
+                      virshTraceWaiter *w)
+{
+    bool ret;
+
+    w->stopped = true;
+    w->verbose = isatty(STDOUT_FILENO);
+    if (vshEventStart(ctl, VIRSH_TRACE_POLL_MS) < 0)
+        return false;
+
+    ret = virshTraceWait(ctl, w);
     vshEventCleanup(ctl);
     return ret;
 }
@@ -1132,6 +1381,9 @@ cmdTraceStart(vshControl *ctl, const vshCmd *cmd)
     g_autoptr(virJSONValue) started = NULL;
     g_autofree char *session = NULL;
     g_autofree char *file = NULL;
+    g_auto(virshTraceWaiter) waiter = { 0 };
+    bool wait = vshCommandOptBool(cmd, "wait");
+    bool ret = false;
 
     VSH_REQUIRE_OPTION("verbose", "wait");
 
@@ -1143,9 +1395,13 @@ cmdTraceStart(vshControl *ctl, const vshCmd *cmd)
     if (!(dom = virshCommandOptDomain(ctl, cmd, NULL)))
         return false;
 
+    /* An interrupt that comes while it starts has it stopped, too. */
+    if (wait && vshEventStart(ctl, VIRSH_TRACE_POLL_MS) < 0)
+        return false;
+
     if (!(started = virshTraceAgent(ctl, dom, NULL, VIRSH_TRACE_TIMEOUT_MS,
                                     &command)))
-        return false;
+        goto cleanup;
 
     file = virshTraceText(virJSONValueObjectGetString(started, "file"));
     vshPrintExtra(ctl, _("Domain '%1$s' is being traced by session '%2$s'\n"),
@@ -1153,13 +1409,18 @@ cmdTraceStart(vshControl *ctl, const vshCmd *cmd)
     if (*file)
         vshPrintExtra(ctl, _("Trace: %1$s\n"), file);
 
-    if (vshCommandOptBool(cmd, "wait")) {
+    ret = true;
+    if (wait) {
         fflush(stdout);
-        return virshTraceWait(ctl, dom, session,
-                              vshCommandOptBool(cmd, "verbose"));
+        virshTraceWaiterInit(&waiter, &dom, session);
+        waiter.verbose = vshCommandOptBool(cmd, "verbose");
+        ret = virshTraceWait(ctl, &waiter);
     }
 
-    return true;
+ cleanup:
+    if (wait)
+        vshEventCleanup(ctl);
+    return ret;
 }
 
 /*
@@ -1183,16 +1444,19 @@ cmdTraceStop(vshControl *ctl, const vshCmd *cmd)
     g_autoptr(virshDomain) dom = NULL;
     g_autoptr(virJSONValue) info = NULL;
     g_autofree char *session = NULL;
+    g_auto(virshTraceWaiter) waiter = { 0 };
 
     if (!(dom = virshCommandOptDomain(ctl, cmd, NULL)) ||
         !(session = virshTraceGetSession(ctl, dom, cmd)) ||
-        !(info = virshTraceSimple(ctl, dom, NULL, VIRSH_TRACE_WRITE_TIMEOUT_MS,
+        !(info = virshTraceSimple(ctl, dom, NULL, VIRSH_TRACE_TIMEOUT_MS,
                                   "stop", session, NULL)))
         return false;
 
-    vshPrintExtra(ctl, _("Session '%1$s' stopped\n"), session);
-    virshTracePrintSums(ctl, info);
-    return true;
+    if (virshTraceHasEnded(info))
+        return virshTracePrintEnd(ctl, session, info, true);
+
+    virshTraceWaiterInit(&waiter, &dom, session);
+    return virshTraceWaitWritten(ctl, &waiter);
 }
 
 /*
@@ -1221,8 +1485,7 @@ cmdTraceDump(vshControl *ctl, const vshCmd *cmd)
     g_autoptr(virshDomain) dom = NULL;
     g_autoptr(virJSONValue) info = NULL;
     g_autofree char *session = NULL;
-    g_autofree char *size = NULL;
-    g_autofree char *text = NULL;
+    g_auto(virshTraceWaiter) waiter = { 0 };
     const char *file = NULL;
 
     if (vshCommandOptString(ctl, cmd, "file", &file) < 0)
@@ -1230,16 +1493,16 @@ cmdTraceDump(vshControl *ctl, const vshCmd *cmd)
 
     if (!(dom = virshCommandOptDomain(ctl, cmd, NULL)) ||
         !(session = virshTraceGetSession(ctl, dom, cmd)) ||
-        !(info = virshTraceSimple(ctl, dom, NULL, VIRSH_TRACE_WRITE_TIMEOUT_MS,
+        !(info = virshTraceSimple(ctl, dom, NULL, VIRSH_TRACE_TIMEOUT_MS,
                                   "dump", session, file)))
         return false;
 
-    text = virshTraceText(virJSONValueObjectGetString(info, "file"));
-    size = virshTraceSize(virshTraceNumber(info, "bytes"));
-    vshPrintExtra(ctl, _("Trace: %1$s\n"), text);
-    vshPrintExtra(ctl, _("%1$llu branches, %2$s\n"),
-                  virshTraceNumber(info, "records"), size);
-    return true;
+    waiter.file = virJSONValueObjectGetString(info, "file");
+    if (!waiter.file || !virshTraceIsWriting(info))
+        return virshTracePrintDump(ctl, info);
+
+    virshTraceWaiterInit(&waiter, &dom, session);
+    return virshTraceWaitWritten(ctl, &waiter);
 }
 
 /*
