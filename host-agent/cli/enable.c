@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "capabilities.h"
 #include "cli.h"
 #include "guest.h"
 #include "tracing.h"
@@ -194,8 +195,26 @@ static bool show_difference(struct enable *e)
     return ok || fail(e, error->message);
 }
 
+/* What the domain has and the emulator has not, so that libvirt refused it;
+ * NULL if it is something else.  To be freed. */
+static char *lacking(struct enable *e)
+{
+    const char *emulator = e->emulator ? e->emulator : BACKTRAIL_EMULATOR;
+    g_autofree char *text = virConnectGetDomainCapabilities(
+        e->guest.connection, emulator, "x86_64", NULL, "qemu", 0);
+    g_autoptr(xmlDoc) capabilities =
+        text ? btrail_document_parse(text, strlen(text), NULL) : NULL;
+    g_autoptr(xmlDoc) domain = btrail_document_parse(e->after,
+                                                     strlen(e->after), NULL);
+    g_auto(GStrv) lacks = capabilities && domain ?
+        btrail_capabilities_lacks(capabilities, domain) : NULL;
+
+    return lacks && *lacks ? g_strjoinv(", ", lacks) : NULL;
+}
+
 static bool define(struct enable *e)
 {
+    g_autofree char *why = NULL, *lacks = NULL;
     virDomainPtr domain;
 
     if (!strcmp(e->before, e->after)) {
@@ -203,7 +222,17 @@ static bool define(struct enable *e)
     }
     domain = virDomainDefineXML(e->guest.connection, e->after);
     if (!domain) {
-        return fail(e, cli_guest_error());
+        why = g_strdup(cli_guest_error());
+        lacks = lacking(e);
+        if (lacks) {
+            cli_error("%s: %s; the QEMU that it would get has no %s: have the "
+                      "domain use another one first (virsh edit %s), for "
+                      "SPICE <graphics type='vnc'/>, and neither channels nor "
+                      "redirections of type 'spicevmc'", e->name, why, lacks,
+                      e->name);
+            return false;
+        }
+        return fail(e, why);
     }
     virDomainFree(domain);
     return true;
