@@ -148,16 +148,17 @@ class Service:
 class Host:
     """All there is to trace guests that libvirt runs
 
-    uri is where its libvirtd is found; session is for qemu:///session.
+    uri is where its libvirtd is found; session is for qemu:///session.  settings
+    are of Service, ssh and user of Libvirtd.
     """
 
-    def __init__(self, session=False, ssh=False, settings=None):
+    def __init__(self, session=False, ssh=False, settings=None, user=None):
         why = libvirtd.Libvirtd.lacks(session)
         if why:
             qemu.skip(why)
         self.daemon = libvirtd.Libvirtd(session, {
             'qemu': os.path.dirname(qemu.patched()),
-            'guest': guest.folder()}, ssh)
+            'guest': guest.folder()}, ssh, user)
         self.service = Service(self.daemon.path('service'), settings)
         self.emulator = os.path.join(self.daemon.readable['qemu'],
                                      os.path.basename(qemu.patched()))

@@ -27,7 +27,6 @@ stdio_handler = "file"
 namespaces = []
 cgroup_controllers = []
 '''
-ROOT_CONFIG = 'user = "root"\ngroup = "root"\n'
 FOLDERS = {'etc': '/etc/libvirt', 'lib': '/var/lib/libvirt',
            'run': '/run/libvirt', 'cache': '/var/cache/libvirt',
            'log': '/var/log/libvirt'}
@@ -41,11 +40,15 @@ class Libvirtd:
     uri is where it is found.  folder has its files, and room for the test's;
     readable has the folders given where the daemon, and the user of a session,
     can read them.  With ssh, an SSH server runs beside it, see ssh_uri().
+
+    user is who QEMU runs as in qemu:///system, if not root; it can read them,
+    too, and is in the groups that set_members() says, and in no others.
     """
 
-    def __init__(self, session=False, readable=None, ssh=False):
+    def __init__(self, session=False, readable=None, ssh=False, user=None):
         self.session = session
         self.ssh = ssh
+        self.user = user
         self.root = os.geteuid() == 0
         self.folder = tempfile.mkdtemp(prefix='backtrail-virsh-')
         os.chmod(self.folder, 0o755)
@@ -53,10 +56,21 @@ class Libvirtd:
         self.mounts = []
         for name, source in (readable or {}).items():
             self.readable[name] = source
-            if self.root and session:
+            if self.root and (session or user):
                 self.readable[name] = self.make(name)
                 self.mounts.append((source, self.readable[name]))
+        if user:
+            self.set_members({})
+            self.mounts.append((self.path('group'), '/etc/group'))
         self.process = None
+
+    def set_members(self, members):
+        """{group: users} of the daemon's groups, for those that it starts"""
+        with open('/etc/group', encoding='utf-8') as f:
+            groups = [line.split(':') for line in f.read().splitlines()]
+        self.write(self.path('group'), ''.join(
+            ':'.join(group[:3] + [','.join(members.get(group[0], []))]) + '\n'
+            for group in groups))
 
     @staticmethod
     def lacks(session):
@@ -97,7 +111,12 @@ class Libvirtd:
                            *command]
         else:
             self.socket = self.path('libvirt-sock')
-            self.write(self.path('etc', 'qemu.conf'), CONFIG + ROOT_CONFIG)
+            user = pwd.getpwnam(self.user or 'root')
+            self.write(self.path('etc', 'qemu.conf'), CONFIG +
+                       f'user = "+{user.pw_uid}"\n'
+                       f'group = "+{user.pw_gid}"\n' +
+                       # The files of the guest are others', too.
+                       ('dynamic_ownership = 0\n' if self.user else ''))
             self.write(self.path('daemon.conf'),
                        f'unix_sock_dir = "{self.folder}"\n'
                        'unix_sock_rw_perms = "0777"\n'
