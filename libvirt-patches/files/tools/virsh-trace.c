@@ -1590,6 +1590,69 @@ virshTracePrintMember(vshControl *ctl,
     virshTracePrintFact(ctl, title, text);
 }
 
+/* Nanoseconds, for people; NULL if there are none */
+static char *
+virshTraceSeconds(virJSONValue *object,
+                  const char *name)
+{
+    unsigned long long ns;
+
+    if (virJSONValueObjectGetNumberUlong(object, name, &ns) < 0)
+        return NULL;
+
+    return g_strdup_printf("%.3f s", ns / 1e9);
+}
+
+/* How much a session of last branches keeps; NULL for another one */
+static char *
+virshTraceKeeps(virJSONValue *session)
+{
+    virJSONValue *size = virJSONValueObjectGetObject(session, "size");
+    unsigned long long number;
+
+    if (!size)
+        return NULL;
+
+    if (virJSONValueObjectGetNumberUlong(size, "bytes", &number) == 0)
+        return virshTraceSize(number);
+
+    if (virJSONValueObjectGetNumberUlong(size, "records", &number) == 0)
+        return g_strdup_printf(_("%1$llu branches"), number);
+
+    if (virJSONValueObjectGetNumberUlong(size, "seconds", &number) == 0)
+        return g_strdup_printf(_("%1$llu s"), number);
+
+    return NULL;
+}
+
+/* One line for each: "nginx:foo, dump, hits 1: 0 places" */
+static void
+virshTracePrintTriggers(vshControl *ctl,
+                        virJSONValue *session)
+{
+    virJSONValue *triggers;
+    size_t n = virshTraceCount(session, "triggers", &triggers);
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        virJSONValue *one = virJSONValueArrayGet(triggers, i);
+        g_autofree char *at = virshTraceText(virJSONValueObjectGetString(one, "at"));
+        g_autofree char *action = virshTraceText(virJSONValueObjectGetString(one, "do"));
+        g_autofree char *text = NULL;
+        unsigned long long places;
+
+        if (virJSONValueObjectGetNumberUlong(one, "places", &places) == 0) {
+            text = g_strdup_printf(_("%1$s, %2$s, hits %3$llu: %4$llu places"),
+                                   at, action, virshTraceNumber(one, "hits"),
+                                   places);
+        } else {
+            text = g_strdup_printf(_("%1$s, %2$s, hits %3$llu"), at, action,
+                                   virshTraceNumber(one, "hits"));
+        }
+        virshTracePrintFact(ctl, _("Trigger:"), text);
+    }
+}
+
 static void
 virshTracePrintSession(vshControl *ctl,
                        virJSONValue *info)
@@ -1598,8 +1661,19 @@ virshTracePrintSession(vshControl *ctl,
     g_autofree char *cr3s = virshTraceList(info, "cr3", true);
     g_autofree char *processes = virshTraceList(info, "processes", false);
     g_autofree char *size = virshTraceSize(virshTraceNumber(info, "bytes"));
-    g_autofree char *waited = g_strdup_printf("%.3f s",
-                                              virshTraceNumber(info, "paused-ns") / 1e9);
+    g_autofree char *waited = virshTraceSeconds(info, "paused-ns");
+    g_autofree char *limited = virshTraceSeconds(info, "limited-ns");
+    g_autofree char *cpu = virshTraceSeconds(info, "cpu-ns");
+    g_autofree char *keeps = virshTraceKeeps(info);
+    g_autofree char *split = NULL;
+    g_autofree char *duration = NULL;
+    unsigned long long number;
+    double seconds;
+
+    if (virJSONValueObjectGetNumberUlong(info, "split", &number) == 0)
+        split = virshTraceSize(number);
+    if (virJSONValueObjectGetNumberDouble(info, "duration", &seconds) == 0)
+        duration = g_strdup_printf("%g s", seconds);
 
     virshTracePrintMember(ctl, _("Session:"), info, "session");
     virshTracePrintMember(ctl, _("Owner:"), info, "owner");
@@ -1611,6 +1685,10 @@ virshTracePrintSession(vshControl *ctl,
     virshTracePrintFact(ctl, _("CR3:"), cr3s);
     virshTracePrintFact(ctl, _("Processes:"), processes);
     virshTracePrintMember(ctl, _("Overflow:"), info, "overflow");
+    virshTracePrintFact(ctl, _("Keeps:"), keeps);
+    virshTracePrintFact(ctl, _("Split:"), split);
+    virshTracePrintFact(ctl, _("Duration:"), duration);
+    virshTracePrintTriggers(ctl, info);
     virshTracePrintMember(ctl, _("Started:"), info, "started");
     virshTracePrintMember(ctl, _("Ended:"), info, "ended");
     virshTracePrintMember(ctl, _("Why:"), info, "why");
@@ -1618,6 +1696,8 @@ virshTracePrintSession(vshControl *ctl,
     virshTracePrintMember(ctl, _("Left out:"), info, "filtered");
     virshTracePrintMember(ctl, _("Lost:"), info, "lost");
     virshTracePrintFact(ctl, _("Waited:"), waited);
+    virshTracePrintFact(ctl, _("Limited:"), limited);
+    virshTracePrintFact(ctl, _("CPU time:"), cpu);
     virshTracePrintFact(ctl, _("Size:"), size);
 }
 
