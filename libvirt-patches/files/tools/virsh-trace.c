@@ -637,8 +637,9 @@ static const vshCmdOptDef opts_trace_start[] = {
      .help = N_("look for names in the domain's memory: auto, where there are any, all, for which the domain waits, or off (default: auto)"),
     },
     {.name = "duration",
-     .type = VSH_OT_INT,
-     .help = N_("end the session after this many seconds"),
+     .type = VSH_OT_STRING,
+     .completer = virshCompleteEmpty,
+     .help = N_("end the session after this many seconds, or after 30s, 5min or 1h"),
     },
     {.name = "wait",
      .type = VSH_OT_BOOL,
@@ -661,7 +662,7 @@ static const vshCmdOptDef opts_trace_start[] = {
     {.name = "trigger",
      .type = VSH_OT_ARGV,
      .completer = virshCompleteEmpty,
-     .help = N_("PROCESS:SYMBOL or kernel:SYMBOL[,do=start|stop|dump][,hits=N]: do this when it is executed for the Nth time; can be repeated"),
+     .help = N_("PROCESS:SYMBOL, kernel:SYMBOL or PROCESS:kernel:SYMBOL[,do=start|stop|dump][,hits=N]: do this when it is executed for the Nth time; can be repeated"),
     },
     {.name = NULL}
 };
@@ -780,28 +781,61 @@ virshTraceGetProcesses(vshControl *ctl,
     return 0;
 }
 
-/* A number and its unit: bytes, if it is one of these or none */
+/* What is not a number of bytes */
+static const struct {
+    const char *unit;
+    const char *what;
+    unsigned long long scale;
+} virshTraceUnits[] = {
+    { "s", "seconds", 1 },
+    { "min", "seconds", 60 },
+    { "h", "seconds", 3600 },
+    { "records", "records", 1 },
+};
+
+/**
+ * virshTraceParseUnit:
+ * @text: a number, with a unit or not
+ * @value: gets the number, times what the unit is worth
+ * @what: gets what it is a number of; NULL if the unit is not one of ours
+ * @end: gets where the unit begins
+ *
+ * Returns 0, or -1 if it is no number or too large.
+ */
+static int
+virshTraceParseUnit(const char *text,
+                    unsigned long long *value,
+                    const char **what,
+                    char **end)
+{
+    size_t i;
+
+    *what = NULL;
+    if (virStrToLong_ullp(text, end, 10, value) < 0)
+        return -1;
+
+    for (i = 0; i < G_N_ELEMENTS(virshTraceUnits); i++) {
+        if (STRNEQ(*end, virshTraceUnits[i].unit))
+            continue;
+
+        if (*value > LLONG_MAX / virshTraceUnits[i].scale)
+            return -1;
+        *value *= virshTraceUnits[i].scale;
+        *what = virshTraceUnits[i].what;
+    }
+
+    return 0;
+}
+
 static int
 virshTraceGetSize(vshControl *ctl,
                   const vshCmd *cmd,
                   virJSONValue **object)
 {
-    static const struct {
-        const char *unit;
-        const char *what;
-        unsigned long long scale;
-    } units[] = {
-        { "s", "seconds", 1 },
-        { "min", "seconds", 60 },
-        { "h", "seconds", 3600 },
-        { "records", "records", 1 },
-    };
-    const char *what = "bytes";
+    const char *what = NULL;
     const char *size = NULL;
     unsigned long long value;
-    bool scaled = false;
     char *end;
-    size_t i;
 
     if (vshCommandOptString(ctl, cmd, "size", &size) < 0)
         return -1;
@@ -809,25 +843,22 @@ virshTraceGetSize(vshControl *ctl,
     if (!size)
         return 0;
 
-    if (virStrToLong_ullp(size, &end, 10, &value) < 0)
+    if (virshTraceParseUnit(size, &value, &what, &end) < 0)
         goto malformed;
 
-    for (i = 0; i < G_N_ELEMENTS(units); i++) {
-        if (STREQ(end, units[i].unit)) {
-            if (value > LLONG_MAX / units[i].scale)
-                goto malformed;
-            value *= units[i].scale;
-            what = units[i].what;
-            scaled = true;
-        }
+    if (STREQ(end, "m")) {
+        vshError(ctl, _("--size: '%1$s' is ambiguous: write %2$llumin for minutes, or %2$lluMiB"),
+                 size, value);
+        return -1;
     }
 
-    if ((!scaled && virScaleInteger(&value, end, 1, LLONG_MAX) < 0) ||
+    if ((!what && virScaleInteger(&value, end, 1, LLONG_MAX) < 0) ||
         value == 0)
         goto malformed;
 
     *object = virJSONValueNewObject();
-    if (virJSONValueObjectAppendNumberUlong(*object, what, value) < 0) {
+    if (virJSONValueObjectAppendNumberUlong(*object, what ? what : "bytes",
+                                            value) < 0) {
         vshSaveLibvirtError();
         return -1;
     }
@@ -840,6 +871,42 @@ virshTraceGetSize(vshControl *ctl,
              _("--size: '%1$s' is not a number of bytes, such as 64MiB, of seconds, such as 30s, or of branches, such as 1000000records"),
              size);
     return -1;
+}
+
+static int
+virshTraceGetDuration(vshControl *ctl,
+                      const vshCmd *cmd,
+                      unsigned long long *seconds)
+{
+    const char *duration = NULL;
+    const char *what;
+    char *end;
+
+    if (vshCommandOptString(ctl, cmd, "duration", &duration) < 0)
+        return -1;
+
+    if (!duration)
+        return 0;
+
+    if (virshTraceParseUnit(duration, seconds, &what, &end) < 0 ||
+        (*end && STRNEQ(end, "m") && STRNEQ_NULLABLE(what, "seconds"))) {
+        vshError(ctl, _("--duration: '%1$s' is not a number of seconds, or a time such as 30s, 5min or 1h"),
+                 duration);
+        return -1;
+    }
+
+    if (STREQ(end, "m")) {
+        vshError(ctl, _("--duration: '%1$s' is ambiguous: write %2$llumin for minutes"),
+                 duration, *seconds);
+        return -1;
+    }
+
+    if (!*seconds) {
+        vshError(ctl, "%s", _("a duration of 0 seconds is too short"));
+        return -1;
+    }
+
+    return 0;
 }
 
 /* "PROCESS:SYMBOL,do=...,hits=N"; with --mode last it dumps by default. */
@@ -886,7 +953,7 @@ virshTraceParseTrigger(vshControl *ctl,
 
  malformed:
     vshError(ctl,
-             _("--trigger: '%1$s' is not PROCESS:SYMBOL or kernel:SYMBOL, with ',do=' start, stop or dump and ',hits=' a number if need be"),
+             _("--trigger: '%1$s' is not PROCESS:SYMBOL, kernel:SYMBOL or PROCESS:kernel:SYMBOL, with ',do=' start, stop or dump and ',hits=' a number if need be"),
              text);
     return NULL;
 }
@@ -938,9 +1005,8 @@ virshTraceStartCommand(vshControl *ctl,
     const char *privilege = NULL;
     bool user = vshCommandOptBool(cmd, "user");
     unsigned long long split = 0;
-    unsigned int duration = 0;
+    unsigned long long duration = 0;
     bool last;
-    int rc;
 
     if (user != vshCommandOptBool(cmd, "kernel"))
         privilege = user ? "user" : "kernel";
@@ -954,16 +1020,9 @@ virshTraceStartCommand(vshControl *ctl,
         virshTraceGetVcpus(ctl, cmd, &vcpus) < 0 ||
         virshTraceGetCr3s(ctl, cmd, &cr3s) < 0 ||
         virshTraceGetProcesses(ctl, cmd, &processes) < 0 ||
-        virshTraceGetSize(ctl, cmd, &size) < 0)
+        virshTraceGetSize(ctl, cmd, &size) < 0 ||
+        virshTraceGetDuration(ctl, cmd, &duration) < 0)
         return NULL;
-
-    if ((rc = vshCommandOptUInt(ctl, cmd, "duration", &duration)) < 0)
-        return NULL;
-
-    if (rc > 0 && !duration) {
-        vshError(ctl, "%s", _("a duration of 0 seconds is too short"));
-        return NULL;
-    }
 
     last = STREQ_NULLABLE(mode, "last");
     if (last != (size != NULL)) {
@@ -987,7 +1046,7 @@ virshTraceStartCommand(vshControl *ctl,
                               "S:mode", mode,
                               "A:size", &size,
                               "S:overflow", overflow,
-                              "p:duration", duration,
+                              "P:duration", duration,
                               "A:triggers", &triggers,
                               "S:names", names,
                               "P:split", split,
