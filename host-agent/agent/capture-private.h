@@ -37,6 +37,7 @@ struct btrail_capture {
     int cancel_fd;
     int done_fd;
     int stop;                   /* atomic */
+    int leave;                  /* atomic */
     struct btrail_capture_progress progress; /* atomic each */
 
     GMutex lock;
@@ -69,6 +70,7 @@ struct btrail_capture {
     bool in_step;               /* code has to be, for some session */
     bool retell_due;            /* code is to be told again */
     bool ended;                 /* the producer said END */
+    bool left;                  /* it goes on, for somebody else */
     bool stop_sent;
     uint64_t stop_deadline;
     uint64_t last_tick, next_tick;

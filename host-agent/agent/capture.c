@@ -723,6 +723,11 @@ static void drain_until_end(struct btrail_capture *c)
         if (!handle_stop(c, now) || !handle_wishes(c)) {
             return;
         }
+        if (__atomic_load_n(&c->leave, __ATOMIC_RELAXED)) {
+            c->left = true;
+            c->reason = 0;
+            return;
+        }
         if (n) {
             idle = 0;
             c->drained_at = now;
@@ -900,7 +905,9 @@ static gpointer capture_thread(gpointer opaque)
             c->error->code != BTRAIL_AGENT_ERROR_PROTOCOL) {
             drain_rest(c);
         }
-        end_streams(c);
+        if (!c->left) {
+            end_streams(c);
+        }
     }
     end(c);
     btrail_event_fd_set(c->done_fd);
@@ -987,6 +994,13 @@ void btrail_capture_remove(struct btrail_capture *c, struct btrail_session *s)
 void btrail_capture_stop(struct btrail_capture *c)
 {
     __atomic_store_n(&c->stop, 1, __ATOMIC_RELAXED);
+    btrail_event_fd_set(c->cancel_fd);
+    btrail_event_fd_set(c->wake_fd);
+}
+
+void btrail_capture_leave(struct btrail_capture *c)
+{
+    __atomic_store_n(&c->leave, 1, __ATOMIC_RELAXED);
     btrail_event_fd_set(c->cancel_fd);
     btrail_event_fd_set(c->wake_fd);
 }

@@ -62,7 +62,7 @@ struct btrail_capture_progress {
 
 /**
  * struct btrail_capture_result - how it ended
- * @reason:   enum btrail_end_reason
+ * @reason:   enum btrail_end_reason, or 0 if it was left
  * @progress: in the end
  * @error:    NULL if all went well
  */
@@ -120,6 +120,14 @@ void btrail_capture_remove(struct btrail_capture *c, struct btrail_session *s);
  * HELLO yet, give up.
  */
 void btrail_capture_stop(struct btrail_capture *c);
+
+/*
+ * Leave it to another agent: drain what the producer has, and end the sessions
+ * without ends of their streams, which another part of their traces can go on
+ * with.  The producer is told nothing; its connection is closed.  The reason is
+ * 0 then.
+ */
+void btrail_capture_leave(struct btrail_capture *c);
 
 /*
  * Wait until it has ended, and free it.  No other thread may use it any more.

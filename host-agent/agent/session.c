@@ -797,7 +797,9 @@ static void close_file(struct btrail_session *s)
         .release = s->release,
     };
 
-    btrail_session_describe_end(s->store, &outcome);
+    if (s->reason) {
+        btrail_session_describe_end(s->store, &outcome);
+    }
     __atomic_store_n(&s->progress.bytes, btrail_store_size(s->store),
                      __ATOMIC_RELAXED);
     /* An error while writing comes again here. */

@@ -94,7 +94,7 @@ struct btrail_session_progress {
 
 /**
  * struct btrail_session_result - how it ended
- * @reason:      enum btrail_end_reason
+ * @reason:      enum btrail_end_reason, or 0 if the capture was left
  * @unexplained: records missing without a GAP event of the producer
  * @no_names:    why there are no names though they were asked for, or NULL
  * @error:       NULL if all went well: its own (OUTPUT), or the capture's
@@ -334,7 +334,7 @@ void btrail_session_end_stream(struct btrail_session *s, unsigned vcpu,
 
 /**
  * struct btrail_session_ending - why and how it ends
- * @reason:   enum btrail_end_reason
+ * @reason:   enum btrail_end_reason; 0 if the trace goes on
  * @error:    the capture's, or NULL; copied
  * @release:  of the guest's kernel, or NULL; copied
  * @no_names: why there are none, or NULL; copied

@@ -47,6 +47,12 @@ void guest_stop_capture(struct btrail_guest *g)
     }
 }
 
+void guest_leave_capture(struct btrail_guest *g)
+{
+    g->stopping = true;
+    btrail_capture_leave(g->capture);
+}
+
 void guest_announce(struct guest_session *m)
 {
     struct btrail_guest *g = m->g;
@@ -144,7 +150,7 @@ static gboolean capture_done(gint fd, GIOCondition condition, gpointer opaque)
                   g->stopping || result.reason != BTRAIL_END_STOPPED ? NULL :
                   "a QMP command has stopped all tracing", false);
     g_clear_error(&result.error);
-    if (g->given_up && g->control) {
+    if (g->given_up && g->control && !g->leaving) {
         guest_stop_orphan(g, g->capture_name);
     }
     guest_forget_capture(g);
@@ -156,7 +162,7 @@ static gboolean capture_done(gint fd, GIOCondition condition, gpointer opaque)
 
 bool btrail_guest_awaits_data(const struct btrail_guest *g)
 {
-    return g->awaiting;
+    return g->awaiting && !g->leaving;
 }
 
 void btrail_guest_data(struct btrail_guest *g, int sock)

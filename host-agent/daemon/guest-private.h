@@ -37,6 +37,7 @@ struct btrail_guest {
     bool awaiting;              /* a data connection */
     bool attaching;             /* it is for a capture that goes on */
     bool stopping;              /* the capture */
+    bool leaving;               /* the capture, to another process */
     struct btrail_wanted *wanted;       /* as the device was told */
     char *given_up;             /* why the device has given the agent up */
     struct guest_session *starting; /* that the capture is started for */
@@ -141,6 +142,9 @@ void guest_end_all(struct btrail_guest *g, const char *why, bool queued);
 
 /* Nothing happens if there is none. */
 void guest_stop_capture(struct btrail_guest *g);
+
+/* It goes on for the next process. */
+void guest_leave_capture(struct btrail_guest *g);
 
 /* Nothing is known of one any more, in the device either. */
 void guest_forget_capture(struct btrail_guest *g);

@@ -76,10 +76,11 @@ static void looked(GObject *source, GAsyncResult *async, gpointer opaque)
     struct btrail_guest *g = r->g;
     g_autofree char *capture = g_strdup(g->capture_name);
     bool ending = g->host->ending(g->opaque);
+    bool gone = !g->control || g->leaving;
     unsigned i, n = 0;
 
     g->busy = false;
-    for (i = 0; i < r->commands->len && g->control && !ending; i++) {
+    for (i = 0; i < r->commands->len && !gone && !ending; i++) {
         struct btrail_state_session *s =
             g_ptr_array_index(r->state->sessions, i);
         struct btrail_command *c = g_ptr_array_index(r->commands, i);
@@ -97,8 +98,8 @@ static void looked(GObject *source, GAsyncResult *async, gpointer opaque)
         g_ptr_array_index(r->commands, i) = NULL;
         g_ptr_array_index(r->leftovers, i) = NULL;
     }
-    if (!g->control) {
-        /* It comes again, or is gone. */
+    if (gone) {
+        /* It comes again, to the next process if need be, or is gone. */
         guest_forget_capture(g);
         guest_check_idle(g);
     } else if (!n) {

@@ -35,6 +35,7 @@ struct btrail_guest_session {
     char *why;
     bool spoilt;
     bool abandoned;                     /* nothing of it is to stay */
+    bool left;                          /* to the next process */
     bool added;
     bool whole;
     gint64 started, ended;              /* g_get_real_time() */
@@ -523,6 +524,15 @@ void btrail_guest_session_end(struct btrail_guest_session *s,
     }
 }
 
+bool btrail_guest_session_leave(struct btrail_guest_session *s)
+{
+    s->left = s->state == BTRAIL_GUEST_SESSION_ACTIVE;
+    if (s->left) {
+        clear_source(&s->duration_source);
+    }
+    return s->left;
+}
+
 void btrail_guest_session_abandon(struct btrail_guest_session *s,
                                   const char *why)
 {
@@ -555,9 +565,9 @@ static void finish_thread(GTask *task, gpointer source, gpointer data,
     struct ending *e = data;
     struct btrail_guest_session *s = e->s;
 
-    bool keep = false;
+    bool keep = s->left && s->command->last;
 
-    if (s->command->last && !s->abandoned) {
+    if (s->command->last && !s->abandoned && !s->left) {
         struct btrail_session_dump dump;
 
         keep = !btrail_session_dump(s->session, s->path, &dump,
@@ -567,11 +577,11 @@ static void finish_thread(GTask *task, gpointer source, gpointer data,
         btrail_session_keep_ring(s->session);
     }
     btrail_session_finish(s->session, &e->result);
-    if (keep) {
+    if (keep && !s->left) {
         e->kept = btrail_leftover_keep_ring(s->options.folder,
                                             s->command->session, "-kept",
                                             s->ring);
-    } else {
+    } else if (!keep) {
         remove_ring(s);
     }
     if (s->abandoned) {
@@ -660,7 +670,7 @@ static void finish(struct btrail_guest_session *s)
         }
     }
     update_progress(s);
-    if (!s->resumed && btrail_session_has_names(s->session) ==
+    if (!s->resumed && !s->left && btrail_session_has_names(s->session) ==
         BTRAIL_SESSION_NAMES_MISSING) {
         /* It has never begun, for all that its owner knows. */
         s->abandoned = true;
@@ -689,6 +699,11 @@ enum btrail_guest_session_state
 btrail_guest_session_state(const struct btrail_guest_session *s)
 {
     return s->state;
+}
+
+bool btrail_guest_session_is_left(const struct btrail_guest_session *s)
+{
+    return s->left;
 }
 
 bool btrail_guest_session_is_done(const struct btrail_guest_session *s)
@@ -816,7 +831,8 @@ btrail_guest_session_save(struct btrail_guest_session *s)
     GList *l;
 
     /* One that goes on is not to be lost before it is in a capture again. */
-    if ((!s->added && !s->resumed) || btrail_guest_session_is_done(s)) {
+    if ((!s->added && !s->resumed) || s->left ||
+        btrail_guest_session_is_done(s)) {
         return NULL;
     }
     update_progress(s);

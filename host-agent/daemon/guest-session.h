@@ -97,6 +97,12 @@ void btrail_guest_session_end(struct btrail_guest_session *s,
 void btrail_guest_session_abandon(struct btrail_guest_session *s,
                                   const char *why);
 
+/*
+ * It is left to the next process, as is its capture: what it has is written,
+ * and it is done then, without an end.  False if it is not in a capture.
+ */
+bool btrail_guest_session_leave(struct btrail_guest_session *s);
+
 /* A failure that is not its own: it has failed when it is done. */
 void btrail_guest_session_spoil(struct btrail_guest_session *s,
                                 const char *why);
@@ -111,6 +117,7 @@ enum btrail_guest_session_state
 btrail_guest_session_state(const struct btrail_guest_session *s);
 const struct btrail_command *
 btrail_guest_session_command(const struct btrail_guest_session *s);
+bool btrail_guest_session_is_left(const struct btrail_guest_session *s);
 bool btrail_guest_session_is_done(const struct btrail_guest_session *s);
 
 /* Bytes of memory that it may take, about */

@@ -77,6 +77,12 @@ static void session_done(void *opaque, struct btrail_guest_session *s)
 
     status = btrail_guest_session_status(s);
     why = btrail_json_string(status, "why");
+    if (btrail_guest_session_is_left(s)) {
+        btrail_log(BTRAIL_LOG_INFO, "guest %s: session %s goes on with the "
+                   "next service", g->name, name_of(m));
+        why = "the service is being restarted; the session goes on";
+        goto told;
+    }
     btrail_log(btrail_guest_session_state(s) == BTRAIL_GUEST_SESSION_FAILED ?
                BTRAIL_LOG_WARNING : BTRAIL_LOG_INFO,
                "guest %s: session %s %s%s%s: %s, %" G_GINT64_FORMAT
@@ -87,6 +93,7 @@ static void session_done(void *opaque, struct btrail_guest_session *s)
                btrail_json_int(status, "records", 0),
                btrail_json_int(status, "bytes", 0),
                btrail_json_int(status, "lost", 0));
+told:
     guest_refuse(g, m->start, why ? why : "the session has ended at once");
     for (i = 0; i < m->stops->len; i++) {
         guest_reply(g, g_array_index(m->stops, struct waiting, i),
@@ -342,6 +349,30 @@ void btrail_guest_connect(struct btrail_guest *g, struct btrail_control *c,
     }
     guest_advance(g);
     guest_check_idle(g);
+}
+
+struct btrail_state_capture *btrail_guest_leave(struct btrail_guest *g,
+                                                const char *why)
+{
+    struct btrail_state_capture *state = NULL;
+    unsigned i;
+
+    if (g->capture_name && !g->stopping && (g->capture || g->attaching)) {
+        guest_update_paused(g);
+        state = btrail_guest_save(g);
+        g->leaving = true;
+        if (g->capture) {
+            guest_leave_capture(g);
+        }
+    }
+    for (i = 0; i < g->sessions->len; i++) {
+        struct guest_session *m = session_at(g, i);
+
+        if (!g->leaving || !btrail_guest_session_leave(m->s)) {
+            guest_end_session(m, why);
+        }
+    }
+    return state;
 }
 
 void btrail_guest_end(struct btrail_guest *g, const char *why)

@@ -89,6 +89,19 @@ static gboolean terminate(gpointer opaque)
     return G_SOURCE_CONTINUE;
 }
 
+/* As for a restart: the next process goes on with what there is. */
+static gboolean leave(gpointer opaque)
+{
+    struct daemon *d = opaque;
+
+    if (!d->ending) {
+        d->ending = true;
+        btrail_notify("STOPPING=1");
+        btrail_service_leave(d->service, ended, d);
+    }
+    return G_SOURCE_CONTINUE;
+}
+
 static gboolean reload(gpointer opaque)
 {
     struct daemon *d = opaque;
@@ -136,6 +149,7 @@ static int run(struct daemon *d, struct btrail_config *config)
     g_unix_signal_add(SIGTERM, terminate, d);
     g_unix_signal_add(SIGINT, terminate, d);
     g_unix_signal_add(SIGHUP, reload, d);
+    g_unix_signal_add(SIGUSR2, leave, d);
     d->symbols = btrail_user_symbols_new();
     btrail_user_symbols_set(d->symbols, config);
     files = (struct btrail_symbol_files) {

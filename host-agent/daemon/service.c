@@ -379,26 +379,47 @@ void btrail_service_reload(struct btrail_service *s,
     set_cpu(s);
 }
 
+static void begin_end(struct btrail_service *s, void (*done)(void *opaque),
+                      void *opaque)
+{
+    s->ending = true;
+    s->ended = done;
+    s->opaque = opaque;
+}
+
+void btrail_service_leave(struct btrail_service *s,
+                          void (*done)(void *opaque), void *opaque)
+{
+    unsigned i;
+
+    begin_end(s, done, opaque);
+    /* They are for the next process to wait for. */
+    g_clear_handle_id(&s->leaving, g_source_remove);
+    for (i = 0; i < s->guests->len; i++) {
+        struct btrail_state_capture *c =
+            btrail_guest_leave(guest_at(s, i),
+                               "the service is being restarted");
+
+        if (c && c->sessions->len) {
+            service_take_left(s, c->name);
+            g_ptr_array_add(s->left, c);
+        } else if (c) {
+            btrail_state_capture_free(c);
+        }
+    }
+    service_changed(s);
+}
+
 void btrail_service_end(struct btrail_service *s,
                         void (*done)(void *opaque), void *opaque)
 {
     unsigned i;
 
-    s->ending = true;
-    s->ended = done;
-    s->opaque = opaque;
+    begin_end(s, done, opaque);
     for (i = 0; i < s->guests->len; i++) {
         btrail_guest_end(guest_at(s, i), "the service has ended");
     }
     service_sweep_later(s);
-}
-
-static void clear_source(guint *source)
-{
-    if (*source) {
-        g_source_remove(*source);
-        *source = 0;
-    }
 }
 
 void btrail_service_free(struct btrail_service *s)
@@ -409,8 +430,8 @@ void btrail_service_free(struct btrail_service *s)
         return;
     }
     service_hush(s);
-    clear_source(&s->ticking);
-    clear_source(&s->leaving);
+    g_clear_handle_id(&s->ticking, g_source_remove);
+    g_clear_handle_id(&s->leaving, g_source_remove);
     for (i = 0; i < s->new->len; i++) {
         service_connection_free(g_ptr_array_index(s->new, i));
     }
@@ -424,8 +445,8 @@ void btrail_service_free(struct btrail_service *s)
     }
     g_ptr_array_set_size(s->connections, 0);
     forget_gone(s, 0);
-    clear_source(&s->saving);
-    clear_source(&s->sweeping);
+    g_clear_handle_id(&s->saving, g_source_remove);
+    g_clear_handle_id(&s->sweeping, g_source_remove);
     g_ptr_array_unref(s->new);
     g_ptr_array_unref(s->connections);
     g_ptr_array_unref(s->guests);

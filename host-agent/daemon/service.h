@@ -32,6 +32,13 @@ void btrail_service_reload(struct btrail_service *s,
 void btrail_service_end(struct btrail_service *s,
                         void (*done)(void *opaque), void *opaque);
 
+/*
+ * Leave all sessions to the next process, take no new ones, and call @done once
+ * what they have is written.
+ */
+void btrail_service_leave(struct btrail_service *s,
+                          void (*done)(void *opaque), void *opaque);
+
 void btrail_service_free(struct btrail_service *s);
 
 /*

@@ -102,6 +102,11 @@ class Service:
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(timeout)
 
+    def leave(self, timeout=60):
+        """End it as for a restart; its exit status"""
+        self.process.send_signal(signal.SIGUSR2)
+        return self.process.wait(timeout)
+
     def reload(self):
         before = self.output().count('read again')
         self.process.send_signal(signal.SIGHUP)

@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "backtrail/code.h"
@@ -794,6 +795,32 @@ static void test_limit(gconstpointer opaque)
     btrail_cpu_pool_free(pool);
 }
 
+/* It is left to another agent: what is published is in the file, which ends. */
+static void test_leave(void)
+{
+    struct btrail_msg msg;
+    struct rig r = { 0 };
+    struct stream s;
+
+    start_ready(&r, 1, 4, BTRAIL_OVERFLOW_PAUSE);
+    fake_publish(&r.f, 0, 0, FAKE_RECORDS, NULL, 0);
+    fake_publish(&r.f, 0, FAKE_RECORDS, FAKE_RECORDS, NULL, 0);
+    btrail_capture_leave(r.capture);
+    finish(&r);
+    g_assert_no_error(r.result.error);
+    g_assert_cmpuint(r.result.reason, ==, 0);
+    g_assert_cmpuint(r.result.unexplained, ==, 0);
+    g_assert_true(read_stream(r.path, 0, &s, true));
+    g_assert_cmpuint(s.records, ==, 2 * FAKE_RECORDS);
+    g_assert_cmpuint(s.end_index, ==, 2 * FAKE_RECORDS);
+    g_assert_cmpuint(s.end, ==, 0);
+    /* The guest goes on. */
+    while (recv(r.f.sock, &msg, sizeof(msg), MSG_DONTWAIT) > 0) {
+        g_assert_cmpuint(msg.type, !=, BTRAIL_MSG_STOP);
+    }
+    clear(&r);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -829,5 +856,6 @@ int main(int argc, char **argv)
                          test_limit);
     g_test_add_data_func("/capture/limit/remove", GINT_TO_POINTER(REMOVE),
                          test_limit);
+    g_test_add_func("/capture/leave", test_leave);
     return g_test_run();
 }

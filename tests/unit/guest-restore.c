@@ -127,6 +127,74 @@ static void test_ending(void)
     fake_clear(&d.producer);
 }
 
+/* The service is restarted in order, and nothing is lost. */
+static void test_left(void)
+{
+    g_autofree char *first = in_guest("s.btrail");
+    g_autofree char *capture = NULL;
+    g_autoptr(JsonNode) node = NULL, restored = NULL;
+    struct btrail_stream_info info;
+    struct btrail_trace *trace;
+    bool done = false;
+    JsonObject *result;
+    struct device d;
+    gint64 id;
+
+    start_service("");
+    connect_device(&d, "vm", 100);
+    start_session(&d, "{\"do\":\"start\",\"session\":\"s\",\"file\":\"s\","
+                  "\"names\":\"off\"}");
+    capture = g_strdup(btrail_guest_capture(guest_at(service, 0)));
+    fake_publish(&d.producer, 0, 0, FAKE_RECORDS, NULL, 0);
+    btrail_service_leave(service, set_true, &done);
+    wait_true(&done);
+    btrail_service_free(service);
+    fake_clear(&d.producer);
+    disconnect(&d);
+    /* What was drained is there, and nobody has ended it. */
+    g_assert_true(is_whole(first));
+
+    start_service("");
+    connect_traced(&d, "vm", 100, capture);
+    id = expect_execute(&d, "branch-trace-attach");
+    connect_data(&d, 100);
+    wait_ready(&d);
+    reply_done(&d, id);
+    fake_publish(&d.producer, 0, FAKE_RECORDS, FAKE_RECORDS, NULL, 0);
+    result = stop_session(&d, "s", 2 * FAKE_RECORDS, &node);
+    g_assert_cmpstr(btrail_json_string(result, "state"), ==, "ended");
+    g_assert_cmpint(btrail_json_int(result, "records", 0), ==,
+                    2 * FAKE_RECORDS);
+    g_assert_cmpint(btrail_trace_open_parts(&trace, first), ==, 0);
+    g_assert_cmpint(btrail_trace_stream(trace, 0, &info), ==, 0);
+    g_assert_cmpuint(info.records, ==, 2 * FAKE_RECORDS);
+    g_assert_cmpuint(info.end_index, ==, 2 * FAKE_RECORDS);
+    btrail_trace_close(trace);
+    disconnect(&d);
+    stop_service();
+    fake_clear(&d.producer);
+}
+
+/* The same before the device has answered: as if nothing had been. */
+static void test_left_early(void)
+{
+    g_autofree char *state = g_build_filename(folder, "state",
+                                              "sessions.json", NULL);
+    g_autofree char *text = NULL;
+    bool done = false;
+    struct device d;
+    gint64 id = reattach(&d);
+
+    btrail_service_leave(service, set_true, &done);
+    reply_error(&d, id, "not today");
+    wait_true(&done);
+    btrail_service_free(service);
+    disconnect(&d);
+    check_whole();
+    g_assert_true(g_file_get_contents(state, &text, NULL, NULL));
+    g_assert_nonnull(strstr(text, CAPTURE));
+}
+
 /* The device has come again; what was left is being looked at. */
 static void begin_look(struct device *d)
 {
@@ -191,6 +259,9 @@ int main(int argc, char **argv)
     g_test_add_data_func("/guest-restore/refused", test_refused, in_folder);
     g_test_add_data_func("/guest-restore/gone", test_gone, in_folder);
     g_test_add_data_func("/guest-restore/ending", test_ending, in_folder);
+    g_test_add_data_func("/guest-restore/left", test_left, in_folder);
+    g_test_add_data_func("/guest-restore/left-early", test_left_early,
+                         in_folder);
     g_test_add_data_func("/guest-restore/ending-early", test_ending_early,
                          in_folder);
     g_test_add_data_func("/guest-restore/slow", test_slow, in_folder);
