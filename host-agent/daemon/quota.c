@@ -28,7 +28,7 @@ static bool admit_traces(const struct btrail_config_limits *l,
 
 static bool admit(const struct btrail_config_limits *l,
                   const struct btrail_usage *u, uint64_t memory,
-                  const char *whose, GError **error)
+                  const char *whose, const char *group, GError **error)
 {
     g_autofree char *what = NULL;
 
@@ -36,6 +36,13 @@ static bool admit(const struct btrail_config_limits *l,
         what = g_strdup_printf("%s may have %" G_GUINT64_FORMAT " sessions at "
                                "a time; stop another one first", whose,
                                l->sessions);
+    } else if (l->memory && !u->sessions && memory > l->memory) {
+        what = g_strdup_printf("a session of this guest takes %"
+                               G_GUINT64_FORMAT " bytes of memory, and %s may "
+                               "take %" G_GUINT64_FORMAT "; raise 'memory' in "
+                               "[%s] of backtraild's configuration, or lower "
+                               "'buffer-size'", memory, whose, l->memory,
+                               group);
     } else if (l->memory && (u->memory >= l->memory ||
                              memory > l->memory - u->memory)) {
         what = g_strdup_printf("the sessions of %s would take %"
@@ -51,8 +58,10 @@ bool btrail_quota_admit(const struct btrail_config *config,
                          const struct btrail_usage *all, uint64_t memory,
                          uint64_t space, GError **error)
 {
-    return admit(&config->each, guest, memory, "this guest", error) &&
-           admit(&config->all, all, memory, "all guests together", error) &&
+    return admit(&config->each, guest, memory, "this guest", "each-guest",
+                 error) &&
+           admit(&config->all, all, memory, "all guests together", "all-guests",
+                 error) &&
            btrail_quota_admit_disk(config, guest, all, space, error);
 }
 

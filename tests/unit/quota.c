@@ -33,7 +33,8 @@ static void test_admit(void)
     admitted(USAGE(0, 0, 0), USAGE(3, 0, 0), 1, 11, "all guests together");
     admitted(USAGE(0, 100, 0), USAGE(0, 100, 0), 1, 11, "remove some");
     admitted(USAGE(0, 0, 0), USAGE(0, 150, 0), 1, 11, "remove some");
-    admitted(USAGE(0, 0, 0), USAGE(0, 0, 0), 51, 11, "memory");
+    admitted(USAGE(0, 0, 0), USAGE(0, 0, 0), 51, 11,
+             "raise 'memory' in [each-guest]");
     admitted(USAGE(1, 0, 50), USAGE(1, 0, 50), 1, 11, "memory");
     admitted(USAGE(1, 0, UINT64_MAX), USAGE(1, 0, 0), 1, 11, "memory");
     admitted(USAGE(0, 0, 0), USAGE(1, 0, 30), 41, 11, "all guests together");
