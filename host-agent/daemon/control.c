@@ -68,19 +68,11 @@ static void control_unref(struct btrail_control *c)
     g_free(c);
 }
 
-static void clear_source(guint *source)
-{
-    if (*source) {
-        g_source_remove(*source);
-        *source = 0;
-    }
-}
-
 static void hang_up(struct btrail_control *c)
 {
-    clear_source(&c->in);
-    clear_source(&c->out);
-    clear_source(&c->timer);
+    g_clear_handle_id(&c->in, g_source_remove);
+    g_clear_handle_id(&c->out, g_source_remove);
+    g_clear_handle_id(&c->timer, g_source_remove);
     if (c->sock >= 0) {
         close(c->sock);
         c->sock = -1;
@@ -92,7 +84,7 @@ void btrail_control_free(struct btrail_control *c)
     if (c) {
         c->freed = true;
         hang_up(c);
-        clear_source(&c->closing);
+        g_clear_handle_id(&c->closing, g_source_remove);
         control_unref(c);
     }
 }

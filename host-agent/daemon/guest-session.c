@@ -63,14 +63,6 @@ static const char *const state_names[] = {
 
 static void finish(struct btrail_guest_session *s);
 
-static void clear_source(guint *source)
-{
-    if (*source) {
-        g_source_remove(*source);
-        *source = 0;
-    }
-}
-
 static void unref(struct btrail_guest_session *s)
 {
     if (--s->refs) {
@@ -488,9 +480,9 @@ static void discard(struct btrail_guest_session *s)
 {
     struct btrail_session_result result;
 
-    clear_source(&s->done_source);
-    clear_source(&s->fired_source);
-    clear_source(&s->duration_source);
+    g_clear_handle_id(&s->done_source, g_source_remove);
+    g_clear_handle_id(&s->fired_source, g_source_remove);
+    g_clear_handle_id(&s->duration_source, g_source_remove);
     if (!s->session) {
         return;
     }
@@ -509,7 +501,7 @@ void btrail_guest_session_end(struct btrail_guest_session *s,
         return;
     }
     set_why(s, why);
-    clear_source(&s->duration_source);
+    g_clear_handle_id(&s->duration_source, g_source_remove);
     if (!s->added) {
         discard(s);
         s->ended = g_get_real_time();
@@ -528,7 +520,7 @@ bool btrail_guest_session_leave(struct btrail_guest_session *s)
 {
     s->left = s->state == BTRAIL_GUEST_SESSION_ACTIVE;
     if (s->left) {
-        clear_source(&s->duration_source);
+        g_clear_handle_id(&s->duration_source, g_source_remove);
     }
     return s->left;
 }
@@ -661,10 +653,10 @@ static void finish(struct btrail_guest_session *s)
     if (!s->is_over || s->dumps || s->finishing || !s->session) {
         return;
     }
-    clear_source(&s->duration_source);
+    g_clear_handle_id(&s->duration_source, g_source_remove);
     if (s->fired_source) {
         fired_readable(-1, 0, s);
-        clear_source(&s->fired_source);
+        g_clear_handle_id(&s->fired_source, g_source_remove);
         if (s->dumps) {
             return;
         }
