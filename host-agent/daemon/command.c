@@ -9,6 +9,7 @@
 #include "command.h"
 #include "folder.h"
 #include "json.h"
+#include "sort.h"
 
 /* A year: what is longer is a mistake. */
 #define MAX_SECONDS     (366 * 24 * 3600)
@@ -83,6 +84,11 @@ static const char *word_name(const struct word *words, unsigned value)
 const char *btrail_command_privilege_name(unsigned privilege)
 {
     return word_name(privileges, privilege);
+}
+
+const char *btrail_command_action_name(enum btrail_command_action action)
+{
+    return word_name(actions, action);
 }
 
 const char *btrail_command_overflow_name(unsigned overflow)
@@ -211,13 +217,6 @@ static bool get_array(JsonObject *json, const char *member, unsigned most,
     return true;
 }
 
-static gint compare_unsigned(gconstpointer a, gconstpointer b)
-{
-    unsigned x = *(const unsigned *)a, y = *(const unsigned *)b;
-
-    return x < y ? -1 : x > y;
-}
-
 static bool get_vcpus(JsonObject *json, GArray **vcpus, GError **error)
 {
     JsonArray *array;
@@ -242,15 +241,7 @@ static bool get_vcpus(JsonObject *json, GArray **vcpus, GError **error)
         }
         g_array_append_val(*vcpus, vcpu);
     }
-    g_array_sort(*vcpus, compare_unsigned);
-    for (i = 1; i < (*vcpus)->len; ) {
-        if (g_array_index(*vcpus, unsigned, i) ==
-            g_array_index(*vcpus, unsigned, i - 1)) {
-            g_array_remove_index(*vcpus, i);
-        } else {
-            i++;
-        }
-    }
+    btrail_sort_vcpus(*vcpus);
     return true;
 }
 

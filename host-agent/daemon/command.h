@@ -118,6 +118,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(btrail_command, btrail_command_free)
 
 /* Names of values in JSON, NULL for one that is none */
 const char *btrail_command_privilege_name(unsigned privilege);
+const char *btrail_command_action_name(enum btrail_command_action action);
 const char *btrail_command_overflow_name(unsigned overflow);
 
 /*

@@ -129,29 +129,8 @@ static void free_leftover(gpointer p)
     btrail_leftover_free(p);
 }
 
-static struct btrail_state_capture *
-copy_state(const struct btrail_state_capture *state)
-{
-    struct btrail_state_capture *copy =
-        btrail_state_capture_new(state->name, state->folder);
-    unsigned i;
-
-    for (i = 0; i < state->sessions->len; i++) {
-        const struct btrail_state_session *from =
-            g_ptr_array_index(state->sessions, i);
-        struct btrail_state_session *s = btrail_state_session_new();
-
-        s->command = json_object_ref(from->command);
-        s->started = from->started;
-        s->ring = g_strdup(from->ring);
-        s->whole = from->whole;
-        g_ptr_array_add(copy->sessions, s);
-    }
-    return copy;
-}
-
 void btrail_guest_restore(struct btrail_guest *g,
-                          const struct btrail_state_capture *state)
+                          struct btrail_state_capture *state)
 {
     struct restoring *r = g_new0(struct restoring, 1);
     g_autoptr(GTask) task = NULL;
@@ -160,7 +139,7 @@ void btrail_guest_restore(struct btrail_guest *g,
     r->g = g;
     r->commands = g_ptr_array_new_with_free_func(free_command);
     r->leftovers = g_ptr_array_new_with_free_func(free_leftover);
-    r->state = copy_state(state);
+    r->state = btrail_state_capture_ref(state);
     for (i = 0; i < state->sessions->len; i++) {
         const struct btrail_state_session *s =
             g_ptr_array_index(state->sessions, i);

@@ -748,11 +748,6 @@ static void copy_members(JsonObject *to, JsonObject *from)
 /* Likewise, and at how many places each acts */
 static void put_triggers(JsonObject *json, const struct btrail_guest_session *s)
 {
-    static const char *const acts[] = {
-        [BTRAIL_COMMAND_ACT_START] = "start",
-        [BTRAIL_COMMAND_ACT_STOP] = "stop",
-        [BTRAIL_COMMAND_ACT_DUMP] = "dump",
-    };
     JsonArray *array = json_array_new();
     unsigned i;
 
@@ -763,7 +758,8 @@ static void put_triggers(JsonObject *json, const struct btrail_guest_session *s)
         JsonObject *trigger = json_object_new();
 
         json_object_set_string_member(trigger, "at", t->at);
-        json_object_set_string_member(trigger, "do", acts[t->act]);
+        json_object_set_string_member(trigger, "do",
+                                      btrail_command_action_name(t->act));
         json_object_set_int_member(trigger, "hits", t->hits);
         if (s->session && !s->finishing) {
             json_object_set_int_member(trigger, "places",

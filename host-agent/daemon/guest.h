@@ -87,11 +87,12 @@ void btrail_guest_connect(struct btrail_guest *g, struct btrail_control *c,
                           const char *capture);
 
 /*
- * What a process before has left of its capture, to be gone on with; after
+ * What a process before has left of its capture, to be gone on with (a
+ * reference is taken); after
  * btrail_guest_connect().
  */
 void btrail_guest_restore(struct btrail_guest *g,
-                          const struct btrail_state_capture *state);
+                          struct btrail_state_capture *state);
 
 /* From its control connection */
 void btrail_guest_command(struct btrail_guest *g, gint64 id,

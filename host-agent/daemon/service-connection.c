@@ -98,7 +98,7 @@ static bool on_guest(void *opaque, JsonObject *json, GError **error)
     struct btrail_guest_identity identity = { .cpu = s->cpu };
     JsonObject *info = btrail_json_object(json, "capture");
     const char *capture = info ? btrail_json_string(info, "session") : NULL;
-    const struct btrail_state_capture *left;
+    struct btrail_state_capture *left;
     struct btrail_guest *g;
 
     if (s->ending) {

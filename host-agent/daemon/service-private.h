@@ -105,7 +105,7 @@ void service_read_state(struct btrail_service *s);
 gboolean service_save(gpointer opaque);
 
 /* What was left of this guest's @capture, or NULL */
-const struct btrail_state_capture *
+struct btrail_state_capture *
 service_find_left(struct btrail_service *s, struct btrail_guest *g,
                   const char *capture);
 

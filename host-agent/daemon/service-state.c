@@ -81,7 +81,7 @@ void service_forget_left(struct btrail_service *s, struct btrail_guest *g,
     }
 }
 
-const struct btrail_state_capture *
+struct btrail_state_capture *
 service_find_left(struct btrail_service *s, struct btrail_guest *g,
                   const char *capture)
 {
@@ -90,7 +90,7 @@ service_find_left(struct btrail_service *s, struct btrail_guest *g,
     unsigned i;
 
     for (i = 0; capture && i < s->left->len; i++) {
-        const struct btrail_state_capture *c = g_ptr_array_index(s->left, i);
+        struct btrail_state_capture *c = g_ptr_array_index(s->left, i);
 
         if (!strcmp(c->name, capture) && !strcmp(c->folder, folder)) {
             return c;

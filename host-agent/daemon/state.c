@@ -32,6 +32,7 @@ struct btrail_state_capture *btrail_state_capture_new(const char *name,
 {
     struct btrail_state_capture *c = g_new0(struct btrail_state_capture, 1);
 
+    c->refs = 1;
     c->name = g_strdup(name);
     c->folder = g_strdup(folder);
     c->sessions = g_ptr_array_new_with_free_func(
@@ -39,8 +40,18 @@ struct btrail_state_capture *btrail_state_capture_new(const char *name,
     return c;
 }
 
+struct btrail_state_capture *
+btrail_state_capture_ref(struct btrail_state_capture *c)
+{
+    c->refs++;
+    return c;
+}
+
 void btrail_state_capture_free(struct btrail_state_capture *c)
 {
+    if (--c->refs) {
+        return;
+    }
     g_free(c->name);
     g_free(c->folder);
     g_ptr_array_unref(c->sessions);

@@ -33,17 +33,22 @@ struct btrail_state_session {
  * @name:     of the device's session
  * @folder:   of the guest, name in the folder of all traces
  * @sessions: of struct btrail_state_session *
+ * @refs:     references to it
  */
 struct btrail_state_capture {
     char *name;
     char *folder;
     GPtrArray *sessions;
+    unsigned refs;
 };
 
 struct btrail_state_session *btrail_state_session_new(void);
 struct btrail_state_capture *btrail_state_capture_new(const char *name,
                                                       const char *folder);
 void btrail_state_session_free(struct btrail_state_session *s);
+/* It is freed with its last reference; who shares it does not change it. */
+struct btrail_state_capture *
+btrail_state_capture_ref(struct btrail_state_capture *c);
 void btrail_state_capture_free(struct btrail_state_capture *c);
 
 /*

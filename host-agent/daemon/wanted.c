@@ -6,35 +6,8 @@
 #include <string.h>
 
 #include "backtrail/trace.h"
+#include "sort.h"
 #include "wanted.h"
-
-static gint compare_vcpus(gconstpointer a, gconstpointer b)
-{
-    unsigned x = *(const unsigned *)a, y = *(const unsigned *)b;
-
-    return x < y ? -1 : x > y;
-}
-
-static gint compare_roots(gconstpointer a, gconstpointer b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-    return x < y ? -1 : x > y;
-}
-
-static void sort_once(GArray *array, size_t size, GCompareFunc compare)
-{
-    unsigned i, n = 0;
-
-    g_array_sort(array, compare);
-    for (i = 0; i < array->len; i++) {
-        if (!n || compare(array->data + (n - 1) * size,
-                          array->data + i * size)) {
-            memmove(array->data + n++ * size, array->data + i * size, size);
-        }
-    }
-    g_array_set_size(array, n);
-}
 
 static void drop(GArray **array)
 {
@@ -81,10 +54,10 @@ struct btrail_wanted *btrail_wanted_new(struct btrail_command *const *commands,
         add(w, commands[i]);
     }
     if (w->vcpus) {
-        sort_once(w->vcpus, sizeof(unsigned), compare_vcpus);
+        btrail_sort_vcpus(w->vcpus);
     }
     if (w->cr3) {
-        sort_once(w->cr3, sizeof(uint64_t), compare_roots);
+        btrail_sort_cr3(w->cr3);
         if (w->cr3->len > BTRAIL_COMMAND_MAX_CR3) {
             drop(&w->cr3);
         }

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Arrays in order, with each element once
+ */
+
+#ifndef BTRAIL_SORT_H
+#define BTRAIL_SORT_H
+
+#include <glib.h>
+
+/* Of unsigned */
+void btrail_sort_vcpus(GArray *vcpus);
+
+/* Of uint64_t */
+void btrail_sort_cr3(GArray *cr3);
+
+#endif /* BTRAIL_SORT_H */
