@@ -75,8 +75,8 @@ static void looked(GObject *source, GAsyncResult *async, gpointer opaque)
     struct restoring *r = opaque;
     struct btrail_guest *g = r->g;
     g_autofree char *capture = g_strdup(g->capture_name);
-    bool ending = g->host->ending(g->opaque);
     bool gone = !g->control || g->leaving;
+    bool ending = !gone && g->host->ending(g->opaque);
     unsigned i, n = 0;
 
     g->busy = false;

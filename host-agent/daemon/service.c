@@ -444,7 +444,11 @@ void btrail_service_free(struct btrail_service *s)
         service_connection_free(c);
     }
     g_ptr_array_set_size(s->connections, 0);
-    forget_gone(s, 0);
+    /* Also those that have had something executed: nobody answers any more. */
+    for (i = 0; i < s->guests->len; i++) {
+        btrail_guest_free(guest_at(s, i));
+    }
+    g_ptr_array_set_size(s->guests, 0);
     g_clear_handle_id(&s->saving, g_source_remove);
     g_clear_handle_id(&s->sweeping, g_source_remove);
     g_ptr_array_unref(s->new);
