@@ -37,6 +37,7 @@ static struct btrail_store *open_names(struct btrail_ring *r,
         .id = r->id,
         /* What is missing in the ring, wherever it begins */
         .begin = BTRAIL_GAP_OVERWRITTEN,
+        .sync = BTRAIL_SYNC_NONE,
     };
     struct btrail_store *store;
 
@@ -60,6 +61,8 @@ struct btrail_ring *btrail_ring_new(const char *folder,
         .ring_records = limit->records,
         .ring_ns = limit->ns,
         .ring_held = &r->held,
+        /* Nobody is to wait for a disk for what is soon deleted. */
+        .sync = BTRAIL_SYNC_NONE,
     };
     int error;
 
