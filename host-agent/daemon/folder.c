@@ -91,7 +91,8 @@ static char *read_owner(int fd)
     return n < 0 ? NULL : g_strndup(text, n);
 }
 
-static bool is_empty(int fd)
+/* But for the file that says whose it is, if @owned */
+static bool is_empty(int fd, bool owned)
 {
     DIR *dir = fdopendir(openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     struct dirent *e;
@@ -101,7 +102,8 @@ static bool is_empty(int fd)
         return false;
     }
     while (empty && (e = readdir(dir))) {
-        empty = !strcmp(e->d_name, ".") || !strcmp(e->d_name, "..");
+        empty = !strcmp(e->d_name, ".") || !strcmp(e->d_name, "..") ||
+                (owned && !strcmp(e->d_name, OWNER_FILE));
     }
     closedir(dir);
     return empty;
@@ -117,7 +119,7 @@ static bool own(int fd, const char *owner, GError **error)
     if (is) {
         return !strcmp(is, owner);
     }
-    if (!is_empty(fd)) {
+    if (!is_empty(fd, false)) {
         return false;
     }
     file = openat(fd, OWNER_FILE, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
@@ -195,6 +197,14 @@ struct btrail_folder *btrail_folder_guest(const struct btrail_folder *all,
                        "one another name, or move the folder away", all->path,
                        plain);
     return NULL;
+}
+
+void btrail_folder_remove_unused(const struct btrail_folder *f)
+{
+    if (is_empty(f->fd, true)) {
+        unlinkat(f->fd, OWNER_FILE, 0);
+        rmdir(f->path);
+    }
 }
 
 static bool bad_name(const char *name, GError **error, const char *why)

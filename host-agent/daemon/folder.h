@@ -45,6 +45,9 @@ struct btrail_folder *btrail_folder_guest(const struct btrail_folder *all,
                                           uid_t uid, GError **error);
 void btrail_folder_free(struct btrail_folder *f);
 
+/* Remove a guest's folder if there has never been anything else in it. */
+void btrail_folder_remove_unused(const struct btrail_folder *f);
+
 /**
  * btrail_folder_check_name - can a trace have this name?
  *

@@ -146,6 +146,23 @@ struct btrail_guest *service_find_capture(struct btrail_service *s,
     return NULL;
 }
 
+/*
+ * Whoever connects has a folder.  One of a guest that was never traced goes
+ * with it, or they would be ever more.
+ */
+static void remove_unused(struct btrail_service *s, struct btrail_guest *gone)
+{
+    const struct btrail_folder *f = btrail_guest_folder(gone);
+    unsigned i;
+
+    for (i = 0; i < s->guests->len; i++) {
+        if (!strcmp(btrail_guest_folder(guest_at(s, i))->path, f->path)) {
+            return;
+        }
+    }
+    btrail_folder_remove_unused(f);
+}
+
 /* Forget guests that are gone, the first ones, if there are many. */
 static void forget_gone(struct btrail_service *s, unsigned keep)
 {
@@ -160,6 +177,7 @@ static void forget_gone(struct btrail_service *s, unsigned keep)
 
         if (btrail_guest_is_idle(g) && !service_is_connected(s, g)) {
             g_ptr_array_remove_index(s->guests, i);
+            remove_unused(s, g);
             btrail_guest_free(g);
             n--;
         } else {

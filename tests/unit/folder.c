@@ -252,6 +252,26 @@ static void test_list(void)
     btrail_folder_free(all);
 }
 
+static void test_unused(void)
+{
+    struct btrail_folder *all = open_all();
+    struct btrail_folder *f = btrail_folder_guest(all, "vm", UUID1, 7, NULL);
+    g_autofree char *where = g_strdup(f->path);
+    g_autofree char *file = g_build_filename(where, "x.btrail", NULL);
+
+    write_to(file, "text");
+    btrail_folder_remove_unused(f);
+    g_assert_true(g_file_test(file, G_FILE_TEST_EXISTS));
+    /* It still has its owner. */
+    btrail_folder_free(f);
+    f = btrail_folder_guest(all, "vm", UUID2, 7, NULL);
+    g_assert_cmpstr(f->path, !=, where);
+    btrail_folder_remove_unused(f);
+    g_assert_false(g_file_test(f->path, G_FILE_TEST_EXISTS));
+    btrail_folder_free(f);
+    btrail_folder_free(all);
+}
+
 static void test_open(void)
 {
     g_autofree char *deep = g_strconcat(path, "/1/2/3", NULL);
@@ -288,6 +308,7 @@ int main(int argc, char **argv)
     g_test_add_data_func("/folder/moved", test_moved, in_scratch);
     g_test_add_data_func("/folder/guests", test_guests, in_scratch);
     g_test_add_data_func("/folder/list", test_list, in_scratch);
+    g_test_add_data_func("/folder/unused", test_unused, in_scratch);
     g_test_add_data_func("/folder/open", test_open, in_scratch);
     return g_test_run();
 }

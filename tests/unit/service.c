@@ -37,6 +37,31 @@ static void test_session(void)
     stop_service();
 }
 
+/* One that comes under ever new names does not fill the disk with folders. */
+static void test_many_names(void)
+{
+    g_autofree char *path = g_strconcat(folder, "/traces", NULL);
+    g_autoptr(GDir) dir = NULL;
+    struct device d;
+    unsigned i, n = 0;
+
+    start_service("");
+    for (i = 0; i < 400; i++) {
+        g_autofree char *name = g_strdup_printf("vm%u", i);
+
+        connect_device(&d, name, 100);
+        disconnect(&d);
+        iterate();
+    }
+    dir = g_dir_open(path, 0, NULL);
+    while (g_dir_read_name(dir)) {
+        n++;
+    }
+    g_assert_cmpuint(n, >, 1);
+    g_assert_cmpuint(n, <=, 300);
+    stop_service();
+}
+
 /* QEMU refuses: so does the service, and there is no file. */
 static void test_not_started(void)
 {
@@ -280,6 +305,8 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     btrail_log_init(true, true);
+    g_test_add_data_func("/service/many-names", test_many_names,
+                         in_folder);
     g_test_add_data_func("/service/session", test_session, in_folder);
     g_test_add_data_func("/service/not-started", test_not_started, in_folder);
     g_test_add_data_func("/service/data-of-others", test_data_of_others,
