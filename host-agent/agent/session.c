@@ -195,6 +195,11 @@ void btrail_session_let_go(struct btrail_session *s)
     }
 }
 
+bool btrail_session_keeping(const struct btrail_session *s)
+{
+    return !s->triggers || btrail_triggers_keeping(s->triggers);
+}
+
 unsigned btrail_session_places(const struct btrail_session *s,
                                unsigned trigger)
 {
@@ -252,6 +257,9 @@ btrail_session_new(const struct btrail_session_options *options,
         s->triggers = btrail_triggers_new(options->triggers,
                                           options->n_triggers,
                                           &options->files, fired, s);
+    }
+    if (s->triggers && options->keeping) {
+        btrail_triggers_keep(s->triggers);
     }
     s->names = needs_names(s) ? BTRAIL_SESSION_NAMES_UNKNOWN :
                BTRAIL_SESSION_NAMES_FINE;

@@ -56,6 +56,7 @@ enum btrail_session_mode {
  *            and begin BTRAIL_GAP_ELSEWHERE.  NULL if it begins; also for a
  *            session with btrail_session_whole() on an attached capture,
  *            which goes on by itself.  Copied
+ * @keeping:  a trigger that starts it has acted already, in another process
  */
 struct btrail_session_options {
     struct btrail_store *store;
@@ -70,6 +71,7 @@ struct btrail_session_options {
     bool drop;
     const uint64_t *resume;
     unsigned n_resume;
+    bool keeping;
 };
 
 /**
@@ -133,6 +135,9 @@ void btrail_session_progress(struct btrail_session *s,
  * progress says begun; any thread.
  */
 bool btrail_session_whole(const struct btrail_session *s);
+
+/* Records are kept: it does not wait for a trigger that starts it.  Any thread */
+bool btrail_session_keeping(const struct btrail_session *s);
 
 /*
  * At how many places a trigger acts, 0 if its symbol has not been found; any

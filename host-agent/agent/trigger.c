@@ -237,6 +237,21 @@ void btrail_triggers_symbols(struct btrail_triggers *t, const char *text,
     set_bits(t);
 }
 
+static void set_keeping(struct btrail_triggers *t, bool keeping)
+{
+    __atomic_store_n(&t->keeping, keeping, __ATOMIC_RELAXED);
+}
+
+bool btrail_triggers_keeping(const struct btrail_triggers *t)
+{
+    return __atomic_load_n(&t->keeping, __ATOMIC_RELAXED);
+}
+
+void btrail_triggers_keep(struct btrail_triggers *t)
+{
+    set_keeping(t, true);
+}
+
 static void act(struct btrail_triggers *t, unsigned i)
 {
     struct watched *w = &t->watched[i];
@@ -247,10 +262,10 @@ static void act(struct btrail_triggers *t, unsigned i)
     w->hits = 0;
     switch (w->trigger.action) {
     case BTRAIL_TRIGGER_START:
-        t->keeping = true;
+        set_keeping(t, true);
         break;
     case BTRAIL_TRIGGER_STOP:
-        t->keeping = false;
+        set_keeping(t, false);
         break;
     default:
         break;

@@ -107,6 +107,13 @@ bool btrail_triggers_news(struct btrail_triggers *t);
  */
 bool btrail_triggers_pass(void *t, uint64_t cr3, uint64_t to);
 
+/*
+ * Any thread: are records being kept?  And: they are, as if a trigger had begun
+ * that, before the first one.
+ */
+bool btrail_triggers_keeping(const struct btrail_triggers *t);
+void btrail_triggers_keep(struct btrail_triggers *t);
+
 /* No record is kept any more, and there is nothing that could change that. */
 bool btrail_triggers_over(const struct btrail_triggers *t);
 

@@ -38,6 +38,7 @@ struct btrail_guest_session {
     bool left;                          /* to the next process */
     bool added;
     bool whole;
+    bool keeping;
     gint64 started, ended;              /* g_get_real_time() */
     struct btrail_session_progress progress, past;
     uint64_t paused_ns, paused_base;
@@ -205,6 +206,8 @@ static gboolean fired_readable(gint fd, GIOCondition condition,
             s->why = g_strdup_printf("trigger %s", t->at);
         }
         if (t->act != BTRAIL_COMMAND_ACT_DUMP) {
+            /* It goes on like that after a restart. */
+            s->options.owner->changed(s->options.opaque, s);
             continue;
         }
         /* One at a time: what fires all the time would fill the disk. */
@@ -248,6 +251,7 @@ static bool make_session(struct btrail_guest_session *s,
         w.options.resume = (uint64_t *)resume->data;
         w.options.n_resume = resume->len;
     }
+    w.options.keeping = s->options.keeping;
     s->session = btrail_session_new(&w.options, error);
     btrail_wishes_clear(&w);
     if (!s->session) {
@@ -381,18 +385,20 @@ btrail_guest_session_resume(const struct btrail_guest_session_options *options,
                             struct btrail_leftover *left,
                             GError **error)
 {
+    struct btrail_guest_session_options again = *options;
     struct btrail_guest_session *s;
     bool ok;
 
+    again.keeping = state->keeping;
     if (state->ring) {
         g_free(btrail_leftover_keep_ring(options->folder,
                                          options->command->session, "-before",
                                          state->ring));
     }
     if (!left) {
-        s = btrail_guest_session_new(options, error);
+        s = btrail_guest_session_new(&again, error);
     } else {
-        s = new_session(options);
+        s = new_session(&again);
         ok = open_again(s, state, left, error);
         btrail_leftover_free(left);
         if (!ok) {
@@ -537,6 +543,7 @@ static void update_progress(struct btrail_guest_session *s)
 {
     if (s->session && !s->finishing) {
         btrail_session_progress(s->session, &s->progress);
+        s->keeping = btrail_session_keeping(s->session);
         if (s->progress.begun) {
             s->whole = btrail_session_whole(s->session);
         }
@@ -838,6 +845,7 @@ btrail_guest_session_save(struct btrail_guest_session *s)
     state->started = s->started * 1000;
     state->ring = g_strdup(s->ring);
     state->whole = s->whole;
+    state->keeping = s->keeping;
     return state;
 }
 

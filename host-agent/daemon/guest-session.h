@@ -39,12 +39,14 @@ struct btrail_guest_session;
  * @ready:    btrail_guest_session_is_ready() is true now
  * @done:     it has ended or failed
  * @duration: its time is over
+ * @changed:  what btrail_guest_session_save() returns
  */
 struct btrail_guest_session_owner {
     bool (*admit_dump)(void *opaque, GError **error);
     void (*ready)(void *opaque, struct btrail_guest_session *s);
     void (*done)(void *opaque, struct btrail_guest_session *s);
     void (*duration)(void *opaque, struct btrail_guest_session *s);
+    void (*changed)(void *opaque, struct btrail_guest_session *s);
 };
 
 /**
@@ -54,6 +56,7 @@ struct btrail_guest_session_owner {
  * @metadata: for the trace; a reference is taken, members are added
  * @ring:     the most bytes that mode "last" keeps
  * @files:    who knows files of the guest
+ * @keeping:  a trigger that starts it has acted already
  * @owner, @opaque: who is told
  */
 struct btrail_guest_session_options {
@@ -62,6 +65,7 @@ struct btrail_guest_session_options {
     JsonObject *metadata;
     uint64_t ring;
     struct btrail_symbol_files files;
+    bool keeping;
     const struct btrail_guest_session_owner *owner;
     void *opaque;
 };

@@ -173,11 +173,19 @@ static bool session_admit_dump(void *opaque, GError **error)
     return m->g->host->admit_dump(m->g->opaque, m->g, error);
 }
 
+static void session_changed(void *opaque, struct btrail_guest_session *s)
+{
+    struct guest_session *m = opaque;
+
+    m->g->host->changed(m->g->opaque);
+}
+
 static const struct btrail_guest_session_owner session_owner = {
     .admit_dump = session_admit_dump,
     .ready = session_ready,
     .done = session_done,
     .duration = duration_over,
+    .changed = session_changed,
 };
 
 uint64_t guest_memory(struct btrail_guest *g, unsigned sessions)

@@ -100,6 +100,8 @@ static bool read_session(struct btrail_state_capture *c, JsonNode *node,
     s->ring = g_strdup(ring);
     s->whole = json_object_get_boolean_member_with_default(json, "whole",
                                                            FALSE);
+    s->keeping = json_object_get_boolean_member_with_default(json, "keeping",
+                                                             FALSE);
     g_ptr_array_add(c->sessions, s);
     return true;
 }
@@ -193,6 +195,7 @@ static JsonObject *put_session(const struct btrail_state_session *s)
         json_object_set_string_member(json, "ring", s->ring);
     }
     json_object_set_boolean_member(json, "whole", s->whole);
+    json_object_set_boolean_member(json, "keeping", s->keeping);
     return json;
 }
 

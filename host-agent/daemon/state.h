@@ -20,12 +20,14 @@
  * @started: nanoseconds since 1970
  * @ring:    name of its folder in that of the guest, or NULL
  * @whole:   btrail_session_whole()
+ * @keeping: btrail_session_keeping()
  */
 struct btrail_state_session {
     JsonObject *command;
     gint64 started;
     char *ring;
     bool whole;
+    bool keeping;
 };
 
 /**

@@ -32,6 +32,7 @@ static void test_round(void)
     s->command = command("one");
     s->started = G_GINT64_CONSTANT(1763715600123456789);
     s->whole = true;
+    s->keeping = true;
     g_ptr_array_add(c->sessions, s);
     s = btrail_state_session_new();
     s->command = command("two");
@@ -56,10 +57,12 @@ static void test_round(void)
     g_assert_cmpstr(btrail_json_string(s->command, "session"), ==, "one");
     g_assert_cmpint(s->started, ==, G_GINT64_CONSTANT(1763715600123456789));
     g_assert_true(s->whole);
+    g_assert_true(s->keeping);
     g_assert_null(s->ring);
     s = g_ptr_array_index(c->sessions, 1);
     g_assert_cmpstr(s->ring, ==, ".ring-1");
     g_assert_false(s->whole);
+    g_assert_false(s->keeping);
     g_ptr_array_unref(captures);
     g_unlink(path);
     g_assert_cmpint(g_rmdir(folder), ==, 0);

@@ -64,6 +64,27 @@ static void test_stop_alone(void)
     btrail_triggers_unref(t);
 }
 
+/* It goes on where another process was. */
+static void test_keep(void)
+{
+    static const struct btrail_trigger list[] = {
+        { .address = A, .action = BTRAIL_TRIGGER_START, .hits = 1 },
+        { .address = B, .action = BTRAIL_TRIGGER_STOP, .hits = 1 },
+    };
+    struct btrail_triggers *t = make(list, 2);
+
+    g_assert_false(btrail_triggers_keeping(t));
+    g_assert_false(btrail_triggers_pass(t, 0, A + 1));
+    btrail_triggers_keep(t);
+    g_assert_true(btrail_triggers_keeping(t));
+    g_assert_true(btrail_triggers_pass(t, 0, A + 1));
+    g_assert_true(btrail_triggers_pass(t, 0, B));
+    g_assert_false(btrail_triggers_keeping(t));
+    g_assert_cmpuint(fired_n[0], ==, 0);
+    g_assert_cmpuint(fired_n[1], ==, 1);
+    btrail_triggers_unref(t);
+}
+
 /* A symbol counts once it is known, and a process once it is found. */
 static void test_names(void)
 {
@@ -200,6 +221,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/trigger/start-stop", test_start_stop);
     g_test_add_func("/trigger/stop-alone", test_stop_alone);
+    g_test_add_func("/trigger/keep", test_keep);
     g_test_add_func("/trigger/names", test_names);
     g_test_add_func("/trigger/spaces", test_spaces);
     return g_test_run();
