@@ -563,7 +563,6 @@ static void finish_thread(GTask *task, gpointer source, gpointer data,
 {
     struct ending *e = data;
     struct btrail_guest_session *s = e->s;
-
     bool keep = s->left && s->command->last;
 
     if (s->command->last && !s->abandoned && !s->left) {

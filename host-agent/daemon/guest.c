@@ -67,33 +67,39 @@ void guest_check_idle(struct btrail_guest *g)
     }
 }
 
-static void session_done(void *opaque, struct btrail_guest_session *s)
+static void log_end(const struct guest_session *m, JsonObject *status)
 {
-    struct guest_session *m = opaque;
-    struct btrail_guest *g = m->g;
-    JsonObject *status;
-    const char *why;
-    unsigned i;
+    const struct btrail_guest_session *s = m->s;
+    const char *why = btrail_json_string(status, "why");
 
-    status = btrail_guest_session_status(s);
-    why = btrail_json_string(status, "why");
     if (btrail_guest_session_is_left(s)) {
         btrail_log(BTRAIL_LOG_INFO, "guest %s: session %s goes on with the "
-                   "next service", g->name, name_of(m));
-        why = "the service is being restarted; the session goes on";
-        goto told;
+                   "next service", m->g->name, name_of(m));
+        return;
     }
     btrail_log(btrail_guest_session_state(s) == BTRAIL_GUEST_SESSION_FAILED ?
                BTRAIL_LOG_WARNING : BTRAIL_LOG_INFO,
                "guest %s: session %s %s%s%s: %s, %" G_GINT64_FORMAT
                " records, %" G_GINT64_FORMAT " bytes, %" G_GINT64_FORMAT
-               " lost", g->name, name_of(m),
+               " lost", m->g->name, name_of(m),
                btrail_json_string(status, "state"), why ? ", " : "",
                why ? why : "", btrail_json_string(status, "file"),
                btrail_json_int(status, "records", 0),
                btrail_json_int(status, "bytes", 0),
                btrail_json_int(status, "lost", 0));
-told:
+}
+
+static void session_done(void *opaque, struct btrail_guest_session *s)
+{
+    struct guest_session *m = opaque;
+    struct btrail_guest *g = m->g;
+    JsonObject *status = btrail_guest_session_status(s);
+    const char *why = btrail_guest_session_is_left(s) ?
+                      "the service is being restarted; the session goes on" :
+                      btrail_json_string(status, "why");
+    unsigned i;
+
+    log_end(m, status);
     guest_refuse(g, m->start, why ? why : "the session has ended at once");
     for (i = 0; i < m->stops->len; i++) {
         guest_reply(g, g_array_index(m->stops, struct waiting, i),
