@@ -106,7 +106,8 @@ logged() {
 # compile DIR [MESON-OPTION...]: builds our own code in DIR
 compile() {
     local dir=$1
-    local -x CCACHE_DIR=$CACHE/ccache
+    # Another checkout has the same files in other places.
+    local -x CCACHE_DIR=$CACHE/ccache CCACHE_BASEDIR=$TOP CCACHE_NOHASHDIR=1
     shift
     if [ ! -e "$dir/build.ninja" ]; then
         logged "$dir.log" meson setup "$dir" "$TOP" "$@" || return 1
