@@ -456,12 +456,37 @@ static GArray *sideband_of(const struct btrail_store *store)
     return list;
 }
 
+/* The file of the next part, with its header alone; -1 on failure */
+static int begin_part(const struct btrail_store *store, const char *path,
+                      const struct btrail_file_header *header)
+{
+    uint8_t bytes[BTRAIL_FILE_HEADER_SIZE];
+    int fd = open_file(path, store->options.replace);
+    ssize_t n;
+    int error;
+
+    if (fd < 0) {
+        return -1;
+    }
+    btrail_file_header_put(bytes, header);
+    n = write(fd, bytes, sizeof(bytes));
+    if (n == sizeof(bytes)) {
+        return fd;
+    }
+    error = n < 0 ? errno : ENOSPC;
+    close(fd);
+    unlink(path);
+    errno = error;
+    return -1;
+}
+
 /*
- * Go on in a new file.  It is there before the old one says so; if it cannot
- * be made the old one stays the last.
+ * Go on in a new file.  It is there, and is one of the trace, before the old
+ * one says so; if it cannot be made the old one stays the last.
  */
 static int next_part(struct btrail_store *store)
 {
+    struct btrail_file_header header = store->header;
     struct kept_part old = {
         store->header.part, 0, NULL, store->records, store->last_time,
     };
@@ -475,7 +500,13 @@ static int next_part(struct btrail_store *store)
                    metas_size(store) + end_size(0))) {
         return store_fail(store, ENOSPC);
     }
-    fd = open_file(path, store->options.replace);
+    header.part++;
+    header.merged = 0;
+    if (store->has_data) {
+        header.begin = store->options.ring_size ? BTRAIL_GAP_OVERWRITTEN :
+                       BTRAIL_GAP_ELSEWHERE;
+    }
+    fd = begin_part(store, path, &header);
     if (fd < 0) {
         return store_fail(store, errno);
     }
@@ -497,13 +528,8 @@ static int next_part(struct btrail_store *store)
 
     forget_part(store);
     store->fd = fd;
-    store->header.part++;
-    store->header.merged = 0;
-    if (store->has_data) {
-        store->header.begin = store->options.ring_size ?
-                              BTRAIL_GAP_OVERWRITTEN : BTRAIL_GAP_ELSEWHERE;
-    }
-    ret = write_header(store);
+    store->header = header;
+    store->offset = BTRAIL_FILE_HEADER_SIZE;
     for (i = 0; !ret && i < store->metas->len; i++) {
         GBytes *meta = g_ptr_array_index(store->metas, i);
 
