@@ -89,27 +89,25 @@ static int store_fail(struct btrail_store *store, int error)
     return -BTRAIL_ERR_IO;
 }
 
-static int store_write(struct btrail_store *store, struct iovec *iov, int n)
+/* How much it was; -1 and errno if not all of it could be written */
+static ssize_t write_all(int fd, struct iovec *iov, int n)
 {
     size_t left = 0, total;
     int i;
 
-    if (store->error) {
-        errno = store->error;
-        return -BTRAIL_ERR_IO;
-    }
     for (i = 0; i < n; i++) {
         left += iov[i].iov_len;
     }
     total = left;
     while (left) {
-        ssize_t done = writev(store->fd, iov, n);
+        ssize_t done = writev(fd, iov, n);
 
         if (done < 0 && errno == EINTR) {
             continue;
         }
         if (done <= 0) {
-            return store_fail(store, done ? errno : ENOSPC);
+            errno = done ? errno : ENOSPC;
+            return -1;
         }
         left -= done;
         for (; n && (size_t)done >= iov->iov_len; iov++, n--) {
@@ -119,6 +117,21 @@ static int store_write(struct btrail_store *store, struct iovec *iov, int n)
             iov->iov_base = (uint8_t *)iov->iov_base + done;
             iov->iov_len -= done;
         }
+    }
+    return total;
+}
+
+static int store_write(struct btrail_store *store, struct iovec *iov, int n)
+{
+    ssize_t total;
+
+    if (store->error) {
+        errno = store->error;
+        return -BTRAIL_ERR_IO;
+    }
+    total = write_all(store->fd, iov, n);
+    if (total < 0) {
+        return store_fail(store, errno);
     }
     store->offset += total;
     return 0;
@@ -461,19 +474,18 @@ static int begin_part(const struct btrail_store *store, const char *path,
                       const struct btrail_file_header *header)
 {
     uint8_t bytes[BTRAIL_FILE_HEADER_SIZE];
+    struct iovec iov = { bytes, sizeof(bytes) };
     int fd = open_file(path, store->options.replace);
-    ssize_t n;
     int error;
 
     if (fd < 0) {
         return -1;
     }
     btrail_file_header_put(bytes, header);
-    n = write(fd, bytes, sizeof(bytes));
-    if (n == sizeof(bytes)) {
+    if (write_all(fd, &iov, 1) >= 0) {
         return fd;
     }
-    error = n < 0 ? errno : ENOSPC;
+    error = errno;
     close(fd);
     unlink(path);
     errno = error;
