@@ -16,7 +16,7 @@ struct restoring {
 };
 
 static void look_thread(GTask *task, gpointer source, gpointer data,
-                             GCancellable *cancellable)
+                        GCancellable *cancellable)
 {
     struct restoring *r = data;
     unsigned i;

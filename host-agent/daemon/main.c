@@ -77,29 +77,28 @@ static void ended(void *opaque)
     g_main_loop_quit(d->loop);
 }
 
-static gboolean terminate(gpointer opaque)
+/* Once: what comes first says how. */
+static gboolean stop(struct daemon *d,
+                     void (*how)(struct btrail_service *service,
+                                 void (*done)(void *opaque), void *opaque))
 {
-    struct daemon *d = opaque;
-
     if (!d->ending) {
         d->ending = true;
         btrail_notify("STOPPING=1");
-        btrail_service_end(d->service, ended, d);
+        how(d->service, ended, d);
     }
     return G_SOURCE_CONTINUE;
+}
+
+static gboolean terminate(gpointer opaque)
+{
+    return stop(opaque, btrail_service_end);
 }
 
 /* As for a restart: the next process goes on with what there is. */
 static gboolean leave(gpointer opaque)
 {
-    struct daemon *d = opaque;
-
-    if (!d->ending) {
-        d->ending = true;
-        btrail_notify("STOPPING=1");
-        btrail_service_leave(d->service, ended, d);
-    }
-    return G_SOURCE_CONTINUE;
+    return stop(opaque, btrail_service_leave);
 }
 
 static gboolean reload(gpointer opaque)
