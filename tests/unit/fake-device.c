@@ -10,6 +10,7 @@
 
 #include "fake-device.h"
 #include "message.h"
+#include "scratch.h"
 
 char *folder;
 struct btrail_service *service;
@@ -247,6 +248,25 @@ JsonObject *stop_session(struct device *d, const char *name, uint64_t index,
     return result;
 }
 
+JsonObject *record_session(struct device *d, JsonNode **node)
+{
+    connect_device(d, "vm", 100);
+    start_session(d, "{\"do\":\"start\",\"session\":\"s\",\"file\":\"s\","
+                  "\"names\":\"off\"}");
+    fake_publish(&d->producer, 0, 0, FAKE_RECORDS, NULL, 0);
+    return stop_session(d, "s", FAKE_RECORDS, node);
+}
+
+bool state_has(const char *capture)
+{
+    g_autofree char *state = g_build_filename(folder, "state",
+                                              "sessions.json", NULL);
+    g_autofree char *text = NULL;
+
+    g_assert_true(g_file_get_contents(state, &text, NULL, NULL));
+    return strstr(text, capture);
+}
+
 void disconnect(struct device *d)
 {
     close(d->sock);
@@ -264,11 +284,8 @@ void wait_exists(const char *path, bool exists)
 
 void in_folder(gconstpointer test)
 {
-    g_autofree char *remove = NULL;
-
-    folder = g_dir_make_tmp("service-XXXXXX", NULL);
+    folder = scratch_new();
     ((void (*)(void))test)();
-    remove = g_strdup_printf("rm -r '%s'", folder);
-    g_assert_cmpint(system(remove), ==, 0);
-    g_clear_pointer(&folder, g_free);
+    scratch_remove(folder);
+    folder = NULL;
 }

@@ -78,4 +78,10 @@ void start_session(struct device *d, const char *text);
 JsonObject *stop_session(struct device *d, const char *name, uint64_t index,
                          JsonNode **node);
 
+/* A new guest's session "s" records FAKE_RECORDS into s.btrail; its result */
+JsonObject *record_session(struct device *d, JsonNode **node);
+
+/* Is there a capture of this name in the state that survives the service? */
+bool state_has(const char *capture);
+
 #endif /* BTRAIL_FAKE_DEVICE_H */

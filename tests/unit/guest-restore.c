@@ -26,11 +26,7 @@ static void leave_session(void)
     struct device d;
 
     start_service("");
-    connect_device(&d, "vm", 100);
-    start_session(&d, "{\"do\":\"start\",\"session\":\"s\",\"file\":\"s\","
-                  "\"names\":\"off\"}");
-    fake_publish(&d.producer, 0, 0, FAKE_RECORDS, NULL, 0);
-    stop_session(&d, "s", FAKE_RECORDS, &node);
+    record_session(&d, &node);
     fake_clear(&d.producer);
     disconnect(&d);
     stop_service();
@@ -178,9 +174,6 @@ static void test_left(void)
 /* The same before the device has answered: as if nothing had been. */
 static void test_left_early(void)
 {
-    g_autofree char *state = g_build_filename(folder, "state",
-                                              "sessions.json", NULL);
-    g_autofree char *text = NULL;
     bool done = false;
     struct device d;
     gint64 id = reattach(&d);
@@ -191,8 +184,7 @@ static void test_left_early(void)
     btrail_service_free(service);
     disconnect(&d);
     check_whole();
-    g_assert_true(g_file_get_contents(state, &text, NULL, NULL));
-    g_assert_nonnull(strstr(text, CAPTURE));
+    g_assert_true(state_has(CAPTURE));
 }
 
 /* The device has come again; what was left is being looked at. */
@@ -212,9 +204,6 @@ static void begin_look(struct device *d)
 /* The service is told to end before that is over: it begins nothing. */
 static void test_ending_early(void)
 {
-    g_autofree char *state = g_build_filename(folder, "state",
-                                              "sessions.json", NULL);
-    g_autofree char *text = NULL;
     bool done = false;
     struct device d;
 
@@ -223,8 +212,7 @@ static void test_ending_early(void)
     reply_done(&d, expect_execute(&d, "branch-trace-stop"));
     wait_true(&done);
     check_whole();
-    g_assert_true(g_file_get_contents(state, &text, NULL, NULL));
-    g_assert_null(strstr(text, CAPTURE));
+    g_assert_false(state_has(CAPTURE));
     disconnect(&d);
     btrail_service_free(service);
 }

@@ -21,11 +21,7 @@ static void test_session(void)
     struct device d;
 
     start_service("");
-    connect_device(&d, "vm", 100);
-    start_session(&d, "{\"do\":\"start\",\"session\":\"s\",\"file\":\"s\","
-                  "\"names\":\"off\"}");
-    fake_publish(&d.producer, 0, 0, FAKE_RECORDS, NULL, 0);
-    result = stop_session(&d, "s", FAKE_RECORDS, &node);
+    result = record_session(&d, &node);
     g_assert_cmpstr(btrail_json_string(result, "state"), ==, "ended");
     g_assert_cmpint(btrail_json_int(result, "records", 0), ==, FAKE_RECORDS);
     g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
