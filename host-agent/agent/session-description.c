@@ -27,13 +27,18 @@ static const char *const privilege_names[] = {
     [BTRAIL_PRIVILEGE_USER | BTRAIL_PRIVILEGE_KERNEL] = "all",
 };
 
-static const char *const end_names[] = {
-    [BTRAIL_END_STOPPED] = "stopped",
-    [BTRAIL_END_SHUTDOWN] = "shutdown",
-    [BTRAIL_END_MIGRATED] = "migrated",
-    [BTRAIL_END_UNPLUGGED] = "unplugged",
-    [BTRAIL_END_PRODUCER_LOST] = "producer-lost",
-};
+const char *btrail_session_end_name(uint16_t reason)
+{
+    static const char *const names[] = {
+        [BTRAIL_END_STOPPED] = "stopped",
+        [BTRAIL_END_SHUTDOWN] = "shutdown",
+        [BTRAIL_END_MIGRATED] = "migrated",
+        [BTRAIL_END_UNPLUGGED] = "unplugged",
+        [BTRAIL_END_PRODUCER_LOST] = "producer-lost",
+    };
+
+    return reason < G_N_ELEMENTS(names) ? names[reason] : NULL;
+}
 
 static int write_meta(struct btrail_store *store, JsonObject *object)
 {
@@ -145,7 +150,8 @@ int btrail_session_describe_end(struct btrail_store *store,
     g_autoptr(JsonObject) meta = json_object_new();
     JsonObject *end = json_object_new();
 
-    json_object_set_string_member(end, "reason", end_names[outcome->reason]);
+    json_object_set_string_member(end, "reason",
+                                  btrail_session_end_name(outcome->reason));
     json_object_set_int_member(end, "monotonic", btrail_clock_ns());
     json_object_set_int_member(end, "realtime", g_get_real_time() * 1000);
     if (outcome->error) {

@@ -8,6 +8,7 @@
 
 #include "cli.h"
 #include "json.h"
+#include "session-description.h"
 
 static void merge_meta(struct cli_trace *t)
 {
@@ -192,13 +193,7 @@ const char *cli_event_reason(uint16_t type, uint16_t reason)
         [BTRAIL_PAUSE_OVERFLOW] = "overflow",
         [BTRAIL_PAUSE_VM_STOP] = "vm-stop",
     };
-    static const char *const ends[] = {
-        [BTRAIL_END_STOPPED] = "stopped",
-        [BTRAIL_END_SHUTDOWN] = "shutdown",
-        [BTRAIL_END_MIGRATED] = "migrated",
-        [BTRAIL_END_UNPLUGGED] = "unplugged",
-        [BTRAIL_END_PRODUCER_LOST] = "producer-lost",
-    };
+    const char *end;
 
     switch (type) {
     case BTRAIL_EVENT_GAP:
@@ -213,7 +208,8 @@ const char *cli_event_reason(uint16_t type, uint16_t reason)
         if (reason == BTRAIL_END_CUT) {
             return "cut";
         }
-        return word(ends, G_N_ELEMENTS(ends), reason);
+        end = btrail_session_end_name(reason);
+        return end ? end : "unknown";
     default:
         return "unknown";
     }
