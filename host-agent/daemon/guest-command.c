@@ -100,7 +100,6 @@ static bool check_file(struct btrail_guest *g, const char *file,
                                       "name", file, d->session);
         }
     }
-
     for (i = 0; i < g->sessions->len; i++) {
         const struct guest_session *m = session_at(g, i);
 

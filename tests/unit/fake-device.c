@@ -3,7 +3,6 @@
  * A service and its devices, for tests: see fake-device.h
  */
 
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
