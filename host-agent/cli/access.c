@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "access.h"
+#include "cli/access.h"
 
 /* The name of @uid, or NULL; to be freed */
 static char *user_name(uid_t uid)

@@ -12,13 +12,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "access.h"
-#include "apparmor.h"
-#include "capabilities.h"
-#include "cli.h"
-#include "guest.h"
-#include "json.h"
-#include "tracing.h"
+#include "cli/access.h"
+#include "libvirt/apparmor.h"
+#include "libvirt/capabilities.h"
+#include "cli/cli.h"
+#include "libvirt/guest.h"
+#include "util/json.h"
+#include "libvirt/tracing.h"
 
 enum state {
     STATE_OK,

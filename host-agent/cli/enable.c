@@ -11,10 +11,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "capabilities.h"
-#include "cli.h"
-#include "guest.h"
-#include "tracing.h"
+#include "libvirt/capabilities.h"
+#include "cli/cli.h"
+#include "libvirt/guest.h"
+#include "libvirt/tracing.h"
 
 struct enable {
     bool disable;

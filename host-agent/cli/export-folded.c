@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "export.h"
+#include "cli/export.h"
 
 /* What separates names, and lines, is not part of one. */
 static void add_name(GString *line, const char *name)

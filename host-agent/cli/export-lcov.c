@@ -10,9 +10,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "export.h"
-#include "instruction.h"
-#include "profile.h"
+#include "cli/export.h"
+#include "symbolize/instruction.h"
+#include "analyze/profile.h"
 
 #define MAX_BLOCKS  (8u << 20)
 

@@ -9,7 +9,7 @@
 
 #include <inttypes.h>
 
-#include "export.h"
+#include "cli/export.h"
 
 struct writer {
     const struct export *e;

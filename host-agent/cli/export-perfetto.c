@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-#include "export.h"
+#include "cli/export.h"
 
 /* Fields of the schema */
 enum {

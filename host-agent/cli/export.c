@@ -5,9 +5,9 @@
 
 #include <string.h>
 
-#include "export.h"
-#include "names-options.h"
-#include "result.h"
+#include "cli/export.h"
+#include "cli/names-options.h"
+#include "cli/result.h"
 
 static const struct {
     const char *name;

@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-#include "call-tree.h"
+#include "analyze/call-tree.h"
 
 /**
  * struct export

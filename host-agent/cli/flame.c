@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "flame.h"
+#include "cli/flame.h"
 #include "flamegraph-html.h"
 
 struct flame {

@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-#include "call-tree.h"
+#include "analyze/call-tree.h"
 
 /*
  * Write it.  Functions with a smaller part than @min_share (from 0 to 1), both

@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "flame.h"
-#include "names-options.h"
-#include "result.h"
+#include "cli/flame.h"
+#include "cli/names-options.h"
+#include "cli/result.h"
 
 static int draw(struct cli_trace *trace, const char *path,
                 struct call_tree *t, double min_share)

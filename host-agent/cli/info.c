@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli.h"
-#include "json.h"
+#include "cli/cli.h"
+#include "util/json.h"
 
 struct stream_summary {
     struct btrail_stream_info info;

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "lines.h"
+#include "cli/lines.h"
 
 #define JOB_RECORDS     4096
 #define JOB_ITEMS       512

@@ -6,7 +6,7 @@
 #ifndef BTRAIL_LINES_H
 #define BTRAIL_LINES_H
 
-#include "cli.h"
+#include "cli/cli.h"
 
 struct lines;
 

@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "cli.h"
+#include "cli/cli.h"
 
 static void print_json(const struct cli_trace *t, const char *output,
                        const struct btrail_merge_result *m)

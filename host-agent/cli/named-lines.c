@@ -6,8 +6,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "instruction.h"
-#include "named-lines.h"
+#include "symbolize/instruction.h"
+#include "cli/named-lines.h"
 
 /* More without a branch is no code. */
 #define MAX_INSTRUCTIONS    4096

@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-#include "names-options.h"
+#include "cli/names-options.h"
 
 /**
  * struct named_lines_options

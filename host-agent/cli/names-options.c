@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "names-options.h"
+#include "cli/names-options.h"
 
 struct symbolizer *names_open(const struct names_options *options,
                               const struct cli_trace *trace)

@@ -6,9 +6,9 @@
 #ifndef BTRAIL_NAMES_OPTIONS_H
 #define BTRAIL_NAMES_OPTIONS_H
 
-#include "cli.h"
-#include "filter.h"
-#include "symbolizer.h"
+#include "cli/cli.h"
+#include "symbolize/filter.h"
+#include "symbolize/symbolizer.h"
 
 struct names_options {
     char *map;

@@ -5,7 +5,7 @@
 
 #include <inttypes.h>
 
-#include "progress.h"
+#include "cli/progress.h"
 
 void progress_print(FILE *file, uint64_t ns, const struct progress *p,
                     double rate)

@@ -11,11 +11,11 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "cli.h"
-#include "guest.h"
-#include "json.h"
-#include "progress.h"
-#include "record-domain.h"
+#include "cli/cli.h"
+#include "libvirt/guest.h"
+#include "util/json.h"
+#include "cli/progress.h"
+#include "cli/record-domain.h"
 
 #define START_TIMEOUT_MS    30000
 #define STATUS_TIMEOUT_MS   30000

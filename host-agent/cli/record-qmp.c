@@ -13,13 +13,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "capture.h"
-#include "cli.h"
-#include "clock.h"
-#include "json.h"
-#include "progress.h"
-#include "qmp.h"
-#include "record-qmp.h"
+#include "drain/capture.h"
+#include "cli/cli.h"
+#include "util/clock.h"
+#include "util/json.h"
+#include "cli/progress.h"
+#include "monitor/qmp.h"
+#include "cli/record-qmp.h"
 
 #define QMP_TIMEOUT_MS      10000
 /* Includes the wait for the session to take the device's HELLO. */

@@ -9,7 +9,7 @@
 #include <json-glib/json-glib.h>
 #include <stdbool.h>
 
-#include "store.h"
+#include "lib/internal/store.h"
 
 /**
  * struct cli_record_qmp

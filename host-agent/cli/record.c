@@ -9,9 +9,9 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "cli.h"
-#include "record-domain.h"
-#include "record-qmp.h"
+#include "cli/cli.h"
+#include "cli/record-domain.h"
+#include "cli/record-qmp.h"
 
 struct record_options {
     char *domain;

@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "call-tree.h"
-#include "report.h"
-#include "rows.h"
+#include "analyze/call-tree.h"
+#include "cli/report.h"
+#include "cli/rows.h"
 
 /* Values of rows */
 enum {

@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "profile.h"
-#include "report.h"
-#include "rows.h"
+#include "analyze/profile.h"
+#include "cli/report.h"
+#include "cli/rows.h"
 
 /* More would not fit into the memory of a small machine. */
 #define MAX_EDGES   (8u << 20)

@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "report.h"
-#include "tally.h"
+#include "cli/report.h"
+#include "analyze/tally.h"
 
 /*
  * What a file may make us remember: more than any guest has, and less than

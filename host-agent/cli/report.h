@@ -6,7 +6,7 @@
 #ifndef BTRAIL_REPORT_H
 #define BTRAIL_REPORT_H
 
-#include "names-options.h"
+#include "cli/names-options.h"
 
 /**
  * struct report

@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli.h"
-#include "result.h"
+#include "cli/cli.h"
+#include "cli/result.h"
 
 bool result_open(struct result *r, const char *path)
 {

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "rows.h"
+#include "cli/rows.h"
 
 struct rows {
     unsigned columns;

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "lines.h"
-#include "named-lines.h"
+#include "cli/lines.h"
+#include "cli/named-lines.h"
 
 /* Of records that are printed as they are */
 #define OUT_SIZE    (1u << 20)

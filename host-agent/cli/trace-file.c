@@ -6,9 +6,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "cli.h"
-#include "json.h"
-#include "session-description.h"
+#include "cli/cli.h"
+#include "util/json.h"
+#include "drain/session-description.h"
 
 static void merge_meta(struct cli_trace *t)
 {

@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli.h"
-#include "code.h"
-#include "scan.h"
-#include "trace.h"
+#include "cli/cli.h"
+#include "lib/internal/code.h"
+#include "lib/internal/scan.h"
+#include "lib/internal/trace.h"
 
 struct verify {
     struct cli_trace trace;

@@ -5,8 +5,8 @@
 
 #include <zstd.h>
 
-#include "block.h"
-#include "crc32c.h"
+#include "lib/internal/block.h"
+#include "lib/internal/crc32c.h"
 
 /*
  * What zstd gets hardly repeats itself: higher levels, which look longer for

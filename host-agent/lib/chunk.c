@@ -4,9 +4,9 @@
  */
 
 #include "backtrail/trace.h"
-#include "bytes.h"
-#include "chunk.h"
-#include "crc32c.h"
+#include "lib/internal/bytes.h"
+#include "lib/internal/chunk.h"
+#include "lib/internal/crc32c.h"
 
 /*
  * As in PNG: a byte that is not ASCII, the name, and line ends that a

@@ -6,7 +6,7 @@
 #include <limits.h>
 #include <stdlib.h>
 
-#include "code.h"
+#include "lib/internal/code.h"
 
 #define PAGE            BTRAIL_CODE_PAGE_SIZE
 

@@ -10,7 +10,7 @@
 #endif
 
 #include "backtrail/trace.h"
-#include "codec.h"
+#include "lib/internal/codec.h"
 
 #ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
 /* Clearing the tables costs more than all else that a short input does. */

@@ -3,7 +3,7 @@
  * Copying chunks: see copy.h
  */
 
-#include "copy.h"
+#include "lib/internal/copy.h"
 
 /* A stream, as far as it has been copied */
 struct copy_stream {

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "cr3set.h"
+#include "lib/internal/cr3set.h"
 
 void btrail_cr3set_switch(struct btrail_cr3set *set, uint64_t before,
                           uint64_t cr3)

@@ -6,8 +6,8 @@
 #include <glib.h>
 #include <string.h>
 
-#include "bytes.h"
-#include "crc32c.h"
+#include "lib/internal/bytes.h"
+#include "lib/internal/crc32c.h"
 
 #define POLYNOMIAL  0x82f63b78u /* reflected */
 

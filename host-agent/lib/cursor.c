@@ -3,9 +3,9 @@
  * Cursors: reading a stream from chunk to chunk
  */
 
-#include "block.h"
-#include "cursor.h"
-#include "trace.h"
+#include "lib/internal/block.h"
+#include "lib/internal/cursor.h"
+#include "lib/internal/trace.h"
 
 /* Decoded at a time: what the second-level cache holds with the tables. */
 #define BATCH_RECORDS   8192

@@ -8,10 +8,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "block.h"
-#include "file.h"
-#include "pread.h"
-#include "scan.h"
+#include "lib/internal/block.h"
+#include "lib/internal/file.h"
+#include "lib/internal/pread.h"
+#include "lib/internal/scan.h"
 
 int btrail_file_read_chunk(const struct btrail_file *f,
                            const struct btrail_index_entry *entry,

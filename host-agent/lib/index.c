@@ -3,7 +3,7 @@
  * Indices: see index.h
  */
 
-#include "index.h"
+#include "lib/internal/index.h"
 
 /* Lists that take no more memory than this: 128 MiB */
 #define MAX_ROOTS   (1u << 24)

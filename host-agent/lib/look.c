@@ -10,7 +10,7 @@
 
 #include "backtrail/names.h"
 
-#include "bytes.h"
+#include "lib/internal/bytes.h"
 
 /* The least bytes that each of these takes */
 #define PROCESS_MIN     14

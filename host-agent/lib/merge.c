@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "copy.h"
-#include "trace.h"
+#include "lib/internal/copy.h"
+#include "lib/internal/trace.h"
 
 /* A stream, and which of its chunks comes next */
 struct source {

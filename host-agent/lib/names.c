@@ -10,9 +10,9 @@
 
 #include <stdlib.h>
 
-#include "bytes.h"
-#include "names.h"
-#include "search.h"
+#include "lib/internal/bytes.h"
+#include "lib/internal/names.h"
+#include "util/search.h"
 
 /* What looks and symbols may take in memory; later ones are left out. */
 #define MEMORY_MAX      (1ull << 30)

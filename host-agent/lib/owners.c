@@ -11,8 +11,8 @@
 
 #include "backtrail/transport.h"
 
-#include "names.h"
-#include "search.h"
+#include "lib/internal/names.h"
+#include "util/search.h"
 
 #define MAX_SPANS   (1u << 22)
 

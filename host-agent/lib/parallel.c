@@ -11,8 +11,8 @@
 #include <errno.h>
 #include <glib.h>
 
-#include "cursor.h"
-#include "trace.h"
+#include "lib/internal/cursor.h"
+#include "lib/internal/trace.h"
 
 /* Slots beyond those that the threads are filling */
 #define MORE_SLOTS  2

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "parts.h"
+#include "lib/internal/parts.h"
 
 #define SUFFIX  ".btrail"
 

@@ -8,11 +8,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "copy.h"
-#include "parts.h"
-#include "pread.h"
-#include "scan.h"
-#include "trace.h"
+#include "lib/internal/copy.h"
+#include "lib/internal/parts.h"
+#include "lib/internal/pread.h"
+#include "lib/internal/scan.h"
+#include "lib/internal/trace.h"
 
 /* A META, DATA or SIDEBAND chunk of the file */
 struct piece {

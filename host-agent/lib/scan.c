@@ -3,8 +3,8 @@
  * Going through a file from chunk to chunk: see scan.h
  */
 
-#include "pread.h"
-#include "scan.h"
+#include "lib/internal/pread.h"
+#include "lib/internal/scan.h"
 
 /*
  * Chunks are either large, and then little is to be read of each, or there

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <zstd.h>
 
-#include "sideband.h"
+#include "lib/internal/sideband.h"
 
 /* It is little beside the records, and made by a thread that has time. */
 #define ZSTD_LEVEL  3

@@ -5,8 +5,8 @@
 
 #include <glib.h>
 
-#include "block.h"
-#include "cursor.h"
+#include "lib/internal/block.h"
+#include "lib/internal/cursor.h"
 
 struct btrail_spans {
     struct btrail_cursor *cursor;

@@ -10,10 +10,10 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "crc32c.h"
-#include "parts.h"
-#include "pread.h"
-#include "store.h"
+#include "lib/internal/crc32c.h"
+#include "lib/internal/parts.h"
+#include "lib/internal/pread.h"
+#include "lib/internal/store.h"
 
 /* A part that is finished, and its SIDEBAND chunks; NULL if it has none */
 struct kept_part {

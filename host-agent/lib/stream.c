@@ -3,7 +3,7 @@
  * Slabs to blocks: see stream.h
  */
 
-#include "stream.h"
+#include "lib/internal/stream.h"
 
 /* Records that are added to a block between two looks at its size */
 #define STEP    4096

@@ -7,8 +7,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "parts.h"
-#include "trace.h"
+#include "lib/internal/parts.h"
+#include "lib/internal/trace.h"
 
 /* A recording deletes parts while they are being opened: try again so often. */
 #define TRIES   10

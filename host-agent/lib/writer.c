@@ -5,9 +5,9 @@
 
 #include <errno.h>
 
-#include "chunk.h"
-#include "store.h"
-#include "stream.h"
+#include "lib/internal/chunk.h"
+#include "lib/internal/store.h"
+#include "lib/internal/stream.h"
 
 struct btrail_writer {
     struct btrail_block_sink sink;

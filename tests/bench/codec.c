@@ -33,7 +33,7 @@
 #include <lzma.h>
 #endif
 
-#include "bytes.h"
+#include "lib/internal/bytes.h"
 #include "raw.h"
 
 /* As hw/misc/branch-trace-buffer.c makes slabs, and how many */

@@ -25,9 +25,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "crc32c.h"
+#include "lib/internal/crc32c.h"
 #include "raw.h"
-#include "store.h"
+#include "lib/internal/store.h"
 
 #define TRIES       5
 #define MAX_PIECES  64

@@ -17,8 +17,8 @@
 
 #include "backtrail/transport.h"
 #include "fuzz.h"
-#include "log.h"
-#include "service.h"
+#include "service/log.h"
+#include "service/service.h"
 
 #define DEADLINE    (5 * G_TIME_SPAN_SECOND)
 #define MAX_SENT    (128u << 10)    /* fits into a socket */

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "tracing.h"
+#include "libvirt/tracing.h"
 
 static xmlDoc *parse(const char *text)
 {

@@ -10,7 +10,7 @@
 #include <glib.h>
 #include <string.h>
 
-#include "dynamic-symbols.h"
+#include "guest-linux/dynamic-symbols.h"
 #include "fake-space.h"
 #include "fuzz.h"
 

@@ -9,7 +9,7 @@
 #include <gio/gio.h>
 #include <string.h>
 
-#include "filter.h"
+#include "symbolize/filter.h"
 #include "fuzz.h"
 
 /* Nobody writes longer ones. */

@@ -15,8 +15,8 @@
 
 #include "fake-linux.h"
 #include "fuzz.h"
-#include "modules.h"
-#include "tasks.h"
+#include "guest-linux/modules.h"
+#include "guest-linux/tasks.h"
 
 #define LATER   0xffffffu
 

@@ -9,11 +9,11 @@
 #include <glib/gstdio.h>
 #include <stdlib.h>
 
-#include "code.h"
+#include "lib/internal/code.h"
 #include "backtrail/names.h"
 #include "fake-linux.h"
 #include "fake-space.h"
-#include "parts.h"
+#include "lib/internal/parts.h"
 #include "producer.h"
 #include "trace-samples.h"
 

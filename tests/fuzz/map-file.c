@@ -11,7 +11,7 @@
 
 #include "backtrail/trace.h"
 #include "fuzz.h"
-#include "map-file.h"
+#include "symbolize/map-file.h"
 
 static void check_address(struct address_space *as, uint64_t address)
 {

@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "bytes.h"
+#include "lib/internal/bytes.h"
 #include "fuzz.h"
 #include "producer.h"
 

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "fuzz.h"
-#include "json.h"
-#include "qmp.h"
+#include "util/json.h"
+#include "monitor/qmp.h"
 
 #define TIMEOUT_MS  1000
 

@@ -13,7 +13,7 @@
 #include "backtrail/trace.h"
 #include "fuzz.h"
 #include "producer.h"
-#include "capture.h"
+#include "drain/capture.h"
 
 static void check_stream(struct btrail_trace *trace, unsigned n)
 {

@@ -14,7 +14,7 @@
 #include "backtrail/code.h"
 #include "backtrail/names.h"
 #include "fuzz.h"
-#include "json.h"
+#include "util/json.h"
 
 /* Larger than any batch: records are read, all of them. */
 static struct btrail_record copy[1 << 16];

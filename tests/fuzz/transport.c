@@ -11,8 +11,8 @@
 
 #include "fuzz.h"
 #include "producer.h"
-#include "stream.h"
-#include "transport.h"
+#include "lib/internal/stream.h"
+#include "drain/transport.h"
 
 #define MAX_SLABS   8
 

@@ -14,8 +14,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "modules.h"
-#include "tasks.h"
+#include "guest-linux/modules.h"
+#include "guest-linux/tasks.h"
 
 static uint64_t now(void)
 {

@@ -28,8 +28,8 @@
 #include <unistd.h>
 
 #include "backtrail/names.h"
-#include "capture.h"
-#include "code.h"
+#include "drain/capture.h"
+#include "lib/internal/code.h"
 
 static GHashTable *sessions;
 

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "access.h"
+#include "cli/access.h"
 
 /* Nobody here is in these. */
 #define OWNER 4000000001u

@@ -2,7 +2,7 @@
 #include <glib.h>
 #include <string.h>
 
-#include "address-space.h"
+#include "symbolize/address-space.h"
 
 static void map(struct address_space *as, uint64_t start, uint64_t end,
                 const char *path)

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "apparmor.h"
+#include "libvirt/apparmor.h"
 
 #define QEMU "/opt/b/qemu-system-x86_64"
 

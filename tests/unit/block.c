@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "block.h"
-#include "crc32c.h"
+#include "lib/internal/block.h"
+#include "lib/internal/crc32c.h"
 
 static const struct btrail_time no_time = { .icount = BTRAIL_NO_ICOUNT };
 

@@ -3,7 +3,7 @@
 #include <glib.h>
 #include <string.h>
 
-#include "btf.h"
+#include "guest-linux/btf.h"
 
 /*
  * struct outer { int a; struct { int hidden; union { char c; short s; }; };

@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "build-id.h"
+#include "guest-linux/build-id.h"
 
 /* The test itself has one, or none if its linker makes none. */
 static void test_self(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "bytes.h"
+#include "lib/internal/bytes.h"
 
 static const uint64_t values[] = {
     0, 1, 0x7f, 0x80, 0x3fff, 0x4000, 0xffffffff, 0x100000000,

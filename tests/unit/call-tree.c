@@ -2,7 +2,7 @@
 /*
  * Whatever is in a trace, each record is counted once, and moves are a chain
  */
-#include "call-tree.h"
+#include "analyze/call-tree.h"
 #include "random-trace.h"
 #include "trace-samples.h"
 

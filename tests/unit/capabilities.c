@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "capabilities.h"
+#include "libvirt/capabilities.h"
 
 static xmlDoc *parse(const char *text)
 {

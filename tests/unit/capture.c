@@ -7,10 +7,10 @@
 #include <unistd.h>
 
 #include "backtrail/code.h"
-#include "capture.h"
-#include "clock.h"
+#include "drain/capture.h"
+#include "util/clock.h"
 #include "fake-producer.h"
-#include "json.h"
+#include "util/json.h"
 #include "trace-samples.h"
 
 /* A capture between a fake producer and a session with a file */

@@ -2,8 +2,8 @@
 #include <glib.h>
 
 #include "backtrail/trace.h"
-#include "chunk.h"
-#include "crc32c.h"
+#include "lib/internal/chunk.h"
+#include "lib/internal/crc32c.h"
 
 static const struct btrail_file_header file_header = {
     .part = 0x12345678, .begin = 0x9abc, .id = "0123456789abcdef",

@@ -2,7 +2,7 @@
 #include <glib.h>
 #include <sys/resource.h>
 
-#include "clock.h"
+#include "util/clock.h"
 
 #define WORK_NS     UINT64_C(50000000)
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "codec.h"
+#include "lib/internal/codec.h"
 
 struct streams {
     struct btrail_buf buf[BTRAIL_CODEC_STREAMS];

@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "backtrail/transport.h"
-#include "command.h"
-#include "json.h"
+#include "service/command.h"
+#include "util/json.h"
 
 static struct btrail_command *parse(const char *text, GError **error)
 {

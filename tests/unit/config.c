@@ -2,7 +2,7 @@
 #include <glib/gstdio.h>
 #include <string.h>
 
-#include "config.h"
+#include "service/config.h"
 
 static void test_default(void)
 {

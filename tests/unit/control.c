@@ -4,9 +4,9 @@
 #include <unistd.h>
 
 #include "backtrail/transport.h"
-#include "control.h"
-#include "json.h"
-#include "message.h"
+#include "service/control.h"
+#include "util/json.h"
+#include "service/message.h"
 
 /* The handler's end, and what it was told */
 struct peer {

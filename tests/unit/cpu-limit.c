@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <glib.h>
 
-#include "cpu-limit.h"
+#include "util/cpu-limit.h"
 
 #define MS      UINT64_C(1000000)
 #define S       (1000 * MS)

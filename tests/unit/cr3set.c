@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <glib.h>
 
-#include "cr3set.h"
+#include "lib/internal/cr3set.h"
 
 static void test_switch(void)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <glib.h>
 
-#include "crc32c.h"
+#include "lib/internal/crc32c.h"
 
 /* RFC 3720, B.4 */
 static void test_known(void)

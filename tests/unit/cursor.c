@@ -2,7 +2,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "scan.h"
+#include "lib/internal/scan.h"
 #include "trace-samples.h"
 
 #define CHUNKS      5

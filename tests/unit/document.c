@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "document.h"
+#include "libvirt/document.h"
 
 static xmlDoc *parse(const char *text)
 {

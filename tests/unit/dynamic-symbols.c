@@ -17,7 +17,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "dynamic-symbols.h"
+#include "guest-linux/dynamic-symbols.h"
 #include "fake-space.h"
 
 #define PAGES   1024

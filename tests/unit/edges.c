@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <glib.h>
 
-#include "edges.h"
+#include "analyze/edges.h"
 
 static void count(struct edges *e, uint64_t from, uint64_t to, unsigned n)
 {

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "elf-file.h"
+#include "symbolize/elf-file.h"
 
 static const char *sample;
 

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "elf-files.h"
+#include "symbolize/elf-files.h"
 #include "scratch.h"
 
 static const char *sample;

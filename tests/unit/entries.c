@@ -2,7 +2,7 @@
 #include <glib.h>
 #include <string.h>
 
-#include "entries.h"
+#include "guest-linux/entries.h"
 
 #define PAGE    UINT64_C(0x401000)
 #define SYSCALL UINT64_C(0xffffffff81800080)

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <unistd.h>
 
-#include "event-fd.h"
+#include "util/event-fd.h"
 
 static bool is_set(int fd, int timeout_ms)
 {

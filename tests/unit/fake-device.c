@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "fake-device.h"
-#include "message.h"
+#include "service/message.h"
 #include "scratch.h"
 
 char *folder;

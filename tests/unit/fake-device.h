@@ -10,8 +10,8 @@
 #include <json-glib/json-glib.h>
 
 #include "fake-producer.h"
-#include "json.h"
-#include "service.h"
+#include "util/json.h"
+#include "service/service.h"
 
 #define DEADLINE    (30 * G_TIME_SPAN_SECOND)
 

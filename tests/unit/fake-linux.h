@@ -9,7 +9,7 @@
 #ifndef FAKE_LINUX_H
 #define FAKE_LINUX_H
 
-#include "kernel.h"
+#include "guest-linux/kernel.h"
 
 #define FAKE_PAGES      24
 #define FAKE_SIZE       (FAKE_PAGES * GUEST_PAGE_SIZE)

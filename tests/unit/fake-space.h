@@ -6,7 +6,7 @@
 #ifndef FAKE_SPACE_H
 #define FAKE_SPACE_H
 
-#include "page-walk.h"
+#include "guest-linux/page-walk.h"
 
 #define FAKE_SPACE_LEVELS   4
 

@@ -2,7 +2,7 @@
 #include <glib.h>
 #include <string.h>
 
-#include "filter.h"
+#include "symbolize/filter.h"
 
 static struct module module = { .name = "libc.so.6", .path = "/lib/libc.so.6" };
 static const struct function function = { .name = "do_sort",

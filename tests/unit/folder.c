@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "folder.h"
+#include "service/folder.h"
 #include "scratch.h"
 
 #define UUID1 "11111111-2222-3333-4444-555555555555"

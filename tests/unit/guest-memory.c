@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "guest-memory.h"
+#include "guest-linux/guest-memory.h"
 
 #define PAGE    ((uint64_t)GUEST_PAGE_SIZE)
 

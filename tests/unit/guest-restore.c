@@ -5,8 +5,8 @@
 
 #include "backtrail/trace.h"
 #include "fake-device.h"
-#include "log.h"
-#include "service-private.h"
+#include "service/log.h"
+#include "service/service-private.h"
 
 #define CAPTURE "backtraild-0"
 

@@ -4,7 +4,7 @@
 
 #include "backtrail/trace.h"
 #include "fake-device.h"
-#include "log.h"
+#include "service/log.h"
 
 /* The name of the only one in the guest's folder that begins so */
 static char *find(const char *prefix)

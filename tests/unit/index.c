@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "index.h"
+#include "lib/internal/index.h"
 
 static struct btrail_block_header header(uint32_t switches)
 {

@@ -2,7 +2,7 @@
 #include <glib.h>
 #include <string.h>
 
-#include "instruction.h"
+#include "symbolize/instruction.h"
 
 #define ADDRESS UINT64_C(0xffffffff81000000)
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <string.h>
 
-#include "json.h"
+#include "util/json.h"
 
 static void test_parse(void)
 {

@@ -3,7 +3,7 @@
 #include <glib.h>
 #include <string.h>
 
-#include "layout.h"
+#include "guest-linux/layout.h"
 
 static const struct {
     const char *type;

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "backtrail/trace.h"
-#include "leftover.h"
+#include "service/leftover.h"
 #include "trace-samples.h"
 
 #define CHUNKS  2

@@ -4,7 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "lines.h"
+#include "cli/lines.h"
 
 #define START   UINT64_C(5000000000)
 

@@ -5,8 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "json.h"
-#include "listing.h"
+#include "util/json.h"
+#include "service/listing.h"
 #include "trace-samples.h"
 
 #define CHUNKS  10

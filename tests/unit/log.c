@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "log.h"
+#include "service/log.h"
 
 static void test_format(void)
 {

@@ -3,7 +3,7 @@
 #include <glib/gstdio.h>
 #include <string.h>
 
-#include "map-file.h"
+#include "symbolize/map-file.h"
 
 static struct map_file *parse(const char *text, GError **error)
 {

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "fake-linux.h"
-#include "maple.h"
+#include "guest-linux/maple.h"
 
 struct fixture {
     struct fake_linux f;

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "fake-linux.h"
-#include "mappings.h"
+#include "guest-linux/mappings.h"
 
 struct fixture {
     struct fake_linux f;

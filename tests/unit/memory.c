@@ -7,10 +7,10 @@
 #include <glib/gstdio.h>
 #include <unistd.h>
 
-#include "chunk.h"
+#include "lib/internal/chunk.h"
 #include "grown.h"
-#include "store.h"
-#include "stream.h"
+#include "lib/internal/store.h"
+#include "lib/internal/stream.h"
 #include "trace-samples.h"
 
 #define LIMIT           (64u << 20)

@@ -2,8 +2,8 @@
 #include <errno.h>
 #include <glib/gstdio.h>
 
-#include "chunk.h"
-#include "parts.h"
+#include "lib/internal/chunk.h"
+#include "lib/internal/parts.h"
 #include "trace-samples.h"
 
 #define CHUNKS  12

@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "backtrail/transport.h"
-#include "json.h"
-#include "message.h"
+#include "util/json.h"
+#include "service/message.h"
 
 static GByteArray *raw(uint32_t magic, unsigned version, unsigned type,
                        uint64_t value, const char *text, size_t n)

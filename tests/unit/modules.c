@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "fake-linux.h"
-#include "modules.h"
+#include "guest-linux/modules.h"
 
 struct fixture {
     struct fake_linux f;

@@ -6,7 +6,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "notify.h"
+#include "service/notify.h"
 
 static int listen_at(const char *name, size_t n)
 {

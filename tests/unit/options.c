@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "cli.h"
+#include "cli/cli.h"
 
 static void test_u64(void)
 {

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "grown.h"
-#include "output.h"
+#include "drain/output.h"
 #include "trace-samples.h"
 
 #define BLOCKS          9       /* as a session of one vCPU has */

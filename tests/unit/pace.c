@@ -2,7 +2,7 @@
 #include <glib.h>
 #include <glib/gstdio.h>
 
-#include "pace.h"
+#include "analyze/pace.h"
 #include "trace-samples.h"
 
 #define MS      UINT64_C(1000000)

@@ -2,7 +2,7 @@
 #include <glib.h>
 #include <string.h>
 
-#include "page-walk.h"
+#include "guest-linux/page-walk.h"
 
 #define PAGES   16
 #define P       1u

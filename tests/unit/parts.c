@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <glib/gstdio.h>
 
-#include "parts.h"
+#include "lib/internal/parts.h"
 #include "trace-samples.h"
 
 static void test_path(void)

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "fake-linux.h"
-#include "path.h"
+#include "guest-linux/path.h"
 
 struct fixture {
     struct fake_linux f;

@@ -2,7 +2,7 @@
 /*
  * Against each record of a trace, one after the other
  */
-#include "profile.h"
+#include "analyze/profile.h"
 #include "random-trace.h"
 #include "trace-samples.h"
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "progress.h"
+#include "cli/progress.h"
 
 static const struct progress some = {
     .records = 123456789,

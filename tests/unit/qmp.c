@@ -4,8 +4,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "json.h"
-#include "qmp.h"
+#include "util/json.h"
+#include "monitor/qmp.h"
 
 #define GREETING "{\"QMP\": {\"version\": {\"qemu\": {\"micro\": 13, " \
                  "\"minor\": 0, \"major\": 10}, \"package\": \"p1\"}, " \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <string.h>
 
-#include "quota.h"
+#include "service/quota.h"
 
 static const struct btrail_config config = {
     .each = { .sessions = 2, .disk = 100, .memory = 50 },

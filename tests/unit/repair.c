@@ -5,10 +5,10 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include "bytes.h"
-#include "chunk.h"
-#include "crc32c.h"
-#include "parts.h"
+#include "lib/internal/bytes.h"
+#include "lib/internal/chunk.h"
+#include "lib/internal/crc32c.h"
+#include "lib/internal/parts.h"
 #include "random-trace.h"
 #include "trace-samples.h"
 

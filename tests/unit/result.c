@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "count-files.h"
-#include "result.h"
+#include "cli/result.h"
 
 static char *folder;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <glib.h>
 
-#include "rows.h"
+#include "cli/rows.h"
 
 static void add(struct rows *r, const char *a, const char *b, uint64_t n,
                 uint64_t m)

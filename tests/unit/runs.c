@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "backtrail/transport.h"
-#include "runs.h"
+#include "symbolize/runs.h"
 
 #define KERNEL      UINT64_C(0xffffffff81000000)
 #define CODE        (KERNEL + 0x5000)

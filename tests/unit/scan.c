@@ -3,8 +3,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "crc32c.h"
-#include "scan.h"
+#include "lib/internal/crc32c.h"
+#include "lib/internal/scan.h"
 
 /* A file in the making, and where its chunks are */
 struct image {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <glib.h>
 
-#include "search.h"
+#include "util/search.h"
 
 struct element {
     char name;

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "backtrail/code.h"
-#include "session-code.h"
+#include "drain/session-code.h"
 #include "trace-samples.h"
 
 struct rig {

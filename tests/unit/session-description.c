@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "backtrail/trace.h"
-#include "file.h"
-#include "session-description.h"
+#include "lib/internal/file.h"
+#include "drain/session-description.h"
 #include "trace-samples.h"
 
 static struct btrail_shm_header header = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <string.h>
 
-#include "session-filter.h"
+#include "drain/session-filter.h"
 
 #define KERNEL  UINT64_C(0xffffffff81000000)
 

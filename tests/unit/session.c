@@ -5,10 +5,10 @@
 #include <unistd.h>
 
 #include "backtrail/code.h"
-#include "capture.h"
+#include "drain/capture.h"
 #include "count-files.h"
 #include "fake-producer.h"
-#include "json.h"
+#include "util/json.h"
 #include "trace-samples.h"
 
 #define KERNEL  UINT64_C(0xffffffff81000000)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <stdlib.h>
 
-#include "sideband.h"
+#include "lib/internal/sideband.h"
 #include "trace-samples.h"
 
 /* What it gets back is what it was made of, and no longer. */

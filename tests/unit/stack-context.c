@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <glib.h>
 
-#include "stack-context.h"
+#include "symbolize/stack-context.h"
 
 #define KERNEL  UINT64_C(0xffffffff81000000)
 

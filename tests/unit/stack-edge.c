@@ -4,8 +4,8 @@
 #include <glib/gstdio.h>
 #include <stdlib.h>
 
-#include "instruction.h"
-#include "stack-edge.h"
+#include "symbolize/instruction.h"
+#include "symbolize/stack-edge.h"
 
 #define CR3     0x1000
 #define KERNEL  UINT64_C(0xffffffff81000000)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <glib.h>
 
-#include "stack-tree.h"
+#include "symbolize/stack-tree.h"
 
 static struct process process, other;
 static struct function functions[3];

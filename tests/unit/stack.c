@@ -17,9 +17,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "instruction.h"
+#include "symbolize/instruction.h"
 #include "scratch.h"
-#include "stack.h"
+#include "symbolize/stack.h"
 
 /* Where user mode goes to; what is there is not known. */
 #define KERNEL      UINT64_C(0xffffffff81000000)

@@ -2,8 +2,8 @@
 #include <glib/gstdio.h>
 #include <sys/stat.h>
 
-#include "json.h"
-#include "state.h"
+#include "util/json.h"
+#include "service/state.h"
 
 static JsonObject *command(const char *session)
 {

@@ -5,10 +5,10 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-#include "chunk.h"
-#include "index.h"
-#include "parts.h"
-#include "store.h"
+#include "lib/internal/chunk.h"
+#include "lib/internal/index.h"
+#include "lib/internal/parts.h"
+#include "lib/internal/store.h"
 #include "trace-samples.h"
 
 static int open_store(struct btrail_store **store, const char *path,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "stream.h"
+#include "lib/internal/stream.h"
 
 /*
  * A sink that unpacks what it gets into lists: what a stream has become.

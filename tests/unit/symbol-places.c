@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "fake-space.h"
-#include "symbol-places.h"
+#include "drain/symbol-places.h"
 
 #define PAGES       4096
 #define SYMBOL      "sample_two_c"

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "scratch.h"
-#include "symbolizer.h"
+#include "symbolize/symbolizer.h"
 
 static const char *sample;
 static char *folder;

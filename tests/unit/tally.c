@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "random-trace.h"
-#include "tally.h"
+#include "analyze/tally.h"
 #include "trace-samples.h"
 
 #define ROUNDS  12

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "fake-linux.h"
-#include "tasks.h"
+#include "guest-linux/tasks.h"
 
 struct fixture {
     struct fake_linux f;

@@ -5,9 +5,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "bytes.h"
-#include "chunk.h"
-#include "parts.h"
+#include "lib/internal/bytes.h"
+#include "lib/internal/chunk.h"
+#include "lib/internal/parts.h"
 #include "trace-samples.h"
 
 #define CHUNKS          4

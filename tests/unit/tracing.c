@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "tracing.h"
+#include "libvirt/tracing.h"
 
 #define QEMU_NS " xmlns:qemu=\"http://libvirt.org/schemas/domain/qemu/1.0\""
 

@@ -6,7 +6,7 @@
 
 #include "count-files.h"
 #include "fake-producer.h"
-#include "transport.h"
+#include "drain/transport.h"
 
 static struct btrail_transport *connect_ok(struct fake_producer *f)
 {

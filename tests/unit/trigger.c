@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <string.h>
 
-#include "trigger.h"
+#include "drain/trigger.h"
 
 #define A   UINT64_C(0x401000)
 #define B   UINT64_C(0x402000)

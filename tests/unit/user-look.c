@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "user-look.h"
+#include "guest-linux/user-look.h"
 
 static struct btrail_look *encode(const struct btrail_look *look,
                                   const uint8_t *key)

@@ -5,9 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "elf-file.h"
+#include "symbolize/elf-file.h"
 #include "scratch.h"
-#include "user-symbols.h"
+#include "service/user-symbols.h"
 
 static const char *sample;
 static char *folder;

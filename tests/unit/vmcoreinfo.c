@@ -2,7 +2,7 @@
 #include <glib.h>
 #include <string.h>
 
-#include "vmcoreinfo.h"
+#include "guest-linux/vmcoreinfo.h"
 
 static const char text[] =
     "OSRELEASE=6.1.0-test\n"

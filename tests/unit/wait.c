@@ -4,7 +4,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include "wait.h"
+#include "util/wait.h"
 
 static int data[2], cancel[2];
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "json.h"
-#include "wanted.h"
+#include "util/json.h"
+#include "service/wanted.h"
 
 /* The arguments that commands add up to, as text */
 static void sums_up(const char *want, const char *first, ...)

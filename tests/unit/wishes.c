@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "json.h"
-#include "wishes.h"
+#include "util/json.h"
+#include "service/wishes.h"
 
 #define RING    (UINT64_C(64) << 20)
 

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tracing.h"
+#include "libvirt/tracing.h"
 
 static void save(const char *folder, const char *what, const char *name,
                  xmlDoc *doc)

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Code bytes: see agent-code.h
+ */
+
+#include "drain/agent-code.h"
+
+/* Items of a vCPU before the others have their turn */
+#define ITEMS_PER_TURN  64
+
+struct btrail_agent_code {
+    struct btrail_transport *transport;
+    uint64_t *tails;
+    btrail_agent_code_fn *fn;
+    void *opaque;
+};
+
+struct btrail_agent_code *
+btrail_agent_code_new(struct btrail_transport *t, btrail_agent_code_fn *fn,
+                      void *opaque)
+{
+    struct btrail_agent_code *c = g_new0(struct btrail_agent_code, 1);
+    unsigned i;
+
+    c->transport = t;
+    c->fn = fn;
+    c->opaque = opaque;
+    c->tails = g_new0(uint64_t, t->header.vcpus);
+    for (i = 0; t->header.code_items && i < t->header.vcpus; i++) {
+        c->tails[i] = btrail_transport_code_tail(t, i);
+    }
+    return c;
+}
+
+void btrail_agent_code_free(struct btrail_agent_code *c)
+{
+    if (c) {
+        g_free(c->tails);
+        g_free(c);
+    }
+}
+
+bool btrail_agent_code_urgent(const struct btrail_agent_code *c)
+{
+    const struct btrail_shm_header *h = &c->transport->header;
+    unsigned i;
+
+    for (i = 0; h->code_items && i < h->vcpus; i++) {
+        if (btrail_transport_code_head(c->transport, i) - c->tails[i] >
+            h->code_items / 4) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool drain_vcpu(struct btrail_agent_code *c, unsigned vcpu, bool all,
+                       unsigned *n, GError **error)
+{
+    struct btrail_transport *t = c->transport;
+    uint64_t head = btrail_transport_code_head(t, vcpu);
+    uint64_t *tail = &c->tails[vcpu];
+    uint64_t stop = head;
+
+    if (head < *tail || head - *tail > t->header.code_items) {
+        g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_PROTOCOL,
+                    "the producer broke the protocol: vCPU %u has published %"
+                    G_GUINT64_FORMAT " items of code, and %" G_GUINT64_FORMAT
+                    " of them were drained", vcpu, head, *tail);
+        return false;
+    }
+    if (!all && head - *tail > ITEMS_PER_TURN) {
+        stop = *tail + ITEMS_PER_TURN;
+    }
+    for (; *tail != stop; (*tail)++, (*n)++) {
+        struct btrail_code_item item;
+        uint8_t page[BTRAIL_CODE_PAGE_SIZE];
+
+        if (!btrail_transport_code_item(t, vcpu, *tail, &item, page, error)) {
+            return false;
+        }
+        c->fn(c->opaque, vcpu, *tail, &item, page);
+    }
+    btrail_transport_code_release(t, vcpu, *tail);
+    return true;
+}
+
+bool btrail_agent_code_drain(struct btrail_agent_code *c, bool all,
+                             unsigned *n, GError **error)
+{
+    const struct btrail_shm_header *h = &c->transport->header;
+    unsigned i;
+
+    *n = 0;
+    for (i = 0; h->code_items && i < h->vcpus; i++) {
+        if (btrail_transport_code_head(c->transport, i) != c->tails[i] &&
+            !drain_vcpu(c, i, all, n, error)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool btrail_agent_code_drain_vcpu(struct btrail_agent_code *c, unsigned vcpu,
+                                  GError **error)
+{
+    unsigned n = 0;
+
+    return !c->transport->header.code_items ||
+           btrail_transport_code_head(c->transport, vcpu) == c->tails[vcpu] ||
+           drain_vcpu(c, vcpu, true, &n, error);
+}
+
+void btrail_agent_code_end(struct btrail_agent_code *c)
+{
+    const struct btrail_shm_header *h = &c->transport->header;
+    unsigned i;
+
+    for (i = 0; h->code_items && i < h->vcpus; i++) {
+        uint64_t from = btrail_transport_code_lost_from(c->transport, i);
+
+        if (c->tails[i] && from != BTRAIL_CODE_ALL_TOLD) {
+            const struct btrail_code_item item = {
+                .type = BTRAIL_CODE_LOST, .index = UINT64_MAX,
+                .linear = from,
+            };
+
+            c->fn(c->opaque, i, c->tails[i], &item, NULL);
+        }
+    }
+}

@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The thread that compresses and writes blocks: see output.h
+ */
+
+#include <errno.h>
+
+#include "util/clock.h"
+#include "drain/output.h"
+
+/*
+ * Bytes that may wait.  Blocks have some 100 KB, but those that cannot be
+ * compressed have up to 11 MiB: one of those is written before the next one
+ * is begun.
+ */
+#define MAX_WAITING (4u << 20)
+
+/* A piece of sideband; packed if @data is the payload of info.size bytes */
+struct piece {
+    struct btrail_sideband_info info;
+    void *data;
+    bool packed;
+};
+
+/* Somebody waits for the thread to call a function. */
+struct call {
+    btrail_output_fn *fn;
+    void *opaque;
+    unsigned blocks;            /* to be written before */
+    bool done;
+};
+
+struct btrail_output {
+    struct btrail_block_sink sink;
+    struct btrail_store *store;
+    struct btrail_store *names;
+    GThread *thread;
+
+    GMutex lock;                /* of all up to the next blank line */
+    GCond changed;
+    GQueue full;
+    GQueue sideband;            /* of struct piece */
+    GQueue calls;               /* of struct call */
+    GQueue unused;
+    unsigned blocks_left;       /* that may still be made */
+    size_t waiting;             /* bytes in full blocks and sideband, also in
+                                   what is being written */
+    bool closing;
+
+    int error;                  /* atomic */
+    uint64_t bytes;             /* atomic */
+    uint64_t cpu_ns;            /* atomic */
+    uint64_t records;           /* atomic */
+    uint64_t lost;              /* atomic */
+};
+
+static struct btrail_block *output_get(struct btrail_block_sink *sink)
+{
+    struct btrail_output *o = (struct btrail_output *)sink;
+    struct btrail_block *block;
+
+    g_mutex_lock(&o->lock);
+    while (o->waiting > MAX_WAITING ||
+           (g_queue_is_empty(&o->unused) && !o->blocks_left)) {
+        g_cond_wait(&o->changed, &o->lock);
+    }
+    block = g_queue_pop_head(&o->unused);
+    if (!block) {
+        o->blocks_left--;
+        block = btrail_block_new();
+    }
+    g_mutex_unlock(&o->lock);
+    return block;
+}
+
+bool btrail_output_full(struct btrail_output *o)
+{
+    bool full;
+
+    g_mutex_lock(&o->lock);
+    /* A slab can end a block and begin another. */
+    full = o->waiting > MAX_WAITING / 2 ||
+           o->unused.length + o->blocks_left < 2;
+    g_mutex_unlock(&o->lock);
+    return full;
+}
+
+static int output_put(struct btrail_block_sink *sink,
+                      struct btrail_block *block)
+{
+    struct btrail_output *o = (struct btrail_output *)sink;
+
+    g_mutex_lock(&o->lock);
+    g_queue_push_tail(&o->full, block);
+    o->waiting += btrail_block_size(block);
+    g_cond_broadcast(&o->changed);
+    g_mutex_unlock(&o->lock);
+    return btrail_output_error(o) ? -BTRAIL_ERR_IO : 0;
+}
+
+void btrail_output_sideband(struct btrail_output *o,
+                            const struct btrail_sideband_info *info,
+                            void *data)
+{
+    struct piece *piece = g_new(struct piece, 1);
+
+    *piece = (struct piece) { *info, data, false };
+    g_mutex_lock(&o->lock);
+    while (o->waiting > MAX_WAITING) {
+        g_cond_wait(&o->changed, &o->lock);
+    }
+    g_queue_push_tail(&o->sideband, piece);
+    o->waiting += info->size;
+    g_cond_broadcast(&o->changed);
+    g_mutex_unlock(&o->lock);
+}
+
+void btrail_output_packed(struct btrail_output *o, void *payload, size_t size)
+{
+    struct piece *piece = g_new0(struct piece, 1);
+
+    piece->info.size = (uint32_t)size;
+    piece->data = payload;
+    piece->packed = true;
+    g_mutex_lock(&o->lock);
+    g_queue_push_tail(&o->sideband, piece);
+    g_cond_broadcast(&o->changed);
+    g_mutex_unlock(&o->lock);
+}
+
+static void add(uint64_t *counter, uint64_t n)
+{
+    __atomic_fetch_add(counter, n, __ATOMIC_RELAXED);
+}
+
+static void write_block(struct btrail_output *o, struct btrail_packer *packer,
+                        const struct btrail_block *block,
+                        struct btrail_buf *payload)
+{
+    const struct btrail_block_header *h = &block->header;
+
+    btrail_packer_pack(packer, block, payload);
+    if (btrail_store_data(o->store, payload->data, payload->len, h)) {
+        __atomic_store_n(&o->error, errno, __ATOMIC_RELEASE);
+    } else {
+        add(&o->records, h->records);
+        add(&o->lost, h->end_index - h->first_index - h->records);
+    }
+    __atomic_store_n(&o->bytes, btrail_store_size(o->store),
+                     __ATOMIC_RELAXED);
+}
+
+static void write_piece(struct btrail_output *o, const struct piece *piece,
+                        struct btrail_buf *payload)
+{
+    const void *data = piece->data;
+    size_t size = piece->info.size;
+
+    if (!piece->packed) {
+        btrail_sideband_pack(&piece->info, piece->data, payload);
+        data = payload->data;
+        size = payload->len;
+    }
+    if (btrail_store_sideband(o->names ?: o->store, data, size)) {
+        __atomic_store_n(&o->error, errno, __ATOMIC_RELEASE);
+    }
+    __atomic_store_n(&o->bytes, btrail_store_size(o->store),
+                     __ATOMIC_RELAXED);
+}
+
+static void tell_cpu(struct btrail_output *o)
+{
+    __atomic_store_n(&o->cpu_ns, btrail_clock_cpu_ns(), __ATOMIC_RELAXED);
+}
+
+void btrail_output_call(struct btrail_output *o, btrail_output_fn *fn,
+                        void *opaque)
+{
+    struct call call = { fn, opaque, 0, false };
+
+    g_mutex_lock(&o->lock);
+    call.blocks = o->full.length;
+    g_queue_push_tail(&o->calls, &call);
+    g_cond_broadcast(&o->changed);
+    while (!call.done) {
+        g_cond_wait(&o->changed, &o->lock);
+    }
+    g_mutex_unlock(&o->lock);
+}
+
+/* Returns when it has to be called again, or 0. */
+static gint64 sync_store(struct btrail_output *o)
+{
+    gint64 next = 0;
+
+    if (!btrail_output_error(o) && btrail_store_sync(o->store, &next)) {
+        __atomic_store_n(&o->error, errno, __ATOMIC_RELEASE);
+    }
+    return next;
+}
+
+/* A block has been taken from the queue. */
+static void count_for_calls(struct btrail_output *o)
+{
+    GList *i;
+
+    for (i = o->calls.head; i; i = i->next) {
+        struct call *call = i->data;
+
+        call->blocks -= call->blocks > 0;
+    }
+}
+
+/* Is it the turn of a call?  With the lock */
+static bool has_call(struct btrail_output *o)
+{
+    const struct call *call = g_queue_peek_head(&o->calls);
+
+    return call && !call->blocks && g_queue_is_empty(&o->sideband);
+}
+
+static void handle_call(struct btrail_output *o)
+{
+    struct call *call = g_queue_pop_head(&o->calls);
+    struct btrail_store *names;
+
+    g_mutex_unlock(&o->lock);
+    names = call->fn(call->opaque);
+    g_mutex_lock(&o->lock);
+    if (names) {
+        o->names = names;
+    }
+    call->done = true;
+    g_cond_broadcast(&o->changed);
+}
+
+static gpointer output_thread(gpointer opaque)
+{
+    struct btrail_output *o = opaque;
+    struct btrail_packer *packer = btrail_packer_new();
+    struct btrail_buf payload = { 0 };
+    gint64 sync_at = 0;
+
+    g_mutex_lock(&o->lock);
+    for (;;) {
+        struct btrail_block *block = NULL;
+        struct piece *piece;
+        size_t size;
+
+        if (has_call(o)) {
+            handle_call(o);
+            continue;
+        }
+        piece = g_queue_pop_head(&o->sideband);
+        if (!piece) {
+            block = g_queue_pop_head(&o->full);
+            count_for_calls(o);
+        }
+        if (!block && !piece) {
+            if (o->closing) {
+                break;
+            }
+            if (!sync_at) {
+                g_cond_wait(&o->changed, &o->lock);
+            } else if (!g_cond_wait_until(&o->changed, &o->lock, sync_at)) {
+                g_mutex_unlock(&o->lock);
+                sync_at = sync_store(o);
+                g_mutex_lock(&o->lock);
+            }
+            continue;
+        }
+        g_mutex_unlock(&o->lock);
+
+        if (!btrail_output_error(o)) {
+            if (piece) {
+                write_piece(o, piece, &payload);
+            } else {
+                write_block(o, packer, block, &payload);
+            }
+            sync_at = sync_store(o);
+        }
+        tell_cpu(o);
+        if (piece) {
+            size = piece->packed ? 0 : piece->info.size;
+            g_free(piece->data);
+            g_free(piece);
+        } else {
+            size = btrail_block_size(block);
+            btrail_block_trim(block);
+        }
+
+        g_mutex_lock(&o->lock);
+        o->waiting -= size;
+        if (block) {
+            g_queue_push_head(&o->unused, block);
+        }
+        g_cond_broadcast(&o->changed);
+    }
+    g_mutex_unlock(&o->lock);
+
+    btrail_buf_free(&payload);
+    btrail_packer_free(packer);
+    return NULL;
+}
+
+struct btrail_output *btrail_output_new(struct btrail_store *store,
+                                        struct btrail_store *names,
+                                        unsigned blocks)
+{
+    struct btrail_output *o = g_new0(struct btrail_output, 1);
+
+    o->sink.get = output_get;
+    o->sink.put = output_put;
+    o->store = store;
+    o->names = names;
+    o->blocks_left = blocks;
+    o->bytes = btrail_store_size(store);
+    g_mutex_init(&o->lock);
+    g_cond_init(&o->changed);
+    g_queue_init(&o->full);
+    g_queue_init(&o->sideband);
+    g_queue_init(&o->calls);
+    g_queue_init(&o->unused);
+    o->thread = g_thread_new("output", output_thread, o);
+    return o;
+}
+
+struct btrail_block_sink *btrail_output_sink(struct btrail_output *o)
+{
+    return &o->sink;
+}
+
+uint64_t btrail_output_bytes(const struct btrail_output *o)
+{
+    return __atomic_load_n(&o->bytes, __ATOMIC_RELAXED);
+}
+
+uint64_t btrail_output_cpu_ns(const struct btrail_output *o)
+{
+    return __atomic_load_n(&o->cpu_ns, __ATOMIC_RELAXED);
+}
+
+uint64_t btrail_output_records(const struct btrail_output *o)
+{
+    return __atomic_load_n(&o->records, __ATOMIC_RELAXED);
+}
+
+uint64_t btrail_output_lost(const struct btrail_output *o)
+{
+    return __atomic_load_n(&o->lost, __ATOMIC_RELAXED);
+}
+
+int btrail_output_error(const struct btrail_output *o)
+{
+    return __atomic_load_n(&o->error, __ATOMIC_ACQUIRE);
+}
+
+void btrail_output_finish(struct btrail_output *o)
+{
+    g_mutex_lock(&o->lock);
+    o->closing = true;
+    g_cond_broadcast(&o->changed);
+    g_mutex_unlock(&o->lock);
+    g_thread_join(o->thread);
+}
+
+void btrail_output_free(struct btrail_output *o)
+{
+    struct btrail_block *block;
+
+    while ((block = g_queue_pop_head(&o->unused))) {
+        btrail_block_free(block);
+    }
+    g_mutex_clear(&o->lock);
+    g_cond_clear(&o->changed);
+    g_free(o);
+}

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A flight recorder: see ring.h
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <glib/gstdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "lib/internal/parts.h"
+#include "drain/ring.h"
+#include "lib/internal/trace.h"
+
+/* Names are told again when they have got to half of the ring, or this. */
+#define NAMES_MIN   (UINT64_C(64) << 20)
+
+struct btrail_ring {
+    char *records;              /* path of its first part */
+    char *old_names;            /* NULL if there are none */
+    char *new_names;
+    unsigned generation;
+    uint64_t max_names;
+    uint8_t id[BTRAIL_ID_SIZE];
+    unsigned held;              /* atomic */
+    struct btrail_store *store;
+    struct btrail_store *names;
+};
+
+static struct btrail_store *open_names(struct btrail_ring *r,
+                                       const char *path)
+{
+    const struct btrail_store_options options = {
+        .path = path,
+        .id = r->id,
+        /* What is missing in the ring, wherever it begins */
+        .begin = BTRAIL_GAP_OVERWRITTEN,
+        .sync = BTRAIL_SYNC_NONE,
+    };
+    struct btrail_store *store;
+
+    return btrail_store_open(&store, &options) ? NULL : store;
+}
+
+static char *names_path(struct btrail_ring *r)
+{
+    g_autofree char *folder = g_path_get_dirname(r->records);
+
+    return g_strdup_printf("%s/names-%u.btrail", folder, r->generation++);
+}
+
+struct btrail_ring *btrail_ring_new(const char *folder,
+                                    const struct btrail_session_limit *limit)
+{
+    struct btrail_ring *r = g_new0(struct btrail_ring, 1);
+    struct btrail_store_options options = {
+        .id = r->id,
+        .ring_size = limit->bytes,
+        .ring_records = limit->records,
+        .ring_ns = limit->ns,
+        .ring_held = &r->held,
+        /* Nobody is to wait for a disk for what is soon deleted. */
+        .sync = BTRAIL_SYNC_NONE,
+    };
+    int error;
+
+    if (getrandom(r->id, sizeof(r->id), 0) != sizeof(r->id)) {
+        g_error("cannot get random numbers: %s", g_strerror(errno));
+    }
+    r->max_names = MAX(NAMES_MIN, limit->bytes / 2);
+    r->records = g_build_filename(folder, "ring.btrail", NULL);
+    r->new_names = names_path(r);
+    options.path = r->records;
+    if (!btrail_store_open(&r->store, &options)) {
+        r->names = open_names(r, r->new_names);
+        if (r->names) {
+            return r;
+        }
+        error = errno;
+        btrail_store_close(r->store);
+        unlink(r->records);
+        errno = error;
+    }
+    error = errno;
+    g_free(r->records);
+    g_free(r->new_names);
+    g_free(r);
+    errno = error;
+    return NULL;
+}
+
+struct btrail_store *btrail_ring_store(struct btrail_ring *r)
+{
+    return r->store;
+}
+
+struct btrail_store *btrail_ring_names(struct btrail_ring *r)
+{
+    return r->names;
+}
+
+void btrail_ring_hold(struct btrail_ring *r)
+{
+    __atomic_fetch_add(&r->held, 1, __ATOMIC_ACQ_REL);
+}
+
+void btrail_ring_let_go(struct btrail_ring *r)
+{
+    __atomic_fetch_sub(&r->held, 1, __ATOMIC_ACQ_REL);
+}
+
+void btrail_ring_trim(struct btrail_ring *r)
+{
+    btrail_store_trim(r->store);
+}
+
+bool btrail_ring_names_full(struct btrail_ring *r)
+{
+    return btrail_store_size(r->names) > r->max_names;
+}
+
+struct btrail_store *btrail_ring_new_names(struct btrail_ring *r)
+{
+    g_autofree char *path = names_path(r);
+    struct btrail_store *names = open_names(r, path);
+
+    if (!names) {
+        return NULL;
+    }
+    btrail_store_close(r->names);
+    r->names = names;
+    if (r->old_names) {
+        unlink(r->old_names);
+        g_free(r->old_names);
+    }
+    r->old_names = r->new_names;
+    r->new_names = g_steal_pointer(&path);
+    return names;
+}
+
+static void add_file(GArray *files, const char *path)
+{
+    int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+
+    /* A ring begins with whatever part there is. */
+    if (fd >= 0) {
+        g_array_append_val(files, fd);
+    }
+}
+
+static void close_file(gpointer p)
+{
+    close(*(int *)p);
+}
+
+/* Calls @fn for each part of the ring. */
+static void for_parts(struct btrail_ring *r,
+                      void (*fn)(gpointer opaque, const char *path),
+                      gpointer opaque)
+{
+    g_autoptr(GArray) parts = btrail_parts_find(r->records);
+    guint i;
+
+    fn(opaque, r->records);
+    for (i = 0; i < parts->len; i++) {
+        g_autofree char *path =
+            btrail_part_path(r->records, g_array_index(parts, uint32_t, i));
+
+        fn(opaque, path);
+    }
+}
+
+static void add_part(gpointer opaque, const char *path)
+{
+    add_file(opaque, path);
+}
+
+GArray *btrail_ring_files(struct btrail_ring *r)
+{
+    GArray *files = g_array_new(FALSE, FALSE, sizeof(int));
+
+    g_array_set_clear_func(files, close_file);
+    add_file(files, r->old_names);
+    add_file(files, r->new_names);
+    for_parts(r, add_part, files);
+    return files;
+}
+
+int btrail_ring_dump(GArray *files, const char *path,
+                     struct btrail_merge_result *result)
+{
+    g_autoptr(GPtrArray) paths = g_ptr_array_new_with_free_func(g_free);
+    struct btrail_trace *trace;
+    int ret, error;
+    guint i;
+
+    for (i = 0; i < files->len; i++) {
+        /* Some of them may have been deleted meanwhile. */
+        g_ptr_array_add(paths, g_strdup_printf("/proc/self/fd/%d",
+                                               g_array_index(files, int, i)));
+    }
+    ret = btrail_trace_open_files(&trace, (const char *const *)paths->pdata,
+                                  paths->len);
+    if (!ret) {
+        ret = btrail_merge_running(trace, path, result);
+        error = errno;
+        btrail_trace_close(trace);
+        errno = error;
+    }
+    error = errno;
+    g_array_unref(files);
+    errno = error;
+    return ret;
+}
+
+static void remove_part(gpointer opaque, const char *path)
+{
+    unlink(path);
+}
+
+void btrail_ring_free(struct btrail_ring *r, bool keep)
+{
+    btrail_store_close(r->names);
+    if (!keep) {
+        for_parts(r, remove_part, NULL);
+        unlink(r->new_names);
+        if (r->old_names) {
+            unlink(r->old_names);
+        }
+    }
+    g_free(r->records);
+    g_free(r->old_names);
+    g_free(r->new_names);
+    g_free(r);
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The code that a session gets: see session-code.h
+ */
+
+#include <string.h>
+
+#include "drain/session-code.h"
+
+#include "lib/internal/code.h"
+
+/* A piece that has come to this is written. */
+#define PIECE_SIZE      (1u << 20)
+
+/* Contents that wait for somebody to speak of them; 4 MiB */
+#define MAX_WAITING     1024
+/* And numbers of those that have not come, or have been written */
+#define MAX_WANTED      (1u << 20)
+
+/* A content that waits */
+struct content {
+    uint64_t number;
+    uint8_t page[BTRAIL_CODE_PAGE_SIZE];
+};
+
+struct btrail_session_code {
+    struct btrail_output *output;
+    struct btrail_code_builder *builder;
+
+    /* If they are chosen */
+    bool chosen;
+    GHashTable *waiting;        /* of struct content */
+    GQueue order;               /* of the same, the oldest first */
+    GHashTable *wanted;         /* uint64_t: to be written when they come */
+};
+
+struct btrail_session_code *btrail_session_code_new(struct btrail_output *o,
+                                                    bool chosen)
+{
+    struct btrail_session_code *c = g_new0(struct btrail_session_code, 1);
+
+    c->output = o;
+    c->builder = btrail_code_builder_new();
+    c->chosen = chosen;
+    g_queue_init(&c->order);
+    c->waiting = g_hash_table_new(g_int64_hash, g_int64_equal);
+    c->wanted = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free,
+                                      NULL);
+    return c;
+}
+
+void btrail_session_code_free(struct btrail_session_code *c)
+{
+    btrail_code_builder_free(c->builder);
+    g_hash_table_destroy(c->waiting);
+    g_queue_clear_full(&c->order, g_free);
+    g_hash_table_destroy(c->wanted);
+    g_free(c);
+}
+
+/* A content has come: write it if it was spoken of, or else keep it. */
+static void got_content(struct btrail_session_code *c, uint64_t number,
+                        const uint8_t *page)
+{
+    struct content *content;
+
+    if (!c->chosen || g_hash_table_remove(c->wanted, &number)) {
+        btrail_code_builder_content(c->builder, number, page);
+        return;
+    }
+    if (g_hash_table_contains(c->waiting, &number)) {
+        /* No producer tells one twice. */
+        return;
+    }
+    if (c->order.length == MAX_WAITING) {
+        content = g_queue_pop_head(&c->order);
+        g_hash_table_remove(c->waiting, &content->number);
+        g_free(content);
+    }
+    content = g_new(struct content, 1);
+    content->number = number;
+    memcpy(content->page, page, sizeof(content->page));
+    g_hash_table_insert(c->waiting, &content->number, content);
+    g_queue_push_tail(&c->order, content);
+}
+
+/* A content is spoken of. */
+static void want_content(struct btrail_session_code *c, uint64_t number)
+{
+    struct content *content = g_hash_table_lookup(c->waiting, &number);
+
+    if (content) {
+        btrail_code_builder_content(c->builder, number, content->page);
+        g_hash_table_remove(c->waiting, &number);
+        g_queue_remove(&c->order, content);
+        g_free(content);
+    } else if (g_hash_table_size(c->wanted) < MAX_WANTED) {
+        g_hash_table_add(c->wanted, g_memdup2(&number, sizeof(number)));
+    }
+}
+
+void btrail_session_code_item(struct btrail_session_code *c, unsigned vcpu,
+                              uint64_t number,
+                              const struct btrail_code_item *item,
+                              const uint8_t *page)
+{
+    struct btrail_code_entry entry = {
+        .vcpu = vcpu, .order = number, .index = item->index,
+        .cr3 = item->cr3, .linear = item->linear,
+        .physical = item->physical,
+    };
+
+    switch (item->type) {
+    case BTRAIL_CODE_BYTES:
+        got_content(c, item->number, page);
+        break;
+    case BTRAIL_CODE_PAGE:
+        entry.number = item->number;
+        if (c->chosen) {
+            want_content(c, item->number);
+        }
+        /* fall through */
+    default:
+        btrail_code_builder_entry(c->builder, &entry);
+        break;
+    }
+    if (btrail_code_builder_size(c->builder) >= PIECE_SIZE) {
+        btrail_session_code_flush(c);
+    }
+}
+
+void btrail_session_code_flush(struct btrail_session_code *c)
+{
+    struct btrail_sideband_info info = { .kind = BTRAIL_SIDEBAND_CODE };
+    uint8_t *data;
+    size_t size;
+
+    if (btrail_code_builder_size(c->builder)) {
+        data = btrail_code_builder_take(c->builder, &size);
+        info.size = size;
+        btrail_output_sideband(c->output, &info, data);
+    }
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the file of a session says of it: see session-description.h
+ */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "util/clock.h"
+#include "drain/session-description.h"
+
+static const char *const producer_names[] = {
+    [BTRAIL_PRODUCER_TCG] = "tcg",
+    [BTRAIL_PRODUCER_KVM] = "kvm",
+};
+
+static const char *const policy_names[] = {
+    [BTRAIL_OVERFLOW_PAUSE] = "pause",
+    [BTRAIL_OVERFLOW_DROP] = "drop",
+    [BTRAIL_OVERFLOW_OVERWRITE] = "overwrite",
+};
+
+static const char *const privilege_names[] = {
+    [BTRAIL_PRIVILEGE_USER] = "user",
+    [BTRAIL_PRIVILEGE_KERNEL] = "kernel",
+    [BTRAIL_PRIVILEGE_USER | BTRAIL_PRIVILEGE_KERNEL] = "all",
+};
+
+const char *btrail_session_end_name(uint16_t reason)
+{
+    static const char *const names[] = {
+        [BTRAIL_END_STOPPED] = "stopped",
+        [BTRAIL_END_SHUTDOWN] = "shutdown",
+        [BTRAIL_END_MIGRATED] = "migrated",
+        [BTRAIL_END_UNPLUGGED] = "unplugged",
+        [BTRAIL_END_PRODUCER_LOST] = "producer-lost",
+    };
+
+    return reason < G_N_ELEMENTS(names) ? names[reason] : NULL;
+}
+
+static int write_meta(struct btrail_store *store, JsonObject *object)
+{
+    g_autoptr(JsonNode) node = json_node_new(JSON_NODE_OBJECT);
+    g_autofree char *text = NULL;
+
+    json_node_set_object(node, object);
+    text = json_to_string(node, FALSE);
+    return btrail_store_meta(store, text, strlen(text));
+}
+
+int btrail_session_identify(struct btrail_store *store, JsonObject *meta,
+                            const struct btrail_session_facts *facts,
+                            bool *anywhere)
+{
+    const struct btrail_shm_header *h = facts->header;
+    const char *name = btrail_json_string(meta, "session");
+    uint64_t clocks[2] = { h->start_monotonic, h->start_realtime };
+    uint16_t begin = !facts->attached ? 0 :
+                     h->policy == BTRAIL_OVERFLOW_OVERWRITE ?
+                     BTRAIL_GAP_OVERWRITTEN : BTRAIL_GAP_AGENT_LOST;
+    GChecksum *sum = g_checksum_new(G_CHECKSUM_SHA256);
+    uint8_t id[32];
+    gsize len = sizeof(id);
+
+    g_checksum_update(sum, (const guchar *)clocks, sizeof(clocks));
+    g_checksum_update(sum, (const guchar *)h->session, -1);
+    if (name && strcmp(name, h->session)) {
+        g_checksum_update(sum, (const guchar *)name, -1);
+    }
+    g_checksum_get_digest(sum, id, &len);
+    g_checksum_free(sum);
+    if (btrail_store_identify(store, id, begin)) {
+        return errno == ESPIPE ? 0 : -BTRAIL_ERR_IO;
+    }
+    *anywhere = begin;
+    return 0;
+}
+
+/* Whoever has parsed what the user wrote may have told it as it was written. */
+static void describe_filter(const struct btrail_session_filter *f,
+                            JsonObject *meta)
+{
+    JsonArray *array;
+    GString *list;
+    unsigned i;
+
+    if (f->n_vcpus && !json_object_has_member(meta, "vcpu_filter")) {
+        list = g_string_new(NULL);
+        for (i = 0; i < f->n_vcpus; i++) {
+            g_string_append_printf(list, "%s%u", i ? "," : "", f->vcpus[i]);
+        }
+        json_object_set_string_member(meta, "vcpu_filter", list->str);
+        g_string_free(list, TRUE);
+    }
+    if (f->n_cr3s && !json_object_has_member(meta, "cr3_filter")) {
+        array = json_array_new();
+        for (i = 0; i < f->n_cr3s; i++) {
+            g_autofree char *cr3 = g_strdup_printf("0x%" PRIx64, f->cr3s[i]);
+
+            json_array_add_string_element(array, cr3);
+        }
+        json_object_set_array_member(meta, "cr3_filter", array);
+    }
+    if (f->processes) {
+        array = json_array_new();
+        for (i = 0; f->processes[i]; i++) {
+            json_array_add_string_element(array, f->processes[i]);
+        }
+        json_object_set_array_member(meta, "processes", array);
+    }
+}
+
+int btrail_session_describe(struct btrail_store *store, JsonObject *meta,
+                            const struct btrail_session_facts *facts)
+{
+    const struct btrail_shm_header *h = facts->header;
+    uint32_t privilege = facts->filter->privilege ?: h->privilege;
+    JsonObject *start = json_object_new();
+
+    json_object_set_string_member(meta, "writer",
+                                  "backtrail " BACKTRAIL_VERSION);
+    if (!json_object_has_member(meta, "session")) {
+        json_object_set_string_member(meta, "session", h->session);
+    }
+    json_object_set_string_member(meta, "producer",
+                                  producer_names[h->producer]);
+    json_object_set_string_member(meta, "overflow", facts->drop ? "drop" :
+                                  policy_names[h->policy]);
+    json_object_set_string_member(meta, "privilege",
+                                  privilege_names[privilege]);
+    json_object_set_string_member(meta, "mode",
+                                  facts->last ? "last" : "continuous");
+    describe_filter(facts->filter, meta);
+    json_object_set_int_member(meta, "tick_ns", h->tick_ns);
+    json_object_set_int_member(meta, "tsc_hz", h->tsc_hz);
+    json_object_set_int_member(meta, "buffer_size",
+                               (gint64)h->slabs * h->slab_size);
+    json_object_set_boolean_member(meta, "attached", facts->attached);
+    json_object_set_int_member(start, "monotonic", h->start_monotonic);
+    json_object_set_int_member(start, "realtime", h->start_realtime);
+    json_object_set_object_member(meta, "start", start);
+    return write_meta(store, meta);
+}
+
+int btrail_session_describe_end(struct btrail_store *store,
+                                const struct btrail_session_outcome *outcome)
+{
+    g_autoptr(JsonObject) meta = json_object_new();
+    JsonObject *end = json_object_new();
+
+    json_object_set_string_member(end, "reason",
+                                  btrail_session_end_name(outcome->reason));
+    json_object_set_int_member(end, "monotonic", btrail_clock_ns());
+    json_object_set_int_member(end, "realtime", g_get_real_time() * 1000);
+    if (outcome->error) {
+        json_object_set_string_member(end, "error", outcome->error->message);
+    }
+    json_object_set_object_member(meta, "end", end);
+    if (outcome->looks) {
+        JsonObject *names = json_object_new();
+
+        json_object_set_string_member(names, "kernel", outcome->release);
+        json_object_set_int_member(names, "looks", outcome->looks);
+        json_object_set_object_member(meta, "names", names);
+    }
+    return write_meta(store, meta);
+}

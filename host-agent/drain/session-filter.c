@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What a session wants: see session-filter.h
+ */
+
+#include <stdio.h>
+#include <string.h>
+
+#include "drain/session-filter.h"
+#include "lib/internal/stream.h"
+
+#define ALL (BTRAIL_PRIVILEGE_USER | BTRAIL_PRIVILEGE_KERNEL)
+
+/* A process that a look has found, by one of its page tables */
+struct found {
+    uint64_t root;
+    uint64_t start_time;
+    uint64_t mm;
+    uint32_t pid;
+    bool wanted;
+};
+
+struct btrail_filtering {
+    bool vcpus[BTRAIL_MAX_VCPUS];
+    bool all_vcpus;
+    uint64_t *roots;
+    unsigned n_roots;
+    char **processes;
+    uint32_t privilege;
+    btrail_entry_fn *entry;
+    void *opaque;
+    btrail_gate_fn *gate;       /* NULL if all pass */
+    void *gate_opaque;
+
+    GMutex lock;
+    GHashTable *found;          /* of struct found, by root; under the lock */
+
+    /* The slab in the making */
+    struct btrail_record *records;
+    size_t n_records;
+    size_t max_records;
+    GArray *events;             /* of struct btrail_event */
+};
+
+struct btrail_filtering *
+btrail_filtering_new(const struct btrail_session_filter *filter,
+                     btrail_entry_fn *entry, void *opaque)
+{
+    struct btrail_filtering *f = g_new0(struct btrail_filtering, 1);
+    unsigned i;
+
+    f->all_vcpus = !filter->n_vcpus;
+    for (i = 0; i < filter->n_vcpus; i++) {
+        if (filter->vcpus[i] < BTRAIL_MAX_VCPUS) {
+            f->vcpus[filter->vcpus[i]] = true;
+        }
+    }
+    f->n_roots = filter->n_cr3s;
+    f->roots = g_new(uint64_t, filter->n_cr3s);
+    for (i = 0; i < filter->n_cr3s; i++) {
+        f->roots[i] = filter->cr3s[i] & BTRAIL_CR3_ROOT;
+    }
+    f->processes = g_strdupv((char **)filter->processes);
+    f->privilege = filter->privilege ?: ALL;
+    f->entry = entry;
+    f->opaque = opaque;
+    g_mutex_init(&f->lock);
+    f->found = g_hash_table_new_full(g_int64_hash, g_int64_equal, NULL,
+                                     g_free);
+    f->events = g_array_new(FALSE, FALSE, sizeof(struct btrail_event));
+    return f;
+}
+
+void btrail_filtering_gate(struct btrail_filtering *f, btrail_gate_fn *gate,
+                           void *opaque)
+{
+    f->gate = gate;
+    f->gate_opaque = opaque;
+}
+
+void btrail_filtering_free(struct btrail_filtering *f)
+{
+    g_free(f->roots);
+    g_strfreev(f->processes);
+    g_mutex_clear(&f->lock);
+    g_hash_table_destroy(f->found);
+    g_free(f->records);
+    g_array_unref(f->events);
+    g_free(f);
+}
+
+static bool all_cr3s(const struct btrail_filtering *f)
+{
+    return !f->n_roots && !f->processes;
+}
+
+bool btrail_filtering_all(const struct btrail_filtering *f)
+{
+    return all_cr3s(f) && f->privilege == ALL && !f->gate;
+}
+
+bool btrail_filtering_vcpu(const struct btrail_filtering *f, unsigned vcpu)
+{
+    return f->all_vcpus || f->vcpus[vcpu];
+}
+
+bool btrail_filtering_privilege(const struct btrail_filtering *f,
+                                uint32_t privilege)
+{
+    return f->privilege & privilege;
+}
+
+bool btrail_filtering_fixed_cr3s(const struct btrail_filtering *f)
+{
+    return f->n_roots && !f->processes;
+}
+
+bool btrail_filtering_cr3(struct btrail_filtering *f, uint64_t cr3)
+{
+    uint64_t root = cr3 & BTRAIL_CR3_ROOT;
+    const struct found *found;
+    bool wanted;
+    unsigned i;
+
+    if (all_cr3s(f)) {
+        return true;
+    }
+    for (i = 0; i < f->n_roots; i++) {
+        if (f->roots[i] == root) {
+            return true;
+        }
+    }
+    if (!f->processes) {
+        return false;
+    }
+    g_mutex_lock(&f->lock);
+    found = g_hash_table_lookup(f->found, &root);
+    wanted = found && found->wanted;
+    g_mutex_unlock(&f->lock);
+    return wanted;
+}
+
+bool btrail_process_is(const struct btrail_process *p, const char *name)
+{
+    char pid[16];
+
+    snprintf(pid, sizeof(pid), "%u", p->pid);
+    return !strcmp(name, p->comm) || !strcmp(name, pid);
+}
+
+static bool is_wanted(const struct btrail_filtering *f,
+                      const struct btrail_process *p)
+{
+    char **name;
+
+    for (name = f->processes; *name; name++) {
+        if (btrail_process_is(p, *name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void add_found(GHashTable *table, const struct btrail_process *p,
+                      uint64_t root, bool wanted)
+{
+    struct found *found;
+
+    if (root) {
+        found = g_new(struct found, 1);
+        *found = (struct found) {
+            root, p->start_time, p->mm, p->pid, wanted,
+        };
+        g_hash_table_replace(table, &found->root, found);
+    }
+}
+
+/* Of one that was only seen no name is told: it is what it was. */
+static bool was_wanted(const struct btrail_filtering *f,
+                       const struct btrail_process *p)
+{
+    const struct found *old = g_hash_table_lookup(f->found, &p->pgd);
+
+    return old && old->wanted && old->pid == p->pid && old->mm == p->mm &&
+           old->start_time == p->start_time;
+}
+
+void btrail_filtering_look(struct btrail_filtering *f,
+                           const struct btrail_look *look)
+{
+    GHashTable *now;
+    GHashTable *old;
+    uint32_t i;
+
+    if (!f->processes) {
+        return;
+    }
+    now = g_hash_table_new_full(g_int64_hash, g_int64_equal, NULL, g_free);
+    g_mutex_lock(&f->lock);
+    if (!(look->flags & BTRAIL_LOOK_WHOLE)) {
+        GHashTableIter iter;
+        gpointer value;
+
+        g_hash_table_iter_init(&iter, f->found);
+        while (g_hash_table_iter_next(&iter, NULL, &value)) {
+            struct found *copy = g_memdup2(value, sizeof(struct found));
+
+            g_hash_table_replace(now, &copy->root, copy);
+        }
+    }
+    for (i = 0; i < look->n; i++) {
+        const struct btrail_process *p = &look->processes[i];
+        bool wanted;
+
+        if (!p->mm || p->flags & BTRAIL_PROCESS_KERNEL) {
+            continue;
+        }
+        wanted = p->flags & BTRAIL_PROCESS_SEEN ? was_wanted(f, p) :
+                 is_wanted(f, p);
+        add_found(now, p, p->pgd, wanted);
+        add_found(now, p, p->user_pgd, wanted);
+    }
+    old = f->found;
+    f->found = now;
+    g_mutex_unlock(&f->lock);
+    g_hash_table_destroy(old);
+}
+
+static void add_event(struct btrail_filtering *f, struct btrail_filtered *v,
+                      const struct btrail_event *event)
+{
+    struct btrail_event e = *event;
+
+    e.index = v->index;
+    g_array_append_val(f->events, e);
+}
+
+/* Records are missing, of which nobody knows how many were wanted. */
+static void add_gap(struct btrail_filtering *f, struct btrail_filtered *v,
+                    uint16_t reason)
+{
+    const struct btrail_event e = {
+        .type = BTRAIL_EVENT_GAP,
+        .reason = reason,
+        .data = { BTRAIL_LOST_UNKNOWN },
+    };
+
+    if (v->gap != reason) {
+        add_event(f, v, &e);
+        v->gap = reason;
+    }
+}
+
+/* False if the record is not wanted. */
+static inline bool
+filter_record(struct btrail_filtering *f, unsigned vcpu, uint64_t cr3,
+              const struct btrail_record *in, struct btrail_record *out)
+{
+    /* Others may change it meanwhile: each is read once. */
+    uint64_t from = __atomic_load_n(&in->from, __ATOMIC_RELAXED);
+    uint64_t to = __atomic_load_n(&in->to, __ATOMIC_RELAXED);
+
+    out->flags = __atomic_load_n(&in->flags, __ATOMIC_RELAXED);
+    if (f->privilege == BTRAIL_PRIVILEGE_USER) {
+        if (from >> 63) {
+            if (to >> 63) {
+                return false;
+            }
+            from = BTRAIL_PSEUDO_FROM_KERNEL;
+        } else if (to >> 63) {
+            to = f->entry(f->opaque, vcpu, cr3, from, to);
+        }
+    } else if (f->privilege == BTRAIL_PRIVILEGE_KERNEL) {
+        if (!(from >> 63)) {
+            if (!(to >> 63)) {
+                return false;
+            }
+            from = BTRAIL_PSEUDO_FROM_USER;
+        } else if (!(to >> 63)) {
+            to = BTRAIL_PSEUDO_TO_USER;
+        }
+    }
+    out->from = from;
+    out->to = to;
+    return true;
+}
+
+/* Records with one CR3, and nothing in between */
+static void add_records(struct btrail_filtering *f, unsigned vcpu,
+                        struct btrail_filtered *v, uint64_t cr3, bool wanted,
+                        const struct btrail_record *records, size_t n)
+{
+    struct btrail_record *out = f->records + f->n_records;
+    size_t kept = 0;
+    size_t i;
+
+    if (f->gate) {
+        for (i = 0; i < n; i++) {
+            uint64_t to = __atomic_load_n(&records[i].to, __ATOMIC_RELAXED);
+
+            kept += f->gate(f->gate_opaque, cr3, to) && wanted &&
+                    filter_record(f, vcpu, cr3, &records[i], &out[kept]);
+        }
+    } else if (wanted && f->privilege == ALL) {
+        memcpy(out, records, n * sizeof(*out));
+        kept = n;
+    } else if (wanted) {
+        for (i = 0; i < n; i++) {
+            kept += filter_record(f, vcpu, cr3, &records[i], &out[kept]);
+        }
+    }
+    v->dropped += n - kept;
+    if (!kept) {
+        return;
+    }
+    if (v->time.type) {
+        add_event(f, v, &v->time);
+        v->time.type = 0;
+    }
+    v->gap = 0;
+    f->n_records += kept;
+    v->index += kept;
+}
+
+/* Place the marks up to this index of the capture. */
+static void place(struct btrail_filtered *v, uint64_t index,
+                  struct btrail_mark **marks, size_t *n)
+{
+    while (*n && (*marks)->index <= index) {
+        (*marks)->placed = v->index;
+        (*marks)++;
+        (*n)--;
+    }
+}
+
+static void begin_slab(struct btrail_filtering *f, struct btrail_filtered *v,
+                       const struct btrail_slab *slab)
+{
+    if (f->max_records < slab->n_records) {
+        g_free(f->records);
+        f->records = g_new(struct btrail_record, slab->n_records);
+        f->max_records = slab->n_records;
+    }
+    f->n_records = 0;
+    g_array_set_size(f->events, 0);
+    v->dropped = 0;
+    v->slab = (struct btrail_slab) {
+        .first_index = v->index,
+        .cr3 = slab->cr3,
+    };
+}
+
+bool btrail_filtering_slab(struct btrail_filtering *f, unsigned vcpu,
+                           struct btrail_filtered *v,
+                           const struct btrail_slab *slab, uint64_t index,
+                           uint16_t gap_reason, struct btrail_mark *marks,
+                           size_t n_marks)
+{
+    bool wanted = btrail_filtering_cr3(f, slab->cr3);
+    uint64_t cr3 = slab->cr3;
+    uint64_t at = slab->first_index;
+    size_t position = 0;
+    uint64_t missing;
+    size_t i;
+
+    if (!btrail_slab_check(slab, index, &missing)) {
+        return false;
+    }
+    begin_slab(f, v, slab);
+    if (missing) {
+        add_gap(f, v, gap_reason);
+    }
+    for (i = 0; i <= slab->n_events; i++) {
+        const struct btrail_event *e = i < slab->n_events ? &slab->events[i] :
+                                       NULL;
+        size_t n = e ? btrail_slab_before(e, position, at, slab->n_records) :
+                   slab->n_records - position;
+
+        while (n) {
+            size_t some = n;
+
+            place(v, at, &marks, &n_marks);
+            if (n_marks && marks->index - at < n) {
+                some = marks->index - at;
+            }
+            add_records(f, vcpu, v, cr3, wanted, slab->records + position,
+                        some);
+            position += some;
+            at += some;
+            n -= some;
+        }
+        if (!e) {
+            break;
+        }
+        at = MAX(at, e->index);
+        switch (e->type) {
+        case BTRAIL_EVENT_TIME:
+            v->time = *e;
+            continue;
+        case BTRAIL_EVENT_GAP:
+            if (e->data[0]) {
+                add_gap(f, v, e->reason);
+                continue;
+            }
+            break;
+        case BTRAIL_EVENT_CR3:
+            cr3 = e->data[0];
+            wanted = btrail_filtering_cr3(f, cr3);
+            break;
+        default:
+            break;
+        }
+        add_event(f, v, e);
+    }
+    place(v, at, &marks, &n_marks);
+    v->slab.records = f->records;
+    v->slab.n_records = f->n_records;
+    v->slab.events = (const struct btrail_event *)f->events->data;
+    v->slab.n_events = f->events->len;
+    return true;
+}

@@ -1,0 +1,556 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The places of a symbol: see symbol-places.h
+ */
+
+#include <string.h>
+
+#include "guest-linux/dynamic-symbols.h"
+#include "drain/session-filter.h"
+#include "drain/symbol-places.h"
+
+#define RANGES_MAX      8               /* of a file, that are executable */
+/* Pages that a look may read, in all: some milliseconds */
+#define LOOK_BUDGET     (1u << 14)
+#define FILE_COST       64              /* to ask for a file, in pages */
+
+struct range {
+    uint64_t start;
+    uint64_t end;
+    uint64_t offset;
+};
+
+/* A file that a process has mapped, to be executed */
+struct module {
+    char *path;
+    uint8_t build_id[BTRAIL_BUILD_ID_MAX];
+    uint32_t build_id_size;
+    bool is_file;                       /* and not deleted, or known by id */
+    uint64_t base;                      /* of its beginning; 0 if it has none */
+    struct range ranges[RANGES_MAX];
+    unsigned n_ranges;
+    bool asked;                         /* no file is known on the host */
+    bool known;                         /* where it has the symbol, if at all */
+    uint64_t addresses[LINUX_SYMBOL_VERSIONS];
+    unsigned n;
+};
+
+struct process {
+    uint64_t root, user_root;
+    uint64_t start_time;
+    uint64_t mm;
+    uint32_t pid;
+    uint64_t round;
+    bool pending;                       /* there are modules not known */
+    GArray *modules;                    /* of struct module */
+};
+
+struct place {
+    uint64_t root;
+    uint64_t address;
+};
+
+struct btrail_places {
+    char *process;
+    char *symbol;
+    struct btrail_symbol_files files;
+
+    GMutex lock;
+    GHashTable *set;                    /* struct place; under the lock */
+    unsigned count;                     /* atomic */
+
+    /* What follows belongs to the thread that looks. */
+    GHashTable *processes;              /* struct process by root */
+    unsigned modules;                   /* of all of them */
+    uint64_t round;
+    bool changed;
+    bool exhausted;                     /* the last look's budget */
+    uint64_t from;                      /* root to begin with, then */
+};
+
+static guint hash_place(gconstpointer p)
+{
+    const struct place *a = p;
+
+    return (guint)((a->root * 31 + a->address) *
+                   UINT64_C(0x9E3779B97F4A7C15) >> 32);
+}
+
+static gboolean equal_place(gconstpointer p, gconstpointer q)
+{
+    const struct place *a = p, *b = q;
+
+    return a->root == b->root && a->address == b->address;
+}
+
+static GHashTable *new_set(void)
+{
+    return g_hash_table_new_full(hash_place, equal_place, g_free, NULL);
+}
+
+static void clear_module(gpointer p)
+{
+    struct module *m = p;
+
+    g_free(m->path);
+}
+
+static void free_process(gpointer p)
+{
+    struct process *process = p;
+
+    g_array_unref(process->modules);
+    g_free(process);
+}
+
+struct btrail_places *
+btrail_places_new(const char *process, const char *symbol,
+                  const struct btrail_symbol_files *files)
+{
+    struct btrail_places *p = g_new0(struct btrail_places, 1);
+
+    p->process = g_strdup(process);
+    p->symbol = g_strdup(symbol);
+    p->files = *files;
+    g_mutex_init(&p->lock);
+    p->set = new_set();
+    p->processes = g_hash_table_new_full(g_int64_hash, g_int64_equal, NULL,
+                                         free_process);
+    return p;
+}
+
+void btrail_places_free(struct btrail_places *p)
+{
+    if (p) {
+        g_free(p->process);
+        g_free(p->symbol);
+        g_mutex_clear(&p->lock);
+        g_hash_table_unref(p->set);
+        g_hash_table_unref(p->processes);
+        g_free(p);
+    }
+}
+
+/*
+ * What processes have mapped
+ */
+
+/* Does a mapping belong to the file that the one before it is of? */
+static bool is_of(const struct module *m, const struct btrail_mapping *next)
+{
+    return m->path && next->offset && !strcmp(m->path, next->path);
+}
+
+static void add_mapping(struct module *m, const struct btrail_mapping *next)
+{
+    if (!m->path) {
+        m->path = g_strdup(next->path);
+        m->base = next->offset ? 0 : next->start;
+    }
+    if (next->build_id && !m->build_id_size &&
+        next->build_id_size <= sizeof(m->build_id)) {
+        m->build_id_size = next->build_id_size;
+        memcpy(m->build_id, next->build_id, next->build_id_size);
+    }
+    m->is_file = next->flags & BTRAIL_MAPPING_FILE && *m->path == '/' &&
+                 (m->build_id_size || !(next->flags & BTRAIL_MAPPING_DELETED));
+    if (next->flags & BTRAIL_MAPPING_EXEC && m->n_ranges < RANGES_MAX) {
+        m->ranges[m->n_ranges++] = (struct range) {
+            next->start, next->end, next->offset,
+        };
+    }
+}
+
+/* Only those that have something to execute matter. */
+static void end_module(struct process *process, struct module *m)
+{
+    if (m->n_ranges) {
+        process->pending = true;
+        g_array_append_vals(process->modules, m, 1);
+    } else {
+        g_free(m->path);
+    }
+    memset(m, 0, sizeof(*m));
+}
+
+static void read_mappings(struct process *process,
+                          const struct btrail_process *p, unsigned most)
+{
+    struct module m = { NULL };
+    uint32_t i;
+
+    for (i = 0; i < p->n_mappings && process->modules->len < most; i++) {
+        const struct btrail_mapping *next = &p->mappings[i];
+
+        /* Such as what belongs to no file, between two pieces of one */
+        if (!(next->flags & BTRAIL_MAPPING_FILE) &&
+            strcmp(next->path, "[vdso]")) {
+            continue;
+        }
+        if (!is_of(&m, next)) {
+            end_module(process, &m);
+        }
+        add_mapping(&m, next);
+    }
+    if (process->modules->len < most) {
+        end_module(process, &m);
+    }
+    g_free(m.path);
+}
+
+static bool same_module(const struct module *a, const struct module *b)
+{
+    return a->base == b->base && a->n_ranges == b->n_ranges &&
+           !memcmp(a->ranges, b->ranges, a->n_ranges * sizeof(*a->ranges)) &&
+           a->build_id_size == b->build_id_size &&
+           !memcmp(a->build_id, b->build_id, a->build_id_size) &&
+           !strcmp(a->path, b->path);
+}
+
+/* What was found out of a file stays so while it is mapped as it was. */
+static void carry_over(struct process *to, const struct process *from)
+{
+    unsigned i, k = 0;
+
+    /* Both are in the order of addresses. */
+    for (i = 0; i < to->modules->len; i++) {
+        struct module *m = &g_array_index(to->modules, struct module, i);
+        const struct module *old = NULL;
+
+        for (; k < from->modules->len; k++) {
+            old = &g_array_index(from->modules, struct module, k);
+            if (old->ranges[0].start >= m->ranges[0].start) {
+                break;
+            }
+        }
+        if (k < from->modules->len && same_module(m, old)) {
+            m->asked = old->asked;
+            m->known = old->known;
+            m->n = old->n;
+            memcpy(m->addresses, old->addresses, sizeof(m->addresses));
+        }
+    }
+}
+
+static bool same_process(const struct process *a,
+                         const struct btrail_process *p)
+{
+    return a->pid == p->pid && a->mm == p->mm &&
+           a->start_time == p->start_time;
+}
+
+static void drop(struct btrail_places *p, const struct process *process)
+{
+    p->modules -= process->modules->len;
+    p->changed = true;
+    g_hash_table_remove(p->processes, &process->root);
+}
+
+static void learn_process(struct btrail_places *p,
+                          const struct btrail_process *found)
+{
+    struct process *old = g_hash_table_lookup(p->processes, &found->pgd);
+    struct process *new;
+
+    if (old && found->flags & BTRAIL_PROCESS_SEEN &&
+        same_process(old, found)) {
+        p->changed |= old->user_root != found->user_pgd;
+        old->user_root = found->user_pgd;
+        old->round = p->round;
+        return;
+    }
+    if (found->flags & BTRAIL_PROCESS_SEEN || !found->pgd ||
+        !btrail_process_is(found, p->process) ||
+        (!old && g_hash_table_size(p->processes) ==
+         BTRAIL_PLACES_PROCESSES)) {
+        if (old) {
+            drop(p, old);
+        }
+        return;
+    }
+    new = g_new0(struct process, 1);
+    *new = (struct process) {
+        .root = found->pgd,
+        .user_root = found->user_pgd,
+        .start_time = found->start_time,
+        .mm = found->mm,
+        .pid = found->pid,
+        .round = p->round,
+        .modules = g_array_new(FALSE, FALSE, sizeof(struct module)),
+    };
+    g_array_set_clear_func(new->modules, clear_module);
+    if (old) {
+        p->modules -= old->modules->len;
+    }
+    read_mappings(new, found, BTRAIL_PLACES_MODULES - p->modules);
+    p->modules += new->modules->len;
+    if (old && same_process(old, found)) {
+        carry_over(new, old);
+    }
+    p->changed = true;
+    if (old) {
+        g_hash_table_remove(p->processes, &old->root);
+    }
+    g_hash_table_insert(p->processes, &new->root, new);
+}
+
+/* Those that a look which has all does not have */
+static void drop_gone(struct btrail_places *p)
+{
+    GHashTableIter iter;
+    gpointer value;
+
+    g_hash_table_iter_init(&iter, p->processes);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        const struct process *process = value;
+
+        if (process->round != p->round) {
+            p->modules -= process->modules->len;
+            p->changed = true;
+            g_hash_table_iter_remove(&iter);
+        }
+    }
+}
+
+/*
+ * Where the symbol is in them
+ */
+
+static const struct range *range_of(const struct module *m, uint64_t address)
+{
+    unsigned i;
+
+    for (i = 0; i < m->n_ranges; i++) {
+        if (address >= m->ranges[i].start && address < m->ranges[i].end) {
+            return &m->ranges[i];
+        }
+    }
+    return NULL;
+}
+
+/* False if no file is known. */
+static bool find_in_file(const struct btrail_places *p, struct module *m)
+{
+    uint64_t offset;
+    unsigned i;
+
+    switch (p->files.find(p->files.opaque, m->path,
+                          m->build_id_size ? m->build_id : NULL,
+                          m->build_id_size, p->symbol, &offset)) {
+    case BTRAIL_SYMBOL_FOUND:
+        break;
+    case BTRAIL_SYMBOL_NONE:
+        return true;
+    default:
+        return false;
+    }
+    for (i = 0; i < m->n_ranges && m->n < G_N_ELEMENTS(m->addresses); i++) {
+        const struct range *r = &m->ranges[i];
+
+        if (offset >= r->offset && offset - r->offset < r->end - r->start) {
+            m->addresses[m->n++] = r->start + (offset - r->offset);
+        }
+    }
+    return true;
+}
+
+static void find_in_module(struct btrail_places *p, struct page_walk *user,
+                           struct module *m)
+{
+    unsigned i, n, kept = 0;
+
+    if (m->is_file && p->files.find && !m->asked) {
+        m->asked = true;
+        user->budget -= MIN(user->budget, FILE_COST);
+        if (find_in_file(p, m)) {
+            m->known = true;
+            return;
+        }
+    }
+    if (!m->base) {
+        m->known = true;
+        return;
+    }
+    switch (linux_dynamic_symbol(user, m->base, p->symbol, m->addresses, &n)) {
+    case LINUX_SYMBOL_ABSENT:
+        return;
+    case LINUX_SYMBOL_FOUND:
+        for (i = 0; i < n; i++) {
+            if (range_of(m, m->addresses[i])) {
+                m->addresses[kept++] = m->addresses[i];
+            }
+        }
+        break;
+    default:
+        break;
+    }
+    m->n = kept;
+    m->known = true;
+}
+
+/* Go through what is not known yet of a process. */
+static void find_in_process(struct btrail_places *p, struct process *process,
+                            struct page_walk *user)
+{
+    unsigned i;
+
+    process->pending = false;
+    for (i = 0; i < process->modules->len; i++) {
+        struct module *m = &g_array_index(process->modules, struct module, i);
+
+        if (!m->known) {
+            find_in_module(p, user, m);
+            p->changed |= m->n != 0;
+            process->pending |= !m->known;
+        }
+        if (!user->budget) {
+            process->pending |= i + 1 < process->modules->len;
+            break;
+        }
+    }
+}
+
+static int by_root(const void *a, const void *b)
+{
+    const struct process *x = *(struct process *const *)a;
+    const struct process *y = *(struct process *const *)b;
+
+    return x->root < y->root ? -1 : x->root > y->root;
+}
+
+/*
+ * If there is more to read than a look may, the next one goes on where this
+ * one has ended.
+ */
+static void find_all(struct btrail_places *p,
+                     const struct guest_memory *memory, unsigned levels)
+{
+    g_autoptr(GPtrArray) pending = g_ptr_array_new();
+    g_autofree struct page_walk *user = g_new(struct page_walk, 1);
+    uint64_t budget = LOOK_BUDGET;
+    GHashTableIter iter;
+    gpointer value;
+    unsigned i, first = 0;
+
+    g_hash_table_iter_init(&iter, p->processes);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        if (((struct process *)value)->pending) {
+            g_ptr_array_add(pending, value);
+        }
+    }
+    if (pending->len) {
+        g_ptr_array_sort(pending, by_root);
+    }
+    while (first < pending->len &&
+           ((struct process *)pending->pdata[first])->root < p->from) {
+        first++;
+    }
+    p->from = 0;
+    for (i = 0; i < pending->len; i++) {
+        struct process *process =
+            pending->pdata[(first + i) % pending->len];
+
+        if (!budget) {
+            p->from = process->root;
+            break;
+        }
+        page_walk_init(user, memory, process->root, levels, budget);
+        find_in_process(p, process, user);
+        budget = user->budget;
+    }
+}
+
+static void add_place(GHashTable *set, uint64_t root, uint64_t address)
+{
+    struct place place = { root & BTRAIL_CR3_ROOT, address };
+
+    if (root) {
+        g_hash_table_add(set, g_memdup2(&place, sizeof(place)));
+    }
+}
+
+/* Make the set anew, and have it instead of the one that there was. */
+static void publish(struct btrail_places *p)
+{
+    GHashTable *set = new_set(), *old;
+    GHashTableIter iter;
+    gpointer value;
+    unsigned count = 0, i, k;
+
+    g_hash_table_iter_init(&iter, p->processes);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        const struct process *process = value;
+
+        for (i = 0; i < process->modules->len; i++) {
+            const struct module *m = &g_array_index(process->modules,
+                                                    struct module, i);
+
+            for (k = 0; k < m->n && count < BTRAIL_PLACES_MAX; k++) {
+                add_place(set, process->root, m->addresses[k]);
+                add_place(set, process->user_root, m->addresses[k]);
+                count++;
+            }
+        }
+    }
+    g_mutex_lock(&p->lock);
+    old = p->set;
+    p->set = set;
+    g_mutex_unlock(&p->lock);
+    g_hash_table_unref(old);
+    __atomic_store_n(&p->count, count, __ATOMIC_RELAXED);
+}
+
+void btrail_places_look(struct btrail_places *p,
+                        const struct btrail_look *look,
+                        const struct guest_memory *memory, unsigned levels)
+{
+    uint32_t i;
+
+    p->round++;
+    p->changed = false;
+    for (i = 0; i < look->n; i++) {
+        const struct btrail_process *found = &look->processes[i];
+
+        if (found->mm && !(found->flags & BTRAIL_PROCESS_KERNEL)) {
+            learn_process(p, found);
+        }
+    }
+    if (look->flags & BTRAIL_LOOK_WHOLE) {
+        drop_gone(p);
+    }
+    find_all(p, memory, levels);
+    if (p->changed) {
+        publish(p);
+    }
+}
+
+bool btrail_places_has(struct btrail_places *p, uint64_t cr3,
+                       uint64_t address)
+{
+    const struct place place = { cr3 & BTRAIL_CR3_ROOT, address };
+    bool has;
+
+    g_mutex_lock(&p->lock);
+    has = g_hash_table_contains(p->set, &place);
+    g_mutex_unlock(&p->lock);
+    return has;
+}
+
+unsigned btrail_places_count(const struct btrail_places *p)
+{
+    return __atomic_load_n(&p->count, __ATOMIC_RELAXED);
+}
+
+void btrail_places_each(const struct btrail_places *p,
+                        void (*fn)(void *opaque, uint64_t address),
+                        void *opaque)
+{
+    GHashTableIter iter;
+    gpointer key;
+
+    /* Only this thread changes the set. */
+    g_hash_table_iter_init(&iter, p->set);
+    while (g_hash_table_iter_next(&iter, &key, NULL)) {
+        fn(opaque, ((struct place *)key)->address);
+    }
+}

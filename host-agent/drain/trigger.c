@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Triggers: see trigger.h
+ */
+
+#include <string.h>
+
+#include "drain/trigger.h"
+
+/*
+ * A bit for each place within a page that something may act at: it is the same
+ * one for a function in all address spaces, so they stay few.
+ */
+#define BITS    4096
+
+struct watched {
+    struct btrail_trigger trigger;
+    struct btrail_filtering *process;   /* NULL for any */
+    struct btrail_places *places;       /* of a symbol of programs, or NULL */
+    uint64_t address;           /* atomic; 0 if it is not known */
+    uint64_t hits;
+    bool told;                  /* by btrail_triggers_news() */
+};
+
+struct btrail_triggers {
+    struct watched *watched;
+    unsigned n;
+    int refs;                   /* atomic */
+    uint64_t bits[BITS / 64];   /* atomic each */
+    bool keeping;
+    bool can_start;
+    btrail_fired_fn *fired;
+    void *opaque;
+};
+
+static unsigned bit_of(uint64_t address)
+{
+    return address % BITS;
+}
+
+static void add_bit(void *opaque, uint64_t address)
+{
+    uint64_t *bits = opaque;
+    unsigned bit = bit_of(address);
+
+    bits[bit / 64] |= UINT64_C(1) << bit % 64;
+}
+
+/*
+ * After what they stand for is there.  One thread does so, and bits that stay
+ * are never away in between.
+ */
+static void set_bits(struct btrail_triggers *t)
+{
+    uint64_t bits[BITS / 64] = { 0 };
+    unsigned i;
+
+    for (i = 0; i < t->n; i++) {
+        const struct watched *w = &t->watched[i];
+
+        if (w->places) {
+            btrail_places_each(w->places, add_bit, bits);
+        } else if (w->address) {
+            add_bit(bits, w->address);
+        }
+    }
+    for (i = 0; i < G_N_ELEMENTS(bits); i++) {
+        __atomic_store_n(&t->bits[i], bits[i], __ATOMIC_RELEASE);
+    }
+}
+
+struct btrail_triggers *
+btrail_triggers_new(const struct btrail_trigger *triggers, unsigned n,
+                    const struct btrail_symbol_files *files,
+                    btrail_fired_fn *fired, void *opaque)
+{
+    static const struct btrail_symbol_files no_files = { NULL };
+    struct btrail_triggers *t = g_new0(struct btrail_triggers, 1);
+    unsigned i;
+
+    t->watched = g_new0(struct watched, n);
+    t->n = n;
+    t->refs = 1;
+    t->fired = fired;
+    t->opaque = opaque;
+    for (i = 0; i < n; i++) {
+        const struct btrail_trigger *trigger = &triggers[i];
+        const char *names[] = { trigger->process, NULL };
+        const struct btrail_session_filter process = { .processes = names };
+        struct watched *w = &t->watched[i];
+
+        w->trigger = *trigger;
+        w->trigger.process = NULL;
+        w->trigger.symbol = g_strdup(trigger->symbol);
+        if (trigger->process && trigger->symbol && trigger->user) {
+            w->places = btrail_places_new(trigger->process, trigger->symbol,
+                                          files ? files : &no_files);
+        } else if (trigger->process) {
+            w->process = btrail_filtering_new(&process, NULL, NULL);
+        }
+        if (!trigger->symbol) {
+            w->address = trigger->address;
+            w->told = true;
+        }
+        t->can_start |= trigger->action == BTRAIL_TRIGGER_START;
+    }
+    set_bits(t);
+    t->keeping = !t->can_start;
+    return t;
+}
+
+struct btrail_triggers *btrail_triggers_ref(struct btrail_triggers *t)
+{
+    __atomic_fetch_add(&t->refs, 1, __ATOMIC_RELAXED);
+    return t;
+}
+
+void btrail_triggers_unref(struct btrail_triggers *t)
+{
+    unsigned i;
+
+    if (__atomic_sub_fetch(&t->refs, 1, __ATOMIC_ACQ_REL)) {
+        return;
+    }
+    for (i = 0; i < t->n; i++) {
+        g_free((char *)t->watched[i].trigger.symbol);
+        if (t->watched[i].process) {
+            btrail_filtering_free(t->watched[i].process);
+        }
+        btrail_places_free(t->watched[i].places);
+    }
+    g_free(t->watched);
+    g_free(t);
+}
+
+void btrail_triggers_look(struct btrail_triggers *t,
+                          const struct btrail_look *look)
+{
+    unsigned i;
+
+    for (i = 0; i < t->n; i++) {
+        if (t->watched[i].process) {
+            btrail_filtering_look(t->watched[i].process, look);
+        }
+    }
+}
+
+void btrail_triggers_find(struct btrail_triggers *t,
+                          const struct btrail_look *look,
+                          const struct guest_memory *memory, unsigned levels)
+{
+    bool any = false;
+    unsigned i;
+
+    for (i = 0; i < t->n; i++) {
+        if (t->watched[i].places) {
+            btrail_places_look(t->watched[i].places, look, memory, levels);
+            any = true;
+        }
+    }
+    if (any) {
+        set_bits(t);
+    }
+}
+
+bool btrail_triggers_want_names(const struct btrail_triggers *t)
+{
+    unsigned i;
+
+    for (i = 0; i < t->n; i++) {
+        if (t->watched[i].trigger.symbol || t->watched[i].process) {
+            return true;
+        }
+    }
+    return false;
+}
+
+unsigned btrail_triggers_places(const struct btrail_triggers *t, unsigned i)
+{
+    const struct watched *w = &t->watched[i];
+
+    return w->places ? btrail_places_count(w->places) :
+           __atomic_load_n(&w->address, __ATOMIC_RELAXED) != 0;
+}
+
+bool btrail_triggers_news(struct btrail_triggers *t)
+{
+    bool news = false;
+    unsigned i;
+
+    for (i = 0; i < t->n; i++) {
+        struct watched *w = &t->watched[i];
+
+        if (!w->told && btrail_triggers_places(t, i)) {
+            w->told = news = true;
+        }
+    }
+    return news;
+}
+
+/* The line is ADDRESS TYPE NAME, and with a module there is more. */
+static bool is_symbol(const char *line, size_t size, const char *name)
+{
+    const char *p = memchr(line, ' ', size);
+    size_t n = strlen(name);
+
+    return p && (size_t)(line + size - p) >= 3 + n && p[2] == ' ' &&
+           !memcmp(p + 3, name, n) &&
+           (p + 3 + n == line + size || p[3 + n] == '\t' || p[3 + n] == ' ');
+}
+
+void btrail_triggers_symbols(struct btrail_triggers *t, const char *text,
+                             size_t size)
+{
+    const char *line = text, *end = text + size;
+
+    while (line < end) {
+        const char *next = memchr(line, '\n', end - line) ?: end;
+        unsigned i;
+
+        for (i = 0; i < t->n; i++) {
+            struct watched *w = &t->watched[i];
+
+            if (w->trigger.symbol && !w->places &&
+                is_symbol(line, next - line, w->trigger.symbol)) {
+                char digits[17];
+
+                g_strlcpy(digits, line, MIN((size_t)(next - line) + 1,
+                                            sizeof(digits)));
+                __atomic_store_n(&w->address,
+                                 g_ascii_strtoull(digits, NULL, 16),
+                                 __ATOMIC_RELAXED);
+            }
+        }
+        line = next + 1;
+    }
+    set_bits(t);
+}
+
+static void set_keeping(struct btrail_triggers *t, bool keeping)
+{
+    __atomic_store_n(&t->keeping, keeping, __ATOMIC_RELAXED);
+}
+
+bool btrail_triggers_keeping(const struct btrail_triggers *t)
+{
+    return __atomic_load_n(&t->keeping, __ATOMIC_RELAXED);
+}
+
+void btrail_triggers_keep(struct btrail_triggers *t)
+{
+    set_keeping(t, true);
+}
+
+static void act(struct btrail_triggers *t, unsigned i)
+{
+    struct watched *w = &t->watched[i];
+
+    if (++w->hits < w->trigger.hits) {
+        return;
+    }
+    w->hits = 0;
+    switch (w->trigger.action) {
+    case BTRAIL_TRIGGER_START:
+        set_keeping(t, true);
+        break;
+    case BTRAIL_TRIGGER_STOP:
+        set_keeping(t, false);
+        break;
+    default:
+        break;
+    }
+    t->fired(t->opaque, i, w->trigger.action);
+}
+
+bool btrail_triggers_pass(void *opaque, uint64_t cr3, uint64_t to)
+{
+    struct btrail_triggers *t = opaque;
+    unsigned bit = bit_of(to);
+    bool kept = t->keeping;
+    unsigned i;
+
+    if (!(__atomic_load_n(&t->bits[bit / 64], __ATOMIC_RELAXED) >> bit % 64 &
+          1)) {
+        return kept;
+    }
+    for (i = 0; i < t->n; i++) {
+        struct watched *w = &t->watched[i];
+
+        if (w->places ? btrail_places_has(w->places, cr3, to) :
+            to && __atomic_load_n(&w->address, __ATOMIC_RELAXED) == to &&
+            (!w->process || btrail_filtering_cr3(w->process, cr3))) {
+            act(t, i);
+        }
+    }
+    return kept || t->keeping;
+}
+
+bool btrail_triggers_over(const struct btrail_triggers *t)
+{
+    return !t->keeping && !t->can_start;
+}

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * How the guest's kernel is entered: see entries.h
+ */
+
+#include <glib.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "guest-linux/entries.h"
+
+/* Pages that are remembered, and contents; those are 16 MiB */
+#define MAX_PAGES       65536
+#define MAX_CONTENTS    4096
+
+/* An entry, up to the next symbol */
+struct range {
+    uint64_t start;
+    uint64_t end;
+    uint64_t pseudo;
+};
+
+struct page {
+    uint64_t linear;
+    uint64_t root;
+    uint64_t number;
+};
+
+struct content {
+    uint64_t number;
+    uint8_t bytes[BTRAIL_CODE_PAGE_SIZE];
+};
+
+struct btrail_entries {
+    GMutex lock;
+    GArray *ranges;             /* of struct range, sorted; under the lock */
+
+    /* What follows belongs to the thread that has the code. */
+    GHashTable *pages;          /* of struct page */
+    GHashTable *contents;       /* of struct content, by number */
+    GQueue order;               /* of the same, the oldest first */
+};
+
+static guint hash_page(gconstpointer p)
+{
+    const struct page *page = p;
+
+    return (guint)((page->linear ^ page->root << 20) *
+                   UINT64_C(0x9E3779B97F4A7C15) >> 32);
+}
+
+static gboolean equal_page(gconstpointer p, gconstpointer q)
+{
+    const struct page *a = p, *b = q;
+
+    return a->linear == b->linear && a->root == b->root;
+}
+
+struct btrail_entries *btrail_entries_new(void)
+{
+    struct btrail_entries *e = g_new0(struct btrail_entries, 1);
+
+    g_mutex_init(&e->lock);
+    e->ranges = g_array_new(FALSE, FALSE, sizeof(struct range));
+    e->pages = g_hash_table_new_full(hash_page, equal_page, g_free, NULL);
+    e->contents = g_hash_table_new(g_int64_hash, g_int64_equal);
+    g_queue_init(&e->order);
+    return e;
+}
+
+void btrail_entries_free(struct btrail_entries *e)
+{
+    if (e) {
+        g_mutex_clear(&e->lock);
+        g_array_unref(e->ranges);
+        g_hash_table_destroy(e->pages);
+        g_hash_table_destroy(e->contents);
+        g_queue_clear_full(&e->order, g_free);
+        g_free(e);
+    }
+}
+
+/* Names of entries, of Linux 4.9 and later; those with a * begin so. */
+static const struct {
+    const char *name;
+    uint64_t pseudo;
+} known[] = {
+    { "entry_SYSCALL_64", BTRAIL_PSEUDO_SYSCALL },
+    { "entry_SYSCALL_64_trampoline", BTRAIL_PSEUDO_SYSCALL },
+    { "entry_SYSCALL_compat", BTRAIL_PSEUDO_SYSCALL },
+    { "entry_SYSENTER_compat", BTRAIL_PSEUDO_SYSCALL },
+    { "entry_INT80_compat", BTRAIL_PSEUDO_SYSCALL },
+    { "asm_int80_emulation", BTRAIL_PSEUDO_SYSCALL },
+    { "asm_exc_page_fault", BTRAIL_PSEUDO_PAGE_FAULT },
+    { "page_fault", BTRAIL_PSEUDO_PAGE_FAULT },
+    { "async_page_fault", BTRAIL_PSEUDO_PAGE_FAULT },
+    { "asm_exc_nmi", BTRAIL_PSEUDO_INTERRUPT },
+    { "nmi", BTRAIL_PSEUDO_INTERRUPT },
+    { "asm_exc_*", BTRAIL_PSEUDO_EXCEPTION },
+    { "divide_error", BTRAIL_PSEUDO_EXCEPTION },
+    { "debug", BTRAIL_PSEUDO_EXCEPTION },
+    { "int3", BTRAIL_PSEUDO_EXCEPTION },
+    { "overflow", BTRAIL_PSEUDO_EXCEPTION },
+    { "bounds", BTRAIL_PSEUDO_EXCEPTION },
+    { "invalid_op", BTRAIL_PSEUDO_EXCEPTION },
+    { "device_not_available", BTRAIL_PSEUDO_EXCEPTION },
+    { "double_fault", BTRAIL_PSEUDO_EXCEPTION },
+    { "coprocessor_*", BTRAIL_PSEUDO_EXCEPTION },
+    { "simd_coprocessor_error", BTRAIL_PSEUDO_EXCEPTION },
+    { "invalid_TSS", BTRAIL_PSEUDO_EXCEPTION },
+    { "segment_not_present", BTRAIL_PSEUDO_EXCEPTION },
+    { "stack_segment", BTRAIL_PSEUDO_EXCEPTION },
+    { "general_protection", BTRAIL_PSEUDO_EXCEPTION },
+    { "alignment_check", BTRAIL_PSEUDO_EXCEPTION },
+    { "machine_check", BTRAIL_PSEUDO_EXCEPTION },
+    { "irq_entries_start", BTRAIL_PSEUDO_INTERRUPT },
+    { "spurious_entries_start", BTRAIL_PSEUDO_INTERRUPT },
+    { "asm_sysvec_*", BTRAIL_PSEUDO_INTERRUPT },
+    { "asm_common_interrupt", BTRAIL_PSEUDO_INTERRUPT },
+    { "asm_spurious_interrupt", BTRAIL_PSEUDO_INTERRUPT },
+    { "common_interrupt", BTRAIL_PSEUDO_INTERRUPT },
+    { "apic_timer_interrupt", BTRAIL_PSEUDO_INTERRUPT },
+    { "reschedule_interrupt", BTRAIL_PSEUDO_INTERRUPT },
+    { "call_function_interrupt", BTRAIL_PSEUDO_INTERRUPT },
+    { "call_function_single_interrupt", BTRAIL_PSEUDO_INTERRUPT },
+    { "irq_work_interrupt", BTRAIL_PSEUDO_INTERRUPT },
+    { "hypervisor_callback_vector", BTRAIL_PSEUDO_INTERRUPT },
+};
+
+static uint64_t pseudo_of(const char *name, size_t size)
+{
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(known); i++) {
+        const char *k = known[i].name;
+        size_t n = strlen(k);
+
+        if (k[n - 1] == '*' ? size >= n - 1 && !memcmp(name, k, n - 1) :
+            size == n && !memcmp(name, k, n)) {
+            return known[i].pseudo;
+        }
+    }
+    return 0;
+}
+
+static int compare_ranges(gconstpointer p, gconstpointer q)
+{
+    const struct range *a = p, *b = q;
+
+    /* Of one address first those that are entries */
+    return a->start < b->start ? -1 : a->start > b->start ? 1 :
+           a->pseudo < b->pseudo ? 1 : a->pseudo > b->pseudo ? -1 : 0;
+}
+
+/* A line of text: an address, a type, a name, and a module if it is of one */
+static void add_symbol(GArray *ranges, const char *line, const char *end)
+{
+    struct range range = { 0 };
+    const char *name_end;
+    char *p;
+
+    range.start = g_ascii_strtoull(line, &p, 16);
+    if (end - p < 4 || p[0] != ' ' || p[2] != ' ' ||
+        !strchr("tTwW", p[1]) || memchr(p, '\t', end - p)) {
+        return;
+    }
+    name_end = memchr(p + 3, ' ', end - p - 3) ?: end;
+    range.pseudo = pseudo_of(p + 3, name_end - p - 3);
+    g_array_append_val(ranges, range);
+}
+
+void btrail_entries_symbols(struct btrail_entries *e, const char *text,
+                            size_t size)
+{
+    GArray *all = g_array_new(FALSE, FALSE, sizeof(struct range));
+    GArray *ranges = g_array_new(FALSE, FALSE, sizeof(struct range));
+    g_autofree char *copy = g_strndup(text, size);
+    const char *line, *end;
+    GArray *old;
+    guint i, k;
+
+    for (line = copy; *line; line = *end ? end + 1 : end) {
+        end = strchr(line, '\n') ?: line + strlen(line);
+        add_symbol(all, line, end);
+    }
+    g_array_sort(all, compare_ranges);
+    for (i = 0; i < all->len; i = k) {
+        struct range *range = &g_array_index(all, struct range, i);
+
+        for (k = i + 1; k < all->len &&
+             g_array_index(all, struct range, k).start == range->start; k++) {
+            continue;
+        }
+        range->end = k < all->len ?
+                     g_array_index(all, struct range, k).start : UINT64_MAX;
+        if (range->pseudo) {
+            g_array_append_vals(ranges, range, 1);
+        }
+    }
+    g_array_unref(all);
+    g_mutex_lock(&e->lock);
+    old = e->ranges;
+    e->ranges = ranges;
+    g_mutex_unlock(&e->lock);
+    g_array_unref(old);
+}
+
+static void forget_oldest(struct btrail_entries *e)
+{
+    struct content *content = g_queue_pop_head(&e->order);
+
+    g_hash_table_remove(e->contents, &content->number);
+    g_free(content);
+}
+
+void btrail_entries_code(struct btrail_entries *e,
+                         const struct btrail_code_item *item,
+                         const uint8_t *page)
+{
+    if (item->type == BTRAIL_CODE_BYTES) {
+        struct content *content;
+
+        if (g_hash_table_contains(e->contents, &item->number)) {
+            return;
+        }
+        if (e->order.length == MAX_CONTENTS) {
+            forget_oldest(e);
+        }
+        content = g_new(struct content, 1);
+        content->number = item->number;
+        memcpy(content->bytes, page, sizeof(content->bytes));
+        g_hash_table_insert(e->contents, &content->number, content);
+        g_queue_push_tail(&e->order, content);
+    } else if (item->type == BTRAIL_CODE_PAGE && !(item->linear >> 63)) {
+        struct page *p = g_new(struct page, 1);
+
+        *p = (struct page) {
+            item->linear, item->cr3 & BTRAIL_CR3_ROOT, item->number,
+        };
+        if (g_hash_table_size(e->pages) == MAX_PAGES) {
+            g_hash_table_remove_all(e->pages);
+        }
+        g_hash_table_replace(e->pages, p, p);
+    }
+}
+
+static uint64_t by_symbol(struct btrail_entries *e, uint64_t to, bool *known_to)
+{
+    uint64_t pseudo = BTRAIL_PSEUDO_TO_KERNEL;
+    guint low = 0, high;
+
+    g_mutex_lock(&e->lock);
+    high = e->ranges->len;
+    *known_to = high;
+    while (low < high) {
+        guint middle = low + (high - low) / 2;
+        const struct range *r = &g_array_index(e->ranges, struct range,
+                                               middle);
+
+        if (to < r->start) {
+            high = middle;
+        } else if (to >= r->end) {
+            low = middle + 1;
+        } else {
+            pseudo = r->pseudo;
+            break;
+        }
+    }
+    g_mutex_unlock(&e->lock);
+    return pseudo;
+}
+
+/* Bytes of an instruction; on the last of a page there may be one less. */
+static uint64_t by_instruction(struct btrail_entries *e, uint64_t cr3,
+                               uint64_t from)
+{
+    const struct page key = {
+        from & ~(uint64_t)(BTRAIL_CODE_PAGE_SIZE - 1), cr3 & BTRAIL_CR3_ROOT,
+        0,
+    };
+    const struct page *page = g_hash_table_lookup(e->pages, &key);
+    size_t at = from % BTRAIL_CODE_PAGE_SIZE;
+    const struct content *content;
+    uint8_t next;
+
+    if (!page) {
+        return BTRAIL_PSEUDO_TO_KERNEL;
+    }
+    content = g_hash_table_lookup(e->contents, &page->number);
+    if (!content) {
+        return BTRAIL_PSEUDO_TO_KERNEL;
+    }
+    next = at + 1 < BTRAIL_CODE_PAGE_SIZE ? content->bytes[at + 1] : 0;
+    switch (content->bytes[at]) {
+    case 0x0f:
+        return next == 0x05 || next == 0x34 ? BTRAIL_PSEUDO_SYSCALL :
+               next == 0x0b ? BTRAIL_PSEUDO_EXCEPTION :
+               BTRAIL_PSEUDO_TO_KERNEL;
+    case 0xcd:
+        return next == 0x80 ? BTRAIL_PSEUDO_SYSCALL :
+               BTRAIL_PSEUDO_EXCEPTION;
+    case 0xcc:
+    case 0xce:
+    case 0xf1:
+        return BTRAIL_PSEUDO_EXCEPTION;
+    default:
+        return BTRAIL_PSEUDO_TO_KERNEL;
+    }
+}
+
+uint64_t btrail_entries_find(void *opaque, unsigned vcpu, uint64_t cr3,
+                             uint64_t from, uint64_t to)
+{
+    struct btrail_entries *e = opaque;
+    bool known_symbols;
+    uint64_t pseudo = by_symbol(e, to, &known_symbols);
+
+    return known_symbols ? pseudo : by_instruction(e, cr3, from);
+}

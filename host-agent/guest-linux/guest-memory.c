@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A guest's RAM: see guest-memory.h
+ */
+
+#include <errno.h>
+#include <glib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "guest-linux/guest-memory.h"
+
+#define BLOCK   (256u << 10)
+
+struct range {
+    uint64_t address;
+    uint64_t size;
+    int fd;
+    uint64_t offset;
+    const uint8_t *bytes;
+};
+
+struct guest_memory {
+    unsigned n;
+    struct range ranges[GUEST_RANGES_MAX];  /* in the order of addresses */
+};
+
+struct guest_memory *guest_memory_new(void)
+{
+    return g_new0(struct guest_memory, 1);
+}
+
+void guest_memory_free(struct guest_memory *m)
+{
+    unsigned i;
+
+    for (i = 0; m && i < m->n; i++) {
+        if (!m->ranges[i].bytes) {
+            close(m->ranges[i].fd);
+        }
+    }
+    g_free(m);
+}
+
+static bool add(struct guest_memory *m, const struct range *r)
+{
+    unsigned i;
+
+    if (m->n == GUEST_RANGES_MAX || !r->size ||
+        (r->address | r->size | r->offset) % GUEST_PAGE_SIZE ||
+        r->size > UINT64_MAX - r->address ||
+        r->offset > INT64_MAX || r->size > INT64_MAX - r->offset) {
+        return false;
+    }
+    for (i = 0; i < m->n && m->ranges[i].address < r->address; i++) {
+        continue;
+    }
+    if ((i && m->ranges[i - 1].address + m->ranges[i - 1].size >
+              r->address) ||
+        (i < m->n && r->address + r->size > m->ranges[i].address)) {
+        return false;
+    }
+    memmove(&m->ranges[i + 1], &m->ranges[i],
+            (m->n - i) * sizeof(m->ranges[0]));
+    m->ranges[i] = *r;
+    m->n++;
+    return true;
+}
+
+bool guest_memory_add_file(struct guest_memory *m, uint64_t address,
+                           uint64_t size, int fd, uint64_t offset)
+{
+    struct range r = { address, size, fd, offset, NULL };
+
+    return fd >= 0 && add(m, &r);
+}
+
+bool guest_memory_add_bytes(struct guest_memory *m, uint64_t address,
+                            uint64_t size, const void *bytes)
+{
+    struct range r = { address, size, -1, 0, bytes };
+
+    return bytes && add(m, &r);
+}
+
+uint64_t guest_memory_size(const struct guest_memory *m)
+{
+    uint64_t size = 0;
+    unsigned i;
+
+    for (i = 0; i < m->n; i++) {
+        size += m->ranges[i].size;
+    }
+    return size;
+}
+
+static bool read_range(const struct range *r, uint64_t at, uint8_t *buf,
+                       size_t size)
+{
+    if (r->bytes) {
+        memcpy(buf, r->bytes + at, size);
+        return true;
+    }
+    while (size) {
+        ssize_t n = pread(r->fd, buf, size, (off_t)(r->offset + at));
+
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n <= 0) {
+            return false;
+        }
+        buf += n;
+        at += (uint64_t)n;
+        size -= (size_t)n;
+    }
+    return true;
+}
+
+bool guest_memory_read(const struct guest_memory *m, uint64_t address,
+                       void *buf, size_t size)
+{
+    uint8_t *out = buf;
+    unsigned i;
+
+    for (i = 0; i < m->n && size; i++) {
+        const struct range *r = &m->ranges[i];
+        uint64_t at = address - r->address;
+        size_t n;
+
+        if (address < r->address || at >= r->size) {
+            continue;
+        }
+        n = MIN(size, r->size - at);
+        if (!read_range(r, at, out, n)) {
+            return false;
+        }
+        out += n;
+        address += n;
+        size -= n;
+    }
+    return !size;
+}
+
+static uint64_t find_in(const struct range *r, uint64_t from, uint8_t *block,
+                        const void *bytes, size_t size)
+{
+    uint64_t at;
+    uint64_t n;
+
+    for (at = from; at < r->size; at += n) {
+        uint64_t i;
+
+        if (!r->bytes) {
+            off_t data = lseek(r->fd, (off_t)(r->offset + at), SEEK_DATA);
+
+            if (data < 0 && errno == ENXIO) {
+                return UINT64_MAX;
+            }
+            if (data > 0 && (uint64_t)data > r->offset + at) {
+                at = ((uint64_t)data - r->offset) & -(uint64_t)GUEST_PAGE_SIZE;
+                if (at >= r->size) {
+                    return UINT64_MAX;
+                }
+            }
+        }
+        n = MIN(BLOCK, r->size - at);
+        if (!read_range(r, at, block, n)) {
+            return UINT64_MAX;
+        }
+        for (i = 0; i + size <= n; i += GUEST_PAGE_SIZE) {
+            if (!memcmp(block + i, bytes, size)) {
+                return r->address + at + i;
+            }
+        }
+    }
+    return UINT64_MAX;
+}
+
+uint64_t guest_memory_find_page(const struct guest_memory *m, uint64_t from,
+                                const void *bytes, size_t size)
+{
+    uint8_t *block;
+    uint64_t found = UINT64_MAX;
+    unsigned i;
+
+    if (!size || size > GUEST_PAGE_SIZE ||
+        from > UINT64_MAX - GUEST_PAGE_SIZE) {
+        return UINT64_MAX;
+    }
+    block = g_malloc(BLOCK);
+    for (i = 0; i < m->n && found == UINT64_MAX; i++) {
+        const struct range *r = &m->ranges[i];
+        uint64_t first = MAX(from, r->address) + GUEST_PAGE_SIZE - 1;
+
+        first &= -(uint64_t)GUEST_PAGE_SIZE;
+        if (first >= r->address && first - r->address < r->size) {
+            found = find_in(r, first - r->address, block, bytes, size);
+        }
+    }
+    g_free(block);
+    return found;
+}

@@ -1,0 +1,480 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The kernel's symbols: see kallsyms.h
+ *
+ * The tables are
+ *
+ *   names        for each symbol a length (one byte, or two if bit 7 of the
+ *                first is set), and that many numbers of tokens
+ *   markers      u32: where in names each 256th symbol begins
+ *   token_table  256 strings
+ *   token_index  u16: where in token_table each of them begins
+ *   offsets      i32, relative to relative_base
+ *
+ * each aligned to 8 bytes.
+ */
+
+#include <glib.h>
+#include <string.h>
+
+#include "guest-linux/kallsyms.h"
+
+#define TOKENS          256
+#define TOKEN_MAX       64
+#define TABLE_MAX       (TOKENS * TOKEN_MAX)
+#define NAMES_MAX       (32u << 20)
+#define TEXT_MAX        (64u << 20)
+#define IMAGE_MAX       (96u << 20)     /* of a kernel, from _stext on */
+#define HOLE_MAX        (4u << 20)      /* between two of its sections */
+#define PER_MARKER      256u
+
+struct kallsyms {
+    uint32_t n;
+    uint64_t *addresses;
+    uint32_t *names;            /* where in @text: the type, then the name */
+    GByteArray *text;
+};
+
+struct tokens {
+    uint16_t index[TOKENS];
+    uint8_t length[TOKENS];
+    char table[TABLE_MAX];
+    size_t size;                /* of the table */
+};
+
+static size_t align8(size_t n)
+{
+    return (n + 7) & ~(size_t)7;
+}
+
+static uint16_t get16(const uint8_t *p)
+{
+    return (uint16_t)(p[0] | p[1] << 8);
+}
+
+static uint32_t get32(const uint8_t *p)
+{
+    return get16(p) | (uint32_t)get16(p + 2) << 16;
+}
+
+/* Is it 256 strings, one after the other, that begin where the index says? */
+static bool tokens_valid(struct tokens *t, const uint8_t *index,
+                         const uint8_t *table, size_t size)
+{
+    unsigned i;
+
+    for (i = 0; i < TOKENS; i++) {
+        size_t at = get16(index + 2 * i);
+        size_t length;
+
+        if (at >= size || at + TOKEN_MAX > TABLE_MAX ||
+            at != (i ? t->size : 0)) {
+            return false;
+        }
+        length = strnlen((const char *)table + at, MIN(size - at, TOKEN_MAX));
+        if (!length || length == MIN(size - at, TOKEN_MAX)) {
+            return false;
+        }
+        t->index[i] = (uint16_t)at;
+        t->length[i] = (uint8_t)length;
+        t->size = at + length + 1;
+    }
+    memcpy(t->table, table, t->size);
+    return true;
+}
+
+static bool tokens_read(struct tokens *t, struct page_walk *w,
+                        uint64_t table_at, uint64_t index_at)
+{
+    uint8_t index[2 * TOKENS];
+    uint8_t table[TABLE_MAX];
+    size_t n;
+
+    n = page_walk_read_some(w, table_at, table, sizeof(table));
+    return page_walk_read(w, index_at, index, sizeof(index)) &&
+           tokens_valid(t, index, table, n);
+}
+
+/* The size of an entry of names at @p, 0 if there is none; *@n tokens in it */
+static size_t entry_size(const uint8_t *p, size_t left, size_t *n)
+{
+    size_t head = 1;
+
+    if (!left) {
+        return 0;
+    }
+    *n = p[0];
+    if (p[0] & 0x80) {
+        if (left < 2 || p[1] & 0x80) {
+            return 0;
+        }
+        *n = (p[0] & 0x7f) | (size_t)p[1] << 7;
+        head = 2;
+    }
+    return *n && *n <= KALLSYMS_NAME_MAX && *n <= left - head ? head + *n : 0;
+}
+
+/* The type and name of each symbol, as text */
+static bool expand(struct kallsyms *k, const struct tokens *t,
+                   const uint8_t *names, size_t size)
+{
+    uint8_t name[KALLSYMS_NAME_MAX + 1];
+    size_t at = 0;
+    uint32_t i;
+
+    for (i = 0; i < k->n; i++) {
+        size_t begin = k->text->len;
+        size_t length = 0;
+        size_t n;
+        size_t entry = entry_size(names + at, size - at, &n);
+        size_t token;
+
+        if (!entry) {
+            return false;
+        }
+        for (token = entry - n; token < entry; token++) {
+            unsigned which = names[at + token];
+            size_t size_of = t->length[which];
+
+            if (length + size_of >= sizeof(name)) {
+                return false;
+            }
+            memcpy(name + length, t->table + t->index[which], size_of);
+            length += size_of;
+        }
+        name[length++] = 0;
+        g_byte_array_append(k->text, name, (guint)length);
+        if (k->text->len - begin < 3 || k->text->len > TEXT_MAX) {
+            return false;
+        }
+        k->names[i] = (uint32_t)begin;
+        at += entry;
+    }
+    return true;
+}
+
+/*
+ * Make addresses of offsets.  Kernels up to 6.14 have per-CPU symbols at
+ * offsets from 0 on, and all others at negative ones; later ones have offsets
+ * without a sign.  _stext tells which.
+ */
+static bool relocate(struct kallsyms *k, const uint8_t *offsets,
+                     uint64_t base, uint64_t stext)
+{
+    unsigned form;
+    uint32_t i;
+
+    for (form = 0; form < 2; form++) {
+        bool agrees = false;
+
+        for (i = 0; i < k->n; i++) {
+            uint32_t offset = get32(offsets + 4 * (size_t)i);
+
+            if (form) {
+                k->addresses[i] = base + offset;
+            } else if (offset >> 31) {
+                k->addresses[i] = base - 1 - (uint64_t)(int64_t)(int32_t)offset;
+            } else {
+                k->addresses[i] = offset;
+            }
+            if (k->addresses[i] == stext && !agrees) {
+                agrees = !strcmp((const char *)k->text->data + k->names[i] + 1,
+                                 "_stext");
+            }
+        }
+        if (agrees) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static struct kallsyms *make(const struct tokens *t, uint32_t n,
+                             const uint8_t *names, size_t size)
+{
+    struct kallsyms *k = g_new0(struct kallsyms, 1);
+
+    k->n = n;
+    k->addresses = g_new(uint64_t, n);
+    k->names = g_new(uint32_t, n);
+    k->text = g_byte_array_new();
+    if (!expand(k, t, names, size)) {
+        kallsyms_free(k);
+        return NULL;
+    }
+    return k;
+}
+
+static struct kallsyms *from_note(struct page_walk *w,
+                                  const struct vmcoreinfo *v, uint64_t stext)
+{
+    struct kallsyms *k = NULL;
+    struct tokens *t = g_new0(struct tokens, 1);
+    uint64_t names_at, n_at, table_at, index_at, offsets_at, base_at, base;
+    uint8_t *names = NULL;
+    uint8_t *offsets = NULL;
+    uint32_t n;
+    size_t size;
+
+    if (!vmcoreinfo_symbol(v, "kallsyms_names", &names_at) ||
+        !vmcoreinfo_symbol(v, "kallsyms_num_syms", &n_at) ||
+        !vmcoreinfo_symbol(v, "kallsyms_token_table", &table_at) ||
+        !vmcoreinfo_symbol(v, "kallsyms_token_index", &index_at) ||
+        !vmcoreinfo_symbol(v, "kallsyms_offsets", &offsets_at) ||
+        !vmcoreinfo_symbol(v, "kallsyms_relative_base", &base_at) ||
+        !tokens_read(t, w, table_at, index_at) ||
+        !page_walk_u32(w, n_at, &n) || !n || n > KALLSYMS_MAX ||
+        !page_walk_u64(w, base_at, &base)) {
+        goto out;
+    }
+    offsets = g_malloc(4 * (size_t)n);
+    if (page_walk_read(w, offsets_at, offsets, 4 * (size_t)n)) {
+        size = MIN(NAMES_MAX, 64 * (size_t)n + GUEST_PAGE_SIZE);
+        names = g_malloc(size);
+        size = page_walk_read_some(w, names_at, names, size);
+        k = make(t, n, names, size);
+    }
+    if (k && !relocate(k, offsets, base, stext)) {
+        kallsyms_free(k);
+        k = NULL;
+    }
+out:
+    g_free(names);
+    g_free(offsets);
+    g_free(t);
+    return k;
+}
+
+/* Where the table of tokens before this index begins, or 0 */
+static size_t find_tokens(struct tokens *t, const uint8_t *image, size_t index)
+{
+    size_t last = get16(image + index + 2 * (TOKENS - 1));
+    size_t size;
+
+    for (size = align8(last + 2); size <= align8(last + TOKEN_MAX);
+         size += 8) {
+        if (size < index &&
+            tokens_valid(t, image + index, image + index - size, size) &&
+            align8(t->size) == size) {
+            return index - size;
+        }
+    }
+    return 0;
+}
+
+/* Could a token_index be here?  Cheap, for nearly nothing is one. */
+static bool index_like(const uint8_t *p)
+{
+    unsigned i;
+    unsigned before = 0;
+
+    if (get16(p)) {
+        return false;
+    }
+    for (i = 1; i < TOKENS; i++) {
+        unsigned at = get16(p + 2 * i);
+
+        if (at < before + 2 || at > before + TOKEN_MAX) {
+            return false;
+        }
+        before = at;
+    }
+    return true;
+}
+
+/* The markers that end before the table of tokens: where they begin, or 0 */
+static size_t find_markers(const uint8_t *image, size_t table, size_t *count)
+{
+    size_t pad;
+
+    for (pad = 0; pad <= 4; pad += 4) {
+        size_t at = table - pad;
+        uint32_t above = NAMES_MAX;
+
+        if (table < pad + 8) {
+            return 0;
+        }
+        while (at >= 4 && get32(image + at - 4) < above &&
+               above - get32(image + at - 4) <=
+               (above == NAMES_MAX ? NAMES_MAX : PER_MARKER * 512)) {
+            at -= 4;
+            above = get32(image + at);
+            if (!above) {
+                if (at % 8 || table - pad - at < 8) {
+                    break;
+                }
+                *count = (table - pad - at) / 4;
+                return at;
+            }
+        }
+    }
+    return 0;
+}
+
+/*
+ * Names begin at @at: do they have the markers, and end where those begin?
+ * Returns how many there are, or 0.
+ */
+static uint32_t count_names(const uint8_t *image, size_t at, size_t markers,
+                            size_t n_markers)
+{
+    size_t p = at;
+    uint32_t n = 0;
+
+    while (p < markers) {
+        size_t tokens;
+        size_t entry;
+
+        if (n % PER_MARKER == 0 && n / PER_MARKER < n_markers &&
+            get32(image + markers + 4 * (n / PER_MARKER)) != p - at) {
+            return 0;
+        }
+        entry = entry_size(image + p, markers - p, &tokens);
+        if (!entry) {
+            break;
+        }
+        p += entry;
+        n++;
+    }
+    return markers - p < 8 && n > PER_MARKER * (n_markers - 1) &&
+           n <= PER_MARKER * n_markers ? n : 0;
+}
+
+static struct kallsyms *with_tokens(const uint8_t *image, size_t image_size,
+                                    size_t index, size_t table,
+                                    const struct tokens *t, uint64_t stext)
+{
+    size_t n_markers = 0;
+    size_t markers = find_markers(image, table, &n_markers);
+    size_t names;
+    size_t least;
+    unsigned tries;
+
+    if (!markers) {
+        return NULL;
+    }
+    least = get32(image + markers + 4 * (n_markers - 1));
+    if (markers < least + 16) {
+        return NULL;
+    }
+    names = (markers - least) & ~(size_t)7;
+    for (tries = 0; tries < PER_MARKER * 128 && names >= 16;
+         tries++, names -= 8) {
+        uint32_t n = count_names(image, names, markers, n_markers);
+        struct kallsyms *k;
+        size_t offsets[2];
+        size_t bases[2];
+        unsigned i;
+
+        if (!n || get32(image + names - 8) != n) {
+            continue;
+        }
+        k = make(t, n, image + names, markers - names);
+        if (!k) {
+            continue;
+        }
+        /* Up to 6.3 offsets, base, number, names; then behind the tokens */
+        bases[0] = names - 16;
+        offsets[0] = bases[0] - align8(4 * (size_t)n);
+        offsets[1] = index + 2 * TOKENS;
+        bases[1] = offsets[1] + align8(4 * (size_t)n);
+        for (i = 0; i < 2; i++) {
+            if (bases[i] <= image_size - 8 && offsets[i] < bases[i] &&
+                relocate(k, image + offsets[i],
+                         get32(image + bases[i]) |
+                         (uint64_t)get32(image + bases[i] + 4) << 32,
+                         stext)) {
+                return k;
+            }
+        }
+        kallsyms_free(k);
+    }
+    return NULL;
+}
+
+static struct kallsyms *by_search(struct page_walk *w, uint64_t stext)
+{
+    struct kallsyms *k = NULL;
+    struct tokens *t = g_new0(struct tokens, 1);
+    uint8_t *image;
+    uint64_t physical;
+    size_t size = 0;
+    size_t at;
+
+    /* Between its sections there may be pages that are not mapped. */
+    for (at = 0; at < IMAGE_MAX && at - size < HOLE_MAX;
+         at += GUEST_PAGE_SIZE) {
+        if (page_walk(w, stext + at, &physical)) {
+            size = at + GUEST_PAGE_SIZE;
+        }
+    }
+    image = g_malloc0(size);
+    for (at = 0; at < size; at += GUEST_PAGE_SIZE) {
+        page_walk_read(w, stext + at, image + at, GUEST_PAGE_SIZE);
+    }
+    for (at = 0; size >= 2 * TOKENS && at <= size - 2 * TOKENS && !k;
+         at += 8) {
+        if (index_like(image + at)) {
+            size_t table = find_tokens(t, image, at);
+
+            if (table) {
+                k = with_tokens(image, size, at, table, t, stext);
+            }
+        }
+    }
+    g_free(image);
+    g_free(t);
+    return k;
+}
+
+struct kallsyms *kallsyms_read(struct page_walk *kernel,
+                               const struct vmcoreinfo *v)
+{
+    struct kallsyms *k;
+    uint64_t stext;
+
+    if (!vmcoreinfo_symbol(v, "_stext", &stext) || stext % GUEST_PAGE_SIZE) {
+        return NULL;
+    }
+    k = from_note(kernel, v, stext);
+    return k ? k : by_search(kernel, stext);
+}
+
+void kallsyms_free(struct kallsyms *k)
+{
+    if (k) {
+        g_free(k->addresses);
+        g_free(k->names);
+        g_byte_array_unref(k->text);
+        g_free(k);
+    }
+}
+
+uint32_t kallsyms_count(const struct kallsyms *k)
+{
+    return k->n;
+}
+
+void kallsyms_get(const struct kallsyms *k, uint32_t i, uint64_t *address,
+                  char *type, const char **name)
+{
+    const char *text = (const char *)k->text->data + k->names[i];
+
+    *address = k->addresses[i];
+    *type = text[0];
+    *name = text + 1;
+}
+
+bool kallsyms_find(const struct kallsyms *k, const char *name,
+                   uint64_t *address)
+{
+    uint32_t i;
+
+    for (i = 0; i < k->n; i++) {
+        if (!strcmp((const char *)k->text->data + k->names[i] + 1, name)) {
+            *address = k->addresses[i];
+            return *address != 0;
+        }
+    }
+    return false;
+}

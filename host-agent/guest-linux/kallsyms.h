@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The kernel's table of its own symbols, as kernel/kallsyms.c reads it
+ *
+ * The tables have been in different orders, and kernels before 6.0 do not say
+ * where they are.  They are then found by what they must look like.
+ */
+
+#ifndef KALLSYMS_H
+#define KALLSYMS_H
+
+#include "guest-linux/page-walk.h"
+#include "guest-linux/vmcoreinfo.h"
+
+#define KALLSYMS_MAX        (1u << 21)
+#define KALLSYMS_NAME_MAX   1024
+
+struct kallsyms;
+
+/*
+ * Read the kernel's symbols.  They are checked against the address of _stext
+ * in @v.  NULL if there are none that agree with it.
+ */
+struct kallsyms *kallsyms_read(struct page_walk *kernel,
+                               const struct vmcoreinfo *v);
+void kallsyms_free(struct kallsyms *k);
+
+uint32_t kallsyms_count(const struct kallsyms *k);
+
+/* Symbol @i in the order of the table; its name belongs to @k */
+void kallsyms_get(const struct kallsyms *k, uint32_t i, uint64_t *address,
+                  char *type, const char **name);
+
+/* The first one of this name: false if there is none, or it is 0 */
+bool kallsyms_find(const struct kallsyms *k, const char *name,
+                   uint64_t *address);
+
+#endif /* KALLSYMS_H */

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A Linux kernel in a guest's memory: see kernel.h
+ */
+
+#include <glib.h>
+#include <string.h>
+
+#include "guest-linux/kernel.h"
+#include "guest-linux/vmcoreinfo.h"
+
+/* Where x86-64 links the kernel: Documentation/arch/x86/x86_64/mm.rst */
+#define START_KERNEL_MAP    UINT64_C(0xffffffff80000000)
+
+/* Pages that are read to find a kernel, and in a look */
+#define FIND_BUDGET     (UINT64_C(1) << 20)
+#define LOOK_BUDGET     (UINT64_C(1) << 22)
+
+/* Things that look like VMCOREINFO and are none, before giving up */
+#define CANDIDATES      64
+
+void linux_window(struct linux_kernel *k, uint64_t address, uint32_t size)
+{
+    k->window.size = 0;
+    if (size && size <= LINUX_WINDOW_MAX &&
+        page_walk_read(&k->walk, address, k->window.bytes, size)) {
+        k->window.at = address;
+        k->window.size = size;
+    }
+}
+
+static bool in_window(struct linux_kernel *k, uint64_t address, void *v,
+                      size_t size)
+{
+    uint64_t at = address - k->window.at;
+
+    if (k->window.size < size || at > k->window.size - size) {
+        return false;
+    }
+    memcpy(v, k->window.bytes + at, size);
+    return true;
+}
+
+bool linux_u32(struct linux_kernel *k, uint64_t base, uint32_t offset,
+               uint32_t *v)
+{
+    if (offset == LINUX_NONE) {
+        return false;
+    }
+    if (in_window(k, base + offset, v, sizeof(*v))) {
+        *v = GUINT32_FROM_LE(*v);
+        return true;
+    }
+    return page_walk_u32(&k->walk, base + offset, v);
+}
+
+bool linux_u64(struct linux_kernel *k, uint64_t base, uint32_t offset,
+               uint64_t *v)
+{
+    if (offset == LINUX_NONE) {
+        return false;
+    }
+    if (in_window(k, base + offset, v, sizeof(*v))) {
+        *v = GUINT64_FROM_LE(*v);
+        return true;
+    }
+    return page_walk_u64(&k->walk, base + offset, v);
+}
+
+bool linux_pointer(uint64_t address)
+{
+    return address >> 63 && !(address & 7) && address < UINT64_MAX - (1 << 20);
+}
+
+bool linux_string(struct linux_kernel *k, uint64_t address, char *buf,
+                  size_t size)
+{
+    size_t n = page_walk_read_some(&k->walk, address, buf, size - 1);
+
+    buf[n] = 0;
+    return n == size - 1 || (n && memchr(buf, 0, n));
+}
+
+void linux_kernel_begin(struct linux_kernel *k)
+{
+    page_walk_flush(&k->walk);
+    linux_window(k, 0, 0);
+    k->walk.budget = LOOK_BUDGET;
+}
+
+static bool read_btf(struct linux_kernel *k, const char **what)
+{
+    struct linux_btf *b = NULL;
+    uint64_t start, stop;
+    uint8_t *data;
+    bool good = false;
+
+    *what = "its BTF";
+    if (!kallsyms_find(k->symbols, "__start_BTF", &start) ||
+        !kallsyms_find(k->symbols, "__stop_BTF", &stop) ||
+        stop <= start || stop - start > LINUX_BTF_MAX) {
+        return false;
+    }
+    data = g_malloc(stop - start);
+    if (page_walk_read(&k->walk, start, data, stop - start)) {
+        b = linux_btf_new(data, stop - start);
+    }
+    g_free(data);
+    if (b) {
+        good = linux_layout_read(&k->layout, b, what);
+    }
+    linux_btf_free(b);
+    return good;
+}
+
+static bool symbol_or_none(struct linux_kernel *k, const char *name,
+                           uint64_t *address)
+{
+    if (!kallsyms_find(k->symbols, name, address) ||
+        !linux_pointer(*address)) {
+        *address = 0;
+    }
+    return *address != 0;
+}
+
+/* The kernel that tells of itself so, NULL and what is missing if not */
+static struct linux_kernel *try(const struct guest_memory *memory,
+                                const struct vmcoreinfo *v, const char **what)
+{
+    struct linux_kernel *k;
+    uint64_t root, stext, physical;
+    int64_t phys_base;
+    int64_t five = 0;
+    char *release = NULL;
+    char banner[80];
+    char text[200];
+    uint64_t banner_at;
+
+    *what = "VMCOREINFO: SYMBOL(_stext), NUMBER(phys_base)";
+    release = vmcoreinfo_string(v, "OSRELEASE");
+    if (!release || strlen(release) >= sizeof(k->release) ||
+        !vmcoreinfo_symbol(v, "_stext", &stext) ||
+        !vmcoreinfo_number(v, "phys_base", &phys_base) ||
+        stext < START_KERNEL_MAP) {
+        g_free(release);
+        return NULL;
+    }
+    *what = "VMCOREINFO: SYMBOL(init_top_pgt)";
+    if ((!vmcoreinfo_symbol(v, "init_top_pgt", &root) &&
+         !vmcoreinfo_symbol(v, "swapper_pg_dir", &root)) ||
+        root < START_KERNEL_MAP) {
+        g_free(release);
+        return NULL;
+    }
+    vmcoreinfo_number(v, "pgtable_l5_enabled", &five);
+
+    k = g_new0(struct linux_kernel, 1);
+    k->memory = memory;
+    strcpy(k->release, release);
+    g_free(release);
+    k->root = root - START_KERNEL_MAP + (uint64_t)phys_base;
+    page_walk_init(&k->walk, memory, k->root, five == 1 ? 5 : 4, FIND_BUDGET);
+
+    *what = "its page tables";
+    if (!page_walk(&k->walk, stext, &physical) ||
+        physical != stext - START_KERNEL_MAP + (uint64_t)phys_base) {
+        goto bad;
+    }
+    *what = "its symbols (kallsyms)";
+    k->symbols = kallsyms_read(&k->walk, v);
+    if (!k->symbols) {
+        goto bad;
+    }
+    *what = "its linux_banner";
+    g_snprintf(banner, sizeof(banner), "Linux version %.60s ", k->release);
+    if (!symbol_or_none(k, "linux_banner", &banner_at) ||
+        !linux_string(k, banner_at, text, sizeof(text)) ||
+        !g_str_has_prefix(text, banner)) {
+        goto bad;
+    }
+    if (!read_btf(k, what)) {
+        goto bad;
+    }
+    *what = "its init_task";
+    if (!symbol_or_none(k, "init_task", &k->init_task)) {
+        goto bad;
+    }
+    symbol_or_none(k, "init_mm", &k->init_mm);
+    symbol_or_none(k, "modules", &k->modules);
+    symbol_or_none(k, "special_mapping_vmops", &k->special_ops);
+    return k;
+
+bad:
+    linux_kernel_free(k);
+    return NULL;
+}
+
+struct linux_kernel *linux_kernel_find(const struct guest_memory *memory,
+                                       uint64_t note, uint64_t size,
+                                       char **why)
+{
+    struct vmcoreinfo *v = g_new(struct vmcoreinfo, 1);
+    struct linux_kernel *k = NULL;
+    const char *what = NULL;
+    uint64_t from = 0;
+    unsigned i;
+
+    if (note && vmcoreinfo_note(v, memory, note, size)) {
+        k = try(memory, v, &what);
+    }
+    for (i = 0; i < CANDIDATES && !k && vmcoreinfo_find(v, memory, &from);
+         i++) {
+        k = try(memory, v, &what);
+    }
+    g_free(v);
+    *why = NULL;
+    if (!k && what) {
+        *why = g_strdup_printf("a kernel is in the guest's memory, but not "
+                               "%s", what);
+    } else if (!k) {
+        *why = g_strdup("no Linux kernel is in the guest's memory (it tells "
+                        "of itself by VMCOREINFO, which needs "
+                        "CONFIG_VMCORE_INFO or CONFIG_CRASH_CORE)");
+    }
+    return k;
+}
+
+void linux_kernel_free(struct linux_kernel *k)
+{
+    if (k) {
+        kallsyms_free(k->symbols);
+        g_free(k);
+    }
+}

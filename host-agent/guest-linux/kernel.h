@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A Linux kernel in a guest's memory: what is needed to read its data
+ */
+
+#ifndef LINUX_KERNEL_H
+#define LINUX_KERNEL_H
+
+#include "guest-linux/kallsyms.h"
+#include "guest-linux/layout.h"
+#include "guest-linux/page-walk.h"
+
+#define LINUX_WINDOW_MAX    4096
+
+/**
+ * struct linux_kernel - a kernel that was found
+ * @memory:  the guest's RAM
+ * @walk:    the kernel's address space
+ * @root:    physical address of its page tables (init_mm's)
+ * @release: such as "6.12.48-amd64"
+ * @symbols: its own symbols
+ * @layout:  its structs
+ *
+ * Addresses of its symbols, 0 if it has none of this name: @init_task,
+ * @init_mm, @modules (its list), @special_ops (special_mapping_vmops).
+ *
+ * @kthreadd: the task that is the father of all threads of the kernel, 0 as
+ *           long as it has not been found
+ * @window: bytes that were read at once, see linux_window()
+ */
+struct linux_kernel {
+    const struct guest_memory *memory;
+    struct page_walk walk;
+    uint64_t root;
+    char release[65];
+    struct kallsyms *symbols;
+    struct linux_layout layout;
+    uint64_t init_task;
+    uint64_t init_mm;
+    uint64_t modules;
+    uint64_t special_ops;
+    uint64_t kthreadd;
+    struct {
+        uint64_t at;
+        uint32_t size;
+        uint8_t bytes[LINUX_WINDOW_MAX];
+    } window;
+};
+
+/**
+ * linux_kernel_find() - find the kernel in a guest's memory
+ * @memory:  the guest's RAM, which must outlive it
+ * @note:    physical address of the VMCOREINFO note that the guest has told, 0
+ *           if it has not: it is searched for
+ * @size:    bytes of the note
+ * @why:     gets what is wrong if there is none, to be freed
+ *
+ * Returns: NULL, or the kernel, to be freed with linux_kernel_free().
+ */
+struct linux_kernel *linux_kernel_find(const struct guest_memory *memory,
+                                       uint64_t note, uint64_t size,
+                                       char **why);
+void linux_kernel_free(struct linux_kernel *k);
+
+/* Begin to look: nothing is known of mappings, so much may be read. */
+void linux_kernel_begin(struct linux_kernel *k);
+
+/* Members of structs at these addresses of the kernel */
+bool linux_u32(struct linux_kernel *k, uint64_t base, uint32_t offset,
+               uint32_t *v);
+bool linux_u64(struct linux_kernel *k, uint64_t base, uint32_t offset,
+               uint64_t *v);
+
+/*
+ * Read @size bytes at once, from where linux_u32() and linux_u64() take what
+ * they are asked for until the next call; with 0 there are none.  Without it
+ * they read what is in memory at that moment.
+ */
+void linux_window(struct linux_kernel *k, uint64_t address, uint32_t size);
+
+/* Is it an address of the kernel's half, aligned as pointers are? */
+bool linux_pointer(uint64_t address);
+
+/* A string of up to @size - 1 bytes; false if it cannot be read */
+bool linux_string(struct linux_kernel *k, uint64_t address, char *buf,
+                  size_t size);
+
+#endif /* LINUX_KERNEL_H */

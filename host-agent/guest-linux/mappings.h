@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What is mapped into a process
+ */
+
+#ifndef LINUX_MAPPINGS_H
+#define LINUX_MAPPINGS_H
+
+#include <glib.h>
+
+#include "backtrail/names.h"
+#include "guest-linux/kernel.h"
+
+/* Mappings of one process: the kernel's default limit is lower. */
+#define LINUX_MAPPINGS_MAX  (1u << 17)
+
+/**
+ * struct linux_files - what was found out of files in a look
+ *
+ * @strings: all strings that mappings have, build-ids among them
+ * @paths:   of (mnt, dentry)
+ * @ids:     build-ids of inodes
+ */
+struct linux_files {
+    GStringChunk *strings;
+    GHashTable *paths;
+    GHashTable *ids;
+};
+
+void linux_files_init(struct linux_files *f);
+void linux_files_clear(struct linux_files *f);
+
+/* A path in f->strings, NULL if it cannot be read */
+const char *linux_files_path(struct linux_files *f, struct linux_kernel *k,
+                             uint64_t file, bool *deleted);
+
+/*
+ * Append the mappings of an mm_struct to @out (of struct btrail_mapping).
+ * False if they changed meanwhile, or contradict themselves: what is there is
+ * in order then, but not all.  @user: its address space.
+ */
+bool linux_mappings(struct linux_kernel *k, uint64_t mm,
+                    struct page_walk *user, struct linux_files *f,
+                    GArray *out);
+
+/*
+ * The image of the vdso of a process: false if it has none.  @data to be freed
+ */
+bool linux_vdso(struct linux_kernel *k, uint64_t mm, uint8_t **data,
+                size_t *size);
+
+#endif /* LINUX_MAPPINGS_H */

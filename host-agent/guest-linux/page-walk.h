@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Linear addresses of a guest: its page tables, of 4 or 5 levels (SDM vol. 3,
+ * chapter "Paging")
+ */
+
+#ifndef PAGE_WALK_H
+#define PAGE_WALK_H
+
+#include "guest-linux/guest-memory.h"
+
+#define PAGE_WALK_TLB   512
+
+/**
+ * struct page_walk - an address space
+ * @memory: the guest's RAM
+ * @root:   physical address of the highest table
+ * @levels: 4 or 5
+ * @budget: how many more pages may be looked up or read through: what the
+ *          guest has in its memory decides how many somebody wants, so it is
+ *          this that ends a walk that goes on and on.  0: nothing is read
+ * @tlb:    translations of @page
+ */
+struct page_walk {
+    const struct guest_memory *memory;
+    uint64_t root;
+    unsigned levels;
+    uint64_t budget;
+    struct {
+        uint64_t page;      /* linear, plus 1; 0 if there is none */
+        uint64_t frame;
+    } tlb[PAGE_WALK_TLB];
+};
+
+void page_walk_init(struct page_walk *w, const struct guest_memory *memory,
+                    uint64_t root, unsigned levels, uint64_t budget);
+
+/* Forget what was found: the guest may have changed its tables. */
+void page_walk_flush(struct page_walk *w);
+
+/* False if it is not mapped, or not canonical */
+bool page_walk(struct page_walk *w, uint64_t address, uint64_t *physical);
+
+/* All of it or nothing */
+bool page_walk_read(struct page_walk *w, uint64_t address, void *buf,
+                    size_t size);
+
+/* As much of it as there is from @address on: bytes read */
+size_t page_walk_read_some(struct page_walk *w, uint64_t address, void *buf,
+                           size_t size);
+
+bool page_walk_u32(struct page_walk *w, uint64_t address, uint32_t *v);
+bool page_walk_u64(struct page_walk *w, uint64_t address, uint64_t *v);
+
+#endif /* PAGE_WALK_H */

@@ -1,0 +1,573 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Processes and threads: see tasks.h
+ *
+ * The guest runs while its lists are gone through.  A step from one node to
+ * the next is good if the next one knows it as the one before; what was read
+ * of a task is good if at the end it is still the same task, with the same
+ * address space.
+ */
+
+#include <glib.h>
+#include <string.h>
+
+#include "guest-linux/mappings.h"
+#include "guest-linux/tasks.h"
+
+#define TASKS_MAX       BTRAIL_LOOK_PROCESSES
+#define THREADS_MAX     (1u << 15)
+#define TRIES           4
+#define COMM_SIZE       16
+#define USER_BUDGET     (1u << 14)
+#define ROOT_ENTRIES    256             /* of a root table: the user's half */
+#define KTHREADD        2               /* pid of the father of kernel threads */
+
+struct owned {
+    struct btrail_look look;
+    struct linux_files files;
+    GArray *processes;          /* struct btrail_process */
+};
+
+/* What a task is known again by */
+struct identity {
+    uint64_t leader;
+    uint64_t with_mm;           /* the thread whose mm it is */
+    uint64_t mm;
+    uint64_t pgd;
+    uint64_t start;
+    uint32_t tgid;
+};
+
+/* What is read of each task, in one go: it lies together in the struct. */
+static void open_window(struct linux_kernel *k, uint64_t task)
+{
+    const struct linux_layout *l = &k->layout;
+    uint32_t members[] = {
+        l->task_tasks, l->task_tasks + 8, l->task_tgid, l->task_mm,
+        l->task_parent, l->task_start_boot != LINUX_NONE ?
+        l->task_start_boot : l->task_start,
+    };
+    uint32_t from = UINT32_MAX, to = 0;
+    size_t i;
+
+    for (i = 0; i < G_N_ELEMENTS(members); i++) {
+        from = MIN(from, members[i]);
+        to = MAX(to, members[i] + 8);
+    }
+    linux_window(k, task + from, to - from);
+}
+
+/* A thread of the kernel, as far as the window tells */
+static bool of_kernel(struct linux_kernel *k, uint64_t task)
+{
+    uint64_t mm, parent;
+
+    return k->kthreadd && linux_u64(k, task, k->layout.task_mm, &mm) && !mm &&
+           linux_u64(k, task, k->layout.task_parent, &parent) &&
+           parent == k->kthreadd;
+}
+
+enum list {
+    ANY_LIST,
+    ALL_TASKS,
+    USER_TASKS,                 /* that are no threads of the kernel */
+};
+
+/*
+ * Nodes of a circular list, without its head, less @offset.  False if it is
+ * damaged, changes all the time or is longer than @max.
+ */
+static bool read_list(struct linux_kernel *k, uint64_t head, uint32_t offset,
+                      uint32_t max, enum list kind, GArray *out)
+{
+    unsigned n = 0;
+    unsigned attempt;
+
+    for (attempt = 0; attempt < TRIES; attempt++) {
+        uint64_t at = head;
+        bool good = true;
+
+        g_array_set_size(out, 0);
+        linux_window(k, 0, 0);
+        n = 0;
+        while (good) {
+            uint64_t next, prev;
+
+            good = linux_u64(k, at, 0, &next) && linux_pointer(next);
+            if (good && kind != ANY_LIST) {
+                open_window(k, next - offset);
+            }
+            good = good && linux_u64(k, next, 8, &prev) && prev == at;
+            if (!good) {
+                break;
+            }
+            if (next == head) {
+                linux_window(k, 0, 0);
+                return true;
+            }
+            good = ++n <= max;
+            at = next;
+            next -= offset;
+            if (good && (kind != USER_TASKS || !of_kernel(k, next))) {
+                g_array_append_val(out, next);
+            }
+        }
+    }
+    linux_window(k, 0, 0);
+    return false;
+}
+
+static bool start_time(struct linux_kernel *k, uint64_t task, uint64_t *v)
+{
+    const struct linux_layout *l = &k->layout;
+
+    return linux_u64(k, task, l->task_start_boot != LINUX_NONE ?
+                     l->task_start_boot : l->task_start, v);
+}
+
+static const char *read_comm(struct linux_kernel *k, struct linux_files *f,
+                             uint64_t task)
+{
+    char comm[COMM_SIZE + 1];
+
+    if (!linux_string(k, task + k->layout.task_comm, comm, sizeof(comm))) {
+        return NULL;
+    }
+    return g_string_chunk_insert_const(f->strings, comm);
+}
+
+static int by_tid(const void *a, const void *b)
+{
+    const struct btrail_thread *x = a, *y = b;
+
+    return x->tid < y->tid ? -1 : x->tid > y->tid;
+}
+
+/* False if one that is no thread of it is among them */
+static bool read_threads(struct linux_kernel *k, struct linux_files *f,
+                         struct identity *id, GArray *tasks,
+                         GArray *threads)
+{
+    const struct linux_layout *l = &k->layout;
+    uint64_t signal;
+    guint i;
+
+    if (!linux_u64(k, id->leader, l->task_signal, &signal) ||
+        !linux_pointer(signal) ||
+        !read_list(k, signal + l->signal_threads, l->task_node, THREADS_MAX,
+                   ANY_LIST, tasks)) {
+        return false;
+    }
+    g_array_set_size(threads, 0);
+    for (i = 0; i < tasks->len; i++) {
+        uint64_t task = g_array_index(tasks, uint64_t, i);
+        struct btrail_thread t = { .vcpu = -1 };
+        uint32_t tgid, on_cpu, cpu;
+        uint64_t mm;
+
+        if (!linux_u32(k, task, l->task_tgid, &tgid) || tgid != id->tgid ||
+            !linux_u32(k, task, l->task_pid, &t.tid) ||
+            !start_time(k, task, &t.start_time) ||
+            !linux_u64(k, task, l->task_mm, &mm)) {
+            return false;
+        }
+        t.comm = read_comm(k, f, task);
+        if (!t.comm) {
+            return false;
+        }
+        if (linux_u32(k, task, l->task_on_cpu, &on_cpu) && on_cpu == 1 &&
+            linux_u32(k, task, l->task_cpu != LINUX_NONE ?
+                      l->task_cpu : l->task_info_cpu, &cpu) && cpu < 1024) {
+            t.vcpu = (int32_t)cpu;
+        }
+        if (mm && !id->mm) {
+            id->mm = mm;
+            id->with_mm = task;
+        }
+        g_array_append_val(threads, t);
+    }
+    g_array_sort(threads, by_tid);
+    for (i = 1; i < threads->len; i++) {
+        if (g_array_index(threads, struct btrail_thread, i).tid ==
+            g_array_index(threads, struct btrail_thread, i - 1).tid) {
+            return false;
+        }
+    }
+    return threads->len != 0;
+}
+
+/*
+ * With KPTI a process has two root tables, the user's 4 KiB behind the
+ * kernel's.  The user's half of both has the same entries, but that the
+ * kernel's forbid execution.
+ */
+static uint64_t user_pgd(struct linux_kernel *k, uint64_t pgd)
+{
+    uint64_t tables[2][ROOT_ENTRIES];
+    bool any = false;
+    unsigned i;
+
+    if (pgd & GUEST_PAGE_SIZE ||
+        !guest_memory_read(k->memory, pgd, tables[0], sizeof(tables[0])) ||
+        !guest_memory_read(k->memory, pgd + GUEST_PAGE_SIZE, tables[1],
+                           sizeof(tables[1]))) {
+        return 0;
+    }
+    for (i = 0; i < ROOT_ENTRIES; i++) {
+        const uint64_t bits = BTRAIL_CR3_ROOT | 1;
+        uint64_t a = GUINT64_FROM_LE(tables[0][i]) & bits;
+
+        if (a != (GUINT64_FROM_LE(tables[1][i]) & bits)) {
+            return 0;
+        }
+        any |= a & 1;
+    }
+    return any ? pgd + GUEST_PAGE_SIZE : 0;
+}
+
+/* As /proc/PID/cmdline has it: a process may have written over its own. */
+static bool read_command_line(struct linux_kernel *k, struct linux_files *f,
+                              uint64_t mm, struct page_walk *user,
+                              struct btrail_process *p)
+{
+    const struct linux_layout *l = &k->layout;
+    uint64_t start, end, env_start, env_end;
+    uint64_t size;
+    char *text;
+    bool whole;
+
+    if (!linux_u64(k, mm, l->mm_arg_start, &start) ||
+        !linux_u64(k, mm, l->mm_arg_end, &end) ||
+        !linux_u64(k, mm, l->mm_env_start, &env_start) ||
+        !linux_u64(k, mm, l->mm_env_end, &env_end) || end < start) {
+        return false;
+    }
+    size = MIN(end - start, LINUX_COMMAND_LINE_MAX);
+    if (!size) {
+        return true;
+    }
+    text = g_malloc(LINUX_COMMAND_LINE_MAX);
+    whole = page_walk_read(user, start, text, size);
+    if (whole && text[size - 1] && size == end - start) {
+        if (env_start == end && env_end > end) {
+            uint64_t more = MIN(env_end - end, LINUX_COMMAND_LINE_MAX - size);
+
+            size += page_walk_read_some(user, end, text + size, more);
+        }
+        size = strnlen(text, size);
+    }
+    if (whole) {
+        /* One more NUL: there is one behind what is kept. */
+        p->command_line = g_string_chunk_insert_len(f->strings, text,
+                                                    (gssize)size);
+        p->command_line_size = (uint32_t)size;
+    }
+    g_free(text);
+    return whole;
+}
+
+static void read_space(struct linux_kernel *k, struct owned *o,
+                       const struct identity *id, struct btrail_process *p)
+{
+    struct page_walk *user = g_new(struct page_walk, 1);
+    GArray *mappings = g_array_new(FALSE, FALSE,
+                                   sizeof(struct btrail_mapping));
+    uint64_t budget = MIN(k->walk.budget, USER_BUDGET);
+    uint64_t file;
+    bool deleted;
+    bool good = true;
+    unsigned attempt;
+
+    page_walk_init(user, k->memory, p->pgd, k->walk.levels, budget);
+    if (linux_u64(k, id->mm, k->layout.mm_exe_file, &file) &&
+        linux_pointer(file)) {
+        const char *exe = linux_files_path(&o->files, k, file, &deleted);
+
+        if (exe) {
+            p->exe = exe;
+        } else {
+            good = false;
+        }
+    }
+    good &= read_command_line(k, &o->files, id->mm, user, p);
+    for (attempt = 0; attempt < TRIES; attempt++) {
+        g_array_set_size(mappings, 0);
+        if (linux_mappings(k, id->mm, user, &o->files, mappings)) {
+            break;
+        }
+    }
+    if (!good || attempt == TRIES) {
+        p->flags |= BTRAIL_PROCESS_PARTIAL;
+    }
+    k->walk.budget -= MIN(k->walk.budget, budget - user->budget);
+    p->n_mappings = mappings->len;
+    p->mappings = (struct btrail_mapping *)g_array_free(mappings, FALSE);
+    g_free(user);
+}
+
+static bool same(struct linux_kernel *k, const struct identity *id)
+{
+    const struct linux_layout *l = &k->layout;
+    uint64_t mm, pgd, start;
+    uint32_t tgid;
+
+    return linux_u32(k, id->leader, l->task_tgid, &tgid) &&
+           tgid == id->tgid && start_time(k, id->leader, &start) &&
+           start == id->start &&
+           linux_u64(k, id->with_mm, l->task_mm, &mm) && mm == id->mm &&
+           (!mm || (linux_u64(k, mm, l->mm_pgd, &pgd) && pgd == id->pgd));
+}
+
+static void free_process(struct btrail_process *p)
+{
+    g_free(p->threads);
+    g_free(p->mappings);
+    p->threads = NULL;
+    p->mappings = NULL;
+}
+
+static uint64_t mix(uint64_t hash, uint64_t n)
+{
+    return (hash ^ n) * UINT64_C(0x9E3779B97F4A7C15);
+}
+
+/* What cannot be read counts as 0. */
+static uint64_t shape(struct linux_kernel *k, const struct identity *id)
+{
+    const struct linux_layout *l = &k->layout;
+    uint64_t exec_vm = 0, exe = 0, signal, comm;
+    uint32_t maps = 0, threads = 0;
+    uint64_t hash = 0;
+    unsigned i;
+
+    linux_u32(k, id->mm, l->mm_map_count, &maps);
+    linux_u64(k, id->mm, l->mm_exec_vm, &exec_vm);
+    linux_u64(k, id->mm, l->mm_exe_file, &exe);
+    if (linux_u64(k, id->leader, l->task_signal, &signal) &&
+        linux_pointer(signal)) {
+        linux_u32(k, signal, l->signal_count, &threads);
+    }
+    for (i = 0; i < 16; i += 8) {
+        if (linux_u64(k, id->leader, l->task_comm + i, &comm)) {
+            hash = mix(hash, comm);
+        }
+    }
+    return mix(mix(mix(hash, exec_vm), exe), (uint64_t)threads << 32 | maps);
+}
+
+/* What a look has, and how it is gone about */
+struct work {
+    struct linux_kernel *k;
+    struct owned *o;
+    GArray *tasks;              /* that are at hand, to be used again */
+    uint64_t (*clock)(void);
+    linux_known *known;
+    void *opaque;
+};
+
+enum found {
+    FOUND,
+    LEFT_OUT,
+    TORN,                       /* or it cannot be read */
+};
+
+static enum found read_rest(struct work *w, struct identity *id,
+                            struct btrail_process *p)
+{
+    struct linux_kernel *k = w->k;
+    GArray *threads = g_array_new(FALSE, FALSE, sizeof(struct btrail_thread));
+
+    if (!read_threads(k, &w->o->files, id, w->tasks, threads)) {
+        g_array_free(threads, TRUE);
+        return TORN;
+    }
+    p->n_threads = threads->len;
+    p->threads = (struct btrail_thread *)g_array_free(threads, FALSE);
+    p->comm = read_comm(k, &w->o->files, id->leader);
+    if (!p->comm) {
+        return TORN;
+    }
+    p->mm = id->mm;
+    if (id->mm) {
+        if (!linux_pointer(id->mm) ||
+            !linux_u64(k, id->mm, k->layout.mm_pgd, &id->pgd) ||
+            !page_walk(&k->walk, id->pgd, &p->pgd)) {
+            return TORN;
+        }
+        p->user_pgd = user_pgd(k, p->pgd);
+        read_space(k, w->o, id, p);
+    } else if (p->flags & BTRAIL_PROCESS_KERNEL) {
+        uint64_t active, pgd;
+
+        if (linux_u64(k, id->leader, k->layout.task_active_mm, &active) &&
+            active && linux_u64(k, active, k->layout.mm_pgd, &pgd)) {
+            page_walk(&k->walk, pgd, &p->pgd);
+        }
+    }
+    return FOUND;
+}
+
+static enum found read_process(struct work *w, uint64_t leader,
+                               struct btrail_process *p)
+{
+    struct linux_kernel *k = w->k;
+    const struct linux_layout *l = &k->layout;
+    struct identity id = { .leader = leader, .with_mm = leader };
+    enum found found;
+    uint64_t parent;
+
+    memset(p, 0, sizeof(*p));
+    p->comm = p->exe = p->command_line = "";
+    p->first = w->clock();
+    open_window(k, leader);
+    if (!linux_u32(k, leader, l->task_tgid, &id.tgid) ||
+        !start_time(k, leader, &id.start) ||
+        !linux_u64(k, leader, l->task_mm, &id.mm)) {
+        return TORN;
+    }
+    p->pid = id.tgid;
+    p->start_time = id.start;
+    p->mm = id.mm;
+    if (linux_u64(k, leader, l->task_parent, &parent) &&
+        linux_pointer(parent)) {
+        linux_u32(k, parent, l->task_tgid, &p->parent);
+    }
+    if (!id.mm && (!p->pid || p->pid == KTHREADD || p->parent == KTHREADD)) {
+        p->flags |= BTRAIL_PROCESS_KERNEL;
+        if (p->pid == KTHREADD) {
+            k->kthreadd = leader;
+        }
+        if (w->known) {
+            return LEFT_OUT;
+        }
+    }
+    linux_window(k, 0, 0);
+    if (id.mm && w->known && linux_u64(k, id.mm, l->mm_pgd, &id.pgd) &&
+        page_walk(&k->walk, id.pgd, &p->pgd) &&
+        w->known(p, shape(k, &id), w->opaque)) {
+        p->flags |= BTRAIL_PROCESS_SEEN;
+        p->parent = 0;
+        found = FOUND;
+    } else {
+        found = read_rest(w, &id, p);
+    }
+    p->last = w->clock();
+    if (found == TORN || !same(k, &id)) {
+        free_process(p);
+        return TORN;
+    }
+    return FOUND;
+}
+
+/* Those that run when no process does, with the kernel's own page tables */
+static void add_idle(struct linux_kernel *k, struct owned *o,
+                     uint64_t (*clock)(void))
+{
+    struct btrail_process p = { .flags = BTRAIL_PROCESS_KERNEL };
+
+    p.first = p.last = clock();
+    p.pgd = k->root;
+    p.comm = "swapper";
+    p.exe = p.command_line = "";
+    g_array_append_val(o->processes, p);
+}
+
+struct btrail_look *linux_look(struct linux_kernel *k,
+                               uint64_t (*clock)(void), linux_known *known,
+                               void *opaque)
+{
+    struct owned *o = g_new0(struct owned, 1);
+    GArray *leaders = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+    GArray *tasks = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+    struct work w = { k, o, tasks, clock, known, opaque };
+    uint64_t threads = 0, mappings = 0;
+    bool whole;
+    guint i;
+
+    linux_kernel_begin(k);
+    linux_files_init(&o->files);
+    o->processes = g_array_new(FALSE, FALSE, sizeof(struct btrail_process));
+    o->look.begin = clock();
+    add_idle(k, o, clock);
+    whole = read_list(k, k->init_task + k->layout.task_tasks,
+                      k->layout.task_tasks, TASKS_MAX - 1,
+                      known ? USER_TASKS : ALL_TASKS, leaders);
+    for (i = 0; i < leaders->len; i++) {
+        uint64_t leader = g_array_index(leaders, uint64_t, i);
+        enum found found = TORN;
+        struct btrail_process p;
+        unsigned attempt;
+
+        for (attempt = 0; attempt < TRIES && found == TORN; attempt++) {
+            found = read_process(&w, leader, &p);
+        }
+        if (found != FOUND) {
+            whole &= found == LEFT_OUT;
+            continue;
+        }
+        threads += p.n_threads;
+        mappings += p.n_mappings;
+        if (threads > BTRAIL_LOOK_THREADS ||
+            mappings > BTRAIL_LOOK_MAPPINGS) {
+            free_process(&p);
+            whole = false;
+            break;
+        }
+        g_array_append_val(o->processes, p);
+    }
+    linux_window(k, 0, 0);
+    o->look.end = clock();
+    o->look.flags = whole ? BTRAIL_LOOK_WHOLE : 0;
+    o->look.n = o->processes->len;
+    o->look.processes = (struct btrail_process *)o->processes->data;
+    g_array_free(leaders, TRUE);
+    g_array_free(tasks, TRUE);
+    return &o->look;
+}
+
+void linux_look_free(struct btrail_look *look)
+{
+    struct owned *o = (struct owned *)look;
+    uint32_t i;
+
+    if (look) {
+        for (i = 0; i < look->n; i++) {
+            free_process(&look->processes[i]);
+        }
+        g_array_free(o->processes, TRUE);
+        linux_files_clear(&o->files);
+        g_free(o);
+    }
+}
+
+void linux_vdsos(struct linux_kernel *k, const struct btrail_look *look,
+                 void (*found)(const uint8_t *data, size_t size, void *opaque),
+                 void *opaque)
+{
+    GHashTable *known = g_hash_table_new_full(
+        g_bytes_hash, g_bytes_equal, (GDestroyNotify)g_bytes_unref, NULL);
+    GHashTable *images = g_hash_table_new_full(g_int64_hash, g_int64_equal,
+                                               g_free, NULL);
+    uint32_t i;
+
+    for (i = 0; i < look->n; i++) {
+        uint64_t mm = look->processes[i].mm;
+        uint64_t image;
+        uint8_t *data;
+        size_t size;
+
+        if (mm && !(look->processes[i].flags & BTRAIL_PROCESS_SEEN) &&
+            linux_u64(k, mm, k->layout.mm_vdso_image, &image) &&
+            !g_hash_table_contains(images, &image) &&
+            linux_vdso(k, mm, &data, &size)) {
+            GBytes *bytes = g_bytes_new_take(data, size);
+
+            g_hash_table_add(images, g_memdup2(&image, sizeof(image)));
+            if (g_hash_table_add(known, bytes)) {
+                found(data, size, opaque);
+            }
+        }
+    }
+    g_hash_table_destroy(known);
+    g_hash_table_destroy(images);
+}

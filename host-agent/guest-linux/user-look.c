@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A look without addresses of the kernel: see user-look.h
+ */
+
+#include <glib.h>
+#include <string.h>
+
+#include "guest-linux/user-look.h"
+
+static uint64_t number_of(uint64_t mm, const uint8_t *key)
+{
+    GHmac *hmac = g_hmac_new(G_CHECKSUM_SHA256, key, BTRAIL_USER_LOOK_KEY);
+    uint8_t digest[32];
+    gsize size = sizeof(digest);
+    uint64_t number;
+
+    g_hmac_update(hmac, (const guchar *)&mm, sizeof(mm));
+    g_hmac_get_digest(hmac, digest, &size);
+    g_hmac_unref(hmac);
+    memcpy(&number, digest, sizeof(number));
+    /* In the other half, and not 0, which is for processes of the kernel. */
+    return number >> 1 | 1;
+}
+
+int btrail_user_look_encode(const struct btrail_look *look,
+                            const uint8_t *key, void **data, size_t *size)
+{
+    struct btrail_look copy = *look;
+    uint32_t i;
+    int ret;
+
+    copy.processes = g_memdup2(look->processes,
+                               look->n * sizeof(*look->processes));
+    for (i = 0; i < copy.n; i++) {
+        struct btrail_process *p = &copy.processes[i];
+
+        if (p->mm) {
+            p->mm = number_of(p->mm, key);
+        }
+    }
+    ret = btrail_look_encode(&copy, data, size);
+    g_free(copy.processes);
+    return ret;
+}

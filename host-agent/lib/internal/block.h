@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * A block: a piece of a stream, the payload of a DATA chunk
+ *
+ * Blocks are independent of each other.  docs/trace-format.md describes the
+ * bytes.
+ */
+
+#ifndef BTRAIL_BLOCK_H
+#define BTRAIL_BLOCK_H
+
+#include "backtrail/trace.h"
+#include "lib/internal/bytes.h"
+#include "lib/internal/codec.h"
+#include "lib/internal/cr3set.h"
+
+#define BTRAIL_BLOCK_MAX_RECORDS    BTRAIL_CODEC_MAX_RECORDS
+#define BTRAIL_BLOCK_MAX_EVENTS     (1u << 16)
+
+/* Without the list of address spaces */
+#define BTRAIL_BLOCK_HEADER_SIZE    88
+/* Of one entry in that list */
+#define BTRAIL_BLOCK_ROOT_SIZE      8
+
+/**
+ * struct btrail_block_header - what can be known without decoding
+ * @vcpu:        whose stream
+ * @codec:       BTRAIL_CODEC_*
+ * @first_index: index before the first event and record
+ * @end_index:   index after the last event and record
+ * @cr3:         in force before the first event and record
+ * @time:        the TIME event in force there; host is 0 if there is none
+ * @time_first:  host clock of @time or of the first TIME event
+ * @time_last:   host clock of the last TIME event, or of @time
+ * @records:     records, at most BTRAIL_BLOCK_MAX_RECORDS
+ * @events:      events, at most BTRAIL_BLOCK_MAX_EVENTS
+ * @switches:    the address spaces that CR3 events change to from another one
+ */
+struct btrail_block_header {
+    uint32_t vcpu;
+    uint32_t codec;
+    uint64_t first_index;
+    uint64_t end_index;
+    uint64_t cr3;
+    struct btrail_time time;
+    uint64_t time_first;
+    uint64_t time_last;
+    uint32_t records;
+    uint32_t events;
+    struct btrail_cr3set switches;
+};
+
+/* Is it a GAP event that tells how many records are missing? */
+static inline bool btrail_event_is_known_gap(const struct btrail_event *e)
+{
+    return e->type == BTRAIL_EVENT_GAP && e->data[0] != BTRAIL_LOST_UNKNOWN;
+}
+
+/* Writing */
+
+/* Position, type, reason, index and three numbers: each by itself */
+#define BTRAIL_BLOCK_EVENT_COLUMNS  7
+
+/**
+ * struct btrail_block - a block in the making
+ * @streams, @events: not compressed yet
+ * @cr3_now:    in force now
+ * @time_now:   the last TIME event
+ * @event_gap:  records since the last event
+ */
+struct btrail_block {
+    struct btrail_block_header header;
+    struct btrail_buf streams[BTRAIL_CODEC_STREAMS];
+    struct btrail_buf events[BTRAIL_BLOCK_EVENT_COLUMNS];
+    uint64_t cr3_now;
+    struct btrail_time time_now;
+    uint32_t event_gap;
+};
+
+struct btrail_block *btrail_block_new(void);
+void btrail_block_free(struct btrail_block *block);
+
+/* Make a block an empty one, for a stream that has come to this point. */
+void btrail_block_begin(struct btrail_block *block, unsigned vcpu,
+                        uint64_t index, uint64_t cr3,
+                        const struct btrail_time *time);
+
+/* @n records, encoded by the caller into block->streams, come next. */
+void btrail_block_add_records(struct btrail_block *block, size_t n);
+
+/*
+ * An event comes next.  A known GAP has the index that the block has come to
+ * plus the number of missing records.
+ */
+void btrail_block_add_event(struct btrail_block *block,
+                            const struct btrail_event *event);
+
+/*
+ * How many records more make a block as large as it should be; 0 if it is.
+ *
+ * The larger blocks are the less room records take; but a reader has to go
+ * through all that come before the one it is looking for.  So a block has as
+ * many as a reader goes through in some milliseconds, up to the most that the
+ * format allows.
+ */
+size_t btrail_block_room(const struct btrail_block *block);
+
+/* Bytes in a block, not compressed yet */
+size_t btrail_block_size(const struct btrail_block *block);
+
+/* Give back what an unusual block has taken; what is in it is gone. */
+void btrail_block_trim(struct btrail_block *block);
+
+struct btrail_packer;
+struct btrail_packer *btrail_packer_new(void);
+void btrail_packer_free(struct btrail_packer *packer);
+
+/* Compress a block; @payload is replaced. */
+void btrail_packer_pack(struct btrail_packer *packer,
+                        const struct btrail_block *block,
+                        struct btrail_buf *payload);
+
+/* Reading */
+
+/* The table of sections behind the header */
+#define BTRAIL_BLOCK_SECTIONS   (BTRAIL_CODEC_STREAMS + 1)
+#define BTRAIL_BLOCK_TABLE_SIZE (BTRAIL_BLOCK_SECTIONS * 8)
+
+/* Bytes that a payload has at least */
+#define BTRAIL_BLOCK_MIN    (BTRAIL_BLOCK_HEADER_SIZE + \
+                             BTRAIL_BLOCK_TABLE_SIZE)
+
+/* Bytes of a payload that its header can be got from */
+#define BTRAIL_BLOCK_START  (BTRAIL_BLOCK_MIN + \
+                             BTRAIL_CR3SET_MAX * BTRAIL_BLOCK_ROOT_SIZE)
+
+/* The most bytes that the payload of a sound block can have */
+uint64_t btrail_block_max(uint32_t records, uint32_t events);
+
+/*
+ * Get the header from a payload, or from its first bytes if it is longer than
+ * BTRAIL_BLOCK_START.  False if it is damaged.
+ */
+bool btrail_block_header_get(const uint8_t *payload, size_t len,
+                             struct btrail_block_header *header);
+
+/**
+ * struct btrail_placed_event - an event and where it is
+ * @position: records of the block that come before it
+ */
+struct btrail_placed_event {
+    uint32_t position;
+    struct btrail_event event;
+};
+
+struct btrail_unpacker;
+struct btrail_unpacker *btrail_unpacker_new(void);
+void btrail_unpacker_free(struct btrail_unpacker *unpacker);
+
+/**
+ * btrail_unpacker_load - decompress a block and check its events
+ * @header:  from btrail_block_header_get()
+ * @events_only: do not decompress records
+ *
+ * The payload is not needed afterwards.
+ *
+ * Errors: CORRUPT, VERSION (unknown codec), MEMORY.
+ */
+int btrail_unpacker_load(struct btrail_unpacker *unpacker,
+                         const uint8_t *payload, size_t len,
+                         const struct btrail_block_header *header,
+                         bool events_only);
+
+/* header->events events; they live until the next load. */
+const struct btrail_placed_event *
+btrail_unpacker_events(const struct btrail_unpacker *unpacker);
+
+/*
+ * Decode the next @n records; false if they are damaged.  With NULL for
+ * @records they are passed over.
+ */
+bool btrail_unpacker_records(struct btrail_unpacker *unpacker,
+                             struct btrail_record *records, size_t n);
+
+#endif /* BTRAIL_BLOCK_H */

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Code bytes: what a piece of sideband holds of them
+ */
+
+#ifndef BTRAIL_CODE_INTERNAL_H
+#define BTRAIL_CODE_INTERNAL_H
+
+#include "backtrail/code.h"
+#include "lib/internal/bytes.h"
+
+/**
+ * struct btrail_code_entry - what a page holds from some record on
+ * @vcpu:     of which vCPU this is told
+ * @order:    of entries of a vCPU with the same @index the higher is later
+ * @index:    from this record on
+ * @cr3:      in force there
+ * @linear:   address of the page
+ * @physical: its guest physical address
+ * @number:   of the content.  0 if entries are missing: then nothing that was
+ *            told of the vCPU holds any more from record @linear on, and what
+ *            is told after this entry holds from record @index on.
+ */
+struct btrail_code_entry {
+    uint32_t vcpu;
+    uint32_t order;
+    uint64_t index;
+    uint64_t cr3;
+    uint64_t linear;
+    uint64_t physical;
+    uint64_t number;
+};
+
+/* Bytes that the header, an entry, and so on take */
+#define BTRAIL_CODE_HEADER      16
+#define BTRAIL_CODE_ENTRY       48
+#define BTRAIL_CODE_SAME        16
+#define BTRAIL_CODE_CONTENT     (8 + BTRAIL_CODE_PAGE_SIZE)
+
+struct btrail_code_builder;
+
+struct btrail_code_builder *btrail_code_builder_new(void);
+void btrail_code_builder_free(struct btrail_code_builder *b);
+
+void btrail_code_builder_entry(struct btrail_code_builder *b,
+                               const struct btrail_code_entry *entry);
+
+/*
+ * Add a content.  If it is the same as one that was added before, in this
+ * piece or an earlier one, it is not there twice.
+ */
+void btrail_code_builder_content(struct btrail_code_builder *b,
+                                 uint64_t number, const uint8_t *page);
+
+/* Bytes that the piece has come to; 0 if there is nothing in it */
+size_t btrail_code_builder_size(const struct btrail_code_builder *b);
+
+/* The piece, to be freed with g_free(); the next one is begun. */
+uint8_t *btrail_code_builder_take(struct btrail_code_builder *b, size_t *size);
+
+/**
+ * struct btrail_code_piece - a piece that is read
+ * @entries, @same, @contents: how many of each; contents are
+ *            numbered from 0
+ */
+struct btrail_code_piece {
+    uint32_t entries;
+    uint32_t same;
+    uint32_t contents;
+    const uint8_t *bytes;
+};
+
+/* False if it is not as long as what it should hold. */
+bool btrail_code_piece_get(const uint8_t *bytes, size_t size,
+                           struct btrail_code_piece *piece);
+
+/* @i is below the number of them. */
+void btrail_code_piece_entry(const struct btrail_code_piece *piece,
+                             uint32_t i, struct btrail_code_entry *entry);
+
+/* Content @number is the same as content @other. */
+void btrail_code_piece_same(const struct btrail_code_piece *piece,
+                            uint32_t i, uint64_t *number, uint64_t *other);
+
+/* The page with a content, and its number */
+const uint8_t *btrail_code_piece_content(const struct btrail_code_piece *piece,
+                                         uint32_t i, uint64_t *number);
+
+#endif /* BTRAIL_CODE_INTERNAL_H */

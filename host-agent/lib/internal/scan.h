@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Going through a file from chunk to chunk, without its index
+ */
+
+#ifndef BTRAIL_SCAN_H
+#define BTRAIL_SCAN_H
+
+#include "lib/internal/block.h"
+#include "lib/internal/chunk.h"
+
+/**
+ * struct btrail_scan_chunk - a chunk that was found
+ * @offset:    of its header in the file
+ * @header:    its payload fits into the file
+ * @start:     the first bytes of the payload, until the next call
+ * @start_len: BTRAIL_BLOCK_START, or the whole payload if it is shorter
+ */
+struct btrail_scan_chunk {
+    uint64_t offset;
+    struct btrail_chunk header;
+    const uint8_t *start;
+    size_t start_len;
+};
+
+/**
+ * struct btrail_scan - a scan
+ * @skipped: bytes between chunks that are part of none, so far
+ * @cut:     bytes behind the last chunk, at the end of the scan
+ *
+ * The other members are its own.
+ */
+struct btrail_scan {
+    uint64_t skipped;
+    uint64_t cut;
+
+    int fd;
+    uint64_t size;
+    uint64_t offset;            /* behind the last chunk */
+    uint8_t *window;            /* bytes of the file from window_at on */
+    uint64_t window_at;
+    size_t window_len;
+};
+
+/*
+ * Begin at @offset of a file that is @size bytes long.  The file may change
+ * meanwhile; what is written behind @size is not seen.
+ */
+void btrail_scan_begin(struct btrail_scan *scan, int fd, uint64_t offset,
+                       uint64_t size);
+void btrail_scan_free(struct btrail_scan *scan);
+
+/*
+ * Find the next chunk.  Where there is none, the bytes are searched for one.
+ * Errors: END, IO.
+ */
+int btrail_scan_next(struct btrail_scan *scan,
+                     struct btrail_scan_chunk *chunk);
+
+#endif /* BTRAIL_SCAN_H */

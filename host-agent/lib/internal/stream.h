@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * A stream in the making: slabs to blocks
+ */
+
+#ifndef BTRAIL_STREAM_H
+#define BTRAIL_STREAM_H
+
+#include "lib/internal/block.h"
+
+/**
+ * struct btrail_block_sink - where blocks come from and go to
+ * @get: an unused block, never NULL; what is in it does not matter
+ * @put: takes a finished block back; 0 or a negative enum btrail_error
+ */
+struct btrail_block_sink {
+    struct btrail_block *(*get)(struct btrail_block_sink *sink);
+    int (*put)(struct btrail_block_sink *sink, struct btrail_block *block);
+};
+
+struct btrail_stream;
+
+/*
+ * If the stream can begin @anywhere, records missing before the first slab get
+ * no GAP event: where they are is told by the file as a whole.
+ */
+struct btrail_stream *btrail_stream_new(unsigned vcpu,
+                                        struct btrail_block_sink *sink,
+                                        bool anywhere);
+
+/* What has not been flushed is gone. */
+void btrail_stream_free(struct btrail_stream *s);
+
+/**
+ * btrail_stream_append - add a slab
+ * @slab:       @slab->records may be changed by others at any time,
+ *              @slab->events not
+ * @gap_reason: enum btrail_gap_reason, for a hole before the slab that no
+ *              GAP event explains
+ *
+ * Errors: SLAB (nothing was added), and those of the sink.
+ */
+int btrail_stream_append(struct btrail_stream *s,
+                         const struct btrail_slab *slab, uint16_t gap_reason);
+
+/**
+ * btrail_slab_check - check a slab as a whole
+ * @before:  index that its stream has come to
+ * @missing: gets how many records are missing before it that its own GAP events
+ *           do not explain
+ */
+bool btrail_slab_check(const struct btrail_slab *slab, uint64_t before,
+                       uint64_t *missing);
+
+/*
+ * The records of a slab that come before event @e, having come to record
+ * number @position with index @index.  SIZE_MAX if the event cannot be there.
+ */
+size_t btrail_slab_before(const struct btrail_event *e, size_t position,
+                          uint64_t index, size_t n_records);
+
+/*
+ * Begin at an index, if the stream can begin anywhere and nothing has been
+ * added to it.
+ */
+void btrail_stream_begin(struct btrail_stream *s, uint64_t index);
+
+/* Add an event with the index that the stream has come to. */
+int btrail_stream_event(struct btrail_stream *s, uint16_t type,
+                        uint16_t reason, uint64_t data0);
+
+/* Hand a block that is not empty to the sink. */
+int btrail_stream_flush(struct btrail_stream *s);
+
+/* Is there something to flush? */
+bool btrail_stream_pending(const struct btrail_stream *s);
+
+/* Index of the next record */
+uint64_t btrail_stream_index(const struct btrail_stream *s);
+
+/* The END event has been added. */
+bool btrail_stream_ended(const struct btrail_stream *s);
+
+/* Records in holes that no GAP event of the producer explained, so far. */
+uint64_t btrail_stream_unexplained(const struct btrail_stream *s);
+
+#endif /* BTRAIL_STREAM_H */

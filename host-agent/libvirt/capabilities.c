@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <string.h>
+
+#include "libvirt/capabilities.h"
+
+/* The first element of this name at or behind @node */
+static xmlNode *named(xmlNode *node, const char *name)
+{
+    while (node && (node->type != XML_ELEMENT_NODE || node->ns ||
+                    strcmp((const char *)node->name, name))) {
+        node = node->next;
+    }
+    return node;
+}
+
+#define for_each_child(child, parent, name) \
+    for (child = named((parent) ? (parent)->children : NULL, name); child; \
+         child = named(child->next, name))
+
+static char *child_content(const xmlNode *parent, const char *name)
+{
+    xmlNode *child = btrail_document_child(parent, name, NULL);
+
+    return child ? btrail_document_content(child) : NULL;
+}
+
+static xmlNode *find_model(xmlDoc *host, const char *model)
+{
+    xmlNode *root = xmlDocGetRootElement(host), *child;
+
+    root = root ? btrail_document_child(root, "host", NULL) : NULL;
+    for_each_child(child, root, "secmodel") {
+        g_autofree char *name = child_content(child, "model");
+
+        if (!g_strcmp0(name, model)) {
+            return child;
+        }
+    }
+    return NULL;
+}
+
+bool btrail_capabilities_confines(xmlDoc *host, xmlDoc *domain,
+                                  const char *model)
+{
+    xmlNode *root = domain ? xmlDocGetRootElement(domain) : NULL, *label;
+
+    for_each_child(label, root, "seclabel") {
+        g_autofree char *type = btrail_document_get(label, "type");
+        g_autofree char *of = btrail_document_get(label, "model");
+
+        if (!g_strcmp0(type, "none") && (!of || !strcmp(of, model))) {
+            return false;
+        }
+    }
+    return find_model(host, model);
+}
+
+char *btrail_capabilities_label(xmlDoc *host, const char *model,
+                                const char *type)
+{
+    xmlNode *secmodel = find_model(host, model), *label;
+
+    for_each_child(label, secmodel, "baselabel") {
+        g_autofree char *of = btrail_document_get(label, "type");
+
+        if (!g_strcmp0(of, type)) {
+            return btrail_document_content(label);
+        }
+    }
+    return NULL;
+}
+
+/* What can be told of devices: the attribute of an element, or of one inside
+ * of it, and the name that domain capabilities have for its values */
+static const struct {
+    const char *element;
+    const char *inner;
+    const char *attribute;
+    const char *values;
+} kinds[] = {
+    { "graphics", NULL, "type", "type" },
+    { "video", "model", "type", "modelType" },
+    { "channel", NULL, "type", "type" },
+    { "redirdev", NULL, "bus", "bus" },
+    { "audio", NULL, "type", "type" },
+};
+
+/* What domain capabilities have of it, with commas between; NULL if nothing is
+ * said, "" if there is none */
+static char *offered(xmlNode *devices, unsigned kind)
+{
+    xmlNode *node = btrail_document_child(devices, kinds[kind].element, NULL);
+    xmlNode *child, *value;
+
+    for_each_child(child, node, "enum") {
+        g_autofree char *name = btrail_document_get(child, "name");
+        g_autoptr(GPtrArray) list = NULL;
+
+        if (g_strcmp0(name, kinds[kind].values)) {
+            continue;
+        }
+        list = g_ptr_array_new_with_free_func(g_free);
+        for_each_child(value, child, "value") {
+            g_ptr_array_add(list, btrail_document_content(value));
+        }
+        g_ptr_array_add(list, NULL);
+        return g_strjoinv(", ", (char **)list->pdata);
+    }
+    return NULL;
+}
+
+static bool is_in(const char *list, const char *value)
+{
+    g_auto(GStrv) words = g_strsplit(list, ", ", -1);
+
+    return g_strv_contains((const char *const *)words, value);
+}
+
+static void add_once(GPtrArray *list, char *text)
+{
+    if (g_ptr_array_find_with_equal_func(list, text, g_str_equal, NULL)) {
+        g_free(text);
+    } else {
+        g_ptr_array_add(list, text);
+    }
+}
+
+GStrv btrail_capabilities_lacks(xmlDoc *emulator, xmlDoc *domain)
+{
+    xmlNode *has = xmlDocGetRootElement(emulator);
+    xmlNode *wants = xmlDocGetRootElement(domain), *node;
+    GPtrArray *list = g_ptr_array_new();
+    unsigned i;
+
+    has = has ? btrail_document_child(has, "devices", NULL) : NULL;
+    wants = wants ? btrail_document_child(wants, "devices", NULL) : NULL;
+    for (i = 0; has && i < G_N_ELEMENTS(kinds); i++) {
+        g_autofree char *values = offered(has, i);
+
+        for_each_child(node, values ? wants : NULL, kinds[i].element) {
+            xmlNode *inner = kinds[i].inner ?
+                             btrail_document_child(node, kinds[i].inner, NULL) :
+                             node;
+            g_autofree char *value =
+                inner ? btrail_document_get(inner, kinds[i].attribute) : NULL;
+
+            if (value && !is_in(values, value)) {
+                add_once(list, g_strdup_printf("%s of %s '%s' (it has %s)",
+                                               kinds[i].element,
+                                               kinds[i].attribute, value,
+                                               *values ? values : "none"));
+            }
+        }
+    }
+    g_ptr_array_add(list, NULL);
+    return (GStrv)g_ptr_array_free(list, FALSE);
+}

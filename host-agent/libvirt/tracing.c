@@ -1,0 +1,619 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What a libvirt domain needs so that it can be traced: see tracing.h
+ *
+ * What was there before is noted in the domain's metadata, where libvirt keeps
+ * what it does not know:
+ *
+ *   <metadata>
+ *     <backtrail:domain xmlns:backtrail="urn:backtrail:domain:1">
+ *       <backtrail:value element="devices/emulator" was="/usr/bin/kvm"
+ *                        now="/opt/qemu"/>
+ *       <backtrail:value element="features/vmcoreinfo" attribute="state"
+ *                        now="on" created="1"/>
+ *       <backtrail:device now="branch-trace" created="1"/>
+ *     </backtrail:domain>
+ *   </metadata>
+ *
+ * "created" counts the elements that were not there, the innermost first.
+ * libvirt formats and sorts what it is given; so this goes by values, and by
+ * nothing that depends on places.
+ */
+
+#include <string.h>
+
+#include "libvirt/tracing.h"
+
+#define QEMU_NAMESPACE  "http://libvirt.org/schemas/domain/qemu/1.0"
+#define DEVICE          "branch-trace"
+#define PREFIX          "backtrail"
+
+/* What can be set */
+enum setting {
+    SET_TYPE, SET_CPU, SET_EMULATOR, SET_SOURCE, SET_ACCESS, SET_VMCOREINFO,
+    SETTINGS,
+};
+
+static const struct place {
+    const char *element;    /* one or two names, or "." */
+    const char *attribute;  /* NULL: its content */
+} places[SETTINGS] = {
+    [SET_TYPE] = { ".", "type" },
+    [SET_CPU] = { "cpu", "mode" },
+    [SET_EMULATOR] = { "devices/emulator", NULL },
+    [SET_SOURCE] = { "memoryBacking/source", "type" },
+    [SET_ACCESS] = { "memoryBacking/access", "mode" },
+    [SET_VMCOREINFO] = { "features/vmcoreinfo", "state" },
+};
+
+static void change_free(void *opaque)
+{
+    struct btrail_tracing_change *c = opaque;
+
+    g_free(c->where);
+    g_free(c->attribute);
+    g_free(c->was);
+    g_free(c->now);
+    g_free(c);
+}
+
+static void add_change(GPtrArray *changes, const char *where,
+                       const char *attribute, const char *was,
+                       const char *now, bool kept)
+{
+    struct btrail_tracing_change *c = g_new0(struct btrail_tracing_change, 1);
+
+    c->where = g_strdup(where);
+    c->attribute = g_strdup(attribute);
+    c->was = g_strdup(was);
+    c->now = g_strdup(now);
+    c->kept = kept;
+    g_ptr_array_add(changes, c);
+}
+
+static xmlNode *domain_root(xmlDoc *doc, GError **error)
+{
+    xmlNode *root = xmlDocGetRootElement(doc);
+
+    if (!root || root->ns || strcmp((const char *)root->name, "domain")) {
+        g_set_error(error, BTRAIL_DOMAIN_ERROR, BTRAIL_DOMAIN_ERROR_XML,
+                    "this is no XML of a domain: it does not begin with "
+                    "<domain>");
+        return NULL;
+    }
+    return root;
+}
+
+/* The element of a place, NULL if there is none */
+static xmlNode *find(xmlNode *root, const char *element)
+{
+    g_auto(GStrv) names = g_strsplit(element, "/", -1);
+    xmlNode *node = root;
+    unsigned i;
+
+    for (i = 0; node && names[i] && strcmp(names[i], "."); i++) {
+        node = btrail_document_child(node, names[i], NULL);
+    }
+    return node;
+}
+
+/* The same; what lacks is made, and counted */
+static xmlNode *find_or_add(xmlNode *root, const char *element,
+                            unsigned *created)
+{
+    g_auto(GStrv) names = g_strsplit(element, "/", -1);
+    xmlNode *node = root;
+    unsigned i;
+
+    *created = 0;
+    for (i = 0; names[i] && strcmp(names[i], "."); i++) {
+        xmlNode *child = btrail_document_child(node, names[i], NULL);
+
+        if (!child) {
+            child = btrail_document_add(node, names[i], NULL, *created);
+            ++*created;
+        }
+        node = child;
+    }
+    return node;
+}
+
+/* Its value as it is, to be compared */
+static char *value_of(const xmlNode *node, const char *attribute)
+{
+    return attribute ? btrail_document_get(node, attribute) :
+           btrail_document_content(node);
+}
+
+static void set_count(xmlNode *note, unsigned created)
+{
+    if (created) {
+        char text[] = { '0' + created, 0 };
+
+        btrail_document_set(note, "created", text);
+    }
+}
+
+static void set_value(xmlNode *root, xmlNode *record, bool fresh,
+                      const struct place *place, const char *value,
+                      GPtrArray *changes)
+{
+    g_autofree char *old = NULL, *was = NULL;
+    unsigned created;
+    xmlNode *node = find_or_add(root, place->element, &created), *note;
+
+    old = value_of(node, place->attribute);
+    if (!g_strcmp0(old, value)) {
+        return;
+    }
+    note = btrail_document_add(record, "value", record->ns, fresh);
+    btrail_document_set(note, "element", place->element);
+    if (place->attribute) {
+        was = g_strdup(old);
+        btrail_document_set(note, "attribute", place->attribute);
+        btrail_document_set(node, place->attribute, value);
+    } else {
+        g_autofree char *xml = g_markup_escape_text(value, -1);
+
+        /* Comments in it, too */
+        was = btrail_document_get_inner(node);
+        btrail_document_set_inner(node, xml);
+    }
+    btrail_document_set(note, "was", was);
+    btrail_document_set(note, "now", value);
+    set_count(note, created);
+    add_change(changes, place->element, place->attribute, was, value, false);
+}
+
+/* Our record in the metadata */
+static xmlNode *find_record(xmlNode *root)
+{
+    xmlNode *metadata = btrail_document_child(root, "metadata", NULL);
+
+    return metadata ? btrail_document_child(metadata, "domain",
+                                            BTRAIL_TRACING_NAMESPACE) : NULL;
+}
+
+static xmlNode *add_record(xmlNode *root)
+{
+    unsigned created;
+    xmlNode *metadata = find_or_add(root, "metadata", &created);
+    xmlNode *record = btrail_document_add(metadata, "domain", NULL, created);
+
+    xmlSetNs(record, xmlNewNs(record,
+                              (const xmlChar *)BTRAIL_TRACING_NAMESPACE,
+                              (const xmlChar *)PREFIX));
+    set_count(record, created);
+    return record;
+}
+
+/*
+ * The device, which libvirt does not know
+ */
+
+static bool is_argument(const xmlNode *node)
+{
+    return node->type == XML_ELEMENT_NODE && node->ns &&
+           !strcmp((const char *)node->name, "arg") &&
+           !strcmp((const char *)node->ns->href, QEMU_NAMESPACE);
+}
+
+static xmlNode *next_argument(xmlNode *node)
+{
+    while (node && !is_argument(node)) {
+        node = node->next;
+    }
+    return node;
+}
+
+/* Is @value a branch-trace device, as the short or the JSON form have it? */
+static bool is_device(const char *value)
+{
+    static const char json[] = "\"" DEVICE "\"";
+
+    return g_str_has_prefix(value, DEVICE) ?
+           !value[strlen(DEVICE)] || value[strlen(DEVICE)] == ',' :
+           *value == '{' && strstr(value, json);
+}
+
+/* The value of the argument of -device that is @want, or, if that is NULL, any
+ * branch-trace device.  *@option is the element of -device itself. */
+static xmlNode *find_device(xmlNode *root, const char *want, xmlNode **option)
+{
+    xmlNode *line, *arg, *value;
+
+    for (line = root->children; line; line = line->next) {
+        if (line->type != XML_ELEMENT_NODE || !line->ns ||
+            strcmp((const char *)line->name, "commandline") ||
+            strcmp((const char *)line->ns->href, QEMU_NAMESPACE)) {
+            continue;
+        }
+        for (arg = next_argument(line->children); arg; arg = value) {
+            g_autofree char *name = btrail_document_get(arg, "value");
+            g_autofree char *text = NULL;
+
+            value = next_argument(arg->next);
+            if (!value || (g_strcmp0(name, "-device") &&
+                           g_strcmp0(name, "--device"))) {
+                continue;
+            }
+            text = btrail_document_get(value, "value");
+            if (text && (want ? !strcmp(text, want) : is_device(text))) {
+                *option = arg;
+                return value;
+            }
+        }
+    }
+    return NULL;
+}
+
+/* In the value of an option a comma is written twice. */
+static char *device_argument(const char *agent)
+{
+    g_auto(GStrv) pieces = agent ? g_strsplit(agent, ",", -1) : NULL;
+    g_autofree char *escaped = pieces ? g_strjoinv(",,", pieces) : NULL;
+
+    return escaped ? g_strdup_printf(DEVICE ",agent=%s", escaped) :
+           g_strdup(DEVICE);
+}
+
+/* The property agent of a device that is given in the short form */
+static char *device_agent(const char *device)
+{
+    static const char property[] = ",agent=";
+    const char *at = strstr(device, property);
+    GString *agent;
+
+    if (!at || *device == '{') {
+        return NULL;
+    }
+    agent = g_string_new(NULL);
+    for (at += strlen(property); *at && (*at != ',' || at[1] == ','); at++) {
+        at += *at == ',';
+        g_string_append_c(agent, *at);
+    }
+    return g_string_free(agent, FALSE);
+}
+
+static void add_argument(xmlNode *line, xmlNs *ns, bool fresh,
+                         const char *value)
+{
+    btrail_document_set(btrail_document_add(line, "arg", ns, fresh), "value",
+                        value);
+}
+
+static bool add_device(xmlNode *root, xmlNode *record,
+                       const struct btrail_tracing_options *options,
+                       GPtrArray *changes, GError **error)
+{
+    g_autofree char *value = device_argument(options->agent);
+    xmlNode *option, *line, *note, *theirs = find_device(root, NULL, &option);
+    bool created = false;
+    xmlNs *ns;
+
+    if (theirs) {
+        g_autofree char *has = btrail_document_get(theirs, "value");
+
+        if (options->agent && !options->any_agent && strcmp(has, value)) {
+            g_set_error(error, BTRAIL_DOMAIN_ERROR,
+                        BTRAIL_DOMAIN_ERROR_CONFLICT,
+                        "the domain has '-device %s' of its own, and there "
+                        "can be only one: change or remove that in its "
+                        "<qemu:commandline>, or leave out --agent", has);
+            return false;
+        }
+        return true;
+    }
+    line = btrail_document_child(root, "commandline", QEMU_NAMESPACE);
+    if (!line) {
+        line = btrail_document_add(root, "commandline", NULL, false);
+        ns = xmlSearchNsByHref(root->doc, root,
+                               (const xmlChar *)QEMU_NAMESPACE);
+        if (!ns || !ns->prefix) {
+            ns = xmlNewNs(line, (const xmlChar *)QEMU_NAMESPACE,
+                          (const xmlChar *)"qemu");
+        }
+        xmlSetNs(line, ns);
+        created = true;
+    }
+    add_argument(line, line->ns, created, "-device");
+    add_argument(line, line->ns, created, value);
+    note = btrail_document_add(record, "device", record->ns, false);
+    btrail_document_set(note, "now", value);
+    set_count(note, created);
+    add_change(changes, "qemu:commandline", NULL, NULL, value, false);
+    return true;
+}
+
+static bool check_architecture(xmlNode *root, GError **error)
+{
+    xmlNode *type = find(root, "os/type");
+    g_autofree char *arch = type ? btrail_document_get(type, "arch") : NULL;
+    g_autofree char *what = btrail_document_get(root, "type");
+
+    if (arch && strcmp(arch, "x86_64") && strcmp(arch, "i686")) {
+        g_set_error(error, BTRAIL_DOMAIN_ERROR,
+                    BTRAIL_DOMAIN_ERROR_UNSUPPORTED,
+                    "this guest is %s; those that can be traced are x86_64 "
+                    "and i686", arch);
+        return false;
+    }
+    if (g_strcmp0(what, "kvm") && g_strcmp0(what, "qemu")) {
+        g_set_error(error, BTRAIL_DOMAIN_ERROR,
+                    BTRAIL_DOMAIN_ERROR_UNSUPPORTED,
+                    "this domain is of type '%s'; those that can be traced "
+                    "run under QEMU (types 'qemu' and 'kvm')",
+                    what ? what : "");
+        return false;
+    }
+    return true;
+}
+
+/* A path that libvirt, XML and QEMU's command line can all have */
+static bool check_path(const char *path, const char *what, GError **error)
+{
+    const char *p;
+    bool ok = *path == '/' && g_utf8_validate(path, -1, NULL);
+
+    for (p = path; ok && *p; p = g_utf8_next_char(p)) {
+        ok = g_unichar_isprint(g_utf8_get_char(p));
+    }
+    if (!ok || g_ascii_isspace(p[-1])) {
+        g_set_error(error, BTRAIL_DOMAIN_ERROR,
+                    BTRAIL_DOMAIN_ERROR_UNSUPPORTED,
+                    "the path of the %s has to begin with a slash, and to be "
+                    "made of printable characters", what);
+        return false;
+    }
+    return true;
+}
+
+/* A domain under TCG cannot have the host's CPU. */
+static void set_tcg(xmlNode *root, xmlNode *record, GPtrArray *changes)
+{
+    g_autofree char *type = btrail_document_get(root, "type");
+    xmlNode *cpu = find(root, "cpu");
+    g_autofree char *mode = cpu ? btrail_document_get(cpu, "mode") : NULL;
+
+    if (!strcmp(type, "qemu")) {
+        return;
+    }
+    set_value(root, record, true, &places[SET_TYPE], "qemu", changes);
+    if (!g_strcmp0(mode, "host-passthrough")) {
+        set_value(root, record, true, &places[SET_CPU], "maximum", changes);
+    }
+}
+
+bool btrail_tracing_enable(xmlDoc *doc,
+                           const struct btrail_tracing_options *options,
+                           GPtrArray **changes, GError **error)
+{
+    xmlNode *root = domain_root(doc, error), *record;
+    g_autoptr(GPtrArray) list = g_ptr_array_new_with_free_func(change_free);
+
+    if (!root || !check_path(options->emulator, "emulator", error) ||
+        (options->agent && !check_path(options->agent, "agent", error)) ||
+        !btrail_tracing_disable(doc, NULL, error) ||
+        !check_architecture(root, error)) {
+        return false;
+    }
+    record = add_record(root);
+    if (options->tcg) {
+        set_tcg(root, record, list);
+    }
+    set_value(root, record, true, &places[SET_EMULATOR], options->emulator,
+              list);
+    set_value(root, record, true, &places[SET_SOURCE], "memfd", list);
+    set_value(root, record, true, &places[SET_ACCESS], "shared", list);
+    set_value(root, record, true, &places[SET_VMCOREINFO], "on", list);
+    if (!add_device(root, record, options, list, error)) {
+        return false;
+    }
+    if (changes) {
+        *changes = g_steal_pointer(&list);
+    }
+    return true;
+}
+
+/*
+ * Undoing it
+ */
+
+static bool bad_record(GError **error, const char *what)
+{
+    g_set_error(error, BTRAIL_DOMAIN_ERROR, BTRAIL_DOMAIN_ERROR_RECORD,
+                "what backtrail enable has noted in the domain's metadata "
+                "makes no sense (%s); set it right, or remove the element "
+                "<domain xmlns=\"" BTRAIL_TRACING_NAMESPACE "\"> there", what);
+    return false;
+}
+
+static bool get_count(const xmlNode *note, unsigned max, unsigned *created)
+{
+    g_autofree char *text = btrail_document_get(note, "created");
+
+    *created = text ? text[0] - '0' : 0;
+    return !text || (text[0] >= '0' && *created <= max && !text[1]);
+}
+
+/* Take away what was made, from the inside, unless it is used now. */
+static void remove_created(xmlNode *root, xmlNode *node, unsigned created)
+{
+    while (created-- && node != root && btrail_document_is_blank(node)) {
+        xmlNode *parent = node->parent;
+
+        btrail_document_remove(node);
+        node = parent;
+    }
+}
+
+static const struct place *find_place(const char *element,
+                                      const char *attribute)
+{
+    unsigned i;
+
+    for (i = 0; i < SETTINGS; i++) {
+        if (!g_strcmp0(places[i].element, element) &&
+            !g_strcmp0(places[i].attribute, attribute)) {
+            return &places[i];
+        }
+    }
+    return NULL;
+}
+
+static bool undo_value(xmlNode *root, const xmlNode *note, GPtrArray *changes,
+                       GError **error)
+{
+    g_autofree char *element = btrail_document_get(note, "element");
+    g_autofree char *attribute = btrail_document_get(note, "attribute");
+    g_autofree char *was = btrail_document_get(note, "was");
+    g_autofree char *now = btrail_document_get(note, "now");
+    g_autofree char *value = NULL;
+    const struct place *place = find_place(element, attribute);
+    unsigned created, max;
+    xmlNode *node;
+
+    if (!place || !now) {
+        return bad_record(error, element ? element : "no element");
+    }
+    max = !strcmp(element, ".") ? 0 : strchr(element, '/') ? 2 : 1;
+    if (!get_count(note, max, &created)) {
+        return bad_record(error, element);
+    }
+    node = find(root, element);
+    value = node ? value_of(node, attribute) : NULL;
+    if (g_strcmp0(value, now)) {
+        add_change(changes, element, attribute, now, value, true);
+        return true;
+    }
+    if (attribute) {
+        btrail_document_set(node, attribute, was);
+    } else if (!btrail_document_set_inner(node, was)) {
+        return bad_record(error, element);
+    }
+    remove_created(root, node, created);
+    add_change(changes, element, attribute, now, was, false);
+    return true;
+}
+
+static bool undo_device(xmlNode *root, const xmlNode *note,
+                        GPtrArray *changes, GError **error)
+{
+    g_autofree char *now = btrail_document_get(note, "now");
+    xmlNode *option, *value, *line;
+    unsigned created;
+
+    if (!now || !is_device(now) || !get_count(note, 1, &created)) {
+        return bad_record(error, "device");
+    }
+    value = find_device(root, now, &option);
+    add_change(changes, "qemu:commandline", NULL, now, NULL, !value);
+    if (value) {
+        line = value->parent;
+        btrail_document_remove(value);
+        btrail_document_remove(option);
+        remove_created(root, line, created);
+    }
+    return true;
+}
+
+static bool undo(xmlNode *root, xmlNode *record, GPtrArray *changes,
+                 GError **error)
+{
+    xmlNode *note, *metadata = record->parent;
+    unsigned created;
+
+    if (!get_count(record, 1, &created)) {
+        return bad_record(error, "domain");
+    }
+    /* In reverse, so that what was made for two goes with the first. */
+    for (note = record->last; note; note = note->prev) {
+        bool ok = true;
+
+        if (note->type != XML_ELEMENT_NODE || !note->ns ||
+            strcmp((const char *)note->ns->href, BTRAIL_TRACING_NAMESPACE)) {
+            continue;
+        }
+        if (!strcmp((const char *)note->name, "value")) {
+            ok = undo_value(root, note, changes, error);
+        } else if (!strcmp((const char *)note->name, "device")) {
+            ok = undo_device(root, note, changes, error);
+        } else {
+            ok = bad_record(error, (const char *)note->name);
+        }
+        if (!ok) {
+            return false;
+        }
+    }
+    btrail_document_remove(record);
+    remove_created(root, metadata, created);
+    return true;
+}
+
+bool btrail_tracing_disable(xmlDoc *doc, GPtrArray **changes, GError **error)
+{
+    xmlNode *root = domain_root(doc, error), *record;
+    g_autoptr(GPtrArray) list = g_ptr_array_new_with_free_func(change_free);
+
+    if (!root) {
+        return false;
+    }
+    /* Somebody may have made more than one. */
+    while ((record = find_record(root))) {
+        if (!undo(root, record, list, error)) {
+            return false;
+        }
+    }
+    if (changes) {
+        *changes = g_steal_pointer(&list);
+    }
+    return true;
+}
+
+/*
+ * Looking at it
+ */
+
+static bool has_value(xmlNode *root, enum setting setting, const char *value)
+{
+    xmlNode *node = find(root, places[setting].element);
+    g_autofree char *has = node ? value_of(node, places[setting].attribute) :
+                           NULL;
+
+    return !g_strcmp0(has, value);
+}
+
+bool btrail_tracing_look(xmlDoc *doc, struct btrail_tracing_state *state,
+                         GError **error)
+{
+    xmlNode *root = domain_root(doc, error), *emulator, *device, *option;
+
+    memset(state, 0, sizeof(*state));
+    if (!root) {
+        return false;
+    }
+    emulator = find(root, places[SET_EMULATOR].element);
+    state->emulator = emulator ? btrail_document_content(emulator) : NULL;
+    device = find_device(root, NULL, &option);
+    if (device) {
+        state->device = btrail_document_get(device, "value");
+        state->agent = device_agent(state->device);
+    }
+    state->noted = find_record(root);
+    state->kvm = has_value(root, SET_TYPE, "kvm");
+    state->shared = has_value(root, SET_ACCESS, "shared") &&
+                    (has_value(root, SET_SOURCE, "memfd") ||
+                     has_value(root, SET_SOURCE, "file"));
+    state->vmcoreinfo = find(root, places[SET_VMCOREINFO].element) &&
+                        !has_value(root, SET_VMCOREINFO, "off");
+    state->panic = find(root, "devices/panic");
+    return true;
+}
+
+void btrail_tracing_state_clear(struct btrail_tracing_state *state)
+{
+    g_free(state->emulator);
+    g_free(state->device);
+    g_free(state->agent);
+    memset(state, 0, sizeof(*state));
+}

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A QMP client: see qmp.h
+ */
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "util/json.h"
+#include "monitor/qmp.h"
+#include "util/wait.h"
+
+/* QEMU sends one JSON object a line; none it sends is near as long. */
+#define MAX_LINE    (16u << 20)
+
+struct btrail_qmp {
+    int sock;
+    char *version;
+    GByteArray *in;
+    gint64 last_id;
+};
+
+static bool qmp_protocol_error(GError **error, const char *what)
+{
+    g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_PROTOCOL,
+                "this does not look like a QMP monitor: %s", what);
+    return false;
+}
+
+static bool qmp_closed(GError **error)
+{
+    g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_CLOSED,
+                "QEMU closed the monitor connection");
+    return false;
+}
+
+static bool wait_for(struct btrail_qmp *qmp, short events, gint64 deadline,
+                     int cancel_fd, GError **error)
+{
+    return btrail_wait(qmp->sock, events, deadline, cancel_fd,
+                       "the monitor does not answer; it talks to one client "
+                       "at a time, so give QEMU one of its own for this: "
+                       "-qmp unix:PATH,server=on,wait=off", error);
+}
+
+/* A line without its end, NUL-terminated, to be freed. */
+static char *read_line(struct btrail_qmp *qmp, gint64 deadline, int cancel_fd,
+                       GError **error)
+{
+    size_t seen = 0;
+
+    for (;;) {
+        const uint8_t *end = qmp->in->len > seen ?
+            memchr(qmp->in->data + seen, '\n', qmp->in->len - seen) : NULL;
+        uint8_t bytes[4096];
+        ssize_t n;
+
+        if (end) {
+            size_t len = end - qmp->in->data;
+            char *line = g_strndup((char *)qmp->in->data, len);
+
+            g_byte_array_remove_range(qmp->in, 0, len + 1);
+            return line;
+        }
+        seen = qmp->in->len;
+        if (seen > MAX_LINE) {
+            qmp_protocol_error(error, "endless line");
+            return NULL;
+        }
+        if (!wait_for(qmp, POLLIN, deadline, cancel_fd, error)) {
+            return NULL;
+        }
+        n = recv(qmp->sock, bytes, sizeof(bytes), MSG_DONTWAIT);
+        if (n < 0 && (errno == EINTR || errno == EAGAIN)) {
+            continue;
+        }
+        if (n < 0 && errno != ECONNRESET) {
+            btrail_agent_error_errno(error, "cannot read from the monitor");
+            return NULL;
+        }
+        if (n <= 0) {
+            qmp_closed(error);
+            return NULL;
+        }
+        g_byte_array_append(qmp->in, bytes, n);
+    }
+}
+
+/* The next JSON object, whatever it is. */
+static JsonNode *read_object(struct btrail_qmp *qmp, gint64 deadline,
+                             int cancel_fd, GError **error)
+{
+    g_autofree char *line = read_line(qmp, deadline, cancel_fd, error);
+    g_autoptr(JsonNode) node = NULL;
+
+    if (!line) {
+        return NULL;
+    }
+    node = btrail_json_parse_object(line);
+    if (!node) {
+        qmp_protocol_error(error, "not a JSON object");
+        return NULL;
+    }
+    return g_steal_pointer(&node);
+}
+
+static bool send_all(struct btrail_qmp *qmp, const char *text, size_t len,
+                     int fd, gint64 deadline, int cancel_fd, GError **error)
+{
+    while (len) {
+        union {
+            struct cmsghdr align;
+            char bytes[CMSG_SPACE(sizeof(int))];
+        } control = { 0 };
+        struct iovec iov = { (void *)text, len };
+        struct msghdr mh = { .msg_iov = &iov, .msg_iovlen = 1 };
+        ssize_t n;
+
+        if (fd >= 0) {
+            struct cmsghdr *c;
+
+            mh.msg_control = &control;
+            mh.msg_controllen = sizeof(control);
+            c = CMSG_FIRSTHDR(&mh);
+            c->cmsg_level = SOL_SOCKET;
+            c->cmsg_type = SCM_RIGHTS;
+            c->cmsg_len = CMSG_LEN(sizeof(int));
+            memcpy(CMSG_DATA(c), &fd, sizeof(fd));
+        }
+        if (!wait_for(qmp, POLLOUT, deadline, cancel_fd, error)) {
+            return false;
+        }
+        n = sendmsg(qmp->sock, &mh, MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (n < 0 && (errno == EINTR || errno == EAGAIN)) {
+            continue;
+        }
+        if (n < 0 && (errno == EPIPE || errno == ECONNRESET)) {
+            return qmp_closed(error);
+        }
+        if (n < 0) {
+            btrail_agent_error_errno(error, "cannot write to the monitor");
+            return false;
+        }
+        /* It went with the first byte. */
+        fd = -1;
+        text += n;
+        len -= n;
+    }
+    return true;
+}
+
+static void set_command_error(GError **error, const char *command,
+                              JsonObject *failure)
+{
+    const char *class = btrail_json_string(failure, "class");
+    const char *desc = btrail_json_string(failure, "desc");
+    int code = BTRAIL_AGENT_ERROR_COMMAND;
+
+    if (!g_strcmp0(class, "CommandNotFound")) {
+        code = BTRAIL_AGENT_ERROR_NO_COMMAND;
+    } else if (!g_strcmp0(class, "DeviceNotFound")) {
+        code = BTRAIL_AGENT_ERROR_NO_DEVICE;
+    }
+    g_set_error(error, BTRAIL_AGENT_ERROR, code, "%s: %s", command,
+                desc ? desc : "failed without a reason");
+}
+
+static char *format_command(struct btrail_qmp *qmp, const char *command,
+                            JsonObject *arguments)
+{
+    g_autoptr(JsonObject) object = json_object_new();
+    g_autoptr(JsonNode) node = json_node_new(JSON_NODE_OBJECT);
+    g_autofree char *text = NULL;
+
+    json_object_set_string_member(object, "execute", command);
+    if (arguments) {
+        json_object_set_object_member(object, "arguments", arguments);
+    }
+    json_object_set_int_member(object, "id", ++qmp->last_id);
+    json_node_set_object(node, object);
+    text = json_to_string(node, FALSE);
+    return g_strconcat(text, "\n", NULL);
+}
+
+JsonNode *btrail_qmp_execute(struct btrail_qmp *qmp, const char *command,
+                             JsonObject *arguments, int fd, int timeout_ms,
+                             int cancel_fd, GError **error)
+{
+    g_autofree char *text = format_command(qmp, command, arguments);
+    gint64 deadline = g_get_monotonic_time() + timeout_ms * 1000ll;
+
+    if (!send_all(qmp, text, strlen(text), fd, deadline, cancel_fd, error)) {
+        return NULL;
+    }
+    for (;;) {
+        g_autoptr(JsonNode) node = read_object(qmp, deadline, cancel_fd,
+                                               error);
+        JsonObject *object, *failure;
+
+        if (!node) {
+            return NULL;
+        }
+        object = json_node_get_object(node);
+        if (btrail_json_int(object, "id", 0) != qmp->last_id) {
+            /* An event, or the answer to a command that was given up */
+            continue;
+        }
+        failure = btrail_json_object(object, "error");
+        if (failure) {
+            set_command_error(error, command, failure);
+            return NULL;
+        }
+        if (!json_object_has_member(object, "return")) {
+            qmp_protocol_error(error, "an answer without a result");
+            return NULL;
+        }
+        return json_object_dup_member(object, "return");
+    }
+}
+
+const char *btrail_qmp_version(const struct btrail_qmp *qmp)
+{
+    return qmp->version;
+}
+
+static bool read_greeting(struct btrail_qmp *qmp, gint64 deadline,
+                          int cancel_fd, GError **error)
+{
+    g_autoptr(JsonNode) node = read_object(qmp, deadline, cancel_fd, error);
+    JsonObject *object, *version;
+
+    if (!node) {
+        return false;
+    }
+    object = btrail_json_object(json_node_get_object(node), "QMP");
+    if (!object) {
+        return qmp_protocol_error(error, "it does not greet");
+    }
+    version = btrail_json_object(object, "version");
+    if (version) {
+        JsonObject *n = btrail_json_object(version, "qemu");
+        const char *package = btrail_json_string(version, "package");
+
+        if (n) {
+            qmp->version = g_strdup_printf(
+                "%d.%d.%d%s%s",
+                (int)btrail_json_int(n, "major", 0),
+                (int)btrail_json_int(n, "minor", 0),
+                (int)btrail_json_int(n, "micro", 0),
+                package && *package ? " " : "", package ? package : "");
+        }
+    }
+    return true;
+}
+
+struct btrail_qmp *btrail_qmp_new(int sock, int timeout_ms, int cancel_fd,
+                                  GError **error)
+{
+    struct btrail_qmp *qmp = g_new0(struct btrail_qmp, 1);
+    g_autoptr(JsonNode) node = NULL;
+
+    qmp->sock = sock;
+    qmp->in = g_byte_array_new();
+    if (read_greeting(qmp, g_get_monotonic_time() + timeout_ms * 1000ll,
+                      cancel_fd, error)) {
+        node = btrail_qmp_execute(qmp, "qmp_capabilities", NULL, -1,
+                                  timeout_ms, cancel_fd, error);
+    }
+    if (!node) {
+        btrail_qmp_free(qmp);
+        return NULL;
+    }
+    return qmp;
+}
+
+struct btrail_qmp *btrail_qmp_connect(const char *path, int timeout_ms,
+                                      int cancel_fd, GError **error)
+{
+    struct sockaddr_un addr = { .sun_family = AF_UNIX };
+    int sock;
+
+    if (strlen(path) >= sizeof(addr.sun_path)) {
+        g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_SYSTEM,
+                    "%s: too long for a socket", path);
+        return NULL;
+    }
+    strcpy(addr.sun_path, path);
+    sock = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (sock < 0 ||
+        connect(sock, (struct sockaddr *)&addr, sizeof(addr)) < 0) {
+        btrail_agent_error_errno(error, path);
+        if (sock >= 0) {
+            close(sock);
+        }
+        return NULL;
+    }
+    return btrail_qmp_new(sock, timeout_ms, cancel_fd, error);
+}
+
+void btrail_qmp_free(struct btrail_qmp *qmp)
+{
+    if (qmp) {
+        close(qmp->sock);
+        g_byte_array_unref(qmp->in);
+        g_free(qmp->version);
+        g_free(qmp);
+    }
+}

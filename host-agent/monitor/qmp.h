@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A QMP client: commands one at a time, events passed over
+ */
+
+#ifndef BTRAIL_QMP_H
+#define BTRAIL_QMP_H
+
+#include <json-glib/json-glib.h>
+
+#include "util/agent-error.h"
+
+struct btrail_qmp;
+
+/**
+ * btrail_qmp_connect - connect to a monitor and negotiate
+ * @path:       of its unix socket
+ * @cancel_fd:  give up when it becomes readable, -1 for never
+ */
+struct btrail_qmp *btrail_qmp_connect(const char *path, int timeout_ms,
+                                      int cancel_fd, GError **error);
+
+/* The same with a connected socket, which it takes over in any case. */
+struct btrail_qmp *btrail_qmp_new(int sock, int timeout_ms, int cancel_fd,
+                                  GError **error);
+void btrail_qmp_free(struct btrail_qmp *qmp);
+
+/* QEMU's version as text, from the greeting, or NULL */
+const char *btrail_qmp_version(const struct btrail_qmp *qmp);
+
+/**
+ * btrail_qmp_execute - run a command
+ * @arguments: consumed, or NULL
+ * @fd:        a file descriptor to send along, or -1; stays the caller's
+ *
+ * Returns what it returned, or NULL and @error.
+ */
+JsonNode *btrail_qmp_execute(struct btrail_qmp *qmp, const char *command,
+                             JsonObject *arguments, int fd, int timeout_ms,
+                             int cancel_fd, GError **error);
+
+#endif /* BTRAIL_QMP_H */

@@ -1,0 +1,606 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Commands, as they come: see command.h
+ */
+
+#include <string.h>
+
+#include "backtrail/transport.h"
+#include "service/command.h"
+#include "service/folder.h"
+#include "util/json.h"
+#include "util/sort.h"
+
+/* A year: what is longer is a mistake. */
+#define MAX_SECONDS     (366 * 24 * 3600)
+
+/* Smaller parts than the file has overhead make no sense. */
+#define MIN_SPLIT       (1 << 20)
+#define MIN_LAST_BYTES  (1 << 20)
+
+struct word {
+    const char *name;
+    unsigned value;
+};
+
+static const struct word whats[] = {
+    { "start", BTRAIL_COMMAND_START },
+    { "stop", BTRAIL_COMMAND_STOP },
+    { "dump", BTRAIL_COMMAND_DUMP },
+    { "status", BTRAIL_COMMAND_STATUS },
+    { "list", BTRAIL_COMMAND_LIST },
+    { NULL }
+};
+
+static const struct word privileges[] = {
+    { "user", BTRAIL_PRIVILEGE_USER },
+    { "kernel", BTRAIL_PRIVILEGE_KERNEL },
+    { "all", BTRAIL_PRIVILEGE_USER | BTRAIL_PRIVILEGE_KERNEL },
+    { NULL }
+};
+
+static const struct word overflows[] = {
+    { "pause", BTRAIL_OVERFLOW_PAUSE },
+    { "drop", BTRAIL_OVERFLOW_DROP },
+    { "overwrite", BTRAIL_OVERFLOW_OVERWRITE },
+    { NULL }
+};
+
+static const struct word modes[] = {
+    { "continuous", false }, { "last", true }, { NULL }
+};
+
+static const struct word names_words[] = {
+    { "off", BTRAIL_COMMAND_NAMES_OFF },
+    { "auto", BTRAIL_COMMAND_NAMES_AUTO },
+    { "all", BTRAIL_COMMAND_NAMES_ALL },
+    { NULL }
+};
+
+static const struct word actions[] = {
+    { "start", BTRAIL_COMMAND_ACT_START },
+    { "stop", BTRAIL_COMMAND_ACT_STOP },
+    { "dump", BTRAIL_COMMAND_ACT_DUMP },
+    { NULL }
+};
+
+static const struct word sizes[] = {
+    { "bytes", BTRAIL_COMMAND_BYTES },
+    { "records", BTRAIL_COMMAND_RECORDS },
+    { "seconds", BTRAIL_COMMAND_SECONDS },
+    { NULL }
+};
+
+static const char *word_name(const struct word *words, unsigned value)
+{
+    for (; words->name; words++) {
+        if (words->value == value) {
+            return words->name;
+        }
+    }
+    return NULL;
+}
+
+const char *btrail_command_privilege_name(unsigned privilege)
+{
+    return word_name(privileges, privilege);
+}
+
+const char *btrail_command_action_name(enum btrail_command_action action)
+{
+    return word_name(actions, action);
+}
+
+const char *btrail_command_overflow_name(unsigned overflow)
+{
+    return word_name(overflows, overflow);
+}
+
+static bool G_GNUC_PRINTF(2, 3) refuse(GError **error, const char *format,
+                                       ...)
+{
+    g_autofree char *what = NULL;
+    va_list args;
+
+    va_start(args, format);
+    what = g_strdup_vprintf(format, args);
+    va_end(args);
+    return btrail_daemon_fail(error, BTRAIL_DAEMON_ERROR_COMMAND, "%s", what);
+}
+
+static bool find_word(const struct word *words, const char *member,
+                      const char *text, unsigned *value, GError **error)
+{
+    g_autoptr(GString) list = g_string_new(NULL);
+    const struct word *w;
+
+    for (w = words; w->name; w++) {
+        if (!g_strcmp0(w->name, text)) {
+            *value = w->value;
+            return true;
+        }
+        g_string_append_printf(list, "%s'%s'", w == words ? "" :
+                               w[1].name ? ", " : " or ", w->name);
+    }
+    return refuse(error, "'%s' must be %s", member, list->str);
+}
+
+/* Where a member is, and has to be a word */
+static bool get_word(JsonObject *json, const char *member,
+                     const struct word *words, unsigned *value,
+                     GError **error)
+{
+    return !json_object_has_member(json, member) ||
+           find_word(words, member, btrail_json_string(json, member), value,
+                     error);
+}
+
+static bool get_text(JsonObject *json, const char *member, size_t most,
+                     char **text, GError **error)
+{
+    const char *t = btrail_json_string(json, member);
+    const char *p;
+
+    if (!json_object_has_member(json, member)) {
+        return true;
+    }
+    if (!t || !*t || strlen(t) > most || !g_utf8_validate(t, -1, NULL)) {
+        return refuse(error, "'%s' must be a text of 1 to %zu bytes", member,
+                      most);
+    }
+    for (p = t; *p; p = g_utf8_next_char(p)) {
+        if (g_unichar_iscntrl(g_utf8_get_char(p))) {
+            return refuse(error, "'%s' has control characters", member);
+        }
+    }
+    *text = g_strdup(t);
+    return true;
+}
+
+static bool get_number(JsonObject *json, const char *member, uint64_t least,
+                       uint64_t most, uint64_t *value, GError **error)
+{
+    gint64 n;
+
+    if (!json_object_has_member(json, member)) {
+        return true;
+    }
+    n = btrail_json_int(json, member, -1);
+    if (n < 0 || (uint64_t)n < least || (uint64_t)n > most) {
+        return refuse(error, "'%s' must be a number from %" G_GUINT64_FORMAT
+                      " to %" G_GUINT64_FORMAT, member, least, most);
+    }
+    *value = n;
+    return true;
+}
+
+/* Seconds, with a fraction or without */
+static bool get_seconds(JsonObject *json, const char *member, uint64_t *ms,
+                        GError **error)
+{
+    JsonNode *node = json_object_get_member(json, member);
+    GType type = node ? json_node_get_value_type(node) : G_TYPE_INVALID;
+    double seconds;
+
+    if (!node) {
+        return true;
+    }
+    if (type != G_TYPE_INT64 && type != G_TYPE_DOUBLE) {
+        return refuse(error, "'%s' must be a number of seconds", member);
+    }
+    seconds = json_node_get_double(node);
+    if (!(seconds >= 0.001 && seconds <= MAX_SECONDS)) {
+        return refuse(error, "'%s' must be from 0.001 to %d seconds", member,
+                      MAX_SECONDS);
+    }
+    *ms = seconds * 1000;
+    return true;
+}
+
+/* An array that has something; NULL if it is not there */
+static bool get_array(JsonObject *json, const char *member, unsigned most,
+                      JsonArray **array, GError **error)
+{
+    JsonNode *node = json_object_get_member(json, member);
+
+    *array = NULL;
+    if (!node) {
+        return true;
+    }
+    if (!JSON_NODE_HOLDS_ARRAY(node) ||
+        !json_array_get_length(json_node_get_array(node)) ||
+        json_array_get_length(json_node_get_array(node)) > most) {
+        return refuse(error, "'%s' must be an array with 1 to %u members",
+                      member, most);
+    }
+    *array = json_node_get_array(node);
+    return true;
+}
+
+static bool get_vcpus(JsonObject *json, GArray **vcpus, GError **error)
+{
+    JsonArray *array;
+    unsigned i;
+
+    if (!get_array(json, "vcpus", BTRAIL_MAX_VCPUS, &array, error)) {
+        return false;
+    }
+    if (!array) {
+        return true;
+    }
+    *vcpus = g_array_new(FALSE, FALSE, sizeof(unsigned));
+    for (i = 0; i < json_array_get_length(array); i++) {
+        JsonNode *node = json_array_get_element(array, i);
+        gint64 n = json_node_get_value_type(node) == G_TYPE_INT64 ?
+                   json_node_get_int(node) : -1;
+        unsigned vcpu = n;
+
+        if (n < 0 || n >= BTRAIL_MAX_VCPUS) {
+            return refuse(error, "'vcpus' must have numbers of vCPUs, from 0 "
+                          "to %d", BTRAIL_MAX_VCPUS - 1);
+        }
+        g_array_append_val(*vcpus, vcpu);
+    }
+    btrail_sort_vcpus(*vcpus);
+    return true;
+}
+
+bool btrail_command_address(const char *text, uint64_t *address)
+{
+    bool hex = !g_ascii_strncasecmp(text, "0x", 2);
+
+    return g_ascii_string_to_unsigned(hex ? text + 2 : text, hex ? 16 : 10, 0,
+                                      G_MAXUINT64, (guint64 *)address, NULL);
+}
+
+/* A number or a text */
+static bool get_address(JsonNode *node, uint64_t *address)
+{
+    GType type = json_node_get_value_type(node);
+
+    if (type == G_TYPE_INT64) {
+        *address = json_node_get_int(node);
+        return json_node_get_int(node) >= 0;
+    }
+    return type == G_TYPE_STRING &&
+           btrail_command_address(json_node_get_string(node), address);
+}
+
+static bool get_cr3(JsonObject *json, GArray **cr3, GError **error)
+{
+    JsonArray *array;
+    unsigned i;
+
+    if (!get_array(json, "cr3", BTRAIL_COMMAND_MAX_CR3, &array, error)) {
+        return false;
+    }
+    if (!array) {
+        return true;
+    }
+    *cr3 = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+    for (i = 0; i < json_array_get_length(array); i++) {
+        uint64_t root;
+
+        if (!get_address(json_array_get_element(array, i), &root)) {
+            return refuse(error, "'cr3' must have addresses, as numbers or as "
+                          "texts such as \"0x1234000\"");
+        }
+        g_array_append_val(*cr3, root);
+    }
+    return true;
+}
+
+static void clear_process(gpointer p)
+{
+    struct btrail_command_process *process = p;
+
+    g_free(process->comm);
+}
+
+static bool get_processes(JsonObject *json, GArray **processes,
+                          GError **error)
+{
+    JsonArray *array;
+    unsigned i;
+
+    if (!get_array(json, "processes", BTRAIL_COMMAND_MAX_PROCESSES, &array,
+                   error)) {
+        return false;
+    }
+    if (!array) {
+        return true;
+    }
+    *processes = g_array_new(FALSE, FALSE,
+                             sizeof(struct btrail_command_process));
+    g_array_set_clear_func(*processes, clear_process);
+    for (i = 0; i < json_array_get_length(array); i++) {
+        JsonNode *node = json_array_get_element(array, i);
+        GType type = json_node_get_value_type(node);
+        struct btrail_command_process process = { NULL };
+
+        if (type == G_TYPE_INT64 && json_node_get_int(node) > 0 &&
+            json_node_get_int(node) <= G_MAXINT) {
+            process.pid = json_node_get_int(node);
+        } else if (type == G_TYPE_STRING && *json_node_get_string(node) &&
+                   strlen(json_node_get_string(node)) <=
+                   BTRAIL_COMMAND_MAX_TEXT) {
+            process.comm = g_strdup(json_node_get_string(node));
+        } else {
+            return refuse(error, "'processes' must have names and numbers of "
+                          "processes");
+        }
+        g_array_append_val(*processes, process);
+    }
+    return true;
+}
+
+/* All members of an object must be among those that are known. */
+static bool check_members(JsonObject *json, const char *const *known,
+                          const char *of, GError **error)
+{
+    g_autoptr(GList) members = json_object_get_members(json);
+    GList *l;
+
+    for (l = members; l; l = l->next) {
+        if (!g_strv_contains(known, l->data)) {
+            g_autofree char *name = g_utf8_make_valid(
+                l->data, MIN(strlen(l->data), 100));
+
+            return refuse(error, "%s has no member '%s'", of, name);
+        }
+    }
+    return true;
+}
+
+static void clear_trigger(gpointer p)
+{
+    struct btrail_command_trigger *trigger = p;
+
+    g_free(trigger->at);
+    g_free(trigger->process);
+    g_free(trigger->symbol);
+}
+
+/*
+ * PROCESS:SYMBOL is of programs, PROCESS:kernel:SYMBOL of the kernel while it
+ * works for the process, kernel:SYMBOL of the kernel.
+ */
+static void read_place(struct btrail_command_trigger *t)
+{
+    const char *place = strrchr(t->at, ':') + 1;
+
+    t->process = g_strndup(t->at, place - 1 - t->at);
+    if (!btrail_command_address(place, &t->address)) {
+        t->symbol = g_strdup(place);
+    }
+    if (!strcmp(t->process, "kernel")) {
+        g_clear_pointer(&t->process, g_free);
+    } else if (g_str_has_suffix(t->process, ":kernel")) {
+        t->process[strlen(t->process) - strlen(":kernel")] = '\0';
+    } else {
+        t->user = t->symbol != NULL;
+    }
+}
+
+static bool get_trigger(JsonNode *node, struct btrail_command_trigger *t,
+                        GError **error)
+{
+    static const char *const known[] = { "at", "do", "hits", NULL };
+    JsonObject *json = JSON_NODE_HOLDS_OBJECT(node) ?
+                       json_node_get_object(node) : NULL;
+    unsigned act;
+
+    if (!json) {
+        return refuse(error, "'triggers' must have objects");
+    }
+    if (!check_members(json, known, "a trigger", error) ||
+        !get_text(json, "at", BTRAIL_COMMAND_MAX_TEXT, &t->at, error) ||
+        !find_word(actions, "do", btrail_json_string(json, "do"), &act,
+                   error)) {
+        return false;
+    }
+    t->act = act;
+    t->hits = 1;
+    if (!t->at || !strchr(t->at, ':') || t->at[0] == ':' ||
+        !strrchr(t->at, ':')[1]) {
+        return refuse(error, "'at' of a trigger must be PROCESS:SYMBOL or "
+                      "PROCESS:ADDRESS, where 'kernel' is a process");
+    }
+    read_place(t);
+    return get_number(json, "hits", 1, G_MAXINT64, &t->hits, error);
+}
+
+static bool get_triggers(JsonObject *json, GArray **triggers, GError **error)
+{
+    JsonArray *array;
+    unsigned i;
+
+    if (!get_array(json, "triggers", BTRAIL_COMMAND_MAX_TRIGGERS, &array,
+                   error)) {
+        return false;
+    }
+    if (!array) {
+        return true;
+    }
+    *triggers = g_array_new(FALSE, FALSE,
+                            sizeof(struct btrail_command_trigger));
+    g_array_set_clear_func(*triggers, clear_trigger);
+    for (i = 0; i < json_array_get_length(array); i++) {
+        struct btrail_command_trigger t = { NULL };
+        bool ok = get_trigger(json_array_get_element(array, i), &t, error);
+
+        if (!ok) {
+            clear_trigger(&t);
+            return false;
+        }
+        g_array_append_val(*triggers, t);
+    }
+    return true;
+}
+
+static bool get_size(struct btrail_command *c, GError **error)
+{
+    JsonNode *node = json_object_get_member(c->json, "size");
+    g_autoptr(GList) members = NULL;
+    JsonObject *size;
+    unsigned of;
+
+    if (!node != !c->last) {
+        return refuse(error, c->last ? "mode 'last' needs a 'size'" :
+                      "'size' is for mode 'last'");
+    }
+    if (!node) {
+        return true;
+    }
+    size = btrail_json_object(c->json, "size");
+    members = size ? json_object_get_members(size) : NULL;
+    if (!members || members->next) {
+        return refuse(error, "'size' must be an object with one member: "
+                      "'bytes', 'records' or 'seconds'");
+    }
+    if (!find_word(sizes, "size", members->data, &of, error)) {
+        return false;
+    }
+    c->size_of = of;
+    switch (c->size_of) {
+    case BTRAIL_COMMAND_BYTES:
+        return get_number(size, "bytes", MIN_LAST_BYTES, G_MAXINT64,
+                          &c->size, error);
+    case BTRAIL_COMMAND_RECORDS:
+        return get_number(size, "records", 1, G_MAXINT64, &c->size, error);
+    default:
+        return get_number(size, "seconds", 1, MAX_SECONDS, &c->size, error);
+    }
+}
+
+static bool parse_start(struct btrail_command *c, GError **error)
+{
+    static const char *const known[] = {
+        "do", "session", "file", "owner", "vcpus", "processes", "cr3",
+        "privilege", "mode", "size", "overflow", "duration", "triggers",
+        "names", "split", NULL
+    };
+    unsigned last = false;
+    unsigned i;
+
+    c->privilege = BTRAIL_PRIVILEGE_USER | BTRAIL_PRIVILEGE_KERNEL;
+    c->overflow = BTRAIL_OVERFLOW_PAUSE;
+    c->names = BTRAIL_COMMAND_NAMES_AUTO;
+    if (!check_members(c->json, known, "'start'", error) ||
+        !get_text(c->json, "owner", BTRAIL_COMMAND_MAX_TEXT, &c->owner,
+                  error) ||
+        !get_vcpus(c->json, &c->vcpus, error) ||
+        !get_cr3(c->json, &c->cr3, error) ||
+        !get_processes(c->json, &c->processes, error) ||
+        !get_word(c->json, "privilege", privileges, &c->privilege, error) ||
+        !get_word(c->json, "mode", modes, &last, error) ||
+        !get_word(c->json, "overflow", overflows, &c->overflow, error) ||
+        !get_word(c->json, "names", names_words, &c->names, error) ||
+        !get_seconds(c->json, "duration", &c->duration_ms, error) ||
+        !get_triggers(c->json, &c->triggers, error) ||
+        !get_number(c->json, "split", MIN_SPLIT, G_MAXINT64, &c->split,
+                    error)) {
+        return false;
+    }
+    c->last = last;
+    if (c->overflow == BTRAIL_OVERFLOW_OVERWRITE && !c->last) {
+        return refuse(error, "to keep what was recorded last is mode 'last', "
+                      "with a 'size'");
+    }
+    for (i = 0; c->names == BTRAIL_COMMAND_NAMES_OFF && c->triggers &&
+         i < c->triggers->len; i++) {
+        const struct btrail_command_trigger *t =
+            &g_array_index(c->triggers, struct btrail_command_trigger, i);
+
+        if (t->process || t->symbol) {
+            return refuse(error, "trigger '%s' needs names, but 'names' are "
+                          "'off'", t->at);
+        }
+    }
+    if (c->names == BTRAIL_COMMAND_NAMES_OFF && c->processes) {
+        return refuse(error, "to know 'processes' takes names, but 'names' "
+                      "are 'off'; 'cr3' does without");
+    }
+    if (c->last && c->split) {
+        return refuse(error, "'split' is not for mode 'last'");
+    }
+    return get_size(c, error);
+}
+
+static bool get_file(struct btrail_command *c, GError **error)
+{
+    g_autofree char *name = NULL;
+
+    if (!get_text(c->json, "file", 1000, &name, error)) {
+        return false;
+    }
+    if (!name) {
+        return true;
+    }
+    c->file = btrail_folder_check_name(name, error);
+    return c->file;
+}
+
+static bool parse(struct btrail_command *c, GError **error)
+{
+    static const char *const session[] = { "do", "session", NULL };
+    static const char *const dump[] = { "do", "session", "file", NULL };
+    static const char *const none[] = { "do", NULL };
+    unsigned what;
+
+    if (!find_word(whats, "do", btrail_json_string(c->json, "do"), &what,
+                   error) ||
+        !get_text(c->json, "session", BTRAIL_COMMAND_MAX_NAME, &c->session,
+                  error) ||
+        !get_file(c, error)) {
+        return false;
+    }
+    c->what = what;
+    switch (c->what) {
+    case BTRAIL_COMMAND_START:
+        return parse_start(c, error);
+    case BTRAIL_COMMAND_STOP:
+        return check_members(c->json, session, "'stop'", error);
+    case BTRAIL_COMMAND_DUMP:
+        return check_members(c->json, dump, "'dump'", error);
+    case BTRAIL_COMMAND_STATUS:
+        return check_members(c->json, session, "'status'", error);
+    default:
+        return check_members(c->json, none, "'list'", error);
+    }
+}
+
+struct btrail_command *btrail_command_parse(JsonObject *json, GError **error)
+{
+    struct btrail_command *c = g_new0(struct btrail_command, 1);
+
+    c->json = json_object_ref(json);
+    if (!parse(c, error)) {
+        btrail_command_free(c);
+        return NULL;
+    }
+    return c;
+}
+
+static void clear_array(GArray **array)
+{
+    if (*array) {
+        g_array_unref(*array);
+        *array = NULL;
+    }
+}
+
+void btrail_command_free(struct btrail_command *c)
+{
+    if (c) {
+        json_object_unref(c->json);
+        g_free(c->session);
+        g_free(c->file);
+        g_free(c->owner);
+        clear_array(&c->vcpus);
+        clear_array(&c->cr3);
+        clear_array(&c->processes);
+        clear_array(&c->triggers);
+        g_free(c);
+    }
+}

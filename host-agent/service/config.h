@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the administrator says: backtraild.conf
+ */
+
+#ifndef BTRAIL_CONFIG_H
+#define BTRAIL_CONFIG_H
+
+#include <sys/types.h>
+
+#include "service/daemon-error.h"
+
+/**
+ * struct btrail_config_limits - 0 is no limit, for each
+ * @cpu:      that is used for tracing, in percent of one CPU
+ * @sessions: that run at a time
+ * @disk:     bytes of traces, those of sessions that have ended included
+ * @memory:   bytes of buffers, of the agent and shared with QEMU
+ */
+struct btrail_config_limits {
+    uint64_t cpu;
+    uint64_t sessions;
+    uint64_t disk;
+    uint64_t memory;
+};
+
+/**
+ * struct btrail_config
+ * @socket:       where devices connect to
+ * @socket_mode:  its permissions
+ * @socket_group: whose group it is; NULL for that of the process
+ * @traces:       the folder that traces are below
+ * @state:        the folder for what has to survive the process
+ * @verbose:      log what is done, too, not just what is wrong
+ * @guests:       that are connected at a time
+ * @each:         limits of each guest
+ * @all:          limits of all guests together
+ * @ring:         the most bytes that a session of mode "last" keeps
+ * @keep_free:    bytes that traces leave free on their disk
+ * @buffer_size:  bytes of buffer per vCPU that QEMU is to have
+ * @agent_timeout: milliseconds that a guest waits if this process hangs or
+ *                is gone
+ * @sysroots:     folders that have files of guests at the guests' paths, NULL
+ *                or NULL-terminated
+ * @debug_dirs:   folders of files by build-id, likewise
+ */
+struct btrail_config {
+    char *socket;
+    mode_t socket_mode;
+    char *socket_group;
+    char *traces;
+    char *state;
+    bool verbose;
+    uint64_t guests;
+    struct btrail_config_limits each;
+    struct btrail_config_limits all;
+    uint64_t ring;
+    uint64_t keep_free;
+    uint64_t buffer_size;
+    uint64_t agent_timeout;
+    char **sysroots;
+    char **debug_dirs;
+};
+
+/**
+ * btrail_config_read - read a configuration
+ * @path: that has to be there, or NULL: then all is the default
+ *
+ * An error names the file, the group and the key.
+ */
+struct btrail_config *btrail_config_read(const char *path, GError **error);
+
+/* The same of what would be in a file; @name is what errors call it. */
+struct btrail_config *btrail_config_parse(const char *text, const char *name,
+                                          GError **error);
+void btrail_config_free(struct btrail_config *c);
+
+#endif /* BTRAIL_CONFIG_H */

@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A control connection: see control.h
+ */
+
+#include <errno.h>
+#include <glib-unix.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "service/control.h"
+#include "util/json.h"
+#include "service/message.h"
+
+/* What may wait for a device that does not read */
+#define MAX_QUEUED      (8u << 20)
+
+/* Bytes that one connection gets read before others have their turn */
+#define READ_AT_A_TIME  (64u << 10)
+
+/* A device answers at once, but QEMU's main loop may be held up. */
+#define ANSWER_TIMEOUT_S    30
+
+struct executed {
+    gint64 id;
+    char *command;
+    gint64 deadline;            /* g_get_monotonic_time() */
+    btrail_control_answer *answer;
+    void *opaque;
+};
+
+struct btrail_control {
+    int sock;
+    const struct btrail_control_handler *handler;
+    void *opaque;
+    unsigned refs;
+    bool freed;
+    struct btrail_message_reader *reader;
+    bool has_guest;
+    guint in, out, timer;       /* sources */
+    GQueue queue;               /* of GBytes */
+    size_t queued;              /* bytes in it */
+    size_t sent;                /* of the first one */
+    gint64 last_id;
+    GQueue executed;            /* of struct executed */
+    GHashTable *commands;       /* ids, gint64 */
+    GError *why;                /* it is broken, and will be closed */
+    guint closing;              /* source */
+};
+
+static void executed_free(struct executed *e)
+{
+    g_free(e->command);
+    g_free(e);
+}
+
+static void control_unref(struct btrail_control *c)
+{
+    if (--c->refs) {
+        return;
+    }
+    btrail_message_reader_free(c->reader);
+    g_queue_clear_full(&c->queue, (GDestroyNotify)g_bytes_unref);
+    g_queue_clear_full(&c->executed, (GDestroyNotify)executed_free);
+    g_hash_table_unref(c->commands);
+    g_clear_error(&c->why);
+    g_free(c);
+}
+
+static void hang_up(struct btrail_control *c)
+{
+    g_clear_handle_id(&c->in, g_source_remove);
+    g_clear_handle_id(&c->out, g_source_remove);
+    g_clear_handle_id(&c->timer, g_source_remove);
+    if (c->sock >= 0) {
+        close(c->sock);
+        c->sock = -1;
+    }
+}
+
+void btrail_control_free(struct btrail_control *c)
+{
+    if (c) {
+        c->freed = true;
+        hang_up(c);
+        g_clear_handle_id(&c->closing, g_source_remove);
+        control_unref(c);
+    }
+}
+
+/* From the main loop, so that no handler is called by what it has called */
+static gboolean tell_closed(gpointer opaque)
+{
+    struct btrail_control *c = opaque;
+    struct executed *e;
+
+    c->closing = 0;
+    c->refs++;
+    while (!c->freed && (e = g_queue_pop_head(&c->executed))) {
+        e->answer(e->opaque, NULL, c->why);
+        executed_free(e);
+    }
+    if (!c->freed) {
+        c->handler->closed(c->opaque, c->why);
+    }
+    control_unref(c);
+    return G_SOURCE_REMOVE;
+}
+
+/* @error is taken. */
+static void break_up(struct btrail_control *c, GError *error)
+{
+    if (c->why || c->freed) {
+        g_error_free(error);
+        return;
+    }
+    c->why = error;
+    hang_up(c);
+    c->closing = g_idle_add(tell_closed, c);
+}
+
+static void G_GNUC_PRINTF(2, 3) breach(struct btrail_control *c,
+                                       const char *format, ...)
+{
+    g_autofree char *what = NULL;
+    GError *error = NULL;
+    va_list args;
+
+    va_start(args, format);
+    what = g_strdup_vprintf(format, args);
+    va_end(args);
+    btrail_daemon_fail(&error, BTRAIL_DAEMON_ERROR_PEER,
+                       "the device broke the protocol: %s", what);
+    break_up(c, error);
+}
+
+/* False if there is no room at the moment. */
+static bool send_some(struct btrail_control *c)
+{
+    while (c->queue.head) {
+        GBytes *bytes = c->queue.head->data;
+        size_t size;
+        const char *data = g_bytes_get_data(bytes, &size);
+        ssize_t n = send(c->sock, data + c->sent, size - c->sent,
+                         MSG_DONTWAIT | MSG_NOSIGNAL);
+
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n < 0 && errno == EAGAIN) {
+            return false;
+        }
+        if (n < 0) {
+            GError *error = NULL;
+
+            btrail_daemon_fail(&error, BTRAIL_DAEMON_ERROR_PEER,
+                               "QEMU is gone: %s", g_strerror(errno));
+            break_up(c, error);
+            return true;
+        }
+        c->sent += n;
+        if (c->sent == size) {
+            g_bytes_unref(g_queue_pop_head(&c->queue));
+            c->queued -= size;
+            c->sent = 0;
+        }
+    }
+    return true;
+}
+
+static gboolean writable(gint fd, GIOCondition condition, gpointer opaque)
+{
+    struct btrail_control *c = opaque;
+
+    if (send_some(c) && c->out) {
+        c->out = 0;
+        return G_SOURCE_REMOVE;
+    }
+    return c->out ? G_SOURCE_CONTINUE : G_SOURCE_REMOVE;
+}
+
+/* @message is taken.  False if it is too long. */
+static bool send_message(struct btrail_control *c, JsonObject *message)
+{
+    GBytes *bytes = btrail_message_format(message);
+
+    json_object_unref(message);
+    if (!bytes) {
+        return false;
+    }
+    if (c->why || c->freed) {
+        g_bytes_unref(bytes);
+        return true;
+    }
+    c->queued += g_bytes_get_size(bytes);
+    g_queue_push_tail(&c->queue, bytes);
+    if (!c->out && !send_some(c)) {
+        c->out = g_unix_fd_add(c->sock, G_IO_OUT, writable, c);
+    }
+    if (c->queued > MAX_QUEUED) {
+        breach(c, "it does not read what it is told");
+    }
+    return true;
+}
+
+static JsonObject *new_message(const char *type, gint64 id)
+{
+    JsonObject *message = json_object_new();
+
+    json_object_set_string_member(message, "type", type);
+    json_object_set_int_member(message, "id", id);
+    return message;
+}
+
+void btrail_control_fail(struct btrail_control *c, gint64 id, const char *why)
+{
+    JsonObject *message = new_message("reply", id);
+    JsonObject *error = json_object_new();
+    g_autofree char *valid = g_utf8_make_valid(why, -1);
+
+    json_object_set_string_member(error, "class", "GenericError");
+    json_object_set_string_member(error, "desc", valid);
+    json_object_set_object_member(message, "error", error);
+    g_hash_table_remove(c->commands, &id);
+    send_message(c, message);
+}
+
+void btrail_control_return(struct btrail_control *c, gint64 id,
+                           JsonNode *result)
+{
+    JsonObject *message = new_message("reply", id);
+
+    if (!result) {
+        result = json_node_new(JSON_NODE_OBJECT);
+        json_node_take_object(result, json_object_new());
+    }
+    json_object_set_member(message, "return", result);
+    if (send_message(c, message)) {
+        g_hash_table_remove(c->commands, &id);
+    } else {
+        btrail_control_fail(c, id, "the answer is too long; ask for less");
+    }
+}
+
+/* Those that have waited the longest come first. */
+static gboolean timed_out(gpointer opaque)
+{
+    struct btrail_control *c = opaque;
+    struct executed *e = g_queue_peek_head(&c->executed);
+
+    if (e && e->deadline <= g_get_monotonic_time()) {
+        GError *error = NULL;
+
+        c->timer = 0;
+        btrail_daemon_fail(&error, BTRAIL_DAEMON_ERROR_PEER,
+                           "QEMU did not answer to %s within %d seconds",
+                           e->command, ANSWER_TIMEOUT_S);
+        break_up(c, error);
+        return G_SOURCE_REMOVE;
+    }
+    return G_SOURCE_CONTINUE;
+}
+
+void btrail_control_execute(struct btrail_control *c, const char *command,
+                            JsonObject *arguments,
+                            btrail_control_answer *answer, void *opaque)
+{
+    JsonObject *message = new_message("execute", ++c->last_id);
+    struct executed *e = g_new0(struct executed, 1);
+
+    e->id = c->last_id;
+    e->command = g_strdup(command);
+    e->deadline = g_get_monotonic_time() +
+                  ANSWER_TIMEOUT_S * G_TIME_SPAN_SECOND;
+    e->answer = answer;
+    e->opaque = opaque;
+    g_queue_push_tail(&c->executed, e);
+    json_object_set_string_member(message, "execute", command);
+    if (arguments) {
+        json_object_set_object_member(message, "arguments", arguments);
+    }
+    if (!c->timer && c->sock >= 0) {
+        c->timer = g_timeout_add_seconds(1, timed_out, c);
+    }
+    /* What the service executes is never so long. */
+    send_message(c, message);
+}
+
+static void take_reply(struct btrail_control *c, JsonObject *message)
+{
+    gint64 id = btrail_json_int(message, "id", -1);
+    JsonObject *failure = btrail_json_object(message, "error");
+    JsonNode *result = json_object_get_member(message, "return");
+    g_autoptr(GError) error = NULL;
+    struct executed *e = NULL;
+    GList *l;
+
+    for (l = c->executed.head; l && !e; l = l->next) {
+        if (((struct executed *)l->data)->id == id) {
+            e = l->data;
+            g_queue_delete_link(&c->executed, l);
+            break;
+        }
+    }
+    if (!e) {
+        breach(c, "it replies to what it was not asked");
+        return;
+    }
+    if (!failure == !result) {
+        breach(c, "a reply without a result");
+        e->answer(e->opaque, NULL, c->why);
+    } else if (failure) {
+        const char *desc = btrail_json_string(failure, "desc");
+
+        btrail_daemon_fail(&error, BTRAIL_DAEMON_ERROR_COMMAND, "%s",
+                           desc ? desc : "failed without a reason");
+        e->answer(e->opaque, NULL, error);
+    } else {
+        e->answer(e->opaque, result, NULL);
+    }
+    executed_free(e);
+}
+
+static void take_command(struct btrail_control *c, JsonObject *message)
+{
+    gint64 id = btrail_json_int(message, "id", -1);
+    JsonObject *command = btrail_json_object(message, "command");
+    gint64 *key;
+
+    if (id < 0 || !command) {
+        breach(c, "a command without 'id' or 'command'");
+        return;
+    }
+    if (g_hash_table_contains(c->commands, &id)) {
+        breach(c, "a command with the 'id' of another one");
+        return;
+    }
+    if (g_hash_table_size(c->commands) >= BTRAIL_CONTROL_MAX_COMMANDS) {
+        breach(c, "too many commands");
+        return;
+    }
+    key = g_new(gint64, 1);
+    *key = id;
+    g_hash_table_add(c->commands, key);
+    c->handler->command(c->opaque, id, command);
+}
+
+static void take_guest(struct btrail_control *c, JsonObject *message)
+{
+    GError *error = NULL;
+
+    c->has_guest = true;
+    if (!c->handler->guest(c->opaque, message, &error)) {
+        break_up(c, error);
+    }
+}
+
+static void take_event(struct btrail_control *c, JsonObject *message)
+{
+    const char *event = btrail_json_string(message, "event");
+
+    if (!event) {
+        breach(c, "an event without a name");
+        return;
+    }
+    c->handler->event(c->opaque, event, btrail_json_object(message, "data"));
+}
+
+static void take_message(struct btrail_control *c, JsonObject *message)
+{
+    const char *type = btrail_json_string(message, "type");
+
+    if (!g_strcmp0(type, "guest") == c->has_guest) {
+        breach(c, c->has_guest ? "'guest' a second time" :
+               "it does not say 'guest' first");
+    } else if (!g_strcmp0(type, "guest")) {
+        take_guest(c, message);
+    } else if (!g_strcmp0(type, "command")) {
+        take_command(c, message);
+    } else if (!g_strcmp0(type, "event")) {
+        take_event(c, message);
+    } else if (!g_strcmp0(type, "reply")) {
+        take_reply(c, message);
+    } else {
+        breach(c, "a message of unknown 'type'");
+    }
+}
+
+/* False when there is nothing to be read any more, for now or for ever. */
+static bool receive(struct btrail_control *c, size_t *budget)
+{
+    char bytes[16384];
+    g_autoptr(JsonNode) node = NULL;
+    GError *error = NULL;
+    ssize_t n;
+
+    n = recv(c->sock, bytes, MIN(btrail_message_wants(c->reader),
+                                 sizeof(bytes)), MSG_DONTWAIT);
+    if (n < 0 && errno == EINTR) {
+        return true;
+    }
+    if (n < 0 && errno == EAGAIN) {
+        return false;
+    }
+    if (n <= 0) {
+        btrail_daemon_fail(&error, BTRAIL_DAEMON_ERROR_PEER,
+                           "QEMU has closed the connection");
+        break_up(c, error);
+        return false;
+    }
+    *budget -= MIN(*budget, (size_t)n);
+    if (!btrail_message_take(c->reader, bytes, n, &node, &error)) {
+        break_up(c, error);
+        return false;
+    }
+    if (node) {
+        take_message(c, json_node_get_object(node));
+    }
+    return !c->freed && !c->why;
+}
+
+static gboolean readable(gint fd, GIOCondition condition, gpointer opaque)
+{
+    struct btrail_control *c = opaque;
+    size_t budget = READ_AT_A_TIME;
+    bool gone;
+
+    c->refs++;
+    while (budget && receive(c, &budget)) {
+        continue;
+    }
+    gone = c->freed || c->why;
+    control_unref(c);
+    /* hang_up() has removed the source. */
+    return gone ? G_SOURCE_REMOVE : G_SOURCE_CONTINUE;
+}
+
+struct btrail_control *
+btrail_control_new(int sock, const struct btrail_control_handler *handler,
+                   void *opaque)
+{
+    struct btrail_control *c = g_new0(struct btrail_control, 1);
+
+    c->sock = sock;
+    c->handler = handler;
+    c->opaque = opaque;
+    c->refs = 1;
+    c->reader = btrail_message_reader_new();
+    g_queue_init(&c->queue);
+    g_queue_init(&c->executed);
+    c->commands = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free,
+                                        NULL);
+    c->in = g_unix_fd_add(sock, G_IO_IN, readable, c);
+    return c;
+}

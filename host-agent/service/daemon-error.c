@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Errors of the service
+ */
+
+#include <errno.h>
+
+#include "service/daemon-error.h"
+
+G_DEFINE_QUARK(btrail-daemon-error-quark, btrail_daemon_error)
+
+bool btrail_daemon_fail(GError **error, enum btrail_daemon_error code,
+                        const char *format, ...)
+{
+    va_list args;
+
+    if (error) {
+        va_start(args, format);
+        *error = g_error_new_valist(BTRAIL_DAEMON_ERROR, code, format, args);
+        va_end(args);
+    }
+    return false;
+}
+
+bool btrail_daemon_fail_errno(GError **error, const char *format, ...)
+{
+    int e = errno;
+    g_autofree char *what = NULL;
+    va_list args;
+
+    va_start(args, format);
+    what = g_strdup_vprintf(format, args);
+    va_end(args);
+    g_set_error(error, BTRAIL_DAEMON_ERROR, BTRAIL_DAEMON_ERROR_SYSTEM,
+                "%s: %s", what, g_strerror(e));
+    errno = e;
+    return false;
+}

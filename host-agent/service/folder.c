@@ -1,0 +1,479 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The folder that traces are written below: see folder.h
+ */
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "service/folder.h"
+
+#define MAX_NAME    1000        /* bytes */
+#define MAX_PART    200         /* of them, between "/"; room for .123.btrail */
+#define MAX_DEPTH   8
+
+/* In a guest's folder: whose it is */
+#define OWNER_FILE  ".guest"
+
+#define SUFFIX      ".btrail"
+
+static struct btrail_folder *new_folder(char *path, int fd)
+{
+    struct btrail_folder *f = g_new0(struct btrail_folder, 1);
+
+    f->path = path;
+    f->fd = fd;
+    return f;
+}
+
+void btrail_folder_free(struct btrail_folder *f)
+{
+    if (f) {
+        close(f->fd);
+        g_free(f->path);
+        g_free(f);
+    }
+}
+
+struct btrail_folder *btrail_folder_open(const char *path, GError **error)
+{
+    struct stat st;
+    int fd;
+
+    if (g_mkdir_with_parents(path, 0750) < 0) {
+        btrail_daemon_fail_errno(error, "%s", path);
+        return NULL;
+    }
+    /* Links on the way to here are the administrator's. */
+    fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &st) < 0 || faccessat(fd, ".", W_OK, 0) < 0) {
+        btrail_daemon_fail_errno(error, "%s", path);
+    } else if (st.st_mode & S_IWOTH) {
+        btrail_daemon_fail(error, BTRAIL_DAEMON_ERROR_CONFIG,
+                           "%s can be written to by everybody: chmod o-w %s",
+                           path, path);
+    } else {
+        return new_folder(g_strdup(path), fd);
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    return NULL;
+}
+
+/* Open a folder in another one, and make it if it may be made. */
+static int enter(int parent, const char *name, bool make)
+{
+    if (make && mkdirat(parent, name, 0750) < 0 && errno != EEXIST) {
+        return -1;
+    }
+    return openat(parent, name,
+                  O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+static char *read_owner(int fd)
+{
+    char text[4096];
+    int file = openat(fd, OWNER_FILE, O_RDONLY | O_NOFOLLOW | O_CLOEXEC |
+                      O_NONBLOCK);
+    ssize_t n;
+
+    if (file < 0) {
+        return NULL;
+    }
+    n = read(file, text, sizeof(text) - 1);
+    close(file);
+    return n < 0 ? NULL : g_strndup(text, n);
+}
+
+/* But for the file that says whose it is, if @owned */
+static bool is_empty(int fd, bool owned)
+{
+    DIR *dir = fdopendir(openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    struct dirent *e;
+    bool empty = true;
+
+    if (!dir) {
+        return false;
+    }
+    while (empty && (e = readdir(dir))) {
+        empty = !strcmp(e->d_name, ".") || !strcmp(e->d_name, "..") ||
+                (owned && !strcmp(e->d_name, OWNER_FILE));
+    }
+    closedir(dir);
+    return empty;
+}
+
+/* Is the folder that of this guest, or can it be? */
+static bool own(int fd, const char *owner, GError **error)
+{
+    g_autofree char *is = read_owner(fd);
+    int file;
+    bool ok;
+
+    if (is) {
+        return !strcmp(is, owner);
+    }
+    if (!is_empty(fd, false)) {
+        return false;
+    }
+    file = openat(fd, OWNER_FILE, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+                  0640);
+    ok = file >= 0 &&
+         write(file, owner, strlen(owner)) == (ssize_t)strlen(owner);
+    if (!ok) {
+        btrail_daemon_fail_errno(error, "%s", OWNER_FILE);
+    }
+    if (file >= 0) {
+        close(file);
+        if (!ok) {
+            unlinkat(fd, OWNER_FILE, 0);
+        }
+    }
+    return ok;
+}
+
+/* A guest's name as that of a folder: no two of them become the same. */
+static char *escape(const char *name)
+{
+    GString *s = g_string_new(NULL);
+
+    for (; *name && s->len < MAX_PART - 40; name++) {
+        unsigned char c = *name;
+
+        if (g_ascii_isalnum(c) || strchr("_-+@", c) ||
+            (c == '.' && s->len)) {
+            g_string_append_c(s, c);
+        } else {
+            g_string_append_printf(s, "%%%02x", c);
+        }
+    }
+    if (!s->len) {
+        g_string_assign(s, "%");
+    }
+    return g_string_free(s, FALSE);
+}
+
+struct btrail_folder *btrail_folder_guest(const struct btrail_folder *all,
+                                          const char *name, const char *uuid,
+                                          uid_t uid, GError **error)
+{
+    bool known = g_uuid_string_is_valid(uuid ? uuid : "") &&
+                 strspn(uuid, "0-") != strlen(uuid);
+    g_autofree char *owner = g_strdup_printf("%s\n%u\n%s\n",
+                                             known ? uuid : "-",
+                                             (unsigned)uid, name);
+    g_autofree char *plain = escape(name);
+    g_autofree char *unique = known ? g_strconcat(plain, ".", uuid, NULL) :
+                                      NULL;
+    const char *const names[] = { plain, unique };
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(names) && names[i]; i++) {
+        GError *e = NULL;
+        int fd = enter(all->fd, names[i], true);
+
+        if (fd < 0) {
+            btrail_daemon_fail_errno(error, "%s/%s", all->path, names[i]);
+            return NULL;
+        }
+        if (own(fd, owner, &e)) {
+            return new_folder(g_build_filename(all->path, names[i], NULL),
+                              fd);
+        }
+        close(fd);
+        if (e) {
+            g_propagate_error(error, e);
+            return NULL;
+        }
+    }
+    btrail_daemon_fail(error, BTRAIL_DAEMON_ERROR_NAME,
+                       "the folder %s/%s belongs to another guest; give this "
+                       "one another name, or move the folder away", all->path,
+                       plain);
+    return NULL;
+}
+
+void btrail_folder_remove_unused(const struct btrail_folder *f)
+{
+    if (is_empty(f->fd, true)) {
+        unlinkat(f->fd, OWNER_FILE, 0);
+        rmdir(f->path);
+    }
+}
+
+static bool bad_name(const char *name, GError **error, const char *why)
+{
+    g_autofree char *shown = g_utf8_make_valid(name, MIN(strlen(name), 100));
+
+    return btrail_daemon_fail(error, BTRAIL_DAEMON_ERROR_NAME,
+                              "a trace cannot be written to '%s': %s", shown,
+                              why);
+}
+
+static bool check_part(const char *name, const char *part, GError **error)
+{
+    const char *p;
+
+    if (!*part) {
+        return bad_name(name, error, "it must be a name in the guest's "
+                        "folder, not an absolute path or a folder");
+    }
+    if (*part == '.') {
+        return bad_name(name, error, "no part of the name may begin with a "
+                        "dot");
+    }
+    if (strlen(part) > MAX_PART) {
+        return bad_name(name, error, "it is too long");
+    }
+    for (p = part; *p; p = g_utf8_next_char(p)) {
+        if (g_unichar_iscntrl(g_utf8_get_char(p))) {
+            return bad_name(name, error, "it has control characters");
+        }
+    }
+    return true;
+}
+
+char *btrail_folder_check_name(const char *name, GError **error)
+{
+    g_auto(GStrv) parts = NULL;
+    char **p;
+
+    if (!g_utf8_validate(name, -1, NULL)) {
+        bad_name(name, error, "it is not UTF-8");
+        return NULL;
+    }
+    if (strlen(name) > MAX_NAME) {
+        bad_name(name, error, "it is too long");
+        return NULL;
+    }
+    if (!*name) {
+        bad_name(name, error, "it is empty");
+        return NULL;
+    }
+    parts = g_strsplit(name, "/", -1);
+    if (g_strv_length(parts) > MAX_DEPTH) {
+        bad_name(name, error, "it has too many folders");
+        return NULL;
+    }
+    for (p = parts; *p; p++) {
+        if (!check_part(name, *p, error)) {
+            return NULL;
+        }
+    }
+    if (g_str_has_suffix(name, SUFFIX)) {
+        return g_strdup(name);
+    }
+    return g_strconcat(name, SUFFIX, NULL);
+}
+
+/* The folder that a file is in, and the last part of its name */
+static int walk(const struct btrail_folder *f, const char *name, bool make,
+                const char **last, GError **error)
+{
+    g_auto(GStrv) parts = g_strsplit(name, "/", -1);
+    unsigned i, n = g_strv_length(parts);
+    int fd = openat(f->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    for (i = 0; fd >= 0 && i + 1 < n; i++) {
+        int next = enter(fd, parts[i], make);
+        int e = errno;
+
+        close(fd);
+        fd = next;
+        errno = e;
+    }
+    if (fd < 0) {
+        btrail_daemon_fail_errno(error, "%s", name);
+    }
+    *last = strrchr(name, '/') ? strrchr(name, '/') + 1 : name;
+    return fd;
+}
+
+/*
+ * The path goes through the descriptor, so that what happens to folders
+ * meanwhile cannot lead elsewhere.
+ */
+static char *through(int fd, const char *last)
+{
+    return g_strdup_printf("/proc/self/fd/%d/%s", fd, last);
+}
+
+char *btrail_folder_place(const struct btrail_folder *f, const char *name,
+                          int *fd, GError **error)
+{
+    const char *last;
+    struct stat st;
+
+    *fd = walk(f, name, true, &last, error);
+    if (*fd < 0) {
+        return NULL;
+    }
+    if (!fstatat(*fd, last, &st, AT_SYMLINK_NOFOLLOW)) {
+        btrail_daemon_fail(error, BTRAIL_DAEMON_ERROR_NAME,
+                           "there is a trace '%s' already; give this one "
+                           "another name", name);
+    } else if (errno != ENOENT) {
+        btrail_daemon_fail_errno(error, "%s", name);
+    } else {
+        return through(*fd, last);
+    }
+    close(*fd);
+    *fd = -1;
+    return NULL;
+}
+
+char *btrail_folder_find(const struct btrail_folder *f, const char *name,
+                         int *fd, GError **error)
+{
+    const char *last;
+    struct stat st;
+
+    *fd = walk(f, name, false, &last, error);
+    if (*fd < 0) {
+        return NULL;
+    }
+    if (fstatat(*fd, last, &st, AT_SYMLINK_NOFOLLOW) < 0) {
+        btrail_daemon_fail_errno(error, "%s", name);
+    } else if (!S_ISREG(st.st_mode)) {
+        btrail_daemon_fail(error, BTRAIL_DAEMON_ERROR_NAME,
+                           "'%s' is not a file", name);
+    } else {
+        return through(*fd, last);
+    }
+    close(*fd);
+    *fd = -1;
+    return NULL;
+}
+
+int btrail_folder_enter(const struct btrail_folder *f, const char *name,
+                        GError **error)
+{
+    const char *last;
+
+    return walk(f, name, false, &last, error);
+}
+
+struct visit {
+    GArray *files;              /* NULL: count bytes only */
+    uint64_t bytes;
+    unsigned left;
+};
+
+static void visit_file(struct visit *v, char *name, const struct stat *st)
+{
+    struct btrail_folder_file file = {
+        .name = name,
+        .bytes = st->st_blocks * 512ull,
+        .size = st->st_size,
+        .changed = st->st_mtim.tv_sec,
+    };
+
+    v->bytes += file.bytes;
+    if (v->files && g_str_has_suffix(name, SUFFIX)) {
+        g_array_append_val(v->files, file);
+    } else {
+        g_free(name);
+    }
+}
+
+/* @fd is closed. */
+static void visit(struct visit *v, int fd, const char *prefix, unsigned depth)
+{
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    struct dirent *e;
+
+    if (!dir) {
+        if (fd >= 0) {
+            close(fd);
+        }
+        return;
+    }
+    while (v->left && (e = readdir(dir))) {
+        g_autofree char *name = NULL;
+        struct stat st;
+
+        /* Names with a dot are ours; they count, but are nobody's traces. */
+        if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..") ||
+            (v->files && *e->d_name == '.') ||
+            fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
+            continue;
+        }
+        v->left--;
+        name = g_strconcat(prefix, e->d_name, NULL);
+        if (S_ISREG(st.st_mode)) {
+            visit_file(v, g_steal_pointer(&name), &st);
+        } else if (S_ISDIR(st.st_mode) && depth) {
+            g_autofree char *inner = g_strconcat(name, "/", NULL);
+
+            visit(v, enter(dirfd(dir), e->d_name, false), inner, depth - 1);
+        }
+    }
+    closedir(dir);
+}
+
+static void clear_file(gpointer p)
+{
+    struct btrail_folder_file *file = p;
+
+    g_free(file->name);
+}
+
+static gint compare_files(gconstpointer a, gconstpointer b)
+{
+    const struct btrail_folder_file *x = a, *y = b;
+
+    return strcmp(x->name, y->name);
+}
+
+static int reopen(const struct btrail_folder *f)
+{
+    return openat(f->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+GArray *btrail_folder_list(const struct btrail_folder *f)
+{
+    struct visit v = {
+        .files = g_array_new(FALSE, FALSE,
+                             sizeof(struct btrail_folder_file)),
+        .left = BTRAIL_FOLDER_MAX_FILES,
+    };
+
+    g_array_set_clear_func(v.files, clear_file);
+    visit(&v, reopen(f), "", MAX_DEPTH);
+    g_array_sort(v.files, compare_files);
+    return v.files;
+}
+
+uint64_t btrail_folder_usage(const struct btrail_folder *f)
+{
+    struct visit v = { .left = UINT_MAX };
+
+    visit(&v, reopen(f), "", MAX_DEPTH + 2);
+    return v.bytes;
+}
+
+uint64_t btrail_folder_space(const struct btrail_folder *f)
+{
+    struct statvfs st;
+
+    return fstatvfs(f->fd, &st) < 0 ? 0 :
+           (uint64_t)st.f_bavail * st.f_frsize;
+}
+
+char *btrail_folder_default_name(const char *session, const char *why)
+{
+    g_autoptr(GDateTime) now = g_date_time_new_now_local();
+    g_autofree char *time = g_date_time_format(now, "%Y%m%d-%H%M%S");
+    g_autofree char *plain = g_strdup(session);
+
+    g_strdelimit(plain, "/", '-');
+    return g_strdup_printf("%s%s%s-%s-%03d.btrail", *plain == '.' ? "_" : "",
+                           plain, why ? why : "", time,
+                           g_date_time_get_microsecond(now) / 1000);
+}

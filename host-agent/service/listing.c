@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The traces that are in a guest's folder: see listing.h
+ */
+
+#include <string.h>
+#include <unistd.h>
+
+#include "backtrail/trace.h"
+#include "util/json.h"
+#include "service/listing.h"
+#include "lib/internal/parts.h"
+
+#define SUFFIX ".btrail"
+
+/* A trace: its files are one, or parts */
+struct entry {
+    char *name;                 /* of part 0 */
+    uint64_t bytes;
+    int64_t changed;
+};
+
+static void clear_entry(gpointer p)
+{
+    struct entry *e = p;
+
+    g_free(e->name);
+}
+
+/* The name of part 0 of what has a number before its end, or NULL */
+static char *first_of(const char *name)
+{
+    size_t len = strlen(name) - strlen(SUFFIX), digits = 0;
+
+    while (digits < len && g_ascii_isdigit(name[len - digits - 1])) {
+        digits++;
+    }
+    if (!digits || digits + 1 >= len || name[len - digits] == '0' ||
+        name[len - digits - 1] != '.') {
+        return NULL;
+    }
+    return g_strdup_printf("%.*s" SUFFIX, (int)(len - digits - 1), name);
+}
+
+static gint newest_first(gconstpointer a, gconstpointer b)
+{
+    const struct entry *x = a, *y = b;
+
+    return x->changed != y->changed ? (x->changed < y->changed ? 1 : -1) :
+           strcmp(x->name, y->name);
+}
+
+static GArray *gather(const struct btrail_folder *folder)
+{
+    g_autoptr(GArray) files = btrail_folder_list(folder);
+    g_autoptr(GHashTable) by_name = g_hash_table_new(g_str_hash, g_str_equal);
+    GArray *entries = g_array_new(FALSE, TRUE, sizeof(struct entry));
+    unsigned i;
+
+    g_array_set_clear_func(entries, clear_entry);
+    for (i = 0; i < files->len; i++) {
+        const struct btrail_folder_file *f =
+            &g_array_index(files, struct btrail_folder_file, i);
+        g_autofree char *first = first_of(f->name);
+        const char *name = first ? first : f->name;
+        gpointer n = g_hash_table_lookup(by_name, name);
+        struct entry *e;
+
+        if (!n) {
+            struct entry new = { .name = g_strdup(name) };
+
+            g_array_append_val(entries, new);
+            n = GUINT_TO_POINTER(entries->len);
+            g_hash_table_insert(by_name, new.name, n);
+        }
+        e = &g_array_index(entries, struct entry, GPOINTER_TO_UINT(n) - 1);
+        e->bytes += f->size;
+        e->changed = MAX(e->changed, f->changed);
+    }
+    g_array_sort(entries, newest_first);
+    return entries;
+}
+
+static void take_meta(JsonObject *json, const char *text)
+{
+    g_autoptr(JsonNode) node = btrail_json_parse_object(text);
+    JsonObject *meta = node ? json_node_get_object(node) : NULL;
+    static const char *const copied[] = { "session", "owner" };
+    static const char *const times[][2] = {
+        { "start", "begin" }, { "end", "end" },
+    };
+    unsigned i;
+
+    for (i = 0; meta && i < G_N_ELEMENTS(copied); i++) {
+        const char *value = btrail_json_string(meta, copied[i]);
+
+        if (value && g_utf8_validate(value, -1, NULL)) {
+            json_object_set_string_member(json, copied[i], value);
+        }
+    }
+    for (i = 0; meta && i < G_N_ELEMENTS(times); i++) {
+        JsonObject *t = btrail_json_object(meta, times[i][0]);
+        gint64 real = t ? btrail_json_int(t, "realtime", 0) : 0;
+
+        if (real > 0) {
+            btrail_json_set_time(json, times[i][1], real / 1000000000);
+        }
+    }
+}
+
+static const char *look_into(JsonObject *json, const char *path)
+{
+    struct btrail_trace_status status;
+    struct btrail_stream_info info;
+    struct btrail_trace *trace;
+    uint64_t records = 0;
+    const char *text;
+    bool whole;
+    unsigned i;
+
+    if (btrail_trace_open_parts(&trace, path)) {
+        return "unreadable";
+    }
+    for (i = 0; !btrail_trace_stream(trace, i, &info); i++) {
+        records += info.records;
+    }
+    json_object_set_int_member(json, "records", records);
+    for (i = 0; !btrail_trace_meta(trace, i, &text, NULL); i++) {
+        take_meta(json, text);
+    }
+    whole = !btrail_trace_status(trace, &status) && status.complete &&
+            !status.bad_chunks && !status.missing_chunks &&
+            !status.missing_parts && !status.skipped_bytes &&
+            !status.continued;
+    btrail_trace_close(trace);
+    return whole ? "whole" : "incomplete";
+}
+
+static JsonObject *describe(const struct btrail_folder *folder,
+                            const struct entry *e, GHashTable *writing)
+{
+    JsonObject *json = json_object_new();
+    g_autofree char *valid = g_utf8_make_valid(e->name, -1);
+    const char *state = "writing";
+
+    json_object_set_string_member(json, "file", valid);
+    json_object_set_int_member(json, "bytes", e->bytes);
+    if (!g_hash_table_contains(writing, e->name)) {
+        g_autofree char *base = g_path_get_basename(e->name);
+        g_autofree char *path = NULL;
+        int fd = btrail_folder_enter(folder, e->name, NULL);
+
+        state = "unreadable";
+        if (fd >= 0) {
+            path = g_strdup_printf("/proc/self/fd/%d/%s", fd, base);
+            state = look_into(json, path);
+            close(fd);
+        }
+    }
+    json_object_set_string_member(json, "state", state);
+    if (!json_object_has_member(json, "end")) {
+        btrail_json_set_time(json, "changed", e->changed);
+    }
+    return json;
+}
+
+JsonNode *btrail_listing(const struct btrail_folder *folder,
+                         GHashTable *writing)
+{
+    JsonNode *node = json_node_new(JSON_NODE_OBJECT);
+    JsonObject *json = json_object_new();
+    JsonArray *traces = json_array_new();
+    g_autoptr(GArray) entries = gather(folder);
+    unsigned i;
+
+    for (i = 0; i < entries->len && i < BTRAIL_LISTING_MAX; i++) {
+        json_array_add_object_element(
+            traces, describe(folder, &g_array_index(entries, struct entry, i),
+                             writing));
+    }
+    json_object_set_array_member(json, "traces", traces);
+    if (entries->len > BTRAIL_LISTING_MAX) {
+        json_object_set_int_member(json, "older",
+                                   entries->len - BTRAIL_LISTING_MAX);
+    }
+    json_node_take_object(node, json);
+    return node;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The log: see log.h
+ */
+
+#include <string.h>
+#include <unistd.h>
+
+#include "service/log.h"
+
+static bool without_priority, with_debug, silent;
+
+void btrail_log_init(bool plain, bool verbose)
+{
+    without_priority = plain;
+    with_debug = verbose;
+}
+
+void btrail_log_silence(void)
+{
+    silent = true;
+}
+
+char *btrail_log_format(enum btrail_log_priority priority, const char *text)
+{
+    g_autofree char *valid = g_utf8_make_valid(text, -1);
+    GString *line = g_string_new(NULL);
+    const char *p;
+
+    if (!without_priority) {
+        g_string_append_printf(line, "<%d>", priority);
+    }
+    for (p = valid; *p; p = g_utf8_next_char(p)) {
+        gunichar c = g_utf8_get_char(p);
+
+        g_string_append_unichar(line, g_unichar_iscntrl(c) ? '?' : c);
+    }
+    g_string_append_c(line, '\n');
+    return g_string_free(line, FALSE);
+}
+
+void btrail_log(enum btrail_log_priority priority, const char *format, ...)
+{
+    g_autofree char *text = NULL, *line = NULL;
+    va_list args;
+
+    if (silent || (priority == BTRAIL_LOG_DEBUG && !with_debug)) {
+        return;
+    }
+    va_start(args, format);
+    text = g_strdup_vprintf(format, args);
+    va_end(args);
+    line = btrail_log_format(priority, text);
+    /* One write, so that lines of threads do not mix. */
+    if (write(STDERR_FILENO, line, strlen(line)) < 0) {
+        /* There is nobody to tell. */
+    }
+}

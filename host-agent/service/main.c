@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * backtraild: sessions of all guests of a host
+ */
+
+#include <glib-unix.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "service/log.h"
+#include "service/notify.h"
+#include "service/service.h"
+#include "service/user-symbols.h"
+
+#define DEFAULT_CONFIG  BACKTRAIL_SYSCONFDIR "/backtrail/backtraild.conf"
+
+/* Exit codes; see backtraild(8). */
+enum { OK = 0, FAILED = 1, USAGE = 2 };
+
+struct daemon {
+    char *config_path;          /* NULL: the default one, if it is there */
+    char *socket, *traces, *state;
+    gboolean verbose, version, check;
+    GMainLoop *loop;
+    struct btrail_service *service;
+    struct btrail_user_symbols *symbols;
+    bool ending;
+};
+
+static struct btrail_config *read_config(const struct daemon *d,
+                                         GError **error)
+{
+    const char *path = d->config_path;
+    struct btrail_config *c;
+    const struct {
+        const char *value;
+        size_t offset;
+    } given[] = {
+        { d->socket, offsetof(struct btrail_config, socket) },
+        { d->traces, offsetof(struct btrail_config, traces) },
+        { d->state, offsetof(struct btrail_config, state) },
+    };
+    unsigned i;
+
+    if (!path && g_file_test(DEFAULT_CONFIG, G_FILE_TEST_EXISTS)) {
+        path = DEFAULT_CONFIG;
+    }
+    c = btrail_config_read(path, error);
+    for (i = 0; c && i < G_N_ELEMENTS(given); i++) {
+        char **member = (char **)((char *)c + given[i].offset);
+
+        if (given[i].value) {
+            g_free(*member);
+            *member = g_canonicalize_filename(given[i].value, NULL);
+        }
+    }
+    if (c && d->verbose) {
+        c->verbose = true;
+    }
+    return c;
+}
+
+static void set_log(const struct btrail_config *c)
+{
+    btrail_log_init(isatty(STDERR_FILENO), c->verbose);
+}
+
+static void ended(void *opaque)
+{
+    struct daemon *d = opaque;
+
+    g_main_loop_quit(d->loop);
+}
+
+/* Once: what comes first says how. */
+static gboolean stop(struct daemon *d,
+                     void (*how)(struct btrail_service *service,
+                                 void (*done)(void *opaque), void *opaque))
+{
+    if (!d->ending) {
+        d->ending = true;
+        btrail_notify("STOPPING=1");
+        how(d->service, ended, d);
+    }
+    return G_SOURCE_CONTINUE;
+}
+
+static gboolean terminate(gpointer opaque)
+{
+    return stop(opaque, btrail_service_end);
+}
+
+/* As for a restart: the next process goes on with what there is. */
+static gboolean leave(gpointer opaque)
+{
+    return stop(opaque, btrail_service_leave);
+}
+
+static gboolean reload(gpointer opaque)
+{
+    struct daemon *d = opaque;
+    g_autoptr(GError) error = NULL;
+    g_autofree char *state = g_strdup_printf(
+        "RELOADING=1\nMONOTONIC_USEC=%" G_GINT64_FORMAT,
+        g_get_monotonic_time());
+    struct btrail_config *c;
+
+    btrail_notify(state);
+    c = read_config(d, &error);
+    if (c) {
+        set_log(c);
+        btrail_user_symbols_set(d->symbols, c);
+        btrail_service_reload(d->service, c);
+        btrail_log(BTRAIL_LOG_INFO, "configuration read again");
+    } else {
+        btrail_log(BTRAIL_LOG_ERROR, "the configuration stays as it was: %s",
+                   error->message);
+    }
+    btrail_notify("READY=1");
+    return G_SOURCE_CONTINUE;
+}
+
+/* Each session has some files, and each guest its memory. */
+static void raise_limits(void)
+{
+    struct rlimit limit;
+
+    if (!getrlimit(RLIMIT_NOFILE, &limit)) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
+static int run(struct daemon *d, struct btrail_config *config)
+{
+    g_autoptr(GError) error = NULL;
+    struct btrail_symbol_files files;
+
+    raise_limits();
+    signal(SIGPIPE, SIG_IGN);
+    umask(0027);
+    d->loop = g_main_loop_new(NULL, FALSE);
+    g_unix_signal_add(SIGTERM, terminate, d);
+    g_unix_signal_add(SIGINT, terminate, d);
+    g_unix_signal_add(SIGHUP, reload, d);
+    g_unix_signal_add(SIGUSR2, leave, d);
+    d->symbols = btrail_user_symbols_new();
+    btrail_user_symbols_set(d->symbols, config);
+    files = (struct btrail_symbol_files) {
+        btrail_user_symbols_find, d->symbols,
+    };
+    d->service = btrail_service_new(config, &files, &error);
+    if (!d->service) {
+        btrail_user_symbols_free(d->symbols);
+        btrail_log(BTRAIL_LOG_ERROR, "%s", error->message);
+        g_main_loop_unref(d->loop);
+        return FAILED;
+    }
+    btrail_notify("READY=1");
+    g_main_loop_run(d->loop);
+    btrail_service_free(d->service);
+    btrail_user_symbols_free(d->symbols);
+    g_main_loop_unref(d->loop);
+    return OK;
+}
+
+static bool parse(struct daemon *d, int *argc, char ***argv)
+{
+    const GOptionEntry entries[] = {
+        { "config", 'c', 0, G_OPTION_ARG_FILENAME, &d->config_path,
+          "configuration (default: " DEFAULT_CONFIG ")", "FILE" },
+        { "socket", 0, 0, G_OPTION_ARG_FILENAME, &d->socket,
+          "where devices connect to, instead of that in FILE", "PATH" },
+        { "traces", 0, 0, G_OPTION_ARG_FILENAME, &d->traces,
+          "folder for traces, instead of that in FILE", "FOLDER" },
+        { "state", 0, 0, G_OPTION_ARG_FILENAME, &d->state,
+          "folder for what has to survive, instead of that in FILE",
+          "FOLDER" },
+        { "check", 0, 0, G_OPTION_ARG_NONE, &d->check,
+          "say what is wrong with the configuration, and end", NULL },
+        { "verbose", 'v', 0, G_OPTION_ARG_NONE, &d->verbose,
+          "log more", NULL },
+        { "version", 0, 0, G_OPTION_ARG_NONE, &d->version,
+          "print the version, and end", NULL },
+        { NULL }
+    };
+    GOptionContext *context = g_option_context_new(NULL);
+    g_autoptr(GError) error = NULL;
+    bool ok;
+
+    g_option_context_set_summary(
+        context, "Trace the guests of this host, for all who may.");
+    g_option_context_add_main_entries(context, entries, NULL);
+    ok = g_option_context_parse(context, argc, argv, &error);
+    g_option_context_free(context);
+    if (ok && *argc > 1) {
+        fprintf(stderr, "backtraild: too many arguments; see --help\n");
+        return false;
+    }
+    if (!ok) {
+        fprintf(stderr, "backtraild: %s; see --help\n", error->message);
+    }
+    return ok;
+}
+
+int main(int argc, char **argv)
+{
+    struct daemon d = { NULL };
+    g_autoptr(GError) error = NULL;
+    struct btrail_config *config;
+    int code = USAGE;
+
+    if (!parse(&d, &argc, &argv)) {
+        goto out;
+    }
+    if (d.version) {
+        puts("backtraild " BACKTRAIL_VERSION);
+        code = OK;
+        goto out;
+    }
+    config = read_config(&d, &error);
+    if (!config) {
+        fprintf(stderr, "backtraild: %s\n", error->message);
+    } else if (d.check) {
+        btrail_config_free(config);
+        code = OK;
+    } else {
+        set_log(config);
+        code = run(&d, config);
+    }
+out:
+    g_free(d.config_path);
+    g_free(d.socket);
+    g_free(d.traces);
+    g_free(d.state);
+    return code;
+}

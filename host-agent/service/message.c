@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Messages of a control connection, as bytes: see message.h
+ */
+
+#include <string.h>
+
+#include "backtrail/transport.h"
+#include "util/json.h"
+#include "service/message.h"
+
+struct btrail_message_reader {
+    struct btrail_msg head;
+    size_t got;                 /* bytes of head and text */
+    char *text;                 /* once head is whole; with room for a NUL */
+};
+
+struct btrail_message_reader *btrail_message_reader_new(void)
+{
+    return g_new0(struct btrail_message_reader, 1);
+}
+
+void btrail_message_reader_free(struct btrail_message_reader *r)
+{
+    if (r) {
+        g_free(r->text);
+        g_free(r);
+    }
+}
+
+size_t btrail_message_wants(const struct btrail_message_reader *r)
+{
+    return sizeof(r->head) + (r->text ? r->head.value : 0) - r->got;
+}
+
+static bool refuse(GError **error, const char *what)
+{
+    return btrail_daemon_fail(error, BTRAIL_DAEMON_ERROR_PEER,
+                              "the device broke the protocol: %s", what);
+}
+
+static bool check_head(const struct btrail_msg *head, GError **error)
+{
+    if (head->magic != BTRAIL_MSG_MAGIC) {
+        return refuse(error, "this is not a message");
+    }
+    if (head->version != BTRAIL_TRANSPORT_VERSION) {
+        return refuse(error, "unknown version; QEMU and backtraild do not "
+                      "match");
+    }
+    if (head->type != BTRAIL_MSG_JSON) {
+        return refuse(error, "a message of another type on a control "
+                      "connection");
+    }
+    if (!head->value || head->value > BTRAIL_JSON_MAX) {
+        return refuse(error, "a message of a length that is not allowed");
+    }
+    return true;
+}
+
+bool btrail_message_take(struct btrail_message_reader *r, const void *bytes,
+                         size_t n, JsonNode **message, GError **error)
+{
+    *message = NULL;
+    g_assert(n <= btrail_message_wants(r));
+    if (!r->text) {
+        memcpy((char *)&r->head + r->got, bytes, n);
+        r->got += n;
+        if (r->got == sizeof(r->head)) {
+            if (!check_head(&r->head, error)) {
+                return false;
+            }
+            r->text = g_malloc(r->head.value + 1);
+        }
+        return true;
+    }
+    memcpy(r->text + (r->got - sizeof(r->head)), bytes, n);
+    r->got += n;
+    if (btrail_message_wants(r)) {
+        return true;
+    }
+    r->text[r->head.value] = '\0';
+    if (strlen(r->text) == r->head.value) {
+        *message = btrail_json_parse_object(r->text);
+    }
+    g_clear_pointer(&r->text, g_free);
+    r->got = 0;
+    return *message || refuse(error, "not a JSON object");
+}
+
+GBytes *btrail_message_format(JsonObject *message)
+{
+    g_autoptr(JsonNode) node = json_node_new(JSON_NODE_OBJECT);
+    g_autoptr(GByteArray) bytes = g_byte_array_new();
+    g_autofree char *text = NULL;
+    struct btrail_msg head = {
+        .magic = BTRAIL_MSG_MAGIC,
+        .version = BTRAIL_TRANSPORT_VERSION,
+        .type = BTRAIL_MSG_JSON,
+    };
+
+    json_node_set_object(node, message);
+    text = json_to_string(node, FALSE);
+    head.value = strlen(text);
+    if (head.value > BTRAIL_JSON_MAX) {
+        return NULL;
+    }
+    g_byte_array_append(bytes, (guint8 *)&head, sizeof(head));
+    g_byte_array_append(bytes, (guint8 *)text, head.value);
+    return g_byte_array_free_to_bytes(g_steal_pointer(&bytes));
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Functions of guests' programs: see user-symbols.h
+ */
+
+#include <glib.h>
+
+#include "symbolize/elf-files.h"
+#include "service/user-symbols.h"
+
+/*
+ * What was asked for is remembered, whether it is there or not; a guest can
+ * have any number of paths, so all is forgotten after so many.
+ */
+#define MAX_ASKED   512
+
+struct btrail_user_symbols {
+    GMutex lock;
+    char **sysroots;
+    char **debug_dirs;
+    struct elf_files *files;
+    GHashTable *asked;          /* of paths and build-ids */
+};
+
+struct btrail_user_symbols *btrail_user_symbols_new(void)
+{
+    struct btrail_user_symbols *u = g_new0(struct btrail_user_symbols, 1);
+
+    g_mutex_init(&u->lock);
+    u->asked = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    return u;
+}
+
+static void forget(struct btrail_user_symbols *u)
+{
+    elf_files_free(u->files);
+    u->files = NULL;
+    g_hash_table_remove_all(u->asked);
+}
+
+void btrail_user_symbols_free(struct btrail_user_symbols *u)
+{
+    if (u) {
+        forget(u);
+        g_hash_table_unref(u->asked);
+        g_strfreev(u->sysroots);
+        g_strfreev(u->debug_dirs);
+        g_mutex_clear(&u->lock);
+        g_free(u);
+    }
+}
+
+void btrail_user_symbols_set(struct btrail_user_symbols *u,
+                             const struct btrail_config *config)
+{
+    g_mutex_lock(&u->lock);
+    forget(u);
+    g_strfreev(u->sysroots);
+    g_strfreev(u->debug_dirs);
+    u->sysroots = g_strdupv(config->sysroots);
+    u->debug_dirs = g_strdupv(config->debug_dirs);
+    g_mutex_unlock(&u->lock);
+}
+
+/* Under the lock; the file lives as long as that is held. */
+static struct elf_file *get_file(struct btrail_user_symbols *u,
+                                 const char *path, const char *build_id)
+{
+    const struct elf_files_options options = {
+        .sysroots = u->sysroots,
+        .debug_dirs = u->debug_dirs,
+    };
+
+    if (g_hash_table_size(u->asked) >= MAX_ASKED) {
+        forget(u);
+    }
+    if (!u->files) {
+        u->files = elf_files_new(&options);
+    }
+    g_hash_table_add(u->asked, g_strdup_printf("%s\n%s", path,
+                                               build_id ? build_id : ""));
+    return elf_files_get(u->files, path, build_id);
+}
+
+enum btrail_symbol_answer
+btrail_user_symbols_find(void *opaque, const char *path,
+                         const uint8_t *build_id, size_t build_id_size,
+                         const char *symbol, uint64_t *offset)
+{
+    struct btrail_user_symbols *u = opaque;
+    g_autoptr(GString) id = g_string_new(NULL);
+    enum btrail_symbol_answer answer = BTRAIL_SYMBOL_NO_FILE;
+    const struct elf_symbol *found;
+    struct elf_file *f;
+    size_t i;
+
+    for (i = 0; i < build_id_size; i++) {
+        g_string_append_printf(id, "%02x", build_id[i]);
+    }
+    g_mutex_lock(&u->lock);
+    f = get_file(u, path, build_id_size ? id->str : NULL);
+    if (f) {
+        found = elf_file_find(f, symbol);
+        if (!found) {
+            answer = BTRAIL_SYMBOL_NONE;
+        } else if (elf_file_offset(f, found->start, offset)) {
+            answer = BTRAIL_SYMBOL_FOUND;
+        }
+    }
+    g_mutex_unlock(&u->lock);
+    return answer;
+}

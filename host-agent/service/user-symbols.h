@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Functions of guests' programs, in files that this host has
+ *
+ * All guests share it.
+ */
+
+#ifndef BTRAIL_USER_SYMBOLS_H
+#define BTRAIL_USER_SYMBOLS_H
+
+#include "service/config.h"
+#include "drain/symbol-places.h"
+
+struct btrail_user_symbols;
+
+/* It knows nothing but what is in the folders for all, by build-id. */
+struct btrail_user_symbols *btrail_user_symbols_new(void);
+void btrail_user_symbols_free(struct btrail_user_symbols *u);
+
+/*
+ * Look into the folders of a configuration from now on; also, look anew for
+ * what was not there before.  Any thread
+ */
+void btrail_user_symbols_set(struct btrail_user_symbols *u,
+                             const struct btrail_config *config);
+
+/*
+ * A btrail_symbol_fn, with a struct btrail_user_symbols.  Files stay open, up
+ * to some number.
+ */
+enum btrail_symbol_answer
+btrail_user_symbols_find(void *u, const char *path, const uint8_t *build_id,
+                         size_t build_id_size, const char *symbol,
+                         uint64_t *offset);
+
+#endif /* BTRAIL_USER_SYMBOLS_H */

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What is where in an address space: see address-space.h
+ */
+
+#include <glib.h>
+#include <string.h>
+
+#include "symbolize/address-space.h"
+#include "util/search.h"
+
+struct address_space {
+    GArray *mappings;           /* of struct mapping, in order, disjoint */
+    GArray *symbols;            /* of struct symbol */
+    bool sorted;
+    GStringChunk *strings;
+};
+
+struct address_space *address_space_new(void)
+{
+    struct address_space *as = g_new0(struct address_space, 1);
+
+    as->mappings = g_array_new(FALSE, FALSE, sizeof(struct mapping));
+    as->symbols = g_array_new(FALSE, FALSE, sizeof(struct symbol));
+    as->strings = g_string_chunk_new(4096);
+    return as;
+}
+
+void address_space_free(struct address_space *as)
+{
+    if (as) {
+        g_array_unref(as->mappings);
+        g_array_unref(as->symbols);
+        g_string_chunk_free(as->strings);
+        g_free(as);
+    }
+}
+
+static const char *keep(struct address_space *as, const char *text)
+{
+    return text ? g_string_chunk_insert_const(as->strings, text) : NULL;
+}
+
+/* The first mapping that ends behind @address */
+static unsigned find(const struct address_space *as, uint64_t address)
+{
+    return BTRAIL_UP_TO(as->mappings->data, as->mappings->len,
+                        struct mapping, end, address);
+}
+
+void address_space_map(struct address_space *as, const struct mapping *m)
+{
+    struct mapping added = *m;
+    unsigned i, place;
+
+    if (m->start >= m->end) {
+        return;
+    }
+    added.path = keep(as, m->path ? m->path : "");
+    added.build_id = keep(as, m->build_id);
+    place = i = find(as, m->start);
+    while (i < as->mappings->len) {
+        struct mapping *old = &g_array_index(as->mappings, struct mapping, i);
+        struct mapping rest = *old;
+
+        if (old->start >= m->end) {
+            break;
+        }
+        rest.start = m->end;
+        rest.offset += m->end - old->start;
+        if (old->start < m->start) {
+            uint64_t end = old->end;
+
+            old->end = m->start;
+            place = ++i;
+            if (end > m->end) {
+                g_array_insert_val(as->mappings, i, rest);
+                break;
+            }
+        } else if (old->end > m->end) {
+            *old = rest;
+            break;
+        } else {
+            g_array_remove_index(as->mappings, i);
+        }
+    }
+    g_array_insert_val(as->mappings, place, added);
+}
+
+struct mapping *address_space_find(struct address_space *as, uint64_t address)
+{
+    unsigned i = find(as, address);
+    struct mapping *m;
+
+    if (i == as->mappings->len) {
+        return NULL;
+    }
+    m = &g_array_index(as->mappings, struct mapping, i);
+    return m->start <= address ? m : NULL;
+}
+
+struct mapping *address_space_mappings(struct address_space *as, size_t *n)
+{
+    *n = as->mappings->len;
+    return (struct mapping *)as->mappings->data;
+}
+
+void address_space_symbol_add(struct address_space *as, uint64_t start,
+                              const char *name, const char *module)
+{
+    struct symbol s = { start, 0, keep(as, name), keep(as, module) };
+
+    g_array_append_val(as->symbols, s);
+    as->sorted = false;
+}
+
+/* Those with a name first; otherwise in the order of names */
+static int compare(const void *a, const void *b)
+{
+    const struct symbol *x = a, *y = b;
+
+    if (x->start != y->start) {
+        return x->start < y->start ? -1 : 1;
+    }
+    if (!x->name || !y->name) {
+        return !x->name - !y->name;
+    }
+    return strcmp(x->name, y->name);
+}
+
+static void sort(struct address_space *as)
+{
+    struct symbol *all = (struct symbol *)as->symbols->data;
+    unsigned i, n = 0;
+
+    if (as->sorted) {
+        return;
+    }
+    as->sorted = true;
+    if (!as->symbols->len) {
+        return;
+    }
+    qsort(all, as->symbols->len, sizeof(*all), compare);
+    for (i = 0; i < as->symbols->len; i++) {
+        if (!n || all[i].start != all[n - 1].start) {
+            all[n++] = all[i];
+        }
+    }
+    g_array_set_size(as->symbols, n);
+    for (i = 0; i < n; i++) {
+        all[i].end = i + 1 < n ? all[i + 1].start : UINT64_MAX;
+    }
+}
+
+const struct symbol *address_space_symbol(struct address_space *as,
+                                          uint64_t address)
+{
+    const struct symbol *all;
+    size_t n;
+
+    sort(as);
+    all = (const struct symbol *)as->symbols->data;
+    n = BTRAIL_UP_TO(all, as->symbols->len, struct symbol, start, address);
+    return n && all[n - 1].name ? &all[n - 1] : NULL;
+}
+
+bool address_space_symbol_find(struct address_space *as, const char *name,
+                               uint64_t *address)
+{
+    unsigned i;
+
+    for (i = 0; i < as->symbols->len; i++) {
+        const struct symbol *s = &g_array_index(as->symbols, struct symbol,
+                                                i);
+
+        if (!g_strcmp0(s->name, name)) {
+            *address = s->start;
+            return true;
+        }
+    }
+    return false;
+}
+
+void address_space_kallsyms(struct address_space *as, uint64_t address,
+                            char type, const char *name, const char *module)
+{
+    address_space_symbol_add(as, address, strchr("tTwWi", type) ? name : NULL,
+                             module);
+}
+
+/* ffffffff81000000 T name [module], with a tab before the module */
+bool address_space_kallsyms_line(struct address_space *as, const char *line)
+{
+    g_autofree char *copy = g_strdup(line);
+    char *end, *name, *module = NULL;
+    uint64_t address = g_ascii_strtoull(copy, &end, 16);
+    char type;
+
+    if (end == copy || *end != ' ' || !g_ascii_isalpha(end[1]) ||
+        end[2] != ' ') {
+        return false;
+    }
+    type = end[1];
+    name = g_strstrip(end + 3);
+    end = strpbrk(name, " \t");
+    if (end) {
+        *end = '\0';
+        module = g_strchug(end + 1);
+        if (*module != '[' || !g_str_has_suffix(module, "]")) {
+            return false;
+        }
+    }
+    if (!*name || !g_utf8_validate(name, -1, NULL)) {
+        return false;
+    }
+    address_space_kallsyms(as, address, type, name, module);
+    return true;
+}

@@ -1,0 +1,629 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * ELF files: see elf-file.h
+ */
+
+#include <dwarf.h>
+#include <elfutils/libdw.h>
+#include <elfutils/libdwelf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <gelf.h>
+#include <glib.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "symbolize/elf-file.h"
+#include "util/search.h"
+
+struct segment {
+    uint64_t offset;
+    uint64_t address;
+    uint64_t size;              /* in the file */
+};
+
+struct unit {
+    uint64_t start;
+    uint64_t end;
+    Dwarf_Die die;
+};
+
+struct elf_file {
+    int fd;
+    Elf *elf;
+    char *path;
+    char *build_id;
+    char *debug_link;
+    unsigned bits;
+    GArray *segments;           /* of struct segment */
+    GArray *symbols;            /* of struct elf_symbol; NULL: not read yet */
+    GHashTable *by_name;
+    Dwarf *dwarf;
+    bool dwarf_tried;
+    GStringChunk *paths;
+    GArray *units;              /* of struct unit, in order of address */
+    bool no_bytes;
+    struct elf_file *debug;
+};
+
+static void read_build_id(struct elf_file *f)
+{
+    const void *id;
+    ssize_t n = dwelf_elf_gnu_build_id(f->elf, &id), i;
+    GString *text;
+
+    if (n <= 0 || n > 64) {
+        return;
+    }
+    text = g_string_new(NULL);
+    for (i = 0; i < n; i++) {
+        g_string_append_printf(text, "%02x", ((const uint8_t *)id)[i]);
+    }
+    f->build_id = g_string_free(text, FALSE);
+}
+
+/* Was all but debugging information stripped? */
+static bool is_stripped_off(const struct elf_file *f)
+{
+    Elf_Scn *section = NULL;
+    GElf_Shdr shdr;
+
+    while ((section = elf_nextscn(f->elf, section))) {
+        if (gelf_getshdr(section, &shdr) && shdr.sh_type == SHT_NOBITS &&
+            shdr.sh_flags & SHF_EXECINSTR) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void read_segments(struct elf_file *f)
+{
+    size_t i, n;
+
+    f->segments = g_array_new(FALSE, FALSE, sizeof(struct segment));
+    if (elf_getphdrnum(f->elf, &n)) {
+        return;
+    }
+    for (i = 0; i < n; i++) {
+        struct segment s;
+        GElf_Phdr phdr;
+
+        if (gelf_getphdr(f->elf, i, &phdr) && phdr.p_type == PT_LOAD) {
+            s = (struct segment) { phdr.p_offset, phdr.p_vaddr,
+                                   phdr.p_filesz };
+            g_array_append_val(f->segments, s);
+        }
+    }
+}
+
+struct elf_file *elf_file_open(const char *path)
+{
+    struct elf_file *f;
+    struct stat st;
+    GElf_Ehdr ehdr;
+    const char *link;
+    GElf_Word crc;
+    int fd;
+
+    elf_version(EV_CURRENT);
+    /* A guest's image may have a FIFO where a file is expected. */
+    fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0) {
+        return NULL;
+    }
+    f = g_new0(struct elf_file, 1);
+    f->fd = fd;
+    f->path = g_strdup(path);
+    if (!fstat(fd, &st) && S_ISREG(st.st_mode)) {
+        f->elf = elf_begin(fd, ELF_C_READ, NULL);
+    }
+    if (!f->elf || elf_kind(f->elf) != ELF_K_ELF ||
+        !gelf_getehdr(f->elf, &ehdr) ||
+        (ehdr.e_machine != EM_X86_64 && ehdr.e_machine != EM_386)) {
+        elf_file_close(f);
+        errno = ENOEXEC;
+        return NULL;
+    }
+    f->bits = ehdr.e_machine == EM_X86_64 ? 64 : 32;
+    read_build_id(f);
+    link = dwelf_elf_gnu_debuglink(f->elf, &crc);
+    f->debug_link = g_strdup(link);
+    read_segments(f);
+    f->no_bytes = is_stripped_off(f);
+    return f;
+}
+
+void elf_file_close(struct elf_file *f)
+{
+    if (!f) {
+        return;
+    }
+    elf_file_close(f->debug);
+    if (f->units) {
+        g_array_unref(f->units);
+    }
+    dwarf_end(f->dwarf);
+    if (f->paths) {
+        g_string_chunk_free(f->paths);
+    }
+    g_clear_pointer(&f->by_name, g_hash_table_unref);
+    if (f->symbols) {
+        g_array_unref(f->symbols);
+    }
+    if (f->segments) {
+        g_array_unref(f->segments);
+    }
+    elf_end(f->elf);
+    close(f->fd);
+    g_free(f->path);
+    g_free(f->build_id);
+    g_free(f->debug_link);
+    g_free(f);
+}
+
+const char *elf_file_path(const struct elf_file *f)
+{
+    return f->path;
+}
+
+const char *elf_file_build_id(const struct elf_file *f)
+{
+    return f->build_id;
+}
+
+const char *elf_file_debug_link(const struct elf_file *f)
+{
+    return f->debug_link;
+}
+
+unsigned elf_file_bits(const struct elf_file *f)
+{
+    return f->bits;
+}
+
+static Elf_Scn *find_section(const struct elf_file *f, GElf_Word type,
+                             const char *name, GElf_Shdr *shdr)
+{
+    Elf_Scn *section = NULL;
+    size_t strings;
+
+    if (elf_getshdrstrndx(f->elf, &strings)) {
+        return NULL;
+    }
+    while ((section = elf_nextscn(f->elf, section))) {
+        if (!gelf_getshdr(section, shdr) || shdr->sh_type != type) {
+            continue;
+        }
+        if (!name || !g_strcmp0(elf_strptr(f->elf, strings, shdr->sh_name),
+                                name)) {
+            return section;
+        }
+    }
+    return NULL;
+}
+
+bool elf_file_has_symbols(const struct elf_file *f)
+{
+    GElf_Shdr shdr;
+
+    return find_section(f, SHT_SYMTAB, NULL, &shdr);
+}
+
+bool elf_file_has_lines(const struct elf_file *f)
+{
+    GElf_Shdr shdr;
+
+    return find_section(f, SHT_PROGBITS, ".debug_line", &shdr);
+}
+
+void elf_file_set_debug(struct elf_file *f, struct elf_file *debug)
+{
+    elf_file_close(f->debug);
+    f->debug = debug;
+    if (f->symbols) {
+        g_clear_pointer(&f->by_name, g_hash_table_unref);
+        g_array_unref(f->symbols);
+        f->symbols = NULL;
+    }
+}
+
+bool elf_file_address(const struct elf_file *f, uint64_t offset,
+                      uint64_t *address)
+{
+    unsigned i;
+
+    for (i = 0; i < f->segments->len; i++) {
+        const struct segment *s = &g_array_index(f->segments, struct segment,
+                                                 i);
+        /* What is mapped begins with the page that the segment begins in. */
+        uint64_t slack = s->offset & 4095;
+
+        if (offset >= s->offset - slack &&
+            offset - (s->offset - slack) < s->size + slack) {
+            *address = s->address + (offset - s->offset);
+            return true;
+        }
+    }
+    return false;
+}
+
+bool elf_file_offset(const struct elf_file *f, uint64_t address,
+                     uint64_t *offset)
+{
+    unsigned i;
+
+    for (i = 0; i < f->segments->len; i++) {
+        const struct segment *s = &g_array_index(f->segments, struct segment,
+                                                 i);
+
+        if (address >= s->address && address - s->address < s->size) {
+            *offset = s->offset + (address - s->address);
+            return true;
+        }
+    }
+    return false;
+}
+
+size_t elf_file_read(const struct elf_file *f, uint64_t address, void *buf,
+                     size_t n)
+{
+    unsigned i;
+
+    for (i = 0; !f->no_bytes && i < f->segments->len; i++) {
+        const struct segment *s = &g_array_index(f->segments, struct segment,
+                                                 i);
+        uint64_t skip = address - s->address;
+        ssize_t got;
+
+        if (address >= s->address && skip < s->size &&
+            s->offset + skip <= INT64_MAX) {
+            got = pread(f->fd, buf, MIN(n, s->size - skip),
+                        s->offset + skip);
+            return got > 0 ? got : 0;
+        }
+    }
+    return 0;
+}
+
+/*
+ * Symbols
+ */
+
+/*
+ * What is better as a name for an address comes first, with a lower @rank.
+ * From LABEL on it is not known where a function ends, or if it is one.
+ */
+#define LABEL       4
+#define STUBS       8
+
+struct candidate {
+    struct elf_symbol symbol;
+    unsigned rank;
+};
+
+static int compare_candidates(const void *a, const void *b)
+{
+    const struct candidate *x = a, *y = b;
+
+    if (x->symbol.start != y->symbol.start) {
+        return x->symbol.start < y->symbol.start ? -1 : 1;
+    }
+    if (x->rank != y->rank) {
+        return x->rank < y->rank ? -1 : 1;
+    }
+    return strcmp(x->symbol.name, y->symbol.name);
+}
+
+/* Where the section of a symbol ends, if that has instructions */
+static uint64_t code_end(const struct elf_file *f, const GElf_Sym *sym)
+{
+    Elf_Scn *section = elf_getscn(f->elf, sym->st_shndx);
+    GElf_Shdr shdr;
+
+    if (sym->st_shndx == SHN_UNDEF || sym->st_shndx >= SHN_LORESERVE ||
+        !section || !gelf_getshdr(section, &shdr) ||
+        !(shdr.sh_flags & SHF_EXECINSTR) ||
+        sym->st_value < shdr.sh_addr ||
+        sym->st_value - shdr.sh_addr >= shdr.sh_size) {
+        return 0;
+    }
+    return shdr.sh_addr + shdr.sh_size;
+}
+
+static void read_table(const struct elf_file *f, GElf_Word type, GArray *all)
+{
+    GElf_Shdr shdr;
+    Elf_Scn *section = find_section(f, type, NULL, &shdr);
+    Elf_Data *data = section ? elf_getdata(section, NULL) : NULL;
+    int i, n;
+
+    if (!data || !shdr.sh_entsize) {
+        return;
+    }
+    n = MIN(data->d_size / shdr.sh_entsize, INT_MAX);
+    for (i = 0; i < n; i++) {
+        struct candidate c;
+        uint64_t limit;
+        GElf_Sym sym;
+        unsigned kind;
+
+        if (!gelf_getsym(data, i, &sym)) {
+            break;
+        }
+        kind = GELF_ST_TYPE(sym.st_info);
+        if (kind != STT_FUNC && kind != STT_GNU_IFUNC && kind != STT_NOTYPE) {
+            continue;
+        }
+        limit = code_end(f, &sym);
+        c.symbol.name = elf_strptr(f->elf, shdr.sh_link, sym.st_name);
+        if (!limit || !c.symbol.name || !*c.symbol.name) {
+            continue;
+        }
+        c.symbol.start = sym.st_value;
+        c.symbol.end = sym.st_size && sym.st_size < limit - sym.st_value ?
+                       sym.st_value + sym.st_size : limit;
+        c.rank = (kind == STT_NOTYPE || !sym.st_size ? LABEL : 0) |
+                 (GELF_ST_BIND(sym.st_info) == STB_LOCAL) << 1 |
+                 (GELF_ST_BIND(sym.st_info) == STB_WEAK);
+        g_array_append_val(all, c);
+    }
+}
+
+/* Stubs of the linker, which have no symbols */
+static void read_plts(const struct elf_file *f, GArray *all)
+{
+    Elf_Scn *section = NULL;
+    size_t strings;
+    GElf_Shdr shdr;
+
+    if (elf_getshdrstrndx(f->elf, &strings)) {
+        return;
+    }
+    while ((section = elf_nextscn(f->elf, section))) {
+        struct candidate c = { .rank = STUBS };
+
+        if (!gelf_getshdr(section, &shdr) || shdr.sh_type != SHT_PROGBITS ||
+            !(shdr.sh_flags & SHF_EXECINSTR)) {
+            continue;
+        }
+        c.symbol.name = elf_strptr(f->elf, strings, shdr.sh_name);
+        c.symbol.start = shdr.sh_addr;
+        c.symbol.end = shdr.sh_addr + shdr.sh_size;
+        if (c.symbol.name && g_str_has_prefix(c.symbol.name, ".plt") &&
+            c.symbol.end > c.symbol.start) {
+            g_array_append_val(all, c);
+        }
+    }
+}
+
+static void read_symbols(struct elf_file *f)
+{
+    GArray *all = g_array_new(FALSE, FALSE, sizeof(struct candidate));
+    bool sure = false;          /* of the size of the last one */
+    unsigned i;
+
+    f->symbols = g_array_new(FALSE, FALSE, sizeof(struct elf_symbol));
+    f->by_name = g_hash_table_new(g_str_hash, g_str_equal);
+    read_table(f, SHT_SYMTAB, all);
+    read_table(f, SHT_DYNSYM, all);
+    if (f->debug) {
+        read_table(f->debug, SHT_SYMTAB, all);
+    }
+    read_plts(f, all);
+    if (all->len) {
+        qsort(all->data, all->len, sizeof(struct candidate),
+              compare_candidates);
+    }
+    for (i = 0; i < all->len; i++) {
+        const struct candidate *c = &g_array_index(all, struct candidate, i);
+        struct elf_symbol *last = f->symbols->len ?
+            &g_array_index(f->symbols, struct elf_symbol,
+                           f->symbols->len - 1) : NULL;
+        bool label = c->rank >= LABEL;
+
+        if (!last || c->symbol.start >= last->end) {
+            g_array_append_val(f->symbols, c->symbol);
+        } else if (c->symbol.start != last->start && (!label || !sure)) {
+            last->end = c->symbol.start;
+            g_array_append_val(f->symbols, c->symbol);
+        } else if (c->symbol.start != last->start) {
+            /* A label inside of a function is no function. */
+            continue;
+        } else {
+            label = !sure;
+        }
+        sure = !label;
+        g_hash_table_insert(f->by_name, (char *)c->symbol.name,
+                            GUINT_TO_POINTER(f->symbols->len - 1));
+    }
+    g_array_unref(all);
+}
+
+const struct elf_symbol *elf_file_symbols(struct elf_file *f, size_t *n)
+{
+    if (!f->symbols) {
+        read_symbols(f);
+    }
+    *n = f->symbols->len;
+    return (const struct elf_symbol *)f->symbols->data;
+}
+
+const struct elf_symbol *elf_file_symbol(struct elf_file *f, uint64_t address)
+{
+    size_t n;
+    const struct elf_symbol *all = elf_file_symbols(f, &n);
+
+    n = BTRAIL_UP_TO(all, n, struct elf_symbol, start, address);
+    return n && address < all[n - 1].end ? &all[n - 1] : NULL;
+}
+
+const struct elf_symbol *elf_file_find(struct elf_file *f, const char *name)
+{
+    gpointer place;
+    size_t n;
+    const struct elf_symbol *all = elf_file_symbols(f, &n);
+
+    if (!g_hash_table_lookup_extended(f->by_name, name, NULL, &place)) {
+        return NULL;
+    }
+    return GPOINTER_TO_UINT(place) < n ? &all[GPOINTER_TO_UINT(place)] : NULL;
+}
+
+/*
+ * Lines
+ */
+
+static int compare_units(const void *a, const void *b)
+{
+    const struct unit *x = a, *y = b;
+
+    return x->start < y->start ? -1 : x->start > y->start;
+}
+
+static Dwarf *open_dwarf(struct elf_file *f)
+{
+    Dwarf_CU *cu = NULL;
+    struct unit unit;
+    Dwarf_Die die;
+
+    if (f->dwarf_tried) {
+        return f->dwarf;
+    }
+    f->dwarf_tried = true;
+    if (!elf_file_has_lines(f)) {
+        return NULL;
+    }
+    f->dwarf = dwarf_begin_elf(f->elf, DWARF_C_READ, NULL);
+    if (!f->dwarf) {
+        return NULL;
+    }
+    f->units = g_array_new(FALSE, FALSE, sizeof(struct unit));
+    memset(&unit, 0, sizeof(unit));
+    while (!dwarf_get_units(f->dwarf, cu, &cu, NULL, NULL, &unit.die, NULL)) {
+        Dwarf_Addr base, start, end;
+        ptrdiff_t offset = 0;
+
+        if (dwarf_tag(&unit.die) == DW_TAG_skeleton_unit ||
+            dwarf_tag(&unit.die) == DW_TAG_compile_unit) {
+            die = unit.die;
+            while ((offset = dwarf_ranges(&die, offset, &base, &start,
+                                          &end)) > 0) {
+                unit.start = start;
+                unit.end = end;
+                if (start < end) {
+                    g_array_append_val(f->units, unit);
+                }
+            }
+        }
+    }
+    if (f->units->len) {
+        qsort(f->units->data, f->units->len, sizeof(struct unit),
+              compare_units);
+    }
+    return f->dwarf;
+}
+
+static struct unit *find_unit(struct elf_file *f, uint64_t address)
+{
+    struct unit *all = (struct unit *)f->units->data;
+    size_t n = BTRAIL_UP_TO(all, f->units->len, struct unit, start, address);
+
+    return n && address < all[n - 1].end ? &all[n - 1] : NULL;
+}
+
+/* Names are relative to where the compiler ran. */
+static const char *source_path(struct elf_file *f, Dwarf_Die *die,
+                               Dwarf_Line *row)
+{
+    const char *name = dwarf_linesrc(row, NULL, NULL), *folder;
+    g_autofree char *path = NULL;
+    Dwarf_Attribute attr;
+
+    if (!name || *name == '/') {
+        return name;
+    }
+    folder = dwarf_formstring(dwarf_attr(die, DW_AT_comp_dir, &attr));
+    if (!folder) {
+        return name;
+    }
+    if (!f->paths) {
+        f->paths = g_string_chunk_new(4096);
+    }
+    path = g_strdup_printf("%s/%s", folder, name);
+    return g_string_chunk_insert_const(f->paths, path);
+}
+
+bool elf_file_line(struct elf_file *f, uint64_t address, const char **name,
+                   unsigned *line)
+{
+    struct unit *unit;
+    Dwarf_Line *row;
+    int number;
+
+    if (f->debug && elf_file_line(f->debug, address, name, line)) {
+        return true;
+    }
+    if (!open_dwarf(f)) {
+        return false;
+    }
+    unit = find_unit(f, address);
+    row = unit ? dwarf_getsrc_die(&unit->die, address) : NULL;
+    if (!row || dwarf_lineno(row, &number) || number <= 0) {
+        return false;
+    }
+    *name = source_path(f, &unit->die, row);
+    *line = number;
+    return *name;
+}
+
+static void unit_lines(struct elf_file *f, Dwarf_Die *die,
+                       elf_file_line_fn *fn, void *opaque)
+{
+    Dwarf_Lines *rows;
+    size_t i, n;
+
+    if (dwarf_getsrclines(die, &rows, &n)) {
+        return;
+    }
+    for (i = 0; i + 1 < n; i++) {
+        Dwarf_Line *row = dwarf_onesrcline(rows, i);
+        Dwarf_Addr start, end;
+        const char *name;
+        bool last;
+        int line;
+
+        if (dwarf_lineendsequence(row, &last) || last ||
+            dwarf_lineaddr(row, &start) ||
+            dwarf_lineaddr(dwarf_onesrcline(rows, i + 1), &end) ||
+            start >= end || dwarf_lineno(row, &line) || line <= 0) {
+            continue;
+        }
+        name = source_path(f, die, row);
+        if (name) {
+            fn(opaque, start, end, name, line);
+        }
+    }
+}
+
+void elf_file_lines(struct elf_file *f, elf_file_line_fn *fn, void *opaque)
+{
+    Dwarf_CU *cu = NULL;
+    Dwarf_Die die;
+
+    if (f->debug && elf_file_has_lines(f->debug)) {
+        elf_file_lines(f->debug, fn, opaque);
+        return;
+    }
+    if (!open_dwarf(f)) {
+        return;
+    }
+    while (!dwarf_get_units(f->dwarf, cu, &cu, NULL, NULL, &die, NULL)) {
+        if (dwarf_tag(&die) == DW_TAG_compile_unit ||
+            dwarf_tag(&die) == DW_TAG_skeleton_unit) {
+            unit_lines(f, &die, fn, opaque);
+        }
+    }
+}

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Finding ELF files: see elf-files.h
+ *
+ * Paths and symbolic links below a sysroot are the guest's: none of them may
+ * lead out of it, so each component is looked up by itself.
+ */
+
+#include <errno.h>
+#include <glib.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "symbolize/elf-files.h"
+
+#define MAX_LINKS   40
+
+struct elf_files {
+    GStrv sysroots;
+    GPtrArray *debug_dirs;      /* of char * */
+    GHashTable *known;          /* key -> struct elf_file *, NULL for none */
+    GHashTable *by_path;        /* path on the host -> struct elf_file * */
+};
+
+static void close_file(gpointer f)
+{
+    elf_file_close(f);
+}
+
+struct elf_files *elf_files_new(const struct elf_files_options *options)
+{
+    struct elf_files *files = g_new0(struct elf_files, 1);
+    const char *cache = g_getenv("DEBUGINFOD_CACHE_PATH");
+    unsigned i;
+
+    files->sysroots = g_strdupv((char **)options->sysroots);
+    files->debug_dirs = g_ptr_array_new_with_free_func(g_free);
+    for (i = 0; options->debug_dirs && options->debug_dirs[i]; i++) {
+        g_ptr_array_add(files->debug_dirs, g_strdup(options->debug_dirs[i]));
+    }
+    g_ptr_array_add(files->debug_dirs, cache && *cache ? g_strdup(cache) :
+                    g_build_filename(g_get_user_cache_dir(),
+                                     "debuginfod_client", NULL));
+    g_ptr_array_add(files->debug_dirs, g_strdup("/usr/lib/debug"));
+    files->known = g_hash_table_new_full(g_str_hash, g_str_equal, g_free,
+                                         NULL);
+    files->by_path = g_hash_table_new_full(g_str_hash, g_str_equal, g_free,
+                                           close_file);
+    return files;
+}
+
+void elf_files_free(struct elf_files *files)
+{
+    if (!files) {
+        return;
+    }
+    g_strfreev(files->sysroots);
+    g_ptr_array_unref(files->debug_dirs);
+    g_hash_table_unref(files->known);
+    g_hash_table_unref(files->by_path);
+    g_free(files);
+}
+
+/*
+ * Where @path of a guest is on the host, all of its symbolic links followed
+ * as the guest would; NULL if it is not there.
+ */
+static char *resolve(const char *sysroot, const char *path)
+{
+    GString *done = g_string_new(sysroot);
+    size_t root = done->len;
+    g_autofree char *rest = g_strdup(path);
+    unsigned links = 0;
+    struct stat st;
+
+    while (*rest) {
+        size_t skip = strspn(rest, "/");
+        size_t len = strcspn(rest + skip, "/");
+        g_autofree char *name = g_strndup(rest + skip, len);
+        char *after = g_strdup(rest + skip + len);
+
+        g_free(rest);
+        rest = after;
+        if (!len || !strcmp(name, ".")) {
+            continue;
+        }
+        if (!strcmp(name, "..")) {
+            char *slash = strrchr(done->str, '/');
+
+            if (done->len > root && slash) {
+                g_string_truncate(done, MAX(slash - done->str, (gssize)root));
+            }
+            continue;
+        }
+        g_string_append_printf(done, "/%s", name);
+        if (lstat(done->str, &st)) {
+            break;
+        }
+        if (S_ISLNK(st.st_mode)) {
+            char target[PATH_MAX];
+            ssize_t n = readlink(done->str, target, sizeof(target) - 1);
+            char *joined;
+
+            if (n <= 0 || ++links > MAX_LINKS) {
+                break;
+            }
+            target[n] = '\0';
+            g_string_truncate(done, *target == '/' ? root :
+                              done->len - strlen(name) - 1);
+            joined = g_strdup_printf("%s/%s", target, rest);
+            g_free(rest);
+            rest = joined;
+        }
+    }
+    if (*rest || done->len == root || stat(done->str, &st) ||
+        !S_ISREG(st.st_mode)) {
+        g_string_free(done, TRUE);
+        return NULL;
+    }
+    return g_string_free(done, FALSE);
+}
+
+static bool has_id(const struct elf_file *f, const char *build_id)
+{
+    return !build_id || !g_strcmp0(elf_file_build_id(f), build_id);
+}
+
+/* Open a file if it is what is sought; else NULL. */
+static struct elf_file *open_if(const char *path, const char *build_id)
+{
+    struct elf_file *f = elf_file_open(path);
+
+    if (f && !has_id(f, build_id)) {
+        elf_file_close(f);
+        return NULL;
+    }
+    return f;
+}
+
+/* Where a folder has a file of a build-id, if it has it; NULL for no more */
+static char *place_of(const char *dir, const char *id, bool debug,
+                      unsigned form)
+{
+    const char *suffix = debug ? ".debug" : "";
+
+    switch (form) {
+    case 0:
+        return g_strdup_printf("%s/%s/%s", dir, id,
+                               debug ? "debuginfo" : "executable");
+    case 1:
+        return g_strdup_printf("%s/.build-id/%.2s/%s%s", dir, id, id + 2,
+                               suffix);
+    case 2:
+        return g_strdup_printf("%s/%.2s/%s%s", dir, id, id + 2, suffix);
+    default:
+        return NULL;
+    }
+}
+
+/* A file by its build-id: its debugging information, or itself */
+static struct elf_file *open_by_id(const struct elf_files *files,
+                                   const char *id, bool debug)
+{
+    unsigned i, form;
+
+    if (strlen(id) < 3 || strspn(id, "0123456789abcdef") != strlen(id)) {
+        return NULL;
+    }
+    for (i = 0; i < files->debug_dirs->len; i++) {
+        for (form = 0; form < 3; form++) {
+            g_autofree char *path = place_of(files->debug_dirs->pdata[i], id,
+                                             debug, form);
+            struct elf_file *f = open_if(path, id);
+
+            if (f) {
+                return f;
+            }
+        }
+    }
+    return NULL;
+}
+
+/* A file that has what was stripped from @f */
+static struct elf_file *open_debug(const struct elf_files *files,
+                                   struct elf_file *f, const char *sysroot)
+{
+    const char *id = elf_file_build_id(f), *link = elf_file_debug_link(f);
+    struct elf_file *debug = id ? open_by_id(files, id, true) : NULL;
+    g_autofree char *path = NULL, *folder = NULL;
+
+    if (debug || !id) {
+        return debug;
+    }
+    if (sysroot) {
+        g_autofree char *name = g_strdup_printf("/usr/lib/debug/.build-id/"
+                                                "%.2s/%s.debug", id, id + 2);
+
+        path = resolve(sysroot, name);
+        debug = path ? open_if(path, id) : NULL;
+    }
+    if (!debug && link && *link && !strchr(link, '/')) {
+        unsigned i;
+
+        folder = g_path_get_dirname(elf_file_path(f));
+        for (i = 0; !debug && i < 2; i++) {
+            g_autofree char *beside = g_build_filename(folder,
+                                                       i ? ".debug" : "",
+                                                       link, NULL);
+
+            if (strcmp(beside, elf_file_path(f))) {
+                debug = open_if(beside, id);
+            }
+        }
+    }
+    return debug;
+}
+
+static struct elf_file *keep(struct elf_files *files, struct elf_file *f,
+                             const char *sysroot)
+{
+    struct elf_file *known, *debug;
+
+    if (!f) {
+        return NULL;
+    }
+    known = g_hash_table_lookup(files->by_path, elf_file_path(f));
+    if (known) {
+        elf_file_close(f);
+        return known;
+    }
+    if (!elf_file_has_symbols(f) || !elf_file_has_lines(f)) {
+        debug = open_debug(files, f, sysroot);
+        if (debug) {
+            elf_file_set_debug(f, debug);
+        }
+    }
+    g_hash_table_insert(files->by_path, g_strdup(elf_file_path(f)), f);
+    return f;
+}
+
+static struct elf_file *find(struct elf_files *files, const char *path,
+                             const char *build_id)
+{
+    struct elf_file *f = NULL;
+    unsigned i;
+
+    for (i = 0; path && *path == '/' && files->sysroots &&
+         files->sysroots[i]; i++) {
+        g_autofree char *place = resolve(files->sysroots[i], path);
+
+        f = place ? open_if(place, build_id) : NULL;
+        if (f) {
+            return keep(files, f, files->sysroots[i]);
+        }
+    }
+    if (build_id) {
+        f = open_by_id(files, build_id, false);
+        if (!f) {
+            /* Without its bytes, there are symbols and lines. */
+            f = open_by_id(files, build_id, true);
+        }
+    }
+    return keep(files, f, NULL);
+}
+
+struct elf_file *elf_files_get(struct elf_files *files, const char *path,
+                               const char *build_id)
+{
+    g_autofree char *key = g_strdup_printf("%s\n%s", path ? path : "",
+                                           build_id ? build_id : "");
+    struct elf_file *f;
+    gpointer known;
+
+    if (g_hash_table_lookup_extended(files->known, key, NULL, &known)) {
+        return known;
+    }
+    f = find(files, path, build_id);
+    g_hash_table_insert(files->known, g_steal_pointer(&key), f);
+    return f;
+}
+
+bool elf_files_add_image(struct elf_files *files, const char *path,
+                         const void *image, size_t size)
+{
+    int fd = memfd_create("backtrail-image", MFD_CLOEXEC);
+    g_autofree char *place = g_strdup_printf("/proc/self/fd/%d", fd);
+    g_autofree char *name = NULL;
+    struct elf_file *f = NULL;
+    const char *id;
+
+    if (fd < 0) {
+        return false;
+    }
+    if (write(fd, image, size) == (ssize_t)size) {
+        f = elf_file_open(place);
+    }
+    close(fd);
+    if (!f) {
+        return false;
+    }
+    id = elf_file_build_id(f);
+    name = g_strdup_printf("%s\n%s", path, id ? id : "");
+    if (g_hash_table_contains(files->known, name)) {
+        elf_file_close(f);
+        return true;
+    }
+    g_hash_table_insert(files->by_path, g_strdup(name), f);
+    g_hash_table_insert(files->known, g_strdup(name), f);
+    if (id) {
+        g_hash_table_insert(files->known, g_strdup_printf("%s\n", path), f);
+    }
+    return true;
+}
+
+struct elf_file *elf_files_host(struct elf_files *files, const char *path)
+{
+    struct elf_file *f = g_hash_table_lookup(files->by_path, path);
+
+    return f ? f : keep(files, elf_file_open(path), NULL);
+}

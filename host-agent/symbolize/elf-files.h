@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Finding the ELF files of a guest on the host
+ */
+
+#ifndef BTRAIL_ELF_FILES_H
+#define BTRAIL_ELF_FILES_H
+
+#include "symbolize/elf-file.h"
+
+struct elf_files;
+
+/**
+ * struct elf_files_options - where to look; all of it can be NULL
+ * @sysroots:   folders that have the guest's files at the guest's paths
+ * @debug_dirs: folders of files by build-id, in the form of a debuginfod
+ *              client's cache (ID/debuginfo, ID/executable) or of
+ *              /usr/lib/debug (.build-id/xx/yyyy, .debug, with or without
+ *              the .build-id)
+ *
+ * Arrays end with NULL and are copied.
+ */
+struct elf_files_options {
+    char *const *sysroots;
+    char *const *debug_dirs;
+};
+
+/*
+ * The user's own folders are looked into, too: $DEBUGINFOD_CACHE_PATH or
+ * ~/.cache/debuginfod_client, and /usr/lib/debug.
+ */
+struct elf_files *elf_files_new(const struct elf_files_options *options);
+void elf_files_free(struct elf_files *files);
+
+/**
+ * elf_files_get - the ELF file that is @path in the guest
+ * @path:     an absolute path in the guest, or NULL
+ * @build_id: in digits, or NULL
+ *
+ * With a build-id, what has another one is not the file.  Without one, files
+ * are taken from sysroots alone, never from the host's own root.  The file
+ * has its debugging information with it, if that is there.
+ *
+ * Returns a file that lives as long as @files, or NULL.
+ */
+struct elf_file *elf_files_get(struct elf_files *files, const char *path,
+                               const char *build_id);
+
+/*
+ * Have an ELF image that is in no file: it is found by its build-id, or under
+ * the name @path without one.  False if it is none.
+ */
+bool elf_files_add_image(struct elf_files *files, const char *path,
+                         const void *image, size_t size);
+
+/* The ELF file @path on the host, with its debugging information */
+struct elf_file *elf_files_host(struct elf_files *files, const char *path);
+
+#endif /* BTRAIL_ELF_FILES_H */

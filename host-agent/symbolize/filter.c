@@ -1,0 +1,605 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Choosing records: see filter.h
+ */
+
+#include <errno.h>
+#include <gio/gio.h>
+#include <string.h>
+
+#include "symbolize/filter.h"
+
+/* Deeper nested ones are nobody's. */
+#define MAX_DEPTH   100
+
+enum field {
+    FIELD_CPU, FIELD_INDEX, FIELD_TIME, FIELD_PID, FIELD_TID, FIELD_CR3,
+    FIELD_FROM, FIELD_TO, FIELD_LINE,
+    FIELD_COMM, FIELD_SYM, FIELD_SYM_TO, FIELD_DSO, FIELD_DSO_TO, FIELD_FILE,
+    FIELD_USER, FIELD_KERNEL,
+};
+
+enum type {
+    TYPE_NUMBER,
+    TYPE_TIME,
+    TYPE_TEXT,
+    TYPE_BOOL,
+};
+
+static const struct {
+    const char *name;
+    enum field field;
+    enum type type;
+    bool common;                /* to many records */
+} fields[] = {
+    { "comm", FIELD_COMM, TYPE_TEXT, true },
+    { "process", FIELD_COMM, TYPE_TEXT, true },
+    { "pid", FIELD_PID, TYPE_NUMBER, true },
+    { "tid", FIELD_TID, TYPE_NUMBER, true },
+    { "cr3", FIELD_CR3, TYPE_NUMBER, true },
+    { "cpu", FIELD_CPU, TYPE_NUMBER, true },
+    { "vcpu", FIELD_CPU, TYPE_NUMBER, true },
+    { "time", FIELD_TIME, TYPE_TIME, true },
+    { "index", FIELD_INDEX, TYPE_NUMBER, true },
+    { "ip", FIELD_FROM, TYPE_NUMBER, false },
+    { "from", FIELD_FROM, TYPE_NUMBER, false },
+    { "addr", FIELD_TO, TYPE_NUMBER, false },
+    { "to", FIELD_TO, TYPE_NUMBER, false },
+    { "sym", FIELD_SYM, TYPE_TEXT, false },
+    { "symbol", FIELD_SYM, TYPE_TEXT, false },
+    { "sym_from", FIELD_SYM, TYPE_TEXT, false },
+    { "sym_to", FIELD_SYM_TO, TYPE_TEXT, false },
+    { "dso", FIELD_DSO, TYPE_TEXT, false },
+    { "module", FIELD_DSO, TYPE_TEXT, false },
+    { "dso_from", FIELD_DSO, TYPE_TEXT, false },
+    { "dso_to", FIELD_DSO_TO, TYPE_TEXT, false },
+    { "file", FIELD_FILE, TYPE_TEXT, false },
+    { "line", FIELD_LINE, TYPE_NUMBER, false },
+    { "user", FIELD_USER, TYPE_BOOL, false },
+    { "kernel", FIELD_KERNEL, TYPE_BOOL, false },
+};
+
+enum kind {
+    NODE_AND,
+    NODE_OR,
+    NODE_NOT,
+    NODE_EQUAL,
+    NODE_DIFFERENT,
+    NODE_LESS,
+    NODE_AT_MOST,
+    NODE_MORE,
+    NODE_AT_LEAST,
+    NODE_MATCHES,
+    NODE_MATCHES_NOT,
+    NODE_TRUE,                  /* the field says it alone */
+};
+
+struct node {
+    enum kind kind;
+    struct node *left;
+    struct node *right;
+    unsigned what;              /* of fields[] */
+    int bit;                    /* of the class, or -1 */
+    int64_t number;
+    char *text;
+    GRegex *regex;
+};
+
+struct filter {
+    struct node *root;
+    GPtrArray *common;          /* of struct node * */
+    bool uses_index;
+};
+
+struct parser {
+    struct filter *filter;
+    const char *text;
+    const char *p;
+    unsigned depth;
+    GError **error;
+};
+
+static void node_free(struct node *n)
+{
+    if (n) {
+        node_free(n->left);
+        node_free(n->right);
+        g_free(n->text);
+        if (n->regex) {
+            g_regex_unref(n->regex);
+        }
+        g_free(n);
+    }
+}
+
+void filter_free(struct filter *f)
+{
+    if (f) {
+        node_free(f->root);
+        g_ptr_array_unref(f->common);
+        g_free(f);
+    }
+}
+
+static void *fail(struct parser *p, const char *where, const char *words)
+{
+    if (!*p->error) {
+        g_autofree char *text = g_utf8_make_valid(p->text, -1);
+        g_autofree char *rest = g_utf8_make_valid(where, -1);
+
+        *g_utf8_offset_to_pointer(rest, MIN(g_utf8_strlen(rest, -1), 20)) = 0;
+        g_set_error(p->error, G_IO_ERROR, G_IO_ERROR_INVALID_ARGUMENT,
+                    "%s, at '%s' of '%s'", words, *rest ? rest : "the end",
+                    text);
+    }
+    return NULL;
+}
+
+static void skip_blanks(struct parser *p)
+{
+    p->p += strspn(p->p, " \t\n");
+}
+
+static bool take(struct parser *p, const char *token)
+{
+    skip_blanks(p);
+    if (g_str_has_prefix(p->p, token)) {
+        p->p += strlen(token);
+        return true;
+    }
+    return false;
+}
+
+/* "text", 'text' or word; NULL after an error */
+static char *take_text(struct parser *p)
+{
+    const char *begin;
+    GString *text;
+    char quote;
+
+    skip_blanks(p);
+    begin = p->p;
+    if (*begin != '"' && *begin != '\'') {
+        p->p += strcspn(begin, " \t\n()&|\"'");
+        return p->p > begin ? g_strndup(begin, p->p - begin) :
+               fail(p, begin, "there is no text");
+    }
+    quote = *p->p++;
+    text = g_string_new(NULL);
+    while (*p->p && *p->p != quote) {
+        /* Only a quote needs the backslash: others are for the pattern. */
+        if (*p->p == '\\' && p->p[1] == quote) {
+            p->p++;
+        }
+        g_string_append_c(text, *p->p++);
+    }
+    if (!*p->p) {
+        g_string_free(text, TRUE);
+        return fail(p, begin, "a quote is missing");
+    }
+    p->p++;
+    return g_string_free(text, FALSE);
+}
+
+static bool take_number(struct parser *p, enum type type, int64_t *value)
+{
+    static const struct {
+        const char *name;
+        double ns;
+    } units[] = {
+        { "ns", 1 }, { "us", 1e3 }, { "ms", 1e6 }, { "min", 60e9 },
+        { "s", 1e9 }, { "", 1e9 },
+    };
+    const char *begin;
+    bool negative;
+    char *end;
+    unsigned i;
+
+    skip_blanks(p);
+    begin = p->p;
+    negative = *begin == '-';
+    if (!g_ascii_isdigit(begin[negative])) {
+        fail(p, begin, "there is no number");
+        return false;
+    }
+    if (type == TYPE_TIME) {
+        double v = g_ascii_strtod(begin, &end);
+
+        for (i = 0; !g_str_has_prefix(end, units[i].name); i++) {
+            continue;
+        }
+        end += strlen(units[i].name);
+        v = v * units[i].ns;
+        if (!(v < 9e18 && v > -9e18)) {
+            fail(p, begin, "the time is too long");
+            return false;
+        }
+        *value = v + (v < 0 ? -0.5 : 0.5);
+    } else {
+        uint64_t v;
+
+        errno = 0;
+        v = g_ascii_strtoull(begin + negative, &end,
+                             g_ascii_strncasecmp(begin + negative, "0x", 2) ?
+                             10 : 16);
+        if (errno) {
+            fail(p, begin, "the number is too large");
+            return false;
+        }
+        *value = negative ? -v : v;
+    }
+    if (g_ascii_isalnum(*end) || *end == '_' || *end == '.') {
+        fail(p, begin, "this is no number");
+        return false;
+    }
+    p->p = end;
+    return true;
+}
+
+static struct node *parse_or(struct parser *p);
+
+static bool take_operator(struct parser *p, enum kind *kind)
+{
+    static const struct {
+        const char *text;
+        enum kind kind;
+    } operators[] = {
+        { "==", NODE_EQUAL }, { "!=", NODE_DIFFERENT },
+        { "=~", NODE_MATCHES }, { "!~", NODE_MATCHES_NOT },
+        { "<=", NODE_AT_MOST }, { ">=", NODE_AT_LEAST },
+        { "<", NODE_LESS }, { ">", NODE_MORE }, { "~", NODE_MATCHES },
+        { "=", NODE_EQUAL },
+    };
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(operators); i++) {
+        if (take(p, operators[i].text)) {
+            *kind = operators[i].kind;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What a field is compared with; false after an error */
+static bool parse_value(struct parser *p, struct node *n, const char *where)
+{
+    g_autoptr(GError) error = NULL;
+    bool pattern = n->kind == NODE_MATCHES || n->kind == NODE_MATCHES_NOT;
+
+    if (fields[n->what].type != TYPE_TEXT) {
+        if (pattern) {
+            fail(p, where, "a number is not matched with ~, but compared");
+            return false;
+        }
+        return take_number(p, fields[n->what].type, &n->number);
+    }
+    if (!pattern && n->kind != NODE_EQUAL && n->kind != NODE_DIFFERENT) {
+        fail(p, where, "a text is compared with ==, != or ~");
+        return false;
+    }
+    n->text = take_text(p);
+    if (n->text && pattern) {
+        n->regex = g_regex_new(n->text, G_REGEX_OPTIMIZE, 0, &error);
+        if (!n->regex) {
+            fail(p, where, error->message);
+            return false;
+        }
+    }
+    return n->text;
+}
+
+static struct node *parse_comparison(struct parser *p)
+{
+    struct node *n = g_new0(struct node, 1);
+    g_autofree char *name = NULL;
+    const char *begin;
+    unsigned i;
+
+    skip_blanks(p);
+    begin = p->p;
+    while (g_ascii_isalnum(*p->p) || *p->p == '_') {
+        p->p++;
+    }
+    name = g_strndup(begin, p->p - begin);
+    for (i = 0; i < G_N_ELEMENTS(fields); i++) {
+        if (!strcmp(fields[i].name, name)) {
+            break;
+        }
+    }
+    n->bit = -1;
+    n->what = i;
+    if (i == G_N_ELEMENTS(fields)) {
+        node_free(n);
+        return fail(p, begin, *name ? "there is no such field" :
+                    "the name of a field is missing");
+    }
+    if (fields[i].type == TYPE_BOOL) {
+        n->kind = NODE_TRUE;
+        return n;
+    }
+    if (!take_operator(p, &n->kind)) {
+        node_free(n);
+        return fail(p, p->p, "a comparison is missing (==, !=, <, <=, >, >=, "
+                    "~, !~)");
+    }
+    if (!parse_value(p, n, begin)) {
+        node_free(n);
+        return NULL;
+    }
+    if (fields[i].common) {
+        if (p->filter->common->len == FILTER_MAX_COMMON) {
+            node_free(n);
+            return fail(p, begin, "there are too many comparisons");
+        }
+        n->bit = p->filter->common->len;
+        g_ptr_array_add(p->filter->common, n);
+    }
+    p->filter->uses_index |= fields[i].field == FIELD_INDEX;
+    return n;
+}
+
+static struct node *join(enum kind kind, struct node *left,
+                         struct node *right)
+{
+    struct node *n = g_new0(struct node, 1);
+
+    n->kind = kind;
+    n->left = left;
+    n->right = right;
+    return n;
+}
+
+static struct node *parse_not(struct parser *p)
+{
+    struct node *n;
+
+    if (p->depth++ == MAX_DEPTH) {
+        return fail(p, p->p, "it is too deeply nested");
+    }
+    if (take(p, "!")) {
+        n = parse_not(p);
+        n = n ? join(NODE_NOT, n, NULL) : NULL;
+    } else if (take(p, "(")) {
+        n = parse_or(p);
+        if (n && !take(p, ")")) {
+            node_free(n);
+            n = fail(p, p->p, "a ) is missing");
+        }
+    } else {
+        n = parse_comparison(p);
+    }
+    p->depth--;
+    return n;
+}
+
+static struct node *parse_and(struct parser *p)
+{
+    struct node *n = parse_not(p);
+
+    while (n && (take(p, "&&") || take(p, "and "))) {
+        struct node *right = parse_not(p);
+
+        if (!right) {
+            node_free(n);
+            return NULL;
+        }
+        n = join(NODE_AND, n, right);
+    }
+    return n;
+}
+
+static struct node *parse_or(struct parser *p)
+{
+    struct node *n = parse_and(p);
+
+    while (n && (take(p, "||") || take(p, "or "))) {
+        struct node *right = parse_and(p);
+
+        if (!right) {
+            node_free(n);
+            return NULL;
+        }
+        n = join(NODE_OR, n, right);
+    }
+    return n;
+}
+
+struct filter *filter_parse(const char *text, GError **error)
+{
+    g_autoptr(GError) own = NULL;
+    struct filter *f = g_new0(struct filter, 1);
+    struct parser p = { f, text, text, 0, &own };
+
+    f->common = g_ptr_array_new();
+    if (g_utf8_validate(text, -1, NULL)) {
+        f->root = parse_or(&p);
+        skip_blanks(&p);
+        if (f->root && *p.p) {
+            fail(&p, p.p, "this does not belong to it");
+        }
+    } else {
+        fail(&p, "", "it is no UTF-8");
+    }
+    if (own) {
+        g_propagate_error(error, g_steal_pointer(&own));
+        filter_free(f);
+        return NULL;
+    }
+    return f;
+}
+
+bool filter_uses_index(const struct filter *f)
+{
+    return f->uses_index;
+}
+
+static bool compare_text(const struct node *n, const char *text)
+{
+    switch (n->kind) {
+    case NODE_EQUAL:
+        return !strcmp(text, n->text);
+    case NODE_DIFFERENT:
+        return strcmp(text, n->text);
+    case NODE_MATCHES:
+        return g_regex_match(n->regex, text, 0, NULL);
+    default:
+        return !g_regex_match(n->regex, text, 0, NULL);
+    }
+}
+
+static bool compare_order(const struct node *n, int order)
+{
+    switch (n->kind) {
+    case NODE_EQUAL:
+        return !order;
+    case NODE_DIFFERENT:
+        return order;
+    case NODE_LESS:
+        return order < 0;
+    case NODE_AT_MOST:
+        return order <= 0;
+    case NODE_MORE:
+        return order > 0;
+    default:
+        return order >= 0;
+    }
+}
+
+/* What is not known is -1, and neither less nor more than anything. */
+static bool compare_signed(const struct node *n, int64_t v)
+{
+    if (v == -1 && n->number != -1) {
+        return n->kind == NODE_DIFFERENT;
+    }
+    return compare_order(n, v < n->number ? -1 : v > n->number);
+}
+
+static bool compare_unsigned(const struct node *n, uint64_t v)
+{
+    uint64_t number = n->number;
+
+    return compare_order(n, v < number ? -1 : v > number);
+}
+
+static const char *sym(const struct place *place)
+{
+    return place ? place->function->name : NAME_UNKNOWN;
+}
+
+static const char *dso(const struct place *place)
+{
+    return place ? place->function->module->name : NAME_UNKNOWN;
+}
+
+static bool compare(const struct node *n, const struct filter_record *r)
+{
+    const char *file = "";
+    unsigned line = 0;
+
+    switch (fields[n->what].field) {
+    case FIELD_CPU:
+        return compare_unsigned(n, r->vcpu);
+    case FIELD_INDEX:
+        return compare_unsigned(n, r->index);
+    case FIELD_TIME:
+        return compare_signed(n, r->time);
+    case FIELD_PID:
+        return compare_signed(n, r->process->pid);
+    case FIELD_TID:
+        return compare_signed(n, r->process->tid);
+    case FIELD_CR3:
+        return compare_unsigned(n, r->process->cr3);
+    case FIELD_FROM:
+        return compare_unsigned(n, r->from);
+    case FIELD_TO:
+        return compare_unsigned(n, r->to);
+    case FIELD_COMM:
+        return compare_text(n, r->process->comm);
+    case FIELD_SYM:
+        return compare_text(n, sym(r->from_place));
+    case FIELD_SYM_TO:
+        return compare_text(n, sym(r->to_place));
+    case FIELD_DSO:
+        return compare_text(n, dso(r->from_place));
+    case FIELD_DSO_TO:
+        return compare_text(n, dso(r->to_place));
+    case FIELD_USER:
+        return r->from < ADDRESS_SHARED;
+    case FIELD_KERNEL:
+        return r->from >= ADDRESS_SHARED;
+    case FIELD_FILE:
+    case FIELD_LINE:
+        if (r->lines && r->from_place) {
+            symbolizer_line(r->lines, r->from_place, &file, &line);
+        }
+        return fields[n->what].field == FIELD_FILE ? compare_text(n, file) :
+               compare_unsigned(n, line);
+    default:
+        return false;
+    }
+}
+
+uint64_t filter_class(const struct filter *f, const struct filter_record *r)
+{
+    uint64_t class = 0;
+    unsigned i;
+
+    for (i = 0; i < f->common->len; i++) {
+        class |= (uint64_t)compare(f->common->pdata[i], r) << i;
+    }
+    return class;
+}
+
+static bool chooses(const struct node *n, uint64_t class,
+                    const struct filter_record *r)
+{
+    switch (n->kind) {
+    case NODE_AND:
+        return chooses(n->left, class, r) && chooses(n->right, class, r);
+    case NODE_OR:
+        return chooses(n->left, class, r) || chooses(n->right, class, r);
+    case NODE_NOT:
+        return !chooses(n->left, class, r);
+    default:
+        return n->bit >= 0 ? class >> n->bit & 1 : compare(n, r);
+    }
+}
+
+bool filter_chooses(const struct filter *f, uint64_t class,
+                    const struct filter_record *r)
+{
+    return chooses(f->root, class, r);
+}
+
+/* What @n says where nothing is known but the class */
+enum verdict {
+    NEVER,
+    MAYBE,
+    ALWAYS,
+};
+
+static enum verdict judge(const struct node *n, uint64_t class)
+{
+    enum verdict left, right;
+
+    if (n->kind != NODE_AND && n->kind != NODE_OR && n->kind != NODE_NOT) {
+        return n->bit < 0 ? MAYBE : class >> n->bit & 1 ? ALWAYS : NEVER;
+    }
+    left = judge(n->left, class);
+    if (n->kind == NODE_NOT) {
+        return ALWAYS - left;
+    }
+    right = judge(n->right, class);
+    return n->kind == NODE_AND ? MIN(left, right) : MAX(left, right);
+}
+
+bool filter_may_choose(const struct filter *f, uint64_t class)
+{
+    return judge(f->root, class) != NEVER;
+}
+
+bool filter_matches(const struct filter *f, const struct filter_record *r)
+{
+    return chooses(f->root, filter_class(f, r), r);
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What instructions do: see instruction.h
+ */
+
+#include <string.h>
+#include <Zydis/Zydis.h>
+
+#include "symbolize/instruction.h"
+
+static bool init_decoder(ZydisDecoder *decoder, unsigned bits)
+{
+    switch (bits) {
+    case 64:
+        return ZYAN_SUCCESS(ZydisDecoderInit(decoder,
+                                             ZYDIS_MACHINE_MODE_LONG_64,
+                                             ZYDIS_STACK_WIDTH_64));
+    case 32:
+        return ZYAN_SUCCESS(ZydisDecoderInit(decoder,
+                                             ZYDIS_MACHINE_MODE_LONG_COMPAT_32,
+                                             ZYDIS_STACK_WIDTH_32));
+    case 16:
+        return ZYAN_SUCCESS(ZydisDecoderInit(decoder,
+                                             ZYDIS_MACHINE_MODE_REAL_16,
+                                             ZYDIS_STACK_WIDTH_16));
+    default:
+        return false;
+    }
+}
+
+static enum instruction_kind kind_of(const ZydisDecodedInstruction *zi)
+{
+    switch (zi->mnemonic) {
+    case ZYDIS_MNEMONIC_CALL:
+        return INSTRUCTION_CALL;
+    case ZYDIS_MNEMONIC_RET:
+        return INSTRUCTION_RET;
+    case ZYDIS_MNEMONIC_JMP:
+        return INSTRUCTION_JUMP;
+    case ZYDIS_MNEMONIC_SYSCALL:
+    case ZYDIS_MNEMONIC_SYSENTER:
+        return INSTRUCTION_SYSCALL;
+    case ZYDIS_MNEMONIC_SYSRET:
+    case ZYDIS_MNEMONIC_SYSEXIT:
+        return INSTRUCTION_SYSRET;
+    case ZYDIS_MNEMONIC_INT:
+    case ZYDIS_MNEMONIC_INT1:
+    case ZYDIS_MNEMONIC_INT3:
+    case ZYDIS_MNEMONIC_INTO:
+        return INSTRUCTION_INT;
+    case ZYDIS_MNEMONIC_IRET:
+    case ZYDIS_MNEMONIC_IRETD:
+    case ZYDIS_MNEMONIC_IRETQ:
+    case ZYDIS_MNEMONIC_RSM:
+        return INSTRUCTION_IRET;
+    case ZYDIS_MNEMONIC_VMRUN:
+    case ZYDIS_MNEMONIC_VMLAUNCH:
+    case ZYDIS_MNEMONIC_VMRESUME:
+    case ZYDIS_MNEMONIC_VMCALL:
+    case ZYDIS_MNEMONIC_VMMCALL:
+        return INSTRUCTION_VM;
+    default:
+        return zi->meta.category == ZYDIS_CATEGORY_COND_BR ?
+               INSTRUCTION_CONDITIONAL : INSTRUCTION_OTHER;
+    }
+}
+
+bool instruction_decode(const void *bytes, size_t n, unsigned bits,
+                        uint64_t address, struct instruction *insn)
+{
+    ZydisDecodedInstruction zi;
+    ZydisDecoder decoder;
+
+    memset(insn, 0, sizeof(*insn));
+    if (!init_decoder(&decoder, bits) ||
+        !ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&decoder, NULL, bytes, n,
+                                                    &zi))) {
+        return false;
+    }
+    insn->kind = kind_of(&zi);
+    insn->length = zi.length;
+    if (zi.attributes & ZYDIS_ATTRIB_IS_RELATIVE &&
+        zi.raw.imm[0].is_relative) {
+        insn->direct = true;
+        insn->target = address + zi.length + zi.raw.imm[0].value.s;
+        if (bits != 64) {
+            /*
+             * Without the segment's base it is not known where IP wraps, so
+             * that of a 16-bit operand is not cut, either.
+             */
+            insn->target &= UINT32_MAX;
+        }
+    }
+    return true;
+}
+
+unsigned instruction_text(const void *bytes, size_t n, unsigned bits,
+                          uint64_t address, char text[INSTRUCTION_TEXT])
+{
+    ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
+    ZydisDecodedInstruction zi;
+    ZydisFormatter formatter;
+    ZydisDecoder decoder;
+
+    if (init_decoder(&decoder, bits) &&
+        ZYAN_SUCCESS(ZydisFormatterInit(&formatter,
+                                        ZYDIS_FORMATTER_STYLE_INTEL)) &&
+        ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, bytes, n, &zi,
+                                            operands)) &&
+        ZYAN_SUCCESS(ZydisFormatterFormatInstruction(&formatter, &zi, operands,
+                                            zi.operand_count_visible, text,
+                                            INSTRUCTION_TEXT, address,
+                                            NULL))) {
+        return zi.length;
+    }
+    strcpy(text, "(bad)");
+    return 0;
+}
+
+bool instruction_goes(const struct instruction *insn, uint64_t to)
+{
+    switch (insn->kind) {
+    case INSTRUCTION_UNKNOWN:
+        /* It may be any. */
+        return true;
+    case INSTRUCTION_OTHER:
+        return false;
+    default:
+        return !insn->direct || insn->target == to;
+    }
+}

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Names that a person gives: see map-file.h
+ */
+
+#include <errno.h>
+#include <gio/gio.h>
+#include <string.h>
+
+#include "backtrail/trace.h"
+#include "symbolize/map-file.h"
+
+struct map_file {
+    struct address_space *shared;
+    GHashTable *processes;      /* CR3 -> struct map_process */
+};
+
+static void free_process(gpointer p)
+{
+    struct map_process *process = p;
+
+    g_free(process->name);
+    address_space_free(process->space);
+    g_free(process);
+}
+
+void map_file_free(struct map_file *map)
+{
+    if (map) {
+        address_space_free(map->shared);
+        g_hash_table_unref(map->processes);
+        g_free(map);
+    }
+}
+
+/* A number at the start of @text, which is moved behind it */
+static bool get_number(char **text, unsigned base, uint64_t *value)
+{
+    char *end;
+
+    if (!g_ascii_isxdigit(**text)) {
+        return false;
+    }
+    errno = 0;
+    *value = g_ascii_strtoull(*text, &end, base);
+    if (errno || end == *text) {
+        return false;
+    }
+    *text = end;
+    return true;
+}
+
+/* The next word at the start of @text, or NULL */
+static char *get_word(char **text)
+{
+    char *word = *text + strspn(*text, " \t");
+    size_t len = strcspn(word, " \t");
+
+    if (!len) {
+        return NULL;
+    }
+    *text = word + len;
+    if (**text) {
+        *(*text)++ = '\0';
+    }
+    return word;
+}
+
+/* cr3 ADDRESS|* [pid=N] [NAME] */
+static bool parse_cr3(struct map_file *map, char *rest,
+                      struct address_space **space)
+{
+    struct map_process *p;
+    char *word = get_word(&rest);
+    uint64_t cr3, pid;
+    gint64 key;
+
+    if (!word) {
+        return false;
+    }
+    if (!strcmp(word, "*")) {
+        *space = map->shared;
+        return !*g_strstrip(rest);
+    }
+    if (!get_number(&word, 16, &cr3) || *word) {
+        return false;
+    }
+    key = cr3 & BTRAIL_CR3_ROOT;
+    p = g_hash_table_lookup(map->processes, &key);
+    if (!p) {
+        p = g_new0(struct map_process, 1);
+        p->cr3 = key;
+        p->pid = -1;
+        p->space = address_space_new();
+        g_hash_table_insert(map->processes, &p->cr3, p);
+    }
+    rest = g_strstrip(rest);
+    if (g_str_has_prefix(rest, "pid=")) {
+        word = get_word(&rest) + 4;
+        if (!get_number(&word, 10, &pid) || *word || pid > INT32_MAX) {
+            return false;
+        }
+        p->pid = pid;
+        rest = g_strstrip(rest);
+    }
+    if (*rest) {
+        g_free(p->name);
+        p->name = g_strdup(rest);
+    }
+    *space = p->space;
+    return true;
+}
+
+/* START-END PERMISSIONS OFFSET DEVICE INODE [PATH], as in /proc/PID/maps */
+static bool parse_mapping(struct address_space *space, char *line)
+{
+    struct mapping m = { 0 };
+    char *word, *rest = line;
+
+    if (!get_number(&rest, 16, &m.start) || *rest++ != '-' ||
+        !get_number(&rest, 16, &m.end) || *rest != ' ' ||
+        m.start >= m.end) {
+        return false;
+    }
+    if (!get_word(&rest) || !(word = get_word(&rest)) ||
+        !get_number(&word, 16, &m.offset) || *word ||
+        !get_word(&rest) || !get_word(&rest)) {
+        return false;
+    }
+    m.path = g_strstrip(rest);
+    address_space_map(space, &m);
+    return true;
+}
+
+static bool is_mapping(const char *line)
+{
+    return line[strspn(line, "0123456789abcdefABCDEF")] == '-';
+}
+
+struct map_file *map_file_parse(char *text, const char *path, GError **error)
+{
+    struct map_file *map = g_new0(struct map_file, 1);
+    struct address_space *space;
+    char *line = text, *next;
+    unsigned number = 0;
+
+    map->shared = space = address_space_new();
+    map->processes = g_hash_table_new_full(g_int64_hash, g_int64_equal, NULL,
+                                           free_process);
+    for (; line; line = next) {
+        bool ok;
+
+        number++;
+        next = strchr(line, '\n');
+        if (next) {
+            *next++ = '\0';
+        }
+        line = g_strstrip(line);
+        if (!*line || *line == '#') {
+            continue;
+        }
+        if (!g_utf8_validate(line, -1, NULL)) {
+            ok = false;
+        } else if (g_str_has_prefix(line, "cr3 ")) {
+            ok = parse_cr3(map, line + 4, &space);
+        } else if (is_mapping(line)) {
+            ok = parse_mapping(space, line);
+        } else {
+            ok = address_space_kallsyms_line(space, line);
+        }
+        if (!ok) {
+            g_set_error(error, G_IO_ERROR, G_IO_ERROR_INVALID_DATA,
+                        "%s:%u: this is neither 'cr3 ADDRESS [pid=N] NAME', "
+                        "nor a line as in /proc/PID/maps or /proc/kallsyms",
+                        path, number);
+            map_file_free(map);
+            return NULL;
+        }
+    }
+    return map;
+}
+
+struct map_file *map_file_read(const char *path, GError **error)
+{
+    g_autofree char *text = NULL;
+    gsize size;
+
+    if (!g_file_get_contents(path, &text, &size, error)) {
+        return NULL;
+    }
+    if (strlen(text) != size) {
+        g_set_error(error, G_IO_ERROR, G_IO_ERROR_INVALID_DATA,
+                    "%s: this is no text", path);
+        return NULL;
+    }
+    return map_file_parse(text, path, error);
+}
+
+struct address_space *map_file_shared(struct map_file *map)
+{
+    return map->shared;
+}
+
+struct map_process *map_file_process(struct map_file *map, uint64_t cr3)
+{
+    gint64 key = cr3 & BTRAIL_CR3_ROOT;
+
+    return g_hash_table_lookup(map->processes, &key);
+}

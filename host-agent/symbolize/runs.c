@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Which kind of task ran: see runs.h
+ *
+ * Pieces of the trace are gone through in any order.  What is found in one can
+ * depend on those before it; that is put together at the end.
+ */
+
+#include <string.h>
+
+#include "symbolize/runs.h"
+#include "util/search.h"
+
+#define MAX_RUNS    (1u << 22)
+#define MAX_EVENTS  (1u << 20)
+
+/* A filter for targets that are sought: functions are so aligned, mostly. */
+#define ALIGNMENT   4
+#define SLOTS       1024
+
+/* What a sign of a piece before decides, or what goes on from there */
+enum {
+    PART_BY_SIGN = RUN_IDLE + 1,
+    PART_GOES_ON,
+};
+
+/* A run, or what a piece has of it */
+struct part {
+    uint64_t first;
+    uint64_t time;
+    uint64_t cr3;
+    uint64_t user;              /* index of its first record of user mode */
+    uint8_t kind;
+    bool idle;
+};
+
+/*
+ * @sign: of what is switched to next, as far as the piece tells: RUN_USER,
+ *        RUN_KERNEL, RUN_UNKNOWN for none, or PART_BY_SIGN
+ */
+struct piece {
+    GArray *parts;
+    uint8_t sign;
+};
+
+struct runs {
+    GArray *vcpus[BTRAIL_MAX_VCPUS];    /* of struct run */
+    GArray *events;
+    bool lost;
+};
+
+struct job {
+    const struct runs_symbols *symbols;
+    uint8_t sought[SLOTS];
+    struct piece *pieces[BTRAIL_MAX_VCPUS];
+    gint left;                  /* parts, of all pieces */
+    GMutex lock;                /* of all below */
+    GArray *events;
+    bool lost;
+};
+
+static void add_sought(struct job *job, uint64_t address)
+{
+    job->sought[address >> ALIGNMENT & (SLOTS - 1)] |= address != 0;
+}
+
+static struct part *last_part(struct piece *p)
+{
+    return &g_array_index(p->parts, struct part, p->parts->len - 1);
+}
+
+static void begin_part(struct job *job, struct piece *p, uint64_t first,
+                       const struct btrail_batch *b, uint8_t kind)
+{
+    struct part part = {
+        first, b ? b->time.host : 0, b ? b->cr3 : 0, UINT64_MAX, kind, false,
+    };
+
+    g_array_append_val(p->parts, part);
+    g_atomic_int_add(&job->left, -1);
+}
+
+static void add_event(struct job *job, unsigned vcpu,
+                      const struct btrail_batch *b, size_t i, int kind)
+{
+    const struct run_event e = {
+        kind, vcpu, b->index + i, b->time.host, b->cr3,
+    };
+
+    g_mutex_lock(&job->lock);
+    if (job->events->len < MAX_EVENTS) {
+        g_array_append_val(job->events, e);
+    } else {
+        job->lost = true;
+    }
+    g_mutex_unlock(&job->lock);
+}
+
+/* A record may be a call of one of those functions. */
+static void look_at(struct job *job, struct piece *p, unsigned vcpu,
+                    const struct btrail_batch *b, size_t i)
+{
+    const struct runs_symbols *s = job->symbols;
+    uint64_t to = b->records[i].to;
+
+    if (to < UINT64_C(1) << 63) {
+        return;
+    }
+    if (to == s->switch_to) {
+        begin_part(job, p, b->index + i + 1, b, p->sign);
+        p->sign = RUN_UNKNOWN;
+    } else if (to == s->lazy) {
+        p->sign = RUN_KERNEL;
+    } else if (to == s->switch_mm) {
+        p->sign = RUN_USER;
+    } else if (to == s->birth) {
+        add_event(job, vcpu, b, i, RUN_BIRTH);
+    } else if (to == s->clone) {
+        add_event(job, vcpu, b, i, RUN_CLONE);
+    } else if (to == s->exit) {
+        add_event(job, vcpu, b, i, RUN_EXIT);
+    }
+}
+
+static void scan(struct job *job, struct piece *p, unsigned vcpu,
+                 const struct btrail_batch *b)
+{
+    const struct runs_symbols *s = job->symbols;
+    uint64_t size = s->idle[0].end - s->idle[0].start;
+    uint64_t other_size = s->idle[1].end - s->idle[1].start;
+    struct part *part = last_part(p);
+    size_t i;
+
+    for (i = 0; i < b->count; i++) {
+        uint64_t from = b->records[i].from, to = b->records[i].to;
+
+        if ((from & to) >> 63) {
+            part->idle |= to - s->idle[0].start < size ||
+                          to - s->idle[1].start < other_size;
+        } else if (part->user == UINT64_MAX) {
+            part->user = b->index + i;
+        }
+        if (G_UNLIKELY(job->sought[to >> ALIGNMENT & (SLOTS - 1)])) {
+            look_at(job, p, vcpu, b, i);
+            part = last_part(p);
+        }
+    }
+}
+
+static int take(void *opaque, const struct btrail_piece *at,
+                const struct btrail_batch *b)
+{
+    struct job *job = opaque;
+    struct piece *p = &job->pieces[at->vcpu][at->number];
+
+    if (!p->parts) {
+        p->parts = g_array_new(FALSE, FALSE, sizeof(struct part));
+        p->sign = PART_BY_SIGN;
+        begin_part(job, p, 0, NULL, PART_GOES_ON);
+    }
+    if (!b) {
+        return 0;
+    }
+    if (!b->event) {
+        scan(job, p, at->vcpu, b);
+    } else if (b->event->type == BTRAIL_EVENT_GAP) {
+        if (b->event->data[0]) {
+            g_mutex_lock(&job->lock);
+            job->lost = true;
+            g_mutex_unlock(&job->lock);
+        }
+        begin_part(job, p, b->index, NULL, RUN_UNKNOWN);
+        p->sign = RUN_UNKNOWN;
+    }
+    return g_atomic_int_get(&job->left) < 0;
+}
+
+static void append_run(GArray *runs, const struct part *part, uint64_t first,
+                       enum run_kind kind)
+{
+    const struct run run = {
+        .first = first, .time = part->time, .cr3 = part->cr3, .kind = kind,
+    };
+
+    g_array_append_val(runs, run);
+}
+
+/* Go on with what a piece has. */
+static void join(GArray *runs, const struct piece *p, uint8_t *sign)
+{
+    guint i;
+
+    for (i = 0; p->parts && i < p->parts->len; i++) {
+        const struct part *part = &g_array_index(p->parts, struct part, i);
+        struct run *run;
+
+        if (part->kind != PART_GOES_ON) {
+            append_run(runs, part, part->first,
+                       part->kind == PART_BY_SIGN ? *sign : part->kind);
+        }
+        run = &g_array_index(runs, struct run, runs->len - 1);
+        if (part->idle && run->kind != RUN_USER) {
+            run->kind = RUN_IDLE;
+        }
+        /* A thread of the kernel can become that of a program. */
+        if (part->user != UINT64_MAX && run->kind != RUN_USER) {
+            append_run(runs, &(struct part) { 0 }, part->user, RUN_USER);
+        }
+    }
+    if (p->parts && p->sign != PART_BY_SIGN) {
+        *sign = p->sign;
+    }
+}
+
+static void keep_events(struct runs *r, const GArray *events)
+{
+    guint i;
+
+    for (i = 0; i < events->len; i++) {
+        const struct run_event *e = &g_array_index(events, struct run_event,
+                                                   i);
+
+        if (runs_find(r, e->vcpu, e->index).kind == RUN_USER) {
+            g_array_append_val(r->events, *e);
+        }
+    }
+}
+
+struct runs *runs_new(const struct btrail_trace *trace,
+                      const struct runs_symbols *symbols, unsigned threads)
+{
+    struct job job = { .symbols = symbols, .left = MAX_RUNS };
+    unsigned i, n = btrail_trace_streams(trace);
+    struct btrail_stream_info info;
+    struct runs *r = NULL;
+    uint64_t k;
+    int ret;
+
+    add_sought(&job, symbols->switch_to);
+    add_sought(&job, symbols->lazy);
+    add_sought(&job, symbols->switch_mm);
+    add_sought(&job, symbols->birth);
+    add_sought(&job, symbols->clone);
+    add_sought(&job, symbols->exit);
+    g_mutex_init(&job.lock);
+    job.events = g_array_new(FALSE, FALSE, sizeof(struct run_event));
+    for (i = 0; i < n; i++) {
+        btrail_trace_stream(trace, i, &info);
+        job.pieces[info.vcpu] = g_new0(struct piece, info.chunks);
+    }
+    ret = btrail_parallel_decode(trace, NULL, 0, 0, threads, take, &job);
+    if (!ret) {
+        r = g_new0(struct runs, 1);
+        r->events = g_array_new(FALSE, FALSE, sizeof(struct run_event));
+        r->lost = job.lost;
+    }
+    for (i = 0; i < n; i++) {
+        uint8_t sign = RUN_UNKNOWN;
+        GArray *runs = g_array_new(FALSE, FALSE, sizeof(struct run));
+
+        btrail_trace_stream(trace, i, &info);
+        append_run(runs, &(struct part) { 0 }, 0, RUN_UNKNOWN);
+        for (k = 0; k < info.chunks; k++) {
+            struct piece *p = &job.pieces[info.vcpu][k];
+
+            join(runs, p, &sign);
+            if (p->parts) {
+                g_array_unref(p->parts);
+            }
+        }
+        g_free(job.pieces[info.vcpu]);
+        if (r) {
+            r->vcpus[info.vcpu] = runs;
+        } else {
+            g_array_unref(runs);
+        }
+    }
+    if (r) {
+        keep_events(r, job.events);
+    }
+    g_array_unref(job.events);
+    g_mutex_clear(&job.lock);
+    return r;
+}
+
+void runs_free(struct runs *r)
+{
+    unsigned i;
+
+    if (!r) {
+        return;
+    }
+    for (i = 0; i < BTRAIL_MAX_VCPUS; i++) {
+        if (r->vcpus[i]) {
+            g_array_unref(r->vcpus[i]);
+        }
+    }
+    g_array_unref(r->events);
+    g_free(r);
+}
+
+struct run runs_find(const struct runs *r, unsigned vcpu, uint64_t index)
+{
+    const GArray *runs = vcpu < BTRAIL_MAX_VCPUS ? r->vcpus[vcpu] : NULL;
+    struct run run = { .end = UINT64_MAX };
+    size_t n;
+
+    if (runs) {
+        /* The first one begins with 0. */
+        n = BTRAIL_UP_TO(runs->data, runs->len, struct run, first, index);
+        run = g_array_index(runs, struct run, n - 1);
+        run.end = n < runs->len ? g_array_index(runs, struct run, n).first :
+                  UINT64_MAX;
+    }
+    return run;
+}
+
+bool runs_events(const struct runs *r, const struct run_event **events,
+                 size_t *n)
+{
+    *events = (const struct run_event *)r->events->data;
+    *n = r->events->len;
+    return !r->lost;
+}

@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Threads of control: see stack-context.h
+ */
+
+#include <string.h>
+
+#include "symbolize/stack-context.h"
+
+#define MAX_FRAMES      8192
+#define MAX_CONTEXTS    4096
+
+static void context_free(gpointer p)
+{
+    struct stack_context *c = p;
+
+    if (c->candidates) {
+        g_ptr_array_unref(c->candidates);
+    }
+    g_free(c->frames);
+    g_free(c);
+}
+
+/* Nobody's candidate any more; only what runs has some. */
+static void drop_candidate(struct stack_contexts *st, struct stack_context *c)
+{
+    unsigned i;
+
+    for (i = 0; i < st->n_cpus; i++) {
+        const struct stack_context *other = st->cpus[i].ctx;
+
+        if (other && other->candidates) {
+            g_ptr_array_remove(other->candidates, c);
+        }
+    }
+}
+
+static void forget(struct stack_contexts *st, struct stack_context *c)
+{
+    drop_candidate(st, c);
+    g_ptr_array_remove_fast(st->all, c);
+}
+
+struct stack_context *stack_context_new(struct stack_contexts *st,
+                                        const struct process *process)
+{
+    struct stack_context *c = g_new0(struct stack_context, 1), *oldest = NULL;
+    unsigned i;
+
+    if (st->all->len >= MAX_CONTEXTS) {
+        for (i = 0; i < st->all->len; i++) {
+            struct stack_context *other = st->all->pdata[i];
+
+            if (!other->running && (!oldest || other->age < oldest->age)) {
+                oldest = other;
+            }
+        }
+        if (oldest) {
+            st->counts->dropped += oldest->n;
+            forget(st, oldest);
+        }
+    }
+    c->process = process;
+    c->entry = -1;
+    c->age = st->age++;
+    c->running = true;
+    g_ptr_array_add(st->all, c);
+    return c;
+}
+
+void stack_push(struct stack_contexts *st, struct stack_context *c,
+                enum stack_frame_kind kind, const struct stack_edge *e)
+{
+    struct stack_frame *f;
+
+    if (c->n == MAX_FRAMES) {
+        unsigned half = MAX_FRAMES / 2;
+
+        memmove(c->frames, c->frames + half, half * sizeof(*c->frames));
+        c->n -= half;
+        c->entry = c->entry < (int)half ? -1 : c->entry - (int)half;
+        st->counts->dropped += half;
+    }
+    if (c->n == c->size) {
+        c->size = MAX(2 * c->size, 16);
+        c->frames = g_renew(struct stack_frame, c->frames, c->size);
+    }
+    f = &c->frames[c->n];
+    *f = (struct stack_frame) { e->from, e->back, c->node, kind, e->inner };
+    if (kind == STACK_FRAME_ENTRY) {
+        c->entry = c->n;
+    }
+    c->n++;
+    c->node = stack_tree_child(st->tree, c->node, e->to_fn);
+    c->node->calls += st->counting;
+}
+
+bool stack_goes_back(const struct stack_frame *f, uint64_t to)
+{
+    if (f->back) {
+        return f->back == to;
+    }
+    /* A near call has two to eight bytes, or nearly always. */
+    return to > f->from + 1 && to <= f->from + 8;
+}
+
+/* Go back to frame @k. */
+void stack_pop_to(struct stack_contexts *st, struct stack_context *c,
+                  unsigned k, const struct stack_edge *e)
+{
+    c->n = k;
+    if (c->entry >= (int)k) {
+        c->entry = -1;
+    }
+    c->node = stack_tree_sibling(st->tree, c->frames[k].caller, e->to_fn);
+}
+
+/* The frames that belong to what the context does now: from here on */
+unsigned stack_bottom(const struct stack_context *c)
+{
+    return c->entry + 1;
+}
+
+/* The frame that goes back to @to, or -1 */
+int stack_find_back(const struct stack_context *c, uint64_t to)
+{
+    int k;
+
+    for (k = (int)c->n - 1; k >= (int)stack_bottom(c); k--) {
+        if (c->frames[k].kind == STACK_FRAME_CALL &&
+            stack_goes_back(&c->frames[k], to)) {
+            return k;
+        }
+    }
+    return -1;
+}
+
+/* The frame that a function called from, or -1 */
+int stack_find_caller(const struct stack_context *c,
+                      const struct function *function)
+{
+    int k;
+
+    for (k = (int)c->n - 1; k >= (int)stack_bottom(c); k--) {
+        if (c->frames[k].caller->function == function && function->known) {
+            return k;
+        }
+    }
+    return -1;
+}
+
+/*
+ * With page table isolation a process has two page tables, one beside the
+ * other.  Who knows the process knows that it is one.
+ */
+bool stack_same_process(const struct process *a, const struct process *b)
+{
+    return a == b || ((a->cr3 ^ b->cr3) == 0x1000 &&
+                      !(a->known && b->known));
+}
+
+/* It may be gone afterwards, if it has no frames. */
+void stack_suspend(struct stack_contexts *st, struct stack_cpu *cpu,
+                   uint64_t resume)
+{
+    struct stack_context *c = cpu->ctx;
+
+    cpu->ctx = NULL;
+    c->running = false;
+    c->resume = resume;
+    c->age = st->age++;
+    if (c->candidates) {
+        g_ptr_array_unref(c->candidates);
+        c->candidates = NULL;
+    }
+    if (!c->n) {
+        forget(st, c);
+    }
+}
+
+void stack_run(struct stack_contexts *st, struct stack_cpu *cpu,
+               struct stack_context *c)
+{
+    drop_candidate(st, c);
+    c->running = true;
+    c->parked = false;
+    cpu->ctx = c;
+    cpu->switching = 0;
+    st->counts->switches++;
+}
+
+static struct stack_node *child_of_root(struct stack_contexts *st,
+                                        const struct stack_context *c,
+                                        const struct function *function)
+{
+    return stack_tree_child(st->tree, stack_tree_root(st->tree, c->process),
+                            function);
+}
+
+/* Nothing is known but where it is. */
+struct stack_context *stack_run_fresh(struct stack_contexts *st,
+                                      struct stack_cpu *cpu,
+                                      const struct stack_edge *e)
+{
+    struct stack_context *c = stack_context_new(st, cpu->process);
+
+    c->node = e ? child_of_root(st, c, e->to_fn) : NULL;
+    stack_run(st, cpu, c);
+    return c;
+}
+
+/* @c turns out to be what @cpu runs; its frames from @k on are done. */
+void stack_adopt(struct stack_contexts *st, struct stack_cpu *cpu,
+                 struct stack_context *c, unsigned k,
+                 const struct stack_edge *e)
+{
+    struct stack_context *fresh = cpu->ctx;
+
+    c->running = true;
+    c->parked = false;
+    cpu->ctx = c;
+    cpu->switching = 0;
+    stack_pop_to(st, c, k, e);
+    drop_candidate(st, c);
+    forget(st, fresh);
+    st->counts->resumed++;
+}
+
+/* The kernel goes on at @to, on the stack of another thread. */
+void stack_switch_thread(struct stack_contexts *st, struct stack_cpu *cpu,
+                         const struct stack_edge *e, uint64_t resume)
+{
+    struct stack_context *old = cpu->ctx, *c;
+    unsigned i;
+
+    stack_suspend(st, cpu, resume);
+    c = stack_run_fresh(st, cpu, e);
+    c->candidates = g_ptr_array_new();
+    for (i = 0; i < st->all->len; i++) {
+        struct stack_context *other = st->all->pdata[i];
+
+        if (!other->running && other != old && other->resume == e->to &&
+            other->n && (!other->sure ||
+                         stack_same_process(other->process, cpu->process))) {
+            g_ptr_array_add(c->candidates, other);
+        }
+    }
+}
+
+/* The last known frame of a context has returned. */
+void stack_return_from_bottom(struct stack_contexts *st,
+                              struct stack_cpu *cpu,
+                              const struct stack_edge *e)
+{
+    struct stack_context *c = cpu->ctx;
+    GPtrArray *left = g_ptr_array_new();
+    struct stack_context *found = NULL;
+    int k = -1;
+    unsigned i;
+
+    for (i = 0; c->candidates && i < c->candidates->len; i++) {
+        struct stack_context *other = c->candidates->pdata[i];
+
+        if (c->level < other->n &&
+            other->frames[other->n - 1 - c->level].kind == STACK_FRAME_CALL &&
+            stack_goes_back(&other->frames[other->n - 1 - c->level], e->to)) {
+            g_ptr_array_add(left, other);
+        }
+    }
+    if (left->len == 1) {
+        found = left->pdata[0];
+        k = found->n - 1 - c->level;
+    }
+    /* Where something is missing, frames may be, too. */
+    for (i = 0; !left->len && !found && c->candidates &&
+         i < c->candidates->len; i++) {
+        k = stack_find_back(c->candidates->pdata[i], e->to);
+        found = k >= 0 ? c->candidates->pdata[i] : NULL;
+    }
+    if (found) {
+        g_ptr_array_unref(left);
+        stack_adopt(st, cpu, found, k, e);
+        return;
+    }
+    st->counts->unknown += !left->len;
+    g_ptr_array_unref(c->candidates ? c->candidates : left);
+    if (c->candidates) {
+        c->candidates = left;
+    }
+    c->level++;
+    c->node = child_of_root(st, c, e->to_fn);
+}
+
+/* A user stack that was left and goes on at @to: the oldest one */
+struct stack_context *stack_find_parked(struct stack_contexts *st,
+                                        const struct stack_cpu *cpu,
+                                        uint64_t to)
+{
+    struct stack_context *best = NULL;
+    unsigned i;
+
+    for (i = 0; i < st->all->len; i++) {
+        struct stack_context *c = st->all->pdata[i];
+
+        if (c->parked && !c->running && c->n &&
+            c->frames[c->n - 1].kind == STACK_FRAME_CALL &&
+            stack_goes_back(&c->frames[c->n - 1], to) &&
+            stack_same_process(c->process, cpu->process) &&
+            (!best || c->age < best->age)) {
+            best = c;
+        }
+    }
+    return best;
+}
+
+/* A program goes on with another stack of its own. */
+void stack_park(struct stack_contexts *st, struct stack_cpu *cpu,
+                const struct stack_edge *e, struct stack_context *next)
+{
+    bool sure = cpu->ctx->sure;
+
+    cpu->ctx->parked = true;
+    stack_suspend(st, cpu, 0);
+    if (next) {
+        stack_run(st, cpu, next);
+        next->sure = sure;
+        stack_pop_to(st, next, next->n - 1, e);
+        st->counts->resumed++;
+    } else {
+        stack_run_fresh(st, cpu, e)->sure = sure;
+    }
+}
+
+void stack_contexts_init(struct stack_contexts *st, struct stack_tree *tree,
+                         struct stack_counts *counts)
+{
+    memset(st, 0, sizeof(*st));
+    st->tree = tree;
+    st->counts = counts;
+    st->all = g_ptr_array_new_with_free_func(context_free);
+}
+
+void stack_contexts_clear(struct stack_contexts *st)
+{
+    g_ptr_array_unref(st->all);
+}

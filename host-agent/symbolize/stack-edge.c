@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What edges do: see stack-edge.h
+ */
+
+#include <string.h>
+
+#include "symbolize/instruction.h"
+#include "symbolize/stack-edge.h"
+
+#define MAX_EDGES       (4u << 20)
+#define FIRST_BITS      12
+
+/* What a kernel calls so near behind is no function. */
+#define NEAR_CALL       32
+
+/* An address of user mode in another process is another place. */
+#define KERNEL_SPACE    UINT32_MAX
+
+struct stack_edges {
+    struct symbolizer *s;
+    struct stack_edge *edges;
+    unsigned bits;
+    size_t used;
+    struct stack_edge scratch;  /* of an edge beyond the limit */
+};
+
+/* Is this where the kernel takes an interrupt or exception? */
+static bool takes_interrupts(const struct function *f)
+{
+    return g_str_has_prefix(f->name, "asm_") ||
+           g_str_has_prefix(f->name, "irq_entries") ||
+           g_str_has_prefix(f->name, "spurious_entries") ||
+           g_str_has_prefix(f->name, "entry_");
+}
+
+/*
+ * A kernel changes its code when it boots: calls of a thunk become what that
+ * would do, and what does nothing becomes a jump.  So what its file says is
+ * not what has happened.  The same holds for the vDSO: nothing interrupts a
+ * program but the kernel.
+ */
+static enum stack_edge_kind kind_of_changed(struct stack_edges *st,
+                                      const struct process *process,
+                                      const struct stack_edge *e,
+                                      const struct instruction *insn)
+{
+    struct place target;
+
+    if (takes_interrupts(e->to_fn)) {
+        return STACK_EDGE_INTERRUPT;
+    }
+    switch (insn->kind) {
+    case INSTRUCTION_CALL:
+        return STACK_EDGE_CALL;
+    case INSTRUCTION_JUMP:
+        symbolizer_place(st->s, process, insn->target, &target);
+        if (strstr(target.function->name, "return_thunk")) {
+            return STACK_EDGE_RET;
+        }
+        return EDGE_JUMP_FAR;
+    default:
+        return e->from_fn == e->to_fn ? STACK_EDGE_JUMP :
+               e->start ? STACK_EDGE_CALL : STACK_EDGE_INTERRUPT;
+    }
+}
+
+static void classify(struct stack_edges *st, const struct process *process,
+                     const struct symbolizer_where *where,
+                     struct stack_edge *e)
+{
+    bool from_kernel = e->from >= ADDRESS_SHARED;
+    bool to_kernel = e->to >= ADDRESS_SHARED;
+    uint8_t bytes[INSTRUCTION_MAX];
+    struct instruction insn;
+    struct place from, to;
+    bool exact;
+    size_t n;
+
+    symbolizer_place(st->s, process, e->from, &from);
+    symbolizer_place(st->s, process, e->to, &to);
+    n = symbolizer_code(st->s, process, where, e->from, bytes,
+                        sizeof(bytes), &exact);
+    instruction_decode(bytes, n, symbolizer_bits(st->s, process,
+                                                 e->from),
+                       e->from, &insn);
+    e->from_fn = from.function;
+    e->to_fn = to.function;
+    e->start = to.function->known && !to.offset;
+    e->back = insn.length ? e->from + insn.length : 0;
+    if (!instruction_goes(&insn, e->to) &&
+        (from_kernel ? to_kernel && !exact :
+         !to_kernel && process->known)) {
+        e->kind = kind_of_changed(st, process, e, &insn);
+        e->back = e->kind == STACK_EDGE_INTERRUPT ? e->from : 0;
+        return;
+    }
+    if (!instruction_goes(&insn, e->to)) {
+        /* It has not been executed, and will be afterwards. */
+        e->back = e->from;
+        e->kind = to_kernel && !from_kernel ? STACK_EDGE_ENTRY :
+                  STACK_EDGE_INTERRUPT;
+        return;
+    }
+    if (to_kernel != from_kernel) {
+        e->kind = to_kernel ? STACK_EDGE_ENTRY : STACK_EDGE_EXIT;
+        if (to_kernel && insn.kind != INSTRUCTION_SYSCALL &&
+            insn.kind != INSTRUCTION_INT && insn.length) {
+            e->back = e->from;
+        }
+        return;
+    }
+    switch (insn.kind) {
+    case INSTRUCTION_UNKNOWN:
+        e->kind = STACK_EDGE_UNKNOWN;
+        break;
+    case INSTRUCTION_CALL:
+        /* A call of what follows it asks for its own address. */
+        e->kind = e->to == e->back ? STACK_EDGE_JUMP : STACK_EDGE_CALL;
+        if (!exact && !insn.direct) {
+            /* It may have become a shorter one. */
+            e->back = 0;
+        }
+        e->inner = e->from_fn == e->to_fn && !e->start;
+        if (e->inner && to_kernel && e->to - e->from < NEAR_CALL) {
+            /* It fills the return predictor, or is a jump in disguise. */
+            e->kind = STACK_EDGE_JUMP;
+        }
+        e->switches = to_kernel && e->start &&
+                      !strcmp(to.function->name, "__switch_to_asm");
+        break;
+    case INSTRUCTION_RET:
+        e->kind = STACK_EDGE_RET;
+        break;
+    case INSTRUCTION_IRET:
+    case INSTRUCTION_SYSRET:
+        e->kind = STACK_EDGE_IRET;
+        break;
+    case INSTRUCTION_INT:
+        e->kind = STACK_EDGE_INTERRUPT;
+        break;
+    case INSTRUCTION_JUMP:
+        /* The entry of a system call says which one it is. */
+        e->stays = to_kernel && e->from_fn != e->to_fn && e->start &&
+                   (g_str_has_prefix(from.function->name, "__x64_sys_") ||
+                    g_str_has_prefix(from.function->name, "__ia32_"));
+        e->kind = insn.direct ? STACK_EDGE_JUMP : EDGE_JUMP_FAR;
+        break;
+    default:
+        e->kind = STACK_EDGE_JUMP;
+        break;
+    }
+}
+
+static struct stack_edge *edge_slot(const struct stack_edges *st,
+                                    uint32_t space, uint64_t from,
+                                    uint64_t to)
+{
+    size_t mask = ((size_t)1 << st->bits) - 1;
+    size_t i = (from * 0x9e3779b97f4a7c15ull ^ to * 0xff51afd7ed558ccdull ^
+                space * 0xc4ceb9fe1a85ec53ull) >> (64 - st->bits);
+
+    for (;; i = (i + 1) & mask) {
+        struct stack_edge *e = &st->edges[i];
+
+        if (!e->to_fn ||
+            (e->from == from && e->to == to && e->space == space)) {
+            return e;
+        }
+    }
+}
+
+static void grow_edges(struct stack_edges *st)
+{
+    size_t i, n = (size_t)1 << st->bits;
+    struct stack_edge *old = st->edges;
+
+    st->bits++;
+    st->edges = g_new0(struct stack_edge, (size_t)1 << st->bits);
+    for (i = 0; i < n; i++) {
+        if (old[i].to_fn) {
+            *edge_slot(st, old[i].space, old[i].from, old[i].to) = old[i];
+        }
+    }
+    g_free(old);
+}
+
+const struct stack_edge *
+stack_edges_get(struct stack_edges *st, const struct process *process,
+                const struct symbolizer_where *where,
+                const struct btrail_record *r)
+{
+    uint32_t space = r->from >= ADDRESS_SHARED && r->to >= ADDRESS_SHARED ?
+                     KERNEL_SPACE : process->id;
+    struct stack_edge *e = edge_slot(st, space, r->from, r->to);
+
+    if (G_LIKELY(e->to_fn)) {
+        return e;
+    }
+    if (st->used >= MAX_EDGES) {
+        e = &st->scratch;
+    } else if (++st->used > ((size_t)1 << st->bits) / 4 * 3) {
+        grow_edges(st);
+        e = edge_slot(st, space, r->from, r->to);
+    }
+    *e = (struct stack_edge) { .from = r->from, .to = r->to, .space = space };
+    classify(st, process, where, e);
+    return e;
+}
+
+struct stack_edges *stack_edges_new(struct symbolizer *s)
+{
+    struct stack_edges *st = g_new0(struct stack_edges, 1);
+
+    st->s = s;
+    st->bits = FIRST_BITS;
+    st->edges = g_new0(struct stack_edge, (size_t)1 << st->bits);
+    return st;
+}
+
+void stack_edges_free(struct stack_edges *st)
+{
+    g_free(st->edges);
+    g_free(st);
+}

@@ -1,0 +1,534 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Call stacks: see stack.h
+ */
+
+#include <string.h>
+
+#include "symbolize/stack-context.h"
+#include "symbolize/stack-edge.h"
+#include "symbolize/stack.h"
+
+struct stacks {
+    struct symbolizer *s;
+    stack_moved_fn *moved;
+    void *opaque;
+    struct stack_edges *edges;
+    struct stack_tree tree;
+    struct stack_contexts contexts;
+    struct stack_counts counts;
+};
+
+static struct stack_node *child_of_root(struct stacks *st,
+                                        const struct stack_context *c,
+                                        const struct function *function)
+{
+    return stack_tree_child(&st->tree,
+                            stack_tree_root(&st->tree, c->process), function);
+}
+
+/* Frames from @k on that should have been returned from */
+static unsigned skipped(const struct stack_context *c, unsigned k)
+{
+    unsigned n = 0;
+
+    for (; k < c->n; k++) {
+        n += !c->frames[k].inner;
+    }
+    return n;
+}
+
+/* A return from frame @k */
+static void return_to(struct stacks *st, struct stack_cpu *cpu, unsigned k,
+                      const struct stack_edge *e)
+{
+    struct stack_context *c = cpu->ctx;
+
+    st->counts.returns++;
+    st->counts.nested += skipped(c, k + 1);
+    stack_pop_to(&st->contexts, c, k, e);
+    if (cpu->switching == k + 1) {
+        stack_switch_thread(&st->contexts, cpu, e, e->to);
+    } else if (cpu->switching > k) {
+        cpu->switching = 0;
+    }
+}
+
+static void do_return(struct stacks *st, struct stack_cpu *cpu,
+                      const struct stack_edge *e)
+{
+    struct stack_context *c = cpu->ctx, *next;
+    struct stack_frame *top = c->n > stack_bottom(c) ?
+                              &c->frames[c->n - 1] : NULL;
+    bool kernel = e->to >= ADDRESS_SHARED;
+    int k;
+
+    if (top && top->kind == STACK_FRAME_CALL && stack_goes_back(top, e->to)) {
+        return_to(st, cpu, c->n - 1, e);
+        return;
+    }
+    if (!top && (!c->n || c->entry < 0)) {
+        stack_return_from_bottom(&st->contexts, cpu, e);
+        return;
+    }
+    if (!top || top->kind != STACK_FRAME_CALL) {
+        /* What an interrupt or signal has begun returns to what began it. */
+        c->node = stack_tree_sibling(&st->tree, c->node, e->to_fn);
+        return;
+    }
+    k = stack_find_back(c, e->to);
+    if (k >= 0) {
+        return_to(st, cpu, k, e);
+        return;
+    }
+    if (kernel && cpu->switching && cpu->switching <= c->n) {
+        /* The other thread is new. */
+        uint64_t resume;
+
+        c->n = cpu->switching - 1;
+        c->node = c->frames[c->n].caller;
+        resume = c->frames[c->n].back;
+        stack_switch_thread(&st->contexts, cpu, e, resume);
+        return;
+    }
+    if (top->inner && e->start) {
+        /* A jump in disguise: what the inner call had pushed was replaced. */
+        c->n--;
+        c->node = stack_tree_sibling(&st->tree, top->caller, e->to_fn);
+        return;
+    }
+    if (!kernel) {
+        next = stack_find_parked(&st->contexts, cpu, e->to);
+        k = next ? -1 : stack_find_caller(c, e->to_fn);
+        if (k >= 0 && !e->start) {
+            st->counts.nested += skipped(c, k);
+            st->counts.jumps_out++;
+            stack_pop_to(&st->contexts, c, k, e);
+            return;
+        }
+        st->counts.unknown += !next && !e->start;
+        stack_park(&st->contexts, cpu, e, next);
+        return;
+    }
+    if (e->start) {
+        c->node = stack_tree_sibling(&st->tree, c->node, e->to_fn);
+        return;
+    }
+    st->counts.unknown++;
+    stack_switch_thread(&st->contexts, cpu, e, top->back);
+}
+
+static void do_jump(struct stacks *st, struct stack_cpu *cpu,
+                    const struct stack_edge *e)
+{
+    struct stack_context *c = cpu->ctx, *next;
+    int k;
+
+    if (e->to_fn == c->node->function) {
+        return;
+    }
+    if (e->kind == EDGE_JUMP_FAR && !e->start) {
+        k = stack_find_back(c, e->to);
+        if (k >= 0) {
+            return_to(st, cpu, k, e);
+            return;
+        }
+        next = e->to < ADDRESS_SHARED ?
+               stack_find_parked(&st->contexts, cpu, e->to) : NULL;
+        if (next) {
+            stack_park(&st->contexts, cpu, e, next);
+            return;
+        }
+        k = stack_find_caller(c, e->to_fn);
+        if (k >= 0) {
+            st->counts.jumps_out++;
+            st->counts.nested += skipped(c, k);
+            stack_pop_to(&st->contexts, c, k, e);
+            return;
+        }
+    }
+    c->node = e->stays && c->node->function == e->from_fn ?
+              stack_tree_child(&st->tree, c->node, e->to_fn) :
+              stack_tree_sibling(&st->tree, c->node, e->to_fn);
+    c->node->calls += e->start;
+}
+
+/* User mode is left. */
+static void do_entry(struct stacks *st, struct stack_cpu *cpu,
+                     const struct stack_edge *e)
+{
+    st->counts.entries++;
+    stack_push(&st->contexts, cpu->ctx, STACK_FRAME_ENTRY, e);
+}
+
+/* A context that left user mode where it would go on at @to: the oldest */
+static struct stack_context *find_entered(struct stacks *st,
+                                          const struct stack_cpu *cpu,
+                                          GPtrArray *among, uint64_t to)
+{
+    struct stack_context *best = NULL;
+    unsigned i;
+
+    for (i = 0; i < among->len; i++) {
+        struct stack_context *c = among->pdata[i];
+
+        if (!c->running && c->entry >= 0 &&
+            stack_goes_back(&c->frames[c->entry], to) &&
+            stack_same_process(c->process, cpu->process) &&
+            (!best || c->age < best->age)) {
+            best = c;
+        }
+    }
+    return best;
+}
+
+static bool resumes(const struct stack_frame *f, uint64_t to)
+{
+    /* A system call may be made again: syscall and int have two bytes. */
+    return !f->back || f->back == to || f->back == to + 2;
+}
+
+/*
+ * The frame of what a handler has interrupted that goes on now, or -1.  The
+ * handler may have changed where.
+ */
+static int find_signal(const struct stack_context *c,
+                       const struct stack_edge *e)
+{
+    int k, likely = -1;
+
+    for (k = c->entry - 1; k >= 0; k--) {
+        const struct stack_frame *f = &c->frames[k];
+
+        if (f->kind != STACK_FRAME_SIGNAL) {
+            continue;
+        }
+        if (f->back && resumes(f, e->to)) {
+            return k;
+        }
+        if (likely < 0 && !e->start && f->caller->function == e->to_fn &&
+            e->to_fn->known) {
+            likely = k;
+        }
+    }
+    return likely;
+}
+
+/* Back to user mode */
+static void do_exit(struct stacks *st, struct stack_cpu *cpu,
+                    const struct stack_edge *e)
+{
+    struct stack_context *c = cpu->ctx, *other = NULL;
+    bool mine = c->entry >= 0 && stack_same_process(c->process, cpu->process);
+    int k;
+
+    cpu->switching = 0;
+    if (mine && (resumes(&c->frames[c->entry], e->to) ||
+                 (!e->start && e->to_fn->known &&
+                  e->to_fn == c->frames[c->entry].caller->function))) {
+        stack_pop_to(&st->contexts, c, c->entry, e);
+        c->sure = true;
+        return;
+    }
+    k = mine ? find_signal(c, e) : -1;
+    if (k >= 0) {
+        stack_pop_to(&st->contexts, c, k, e);
+        return;
+    }
+    if (c->candidates) {
+        other = find_entered(st, cpu, c->candidates, e->to);
+    }
+    if (!other) {
+        other = find_entered(st, cpu, st->contexts.all, e->to);
+    }
+    if (other) {
+        if (c->entry < 0) {
+            stack_adopt(&st->contexts, cpu, other, other->entry, e);
+            st->counts.switches++;
+        } else {
+            stack_suspend(&st->contexts, cpu, 0);
+            stack_run(&st->contexts, cpu, other);
+            stack_pop_to(&st->contexts, other, other->entry, e);
+            st->counts.resumed++;
+        }
+        return;
+    }
+    if (mine) {
+        /* The kernel has it run a handler before it goes on. */
+        k = c->entry;
+        st->counts.signals++;
+        c->frames[k].kind = STACK_FRAME_SIGNAL;
+        c->n = k + 1;
+        c->entry = -1;
+        c->node = stack_tree_child(&st->tree, c->frames[k].caller, e->to_fn);
+        c->node->calls += st->contexts.counting;
+        return;
+    }
+    if (c->entry >= 0) {
+        stack_suspend(&st->contexts, cpu, 0);
+        c = stack_run_fresh(&st->contexts, cpu, e);
+    }
+    if (c->candidates) {
+        g_ptr_array_unref(c->candidates);
+        c->candidates = NULL;
+    }
+    c->n = 0;
+    c->process = cpu->process;
+    c->sure = true;
+    c->node = child_of_root(st, c, e->to_fn);
+}
+
+/* Back from an interrupt to what was interrupted in the same mode */
+static void do_iret(struct stacks *st, struct stack_cpu *cpu,
+                    const struct stack_edge *e)
+{
+    struct stack_context *c = cpu->ctx;
+    int k, last = -1;
+
+    for (k = (int)c->n - 1; k >= (int)stack_bottom(c); k--) {
+        if (c->frames[k].kind != STACK_FRAME_INTERRUPT) {
+            continue;
+        }
+        last = last < 0 ? k : last;
+        if (stack_goes_back(&c->frames[k], e->to)) {
+            stack_pop_to(&st->contexts, c, k, e);
+            return;
+        }
+    }
+    if (last >= 0) {
+        /* It goes on elsewhere: what had failed was repaired. */
+        stack_pop_to(&st->contexts, c, last, e);
+    } else {
+        c->node = stack_tree_sibling(&st->tree, c->node, e->to_fn);
+    }
+}
+
+/* Nothing is known of the instruction, but of the functions. */
+static void do_unknown(struct stacks *st, struct stack_cpu *cpu,
+                       const struct stack_edge *e)
+{
+    struct stack_context *c = cpu->ctx;
+
+    st->counts.no_code++;
+    if (stack_find_back(c, e->to) >= 0) {
+        do_return(st, cpu, e);
+    } else if (e->start && (e->to_fn != e->from_fn || e->from > e->to + 64)) {
+        st->counts.calls++;
+        stack_push(&st->contexts, c, STACK_FRAME_CALL, e);
+    } else if (e->to_fn != e->from_fn && e->to_fn->known) {
+        do_return(st, cpu, e);
+    } else {
+        c->node = stack_tree_sibling(&st->tree, c->node, e->to_fn);
+    }
+}
+
+static void step(struct stacks *st, struct stack_cpu *cpu,
+                 const struct stack_edge *e)
+{
+    switch (e->kind) {
+    case STACK_EDGE_CALL:
+        st->counts.calls++;
+        stack_push(&st->contexts, cpu->ctx, STACK_FRAME_CALL, e);
+        if (e->switches) {
+            cpu->switching = cpu->ctx->n;
+        }
+        break;
+    case STACK_EDGE_RET:
+        do_return(st, cpu, e);
+        break;
+    case STACK_EDGE_JUMP:
+    case EDGE_JUMP_FAR:
+        do_jump(st, cpu, e);
+        break;
+    case STACK_EDGE_ENTRY:
+        do_entry(st, cpu, e);
+        break;
+    case STACK_EDGE_EXIT:
+        do_exit(st, cpu, e);
+        break;
+    case STACK_EDGE_INTERRUPT:
+        st->counts.interrupts++;
+        stack_push(&st->contexts, cpu->ctx, STACK_FRAME_INTERRUPT, e);
+        break;
+    case STACK_EDGE_IRET:
+        do_iret(st, cpu, e);
+        break;
+    default:
+        do_unknown(st, cpu, e);
+        break;
+    }
+}
+
+/* Have the context be where the record says that it is. */
+static void go_on(struct stacks *st, struct stack_cpu *cpu,
+                  const struct stack_edge *e)
+{
+    struct stack_context *c = cpu->ctx;
+
+    if (!c->node) {
+        c->node = child_of_root(st, c, e->from_fn);
+        return;
+    }
+    if (e->from < ADDRESS_SHARED) {
+        if (c->entry >= 0) {
+            /* What the kernel did was not recorded. */
+            c->n = c->entry;
+            c->node = c->frames[c->n].caller;
+            c->entry = -1;
+        }
+        if (!stack_same_process(c->process, cpu->process)) {
+            stack_suspend(&st->contexts, cpu, 0);
+            c = stack_run_fresh(&st->contexts, cpu, NULL);
+            c->node = child_of_root(st, c, e->from_fn);
+        }
+        c->sure = true;
+    }
+    if (c->node->function != e->from_fn) {
+        st->counts.astray++;
+        c->node = stack_tree_sibling(&st->tree, c->node, e->from_fn);
+    }
+}
+
+/* Records of one task; @done of the batch were before them. */
+static void take_part(struct stacks *st, unsigned vcpu,
+                      const struct task *task, const struct btrail_batch *b,
+                      uint64_t ticks, const bool *counts, size_t done)
+{
+    struct stack_cpu *cpu = &st->contexts.cpus[vcpu];
+    size_t i;
+
+    cpu->process = task->process;
+    if (!cpu->ctx) {
+        cpu->ctx = stack_context_new(&st->contexts, cpu->process);
+    }
+    for (i = 0; i < b->count; i++) {
+        const struct btrail_record *r = &b->records[i];
+        const struct symbolizer_where where = {
+            vcpu, b->index + i, b->cr3,
+        };
+        const struct stack_edge *e = stack_edges_get(st->edges, cpu->process,
+                                                     &where, r);
+        struct stack_node *before = cpu->ctx->node;
+
+        if (G_UNLIKELY(!before || before->function != e->from_fn ||
+                       (r->from < ADDRESS_SHARED &&
+                        (cpu->ctx->entry >= 0 ||
+                         cpu->ctx->process != cpu->process)))) {
+            go_on(st, cpu, e);
+            if (st->moved && before && cpu->ctx->node != before) {
+                st->moved(st->opaque, vcpu, done + i - 1, before,
+                          cpu->ctx->node);
+            }
+            before = cpu->ctx->node;
+        }
+        st->contexts.counting = !counts || counts[done + i];
+        if (st->contexts.counting) {
+            st->counts.likely += BTRAIL_LIKELY == (
+                r->from < ADDRESS_SHARED ? task->user : task->kernel);
+            cpu->ctx->node->records++;
+            cpu->ctx->node->ticks += ticks;
+        }
+        if (e->kind != STACK_EDGE_JUMP || e->to_fn != e->from_fn) {
+            step(st, cpu, e);
+        }
+        if (st->moved && cpu->ctx->node != before) {
+            st->moved(st->opaque, vcpu, done + i, before, cpu->ctx->node);
+        }
+    }
+}
+
+void stacks_records(struct stacks *st, unsigned vcpu,
+                    const struct btrail_batch *b, uint64_t ticks,
+                    const bool *counts)
+{
+    struct btrail_batch part = { .count = 0 };
+    struct task task;
+
+    st->contexts.n_cpus = MAX(st->contexts.n_cpus, vcpu + 1);
+    while (symbolizer_part(st->s, vcpu, b, &part, &task)) {
+        take_part(st, vcpu, &task, &part, ticks, counts,
+                  part.index - b->index);
+    }
+}
+
+void stacks_wait(struct stacks *st, unsigned vcpu, uint64_t ticks)
+{
+    struct stack_cpu *cpu = &st->contexts.cpus[vcpu];
+
+    if (cpu->ctx && cpu->ctx->node) {
+        cpu->ctx->node->ticks += ticks;
+    }
+}
+
+void stacks_gap(struct stacks *st, unsigned vcpu)
+{
+    struct stack_cpu *cpu = &st->contexts.cpus[vcpu];
+    struct stack_context *c = cpu->ctx;
+    struct stack_node *before = c ? c->node : NULL;
+
+    st->counts.gaps++;
+    cpu->switching = 0;
+    if (!c || !c->n) {
+        if (c) {
+            c->node = NULL;
+        }
+    } else {
+        struct stack_context *fresh = stack_context_new(&st->contexts,
+                                                        c->process);
+
+        /* It may go on where it was, or in one of its callers. */
+        stack_suspend(&st->contexts, cpu, 0);
+        fresh->candidates = g_ptr_array_new();
+        g_ptr_array_add(fresh->candidates, c);
+        cpu->ctx = fresh;
+    }
+    if (st->moved && before) {
+        st->moved(st->opaque, vcpu, 0, before, NULL);
+    }
+}
+
+struct stacks *stacks_new(struct symbolizer *s, stack_moved_fn *moved,
+                          void *opaque)
+{
+    struct stacks *st = g_new0(struct stacks, 1);
+
+    st->s = s;
+    st->moved = moved;
+    st->opaque = opaque;
+    st->edges = stack_edges_new(s);
+    stack_tree_init(&st->tree, &st->counts.dropped);
+    stack_contexts_init(&st->contexts, &st->tree, &st->counts);
+    return st;
+}
+
+void stacks_free(struct stacks *st)
+{
+    if (st) {
+        stack_contexts_clear(&st->contexts);
+        stack_tree_clear(&st->tree);
+        stack_edges_free(st->edges);
+        g_free(st);
+    }
+}
+
+const struct stack_node *stacks_where(const struct stacks *st, unsigned vcpu)
+{
+    const struct stack_context *c = st->contexts.cpus[vcpu].ctx;
+
+    return c ? c->node : NULL;
+}
+
+const struct stack_node *stacks_roots(const struct stacks *st)
+{
+    return st->tree.roots;
+}
+
+unsigned stacks_nodes(const struct stacks *st)
+{
+    return st->tree.all->len;
+}
+
+const struct stack_counts *stacks_counts(const struct stacks *st)
+{
+    return &st->counts;
+}

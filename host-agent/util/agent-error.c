@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Errors of the agent
+ */
+
+#include <errno.h>
+
+#include "util/agent-error.h"
+
+G_DEFINE_QUARK(btrail-agent-error-quark, btrail_agent_error)
+
+void btrail_agent_error_errno(GError **error, const char *what)
+{
+    int e = errno;
+
+    g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_SYSTEM,
+                "%s: %s", what, g_strerror(e));
+}

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * How much CPU time is used for guests: see cpu-limit.h
+ */
+
+#include <glib.h>
+
+#include "util/cpu-limit.h"
+
+/* What all have is shared out no more often. */
+#define SHARE_INTERVAL_NS   UINT64_C(1000000)
+
+/* Time that is made up for at most, so that nothing overflows */
+#define MOST_NS             UINT64_C(600000000000)
+
+/* Under the pool's lock */
+struct account {
+    int64_t saved;              /* a debt, if negative */
+    int64_t owed;               /* to be paid off slowly */
+};
+
+struct btrail_cpu_limit {
+    struct btrail_cpu_pool *pool;
+    struct account own;         /* of what each may use */
+    uint64_t own_at;            /* when it was that much */
+    struct account share;       /* of what all may use */
+};
+
+struct btrail_cpu_pool {
+    unsigned refs;              /* atomic */
+    bool holds;                 /* atomic: there is any limit */
+
+    GMutex lock;                /* of what follows */
+    uint64_t each, all;         /* percent of a CPU */
+    GPtrArray *limits;
+    uint64_t shared_at;
+    unsigned hungry;            /* whose share was not full */
+};
+
+static void pool_unref(struct btrail_cpu_pool *pool)
+{
+    if (__atomic_sub_fetch(&pool->refs, 1, __ATOMIC_ACQ_REL)) {
+        return;
+    }
+    g_ptr_array_unref(pool->limits);
+    g_mutex_clear(&pool->lock);
+    g_free(pool);
+}
+
+struct btrail_cpu_pool *btrail_cpu_pool_new(void)
+{
+    struct btrail_cpu_pool *pool = g_new0(struct btrail_cpu_pool, 1);
+
+    pool->refs = 1;
+    pool->limits = g_ptr_array_new();
+    g_mutex_init(&pool->lock);
+    return pool;
+}
+
+void btrail_cpu_pool_free(struct btrail_cpu_pool *pool)
+{
+    if (pool) {
+        pool_unref(pool);
+    }
+}
+
+/* How much can be put into it, if it may save @most */
+static int64_t room_in(const struct account *a, int64_t most)
+{
+    return MAX(most - a->saved, 0) + a->owed;
+}
+
+static void put(struct account *a, int64_t amount, int64_t most)
+{
+    int64_t over = amount - MAX(most - a->saved, 0);
+    int64_t paid = MIN(a->owed, MAX(amount / 2, over));
+
+    a->owed -= paid;
+    a->saved = MIN(a->saved + amount - paid, most);
+}
+
+static void take(struct account *a, int64_t amount)
+{
+    a->saved = MAX(a->saved - amount, -(int64_t)MOST_NS);
+}
+
+static void owe(struct account *a, int64_t amount)
+{
+    a->owed = MIN(a->owed + amount, (int64_t)MOST_NS);
+}
+
+static struct btrail_cpu_limit *limit_at(const struct btrail_cpu_pool *pool,
+                                         unsigned i)
+{
+    return g_ptr_array_index(pool->limits, i);
+}
+
+void btrail_cpu_pool_set(struct btrail_cpu_pool *pool, uint64_t each,
+                         uint64_t all, uint64_t now)
+{
+    unsigned i;
+
+    g_mutex_lock(&pool->lock);
+    for (i = 0; i < pool->limits->len; i++) {
+        struct btrail_cpu_limit *l = limit_at(pool, i);
+
+        if (each != pool->each) {
+            l->own = (struct account) { BTRAIL_CPU_BURST_NS, 0 };
+            l->own_at = now;
+        }
+        if (all != pool->all) {
+            l->share = (struct account) {
+                BTRAIL_CPU_BURST_NS / pool->limits->len, 0,
+            };
+        }
+    }
+    if (all != pool->all) {
+        pool->shared_at = now;
+    }
+    pool->each = each;
+    pool->all = all;
+    __atomic_store_n(&pool->holds, each || all, __ATOMIC_RELAXED);
+    g_mutex_unlock(&pool->lock);
+}
+
+struct btrail_cpu_limit *btrail_cpu_limit_new(struct btrail_cpu_pool *pool)
+{
+    struct btrail_cpu_limit *limit = g_new0(struct btrail_cpu_limit, 1);
+
+    __atomic_add_fetch(&pool->refs, 1, __ATOMIC_RELAXED);
+    limit->pool = pool;
+    limit->own.saved = BTRAIL_CPU_BURST_NS;
+    g_mutex_lock(&pool->lock);
+    g_ptr_array_add(pool->limits, limit);
+    g_mutex_unlock(&pool->lock);
+    return limit;
+}
+
+void btrail_cpu_limit_free(struct btrail_cpu_limit *limit)
+{
+    struct btrail_cpu_pool *pool;
+
+    if (!limit) {
+        return;
+    }
+    pool = limit->pool;
+    g_mutex_lock(&pool->lock);
+    g_ptr_array_remove(pool->limits, limit);
+    g_mutex_unlock(&pool->lock);
+    pool_unref(pool);
+    g_free(limit);
+}
+
+bool btrail_cpu_limit_holds(const struct btrail_cpu_limit *limit)
+{
+    return __atomic_load_n(&limit->pool->holds, __ATOMIC_RELAXED);
+}
+
+/* CPU time that @percent of a CPU are since @at, which becomes @now */
+static int64_t grown(uint64_t percent, uint64_t *at, uint64_t now)
+{
+    uint64_t passed = MIN(now - *at, MOST_NS);
+
+    *at = now;
+    return (int64_t)(passed * percent / 100);
+}
+
+static void fill_own(struct btrail_cpu_limit *l, uint64_t now)
+{
+    if (now > l->own_at) {
+        put(&l->own, grown(l->pool->each, &l->own_at, now),
+            BTRAIL_CPU_BURST_NS);
+    }
+}
+
+/* Give everyone the same, as long as there is room for it. */
+static void share_out(struct btrail_cpu_pool *pool, int64_t amount)
+{
+    int64_t most = BTRAIL_CPU_BURST_NS / pool->limits->len;
+    unsigned takers = 0;
+    unsigned i;
+
+    for (i = 0; i < pool->limits->len; i++) {
+        takers += room_in(&limit_at(pool, i)->share, most) > 0;
+    }
+    pool->hungry = takers;
+    while (takers && amount >= takers) {
+        int64_t each = amount / takers;
+
+        takers = 0;
+        for (i = 0; i < pool->limits->len; i++) {
+            struct btrail_cpu_limit *l = limit_at(pool, i);
+            int64_t given = MIN(each, room_in(&l->share, most));
+
+            put(&l->share, given, most);
+            amount -= given;
+            takers += room_in(&l->share, most) > 0;
+        }
+    }
+}
+
+static void fill_shares(struct btrail_cpu_pool *pool, uint64_t now)
+{
+    if (now > pool->shared_at && now - pool->shared_at >= SHARE_INTERVAL_NS) {
+        share_out(pool, grown(pool->all, &pool->shared_at, now));
+    }
+}
+
+static void charge(struct btrail_cpu_limit *limit, uint64_t cpu_ns,
+                   uint64_t now, void (*how)(struct account *, int64_t))
+{
+    struct btrail_cpu_pool *pool = limit->pool;
+    int64_t spent = MIN(cpu_ns, MOST_NS);
+
+    g_mutex_lock(&pool->lock);
+    if (pool->each) {
+        fill_own(limit, now);
+        how(&limit->own, spent);
+    }
+    if (pool->all) {
+        fill_shares(pool, now);
+        how(&limit->share, spent);
+    }
+    g_mutex_unlock(&pool->lock);
+}
+
+void btrail_cpu_limit_spend(struct btrail_cpu_limit *limit, uint64_t cpu_ns,
+                            uint64_t now)
+{
+    charge(limit, cpu_ns, now, take);
+}
+
+void btrail_cpu_limit_spend_slowly(struct btrail_cpu_limit *limit,
+                                   uint64_t cpu_ns, uint64_t now)
+{
+    charge(limit, cpu_ns, now, owe);
+}
+
+/* Time in which @percent of a CPU, for @n, come to @amount */
+static uint64_t time_for(uint64_t amount, uint64_t percent, unsigned n)
+{
+    return (amount * 100 + percent - 1) / percent * MAX(n, 1u);
+}
+
+static uint64_t longest(const struct btrail_cpu_pool *pool, uint64_t own,
+                        uint64_t share)
+{
+    uint64_t most = pool->each ? time_for(own, pool->each, 1) : 0;
+
+    return pool->all ? MAX(most, time_for(share, pool->all, pool->hungry)) :
+           most;
+}
+
+uint64_t btrail_cpu_limit_wait(struct btrail_cpu_limit *limit, uint64_t now)
+{
+    struct btrail_cpu_pool *pool = limit->pool;
+    uint64_t time;
+
+    g_mutex_lock(&pool->lock);
+    fill_own(limit, now);
+    if (pool->all) {
+        fill_shares(pool, now);
+    }
+    time = longest(pool, MAX(-limit->own.saved, 0),
+                   MAX(-limit->share.saved, 0));
+    g_mutex_unlock(&pool->lock);
+    return time;
+}
+
+uint64_t btrail_cpu_limit_pace(struct btrail_cpu_limit *limit, uint64_t cpu_ns,
+                               uint64_t now)
+{
+    struct btrail_cpu_pool *pool = limit->pool;
+    uint64_t time;
+
+    cpu_ns = MIN(cpu_ns, MOST_NS);
+    g_mutex_lock(&pool->lock);
+    if (pool->all) {
+        fill_shares(pool, now);
+    }
+    time = longest(pool, cpu_ns, cpu_ns);
+    g_mutex_unlock(&pool->lock);
+    return time;
+}

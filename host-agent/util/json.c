@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * JSON: see json.h
+ */
+
+#include "util/json.h"
+
+#define MAX_DEPTH   64
+
+/*
+ * json-glib also takes comments and strings in single quotes, and strings do
+ * not always end where they should, so what is a string here may be none
+ * there.  But nothing is nested deeper than it has brackets, and the stack
+ * holds as many as these.
+ */
+#define MAX_BRACKETS    16384
+
+static gboolean depth_is_sane(const char *text)
+{
+    unsigned depth = 0, brackets = 0;
+    gboolean in_string = FALSE;
+
+    for (; *text; text++) {
+        if ((*text == '[' || *text == '{') && ++brackets > MAX_BRACKETS) {
+            return FALSE;
+        }
+        if (in_string) {
+            if (*text == '\\' && text[1]) {
+                text++;
+            } else if (*text == '"') {
+                in_string = FALSE;
+            }
+        } else if (*text == '"') {
+            in_string = TRUE;
+        } else if (*text == '[' || *text == '{') {
+            if (++depth > MAX_DEPTH) {
+                return FALSE;
+            }
+        } else if ((*text == ']' || *text == '}') && depth) {
+            depth--;
+        }
+    }
+    return TRUE;
+}
+
+JsonNode *btrail_json_parse_object(const char *text)
+{
+    JsonNode *node;
+
+    if (!g_utf8_validate(text, -1, NULL) || !depth_is_sane(text)) {
+        return NULL;
+    }
+    node = json_from_string(text, NULL);
+    if (node && !JSON_NODE_HOLDS_OBJECT(node)) {
+        g_clear_pointer(&node, json_node_unref);
+    }
+    return node;
+}
+
+const char *btrail_json_string(JsonObject *object, const char *name)
+{
+    JsonNode *node = json_object_get_member(object, name);
+
+    return node && json_node_get_value_type(node) == G_TYPE_STRING ?
+           json_node_get_string(node) : NULL;
+}
+
+JsonObject *btrail_json_object(JsonObject *object, const char *name)
+{
+    JsonNode *node = json_object_get_member(object, name);
+
+    return node && JSON_NODE_HOLDS_OBJECT(node) ? json_node_get_object(node) :
+           NULL;
+}
+
+gint64 btrail_json_int(JsonObject *object, const char *name, gint64 fallback)
+{
+    JsonNode *node = json_object_get_member(object, name);
+
+    return node && json_node_get_value_type(node) == G_TYPE_INT64 ?
+           json_node_get_int(node) : fallback;
+}
+
+void btrail_json_set_time(JsonObject *object, const char *name, gint64 seconds)
+{
+    g_autoptr(GDateTime) t = g_date_time_new_from_unix_utc(seconds);
+    g_autofree char *text = t ? g_date_time_format(t, "%Y-%m-%dT%H:%M:%SZ") :
+                            NULL;
+
+    if (text) {
+        json_object_set_string_member(object, name, text);
+    }
+}

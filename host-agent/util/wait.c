@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Waiting for a peer: see wait.h
+ */
+
+#include <errno.h>
+#include <poll.h>
+
+#include "util/wait.h"
+
+bool btrail_wait(int fd, short events, gint64 deadline, int cancel_fd,
+                 const char *late, GError **error)
+{
+    struct pollfd fds[] = {
+        { .fd = fd, .events = events },
+        { .fd = cancel_fd, .events = POLLIN },
+    };
+
+    for (;;) {
+        int timeout = -1;
+        int n;
+
+        if (deadline >= 0) {
+            /* Rounded up, not to look at the clock all the time. */
+            timeout = CLAMP((deadline - g_get_monotonic_time() + 999) / 1000,
+                            0, G_MAXINT);
+        }
+        n = poll(fds, G_N_ELEMENTS(fds), timeout);
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n < 0) {
+            btrail_agent_error_errno(error, "poll");
+            return false;
+        }
+        if (fds[1].revents) {
+            g_set_error(error, BTRAIL_AGENT_ERROR,
+                        BTRAIL_AGENT_ERROR_CANCELLED, "cancelled");
+            return false;
+        }
+        if (fds[0].revents) {
+            return true;
+        }
+        if (!n && g_get_monotonic_time() >= deadline) {
+            g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_TIMEOUT,
+                        "%s", late);
+            return false;
+        }
+    }
+}
