@@ -416,7 +416,7 @@ static bool look(struct doctor *d, struct btrail_tracing_state *state)
         return false;
     }
     d->domain = btrail_document_parse(text, strlen(text), &error);
-    if (!d->domain || !btrail_tracing_look(d->domain, state, &error)) {
+    if (!d->domain || !btrail_tracing_inspect(d->domain, state, &error)) {
         tell(d, "domain", STATE_PROBLEM, "%s", error->message);
         return false;
     }
@@ -569,7 +569,7 @@ static void check_saved(struct doctor *d)
         return;
     }
     doc = parse(virDomainManagedSaveGetXMLDesc(d->guest.domain, 0));
-    if (!doc || !btrail_tracing_look(doc, &s, NULL)) {
+    if (!doc || !btrail_tracing_inspect(doc, &s, NULL)) {
         tell(d, "saved", STATE_NOTE, "the domain goes on from a saved state "
              "when it is started, with the devices that it had then, whatever "
              "its configuration is; virsh managedsave-remove %s discards that "

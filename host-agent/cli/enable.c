@@ -128,7 +128,7 @@ static bool change_xml(struct enable *e)
     if (!doc ||
         !(e->disable ? btrail_tracing_disable(doc, &e->changes, &error) :
           btrail_tracing_enable(doc, &options, &e->changes, &error)) ||
-        !btrail_tracing_look(doc, &state, &error)) {
+        !btrail_tracing_inspect(doc, &state, &error)) {
         return fail(e, error->message);
     }
     e->kvm = state.kvm;

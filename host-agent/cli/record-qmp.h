@@ -19,7 +19,7 @@
  * @metadata:  for the trace; members are added
  * @attach:    take over the session that is active, as it is
  * @names:     look for names in the guest's memory
- * @patient:   have the guest wait for each look
+ * @patient:   have the guest wait for each snapshot
  * @duration:  nanoseconds, 0 for no limit
  * @signal_fd: a signal that comes there stops the session; a second one ends
  *             the process

@@ -10,7 +10,7 @@
 
 const char *capture_no_names(const struct btrail_capture *c)
 {
-    return c->looker ? NULL : c->options.names ? c->names.why :
+    return c->scanner ? NULL : c->options.names ? c->names.why :
            "no names are looked for in what is recorded now; start a session "
            "with them when no other one is active";
 }
@@ -42,11 +42,11 @@ static void tell_users(struct btrail_capture *c,
             continue;
         }
         if (!data) {
-            if (btrail_user_look_encode(found->look, c->key, &data, &size)) {
+            if (btrail_snapshot_encode_user(found->snapshot, c->key, &data, &size)) {
                 return;
             }
             info.size = (uint32_t)size;
-            info.time = found->look->end;
+            info.time = found->snapshot->end;
             btrail_sideband_pack(&info, data, &payload);
         }
         btrail_session_sideband(s, found->kind, payload.data, payload.len);
@@ -88,8 +88,8 @@ static void tell_names(struct btrail_capture *c, const GPtrArray *to,
     for (i = 0; i < to->len; i++) {
         struct btrail_session *s = g_ptr_array_index(to, i);
 
-        if (found->look) {
-            btrail_session_look(s, found->look);
+        if (found->snapshot) {
+            btrail_session_snapshot(s, found->snapshot);
         }
         if (btrail_session_sees(s, sees)) {
             btrail_session_sideband(s, found->kind, found->payload,
@@ -126,23 +126,23 @@ static void find_places(struct btrail_capture *c,
     }
     g_mutex_unlock(&c->lock);
     for (i = 0; i < triggers->len; i++) {
-        btrail_triggers_find(g_ptr_array_index(triggers, i), found->look,
+        btrail_triggers_find(g_ptr_array_index(triggers, i), found->snapshot,
                              found->memory, found->levels);
     }
 }
 
-/* What the looker has found, in its thread */
+/* What the scanner has found, in its thread */
 static void got_names(void *opaque, const struct btrail_found *found)
 {
     struct btrail_capture *c = opaque;
 
-    if (found->look) {
+    if (found->snapshot) {
         find_places(c, found);
     }
     g_mutex_lock(&c->lock);
     if (found->payload) {
         tell_names(c, found->again ? c->telling : c->sessions, found);
-        if (found->look) {
+        if (found->snapshot) {
             tell_users(c, found);
         }
     } else {
@@ -165,7 +165,7 @@ void capture_take_memory(struct btrail_capture *c)
     g_clear_pointer(&c->names.why, g_free);
     switch (m->reason) {
     case BTRAIL_MEMORY_SHARED:
-        c->looker = btrail_looker_new(m, c->options.patient, c->options.limit,
+        c->scanner = btrail_scanner_new(m, c->options.patient, c->options.limit,
                                       got_names, c);
         capture_names_known(c);
         return;

@@ -12,9 +12,9 @@
 #include "drain/agent-code.h"
 #include "drain/capture.h"
 #include "guest-linux/entries.h"
-#include "drain/looker.h"
+#include "drain/scanner.h"
 #include "drain/transport.h"
-#include "guest-linux/user-look.h"
+#include "guest-linux/user-snapshot.h"
 
 struct vcpu {
     uint64_t tail;
@@ -52,14 +52,14 @@ struct btrail_capture {
     GPtrArray *sessions;
     GPtrArray *late;            /* to be told again what was told; lock */
     GPtrArray *telling;         /* being told; lock */
-    uint8_t key[BTRAIL_USER_LOOK_KEY];
+    uint8_t key[BTRAIL_USER_SNAPSHOT_KEY];
     struct btrail_entries *entries;
 
     /* What follows belongs to the thread. */
     struct btrail_transport *transport;
-    struct btrail_looker *looker;
-    bool new_code;              /* in a mapping that no look has seen */
-    struct btrail_looker_result names;
+    struct btrail_scanner *scanner;
+    bool new_code;              /* in a mapping that no snapshot has seen */
+    struct btrail_scanner_result names;
     bool names_known;           /* whether there can be some */
     uint64_t names_deadline;    /* to be told that */
     struct btrail_agent_code *code;
@@ -68,7 +68,7 @@ struct btrail_capture {
     bool ready;                 /* it has been told to begin */
     bool drained;               /* the first slab has been */
     bool in_step;               /* code has to be, for some session */
-    bool retell_due;            /* code is to be told again */
+    bool resend_due;            /* code is to be told again */
     bool ended;                 /* the producer said END */
     bool left;                  /* it goes on, for somebody else */
     bool stop_sent;

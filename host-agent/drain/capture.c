@@ -93,22 +93,22 @@ static uint16_t gap_reason(const struct btrail_capture *c,
 /* What is new is to be looked at before the guest goes on. */
 static void let_look(struct btrail_capture *c)
 {
-    btrail_looker_ask(c->looker);
+    btrail_scanner_ask(c->scanner);
     if (c->transport->header.policy == BTRAIL_OVERFLOW_PAUSE) {
-        btrail_looker_wait(c->looker);
+        btrail_scanner_wait(c->scanner);
     }
 }
 
-/* Tell the looker who has run. */
-static void tell_looker(struct btrail_capture *c,
+/* Tell the scanner who has run. */
+static void tell_scanner(struct btrail_capture *c,
                         const struct btrail_slab *slab)
 {
-    bool new = btrail_looker_saw(c->looker, slab->cr3);
+    bool new = btrail_scanner_saw(c->scanner, slab->cr3);
     size_t i;
 
     for (i = 0; i < slab->n_events; i++) {
         if (slab->events[i].type == BTRAIL_EVENT_CR3) {
-            new |= btrail_looker_saw(c->looker, slab->events[i].data[0]);
+            new |= btrail_scanner_saw(c->scanner, slab->events[i].data[0]);
         }
     }
     if (new) {
@@ -123,9 +123,9 @@ static void got_code(void *opaque, unsigned vcpu, uint64_t number,
     struct btrail_capture *c = opaque;
     unsigned i;
 
-    if (c->looker && item->type == BTRAIL_CODE_PAGE &&
+    if (c->scanner && item->type == BTRAIL_CODE_PAGE &&
         !(item->linear >> 63)) {
-        c->new_code |= btrail_looker_saw_code(c->looker, item->cr3,
+        c->new_code |= btrail_scanner_saw_code(c->scanner, item->cr3,
                                               item->linear);
     }
     if (c->in_step) {
@@ -178,8 +178,8 @@ static bool drain_slab(struct btrail_capture *c, unsigned i)
         keep_error(c, error);
         return false;
     }
-    if (c->looker) {
-        tell_looker(c, &slab);
+    if (c->scanner) {
+        tell_scanner(c, &slab);
     }
     if (c->in_step) {
         if (!btrail_agent_code_drain_vcpu(c->code, i, &error)) {
@@ -317,13 +317,13 @@ static void find_step(struct btrail_capture *c)
 /* A session leaves; nothing is handed to it any more. */
 static void end_session(struct btrail_capture *c, struct btrail_session *s,
                         uint16_t reason,
-                        const struct btrail_looker_result *names)
+                        const struct btrail_scanner_result *names)
 {
     const struct btrail_session_ending ending = {
         .reason = reason,
         .error = c->error,
         .release = names->release,
-        .no_names = names->looks ? NULL : names->why,
+        .no_names = names->snapshots ? NULL : names->why,
     };
 
     g_mutex_lock(&c->lock);
@@ -344,7 +344,7 @@ static bool is_traced(struct btrail_capture *c, unsigned vcpu)
 /* It was removed, or cannot go on, while the capture does. */
 static void leave(struct btrail_capture *c, struct btrail_session *s)
 {
-    struct btrail_looker_result names = { NULL };
+    struct btrail_scanner_result names = { NULL };
     unsigned i;
 
     for (i = 0; i < c->transport->header.vcpus; i++) {
@@ -354,25 +354,25 @@ static void leave(struct btrail_capture *c, struct btrail_session *s)
                                       BTRAIL_END_STOPPED);
         }
     }
-    if (c->looker) {
-        btrail_looker_so_far(c->looker, &names);
+    if (c->scanner) {
+        btrail_scanner_so_far(c->scanner, &names);
     } else {
         names.why = g_strdup(c->names.why);
     }
     end_session(c, s, BTRAIL_END_STOPPED, &names);
-    btrail_looker_result_clear(&names);
+    btrail_scanner_result_clear(&names);
 }
 
 /* Names and code, for a session that has not seen them */
 static void tell_again(struct btrail_capture *c, struct btrail_session *s)
 {
-    if (c->looker) {
+    if (c->scanner) {
         g_mutex_lock(&c->lock);
         g_ptr_array_add(c->late, s);
         g_mutex_unlock(&c->lock);
-        btrail_looker_tell_again(c->looker);
+        btrail_scanner_resend(c->scanner);
     }
-    c->retell_due = true;
+    c->resend_due = true;
 }
 
 static void join(struct btrail_capture *c, struct btrail_session *s)
@@ -498,11 +498,11 @@ static void tick(struct btrail_capture *c, uint64_t now)
     }
     see_to_sessions(c);
     c->flush_due = !c->flush_due;
-    if (c->retell_due && c->transport->header.code_items) {
+    if (c->resend_due && c->transport->header.code_items) {
         g_autoptr(GError) error = NULL;
 
-        c->retell_due = !btrail_transport_send(c->transport,
-                                               BTRAIL_MSG_RETELL, &error) &&
+        c->resend_due = !btrail_transport_send(c->transport,
+                                               BTRAIL_MSG_RESEND_CODE, &error) &&
                         !error;
     }
     if (!overwrites(c) && !c->stop_sent) {
@@ -613,7 +613,7 @@ static void sleep_until_tick(struct btrail_capture *c, uint64_t now)
 
 /*
  * Charge what has been used since the last time, by this thread and those of
- * the sessions; the looker does so by itself.
+ * the sessions; the scanner does so by itself.
  */
 static void charge(struct btrail_capture *c, uint64_t now)
 {
@@ -648,10 +648,10 @@ static bool drain_turn(struct btrail_capture *c, uint64_t now, unsigned *n)
 {
     /*
      * It comes in drops, for which it is not worth to stay awake; but what
-     * is new to the looker is to be looked at before slabs are given back,
+     * is new to the scanner is to be looked at before slabs are given back,
      * with which the guest would go on.
      */
-    if ((c->looker || now >= c->next_tick ||
+    if ((c->scanner || now >= c->next_tick ||
          btrail_agent_code_urgent(c->code)) &&
         !drain_code(c, false, n)) {
         return false;
@@ -874,8 +874,8 @@ static void end(struct btrail_capture *c)
         /* Do not leave the guest traced for nobody. */
         btrail_transport_send(c->transport, BTRAIL_MSG_STOP, NULL);
     }
-    if (c->looker) {
-        btrail_looker_finish(c->looker, &c->names);
+    if (c->scanner) {
+        btrail_scanner_finish(c->scanner, &c->names);
     }
     if (c->vcpus) {
         update_progress(c);
@@ -998,7 +998,7 @@ void btrail_capture_stop(struct btrail_capture *c)
     btrail_event_fd_set(c->wake_fd);
 }
 
-void btrail_capture_leave(struct btrail_capture *c)
+void btrail_capture_detach(struct btrail_capture *c)
 {
     __atomic_store_n(&c->leave, 1, __ATOMIC_RELAXED);
     btrail_event_fd_set(c->cancel_fd);
@@ -1014,7 +1014,7 @@ void btrail_capture_finish(struct btrail_capture *c,
         .progress = c->progress,
         .error = c->error,
     };
-    btrail_looker_result_clear(&c->names);
+    btrail_scanner_result_clear(&c->names);
     g_ptr_array_unref(c->sessions);
     g_ptr_array_unref(c->late);
     g_ptr_array_unref(c->telling);

@@ -27,7 +27,7 @@ struct btrail_capture;
  *            owns it from the start
  * @attached: another agent has drained this capture before
  * @names:    look for names in the guest's memory
- * @patient:  with policy pause, have the guest wait for each look
+ * @patient:  with policy pause, have the guest wait for each snapshot
  * @limit:    how much CPU time is used for it: while that is too much, nothing
  *            is drained, but for a little, so that the producer sees that its
  *            agent lives.  What ends is not limited.  NULL if there is none;
@@ -127,7 +127,7 @@ void btrail_capture_stop(struct btrail_capture *c);
  * with.  The producer is told nothing; its connection is closed.  The reason is
  * 0 then.
  */
-void btrail_capture_leave(struct btrail_capture *c);
+void btrail_capture_detach(struct btrail_capture *c);
 
 /*
  * Wait until it has ended, and free it.  No other thread may use it any more.

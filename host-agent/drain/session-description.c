@@ -158,11 +158,11 @@ int btrail_session_describe_end(struct btrail_store *store,
         json_object_set_string_member(end, "error", outcome->error->message);
     }
     json_object_set_object_member(meta, "end", end);
-    if (outcome->looks) {
+    if (outcome->snapshots) {
         JsonObject *names = json_object_new();
 
         json_object_set_string_member(names, "kernel", outcome->release);
-        json_object_set_int_member(names, "looks", outcome->looks);
+        json_object_set_int_member(names, "snapshots", outcome->snapshots);
         json_object_set_object_member(meta, "names", names);
     }
     return write_meta(store, meta);

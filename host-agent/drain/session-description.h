@@ -31,13 +31,13 @@ struct btrail_session_facts {
  * struct btrail_session_outcome - and in the end
  * @reason:  enum btrail_end_reason
  * @error:   or NULL
- * @looks:   at the guest's memory, that have found names
+ * @snapshots:   at the guest's memory, that have found names
  * @release: of its kernel, if there were any
  */
 struct btrail_session_outcome {
     uint16_t reason;
     const GError *error;
-    uint64_t looks;
+    uint64_t snapshots;
     const char *release;
 };
 

@@ -11,7 +11,7 @@
 
 #define ALL (BTRAIL_PRIVILEGE_USER | BTRAIL_PRIVILEGE_KERNEL)
 
-/* A process that a look has found, by one of its page tables */
+/* A process that a snapshot has found, by one of its page tables */
 struct found {
     uint64_t root;
     uint64_t start_time;
@@ -185,8 +185,8 @@ static bool was_wanted(const struct btrail_filtering *f,
            old->start_time == p->start_time;
 }
 
-void btrail_filtering_look(struct btrail_filtering *f,
-                           const struct btrail_look *look)
+void btrail_filtering_snapshot(struct btrail_filtering *f,
+                           const struct btrail_snapshot *snapshot)
 {
     GHashTable *now;
     GHashTable *old;
@@ -197,7 +197,7 @@ void btrail_filtering_look(struct btrail_filtering *f,
     }
     now = g_hash_table_new_full(g_int64_hash, g_int64_equal, NULL, g_free);
     g_mutex_lock(&f->lock);
-    if (!(look->flags & BTRAIL_LOOK_WHOLE)) {
+    if (!(snapshot->flags & BTRAIL_SNAPSHOT_WHOLE)) {
         GHashTableIter iter;
         gpointer value;
 
@@ -208,8 +208,8 @@ void btrail_filtering_look(struct btrail_filtering *f,
             g_hash_table_replace(now, &copy->root, copy);
         }
     }
-    for (i = 0; i < look->n; i++) {
-        const struct btrail_process *p = &look->processes[i];
+    for (i = 0; i < snapshot->n; i++) {
+        const struct btrail_process *p = &snapshot->processes[i];
         bool wanted;
 
         if (!p->mm || p->flags & BTRAIL_PROCESS_KERNEL) {

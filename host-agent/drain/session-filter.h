@@ -21,7 +21,7 @@
  *             of BTRAIL_CR3_ROOT count
  * @processes: that are wanted, NULL-terminated or NULL: each the pid of one, in
  *             decimal, or the name (comm) of any number of them.  They are
- *             wanted from when a look has found them, so names have to be
+ *             wanted from when a snapshot has found them, so names have to be
  *             looked for.  Only those with an address space of their own can
  *             be told apart; of threads of the kernel nothing is.
  *             With address spaces and processes, both are wanted.
@@ -79,11 +79,11 @@ bool btrail_filtering_cr3(struct btrail_filtering *f, uint64_t cr3);
 bool btrail_filtering_fixed_cr3s(const struct btrail_filtering *f);
 
 /*
- * What a look has found: whose address spaces are those of the processes that
+ * What a snapshot has found: whose address spaces are those of the processes that
  * are wanted.  Any thread, one at a time.
  */
-void btrail_filtering_look(struct btrail_filtering *f,
-                           const struct btrail_look *look);
+void btrail_filtering_snapshot(struct btrail_filtering *f,
+                           const struct btrail_snapshot *snapshot);
 
 /**
  * struct btrail_mark - a place in the capture, and where it is in the session

@@ -113,7 +113,7 @@ struct btrail_session {
     GArray *events;             /* of struct btrail_event: moved */
     GArray *marks;              /* of struct btrail_mark */
     struct btrail_session_code *code;
-    uint64_t looks;             /* atomic */
+    uint64_t snapshots;             /* atomic */
     uint64_t spent_ns;          /* by the capture's thread */
     uint64_t written_ns;        /* by the output's, that was told */
     bool names_renewed;
@@ -629,7 +629,7 @@ void btrail_session_sideband(struct btrail_session *s, uint16_t kind,
                              const void *payload, size_t size)
 {
     if (kind == BTRAIL_SIDEBAND_PROCESSES) {
-        __atomic_fetch_add(&s->looks, 1, __ATOMIC_RELAXED);
+        __atomic_fetch_add(&s->snapshots, 1, __ATOMIC_RELAXED);
     }
     btrail_output_packed(s->output, g_memdup2(payload, size), size);
 }
@@ -677,12 +677,12 @@ void btrail_session_names(struct btrail_session *s, const char *why)
     btrail_event_fd_set(s->fired_fd);
 }
 
-void btrail_session_look(struct btrail_session *s,
-                         const struct btrail_look *look)
+void btrail_session_snapshot(struct btrail_session *s,
+                         const struct btrail_snapshot *snapshot)
 {
-    btrail_filtering_look(s->filtering, look);
+    btrail_filtering_snapshot(s->filtering, snapshot);
     if (s->triggers) {
-        btrail_triggers_look(s->triggers, look);
+        btrail_triggers_snapshot(s->triggers, snapshot);
         tell_places(s);
     }
 }
@@ -801,7 +801,7 @@ static void close_file(struct btrail_session *s)
     const struct btrail_session_outcome outcome = {
         .reason = s->reason,
         .error = s->error,
-        .looks = s->looks,
+        .snapshots = s->snapshots,
         .release = s->release,
     };
 

@@ -299,8 +299,8 @@ bool btrail_session_wants_symbols(const struct btrail_session *s);
 struct btrail_triggers *btrail_session_triggers(const struct btrail_session *s);
 
 /* Who was found; likewise */
-void btrail_session_look(struct btrail_session *s,
-                         const struct btrail_look *look);
+void btrail_session_snapshot(struct btrail_session *s,
+                         const struct btrail_snapshot *snapshot);
 
 /*
  * Names are looked for, if @why is NULL, or cannot be: a session that needs

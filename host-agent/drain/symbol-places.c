@@ -10,7 +10,7 @@
 #include "drain/symbol-places.h"
 
 #define RANGES_MAX      8               /* of a file, that are executable */
-/* Pages that a look may read, in all: some milliseconds */
+/* Pages that a snapshot may read, in all: some milliseconds */
 #define LOOK_BUDGET     (1u << 14)
 #define FILE_COST       64              /* to ask for a file, in pages */
 
@@ -59,12 +59,12 @@ struct btrail_places {
     GHashTable *set;                    /* struct place; under the lock */
     unsigned count;                     /* atomic */
 
-    /* What follows belongs to the thread that looks. */
+    /* What follows belongs to the thread that snapshots. */
     GHashTable *processes;              /* struct process by root */
     unsigned modules;                   /* of all of them */
     uint64_t round;
     bool changed;
-    bool exhausted;                     /* the last look's budget */
+    bool exhausted;                     /* the last snapshot's budget */
     uint64_t from;                      /* root to begin with, then */
 };
 
@@ -294,7 +294,7 @@ static void learn_process(struct btrail_places *p,
     g_hash_table_insert(p->processes, &new->root, new);
 }
 
-/* Those that a look which has all does not have */
+/* Those that a snapshot which has all does not have */
 static void drop_gone(struct btrail_places *p)
 {
     GHashTableIter iter;
@@ -419,7 +419,7 @@ static int by_root(const void *a, const void *b)
 }
 
 /*
- * If there is more to read than a look may, the next one goes on where this
+ * If there is more to read than a snapshot may, the next one goes on where this
  * one has ended.
  */
 static void find_all(struct btrail_places *p,
@@ -500,22 +500,22 @@ static void publish(struct btrail_places *p)
     __atomic_store_n(&p->count, count, __ATOMIC_RELAXED);
 }
 
-void btrail_places_look(struct btrail_places *p,
-                        const struct btrail_look *look,
+void btrail_places_snapshot(struct btrail_places *p,
+                        const struct btrail_snapshot *snapshot,
                         const struct guest_memory *memory, unsigned levels)
 {
     uint32_t i;
 
     p->round++;
     p->changed = false;
-    for (i = 0; i < look->n; i++) {
-        const struct btrail_process *found = &look->processes[i];
+    for (i = 0; i < snapshot->n; i++) {
+        const struct btrail_process *found = &snapshot->processes[i];
 
         if (found->mm && !(found->flags & BTRAIL_PROCESS_KERNEL)) {
             learn_process(p, found);
         }
     }
-    if (look->flags & BTRAIL_LOOK_WHOLE) {
+    if (snapshot->flags & BTRAIL_SNAPSHOT_WHOLE) {
         drop_gone(p);
     }
     find_all(p, memory, levels);

@@ -4,7 +4,7 @@
  * each process that has them mapped
  *
  * A place is an address in an address space: each process has its own.  They
- * are found by looks (names.h): in a file on the host, if somebody knows one,
+ * are found by snapshots (names.h): in a file on the host, if somebody knows one,
  * or else in the process's own memory.
  */
 
@@ -69,16 +69,16 @@ btrail_places_new(const char *process, const char *symbol,
 void btrail_places_free(struct btrail_places *p);
 
 /**
- * btrail_places_look - learn from a look
+ * btrail_places_snapshot - learn from a snapshot
  * @look:   what was found
  * @memory: of the guest
  * @levels: of its page tables
  *
- * What cannot be read yet is tried again with each look.  One thread, which may
+ * What cannot be read yet is tried again with each snapshot.  One thread, which may
  * take its time: others do not wait for it.
  */
-void btrail_places_look(struct btrail_places *p,
-                        const struct btrail_look *look,
+void btrail_places_snapshot(struct btrail_places *p,
+                        const struct btrail_snapshot *snapshot,
                         const struct guest_memory *memory, unsigned levels);
 
 /* Is the symbol at this address, with this CR3?  Any thread. */
@@ -88,7 +88,7 @@ bool btrail_places_has(struct btrail_places *p, uint64_t cr3,
 /* In how many address spaces it is at how many addresses; any thread. */
 unsigned btrail_places_count(const struct btrail_places *p);
 
-/* Call @fn with each address; by the thread that looks. */
+/* Call @fn with each address; by the thread that snapshots. */
 void btrail_places_each(const struct btrail_places *p,
                         void (*fn)(void *opaque, uint64_t address),
                         void *opaque);

@@ -133,20 +133,20 @@ void btrail_triggers_unref(struct btrail_triggers *t)
     g_free(t);
 }
 
-void btrail_triggers_look(struct btrail_triggers *t,
-                          const struct btrail_look *look)
+void btrail_triggers_snapshot(struct btrail_triggers *t,
+                          const struct btrail_snapshot *snapshot)
 {
     unsigned i;
 
     for (i = 0; i < t->n; i++) {
         if (t->watched[i].process) {
-            btrail_filtering_look(t->watched[i].process, look);
+            btrail_filtering_snapshot(t->watched[i].process, snapshot);
         }
     }
 }
 
 void btrail_triggers_find(struct btrail_triggers *t,
-                          const struct btrail_look *look,
+                          const struct btrail_snapshot *snapshot,
                           const struct guest_memory *memory, unsigned levels)
 {
     bool any = false;
@@ -154,7 +154,7 @@ void btrail_triggers_find(struct btrail_triggers *t,
 
     for (i = 0; i < t->n; i++) {
         if (t->watched[i].places) {
-            btrail_places_look(t->watched[i].places, look, memory, levels);
+            btrail_places_snapshot(t->watched[i].places, snapshot, memory, levels);
             any = true;
         }
     }

@@ -73,11 +73,11 @@ struct btrail_triggers *btrail_triggers_ref(struct btrail_triggers *t);
 void btrail_triggers_unref(struct btrail_triggers *t);
 
 /*
- * By the thread that looks: who was found, and symbols of the kernel in the
+ * By the thread that snapshots: who was found, and symbols of the kernel in the
  * form of /proc/kallsyms
  */
-void btrail_triggers_look(struct btrail_triggers *t,
-                          const struct btrail_look *look);
+void btrail_triggers_snapshot(struct btrail_triggers *t,
+                          const struct btrail_snapshot *snapshot);
 void btrail_triggers_symbols(struct btrail_triggers *t, const char *text,
                              size_t size);
 
@@ -86,7 +86,7 @@ void btrail_triggers_symbols(struct btrail_triggers *t, const char *text,
  * a while; it waits for nobody, and nobody for it.
  */
 void btrail_triggers_find(struct btrail_triggers *t,
-                          const struct btrail_look *look,
+                          const struct btrail_snapshot *snapshot,
                           const struct guest_memory *memory, unsigned levels);
 
 /* Any thread: is there a trigger that has to be looked for? */

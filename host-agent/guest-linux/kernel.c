@@ -12,7 +12,7 @@
 /* Where x86-64 links the kernel: Documentation/arch/x86/x86_64/mm.rst */
 #define START_KERNEL_MAP    UINT64_C(0xffffffff80000000)
 
-/* Pages that are read to find a kernel, and in a look */
+/* Pages that are read to find a kernel, and in a snapshot */
 #define FIND_BUDGET     (UINT64_C(1) << 20)
 #define LOOK_BUDGET     (UINT64_C(1) << 22)
 

@@ -15,7 +15,7 @@
 #define LINUX_MAPPINGS_MAX  (1u << 17)
 
 /**
- * struct linux_files - what was found out of files in a look
+ * struct linux_files - what was found out of files in a snapshot
  *
  * @strings: all strings that mappings have, build-ids among them
  * @paths:   of (mnt, dentry)

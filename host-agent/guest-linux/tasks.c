@@ -14,7 +14,7 @@
 #include "guest-linux/mappings.h"
 #include "guest-linux/tasks.h"
 
-#define TASKS_MAX       BTRAIL_LOOK_PROCESSES
+#define TASKS_MAX       BTRAIL_SNAPSHOT_PROCESSES
 #define THREADS_MAX     (1u << 15)
 #define TRIES           4
 #define COMM_SIZE       16
@@ -23,7 +23,7 @@
 #define KTHREADD        2               /* pid of the father of kernel threads */
 
 struct owned {
-    struct btrail_look look;
+    struct btrail_snapshot snapshot;
     struct linux_files files;
     GArray *processes;          /* struct btrail_process */
 };
@@ -355,7 +355,7 @@ static uint64_t shape(struct linux_kernel *k, const struct identity *id)
     return mix(mix(mix(hash, exec_vm), exe), (uint64_t)threads << 32 | maps);
 }
 
-/* What a look has, and how it is gone about */
+/* What a snapshot has, and how it is gone about */
 struct work {
     struct linux_kernel *k;
     struct owned *o;
@@ -472,7 +472,7 @@ static void add_idle(struct linux_kernel *k, struct owned *o,
     g_array_append_val(o->processes, p);
 }
 
-struct btrail_look *linux_look(struct linux_kernel *k,
+struct btrail_snapshot *linux_snapshot(struct linux_kernel *k,
                                uint64_t (*clock)(void), linux_known *known,
                                void *opaque)
 {
@@ -487,7 +487,7 @@ struct btrail_look *linux_look(struct linux_kernel *k,
     linux_kernel_begin(k);
     linux_files_init(&o->files);
     o->processes = g_array_new(FALSE, FALSE, sizeof(struct btrail_process));
-    o->look.begin = clock();
+    o->snapshot.begin = clock();
     add_idle(k, o, clock);
     whole = read_list(k, k->init_task + k->layout.task_tasks,
                       k->layout.task_tasks, TASKS_MAX - 1,
@@ -507,8 +507,8 @@ struct btrail_look *linux_look(struct linux_kernel *k,
         }
         threads += p.n_threads;
         mappings += p.n_mappings;
-        if (threads > BTRAIL_LOOK_THREADS ||
-            mappings > BTRAIL_LOOK_MAPPINGS) {
+        if (threads > BTRAIL_SNAPSHOT_THREADS ||
+            mappings > BTRAIL_SNAPSHOT_MAPPINGS) {
             free_process(&p);
             whole = false;
             break;
@@ -516,23 +516,23 @@ struct btrail_look *linux_look(struct linux_kernel *k,
         g_array_append_val(o->processes, p);
     }
     linux_window(k, 0, 0);
-    o->look.end = clock();
-    o->look.flags = whole ? BTRAIL_LOOK_WHOLE : 0;
-    o->look.n = o->processes->len;
-    o->look.processes = (struct btrail_process *)o->processes->data;
+    o->snapshot.end = clock();
+    o->snapshot.flags = whole ? BTRAIL_SNAPSHOT_WHOLE : 0;
+    o->snapshot.n = o->processes->len;
+    o->snapshot.processes = (struct btrail_process *)o->processes->data;
     g_array_free(leaders, TRUE);
     g_array_free(tasks, TRUE);
-    return &o->look;
+    return &o->snapshot;
 }
 
-void linux_look_free(struct btrail_look *look)
+void linux_snapshot_free(struct btrail_snapshot *snapshot)
 {
-    struct owned *o = (struct owned *)look;
+    struct owned *o = (struct owned *)snapshot;
     uint32_t i;
 
-    if (look) {
-        for (i = 0; i < look->n; i++) {
-            free_process(&look->processes[i]);
+    if (snapshot) {
+        for (i = 0; i < snapshot->n; i++) {
+            free_process(&snapshot->processes[i]);
         }
         g_array_free(o->processes, TRUE);
         linux_files_clear(&o->files);
@@ -540,7 +540,7 @@ void linux_look_free(struct btrail_look *look)
     }
 }
 
-void linux_vdsos(struct linux_kernel *k, const struct btrail_look *look,
+void linux_vdsos(struct linux_kernel *k, const struct btrail_snapshot *snapshot,
                  void (*found)(const uint8_t *data, size_t size, void *opaque),
                  void *opaque)
 {
@@ -550,13 +550,13 @@ void linux_vdsos(struct linux_kernel *k, const struct btrail_look *look,
                                                g_free, NULL);
     uint32_t i;
 
-    for (i = 0; i < look->n; i++) {
-        uint64_t mm = look->processes[i].mm;
+    for (i = 0; i < snapshot->n; i++) {
+        uint64_t mm = snapshot->processes[i].mm;
         uint64_t image;
         uint8_t *data;
         size_t size;
 
-        if (mm && !(look->processes[i].flags & BTRAIL_PROCESS_SEEN) &&
+        if (mm && !(snapshot->processes[i].flags & BTRAIL_PROCESS_SEEN) &&
             linux_u64(k, mm, k->layout.mm_vdso_image, &image) &&
             !g_hash_table_contains(images, &image) &&
             linux_vdso(k, mm, &data, &size)) {

@@ -12,42 +12,42 @@
 #define LINUX_COMMAND_LINE_MAX  (64u << 10)
 
 /**
- * linux_known - is all known of a process that a look has come upon?
+ * linux_known - is all known of a process that a snapshot has come upon?
  * @p:      its pid, start_time, mm and pgd are set; if it is known this sets
  *          its user_pgd
  * @shape:  a number that changes when executable mappings or threads come or
  *          go, or the process has another name or program
  *
- * Returns: true if the look need not find out more.  If it does, it finds out
+ * Returns: true if the snapshot need not find out more.  If it does, it finds out
  * what is so with this @shape, or with a later one.
  */
 typedef bool linux_known(struct btrail_process *p, uint64_t shape,
                          void *opaque);
 
 /**
- * linux_look() - look at the processes of a guest
+ * linux_snapshot() - look at the processes of a guest
  * @k:     its kernel
  * @clock: tells the time, in nanoseconds
  * @known: NULL, to find out everything.  Processes that are known are
  *         BTRAIL_PROCESS_SEEN, and processes of the kernel are left out.
  *
  * Nothing that is torn is in it: what changed while it was read is read again,
- * or left out, and then the look is not BTRAIL_LOOK_WHOLE.
+ * or left out, and then the snapshot is not BTRAIL_SNAPSHOT_WHOLE.
  *
- * Returns: the look, to be freed with linux_look_free().
+ * Returns: the snapshot, to be freed with linux_snapshot_free().
  */
-struct btrail_look *linux_look(struct linux_kernel *k,
+struct btrail_snapshot *linux_snapshot(struct linux_kernel *k,
                                uint64_t (*clock)(void), linux_known *known,
                                void *opaque);
 
-void linux_look_free(struct btrail_look *look);
+void linux_snapshot_free(struct btrail_snapshot *snapshot);
 
 /**
- * linux_vdsos() - images of the vdso that processes of a look have
+ * linux_vdsos() - images of the vdso that processes of a snapshot have
  *
  * Calls @found for each image, once.
  */
-void linux_vdsos(struct linux_kernel *k, const struct btrail_look *look,
+void linux_vdsos(struct linux_kernel *k, const struct btrail_snapshot *snapshot,
                  void (*found)(const uint8_t *data, size_t size, void *opaque),
                  void *opaque);
 

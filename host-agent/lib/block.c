@@ -29,7 +29,7 @@
 #define MAX_EVENT_BYTES     (3 * 3 + 4 * BTRAIL_VARINT_MAX)
 
 /*
- * What a reader takes for a block, with passing over a record as foretold as
+ * What a reader takes for a block, with passing over a record as predicted as
  * the unit, which is about a nanosecond: so many for each byte, and in all
  */
 #define BYTE_TIME           20

@@ -21,13 +21,13 @@
 
 /*
  * A step of the path: the number of its edge, and, if the path was seen to
- * fork off there, how often it must be foretold right until that is forgotten
+ * fork off there, how often it must be predicted right until that is forgotten
  */
 #define STEP_EDGE       0x0fffffffu
 #define STEP_ONCE       0x10000000u
 #define STEP_FORK       0xf0000000u
 
-/* What an edge that was not foretold is, in the low bits of a miss */
+/* What an edge that was not predicted is, in the low bits of a miss */
 #define MISS_KNOWN      0u      /* the one taken here the last time */
 #define MISS_SEEN       1u      /* the last one from that address */
 #define MISS_NEW        2u
@@ -57,7 +57,7 @@
 #define PATH_PAD        2
 
 /*
- * Steps that the encoder passes at once where the path has gone as foretold for
+ * Steps that the encoder passes at once where the path has gone as predicted for
  * so many steps already: of short runs the end comes later that way.
  */
 #define WIDE            4
@@ -80,7 +80,7 @@ struct visit {
  */
 struct place {
     uint32_t n;                 /* steps */
-    uint32_t ahead;             /* the step foretold; 0 if none is */
+    uint32_t ahead;             /* the step predicted; 0 if none is */
 };
 
 /*
@@ -89,7 +89,7 @@ struct place {
  */
 struct model {
     /* What comes in here is set to 0 at the start. */
-    struct visit taken[1u << TABLE_BITS];   /* by edges before and foretold */
+    struct visit taken[1u << TABLE_BITS];   /* by edges before and predicted */
     struct visit after[1u << TABLE_BITS];   /* by the last 4 edges */
     uint32_t leaving[1u << TABLE_BITS]; /* by address: the last edge */
     uint32_t arriving[1u << TABLE_BITS];    /* by address: the last edge to */
@@ -207,7 +207,7 @@ static void model_begin(struct model *m)
     memset(m->path - PATH_PAD, 0, PATH_PAD * sizeof(*m->path));
     m->edges[0] = (struct edge) { 0, 0 };
     m->last[0] = 0;
-    /* Where nothing is foretold, nothing is passed. */
+    /* Where nothing is predicted, nothing is passed. */
     m->path[0] = STEP_FORK;
 }
 
@@ -222,9 +222,9 @@ static inline uint32_t arriving_place(uint64_t to)
 }
 
 static inline struct visit *taken_slot(struct model *m, uint32_t before,
-                                       uint32_t foretold)
+                                       uint32_t predicted)
 {
-    return &m->taken[table_slot(before * HASH_0 + foretold * HASH_1)];
+    return &m->taken[table_slot(before * HASH_0 + predicted * HASH_1)];
 }
 
 static inline uint32_t new_edge(struct model *m, uint64_t from, uint64_t to)
@@ -244,12 +244,12 @@ static inline void push_call(struct model *m, uint64_t from, uint64_t to)
 }
 
 /*
- * What was foretold is not what comes: @edge is taken instead, which was taken
+ * What was predicted is not what comes: @edge is taken instead, which was taken
  * there the last time, too, if it is @known.  Find out where the path was the
- * same, and foretell from there.
+ * same, and predict from there.
  */
 static inline void miss_step(struct model *m, struct place *at,
-                             uint32_t foretold, struct visit *taken,
+                             uint32_t predicted, struct visit *taken,
                              uint32_t edge, bool known)
 {
     uint32_t *path = m->path;
@@ -274,7 +274,7 @@ static inline void miss_step(struct model *m, struct place *at,
     *taken = (struct visit) { edge, n };
     at->ahead = same ? same + 1 : 0;
     at->n = n;
-    path[n] = edge | (foretold ? STEP_FORK : 0);
+    path[n] = edge | (predicted ? STEP_FORK : 0);
     m->last[edge] = n;
 }
 
@@ -396,19 +396,19 @@ static bool is_return(struct model *m, uint64_t to, struct output *out)
     return false;
 }
 
-/* Where does the edge begin that is taken instead of @foretold? */
+/* Where does the edge begin that is taken instead of @predicted? */
 static void encode_length(struct model *m, struct output *out,
-                          uint32_t before, uint32_t foretold, uint64_t from)
+                          uint32_t before, uint32_t predicted, uint64_t from)
 {
     uint64_t length = from - m->edges[before].to;
     uint64_t other;
 
-    if (!foretold) {
+    if (!predicted) {
         put_any(out, BTRAIL_CODEC_LENGTHS, length);
         return;
     }
     /* 0 is the same branch; no number is needed for it again. */
-    other = m->edges[foretold].from - m->edges[before].to;
+    other = m->edges[predicted].from - m->edges[before].to;
     put_any(out, BTRAIL_CODEC_OTHER_LENGTHS,
             length == other ? 0 : length + (length < other));
 }
@@ -434,15 +434,15 @@ static void encode_target(struct model *m, struct output *out, uint64_t from,
     m->arriving[place] = m->n_edges + 1;
 }
 
-/* The next record is @from, @to, and not the one that was foretold. */
+/* The next record is @from, @to, and not the one that was predicted. */
 static void encode_miss(struct btrail_encoder *enc, struct output *out,
                         struct place *at, uint64_t from, uint64_t to)
 {
     struct model *m = &enc->m;
     const struct edge *edges = m->edges;
-    uint32_t foretold = m->path[at->ahead] & STEP_EDGE;
+    uint32_t predicted = m->path[at->ahead] & STEP_EDGE;
     uint32_t before = m->path[at->n] & STEP_EDGE;
-    struct visit *taken = taken_slot(m, before, foretold);
+    struct visit *taken = taken_slot(m, before, predicted);
     uint32_t edge = taken->edge;
     unsigned miss = MISS_KNOWN;
 
@@ -453,7 +453,7 @@ static void encode_miss(struct btrail_encoder *enc, struct output *out,
         uint32_t *leaving = leaving_slot(m, from);
 
         edge = *leaving;
-        encode_length(m, out, before, foretold, from);
+        encode_length(m, out, before, predicted, from);
         if (edge && edges[edge].from == from && edges[edge].to == to) {
             miss = MISS_SEEN;
         } else {
@@ -482,7 +482,7 @@ static void encode_miss(struct btrail_encoder *enc, struct output *out,
     }
     put_any(out, m->misses, enc->forks << MISS_FORKS | miss);
     m->path[at->ahead] |= STEP_FORK;
-    miss_step(m, at, foretold, taken, edge, (miss & MISS_KIND) == MISS_KNOWN);
+    miss_step(m, at, predicted, taken, edge, (miss & MISS_KIND) == MISS_KNOWN);
     enc->forks = 0;
     enc->start = at->n + 1;
 }
@@ -503,7 +503,7 @@ static inline addresses load_addresses(const void *p)
     return *(const volatile unaligned *)p;
 }
 
-/* Which bits differ between what step is foretold and the record? */
+/* Which bits differ between what step is predicted and the record? */
 static inline addresses differ(const struct model *m, uint32_t step,
                                const struct btrail_record *r)
 {
@@ -516,11 +516,11 @@ static inline bool any_bit(addresses a)
 }
 
 /*
- * Pass over records as foretold, up to the first one that is not, or @end.
+ * Pass over records as predicted, up to the first one that is not, or @end.
  * Bits of flags that are not as in enc->flags are added to @different.
  */
 static const struct btrail_record *
-encode_foretold(struct btrail_encoder *enc, struct place *at,
+encode_predicted(struct btrail_encoder *enc, struct place *at,
                 const struct btrail_record *records,
                 const struct btrail_record *end, uint64_t *different)
 {
@@ -550,7 +550,7 @@ encode_foretold(struct btrail_encoder *enc, struct place *at,
         if (stop == end) {
             break;
         }
-        /* All that is foretold is there, and none of it is written here. */
+        /* All that is predicted is there, and none of it is written here. */
         while (path - ahead >= WIDE - 1 && end - records >= WIDE) {
             wide_steps steps = wide_load(ahead);
             wide_steps is_fork = wide_is_fork(steps);
@@ -604,7 +604,7 @@ static uint64_t encode_addresses(struct btrail_encoder *enc,
 
     while (records < end) {
         if (at.ahead) {
-            records = encode_foretold(enc, &at, records, end, &different);
+            records = encode_predicted(enc, &at, records, end, &different);
             if (records == end) {
                 break;
             }
@@ -763,7 +763,7 @@ int btrail_decoder_begin(struct btrail_decoder *dec,
     return next_change(dec) ? 0 : -BTRAIL_ERR_CORRUPT;
 }
 
-/* Learn where the path is next not as foretold. */
+/* Learn where the path is next not as predicted. */
 static inline bool next_miss(struct btrail_decoder *dec, uint32_t ahead)
 {
     uint64_t miss;
@@ -782,15 +782,15 @@ static inline bool next_miss(struct btrail_decoder *dec, uint32_t ahead)
     return ahead || !(dec->forks || (miss & MISS_STRAIGHT));
 }
 
-/* Where does the edge begin that is taken instead of @foretold? */
+/* Where does the edge begin that is taken instead of @predicted? */
 static bool decode_length(struct btrail_decoder *dec, uint32_t before,
-                          uint32_t foretold, uint64_t *from)
+                          uint32_t predicted, uint64_t *from)
 {
     const struct edge *edges = dec->m.edges;
     uint64_t start = edges[before].to;
     uint64_t length, other;
 
-    if (!foretold) {
+    if (!predicted) {
         if (!get(&dec->in[BTRAIL_CODEC_LENGTHS], &length)) {
             return false;
         }
@@ -798,7 +798,7 @@ static bool decode_length(struct btrail_decoder *dec, uint32_t before,
         if (!get(&dec->in[BTRAIL_CODEC_OTHER_LENGTHS], &length)) {
             return false;
         }
-        other = edges[foretold].from - start;
+        other = edges[predicted].from - start;
         length = !length ? other : length - (length <= other);
     }
     *from = start + length;
@@ -842,7 +842,7 @@ static bool decode_target(struct btrail_decoder *dec, uint64_t from,
 }
 
 /* Which edge is taken that is not known?  0 if the streams are damaged. */
-static uint32_t decode_edge(struct btrail_decoder *dec, uint32_t foretold,
+static uint32_t decode_edge(struct btrail_decoder *dec, uint32_t predicted,
                             uint32_t before)
 {
     struct model *m = &dec->m;
@@ -850,7 +850,7 @@ static uint32_t decode_edge(struct btrail_decoder *dec, uint32_t foretold,
     uint64_t from, to;
     uint32_t edge;
 
-    if (!decode_length(dec, before, foretold, &from)) {
+    if (!decode_length(dec, before, predicted, &from)) {
         return 0;
     }
     leaving = leaving_slot(m, from);
@@ -884,20 +884,20 @@ static uint32_t decode_edge(struct btrail_decoder *dec, uint32_t foretold,
     return edge;
 }
 
-/* Go on with the edge that is taken instead of the one foretold. */
+/* Go on with the edge that is taken instead of the one predicted. */
 static inline uint32_t decode_miss(struct btrail_decoder *dec,
                                    struct place *at)
 {
     struct model *m = &dec->m;
-    uint32_t foretold = m->path[at->ahead] & STEP_EDGE;
+    uint32_t predicted = m->path[at->ahead] & STEP_EDGE;
     uint32_t before = m->path[at->n] & STEP_EDGE;
-    struct visit *taken = taken_slot(m, before, foretold);
+    struct visit *taken = taken_slot(m, before, predicted);
     bool known = (dec->miss & MISS_KIND) == MISS_KNOWN;
-    uint32_t edge = known ? taken->edge : decode_edge(dec, foretold, before);
+    uint32_t edge = known ? taken->edge : decode_edge(dec, predicted, before);
 
     if (edge) {
         m->path[at->ahead] |= STEP_FORK;
-        miss_step(m, at, foretold, taken, edge, known);
+        miss_step(m, at, predicted, taken, edge, known);
     }
     return edge;
 }
@@ -927,10 +927,10 @@ static inline struct btrail_record *behind(struct btrail_record *r, size_t n)
 }
 
 /*
- * Go on as foretold until the next miss, but no further than @left records.
+ * Go on as predicted until the next miss, but no further than @left records.
  * Returns how many there are.
  */
-MAYBE_STORING size_t decode_foretold(struct btrail_decoder *dec,
+MAYBE_STORING size_t decode_predicted(struct btrail_decoder *dec,
                                      struct place *at,
                                      struct btrail_record *r, size_t left)
 {
@@ -1021,7 +1021,7 @@ MAYBE_STORING bool decode_addresses(struct btrail_decoder *dec,
             ok = false;
             break;
         }
-        done = decode_foretold(dec, &at, r, n);
+        done = decode_predicted(dec, &at, r, n);
         n -= done;
         if (!n) {
             break;

@@ -399,7 +399,7 @@ void btrail_cursor_pass_over(struct btrail_cursor *c, uint64_t root)
         const struct btrail_index_entry *e = entry(c, c->next_chunk);
 
         if ((e->cr3 & BTRAIL_CR3_ROOT) == root ||
-            btrail_roots_look(btrail_trace_roots(c->trace, e), e, root) !=
+            btrail_roots_snapshot(btrail_trace_roots(c->trace, e), e, root) !=
             BTRAIL_SWITCHES_NO) {
             break;
         }
@@ -499,7 +499,7 @@ static bool ends_elsewhere(struct btrail_cursor *c, unsigned i, uint64_t root)
     const struct btrail_placed_event *events;
     uint32_t k;
 
-    if (btrail_roots_look(btrail_trace_roots(c->trace, e), e, root) ==
+    if (btrail_roots_snapshot(btrail_trace_roots(c->trace, e), e, root) ==
         BTRAIL_SWITCHES_NO) {
         return e->switches || (e->cr3 & BTRAIL_CR3_ROOT) != root;
     }
@@ -542,7 +542,7 @@ static int search_chunk(struct btrail_cursor *c, unsigned i,
     int ret;
 
     s->event = 0;
-    if (btrail_roots_look(btrail_trace_roots(c->trace, e), e, s->root) ==
+    if (btrail_roots_snapshot(btrail_trace_roots(c->trace, e), e, s->root) ==
         BTRAIL_SWITCHES_NO) {
         return -BTRAIL_ERR_END;
     }

@@ -39,7 +39,7 @@ static uint64_t *add_list(struct btrail_roots *roots,
     return &g_array_index(roots->list, uint64_t, e->roots);
 }
 
-enum btrail_switches btrail_roots_look(const struct btrail_roots *roots,
+enum btrail_switches btrail_roots_snapshot(const struct btrail_roots *roots,
                                        const struct btrail_index_entry *e,
                                        uint64_t root)
 {

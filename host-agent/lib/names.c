@@ -3,8 +3,8 @@
  * Who ran, and what is where: names of a trace at a time
  *
  * A *life* is a process with one address space, from when it was first seen
- * to when it was last seen.  It has *versions*: what it was like in the looks.
- * Looks that found the same make one version, so that a trace of days takes
+ * to when it was last seen.  It has *versions*: what it was like in the snapshots.
+ * Snapshots that found the same make one version, so that a trace of days takes
  * no more memory than what changed in it.
  */
 
@@ -14,7 +14,7 @@
 #include "lib/internal/names.h"
 #include "util/search.h"
 
-/* What looks and symbols may take in memory; later ones are left out. */
+/* What snapshots and symbols may take in memory; later ones are left out. */
 #define MEMORY_MAX      (1ull << 30)
 /* A symbol without a next one is no longer than this. */
 #define SYMBOL_SIZE_MAX (1u << 20)
@@ -28,7 +28,7 @@ struct version {
     struct btrail_process process;  /* first: users have a pointer to it */
     struct btrail_life *life;
     guint number;               /* in the life */
-    uint64_t begin;             /* of the first look that found it so */
+    uint64_t begin;             /* of the first snapshot that found it so */
     uint64_t end;               /* of the last one */
 };
 
@@ -58,14 +58,14 @@ struct symbol {
     char type;
 };
 
-/* When a look was taken */
+/* When a snapshot was taken */
 struct moment {
     uint64_t begin;
     uint64_t end;
 };
 
 struct btrail_names {
-    GPtrArray *looks;           /* struct btrail_look that versions are of */
+    GPtrArray *snapshots;           /* struct btrail_snapshot that versions are of */
     GPtrArray *lives;
     GPtrArray *versions;
     GHashTable *by_identity;    /* struct btrail_process to its life */
@@ -207,8 +207,8 @@ static void sort_root(gpointer key, gpointer value, gpointer opaque)
     }
 }
 
-/* True if the look is needed further on: a version is of it */
-static bool add_process(struct btrail_names *n, const struct btrail_look *look,
+/* True if the snapshot is needed further on: a version is of it */
+static bool add_process(struct btrail_names *n, const struct btrail_snapshot *snapshot,
                         const struct btrail_process *p)
 {
     struct btrail_life *life = g_hash_table_lookup(n->by_identity, p);
@@ -237,21 +237,21 @@ static bool add_process(struct btrail_names *n, const struct btrail_look *look,
         return false;
     }
     if (v && same_content(&v->process, p)) {
-        v->end = MAX(v->end, look->end);
+        v->end = MAX(v->end, snapshot->end);
         return false;
     }
     if (v && (v->process.flags & BTRAIL_PROCESS_SEEN)) {
         /* Here is what was missing. */
         v->process = *p;
-        v->end = look->end;
+        v->end = snapshot->end;
         return true;
     }
     v = g_new0(struct version, 1);
     v->process = *p;
     v->life = life;
     v->number = life->versions->len;
-    v->begin = look->begin;
-    v->end = look->end;
+    v->begin = snapshot->begin;
+    v->end = snapshot->end;
     g_ptr_array_add(life->versions, v);
     g_ptr_array_add(n->versions, v);
     if (life->versions->len == 1) {
@@ -263,23 +263,23 @@ static bool add_process(struct btrail_names *n, const struct btrail_look *look,
     return true;
 }
 
-static void add_look(struct btrail_names *n, struct btrail_look *look,
+static void add_look(struct btrail_names *n, struct btrail_snapshot *snapshot,
                      size_t size)
 {
-    struct moment moment = { look->begin, look->end };
+    struct moment moment = { snapshot->begin, snapshot->end };
     bool needed = false;
     uint32_t i;
 
     g_array_append_val(n->moments, moment);
     n->memory += sizeof(moment);
-    for (i = 0; i < look->n; i++) {
-        needed |= add_process(n, look, &look->processes[i]);
+    for (i = 0; i < snapshot->n; i++) {
+        needed |= add_process(n, snapshot, &snapshot->processes[i]);
     }
     if (needed) {
-        g_ptr_array_add(n->looks, look);
-        n->memory += size + look->n * sizeof(*look->processes);
+        g_ptr_array_add(n->snapshots, snapshot);
+        n->memory += size + snapshot->n * sizeof(*snapshot->processes);
     } else {
-        btrail_look_free(look);
+        btrail_snapshot_free(snapshot);
     }
 }
 
@@ -373,8 +373,8 @@ static struct btrail_names *names_new(void)
 {
     struct btrail_names *n = g_new0(struct btrail_names, 1);
 
-    n->looks = g_ptr_array_new_with_free_func(
-        (GDestroyNotify)btrail_look_free);
+    n->snapshots = g_ptr_array_new_with_free_func(
+        (GDestroyNotify)btrail_snapshot_free);
     n->lives = g_ptr_array_new_with_free_func(free_life);
     n->versions = g_ptr_array_new_with_free_func(g_free);
     n->by_identity = g_hash_table_new(hash_identity, equal_identity);
@@ -396,7 +396,7 @@ void btrail_names_close(struct btrail_names *n)
         g_hash_table_destroy(n->user_roots);
         g_ptr_array_free(n->versions, TRUE);
         g_ptr_array_free(n->lives, TRUE);
-        g_ptr_array_free(n->looks, TRUE);
+        g_ptr_array_free(n->snapshots, TRUE);
         g_array_free(n->moments, TRUE);
         g_ptr_array_free(n->symbols, TRUE);
         g_free(n);
@@ -508,7 +508,7 @@ static int read_pieces(struct btrail_names *n,
     for (i = 0; i < pieces->len && n->memory < MEMORY_MAX; i++) {
         const struct piece *p = &g_array_index(pieces, struct piece, i);
         struct btrail_sideband_info info;
-        struct btrail_look *look;
+        struct btrail_snapshot *snapshot;
         void *data;
 
         ret = btrail_trace_sideband(trace, p->number, &info, &data);
@@ -525,8 +525,8 @@ static int read_pieces(struct btrail_names *n,
         }
         if (info.kind == BTRAIL_SIDEBAND_SYMBOLS) {
             add_symbols(n, info.time, data, info.size);
-        } else if (!btrail_look_decode(&look, data, info.size)) {
-            add_look(n, look, info.size);
+        } else if (!btrail_snapshot_decode(&snapshot, data, info.size)) {
+            add_look(n, snapshot, info.size);
         }
         free(before);
         before = data;
@@ -574,7 +574,7 @@ int btrail_names_open(struct btrail_names **names,
     return 0;
 }
 
-/* Is there a look that began after @from and had ended by @to? */
+/* Is there a snapshot that began after @from and had ended by @to? */
 static bool looked(const struct btrail_names *n, uint64_t from, uint64_t to)
 {
     guint i = BTRAIL_UP_TO(n->moments->data, n->moments->len, struct moment,
@@ -756,7 +756,7 @@ btrail_names_process(const struct btrail_names *names, uint64_t time,
         return answer(in, time, shared ? BTRAIL_LIKELY : BTRAIL_SURE,
                       process);
     }
-    /* One that a later look has not found any more may be gone at any time. */
+    /* One that a later snapshot has not found any more may be gone at any time. */
     if (before && (after || looked(names, before->last, UINT64_MAX))) {
         return BTRAIL_UNKNOWN;
     }

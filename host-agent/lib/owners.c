@@ -2,7 +2,7 @@
 /*
  * Whose spans those of a trace are
  *
- * A look tells who has page tables at a moment.  A span tells that they stayed
+ * A snapshot tells who has page tables at a moment.  A span tells that they stayed
  * the same one's: the CPU used them all the time, so they cannot have been
  * freed and used again.
  */

@@ -583,7 +583,7 @@ static bool has_value(xmlNode *root, enum setting setting, const char *value)
     return !g_strcmp0(has, value);
 }
 
-bool btrail_tracing_look(xmlDoc *doc, struct btrail_tracing_state *state,
+bool btrail_tracing_inspect(xmlDoc *doc, struct btrail_tracing_state *state,
                          GError **error)
 {
     xmlNode *root = domain_root(doc, error), *emulator, *device, *option;

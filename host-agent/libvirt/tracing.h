@@ -86,7 +86,7 @@ struct btrail_tracing_state {
     bool panic;
 };
 
-bool btrail_tracing_look(xmlDoc *doc, struct btrail_tracing_state *state,
+bool btrail_tracing_inspect(xmlDoc *doc, struct btrail_tracing_state *state,
                          GError **error);
 void btrail_tracing_state_clear(struct btrail_tracing_state *state);
 

@@ -8,7 +8,7 @@
 
 #include <json-glib/json-glib.h>
 
-#include "service/daemon-error.h"
+#include "service/service-error.h"
 
 #define BTRAIL_COMMAND_MAX_CR3          64      /* what a device takes */
 #define BTRAIL_COMMAND_MAX_PROCESSES    64
@@ -28,7 +28,7 @@ enum btrail_command_do {
 enum btrail_command_names {
     BTRAIL_COMMAND_NAMES_OFF,
     BTRAIL_COMMAND_NAMES_AUTO,
-    BTRAIL_COMMAND_NAMES_ALL,   /* the guest waits for each look */
+    BTRAIL_COMMAND_NAMES_ALL,   /* the guest waits for each snapshot */
 };
 
 /* What a session keeps, in mode "last" */

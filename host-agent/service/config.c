@@ -192,7 +192,7 @@ static bool set_paths(struct btrail_config *c, const struct key *k,
     }
     for (path = paths; *path; path++) {
         if (*g_strstrip(*path) != '/') {
-            return btrail_daemon_fail(error, BTRAIL_DAEMON_ERROR_CONFIG,
+            return btrail_daemon_fail(error, BTRAIL_SERVICE_ERROR_CONFIG,
                                       "%s: [%s] %s: '%s' is not an absolute "
                                       "path; put ';' between several", name,
                                       k->group, k->name, *path);
@@ -226,7 +226,7 @@ static bool take_group(struct btrail_config *c, GKeyFile *file,
         return false;
     }
     if (!find_key(group, NULL)) {
-        return btrail_daemon_fail(error, BTRAIL_DAEMON_ERROR_CONFIG,
+        return btrail_daemon_fail(error, BTRAIL_SERVICE_ERROR_CONFIG,
                                   "%s: there is no group [%s]", name, group);
     }
     for (n = names; *n; n++) {
@@ -235,7 +235,7 @@ static bool take_group(struct btrail_config *c, GKeyFile *file,
         const char *want;
 
         if (!k) {
-            return btrail_daemon_fail(error, BTRAIL_DAEMON_ERROR_CONFIG,
+            return btrail_daemon_fail(error, BTRAIL_SERVICE_ERROR_CONFIG,
                                       "%s: there is no key '%s' in group "
                                       "[%s]", name, *n, group);
         }
@@ -251,7 +251,7 @@ static bool take_group(struct btrail_config *c, GKeyFile *file,
         }
         want = set(c, k, g_strstrip(text));
         if (want) {
-            return btrail_daemon_fail(error, BTRAIL_DAEMON_ERROR_CONFIG,
+            return btrail_daemon_fail(error, BTRAIL_SERVICE_ERROR_CONFIG,
                                       "%s: [%s] %s: '%s' is not %s", name,
                                       group, *n, text, want);
         }
@@ -273,7 +273,7 @@ struct btrail_config *btrail_config_parse(const char *text, const char *name,
         /* An empty file is a good one. */
         if (!g_error_matches(e, G_KEY_FILE_ERROR,
                              G_KEY_FILE_ERROR_NOT_FOUND)) {
-            btrail_daemon_fail(error, BTRAIL_DAEMON_ERROR_CONFIG, "%s: %s",
+            btrail_daemon_fail(error, BTRAIL_SERVICE_ERROR_CONFIG, "%s: %s",
                                name, e->message);
             goto fail;
         }
@@ -297,7 +297,7 @@ struct btrail_config *btrail_config_read(const char *path, GError **error)
     g_autoptr(GError) e = NULL;
 
     if (path && !g_file_get_contents(path, &text, NULL, &e)) {
-        btrail_daemon_fail(error, BTRAIL_DAEMON_ERROR_CONFIG, "%s",
+        btrail_daemon_fail(error, BTRAIL_SERVICE_ERROR_CONFIG, "%s",
                            e->message);
         return NULL;
     }

@@ -8,7 +8,7 @@
 
 #include <sys/types.h>
 
-#include "service/daemon-error.h"
+#include "service/service-error.h"
 
 /**
  * struct btrail_config_limits - 0 is no limit, for each

@@ -11,7 +11,7 @@
 
 #include <json-glib/json-glib.h>
 
-#include "service/daemon-error.h"
+#include "service/service-error.h"
 
 struct btrail_control;
 

@@ -54,7 +54,7 @@ struct btrail_folder *btrail_folder_open(const char *path, GError **error)
     if (fd < 0 || fstat(fd, &st) < 0 || faccessat(fd, ".", W_OK, 0) < 0) {
         btrail_daemon_fail_errno(error, "%s", path);
     } else if (st.st_mode & S_IWOTH) {
-        btrail_daemon_fail(error, BTRAIL_DAEMON_ERROR_CONFIG,
+        btrail_daemon_fail(error, BTRAIL_SERVICE_ERROR_CONFIG,
                            "%s can be written to by everybody: chmod o-w %s",
                            path, path);
     } else {
@@ -192,7 +192,7 @@ struct btrail_folder *btrail_folder_guest(const struct btrail_folder *all,
             return NULL;
         }
     }
-    btrail_daemon_fail(error, BTRAIL_DAEMON_ERROR_NAME,
+    btrail_daemon_fail(error, BTRAIL_SERVICE_ERROR_NAME,
                        "the folder %s/%s belongs to another guest; give this "
                        "one another name, or move the folder away", all->path,
                        plain);
@@ -211,7 +211,7 @@ static bool bad_name(const char *name, GError **error, const char *why)
 {
     g_autofree char *shown = g_utf8_make_valid(name, MIN(strlen(name), 100));
 
-    return btrail_daemon_fail(error, BTRAIL_DAEMON_ERROR_NAME,
+    return btrail_daemon_fail(error, BTRAIL_SERVICE_ERROR_NAME,
                               "a trace cannot be written to '%s': %s", shown,
                               why);
 }
@@ -315,7 +315,7 @@ char *btrail_folder_place(const struct btrail_folder *f, const char *name,
         return NULL;
     }
     if (!fstatat(*fd, last, &st, AT_SYMLINK_NOFOLLOW)) {
-        btrail_daemon_fail(error, BTRAIL_DAEMON_ERROR_NAME,
+        btrail_daemon_fail(error, BTRAIL_SERVICE_ERROR_NAME,
                            "there is a trace '%s' already; give this one "
                            "another name", name);
     } else if (errno != ENOENT) {
@@ -341,7 +341,7 @@ char *btrail_folder_find(const struct btrail_folder *f, const char *name,
     if (fstatat(*fd, last, &st, AT_SYMLINK_NOFOLLOW) < 0) {
         btrail_daemon_fail_errno(error, "%s", name);
     } else if (!S_ISREG(st.st_mode)) {
-        btrail_daemon_fail(error, BTRAIL_DAEMON_ERROR_NAME,
+        btrail_daemon_fail(error, BTRAIL_SERVICE_ERROR_NAME,
                            "'%s' is not a file", name);
     } else {
         return through(*fd, last);

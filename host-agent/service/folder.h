@@ -12,7 +12,7 @@
 
 #include <sys/types.h>
 
-#include "service/daemon-error.h"
+#include "service/service-error.h"
 
 /**
  * struct btrail_folder

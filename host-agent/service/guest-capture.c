@@ -47,10 +47,10 @@ void guest_stop_capture(struct btrail_guest *g)
     }
 }
 
-void guest_leave_capture(struct btrail_guest *g)
+void guest_detach_capture(struct btrail_guest *g)
 {
     g->stopping = true;
-    btrail_capture_leave(g->capture);
+    btrail_capture_detach(g->capture);
 }
 
 void guest_announce(struct guest_session *m)
@@ -58,7 +58,7 @@ void guest_announce(struct guest_session *m)
     struct btrail_guest *g = m->g;
     JsonObject *result;
 
-    m->held = !btrail_guest_session_is_ready(m->s);
+    m->held = !btrail_service_session_is_ready(m->s);
     if (m->held) {
         return;
     }
@@ -80,7 +80,7 @@ void guest_announce(struct guest_session *m)
 static struct btrail_session *take_queued(struct guest_session *m)
 {
     m->queued = false;
-    return btrail_guest_session_begin(m->s);
+    return btrail_service_session_begin(m->s);
 }
 
 void guest_forget_capture(struct btrail_guest *g)
@@ -99,10 +99,10 @@ void guest_end_all(struct btrail_guest *g, const char *why, bool queued)
         struct guest_session *m = session_at(g, i);
 
         if (is_active(m)) {
-            btrail_guest_session_end(m->s, NULL, why);
+            btrail_service_session_end(m->s, NULL, why);
         } else if (m->queued && queued) {
             m->queued = false;
-            btrail_guest_session_end(m->s, NULL, why);
+            btrail_service_session_end(m->s, NULL, why);
         }
     }
 }
@@ -223,7 +223,7 @@ static JsonObject *capture_arguments(struct btrail_guest *g)
 static void abandon(struct guest_session *m, const char *why)
 {
     m->queued = false;
-    btrail_guest_session_abandon(m->s, why);
+    btrail_service_session_abandon(m->s, why);
 }
 
 void guest_drop_capture(struct btrail_guest *g)

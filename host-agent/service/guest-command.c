@@ -94,7 +94,7 @@ static bool check_file(struct btrail_guest *g, const char *file,
 
         if (!d->done && !strcmp(btrail_json_string(d->status, "file"),
                                 file)) {
-            return btrail_daemon_fail(error, BTRAIL_DAEMON_ERROR_NAME,
+            return btrail_daemon_fail(error, BTRAIL_SERVICE_ERROR_NAME,
                                       "'%s' is being written already, a dump "
                                       "of session '%s'; give this one another "
                                       "name", file, d->session);
@@ -104,7 +104,7 @@ static bool check_file(struct btrail_guest *g, const char *file,
         const struct guest_session *m = session_at(g, i);
 
         if (!strcmp(command_of(m)->file, file)) {
-            return btrail_daemon_fail(error, BTRAIL_DAEMON_ERROR_NAME,
+            return btrail_daemon_fail(error, BTRAIL_SERVICE_ERROR_NAME,
                                       "'%s' is the trace of session '%s' "
                                       "already; give this one another name",
                                       file, name_of(m));
@@ -119,13 +119,13 @@ static bool check_start(struct btrail_guest *g, const struct btrail_command *c,
     unsigned n = g->sessions->len;
 
     if (guest_find_session(g, c->session)) {
-        return btrail_daemon_fail(error, BTRAIL_DAEMON_ERROR_COMMAND,
+        return btrail_daemon_fail(error, BTRAIL_SERVICE_ERROR_COMMAND,
                                   "there is a session '%s' already",
                                   c->session);
     }
     if (c->vcpus && g_array_index(c->vcpus, unsigned, c->vcpus->len - 1) >=
         g->vcpus) {
-        return btrail_daemon_fail(error, BTRAIL_DAEMON_ERROR_COMMAND,
+        return btrail_daemon_fail(error, BTRAIL_SERVICE_ERROR_COMMAND,
                                   "the guest has no vCPU %u; the last one it "
                                   "can have is %u",
                                   g_array_index(c->vcpus, unsigned,
@@ -190,20 +190,20 @@ static gboolean reply_late(gpointer opaque)
     m->reply_source = 0;
     for (i = 0; i < m->stops->len; i++) {
         guest_reply(m->g, g_array_index(m->stops, struct waiting, i),
-                    btrail_guest_session_status(m->s));
+                    btrail_service_session_status(m->s));
     }
     g_array_set_size(m->stops, 0);
     return G_SOURCE_REMOVE;
 }
 
 /* The last one of this name that is done */
-static struct btrail_guest_session *find_done(struct btrail_guest *g,
+static struct btrail_service_session *find_done(struct btrail_guest *g,
                                               const char *name)
 {
     GList *l;
 
     for (l = g->done.tail; l; l = l->prev) {
-        if (!strcmp(btrail_guest_session_command(l->data)->session, name)) {
+        if (!strcmp(btrail_service_session_command(l->data)->session, name)) {
             return l->data;
         }
     }
@@ -214,7 +214,7 @@ static void do_stop(struct btrail_guest *g, gint64 id,
                     const struct btrail_command *c)
 {
     struct guest_session *m = session_for(g, c);
-    struct btrail_guest_session *done =
+    struct btrail_service_session *done =
         !m && c->session ? find_done(g, c->session) : NULL;
     struct waiting w = waiting(g, id);
 
@@ -225,7 +225,7 @@ static void do_stop(struct btrail_guest *g, gint64 id,
         }
         guest_end_session(m, NULL);
     } else if (done) {
-        guest_reply(g, w, btrail_guest_session_status(done));
+        guest_reply(g, w, btrail_service_session_status(done));
     } else {
         no_session(g, id, c->session);
     }
@@ -329,7 +329,7 @@ static void dumped(void *opaque, JsonObject *result, const GError *error)
 }
 
 bool guest_dump(struct guest_session *m, gint64 id, const char *file,
-                enum btrail_guest_session_why why, GError **error)
+                enum btrail_service_session_why why, GError **error)
 {
     struct guest_dump *d = g_new0(struct guest_dump, 1);
     g_autofree char *name = NULL;
@@ -337,7 +337,7 @@ bool guest_dump(struct guest_session *m, gint64 id, const char *file,
     d->g = m->g;
     d->w = waiting(m->g, id);
     d->session = g_strdup(name_of(m));
-    if (!btrail_guest_session_dump(m->s, file, why, &name, dumped, d, error)) {
+    if (!btrail_service_session_dump(m->s, file, why, &name, dumped, d, error)) {
         g_free(d->session);
         g_free(d);
         return false;
@@ -358,7 +358,7 @@ static void do_dump(struct btrail_guest *g, gint64 id,
     if (!m) {
         no_session(g, id, c->session);
     } else if ((c->file && !check_file(g, c->file, &error)) ||
-               !guest_dump(m, id, c->file, BTRAIL_GUEST_SESSION_ASKED,
+               !guest_dump(m, id, c->file, BTRAIL_SERVICE_SESSION_ASKED,
                            &error)) {
         guest_refuse(g, waiting(g, id), error->message);
     }
@@ -379,13 +379,13 @@ static void do_status(struct btrail_guest *g, gint64 id,
     guest_update_paused(g);
     if (m) {
         json_array_add_object_element(sessions,
-                                      btrail_guest_session_status(m->s));
+                                      btrail_service_session_status(m->s));
     } else {
         g->host->past(g->opaque, g, c->session, sessions);
         btrail_guest_past(g, c->session, sessions);
         for (i = 0; !c->session && i < g->sessions->len; i++) {
             json_array_add_object_element(
-                sessions, btrail_guest_session_status(session_at(g, i)->s));
+                sessions, btrail_service_session_status(session_at(g, i)->s));
         }
     }
     if (c->session && !json_array_get_length(sessions)) {

@@ -11,7 +11,7 @@
 #define BTRAIL_GUEST_PRIVATE_H
 
 #include "drain/capture.h"
-#include "service/guest-session.h"
+#include "service/service-session.h"
 #include "service/guest.h"
 #include "service/wanted.h"
 
@@ -43,7 +43,7 @@ struct btrail_guest {
     struct guest_session *starting; /* that the capture is started for */
 
     GPtrArray *sessions;        /* of struct guest_session: not done */
-    GQueue done;                /* of struct btrail_guest_session */
+    GQueue done;                /* of struct btrail_service_session */
     GQueue dumps;               /* of struct guest_dump: guest-command.c's */
 };
 
@@ -55,7 +55,7 @@ struct waiting {
 
 struct guest_session {
     struct btrail_guest *g;
-    struct btrail_guest_session *s;
+    struct btrail_service_session *s;
     bool queued;                /* it waits to be put into the capture */
     bool announced;
     bool held;                  /* to be announced when it is ready */
@@ -67,7 +67,7 @@ struct guest_session {
 static inline const struct btrail_command *
 command_of(const struct guest_session *m)
 {
-    return btrail_guest_session_command(m->s);
+    return btrail_service_session_command(m->s);
 }
 
 static inline const char *name_of(const struct guest_session *m)
@@ -77,7 +77,7 @@ static inline const char *name_of(const struct guest_session *m)
 
 static inline bool is_active(const struct guest_session *m)
 {
-    return btrail_guest_session_state(m->s) == BTRAIL_GUEST_SESSION_ACTIVE;
+    return btrail_service_session_state(m->s) == BTRAIL_SERVICE_SESSION_ACTIVE;
 }
 
 static inline struct guest_session *session_at(struct btrail_guest *g,
@@ -144,7 +144,7 @@ void guest_end_all(struct btrail_guest *g, const char *why, bool queued);
 void guest_stop_capture(struct btrail_guest *g);
 
 /* It goes on for the next process. */
-void guest_leave_capture(struct btrail_guest *g);
+void guest_detach_capture(struct btrail_guest *g);
 
 /* Nothing is known of one any more, in the device either. */
 void guest_forget_capture(struct btrail_guest *g);
@@ -168,7 +168,7 @@ void guest_refuse(struct btrail_guest *g, struct waiting w, const char *why);
 
 /* @id is -1 if nobody waits for it. */
 bool guest_dump(struct guest_session *m, gint64 id, const char *file,
-                enum btrail_guest_session_why why, GError **error);
+                enum btrail_service_session_why why, GError **error);
 
 /* None is being written. */
 void guest_forget_dumps(struct btrail_guest *g);

@@ -25,7 +25,7 @@ static void look_thread(GTask *task, gpointer source, gpointer data,
         const struct btrail_command *c = g_ptr_array_index(r->commands, i);
 
         g_ptr_array_add(r->leftovers, c->last ? NULL :
-                        btrail_leftover_look(r->g->folder, c->file, NULL));
+                        btrail_leftover_inspect(r->g->folder, c->file, NULL));
     }
     g_task_return_boolean(task, TRUE);
 }
@@ -49,8 +49,8 @@ static void attached(void *opaque, JsonNode *result, const GError *error)
         } else if (!ok && (is_active(m) || (m->queued && m->start.id < 0))) {
             m->announced = true;
             m->queued = false;
-            btrail_guest_session_spoil(m->s, why);
-            btrail_guest_session_end(m->s, NULL, why);
+            btrail_service_session_spoil(m->s, why);
+            btrail_service_session_end(m->s, NULL, why);
         }
     }
     if (!ok) {

@@ -56,7 +56,7 @@ void guest_update_paused(struct btrail_guest *g)
     }
     btrail_capture_progress(g->capture, &p);
     for (i = 0; i < g->sessions->len; i++) {
-        btrail_guest_session_waited(session_at(g, i)->s, &p);
+        btrail_service_session_waited(session_at(g, i)->s, &p);
     }
 }
 
@@ -69,15 +69,15 @@ void guest_check_idle(struct btrail_guest *g)
 
 static void log_end(const struct guest_session *m, JsonObject *status)
 {
-    const struct btrail_guest_session *s = m->s;
+    const struct btrail_service_session *s = m->s;
     const char *why = btrail_json_string(status, "why");
 
-    if (btrail_guest_session_is_left(s)) {
+    if (btrail_service_session_is_left(s)) {
         btrail_log(BTRAIL_LOG_INFO, "guest %s: session %s goes on with the "
                    "next service", m->g->name, name_of(m));
         return;
     }
-    btrail_log(btrail_guest_session_state(s) == BTRAIL_GUEST_SESSION_FAILED ?
+    btrail_log(btrail_service_session_state(s) == BTRAIL_SERVICE_SESSION_FAILED ?
                BTRAIL_LOG_WARNING : BTRAIL_LOG_INFO,
                "guest %s: session %s %s%s%s: %s, %" G_GINT64_FORMAT
                " records, %" G_GINT64_FORMAT " bytes, %" G_GINT64_FORMAT
@@ -89,12 +89,12 @@ static void log_end(const struct guest_session *m, JsonObject *status)
                btrail_json_int(status, "lost", 0));
 }
 
-static void session_done(void *opaque, struct btrail_guest_session *s)
+static void session_done(void *opaque, struct btrail_service_session *s)
 {
     struct guest_session *m = opaque;
     struct btrail_guest *g = m->g;
-    JsonObject *status = btrail_guest_session_status(s);
-    const char *why = btrail_guest_session_is_left(s) ?
+    JsonObject *status = btrail_service_session_status(s);
+    const char *why = btrail_service_session_is_left(s) ?
                       "the service is being restarted; the session goes on" :
                       btrail_json_string(status, "why");
     unsigned i;
@@ -109,10 +109,10 @@ static void session_done(void *opaque, struct btrail_guest_session *s)
     if (m->announced) {
         g_queue_push_tail(&g->done, s);
     } else {
-        btrail_guest_session_free(s);
+        btrail_service_session_free(s);
     }
     if (g->done.length > MAX_DONE) {
-        btrail_guest_session_free(g_queue_pop_head(&g->done));
+        btrail_service_session_free(g_queue_pop_head(&g->done));
     }
     g_ptr_array_remove(g->sessions, m);
     g->host->changed(g->opaque);
@@ -142,7 +142,7 @@ void guest_end_session(struct guest_session *m, const char *why)
     guest_update_paused(g);
     if (m->queued) {
         m->queued = false;
-        btrail_guest_session_end(m->s, NULL, why ? why : "it was stopped");
+        btrail_service_session_end(m->s, NULL, why ? why : "it was stopped");
         /* What is executed for it just now is undone when that is done. */
         return;
     }
@@ -150,20 +150,20 @@ void guest_end_session(struct guest_session *m, const char *why)
         return;
     }
     if (others_need(g, m) && g->capture && !g->stopping) {
-        btrail_guest_session_end(m->s, g->capture, why);
+        btrail_service_session_end(m->s, g->capture, why);
     } else {
         /* It gets all that there is, and its streams their ends. */
         guest_stop_capture(g);
-        btrail_guest_session_end(m->s, NULL, why);
+        btrail_service_session_end(m->s, NULL, why);
     }
 }
 
-static void duration_over(void *opaque, struct btrail_guest_session *s)
+static void duration_over(void *opaque, struct btrail_service_session *s)
 {
     guest_end_session(opaque, "its time was over");
 }
 
-static void session_ready(void *opaque, struct btrail_guest_session *s)
+static void session_ready(void *opaque, struct btrail_service_session *s)
 {
     struct guest_session *m = opaque;
 
@@ -179,14 +179,14 @@ static bool session_admit_dump(void *opaque, GError **error)
     return m->g->host->admit_dump(m->g->opaque, m->g, error);
 }
 
-static void session_changed(void *opaque, struct btrail_guest_session *s)
+static void session_changed(void *opaque, struct btrail_service_session *s)
 {
     struct guest_session *m = opaque;
 
     m->g->host->changed(m->g->opaque);
 }
 
-static const struct btrail_guest_session_owner session_owner = {
+static const struct btrail_service_session_owner session_owner = {
     .admit_dump = session_admit_dump,
     .ready = session_ready,
     .done = session_done,
@@ -199,7 +199,7 @@ uint64_t guest_memory(struct btrail_guest *g, unsigned sessions)
     const struct btrail_config *config = g->host->config(g->opaque);
 
     return sessions ? CAPTURE_MEMORY + g->vcpus * config->buffer_size +
-                      sessions * btrail_guest_session_memory(g->vcpus) : 0;
+                      sessions * btrail_service_session_memory(g->vcpus) : 0;
 }
 
 static JsonObject *metadata(struct btrail_guest *g)
@@ -218,7 +218,7 @@ guest_new_session(struct btrail_guest *g, struct btrail_command *c,
 {
     struct guest_session *m = g_new0(struct guest_session, 1);
     g_autoptr(JsonObject) meta = metadata(g);
-    struct btrail_guest_session_options options = {
+    struct btrail_service_session_options options = {
         .command = c,
         .folder = g->folder,
         .metadata = meta,
@@ -231,8 +231,8 @@ guest_new_session(struct btrail_guest *g, struct btrail_command *c,
     m->g = g;
     m->start.id = -1;
     m->stops = g_array_new(FALSE, FALSE, sizeof(struct waiting));
-    m->s = state ? btrail_guest_session_resume(&options, state, left, error) :
-           btrail_guest_session_new(&options, error);
+    m->s = state ? btrail_service_session_resume(&options, state, left, error) :
+           btrail_service_session_new(&options, error);
     if (!m->s) {
         forget_session(m);
         return NULL;
@@ -271,7 +271,7 @@ void guest_unref(struct btrail_guest *g)
         return;
     }
     g_ptr_array_unref(g->sessions);
-    g_queue_clear_full(&g->done, (GDestroyNotify)btrail_guest_session_free);
+    g_queue_clear_full(&g->done, (GDestroyNotify)btrail_service_session_free);
     guest_forget_dumps(g);
     g_free(g->capture_name);
     g_free(g->given_up);
@@ -342,7 +342,7 @@ void btrail_guest_event(struct btrail_guest *g, const char *event,
         g_autoptr(GError) error = NULL;
 
         if (command_of(m)->last && is_active(m) &&
-            !guest_dump(m, -1, NULL, BTRAIL_GUEST_SESSION_PANIC, &error)) {
+            !guest_dump(m, -1, NULL, BTRAIL_SERVICE_SESSION_PANIC, &error)) {
             btrail_log(BTRAIL_LOG_WARNING, "guest %s: session %s cannot be "
                        "dumped: %s", g->name, name_of(m), error->message);
         }
@@ -365,7 +365,7 @@ void btrail_guest_connect(struct btrail_guest *g, struct btrail_control *c,
     guest_check_idle(g);
 }
 
-struct btrail_state_capture *btrail_guest_leave(struct btrail_guest *g,
+struct btrail_state_capture *btrail_guest_detach(struct btrail_guest *g,
                                                 const char *why)
 {
     struct btrail_state_capture *state = NULL;
@@ -376,13 +376,13 @@ struct btrail_state_capture *btrail_guest_leave(struct btrail_guest *g,
         state = btrail_guest_save(g);
         g->leaving = true;
         if (g->capture) {
-            guest_leave_capture(g);
+            guest_detach_capture(g);
         }
     }
     for (i = 0; i < g->sessions->len; i++) {
         struct guest_session *m = session_at(g, i);
 
-        if (!g->leaving || !btrail_guest_session_leave(m->s)) {
+        if (!g->leaving || !btrail_service_session_detach(m->s)) {
             guest_end_session(m, why);
         }
     }
@@ -407,8 +407,8 @@ static struct guest_session *largest(struct btrail_guest *g)
     for (i = 0; i < g->sessions->len; i++) {
         struct guest_session *m = session_at(g, i);
 
-        if (is_active(m) && btrail_guest_session_bytes(m->s) > most) {
-            most = btrail_guest_session_bytes(m->s);
+        if (is_active(m) && btrail_service_session_bytes(m->s) > most) {
+            most = btrail_service_session_bytes(m->s);
             found = m;
         }
     }
@@ -419,7 +419,7 @@ uint64_t btrail_guest_largest(struct btrail_guest *g)
 {
     struct guest_session *m = largest(g);
 
-    return m ? btrail_guest_session_bytes(m->s) : 0;
+    return m ? btrail_service_session_bytes(m->s) : 0;
 }
 
 bool btrail_guest_end_largest(struct btrail_guest *g, const char *why)
@@ -450,7 +450,7 @@ struct btrail_state_capture *btrail_guest_save(struct btrail_guest *g)
     c = btrail_state_capture_new(g->capture_name, folder);
     for (i = 0; i < g->sessions->len; i++) {
         struct btrail_state_session *s =
-            btrail_guest_session_save(session_at(g, i)->s);
+            btrail_service_session_save(session_at(g, i)->s);
 
         if (s) {
             g_ptr_array_add(c->sessions, s);
@@ -466,9 +466,9 @@ void btrail_guest_past(struct btrail_guest *g, const char *session,
 
     for (l = g->done.head; l; l = l->next) {
         if (!session ||
-            !strcmp(btrail_guest_session_command(l->data)->session, session)) {
+            !strcmp(btrail_service_session_command(l->data)->session, session)) {
             json_array_add_object_element(
-                sessions, btrail_guest_session_status(l->data));
+                sessions, btrail_service_session_status(l->data));
         }
     }
 }

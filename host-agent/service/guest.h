@@ -108,7 +108,7 @@ void btrail_guest_data(struct btrail_guest *g, int sock);
  * Leave sessions and the capture to the next process, without ending them; what
  * cannot go on ends because of @why.  What that process has to know, or NULL.
  */
-struct btrail_state_capture *btrail_guest_leave(struct btrail_guest *g,
+struct btrail_state_capture *btrail_guest_detach(struct btrail_guest *g,
                                                 const char *why);
 
 /* End all sessions. */

@@ -82,7 +82,7 @@ uint32_t btrail_leftover_last_part(const char *path)
 }
 
 struct btrail_leftover *
-btrail_leftover_look(const struct btrail_folder *folder, const char *file,
+btrail_leftover_inspect(const struct btrail_folder *folder, const char *file,
                      GError **error)
 {
     struct btrail_leftover *l;
@@ -104,7 +104,7 @@ btrail_leftover_look(const struct btrail_folder *folder, const char *file,
     }
     close(fd);
     if (ret) {
-        btrail_daemon_fail(error, BTRAIL_DAEMON_ERROR_SYSTEM, "%s: %s", file,
+        btrail_daemon_fail(error, BTRAIL_SERVICE_ERROR_SYSTEM, "%s: %s", file,
                            btrail_strerror(ret));
         btrail_leftover_free(l);
         return NULL;

@@ -34,7 +34,7 @@ struct btrail_leftover {
  * nothing that a session could go on with.
  */
 struct btrail_leftover *
-btrail_leftover_look(const struct btrail_folder *folder, const char *file,
+btrail_leftover_inspect(const struct btrail_folder *folder, const char *file,
                      GError **error);
 void btrail_leftover_free(struct btrail_leftover *l);
 

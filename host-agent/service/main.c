@@ -98,7 +98,7 @@ static gboolean terminate(gpointer opaque)
 /* As for a restart: the next process goes on with what there is. */
 static gboolean leave(gpointer opaque)
 {
-    return stop(opaque, btrail_service_leave);
+    return stop(opaque, btrail_service_detach);
 }
 
 static gboolean reload(gpointer opaque)

@@ -35,7 +35,7 @@ size_t btrail_message_wants(const struct btrail_message_reader *r)
 
 static bool refuse(GError **error, const char *what)
 {
-    return btrail_daemon_fail(error, BTRAIL_DAEMON_ERROR_PEER,
+    return btrail_daemon_fail(error, BTRAIL_SERVICE_ERROR_PEER,
                               "the device broke the protocol: %s", what);
 }
 

@@ -75,11 +75,11 @@ static bool take_identity(struct connection *c, JsonObject *json,
     gint64 vcpus = btrail_json_int(json, "vcpus", 0);
 
     if (vcpus < 1 || vcpus > BTRAIL_MAX_VCPUS) {
-        return btrail_daemon_fail(error, BTRAIL_DAEMON_ERROR_PEER,
+        return btrail_daemon_fail(error, BTRAIL_SERVICE_ERROR_PEER,
                                   "the device broke the protocol: 'vcpus'");
     }
     if (name && strlen(name) > 255) {
-        return btrail_daemon_fail(error, BTRAIL_DAEMON_ERROR_PEER,
+        return btrail_daemon_fail(error, BTRAIL_SERVICE_ERROR_PEER,
                                   "the guest's name is too long");
     }
     identity->vcpus = vcpus;
@@ -102,7 +102,7 @@ static bool on_guest(void *opaque, JsonObject *json, GError **error)
     struct btrail_guest *g;
 
     if (s->ending) {
-        return btrail_daemon_fail(error, BTRAIL_DAEMON_ERROR_COMMAND,
+        return btrail_daemon_fail(error, BTRAIL_SERVICE_ERROR_COMMAND,
                                   "the service is about to end");
     }
     if (!take_identity(c, json, &identity, error)) {
@@ -158,8 +158,8 @@ static void on_closed(void *opaque, const GError *why)
     struct btrail_service *s = c->service;
     struct btrail_guest *g = c->guest;
 
-    btrail_log(g_error_matches(why, BTRAIL_DAEMON_ERROR,
-                               BTRAIL_DAEMON_ERROR_PEER) && g ?
+    btrail_log(g_error_matches(why, BTRAIL_SERVICE_ERROR,
+                               BTRAIL_SERVICE_ERROR_PEER) && g ?
                BTRAIL_LOG_DEBUG : BTRAIL_LOG_WARNING,
                "%s%s: %s", g ? "guest " : "a device",
                g ? btrail_guest_name(g) : "", why->message);
@@ -332,7 +332,7 @@ static bool set_group(const char *path, const char *group, GError **error)
     }
     g = getgrnam(group);
     if (!g) {
-        return btrail_daemon_fail(error, BTRAIL_DAEMON_ERROR_CONFIG,
+        return btrail_daemon_fail(error, BTRAIL_SERVICE_ERROR_CONFIG,
                                   "there is no group '%s'", group);
     }
     return !lchown(path, -1, g->gr_gid) ||
@@ -372,7 +372,7 @@ bool service_listen(struct btrail_service *s, GError **error)
     bool bound;
 
     if (strlen(path) >= sizeof(address.sun_path)) {
-        return btrail_daemon_fail(error, BTRAIL_DAEMON_ERROR_CONFIG,
+        return btrail_daemon_fail(error, BTRAIL_SERVICE_ERROR_CONFIG,
                                   "%s: too long for a socket", path);
     }
     strcpy(address.sun_path, path);

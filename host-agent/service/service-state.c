@@ -112,7 +112,7 @@ int service_lock(const char *path, const char *what, const char *of,
         return fd;
     }
     if (errno == EWOULDBLOCK) {
-        btrail_daemon_fail(error, BTRAIL_DAEMON_ERROR_CONFIG,
+        btrail_daemon_fail(error, BTRAIL_SERVICE_ERROR_CONFIG,
                            "another backtraild %s %s", what, of);
     } else {
         btrail_daemon_fail_errno(error, "%s", path);

@@ -69,7 +69,7 @@ static bool host_admit(void *opaque, struct btrail_guest *g, uint64_t memory,
     struct btrail_usage one, all;
 
     if (s->ending) {
-        return btrail_daemon_fail(error, BTRAIL_DAEMON_ERROR_COMMAND,
+        return btrail_daemon_fail(error, BTRAIL_SERVICE_ERROR_COMMAND,
                                   "the service is about to end");
     }
     measure_guest(s, g, &one);
@@ -405,7 +405,7 @@ static void begin_end(struct btrail_service *s, void (*done)(void *opaque),
     s->opaque = opaque;
 }
 
-void btrail_service_leave(struct btrail_service *s,
+void btrail_service_detach(struct btrail_service *s,
                           void (*done)(void *opaque), void *opaque)
 {
     unsigned i;
@@ -415,7 +415,7 @@ void btrail_service_leave(struct btrail_service *s,
     g_clear_handle_id(&s->leaving, g_source_remove);
     for (i = 0; i < s->guests->len; i++) {
         struct btrail_state_capture *c =
-            btrail_guest_leave(guest_at(s, i),
+            btrail_guest_detach(guest_at(s, i),
                                "the service is being restarted");
 
         if (c && c->sessions->len) {

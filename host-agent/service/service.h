@@ -36,7 +36,7 @@ void btrail_service_end(struct btrail_service *s,
  * Leave all sessions to the next process, take no new ones, and call @done once
  * what they have is written.
  */
-void btrail_service_leave(struct btrail_service *s,
+void btrail_service_detach(struct btrail_service *s,
                           void (*done)(void *opaque), void *opaque);
 
 void btrail_service_free(struct btrail_service *s);

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "service/command.h"
-#include "service/daemon-error.h"
+#include "service/service-error.h"
 #include "util/json.h"
 #include "service/state.h"
 
@@ -60,7 +60,7 @@ void btrail_state_capture_free(struct btrail_state_capture *c)
 
 static bool refuse(GError **error, const char *what)
 {
-    return btrail_daemon_fail(error, BTRAIL_DAEMON_ERROR_CONFIG,
+    return btrail_daemon_fail(error, BTRAIL_SERVICE_ERROR_CONFIG,
                               "the state of sessions makes no sense: %s",
                               what);
 }

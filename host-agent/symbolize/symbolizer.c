@@ -809,7 +809,7 @@ static bool place_in_vmlinux(struct symbolizer *s, uint64_t address,
 
 /*
  * What code is mapped at an address of a process?  A mapping can be used before
- * a look sees it.
+ * a snapshot sees it.
  */
 static struct mapping *find_mapping(struct symbolizer *s,
                                     const struct process *process,

@@ -2,7 +2,7 @@
 /*
  * libbacktrail: names in a trace
  *
- * A trace of a Linux guest whose RAM was shared with the agent has looks: what
+ * A trace of a Linux guest whose RAM was shared with the agent has snapshots: what
  * processes, threads and mappings there were at a moment, as found in the
  * guest's memory.  The conventions are those of trace.h.
  */
@@ -16,20 +16,20 @@
 extern "C" {
 #endif
 
-/* Limits of a look */
-#define BTRAIL_LOOK_PROCESSES       (1u << 16)
-#define BTRAIL_LOOK_THREADS         (1u << 18)
-#define BTRAIL_LOOK_MAPPINGS        (1u << 20)
-#define BTRAIL_LOOK_STRINGS         (1u << 20)
-#define BTRAIL_LOOK_SIZE            (16u << 20)
+/* Limits of a snapshot */
+#define BTRAIL_SNAPSHOT_PROCESSES       (1u << 16)
+#define BTRAIL_SNAPSHOT_THREADS         (1u << 18)
+#define BTRAIL_SNAPSHOT_MAPPINGS        (1u << 20)
+#define BTRAIL_SNAPSHOT_STRINGS         (1u << 20)
+#define BTRAIL_SNAPSHOT_SIZE            (16u << 20)
 
-/* Flags of a look: it has all processes with an address space of their own. */
-#define BTRAIL_LOOK_WHOLE           1u
+/* Flags of a snapshot: it has all processes with an address space of their own. */
+#define BTRAIL_SNAPSHOT_WHOLE           1u
 
 /*
  * Flags of a process: of the kernel (it has no address space of its own);
  * some of it could not be read (what is there is right); it was only seen, and
- * for what is not there an earlier look has to be asked.
+ * for what is not there an earlier snapshot has to be asked.
  */
 #define BTRAIL_PROCESS_KERNEL       1u
 #define BTRAIL_PROCESS_PARTIAL      2u
@@ -128,14 +128,14 @@ struct btrail_process {
 };
 
 /**
- * struct btrail_look - what was found at a moment
+ * struct btrail_snapshot - what was found at a moment
  * @begin:     host clock at which looking began
  * @end:       host clock at which it ended
- * @flags:     BTRAIL_LOOK_*
+ * @flags:     BTRAIL_SNAPSHOT_*
  * @n:         number of processes
  * @processes: the processes
  */
-struct btrail_look {
+struct btrail_snapshot {
     uint64_t begin;
     uint64_t end;
     uint32_t flags;
@@ -144,35 +144,35 @@ struct btrail_look {
 };
 
 /**
- * btrail_look_decode - make a look of its bytes in a trace
- * @look: gets it; free with btrail_look_free()
+ * btrail_snapshot_decode - make a snapshot of its bytes in a trace
+ * @snapshot: gets it; free with btrail_snapshot_free()
  * @data: payload of a SIDEBAND chunk of kind PROCESSES
  * @size: bytes
  *
- * All that is in the look belongs to it.
+ * All that is in the snapshot belongs to it.
  *
  * Errors: ARGUMENT, CORRUPT.
  */
-BTRAIL_API int btrail_look_decode(struct btrail_look **look, const void *data,
+BTRAIL_API int btrail_snapshot_decode(struct btrail_snapshot **snapshot, const void *data,
                                   size_t size);
 
 /**
- * btrail_look_encode - make the bytes of a look
- * @look: what to encode
+ * btrail_snapshot_encode - make the bytes of a snapshot
+ * @snapshot: what to encode
  * @data: gets the bytes; free with free()
- * @size: gets their number, at most BTRAIL_LOOK_SIZE
+ * @size: gets their number, at most BTRAIL_SNAPSHOT_SIZE
  *
- * Errors: ARGUMENT (it is larger than a look can be, or has what cannot be in
+ * Errors: ARGUMENT (it is larger than a snapshot can be, or has what cannot be in
  * one: addresses out of order, a path that is NULL).
  */
-BTRAIL_API int btrail_look_encode(const struct btrail_look *look, void **data,
+BTRAIL_API int btrail_snapshot_encode(const struct btrail_snapshot *snapshot, void **data,
                                   size_t *size);
 
 /**
- * btrail_look_free - free a look
- * @look: from btrail_look_decode(), or NULL
+ * btrail_snapshot_free - free a snapshot
+ * @snapshot: from btrail_snapshot_decode(), or NULL
  */
-BTRAIL_API void btrail_look_free(struct btrail_look *look);
+BTRAIL_API void btrail_snapshot_free(struct btrail_snapshot *snapshot);
 
 /*
  * Who ran, and what is where
@@ -239,7 +239,7 @@ BTRAIL_API void btrail_names_close(struct btrail_names *names);
  *
  * Page tables are used again once their process has ended.  So a process is
  * sure only between two moments at which it was seen with them, and one that
- * was never seen is unknown.  Likely is one after the last look that there is,
+ * was never seen is unknown.  Likely is one after the last snapshot that there is,
  * or before the first; and, of several that share an address space, the oldest.
  *
  * What the kernel does with a CR3 may be for another process or for none: its
@@ -307,7 +307,7 @@ BTRAIL_API const struct btrail_process *
 btrail_names_last(const struct btrail_process *process);
 
 /**
- * btrail_names_before - a process as it was when looks found it otherwise
+ * btrail_names_before - a process as it was when snapshots found it otherwise
  * @process: as from btrail_names_last()
  *
  * Returns what it was like before; NULL for the first, and for NULL.  So all

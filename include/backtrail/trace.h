@@ -649,7 +649,7 @@ BTRAIL_API int btrail_parallel_decode(const struct btrail_trace *trace,
  * @BTRAIL_SIDEBAND_CODE:      code bytes of pages
  * @BTRAIL_SIDEBAND_SYMBOLS:   symbols of the kernel and its modules, as text
  *                             in the form of /proc/kallsyms
- * @BTRAIL_SIDEBAND_PROCESSES: a look: processes, threads and mappings as they
+ * @BTRAIL_SIDEBAND_PROCESSES: a snapshot: processes, threads and mappings as they
  *                             were at its time
  * @BTRAIL_SIDEBAND_IMAGE:     an ELF image that is in no file, such as a vDSO
  */

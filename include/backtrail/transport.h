@@ -402,7 +402,7 @@ enum btrail_msg_type {
     BTRAIL_MSG_JSON = 7,    /* both, on a control connection, which has no
                                other: value = bytes that follow, from 1 to
                                BTRAIL_JSON_MAX */
-    BTRAIL_MSG_RETELL = 8,  /* agent: tell all code again, for somebody who
+    BTRAIL_MSG_RESEND_CODE = 8,  /* agent: tell all code again, for somebody who
                                has not seen it; see struct btrail_code_item */
 };
 

@@ -208,7 +208,7 @@ static bool decode_xz(const uint8_t *in, size_t len,
 
 /*
  * The plain predictor: a table tells, for a hash of the last four targets,
- * which record came next the last time.  Those that it foretells are counted;
+ * which record came next the last time.  Those that it predicts are counted;
  * the others are differences.  zstd gets both, as a whole.
  */
 #define PLAIN_BITS      16

@@ -63,7 +63,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     same = parse(text);
     again = btrail_document_text(same);
     fuzz_require(!strcmp(text, again));
-    if (!btrail_tracing_look(doc, &state, NULL)) {
+    if (!btrail_tracing_inspect(doc, &state, NULL)) {
         return 0;
     }
     fuzz_accepted();

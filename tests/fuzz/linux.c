@@ -5,7 +5,7 @@
  * The input changes that of tests/unit/fake-linux.c: a byte of its flags, and
  * then writes, each a u24 offset, a u8 length and so many bytes.  After one
  * with offset 0xffffff come those that the guest makes when its kernel has been
- * found.  Whatever it has, what is found must be a look that can be written,
+ * found.  Whatever it has, what is found must be a snapshot that can be written,
  * in bounded time.
  */
 
@@ -58,18 +58,18 @@ static void ignore(const uint8_t *data, size_t size, void *opaque)
 
 static void look_at(struct linux_kernel *k, linux_known *known)
 {
-    struct btrail_look *look = linux_look(k, tick, known, NULL);
-    struct btrail_look *again;
+    struct btrail_snapshot *snapshot = linux_snapshot(k, tick, known, NULL);
+    struct btrail_snapshot *again;
     size_t size;
     void *data;
 
-    fuzz_require(!btrail_look_encode(look, &data, &size));
-    fuzz_require(!btrail_look_decode(&again, data, size));
-    fuzz_require(again->n == look->n);
-    btrail_look_free(again);
+    fuzz_require(!btrail_snapshot_encode(snapshot, &data, &size));
+    fuzz_require(!btrail_snapshot_decode(&again, data, size));
+    fuzz_require(again->n == snapshot->n);
+    btrail_snapshot_free(again);
     free(data);
-    linux_vdsos(k, look, ignore, NULL);
-    linux_look_free(look);
+    linux_vdsos(k, snapshot, ignore, NULL);
+    linux_snapshot_free(snapshot);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -413,7 +413,7 @@ static void make_monitors(const char *dir)
     }
 }
 
-/* A trace that has looks and symbols */
+/* A trace that has snapshots and symbols */
 static void make_names(const char *dir)
 {
     static const char symbols[] = "ffffffff81000000 T _stext\n"
@@ -433,19 +433,19 @@ static void make_names(const char *dir)
     g_assert_cmpint(btrail_writer_open(&w, path, BTRAIL_WRITER_REPLACE), ==,
                     0);
     for (i = 0; i < 3; i++) {
-        struct btrail_look look = { 90 + 100 * i, 100 + 100 * i,
-                                    BTRAIL_LOOK_WHOLE, 1, &p };
+        struct btrail_snapshot snapshot = { 90 + 100 * i, 100 + 100 * i,
+                                    BTRAIL_SNAPSHOT_WHOLE, 1, &p };
         struct btrail_sideband_info info = {
-            .kind = BTRAIL_SIDEBAND_PROCESSES, .time = look.end,
+            .kind = BTRAIL_SIDEBAND_PROCESSES, .time = snapshot.end,
         };
         size_t size;
         void *data;
 
-        p.first = look.begin;
-        p.last = look.end;
+        p.first = snapshot.begin;
+        p.last = snapshot.end;
         p.pid += i == 2;
         p.flags = i == 1 ? BTRAIL_PROCESS_SEEN : 0;
-        g_assert_cmpint(btrail_look_encode(&look, &data, &size), ==, 0);
+        g_assert_cmpint(btrail_snapshot_encode(&snapshot, &data, &size), ==, 0);
         info.size = (uint32_t)size;
         g_assert_cmpint(btrail_writer_sideband(w, &info, data), ==, 0);
         free(data);
@@ -485,7 +485,7 @@ static void make_linux(const char *dir)
 
     for (flags = 0; flags < 8; flags++) {
         g_autofree char *find = g_strdup_printf("find-%u", flags);
-        g_autofree char *look = g_strdup_printf("look-%u", flags);
+        g_autofree char *snapshot = g_strdup_printf("look-%u", flags);
         GByteArray *a = g_byte_array_new();
         struct fake_linux f;
 
@@ -497,7 +497,7 @@ static void make_linux(const char *dir)
         g_byte_array_set_size(a, 1);
         g_byte_array_append(a, later, sizeof(later));
         put_pages(a, &f, FAKE_STRUCTS, FAKE_PAGES);
-        write_file(dir, look, a->data, a->len);
+        write_file(dir, snapshot, a->data, a->len);
         g_byte_array_unref(a);
         fake_linux_clear(&f);
     }

@@ -34,16 +34,16 @@ static void check(const char *path, const struct btrail_repair_result *r)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct fuzz_file in = fuzz_file(data, size), out = fuzz_file(NULL, 0);
-    struct btrail_repair_result look, r;
+    struct btrail_repair_result snapshot, r;
     struct btrail_trace *trace;
-    int ret = btrail_repair(in.path, NULL, 0, &look);
+    int ret = btrail_repair(in.path, NULL, 0, &snapshot);
 
     fuzz_require(btrail_repair(in.path, out.path, BTRAIL_WRITER_REPLACE,
                                &r) == ret);
     if (!ret) {
         fuzz_accepted();
-        fuzz_require(look.whole == r.whole && look.records == r.records &&
-                     look.gaps == r.gaps && look.ends == r.ends);
+        fuzz_require(snapshot.whole == r.whole && snapshot.records == r.records &&
+                     snapshot.gaps == r.gaps && snapshot.ends == r.ends);
         if (!r.whole) {
             check(out.path, &r);
         }
@@ -60,9 +60,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             }
         }
         ret = btrail_repair(in.path, NULL, BTRAIL_REPAIR_IN_PLACE, &r);
-        fuzz_require(!ret == (look.whole || look.cut));
+        fuzz_require(!ret == (snapshot.whole || snapshot.cut));
         if (!ret) {
-            fuzz_require(r.records == look.records && r.whole == look.whole);
+            fuzz_require(r.records == snapshot.records && r.whole == snapshot.whole);
             if (!r.whole) {
                 check(in.path, &r);
             }

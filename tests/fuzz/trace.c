@@ -526,7 +526,7 @@ static void read_names(struct btrail_trace *trace)
         return;
     }
     for (i = 0; !btrail_trace_sideband(trace, i, &info, NULL); i++) {
-        struct btrail_look *look;
+        struct btrail_snapshot *snapshot;
         void *data;
         uint32_t k;
 
@@ -534,16 +534,16 @@ static void read_names(struct btrail_trace *trace)
             btrail_trace_sideband(trace, i, &info, &data)) {
             continue;
         }
-        if (!btrail_look_decode(&look, data, info.size)) {
-            for (k = 0; k < look->n && k < 16; k++) {
-                const struct btrail_process *p = &look->processes[k];
+        if (!btrail_snapshot_decode(&snapshot, data, info.size)) {
+            for (k = 0; k < snapshot->n && k < 16; k++) {
+                const struct btrail_process *p = &snapshot->processes[k];
                 uint64_t address = p->n_mappings ? p->mappings[0].start : 0;
 
                 ask(names, p->first, p->pgd, address);
                 ask(names, p->last, p->user_pgd, address);
-                ask(names, look->end + 1, p->pgd, address);
+                ask(names, snapshot->end + 1, p->pgd, address);
             }
-            btrail_look_free(look);
+            btrail_snapshot_free(snapshot);
         }
         free(data);
     }

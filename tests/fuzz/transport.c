@@ -3,7 +3,7 @@
  * Fuzz target: the messages and the shared memory of a producer
  *
  * What the header check lets pass must not lead outside, whatever is in the
- * rest of the memory and however it changes between two looks.  The input is
+ * rest of the memory and however it changes between two snapshots.  The input is
  * described in producer.h.
  */
 

@@ -236,22 +236,22 @@ static uint64_t scan_code(const uint8_t *data, size_t size)
 
 static uint64_t scan_look(const void *data, size_t size)
 {
-    struct btrail_look *look;
+    struct btrail_snapshot *snapshot;
     uint64_t found = 0;
     uint32_t i, k;
 
-    if (btrail_look_decode(&look, data, size)) {
+    if (btrail_snapshot_decode(&snapshot, data, size)) {
         return 1;
     }
-    for (i = 0; i < look->n; i++) {
-        const struct btrail_process *p = &look->processes[i];
+    for (i = 0; i < snapshot->n; i++) {
+        const struct btrail_process *p = &snapshot->processes[i];
 
         found += (p->mm | p->pgd | p->user_pgd) >> 63;
         for (k = 0; k < p->n_mappings; k++) {
             found += (p->mappings[k].start | p->mappings[k].end) >> 63;
         }
     }
-    btrail_look_free(look);
+    btrail_snapshot_free(snapshot);
     return found;
 }
 
@@ -277,7 +277,7 @@ static int scan(const char *path)
     }
     btrail_trace_close(trace);
     printf("{\"code\":%" G_GUINT64_FORMAT ",\"symbols\":%" G_GUINT64_FORMAT
-           ",\"looks\":%" G_GUINT64_FORMAT ",\"found\":%" G_GUINT64_FORMAT
+           ",\"snapshots\":%" G_GUINT64_FORMAT ",\"found\":%" G_GUINT64_FORMAT
            "}\n", pieces[BTRAIL_SIDEBAND_CODE],
            pieces[BTRAIL_SIDEBAND_SYMBOLS],
            pieces[BTRAIL_SIDEBAND_PROCESSES], found);

@@ -805,7 +805,7 @@ static void test_leave(void)
     start_ready(&r, 1, 4, BTRAIL_OVERFLOW_PAUSE);
     fake_publish(&r.f, 0, 0, FAKE_RECORDS, NULL, 0);
     fake_publish(&r.f, 0, FAKE_RECORDS, FAKE_RECORDS, NULL, 0);
-    btrail_capture_leave(r.capture);
+    btrail_capture_detach(r.capture);
     finish(&r);
     g_assert_no_error(r.result.error);
     g_assert_cmpuint(r.result.reason, ==, 0);

@@ -167,7 +167,7 @@ static void test_program(void)
     g_free(r);
 }
 
-/* What is foretold costs nothing, however long it goes on. */
+/* What is predicted costs nothing, however long it goes on. */
 static void test_loop(void)
 {
     size_t i, n = 1000000;
@@ -273,7 +273,7 @@ static void test_extremes(void)
         }
     }
     check_round_trip(r, n);
-    /* All zero is what the table foretells before it has learnt. */
+    /* All zero is what the table predicts before it has learnt. */
     memset(r, 0, sizeof(r));
     check_round_trip(r, n);
     for (i = 0; i < n; i++) {
@@ -334,7 +334,7 @@ static void test_worst(void)
     g_free(r);
 }
 
-/* Branches before, at and behind the one foretold, and far from any */
+/* Branches before, at and behind the one predicted, and far from any */
 static void test_lengths(void)
 {
     static const uint64_t from[] = {
@@ -450,7 +450,7 @@ static void test_hostile(void)
 
     /*
      * Fewer records than there are.  One or two less or more could be what
-     * is foretold, and are up to the checksums.
+     * is predicted, and are up to the checksums.
      */
     g_assert_false(decode(&s, got, N / 2, N / 2));
     free_streams(&s);

@@ -70,7 +70,7 @@ static void refused(const char *text, const char *why)
     struct btrail_config *c = btrail_config_parse(text, "the file", &error);
 
     g_assert_null(c);
-    g_assert_error(error, BTRAIL_DAEMON_ERROR, BTRAIL_DAEMON_ERROR_CONFIG);
+    g_assert_error(error, BTRAIL_SERVICE_ERROR, BTRAIL_SERVICE_ERROR_CONFIG);
     g_test_message("%s", error->message);
     g_assert_nonnull(strstr(error->message, "the file"));
     g_assert_nonnull(strstr(error->message, why));
@@ -119,7 +119,7 @@ static void test_file(void)
     btrail_config_free(c);
     g_unlink(path);
     g_assert_null(btrail_config_read(path, &error));
-    g_assert_error(error, BTRAIL_DAEMON_ERROR, BTRAIL_DAEMON_ERROR_CONFIG);
+    g_assert_error(error, BTRAIL_SERVICE_ERROR, BTRAIL_SERVICE_ERROR_CONFIG);
     g_error_free(error);
 }
 

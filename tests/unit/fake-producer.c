@@ -198,7 +198,7 @@ void fake_expect(struct fake_producer *f, uint16_t type)
             return;
         }
         g_assert_true(msg.type == BTRAIL_MSG_FLUSH ||
-                      msg.type == BTRAIL_MSG_RETELL);
+                      msg.type == BTRAIL_MSG_RESEND_CODE);
     }
 }
 

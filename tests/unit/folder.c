@@ -66,7 +66,7 @@ static void test_names(void)
         const char *name = i < G_N_ELEMENTS(bad) ? bad[i] : longest;
 
         g_assert_null(btrail_folder_check_name(name, &error));
-        g_assert_error(error, BTRAIL_DAEMON_ERROR, BTRAIL_DAEMON_ERROR_NAME);
+        g_assert_error(error, BTRAIL_SERVICE_ERROR, BTRAIL_SERVICE_ERROR_NAME);
         g_assert_true(g_utf8_validate(error->message, -1, NULL));
     }
 }
@@ -91,7 +91,7 @@ static void test_place(void)
 
     /* It is there now. */
     g_assert_null(btrail_folder_place(f, "x/y.btrail", &fd, &error));
-    g_assert_error(error, BTRAIL_DAEMON_ERROR, BTRAIL_DAEMON_ERROR_NAME);
+    g_assert_error(error, BTRAIL_SERVICE_ERROR, BTRAIL_SERVICE_ERROR_NAME);
     g_clear_error(&error);
     found = btrail_folder_find(f, "x/y.btrail", &fd2, &error);
     g_assert_no_error(error);
@@ -168,7 +168,7 @@ static void is_folder(struct btrail_folder *all, const char *name,
 
     if (!folder) {
         g_assert_null(f);
-        g_assert_error(error, BTRAIL_DAEMON_ERROR, BTRAIL_DAEMON_ERROR_NAME);
+        g_assert_error(error, BTRAIL_SERVICE_ERROR, BTRAIL_SERVICE_ERROR_NAME);
         g_error_free(error);
         return;
     }
@@ -283,7 +283,7 @@ static void test_open(void)
     btrail_folder_free(f);
     g_assert_cmpint(g_chmod(deep, 0777), ==, 0);
     g_assert_null(btrail_folder_open(deep, &error));
-    g_assert_error(error, BTRAIL_DAEMON_ERROR, BTRAIL_DAEMON_ERROR_CONFIG);
+    g_assert_error(error, BTRAIL_SERVICE_ERROR, BTRAIL_SERVICE_ERROR_CONFIG);
     g_clear_error(&error);
     write_to(file, "");
     g_assert_null(btrail_folder_open(file, &error));

@@ -142,7 +142,7 @@ static void test_left(void)
                   "\"names\":\"off\"}");
     capture = g_strdup(btrail_guest_capture(guest_at(service, 0)));
     fake_publish(&d.producer, 0, 0, FAKE_RECORDS, NULL, 0);
-    btrail_service_leave(service, set_true, &done);
+    btrail_service_detach(service, set_true, &done);
     wait_true(&done);
     btrail_service_free(service);
     fake_clear(&d.producer);
@@ -178,7 +178,7 @@ static void test_left_early(void)
     struct device d;
     gint64 id = reattach(&d);
 
-    btrail_service_leave(service, set_true, &done);
+    btrail_service_detach(service, set_true, &done);
     reply_error(&d, id, "not today");
     wait_true(&done);
     btrail_service_free(service);

@@ -77,16 +77,16 @@ static void test_look(void)
     btrail_index_entry_fill(&first, 0, 200, &h, &roots);
     h = header(2);
     btrail_index_entry_fill(&e, 0, 200, &h, &roots);
-    g_assert_cmpint(btrail_roots_look(&roots, &e, 0x2000), ==,
+    g_assert_cmpint(btrail_roots_snapshot(&roots, &e, 0x2000), ==,
                     BTRAIL_SWITCHES_YES);
-    g_assert_cmpint(btrail_roots_look(&roots, &e, 0x3000), ==,
+    g_assert_cmpint(btrail_roots_snapshot(&roots, &e, 0x3000), ==,
                     BTRAIL_SWITCHES_YES);
     /* That is in the list of another chunk. */
-    g_assert_cmpint(btrail_roots_look(&roots, &e, 0x5000), ==,
+    g_assert_cmpint(btrail_roots_snapshot(&roots, &e, 0x5000), ==,
                     BTRAIL_SWITCHES_NO);
     h = header(BTRAIL_CR3SET_MANY);
     btrail_index_entry_fill(&many, 0, 200, &h, &roots);
-    g_assert_cmpint(btrail_roots_look(&roots, &many, 0x5000), ==,
+    g_assert_cmpint(btrail_roots_snapshot(&roots, &many, 0x5000), ==,
                     BTRAIL_SWITCHES_PERHAPS);
     btrail_roots_clear(&roots);
 }

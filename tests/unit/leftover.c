@@ -49,7 +49,7 @@ static void test_look(struct fixture *f, gconstpointer data)
 
     sample_write_with(path, CHUNKS, &options);
     g_assert_cmpint(g_stat(path, &st), ==, 0);
-    l = btrail_leftover_look(f->folder, "left.btrail", NULL);
+    l = btrail_leftover_inspect(f->folder, "left.btrail", NULL);
     g_assert_nonnull(l);
     g_assert_cmpmem(l->id, sizeof(l->id), id, sizeof(id));
     g_assert_cmpuint(l->indices->len, ==, 4);
@@ -82,7 +82,7 @@ static void test_nothing(struct fixture *f, gconstpointer data)
         g_autoptr(GError) error = NULL;
 
         g_test_message("%s", names[i]);
-        g_assert_null(btrail_leftover_look(f->folder, names[i], &error));
+        g_assert_null(btrail_leftover_inspect(f->folder, names[i], &error));
         g_assert_nonnull(error);
     }
 }

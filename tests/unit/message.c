@@ -88,7 +88,7 @@ static void refused(GByteArray *bytes)
     g_autoptr(GError) error = NULL;
 
     g_assert_null(take(bytes, 1000, &error));
-    g_assert_error(error, BTRAIL_DAEMON_ERROR, BTRAIL_DAEMON_ERROR_PEER);
+    g_assert_error(error, BTRAIL_SERVICE_ERROR, BTRAIL_SERVICE_ERROR_PEER);
     g_byte_array_unref(bytes);
 }
 

@@ -36,7 +36,7 @@ static void put(struct btrail_writer *w, uint16_t kind, uint64_t time,
 static void look(struct btrail_writer *w, uint64_t time, uint32_t flags,
                  struct btrail_process *processes, uint32_t n)
 {
-    struct btrail_look l = { time, time + 2, flags, n, processes };
+    struct btrail_snapshot l = { time, time + 2, flags, n, processes };
     size_t size;
     void *data;
     uint32_t i;
@@ -50,7 +50,7 @@ static void look(struct btrail_writer *w, uint64_t time, uint32_t flags,
             p->first = p->last = time + 1;
         }
     }
-    g_assert_cmpint(btrail_look_encode(&l, &data, &size), ==, 0);
+    g_assert_cmpint(btrail_snapshot_encode(&l, &data, &size), ==, 0);
     put(w, BTRAIL_SIDEBAND_PROCESSES, time + 2, data, size);
     free(data);
 }
@@ -100,10 +100,10 @@ static void test_process(void)
     struct btrail_names *names;
     uint64_t t;
 
-    LOOK(100, BTRAIL_LOOK_WHOLE, A, C);
-    LOOK(200, BTRAIL_LOOK_WHOLE, A);
-    LOOK(300, BTRAIL_LOOK_WHOLE, B);
-    LOOK(400, BTRAIL_LOOK_WHOLE, B);
+    LOOK(100, BTRAIL_SNAPSHOT_WHOLE, A, C);
+    LOOK(200, BTRAIL_SNAPSHOT_WHOLE, A);
+    LOOK(300, BTRAIL_SNAPSHOT_WHOLE, B);
+    LOOK(400, BTRAIL_SNAPSHOT_WHOLE, B);
     names = end(w);
 
     for (t = 101; t <= 201; t++) {
@@ -131,7 +131,7 @@ static void test_process(void)
     btrail_names_close(names);
 }
 
-/* A look that has not all says neither that others are gone nor that not. */
+/* A snapshot that has not all says neither that others are gone nor that not. */
 static void test_parts(void)
 {
     struct btrail_writer *w = begin();
@@ -139,7 +139,7 @@ static void test_parts(void)
 
     LOOK(100, 0, A);
     LOOK(200, 0, C);
-    LOOK(300, BTRAIL_LOOK_WHOLE, A, C);
+    LOOK(300, BTRAIL_SNAPSHOT_WHOLE, A, C);
     LOOK(400, 0, C);
     names = end(w);
     check(names, 250, 0x10000, BTRAIL_SURE, "a");
@@ -149,18 +149,18 @@ static void test_parts(void)
     btrail_names_close(names);
 }
 
-/* The agent tells how long it has seen one, which no look in between says. */
+/* The agent tells how long it has seen one, which no snapshot in between says. */
 static void test_seen(void)
 {
     struct btrail_process a = A;
     struct btrail_writer *w = begin();
     struct btrail_names *names;
 
-    LOOK(100, BTRAIL_LOOK_WHOLE, C);
+    LOOK(100, BTRAIL_SNAPSHOT_WHOLE, C);
     a.first = 150;
     a.last = 190;
-    LOOK(200, BTRAIL_LOOK_WHOLE, a);
-    LOOK(300, BTRAIL_LOOK_WHOLE, C);
+    LOOK(200, BTRAIL_SNAPSHOT_WHOLE, a);
+    LOOK(300, BTRAIL_SNAPSHOT_WHOLE, C);
     names = end(w);
     check(names, 149, 0x10000, BTRAIL_UNKNOWN, NULL);
     check(names, 150, 0x10000, BTRAIL_SURE, "a");
@@ -171,7 +171,7 @@ static void test_seen(void)
     btrail_names_close(names);
 }
 
-/* Some looks only tell that it is still there. */
+/* Some snapshots only tell that it is still there. */
 static void test_only_seen(void)
 {
     struct btrail_mapping m = { 0x1000, 0x3000, 0, 5, 0, "/one", NULL };
@@ -185,10 +185,10 @@ static void test_only_seen(void)
     seen.comm = "";
     a.mappings = &m;
     a.n_mappings = 1;
-    LOOK(100, BTRAIL_LOOK_WHOLE, seen);
-    LOOK(200, BTRAIL_LOOK_WHOLE, a);
-    LOOK(300, BTRAIL_LOOK_WHOLE, seen);
-    LOOK(400, BTRAIL_LOOK_WHOLE, C);
+    LOOK(100, BTRAIL_SNAPSHOT_WHOLE, seen);
+    LOOK(200, BTRAIL_SNAPSHOT_WHOLE, a);
+    LOOK(300, BTRAIL_SNAPSHOT_WHOLE, seen);
+    LOOK(400, BTRAIL_SNAPSHOT_WHOLE, C);
     names = end(w);
     check(names, 101, 0x10000, BTRAIL_SURE, "a");
     check(names, 301, 0x11000, BTRAIL_SURE, "a");
@@ -211,8 +211,8 @@ static void check_tick(const char *meta, uint64_t tick)
     a.last = 5000000;
     b.first = 5000001;
     b.last = 8000000;
-    LOOK(5000000, BTRAIL_LOOK_WHOLE, a);
-    LOOK(8000000, BTRAIL_LOOK_WHOLE, b);
+    LOOK(5000000, BTRAIL_SNAPSHOT_WHOLE, a);
+    LOOK(8000000, BTRAIL_SNAPSHOT_WHOLE, b);
     names = end(w);
     check(names, 1000, 0x10000, BTRAIL_SURE, "a");
     check(names, 5000000 - tick, 0x10000, BTRAIL_SURE, "a");
@@ -240,8 +240,8 @@ static void test_exec(void)
 
     after.mm = 9 << 12;
     after.comm = "execed";
-    LOOK(100, BTRAIL_LOOK_WHOLE, A);
-    LOOK(200, BTRAIL_LOOK_WHOLE, after);
+    LOOK(100, BTRAIL_SNAPSHOT_WHOLE, A);
+    LOOK(200, BTRAIL_SNAPSHOT_WHOLE, after);
     names = end(w);
     check(names, 101, 0x10000, BTRAIL_SURE, "a");
     check(names, 150, 0x10000, BTRAIL_UNKNOWN, NULL);
@@ -262,10 +262,10 @@ static void test_before(void)
     one.n_threads = renamed.n_threads = 1;
     two.n_threads = 2;
     renamed.comm = "z";
-    LOOK(100, BTRAIL_LOOK_WHOLE, one);
-    LOOK(200, BTRAIL_LOOK_WHOLE, two);
-    LOOK(300, BTRAIL_LOOK_WHOLE, two);
-    LOOK(400, BTRAIL_LOOK_WHOLE, renamed);
+    LOOK(100, BTRAIL_SNAPSHOT_WHOLE, one);
+    LOOK(200, BTRAIL_SNAPSHOT_WHOLE, two);
+    LOOK(300, BTRAIL_SNAPSHOT_WHOLE, two);
+    LOOK(400, BTRAIL_SNAPSHOT_WHOLE, renamed);
     names = end(w);
     btrail_names_process(names, 250, 0x10000, &p);
     p = btrail_names_last(p);
@@ -290,16 +290,16 @@ static void test_shared(void)
     child.pid = 11;
     child.start_time = 99;
     child.comm = "child";
-    LOOK(100, BTRAIL_LOOK_WHOLE, child, A);
-    LOOK(200, BTRAIL_LOOK_WHOLE, child, A);
+    LOOK(100, BTRAIL_SNAPSHOT_WHOLE, child, A);
+    LOOK(200, BTRAIL_SNAPSHOT_WHOLE, child, A);
     names = end(w);
     check(names, 150, 0x10000, BTRAIL_LIKELY, "a");
     btrail_names_close(names);
 
     /* Two at a time is what no guest can have. */
     w = begin();
-    LOOK(100, BTRAIL_LOOK_WHOLE, liar, A);
-    LOOK(200, BTRAIL_LOOK_WHOLE, liar, A);
+    LOOK(100, BTRAIL_SNAPSHOT_WHOLE, liar, A);
+    LOOK(200, BTRAIL_SNAPSHOT_WHOLE, liar, A);
     names = end(w);
     check(names, 150, 0x10000, BTRAIL_UNKNOWN, NULL);
     btrail_names_close(names);
@@ -317,8 +317,8 @@ static void test_kernel(void)
         .comm = "kworker"
     };
 
-    LOOK(100, BTRAIL_LOOK_WHOLE, idle, borrows, A);
-    LOOK(200, BTRAIL_LOOK_WHOLE, idle, borrows, A);
+    LOOK(100, BTRAIL_SNAPSHOT_WHOLE, idle, borrows, A);
+    LOOK(200, BTRAIL_SNAPSHOT_WHOLE, idle, borrows, A);
     names = end(w);
     check(names, 150, 0x5000, BTRAIL_SURE, "swapper");
     check(names, 150, 0x10000, BTRAIL_SURE, "a");
@@ -354,7 +354,7 @@ static void test_many(void)
                 n++;
             }
         }
-        look(w, 100 * (i + 1), BTRAIL_LOOK_WHOLE, list, n);
+        look(w, 100 * (i + 1), BTRAIL_SNAPSHOT_WHOLE, list, n);
         while (n--) {
             g_free(comms[n]);
         }
@@ -410,9 +410,9 @@ static void test_mapping(void)
     a.n_mappings = G_N_ELEMENTS(first);
     b.mappings = c.mappings = second;
     b.n_mappings = c.n_mappings = G_N_ELEMENTS(second);
-    LOOK(100, BTRAIL_LOOK_WHOLE, a);
-    LOOK(200, BTRAIL_LOOK_WHOLE, b);
-    LOOK(300, BTRAIL_LOOK_WHOLE, c);
+    LOOK(100, BTRAIL_SNAPSHOT_WHOLE, a);
+    LOOK(200, BTRAIL_SNAPSHOT_WHOLE, b);
+    LOOK(300, BTRAIL_SNAPSHOT_WHOLE, c);
     names = end(w);
     check_mapping(names, 102, 0x8000, BTRAIL_SURE, "/old");
     check_mapping(names, 150, 0x1000, BTRAIL_SURE, "/one");
@@ -512,12 +512,12 @@ static void test_none(void)
     btrail_names_close(names);
     btrail_names_close(NULL);
 
-    /* What is no look is left out. */
+    /* What is no snapshot is left out. */
     w = begin();
     put(w, BTRAIL_SIDEBAND_PROCESSES, 50, bytes, sizeof(bytes));
     put(w, BTRAIL_SIDEBAND_SYMBOLS, 50, "", 0);
     put(w, 99, 50, bytes, sizeof(bytes));
-    LOOK(100, BTRAIL_LOOK_WHOLE, A);
+    LOOK(100, BTRAIL_SNAPSHOT_WHOLE, A);
     names = end(w);
     check(names, 101, 0x10000, BTRAIL_SURE, "a");
     btrail_names_close(names);

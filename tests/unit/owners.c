@@ -61,14 +61,14 @@ static void look(struct btrail_writer *w, uint64_t time, uint32_t pid,
         .start_time = pid, .first = time + 1, .last = time + 1, .comm = "",
         .exe = "", .command_line = "",
     };
-    struct btrail_look l = { time, time + 2, BTRAIL_LOOK_WHOLE, 1, &p };
+    struct btrail_snapshot l = { time, time + 2, BTRAIL_SNAPSHOT_WHOLE, 1, &p };
     struct btrail_sideband_info info = {
         .kind = BTRAIL_SIDEBAND_PROCESSES, .time = time + 2,
     };
     size_t size;
     void *data;
 
-    g_assert_cmpint(btrail_look_encode(&l, &data, &size), ==, 0);
+    g_assert_cmpint(btrail_snapshot_encode(&l, &data, &size), ==, 0);
     info.size = size;
     g_assert_cmpint(btrail_writer_sideband(w, &info, data), ==, 0);
     free(data);
@@ -168,7 +168,7 @@ static void test_overlap(void)
     clear(&a);
 }
 
-/* Two that were seen in one span: one of the looks is a lie. */
+/* Two that were seen in one span: one of the snapshots is a lie. */
 static void test_contradiction(void)
 {
     struct btrail_writer *w = begin_whole();

@@ -18,7 +18,7 @@ static void admitted(struct btrail_usage guest, struct btrail_usage all,
 
     g_assert_true(ok == !why);
     if (why) {
-        g_assert_error(error, BTRAIL_DAEMON_ERROR, BTRAIL_DAEMON_ERROR_LIMIT);
+        g_assert_error(error, BTRAIL_SERVICE_ERROR, BTRAIL_SERVICE_ERROR_LIMIT);
         g_test_message("%s", error->message);
         g_assert_nonnull(strstr(error->message, why));
     }

@@ -131,7 +131,7 @@ static void test_end(void)
                                           "it has failed");
     const struct btrail_session_outcome outcomes[] = {
         { .reason = BTRAIL_END_SHUTDOWN },
-        { .reason = BTRAIL_END_MIGRATED, .error = error, .looks = 3,
+        { .reason = BTRAIL_END_MIGRATED, .error = error, .snapshots = 3,
           .release = "6.1.0" },
     };
     char *path = sample_path();
@@ -158,7 +158,7 @@ static void test_end(void)
     g_assert_cmpstr(btrail_json_string(o, "error"), ==, "it has failed");
     o = json_object_get_object_member(json_node_get_object(node), "names");
     g_assert_cmpstr(btrail_json_string(o, "kernel"), ==, "6.1.0");
-    g_assert_cmpint(json_object_get_int_member(o, "looks"), ==, 3);
+    g_assert_cmpint(json_object_get_int_member(o, "snapshots"), ==, 3);
     json_node_unref(node);
     sample_remove(path);
 }

@@ -302,9 +302,9 @@ static void test_vcpus(void)
 static void look(struct btrail_filtering *f, uint32_t flags,
                  struct btrail_process *p, uint32_t n)
 {
-    const struct btrail_look look = { .flags = flags, .n = n, .processes = p };
+    const struct btrail_snapshot snapshot = { .flags = flags, .n = n, .processes = p };
 
-    btrail_filtering_look(f, &look);
+    btrail_filtering_snapshot(f, &snapshot);
 }
 
 /* Processes come, change their names, are only seen, and go. */
@@ -328,7 +328,7 @@ static void test_processes(void)
     g_assert_false(btrail_filtering_all(f));
     g_assert_false(btrail_filtering_cr3(f, 0x1000));
     g_assert_true(btrail_filtering_cr3(f, 0x99001));
-    look(f, BTRAIL_LOOK_WHOLE, p, G_N_ELEMENTS(p));
+    look(f, BTRAIL_SNAPSHOT_WHOLE, p, G_N_ELEMENTS(p));
     g_assert_true(btrail_filtering_cr3(f, 0x1007));
     g_assert_true(btrail_filtering_cr3(f, 0x2000));
     g_assert_true(btrail_filtering_cr3(f, 0x3000));
@@ -341,7 +341,7 @@ static void test_processes(void)
     p[0].comm = "";
     p[2].comm = "nginx";
     p[1] = p[2];
-    look(f, BTRAIL_LOOK_WHOLE, p, 2);
+    look(f, BTRAIL_SNAPSHOT_WHOLE, p, 2);
     g_assert_true(btrail_filtering_cr3(f, 0x2000));
     g_assert_false(btrail_filtering_cr3(f, 0x3000));
     g_assert_true(btrail_filtering_cr3(f, 0x4000));
@@ -351,7 +351,7 @@ static void test_processes(void)
     g_assert_true(btrail_filtering_cr3(f, 0x1000));
     /* Another process has got its page tables. */
     p[0].mm = 9;
-    look(f, BTRAIL_LOOK_WHOLE, p, 1);
+    look(f, BTRAIL_SNAPSHOT_WHOLE, p, 1);
     g_assert_false(btrail_filtering_cr3(f, 0x1000));
     btrail_filtering_free(f);
 }

@@ -95,8 +95,8 @@ static void test_refused(void)
         g_autoptr(GError) error = NULL;
 
         g_assert_null(btrail_state_parse(bad[i], &error));
-        g_assert_error(error, BTRAIL_DAEMON_ERROR,
-                       BTRAIL_DAEMON_ERROR_CONFIG);
+        g_assert_error(error, BTRAIL_SERVICE_ERROR,
+                       BTRAIL_SERVICE_ERROR_CONFIG);
     }
 }
 

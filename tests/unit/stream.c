@@ -414,7 +414,7 @@ static void test_large(void)
     g_free(e);
 }
 
-/* The harder records are to foretell, the fewer are in a block. */
+/* The harder records are to predict, the fewer are in a block. */
 static void test_hard(void)
 {
     enum { N = 400000, SLAB = 10000 };

@@ -26,7 +26,7 @@ static struct {
     struct guest_memory *memory;
     struct btrail_process processes[PROCESSES];
     struct btrail_mapping mappings[PROCESSES][4];
-    struct btrail_look look;
+    struct btrail_snapshot snapshot;
 } f;
 
 static uint64_t base_of(unsigned i)
@@ -85,8 +85,8 @@ static void begin(void)
     }
     f.processes[1].user_pgd = 0x700000;
     f.memory = fake_space_memory(&f.space);
-    f.look = (struct btrail_look) {
-        .flags = BTRAIL_LOOK_WHOLE, .n = PROCESSES,
+    f.snapshot = (struct btrail_snapshot) {
+        .flags = BTRAIL_SNAPSHOT_WHOLE, .n = PROCESSES,
         .processes = f.processes,
     };
 }
@@ -107,7 +107,7 @@ static struct btrail_places *places(const char *process, const char *symbol)
 
 static void look(struct btrail_places *p)
 {
-    btrail_places_look(p, &f.look, f.memory, FAKE_SPACE_LEVELS);
+    btrail_places_snapshot(p, &f.snapshot, f.memory, FAKE_SPACE_LEVELS);
 }
 
 static bool has(struct btrail_places *p, unsigned space, unsigned place)
@@ -168,13 +168,13 @@ static void test_changes(void)
     }
     look(p);
     g_assert_cmpuint(btrail_places_count(p), ==, 3);
-    /* A look that has not all takes nobody away, */
-    f.look.n = 2;
-    f.look.flags = 0;
+    /* A snapshot that has not all takes nobody away, */
+    f.snapshot.n = 2;
+    f.snapshot.flags = 0;
     look(p);
     g_assert_true(has(p, 2, 2));
     /* one that has does. */
-    f.look.flags = BTRAIL_LOOK_WHOLE;
+    f.snapshot.flags = BTRAIL_SNAPSHOT_WHOLE;
     look(p);
     g_assert_false(has(p, 2, 2));
     g_assert_cmpuint(btrail_places_count(p), ==, 2);
@@ -308,7 +308,7 @@ static void test_files(void)
     g_assert_cmpuint(btrail_places_count(p), ==, 3);
     g_assert_true(btrail_places_has(p, f.processes[0].pgd,
                                     f.mappings[0][i].start + 4));
-    /* Whoever is known is not asked for again, even in a new look. */
+    /* Whoever is known is not asked for again, even in a new snapshot. */
     g_assert_cmpuint(files.asked, ==, 3);
     look(p);
     g_assert_cmpuint(files.asked, ==, 3);
@@ -360,8 +360,8 @@ static void test_many(void)
     for (i = 0; i < 3; i++) {
         many[i] = f.processes[i];
     }
-    f.look.processes = many;
-    f.look.n = n;
+    f.snapshot.processes = many;
+    f.snapshot.n = n;
     p = places("web", SYMBOL);
     for (round = 0; round < 50; round++) {
         look(p);

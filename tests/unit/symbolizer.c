@@ -212,8 +212,8 @@ static char *write_trace(const char *image, gsize image_size)
         .kind = BTRAIL_SIDEBAND_SYMBOLS, .size = sizeof(symbols) - 1,
         .time = 100,
     };
-    struct btrail_look look = {
-        .flags = BTRAIL_LOOK_WHOLE, .n = 2, .processes = processes,
+    struct btrail_snapshot snapshot = {
+        .flags = BTRAIL_SNAPSHOT_WHOLE, .n = 2, .processes = processes,
     };
     struct btrail_writer *writer;
     void *data;
@@ -230,10 +230,10 @@ static char *write_trace(const char *image, gsize image_size)
     info.size = 5;
     g_assert_cmpint(btrail_writer_sideband(writer, &info, image), ==, 0);
     for (i = 1; i <= 2; i++) {
-        look.begin = look.end = info.time = 100 * i;
+        snapshot.begin = snapshot.end = info.time = 100 * i;
         processes[0].last = processes[1].last = 100 * i;
         processes[1].n_threads = i;
-        g_assert_cmpint(btrail_look_encode(&look, &data, &size), ==, 0);
+        g_assert_cmpint(btrail_snapshot_encode(&snapshot, &data, &size), ==, 0);
         info.kind = BTRAIL_SIDEBAND_PROCESSES;
         info.size = size;
         g_assert_cmpint(btrail_writer_sideband(writer, &info, data), ==, 0);
@@ -327,8 +327,8 @@ static void test_tasks(void)
           .comm = "one", .exe = "", .command_line = "", .n_threads = 1,
           .threads = &thread },
     };
-    struct btrail_look look = {
-        .begin = 300, .end = 300, .flags = BTRAIL_LOOK_WHOLE, .n = 2,
+    struct btrail_snapshot snapshot = {
+        .begin = 300, .end = 300, .flags = BTRAIL_SNAPSHOT_WHOLE, .n = 2,
         .processes = processes,
     };
     struct btrail_sideband_info info = {
@@ -367,7 +367,7 @@ static void test_tasks(void)
                     ==, 0);
     g_assert_cmpint(btrail_writer_meta(writer, meta, strlen(meta)), ==, 0);
     g_assert_cmpint(btrail_writer_sideband(writer, &info, symbols), ==, 0);
-    g_assert_cmpint(btrail_look_encode(&look, &data, &size), ==, 0);
+    g_assert_cmpint(btrail_snapshot_encode(&snapshot, &data, &size), ==, 0);
     info = (struct btrail_sideband_info) {
         .kind = BTRAIL_SIDEBAND_PROCESSES, .size = size, .time = 300,
     };
@@ -384,7 +384,7 @@ static void test_tasks(void)
             g_assert_cmpstr(task.process->comm, ==, steps[n].comm);
             g_assert_cmpint(task.user, ==, steps[n].certainty);
             g_assert_cmpint(task.kernel, ==, steps[n].certainty);
-            /* It has made a thread, of which no look knows. */
+            /* It has made a thread, of which no snapshot knows. */
             g_assert_cmpint(task.process->tid, ==,
                             steps[n].comm == steps[12].comm ? 0 : -1);
         }

@@ -67,28 +67,28 @@ static void test_look(void)
     unsigned i;
 
     for (i = 0; i < G_N_ELEMENTS(flags); i++) {
-        struct btrail_look *look;
+        struct btrail_snapshot *snapshot;
         struct fixture x;
         void *data;
         size_t size;
 
         begin(&x, flags[i]);
-        look = linux_look(x.k, tick, NULL, NULL);
-        g_assert_cmpuint(look->flags, ==, BTRAIL_LOOK_WHOLE);
-        g_assert_cmpuint(look->n, ==, 3);
-        g_assert_cmpstr(look->processes[0].comm, ==, "swapper");
-        g_assert_cmpstr(look->processes[1].comm, ==, "kthreadd");
-        g_assert_cmpuint(look->processes[1].flags, ==, BTRAIL_PROCESS_KERNEL);
-        check_process(&look->processes[2], flags[i] & FAKE_PTI);
+        snapshot = linux_snapshot(x.k, tick, NULL, NULL);
+        g_assert_cmpuint(snapshot->flags, ==, BTRAIL_SNAPSHOT_WHOLE);
+        g_assert_cmpuint(snapshot->n, ==, 3);
+        g_assert_cmpstr(snapshot->processes[0].comm, ==, "swapper");
+        g_assert_cmpstr(snapshot->processes[1].comm, ==, "kthreadd");
+        g_assert_cmpuint(snapshot->processes[1].flags, ==, BTRAIL_PROCESS_KERNEL);
+        check_process(&snapshot->processes[2], flags[i] & FAKE_PTI);
         /* All of it can be written. */
-        g_assert_cmpint(btrail_look_encode(look, &data, &size), ==, 0);
+        g_assert_cmpint(btrail_snapshot_encode(snapshot, &data, &size), ==, 0);
         free(data);
-        linux_look_free(look);
+        linux_snapshot_free(snapshot);
         end(&x);
     }
 }
 
-/* What is known is what was so at the last look but the one that is taken. */
+/* What is known is what was so at the last snapshot but the one that is taken. */
 static bool is_known(struct btrail_process *p, uint64_t shape, void *opaque)
 {
     uint64_t *last = opaque;
@@ -103,11 +103,11 @@ static bool is_known(struct btrail_process *p, uint64_t shape, void *opaque)
 
 static void check_seen(struct fixture *x, uint64_t *shape, bool seen)
 {
-    struct btrail_look *look = linux_look(x->k, tick, is_known, shape);
-    const struct btrail_process *p = &look->processes[1];
+    struct btrail_snapshot *snapshot = linux_snapshot(x->k, tick, is_known, shape);
+    const struct btrail_process *p = &snapshot->processes[1];
 
-    g_assert_cmpuint(look->flags, ==, BTRAIL_LOOK_WHOLE);
-    g_assert_cmpuint(look->n, ==, 2);
+    g_assert_cmpuint(snapshot->flags, ==, BTRAIL_SNAPSHOT_WHOLE);
+    g_assert_cmpuint(snapshot->n, ==, 2);
     g_assert_cmpuint(p->pid, ==, FAKE_PID);
     if (seen) {
         g_assert_cmpuint(p->flags, ==, BTRAIL_PROCESS_SEEN);
@@ -117,7 +117,7 @@ static void check_seen(struct fixture *x, uint64_t *shape, bool seen)
         g_assert_cmpuint(p->flags, ==, 0);
         g_assert_cmpuint(p->n_mappings, ==, 3);
     }
-    linux_look_free(look);
+    linux_snapshot_free(snapshot);
 }
 
 static void test_known(void)
@@ -128,7 +128,7 @@ static void test_known(void)
 
     begin(&x, 0);
     l = &x.f.layout;
-    linux_look_free(linux_look(x.k, tick, NULL, NULL));
+    linux_snapshot_free(linux_snapshot(x.k, tick, NULL, NULL));
     check_seen(&x, &shape, false);
     check_seen(&x, &shape, true);
     /* Something is mapped that was not. */
@@ -147,40 +147,40 @@ static void test_known(void)
 /* Its first thread has ended: the others have the address space. */
 static void test_leaderless(void)
 {
-    struct btrail_look *look;
+    struct btrail_snapshot *snapshot;
     struct fixture x;
 
     begin(&x, 0);
     fake_linux_put64(&x.f, x.f.process, x.f.layout.task_mm, 0);
     fake_linux_put64(&x.f, x.f.process, x.f.layout.task_parent,
                      x.f.process);
-    look = linux_look(x.k, tick, NULL, NULL);
-    g_assert_cmpuint(look->n, ==, 3);
-    g_assert_cmphex(look->processes[2].pgd, ==, FAKE_ROOT);
-    g_assert_cmpuint(look->processes[2].n_mappings, ==, 3);
-    linux_look_free(look);
+    snapshot = linux_snapshot(x.k, tick, NULL, NULL);
+    g_assert_cmpuint(snapshot->n, ==, 3);
+    g_assert_cmphex(snapshot->processes[2].pgd, ==, FAKE_ROOT);
+    g_assert_cmpuint(snapshot->processes[2].n_mappings, ==, 3);
+    linux_snapshot_free(snapshot);
 
     /* A zombie has none. */
     fake_linux_put64(&x.f, x.f.thread, x.f.layout.task_mm, 0);
-    look = linux_look(x.k, tick, NULL, NULL);
-    g_assert_cmpuint(look->n, ==, 3);
-    g_assert_cmphex(look->processes[2].pgd, ==, 0);
-    g_assert_cmpuint(look->processes[2].flags, ==, 0);
-    linux_look_free(look);
+    snapshot = linux_snapshot(x.k, tick, NULL, NULL);
+    g_assert_cmpuint(snapshot->n, ==, 3);
+    g_assert_cmphex(snapshot->processes[2].pgd, ==, 0);
+    g_assert_cmpuint(snapshot->processes[2].flags, ==, 0);
+    linux_snapshot_free(snapshot);
     end(&x);
 }
 
 static void look_without(struct fixture *x, uint32_t flags)
 {
-    struct btrail_look *look = linux_look(x->k, tick, NULL, NULL);
+    struct btrail_snapshot *snapshot = linux_snapshot(x->k, tick, NULL, NULL);
     uint32_t i;
 
-    g_assert_cmpuint(look->flags, ==, 0);
-    for (i = 0; i < look->n; i++) {
-        g_assert_true(look->processes[i].pid != FAKE_PID ||
-                      look->processes[i].flags & flags);
+    g_assert_cmpuint(snapshot->flags, ==, 0);
+    for (i = 0; i < snapshot->n; i++) {
+        g_assert_true(snapshot->processes[i].pid != FAKE_PID ||
+                      snapshot->processes[i].flags & flags);
     }
-    linux_look_free(look);
+    linux_snapshot_free(snapshot);
 }
 
 /* What is torn is left out, and said to be. */
@@ -215,12 +215,12 @@ static void test_torn(void)
 /* Mappings that contradict themselves are left out from there on. */
 static void check_partial(struct fixture *x, uint32_t n)
 {
-    struct btrail_look *look = linux_look(x->k, tick, NULL, NULL);
+    struct btrail_snapshot *snapshot = linux_snapshot(x->k, tick, NULL, NULL);
 
-    g_assert_cmpuint(look->n, ==, 3);
-    g_assert_cmpuint(look->processes[2].flags, ==, BTRAIL_PROCESS_PARTIAL);
-    g_assert_cmpuint(look->processes[2].n_mappings, ==, n);
-    linux_look_free(look);
+    g_assert_cmpuint(snapshot->n, ==, 3);
+    g_assert_cmpuint(snapshot->processes[2].flags, ==, BTRAIL_PROCESS_PARTIAL);
+    g_assert_cmpuint(snapshot->processes[2].n_mappings, ==, n);
+    linux_snapshot_free(snapshot);
 }
 
 static void test_partial(void)
@@ -253,15 +253,15 @@ static void count_vdso(const uint8_t *data, size_t size, void *opaque)
 
 static void test_vdso(void)
 {
-    struct btrail_look *look;
+    struct btrail_snapshot *snapshot;
     struct fixture x;
     unsigned n = 0;
 
     begin(&x, 0);
-    look = linux_look(x.k, tick, NULL, NULL);
-    linux_vdsos(x.k, look, count_vdso, &n);
+    snapshot = linux_snapshot(x.k, tick, NULL, NULL);
+    linux_vdsos(x.k, snapshot, count_vdso, &n);
     g_assert_cmpuint(n, ==, 1);
-    linux_look_free(look);
+    linux_snapshot_free(snapshot);
     end(&x);
 }
 

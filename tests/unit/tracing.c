@@ -328,7 +328,7 @@ static void test_look(void)
         "<domain><devices><panic model='isa'/></devices></domain>");
     struct btrail_tracing_state state;
 
-    g_assert_true(btrail_tracing_look(before, &state, NULL));
+    g_assert_true(btrail_tracing_inspect(before, &state, NULL));
     g_assert_cmpstr(state.emulator, ==, "/usr/bin/kvm");
     g_assert_null(state.device);
     g_assert_true(state.kvm);
@@ -336,7 +336,7 @@ static void test_look(void)
                    state.panic);
     btrail_tracing_state_clear(&state);
 
-    g_assert_true(btrail_tracing_look(after, &state, NULL));
+    g_assert_true(btrail_tracing_inspect(after, &state, NULL));
     g_assert_cmpstr(state.emulator, ==, "/opt/other");
     g_assert_cmpstr(state.device, ==, "branch-trace,agent=/run/a,,b.sock");
     g_assert_cmpstr(state.agent, ==, "/run/a,b.sock");
@@ -344,7 +344,7 @@ static void test_look(void)
     g_assert_true(state.noted && state.shared && state.vmcoreinfo);
     btrail_tracing_state_clear(&state);
 
-    g_assert_true(btrail_tracing_look(panic, &state, NULL));
+    g_assert_true(btrail_tracing_inspect(panic, &state, NULL));
     g_assert_true(state.panic);
     btrail_tracing_state_clear(&state);
 }

@@ -100,7 +100,7 @@ static void test_names(void)
         "bad\n\n"
         "ffffffff81000040 T panic";
     struct btrail_process p = { .pgd = 0x5000, .mm = 1, .comm = "nginx" };
-    const struct btrail_look look = { .n = 1, .processes = &p };
+    const struct btrail_snapshot snapshot = { .n = 1, .processes = &p };
     struct btrail_triggers *t = make(list, 3);
     unsigned i;
 
@@ -109,7 +109,7 @@ static void test_names(void)
     g_assert_true(btrail_triggers_pass(t, 0x5000, 0));
     g_assert_cmpuint(fired_n[0] + fired_n[1] + fired_n[2], ==, 0);
     btrail_triggers_symbols(t, text, strlen(text));
-    btrail_triggers_look(t, &look);
+    btrail_triggers_snapshot(t, &snapshot);
     for (i = 0; i < 0x80; i++) {
         btrail_triggers_pass(t, 0x5000, K - 0x40 + i);
     }
@@ -162,8 +162,8 @@ static void test_spaces(void)
         { .pid = 2, .pgd = 0x6000, .mm = 2, .comm = "two", .n_mappings = 1,
           .mappings = &maps[1] },
     };
-    struct btrail_look look = {
-        .flags = BTRAIL_LOOK_WHOLE, .n = 2, .processes = p,
+    struct btrail_snapshot snapshot = {
+        .flags = BTRAIL_SNAPSHOT_WHOLE, .n = 2, .processes = p,
     };
     const uint64_t one = 0x550000001010, two = 0x560000001010;
     struct guest_memory *memory = guest_memory_new();
@@ -174,8 +174,8 @@ static void test_spaces(void)
     g_assert_true(btrail_triggers_want_names(t));
     g_assert_false(btrail_triggers_news(t));
     btrail_triggers_pass(t, 0x5000, one);
-    btrail_triggers_find(t, &look, memory, 4);
-    btrail_triggers_look(t, &look);
+    btrail_triggers_find(t, &snapshot, memory, 4);
+    btrail_triggers_snapshot(t, &snapshot);
     g_assert_true(btrail_triggers_news(t));
     g_assert_false(btrail_triggers_news(t));
     btrail_triggers_symbols(t, text, strlen(text));
@@ -198,20 +198,20 @@ static void test_spaces(void)
     btrail_triggers_pass(t, 0x6000, K);
     g_assert_cmpuint(fired_n[3], ==, 1);
     /* It is gone: the address is nobody's. */
-    look.n = 1;
-    btrail_triggers_find(t, &look, memory, 4);
+    snapshot.n = 1;
+    btrail_triggers_find(t, &snapshot, memory, 4);
     g_assert_cmpuint(btrail_triggers_places(t, 1), ==, 0);
     btrail_triggers_pass(t, 0x6000, two);
     g_assert_cmpuint(fired_n[1], ==, 0);
     g_assert_false(btrail_triggers_over(t));
-    look.n = 2;
-    btrail_triggers_find(t, &look, memory, 4);
+    snapshot.n = 2;
+    btrail_triggers_find(t, &snapshot, memory, 4);
     /* Somebody may still look while the session ends. */
     ref = btrail_triggers_ref(t);
     g_assert_true(btrail_triggers_pass(t, 0x6000, two));
     g_assert_true(btrail_triggers_over(t));
     btrail_triggers_unref(t);
-    btrail_triggers_find(ref, &look, memory, 4);
+    btrail_triggers_find(ref, &snapshot, memory, 4);
     btrail_triggers_unref(ref);
     guest_memory_free(memory);
 }

@@ -4,8 +4,8 @@
  *
  * A program takes the paths that it has taken before.  Both sides keep a
  * list of the edges (from and to) that have been taken and the path through
- * them.  The record that came next the last time is foretold to come next
- * again; only where the path forks off from the one foretold is something
+ * them.  The record that came next the last time is predicted to come next
+ * again; only where the path forks off from the one predicted is something
  * stored: how far it was the same, and which edge it took instead.
  *
  * docs/trace-format.md describes the bytes.
@@ -37,14 +37,14 @@
 enum btrail_codec_stream {
     /*
      * Forks passed, kind of the edge taken.  Each is in the stream of what
-     * has foretold the path until there, since those are much alike.
+     * has predicted the path until there, since those are much alike.
      */
     BTRAIL_CODEC_MISSES_NONE,   /* nothing: an edge not taken before */
     BTRAIL_CODEC_MISSES_EDGE,   /* the same edge the last time */
     BTRAIL_CODEC_MISSES_EDGES,  /* the same miss, or the same four edges */
     BTRAIL_CODEC_STRAIGHTS,     /* records since the last fork */
     /* From the last target to the branch, where */
-    BTRAIL_CODEC_LENGTHS,       /* nothing was foretold */
+    BTRAIL_CODEC_LENGTHS,       /* nothing was predicted */
     BTRAIL_CODEC_OTHER_LENGTHS, /* another edge was */
     BTRAIL_CODEC_TARGETS,       /* where it goes, a byte: */
     BTRAIL_CODEC_PLACES,        /* where something else has gone to */

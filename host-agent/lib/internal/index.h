@@ -75,7 +75,7 @@ enum btrail_switches {
     BTRAIL_SWITCHES_YES,
     BTRAIL_SWITCHES_PERHAPS,
 };
-enum btrail_switches btrail_roots_look(const struct btrail_roots *roots,
+enum btrail_switches btrail_roots_snapshot(const struct btrail_roots *roots,
                                        const struct btrail_index_entry *e,
                                        uint64_t root);
 

@@ -1299,7 +1299,7 @@ virshTraceConnect(vshControl *ctl,
     return !!w->dom;
 }
 
-/* One look: what is known now, after having stopped it if that is due */
+/* One snapshot: what is known now, after having stopped it if that is due */
 static virJSONValue *
 virshTraceWaitLook(vshControl *ctl,
                    virshTraceWaiter *w,

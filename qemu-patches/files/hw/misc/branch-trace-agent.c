@@ -229,8 +229,8 @@ static gboolean agent_readable(QIOChannel *ioc, GIOCondition cond,
         case BTRAIL_MSG_FLUSH:
             agent->handler(agent->opaque, BRANCH_TRACE_AGENT_FLUSH);
             return G_SOURCE_CONTINUE;
-        case BTRAIL_MSG_RETELL:
-            agent->handler(agent->opaque, BRANCH_TRACE_AGENT_RETELL);
+        case BTRAIL_MSG_RESEND_CODE:
+            agent->handler(agent->opaque, BRANCH_TRACE_AGENT_RESEND_CODE);
             return G_SOURCE_CONTINUE;
         case BTRAIL_MSG_STOP:
             agent->handler(agent->opaque, BRANCH_TRACE_AGENT_STOP);

@@ -18,7 +18,7 @@ typedef enum BranchTraceAgentEvent {
     BRANCH_TRACE_AGENT_GONE,    /* closed the connection */
     BRANCH_TRACE_AGENT_GARBAGE, /* sent something it must not */
     BRANCH_TRACE_AGENT_FLUSH,   /* wants the slabs in progress */
-    BRANCH_TRACE_AGENT_RETELL,  /* wants to be told all code again */
+    BRANCH_TRACE_AGENT_RESEND_CODE,  /* wants to be told all code again */
     BRANCH_TRACE_AGENT_STOP,    /* wants the session to end */
 } BranchTraceAgentEvent;
 

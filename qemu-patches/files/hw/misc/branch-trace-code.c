@@ -249,7 +249,7 @@ static void ring_put(BranchTraceStream *s, const struct btrail_code_item *item,
     }
     qatomic_set(&c->head, c->head + 1);
     qatomic_store_release(&c->shm->head, c->head);
-    /* The agent looks by itself now and then, which may not do. */
+    /* The agent snapshots by itself now and then, which may not do. */
     if (c->head % MAX(c->n_items / 4, 1) == 0) {
         branch_trace_code_read_tail(s);
         if (c->head - qatomic_read(&c->tail) >= c->n_items / 4) {

@@ -76,8 +76,8 @@ typedef struct BranchTraceSession {
     bool ending;
     BranchTraceAgent *agent;
     int64_t progress_ms;        /* when the agent last drained something */
-    int64_t retold_ms;          /* when all code was last told again */
-    bool retell;                /* it shall be once more, but not so soon */
+    int64_t resent_ms;          /* when all code was last told again */
+    bool resend;                /* it shall be once more, but not so soon */
 } BranchTraceSession;
 
 struct BranchTraceDevice {
@@ -452,14 +452,14 @@ static void agent_is_back(BranchTraceDevice *d, BranchTraceReason reason)
 }
 
 /* It costs a look at all pages and all vCPUs something: not at any rate. */
-static void retell(BranchTraceDevice *d)
+static void resend(BranchTraceDevice *d)
 {
     BranchTraceSession *session = d->session;
     int64_t now = qemu_clock_get_ms(QEMU_CLOCK_REALTIME);
 
-    session->retell = now - session->retold_ms < HOUSEKEEPING_MS;
-    if (!session->retell) {
-        session->retold_ms = now;
+    session->resend = now - session->resent_ms < HOUSEKEEPING_MS;
+    if (!session->resend) {
+        session->resent_ms = now;
         branch_trace_code_forget(session->code);
     }
 }
@@ -478,8 +478,8 @@ static void agent_event(void *opaque, BranchTraceAgentEvent event)
     case BRANCH_TRACE_AGENT_FLUSH:
         flush_streams(d);
         break;
-    case BRANCH_TRACE_AGENT_RETELL:
-        retell(d);
+    case BRANCH_TRACE_AGENT_RESEND_CODE:
+        resend(d);
         break;
     case BRANCH_TRACE_AGENT_STOP:
         session_end(d, BRANCH_TRACE_REASON_AGENT, BTRAIL_END_STOPPED);
@@ -532,8 +532,8 @@ static void housekeeping(void *opaque)
     watch_agent(d);
     flush_streams(d);
     report_gaps(d);
-    if (d->session->retell) {
-        retell(d);
+    if (d->session->resend) {
+        resend(d);
     }
     timer_mod(d->housekeeping,
               qemu_clock_get_ms(QEMU_CLOCK_REALTIME) + HOUSEKEEPING_MS);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Looks: encoding and decoding what was found in a guest's memory
+ * Snapshots: encoding and decoding what was found in a guest's memory
  *
  * docs/trace-format.md describes the bytes.  Strings, build-ids among them,
  * are in a table in front, each once: most mappings are of a few files.
@@ -32,7 +32,7 @@ struct decoder {
     uint64_t threads;
     uint64_t mappings;
     struct string *strings;
-    struct btrail_look *look;
+    struct btrail_snapshot *snapshot;
 };
 
 static uint64_t get(struct decoder *d)
@@ -93,7 +93,7 @@ static const char *get_text(struct decoder *d)
 /* The bytes of all strings, with a NUL behind each, and where they are */
 static char *get_strings(struct decoder *d)
 {
-    uint32_t n = get_count(d, BTRAIL_LOOK_STRINGS, 1);
+    uint32_t n = get_count(d, BTRAIL_SNAPSHOT_STRINGS, 1);
     char *bytes;
     size_t used = 0;
     uint32_t i;
@@ -174,8 +174,8 @@ static void get_process(struct decoder *d, struct btrail_process *p)
     p->user_pgd = get(d);
     p->mm = get(d);
     p->start_time = get(d);
-    p->first = d->look->end - get_below(d, d->look->end + 1);
-    p->last = d->look->end - get_below(d, d->look->end + 1);
+    p->first = d->snapshot->end - get_below(d, d->snapshot->end + 1);
+    p->last = d->snapshot->end - get_below(d, d->snapshot->end + 1);
     if (p->first > p->last) {
         d->bad = true;
     }
@@ -191,9 +191,9 @@ static void get_process(struct decoder *d, struct btrail_process *p)
         d->bad = true;
     }
 
-    p->n_threads = get_count(d, BTRAIL_LOOK_THREADS, THREAD_MIN);
+    p->n_threads = get_count(d, BTRAIL_SNAPSHOT_THREADS, THREAD_MIN);
     d->threads += p->n_threads;
-    d->bad |= d->threads > BTRAIL_LOOK_THREADS;
+    d->bad |= d->threads > BTRAIL_SNAPSHOT_THREADS;
     if (d->bad) {
         p->n_threads = 0;
         return;
@@ -202,9 +202,9 @@ static void get_process(struct decoder *d, struct btrail_process *p)
     for (i = 0; i < p->n_threads && !d->bad; i++) {
         get_thread(d, &p->threads[i], &tid, p->start_time);
     }
-    p->n_mappings = get_count(d, BTRAIL_LOOK_MAPPINGS, MAPPING_MIN);
+    p->n_mappings = get_count(d, BTRAIL_SNAPSHOT_MAPPINGS, MAPPING_MIN);
     d->mappings += p->n_mappings;
-    d->bad |= d->mappings > BTRAIL_LOOK_MAPPINGS;
+    d->bad |= d->mappings > BTRAIL_SNAPSHOT_MAPPINGS;
     if (d->bad) {
         p->n_mappings = 0;
         return;
@@ -215,13 +215,13 @@ static void get_process(struct decoder *d, struct btrail_process *p)
     }
 }
 
-/* A look, and what it owns that its reader does not see */
+/* A snapshot, and what it owns that its reader does not see */
 struct owned {
-    struct btrail_look look;
+    struct btrail_snapshot snapshot;
     char *bytes;
 };
 
-int btrail_look_decode(struct btrail_look **look, const void *data,
+int btrail_snapshot_decode(struct btrail_snapshot **snapshot, const void *data,
                        size_t size)
 {
     struct decoder d = { .p = data, .end = (const uint8_t *)data + size };
@@ -230,47 +230,47 @@ int btrail_look_decode(struct btrail_look **look, const void *data,
     uint32_t n;
     uint32_t i;
 
-    if (!look || (!data && size)) {
+    if (!snapshot || (!data && size)) {
         return -BTRAIL_ERR_ARGUMENT;
     }
-    if (size > BTRAIL_LOOK_SIZE) {
+    if (size > BTRAIL_SNAPSHOT_SIZE) {
         return -BTRAIL_ERR_CORRUPT;
     }
     owned = g_new0(struct owned, 1);
-    d.look = &owned->look;
-    d.look->flags = get_below(&d, 1ull << 32);
-    d.look->end = get_below(&d, UINT64_MAX);
-    took = get_below(&d, d.look->end + 1);
-    d.look->begin = d.look->end - took;
+    d.snapshot = &owned->snapshot;
+    d.snapshot->flags = get_below(&d, 1ull << 32);
+    d.snapshot->end = get_below(&d, UINT64_MAX);
+    took = get_below(&d, d.snapshot->end + 1);
+    d.snapshot->begin = d.snapshot->end - took;
     owned->bytes = get_strings(&d);
-    n = d.bad ? 0 : get_count(&d, BTRAIL_LOOK_PROCESSES, PROCESS_MIN);
-    d.look->processes = g_new0(struct btrail_process, n);
-    d.look->n = n;
+    n = d.bad ? 0 : get_count(&d, BTRAIL_SNAPSHOT_PROCESSES, PROCESS_MIN);
+    d.snapshot->processes = g_new0(struct btrail_process, n);
+    d.snapshot->n = n;
     for (i = 0; i < n && !d.bad; i++) {
-        get_process(&d, &d.look->processes[i]);
+        get_process(&d, &d.snapshot->processes[i]);
     }
     g_free(d.strings);
     if (d.bad || d.p != d.end) {
-        btrail_look_free(d.look);
+        btrail_snapshot_free(d.snapshot);
         return -BTRAIL_ERR_CORRUPT;
     }
-    *look = d.look;
+    *snapshot = d.snapshot;
     return 0;
 }
 
-void btrail_look_free(struct btrail_look *look)
+void btrail_snapshot_free(struct btrail_snapshot *snapshot)
 {
-    struct owned *owned = (struct owned *)look;
+    struct owned *owned = (struct owned *)snapshot;
     uint32_t i;
 
-    if (!look) {
+    if (!snapshot) {
         return;
     }
-    for (i = 0; i < look->n; i++) {
-        g_free(look->processes[i].threads);
-        g_free(look->processes[i].mappings);
+    for (i = 0; i < snapshot->n; i++) {
+        g_free(snapshot->processes[i].threads);
+        g_free(snapshot->processes[i].mappings);
     }
-    g_free(look->processes);
+    g_free(snapshot->processes);
     g_free(owned->bytes);
     g_free(owned);
 }
@@ -308,7 +308,7 @@ static bool put_string(struct encoder *e, const void *data, size_t size)
         btrail_buf_append(&e->strings, data, size);
     }
     put(e, n - 1);
-    return e->n_strings <= BTRAIL_LOOK_STRINGS;
+    return e->n_strings <= BTRAIL_SNAPSHOT_STRINGS;
 }
 
 static bool put_text(struct encoder *e, const char *text)
@@ -345,7 +345,7 @@ static bool put_mapping(struct encoder *e, const struct btrail_mapping *m,
            put_string(e, m->build_id, m->build_id_size);
 }
 
-static bool put_process(struct encoder *e, const struct btrail_look *look,
+static bool put_process(struct encoder *e, const struct btrail_snapshot *snapshot,
                         const struct btrail_process *p)
 {
     uint64_t from = 0;
@@ -354,10 +354,10 @@ static bool put_process(struct encoder *e, const struct btrail_look *look,
 
     e->threads += p->n_threads;
     e->mappings += p->n_mappings;
-    if (p->first > p->last || p->last > look->end ||
+    if (p->first > p->last || p->last > snapshot->end ||
         p->command_line_size > COMMAND_LINE_MAX ||
-        e->threads > BTRAIL_LOOK_THREADS ||
-        e->mappings > BTRAIL_LOOK_MAPPINGS ||
+        e->threads > BTRAIL_SNAPSHOT_THREADS ||
+        e->mappings > BTRAIL_SNAPSHOT_MAPPINGS ||
         (!p->threads && p->n_threads) || (!p->mappings && p->n_mappings)) {
         return false;
     }
@@ -365,8 +365,8 @@ static bool put_process(struct encoder *e, const struct btrail_look *look,
     put(e, p->user_pgd);
     put(e, p->mm);
     put(e, p->start_time);
-    put(e, look->end - p->first);
-    put(e, look->end - p->last);
+    put(e, snapshot->end - p->first);
+    put(e, snapshot->end - p->last);
     put(e, p->flags);
     put(e, p->pid);
     put(e, p->parent);
@@ -389,7 +389,7 @@ static bool put_process(struct encoder *e, const struct btrail_look *look,
     return true;
 }
 
-int btrail_look_encode(const struct btrail_look *look, void **data,
+int btrail_snapshot_encode(const struct btrail_snapshot *snapshot, void **data,
                        size_t *size)
 {
     struct encoder e = { .rest = { 0 } };
@@ -397,24 +397,24 @@ int btrail_look_encode(const struct btrail_look *look, void **data,
     bool good;
     uint32_t i;
 
-    if (!look || !data || !size || (!look->processes && look->n)) {
+    if (!snapshot || !data || !size || (!snapshot->processes && snapshot->n)) {
         return -BTRAIL_ERR_ARGUMENT;
     }
     e.known = g_hash_table_new_full(g_bytes_hash, g_bytes_equal,
                                     (GDestroyNotify)g_bytes_unref, NULL);
-    good = look->begin <= look->end && look->end < UINT64_MAX &&
-           look->n <= BTRAIL_LOOK_PROCESSES;
-    put(&e, look->n);
-    for (i = 0; i < look->n && good; i++) {
-        good = put_process(&e, look, &look->processes[i]) &&
-               e.strings.len + e.rest.len < BTRAIL_LOOK_SIZE;
+    good = snapshot->begin <= snapshot->end && snapshot->end < UINT64_MAX &&
+           snapshot->n <= BTRAIL_SNAPSHOT_PROCESSES;
+    put(&e, snapshot->n);
+    for (i = 0; i < snapshot->n && good; i++) {
+        good = put_process(&e, snapshot, &snapshot->processes[i]) &&
+               e.strings.len + e.rest.len < BTRAIL_SNAPSHOT_SIZE;
     }
-    btrail_buf_append_varint(&head, look->flags);
-    btrail_buf_append_varint(&head, look->end);
-    btrail_buf_append_varint(&head, look->end - look->begin);
+    btrail_buf_append_varint(&head, snapshot->flags);
+    btrail_buf_append_varint(&head, snapshot->end);
+    btrail_buf_append_varint(&head, snapshot->end - snapshot->begin);
     btrail_buf_append_varint(&head, e.n_strings);
     *size = head.len + e.strings.len + e.rest.len;
-    good = good && *size <= BTRAIL_LOOK_SIZE;
+    good = good && *size <= BTRAIL_SNAPSHOT_SIZE;
     if (good) {
         uint8_t *out = g_malloc(*size);
 

@@ -5,18 +5,18 @@
 
 #include <errno.h>
 
-#include "service/daemon-error.h"
+#include "service/service-error.h"
 
-G_DEFINE_QUARK(btrail-daemon-error-quark, btrail_daemon_error)
+G_DEFINE_QUARK(btrail-service-error-quark, btrail_service_error)
 
-bool btrail_daemon_fail(GError **error, enum btrail_daemon_error code,
+bool btrail_daemon_fail(GError **error, enum btrail_service_error code,
                         const char *format, ...)
 {
     va_list args;
 
     if (error) {
         va_start(args, format);
-        *error = g_error_new_valist(BTRAIL_DAEMON_ERROR, code, format, args);
+        *error = g_error_new_valist(BTRAIL_SERVICE_ERROR, code, format, args);
         va_end(args);
     }
     return false;
@@ -31,7 +31,7 @@ bool btrail_daemon_fail_errno(GError **error, const char *format, ...)
     va_start(args, format);
     what = g_strdup_vprintf(format, args);
     va_end(args);
-    g_set_error(error, BTRAIL_DAEMON_ERROR, BTRAIL_DAEMON_ERROR_SYSTEM,
+    g_set_error(error, BTRAIL_SERVICE_ERROR, BTRAIL_SERVICE_ERROR_SYSTEM,
                 "%s: %s", what, g_strerror(e));
     errno = e;
     return false;

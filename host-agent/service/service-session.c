@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "service/guest-session.h"
+#include "service/service-session.h"
 #include "util/json.h"
 #include "service/leftover.h"
 #include "service/log.h"
@@ -23,10 +23,10 @@
 #define BLOCK_MEMORY    (UINT64_C(4) << 20)
 #define QUEUED_BLOCKS   8
 
-struct btrail_guest_session {
-    struct btrail_guest_session_options options;
+struct btrail_service_session {
+    struct btrail_service_session_options options;
     struct btrail_command *command;
-    enum btrail_guest_session_state state;
+    enum btrail_service_session_state state;
     struct btrail_session *session;     /* NULL once it is done */
     int folder;                         /* that the file is in */
     char *path;                         /* of the file, through folder */
@@ -55,16 +55,16 @@ struct btrail_guest_session {
 };
 
 static const char *const state_names[] = {
-    [BTRAIL_GUEST_SESSION_STARTING] = "starting",
-    [BTRAIL_GUEST_SESSION_ACTIVE] = "active",
-    [BTRAIL_GUEST_SESSION_ENDING] = "ending",
-    [BTRAIL_GUEST_SESSION_ENDED] = "ended",
-    [BTRAIL_GUEST_SESSION_FAILED] = "failed",
+    [BTRAIL_SERVICE_SESSION_STARTING] = "starting",
+    [BTRAIL_SERVICE_SESSION_ACTIVE] = "active",
+    [BTRAIL_SERVICE_SESSION_ENDING] = "ending",
+    [BTRAIL_SERVICE_SESSION_ENDED] = "ended",
+    [BTRAIL_SERVICE_SESSION_FAILED] = "failed",
 };
 
-static void finish(struct btrail_guest_session *s);
+static void finish(struct btrail_service_session *s);
 
-static void unref(struct btrail_guest_session *s)
+static void unref(struct btrail_service_session *s)
 {
     if (--s->refs) {
         return;
@@ -82,25 +82,25 @@ static void unref(struct btrail_guest_session *s)
     g_free(s);
 }
 
-uint64_t btrail_guest_session_memory(unsigned vcpus)
+uint64_t btrail_service_session_memory(unsigned vcpus)
 {
     return (vcpus + QUEUED_BLOCKS) * BLOCK_MEMORY;
 }
 
-static bool check_ring(const struct btrail_guest_session_options *o,
+static bool check_ring(const struct btrail_service_session_options *o,
                        GError **error)
 {
     const struct btrail_command *c = o->command;
 
     if (c->last && c->size_of == BTRAIL_COMMAND_BYTES && c->size > o->ring) {
-        return btrail_daemon_fail(error, BTRAIL_DAEMON_ERROR_LIMIT,
+        return btrail_daemon_fail(error, BTRAIL_SERVICE_ERROR_LIMIT,
                                   "a session of mode 'last' may keep %"
                                   G_GUINT64_FORMAT " bytes at most", o->ring);
     }
     return true;
 }
 
-static bool make_ring(struct btrail_guest_session *s, char **path,
+static bool make_ring(struct btrail_service_session *s, char **path,
                       GError **error)
 {
     s->ring = g_strdup_printf(".ring-%08x%08x", g_random_int(),
@@ -116,7 +116,7 @@ static bool make_ring(struct btrail_guest_session *s, char **path,
 }
 
 /* Nothing of it is left but what is in there and not ours. */
-static void remove_ring(struct btrail_guest_session *s)
+static void remove_ring(struct btrail_service_session *s)
 {
     if (s->ring) {
         unlinkat(s->options.folder->fd, s->ring, AT_REMOVEDIR);
@@ -129,7 +129,7 @@ static const char *last_of(const char *path)
 }
 
 /* Of a trace that goes on, what there was before stays. */
-static void remove_part(struct btrail_guest_session *s)
+static void remove_part(struct btrail_service_session *s)
 {
     if (s->part) {
         unlinkat(s->folder, last_of(s->part), 0);
@@ -138,7 +138,7 @@ static void remove_part(struct btrail_guest_session *s)
 
 static gboolean done_readable(gint fd, GIOCondition condition, gpointer opaque)
 {
-    struct btrail_guest_session *s = opaque;
+    struct btrail_service_session *s = opaque;
 
     s->done_source = 0;
     s->is_over = true;
@@ -149,7 +149,7 @@ static gboolean done_readable(gint fd, GIOCondition condition, gpointer opaque)
 static void trigger_dumped(void *opaque, JsonObject *result,
                            const GError *error)
 {
-    struct btrail_guest_session *s = opaque;
+    struct btrail_service_session *s = opaque;
 
     if (error) {
         btrail_log(BTRAIL_LOG_WARNING, "session %s: a trigger had it dumped, "
@@ -161,13 +161,13 @@ static void trigger_dumped(void *opaque, JsonObject *result,
     }
 }
 
-bool btrail_guest_session_is_ready(const struct btrail_guest_session *s)
+bool btrail_service_session_is_ready(const struct btrail_service_session *s)
 {
     return !s->session ||
            btrail_session_has_names(s->session) == BTRAIL_SESSION_NAMES_FINE;
 }
 
-static void log_places(struct btrail_guest_session *s)
+static void log_places(struct btrail_service_session *s)
 {
     unsigned i;
 
@@ -191,7 +191,7 @@ static void log_places(struct btrail_guest_session *s)
 static gboolean fired_readable(gint fd, GIOCondition condition,
                                gpointer opaque)
 {
-    struct btrail_guest_session *s = opaque;
+    struct btrail_service_session *s = opaque;
     int n;
 
     while ((n = btrail_session_take_fired(s->session)) >= 0) {
@@ -213,15 +213,15 @@ static gboolean fired_readable(gint fd, GIOCondition condition,
         /* One at a time: what fires all the time would fill the disk. */
         if (s->dumps) {
             btrail_session_let_go(s->session);
-        } else if (!btrail_guest_session_dump(s, NULL,
-                                              BTRAIL_GUEST_SESSION_TRIGGER,
+        } else if (!btrail_service_session_dump(s, NULL,
+                                              BTRAIL_SERVICE_SESSION_TRIGGER,
                                               NULL, trigger_dumped, s,
                                               &error)) {
             btrail_session_let_go(s->session);
             trigger_dumped(s, NULL, error);
         }
     }
-    if (btrail_guest_session_is_ready(s)) {
+    if (btrail_service_session_is_ready(s)) {
         log_places(s);
         if (!s->ready_told) {
             s->ready_told = true;
@@ -232,7 +232,7 @@ static gboolean fired_readable(gint fd, GIOCondition condition,
 }
 
 /* Make the agent's session; the store is taken. */
-static bool make_session(struct btrail_guest_session *s,
+static bool make_session(struct btrail_service_session *s,
                          struct btrail_store *store, const GArray *resume,
                          GError **error)
 {
@@ -268,10 +268,10 @@ static bool make_session(struct btrail_guest_session *s,
     return true;
 }
 
-static struct btrail_guest_session *
-new_session(const struct btrail_guest_session_options *options)
+static struct btrail_service_session *
+new_session(const struct btrail_service_session_options *options)
 {
-    struct btrail_guest_session *s = g_new0(struct btrail_guest_session, 1);
+    struct btrail_service_session *s = g_new0(struct btrail_service_session, 1);
     const struct btrail_command *c = options->command;
 
     s->options = *options;
@@ -288,7 +288,7 @@ new_session(const struct btrail_guest_session_options *options)
 }
 
 /* The path in @options is that of what is made. */
-static struct btrail_store *open_store(struct btrail_guest_session *s,
+static struct btrail_store *open_store(struct btrail_service_session *s,
                                        struct btrail_store_options *options,
                                        GError **error)
 {
@@ -297,7 +297,7 @@ static struct btrail_store *open_store(struct btrail_guest_session *s,
     options->part_size = s->command->split;
     if (btrail_store_open(&store, options)) {
         if (errno == EEXIST) {
-            btrail_daemon_fail(error, BTRAIL_DAEMON_ERROR_NAME,
+            btrail_daemon_fail(error, BTRAIL_SERVICE_ERROR_NAME,
                                "there is a trace '%s' already, or a part of "
                                "it; give this one another name",
                                s->command->file);
@@ -310,11 +310,11 @@ static struct btrail_store *open_store(struct btrail_guest_session *s,
     return store;
 }
 
-struct btrail_guest_session *
-btrail_guest_session_new(const struct btrail_guest_session_options *options,
+struct btrail_service_session *
+btrail_service_session_new(const struct btrail_service_session_options *options,
                          GError **error)
 {
-    struct btrail_guest_session *s = new_session(options);
+    struct btrail_service_session *s = new_session(options);
     struct btrail_store_options store_options = { NULL };
     struct btrail_store *store = NULL;
 
@@ -344,7 +344,7 @@ fail:
     return NULL;
 }
 
-static bool open_again(struct btrail_guest_session *s,
+static bool open_again(struct btrail_service_session *s,
                        const struct btrail_state_session *state,
                        struct btrail_leftover *left, GError **error)
 {
@@ -379,14 +379,14 @@ static bool open_again(struct btrail_guest_session *s,
     return true;
 }
 
-struct btrail_guest_session *
-btrail_guest_session_resume(const struct btrail_guest_session_options *options,
+struct btrail_service_session *
+btrail_service_session_resume(const struct btrail_service_session_options *options,
                             const struct btrail_state_session *state,
                             struct btrail_leftover *left,
                             GError **error)
 {
-    struct btrail_guest_session_options again = *options;
-    struct btrail_guest_session *s;
+    struct btrail_service_session_options again = *options;
+    struct btrail_service_session *s;
     bool ok;
 
     again.keeping = state->keeping;
@@ -396,7 +396,7 @@ btrail_guest_session_resume(const struct btrail_guest_session_options *options,
                                          state->ring));
     }
     if (!left) {
-        s = btrail_guest_session_new(&again, error);
+        s = btrail_service_session_new(&again, error);
     } else {
         s = new_session(&again);
         ok = open_again(s, state, left, error);
@@ -421,7 +421,7 @@ btrail_guest_session_resume(const struct btrail_guest_session_options *options,
 static gboolean duration_passed(gpointer opaque);
 
 /* As far as a timer goes; false if its time is over. */
-static bool set_duration(struct btrail_guest_session *s)
+static bool set_duration(struct btrail_service_session *s)
 {
     gint64 left = s->started / 1000 + (gint64)s->command->duration_ms -
                   g_get_real_time() / 1000;
@@ -436,7 +436,7 @@ static bool set_duration(struct btrail_guest_session *s)
 
 static gboolean duration_passed(gpointer opaque)
 {
-    struct btrail_guest_session *s = opaque;
+    struct btrail_service_session *s = opaque;
 
     s->duration_source = 0;
     if (!set_duration(s)) {
@@ -446,24 +446,24 @@ static gboolean duration_passed(gpointer opaque)
 }
 
 struct btrail_session *
-btrail_guest_session_begin(struct btrail_guest_session *s)
+btrail_service_session_begin(struct btrail_service_session *s)
 {
     s->added = true;
-    s->state = BTRAIL_GUEST_SESSION_ACTIVE;
+    s->state = BTRAIL_SERVICE_SESSION_ACTIVE;
     if (s->command->duration_ms && !set_duration(s)) {
         s->duration_source = g_idle_add(duration_passed, s);
     }
     return s->session;
 }
 
-static void set_why(struct btrail_guest_session *s, const char *why)
+static void set_why(struct btrail_service_session *s, const char *why)
 {
     if (why && !s->why) {
         s->why = g_strdup(why);
     }
 }
 
-void btrail_guest_session_spoil(struct btrail_guest_session *s,
+void btrail_service_session_spoil(struct btrail_service_session *s,
                                 const char *why)
 {
     set_why(s, why);
@@ -472,7 +472,7 @@ void btrail_guest_session_spoil(struct btrail_guest_session *s,
 
 static gboolean tell_done(gpointer opaque)
 {
-    struct btrail_guest_session *s = opaque;
+    struct btrail_service_session *s = opaque;
 
     if (s->options.owner) {
         s->options.owner->done(s->options.opaque, s);
@@ -482,7 +482,7 @@ static gboolean tell_done(gpointer opaque)
 }
 
 /* What it has made has nothing, and goes. */
-static void discard(struct btrail_guest_session *s)
+static void discard(struct btrail_service_session *s)
 {
     struct btrail_session_result result;
 
@@ -500,10 +500,10 @@ static void discard(struct btrail_guest_session *s)
     remove_ring(s);
 }
 
-void btrail_guest_session_end(struct btrail_guest_session *s,
+void btrail_service_session_end(struct btrail_service_session *s,
                               struct btrail_capture *c, const char *why)
 {
-    if (s->state >= BTRAIL_GUEST_SESSION_ENDING) {
+    if (s->state >= BTRAIL_SERVICE_SESSION_ENDING) {
         return;
     }
     set_why(s, why);
@@ -511,35 +511,35 @@ void btrail_guest_session_end(struct btrail_guest_session *s,
     if (!s->added) {
         discard(s);
         s->ended = g_get_real_time();
-        s->state = BTRAIL_GUEST_SESSION_FAILED;
+        s->state = BTRAIL_SERVICE_SESSION_FAILED;
         s->refs++;
         g_idle_add(tell_done, s);
         return;
     }
-    s->state = BTRAIL_GUEST_SESSION_ENDING;
+    s->state = BTRAIL_SERVICE_SESSION_ENDING;
     if (c) {
         btrail_capture_remove(c, s->session);
     }
 }
 
-bool btrail_guest_session_leave(struct btrail_guest_session *s)
+bool btrail_service_session_detach(struct btrail_service_session *s)
 {
-    s->left = s->state == BTRAIL_GUEST_SESSION_ACTIVE;
+    s->left = s->state == BTRAIL_SERVICE_SESSION_ACTIVE;
     if (s->left) {
         g_clear_handle_id(&s->duration_source, g_source_remove);
     }
     return s->left;
 }
 
-void btrail_guest_session_abandon(struct btrail_guest_session *s,
+void btrail_service_session_abandon(struct btrail_service_session *s,
                                   const char *why)
 {
     s->abandoned = true;
-    btrail_guest_session_spoil(s, why);
-    btrail_guest_session_end(s, NULL, why);
+    btrail_service_session_spoil(s, why);
+    btrail_service_session_end(s, NULL, why);
 }
 
-static void update_progress(struct btrail_guest_session *s)
+static void update_progress(struct btrail_service_session *s)
 {
     if (s->session && !s->finishing) {
         btrail_session_progress(s->session, &s->progress);
@@ -552,7 +552,7 @@ static void update_progress(struct btrail_guest_session *s)
 
 /* What a thread finds out in the end */
 struct ending {
-    struct btrail_guest_session *s;
+    struct btrail_service_session *s;
     struct btrail_session_result result;
     GError *dump_error;
     char *kept;                         /* the folder, if it was not dumped */
@@ -562,7 +562,7 @@ static void finish_thread(GTask *task, gpointer source, gpointer data,
                           GCancellable *cancellable)
 {
     struct ending *e = data;
-    struct btrail_guest_session *s = e->s;
+    struct btrail_service_session *s = e->s;
     bool keep = s->left && s->command->last;
 
     if (s->command->last && !s->abandoned && !s->left) {
@@ -605,7 +605,7 @@ static const char *reason_text(uint16_t reason)
 static void finished(GObject *source, GAsyncResult *async, gpointer opaque)
 {
     struct ending *e = opaque;
-    struct btrail_guest_session *s = e->s;
+    struct btrail_service_session *s = e->s;
     const GError *error = e->result.error;
     bool gone = error && error->domain == BTRAIL_AGENT_ERROR &&
                 error->code == BTRAIL_AGENT_ERROR_CLOSED;
@@ -614,10 +614,10 @@ static void finished(GObject *source, GAsyncResult *async, gpointer opaque)
     s->finishing = false;
     s->progress = e->result.progress;
     s->ended = g_get_real_time();
-    s->state = BTRAIL_GUEST_SESSION_ENDED;
+    s->state = BTRAIL_SERVICE_SESSION_ENDED;
     if (s->spoilt || (error && !gone) || e->dump_error ||
         e->result.unexplained) {
-        s->state = BTRAIL_GUEST_SESSION_FAILED;
+        s->state = BTRAIL_SERVICE_SESSION_FAILED;
     }
     if (error && !gone) {
         g_free(s->why);
@@ -651,7 +651,7 @@ static void finished(GObject *source, GAsyncResult *async, gpointer opaque)
 }
 
 /* Once no thread uses the session any more */
-static void finish(struct btrail_guest_session *s)
+static void finish(struct btrail_service_session *s)
 {
     struct ending *e;
     g_autoptr(GTask) task = NULL;
@@ -673,7 +673,7 @@ static void finish(struct btrail_guest_session *s)
         /* It has never begun, for all that its owner knows. */
         s->abandoned = true;
     }
-    s->state = BTRAIL_GUEST_SESSION_ENDING;
+    s->state = BTRAIL_SERVICE_SESSION_ENDING;
     s->finishing = true;
     s->refs++;
     e = g_new0(struct ending, 1);
@@ -683,7 +683,7 @@ static void finish(struct btrail_guest_session *s)
     g_task_run_in_thread(task, finish_thread);
 }
 
-void btrail_guest_session_free(struct btrail_guest_session *s)
+void btrail_service_session_free(struct btrail_service_session *s)
 {
     if (s) {
         g_assert(!s->added || !s->session);
@@ -693,35 +693,35 @@ void btrail_guest_session_free(struct btrail_guest_session *s)
     }
 }
 
-enum btrail_guest_session_state
-btrail_guest_session_state(const struct btrail_guest_session *s)
+enum btrail_service_session_state
+btrail_service_session_state(const struct btrail_service_session *s)
 {
     return s->state;
 }
 
-bool btrail_guest_session_is_left(const struct btrail_guest_session *s)
+bool btrail_service_session_is_left(const struct btrail_service_session *s)
 {
     return s->left;
 }
 
-bool btrail_guest_session_is_done(const struct btrail_guest_session *s)
+bool btrail_service_session_is_done(const struct btrail_service_session *s)
 {
-    return s->state >= BTRAIL_GUEST_SESSION_ENDED;
+    return s->state >= BTRAIL_SERVICE_SESSION_ENDED;
 }
 
 const struct btrail_command *
-btrail_guest_session_command(const struct btrail_guest_session *s)
+btrail_service_session_command(const struct btrail_service_session *s)
 {
     return s->command;
 }
 
-uint64_t btrail_guest_session_bytes(struct btrail_guest_session *s)
+uint64_t btrail_service_session_bytes(struct btrail_service_session *s)
 {
     update_progress(s);
     return s->past.bytes + s->progress.bytes;
 }
 
-void btrail_guest_session_waited(struct btrail_guest_session *s,
+void btrail_service_session_waited(struct btrail_service_session *s,
                                  const struct btrail_capture_progress *p)
 {
     if (!s->waited_known) {
@@ -729,7 +729,7 @@ void btrail_guest_session_waited(struct btrail_guest_session *s,
         s->limited_base = p->limited_ns;
         s->waited_known = true;
     }
-    if (s->state <= BTRAIL_GUEST_SESSION_ENDING) {
+    if (s->state <= BTRAIL_SERVICE_SESSION_ENDING) {
         s->paused_ns = p->paused_ns - MIN(p->paused_ns, s->paused_base);
         s->limited_ns = p->limited_ns - MIN(p->limited_ns, s->limited_base);
     }
@@ -752,7 +752,7 @@ static void copy_members(JsonObject *to, JsonObject *from)
 }
 
 /* Likewise, and at how many places each acts */
-static void put_triggers(JsonObject *json, const struct btrail_guest_session *s)
+static void put_triggers(JsonObject *json, const struct btrail_service_session *s)
 {
     JsonArray *array = json_array_new();
     unsigned i;
@@ -776,7 +776,7 @@ static void put_triggers(JsonObject *json, const struct btrail_guest_session *s)
     json_object_set_array_member(json, "triggers", array);
 }
 
-JsonObject *btrail_guest_session_status(struct btrail_guest_session *s)
+JsonObject *btrail_service_session_status(struct btrail_service_session *s)
 {
     JsonObject *json = json_object_new();
     const struct btrail_command *c = s->command;
@@ -817,7 +817,7 @@ JsonObject *btrail_guest_session_status(struct btrail_guest_session *s)
 }
 
 struct btrail_state_session *
-btrail_guest_session_save(struct btrail_guest_session *s)
+btrail_service_session_save(struct btrail_service_session *s)
 {
     struct btrail_state_session *state;
     JsonObject *command;
@@ -826,7 +826,7 @@ btrail_guest_session_save(struct btrail_guest_session *s)
 
     /* One that goes on is not to be lost before it is in a capture again. */
     if ((!s->added && !s->resumed) || s->left ||
-        btrail_guest_session_is_done(s)) {
+        btrail_service_session_is_done(s)) {
         return NULL;
     }
     update_progress(s);
@@ -853,11 +853,11 @@ btrail_guest_session_save(struct btrail_guest_session *s)
  */
 
 struct dumping {
-    struct btrail_guest_session *s;
+    struct btrail_service_session *s;
     char *file, *path;
     int folder;
     struct btrail_session_dump dump;
-    btrail_guest_session_dumped *dumped;
+    btrail_service_session_dumped *dumped;
     void *opaque;
     GError *error;
 };
@@ -874,7 +874,7 @@ static void dump_thread(GTask *task, gpointer source, gpointer data,
 static void dump_done(GObject *source, GAsyncResult *async, gpointer opaque)
 {
     struct dumping *d = opaque;
-    struct btrail_guest_session *s = d->s;
+    struct btrail_service_session *s = d->s;
     g_autoptr(JsonObject) result = json_object_new();
 
     if (!d->error) {
@@ -893,17 +893,17 @@ static void dump_done(GObject *source, GAsyncResult *async, gpointer opaque)
     unref(s);
 }
 
-bool btrail_guest_session_dump(struct btrail_guest_session *s,
+bool btrail_service_session_dump(struct btrail_service_session *s,
                                const char *file,
-                               enum btrail_guest_session_why why,
+                               enum btrail_service_session_why why,
                                char **place,
-                               btrail_guest_session_dumped *dumped,
+                               btrail_service_session_dumped *dumped,
                                void *opaque, GError **error)
 {
     static const char *const suffixes[] = {
-        [BTRAIL_GUEST_SESSION_ASKED] = "-dump",
-        [BTRAIL_GUEST_SESSION_TRIGGER] = "-trigger",
-        [BTRAIL_GUEST_SESSION_PANIC] = "-panic",
+        [BTRAIL_SERVICE_SESSION_ASKED] = "-dump",
+        [BTRAIL_SERVICE_SESSION_TRIGGER] = "-trigger",
+        [BTRAIL_SERVICE_SESSION_PANIC] = "-panic",
     };
     g_autofree char *name = file ? g_strdup(file) :
         btrail_folder_default_name(s->command->session, suffixes[why]);
@@ -913,19 +913,19 @@ bool btrail_guest_session_dump(struct btrail_guest_session *s,
     int folder;
 
     if (!s->command->last) {
-        return btrail_daemon_fail(error, BTRAIL_DAEMON_ERROR_COMMAND,
+        return btrail_daemon_fail(error, BTRAIL_SERVICE_ERROR_COMMAND,
                                   "session '%s' is not of mode 'last'; all "
                                   "that it has recorded is in '%s'",
                                   s->command->session, s->command->file);
     }
     if (!s->added || s->finishing || !s->session) {
-        return btrail_daemon_fail(error, BTRAIL_DAEMON_ERROR_COMMAND,
+        return btrail_daemon_fail(error, BTRAIL_SERVICE_ERROR_COMMAND,
                                   "session '%s' has ended; what it had is in "
                                   "'%s'", s->command->session,
                                   s->command->file);
     }
-    if (s->dumps >= (why == BTRAIL_GUEST_SESSION_PANIC ? 2 : 1)) {
-        return btrail_daemon_fail(error, BTRAIL_DAEMON_ERROR_COMMAND,
+    if (s->dumps >= (why == BTRAIL_SERVICE_SESSION_PANIC ? 2 : 1)) {
+        return btrail_daemon_fail(error, BTRAIL_SERVICE_ERROR_COMMAND,
                                   "session '%s' is being dumped; ask again "
                                   "later", s->command->session);
     }

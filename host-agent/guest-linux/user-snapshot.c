@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A look without addresses of the kernel: see user-look.h
+ * A snapshot without addresses of the kernel: see user-snapshot.h
  */
 
 #include <glib.h>
 #include <string.h>
 
-#include "guest-linux/user-look.h"
+#include "guest-linux/user-snapshot.h"
 
 static uint64_t number_of(uint64_t mm, const uint8_t *key)
 {
-    GHmac *hmac = g_hmac_new(G_CHECKSUM_SHA256, key, BTRAIL_USER_LOOK_KEY);
+    GHmac *hmac = g_hmac_new(G_CHECKSUM_SHA256, key, BTRAIL_USER_SNAPSHOT_KEY);
     uint8_t digest[32];
     gsize size = sizeof(digest);
     uint64_t number;
@@ -23,15 +23,15 @@ static uint64_t number_of(uint64_t mm, const uint8_t *key)
     return number >> 1 | 1;
 }
 
-int btrail_user_look_encode(const struct btrail_look *look,
+int btrail_snapshot_encode_user(const struct btrail_snapshot *snapshot,
                             const uint8_t *key, void **data, size_t *size)
 {
-    struct btrail_look copy = *look;
+    struct btrail_snapshot copy = *snapshot;
     uint32_t i;
     int ret;
 
-    copy.processes = g_memdup2(look->processes,
-                               look->n * sizeof(*look->processes));
+    copy.processes = g_memdup2(snapshot->processes,
+                               snapshot->n * sizeof(*snapshot->processes));
     for (i = 0; i < copy.n; i++) {
         struct btrail_process *p = &copy.processes[i];
 
@@ -39,7 +39,7 @@ int btrail_user_look_encode(const struct btrail_look *look,
             p->mm = number_of(p->mm, key);
         }
     }
-    ret = btrail_look_encode(&copy, data, size);
+    ret = btrail_snapshot_encode(&copy, data, size);
     g_free(copy.processes);
     return ret;
 }

@@ -109,7 +109,7 @@ int main(int argc, char **argv)
 {
     struct guest_memory *memory = guest_memory_new();
     struct linux_kernel *kernel;
-    struct btrail_look *look;
+    struct btrail_snapshot *snapshot;
     JsonBuilder *b = json_builder_new();
     JsonGenerator *generator;
     uint64_t note = 0;
@@ -145,24 +145,24 @@ int main(int argc, char **argv)
     linux_kernel_begin(kernel);
     symbols = linux_symbols(kernel);
     read_symbols = now();
-    look = linux_look(kernel, now, NULL, NULL);
+    snapshot = linux_snapshot(kernel, now, NULL, NULL);
 
     json_builder_begin_object(b);
     number(b, "find_ns", found - begin);
     number(b, "symbols_ns", read_symbols - found);
-    number(b, "look_ns", look->end - look->begin);
-    number(b, "flags", look->flags);
+    number(b, "look_ns", snapshot->end - snapshot->begin);
+    number(b, "flags", snapshot->flags);
     string(b, "release", kernel->release, strlen(kernel->release));
     string(b, "symbols", symbols->str, symbols->len);
     json_builder_set_member_name(b, "processes");
     json_builder_begin_array(b);
-    for (i = 0; i < look->n; i++) {
-        add_process(b, &look->processes[i]);
+    for (i = 0; i < snapshot->n; i++) {
+        add_process(b, &snapshot->processes[i]);
     }
     json_builder_end_array(b);
     json_builder_set_member_name(b, "vdsos");
     json_builder_begin_array(b);
-    linux_vdsos(kernel, look, add_vdso, b);
+    linux_vdsos(kernel, snapshot, add_vdso, b);
     json_builder_end_array(b);
     json_builder_end_object(b);
     generator = json_generator_new();
@@ -176,7 +176,7 @@ int main(int argc, char **argv)
     g_object_unref(generator);
     g_object_unref(b);
     g_string_free(symbols, TRUE);
-    linux_look_free(look);
+    linux_snapshot_free(snapshot);
     linux_kernel_free(kernel);
     guest_memory_free(memory);
     return 0;

@@ -24,13 +24,13 @@ static struct btrail_process processes[] = {
     { 0x2000, 0x3000, 0xffff888000001000, 100, 40, 55, 0, 7, 1, 8, "a",
       "/bin/a", "a\0-x\0y\0", 2, 4, threads, mappings },
 };
-static struct btrail_look sample = { 50, 60, BTRAIL_LOOK_WHOLE, 2, processes };
+static struct btrail_snapshot sample = { 50, 60, BTRAIL_SNAPSHOT_WHOLE, 2, processes };
 
-static void *encode(const struct btrail_look *look, size_t *size)
+static void *encode(const struct btrail_snapshot *snapshot, size_t *size)
 {
     void *data;
 
-    g_assert_cmpint(btrail_look_encode(look, &data, size), ==, 0);
+    g_assert_cmpint(btrail_snapshot_encode(snapshot, &data, size), ==, 0);
     return data;
 }
 
@@ -78,29 +78,29 @@ static void check_process(const struct btrail_process *a,
 
 static void test_round(void)
 {
-    struct btrail_look empty = { 0 };
-    struct btrail_look *look;
+    struct btrail_snapshot empty = { 0 };
+    struct btrail_snapshot *snapshot;
     size_t size;
     void *data = encode(&sample, &size);
     uint32_t i;
 
-    g_assert_cmpint(btrail_look_decode(&look, data, size), ==, 0);
-    g_assert_cmpuint(look->begin, ==, 50);
-    g_assert_cmpuint(look->end, ==, 60);
-    g_assert_cmpuint(look->flags, ==, BTRAIL_LOOK_WHOLE);
-    g_assert_cmpuint(look->n, ==, 2);
+    g_assert_cmpint(btrail_snapshot_decode(&snapshot, data, size), ==, 0);
+    g_assert_cmpuint(snapshot->begin, ==, 50);
+    g_assert_cmpuint(snapshot->end, ==, 60);
+    g_assert_cmpuint(snapshot->flags, ==, BTRAIL_SNAPSHOT_WHOLE);
+    g_assert_cmpuint(snapshot->n, ==, 2);
     for (i = 0; i < 2; i++) {
-        check_process(&look->processes[i], &processes[i]);
+        check_process(&snapshot->processes[i], &processes[i]);
     }
-    btrail_look_free(look);
+    btrail_snapshot_free(snapshot);
     free(data);
 
     data = encode(&empty, &size);
-    g_assert_cmpint(btrail_look_decode(&look, data, size), ==, 0);
-    g_assert_cmpuint(look->n, ==, 0);
-    btrail_look_free(look);
+    g_assert_cmpint(btrail_snapshot_decode(&snapshot, data, size), ==, 0);
+    g_assert_cmpuint(snapshot->n, ==, 0);
+    btrail_snapshot_free(snapshot);
     free(data);
-    btrail_look_free(NULL);
+    btrail_snapshot_free(NULL);
 }
 
 /* The bytes that docs/trace-format.md tells, by hand */
@@ -120,22 +120,22 @@ static void test_bytes(void)
     struct btrail_process p = {
         0x1000, 0, 5, 6, 30, 40, 2, 7, 1, 2, "ab", "", "c", 1, 1, &t, &m
     };
-    struct btrail_look want = { 50, 60, 1, 1, &p };
-    struct btrail_look *look;
+    struct btrail_snapshot want = { 50, 60, 1, 1, &p };
+    struct btrail_snapshot *snapshot;
     size_t size;
     void *data = encode(&want, &size);
 
     g_assert_cmpmem(data, size, bytes, sizeof(bytes));
     free(data);
-    g_assert_cmpint(btrail_look_decode(&look, bytes, sizeof(bytes)), ==, 0);
-    check_process(&look->processes[0], &p);
-    btrail_look_free(look);
+    g_assert_cmpint(btrail_snapshot_decode(&snapshot, bytes, sizeof(bytes)), ==, 0);
+    check_process(&snapshot->processes[0], &p);
+    btrail_snapshot_free(snapshot);
 }
 
-/* Whatever the bytes are, it is a look, which can be encoded, or an error. */
+/* Whatever the bytes are, it is a snapshot, which can be encoded, or an error. */
 static void test_damage(void)
 {
-    struct btrail_look *look;
+    struct btrail_snapshot *snapshot;
     size_t size, again;
     uint8_t *data = encode(&sample, &size);
     void *copy;
@@ -144,13 +144,13 @@ static void test_damage(void)
 
     for (i = 0; i < size; i++) {
         copy = g_memdup2(data, i);
-        g_assert_cmpint(btrail_look_decode(&look, copy, i), ==,
+        g_assert_cmpint(btrail_snapshot_decode(&snapshot, copy, i), ==,
                         -BTRAIL_ERR_CORRUPT);
         g_free(copy);
     }
     data = realloc(data, size + 1);
     data[size] = 0;
-    g_assert_cmpint(btrail_look_decode(&look, data, size + 1), ==,
+    g_assert_cmpint(btrail_snapshot_decode(&snapshot, data, size + 1), ==,
                     -BTRAIL_ERR_CORRUPT);
     for (n = 0; n < 200000; n++) {
         uint8_t *bytes = g_memdup2(data, size);
@@ -160,10 +160,10 @@ static void test_damage(void)
             bytes[g_test_rand_int_range(0, size)] =
                 g_test_rand_int_range(0, 256);
         }
-        if (!btrail_look_decode(&look, bytes, size)) {
-            g_assert_cmpint(btrail_look_encode(look, &copy, &again), ==, 0);
+        if (!btrail_snapshot_decode(&snapshot, bytes, size)) {
+            g_assert_cmpint(btrail_snapshot_encode(snapshot, &copy, &again), ==, 0);
             free(copy);
-            btrail_look_free(look);
+            btrail_snapshot_free(snapshot);
         }
         g_free(bytes);
     }
@@ -175,23 +175,23 @@ static void test_counts(void)
 {
     static const uint8_t strings[] = { 1, 60, 10, 0xff, 0xff, 0x3f, 0, 0 };
     static const uint8_t procs[] = { 1, 60, 10, 0, 0xff, 0xff, 3, 0, 0 };
-    struct btrail_look *look;
+    struct btrail_snapshot *snapshot;
 
-    g_assert_cmpint(btrail_look_decode(&look, strings, sizeof(strings)), ==,
+    g_assert_cmpint(btrail_snapshot_decode(&snapshot, strings, sizeof(strings)), ==,
                     -BTRAIL_ERR_CORRUPT);
-    g_assert_cmpint(btrail_look_decode(&look, procs, sizeof(procs)), ==,
+    g_assert_cmpint(btrail_snapshot_decode(&snapshot, procs, sizeof(procs)), ==,
                     -BTRAIL_ERR_CORRUPT);
-    g_assert_cmpint(btrail_look_decode(NULL, procs, sizeof(procs)), ==,
+    g_assert_cmpint(btrail_snapshot_decode(NULL, procs, sizeof(procs)), ==,
                     -BTRAIL_ERR_ARGUMENT);
 }
 
 static void refuse(struct btrail_process p)
 {
-    struct btrail_look look = { 50, 60, 0, 1, &p };
+    struct btrail_snapshot snapshot = { 50, 60, 0, 1, &p };
     size_t size;
     void *data;
 
-    g_assert_cmpint(btrail_look_encode(&look, &data, &size), ==,
+    g_assert_cmpint(btrail_snapshot_encode(&snapshot, &data, &size), ==,
                     -BTRAIL_ERR_ARGUMENT);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The thread that looks for names: see looker.h
+ * The thread that looks for names: see scanner.h
  */
 
 #include <stdlib.h>
@@ -8,15 +8,15 @@
 #include <unistd.h>
 
 #include "util/clock.h"
-#include "drain/looker.h"
+#include "drain/scanner.h"
 #include "guest-linux/modules.h"
 #include "lib/internal/sideband.h"
 #include "guest-linux/tasks.h"
 
-/* Between two looks, if nobody asks for one */
+/* Between two snapshots, if nobody asks for one */
 #define LOOK_INTERVAL_NS    UINT64_C(200000000)
 /*
- * Looks take no more than this part of the time, and so does waiting for them;
+ * Snapshots take no more than this part of the time, and so does waiting for them;
  * but time in which there was nothing to look for is saved up, for when
  * processes come and go.
  */
@@ -26,7 +26,7 @@
 /* Of a limit of CPU time, for the drain needs some, too */
 #define LIMIT_PART          2
 /*
- * After a look that has found a process, to learn what it makes of itself: it
+ * After a snapshot that has found a process, to learn what it makes of itself: it
  * is seen first when exec has not yet given it its name, nor mapped its
  * libraries.
  */
@@ -37,13 +37,13 @@
 /* Between two searches for a kernel: a guest that boots has none yet */
 #define FIND_INTERVAL_NS    UINT64_C(1000000000)
 #define FIND_PART           20
-/* Looks that find nothing, before the kernel is taken to be another one */
+/* Snapshots that find nothing, before the kernel is taken to be another one */
 #define EMPTY_LOOKS         5
 
-/* How long somebody waits for the first look, at most */
+/* How long somebody waits for the first snapshot, at most */
 #define WAIT_FIRST_NS       INT64_C(1000000000)
 /*
- * The same for a patient looker, which does not take a CR3 for that of the
+ * The same for a patient scanner, which does not take a CR3 for that of the
  * process that had it such a time ago
  */
 #define WAIT_LONG_NS        INT64_C(10000000000)
@@ -52,7 +52,7 @@
 #define SEEN_SLOTS          4096
 #define MAX_IMAGES          64
 
-/* first of a process that no look has found yet */
+/* first of a process that no snapshot has found yet */
 #define NOT_FOUND           UINT64_MAX
 
 /* A process that is known, with one address space */
@@ -61,7 +61,7 @@ struct known {
     uint64_t shape;
     bool whole;                 /* all is written that is so with this shape */
     uint64_t first;
-    uint64_t round;             /* of the look that has found it last */
+    uint64_t round;             /* of the snapshot that has found it last */
 };
 
 /* Time that may be spent */
@@ -76,27 +76,27 @@ struct range {
     uint64_t end;
 };
 
-struct btrail_looker {
-    btrail_looker_fn *fn;
+struct btrail_scanner {
+    btrail_scanner_fn *fn;
     void *opaque;
-    bool patient;               /* no budget limits looks */
+    bool patient;               /* no budget limits snapshots */
     struct btrail_cpu_limit *limit;
     GThread *thread;
 
     GMutex lock;
     GCond changed;
     /* Under the lock */
-    uint64_t asked;             /* looks that somebody wants */
+    uint64_t asked;             /* snapshots that somebody wants */
     uint64_t begun;             /* of these */
     uint64_t done;              /* of these */
     bool idle;                  /* the next one is done as soon as asked for */
     bool closing;
     struct budget patience;     /* of those who wait */
     GHashTable *ranges;         /* uint64_t root to GArray of struct range */
-    struct btrail_looker_result result; /* changed by the thread alone */
+    struct btrail_scanner_result result; /* changed by the thread alone */
 
     uint64_t seen[SEEN_SLOTS];  /* atomic each */
-    uint64_t looked;            /* when the last look began; atomic */
+    uint64_t looked;            /* when the last snapshot began; atomic */
     bool again;                 /* atomic: tell again */
 
     /* What follows belongs to the thread. */
@@ -111,10 +111,10 @@ struct btrail_looker {
     bool symbols;               /* they are written */
     uint64_t modules;           /* what linux_modules_hash() said */
     uint64_t round;
-    bool found;                 /* a process by the last look */
-    struct budget budget;       /* CPU time for looks */
+    bool found;                 /* a process by the last snapshot */
+    struct budget budget;       /* CPU time for snapshots */
     bool paced;                 /* by the limit, more than by itself */
-    unsigned empty;             /* looks that found nothing, in succession */
+    unsigned empty;             /* snapshots that found nothing, in succession */
 };
 
 /* What may be spent now */
@@ -142,12 +142,12 @@ static gboolean equal_known(gconstpointer p, gconstpointer q)
            a->mm == b->mm && a->pgd == b->pgd;
 }
 
-static uint64_t *seen_slot(struct btrail_looker *l, uint64_t root)
+static uint64_t *seen_slot(struct btrail_scanner *l, uint64_t root)
 {
     return &l->seen[(root * UINT64_C(0x9E3779B97F4A7C15) >> 32) % SEEN_SLOTS];
 }
 
-void btrail_looker_ask(struct btrail_looker *l)
+void btrail_scanner_ask(struct btrail_scanner *l)
 {
     g_mutex_lock(&l->lock);
     l->asked++;
@@ -155,7 +155,7 @@ void btrail_looker_ask(struct btrail_looker *l)
     g_mutex_unlock(&l->lock);
 }
 
-bool btrail_looker_saw_code(struct btrail_looker *l, uint64_t cr3,
+bool btrail_scanner_saw_code(struct btrail_scanner *l, uint64_t cr3,
                             uint64_t address)
 {
     uint64_t root = cr3 & BTRAIL_CR3_ROOT;
@@ -171,10 +171,10 @@ bool btrail_looker_saw_code(struct btrail_looker *l, uint64_t cr3,
         known = address >= r->start && address < r->end;
     }
     g_mutex_unlock(&l->lock);
-    return !known || btrail_looker_saw(l, cr3);
+    return !known || btrail_scanner_saw(l, cr3);
 }
 
-bool btrail_looker_saw(struct btrail_looker *l, uint64_t cr3)
+bool btrail_scanner_saw(struct btrail_scanner *l, uint64_t cr3)
 {
     uint64_t root = cr3 & BTRAIL_CR3_ROOT;
     uint64_t *slot = seen_slot(l, root);
@@ -189,7 +189,7 @@ bool btrail_looker_saw(struct btrail_looker *l, uint64_t cr3)
     return true;
 }
 
-void btrail_looker_wait(struct btrail_looker *l)
+void btrail_scanner_wait(struct btrail_scanner *l)
 {
     uint64_t begin = btrail_clock_ns();
     uint64_t asked;
@@ -212,20 +212,20 @@ void btrail_looker_wait(struct btrail_looker *l)
     g_mutex_unlock(&l->lock);
 }
 
-static void write_piece(struct btrail_looker *l, uint16_t kind, uint64_t time,
+static void write_piece(struct btrail_scanner *l, uint16_t kind, uint64_t time,
                         const void *data, size_t size,
-                        const struct btrail_look *look)
+                        const struct btrail_snapshot *snapshot)
 {
     struct btrail_sideband_info info = {
         .kind = kind, .size = (uint32_t)size, .time = time,
     };
     struct btrail_buf payload = { 0 };
-    struct btrail_found found = { .kind = kind, .look = look };
+    struct btrail_found found = { .kind = kind, .snapshot = snapshot };
 
     btrail_sideband_pack(&info, data, &payload);
     found.payload = payload.data;
     found.size = payload.len;
-    if (look) {
+    if (snapshot) {
         found.memory = l->memory;
         found.levels = l->kernel->walk.levels;
     }
@@ -241,7 +241,7 @@ static void write_piece(struct btrail_looker *l, uint16_t kind, uint64_t time,
     btrail_buf_free(&payload);
 }
 
-static void tell_pieces(struct btrail_looker *l, uint16_t kind,
+static void tell_pieces(struct btrail_scanner *l, uint16_t kind,
                         const GPtrArray *pieces)
 {
     unsigned i;
@@ -255,8 +255,8 @@ static void tell_pieces(struct btrail_looker *l, uint16_t kind,
     }
 }
 
-/* True if somebody is new, who needs a look with all processes, too. */
-static bool tell_again(struct btrail_looker *l)
+/* True if somebody is new, who needs a snapshot with all processes, too. */
+static bool tell_again(struct btrail_scanner *l)
 {
     struct btrail_found found = { .again = true };
 
@@ -271,7 +271,7 @@ static bool tell_again(struct btrail_looker *l)
     return true;
 }
 
-static void write_symbols(struct btrail_looker *l)
+static void write_symbols(struct btrail_scanner *l)
 {
     uint64_t time = btrail_clock_ns();
     GString *text;
@@ -287,7 +287,7 @@ static void write_symbols(struct btrail_looker *l)
 
 static void write_image(const uint8_t *data, size_t size, void *opaque)
 {
-    struct btrail_looker *l = opaque;
+    struct btrail_scanner *l = opaque;
 
     /* A hostile guest may have a new one each time. */
     if (g_hash_table_size(l->images) < MAX_IMAGES &&
@@ -297,7 +297,7 @@ static void write_image(const uint8_t *data, size_t size, void *opaque)
 }
 
 /* Make one known by its identity, of which nothing is known yet. */
-static struct known *get_known(struct btrail_looker *l,
+static struct known *get_known(struct btrail_scanner *l,
                                const struct btrail_process *p)
 {
     struct known *k = g_hash_table_lookup(l->known, p);
@@ -316,7 +316,7 @@ static struct known *get_known(struct btrail_looker *l,
 
 static bool is_known(struct btrail_process *p, uint64_t shape, void *opaque)
 {
-    struct btrail_looker *l = opaque;
+    struct btrail_scanner *l = opaque;
     struct known *k = get_known(l, p);
 
     if (!k->whole || k->shape != shape) {
@@ -329,7 +329,7 @@ static bool is_known(struct btrail_process *p, uint64_t shape, void *opaque)
 }
 
 /* Remember what was found; @p tells how long it has been there. */
-static void remember(struct btrail_looker *l, struct btrail_process *p)
+static void remember(struct btrail_scanner *l, struct btrail_process *p)
 {
     struct known *k = get_known(l, p);
 
@@ -347,14 +347,14 @@ static void remember(struct btrail_looker *l, struct btrail_process *p)
 
 static gboolean is_gone(gpointer key, gpointer value, gpointer opaque)
 {
-    struct btrail_looker *l = opaque;
+    struct btrail_scanner *l = opaque;
     const struct known *k = value;
 
     return k->round != l->round;
 }
 
 /* Remember where a process has code. */
-static void keep_ranges(struct btrail_looker *l, const struct btrail_process *p)
+static void keep_ranges(struct btrail_scanner *l, const struct btrail_process *p)
 {
     GArray *ranges = g_array_new(FALSE, FALSE, sizeof(struct range));
     uint64_t roots[2] = { p->pgd, p->user_pgd };
@@ -389,7 +389,7 @@ static gboolean is_not_among(gpointer key, gpointer value, gpointer roots)
  * Forget CR3s that are nobody's any more.  Whoever gets their page tables next
  * is to be looked at, even if nobody was found with them before.
  */
-static void forget_roots(struct btrail_looker *l)
+static void forget_roots(struct btrail_scanner *l)
 {
     g_autoptr(GHashTable) roots = g_hash_table_new(g_int64_hash,
                                                    g_int64_equal);
@@ -417,44 +417,44 @@ static void forget_roots(struct btrail_looker *l)
     g_mutex_unlock(&l->lock);
 }
 
-static void take_look(struct btrail_looker *l, bool everything)
+static void take_look(struct btrail_scanner *l, bool everything)
 {
-    struct btrail_look *look = linux_look(l->kernel, btrail_clock_ns,
+    struct btrail_snapshot *snapshot = linux_snapshot(l->kernel, btrail_clock_ns,
                                           everything ? NULL : is_known, l);
     size_t size;
     void *data;
     uint32_t i;
 
-    __atomic_store_n(&l->looked, look->begin, __ATOMIC_RELAXED);
+    __atomic_store_n(&l->looked, snapshot->begin, __ATOMIC_RELAXED);
     l->round++;
     l->found = false;
-    for (i = 0; i < look->n; i++) {
-        if (look->processes[i].mm) {
-            remember(l, &look->processes[i]);
-            if (!(look->processes[i].flags & BTRAIL_PROCESS_SEEN)) {
-                keep_ranges(l, &look->processes[i]);
+    for (i = 0; i < snapshot->n; i++) {
+        if (snapshot->processes[i].mm) {
+            remember(l, &snapshot->processes[i]);
+            if (!(snapshot->processes[i].flags & BTRAIL_PROCESS_SEEN)) {
+                keep_ranges(l, &snapshot->processes[i]);
             }
         }
     }
-    if (look->flags & BTRAIL_LOOK_WHOLE) {
+    if (snapshot->flags & BTRAIL_SNAPSHOT_WHOLE) {
         g_hash_table_foreach_remove(l->known, is_gone, l);
         forget_roots(l);
     }
     /* There is a process, or it is not the kernel that it was. */
-    l->empty = look->n > 1 ? 0 : l->empty + 1;
-    if (!l->empty && !btrail_look_encode(look, &data, &size)) {
-        write_piece(l, BTRAIL_SIDEBAND_PROCESSES, look->end, data, size,
-                    look);
+    l->empty = snapshot->n > 1 ? 0 : l->empty + 1;
+    if (!l->empty && !btrail_snapshot_encode(snapshot, &data, &size)) {
+        write_piece(l, BTRAIL_SIDEBAND_PROCESSES, snapshot->end, data, size,
+                    snapshot);
         free(data);
         g_mutex_lock(&l->lock);
-        l->result.looks++;
+        l->result.snapshots++;
         g_mutex_unlock(&l->lock);
     }
-    linux_vdsos(l->kernel, look, write_image, l);
-    linux_look_free(look);
+    linux_vdsos(l->kernel, snapshot, write_image, l);
+    linux_snapshot_free(snapshot);
 }
 
-static void forget_kernel(struct btrail_looker *l)
+static void forget_kernel(struct btrail_scanner *l)
 {
     linux_kernel_free(l->kernel);
     l->kernel = NULL;
@@ -463,7 +463,7 @@ static void forget_kernel(struct btrail_looker *l)
     g_hash_table_remove_all(l->known);
 }
 
-static bool find_kernel(struct btrail_looker *l)
+static bool find_kernel(struct btrail_scanner *l)
 {
     char *why;
 
@@ -480,10 +480,10 @@ static bool find_kernel(struct btrail_looker *l)
 }
 
 /*
- * Wait until a look is wanted, but not before @earliest; or until @latest.
+ * Wait until a snapshot is wanted, but not before @earliest; or until @latest.
  * False if it is time to end.
  */
-static bool wait_for_work(struct btrail_looker *l, uint64_t earliest,
+static bool wait_for_work(struct btrail_scanner *l, uint64_t earliest,
                           uint64_t latest)
 {
     bool closing;
@@ -507,7 +507,7 @@ static bool wait_for_work(struct btrail_looker *l, uint64_t earliest,
 }
 
 /* How long so much CPU time is to last, if there is a limit */
-static uint64_t limit_pace(struct btrail_looker *l, uint64_t took)
+static uint64_t limit_pace(struct btrail_scanner *l, uint64_t took)
 {
     return l->limit && !l->patient ?
            btrail_cpu_limit_pace(l->limit, took, btrail_clock_ns()) *
@@ -515,19 +515,19 @@ static uint64_t limit_pace(struct btrail_looker *l, uint64_t took)
 }
 
 /* The thread has used so much more. */
-static void charge(struct btrail_looker *l, uint64_t took)
+static void charge(struct btrail_scanner *l, uint64_t took)
 {
     if (l->limit && btrail_cpu_limit_holds(l->limit)) {
-        /* A look can take long, and what is drained should not wait for it. */
+        /* A snapshot can take long, and what is drained should not wait for it. */
         btrail_cpu_limit_spend_slowly(l->limit, took, btrail_clock_ns());
     }
 }
 
 /*
- * A look has begun and taken so much CPU time: when may the next one be, and
+ * A snapshot has begun and taken so much CPU time: when may the next one be, and
  * when has it to be?
  */
-static void plan(struct btrail_looker *l, uint64_t begin, uint64_t took,
+static void plan(struct btrail_scanner *l, uint64_t begin, uint64_t took,
                  uint64_t *earliest, uint64_t *latest)
 {
     uint64_t pace = limit_pace(l, took);
@@ -544,8 +544,8 @@ static void plan(struct btrail_looker *l, uint64_t begin, uint64_t took,
     l->paced = pace > LOOK_SPACING_NS;
 }
 
-/* A look that was asked for has been done. */
-static void tell_done(struct btrail_looker *l)
+/* A snapshot that was asked for has been done. */
+static void tell_done(struct btrail_scanner *l)
 {
     g_mutex_lock(&l->lock);
     l->done = l->begun;
@@ -555,9 +555,9 @@ static void tell_done(struct btrail_looker *l)
     g_mutex_unlock(&l->lock);
 }
 
-static gpointer looker_thread(gpointer opaque)
+static gpointer scanner_thread(gpointer opaque)
 {
-    struct btrail_looker *l = opaque;
+    struct btrail_scanner *l = opaque;
     uint64_t next_whole = 0, next_modules = 0;
     bool closing = false;
 
@@ -633,12 +633,12 @@ use_memory(const struct btrail_transport_memory *m)
     return memory;
 }
 
-struct btrail_looker *btrail_looker_new(struct btrail_transport_memory *memory,
+struct btrail_scanner *btrail_scanner_new(struct btrail_transport_memory *memory,
                                         bool patient,
                                         struct btrail_cpu_limit *limit,
-                                        btrail_looker_fn *fn, void *opaque)
+                                        btrail_scanner_fn *fn, void *opaque)
 {
-    struct btrail_looker *l = g_new0(struct btrail_looker, 1);
+    struct btrail_scanner *l = g_new0(struct btrail_scanner, 1);
 
     l->patient = patient;
     l->limit = limit;
@@ -662,18 +662,18 @@ struct btrail_looker *btrail_looker_new(struct btrail_transport_memory *memory,
         (GDestroyNotify)g_bytes_unref);
     l->told_images = g_ptr_array_new_with_free_func(
         (GDestroyNotify)g_bytes_unref);
-    l->thread = g_thread_new("looker", looker_thread, l);
+    l->thread = g_thread_new("scanner", scanner_thread, l);
     return l;
 }
 
-void btrail_looker_tell_again(struct btrail_looker *l)
+void btrail_scanner_resend(struct btrail_scanner *l)
 {
     __atomic_store_n(&l->again, true, __ATOMIC_RELEASE);
-    btrail_looker_ask(l);
+    btrail_scanner_ask(l);
 }
 
-void btrail_looker_so_far(struct btrail_looker *l,
-                          struct btrail_looker_result *result)
+void btrail_scanner_so_far(struct btrail_scanner *l,
+                          struct btrail_scanner_result *result)
 {
     g_mutex_lock(&l->lock);
     *result = l->result;
@@ -682,8 +682,8 @@ void btrail_looker_so_far(struct btrail_looker *l,
     g_mutex_unlock(&l->lock);
 }
 
-void btrail_looker_finish(struct btrail_looker *l,
-                          struct btrail_looker_result *result)
+void btrail_scanner_finish(struct btrail_scanner *l,
+                          struct btrail_scanner_result *result)
 {
     g_mutex_lock(&l->lock);
     l->closing = true;
@@ -704,7 +704,7 @@ void btrail_looker_finish(struct btrail_looker *l,
     g_free(l);
 }
 
-void btrail_looker_result_clear(struct btrail_looker_result *result)
+void btrail_scanner_result_clear(struct btrail_scanner_result *result)
 {
     g_free(result->release);
     g_free(result->why);
