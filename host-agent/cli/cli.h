@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "backtrail/trace.h"
+#include "backtrail/words.h"
 
 /* Exit codes; see backtrail(1). */
 enum {
@@ -93,13 +93,6 @@ bool cli_cr3_matches(const GArray *cr3s, uint64_t cr3);
 
 /* Words for an error of the library that has just been returned */
 const char *cli_strerror(int ret);
-
-/* Words of events; "unknown" for what is not known */
-const char *cli_event_name(uint16_t type);
-const char *cli_event_reason(uint16_t type, uint16_t reason);
-
-/* Word for a kind of sideband, NULL for one that is not known */
-const char *cli_sideband_name(uint16_t kind);
 
 /*
  * Trace files

@@ -152,7 +152,8 @@ static double bits(const struct cli_trace *t, uint64_t records)
 static const char *end_word(const struct stream_summary *s)
 {
     return s->end_reason ?
-           cli_event_reason(BTRAIL_EVENT_END, s->end_reason) : "missing";
+           btrail_reason_name(BTRAIL_EVENT_END, s->end_reason) ?: "unknown" :
+           "missing";
 }
 
 /* What there is of a kind of sideband */
@@ -166,9 +167,7 @@ struct sideband_sum {
 
 static const char *sideband_word(unsigned kind)
 {
-    const char *name = cli_sideband_name(kind);
-
-    return name ? name : "unknown";
+    return btrail_sideband_name(kind) ?: "unknown";
 }
 
 static unsigned add_up_sideband(const struct cli_trace *t,

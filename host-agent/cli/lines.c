@@ -166,7 +166,7 @@ static char *put_record(const struct lines *l, char *p, const struct common *c,
 static char *put_event(const struct lines *l, char *p, const struct common *c,
                        const struct btrail_event *e)
 {
-    const char *reason = cli_event_reason(e->type, e->reason);
+    const char *reason = btrail_reason_name(e->type, e->reason) ?: "unknown";
     bool json = l->options.json;
     const char *format;
 
@@ -174,7 +174,7 @@ static char *put_event(const struct lines *l, char *p, const struct common *c,
     p = put_decimal(p, e->index);
     p = put_text(p, c->after, c->after_len);
     p += sprintf(p, json ? ",\"event\":\"%s\"" : "event %s",
-                 cli_event_name(e->type));
+                 btrail_event_name(e->type) ?: "unknown");
     switch (e->type) {
     case BTRAIL_EVENT_CR3:
         /* It is in every line. */

@@ -140,7 +140,7 @@ static void put_json(const struct named_lines *l, unsigned vcpu,
         fprintf(out, ",\"tid\":%" PRId64, r->process->tid);
     }
     fprintf(out, ",\"certainty\":\"%s\"",
-            names_certainty(r->certainty));
+            btrail_certainty_name(r->certainty));
     fputs(",\"from_name\":", out);
     put_string(out, names_text(r->from_place, r->from, buf));
     fputs(",\"to_name\":", out);

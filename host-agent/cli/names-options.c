@@ -62,9 +62,3 @@ const char *names_text(const struct place *place, uint64_t address,
     }
     return buf;
 }
-
-const char *names_certainty(enum btrail_certainty certainty)
-{
-    return certainty == BTRAIL_SURE ? "sure" :
-           certainty == BTRAIL_LIKELY ? "likely" : "unknown";
-}

@@ -43,7 +43,4 @@ bool names_filter(const char *text, struct filter **filter);
 const char *names_text(const struct place *place, uint64_t address,
                        char buf[NAMES_SIZE]);
 
-/* As a word */
-const char *names_certainty(enum btrail_certainty certainty);
-
 #endif /* BTRAIL_NAMES_OPTIONS_H */

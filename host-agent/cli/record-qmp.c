@@ -362,7 +362,7 @@ static int finish(struct recording *r)
         };
 
         progress_sum(stderr, path, &p,
-                     cli_event_reason(BTRAIL_EVENT_END, result.reason));
+                     btrail_reason_name(BTRAIL_EVENT_END, result.reason));
     }
     if (result.no_names && !r->options->quiet) {
         fprintf(stderr, "%s has no names: %s\n", path, result.no_names);

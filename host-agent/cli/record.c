@@ -210,11 +210,11 @@ static bool check_options(struct recording *r)
     json_object_set_string_member(r->arguments, "session", o->session);
     if (o->user != o->kernel) {
         json_object_set_string_member(r->arguments, "privilege",
-                                      o->user ? "user" : "kernel");
+            btrail_privilege_name(o->user ? BTRAIL_PRIVILEGE_USER :
+                                  BTRAIL_PRIVILEGE_KERNEL));
     }
     if (o->overflow) {
-        if (strcmp(o->overflow, "pause") && strcmp(o->overflow, "drop") &&
-            strcmp(o->overflow, "overwrite")) {
+        if (btrail_overflow_value(o->overflow) < 0) {
             cli_error("--overflow: '%s' is not pause, drop or overwrite",
                       o->overflow);
             return false;

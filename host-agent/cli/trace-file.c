@@ -8,7 +8,6 @@
 
 #include "cli/cli.h"
 #include "util/json.h"
-#include "drain/session-description.h"
 
 static void merge_meta(struct cli_trace *t)
 {
@@ -144,73 +143,4 @@ const char *cli_format_time(const struct cli_trace *t, uint64_t host,
                host < t->start ? "-" : "", ns / 1000000000,
                (unsigned)(ns % 1000000000));
     return buf;
-}
-
-static const char *word(const char *const *words, size_t n, uint16_t i)
-{
-    return i < n && words[i] ? words[i] : "unknown";
-}
-
-const char *cli_event_name(uint16_t type)
-{
-    static const char *const names[] = {
-        [BTRAIL_EVENT_CR3] = "cr3",
-        [BTRAIL_EVENT_TIME] = "time",
-        [BTRAIL_EVENT_GAP] = "gap",
-        [BTRAIL_EVENT_PAUSE] = "pause",
-        [BTRAIL_EVENT_RESUME] = "resume",
-        [BTRAIL_EVENT_END] = "end",
-    };
-
-    return word(names, G_N_ELEMENTS(names), type);
-}
-
-const char *cli_sideband_name(uint16_t kind)
-{
-    static const char *const names[] = {
-        [BTRAIL_SIDEBAND_CODE] = "code",
-        [BTRAIL_SIDEBAND_SYMBOLS] = "symbols",
-        [BTRAIL_SIDEBAND_PROCESSES] = "processes",
-        [BTRAIL_SIDEBAND_IMAGE] = "images",
-    };
-
-    return kind < G_N_ELEMENTS(names) ? names[kind] : NULL;
-}
-
-const char *cli_event_reason(uint16_t type, uint16_t reason)
-{
-    static const char *const gaps[] = {
-        [BTRAIL_GAP_OVERFLOW] = "overflow",
-        [BTRAIL_GAP_OVERWRITTEN] = "overwritten",
-        [BTRAIL_GAP_AGENT_LOST] = "agent-lost",
-        [BTRAIL_GAP_RESET] = "reset",
-        [BTRAIL_GAP_RESTORED] = "restored",
-        [BTRAIL_GAP_DEBUGGER] = "debugger",
-        [BTRAIL_GAP_CORRUPT] = "corrupt",
-        [BTRAIL_GAP_PRODUCER_LOST] = "producer-lost",
-    };
-    static const char *const pauses[] = {
-        [BTRAIL_PAUSE_OVERFLOW] = "overflow",
-        [BTRAIL_PAUSE_VM_STOP] = "vm-stop",
-    };
-    const char *end;
-
-    switch (type) {
-    case BTRAIL_EVENT_GAP:
-        if (reason == BTRAIL_GAP_ELSEWHERE) {
-            return "elsewhere";
-        }
-        return word(gaps, G_N_ELEMENTS(gaps), reason);
-    case BTRAIL_EVENT_PAUSE:
-    case BTRAIL_EVENT_RESUME:
-        return word(pauses, G_N_ELEMENTS(pauses), reason);
-    case BTRAIL_EVENT_END:
-        if (reason == BTRAIL_END_CUT) {
-            return "cut";
-        }
-        end = btrail_session_end_name(reason);
-        return end ? end : "unknown";
-    default:
-        return "unknown";
-    }
 }

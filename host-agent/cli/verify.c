@@ -79,7 +79,7 @@ static bool known_reason(const struct btrail_event *e)
     case BTRAIL_EVENT_TIME:
         return !e->reason;
     default:
-        return strcmp(cli_event_reason(e->type, e->reason), "unknown");
+        return btrail_reason_name(e->type, e->reason);
     }
 }
 
@@ -395,7 +395,7 @@ static int check_sideband(struct verify *v)
             fault(v, NULL, "piece %u of the sideband is damaged", i);
         } else if (ret) {
             return ret;
-        } else if (!cli_sideband_name(info.kind)) {
+        } else if (!btrail_sideband_name(info.kind)) {
             fault(v, NULL, "piece %u of the sideband is of the unknown kind "
                   "%u", i, info.kind);
         }

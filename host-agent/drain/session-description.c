@@ -7,38 +7,9 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "backtrail/words.h"
 #include "util/clock.h"
 #include "drain/session-description.h"
-
-static const char *const producer_names[] = {
-    [BTRAIL_PRODUCER_TCG] = "tcg",
-    [BTRAIL_PRODUCER_KVM] = "kvm",
-};
-
-static const char *const policy_names[] = {
-    [BTRAIL_OVERFLOW_PAUSE] = "pause",
-    [BTRAIL_OVERFLOW_DROP] = "drop",
-    [BTRAIL_OVERFLOW_OVERWRITE] = "overwrite",
-};
-
-static const char *const privilege_names[] = {
-    [BTRAIL_PRIVILEGE_USER] = "user",
-    [BTRAIL_PRIVILEGE_KERNEL] = "kernel",
-    [BTRAIL_PRIVILEGE_USER | BTRAIL_PRIVILEGE_KERNEL] = "all",
-};
-
-const char *btrail_session_end_name(uint16_t reason)
-{
-    static const char *const names[] = {
-        [BTRAIL_END_STOPPED] = "stopped",
-        [BTRAIL_END_SHUTDOWN] = "shutdown",
-        [BTRAIL_END_MIGRATED] = "migrated",
-        [BTRAIL_END_UNPLUGGED] = "unplugged",
-        [BTRAIL_END_PRODUCER_LOST] = "producer-lost",
-    };
-
-    return reason < G_N_ELEMENTS(names) ? names[reason] : NULL;
-}
 
 static int write_meta(struct btrail_store *store, JsonObject *object)
 {
@@ -125,11 +96,11 @@ int btrail_session_describe(struct btrail_store *store, JsonObject *meta,
         json_object_set_string_member(meta, "session", h->session);
     }
     json_object_set_string_member(meta, "producer",
-                                  producer_names[h->producer]);
+                                  btrail_producer_name(h->producer));
     json_object_set_string_member(meta, "overflow", facts->drop ? "drop" :
-                                  policy_names[h->policy]);
+                                  btrail_overflow_name(h->policy));
     json_object_set_string_member(meta, "privilege",
-                                  privilege_names[privilege]);
+                                  btrail_privilege_name(privilege));
     json_object_set_string_member(meta, "mode",
                                   facts->last ? "last" : "continuous");
     describe_filter(facts->filter, meta);
@@ -151,7 +122,8 @@ int btrail_session_describe_end(struct btrail_store *store,
     JsonObject *end = json_object_new();
 
     json_object_set_string_member(end, "reason",
-                                  btrail_session_end_name(outcome->reason));
+                                  btrail_reason_name(BTRAIL_EVENT_END,
+                                                     outcome->reason));
     json_object_set_int_member(end, "monotonic", btrail_clock_ns());
     json_object_set_int_member(end, "realtime", g_get_real_time() * 1000);
     if (outcome->error) {

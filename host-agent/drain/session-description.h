@@ -41,9 +41,6 @@ struct btrail_session_outcome {
     const char *release;
 };
 
-/* The word for an enum btrail_end_reason of a producer's; NULL for another */
-const char *btrail_session_end_name(uint16_t reason);
-
 /*
  * @meta is what its owner has said of it, to which the facts are added; how a
  * filter was written is not said again.  A negative enum btrail_error on

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "backtrail/transport.h"
+#include "backtrail/words.h"
 #include "service/command.h"
 #include "service/folder.h"
 #include "util/json.h"
@@ -18,82 +18,66 @@
 #define MIN_SPLIT       (1 << 20)
 #define MIN_LAST_BYTES  (1 << 20)
 
-struct word {
-    const char *name;
-    unsigned value;
-};
+/* No enum of commands has more values. */
+#define MAX_WORDS       5
 
-static const struct word whats[] = {
-    { "start", BTRAIL_COMMAND_START },
-    { "stop", BTRAIL_COMMAND_STOP },
-    { "dump", BTRAIL_COMMAND_DUMP },
-    { "status", BTRAIL_COMMAND_STATUS },
-    { "list", BTRAIL_COMMAND_LIST },
-    { NULL }
-};
+/* The word for a value, NULL if there is no such value */
+typedef const char *word_fn(unsigned value);
 
-static const struct word privileges[] = {
-    { "user", BTRAIL_PRIVILEGE_USER },
-    { "kernel", BTRAIL_PRIVILEGE_KERNEL },
-    { "all", BTRAIL_PRIVILEGE_USER | BTRAIL_PRIVILEGE_KERNEL },
-    { NULL }
-};
-
-static const struct word overflows[] = {
-    { "pause", BTRAIL_OVERFLOW_PAUSE },
-    { "drop", BTRAIL_OVERFLOW_DROP },
-    { "overwrite", BTRAIL_OVERFLOW_OVERWRITE },
-    { NULL }
-};
-
-static const struct word modes[] = {
-    { "continuous", false }, { "last", true }, { NULL }
-};
-
-static const struct word names_words[] = {
-    { "off", BTRAIL_COMMAND_NAMES_OFF },
-    { "auto", BTRAIL_COMMAND_NAMES_AUTO },
-    { "all", BTRAIL_COMMAND_NAMES_ALL },
-    { NULL }
-};
-
-static const struct word actions[] = {
-    { "start", BTRAIL_COMMAND_ACT_START },
-    { "stop", BTRAIL_COMMAND_ACT_STOP },
-    { "dump", BTRAIL_COMMAND_ACT_DUMP },
-    { NULL }
-};
-
-static const struct word sizes[] = {
-    { "bytes", BTRAIL_COMMAND_BYTES },
-    { "records", BTRAIL_COMMAND_RECORDS },
-    { "seconds", BTRAIL_COMMAND_SECONDS },
-    { NULL }
-};
-
-static const char *word_name(const struct word *words, unsigned value)
+static const char *what_name(unsigned what)
 {
-    for (; words->name; words++) {
-        if (words->value == value) {
-            return words->name;
-        }
-    }
-    return NULL;
+    static const char *const words[] = {
+        [BTRAIL_COMMAND_START] = "start",
+        [BTRAIL_COMMAND_STOP] = "stop",
+        [BTRAIL_COMMAND_DUMP] = "dump",
+        [BTRAIL_COMMAND_STATUS] = "status",
+        [BTRAIL_COMMAND_LIST] = "list",
+    };
+
+    return what < G_N_ELEMENTS(words) ? words[what] : NULL;
 }
 
-const char *btrail_command_privilege_name(unsigned privilege)
+static const char *mode_name(unsigned last)
 {
-    return word_name(privileges, privilege);
+    static const char *const words[] = {
+        [false] = "continuous",
+        [true] = "last",
+    };
+
+    return last < G_N_ELEMENTS(words) ? words[last] : NULL;
 }
 
-const char *btrail_command_action_name(enum btrail_command_action action)
+static const char *names_name(unsigned names)
 {
-    return word_name(actions, action);
+    static const char *const words[] = {
+        [BTRAIL_COMMAND_NAMES_OFF] = "off",
+        [BTRAIL_COMMAND_NAMES_AUTO] = "auto",
+        [BTRAIL_COMMAND_NAMES_ALL] = "all",
+    };
+
+    return names < G_N_ELEMENTS(words) ? words[names] : NULL;
 }
 
-const char *btrail_command_overflow_name(unsigned overflow)
+const char *btrail_command_action_name(unsigned action)
 {
-    return word_name(overflows, overflow);
+    static const char *const words[] = {
+        [BTRAIL_COMMAND_ACT_START] = "start",
+        [BTRAIL_COMMAND_ACT_STOP] = "stop",
+        [BTRAIL_COMMAND_ACT_DUMP] = "dump",
+    };
+
+    return action < G_N_ELEMENTS(words) ? words[action] : NULL;
+}
+
+static const char *size_name(unsigned size)
+{
+    static const char *const words[] = {
+        [BTRAIL_COMMAND_BYTES] = "bytes",
+        [BTRAIL_COMMAND_RECORDS] = "records",
+        [BTRAIL_COMMAND_SECONDS] = "seconds",
+    };
+
+    return size < G_N_ELEMENTS(words) ? words[size] : NULL;
 }
 
 static bool G_GNUC_PRINTF(2, 3) refuse(GError **error, const char *format,
@@ -108,30 +92,34 @@ static bool G_GNUC_PRINTF(2, 3) refuse(GError **error, const char *format,
     return btrail_daemon_fail(error, BTRAIL_SERVICE_ERROR_COMMAND, "%s", what);
 }
 
-static bool find_word(const struct word *words, const char *member,
-                      const char *text, unsigned *value, GError **error)
+static bool find_word(word_fn *name, const char *member, const char *text,
+                      unsigned *value, GError **error)
 {
     g_autoptr(GString) list = g_string_new(NULL);
-    const struct word *w;
+    const char *words[MAX_WORDS];
+    unsigned i, n = 0;
 
-    for (w = words; w->name; w++) {
-        if (!g_strcmp0(w->name, text)) {
-            *value = w->value;
+    for (i = 0; i < MAX_WORDS; i++) {
+        words[n] = name(i);
+        if (words[n] && !g_strcmp0(words[n], text)) {
+            *value = i;
             return true;
         }
-        g_string_append_printf(list, "%s'%s'", w == words ? "" :
-                               w[1].name ? ", " : " or ", w->name);
+        n += words[n] != NULL;
+    }
+    for (i = 0; i < n; i++) {
+        g_string_append_printf(list, "%s'%s'", !i ? "" :
+                               i < n - 1 ? ", " : " or ", words[i]);
     }
     return refuse(error, "'%s' must be %s", member, list->str);
 }
 
-/* Where a member is, and has to be a word */
-static bool get_word(JsonObject *json, const char *member,
-                     const struct word *words, unsigned *value,
-                     GError **error)
+/* Reads a member that is a word; without it @value stays as it is. */
+static bool get_word(JsonObject *json, const char *member, word_fn *name,
+                     unsigned *value, GError **error)
 {
     return !json_object_has_member(json, member) ||
-           find_word(words, member, btrail_json_string(json, member), value,
+           find_word(name, member, btrail_json_string(json, member), value,
                      error);
 }
 
@@ -395,8 +383,8 @@ static bool get_trigger(JsonNode *node, struct btrail_command_trigger *t,
     }
     if (!check_members(json, known, "a trigger", error) ||
         !get_text(json, "at", BTRAIL_COMMAND_MAX_TEXT, &t->at, error) ||
-        !find_word(actions, "do", btrail_json_string(json, "do"), &act,
-                   error)) {
+        !find_word(btrail_command_action_name, "do",
+                   btrail_json_string(json, "do"), &act, error)) {
         return false;
     }
     t->act = act;
@@ -458,7 +446,7 @@ static bool get_size(struct btrail_command *c, GError **error)
         return refuse(error, "'size' must be an object with one member: "
                       "'bytes', 'records' or 'seconds'");
     }
-    if (!find_word(sizes, "size", members->data, &of, error)) {
+    if (!find_word(size_name, "size", members->data, &of, error)) {
         return false;
     }
     c->size_of = of;
@@ -492,10 +480,12 @@ static bool parse_start(struct btrail_command *c, GError **error)
         !get_vcpus(c->json, &c->vcpus, error) ||
         !get_cr3(c->json, &c->cr3, error) ||
         !get_processes(c->json, &c->processes, error) ||
-        !get_word(c->json, "privilege", privileges, &c->privilege, error) ||
-        !get_word(c->json, "mode", modes, &last, error) ||
-        !get_word(c->json, "overflow", overflows, &c->overflow, error) ||
-        !get_word(c->json, "names", names_words, &c->names, error) ||
+        !get_word(c->json, "privilege", btrail_privilege_name,
+                  &c->privilege, error) ||
+        !get_word(c->json, "mode", mode_name, &last, error) ||
+        !get_word(c->json, "overflow", btrail_overflow_name,
+                  &c->overflow, error) ||
+        !get_word(c->json, "names", names_name, &c->names, error) ||
         !get_seconds(c->json, "duration", &c->duration_ms, error) ||
         !get_triggers(c->json, &c->triggers, error) ||
         !get_number(c->json, "split", MIN_SPLIT, G_MAXINT64, &c->split,
@@ -548,7 +538,7 @@ static bool parse(struct btrail_command *c, GError **error)
     static const char *const none[] = { "do", NULL };
     unsigned what;
 
-    if (!find_word(whats, "do", btrail_json_string(c->json, "do"), &what,
+    if (!find_word(what_name, "do", btrail_json_string(c->json, "do"), &what,
                    error) ||
         !get_text(c->json, "session", BTRAIL_COMMAND_MAX_NAME, &c->session,
                   error) ||

@@ -116,10 +116,8 @@ void btrail_command_free(struct btrail_command *c);
 typedef struct btrail_command btrail_command;
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(btrail_command, btrail_command_free)
 
-/* Names of values in JSON, NULL for one that is none */
-const char *btrail_command_privilege_name(unsigned privilege);
-const char *btrail_command_action_name(enum btrail_command_action action);
-const char *btrail_command_overflow_name(unsigned overflow);
+/* The word for an action in JSON */
+const char *btrail_command_action_name(unsigned action);
 
 /*
  * An address as commands have it in texts, such as "0x1234000" or "4096";

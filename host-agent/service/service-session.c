@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "backtrail/words.h"
 #include "service/service-session.h"
 #include "util/json.h"
 #include "service/leftover.h"
@@ -788,9 +789,9 @@ JsonObject *btrail_service_session_status(struct btrail_service_session *s)
                                   "continuous");
     json_object_set_string_member(json, "file", c->file);
     json_object_set_string_member(json, "privilege",
-                                  btrail_command_privilege_name(c->privilege));
+                                  btrail_privilege_name(c->privilege));
     json_object_set_string_member(json, "overflow",
-                                  btrail_command_overflow_name(c->overflow));
+                                  btrail_overflow_name(c->overflow));
     copy_members(json, c->json);
     if (c->triggers) {
         put_triggers(json, s);

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "backtrail/trace.h"
+#include "backtrail/words.h"
 #include "util/sort.h"
 #include "service/wanted.h"
 
@@ -112,7 +112,7 @@ void btrail_wanted_put(const struct btrail_wanted *w, JsonObject *arguments)
         json_object_set_array_member(arguments, "cr3", array);
     }
     json_object_set_string_member(arguments, "privilege",
-                                  btrail_command_privilege_name(w->privilege));
+                                  btrail_privilege_name(w->privilege));
     json_object_set_string_member(arguments, "overflow",
-                                  btrail_command_overflow_name(w->overflow));
+                                  btrail_overflow_name(w->overflow));
 }

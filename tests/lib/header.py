@@ -23,8 +23,10 @@ def read(path=None):
 def strip(text):
     """Without comments and directives"""
     text = re.sub(r'/\*.*?\*/', ' ', text, flags=re.S)
+    text = re.sub(r'^#ifdef __cplusplus\n(extern "C" \{|\})\n#endif$', '', text,
+                  flags=re.M)
     text = re.sub(r'^#([^\n]*\\\n)*[^\n]*\n', '', text, flags=re.M)
-    return text.replace('extern "C" {', '')
+    return text
 
 
 def functions():

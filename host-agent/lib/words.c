@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Words for values that are shown
+ */
+
+#include <glib.h>
+
+#include "backtrail/words.h"
+
+static const char *const events[] = {
+    [BTRAIL_EVENT_CR3] = "cr3",
+    [BTRAIL_EVENT_TIME] = "time",
+    [BTRAIL_EVENT_GAP] = "gap",
+    [BTRAIL_EVENT_PAUSE] = "pause",
+    [BTRAIL_EVENT_RESUME] = "resume",
+    [BTRAIL_EVENT_END] = "end",
+};
+
+static const char *const gaps[] = {
+    [BTRAIL_GAP_OVERFLOW] = "overflow",
+    [BTRAIL_GAP_OVERWRITTEN] = "overwritten",
+    [BTRAIL_GAP_AGENT_LOST] = "agent-lost",
+    [BTRAIL_GAP_RESET] = "reset",
+    [BTRAIL_GAP_RESTORED] = "restored",
+    [BTRAIL_GAP_DEBUGGER] = "debugger",
+    [BTRAIL_GAP_CORRUPT] = "corrupt",
+    [BTRAIL_GAP_PRODUCER_LOST] = "producer-lost",
+    [BTRAIL_GAP_ELSEWHERE] = "elsewhere",
+};
+
+static const char *const pauses[] = {
+    [BTRAIL_PAUSE_OVERFLOW] = "overflow",
+    [BTRAIL_PAUSE_VM_STOP] = "vm-stop",
+};
+
+static const char *const ends[] = {
+    [BTRAIL_END_STOPPED] = "stopped",
+    [BTRAIL_END_SHUTDOWN] = "shutdown",
+    [BTRAIL_END_MIGRATED] = "migrated",
+    [BTRAIL_END_UNPLUGGED] = "unplugged",
+    [BTRAIL_END_PRODUCER_LOST] = "producer-lost",
+    [BTRAIL_END_CUT] = "cut",
+};
+
+static const char *const sidebands[] = {
+    [BTRAIL_SIDEBAND_CODE] = "code",
+    [BTRAIL_SIDEBAND_SYMBOLS] = "symbols",
+    [BTRAIL_SIDEBAND_PROCESSES] = "processes",
+    [BTRAIL_SIDEBAND_IMAGE] = "images",
+};
+
+static const char *const certainties[] = {
+    [BTRAIL_UNKNOWN] = "unknown",
+    [BTRAIL_LIKELY] = "likely",
+    [BTRAIL_SURE] = "sure",
+};
+
+static const char *const producers[] = {
+    [BTRAIL_PRODUCER_TCG] = "tcg",
+    [BTRAIL_PRODUCER_KVM] = "kvm",
+};
+
+static const char *const policies[] = {
+    [BTRAIL_OVERFLOW_PAUSE] = "pause",
+    [BTRAIL_OVERFLOW_DROP] = "drop",
+    [BTRAIL_OVERFLOW_OVERWRITE] = "overwrite",
+};
+
+static const char *const privileges[] = {
+    [BTRAIL_PRIVILEGE_USER] = "user",
+    [BTRAIL_PRIVILEGE_KERNEL] = "kernel",
+    [BTRAIL_PRIVILEGE_USER | BTRAIL_PRIVILEGE_KERNEL] = "all",
+};
+
+static int find(const char *const *words, unsigned n, const char *word)
+{
+    unsigned i;
+
+    for (i = 0; i < n; i++) {
+        if (word && !g_strcmp0(words[i], word)) {
+            return i;
+        }
+    }
+    return -BTRAIL_ERR_ARGUMENT;
+}
+
+#define NAME(words, i)      ((i) < G_N_ELEMENTS(words) ? (words)[i] : NULL)
+#define VALUE(words, word)  find(words, G_N_ELEMENTS(words), word)
+
+const char *btrail_event_name(unsigned type)
+{
+    return NAME(events, type);
+}
+
+const char *btrail_reason_name(unsigned type, unsigned reason)
+{
+    switch (type) {
+    case BTRAIL_EVENT_GAP:
+        return NAME(gaps, reason);
+    case BTRAIL_EVENT_PAUSE:
+    case BTRAIL_EVENT_RESUME:
+        return NAME(pauses, reason);
+    case BTRAIL_EVENT_END:
+        return NAME(ends, reason);
+    default:
+        return NULL;
+    }
+}
+
+const char *btrail_sideband_name(unsigned kind)
+{
+    return NAME(sidebands, kind);
+}
+
+const char *btrail_certainty_name(unsigned certainty)
+{
+    return NAME(certainties, certainty);
+}
+
+const char *btrail_producer_name(unsigned producer)
+{
+    return NAME(producers, producer);
+}
+
+const char *btrail_overflow_name(unsigned policy)
+{
+    return NAME(policies, policy);
+}
+
+int btrail_overflow_value(const char *word)
+{
+    return VALUE(policies, word);
+}
+
+const char *btrail_privilege_name(unsigned privilege)
+{
+    return NAME(privileges, privilege);
+}
+
+int btrail_privilege_value(const char *word)
+{
+    return VALUE(privileges, word);
+}
