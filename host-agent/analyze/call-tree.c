@@ -215,7 +215,7 @@ static void take_event(struct walk *w, unsigned vcpu,
 
 static int read_all(struct walk *w)
 {
-    const struct cli_range *range = &w->options->time;
+    const struct btrail_range *range = &w->options->time;
     struct btrail_merged *merged;
     struct btrail_batch b;
     unsigned vcpu;

@@ -33,7 +33,7 @@ struct call_tree_ops {
 struct call_tree_options {
     struct symbolizer *names;
     const struct filter *filter;
-    struct cli_range time;
+    struct btrail_range time;
     const struct call_tree_ops *ops;
     void *opaque;
 };

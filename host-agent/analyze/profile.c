@@ -209,7 +209,7 @@ static void count_blocks(struct job *job, struct part *p,
 
 static bool in_time(const struct job *job, const struct btrail_batch *b)
 {
-    const struct cli_range *range = &job->options->time;
+    const struct btrail_range *range = &job->options->time;
 
     return !range->end || (range->end == UINT64_MAX && !range->begin) ||
            (b->time.host >= job->start &&

@@ -27,7 +27,7 @@ struct profile_options {
     const struct filter *filter;
     bool by_vcpu;
     bool blocks;
-    struct cli_range time;
+    struct btrail_range time;
     unsigned threads;
     size_t edges;
 };

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "backtrail/words.h"
+#include "util/parse.h"
 
 /* Exit codes; see backtrail(1). */
 enum {
@@ -72,15 +73,11 @@ bool cli_parse_vcpus(const char *option, const char *text, bool *vcpus);
 bool cli_parse_threads(const char *text, unsigned *threads);
 
 /* A range "A..B" from A to before B; either may be missing. */
-struct cli_range {
-    uint64_t begin;
-    uint64_t end;
-};
 bool cli_parse_range(const char *option, const char *text,
-                     struct cli_range *range);
-/* The same of seconds; the result is in nanoseconds. */
+                     struct btrail_range *range);
+/* The same of times, in seconds unless they have units, as nanoseconds */
 bool cli_parse_time_range(const char *option, const char *text,
-                          struct cli_range *range);
+                          struct btrail_range *range);
 
 /* Page table roots, from --cr3 options; @texts may be NULL. */
 bool cli_parse_cr3s(char **texts, GArray **cr3s);

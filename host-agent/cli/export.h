@@ -20,7 +20,7 @@ struct export {
     const struct cli_trace *trace;
     struct symbolizer *names;
     const struct filter *filter;
-    struct cli_range time;
+    struct btrail_range time;
     bool by_time;
     uint64_t shortest;
     uint64_t damage;

@@ -3,9 +3,7 @@
  * Parsing command lines
  */
 
-#include <errno.h>
 #include <limits.h>
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,23 +71,9 @@ static bool bad_value(const char *option, const char *text, const char *want)
     return false;
 }
 
-/* An unsigned number at the start of @text; no sign, no blanks. */
-static bool get_u64(const char *text, const char **end, uint64_t *value)
-{
-    if (!g_ascii_isdigit(*text)) {
-        return false;
-    }
-    errno = 0;
-    *value = g_ascii_strtoull(text, (char **)end,
-                              g_ascii_strncasecmp(text, "0x", 2) ? 10 : 16);
-    return !errno;
-}
-
 bool cli_parse_u64(const char *option, const char *text, uint64_t *value)
 {
-    const char *end;
-
-    return (get_u64(text, &end, value) && !*end) ||
+    return btrail_parse_number(text, NULL, value) ||
            bad_value(option, text, "a number");
 }
 
@@ -111,64 +95,14 @@ bool cli_parse_threads(const char *text, unsigned *threads)
 
 bool cli_parse_size(const char *option, const char *text, uint64_t *value)
 {
-    static const char units[] = "KMGT";
-    const char *end, *unit;
-    unsigned shift = 0;
-
-    if (!get_u64(text, &end, value)) {
-        return bad_value(option, text, "a size");
-    }
-    if (*end && (unit = strchr(units, g_ascii_toupper(*end)))) {
-        shift = 10 * (unit - units + 1);
-        end++;
-    }
-    if (*end || *value > UINT64_MAX >> shift) {
-        return bad_value(option, text, "a size such as 512K or 2M");
-    }
-    *value <<= shift;
-    return true;
-}
-
-/* Seconds with a fraction to nanoseconds, without rounding */
-static bool get_seconds(const char *text, const char **end, uint64_t *ns)
-{
-    uint64_t seconds, unit = 1000000000;
-
-    if (!get_u64(text, end, &seconds) || seconds > UINT64_MAX / unit - 1) {
-        return false;
-    }
-    *ns = seconds * unit;
-    if (**end == '.' && g_ascii_isdigit((*end)[1])) {
-        for ((*end)++; g_ascii_isdigit(**end); (*end)++) {
-            unit /= 10;
-            *ns += (**end - '0') * unit;
-        }
-    }
-    return true;
+    return btrail_parse_size(text, NULL, value) ||
+           bad_value(option, text, "a size such as 512K or 2M");
 }
 
 bool cli_parse_duration(const char *option, const char *text, uint64_t *ns)
 {
-    static const struct {
-        const char *name;
-        uint64_t multiply, divide;
-    } units[] = {
-        { "", 1, 1 }, { "s", 1, 1 }, { "ms", 1, 1000 }, { "min", 60, 1 },
-        { "h", 3600, 1 },
-    };
-    const char *end;
-    unsigned i;
-
-    if (get_seconds(text, &end, ns)) {
-        for (i = 0; i < G_N_ELEMENTS(units); i++) {
-            if (!strcmp(end, units[i].name) &&
-                *ns <= UINT64_MAX / units[i].multiply) {
-                *ns = *ns * units[i].multiply / units[i].divide;
-                return true;
-            }
-        }
-    }
-    return bad_value(option, text, "a time such as 3, 2.5s, 500ms or 10min");
+    return btrail_parse_time(text, NULL, ns) ||
+           bad_value(option, text, "a time such as 3, 2.5s, 500ms or 10min");
 }
 
 bool cli_parse_vcpus(const char *option, const char *text, bool *vcpus)
@@ -179,11 +113,11 @@ bool cli_parse_vcpus(const char *option, const char *text, bool *vcpus)
     for (;;) {
         uint64_t first, last;
 
-        if (!get_u64(p, &p, &first)) {
+        if (!btrail_parse_number(p, &p, &first)) {
             break;
         }
         last = first;
-        if (*p == '-' && !get_u64(p + 1, &p, &last)) {
+        if (*p == '-' && !btrail_parse_number(p + 1, &p, &last)) {
             break;
         }
         if (last >= BTRAIL_MAX_VCPUS || first > last) {
@@ -200,38 +134,18 @@ bool cli_parse_vcpus(const char *option, const char *text, bool *vcpus)
     return bad_value(option, text, "a list of vCPUs such as 0,2-3");
 }
 
-static bool parse_range(const char *option, const char *text,
-                        bool (*get)(const char *, const char **, uint64_t *),
-                        struct cli_range *range)
-{
-    const char *p = text;
-
-    range->begin = 0;
-    range->end = UINT64_MAX;
-    if (!g_str_has_prefix(p, "..") && !get(p, &p, &range->begin)) {
-        return bad_value(option, text, "a range A..B");
-    }
-    if (!g_str_has_prefix(p, "..")) {
-        return bad_value(option, text, "a range A..B");
-    }
-    p += 2;
-    if ((*p && (!get(p, &p, &range->end) || *p)) ||
-        range->begin > range->end) {
-        return bad_value(option, text, "a range A..B with A below B");
-    }
-    return true;
-}
-
 bool cli_parse_range(const char *option, const char *text,
-                     struct cli_range *range)
+                     struct btrail_range *range)
 {
-    return parse_range(option, text, get_u64, range);
+    return btrail_parse_range(text, btrail_parse_number, range) ||
+           bad_value(option, text, "a range A..B with A below B");
 }
 
 bool cli_parse_time_range(const char *option, const char *text,
-                          struct cli_range *range)
+                          struct btrail_range *range)
 {
-    return parse_range(option, text, get_seconds, range);
+    return btrail_parse_range(text, btrail_parse_time, range) ||
+           bad_value(option, text, "a range A..B of times with A below B");
 }
 
 bool cli_parse_cr3s(char **texts, GArray **cr3s)

@@ -19,8 +19,8 @@ struct script {
     struct cli_trace trace;
     bool vcpus[BTRAIL_MAX_VCPUS];
     GArray *cr3s;
-    struct cli_range index;
-    struct cli_range time;      /* since the session's start */
+    struct btrail_range index;
+    struct btrail_range time;      /* since the session's start */
     bool by_time;
     gboolean events;
     gboolean events_only;
@@ -81,7 +81,7 @@ static void print_raw(struct script *s, const struct btrail_record *r,
     }
 }
 
-static bool in_range(const struct cli_range *range, uint64_t v)
+static bool in_range(const struct btrail_range *range, uint64_t v)
 {
     return v >= range->begin && v < range->end;
 }

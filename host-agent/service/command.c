@@ -9,6 +9,7 @@
 #include "service/command.h"
 #include "service/folder.h"
 #include "util/json.h"
+#include "util/parse.h"
 #include "util/sort.h"
 
 /* A year: what is longer is a mistake. */
@@ -233,14 +234,6 @@ static bool get_vcpus(JsonObject *json, GArray **vcpus, GError **error)
     return true;
 }
 
-bool btrail_command_address(const char *text, uint64_t *address)
-{
-    bool hex = !g_ascii_strncasecmp(text, "0x", 2);
-
-    return g_ascii_string_to_unsigned(hex ? text + 2 : text, hex ? 16 : 10, 0,
-                                      G_MAXUINT64, (guint64 *)address, NULL);
-}
-
 /* A number or a text */
 static bool get_address(JsonNode *node, uint64_t *address)
 {
@@ -251,7 +244,7 @@ static bool get_address(JsonNode *node, uint64_t *address)
         return json_node_get_int(node) >= 0;
     }
     return type == G_TYPE_STRING &&
-           btrail_command_address(json_node_get_string(node), address);
+           btrail_parse_number(json_node_get_string(node), NULL, address);
 }
 
 static bool get_cr3(JsonObject *json, GArray **cr3, GError **error)
@@ -358,7 +351,7 @@ static void read_place(struct btrail_command_trigger *t)
     const char *place = strrchr(t->at, ':') + 1;
 
     t->process = g_strndup(t->at, place - 1 - t->at);
-    if (!btrail_command_address(place, &t->address)) {
+    if (!btrail_parse_number(place, NULL, &t->address)) {
         t->symbol = g_strdup(place);
     }
     if (!strcmp(t->process, "kernel")) {

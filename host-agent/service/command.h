@@ -119,10 +119,4 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(btrail_command, btrail_command_free)
 /* The word for an action in JSON */
 const char *btrail_command_action_name(unsigned action);
 
-/*
- * An address as commands have it in texts, such as "0x1234000" or "4096";
- * *@address stays as it is if it is none.
- */
-bool btrail_command_address(const char *text, uint64_t *address);
-
 #endif /* BTRAIL_COMMAND_H */

@@ -3,11 +3,11 @@
  * What the administrator says: see config.h
  */
 
-#include <errno.h>
 #include <stddef.h>
 #include <string.h>
 
 #include "service/config.h"
+#include "util/parse.h"
 
 #define GiB (UINT64_C(1) << 30)
 
@@ -90,47 +90,13 @@ void btrail_config_free(struct btrail_config *c)
     }
 }
 
-static bool parse_number(const char *text, unsigned base, char **end,
-                         uint64_t *n)
-{
-    if (!g_ascii_isdigit(*text)) {
-        return false;
-    }
-    errno = 0;
-    *n = g_ascii_strtoull(text, end, base);
-    return !errno;
-}
-
-static bool parse_size(const char *text, uint64_t *n)
-{
-    static const char units[] = "KMGT";
-    const char *unit;
-    unsigned shift;
-    char *end;
-
-    if (!parse_number(text, 10, &end, n)) {
-        return false;
-    }
-    unit = *end ? strchr(units, g_ascii_toupper(*end)) : NULL;
-    if (unit) {
-        shift = 10 * (unit - units + 1);
-        if (*n > UINT64_MAX >> shift) {
-            return false;
-        }
-        *n <<= shift;
-        end++;
-    }
-    return !*end;
-}
-
 static const char *set_number(const struct key *k, const char *text,
                               uint64_t *value)
 {
     uint64_t n;
-    char *end;
 
-    if (k->kind == SIZE ? !parse_size(text, &n) :
-        !parse_number(text, 10, &end, &n) || *end) {
+    if (!(k->kind == SIZE ? btrail_parse_size : btrail_parse_number)(
+            text, NULL, &n)) {
         return k->kind == SIZE ? "a size such as 512M or 10G" : "a number";
     }
     if (n < k->least || n > k->most) {
@@ -146,7 +112,6 @@ static const char *set(struct btrail_config *c, const struct key *k,
 {
     void *member = (char *)c + k->offset;
     uint64_t n;
-    char *end;
 
     switch (k->kind) {
     case PATH:
@@ -162,7 +127,7 @@ static const char *set(struct btrail_config *c, const struct key *k,
         *(char **)member = g_strdup(text);
         return NULL;
     case MODE:
-        if (!parse_number(text, 8, &end, &n) || *end || n > 0777) {
+        if (!g_ascii_string_to_unsigned(text, 8, 0, 0777, &n, NULL)) {
             return "permissions such as 0660";
         }
         *(mode_t *)member = n;

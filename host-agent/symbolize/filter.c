@@ -3,11 +3,11 @@
  * Choosing records: see filter.h
  */
 
-#include <errno.h>
 #include <gio/gio.h>
 #include <string.h>
 
 #include "symbolize/filter.h"
+#include "util/parse.h"
 
 /* Deeper nested ones are nobody's. */
 #define MAX_DEPTH   100
@@ -183,17 +183,9 @@ static char *take_text(struct parser *p)
 
 static bool take_number(struct parser *p, enum type type, int64_t *value)
 {
-    static const struct {
-        const char *name;
-        double ns;
-    } units[] = {
-        { "ns", 1 }, { "us", 1e3 }, { "ms", 1e6 }, { "min", 60e9 },
-        { "s", 1e9 }, { "", 1e9 },
-    };
-    const char *begin;
-    bool negative;
-    char *end;
-    unsigned i;
+    const char *begin, *end;
+    bool negative, is_time = type == TYPE_TIME;
+    uint64_t v;
 
     skip_blanks(p);
     begin = p->p;
@@ -202,34 +194,15 @@ static bool take_number(struct parser *p, enum type type, int64_t *value)
         fail(p, begin, "there is no number");
         return false;
     }
-    if (type == TYPE_TIME) {
-        double v = g_ascii_strtod(begin, &end);
-
-        for (i = 0; !g_str_has_prefix(end, units[i].name); i++) {
-            continue;
-        }
-        end += strlen(units[i].name);
-        v = v * units[i].ns;
-        if (!(v < 9e18 && v > -9e18)) {
-            fail(p, begin, "the time is too long");
-            return false;
-        }
-        *value = v + (v < 0 ? -0.5 : 0.5);
-    } else {
-        uint64_t v;
-
-        errno = 0;
-        v = g_ascii_strtoull(begin + negative, &end,
-                             g_ascii_strncasecmp(begin + negative, "0x", 2) ?
-                             10 : 16);
-        if (errno) {
-            fail(p, begin, "the number is too large");
-            return false;
-        }
-        *value = negative ? -v : v;
+    if (!(is_time ? btrail_parse_time : btrail_parse_number)(
+            begin + negative, &end, &v) || (is_time && v > INT64_MAX)) {
+        fail(p, begin, is_time ? "the time is too long" :
+             "the number is too large");
+        return false;
     }
+    *value = negative ? -v : v;
     if (g_ascii_isalnum(*end) || *end == '_' || *end == '.') {
-        fail(p, begin, "this is no number");
+        fail(p, begin, "this is not a number");
         return false;
     }
     p->p = end;

@@ -153,7 +153,7 @@ static void test_time(void)
     g_assert_cmpuint(ticks / STACK_TICKS, <=, 2 * CHUNKS * 1001000);
     call_tree_clear(&tree);
     /* A part of it */
-    options.time = (struct cli_range) { 3000000, 5000000 };
+    options.time = (struct btrail_range) { 3000000, 5000000 };
     g_assert_cmpint(call_tree_read(&tree, &t, &options), ==, 0);
     g_assert_cmpuint(tree.records, ==, 2 * 2 * SAMPLE_CHUNK_RECORDS);
     call_tree_clear(&tree);

@@ -191,36 +191,6 @@ static void test_refused(void)
     }
 }
 
-static void test_address(void)
-{
-    static const struct {
-        const char *text;
-        uint64_t address;
-    } good[] = {
-        { "0", 0 }, { "4096", 4096 }, { "0x1000", 4096 }, { "0XfF", 255 },
-        { "18446744073709551615", UINT64_MAX },
-        { "0xffffffffffffffff", UINT64_MAX },
-    };
-    /* Symbols may look like some of these. */
-    static const char *const bad[] = {
-        "", "0x", "ff", "0xg", "-1", "+1", " 1", "1 ", "0x-1", "0x 1", "0x0x1",
-        "18446744073709551616", "0x10000000000000000",
-    };
-    uint64_t address;
-    unsigned i;
-
-    for (i = 0; i < G_N_ELEMENTS(good); i++) {
-        g_assert_true(btrail_command_address(good[i].text, &address));
-        g_assert_cmpuint(address, ==, good[i].address);
-    }
-    for (i = 0; i < G_N_ELEMENTS(bad); i++) {
-        address = 1;
-        g_test_message("'%s'", bad[i]);
-        g_assert_false(btrail_command_address(bad[i], &address));
-        g_assert_cmpuint(address, ==, 1);
-    }
-}
-
 /* What a place is of depends on what it is said to be in. */
 static void test_places(void)
 {
@@ -266,6 +236,5 @@ int main(int argc, char **argv)
     g_test_add_func("/command/defaults", test_defaults);
     g_test_add_func("/command/others", test_others);
     g_test_add_func("/command/refused", test_refused);
-    g_test_add_func("/command/address", test_address);
     return g_test_run();
 }
