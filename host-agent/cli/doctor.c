@@ -473,19 +473,19 @@ static bool check_monitor(struct doctor *d)
     g_autoptr(JsonNode) node = cli_guest_execute(&d->guest,
                                                  "query-branch-trace", NULL,
                                                  &refusal, &why);
-    const char *session, *state;
+    const char *capture, *state;
     JsonObject *info;
 
     if (node) {
         info = json_node_get_object(node);
         state = btrail_json_string(info, "state");
-        session = btrail_json_string(info, "session");
+        capture = btrail_json_string(info, "capture");
         if (state && !strcmp(state, "agent-lost")) {
             tell(d, "monitor", STATE_PROBLEM, "the guest is being traced, but "
                  "has lost its agent; start backtraild, and it goes on");
         } else {
             tell(d, "monitor", STATE_OK, "QEMU answers; %s",
-                 !session ? "it has not been traced yet" :
+                 !capture ? "it has not been traced yet" :
                  state && !strcmp(state, "active") ? "it is being traced" :
                  "it is not being traced now");
         }

@@ -22,7 +22,7 @@
 #include "cli/record-qmp.h"
 
 #define QMP_TIMEOUT_MS      10000
-/* Includes the wait for the session to take the device's HELLO. */
+/* Includes the wait for the capture to take the device's HELLO. */
 #define START_TIMEOUT_MS    40000
 #define PROGRESS_NS         1000000000ull
 
@@ -61,13 +61,13 @@ static void explain(const struct recording *r, const GError *error)
     }
 }
 
-/* Is there a device, and is its session in the state that is wanted? */
+/* Is there a device, and is its capture in the state that is wanted? */
 static bool check_device(struct recording *r)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(JsonNode) node = execute(r, "query-branch-trace", NULL, -1,
                                        QMP_TIMEOUT_MS, &error);
-    const char *state, *session;
+    const char *state, *capture;
     JsonObject *info;
     bool active;
 
@@ -81,16 +81,16 @@ static bool check_device(struct recording *r)
     }
     info = json_node_get_object(node);
     state = btrail_json_string(info, "state");
-    session = btrail_json_string(info, "session");
+    capture = btrail_json_string(info, "capture");
     active = state && strcmp(state, "inactive");
     if (active && !r->options->attach) {
-        cli_error("session '%s' is active already; stop it first "
+        cli_error("capture '%s' is active already; stop it first "
                   "(branch-trace-stop), or take it over with --attach",
-                  session ? session : "");
+                  capture ? capture : "");
         return false;
     }
     if (!active && r->options->attach) {
-        cli_error("no session is active that could be taken over; "
+        cli_error("no capture is active that could be taken over; "
                   "leave out --attach");
         return false;
     }
@@ -389,7 +389,7 @@ int cli_record_qmp(const struct cli_record_qmp *options)
     int code = CLI_FAILED;
 
     if (connect_monitor(&r) && open_output(&r) && start(&r)) {
-        /* Leave the monitor to others: the session has its own channel. */
+        /* Leave the monitor to others: the capture has its own channel. */
         g_clear_pointer(&r.qmp, btrail_qmp_free);
         r.started = r.last_progress = btrail_clock_ns();
         wait_for_end(&r);

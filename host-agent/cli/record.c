@@ -194,7 +194,7 @@ static bool check_options(struct recording *r)
     if (o->attach && (o->session || o->vcpus || o->user || o->kernel ||
                       o->cr3 || o->overflow || o->buffer_size ||
                       o->agent_timeout)) {
-        cli_error("--attach takes over a session as it is; only --output, "
+        cli_error("--attach takes over a capture as it is; only --output, "
                   "--split, --ring, --fsync, --names, --duration, --force and "
                   "--quiet go with it");
         return false;
@@ -202,12 +202,11 @@ static bool check_options(struct recording *r)
     if (!o->session) {
         o->session = g_strdup_printf("record-%d", (int)getpid());
     }
-    if (strlen(o->session) >= BTRAIL_SESSION_NAME_MAX) {
+    if (strlen(o->session) >= BTRAIL_CAPTURE_NAME_MAX) {
         cli_error("--session: a name has at most %d bytes",
-                  BTRAIL_SESSION_NAME_MAX - 1);
+                  BTRAIL_CAPTURE_NAME_MAX - 1);
         return false;
     }
-    json_object_set_string_member(r->arguments, "session", o->session);
     if (o->user != o->kernel) {
         json_object_set_string_member(r->arguments, "privilege",
             btrail_privilege_name(o->user ? BTRAIL_PRIVILEGE_USER :
@@ -283,6 +282,7 @@ static int record_domain(struct recording *r)
                                              g_get_host_name());
 
     json_object_set_string_member(r->arguments, "do", "start");
+    json_object_set_string_member(r->arguments, "session", o->session);
     json_object_set_string_member(r->arguments, "owner", owner);
     if (o->output) {
         json_object_set_string_member(r->arguments, "file", o->output);
@@ -321,6 +321,7 @@ static int record_qmp(struct recording *r)
         .quiet = o->quiet,
     };
 
+    json_object_set_string_member(r->arguments, "capture", o->session);
     return cli_record_qmp(&options);
 }
 

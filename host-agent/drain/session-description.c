@@ -36,8 +36,8 @@ int btrail_session_identify(struct btrail_store *store, JsonObject *meta,
     gsize len = sizeof(id);
 
     g_checksum_update(sum, (const guchar *)clocks, sizeof(clocks));
-    g_checksum_update(sum, (const guchar *)h->session, -1);
-    if (name && strcmp(name, h->session)) {
+    g_checksum_update(sum, (const guchar *)h->capture, -1);
+    if (name && strcmp(name, h->capture)) {
         g_checksum_update(sum, (const guchar *)name, -1);
     }
     g_checksum_get_digest(sum, id, &len);
@@ -93,7 +93,7 @@ int btrail_session_describe(struct btrail_store *store, JsonObject *meta,
     json_object_set_string_member(meta, "writer",
                                   "backtrail " BACKTRAIL_VERSION);
     if (!json_object_has_member(meta, "session")) {
-        json_object_set_string_member(meta, "session", h->session);
+        json_object_set_string_member(meta, "session", h->capture);
     }
     json_object_set_string_member(meta, "producer",
                                   btrail_producer_name(h->producer));

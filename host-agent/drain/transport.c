@@ -96,8 +96,8 @@ bool btrail_transport_check_header(const struct btrail_shm_header *h,
     CHECK(h->privilege && !(h->privilege & ~(BTRAIL_PRIVILEGE_USER |
                                              BTRAIL_PRIVILEGE_KERNEL)),
           "privilege");
-    CHECK(memchr(h->session, '\0', sizeof(h->session)) &&
-          g_utf8_validate(h->session, -1, NULL), "session");
+    CHECK(memchr(h->capture, '\0', sizeof(h->capture)) &&
+          g_utf8_validate(h->capture, -1, NULL), "capture");
     return true;
 }
 

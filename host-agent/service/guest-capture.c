@@ -126,7 +126,7 @@ void guest_stop_orphan(struct btrail_guest *g, const char *capture)
 
     btrail_log(BTRAIL_LOG_WARNING, "guest %s: it is traced for nobody; that "
                "ends", g->name);
-    json_object_set_string_member(arguments, "session", capture);
+    json_object_set_string_member(arguments, "capture", capture);
     g->busy = true;
     btrail_control_execute(g->control, "branch-trace-stop", arguments,
                            stopped_orphan, g);
@@ -212,7 +212,7 @@ static JsonObject *capture_arguments(struct btrail_guest *g)
     const struct btrail_config *config = g->host->config(g->opaque);
     JsonObject *arguments = json_object_new();
 
-    json_object_set_string_member(arguments, "session", g->capture_name);
+    json_object_set_string_member(arguments, "capture", g->capture_name);
     json_object_set_int_member(arguments, "buffer-size", config->buffer_size);
     json_object_set_int_member(arguments, "agent-timeout",
                                config->agent_timeout);
@@ -292,7 +292,7 @@ static void change_capture(struct btrail_guest *g, struct btrail_wanted *w)
 
     btrail_wanted_free(g->wanted);
     g->wanted = w;
-    json_object_set_string_member(arguments, "session", g->capture_name);
+    json_object_set_string_member(arguments, "capture", g->capture_name);
     btrail_wanted_put(w, arguments);
     g->busy = true;
     btrail_control_execute(g->control, "branch-trace-change", arguments,

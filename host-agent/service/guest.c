@@ -328,7 +328,7 @@ void btrail_guest_event(struct btrail_guest *g, const char *event,
                "guest %s: %s%s%s%s%s", g->name, event, state ? " " : "",
                state ? state : "", reason ? ", " : "", reason ? reason : "");
     if (!strcmp(event, "state") && !g_strcmp0(state, "agent-lost") &&
-        g->capture_name && !g_strcmp0(btrail_json_string(data, "session"),
+        g->capture_name && !g_strcmp0(btrail_json_string(data, "capture"),
                                       g->capture_name)) {
         g_free(g->given_up);
         g->given_up = g_strdup_printf("QEMU has given this service up (%s)",

@@ -97,7 +97,7 @@ static bool on_guest(void *opaque, JsonObject *json, GError **error)
     struct btrail_service *s = c->service;
     struct btrail_guest_identity identity = { .cpu = s->cpu };
     JsonObject *info = btrail_json_object(json, "capture");
-    const char *capture = info ? btrail_json_string(info, "session") : NULL;
+    const char *capture = info ? btrail_json_string(info, "capture") : NULL;
     struct btrail_state_capture *left;
     struct btrail_guest *g;
 

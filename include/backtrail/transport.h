@@ -62,7 +62,7 @@
 #define BTRAIL_MAX_CODE_ITEMS       65536
 #define BTRAIL_CODE_PAGE_SIZE       4096
 #define BTRAIL_AGENT_SLOTS          8
-#define BTRAIL_SESSION_NAME_MAX     64 /* with the terminating NUL */
+#define BTRAIL_CAPTURE_NAME_MAX     64 /* with the terminating NUL */
 
 /**
  * struct btrail_record - one taken branch
@@ -194,11 +194,11 @@ enum btrail_vcpu_state {
  * @paused_ns: how long the vCPU has waited for a slab so far
  * @state:   enum btrail_vcpu_state
  * @tail:    slabs drained, by the agent.  Each agent that attaches to a
- *           session has one of its own, so that one it replaces can do no
+ *           capture has one of its own, so that one it replaces can do no
  *           harm: HELLO says which.  It starts where the last agent stood.
  *
  * With policy overwrite the producer drops the oldest slab by itself when all
- * are full, so the agent must not drain before the session has ended
+ * are full, so the agent must not drain before the capture has ended
  * (BTRAIL_MSG_END); tail is then where the agent stands, and the first slab
  * to read is max(tail, head - slabs).
  *
@@ -226,7 +226,7 @@ struct btrail_shm_vcpu {
  * executes.  Item number i is in place i % code_items; it is published and
  * given back like a slab, by head and tail.  Items do not lie in slabs, so
  * they are not lost with them, and an agent drains them with policy overwrite,
- * too, while the session runs.
+ * too, while the capture runs.
  *
  * Items of a vCPU are in the order of their index.  With policy pause a vCPU
  * that finds its ring full is held, as if no slab were free; with any other
@@ -255,7 +255,7 @@ enum btrail_code_type {
 
 /**
  * struct btrail_code_item
- * @number:   of a content, from 1 on; the same in all streams of a session
+ * @number:   of a content, from 1 on; the same in all streams of a capture
  * @index:    index of the record before which it happened
  * @cr3:      in force there
  * @linear:   address of the page
@@ -301,7 +301,7 @@ enum btrail_overflow_policy {
     BTRAIL_OVERFLOW_OVERWRITE = 2,
 };
 
-/* struct btrail_shm_header.privilege: which records the session asked for */
+/* struct btrail_shm_header.privilege: which records the capture asked for */
 #define BTRAIL_PRIVILEGE_USER       1u
 #define BTRAIL_PRIVILEGE_KERNEL     2u
 
@@ -323,8 +323,8 @@ enum btrail_overflow_policy {
  * @tick_ns:          see BTRAIL_EVENT_TIME
  * @tsc_hz:           frequency of the guest TSC, 0 if not known
  * @start_monotonic:  CLOCK_MONOTONIC and
- * @start_realtime:   CLOCK_REALTIME at one moment, at session start
- * @session:          the session's name, NUL-terminated
+ * @start_realtime:   CLOCK_REALTIME at one moment, at capture start
+ * @capture:          the capture's name, NUL-terminated
  * @code_offset, @code_page_offset: inside a vCPU area
  * @code_items:       items in each ring of code; 0 if code is not told, and
  *                    then there are none of these
@@ -358,7 +358,7 @@ struct btrail_shm_header {
     uint64_t tsc_hz;
     uint64_t start_monotonic;
     uint64_t start_realtime;
-    char session[BTRAIL_SESSION_NAME_MAX];
+    char capture[BTRAIL_CAPTURE_NAME_MAX];
     uint64_t code_offset;
     uint64_t code_page_offset;
     uint32_t code_items;
@@ -374,7 +374,7 @@ struct btrail_shm_header {
  * A peer that sends anything else is disconnected.
  *
  * The device connects, and its first message says what the connection is:
- * HELLO that of a session's data, JSON the control connection, see below.
+ * HELLO that of a capture's data, JSON the control connection, see below.
  *
  * Of data: the device sends HELLO first, with three file descriptors (SCM_RIGHTS):
  *   1. the memfd (sealed against shrinking and growing),
@@ -392,7 +392,7 @@ enum btrail_msg_type {
                                reason = which tail is the agent's */
     BTRAIL_MSG_READY = 2,   /* agent: value = BTRAIL_READY_* */
     BTRAIL_MSG_FLUSH = 3,   /* agent: publish the slabs in progress */
-    BTRAIL_MSG_STOP = 4,    /* agent: end the session; value is 0 */
+    BTRAIL_MSG_STOP = 4,    /* agent: end the capture; value is 0 */
     BTRAIL_MSG_END = 5,     /* device: no more slabs will be published;
                                reason = enum btrail_end_reason */
     BTRAIL_MSG_MEMORY = 6,  /* device, once, to an agent whose READY has

@@ -243,7 +243,7 @@ static GByteArray *new_producer(uint32_t policy, unsigned pieces)
         .producer = BTRAIL_PRODUCER_TCG,
         .policy = policy,
         .privilege = BTRAIL_PRIVILEGE_USER,
-        .session = "seed",
+        .capture = "seed",
         .code_offset = CODE_OFFSET,
         .code_page_offset = CODE_PAGE_OFFSET,
         .code_items = 1,

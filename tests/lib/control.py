@@ -14,7 +14,7 @@ import time
 
 import transport
 
-JSON, RETELL = 7, 8
+JSON, RESEND_CODE = 7, 8
 JSON_MAX = 1 << 20
 
 # What an answer returns if it is not to be sent

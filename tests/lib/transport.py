@@ -29,7 +29,7 @@ HEADER_FIELDS = (
     'slab_size', 'records_per_slab', 'event_offset', 'events_per_slab',
     'record_size', 'event_size', 'producer', 'policy', 'privilege',
     'reserved0', 'tick_ns', 'tsc_hz', 'start_monotonic', 'start_realtime',
-    'session', 'code_offset', 'code_page_offset', 'code_items')
+    'capture', 'code_offset', 'code_page_offset', 'code_items')
 SHM_MAGIC = 0x314d485354425f42
 AGENT_SLEEPS = 256              # offset in the header
 
@@ -74,7 +74,7 @@ class Agent:
     """An agent that gets as far as a test wants it to.
 
     with Agent(vm.qmp) as agent:
-        agent.start(session='s', overflow='drop')
+        agent.start(capture='s', overflow='drop')
         agent.drain()
     """
 

@@ -164,7 +164,7 @@ static void test_execute(void)
     init(&p);
     say(&p, "{\"type\":\"guest\"}");
     is_told(&p, "guest -;");
-    json_object_set_string_member(arguments, "session", "s");
+    json_object_set_string_member(arguments, "capture", "s");
     btrail_control_execute(p.control, "branch-trace-stop", arguments,
                            on_answer, &p);
     btrail_control_execute(p.control, "query-branch-trace", NULL, on_answer,
@@ -172,7 +172,7 @@ static void test_execute(void)
     btrail_control_execute(p.control, "query-branch-trace", NULL, on_answer,
                            &p);
     gets(&p, "{\"type\":\"execute\",\"id\":1,\"execute\":"
-         "\"branch-trace-stop\",\"arguments\":{\"session\":\"s\"}}");
+         "\"branch-trace-stop\",\"arguments\":{\"capture\":\"s\"}}");
     gets(&p, "{\"type\":\"execute\",\"id\":2,\"execute\":"
          "\"query-branch-trace\"}");
     say(&p, "{\"type\":\"reply\",\"id\":2,\"return\":{}}");

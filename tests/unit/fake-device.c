@@ -131,7 +131,7 @@ void connect_traced(struct device *d, const char *name, int pid,
 {
     open_device(d, pid);
     say(d, "{\"type\":\"guest\",\"name\":\"%s\",\"vcpus\":1,\"capture\":"
-        "{\"state\":\"agent-lost\",\"session\":\"%s\"}}", name, capture);
+        "{\"state\":\"agent-lost\",\"capture\":\"%s\"}}", name, capture);
 }
 
 void command(struct device *d, const char *text)

@@ -45,7 +45,7 @@ void fake_init_code(struct fake_producer *f, unsigned vcpus, unsigned slabs,
         .tick_ns = 1000000,
         .start_monotonic = 1000,
         .start_realtime = 2000,
-        .session = "fake",
+        .capture = "fake",
     };
     int socks[2];
 

@@ -15,7 +15,7 @@ static struct btrail_shm_header header = {
     .privilege = BTRAIL_PRIVILEGE_USER | BTRAIL_PRIVILEGE_KERNEL,
     .tick_ns = 1000, .tsc_hz = 2000000,
     .start_monotonic = 11, .start_realtime = 22,
-    .session = "the capture",
+    .capture = "the capture",
 };
 
 static struct btrail_store *open_store(const char *path)

@@ -115,10 +115,10 @@ static void test_header(void)
         }
     }
     h = *f.header;
-    memset(h.session, 'x', sizeof(h.session));
+    memset(h.capture, 'x', sizeof(h.capture));
     g_assert_false(btrail_transport_check_header(&h, f.total_size, NULL));
     h = *f.header;
-    h.session[0] = '\xff';
+    h.capture[0] = '\xff';
     g_assert_false(btrail_transport_check_header(&h, f.total_size, NULL));
     close(f.agent_sock);
     fake_clear(&f);
@@ -265,7 +265,7 @@ static void test_connect(void)
     t = connect_ok(&f);
     g_assert_cmpuint(t->header.vcpus, ==, 2);
     g_assert_cmpuint(t->header.policy, ==, BTRAIL_OVERFLOW_DROP);
-    g_assert_cmpstr(t->header.session, ==, "fake");
+    g_assert_cmpstr(t->header.capture, ==, "fake");
     g_assert_true(btrail_transport_send(t, BTRAIL_MSG_READY, &error));
     g_assert_no_error(error);
     fake_expect(&f, BTRAIL_MSG_READY);

@@ -19,7 +19,7 @@ typedef enum BranchTraceAgentEvent {
     BRANCH_TRACE_AGENT_GARBAGE, /* sent something it must not */
     BRANCH_TRACE_AGENT_FLUSH,   /* wants the slabs in progress */
     BRANCH_TRACE_AGENT_RESEND_CODE,  /* wants to be told all code again */
-    BRANCH_TRACE_AGENT_STOP,    /* wants the session to end */
+    BRANCH_TRACE_AGENT_STOP,    /* wants the capture to end */
 } BranchTraceAgentEvent;
 
 /* Called in the main loop; may close the agent after the first two. */

@@ -1,5 +1,5 @@
 /*
- * Branch trace: the shared memory of a session
+ * Branch trace: the shared memory of a capture
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */

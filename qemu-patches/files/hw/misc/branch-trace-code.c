@@ -1,7 +1,7 @@
 /*
  * Branch trace: the bytes that are executed
  *
- * A session numbers the contents of the pages that its vCPUs execute, and
+ * A capture numbers the contents of the pages that its vCPUs execute, and
  * tells the agent each of them once.  Each stream tells which content the
  * pages have that its vCPU executes, when that is news: through a ring of
  * items of its own, which the agent drains.
@@ -188,7 +188,7 @@ static CodePage *make_page(BranchTraceCode *code, uint64_t ram_page)
 bool branch_trace_code_read_tail(BranchTraceStream *s)
 {
     BranchTraceCodeStream *c = s->code;
-    uint32_t slot = qatomic_read(&s->control->slot);
+    uint32_t slot = qatomic_read(&s->policy->slot);
     uint64_t tail, head;
 
     if (!c) {

@@ -37,7 +37,7 @@
 
 /* A socket; goes away when it is lost and nothing that it began goes on. */
 typedef struct ControlConn {
-    BranchTraceLink *link;
+    BranchTraceControl *control;
     unsigned refs;
     QIOChannelSocket *ioc;
     guint in_watch;
@@ -61,12 +61,12 @@ typedef struct ControlCall {
     QObject *ret;
     Error *err;
     uint32_t timeout_ms;
-    BranchTraceLink *link;
+    BranchTraceControl *control;
     QTAILQ_ENTRY(ControlCall) next;
 } ControlCall;
 
-struct BranchTraceLink {
-    BranchTraceCapture *capture;
+struct BranchTraceControl {
+    BranchTraceGetCapture *get_capture;
     void *opaque;
     QmpCommandList permitted;
     ControlConn *conn;          /* NULL while there is none */
@@ -95,15 +95,15 @@ static void conn_listen(ControlConn *conn);
 static void call_done(ControlCall *call)
 {
     call->done = true;
-    QTAILQ_REMOVE(&call->link->calls, call, next);
+    QTAILQ_REMOVE(&call->control->calls, call, next);
     aio_co_schedule(qemu_get_aio_context(), call->co);
 }
 
-static void fail_calls(BranchTraceLink *link, const char *why)
+static void fail_calls(BranchTraceControl *control, const char *why)
 {
     ControlCall *call, *next;
 
-    QTAILQ_FOREACH_SAFE(call, &link->calls, next, next) {
+    QTAILQ_FOREACH_SAFE(call, &control->calls, next, next) {
         error_setg(&call->err, "%s", why);
         call_done(call);
     }
@@ -136,7 +136,7 @@ static void conn_unref(ControlConn *conn)
 
 static void conn_close(ControlConn *conn)
 {
-    conn->link->conn = NULL;
+    conn->control->conn = NULL;
     if (conn->in_watch) {
         g_source_remove(conn->in_watch);
         conn->in_watch = 0;
@@ -149,10 +149,10 @@ static void conn_close(ControlConn *conn)
     conn_unref(conn);
 }
 
-static void reconnect_later(BranchTraceLink *link)
+static void reconnect_later(BranchTraceControl *control)
 {
-    if (link->own && !link->exiting && link->addr) {
-        timer_mod(link->reconnect,
+    if (control->own && !control->exiting && control->addr) {
+        timer_mod(control->reconnect,
                   qemu_clock_get_ms(QEMU_CLOCK_REALTIME) + RECONNECT_MS);
     }
 }
@@ -167,7 +167,7 @@ static void G_GNUC_PRINTF(2, 3) conn_fail(ControlConn *conn, const char *fmt,
         va_start(ap, fmt);
         conn->failure = g_strdup_vprintf(fmt, ap);
         va_end(ap);
-        qemu_bh_schedule(conn->link->bh);
+        qemu_bh_schedule(conn->control->bh);
     }
 }
 
@@ -193,7 +193,7 @@ static void conn_write(ControlConn *conn)
     conn->out_done = 0;
     if (conn->out->len && !conn->out_watch) {
         /* To be watched for; sources are the main loop's. */
-        qemu_bh_schedule(conn->link->bh);
+        qemu_bh_schedule(conn->control->bh);
     }
 }
 
@@ -259,15 +259,15 @@ static void coroutine_fn execute_co(void *opaque)
 {
     ControlExecution *e = opaque;
     ControlConn *conn = e->conn;
-    BranchTraceLink *link = conn->link;
+    BranchTraceControl *control = conn->control;
     QDict *reply;
 
-    link->executing = qemu_coroutine_self();
-    reply = qmp_dispatch(&link->permitted, QOBJECT(e->request), false, NULL);
-    link->executing = NULL;
+    control->executing = qemu_coroutine_self();
+    reply = qmp_dispatch(&control->permitted, QOBJECT(e->request), false, NULL);
+    control->executing = NULL;
 
     conn->executing = false;
-    if (link->conn == conn) {
+    if (control->conn == conn) {
         qdict_put_str(reply, "type", "reply");
         qdict_put_int(reply, "id", e->id);
         conn_send(conn, reply);
@@ -296,7 +296,7 @@ static void conn_execute(ControlConn *conn, const QDict *message, int64_t id)
         /* Not even by a number: those of QEMU's descriptors are not its. */
         error_setg(&err, "the agent cannot name another with 'agent': leave "
                    "it out");
-    } else if (conn->link->executing) {
+    } else if (conn->control->executing) {
         /* For a connection that was lost meanwhile */
         error_setg(&err, "a command is still being executed: try again when "
                    "it has ended");
@@ -321,7 +321,7 @@ static void conn_execute(ControlConn *conn, const QDict *message, int64_t id)
 
 static void conn_reply(ControlConn *conn, const QDict *message, uint64_t id)
 {
-    BranchTraceLink *link = conn->link;
+    BranchTraceControl *control = conn->control;
     QObject *ret = qdict_get(message, "return");
     QObject *error = qdict_get(message, "error");
     QDict *error_dict = qobject_to(QDict, error);
@@ -329,7 +329,7 @@ static void conn_reply(ControlConn *conn, const QDict *message, uint64_t id)
                                   : NULL;
     ControlCall *call;
 
-    if (id >= link->next_id) {
+    if (id >= control->next_id) {
         conn_fail(conn, "the trace agent has replied to what it was not "
                   "asked");
         return;
@@ -339,7 +339,7 @@ static void conn_reply(ControlConn *conn, const QDict *message, uint64_t id)
                   "or an 'error' with a 'desc'");
         return;
     }
-    QTAILQ_FOREACH(call, &link->calls, next) {
+    QTAILQ_FOREACH(call, &control->calls, next) {
         if (call->id == id) {
             break;
         }
@@ -472,10 +472,10 @@ static void conn_listen(ControlConn *conn)
     }
 }
 
-static QDict *guest_message(BranchTraceLink *link)
+static QDict *guest_message(BranchTraceControl *control)
 {
     QDict *guest = qdict_new();
-    BranchTraceInfo *info = link->capture(link->opaque);
+    BranchTraceInfo *info = control->get_capture(control->opaque);
     QObject *capture = NULL;
     Visitor *v;
 
@@ -501,8 +501,8 @@ static QDict *guest_message(BranchTraceLink *link)
     return guest;
 }
 
-static bool link_connect(BranchTraceLink *link, SocketAddress *addr,
-                         Error **errp)
+static bool control_connect(BranchTraceControl *control, SocketAddress *addr,
+                            Error **errp)
 {
     QIOChannelSocket *ioc = branch_trace_agent_open(addr, errp);
     ControlConn *conn;
@@ -511,44 +511,44 @@ static bool link_connect(BranchTraceLink *link, SocketAddress *addr,
         return false;
     }
     qio_channel_set_name(QIO_CHANNEL(ioc), "branch-trace-control");
-    if (addr != link->addr) {
-        qapi_free_SocketAddress(link->addr);
-        link->addr = addr->type == SOCKET_ADDRESS_TYPE_UNIX
+    if (addr != control->addr) {
+        qapi_free_SocketAddress(control->addr);
+        control->addr = addr->type == SOCKET_ADDRESS_TYPE_UNIX
                      ? QAPI_CLONE(SocketAddress, addr) : NULL;
     }
-    timer_del(link->reconnect);
+    timer_del(control->reconnect);
 
     conn = g_new0(ControlConn, 1);
-    conn->link = link;
+    conn->control = control;
     conn->refs = 1;
     conn->ioc = ioc;
     conn->out = g_byte_array_new();
-    link->conn = conn;
-    conn_send(conn, guest_message(link));
+    control->conn = conn;
+    conn_send(conn, guest_message(control));
     conn_listen(conn);
     return true;
 }
 
-static void link_lost(BranchTraceLink *link)
+static void control_lost(BranchTraceControl *control)
 {
-    g_autofree char *why = g_strdup(link->conn->failure);
+    g_autofree char *why = g_strdup(control->conn->failure);
 
-    conn_close(link->conn);
-    fail_calls(link, why);
-    reconnect_later(link);
+    conn_close(control->conn);
+    fail_calls(control, why);
+    reconnect_later(control);
 }
 
 /* What was found to be done where it could not be done */
-static void link_bh(void *opaque)
+static void control_bh(void *opaque)
 {
-    BranchTraceLink *link = opaque;
-    ControlConn *conn = link->conn;
+    BranchTraceControl *control = opaque;
+    ControlConn *conn = control->conn;
 
     if (!conn) {
         return;
     }
     if (conn->failure) {
-        link_lost(link);
+        control_lost(control);
     } else if (conn->out->len && !conn->out_watch) {
         conn->out_watch = qio_channel_add_watch(QIO_CHANNEL(conn->ioc),
                                                 G_IO_OUT | G_IO_HUP | G_IO_ERR,
@@ -556,12 +556,13 @@ static void link_bh(void *opaque)
     }
 }
 
-static void link_reconnect(void *opaque)
+static void control_reconnect(void *opaque)
 {
-    BranchTraceLink *link = opaque;
+    BranchTraceControl *control = opaque;
 
-    if (!link->conn && link->own && !link_connect(link, link->addr, NULL)) {
-        reconnect_later(link);
+    if (!control->conn && control->own &&
+        !control_connect(control, control->addr, NULL)) {
+        reconnect_later(control);
     }
 }
 
@@ -572,27 +573,27 @@ static bool same_path(const SocketAddress *a, const SocketAddress *b)
 }
 
 /* Have a connection, to @addr if it was @named. */
-static bool link_prepare(BranchTraceLink *link, SocketAddress *addr,
-                         bool named, Error **errp)
+static bool control_prepare(BranchTraceControl *control, SocketAddress *addr,
+                            bool named, Error **errp)
 {
     ERRP_GUARD();
 
-    if (link->conn && link->conn->failure) {
-        link_lost(link);
+    if (control->conn && control->conn->failure) {
+        control_lost(control);
     }
-    if (named && !same_path(addr, link->addr)) {
-        if (link->own || !QTAILQ_EMPTY(&link->calls)) {
-            error_setg(errp, "another trace agent has the active session or "
+    if (named && !same_path(addr, control->addr)) {
+        if (control->own || !QTAILQ_EMPTY(&control->calls)) {
+            error_setg(errp, "another trace agent has the active capture or "
                        "a command: leave out 'agent'");
             return false;
         }
-        if (link->conn) {
-            conn_close(link->conn);
+        if (control->conn) {
+            conn_close(control->conn);
         }
-    } else if (link->own && link->addr) {
-        addr = link->addr;
+    } else if (control->own && control->addr) {
+        addr = control->addr;
     }
-    if (!link->conn && !link_connect(link, addr, errp)) {
+    if (!control->conn && !control_connect(control, addr, errp)) {
         error_prepend(errp, "backtraild has to run on the host of this "
                       "guest: ");
         return false;
@@ -601,14 +602,14 @@ static bool link_prepare(BranchTraceLink *link, SocketAddress *addr,
 }
 
 QObject *coroutine_fn
-branch_trace_control_command(BranchTraceLink *link, QObject *command,
+branch_trace_control_command(BranchTraceControl *control, QObject *command,
                              SocketAddress *addr, bool named,
                              uint32_t timeout_ms, Error **errp)
 {
     ControlCall call = {
         .co = qemu_coroutine_self(),
         .timeout_ms = timeout_ms,
-        .link = link,
+        .control = control,
     };
     g_autoptr(GString) text = NULL;
     QEMUTimer *timer;
@@ -618,14 +619,14 @@ branch_trace_control_command(BranchTraceLink *link, QObject *command,
         error_setg(errp, "'command' has to be an object");
         return NULL;
     }
-    if (link->exiting) {
+    if (control->exiting) {
         error_setg(errp, "QEMU is about to end");
         return NULL;
     }
 
     message = qdict_new();
     qdict_put_str(message, "type", "command");
-    qdict_put_int(message, "id", link->next_id);
+    qdict_put_int(message, "id", control->next_id);
     qdict_put_obj(message, "command", qobject_ref(command));
     text = qobject_to_json(QOBJECT(message));
     qobject_unref(message);
@@ -634,15 +635,15 @@ branch_trace_control_command(BranchTraceLink *link, QObject *command,
                    BTRAIL_JSON_MAX);
         return NULL;
     }
-    if (!link_prepare(link, addr, named, errp)) {
+    if (!control_prepare(control, addr, named, errp)) {
         return NULL;
     }
 
-    call.id = link->next_id++;
-    QTAILQ_INSERT_TAIL(&link->calls, &call, next);
+    call.id = control->next_id++;
+    QTAILQ_INSERT_TAIL(&control->calls, &call, next);
     timer = timer_new_ms(QEMU_CLOCK_REALTIME, call_timeout, &call);
     timer_mod(timer, qemu_clock_get_ms(QEMU_CLOCK_REALTIME) + timeout_ms);
-    conn_send_text(link->conn, text);
+    conn_send_text(control->conn, text);
     while (!call.done) {
         qemu_coroutine_yield();
     }
@@ -653,12 +654,12 @@ branch_trace_control_command(BranchTraceLink *link, QObject *command,
     return call.ret;
 }
 
-void branch_trace_control_event(BranchTraceLink *link, const char *event,
+void branch_trace_control_event(BranchTraceControl *control, const char *event,
                                 QDict *data)
 {
     QDict *message;
 
-    if (!link->conn) {
+    if (!control->conn) {
         qobject_unref(data);
         return;
     }
@@ -666,59 +667,60 @@ void branch_trace_control_event(BranchTraceLink *link, const char *event,
     qdict_put_str(message, "type", "event");
     qdict_put_str(message, "event", event);
     qdict_put(message, "data", data ?: qdict_new());
-    conn_send(link->conn, message);
+    conn_send(control->conn, message);
 }
 
-bool branch_trace_control_executes(BranchTraceLink *link)
+bool branch_trace_control_executes(BranchTraceControl *control)
 {
-    return link->executing && qemu_in_coroutine() &&
-           link->executing == qemu_coroutine_self();
+    return control->executing && qemu_in_coroutine() &&
+           control->executing == qemu_coroutine_self();
 }
 
-SocketAddress *branch_trace_control_address(BranchTraceLink *link)
+SocketAddress *branch_trace_control_address(BranchTraceControl *control)
 {
-    return link->addr;
+    return control->addr;
 }
 
-void branch_trace_control_own(BranchTraceLink *link, bool own)
+void branch_trace_control_own(BranchTraceControl *control, bool own)
 {
-    link->own = own;
+    control->own = own;
     if (!own) {
-        timer_del(link->reconnect);
-    } else if (!link->conn) {
-        reconnect_later(link);
+        timer_del(control->reconnect);
+    } else if (!control->conn) {
+        reconnect_later(control);
     }
 }
 
-void branch_trace_control_exit(BranchTraceLink *link)
+void branch_trace_control_exit(BranchTraceControl *control)
 {
-    link->exiting = true;
-    timer_del(link->reconnect);
-    fail_calls(link, "QEMU is about to end");
+    control->exiting = true;
+    timer_del(control->reconnect);
+    fail_calls(control, "QEMU is about to end");
 }
 
-BranchTraceLink *branch_trace_control_new(BranchTraceCapture *capture,
-                                          void *opaque)
+BranchTraceControl *branch_trace_control_new(BranchTraceGetCapture *get_capture,
+                                             void *opaque)
 {
-    BranchTraceLink *link = g_new0(BranchTraceLink, 1);
+    BranchTraceControl *control = g_new0(BranchTraceControl, 1);
 
-    link->capture = capture;
-    link->opaque = opaque;
-    QTAILQ_INIT(&link->calls);
-    link->reconnect = timer_new_ms(QEMU_CLOCK_REALTIME, link_reconnect, link);
-    link->bh = qemu_bh_new(link_bh, link);
+    control->get_capture = get_capture;
+    control->opaque = opaque;
+    QTAILQ_INIT(&control->calls);
+    control->reconnect = timer_new_ms(QEMU_CLOCK_REALTIME, control_reconnect,
+                                      control);
+    control->bh = qemu_bh_new(control_bh, control);
 
     /* What an agent may have executed, and nothing else */
-    QTAILQ_INIT(&link->permitted);
-    qmp_register_command(&link->permitted, "branch-trace-start",
+    QTAILQ_INIT(&control->permitted);
+    qmp_register_command(&control->permitted, "branch-trace-start",
                          qmp_marshal_branch_trace_start, QCO_COROUTINE, 0);
-    qmp_register_command(&link->permitted, "branch-trace-change",
+    qmp_register_command(&control->permitted, "branch-trace-change",
                          qmp_marshal_branch_trace_change, 0, 0);
-    qmp_register_command(&link->permitted, "branch-trace-attach",
+    qmp_register_command(&control->permitted, "branch-trace-attach",
                          qmp_marshal_branch_trace_attach, QCO_COROUTINE, 0);
-    qmp_register_command(&link->permitted, "branch-trace-stop",
+    qmp_register_command(&control->permitted, "branch-trace-stop",
                          qmp_marshal_branch_trace_stop, 0, 0);
-    qmp_register_command(&link->permitted, "query-branch-trace",
+    qmp_register_command(&control->permitted, "query-branch-trace",
                          qmp_marshal_query_branch_trace, 0, 0);
-    return link;
+    return control;
 }

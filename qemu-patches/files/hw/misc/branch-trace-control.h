@@ -12,11 +12,11 @@
 #include "qemu/coroutine.h"
 #include "qobject/qdict.h"
 
-/* The connection, or the lack of one, and who waits for a reply */
-typedef struct BranchTraceLink BranchTraceLink;
+/* The control connection, if there is one, and the commands that wait for it */
+typedef struct BranchTraceControl BranchTraceControl;
 
-/* The session that is active, or NULL; the caller frees it. */
-typedef BranchTraceInfo *BranchTraceCapture(void *opaque);
+/* The active capture, or NULL; the caller frees it. */
+typedef BranchTraceInfo *BranchTraceGetCapture(void *opaque);
 
 /*
  * All functions are called with the BQL held, and in the main loop but for
@@ -24,8 +24,8 @@ typedef BranchTraceInfo *BranchTraceCapture(void *opaque);
  * the agent but branch_trace_control_command().
  */
 
-BranchTraceLink *branch_trace_control_new(BranchTraceCapture *capture,
-                                          void *opaque);
+BranchTraceControl *branch_trace_control_new(BranchTraceGetCapture *get_capture,
+                                             void *opaque);
 
 /**
  * branch_trace_control_command - have the agent do something
@@ -37,24 +37,24 @@ BranchTraceLink *branch_trace_control_new(BranchTraceCapture *capture,
  * Returns: what it replies, or NULL
  */
 QObject *coroutine_fn
-branch_trace_control_command(BranchTraceLink *link, QObject *command,
+branch_trace_control_command(BranchTraceControl *control, QObject *command,
                              SocketAddress *addr, bool named,
                              uint32_t timeout_ms, Error **errp);
 
 /* Tell the agent, if there is one.  Takes @data, which may be NULL. */
-void branch_trace_control_event(BranchTraceLink *link, const char *event,
+void branch_trace_control_event(BranchTraceControl *control, const char *event,
                                 QDict *data);
 
 /* Is the agent having the command executed that now runs? */
-bool branch_trace_control_executes(BranchTraceLink *link);
+bool branch_trace_control_executes(BranchTraceControl *control);
 
 /* Where it listens, to whom the connection is or last was; may be NULL. */
-SocketAddress *branch_trace_control_address(BranchTraceLink *link);
+SocketAddress *branch_trace_control_address(BranchTraceControl *control);
 
-/* The active session is the agent's: look for it again when it is lost. */
-void branch_trace_control_own(BranchTraceLink *link, bool own);
+/* The active capture is the agent's: look for it again when it is lost. */
+void branch_trace_control_own(BranchTraceControl *control, bool own);
 
 /* QEMU exits: nobody waits for the agent any more. */
-void branch_trace_control_exit(BranchTraceLink *link);
+void branch_trace_control_exit(BranchTraceControl *control);
 
 #endif /* HW_MISC_BRANCH_TRACE_CONTROL_H */

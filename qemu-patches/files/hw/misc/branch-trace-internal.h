@@ -10,7 +10,7 @@
 #include "hw/misc/branch-trace.h"
 
 /**
- * BranchTraceBuffer - the memfd of a session, as the device laid it out
+ * BranchTraceBuffer - the memfd of a capture, as the device laid it out
  *
  * The copies here are what the device goes by: the agent can write to all of
  * the shared memory.
@@ -51,19 +51,19 @@ void branch_trace_buffer_signal(BranchTraceBuffer *buf);
 void branch_trace_buffer_read_free(BranchTraceBuffer *buf);
 
 /**
- * BranchTraceControl - what a session tells its streams while they run
- * @policy:     enum btrail_overflow_policy.  Agent loss can make it another
- *              than was asked for.
+ * BranchTracePolicy - what a capture tells its streams while they run
+ * @overflow:   enum btrail_overflow_policy.  The loss of the agent can make it
+ *              another one than was asked for.
  * @gap_reason: for records that are lost, enum btrail_gap_reason
  * @slot:       which tail is that of the agent
  *
  * Written with the BQL held, read by the vCPUs.
  */
-typedef struct BranchTraceControl {
-    uint32_t policy;
+typedef struct BranchTracePolicy {
+    uint32_t overflow;
     uint32_t gap_reason;
     uint32_t slot;
-} BranchTraceControl;
+} BranchTracePolicy;
 
 /**
  * BranchTraceSink - a slab of the device's own
@@ -76,7 +76,7 @@ typedef struct BranchTraceSink {
     struct btrail_event *events;
 } BranchTraceSink;
 
-/* What a session knows of the code that its vCPUs execute, and tells of it */
+/* What a capture knows of the code that its vCPUs execute, and tells of it */
 typedef struct BranchTraceCode BranchTraceCode;
 typedef struct BranchTraceCodeStream BranchTraceCodeStream;
 
@@ -113,7 +113,7 @@ struct BranchTraceStream {
     BranchTraceCursor unplugged_cursor;
     BranchTraceBuffer *buf;
     const BranchTraceFilter *filter;
-    const BranchTraceControl *control;
+    const BranchTracePolicy *policy;
 
     /* In shared memory, written only */
     struct btrail_shm_vcpu *shm;
@@ -157,7 +157,7 @@ BranchTraceStream *branch_trace_stream_new(CPUState *cpu,
                                            BranchTraceBuffer *buf,
                                            const BranchTraceProducerOps *ops,
                                            const BranchTraceFilter *filter,
-                                           const BranchTraceControl *control,
+                                           const BranchTracePolicy *policy,
                                            BranchTraceCode *code);
 void branch_trace_stream_free(BranchTraceStream *s);
 

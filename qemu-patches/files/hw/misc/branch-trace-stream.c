@@ -112,7 +112,7 @@ static void stream_open_sink(BranchTraceStream *s, uint64_t index)
 bool branch_trace_stream_read_tail(BranchTraceStream *s)
 {
     /* In this order: the agent's tail cannot be ahead of a later head. */
-    uint32_t slot = qatomic_read(&s->control->slot);
+    uint32_t slot = qatomic_read(&s->policy->slot);
     uint64_t tail = qatomic_load_acquire(&s->shm->tail[slot]);
     uint64_t head = qatomic_read(&s->head);
 
@@ -132,7 +132,7 @@ void branch_trace_stream_init_tail(BranchTraceStream *s, uint32_t slot)
 /* Is slab @head free, with @reserve more behind it? */
 static bool stream_has_room(BranchTraceStream *s, unsigned reserve)
 {
-    if (qatomic_read(&s->control->policy) == BTRAIL_OVERFLOW_OVERWRITE) {
+    if (qatomic_read(&s->policy->overflow) == BTRAIL_OVERFLOW_OVERWRITE) {
         return true;
     }
     branch_trace_stream_read_tail(s);
@@ -206,7 +206,7 @@ static bool stream_leave_sink(BranchTraceStream *s, unsigned reserve)
     }
     /* What waits there was put there by a vCPU that has to wait for it. */
     if (!branch_trace_code_settle(s) && reserve &&
-        qatomic_read(&s->control->policy) == BTRAIL_OVERFLOW_PAUSE) {
+        qatomic_read(&s->policy->overflow) == BTRAIL_OVERFLOW_PAUSE) {
         return false;
     }
 
@@ -238,7 +238,7 @@ static void stream_empty_sink(BranchTraceStream *s)
     unsigned n = stream_records(s);
 
     if (!s->sink_gap) {
-        s->sink_gap_reason = qatomic_read(&s->control->gap_reason);
+        s->sink_gap_reason = qatomic_read(&s->policy->gap_reason);
     }
     s->sink_gap += n;
     qatomic_set(&s->lost, s->lost + n);
@@ -252,7 +252,7 @@ static void stream_do_without(BranchTraceStream *s, uint64_t index)
 {
     s->sink_gap = 0;
     stream_open_sink(s, index);
-    if (qatomic_read(&s->control->policy) == BTRAIL_OVERFLOW_PAUSE) {
+    if (qatomic_read(&s->policy->overflow) == BTRAIL_OVERFLOW_PAUSE) {
         stream_hold(s);
     } else {
         stream_set_state(s, BTRAIL_VCPU_LOSING);
@@ -272,7 +272,7 @@ static void stream_switch(BranchTraceStream *s)
 
     stream_publish(s);
     if (stream_has_room(s, RESERVE)) {
-        if (qatomic_read(&s->control->policy) == BTRAIL_OVERFLOW_OVERWRITE) {
+        if (qatomic_read(&s->policy->overflow) == BTRAIL_OVERFLOW_OVERWRITE) {
             stream_overwrite(s);
         }
         stream_open_slab(s, index);
@@ -284,7 +284,7 @@ static void stream_switch(BranchTraceStream *s)
 void branch_trace_stream_wait_for_code(BranchTraceStream *s)
 {
     if (!s->in_sink &&
-        qatomic_read(&s->control->policy) == BTRAIL_OVERFLOW_PAUSE) {
+        qatomic_read(&s->policy->overflow) == BTRAIL_OVERFLOW_PAUSE) {
         uint64_t index = stream_index(s);
 
         stream_publish(s);
@@ -454,7 +454,7 @@ void branch_trace_stream_flush(BranchTraceStream *s)
 {
     /* Only if the vCPU would not have to wait for it. */
     if (!s->in_sink && s->state == BTRAIL_VCPU_RUNNING &&
-        qatomic_read(&s->control->policy) != BTRAIL_OVERFLOW_OVERWRITE &&
+        qatomic_read(&s->policy->overflow) != BTRAIL_OVERFLOW_OVERWRITE &&
         (stream_records(s) || s->n_events) &&
         stream_has_room(s, RESERVE + 1)) {
         stream_switch(s);
@@ -472,7 +472,7 @@ void branch_trace_stream_refill(BranchTraceStream *s)
             stream_switch(s);
         }
     } else if (s->state == BTRAIL_VCPU_WAITING &&
-               qatomic_read(&s->control->policy) != BTRAIL_OVERFLOW_PAUSE) {
+               qatomic_read(&s->policy->overflow) != BTRAIL_OVERFLOW_PAUSE) {
         /* The agent is lost, the guest shall go on. */
         stream_release(s);
         stream_set_state(s, BTRAIL_VCPU_LOSING);
@@ -519,7 +519,7 @@ bool branch_trace_stream_can_refill(BranchTraceStream *s)
     switch (qatomic_read(&s->state)) {
     case BTRAIL_VCPU_WAITING:
         /* To wake up for every slab would cost more than to wait for a few. */
-        return qatomic_read(&s->control->policy) != BTRAIL_OVERFLOW_PAUSE ||
+        return qatomic_read(&s->policy->overflow) != BTRAIL_OVERFLOW_PAUSE ||
                (used <= s->buf->slabs / 2 && branch_trace_code_half_free(s));
     case BTRAIL_VCPU_LOSING:
         return used + RESERVE < s->buf->slabs;
@@ -562,7 +562,7 @@ BranchTraceStream *branch_trace_stream_new(CPUState *cpu,
                                            BranchTraceBuffer *buf,
                                            const BranchTraceProducerOps *ops,
                                            const BranchTraceFilter *filter,
-                                           const BranchTraceControl *control,
+                                           const BranchTracePolicy *policy,
                                            BranchTraceCode *code)
 {
     BranchTraceStream *s = g_new0(BranchTraceStream, 1);
@@ -577,7 +577,7 @@ BranchTraceStream *branch_trace_stream_new(CPUState *cpu,
     s->cursor = ops->cursor(cpu);
     s->buf = buf;
     s->filter = filter;
-    s->control = control;
+    s->policy = policy;
     s->shm = (struct btrail_shm_vcpu *)area;
     s->desc = (struct btrail_slab_desc *)(area + buf->desc_offset);
     s->slabs = area + buf->slab_offset;

@@ -2,8 +2,8 @@
  * Branch trace device
  *
  * Records every branch that the guest takes, for an agent on the host.  The
- * guest does not see the device.  One session at a time: the agent makes many
- * out of one where that is wanted.
+ * guest does not see the device.  There is one capture at a time; an
+ * agent that serves several consumers makes their sessions out of it.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -51,7 +51,7 @@
 #define HOUSEKEEPING_MS         100
 
 /*
- * What a session records.  Another one takes its place as a whole, and is
+ * What a capture records.  Another one takes its place as a whole, and is
  * freed when no vCPU looks at it any more.
  */
 typedef struct BranchTraceSelection {
@@ -63,14 +63,14 @@ typedef struct BranchTraceSelection {
 /* Of the others, if they were selected before */
 static const BranchTraceFilter filter_nothing;
 
-typedef struct BranchTraceSession {
+typedef struct BranchTraceCapture {
     char *name;
     BranchTraceOverflow overflow;
     uint64_t buffer_size;
     uint32_t agent_timeout;
     BranchTraceSelection *selection;
     BranchTraceBuffer buffer;
-    BranchTraceControl control;
+    BranchTracePolicy policy;
     BranchTraceCode *code;      /* NULL if it is not told */
     BranchTraceState state;
     bool ending;
@@ -78,7 +78,7 @@ typedef struct BranchTraceSession {
     int64_t progress_ms;        /* when the agent last drained something */
     int64_t resent_ms;          /* when all code was last told again */
     bool resend;                /* it shall be once more, but not so soon */
-} BranchTraceSession;
+} BranchTraceCapture;
 
 struct BranchTraceDevice {
     DeviceState parent_obj;
@@ -87,7 +87,7 @@ struct BranchTraceDevice {
     uint32_t code_pages;
     bool traced;                /* for VMState */
 
-    BranchTraceSession *session;    /* the current or the last one */
+    BranchTraceCapture *capture;    /* the current or the last one */
     bool busy;                  /* a command is between two coroutine yields */
     QEMUTimer *housekeeping;
     DeviceListener cpu_listener;
@@ -96,7 +96,7 @@ struct BranchTraceDevice {
     Notifier exit;
     Notifier shutdown;
     Notifier panicked;
-    BranchTraceLink *link;
+    BranchTraceControl *control;
     bool exiting;
 
     /* The tick thread walks the streams, the BQL holder changes the list. */
@@ -119,25 +119,25 @@ const BranchTraceProducerOps *branch_trace_producer(void)
     return producer;
 }
 
-static bool session_active(BranchTraceDevice *d)
+static bool capture_active(BranchTraceDevice *d)
 {
-    return d->session && d->session->state != BRANCH_TRACE_STATE_INACTIVE;
+    return d->capture && d->capture->state != BRANCH_TRACE_STATE_INACTIVE;
 }
 
-static void session_set_state(BranchTraceDevice *d, BranchTraceState state,
+static void capture_set_state(BranchTraceDevice *d, BranchTraceState state,
                               BranchTraceReason reason)
 {
     /* A new agent is news even if the last one was not lost. */
-    if (d->session->state != state ||
+    if (d->capture->state != state ||
         reason == BRANCH_TRACE_REASON_ATTACHED) {
         QDict *data = qdict_new();
 
-        d->session->state = state;
-        qapi_event_send_branch_trace_state(d->session->name, state, reason);
-        qdict_put_str(data, "session", d->session->name);
+        d->capture->state = state;
+        qapi_event_send_branch_trace_state(d->capture->name, state, reason);
+        qdict_put_str(data, "capture", d->capture->name);
         qdict_put_str(data, "state", BranchTraceState_str(state));
         qdict_put_str(data, "reason", BranchTraceReason_str(reason));
-        branch_trace_control_event(d->link, "state", data);
+        branch_trace_control_event(d->control, "state", data);
     }
 }
 
@@ -240,10 +240,10 @@ static bool selected(const BranchTraceSelection *selection, int cpu_index)
 
 static void start_stream(BranchTraceDevice *d, CPUState *cpu)
 {
-    BranchTraceSession *session = d->session;
+    BranchTraceCapture *capture = d->capture;
     BranchTraceStream *s;
 
-    if (!selected(session->selection, cpu->cpu_index)) {
+    if (!selected(capture->selection, cpu->cpu_index)) {
         return;
     }
     if (thread_ended(cpu)) {
@@ -251,9 +251,9 @@ static void start_stream(BranchTraceDevice *d, CPUState *cpu)
     }
     s = find_stream(d, cpu);
     if (!s) {
-        s = branch_trace_stream_new(cpu, &session->buffer, producer,
-                                    &session->selection->filter,
-                                    &session->control, session->code);
+        s = branch_trace_stream_new(cpu, &capture->buffer, producer,
+                                    &capture->selection->filter,
+                                    &capture->policy, capture->code);
         WITH_QEMU_LOCK_GUARD(&d->streams_lock) {
             QTAILQ_INSERT_TAIL(&d->streams, s, next);
         }
@@ -264,7 +264,7 @@ static void start_stream(BranchTraceDevice *d, CPUState *cpu)
 static void do_change(CPUState *cpu, run_on_cpu_data data)
 {
     BranchTraceStream *s = data.host_ptr;
-    BranchTraceSelection *selection = branch_trace_device->session->selection;
+    BranchTraceSelection *selection = branch_trace_device->capture->selection;
 
     branch_trace_stream_change(s, selected(selection, s->cpu_index)
                                   ? &selection->filter : &filter_nothing);
@@ -284,7 +284,7 @@ static void change_stream(BranchTraceStream *s)
     }
 }
 
-/* The stream stays, for queries, until the next session starts. */
+/* The stream stays, for queries, until the next capture starts. */
 static void end_stream(BranchTraceStream *s, uint16_t reason)
 {
     if (s->state == BTRAIL_VCPU_ENDED) {
@@ -328,7 +328,7 @@ static void report_gaps(BranchTraceDevice *d)
     BranchTraceStream *s;
 
     /* What is overwritten is what the user asked for. */
-    if (d->session->overflow == BRANCH_TRACE_OVERFLOW_OVERWRITE) {
+    if (d->capture->overflow == BRANCH_TRACE_OVERFLOW_OVERWRITE) {
         return;
     }
     QTAILQ_FOREACH(s, &d->streams, next) {
@@ -336,13 +336,13 @@ static void report_gaps(BranchTraceDevice *d)
 
         if (lost != s->gap_reported) {
             s->gap_reported = lost;
-            qapi_event_send_branch_trace_gap(d->session->name,
+            qapi_event_send_branch_trace_gap(d->capture->name,
                                              s->cpu_index, lost);
         }
     }
 }
 
-/* Sessions */
+/* Captures */
 
 static void selection_free(BranchTraceSelection *selection)
 {
@@ -352,19 +352,19 @@ static void selection_free(BranchTraceSelection *selection)
     }
 }
 
-static void session_free(BranchTraceSession *session)
+static void capture_free(BranchTraceCapture *capture)
 {
-    if (!session) {
+    if (!capture) {
         return;
     }
-    if (session->agent) {
-        branch_trace_agent_close(session->agent);
+    if (capture->agent) {
+        branch_trace_agent_close(capture->agent);
     }
-    branch_trace_buffer_destroy(&session->buffer);
-    branch_trace_code_free(session->code);
-    selection_free(session->selection);
-    g_free(session->name);
-    g_free(session);
+    branch_trace_buffer_destroy(&capture->buffer);
+    branch_trace_code_free(capture->code);
+    selection_free(capture->selection);
+    g_free(capture->name);
+    g_free(capture);
 }
 
 static void free_streams(BranchTraceDevice *d)
@@ -382,85 +382,85 @@ static void slabs_are_free(void *opaque)
 {
     BranchTraceDevice *d = opaque;
 
-    branch_trace_buffer_read_free(&d->session->buffer);
+    branch_trace_buffer_read_free(&d->capture->buffer);
     wake_streams(d);
 }
 
-static void session_end(BranchTraceDevice *d, BranchTraceReason reason,
+static void capture_end(BranchTraceDevice *d, BranchTraceReason reason,
                         uint16_t end_reason)
 {
-    BranchTraceSession *session = d->session;
+    BranchTraceCapture *capture = d->capture;
     BranchTraceStream *s;
 
-    session->ending = true;
-    branch_trace_control_own(d->link, false);
+    capture->ending = true;
+    branch_trace_control_own(d->control, false);
     tick_stop(d);
     timer_del(d->housekeeping);
-    qemu_set_fd_handler(session->buffer.free[0], NULL, NULL, NULL);
+    qemu_set_fd_handler(capture->buffer.free[0], NULL, NULL, NULL);
 
     QTAILQ_FOREACH(s, &d->streams, next) {
         end_stream(s, end_reason);
     }
     report_gaps(d);
 
-    if (session->agent) {
-        branch_trace_agent_send_end(session->agent, end_reason);
-        branch_trace_agent_close(session->agent);
-        session->agent = NULL;
+    if (capture->agent) {
+        branch_trace_agent_send_end(capture->agent, end_reason);
+        branch_trace_agent_close(capture->agent);
+        capture->agent = NULL;
     }
     /* The agent has a mapping of its own to drain the rest from. */
-    session_set_state(d, BRANCH_TRACE_STATE_INACTIVE, reason);
+    capture_set_state(d, BRANCH_TRACE_STATE_INACTIVE, reason);
 }
 
 /* What the streams are to do, with an agent or with one that is @lost */
-static void session_set_policy(BranchTraceSession *session, bool lost)
+static void capture_set_policy(BranchTraceCapture *capture, bool lost)
 {
-    uint32_t policy = session->overflow;
+    uint32_t policy = capture->overflow;
     uint32_t reason = BTRAIL_GAP_OVERFLOW;
 
-    if (lost && policy == BTRAIL_OVERFLOW_PAUSE && session->agent_timeout) {
+    if (lost && policy == BTRAIL_OVERFLOW_PAUSE && capture->agent_timeout) {
         policy = BTRAIL_OVERFLOW_DROP;
     }
     if (lost && policy == BTRAIL_OVERFLOW_DROP) {
         reason = BTRAIL_GAP_AGENT_LOST;
     }
-    qatomic_set(&session->control.gap_reason, reason);
-    qatomic_set(&session->control.policy, policy);
+    qatomic_set(&capture->policy.gap_reason, reason);
+    qatomic_set(&capture->policy.overflow, policy);
 }
 
 static void agent_is_lost(BranchTraceDevice *d, BranchTraceReason reason)
 {
-    BranchTraceSession *session = d->session;
+    BranchTraceCapture *capture = d->capture;
 
-    if (reason != BRANCH_TRACE_REASON_TIMEOUT && session->agent) {
-        branch_trace_agent_close(session->agent);
-        session->agent = NULL;
+    if (reason != BRANCH_TRACE_REASON_TIMEOUT && capture->agent) {
+        branch_trace_agent_close(capture->agent);
+        capture->agent = NULL;
     }
-    session_set_policy(session, true);
-    session_set_state(d, BRANCH_TRACE_STATE_AGENT_LOST, reason);
+    capture_set_policy(capture, true);
+    capture_set_state(d, BRANCH_TRACE_STATE_AGENT_LOST, reason);
     wake_streams(d);
 }
 
 static void agent_is_back(BranchTraceDevice *d, BranchTraceReason reason)
 {
-    BranchTraceSession *session = d->session;
+    BranchTraceCapture *capture = d->capture;
 
-    session_set_policy(session, false);
-    session->progress_ms = qemu_clock_get_ms(QEMU_CLOCK_REALTIME);
-    session_set_state(d, BRANCH_TRACE_STATE_ACTIVE, reason);
+    capture_set_policy(capture, false);
+    capture->progress_ms = qemu_clock_get_ms(QEMU_CLOCK_REALTIME);
+    capture_set_state(d, BRANCH_TRACE_STATE_ACTIVE, reason);
     wake_streams(d);
 }
 
 /* It costs a look at all pages and all vCPUs something: not at any rate. */
 static void resend(BranchTraceDevice *d)
 {
-    BranchTraceSession *session = d->session;
+    BranchTraceCapture *capture = d->capture;
     int64_t now = qemu_clock_get_ms(QEMU_CLOCK_REALTIME);
 
-    session->resend = now - session->resent_ms < HOUSEKEEPING_MS;
-    if (!session->resend) {
-        session->resent_ms = now;
-        branch_trace_code_forget(session->code);
+    capture->resend = now - capture->resent_ms < HOUSEKEEPING_MS;
+    if (!capture->resend) {
+        capture->resent_ms = now;
+        branch_trace_code_forget(capture->code);
     }
 }
 
@@ -482,7 +482,7 @@ static void agent_event(void *opaque, BranchTraceAgentEvent event)
         resend(d);
         break;
     case BRANCH_TRACE_AGENT_STOP:
-        session_end(d, BRANCH_TRACE_REASON_AGENT, BTRAIL_END_STOPPED);
+        capture_end(d, BRANCH_TRACE_REASON_AGENT, BTRAIL_END_STOPPED);
         break;
     }
 }
@@ -490,14 +490,14 @@ static void agent_event(void *opaque, BranchTraceAgentEvent event)
 /* Does the agent drain?  Does it play by the rules? */
 static void watch_agent(BranchTraceDevice *d)
 {
-    BranchTraceSession *session = d->session;
+    BranchTraceCapture *capture = d->capture;
     int64_t now = qemu_clock_get_ms(QEMU_CLOCK_REALTIME);
     bool progress = false, stuck = false;
     BranchTraceStream *s;
 
     QTAILQ_FOREACH(s, &d->streams, next) {
         if (!branch_trace_stream_read_tail(s)) {
-            if (session->agent) {
+            if (capture->agent) {
                 agent_is_lost(d, BRANCH_TRACE_REASON_PROTOCOL);
             }
             return;
@@ -512,15 +512,15 @@ static void watch_agent(BranchTraceDevice *d)
                  qatomic_read(&s->state) == BTRAIL_VCPU_LOSING;
     }
 
-    if (progress && session->agent &&
-        session->state == BRANCH_TRACE_STATE_AGENT_LOST) {
+    if (progress && capture->agent &&
+        capture->state == BRANCH_TRACE_STATE_AGENT_LOST) {
         agent_is_back(d, BRANCH_TRACE_REASON_AGENT);
     }
     if (progress || !stuck) {
-        session->progress_ms = now;
-    } else if (session->state == BRANCH_TRACE_STATE_ACTIVE &&
-               session->agent_timeout &&
-               now - session->progress_ms >= session->agent_timeout) {
+        capture->progress_ms = now;
+    } else if (capture->state == BRANCH_TRACE_STATE_ACTIVE &&
+               capture->agent_timeout &&
+               now - capture->progress_ms >= capture->agent_timeout) {
         agent_is_lost(d, BRANCH_TRACE_REASON_TIMEOUT);
     }
 }
@@ -532,7 +532,7 @@ static void housekeeping(void *opaque)
     watch_agent(d);
     flush_streams(d);
     report_gaps(d);
-    if (d->session->resend) {
+    if (d->capture->resend) {
         resend(d);
     }
     timer_mod(d->housekeeping,
@@ -552,27 +552,27 @@ static uint32_t privilege_bits(BranchTracePrivilege privilege)
 }
 
 /* These can change, for an agent that attaches later. */
-static void session_describe_wishes(BranchTraceSession *session)
+static void capture_describe_selection(BranchTraceCapture *capture)
 {
     struct btrail_shm_header *header =
-        (struct btrail_shm_header *)session->buffer.base;
+        (struct btrail_shm_header *)capture->buffer.base;
 
-    header->policy = session->overflow;
-    header->privilege = session->selection->filter.privilege;
+    header->policy = capture->overflow;
+    header->privilege = capture->selection->filter.privilege;
 }
 
-static void session_describe(BranchTraceSession *session)
+static void capture_describe(BranchTraceCapture *capture)
 {
     struct btrail_shm_header *header =
-        (struct btrail_shm_header *)session->buffer.base;
+        (struct btrail_shm_header *)capture->buffer.base;
 
     header->producer = producer->type;
     header->tick_ns = TICK_NS;
     header->tsc_hz = producer->tsc_hz(first_cpu);
     header->start_monotonic = get_clock();
     header->start_realtime = get_clock_realtime();
-    pstrcpy(header->session, sizeof(header->session), session->name);
-    session_describe_wishes(session);
+    pstrcpy(header->capture, sizeof(header->capture), capture->name);
+    capture_describe_selection(capture);
 }
 
 static int compare_cr3(const void *a, const void *b)
@@ -646,7 +646,7 @@ static BranchTraceDevice *get_device(Error **errp)
     return branch_trace_device;
 }
 
-/* The device, for a command that changes the session. */
+/* The device, for a command that changes the capture. */
 static BranchTraceDevice *get_idle_device(Error **errp)
 {
     BranchTraceDevice *d = get_device(errp);
@@ -663,16 +663,16 @@ static BranchTraceDevice *get_idle_device(Error **errp)
     return d;
 }
 
-/* The active session, if it has this name */
-static BranchTraceSession *get_session(BranchTraceDevice *d, const char *name,
+/* The active capture, if it has this name */
+static BranchTraceCapture *get_capture(BranchTraceDevice *d, const char *name,
                                        Error **errp)
 {
-    if (!session_active(d) || strcmp(d->session->name, name)) {
-        error_setg(errp, "no session '%s' is active: see query-branch-trace",
+    if (!capture_active(d) || strcmp(d->capture->name, name)) {
+        error_setg(errp, "no capture '%s' is active: see query-branch-trace",
                    name);
         return NULL;
     }
-    return d->session;
+    return d->capture;
 }
 
 static SocketAddress *agent_address(BranchTraceDevice *d, SocketAddress *addr,
@@ -683,10 +683,10 @@ static SocketAddress *agent_address(BranchTraceDevice *d, SocketAddress *addr,
     if (addr) {
         return QAPI_CLONE(SocketAddress, addr);
     }
-    if (branch_trace_control_executes(d->link) &&
-        branch_trace_control_address(d->link)) {
+    if (branch_trace_control_executes(d->control) &&
+        branch_trace_control_address(d->control)) {
         return QAPI_CLONE(SocketAddress,
-                          branch_trace_control_address(d->link));
+                          branch_trace_control_address(d->control));
     }
     if (!d->agent_path) {
         error_setg(errp, "no trace agent: name one with 'agent', or start "
@@ -715,7 +715,7 @@ void coroutine_fn qmp_branch_trace_start(const char *name,
 {
     BranchTraceDevice *d = get_idle_device(errp);
     g_autoptr(SocketAddress) addr = NULL;
-    BranchTraceSession *session;
+    BranchTraceCapture *capture;
     unsigned i;
 
     if (!d) {
@@ -726,14 +726,14 @@ void coroutine_fn qmp_branch_trace_start(const char *name,
                    "'-accel tcg'");
         return;
     }
-    if (session_active(d)) {
-        error_setg(errp, "session '%s' is active: stop it with "
-                   "branch-trace-stop first", d->session->name);
+    if (capture_active(d)) {
+        error_setg(errp, "capture '%s' is active: stop it with "
+                   "branch-trace-stop first", d->capture->name);
         return;
     }
-    if (!*name || strlen(name) >= BTRAIL_SESSION_NAME_MAX) {
-        error_setg(errp, "a session name has 1 to %d bytes",
-                   BTRAIL_SESSION_NAME_MAX - 1);
+    if (!*name || strlen(name) >= BTRAIL_CAPTURE_NAME_MAX) {
+        error_setg(errp, "a capture name has 1 to %d bytes",
+                   BTRAIL_CAPTURE_NAME_MAX - 1);
         return;
     }
     if (!has_buffer_size) {
@@ -748,48 +748,48 @@ void coroutine_fn qmp_branch_trace_start(const char *name,
         return;
     }
 
-    session = g_new0(BranchTraceSession, 1);
-    session->name = g_strdup(name);
-    session->overflow = has_overflow ? overflow : BRANCH_TRACE_OVERFLOW_PAUSE;
-    session->agent_timeout = has_agent_timeout ? agent_timeout
+    capture = g_new0(BranchTraceCapture, 1);
+    capture->name = g_strdup(name);
+    capture->overflow = has_overflow ? overflow : BRANCH_TRACE_OVERFLOW_PAUSE;
+    capture->agent_timeout = has_agent_timeout ? agent_timeout
                                                : DEFAULT_AGENT_TIMEOUT;
-    session->control.policy = session->overflow;
-    session->control.gap_reason = BTRAIL_GAP_OVERFLOW;
-    branch_trace_buffer_init(&session->buffer);
+    capture->policy.overflow = capture->overflow;
+    capture->policy.gap_reason = BTRAIL_GAP_OVERFLOW;
+    branch_trace_buffer_init(&capture->buffer);
 
-    session->selection = selection_new(has_vcpus, vcpus, has_privilege,
+    capture->selection = selection_new(has_vcpus, vcpus, has_privilege,
                                        privilege, has_cr3, cr3, errp);
-    if (!session->selection ||
-        !branch_trace_buffer_create(&session->buffer,
+    if (!capture->selection ||
+        !branch_trace_buffer_create(&capture->buffer,
                                     current_machine->smp.max_cpus,
                                     buffer_size, d->code_pages, errp)) {
-        session_free(session);
+        capture_free(capture);
         return;
     }
     if (d->code_pages) {
-        session->code = branch_trace_code_new();
+        capture->code = branch_trace_code_new();
     }
-    session->buffer_size = (uint64_t)session->buffer.slabs *
-                           session->buffer.slab_size;
-    session_describe(session);
+    capture->buffer_size = (uint64_t)capture->buffer.slabs *
+                           capture->buffer.slab_size;
+    capture_describe(capture);
 
     d->busy = true;
-    session->agent = branch_trace_agent_connect(addr, &session->buffer,
-                                                session->control.slot,
+    capture->agent = branch_trace_agent_connect(addr, &capture->buffer,
+                                                capture->policy.slot,
                                                 agent_event, d, errp);
     d->busy = false;
-    if (session->agent && d->exiting) {
+    if (capture->agent && d->exiting) {
         error_setg(errp, "QEMU is about to end");
     }
-    if (!session->agent || d->exiting) {
-        session_free(session);
+    if (!capture->agent || d->exiting) {
+        capture_free(capture);
         return;
     }
 
     free_streams(d);
-    session_free(d->session);
-    d->session = session;
-    session->progress_ms = qemu_clock_get_ms(QEMU_CLOCK_REALTIME);
+    capture_free(d->capture);
+    d->capture = capture;
+    capture->progress_ms = qemu_clock_get_ms(QEMU_CLOCK_REALTIME);
 
     /* Not CPU_FOREACH(): the list can change while a vCPU is waited for. */
     for (i = 0; i < current_machine->smp.max_cpus; i++) {
@@ -800,14 +800,15 @@ void coroutine_fn qmp_branch_trace_start(const char *name,
         }
     }
     tick_start(d);
-    qemu_set_fd_handler(session->buffer.free[0], slabs_are_free, NULL, d);
+    qemu_set_fd_handler(capture->buffer.free[0], slabs_are_free, NULL, d);
     timer_mod(d->housekeeping,
               qemu_clock_get_ms(QEMU_CLOCK_REALTIME) + HOUSEKEEPING_MS);
-    session_set_state(d, BRANCH_TRACE_STATE_ACTIVE,
+    capture_set_state(d, BRANCH_TRACE_STATE_ACTIVE,
                       BRANCH_TRACE_REASON_COMMAND);
-    branch_trace_control_own(d->link, branch_trace_control_executes(d->link));
+    branch_trace_control_own(d->control,
+                             branch_trace_control_executes(d->control));
     /* Now the agent may speak: it could end what has begun. */
-    branch_trace_agent_listen(session->agent);
+    branch_trace_agent_listen(capture->agent);
 }
 
 void coroutine_fn qmp_branch_trace_attach(SocketAddress *agent, Error **errp)
@@ -821,8 +822,8 @@ void coroutine_fn qmp_branch_trace_attach(SocketAddress *agent, Error **errp)
     if (!d) {
         return;
     }
-    if (!session_active(d)) {
-        error_setg(errp, "no session is active: start one with "
+    if (!capture_active(d)) {
+        error_setg(errp, "no capture is active: start one with "
                    "branch-trace-start");
         return;
     }
@@ -832,22 +833,22 @@ void coroutine_fn qmp_branch_trace_attach(SocketAddress *agent, Error **errp)
     }
 
     /* Two agents must not drain at the same time. */
-    if (d->session->agent) {
-        branch_trace_agent_close(d->session->agent);
-        d->session->agent = NULL;
+    if (d->capture->agent) {
+        branch_trace_agent_close(d->capture->agent);
+        d->capture->agent = NULL;
     }
-    slot = (d->session->control.slot + 1) % BTRAIL_AGENT_SLOTS;
+    slot = (d->capture->policy.slot + 1) % BTRAIL_AGENT_SLOTS;
     QTAILQ_FOREACH(s, &d->streams, next) {
         /* What the last one gave back since its tail was looked at */
         branch_trace_stream_read_tail(s);
         branch_trace_stream_init_tail(s, slot);
     }
-    qatomic_set(&d->session->control.slot, slot);
+    qatomic_set(&d->capture->policy.slot, slot);
     d->busy = true;
-    attached = branch_trace_agent_connect(addr, &d->session->buffer, slot,
+    attached = branch_trace_agent_connect(addr, &d->capture->buffer, slot,
                                           agent_event, d, errp);
     d->busy = false;
-    if (!session_active(d)) {
+    if (!capture_active(d)) {
         /* Ended meanwhile, by the guest. */
         if (attached) {
             branch_trace_agent_send_end(attached, BTRAIL_END_SHUTDOWN);
@@ -859,10 +860,11 @@ void coroutine_fn qmp_branch_trace_attach(SocketAddress *agent, Error **errp)
         agent_is_lost(d, BRANCH_TRACE_REASON_DISCONNECTED);
         return;
     }
-    d->session->agent = attached;
-    branch_trace_control_own(d->link, branch_trace_control_executes(d->link));
+    d->capture->agent = attached;
+    branch_trace_control_own(d->control,
+                             branch_trace_control_executes(d->control));
     /* What the last one was told may have got lost with it. */
-    branch_trace_code_forget(d->session->code);
+    branch_trace_code_forget(d->capture->code);
     agent_is_back(d, BRANCH_TRACE_REASON_ATTACHED);
     branch_trace_agent_listen(attached);
 }
@@ -885,31 +887,31 @@ static BranchTraceVcpuState vcpu_state(BranchTraceStream *s,
     }
 }
 
-static BranchTraceInfo *session_info(BranchTraceDevice *d)
+static BranchTraceInfo *capture_info(BranchTraceDevice *d)
 {
     BranchTraceInfo *info = g_new0(BranchTraceInfo, 1);
-    BranchTraceSession *session = d->session;
+    BranchTraceCapture *capture = d->capture;
     BranchTraceVcpuList **tail = &info->vcpus;
     uint64List **cr3_tail = &info->cr3;
     const BranchTraceSelection *selection;
     BranchTraceStream *s;
     unsigned i;
 
-    if (!session) {
+    if (!capture) {
         info->state = BRANCH_TRACE_STATE_INACTIVE;
         return info;
     }
-    selection = session->selection;
-    info->state = session->state;
-    info->session = g_strdup(session->name);
+    selection = capture->selection;
+    info->state = capture->state;
+    info->capture = g_strdup(capture->name);
     info->has_privilege = true;
     info->privilege = selection->privilege;
     info->has_overflow = true;
-    info->overflow = session->overflow;
+    info->overflow = capture->overflow;
     info->has_buffer_size = true;
-    info->buffer_size = session->buffer_size;
+    info->buffer_size = capture->buffer_size;
     info->has_agent_timeout = true;
-    info->agent_timeout = session->agent_timeout;
+    info->agent_timeout = capture->agent_timeout;
     info->has_cr3 = selection->filter.cr3_count > 0;
     for (i = 0; i < selection->filter.cr3_count; i++) {
         QAPI_LIST_APPEND(cr3_tail, selection->filter.cr3[i]);
@@ -942,25 +944,25 @@ BranchTraceInfo *qmp_branch_trace_change(const char *name,
 {
     BranchTraceDevice *d = get_idle_device(errp);
     BranchTraceSelection *selection, *old;
-    BranchTraceSession *session;
+    BranchTraceCapture *capture;
     BranchTraceStream *s;
     unsigned i;
 
     if (!d) {
         return NULL;
     }
-    session = get_session(d, name, errp);
-    if (!session) {
+    capture = get_capture(d, name, errp);
+    if (!capture) {
         return NULL;
     }
     if (!has_overflow) {
         overflow = BRANCH_TRACE_OVERFLOW_PAUSE;
     }
-    if (overflow != session->overflow &&
+    if (overflow != capture->overflow &&
         (overflow == BRANCH_TRACE_OVERFLOW_OVERWRITE ||
-         session->overflow == BRANCH_TRACE_OVERFLOW_OVERWRITE)) {
+         capture->overflow == BRANCH_TRACE_OVERFLOW_OVERWRITE)) {
         error_setg(errp, "an agent cannot drain with policy 'overwrite': "
-                   "start a session of its own with it");
+                   "start a capture of its own with it");
         return NULL;
     }
     selection = selection_new(has_vcpus, vcpus, has_privilege, privilege,
@@ -969,11 +971,11 @@ BranchTraceInfo *qmp_branch_trace_change(const char *name,
         return NULL;
     }
 
-    old = session->selection;
-    session->selection = selection;
+    old = capture->selection;
+    capture->selection = selection;
     /*
      * Nobody takes streams away meanwhile.  But while a vCPU is waited for the
-     * BQL is not held: the session may end.
+     * BQL is not held: the capture may end.
      */
     QTAILQ_FOREACH(s, &d->streams, next) {
         change_stream(s);
@@ -982,7 +984,7 @@ BranchTraceInfo *qmp_branch_trace_change(const char *name,
     for (i = 0; i < current_machine->smp.max_cpus; i++) {
         CPUState *cpu = qemu_get_cpu(i);
 
-        if (cpu && session_active(d) && !session->ending) {
+        if (cpu && capture_active(d) && !capture->ending) {
             s = find_stream(d, cpu);
             if (!s || !s->cpu) {
                 start_stream(d, cpu);
@@ -990,14 +992,14 @@ BranchTraceInfo *qmp_branch_trace_change(const char *name,
         }
     }
 
-    session->overflow = overflow;
-    session_describe_wishes(session);
-    if (session_active(d)) {
-        session_set_policy(session,
-                           session->state == BRANCH_TRACE_STATE_AGENT_LOST);
+    capture->overflow = overflow;
+    capture_describe_selection(capture);
+    if (capture_active(d)) {
+        capture_set_policy(capture,
+                           capture->state == BRANCH_TRACE_STATE_AGENT_LOST);
         wake_streams(d);
     }
-    return session_info(d);
+    return capture_info(d);
 }
 
 BranchTraceInfo *qmp_branch_trace_stop(const char *name, Error **errp)
@@ -1007,18 +1009,18 @@ BranchTraceInfo *qmp_branch_trace_stop(const char *name, Error **errp)
     if (!d) {
         return NULL;
     }
-    if (!get_session(d, name, errp)) {
+    if (!get_capture(d, name, errp)) {
         return NULL;
     }
-    session_end(d, BRANCH_TRACE_REASON_COMMAND, BTRAIL_END_STOPPED);
-    return session_info(d);
+    capture_end(d, BRANCH_TRACE_REASON_COMMAND, BTRAIL_END_STOPPED);
+    return capture_info(d);
 }
 
 BranchTraceInfo *qmp_query_branch_trace(Error **errp)
 {
     BranchTraceDevice *d = get_device(errp);
 
-    return d ? session_info(d) : NULL;
+    return d ? capture_info(d) : NULL;
 }
 
 QObject *coroutine_fn qmp_branch_trace_agent(QObject *command,
@@ -1044,15 +1046,15 @@ QObject *coroutine_fn qmp_branch_trace_agent(QObject *command,
     if (!addr) {
         return NULL;
     }
-    return branch_trace_control_command(d->link, command, addr, agent != NULL,
-                                        timeout, errp);
+    return branch_trace_control_command(d->control, command, addr,
+                                        agent != NULL, timeout, errp);
 }
 
-static BranchTraceInfo *active_session(void *opaque)
+static BranchTraceInfo *active_capture(void *opaque)
 {
     BranchTraceDevice *d = opaque;
 
-    return session_active(d) ? session_info(d) : NULL;
+    return capture_active(d) ? capture_info(d) : NULL;
 }
 
 /* What happens to the guest */
@@ -1063,14 +1065,14 @@ static void vm_state_changed(void *opaque, bool running, RunState state)
     BranchTraceStream *s;
 
     if (running) {
-        branch_trace_control_event(d->link, "running", NULL);
+        branch_trace_control_event(d->control, "running", NULL);
     } else {
         QDict *data = qdict_new();
 
         qdict_put_str(data, "state", RunState_str(state));
-        branch_trace_control_event(d->link, "stopped", data);
+        branch_trace_control_event(d->control, "stopped", data);
     }
-    if (!session_active(d)) {
+    if (!capture_active(d)) {
         return;
     }
     /* No vCPU runs at this moment, whichever way it goes. */
@@ -1080,7 +1082,7 @@ static void vm_state_changed(void *opaque, bool running, RunState state)
         }
     }
     if (state == RUN_STATE_SHUTDOWN) {
-        session_end(d, BRANCH_TRACE_REASON_SHUTDOWN, BTRAIL_END_SHUTDOWN);
+        capture_end(d, BRANCH_TRACE_REASON_SHUTDOWN, BTRAIL_END_SHUTDOWN);
     } else if (!running) {
         QTAILQ_FOREACH(s, &d->streams, next) {
             branch_trace_stream_flush(s);
@@ -1093,7 +1095,7 @@ static void guest_panicked(Notifier *notifier, void *opaque)
 {
     BranchTraceDevice *d = container_of(notifier, BranchTraceDevice, panicked);
 
-    branch_trace_control_event(d->link, "panic", NULL);
+    branch_trace_control_event(d->control, "panic", NULL);
 }
 
 static void branch_trace_reset_hold(Object *obj, ResetType type)
@@ -1101,7 +1103,7 @@ static void branch_trace_reset_hold(Object *obj, ResetType type)
     BranchTraceDevice *d = BRANCH_TRACE(obj);
 
     if (type == RESET_TYPE_COLD) {
-        branch_trace_control_event(d->link, "reset", NULL);
+        branch_trace_control_event(d->control, "reset", NULL);
     }
 }
 
@@ -1113,14 +1115,14 @@ static void guest_shuts_down(Notifier *notifier, void *opaque)
     QDict *data = qdict_new();
 
     qdict_put_str(data, "reason", ShutdownCause_str(*cause));
-    branch_trace_control_event(d->link, "shutdown", data);
+    branch_trace_control_event(d->control, "shutdown", data);
     if (shutdown_action != SHUTDOWN_ACTION_PAUSE) {
         /*
          * The main loop ends, and no timer comes any more; but QEMU waits for
          * commands that are in progress.
          */
         d->exiting = true;
-        branch_trace_control_exit(d->link);
+        branch_trace_control_exit(d->control);
         branch_trace_agent_cancel();
     }
 }
@@ -1130,8 +1132,8 @@ static void qemu_exits(Notifier *notifier, void *opaque)
 {
     BranchTraceDevice *d = container_of(notifier, BranchTraceDevice, exit);
 
-    if (session_active(d)) {
-        session_end(d, BRANCH_TRACE_REASON_SHUTDOWN, BTRAIL_END_SHUTDOWN);
+    if (capture_active(d)) {
+        capture_end(d, BRANCH_TRACE_REASON_SHUTDOWN, BTRAIL_END_SHUTDOWN);
     }
 }
 
@@ -1141,10 +1143,10 @@ static int migration_changed(NotifierWithReturn *notify, MigrationEvent *e,
     BranchTraceDevice *d = container_of(notify, BranchTraceDevice, migration);
 
     if (e->type == MIG_EVENT_PRECOPY_DONE) {
-        if (session_active(d)) {
-            session_end(d, BRANCH_TRACE_REASON_MIGRATED, BTRAIL_END_MIGRATED);
+        if (capture_active(d)) {
+            capture_end(d, BRANCH_TRACE_REASON_MIGRATED, BTRAIL_END_MIGRATED);
         }
-        branch_trace_control_event(d->link, "migrated", NULL);
+        branch_trace_control_event(d->control, "migrated", NULL);
     }
     return 0;
 }
@@ -1155,7 +1157,7 @@ static void cpu_realized(DeviceListener *listener, DeviceState *dev)
                                         cpu_listener);
     CPUState *cpu = (CPUState *)object_dynamic_cast(OBJECT(dev), TYPE_CPU);
 
-    if (cpu && session_active(d) && !d->session->ending) {
+    if (cpu && capture_active(d) && !d->capture->ending) {
         start_stream(d, cpu);
     }
 }
@@ -1167,7 +1169,7 @@ static void cpu_unrealized(DeviceListener *listener, DeviceState *dev)
     CPUState *cpu = (CPUState *)object_dynamic_cast(OBJECT(dev), TYPE_CPU);
     BranchTraceStream *s;
 
-    if (!cpu || !session_active(d)) {
+    if (!cpu || !capture_active(d)) {
         return;
     }
     /* Not by its index, which it has lost already. */
@@ -1187,7 +1189,7 @@ static int branch_trace_pre_save(void *opaque)
 {
     BranchTraceDevice *d = opaque;
 
-    d->traced = session_active(d);
+    d->traced = capture_active(d);
     return 0;
 }
 
@@ -1196,7 +1198,7 @@ static int branch_trace_post_load(void *opaque, int version_id)
     BranchTraceDevice *d = opaque;
     BranchTraceStream *s;
 
-    if (session_active(d)) {
+    if (capture_active(d)) {
         QTAILQ_FOREACH(s, &d->streams, next) {
             if (s->cpu) {
                 s->ops->discontinuity(s->cpu, BTRAIL_GAP_RESTORED);
@@ -1207,7 +1209,7 @@ static int branch_trace_post_load(void *opaque, int version_id)
 }
 
 /*
- * A session belongs to this QEMU, not to the guest: it goes on when a snapshot
+ * A capture belongs to this QEMU, not to the guest: it goes on when a snapshot
  * is loaded, and it does not travel.
  */
 static const VMStateDescription vmstate_branch_trace = {
@@ -1242,7 +1244,7 @@ static void branch_trace_realize(DeviceState *dev, Error **errp)
         return;
     }
 
-    d->link = branch_trace_control_new(active_session, d);
+    d->control = branch_trace_control_new(active_capture, d);
     qemu_mutex_init(&d->streams_lock);
     QTAILQ_INIT(&d->streams);
     d->housekeeping = timer_new_ms(QEMU_CLOCK_REALTIME, housekeeping, d);

@@ -27,7 +27,7 @@ OBJECT_DECLARE_SIMPLE_TYPE(BranchTraceDevice, BRANCH_TRACE)
 typedef struct BranchTraceStream BranchTraceStream;
 
 /**
- * BranchTraceFilter - what a session wants of a vCPU
+ * BranchTraceFilter - what a capture wants of a vCPU
  * @privilege: BTRAIL_PRIVILEGE_*; 0 if it wants none of its records
  * @cr3:       address spaces, if @cr3_count is not 0; sorted
  */

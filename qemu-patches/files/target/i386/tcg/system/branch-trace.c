@@ -33,7 +33,7 @@ static uint32_t privilege_of(unsigned cpl)
     return cpl == 3 ? BTRAIL_PRIVILEGE_USER : BTRAIL_PRIVILEGE_KERNEL;
 }
 
-/* Is the address space one that the session wants? */
+/* Is the address space one that the capture wants? */
 static bool cr3_wanted(const BranchTraceFilter *filter, uint64_t cr3)
 {
     unsigned i;
@@ -270,7 +270,7 @@ static void producer_code_forget(CPUState *cpu)
     tcg_flush_jmp_cache(cpu);
 }
 
-/* Does the session want what a block does? */
+/* Does the capture want what a block does? */
 static bool code_wanted(const X86BranchTrace *bt, const TranslationBlock *tb)
 {
     unsigned cpl = tb->flags & HF_CPL_MASK;
