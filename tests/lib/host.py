@@ -20,7 +20,7 @@ import transport
 
 VIRSH = os.path.join(qemu.built('libvirt'), 'virsh')
 BUILD = os.path.dirname(os.path.dirname(os.path.dirname(backtrail.binary())))
-SERVICE = os.path.join(BUILD, 'host-agent', 'daemon', 'backtraild')
+SERVICE = os.path.join(BUILD, 'host-agent', 'service', 'backtraild')
 # Who runs the service, if root runs the test
 USER = 'daemon'
 

@@ -16,7 +16,7 @@ import qemu
 def binary():
     """Path of backtraild: in $BACKTRAIL_BUILD or build/."""
     build = os.environ.get('BACKTRAIL_BUILD', os.path.join(qemu.TOP, 'build'))
-    path = os.path.join(build, 'host-agent', 'daemon', 'backtraild')
+    path = os.path.join(build, 'host-agent', 'service', 'backtraild')
     if not os.access(path, os.X_OK):
         raise qemu.QemuError(f'no backtraild at {path}: run ninja, or set '
                              'BACKTRAIL_BUILD to the build folder')
