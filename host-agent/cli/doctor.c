@@ -9,7 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "cli/access.h"
@@ -249,38 +251,30 @@ static bool qemu_user(struct doctor *d, struct cli_user *user)
     return found;
 }
 
-/* Can a socket that was bound to @name be the one at @path? */
-static bool is_name_of(const char *name, const char *path)
+/*
+ * Tries whether a service has the stream socket at @path open: 0, or an errno.
+ * The service would take a connection for a device, so this asks for one of
+ * another type, which the kernel refuses with EPROTOTYPE.  /proc/net/unix does
+ * not show sockets of other network namespaces, and backtraild.service has one
+ * of its own.
+ */
+static int check_listens(const char *path)
 {
-    /* Nobody can know where a relative name was meant. */
-    const char *last = strrchr(name, '/');
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    int fd, result = 0;
 
-    return *name == '/' ? !strcmp(name, path) :
-           g_str_has_suffix(path, last ? last + 1 : name);
-}
-
-/* Does somebody listen there?  To ask by connecting would be to be a device. */
-static bool is_listening(const char *path)
-{
-    static const unsigned accepting = 0x10000;      /* __SO_ACCEPTCON */
-    g_autofree char *text = NULL;
-    g_auto(GStrv) lines = NULL;
-    char **line;
-
-    if (!g_file_get_contents("/proc/net/unix", &text, NULL, NULL)) {
-        return true;
+    if (g_strlcpy(address.sun_path, path, sizeof(address.sun_path)) >=
+        sizeof(address.sun_path)) {
+        return ENAMETOOLONG;
     }
-    lines = g_strsplit(text, "\n", -1);
-    for (line = lines; *line; line++) {
-        unsigned flags;
-        int at = 0;
-
-        if (sscanf(*line, "%*s %*s %*s %x %*s %*s %*s %n", &flags, &at) == 1 &&
-            at && flags & accepting && is_name_of((*line) + at, path)) {
-            return true;
-        }
+    fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof(address))) {
+        result = errno == EPROTOTYPE ? 0 : errno;
     }
-    return false;
+    if (fd >= 0) {
+        close(fd);
+    }
+    return result;
 }
 
 static void check_agent(struct doctor *d, const char *path)
@@ -288,6 +282,7 @@ static void check_agent(struct doctor *d, const char *path)
     struct cli_user user = { 0 };
     g_autofree char *closed = NULL;
     struct stat st;
+    int error;
 
     if (!path) {
         tell(d, "agent", STATE_PROBLEM, "the device has no agent, so virsh "
@@ -303,16 +298,20 @@ static void check_agent(struct doctor *d, const char *path)
     } else if (!S_ISSOCK(st.st_mode)) {
         tell(d, "agent", STATE_PROBLEM, "%s is not a socket; name the one "
              "that backtraild listens on", path);
-    } else if (!is_listening(path)) {
-        tell(d, "agent", STATE_PROBLEM, "nobody listens on %s; the service "
-             "has ended: systemctl restart backtraild, and its journal says "
-             "why", path);
+    } else if ((error = check_listens(path)) == ECONNREFUSED) {
+        tell(d, "agent", STATE_PROBLEM, "no service listens on %s: it has "
+             "ended; systemctl restart backtraild, and its journal says why",
+             path);
     } else if (qemu_user(d, &user) && (closed = cli_user_barrier(&user, path))) {
         tell(d, "agent", STATE_PROBLEM, "the guest's QEMU runs as user %u, "
              "group %u, and %s keeps it from the agent's socket; say in "
              "backtraild.conf a socket-group that this user is in, or have "
              "him join that group, then start the guest anew",
              (unsigned)user.uid, (unsigned)user.gid, closed);
+    } else if (error) {
+        tell(d, "agent", STATE_NOTE, "%s is there, but you cannot find out "
+             "whether a service listens on it (%s); root can", path,
+             g_strerror(error));
     } else {
         tell(d, "agent", STATE_OK, "an agent listens on %s", path);
     }
