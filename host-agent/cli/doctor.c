@@ -18,7 +18,7 @@
 #include "libvirt/apparmor.h"
 #include "libvirt/capabilities.h"
 #include "cli/cli.h"
-#include "libvirt/guest.h"
+#include "libvirt/domain.h"
 #include "util/json.h"
 #include "libvirt/tracing.h"
 
@@ -36,7 +36,7 @@ struct doctor {
     char *agent;
     gboolean json;
     const char *name;           /* of the domain, or NULL */
-    struct cli_guest guest;
+    struct btrail_domain guest;
     bool local;                 /* libvirt's host is this one */
     xmlDoc *capabilities;       /* of that host, or NULL */
     xmlDoc *emulator_capabilities;      /* or NULL */
@@ -87,12 +87,13 @@ static xmlDoc *parse(char *text)
 
 static bool check_libvirt(struct doctor *d)
 {
-    g_autofree char *why = NULL, *uri = NULL;
+    g_autoptr(GError) error = NULL;
+    g_autofree char *uri = NULL;
     const char *driver;
 
-    if (!cli_guest_open(&d->guest, d->connect, NULL, &why)) {
+    if (!btrail_domain_open(&d->guest, d->connect, NULL, &error)) {
         tell(d, "libvirt", STATE_PROBLEM, "%s; start libvirtd, join its group "
-             "(libvirt), or say with --connect where it is", why);
+             "(libvirt), or say with --connect where it is", error->message);
         return false;
     }
     uri = virConnectGetURI(d->guest.connection);
@@ -153,7 +154,7 @@ static void check_emulator(struct doctor *d, const char *path)
             tell(d, "emulator", STATE_PROBLEM, "libvirt cannot use %s (%s); "
                  "see that it is there, and that the user who runs libvirt's "
                  "guests can read and execute it and all folders above it",
-                 path, cli_guest_error());
+                 path, btrail_domain_last_error());
             return;
         }
         d->emulator_capabilities = parse(capabilities);
@@ -411,7 +412,7 @@ static bool look(struct doctor *d, struct btrail_tracing_state *state)
 
     memset(state, 0, sizeof(*state));
     if (!text) {
-        tell(d, "domain", STATE_PROBLEM, "%s", cli_guest_error());
+        tell(d, "domain", STATE_PROBLEM, "%s", btrail_domain_last_error());
         return false;
     }
     d->domain = btrail_document_parse(text, strlen(text), &error);
@@ -467,11 +468,10 @@ static void check_configuration(struct doctor *d,
 /* What QEMU itself says; can its agent be asked? */
 static bool check_monitor(struct doctor *d)
 {
-    enum cli_guest_refusal refusal;
-    g_autofree char *why = NULL;
-    g_autoptr(JsonNode) node = cli_guest_execute(&d->guest,
-                                                 "query-branch-trace", NULL,
-                                                 &refusal, &why);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(JsonNode) node = btrail_domain_execute(&d->guest,
+                                                     "query-branch-trace",
+                                                     NULL, &error);
     const char *capture, *state;
     JsonObject *info;
 
@@ -490,21 +490,22 @@ static bool check_monitor(struct doctor *d)
         }
         return true;
     }
-    if (refusal == CLI_GUEST_LIBVIRT) {
+    if (error->code == BTRAIL_AGENT_ERROR_SYSTEM) {
         tell(d, "monitor", STATE_PROBLEM, "libvirt cannot ask QEMU (%s); "
              "connect with write access, and see that the guest's QEMU "
-             "answers", why);
-    } else if (refusal == CLI_GUEST_NO_COMMAND) {
+             "answers", error->message);
+    } else if (error->code == BTRAIL_AGENT_ERROR_NO_COMMAND) {
         tell(d, "monitor", STATE_PROBLEM, "the QEMU that runs the guest has "
              "not Backtrail's patches; backtrail enable --emulator PATH %s, "
              "then shut it down and start it", d->name);
-    } else if (refusal == CLI_GUEST_NO_DEVICE) {
+    } else if (error->code == BTRAIL_AGENT_ERROR_NO_DEVICE) {
         tell(d, "monitor", STATE_PROBLEM, "the guest runs without a "
              "branch-trace device; backtrail enable %s, then shut it down and "
              "start it: a reboot is not enough", d->name);
     } else {
         tell(d, "monitor", STATE_PROBLEM, "QEMU answers what makes no sense "
-             "(%s); have the QEMU that belongs to this Backtrail", why);
+             "(%s); have the QEMU that belongs to this Backtrail",
+             error->message);
     }
     return false;
 }
@@ -513,26 +514,25 @@ static bool check_monitor(struct doctor *d)
 static void check_service(struct doctor *d)
 {
     JsonObject *command = json_object_new();
-    enum cli_guest_refusal refusal;
-    g_autofree char *why = NULL;
+    g_autoptr(GError) error = NULL;
     g_autoptr(JsonNode) node = NULL;
     JsonNode *sessions;
 
     json_object_set_string_member(command, "do", "status");
-    node = cli_guest_ask_agent(&d->guest, command, 10000, &refusal, &why);
+    node = btrail_domain_ask_agent(&d->guest, command, 10000, &error);
     if (node) {
         sessions = json_object_get_member(json_node_get_object(node),
                                           "sessions");
         tell(d, "service", STATE_OK, "the agent answers; it knows %u sessions "
              "of this guest", sessions && JSON_NODE_HOLDS_ARRAY(sessions) ?
              json_array_get_length(json_node_get_array(sessions)) : 0);
-    } else if (refusal == CLI_GUEST_NO_COMMAND) {
+    } else if (error->code == BTRAIL_AGENT_ERROR_NO_COMMAND) {
         tell(d, "service", STATE_PROBLEM, "the guest's QEMU is of an older "
              "Backtrail and cannot ask the service; shut the guest down and "
              "start it with the new one");
     } else {
         tell(d, "service", STATE_PROBLEM, "the agent cannot be asked: %s",
-             why);
+             error->message);
     }
 }
 
@@ -624,7 +624,7 @@ static void check_domain(struct doctor *d)
 
 static void run_checks(struct doctor *d)
 {
-    g_autofree char *why = NULL;
+    g_autoptr(GError) error = NULL;
 
     if (!check_libvirt(d)) {
         if (!d->connect || is_local(d->connect)) {
@@ -636,9 +636,9 @@ static void run_checks(struct doctor *d)
         return;
     }
     if (d->name) {
-        cli_guest_close(&d->guest);
-        if (!cli_guest_open(&d->guest, d->connect, d->name, &why)) {
-            tell(d, "domain", STATE_PROBLEM, "%s", why);
+        btrail_domain_close(&d->guest);
+        if (!btrail_domain_open(&d->guest, d->connect, d->name, &error)) {
+            tell(d, "domain", STATE_PROBLEM, "%s", error->message);
         } else {
             check_domain(d);
         }
@@ -695,7 +695,7 @@ int cmd_doctor(int argc, char **argv)
         code = fflush(stdout) ? CLI_FAILED :
                d.problems ? CLI_DAMAGED : CLI_OK;
     }
-    cli_guest_close(&d.guest);
+    btrail_domain_close(&d.guest);
     g_clear_pointer(&d.checks, json_array_unref);
     g_clear_pointer(&d.capabilities, xmlFreeDoc);
     g_clear_pointer(&d.emulator_capabilities, xmlFreeDoc);

@@ -13,7 +13,7 @@
 
 #include "libvirt/capabilities.h"
 #include "cli/cli.h"
-#include "libvirt/guest.h"
+#include "libvirt/domain.h"
 #include "libvirt/tracing.h"
 
 struct enable {
@@ -27,7 +27,7 @@ struct enable {
     gboolean json;
     /* What comes of it */
     const char *name;
-    struct cli_guest guest;
+    struct btrail_domain domain;
     bool running;
     bool saved;                 /* it goes on from a state that is saved */
     char *before;
@@ -85,29 +85,28 @@ static char *read_file(const char *path, GError **error)
 static bool get_xml(struct enable *e)
 {
     g_autoptr(GError) error = NULL;
-    g_autofree char *why = NULL;
     unsigned flags = VIR_DOMAIN_XML_INACTIVE;
 
     if (e->xml) {
         e->before = read_file(e->name, &error);
         return e->before || fail(e, error->message);
     }
-    if (!cli_guest_open(&e->guest, e->connect, e->name, &why)) {
-        cli_error("%s", why);
+    if (!btrail_domain_open(&e->domain, e->connect, e->name, &error)) {
+        cli_error("%s", error->message);
         return false;
     }
-    if (virDomainIsPersistent(e->guest.domain) != 1) {
+    if (virDomainIsPersistent(e->domain.domain) != 1) {
         return fail(e, "this domain is transient, and libvirt keeps no XML of "
                     "it; change that which it is created from with --xml");
     }
-    e->running = virDomainIsActive(e->guest.domain) == 1;
-    e->saved = virDomainHasManagedSaveImage(e->guest.domain, 0) == 1;
+    e->running = virDomainIsActive(e->domain.domain) == 1;
+    e->saved = virDomainHasManagedSaveImage(e->domain.domain, 0) == 1;
     if (!e->dry_run) {
         /* Or passwords would be lost; but they are for no one to see. */
         flags |= VIR_DOMAIN_XML_SECURE;
     }
-    e->before = virDomainGetXMLDesc(e->guest.domain, flags);
-    return e->before || fail(e, cli_guest_error());
+    e->before = virDomainGetXMLDesc(e->domain.domain, flags);
+    return e->before || fail(e, btrail_domain_last_error());
 }
 
 static bool change_xml(struct enable *e)
@@ -201,7 +200,7 @@ static char *lacking(struct enable *e)
 {
     const char *emulator = e->emulator ? e->emulator : BACKTRAIL_EMULATOR;
     g_autofree char *text = virConnectGetDomainCapabilities(
-        e->guest.connection, emulator, "x86_64", NULL, "qemu", 0);
+        e->domain.connection, emulator, "x86_64", NULL, "qemu", 0);
     g_autoptr(xmlDoc) capabilities =
         text ? btrail_document_parse(text, strlen(text), NULL) : NULL;
     g_autoptr(xmlDoc) domain = btrail_document_parse(e->after,
@@ -220,9 +219,9 @@ static bool define(struct enable *e)
     if (!strcmp(e->before, e->after)) {
         return true;
     }
-    domain = virDomainDefineXML(e->guest.connection, e->after);
+    domain = virDomainDefineXML(e->domain.connection, e->after);
     if (!domain) {
-        why = g_strdup(cli_guest_error());
+        why = g_strdup(btrail_domain_last_error());
         lacks = lacking(e);
         if (lacks) {
             cli_error("%s: %s; the QEMU that it would get has no %s: have the "
@@ -357,7 +356,7 @@ static int enable(struct enable *e, int *argc, char ***argv,
         e->name = (*argv)[1];
         code = run(e);
     }
-    cli_guest_close(&e->guest);
+    btrail_domain_close(&e->domain);
     g_clear_pointer(&e->changes, g_ptr_array_unref);
     g_free(e->before);
     g_free(e->after);

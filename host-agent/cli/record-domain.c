@@ -3,8 +3,7 @@
  * backtrail record DOMAIN: see record-domain.h
  */
 
-#include <errno.h>
-#include <poll.h>
+#include <glib-unix.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,65 +11,52 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "libvirt/guest.h"
-#include "util/json.h"
 #include "cli/progress.h"
 #include "cli/record-domain.h"
+#include "libvirt/domain.h"
+#include "util/json.h"
+#include "virsh-trace-wait.h"
 
-#define START_TIMEOUT_MS    30000
-#define STATUS_TIMEOUT_MS   30000
-#define POLL_MS             500
+/* How long QEMU waits for the service's answer */
+#define TIMEOUT_MS  30000
 
-/* How long a wait goes on without a connection, when it tries to get one at
- * first and again, and how long it goes on without the service; microseconds */
-#define LOST                (30 * G_USEC_PER_SEC)
-#define FIRST_RECONNECT     (1 * G_USEC_PER_SEC)
-#define RECONNECT           (2 * G_USEC_PER_SEC)
-#define NO_SERVICE          (60 * G_USEC_PER_SEC)
-
-struct recording {
+struct domain_recording {
     const struct cli_record_domain *options;
-    struct cli_guest guest;
+    struct btrail_domain domain;
+    virshTraceWait wait;
+    GMainLoop *loop;
+    GError *error;              /* of the last question */
+    JsonObject *status;         /* of the session, the last one known */
+    char *file;
     gint64 started;
     bool progress;
-    bool interrupted;           /* the session is to be stopped */
-    bool stopped;               /* it was told to */
-    gint64 lost;                /* when the connection was, or 0 */
-    gint64 again;               /* when the next one is tried */
-    gint64 mute;                /* since when the service is, or 0 */
-    char *file;
+    bool stop;                  /* a signal has asked for it */
+    bool stopping;              /* the service has been asked to stop */
+    int code;                   /* to exit with, -1 while it waits */
 };
 
-static int explain(const struct recording *r, enum cli_guest_refusal refusal,
-                   const char *why)
+static int explain(const struct domain_recording *r, const GError *error)
 {
     const char *name = r->options->name;
 
-    if (refusal == CLI_GUEST_NO_COMMAND || refusal == CLI_GUEST_NO_DEVICE) {
+    if (g_error_matches(error, BTRAIL_AGENT_ERROR,
+                        BTRAIL_AGENT_ERROR_NO_COMMAND) ||
+        g_error_matches(error, BTRAIL_AGENT_ERROR,
+                        BTRAIL_AGENT_ERROR_NO_DEVICE)) {
         cli_error("%s cannot be traced as it runs: backtrail enable %s, then "
                   "shut it down and start it; backtrail doctor %s says what "
                   "is missing", name, name, name);
     } else {
-        cli_error("%s: %s", name, why);
+        cli_error("%s: %s", name, error->message);
     }
     return CLI_FAILED;
 }
 
-static JsonObject *about(const struct recording *r, const char *what)
+/* The session in the answer to "status".  Earlier ones of the same name may
+ * have ended before it. */
+static JsonObject *last_session(JsonObject *answer)
 {
-    JsonObject *command = json_object_new();
-
-    json_object_set_string_member(command, "do", what);
-    json_object_set_string_member(command, "session", r->options->session);
-    return command;
-}
-
-/* The session in the answer to "status", which belongs to @node.  Others of
- * this name may have ended before it. */
-static JsonObject *last_session(JsonNode *node)
-{
-    JsonNode *sessions = json_object_get_member(json_node_get_object(node),
-                                                "sessions");
+    JsonNode *sessions = json_object_get_member(answer, "sessions");
     JsonArray *array = sessions && JSON_NODE_HOLDS_ARRAY(sessions) ?
                        json_node_get_array(sessions) : NULL;
     unsigned n = array ? json_array_get_length(array) : 0;
@@ -92,9 +78,9 @@ static guint64 number(JsonObject *session, const char *name)
     return MAX(0, btrail_json_int(session, name, 0));
 }
 
-static void read_progress(JsonObject *session, struct progress *p)
+static struct progress progress_of(JsonObject *session)
 {
-    *p = (struct progress) {
+    return (struct progress) {
         .records = number(session, "records"),
         .bytes = number(session, "bytes"),
         .lost = number(session, "lost"),
@@ -102,29 +88,33 @@ static void read_progress(JsonObject *session, struct progress *p)
     };
 }
 
-static void print_progress(const struct recording *r, JsonObject *session)
+static void print_progress(const struct domain_recording *r)
 {
-    struct progress p;
+    struct progress p = progress_of(r->status);
 
     if (r->progress) {
-        read_progress(session, &p);
         progress_print(stderr, (g_get_monotonic_time() - r->started) * 1000,
                        &p, PROGRESS_NO_RATE);
     }
 }
 
-static int finish(const struct recording *r, JsonObject *session)
+/* Ends the line of the progress. */
+static void end_progress(const struct domain_recording *r)
 {
-    const char *why = btrail_json_string(session, "why");
-    const char *state = btrail_json_string(session, "state");
-    struct progress p;
-
-    print_progress(r, session);
     if (r->progress) {
         fputc('\n', stderr);
     }
+}
+
+static int finish(const struct domain_recording *r)
+{
+    const char *why = btrail_json_string(r->status, "why");
+    const char *state = btrail_json_string(r->status, "state");
+    struct progress p = progress_of(r->status);
+
+    print_progress(r);
+    end_progress(r);
     if (!r->options->quiet) {
-        read_progress(session, &p);
         progress_sum(stderr, r->file, &p, why);
     }
     if (!g_strcmp0(state, "failed")) {
@@ -135,178 +125,194 @@ static int finish(const struct recording *r, JsonObject *session)
     return CLI_OK;
 }
 
-/* Is the guest being traced, although its agent cannot be asked?  Then the
- * service is about to be there again. */
-static bool is_captured(struct recording *r)
+/*
+ * What the wait calls
+ */
+
+static gboolean is_captured(void *opaque)
 {
-    g_autofree char *why = NULL;
-    g_autoptr(JsonNode) node = cli_guest_execute(&r->guest,
-                                                 "query-branch-trace", NULL,
-                                                 NULL, &why);
+    struct domain_recording *r = opaque;
+    g_autoptr(JsonNode) node = btrail_domain_execute(&r->domain,
+                                                     "query-branch-trace",
+                                                     NULL, NULL);
     const char *state = node ? btrail_json_string(json_node_get_object(node),
                                                   "state") : NULL;
 
     return state && strcmp(state, "inactive");
 }
 
-/* Have a connection again, if it is lost, or false */
-static bool connected(struct recording *r)
+static void connection_lost(void *opaque)
 {
-    gint64 now = g_get_monotonic_time();
-    g_autofree char *why = NULL;
+    struct domain_recording *r = opaque;
 
-    if (r->guest.connection && virConnectIsAlive(r->guest.connection) == 1) {
-        r->lost = 0;
-        return true;
+    end_progress(r);
+    if (!r->options->quiet) {
+        fprintf(stderr, "the connection to libvirt is lost; trying to "
+                "reconnect\n");
     }
-    if (!r->lost) {
-        if (r->progress) {
-            fputc('\n', stderr);
-        }
-        if (!r->options->quiet) {
-            fprintf(stderr, "the connection to libvirt is lost; trying to get "
-                    "another one\n");
-        }
-        r->lost = now;
-        r->again = now + FIRST_RECONNECT;
-        cli_guest_close(&r->guest);
-    }
-    if (now < r->again) {
-        return false;
-    }
-    r->again = now + RECONNECT;
-    return cli_guest_open(&r->guest, r->options->connect, r->options->name,
-                          &why);
+    btrail_domain_close(&r->domain);
 }
 
-static int leave(const struct recording *r)
+static virDomainPtr reconnect(void *opaque)
 {
-    cli_error("no connection to libvirt; session '%s' goes on: virsh "
-              "trace-stop %s --session %s ends it", r->options->session,
-              r->options->name, r->options->session);
-    return CLI_FAILED;
+    struct domain_recording *r = opaque;
+
+    btrail_domain_open(&r->domain, r->options->connect, r->options->name,
+                       NULL);
+    return r->domain.domain;
 }
 
-/* Is it too early to say that there is no answer?  The guest may have ended,
- * libvirt or the service may be about to be there again. */
-static bool may_return(struct recording *r)
+static void set_status(struct domain_recording *r, JsonObject *status)
 {
-    gint64 now = g_get_monotonic_time();
-
-    if (!r->mute) {
-        r->mute = now;
-    }
-    return virConnectIsAlive(r->guest.connection) != 1 ||
-           virDomainIsActive(r->guest.domain) == 0 ||
-           (now - r->mute < NO_SERVICE && is_captured(r));
+    g_clear_pointer(&r->status, json_object_unref);
+    r->status = status ? json_object_ref(status) : NULL;
 }
 
-/* One look at the session, after having stopped it if that is due: -1 to go
- * on, or an exit code */
-static int look(struct recording *r)
+/* Asks for the session, or stops it if that has been asked for. */
+static gboolean ask(void *opaque)
 {
-    enum cli_guest_refusal refusal = CLI_GUEST_REFUSED;
-    bool stop = r->interrupted && !r->stopped;
-    g_autofree char *why = NULL;
+    struct domain_recording *r = opaque;
+    bool stop = r->stop && !r->stopping;
+    JsonObject *command = json_object_new();
     g_autoptr(JsonNode) node = NULL;
-    JsonObject *session;
+    JsonObject *answer;
 
-    if (!connected(r)) {
-        return g_get_monotonic_time() - r->lost < LOST ? -1 : leave(r);
+    json_object_set_string_member(command, "do", stop ? "stop" : "status");
+    json_object_set_string_member(command, "session", r->options->session);
+    g_clear_error(&r->error);
+    node = btrail_domain_ask_agent(&r->domain, command, TIMEOUT_MS,
+                                   &r->error);
+    if (!node) {
+        return FALSE;
     }
-    if (virDomainIsActive(r->guest.domain) == 0) {
-        if (r->progress) {
-            fputc('\n', stderr);
-        }
-        if (!r->options->quiet) {
+    r->stopping |= stop;
+    answer = json_node_get_object(node);
+    set_status(r, stop ? answer : last_session(answer));
+    return TRUE;
+}
+
+/* Asks once.  Returns an exit code, or -1 to continue. */
+static int poll_session(struct domain_recording *r)
+{
+    const struct cli_record_domain *o = r->options;
+
+    switch (virshTraceWaitPoll(&r->wait)) {
+    case VIRSH_TRACE_WAIT_AGAIN:
+        return -1;
+    case VIRSH_TRACE_WAIT_LOST:
+        cli_error("no connection to libvirt; session '%s' continues: virsh "
+                  "trace-stop %s --session %s ends it", o->session, o->name,
+                  o->session);
+        return CLI_FAILED;
+    case VIRSH_TRACE_WAIT_SHUT_OFF:
+        end_progress(r);
+        if (!o->quiet) {
             fprintf(stderr, "%s: the guest has ended, and the session with "
                     "it\n", r->file);
         }
         return CLI_OK;
+    case VIRSH_TRACE_WAIT_NO_ANSWER:
+        return explain(r, r->error);
+    case VIRSH_TRACE_WAIT_ANSWERED:
+        break;
     }
-    node = cli_guest_ask_agent(&r->guest, about(r, stop ? "stop" : "status"),
-                               STATUS_TIMEOUT_MS, &refusal, &why);
-    if (!node) {
-        return may_return(r) ? -1 : explain(r, refusal, why);
+    if (!r->status) {
+        cli_error("%s: the service no longer knows session '%s'", o->name,
+                  o->session);
+        return CLI_FAILED;
     }
-    r->mute = 0;
-    r->stopped |= stop;
-    session = stop ? json_node_get_object(node) : last_session(node);
-    if (!session) {
-        return explain(r, refusal, "the service does not know the session "
-                       "any more");
+    if (has_ended(r->status)) {
+        return finish(r);
     }
-    if (has_ended(session)) {
-        return finish(r, session);
-    }
-    print_progress(r, session);
+    print_progress(r);
     return -1;
 }
 
-/* The session is to end; another signal ends this process. */
-static void interrupt(struct recording *r)
+static gboolean on_time(void *opaque)
 {
+    struct domain_recording *r = opaque;
+
+    if (r->code < 0) {
+        r->code = poll_session(r);
+    }
+    if (r->code >= 0) {
+        g_main_loop_quit(r->loop);
+    }
+    return G_SOURCE_CONTINUE;
+}
+
+/* The session must end; another signal ends this process. */
+static gboolean on_signal(int fd, GIOCondition condition, void *opaque)
+{
+    struct domain_recording *r = opaque;
+    struct signalfd_siginfo info;
     sigset_t set;
 
-    r->interrupted = true;
+    if (read(fd, &info, sizeof(info)) != sizeof(info)) {
+        return G_SOURCE_CONTINUE;
+    }
+    r->stop = true;
     sigemptyset(&set);
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGHUP);
     sigprocmask(SIG_UNBLOCK, &set, NULL);
+    on_time(r);
+    return G_SOURCE_REMOVE;
 }
 
-static int wait_for_end(struct recording *r)
+static int wait_for_end(struct domain_recording *r)
 {
-    struct pollfd fd = { .fd = r->options->signal_fd, .events = POLLIN };
-    struct signalfd_siginfo info;
-    int code = -1;
-
-    while (code < 0) {
-        if (poll(&fd, 1, POLL_MS) < 0 && errno != EINTR) {
-            cli_error("poll: %s", g_strerror(errno));
-            return CLI_FAILED;
-        }
-        if (fd.revents) {
-            if (read(fd.fd, &info, sizeof(info)) != sizeof(info)) {
-                return CLI_FAILED;
-            }
-            interrupt(r);
-        }
-        code = look(r);
-    }
-    return code;
+    r->wait = (virshTraceWait) {
+        .dom = r->domain.domain,
+        .opaque = r,
+        .lost = connection_lost,
+        .connect = reconnect,
+        .ask = ask,
+        .captured = is_captured,
+    };
+    r->code = -1;
+    r->loop = g_main_loop_new(NULL, FALSE);
+    g_timeout_add(VIRSH_TRACE_POLL_MS, on_time, r);
+    g_unix_fd_add(r->options->signal_fd, G_IO_IN, on_signal, r);
+    g_main_loop_run(r->loop);
+    g_main_loop_unref(r->loop);
+    return r->code;
 }
 
 int cli_record_domain(const struct cli_record_domain *options)
 {
-    struct recording r = { .options = options };
-    enum cli_guest_refusal refusal;
-    g_autofree char *why = NULL;
+    struct domain_recording r = { .options = options };
+    g_autoptr(GError) error = NULL;
     g_autoptr(JsonNode) node = NULL;
-    const char *file;
-    int code;
+    const char *file, *folder;
 
-    if (!cli_guest_open(&r.guest, options->connect, options->name, &why)) {
-        cli_error("%s", why);
+    if (!btrail_domain_open(&r.domain, options->connect, options->name,
+                            &error)) {
+        cli_error("%s", error->message);
         return CLI_FAILED;
     }
-    node = cli_guest_ask_agent(&r.guest, json_object_ref(options->command),
-                               START_TIMEOUT_MS, &refusal, &why);
+    node = btrail_domain_ask_agent(&r.domain,
+                                   json_object_ref(options->command),
+                                   TIMEOUT_MS, &error);
     if (!node) {
-        code = explain(&r, refusal, why);
+        r.code = explain(&r, error);
     } else {
         file = btrail_json_string(json_node_get_object(node), "file");
+        folder = btrail_json_string(json_node_get_object(node), "folder");
         r.file = g_strdup(file ? file : options->session);
         r.started = g_get_monotonic_time();
         r.progress = !options->quiet && isatty(STDERR_FILENO);
         if (!options->quiet) {
-            fprintf(stderr, "%s is being traced into %s on its host\n",
-                    options->name, r.file);
+            fprintf(stderr, "%s is being traced into %s%s%s on its host\n",
+                    options->name, folder ? folder : "", folder ? "/" : "",
+                    r.file);
         }
-        code = wait_for_end(&r);
+        r.code = wait_for_end(&r);
     }
-    cli_guest_close(&r.guest);
+    btrail_domain_close(&r.domain);
+    set_status(&r, NULL);
+    g_clear_error(&r.error);
     g_free(r.file);
-    return code;
+    return r.code;
 }

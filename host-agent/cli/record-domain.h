@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * backtrail record DOMAIN: a session of the service's
+ * backtrail record DOMAIN: a session of the service
  */
 
 #ifndef BTRAIL_CLI_RECORD_DOMAIN_H
@@ -14,10 +14,10 @@
  * @connect:   libvirt's URI, or NULL
  * @name:      of the domain
  * @session:   its name
- * @command:   that starts the session
- * @signal_fd: a signal that comes there stops the session; a second one ends
- *             the wait
- * @quiet:     no progress, and no summary
+ * @command:   starts the session
+ * @signal_fd: the first signal stops the session, the second one ends this
+ *             process
+ * @quiet:     no progress and no summary
  */
 struct cli_record_domain {
     const char *connect;
@@ -28,7 +28,8 @@ struct cli_record_domain {
     bool quiet;
 };
 
-/* Start the session, wait for its end, and say what there is; an exit code */
+/* Starts the session, waits for its end and prints a summary.  Returns an exit
+ * code. */
 int cli_record_domain(const struct cli_record_domain *options);
 
 #endif /* BTRAIL_CLI_RECORD_DOMAIN_H */

@@ -4,7 +4,7 @@
  */
 
 #include <errno.h>
-#include <poll.h>
+#include <glib-unix.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -24,20 +24,22 @@
 #define QMP_TIMEOUT_MS      10000
 /* Includes the wait for the capture to take the device's HELLO. */
 #define START_TIMEOUT_MS    40000
-#define PROGRESS_NS         1000000000ull
+#define PROGRESS_MS         1000
 
-struct recording {
+struct file_recording {
     const struct cli_record_qmp *options;
     struct btrail_qmp *qmp;
     struct btrail_store *store;
     struct btrail_capture *capture;
     struct btrail_session *session;
+    GMainLoop *loop;
+    unsigned signals;
     uint64_t started;
     uint64_t last_progress;
     uint64_t last_records;
 };
 
-static JsonNode *execute(struct recording *r, const char *command,
+static JsonNode *execute(struct file_recording *r, const char *command,
                          JsonObject *arguments, int fd, int timeout_ms,
                          GError **error)
 {
@@ -45,7 +47,7 @@ static JsonNode *execute(struct recording *r, const char *command,
                               r->options->signal_fd, error);
 }
 
-static void explain(const struct recording *r, const GError *error)
+static void explain(const struct file_recording *r, const GError *error)
 {
     if (g_error_matches(error, BTRAIL_AGENT_ERROR,
                         BTRAIL_AGENT_ERROR_NO_COMMAND)) {
@@ -62,7 +64,7 @@ static void explain(const struct recording *r, const GError *error)
 }
 
 /* Is there a device, and is its capture in the state that is wanted? */
-static bool check_device(struct recording *r)
+static bool check_device(struct file_recording *r)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(JsonNode) node = execute(r, "query-branch-trace", NULL, -1,
@@ -97,7 +99,7 @@ static bool check_device(struct recording *r)
     return true;
 }
 
-static void collect_metadata(struct recording *r)
+static void collect_metadata(struct file_recording *r)
 {
     g_autoptr(JsonNode) node = execute(r, "query-name", NULL, -1,
                                        QMP_TIMEOUT_MS, NULL);
@@ -116,7 +118,7 @@ static void collect_metadata(struct recording *r)
     }
 }
 
-static bool connect_monitor(struct recording *r)
+static bool connect_monitor(struct file_recording *r)
 {
     g_autoptr(GError) error = NULL;
 
@@ -133,7 +135,7 @@ static bool connect_monitor(struct recording *r)
     return true;
 }
 
-static bool open_output(struct recording *r)
+static bool open_output(struct file_recording *r)
 {
     const struct btrail_store_options *store = r->options->store;
 
@@ -148,7 +150,7 @@ static bool open_output(struct recording *r)
     return true;
 }
 
-static void remove_output(struct recording *r)
+static void remove_output(struct file_recording *r)
 {
     const char *path = r->options->store->path;
     struct stat st;
@@ -168,7 +170,7 @@ static JsonObject *agent_address(const char *name)
 }
 
 /* Hand @sock to QEMU and have it trace to there. */
-static bool start_tracing(struct recording *r, int sock, GError **error)
+static bool start_tracing(struct file_recording *r, int sock, GError **error)
 {
     g_autofree char *name = g_strdup_printf("backtrail-%d", (int)getpid());
     JsonObject *arguments = json_object_new();
@@ -202,7 +204,7 @@ static bool start_tracing(struct recording *r, int sock, GError **error)
 }
 
 /* End both, whichever has ended first. */
-static void finish_capture(struct recording *r,
+static void finish_capture(struct file_recording *r,
                            struct btrail_capture_result *capture,
                            struct btrail_session_result *session)
 {
@@ -213,7 +215,7 @@ static void finish_capture(struct recording *r,
     btrail_session_finish(r->session, session);
 }
 
-static bool start(struct recording *r)
+static bool start(struct file_recording *r)
 {
     struct btrail_session_options options = {
         .store = r->store,
@@ -259,8 +261,9 @@ static bool start(struct recording *r)
     return false;
 }
 
-static void print_progress(struct recording *r, uint64_t now)
+static void print_progress(struct file_recording *r)
 {
+    uint64_t now = btrail_clock_ns();
     struct btrail_capture_progress c;
     struct btrail_session_progress s;
     struct progress p;
@@ -281,17 +284,17 @@ static void print_progress(struct recording *r, uint64_t now)
     progress_print(stderr, now - r->started, &p, rate);
 }
 
-/* A second signal does not wait for anything. */
-static void take_signal(struct recording *r)
+/* The first signal stops the session, the second one does not wait for it. */
+static gboolean on_signal(int fd, GIOCondition condition, void *opaque)
 {
-    static unsigned signals;
+    struct file_recording *r = opaque;
     struct signalfd_siginfo info;
     sigset_t set;
 
-    if (read(r->options->signal_fd, &info, sizeof(info)) != sizeof(info)) {
-        return;
+    if (read(fd, &info, sizeof(info)) != sizeof(info)) {
+        return G_SOURCE_CONTINUE;
     }
-    if (signals++) {
+    if (r->signals++) {
         signal(info.ssi_signo, SIG_DFL);
         sigemptyset(&set);
         sigaddset(&set, info.ssi_signo);
@@ -299,53 +302,60 @@ static void take_signal(struct recording *r)
         raise(info.ssi_signo);
     }
     btrail_capture_stop(r->capture);
+    return G_SOURCE_CONTINUE;
 }
 
-static void wait_for_end(struct recording *r)
+static gboolean on_duration(void *opaque)
+{
+    struct file_recording *r = opaque;
+
+    btrail_capture_stop(r->capture);
+    return G_SOURCE_REMOVE;
+}
+
+static gboolean on_progress(void *opaque)
+{
+    print_progress(opaque);
+    return G_SOURCE_CONTINUE;
+}
+
+static gboolean on_done(int fd, GIOCondition condition, void *opaque)
+{
+    struct file_recording *r = opaque;
+
+    g_main_loop_quit(r->loop);
+    return G_SOURCE_CONTINUE;
+}
+
+static void wait_for_end(struct file_recording *r)
 {
     bool progress = !r->options->quiet && isatty(STDERR_FILENO);
-    uint64_t stop_at = r->options->duration ?
-                       r->started + r->options->duration : UINT64_MAX;
-    uint64_t next = r->started + PROGRESS_NS;
-    struct pollfd fds[] = {
-        { .fd = btrail_session_done_fd(r->session), .events = POLLIN },
-        { .fd = r->options->signal_fd, .events = POLLIN },
-    };
+    GSource *end;
 
-    for (;;) {
-        uint64_t now = btrail_clock_ns();
-        uint64_t wake = MIN(stop_at, progress ? next : UINT64_MAX);
-        int timeout = wake == UINT64_MAX ? -1 : wake <= now ? 0 :
-                      (int)MIN((wake - now) / 1000000 + 1, 60000);
-
-        if (poll(fds, G_N_ELEMENTS(fds), timeout) < 0 && errno != EINTR) {
-            cli_error("poll: %s", g_strerror(errno));
-            btrail_capture_stop(r->capture);
-            break;
-        }
-        if (fds[0].revents) {
-            break;
-        }
-        if (fds[1].revents) {
-            take_signal(r);
-        }
-        now = btrail_clock_ns();
-        if (now >= stop_at) {
-            btrail_capture_stop(r->capture);
-            stop_at = UINT64_MAX;
-        }
-        if (progress && now >= next) {
-            print_progress(r, now);
-            next = now + PROGRESS_NS;
-        }
+    r->loop = g_main_loop_new(NULL, FALSE);
+    g_unix_fd_add(btrail_session_done_fd(r->session), G_IO_IN, on_done, r);
+    g_unix_fd_add(r->options->signal_fd, G_IO_IN, on_signal, r);
+    if (r->options->duration) {
+        /* Longer than g_timeout_add() can wait, maybe */
+        end = g_timeout_source_new(0);
+        g_source_set_ready_time(end, (r->started + r->options->duration) /
+                                     1000);
+        g_source_set_callback(end, on_duration, r, NULL);
+        g_source_attach(end, NULL);
+        g_source_unref(end);
     }
     if (progress) {
-        print_progress(r, btrail_clock_ns());
+        g_timeout_add(PROGRESS_MS, on_progress, r);
+    }
+    g_main_loop_run(r->loop);
+    g_main_loop_unref(r->loop);
+    if (progress) {
+        print_progress(r);
         fputc('\n', stderr);
     }
 }
 
-static int finish(struct recording *r)
+static int finish(struct file_recording *r)
 {
     const char *path = r->options->store->path;
     struct btrail_capture_result capture;
@@ -385,7 +395,7 @@ static int finish(struct recording *r)
 
 int cli_record_qmp(const struct cli_record_qmp *options)
 {
-    struct recording r = { .options = options };
+    struct file_recording r = { .options = options };
     int code = CLI_FAILED;
 
     if (connect_monitor(&r) && open_output(&r) && start(&r)) {

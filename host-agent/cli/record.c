@@ -37,7 +37,7 @@ struct record_options {
     gboolean quiet;
 };
 
-struct recording {
+struct record_request {
     struct record_options options;
     uint64_t duration;          /* nanoseconds, 0 for no limit */
     struct btrail_store_options store_options;
@@ -46,7 +46,7 @@ struct recording {
     JsonObject *metadata;
 };
 
-static bool add_vcpus(struct recording *r, const char *text)
+static bool add_vcpus(struct record_request *r, const char *text)
 {
     bool vcpus[BTRAIL_MAX_VCPUS];
     JsonArray *array;
@@ -66,7 +66,7 @@ static bool add_vcpus(struct recording *r, const char *text)
     return true;
 }
 
-static bool add_cr3s(struct recording *r, char **texts)
+static bool add_cr3s(struct record_request *r, char **texts)
 {
     GArray *cr3s;
     JsonArray *array, *asked;
@@ -128,7 +128,7 @@ static bool parse_sync(const char *text, struct btrail_store_options *options)
 }
 
 /* How the file is written */
-static bool check_store_options(struct recording *r)
+static bool check_store_options(struct record_request *r)
 {
     const struct record_options *o = &r->options;
     struct btrail_store_options *s = &r->store_options;
@@ -183,7 +183,7 @@ static bool check_way(const struct record_options *o)
 }
 
 /* Turn options into arguments of branch-trace-start. */
-static bool check_options(struct recording *r)
+static bool check_options(struct record_request *r)
 {
     struct record_options *o = &r->options;
     uint64_t number;
@@ -267,7 +267,7 @@ static void add_processes(JsonObject *command, char **texts)
 }
 
 /* By the service: what branch-trace-start takes it takes, too, and more. */
-static int record_domain(struct recording *r)
+static int record_domain(struct record_request *r)
 {
     const struct record_options *o = &r->options;
     const struct cli_record_domain options = {
@@ -305,7 +305,7 @@ static int record_domain(struct recording *r)
 }
 
 /* Into a file here */
-static int record_qmp(struct recording *r)
+static int record_qmp(struct record_request *r)
 {
     const struct record_options *o = &r->options;
     const struct cli_record_qmp options = {
@@ -342,7 +342,7 @@ static int open_signals(void)
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-static int run(struct recording *r)
+static int run(struct record_request *r)
 {
     if (!check_options(r)) {
         return CLI_USAGE;
@@ -357,7 +357,7 @@ static int run(struct recording *r)
 
 int cmd_record(int argc, char **argv)
 {
-    struct recording r = { .signal_fd = -1 };
+    struct record_request r = { .signal_fd = -1 };
     struct record_options *o = &r.options;
     const GOptionEntry entries[] = {
         { "connect", 'c', 0, G_OPTION_ARG_STRING, &o->connect,

@@ -14,7 +14,7 @@
 #include "monitor/qmp.h"
 #include "util/wait.h"
 
-/* QEMU sends one JSON object a line; none it sends is near as long. */
+/* QEMU sends one JSON object a line; all of them are far shorter. */
 #define MAX_LINE    (16u << 20)
 
 struct btrail_qmp {
@@ -47,7 +47,7 @@ static bool wait_for(struct btrail_qmp *qmp, short events, gint64 deadline,
                        "-qmp unix:PATH,server=on,wait=off", error);
 }
 
-/* A line without its end, NUL-terminated, to be freed. */
+/* Returns a line without its end, NUL-terminated; free it. */
 static char *read_line(struct btrail_qmp *qmp, gint64 deadline, int cancel_fd,
                        GError **error)
 {
@@ -68,7 +68,7 @@ static char *read_line(struct btrail_qmp *qmp, gint64 deadline, int cancel_fd,
         }
         seen = qmp->in->len;
         if (seen > MAX_LINE) {
-            qmp_protocol_error(error, "endless line");
+            qmp_protocol_error(error, "a line without an end");
             return NULL;
         }
         if (!wait_for(qmp, POLLIN, deadline, cancel_fd, error)) {
@@ -90,7 +90,7 @@ static char *read_line(struct btrail_qmp *qmp, gint64 deadline, int cancel_fd,
     }
 }
 
-/* The next JSON object, whatever it is. */
+/* Returns the next JSON object, whatever it is. */
 static JsonNode *read_object(struct btrail_qmp *qmp, gint64 deadline,
                              int cancel_fd, GError **error)
 {
@@ -102,7 +102,7 @@ static JsonNode *read_object(struct btrail_qmp *qmp, gint64 deadline,
     }
     node = btrail_json_parse_object(line);
     if (!node) {
-        qmp_protocol_error(error, "not a JSON object");
+        qmp_protocol_error(error, "a line that is not a JSON object");
         return NULL;
     }
     return g_steal_pointer(&node);
@@ -145,7 +145,7 @@ static bool send_all(struct btrail_qmp *qmp, const char *text, size_t len,
             btrail_agent_error_errno(error, "cannot write to the monitor");
             return false;
         }
-        /* It went with the first byte. */
+        /* The descriptor went with the first byte. */
         fd = -1;
         text += n;
         len -= n;
@@ -153,72 +153,86 @@ static bool send_all(struct btrail_qmp *qmp, const char *text, size_t len,
     return true;
 }
 
-static void set_command_error(GError **error, const char *command,
-                              JsonObject *failure)
-{
-    const char *class = btrail_json_string(failure, "class");
-    const char *desc = btrail_json_string(failure, "desc");
-    int code = BTRAIL_AGENT_ERROR_COMMAND;
-
-    if (!g_strcmp0(class, "CommandNotFound")) {
-        code = BTRAIL_AGENT_ERROR_NO_COMMAND;
-    } else if (!g_strcmp0(class, "DeviceNotFound")) {
-        code = BTRAIL_AGENT_ERROR_NO_DEVICE;
-    }
-    g_set_error(error, BTRAIL_AGENT_ERROR, code, "%s: %s", command,
-                desc ? desc : "failed without a reason");
-}
-
-static char *format_command(struct btrail_qmp *qmp, const char *command,
-                            JsonObject *arguments)
+char *btrail_qmp_format(const char *command, JsonObject *arguments, gint64 id)
 {
     g_autoptr(JsonObject) object = json_object_new();
     g_autoptr(JsonNode) node = json_node_new(JSON_NODE_OBJECT);
-    g_autofree char *text = NULL;
 
     json_object_set_string_member(object, "execute", command);
     if (arguments) {
         json_object_set_object_member(object, "arguments", arguments);
     }
-    json_object_set_int_member(object, "id", ++qmp->last_id);
+    if (id) {
+        json_object_set_int_member(object, "id", id);
+    }
     json_node_set_object(node, object);
-    text = json_to_string(node, FALSE);
-    return g_strconcat(text, "\n", NULL);
+    return json_to_string(node, FALSE);
+}
+
+/* Nobody vouches for a message: it must not control a terminal. */
+static void set_command_error(GError **error, JsonObject *failure)
+{
+    const char *class = btrail_json_string(failure, "class");
+    const char *desc = btrail_json_string(failure, "desc");
+    g_autofree char *text = g_strdup(desc ? desc : "failed without a reason");
+    int code = !g_strcmp0(class, "CommandNotFound") ?
+               BTRAIL_AGENT_ERROR_NO_COMMAND :
+               !g_strcmp0(class, "DeviceNotFound") ?
+               BTRAIL_AGENT_ERROR_NO_DEVICE : BTRAIL_AGENT_ERROR_COMMAND;
+    char *p;
+
+    for (p = text; *p; p++) {
+        *p = g_ascii_iscntrl(*p) ? '?' : *p;
+    }
+    g_set_error_literal(error, BTRAIL_AGENT_ERROR, code, text);
+}
+
+JsonNode *btrail_qmp_result(JsonObject *reply, GError **error)
+{
+    JsonObject *failure = btrail_json_object(reply, "error");
+
+    if (failure) {
+        set_command_error(error, failure);
+        return NULL;
+    }
+    if (!json_object_has_member(reply, "return")) {
+        qmp_protocol_error(error, "a reply without a result");
+        return NULL;
+    }
+    return json_object_dup_member(reply, "return");
 }
 
 JsonNode *btrail_qmp_execute(struct btrail_qmp *qmp, const char *command,
                              JsonObject *arguments, int fd, int timeout_ms,
                              int cancel_fd, GError **error)
 {
-    g_autofree char *text = format_command(qmp, command, arguments);
+    g_autofree char *text = btrail_qmp_format(command, arguments,
+                                              ++qmp->last_id);
+    g_autofree char *line = g_strconcat(text, "\n", NULL);
     gint64 deadline = g_get_monotonic_time() + timeout_ms * 1000ll;
 
-    if (!send_all(qmp, text, strlen(text), fd, deadline, cancel_fd, error)) {
+    if (!send_all(qmp, line, strlen(line), fd, deadline, cancel_fd, error)) {
         return NULL;
     }
     for (;;) {
         g_autoptr(JsonNode) node = read_object(qmp, deadline, cancel_fd,
                                                error);
-        JsonObject *object, *failure;
+        JsonObject *reply;
+        JsonNode *result;
 
         if (!node) {
             return NULL;
         }
-        object = json_node_get_object(node);
-        if (btrail_json_int(object, "id", 0) != qmp->last_id) {
-            /* An event, or the answer to a command that was given up */
+        reply = json_node_get_object(node);
+        if (btrail_json_int(reply, "id", 0) != qmp->last_id) {
+            /* An event, or the reply to a command that was given up */
             continue;
         }
-        failure = btrail_json_object(object, "error");
-        if (failure) {
-            set_command_error(error, command, failure);
-            return NULL;
+        result = btrail_qmp_result(reply, error);
+        if (!result) {
+            g_prefix_error(error, "%s: ", command);
         }
-        if (!json_object_has_member(object, "return")) {
-            qmp_protocol_error(error, "an answer without a result");
-            return NULL;
-        }
-        return json_object_dup_member(object, "return");
+        return result;
     }
 }
 
@@ -238,7 +252,7 @@ static bool read_greeting(struct btrail_qmp *qmp, gint64 deadline,
     }
     object = btrail_json_object(json_node_get_object(node), "QMP");
     if (!object) {
-        return qmp_protocol_error(error, "it does not greet");
+        return qmp_protocol_error(error, "it sends no greeting");
     }
     version = btrail_json_object(object, "version");
     if (version) {

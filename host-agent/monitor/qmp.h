@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A QMP client: commands one at a time, events passed over
+ * A QMP client: one command at a time; events are ignored
  */
 
 #ifndef BTRAIL_QMP_H
@@ -12,6 +12,13 @@
 
 struct btrail_qmp;
 
+/* The text of a command, one line without its end, to be freed.  @arguments is
+ * taken and may be NULL; @id may be 0 for none. */
+char *btrail_qmp_format(const char *command, JsonObject *arguments, gint64 id);
+
+/* What the reply to a command returns, or NULL and the error in it */
+JsonNode *btrail_qmp_result(JsonObject *reply, GError **error);
+
 /**
  * btrail_qmp_connect - connect to a monitor and negotiate
  * @path:       of its unix socket
@@ -20,7 +27,7 @@ struct btrail_qmp;
 struct btrail_qmp *btrail_qmp_connect(const char *path, int timeout_ms,
                                       int cancel_fd, GError **error);
 
-/* The same with a connected socket, which it takes over in any case. */
+/* The same with a connected socket, which is taken in any case */
 struct btrail_qmp *btrail_qmp_new(int sock, int timeout_ms, int cancel_fd,
                                   GError **error);
 void btrail_qmp_free(struct btrail_qmp *qmp);
@@ -30,10 +37,10 @@ const char *btrail_qmp_version(const struct btrail_qmp *qmp);
 
 /**
  * btrail_qmp_execute - run a command
- * @arguments: consumed, or NULL
+ * @arguments: taken, or NULL
  * @fd:        a file descriptor to send along, or -1; stays the caller's
  *
- * Returns what it returned, or NULL and @error.
+ * Returns what the command returned, or NULL and @error.
  */
 JsonNode *btrail_qmp_execute(struct btrail_qmp *qmp, const char *command,
                              JsonObject *arguments, int fd, int timeout_ms,

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A domain of libvirt, and commands to its QEMU: see domain.h
+ */
+
+#include <libvirt/libvirt-qemu.h>
+#include <libvirt/virterror.h>
+#include <stdlib.h>
+
+#include "libvirt/domain.h"
+#include "monitor/qmp.h"
+#include "util/json.h"
+
+const char *btrail_domain_last_error(void)
+{
+    const char *message = virGetLastErrorMessage();
+
+    return message ? message : "unknown error of libvirt";
+}
+
+/* Keeps libvirt from printing errors itself. */
+static void ignore_error(void *opaque, virErrorPtr error)
+{
+}
+
+static virDomainPtr lookup(virConnectPtr connection, const char *name)
+{
+    virDomainPtr domain = virDomainLookupByName(connection, name);
+    guint64 id;
+
+    if (!domain) {
+        domain = virDomainLookupByUUIDString(connection, name);
+    }
+    if (!domain &&
+        g_ascii_string_to_unsigned(name, 10, 0, G_MAXINT, &id, NULL)) {
+        domain = virDomainLookupByID(connection, id);
+    }
+    return domain;
+}
+
+bool btrail_domain_open(struct btrail_domain *d, const char *uri,
+                        const char *name, GError **error)
+{
+    d->domain = NULL;
+    virSetErrorFunc(NULL, ignore_error);
+    d->connection = virConnectOpenAuth(uri, virConnectAuthPtrDefault, 0);
+    if (!d->connection) {
+        g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_SYSTEM,
+                    "cannot connect to libvirt: %s",
+                    btrail_domain_last_error());
+        return false;
+    }
+    if (name) {
+        d->domain = lookup(d->connection, name);
+        if (!d->domain) {
+            g_autofree char *where = virConnectGetURI(d->connection);
+
+            g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_SYSTEM,
+                        "%s has no domain '%s'; virsh -c %s list --all shows "
+                        "all domains", where, name, where);
+            btrail_domain_close(d);
+            return false;
+        }
+    }
+    return true;
+}
+
+void btrail_domain_close(struct btrail_domain *d)
+{
+    g_clear_pointer(&d->domain, virDomainFree);
+    g_clear_pointer(&d->connection, virConnectClose);
+}
+
+JsonNode *btrail_domain_execute(struct btrail_domain *d, const char *command,
+                                JsonObject *arguments, GError **error)
+{
+    g_autofree char *text = btrail_qmp_format(command, arguments, 0);
+    g_autoptr(JsonNode) reply = NULL, result = NULL;
+    char *answer = NULL;
+
+    if (virDomainQemuMonitorCommand(d->domain, text, &answer, 0) < 0) {
+        g_set_error_literal(error, BTRAIL_AGENT_ERROR,
+                            BTRAIL_AGENT_ERROR_SYSTEM,
+                            btrail_domain_last_error());
+        return NULL;
+    }
+    reply = btrail_json_parse_object(answer);
+    free(answer);
+    result = reply ? btrail_qmp_result(json_node_get_object(reply), error) :
+             NULL;
+    if (!reply || (result && !JSON_NODE_HOLDS_OBJECT(result))) {
+        g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_PROTOCOL,
+                    "the reply of QEMU to '%s' is malformed", command);
+        return NULL;
+    }
+    return g_steal_pointer(&result);
+}
+
+JsonNode *btrail_domain_ask_agent(struct btrail_domain *d, JsonObject *command,
+                                  unsigned timeout_ms, GError **error)
+{
+    JsonObject *arguments = json_object_new();
+
+    json_object_set_object_member(arguments, "command", command);
+    json_object_set_int_member(arguments, "timeout", timeout_ms);
+    return btrail_domain_execute(d, "branch-trace-agent", arguments, error);
+}
