@@ -5,21 +5,23 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "analyze/call-tree.h"
-#include "util/json.h"
 #include "analyze/pace.h"
 
 G_STATIC_ASSERT(PACE_TICKS == STACK_TICKS);
 
-/* Of records of several vCPUs at the same time; finer than clocks are */
+/* How far apart vCPUs may be when merged, in ns; finer than clocks are */
 #define GRAIN       10000
 
-/* So many records are filtered at a time. */
+/* No stream that is merged is further ahead of the others, in ns. */
+#define MAX_AHEAD   10000000
+
+/* How many records are filtered at a time */
 #define STEP        4096
 
+/* What the filter said about an edge, so that it is asked once */
 struct asked {
     const struct process *process;
     uint64_t class;
@@ -30,24 +32,23 @@ struct asked {
 };
 #define ASKED_SIZE  (1u << 16)
 
-struct stream {
+struct call_stream {
     struct paces *paces;
-    uint64_t index;             /* of the records that stacks_records() has */
+    uint64_t index;             /* of the batch in stacks_records() */
     const struct pace *pace;
     const struct stack_node *node;
     uint64_t since;             /* first record in that node */
 };
 
-struct walk {
-    const struct cli_trace *trace;
+struct call_walk {
     const struct call_tree_options *options;
     struct call_tree *tree;
-    struct stream streams[BTRAIL_MAX_VCPUS];
+    struct call_stream streams[BTRAIL_MAX_VCPUS];
     struct asked *asked;
     bool *counts;
 };
 
-static uint64_t time_of(const struct stream *s, uint64_t index)
+static uint64_t time_of(const struct call_stream *s, uint64_t index)
 {
     if (!s->pace || index < s->pace->begin) {
         return 0;
@@ -56,9 +57,10 @@ static uint64_t time_of(const struct stream *s, uint64_t index)
            PACE_TICKS;
 }
 
-/* How many count of those up to @end, which are of the last batch */
-static uint64_t counting(const struct walk *w, const struct stream *s,
-                         uint64_t end)
+/* Number of records from @s->since to @end, in the last batch, that count */
+static uint64_t count_chosen(const struct call_walk *w,
+                             const struct call_stream *s,
+                             uint64_t end)
 {
     uint64_t i, n = 0;
 
@@ -71,12 +73,12 @@ static uint64_t counting(const struct walk *w, const struct stream *s,
     return n;
 }
 
-static void spend(struct walk *w, unsigned vcpu, uint64_t end)
+static void spend(struct call_walk *w, unsigned vcpu, uint64_t end)
 {
-    struct stream *s = &w->streams[vcpu];
+    struct call_stream *s = &w->streams[vcpu];
     const struct call_tree_ops *ops = w->options->ops;
     uint64_t n = s->node && ops->spent && end > s->since ?
-                 counting(w, s, end) : 0;
+                 count_chosen(w, s, end) : 0;
 
     if (n) {
         ops->spent(w->options->opaque, vcpu, time_of(s, end), s->node, n);
@@ -84,11 +86,11 @@ static void spend(struct walk *w, unsigned vcpu, uint64_t end)
     s->since = end;
 }
 
-static void moved(void *opaque, unsigned vcpu, size_t record,
+static void on_moved(void *opaque, unsigned vcpu, size_t record,
                   const struct stack_node *from, const struct stack_node *to)
 {
-    struct walk *w = opaque;
-    struct stream *s = &w->streams[vcpu];
+    struct call_walk *w = opaque;
+    struct call_stream *s = &w->streams[vcpu];
     uint64_t end = s->index + record + 1;
 
     if (!s->node) {
@@ -102,7 +104,7 @@ static void moved(void *opaque, unsigned vcpu, size_t record,
     }
 }
 
-static bool chosen(struct walk *w, uint64_t class,
+static bool chosen(struct call_walk *w, uint64_t class,
                    const struct filter_record *r, struct place *from,
                    struct place *to)
 {
@@ -121,8 +123,8 @@ static bool chosen(struct walk *w, uint64_t class,
     return a->chosen;
 }
 
-/* Records of one task; @counts has which of them were chosen. */
-static void choose_part(struct walk *w, unsigned vcpu,
+/* Finds which records of one task the filter chooses, for @counts. */
+static void choose_part(struct call_walk *w, unsigned vcpu,
                         const struct task *task, const struct btrail_batch *b,
                         bool *counts)
 {
@@ -132,8 +134,7 @@ static void choose_part(struct walk *w, unsigned vcpu,
         .vcpu = vcpu, .index = b->index, .from_place = &from,
         .to_place = &to, .lines = w->options->names,
         .process = task->process,
-        .time = b->time.host >= w->trace->start ?
-                (int64_t)(b->time.host - w->trace->start) : -1,
+        .time = window_time(&w->options->window, b->time.host),
     };
     uint64_t class = filter_class(filter, &r);
     size_t i;
@@ -150,7 +151,7 @@ static void choose_part(struct walk *w, unsigned vcpu,
     }
 }
 
-static void choose(struct walk *w, unsigned vcpu,
+static void choose(struct call_walk *w, unsigned vcpu,
                    const struct btrail_batch *b)
 {
     struct btrail_batch part = { .count = 0 };
@@ -162,10 +163,10 @@ static void choose(struct walk *w, unsigned vcpu,
     }
 }
 
-static void take_records(struct walk *w, unsigned vcpu,
+static void call_records(struct call_walk *w, unsigned vcpu,
                          const struct btrail_batch *b)
 {
-    struct stream *s = &w->streams[vcpu];
+    struct call_stream *s = &w->streams[vcpu];
     size_t done, n;
 
     for (done = 0; done < b->count; done += n) {
@@ -200,10 +201,10 @@ static void take_records(struct walk *w, unsigned vcpu,
     w->tree->records += b->count;
 }
 
-static void take_event(struct walk *w, unsigned vcpu,
+static void call_event(struct call_walk *w, unsigned vcpu,
                        const struct btrail_batch *b)
 {
-    struct stream *s = &w->streams[vcpu];
+    struct call_stream *s = &w->streams[vcpu];
 
     w->tree->damage += b->synthetic;
     if (b->event->type == BTRAIL_EVENT_GAP) {
@@ -213,34 +214,33 @@ static void take_event(struct walk *w, unsigned vcpu,
     }
 }
 
-static int read_all(struct walk *w)
+static int read_all(struct call_walk *w, const struct btrail_trace *trace)
 {
-    const struct btrail_range *range = &w->options->time;
+    const struct window *window = &w->options->window;
     struct btrail_merged *merged;
     struct btrail_batch b;
     unsigned vcpu;
-    int ret = btrail_merged_open(&merged, w->trace->trace, NULL, 0, 0, GRAIN);
+    int ret = btrail_merged_open(&merged, trace, NULL, 0, 0, GRAIN);
 
     if (ret) {
         return ret;
     }
-    if (range->begin) {
-        btrail_merged_seek_time(merged, w->trace->start + range->begin);
+    if (window->begin) {
+        btrail_merged_seek_time(merged, window->start + window->begin);
     }
     while (!(ret = btrail_merged_next(merged, &vcpu, NULL, &b))) {
-        if (range->end != UINT64_MAX && b.time.host > w->trace->start &&
-            b.time.host - w->trace->start >= range->end) {
-            /* Other streams may not be there yet. */
-            if (b.time.host - w->trace->start - range->end > 10000000) {
+        if (window_past(window, b.time.host)) {
+            /* Other streams may not have reached the end yet. */
+            if (window_past(window, b.time.host - MAX_AHEAD)) {
                 ret = -BTRAIL_ERR_END;
                 break;
             }
             continue;
         }
         if (b.event) {
-            take_event(w, vcpu, &b);
+            call_event(w, vcpu, &b);
         } else {
-            take_records(w, vcpu, &b);
+            call_records(w, vcpu, &b);
         }
     }
     w->tree->damage += btrail_merged_bad_chunks(merged);
@@ -248,30 +248,28 @@ static int read_all(struct walk *w)
     return ret == -BTRAIL_ERR_END ? 0 : ret;
 }
 
-int call_tree_read(struct call_tree *t, const struct cli_trace *trace,
+int call_tree_read(struct call_tree *t, const struct btrail_trace *trace,
                    const struct call_tree_options *options)
 {
-    struct walk *w = g_new0(struct walk, 1);
-    uint64_t tick = btrail_json_int(trace->meta, "tick_ns", 0);
+    struct call_walk *w = g_new0(struct call_walk, 1);
     struct btrail_stream_info info;
     unsigned i;
     int ret = 0, error;
 
     memset(t, 0, sizeof(*t));
-    w->trace = trace;
     w->options = options;
     w->tree = t;
     if (options->filter) {
         w->asked = g_new0(struct asked, ASKED_SIZE);
         w->counts = g_new(bool, STEP);
     }
-    t->stacks = stacks_new(options->names, options->ops ? moved : NULL, w);
-    for (i = 0; !ret && !btrail_trace_stream(trace->trace, i, &info); i++) {
-        ret = paces_open(&w->streams[info.vcpu].paces, trace->trace,
-                         info.vcpu, tick);
+    t->stacks = stacks_new(options->names, options->ops ? on_moved : NULL, w);
+    for (i = 0; !ret && !btrail_trace_stream(trace, i, &info); i++) {
+        ret = paces_open(&w->streams[info.vcpu].paces, trace, info.vcpu,
+                         options->tick);
     }
     if (!ret) {
-        ret = read_all(w);
+        ret = read_all(w, trace);
     }
     error = errno;
     for (i = 0; i < BTRAIL_MAX_VCPUS; i++) {
@@ -300,7 +298,7 @@ static void add_sums(struct call_sum *sums, const struct stack_node *n)
 
         mine->records += n->records;
         mine->ticks += n->ticks;
-        /* No deeper than STACK_MAX_DEPTH */
+        /* The tree is at most STACK_MAX_DEPTH deep. */
         add_sums(sums, n->child);
         if (n->parent) {
             sums[n->parent->id].records += mine->records;
@@ -316,28 +314,6 @@ struct call_sum *call_tree_sums(const struct call_tree *t)
 
     add_sums(sums, stacks_roots(t->stacks));
     return sums;
-}
-
-void call_tree_tell(const struct call_tree *t)
-{
-    const struct stack_counts *c = stacks_counts(t->stacks);
-
-    if (c->no_code) {
-        cli_error("the instructions of %" PRIu64 " of %" PRIu64 " records "
-                  "are not known, so their calls and returns are guessed",
-                  c->no_code, t->records);
-    }
-    if (c->likely) {
-        cli_error("whose %" PRIu64 " of %" PRIu64 " records are is likely, "
-                  "not sure", c->likely, t->records);
-    }
-    if (c->nested || c->unknown || c->dropped) {
-        cli_error("%" PRIu64 " calls, %" PRIu64 " returns; %" PRIu64
-                  " frames were left without a return, %" PRIu64
-                  " returns went to where nothing was known, %" PRIu64
-                  " frames were too many", c->calls, c->returns, c->nested,
-                  c->unknown, c->dropped);
-    }
 }
 
 const char *call_tree_name(const struct stack_node *n, char *buf, size_t size)

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The call stacks of a whole trace
+ * The call stacks of a whole trace, as one tree
  */
 
 #ifndef BTRAIL_CALL_TREE_H
 #define BTRAIL_CALL_TREE_H
 
-#include "cli/cli.h"
+#include "analyze/window.h"
 #include "symbolize/filter.h"
 #include "symbolize/stack.h"
 
 /**
- * struct call_tree_ops - what is told while a trace is read; all can be NULL
- * @moved:  a vCPU went from one function to another, at a moment of the host's
- *          clock; NULL is nowhere
- * @spent:  so many records that count were made in a function, up to that
- *          moment
+ * struct call_tree_ops - callbacks while a trace is read; each can be NULL
+ * @moved:  a vCPU went from one function to another at a moment of the host's
+ *          clock; a node of NULL means that the function is not known
+ * @spent:  a vCPU has made @records records that count in a function, up to
+ *          that moment
  */
 struct call_tree_ops {
     void (*moved)(void *opaque, unsigned vcpu, uint64_t time,
@@ -28,21 +28,23 @@ struct call_tree_ops {
 /**
  * struct call_tree_options
  * @filter: which records count; NULL for all
- * @time:   read no more than this, in nanoseconds since the session's start
+ * @window: the part of the trace to read
+ * @tick:   of the session, in nanoseconds; 0 if it is not known
  */
 struct call_tree_options {
     struct symbolizer *names;
     const struct filter *filter;
-    struct btrail_range time;
+    struct window window;
+    uint64_t tick;
     const struct call_tree_ops *ops;
     void *opaque;
 };
 
 /**
  * struct call_tree
- * @stacks:  with the tree
- * @records: that were read
- * @damage:  damaged chunks, and GAP events that tell of what is missing
+ * @stacks:  the tree, and how well calls and returns matched
+ * @records: number of records that were read
+ * @damage:  number of damaged chunks and of synthetic GAP events
  */
 struct call_tree {
     struct stacks *stacks;
@@ -51,26 +53,26 @@ struct call_tree {
 };
 
 /*
- * Returns 0 and a tree, to be freed with call_tree_clear(); or a negative enum
+ * Returns 0 and a tree, which call_tree_clear() frees; or a negative enum
  * btrail_error.
  */
-int call_tree_read(struct call_tree *t, const struct cli_trace *trace,
+int call_tree_read(struct call_tree *t, const struct btrail_trace *trace,
                    const struct call_tree_options *options);
 void call_tree_clear(struct call_tree *t);
 
-/* Sums over a node and all below it, by its id; freed with g_free() */
+/*
+ * Sums over a node and all nodes below it.  The array has one entry for each
+ * node, by its id; the caller frees it with g_free().
+ */
 struct call_sum {
     uint64_t records;
     uint64_t ticks;
 };
 struct call_sum *call_tree_sums(const struct call_tree *t);
 
-/* Say on stderr how well calls and returns fit. */
-void call_tree_tell(const struct call_tree *t);
-
 /*
- * What a node is called: of a process "comm" or "comm 123", or "comm 123/124"
- * if it is known that another thread is left than the first
+ * The name of a node.  A process is "comm", "comm 123" with its pid, or
+ * "comm 123/124" if its only thread is known and is not the first one.
  */
 const char *call_tree_name(const struct stack_node *n, char *buf, size_t size);
 

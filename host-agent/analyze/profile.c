@@ -46,7 +46,6 @@ struct job {
     const struct profile_options *options;
     struct link link;           /* with blocks alone: one thread takes them */
     struct btrail_record *blocks;
-    uint64_t start;
     GMutex lock;                /* of the sum and of the names */
     struct part sum;
     struct part *parts;
@@ -207,16 +206,6 @@ static void count_blocks(struct job *job, struct part *p,
     }
 }
 
-static bool in_time(const struct job *job, const struct btrail_batch *b)
-{
-    const struct btrail_range *range = &job->options->time;
-
-    return !range->end || (range->end == UINT64_MAX && !range->begin) ||
-           (b->time.host >= job->start &&
-            b->time.host - job->start >= range->begin &&
-            b->time.host - job->start < range->end);
-}
-
 /* Records of one task */
 static void take_part(struct job *job, struct part *p, unsigned vcpu,
                       const struct task *task, const struct btrail_batch *b)
@@ -226,8 +215,7 @@ static void take_part(struct job *job, struct part *p, unsigned vcpu,
     struct key key = { .task = *task, .vcpu = o->by_vcpu ? vcpu : 0 };
 
     if (o->filter) {
-        r.time = b->time.host >= job->start ?
-                 (int64_t)(b->time.host - job->start) : -1;
+        r.time = window_time(&o->window, b->time.host);
         if (filter_uses_index(o->filter) && !o->blocks) {
             count_by_index(job, p, &key, &r, b);
             return;
@@ -268,7 +256,7 @@ static int take(void *opaque, const struct btrail_piece *piece,
         add_event(p, b);
         return 0;
     }
-    if (!in_time(job, b)) {
+    if (!window_has(&o->window, b->time.host)) {
         if (o->blocks) {
             job->link.known = false;
         }
@@ -320,11 +308,11 @@ static void report(struct job *job, struct profile *sums, profile_fn *fn,
     }
 }
 
-int profile_trace(struct profile *p, const struct cli_trace *trace,
+int profile_trace(struct profile *p, const struct btrail_trace *trace,
                   const struct profile_options *options, profile_fn *fn,
                   void *opaque)
 {
-    struct job job = { .options = options, .start = trace->start };
+    struct job job = { .options = options };
     unsigned i, threads = options->threads;
     size_t edges = MAX(options->edges / threads, MIN_PART_EDGES);
     int ret, error;
@@ -338,7 +326,7 @@ int profile_trace(struct profile *p, const struct cli_trace *trace,
     if (options->blocks) {
         job.blocks = g_new(struct btrail_record, STEP);
     }
-    ret = btrail_parallel_decode(trace->trace, NULL, 0, options->blocks ?
+    ret = btrail_parallel_decode(trace, NULL, 0, options->blocks ?
                                  BTRAIL_PARALLEL_ORDERED : 0, threads, take,
                                  &job);
     error = errno;

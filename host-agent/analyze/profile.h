@@ -6,8 +6,8 @@
 #ifndef BTRAIL_PROFILE_H
 #define BTRAIL_PROFILE_H
 
-#include "cli/cli.h"
 #include "analyze/edges.h"
+#include "analyze/window.h"
 #include "symbolize/filter.h"
 
 /**
@@ -17,8 +17,7 @@
  * @by_vcpu: tell the vCPUs apart
  * @blocks:  count not edges but what was executed between two records: `from`
  *           is where the first one went to, `to` where the second comes from
- * @time:    only so much, in nanoseconds since the session's start; with
- *           an end of 0 all
+ * @window:  the part of the trace to read
  * @threads: that decode
  * @edges:   so many different ones may be told apart, at least 1
  */
@@ -27,7 +26,7 @@ struct profile_options {
     const struct filter *filter;
     bool by_vcpu;
     bool blocks;
-    struct btrail_range time;
+    struct window window;
     unsigned threads;
     size_t edges;
 };
@@ -58,7 +57,7 @@ struct profile {
  *
  * Returns 0, or a negative enum btrail_error.
  */
-int profile_trace(struct profile *p, const struct cli_trace *trace,
+int profile_trace(struct profile *p, const struct btrail_trace *trace,
                   const struct profile_options *options, profile_fn *fn,
                   void *opaque);
 

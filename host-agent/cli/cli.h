@@ -106,6 +106,7 @@ struct cli_trace {
     JsonObject *meta;           /* all pieces merged */
     unsigned bad_metas;         /* but for those that make no sense */
     uint64_t start;             /* CLOCK_MONOTONIC at session start */
+    uint64_t tick;              /* of the session in ns; 0: unknown */
 };
 
 /*

@@ -45,18 +45,13 @@ static void put(const struct export *e, const struct stack_node *n,
 
 int export_folded(struct export *e)
 {
-    const struct call_tree_options options = {
-        .names = e->names, .filter = e->filter, .time = e->time,
-    };
     g_autoptr(GString) line = g_string_new(NULL);
     struct call_tree t;
-    int ret = call_tree_read(&t, e->trace, &options);
+    int ret = call_tree_read(&t, e->trace->trace, &e->calls);
 
     if (!ret) {
         put(e, stacks_roots(t.stacks), line);
-        call_tree_tell(&t);
-        e->damage = t.damage;
-        call_tree_clear(&t);
+        export_end_calls(e, &t);
     }
     return ret;
 }

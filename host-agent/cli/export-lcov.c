@@ -58,7 +58,7 @@ static void add_block(void *opaque, const struct filter_record *r,
                       uint64_t count)
 {
     struct writer *w = opaque;
-    struct symbolizer *s = w->e->names;
+    struct symbolizer *s = w->e->calls.names;
     struct module *module = r->from_place->function->module;
     const struct symbolizer_where where = { r->vcpu, UINT64_MAX,
                                             r->process->cr3 };
@@ -258,9 +258,9 @@ int export_lcov(struct export *e)
 {
     struct writer w = { .e = e };
     const struct profile_options options = {
-        .names = e->names, .filter = e->filter, .by_vcpu = true,
-        .blocks = true, .time = e->time, .threads = btrail_parallel_threads(),
-        .edges = MAX_BLOCKS,
+        .names = e->calls.names, .filter = e->calls.filter, .by_vcpu = true,
+        .blocks = true, .window = e->calls.window,
+        .threads = btrail_parallel_threads(), .edges = MAX_BLOCKS,
     };
     g_autoptr(GList) names = NULL;
     GHashTableIter iter;
@@ -274,7 +274,7 @@ int export_lcov(struct export *e)
     w.sources = g_hash_table_new_full(g_str_hash, g_str_equal, NULL,
                                       source_free);
     w.hits = g_array_new(FALSE, FALSE, sizeof(struct hit));
-    ret = profile_trace(&p, e->trace, &options, add_block, &w);
+    ret = profile_trace(&p, e->trace->trace, &options, add_block, &w);
     if (!ret) {
         g_hash_table_iter_init(&iter, w.modules);
         while (g_hash_table_iter_next(&iter, &key, &value)) {

@@ -86,23 +86,19 @@ int export_perf(struct export *e)
 {
     static const struct call_tree_ops ops = { .spent = spent };
     struct writer *w = g_new0(struct writer, 1);
-    const struct call_tree_options options = {
-        .names = e->names, .filter = e->filter, .time = e->time,
-        .ops = &ops, .opaque = w,
-    };
     struct call_tree t;
     unsigned i;
     int ret;
 
     w->e = e;
-    ret = call_tree_read(&t, e->trace, &options);
+    e->calls.ops = &ops;
+    e->calls.opaque = w;
+    ret = call_tree_read(&t, e->trace->trace, &e->calls);
     if (!ret) {
         for (i = 0; i < BTRAIL_MAX_VCPUS; i++) {
             flush(w, i);
         }
-        call_tree_tell(&t);
-        e->damage = t.damage;
-        call_tree_clear(&t);
+        export_end_calls(e, &t);
     }
     for (i = 0; i < BTRAIL_MAX_VCPUS; i++) {
         if (w->order[i]) {

@@ -263,28 +263,26 @@ static uint64_t last_time(const struct export *e, unsigned vcpu)
     for (i = 0; !btrail_trace_stream(e->trace->trace, i, &info); i++) {
         time = info.vcpu == vcpu ? info.last_time : time;
     }
-    return MIN(time, e->time.end == UINT64_MAX ? UINT64_MAX :
-               e->trace->start + e->time.end);
+    return MIN(time, e->calls.window.end == UINT64_MAX ? UINT64_MAX :
+               e->trace->start + e->calls.window.end);
 }
 
 int export_perfetto(struct export *e)
 {
     static const struct call_tree_ops ops = { moved, spent };
     struct writer *w = g_new0(struct writer, 1);
-    const struct call_tree_options options = {
-        .names = e->names, .filter = e->filter, .time = e->time,
-        .ops = &ops, .opaque = w,
-    };
     struct call_tree t;
     unsigned i;
     int ret;
 
     w->e = e;
+    e->calls.ops = &ops;
+    e->calls.opaque = w;
     w->names = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     w->packet = g_byte_array_new();
     w->part = g_byte_array_new();
     w->small = g_byte_array_new();
-    ret = call_tree_read(&t, e->trace, &options);
+    ret = call_tree_read(&t, e->trace->trace, &e->calls);
     for (i = 0; i < BTRAIL_MAX_VCPUS; i++) {
         GArray *open = w->tracks[i].open;
         uint64_t end = open ? last_time(e, i) : 0;
@@ -298,9 +296,7 @@ int export_perfetto(struct export *e)
         }
     }
     if (!ret) {
-        call_tree_tell(&t);
-        e->damage = t.damage;
-        call_tree_clear(&t);
+        export_end_calls(e, &t);
     }
     g_hash_table_unref(w->names);
     g_byte_array_unref(w->packet);

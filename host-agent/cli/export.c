@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "cli/call-warnings.h"
 #include "cli/export.h"
 #include "cli/names-options.h"
 #include "cli/result.h"
@@ -33,6 +34,13 @@ static int find_format(const char *name)
     return -1;
 }
 
+void export_end_calls(struct export *e, struct call_tree *t)
+{
+    call_warnings_print(t);
+    e->damage = t->damage;
+    call_tree_clear(t);
+}
+
 static int run(struct export *e, char *const *paths, int format,
                const struct names_options *names, const char *path)
 {
@@ -44,8 +52,10 @@ static int run(struct export *e, char *const *paths, int format,
         return CLI_FAILED;
     }
     e->trace = &trace;
-    e->names = names_open(names, &trace);
-    if (e->names && result_open(&out, path)) {
+    e->calls.window.start = trace.start;
+    e->calls.tick = trace.tick;
+    e->calls.names = names_open(names, &trace);
+    if (e->calls.names && result_open(&out, path)) {
         e->out = out.file;
         ret = formats[format].write(e);
         if (ret) {
@@ -55,14 +65,15 @@ static int run(struct export *e, char *const *paths, int format,
             code = cli_trace_verdict(&trace, e->damage);
         }
     }
-    symbolizer_free(e->names);
+    symbolizer_free(e->calls.names);
     cli_trace_close(&trace);
     return code;
 }
 
 int cmd_export(int argc, char **argv)
 {
-    struct export e = { .time = { 0, UINT64_MAX }, .shortest = 1000 };
+    struct export e = { .shortest = 1000 };
+    struct btrail_range range = { 0, UINT64_MAX };
     struct names_options names = { NULL };
     g_autofree char *path = NULL, *text = NULL, *time = NULL, *format = NULL;
     g_autofree char *shortest = NULL;
@@ -94,11 +105,12 @@ int cmd_export(int argc, char **argv)
     }
     n = find_format(format);
     if (n >= 0 &&
-        (!time || cli_parse_time_range("--time", time, &e.time)) &&
+        (!time || cli_parse_time_range("--time", time, &range)) &&
         (!shortest || cli_parse_duration("--shortest", shortest,
                                          &e.shortest)) &&
         names_filter(text, &filter)) {
-        e.filter = filter;
+        e.calls.filter = filter;
+        e.calls.window = (struct window) { 0, range.begin, range.end };
         e.by_time = by_time;
         code = run(&e, argv + 1, n, &names, path);
     }

@@ -9,28 +9,31 @@
 #include <stdio.h>
 
 #include "analyze/call-tree.h"
+#include "cli/cli.h"
 
 /**
  * struct export
- * @by_time: folded stacks have microseconds, not branches
- * @shortest: in nanoseconds: shorter calls are not on a timeline
- * @damage:  gets what call_tree_read() or cursors have found
+ * @calls:    what to read; a format may add its callbacks
+ * @by_time:  folded stacks have microseconds, not branches
+ * @shortest: calls shorter than this, in nanoseconds, are not on a timeline
+ * @damage:   gets the damage that was found while reading
  */
 struct export {
     const struct cli_trace *trace;
-    struct symbolizer *names;
-    const struct filter *filter;
-    struct btrail_range time;
+    struct call_tree_options calls;
     bool by_time;
     uint64_t shortest;
     uint64_t damage;
     FILE *out;
 };
 
-/* They return 0 or a negative enum btrail_error. */
+/* Each format returns 0 or a negative enum btrail_error. */
 int export_folded(struct export *e);
 int export_perf(struct export *e);
 int export_perfetto(struct export *e);
 int export_lcov(struct export *e);
+
+/* Reports the quality of a tree that was read, and frees it. */
+void export_end_calls(struct export *e, struct call_tree *t);
 
 #endif /* BTRAIL_EXPORT_H */

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/call-warnings.h"
 #include "cli/flame.h"
 #include "cli/names-options.h"
 #include "cli/result.h"
@@ -36,15 +37,17 @@ static int run(char *const *paths, struct call_tree_options *options,
     if (!cli_trace_open(&trace, paths)) {
         return CLI_FAILED;
     }
+    options->window.start = trace.start;
+    options->tick = trace.tick;
     options->names = names_open(names, &trace);
     if (options->names) {
-        ret = call_tree_read(&t, &trace, options);
+        ret = call_tree_read(&t, trace.trace, options);
         if (ret) {
             cli_error("%s: %s", trace.path, cli_strerror(ret));
         } else {
             code = draw(&trace, path, &t, min_share);
             if (!code) {
-                call_tree_tell(&t);
+                call_warnings_print(&t);
                 code = cli_trace_verdict(&trace, t.damage);
             }
             call_tree_clear(&t);
@@ -57,7 +60,8 @@ static int run(char *const *paths, struct call_tree_options *options,
 
 int cmd_flamegraph(int argc, char **argv)
 {
-    struct call_tree_options options = { .time = { 0, UINT64_MAX } };
+    struct call_tree_options options = { NULL };
+    struct btrail_range range = { 0, UINT64_MAX };
     struct names_options names = { NULL };
     g_autofree char *path = NULL, *text = NULL, *time = NULL;
     struct filter *filter = NULL;
@@ -83,10 +87,10 @@ int cmd_flamegraph(int argc, char **argv)
         code = CLI_USAGE;
     } else if (!(min_share >= 0 && min_share <= 100)) {
         cli_error("--min-share: %g is not between 0 and 100", min_share);
-    } else if ((!time || cli_parse_time_range("--time", time,
-                                              &options.time)) &&
+    } else if ((!time || cli_parse_time_range("--time", time, &range)) &&
                names_filter(text, &filter)) {
         options.filter = filter;
+        options.window = (struct window) { 0, range.begin, range.end };
         code = run(argv + 1, &options, &names, path, min_share);
     }
     filter_free(filter);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "analyze/call-tree.h"
+#include "cli/call-warnings.h"
 #include "cli/report.h"
 #include "cli/rows.h"
 
@@ -194,7 +195,8 @@ int report_call_stacks(struct report *r, enum report_calls kind,
                        const char *function)
 {
     const struct call_tree_options options = {
-        .names = r->names, .filter = r->filter, .time = { 0, UINT64_MAX },
+        .names = r->names, .filter = r->filter,
+        .window = WINDOW_ALL(r->trace.start), .tick = r->trace.tick,
     };
     struct calls c = { .report = r, .kind = kind, .function = function };
     g_autofree struct call_sum *sums = NULL;
@@ -203,7 +205,7 @@ int report_call_stacks(struct report *r, enum report_calls kind,
     struct row **rows;
     uint64_t all = 0;
     size_t n;
-    int ret = call_tree_read(&t, &r->trace, &options);
+    int ret = call_tree_read(&t, r->trace.trace, &options);
 
     if (ret) {
         return report_failed(r, ret);
@@ -221,7 +223,7 @@ int report_call_stacks(struct report *r, enum report_calls kind,
     } else {
         print_text(&c, &t, all, rows, n);
         fflush(stdout);
-        call_tree_tell(&t);
+        call_warnings_print(&t);
     }
     r->damage = t.damage;
     rows_free(c.rows);

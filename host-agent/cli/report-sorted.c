@@ -307,7 +307,7 @@ int report_sorted(struct report *r, const char *text)
     struct sorted s = { .report = r };
     struct profile_options options = {
         .names = r->names, .filter = r->filter, .threads = r->threads,
-        .edges = MAX_EDGES,
+        .edges = MAX_EDGES, .window = WINDOW_ALL(r->trace.start),
     };
     struct profile profile;
     struct row **rows;
@@ -322,7 +322,7 @@ int report_sorted(struct report *r, const char *text)
         options.by_vcpu |= s.keys[i] == KEY_CPU;
     }
     s.rows = rows_new(s.n);
-    ret = profile_trace(&profile, &r->trace, &options, add, &s);
+    ret = profile_trace(&profile, r->trace.trace, &options, add, &s);
     if (ret) {
         rows_free(s.rows);
         return report_failed(r, ret);

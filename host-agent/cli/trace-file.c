@@ -80,6 +80,7 @@ bool cli_trace_open(struct cli_trace *t, char *const *paths)
     if (start) {
         t->start = btrail_json_int(start, "monotonic", 0);
     }
+    t->tick = btrail_json_int(t->meta, "tick_ns", 0);
     return true;
 }
 

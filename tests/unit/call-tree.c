@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Whatever is in a trace, each record is counted once, and moves are a chain
+ * Tests of analyze/call-tree.h: whatever is in a trace, each record is counted
+ * once, each move begins where the one before has ended, and the times of
+ * nodes add up to the time of the trace
  */
 #include "analyze/call-tree.h"
+#include "cli/cli.h"
 #include "random-trace.h"
 #include "trace-samples.h"
 
-struct told {
+struct seen {
     uint64_t spent;
     GHashTable *nodes;          /* struct stack_node to its records */
     uint64_t moves;
@@ -16,36 +19,36 @@ struct told {
 static void moved(void *opaque, unsigned vcpu, uint64_t time,
                   const struct stack_node *from, const struct stack_node *to)
 {
-    struct told *told = opaque;
+    struct seen *seen = opaque;
 
     g_assert_true(from != to);
-    if (told->last[vcpu] && from) {
-        g_assert_true(told->last[vcpu]->process == from->process ||
-                      told->last[vcpu] == from);
+    if (seen->last[vcpu] && from) {
+        g_assert_true(seen->last[vcpu]->process == from->process ||
+                      seen->last[vcpu] == from);
     }
-    told->last[vcpu] = to;
-    told->moves++;
+    seen->last[vcpu] = to;
+    seen->moves++;
 }
 
 static void spent(void *opaque, unsigned vcpu, uint64_t time,
                   const struct stack_node *node, uint64_t records)
 {
-    struct told *told = opaque;
+    struct seen *seen = opaque;
 
     g_assert_nonnull(node);
     g_assert_cmpuint(records, >, 0);
-    told->spent += records;
-    g_hash_table_insert(told->nodes, (gpointer)node, GSIZE_TO_POINTER(
-        records + GPOINTER_TO_SIZE(g_hash_table_lookup(told->nodes, node))));
+    seen->spent += records;
+    g_hash_table_insert(seen->nodes, (gpointer)node, GSIZE_TO_POINTER(
+        records + GPOINTER_TO_SIZE(g_hash_table_lookup(seen->nodes, node))));
 }
 
-/* What was told adds up to what the tree has. */
-static void check_nodes(const struct told *told, const struct stack_node *n)
+/* The callbacks add up to what the tree has. */
+static void check_nodes(const struct seen *seen, const struct stack_node *n)
 {
     for (; n; n = n->next) {
-        g_assert_cmpuint(GPOINTER_TO_SIZE(g_hash_table_lookup(told->nodes, n)),
+        g_assert_cmpuint(GPOINTER_TO_SIZE(g_hash_table_lookup(seen->nodes, n)),
                          ==, n->records);
-        check_nodes(told, n->child);
+        check_nodes(seen, n->child);
     }
 }
 
@@ -80,23 +83,23 @@ static void check(const struct cli_trace *t, const char *filter,
     static const struct call_tree_ops ops = { moved, spent };
     const struct symbolizer_options none = { NULL };
     struct symbolizer *s = symbolizer_new(&none, NULL, NULL);
-    struct told told = { .nodes = g_hash_table_new(NULL, NULL) };
+    struct seen seen = { .nodes = g_hash_table_new(NULL, NULL) };
     struct filter *f = filter ? filter_parse(filter, NULL) : NULL;
     const struct call_tree_options options = {
-        .names = s, .filter = f, .time = { 0, UINT64_MAX }, .ops = &ops,
-        .opaque = &told,
+        .names = s, .filter = f, .window = WINDOW_ALL(t->start), .ops = &ops,
+        .opaque = &seen,
     };
     struct call_tree tree;
 
-    g_assert_cmpint(call_tree_read(&tree, t, &options), ==, 0);
+    g_assert_cmpint(call_tree_read(&tree, t->trace, &options), ==, 0);
     g_assert_cmpuint(tree.records, ==, count(t));
     *chosen = sum_roots(&tree);
     if (!filter) {
         g_assert_cmpuint(*chosen, ==, tree.records);
     }
-    g_assert_cmpuint(told.spent, ==, *chosen);
-    check_nodes(&told, stacks_roots(tree.stacks));
-    g_hash_table_unref(told.nodes);
+    g_assert_cmpuint(seen.spent, ==, *chosen);
+    check_nodes(&seen, stacks_roots(tree.stacks));
+    g_hash_table_unref(seen.nodes);
     call_tree_clear(&tree);
     filter_free(f);
     symbolizer_free(s);
@@ -124,16 +127,14 @@ static void test_random(void)
     }
 }
 
-/* Time of a trace with a clock every millisecond: of @CHUNKS on two vCPUs */
+/* A trace with a clock every millisecond: @CHUNKS of them on two vCPUs */
 static void test_time(void)
 {
     enum { CHUNKS = 10 };
     char *path = sample_path(), *paths[] = { path, NULL };
     const struct symbolizer_options none = { NULL };
     struct symbolizer *s = symbolizer_new(&none, NULL, NULL);
-    struct call_tree_options options = {
-        .names = s, .time = { 0, UINT64_MAX },
-    };
+    struct call_tree_options options = { .names = s };
     struct call_tree tree;
     struct cli_trace t;
     const struct stack_node *n;
@@ -141,7 +142,9 @@ static void test_time(void)
 
     sample_write(path, CHUNKS);
     g_assert_true(cli_trace_open(&t, paths));
-    g_assert_cmpint(call_tree_read(&tree, &t, &options), ==, 0);
+    options.window = WINDOW_ALL(t.start);
+    options.tick = t.tick;
+    g_assert_cmpint(call_tree_read(&tree, t.trace, &options), ==, 0);
     {
         g_autofree struct call_sum *sums = call_tree_sums(&tree);
 
@@ -152,9 +155,9 @@ static void test_time(void)
     g_assert_cmpuint(ticks / STACK_TICKS, >=, 2 * CHUNKS * 999000);
     g_assert_cmpuint(ticks / STACK_TICKS, <=, 2 * CHUNKS * 1001000);
     call_tree_clear(&tree);
-    /* A part of it */
-    options.time = (struct btrail_range) { 3000000, 5000000 };
-    g_assert_cmpint(call_tree_read(&tree, &t, &options), ==, 0);
+    /* A window of it */
+    options.window = (struct window) { t.start, 3000000, 5000000 };
+    g_assert_cmpint(call_tree_read(&tree, t.trace, &options), ==, 0);
     g_assert_cmpuint(tree.records, ==, 2 * 2 * SAMPLE_CHUNK_RECORDS);
     call_tree_clear(&tree);
     cli_trace_close(&t);

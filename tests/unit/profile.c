@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Against each record of a trace, one after the other
+ * Tests of analyze/profile.h, against a count that goes through the records of
+ * a trace one after the other
  */
 #include "analyze/profile.h"
+#include "cli/cli.h"
 #include "random-trace.h"
 #include "trace-samples.h"
 
@@ -97,7 +99,7 @@ static void check(const struct cli_trace *t, const char *text, bool by_vcpu,
     struct filter *filter = text ? filter_parse(text, NULL) : NULL;
     const struct profile_options options = {
         .names = s, .filter = filter, .by_vcpu = by_vcpu, .threads = threads,
-        .edges = 1u << 20,
+        .edges = 1u << 20, .window = WINDOW_ALL(t->start),
     };
     struct counting c = { table_new(), by_vcpu };
     GHashTable *slow = table_new();
@@ -105,7 +107,7 @@ static void check(const struct cli_trace *t, const char *text, bool by_vcpu,
     GHashTableIter iter;
     gpointer name, n;
 
-    g_assert_cmpint(profile_trace(&p, t, &options, take, &c), ==, 0);
+    g_assert_cmpint(profile_trace(&p, t->trace, &options, take, &c), ==, 0);
     g_assert_cmpuint(p.records, ==,
                      count_slowly(t, s, filter, by_vcpu, slow));
     g_assert_cmpuint(p.others, ==, 0);
@@ -149,7 +151,9 @@ static void test_limit(void)
     const struct symbolizer_options none = { NULL };
     struct symbolizer *s = symbolizer_new(&none, NULL, NULL);
     char *path = sample_path(), *paths[] = { path, NULL };
-    struct profile_options options = { .names = s };
+    struct profile_options options = {
+        .names = s, .window = WINDOW_ALL(0),
+    };
     struct cli_trace t;
     unsigned threads;
 
@@ -161,8 +165,8 @@ static void test_limit(void)
 
         options.threads = threads;
         options.edges = 500;
-        g_assert_cmpint(profile_trace(&p, &t, &options, add_all, &sum), ==,
-                        0);
+        g_assert_cmpint(profile_trace(&p, t.trace, &options, add_all, &sum),
+                        ==, 0);
         g_assert_cmpuint(sum, ==, 500);
         g_assert_cmpuint(p.records, ==, 500);
         g_assert_cmpuint(p.others, ==, 2 * 40 * SAMPLE_CHUNK_RECORDS - 500);
