@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * backtrail report --sort: records by process, module, function, line, edge
+ * backtrail report --sort: see report-sorted.h
  */
 
 #include <inttypes.h>
@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "analyze/profile.h"
-#include "cli/report.h"
-#include "cli/rows.h"
+#include "analyze/rows.h"
+#include "cli/report-sorted.h"
 
 /* More would not fit into the memory of a small machine. */
 #define MAX_EDGES   (8u << 20)

@@ -9,8 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/report.h"
 #include "analyze/tally.h"
+#include "cli/report-calls.h"
+#include "cli/report-sorted.h"
 
 /*
  * What a file may make us remember: more than any guest has, and less than
@@ -23,24 +24,6 @@
 /* What nobody asks for */
 #define DEFAULT_TOP         INT_MIN
 #define DEFAULT_SHARE       -1000.
-
-double report_share(uint64_t part, uint64_t whole)
-{
-    return whole ? (double)part / whole : 0;
-}
-
-void report_set_hex(JsonObject *o, const char *name, uint64_t v)
-{
-    g_autofree char *text = g_strdup_printf("0x%016" PRIx64, v);
-
-    json_object_set_string_member(o, name, text);
-}
-
-int report_failed(const struct report *r, int ret)
-{
-    cli_error("%s: %s", r->trace.path, cli_strerror(ret));
-    return CLI_FAILED;
-}
 
 /* What is known of the process that an address space is of */
 static const struct process *owner(const struct report *r,
@@ -263,7 +246,7 @@ static int report_spaces(struct report *r)
 
 static int run(struct report *r, char *const *paths,
                const struct names_options *names, const char *sort,
-               enum report_calls calls, const char *function)
+               enum call_rows_kind calls, const char *function)
 {
     int code = CLI_FAILED;
 
@@ -291,7 +274,7 @@ int cmd_report(int argc, char **argv)
     g_autofree char *threads = NULL, *sort = NULL, *filter = NULL;
     g_autofree char *callers = NULL, *callees = NULL;
     gboolean json = FALSE, children = FALSE, syscalls = FALSE;
-    enum report_calls calls;
+    enum call_rows_kind calls;
     bool rows;
     int top = DEFAULT_TOP, code = CLI_USAGE;
     double min_share = DEFAULT_SHARE;
@@ -328,9 +311,9 @@ int cmd_report(int argc, char **argv)
                    "edges; or where records were made.")) {
         goto out;
     }
-    calls = children ? REPORT_CHILDREN : callers ? REPORT_CALLERS :
-            callees ? REPORT_CALLEES : syscalls ? REPORT_SYSCALLS :
-            REPORT_NO_CALLS;
+    calls = children ? CALL_ROWS_CHILDREN : callers ? CALL_ROWS_CALLERS :
+            callees ? CALL_ROWS_CALLEES :
+            syscalls ? CALL_ROWS_SYSCALLS : CALL_ROWS_NONE;
     rows = sort || calls;
     r.json = json;
     if (top == DEFAULT_TOP) {

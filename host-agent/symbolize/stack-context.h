@@ -10,8 +10,9 @@
 #ifndef BTRAIL_STACK_CONTEXT_H
 #define BTRAIL_STACK_CONTEXT_H
 
+#include "symbolize/stack-counts.h"
 #include "symbolize/stack-edge.h"
-#include "symbolize/stack.h"
+#include "symbolize/stack-tree.h"
 
 enum stack_frame_kind {
     STACK_FRAME_CALL,

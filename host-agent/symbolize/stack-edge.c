@@ -58,7 +58,7 @@ static enum stack_edge_kind kind_of_changed(struct stack_edges *st,
         if (strstr(target.function->name, "return_thunk")) {
             return STACK_EDGE_RET;
         }
-        return EDGE_JUMP_FAR;
+        return STACK_EDGE_JUMP_FAR;
     default:
         return e->from_fn == e->to_fn ? STACK_EDGE_JUMP :
                e->start ? STACK_EDGE_CALL : STACK_EDGE_INTERRUPT;
@@ -144,7 +144,7 @@ static void classify(struct stack_edges *st, const struct process *process,
         e->stays = to_kernel && e->from_fn != e->to_fn && e->start &&
                    (g_str_has_prefix(from.function->name, "__x64_sys_") ||
                     g_str_has_prefix(from.function->name, "__ia32_"));
-        e->kind = insn.direct ? STACK_EDGE_JUMP : EDGE_JUMP_FAR;
+        e->kind = insn.direct ? STACK_EDGE_JUMP : STACK_EDGE_JUMP_FAR;
         break;
     default:
         e->kind = STACK_EDGE_JUMP;

@@ -2,8 +2,7 @@
 /*
  * What edges do: calls, returns, entries into the kernel
  *
- * The records of a trace are many, their edges few.  What an edge does is
- * found out once.
+ * A trace has many records of few edges, so each edge is classified once.
  */
 
 #ifndef BTRAIL_STACK_EDGE_H
@@ -11,29 +10,42 @@
 
 #include "symbolize/symbolizer.h"
 
+/**
+ * enum stack_edge_kind
+ *
+ * @STACK_EDGE_UNKNOWN:   the instruction is not known
+ * @STACK_EDGE_CALL:      a call
+ * @STACK_EDGE_RET:       a return
+ * @STACK_EDGE_JUMP:      a direct jump
+ * @STACK_EDGE_JUMP_FAR:  an indirect jump, which can go anywhere
+ * @STACK_EDGE_ENTRY:     from user mode to the kernel
+ * @STACK_EDGE_EXIT:      from the kernel to user mode
+ * @STACK_EDGE_INTERRUPT: an interrupt or exception in the same mode
+ * @STACK_EDGE_IRET:      the return from one
+ */
 enum stack_edge_kind {
-    STACK_EDGE_UNKNOWN,               /* nothing is known of the instruction */
+    STACK_EDGE_UNKNOWN,
     STACK_EDGE_CALL,
     STACK_EDGE_RET,
-    STACK_EDGE_JUMP,                  /* that says where */
-    EDGE_JUMP_FAR,              /* indirect: it can go anywhere */
-    STACK_EDGE_ENTRY,                 /* from user mode to the kernel */
-    STACK_EDGE_EXIT,                  /* back */
-    STACK_EDGE_INTERRUPT,             /* in the same mode */
+    STACK_EDGE_JUMP,
+    STACK_EDGE_JUMP_FAR,
+    STACK_EDGE_ENTRY,
+    STACK_EDGE_EXIT,
+    STACK_EDGE_INTERRUPT,
     STACK_EDGE_IRET,
 };
 
 struct stack_edge {
     uint64_t from;
     uint64_t to;
-    uint64_t back;              /* where a return goes to */
+    uint64_t back;              /* the return address; 0: unknown */
     const struct function *from_fn;
     const struct function *to_fn; /* NULL: the slot is free */
     uint32_t space;
     uint8_t kind;
-    bool start;                 /* @to is where a function starts */
+    bool start;                 /* @to is the start of a function */
     bool inner;                 /* a call into the middle of itself */
-    bool switches;              /* a call of what switches kernel stacks */
+    bool switches;              /* a call of __switch_to_asm() */
     bool stays;                 /* a tail call that is shown as a call */
 };
 
@@ -43,8 +55,8 @@ struct stack_edges *stack_edges_new(struct symbolizer *s);
 void stack_edges_free(struct stack_edges *st);
 
 /*
- * What the edge of a record does, that was made by @process at @where; valid
- * until the next call.
+ * What the edge of a record does, which @process made at @where.  The result
+ * is valid until the next call.
  */
 const struct stack_edge *
 stack_edges_get(struct stack_edges *st, const struct process *process,

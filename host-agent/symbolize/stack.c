@@ -127,7 +127,7 @@ static void do_jump(struct stacks *st, struct stack_cpu *cpu,
     if (e->to_fn == c->node->function) {
         return;
     }
-    if (e->kind == EDGE_JUMP_FAR && !e->start) {
+    if (e->kind == STACK_EDGE_JUMP_FAR && !e->start) {
         k = stack_find_back(c, e->to);
         if (k >= 0) {
             return_to(st, cpu, k, e);
@@ -337,7 +337,7 @@ static void step(struct stacks *st, struct stack_cpu *cpu,
         do_return(st, cpu, e);
         break;
     case STACK_EDGE_JUMP:
-    case EDGE_JUMP_FAR:
+    case STACK_EDGE_JUMP_FAR:
         do_jump(st, cpu, e);
         break;
     case STACK_EDGE_ENTRY:

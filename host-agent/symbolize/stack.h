@@ -2,62 +2,28 @@
 /*
  * Call stacks, reconstructed from records
  *
- * What a record is (a call, a return, an interrupt) is told by the bytes of
- * the instruction at its `from`.  There is a stack for each thread of control;
- * a stack has the user's frames, the entry into the kernel and the kernel's
- * frames.  A trace does not tell which thread a vCPU runs, but for its address
- * space; where it goes on is found by return addresses.
+ * The bytes of the instruction at the `from` of a record say if it is a call,
+ * a return or an interrupt.  There is one stack for each thread of control.  A
+ * stack has the frames of user mode, the entry into the kernel and the frames
+ * of the kernel.  Of the thread that a vCPU runs a trace has only the address
+ * space; return addresses show which thread continues after a switch.
  *
- * A stack is a path in a tree: a node is a function as called along the path
+ * A stack is a path in a tree.  A node is a function as called along the path
  * from the root, which is a process.
  */
 
 #ifndef BTRAIL_STACK_H
 #define BTRAIL_STACK_H
 
+#include "symbolize/stack-counts.h"
 #include "symbolize/stack-tree.h"
 
 /**
- * struct stack_counts - what happened
- * @calls, @returns: that matched
- * @interrupts: and exceptions
- * @entries:    into the kernel, from user mode
- * @nested:     frames that were left without a return ("wrongly nested")
- * @jumps_out:  times that happened by a jump into a caller (longjmp)
- * @signals:    returns to user mode that began a handler
- * @switches:   to another stack
- * @resumed:    of these, to one that was known
- * @unknown:    returns to where nothing was known of
- * @astray:     records that did not go on where the one before had led
- * @gaps:       holes in the trace
- * @dropped:    frames beyond the limits
- * @no_code:    records of instructions whose bytes are not known
- * @likely:     records whose process is BTRAIL_LIKELY
- */
-struct stack_counts {
-    uint64_t calls;
-    uint64_t returns;
-    uint64_t interrupts;
-    uint64_t entries;
-    uint64_t nested;
-    uint64_t jumps_out;
-    uint64_t signals;
-    uint64_t switches;
-    uint64_t resumed;
-    uint64_t unknown;
-    uint64_t astray;
-    uint64_t gaps;
-    uint64_t dropped;
-    uint64_t no_code;
-    uint64_t likely;
-};
-
-/**
  * stack_moved_fn - a vCPU has gone from one node to another
- * @record: by which record of the last batch: they are at its end.  If it has
- *          turned out that the vCPU is elsewhere, the one before; before the
- *          first one, (size_t)-1
- * @from, @to: NULL if it was, or is, nowhere
+ * @record: the record of the last batch at whose end it moved.  Where the next
+ *          record shows that the vCPU is elsewhere, this is the record before
+ *          that; (size_t)-1 before the first one
+ * @from, @to: NULL if the node is not known
  */
 typedef void stack_moved_fn(void *opaque, unsigned vcpu, size_t record,
                             const struct stack_node *from,
@@ -71,28 +37,28 @@ struct stacks *stacks_new(struct symbolizer *s, stack_moved_fn *moved,
 void stacks_free(struct stacks *st);
 
 /**
- * stacks_records - go on with records of one vCPU
+ * stacks_records - add the next records of one vCPU
  * @batch:  the records; batches of several vCPUs come in the order of time
- * @ticks:  how long each took
- * @counts: which of them count, as records, as time and as calls; NULL for all
+ * @ticks:  time that each record took, in 1/STACK_TICKS ns
+ * @counts: which records count, as records, time and calls; NULL for all
  */
 void stacks_records(struct stacks *st, unsigned vcpu,
                     const struct btrail_batch *batch, uint64_t ticks,
                     const bool *counts);
 
-/* The vCPU waited where it is. */
+/* Adds time that the vCPU waited to the node where it is. */
 void stacks_wait(struct stacks *st, unsigned vcpu, uint64_t ticks);
 
-/* Something is missing here. */
+/* Records are missing here. */
 void stacks_gap(struct stacks *st, unsigned vcpu);
 
-/* Where a vCPU is; NULL if that is not known */
+/* The node where a vCPU is; NULL if that is not known */
 const struct stack_node *stacks_where(const struct stacks *st, unsigned vcpu);
 
-/* The processes, and all below them */
+/* The first process of the tree; the others are its siblings. */
 const struct stack_node *stacks_roots(const struct stacks *st);
 
-/* How many nodes there are; each has an id below. */
+/* The number of nodes; the id of each is lower. */
 unsigned stacks_nodes(const struct stacks *st);
 
 const struct stack_counts *stacks_counts(const struct stacks *st);

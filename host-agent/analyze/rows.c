@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "cli/rows.h"
+#include "analyze/rows.h"
 
 struct rows {
     unsigned columns;
@@ -13,7 +13,6 @@ struct rows {
     GPtrArray *rows;
     GStringChunk *strings;
     GString *key;
-    uint64_t sums[ROWS_MAX_VALUES];
 };
 
 struct rows *rows_new(unsigned columns)
@@ -62,20 +61,19 @@ void rows_add(struct rows *r, const char *const *names,
     }
     for (i = 0; i < ROWS_MAX_VALUES; i++) {
         row->values[i] += values[i];
-        r->sums[i] += values[i];
     }
 }
 
-struct order {
+struct row_order {
     unsigned value;
     unsigned columns;
 };
 
-static gint compare(gconstpointer a, gconstpointer b, gpointer data)
+static gint compare_rows(gconstpointer a, gconstpointer b, gpointer data)
 {
     const struct row *x = *(const struct row *const *)a;
     const struct row *y = *(const struct row *const *)b;
-    const struct order *o = data;
+    const struct row_order *o = data;
     unsigned i;
     int order = 0;
 
@@ -90,14 +88,9 @@ static gint compare(gconstpointer a, gconstpointer b, gpointer data)
 
 struct row **rows_sorted(struct rows *r, unsigned value, size_t *n)
 {
-    struct order order = { value, r->columns };
+    struct row_order order = { value, r->columns };
 
-    g_ptr_array_sort_with_data(r->rows, compare, &order);
+    g_ptr_array_sort_with_data(r->rows, compare_rows, &order);
     *n = r->rows->len;
     return (struct row **)r->rows->pdata;
-}
-
-uint64_t rows_sum(const struct rows *r, unsigned value)
-{
-    return r->sums[value];
 }

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Sums of a call tree: see call-rows.h
+ */
+
+#include <string.h>
+
+#include "analyze/call-rows.h"
+
+struct call_summing {
+    enum call_rows_kind kind;
+    const char *function;
+    const struct call_sum *sums;
+    GHashTable *active;         /* functions on the path from the root */
+    struct rows *rows;
+};
+
+/* The system call that begins with a function, or NULL */
+static const char *syscall_name(const struct function *f)
+{
+    static const char *const prefixes[] = {
+        "__x64_sys_", "__ia32_compat_sys_", "__ia32_sys_",
+    };
+    unsigned i;
+
+    for (i = 0; f && f->module->kernel && i < G_N_ELEMENTS(prefixes); i++) {
+        if (g_str_has_prefix(f->name, prefixes[i])) {
+            return f->name + strlen(prefixes[i]);
+        }
+    }
+    return NULL;
+}
+
+static void add_row(struct call_summing *c, const struct stack_node *n,
+                const struct function *named, const char *name, bool nested)
+{
+    const struct call_sum *s = &c->sums[n->id];
+    const uint64_t values[ROWS_MAX_VALUES] = {
+        [CALL_ROWS_ALL] = nested ? 0 : s->records,
+        [CALL_ROWS_SELF] = n->records,
+        [CALL_ROWS_TIME] = nested ? 0 : s->ticks / STACK_TICKS,
+        [CALL_ROWS_CALLS] = n->calls,
+    };
+    const char *names[] = {
+        n->process->comm, named ? named->module->name : "", name,
+    };
+
+    if (values[CALL_ROWS_ALL] || values[CALL_ROWS_SELF] ||
+        values[CALL_ROWS_TIME] || values[CALL_ROWS_CALLS]) {
+        rows_add(c->rows, names, values);
+    }
+}
+
+static bool is_sought(const struct call_summing *c, const struct stack_node *n)
+{
+    return n->function && !strcmp(n->function->name, c->function);
+}
+
+static void add_node(struct call_summing *c, const struct stack_node *n,
+                     bool nested)
+{
+    const char *name = syscall_name(n->function);
+    const struct function *caller = n->parent->function;
+
+    switch (c->kind) {
+    case CALL_ROWS_CHILDREN:
+        add_row(c, n, n->function, n->function->name, nested);
+        break;
+    case CALL_ROWS_CALLERS:
+        if (is_sought(c, n)) {
+            add_row(c, n, caller, caller ? caller->name : "[none]", nested);
+        }
+        break;
+    case CALL_ROWS_CALLEES:
+        if (is_sought(c, n->parent)) {
+            add_row(c, n, n->function, n->function->name, nested);
+        }
+        break;
+    default:
+        if (name) {
+            add_row(c, n, n->function, name, nested);
+        }
+        break;
+    }
+}
+
+/* The tree is at most STACK_MAX_DEPTH deep. */
+static void add_nodes(struct call_summing *c, const struct stack_node *n)
+{
+    for (; n; n = n->next) {
+        bool nested = n->function &&
+                      g_hash_table_contains(c->active, n->function);
+
+        if (n->function) {
+            add_node(c, n, nested);
+        }
+        if (n->function && !nested) {
+            g_hash_table_add(c->active, (gpointer)n->function);
+        }
+        add_nodes(c, n->child);
+        if (n->function && !nested) {
+            g_hash_table_remove(c->active, n->function);
+        }
+    }
+}
+
+struct rows *call_rows_new(const struct call_tree *t,
+                           enum call_rows_kind kind, const char *function,
+                           uint64_t *all)
+{
+    g_autofree struct call_sum *sums = call_tree_sums(t);
+    struct call_summing c = {
+        kind, function, sums, g_hash_table_new(NULL, NULL), rows_new(3),
+    };
+    const struct stack_node *n;
+
+    add_nodes(&c, stacks_roots(t->stacks));
+    for (*all = 0, n = stacks_roots(t->stacks); n; n = n->next) {
+        *all += sums[n->id].records;
+    }
+    g_hash_table_unref(c.active);
+    return c.rows;
+}
