@@ -84,7 +84,8 @@ static JsonObject *space_json(const struct report *r, const struct tally *t,
     if (process->pid >= 0) {
         json_object_set_int_member(o, "pid", process->pid);
     }
-    json_object_set_string_member(o, "certainty", btrail_certainty_name(certainty));
+    json_object_set_string_member(o, "certainty",
+                                  btrail_certainty_name(certainty));
     json_object_set_int_member(o, "spans", s->spans);
     json_object_set_object_member(o, "first", moment_json(r, &s->first));
     json_object_set_object_member(o, "last", moment_json(r, &s->last));
