@@ -528,7 +528,7 @@ static bool parse(struct btrail_command *c, GError **error)
 {
     static const char *const session[] = { "do", "session", NULL };
     static const char *const dump[] = { "do", "session", "file", NULL };
-    static const char *const none[] = { "do", NULL };
+    static const char *const list[] = { "do", "guest", "uuid", NULL };
     unsigned what;
 
     if (!find_word(what_name, "do", btrail_json_string(c->json, "do"), &what,
@@ -549,7 +549,11 @@ static bool parse(struct btrail_command *c, GError **error)
     case BTRAIL_COMMAND_STATUS:
         return check_members(c->json, session, "'status'", error);
     default:
-        return check_members(c->json, none, "'list'", error);
+        return check_members(c->json, list, "'list'", error) &&
+               get_text(c->json, "guest", BTRAIL_COMMAND_MAX_TEXT, &c->guest,
+                        error) &&
+               get_text(c->json, "uuid", BTRAIL_COMMAND_MAX_TEXT, &c->uuid,
+                        error);
     }
 }
 
@@ -580,6 +584,8 @@ void btrail_command_free(struct btrail_command *c)
         g_free(c->session);
         g_free(c->file);
         g_free(c->owner);
+        g_free(c->guest);
+        g_free(c->uuid);
         clear_array(&c->vcpus);
         clear_array(&c->cr3);
         clear_array(&c->processes);

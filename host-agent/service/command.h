@@ -88,6 +88,8 @@ struct btrail_command_trigger {
  * @triggers:   of struct btrail_command_trigger, or NULL
  * @names:      enum btrail_command_names
  * @split:      bytes, or 0
+ * @guest:      of "list", another guest of the same user; or NULL
+ * @uuid:       its UUID, or NULL
  */
 struct btrail_command {
     enum btrail_command_do what;
@@ -107,6 +109,8 @@ struct btrail_command {
     GArray *triggers;
     unsigned names;
     uint64_t split;
+    char *guest;
+    char *uuid;
 };
 
 /* Says what is wrong in words for whoever has sent it. */

@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -109,6 +110,13 @@ static bool is_empty(int fd, bool owned)
     return empty;
 }
 
+static bool is_owned(int fd, const char *owner)
+{
+    g_autofree char *is = read_owner(fd);
+
+    return is && !strcmp(is, owner);
+}
+
 /* Is the folder that of this guest, or can it be? */
 static bool own(int fd, const char *owner, GError **error)
 {
@@ -159,9 +167,12 @@ static char *escape(const char *name)
     return g_string_free(s, FALSE);
 }
 
-struct btrail_folder *btrail_folder_guest(const struct btrail_folder *all,
-                                          const char *name, const char *uuid,
-                                          uid_t uid, GError **error)
+/* Opens the folder of a guest in that of all traces.  It is made if it is not
+ * there, unless @existing. */
+static struct btrail_folder *open_guest(const struct btrail_folder *all,
+                                        const char *name, const char *uuid,
+                                        uid_t uid, bool existing,
+                                        GError **error)
 {
     bool known = g_uuid_string_is_valid(uuid ? uuid : "") &&
                  strspn(uuid, "0-") != strlen(uuid);
@@ -176,13 +187,16 @@ struct btrail_folder *btrail_folder_guest(const struct btrail_folder *all,
 
     for (i = 0; i < G_N_ELEMENTS(names) && names[i]; i++) {
         GError *e = NULL;
-        int fd = enter(all->fd, names[i], true);
+        int fd = enter(all->fd, names[i], !existing);
 
+        if (fd < 0 && existing && errno == ENOENT) {
+            continue;
+        }
         if (fd < 0) {
             btrail_daemon_fail_errno(error, "%s/%s", all->path, names[i]);
             return NULL;
         }
-        if (own(fd, owner, &e)) {
+        if (existing ? is_owned(fd, owner) : own(fd, owner, &e)) {
             return new_folder(g_build_filename(all->path, names[i], NULL),
                               fd);
         }
@@ -192,11 +206,48 @@ struct btrail_folder *btrail_folder_guest(const struct btrail_folder *all,
             return NULL;
         }
     }
+    if (existing) {
+        btrail_daemon_fail(error, BTRAIL_SERVICE_ERROR_NAME,
+                           "there is no folder of guest '%s' in %s", name,
+                           all->path);
+        return NULL;
+    }
     btrail_daemon_fail(error, BTRAIL_SERVICE_ERROR_NAME,
                        "the folder %s/%s belongs to another guest; give this "
                        "one another name, or move the folder away", all->path,
                        plain);
     return NULL;
+}
+
+struct btrail_folder *btrail_folder_guest(const struct btrail_folder *all,
+                                          const char *name, const char *uuid,
+                                          uid_t uid, GError **error)
+{
+    return open_guest(all, name, uuid, uid, false, error);
+}
+
+struct btrail_folder *btrail_folder_sibling(const struct btrail_folder *f,
+                                            const char *name, const char *uuid,
+                                            GError **error)
+{
+    g_autofree char *path = g_path_get_dirname(f->path);
+    g_autofree char *owner = read_owner(f->fd);
+    struct btrail_folder all = {
+        path, openat(f->fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC)
+    };
+    struct btrail_folder *sibling = NULL;
+    unsigned uid;
+
+    if (all.fd < 0 || !owner || sscanf(owner, "%*[^\n]\n%u\n", &uid) != 1) {
+        btrail_daemon_fail(error, BTRAIL_SERVICE_ERROR_NAME,
+                           "%s is not the folder of a guest", f->path);
+    } else {
+        sibling = open_guest(&all, name, uuid, uid, true, error);
+    }
+    if (all.fd >= 0) {
+        close(all.fd);
+    }
+    return sibling;
 }
 
 void btrail_folder_remove_unused(const struct btrail_folder *f)

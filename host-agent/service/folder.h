@@ -43,6 +43,12 @@ struct btrail_folder *btrail_folder_open(const char *path, GError **error);
 struct btrail_folder *btrail_folder_guest(const struct btrail_folder *all,
                                           const char *name, const char *uuid,
                                           uid_t uid, GError **error);
+
+/* The same for another guest that has the user of the one that @f belongs to;
+ * its folder must be there. */
+struct btrail_folder *btrail_folder_sibling(const struct btrail_folder *f,
+                                            const char *name, const char *uuid,
+                                            GError **error);
 void btrail_folder_free(struct btrail_folder *f);
 
 /* Remove a guest's folder if there has never been anything else in it. */

@@ -66,6 +66,7 @@ void guest_announce(struct guest_session *m)
     guest_update_paused(g);
     json_object_set_string_member(result, "session", name_of(m));
     json_object_set_string_member(result, "file", command_of(m)->file);
+    json_object_set_string_member(result, "folder", m->g->folder->path);
     guest_reply(g, m->start, result);
     m->start.id = -1;
     m->announced = true;

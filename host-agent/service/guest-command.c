@@ -251,6 +251,7 @@ static void set_dump_status(struct guest_dump *d, const char *state,
 
     json_object_set_string_member(json, "session", d->session);
     json_object_set_string_member(json, "file", file);
+    json_object_set_string_member(json, "folder", d->g->folder->path);
     json_object_set_string_member(json, "state", state);
     if (result) {
         json_object_set_int_member(json, "records",
@@ -412,6 +413,7 @@ static void do_status(struct btrail_guest *g, gint64 id,
 struct list {
     struct btrail_guest *g;
     struct waiting w;
+    struct btrail_folder *folder;       /* of another guest, or NULL */
     GHashTable *writing;
 };
 
@@ -420,7 +422,8 @@ static void list_thread(GTask *task, gpointer source, gpointer data,
 {
     struct list *l = data;
 
-    g_task_return_pointer(task, btrail_listing(l->g->folder, l->writing),
+    g_task_return_pointer(task, btrail_listing(l->folder ? l->folder :
+                                               l->g->folder, l->writing),
                           (GDestroyNotify)json_node_unref);
 }
 
@@ -435,20 +438,31 @@ static void listed(GObject *source, GAsyncResult *async, gpointer opaque)
         json_node_unref(node);
     }
     g_hash_table_unref(l->writing);
+    btrail_folder_free(l->folder);
     guest_unref(l->g);
     g_free(l);
 }
 
-static void do_list(struct btrail_guest *g, gint64 id)
+static void do_list(struct btrail_guest *g, gint64 id,
+                    const struct btrail_command *c)
 {
-    struct list *l = g_new0(struct list, 1);
+    g_autoptr(GError) error = NULL;
+    struct btrail_folder *folder = c->guest ?
+        btrail_folder_sibling(g->folder, c->guest, c->uuid, &error) : NULL;
     g_autoptr(GTask) task = NULL;
+    struct list *l;
     unsigned i;
 
+    if (error) {
+        guest_refuse(g, waiting(g, id), error->message);
+        return;
+    }
+    l = g_new0(struct list, 1);
     l->g = g;
     l->w = waiting(g, id);
+    l->folder = folder;
     l->writing = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    for (i = 0; i < g->sessions->len; i++) {
+    for (i = 0; !folder && i < g->sessions->len; i++) {
         g_hash_table_add(l->writing,
                          g_strdup(command_of(session_at(g, i))->file));
     }
@@ -482,7 +496,7 @@ void btrail_guest_command(struct btrail_guest *g, gint64 id,
         do_status(g, id, c);
         break;
     case BTRAIL_COMMAND_LIST:
-        do_list(g, id);
+        do_list(g, id, c);
         break;
     }
 }

@@ -178,6 +178,7 @@ JsonNode *btrail_listing(const struct btrail_folder *folder,
             traces, describe(folder, &g_array_index(entries, struct entry, i),
                              writing));
     }
+    json_object_set_string_member(json, "folder", folder->path);
     json_object_set_array_member(json, "traces", traces);
     if (entries->len > BTRAIL_LISTING_MAX) {
         json_object_set_int_member(json, "older",

@@ -788,6 +788,7 @@ JsonObject *btrail_service_session_status(struct btrail_service_session *s)
     json_object_set_string_member(json, "mode", c->last ? "last" :
                                   "continuous");
     json_object_set_string_member(json, "file", c->file);
+    json_object_set_string_member(json, "folder", s->options.folder->path);
     json_object_set_string_member(json, "privilege",
                                   btrail_privilege_name(c->privilege));
     json_object_set_string_member(json, "overflow",

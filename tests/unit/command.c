@@ -97,6 +97,8 @@ static void test_others(void)
         { "{\"do\":\"status\",\"session\":\"s\"}", BTRAIL_COMMAND_STATUS },
         { "{\"do\":\"status\"}", BTRAIL_COMMAND_STATUS },
         { "{\"do\":\"list\"}", BTRAIL_COMMAND_LIST },
+        { "{\"do\":\"list\",\"guest\":\"g\",\"uuid\":\"u\"}",
+          BTRAIL_COMMAND_LIST },
     };
     unsigned i;
 
@@ -116,6 +118,8 @@ static void test_refused(void)
         { "{\"do\":\"begin\"}", "'do'" },
         { "{\"do\":\"stop\",\"file\":\"x\"}", "'file'" },
         { "{\"do\":\"list\",\"session\":\"x\"}", "'session'" },
+        { "{\"do\":\"list\",\"guest\":1}", "'guest'" },
+        { "{\"do\":\"stop\",\"guest\":\"g\"}", "'guest'" },
         { "{\"do\":\"status\",\"verbose\":true}", "'verbose'" },
         { "{\"do\":\"start\",\"vpcus\":[1]}", "'vpcus'" },
         { "{\"do\":\"start\",\"session\":\"\"}", "'session'" },

@@ -209,6 +209,50 @@ static void test_guests(void)
     btrail_folder_free(all);
 }
 
+/* Found from the folder of another guest, if both have the same user */
+static void test_siblings(void)
+{
+    static const struct {
+        const char *name, *uuid;
+        uid_t uid;
+        const char *folder;
+    } cases[] = {
+        { "web", UUID1, 7, "web" },
+        { "web", UUID2, 7, "web." UUID2 },
+        { "web", UUID2, 8, NULL },
+        { "web", NULL, 7, NULL },
+        { "other", UUID1, 7, NULL },
+        { "../web", UUID1, 7, NULL },
+    };
+    struct btrail_folder *all = open_all();
+    unsigned i;
+
+    is_folder(all, "web", UUID1, 7, "web");
+    is_folder(all, "web", UUID2, 7, "web." UUID2);
+    for (i = 0; i < G_N_ELEMENTS(cases); i++) {
+        struct btrail_folder *mine = btrail_folder_guest(
+            all, i % 2 ? "a" : "b", UUID1, cases[i].uid == 8 ? 8 : 7, NULL);
+        g_autoptr(GError) error = NULL;
+        struct btrail_folder *f = btrail_folder_sibling(
+            mine, cases[i].name, cases[i].uuid, &error);
+
+        if (cases[i].folder) {
+            g_autofree char *base = NULL;
+
+            g_assert_no_error(error);
+            base = g_path_get_basename(f->path);
+            g_assert_cmpstr(base, ==, cases[i].folder);
+        } else {
+            g_assert_null(f);
+            g_assert_error(error, BTRAIL_SERVICE_ERROR,
+                           BTRAIL_SERVICE_ERROR_NAME);
+        }
+        btrail_folder_free(f);
+        btrail_folder_free(mine);
+    }
+    btrail_folder_free(all);
+}
+
 static void test_list(void)
 {
     struct btrail_folder *all = open_all();
@@ -307,6 +351,7 @@ int main(int argc, char **argv)
     g_test_add_data_func("/folder/links", test_links, in_scratch);
     g_test_add_data_func("/folder/moved", test_moved, in_scratch);
     g_test_add_data_func("/folder/guests", test_guests, in_scratch);
+    g_test_add_data_func("/folder/siblings", test_siblings, in_scratch);
     g_test_add_data_func("/folder/list", test_list, in_scratch);
     g_test_add_data_func("/folder/unused", test_unused, in_scratch);
     g_test_add_data_func("/folder/open", test_open, in_scratch);

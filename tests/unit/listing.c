@@ -194,6 +194,8 @@ static void test_empty(void)
     g_assert_cmpuint(json_array_get_length(list(&r)), ==, 0);
     g_assert_false(json_object_has_member(json_node_get_object(r.listing),
                                           "older"));
+    g_assert_cmpstr(btrail_json_string(json_node_get_object(r.listing),
+                                       "folder"), ==, r.path);
     clear(&r);
 }
 
