@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "analyze/call-tree.h"
+#include "util/hash.h"
 #include "analyze/pace.h"
 
 G_STATIC_ASSERT(PACE_TICKS == STACK_TICKS);
@@ -108,8 +109,8 @@ static bool chosen(struct call_walk *w, uint64_t class,
                    const struct filter_record *r, struct place *from,
                    struct place *to)
 {
-    size_t hash = (r->from * 0x9e3779b97f4a7c15ull ^ r->to * 31 ^ class ^
-                   (uintptr_t)r->process) * 0xff51afd7ed558ccdull >> 48;
+    size_t hash = btrail_hash3(r->from, r->to,
+                               class ^ (uintptr_t)r->process) >> 48;
     struct asked *a = &w->asked[hash % ASKED_SIZE];
 
     if (!a->used || a->process != r->process || a->class != class ||

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "analyze/edges.h"
+#include "util/hash.h"
 
 struct edges {
     struct edge *slots;
@@ -43,8 +44,7 @@ static inline struct edge *find(const struct edges *e, uint64_t from,
                                 uint64_t to)
 {
     size_t mask = ((size_t)1 << e->bits) - 1;
-    size_t i = ((from * 0x9e3779b97f4a7c15ull) ^
-                (to * 0xff51afd7ed558ccdull)) >> (64 - e->bits);
+    size_t i = btrail_hash2(from, to) >> (64 - e->bits);
 
     for (;; i = (i + 1) & mask) {
         struct edge *slot = &e->slots[i];

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "analyze/profile.h"
+#include "util/hash.h"
 
 #define MIN_PART_EDGES  (1u << 18)
 #define STEP            4096
@@ -55,8 +56,7 @@ static guint hash(gconstpointer p)
 {
     const struct key *k = p;
 
-    return ((uintptr_t)k->task.process + k->class * 31 + k->vcpu * 131) *
-           0x9e3779b97f4a7c15ull >> 32;
+    return btrail_hash3((uintptr_t)k->task.process, k->class, k->vcpu) >> 32;
 }
 
 static gboolean equal(gconstpointer a, gconstpointer b)

@@ -13,6 +13,7 @@
 #include "cli/export.h"
 #include "symbolize/instruction.h"
 #include "analyze/profile.h"
+#include "util/search.h"
 
 #define MAX_BLOCKS  (8u << 20)
 
@@ -125,18 +126,8 @@ static void source_free(gpointer p)
 /* The first hit that is not before @address */
 static unsigned find_hit(const struct writer *w, uint64_t address)
 {
-    unsigned low = 0, high = w->hits->len;
-
-    while (low < high) {
-        unsigned middle = low + (high - low) / 2;
-
-        if (g_array_index(w->hits, struct hit, middle).address < address) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low;
+    return address ? BTRAIL_UP_TO(w->hits->data, w->hits->len, struct hit,
+                                  address, address - 1) : 0;
 }
 
 /* A line was executed as often as the instruction of it that was most often. */

@@ -10,6 +10,7 @@
 #include "util/clock.h"
 #include "drain/scanner.h"
 #include "guest-linux/modules.h"
+#include "lib/internal/identity.h"
 #include "lib/internal/sideband.h"
 #include "guest-linux/tasks.h"
 
@@ -57,7 +58,8 @@
 
 /* A process that is known, with one address space */
 struct known {
-    struct btrail_process id;   /* pid, start_time, mm, pgd, user_pgd alone */
+    struct btrail_identity id;
+    uint64_t user_pgd;
     uint64_t shape;
     bool whole;                 /* all is written that is so with this shape */
     uint64_t first;
@@ -126,25 +128,9 @@ static int64_t budget_at(struct budget *b, uint64_t now)
     return b->saved;
 }
 
-static guint hash_known(gconstpointer p)
-{
-    const struct btrail_process *a = p;
-    uint64_t h = ((a->pid * 31 + a->start_time) * 31 + a->mm) * 31 + a->pgd;
-
-    return (guint)(h * UINT64_C(0x9E3779B97F4A7C15) >> 32);
-}
-
-static gboolean equal_known(gconstpointer p, gconstpointer q)
-{
-    const struct btrail_process *a = p, *b = q;
-
-    return a->pid == b->pid && a->start_time == b->start_time &&
-           a->mm == b->mm && a->pgd == b->pgd;
-}
-
 static uint64_t *seen_slot(struct btrail_scanner *l, uint64_t root)
 {
-    return &l->seen[(root * UINT64_C(0x9E3779B97F4A7C15) >> 32) % SEEN_SLOTS];
+    return &l->seen[(btrail_hash(root) >> 32) % SEEN_SLOTS];
 }
 
 void btrail_scanner_ask(struct btrail_scanner *l)
@@ -300,14 +286,12 @@ static void write_image(const uint8_t *data, size_t size, void *opaque)
 static struct known *get_known(struct btrail_scanner *l,
                                const struct btrail_process *p)
 {
-    struct known *k = g_hash_table_lookup(l->known, p);
+    struct btrail_identity id = btrail_identity_of(p);
+    struct known *k = g_hash_table_lookup(l->known, &id);
 
     if (!k) {
         k = g_new0(struct known, 1);
-        k->id.pid = p->pid;
-        k->id.start_time = p->start_time;
-        k->id.mm = p->mm;
-        k->id.pgd = p->pgd;
+        k->id = id;
         k->first = NOT_FOUND;
         g_hash_table_insert(l->known, &k->id, k);
     }
@@ -324,7 +308,7 @@ static bool is_known(struct btrail_process *p, uint64_t shape, void *opaque)
         k->whole = false;
         return false;
     }
-    p->user_pgd = k->id.user_pgd;
+    p->user_pgd = k->user_pgd;
     return true;
 }
 
@@ -333,8 +317,8 @@ static void remember(struct btrail_scanner *l, struct btrail_process *p)
 {
     struct known *k = get_known(l, p);
 
-    if (k->first == NOT_FOUND || k->id.user_pgd != p->user_pgd) {
-        k->id.user_pgd = p->user_pgd;
+    if (k->first == NOT_FOUND || k->user_pgd != p->user_pgd) {
+        k->user_pgd = p->user_pgd;
         k->first = p->first;
         l->found = true;
     }
@@ -403,7 +387,7 @@ static void forget_roots(struct btrail_scanner *l)
         struct known *k = value;
 
         g_hash_table_add(roots, &k->id.pgd);
-        g_hash_table_add(roots, &k->id.user_pgd);
+        g_hash_table_add(roots, &k->user_pgd);
     }
     for (i = 0; i < SEEN_SLOTS; i++) {
         uint64_t root = __atomic_load_n(&l->seen[i], __ATOMIC_RELAXED);
@@ -653,7 +637,8 @@ struct btrail_scanner *btrail_scanner_new(struct btrail_transport_memory *memory
     l->note = memory->head.note;
     l->note_size = memory->head.note_size;
     btrail_transport_memory_free(memory);
-    l->known = g_hash_table_new_full(hash_known, equal_known, NULL, g_free);
+    l->known = g_hash_table_new_full(btrail_identity_hash,
+                                     btrail_identity_equal, NULL, g_free);
     l->ranges = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free,
                                       (GDestroyNotify)g_array_unref);
     l->images = g_hash_table_new_full(g_bytes_hash, g_bytes_equal,

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "drain/session-filter.h"
+#include "lib/internal/identity.h"
 #include "lib/internal/stream.h"
 
 #define ALL (BTRAIL_PRIVILEGE_USER | BTRAIL_PRIVILEGE_KERNEL)
@@ -14,9 +15,7 @@
 /* A process that a snapshot has found, by one of its page tables */
 struct found {
     uint64_t root;
-    uint64_t start_time;
-    uint64_t mm;
-    uint32_t pid;
+    struct btrail_identity id;
     bool wanted;
 };
 
@@ -169,7 +168,7 @@ static void add_found(GHashTable *table, const struct btrail_process *p,
     if (root) {
         found = g_new(struct found, 1);
         *found = (struct found) {
-            root, p->start_time, p->mm, p->pid, wanted,
+            root, btrail_identity_of(p), wanted,
         };
         g_hash_table_replace(table, &found->root, found);
     }
@@ -180,9 +179,9 @@ static bool was_wanted(const struct btrail_filtering *f,
                        const struct btrail_process *p)
 {
     const struct found *old = g_hash_table_lookup(f->found, &p->pgd);
+    struct btrail_identity id = btrail_identity_of(p);
 
-    return old && old->wanted && old->pid == p->pid && old->mm == p->mm &&
-           old->start_time == p->start_time;
+    return old && old->wanted && btrail_identity_equal(&old->id, &id);
 }
 
 void btrail_filtering_snapshot(struct btrail_filtering *f,

@@ -8,6 +8,7 @@
 #include "guest-linux/dynamic-symbols.h"
 #include "drain/session-filter.h"
 #include "drain/symbol-places.h"
+#include "lib/internal/identity.h"
 
 #define RANGES_MAX      8               /* of a file, that are executable */
 /* Pages that a snapshot may read, in all: some milliseconds */
@@ -37,9 +38,7 @@ struct module {
 
 struct process {
     uint64_t root, user_root;
-    uint64_t start_time;
-    uint64_t mm;
-    uint32_t pid;
+    struct btrail_identity id;
     uint64_t round;
     bool pending;                       /* there are modules not known */
     GArray *modules;                    /* of struct module */
@@ -72,8 +71,7 @@ static guint hash_place(gconstpointer p)
 {
     const struct place *a = p;
 
-    return (guint)((a->root * 31 + a->address) *
-                   UINT64_C(0x9E3779B97F4A7C15) >> 32);
+    return btrail_hash2(a->root, a->address) >> 32;
 }
 
 static gboolean equal_place(gconstpointer p, gconstpointer q)
@@ -235,8 +233,9 @@ static void carry_over(struct process *to, const struct process *from)
 static bool same_process(const struct process *a,
                          const struct btrail_process *p)
 {
-    return a->pid == p->pid && a->mm == p->mm &&
-           a->start_time == p->start_time;
+    struct btrail_identity id = btrail_identity_of(p);
+
+    return btrail_identity_equal(&a->id, &id);
 }
 
 static void drop(struct btrail_places *p, const struct process *process)
@@ -272,9 +271,7 @@ static void learn_process(struct btrail_places *p,
     *new = (struct process) {
         .root = found->pgd,
         .user_root = found->user_pgd,
-        .start_time = found->start_time,
-        .mm = found->mm,
-        .pid = found->pid,
+        .id = btrail_identity_of(found),
         .round = p->round,
         .modules = g_array_new(FALSE, FALSE, sizeof(struct module)),
     };

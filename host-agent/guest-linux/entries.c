@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "guest-linux/entries.h"
+#include "util/hash.h"
+#include "util/search.h"
 
 /* Pages that are remembered, and contents; those are 16 MiB */
 #define MAX_PAGES       65536
@@ -45,8 +47,7 @@ static guint hash_page(gconstpointer p)
 {
     const struct page *page = p;
 
-    return (guint)((page->linear ^ page->root << 20) *
-                   UINT64_C(0x9E3779B97F4A7C15) >> 32);
+    return btrail_hash2(page->linear, page->root) >> 32;
 }
 
 static gboolean equal_page(gconstpointer p, gconstpointer q)
@@ -247,24 +248,13 @@ void btrail_entries_code(struct btrail_entries *e,
 static uint64_t by_symbol(struct btrail_entries *e, uint64_t to, bool *known_to)
 {
     uint64_t pseudo = BTRAIL_PSEUDO_TO_KERNEL;
-    guint low = 0, high;
+    size_t n;
 
     g_mutex_lock(&e->lock);
-    high = e->ranges->len;
-    *known_to = high;
-    while (low < high) {
-        guint middle = low + (high - low) / 2;
-        const struct range *r = &g_array_index(e->ranges, struct range,
-                                               middle);
-
-        if (to < r->start) {
-            high = middle;
-        } else if (to >= r->end) {
-            low = middle + 1;
-        } else {
-            pseudo = r->pseudo;
-            break;
-        }
+    *known_to = e->ranges->len;
+    n = BTRAIL_UP_TO(e->ranges->data, e->ranges->len, struct range, start, to);
+    if (n && to < g_array_index(e->ranges, struct range, n - 1).end) {
+        pseudo = g_array_index(e->ranges, struct range, n - 1).pseudo;
     }
     g_mutex_unlock(&e->lock);
     return pseudo;

@@ -9,6 +9,7 @@
 #include "guest-linux/mappings.h"
 #include "guest-linux/maple.h"
 #include "guest-linux/path.h"
+#include "util/hash.h"
 
 #define VDSO_MAX        (1u << 20)
 #define VMA_MAX         512             /* bytes of it that are read */
@@ -32,10 +33,8 @@ struct known_path {
 static guint hash_path(gconstpointer p)
 {
     const struct path_key *key = p;
-    uint64_t h = (key->mnt * 31 ^ key->dentry) *
-                 UINT64_C(0x9E3779B97F4A7C15);
 
-    return (guint)(h >> 32);
+    return btrail_hash2(key->mnt, key->dentry) >> 32;
 }
 
 static gboolean equal_path(gconstpointer a, gconstpointer b)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "guest-linux/modules.h"
+#include "util/hash.h"
 
 #define MODULES_MAX     4096
 #define SYMBOLS_MAX     (1u << 19)      /* of a module */
@@ -172,8 +173,7 @@ static void hash_module(struct linux_kernel *k, uint64_t module,
 
     /* When a module is initialised its table is exchanged. */
     linux_u64(k, module, k->layout.module_kallsyms, &symbols);
-    *hash = (*hash ^ module ^ symbols << 1 ^ g_str_hash(name)) *
-            UINT64_C(0x9E3779B97F4A7C15);
+    *hash = btrail_hash(*hash ^ module ^ symbols << 1 ^ g_str_hash(name));
 }
 
 uint64_t linux_modules_hash(struct linux_kernel *k)

@@ -13,6 +13,7 @@
 
 #include "guest-linux/mappings.h"
 #include "guest-linux/tasks.h"
+#include "util/hash.h"
 
 #define TASKS_MAX       BTRAIL_SNAPSHOT_PROCESSES
 #define THREADS_MAX     (1u << 15)
@@ -328,7 +329,7 @@ static void free_process(struct btrail_process *p)
 
 static uint64_t mix(uint64_t hash, uint64_t n)
 {
-    return (hash ^ n) * UINT64_C(0x9E3779B97F4A7C15);
+    return btrail_hash(hash ^ n);
 }
 
 /* What cannot be read counts as 0. */

@@ -6,6 +6,7 @@
 #include "lib/internal/block.h"
 #include "lib/internal/cursor.h"
 #include "lib/internal/trace.h"
+#include "util/search.h"
 
 /* Decoded at a time: what the second-level cache holds with the tables. */
 #define BATCH_RECORDS   8192
@@ -418,18 +419,10 @@ void btrail_cursor_take_chunk(struct btrail_cursor *c, unsigned i)
 /* The first chunk that ends behind @index */
 static unsigned find_chunk(const struct btrail_cursor *c, uint64_t index)
 {
-    unsigned low = 0, high = c->stream->chunks->len;
+    const GArray *chunks = c->stream->chunks;
 
-    while (low < high) {
-        unsigned middle = low + (high - low) / 2;
-
-        if (entry(c, middle)->end_index > index) {
-            high = middle;
-        } else {
-            low = middle + 1;
-        }
-    }
-    return low;
+    return BTRAIL_UP_TO(chunks->data, chunks->len, struct btrail_index_entry,
+                        end_index, index);
 }
 
 int btrail_cursor_seek(struct btrail_cursor *c, uint64_t index)
@@ -451,23 +444,16 @@ int btrail_cursor_seek(struct btrail_cursor *c, uint64_t index)
 
 int btrail_cursor_seek_time(struct btrail_cursor *c, uint64_t host)
 {
-    unsigned low = 0, high;
+    const GArray *chunks;
 
     if (!c) {
         return -BTRAIL_ERR_ARGUMENT;
     }
+    chunks = c->stream->chunks;
     /* The first chunk that comes to it, also if clocks go back. */
-    high = c->stream->chunks->len;
-    while (low < high) {
-        unsigned middle = low + (high - low) / 2;
-
-        if (entry(c, middle)->time_max >= host) {
-            high = middle;
-        } else {
-            low = middle + 1;
-        }
-    }
-    go_to_chunk(c, low);
+    go_to_chunk(c, host ? BTRAIL_UP_TO(chunks->data, chunks->len,
+                                       struct btrail_index_entry, time_max,
+                                       host - 1) : 0);
     c->skip_to_time = host;
     return 0;
 }

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "lib/internal/bytes.h"
+#include "lib/internal/identity.h"
 #include "lib/internal/names.h"
 #include "util/search.h"
 
@@ -33,6 +34,7 @@ struct version {
 };
 
 struct btrail_life {
+    struct btrail_identity id;
     uint64_t first;
     uint64_t last;
     GPtrArray *versions;        /* in the order of time */
@@ -68,7 +70,7 @@ struct btrail_names {
     GPtrArray *snapshots;           /* struct btrail_snapshot that versions are of */
     GPtrArray *lives;
     GPtrArray *versions;
-    GHashTable *by_identity;    /* struct btrail_process to its life */
+    GHashTable *by_identity;    /* of struct btrail_life, by its id */
     GHashTable *by_root;        /* uint64_t to struct root */
     GHashTable *user_roots;     /* uint64_t to that of kernel mode */
     GArray *moments;            /* struct moment, in the order of time */
@@ -79,25 +81,6 @@ struct btrail_names {
     uint64_t memory;
     uint64_t cut;               /* nothing is known from then on */
 };
-
-static guint hash_identity(gconstpointer p)
-{
-    const struct btrail_process *a = p;
-    uint64_t h = a->pid;
-
-    h = h * 31 + a->start_time;
-    h = h * 31 + a->mm;
-    h = (h * 31 + a->pgd) * UINT64_C(0x9E3779B97F4A7C15);
-    return (guint)(h >> 32);
-}
-
-static gboolean equal_identity(gconstpointer p, gconstpointer q)
-{
-    const struct btrail_process *a = p, *b = q;
-
-    return a->pid == b->pid && a->start_time == b->start_time &&
-           a->mm == b->mm && a->pgd == b->pgd && a->user_pgd == b->user_pgd;
-}
 
 /* Is it looked up by a CR3?  Threads of the kernel have but borrowed theirs. */
 static bool owns_root(const struct btrail_process *p)
@@ -211,15 +194,20 @@ static void sort_root(gpointer key, gpointer value, gpointer opaque)
 static bool add_process(struct btrail_names *n, const struct btrail_snapshot *snapshot,
                         const struct btrail_process *p)
 {
-    struct btrail_life *life = g_hash_table_lookup(n->by_identity, p);
+    struct btrail_identity id = btrail_identity_of(p);
+    struct btrail_life *life;
     struct version *v = NULL;
 
+    id.user_pgd = p->user_pgd;
+    life = g_hash_table_lookup(n->by_identity, &id);
     if (!life) {
         life = g_new0(struct btrail_life, 1);
+        life->id = id;
         life->first = p->first;
         life->last = p->last;
         life->versions = g_ptr_array_new();
         g_ptr_array_add(n->lives, life);
+        g_hash_table_insert(n->by_identity, &life->id, life);
         if (owns_root(p)) {
             add_root(n, p->pgd, life);
             if (p->user_pgd != p->pgd) {
@@ -254,9 +242,6 @@ static bool add_process(struct btrail_names *n, const struct btrail_snapshot *sn
     v->end = snapshot->end;
     g_ptr_array_add(life->versions, v);
     g_ptr_array_add(n->versions, v);
-    if (life->versions->len == 1) {
-        g_hash_table_insert(n->by_identity, &v->process, life);
-    }
     n->memory += sizeof(*v) + 64 +
                  p->n_threads * sizeof(*p->threads) +
                  p->n_mappings * sizeof(*p->mappings);
@@ -377,7 +362,8 @@ static struct btrail_names *names_new(void)
         (GDestroyNotify)btrail_snapshot_free);
     n->lives = g_ptr_array_new_with_free_func(free_life);
     n->versions = g_ptr_array_new_with_free_func(g_free);
-    n->by_identity = g_hash_table_new(hash_identity, equal_identity);
+    n->by_identity = g_hash_table_new(btrail_identity_hash,
+                                      btrail_identity_equal);
     n->by_root = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free,
                                        free_root);
     n->user_roots = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free,
@@ -588,24 +574,9 @@ static bool looked(const struct btrail_names *n, uint64_t from, uint64_t to)
 /* The last version that begins at @time or before; the first if none does */
 static guint version_at(const struct btrail_life *life, uint64_t time)
 {
-    guint low = 1, high = life->versions->len;
+    size_t n = BTRAIL_PTRS_UP_TO(life->versions, struct version, begin, time);
 
-    while (low < high) {
-        guint mid = (low + high) / 2;
-        const struct version *v = g_ptr_array_index(life->versions, mid);
-
-        if (v->begin > time) {
-            high = mid;
-        } else {
-            low = mid + 1;
-        }
-    }
-    return low - 1;
-}
-
-static const struct btrail_process *identity(const struct btrail_life *life)
-{
-    return &((struct version *)g_ptr_array_index(life->versions, 0))->process;
+    return n ? n - 1 : 0;
 }
 
 const struct btrail_process *
@@ -620,19 +591,7 @@ btrail_life_process(const struct btrail_life *life, uint64_t time)
 /* How many of its lives were first seen at @time or before */
 static guint first_after(const struct root *r, uint64_t time)
 {
-    guint low = 0, high = r->lives->len;
-
-    while (low < high) {
-        guint mid = (low + high) / 2;
-        const struct btrail_life *life = g_ptr_array_index(r->lives, mid);
-
-        if (life->first > time) {
-            high = mid;
-        } else {
-            low = mid + 1;
-        }
-    }
-    return low;
+    return BTRAIL_PTRS_UP_TO(r->lives, struct btrail_life, first, time);
 }
 
 const struct btrail_process *
@@ -744,11 +703,11 @@ btrail_names_process(const struct btrail_names *names, uint64_t time,
         if (life->last < until) {
             continue;
         }
-        if (in && identity(in)->mm != identity(life)->mm) {
+        if (in && in->id.mm != life->id.mm) {
             return BTRAIL_UNKNOWN;
         }
         shared |= in != NULL;
-        if (!in || identity(life)->start_time < identity(in)->start_time) {
+        if (!in || life->id.start_time < in->id.start_time) {
             in = life;
         }
     }
@@ -772,21 +731,11 @@ btrail_names_process(const struct btrail_names *names, uint64_t time,
 static const struct btrail_mapping *find_mapping(const struct version *v,
                                                  uint64_t address)
 {
-    uint32_t low = 0, high = v->process.n_mappings;
+    const struct btrail_mapping *all = v->process.mappings;
+    size_t n = BTRAIL_UP_TO(all, v->process.n_mappings, struct btrail_mapping,
+                            start, address);
 
-    while (low < high) {
-        uint32_t mid = (low + high) / 2;
-        const struct btrail_mapping *m = &v->process.mappings[mid];
-
-        if (address < m->start) {
-            high = mid;
-        } else if (address >= m->end) {
-            low = mid + 1;
-        } else {
-            return m;
-        }
-    }
-    return NULL;
+    return n && address < all[n - 1].end ? &all[n - 1] : NULL;
 }
 
 /* Is what is at an address the same, however far it reaches? */

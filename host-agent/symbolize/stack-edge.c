@@ -7,6 +7,7 @@
 
 #include "symbolize/instruction.h"
 #include "symbolize/stack-edge.h"
+#include "util/hash.h"
 
 #define MAX_EDGES       (4u << 20)
 #define FIRST_BITS      12
@@ -157,8 +158,7 @@ static struct stack_edge *edge_slot(const struct stack_edges *st,
                                     uint64_t to)
 {
     size_t mask = ((size_t)1 << st->bits) - 1;
-    size_t i = (from * 0x9e3779b97f4a7c15ull ^ to * 0xff51afd7ed558ccdull ^
-                space * 0xc4ceb9fe1a85ec53ull) >> (64 - st->bits);
+    size_t i = btrail_hash3(from, to, space) >> (64 - st->bits);
 
     for (;; i = (i + 1) & mask) {
         struct stack_edge *e = &st->edges[i];

@@ -4,14 +4,14 @@
  */
 
 #include "symbolize/stack-tree.h"
+#include "util/hash.h"
 
 static guint node_hash(gconstpointer p)
 {
     const struct stack_node *n = p;
     const void *name = n->function ? (const void *)n->function : n->process;
 
-    return ((uintptr_t)n->parent * 31 + (uintptr_t)name) *
-           0x9e3779b97f4a7c15ull >> 32;
+    return btrail_hash2((uintptr_t)n->parent, (uintptr_t)name) >> 32;
 }
 
 static gboolean node_equal(gconstpointer a, gconstpointer b)

@@ -15,6 +15,7 @@
 #include "lib/internal/names.h"
 #include "symbolize/runs.h"
 #include "symbolize/symbolizer.h"
+#include "util/hash.h"
 
 /* Behind the last symbol of all nothing is called by its name so far away. */
 #define LAST_SYMBOL     (1u << 20)
@@ -32,16 +33,6 @@ struct cached {
     const struct process *process;
     uint64_t address;
     struct place place;
-};
-
-/* What makes a process of the sideband the same one */
-struct life {
-    uint64_t pgd;
-    uint64_t user_pgd;
-    uint64_t mm;
-    uint64_t start_time;
-    uint32_t pid;
-    struct process *process;
 };
 
 /* Threads of a process that came and went while the trace was made */
@@ -71,7 +62,7 @@ struct symbolizer {
     GHashTable *births;         /* CR3s where somebody's threads were born */
     GPtrArray *borrowers;       /* of struct process */
     const struct process *who[2];
-    GHashTable *lives;          /* of struct life */
+    GHashTable *seen;           /* btrail_names_last() -> struct process */
     uint64_t last_root;
     uint64_t time;              /* of the last question who ran */
     GHashTable *processes;      /* CR3 -> struct process */
@@ -112,30 +103,12 @@ static void find_bias(struct symbolizer *s)
     }
 }
 
-static guint life_hash(gconstpointer p)
+static void free_seen(gpointer p)
 {
-    const struct life *l = p;
+    struct process *process = p;
 
-    return (l->pgd ^ l->start_time * 31 ^ l->pid) * 0x9e3779b97f4a7c15ull >>
-           32;
-}
-
-static gboolean life_equal(gconstpointer a, gconstpointer b)
-{
-    const struct life *x = a, *y = b;
-
-    return x->pgd == y->pgd && x->user_pgd == y->user_pgd &&
-           x->mm == y->mm && x->start_time == y->start_time &&
-           x->pid == y->pid;
-}
-
-static void free_life(gpointer p)
-{
-    struct life *l = p;
-
-    address_space_free(l->process->space);
-    g_free(l->process);
-    g_free(l);
+    address_space_free(process->space);
+    g_free(process);
 }
 
 static void add_image(struct symbolizer *s, const void *data, size_t size)
@@ -212,7 +185,7 @@ struct symbolizer *symbolizer_new(const struct symbolizer_options *options,
     s->none = address_space_new();
     s->processes = g_hash_table_new_full(g_int64_hash, g_int64_equal, NULL,
                                          g_free);
-    s->lives = g_hash_table_new_full(life_hash, life_equal, NULL, free_life);
+    s->seen = g_hash_table_new_full(NULL, NULL, NULL, free_seen);
     s->modules = g_hash_table_new_full(g_str_hash, g_str_equal, NULL,
                                        free_module);
     s->borrowers = g_ptr_array_new_with_free_func(g_free);
@@ -258,7 +231,7 @@ void symbolizer_free(struct symbolizer *s)
     btrail_owners_close(s->owners);
     btrail_names_close(s->names);
     btrail_code_close(s->code);
-    g_hash_table_unref(s->lives);
+    g_hash_table_unref(s->seen);
     g_hash_table_unref(s->processes);
     g_hash_table_unref(s->modules);
     g_free(s->others);
@@ -418,27 +391,20 @@ static void find_thread(struct symbolizer *s, struct process *p)
 static struct process *process_seen(struct symbolizer *s,
                                     const struct btrail_process *seen)
 {
-    const struct life key = {
-        seen->pgd, seen->user_pgd, seen->mm, seen->start_time, seen->pid,
-    };
-    struct life *l = g_hash_table_lookup(s->lives, &key);
-    struct process *p;
+    const struct btrail_process *last = btrail_names_last(seen);
+    struct process *p = g_hash_table_lookup(s->seen, last);
 
-    if (!l) {
+    if (!p) {
         if (s->n_processes >= MAX_PROCESSES) {
             return NULL;
         }
-        l = g_new(struct life, 1);
-        *l = key;
-        p = l->process = new_process(s, seen->pgd & BTRAIL_CR3_ROOT);
+        p = new_process(s, seen->pgd & BTRAIL_CR3_ROOT);
         p->space = address_space_new();
         p->pid = seen->pid;
         p->known = true;
-        p->comm = g_string_chunk_insert_const(s->strings,
-                                              btrail_names_last(seen)->comm);
-        g_hash_table_add(s->lives, l);
+        p->comm = g_string_chunk_insert_const(s->strings, last->comm);
+        g_hash_table_insert(s->seen, (gpointer)last, p);
     }
-    p = l->process;
     if (p->seen != seen) {
         bool first = !p->seen;
 
@@ -569,7 +535,7 @@ static void find_runs(struct symbolizer *s)
     static const char *const idle[] = { "do_idle", "schedule_idle" };
     struct runs_symbols symbols = { 0 };
     GHashTableIter iter;
-    gpointer key;
+    gpointer process;
     unsigned i;
 
     s->has_runs = true;
@@ -599,9 +565,9 @@ static void find_runs(struct symbolizer *s)
         return;
     }
     find_threads(s);
-    g_hash_table_iter_init(&iter, s->lives);
-    while (g_hash_table_iter_next(&iter, &key, NULL)) {
-        find_thread(s, ((struct life *)key)->process);
+    g_hash_table_iter_init(&iter, s->seen);
+    while (g_hash_table_iter_next(&iter, NULL, &process)) {
+        find_thread(s, process);
     }
 }
 
@@ -860,8 +826,7 @@ static void find_place(struct symbolizer *s, const struct process *process,
 void symbolizer_place(struct symbolizer *s, const struct process *process,
                       uint64_t address, struct place *place)
 {
-    size_t hash = (address ^ (uintptr_t)process) * 0x9e3779b97f4a7c15ull >>
-                  32;
+    size_t hash = btrail_hash2(address, (uintptr_t)process) >> 32;
     struct cached *c = &s->cache[hash % CACHE_SIZE];
 
     if (c->address != address || c->process != process) {

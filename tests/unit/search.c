@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Searching in what is in the order of a number: structs, and pointers to them
+ */
+
 #include <glib.h>
 
 #include "util/search.h"
@@ -33,6 +37,27 @@ static void test_up_to(void)
     }
 }
 
+/* The same elements, by pointers */
+static void test_pointers(void)
+{
+    g_autoptr(GPtrArray) pointers = g_ptr_array_new();
+    struct element array[20];
+    size_t n;
+    uint64_t key;
+
+    for (n = 0; n <= G_N_ELEMENTS(array); n++) {
+        for (key = 0; key < 80; key++) {
+            g_assert_cmpuint(BTRAIL_PTRS_UP_TO(pointers, struct element, key,
+                                               key), ==,
+                             up_to(array, n, key));
+        }
+        if (n < G_N_ELEMENTS(array)) {
+            array[n].key = n / 3 * 10 + 5;
+            g_ptr_array_add(pointers, &array[n]);
+        }
+    }
+}
+
 static void test_extremes(void)
 {
     const struct element array[] = { { 0, 0 }, { 0, UINT64_MAX } };
@@ -48,6 +73,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/search/up-to", test_up_to);
+    g_test_add_func("/search/pointers", test_pointers);
     g_test_add_func("/search/extremes", test_extremes);
     return g_test_run();
 }
