@@ -4,31 +4,20 @@
 import sys
 import unittest
 
+import pycotap
+
 
 def main():
     """Run all tests of the script and exit."""
-    suite = unittest.defaultTestLoader.loadTestsFromModule(
-        sys.modules['__main__'])
-    tests = [t for group in suite for t in group]
-    print(f'1..{len(tests)}')
-    failed = 0
-    for number, test in enumerate(tests, 1):
-        result = unittest.TestResult()
-        group = type(test)
-        skip = getattr(group, '__unittest_skip__', False)
-        if not skip and (number == 1 or
-                         group is not type(tests[number - 2])):
-            group.setUpClass()
-        test.run(result)
-        if not skip and (number == len(tests) or
-                         group is not type(tests[number])):
-            group.tearDownClass()
-            group.doClassCleanups()
-        ok = result.wasSuccessful()
-        failed += not ok
-        skipped = ''.join(f' # SKIP {why}' for _, why in result.skipped)
-        print(f'{"ok" if ok else "not ok"} {number} '
-              f'{group.__name__}.{test._testMethodName}{skipped}')
-        for _, text in result.failures + result.errors:
-            print('\n'.join('# ' + line for line in text.splitlines()))
-    sys.exit(bool(failed))
+    # The arguments are the script's, not those of unittest.
+    program = unittest.main(
+        argv=sys.argv[:1], exit=False, testRunner=pycotap.TAPTestRunner(
+            message_log=pycotap.LogMode.LogToDiagnostics,
+            test_output_log=pycotap.LogMode.LogToDiagnostics))
+    # pycotap prints no line for a test that fails in a subtest: meson misses
+    # that line, and these say what has failed.
+    for test, text in program.result.failures + program.result.errors:
+        if hasattr(test, 'test_case'):
+            print('\n'.join('# ' + line for line in
+                            [test.id(), *text.splitlines()]))
+    sys.exit(not program.result.wasSuccessful())
