@@ -71,7 +71,6 @@ static void test_names(void)
     g_assert_true(g_file_set_contents(copy, content, size, NULL));
     s = symbolizer_new(&options, NULL, &error);
     g_assert_no_error(error);
-    g_assert_true(symbolizer_has_names(s));
 
     sorter = who(s, 5, 0x8000000000001018);
     g_assert_cmpstr(sorter->comm, ==, "sorter");
@@ -173,7 +172,7 @@ static void test_vmlinux(void)
     g_clear_error(&error);
     options.vmlinux = map;
     g_assert_null(symbolizer_new(&options, NULL, &error));
-    g_assert_nonnull(strstr(error->message, "no ELF file"));
+    g_assert_nonnull(strstr(error->message, "not an ELF file"));
     g_clear_error(&error);
     options.map = "/nonexistent";
     g_assert_null(symbolizer_new(&options, NULL, &error));
@@ -261,7 +260,6 @@ static void test_sideband(void)
     path = write_trace(content, size);
     g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
     s = symbolizer_new(&options, trace, NULL);
-    g_assert_true(symbolizer_has_names(s));
     worker = who(s, 150, 0x5000);
     g_assert_cmpstr(worker->comm, ==, "worker");
     g_assert_cmpint(worker->pid, ==, 8);
@@ -406,7 +404,6 @@ static void test_nothing(void)
     struct place place;
     unsigned i;
 
-    g_assert_false(symbolizer_has_names(s));
     for (i = 0; i < 70000; i++) {
         p = who(s, 0, (uint64_t)i << 12);
     }

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Places: see places.h
+ */
+
+#include <string.h>
+
+#include "symbolize/places.h"
+#include "util/hash.h"
+
+/* An address so far behind the last symbol of all is not part of it. */
+#define LAST_SYMBOL     (1u << 20)
+
+/* Places that were found before */
+#define CACHE_SIZE      (1u << 15)
+
+struct found_place {
+    const struct process *process;
+    unsigned changes;           /* @process's, then */
+    uint64_t address;
+    struct place place;
+};
+
+struct places {
+    struct elf_files *files;
+    struct elf_file *vmlinux;
+    uint64_t vmlinux_bias;      /* of addresses in the guest to its own */
+    struct address_space *shared;
+    const struct btrail_names *names;
+    const struct processes *processes;
+    GHashTable *modules;        /* path -> struct module */
+    GStringChunk *strings;
+    struct found_place *cache;
+};
+
+static void free_module(gpointer p)
+{
+    struct module *module = p;
+
+    g_hash_table_unref(module->functions);
+    g_free(module);
+}
+
+/*
+ * The kernel may be at other addresses than its file has.  A symbol that both
+ * have gives the difference.
+ */
+static void find_bias(struct places *p)
+{
+    static const char *const names[] = { "_text", "_stext", "startup_64" };
+    uint64_t address;
+    unsigned i;
+
+    for (i = 0; p->vmlinux && i < G_N_ELEMENTS(names); i++) {
+        const struct elf_symbol *symbol = elf_file_find(p->vmlinux, names[i]);
+
+        if (symbol &&
+            address_space_symbol_find(p->shared, names[i], &address)) {
+            p->vmlinux_bias = address - symbol->start;
+            return;
+        }
+    }
+}
+
+struct places *places_new(struct elf_files *files, struct elf_file *vmlinux,
+                          struct address_space *shared,
+                          const struct btrail_names *names,
+                          const struct processes *processes)
+{
+    struct places *p = g_new0(struct places, 1);
+
+    p->files = files;
+    p->vmlinux = vmlinux;
+    p->shared = shared;
+    p->names = names;
+    p->processes = processes;
+    p->modules = g_hash_table_new_full(g_str_hash, g_str_equal, NULL,
+                                       free_module);
+    p->strings = g_string_chunk_new(4096);
+    p->cache = g_new0(struct found_place, CACHE_SIZE);
+    find_bias(p);
+    return p;
+}
+
+void places_free(struct places *p)
+{
+    if (p) {
+        g_hash_table_unref(p->modules);
+        g_string_chunk_free(p->strings);
+        g_free(p->cache);
+        g_free(p);
+    }
+}
+
+static struct module *get_module(struct places *p, const char *path,
+                                 bool kernel)
+{
+    struct module *module = g_hash_table_lookup(p->modules, path);
+    const char *slash;
+
+    if (!module) {
+        module = g_new0(struct module, 1);
+        module->path = g_string_chunk_insert_const(p->strings, path);
+        slash = strrchr(module->path, '/');
+        module->name = slash && slash[1] ? slash + 1 : module->path;
+        module->kernel = kernel;
+        module->bits = 64;
+        module->functions = g_hash_table_new_full(g_int64_hash,
+                                                  g_int64_equal, NULL,
+                                                  g_free);
+        g_hash_table_insert(p->modules, (char *)module->path, module);
+    }
+    return module;
+}
+
+static const struct function *get_function(struct places *p,
+                                           struct module *module,
+                                           uint64_t start, const char *name)
+{
+    /* No function begins with the last byte of memory. */
+    gint64 key = name ? start : UINT64_MAX;
+    struct function *f = g_hash_table_lookup(module->functions, &key);
+
+    if (!f) {
+        f = g_new0(struct function, 1);
+        f->start = key;
+        f->module = module;
+        f->known = name;
+        f->name = g_string_chunk_insert_const(p->strings,
+                                              name ? name : NAME_UNKNOWN);
+        g_hash_table_insert(module->functions, &f->start, f);
+    }
+    return f;
+}
+
+static void set_place(struct places *p, struct place *place,
+                      struct module *module, uint64_t address,
+                      uint64_t start, const char *name)
+{
+    place->function = get_function(p, module, start, name);
+    place->address = address;
+    place->offset = name ? address - start : address;
+}
+
+/* Sets @place for an address in a mapping. */
+static void place_in_mapping(struct places *p,
+                             const struct process *process,
+                             struct mapping *m, uint64_t address,
+                             struct place *place)
+{
+    const char *path = process->bits == 32 && !strcmp(m->path, PLACES_VDSO) ?
+                       PLACES_VDSO32 : m->path;
+    const struct elf_symbol *symbol;
+    struct module *module;
+    uint64_t in_file = address - m->start + m->offset;
+
+    if (!m->looked) {
+        m->looked = true;
+        m->elf = elf_files_get(p->files, path, m->build_id);
+    }
+    module = get_module(p, *path ? path : NAME_UNKNOWN,
+                        m->start >= ADDRESS_SHARED);
+    if (!m->elf || !elf_file_address(m->elf, in_file, &address)) {
+        set_place(p, place, module, in_file, 0, NULL);
+        return;
+    }
+    if (!module->elf) {
+        module->elf = m->elf;
+        module->bits = elf_file_bits(m->elf);
+    }
+    symbol = elf_file_symbol(m->elf, address);
+    set_place(p, place, module, address, symbol ? symbol->start : 0,
+              symbol ? symbol->name : NULL);
+}
+
+static bool place_by_symbol(struct places *p, struct address_space *as,
+                            const struct mapping *m, uint64_t address,
+                            struct place *place)
+{
+    const struct symbol *symbol = address_space_symbol(as, address);
+    const char *path;
+
+    if (!symbol || (m && symbol->start < m->start) ||
+        (symbol->end == UINT64_MAX &&
+         address - symbol->start > LAST_SYMBOL)) {
+        return false;
+    }
+    path = symbol->module ? symbol->module : m && *m->path ? m->path :
+           address >= ADDRESS_SHARED ? NAME_KERNEL : NAME_UNKNOWN;
+    set_place(p, place, get_module(p, path, address >= ADDRESS_SHARED),
+              address, symbol->start, symbol->name);
+    return true;
+}
+
+static bool place_in_vmlinux(struct places *p, uint64_t address,
+                             struct place *place)
+{
+    const struct elf_symbol *symbol;
+    struct module *module;
+
+    if (!p->vmlinux || address < ADDRESS_SHARED) {
+        return false;
+    }
+    address -= p->vmlinux_bias;
+    symbol = elf_file_symbol(p->vmlinux, address);
+    if (!symbol) {
+        return false;
+    }
+    module = get_module(p, NAME_KERNEL, true);
+    module->elf = p->vmlinux;
+    set_place(p, place, module, address, symbol->start, symbol->name);
+    return true;
+}
+
+/*
+ * The mapping of code at an address of a process.  A process can use a mapping
+ * before a snapshot finds it.
+ */
+static struct mapping *find_mapping(struct places *p,
+                                    const struct process *process,
+                                    uint64_t address)
+{
+    struct mapping *m = address_space_find(process->space, address);
+    const struct btrail_mapping *coming;
+
+    if ((m && m->code) || !process->seen) {
+        return m;
+    }
+    btrail_names_mapping(p->names, process->seen,
+                         processes_time(p->processes), address, &coming);
+    if (!coming || !(coming->flags & BTRAIL_MAPPING_EXEC)) {
+        return m;
+    }
+    processes_map(process->space, coming);
+    return address_space_find(process->space, address);
+}
+
+static void find_place(struct places *p, const struct process *process,
+                       uint64_t address, struct place *place)
+{
+    bool shared = address >= ADDRESS_SHARED;
+    struct address_space *as = shared ? p->shared : process->space;
+    struct mapping *m = shared ? address_space_find(as, address) :
+                        find_mapping(p, process, address);
+    const char *pseudo = btrail_pseudo_name(address);
+
+    if (pseudo) {
+        set_place(p, place, get_module(p, shared ? NAME_KERNEL :
+                                       NAME_UNKNOWN, shared),
+                  address, address, pseudo);
+        return;
+    }
+    if (place_in_vmlinux(p, address, place) ||
+        place_by_symbol(p, as, m, address, place)) {
+        return;
+    }
+    if (m) {
+        place_in_mapping(p, process, m, address, place);
+    } else {
+        set_place(p, place, get_module(p, shared ? NAME_KERNEL :
+                                       NAME_UNKNOWN, shared),
+                  address, 0, NULL);
+    }
+}
+
+void places_find(struct places *p, const struct process *process,
+                 uint64_t address, struct place *place)
+{
+    size_t hash = btrail_hash2(address, (uintptr_t)process) >> 32;
+    struct found_place *c = &p->cache[hash % CACHE_SIZE];
+
+    if (c->address != address || c->process != process ||
+        c->changes != process->changes) {
+        find_place(p, process, address, &c->place);
+        c->address = address;
+        c->process = process;
+        c->changes = process->changes;
+    }
+    *place = c->place;
+}
+
+size_t places_read(struct places *p, const struct process *process,
+                   uint64_t address, void *buf, size_t n)
+{
+    bool shared = address >= ADDRESS_SHARED;
+    struct mapping *m;
+    struct place place;
+    size_t got = shared && p->vmlinux ?
+                 elf_file_read(p->vmlinux, address - p->vmlinux_bias, buf,
+                               n) : 0;
+    uint64_t in_file;
+
+    if (got) {
+        return got;
+    }
+    m = shared ? address_space_find(p->shared, address) :
+        find_mapping(p, process, address);
+    if (!m) {
+        return 0;
+    }
+    n = MIN(n, m->end - address);
+    in_file = address - m->start + m->offset;
+    /* This finds the file. */
+    places_find(p, process, address, &place);
+    return m->elf && elf_file_address(m->elf, in_file, &address) ?
+           elf_file_read(m->elf, address, buf, n) : 0;
+}

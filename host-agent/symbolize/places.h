@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Places: the module, function, line and bytes of code at an address
+ */
+
+#ifndef BTRAIL_PLACES_H
+#define BTRAIL_PLACES_H
+
+#include "symbolize/elf-files.h"
+#include "symbolize/processes.h"
+
+#define NAME_UNKNOWN    "[unknown]"
+#define NAME_KERNEL     "[kernel.kallsyms]"
+
+/* Paths of the images that the kernel maps into programs of 64 and 32 bits */
+#define PLACES_VDSO     "[vdso]"
+#define PLACES_VDSO32   "[vdso32]"
+
+/**
+ * struct module - a file that has code, or another source of code
+ * @name: without folders; modules of the kernel are in brackets
+ * @path: in the guest
+ * @elf:  the file on the host, or NULL
+ * @bits: of the mode that its code runs in
+ */
+struct module {
+    const char *name;
+    const char *path;
+    struct elf_file *elf;
+    unsigned bits;
+    bool kernel;
+    GHashTable *functions;
+};
+
+/**
+ * struct function
+ * @start: in the module, see struct place
+ * @known: false if this stands for all code of a module without a name
+ */
+struct function {
+    const char *name;
+    struct module *module;
+    uint64_t start;
+    bool known;
+};
+
+/**
+ * struct place - what is known of an address
+ * @address: in the module: in its ELF file, or of the guest if there is none
+ * @offset:  from the function's start
+ */
+struct place {
+    const struct function *function;
+    uint64_t address;
+    uint64_t offset;
+};
+
+struct places;
+
+/**
+ * places_new
+ * @files:     belongs to the caller, as do all arguments
+ * @vmlinux:   the kernel's ELF file, or NULL
+ * @shared:    symbols and mappings of all address spaces
+ * @names:     can be NULL
+ * @processes: for the time at which mappings are searched
+ */
+struct places *places_new(struct elf_files *files, struct elf_file *vmlinux,
+                          struct address_space *shared,
+                          const struct btrail_names *names,
+                          const struct processes *processes);
+void places_free(struct places *p);
+
+/* Finds the place of an address; see symbolizer_place(). */
+void places_find(struct places *p, const struct process *process,
+                 uint64_t address, struct place *place);
+
+/*
+ * Reads bytes of code at an address from the file that is mapped there.
+ * Returns their number, at most @n.
+ */
+size_t places_read(struct places *p, const struct process *process,
+                   uint64_t address, void *buf, size_t n);
+
+#endif /* BTRAIL_PLACES_H */

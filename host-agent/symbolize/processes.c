@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Processes: see processes.h
+ */
+
+#include <stdio.h>
+#include <string.h>
+
+#include "symbolize/processes.h"
+
+/* A file may have any number of address spaces; later ones share a name. */
+#define MAX_PROCESSES   65536
+
+struct processes {
+    struct map_file *map;
+    const struct btrail_names *names;
+    const struct btrail_owners *owners;
+    const struct thread_lives *threads;
+    struct address_space *none; /* of processes without mappings */
+    GHashTable *seen;           /* btrail_names_last() -> struct process */
+    GHashTable *by_cr3;         /* CR3 -> struct process */
+    GPtrArray *borrowers;       /* of struct process */
+    const struct process *who[2];
+    struct process *others;
+    GStringChunk *strings;
+    unsigned count;
+
+    uint64_t time;              /* of the last search, and its result */
+    uint64_t last_root;
+    const struct process *last;
+    enum btrail_certainty last_certainty;
+};
+
+static void free_seen(gpointer p)
+{
+    struct process *process = p;
+
+    address_space_free(process->space);
+    g_free(process);
+}
+
+struct processes *processes_new(struct map_file *map,
+                                const struct btrail_names *names,
+                                const struct btrail_owners *owners)
+{
+    struct processes *p = g_new0(struct processes, 1);
+
+    p->map = map;
+    p->names = names;
+    p->owners = owners;
+    p->none = address_space_new();
+    p->seen = g_hash_table_new_full(NULL, NULL, NULL, free_seen);
+    p->by_cr3 = g_hash_table_new_full(g_int64_hash, g_int64_equal, NULL,
+                                      g_free);
+    p->borrowers = g_ptr_array_new_with_free_func(g_free);
+    p->strings = g_string_chunk_new(4096);
+    return p;
+}
+
+void processes_free(struct processes *p)
+{
+    if (p) {
+        g_hash_table_unref(p->seen);
+        g_hash_table_unref(p->by_cr3);
+        g_ptr_array_unref(p->borrowers);
+        address_space_free(p->none);
+        g_string_chunk_free(p->strings);
+        g_free(p->others);
+        g_free(p);
+    }
+}
+
+static struct process *process_new(struct processes *p, uint64_t root)
+{
+    struct process *process = g_new0(struct process, 1);
+
+    process->cr3 = root;
+    process->pid = process->tid = -1;
+    process->id = p->count++;
+    process->bits = 64;
+    process->space = p->none;
+    process->who = process;
+    return process;
+}
+
+/* The process of a page table that no snapshot has found */
+static const struct process *process_by_cr3(struct processes *p,
+                                            uint64_t root)
+{
+    struct map_process *named = p->map ? map_file_process(p->map, root) :
+                                NULL;
+    struct process *process;
+    char name[32];
+
+    if (p->count >= MAX_PROCESSES) {
+        if (!p->others) {
+            /* No page table is there. */
+            p->others = process_new(p, UINT64_MAX);
+            p->others->comm = "[others]";
+        }
+        return p->others;
+    }
+    process = process_new(p, root);
+    if (named) {
+        process->known = named->name;
+        process->comm = named->name;
+        process->pid = named->pid;
+        process->space = named->space;
+    }
+    if (!process->known) {
+        g_snprintf(name, sizeof(name), "cr3:0x%" G_GINT64_MODIFIER "x", root);
+        process->comm = g_string_chunk_insert_const(p->strings, name);
+    }
+    g_hash_table_insert(p->by_cr3, &process->cr3, process);
+    return process;
+}
+
+bool processes_map(struct address_space *space,
+                   const struct btrail_mapping *mapping)
+{
+    const struct mapping *old = address_space_find(space, mapping->start);
+    char id[2 * BTRAIL_BUILD_ID_MAX + 1] = "";
+    struct mapping added = {
+        .start = mapping->start, .end = mapping->end,
+        .offset = mapping->offset, .path = mapping->path,
+        .code = mapping->flags & BTRAIL_MAPPING_EXEC,
+    };
+    uint32_t i;
+
+    if (old && old->start == added.start && old->end == added.end &&
+        old->offset == added.offset && old->code == added.code &&
+        !strcmp(old->path, added.path)) {
+        return false;
+    }
+    for (i = 0; i < MIN(mapping->build_id_size, BTRAIL_BUILD_ID_MAX); i++) {
+        sprintf(id + 2 * i, "%02x", mapping->build_id[i]);
+    }
+    added.build_id = i ? id : NULL;
+    address_space_map(space, &added);
+    return true;
+}
+
+/* Adds the mappings of one version of a process to its space. */
+static void add_mappings(struct process *process,
+                         const struct btrail_process *seen)
+{
+    uint64_t end = 0;
+    bool changed = false;
+    uint32_t i;
+
+    for (i = 0; i < seen->n_mappings; i++) {
+        end = seen->mappings[i].end;
+        changed |= processes_map(process->space, &seen->mappings[i]);
+    }
+    process->changes += changed;
+    /* The stack of a program of 64 bits is above 4 GiB. */
+    process->bits = end && end <= UINT64_C(1) << 32 ? 32 : 64;
+}
+
+/* Sets @tid.  CR3 does not say which one of several threads ran. */
+static void find_thread(struct processes *p, struct process *process)
+{
+    const struct btrail_process *last = btrail_names_last(process->seen);
+    const struct btrail_process *seen;
+    int64_t tid = -1;
+    uint64_t first = UINT64_MAX;
+
+    process->tid = -1;
+    for (seen = last; seen; seen = btrail_names_before(seen)) {
+        first = MIN(first, seen->first);
+        if (!seen->n_threads) {
+            /* This snapshot did not read its threads. */
+            continue;
+        }
+        if (seen->n_threads > 1 ||
+            (tid >= 0 && tid != (int64_t)seen->threads[0].tid)) {
+            return;
+        }
+        tid = seen->threads[0].tid;
+    }
+    if (p->threads &&
+        thread_lives_all_seen(p->threads, last, process->cr3, first)) {
+        process->tid = tid;
+    }
+}
+
+void processes_set_threads(struct processes *p,
+                           const struct thread_lives *threads)
+{
+    GHashTableIter iter;
+    gpointer process;
+
+    p->threads = threads;
+    g_hash_table_iter_init(&iter, p->seen);
+    while (g_hash_table_iter_next(&iter, NULL, &process)) {
+        find_thread(p, process);
+    }
+}
+
+/* The process that a snapshot found in the guest's memory */
+static struct process *process_seen(struct processes *p,
+                                    const struct btrail_process *seen)
+{
+    const struct btrail_process *last = btrail_names_last(seen);
+    struct process *process = g_hash_table_lookup(p->seen, last);
+    bool first = !process;
+
+    if (first) {
+        if (p->count >= MAX_PROCESSES) {
+            return NULL;
+        }
+        process = process_new(p, seen->pgd & BTRAIL_CR3_ROOT);
+        process->space = address_space_new();
+        process->pid = seen->pid;
+        process->known = true;
+        process->comm = g_string_chunk_insert_const(p->strings, last->comm);
+        g_hash_table_insert(p->seen, (gpointer)last, process);
+    }
+    if (process->seen != seen) {
+        process->seen = seen;
+        add_mappings(process, seen);
+        if (first) {
+            find_thread(p, process);
+        }
+    }
+    return process;
+}
+
+const struct process *processes_find(struct processes *p,
+                                     const struct symbolizer_where *where,
+                                     uint64_t time,
+                                     enum btrail_certainty *certainty)
+{
+    const struct btrail_process *seen;
+    gint64 root = where->cr3 & BTRAIL_CR3_ROOT;
+
+    p->time = time;
+    if (p->last && p->last_root == (uint64_t)root && !p->owners) {
+        *certainty = p->last_certainty;
+        return p->last;
+    }
+    p->last_root = root;
+    p->last = NULL;
+    p->last_certainty = BTRAIL_UNKNOWN;
+    if (p->owners && !(p->map && map_file_process(p->map, root))) {
+        p->last_certainty = btrail_owners_process(p->owners, where->vcpu,
+                                                  where->index, time,
+                                                  where->cr3, &seen);
+        p->last = p->last_certainty != BTRAIL_UNKNOWN ?
+                  process_seen(p, seen) : NULL;
+    }
+    if (!p->last) {
+        p->last = g_hash_table_lookup(p->by_cr3, &root);
+        if (!p->last) {
+            p->last = process_by_cr3(p, root);
+        }
+        /* The user who wrote the map is right. */
+        p->last_certainty = p->last->known ? BTRAIL_SURE : BTRAIL_UNKNOWN;
+    }
+    *certainty = p->last_certainty;
+    return p->last;
+}
+
+uint64_t processes_time(const struct processes *p)
+{
+    return p->time;
+}
+
+const struct process *processes_borrower(struct processes *p,
+                                         const struct process *owner,
+                                         bool idle)
+{
+    struct process *lender = (struct process *)owner, *task;
+
+    if (lender->borrowers[idle]) {
+        return lender->borrowers[idle];
+    }
+    task = lender->borrowers[idle] = process_new(p, owner->cr3);
+    task->space = owner->space;
+    task->comm = idle ? NAME_IDLE : NAME_TASK;
+    task->pid = task->tid = idle ? 0 : -1;
+    task->known = true;
+    task->who = p->who[idle] = p->who[idle] ? p->who[idle] : task;
+    g_ptr_array_add(p->borrowers, task);
+    return task;
+}
