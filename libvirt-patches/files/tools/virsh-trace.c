@@ -6,6 +6,8 @@
 
 #include <config.h>
 #include "virsh-trace.h"
+#include "virsh-completer-trace.h"
+#include "virsh-trace-wait.h"
 #include "virsh-util.h"
 
 #include <libvirt/libvirt-qemu.h>
@@ -24,37 +26,28 @@
 #define VIRSH_TRACE_MAX_VCPUS 1024
 #define VIRSH_TRACE_MAX_CR3S 64
 
-/* How often a wait looks at the session */
-#define VIRSH_TRACE_POLL_MS 500
-
-/* How long QEMU waits for its agent, which says so if it takes longer */
+/* How long QEMU waits for its agent before it reports an error */
 #define VIRSH_TRACE_TIMEOUT_MS 30000
 
-/* How long a wait goes on without a connection, how often it tries to get
- * one, and how long it goes on without an agent; microseconds */
-#define VIRSH_TRACE_LOST (30 * G_USEC_PER_SEC)
-#define VIRSH_TRACE_RECONNECT (2 * G_USEC_PER_SEC)
-#define VIRSH_TRACE_NO_AGENT (60 * G_USEC_PER_SEC)
+VIR_ENUM_IMPL(virshTraceOverflow,
+              VIRSH_TRACE_OVERFLOW_LAST,
+              "pause", "drop", "overwrite");
 
-static const char *const virshTraceOverflow[] = {
-    "pause", "drop", "overwrite", NULL
-};
+VIR_ENUM_IMPL(virshTraceMode,
+              VIRSH_TRACE_MODE_LAST,
+              "continuous", "last");
 
-static const char *const virshTraceMode[] = {
-    "continuous", "last", NULL
-};
+VIR_ENUM_IMPL(virshTraceNames,
+              VIRSH_TRACE_NAMES_LAST,
+              "auto", "all", "off");
 
-static const char *const virshTraceNames[] = {
-    "auto", "all", "off", NULL
-};
-
-static const char *const virshTraceAction[] = {
-    "start", "stop", "dump", NULL
-};
+VIR_ENUM_IMPL(virshTraceAction,
+              VIRSH_TRACE_ACTION_LAST,
+              "start", "stop", "dump");
 
 /*
- * What comes from the host of a domain, and what other users have named, is
- * not to move the cursor around.
+ * Returns a copy of @text, "" if that is NULL.  It comes from the host of a
+ * domain, or from another user, and must not control the terminal.
  */
 static char *
 virshTraceText(const char *text)
@@ -70,10 +63,10 @@ virshTraceText(const char *text)
     return g_steal_pointer(&valid);
 }
 
-/* Why there is no answer, for who does not want it reported */
+/* An error that is not reported at once, as it may be none */
 typedef struct _virshTraceError virshTraceError;
 struct _virshTraceError {
-    bool unable; /* the domain cannot be traced, or does not run any more */
+    bool unable; /* the domain cannot be traced, or is not running */
     char *message;
 };
 
@@ -86,7 +79,7 @@ virshTraceErrorClear(virshTraceError *err)
 
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(virshTraceError, virshTraceErrorClear);
 
-/* It is reported unless there is @err to have it; @message is stolen. */
+/* Stores an error in @err, or reports it if that is NULL.  @message is stolen. */
 static void
 virshTraceFail(vshControl *ctl,
                virshTraceError *err,
@@ -103,14 +96,15 @@ virshTraceFail(vshControl *ctl,
     }
 }
 
-/* A call of libvirt's has failed; who has no @err reports it as any other. */
+/* Stores the error of a libvirt function that has failed in @err.  If that is
+ * NULL, virsh reports the error as usual. */
 static void
 virshTraceFailLibvirt(vshControl *ctl,
                       virDomainPtr dom,
                       virshTraceError *err)
 {
     int code = virGetLastErrorCode();
-    /* Any other call forgets it. */
+    /* Any other call resets it. */
     g_autofree char *why = g_strdup(virGetLastErrorMessage());
     bool unable;
 
@@ -128,8 +122,8 @@ virshTraceFailLibvirt(vshControl *ctl,
 /**
  * virshTraceQmp:
  * @ctl: virsh control structure
- * @dom: a domain that runs
- * @err: gets what is wrong; NULL to have it reported
+ * @dom: a running domain
+ * @err: gets the error; NULL to have it reported
  * @name: QMP command
  * @arguments: its arguments, stolen; NULL for none
  *
@@ -186,11 +180,11 @@ virshTraceQmp(vshControl *ctl,
 
     if (STREQ_NULLABLE(klass, "CommandNotFound")) {
         virshTraceFail(ctl, err, true,
-                       g_strdup_printf(_("the QEMU of domain '%1$s' is not able to trace branches"),
+                       g_strdup_printf(_("the QEMU of domain '%1$s' cannot trace branches"),
                                        virDomainGetName(dom)));
     } else if (STREQ_NULLABLE(klass, "DeviceNotFound")) {
         virshTraceFail(ctl, err, true,
-                       g_strdup_printf(_("domain '%1$s' has no branch-trace device; it has to be started with one"),
+                       g_strdup_printf(_("domain '%1$s' has no branch-trace device; it must be started with one"),
                                        virDomainGetName(dom)));
     } else {
         virshTraceFail(ctl, err, false,
@@ -202,8 +196,7 @@ virshTraceQmp(vshControl *ctl,
 
 /**
  * virshTraceAgent:
- * @err: gets what is wrong; NULL to have it reported
- * @timeout: milliseconds that QEMU waits for the agent
+ * @err: gets the error; NULL to have it reported
  * @command: for the agent on the domain's host, stolen
  *
  * Returns what the agent returned, or NULL on error.
@@ -212,14 +205,13 @@ static virJSONValue *
 virshTraceAgent(vshControl *ctl,
                 virDomainPtr dom,
                 virshTraceError *err,
-                unsigned int timeout,
                 virJSONValue **command)
 {
     g_autoptr(virJSONValue) arguments = NULL;
 
     if (virJSONValueObjectAdd(&arguments,
                               "a:command", command,
-                              "u:timeout", timeout,
+                              "u:timeout", VIRSH_TRACE_TIMEOUT_MS,
                               NULL) < 0) {
         vshSaveLibvirtError();
         return NULL;
@@ -228,12 +220,11 @@ virshTraceAgent(vshControl *ctl,
     return virshTraceQmp(ctl, dom, err, "branch-trace-agent", &arguments);
 }
 
-/* A command that has no more to it than whom it is about */
+/* A command with a session and a file only, each of which may be NULL */
 static virJSONValue *
 virshTraceSimple(vshControl *ctl,
                  virDomainPtr dom,
                  virshTraceError *err,
-                 unsigned int timeout,
                  const char *what,
                  const char *session,
                  const char *file)
@@ -249,7 +240,7 @@ virshTraceSimple(vshControl *ctl,
         return NULL;
     }
 
-    return virshTraceAgent(ctl, dom, err, timeout, &command);
+    return virshTraceAgent(ctl, dom, err, &command);
 }
 
 /* The sessions of a domain, or one of them */
@@ -259,8 +250,7 @@ virshTraceStatus(vshControl *ctl,
                  virshTraceError *err,
                  const char *session)
 {
-    return virshTraceSimple(ctl, dom, err, VIRSH_TRACE_TIMEOUT_MS, "status",
-                            session, NULL);
+    return virshTraceSimple(ctl, dom, err, "status", session, NULL);
 }
 
 static size_t
@@ -291,7 +281,7 @@ virshTraceState(virJSONValue *object)
     return state ? state : "unknown";
 }
 
-/* A session that has ended says when it did. */
+/* A session that has ended has the time when it did. */
 static bool
 virshTraceHasEnded(virJSONValue *session)
 {
@@ -300,7 +290,7 @@ virshTraceHasEnded(virJSONValue *session)
     return ended && virJSONValueGetType(ended) != VIR_JSON_TYPE_NULL;
 }
 
-/* Who asks: two users of a host, and of two hosts, are not the same. */
+/* Users of different hosts are different owners. */
 static char *
 virshTraceOwner(void)
 {
@@ -310,10 +300,10 @@ virshTraceOwner(void)
 /**
  * virshTraceGetSession:
  *
- * The session that a command is about: that which is named, or the only one of
- * this user's.
+ * Get the session that a command is for: the one that is named, or the only one
+ * of this user.
  *
- * Returns its name, or NULL after having reported an error.
+ * Returns its name, or NULL with an error reported.
  */
 static char *
 virshTraceGetSession(vshControl *ctl,
@@ -353,7 +343,7 @@ virshTraceGetSession(vshControl *ctl,
 
         if (mine) {
             vshError(ctl,
-                     _("domain '%1$s' is traced by several sessions of yours; name one with --session"),
+                     _("domain '%1$s' has several sessions of yours; name one with --session"),
                      virDomainGetName(dom));
             return NULL;
         }
@@ -363,7 +353,7 @@ virshTraceGetSession(vshControl *ctl,
 
     if (!mine && others) {
         vshError(ctl,
-                 _("domain '%1$s' is traced by others only; to change a session of theirs, name it with --session"),
+                 _("domain '%1$s' has sessions of other users only; name one with --session"),
                  virDomainGetName(dom));
     } else if (!mine) {
         vshError(ctl, _("domain '%1$s' is not being traced"),
@@ -382,13 +372,27 @@ virshTraceSize(unsigned long long bytes)
     return g_strdup_printf("%.3f %s", value, unit);
 }
 
-/* What a session has come to */
+/* The path of a trace on the domain's host; only its name if the agent does
+ * not report the folder */
+static char *
+virshTracePath(virJSONValue *object)
+{
+    g_autofree char *folder = virshTraceText(virJSONValueObjectGetString(object, "folder"));
+    g_autofree char *file = virshTraceText(virJSONValueObjectGetString(object, "file"));
+
+    if (*folder && *file)
+        return g_strdup_printf("%s/%s", folder, file);
+
+    return g_steal_pointer(&file);
+}
+
+/* The result of a session */
 static void
 virshTracePrintSums(vshControl *ctl,
                     virJSONValue *session)
 {
     g_autofree char *size = virshTraceSize(virshTraceNumber(session, "bytes"));
-    g_autofree char *file = virshTraceText(virJSONValueObjectGetString(session, "file"));
+    g_autofree char *file = virshTracePath(session);
     g_autofree char *why = virshTraceText(virJSONValueObjectGetString(session, "why"));
 
     vshPrintExtra(ctl, _("%1$llu branches recorded, %2$llu lost, %3$.3f s waited\n"),
@@ -398,15 +402,15 @@ virshTracePrintSums(vshControl *ctl,
     if (*file)
         vshPrintExtra(ctl, _("Trace '%1$s' has %2$s\n"), file, size);
     if (*why && STRNEQ(virshTraceState(session), "failed"))
-        vshPrintExtra(ctl, _("It ended because: %1$s\n"), why);
+        vshPrintExtra(ctl, _("Reason: %1$s\n"), why);
 }
 
 /**
  * virshTraceDomains:
  *
- * The domain that is named, or all that run.
+ * Get the domain that is named, or all running ones.
  *
- * Returns their number, or -1 after having reported an error.
+ * Returns their number, or -1 with an error reported.
  */
 static int
 virshTraceDomains(vshControl *ctl,
@@ -440,7 +444,7 @@ virshTraceDomainsFree(virDomainPtr *domains,
     g_free(domains);
 }
 
-/* One line for each domain, so that a reader knows where one ends */
+/* One line for each domain, so that a program knows where each ends */
 static int
 virshTracePrintJSON(vshControl *ctl,
                     virDomainPtr dom,
@@ -458,16 +462,10 @@ virshTracePrintJSON(vshControl *ctl,
     return 0;
 }
 
-/*
- * Completers
- */
-static char **
-virshTraceSessionCompleter(vshControl *ctl,
-                           const vshCmd *cmd,
-                           unsigned int flags)
+char **
+virshTraceActiveSessions(vshControl *ctl,
+                         virDomainPtr dom)
 {
-    virshControl *priv = ctl->privData;
-    g_autoptr(virshDomain) dom = NULL;
     g_autoptr(virJSONValue) info = NULL;
     g_auto(virshTraceError) err = { 0 };
     virJSONValue *sessions;
@@ -476,14 +474,7 @@ virshTraceSessionCompleter(vshControl *ctl,
     size_t n;
     size_t i;
 
-    virCheckFlags(0, NULL);
-
-    if (!priv->conn || virConnectIsAlive(priv->conn) <= 0 ||
-        !vshCommandOptBool(cmd, "domain"))
-        return NULL;
-
-    if (!(dom = virshCommandOptDomain(ctl, cmd, NULL)) ||
-        !(info = virshTraceStatus(ctl, dom, &err, NULL)))
+    if (!(info = virshTraceStatus(ctl, dom, &err, NULL)))
         return NULL;
 
     n = virshTraceCount(info, "sessions", &sessions);
@@ -499,62 +490,6 @@ virshTraceSessionCompleter(vshControl *ctl,
     return ret;
 }
 
-static char **
-virshTraceOverflowCompleter(vshControl *ctl G_GNUC_UNUSED,
-                            const vshCmd *cmd G_GNUC_UNUSED,
-                            unsigned int flags)
-{
-    virCheckFlags(0, NULL);
-
-    return g_strdupv((char **) virshTraceOverflow);
-}
-
-static char **
-virshTraceModeCompleter(vshControl *ctl G_GNUC_UNUSED,
-                        const vshCmd *cmd G_GNUC_UNUSED,
-                        unsigned int flags)
-{
-    virCheckFlags(0, NULL);
-
-    return g_strdupv((char **) virshTraceMode);
-}
-
-static char **
-virshTraceNamesCompleter(vshControl *ctl G_GNUC_UNUSED,
-                         const vshCmd *cmd G_GNUC_UNUSED,
-                         unsigned int flags)
-{
-    virCheckFlags(0, NULL);
-
-    return g_strdupv((char **) virshTraceNames);
-}
-
-static char **
-virshTraceVcpusCompleter(vshControl *ctl,
-                         const vshCmd *cmd,
-                         unsigned int flags)
-{
-    g_autoptr(virshDomain) dom = NULL;
-    g_auto(GStrv) vcpulist = NULL;
-    const char *vcpus = NULL;
-    int nvcpus;
-    size_t i;
-
-    virCheckFlags(0, NULL);
-
-    if (!(dom = virshCommandOptDomain(ctl, cmd, NULL)) ||
-        vshCommandOptStringQuiet(ctl, cmd, "vcpus", &vcpus) < 0 ||
-        (nvcpus = virDomainGetMaxVcpus(dom)) < 0)
-        return NULL;
-
-    vcpulist = g_new0(char *, nvcpus + 1);
-
-    for (i = 0; i < nvcpus; i++)
-        vcpulist[i] = g_strdup_printf("%zu", i);
-
-    return virshCommaStringListComplete(vcpus, (const char **) vcpulist);
-}
-
 #define VIRSH_TRACE_OPT_SESSION(_helpstr) \
     {.name = "session", \
      .type = VSH_OT_STRING, \
@@ -562,12 +497,12 @@ virshTraceVcpusCompleter(vshControl *ctl,
      .help = _helpstr, \
     }
 
-#define VIRSH_TRACE_OPT_DOMAIN(_helpstr) \
+#define VIRSH_TRACE_OPT_DOMAIN(_helpstr, cflags) \
     {.name = "domain", \
      .type = VSH_OT_STRING, \
      .positional = true, \
      .completer = virshDomainNameCompleter, \
-     .completer_flags = VIR_CONNECT_LIST_DOMAINS_ACTIVE, \
+     .completer_flags = cflags, \
      .help = _helpstr, \
     }
 
@@ -582,7 +517,7 @@ virshTraceVcpusCompleter(vshControl *ctl,
  */
 static const vshCmdInfo info_trace_start = {
     .help = N_("start tracing the branches of a domain"),
-    .desc = N_("Record each branch that a running domain takes, into a file "
+    .desc = N_("Record each branch that a running domain takes into a file "
                "on the domain's host. The domain needs a branch-trace "
                "device."),
 };
@@ -592,7 +527,7 @@ static const vshCmdOptDef opts_trace_start[] = {
     {.name = "file",
      .type = VSH_OT_STRING,
      .completer = virshCompleteEmpty,
-     .help = N_("name of the trace, in the domain's folder of traces on its host (default: made of session and time)"),
+     .help = N_("name of the trace in the domain's folder on its host (default: session and time)"),
     },
     {.name = "session",
      .type = VSH_OT_STRING,
@@ -615,16 +550,16 @@ static const vshCmdOptDef opts_trace_start[] = {
     {.name = "mode",
      .type = VSH_OT_STRING,
      .completer = virshTraceModeCompleter,
-     .help = N_("continuous: into the file; last: keep the last ones of --size, for trace-dump (default: continuous)"),
+     .help = N_("continuous: write all branches; last: keep the last ones, as many as --size says, for trace-dump (default: continuous)"),
     },
     {.name = "size",
      .type = VSH_OT_STRING,
      .completer = virshCompleteEmpty,
-     .help = N_("with --mode last, what to keep: 64MiB, 30s (or min, h), or 1000000records"),
+     .help = N_("with --mode last, how much to keep: 64MiB, 30s (or min, h), or 1000000records"),
     },
     {.name = "split",
      .type = VSH_OT_INT,
-     .help = N_("go on in another file before one gets larger, as scaled integer (default: bytes)"),
+     .help = N_("size at which to continue in another file, as scaled integer (default: bytes)"),
     },
     {.name = "overflow",
      .type = VSH_OT_STRING,
@@ -634,16 +569,16 @@ static const vshCmdOptDef opts_trace_start[] = {
     {.name = "names",
      .type = VSH_OT_STRING,
      .completer = virshTraceNamesCompleter,
-     .help = N_("look for names in the domain's memory: auto, where there are any, all, for which the domain waits, or off (default: auto)"),
+     .help = N_("names of symbols and processes, read from the domain's memory: auto, all (the domain waits until each process is known) or off (default: auto)"),
     },
     {.name = "duration",
      .type = VSH_OT_STRING,
      .completer = virshCompleteEmpty,
-     .help = N_("end the session after this many seconds, or after 30s, 5min or 1h"),
+     .help = N_("end the session after this time: seconds, or 30s, 5min or 1h"),
     },
     {.name = "wait",
      .type = VSH_OT_BOOL,
-     .help = N_("wait until the session ends; on interrupt, stop it"),
+     .help = N_("wait for the end of the session; on interrupt, stop it"),
     },
     {.name = "verbose",
      .type = VSH_OT_BOOL,
@@ -652,35 +587,39 @@ static const vshCmdOptDef opts_trace_start[] = {
     {.name = "process",
      .type = VSH_OT_ARGV,
      .completer = virshCompleteEmpty,
-     .help = N_("trace this process only, given by its name or PID; can be repeated (default: all)"),
+     .help = N_("trace only this process, by name or PID; can be repeated (default: all)"),
     },
     {.name = "cr3",
      .type = VSH_OT_ARGV,
      .completer = virshCompleteEmpty,
-     .help = N_("trace this address space only, given as value of CR3; can be repeated (default: all)"),
+     .help = N_("trace only this address space, by its value of CR3; can be repeated (default: all)"),
     },
     {.name = "trigger",
      .type = VSH_OT_ARGV,
      .completer = virshCompleteEmpty,
-     .help = N_("PROCESS:SYMBOL, kernel:SYMBOL or PROCESS:kernel:SYMBOL[,do=start|stop|dump][,hits=N]: do this when it is executed for the Nth time; can be repeated"),
+     .help = N_("PROCESS:SYMBOL, kernel:SYMBOL or PROCESS:kernel:SYMBOL[,do=start|stop|dump][,hits=N]: start, stop or dump when this is executed for the Nth time; can be repeated"),
     },
     {.name = NULL}
 };
 
-/* Of an option that takes one of some words: 0, with NULL if it is not given,
- * or -1 on error */
+/* Get an option whose value is a word of an enum.  Returns 0, with NULL if the
+ * option is not given, or -1 on error. */
 static int
 virshTraceGetWord(vshControl *ctl,
                   const vshCmd *cmd,
                   const char *option,
-                  const char *const *words,
+                  int last,
+                  const char *(*toString)(int),
                   const char **word)
 {
+    g_auto(GStrv) words = NULL;
+
     if (vshCommandOptString(ctl, cmd, option, word) < 0)
         return -1;
 
-    if (*word && !g_strv_contains(words, *word)) {
-        g_autofree char *list = g_strjoinv(", ", (char **) words);
+    words = virshEnumComplete(last, toString);
+    if (*word && !g_strv_contains((const char **) words, *word)) {
+        g_autofree char *list = g_strjoinv(", ", words);
 
         vshError(ctl, _("--%1$s: '%2$s' is not one of: %3$s"),
                  option, *word, list);
@@ -737,7 +676,7 @@ virshTraceGetCr3s(vshControl *ctl,
         }
 
         if (++n > VIRSH_TRACE_MAX_CR3S) {
-            vshError(ctl, _("no more than %1$d values of CR3 can be given"),
+            vshError(ctl, _("at most %1$d values of CR3 can be given"),
                      VIRSH_TRACE_MAX_CR3S);
             return -1;
         }
@@ -781,7 +720,7 @@ virshTraceGetProcesses(vshControl *ctl,
     return 0;
 }
 
-/* What is not a number of bytes */
+/* Units of numbers that are not bytes */
 static const struct {
     const char *unit;
     const char *what;
@@ -796,11 +735,11 @@ static const struct {
 /**
  * virshTraceParseUnit:
  * @text: a number, with a unit or not
- * @value: gets the number, times what the unit is worth
- * @what: gets what it is a number of; NULL if the unit is not one of ours
- * @end: gets where the unit begins
+ * @value: gets the number, multiplied by the unit
+ * @what: gets what the number counts; NULL if the unit is unknown
+ * @end: gets the start of the unit
  *
- * Returns 0, or -1 if it is no number or too large.
+ * Returns 0, or -1 if it is not a number or too large.
  */
 static int
 virshTraceParseUnit(const char *text,
@@ -909,7 +848,7 @@ virshTraceGetDuration(vshControl *ctl,
     return 0;
 }
 
-/* "PROCESS:SYMBOL,do=...,hits=N"; with --mode last it dumps by default. */
+/* "PROCESS:SYMBOL,do=...,hits=N"; the default with --mode last is to dump. */
 static virJSONValue *
 virshTraceParseTrigger(vshControl *ctl,
                        const char *text,
@@ -931,7 +870,7 @@ virshTraceParseTrigger(vshControl *ctl,
         const char *value;
 
         if ((value = STRSKIP(fields[i], "do=")) &&
-            g_strv_contains(virshTraceAction, value)) {
+            virshTraceActionTypeFromString(value) >= 0) {
             action = value;
         } else if (!(value = STRSKIP(fields[i], "hits=")) ||
                    virStrToLong_ullp(value, NULL, 10, &hits) < 0 ||
@@ -953,7 +892,7 @@ virshTraceParseTrigger(vshControl *ctl,
 
  malformed:
     vshError(ctl,
-             _("--trigger: '%1$s' is not PROCESS:SYMBOL, kernel:SYMBOL or PROCESS:kernel:SYMBOL, with ',do=' start, stop or dump and ',hits=' a number if need be"),
+             _("--trigger: '%1$s' is not PROCESS:SYMBOL, kernel:SYMBOL or PROCESS:kernel:SYMBOL, optionally with ',do=' start, stop or dump and ',hits=' a number"),
              text);
     return NULL;
 }
@@ -1013,9 +952,12 @@ virshTraceStartCommand(vshControl *ctl,
 
     if (vshCommandOptString(ctl, cmd, "session", &session) < 0 ||
         vshCommandOptString(ctl, cmd, "file", &file) < 0 ||
-        virshTraceGetWord(ctl, cmd, "mode", virshTraceMode, &mode) < 0 ||
-        virshTraceGetWord(ctl, cmd, "overflow", virshTraceOverflow, &overflow) < 0 ||
-        virshTraceGetWord(ctl, cmd, "names", virshTraceNames, &names) < 0 ||
+        virshTraceGetWord(ctl, cmd, "mode", VIRSH_TRACE_MODE_LAST,
+                          virshTraceModeTypeToString, &mode) < 0 ||
+        virshTraceGetWord(ctl, cmd, "overflow", VIRSH_TRACE_OVERFLOW_LAST,
+                          virshTraceOverflowTypeToString, &overflow) < 0 ||
+        virshTraceGetWord(ctl, cmd, "names", VIRSH_TRACE_NAMES_LAST,
+                          virshTraceNamesTypeToString, &names) < 0 ||
         vshCommandOptScaledInt(ctl, cmd, "split", &split, 1, LLONG_MAX) < 0 ||
         virshTraceGetVcpus(ctl, cmd, &vcpus) < 0 ||
         virshTraceGetCr3s(ctl, cmd, &cr3s) < 0 ||
@@ -1025,9 +967,12 @@ virshTraceStartCommand(vshControl *ctl,
         return NULL;
 
     last = STREQ_NULLABLE(mode, "last");
-    if (last != (size != NULL)) {
-        vshError(ctl, "%s",
-                 _("--mode last needs --size, how much to keep, and --size goes with nothing else"));
+    if (last && !size) {
+        vshError(ctl, "%s", _("--mode last needs --size, how much to keep"));
+        return NULL;
+    }
+    if (size && !last) {
+        vshError(ctl, "%s", _("--size needs --mode last"));
         return NULL;
     }
 
@@ -1058,13 +1003,12 @@ virshTraceStartCommand(vshControl *ctl,
     return g_steal_pointer(&command);
 }
 
-/* What is known of a session; NULL on error, which is reported if @err is
- * NULL */
+/* The status of a session; NULL on error */
 static virJSONValue *
-virshTraceLook(vshControl *ctl,
-               virDomainPtr dom,
-               virshTraceError *err,
-               const char *session)
+virshTraceGetStatus(vshControl *ctl,
+                    virDomainPtr dom,
+                    virshTraceError *err,
+                    const char *session)
 {
     g_autoptr(virJSONValue) info = NULL;
     virJSONValue *sessions;
@@ -1073,7 +1017,7 @@ virshTraceLook(vshControl *ctl,
     if (!(info = virshTraceStatus(ctl, dom, err, session)))
         return NULL;
 
-    /* Others of this name may have ended before it. */
+    /* Earlier ones of this name may have ended before it. */
     if ((n = virshTraceCount(info, "sessions", &sessions)) == 0) {
         virshTraceFail(ctl, err, false,
                        g_strdup_printf(_("domain '%1$s' has no session '%2$s'"),
@@ -1084,7 +1028,7 @@ virshTraceLook(vshControl *ctl,
     return virJSONValueCopy(virJSONValueArrayGet(sessions, n - 1));
 }
 
-/* Is the domain being traced, whoever is there to get the trace? */
+/* Is the domain being traced, whether its agent answers or not? */
 static bool
 virshTraceIsCaptured(vshControl *ctl,
                      virDomainPtr dom)
@@ -1097,13 +1041,13 @@ virshTraceIsCaptured(vshControl *ctl,
     return info && STRNEQ(virshTraceState(info), "inactive");
 }
 
-/* What a dump has come to; NULL on error, which is in @err */
+/* The status of a dump; NULL on error */
 static virJSONValue *
-virshTraceLookDump(vshControl *ctl,
-                   virDomainPtr dom,
-                   virshTraceError *err,
-                   const char *session,
-                   const char *file)
+virshTraceGetDump(vshControl *ctl,
+                  virDomainPtr dom,
+                  virshTraceError *err,
+                  const char *session,
+                  const char *file)
 {
     g_autoptr(virJSONValue) info = NULL;
     g_autofree char *text = NULL;
@@ -1122,7 +1066,7 @@ virshTraceLookDump(vshControl *ctl,
 
     text = virshTraceText(file);
     virshTraceFail(ctl, err, false,
-                   g_strdup_printf(_("the agent of domain '%1$s' knows nothing of the dump '%2$s' any more; trace-list tells whether it is whole"),
+                   g_strdup_printf(_("the agent of domain '%1$s' no longer knows the dump '%2$s'; trace-list shows whether it is whole"),
                                    virDomainGetName(dom), text));
     return NULL;
 }
@@ -1133,7 +1077,7 @@ virshTraceIsWriting(virJSONValue *dump)
     return STREQ(virshTraceState(dump), "writing");
 }
 
-/* Say what a session has come to.  Returns false if it has failed. */
+/* Print the result of a session.  Returns false if it has failed. */
 static bool
 virshTracePrintEnd(vshControl *ctl,
                    const char *session,
@@ -1144,8 +1088,8 @@ virshTracePrintEnd(vshControl *ctl,
 
     if (STREQ(virshTraceState(info), "failed")) {
         virshTracePrintSums(ctl, info);
-        vshError(ctl, _("session '%1$s' has failed, and its trace is incomplete: %2$s"),
-                 session, *why ? why : _("the agent does not say why"));
+        vshError(ctl, _("session '%1$s' has failed; its trace is incomplete: %2$s"),
+                 session, *why ? why : _("unknown reason"));
         return false;
     }
 
@@ -1157,12 +1101,12 @@ virshTracePrintEnd(vshControl *ctl,
     return true;
 }
 
-/* The same of a dump */
+/* Print the result of a dump.  Returns false if it has failed. */
 static bool
 virshTracePrintDump(vshControl *ctl,
                     virJSONValue *info)
 {
-    g_autofree char *file = virshTraceText(virJSONValueObjectGetString(info, "file"));
+    g_autofree char *file = virshTracePath(info);
     g_autofree char *why = virshTraceText(virJSONValueObjectGetString(info, "why"));
     g_autofree char *size = virshTraceSize(virshTraceNumber(info, "bytes"));
 
@@ -1177,22 +1121,23 @@ virshTracePrintDump(vshControl *ctl,
     return true;
 }
 
-/* What is waited for, and how */
+/* A wait for the end of a session or of a dump */
 typedef struct _virshTraceWaiter virshTraceWaiter;
 struct _virshTraceWaiter {
+    virshTraceWait wait;
+    vshControl *ctl;
     virshDomain *dom; /* NULL while there is no connection */
     char *name; /* of the domain */
     unsigned char uuid[VIR_UUID_BUFLEN];
     const char *session;
     const char *file; /* of a dump; NULL to wait for the session's end */
     bool verbose;
-    bool stopped; /* it is not to be stopped by an interrupt any more */
+    bool stopped; /* the agent has been asked to stop the session */
     bool interrupted;
     bool printed; /* the cursor is behind the progress */
     gint64 begin;
-    gint64 lost; /* when the connection was, or 0 */
-    gint64 again; /* when the next one is tried */
-    gint64 mute; /* since when the agent says nothing, or 0 */
+    virJSONValue *info; /* the last answer */
+    virshTraceError err;
 };
 
 static void
@@ -1200,43 +1145,31 @@ virshTraceWaiterClear(virshTraceWaiter *w)
 {
     g_clear_pointer(&w->dom, virshDomainFree);
     g_clear_pointer(&w->name, g_free);
+    g_clear_pointer(&w->info, virJSONValueFree);
+    virshTraceErrorClear(&w->err);
 }
 
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(virshTraceWaiter, virshTraceWaiterClear);
 
-/* @dom is stolen. */
-static void
-virshTraceWaiterInit(virshTraceWaiter *w,
-                     virshDomain **dom,
-                     const char *session)
-{
-    w->dom = g_steal_pointer(dom);
-    w->name = g_strdup(virDomainGetName(w->dom));
-    ignore_value(virDomainGetUUID(w->dom, w->uuid));
-    w->session = session;
-    w->begin = g_get_monotonic_time();
-}
-
 static void
 virshTracePrintProgress(vshControl *ctl,
-                        virshTraceWaiter *w,
-                        virJSONValue *info)
+                        virshTraceWaiter *w)
 {
-    g_autofree char *size = virshTraceSize(virshTraceNumber(info, "bytes"));
+    g_autofree char *size = virshTraceSize(virshTraceNumber(w->info, "bytes"));
     long long seconds = (g_get_monotonic_time() - w->begin) / G_USEC_PER_SEC;
 
     if (w->file) {
         vshPrintExtra(ctl, _("\rWriting: [%1$3lld s] "), seconds);
     } else {
         vshPrintExtra(ctl, _("\rTracing: [%1$3lld s] %2$llu branches recorded, %3$llu lost, %4$s "),
-                      seconds, virshTraceNumber(info, "records"),
-                      virshTraceNumber(info, "lost"), size);
+                      seconds, virshTraceNumber(w->info, "records"),
+                      virshTraceNumber(w->info, "lost"), size);
     }
     w->printed = true;
     fflush(stdout);
 }
 
-/* What comes next is to have a line of its own. */
+/* Begin another line after the progress. */
 static void
 virshTraceEndProgress(vshControl *ctl,
                       virshTraceWaiter *w)
@@ -1247,117 +1180,138 @@ virshTraceEndProgress(vshControl *ctl,
     fflush(stdout);
 }
 
-/* Nobody waits any more: say what goes on, and how to go about it. */
+/* The wait is given up: say what continues, and how to follow it. */
 static void
-virshTraceLeave(vshControl *ctl,
-                virshTraceWaiter *w)
+virshTraceGiveUp(vshControl *ctl,
+                 virshTraceWaiter *w)
 {
     g_autofree char *file = virshTraceText(w->file);
 
     virshTraceEndProgress(ctl, w);
     if (w->file) {
-        vshError(ctl, _("trace '%1$s' is still being written; 'trace-list %2$s' tells when it is whole"),
+        vshError(ctl, _("trace '%1$s' is still being written; 'trace-list %2$s' shows when it is whole"),
                  file, w->name);
     } else if (w->stopped) {
-        vshError(ctl, _("session '%1$s' is still being ended; 'trace-status %2$s --session %1$s' tells when it is"),
+        vshError(ctl, _("session '%1$s' is still being ended; 'trace-status %2$s --session %1$s' shows when it has ended"),
                  w->session, w->name);
     } else {
-        vshError(ctl, _("session '%1$s' goes on; 'trace-stop %2$s --session %1$s' ends it"),
+        vshError(ctl, _("session '%1$s' continues; 'trace-stop %2$s --session %1$s' ends it"),
                  w->session, w->name);
     }
 }
 
-/* Connect again if need be.  Returns false while there is no connection. */
-static bool
-virshTraceConnect(vshControl *ctl,
-                  virshTraceWaiter *w)
+/*
+ * What virshTraceWaitPoll() calls
+ */
+static void
+virshTraceLost(void *opaque)
 {
-    virshControl *priv = ctl->privData;
-    gint64 now = g_get_monotonic_time();
-
-    if (w->dom && virConnectIsAlive(priv->conn) == 1) {
-        w->lost = 0;
-        return true;
-    }
+    virshTraceWaiter *w = opaque;
 
     vshResetLibvirtError();
-    if (!w->lost) {
-        virshTraceEndProgress(ctl, w);
-        w->lost = now;
-        w->again = now + G_USEC_PER_SEC;
-    }
-
+    virshTraceEndProgress(w->ctl, w);
     /* It has a reference to the connection. */
     g_clear_pointer(&w->dom, virshDomainFree);
-    if (now < w->again)
-        return false;
+}
 
-    w->again = now + VIRSH_TRACE_RECONNECT;
-    if (ctl->hooks->connHandler(ctl))
+static virDomainPtr
+virshTraceConnect(void *opaque)
+{
+    virshTraceWaiter *w = opaque;
+    virshControl *priv = w->ctl->privData;
+
+    if (w->ctl->hooks->connHandler(w->ctl))
         w->dom = virDomainLookupByUUID(priv->conn, w->uuid);
 
-    return !!w->dom;
+    return w->dom;
 }
 
-/* One snapshot: what is known now, after having stopped it if that is due */
-static virJSONValue *
-virshTraceWaitLook(vshControl *ctl,
-                   virshTraceWaiter *w,
-                   virshTraceError *err)
+/* After an interrupt, the session is stopped once. */
+static gboolean
+virshTraceAsk(void *opaque)
 {
-    virJSONValue *info;
+    virshTraceWaiter *w = opaque;
 
-    if (w->file)
-        return virshTraceLookDump(ctl, w->dom, err, w->session, w->file);
+    g_clear_pointer(&w->info, virJSONValueFree);
+    virshTraceErrorClear(&w->err);
 
-    if (!w->interrupted || w->stopped)
-        return virshTraceLook(ctl, w->dom, err, w->session);
+    if (w->file) {
+        w->info = virshTraceGetDump(w->ctl, w->dom, &w->err, w->session,
+                                    w->file);
+    } else if (w->interrupted && !w->stopped) {
+        w->info = virshTraceSimple(w->ctl, w->dom, &w->err, "stop", w->session,
+                                   NULL);
+        w->stopped = !!w->info;
+    } else {
+        w->info = virshTraceGetStatus(w->ctl, w->dom, &w->err, w->session);
+    }
 
-    if ((info = virshTraceSimple(ctl, w->dom, err, VIRSH_TRACE_TIMEOUT_MS,
-                                 "stop", w->session, NULL)))
-        w->stopped = true;
-
-    return info;
+    return !!w->info;
 }
 
-/* Is it too early to say that there is no answer?  The domain may have ended,
- * libvirtd or the agent may be about to be there again. */
+static gboolean
+virshTraceCaptured(void *opaque)
+{
+    virshTraceWaiter *w = opaque;
+
+    return virshTraceIsCaptured(w->ctl, w->dom);
+}
+
+/* The domain has been shut off; its session is complete, a dump may not be. */
 static bool
-virshTraceMayReturn(vshControl *ctl,
-                    virshTraceWaiter *w)
+virshTracePrintShutOff(vshControl *ctl,
+                       virshTraceWaiter *w)
 {
-    virshControl *priv = ctl->privData;
-    gint64 now = g_get_monotonic_time();
-    bool ret;
+    virshTraceEndProgress(ctl, w);
+    if (w->file) {
+        g_autofree char *file = virshTraceText(w->file);
 
-    if (!w->mute)
-        w->mute = now;
+        vshError(ctl, _("domain '%1$s' has ended while '%2$s' was being written"),
+                 w->name, file);
+        return false;
+    }
+    vshPrintExtra(ctl, "%s", _("The domain has ended, and its session with it\n"));
+    return true;
+}
 
-    ret = virConnectIsAlive(priv->conn) != 1 ||
-          virDomainIsActive(w->dom) == 0 ||
-          (now - w->mute < VIRSH_TRACE_NO_AGENT &&
-           virshTraceIsCaptured(ctl, w->dom));
-    vshResetLibvirtError();
-    return ret;
+/* @dom is stolen. */
+static void
+virshTraceWaiterInit(vshControl *ctl,
+                     virshTraceWaiter *w,
+                     virshDomain **dom,
+                     const char *session)
+{
+    w->ctl = ctl;
+    w->dom = g_steal_pointer(dom);
+    w->name = g_strdup(virDomainGetName(w->dom));
+    ignore_value(virDomainGetUUID(w->dom, w->uuid));
+    w->session = session;
+    w->begin = g_get_monotonic_time();
+    w->wait = (virshTraceWait) {
+        .dom = w->dom,
+        .opaque = w,
+        .lost = virshTraceLost,
+        .connect = virshTraceConnect,
+        .ask = virshTraceAsk,
+        .captured = virshTraceCaptured,
+    };
 }
 
 /**
- * virshTraceWait:
- * @w: what for
+ * virshTraceWaitEnd:
  *
  * Wait until a session ends, and stop it on interrupt, or until a dump is
- * written.  The domain may end before it does, and libvirtd and the agent may
- * be started anew meanwhile.  vshEventStart() has been called.
+ * written.  The domain may be shut off meanwhile, and libvirtd and the agent
+ * may be restarted.  vshEventStart() has been called.
  *
- * Returns false if it did not end in order, after having said so.
+ * Returns false, with an error reported, if it did not end in order.
  */
 static bool
-virshTraceWait(vshControl *ctl,
-               virshTraceWaiter *w)
+virshTraceWaitEnd(vshControl *ctl,
+                  virshTraceWaiter *w)
 {
     while (true) {
-        g_autoptr(virJSONValue) info = NULL;
-        g_auto(virshTraceError) err = { 0 };
+        virshTraceWaitResult result;
         int event = vshEventWait(ctl);
 
         if (event < 0)
@@ -1365,69 +1319,65 @@ virshTraceWait(vshControl *ctl,
 
         if (event == VSH_EVENT_INTERRUPT) {
             if (w->stopped || w->interrupted) {
-                virshTraceLeave(ctl, w);
+                virshTraceGiveUp(ctl, w);
                 return false;
             }
             w->interrupted = true;
         }
 
-        if (!virshTraceConnect(ctl, w)) {
-            if (g_get_monotonic_time() - w->lost < VIRSH_TRACE_LOST)
-                continue;
-            virshTraceLeave(ctl, w);
+        result = virshTraceWaitPoll(&w->wait);
+        vshResetLibvirtError();
+        switch (result) {
+        case VIRSH_TRACE_WAIT_AGAIN:
+            continue;
+
+        case VIRSH_TRACE_WAIT_LOST:
+            virshTraceGiveUp(ctl, w);
             return false;
-        }
 
-        if (virDomainIsActive(w->dom) == 0) {
+        case VIRSH_TRACE_WAIT_SHUT_OFF:
+            return virshTracePrintShutOff(ctl, w);
+
+        case VIRSH_TRACE_WAIT_NO_ANSWER:
             virshTraceEndProgress(ctl, w);
-            if (w->file) {
-                g_autofree char *file = virshTraceText(w->file);
-
-                vshError(ctl, _("domain '%1$s' has ended while '%2$s' was being written"),
-                         w->name, file);
-                return false;
-            }
-            vshPrintExtra(ctl, "%s", _("The domain has ended, and its session with it\n"));
-            return true;
-        }
-
-        if (!(info = virshTraceWaitLook(ctl, w, &err))) {
-            if (virshTraceMayReturn(ctl, w))
-                continue;
-            virshTraceEndProgress(ctl, w);
-            vshError(ctl, "%s", err.message);
+            vshError(ctl, "%s", NULLSTR(w->err.message));
             return false;
+
+        case VIRSH_TRACE_WAIT_ANSWERED:
+            break;
         }
 
-        w->mute = 0;
         if (w->verbose)
-            virshTracePrintProgress(ctl, w, info);
+            virshTracePrintProgress(ctl, w);
 
-        if (w->file && !virshTraceIsWriting(info)) {
+        if (w->file && !virshTraceIsWriting(w->info)) {
             virshTraceEndProgress(ctl, w);
-            return virshTracePrintDump(ctl, info);
+            return virshTracePrintDump(ctl, w->info);
         }
 
-        if (!w->file && virshTraceHasEnded(info)) {
+        if (!w->file && virshTraceHasEnded(w->info)) {
             virshTraceEndProgress(ctl, w);
-            return virshTracePrintEnd(ctl, w->session, info, w->stopped);
+            return virshTracePrintEnd(ctl, w->session, w->info, w->stopped);
         }
     }
 }
 
-/* Wait for what somebody has asked for and that takes longer than a moment. */
+/* Wait until what has been stopped or dumped is written. */
 static bool
 virshTraceWaitWritten(vshControl *ctl,
-                      virshTraceWaiter *w)
+                      virshTraceWaiter *w,
+                      virshDomain **dom,
+                      const char *session)
 {
     bool ret;
 
+    virshTraceWaiterInit(ctl, w, dom, session);
     w->stopped = true;
     w->verbose = isatty(STDOUT_FILENO);
     if (vshEventStart(ctl, VIRSH_TRACE_POLL_MS) < 0)
         return false;
 
-    ret = virshTraceWait(ctl, w);
+    ret = virshTraceWaitEnd(ctl, w);
     vshEventCleanup(ctl);
     return ret;
 }
@@ -1454,15 +1404,14 @@ cmdTraceStart(vshControl *ctl, const vshCmd *cmd)
     if (!(dom = virshCommandOptDomain(ctl, cmd, NULL)))
         return false;
 
-    /* An interrupt that comes while it starts has it stopped, too. */
+    /* An interrupt while the session starts stops it, too. */
     if (wait && vshEventStart(ctl, VIRSH_TRACE_POLL_MS) < 0)
         return false;
 
-    if (!(started = virshTraceAgent(ctl, dom, NULL, VIRSH_TRACE_TIMEOUT_MS,
-                                    &command)))
+    if (!(started = virshTraceAgent(ctl, dom, NULL, &command)))
         goto cleanup;
 
-    file = virshTraceText(virJSONValueObjectGetString(started, "file"));
+    file = virshTracePath(started);
     vshPrintExtra(ctl, _("Domain '%1$s' is being traced by session '%2$s'\n"),
                   virDomainGetName(dom), session);
     if (*file)
@@ -1471,9 +1420,9 @@ cmdTraceStart(vshControl *ctl, const vshCmd *cmd)
     ret = true;
     if (wait) {
         fflush(stdout);
-        virshTraceWaiterInit(&waiter, &dom, session);
+        virshTraceWaiterInit(ctl, &waiter, &dom, session);
         waiter.verbose = vshCommandOptBool(cmd, "verbose");
-        ret = virshTraceWait(ctl, &waiter);
+        ret = virshTraceWaitEnd(ctl, &waiter);
     }
 
  cleanup:
@@ -1487,8 +1436,8 @@ cmdTraceStart(vshControl *ctl, const vshCmd *cmd)
  */
 static const vshCmdInfo info_trace_stop = {
     .help = N_("stop tracing the branches of a domain"),
-    .desc = N_("End a session. All that was recorded until then is in its "
-               "trace."),
+    .desc = N_("End a session. Its trace has all that was recorded until "
+               "then."),
 };
 
 static const vshCmdOptDef opts_trace_stop[] = {
@@ -1507,24 +1456,22 @@ cmdTraceStop(vshControl *ctl, const vshCmd *cmd)
 
     if (!(dom = virshCommandOptDomain(ctl, cmd, NULL)) ||
         !(session = virshTraceGetSession(ctl, dom, cmd)) ||
-        !(info = virshTraceSimple(ctl, dom, NULL, VIRSH_TRACE_TIMEOUT_MS,
-                                  "stop", session, NULL)))
+        !(info = virshTraceSimple(ctl, dom, NULL, "stop", session, NULL)))
         return false;
 
     if (virshTraceHasEnded(info))
         return virshTracePrintEnd(ctl, session, info, true);
 
-    virshTraceWaiterInit(&waiter, &dom, session);
-    return virshTraceWaitWritten(ctl, &waiter);
+    return virshTraceWaitWritten(ctl, &waiter, &dom, session);
 }
 
 /*
  * "trace-dump" command
  */
 static const vshCmdInfo info_trace_dump = {
-    .help = N_("write what a session of last branches holds into a file"),
-    .desc = N_("Make a trace of what a session of --mode last holds, on the "
-               "domain's host. The session goes on."),
+    .help = N_("write the last branches of a session into a file"),
+    .desc = N_("Write what a session of --mode last has kept into a trace on "
+               "the domain's host. The session continues."),
 };
 
 static const vshCmdOptDef opts_trace_dump[] = {
@@ -1532,7 +1479,7 @@ static const vshCmdOptDef opts_trace_dump[] = {
     {.name = "file",
      .type = VSH_OT_STRING,
      .completer = virshCompleteEmpty,
-     .help = N_("name of the trace, in the domain's folder of traces on its host (default: made of session and time)"),
+     .help = N_("name of the trace in the domain's folder on its host (default: session and time)"),
     },
     VIRSH_TRACE_OPT_SESSION(N_("name of the session (default: the only one of the user)")),
     {.name = NULL}
@@ -1552,42 +1499,41 @@ cmdTraceDump(vshControl *ctl, const vshCmd *cmd)
 
     if (!(dom = virshCommandOptDomain(ctl, cmd, NULL)) ||
         !(session = virshTraceGetSession(ctl, dom, cmd)) ||
-        !(info = virshTraceSimple(ctl, dom, NULL, VIRSH_TRACE_TIMEOUT_MS,
-                                  "dump", session, file)))
+        !(info = virshTraceSimple(ctl, dom, NULL, "dump", session, file)))
         return false;
 
     waiter.file = virJSONValueObjectGetString(info, "file");
     if (!waiter.file || !virshTraceIsWriting(info))
         return virshTracePrintDump(ctl, info);
 
-    virshTraceWaiterInit(&waiter, &dom, session);
-    return virshTraceWaitWritten(ctl, &waiter);
+    return virshTraceWaitWritten(ctl, &waiter, &dom, session);
 }
 
 /*
  * "trace-status" command
  */
 static const vshCmdInfo info_trace_status = {
-    .help = N_("show how the branches of domains are traced"),
-    .desc = N_("Show the sessions of a domain, or of all that run: whose they "
-               "are, and what they have recorded."),
+    .help = N_("show the trace sessions of domains"),
+    .desc = N_("Show the sessions of a domain, or of all running ones: their "
+               "owners, and what they have recorded."),
 };
 
 static const vshCmdOptDef opts_trace_status[] = {
-    VIRSH_TRACE_OPT_DOMAIN(N_("domain name, id or uuid (default: all that run)")),
-    VIRSH_TRACE_OPT_SESSION(N_("show all about this session")),
+    VIRSH_TRACE_OPT_DOMAIN(N_("domain name, id or uuid (default: all running ones)"),
+                           VIR_CONNECT_LIST_DOMAINS_ACTIVE),
+    VIRSH_TRACE_OPT_SESSION(N_("show the details of this session")),
     {.name = "vcpus",
      .type = VSH_OT_BOOL,
-     .help = N_("show what the domain's device says of each vCPU"),
+     .help = N_("show the counters of the domain's device for each vCPU"),
     },
     VIRSH_TRACE_OPT_JSON,
     {.name = "watch",
      .type = VSH_OT_BOOL,
-     .help = N_("show it again and again, until all sessions have ended or on interrupt"),
+     .help = N_("repeat until all sessions have ended, or until an interrupt"),
     },
     {.name = "interval",
      .type = VSH_OT_INT,
-     .help = N_("with --watch, how many seconds to wait in between (default: 1)"),
+     .help = N_("with --watch, seconds between two outputs (default: 1)"),
     },
     {.name = NULL}
 };
@@ -1739,6 +1685,7 @@ virshTracePrintSession(vshControl *ctl,
     virshTracePrintMember(ctl, _("State:"), info, "state");
     virshTracePrintMember(ctl, _("Mode:"), info, "mode");
     virshTracePrintMember(ctl, _("File:"), info, "file");
+    virshTracePrintMember(ctl, _("Folder:"), info, "folder");
     virshTracePrintMember(ctl, _("Branches:"), info, "privilege");
     virshTracePrintFact(ctl, _("vCPUs:"), vcpus);
     virshTracePrintFact(ctl, _("CR3:"), cr3s);
@@ -1784,7 +1731,7 @@ virshTraceAddSession(vshTable *table,
                              fields[3], NULL);
 }
 
-/* What the device counts */
+/* The counters of the device */
 static int
 virshTracePrintVcpus(vshControl *ctl,
                      virDomainPtr dom)
@@ -1842,11 +1789,11 @@ virshTracePrintVcpus(vshControl *ctl,
     return 0;
 }
 
-/* One of many domains has nothing to show: that it cannot have is no error. */
+/* Report why one of many domains is left out, unless it cannot be traced. */
 static void
-virshTracePassOver(vshControl *ctl,
-                   virshTraceError *err,
-                   bool *failed)
+virshTraceSkip(vshControl *ctl,
+               virshTraceError *err,
+               bool *failed)
 {
     if (!err->unable) {
         vshError(ctl, "%s", err->message);
@@ -1857,11 +1804,11 @@ virshTracePassOver(vshControl *ctl,
 /**
  * virshTracePrintAll:
  *
- * Show what is to be shown once.  If all domains are to be, those that cannot
- * be traced are left out, and what others fail with is reported: then @failed
- * is set, and the rest is shown.
+ * Print the sessions once.  If no domain is named, those that cannot be traced
+ * are left out.  Errors of others are reported and set @failed; the rest is
+ * printed.
  *
- * Returns how many sessions have not ended, or -1 on error.
+ * Returns the number of sessions that have not ended, or -1 on error.
  */
 static int
 virshTracePrintAll(vshControl *ctl,
@@ -1894,7 +1841,7 @@ virshTracePrintAll(vshControl *ctl,
             if (!all)
                 return -1;
 
-            virshTracePassOver(ctl, &err, failed);
+            virshTraceSkip(ctl, &err, failed);
             continue;
         }
 
@@ -2009,15 +1956,67 @@ cmdTraceStatus(vshControl *ctl, const vshCmd *cmd)
  */
 static const vshCmdInfo info_trace_list = {
     .help = N_("list the traces of domains"),
-    .desc = N_("List the traces that there are of a domain, or of all that "
-               "run, in the folder of traces on their host."),
+    .desc = N_("List the traces of a domain, running or not, or of all running "
+               "ones, and their folder on the domain's host."),
 };
 
 static const vshCmdOptDef opts_trace_list[] = {
-    VIRSH_TRACE_OPT_DOMAIN(N_("domain name, id or uuid (default: all that run)")),
+    VIRSH_TRACE_OPT_DOMAIN(N_("domain name, id or uuid (default: all running ones)"), 0),
     VIRSH_TRACE_OPT_JSON,
     {.name = NULL}
 };
+
+/*
+ * The agent can only be asked through a running QEMU.  For a domain that is off
+ * any other one of its host and user will do.
+ */
+static virJSONValue *
+virshTraceListShutOff(vshControl *ctl,
+                      virDomainPtr dom)
+{
+    virshControl *priv = ctl->privData;
+    const char *name = virDomainGetName(dom);
+    char uuid[VIR_UUID_STRING_BUFLEN] = "";
+    g_auto(virshTraceError) err = { 0 };
+    virDomainPtr *others = NULL;
+    virJSONValue *ret = NULL;
+    int nothers;
+    size_t i;
+
+    ignore_value(virDomainGetUUIDString(dom, uuid));
+    if ((nothers = virConnectListAllDomains(priv->conn, &others,
+                                            VIR_CONNECT_LIST_DOMAINS_ACTIVE)) < 0)
+        return NULL;
+
+    for (i = 0; i < nothers && !ret; i++) {
+        g_autoptr(virJSONValue) command = NULL;
+        g_auto(virshTraceError) why = { 0 };
+
+        if (virJSONValueObjectAdd(&command,
+                                  "s:do", "list",
+                                  "s:guest", name,
+                                  "s:uuid", uuid,
+                                  NULL) < 0) {
+            vshSaveLibvirtError();
+            break;
+        }
+
+        if (!(ret = virshTraceAgent(ctl, others[i], &why, &command)) &&
+            !why.unable)
+            virshTraceFail(ctl, &err, false, g_steal_pointer(&why.message));
+    }
+
+    if (!ret && err.message) {
+        vshError(ctl, _("domain '%1$s' is not running, and its traces cannot be listed through another one: %2$s"),
+                 name, err.message);
+    } else if (!ret) {
+        vshError(ctl, _("domain '%1$s' is not running, and no running domain can be asked for its traces; on its host, 'ls /var/lib/backtrail/traces/%1$s' lists them, unless backtraild.conf names another folder"),
+                 name);
+    }
+
+    virshTraceDomainsFree(others, nothers);
+    return ret;
+}
 
 static int
 virshTraceAddTrace(vshTable *table,
@@ -2045,6 +2044,7 @@ static bool
 cmdTraceList(vshControl *ctl, const vshCmd *cmd)
 {
     g_autoptr(vshTable) table = NULL;
+    g_auto(virBuffer) folders = VIR_BUFFER_INITIALIZER;
     virDomainPtr *domains = NULL;
     bool all = !vshCommandOptBool(cmd, "domain");
     bool json = vshCommandOptBool(cmd, "json");
@@ -2063,17 +2063,22 @@ cmdTraceList(vshControl *ctl, const vshCmd *cmd)
     for (i = 0; i < ndomains; i++) {
         g_autoptr(virJSONValue) info = NULL;
         g_auto(virshTraceError) err = { 0 };
+        g_autofree char *folder = NULL;
         virJSONValue *traces;
         size_t n;
         size_t j;
 
-        if (!(info = virshTraceSimple(ctl, domains[i], all ? &err : NULL,
-                                      VIRSH_TRACE_TIMEOUT_MS, "list", NULL,
-                                      NULL))) {
+        if (!all && virDomainIsActive(domains[i]) == 0)
+            info = virshTraceListShutOff(ctl, domains[i]);
+        else
+            info = virshTraceSimple(ctl, domains[i], all ? &err : NULL, "list",
+                                    NULL, NULL);
+
+        if (!info) {
             if (!all)
                 goto cleanup;
 
-            virshTracePassOver(ctl, &err, &failed);
+            virshTraceSkip(ctl, &err, &failed);
             continue;
         }
 
@@ -2084,12 +2089,20 @@ cmdTraceList(vshControl *ctl, const vshCmd *cmd)
                 goto cleanup;
         }
 
+        folder = virshTraceText(virJSONValueObjectGetString(info, "folder"));
+        if (*folder) {
+            virBufferAsprintf(&folders, _("Folder of domain '%1$s' on its host: %2$s\n"),
+                              virDomainGetName(domains[i]), folder);
+        }
+
         if (json && virshTracePrintJSON(ctl, domains[i], info) < 0)
             goto cleanup;
     }
 
-    if (!json)
+    if (!json) {
         vshTablePrintToStdout(table, ctl);
+        vshPrintExtra(ctl, "\n%s", NULLSTR_EMPTY(virBufferCurrentContent(&folders)));
+    }
     ret = !failed;
 
  cleanup:

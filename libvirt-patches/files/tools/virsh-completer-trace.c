@@ -1,0 +1,92 @@
+/*
+ * virsh-completer-trace.c: virsh completer callbacks related to tracing
+ *
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+
+#include <config.h>
+
+#include "virsh-completer-trace.h"
+#include "virsh-completer.h"
+#include "virsh-trace.h"
+#include "virsh-util.h"
+#include "virsh.h"
+
+char **
+virshTraceSessionCompleter(vshControl *ctl,
+                           const vshCmd *cmd,
+                           unsigned int flags)
+{
+    virshControl *priv = ctl->privData;
+    g_autoptr(virshDomain) dom = NULL;
+
+    virCheckFlags(0, NULL);
+
+    if (!priv->conn || virConnectIsAlive(priv->conn) <= 0 ||
+        !vshCommandOptBool(cmd, "domain"))
+        return NULL;
+
+    if (!(dom = virshCommandOptDomain(ctl, cmd, NULL)))
+        return NULL;
+
+    return virshTraceActiveSessions(ctl, dom);
+}
+
+char **
+virshTraceOverflowCompleter(vshControl *ctl G_GNUC_UNUSED,
+                            const vshCmd *cmd G_GNUC_UNUSED,
+                            unsigned int flags)
+{
+    virCheckFlags(0, NULL);
+
+    return virshEnumComplete(VIRSH_TRACE_OVERFLOW_LAST,
+                             virshTraceOverflowTypeToString);
+}
+
+char **
+virshTraceModeCompleter(vshControl *ctl G_GNUC_UNUSED,
+                        const vshCmd *cmd G_GNUC_UNUSED,
+                        unsigned int flags)
+{
+    virCheckFlags(0, NULL);
+
+    return virshEnumComplete(VIRSH_TRACE_MODE_LAST,
+                             virshTraceModeTypeToString);
+}
+
+char **
+virshTraceNamesCompleter(vshControl *ctl G_GNUC_UNUSED,
+                         const vshCmd *cmd G_GNUC_UNUSED,
+                         unsigned int flags)
+{
+    virCheckFlags(0, NULL);
+
+    return virshEnumComplete(VIRSH_TRACE_NAMES_LAST,
+                             virshTraceNamesTypeToString);
+}
+
+char **
+virshTraceVcpusCompleter(vshControl *ctl,
+                         const vshCmd *cmd,
+                         unsigned int flags)
+{
+    g_autoptr(virshDomain) dom = NULL;
+    g_auto(GStrv) vcpulist = NULL;
+    const char *vcpus = NULL;
+    int nvcpus;
+    size_t i;
+
+    virCheckFlags(0, NULL);
+
+    if (!(dom = virshCommandOptDomain(ctl, cmd, NULL)) ||
+        vshCommandOptStringQuiet(ctl, cmd, "vcpus", &vcpus) < 0 ||
+        (nvcpus = virDomainGetMaxVcpus(dom)) < 0)
+        return NULL;
+
+    vcpulist = g_new0(char *, nvcpus + 1);
+
+    for (i = 0; i < nvcpus; i++)
+        vcpulist[i] = g_strdup_printf("%zu", i);
+
+    return virshCommaStringListComplete(vcpus, (const char **) vcpulist);
+}
