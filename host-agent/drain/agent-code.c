@@ -9,25 +9,25 @@
 #define ITEMS_PER_TURN  64
 
 struct btrail_agent_code {
-    struct btrail_transport *transport;
+    struct btrail_connection *connection;
     uint64_t *tails;
     btrail_agent_code_fn *fn;
     void *opaque;
 };
 
 struct btrail_agent_code *
-btrail_agent_code_new(struct btrail_transport *t, btrail_agent_code_fn *fn,
+btrail_agent_code_new(struct btrail_connection *conn, btrail_agent_code_fn *fn,
                       void *opaque)
 {
     struct btrail_agent_code *c = g_new0(struct btrail_agent_code, 1);
     unsigned i;
 
-    c->transport = t;
+    c->connection = conn;
     c->fn = fn;
     c->opaque = opaque;
-    c->tails = g_new0(uint64_t, t->header.vcpus);
-    for (i = 0; t->header.code_items && i < t->header.vcpus; i++) {
-        c->tails[i] = btrail_transport_code_tail(t, i);
+    c->tails = g_new0(uint64_t, conn->header.vcpus);
+    for (i = 0; conn->header.code_items && i < conn->header.vcpus; i++) {
+        c->tails[i] = btrail_connection_code_tail(conn, i);
     }
     return c;
 }
@@ -42,11 +42,11 @@ void btrail_agent_code_free(struct btrail_agent_code *c)
 
 bool btrail_agent_code_urgent(const struct btrail_agent_code *c)
 {
-    const struct btrail_shm_header *h = &c->transport->header;
+    const struct btrail_shm_header *h = &c->connection->header;
     unsigned i;
 
     for (i = 0; h->code_items && i < h->vcpus; i++) {
-        if (btrail_transport_code_head(c->transport, i) - c->tails[i] >
+        if (btrail_connection_code_head(c->connection, i) - c->tails[i] >
             h->code_items / 4) {
             return true;
         }
@@ -57,12 +57,12 @@ bool btrail_agent_code_urgent(const struct btrail_agent_code *c)
 static bool drain_vcpu(struct btrail_agent_code *c, unsigned vcpu, bool all,
                        unsigned *n, GError **error)
 {
-    struct btrail_transport *t = c->transport;
-    uint64_t head = btrail_transport_code_head(t, vcpu);
+    struct btrail_connection *conn = c->connection;
+    uint64_t head = btrail_connection_code_head(conn, vcpu);
     uint64_t *tail = &c->tails[vcpu];
     uint64_t stop = head;
 
-    if (head < *tail || head - *tail > t->header.code_items) {
+    if (head < *tail || head - *tail > conn->header.code_items) {
         g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_PROTOCOL,
                     "the producer broke the protocol: vCPU %u has published %"
                     G_GUINT64_FORMAT " items of code, and %" G_GUINT64_FORMAT
@@ -76,24 +76,25 @@ static bool drain_vcpu(struct btrail_agent_code *c, unsigned vcpu, bool all,
         struct btrail_code_item item;
         uint8_t page[BTRAIL_CODE_PAGE_SIZE];
 
-        if (!btrail_transport_code_item(t, vcpu, *tail, &item, page, error)) {
+        if (!btrail_connection_code_item(conn, vcpu, *tail, &item, page,
+                                         error)) {
             return false;
         }
         c->fn(c->opaque, vcpu, *tail, &item, page);
     }
-    btrail_transport_code_release(t, vcpu, *tail);
+    btrail_connection_code_release(conn, vcpu, *tail);
     return true;
 }
 
 bool btrail_agent_code_drain(struct btrail_agent_code *c, bool all,
                              unsigned *n, GError **error)
 {
-    const struct btrail_shm_header *h = &c->transport->header;
+    const struct btrail_shm_header *h = &c->connection->header;
     unsigned i;
 
     *n = 0;
     for (i = 0; h->code_items && i < h->vcpus; i++) {
-        if (btrail_transport_code_head(c->transport, i) != c->tails[i] &&
+        if (btrail_connection_code_head(c->connection, i) != c->tails[i] &&
             !drain_vcpu(c, i, all, n, error)) {
             return false;
         }
@@ -106,18 +107,18 @@ bool btrail_agent_code_drain_vcpu(struct btrail_agent_code *c, unsigned vcpu,
 {
     unsigned n = 0;
 
-    return !c->transport->header.code_items ||
-           btrail_transport_code_head(c->transport, vcpu) == c->tails[vcpu] ||
+    return !c->connection->header.code_items ||
+           btrail_connection_code_head(c->connection, vcpu) == c->tails[vcpu] ||
            drain_vcpu(c, vcpu, true, &n, error);
 }
 
 void btrail_agent_code_end(struct btrail_agent_code *c)
 {
-    const struct btrail_shm_header *h = &c->transport->header;
+    const struct btrail_shm_header *h = &c->connection->header;
     unsigned i;
 
     for (i = 0; h->code_items && i < h->vcpus; i++) {
-        uint64_t from = btrail_transport_code_lost_from(c->transport, i);
+        uint64_t from = btrail_connection_code_lost_from(c->connection, i);
 
         if (c->tails[i] && from != BTRAIL_CODE_ALL_TOLD) {
             const struct btrail_code_item item = {

@@ -6,7 +6,7 @@
 #ifndef BTRAIL_AGENT_CODE_H
 #define BTRAIL_AGENT_CODE_H
 
-#include "drain/transport.h"
+#include "drain/connection.h"
 
 struct btrail_agent_code;
 
@@ -17,7 +17,7 @@ typedef void btrail_agent_code_fn(void *opaque, unsigned vcpu, uint64_t number,
 
 /* @t must live as long as it does. */
 struct btrail_agent_code *
-btrail_agent_code_new(struct btrail_transport *t, btrail_agent_code_fn *fn,
+btrail_agent_code_new(struct btrail_connection *conn, btrail_agent_code_fn *fn,
                       void *opaque);
 void btrail_agent_code_free(struct btrail_agent_code *c);
 

@@ -159,8 +159,8 @@ static void got_names(void *opaque, const struct btrail_found *found)
 
 void capture_take_memory(struct btrail_capture *c)
 {
-    struct btrail_transport_memory *m =
-        btrail_transport_take_memory(c->transport);
+    struct guest_memory_files *m =
+        btrail_connection_take_memory(c->connection);
 
     g_clear_pointer(&c->names.why, g_free);
     switch (m->reason) {
@@ -179,6 +179,6 @@ void capture_take_memory(struct btrail_capture *c)
         c->names.why = g_strdup("QEMU could not share the guest's RAM");
         break;
     }
-    btrail_transport_memory_free(m);
+    guest_memory_files_free(m);
     capture_names_known(c);
 }

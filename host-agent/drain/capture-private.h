@@ -13,7 +13,7 @@
 #include "drain/capture.h"
 #include "guest-linux/entries.h"
 #include "drain/scanner.h"
-#include "drain/transport.h"
+#include "drain/connection.h"
 #include "guest-linux/user-snapshot.h"
 
 struct vcpu {
@@ -56,7 +56,7 @@ struct btrail_capture {
     struct btrail_entries *entries;
 
     /* What follows belongs to the thread. */
-    struct btrail_transport *transport;
+    struct btrail_connection *connection;
     struct btrail_scanner *scanner;
     bool new_code;              /* in a mapping that no snapshot has seen */
     struct btrail_scanner_result names;

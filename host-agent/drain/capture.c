@@ -73,7 +73,7 @@ static void G_GNUC_PRINTF(3, 4) fail(struct btrail_capture *c, int code,
 
 static bool overwrites(const struct btrail_capture *c)
 {
-    return c->transport->header.policy == BTRAIL_OVERFLOW_OVERWRITE;
+    return c->connection->header.policy == BTRAIL_OVERFLOW_OVERWRITE;
 }
 
 /* Why are records missing that no GAP event speaks of? */
@@ -94,7 +94,7 @@ static uint16_t gap_reason(const struct btrail_capture *c,
 static void let_look(struct btrail_capture *c)
 {
     btrail_scanner_ask(c->scanner);
-    if (c->transport->header.policy == BTRAIL_OVERFLOW_PAUSE) {
+    if (c->connection->header.policy == BTRAIL_OVERFLOW_PAUSE) {
         btrail_scanner_wait(c->scanner);
     }
 }
@@ -173,8 +173,8 @@ static bool drain_slab(struct btrail_capture *c, unsigned i)
     unsigned k;
     int ret;
 
-    if (!btrail_transport_slab(c->transport, i, v->tail, &slab, c->events,
-                               &error)) {
+    if (!btrail_connection_slab(c->connection, i, v->tail, &slab, c->events,
+                                &error)) {
         keep_error(c, error);
         return false;
     }
@@ -229,12 +229,12 @@ static bool drain_vcpu(struct btrail_capture *c, unsigned i, unsigned max,
                        unsigned *n)
 {
     struct vcpu *v = &c->vcpus[i];
-    uint32_t slabs = c->transport->header.slabs;
-    uint64_t head = btrail_transport_head(c->transport, i);
+    uint32_t slabs = c->connection->header.slabs;
+    uint64_t head = btrail_connection_head(c->connection, i);
 
     *n = 0;
     if (!v->known) {
-        v->tail = btrail_transport_tail(c->transport, i);
+        v->tail = btrail_connection_tail(c->connection, i);
         v->known = true;
     }
     if (overwrites(c) && head >= v->tail) {
@@ -257,7 +257,7 @@ static bool drain_vcpu(struct btrail_capture *c, unsigned i, unsigned max,
         }
         v->tail++;
         (*n)++;
-        btrail_transport_release(c->transport, i, v->tail);
+        btrail_connection_release(c->connection, i, v->tail);
     }
     return true;
 }
@@ -267,7 +267,7 @@ static bool drain_some(struct btrail_capture *c, unsigned *n)
 {
     unsigned i, k;
 
-    for (i = 0; i < c->transport->header.vcpus; i++) {
+    for (i = 0; i < c->connection->header.vcpus; i++) {
         if (!drain_vcpu(c, i, SLABS_PER_TURN, &k)) {
             return false;
         }
@@ -281,7 +281,7 @@ static bool drain_published(struct btrail_capture *c)
 {
     unsigned i, n;
 
-    for (i = 0; i < c->transport->header.vcpus; i++) {
+    for (i = 0; i < c->connection->header.vcpus; i++) {
         if (!drain_vcpu(c, i, UINT_MAX, &n)) {
             return false;
         }
@@ -338,7 +338,7 @@ static void end_session(struct btrail_capture *c, struct btrail_session *s,
 static bool is_traced(struct btrail_capture *c, unsigned vcpu)
 {
     return c->vcpus[vcpu].begun ||
-           btrail_transport_state(c->transport, vcpu) != BTRAIL_VCPU_ABSENT;
+           btrail_connection_state(c->connection, vcpu) != BTRAIL_VCPU_ABSENT;
 }
 
 /* It was removed, or cannot go on, while the capture does. */
@@ -347,7 +347,7 @@ static void leave(struct btrail_capture *c, struct btrail_session *s)
     struct btrail_scanner_result names = { NULL };
     unsigned i;
 
-    for (i = 0; i < c->transport->header.vcpus; i++) {
+    for (i = 0; i < c->connection->header.vcpus; i++) {
         if (!btrail_session_error(s) && is_traced(c, i) &&
             !btrail_session_stream_ended(s, i)) {
             btrail_session_end_stream(s, i, c->vcpus[i].index, 0,
@@ -377,10 +377,10 @@ static void tell_again(struct btrail_capture *c, struct btrail_session *s)
 
 static void join(struct btrail_capture *c, struct btrail_session *s)
 {
-    unsigned n = c->transport->header.vcpus;
+    unsigned n = c->connection->header.vcpus;
     g_autofree uint64_t *indices = g_new(uint64_t, n);
     const struct btrail_session_source source = {
-        .header = &c->transport->header,
+        .header = &c->connection->header,
         .attached = c->options.attached,
         .beginning = !c->drained,
         .indices = indices,
@@ -458,9 +458,9 @@ static void update_progress(struct btrail_capture *c)
     uint64_t lost = 0, paused_ns = 0;
     unsigned i;
 
-    for (i = 0; i < c->transport->header.vcpus; i++) {
-        lost += btrail_transport_lost(c->transport, i);
-        paused_ns += btrail_transport_paused_ns(c->transport, i);
+    for (i = 0; i < c->connection->header.vcpus; i++) {
+        lost += btrail_connection_lost(c->connection, i);
+        paused_ns += btrail_connection_paused_ns(c->connection, i);
     }
     __atomic_store_n(&c->progress.lost, lost, __ATOMIC_RELAXED);
     __atomic_store_n(&c->progress.paused_ns, paused_ns, __ATOMIC_RELAXED);
@@ -498,16 +498,16 @@ static void tick(struct btrail_capture *c, uint64_t now)
     }
     see_to_sessions(c);
     c->flush_due = !c->flush_due;
-    if (c->resend_due && c->transport->header.code_items) {
+    if (c->resend_due && c->connection->header.code_items) {
         g_autoptr(GError) error = NULL;
 
-        c->resend_due = !btrail_transport_send(c->transport,
-                                               BTRAIL_MSG_RESEND_CODE, &error) &&
+        c->resend_due = !btrail_connection_send(c->connection,
+                                                BTRAIL_MSG_RESEND_CODE, &error) &&
                         !error;
     }
     if (!overwrites(c) && !c->stop_sent) {
         /* That it is gone shows when its messages are read. */
-        btrail_transport_send(c->transport, BTRAIL_MSG_FLUSH, NULL);
+        btrail_connection_send(c->connection, BTRAIL_MSG_FLUSH, NULL);
     }
 }
 
@@ -536,8 +536,8 @@ static bool handle_stop(struct btrail_capture *c, uint64_t now)
         g_autoptr(GError) error = NULL;
 
         /* That it is gone shows when its messages are read. */
-        c->stop_sent = btrail_transport_send(c->transport, BTRAIL_MSG_STOP,
-                                             &error) || error;
+        c->stop_sent = btrail_connection_send(c->connection, BTRAIL_MSG_STOP,
+                                              &error) || error;
     }
     if (now < c->stop_deadline) {
         return true;
@@ -552,16 +552,16 @@ static bool handle_input(struct btrail_capture *c)
 {
     GError *error = NULL;
 
-    switch (btrail_transport_receive(c->transport, &c->reason, &error)) {
-    case BTRAIL_TRANSPORT_NOTHING:
+    switch (btrail_connection_receive(c->connection, &c->reason, &error)) {
+    case BTRAIL_CONNECTION_NOTHING:
         return true;
-    case BTRAIL_TRANSPORT_END:
+    case BTRAIL_CONNECTION_END:
         c->ended = true;
         return false;
-    case BTRAIL_TRANSPORT_MEMORY:
+    case BTRAIL_CONNECTION_MEMORY:
         capture_take_memory(c);
         return true;
-    case BTRAIL_TRANSPORT_CLOSED:
+    case BTRAIL_CONNECTION_CLOSED:
         fail(c, BTRAIL_AGENT_ERROR_CLOSED,
              "QEMU has gone away without ending the session");
         return false;
@@ -575,8 +575,8 @@ static bool heads_moved(struct btrail_capture *c)
 {
     unsigned i;
 
-    for (i = 0; i < c->transport->header.vcpus; i++) {
-        if (btrail_transport_head(c->transport, i) != c->vcpus[i].tail) {
+    for (i = 0; i < c->connection->header.vcpus; i++) {
+        if (btrail_connection_head(c->connection, i) != c->vcpus[i].tail) {
             return true;
         }
     }
@@ -592,8 +592,8 @@ static bool something_moved(struct btrail_capture *c)
 static void sleep_until_tick(struct btrail_capture *c, uint64_t now)
 {
     struct pollfd fds[] = {
-        { .fd = c->transport->ready_fd, .events = POLLIN },
-        { .fd = c->transport->sock, .events = POLLIN },
+        { .fd = c->connection->ready_fd, .events = POLLIN },
+        { .fd = c->connection->sock, .events = POLLIN },
         { .fd = c->wake_fd, .events = POLLIN },
     };
     struct timespec left = { 0 };
@@ -601,14 +601,14 @@ static void sleep_until_tick(struct btrail_capture *c, uint64_t now)
     if (c->next_tick > now) {
         left.tv_nsec = c->next_tick - now;
     }
-    btrail_transport_sleep(c->transport);
+    btrail_connection_sleep(c->connection);
     if (!something_moved(c)) {
         ppoll(fds, G_N_ELEMENTS(fds), &left, NULL);
         if (fds[2].revents & POLLIN) {
             btrail_event_fd_clear(c->wake_fd);
         }
     }
-    btrail_transport_wake(c->transport);
+    btrail_connection_wake(c->connection);
 }
 
 /*
@@ -662,7 +662,7 @@ static bool drain_turn(struct btrail_capture *c, uint64_t now, unsigned *n)
 /* One slab, or code: QEMU would give up an agent that drains nothing. */
 static bool drain_little(struct btrail_capture *c, unsigned *n)
 {
-    unsigned vcpus = c->transport->header.vcpus;
+    unsigned vcpus = c->connection->header.vcpus;
     unsigned i;
 
     for (i = 0; i < vcpus && !*n; i++) {
@@ -678,7 +678,7 @@ static bool drain_little(struct btrail_capture *c, unsigned *n)
 static void hold_back(struct btrail_capture *c, uint64_t wait, uint64_t now)
 {
     struct pollfd fds[] = {
-        { .fd = c->transport->sock, .events = POLLIN },
+        { .fd = c->connection->sock, .events = POLLIN },
         { .fd = c->wake_fd, .events = POLLIN },
     };
     struct timespec left = {
@@ -759,7 +759,7 @@ static void drain_rest(struct btrail_capture *c)
 /* Every stream ends with an END event, whoever makes it. */
 static void end_stream(struct btrail_capture *c, unsigned vcpu)
 {
-    uint64_t index = btrail_transport_index(c->transport, vcpu);
+    uint64_t index = btrail_connection_index(c->connection, vcpu);
     unsigned i;
 
     for (i = 0; i < c->sessions->len; i++) {
@@ -777,7 +777,7 @@ static void end_streams(struct btrail_capture *c)
 {
     unsigned i;
 
-    for (i = 0; i < c->transport->header.vcpus; i++) {
+    for (i = 0; i < c->connection->header.vcpus; i++) {
         if (c->vcpus[i].ended || !is_traced(c, i)) {
             continue;
         }
@@ -808,16 +808,16 @@ static bool begin(struct btrail_capture *c)
 {
     const struct btrail_shm_header *h;
 
-    c->transport = btrail_transport_connect(c->options.sock, HELLO_TIMEOUT_MS,
-                                            c->cancel_fd, &c->error);
-    if (!c->transport) {
+    c->connection = btrail_connection_accept(c->options.sock, HELLO_TIMEOUT_MS,
+                                             c->cancel_fd, &c->error);
+    if (!c->connection) {
         close(c->options.sock);
         return false;
     }
-    h = &c->transport->header;
+    h = &c->connection->header;
     c->vcpus = g_new0(struct vcpu, h->vcpus);
     c->events = g_new(struct btrail_event, h->events_per_slab);
-    c->code = btrail_agent_code_new(c->transport, got_code, c);
+    c->code = btrail_agent_code_new(c->connection, got_code, c);
     c->next_tick = btrail_clock_ns() + FLUSH_INTERVAL_NS / 2;
     if (c->options.names) {
         c->names.why = g_strdup("this QEMU does not share the guest's RAM");
@@ -826,7 +826,7 @@ static bool begin(struct btrail_capture *c)
     if (!handle_wishes(c) || !can_begin(c)) {
         return false;
     }
-    if (!btrail_transport_ready(c->transport, c->options.names, &c->error)) {
+    if (!btrail_connection_ready(c->connection, c->options.names, &c->error)) {
         if (!c->error) {
             fail(c, BTRAIL_AGENT_ERROR_PROTOCOL,
                  "the producer does not listen");
@@ -869,10 +869,10 @@ static void close_wishes(struct btrail_capture *c)
 
 static void end(struct btrail_capture *c)
 {
-    if (c->transport && !c->ended && c->error &&
+    if (c->connection && !c->ended && c->error &&
         c->error->code == BTRAIL_AGENT_ERROR_PROTOCOL) {
         /* Do not leave the guest traced for nobody. */
-        btrail_transport_send(c->transport, BTRAIL_MSG_STOP, NULL);
+        btrail_connection_send(c->connection, BTRAIL_MSG_STOP, NULL);
     }
     if (c->scanner) {
         btrail_scanner_finish(c->scanner, &c->names);
@@ -886,7 +886,7 @@ static void end(struct btrail_capture *c)
     }
     close_wishes(c);
     btrail_agent_code_free(c->code);
-    btrail_transport_free(c->transport);
+    btrail_connection_free(c->connection);
     g_free(c->vcpus);
     g_free(c->events);
 }

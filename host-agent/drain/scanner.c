@@ -597,27 +597,7 @@ static gpointer scanner_thread(gpointer opaque)
     return NULL;
 }
 
-static struct guest_memory *
-use_memory(const struct btrail_transport_memory *m)
-{
-    struct guest_memory *memory = guest_memory_new();
-    uint32_t i;
-
-    for (i = 0; i < m->head.ranges; i++) {
-        const struct btrail_memory_range *r = &m->ranges[i];
-        int fd = dup(m->fds[r->file]);
-
-        if (!guest_memory_add_file(memory, r->address, r->size, fd,
-                                   r->offset)) {
-            if (fd >= 0) {
-                close(fd);
-            }
-        }
-    }
-    return memory;
-}
-
-struct btrail_scanner *btrail_scanner_new(struct btrail_transport_memory *memory,
+struct btrail_scanner *btrail_scanner_new(struct guest_memory_files *memory,
                                         bool patient,
                                         struct btrail_cpu_limit *limit,
                                         btrail_scanner_fn *fn, void *opaque)
@@ -633,10 +613,10 @@ struct btrail_scanner *btrail_scanner_new(struct btrail_transport_memory *memory
     l->idle = true;
     l->budget = l->patience = (struct budget) { LOOK_SAVED_NS,
                                                 btrail_clock_ns() };
-    l->memory = use_memory(memory);
+    l->memory = guest_memory_open(memory);
     l->note = memory->head.note;
     l->note_size = memory->head.note_size;
-    btrail_transport_memory_free(memory);
+    guest_memory_files_free(memory);
     l->known = g_hash_table_new_full(btrail_identity_hash,
                                      btrail_identity_equal, NULL, g_free);
     l->ranges = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free,

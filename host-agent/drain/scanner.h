@@ -14,7 +14,7 @@
 #include "backtrail/names.h"
 #include "util/cpu-limit.h"
 #include "guest-linux/guest-memory.h"
-#include "drain/transport.h"
+#include "drain/connection.h"
 
 struct btrail_scanner;
 
@@ -51,7 +51,7 @@ typedef void btrail_scanner_fn(void *opaque, const struct btrail_found *found);
  *           they take up to a half, unless the scanner is patient; or NULL
  * @fn:      gets what it finds, until btrail_scanner_finish()
  */
-struct btrail_scanner *btrail_scanner_new(struct btrail_transport_memory *memory,
+struct btrail_scanner *btrail_scanner_new(struct guest_memory_files *memory,
                                         bool patient,
                                         struct btrail_cpu_limit *limit,
                                         btrail_scanner_fn *fn, void *opaque);

@@ -9,7 +9,7 @@
 #include "util/json.h"
 #include "drain/session-filter.h"
 #include "lib/internal/store.h"
-#include "drain/transport.h"
+#include "drain/connection.h"
 
 /**
  * struct btrail_session_facts - what is known when it begins

@@ -12,7 +12,7 @@
 
 #define BLOCK   (256u << 10)
 
-struct range {
+struct ram_range {
     uint64_t address;
     uint64_t size;
     int fd;
@@ -22,8 +22,20 @@ struct range {
 
 struct guest_memory {
     unsigned n;
-    struct range ranges[GUEST_RANGES_MAX];  /* in the order of addresses */
+    struct ram_range ranges[GUEST_RANGES_MAX];  /* in the order of addresses */
 };
+
+void guest_memory_files_free(struct guest_memory_files *files)
+{
+    unsigned i;
+
+    for (i = 0; files && i < BTRAIL_MEMORY_MAX_FILES; i++) {
+        if (files->fds[i] >= 0) {
+            close(files->fds[i]);
+        }
+    }
+    g_free(files);
+}
 
 struct guest_memory *guest_memory_new(void)
 {
@@ -42,7 +54,7 @@ void guest_memory_free(struct guest_memory *m)
     g_free(m);
 }
 
-static bool add(struct guest_memory *m, const struct range *r)
+static bool add_range(struct guest_memory *m, const struct ram_range *r)
 {
     unsigned i;
 
@@ -70,17 +82,34 @@ static bool add(struct guest_memory *m, const struct range *r)
 bool guest_memory_add_file(struct guest_memory *m, uint64_t address,
                            uint64_t size, int fd, uint64_t offset)
 {
-    struct range r = { address, size, fd, offset, NULL };
+    struct ram_range r = { address, size, fd, offset, NULL };
 
-    return fd >= 0 && add(m, &r);
+    return fd >= 0 && add_range(m, &r);
 }
 
 bool guest_memory_add_bytes(struct guest_memory *m, uint64_t address,
                             uint64_t size, const void *bytes)
 {
-    struct range r = { address, size, -1, 0, bytes };
+    struct ram_range r = { address, size, -1, 0, bytes };
 
-    return bytes && add(m, &r);
+    return bytes && add_range(m, &r);
+}
+
+struct guest_memory *guest_memory_open(const struct guest_memory_files *files)
+{
+    struct guest_memory *m = guest_memory_new();
+    uint32_t i;
+
+    for (i = 0; i < files->head.ranges; i++) {
+        const struct btrail_memory_range *r = &files->ranges[i];
+        int fd = dup(files->fds[r->file]);
+
+        if (!guest_memory_add_file(m, r->address, r->size, fd, r->offset) &&
+            fd >= 0) {
+            close(fd);
+        }
+    }
+    return m;
 }
 
 uint64_t guest_memory_size(const struct guest_memory *m)
@@ -94,7 +123,7 @@ uint64_t guest_memory_size(const struct guest_memory *m)
     return size;
 }
 
-static bool read_range(const struct range *r, uint64_t at, uint8_t *buf,
+static bool read_range(const struct ram_range *r, uint64_t at, uint8_t *buf,
                        size_t size)
 {
     if (r->bytes) {
@@ -124,7 +153,7 @@ bool guest_memory_read(const struct guest_memory *m, uint64_t address,
     unsigned i;
 
     for (i = 0; i < m->n && size; i++) {
-        const struct range *r = &m->ranges[i];
+        const struct ram_range *r = &m->ranges[i];
         uint64_t at = address - r->address;
         size_t n;
 
@@ -142,8 +171,8 @@ bool guest_memory_read(const struct guest_memory *m, uint64_t address,
     return !size;
 }
 
-static uint64_t find_in(const struct range *r, uint64_t from, uint8_t *block,
-                        const void *bytes, size_t size)
+static uint64_t find_in(const struct ram_range *r, uint64_t from,
+                        uint8_t *block, const void *bytes, size_t size)
 {
     uint64_t at;
     uint64_t n;
@@ -190,7 +219,7 @@ uint64_t guest_memory_find_page(const struct guest_memory *m, uint64_t from,
     }
     block = g_malloc(BLOCK);
     for (i = 0; i < m->n && found == UINT64_MAX; i++) {
-        const struct range *r = &m->ranges[i];
+        const struct ram_range *r = &m->ranges[i];
         uint64_t first = MAX(from, r->address) + GUEST_PAGE_SIZE - 1;
 
         first &= -(uint64_t)GUEST_PAGE_SIZE;

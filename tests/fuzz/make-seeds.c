@@ -304,7 +304,7 @@ static void write_seed(const char *dir, const char *target, const char *name,
 
 static void write_producer(const char *dir, const char *name, GByteArray *a)
 {
-    write_seed(dir, "transport", name, a);
+    write_seed(dir, "connection", name, a);
     write_seed(dir, "session", name, a);
     g_byte_array_unref(a);
 }
@@ -365,7 +365,7 @@ static void make_producers(const char *dir)
     add_write(a, VCPU_OFFSET + SLAB_OFFSET + EVENT_OFFSET, second,
               sizeof(second));
     /* Whether a session gets to a record before that is a matter of luck. */
-    write_seed(dir, "transport", "changes", a);
+    write_seed(dir, "connection", "changes", a);
     g_byte_array_unref(a);
 
     /* Code: the last of three items */

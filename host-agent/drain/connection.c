@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The agent's side of the transport: see transport.h
+ * A data connection: see connection.h
  */
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "drain/transport.h"
+#include "drain/connection.h"
 #include "util/wait.h"
 
 #define HELLO_FDS   3
@@ -35,8 +35,8 @@ static bool check_failed(GError **error, const char *what)
         }                                       \
     } while (0)
 
-bool btrail_transport_check_header(const struct btrail_shm_header *h,
-                                   uint64_t size, GError **error)
+bool btrail_connection_check_header(const struct btrail_shm_header *h,
+                                    uint64_t size, GError **error)
 {
     CHECK(h->magic == BTRAIL_SHM_MAGIC, "magic");
     CHECK(h->version == BTRAIL_TRANSPORT_VERSION,
@@ -132,7 +132,7 @@ static void close_fds(int *fds, size_t n)
     }
 }
 
-/* Take what file descriptors a message carries, close those too many. */
+/* Takes the file descriptors of a message; closes those beyond @max. */
 static bool take_fds(struct msghdr *mh, int *fds, size_t max, size_t *n_fds)
 {
     struct cmsghdr *c;
@@ -211,13 +211,13 @@ static bool receive_hello(int sock, int timeout_ms, int cancel_fd,
         return protocol_error(error, "unexpected message");
     }
     if (hello->reason >= BTRAIL_AGENT_SLOTS) {
-        return protocol_error(error, "HELLO names a tail that is not there");
+        return protocol_error(error, "HELLO names a tail that does not exist");
     }
     return n_fds == HELLO_FDS ||
            protocol_error(error, "HELLO without its file descriptors");
 }
 
-/* Nobody must be able to take the memory away below us. */
+/* Checks that nobody can truncate the memory under our mapping. */
 static bool check_memfd(int fd, uint64_t size, GError **error)
 {
     struct stat st;
@@ -248,12 +248,12 @@ static bool set_nonblocking(int fd, GError **error)
     return true;
 }
 
-struct btrail_transport *btrail_transport_connect(int sock, int timeout_ms,
-                                                  int cancel_fd,
-                                                  GError **error)
+struct btrail_connection *btrail_connection_accept(int sock, int timeout_ms,
+                                                   int cancel_fd,
+                                                   GError **error)
 {
     int fds[HELLO_FDS] = { -1, -1, -1 };
-    struct btrail_transport *t;
+    struct btrail_connection *conn;
     struct btrail_shm_header header;
     struct btrail_msg hello;
     uint8_t *map = MAP_FAILED;
@@ -270,19 +270,19 @@ struct btrail_transport *btrail_transport_connect(int sock, int timeout_ms,
         goto fail;
     }
     memcpy(&header, map, sizeof(header));
-    if (!btrail_transport_check_header(&header, hello.value, error)) {
+    if (!btrail_connection_check_header(&header, hello.value, error)) {
         goto fail;
     }
 
     close(fds[0]);
-    t = g_new0(struct btrail_transport, 1);
-    t->sock = sock;
-    t->slot = hello.reason;
-    t->ready_fd = fds[1];
-    t->free_fd = fds[2];
-    t->map = map;
-    t->header = header;
-    return t;
+    conn = g_new0(struct btrail_connection, 1);
+    conn->sock = sock;
+    conn->slot = hello.reason;
+    conn->ready_fd = fds[1];
+    conn->free_fd = fds[2];
+    conn->map = map;
+    conn->header = header;
+    return conn;
 
 fail:
     if (map != MAP_FAILED) {
@@ -292,20 +292,20 @@ fail:
     return NULL;
 }
 
-void btrail_transport_free(struct btrail_transport *t)
+void btrail_connection_free(struct btrail_connection *conn)
 {
-    if (t) {
-        munmap(t->map, t->header.total_size);
-        close(t->ready_fd);
-        close(t->free_fd);
-        close(t->sock);
-        close_fds(t->in_fds, t->n_in_fds);
-        btrail_transport_memory_free(t->memory);
-        g_free(t);
+    if (conn) {
+        munmap(conn->map, conn->header.total_size);
+        close(conn->ready_fd);
+        close(conn->free_fd);
+        close(conn->sock);
+        close_fds(conn->in_fds, conn->n_in_fds);
+        guest_memory_files_free(conn->memory);
+        g_free(conn);
     }
 }
 
-static bool send_message(struct btrail_transport *t, uint16_t type,
+static bool send_message(struct btrail_connection *conn, uint16_t type,
                          uint64_t value, GError **error)
 {
     struct btrail_msg msg = {
@@ -317,7 +317,7 @@ static bool send_message(struct btrail_transport *t, uint16_t type,
     ssize_t n;
 
     do {
-        n = send(t->sock, &msg, sizeof(msg), MSG_DONTWAIT | MSG_NOSIGNAL);
+        n = send(conn->sock, &msg, sizeof(msg), MSG_DONTWAIT | MSG_NOSIGNAL);
     } while (n < 0 && errno == EINTR);
 
     if (n == sizeof(msg)) {
@@ -336,36 +336,28 @@ static bool send_message(struct btrail_transport *t, uint16_t type,
     return false;
 }
 
-bool btrail_transport_send(struct btrail_transport *t, uint16_t type,
-                           GError **error)
-{
-    return send_message(t, type, 0, error);
-}
-
-bool btrail_transport_ready(struct btrail_transport *t, bool memory,
+bool btrail_connection_send(struct btrail_connection *conn, uint16_t type,
                             GError **error)
 {
-    t->wants_memory = memory;
-    return send_message(t, BTRAIL_MSG_READY, memory ? BTRAIL_READY_MEMORY : 0,
-                        error);
+    return send_message(conn, type, 0, error);
 }
 
-void btrail_transport_memory_free(struct btrail_transport_memory *m)
+bool btrail_connection_ready(struct btrail_connection *conn, bool memory,
+                             GError **error)
 {
-    if (m) {
-        close_fds(m->fds, G_N_ELEMENTS(m->fds));
-        g_free(m);
-    }
+    conn->wants_memory = memory;
+    return send_message(conn, BTRAIL_MSG_READY,
+                        memory ? BTRAIL_READY_MEMORY : 0, error);
 }
 
-struct btrail_transport_memory *
-btrail_transport_take_memory(struct btrail_transport *t)
+struct guest_memory_files *
+btrail_connection_take_memory(struct btrail_connection *conn)
 {
-    return g_steal_pointer(&t->memory);
+    return g_steal_pointer(&conn->memory);
 }
 
-/* The table, in a memfd: another file could keep us waiting. */
-static bool read_table(struct btrail_transport_memory *m, int fd,
+/* Reads the table.  It must be in a memfd: another file could block us. */
+static bool read_table(struct guest_memory_files *m, int fd,
                        uint64_t size, size_t files)
 {
     struct {
@@ -395,164 +387,166 @@ static bool read_table(struct btrail_transport_memory *m, int fd,
     return true;
 }
 
-static bool receive_memory(struct btrail_transport *t, GError **error)
+static bool receive_memory(struct btrail_connection *conn, GError **error)
 {
-    struct btrail_transport_memory *m;
+    struct guest_memory_files *m;
 
-    if (!t->wants_memory) {
-        return protocol_error(error, "MEMORY that nobody has asked for");
+    if (!conn->wants_memory) {
+        return protocol_error(error, "MEMORY without a request for it");
     }
-    t->wants_memory = false;
-    if (t->in.reason > BTRAIL_MEMORY_FAILED) {
+    conn->wants_memory = false;
+    if (conn->in.reason > BTRAIL_MEMORY_FAILED) {
         return protocol_error(error, "unknown reason in MEMORY");
     }
-    if (!t->n_in_fds != (t->in.reason != BTRAIL_MEMORY_SHARED)) {
+    if (!conn->n_in_fds != (conn->in.reason != BTRAIL_MEMORY_SHARED)) {
         return protocol_error(error, "MEMORY without its file descriptors");
     }
-    m = g_new0(struct btrail_transport_memory, 1);
+    m = g_new0(struct guest_memory_files, 1);
     memset(m->fds, -1, sizeof(m->fds));
-    m->reason = t->in.reason;
+    m->reason = conn->in.reason;
     if (!m->reason) {
-        size_t files = t->n_in_fds - 1;
+        size_t files = conn->n_in_fds - 1;
 
-        if (!read_table(m, t->in_fds[0], t->in.value, files)) {
-            btrail_transport_memory_free(m);
+        if (!read_table(m, conn->in_fds[0], conn->in.value, files)) {
+            guest_memory_files_free(m);
             return protocol_error(error, "the table of the guest's memory");
         }
-        memcpy(m->fds, t->in_fds + 1, files * sizeof(int));
-        close(t->in_fds[0]);
-        t->n_in_fds = 0;
+        memcpy(m->fds, conn->in_fds + 1, files * sizeof(int));
+        close(conn->in_fds[0]);
+        conn->n_in_fds = 0;
     }
-    t->memory = m;
+    conn->memory = m;
     return true;
 }
 
-enum btrail_transport_input
-btrail_transport_receive(struct btrail_transport *t, uint16_t *reason,
-                         GError **error)
+enum btrail_connection_input
+btrail_connection_receive(struct btrail_connection *conn, uint16_t *reason,
+                          GError **error)
 {
-    while (t->in_len < sizeof(t->in)) {
+    while (conn->in_len < sizeof(conn->in)) {
         union {
             struct cmsghdr align;
             char bytes[CMSG_SPACE((2 + BTRAIL_MEMORY_MAX_FILES) *
                                   sizeof(int))];
         } control;
-        struct iovec iov = { (uint8_t *)&t->in + t->in_len,
-                             sizeof(t->in) - t->in_len };
+        struct iovec iov = { (uint8_t *)&conn->in + conn->in_len,
+                             sizeof(conn->in) - conn->in_len };
         struct msghdr mh = {
             .msg_iov = &iov,
             .msg_iovlen = 1,
             .msg_control = &control,
             .msg_controllen = sizeof(control),
         };
-        ssize_t n = recvmsg(t->sock, &mh, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+        ssize_t n = recvmsg(conn->sock, &mh, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
 
         if (n < 0 && errno == EINTR) {
             continue;
         }
         if (n < 0 && errno == EAGAIN) {
-            return BTRAIL_TRANSPORT_NOTHING;
+            return BTRAIL_CONNECTION_NOTHING;
         }
         if (n < 0 && errno != ECONNRESET) {
             btrail_agent_error_errno(error, "recv");
-            return BTRAIL_TRANSPORT_FAILED;
+            return BTRAIL_CONNECTION_FAILED;
         }
         if (n <= 0) {
-            return BTRAIL_TRANSPORT_CLOSED;
+            return BTRAIL_CONNECTION_CLOSED;
         }
-        if (!take_fds(&mh, t->in_fds, G_N_ELEMENTS(t->in_fds),
-                      &t->n_in_fds)) {
+        if (!take_fds(&mh, conn->in_fds, G_N_ELEMENTS(conn->in_fds),
+                      &conn->n_in_fds)) {
             protocol_error(error, "too many file descriptors");
-            return BTRAIL_TRANSPORT_FAILED;
+            return BTRAIL_CONNECTION_FAILED;
         }
-        t->in_len += n;
+        conn->in_len += n;
     }
-    t->in_len = 0;
-    if (!check_message(&t->in, error)) {
-        return BTRAIL_TRANSPORT_FAILED;
+    conn->in_len = 0;
+    if (!check_message(&conn->in, error)) {
+        return BTRAIL_CONNECTION_FAILED;
     }
-    if (t->in.type == BTRAIL_MSG_MEMORY) {
-        return receive_memory(t, error) ? BTRAIL_TRANSPORT_MEMORY :
-               BTRAIL_TRANSPORT_FAILED;
+    if (conn->in.type == BTRAIL_MSG_MEMORY) {
+        return receive_memory(conn, error) ? BTRAIL_CONNECTION_MEMORY :
+               BTRAIL_CONNECTION_FAILED;
     }
-    if (t->in.type != BTRAIL_MSG_END || t->n_in_fds) {
+    if (conn->in.type != BTRAIL_MSG_END || conn->n_in_fds) {
         protocol_error(error, "unexpected message");
-        return BTRAIL_TRANSPORT_FAILED;
+        return BTRAIL_CONNECTION_FAILED;
     }
-    if (t->in.reason < BTRAIL_END_STOPPED ||
-        t->in.reason > BTRAIL_END_UNPLUGGED) {
+    if (conn->in.reason < BTRAIL_END_STOPPED ||
+        conn->in.reason > BTRAIL_END_UNPLUGGED) {
         protocol_error(error, "unknown reason in END");
-        return BTRAIL_TRANSPORT_FAILED;
+        return BTRAIL_CONNECTION_FAILED;
     }
-    *reason = t->in.reason;
-    return BTRAIL_TRANSPORT_END;
+    *reason = conn->in.reason;
+    return BTRAIL_CONNECTION_END;
 }
 
-static uint8_t *area(const struct btrail_transport *t, unsigned vcpu)
+static uint8_t *area(const struct btrail_connection *conn, unsigned vcpu)
 {
-    return t->map + t->header.vcpu_offset + vcpu * t->header.vcpu_stride;
+    return conn->map + conn->header.vcpu_offset +
+           vcpu * conn->header.vcpu_stride;
 }
 
-static struct btrail_shm_vcpu *control(const struct btrail_transport *t,
+static struct btrail_shm_vcpu *control(const struct btrail_connection *conn,
                                        unsigned vcpu)
 {
-    return (struct btrail_shm_vcpu *)area(t, vcpu);
+    return (struct btrail_shm_vcpu *)area(conn, vcpu);
 }
 
-uint64_t btrail_transport_head(const struct btrail_transport *t,
-                               unsigned vcpu)
-{
-    return __atomic_load_n(&control(t, vcpu)->head, __ATOMIC_ACQUIRE);
-}
-
-uint64_t btrail_transport_tail(const struct btrail_transport *t,
-                               unsigned vcpu)
-{
-    return __atomic_load_n(&control(t, vcpu)->tail[t->slot], __ATOMIC_ACQUIRE);
-}
-
-uint32_t btrail_transport_state(const struct btrail_transport *t,
+uint64_t btrail_connection_head(const struct btrail_connection *conn,
                                 unsigned vcpu)
 {
-    return __atomic_load_n(&control(t, vcpu)->state, __ATOMIC_RELAXED);
+    return __atomic_load_n(&control(conn, vcpu)->head, __ATOMIC_ACQUIRE);
 }
 
-uint64_t btrail_transport_index(const struct btrail_transport *t,
+uint64_t btrail_connection_tail(const struct btrail_connection *conn,
                                 unsigned vcpu)
 {
-    return __atomic_load_n(&control(t, vcpu)->records, __ATOMIC_RELAXED);
+    return __atomic_load_n(&control(conn, vcpu)->tail[conn->slot],
+                           __ATOMIC_ACQUIRE);
 }
 
-uint64_t btrail_transport_lost(const struct btrail_transport *t,
-                               unsigned vcpu)
+uint32_t btrail_connection_state(const struct btrail_connection *conn,
+                                 unsigned vcpu)
 {
-    return __atomic_load_n(&control(t, vcpu)->lost, __ATOMIC_RELAXED);
+    return __atomic_load_n(&control(conn, vcpu)->state, __ATOMIC_RELAXED);
 }
 
-uint64_t btrail_transport_paused_ns(const struct btrail_transport *t,
-                                    unsigned vcpu)
+uint64_t btrail_connection_index(const struct btrail_connection *conn,
+                                 unsigned vcpu)
 {
-    return __atomic_load_n(&control(t, vcpu)->paused_ns, __ATOMIC_RELAXED);
+    return __atomic_load_n(&control(conn, vcpu)->records, __ATOMIC_RELAXED);
 }
 
-/* A copy of shared memory that the compiler does not read a second time. */
+uint64_t btrail_connection_lost(const struct btrail_connection *conn,
+                                unsigned vcpu)
+{
+    return __atomic_load_n(&control(conn, vcpu)->lost, __ATOMIC_RELAXED);
+}
+
+uint64_t btrail_connection_paused_ns(const struct btrail_connection *conn,
+                                     unsigned vcpu)
+{
+    return __atomic_load_n(&control(conn, vcpu)->paused_ns, __ATOMIC_RELAXED);
+}
+
+/* Copies shared memory so that the compiler cannot read it a second time. */
 static void copy_once(void *copy, const void *shared, size_t len)
 {
     memcpy(copy, shared, len);
     __asm__ volatile("" : : : "memory");
 }
 
-bool btrail_transport_slab(const struct btrail_transport *t, unsigned vcpu,
-                           uint64_t number, struct btrail_slab *slab,
-                           struct btrail_event *events, GError **error)
+bool btrail_connection_slab(const struct btrail_connection *conn, unsigned vcpu,
+                            uint64_t number, struct btrail_slab *slab,
+                            struct btrail_event *events, GError **error)
 {
-    const struct btrail_shm_header *h = &t->header;
+    const struct btrail_shm_header *h = &conn->header;
     unsigned slot = number % h->slabs;
-    const uint8_t *bytes = area(t, vcpu) + h->slab_offset +
+    const uint8_t *bytes = area(conn, vcpu) + h->slab_offset +
                            (uint64_t)slot * h->slab_size;
     struct btrail_slab_desc desc;
 
-    copy_once(&desc, area(t, vcpu) + h->desc_offset + slot * sizeof(desc),
+    copy_once(&desc, area(conn, vcpu) + h->desc_offset + slot * sizeof(desc),
               sizeof(desc));
     if (desc.records > h->records_per_slab ||
         desc.events > h->events_per_slab) {
@@ -575,7 +569,7 @@ bool btrail_transport_slab(const struct btrail_transport *t, unsigned vcpu,
     return true;
 }
 
-/* If there is no room, there is enough to wake the producer up already. */
+/* Wakes the producer; a full counter is enough to do so already. */
 static void signal_free(int fd)
 {
     uint64_t one = 1;
@@ -585,43 +579,45 @@ static void signal_free(int fd)
     }
 }
 
-static struct btrail_shm_code *code(const struct btrail_transport *t,
+static struct btrail_shm_code *code(const struct btrail_connection *conn,
                                     unsigned vcpu)
 {
-    return (struct btrail_shm_code *)(area(t, vcpu) + t->header.code_offset);
+    return (struct btrail_shm_code *)(area(conn, vcpu) +
+                                      conn->header.code_offset);
 }
 
-uint64_t btrail_transport_code_head(const struct btrail_transport *t,
-                                    unsigned vcpu)
+uint64_t btrail_connection_code_head(const struct btrail_connection *conn,
+                                     unsigned vcpu)
 {
-    return __atomic_load_n(&code(t, vcpu)->head, __ATOMIC_ACQUIRE);
+    return __atomic_load_n(&code(conn, vcpu)->head, __ATOMIC_ACQUIRE);
 }
 
-uint64_t btrail_transport_code_tail(const struct btrail_transport *t,
-                                    unsigned vcpu)
+uint64_t btrail_connection_code_tail(const struct btrail_connection *conn,
+                                     unsigned vcpu)
 {
-    return __atomic_load_n(&code(t, vcpu)->tail[t->slot], __ATOMIC_ACQUIRE);
+    return __atomic_load_n(&code(conn, vcpu)->tail[conn->slot],
+                           __ATOMIC_ACQUIRE);
 }
 
-uint64_t btrail_transport_code_lost_from(const struct btrail_transport *t,
-                                         unsigned vcpu)
+uint64_t btrail_connection_code_lost_from(const struct btrail_connection *conn,
+                                          unsigned vcpu)
 {
-    return __atomic_load_n(&code(t, vcpu)->lost_from, __ATOMIC_RELAXED);
+    return __atomic_load_n(&code(conn, vcpu)->lost_from, __ATOMIC_RELAXED);
 }
 
-bool btrail_transport_code_item(const struct btrail_transport *t,
-                                unsigned vcpu, uint64_t number,
-                                struct btrail_code_item *item, uint8_t *page,
-                                GError **error)
+bool btrail_connection_code_item(const struct btrail_connection *conn,
+                                 unsigned vcpu, uint64_t number,
+                                 struct btrail_code_item *item, uint8_t *page,
+                                 GError **error)
 {
-    unsigned slot = number % t->header.code_items;
+    unsigned slot = number % conn->header.code_items;
     const struct btrail_code_item *items =
-        (const struct btrail_code_item *)(code(t, vcpu) + 1);
+        (const struct btrail_code_item *)(code(conn, vcpu) + 1);
 
     copy_once(item, &items[slot], sizeof(*item));
     switch (item->type) {
     case BTRAIL_CODE_BYTES:
-        copy_once(page, area(t, vcpu) + t->header.code_page_offset +
+        copy_once(page, area(conn, vcpu) + conn->header.code_page_offset +
                   (uint64_t)slot * BTRAIL_CODE_PAGE_SIZE,
                   BTRAIL_CODE_PAGE_SIZE);
         /* fall through */
@@ -642,56 +638,58 @@ bool btrail_transport_code_item(const struct btrail_transport *t,
     return false;
 }
 
-static void wake_producer(struct btrail_transport *t, unsigned vcpu)
+static void wake_producer(struct btrail_connection *conn, unsigned vcpu)
 {
     uint32_t state;
 
     /*
-     * The producer sets its state and then looks at the tail; we do it the
-     * other way round, so at least one of the two sees the other.
+     * The producer sets its state and then reads the tail.  The agent does
+     * the reverse, so at least one of the two sees the other's store.
      */
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    state = btrail_transport_state(t, vcpu);
+    state = btrail_connection_state(conn, vcpu);
     if (state == BTRAIL_VCPU_WAITING || state == BTRAIL_VCPU_LOSING) {
-        signal_free(t->free_fd);
+        signal_free(conn->free_fd);
     }
 }
 
-void btrail_transport_release(struct btrail_transport *t, unsigned vcpu,
-                              uint64_t tail)
+void btrail_connection_release(struct btrail_connection *conn, unsigned vcpu,
+                               uint64_t tail)
 {
-    __atomic_store_n(&control(t, vcpu)->tail[t->slot], tail, __ATOMIC_RELEASE);
-    wake_producer(t, vcpu);
+    __atomic_store_n(&control(conn, vcpu)->tail[conn->slot], tail,
+                     __ATOMIC_RELEASE);
+    wake_producer(conn, vcpu);
 }
 
-void btrail_transport_code_release(struct btrail_transport *t, unsigned vcpu,
-                                   uint64_t tail)
+void btrail_connection_code_release(struct btrail_connection *conn,
+                                    unsigned vcpu, uint64_t tail)
 {
-    __atomic_store_n(&code(t, vcpu)->tail[t->slot], tail, __ATOMIC_RELEASE);
-    wake_producer(t, vcpu);
+    __atomic_store_n(&code(conn, vcpu)->tail[conn->slot], tail,
+                     __ATOMIC_RELEASE);
+    wake_producer(conn, vcpu);
 }
 
-static void set_sleeps(struct btrail_transport *t, uint32_t sleeps)
+static void set_sleeps(struct btrail_connection *conn, uint32_t sleeps)
 {
-    struct btrail_shm_header *h = (struct btrail_shm_header *)t->map;
+    struct btrail_shm_header *h = (struct btrail_shm_header *)conn->map;
 
     __atomic_store_n(&h->agent_sleeps, sleeps, __ATOMIC_RELEASE);
-    /* Heads are looked at only after this is visible. */
+    /* Heads must be read only after this store is visible. */
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
-void btrail_transport_sleep(struct btrail_transport *t)
+void btrail_connection_sleep(struct btrail_connection *conn)
 {
-    set_sleeps(t, 1);
+    set_sleeps(conn, 1);
 }
 
-void btrail_transport_wake(struct btrail_transport *t)
+void btrail_connection_wake(struct btrail_connection *conn)
 {
     uint64_t count[64];
 
-    set_sleeps(t, 0);
-    /* Should there be more, the next sleep is a short one. */
-    while (read(t->ready_fd, count, sizeof(count)) < 0 && errno == EINTR) {
+    set_sleeps(conn, 0);
+    /* If the counter is not empty yet, the next sleep is short. */
+    while (read(conn->ready_fd, count, sizeof(count)) < 0 && errno == EINTR) {
         continue;
     }
 }

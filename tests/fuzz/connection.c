@@ -2,9 +2,9 @@
 /*
  * Fuzz target: the messages and the shared memory of a producer
  *
- * What the header check lets pass must not lead outside, whatever is in the
- * rest of the memory and however it changes between two snapshots.  The input is
- * described in producer.h.
+ * A header that passes the check must not lead outside of the memory, whatever
+ * the rest of it holds and however that changes between two reads.  The input
+ * is described in producer.h.
  */
 
 #include <unistd.h>
@@ -12,7 +12,7 @@
 #include "fuzz.h"
 #include "producer.h"
 #include "lib/internal/stream.h"
-#include "drain/transport.h"
+#include "drain/connection.h"
 
 #define MAX_SLABS   8
 
@@ -60,117 +60,118 @@ static void check_layout(const struct btrail_shm_header *h)
                     h->slab_offset | h->slab_size | h->event_offset) & 7));
 }
 
-static void drain_vcpu(struct btrail_transport *t, unsigned vcpu,
+static void drain_vcpu(struct btrail_connection *conn, unsigned vcpu,
                        struct producer *p)
 {
     struct btrail_block_sink sink = { get_block, put_block };
     struct btrail_stream *stream = btrail_stream_new(vcpu, &sink, false);
     struct btrail_event *events = g_new(struct btrail_event,
-                                        t->header.events_per_slab);
-    uint64_t tail = btrail_transport_tail(t, vcpu);
+                                        conn->header.events_per_slab);
+    uint64_t tail = btrail_connection_tail(conn, vcpu);
     unsigned n;
 
-    for (n = 0; n < MAX_SLABS && tail != btrail_transport_head(t, vcpu);
+    for (n = 0; n < MAX_SLABS && tail != btrail_connection_head(conn, vcpu);
          n++, tail++) {
-        const uint8_t *end = t->map + t->header.total_size;
+        const uint8_t *end = conn->map + conn->header.total_size;
         struct btrail_slab slab;
         g_autoptr(GError) error = NULL;
 
-        if (!btrail_transport_slab(t, vcpu, tail, &slab, events, &error)) {
+        if (!btrail_connection_slab(conn, vcpu, tail, &slab, events, &error)) {
             fuzz_require(error != NULL);
             break;
         }
-        fuzz_require((const uint8_t *)slab.records >= t->map &&
-                     slab.n_records <= t->header.records_per_slab &&
+        fuzz_require((const uint8_t *)slab.records >= conn->map &&
+                     slab.n_records <= conn->header.records_per_slab &&
                      (const uint8_t *)(slab.records + slab.n_records) <= end &&
-                     slab.n_events <= t->header.events_per_slab);
+                     slab.n_events <= conn->header.events_per_slab);
         /* It has been checked; now it changes. */
         producer_later(p);
         if (btrail_stream_append(stream, &slab, BTRAIL_GAP_CORRUPT)) {
             break;
         }
-        btrail_transport_release(t, vcpu, tail + 1);
-        fuzz_require(btrail_transport_tail(t, vcpu) == tail + 1);
+        btrail_connection_release(conn, vcpu, tail + 1);
+        fuzz_require(btrail_connection_tail(conn, vcpu) == tail + 1);
     }
-    btrail_transport_lost(t, vcpu);
-    btrail_transport_paused_ns(t, vcpu);
+    btrail_connection_lost(conn, vcpu);
+    btrail_connection_paused_ns(conn, vcpu);
     btrail_stream_flush(stream);
     btrail_stream_free(stream);
     g_free(events);
 }
 
-static void drain_code(struct btrail_transport *t, unsigned vcpu,
+static void drain_code(struct btrail_connection *conn, unsigned vcpu,
                        struct producer *p)
 {
-    uint64_t tail = btrail_transport_code_tail(t, vcpu);
+    uint64_t tail = btrail_connection_code_tail(conn, vcpu);
     uint8_t page[BTRAIL_CODE_PAGE_SIZE];
     struct btrail_code_item item;
     unsigned n;
 
-    for (n = 0; n < MAX_SLABS && tail != btrail_transport_code_head(t, vcpu);
-         n++, tail++) {
+    for (n = 0; n < MAX_SLABS &&
+         tail != btrail_connection_code_head(conn, vcpu); n++, tail++) {
         g_autoptr(GError) error = NULL;
 
-        if (!btrail_transport_code_item(t, vcpu, tail, &item, page, &error)) {
+        if (!btrail_connection_code_item(conn, vcpu, tail, &item, page,
+                                         &error)) {
             fuzz_require(error != NULL);
             break;
         }
         producer_later(p);
         fuzz_require(item.type >= BTRAIL_CODE_BYTES &&
                      item.type <= BTRAIL_CODE_LOST);
-        btrail_transport_code_release(t, vcpu, tail + 1);
+        btrail_connection_code_release(conn, vcpu, tail + 1);
     }
-    btrail_transport_code_lost_from(t, vcpu);
+    btrail_connection_code_lost_from(conn, vcpu);
 }
 
-static void use(struct btrail_transport *t, struct producer *p)
+static void use(struct btrail_connection *conn, struct producer *p)
 {
-    enum btrail_transport_input input;
+    enum btrail_connection_input input;
     uint16_t reason;
     unsigned i;
 
-    btrail_transport_ready(t, true, NULL);
+    btrail_connection_ready(conn, true, NULL);
     do {
         g_autoptr(GError) error = NULL;
 
-        input = btrail_transport_receive(t, &reason, &error);
-        fuzz_require((input == BTRAIL_TRANSPORT_FAILED) == !!error);
-        fuzz_require(input != BTRAIL_TRANSPORT_NOTHING);
-        fuzz_require(input != BTRAIL_TRANSPORT_END ||
+        input = btrail_connection_receive(conn, &reason, &error);
+        fuzz_require((input == BTRAIL_CONNECTION_FAILED) == !!error);
+        fuzz_require(input != BTRAIL_CONNECTION_NOTHING);
+        fuzz_require(input != BTRAIL_CONNECTION_END ||
                      (reason >= BTRAIL_END_STOPPED &&
                       reason <= BTRAIL_END_UNPLUGGED));
-    } while (input == BTRAIL_TRANSPORT_END ||
-             input == BTRAIL_TRANSPORT_MEMORY);
-    for (i = 0; i < t->header.vcpus; i++) {
-        drain_vcpu(t, i, p);
-        if (t->header.code_items) {
-            drain_code(t, i, p);
+    } while (input == BTRAIL_CONNECTION_END ||
+             input == BTRAIL_CONNECTION_MEMORY);
+    for (i = 0; i < conn->header.vcpus; i++) {
+        drain_vcpu(conn, i, p);
+        if (conn->header.code_items) {
+            drain_code(conn, i, p);
         }
     }
-    btrail_transport_sleep(t);
-    btrail_transport_wake(t);
+    btrail_connection_sleep(conn);
+    btrail_connection_wake(conn);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     g_autoptr(GError) error = NULL;
-    struct btrail_transport *t;
+    struct btrail_connection *conn;
     struct btrail_shm_header h;
     struct producer p;
 
     producer_init(&p, data, size);
     /* Also those that are too large for this memory */
     memcpy(&h, p.memory, sizeof(h));
-    if (btrail_transport_check_header(&h, h.total_size, NULL)) {
+    if (btrail_connection_check_header(&h, h.total_size, NULL)) {
         check_layout(&h);
     }
-    t = btrail_transport_connect(p.agent_sock, 1000, -1, &error);
+    conn = btrail_connection_accept(p.agent_sock, 1000, -1, &error);
     fuzz_require(!t == !!error);
-    if (t) {
+    if (conn) {
         fuzz_accepted();
-        check_layout(&t->header);
-        use(t, &p);
-        btrail_transport_free(t);
+        check_layout(&conn->header);
+        use(conn, &p);
+        btrail_connection_free(conn);
     } else {
         fuzz_require(error->code != BTRAIL_AGENT_ERROR_TIMEOUT);
         close(p.agent_sock);

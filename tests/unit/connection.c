@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The agent's side of a data connection, with a fake producer that sends every
+ * kind of wrong header, message and file descriptor
+ */
+
 #include <fcntl.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -6,25 +11,25 @@
 
 #include "count-files.h"
 #include "fake-producer.h"
-#include "drain/transport.h"
+#include "drain/connection.h"
 
-static struct btrail_transport *connect_ok(struct fake_producer *f)
+static struct btrail_connection *connect_ok(struct fake_producer *f)
 {
-    struct btrail_transport *t;
+    struct btrail_connection *conn;
     GError *error = NULL;
 
     fake_hello(f);
-    t = btrail_transport_connect(f->agent_sock, 10000, -1, &error);
+    conn = btrail_connection_accept(f->agent_sock, 10000, -1, &error);
     g_assert_no_error(error);
-    g_assert_nonnull(t);
-    return t;
+    g_assert_nonnull(conn);
+    return conn;
 }
 
 static void connect_fails(struct fake_producer *f, int code)
 {
     GError *error = NULL;
 
-    g_assert_null(btrail_transport_connect(f->agent_sock, 100, -1, &error));
+    g_assert_null(btrail_connection_accept(f->agent_sock, 100, -1, &error));
     g_assert_error(error, BTRAIL_AGENT_ERROR, code);
     g_assert_cmpuint(strlen(error->message), >, 10);
     g_error_free(error);
@@ -80,13 +85,13 @@ static void test_header(void)
     unsigned i, j;
 
     fake_init(&f, 2, 4, BTRAIL_OVERFLOW_PAUSE);
-    g_assert_true(btrail_transport_check_header(f.header, f.total_size,
-                                                &error));
+    g_assert_true(btrail_connection_check_header(f.header, f.total_size,
+                                                 &error));
     g_assert_no_error(error);
-    g_assert_false(btrail_transport_check_header(f.header, f.total_size + 1,
-                                                 NULL));
-    g_assert_false(btrail_transport_check_header(f.header, f.total_size - 1,
-                                                 NULL));
+    g_assert_false(btrail_connection_check_header(f.header, f.total_size + 1,
+                                                  NULL));
+    g_assert_false(btrail_connection_check_header(f.header, f.total_size - 1,
+                                                  NULL));
     for (i = 0; i < G_N_ELEMENTS(bad_fields); i++) {
         /* Behind the listed values there is 0, which is never good. */
         for (j = 0; j < 8; j++) {
@@ -107,8 +112,8 @@ static void test_header(void)
             h = *f.header;
             memcpy((uint8_t *)&h + bad_fields[i].offset, &value,
                    bad_fields[i].size);
-            g_assert_false(btrail_transport_check_header(&h, f.total_size,
-                                                         &error));
+            g_assert_false(btrail_connection_check_header(&h, f.total_size,
+                                                          &error));
             g_assert_error(error, BTRAIL_AGENT_ERROR,
                            BTRAIL_AGENT_ERROR_PROTOCOL);
             g_clear_error(&error);
@@ -116,10 +121,10 @@ static void test_header(void)
     }
     h = *f.header;
     memset(h.capture, 'x', sizeof(h.capture));
-    g_assert_false(btrail_transport_check_header(&h, f.total_size, NULL));
+    g_assert_false(btrail_connection_check_header(&h, f.total_size, NULL));
     h = *f.header;
     h.capture[0] = '\xff';
-    g_assert_false(btrail_transport_check_header(&h, f.total_size, NULL));
+    g_assert_false(btrail_connection_check_header(&h, f.total_size, NULL));
     close(f.agent_sock);
     fake_clear(&f);
 }
@@ -139,8 +144,8 @@ static void test_header_code(void)
     unsigned i, j;
 
     fake_init_code(&f, 2, 4, BTRAIL_OVERFLOW_PAUSE, 3);
-    g_assert_true(btrail_transport_check_header(f.header, f.total_size,
-                                                NULL));
+    g_assert_true(btrail_connection_check_header(f.header, f.total_size,
+                                                 NULL));
     for (i = 0; i < G_N_ELEMENTS(bad); i++) {
         for (j = 0; j < 8; j++) {
             struct btrail_shm_header h = *f.header;
@@ -153,8 +158,8 @@ static void test_header_code(void)
                    bad[i].size);
             g_test_message("%s = %" G_GUINT64_FORMAT, bad[i].name,
                            bad[i].values[j]);
-            g_assert_false(btrail_transport_check_header(&h, f.total_size,
-                                                         NULL));
+            g_assert_false(btrail_connection_check_header(&h, f.total_size,
+                                                          NULL));
         }
     }
     close(f.agent_sock);
@@ -176,21 +181,21 @@ static void test_code_item(void)
         { { .type = 4, .number = 1 }, false },
     };
     struct fake_producer f;
-    struct btrail_transport *t;
+    struct btrail_connection *conn;
     unsigned i;
 
     fake_init_code(&f, 2, 4, BTRAIL_OVERFLOW_PAUSE, 3);
-    t = connect_ok(&f);
+    conn = connect_ok(&f);
     for (i = 0; i < G_N_ELEMENTS(items); i++) {
         uint8_t page[BTRAIL_CODE_PAGE_SIZE] = { 0 };
         struct btrail_code_item item;
         GError *error = NULL;
 
-        g_assert_cmpuint(btrail_transport_code_head(t, 1), ==, i);
+        g_assert_cmpuint(btrail_connection_code_head(conn, 1), ==, i);
         fake_publish_code(&f, 1, &items[i].item, i + 1);
-        g_assert_cmpuint(btrail_transport_code_head(t, 1), ==, i + 1);
-        g_assert_true(btrail_transport_code_item(t, 1, i, &item, page,
-                                                 &error) == items[i].good);
+        g_assert_cmpuint(btrail_connection_code_head(conn, 1), ==, i + 1);
+        g_assert_true(btrail_connection_code_item(conn, 1, i, &item, page,
+                                                  &error) == items[i].good);
         g_assert_true(items[i].good == !error);
         g_clear_error(&error);
         if (items[i].good) {
@@ -199,11 +204,11 @@ static void test_code_item(void)
             g_assert_cmpuint(page[BTRAIL_CODE_PAGE_SIZE - 1], ==,
                              item.type == BTRAIL_CODE_BYTES ? i + 1 : 0);
         }
-        btrail_transport_code_release(t, 1, i + 1);
-        g_assert_cmpuint(btrail_transport_code_tail(t, 1), ==, i + 1);
+        btrail_connection_code_release(conn, 1, i + 1);
+        g_assert_cmpuint(btrail_connection_code_tail(conn, 1), ==, i + 1);
     }
-    g_assert_cmpuint(btrail_transport_code_head(t, 0), ==, 0);
-    btrail_transport_free(t);
+    g_assert_cmpuint(btrail_connection_code_head(conn, 0), ==, 0);
+    btrail_connection_free(conn);
     fake_clear(&f);
 }
 
@@ -234,7 +239,7 @@ static void test_header_random(void)
             memcpy((uint8_t *)&h + bad_fields[i].offset, &value,
                    bad_fields[i].size);
         }
-        if (!btrail_transport_check_header(&h, f.total_size, NULL)) {
+        if (!btrail_connection_check_header(&h, f.total_size, NULL)) {
             continue;
         }
         accepted++;
@@ -258,18 +263,18 @@ static void test_header_random(void)
 static void test_connect(void)
 {
     struct fake_producer f;
-    struct btrail_transport *t;
+    struct btrail_connection *conn;
     GError *error = NULL;
 
     fake_init(&f, 2, 4, BTRAIL_OVERFLOW_DROP);
-    t = connect_ok(&f);
-    g_assert_cmpuint(t->header.vcpus, ==, 2);
-    g_assert_cmpuint(t->header.policy, ==, BTRAIL_OVERFLOW_DROP);
-    g_assert_cmpstr(t->header.capture, ==, "fake");
-    g_assert_true(btrail_transport_send(t, BTRAIL_MSG_READY, &error));
+    conn = connect_ok(&f);
+    g_assert_cmpuint(conn->header.vcpus, ==, 2);
+    g_assert_cmpuint(conn->header.policy, ==, BTRAIL_OVERFLOW_DROP);
+    g_assert_cmpstr(conn->header.capture, ==, "fake");
+    g_assert_true(btrail_connection_send(conn, BTRAIL_MSG_READY, &error));
     g_assert_no_error(error);
     fake_expect(&f, BTRAIL_MSG_READY);
-    btrail_transport_free(t);
+    btrail_connection_free(conn);
     fake_clear(&f);
 }
 
@@ -350,7 +355,7 @@ static void test_hello_fds(void)
 static void test_hello_in_pieces(void)
 {
     struct fake_producer f;
-    struct btrail_transport *t;
+    struct btrail_connection *conn;
     struct btrail_msg msg;
     GError *error = NULL;
     int fds[3];
@@ -362,9 +367,9 @@ static void test_hello_in_pieces(void)
     msg = hello(&f);
     fake_send(&f, &msg, 10, fds, 3);
     fake_send(&f, (uint8_t *)&msg + 10, sizeof(msg) - 10, NULL, 0);
-    t = btrail_transport_connect(f.agent_sock, 1000, -1, &error);
+    conn = btrail_connection_accept(f.agent_sock, 1000, -1, &error);
     g_assert_no_error(error);
-    btrail_transport_free(t);
+    btrail_connection_free(conn);
     fake_clear(&f);
 }
 
@@ -390,7 +395,7 @@ static void test_silence(void)
 
     fake_init(&f, 1, 2, BTRAIL_OVERFLOW_PAUSE);
     cancel = eventfd(1, EFD_CLOEXEC);
-    g_assert_null(btrail_transport_connect(f.agent_sock, -1, cancel,
+    g_assert_null(btrail_connection_accept(f.agent_sock, -1, cancel,
                                            &error));
     g_assert_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_CANCELLED);
     g_error_free(error);
@@ -447,17 +452,18 @@ static void test_slab(void)
 {
     struct fake_producer f;
     struct btrail_event events[FAKE_EVENTS];
-    struct btrail_transport *t;
+    struct btrail_connection *conn;
     struct btrail_slab slab;
     GError *error = NULL;
     uint64_t i;
 
     fake_init(&f, 2, 3, BTRAIL_OVERFLOW_PAUSE);
-    t = connect_ok(&f);
+    conn = connect_ok(&f);
     for (i = 0; i < 7; i++) {
         fake_publish(&f, 1, i * 100, 10 + i, NULL, 0);
-        g_assert_cmpuint(btrail_transport_head(t, 1), ==, i + 1);
-        g_assert_true(btrail_transport_slab(t, 1, i, &slab, events, &error));
+        g_assert_cmpuint(btrail_connection_head(conn, 1), ==, i + 1);
+        g_assert_true(btrail_connection_slab(conn, 1, i, &slab, events,
+                                             &error));
         g_assert_no_error(error);
         g_assert_cmpuint(slab.first_index, ==, i * 100);
         g_assert_cmpuint(slab.cr3, ==, 0x1000);
@@ -467,22 +473,22 @@ static void test_slab(void)
         g_assert_true(slab.events == events);
         g_assert_cmpuint(events[0].index, ==, i * 100);
     }
-    g_assert_cmpuint(btrail_transport_head(t, 0), ==, 0);
-    g_assert_cmpuint(btrail_transport_state(t, 0), ==, BTRAIL_VCPU_ABSENT);
-    g_assert_cmpuint(btrail_transport_state(t, 1), ==, BTRAIL_VCPU_RUNNING);
+    g_assert_cmpuint(btrail_connection_head(conn, 0), ==, 0);
+    g_assert_cmpuint(btrail_connection_state(conn, 0), ==, BTRAIL_VCPU_ABSENT);
+    g_assert_cmpuint(btrail_connection_state(conn, 1), ==, BTRAIL_VCPU_RUNNING);
 
     fake_desc(&f, 1, 6)->records = FAKE_RECORDS + 1;
-    g_assert_false(btrail_transport_slab(t, 1, 6, &slab, events, &error));
+    g_assert_false(btrail_connection_slab(conn, 1, 6, &slab, events, &error));
     g_assert_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_PROTOCOL);
     g_clear_error(&error);
     fake_desc(&f, 1, 6)->records = 0;
     fake_desc(&f, 1, 6)->events = FAKE_EVENTS + 1;
-    g_assert_false(btrail_transport_slab(t, 1, 6, &slab, events, &error));
+    g_assert_false(btrail_connection_slab(conn, 1, 6, &slab, events, &error));
     g_clear_error(&error);
     fake_desc(&f, 1, 6)->events = FAKE_EVENTS;
-    g_assert_true(btrail_transport_slab(t, 1, 6, &slab, events, &error));
+    g_assert_true(btrail_connection_slab(conn, 1, 6, &slab, events, &error));
 
-    btrail_transport_free(t);
+    btrail_connection_free(conn);
     fake_clear(&f);
 }
 
@@ -491,20 +497,20 @@ static void test_header_changes(void)
 {
     struct fake_producer f;
     struct btrail_event events[FAKE_EVENTS];
-    struct btrail_transport *t;
+    struct btrail_connection *conn;
     struct btrail_shm_header header;
     struct btrail_slab slab;
     GError *error = NULL;
 
     fake_init(&f, 1, 2, BTRAIL_OVERFLOW_PAUSE);
-    t = connect_ok(&f);
+    conn = connect_ok(&f);
     fake_publish(&f, 0, 5, 3, NULL, 0);
     header = *f.header;
     memset(f.header, 0xff, sizeof(*f.header));
-    g_assert_true(btrail_transport_slab(t, 0, 0, &slab, events, &error));
+    g_assert_true(btrail_connection_slab(conn, 0, 0, &slab, events, &error));
     g_assert_cmpuint(slab.first_index, ==, 5);
     *f.header = header;
-    btrail_transport_free(t);
+    btrail_connection_free(conn);
     fake_clear(&f);
 }
 
@@ -529,40 +535,40 @@ static void test_release(void)
         { UINT32_MAX, false },
     };
     struct fake_producer f;
-    struct btrail_transport *t;
+    struct btrail_connection *conn;
     unsigned i;
 
     fake_init(&f, 1, 2, BTRAIL_OVERFLOW_PAUSE);
-    t = connect_ok(&f);
+    conn = connect_ok(&f);
     for (i = 0; i < G_N_ELEMENTS(cases); i++) {
         fake_vcpu(&f, 0)->state = cases[i].state;
-        btrail_transport_release(t, 0, i + 1);
+        btrail_connection_release(conn, 0, i + 1);
         g_assert_cmpuint(fake_vcpu(&f, 0)->tail[0], ==, i + 1);
-        g_assert_cmpuint(btrail_transport_tail(t, 0), ==, i + 1);
+        g_assert_cmpuint(btrail_connection_tail(conn, 0), ==, i + 1);
         g_assert_true(is_signalled(f.free_fd) == cases[i].signal);
     }
-    btrail_transport_free(t);
+    btrail_connection_free(conn);
     fake_clear(&f);
 }
 
 static void test_sleep(void)
 {
     struct fake_producer f;
-    struct btrail_transport *t;
+    struct btrail_connection *conn;
 
     fake_init(&f, 1, 2, BTRAIL_OVERFLOW_PAUSE);
-    t = connect_ok(&f);
+    conn = connect_ok(&f);
     g_assert_cmpuint(f.header->agent_sleeps, ==, 0);
     fake_publish(&f, 0, 0, 1, NULL, 0);
     g_assert_false(is_signalled(f.ready_fd));
-    btrail_transport_sleep(t);
+    btrail_connection_sleep(conn);
     g_assert_cmpuint(f.header->agent_sleeps, ==, 1);
     fake_publish(&f, 0, 1, 1, NULL, 0);
-    btrail_transport_wake(t);
+    btrail_connection_wake(conn);
     g_assert_cmpuint(f.header->agent_sleeps, ==, 0);
     /* It has taken the signal away. */
     g_assert_false(is_signalled(f.ready_fd));
-    btrail_transport_free(t);
+    btrail_connection_free(conn);
     fake_clear(&f);
 }
 
@@ -570,55 +576,55 @@ static void test_receive(void)
 {
     static const uint8_t garbage[sizeof(struct btrail_msg)] = "garbage";
     struct fake_producer f;
-    struct btrail_transport *t;
+    struct btrail_connection *conn;
     struct btrail_msg msg;
     GError *error = NULL;
     uint16_t reason = 0;
     unsigned i;
 
     fake_init(&f, 1, 2, BTRAIL_OVERFLOW_PAUSE);
-    t = connect_ok(&f);
-    g_assert_cmpint(btrail_transport_receive(t, &reason, &error), ==,
-                    BTRAIL_TRANSPORT_NOTHING);
+    conn = connect_ok(&f);
+    g_assert_cmpint(btrail_connection_receive(conn, &reason, &error), ==,
+                    BTRAIL_CONNECTION_NOTHING);
     msg = hello(&f);
     msg.type = BTRAIL_MSG_END;
     msg.reason = BTRAIL_END_SHUTDOWN;
     for (i = 0; i < sizeof(msg); i++) {
-        g_assert_cmpint(btrail_transport_receive(t, &reason, &error), ==,
-                        BTRAIL_TRANSPORT_NOTHING);
+        g_assert_cmpint(btrail_connection_receive(conn, &reason, &error), ==,
+                        BTRAIL_CONNECTION_NOTHING);
         fake_send(&f, (uint8_t *)&msg + i, 1, NULL, 0);
     }
-    g_assert_cmpint(btrail_transport_receive(t, &reason, &error), ==,
-                    BTRAIL_TRANSPORT_END);
+    g_assert_cmpint(btrail_connection_receive(conn, &reason, &error), ==,
+                    BTRAIL_CONNECTION_END);
     g_assert_cmpint(reason, ==, BTRAIL_END_SHUTDOWN);
 
     msg.reason = 0;
     fake_send(&f, &msg, sizeof(msg), NULL, 0);
-    g_assert_cmpint(btrail_transport_receive(t, &reason, &error), ==,
-                    BTRAIL_TRANSPORT_FAILED);
+    g_assert_cmpint(btrail_connection_receive(conn, &reason, &error), ==,
+                    BTRAIL_CONNECTION_FAILED);
     g_assert_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_PROTOCOL);
     g_clear_error(&error);
 
     msg.reason = BTRAIL_END_STOPPED;
     msg.type = BTRAIL_MSG_READY;
     fake_send(&f, &msg, sizeof(msg), NULL, 0);
-    g_assert_cmpint(btrail_transport_receive(t, &reason, &error), ==,
-                    BTRAIL_TRANSPORT_FAILED);
+    g_assert_cmpint(btrail_connection_receive(conn, &reason, &error), ==,
+                    BTRAIL_CONNECTION_FAILED);
     g_clear_error(&error);
 
     fake_send(&f, garbage, sizeof(garbage), NULL, 0);
-    g_assert_cmpint(btrail_transport_receive(t, &reason, &error), ==,
-                    BTRAIL_TRANSPORT_FAILED);
+    g_assert_cmpint(btrail_connection_receive(conn, &reason, &error), ==,
+                    BTRAIL_CONNECTION_FAILED);
     g_clear_error(&error);
 
     fake_send(&f, &msg, 7, NULL, 0);
     fake_close(&f);
-    g_assert_cmpint(btrail_transport_receive(t, &reason, &error), ==,
-                    BTRAIL_TRANSPORT_CLOSED);
-    g_assert_false(btrail_transport_send(t, BTRAIL_MSG_FLUSH, &error));
+    g_assert_cmpint(btrail_connection_receive(conn, &reason, &error), ==,
+                    BTRAIL_CONNECTION_CLOSED);
+    g_assert_false(btrail_connection_send(conn, BTRAIL_MSG_FLUSH, &error));
     g_assert_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_SYSTEM);
     g_clear_error(&error);
-    btrail_transport_free(t);
+    btrail_connection_free(conn);
     fake_clear(&f);
 }
 
@@ -657,43 +663,43 @@ static void memory_fails(const struct table *table, uint64_t size,
                          uint32_t reason, unsigned n, bool ask)
 {
     struct fake_producer f;
-    struct btrail_transport *t;
+    struct btrail_connection *conn;
     GError *error = NULL;
     uint16_t end;
 
     fake_init(&f, 1, 2, BTRAIL_OVERFLOW_PAUSE);
-    t = connect_ok(&f);
-    g_assert_true(btrail_transport_ready(t, ask, &error));
+    conn = connect_ok(&f);
+    g_assert_true(btrail_connection_ready(conn, ask, &error));
     send_memory(&f, table, size, reason, n);
-    g_assert_cmpint(btrail_transport_receive(t, &end, &error), ==,
-                    BTRAIL_TRANSPORT_FAILED);
+    g_assert_cmpint(btrail_connection_receive(conn, &end, &error), ==,
+                    BTRAIL_CONNECTION_FAILED);
     g_assert_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_PROTOCOL);
     g_clear_error(&error);
-    g_assert_null(btrail_transport_take_memory(t));
-    btrail_transport_free(t);
+    g_assert_null(btrail_connection_take_memory(conn));
+    btrail_connection_free(conn);
     fake_clear(&f);
 }
 
 static void test_memory(void)
 {
     const uint64_t size = sizeof(good_table);
-    struct btrail_transport_memory *m;
+    struct guest_memory_files *m;
     struct table bad;
     struct fake_producer f;
-    struct btrail_transport *t;
+    struct btrail_connection *conn;
     GError *error = NULL;
     uint16_t reason;
     char bytes[3];
 
     fake_init(&f, 1, 2, BTRAIL_OVERFLOW_PAUSE);
-    t = connect_ok(&f);
-    g_assert_true(btrail_transport_ready(t, true, &error));
+    conn = connect_ok(&f);
+    g_assert_true(btrail_connection_ready(conn, true, &error));
     send_memory(&f, &good_table, size, BTRAIL_MEMORY_SHARED, 2);
-    g_assert_cmpint(btrail_transport_receive(t, &reason, &error), ==,
-                    BTRAIL_TRANSPORT_MEMORY);
-    m = btrail_transport_take_memory(t);
+    g_assert_cmpint(btrail_connection_receive(conn, &reason, &error), ==,
+                    BTRAIL_CONNECTION_MEMORY);
+    m = btrail_connection_take_memory(conn);
     g_assert_nonnull(m);
-    g_assert_null(btrail_transport_take_memory(t));
+    g_assert_null(btrail_connection_take_memory(conn));
     g_assert_cmpuint(m->reason, ==, BTRAIL_MEMORY_SHARED);
     g_assert_cmpmem(&m->head, sizeof(m->head), &good_table.head,
                     sizeof(m->head));
@@ -702,24 +708,24 @@ static void test_memory(void)
     g_assert_cmpint(pread(m->fds[0], bytes, 3, 0x1000), ==, 3);
     g_assert_cmpmem(bytes, 3, "RAM", 3);
     g_assert_cmpint(m->fds[1], ==, -1);
-    btrail_transport_memory_free(m);
+    guest_memory_files_free(m);
     /* Once is enough. */
     send_memory(&f, &good_table, size, BTRAIL_MEMORY_SHARED, 2);
-    g_assert_cmpint(btrail_transport_receive(t, &reason, &error), ==,
-                    BTRAIL_TRANSPORT_FAILED);
+    g_assert_cmpint(btrail_connection_receive(conn, &reason, &error), ==,
+                    BTRAIL_CONNECTION_FAILED);
     g_clear_error(&error);
-    btrail_transport_free(t);
+    btrail_connection_free(conn);
     fake_clear(&f);
 
     /* There is none, and nobody takes what was sent. */
     fake_init(&f, 1, 2, BTRAIL_OVERFLOW_PAUSE);
-    t = connect_ok(&f);
-    g_assert_true(btrail_transport_ready(t, true, &error));
+    conn = connect_ok(&f);
+    g_assert_true(btrail_connection_ready(conn, true, &error));
     send_memory(&f, &good_table, 0, BTRAIL_MEMORY_PRIVATE, 0);
-    g_assert_cmpint(btrail_transport_receive(t, &reason, &error), ==,
-                    BTRAIL_TRANSPORT_MEMORY);
-    g_assert_cmpuint(t->memory->reason, ==, BTRAIL_MEMORY_PRIVATE);
-    btrail_transport_free(t);
+    g_assert_cmpint(btrail_connection_receive(conn, &reason, &error), ==,
+                    BTRAIL_CONNECTION_MEMORY);
+    g_assert_cmpuint(conn->memory->reason, ==, BTRAIL_MEMORY_PRIVATE);
+    btrail_connection_free(conn);
     fake_clear(&f);
 
     memory_fails(&good_table, size, BTRAIL_MEMORY_SHARED, 2, false);
@@ -749,40 +755,40 @@ static void test_memory(void)
 static void test_send_full(void)
 {
     struct fake_producer f;
-    struct btrail_transport *t;
+    struct btrail_connection *conn;
     GError *error = NULL;
     unsigned n = 0;
 
     fake_init(&f, 1, 2, BTRAIL_OVERFLOW_PAUSE);
-    t = connect_ok(&f);
-    while (btrail_transport_send(t, BTRAIL_MSG_FLUSH, &error)) {
+    conn = connect_ok(&f);
+    while (btrail_connection_send(conn, BTRAIL_MSG_FLUSH, &error)) {
         n++;
         g_assert_cmpuint(n, <, 1000000);
     }
     g_assert_no_error(error);
-    btrail_transport_free(t);
+    btrail_connection_free(conn);
     fake_clear(&f);
 }
 
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    g_test_add_func("/transport/header", test_header);
-    g_test_add_func("/transport/header/code", test_header_code);
-    g_test_add_func("/transport/header/random", test_header_random);
-    g_test_add_func("/transport/code-item", test_code_item);
-    g_test_add_func("/transport/connect", test_connect);
-    g_test_add_func("/transport/hello/bad", test_bad_hello);
-    g_test_add_func("/transport/hello/fds", test_hello_fds);
-    g_test_add_func("/transport/hello/pieces", test_hello_in_pieces);
-    g_test_add_func("/transport/silence", test_silence);
-    g_test_add_func("/transport/memfd", test_memfd);
-    g_test_add_func("/transport/slab", test_slab);
-    g_test_add_func("/transport/header-changes", test_header_changes);
-    g_test_add_func("/transport/release", test_release);
-    g_test_add_func("/transport/sleep", test_sleep);
-    g_test_add_func("/transport/receive", test_receive);
-    g_test_add_func("/transport/memory", test_memory);
-    g_test_add_func("/transport/send-full", test_send_full);
+    g_test_add_func("/connection/header", test_header);
+    g_test_add_func("/connection/header/code", test_header_code);
+    g_test_add_func("/connection/header/random", test_header_random);
+    g_test_add_func("/connection/code-item", test_code_item);
+    g_test_add_func("/connection/connect", test_connect);
+    g_test_add_func("/connection/hello/bad", test_bad_hello);
+    g_test_add_func("/connection/hello/fds", test_hello_fds);
+    g_test_add_func("/connection/hello/pieces", test_hello_in_pieces);
+    g_test_add_func("/connection/silence", test_silence);
+    g_test_add_func("/connection/memfd", test_memfd);
+    g_test_add_func("/connection/slab", test_slab);
+    g_test_add_func("/connection/header-changes", test_header_changes);
+    g_test_add_func("/connection/release", test_release);
+    g_test_add_func("/connection/sleep", test_sleep);
+    g_test_add_func("/connection/receive", test_receive);
+    g_test_add_func("/connection/memory", test_memory);
+    g_test_add_func("/connection/send-full", test_send_full);
     return g_test_run();
 }

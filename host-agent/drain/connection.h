@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The agent's side of a data connection: the socket and the memory that it
+ * shares with a producer, as include/backtrail/transport.h describes them
+ *
+ * Nothing that the producer wrote is trusted: what is in the shared memory is
+ * read once, checked, and used from the copy.
+ */
+
+#ifndef BTRAIL_CONNECTION_H
+#define BTRAIL_CONNECTION_H
+
+#include "backtrail/trace.h"
+#include "guest-linux/guest-memory.h"
+#include "util/agent-error.h"
+
+/**
+ * struct btrail_connection - a connection to a producer
+ * @slot:         which of the tails is ours
+ * @ready_fd:     the producer signals it when it publishes and we sleep
+ * @free_fd:      we signal it when we release and the producer waits
+ * @header:       a checked copy
+ * @in:           a message that is not complete yet: its first @in_len bytes
+ * @in_fds:       that came with it, @n_in_fds of them
+ * @wants_memory: it was requested and has not come yet
+ * @memory:       it has come and was not taken yet
+ */
+struct btrail_connection {
+    int sock;
+    unsigned slot;
+    int ready_fd;
+    int free_fd;
+    uint8_t *map;
+    struct btrail_shm_header header;
+    struct btrail_msg in;
+    size_t in_len;
+    int in_fds[1 + BTRAIL_MEMORY_MAX_FILES];
+    size_t n_in_fds;
+    bool wants_memory;
+    struct guest_memory_files *memory;
+};
+
+/**
+ * btrail_connection_check_header - check whether a layout can be used
+ * @h:    a copy
+ * @size: of the memfd
+ *
+ * A layout that it accepts does not lead outside of the memory.
+ */
+bool btrail_connection_check_header(const struct btrail_shm_header *h,
+                                    uint64_t size, GError **error);
+
+/**
+ * btrail_connection_accept - wait for HELLO and map the memory
+ * @sock:       belongs to the connection if this succeeds
+ * @timeout_ms: how long to wait, -1 for ever
+ * @cancel_fd:  the wait ends when it becomes readable; -1 for none
+ *
+ * The producer then waits for READY.
+ */
+struct btrail_connection *btrail_connection_accept(int sock, int timeout_ms,
+                                                   int cancel_fd,
+                                                   GError **error);
+void btrail_connection_free(struct btrail_connection *conn);
+
+/*
+ * Sends READY, and with @memory requests the guest's RAM.  Returns false
+ * without @error if the socket is full at the moment.
+ */
+bool btrail_connection_ready(struct btrail_connection *conn, bool memory,
+                             GError **error);
+
+/* Sends a message; returns as btrail_connection_ready(). */
+bool btrail_connection_send(struct btrail_connection *conn, uint16_t type,
+                            GError **error);
+
+enum btrail_connection_input {
+    BTRAIL_CONNECTION_NOTHING,
+    BTRAIL_CONNECTION_END,       /* @reason is set */
+    BTRAIL_CONNECTION_MEMORY,    /* btrail_connection_take_memory() has it */
+    BTRAIL_CONNECTION_CLOSED,    /* without an END before */
+    BTRAIL_CONNECTION_FAILED,    /* @error is set */
+};
+
+/* Takes the next message if there is one; does not wait. */
+enum btrail_connection_input
+btrail_connection_receive(struct btrail_connection *conn, uint16_t *reason,
+                          GError **error);
+
+/*
+ * Returns what came with MEMORY, which the caller frees with
+ * guest_memory_files_free(); NULL if nothing came or it was taken before.
+ */
+struct guest_memory_files *
+btrail_connection_take_memory(struct btrail_connection *conn);
+
+/*
+ * Shared memory.  @vcpu is below header.vcpus.
+ */
+
+uint64_t btrail_connection_head(const struct btrail_connection *conn,
+                                unsigned vcpu);
+uint64_t btrail_connection_tail(const struct btrail_connection *conn,
+                                unsigned vcpu);
+uint32_t btrail_connection_state(const struct btrail_connection *conn,
+                                 unsigned vcpu);
+/* The index of the next record when the last slab was published */
+uint64_t btrail_connection_index(const struct btrail_connection *conn,
+                                 unsigned vcpu);
+uint64_t btrail_connection_lost(const struct btrail_connection *conn,
+                                unsigned vcpu);
+uint64_t btrail_connection_paused_ns(const struct btrail_connection *conn,
+                                     unsigned vcpu);
+
+/**
+ * btrail_connection_slab - get a published slab
+ * @number: as counted by head and tail
+ * @slab:   its records are those in shared memory, its events a copy.  Only
+ *          their numbers are checked: see btrail_slab_check()
+ * @events: room for header.events_per_slab events
+ */
+bool btrail_connection_slab(const struct btrail_connection *conn, unsigned vcpu,
+                            uint64_t number, struct btrail_slab *slab,
+                            struct btrail_event *events, GError **error);
+
+/*
+ * Gives the slabs before number @tail back to the producer, and wakes it if it
+ * waits for them.
+ */
+void btrail_connection_release(struct btrail_connection *conn, unsigned vcpu,
+                               uint64_t tail);
+
+/*
+ * The ring of code, if header.code_items is not 0; see struct btrail_shm_code
+ * in include/backtrail/transport.h
+ */
+uint64_t btrail_connection_code_head(const struct btrail_connection *conn,
+                                     unsigned vcpu);
+uint64_t btrail_connection_code_tail(const struct btrail_connection *conn,
+                                     unsigned vcpu);
+uint64_t btrail_connection_code_lost_from(const struct btrail_connection *conn,
+                                          unsigned vcpu);
+
+/**
+ * btrail_connection_code_item - get a published item
+ * @number: as counted by head and tail
+ * @item:   gets a copy
+ * @page:   gets BTRAIL_CODE_PAGE_SIZE bytes, if it is of BTRAIL_CODE_BYTES
+ */
+bool btrail_connection_code_item(const struct btrail_connection *conn,
+                                 unsigned vcpu, uint64_t number,
+                                 struct btrail_code_item *item, uint8_t *page,
+                                 GError **error);
+
+/* As btrail_connection_release() */
+void btrail_connection_code_release(struct btrail_connection *conn,
+                                    unsigned vcpu, uint64_t tail);
+
+/*
+ * Says that the producer must, or need not, signal ready_fd.  After
+ * btrail_connection_sleep() the caller must check all heads once more.
+ */
+void btrail_connection_sleep(struct btrail_connection *conn);
+void btrail_connection_wake(struct btrail_connection *conn);
+
+#endif /* BTRAIL_CONNECTION_H */
