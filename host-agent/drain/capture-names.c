@@ -1,88 +1,109 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Names of a capture's guest: see capture-private.h
+ * The names of a capture's guest: see capture-names.h
  */
 
+#include <errno.h>
 #include <stdlib.h>
+#include <sys/random.h>
 
-#include "drain/capture-private.h"
+#include "drain/capture-names.h"
 #include "lib/internal/sideband.h"
 
-const char *capture_no_names(const struct btrail_capture *c)
+void capture_names_init(struct capture_names *n,
+                        struct capture_members *members)
 {
-    return c->scanner ? NULL : c->options.names ? c->names.why :
-           "no names are looked for in what is recorded now; start a session "
-           "with them when no other one is active";
-}
-
-void capture_names_known(struct btrail_capture *c)
-{
-    unsigned i;
-
-    c->names_known = true;
-    for (i = 0; i < c->sessions->len; i++) {
-        btrail_session_names(session_at(c, i), capture_no_names(c));
+    n->members = members;
+    n->entries = btrail_entries_new();
+    if (getrandom(n->key, sizeof(n->key), 0) != sizeof(n->key)) {
+        g_error("cannot get random numbers: %s", g_strerror(errno));
+    }
+    if (n->wanted) {
+        n->result.why = g_strdup("this QEMU does not share the guest's RAM");
     }
 }
 
-/* The same look for those who see nothing of the kernel */
-static void tell_users(struct btrail_capture *c,
-                       const struct btrail_found *found)
+void capture_names_clear(struct capture_names *n)
+{
+    btrail_scanner_result_clear(&n->result);
+    btrail_entries_free(n->entries);
+}
+
+/* Why there are no names, once that is known; NULL if there can be some */
+static const char *why_none(const struct capture_names *n)
+{
+    return n->scanner ? NULL : n->wanted ? n->result.why :
+           "the current capture does not look for names; start a session "
+           "with them when no other one is active";
+}
+
+void capture_names_known(struct capture_names *n)
+{
+    unsigned i;
+
+    n->known = true;
+    for (i = 0; i < n->members->sessions->len; i++) {
+        btrail_session_names(capture_member(n->members, i), why_none(n));
+    }
+}
+
+void capture_names_resend(struct capture_names *n, struct btrail_session *s)
+{
+    if (n->scanner) {
+        capture_members_add_late(n->members, s);
+        btrail_scanner_resend(n->scanner);
+    }
+}
+
+void capture_names_join(struct capture_names *n, struct btrail_session *s,
+                        bool late)
+{
+    if (!n->wanted || n->known) {
+        btrail_session_names(s, why_none(n));
+    }
+    if (late) {
+        capture_names_resend(n, s);
+    }
+}
+
+/* Hands a snapshot to the sessions that see nothing of the kernel. */
+static void send_user_snapshot(struct capture_names *n,
+                               const struct btrail_found *found)
 {
     struct btrail_sideband_info info = { .kind = found->kind };
-    struct btrail_buf payload = { 0 };
+    struct btrail_buf packed = { 0 };
     void *data = NULL;
     size_t size;
     unsigned i;
 
-    for (i = 0; i < c->sessions->len; i++) {
-        struct btrail_session *s = session_at(c, i);
+    for (i = 0; i < n->members->sessions->len; i++) {
+        struct btrail_session *s = capture_member(n->members, i);
 
         if (btrail_session_sees(s, BTRAIL_PRIVILEGE_KERNEL)) {
             continue;
         }
         if (!data) {
-            if (btrail_snapshot_encode_user(found->snapshot, c->key, &data, &size)) {
+            if (btrail_snapshot_encode_user(found->snapshot, n->key, &data,
+                                            &size)) {
                 return;
             }
             info.size = (uint32_t)size;
             info.time = found->snapshot->end;
-            btrail_sideband_pack(&info, data, &payload);
+            btrail_sideband_pack(&info, data, &packed);
         }
-        btrail_session_sideband(s, found->kind, payload.data, payload.len);
+        btrail_session_sideband(s, found->kind, packed.data, packed.len);
     }
     free(data);
-    btrail_buf_free(&payload);
+    btrail_buf_free(&packed);
 }
 
-/* So that entries have names for those who do not see symbols; for triggers */
-static void learn_symbols(struct btrail_capture *c, const GPtrArray *to,
-                          const struct btrail_found *found)
-{
-    struct btrail_sideband_info info;
-    void *text;
-    unsigned i;
-
-    if (btrail_sideband_unpack(found->payload, found->size, &info, &text)) {
-        return;
-    }
-    btrail_entries_symbols(c->entries, text, info.size);
-    for (i = 0; i < to->len; i++) {
-        struct btrail_session *s = g_ptr_array_index(to, i);
-
-        if (btrail_session_wants_symbols(s)) {
-            btrail_session_symbols(s, text, info.size);
-        }
-    }
-    free(text);
-}
-
-static void tell_names(struct btrail_capture *c, const GPtrArray *to,
+static void send_found(struct capture_names *n, const GPtrArray *to,
                        const struct btrail_found *found)
 {
     uint32_t sees = found->kind == BTRAIL_SIDEBAND_IMAGE ?
                     BTRAIL_PRIVILEGE_USER : BTRAIL_PRIVILEGE_KERNEL;
-    bool learn = false;
+    bool symbols = found->kind == BTRAIL_SIDEBAND_SYMBOLS;
+    bool entries = false;
     unsigned i;
 
     for (i = 0; i < to->len; i++) {
@@ -92,93 +113,120 @@ static void tell_names(struct btrail_capture *c, const GPtrArray *to,
             btrail_session_snapshot(s, found->snapshot);
         }
         if (btrail_session_sees(s, sees)) {
-            btrail_session_sideband(s, found->kind, found->payload,
-                                    found->size);
+            btrail_session_sideband(s, found->kind, found->packed,
+                                    found->packed_size);
         } else {
-            learn = true;
+            entries = true;
         }
-        learn |= btrail_session_wants_symbols(s);
+        if (symbols && btrail_session_wants_symbols(s)) {
+            btrail_session_symbols(s, found->data, found->size);
+        }
     }
-    if (learn && found->kind == BTRAIL_SIDEBAND_SYMBOLS) {
-        learn_symbols(c, to, found);
+    /* A session that does not see the symbols has names of entries instead. */
+    if (symbols && entries) {
+        btrail_entries_symbols(n->entries, found->data, found->size);
     }
 }
 
 /*
- * Where triggers are to act.  Files may be read for it, so it is done without
- * the lock, for which others would wait; triggers may outlive their sessions by
- * as long as it takes.
+ * Finds the places where triggers act.  That may read files, so it is done
+ * without the lock, for which others would wait; triggers may outlive their
+ * sessions meanwhile.
  */
-static void find_places(struct btrail_capture *c,
+static void find_places(struct capture_names *n,
                         const struct btrail_found *found)
 {
     g_autoptr(GPtrArray) triggers = g_ptr_array_new_with_free_func(
         (GDestroyNotify)btrail_triggers_unref);
     unsigned i;
 
-    g_mutex_lock(&c->lock);
-    for (i = 0; i < c->sessions->len; i++) {
-        struct btrail_triggers *t = btrail_session_triggers(session_at(c, i));
+    g_mutex_lock(&n->members->lock);
+    for (i = 0; i < n->members->sessions->len; i++) {
+        struct btrail_triggers *t =
+            btrail_session_triggers(capture_member(n->members, i));
 
         if (t) {
             g_ptr_array_add(triggers, t);
         }
     }
-    g_mutex_unlock(&c->lock);
+    g_mutex_unlock(&n->members->lock);
     for (i = 0; i < triggers->len; i++) {
         btrail_triggers_find(g_ptr_array_index(triggers, i), found->snapshot,
                              found->memory, found->levels);
     }
 }
 
-/* What the scanner has found, in its thread */
-static void got_names(void *opaque, const struct btrail_found *found)
+/* Between the two, pieces found before are sent to the late members. */
+static void begin_or_end_resending(struct capture_members *m, bool begin)
 {
-    struct btrail_capture *c = opaque;
+    GPtrArray *empty = m->resending;
 
-    if (found->snapshot) {
-        find_places(c, found);
+    g_ptr_array_set_size(empty, 0);
+    if (begin) {
+        m->resending = m->late;
+        m->late = empty;
     }
-    g_mutex_lock(&c->lock);
-    if (found->payload) {
-        tell_names(c, found->again ? c->telling : c->sessions, found);
-        if (found->snapshot) {
-            tell_users(c, found);
-        }
-    } else {
-        GPtrArray *empty = c->telling;
-
-        g_ptr_array_set_size(empty, 0);
-        if (found->again) {
-            c->telling = c->late;
-            c->late = empty;
-        }
-    }
-    g_mutex_unlock(&c->lock);
 }
 
-void capture_take_memory(struct btrail_capture *c)
+/* Hands on what the scanner has found; called by the scanner's thread. */
+static void got_found(void *opaque, const struct btrail_found *found)
 {
-    struct guest_memory_files *m =
-        btrail_connection_take_memory(c->connection);
+    struct capture_names *n = opaque;
+    struct capture_members *m = n->members;
 
-    g_clear_pointer(&c->names.why, g_free);
-    switch (m->reason) {
+    if (found->snapshot) {
+        find_places(n, found);
+    }
+    g_mutex_lock(&m->lock);
+    if (found->packed) {
+        send_found(n, found->again ? m->resending : m->sessions, found);
+        if (found->snapshot) {
+            send_user_snapshot(n, found);
+        }
+    } else {
+        begin_or_end_resending(m, found->again);
+    }
+    g_mutex_unlock(&m->lock);
+}
+
+void capture_names_take_memory(struct capture_names *n,
+                               struct guest_memory_files *files)
+{
+    g_clear_pointer(&n->result.why, g_free);
+    switch (files->reason) {
     case BTRAIL_MEMORY_SHARED:
-        c->scanner = btrail_scanner_new(m, c->options.patient, c->options.limit,
-                                      got_names, c);
-        capture_names_known(c);
-        return;
+        n->scanner = btrail_scanner_new(files, n->wait_for_scan, n->limit,
+                                        got_found, n);
+        break;
     case BTRAIL_MEMORY_PRIVATE:
-        c->names.why = g_strdup(
+        n->result.why = g_strdup(
             "the guest's RAM is private to QEMU; start it with -object "
             "memory-backend-memfd,id=ram,size=SIZE,share=on and -machine "
             "memory-backend=ram, where SIZE is that of -m");
         break;
     default:
-        c->names.why = g_strdup("QEMU could not share the guest's RAM");
+        n->result.why = g_strdup("QEMU could not share the guest's RAM");
         break;
     }
-    guest_memory_files_free(m);
-    capture_names_known(c);
+    guest_memory_files_free(files);
+    capture_names_known(n);
+}
+
+void capture_names_so_far(struct capture_names *n,
+                          struct btrail_scanner_result *result)
+{
+    if (n->scanner) {
+        btrail_scanner_status(n->scanner, result);
+    } else {
+        *result = (struct btrail_scanner_result) {
+            .why = g_strdup(n->result.why),
+        };
+    }
+}
+
+void capture_names_end(struct capture_names *n)
+{
+    if (n->scanner) {
+        btrail_scanner_finish(n->scanner, &n->result);
+    }
 }

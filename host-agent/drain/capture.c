@@ -1,320 +1,96 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * A capture: see capture.h
+ *
+ * This file has the capture's thread: when it drains, and how sessions come and
+ * go.  What it drains is in capture-drain.c, what the scanner finds in
+ * capture-names.c, who gets it in capture-members.c.
  */
 
-#include <errno.h>
 #include <poll.h>
-#include <stdarg.h>
-#include <string.h>
 #include <sys/prctl.h>
-#include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "drain/capture-private.h"
+#include "drain/capture-drain.h"
+#include "drain/capture.h"
 #include "util/clock.h"
 #include "util/event-fd.h"
 
-/* Slabs of a vCPU before the others have their turn. */
-#define SLABS_PER_TURN      16
-
 /*
- * Twice in this time, slabs in progress are asked for and what has come is
- * written, so that a file that is cut off lacks less than a second.
+ * Twice in this time, the producer is asked for slabs in progress and all that
+ * was drained is written, so that a file that is cut off lacks less than a
+ * second.
  */
 #define FLUSH_INTERVAL_NS   500000000ull
 
-/* Between ticks that somebody waits for: QEMU has to answer meanwhile. */
-#define HURRY_NS            50000000ull
+/* Between ticks that a session waits for: QEMU has to answer meanwhile. */
+#define FAST_TICK_NS        50000000ull
 
 /*
  * A vCPU at full speed fills slabs faster than it is worth to be woken for.
- * So nap before going to sleep, for a fraction of what fills a buffer.
+ * So nap before going to sleep, for a fraction of the time that fills a buffer.
  */
 #define NAP_NS              50000
 #define NAPS                20
 
 /*
- * Who has used more CPU time than it may waits in steps of such a length, and
- * drains a little after each: less than an agent that QEMU would give up.
+ * While the limit of CPU time is exceeded, the thread waits in steps of this
+ * length and drains a little after each: QEMU would otherwise give it up.
  */
 #define LIMIT_STEP_NS       50000000ull
 #define LIMIT_LEAST_NS      1000000ull
 
-/* How long the producer may take to say whether it shares memory. */
+/* How long the producer may take to say whether it shares memory */
 #define NAMES_TIMEOUT_NS    5000000000ull
 
-/* How long the producer may take to say END after STOP. */
+/* How long the producer may take to say END after STOP */
 #define STOP_TIMEOUT_NS     10000000000ull
 
-/* How long QEMU may take to say HELLO. */
+/* How long QEMU may take to say HELLO */
 #define HELLO_TIMEOUT_MS    30000
 
-/* The first error is the one to tell. */
-static void keep_error(struct btrail_capture *c, GError *error)
+struct btrail_capture {
+    struct btrail_capture_options options;
+    GThread *thread;
+    int wake_fd;
+    int cancel_fd;
+    int done_fd;
+    int stop;                   /* atomic */
+    int detach;                 /* atomic */
+    struct btrail_capture_progress progress; /* atomic; but for records */
+    struct capture_members members;
+    struct capture_names names;
+    struct capture_drain drain;
+
+    /* What follows belongs to the thread. */
+    bool ready;                 /* READY was sent */
+    bool resend_due;            /* the producer must resend code */
+    bool detached;
+    bool stop_sent;
+    uint64_t names_deadline;    /* for the producer to share its memory */
+    uint64_t stop_deadline;
+    uint64_t last_tick, next_tick;
+    uint64_t cpu_shared;        /* CPU time up to here is in sessions' sums */
+    uint64_t cpu_charged;       /* and in the limit; 0 if it did not hold */
+    uint64_t drained_at;        /* when something was drained last */
+    bool flush_due;
+    uint16_t reason;
+    GError *error;
+};
+
+/* Where to put an error: only the first one is reported. */
+static GError **first_error(struct btrail_capture *c)
 {
-    if (c->error) {
-        g_error_free(error);
-    } else {
-        c->error = error;
-    }
+    return c->error ? NULL : &c->error;
 }
 
-static void G_GNUC_PRINTF(3, 4) fail(struct btrail_capture *c, int code,
-                                     const char *format, ...)
+static const struct btrail_shm_header *header(const struct btrail_capture *c)
 {
-    va_list args;
-
-    va_start(args, format);
-    keep_error(c, g_error_new_valist(BTRAIL_AGENT_ERROR, code, format, args));
-    va_end(args);
+    return &c->drain.connection->header;
 }
 
-static bool overwrites(const struct btrail_capture *c)
-{
-    return c->connection->header.policy == BTRAIL_OVERFLOW_OVERWRITE;
-}
-
-/* Why are records missing that no GAP event speaks of? */
-static uint16_t gap_reason(const struct btrail_capture *c,
-                           const struct vcpu *v)
-{
-    if (overwrites(c)) {
-        return BTRAIL_GAP_OVERWRITTEN;
-    }
-    if (!v->begun) {
-        /* Somebody else has drained them, or nobody. */
-        return BTRAIL_GAP_AGENT_LOST;
-    }
-    return BTRAIL_GAP_CORRUPT;
-}
-
-/* What is new is to be looked at before the guest goes on. */
-static void let_look(struct btrail_capture *c)
-{
-    btrail_scanner_ask(c->scanner);
-    if (c->connection->header.policy == BTRAIL_OVERFLOW_PAUSE) {
-        btrail_scanner_wait(c->scanner);
-    }
-}
-
-/* Tell the scanner who has run. */
-static void tell_scanner(struct btrail_capture *c,
-                        const struct btrail_slab *slab)
-{
-    bool new = btrail_scanner_saw(c->scanner, slab->cr3);
-    size_t i;
-
-    for (i = 0; i < slab->n_events; i++) {
-        if (slab->events[i].type == BTRAIL_EVENT_CR3) {
-            new |= btrail_scanner_saw(c->scanner, slab->events[i].data[0]);
-        }
-    }
-    if (new) {
-        let_look(c);
-    }
-}
-
-/* The same for code that runs for the first time, which is told earlier */
-static void got_code(void *opaque, unsigned vcpu, uint64_t number,
-                     const struct btrail_code_item *item, const uint8_t *page)
-{
-    struct btrail_capture *c = opaque;
-    unsigned i;
-
-    if (c->scanner && item->type == BTRAIL_CODE_PAGE &&
-        !(item->linear >> 63)) {
-        c->new_code |= btrail_scanner_saw_code(c->scanner, item->cr3,
-                                              item->linear);
-    }
-    if (c->in_step) {
-        btrail_entries_code(c->entries, item, page);
-    }
-    for (i = 0; i < c->sessions->len; i++) {
-        if (!btrail_session_over(session_at(c, i))) {
-            btrail_session_code(session_at(c, i), vcpu, number, item, page);
-        }
-    }
-}
-
-/* One look for all code that has come. */
-static void look_at_code(struct btrail_capture *c)
-{
-    if (c->new_code) {
-        c->new_code = false;
-        let_look(c);
-    }
-}
-
-/* Index after a slab that has been handed out, and so is a sound one */
-static uint64_t slab_end(const struct btrail_slab *slab)
-{
-    uint64_t end = slab->first_index + slab->n_records;
-    size_t i;
-
-    for (i = 0; i < slab->n_events; i++) {
-        const struct btrail_event *e = &slab->events[i];
-
-        if (e->index > slab->first_index && btrail_event_is_known_gap(e)) {
-            end += e->data[0];
-        }
-    }
-    return end;
-}
-
-static bool drain_slab(struct btrail_capture *c, unsigned i)
-{
-    struct vcpu *v = &c->vcpus[i];
-    uint16_t reason = gap_reason(c, v);
-    struct btrail_slab slab;
-    bool several = c->sessions->len > 1;
-    GError *error = NULL;
-    unsigned k;
-    int ret;
-
-    if (!btrail_connection_slab(c->connection, i, v->tail, &slab, c->events,
-                                &error)) {
-        keep_error(c, error);
-        return false;
-    }
-    if (c->scanner) {
-        tell_scanner(c, &slab);
-    }
-    if (c->in_step) {
-        if (!btrail_agent_code_drain_vcpu(c->code, i, &error)) {
-            keep_error(c, error);
-            return false;
-        }
-        look_at_code(c);
-    }
-    for (k = 0; k < c->sessions->len; k++) {
-        struct btrail_session *s = session_at(c, k);
-        uint64_t begin = several ? btrail_clock_cpu_ns() : 0;
-
-        ret = btrail_session_over(s) ? 0 :
-              btrail_session_slab(s, i, &slab, v->index, reason);
-        if (ret) {
-            fail(c, BTRAIL_AGENT_ERROR_PROTOCOL,
-                 "the producer broke the protocol: in slab %" G_GUINT64_FORMAT
-                 " of vCPU %u, %s", v->tail, i, btrail_strerror(ret));
-            return false;
-        }
-        if (several) {
-            btrail_session_spent(s, btrail_clock_cpu_ns() - begin);
-        }
-    }
-    v->begun |= slab.first_index || slab.n_records;
-    v->ended = slab.n_events &&
-               slab.events[slab.n_events - 1].type == BTRAIL_EVENT_END;
-    v->index = slab_end(&slab);
-    c->drained = true;
-    __atomic_fetch_add(&c->progress.records, slab.n_records,
-                       __ATOMIC_RELAXED);
-    return true;
-}
-
-static bool bad_counters(struct btrail_capture *c, unsigned i, uint64_t head,
-                         uint64_t tail)
-{
-    fail(c, BTRAIL_AGENT_ERROR_PROTOCOL,
-         "the producer broke the protocol: vCPU %u has published %"
-         G_GUINT64_FORMAT " slabs, and %" G_GUINT64_FORMAT " of them were "
-         "drained", i, head, tail);
-    return false;
-}
-
-/* Drain slabs of a vCPU, at most @max; @n gets how many. */
-static bool drain_vcpu(struct btrail_capture *c, unsigned i, unsigned max,
-                       unsigned *n)
-{
-    struct vcpu *v = &c->vcpus[i];
-    uint32_t slabs = c->connection->header.slabs;
-    uint64_t head = btrail_connection_head(c->connection, i);
-
-    *n = 0;
-    if (!v->known) {
-        v->tail = btrail_connection_tail(c->connection, i);
-        v->known = true;
-    }
-    if (overwrites(c) && head >= v->tail) {
-        /*
-         * The oldest slab is whole if the producer has stopped in order;
-         * otherwise it may have begun to fill it anew.
-         */
-        uint64_t keep = c->ended ? slabs : slabs - 1;
-
-        if (head - v->tail > keep) {
-            v->tail = head - keep;
-        }
-    }
-    if (head < v->tail || head - v->tail > slabs) {
-        return bad_counters(c, i, head, v->tail);
-    }
-    while (v->tail != head && *n < max) {
-        if (!drain_slab(c, i)) {
-            return false;
-        }
-        v->tail++;
-        (*n)++;
-        btrail_connection_release(c->connection, i, v->tail);
-    }
-    return true;
-}
-
-/* Drain some slabs of all vCPUs; @n grows by how many. */
-static bool drain_some(struct btrail_capture *c, unsigned *n)
-{
-    unsigned i, k;
-
-    for (i = 0; i < c->connection->header.vcpus; i++) {
-        if (!drain_vcpu(c, i, SLABS_PER_TURN, &k)) {
-            return false;
-        }
-        *n += k;
-    }
-    return true;
-}
-
-/* Drain what there is at the moment. */
-static bool drain_published(struct btrail_capture *c)
-{
-    unsigned i, n;
-
-    for (i = 0; i < c->connection->header.vcpus; i++) {
-        if (!drain_vcpu(c, i, UINT_MAX, &n)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* Drain some of the code, or all of it; @n grows by how much. */
-static bool drain_code(struct btrail_capture *c, bool all, unsigned *n)
-{
-    GError *error = NULL;
-    unsigned k;
-
-    if (!btrail_agent_code_drain(c->code, all, &k, &error)) {
-        keep_error(c, error);
-        return false;
-    }
-    *n += k;
-    look_at_code(c);
-    return true;
-}
-
-static void find_step(struct btrail_capture *c)
-{
-    unsigned i;
-
-    c->in_step = false;
-    for (i = 0; i < c->sessions->len; i++) {
-        c->in_step |= btrail_session_in_step(session_at(c, i));
-    }
-}
-
-/* A session leaves; nothing is handed to it any more. */
+/* Takes a session out of the capture and ends it. */
 static void end_session(struct btrail_capture *c, struct btrail_session *s,
                         uint16_t reason,
                         const struct btrail_scanner_result *names)
@@ -326,127 +102,86 @@ static void end_session(struct btrail_capture *c, struct btrail_session *s,
         .no_names = names->snapshots ? NULL : names->why,
     };
 
-    g_mutex_lock(&c->lock);
-    g_ptr_array_remove(c->sessions, s);
-    g_ptr_array_remove(c->late, s);
-    g_ptr_array_remove(c->telling, s);
-    g_mutex_unlock(&c->lock);
-    find_step(c);
+    capture_members_remove(&c->members, s);
     btrail_session_end(s, &ending);
 }
 
-static bool is_traced(struct btrail_capture *c, unsigned vcpu)
+/* Ends a session that was removed, or cannot continue, while the capture can. */
+static void remove_session(struct btrail_capture *c, struct btrail_session *s)
 {
-    return c->vcpus[vcpu].begun ||
-           btrail_connection_state(c->connection, vcpu) != BTRAIL_VCPU_ABSENT;
-}
-
-/* It was removed, or cannot go on, while the capture does. */
-static void leave(struct btrail_capture *c, struct btrail_session *s)
-{
-    struct btrail_scanner_result names = { NULL };
+    struct btrail_scanner_result names;
     unsigned i;
 
-    for (i = 0; i < c->connection->header.vcpus; i++) {
-        if (!btrail_session_error(s) && is_traced(c, i) &&
+    for (i = 0; i < header(c)->vcpus; i++) {
+        if (!btrail_session_error(s) &&
+            capture_drain_is_traced(&c->drain, i) &&
             !btrail_session_stream_ended(s, i)) {
-            btrail_session_end_stream(s, i, c->vcpus[i].index, 0,
+            btrail_session_end_stream(s, i, c->drain.vcpus[i].index, 0,
                                       BTRAIL_END_STOPPED);
         }
     }
-    if (c->scanner) {
-        btrail_scanner_so_far(c->scanner, &names);
-    } else {
-        names.why = g_strdup(c->names.why);
-    }
+    capture_names_so_far(&c->names, &names);
     end_session(c, s, BTRAIL_END_STOPPED, &names);
     btrail_scanner_result_clear(&names);
 }
 
-/* Names and code, for a session that has not seen them */
-static void tell_again(struct btrail_capture *c, struct btrail_session *s)
+static void add_session(struct btrail_capture *c, struct btrail_session *s)
 {
-    if (c->scanner) {
-        g_mutex_lock(&c->lock);
-        g_ptr_array_add(c->late, s);
-        g_mutex_unlock(&c->lock);
-        btrail_scanner_resend(c->scanner);
-    }
-    c->resend_due = true;
-}
-
-static void join(struct btrail_capture *c, struct btrail_session *s)
-{
-    unsigned n = c->connection->header.vcpus;
+    unsigned n = header(c)->vcpus;
     g_autofree uint64_t *indices = g_new(uint64_t, n);
     const struct btrail_session_source source = {
-        .header = &c->connection->header,
+        .header = header(c),
         .attached = c->options.attached,
-        .beginning = !c->drained,
+        .beginning = !c->drain.drained,
         .indices = indices,
         .entry = btrail_entries_find,
-        .opaque = c->entries,
+        .opaque = c->names.entries,
         .wake_fd = c->wake_fd,
     };
     unsigned i;
 
     for (i = 0; i < n; i++) {
-        indices[i] = c->vcpus[i].index;
+        indices[i] = c->drain.vcpus[i].index;
     }
     btrail_session_begin(s, &source);
-    g_mutex_lock(&c->lock);
-    g_ptr_array_add(c->sessions, s);
-    g_mutex_unlock(&c->lock);
-    find_step(c);
-    if (!c->options.names || c->names_known) {
-        btrail_session_names(s, capture_no_names(c));
-    }
-    if (c->ready) {
-        tell_again(c, s);
-    }
+    capture_members_add(&c->members, s);
+    capture_names_join(&c->names, s, c->ready);
+    c->resend_due |= c->ready;
 }
 
-static struct wish *next_wish(struct btrail_capture *c)
+/* Returns false if the producer has broken the protocol. */
+static bool handle_requests(struct btrail_capture *c)
 {
-    struct wish *wish;
-
-    g_mutex_lock(&c->lock);
-    wish = g_queue_pop_head(&c->wishes);
-    g_mutex_unlock(&c->lock);
-    return wish;
-}
-
-/* False if the producer has broken the protocol. */
-static bool handle_wishes(struct btrail_capture *c)
-{
-    struct wish *wish;
+    struct capture_request *request;
     bool ok = true;
 
-    if (!__atomic_exchange_n(&c->wished, 0, __ATOMIC_ACQUIRE)) {
+    if (!__atomic_exchange_n(&c->members.requested, 0, __ATOMIC_ACQUIRE)) {
         return true;
     }
-    while (ok && (wish = next_wish(c))) {
-        if (!wish->remove) {
-            join(c, wish->session);
-        } else if (g_ptr_array_find(c->sessions, wish->session, NULL)) {
-            ok = overwrites(c) || drain_published(c);
+    while (ok && (request = capture_members_next(&c->members))) {
+        struct btrail_session *s = request->session;
+
+        if (!request->remove) {
+            add_session(c, s);
+        } else if (g_ptr_array_find(c->members.sessions, s, NULL)) {
+            ok = capture_drain_overwrites(&c->drain) ||
+                 capture_drain_published(&c->drain, first_error(c));
             if (ok) {
-                leave(c, wish->session);
+                remove_session(c, s);
             }
         }
-        g_free(wish);
+        g_free(request);
     }
     return ok;
 }
 
-/* Sessions that cannot go on leave. */
-static void see_to_sessions(struct btrail_capture *c)
+static void remove_finished_sessions(struct btrail_capture *c)
 {
     unsigned i = 0;
 
-    while (i < c->sessions->len) {
-        if (btrail_session_over(session_at(c, i))) {
-            leave(c, session_at(c, i));
+    while (i < c->members.sessions->len) {
+        if (btrail_session_over(capture_member(&c->members, i))) {
+            remove_session(c, capture_member(&c->members, i));
         } else {
             i++;
         }
@@ -458,23 +193,33 @@ static void update_progress(struct btrail_capture *c)
     uint64_t lost = 0, paused_ns = 0;
     unsigned i;
 
-    for (i = 0; i < c->connection->header.vcpus; i++) {
-        lost += btrail_connection_lost(c->connection, i);
-        paused_ns += btrail_connection_paused_ns(c->connection, i);
+    for (i = 0; i < header(c)->vcpus; i++) {
+        lost += btrail_connection_lost(c->drain.connection, i);
+        paused_ns += btrail_connection_paused_ns(c->drain.connection, i);
     }
     __atomic_store_n(&c->progress.lost, lost, __ATOMIC_RELAXED);
     __atomic_store_n(&c->progress.paused_ns, paused_ns, __ATOMIC_RELAXED);
 }
 
-/* Of a single session everything is its; of several it is measured. */
+/* A single session gets all of the CPU time; of several each is measured. */
 static void share_cpu(struct btrail_capture *c)
 {
     uint64_t now = btrail_clock_cpu_ns();
 
-    if (c->sessions->len == 1) {
-        btrail_session_spent(session_at(c, 0), now - c->cpu_told);
+    if (c->members.sessions->len == 1) {
+        btrail_session_spent(capture_member(&c->members, 0),
+                             now - c->cpu_shared);
     }
-    c->cpu_told = now;
+    c->cpu_shared = now;
+}
+
+/* Sends a message; returns whether that need not be tried again. */
+static bool send_once(struct btrail_capture *c, uint16_t type)
+{
+    g_autoptr(GError) error = NULL;
+
+    /* If the producer is gone, handle_input() notices. */
+    return btrail_connection_send(c->drain.connection, type, &error) || error;
 }
 
 static void tick(struct btrail_capture *c, uint64_t now)
@@ -484,46 +229,42 @@ static void tick(struct btrail_capture *c, uint64_t now)
     c->last_tick = now;
     c->next_tick = now + FLUSH_INTERVAL_NS / 2;
     update_progress(c);
-    for (i = 0; i < c->sessions->len; i++) {
-        struct btrail_session *s = session_at(c, i);
+    for (i = 0; i < c->members.sessions->len; i++) {
+        struct btrail_session *s = capture_member(&c->members, i);
 
         btrail_session_tick(s, c->flush_due);
-        if (btrail_session_begins_anew(s)) {
-            tell_again(c, s);
+        if (btrail_session_renews_names(s)) {
+            capture_names_resend(&c->names, s);
+            c->resend_due = true;
         }
     }
     share_cpu(c);
-    if (c->options.names && !c->names_known && now >= c->names_deadline) {
-        capture_names_known(c);
+    if (c->options.names && !c->names.known && now >= c->names_deadline) {
+        capture_names_known(&c->names);
     }
-    see_to_sessions(c);
+    remove_finished_sessions(c);
     c->flush_due = !c->flush_due;
-    if (c->resend_due && c->connection->header.code_items) {
-        g_autoptr(GError) error = NULL;
-
-        c->resend_due = !btrail_connection_send(c->connection,
-                                                BTRAIL_MSG_RESEND_CODE, &error) &&
-                        !error;
+    if (c->resend_due && header(c)->code_items) {
+        c->resend_due = !send_once(c, BTRAIL_MSG_RESEND_CODE);
     }
-    if (!overwrites(c) && !c->stop_sent) {
-        /* That it is gone shows when its messages are read. */
-        btrail_connection_send(c->connection, BTRAIL_MSG_FLUSH, NULL);
+    if (!capture_drain_overwrites(&c->drain) && !c->stop_sent) {
+        send_once(c, BTRAIL_MSG_FLUSH);
     }
 }
 
-/* Have the next tick soon if a session waits for it. */
-static void hurry(struct btrail_capture *c)
+/* Brings the next tick forward if a session waits for it. */
+static void advance_tick(struct btrail_capture *c)
 {
     unsigned i;
 
-    for (i = 0; i < c->sessions->len; i++) {
-        if (btrail_session_hurries(session_at(c, i))) {
-            c->next_tick = MIN(c->next_tick, c->last_tick + HURRY_NS);
+    for (i = 0; i < c->members.sessions->len; i++) {
+        if (btrail_session_awaits_tick(capture_member(&c->members, i))) {
+            c->next_tick = MIN(c->next_tick, c->last_tick + FAST_TICK_NS);
         }
     }
 }
 
-/* False if the producer does not do as it is told. */
+/* Returns false if the producer does not stop. */
 static bool handle_stop(struct btrail_capture *c, uint64_t now)
 {
     if (!__atomic_load_n(&c->stop, __ATOMIC_RELAXED)) {
@@ -533,105 +274,96 @@ static bool handle_stop(struct btrail_capture *c, uint64_t now)
         c->stop_deadline = now + STOP_TIMEOUT_NS;
     }
     if (!c->stop_sent) {
-        g_autoptr(GError) error = NULL;
-
-        /* That it is gone shows when its messages are read. */
-        c->stop_sent = btrail_connection_send(c->connection, BTRAIL_MSG_STOP,
-                                              &error) || error;
+        c->stop_sent = send_once(c, BTRAIL_MSG_STOP);
     }
     if (now < c->stop_deadline) {
         return true;
     }
-    fail(c, BTRAIL_AGENT_ERROR_TIMEOUT,
-         "QEMU was asked to end the session and did not do so");
+    g_set_error(first_error(c), BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_TIMEOUT,
+                "QEMU was asked to end the capture and did not do so");
     return false;
 }
 
-/* False when there is nothing to wait for any more. */
+/* Returns false when there is nothing to wait for any more. */
 static bool handle_input(struct btrail_capture *c)
 {
-    GError *error = NULL;
-
-    switch (btrail_connection_receive(c->connection, &c->reason, &error)) {
+    switch (btrail_connection_receive(c->drain.connection, &c->reason,
+                                      first_error(c))) {
     case BTRAIL_CONNECTION_NOTHING:
         return true;
     case BTRAIL_CONNECTION_END:
-        c->ended = true;
+        c->drain.ended = true;
         return false;
     case BTRAIL_CONNECTION_MEMORY:
-        capture_take_memory(c);
+        capture_names_take_memory(
+            &c->names, btrail_connection_take_memory(c->drain.connection));
         return true;
     case BTRAIL_CONNECTION_CLOSED:
-        fail(c, BTRAIL_AGENT_ERROR_CLOSED,
-             "QEMU has gone away without ending the session");
+        g_set_error(first_error(c), BTRAIL_AGENT_ERROR,
+                    BTRAIL_AGENT_ERROR_CLOSED,
+                    "QEMU has gone away without ending the capture");
         return false;
     default:
-        keep_error(c, error);
         return false;
     }
-}
-
-static bool heads_moved(struct btrail_capture *c)
-{
-    unsigned i;
-
-    for (i = 0; i < c->connection->header.vcpus; i++) {
-        if (btrail_connection_head(c->connection, i) != c->vcpus[i].tail) {
-            return true;
-        }
-    }
-    return false;
 }
 
 static bool something_moved(struct btrail_capture *c)
 {
-    return btrail_agent_code_urgent(c->code) ||
-           (!overwrites(c) && heads_moved(c));
+    return btrail_agent_code_urgent(c->drain.code) ||
+           (!capture_drain_overwrites(&c->drain) &&
+            capture_drain_heads_moved(&c->drain));
+}
+
+/* Waits until an fd of the capture is readable; the last one is wake_fd. */
+static void wait_for_fds(struct btrail_capture *c, struct pollfd *fds,
+                         unsigned n, long ns)
+{
+    const struct timespec timeout = { .tv_nsec = ns };
+
+    ppoll(fds, n, &timeout, NULL);
+    if (fds[n - 1].revents & POLLIN) {
+        btrail_event_fd_clear(c->wake_fd);
+    }
 }
 
 static void sleep_until_tick(struct btrail_capture *c, uint64_t now)
 {
     struct pollfd fds[] = {
-        { .fd = c->connection->ready_fd, .events = POLLIN },
-        { .fd = c->connection->sock, .events = POLLIN },
+        { .fd = c->drain.connection->ready_fd, .events = POLLIN },
+        { .fd = c->drain.connection->sock, .events = POLLIN },
         { .fd = c->wake_fd, .events = POLLIN },
     };
-    struct timespec left = { 0 };
 
-    if (c->next_tick > now) {
-        left.tv_nsec = c->next_tick - now;
-    }
-    btrail_connection_sleep(c->connection);
+    btrail_connection_sleep(c->drain.connection);
     if (!something_moved(c)) {
-        ppoll(fds, G_N_ELEMENTS(fds), &left, NULL);
-        if (fds[2].revents & POLLIN) {
-            btrail_event_fd_clear(c->wake_fd);
-        }
+        wait_for_fds(c, fds, G_N_ELEMENTS(fds),
+                     c->next_tick > now ? c->next_tick - now : 0);
     }
-    btrail_connection_wake(c->connection);
+    btrail_connection_wake(c->drain.connection);
 }
 
 /*
- * Charge what has been used since the last time, by this thread and those of
- * the sessions; the scanner does so by itself.
+ * Charges the limit with the CPU time that this thread and those of the
+ * sessions have used since the last call.  The scanner charges its own.
  */
-static void charge(struct btrail_capture *c, uint64_t now)
+static void charge_limit(struct btrail_capture *c, uint64_t now)
 {
     uint64_t cpu = btrail_clock_cpu_ns();
     uint64_t spent = cpu - c->cpu_charged;
     unsigned i;
 
-    for (i = 0; i < c->sessions->len; i++) {
-        spent += btrail_session_written_ns(session_at(c, i));
+    for (i = 0; i < c->members.sessions->len; i++) {
+        spent += btrail_session_written_ns(capture_member(&c->members, i));
     }
-    /* What was before the limit is not held against anyone. */
+    /* Time from before there was a limit is not charged. */
     if (c->cpu_charged) {
         btrail_cpu_limit_spend(c->options.limit, spent, now);
     }
     c->cpu_charged = cpu;
 }
 
-/* How long nothing may be drained, to keep to the limit: 0 if it may now */
+/* How long nothing may be drained, to keep to the limit; 0 if it may now */
 static uint64_t limited(struct btrail_capture *c, uint64_t now)
 {
     if (!c->options.limit || !btrail_cpu_limit_holds(c->options.limit) ||
@@ -639,57 +371,38 @@ static uint64_t limited(struct btrail_capture *c, uint64_t now)
         c->cpu_charged = 0;
         return 0;
     }
-    charge(c, now);
+    charge_limit(c, now);
     return btrail_cpu_limit_wait(c->options.limit, now);
 }
 
-/* Whatever there is, in turn; @n grows by how much. */
+/* Drains a share of whatever there is; @n grows by how much. */
 static bool drain_turn(struct btrail_capture *c, uint64_t now, unsigned *n)
 {
     /*
-     * It comes in drops, for which it is not worth to stay awake; but what
-     * is new to the scanner is to be looked at before slabs are given back,
-     * with which the guest would go on.
+     * Code comes in drops, for which it is not worth to stay awake.  With a
+     * scanner, though, it must see new code before slabs are given back, with
+     * which the guest would continue.
      */
-    if ((c->scanner || now >= c->next_tick ||
-         btrail_agent_code_urgent(c->code)) &&
-        !drain_code(c, false, n)) {
+    if ((c->names.scanner || now >= c->next_tick ||
+         btrail_agent_code_urgent(c->drain.code)) &&
+        !capture_drain_code(&c->drain, false, n, first_error(c))) {
         return false;
     }
-    return overwrites(c) || drain_some(c, n);
+    return capture_drain_overwrites(&c->drain) ||
+           capture_drain_some(&c->drain, n, first_error(c));
 }
 
-/* One slab, or code: QEMU would give up an agent that drains nothing. */
-static bool drain_little(struct btrail_capture *c, unsigned *n)
-{
-    unsigned vcpus = c->connection->header.vcpus;
-    unsigned i;
-
-    for (i = 0; i < vcpus && !*n; i++) {
-        c->next_vcpu = (c->next_vcpu + 1) % vcpus;
-        if (!drain_vcpu(c, c->next_vcpu, 1, n)) {
-            return false;
-        }
-    }
-    return *n || drain_code(c, false, n);
-}
-
-/* Wait for a while, unless there is something to be done at once. */
+/* Waits for a while, unless something must be done at once. */
 static void hold_back(struct btrail_capture *c, uint64_t wait, uint64_t now)
 {
     struct pollfd fds[] = {
-        { .fd = c->connection->sock, .events = POLLIN },
+        { .fd = c->drain.connection->sock, .events = POLLIN },
         { .fd = c->wake_fd, .events = POLLIN },
     };
-    struct timespec left = {
-        .tv_nsec = CLAMP(wait, LIMIT_LEAST_NS, LIMIT_STEP_NS),
-    };
 
-    ppoll(fds, G_N_ELEMENTS(fds), &left, NULL);
-    if (fds[1].revents & POLLIN) {
-        btrail_event_fd_clear(c->wake_fd);
-    }
-    if (heads_moved(c)) {
+    wait_for_fds(c, fds, G_N_ELEMENTS(fds),
+                 CLAMP(wait, LIMIT_LEAST_NS, LIMIT_STEP_NS));
+    if (capture_drain_heads_moved(&c->drain)) {
         __atomic_fetch_add(&c->progress.limited_ns, btrail_clock_ns() - now,
                            __ATOMIC_RELAXED);
     }
@@ -698,21 +411,22 @@ static void hold_back(struct btrail_capture *c, uint64_t wait, uint64_t now)
 static void drain_until_end(struct btrail_capture *c)
 {
     static const struct timespec nap = { .tv_nsec = NAP_NS };
+    bool overwrites = capture_drain_overwrites(&c->drain);
     unsigned idle = 0;
 
     for (;;) {
         uint64_t now = btrail_clock_ns();
-        uint64_t wait = overwrites(c) ? 0 : limited(c, now);
+        uint64_t wait = overwrites ? 0 : limited(c, now);
         unsigned n = 0;
 
         if (!wait && !drain_turn(c, now, &n)) {
             return;
         }
         if (wait && now >= c->drained_at + LIMIT_STEP_NS &&
-            !drain_little(c, &n)) {
+            !capture_drain_little(&c->drain, &n, first_error(c))) {
             return;
         }
-        hurry(c);
+        advance_tick(c);
         /* While there is a lot to do, messages wait for the next tick. */
         if ((!n || now >= c->next_tick) && !handle_input(c)) {
             return;
@@ -720,11 +434,11 @@ static void drain_until_end(struct btrail_capture *c)
         if (now >= c->next_tick) {
             tick(c, now);
         }
-        if (!handle_stop(c, now) || !handle_wishes(c)) {
+        if (!handle_stop(c, now) || !handle_requests(c)) {
             return;
         }
-        if (__atomic_load_n(&c->leave, __ATOMIC_RELAXED)) {
-            c->left = true;
+        if (__atomic_load_n(&c->detach, __ATOMIC_RELAXED)) {
+            c->detached = true;
             c->reason = 0;
             return;
         }
@@ -734,7 +448,7 @@ static void drain_until_end(struct btrail_capture *c)
         }
         if (wait) {
             hold_back(c, wait, now);
-        } else if (!n && !overwrites(c) && idle++ < NAPS) {
+        } else if (!n && !overwrites && idle++ < NAPS) {
             clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, NULL);
         } else if (!n) {
             sleep_until_tick(c, now);
@@ -743,27 +457,26 @@ static void drain_until_end(struct btrail_capture *c)
 }
 
 /*
- * The producer is at its end, one way or the other: get what it has left, and
- * not what it may go on to publish.
+ * Drains what the producer has published by its end, and not what it may
+ * publish from here on.
  */
 static void drain_rest(struct btrail_capture *c)
 {
     unsigned n = 0;
 
-    if (!drain_code(c, true, &n)) {
-        return;
+    if (capture_drain_code(&c->drain, true, &n, first_error(c))) {
+        capture_drain_published(&c->drain, first_error(c));
     }
-    drain_published(c);
 }
 
-/* Every stream ends with an END event, whoever makes it. */
-static void end_stream(struct btrail_capture *c, unsigned vcpu)
+/* Each stream ends with an END event; this is for one without it. */
+static void end_stream_of_all(struct btrail_capture *c, unsigned vcpu)
 {
-    uint64_t index = btrail_connection_index(c->connection, vcpu);
+    uint64_t index = btrail_connection_index(c->drain.connection, vcpu);
     unsigned i;
 
-    for (i = 0; i < c->sessions->len; i++) {
-        struct btrail_session *s = session_at(c, i);
+    for (i = 0; i < c->members.sessions->len; i++) {
+        struct btrail_session *s = capture_member(&c->members, i);
 
         if (btrail_session_over(s) || btrail_session_stream_ended(s, vcpu)) {
             continue;
@@ -777,60 +490,56 @@ static void end_streams(struct btrail_capture *c)
 {
     unsigned i;
 
-    for (i = 0; i < c->connection->header.vcpus; i++) {
-        if (c->vcpus[i].ended || !is_traced(c, i)) {
+    for (i = 0; i < header(c)->vcpus; i++) {
+        if (c->drain.vcpus[i].ended ||
+            !capture_drain_is_traced(&c->drain, i)) {
             continue;
         }
-        fail(c, BTRAIL_AGENT_ERROR_PROTOCOL,
-             "the producer broke the protocol: the stream of vCPU %u has no "
-             "end", i);
-        end_stream(c, i);
+        g_set_error(first_error(c), BTRAIL_AGENT_ERROR,
+                    BTRAIL_AGENT_ERROR_PROTOCOL,
+                    "the producer broke the protocol: the stream of vCPU %u "
+                    "has no end", i);
+        end_stream_of_all(c, i);
     }
 }
 
-/* Not for sessions none of which can be written. */
+/* Returns false if there are sessions and none of them can be written. */
 static bool can_begin(struct btrail_capture *c)
 {
     unsigned i;
 
-    for (i = 0; i < c->sessions->len; i++) {
-        if (!btrail_session_over(session_at(c, i))) {
+    for (i = 0; i < c->members.sessions->len; i++) {
+        if (!btrail_session_over(capture_member(&c->members, i))) {
             return true;
         }
     }
-    if (i) {
-        keep_error(c, g_error_copy(btrail_session_error(session_at(c, 0))));
+    if (i && !c->error) {
+        c->error = g_error_copy(
+            btrail_session_error(capture_member(&c->members, 0)));
     }
     return !i;
 }
 
-static bool begin(struct btrail_capture *c)
+static bool begin_draining(struct btrail_capture *c)
 {
-    const struct btrail_shm_header *h;
+    struct btrail_connection *connection =
+        btrail_connection_accept(c->options.sock, HELLO_TIMEOUT_MS,
+                                 c->cancel_fd, &c->error);
 
-    c->connection = btrail_connection_accept(c->options.sock, HELLO_TIMEOUT_MS,
-                                             c->cancel_fd, &c->error);
-    if (!c->connection) {
+    if (!connection) {
         close(c->options.sock);
         return false;
     }
-    h = &c->connection->header;
-    c->vcpus = g_new0(struct vcpu, h->vcpus);
-    c->events = g_new(struct btrail_event, h->events_per_slab);
-    c->code = btrail_agent_code_new(c->connection, got_code, c);
+    capture_drain_init(&c->drain, connection, &c->members, &c->names);
     c->next_tick = btrail_clock_ns() + FLUSH_INTERVAL_NS / 2;
-    if (c->options.names) {
-        c->names.why = g_strdup("this QEMU does not share the guest's RAM");
-    }
-    /* Their files have to be there before a guest is traced. */
-    if (!handle_wishes(c) || !can_begin(c)) {
+    /* The files must exist before a guest is traced. */
+    if (!handle_requests(c) || !can_begin(c)) {
         return false;
     }
-    if (!btrail_connection_ready(c->connection, c->options.names, &c->error)) {
-        if (!c->error) {
-            fail(c, BTRAIL_AGENT_ERROR_PROTOCOL,
-                 "the producer does not listen");
-        }
+    if (!btrail_connection_ready(connection, c->options.names, &c->error)) {
+        g_set_error(first_error(c), BTRAIL_AGENT_ERROR,
+                    BTRAIL_AGENT_ERROR_PROTOCOL,
+                    "the producer does not read its messages");
         return false;
     }
     c->ready = true;
@@ -838,7 +547,7 @@ static bool begin(struct btrail_capture *c)
     return true;
 }
 
-/* It has come too late to get anything. */
+/* Ends a session that was added too late to get anything. */
 static void end_late(struct btrail_capture *c, struct btrail_session *s)
 {
     g_autoptr(GError) over = g_error_new(BTRAIL_AGENT_ERROR,
@@ -851,89 +560,72 @@ static void end_late(struct btrail_capture *c, struct btrail_session *s)
     btrail_session_end(s, &ending);
 }
 
-/* No more wishes from here on: those who have one find it fulfilled. */
-static void close_wishes(struct btrail_capture *c)
+static void close_requests(struct btrail_capture *c)
 {
-    struct wish *wish;
+    struct capture_request *request;
 
-    g_mutex_lock(&c->lock);
-    c->closed = true;
-    g_mutex_unlock(&c->lock);
-    while ((wish = next_wish(c))) {
-        if (!wish->remove) {
-            end_late(c, wish->session);
+    capture_members_close(&c->members);
+    while ((request = capture_members_next(&c->members))) {
+        if (!request->remove) {
+            end_late(c, request->session);
         }
-        g_free(wish);
+        g_free(request);
     }
 }
 
-static void end(struct btrail_capture *c)
+static void end_capture(struct btrail_capture *c)
 {
-    if (c->connection && !c->ended && c->error &&
+    bool connected = c->drain.connection;
+
+    if (connected && !c->drain.ended && c->error &&
         c->error->code == BTRAIL_AGENT_ERROR_PROTOCOL) {
-        /* Do not leave the guest traced for nobody. */
-        btrail_connection_send(c->connection, BTRAIL_MSG_STOP, NULL);
+        /* Otherwise the guest would be traced without an agent. */
+        send_once(c, BTRAIL_MSG_STOP);
     }
-    if (c->scanner) {
-        btrail_scanner_finish(c->scanner, &c->names);
-    }
-    if (c->vcpus) {
+    capture_names_end(&c->names);
+    if (connected) {
         update_progress(c);
-        btrail_agent_code_end(c->code);
+        btrail_agent_code_end(c->drain.code);
     }
-    while (c->sessions->len) {
-        end_session(c, session_at(c, 0), c->reason, &c->names);
+    while (c->members.sessions->len) {
+        end_session(c, capture_member(&c->members, 0), c->reason,
+                    &c->names.result);
     }
-    close_wishes(c);
-    btrail_agent_code_free(c->code);
-    btrail_connection_free(c->connection);
-    g_free(c->vcpus);
-    g_free(c->events);
+    close_requests(c);
+    capture_drain_clear(&c->drain);
 }
 
 static gpointer capture_thread(gpointer opaque)
 {
     struct btrail_capture *c = opaque;
 
-    /* The kernel lets timers be late by so much; naps are short. */
+    /* The kernel may let timers be late by this much, and naps are short. */
     prctl(PR_SET_TIMERSLACK, 1000ul, 0ul, 0ul, 0ul);
 
     c->reason = BTRAIL_END_PRODUCER_LOST;
-    if (begin(c)) {
+    if (begin_draining(c)) {
         drain_until_end(c);
-        if (c->ended || !c->error ||
+        if (c->drain.ended || !c->error ||
             c->error->code != BTRAIL_AGENT_ERROR_PROTOCOL) {
             drain_rest(c);
         }
-        if (!c->left) {
+        if (!c->detached) {
             end_streams(c);
         }
     }
-    end(c);
+    end_capture(c);
     btrail_event_fd_set(c->done_fd);
     return NULL;
 }
 
-static bool wish_for(struct btrail_capture *c, struct btrail_session *s,
-                     bool remove)
+static bool request(struct btrail_capture *c, struct btrail_session *s,
+                    bool remove)
 {
-    struct wish *wish = g_new(struct wish, 1);
-    bool closed;
-
-    *wish = (struct wish) { s, remove };
-    g_mutex_lock(&c->lock);
-    closed = c->closed;
-    if (!closed) {
-        g_queue_push_tail(&c->wishes, wish);
-        __atomic_store_n(&c->wished, 1, __ATOMIC_RELEASE);
+    if (!capture_members_request(&c->members, s, remove)) {
+        return false;
     }
-    g_mutex_unlock(&c->lock);
-    if (closed) {
-        g_free(wish);
-    } else {
-        btrail_event_fd_set(c->wake_fd);
-    }
-    return !closed;
+    btrail_event_fd_set(c->wake_fd);
+    return true;
 }
 
 struct btrail_capture *
@@ -946,18 +638,14 @@ btrail_capture_start(const struct btrail_capture_options *options)
     c->wake_fd = btrail_event_fd_new();
     c->cancel_fd = btrail_event_fd_new();
     c->done_fd = btrail_event_fd_new();
-    g_mutex_init(&c->lock);
-    g_queue_init(&c->wishes);
-    c->sessions = g_ptr_array_new();
-    c->late = g_ptr_array_new();
-    c->telling = g_ptr_array_new();
-    c->entries = btrail_entries_new();
-    if (getrandom(c->key, sizeof(c->key), 0) != sizeof(c->key)) {
-        g_error("cannot get random numbers: %s", g_strerror(errno));
-    }
+    capture_members_init(&c->members);
+    c->names.wanted = options->names;
+    c->names.wait_for_scan = options->wait_for_scan;
+    c->names.limit = options->limit;
+    capture_names_init(&c->names, &c->members);
     for (i = 0; i < options->n_sessions; i++) {
         btrail_session_added(options->sessions[i]);
-        wish_for(c, options->sessions[i], false);
+        request(c, options->sessions[i], false);
     }
     c->thread = g_thread_new("drain", capture_thread, c);
     return c;
@@ -971,7 +659,7 @@ int btrail_capture_done_fd(const struct btrail_capture *c)
 void btrail_capture_progress(struct btrail_capture *c,
                              struct btrail_capture_progress *p)
 {
-    p->records = __atomic_load_n(&c->progress.records, __ATOMIC_RELAXED);
+    p->records = __atomic_load_n(&c->drain.records, __ATOMIC_RELAXED);
     p->lost = __atomic_load_n(&c->progress.lost, __ATOMIC_RELAXED);
     p->paused_ns = __atomic_load_n(&c->progress.paused_ns, __ATOMIC_RELAXED);
     p->limited_ns = __atomic_load_n(&c->progress.limited_ns,
@@ -981,28 +669,32 @@ void btrail_capture_progress(struct btrail_capture *c,
 void btrail_capture_add(struct btrail_capture *c, struct btrail_session *s)
 {
     btrail_session_added(s);
-    if (!wish_for(c, s, false)) {
+    if (!request(c, s, false)) {
         end_late(c, s);
     }
 }
 
 void btrail_capture_remove(struct btrail_capture *c, struct btrail_session *s)
 {
-    wish_for(c, s, true);
+    request(c, s, true);
+}
+
+/* Sets a flag and wakes the thread to see it. */
+static void signal_thread(struct btrail_capture *c, int *flag)
+{
+    __atomic_store_n(flag, 1, __ATOMIC_RELAXED);
+    btrail_event_fd_set(c->cancel_fd);
+    btrail_event_fd_set(c->wake_fd);
 }
 
 void btrail_capture_stop(struct btrail_capture *c)
 {
-    __atomic_store_n(&c->stop, 1, __ATOMIC_RELAXED);
-    btrail_event_fd_set(c->cancel_fd);
-    btrail_event_fd_set(c->wake_fd);
+    signal_thread(c, &c->stop);
 }
 
 void btrail_capture_detach(struct btrail_capture *c)
 {
-    __atomic_store_n(&c->leave, 1, __ATOMIC_RELAXED);
-    btrail_event_fd_set(c->cancel_fd);
-    btrail_event_fd_set(c->wake_fd);
+    signal_thread(c, &c->detach);
 }
 
 void btrail_capture_finish(struct btrail_capture *c,
@@ -1011,15 +703,11 @@ void btrail_capture_finish(struct btrail_capture *c,
     g_thread_join(c->thread);
     *result = (struct btrail_capture_result) {
         .reason = c->reason,
-        .progress = c->progress,
         .error = c->error,
     };
-    btrail_scanner_result_clear(&c->names);
-    g_ptr_array_unref(c->sessions);
-    g_ptr_array_unref(c->late);
-    g_ptr_array_unref(c->telling);
-    btrail_entries_free(c->entries);
-    g_mutex_clear(&c->lock);
+    btrail_capture_progress(c, &result->progress);
+    capture_names_clear(&c->names);
+    capture_members_clear(&c->members);
     close(c->wake_fd);
     close(c->cancel_fd);
     close(c->done_fd);

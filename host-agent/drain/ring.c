@@ -106,7 +106,7 @@ void btrail_ring_hold(struct btrail_ring *r)
     __atomic_fetch_add(&r->held, 1, __ATOMIC_ACQ_REL);
 }
 
-void btrail_ring_let_go(struct btrail_ring *r)
+void btrail_ring_release(struct btrail_ring *r)
 {
     __atomic_fetch_sub(&r->held, 1, __ATOMIC_ACQ_REL);
 }

@@ -41,7 +41,7 @@ struct btrail_store *btrail_ring_names(struct btrail_ring *r);
  * if that takes long, the oldest all the same.  Any thread
  */
 void btrail_ring_hold(struct btrail_ring *r);
-void btrail_ring_let_go(struct btrail_ring *r);
+void btrail_ring_release(struct btrail_ring *r);
 
 /*
  * What has to be called by whoever writes to these stores, or when nobody does

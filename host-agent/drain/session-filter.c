@@ -3,12 +3,11 @@
  * What a session wants: see session-filter.h
  */
 
-#include <stdio.h>
 #include <string.h>
 
 #include "drain/session-filter.h"
+#include "guest-linux/process.h"
 #include "lib/internal/identity.h"
-#include "lib/internal/stream.h"
 
 #define ALL (BTRAIL_PRIVILEGE_USER | BTRAIL_PRIVILEGE_KERNEL)
 
@@ -137,14 +136,6 @@ bool btrail_filtering_cr3(struct btrail_filtering *f, uint64_t cr3)
     wanted = found && found->wanted;
     g_mutex_unlock(&f->lock);
     return wanted;
-}
-
-bool btrail_process_is(const struct btrail_process *p, const char *name)
-{
-    char pid[16];
-
-    snprintf(pid, sizeof(pid), "%u", p->pid);
-    return !strcmp(name, p->comm) || !strcmp(name, pid);
 }
 
 static bool is_wanted(const struct btrail_filtering *f,
@@ -332,8 +323,8 @@ static void place(struct btrail_filtered *v, uint64_t index,
     }
 }
 
-static void begin_slab(struct btrail_filtering *f, struct btrail_filtered *v,
-                       const struct btrail_slab *slab)
+static void begin_output(struct btrail_filtering *f, struct btrail_filtered *v,
+                         const struct btrail_slab *slab)
 {
     if (f->max_records < slab->n_records) {
         g_free(f->records);
@@ -343,30 +334,27 @@ static void begin_slab(struct btrail_filtering *f, struct btrail_filtered *v,
     f->n_records = 0;
     g_array_set_size(f->events, 0);
     v->dropped = 0;
-    v->slab = (struct btrail_slab) {
-        .first_index = v->index,
-        .cr3 = slab->cr3,
+    v->checked = (struct btrail_checked_slab) {
+        .slab = { .first_index = v->index, .cr3 = slab->cr3 },
+        .begin = v->index,
     };
 }
 
-bool btrail_filtering_slab(struct btrail_filtering *f, unsigned vcpu,
+void btrail_filtering_slab(struct btrail_filtering *f, unsigned vcpu,
                            struct btrail_filtered *v,
-                           const struct btrail_slab *slab, uint64_t index,
-                           uint16_t gap_reason, struct btrail_mark *marks,
-                           size_t n_marks)
+                           const struct btrail_checked_slab *checked,
+                           uint64_t index, uint16_t gap_reason,
+                           struct btrail_mark *marks, size_t n_marks)
 {
+    const struct btrail_slab *slab = &checked->slab;
     bool wanted = btrail_filtering_cr3(f, slab->cr3);
     uint64_t cr3 = slab->cr3;
     uint64_t at = slab->first_index;
     size_t position = 0;
-    uint64_t missing;
     size_t i;
 
-    if (!btrail_slab_check(slab, index, &missing)) {
-        return false;
-    }
-    begin_slab(f, v, slab);
-    if (missing) {
+    begin_output(f, v, slab);
+    if (checked->begin != index) {
         add_gap(f, v, gap_reason);
     }
     for (i = 0; i <= slab->n_events; i++) {
@@ -412,9 +400,9 @@ bool btrail_filtering_slab(struct btrail_filtering *f, unsigned vcpu,
         add_event(f, v, e);
     }
     place(v, at, &marks, &n_marks);
-    v->slab.records = f->records;
-    v->slab.n_records = f->n_records;
-    v->slab.events = (const struct btrail_event *)f->events->data;
-    v->slab.n_events = f->events->len;
-    return true;
+    v->checked.end = v->index;
+    v->checked.slab.records = f->records;
+    v->checked.slab.n_records = f->n_records;
+    v->checked.slab.events = (const struct btrail_event *)f->events->data;
+    v->checked.slab.n_events = f->events->len;
 }

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 
 #include "backtrail/names.h"
+#include "lib/internal/stream.h"
 
 /**
  * struct btrail_session_filter - all zero wants everything
@@ -41,8 +42,7 @@ struct btrail_session_filter {
     uint32_t privilege;
 };
 
-/* Is it the one that is meant: its pid, in decimal, or its name? */
-bool btrail_process_is(const struct btrail_process *p, const char *name);
+
 
 /* The pseudo-address for a branch from user mode to @to, in the kernel */
 typedef uint64_t btrail_entry_fn(void *opaque, unsigned vcpu, uint64_t cr3,
@@ -79,8 +79,8 @@ bool btrail_filtering_cr3(struct btrail_filtering *f, uint64_t cr3);
 bool btrail_filtering_fixed_cr3s(const struct btrail_filtering *f);
 
 /*
- * What a snapshot has found: whose address spaces are those of the processes that
- * are wanted.  Any thread, one at a time.
+ * Learns from a snapshot which address spaces the wanted processes have.  Any
+ * thread, one at a time
  */
 void btrail_filtering_snapshot(struct btrail_filtering *f,
                            const struct btrail_snapshot *snapshot);
@@ -99,15 +99,15 @@ struct btrail_mark {
 /**
  * struct btrail_filtered - the stream of a vCPU, as far as it was filtered
  * @index: in the session, of the next record
- * @slab:  what is wanted of the last slab.  It lives until the next one, of any
- *         vCPU.
+ * @checked: what is wanted of the last slab.  It is valid until the next one,
+ *           of any vCPU.
  * @dropped: how many records of the last slab are not
  * @time:  the last TIME event, if it is still to be told
  * @gap:   that there was a GAP of unknown size just before, for this reason
  */
 struct btrail_filtered {
     uint64_t index;
-    struct btrail_slab slab;
+    struct btrail_checked_slab checked;
     uint64_t dropped;
     struct btrail_event time;
     uint16_t gap;
@@ -122,13 +122,11 @@ struct btrail_filtered {
  *
  * How many of the records that are missing in the capture would have been
  * wanted is not known; so that is what the session's GAP events say.
- *
- * False if the slab contradicts itself or what came before.
  */
-bool btrail_filtering_slab(struct btrail_filtering *f, unsigned vcpu,
+void btrail_filtering_slab(struct btrail_filtering *f, unsigned vcpu,
                            struct btrail_filtered *v,
-                           const struct btrail_slab *slab, uint64_t index,
-                           uint16_t gap_reason, struct btrail_mark *marks,
-                           size_t n_marks);
+                           const struct btrail_checked_slab *slab,
+                           uint64_t index, uint16_t gap_reason,
+                           struct btrail_mark *marks, size_t n_marks);
 
 #endif /* BTRAIL_SESSION_FILTER_H */

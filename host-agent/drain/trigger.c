@@ -19,7 +19,7 @@ struct watched {
     struct btrail_places *places;       /* of a symbol of programs, or NULL */
     uint64_t address;           /* atomic; 0 if it is not known */
     uint64_t hits;
-    bool told;                  /* by btrail_triggers_news() */
+    bool told;                  /* by btrail_triggers_new_places() */
 };
 
 struct btrail_triggers {
@@ -183,7 +183,7 @@ unsigned btrail_triggers_places(const struct btrail_triggers *t, unsigned i)
            __atomic_load_n(&w->address, __ATOMIC_RELAXED) != 0;
 }
 
-bool btrail_triggers_news(struct btrail_triggers *t)
+bool btrail_triggers_new_places(struct btrail_triggers *t)
 {
     bool news = false;
     unsigned i;

@@ -9,7 +9,7 @@
 #define BTRAIL_TRIGGER_H
 
 #include "drain/session-filter.h"
-#include "drain/symbol-places.h"
+#include "guest-linux/symbol-places.h"
 
 /**
  * enum btrail_trigger_action
@@ -99,7 +99,7 @@ bool btrail_triggers_want_names(const struct btrail_triggers *t);
 unsigned btrail_triggers_places(const struct btrail_triggers *t, unsigned i);
 
 /* Is there a place of a trigger that had none when this was asked last? */
-bool btrail_triggers_news(struct btrail_triggers *t);
+bool btrail_triggers_new_places(struct btrail_triggers *t);
 
 /*
  * A branch goes to an address; a btrail_gate_fn.  True if it is to be kept:

@@ -182,7 +182,7 @@ size_t btrail_slab_before(const struct btrail_event *e, size_t position,
 }
 
 bool btrail_slab_check(const struct btrail_slab *slab, uint64_t before,
-                       uint64_t *missing)
+                       struct btrail_checked_slab *checked)
 {
     uint64_t explained = 0;     /* by GAP events before the first record */
     uint64_t expected;          /* index of those */
@@ -230,8 +230,10 @@ bool btrail_slab_check(const struct btrail_slab *slab, uint64_t before,
     }
 
     /* The missing ones are put first; the others must then fit. */
-    *missing = hole - explained;
-    expected = before + *missing;
+    expected = slab->first_index - explained;
+    *checked = (struct btrail_checked_slab) {
+        *slab, expected, index + (slab->n_records - position),
+    };
     for (i = 0; i < slab->n_events; i++) {
         const struct btrail_event *e = &slab->events[i];
 
@@ -258,19 +260,22 @@ static bool fits_block(const struct btrail_stream *s,
            slab->n_events + 2 <= BTRAIL_BLOCK_MAX_EVENTS - h->events;
 }
 
-static int begin_slab(struct btrail_stream *s, const struct btrail_slab *slab,
-                      uint64_t missing, uint16_t gap_reason)
+static int begin_slab(struct btrail_stream *s,
+                      const struct btrail_checked_slab *checked,
+                      uint16_t gap_reason)
 {
+    const struct btrail_slab *slab = &checked->slab;
+    uint64_t missing;
     int ret = 0;
 
     if (!s->started) {
         s->cr3 = slab->cr3;
         s->started = true;
         if (s->anywhere) {
-            s->index = missing;
-            missing = 0;
+            s->index = checked->begin;
         }
     }
+    missing = checked->begin - s->index;
     /* Blocks that begin with a slab begin with a TIME event. */
     if (s->block && !fits_block(s, slab)) {
         ret = btrail_stream_flush(s);
@@ -289,16 +294,27 @@ static int begin_slab(struct btrail_stream *s, const struct btrail_slab *slab,
 int btrail_stream_append(struct btrail_stream *s,
                          const struct btrail_slab *slab, uint16_t gap_reason)
 {
+    struct btrail_checked_slab checked;
+
+    return btrail_slab_check(slab, s->index, &checked) ?
+           btrail_stream_append_checked(s, &checked, gap_reason) :
+           -BTRAIL_ERR_SLAB;
+}
+
+int btrail_stream_append_checked(struct btrail_stream *s,
+                                 const struct btrail_checked_slab *checked,
+                                 uint16_t gap_reason)
+{
+    const struct btrail_slab *slab = &checked->slab;
     uint64_t index = slab->first_index;
-    uint64_t missing;
     size_t position = 0;
     size_t i;
     int ret;
 
-    if (s->ended || !btrail_slab_check(slab, s->index, &missing)) {
+    if (s->ended || checked->begin < s->index) {
         return -BTRAIL_ERR_SLAB;
     }
-    ret = begin_slab(s, slab, missing, gap_reason);
+    ret = begin_slab(s, checked, gap_reason);
     for (i = 0; !ret && i < slab->n_events; i++) {
         const struct btrail_event *e = &slab->events[i];
         size_t n = btrail_slab_before(e, position, index,

@@ -174,7 +174,7 @@ void btrail_guest_data(struct btrail_guest *g, int sock)
         .sock = sock,
         .attached = g->attaching,
         .names = names != BTRAIL_COMMAND_NAMES_OFF,
-        .patient = names == BTRAIL_COMMAND_NAMES_ALL,
+        .wait_for_scan = names == BTRAIL_COMMAND_NAMES_ALL,
         .limit = g->cpu,
     };
     unsigned i;

@@ -213,12 +213,12 @@ static gboolean fired_readable(gint fd, GIOCondition condition,
         }
         /* One at a time: what fires all the time would fill the disk. */
         if (s->dumps) {
-            btrail_session_let_go(s->session);
+            btrail_session_release_ring(s->session);
         } else if (!btrail_service_session_dump(s, NULL,
                                               BTRAIL_SERVICE_SESSION_TRIGGER,
                                               NULL, trigger_dumped, s,
                                               &error)) {
-            btrail_session_let_go(s->session);
+            btrail_session_release_ring(s->session);
             trigger_dumped(s, NULL, error);
         }
     }

@@ -8,7 +8,7 @@
 #define BTRAIL_SERVICE_H
 
 #include "service/config.h"
-#include "drain/symbol-places.h"
+#include "guest-linux/symbol-places.h"
 
 struct btrail_service;
 

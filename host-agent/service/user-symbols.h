@@ -9,7 +9,7 @@
 #define BTRAIL_USER_SYMBOLS_H
 
 #include "service/config.h"
-#include "drain/symbol-places.h"
+#include "guest-linux/symbol-places.h"
 
 struct btrail_user_symbols;
 

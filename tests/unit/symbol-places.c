@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "fake-space.h"
-#include "drain/symbol-places.h"
+#include "guest-linux/symbol-places.h"
 
 #define PAGES       4096
 #define SYMBOL      "sample_two_c"

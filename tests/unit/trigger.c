@@ -172,14 +172,14 @@ static void test_spaces(void)
     memset(fired_n, 0, sizeof(fired_n));
     t = btrail_triggers_new(list, 4, &files, fired, NULL);
     g_assert_true(btrail_triggers_want_names(t));
-    g_assert_false(btrail_triggers_news(t));
+    g_assert_false(btrail_triggers_new_places(t));
     btrail_triggers_pass(t, 0x5000, one);
     btrail_triggers_find(t, &snapshot, memory, 4);
     btrail_triggers_snapshot(t, &snapshot);
-    g_assert_true(btrail_triggers_news(t));
-    g_assert_false(btrail_triggers_news(t));
+    g_assert_true(btrail_triggers_new_places(t));
+    g_assert_false(btrail_triggers_new_places(t));
     btrail_triggers_symbols(t, text, strlen(text));
-    g_assert_true(btrail_triggers_news(t));
+    g_assert_true(btrail_triggers_new_places(t));
     g_assert_cmpuint(btrail_triggers_places(t, 0), ==, 1);
     g_assert_cmpuint(btrail_triggers_places(t, 1), ==, 1);
     g_assert_cmpuint(btrail_triggers_places(t, 2), ==, 0);

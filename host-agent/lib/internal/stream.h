@@ -44,17 +44,38 @@ int btrail_stream_append(struct btrail_stream *s,
                          const struct btrail_slab *slab, uint16_t gap_reason);
 
 /**
+ * struct btrail_checked_slab - a slab that does not contradict itself
+ * @begin: index of the first record that it holds or whose loss its GAP events
+ *         explain
+ * @end:   index after its last record
+ *
+ * btrail_slab_check() makes one.
+ */
+struct btrail_checked_slab {
+    struct btrail_slab slab;
+    uint64_t begin;
+    uint64_t end;
+};
+
+/**
  * btrail_slab_check - check a slab as a whole
- * @before:  index that its stream has come to
- * @missing: gets how many records are missing before it that its own GAP events
- *           do not explain
+ * @before:  index of the next record of its stream
+ * @checked: gets the slab
+ *
+ * A slab that is sound for @before is so for any smaller index, too.
  */
 bool btrail_slab_check(const struct btrail_slab *slab, uint64_t before,
-                       uint64_t *missing);
+                       struct btrail_checked_slab *checked);
+
+/* As btrail_stream_append(), for a slab that was checked */
+int btrail_stream_append_checked(struct btrail_stream *s,
+                                 const struct btrail_checked_slab *slab,
+                                 uint16_t gap_reason);
 
 /*
- * The records of a slab that come before event @e, having come to record
- * number @position with index @index.  SIZE_MAX if the event cannot be there.
+ * Returns how many records of a slab come before event @e and after the first
+ * @position, the next of which has index @index; SIZE_MAX if the event cannot
+ * be there.
  */
 size_t btrail_slab_before(const struct btrail_event *e, size_t position,
                           uint64_t index, size_t n_records);

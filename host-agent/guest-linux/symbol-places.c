@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "guest-linux/dynamic-symbols.h"
-#include "drain/session-filter.h"
-#include "drain/symbol-places.h"
+#include "guest-linux/process.h"
+#include "guest-linux/symbol-places.h"
 #include "lib/internal/identity.h"
 
 #define RANGES_MAX      8               /* of a file, that are executable */

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Draining a producer's memory: see capture-drain.h
+ */
+
+#include "drain/capture-drain.h"
+#include "util/clock.h"
+
+/* Slabs of a vCPU before it is the turn of the next one */
+#define SLABS_PER_TURN      16
+
+/* Why are records missing that no GAP event explains? */
+static uint16_t gap_reason(const struct capture_drain *d,
+                           const struct capture_vcpu *v)
+{
+    if (capture_drain_overwrites(d)) {
+        return BTRAIL_GAP_OVERWRITTEN;
+    }
+    if (!v->begun) {
+        /* Another agent has drained them, or none. */
+        return BTRAIL_GAP_AGENT_LOST;
+    }
+    return BTRAIL_GAP_CORRUPT;
+}
+
+/* Has something new scanned; if possible before the guest continues. */
+static void scan_new(struct capture_drain *d)
+{
+    btrail_scanner_request(d->names->scanner);
+    if (d->connection->header.policy == BTRAIL_OVERFLOW_PAUSE) {
+        btrail_scanner_wait(d->names->scanner);
+    }
+}
+
+/* Reports the address spaces that have run to the scanner. */
+static void report_cr3s(struct capture_drain *d,
+                        const struct btrail_slab *slab)
+{
+    struct btrail_scanner *scanner = d->names->scanner;
+    bool new = btrail_scanner_report_cr3(scanner, slab->cr3);
+    size_t i;
+
+    for (i = 0; i < slab->n_events; i++) {
+        if (slab->events[i].type == BTRAIL_EVENT_CR3) {
+            new |= btrail_scanner_report_cr3(scanner, slab->events[i].data[0]);
+        }
+    }
+    if (new) {
+        scan_new(d);
+    }
+}
+
+/* Hands an item of code on; the scanner learns of code that runs first. */
+static void got_code(void *opaque, unsigned vcpu, uint64_t number,
+                     const struct btrail_code_item *item, const uint8_t *page)
+{
+    struct capture_drain *d = opaque;
+    unsigned i;
+
+    if (d->names->scanner && item->type == BTRAIL_CODE_PAGE &&
+        !(item->linear >> 63)) {
+        d->new_code |= btrail_scanner_report_code(d->names->scanner, item->cr3,
+                                                  item->linear);
+    }
+    if (d->members->in_step) {
+        btrail_entries_code(d->names->entries, item, page);
+    }
+    for (i = 0; i < d->members->sessions->len; i++) {
+        struct btrail_session *s = capture_member(d->members, i);
+
+        if (!btrail_session_over(s)) {
+            btrail_session_code(s, vcpu, number, item, page);
+        }
+    }
+}
+
+/* One snapshot for all code that was handed on */
+static void scan_new_code(struct capture_drain *d)
+{
+    if (d->new_code) {
+        d->new_code = false;
+        scan_new(d);
+    }
+}
+
+void capture_drain_init(struct capture_drain *d,
+                        struct btrail_connection *connection,
+                        struct capture_members *members,
+                        struct capture_names *names)
+{
+    const struct btrail_shm_header *h = &connection->header;
+
+    d->connection = connection;
+    d->members = members;
+    d->names = names;
+    d->vcpus = g_new0(struct capture_vcpu, h->vcpus);
+    d->events = g_new(struct btrail_event, h->events_per_slab);
+    d->code = btrail_agent_code_new(connection, got_code, d);
+}
+
+void capture_drain_clear(struct capture_drain *d)
+{
+    btrail_agent_code_free(d->code);
+    btrail_connection_free(d->connection);
+    g_free(d->vcpus);
+    g_free(d->events);
+}
+
+bool capture_drain_is_traced(const struct capture_drain *d, unsigned vcpu)
+{
+    return d->vcpus[vcpu].begun ||
+           btrail_connection_state(d->connection, vcpu) != BTRAIL_VCPU_ABSENT;
+}
+
+bool capture_drain_heads_moved(const struct capture_drain *d)
+{
+    unsigned i;
+
+    for (i = 0; i < d->connection->header.vcpus; i++) {
+        if (btrail_connection_head(d->connection, i) != d->vcpus[i].tail) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool bad_slab(uint64_t number, unsigned vcpu, GError **error)
+{
+    g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_PROTOCOL,
+                "the producer broke the protocol: in slab %" G_GUINT64_FORMAT
+                " of vCPU %u, %s", number, vcpu,
+                btrail_strerror(-BTRAIL_ERR_SLAB));
+    return false;
+}
+
+/*
+ * Drains a slab.  This is where it is checked; its records stay in the shared
+ * memory, where the producer may still change them.
+ */
+static bool drain_slab(struct capture_drain *d, unsigned i, GError **error)
+{
+    struct capture_vcpu *v = &d->vcpus[i];
+    uint16_t reason = gap_reason(d, v);
+    struct btrail_checked_slab checked;
+    struct btrail_slab slab;
+    bool several = d->members->sessions->len > 1;
+    unsigned k;
+
+    if (!btrail_connection_slab(d->connection, i, v->tail, &slab, d->events,
+                                error)) {
+        return false;
+    }
+    if (!btrail_slab_check(&slab, v->index, &checked)) {
+        return bad_slab(v->tail, i, error);
+    }
+    if (d->names->scanner) {
+        report_cr3s(d, &slab);
+    }
+    if (d->members->in_step) {
+        if (!btrail_agent_code_drain_vcpu(d->code, i, error)) {
+            return false;
+        }
+        scan_new_code(d);
+    }
+    for (k = 0; k < d->members->sessions->len; k++) {
+        struct btrail_session *s = capture_member(d->members, k);
+        uint64_t begin = several ? btrail_clock_cpu_ns() : 0;
+
+        if (!btrail_session_over(s) &&
+            btrail_session_slab(s, i, &checked, v->index, reason)) {
+            return bad_slab(v->tail, i, error);
+        }
+        if (several) {
+            btrail_session_spent(s, btrail_clock_cpu_ns() - begin);
+        }
+    }
+    v->begun |= slab.first_index || slab.n_records;
+    v->ended = slab.n_events &&
+               slab.events[slab.n_events - 1].type == BTRAIL_EVENT_END;
+    v->index = checked.end;
+    d->drained = true;
+    __atomic_fetch_add(&d->records, slab.n_records, __ATOMIC_RELAXED);
+    return true;
+}
+
+/* Drains slabs of a vCPU, at most @max; @n gets how many. */
+static bool drain_slabs(struct capture_drain *d, unsigned i, unsigned max,
+                        unsigned *n, GError **error)
+{
+    struct capture_vcpu *v = &d->vcpus[i];
+    uint32_t slabs = d->connection->header.slabs;
+    uint64_t head = btrail_connection_head(d->connection, i);
+
+    *n = 0;
+    if (!v->started) {
+        v->tail = btrail_connection_tail(d->connection, i);
+        v->started = true;
+    }
+    if (capture_drain_overwrites(d) && head >= v->tail) {
+        /*
+         * The oldest slab is whole if the producer has stopped in order;
+         * otherwise it may have begun to fill it again.
+         */
+        uint64_t keep = d->ended ? slabs : slabs - 1;
+
+        if (head - v->tail > keep) {
+            v->tail = head - keep;
+        }
+    }
+    if (head < v->tail || head - v->tail > slabs) {
+        g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_PROTOCOL,
+                    "the producer broke the protocol: vCPU %u has published %"
+                    G_GUINT64_FORMAT " slabs, and %" G_GUINT64_FORMAT
+                    " of them were drained", i, head, v->tail);
+        return false;
+    }
+    while (v->tail != head && *n < max) {
+        if (!drain_slab(d, i, error)) {
+            return false;
+        }
+        v->tail++;
+        (*n)++;
+        btrail_connection_release(d->connection, i, v->tail);
+    }
+    return true;
+}
+
+static bool drain_all_vcpus(struct capture_drain *d, unsigned max, unsigned *n,
+                            GError **error)
+{
+    unsigned i, k;
+
+    for (i = 0; i < d->connection->header.vcpus; i++) {
+        if (!drain_slabs(d, i, max, &k, error)) {
+            return false;
+        }
+        *n += k;
+    }
+    return true;
+}
+
+bool capture_drain_some(struct capture_drain *d, unsigned *n, GError **error)
+{
+    return drain_all_vcpus(d, SLABS_PER_TURN, n, error);
+}
+
+bool capture_drain_published(struct capture_drain *d, GError **error)
+{
+    unsigned n = 0;
+
+    return drain_all_vcpus(d, UINT_MAX, &n, error);
+}
+
+bool capture_drain_little(struct capture_drain *d, unsigned *n, GError **error)
+{
+    unsigned vcpus = d->connection->header.vcpus;
+    unsigned i;
+
+    for (i = 0; i < vcpus && !*n; i++) {
+        d->next_vcpu = (d->next_vcpu + 1) % vcpus;
+        if (!drain_slabs(d, d->next_vcpu, 1, n, error)) {
+            return false;
+        }
+    }
+    return *n || capture_drain_code(d, false, n, error);
+}
+
+bool capture_drain_code(struct capture_drain *d, bool all, unsigned *n,
+                        GError **error)
+{
+    unsigned k;
+
+    if (!btrail_agent_code_drain(d->code, all, &k, error)) {
+        return false;
+    }
+    *n += k;
+    scan_new_code(d);
+    return true;
+}

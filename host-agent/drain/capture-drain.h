@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Draining a producer's memory: slabs and code go to the sessions of a capture
+ *
+ * The capture's thread calls the functions.  One that fails sets @error, which
+ * may be NULL: the producer has broken the protocol.
+ */
+
+#ifndef BTRAIL_CAPTURE_DRAIN_H
+#define BTRAIL_CAPTURE_DRAIN_H
+
+#include "drain/agent-code.h"
+#include "drain/capture-names.h"
+#include "drain/connection.h"
+
+/**
+ * struct capture_vcpu - how far a vCPU was drained
+ * @tail:    the next slab, if @started
+ * @started: @tail is set
+ * @begun:   a slab with records was drained
+ * @ended:   its END event was drained
+ * @index:   of the next record
+ */
+struct capture_vcpu {
+    uint64_t tail;
+    bool started;
+    bool begun;
+    bool ended;
+    uint64_t index;
+};
+
+/**
+ * struct capture_drain
+ * @members, @names: that get what is drained
+ * @vcpus:     connection->header.vcpus of them
+ * @events:    a copy of those of the current slab
+ * @new_code:  code has run in a mapping that no snapshot has
+ * @drained:   the first slab was drained
+ * @ended:     the producer has said END
+ * @next_vcpu: the next one for capture_drain_little()
+ * @records:   drained; atomic
+ */
+struct capture_drain {
+    struct btrail_connection *connection;
+    struct capture_members *members;
+    struct capture_names *names;
+    struct btrail_agent_code *code;
+    struct capture_vcpu *vcpus;
+    struct btrail_event *events;
+    bool new_code;
+    bool drained;
+    bool ended;
+    unsigned next_vcpu;
+    uint64_t records;
+};
+
+/* Takes the connection over. */
+void capture_drain_init(struct capture_drain *d,
+                        struct btrail_connection *connection,
+                        struct capture_members *members,
+                        struct capture_names *names);
+void capture_drain_clear(struct capture_drain *d);
+
+/* Is the policy to overwrite?  Then slabs are drained only at the end. */
+static inline bool capture_drain_overwrites(const struct capture_drain *d)
+{
+    return d->connection->header.policy == BTRAIL_OVERFLOW_OVERWRITE;
+}
+
+/* Has the vCPU made records, or can it? */
+bool capture_drain_is_traced(const struct capture_drain *d, unsigned vcpu);
+
+/* Are there slabs that were not drained? */
+bool capture_drain_heads_moved(const struct capture_drain *d);
+
+/* Drains some slabs of each vCPU; @n grows by how many. */
+bool capture_drain_some(struct capture_drain *d, unsigned *n, GError **error);
+
+/* Drains one slab, or some code if there is none; @n as above. */
+bool capture_drain_little(struct capture_drain *d, unsigned *n,
+                          GError **error);
+
+/* Drains all slabs that are published now. */
+bool capture_drain_published(struct capture_drain *d, GError **error);
+
+/* Drains some of the code, or all of it; @n grows by how many items. */
+bool capture_drain_code(struct capture_drain *d, bool all, unsigned *n,
+                        GError **error);
+
+#endif /* BTRAIL_CAPTURE_DRAIN_H */

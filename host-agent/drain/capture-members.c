@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The sessions of a capture: see capture-members.h
+ */
+
+#include "drain/capture-members.h"
+
+void capture_members_init(struct capture_members *m)
+{
+    g_mutex_init(&m->lock);
+    m->sessions = g_ptr_array_new();
+    m->late = g_ptr_array_new();
+    m->resending = g_ptr_array_new();
+    g_queue_init(&m->requests);
+}
+
+void capture_members_clear(struct capture_members *m)
+{
+    g_ptr_array_unref(m->sessions);
+    g_ptr_array_unref(m->late);
+    g_ptr_array_unref(m->resending);
+    g_mutex_clear(&m->lock);
+}
+
+static void update_in_step(struct capture_members *m)
+{
+    unsigned i;
+
+    m->in_step = false;
+    for (i = 0; i < m->sessions->len; i++) {
+        m->in_step |= btrail_session_in_step(capture_member(m, i));
+    }
+}
+
+void capture_members_add(struct capture_members *m, struct btrail_session *s)
+{
+    g_mutex_lock(&m->lock);
+    g_ptr_array_add(m->sessions, s);
+    g_mutex_unlock(&m->lock);
+    update_in_step(m);
+}
+
+void capture_members_remove(struct capture_members *m,
+                            struct btrail_session *s)
+{
+    g_mutex_lock(&m->lock);
+    g_ptr_array_remove(m->sessions, s);
+    g_ptr_array_remove(m->late, s);
+    g_ptr_array_remove(m->resending, s);
+    g_mutex_unlock(&m->lock);
+    update_in_step(m);
+}
+
+void capture_members_add_late(struct capture_members *m,
+                              struct btrail_session *s)
+{
+    g_mutex_lock(&m->lock);
+    g_ptr_array_add(m->late, s);
+    g_mutex_unlock(&m->lock);
+}
+
+bool capture_members_request(struct capture_members *m,
+                             struct btrail_session *s, bool remove)
+{
+    struct capture_request *request = g_new(struct capture_request, 1);
+    bool closed;
+
+    *request = (struct capture_request) { s, remove };
+    g_mutex_lock(&m->lock);
+    closed = m->closed;
+    if (!closed) {
+        g_queue_push_tail(&m->requests, request);
+        __atomic_store_n(&m->requested, 1, __ATOMIC_RELEASE);
+    }
+    g_mutex_unlock(&m->lock);
+    if (closed) {
+        g_free(request);
+    }
+    return !closed;
+}
+
+struct capture_request *capture_members_next(struct capture_members *m)
+{
+    struct capture_request *request;
+
+    g_mutex_lock(&m->lock);
+    request = g_queue_pop_head(&m->requests);
+    g_mutex_unlock(&m->lock);
+    return request;
+}
+
+void capture_members_close(struct capture_members *m)
+{
+    g_mutex_lock(&m->lock);
+    m->closed = true;
+    g_mutex_unlock(&m->lock);
+}

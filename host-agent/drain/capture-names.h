@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The names of a capture's guest: what the scanner finds in the guest's memory
+ * is handed to the sessions of the capture
+ *
+ * The capture's thread calls the functions.
+ */
+
+#ifndef BTRAIL_CAPTURE_NAMES_H
+#define BTRAIL_CAPTURE_NAMES_H
+
+#include "drain/capture-members.h"
+#include "guest-linux/entries.h"
+#include "guest-linux/user-snapshot.h"
+#include "guest-linux/scanner.h"
+
+/**
+ * struct capture_names
+ * @members: that get what is found
+ * @wanted:  the capture's option to scan for names
+ * @wait_for_scan: see btrail_scanner_new()
+ * @limit:   likewise
+ * @scanner: NULL if there is none
+ * @result:  of the scanner at its end; before, why there is no scanner
+ * @known:   the members were told whether there can be names
+ * @key:     see btrail_snapshot_encode_user()
+ * @entries: how the guest's kernel is entered
+ */
+struct capture_names {
+    struct capture_members *members;
+    bool wanted;
+    bool wait_for_scan;
+    struct btrail_cpu_limit *limit;
+    struct btrail_scanner *scanner;
+    struct btrail_scanner_result result;
+    bool known;
+    uint8_t key[BTRAIL_USER_SNAPSHOT_KEY];
+    struct btrail_entries *entries;
+};
+
+void capture_names_init(struct capture_names *n,
+                        struct capture_members *members);
+void capture_names_clear(struct capture_names *n);
+
+/* Tells members whether there can be names. */
+void capture_names_known(struct capture_names *n);
+
+/*
+ * The same for a session that has just become a member: says so if it is known,
+ * and sends it what was found before if it is @late.
+ */
+void capture_names_join(struct capture_names *n, struct btrail_session *s,
+                        bool late);
+
+/* Has the scanner send what it has found before to a member. */
+void capture_names_resend(struct capture_names *n, struct btrail_session *s);
+
+/* Starts the scanner, or learns why there is none; frees @files. */
+void capture_names_take_memory(struct capture_names *n,
+                               struct guest_memory_files *files);
+
+/* Gets what is known now; to be cleared with btrail_scanner_result_clear(). */
+void capture_names_so_far(struct capture_names *n,
+                          struct btrail_scanner_result *result);
+
+/* Ends the scanner after its last snapshot. */
+void capture_names_end(struct capture_names *n);
+
+#endif /* BTRAIL_CAPTURE_NAMES_H */

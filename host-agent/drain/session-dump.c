@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Dumps of a session's ring: see session-dump.h
+ */
+
+#include <errno.h>
+#include <sys/stat.h>
+
+#include "drain/session-dump.h"
+#include "util/event-fd.h"
+
+/*
+ * Ticks until all is flushed that was made before: the first may be in
+ * progress, the next requests slabs, and the one after that has them.
+ */
+#define FLUSH_TICKS         3
+
+void session_dumps_init(struct session_dumps *d, struct btrail_ring *ring)
+{
+    d->ring = ring;
+    g_mutex_init(&d->lock);
+    g_cond_init(&d->changed);
+    g_mutex_init(&d->output_lock);
+}
+
+void session_dumps_clear(struct session_dumps *d)
+{
+    g_mutex_clear(&d->lock);
+    g_cond_clear(&d->changed);
+    g_mutex_clear(&d->output_lock);
+}
+
+void session_dumps_begin(struct session_dumps *d, struct btrail_output *output,
+                         int wake_fd)
+{
+    d->wake_fd = wake_fd;
+    d->output = output;
+}
+
+bool session_dumps_await_tick(const struct session_dumps *d)
+{
+    return __atomic_load_n(&d->waiting, __ATOMIC_ACQUIRE);
+}
+
+void session_dumps_ticked(struct session_dumps *d)
+{
+    g_mutex_lock(&d->lock);
+    d->ticks++;
+    g_cond_broadcast(&d->changed);
+    g_mutex_unlock(&d->lock);
+}
+
+static void set_flag(struct session_dumps *d, bool *flag)
+{
+    g_mutex_lock(&d->lock);
+    *flag = true;
+    g_cond_broadcast(&d->changed);
+    g_mutex_unlock(&d->lock);
+}
+
+void session_dumps_end(struct session_dumps *d)
+{
+    set_flag(d, &d->ending);
+}
+
+struct btrail_output *session_dumps_end_output(struct session_dumps *d)
+{
+    struct btrail_output *output;
+
+    g_mutex_lock(&d->output_lock);
+    output = g_steal_pointer(&d->output);
+    if (output) {
+        btrail_output_finish(output);
+    }
+    g_mutex_unlock(&d->output_lock);
+    return output;
+}
+
+void session_dumps_closed(struct session_dumps *d)
+{
+    set_flag(d, &d->closed);
+}
+
+void session_dumps_wait_closed(struct session_dumps *d)
+{
+    g_mutex_lock(&d->lock);
+    while (!d->closed) {
+        g_cond_wait(&d->changed, &d->lock);
+    }
+    g_mutex_unlock(&d->lock);
+}
+
+void session_dumps_hold(struct session_dumps *d)
+{
+    if (d->ring && !__atomic_exchange_n(&d->held, true, __ATOMIC_ACQ_REL)) {
+        btrail_ring_hold(d->ring);
+    }
+}
+
+void session_dumps_release(struct session_dumps *d)
+{
+    if (d->ring && __atomic_exchange_n(&d->held, false, __ATOMIC_ACQ_REL)) {
+        btrail_ring_release(d->ring);
+    }
+}
+
+/* Waits until all that was made before is flushed, or is in the files. */
+static void wait_flushed(struct session_dumps *d)
+{
+    uint64_t ticks;
+
+    g_mutex_lock(&d->lock);
+    __atomic_fetch_add(&d->waiting, 1, __ATOMIC_ACQ_REL);
+    ticks = d->ticks + FLUSH_TICKS;
+    if (!d->ending) {
+        btrail_event_fd_set(d->wake_fd);
+    }
+    while (d->ticks < ticks && !d->ending) {
+        g_cond_wait(&d->changed, &d->lock);
+    }
+    __atomic_fetch_sub(&d->waiting, 1, __ATOMIC_ACQ_REL);
+    while (d->ending && !d->closed) {
+        g_cond_wait(&d->changed, &d->lock);
+    }
+    g_mutex_unlock(&d->lock);
+}
+
+/* A dump, and the files that it is made of */
+struct ring_dump {
+    struct session_dumps *dumps;
+    GArray *files;
+};
+
+/* Opens the files; they stay readable, whatever the ring deletes later. */
+static void open_files(struct ring_dump *dump)
+{
+    dump->files = btrail_ring_files(dump->dumps->ring);
+    btrail_ring_release(dump->dumps->ring);
+    session_dumps_release(dump->dumps);
+}
+
+static struct btrail_store *open_and_trim(void *opaque)
+{
+    struct ring_dump *dump = opaque;
+
+    open_files(dump);
+    btrail_ring_trim(dump->dumps->ring);
+    return NULL;
+}
+
+bool session_dumps_write(struct session_dumps *d, const char *path,
+                         struct btrail_session_dump *result, GError **error)
+{
+    struct ring_dump dump = { d, NULL };
+    struct btrail_merge_result merged;
+    struct stat st;
+    int ret;
+
+    btrail_ring_hold(d->ring);
+    wait_flushed(d);
+    g_mutex_lock(&d->output_lock);
+    if (d->output) {
+        btrail_output_call(d->output, open_and_trim, &dump);
+    } else {
+        open_files(&dump);
+    }
+    g_mutex_unlock(&d->output_lock);
+    ret = btrail_ring_dump(dump.files, path, &merged);
+    if (!ret && stat(path, &st) < 0) {
+        ret = -BTRAIL_ERR_IO;
+    }
+    if (ret) {
+        g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_OUTPUT,
+                    "cannot write %s: %s", path, ret == -BTRAIL_ERR_IO ?
+                    g_strerror(errno) : btrail_strerror(ret));
+        return false;
+    }
+    result->records = merged.records;
+    result->bytes = st.st_size;
+    return true;
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * How a user names processes of a guest
+ */
+
+#ifndef BTRAIL_PROCESS_H
+#define BTRAIL_PROCESS_H
+
+#include <stdbool.h>
+
+#include "backtrail/names.h"
+
+/* Is @name the process's pid, in decimal, or its name? */
+bool btrail_process_is(const struct btrail_process *p, const char *name);
+
+#endif /* BTRAIL_PROCESS_H */

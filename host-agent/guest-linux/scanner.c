@@ -1,0 +1,685 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The scanner: see scanner.h
+ */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "guest-linux/modules.h"
+#include "guest-linux/scanner.h"
+#include "guest-linux/tasks.h"
+#include "lib/internal/identity.h"
+#include "lib/internal/sideband.h"
+#include "util/clock.h"
+
+/* Between two snapshots, if none is requested */
+#define SNAPSHOT_INTERVAL_NS UINT64_C(200000000)
+/*
+ * Snapshots use at most this part of the time, and so does waiting for them.
+ * Time in which nothing had to be scanned is saved up, for when processes come
+ * and go.
+ */
+#define SNAPSHOT_PART       50
+#define BUDGET_MAX_NS       INT64_C(200000000)
+#define SNAPSHOT_SPACING_NS UINT64_C(1000000)
+/* Of a limit of CPU time: the drain needs some, too */
+#define LIMIT_PART          2
+/*
+ * After a snapshot that has found a new process: exec may not have given it
+ * its name yet, nor mapped its libraries.
+ */
+#define SNAPSHOT_AGAIN_NS   UINT64_C(10000000)
+/* Between two snapshots that read everything, and two checks of modules */
+#define WHOLE_INTERVAL_NS   UINT64_C(10000000000)
+#define MODULES_INTERVAL_NS UINT64_C(1000000000)
+/* Between two searches for a kernel: a guest that boots has none yet */
+#define FIND_INTERVAL_NS    UINT64_C(1000000000)
+#define FIND_PART           20
+/* Snapshots that find nothing before the kernel is taken to be another one */
+#define EMPTY_SNAPSHOTS     5
+
+/* How long btrail_scanner_wait() waits for the first snapshot, at most */
+#define WAIT_FIRST_NS       INT64_C(1000000000)
+/*
+ * The same with wait_for_scan; a CR3 then counts as that of the same process
+ * for only so long after a snapshot
+ */
+#define WAIT_LONG_NS        INT64_C(10000000000)
+#define TRUST_NS            UINT64_C(2000000)
+
+#define SEEN_SLOTS          4096
+#define MAX_IMAGES          64
+
+/* known_process.first of a process that no snapshot has found yet */
+#define NOT_FOUND           UINT64_MAX
+
+/* A process that is known, with one address space */
+struct known_process {
+    struct btrail_identity id;
+    uint64_t user_pgd;
+    uint64_t shape;
+    bool whole;                 /* all that has this shape was sent */
+    uint64_t first;
+    uint64_t round;             /* of the last snapshot with it */
+};
+
+/* Time that may be spent */
+struct time_budget {
+    int64_t saved;              /* ns */
+    uint64_t at;                /* when it was that much */
+};
+
+/* Addresses at which a snapshot has found code mapped */
+struct code_range {
+    uint64_t start;
+    uint64_t end;
+};
+
+struct btrail_scanner {
+    btrail_scanner_fn *fn;
+    void *opaque;
+    bool wait_for_scan;         /* no budget limits snapshots */
+    struct btrail_cpu_limit *limit;
+    GThread *thread;
+
+    GMutex lock;
+    GCond changed;
+    /* Under the lock */
+    uint64_t requested;         /* snapshots */
+    uint64_t begun;             /* of these */
+    uint64_t done;              /* of these */
+    bool idle;                  /* the next one begins when it is requested */
+    bool closing;
+    struct time_budget wait_budget;
+    GHashTable *ranges;         /* by root: GArray of struct code_range */
+    struct btrail_scanner_result result; /* only the thread changes it */
+
+    uint64_t seen[SEEN_SLOTS];  /* roots; atomic each */
+    uint64_t last_begin;        /* when the last snapshot began; atomic */
+    bool resend;                /* atomic */
+
+    /* What follows belongs to the thread. */
+    struct guest_memory *memory;
+    uint64_t note;
+    uint64_t note_size;
+    struct linux_kernel *kernel;
+    GHashTable *known;          /* struct known_process by its id */
+    GHashTable *images;         /* that were sent: GBytes, to GBytes packed */
+    GBytes *symbols;            /* that were sent last, and packed; or NULL */
+    GBytes *packed_symbols;
+    bool symbols_sent;          /* those of this kernel */
+    uint64_t modules;           /* linux_modules_hash() of them */
+    uint64_t round;
+    bool found_new;             /* the last snapshot has a new process */
+    struct time_budget budget;  /* CPU time for snapshots */
+    bool paced;                 /* the limit is stricter than the budget */
+    unsigned empty;             /* snapshots without processes, in succession */
+};
+
+/* Returns the time that may be spent now. */
+static int64_t budget_at(struct time_budget *b, uint64_t now)
+{
+    b->saved += (int64_t)((now - b->at) / SNAPSHOT_PART);
+    b->saved = MIN(b->saved, BUDGET_MAX_NS);
+    b->at = now;
+    return b->saved;
+}
+
+static uint64_t *seen_slot(struct btrail_scanner *sc, uint64_t root)
+{
+    return &sc->seen[(btrail_hash(root) >> 32) % SEEN_SLOTS];
+}
+
+void btrail_scanner_request(struct btrail_scanner *sc)
+{
+    g_mutex_lock(&sc->lock);
+    sc->requested++;
+    g_cond_broadcast(&sc->changed);
+    g_mutex_unlock(&sc->lock);
+}
+
+bool btrail_scanner_report_code(struct btrail_scanner *sc, uint64_t cr3,
+                                uint64_t address)
+{
+    uint64_t root = cr3 & BTRAIL_CR3_ROOT;
+    const GArray *ranges;
+    bool known = false;
+    guint i;
+
+    g_mutex_lock(&sc->lock);
+    ranges = g_hash_table_lookup(sc->ranges, &root);
+    for (i = 0; ranges && i < ranges->len && !known; i++) {
+        const struct code_range *r = &g_array_index(ranges,
+                                                    struct code_range, i);
+
+        known = address >= r->start && address < r->end;
+    }
+    g_mutex_unlock(&sc->lock);
+    return !known || btrail_scanner_report_cr3(sc, cr3);
+}
+
+bool btrail_scanner_report_cr3(struct btrail_scanner *sc, uint64_t cr3)
+{
+    uint64_t root = cr3 & BTRAIL_CR3_ROOT;
+    uint64_t *slot = seen_slot(sc, root);
+
+    if (__atomic_load_n(slot, __ATOMIC_RELAXED) == root &&
+        !(sc->wait_for_scan &&
+          btrail_clock_ns() -
+          __atomic_load_n(&sc->last_begin, __ATOMIC_RELAXED) >
+          TRUST_NS)) {
+        return false;
+    }
+    __atomic_store_n(slot, root, __ATOMIC_RELAXED);
+    return true;
+}
+
+void btrail_scanner_wait(struct btrail_scanner *sc)
+{
+    uint64_t begin = btrail_clock_ns();
+    uint64_t requested;
+    gint64 most, until;
+    bool first;
+
+    g_mutex_lock(&sc->lock);
+    requested = sc->requested;
+    first = !sc->done;
+    most = sc->wait_for_scan ? WAIT_LONG_NS : first ? WAIT_FIRST_NS :
+           budget_at(&sc->wait_budget, begin);
+    until = g_get_monotonic_time() + most / 1000;
+    while (sc->done < requested && sc->idle && !sc->closing && most > 0 &&
+           g_cond_wait_until(&sc->changed, &sc->lock, until)) {
+        continue;
+    }
+    if (!first) {
+        sc->wait_budget.saved -= (int64_t)(btrail_clock_ns() - begin);
+    }
+    g_mutex_unlock(&sc->lock);
+}
+
+/* Sends a piece and returns it, packed. */
+static GBytes *send_piece(struct btrail_scanner *sc, uint16_t kind,
+                          uint64_t time, const void *data, size_t size,
+                          const struct btrail_snapshot *snapshot)
+{
+    struct btrail_sideband_info info = {
+        .kind = kind, .size = (uint32_t)size, .time = time,
+    };
+    struct btrail_found found = {
+        .kind = kind, .data = data, .size = size, .snapshot = snapshot,
+    };
+    struct btrail_buf packed = { 0 };
+    GBytes *bytes;
+
+    btrail_sideband_pack(&info, data, &packed);
+    found.packed = packed.data;
+    found.packed_size = packed.len;
+    if (snapshot) {
+        found.memory = sc->memory;
+        found.levels = sc->kernel->walk.levels;
+    }
+    sc->fn(sc->opaque, &found);
+    bytes = g_bytes_new(packed.data, packed.len);
+    btrail_buf_free(&packed);
+    return bytes;
+}
+
+static void resend_piece(struct btrail_scanner *sc, uint16_t kind,
+                         GBytes *data, GBytes *packed)
+{
+    struct btrail_found found = { .kind = kind, .again = true };
+
+    found.data = g_bytes_get_data(data, &found.size);
+    found.packed = g_bytes_get_data(packed, &found.packed_size);
+    sc->fn(sc->opaque, &found);
+}
+
+/* Returns whether pieces were resent: a snapshot of everything must follow. */
+static bool resend_if_requested(struct btrail_scanner *sc)
+{
+    struct btrail_found found = { .again = true };
+    GHashTableIter iter;
+    gpointer data, packed;
+
+    if (!__atomic_exchange_n(&sc->resend, false, __ATOMIC_ACQUIRE)) {
+        return false;
+    }
+    sc->fn(sc->opaque, &found);
+    if (sc->symbols) {
+        resend_piece(sc, BTRAIL_SIDEBAND_SYMBOLS, sc->symbols,
+                     sc->packed_symbols);
+    }
+    g_hash_table_iter_init(&iter, sc->images);
+    while (g_hash_table_iter_next(&iter, &data, &packed)) {
+        resend_piece(sc, BTRAIL_SIDEBAND_IMAGE, data, packed);
+    }
+    found.again = false;
+    sc->fn(sc->opaque, &found);
+    return true;
+}
+
+static void send_symbols(struct btrail_scanner *sc)
+{
+    uint64_t time = btrail_clock_ns();
+    GString *text;
+
+    linux_kernel_begin(sc->kernel);
+    sc->symbols_sent = true;
+    sc->modules = linux_modules_hash(sc->kernel);
+    text = linux_symbols(sc->kernel);
+    g_clear_pointer(&sc->symbols, g_bytes_unref);
+    g_clear_pointer(&sc->packed_symbols, g_bytes_unref);
+    sc->packed_symbols = send_piece(sc, BTRAIL_SIDEBAND_SYMBOLS, time,
+                                    text->str, text->len, NULL);
+    sc->symbols = g_string_free_to_bytes(text);
+}
+
+static void send_image(const uint8_t *data, size_t size, void *opaque)
+{
+    struct btrail_scanner *sc = opaque;
+    GBytes *image = g_bytes_new(data, size);
+
+    /* A hostile guest may have a new one each time. */
+    if (g_hash_table_size(sc->images) < MAX_IMAGES &&
+        !g_hash_table_contains(sc->images, image)) {
+        g_hash_table_insert(sc->images, g_bytes_ref(image),
+                            send_piece(sc, BTRAIL_SIDEBAND_IMAGE, 0, data,
+                                       size, NULL));
+    }
+    g_bytes_unref(image);
+}
+
+/* Returns a process by its identity; a new one becomes known. */
+static struct known_process *get_known(struct btrail_scanner *sc,
+                                       const struct btrail_process *p)
+{
+    struct btrail_identity id = btrail_identity_of(p);
+    struct known_process *k = g_hash_table_lookup(sc->known, &id);
+
+    if (!k) {
+        k = g_new0(struct known_process, 1);
+        k->id = id;
+        k->first = NOT_FOUND;
+        g_hash_table_insert(sc->known, &k->id, k);
+    }
+    return k;
+}
+
+static bool is_known(struct btrail_process *p, uint64_t shape, void *opaque)
+{
+    struct btrail_scanner *sc = opaque;
+    struct known_process *k = get_known(sc, p);
+
+    if (!k->whole || k->shape != shape) {
+        k->shape = shape;
+        k->whole = false;
+        return false;
+    }
+    p->user_pgd = k->user_pgd;
+    return true;
+}
+
+/* Remembers a process that was found; @p gets since when it was there. */
+static void remember(struct btrail_scanner *sc, struct btrail_process *p)
+{
+    struct known_process *k = get_known(sc, p);
+
+    if (k->first == NOT_FOUND || k->user_pgd != p->user_pgd) {
+        k->user_pgd = p->user_pgd;
+        k->first = p->first;
+        sc->found_new = true;
+    }
+    if (!(p->flags & BTRAIL_PROCESS_SEEN)) {
+        k->whole = !(p->flags & BTRAIL_PROCESS_PARTIAL);
+    }
+    k->round = sc->round;
+    p->first = MIN(p->first, k->first);
+}
+
+static gboolean is_gone(gpointer key, gpointer value, gpointer opaque)
+{
+    struct btrail_scanner *sc = opaque;
+    const struct known_process *k = value;
+
+    return k->round != sc->round;
+}
+
+/* Remembers where a process has code. */
+static void keep_ranges(struct btrail_scanner *sc,
+                        const struct btrail_process *p)
+{
+    GArray *ranges = g_array_new(FALSE, FALSE, sizeof(struct code_range));
+    uint64_t roots[2] = { p->pgd, p->user_pgd };
+    uint32_t i;
+
+    for (i = 0; i < p->n_mappings; i++) {
+        const struct btrail_mapping *m = &p->mappings[i];
+        struct code_range range = { m->start, m->end };
+
+        if (m->flags & BTRAIL_MAPPING_EXEC) {
+            g_array_append_val(ranges, range);
+        }
+    }
+    g_mutex_lock(&sc->lock);
+    for (i = 0; i < 2; i++) {
+        if (roots[i]) {
+            g_hash_table_replace(sc->ranges,
+                                 g_memdup2(&roots[i], sizeof(roots[i])),
+                                 g_array_ref(ranges));
+        }
+    }
+    g_mutex_unlock(&sc->lock);
+    g_array_unref(ranges);
+}
+
+static gboolean is_not_among(gpointer key, gpointer value, gpointer roots)
+{
+    return !g_hash_table_contains(roots, key);
+}
+
+/*
+ * Forgets CR3s that no process has any more.  The next process that gets their
+ * page tables needs a snapshot, even if none was found with them before.
+ */
+static void forget_roots(struct btrail_scanner *sc)
+{
+    g_autoptr(GHashTable) roots = g_hash_table_new(g_int64_hash,
+                                                   g_int64_equal);
+    GHashTableIter iter;
+    gpointer value;
+    unsigned i;
+
+    g_hash_table_add(roots, &sc->kernel->root);
+    g_hash_table_iter_init(&iter, sc->known);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        struct known_process *k = value;
+
+        g_hash_table_add(roots, &k->id.pgd);
+        g_hash_table_add(roots, &k->user_pgd);
+    }
+    for (i = 0; i < SEEN_SLOTS; i++) {
+        uint64_t root = __atomic_load_n(&sc->seen[i], __ATOMIC_RELAXED);
+
+        if (root && !g_hash_table_contains(roots, &root)) {
+            __atomic_store_n(&sc->seen[i], 0, __ATOMIC_RELAXED);
+        }
+    }
+    g_mutex_lock(&sc->lock);
+    g_hash_table_foreach_remove(sc->ranges, is_not_among, roots);
+    g_mutex_unlock(&sc->lock);
+}
+
+static void take_snapshot(struct btrail_scanner *sc, bool everything)
+{
+    struct btrail_snapshot *snapshot =
+        linux_snapshot(sc->kernel, btrail_clock_ns,
+                       everything ? NULL : is_known, sc);
+    size_t size;
+    void *data;
+    uint32_t i;
+
+    __atomic_store_n(&sc->last_begin, snapshot->begin, __ATOMIC_RELAXED);
+    sc->round++;
+    sc->found_new = false;
+    for (i = 0; i < snapshot->n; i++) {
+        if (snapshot->processes[i].mm) {
+            remember(sc, &snapshot->processes[i]);
+            if (!(snapshot->processes[i].flags & BTRAIL_PROCESS_SEEN)) {
+                keep_ranges(sc, &snapshot->processes[i]);
+            }
+        }
+    }
+    if (snapshot->flags & BTRAIL_SNAPSHOT_WHOLE) {
+        g_hash_table_foreach_remove(sc->known, is_gone, sc);
+        forget_roots(sc);
+    }
+    /* A kernel without processes is not the one that it was. */
+    sc->empty = snapshot->n > 1 ? 0 : sc->empty + 1;
+    if (!sc->empty && !btrail_snapshot_encode(snapshot, &data, &size)) {
+        g_bytes_unref(send_piece(sc, BTRAIL_SIDEBAND_PROCESSES,
+                                 snapshot->end, data, size, snapshot));
+        free(data);
+        g_mutex_lock(&sc->lock);
+        sc->result.snapshots++;
+        g_mutex_unlock(&sc->lock);
+    }
+    linux_vdsos(sc->kernel, snapshot, send_image, sc);
+    linux_snapshot_free(snapshot);
+}
+
+static void forget_kernel(struct btrail_scanner *sc)
+{
+    linux_kernel_free(sc->kernel);
+    sc->kernel = NULL;
+    sc->symbols_sent = false;
+    sc->empty = 0;
+    g_hash_table_remove_all(sc->known);
+}
+
+static bool find_kernel(struct btrail_scanner *sc)
+{
+    char *why;
+
+    sc->kernel = linux_kernel_find(sc->memory, sc->note, sc->note_size, &why);
+    g_mutex_lock(&sc->lock);
+    g_free(sc->result.why);
+    sc->result.why = why;
+    if (sc->kernel) {
+        g_free(sc->result.release);
+        sc->result.release = g_strdup(sc->kernel->release);
+    }
+    g_mutex_unlock(&sc->lock);
+    return sc->kernel != NULL;
+}
+
+/*
+ * Waits until a snapshot is requested, at least until @earliest and at most
+ * until @latest.  Returns false if the thread must end.
+ */
+static bool wait_for_work(struct btrail_scanner *sc, uint64_t earliest,
+                          uint64_t latest)
+{
+    bool closing;
+
+    g_mutex_lock(&sc->lock);
+    for (;;) {
+        uint64_t now = btrail_clock_ns();
+        uint64_t until = sc->requested > sc->begun ? earliest : latest;
+
+        if (sc->closing || now >= until) {
+            break;
+        }
+        g_cond_wait_until(&sc->changed, &sc->lock,
+                          g_get_monotonic_time() +
+                          (gint64)(until - now) / 1000 + 1);
+    }
+    sc->begun = sc->requested;
+    closing = sc->closing;
+    g_mutex_unlock(&sc->lock);
+    return !closing;
+}
+
+/* How long this much CPU time must last, if there is a limit */
+static uint64_t limit_pace(struct btrail_scanner *sc, uint64_t took)
+{
+    return sc->limit && !sc->wait_for_scan ?
+           btrail_cpu_limit_pace(sc->limit, took, btrail_clock_ns()) *
+           LIMIT_PART : 0;
+}
+
+/* Charges the limit with CPU time of this thread. */
+static void charge_scan(struct btrail_scanner *sc, uint64_t took)
+{
+    if (sc->limit && btrail_cpu_limit_holds(sc->limit)) {
+        /* A snapshot can take long, and the drain should not wait for it. */
+        btrail_cpu_limit_spend_slowly(sc->limit, took, btrail_clock_ns());
+    }
+}
+
+/*
+ * Sets when the next snapshot may begin and when it must, after one that began
+ * at @begin and used this much CPU time.
+ */
+static void plan(struct btrail_scanner *sc, uint64_t begin, uint64_t took,
+                 uint64_t *earliest, uint64_t *latest)
+{
+    uint64_t pace = limit_pace(sc, took);
+    uint64_t debt;
+
+    budget_at(&sc->budget, begin);
+    sc->budget.saved -= (int64_t)took;
+    debt = sc->budget.saved < 0 && !sc->wait_for_scan ?
+           (uint64_t)-sc->budget.saved * SNAPSHOT_PART : 0;
+    debt = MAX(debt, pace);
+    *earliest = begin + MAX(SNAPSHOT_SPACING_NS, debt);
+    *latest = begin + (sc->found_new ? MAX(SNAPSHOT_AGAIN_NS, debt) :
+                       MAX(SNAPSHOT_INTERVAL_NS,
+                           MAX(took * SNAPSHOT_PART, pace)));
+    sc->paced = pace > SNAPSHOT_SPACING_NS;
+}
+
+/* All snapshots that were requested before the last one began are done. */
+static void notify_done(struct btrail_scanner *sc)
+{
+    g_mutex_lock(&sc->lock);
+    sc->done = sc->begun;
+    sc->idle = sc->kernel &&
+               (sc->wait_for_scan || (sc->budget.saved > 0 && !sc->paced));
+    g_cond_broadcast(&sc->changed);
+    g_mutex_unlock(&sc->lock);
+}
+
+static gpointer scanner_thread(gpointer opaque)
+{
+    struct btrail_scanner *sc = opaque;
+    uint64_t next_whole = 0, next_modules = 0;
+    bool closing = false;
+
+    while (!closing) {
+        uint64_t begin = btrail_clock_ns();
+        uint64_t took = btrail_clock_cpu_ns();
+        uint64_t earliest, latest, all;
+
+        if (!sc->kernel && !find_kernel(sc)) {
+            notify_done(sc);
+            took = btrail_clock_cpu_ns() - took;
+            charge_scan(sc, took);
+            took = MAX(MAX(FIND_INTERVAL_NS, took * FIND_PART),
+                       limit_pace(sc, took));
+            closing = !wait_for_work(sc, begin + took, begin + took);
+            continue;
+        }
+        begin = btrail_clock_ns();
+        all = took;
+        took = btrail_clock_cpu_ns();
+        take_snapshot(sc, resend_if_requested(sc) || begin >= next_whole);
+        took = btrail_clock_cpu_ns() - took;
+        if (begin >= next_whole) {
+            next_whole = begin + WHOLE_INTERVAL_NS;
+        }
+        plan(sc, begin, took, &earliest, &latest);
+        notify_done(sc);
+        /* Symbols do not move, so they can be read later. */
+        if (begin >= next_modules) {
+            next_modules = begin + MODULES_INTERVAL_NS;
+            linux_kernel_begin(sc->kernel);
+            if (!sc->symbols_sent ||
+                linux_modules_hash(sc->kernel) != sc->modules) {
+                send_symbols(sc);
+            }
+        }
+        all = btrail_clock_cpu_ns() - all;
+        charge_scan(sc, all);
+        earliest = MAX(earliest, begin + limit_pace(sc, all));
+        latest = MAX(latest, earliest);
+        closing = !wait_for_work(sc, earliest, latest);
+        if (sc->empty == EMPTY_SNAPSHOTS) {
+            forget_kernel(sc);
+            next_whole = 0;
+        }
+    }
+    if (sc->kernel || find_kernel(sc)) {
+        take_snapshot(sc, resend_if_requested(sc));
+        if (!sc->symbols_sent) {
+            send_symbols(sc);
+        }
+    }
+    return NULL;
+}
+
+struct btrail_scanner *
+btrail_scanner_new(const struct guest_memory_files *files, bool wait_for_scan,
+                   struct btrail_cpu_limit *limit, btrail_scanner_fn *fn,
+                   void *opaque)
+{
+    struct btrail_scanner *sc = g_new0(struct btrail_scanner, 1);
+
+    sc->wait_for_scan = wait_for_scan;
+    sc->limit = limit;
+    sc->fn = fn;
+    sc->opaque = opaque;
+    g_mutex_init(&sc->lock);
+    g_cond_init(&sc->changed);
+    sc->idle = true;
+    sc->budget = sc->wait_budget = (struct time_budget) {
+        BUDGET_MAX_NS, btrail_clock_ns(),
+    };
+    sc->memory = guest_memory_open(files);
+    sc->note = files->head.note;
+    sc->note_size = files->head.note_size;
+    sc->known = g_hash_table_new_full(btrail_identity_hash,
+                                      btrail_identity_equal, NULL, g_free);
+    sc->ranges = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free,
+                                       (GDestroyNotify)g_array_unref);
+    sc->images = g_hash_table_new_full(g_bytes_hash, g_bytes_equal,
+                                       (GDestroyNotify)g_bytes_unref,
+                                       (GDestroyNotify)g_bytes_unref);
+    sc->thread = g_thread_new("scanner", scanner_thread, sc);
+    return sc;
+}
+
+void btrail_scanner_resend(struct btrail_scanner *sc)
+{
+    __atomic_store_n(&sc->resend, true, __ATOMIC_RELEASE);
+    btrail_scanner_request(sc);
+}
+
+void btrail_scanner_status(struct btrail_scanner *sc,
+                          struct btrail_scanner_result *result)
+{
+    g_mutex_lock(&sc->lock);
+    *result = sc->result;
+    result->release = g_strdup(sc->result.release);
+    result->why = g_strdup(sc->result.why);
+    g_mutex_unlock(&sc->lock);
+}
+
+void btrail_scanner_finish(struct btrail_scanner *sc,
+                          struct btrail_scanner_result *result)
+{
+    g_mutex_lock(&sc->lock);
+    sc->closing = true;
+    g_cond_broadcast(&sc->changed);
+    g_mutex_unlock(&sc->lock);
+    g_thread_join(sc->thread);
+
+    *result = sc->result;
+    linux_kernel_free(sc->kernel);
+    guest_memory_free(sc->memory);
+    g_hash_table_destroy(sc->known);
+    g_hash_table_destroy(sc->images);
+    g_hash_table_destroy(sc->ranges);
+    g_bytes_unref(sc->symbols);
+    g_bytes_unref(sc->packed_symbols);
+    g_mutex_clear(&sc->lock);
+    g_cond_clear(&sc->changed);
+    g_free(sc);
+}
+
+void btrail_scanner_result_clear(struct btrail_scanner_result *result)
+{
+    g_free(result->release);
+    g_free(result->why);
+    memset(result, 0, sizeof(*result));
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The scanner: a thread that finds names in the guest's memory
+ *
+ * It reports symbols, snapshots of processes, and images of code that is in no
+ * file.  It takes a snapshot at the start, when the drain reports a CR3 or code
+ * that no snapshot has, now and then, and at the end.  Unless wait_for_scan is
+ * set, snapshots take only a small part of a CPU.
+ */
+
+#ifndef BTRAIL_SCANNER_H
+#define BTRAIL_SCANNER_H
+
+#include "backtrail/names.h"
+#include "guest-linux/guest-memory.h"
+#include "util/cpu-limit.h"
+
+struct btrail_scanner;
+
+/**
+ * struct btrail_found - what was found
+ * @kind:     of sideband
+ * @data:     a piece of it, @size bytes
+ * @packed:   the same, packed (see sideband.h), @packed_size bytes; NULL where
+ *            resending begins or ends, see btrail_scanner_resend()
+ * @snapshot: if @kind is BTRAIL_SIDEBAND_PROCESSES, what @data was made of
+ * @memory:   with @snapshot, the guest's; valid during the call
+ * @levels:   with @snapshot, of the guest's page tables
+ * @again:    it was found before and is resent; without @packed, resending
+ *            begins, and it ends if @again is false
+ */
+struct btrail_found {
+    uint16_t kind;
+    const void *data;
+    size_t size;
+    const void *packed;
+    size_t packed_size;
+    const struct btrail_snapshot *snapshot;
+    const struct guest_memory *memory;
+    unsigned levels;
+    bool again;
+};
+
+/* Called by the scanner's thread, without a lock */
+typedef void btrail_scanner_fn(void *opaque, const struct btrail_found *found);
+
+/**
+ * btrail_scanner_new - start the thread
+ * @files: where the guest's RAM is; may be freed afterwards
+ * @wait_for_scan: take each snapshot that is requested and have
+ *         btrail_scanner_wait() wait for it, however much time that takes
+ * @limit: of the guest's CPU time.  Snapshots are charged to it and, unless
+ *         @wait_for_scan is set, use up to half of it; or NULL
+ * @fn:    gets what it finds, until btrail_scanner_finish()
+ */
+struct btrail_scanner *
+btrail_scanner_new(const struct guest_memory_files *files, bool wait_for_scan,
+                   struct btrail_cpu_limit *limit, btrail_scanner_fn *fn,
+                   void *opaque);
+
+/*
+ * A vCPU has run with this CR3.  Returns true if no snapshot has it: the caller
+ * should then request one.  Cheap; for one thread
+ */
+bool btrail_scanner_report_cr3(struct btrail_scanner *sc, uint64_t cr3);
+
+/*
+ * User code at an address is executed for the first time with this CR3.
+ * Returns true if it is in no mapping that a snapshot has, as it is in a new
+ * one or in that of another process: the caller should then request one.  For
+ * one thread
+ */
+bool btrail_scanner_report_code(struct btrail_scanner *sc, uint64_t cr3,
+                                uint64_t address);
+
+/* Requests a snapshot that begins from now on. */
+void btrail_scanner_request(struct btrail_scanner *sc);
+
+/*
+ * Waits until the snapshot that was requested is done, if that takes only
+ * milliseconds or wait_for_scan is set.  If the guest waits for the drain, and
+ * the drain for this, the snapshot has processes that would otherwise have
+ * ended before they were drained.
+ */
+void btrail_scanner_wait(struct btrail_scanner *sc);
+
+/**
+ * struct btrail_scanner_result - what the scanner has found
+ * @release:   of the guest's kernel, NULL if none was found
+ * @why:       what is wrong if not all is well, or NULL
+ * @snapshots: how many
+ */
+struct btrail_scanner_result {
+    char *release;
+    char *why;
+    uint64_t snapshots;
+};
+
+/*
+ * Sends what was found and still holds again: symbols, images, and all
+ * processes by a snapshot, which has @again not set.  Any thread
+ */
+void btrail_scanner_resend(struct btrail_scanner *sc);
+
+/* Gets the result so far, to be cleared; any thread */
+void btrail_scanner_status(struct btrail_scanner *sc,
+                           struct btrail_scanner_result *result);
+
+/* Takes a last snapshot and ends the thread; @result is to be cleared. */
+void btrail_scanner_finish(struct btrail_scanner *sc,
+                           struct btrail_scanner_result *result);
+void btrail_scanner_result_clear(struct btrail_scanner_result *result);
+
+#endif /* BTRAIL_SCANNER_H */
