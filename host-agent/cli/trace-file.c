@@ -7,33 +7,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "util/json.h"
-
-static void merge_meta(struct cli_trace *t)
-{
-    const char *text;
-    unsigned i;
-
-    for (i = 0; !btrail_trace_meta(t->trace, i, &text, NULL); i++) {
-        g_autoptr(JsonNode) node = btrail_json_parse_object(text);
-        g_autoptr(GList) names = NULL;
-        JsonObject *object;
-        GList *l;
-
-        if (!node) {
-            cli_error("%s: piece %u of the description is not a JSON object "
-                      "that makes sense; going on without it", t->path, i);
-            t->bad_metas++;
-            continue;
-        }
-        object = json_node_get_object(node);
-        names = json_object_get_members(object);
-        for (l = names; l; l = l->next) {
-            json_object_set_member(t->meta, l->data,
-                                   json_object_dup_member(object, l->data));
-        }
-    }
-}
+#include "lib/internal/meta.h"
 
 const char *cli_strerror(int ret)
 {
@@ -74,8 +48,11 @@ bool cli_trace_open(struct cli_trace *t, char *const *paths)
         return false;
     }
     btrail_trace_status(t->trace, &t->status);
-    t->meta = json_object_new();
-    merge_meta(t);
+    t->meta = btrail_meta_read(t->trace, &t->bad_metas);
+    if (t->bad_metas) {
+        cli_error("%s: %u pieces of the description are not JSON objects and "
+                  "were left out", t->path, t->bad_metas);
+    }
     start = btrail_json_object(t->meta, "start");
     if (start) {
         t->start = btrail_json_int(start, "monotonic", 0);

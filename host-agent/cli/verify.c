@@ -366,7 +366,7 @@ static int check_frames(struct verify *v)
         ret = check_frame(v, i);
     }
     if (v->trace.bad_metas) {
-        fault(v, NULL, "%u pieces of the description are no JSON objects",
+        fault(v, NULL, "%u pieces of the description are not JSON objects",
               v->trace.bad_metas);
     }
     return ret;

@@ -10,8 +10,10 @@
 
 #include <stdlib.h>
 
+#include "backtrail/words.h"
 #include "lib/internal/bytes.h"
 #include "lib/internal/identity.h"
+#include "lib/internal/meta.h"
 #include "lib/internal/names.h"
 #include "util/search.h"
 
@@ -389,53 +391,23 @@ void btrail_names_close(struct btrail_names *n)
     }
 }
 
-/* Where the value of a member begins */
-static const char *member(const char *text, size_t size, const char *key)
-{
-    const char *p = g_strstr_len(text, (gssize)size, key);
-    const char *end = text + size;
-
-    if (p) {
-        p += strlen(key);
-        while (p < end && strchr(" \t\r\n:", *p)) {
-            p++;
-        }
-    }
-    return p;
-}
-
 /*
- * tick_ns of the description, and whether it is of all that the guest did.
- * The rest of it is JSON that nobody reads here, and what is in there instead
- * can make the answers no better than they are without.
+ * The tick, and whether the trace has all that the guest did.  If a piece of
+ * the description cannot be read, it may have named a filter.
  */
-static void read_meta(struct btrail_names *n,
-                      const struct btrail_trace *trace)
+static void read_meta(struct btrail_names *n, const struct btrail_trace *trace)
 {
-    bool all = false, some = false;
-    const char *text;
-    size_t size;
-    unsigned i;
+    unsigned bad;
+    g_autoptr(JsonObject) meta = btrail_meta_read(trace, &bad);
+    gint64 tick = btrail_json_int(meta, "tick_ns", -1);
+    const char *privilege = btrail_json_string(meta, "privilege");
+    int all = BTRAIL_PRIVILEGE_USER | BTRAIL_PRIVILEGE_KERNEL;
 
-    n->tick = TICK;
-    n->all_vcpus = true;
-    for (i = 0; !btrail_trace_meta(trace, i, &text, &size); i++) {
-        const char *end = text + size;
-        const char *p = member(text, size, "\"tick_ns\"");
-        uint64_t tick = 0;
-
-        if (p && p < end && g_ascii_isdigit(*p)) {
-            for (; p < end && g_ascii_isdigit(*p) && tick < TICK_MAX; p++) {
-                tick = tick * 10 + (uint64_t)(*p - '0');
-            }
-            n->tick = MIN(tick, TICK_MAX);
-        }
-        p = member(text, size, "\"privilege\"");
-        all |= p && end - p >= 5 && !memcmp(p, "\"all\"", 5);
-        some |= member(text, size, "\"cr3_filter\"") != NULL;
-        n->all_vcpus &= !member(text, size, "\"vcpu_filter\"");
-    }
-    n->unfiltered = all && !some;
+    n->tick = tick < 0 ? TICK : MIN((uint64_t)tick, TICK_MAX);
+    n->unfiltered = !bad && btrail_privilege_value(privilege) == all &&
+                    !json_object_has_member(meta, "cr3_filter") &&
+                    !json_object_has_member(meta, "processes");
+    n->all_vcpus = !bad && !json_object_has_member(meta, "vcpu_filter");
 }
 
 /* A piece of sideband that has names */

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "backtrail/trace.h"
-#include "util/json.h"
+#include "lib/internal/meta.h"
 #include "service/listing.h"
 #include "lib/internal/parts.h"
 
@@ -81,24 +81,22 @@ static GArray *gather(const struct btrail_folder *folder)
     return entries;
 }
 
-static void take_meta(JsonObject *json, const char *text)
+static void take_meta(JsonObject *json, JsonObject *meta)
 {
-    g_autoptr(JsonNode) node = btrail_json_parse_object(text);
-    JsonObject *meta = node ? json_node_get_object(node) : NULL;
     static const char *const copied[] = { "session", "owner" };
     static const char *const times[][2] = {
         { "start", "begin" }, { "end", "end" },
     };
     unsigned i;
 
-    for (i = 0; meta && i < G_N_ELEMENTS(copied); i++) {
+    for (i = 0; i < G_N_ELEMENTS(copied); i++) {
         const char *value = btrail_json_string(meta, copied[i]);
 
         if (value && g_utf8_validate(value, -1, NULL)) {
             json_object_set_string_member(json, copied[i], value);
         }
     }
-    for (i = 0; meta && i < G_N_ELEMENTS(times); i++) {
+    for (i = 0; i < G_N_ELEMENTS(times); i++) {
         JsonObject *t = btrail_json_object(meta, times[i][0]);
         gint64 real = t ? btrail_json_int(t, "realtime", 0) : 0;
 
@@ -114,9 +112,9 @@ static const char *look_into(JsonObject *json, const char *path)
     struct btrail_stream_info info;
     struct btrail_trace *trace;
     uint64_t records = 0;
-    const char *text;
+    g_autoptr(JsonObject) meta = NULL;
+    unsigned i, bad;
     bool whole;
-    unsigned i;
 
     if (btrail_trace_open_parts(&trace, path)) {
         return "unreadable";
@@ -125,9 +123,8 @@ static const char *look_into(JsonObject *json, const char *path)
         records += info.records;
     }
     json_object_set_int_member(json, "records", records);
-    for (i = 0; !btrail_trace_meta(trace, i, &text, NULL); i++) {
-        take_meta(json, text);
-    }
+    meta = btrail_meta_read(trace, &bad);
+    take_meta(json, meta);
     whole = !btrail_trace_status(trace, &status) && status.complete &&
             !status.bad_chunks && !status.missing_chunks &&
             !status.missing_parts && !status.skipped_bytes &&

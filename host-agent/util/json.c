@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * JSON: see json.h
  */
@@ -8,10 +8,10 @@
 #define MAX_DEPTH   64
 
 /*
- * json-glib also takes comments and strings in single quotes, and strings do
- * not always end where they should, so what is a string here may be none
- * there.  But nothing is nested deeper than it has brackets, and the stack
- * holds as many as these.
+ * json-glib also accepts comments and strings in single quotes, and strings do
+ * not always end where they should, so it may not see a string where we do.
+ * Still, nothing is nested deeper than it has brackets, and the stack has room
+ * for this many.
  */
 #define MAX_BRACKETS    16384
 

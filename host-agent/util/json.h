@@ -1,6 +1,6 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * JSON from others, and what ours has in common
+ * JSON from untrusted sources, and what JSON of ours has in common
  */
 
 #ifndef BTRAIL_JSON_H
@@ -9,7 +9,7 @@
 #include <json-glib/json-glib.h>
 
 /**
- * btrail_json_parse_object - parse a JSON object that nobody vouches for
+ * btrail_json_parse_object - parse a JSON object from an untrusted source
  * @text: NUL-terminated
  *
  * NULL if it is not an object, not UTF-8, or nested deeper than makes sense
@@ -17,15 +17,14 @@
  */
 JsonNode *btrail_json_parse_object(const char *text);
 
-/* Members of an object, whatever their type is: NULL, or @fallback, if it is
- * another one. */
+/* A member of an object; NULL, or @fallback, if it has another type. */
 const char *btrail_json_string(JsonObject *object, const char *name);
 JsonObject *btrail_json_object(JsonObject *object, const char *name);
 gint64 btrail_json_int(JsonObject *object, const char *name, gint64 fallback);
 
 /*
- * A time, of so many seconds since 1970, as in 2024-02-29T23:59:59Z; none that
- * is not in years of four digits.
+ * Adds a time as in 2024-02-29T23:59:59Z.  @seconds are since 1970.  A time
+ * whose year does not have four digits is left out.
  */
 void btrail_json_set_time(JsonObject *object, const char *name,
                           gint64 seconds);

@@ -14,7 +14,7 @@
 #include "backtrail/code.h"
 #include "backtrail/names.h"
 #include "fuzz.h"
-#include "util/json.h"
+#include "lib/internal/meta.h"
 
 /* Larger than any batch: records are read, all of them. */
 static struct btrail_record copy[1 << 16];
@@ -471,23 +471,21 @@ static void read_stream(struct btrail_trace *trace, unsigned n)
     check_spans(trace, &outline, sample.cr3);
 }
 
-/* As the commands take it: text, perhaps JSON */
+/* The description: text that may be JSON */
 static void read_meta(struct btrail_trace *trace)
 {
+    JsonObject *meta;
     const char *text;
     size_t len;
-    unsigned i;
+    unsigned i, bad;
 
     for (i = 0; !btrail_trace_meta(trace, i, &text, &len); i++) {
-        JsonNode *node;
-
         fuzz_require(strlen(text) == len);
-        node = btrail_json_parse_object(text);
-        if (node) {
-            btrail_json_object(json_node_get_object(node), "start");
-            json_node_unref(node);
-        }
     }
+    meta = btrail_meta_read(trace, &bad);
+    fuzz_require(meta && bad <= i);
+    btrail_json_object(meta, "start");
+    json_object_unref(meta);
 }
 
 /* Whatever is asked of names, what they answer can be looked at. */

@@ -226,7 +226,8 @@ static void test_tick(void)
 {
     check_tick("{\"tick_ns\": 0}", 0);
     check_tick("{\"a\": 1, \"tick_ns\" :500000}", 500000);
-    check_tick("{\"tick_ns\": 1", 1);
+    check_tick("{\"tick_ns\": 1", 1000000);
+    check_tick("{\"a\": {\"tick_ns\": 1}}", 1000000);
     check_tick("{}", 1000000);
     check_tick("{\"tick_ns\": \"x\"}", 1000000);
 }
