@@ -2,159 +2,79 @@
 /*
  * How often each edge was taken: see profile.h
  *
- * Each thread counts into a part of its own.  A part that has become too large
- * is added to the sum.  Names are looked up at the end, once for each edge.
+ * Names are looked up at the end, once for each edge.
  */
 
 #include <errno.h>
-#include <string.h>
 
 #include "analyze/profile.h"
 #include "util/hash.h"
 
-#define MIN_PART_EDGES  (1u << 18)
+/* How many blocks are made at a time */
 #define STEP            4096
 
-/* What records have in common */
-struct key {
+/* Records of one task that are the same for the filter */
+struct profile_group {
+    struct fold_group group;
     struct task task;
     uint64_t class;
     unsigned vcpu;
 };
 
-struct group {
-    struct key key;
-    struct edges *edges;
-};
-
-struct part {
-    GHashTable *groups;         /* of struct group */
-    struct group *last;
-    size_t left;                /* edges that it may still tell apart */
-    size_t limit;
-    struct profile sums;
-};
-
-/* Where the last record went, if what comes next follows it */
-struct link {
+/* The end of the last record, where the next block begins */
+struct block_begin {
     bool known;
     unsigned vcpu;
     uint64_t to;
     const struct process *process;
 };
 
-struct job {
+struct profiling {
     const struct profile_options *options;
-    struct link link;           /* with blocks alone: one thread takes them */
-    struct btrail_record *blocks;
-    GMutex lock;                /* of the sum and of the names */
-    struct part sum;
-    struct part *parts;
+    struct fold fold;           /* its lock also protects the names */
+    struct block_begin begin;   /* for blocks, which one thread makes */
+    struct btrail_record blocks[STEP];
 };
 
-static guint hash(gconstpointer p)
+static guint hash_group(gconstpointer p)
 {
-    const struct key *k = p;
+    const struct profile_group *g = p;
 
-    return btrail_hash3((uintptr_t)k->task.process, k->class, k->vcpu) >> 32;
+    return btrail_hash3((uintptr_t)g->task.process, g->class, g->vcpu) >> 32;
 }
 
-static gboolean equal(gconstpointer a, gconstpointer b)
+static gboolean equal_groups(gconstpointer a, gconstpointer b)
 {
-    const struct key *x = a, *y = b;
+    const struct profile_group *x = a, *y = b;
 
     return x->task.process == y->task.process &&
            x->task.user == y->task.user && x->task.kernel == y->task.kernel &&
            x->class == y->class && x->vcpu == y->vcpu;
 }
 
-static void free_group(gpointer p)
-{
-    struct group *g = p;
+static const struct fold_kind groups = {
+    .size = sizeof(struct profile_group), .key = sizeof(struct profile_group),
+    .hash = hash_group, .equal = equal_groups,
+};
 
-    edges_free(g->edges);
-    g_free(g);
-}
-
-static void part_init(struct part *p, size_t limit)
-{
-    memset(p, 0, sizeof(*p));
-    p->groups = g_hash_table_new_full(hash, equal, NULL, free_group);
-    p->left = p->limit = limit;
-}
-
-static struct group *get_group(struct part *p, const struct key *key)
-{
-    if (!p->last || !equal(&p->last->key, key)) {
-        p->last = g_hash_table_lookup(p->groups, key);
-        if (!p->last) {
-            p->last = g_new0(struct group, 1);
-            p->last->key = *key;
-            p->last->edges = edges_new(&p->left);
-            g_hash_table_insert(p->groups, &p->last->key, p->last);
-        }
-    }
-    return p->last;
-}
-
-/* With the lock held: add a part to the sum, and empty it. */
-static void add_part(struct part *sum, struct part *p)
-{
-    struct profile sums = p->sums;
-    size_t limit = p->limit;
-    GHashTableIter iter;
-    gpointer value;
-
-    g_hash_table_iter_init(&iter, p->groups);
-    while (g_hash_table_iter_next(&iter, NULL, &value)) {
-        const struct group *g = value;
-
-        edges_add(get_group(sum, &g->key)->edges, g->edges);
-    }
-    g_hash_table_unref(p->groups);
-    part_init(p, limit);
-    sum->sums.records += sums.records;
-    sum->sums.lost += sums.lost;
-    sum->sums.lost_unknown |= sums.lost_unknown;
-    sum->sums.damage += sums.damage;
-}
-
-static void add_event(struct part *p, const struct btrail_batch *b)
-{
-    const struct btrail_event *e = b->event;
-
-    p->sums.damage += b->synthetic;
-    if (e->type == BTRAIL_EVENT_GAP) {
-        if (e->data[0] == BTRAIL_LOST_UNKNOWN) {
-            p->sums.lost_unknown = true;
-        } else if (e->reason != BTRAIL_GAP_ELSEWHERE) {
-            p->sums.lost += e->data[0];
-        }
-    }
-}
-
-static void count(struct job *job, struct part *p, const struct key *key,
+static void count(struct profiling *p, struct fold_part *part,
+                  const struct profile_group *key,
                   const struct btrail_record *records, size_t n)
 {
-    size_t done, step;
+    struct fold_group *group;
+    size_t done;
 
-    for (done = 0; done < n; done += step) {
-        step = MIN(n - done, STEP);
-        if (p->left < step) {
-            g_mutex_lock(&job->lock);
-            add_part(&job->sum, p);
-            g_mutex_unlock(&job->lock);
-        }
-        edges_count(get_group(p, key)->edges, records + done, step);
-        p->sums.records += step;
+    for (; n; records += done, n -= done) {
+        done = fold_count(&p->fold, part, &key->group, records, n, &group);
     }
 }
 
-static void count_by_index(struct job *job, struct part *p, struct key *key,
-                           struct filter_record *r,
+/* Counts records of a filter that depends on their index. */
+static void count_by_index(struct profiling *p, struct fold_part *part,
+                           struct profile_group *key, struct filter_record *r,
                            const struct btrail_batch *b)
 {
-    const struct filter *filter = job->options->filter;
+    const struct filter *filter = p->options->filter;
     size_t i, k;
 
     for (i = 0; i < b->count; i = k) {
@@ -167,140 +87,132 @@ static void count_by_index(struct job *job, struct part *p, struct key *key,
             }
         }
         if (filter_may_choose(filter, key->class)) {
-            count(job, p, key, b->records + i, k - i);
+            count(p, part, key, b->records + i, k - i);
         }
     }
 }
 
-/* Make blocks of records; returns how many there are. */
-static size_t make_blocks(struct job *job, unsigned vcpu,
+/* Makes blocks of records; returns their number. */
+static size_t make_blocks(struct profiling *p, unsigned vcpu,
                           const struct process *process,
                           const struct btrail_record *records, size_t n)
 {
-    struct link *link = &job->link;
+    struct block_begin *begin = &p->begin;
     size_t i, made = 0;
 
     for (i = 0; i < n; i++) {
-        if (link->known && link->vcpu == vcpu &&
-            (link->process == process || link->to >= ADDRESS_SHARED)) {
-            job->blocks[made++] = (struct btrail_record) {
-                link->to, records[i].from, 0,
+        if (begin->known && begin->vcpu == vcpu &&
+            (begin->process == process || begin->to >= ADDRESS_SHARED)) {
+            p->blocks[made++] = (struct btrail_record) {
+                begin->to, records[i].from, 0,
             };
         }
-        *link = (struct link) { true, vcpu, records[i].to, process };
+        *begin = (struct block_begin) { true, vcpu, records[i].to, process };
     }
     return made;
 }
 
-static void count_blocks(struct job *job, struct part *p,
-                         const struct key *key, unsigned vcpu,
+static void count_blocks(struct profiling *p, struct fold_part *part,
+                         const struct profile_group *key, unsigned vcpu,
                          const struct btrail_batch *b)
 {
     size_t done, step, made;
 
     for (done = 0; done < b->count; done += step) {
         step = MIN(b->count - done, STEP);
-        made = make_blocks(job, vcpu, key->task.process, b->records + done,
+        made = make_blocks(p, vcpu, key->task.process, b->records + done,
                            step);
-        count(job, p, key, job->blocks, made);
+        count(p, part, key, p->blocks, made);
     }
 }
 
-/* Records of one task */
-static void take_part(struct job *job, struct part *p, unsigned vcpu,
-                      const struct task *task, const struct btrail_batch *b)
+/* Counts records of one task. */
+static void count_task(struct profiling *p, struct fold_part *part,
+                       unsigned vcpu, const struct task *task,
+                       const struct btrail_batch *b)
 {
-    const struct profile_options *o = job->options;
+    const struct profile_options *o = p->options;
     struct filter_record r = { .vcpu = vcpu, .process = task->process };
-    struct key key = { .task = *task, .vcpu = o->by_vcpu ? vcpu : 0 };
+    struct profile_group key = {
+        .task = *task, .vcpu = o->by_vcpu ? vcpu : 0,
+    };
 
     if (o->filter) {
         r.time = window_time(&o->window, b->time.host);
         if (filter_uses_index(o->filter) && !o->blocks) {
-            count_by_index(job, p, &key, &r, b);
+            count_by_index(p, part, &key, &r, b);
             return;
         }
         key.class = filter_class(o->filter, &r);
         if (!filter_may_choose(o->filter, key.class)) {
-            if (o->blocks) {
-                job->link.known = false;
-            }
+            p->begin.known &= !o->blocks;
             return;
         }
     }
     if (o->blocks) {
-        count_blocks(job, p, &key, vcpu, b);
+        count_blocks(p, part, &key, vcpu, b);
     } else {
-        count(job, p, &key, b->records, b->count);
+        count(p, part, &key, b->records, b->count);
     }
 }
 
-static int take(void *opaque, const struct btrail_piece *piece,
-                const struct btrail_batch *b)
+static int profile_batch(void *opaque, const struct btrail_piece *piece,
+                         const struct btrail_batch *b)
 {
-    struct job *job = opaque;
-    const struct profile_options *o = job->options;
-    struct part *p = &job->parts[piece->worker];
-    struct btrail_batch part = { .count = 0 };
+    struct profiling *p = opaque;
+    const struct profile_options *o = p->options;
+    struct fold_part *part = fold_take(&p->fold, piece, b);
+    struct btrail_batch some = { .count = 0 };
+    bool gap = b && b->event && b->event->type == BTRAIL_EVENT_GAP;
     struct task task;
     bool more;
 
-    if (!b) {
-        p->sums.damage += piece->bad;
-        return 0;
-    }
-    if (b->event) {
-        if (o->blocks && b->event->type == BTRAIL_EVENT_GAP) {
-            job->link.known = false;
-        }
-        add_event(p, b);
-        return 0;
-    }
-    if (!window_has(&o->window, b->time.host)) {
-        if (o->blocks) {
-            job->link.known = false;
+    if (!part || !window_has(&o->window, b->time.host)) {
+        if (o->blocks && (part || gap)) {
+            p->begin.known = false;
         }
         return 0;
     }
     do {
-        g_mutex_lock(&job->lock);
-        more = symbolizer_part(o->names, piece->vcpu, b, &part, &task);
-        g_mutex_unlock(&job->lock);
+        g_mutex_lock(&p->fold.lock);
+        more = symbolizer_part(o->names, piece->vcpu, b, &some, &task);
+        g_mutex_unlock(&p->fold.lock);
         if (more) {
-            take_part(job, p, piece->vcpu, &task, &part);
+            count_task(p, part, piece->vcpu, &task, &some);
         }
     } while (more);
     return 0;
 }
 
-/* Say what was counted. */
-static void report(struct job *job, struct profile *sums, profile_fn *fn,
-                   void *opaque)
+/* Calls @fn with the edges that the filter chooses. */
+static void report_edges(struct profiling *p, struct fold_sums *sums,
+                         profile_fn *fn, void *opaque)
 {
-    const struct profile_options *o = job->options;
+    const struct profile_options *o = p->options;
     GHashTableIter iter;
-    gpointer value;
+    gpointer key;
 
+    *sums = p->fold.sum.sums;
     sums->records = 0;
-    g_hash_table_iter_init(&iter, job->sum.groups);
-    while (g_hash_table_iter_next(&iter, NULL, &value)) {
-        const struct group *g = value;
+    g_hash_table_iter_init(&iter, p->fold.sum.groups);
+    while (g_hash_table_iter_next(&iter, &key, NULL)) {
+        const struct profile_group *g = key;
         const struct edge *e = NULL;
 
-        sums->others += edges_others(g->edges);
-        while ((e = edges_next(g->edges, e))) {
+        sums->others += edges_others(g->group.edges);
+        while ((e = edges_next(g->group.edges, e))) {
             struct place from, to;
             const struct filter_record r = {
-                .vcpu = g->key.vcpu, .time = -1, .from = e->from,
-                .to = e->to, .process = g->key.task.process,
-                .certainty = e->from >= ADDRESS_SHARED ?
-                             g->key.task.kernel : g->key.task.user,
+                .vcpu = g->vcpu, .time = -1, .from = e->from, .to = e->to,
+                .process = g->task.process,
+                .certainty = e->from >= ADDRESS_SHARED ? g->task.kernel :
+                             g->task.user,
                 .from_place = &from, .to_place = &to, .lines = o->names,
             };
 
             symbolizer_place(o->names, r.process, e->from, &from);
             symbolizer_place(o->names, r.process, e->to, &to);
-            if (!o->filter || filter_chooses(o->filter, g->key.class, &r)) {
+            if (!o->filter || filter_chooses(o->filter, g->class, &r)) {
                 sums->records += e->count;
                 fn(opaque, &r, e->count);
             }
@@ -308,40 +220,24 @@ static void report(struct job *job, struct profile *sums, profile_fn *fn,
     }
 }
 
-int profile_trace(struct profile *p, const struct btrail_trace *trace,
+int profile_trace(struct fold_sums *sums, const struct btrail_trace *trace,
                   const struct profile_options *options, profile_fn *fn,
                   void *opaque)
 {
-    struct job job = { .options = options };
-    unsigned i, threads = options->threads;
-    size_t edges = MAX(options->edges / threads, MIN_PART_EDGES);
+    const struct fold_limits limits = { SIZE_MAX, options->edges };
+    struct profiling *p = g_new0(struct profiling, 1);
     int ret, error;
 
-    g_mutex_init(&job.lock);
-    part_init(&job.sum, options->edges);
-    job.parts = g_new0(struct part, threads);
-    for (i = 0; i < threads; i++) {
-        part_init(&job.parts[i], MAX(MIN(edges, options->edges), STEP));
-    }
-    if (options->blocks) {
-        job.blocks = g_new(struct btrail_record, STEP);
-    }
-    ret = btrail_parallel_decode(trace, NULL, 0, options->blocks ?
-                                 BTRAIL_PARALLEL_ORDERED : 0, threads, take,
-                                 &job);
+    p->options = options;
+    fold_init(&p->fold, &groups, &limits);
+    ret = fold_trace(&p->fold, trace, options->threads, options->blocks,
+                     profile_batch, p);
     error = errno;
-    for (i = 0; i < threads; i++) {
-        add_part(&job.sum, &job.parts[i]);
-        g_hash_table_unref(job.parts[i].groups);
-    }
-    *p = job.sum.sums;
     if (!ret) {
-        report(&job, p, fn, opaque);
+        report_edges(p, sums, fn, opaque);
     }
-    g_hash_table_unref(job.sum.groups);
-    g_free(job.parts);
-    g_free(job.blocks);
-    g_mutex_clear(&job.lock);
+    fold_clear(&p->fold);
+    g_free(p);
     errno = error;
     return ret;
 }

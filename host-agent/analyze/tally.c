@@ -2,103 +2,40 @@
 /*
  * Adding up a trace: see tally.h
  *
- * Each thread counts pieces of streams into a part of its own.  When that has
- * become too large, and at the end, it is added to the sum.
- *
- * What is left out where a limit is reached depends on the order.  So once the
- * sum reaches one, all is counted again, in the order of the streams and by
- * one thread, while the others still decode.
+ * Which records are beyond a limit depends on the order.  So if the sum of all
+ * threads reaches one, the trace is counted again by one thread, in the order
+ * of the streams, while the others decode.
  */
 
 #include <errno.h>
 #include <string.h>
 
 #include "analyze/tally.h"
+#include "util/hash.h"
 
-/*
- * So many parts, and of this size at least, to be added to the sum not too
- * often: all of them together are about as large as what a sum may be.
- */
-#define MAX_PARTS           32
-#define MIN_PART_SPACES     256
-#define MIN_PART_EDGES      (1u << 18)
-
-/* So many records are counted before a part's size is looked at. */
-#define STEP                4096
-
-/* What a callback returns to end decoding; errors are negative. */
-#define LIMIT_REACHED       1
-
-struct part {
-    struct tally_limits limits;
-    GHashTable *by_cr3;
-    struct tally tally;
-    size_t edges_left;
-    struct space *space;        /* where the last records were counted */
-};
-
-/* Address spaces at the ends of a piece of a stream, where spans may go on */
+/* Address spaces at the ends of a piece of a stream, where spans continue */
 struct seam {
-    bool any;                   /* it has records */
+    bool any;                   /* the piece has records */
     uint64_t first;
     uint64_t last;
 };
 
-struct job {
-    GMutex lock;                /* of the sum, when there are parts */
-    struct part sum;
-    struct part *parts;         /* NULL: count into the sum */
+struct tallying {
+    struct fold fold;
     struct seam *seams[BTRAIL_MAX_VCPUS];
 };
 
-static void free_space(gpointer p)
+static guint hash_space(gconstpointer p)
 {
-    struct space *s = p;
-
-    edges_free(s->edges);
-    g_free(s);
+    return btrail_hash(((const struct space *)p)->cr3) >> 32;
 }
 
-static void part_init(struct part *p, size_t spaces, size_t edges)
+static gboolean equal_spaces(gconstpointer a, gconstpointer b)
 {
-    memset(p, 0, sizeof(*p));
-    p->limits = (struct tally_limits) { spaces, edges };
-    p->edges_left = edges;
-    p->by_cr3 = g_hash_table_new(g_int64_hash, g_int64_equal);
-    p->tally.spaces = g_ptr_array_new_with_free_func(free_space);
+    return ((const struct space *)a)->cr3 == ((const struct space *)b)->cr3;
 }
 
-static void part_clear(struct part *p)
-{
-    g_hash_table_unref(p->by_cr3);
-    tally_clear(&p->tally);
-}
-
-void tally_clear(struct tally *t)
-{
-    if (t->spaces) {
-        g_ptr_array_unref(t->spaces);
-    }
-    memset(t, 0, sizeof(*t));
-}
-
-/* NULL if there are too many. */
-static struct space *find_space(struct part *p, uint64_t root)
-{
-    gint64 key = root;
-    struct space *s = g_hash_table_lookup(p->by_cr3, &key);
-
-    if (!s && p->tally.spaces->len < p->limits.spaces) {
-        s = g_new0(struct space, 1);
-        s->cr3 = root;
-        s->edges = edges_new(&p->edges_left);
-        g_ptr_array_add(p->tally.spaces, s);
-        g_hash_table_insert(p->by_cr3, &s->cr3, s);
-    }
-    return s;
-}
-
-static bool earlier(const struct moment *a, const struct moment *b)
+static bool earlier(const struct tally_moment *a, const struct tally_moment *b)
 {
     if (a->time != b->time) {
         return a->time < b->time;
@@ -109,8 +46,8 @@ static bool earlier(const struct moment *a, const struct moment *b)
     return a->vcpu < b->vcpu;
 }
 
-static void add_moments(struct space *s, const struct moment *first,
-                        const struct moment *last)
+static void add_moments(struct space *s, const struct tally_moment *first,
+                        const struct tally_moment *last)
 {
     if (!s->records || earlier(first, &s->first)) {
         s->first = *first;
@@ -120,198 +57,103 @@ static void add_moments(struct space *s, const struct moment *first,
     }
 }
 
-/* Add a part to the sum, and empty it; false if a limit is reached. */
-static bool add_part(struct part *sum, struct part *p)
+static void merge_spaces(struct fold_group *group,
+                         const struct fold_group *other)
 {
-    struct tally_limits limits = p->limits;
-    bool fits = true;
-    unsigned i, k;
+    struct space *to = (struct space *)group;
+    const struct space *from = (const struct space *)other;
+    unsigned i;
 
-    for (i = 0; fits && i < p->tally.spaces->len; i++) {
-        struct space *from = p->tally.spaces->pdata[i];
-        struct space *to = find_space(sum, from->cr3);
-
-        if (!to) {
-            fits = false;
-            break;
-        }
-        add_moments(to, &from->first, &from->last);
-        to->records += from->records;
-        to->spans += from->spans;
-        for (k = 0; k < BTRAIL_MAX_VCPUS; k++) {
-            to->vcpus[k] |= from->vcpus[k];
-        }
-        fits = edges_merge(to->edges, from->edges);
-    }
-    sum->tally.records += p->tally.records;
-    sum->tally.lost += p->tally.lost;
-    sum->tally.lost_unknown |= p->tally.lost_unknown;
-    sum->tally.damage += p->tally.damage;
-    part_clear(p);
-    part_init(p, limits.spaces, limits.edges);
-    return fits;
-}
-
-static bool spill(struct job *job, struct part *p)
-{
-    bool fits;
-
-    g_mutex_lock(&job->lock);
-    fits = add_part(&job->sum, p);
-    g_mutex_unlock(&job->lock);
-    return fits;
-}
-
-static void add_event(struct part *p, const struct btrail_batch *b)
-{
-    const struct btrail_event *e = b->event;
-
-    p->tally.damage += b->synthetic;
-    if (e->type == BTRAIL_EVENT_GAP) {
-        if (e->data[0] == BTRAIL_LOST_UNKNOWN) {
-            p->tally.lost_unknown = true;
-        } else if (e->reason != BTRAIL_GAP_ELSEWHERE) {
-            p->tally.lost += e->data[0];
-        }
+    add_moments(to, &from->first, &from->last);
+    to->records += from->records;
+    to->spans += from->spans;
+    for (i = 0; i < BTRAIL_MAX_VCPUS; i++) {
+        to->vcpus[i] |= from->vcpus[i];
     }
 }
 
-/*
- * Have in @p->space where records are to be counted; NULL if nowhere.  False if
- * the sum reaches a limit.
- */
-static bool choose_space(struct job *job, struct part *p, uint64_t root,
-                         size_t edges)
-{
-    bool fits = true;
+static const struct fold_kind spaces = {
+    .size = sizeof(struct space), .key = offsetof(struct space, records),
+    .hash = hash_space, .equal = equal_spaces, .merge = merge_spaces,
+    .exact = true,
+};
 
-    if (job->parts && p->edges_left < edges) {
-        fits = spill(job, p);
+/* Counts the records of a batch, which are all of one address space. */
+static int add_batch(struct fold *f, struct fold_part *p, unsigned vcpu,
+                     const struct btrail_batch *b, const struct space *key,
+                     bool new_span)
+{
+    size_t done, n;
+
+    for (done = 0; done < b->count; done += n) {
+        struct tally_moment first = { b->time.host, vcpu, b->index + done };
+        struct tally_moment last = first;
+        struct fold_group *group;
+
+        n = fold_count(f, p, &key->group, b->records + done, b->count - done,
+                       &group);
+        if (p->full) {
+            return FOLD_FULL;
+        }
+        if (group) {
+            struct space *s = (struct space *)group;
+
+            last.index += n - 1;
+            add_moments(s, &first, &last);
+            s->records += n;
+            s->spans += new_span && !done;
+            s->vcpus[vcpu] = true;
+        }
     }
-    if (!p->space || p->space->cr3 != root) {
-        p->space = find_space(p, root);
-    }
-    if (!p->space && job->parts) {
-        fits &= spill(job, p);
-        p->space = find_space(p, root);
-        fits &= p->space != NULL;
-    }
-    return fits;
+    return 0;
 }
 
-static bool add_records(struct job *job, struct part *p, unsigned vcpu,
-                        const struct btrail_batch *b, bool new_span)
+static int tally_batch(void *opaque, const struct btrail_piece *piece,
+                       const struct btrail_batch *b)
 {
-    uint64_t root = b->cr3 & BTRAIL_CR3_ROOT;
-    size_t done = 0, n;
-
-    for (; done < b->count; done += n) {
-        struct moment first = { b->time.host, vcpu, b->index + done };
-        struct moment last = first;
-
-        n = MIN(b->count - done, MIN(STEP, p->limits.edges));
-        last.index += n - 1;
-        if (!choose_space(job, p, root, n)) {
-            return false;
-        }
-        p->tally.records += n;
-        if (!p->space) {
-            p->tally.others += n;
-            continue;
-        }
-        add_moments(p->space, &first, &last);
-        p->space->records += n;
-        p->space->spans += new_span && !done;
-        p->space->vcpus[vcpu] = true;
-        edges_count(p->space->edges, b->records + done, n);
-    }
-    return true;
-}
-
-static int take(void *opaque, const struct btrail_piece *piece,
-                const struct btrail_batch *b)
-{
-    struct job *job = opaque;
-    struct part *p = job->parts ? &job->parts[piece->worker] : &job->sum;
-    struct seam *seam = &job->seams[piece->vcpu][piece->number];
-    uint64_t root;
+    struct tallying *t = opaque;
+    struct fold_part *p = fold_take(&t->fold, piece, b);
+    struct seam *seam = &t->seams[piece->vcpu][piece->number];
+    struct space key;
     bool new_span;
 
-    if (!b) {
-        p->tally.damage += piece->bad;
+    if (!p) {
         return 0;
     }
-    if (b->event) {
-        add_event(p, b);
-        return 0;
-    }
-    root = b->cr3 & BTRAIL_CR3_ROOT;
-    new_span = !seam->any || seam->last != root;
+    key.cr3 = b->cr3 & BTRAIL_CR3_ROOT;
+    new_span = !seam->any || seam->last != key.cr3;
     if (!seam->any) {
-        seam->first = root;
+        seam->first = key.cr3;
     }
     seam->any = true;
-    seam->last = root;
-    return add_records(job, p, piece->vcpu, b, new_span) ? 0 : LIMIT_REACHED;
+    seam->last = key.cr3;
+    return add_batch(&t->fold, p, piece->vcpu, b, &key, new_span);
 }
 
-/* A span that goes on in the next piece was counted twice. */
-static void join_spans(struct job *job, const struct btrail_stream_info *info)
+/* Corrects spans that continue in the next piece, which were counted twice. */
+static void join_spans(struct tallying *t,
+                       const struct btrail_stream_info *info)
 {
     const struct seam *last = NULL;
     uint64_t i;
 
     for (i = 0; i < info->chunks; i++) {
-        const struct seam *seam = &job->seams[info->vcpu][i];
+        const struct seam *seam = &t->seams[info->vcpu][i];
 
         if (!seam->any) {
             continue;
         }
         if (last && last->last == seam->first) {
-            gint64 key = seam->first;
-            struct space *s = g_hash_table_lookup(job->sum.by_cr3, &key);
+            struct space key, *s;
 
+            key.cr3 = seam->first;
+            s = g_hash_table_lookup(t->fold.sum.groups, &key);
             if (s) {
                 s->spans--;
             }
         }
         last = seam;
     }
-}
-
-static int count(struct job *job, const struct btrail_trace *trace,
-                 unsigned threads, bool in_parts,
-                 const struct tally_limits *limits)
-{
-    size_t spaces, edges;
-    unsigned i;
-    int ret, error;
-
-    if (in_parts) {
-        threads = MIN(threads, MAX_PARTS);
-        spaces = MAX(limits->spaces / threads, MIN_PART_SPACES);
-        edges = MAX(limits->edges / threads, MIN_PART_EDGES);
-        job->parts = g_new0(struct part, threads);
-        for (i = 0; i < threads; i++) {
-            part_init(&job->parts[i], MIN(spaces, limits->spaces),
-                      MIN(edges, limits->edges));
-        }
-    }
-    ret = btrail_parallel_decode(trace, NULL, 0,
-                                 in_parts ? 0 : BTRAIL_PARALLEL_ORDERED,
-                                 threads, take, job);
-    error = errno;
-    if (in_parts) {
-        for (i = 0; i < threads; i++) {
-            if (!ret && !add_part(&job->sum, &job->parts[i])) {
-                ret = LIMIT_REACHED;
-            }
-            part_clear(&job->parts[i]);
-        }
-        g_clear_pointer(&job->parts, g_free);
-    }
-    errno = error;
-    return ret;
 }
 
 static gint by_records(gconstpointer a, gconstpointer b)
@@ -325,44 +167,55 @@ static gint by_records(gconstpointer a, gconstpointer b)
     return x->cr3 < y->cr3 ? -1 : x->cr3 > y->cr3;
 }
 
-int tally_trace(struct tally *t, const struct btrail_trace *trace,
-                unsigned threads, const struct tally_limits *limits)
+int tally_trace(struct tally *tally, const struct btrail_trace *trace,
+                unsigned threads, const struct fold_limits *limits)
 {
     unsigned i, n = btrail_trace_streams(trace);
+    struct tallying *t = g_new0(struct tallying, 1);
     struct btrail_stream_info info;
-    struct job job = { .parts = NULL };
+    GHashTableIter iter;
+    gpointer space;
     int ret, error;
 
-    g_mutex_init(&job.lock);
-    part_init(&job.sum, limits->spaces, limits->edges);
+    memset(tally, 0, sizeof(*tally));
+    fold_init(&t->fold, &spaces, limits);
     for (i = 0; i < n; i++) {
         btrail_trace_stream(trace, i, &info);
-        job.seams[info.vcpu] = g_new0(struct seam, info.chunks);
+        t->seams[info.vcpu] = g_new0(struct seam, info.chunks);
     }
-    ret = count(&job, trace, threads, threads > 1, limits);
-    if (ret == LIMIT_REACHED) {
-        part_clear(&job.sum);
-        part_init(&job.sum, limits->spaces, limits->edges);
+    ret = fold_trace(&t->fold, trace, threads, false, tally_batch, t);
+    if (ret == FOLD_FULL) {
+        fold_reset(&t->fold);
         for (i = 0; i < n; i++) {
             btrail_trace_stream(trace, i, &info);
-            memset(job.seams[info.vcpu], 0, info.chunks * sizeof(struct seam));
+            memset(t->seams[info.vcpu], 0, info.chunks * sizeof(struct seam));
         }
-        ret = count(&job, trace, threads, false, limits);
+        ret = fold_trace(&t->fold, trace, threads, true, tally_batch, t);
     }
     error = errno;
     for (i = 0; i < n; i++) {
         btrail_trace_stream(trace, i, &info);
-        join_spans(&job, &info);
-        g_free(job.seams[info.vcpu]);
+        join_spans(t, &info);
+        g_free(t->seams[info.vcpu]);
     }
-    g_ptr_array_sort(job.sum.tally.spaces, by_records);
-    *t = job.sum.tally;
-    job.sum.tally.spaces = NULL;
-    part_clear(&job.sum);
-    g_mutex_clear(&job.lock);
-    if (ret) {
-        tally_clear(t);
+    if (!ret) {
+        tally->sums = t->fold.sum.sums;
+        tally->groups = g_hash_table_ref(t->fold.sum.groups);
+        tally->spaces = g_ptr_array_new();
+        g_hash_table_iter_init(&iter, tally->groups);
+        while (g_hash_table_iter_next(&iter, &space, NULL)) {
+            g_ptr_array_add(tally->spaces, space);
+        }
+        g_ptr_array_sort(tally->spaces, by_records);
     }
+    fold_clear(&t->fold);
+    g_free(t);
     errno = error;
     return ret;
+}
+
+void tally_clear(struct tally *t)
+{
+    g_clear_pointer(&t->spaces, g_ptr_array_unref);
+    g_clear_pointer(&t->groups, g_hash_table_unref);
 }

@@ -256,7 +256,7 @@ int export_lcov(struct export *e)
     g_autoptr(GList) names = NULL;
     GHashTableIter iter;
     gpointer key, value;
-    struct profile p;
+    struct fold_sums p;
     GList *l;
     int ret;
 

@@ -207,7 +207,7 @@ static void add(void *opaque, const struct filter_record *r, uint64_t count)
     rows_add(s->rows, names, values);
 }
 
-static void print_json(const struct sorted *s, const struct profile *p,
+static void print_json(const struct sorted *s, const struct fold_sums *p,
                        struct row **rows, size_t n)
 {
     JsonObject *root = json_object_new();
@@ -237,7 +237,7 @@ static void print_json(const struct sorted *s, const struct profile *p,
     cli_print_json(root);
 }
 
-static void print_text(const struct sorted *s, const struct profile *p,
+static void print_text(const struct sorted *s, const struct fold_sums *p,
                        struct row **rows, size_t n)
 {
     int widths[ROWS_MAX_COLUMNS];
@@ -309,7 +309,7 @@ int report_sorted(struct report *r, const char *text)
         .names = r->names, .filter = r->filter, .threads = r->threads,
         .edges = MAX_EDGES, .window = WINDOW_ALL(r->trace.start),
     };
-    struct profile profile;
+    struct fold_sums profile;
     struct row **rows;
     unsigned i;
     size_t n;

@@ -50,7 +50,8 @@ static void name_place(const struct report *r, const struct process *process,
     }
 }
 
-static JsonObject *moment_json(const struct report *r, const struct moment *m)
+static JsonObject *moment_json(const struct report *r,
+                               const struct tally_moment *m)
 {
     JsonObject *o = json_object_new();
 
@@ -72,12 +73,12 @@ static JsonObject *space_json(const struct report *r, const struct tally *t,
     const struct process *process = owner(r, s, &certainty);
     JsonObject *o = json_object_new();
     JsonArray *vcpus = json_array_new(), *edges = json_array_new();
-    size_t i, n = edges_top(s->edges, top, r->top);
+    size_t i, n = edges_top(s->group.edges, top, r->top);
 
     report_set_hex(o, "cr3", s->cr3);
     json_object_set_int_member(o, "records", s->records);
     json_object_set_double_member(o, "share",
-                                  report_share(s->records, t->records));
+                                  report_share(s->records, t->sums.records));
     if (process->known) {
         json_object_set_string_member(o, "comm", process->comm);
     }
@@ -116,9 +117,9 @@ static void print_json(const struct report *r, const struct tally *t,
     JsonArray *streams = json_array_new(), *spaces = json_array_new();
     unsigned i;
 
-    json_object_set_int_member(root, "records", t->records);
-    json_object_set_int_member(root, "lost", t->lost);
-    json_object_set_boolean_member(root, "lost_unknown", t->lost_unknown);
+    json_object_set_int_member(root, "records", t->sums.records);
+    json_object_set_int_member(root, "lost", t->sums.lost);
+    json_object_set_boolean_member(root, "lost_unknown", t->sums.lost_unknown);
     for (i = 0; i < btrail_trace_streams(r->trace.trace); i++) {
         struct btrail_stream_info info;
         JsonObject *o = json_object_new();
@@ -135,11 +136,11 @@ static void print_json(const struct report *r, const struct tally *t,
                                                  top));
     }
     json_object_set_array_member(root, "spaces", spaces);
-    json_object_set_int_member(root, "other_records", t->others);
+    json_object_set_int_member(root, "other_records", t->sums.others);
     cli_print_json(root);
 }
 
-static void print_moment(const struct report *r, const struct moment *m)
+static void print_moment(const struct report *r, const struct tally_moment *m)
 {
     char time[CLI_TIME_SIZE];
 
@@ -152,10 +153,11 @@ static void print_space(const struct report *r, const struct tally *t,
 {
     enum btrail_certainty certainty;
     const struct process *process = owner(r, s, &certainty);
-    size_t i, n = edges_top(s->edges, top, r->top);
+    size_t i, n = edges_top(s->group.edges, top, r->top);
 
     printf("0x%016" PRIx64 " %13" PRIu64 " %5.1f%% %9" PRIu64, s->cr3,
-           s->records, 100 * report_share(s->records, t->records), s->spans);
+           s->records, 100 * report_share(s->records, t->sums.records),
+           s->spans);
     print_moment(r, &s->first);
     print_moment(r, &s->last);
     if (process->known) {
@@ -182,9 +184,9 @@ static void print_space(const struct report *r, const struct tally *t,
         }
         putchar('\n');
     }
-    if (edges_others(s->edges)) {
+    if (edges_others(s->group.edges)) {
         printf("    %13" PRIu64 "           edges that came too late to "
-               "be told apart\n", edges_others(s->edges));
+               "be told apart\n", edges_others(s->group.edges));
     }
 }
 
@@ -195,8 +197,9 @@ static void print_text(const struct report *r, const struct tally *t,
     unsigned i;
 
     printf("%" PRIu64 " records of %u vCPUs in %u address spaces, %" PRIu64
-           "%s lost\n\n", t->records, btrail_trace_streams(r->trace.trace),
-           t->spaces->len, t->lost, t->lost_unknown ? " or more" : "");
+           "%s lost\n\n", t->sums.records, btrail_trace_streams(r->trace.trace),
+           t->spaces->len, t->sums.lost,
+           t->sums.lost_unknown ? " or more" : "");
     printf("%-18s %13s %6s %9s  %14s %4s %13s  %14s %4s %13s\n", "cr3",
            "records", "share", "spans", "first (s)", "vcpu", "index",
            "last (s)", "vcpu", "index");
@@ -204,7 +207,7 @@ static void print_text(const struct report *r, const struct tally *t,
         const struct space *s = t->spaces->pdata[i];
 
         /* They are in order: all that follow have less. */
-        if (100 * report_share(s->records, t->records) < r->min_share) {
+        if (100 * report_share(s->records, t->sums.records) < r->min_share) {
             break;
         }
         print_space(r, t, s, top);
@@ -217,18 +220,18 @@ static void print_text(const struct report *r, const struct tally *t,
         }
         printf("%-18u %13" PRIu64 " %5.1f%%   with less than %g%% each; "
                "--min-share=0 shows them\n", i - shown, rest,
-               100 * report_share(rest, t->records), r->min_share);
+               100 * report_share(rest, t->sums.records), r->min_share);
     }
-    if (t->others) {
-        printf("%-18s %13" PRIu64 " %5.1f%%\n", "others", t->others,
-               100 * report_share(t->others, t->records));
+    if (t->sums.others) {
+        printf("%-18s %13" PRIu64 " %5.1f%%\n", "others", t->sums.others,
+               100 * report_share(t->sums.others, t->sums.records));
     }
 }
 
 static int report_spaces(struct report *r)
 {
     g_autofree struct edge *top = g_new(struct edge, r->top + 1);
-    static const struct tally_limits limits = { MAX_SPACES, MAX_EDGES };
+    static const struct fold_limits limits = { MAX_SPACES, MAX_EDGES };
     struct tally tally;
     int ret = tally_trace(&tally, r->trace.trace, r->threads, &limits);
 
@@ -240,7 +243,7 @@ static int report_spaces(struct report *r)
     } else {
         print_text(r, &tally, top);
     }
-    r->damage = tally.damage;
+    r->damage = tally.sums.damage;
     tally_clear(&tally);
     return CLI_OK;
 }

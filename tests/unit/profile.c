@@ -103,7 +103,7 @@ static void check(const struct cli_trace *t, const char *text, bool by_vcpu,
     };
     struct counting c = { table_new(), by_vcpu };
     GHashTable *slow = table_new();
-    struct profile p;
+    struct fold_sums p;
     GHashTableIter iter;
     gpointer name, n;
 
@@ -160,7 +160,7 @@ static void test_limit(void)
     sample_write(path, 40);
     g_assert_true(cli_trace_open(&t, paths));
     for (threads = 1; threads < 5; threads++) {
-        struct profile p;
+        struct fold_sums p;
         uint64_t sum = 0;
 
         options.threads = threads;

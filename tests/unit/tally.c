@@ -1,24 +1,28 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Tests of analyze/tally.h, against a model that adds up random traces one
+ * item after the other: any number of threads, limits, damage, read errors
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "random-trace.h"
 #include "analyze/tally.h"
+#include "random-trace.h"
 #include "trace-samples.h"
 
 #define ROUNDS  12
 
-static const struct tally_limits no_limits = { 65536, 1u << 20 };
+static const struct fold_limits no_limits = { 65536, 1u << 20 };
 static const unsigned threads[] = { 1, 2, 5, 40 };
 
-static void describe_moment(GString *text, const struct moment *m)
+static void describe_moment(GString *text, const struct tally_moment *m)
 {
     g_string_append_printf(text, " at %" G_GUINT64_FORMAT " on %u: %"
                            G_GUINT64_FORMAT, m->time, m->vcpu, m->index);
 }
 
-/* All that there is to tell of a tally */
+/* A tally as text */
 static char *describe(const struct tally *t)
 {
     g_autofree struct edge *top = g_new(struct edge, 1u << 16);
@@ -27,11 +31,11 @@ static char *describe(const struct tally *t)
 
     g_string_append_printf(text, "%" G_GUINT64_FORMAT " %" G_GUINT64_FORMAT
                            " %" G_GUINT64_FORMAT " %d %" G_GUINT64_FORMAT "\n",
-                           t->records, t->others, t->lost, t->lost_unknown,
-                           t->damage);
+                           t->sums.records, t->sums.others, t->sums.lost,
+                           t->sums.lost_unknown, t->sums.damage);
     for (i = 0; i < t->spaces->len; i++) {
         struct space *s = t->spaces->pdata[i];
-        size_t n = edges_top(s->edges, top, 1u << 16);
+        size_t n = edges_top(s->group.edges, top, 1u << 16);
 
         g_string_append_printf(text, "%" G_GINT64_MODIFIER "x %"
                                G_GUINT64_FORMAT " %" G_GUINT64_FORMAT, s->cr3,
@@ -44,7 +48,7 @@ static char *describe(const struct tally *t)
             }
         }
         g_string_append_printf(text, "\n others %" G_GUINT64_FORMAT,
-                               edges_others(s->edges));
+                               edges_others(s->group.edges));
         for (k = 0; k < n; k++) {
             g_string_append_printf(text, "\n %" G_GINT64_MODIFIER "x %"
                                    G_GINT64_MODIFIER "x %" G_GUINT64_FORMAT,
@@ -56,7 +60,7 @@ static char *describe(const struct tally *t)
 }
 
 static char *tally(const struct random_trace *t, unsigned n,
-                   const struct tally_limits *limits)
+                   const struct fold_limits *limits)
 {
     struct btrail_trace *trace;
     struct tally sum;
@@ -71,7 +75,7 @@ static char *tally(const struct random_trace *t, unsigned n,
 }
 
 /*
- * What was written, added up one item after the other
+ * The model: what was written, added up one item after the other
  */
 
 static struct space *model_space(struct tally *t, size_t *budget,
@@ -88,12 +92,12 @@ static struct space *model_space(struct tally *t, size_t *budget,
     }
     s = g_new0(struct space, 1);
     s->cr3 = root;
-    s->edges = edges_new(budget);
+    s->group.edges = edges_new(budget);
     g_ptr_array_add(t->spaces, s);
     return s;
 }
 
-static bool before(const struct moment *a, const struct moment *b)
+static bool before(const struct tally_moment *a, const struct tally_moment *b)
 {
     return a->time < b->time ||
            (a->time == b->time && (a->index < b->index ||
@@ -112,7 +116,7 @@ static void model_stream(struct tally *t, size_t *budget,
         const struct random_item *item =
             &g_array_index(stream->items, struct random_item, i);
         const struct btrail_event *e = &item->event;
-        struct moment now = { time, stream->vcpu, item->index };
+        struct tally_moment now = { time, stream->vcpu, item->index };
         struct space *s;
 
         switch (e->type) {
@@ -124,12 +128,12 @@ static void model_stream(struct tally *t, size_t *budget,
             if (!s->records || before(&s->last, &now)) {
                 s->last = now;
             }
-            t->records++;
+            t->sums.records++;
             s->records++;
             s->spans += s->cr3 != last;
             s->vcpus[stream->vcpu] = true;
             last = s->cr3;
-            edges_count(s->edges, &item->record, 1);
+            edges_count(s->group.edges, &item->record, 1);
             break;
         case BTRAIL_EVENT_CR3:
             cr3 = e->data[0];
@@ -139,9 +143,9 @@ static void model_stream(struct tally *t, size_t *budget,
             break;
         case BTRAIL_EVENT_GAP:
             if (e->data[0] == BTRAIL_LOST_UNKNOWN) {
-                t->lost_unknown = true;
+                t->sums.lost_unknown = true;
             } else {
-                t->lost += e->data[0];
+                t->sums.lost += e->data[0];
             }
             break;
         }
@@ -173,7 +177,7 @@ static char *model(const struct random_trace *t)
     for (i = 0; i < sum.spaces->len; i++) {
         struct space *s = sum.spaces->pdata[i];
 
-        edges_free(s->edges);
+        edges_free(s->group.edges);
         g_free(s);
     }
     tally_clear(&sum);
@@ -209,8 +213,8 @@ static uint64_t count_edges(const char *description)
 }
 
 /*
- * Whatever is left out for want of room, it is the same with any number of
- * threads; and nothing is as long as there is room, if only just.
+ * What is left out for lack of room does not depend on the number of threads.
+ * Nothing is left out where there is just enough room.
  */
 static void test_limits(void)
 {
@@ -232,7 +236,7 @@ static void test_limits(void)
         g_assert_cmpuint(edges, >, 2);
 
         for (j = 0; j < 5; j++) {
-            const struct tally_limits limits[] = {
+            const struct fold_limits limits[] = {
                 { spaces, edges }, { spaces - 1, edges }, { spaces, edges - 1 },
                 { 1, 1 }, { 0, edges / 2 },
             };
@@ -252,7 +256,7 @@ static void test_limits(void)
     }
 }
 
-/* What is damaged is counted the same, too. */
+/* The count of damage does not depend on the number of threads either. */
 static void test_damage(void)
 {
     unsigned i, k, v;
