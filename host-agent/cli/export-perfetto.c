@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "cli/export.h"
+#include "lib/internal/bytes.h"
 
 /* Fields of the schema */
 enum {
@@ -61,14 +62,9 @@ struct writer {
 
 static void put_varint(GByteArray *a, uint64_t v)
 {
-    uint8_t bytes[10];
-    unsigned n = 0;
+    uint8_t bytes[BTRAIL_VARINT_MAX];
 
-    do {
-        bytes[n++] = (v & 0x7f) | (v > 0x7f) << 7;
-        v >>= 7;
-    } while (v);
-    g_byte_array_append(a, bytes, n);
+    g_byte_array_append(a, bytes, btrail_put_varint(bytes, v) - bytes);
 }
 
 static void put_number(GByteArray *a, unsigned field, uint64_t v)

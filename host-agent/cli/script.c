@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * backtrail script: print records and events, one a line
+ * backtrail script: prints records and events, one per line
  */
 
 #include <errno.h>
@@ -9,18 +9,24 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analyze/window.h"
 #include "cli/lines.h"
 #include "cli/named-lines.h"
+#include "lib/internal/merged.h"
 
-/* Of records that are printed as they are */
+/* Size of the buffer for raw records */
 #define OUT_SIZE    (1u << 20)
+
+/* How far apart vCPUs may be when merged, in ns; finer than clocks are */
+#define GRAIN       10000
 
 struct script {
     struct cli_trace trace;
-    bool vcpus[BTRAIL_MAX_VCPUS];
+    unsigned vcpus[BTRAIL_MAX_VCPUS];
+    unsigned n_vcpus;
     GArray *cr3s;
     struct btrail_range index;
-    struct btrail_range time;      /* since the session's start */
+    struct window time;
     bool by_time;
     gboolean events;
     gboolean events_only;
@@ -39,14 +45,7 @@ struct script {
     int error;                  /* errno of what could not be written */
 };
 
-/* A stream, and what comes next in it. */
-struct source {
-    struct btrail_cursor *cursor;
-    unsigned vcpu;
-    struct btrail_batch batch;
-};
-
-static void flush(struct script *s)
+static void write_raw(struct script *s)
 {
     size_t done = 0;
 
@@ -76,7 +75,7 @@ static void print_raw(struct script *s, const struct btrail_record *r,
         bytes += step;
         left -= step;
         if (s->len == OUT_SIZE) {
-            flush(s);
+            write_raw(s);
         }
     }
 }
@@ -86,32 +85,28 @@ static bool in_range(const struct btrail_range *range, uint64_t v)
     return v >= range->begin && v < range->end;
 }
 
-/* Is a moment in the time range?  What has no time is in none. */
+/* Is a moment in the time range?  A range does not have unknown times. */
 static bool time_matches(const struct script *s, uint64_t host)
 {
-    if (!s->by_time) {
-        return true;
-    }
-    return host >= s->trace.start &&
-           in_range(&s->time, host - s->trace.start);
+    return !s->by_time || (host >= s->time.start && window_has(&s->time, host));
 }
 
-static void print_batch(struct script *s, const struct source *src)
+static void print_batch(struct script *s, unsigned vcpu,
+                        const struct btrail_batch *b)
 {
-    const struct btrail_batch *b = &src->batch;
     uint64_t begin, end;
 
     if (b->event) {
         s->damage += b->synthetic;
         if (s->named && b->event->type == BTRAIL_EVENT_GAP) {
-            named_lines_gap(s->named, src->vcpu);
+            named_lines_gap(s->named, vcpu);
         }
         if (s->events && time_matches(s, b->time.host) &&
             in_range(&s->index, b->event->index)) {
             if (s->named) {
                 fflush(stdout);
             }
-            lines_event(s->lines, src->vcpu, b);
+            lines_event(s->lines, vcpu, b);
             if (s->named) {
                 lines_flush(s->lines);
             }
@@ -125,85 +120,24 @@ static void print_batch(struct script *s, const struct source *src)
         if (s->raw) {
             print_raw(s, b->records + (begin - b->index), end - begin);
         } else if (s->named) {
-            named_lines_records(s->named, src->vcpu, b, begin - b->index,
+            named_lines_records(s->named, vcpu, b, begin - b->index,
                                 end - begin);
             if (ferror(stdout)) {
                 s->error = errno ? errno : EIO;
             }
         } else {
-            lines_records(s->lines, src->vcpu, b, begin - b->index,
+            lines_records(s->lines, vcpu, b, begin - b->index,
                           end - begin);
         }
     }
 }
 
-/* Is the stream done, as far as the ranges go? */
+/* Has a stream passed the end of the ranges? */
 static bool past_range(const struct script *s, const struct btrail_batch *b)
 {
-    /* An event of the index where the range ends does not belong to it. */
-    if (b->index >= s->index.end) {
-        return true;
-    }
-    return s->by_time && b->time.host >= s->trace.start &&
-           b->time.host - s->trace.start >= s->time.end;
-}
-
-/* False if there is no more, or after having said what is wrong. */
-static bool next_batch(struct script *s, struct source *src, int *code)
-{
-    int ret = btrail_cursor_next(src->cursor, &src->batch);
-
-    if (!ret) {
-        return !past_range(s, &src->batch);
-    }
-    if (ret != -BTRAIL_ERR_END) {
-        cli_error("%s: %s", s->trace.path, ret == -BTRAIL_ERR_IO ?
-                  g_strerror(errno) : btrail_strerror(ret));
-        *code = CLI_FAILED;
-    }
-    return false;
-}
-
-static void close_source(struct script *s, GArray *sources, unsigned i)
-{
-    struct source *src = &g_array_index(sources, struct source, i);
-
-    s->damage += btrail_cursor_bad_chunks(src->cursor);
-    btrail_cursor_close(src->cursor);
-    g_array_remove_index(sources, i);
-}
-
-static void open_sources(struct script *s, GArray *sources, int *code)
-{
-    unsigned i, n = btrail_trace_streams(s->trace.trace);
-
-    for (i = 0; i < n; i++) {
-        unsigned flags = s->events_only ? BTRAIL_CURSOR_EVENTS_ONLY : 0;
-        struct btrail_stream_info info;
-        struct source src = { 0 };
-
-        btrail_trace_stream(s->trace.trace, i, &info);
-        if (!s->vcpus[info.vcpu]) {
-            continue;
-        }
-        if (btrail_cursor_open(&src.cursor, s->trace.trace, info.vcpu,
-                               flags)) {
-            continue;
-        }
-        src.vcpu = info.vcpu;
-        if (s->by_time) {
-            btrail_cursor_seek_time(src.cursor,
-                                    s->trace.start + s->time.begin);
-        }
-        if (s->index.begin) {
-            btrail_cursor_seek(src.cursor, s->index.begin);
-        }
-        g_array_append_val(sources, src);
-        if (!next_batch(s, &g_array_index(sources, struct source,
-                                          sources->len - 1), code)) {
-            close_source(s, sources, sources->len - 1);
-        }
-    }
+    /* The range does not have the events of the index where it ends. */
+    return b->index >= s->index.end ||
+           (s->by_time && window_past(&s->time, b->time.host));
 }
 
 static bool failed(const struct script *s)
@@ -211,58 +145,63 @@ static bool failed(const struct script *s)
     return s->error || (s->lines && lines_error(s->lines));
 }
 
-/* Streams are merged by time, as exactly as TIME events tell it. */
 static int print_all(struct script *s)
 {
-    GArray *sources = g_array_new(FALSE, FALSE, sizeof(struct source));
-    int code = CLI_OK;
+    unsigned flags = s->events_only ? BTRAIL_CURSOR_EVENTS_ONLY : 0;
+    struct btrail_merged *merged;
+    struct btrail_batch b;
+    unsigned vcpu;
+    int ret = btrail_merged_open(&merged, s->trace.trace,
+                                 s->n_vcpus ? s->vcpus : NULL, s->n_vcpus,
+                                 flags, GRAIN);
 
-    open_sources(s, sources, &code);
-    while (sources->len && !failed(s)) {
-        unsigned i, first = 0;
-        struct source *src;
-
-        for (i = 1; i < sources->len; i++) {
-            if (g_array_index(sources, struct source, i).batch.time.host <
-                g_array_index(sources, struct source, first).batch.time.host) {
-                first = i;
-            }
-        }
-        src = &g_array_index(sources, struct source, first);
-        print_batch(s, src);
-        if (!next_batch(s, src, &code)) {
-            close_source(s, sources, first);
+    if (ret) {
+        cli_error("%s: %s", s->trace.path, cli_strerror(ret));
+        return CLI_FAILED;
+    }
+    if (s->by_time) {
+        btrail_merged_seek_time(merged, s->time.start + s->time.begin);
+    }
+    if (s->index.begin) {
+        btrail_merged_seek(merged, s->index.begin);
+    }
+    while (!failed(s) && !(ret = btrail_merged_next(merged, &vcpu, NULL,
+                                                    &b))) {
+        if (past_range(s, &b)) {
+            btrail_merged_end_stream(merged);
+        } else {
+            print_batch(s, vcpu, &b);
         }
     }
-    while (sources->len) {
-        close_source(s, sources, 0);
+    if (ret && ret != -BTRAIL_ERR_END) {
+        cli_error("%s: %s", s->trace.path, cli_strerror(ret));
     }
-    g_array_free(sources, TRUE);
-    return code;
+    s->damage += btrail_merged_bad_chunks(merged);
+    btrail_merged_close(merged);
+    return ret && ret != -BTRAIL_ERR_END ? CLI_FAILED : CLI_OK;
 }
 
-static bool check_vcpus(struct script *s, const char *list)
+/* Chooses the vCPUs of --vcpu that the trace has; false with a message. */
+static bool choose_vcpus(struct script *s, const char *list)
 {
-    unsigned i, n = btrail_trace_streams(s->trace.trace);
+    bool wanted[BTRAIL_MAX_VCPUS] = { false };
     struct btrail_stream_info info;
-    unsigned selected = 0;
+    unsigned i;
 
-    if (list) {
-        if (!cli_parse_vcpus("--vcpu", list, s->vcpus)) {
-            return false;
-        }
-    } else {
-        memset(s->vcpus, true, sizeof(s->vcpus));
-    }
-    for (i = 0; i < n; i++) {
-        btrail_trace_stream(s->trace.trace, i, &info);
-        selected += s->vcpus[info.vcpu];
-    }
-    if (list && !selected) {
-        cli_error("%s: it has no records of vCPU %s", s->trace.path, list);
+    if (list && !cli_parse_vcpus("--vcpu", list, wanted)) {
         return false;
     }
-    if (s->raw && selected > 1) {
+    for (i = 0; !btrail_trace_stream(s->trace.trace, i, &info); i++) {
+        if (!list || wanted[info.vcpu]) {
+            s->vcpus[s->n_vcpus++] = info.vcpu;
+        }
+    }
+    if (list && !s->n_vcpus) {
+        cli_error("%s: the trace has no records of vCPU %s", s->trace.path,
+                  list);
+        return false;
+    }
+    if (s->raw && s->n_vcpus > 1) {
         cli_error("--raw needs exactly one vCPU, and the trace has more; "
                   "choose one with --vcpu");
         return false;
@@ -277,7 +216,7 @@ static int print(struct script *s)
     if (s->raw) {
         s->out = g_malloc(OUT_SIZE);
         code = print_all(s);
-        flush(s);
+        write_raw(s);
         g_free(s->out);
     } else {
         const struct lines_options options = {
@@ -329,9 +268,10 @@ static int run(struct script *s, char *const *paths, const char *vcpus,
     if (!cli_trace_open(&s->trace, paths)) {
         return CLI_FAILED;
     }
+    s->time.start = s->trace.start;
     if (!open_names(s, names, &symbolizer)) {
         code = CLI_FAILED;
-    } else if (check_vcpus(s, vcpus)) {
+    } else if (choose_vcpus(s, vcpus)) {
         signal(SIGPIPE, SIG_IGN);
         code = print(s);
         if (!s->error) {
@@ -353,10 +293,8 @@ static int run(struct script *s, char *const *paths, const char *vcpus,
 
 int cmd_script(int argc, char **argv)
 {
-    struct script s = {
-        .index = { 0, UINT64_MAX },
-        .time = { 0, UINT64_MAX },
-    };
+    struct script s = { .index = { 0, UINT64_MAX } };
+    struct btrail_range range = { 0, UINT64_MAX };
     g_autofree char *vcpus = NULL, *index = NULL, *time = NULL;
     g_autofree char *threads = NULL, *filter = NULL;
     struct names_options names = { NULL };
@@ -397,7 +335,7 @@ int cmd_script(int argc, char **argv)
                    "Print the records of a trace, one a line: vCPU, index, "
                    "time, CR3, from, to, flags.") ||
         (index && !cli_parse_range("--index", index, &s.index)) ||
-        (time && !cli_parse_time_range("--time", time, &s.time)) ||
+        (time && !cli_parse_time_range("--time", time, &range)) ||
         !cli_parse_threads(threads, &s.threads) ||
         !names_filter(filter, &s.filter) ||
         !cli_parse_cr3s(cr3, &s.cr3s)) {
@@ -406,6 +344,7 @@ int cmd_script(int argc, char **argv)
         return CLI_USAGE;
     }
     s.with_names |= s.insn || s.source || s.filter;
+    s.time = (struct window) { 0, range.begin, range.end };
     s.by_time = time;
     s.events |= s.events_only;
     if (s.raw && (s.json || s.events || s.with_names)) {

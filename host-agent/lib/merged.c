@@ -10,7 +10,7 @@
 
 #include <glib.h>
 
-#include "backtrail/trace.h"
+#include "lib/internal/merged.h"
 
 /* A place in a stream with a clock */
 struct clock_point {
@@ -299,6 +299,15 @@ static uint64_t second(const struct btrail_merged *m)
     return time;
 }
 
+/* Removes the lane that is first. */
+static void pop(struct btrail_merged *m)
+{
+    m->heap[0] = m->heap[--m->in_heap];
+    if (m->in_heap) {
+        sift_down(m, 0);
+    }
+}
+
 /* Have in the heap what comes next of each lane. */
 static int advance(struct btrail_merged *m)
 {
@@ -314,13 +323,13 @@ static int advance(struct btrail_merged *m)
     }
     if (m->taken) {
         ret = fill(m->heap[0]);
-        if (ret == -BTRAIL_ERR_END) {
-            m->heap[0] = m->heap[--m->in_heap];
-        } else if (ret) {
+        if (ret && ret != -BTRAIL_ERR_END) {
             return ret;
         }
         m->taken = false;
-        if (m->in_heap) {
+        if (ret) {
+            pop(m);
+        } else {
             sift_down(m, 0);
         }
     }
@@ -363,18 +372,25 @@ int btrail_merged_next(struct btrail_merged *m, unsigned *vcpu,
     return 0;
 }
 
-int btrail_merged_seek_time(struct btrail_merged *m, uint64_t host)
+void btrail_merged_end_stream(struct btrail_merged *m)
+{
+    if (m->taken) {
+        m->taken = false;
+        pop(m);
+    }
+}
+
+static void seek(struct btrail_merged *m,
+                 int (*go)(struct btrail_cursor *cursor, uint64_t to),
+                 uint64_t to)
 {
     size_t i;
 
-    if (!m) {
-        return -BTRAIL_ERR_ARGUMENT;
-    }
     for (i = 0; i < m->n_lanes; i++) {
         struct lane *l = &m->lanes[i];
 
-        btrail_cursor_seek_time(l->cursor, host);
-        btrail_cursor_seek_time(l->ahead, host);
+        go(l->cursor, to);
+        go(l->ahead, to);
         memset(&l->batch, 0, sizeof(l->batch));
         memset(&l->last, 0, sizeof(l->last));
         l->time = 0;
@@ -383,5 +399,18 @@ int btrail_merged_seek_time(struct btrail_merged *m, uint64_t host)
     m->in_heap = 0;
     m->to_fill = 0;
     m->taken = false;
+}
+
+void btrail_merged_seek(struct btrail_merged *m, uint64_t index)
+{
+    seek(m, btrail_cursor_seek, index);
+}
+
+int btrail_merged_seek_time(struct btrail_merged *m, uint64_t host)
+{
+    if (!m) {
+        return -BTRAIL_ERR_ARGUMENT;
+    }
+    seek(m, btrail_cursor_seek_time, host);
     return 0;
 }

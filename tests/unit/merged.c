@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Tests of merged streams, against an estimate of the time of each item: order,
+ * grain, seeking, streams that are ended
+ */
 #include <math.h>
 
+#include "lib/internal/merged.h"
 #include "random-trace.h"
 #include "trace-samples.h"
 
@@ -248,6 +253,59 @@ static void test_streams(void)
     }
 }
 
+/* Streams that begin at an index; one of them ends early. */
+static void test_positions(void)
+{
+    unsigned i, v;
+
+    for (i = 0; i < ROUNDS; i++) {
+        struct random_trace *t = random_trace_new(3, 40);
+        uint64_t begin = g_test_rand_int_range(0, 60);
+        GString *got[3];
+        unsigned vcpu, left = 5;
+        struct btrail_merged *merged;
+        struct btrail_trace *trace;
+        struct btrail_batch b;
+
+        g_assert_cmpint(btrail_trace_open(&trace, t->path), ==, 0);
+        g_assert_cmpint(btrail_merged_open(&merged, trace, NULL, 0, 0, 500),
+                        ==, 0);
+        btrail_merged_end_stream(merged);
+        btrail_merged_next(merged, &vcpu, NULL, &b);
+        btrail_merged_seek(merged, begin);
+        for (v = 0; v < 3; v++) {
+            got[v] = g_string_new(NULL);
+        }
+        while (!btrail_merged_next(merged, &vcpu, NULL, &b)) {
+            g_assert_true(vcpu != 3 || left);
+            describe(got[vcpu / 3], &b);
+            if (vcpu == 3 && !--left) {
+                btrail_merged_end_stream(merged);
+            }
+        }
+        for (v = 0; v < 3; v++) {
+            g_autoptr(GString) want = g_string_new(NULL);
+            struct btrail_cursor *cursor;
+
+            g_assert_cmpint(btrail_cursor_open(&cursor, trace, 3 * v, 0), ==,
+                            0);
+            g_assert_cmpint(btrail_cursor_seek(cursor, begin), ==, 0);
+            while (!btrail_cursor_next(cursor, &b)) {
+                describe(want, &b);
+            }
+            g_assert_true(g_str_has_prefix(want->str, got[v]->str));
+            if (v != 1) {
+                g_assert_cmpstr(got[v]->str, ==, want->str);
+            }
+            btrail_cursor_close(cursor);
+            g_string_free(got[v], TRUE);
+        }
+        btrail_merged_close(merged);
+        btrail_trace_close(trace);
+        random_trace_free(t);
+    }
+}
+
 static void test_arguments(void)
 {
     static const unsigned twice[] = { 3, 0, 3 };
@@ -296,6 +354,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/merged/order", test_order);
     g_test_add_func("/merged/streams", test_streams);
+    g_test_add_func("/merged/positions", test_positions);
     g_test_add_func("/merged/arguments", test_arguments);
     return g_test_run();
 }
