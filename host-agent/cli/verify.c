@@ -10,9 +10,9 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "lib/internal/code.h"
+#include "lib/internal/code-piece.h"
 #include "lib/internal/scan.h"
-#include "lib/internal/trace.h"
+#include "lib/internal/trace-files.h"
 
 struct verify {
     struct cli_trace trace;

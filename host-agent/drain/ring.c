@@ -12,7 +12,7 @@
 
 #include "lib/internal/parts.h"
 #include "drain/ring.h"
-#include "lib/internal/trace.h"
+#include "lib/internal/trace-files.h"
 
 /* Names are told again when they have got to half of the ring, or this. */
 #define NAMES_MIN   (UINT64_C(64) << 20)

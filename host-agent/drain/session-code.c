@@ -7,7 +7,7 @@
 
 #include "drain/session-code.h"
 
-#include "lib/internal/code.h"
+#include "lib/internal/code-piece.h"
 
 /* A piece that has come to this is written. */
 #define PIECE_SIZE      (1u << 20)

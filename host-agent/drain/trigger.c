@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "drain/trigger.h"
+#include "util/kallsyms-line.h"
 
 /*
  * A bit for each place within a page that something may act at: it is the same
@@ -198,41 +199,29 @@ bool btrail_triggers_new_places(struct btrail_triggers *t)
     return news;
 }
 
-/* The line is ADDRESS TYPE NAME, and with a module there is more. */
-static bool is_symbol(const char *line, size_t size, const char *name)
+static bool is_symbol(const struct btrail_kallsyms_line *line,
+                      const char *name)
 {
-    const char *p = memchr(line, ' ', size);
-    size_t n = strlen(name);
-
-    return p && (size_t)(line + size - p) >= 3 + n && p[2] == ' ' &&
-           !memcmp(p + 3, name, n) &&
-           (p + 3 + n == line + size || p[3 + n] == '\t' || p[3 + n] == ' ');
+    return line->name_size == strlen(name) &&
+           !memcmp(line->name, name, line->name_size);
 }
 
 void btrail_triggers_symbols(struct btrail_triggers *t, const char *text,
                              size_t size)
 {
-    const char *line = text, *end = text + size;
+    const char *end = text + size;
+    struct btrail_kallsyms_line line;
+    unsigned i;
 
-    while (line < end) {
-        const char *next = memchr(line, '\n', end - line) ?: end;
-        unsigned i;
-
+    while (btrail_kallsyms_next(&text, end, &line)) {
         for (i = 0; i < t->n; i++) {
             struct watched *w = &t->watched[i];
 
             if (w->trigger.symbol && !w->places &&
-                is_symbol(line, next - line, w->trigger.symbol)) {
-                char digits[17];
-
-                g_strlcpy(digits, line, MIN((size_t)(next - line) + 1,
-                                            sizeof(digits)));
-                __atomic_store_n(&w->address,
-                                 g_ascii_strtoull(digits, NULL, 16),
-                                 __ATOMIC_RELAXED);
+                is_symbol(&line, w->trigger.symbol)) {
+                __atomic_store_n(&w->address, line.address, __ATOMIC_RELAXED);
             }
         }
-        line = next + 1;
     }
     set_bits(t);
 }

@@ -9,6 +9,7 @@
 
 #include "guest-linux/entries.h"
 #include "util/hash.h"
+#include "util/kallsyms-line.h"
 #include "util/search.h"
 
 /* Pages that are remembered, and contents; those are 16 MiB */
@@ -153,36 +154,23 @@ static int compare_ranges(gconstpointer p, gconstpointer q)
            a->pseudo < b->pseudo ? 1 : a->pseudo > b->pseudo ? -1 : 0;
 }
 
-/* A line of text: an address, a type, a name, and a module if it is of one */
-static void add_symbol(GArray *ranges, const char *line, const char *end)
-{
-    struct range range = { 0 };
-    const char *name_end;
-    char *p;
-
-    range.start = g_ascii_strtoull(line, &p, 16);
-    if (end - p < 4 || p[0] != ' ' || p[2] != ' ' ||
-        !strchr("tTwW", p[1]) || memchr(p, '\t', end - p)) {
-        return;
-    }
-    name_end = memchr(p + 3, ' ', end - p - 3) ?: end;
-    range.pseudo = pseudo_of(p + 3, name_end - p - 3);
-    g_array_append_val(ranges, range);
-}
-
 void btrail_entries_symbols(struct btrail_entries *e, const char *text,
                             size_t size)
 {
     GArray *all = g_array_new(FALSE, FALSE, sizeof(struct range));
     GArray *ranges = g_array_new(FALSE, FALSE, sizeof(struct range));
-    g_autofree char *copy = g_strndup(text, size);
-    const char *line, *end;
+    const char *end = text + size;
+    struct btrail_kallsyms_line line;
     GArray *old;
     guint i, k;
 
-    for (line = copy; *line; line = *end ? end + 1 : end) {
-        end = strchr(line, '\n') ?: line + strlen(line);
-        add_symbol(all, line, end);
+    while (btrail_kallsyms_next(&text, end, &line)) {
+        struct range range = { .start = line.address };
+
+        if (strchr("tTwW", line.type) && !line.module) {
+            range.pseudo = pseudo_of(line.name, line.name_size);
+            g_array_append_val(all, range);
+        }
     }
     g_array_sort(all, compare_ranges);
     for (i = 0; i < all->len; i = k) {

@@ -6,7 +6,7 @@
 #include <limits.h>
 #include <stdlib.h>
 
-#include "lib/internal/code.h"
+#include "lib/internal/code-piece.h"
 
 #define PAGE            BTRAIL_CODE_PAGE_SIZE
 

@@ -5,7 +5,7 @@
 
 #include "lib/internal/block.h"
 #include "lib/internal/cursor.h"
-#include "lib/internal/trace.h"
+#include "lib/internal/trace-files.h"
 #include "util/search.h"
 
 /* Decoded at a time: what the second-level cache holds with the tables. */

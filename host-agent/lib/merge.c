@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "lib/internal/copy.h"
-#include "lib/internal/trace.h"
+#include "lib/internal/trace-files.h"
 
 /* A stream, and which of its chunks comes next */
 struct source {

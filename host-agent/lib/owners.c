@@ -11,7 +11,7 @@
 
 #include "backtrail/transport.h"
 
-#include "lib/internal/names.h"
+#include "lib/internal/names-private.h"
 #include "util/search.h"
 
 #define MAX_SPANS   (1u << 22)

@@ -12,7 +12,7 @@
 #include <glib.h>
 
 #include "lib/internal/cursor.h"
-#include "lib/internal/trace.h"
+#include "lib/internal/trace-files.h"
 
 /* Slots beyond those that the threads are filling */
 #define MORE_SLOTS  2

@@ -12,7 +12,7 @@
 #include "lib/internal/parts.h"
 #include "lib/internal/pread.h"
 #include "lib/internal/scan.h"
-#include "lib/internal/trace.h"
+#include "lib/internal/trace-files.h"
 
 /* A META, DATA or SIDEBAND chunk of the file */
 struct piece {

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "lib/internal/parts.h"
-#include "lib/internal/trace.h"
+#include "lib/internal/trace-files.h"
 
 /* A recording deletes parts while they are being opened: try again so often. */
 #define TRIES   10

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The XML of a domain that can be traced: see tracing.h
+ * What a libvirt domain needs so that it can be traced: see tracing.h
  *
- * The old values are noted in the domain's metadata, where libvirt keeps
- * elements of others:
+ * What was there before is noted in the domain's metadata, where libvirt keeps
+ * what it does not know:
  *
  *   <metadata>
  *     <backtrail:domain xmlns:backtrail="urn:backtrail:domain:1">
@@ -15,8 +15,9 @@
  *     </backtrail:domain>
  *   </metadata>
  *
- * "created" counts the elements that were added, the innermost first.  libvirt
- * formats and sorts the XML, so all of this goes by values, never by positions.
+ * "created" counts the elements that were not there, the innermost first.
+ * libvirt formats and sorts what it is given; so this goes by values, and by
+ * nothing that depends on places.
  */
 
 #include <string.h>
@@ -27,6 +28,7 @@
 #define DEVICE          "branch-trace"
 #define PREFIX          "backtrail"
 
+/* What can be set */
 enum setting {
     SET_TYPE, SET_CPU, SET_EMULATOR, SET_SOURCE, SET_ACCESS, SET_VMCOREINFO,
     SETTINGS,
@@ -75,14 +77,14 @@ static xmlNode *domain_root(xmlDoc *doc, GError **error)
 
     if (!root || root->ns || strcmp((const char *)root->name, "domain")) {
         g_set_error(error, BTRAIL_DOMAIN_ERROR, BTRAIL_DOMAIN_ERROR_XML,
-                    "this is not the XML of a domain: it does not begin with "
+                    "this is no XML of a domain: it does not begin with "
                     "<domain>");
         return NULL;
     }
     return root;
 }
 
-/* Returns the element of a place, or NULL. */
+/* The element of a place, NULL if there is none */
 static xmlNode *find(xmlNode *root, const char *element)
 {
     g_auto(GStrv) names = g_strsplit(element, "/", -1);
@@ -95,7 +97,7 @@ static xmlNode *find(xmlNode *root, const char *element)
     return node;
 }
 
-/* The same; adds and counts missing elements. */
+/* The same; what lacks is made, and counted */
 static xmlNode *find_or_add(xmlNode *root, const char *element,
                             unsigned *created)
 {
@@ -116,7 +118,7 @@ static xmlNode *find_or_add(xmlNode *root, const char *element,
     return node;
 }
 
-/* The current value, for comparison */
+/* Its value as it is, to be compared */
 static char *value_of(const xmlNode *node, const char *attribute)
 {
     return attribute ? btrail_document_get(node, attribute) :
@@ -153,7 +155,7 @@ static void set_value(xmlNode *root, xmlNode *record, bool fresh,
     } else {
         g_autofree char *xml = g_markup_escape_text(value, -1);
 
-        /* With its comments */
+        /* Comments in it, too */
         was = btrail_document_get_inner(node);
         btrail_document_set_inner(node, xml);
     }
@@ -163,7 +165,7 @@ static void set_value(xmlNode *root, xmlNode *record, bool fresh,
     add_change(changes, place->element, place->attribute, was, value, false);
 }
 
-/* Our note in the metadata */
+/* Our record in the metadata */
 static xmlNode *find_record(xmlNode *root)
 {
     xmlNode *metadata = btrail_document_child(root, "metadata", NULL);
@@ -296,8 +298,8 @@ static bool add_device(xmlNode *root, xmlNode *record,
             g_set_error(error, BTRAIL_DOMAIN_ERROR,
                         BTRAIL_DOMAIN_ERROR_CONFLICT,
                         "the domain has '-device %s' of its own, and there "
-                        "can be only one: change or remove it in its "
-                        "<qemu:commandline>, or omit --agent", has);
+                        "can be only one: change or remove that in its "
+                        "<qemu:commandline>, or leave out --agent", has);
             return false;
         }
         return true;
@@ -332,15 +334,15 @@ static bool check_architecture(xmlNode *root, GError **error)
     if (arch && strcmp(arch, "x86_64") && strcmp(arch, "i686")) {
         g_set_error(error, BTRAIL_DOMAIN_ERROR,
                     BTRAIL_DOMAIN_ERROR_UNSUPPORTED,
-                    "this guest is %s; only x86_64 and i686 can be traced",
-                    arch);
+                    "this guest is %s; those that can be traced are x86_64 "
+                    "and i686", arch);
         return false;
     }
     if (g_strcmp0(what, "kvm") && g_strcmp0(what, "qemu")) {
         g_set_error(error, BTRAIL_DOMAIN_ERROR,
                     BTRAIL_DOMAIN_ERROR_UNSUPPORTED,
-                    "this domain is of type '%s'; only those of QEMU can be "
-                    "traced (types 'qemu' and 'kvm')",
+                    "this domain is of type '%s'; those that can be traced "
+                    "run under QEMU (types 'qemu' and 'kvm')",
                     what ? what : "");
         return false;
     }
@@ -359,8 +361,8 @@ static bool check_path(const char *path, const char *what, GError **error)
     if (!ok || g_ascii_isspace(p[-1])) {
         g_set_error(error, BTRAIL_DOMAIN_ERROR,
                     BTRAIL_DOMAIN_ERROR_UNSUPPORTED,
-                    "the path of the %s must begin with a slash and consist "
-                    "of printable characters", what);
+                    "the path of the %s has to begin with a slash, and to be "
+                    "made of printable characters", what);
         return false;
     }
     return true;
@@ -414,14 +416,14 @@ bool btrail_tracing_enable(xmlDoc *doc,
 }
 
 /*
- * Undoing
+ * Undoing it
  */
 
 static bool bad_record(GError **error, const char *what)
 {
     g_set_error(error, BTRAIL_DOMAIN_ERROR, BTRAIL_DOMAIN_ERROR_RECORD,
-                "the note of backtrail enable in the domain's metadata is "
-                "malformed (%s); correct it, or remove the element "
+                "what backtrail enable has noted in the domain's metadata "
+                "makes no sense (%s); set it right, or remove the element "
                 "<domain xmlns=\"" BTRAIL_TRACING_NAMESPACE "\"> there", what);
     return false;
 }
@@ -434,7 +436,7 @@ static bool get_count(const xmlNode *note, unsigned max, unsigned *created)
     return !text || (text[0] >= '0' && *created <= max && !text[1]);
 }
 
-/* Removes added elements, the innermost first, unless they are used now. */
+/* Take away what was made, from the inside, unless it is used now. */
 static void remove_created(xmlNode *root, xmlNode *node, unsigned created)
 {
     while (created-- && node != root && btrail_document_is_blank(node)) {
@@ -524,7 +526,7 @@ static bool undo(xmlNode *root, xmlNode *record, GPtrArray *changes,
     if (!get_count(record, 1, &created)) {
         return bad_record(error, "domain");
     }
-    /* In reverse: the first note has the elements that several share. */
+    /* In reverse, so that what was made for two goes with the first. */
     for (note = record->last; note; note = note->prev) {
         bool ok = true;
 
@@ -556,7 +558,7 @@ bool btrail_tracing_disable(xmlDoc *doc, GPtrArray **changes, GError **error)
     if (!root) {
         return false;
     }
-    /* Others may have made more than one. */
+    /* Somebody may have made more than one. */
     while ((record = find_record(root))) {
         if (!undo(root, record, list, error)) {
             return false;
@@ -569,7 +571,7 @@ bool btrail_tracing_disable(xmlDoc *doc, GPtrArray **changes, GError **error)
 }
 
 /*
- * Checking
+ * Looking at it
  */
 
 static bool has_value(xmlNode *root, enum setting setting, const char *value)

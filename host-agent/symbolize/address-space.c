@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "symbolize/address-space.h"
+#include "util/kallsyms-line.h"
 #include "util/search.h"
 
 struct address_space {
@@ -191,28 +192,18 @@ void address_space_kallsyms(struct address_space *as, uint64_t address,
 /* ffffffff81000000 T name [module], with a tab before the module */
 bool address_space_kallsyms_line(struct address_space *as, const char *line)
 {
-    g_autofree char *copy = g_strdup(line);
-    char *end, *name, *module = NULL;
-    uint64_t address = g_ascii_strtoull(copy, &end, 16);
-    char type;
+    struct btrail_kallsyms_line s;
+    g_autofree char *name = NULL, *module = NULL;
 
-    if (end == copy || *end != ' ' || !g_ascii_isalpha(end[1]) ||
-        end[2] != ' ') {
+    if (!btrail_kallsyms_parse(line, strcspn(line, "\r\n"), &s) ||
+        !g_ascii_isalpha(s.type) ||
+        !g_utf8_validate(s.name, s.name_size, NULL)) {
         return false;
     }
-    type = end[1];
-    name = g_strstrip(end + 3);
-    end = strpbrk(name, " \t");
-    if (end) {
-        *end = '\0';
-        module = g_strchug(end + 1);
-        if (*module != '[' || !g_str_has_suffix(module, "]")) {
-            return false;
-        }
+    name = g_strndup(s.name, s.name_size);
+    if (s.module) {
+        module = g_strdup_printf("[%.*s]", (int)s.module_size, s.module);
     }
-    if (!*name || !g_utf8_validate(name, -1, NULL)) {
-        return false;
-    }
-    address_space_kallsyms(as, address, type, name, module);
+    address_space_kallsyms(as, s.address, s.type, name, module);
     return true;
 }

@@ -3,7 +3,7 @@
  * Tasks: see task-finder.h
  */
 
-#include "lib/internal/names.h"
+#include "lib/internal/names-private.h"
 #include "symbolize/runs.h"
 #include "symbolize/task-finder.h"
 #include "symbolize/thread-lives.h"

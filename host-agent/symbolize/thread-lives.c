@@ -3,7 +3,7 @@
  * Threads that came and went: see thread-lives.h
  */
 
-#include "lib/internal/names.h"
+#include "lib/internal/names-private.h"
 #include "symbolize/runs.h"
 #include "symbolize/thread-lives.h"
 

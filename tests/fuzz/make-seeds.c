@@ -9,7 +9,7 @@
 #include <glib/gstdio.h>
 #include <stdlib.h>
 
-#include "lib/internal/code.h"
+#include "lib/internal/code-piece.h"
 #include "backtrail/names.h"
 #include "fake-linux.h"
 #include "fake-space.h"

@@ -29,7 +29,7 @@
 
 #include "backtrail/names.h"
 #include "drain/capture.h"
-#include "lib/internal/code.h"
+#include "lib/internal/code-piece.h"
 
 static GHashTable *sessions;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <stdlib.h>
 
-#include "lib/internal/code.h"
+#include "lib/internal/code-piece.h"
 #include "trace-samples.h"
 
 #define PAGE    BTRAIL_CODE_PAGE_SIZE

@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-#include "lib/internal/code.h"
+#include "lib/internal/code-piece.h"
 #include "trace-samples.h"
 
 static void add_event(struct btrail_slab *slab, struct btrail_event *events,

@@ -8,7 +8,7 @@
 
 #include "backtrail/names.h"
 #include "lib/internal/meta.h"
-#include "lib/internal/names.h"
+#include "lib/internal/names-private.h"
 
 static char *path;
 

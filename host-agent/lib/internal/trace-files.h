@@ -3,8 +3,8 @@
  * An open trace: what cursors need of it
  */
 
-#ifndef BTRAIL_TRACE_INTERNAL_H
-#define BTRAIL_TRACE_INTERNAL_H
+#ifndef BTRAIL_TRACE_FILES_H
+#define BTRAIL_TRACE_FILES_H
 
 #include "lib/internal/file.h"
 
@@ -46,4 +46,4 @@ btrail_trace_roots(const struct btrail_trace *trace,
 int btrail_merge_running(const struct btrail_trace *trace, const char *out,
                          struct btrail_merge_result *result);
 
-#endif /* BTRAIL_TRACE_INTERNAL_H */
+#endif /* BTRAIL_TRACE_FILES_H */

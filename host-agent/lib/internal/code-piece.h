@@ -3,8 +3,8 @@
  * Code bytes: what a piece of sideband holds of them
  */
 
-#ifndef BTRAIL_CODE_INTERNAL_H
-#define BTRAIL_CODE_INTERNAL_H
+#ifndef BTRAIL_CODE_PIECE_H
+#define BTRAIL_CODE_PIECE_H
 
 #include "backtrail/code.h"
 #include "lib/internal/bytes.h"
@@ -86,4 +86,4 @@ void btrail_code_piece_same(const struct btrail_code_piece *piece,
 const uint8_t *btrail_code_piece_content(const struct btrail_code_piece *piece,
                                          uint32_t i, uint64_t *number);
 
-#endif /* BTRAIL_CODE_INTERNAL_H */
+#endif /* BTRAIL_CODE_PIECE_H */

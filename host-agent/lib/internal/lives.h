@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Processes over time, as snapshots have found them
+ *
+ * A *life* is a process with one address space, from when it was first seen
+ * to when it was last seen.  It has *versions*: what it was like in the
+ * snapshots.
+ */
+
+#ifndef BTRAIL_LIVES_H
+#define BTRAIL_LIVES_H
+
+#include "backtrail/names.h"
+
+struct btrail_life;
+struct btrail_lives;
+
+struct btrail_lives *btrail_lives_new(void);
+void btrail_lives_free(struct btrail_lives *lives);
+
+/*
+ * Adds a snapshot of @size bytes, which the lives own from here on.  Snapshots
+ * are added in the order of time.
+ */
+void btrail_lives_add(struct btrail_lives *lives,
+                      struct btrail_snapshot *snapshot, size_t size);
+
+/* Prepares for questions, after the last snapshot. */
+void btrail_lives_complete(struct btrail_lives *lives);
+
+/* About how many bytes of memory they take */
+uint64_t btrail_lives_memory(const struct btrail_lives *lives);
+
+/*
+ * CR3 without flags.  Where user mode has page tables of its own, those of
+ * kernel mode.
+ */
+uint64_t btrail_lives_root(const struct btrail_lives *lives, uint64_t cr3);
+
+/*
+ * The life that had the page tables at @root at some moment from @from to
+ * @to; NULL if none is known, or more than one.
+ */
+struct btrail_life *btrail_lives_find(const struct btrail_lives *lives,
+                                      uint64_t root, uint64_t from,
+                                      uint64_t to);
+
+/* What a process was like at a time */
+const struct btrail_process *
+btrail_life_process(const struct btrail_life *life, uint64_t time);
+
+/*
+ * The process that had the page tables of @cr3 from @time to @until, as
+ * btrail_names_process() returns it; *@process stays as it is if it is
+ * unknown.
+ */
+enum btrail_certainty
+btrail_lives_process(const struct btrail_lives *lives, uint64_t time,
+                     uint64_t until, uint64_t cr3,
+                     const struct btrail_process **process);
+
+#endif /* BTRAIL_LIVES_H */

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What the library and the symbolizer need of names beside the API
+ */
+
+#ifndef BTRAIL_NAMES_PRIVATE_H
+#define BTRAIL_NAMES_PRIVATE_H
+
+#include "lib/internal/lives.h"
+
+/* As btrail_lives_root(), btrail_lives_find() */
+uint64_t btrail_names_root(const struct btrail_names *names, uint64_t cr3);
+struct btrail_life *btrail_names_life(const struct btrail_names *names,
+                                      uint64_t root, uint64_t from,
+                                      uint64_t to);
+
+/* How much later than its TIME event a record can have been made */
+uint64_t btrail_names_tick(const struct btrail_names *names);
+
+/* Does the trace have all that its vCPUs did, as far as it was to have it? */
+bool btrail_names_unfiltered(const struct btrail_names *names);
+
+/* Does it have all vCPUs? */
+bool btrail_names_all_vcpus(const struct btrail_names *names);
+
+#endif /* BTRAIL_NAMES_PRIVATE_H */

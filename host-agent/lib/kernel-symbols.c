@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Symbols of the kernel over time: see kernel-symbols.h
+ */
+
+#include <glib.h>
+#include <string.h>
+
+#include "lib/internal/kernel-symbols.h"
+#include "util/kallsyms-line.h"
+#include "util/search.h"
+
+/* A symbol without a next one is no longer than this. */
+#define SYMBOL_SIZE_MAX (1u << 20)
+/* Where the kernel's half begins, with page tables of any depth */
+#define KERNEL_HALF     (UINT64_C(1) << 63)
+
+/* As they were read at one time */
+struct symbol_table {
+    uint64_t time;
+    char *text;                 /* with NULs where names end */
+    GArray *entries;            /* struct table_entry, by address */
+};
+
+struct table_entry {
+    uint64_t address;
+    const char *name;
+    const char *module;
+    uint32_t order;
+    char type;
+};
+
+static gint by_address(gconstpointer p, gconstpointer q)
+{
+    const struct table_entry *a = p, *b = q;
+
+    if (a->address != b->address) {
+        return a->address < b->address ? -1 : 1;
+    }
+    return a->order < b->order ? -1 : a->order > b->order;
+}
+
+uint64_t btrail_kernel_symbols_add(GPtrArray *symbols, uint64_t time,
+                                   const char *data, size_t size)
+{
+    struct symbol_table *s = g_new0(struct symbol_table, 1);
+    struct btrail_kallsyms_line line;
+    const char *p, *end;
+
+    s->time = time;
+    s->text = g_malloc(size + 1);
+    if (size) {
+        memcpy(s->text, data, size);
+    }
+    s->entries = g_array_new(FALSE, FALSE, sizeof(struct table_entry));
+    p = s->text;
+    end = s->text + size;
+    while (btrail_kallsyms_next(&p, end, &line)) {
+        struct table_entry entry = {
+            .address = line.address, .name = line.name, .module = line.module,
+            .order = s->entries->len, .type = line.type,
+        };
+
+        s->text[line.name + line.name_size - s->text] = '\0';
+        if (line.module) {
+            s->text[line.module + line.module_size - s->text] = '\0';
+        }
+        if (line.address >= KERNEL_HALF) {
+            g_array_append_val(s->entries, entry);
+        }
+    }
+    g_array_sort(s->entries, by_address);
+    g_ptr_array_add(symbols, s);
+    return size + s->entries->len * sizeof(struct table_entry);
+}
+
+static void free_symbols(gpointer p)
+{
+    struct symbol_table *s = p;
+
+    g_free(s->text);
+    g_array_free(s->entries, TRUE);
+    g_free(s);
+}
+
+GPtrArray *btrail_kernel_symbols_new(void)
+{
+    return g_ptr_array_new_with_free_func(free_symbols);
+}
+
+/* @next: the first entry that begins behind it */
+static void set_symbol(struct btrail_symbol *symbol, const struct symbol_table *s,
+                       const struct table_entry *found, guint next)
+{
+    *symbol = (struct btrail_symbol) {
+        .address = found->address,
+        .end = found->address > UINT64_MAX - SYMBOL_SIZE_MAX ?
+               UINT64_MAX : found->address + SYMBOL_SIZE_MAX,
+        .name = found->name,
+        .module = found->module,
+        .type = found->type,
+    };
+    if (next < s->entries->len) {
+        symbol->end = MIN(symbol->end, g_array_index(
+            s->entries, struct table_entry, next).address);
+    }
+}
+
+int btrail_kernel_symbols_find(const GPtrArray *symbols, uint64_t time,
+                               uint64_t address, struct btrail_symbol *symbol)
+{
+    const struct symbol_table *s = NULL;
+    const struct table_entry *found;
+    guint i, next;
+
+    for (i = 0; i < symbols->len; i++) {
+        const struct symbol_table *at = g_ptr_array_index(symbols, i);
+
+        if (!s || at->time <= time) {
+            s = at;
+        }
+    }
+    if (!s) {
+        return -BTRAIL_ERR_END;
+    }
+    next = BTRAIL_UP_TO(s->entries->data, s->entries->len, struct table_entry,
+                        address, address);
+    if (!next) {
+        return -BTRAIL_ERR_END;
+    }
+    found = &g_array_index(s->entries, struct table_entry, next - 1);
+    for (i = next - 1; i && g_array_index(s->entries, struct table_entry, i - 1)
+         .address == found->address; i--) {
+        found--;
+    }
+    set_symbol(symbol, s, found, next);
+    return address < symbol->end ? 0 : -BTRAIL_ERR_END;
+}
+
+int btrail_kernel_symbols_get(const GPtrArray *symbols, size_t i,
+                              struct btrail_symbol *symbol)
+{
+    const struct table_entry *found;
+    guint piece, next;
+
+    for (piece = 0; piece < symbols->len; piece++) {
+        const struct symbol_table *s = g_ptr_array_index(symbols, piece);
+
+        if (i >= s->entries->len) {
+            i -= s->entries->len;
+            continue;
+        }
+        found = &g_array_index(s->entries, struct table_entry, i);
+        for (next = i + 1; next < s->entries->len &&
+             g_array_index(s->entries, struct table_entry, next).address ==
+             found->address; next++) {
+            /* Others of the same place */
+        }
+        set_symbol(symbol, s, found, next);
+        return 0;
+    }
+    return -BTRAIL_ERR_END;
+}

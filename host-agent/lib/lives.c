@@ -1,0 +1,504 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Processes over time: see lives.h
+ */
+
+#include <glib.h>
+#include <string.h>
+
+#include "lib/internal/identity.h"
+#include "lib/internal/lives.h"
+#include "util/search.h"
+
+/*
+ * What a process was like in successive snapshots that found the same.  So a
+ * trace of days takes no more memory than what changed in it.
+ */
+struct version {
+    struct btrail_process process;  /* first: users have a pointer to it */
+    struct btrail_life *life;
+    guint number;               /* in the life */
+    uint64_t begin;             /* of the first snapshot that found it so */
+    uint64_t end;               /* of the last one */
+};
+
+struct btrail_life {
+    struct btrail_identity id;
+    uint64_t first;
+    uint64_t last;
+    GPtrArray *versions;        /* in the order of time */
+};
+
+/* The lives that have used page tables at one place, one after the other */
+struct root {
+    GPtrArray *lives;           /* in the order in which they were first seen */
+    struct btrail_life **latest;    /* of those up to here the one seen last */
+};
+
+/* When a snapshot was taken */
+struct moment {
+    uint64_t begin;
+    uint64_t end;
+};
+
+struct btrail_lives {
+    GPtrArray *snapshots;       /* struct btrail_snapshot that versions are of */
+    GPtrArray *lives;
+    GPtrArray *versions;
+    GHashTable *by_identity;    /* of struct btrail_life, by its id */
+    GHashTable *by_root;        /* uint64_t to struct root */
+    GHashTable *user_roots;     /* uint64_t to that of kernel mode */
+    GArray *moments;            /* struct moment, in the order of time */
+    uint64_t memory;
+};
+
+/* Is it found by a CR3?  Threads of the kernel only borrow theirs. */
+static bool owns_root(const struct btrail_process *p)
+{
+    return p->pgd && (!(p->flags & BTRAIL_PROCESS_KERNEL) || !p->pid);
+}
+
+static bool same_mapping(const struct btrail_mapping *a,
+                         const struct btrail_mapping *b)
+{
+    return a->start == b->start && a->end == b->end &&
+           a->offset == b->offset && a->flags == b->flags &&
+           a->build_id_size == b->build_id_size &&
+           (!a->build_id_size ||
+            !memcmp(a->build_id, b->build_id, a->build_id_size)) &&
+           !strcmp(a->path, b->path);
+}
+
+/* All but when it was seen, and what ran it at that moment */
+static bool same_content(const struct btrail_process *a,
+                         const struct btrail_process *b)
+{
+    uint32_t i;
+
+    if (a->flags != b->flags || a->parent != b->parent ||
+        a->n_threads != b->n_threads || a->n_mappings != b->n_mappings ||
+        a->command_line_size != b->command_line_size ||
+        memcmp(a->command_line, b->command_line, a->command_line_size) ||
+        strcmp(a->comm, b->comm) || strcmp(a->exe, b->exe)) {
+        return false;
+    }
+    for (i = 0; i < a->n_threads; i++) {
+        if (a->threads[i].tid != b->threads[i].tid ||
+            strcmp(a->threads[i].comm, b->threads[i].comm)) {
+            return false;
+        }
+    }
+    for (i = 0; i < a->n_mappings; i++) {
+        if (!same_mapping(&a->mappings[i], &b->mappings[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void add_root(struct btrail_lives *n, uint64_t root,
+                     struct btrail_life *life)
+{
+    struct root *r;
+
+    root &= BTRAIL_CR3_ROOT;
+    if (!root) {
+        return;
+    }
+    r = g_hash_table_lookup(n->by_root, &root);
+    if (!r) {
+        r = g_new0(struct root, 1);
+        r->lives = g_ptr_array_new();
+        g_hash_table_insert(n->by_root, g_memdup2(&root, sizeof(root)), r);
+    }
+    g_ptr_array_add(r->lives, life);
+}
+
+/* If a guest says that two have the same one, the first one counts. */
+static void add_user_root(struct btrail_lives *n,
+                          const struct btrail_process *p)
+{
+    uint64_t root = p->user_pgd & BTRAIL_CR3_ROOT;
+
+    if (root && !g_hash_table_contains(n->user_roots, &root)) {
+        uint64_t pgd = p->pgd & BTRAIL_CR3_ROOT;
+
+        g_hash_table_insert(n->user_roots, g_memdup2(&root, sizeof(root)),
+                            g_memdup2(&pgd, sizeof(pgd)));
+    }
+}
+
+static void free_root(gpointer p)
+{
+    struct root *r = p;
+
+    g_ptr_array_free(r->lives, TRUE);
+    g_free(r->latest);
+    g_free(r);
+}
+
+static gint by_first(gconstpointer p, gconstpointer q)
+{
+    const struct btrail_life *a = *(struct btrail_life *const *)p;
+    const struct btrail_life *b = *(struct btrail_life *const *)q;
+
+    return a->first < b->first ? -1 : a->first > b->first;
+}
+
+static void sort_root(gpointer key, gpointer value, gpointer opaque)
+{
+    struct root *r = value;
+    guint i;
+
+    g_ptr_array_sort(r->lives, by_first);
+    r->latest = g_new(struct btrail_life *, r->lives->len);
+    for (i = 0; i < r->lives->len; i++) {
+        struct btrail_life *life = g_ptr_array_index(r->lives, i);
+
+        r->latest[i] = i && r->latest[i - 1]->last >= life->last ?
+                       r->latest[i - 1] : life;
+    }
+}
+
+/* Returns true if the snapshot must be kept: a version is of it. */
+static bool add_process(struct btrail_lives *n,
+                        const struct btrail_snapshot *snapshot,
+                        const struct btrail_process *p)
+{
+    struct btrail_identity id = btrail_identity_of(p);
+    struct btrail_life *life;
+    struct version *v = NULL;
+
+    id.user_pgd = p->user_pgd;
+    life = g_hash_table_lookup(n->by_identity, &id);
+    if (!life) {
+        life = g_new0(struct btrail_life, 1);
+        life->id = id;
+        life->first = p->first;
+        life->last = p->last;
+        life->versions = g_ptr_array_new();
+        g_ptr_array_add(n->lives, life);
+        g_hash_table_insert(n->by_identity, &life->id, life);
+        if (owns_root(p)) {
+            add_root(n, p->pgd, life);
+            if (p->user_pgd != p->pgd) {
+                add_root(n, p->user_pgd, life);
+                add_user_root(n, p);
+            }
+        }
+        n->memory += sizeof(*life) + 200;
+    } else {
+        life->first = MIN(life->first, p->first);
+        life->last = MAX(life->last, p->last);
+        v = g_ptr_array_index(life->versions, life->versions->len - 1);
+    }
+    if (v && (p->flags & BTRAIL_PROCESS_SEEN)) {
+        return false;
+    }
+    if (v && same_content(&v->process, p)) {
+        v->end = MAX(v->end, snapshot->end);
+        return false;
+    }
+    if (v && (v->process.flags & BTRAIL_PROCESS_SEEN)) {
+        /* Here is what was missing. */
+        v->process = *p;
+        v->end = snapshot->end;
+        return true;
+    }
+    v = g_new0(struct version, 1);
+    v->process = *p;
+    v->life = life;
+    v->number = life->versions->len;
+    v->begin = snapshot->begin;
+    v->end = snapshot->end;
+    g_ptr_array_add(life->versions, v);
+    g_ptr_array_add(n->versions, v);
+    n->memory += sizeof(*v) + 64 +
+                 p->n_threads * sizeof(*p->threads) +
+                 p->n_mappings * sizeof(*p->mappings);
+    return true;
+}
+
+void btrail_lives_add(struct btrail_lives *n,
+                      struct btrail_snapshot *snapshot, size_t size)
+{
+    struct moment moment = { snapshot->begin, snapshot->end };
+    bool needed = false;
+    uint32_t i;
+
+    g_array_append_val(n->moments, moment);
+    n->memory += sizeof(moment);
+    for (i = 0; i < snapshot->n; i++) {
+        needed |= add_process(n, snapshot, &snapshot->processes[i]);
+    }
+    if (needed) {
+        g_ptr_array_add(n->snapshots, snapshot);
+        n->memory += size + snapshot->n * sizeof(*snapshot->processes);
+    } else {
+        btrail_snapshot_free(snapshot);
+    }
+}
+
+static void free_life(gpointer p)
+{
+    struct btrail_life *life = p;
+
+    g_ptr_array_free(life->versions, TRUE);
+    g_free(life);
+}
+
+struct btrail_lives *btrail_lives_new(void)
+{
+    struct btrail_lives *n = g_new0(struct btrail_lives, 1);
+
+    n->snapshots = g_ptr_array_new_with_free_func(
+        (GDestroyNotify)btrail_snapshot_free);
+    n->lives = g_ptr_array_new_with_free_func(free_life);
+    n->versions = g_ptr_array_new_with_free_func(g_free);
+    n->by_identity = g_hash_table_new(btrail_identity_hash,
+                                      btrail_identity_equal);
+    n->by_root = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free,
+                                       free_root);
+    n->user_roots = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free,
+                                          g_free);
+    n->moments = g_array_new(FALSE, FALSE, sizeof(struct moment));
+    return n;
+}
+
+void btrail_lives_free(struct btrail_lives *n)
+{
+    g_hash_table_destroy(n->by_identity);
+    g_hash_table_destroy(n->by_root);
+    g_hash_table_destroy(n->user_roots);
+    g_ptr_array_free(n->versions, TRUE);
+    g_ptr_array_free(n->lives, TRUE);
+    g_ptr_array_free(n->snapshots, TRUE);
+    g_array_free(n->moments, TRUE);
+    g_free(n);
+}
+
+static gint by_begin(gconstpointer p, gconstpointer q)
+{
+    const struct moment *a = p, *b = q;
+
+    return a->begin < b->begin ? -1 : a->begin > b->begin;
+}
+
+void btrail_lives_complete(struct btrail_lives *n)
+{
+    g_array_sort(n->moments, by_begin);
+    g_hash_table_foreach(n->by_root, sort_root, NULL);
+}
+
+uint64_t btrail_lives_memory(const struct btrail_lives *lives)
+{
+    return lives->memory;
+}
+
+/* Is there a snapshot that began after @from and had ended by @to? */
+static bool has_moment(const struct btrail_lives *n, uint64_t from, uint64_t to)
+{
+    guint i = BTRAIL_UP_TO(n->moments->data, n->moments->len, struct moment,
+                           begin, from);
+
+    /* They do not overlap, unless the file lies: check the next one. */
+    return i < n->moments->len &&
+           g_array_index(n->moments, struct moment, i).end <= to;
+}
+
+/* The last version that begins at @time or before; the first if none does */
+static guint version_at(const struct btrail_life *life, uint64_t time)
+{
+    size_t n = BTRAIL_PTRS_UP_TO(life->versions, struct version, begin, time);
+
+    return n ? n - 1 : 0;
+}
+
+const struct btrail_process *
+btrail_life_process(const struct btrail_life *life, uint64_t time)
+{
+    struct version *v = g_ptr_array_index(life->versions,
+                                          version_at(life, time));
+
+    return &v->process;
+}
+
+/* How many of its lives were first seen at @time or before */
+static guint first_after(const struct root *r, uint64_t time)
+{
+    return BTRAIL_PTRS_UP_TO(r->lives, struct btrail_life, first, time);
+}
+
+const struct btrail_process *
+btrail_names_last(const struct btrail_process *process)
+{
+    return process ? btrail_life_process(
+        ((const struct version *)process)->life, UINT64_MAX) : NULL;
+}
+
+const struct btrail_process *
+btrail_names_before(const struct btrail_process *process)
+{
+    const struct version *v = (const struct version *)process;
+
+    return v && v->number ?
+           g_ptr_array_index(v->life->versions, v->number - 1) : NULL;
+}
+
+uint64_t btrail_lives_root(const struct btrail_lives *lives, uint64_t cr3)
+{
+    uint64_t root = cr3 & BTRAIL_CR3_ROOT;
+    const uint64_t *kernel = g_hash_table_lookup(lives->user_roots, &root);
+
+    return kernel ? *kernel : root;
+}
+
+struct btrail_life *btrail_lives_find(const struct btrail_lives *lives,
+                                      uint64_t root, uint64_t from,
+                                      uint64_t to)
+{
+    const struct root *r = g_hash_table_lookup(lives->by_root, &root);
+    struct btrail_life *found = NULL;
+    guint i;
+
+    if (!r || from > to) {
+        return NULL;
+    }
+    for (i = first_after(r, to); i-- && r->latest[i]->last >= from;) {
+        struct btrail_life *life = g_ptr_array_index(r->lives, i);
+
+        if (life->last >= from) {
+            if (found) {
+                return NULL;
+            }
+            found = life;
+        }
+    }
+    return found;
+}
+
+static enum btrail_certainty answer(const struct btrail_life *life,
+                                    uint64_t time,
+                                    enum btrail_certainty certainty,
+                                    const struct btrail_process **process)
+{
+    *process = btrail_life_process(life, time);
+    return certainty;
+}
+
+enum btrail_certainty
+btrail_lives_process(const struct btrail_lives *lives, uint64_t time,
+                     uint64_t until, uint64_t cr3,
+                     const struct btrail_process **process)
+{
+    uint64_t root = cr3 & BTRAIL_CR3_ROOT;
+    const struct root *r = g_hash_table_lookup(lives->by_root, &root);
+    const struct btrail_life *in = NULL, *before = NULL, *after = NULL;
+    bool shared = false;
+    guint low;
+
+    if (!r) {
+        return BTRAIL_UNKNOWN;
+    }
+    low = first_after(r, time);
+    if (low < r->lives->len) {
+        after = g_ptr_array_index(r->lives, low);
+    }
+    if (low) {
+        before = r->latest[low - 1];
+    }
+    while (low-- && r->latest[low]->last >= until) {
+        const struct btrail_life *life = g_ptr_array_index(r->lives, low);
+
+        if (life->last < until) {
+            continue;
+        }
+        if (in && in->id.mm != life->id.mm) {
+            return BTRAIL_UNKNOWN;
+        }
+        shared |= in != NULL;
+        if (!in || life->id.start_time < in->id.start_time) {
+            in = life;
+        }
+    }
+    if (in) {
+        return answer(in, time, shared ? BTRAIL_LIKELY : BTRAIL_SURE,
+                      process);
+    }
+    /* A process that a later snapshot has not found can be gone any time. */
+    if (before && (after || has_moment(lives, before->last, UINT64_MAX))) {
+        return BTRAIL_UNKNOWN;
+    }
+    if (after && has_moment(lives, 0, after->first)) {
+        return BTRAIL_UNKNOWN;
+    }
+    if (before || after) {
+        return answer(before ? before : after, time, BTRAIL_LIKELY, process);
+    }
+    return BTRAIL_UNKNOWN;
+}
+
+static const struct btrail_mapping *find_mapping(const struct version *v,
+                                                 uint64_t address)
+{
+    const struct btrail_mapping *all = v->process.mappings;
+    size_t n = BTRAIL_UP_TO(all, v->process.n_mappings, struct btrail_mapping,
+                            start, address);
+
+    return n && address < all[n - 1].end ? &all[n - 1] : NULL;
+}
+
+/* Is what is at an address the same, however far it reaches? */
+static bool same_place(const struct btrail_mapping *a,
+                       const struct btrail_mapping *b)
+{
+    return a->start - a->offset == b->start - b->offset &&
+           !strcmp(a->path, b->path) &&
+           a->build_id_size == b->build_id_size &&
+           (!a->build_id_size ||
+            !memcmp(a->build_id, b->build_id, a->build_id_size));
+}
+
+enum btrail_certainty
+btrail_names_mapping(const struct btrail_names *names,
+                     const struct btrail_process *process, uint64_t time,
+                     uint64_t address, const struct btrail_mapping **mapping)
+{
+    const struct version *before = NULL, *after = NULL;
+    const struct btrail_mapping *a, *b;
+    const struct btrail_life *life;
+    guint i;
+
+    if (!mapping) {
+        return BTRAIL_UNKNOWN;
+    }
+    *mapping = NULL;
+    if (!names || !process) {
+        return BTRAIL_UNKNOWN;
+    }
+    life = ((const struct version *)process)->life;
+    i = version_at(life, time);
+    before = g_ptr_array_index(life->versions, i);
+    if (before->begin > time) {
+        after = before;
+        before = NULL;
+    } else if (before->end >= time) {
+        after = before;
+    } else if (i + 1 < life->versions->len) {
+        after = g_ptr_array_index(life->versions, i + 1);
+    }
+    a = before ? find_mapping(before, address) : NULL;
+    b = after ? find_mapping(after, address) : NULL;
+    if (a && b && !same_place(a, b)) {
+        bool was_code = a->flags & BTRAIL_MAPPING_EXEC;
+
+        if (was_code == !!(b->flags & BTRAIL_MAPPING_EXEC)) {
+            return BTRAIL_UNKNOWN;
+        }
+        a = was_code ? a : NULL;
+        b = was_code ? NULL : b;
+    }
+    *mapping = a ? a : b;
+    return a && b ? BTRAIL_SURE : a || b ? BTRAIL_LIKELY : BTRAIL_UNKNOWN;
+}
+
