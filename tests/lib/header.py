@@ -50,7 +50,8 @@ def comments():
     """
     found = {}
     for name, text in re.findall(
-            r'^/\*\*\n \* (\w+)((?:(?!\*/).)*)\*/\nBTRAIL_API', read(), re.M | re.S):
+            r'^/\*\*\n \* (\w+)((?:(?!\*/).)*)\*/\nBTRAIL_API', read(),
+            re.M | re.S):
         text = re.sub(r'^ \* ?', '', text, flags=re.M)
         found[name] = text
     return found

@@ -30,7 +30,7 @@ DOMAIN = '''<domain type='qemu'>
   <vcpu>{vcpus}</vcpu>
   <os>
     <type arch='x86_64' machine='pc'>hvm</type>
-    <kernel>{guest}/vmlinuz</kernel>
+    <kernel>{guest}/vmlinux</kernel>
     <initrd>{guest}/initrd</initrd>
     <cmdline>console=ttyS0 quiet panic=-1 {words}</cmdline>
   </os>
@@ -146,10 +146,10 @@ class Service:
 
 
 class Host:
-    """All there is to trace guests that libvirt runs
+    """All that is needed to trace guests of libvirt
 
-    uri is where its libvirtd is found; session is for qemu:///session.  settings
-    are of Service, ssh and user of Libvirtd.
+    uri is where its libvirtd is found; session is for qemu:///session.
+    settings are those of Service, ssh and user those of Libvirtd.
     """
 
     def __init__(self, session=False, ssh=False, settings=None, user=None):
@@ -158,7 +158,7 @@ class Host:
             qemu.skip(why)
         self.daemon = libvirtd.Libvirtd(session, {
             'qemu': os.path.dirname(qemu.patched()),
-            'guest': guest.folder()}, ssh, user)
+            'guest': os.path.dirname(guest.vmlinux())}, ssh, user)
         self.service = Service(self.daemon.path('service'), settings)
         self.emulator = os.path.join(self.daemon.readable['qemu'],
                                      os.path.basename(qemu.patched()))
@@ -211,7 +211,8 @@ class Host:
         paths = [self.daemon.path(f'{name}.xml') for name in names or ['guest']]
         for name, path in zip(names or ['guest'], paths):
             self.daemon.write(path, DOMAIN.format(
-                name=name, memory=memory, vcpus=vcpus, words=words,
+                name=name, memory=memory, vcpus=vcpus,
+                words=' '.join((*guest.QUICK, words)),
                 guest=self.daemon.readable['guest'], emulator=self.other,
                 serial=self.serial_path(name), reboot=reboot, crash=crash,
                 devices=devices))

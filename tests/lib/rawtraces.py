@@ -193,13 +193,11 @@ def _hash(path):
 def record(name, initrd, records, path):
     """Trace a guest until there are so many records, or it ends."""
     _, vcpus, workload, boot = TRACES[name]
-    args = guest.args(f'bt.workload={workload}', memory='512')
+    args = guest.args(f'bt.workload={workload}', memory='512', whole=True)
     args[args.index('-initrd') + 1] = initrd
     if boot:
         # The ELF file: most of what a bzImage does is to unpack that.
-        vmlinux = path + '.vmlinux'
-        guest.unpack_kernel(args[args.index('-kernel') + 1], vmlinux)
-        args[args.index('-kernel') + 1] = vmlinux
+        args[args.index('-kernel') + 1] = guest.vmlinux()
     with qemu.Qemu(['-accel', 'tcg', '-S', '-smp', str(vcpus), '-device',
                     'branch-trace', *args], qmp_sockets=2) as vm:
         if not boot:
