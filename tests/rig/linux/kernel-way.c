@@ -2,17 +2,17 @@
 /*
  * usage: kernel-way CODE <RECORDS
  *
- * RECORDS, one a line, "FROM => TO" in hexadecimal, are the branches that a
- * program has taken in the kernel that runs here, of which ../code has written
- * CODE.  Fails unless they are one way through that kernel: each is an
- * instruction that branches, and goes where that goes; between it and the one
- * before there is none that would have; what returns goes to behind the call,
- * or to what was interrupted; and gaps are only where the kernel's BTS driver
- * switches off and on, with WRMSR.
+ * RECORDS has a line "FROM => TO" (hexadecimal) for each branch that a program
+ * has taken in the running kernel; ../code has written CODE from the same
+ * kernel.  Fails unless the records are one way through that kernel: each is
+ * an instruction that branches, and goes to that instruction's target; no
+ * instruction between two records branches always; a return goes behind its
+ * call, or to the instruction that was interrupted; and gaps are only where
+ * the kernel's BTS driver switches BTS off and on, with WRMSR.
  *
- * The kernel changes its own code.  What of the code is not as it was built is
- * looked at here: it knows jumps, calls and NOPs.  Of anything else it only
- * knows where it ends.
+ * The kernel changes its own code.  Where the code is not as it was built, this
+ * program decodes it: jumps, calls and NOPs.  Of any other instruction it only
+ * finds the end.
  */
 #include <elf.h>
 #include <errno.h>
@@ -25,7 +25,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* As in ../code, and the last one: it is not known. */
+/* As in ../code; the last one is for code that is not known. */
 enum kind {
     PLAIN, CONDITIONAL, JMP, CALL, JMP_INDIRECT, CALL_INDIRECT, RET, LEAVE,
     WRMSR, END, OPAQUE
@@ -44,7 +44,7 @@ static uint64_t text, size;         /* .text: its address, its bytes */
 static uint8_t *built, *live, *table;
 static uint64_t entry, entry_end;   /* the code that events go to */
 
-static size_t number;               /* of the record that is looked at */
+static size_t number;               /* of the record that is checked */
 static struct record record;
 
 static void __attribute__((noreturn, format(printf, 1, 2)))
@@ -210,8 +210,10 @@ static struct instruction instruction(uint64_t address)
     return (struct instruction) { OPAQUE, end - at };
 }
 
-/* Where the way from BEGIN on, past conditional jumps that are not taken, ends:
-   at TO, or at what does not go on behind itself */
+/*
+ * Where the way from BEGIN ends, past conditional jumps that are not taken: at
+ * TO, or at an instruction that never continues behind itself
+ */
 static enum kind way(uint64_t begin, uint64_t to, bool *wrmsr)
 {
     struct instruction i;
@@ -269,11 +271,139 @@ static uint64_t target(uint64_t address, unsigned length)
     return address + length + distance;
 }
 
+/* What a return is expected to go to, innermost last, and what was counted */
+struct walk {
+    uint64_t stack[1024];
+    unsigned depth;
+    size_t calls, events, users, gaps, matched, opaque;
+};
+
+static void push(struct walk *walk, uint64_t address)
+{
+    if (walk->depth == sizeof(walk->stack) / sizeof(walk->stack[0])) {
+        fail("calls and events are nested too deeply");
+    }
+    walk->stack[walk->depth++] = address;
+}
+
+/* Checks the way from LAST, where the record before went, to this one. */
+static void check_way(struct walk *walk, uint64_t last)
+{
+    bool wrmsr = false;
+
+    if (number == 0) {
+        if (!in_text(record.from) || !behind_wrmsr(record.from)) {
+            fail("nothing has switched BTS on before");
+        }
+        return;
+    }
+    if (!(record.from >> 63)) {
+        if (way(last, 0, &wrmsr) != LEAVE) {
+            fail("it is in user mode, but %llx does not lead there",
+                 (unsigned long long)last);
+        }
+        return;
+    }
+    if (!in_text(record.from)) {
+        fail("it is not from the kernel's code");
+    }
+    if (way(last, record.from, &wrmsr) != PLAIN) {
+        if (!wrmsr || !behind_wrmsr(record.from)) {
+            fail("between %llx and it there is a branch",
+                 (unsigned long long)last);
+        }
+        walk->gaps++;
+        walk->depth = 0;
+    }
+}
+
+/* Does the instruction I of the kernel explain the record? */
+static bool is_branch(struct walk *walk, struct instruction i, bool to_entry)
+{
+    uint64_t behind = record.from + i.length;
+
+    switch (i.kind) {
+    case CONDITIONAL:
+    case JMP:
+        return record.to == target(record.from, i.length);
+    case CALL:
+    case CALL_INDIRECT:
+        if (i.kind == CALL ? record.to != target(record.from, i.length)
+                           : to_entry) {
+            return false;
+        }
+        walk->calls++;
+        push(walk, behind);
+        return true;
+    case JMP_INDIRECT:
+        return !to_entry;
+    case RET:
+    case LEAVE:
+        if (!walk->depth) {
+            return i.kind == LEAVE || behind_call(record.to);
+        }
+        if (record.to == walk->stack[walk->depth - 1]) {
+            walk->depth--;
+            walk->matched++;
+            return true;
+        }
+        if (!to_entry) {
+            fail("it returns, but not to %llx",
+                 (unsigned long long)walk->stack[walk->depth - 1]);
+        }
+        return false;
+    case OPAQUE:
+        walk->opaque++;
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Checks that the record is a branch, or an event, of the code. */
+static void check_branch(struct walk *walk)
+{
+    bool to_entry = record.to >= entry && record.to < entry_end;
+    struct instruction i;
+
+    if (!(record.from >> 63)) {
+        if (!to_entry) {
+            fail("it enters the kernel where there is no entry");
+        }
+        walk->users++;
+        walk->depth = 0;
+        return;
+    }
+    i = instruction(record.from);
+    if (is_branch(walk, i, to_entry)) {
+        return;
+    }
+    /*
+     * An event: it returns to the instruction that it came before, or to the
+     * one that raised it.
+     */
+    if (!to_entry || i.kind == END) {
+        fail("no branch is there");
+    }
+    walk->events++;
+    push(walk, record.from);
+}
+
+/* The way from LAST, where the last record went, must end the recording. */
+static void check_end(uint64_t last)
+{
+    bool wrmsr = false;
+
+    way(last, 0, &wrmsr);
+    if (!wrmsr) {
+        fail("it is the last one, but nothing switches BTS off then");
+    }
+}
+
 int main(int argc, char **argv)
 {
-    size_t calls = 0, events = 0, users = 0, gaps = 0, matched = 0, opaque = 0;
-    uint64_t stack[1024], last = 0;
-    unsigned depth = 0;
+    struct walk walk = { .depth = 0 };
+    uint64_t last = 0;
     char line[256];
 
     if (argc != 2) {
@@ -286,115 +416,24 @@ int main(int argc, char **argv)
 
     for (; fgets(line, sizeof(line), stdin); number++) {
         unsigned long long from, to;
-        struct instruction i;
-        bool wrmsr = false;
-        enum kind end;
 
         if (sscanf(line, "%llx => %llx", &from, &to) != 2) {
-            fail("what is %s", line);
+            fail("not a record: %s", line);
         }
         record = (struct record) { from, to };
         if (!in_text(to)) {
             fail("it does not go into the kernel's code");
         }
-
-        /* The way from the last one to here */
-        if (number == 0) {
-            if (!in_text(from) || !behind_wrmsr(from)) {
-                fail("nothing has switched BTS on before");
-            }
-        } else if (!(from >> 63)) {
-            if (way(last, 0, &wrmsr) != LEAVE) {
-                fail("it is in user mode, but %llx does not lead there",
-                     (unsigned long long)last);
-            }
-        } else {
-            if (!in_text(from)) {
-                fail("it is not from the kernel's code");
-            }
-            end = way(last, from, &wrmsr);
-            if (end != PLAIN) {
-                if (!wrmsr || !behind_wrmsr(from)) {
-                    fail("between %llx and it there is a branch",
-                         (unsigned long long)last);
-                }
-                gaps++;
-                depth = 0;
-            }
-        }
+        check_way(&walk, last);
+        check_branch(&walk);
         last = to;
-
-        /* The branch itself */
-        if (!(from >> 63)) {
-            if (to < entry || to >= entry_end) {
-                fail("it enters the kernel where there is no entry");
-            }
-            users++;
-            depth = 0;
-            continue;
-        }
-        i = instruction(from);
-        if (i.kind == CONDITIONAL || i.kind == JMP || i.kind == CALL) {
-            if (to == target(from, i.length)) {
-                if (i.kind == CALL) {
-                    calls++;
-                    if (depth == 1024) {
-                        fail("there are too many calls");
-                    }
-                    stack[depth++] = from + i.length;
-                }
-                continue;
-            }
-        } else if (i.kind == JMP_INDIRECT || i.kind == CALL_INDIRECT) {
-            if (to < entry || to >= entry_end) {
-                if (i.kind == CALL_INDIRECT) {
-                    calls++;
-                    if (depth == 1024) {
-                        fail("there are too many calls");
-                    }
-                    stack[depth++] = from + i.length;
-                }
-                continue;
-            }
-        } else if (i.kind == RET || i.kind == LEAVE) {
-            if (depth && to == stack[depth - 1]) {
-                depth--;
-                matched++;
-                continue;
-            }
-            if (!depth && (i.kind == LEAVE || behind_call(to))) {
-                continue;
-            }
-            if (depth && (to < entry || to >= entry_end)) {
-                fail("it returns, but not to %llx",
-                     (unsigned long long)stack[depth - 1]);
-            }
-        } else if (i.kind == OPAQUE) {
-            opaque++;
-            continue;
-        }
-        /* An event: it returns to the instruction that it came before, or to
-           that which raised it. */
-        if (to < entry || to >= entry_end || i.kind == END) {
-            fail("no branch is there");
-        }
-        events++;
-        if (depth == 1024) {
-            fail("there are too many events");
-        }
-        stack[depth++] = from;
     }
     if (number) {
-        bool wrmsr = false;
-
-        way(last, 0, &wrmsr);
-        if (!wrmsr) {
-            fail("it is the last one, but nothing switches BTS off then");
-        }
+        check_end(last);
     }
     printf("%zu records of the kernel are one way through it: %zu calls, %zu "
            "returns to where they belong, %zu events, %zu from user mode, "
-           "%zu gaps, %zu unknown\n", number, calls, matched, events, users,
-           gaps, opaque);
+           "%zu gaps, %zu unknown\n", number, walk.calls, walk.matched,
+           walk.events, walk.users, walk.gaps, walk.opaque);
     return number < 100;
 }
