@@ -2,9 +2,9 @@
 /*
  * Branch Trace Store (BTS) of a guest
  *
- * Run code whose branches are known by its labels with BTS on: every one of
- * them has its record, and there are no others, also across interrupts, SMIs,
- * and saving and restoring the vCPU in mid-trace.
+ * Run code whose branches are known by its labels with BTS on: every branch
+ * has its record, and there are no others, also across interrupts, SMIs, and
+ * saving and restoring the vCPU in mid-trace.
  */
 #include "kvm_util.h"
 #include "processor.h"
@@ -72,33 +72,44 @@ static void pmi_handler(struct ex_regs *regs)
 	x2apic_write_reg(APIC_EOI, 0);
 }
 
-static void guest_code(bool has_ds_cpl, bool has_smm)
+/* Every branch has its record. */
+static void guest_test_branches(void)
 {
-	int i;
-
-	x2apic_enable();
-
-	/* All of them */
 	bts_setup(NR_BTS_RECORDS, 0);
 	trace(BTS_ON);
 	assert_branches();
 
-	/* Each of the two bits alone does nothing. */
+	GUEST_DONE();
+}
+
+/* TR and BTS do nothing without each other. */
+static void guest_test_single_bits(void)
+{
 	bts_setup(NR_BTS_RECORDS, 0);
 	trace(DEBUGCTLMSR_TR);
 	trace(DEBUGCTLMSR_BTS);
 	bts_assert_nr_records(0);
 
-	/* A buffer for four of the six */
+	GUEST_DONE();
+}
+
+/* The buffer has room for four of the six records. */
+static void guest_test_wraparound(void)
+{
+	int i;
+
 	bts_setup(4, 0);
 	trace(BTS_ON);
 	bts_assert_nr_records(2);
-	for (i = 0; i < 6; i++) {
-		if (i >= 2)
-			bts_assert_record(i % 4, branches[i].from, branches[i].to);
-	}
+	for (i = 2; i < 6; i++)
+		bts_assert_record(i % 4, branches[i].from, branches[i].to);
 
-	/* This is all ring 0. */
+	GUEST_DONE();
+}
+
+/* All code of the guest is in ring 0. */
+static void guest_test_cpl(bool has_ds_cpl)
+{
 	if (has_ds_cpl) {
 		bts_setup(NR_BTS_RECORDS, 0);
 		trace(BTS_ON | DEBUGCTLMSR_BTS_OFF_OS);
@@ -110,10 +121,18 @@ static void guest_code(bool has_ds_cpl, bool has_smm)
 					   DEBUGCTLMSR_BTS_OFF_OS), GP_VECTOR);
 	}
 
-	/*
-	 * The interrupt, after the third record or later, but there is just
-	 * one; whose record follows those before it.
-	 */
+	GUEST_DONE();
+}
+
+/*
+ * There is one interrupt, after the third record or later.  Its own record
+ * follows those before it.
+ */
+static void guest_test_interrupt(void)
+{
+	int i;
+
+	x2apic_enable();
 	bts_setup(NR_BTS_RECORDS, 3);
 	x2apic_write_reg(APIC_LVTPC, PMI_VECTOR);
 	asm volatile("sti" ::: "memory");
@@ -126,72 +145,142 @@ static void guest_code(bool has_ds_cpl, bool has_smm)
 	GUEST_ASSERT_EQ(x2apic_read_reg(APIC_LVTPC),
 			PMI_VECTOR | APIC_LVT_MASKED);
 
-	/* Into another vCPU */
+	GUEST_DONE();
+}
+
+/* The vCPU is saved and restored between the two branches. */
+static void guest_test_save_restore(void)
+{
 	bts_setup(NR_BTS_RECORDS, 0);
 	trace_sync(BTS_ON);
 	bts_assert_nr_records(2);
 	bts_assert_record(0, sync_jmp1, sync_to1);
 	bts_assert_record(1, sync_jmp2, sync_to2);
 
-	/* SMM is not traced, and BTS is on again behind it. */
-	if (has_smm) {
-		bts_setup(NR_BTS_RECORDS, 0);
-		GUEST_ASSERT_EQ(trace_smi(BTS_ON), BTS_ON);
-		bts_assert_nr_records(2);
-		bts_assert_record(0, smi_jmp1, smi_to1);
-		bts_assert_record(1, smi_jmp2, smi_to2);
-	}
+	GUEST_DONE();
+}
+
+/* SMM is not traced, and BTS is on again after it. */
+static void guest_test_smi(void)
+{
+	x2apic_enable();
+	bts_setup(NR_BTS_RECORDS, 0);
+	GUEST_ASSERT_EQ(trace_smi(BTS_ON), BTS_ON);
+	bts_assert_nr_records(2);
+	bts_assert_record(0, smi_jmp1, smi_to1);
+	bts_assert_record(1, smi_jmp2, smi_to2);
 
 	GUEST_DONE();
 }
 
-int main(void)
+static struct kvm_vm *bts_vm_create_with_one_vcpu(struct kvm_vcpu **vcpu,
+						  void *guest_code)
 {
-	bool has_smm = kvm_has_cap(KVM_CAP_X86_SMM), synced = false;
+	struct kvm_vm *vm = vm_create_with_one_vcpu(vcpu, guest_code);
+
+	vcpu_enable_bts(*vcpu);
+	return vm;
+}
+
+static void run_vcpu(struct kvm_vcpu *vcpu)
+{
+	struct ucall uc;
+
+	vcpu_run(vcpu);
+	TEST_ASSERT_KVM_EXIT_REASON(vcpu, KVM_EXIT_IO);
+
+	switch (get_ucall(vcpu, &uc)) {
+	case UCALL_ABORT:
+		REPORT_GUEST_ASSERT(uc);
+	case UCALL_DONE:
+		return;
+	default:
+		TEST_FAIL("Unknown ucall %lu", uc.cmd);
+	}
+}
+
+/* For what the guest tests alone */
+static void test_guest(void *guest_code)
+{
+	struct kvm_vcpu *vcpu;
+	struct kvm_vm *vm;
+
+	vm = bts_vm_create_with_one_vcpu(&vcpu, guest_code);
+	run_vcpu(vcpu);
+	kvm_vm_free(vm);
+}
+
+static void test_cpl(void)
+{
+	struct kvm_vcpu *vcpu;
+	struct kvm_vm *vm;
+
+	vm = bts_vm_create_with_one_vcpu(&vcpu, guest_test_cpl);
+	vcpu_args_set(vcpu, 1, kvm_cpu_has(X86_FEATURE_DS_CPL));
+	run_vcpu(vcpu);
+	kvm_vm_free(vm);
+}
+
+static void test_interrupt(void)
+{
+	struct kvm_vcpu *vcpu;
+	struct kvm_vm *vm;
+
+	vm = bts_vm_create_with_one_vcpu(&vcpu, guest_test_interrupt);
+	vm_install_exception_handler(vm, PMI_VECTOR, pmi_handler);
+	run_vcpu(vcpu);
+	kvm_vm_free(vm);
+}
+
+static void test_save_restore(void)
+{
 	struct kvm_x86_state *state;
 	struct kvm_vcpu *vcpu;
 	struct kvm_vm *vm;
-	struct ucall uc;
 
+	vm = bts_vm_create_with_one_vcpu(&vcpu, guest_test_save_restore);
+	vcpu_run(vcpu);
+	TEST_ASSERT_KVM_EXIT_REASON(vcpu, KVM_EXIT_IO);
+	TEST_ASSERT_EQ(vcpu->run->io.port, SYNC_PORT);
+	TEST_ASSERT_EQ(vcpu_get_msr(vcpu, MSR_IA32_DEBUGCTLMSR), BTS_ON);
+
+	/* Complete the IN first. */
+	vcpu_run_complete_io(vcpu);
+	state = vcpu_save_state(vcpu);
+	kvm_vm_release(vm);
+	vcpu = vm_recreate_with_one_vcpu(vm);
+	vcpu_load_state(vcpu, state);
+	kvm_x86_state_cleanup(state);
+
+	run_vcpu(vcpu);
+	kvm_vm_free(vm);
+}
+
+static void test_smi(void)
+{
+	struct kvm_vcpu *vcpu;
+	struct kvm_vm *vm;
+
+	if (!kvm_has_cap(KVM_CAP_X86_SMM))
+		return;
+
+	vm = bts_vm_create_with_one_vcpu(&vcpu, guest_test_smi);
+	vcpu_set_smi_handler(vcpu);
+	run_vcpu(vcpu);
+	kvm_vm_free(vm);
+}
+
+int main(void)
+{
 	bts_require();
 
-	vm = vm_create_with_one_vcpu(&vcpu, guest_code);
-	vcpu_args_set(vcpu, 2, kvm_cpu_has(X86_FEATURE_DS_CPL), has_smm);
-	vcpu_enable_bts(vcpu);
-	vm_install_exception_handler(vm, PMI_VECTOR, pmi_handler);
+	test_guest(guest_test_branches);
+	test_guest(guest_test_single_bits);
+	test_guest(guest_test_wraparound);
+	test_cpl();
+	test_interrupt();
+	test_save_restore();
+	test_smi();
 
-	if (has_smm)
-		vcpu_set_smi_handler(vcpu);
-
-	for (;;) {
-		vcpu_run(vcpu);
-		TEST_ASSERT_KVM_EXIT_REASON(vcpu, KVM_EXIT_IO);
-
-		if (vcpu->run->io.port == SYNC_PORT) {
-			TEST_ASSERT(!synced, "The guest is there again");
-			synced = true;
-			TEST_ASSERT_EQ(vcpu_get_msr(vcpu, MSR_IA32_DEBUGCTLMSR),
-				       BTS_ON);
-
-			/* Complete the IN first. */
-			vcpu_run_complete_io(vcpu);
-			state = vcpu_save_state(vcpu);
-			kvm_vm_release(vm);
-			vcpu = vm_recreate_with_one_vcpu(vm);
-			vcpu_load_state(vcpu, state);
-			kvm_x86_state_cleanup(state);
-			continue;
-		}
-
-		switch (get_ucall(vcpu, &uc)) {
-		case UCALL_ABORT:
-			REPORT_GUEST_ASSERT(uc);
-		case UCALL_DONE:
-			TEST_ASSERT(synced, "The guest has left out a part");
-			kvm_vm_free(vm);
-			return 0;
-		default:
-			TEST_FAIL("Unknown ucall %lu", uc.cmd);
-		}
-	}
+	return 0;
 }
