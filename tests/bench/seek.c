@@ -12,8 +12,8 @@
  * PLACES random ones of each kind.  What is found there is compared with RAW.
  * The second form tells how large the chunks are.
  *
- * Prints a JSON object.  Times are in seconds, of the wall clock unless they say
- * "cpu"; at each place the best of some tries.
+ * Prints a JSON object.  Times are in seconds, of the wall clock unless their
+ * name has "cpu"; at each place the best of some tries.
  */
 
 #include <errno.h>

@@ -5,8 +5,8 @@
  * The input changes that of tests/unit/fake-linux.c: a byte of its flags, and
  * then writes, each a u24 offset, a u8 length and so many bytes.  After one
  * with offset 0xffffff come those that the guest makes when its kernel has been
- * found.  Whatever it has, what is found must be a snapshot that can be written,
- * in bounded time.
+ * found.  Whatever it has, the result must be a snapshot that can be written, in
+ * bounded time.
  */
 
 #include <glib.h>

@@ -42,7 +42,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                &r) == ret);
     if (!ret) {
         fuzz_accepted();
-        fuzz_require(snapshot.whole == r.whole && snapshot.records == r.records &&
+        fuzz_require(snapshot.whole == r.whole &&
+                     snapshot.records == r.records &&
                      snapshot.gaps == r.gaps && snapshot.ends == r.ends);
         if (!r.whole) {
             check(out.path, &r);
@@ -62,7 +63,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         ret = btrail_repair(in.path, NULL, BTRAIL_REPAIR_IN_PLACE, &r);
         fuzz_require(!ret == (snapshot.whole || snapshot.cut));
         if (!ret) {
-            fuzz_require(r.records == snapshot.records && r.whole == snapshot.whole);
+            fuzz_require(r.records == snapshot.records &&
+                         r.whole == snapshot.whole);
             if (!r.whole) {
                 check(in.path, &r);
             }

@@ -59,8 +59,8 @@ int main(int argc, char **argv)
         for (i = 0; i < TURNS; i++) {
             uint8_t sent = i + w.rounds;
 
-            if (write(there[1], &sent, 1) != 1 || read(back[0], &byte, 1) != 1 ||
-                byte != (sent ^ 0x55)) {
+            if (write(there[1], &sent, 1) != 1 ||
+                read(back[0], &byte, 1) != 1 || byte != (sent ^ 0x55)) {
                 fail();
             }
             workload_add(&w, byte);

@@ -4,8 +4,8 @@
  *
  * LONG_MODE goes from the guest's "start" to its "main", in 64-bit code at
  * privilege level 0, with the first GiB and the one with the local APIC
- * mapped one to one for all levels.  What follows, at the end, holds the tables;
- * what is between its parts belongs to the guest:
+ * mapped one to one for all levels.  The list at the end has the tables; the
+ * room between them belongs to the guest:
  *
  *     LONG_GDT             descriptors up to SEL_FREE, the guest adds its own
  *     LONG_IDT             ends the GDT; gates 0 to 31, the guest adds others

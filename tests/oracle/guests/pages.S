@@ -18,7 +18,7 @@
 #define DIR_OTHER       0x22000         /* another address space: */
 #define TABLE_OTHER     0x23000         /* WINDOW shows other_page */
 #define TABLE_HIGH      0x24000         /* the last 4 MiB */
-#define WINDOW          0x100000        /* a page that is mapped here and there */
+#define WINDOW          0x100000        /* a page with several mappings */
 #define ALIAS           0x3ff000
 #define HIGH            0xfffff000      /* the last page of all */
 #define NONE            0x180000
