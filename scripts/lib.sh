@@ -103,16 +103,24 @@ logged() {
     fi
 }
 
-# compile DIR [MESON-OPTION...]: builds our own code in DIR
+# compile DIR [MESON-OPTION | TARGET]...: builds our own code, or only the
+# targets, in DIR
 compile() {
-    local dir=$1
+    local dir=$1 word options=() targets=()
     # Another checkout has the same files in other places.
     local -x CCACHE_DIR=$CACHE/ccache CCACHE_BASEDIR=$TOP CCACHE_NOHASHDIR=1
     shift
+    for word in "$@"; do
+        case $word in
+        -*) options+=("$word") ;;
+        *) targets+=("$word") ;;
+        esac
+    done
     if [ ! -e "$dir/build.ninja" ]; then
-        logged "$dir.log" meson setup "$dir" "$TOP" "$@" || return 1
+        logged "$dir.log" meson setup "$dir" "$TOP" \
+            ${options[@]+"${options[@]}"} || return 1
     fi
-    logged "$dir.log" nice ninja -C "$dir"
+    logged "$dir.log" nice ninja -C "$dir" ${targets[@]+"${targets[@]}"}
 }
 
 # Trees ----------------------------------------------------------------------

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * File access of another user: see access.h
+ */
+
 #include <errno.h>
 #include <grp.h>
 #include <pwd.h>
@@ -7,7 +11,7 @@
 
 #include "cli/access.h"
 
-/* The name of @uid, or NULL; to be freed */
+/* Returns the name of @uid, or NULL; to be freed. */
 static char *user_name(uid_t uid)
 {
     struct passwd entry, *found = NULL;
@@ -32,7 +36,7 @@ void cli_user_init(struct cli_user *user, uid_t uid, gid_t gid)
     do {
         room = n;
         user->groups = g_renew(gid_t, user->groups, room);
-        /* It says how many there are, if they are more. */
+        /* Sets @n to the number of groups if there are more. */
     } while (name && getgrouplist(name, gid, user->groups, &n) < 0 &&
              n > room);
     if (!name) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What permissions let another user get at
+ * Which files another user may access
  */
 
 #ifndef BTRAIL_CLI_ACCESS_H
@@ -11,10 +11,10 @@
 #include <sys/stat.h>
 
 /**
- * struct cli_user - somebody, as processes are run by libvirt
- * @groups: that of @gid, and all that the host's databases have him in
+ * struct cli_user - the user that libvirt runs processes as
+ * @groups: @gid, and all groups that the host's databases have for the user
  *
- * root is one as any other: libvirt takes its capabilities away.
+ * root has no privileges: libvirt drops its capabilities.
  */
 struct cli_user {
     uid_t uid;
@@ -26,16 +26,16 @@ struct cli_user {
 void cli_user_init(struct cli_user *user, uid_t uid, gid_t gid);
 void cli_user_clear(struct cli_user *user);
 
-/* As libvirt writes a user and group: "+107:+107"; false if this is none. */
+/* Parses a user and group as libvirt writes them: "+107:+107". */
 bool cli_user_parse(struct cli_user *user, const char *label);
 
-/* May @user have @bits of read (4), write (2), execute or pass (1)? */
+/* Does @user have the permissions @bits: read (4), write (2), execute (1)? */
 bool cli_user_may(const struct cli_user *user, const struct stat *st,
                   unsigned bits);
 
-/* The first part of @path that keeps @user from writing to what is there: a
- * folder that cannot be passed, or @path.  NULL if nothing does, or nobody can
- * see it; to be freed. */
+/* The first part of @path that keeps @user from writing to it: a folder that
+ * cannot be entered, or @path itself.  NULL if there is none, or if it cannot
+ * be checked; to be freed. */
 char *cli_user_barrier(const struct cli_user *user, const char *path);
 
 #endif /* BTRAIL_CLI_ACCESS_H */

@@ -35,28 +35,28 @@ int cmd_merge(int argc, char **argv);
 int cmd_flamegraph(int argc, char **argv);
 int cmd_export(int argc, char **argv);
 
-/* "backtrail: " and a message, with a line end, to stderr */
+/* Prints "backtrail: ", a message and a line end to stderr. */
 void cli_error(const char *format, ...) G_GNUC_PRINTF(1, 2);
 
 /* Print a JSON object, which is freed. */
 void cli_print_json(JsonObject *root);
 
-/* There may be an operand. */
+/* One operand or none */
 #define CLI_OPTIONAL    INT_MIN
 
 /**
  * cli_parse - parse the options of a subcommand
- * @operands: what is left on the command line must be as many arguments; if
- *            negative, so many or more; CLI_OPTIONAL for one or none
+ * @operands: number of arguments that are not options; if negative, at least
+ *            that many; CLI_OPTIONAL for one or none
  * @usage:    the operands, such as "FILE"
  * @summary:  one sentence
  *
- * False after having said what is wrong.
+ * Returns false after printing an error.
  */
 bool cli_parse(int *argc, char ***argv, const GOptionEntry *entries,
                int operands, const char *usage, const char *summary);
 
-/* Values of options.  They return false after having said what is wrong. */
+/* Values of options.  These return false after printing an error. */
 
 bool cli_parse_u64(const char *option, const char *text, uint64_t *value);
 
@@ -69,7 +69,7 @@ bool cli_parse_duration(const char *option, const char *text, uint64_t *ns);
 /* "0,2-3": sets the members of a bool[BTRAIL_MAX_VCPUS] */
 bool cli_parse_vcpus(const char *option, const char *text, bool *vcpus);
 
-/* Of --threads; if @text is NULL, one for each CPU */
+/* The number for --threads; if @text is NULL, one for each CPU */
 bool cli_parse_threads(const char *text, unsigned *threads);
 
 /* A range "A..B" from A to before B; either may be missing. */
@@ -97,27 +97,27 @@ const char *cli_strerror(int ret);
 
 /**
  * struct cli_trace - an open trace
- * @path: of the first file, or of the only one, to speak of it
+ * @path: of the first file, for messages
  */
 struct cli_trace {
     const char *path;
     struct btrail_trace *trace;
     struct btrail_trace_status status;
     JsonObject *meta;           /* all pieces merged */
-    unsigned bad_metas;         /* but for those that make no sense */
+    unsigned bad_metas;         /* pieces that cannot be parsed */
     uint64_t start;             /* CLOCK_MONOTONIC at session start */
     uint64_t tick;              /* of the session in ns; 0: unknown */
 };
 
 /*
- * Open a file and the parts that follow it, or files that are one trace.
- * @paths ends with NULL.  False after having said what is wrong.
+ * Opens a file and the parts that follow it, or files that are one trace.
+ * @paths ends with NULL.  Returns false after printing an error.
  */
 bool cli_trace_open(struct cli_trace *t, char *const *paths);
 void cli_trace_close(struct cli_trace *t);
 
 /**
- * cli_trace_verdict - say what is wrong with the file, if anything
+ * cli_trace_verdict - report damage of the file, if any
  * @damage: damage found while reading: bad chunks and synthetic GAPs
  *
  * Returns CLI_OK or CLI_DAMAGED.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * backtrail doctor: look for what keeps a guest from being traced
+ * backtrail doctor: check whether guests can be traced, and say what to do
  */
 
 #include <errno.h>
@@ -24,7 +24,7 @@
 
 enum state {
     STATE_OK,
-    STATE_NOTE,                 /* nothing is wrong, or nobody knows */
+    STATE_NOTE,                 /* nothing is wrong, or it cannot be known */
     STATE_PROBLEM,
 };
 
@@ -45,8 +45,9 @@ struct doctor {
     JsonArray *checks;          /* with --json */
 };
 
-static void G_GNUC_PRINTF(4, 5) tell(struct doctor *d, const char *check,
-                                     enum state state, const char *format, ...)
+static void G_GNUC_PRINTF(4, 5) report(struct doctor *d, const char *check,
+                                       enum state state, const char *format,
+                                       ...)
 {
     g_autofree char *message = NULL;
     va_list args;
@@ -67,7 +68,7 @@ static void G_GNUC_PRINTF(4, 5) tell(struct doctor *d, const char *check,
     }
 }
 
-/* A URI names a host between its slashes, or is about this one. */
+/* A URI of another host names it between its slashes. */
 static bool is_local(const char *uri)
 {
     const char *host = uri ? strstr(uri, "://") : NULL;
@@ -75,7 +76,7 @@ static bool is_local(const char *uri)
     return host && host[3] == '/';
 }
 
-/* What libvirt says, which is freed; NULL if it is no XML */
+/* Parses and frees what libvirt has returned; NULL if it is not XML. */
 static xmlDoc *parse(char *text)
 {
     xmlDoc *doc = text ? btrail_document_parse(text, strlen(text), NULL) :
@@ -92,28 +93,29 @@ static bool check_libvirt(struct doctor *d)
     const char *driver;
 
     if (!btrail_domain_open(&d->guest, d->connect, NULL, &error)) {
-        tell(d, "libvirt", STATE_PROBLEM, "%s; start libvirtd, join its group "
-             "(libvirt), or say with --connect where it is", error->message);
+        report(d, "libvirt", STATE_PROBLEM, "%s; start libvirtd, join its "
+               "group (libvirt), or name its URI with --connect",
+               error->message);
         return false;
     }
     uri = virConnectGetURI(d->guest.connection);
     driver = virConnectGetType(d->guest.connection);
     d->local = is_local(uri);
     if (!driver || strcmp(driver, "QEMU")) {
-        tell(d, "libvirt", STATE_PROBLEM, "%s has no guests of QEMU's, but "
-             "only those can be traced; --connect qemu:///system says where "
-             "such ones are", uri);
+        report(d, "libvirt", STATE_PROBLEM, "%s does not run QEMU, whose "
+               "guests are the only ones that can be traced; use --connect "
+               "qemu:///system", uri);
         return false;
     }
-    tell(d, "libvirt", STATE_OK, "%s is there", uri);
+    report(d, "libvirt", STATE_OK, "connected to %s", uri);
     d->capabilities = parse(virConnectGetCapabilities(d->guest.connection));
     return true;
 }
 
-/* Has the QEMU at @path the device?  Only it can tell. */
+/* Asks the QEMU at @path itself whether it has the device. */
 static void ask_emulator(struct doctor *d, const char *path)
 {
-    /* A program by this name may be one that does not end. */
+    /* Another program of this name may never end. */
     char *argv[] = {
         (char *)"timeout", (char *)"60", (char *)path, (char *)"-device",
         (char *)"branch-trace,help", NULL,
@@ -123,20 +125,20 @@ static void ask_emulator(struct doctor *d, const char *path)
     int status;
 
     if (access(path, X_OK)) {
-        tell(d, "emulator", STATE_PROBLEM, "%s: %s; scripts/build qemu makes "
-             "a QEMU with Backtrail's patches, and --emulator says where it "
-             "is", path, g_strerror(errno));
+        report(d, "emulator", STATE_PROBLEM, "%s: %s; build a QEMU with "
+               "Backtrail's patches (scripts/build qemu), and name it with "
+               "--emulator", path, g_strerror(errno));
     } else if (!g_spawn_sync(NULL, argv, NULL, G_SPAWN_SEARCH_PATH |
                              G_SPAWN_STDIN_FROM_DEV_NULL, NULL, NULL, &output,
                              &errors, &status, &error)) {
-        tell(d, "emulator", STATE_NOTE, "%s", error->message);
+        report(d, "emulator", STATE_NOTE, "%s", error->message);
     } else if (!g_spawn_check_wait_status(status, NULL) || !output ||
                !strstr(output, "agent=")) {
-        tell(d, "emulator", STATE_PROBLEM, "%s has no branch-trace device; "
-             "have the QEMU that scripts/build qemu makes, and name it to "
-             "backtrail enable with --emulator", path);
+        report(d, "emulator", STATE_PROBLEM, "%s has no branch-trace device; "
+               "build a QEMU with Backtrail's patches (scripts/build qemu), "
+               "and name it with backtrail enable --emulator", path);
     } else {
-        tell(d, "emulator", STATE_OK, "%s has the branch-trace device", path);
+        report(d, "emulator", STATE_OK, "%s has the branch-trace device", path);
     }
 }
 
@@ -145,16 +147,16 @@ static void check_emulator(struct doctor *d, const char *path)
     virConnectPtr connection = d->guest.connection;
     char *capabilities;
 
-    /* libvirt runs QEMU as another user, maybe elsewhere. */
+    /* libvirt runs QEMU as another user, maybe on another host. */
     if (connection) {
         capabilities = virConnectGetDomainCapabilities(connection, path,
                                                        "x86_64", NULL, "qemu",
                                                        0);
         if (!capabilities) {
-            tell(d, "emulator", STATE_PROBLEM, "libvirt cannot use %s (%s); "
-                 "see that it is there, and that the user who runs libvirt's "
-                 "guests can read and execute it and all folders above it",
-                 path, btrail_domain_last_error());
+            report(d, "emulator", STATE_PROBLEM, "libvirt cannot use %s (%s); "
+                   "check that it exists, and that the user who runs libvirt's "
+                   "guests can read and execute it and all folders above it",
+                   path, btrail_domain_last_error());
             return;
         }
         d->emulator_capabilities = parse(capabilities);
@@ -162,30 +164,30 @@ static void check_emulator(struct doctor *d, const char *path)
     if (d->local) {
         ask_emulator(d, path);
     } else {
-        tell(d, "emulator", STATE_NOTE, "libvirt can use %s, but whether it "
-             "has Backtrail's patches can only be seen on its host, or of a "
-             "guest that runs", path);
+        report(d, "emulator", STATE_NOTE, "libvirt can use %s; whether it has "
+               "Backtrail's patches can be checked on its host only, or while "
+               "the guest runs", path);
     }
 }
 
-/* What keeps KVM from working although it is there; NULL if nothing does */
+/* Why KVM does not work although it exists; NULL if it works */
 static const char *kvm_fault(int kvm)
 {
     int vm = ioctl(kvm, KVM_CREATE_VM, 0), vcpu;
 
     if (vm < 0) {
-        return "it cannot make a virtual machine";
+        return "it cannot create a virtual machine";
     }
     vcpu = ioctl(vm, KVM_CREATE_VCPU, 0);
     close(vm);
     if (vcpu < 0) {
-        return "it cannot make a vCPU";
+        return "it cannot create a vCPU";
     }
     close(vcpu);
     return NULL;
 }
 
-/* Do the host's CPUs say that they can virtualize? */
+/* Do the host's CPUs report that they can virtualize? */
 static bool has_virtualization(void)
 {
     g_autofree char *text = NULL;
@@ -205,32 +207,29 @@ static void check_kvm(struct doctor *d, bool wanted)
     const char *fault;
 
     if (kvm < 0 && (errno == ENOENT || errno == ENODEV)) {
-        tell(d, "kvm", STATE_OK, "there is no KVM, and none is needed to "
-             "trace");
+        report(d, "kvm", STATE_OK, "there is no KVM; tracing does not need it");
         return;
     }
     if (kvm < 0) {
-        tell(d, "kvm", STATE_NOTE, "you cannot use /dev/kvm (%s); none is "
-             "needed to trace", g_strerror(errno));
+        report(d, "kvm", STATE_NOTE, "you cannot use /dev/kvm (%s); tracing "
+               "does not need it", g_strerror(errno));
         return;
     }
     fault = has_virtualization() ? kvm_fault(kvm) :
             "the CPUs have neither VMX nor SVM";
     close(kvm);
     if (!fault) {
-        tell(d, "kvm", STATE_OK, "KVM works; guests that are traced do not "
-             "use it");
+        report(d, "kvm", STATE_OK, "KVM works; traced guests do not use it");
     } else {
-        tell(d, "kvm", wanted ? STATE_PROBLEM : STATE_NOTE, "/dev/kvm is "
-             "there, but does not work: %s; a domain of type 'kvm' will not "
-             "run here: make it one of type 'qemu' with backtrail enable "
-             "--tcg", fault);
+        report(d, "kvm", wanted ? STATE_PROBLEM : STATE_NOTE, "/dev/kvm "
+               "does not work: %s; domains of type 'kvm' will not run here: "
+               "backtrail enable --tcg changes the type to 'qemu'", fault);
     }
 }
 
 /*
- * Who the guest's QEMU is run as, or would be if there is none; false if nobody
- * knows
+ * The user that runs the guest's QEMU, or would run it; false if that is not
+ * known
  */
 static bool qemu_user(struct doctor *d, struct cli_user *user)
 {
@@ -286,40 +285,41 @@ static void check_agent(struct doctor *d, const char *path)
     int error;
 
     if (!path) {
-        tell(d, "agent", STATE_PROBLEM, "the device has no agent, so virsh "
-             "cannot trace the guest; give it one: backtrail enable --agent "
-             BTRAIL_TRACING_AGENT " %s", d->name);
+        report(d, "agent", STATE_PROBLEM, "the device has no agent, so virsh "
+               "cannot trace the guest; add one: backtrail enable --agent "
+               BTRAIL_TRACING_AGENT " %s", d->name);
     } else if (!d->local) {
-        tell(d, "agent", STATE_NOTE, "%s is on libvirt's host, and can only "
-             "be looked at there", path);
+        report(d, "agent", STATE_NOTE, "%s is on libvirt's host, and can be "
+               "checked there only", path);
     } else if (stat(path, &st)) {
-        tell(d, "agent", STATE_PROBLEM, "%s: %s; start the service: "
-             "systemctl enable --now backtraild, or backtraild by hand", path,
-             g_strerror(errno));
+        report(d, "agent", STATE_PROBLEM, "%s: %s; start the service: "
+               "systemctl enable --now backtraild, or backtraild by hand",
+               path, g_strerror(errno));
     } else if (!S_ISSOCK(st.st_mode)) {
-        tell(d, "agent", STATE_PROBLEM, "%s is not a socket; name the one "
-             "that backtraild listens on", path);
+        report(d, "agent", STATE_PROBLEM, "%s is not a socket; name the one "
+               "that backtraild listens on", path);
     } else if ((error = check_listens(path)) == ECONNREFUSED) {
-        tell(d, "agent", STATE_PROBLEM, "no service listens on %s: it has "
-             "ended; systemctl restart backtraild, and its journal says why",
-             path);
-    } else if (qemu_user(d, &user) && (closed = cli_user_barrier(&user, path))) {
-        tell(d, "agent", STATE_PROBLEM, "the guest's QEMU runs as user %u, "
-             "group %u, and %s keeps it from the agent's socket; say in "
-             "backtraild.conf a socket-group that this user is in, or have "
-             "him join that group, then start the guest anew",
-             (unsigned)user.uid, (unsigned)user.gid, closed);
+        report(d, "agent", STATE_PROBLEM, "no service listens on %s: it has "
+               "ended; systemctl restart backtraild, and its journal says why",
+               path);
+    } else if (qemu_user(d, &user) &&
+               (closed = cli_user_barrier(&user, path))) {
+        report(d, "agent", STATE_PROBLEM, "the guest's QEMU runs as user %u, "
+               "group %u, and %s keeps it from the agent's socket; set a "
+               "socket-group of this user in backtraild.conf, or add the user "
+               "to that group, then restart the guest", (unsigned)user.uid,
+               (unsigned)user.gid, closed);
     } else if (error) {
-        tell(d, "agent", STATE_NOTE, "%s is there, but you cannot find out "
-             "whether a service listens on it (%s); root can", path,
-             g_strerror(error));
+        report(d, "agent", STATE_NOTE, "%s is there, but you cannot find out "
+               "whether a service listens on it (%s); root can", path,
+               g_strerror(error));
     } else {
-        tell(d, "agent", STATE_OK, "an agent listens on %s", path);
+        report(d, "agent", STATE_OK, "an agent listens on %s", path);
     }
     cli_user_clear(&user);
 }
 
-/* What has to be allowed, and where the administrator adds rules */
+/* An access that must be allowed, and where the administrator adds rules */
 struct need {
     const char *profile;
     const char *local;
@@ -374,17 +374,17 @@ static void check_apparmor(struct doctor *d, const char *emulator,
         }
     }
     if (lacking->len) {
-        tell(d, "apparmor", STATE_PROBLEM, "AppArmor confines libvirt's "
-             "guests, and its rules do not allow what tracing takes; "
-             "scripts/install brings them, or add %s, then systemctl reload "
-             "apparmor", lacking->str);
+        report(d, "apparmor", STATE_PROBLEM, "AppArmor confines libvirt's "
+               "guests, and its rules do not allow what tracing needs; install "
+               "ours (scripts/install), or add %s, then systemctl reload "
+               "apparmor", lacking->str);
     } else if (unknown) {
-        tell(d, "apparmor", STATE_NOTE, "AppArmor confines libvirt's guests, "
-             "and you cannot read all of its rules in " BTRAIL_APPARMOR_FOLDER
-             "; root can");
+        report(d, "apparmor", STATE_NOTE, "AppArmor confines libvirt's guests, "
+               "and you cannot read all of its rules in "
+               BTRAIL_APPARMOR_FOLDER "; root can");
     } else {
-        tell(d, "apparmor", STATE_OK, "AppArmor's rules allow what tracing "
-             "takes");
+        report(d, "apparmor", STATE_OK, "AppArmor's rules allow what tracing "
+               "needs");
     }
 }
 
@@ -394,17 +394,17 @@ static void check_selinux(struct doctor *d, const char *emulator)
 
     if (d->capabilities &&
         btrail_capabilities_confines(d->capabilities, d->domain, "selinux")) {
-        tell(d, "selinux", STATE_NOTE, "SELinux confines libvirt's guests, "
-             "which Backtrail has not been tried with; QEMU needs the label "
-             "of one (semanage fcontext -a -t qemu_exec_t '%s', restorecon "
-             "'%s'), and may need a policy module to connect to the agent's "
-             "socket: ausearch -m avc says what was refused",
-             qemu ? qemu : emulator, qemu ? qemu : emulator);
+        report(d, "selinux", STATE_NOTE, "SELinux confines libvirt's guests; "
+               "Backtrail has not been tested with it.  QEMU needs its label "
+               "(semanage fcontext -a -t qemu_exec_t '%s', restorecon '%s'), "
+               "and may need a policy module to connect to the agent's socket: "
+               "ausearch -m avc shows what was refused",
+               qemu ? qemu : emulator, qemu ? qemu : emulator);
     }
 }
 
-/* The domain's XML as it will be started, parsed */
-static bool look(struct doctor *d, struct btrail_tracing_state *state)
+/* Parses the XML that the domain will be started with. */
+static bool parse_domain(struct doctor *d, struct btrail_tracing_state *state)
 {
     g_autofree char *text = virDomainGetXMLDesc(d->guest.domain,
                                                 VIR_DOMAIN_XML_INACTIVE);
@@ -412,12 +412,12 @@ static bool look(struct doctor *d, struct btrail_tracing_state *state)
 
     memset(state, 0, sizeof(*state));
     if (!text) {
-        tell(d, "domain", STATE_PROBLEM, "%s", btrail_domain_last_error());
+        report(d, "domain", STATE_PROBLEM, "%s", btrail_domain_last_error());
         return false;
     }
     d->domain = btrail_document_parse(text, strlen(text), &error);
     if (!d->domain || !btrail_tracing_inspect(d->domain, state, &error)) {
-        tell(d, "domain", STATE_PROBLEM, "%s", error->message);
+        report(d, "domain", STATE_PROBLEM, "%s", error->message);
         return false;
     }
     return true;
@@ -427,45 +427,45 @@ static void check_configuration(struct doctor *d,
                                 const struct btrail_tracing_state *s)
 {
     if (!s->device) {
-        tell(d, "device", STATE_PROBLEM, "the domain has no branch-trace "
-             "device; give it one: backtrail enable %s", d->name);
+        report(d, "device", STATE_PROBLEM, "the domain has no branch-trace "
+               "device; add one: backtrail enable %s", d->name);
     } else {
-        tell(d, "device", STATE_OK, "the domain has '-device %s'", s->device);
+        report(d, "device", STATE_OK, "the domain has '-device %s'", s->device);
     }
     if (s->kvm) {
-        tell(d, "type", STATE_PROBLEM, "the domain runs under KVM, where "
-             "branches are not recorded; have it emulated: backtrail enable "
-             "--tcg %s", d->name);
+        report(d, "type", STATE_PROBLEM, "the domain runs under KVM, where "
+               "branches are not recorded; have QEMU emulate it: backtrail "
+               "enable --tcg %s", d->name);
     } else {
-        tell(d, "type", STATE_OK, "the domain is emulated by QEMU");
+        report(d, "type", STATE_OK, "the domain is emulated by QEMU");
     }
     if (!s->shared) {
-        tell(d, "memory", STATE_PROBLEM, "the guest's memory is not shared, "
-             "so no names can be found in it; backtrail enable %s makes it "
-             "so", d->name);
+        report(d, "memory", STATE_PROBLEM, "the guest's memory is not shared, "
+               "so no names can be read from it; share it: backtrail enable %s",
+               d->name);
     } else {
-        tell(d, "memory", STATE_OK, "the guest's memory is shared");
+        report(d, "memory", STATE_OK, "the guest's memory is shared");
     }
     if (!s->vmcoreinfo) {
-        tell(d, "vmcoreinfo", STATE_NOTE, "without vmcoreinfo the names of a "
-             "Linux guest may take longer to find; backtrail enable %s adds "
-             "it", d->name);
+        report(d, "vmcoreinfo", STATE_NOTE, "without vmcoreinfo the names of a "
+               "Linux guest may take longer to find; backtrail enable %s adds "
+               "it", d->name);
     } else {
-        tell(d, "vmcoreinfo", STATE_OK, "the guest can tell where its names "
-             "are");
+        report(d, "vmcoreinfo", STATE_OK, "the guest can report where its "
+               "kernel is");
     }
     if (!s->panic) {
-        tell(d, "panic", STATE_NOTE, "the guest cannot tell when it panics, "
-             "which has what a flight recorder keeps dumped; <panic "
-             "model='isa'/> among the domain's devices lets it (virsh edit "
-             "%s)", d->name);
+        report(d, "panic", STATE_NOTE, "the guest cannot report a panic, at "
+               "which sessions of mode 'last' are dumped; add <panic "
+               "model='isa'/> to the domain's devices (virsh edit %s)",
+               d->name);
     } else {
-        tell(d, "panic", STATE_OK, "the guest can tell when it panics, if its "
-             "kernel has a driver for pvpanic");
+        report(d, "panic", STATE_OK, "the guest can report a panic if its "
+               "kernel has a driver for pvpanic");
     }
 }
 
-/* What QEMU itself says; can its agent be asked? */
+/* Asks QEMU itself.  Returns whether its agent can be asked. */
 static bool check_monitor(struct doctor *d)
 {
     g_autoptr(GError) error = NULL;
@@ -480,37 +480,36 @@ static bool check_monitor(struct doctor *d)
         state = btrail_json_string(info, "state");
         capture = btrail_json_string(info, "capture");
         if (state && !strcmp(state, "agent-lost")) {
-            tell(d, "monitor", STATE_PROBLEM, "the guest is being traced, but "
-                 "has lost its agent; start backtraild, and it goes on");
+            report(d, "monitor", STATE_PROBLEM, "the guest is being traced, "
+                   "but has lost its agent; start backtraild to continue");
         } else {
-            tell(d, "monitor", STATE_OK, "QEMU answers; %s",
-                 !capture ? "it has not been traced yet" :
-                 state && !strcmp(state, "active") ? "it is being traced" :
-                 "it is not being traced now");
+            report(d, "monitor", STATE_OK, "QEMU answers; %s",
+                   !capture ? "it has not been traced yet" :
+                   state && !strcmp(state, "active") ? "it is being traced" :
+                   "it is not being traced now");
         }
         return true;
     }
     if (error->code == BTRAIL_AGENT_ERROR_SYSTEM) {
-        tell(d, "monitor", STATE_PROBLEM, "libvirt cannot ask QEMU (%s); "
-             "connect with write access, and see that the guest's QEMU "
-             "answers", error->message);
+        report(d, "monitor", STATE_PROBLEM, "libvirt cannot ask QEMU (%s); "
+               "connect with write access, and check that the guest's QEMU "
+               "answers", error->message);
     } else if (error->code == BTRAIL_AGENT_ERROR_NO_COMMAND) {
-        tell(d, "monitor", STATE_PROBLEM, "the QEMU that runs the guest has "
-             "not Backtrail's patches; backtrail enable --emulator PATH %s, "
-             "then shut it down and start it", d->name);
+        report(d, "monitor", STATE_PROBLEM, "the QEMU that runs the guest "
+               "lacks Backtrail's patches; backtrail enable --emulator PATH "
+               "%s, then shut it down and start it", d->name);
     } else if (error->code == BTRAIL_AGENT_ERROR_NO_DEVICE) {
-        tell(d, "monitor", STATE_PROBLEM, "the guest runs without a "
-             "branch-trace device; backtrail enable %s, then shut it down and "
-             "start it: a reboot is not enough", d->name);
+        report(d, "monitor", STATE_PROBLEM, "the guest runs without a "
+               "branch-trace device; backtrail enable %s, then shut it down "
+               "and start it: a reboot is not enough", d->name);
     } else {
-        tell(d, "monitor", STATE_PROBLEM, "QEMU answers what makes no sense "
-             "(%s); have the QEMU that belongs to this Backtrail",
-             error->message);
+        report(d, "monitor", STATE_PROBLEM, "unexpected answer (%s); use the "
+               "QEMU of this version of Backtrail", error->message);
     }
     return false;
 }
 
-/* All the way to the service and back */
+/* Asks the service through QEMU. */
 static void check_service(struct doctor *d)
 {
     JsonObject *command = json_object_new();
@@ -523,20 +522,20 @@ static void check_service(struct doctor *d)
     if (node) {
         sessions = json_object_get_member(json_node_get_object(node),
                                           "sessions");
-        tell(d, "service", STATE_OK, "the agent answers; it knows %u sessions "
-             "of this guest", sessions && JSON_NODE_HOLDS_ARRAY(sessions) ?
-             json_array_get_length(json_node_get_array(sessions)) : 0);
+        report(d, "service", STATE_OK, "the agent answers; this guest has %u "
+               "sessions", sessions && JSON_NODE_HOLDS_ARRAY(sessions) ?
+               json_array_get_length(json_node_get_array(sessions)) : 0);
     } else if (error->code == BTRAIL_AGENT_ERROR_NO_COMMAND) {
-        tell(d, "service", STATE_PROBLEM, "the guest's QEMU is of an older "
-             "Backtrail and cannot ask the service; shut the guest down and "
-             "start it with the new one");
+        report(d, "service", STATE_PROBLEM, "the guest's QEMU is of an older "
+               "Backtrail and cannot ask the service; shut the guest down and "
+               "start it with the new QEMU");
     } else {
-        tell(d, "service", STATE_PROBLEM, "the agent cannot be asked: %s",
-             error->message);
+        report(d, "service", STATE_PROBLEM, "the agent cannot be asked: %s",
+               error->message);
     }
 }
 
-/* Has the QEMU that it will be started with all that it asks for? */
+/* Does the QEMU that the domain will be started with have its devices? */
 static void check_devices(struct doctor *d)
 {
     g_auto(GStrv) lacks = NULL;
@@ -548,17 +547,17 @@ static void check_devices(struct doctor *d)
     lacks = btrail_capabilities_lacks(d->emulator_capabilities, d->domain);
     list = g_strjoinv(", ", lacks);
     if (*lacks) {
-        tell(d, "devices", STATE_PROBLEM, "the domain has what its QEMU has "
-             "not, and will not start: %s; have it use another one (virsh "
-             "edit %s): for SPICE, <graphics type='vnc'/>, and neither "
-             "channels nor redirections of type 'spicevmc'", list, d->name);
+        report(d, "devices", STATE_PROBLEM, "the domain will not start: its "
+               "QEMU lacks %s; change that (virsh edit %s), SPICE to <graphics "
+               "type='vnc'/>, and remove channels and redirections of type "
+               "'spicevmc'", list, d->name);
     } else {
-        tell(d, "devices", STATE_OK, "its QEMU has the displays and channels "
-             "that the domain has");
+        report(d, "devices", STATE_OK, "the domain's QEMU has its displays and "
+               "channels");
     }
 }
 
-/* A state that was saved is what it goes on with, not its configuration. */
+/* A domain resumes from a saved state, whatever its configuration is now. */
 static void check_saved(struct doctor *d)
 {
     struct btrail_tracing_state s = { NULL };
@@ -569,18 +568,17 @@ static void check_saved(struct doctor *d)
     }
     doc = parse(virDomainManagedSaveGetXMLDesc(d->guest.domain, 0));
     if (!doc || !btrail_tracing_inspect(doc, &s, NULL)) {
-        tell(d, "saved", STATE_NOTE, "the domain goes on from a saved state "
-             "when it is started, with the devices that it had then, whatever "
-             "its configuration is; virsh managedsave-remove %s discards that "
-             "state", d->name);
+        report(d, "saved", STATE_NOTE, "the domain resumes from a saved state "
+               "when it is started, with the devices that it had then; virsh "
+               "managedsave-remove %s discards that state", d->name);
     } else if (!s.device) {
-        tell(d, "saved", STATE_PROBLEM, "the domain goes on from a saved "
-             "state when it is started, in which it has no branch-trace "
-             "device; start it and shut it down, or discard that state: virsh "
-             "managedsave-remove %s", d->name);
+        report(d, "saved", STATE_PROBLEM, "the domain resumes from a saved "
+               "state when it is started, in which it has no branch-trace "
+               "device; start it and shut it down, or discard that state: "
+               "virsh managedsave-remove %s", d->name);
     } else {
-        tell(d, "saved", STATE_OK, "the domain goes on from a saved state "
-             "when it is started, which has the device, too");
+        report(d, "saved", STATE_OK, "the domain resumes from a saved state "
+               "when it is started, which has the device, too");
     }
     btrail_tracing_state_clear(&s);
 }
@@ -591,7 +589,7 @@ static void check_domain(struct doctor *d)
     const char *emulator;
     bool running;
 
-    if (!look(d, &s)) {
+    if (!parse_domain(d, &s)) {
         return;
     }
     emulator = d->emulator ? d->emulator : s.emulator ? s.emulator :
@@ -616,8 +614,8 @@ static void check_domain(struct doctor *d)
             check_service(d);
         }
     } else {
-        tell(d, "monitor", STATE_NOTE, "the domain does not run; virsh start "
-             "%s starts it", d->name);
+        report(d, "monitor", STATE_NOTE, "the domain is not running; virsh "
+               "start %s starts it", d->name);
     }
     btrail_tracing_state_clear(&s);
 }
@@ -638,7 +636,7 @@ static void run_checks(struct doctor *d)
     if (d->name) {
         btrail_domain_close(&d->guest);
         if (!btrail_domain_open(&d->guest, d->connect, d->name, &error)) {
-            tell(d, "domain", STATE_PROBLEM, "%s", error->message);
+            report(d, "domain", STATE_PROBLEM, "%s", error->message);
         } else {
             check_domain(d);
         }
@@ -684,8 +682,8 @@ int cmd_doctor(int argc, char **argv)
     int code = CLI_USAGE;
 
     if (cli_parse(&argc, &argv, entries, CLI_OPTIONAL, "[DOMAIN]",
-                  "Look for what keeps guests, or a domain of libvirt's, from "
-                  "being traced.")) {
+                  "Check whether guests, or a libvirt domain, can be "
+                  "traced.")) {
         d.name = argv[1];
         d.checks = d.json ? json_array_new() : NULL;
         run_checks(&d);

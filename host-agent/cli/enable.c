@@ -25,11 +25,11 @@ struct enable {
     gboolean xml;
     gboolean dry_run;
     gboolean json;
-    /* What comes of it */
+    /* Results */
     const char *name;
     struct btrail_domain domain;
     bool running;
-    bool saved;                 /* it goes on from a state that is saved */
+    bool saved;                 /* it has a saved state to resume from */
     char *before;
     char *after;
     GPtrArray *changes;
@@ -43,7 +43,7 @@ static bool fail(const struct enable *e, const char *why)
     return false;
 }
 
-/* A file, of any kind, that is no larger than XML may be */
+/* Reads a file of any kind, at most as large as XML may be. */
 static char *read_file(const char *path, GError **error)
 {
     int fd = strcmp(path, "-") ? open(path, O_RDONLY | O_CLOEXEC) :
@@ -68,7 +68,8 @@ static char *read_file(const char *path, GError **error)
                             g_strerror(errno));
     } else if (memchr(bytes->data, 0, bytes->len)) {
         g_set_error_literal(error, G_FILE_ERROR, G_FILE_ERROR_INVAL,
-                            "this is no XML of a domain: it has zero bytes");
+                            "this is not the XML of a domain: it has zero "
+                            "bytes");
         n = -1;
     }
     if (fd > STDIN_FILENO) {
@@ -96,13 +97,13 @@ static bool get_xml(struct enable *e)
         return false;
     }
     if (virDomainIsPersistent(e->domain.domain) != 1) {
-        return fail(e, "this domain is transient, and libvirt keeps no XML of "
-                    "it; change that which it is created from with --xml");
+        return fail(e, "this domain is transient, and libvirt stores no XML "
+                    "for it; use --xml on the XML that it is created from");
     }
     e->running = virDomainIsActive(e->domain.domain) == 1;
     e->saved = virDomainHasManagedSaveImage(e->domain.domain, 0) == 1;
     if (!e->dry_run) {
-        /* Or passwords would be lost; but they are for no one to see. */
+        /* Passwords must be kept, but not shown. */
         flags |= VIR_DOMAIN_XML_SECURE;
     }
     e->before = virDomainGetXMLDesc(e->domain.domain, flags);
@@ -142,7 +143,8 @@ static bool change_xml(struct enable *e)
     return true;
 }
 
-/* A file with @text that nobody else can read; its path, to be freed */
+/* Writes @text to a file that nobody else can read.  Returns its path, to be
+ * freed. */
 static char *temporary_file(const char *text, GError **error)
 {
     char *path = NULL;
@@ -169,7 +171,7 @@ static bool show_difference(struct enable *e)
     bool ok = false;
     int status;
 
-    /* So that the difference is not in how XML is written */
+    /* Format both alike. */
     doc = btrail_document_parse(e->before, strlen(e->before), NULL);
     same = btrail_document_text(doc);
     before = temporary_file(same, &error);
@@ -194,8 +196,8 @@ static bool show_difference(struct enable *e)
     return ok || fail(e, error->message);
 }
 
-/* What the domain has and the emulator has not, so that libvirt refused it;
- * NULL if it is something else.  To be freed. */
+/* Devices of the domain that the emulator lacks, for which libvirt may have
+ * refused it; NULL if there are none.  To be freed. */
 static char *lacking(struct enable *e)
 {
     const char *emulator = e->emulator ? e->emulator : BACKTRAIL_EMULATOR;
@@ -224,11 +226,10 @@ static bool define(struct enable *e)
         why = g_strdup(btrail_domain_last_error());
         lacks = lacking(e);
         if (lacks) {
-            cli_error("%s: %s; the QEMU that it would get has no %s: have the "
-                      "domain use another one first (virsh edit %s), for "
-                      "SPICE <graphics type='vnc'/>, and neither channels nor "
-                      "redirections of type 'spicevmc'", e->name, why, lacks,
-                      e->name);
+            cli_error("%s: %s; our QEMU has no %s: change that first (virsh "
+                      "edit %s), SPICE to <graphics type='vnc'/>, and remove "
+                      "channels and redirections of type 'spicevmc'", e->name,
+                      why, lacks, e->name);
             return false;
         }
         return fail(e, why);
@@ -275,7 +276,7 @@ static void print_json(const struct enable *e)
 static void print_text(const struct enable *e)
 {
     if (e->disable && !e->changes->len) {
-        printf("%s: there was nothing to undo\n", e->name);
+        printf("%s: nothing to undo\n", e->name);
     } else if (e->disable) {
         printf("%s: as it was before backtrail enable", e->name);
     } else {
@@ -284,25 +285,25 @@ static void print_text(const struct enable *e)
     if (e->disable && !e->changes->len) {
         return;
     }
-    puts(e->running ? "; it is running: this applies when it is started the "
-         "next time, not when it reboots" : "");
+    puts(e->running ? "; it is running: this takes effect when it is started "
+         "the next time, not when it reboots" : "");
     if (e->saved) {
-        printf("%s: it has a saved state, and goes on from it with what it "
-               "had then when it is started; this applies to the start after "
-               "that, or once that state is discarded: virsh "
+        printf("%s: it has a saved state, and resumes from it with the "
+               "devices of that time when it is started; this takes effect at "
+               "the start after that, or once that state is discarded: virsh "
                "managedsave-remove %s\n", e->name, e->name);
     }
 }
 
-/* What one has to know, and cannot do without being told */
+/* Reports what still keeps the domain from being traced, or undone. */
 static int verdict(const struct enable *e)
 {
     unsigned i;
 
     if (!e->disable && e->kvm) {
         cli_error("%s: this domain runs under KVM, where branches are not "
-                  "recorded; --tcg makes it one that QEMU emulates (type "
-                  "'qemu'), which is slower", e->name);
+                  "recorded; --tcg has QEMU emulate it (type 'qemu'), which "
+                  "is slower", e->name);
         return CLI_DAMAGED;
     }
     for (i = 0; e->disable && i < e->changes->len; i++) {
@@ -310,7 +311,7 @@ static int verdict(const struct enable *e)
             g_ptr_array_index(e->changes, i);
 
         if (c->kept) {
-            cli_error("%s: %s%s%s has been changed since, and stays as it is",
+            cli_error("%s: %s%s%s has been changed since, and is left as it is",
                       e->name, c->where, c->attribute ? ", " : "",
                       c->attribute ? c->attribute : "");
         }
@@ -346,12 +347,11 @@ static int enable(struct enable *e, int *argc, char ***argv,
     int code = CLI_USAGE;
 
     if (!cli_parse(argc, argv, entries, 1, "DOMAIN|FILE", summary)) {
-        /* It has been said. */
+        /* cli_parse() has printed the error. */
     } else if (e->xml && e->connect) {
-        cli_error("--xml is about a file; --connect does not go with it");
+        cli_error("--xml changes a file; it excludes --connect");
     } else if (e->xml && e->json && !e->dry_run) {
-        cli_error("--xml prints XML; --json goes with it only if --dry-run "
-                  "does, too");
+        cli_error("--xml prints XML; --json also needs --dry-run");
     } else {
         e->name = (*argv)[1];
         code = run(e);
@@ -371,9 +371,9 @@ static int enable(struct enable *e, int *argc, char ***argv,
           "libvirt's URI (default: as for virsh)", "URI" }, \
         { "xml", 0, 0, G_OPTION_ARG_NONE, &(e).xml, \
           "the argument is a file with a domain's XML, - for stdin; print " \
-          "it as it is to be", NULL }, \
+          "the changed XML", NULL }, \
         { "dry-run", 'n', 0, G_OPTION_ARG_NONE, &(e).dry_run, \
-          "show what would change, and change nothing", NULL }, \
+          "show what would change, without changing it", NULL }, \
         { "json", 0, 0, G_OPTION_ARG_NONE, &(e).json, "print JSON", NULL }
 
 int cmd_enable(int argc, char **argv)
@@ -393,8 +393,7 @@ int cmd_enable(int argc, char **argv)
     };
 
     return enable(&e, &argc, &argv, entries,
-                  "Let a domain of libvirt's be traced, from its next start "
-                  "on.");
+                  "Let a libvirt domain be traced from its next start on.");
 }
 
 int cmd_disable(int argc, char **argv)

@@ -17,15 +17,15 @@ static const struct command {
     { "record", cmd_record, "trace a guest into a file" },
     { "enable", cmd_enable, "let a libvirt domain be traced" },
     { "disable", cmd_disable, "undo what enable did to a domain" },
-    { "doctor", cmd_doctor, "look for what keeps guests from being traced" },
-    { "info", cmd_info, "show what a trace holds" },
-    { "script", cmd_script, "print records and events, one a line" },
-    { "report", cmd_report, "show where records were made" },
+    { "doctor", cmd_doctor, "check whether guests can be traced" },
+    { "info", cmd_info, "show what is in a trace" },
+    { "script", cmd_script, "print records and events, one per line" },
+    { "report", cmd_report, "show where branches were taken" },
     { "flamegraph", cmd_flamegraph, "draw call stacks for a browser" },
     { "export", cmd_export, "write a trace for other programs" },
-    { "verify", cmd_verify, "check that a trace is whole" },
-    { "repair", cmd_repair, "complete a trace that was cut off or damaged" },
-    { "merge", cmd_merge, "make one file of those of a trace" },
+    { "verify", cmd_verify, "check that a trace is complete" },
+    { "repair", cmd_repair, "repair a trace that was cut off or damaged" },
+    { "merge", cmd_merge, "merge the files of a trace into one" },
 };
 
 static void print_help(FILE *out)
@@ -38,9 +38,8 @@ static void print_help(FILE *out)
     for (i = 0; i < G_N_ELEMENTS(commands); i++) {
         fprintf(out, "  %-12s%s\n", commands[i].name, commands[i].summary);
     }
-    fprintf(out, "  %-12s%s\n", "help", "show this, or help of a command");
-    fprintf(out, "\nbacktrail COMMAND --help tells more, "
-            "man backtrail all of it.\n");
+    fprintf(out, "  %-12s%s\n", "help", "show this, or the help of a command");
+    fprintf(out, "\nSee also backtrail COMMAND --help, and man backtrail.\n");
 }
 
 static const struct command *find_command(const char *name)
@@ -52,7 +51,7 @@ static const struct command *find_command(const char *name)
             return &commands[i];
         }
     }
-    cli_error("'%s' is no command; see backtrail help", name);
+    cli_error("unknown command '%s'; see backtrail --help", name);
     return NULL;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Parsing command lines
+ * Command lines: parsing options and their values, and reporting errors
  */
 
 #include <limits.h>
@@ -50,7 +50,7 @@ bool cli_parse(int *argc, char ***argv, const GOptionEntry *entries,
         cli_error("%s; see %s --help", error->message, g_get_prgname());
         return false;
     }
-    /* What follows "--" is left in place with it. */
+    /* GLib leaves a "--" in place. */
     if (*argc > 1 && !strcmp((*argv)[1], "--")) {
         (*argv)[1] = (*argv)[0];
         (*argv)++;
@@ -58,7 +58,7 @@ bool cli_parse(int *argc, char ***argv, const GOptionEntry *entries,
     }
     if (*argc - 1 < least || *argc - 1 > most) {
         cli_error("%s: %s; see %s --help", g_get_prgname(),
-                  *argc - 1 < least ? "an argument is missing" :
+                  *argc - 1 < least ? "missing argument" :
                   "too many arguments", g_get_prgname());
         return false;
     }

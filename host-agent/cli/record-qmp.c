@@ -78,7 +78,7 @@ static bool check_device(struct file_recording *r)
         return false;
     }
     if (!JSON_NODE_HOLDS_OBJECT(node)) {
-        cli_error("query-branch-trace: this is no answer");
+        cli_error("the reply of QEMU to query-branch-trace is malformed");
         return false;
     }
     info = json_node_get_object(node);
@@ -169,7 +169,7 @@ static JsonObject *agent_address(const char *name)
     return address;
 }
 
-/* Hand @sock to QEMU and have it trace to there. */
+/* Passes @sock to QEMU and starts tracing into it. */
 static bool start_tracing(struct file_recording *r, int sock, GError **error)
 {
     g_autofree char *name = g_strdup_printf("backtrail-%d", (int)getpid());
@@ -193,7 +193,7 @@ static bool start_tracing(struct file_recording *r, int sock, GError **error)
     if (!started) {
         g_autoptr(JsonNode) closed = NULL;
 
-        /* It may have been used up, or not. */
+        /* QEMU may have taken the descriptor, or not. */
         arguments = json_object_new();
         json_object_set_string_member(arguments, "fdname", name);
         closed = btrail_qmp_execute(r->qmp, "closefd", arguments, -1, 1000,
@@ -203,14 +203,14 @@ static bool start_tracing(struct file_recording *r, int sock, GError **error)
     return true;
 }
 
-/* End both, whichever has ended first. */
+/* Ends both, whichever has ended first. */
 static void finish_capture(struct file_recording *r,
                            struct btrail_capture_result *capture,
                            struct btrail_session_result *session)
 {
     btrail_capture_stop(r->capture);
     btrail_capture_finish(r->capture, capture);
-    /* It is the session's, too. */
+    /* The session has the same error. */
     g_clear_error(&capture->error);
     btrail_session_finish(r->session, session);
 }
@@ -336,7 +336,7 @@ static void wait_for_end(struct file_recording *r)
     g_unix_fd_add(btrail_session_done_fd(r->session), G_IO_IN, on_done, r);
     g_unix_fd_add(r->options->signal_fd, G_IO_IN, on_signal, r);
     if (r->options->duration) {
-        /* Longer than g_timeout_add() can wait, maybe */
+        /* May be longer than g_timeout_add() can wait */
         end = g_timeout_source_new(0);
         g_source_set_ready_time(end, (r->started + r->options->duration) /
                                      1000);
@@ -379,8 +379,9 @@ static int finish(struct file_recording *r)
     }
     g_free(result.no_names);
     if (result.unexplained) {
-        cli_error("%" G_GUINT64_FORMAT " records are missing and QEMU has not "
-                  "said why; the trace has GAP events in their places",
+        cli_error("%" G_GUINT64_FORMAT " records are missing, and QEMU has "
+                  "reported no reason; the trace has GAP events in their "
+                  "places",
                   result.unexplained);
         code = CLI_DAMAGED;
     }
@@ -399,7 +400,7 @@ int cli_record_qmp(const struct cli_record_qmp *options)
     int code = CLI_FAILED;
 
     if (connect_monitor(&r) && open_output(&r) && start(&r)) {
-        /* Leave the monitor to others: the capture has its own channel. */
+        /* Free the monitor for others: the capture has its own channel. */
         g_clear_pointer(&r.qmp, btrail_qmp_free);
         r.started = r.last_progress = btrail_clock_ns();
         wait_for_end(&r);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * backtrail record --qmp SOCKET: a session that is written here
+ * backtrail record --qmp SOCKET: a trace that this process writes
  */
 
 #ifndef BTRAIL_CLI_RECORD_QMP_H
@@ -18,12 +18,12 @@
  * @arguments: of branch-trace-start
  * @metadata:  for the trace; members are added
  * @attach:    take over the session that is active, as it is
- * @names:     look for names in the guest's memory
+ * @names:     read names from the guest's memory
  * @patient:   have the guest wait for each snapshot
  * @duration:  nanoseconds, 0 for no limit
- * @signal_fd: a signal that comes there stops the session; a second one ends
- *             the process
- * @quiet:     no progress, and no summary
+ * @signal_fd: the first signal stops the session, the second one ends this
+ *             process
+ * @quiet:     no progress and no summary
  */
 struct cli_record_qmp {
     const char *socket;
@@ -38,7 +38,8 @@ struct cli_record_qmp {
     bool quiet;
 };
 
-/* Start the session, write its trace, and say what there is; an exit code */
+/* Starts the session, writes its trace and prints a summary.  Returns an exit
+ * code. */
 int cli_record_qmp(const struct cli_record_qmp *options);
 
 #endif /* BTRAIL_CLI_RECORD_QMP_H */

@@ -90,7 +90,7 @@ static bool add_cr3s(struct record_request *r, char **texts)
     return true;
 }
 
-/* Less than a chunk can take is of no use. */
+/* A chunk must fit. */
 #define MIN_FILE_SIZE   (1u << 20)
 
 static bool parse_file_size(const char *option, const char *text,
@@ -127,7 +127,7 @@ static bool parse_sync(const char *text, struct btrail_store_options *options)
     return cli_parse_duration("--fsync", text, &options->sync_interval);
 }
 
-/* How the file is written */
+/* Options about how the file is written */
 static bool check_store_options(struct record_request *r)
 {
     const struct record_options *o = &r->options;
@@ -136,7 +136,7 @@ static bool check_store_options(struct record_request *r)
     s->path = o->output;
     s->replace = o->force;
     if (o->split && o->ring) {
-        cli_error("--split and --ring do not go together: a ring is split, "
+        cli_error("--split and --ring exclude each other: a ring is split, "
                   "too");
         return false;
     }
@@ -154,35 +154,35 @@ static bool check_store_options(struct record_request *r)
     return true;
 }
 
-/* Which options are there for this way to the guest? */
+/* Checks that the options suit the way to the guest. */
 static bool check_way(const struct record_options *o)
 {
     if (o->domain && o->qmp) {
-        cli_error("either DOMAIN or --qmp SOCKET: a guest of libvirt's is "
-                  "traced by the service");
+        cli_error("either DOMAIN or --qmp SOCKET: the service traces guests "
+                  "of libvirt");
         return false;
     }
     if (o->domain && (o->force || o->attach || o->ring || o->fsync ||
                       o->buffer_size || o->agent_timeout)) {
         cli_error("--force, --attach, --ring, --fsync, --buffer-size and "
-                  "--agent-timeout go with --qmp only: the service writes the "
-                  "trace of a domain");
+                  "--agent-timeout need --qmp: the service writes the trace "
+                  "of a domain");
         return false;
     }
     if (!o->domain && (o->connect || o->processes)) {
-        cli_error("--connect and --process go with a DOMAIN only");
+        cli_error("--connect and --process need a DOMAIN, which the service "
+                  "traces");
         return false;
     }
     if (!o->domain && !o->qmp) {
-        cli_error("DOMAIN, a guest of libvirt's, or --qmp SOCKET is missing: "
-                  "for that start QEMU with "
-                  "-qmp unix:SOCKET,server=on,wait=off");
+        cli_error("missing DOMAIN, a guest of libvirt, or --qmp SOCKET, a "
+                  "QEMU started with -qmp unix:SOCKET,server=on,wait=off");
         return false;
     }
     return true;
 }
 
-/* Turn options into arguments of branch-trace-start. */
+/* Turns options into arguments of branch-trace-start. */
 static bool check_options(struct record_request *r)
 {
     struct record_options *o = &r->options;
@@ -194,9 +194,9 @@ static bool check_options(struct record_request *r)
     if (o->attach && (o->session || o->vcpus || o->user || o->kernel ||
                       o->cr3 || o->overflow || o->buffer_size ||
                       o->agent_timeout)) {
-        cli_error("--attach takes over a capture as it is; only --output, "
-                  "--split, --ring, --fsync, --names, --duration, --force and "
-                  "--quiet go with it");
+        cli_error("--attach takes over a capture as it is; it can be combined "
+                  "with --output, --split, --ring, --fsync, --names, "
+                  "--duration, --force and --quiet only");
         return false;
     }
     if (!o->session) {
@@ -266,7 +266,7 @@ static void add_processes(JsonObject *command, char **texts)
     json_object_set_array_member(command, "processes", array);
 }
 
-/* By the service: what branch-trace-start takes it takes, too, and more. */
+/* The service takes the arguments of branch-trace-start, and more. */
 static int record_domain(struct record_request *r)
 {
     const struct record_options *o = &r->options;
@@ -304,7 +304,7 @@ static int record_domain(struct record_request *r)
     return cli_record_domain(&options);
 }
 
-/* Into a file here */
+/* Writes the trace here. */
 static int record_qmp(struct record_request *r)
 {
     const struct record_options *o = &r->options;
@@ -333,11 +333,11 @@ static int open_signals(void)
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGHUP);
-    /* Before there are threads, so that they have it too. */
+    /* Before any thread starts, as threads inherit the mask. */
     sigprocmask(SIG_BLOCK, &set, NULL);
-    /* A file that is too long is an error like a full disk. */
+    /* A file that is too large is an error like a full disk. */
     signal(SIGXFSZ, SIG_IGN);
-    /* Nobody reads the progress any more: no reason to stop. */
+    /* Continue even if nobody reads the progress any more. */
     signal(SIGPIPE, SIG_IGN);
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
@@ -361,13 +361,13 @@ int cmd_record(int argc, char **argv)
     struct record_options *o = &r.options;
     const GOptionEntry entries[] = {
         { "connect", 'c', 0, G_OPTION_ARG_STRING, &o->connect,
-          "of a DOMAIN, libvirt's URI (default: as for virsh)", "URI" },
+          "with DOMAIN: libvirt's URI (default: as for virsh)", "URI" },
         { "qmp", 0, 0, G_OPTION_ARG_FILENAME, &o->qmp,
-          "unix socket of QEMU's QMP monitor, of a guest that is no domain of "
-          "libvirt's", "SOCKET" },
+          "unix socket of QEMU's QMP monitor, for a guest that libvirt does "
+          "not run", "SOCKET" },
         { "output", 'o', 0, G_OPTION_ARG_FILENAME, &o->output,
-          "the file to write (default: trace.btrail); of a DOMAIN, its name in "
-          "the domain's folder of traces on its host", "FILE" },
+          "output file (default: trace.btrail); with DOMAIN: its name in the "
+          "domain's folder on its host (default: session and time)", "FILE" },
         { "force", 'f', 0, G_OPTION_ARG_NONE, &o->force,
           "replace the file if it exists", NULL },
         { "session", 0, 0, G_OPTION_ARG_STRING, &o->session,
@@ -382,7 +382,7 @@ int cmd_record(int argc, char **argv)
           "trace this address space; can be repeated (default: all)",
           "ADDR" },
         { "process", 0, 0, G_OPTION_ARG_STRING_ARRAY, &o->processes,
-          "of a DOMAIN, trace this process; can be repeated (default: all)",
+          "with DOMAIN: trace this process; can be repeated (default: all)",
           "NAME|PID" },
         { "overflow", 0, 0, G_OPTION_ARG_STRING, &o->overflow,
           "when the buffer is full: pause the vCPU, drop new records, or "
@@ -390,24 +390,24 @@ int cmd_record(int argc, char **argv)
         { "buffer-size", 0, 0, G_OPTION_ARG_STRING, &o->buffer_size,
           "buffer per vCPU (default: 2M)", "SIZE" },
         { "agent-timeout", 0, 0, G_OPTION_ARG_STRING, &o->agent_timeout,
-          "milliseconds that a paused guest waits for this command, should "
-          "it hang or die (default: 5000; 0: for ever)", "MS" },
+          "milliseconds that a paused guest waits if this command hangs or "
+          "dies (default: 5000; 0: for ever)", "MS" },
         { "duration", 0, 0, G_OPTION_ARG_STRING, &o->duration,
           "stop after this time (default: at Ctrl-C, or with the guest)",
           "TIME" },
         { "split", 0, 0, G_OPTION_ARG_STRING, &o->split,
-          "go on in another file (x.1.btrail after x.btrail) before one gets "
-          "larger", "SIZE" },
+          "continue in another file (x.1.btrail after x.btrail) before one "
+          "gets larger", "SIZE" },
         { "ring", 0, 0, G_OPTION_ARG_STRING, &o->ring,
-          "keep the newest part of the trace, in files that together are no "
-          "larger", "SIZE" },
+          "keep only the newest part of the trace, in files of this size "
+          "together", "SIZE" },
         { "fsync", 0, 0, G_OPTION_ARG_STRING, &o->fsync,
-          "when the trace has to be on the disk: at the end, none, or so long "
-          "after it was made, such as 5s (default: end)", "WHEN" },
+          "when to flush the trace to the disk: end, none, or an interval such "
+          "as 5s (default: end)", "WHEN" },
         { "names", 0, 0, G_OPTION_ARG_STRING, &o->names,
-          "look for names of symbols and processes in the guest's memory: "
-          "auto, where there are any (default), all, however long that takes "
-          "the guest, or off", "WHEN" },
+          "names of symbols and processes, read from the guest's memory: auto "
+          "(default), all (the guest waits until each process is known) or "
+          "off", "WHEN" },
         { "attach", 0, 0, G_OPTION_ARG_NONE, &o->attach,
           "take over the session that is active", NULL },
         { "quiet", 'q', 0, G_OPTION_ARG_NONE, &o->quiet,

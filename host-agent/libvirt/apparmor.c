@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * AppArmor's rules for one file: see apparmor.h
+ */
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -17,7 +21,7 @@ struct reader {
     const char *path;
     guint32 allowed;            /* bits of letters, from 'a' on */
     guint32 denied;
-    bool free;                  /* it is not confined at all */
+    bool free;                  /* the program is not confined */
     bool unknown;
     size_t bytes;
 };
@@ -34,8 +38,8 @@ static guint32 letters(const char *text)
     return bits;
 }
 
-/* A regular expression of what AppArmor calls a glob; NULL if it has variables
- * or makes no sense. */
+/* Converts a glob of AppArmor to a regular expression; NULL if it is malformed
+ * or has variables. */
 static GRegex *compile(const char *glob)
 {
     g_autoptr(GString) s = g_string_new("^");
@@ -77,7 +81,7 @@ static GRegex *compile(const char *glob)
                        NULL);
 }
 
-/* The next word of *@text, which may be in quotes, or NULL; to be freed */
+/* Returns the next word of *@text, which may be in quotes, or NULL; free it. */
 static char *next_word(const char **text)
 {
     const char *start = *text + strspn(*text, " \t"), *end;
@@ -89,7 +93,7 @@ static char *next_word(const char **text)
     return end > start ? g_strndup(start, end - start) : NULL;
 }
 
-/* One such as "audit deny /a/{b,c} rw -> d", without what ends it */
+/* Reads a rule such as "audit deny /a/{b,c} rw -> d", without its comma. */
 static void read_rule(struct reader *r, const char *rule)
 {
     g_autofree char *path = NULL, *access = NULL;
@@ -104,12 +108,12 @@ static void read_rule(struct reader *r, const char *rule)
         }
         deny |= !strcmp(word, "deny");
         if (!strcmp(word, "file") && !rule[strspn(rule, " \t")]) {
-            /* All of them */
+            /* All files */
             *(deny ? &r->denied : &r->allowed) = ~0u;
         } else if (strcmp(word, "deny") && strcmp(word, "allow") &&
                    strcmp(word, "audit") && strcmp(word, "file")) {
-            /* Access may come before the path; "owner" and what is about other
-             * things than files may not. */
+            /* Permissions may come before the path.  Other words make it a
+             * rule for owners, or not a rule for files. */
             if (access || strspn(word, "rwaklmixpuscPUC") != strlen(word)) {
                 g_free(word);
                 return;
@@ -140,7 +144,7 @@ static void read_folder(struct reader *r, const char *path, unsigned depth)
     while (dir && (name = g_dir_read_name(dir))) {
         g_autofree char *full = g_build_filename(path, name, NULL);
 
-        /* As apparmor_parser passes over them */
+        /* apparmor_parser ignores the same names. */
         if (*name != '.' && !g_str_has_suffix(name, "~") &&
             !g_str_has_suffix(name, ".orig") &&
             !g_str_has_suffix(name, ".rej") && !strstr(name, ".dpkg-") &&
@@ -150,7 +154,7 @@ static void read_folder(struct reader *r, const char *path, unsigned depth)
     }
 }
 
-/* What comes after the word: "if exists <a/b>", for one */
+/* Reads what follows "include", such as "if exists <a/b>". */
 static void read_include(struct reader *r, const char *what, unsigned depth)
 {
     g_autofree char *name = NULL, *path = NULL;
@@ -173,7 +177,7 @@ static void read_include(struct reader *r, const char *what, unsigned depth)
     read_part(r, path, optional, depth + 1);
 }
 
-/* Lines of a file; rules are those in @base braces. */
+/* Reads the lines of a file.  Rules are inside of @base braces. */
 static void read_text(struct reader *r, char *text, unsigned base,
                       unsigned depth)
 {
@@ -193,7 +197,7 @@ static void read_text(struct reader *r, char *text, unsigned base,
             }
             continue;
         }
-        /* A comment that is behind a rule comes after white space. */
+        /* Behind a rule, white space precedes a comment. */
         if (*line == '#') {
             continue;
         }

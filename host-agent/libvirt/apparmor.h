@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What rules of AppArmor allow, as far as their files tell
+ * What AppArmor's rules allow, according to their files
+ *
+ * libapparmor's aa_query_*() ask the kernel about profiles that are loaded.
+ * libvirt loads the profile of a domain when it starts it, and doctor must
+ * know before, without being root.
  */
 
 #ifndef BTRAIL_APPARMOR_H
@@ -8,16 +12,16 @@
 
 #include <glib.h>
 
-/* Where they are on every host */
+/* The folder of all rules, on every host */
 #define BTRAIL_APPARMOR_FOLDER "/etc/apparmor.d"
-/* Of each domain that libvirt confines */
+/* The rules for each domain that libvirt confines */
 #define BTRAIL_APPARMOR_DOMAIN "abstractions/libvirt-qemu"
 
 /**
- * enum btrail_apparmor - may it?
- * @BTRAIL_APPARMOR_NONE:    there is no such file, or nobody obeys it
- * @BTRAIL_APPARMOR_UNKNOWN: not all files can be read, and those that can do
- *                           not allow it
+ * enum btrail_apparmor - is access allowed?
+ * @BTRAIL_APPARMOR_NONE:    there is no such file, or it is not enforced
+ * @BTRAIL_APPARMOR_UNKNOWN: not all files can be read, and the others do not
+ *                           allow it
  */
 enum btrail_apparmor {
     BTRAIL_APPARMOR_YES,
@@ -27,15 +31,15 @@ enum btrail_apparmor {
 };
 
 /**
- * btrail_apparmor_allows - do rules let a program have access to a file?
+ * btrail_apparmor_allows - do the rules give a program access to a file?
  * @folder: of all rules
- * @name:   in it, a file with a profile, or a part of one (with a slash in its
- *          name).  What it includes is read, too.
- * @path:   absolute, and without symbolic links: AppArmor does not see them
+ * @name:   a file in it with a profile, or with a part of one (if the name has a
+ *          slash); files that it includes are read, too
+ * @path:   absolute and without symbolic links, which AppArmor does not see
  * @wanted: letters such as "rw"; "x" is execution in any way
  *
- * It knows rules for files with one line each.  One with a variable in its path
- * is taken for one about other files, as is one for owners.
+ * Only rules of one line are read.  Rules for owners, and those whose path has
+ * a variable, are ignored.
  */
 enum btrail_apparmor btrail_apparmor_allows(const char *folder,
                                             const char *name,

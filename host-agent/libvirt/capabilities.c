@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Capabilities of libvirt: see capabilities.h
+ */
+
 #include <string.h>
 
 #include "libvirt/capabilities.h"
@@ -70,8 +74,8 @@ char *btrail_capabilities_label(xmlDoc *host, const char *model,
     return NULL;
 }
 
-/* What can be told of devices: the attribute of an element, or of one inside
- * of it, and the name that domain capabilities have for its values */
+/* Kinds of devices: the attribute of an element, or of an inner one, and the
+ * name that domain capabilities have for its values */
 static const struct {
     const char *element;
     const char *inner;
@@ -85,8 +89,8 @@ static const struct {
     { "audio", NULL, "type", "type" },
 };
 
-/* What domain capabilities have of it, with commas between; NULL if nothing is
- * said, "" if there is none */
+/* The values of a kind in domain capabilities, with commas between; NULL if the
+ * kind is missing, "" if it has none */
 static char *offered(xmlNode *devices, unsigned kind)
 {
     xmlNode *node = btrail_document_child(devices, kinds[kind].element, NULL);

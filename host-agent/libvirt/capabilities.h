@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What libvirt says of a host, and of a QEMU there
+ * Capabilities that libvirt reports of a host, and of a QEMU there
  */
 
 #ifndef BTRAIL_CAPABILITIES_H
@@ -9,7 +9,7 @@
 #include "libvirt/document.h"
 
 /**
- * btrail_capabilities_confines - does a security model hold for a domain?
+ * btrail_capabilities_confines - does a security model confine a domain?
  * @host:   capabilities of the host
  * @domain: NULL for any
  * @model:  such as "apparmor"
@@ -17,18 +17,17 @@
 bool btrail_capabilities_confines(xmlDoc *host, xmlDoc *domain,
                                   const char *model);
 
-/* What libvirt labels a domain of type @type with in this security model, if
- * that is not a matter of the domain; NULL if there is none.  To be freed. */
+/* The label that libvirt gives to domains of type @type by default in this
+ * security model; NULL if there is none.  To be freed. */
 char *btrail_capabilities_label(xmlDoc *host, const char *model,
                                 const char *type);
 
 /**
- * btrail_capabilities_lacks - what devices of a domain QEMU cannot provide
+ * btrail_capabilities_lacks - devices of a domain that a QEMU lacks
  * @emulator: domain capabilities of that QEMU
  *
- * Returns sentences' parts such as "graphics of type 'spice' (it has vnc)",
- * each once; no element if there is nothing, or libvirt does not say.  To be
- * freed.
+ * Returns texts such as "graphics of type 'spice' (it has vnc)", each once;
+ * none if nothing is missing, or libvirt does not report it.  To be freed.
  */
 GStrv btrail_capabilities_lacks(xmlDoc *emulator, xmlDoc *domain);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * XML documents from others: see document.h
+ * XML documents of others: see document.h
  */
 
 #include <libxml/parser.h>
@@ -10,8 +10,8 @@
 
 #include "libvirt/document.h"
 
-/* No NOENT, HUGE, DTDLOAD, XINCLUDE: entities and the rest of the world stay
- * out, and libxml2's own limits on depth and sizes are in force. */
+/* Without NOENT, HUGE, DTDLOAD and XINCLUDE: no entities, no other files, and
+ * libxml2's own limits of depth and size apply. */
 #define PARSE_OPTIONS \
     (XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING)
 
@@ -23,7 +23,7 @@ static void refuse_document_type(void *opaque, const xmlChar *name,
 {
     xmlParserCtxt *ctxt = opaque;
 
-    /* Before anything in it is read */
+    /* Before any of its content is read */
     *(bool *)ctxt->_private = true;
     xmlStopParser(ctxt);
 }
@@ -31,7 +31,7 @@ static void refuse_document_type(void *opaque, const xmlChar *name,
 static xmlDoc *bad_xml(GError **error, const char *why)
 {
     g_set_error(error, BTRAIL_DOMAIN_ERROR, BTRAIL_DOMAIN_ERROR_XML,
-                "this is no XML of a domain: %s", why);
+                "this is not the XML of a domain: %s", why);
     return NULL;
 }
 
@@ -73,7 +73,7 @@ xmlDoc *btrail_document_parse(const char *text, gsize len, GError **error)
 
         bad_xml(error, g_strchomp(line));
     } else if (!ctxt->nsWellFormed) {
-        /* libxml2 would take the prefix for a part of the name. */
+        /* libxml2 would make the prefix a part of the name. */
         bad_xml(error, "it has a namespace prefix that is not declared");
         g_clear_pointer(&doc, xmlFreeDoc);
     } else if (!is_utf8((const char *)doc->encoding)) {
@@ -101,7 +101,7 @@ char *btrail_document_text(xmlDoc *doc)
     text = g_strdup((const char *)xmlBufferContent(buffer));
     xmlBufferFree(buffer);
     if (no_encoding && !(options & XML_SAVE_NO_DECL)) {
-        /* The declaration that there was did not name one. */
+        /* The parsed declaration did not name one. */
         static const char named[] = " encoding=\"UTF-8\"";
         char *at = strstr(text, named), *end = strstr(text, "?>");
 
@@ -161,7 +161,7 @@ xmlNode *btrail_document_add(xmlNode *parent, const char *name, xmlNs *ns,
         xmlAddChild(parent, node);
         indent = fresh ? indentation(parent) : NULL;
     }
-    /* libxml2 makes one of texts that meet: never add one beside another. */
+    /* libxml2 merges adjacent texts: never add one beside another. */
     if (indent && last) {
         xmlAddPrevSibling(node, new_text(parent, indent));
     } else if (indent) {
@@ -186,7 +186,7 @@ void btrail_document_remove(xmlNode *node)
     xmlFreeNode(node);
     if (before && before->type == XML_TEXT_NODE &&
         behind && behind->type == XML_TEXT_NODE) {
-        /* As they would be read */
+        /* As the parser would have */
         xmlTextMerge(before, behind);
     }
 }

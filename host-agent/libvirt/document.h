@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * XML documents from others: read, changed in places, written
+ * XML documents of others: parsing them, changing parts, formatting them
  */
 
 #ifndef BTRAIL_DOCUMENT_H
@@ -15,11 +15,10 @@ GQuark btrail_domain_error_quark(void);
 
 /**
  * enum btrail_domain_error
- * @BTRAIL_DOMAIN_ERROR_XML:         this is not XML, or not XML that is read
+ * @BTRAIL_DOMAIN_ERROR_XML:         this is not XML, or XML that is refused
  * @BTRAIL_DOMAIN_ERROR_UNSUPPORTED: a guest that cannot be traced
- * @BTRAIL_DOMAIN_ERROR_CONFLICT:    the domain has settings of its own that
- *                                   are in the way
- * @BTRAIL_DOMAIN_ERROR_RECORD:      what enable has noted makes no sense
+ * @BTRAIL_DOMAIN_ERROR_CONFLICT:    the domain's own settings conflict
+ * @BTRAIL_DOMAIN_ERROR_RECORD:      the note of enable is malformed
  */
 enum btrail_domain_error {
     BTRAIL_DOMAIN_ERROR_XML,
@@ -34,17 +33,18 @@ enum btrail_domain_error {
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(xmlDoc, xmlFreeDoc)
 
 /**
- * btrail_document_parse - parse XML that nobody vouches for
+ * btrail_document_parse - parse XML from an untrusted source
  *
  * A document type is refused, and with it all entities; nothing is fetched.
- * Comments, CDATA and white space stay as they are.  NULL and @error if it is
- * not well-formed, not UTF-8, too large or too deep.
+ * Comments, CDATA and white space are kept.  Returns NULL and @error if the
+ * text is not well-formed, not UTF-8, too large or too deep.
  */
 xmlDoc *btrail_document_parse(const char *text, gsize len, GError **error);
 
-/* The document as text: as it was parsed, but for what was changed, and for
- * what means nothing in XML: quotes, white space inside of tags and outside of
- * the root, namespace declarations behind attributes.  To be freed. */
+/* Formats the document.  Besides what was changed, it differs from the parsed
+ * text only where XML gives that no meaning: quotes, white space inside of tags
+ * and outside of the root, namespace declarations behind attributes.  To be
+ * freed. */
 char *btrail_document_text(xmlDoc *doc);
 
 /* The first child element of this name, in namespace @href (NULL for none) */
@@ -54,29 +54,29 @@ xmlNode *btrail_document_child(const xmlNode *parent, const char *name,
 /**
  * btrail_document_add - add an element behind the others of @parent
  * @ns: its namespace or NULL
- * @fresh: @parent was added, too, and is indented as its own siblings are
+ * @fresh: @parent was added, too, and is indented like its siblings
  *
- * It is indented as the one before it is.  btrail_document_remove() takes it
- * away with its indentation, so that all is as it was, to the byte.
+ * The element is indented like the one before it.  btrail_document_remove()
+ * removes it with its indentation, which restores the text to the byte.
  */
 xmlNode *btrail_document_add(xmlNode *parent, const char *name, xmlNs *ns,
                              bool fresh);
 void btrail_document_remove(xmlNode *node);
 
-/* Has it neither attributes nor content but white space? */
+/* Does the element have no attributes, and no content except white space? */
 bool btrail_document_is_blank(const xmlNode *node);
 
-/* An attribute that is in no namespace; NULL if there is none.  To be freed. */
+/* An attribute without a namespace; NULL if there is none.  To be freed. */
 char *btrail_document_get(const xmlNode *node, const char *name);
-/* Set it, in its place if there is one; remove it if @value is NULL. */
+/* Sets an attribute, in its place if it exists; NULL removes it. */
 void btrail_document_set(xmlNode *node, const char *name, const char *value);
 
-/* What is inside of an element, as XML; NULL if nothing is.  To be freed. */
+/* The content of an element as XML; NULL if it is empty.  To be freed. */
 char *btrail_document_get_inner(const xmlNode *node);
-/* Set it; false if it is not the content of an element. */
+/* Sets it; false if @xml is not the content of an element. */
 bool btrail_document_set_inner(xmlNode *node, const char *xml);
 
-/* The text inside of an element, without white space around it; to be freed. */
+/* The text of an element without white space around it; to be freed. */
 char *btrail_document_content(const xmlNode *node);
 
 #endif /* BTRAIL_DOCUMENT_H */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What a libvirt domain needs so that it can be traced: see tracing.h
+ * The XML of a domain that can be traced: see tracing.h
  *
- * What was there before is noted in the domain's metadata, where libvirt keeps
- * what it does not know:
+ * The old values are noted in the domain's metadata, where libvirt keeps
+ * elements of others:
  *
  *   <metadata>
  *     <backtrail:domain xmlns:backtrail="urn:backtrail:domain:1">
@@ -15,9 +15,8 @@
  *     </backtrail:domain>
  *   </metadata>
  *
- * "created" counts the elements that were not there, the innermost first.
- * libvirt formats and sorts what it is given; so this goes by values, and by
- * nothing that depends on places.
+ * "created" counts the elements that were added, the innermost first.  libvirt
+ * formats and sorts the XML, so all of this goes by values, never by positions.
  */
 
 #include <string.h>
@@ -28,7 +27,6 @@
 #define DEVICE          "branch-trace"
 #define PREFIX          "backtrail"
 
-/* What can be set */
 enum setting {
     SET_TYPE, SET_CPU, SET_EMULATOR, SET_SOURCE, SET_ACCESS, SET_VMCOREINFO,
     SETTINGS,
@@ -77,14 +75,14 @@ static xmlNode *domain_root(xmlDoc *doc, GError **error)
 
     if (!root || root->ns || strcmp((const char *)root->name, "domain")) {
         g_set_error(error, BTRAIL_DOMAIN_ERROR, BTRAIL_DOMAIN_ERROR_XML,
-                    "this is no XML of a domain: it does not begin with "
+                    "this is not the XML of a domain: it does not begin with "
                     "<domain>");
         return NULL;
     }
     return root;
 }
 
-/* The element of a place, NULL if there is none */
+/* Returns the element of a place, or NULL. */
 static xmlNode *find(xmlNode *root, const char *element)
 {
     g_auto(GStrv) names = g_strsplit(element, "/", -1);
@@ -97,7 +95,7 @@ static xmlNode *find(xmlNode *root, const char *element)
     return node;
 }
 
-/* The same; what lacks is made, and counted */
+/* The same; adds and counts missing elements. */
 static xmlNode *find_or_add(xmlNode *root, const char *element,
                             unsigned *created)
 {
@@ -118,7 +116,7 @@ static xmlNode *find_or_add(xmlNode *root, const char *element,
     return node;
 }
 
-/* Its value as it is, to be compared */
+/* The current value, for comparison */
 static char *value_of(const xmlNode *node, const char *attribute)
 {
     return attribute ? btrail_document_get(node, attribute) :
@@ -155,7 +153,7 @@ static void set_value(xmlNode *root, xmlNode *record, bool fresh,
     } else {
         g_autofree char *xml = g_markup_escape_text(value, -1);
 
-        /* Comments in it, too */
+        /* With its comments */
         was = btrail_document_get_inner(node);
         btrail_document_set_inner(node, xml);
     }
@@ -165,7 +163,7 @@ static void set_value(xmlNode *root, xmlNode *record, bool fresh,
     add_change(changes, place->element, place->attribute, was, value, false);
 }
 
-/* Our record in the metadata */
+/* Our note in the metadata */
 static xmlNode *find_record(xmlNode *root)
 {
     xmlNode *metadata = btrail_document_child(root, "metadata", NULL);
@@ -298,8 +296,8 @@ static bool add_device(xmlNode *root, xmlNode *record,
             g_set_error(error, BTRAIL_DOMAIN_ERROR,
                         BTRAIL_DOMAIN_ERROR_CONFLICT,
                         "the domain has '-device %s' of its own, and there "
-                        "can be only one: change or remove that in its "
-                        "<qemu:commandline>, or leave out --agent", has);
+                        "can be only one: change or remove it in its "
+                        "<qemu:commandline>, or omit --agent", has);
             return false;
         }
         return true;
@@ -334,15 +332,15 @@ static bool check_architecture(xmlNode *root, GError **error)
     if (arch && strcmp(arch, "x86_64") && strcmp(arch, "i686")) {
         g_set_error(error, BTRAIL_DOMAIN_ERROR,
                     BTRAIL_DOMAIN_ERROR_UNSUPPORTED,
-                    "this guest is %s; those that can be traced are x86_64 "
-                    "and i686", arch);
+                    "this guest is %s; only x86_64 and i686 can be traced",
+                    arch);
         return false;
     }
     if (g_strcmp0(what, "kvm") && g_strcmp0(what, "qemu")) {
         g_set_error(error, BTRAIL_DOMAIN_ERROR,
                     BTRAIL_DOMAIN_ERROR_UNSUPPORTED,
-                    "this domain is of type '%s'; those that can be traced "
-                    "run under QEMU (types 'qemu' and 'kvm')",
+                    "this domain is of type '%s'; only those of QEMU can be "
+                    "traced (types 'qemu' and 'kvm')",
                     what ? what : "");
         return false;
     }
@@ -361,8 +359,8 @@ static bool check_path(const char *path, const char *what, GError **error)
     if (!ok || g_ascii_isspace(p[-1])) {
         g_set_error(error, BTRAIL_DOMAIN_ERROR,
                     BTRAIL_DOMAIN_ERROR_UNSUPPORTED,
-                    "the path of the %s has to begin with a slash, and to be "
-                    "made of printable characters", what);
+                    "the path of the %s must begin with a slash and consist "
+                    "of printable characters", what);
         return false;
     }
     return true;
@@ -416,14 +414,14 @@ bool btrail_tracing_enable(xmlDoc *doc,
 }
 
 /*
- * Undoing it
+ * Undoing
  */
 
 static bool bad_record(GError **error, const char *what)
 {
     g_set_error(error, BTRAIL_DOMAIN_ERROR, BTRAIL_DOMAIN_ERROR_RECORD,
-                "what backtrail enable has noted in the domain's metadata "
-                "makes no sense (%s); set it right, or remove the element "
+                "the note of backtrail enable in the domain's metadata is "
+                "malformed (%s); correct it, or remove the element "
                 "<domain xmlns=\"" BTRAIL_TRACING_NAMESPACE "\"> there", what);
     return false;
 }
@@ -436,7 +434,7 @@ static bool get_count(const xmlNode *note, unsigned max, unsigned *created)
     return !text || (text[0] >= '0' && *created <= max && !text[1]);
 }
 
-/* Take away what was made, from the inside, unless it is used now. */
+/* Removes added elements, the innermost first, unless they are used now. */
 static void remove_created(xmlNode *root, xmlNode *node, unsigned created)
 {
     while (created-- && node != root && btrail_document_is_blank(node)) {
@@ -526,7 +524,7 @@ static bool undo(xmlNode *root, xmlNode *record, GPtrArray *changes,
     if (!get_count(record, 1, &created)) {
         return bad_record(error, "domain");
     }
-    /* In reverse, so that what was made for two goes with the first. */
+    /* In reverse: the first note has the elements that several share. */
     for (note = record->last; note; note = note->prev) {
         bool ok = true;
 
@@ -558,7 +556,7 @@ bool btrail_tracing_disable(xmlDoc *doc, GPtrArray **changes, GError **error)
     if (!root) {
         return false;
     }
-    /* Somebody may have made more than one. */
+    /* Others may have made more than one. */
     while ((record = find_record(root))) {
         if (!undo(root, record, list, error)) {
             return false;
@@ -571,7 +569,7 @@ bool btrail_tracing_disable(xmlDoc *doc, GPtrArray **changes, GError **error)
 }
 
 /*
- * Looking at it
+ * Checking
  */
 
 static bool has_value(xmlNode *root, enum setting setting, const char *value)

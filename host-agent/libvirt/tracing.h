@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What a libvirt domain needs so that it can be traced
+ * The XML of a domain that can be traced: making it so, undoing that, checking
  */
 
 #ifndef BTRAIL_TRACING_H
@@ -8,18 +8,18 @@
 
 #include "libvirt/document.h"
 
-/* The namespace of what is noted in the domain's metadata */
+/* The namespace of our note in the domain's metadata */
 #define BTRAIL_TRACING_NAMESPACE "urn:backtrail:domain:1"
 
-/* Where the service listens, unless its administrator says otherwise */
+/* Where the service listens by default */
 #define BTRAIL_TRACING_AGENT "/run/backtrail/agent.sock"
 
 /**
  * struct btrail_tracing_options - what to set
  * @emulator: path of QEMU with Backtrail's patches, on the domain's host
  * @agent:    unix socket of the agent there, or NULL for none
- * @tcg:      a domain that runs under KVM shall run under TCG
- * @any_agent: a device that the domain has of its own may have another agent
+ * @tcg:      change a domain that runs under KVM to TCG
+ * @any_agent: accept a device of the domain's own with another agent
  */
 struct btrail_tracing_options {
     const char *emulator;
@@ -31,10 +31,10 @@ struct btrail_tracing_options {
 /**
  * struct btrail_tracing_change - one setting
  * @where: path of an element, such as "devices/emulator"; "." is the domain
- * @attribute: of that, or NULL if it is about its content
- * @was:   NULL if there was nothing
- * @now:   NULL if there is nothing
- * @kept:  somebody has changed it since, and it stays as it is
+ * @attribute: of that element, or NULL for its content
+ * @was:   value before, or NULL
+ * @now:   value after, or NULL
+ * @kept:  not undone, as it has been changed since
  */
 struct btrail_tracing_change {
     char *where;
@@ -45,35 +45,35 @@ struct btrail_tracing_change {
 };
 
 /**
- * btrail_tracing_enable - make a domain one that can be traced
+ * btrail_tracing_enable - change a domain so that it can be traced
  * @changes: of struct btrail_tracing_change; may be NULL.  To be unreferenced.
  *
- * What was there before is noted in the domain's metadata.  If that has been
- * done before, it is undone first: doing it twice is doing it once, and new
- * options take the place of the old ones.  On error the document is spoiled.
+ * The old values are noted in the domain's metadata.  If the domain is enabled
+ * already, that is undone first, so that new options replace the old ones.  On
+ * error the document is in an undefined state.
  */
 bool btrail_tracing_enable(xmlDoc *doc,
                            const struct btrail_tracing_options *options,
                            GPtrArray **changes, GError **error);
 
 /**
- * btrail_tracing_disable - undo it
+ * btrail_tracing_disable - undo btrail_tracing_enable()
  *
- * All is as it was before, but for what somebody else has changed since.
+ * Restores the domain, except for settings that have been changed since.
  * *@changes is empty if there was nothing to undo.
  */
 bool btrail_tracing_disable(xmlDoc *doc, GPtrArray **changes, GError **error);
 
 /**
- * struct btrail_tracing_state - what a domain has of it, as it is
+ * struct btrail_tracing_state - the settings of a domain that matter to tracing
  * @emulator:   its emulator, or NULL
- * @device:     the branch-trace device as it is given to QEMU, or NULL
+ * @device:     the branch-trace device on QEMU's command line, or NULL
  * @agent:      that device's agent, or NULL
- * @noted:      enable has been here
+ * @noted:      the metadata has a note of btrail_tracing_enable()
  * @kvm:        it runs under KVM
- * @shared:     its memory is one that an agent may be given to read
- * @vmcoreinfo: it tells where its kernel's symbols are
- * @panic:      it has a device by which it can tell that it has panicked
+ * @shared:     QEMU can share its memory with an agent
+ * @vmcoreinfo: it can report where its kernel is
+ * @panic:      it has a device to report a panic
  */
 struct btrail_tracing_state {
     char *emulator;

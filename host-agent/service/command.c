@@ -90,7 +90,7 @@ static bool G_GNUC_PRINTF(2, 3) refuse(GError **error, const char *format,
     va_start(args, format);
     what = g_strdup_vprintf(format, args);
     va_end(args);
-    return btrail_daemon_fail(error, BTRAIL_SERVICE_ERROR_COMMAND, "%s", what);
+    return btrail_service_fail(error, BTRAIL_SERVICE_ERROR_COMMAND, "%s", what);
 }
 
 static bool find_word(word_fn *name, const char *member, const char *text,

@@ -157,10 +157,10 @@ static bool set_paths(struct btrail_config *c, const struct key *k,
     }
     for (path = paths; *path; path++) {
         if (*g_strstrip(*path) != '/') {
-            return btrail_daemon_fail(error, BTRAIL_SERVICE_ERROR_CONFIG,
-                                      "%s: [%s] %s: '%s' is not an absolute "
-                                      "path; put ';' between several", name,
-                                      k->group, k->name, *path);
+            return btrail_service_fail(error, BTRAIL_SERVICE_ERROR_CONFIG,
+                                       "%s: [%s] %s: '%s' is not an absolute "
+                                       "path; put ';' between several", name,
+                                       k->group, k->name, *path);
         }
     }
     g_strfreev(*member);
@@ -191,8 +191,8 @@ static bool take_group(struct btrail_config *c, GKeyFile *file,
         return false;
     }
     if (!find_key(group, NULL)) {
-        return btrail_daemon_fail(error, BTRAIL_SERVICE_ERROR_CONFIG,
-                                  "%s: there is no group [%s]", name, group);
+        return btrail_service_fail(error, BTRAIL_SERVICE_ERROR_CONFIG,
+                                   "%s: there is no group [%s]", name, group);
     }
     for (n = names; *n; n++) {
         const struct key *k = find_key(group, *n);
@@ -200,9 +200,9 @@ static bool take_group(struct btrail_config *c, GKeyFile *file,
         const char *want;
 
         if (!k) {
-            return btrail_daemon_fail(error, BTRAIL_SERVICE_ERROR_CONFIG,
-                                      "%s: there is no key '%s' in group "
-                                      "[%s]", name, *n, group);
+            return btrail_service_fail(error, BTRAIL_SERVICE_ERROR_CONFIG,
+                                       "%s: there is no key '%s' in group "
+                                       "[%s]", name, *n, group);
         }
         if (k->kind == PATHS) {
             if (!set_paths(c, k, file, name, error)) {
@@ -216,9 +216,9 @@ static bool take_group(struct btrail_config *c, GKeyFile *file,
         }
         want = set(c, k, g_strstrip(text));
         if (want) {
-            return btrail_daemon_fail(error, BTRAIL_SERVICE_ERROR_CONFIG,
-                                      "%s: [%s] %s: '%s' is not %s", name,
-                                      group, *n, text, want);
+            return btrail_service_fail(error, BTRAIL_SERVICE_ERROR_CONFIG,
+                                       "%s: [%s] %s: '%s' is not %s", name,
+                                       group, *n, text, want);
         }
     }
     return true;
@@ -238,8 +238,8 @@ struct btrail_config *btrail_config_parse(const char *text, const char *name,
         /* An empty file is a good one. */
         if (!g_error_matches(e, G_KEY_FILE_ERROR,
                              G_KEY_FILE_ERROR_NOT_FOUND)) {
-            btrail_daemon_fail(error, BTRAIL_SERVICE_ERROR_CONFIG, "%s: %s",
-                               name, e->message);
+            btrail_service_fail(error, BTRAIL_SERVICE_ERROR_CONFIG, "%s: %s",
+                                name, e->message);
             goto fail;
         }
     }
@@ -262,8 +262,8 @@ struct btrail_config *btrail_config_read(const char *path, GError **error)
     g_autoptr(GError) e = NULL;
 
     if (path && !g_file_get_contents(path, &text, NULL, &e)) {
-        btrail_daemon_fail(error, BTRAIL_SERVICE_ERROR_CONFIG, "%s",
-                           e->message);
+        btrail_service_fail(error, BTRAIL_SERVICE_ERROR_CONFIG, "%s",
+                            e->message);
         return NULL;
     }
     return btrail_config_parse(text ? text : "", path ? path : "default",

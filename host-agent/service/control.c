@@ -130,8 +130,8 @@ static void G_GNUC_PRINTF(2, 3) breach(struct btrail_control *c,
     va_start(args, format);
     what = g_strdup_vprintf(format, args);
     va_end(args);
-    btrail_daemon_fail(&error, BTRAIL_SERVICE_ERROR_PEER,
-                       "the device broke the protocol: %s", what);
+    btrail_service_fail(&error, BTRAIL_SERVICE_ERROR_PEER,
+                        "the device broke the protocol: %s", what);
     break_up(c, error);
 }
 
@@ -154,8 +154,8 @@ static bool send_some(struct btrail_control *c)
         if (n < 0) {
             GError *error = NULL;
 
-            btrail_daemon_fail(&error, BTRAIL_SERVICE_ERROR_PEER,
-                               "QEMU is gone: %s", g_strerror(errno));
+            btrail_service_fail(&error, BTRAIL_SERVICE_ERROR_PEER,
+                                "QEMU is gone: %s", g_strerror(errno));
             break_up(c, error);
             return true;
         }
@@ -253,9 +253,9 @@ static gboolean timed_out(gpointer opaque)
         GError *error = NULL;
 
         c->timer = 0;
-        btrail_daemon_fail(&error, BTRAIL_SERVICE_ERROR_PEER,
-                           "QEMU did not answer to %s within %d seconds",
-                           e->command, ANSWER_TIMEOUT_S);
+        btrail_service_fail(&error, BTRAIL_SERVICE_ERROR_PEER,
+                            "QEMU did not answer to %s within %d seconds",
+                            e->command, ANSWER_TIMEOUT_S);
         break_up(c, error);
         return G_SOURCE_REMOVE;
     }
@@ -313,8 +313,8 @@ static void take_reply(struct btrail_control *c, JsonObject *message)
     } else if (failure) {
         const char *desc = btrail_json_string(failure, "desc");
 
-        btrail_daemon_fail(&error, BTRAIL_SERVICE_ERROR_COMMAND, "%s",
-                           desc ? desc : "failed without a reason");
+        btrail_service_fail(&error, BTRAIL_SERVICE_ERROR_COMMAND, "%s",
+                            desc ? desc : "failed without a reason");
         e->answer(e->opaque, NULL, error);
     } else {
         e->answer(e->opaque, result, NULL);
@@ -404,8 +404,8 @@ static bool receive(struct btrail_control *c, size_t *budget)
         return false;
     }
     if (n <= 0) {
-        btrail_daemon_fail(&error, BTRAIL_SERVICE_ERROR_PEER,
-                           "QEMU has closed the connection");
+        btrail_service_fail(&error, BTRAIL_SERVICE_ERROR_PEER,
+                            "QEMU has closed the connection");
         break_up(c, error);
         return false;
     }

@@ -47,17 +47,17 @@ struct btrail_folder *btrail_folder_open(const char *path, GError **error)
     int fd;
 
     if (g_mkdir_with_parents(path, 0750) < 0) {
-        btrail_daemon_fail_errno(error, "%s", path);
+        btrail_service_fail_errno(error, "%s", path);
         return NULL;
     }
     /* Links on the way to here are the administrator's. */
     fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0 || fstat(fd, &st) < 0 || faccessat(fd, ".", W_OK, 0) < 0) {
-        btrail_daemon_fail_errno(error, "%s", path);
+        btrail_service_fail_errno(error, "%s", path);
     } else if (st.st_mode & S_IWOTH) {
-        btrail_daemon_fail(error, BTRAIL_SERVICE_ERROR_CONFIG,
-                           "%s can be written to by everybody: chmod o-w %s",
-                           path, path);
+        btrail_service_fail(error, BTRAIL_SERVICE_ERROR_CONFIG,
+                            "%s can be written to by everybody: chmod o-w %s",
+                            path, path);
     } else {
         return new_folder(g_strdup(path), fd);
     }
@@ -135,7 +135,7 @@ static bool own(int fd, const char *owner, GError **error)
     ok = file >= 0 &&
          write(file, owner, strlen(owner)) == (ssize_t)strlen(owner);
     if (!ok) {
-        btrail_daemon_fail_errno(error, "%s", OWNER_FILE);
+        btrail_service_fail_errno(error, "%s", OWNER_FILE);
     }
     if (file >= 0) {
         close(file);
@@ -193,7 +193,7 @@ static struct btrail_folder *open_guest(const struct btrail_folder *all,
             continue;
         }
         if (fd < 0) {
-            btrail_daemon_fail_errno(error, "%s/%s", all->path, names[i]);
+            btrail_service_fail_errno(error, "%s/%s", all->path, names[i]);
             return NULL;
         }
         if (existing ? is_owned(fd, owner) : own(fd, owner, &e)) {
@@ -207,15 +207,15 @@ static struct btrail_folder *open_guest(const struct btrail_folder *all,
         }
     }
     if (existing) {
-        btrail_daemon_fail(error, BTRAIL_SERVICE_ERROR_NAME,
-                           "there is no folder of guest '%s' in %s", name,
-                           all->path);
+        btrail_service_fail(error, BTRAIL_SERVICE_ERROR_NAME,
+                            "there is no folder of guest '%s' in %s", name,
+                            all->path);
         return NULL;
     }
-    btrail_daemon_fail(error, BTRAIL_SERVICE_ERROR_NAME,
-                       "the folder %s/%s belongs to another guest; give this "
-                       "one another name, or move the folder away", all->path,
-                       plain);
+    btrail_service_fail(error, BTRAIL_SERVICE_ERROR_NAME,
+                        "the folder %s/%s belongs to another guest; give this "
+                        "one another name, or move the folder away", all->path,
+                        plain);
     return NULL;
 }
 
@@ -239,8 +239,8 @@ struct btrail_folder *btrail_folder_sibling(const struct btrail_folder *f,
     unsigned uid;
 
     if (all.fd < 0 || !owner || sscanf(owner, "%*[^\n]\n%u\n", &uid) != 1) {
-        btrail_daemon_fail(error, BTRAIL_SERVICE_ERROR_NAME,
-                           "%s is not the folder of a guest", f->path);
+        btrail_service_fail(error, BTRAIL_SERVICE_ERROR_NAME,
+                            "%s is not the folder of a guest", f->path);
     } else {
         sibling = open_guest(&all, name, uuid, uid, true, error);
     }
@@ -262,9 +262,9 @@ static bool bad_name(const char *name, GError **error, const char *why)
 {
     g_autofree char *shown = g_utf8_make_valid(name, MIN(strlen(name), 100));
 
-    return btrail_daemon_fail(error, BTRAIL_SERVICE_ERROR_NAME,
-                              "a trace cannot be written to '%s': %s", shown,
-                              why);
+    return btrail_service_fail(error, BTRAIL_SERVICE_ERROR_NAME,
+                               "a trace cannot be written to '%s': %s", shown,
+                               why);
 }
 
 static bool check_part(const char *name, const char *part, GError **error)
@@ -340,7 +340,7 @@ static int walk(const struct btrail_folder *f, const char *name, bool make,
         errno = e;
     }
     if (fd < 0) {
-        btrail_daemon_fail_errno(error, "%s", name);
+        btrail_service_fail_errno(error, "%s", name);
     }
     *last = strrchr(name, '/') ? strrchr(name, '/') + 1 : name;
     return fd;
@@ -366,11 +366,11 @@ char *btrail_folder_place(const struct btrail_folder *f, const char *name,
         return NULL;
     }
     if (!fstatat(*fd, last, &st, AT_SYMLINK_NOFOLLOW)) {
-        btrail_daemon_fail(error, BTRAIL_SERVICE_ERROR_NAME,
-                           "there is a trace '%s' already; give this one "
-                           "another name", name);
+        btrail_service_fail(error, BTRAIL_SERVICE_ERROR_NAME,
+                            "there is a trace '%s' already; give this one "
+                            "another name", name);
     } else if (errno != ENOENT) {
-        btrail_daemon_fail_errno(error, "%s", name);
+        btrail_service_fail_errno(error, "%s", name);
     } else {
         return through(*fd, last);
     }
@@ -390,10 +390,10 @@ char *btrail_folder_find(const struct btrail_folder *f, const char *name,
         return NULL;
     }
     if (fstatat(*fd, last, &st, AT_SYMLINK_NOFOLLOW) < 0) {
-        btrail_daemon_fail_errno(error, "%s", name);
+        btrail_service_fail_errno(error, "%s", name);
     } else if (!S_ISREG(st.st_mode)) {
-        btrail_daemon_fail(error, BTRAIL_SERVICE_ERROR_NAME,
-                           "'%s' is not a file", name);
+        btrail_service_fail(error, BTRAIL_SERVICE_ERROR_NAME,
+                            "'%s' is not a file", name);
     } else {
         return through(*fd, last);
     }

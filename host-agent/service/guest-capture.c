@@ -1,352 +1,434 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The capture of a guest: see guest-private.h
+ * The capture of a guest: see guest-capture.h
  */
 
 #include <glib-unix.h>
 
-#include "service/guest-private.h"
-#include "util/json.h"
+#include "service/guest-capture.h"
 #include "service/log.h"
+#include "util/json.h"
 
-struct btrail_wanted *guest_wanted_now(struct btrail_guest *g,
-                                       const struct guest_session *next)
+/*
+ * The filter for all sessions that are, or are about to be, in the capture,
+ * and for @next unless it is NULL; NULL if there are none
+ */
+static struct btrail_capture_filter *
+common_filter(const struct guest_capture *c, const struct guest_member *next)
 {
     g_autoptr(GPtrArray) commands = g_ptr_array_new();
     unsigned i;
 
-    for (i = 0; i < g->sessions->len; i++) {
-        const struct guest_session *m = session_at(g, i);
+    for (i = 0; i < c->members->len; i++) {
+        const struct guest_member *m = guest_member_at(c->members, i);
 
-        if (m == next || is_active(m) || (g->attaching && m->queued)) {
-            g_ptr_array_add(commands, (void *)command_of(m));
+        if (m == next || guest_member_is_active(m) ||
+            (c->attaching && m->queued)) {
+            g_ptr_array_add(commands, (void *)guest_member_command(m));
         }
     }
-    return commands->len ?
-           btrail_wanted_new((struct btrail_command **)commands->pdata,
-                             commands->len) : NULL;
+    return commands->len ? btrail_capture_filter_new(
+        (struct btrail_command **)commands->pdata, commands->len) : NULL;
 }
 
-/* The most that any session wants */
-static unsigned wanted_names(struct btrail_guest *g)
+/* The most names that any session requests */
+static unsigned most_names(const struct guest_capture *c)
 {
     unsigned most = BTRAIL_COMMAND_NAMES_OFF;
     unsigned i;
 
-    for (i = 0; i < g->sessions->len; i++) {
-        most = MAX(most, command_of(session_at(g, i))->names);
+    for (i = 0; i < c->members->len; i++) {
+        most = MAX(most,
+                   guest_member_command(guest_member_at(c->members, i))->names);
     }
     return most;
 }
 
-void guest_stop_capture(struct btrail_guest *g)
+void guest_capture_update_paused(struct guest_capture *c)
 {
-    if (g->capture && !g->stopping) {
-        g->stopping = true;
-        btrail_capture_stop(g->capture);
-    }
-}
+    struct btrail_capture_progress p;
+    unsigned i;
 
-void guest_detach_capture(struct btrail_guest *g)
-{
-    g->stopping = true;
-    btrail_capture_detach(g->capture);
-}
-
-void guest_announce(struct guest_session *m)
-{
-    struct btrail_guest *g = m->g;
-    JsonObject *result;
-
-    m->held = !btrail_service_session_is_ready(m->s);
-    if (m->held) {
+    if (!c->capture) {
         return;
     }
-    result = json_object_new();
-    guest_update_paused(g);
-    json_object_set_string_member(result, "session", name_of(m));
-    json_object_set_string_member(result, "file", command_of(m)->file);
-    json_object_set_string_member(result, "folder", m->g->folder->path);
-    guest_reply(g, m->start, result);
-    m->start.id = -1;
-    m->announced = true;
-    btrail_log(BTRAIL_LOG_INFO, "guest %s: session %s%s%s begins: %s",
-               g->name, name_of(m), command_of(m)->owner ? " of " : "",
-               command_of(m)->owner ? command_of(m)->owner : "",
-               command_of(m)->file);
-    g->host->changed(g->opaque);
+    btrail_capture_progress(c->capture, &p);
+    for (i = 0; i < c->members->len; i++) {
+        btrail_service_session_waited(guest_member_at(c->members, i)->session,
+                                      &p);
+    }
 }
 
-/* It is to be put into the capture. */
-static struct btrail_session *take_queued(struct guest_session *m)
+void guest_capture_stop(struct guest_capture *c)
+{
+    if (c->capture && !c->stopping) {
+        c->stopping = true;
+        btrail_capture_stop(c->capture);
+    }
+}
+
+void guest_capture_detach(struct guest_capture *c)
+{
+    c->detaching = true;
+    if (c->capture) {
+        c->stopping = true;
+        btrail_capture_detach(c->capture);
+    }
+}
+
+static void announce(struct guest_capture *c, struct guest_member *m)
+{
+    guest_capture_update_paused(c);
+    if (guest_member_announce(m)) {
+        btrail_host_changed(c->host);
+    }
+}
+
+/* The session @m is put into the capture. */
+static struct btrail_session *take_queued(struct guest_member *m)
 {
     m->queued = false;
-    return btrail_service_session_begin(m->s);
+    return btrail_service_session_begin(m->session);
 }
 
-void guest_forget_capture(struct btrail_guest *g)
+void guest_capture_forget(struct guest_capture *c)
 {
-    g_clear_pointer(&g->capture_name, g_free);
-    g_clear_pointer(&g->given_up, g_free);
-    g_clear_pointer(&g->wanted, btrail_wanted_free);
-    g->awaiting = g->attaching = g->stopping = false;
+    g_clear_pointer(&c->name, g_free);
+    g_clear_pointer(&c->given_up, g_free);
+    g_clear_pointer(&c->filter, btrail_capture_filter_free);
+    c->awaiting = c->attaching = c->stopping = false;
 }
 
-void guest_end_all(struct btrail_guest *g, const char *why, bool queued)
+void guest_capture_end_members(struct guest_capture *c, const char *why,
+                               bool queued)
 {
     unsigned i;
 
-    for (i = 0; i < g->sessions->len; i++) {
-        struct guest_session *m = session_at(g, i);
+    for (i = 0; i < c->members->len; i++) {
+        struct guest_member *m = guest_member_at(c->members, i);
 
-        if (is_active(m)) {
-            btrail_service_session_end(m->s, NULL, why);
-        } else if (m->queued && queued) {
+        if (guest_member_is_active(m) || (m->queued && queued)) {
             m->queued = false;
-            btrail_service_session_end(m->s, NULL, why);
+            btrail_service_session_end(m->session, NULL, why);
         }
     }
 }
 
-void guest_settled(struct btrail_guest *g)
+/* QEMU has answered the command that was being executed. */
+static void settled(struct guest_capture *c)
 {
-    g->busy = false;
-    guest_advance(g);
-    guest_check_idle(g);
+    c->busy = false;
+    guest_capture_advance(c);
+    btrail_host_changed(c->host);
 }
 
 static void stopped_orphan(void *opaque, JsonNode *result,
                            const GError *error)
 {
-    guest_settled(opaque);
+    settled(opaque);
 }
 
-void guest_stop_orphan(struct btrail_guest *g, const char *capture)
+void guest_capture_stop_orphan(struct guest_capture *c, const char *name)
 {
     JsonObject *arguments = json_object_new();
 
-    btrail_log(BTRAIL_LOG_WARNING, "guest %s: it is traced for nobody; that "
-               "ends", g->name);
-    json_object_set_string_member(arguments, "capture", capture);
-    g->busy = true;
-    btrail_control_execute(g->control, "branch-trace-stop", arguments,
-                           stopped_orphan, g);
+    btrail_log(BTRAIL_LOG_WARNING, "guest %s: stopping a capture that has no "
+               "sessions", c->link->name);
+    json_object_set_string_member(arguments, "capture", name);
+    c->busy = true;
+    btrail_control_execute(c->link->control, "branch-trace-stop", arguments,
+                           stopped_orphan, c);
+}
+
+void guest_capture_lost(struct guest_capture *c, const char *name,
+                        const char *reason)
+{
+    if (c->name && !g_strcmp0(name, c->name)) {
+        g_free(c->given_up);
+        c->given_up = g_strdup_printf("QEMU has given up on this service (%s)",
+                                      reason ? reason : "without a reason");
+    }
 }
 
 static gboolean capture_done(gint fd, GIOCondition condition, gpointer opaque)
 {
-    struct btrail_guest *g = opaque;
+    struct guest_capture *c = opaque;
     struct btrail_capture_result result;
 
-    guest_update_paused(g);
-    g->capture_source = 0;
-    btrail_capture_finish(g->capture, &result);
-    g->capture = NULL;
+    guest_capture_update_paused(c);
+    c->source = 0;
+    btrail_capture_finish(c->capture, &result);
+    c->capture = NULL;
     if (result.error) {
-        btrail_log(BTRAIL_LOG_WARNING, "guest %s: %s", g->name,
+        btrail_log(BTRAIL_LOG_WARNING, "guest %s: %s", c->link->name,
                    result.error->message);
     }
-    /* The sessions find out by themselves how the capture has ended. */
-    guest_end_all(g, g->given_up ? g->given_up :
-                  g->stopping || result.reason != BTRAIL_END_STOPPED ? NULL :
-                  "a QMP command has stopped all tracing", false);
+    /* Each session knows the reason of the END records itself. */
+    guest_capture_end_members(c, c->given_up ? c->given_up :
+                              c->stopping ||
+                              result.reason != BTRAIL_END_STOPPED ? NULL :
+                              "a QMP command has stopped all tracing", false);
     g_clear_error(&result.error);
-    if (g->given_up && g->control && !g->leaving) {
-        guest_stop_orphan(g, g->capture_name);
+    if (c->given_up && c->link->control && !c->detaching) {
+        guest_capture_stop_orphan(c, c->name);
     }
-    guest_forget_capture(g);
-    g->host->changed(g->opaque);
-    guest_advance(g);
-    guest_check_idle(g);
+    guest_capture_forget(c);
+    guest_capture_advance(c);
+    btrail_host_changed(c->host);
     return G_SOURCE_REMOVE;
 }
 
-bool btrail_guest_awaits_data(const struct btrail_guest *g)
+bool guest_capture_awaits_data(const struct guest_capture *c)
 {
-    return g->awaiting && !g->leaving;
+    return c->awaiting && !c->detaching;
 }
 
-void btrail_guest_data(struct btrail_guest *g, int sock)
+void guest_capture_data(struct guest_capture *c, int sock)
 {
     g_autoptr(GPtrArray) sessions = g_ptr_array_new();
-    unsigned names = wanted_names(g);
+    unsigned names = most_names(c);
     struct btrail_capture_options options = {
         .sock = sock,
-        .attached = g->attaching,
+        .attached = c->attaching,
         .names = names != BTRAIL_COMMAND_NAMES_OFF,
         .wait_for_scan = names == BTRAIL_COMMAND_NAMES_ALL,
-        .limit = g->cpu,
+        .limit = c->cpu,
     };
     unsigned i;
 
-    g->awaiting = false;
-    /* They are in it from its first record on. */
-    for (i = 0; i < g->sessions->len; i++) {
-        struct guest_session *m = session_at(g, i);
+    c->awaiting = false;
+    /* These sessions get all records from the first one on. */
+    for (i = 0; i < c->members->len; i++) {
+        struct guest_member *m = guest_member_at(c->members, i);
 
-        if (m->queued && (g->attaching ? m->start.id < 0 : m == g->starting)) {
+        if (m->queued && (c->attaching ? m->start.id < 0 : m == c->starting)) {
             g_ptr_array_add(sessions, take_queued(m));
         }
     }
     options.sessions = (struct btrail_session **)sessions->pdata;
     options.n_sessions = sessions->len;
-    g->capture = btrail_capture_start(&options);
-    g->capture_source = g_unix_fd_add(btrail_capture_done_fd(g->capture),
-                                      G_IO_IN, capture_done, g);
+    c->capture = btrail_capture_start(&options);
+    c->source = g_unix_fd_add(btrail_capture_done_fd(c->capture), G_IO_IN,
+                              capture_done, c);
 }
 
-/* The one that has waited the longest */
-static struct guest_session *next_queued(struct btrail_guest *g)
+/* The session that has waited the longest for the capture */
+static struct guest_member *next_queued(const struct guest_capture *c)
 {
     unsigned i;
 
-    for (i = 0; i < g->sessions->len; i++) {
-        if (session_at(g, i)->queued) {
-            return session_at(g, i);
+    for (i = 0; i < c->members->len; i++) {
+        if (guest_member_at(c->members, i)->queued) {
+            return guest_member_at(c->members, i);
         }
     }
     return NULL;
 }
 
-static JsonObject *capture_arguments(struct btrail_guest *g)
-{
-    const struct btrail_config *config = g->host->config(g->opaque);
-    JsonObject *arguments = json_object_new();
-
-    json_object_set_string_member(arguments, "capture", g->capture_name);
-    json_object_set_int_member(arguments, "buffer-size", config->buffer_size);
-    json_object_set_int_member(arguments, "agent-timeout",
-                               config->agent_timeout);
-    btrail_wanted_put(g->wanted, arguments);
-    return arguments;
-}
-
-static void abandon(struct guest_session *m, const char *why)
+static void abandon(struct guest_member *m, const char *why)
 {
     m->queued = false;
-    btrail_service_session_abandon(m->s, why);
+    btrail_service_session_abandon(m->session, why);
 }
 
-void guest_drop_capture(struct btrail_guest *g)
+/* The start or the attachment has failed. */
+static void drop_capture(struct guest_capture *c)
 {
-    if (g->capture) {
-        guest_stop_capture(g);
+    if (c->capture) {
+        guest_capture_stop(c);
     } else {
-        guest_forget_capture(g);
+        guest_capture_forget(c);
     }
 }
 
 static void started(void *opaque, JsonNode *result, const GError *error)
 {
-    struct btrail_guest *g = opaque;
-    struct guest_session *m = g->starting;
+    struct guest_capture *c = opaque;
+    struct guest_member *m = c->starting;
 
-    g->starting = NULL;
-    g->awaiting = false;
-    if (!error && g->capture) {
-        if (m && is_active(m)) {
-            guest_announce(m);
+    c->starting = NULL;
+    c->awaiting = false;
+    if (!error && c->capture) {
+        if (m && guest_member_is_active(m)) {
+            announce(c, m);
         }
     } else {
         if (m) {
             abandon(m, error ? error->message :
                     "QEMU has connected to another agent");
         }
-        guest_drop_capture(g);
+        drop_capture(c);
     }
-    guest_settled(g);
+    settled(c);
 }
 
-static void start_capture(struct btrail_guest *g, struct guest_session *m)
+static void start_capture(struct guest_capture *c, struct guest_member *m)
 {
-    g->capture_name = g_strdup_printf("backtraild-%08x%08x", g_random_int(),
-                                      g_random_int());
-    g->wanted = guest_wanted_now(g, m);
-    g->starting = m;
-    g->awaiting = g->busy = true;
-    btrail_control_execute(g->control, "branch-trace-start",
-                           capture_arguments(g), started, g);
+    const struct btrail_config *config = c->host->config;
+    JsonObject *arguments = json_object_new();
+
+    c->name = g_strdup_printf("backtraild-%08x%08x", g_random_int(),
+                              g_random_int());
+    c->filter = common_filter(c, m);
+    c->starting = m;
+    c->awaiting = c->busy = true;
+    json_object_set_string_member(arguments, "capture", c->name);
+    json_object_set_int_member(arguments, "buffer-size", config->buffer_size);
+    json_object_set_int_member(arguments, "agent-timeout",
+                               config->agent_timeout);
+    btrail_capture_filter_put(c->filter, arguments);
+    btrail_control_execute(c->link->control, "branch-trace-start", arguments,
+                           started, c);
 }
 
 static void changed(void *opaque, JsonNode *result, const GError *error)
 {
-    struct btrail_guest *g = opaque;
-    struct guest_session *m = next_queued(g);
+    struct guest_capture *c = opaque;
+    struct guest_member *m = next_queued(c);
 
     if (error) {
-        g_clear_pointer(&g->wanted, btrail_wanted_free);
-        btrail_log(BTRAIL_LOG_WARNING, "guest %s: what is captured cannot be "
-                   "changed: %s", g->name, error->message);
+        g_clear_pointer(&c->filter, btrail_capture_filter_free);
+        btrail_log(BTRAIL_LOG_WARNING, "guest %s: cannot change the capture: "
+                   "%s", c->link->name, error->message);
         if (m) {
             abandon(m, error->message);
         }
-        /* Not again at once: nothing has changed. */
-        g->wanted = guest_wanted_now(g, NULL);
+        /* Do not try again before the requests change. */
+        c->filter = common_filter(c, NULL);
     }
-    guest_settled(g);
+    settled(c);
 }
 
-/* @w is taken. */
-static void change_capture(struct btrail_guest *g, struct btrail_wanted *w)
+/* @filter is taken. */
+static void change_capture(struct guest_capture *c,
+                           struct btrail_capture_filter *filter)
 {
     JsonObject *arguments = json_object_new();
 
-    btrail_wanted_free(g->wanted);
-    g->wanted = w;
-    json_object_set_string_member(arguments, "capture", g->capture_name);
-    btrail_wanted_put(w, arguments);
-    g->busy = true;
-    btrail_control_execute(g->control, "branch-trace-change", arguments,
-                           changed, g);
+    btrail_capture_filter_free(c->filter);
+    c->filter = filter;
+    json_object_set_string_member(arguments, "capture", c->name);
+    btrail_capture_filter_put(filter, arguments);
+    c->busy = true;
+    btrail_control_execute(c->link->control, "branch-trace-change", arguments,
+                           changed, c);
 }
 
-void guest_advance(struct btrail_guest *g)
+void guest_capture_advance(struct guest_capture *c)
 {
-    struct guest_session *m = next_queued(g);
-    struct btrail_wanted *w;
+    struct guest_member *m = next_queued(c);
+    struct btrail_capture_filter *filter;
 
-    if (g->freed || g->busy || !g->control || g->stopping || g->attaching) {
+    if (c->busy || !c->link->control || c->stopping || c->attaching) {
         return;
     }
-    if (!g->capture) {
+    if (!c->capture) {
         if (m) {
-            start_capture(g, m);
+            start_capture(c, m);
         }
         return;
     }
-    w = guest_wanted_now(g, m);
-    if (!w) {
-        guest_stop_capture(g);
-    } else if (!g->wanted || !btrail_wanted_equal(w, g->wanted)) {
-        change_capture(g, w);
+    filter = common_filter(c, m);
+    if (!filter) {
+        guest_capture_stop(c);
+    } else if (!c->filter || !btrail_capture_filter_equal(filter, c->filter)) {
+        change_capture(c, filter);
         return;
     } else if (m) {
-        btrail_capture_add(g->capture, take_queued(m));
-        guest_announce(m);
-        btrail_wanted_free(w);
-        guest_advance(g);
+        btrail_capture_add(c->capture, take_queued(m));
+        announce(c, m);
+        btrail_capture_filter_free(filter);
+        guest_capture_advance(c);
         return;
     }
-    btrail_wanted_free(w);
+    btrail_capture_filter_free(filter);
 }
 
-JsonObject *guest_capture_status(struct btrail_guest *g)
+void guest_capture_expect(struct guest_capture *c, const char *name)
+{
+    c->busy = c->attaching = true;
+    c->name = g_strdup(name);
+}
+
+static void attached(void *opaque, JsonNode *result, const GError *error)
+{
+    struct guest_capture *c = opaque;
+    const char *why = error ? error->message :
+                      "QEMU has connected to another agent";
+    bool ok = !error && c->capture;
+    unsigned i;
+
+    c->awaiting = c->attaching = false;
+    for (i = 0; i < c->members->len; i++) {
+        struct guest_member *m = guest_member_at(c->members, i);
+
+        if (ok && guest_member_is_active(m)) {
+            /* Its client knows it from the process before. */
+            m->announced = true;
+            announce(c, m);
+        } else if (!ok && (guest_member_is_active(m) ||
+                           (m->queued && m->start.id < 0))) {
+            m->announced = true;
+            m->queued = false;
+            btrail_service_session_spoil(m->session, why);
+            btrail_service_session_end(m->session, NULL, why);
+        }
+    }
+    if (!ok) {
+        btrail_log(BTRAIL_LOG_WARNING, "guest %s: its sessions cannot "
+                   "continue: %s", c->link->name, why);
+        drop_capture(c);
+    }
+    settled(c);
+}
+
+void guest_capture_attach(struct guest_capture *c)
+{
+    c->filter = common_filter(c, NULL);
+    c->awaiting = c->busy = true;
+    btrail_control_execute(c->link->control, "branch-trace-attach", NULL,
+                           attached, c);
+}
+
+struct btrail_state_capture *
+guest_capture_save(const struct guest_capture *c)
+{
+    g_autofree char *folder = g_path_get_basename(c->folder->path);
+    struct btrail_state_capture *state;
+    unsigned i;
+
+    if (!c->name) {
+        return NULL;
+    }
+    state = btrail_state_capture_new(c->name, folder);
+    for (i = 0; i < c->members->len; i++) {
+        struct btrail_state_session *s = btrail_service_session_save(
+            guest_member_at(c->members, i)->session);
+
+        if (s) {
+            g_ptr_array_add(state->sessions, s);
+        }
+    }
+    return state;
+}
+
+JsonObject *guest_capture_status(const struct guest_capture *c)
 {
     JsonObject *json = json_object_new();
     struct btrail_capture_progress p;
 
-    json_object_set_string_member(json, "state", g->capture ? g->stopping ?
+    json_object_set_string_member(json, "state", c->capture ? c->stopping ?
                                   "ending" : "active" : "inactive");
-    if (!g->capture) {
+    if (!c->capture) {
         return json;
     }
-    btrail_capture_progress(g->capture, &p);
+    btrail_capture_progress(c->capture, &p);
     json_object_set_int_member(json, "records", p.records);
     json_object_set_int_member(json, "lost", p.lost);
     json_object_set_int_member(json, "paused-ns", p.paused_ns);
     json_object_set_int_member(json, "limited-ns", p.limited_ns);
-    if (g->wanted) {
-        btrail_wanted_put(g->wanted, json);
+    if (c->filter) {
+        btrail_capture_filter_put(c->filter, json);
     }
     return json;
 }

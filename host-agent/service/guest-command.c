@@ -1,71 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Commands of clients: see guest-private.h
+ * Executing the commands of a guest's clients: see guest-command.h
  */
 
 #include <gio/gio.h>
 #include <string.h>
 
-#include "service/guest-private.h"
-#include "util/json.h"
+#include "service/guest-command.h"
+#include "service/usage.h"
 #include "service/listing.h"
-#include "service/log.h"
 
-/*
- * After so long a client is told how far an end or a dump has come, and asks
- * for more: nobody else can use QEMU's monitor while it waits.
- */
-#define REPLY_S         2
-
-/* Dumps that are done and can still be asked about */
-#define MAX_DUMPS       16
-
-/*
- * Replies
- */
-
-static struct waiting waiting(const struct btrail_guest *g, gint64 id)
+static void refuse_command(struct btrail_guest *g, gint64 id, const char *why)
 {
-    return (struct waiting) { g->connections, id };
+    guest_link_refuse(&g->link, guest_link_client(&g->link, id), why);
 }
 
-static bool still_there(const struct btrail_guest *g, struct waiting w)
+static void reply_command(struct btrail_guest *g, gint64 id,
+                          JsonObject *result)
 {
-    return g->control && w.connection == g->connections && w.id >= 0;
+    guest_link_reply(&g->link, guest_link_client(&g->link, id), result);
 }
-
-void guest_reply(struct btrail_guest *g, struct waiting w, JsonObject *result)
-{
-    JsonNode *node = json_node_new(JSON_NODE_OBJECT);
-
-    json_node_take_object(node, result);
-    if (still_there(g, w)) {
-        btrail_control_return(g->control, w.id, node);
-    } else {
-        json_node_unref(node);
-    }
-}
-
-void guest_refuse(struct btrail_guest *g, struct waiting w, const char *why)
-{
-    if (still_there(g, w)) {
-        btrail_control_fail(g->control, w.id, why);
-    }
-}
-
-/*
- * Commands
- */
-
-/* A dump that somebody has asked for, or the host */
-struct guest_dump {
-    struct btrail_guest *g;
-    struct waiting w;
-    guint reply_source;
-    char *session;
-    JsonObject *status;         /* never changed, but replaced */
-    bool done;
-};
 
 static char *free_name(struct btrail_guest *g)
 {
@@ -74,40 +28,37 @@ static char *free_name(struct btrail_guest *g)
     for (i = 1; ; i++) {
         char *name = g_strdup_printf("trace-%u", i);
 
-        if (!guest_find_session(g, name)) {
+        if (!guest_member_find(g->members, name)) {
             return name;
         }
         g_free(name);
     }
 }
 
-/* Not what another session is writing, or is going to write in the end, and no
- * dump that is being written */
+/*
+ * No two sessions or dumps may write one file.  A session of mode "last"
+ * writes its file in the end.
+ */
 static bool check_file(struct btrail_guest *g, const char *file,
                        GError **error)
 {
+    const char *session = guest_dump_writing(&g->dumps, file);
     unsigned i;
-    GList *l;
 
-    for (l = g->dumps.head; l; l = l->next) {
-        const struct guest_dump *d = l->data;
-
-        if (!d->done && !strcmp(btrail_json_string(d->status, "file"),
-                                file)) {
-            return btrail_daemon_fail(error, BTRAIL_SERVICE_ERROR_NAME,
-                                      "'%s' is being written already, a dump "
-                                      "of session '%s'; give this one another "
-                                      "name", file, d->session);
-        }
+    if (session) {
+        return btrail_service_fail(error, BTRAIL_SERVICE_ERROR_NAME,
+                                   "'%s' is being written already, a dump of "
+                                   "session '%s'; choose another name", file,
+                                   session);
     }
-    for (i = 0; i < g->sessions->len; i++) {
-        const struct guest_session *m = session_at(g, i);
+    for (i = 0; i < g->members->len; i++) {
+        const struct guest_member *m = guest_member_at(g->members, i);
 
-        if (!strcmp(command_of(m)->file, file)) {
-            return btrail_daemon_fail(error, BTRAIL_SERVICE_ERROR_NAME,
-                                      "'%s' is the trace of session '%s' "
-                                      "already; give this one another name",
-                                      file, name_of(m));
+        if (!strcmp(guest_member_command(m)->file, file)) {
+            return btrail_service_fail(error, BTRAIL_SERVICE_ERROR_NAME,
+                                       "'%s' is the trace of session '%s' "
+                                       "already; choose another name", file,
+                                       guest_member_name(m));
         }
     }
     return true;
@@ -116,25 +67,20 @@ static bool check_file(struct btrail_guest *g, const char *file,
 static bool check_start(struct btrail_guest *g, const struct btrail_command *c,
                         GError **error)
 {
-    unsigned n = g->sessions->len;
+    unsigned last_vcpu = c->vcpus ? g_array_index(c->vcpus, unsigned,
+                                                  c->vcpus->len - 1) : 0;
 
-    if (guest_find_session(g, c->session)) {
-        return btrail_daemon_fail(error, BTRAIL_SERVICE_ERROR_COMMAND,
-                                  "there is a session '%s' already",
-                                  c->session);
+    if (guest_member_find(g->members, c->session)) {
+        return btrail_service_fail(error, BTRAIL_SERVICE_ERROR_COMMAND,
+                                   "there is a session '%s' already",
+                                   c->session);
     }
-    if (c->vcpus && g_array_index(c->vcpus, unsigned, c->vcpus->len - 1) >=
-        g->vcpus) {
-        return btrail_daemon_fail(error, BTRAIL_SERVICE_ERROR_COMMAND,
-                                  "the guest has no vCPU %u; the last one it "
-                                  "can have is %u",
-                                  g_array_index(c->vcpus, unsigned,
-                                                c->vcpus->len - 1),
-                                  g->vcpus - 1);
+    if (last_vcpu >= g->vcpus) {
+        return btrail_service_fail(error, BTRAIL_SERVICE_ERROR_COMMAND,
+                                   "the guest has no vCPU %u; the last one it "
+                                   "can have is %u", last_vcpu, g->vcpus - 1);
     }
-    return check_file(g, c->file, error) &&
-           g->host->admit(g->opaque, g,
-                          guest_memory(g, n + 1) - guest_memory(g, n), error);
+    return check_file(g, c->file, error) && btrail_usage_admit(g, error);
 }
 
 /* @c is taken. */
@@ -142,7 +88,7 @@ static void do_start(struct btrail_guest *g, gint64 id,
                      struct btrail_command *c)
 {
     g_autoptr(GError) error = NULL;
-    struct guest_session *m = NULL;
+    struct guest_member *m = NULL;
 
     if (!c->session) {
         c->session = free_name(g);
@@ -153,14 +99,14 @@ static void do_start(struct btrail_guest *g, gint64 id,
     if (!check_start(g, c, &error)) {
         btrail_command_free(c);
     } else {
-        m = guest_new_session(g, c, NULL, NULL, &error);
+        m = btrail_guest_add_session(g, c, NULL, NULL, &error);
     }
     if (!m) {
-        guest_refuse(g, waiting(g, id), error->message);
+        refuse_command(g, id, error->message);
         return;
     }
-    m->start = waiting(g, id);
-    guest_advance(g);
+    m->start = guest_link_client(&g->link, id);
+    guest_capture_advance(&g->capture);
 }
 
 static void no_session(struct btrail_guest *g, gint64 id, const char *name)
@@ -169,34 +115,20 @@ static void no_session(struct btrail_guest *g, gint64 id, const char *name)
         name ? g_strdup_printf("there is no session '%s'", name) :
         g_strdup("'session' is missing: there is not exactly one session");
 
-    guest_refuse(g, waiting(g, id), why);
+    refuse_command(g, id, why);
 }
 
-/* The one that a command names, or the only one; NULL if there is none. */
-static struct guest_session *session_for(struct btrail_guest *g,
+/* The session that a command names, or the only one; NULL without one */
+static struct guest_member *session_for(struct btrail_guest *g,
                                          const struct btrail_command *c)
 {
     if (c->session) {
-        return guest_find_session(g, c->session);
+        return guest_member_find(g->members, c->session);
     }
-    return g->sessions->len == 1 ? session_at(g, 0) : NULL;
+    return g->members->len == 1 ? guest_member_at(g->members, 0) : NULL;
 }
 
-static gboolean reply_late(gpointer opaque)
-{
-    struct guest_session *m = opaque;
-    unsigned i;
-
-    m->reply_source = 0;
-    for (i = 0; i < m->stops->len; i++) {
-        guest_reply(m->g, g_array_index(m->stops, struct waiting, i),
-                    btrail_service_session_status(m->s));
-    }
-    g_array_set_size(m->stops, 0);
-    return G_SOURCE_REMOVE;
-}
-
-/* The last one of this name that is done */
+/* The last session of this name that is done */
 static struct btrail_service_session *find_done(struct btrail_guest *g,
                                               const char *name)
 {
@@ -213,206 +145,93 @@ static struct btrail_service_session *find_done(struct btrail_guest *g,
 static void do_stop(struct btrail_guest *g, gint64 id,
                     const struct btrail_command *c)
 {
-    struct guest_session *m = session_for(g, c);
+    struct guest_member *m = session_for(g, c);
     struct btrail_service_session *done =
         !m && c->session ? find_done(g, c->session) : NULL;
-    struct waiting w = waiting(g, id);
 
     if (m) {
-        g_array_append_val(m->stops, w);
-        if (!m->reply_source) {
-            m->reply_source = g_timeout_add_seconds(REPLY_S, reply_late, m);
-        }
-        guest_end_session(m, NULL);
+        guest_member_add_stop(m, id);
+        btrail_guest_end_session(g, m, NULL);
     } else if (done) {
-        guest_reply(g, w, btrail_service_session_status(done));
+        reply_command(g, id, btrail_service_session_status(done));
     } else {
         no_session(g, id, c->session);
     }
-}
-
-static void free_dump(struct guest_dump *d)
-{
-    json_object_unref(d->status);
-    g_free(d->session);
-    g_free(d);
-}
-
-void guest_forget_dumps(struct btrail_guest *g)
-{
-    g_queue_clear_full(&g->dumps, (GDestroyNotify)free_dump);
-}
-
-static void set_dump_status(struct guest_dump *d, const char *state,
-                            const char *file, JsonObject *result,
-                            const char *why)
-{
-    JsonObject *json = json_object_new();
-
-    json_object_set_string_member(json, "session", d->session);
-    json_object_set_string_member(json, "file", file);
-    json_object_set_string_member(json, "folder", d->g->folder->path);
-    json_object_set_string_member(json, "state", state);
-    if (result) {
-        json_object_set_int_member(json, "records",
-                                   btrail_json_int(result, "records", 0));
-        json_object_set_int_member(json, "bytes",
-                                   btrail_json_int(result, "bytes", 0));
-    }
-    if (why) {
-        g_autofree char *text = g_utf8_make_valid(why, -1);
-
-        json_object_set_string_member(json, "why", text);
-    }
-    if (d->status) {
-        json_object_unref(d->status);
-    }
-    d->status = json;
-}
-
-static gboolean reply_writing(gpointer opaque)
-{
-    struct guest_dump *d = opaque;
-
-    d->reply_source = 0;
-    guest_reply(d->g, d->w, json_object_ref(d->status));
-    d->w.id = -1;
-    return G_SOURCE_REMOVE;
-}
-
-/* The oldest of those that are done go. */
-static void limit_dumps(struct btrail_guest *g)
-{
-    GList *l = g->dumps.head;
-
-    while (l && g->dumps.length > MAX_DUMPS) {
-        GList *next = l->next;
-        struct guest_dump *d = l->data;
-
-        if (d->done) {
-            g_queue_delete_link(&g->dumps, l);
-            free_dump(d);
-        }
-        l = next;
-    }
-}
-
-static void dumped(void *opaque, JsonObject *result, const GError *error)
-{
-    struct guest_dump *d = opaque;
-    struct btrail_guest *g = d->g;
-    g_autofree char *file = g_strdup(btrail_json_string(d->status, "file"));
-    bool told = !d->reply_source;
-
-    if (!told) {
-        g_source_remove(d->reply_source);
-        d->reply_source = 0;
-    }
-    d->done = true;
-    if (error) {
-        btrail_log(BTRAIL_LOG_WARNING, "guest %s: not dumped into %s: %s",
-                   g->name, file, error->message);
-        set_dump_status(d, "failed", file, NULL, error->message);
-        guest_refuse(g, d->w, error->message);
-        if (!told) {
-            /* Nobody is to ask: there may be a good one of this name. */
-            g_queue_remove(&g->dumps, d);
-            free_dump(d);
-        }
-    } else {
-        btrail_log(BTRAIL_LOG_INFO, "guest %s: dumped into %s", g->name,
-                   file);
-        set_dump_status(d, "written", file, result, NULL);
-        guest_reply(g, d->w, json_object_ref(d->status));
-    }
-    limit_dumps(g);
-    guest_unref(g);
-}
-
-bool guest_dump(struct guest_session *m, gint64 id, const char *file,
-                enum btrail_service_session_why why, GError **error)
-{
-    struct guest_dump *d = g_new0(struct guest_dump, 1);
-    g_autofree char *name = NULL;
-
-    d->g = m->g;
-    d->w = waiting(m->g, id);
-    d->session = g_strdup(name_of(m));
-    if (!btrail_service_session_dump(m->s, file, why, &name, dumped, d, error)) {
-        g_free(d->session);
-        g_free(d);
-        return false;
-    }
-    set_dump_status(d, "writing", name, NULL, NULL);
-    g_queue_push_tail(&m->g->dumps, d);
-    d->reply_source = g_timeout_add_seconds(REPLY_S, reply_writing, d);
-    m->g->refs++;
-    return true;
 }
 
 static void do_dump(struct btrail_guest *g, gint64 id,
                     const struct btrail_command *c)
 {
-    struct guest_session *m = session_for(g, c);
+    struct guest_member *m = session_for(g, c);
     g_autoptr(GError) error = NULL;
 
     if (!m) {
         no_session(g, id, c->session);
     } else if ((c->file && !check_file(g, c->file, &error)) ||
-               !guest_dump(m, id, c->file, BTRAIL_SERVICE_SESSION_ASKED,
-                           &error)) {
-        guest_refuse(g, waiting(g, id), error->message);
+               !guest_dump_start(&g->dumps, m, id, c->file,
+                                 BTRAIL_SERVICE_SESSION_ASKED, &error)) {
+        refuse_command(g, id, error->message);
     }
+}
+
+/* Sessions of @g, and of guests before it that had the same folder */
+static JsonArray *session_status(struct btrail_guest *g, const char *session)
+{
+    JsonArray *status = json_array_new();
+    struct guest_member *m = session ?
+                             guest_member_find(g->members, session) : NULL;
+    unsigned i;
+
+    if (m) {
+        json_array_add_object_element(
+            status, btrail_service_session_status(m->session));
+        return status;
+    }
+    for (i = 0; i < g->host->guests->len; i++) {
+        const struct btrail_guest *other =
+            g_ptr_array_index(g->host->guests, i);
+
+        if (other != g && !strcmp(other->folder->path, g->folder->path)) {
+            btrail_guest_add_done(other, session, status);
+        }
+    }
+    btrail_guest_add_done(g, session, status);
+    for (i = 0; !session && i < g->members->len; i++) {
+        json_array_add_object_element(
+            status, btrail_service_session_status(
+                guest_member_at(g->members, i)->session));
+    }
+    return status;
 }
 
 static void do_status(struct btrail_guest *g, gint64 id,
                       const struct btrail_command *c)
 {
-    JsonObject *json = json_object_new();
-    JsonArray *sessions = json_array_new();
-    JsonArray *dumps;
-    GList *l;
-    g_autofree char *name = g_utf8_make_valid(g->name, -1);
-    struct guest_session *m = c->session ?
-                              guest_find_session(g, c->session) : NULL;
-    unsigned i;
+    g_autofree char *name = g_utf8_make_valid(g->link.name, -1);
+    JsonArray *sessions, *dumps;
+    JsonObject *json;
 
-    guest_update_paused(g);
-    if (m) {
-        json_array_add_object_element(sessions,
-                                      btrail_service_session_status(m->s));
-    } else {
-        g->host->past(g->opaque, g, c->session, sessions);
-        btrail_guest_past(g, c->session, sessions);
-        for (i = 0; !c->session && i < g->sessions->len; i++) {
-            json_array_add_object_element(
-                sessions, btrail_service_session_status(session_at(g, i)->s));
-        }
-    }
+    guest_capture_update_paused(&g->capture);
+    sessions = session_status(g, c->session);
     if (c->session && !json_array_get_length(sessions)) {
         json_array_unref(sessions);
-        json_object_unref(json);
         no_session(g, id, c->session);
         return;
     }
     dumps = json_array_new();
-    for (l = g->dumps.head; l; l = l->next) {
-        const struct guest_dump *d = l->data;
-
-        if (!c->session || !strcmp(c->session, d->session)) {
-            json_array_add_object_element(dumps, json_object_ref(d->status));
-        }
-    }
+    guest_dump_add_status(&g->dumps, c->session, dumps);
+    json = json_object_new();
     json_object_set_string_member(json, "guest", name);
-    json_object_set_object_member(json, "capture", guest_capture_status(g));
+    json_object_set_object_member(json, "capture",
+                                  guest_capture_status(&g->capture));
     json_object_set_array_member(json, "sessions", sessions);
     json_object_set_array_member(json, "dumps", dumps);
-    guest_reply(g, waiting(g, id), json);
+    reply_command(g, id, json);
 }
 
-struct list {
+struct list_job {
     struct btrail_guest *g;
-    struct waiting w;
+    struct guest_client client;
     struct btrail_folder *folder;       /* of another guest, or NULL */
     GHashTable *writing;
 };
@@ -420,7 +239,7 @@ struct list {
 static void list_thread(GTask *task, gpointer source, gpointer data,
                         GCancellable *cancellable)
 {
-    struct list *l = data;
+    struct list_job *l = data;
 
     g_task_return_pointer(task, btrail_listing(l->folder ? l->folder :
                                                l->g->folder, l->writing),
@@ -429,17 +248,13 @@ static void list_thread(GTask *task, gpointer source, gpointer data,
 
 static void listed(GObject *source, GAsyncResult *async, gpointer opaque)
 {
-    struct list *l = opaque;
-    JsonNode *node = g_task_propagate_pointer(G_TASK(async), NULL);
+    struct list_job *l = opaque;
 
-    if (still_there(l->g, l->w)) {
-        btrail_control_return(l->g->control, l->w.id, node);
-    } else {
-        json_node_unref(node);
-    }
+    guest_link_reply_node(&l->g->link, l->client,
+                          g_task_propagate_pointer(G_TASK(async), NULL));
     g_hash_table_unref(l->writing);
     btrail_folder_free(l->folder);
-    guest_unref(l->g);
+    btrail_guest_unref(l->g);
     g_free(l);
 }
 
@@ -450,21 +265,22 @@ static void do_list(struct btrail_guest *g, gint64 id,
     struct btrail_folder *folder = c->guest ?
         btrail_folder_sibling(g->folder, c->guest, c->uuid, &error) : NULL;
     g_autoptr(GTask) task = NULL;
-    struct list *l;
+    struct list_job *l;
     unsigned i;
 
     if (error) {
-        guest_refuse(g, waiting(g, id), error->message);
+        refuse_command(g, id, error->message);
         return;
     }
-    l = g_new0(struct list, 1);
+    l = g_new0(struct list_job, 1);
     l->g = g;
-    l->w = waiting(g, id);
+    l->client = guest_link_client(&g->link, id);
     l->folder = folder;
     l->writing = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    for (i = 0; !folder && i < g->sessions->len; i++) {
-        g_hash_table_add(l->writing,
-                         g_strdup(command_of(session_at(g, i))->file));
+    for (i = 0; !folder && i < g->members->len; i++) {
+        const struct guest_member *m = guest_member_at(g->members, i);
+
+        g_hash_table_add(l->writing, g_strdup(guest_member_command(m)->file));
     }
     g->refs++;
     task = g_task_new(NULL, NULL, listed, l);
@@ -479,7 +295,7 @@ void btrail_guest_command(struct btrail_guest *g, gint64 id,
     g_autoptr(btrail_command) c = btrail_command_parse(command, &error);
 
     if (!c) {
-        guest_refuse(g, waiting(g, id), error->message);
+        refuse_command(g, id, error->message);
         return;
     }
     switch (c->what) {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What another process has begun of a guest: see guest.h
+ * Continuing a capture of another process: see guest-restore.h
  */
 
 #include <gio/gio.h>
 
-#include "service/guest-private.h"
+#include "service/guest-restore.h"
 #include "service/log.h"
+#include "service/service-state.h"
 
 struct restoring {
     struct btrail_guest *g;
@@ -15,7 +16,7 @@ struct restoring {
     GPtrArray *leftovers;       /* of struct btrail_leftover */
 };
 
-static void look_thread(GTask *task, gpointer source, gpointer data,
+static void inspect_thread(GTask *task, gpointer source, gpointer data,
                         GCancellable *cancellable)
 {
     struct restoring *r = data;
@@ -30,56 +31,26 @@ static void look_thread(GTask *task, gpointer source, gpointer data,
     g_task_return_boolean(task, TRUE);
 }
 
-static void attached(void *opaque, JsonNode *result, const GError *error)
-{
-    struct btrail_guest *g = opaque;
-    const char *why = error ? error->message :
-                      "QEMU has connected to another agent";
-    bool ok = !error && g->capture;
-    unsigned i;
-
-    g->awaiting = g->attaching = false;
-    for (i = 0; i < g->sessions->len; i++) {
-        struct guest_session *m = session_at(g, i);
-
-        if (ok && is_active(m)) {
-            /* It was, before this process. */
-            m->announced = true;
-            guest_announce(m);
-        } else if (!ok && (is_active(m) || (m->queued && m->start.id < 0))) {
-            m->announced = true;
-            m->queued = false;
-            btrail_service_session_spoil(m->s, why);
-            btrail_service_session_end(m->s, NULL, why);
-        }
-    }
-    if (!ok) {
-        btrail_log(BTRAIL_LOG_WARNING, "guest %s: its sessions cannot go on: "
-                   "%s", g->name, why);
-        guest_drop_capture(g);
-    }
-    guest_settled(g);
-}
-
 static void restoring_free(struct restoring *r)
 {
-    guest_unref(r->g);
+    btrail_guest_unref(r->g);
     g_ptr_array_unref(r->commands);
     g_ptr_array_unref(r->leftovers);
     btrail_state_capture_free(r->state);
     g_free(r);
 }
 
-static void looked(GObject *source, GAsyncResult *async, gpointer opaque)
+/* The traces are inspected: continue their sessions. */
+static void inspected(GObject *source, GAsyncResult *async, gpointer opaque)
 {
     struct restoring *r = opaque;
     struct btrail_guest *g = r->g;
-    g_autofree char *capture = g_strdup(g->capture_name);
-    bool gone = !g->control || g->leaving;
-    bool ending = !gone && g->host->ending(g->opaque);
+    g_autofree char *capture = g_strdup(g->capture.name);
+    bool gone = !g->link.control || g->capture.detaching;
+    bool ending = !gone && g->host->ending;
     unsigned i, n = 0;
 
-    g->busy = false;
+    g->capture.busy = false;
     for (i = 0; i < r->commands->len && !gone && !ending; i++) {
         struct btrail_state_session *s =
             g_ptr_array_index(r->state->sessions, i);
@@ -87,34 +58,33 @@ static void looked(GObject *source, GAsyncResult *async, gpointer opaque)
         g_autofree char *name = g_strdup(c->session);
         g_autoptr(GError) error = NULL;
 
-        if (guest_new_session(g, c, s, g_ptr_array_index(r->leftovers, i),
-                              &error)) {
+        if (btrail_guest_add_session(g, c, s,
+                                     g_ptr_array_index(r->leftovers, i),
+                                     &error)) {
             n++;
         } else {
-            btrail_log(BTRAIL_LOG_WARNING, "guest %s: session %s cannot go "
-                       "on: %s", g->name, name, error->message);
+            btrail_log(BTRAIL_LOG_WARNING, "guest %s: session %s cannot "
+                       "continue: %s", g->link.name, name, error->message);
             btrail_leftover_complete(g->folder, s);
         }
         g_ptr_array_index(r->commands, i) = NULL;
         g_ptr_array_index(r->leftovers, i) = NULL;
     }
     if (gone) {
-        /* It comes again, to the next process if need be, or is gone. */
-        guest_forget_capture(g);
-        guest_check_idle(g);
+        /* The device may connect again, to the next process if need be. */
+        guest_capture_forget(&g->capture);
     } else if (!n) {
         if (ending) {
-            btrail_guest_complete(g->folder, r->state);
+            btrail_leftover_complete_all(g->folder, r->state);
         }
-        guest_forget_capture(g);
-        g->host->over(g->opaque, capture);
-        guest_stop_orphan(g, capture);
+        guest_capture_forget(&g->capture);
+        btrail_service_state_take(g->host->state, capture);
+        guest_capture_stop_orphan(&g->capture, capture);
     } else {
-        g->host->changed(g->opaque);
-        g->wanted = guest_wanted_now(g, NULL);
-        g->awaiting = g->busy = true;
-        btrail_control_execute(g->control, "branch-trace-attach", NULL,
-                               attached, g);
+        guest_capture_attach(&g->capture);
+    }
+    if (g->host) {
+        btrail_host_changed(g->host);
     }
     restoring_free(r);
 }
@@ -144,26 +114,12 @@ void btrail_guest_restore(struct btrail_guest *g,
         const struct btrail_state_session *s =
             g_ptr_array_index(state->sessions, i);
 
-        /* It was parsed when the state was read. */
+        /* It cannot fail: reading the state has parsed it. */
         g_ptr_array_add(r->commands, btrail_command_parse(s->command, NULL));
     }
     g->refs++;
-    g->busy = g->attaching = true;
-    g->capture_name = g_strdup(state->name);
-    task = g_task_new(NULL, NULL, looked, r);
+    guest_capture_expect(&g->capture, state->name);
+    task = g_task_new(NULL, NULL, inspected, r);
     g_task_set_task_data(task, r, NULL);
-    g_task_run_in_thread(task, look_thread);
-}
-
-void btrail_guest_complete(const struct btrail_folder *folder,
-                           const struct btrail_state_capture *state)
-{
-    unsigned i;
-
-    for (i = 0; i < state->sessions->len; i++) {
-        const struct btrail_state_session *s =
-            g_ptr_array_index(state->sessions, i);
-
-        btrail_leftover_complete(folder, s);
-    }
+    g_task_run_in_thread(task, inspect_thread);
 }

@@ -1,141 +1,96 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A guest: its device's connections, its capture and its sessions
+ * A guest: who it is, its device's connection, its capture and its sessions
  *
- * One capture has what all sessions want together.  It is started for the
- * first session, changed when what they want does, and stopped after the last
- * one.  All in the thread of the default main context.
+ * All functions run in the thread of the default main context.
  */
 
 #ifndef BTRAIL_GUEST_H
 #define BTRAIL_GUEST_H
 
-#include "service/config.h"
-#include "service/control.h"
-#include "util/cpu-limit.h"
-#include "service/folder.h"
+#include "service/guest-capture.h"
+#include "service/guest-dump.h"
 #include "service/quota.h"
-#include "service/state.h"
-
-struct btrail_guest;
 
 /**
- * struct btrail_guest_host - what it belongs to
- * @config:  now
- * @files:   who knows files of guests; until the guest is freed
- * @admit:   may a session begin that takes so much memory?
- * @admit_dump: may a file be written beside those of sessions?
- * @ending:  is it about to end, and takes no new sessions?
- * @over:    what a process before has left of this capture is no concern of
- *           the host's any more
- * @changed: what btrail_guest_save() returns
- * @idle:    it has no session that is not done, and no connection; the host
- *           may free it, then or later
- * @past:    add the status of sessions that other guests, with the same
- *           folder, have had
+ * struct btrail_guest
+ * @host:    that it belongs to; NULL after btrail_guest_free()
+ * @refs:    of the host, and of threads that work for a command
+ * @vcpus:   how many it can have
+ * @folder:  of its traces
+ * @members: sessions that are not done; of struct guest_member
+ * @done:    the last sessions that are; of struct btrail_service_session
+ * @dumps:   see guest-dump.h
  */
-struct btrail_guest_host {
-    const struct btrail_config *(*config)(void *opaque);
-    struct btrail_symbol_files (*files)(void *opaque);
-    bool (*admit)(void *opaque, struct btrail_guest *g, uint64_t memory,
-                  GError **error);
-    bool (*admit_dump)(void *opaque, struct btrail_guest *g, GError **error);
-    bool (*ending)(void *opaque);
-    void (*over)(void *opaque, const char *capture);
-    void (*changed)(void *opaque);
-    void (*idle)(void *opaque, struct btrail_guest *g);
-    void (*past)(void *opaque, struct btrail_guest *g, const char *session,
-                 JsonArray *sessions);
-};
-
-/**
- * struct btrail_guest_identity - as its device has told
- * @name:   taken
- * @vcpus:  how many there can be
- * @folder: for its traces; taken
- * @cpu:    that all guests have
- */
-struct btrail_guest_identity {
-    char *name;
+struct btrail_guest {
+    struct btrail_host *host;
+    unsigned refs;
     unsigned vcpus;
     struct btrail_folder *folder;
-    struct btrail_cpu_pool *cpu;
+    struct guest_link link;
+    struct guest_capture capture;
+    GPtrArray *members;
+    GQueue done;
+    GQueue dumps;
 };
 
-/* @identity is emptied. */
-struct btrail_guest *btrail_guest_new(struct btrail_guest_identity *identity,
-                                      const struct btrail_guest_host *host,
-                                      void *opaque);
+/* Add a guest to those of @host; @name and @folder are taken. */
+struct btrail_guest *btrail_guest_new(struct btrail_host *host, char *name,
+                                      unsigned vcpus,
+                                      struct btrail_folder *folder);
+
+void btrail_guest_unref(struct btrail_guest *g);
+
+/* Drop the reference of the host; the guest has no sessions. */
 void btrail_guest_free(struct btrail_guest *g);
 
-/* It is idle, and has been started anew with so many. */
-void btrail_guest_set_vcpus(struct btrail_guest *g, unsigned vcpus);
-
-const char *btrail_guest_name(const struct btrail_guest *g);
-const struct btrail_folder *btrail_guest_folder(const struct btrail_guest *g);
-/* NULL if there is none */
-const char *btrail_guest_capture(const struct btrail_guest *g);
-/* No session that is not done, and no connection */
+/* The guest has neither a session that is not done nor a connection. */
 bool btrail_guest_is_idle(const struct btrail_guest *g);
 
 /*
- * Its control connection, which stays the host's, has come, or NULL: it is
- * lost.  @capture is the name of the session that is active in the device, or
- * NULL.
+ * The device has connected; the caller keeps owning @c.  With NULL, the
+ * connection is lost.  @capture names the device's active capture, or is NULL.
  */
 void btrail_guest_connect(struct btrail_guest *g, struct btrail_control *c,
                           const char *capture);
 
-/*
- * What a process before has left of its capture, to be gone on with (a
- * reference is taken); after
- * btrail_guest_connect().
- */
-void btrail_guest_restore(struct btrail_guest *g,
-                          struct btrail_state_capture *state);
-
-/* From its control connection */
-void btrail_guest_command(struct btrail_guest *g, gint64 id,
-                          JsonObject *command);
+/* An event that the device reports; @data may be NULL. */
 void btrail_guest_event(struct btrail_guest *g, const char *event,
                         JsonObject *data);
 
-/* Does it wait for a data connection?  Give it one; @sock is taken then. */
-bool btrail_guest_awaits_data(const struct btrail_guest *g);
-void btrail_guest_data(struct btrail_guest *g, int sock);
-
 /*
- * Leave sessions and the capture to the next process, without ending them; what
- * cannot go on ends because of @why.  What that process has to know, or NULL.
+ * Make a session that waits to be put into the capture; @c is taken.  To
+ * continue a session of another process, @state describes it and @left is what
+ * is left of its trace; @left is taken.
  */
-struct btrail_state_capture *btrail_guest_detach(struct btrail_guest *g,
-                                                const char *why);
+struct guest_member *
+btrail_guest_add_session(struct btrail_guest *g, struct btrail_command *c,
+                         const struct btrail_state_session *state,
+                         struct btrail_leftover *left, GError **error);
+
+/* End a session because of @why; NULL if a client has requested it. */
+void btrail_guest_end_session(struct btrail_guest *g, struct guest_member *m,
+                              const char *why);
 
 /* End all sessions. */
 void btrail_guest_end(struct btrail_guest *g, const char *why);
 
 /*
- * End one, that which has written the most; false if none is writing.
+ * Hand the capture and its sessions over to the next process, without ending
+ * them.  Sessions that cannot continue end because of @why.  Returns what the
+ * next process must know, or NULL.
  */
-bool btrail_guest_end_largest(struct btrail_guest *g, const char *why);
-/* Bytes that this one has written, 0 if there is none */
-uint64_t btrail_guest_largest(struct btrail_guest *g);
+struct btrail_state_capture *btrail_guest_detach(struct btrail_guest *g,
+                                                 const char *why);
 
-/* How much it takes; @usage->disk is left as it is. */
-void btrail_guest_usage(struct btrail_guest *g, struct btrail_usage *usage);
+/* The active session that has written the most, or NULL */
+struct guest_member *btrail_guest_largest(struct btrail_guest *g);
 
-/* What the next process has to know; NULL if there is no capture. */
-struct btrail_state_capture *btrail_guest_save(struct btrail_guest *g);
+/* Bytes of memory that a capture with so many sessions uses */
+uint64_t btrail_guest_memory(const struct btrail_guest *g, unsigned sessions);
 
-/* Add the status of its sessions that are done. */
-void btrail_guest_past(struct btrail_guest *g, const char *session,
-                       JsonArray *sessions);
-
-/*
- * What a process before has left of a capture that is over: have its traces
- * completed, by threads.
- */
-void btrail_guest_complete(const struct btrail_folder *folder,
-                           const struct btrail_state_capture *state);
+/* Add the status of sessions that are done; @session may be NULL, for all. */
+void btrail_guest_add_done(const struct btrail_guest *g, const char *session,
+                           JsonArray *status);
 
 #endif /* BTRAIL_GUEST_H */

@@ -104,8 +104,8 @@ btrail_leftover_inspect(const struct btrail_folder *folder, const char *file,
     }
     close(fd);
     if (ret) {
-        btrail_daemon_fail(error, BTRAIL_SERVICE_ERROR_SYSTEM, "%s: %s", file,
-                           btrail_strerror(ret));
+        btrail_service_fail(error, BTRAIL_SERVICE_ERROR_SYSTEM, "%s: %s", file,
+                            btrail_strerror(ret));
         btrail_leftover_free(l);
         return NULL;
     }
@@ -176,5 +176,16 @@ void btrail_leftover_complete(const struct btrail_folder *folder,
     if (path) {
         btrail_leftover_complete_part(fd, path,
                                       btrail_leftover_last_part(path));
+    }
+}
+
+void btrail_leftover_complete_all(const struct btrail_folder *folder,
+                                  const struct btrail_state_capture *capture)
+{
+    unsigned i;
+
+    for (i = 0; i < capture->sessions->len; i++) {
+        btrail_leftover_complete(folder,
+                                 g_ptr_array_index(capture->sessions, i));
     }
 }

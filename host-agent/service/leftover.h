@@ -51,6 +51,10 @@ void btrail_leftover_complete_part(int fd, const char *path, uint32_t part);
 void btrail_leftover_complete(const struct btrail_folder *folder,
                               const struct btrail_state_session *s);
 
+/* The same of all sessions of a capture */
+void btrail_leftover_complete_all(const struct btrail_folder *folder,
+                                  const struct btrail_state_capture *capture);
+
 /*
  * What the flight recorder of @session had in @ring becomes a folder with parts
  * of a trace, SESSION@suffix-TIME.  Its name, to be freed; NULL if that cannot

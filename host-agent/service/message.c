@@ -35,8 +35,8 @@ size_t btrail_message_wants(const struct btrail_message_reader *r)
 
 static bool refuse(GError **error, const char *what)
 {
-    return btrail_daemon_fail(error, BTRAIL_SERVICE_ERROR_PEER,
-                              "the device broke the protocol: %s", what);
+    return btrail_service_fail(error, BTRAIL_SERVICE_ERROR_PEER,
+                               "the device broke the protocol: %s", what);
 }
 
 static bool check_head(const struct btrail_msg *head, GError **error)

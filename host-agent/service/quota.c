@@ -7,7 +7,7 @@
 
 static bool refuse(GError **error, const char *what)
 {
-    return btrail_daemon_fail(error, BTRAIL_SERVICE_ERROR_LIMIT, "%s", what);
+    return btrail_service_fail(error, BTRAIL_SERVICE_ERROR_LIMIT, "%s", what);
 }
 
 /* @whose: "this guest" or "all guests together" */

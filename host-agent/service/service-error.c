@@ -9,8 +9,8 @@
 
 G_DEFINE_QUARK(btrail-service-error-quark, btrail_service_error)
 
-bool btrail_daemon_fail(GError **error, enum btrail_service_error code,
-                        const char *format, ...)
+bool btrail_service_fail(GError **error, enum btrail_service_error code,
+                         const char *format, ...)
 {
     va_list args;
 
@@ -22,7 +22,7 @@ bool btrail_daemon_fail(GError **error, enum btrail_service_error code,
     return false;
 }
 
-bool btrail_daemon_fail_errno(GError **error, const char *format, ...)
+bool btrail_service_fail_errno(GError **error, const char *format, ...)
 {
     int e = errno;
     g_autofree char *what = NULL;

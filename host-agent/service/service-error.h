@@ -32,11 +32,11 @@ enum btrail_service_error {
 };
 
 /* Set @error to a message of this code; always false. */
-bool btrail_daemon_fail(GError **error, enum btrail_service_error code,
-                        const char *format, ...) G_GNUC_PRINTF(3, 4);
+bool btrail_service_fail(GError **error, enum btrail_service_error code,
+                         const char *format, ...) G_GNUC_PRINTF(3, 4);
 
 /* "WHAT: strerror(errno)"; always false */
-bool btrail_daemon_fail_errno(GError **error, const char *format, ...)
+bool btrail_service_fail_errno(GError **error, const char *format, ...)
     G_GNUC_PRINTF(2, 3);
 
 #endif /* BTRAIL_SERVICE_ERROR_H */

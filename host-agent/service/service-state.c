@@ -1,80 +1,105 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What one process of the service leaves to the next: see service-private.h
+ * Captures that survive the process: see service-state.h
  */
 
-#include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/file.h>
 #include <unistd.h>
 
+#include "service/lock.h"
 #include "service/log.h"
-#include "service/service-private.h"
+#include "service/service-state.h"
 
-/* Guests whose devices have not come again by then are gone. */
+/* Guests whose devices have not connected again by then are gone. */
 #define LEFT_TIMEOUT_S  60
 
-void service_take_left(struct btrail_service *s, const char *name)
+static struct btrail_state_capture *left_at(struct btrail_service_state *s,
+                                            unsigned i)
+{
+    return g_ptr_array_index(s->left, i);
+}
+
+/* Does a guest have the capture, or inspect what is left of it? */
+static bool is_taken(struct btrail_service_state *s, const char *capture)
+{
+    unsigned i;
+
+    for (i = 0; i < s->host->guests->len; i++) {
+        const struct btrail_guest *g = g_ptr_array_index(s->host->guests, i);
+
+        if (!g_strcmp0(g->capture.name, capture)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void btrail_service_state_take(struct btrail_service_state *s,
+                               const char *capture)
 {
     unsigned i;
 
     for (i = 0; i < s->left->len; i++) {
-        struct btrail_state_capture *c = g_ptr_array_index(s->left, i);
-
-        if (!strcmp(c->name, name)) {
+        if (!strcmp(left_at(s, i)->name, capture)) {
             g_ptr_array_remove_index(s->left, i);
             return;
         }
     }
 }
 
-gboolean service_save(gpointer opaque)
+void btrail_service_state_save(struct btrail_service_state *s)
 {
-    struct btrail_service *s = opaque;
     g_autoptr(GPtrArray) captures = g_ptr_array_new();
     g_autoptr(GPtrArray) own = g_ptr_array_new_with_free_func(
         (GDestroyNotify)btrail_state_capture_free);
     g_autoptr(GError) error = NULL;
     unsigned i;
 
-    s->saving = 0;
-    for (i = 0; i < s->guests->len; i++) {
-        struct btrail_state_capture *c = btrail_guest_save(guest_at(s, i));
+    for (i = 0; i < s->host->guests->len; i++) {
+        const struct btrail_guest *g = g_ptr_array_index(s->host->guests, i);
+        struct btrail_state_capture *c = guest_capture_save(&g->capture);
 
         if (c) {
             g_ptr_array_add(own, c);
         }
         if (c && c->sessions->len) {
             g_ptr_array_add(captures, c);
-            service_take_left(s, c->name);
+            btrail_service_state_take(s, c->name);
         }
     }
     for (i = 0; i < s->left->len; i++) {
-        g_ptr_array_add(captures, g_ptr_array_index(s->left, i));
+        g_ptr_array_add(captures, left_at(s, i));
     }
-    if (!btrail_state_write(s->state_path, captures, &error)) {
+    if (!btrail_state_write(s->path, captures, &error)) {
         btrail_log(BTRAIL_LOG_ERROR, "sessions will be lost when this service "
-                   "is restarted: %s", error->message);
+                   "restarts: %s", error->message);
     }
-    return G_SOURCE_REMOVE;
 }
 
-void service_forget_left(struct btrail_service *s, struct btrail_guest *g,
-                         const char *capture)
+/* Nobody continues the left capture @i, of the guest with @folder. */
+static void give_up(struct btrail_service_state *s, unsigned i,
+                    const struct btrail_folder *folder)
 {
-    g_autofree char *folder =
-        g_path_get_basename(btrail_guest_folder(g)->path);
+    if (folder) {
+        btrail_leftover_complete_all(folder, left_at(s, i));
+    }
+    g_ptr_array_remove_index(s->left, i);
+    btrail_host_changed(s->host);
+}
+
+void btrail_service_state_forget(struct btrail_service_state *s,
+                                 const struct btrail_guest *g,
+                                 const char *capture)
+{
+    g_autofree char *folder = g_path_get_basename(g->folder->path);
     unsigned i;
 
     for (i = 0; i < s->left->len; ) {
-        struct btrail_state_capture *c = g_ptr_array_index(s->left, i);
+        const struct btrail_state_capture *c = left_at(s, i);
 
         if (!strcmp(c->folder, folder) && g_strcmp0(c->name, capture) &&
-            !service_has_capture(s, c->name)) {
-            btrail_guest_complete(btrail_guest_folder(g), c);
-            g_ptr_array_remove_index(s->left, i);
-            service_changed(s);
+            !is_taken(s, c->name)) {
+            give_up(s, i, g->folder);
         } else {
             i++;
         }
@@ -82,15 +107,14 @@ void service_forget_left(struct btrail_service *s, struct btrail_guest *g,
 }
 
 struct btrail_state_capture *
-service_find_left(struct btrail_service *s, struct btrail_guest *g,
-                  const char *capture)
+btrail_service_state_find(struct btrail_service_state *s,
+                          const struct btrail_guest *g, const char *capture)
 {
-    g_autofree char *folder =
-        g_path_get_basename(btrail_guest_folder(g)->path);
+    g_autofree char *folder = g_path_get_basename(g->folder->path);
     unsigned i;
 
     for (i = 0; capture && i < s->left->len; i++) {
-        struct btrail_state_capture *c = g_ptr_array_index(s->left, i);
+        struct btrail_state_capture *c = left_at(s, i);
 
         if (!strcmp(c->name, capture) && !strcmp(c->folder, folder)) {
             return c;
@@ -99,86 +123,100 @@ service_find_left(struct btrail_service *s, struct btrail_guest *g,
     return NULL;
 }
 
-int service_lock(const char *path, const char *what, const char *of,
-                 GError **error)
+/*
+ * Devices connect again within a second.  What is left of a guest that
+ * inspects its traces stays, since that can take long.
+ */
+gboolean btrail_service_state_timed_out(gpointer opaque)
 {
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-
-    if (fd < 0) {
-        btrail_daemon_fail_errno(error, "%s", path);
-        return -1;
-    }
-    if (!flock(fd, LOCK_EX | LOCK_NB)) {
-        return fd;
-    }
-    if (errno == EWOULDBLOCK) {
-        btrail_daemon_fail(error, BTRAIL_SERVICE_ERROR_CONFIG,
-                           "another backtraild %s %s", what, of);
-    } else {
-        btrail_daemon_fail_errno(error, "%s", path);
-    }
-    close(fd);
-    return -1;
-}
-
-bool service_lock_state(struct btrail_service *s, GError **error)
-{
-    g_autofree char *path = g_build_filename(s->config->state, "lock", NULL);
-
-    if (g_mkdir_with_parents(s->config->state, 0700) < 0) {
-        return btrail_daemon_fail_errno(error, "%s", s->config->state);
-    }
-    s->lock = service_lock(path, "runs with", s->config->state, error);
-    return s->lock >= 0;
-}
-
-/* Devices come again within a second, but to look at a trace can take long. */
-gboolean service_left_alone(gpointer opaque)
-{
-    struct btrail_service *s = opaque;
+    struct btrail_service_state *s = opaque;
     unsigned i;
 
     for (i = 0; i < s->left->len; ) {
-        struct btrail_state_capture *c = g_ptr_array_index(s->left, i);
-        g_autofree char *path = g_build_filename(s->folder->path, c->folder,
-                                                 NULL);
+        const struct btrail_state_capture *c = left_at(s, i);
+        g_autofree char *path = g_build_filename(s->host->folder->path,
+                                                 c->folder, NULL);
         struct btrail_folder *folder;
 
-        if (service_has_capture(s, c->name)) {
+        if (is_taken(s, c->name)) {
             i++;
             continue;
         }
         folder = btrail_folder_open(path, NULL);
-        if (folder) {
-            btrail_guest_complete(folder, c);
-            btrail_folder_free(folder);
-        }
-        g_ptr_array_remove_index(s->left, i);
-        service_changed(s);
+        give_up(s, i, folder);
+        btrail_folder_free(folder);
     }
     if (s->left->len) {
         return G_SOURCE_CONTINUE;
     }
-    s->leaving = 0;
+    s->timeout = 0;
     return G_SOURCE_REMOVE;
 }
 
-void service_read_state(struct btrail_service *s)
+void btrail_service_state_detach(struct btrail_service_state *s)
 {
-    g_autoptr(GError) error = NULL;
+    unsigned i;
 
-    s->state_path = g_build_filename(s->config->state, "sessions.json", NULL);
-    s->left = btrail_state_read(s->state_path, &error);
+    /* Waiting for devices is up to the next process. */
+    g_clear_handle_id(&s->timeout, g_source_remove);
+    for (i = 0; i < s->host->guests->len; i++) {
+        struct btrail_state_capture *c =
+            btrail_guest_detach(g_ptr_array_index(s->host->guests, i),
+                                "the service restarts");
+
+        if (c && c->sessions->len) {
+            btrail_service_state_take(s, c->name);
+            g_ptr_array_add(s->left, c);
+        } else if (c) {
+            btrail_state_capture_free(c);
+        }
+    }
+}
+
+struct btrail_service_state *
+btrail_service_state_open(struct btrail_host *host, GError **error)
+{
+    struct btrail_service_state *s;
+    const char *folder = host->config->state;
+    g_autofree char *lock = g_build_filename(folder, "lock", NULL);
+    g_autoptr(GError) e = NULL;
+    int fd;
+
+    if (g_mkdir_with_parents(folder, 0700) < 0) {
+        btrail_service_fail_errno(error, "%s", folder);
+        return NULL;
+    }
+    fd = btrail_lock(lock, "runs with", folder, error);
+    if (fd < 0) {
+        return NULL;
+    }
+    s = g_new0(struct btrail_service_state, 1);
+    s->host = host;
+    s->lock = fd;
+    s->path = g_build_filename(folder, "sessions.json", NULL);
+    s->left = btrail_state_read(s->path, &e);
     if (!s->left) {
-        btrail_log(BTRAIL_LOG_ERROR, "sessions of before do not go on: %s",
-                   error->message);
+        btrail_log(BTRAIL_LOG_ERROR, "sessions from before do not continue: "
+                   "%s", e->message);
         s->left = g_ptr_array_new_with_free_func(
             (GDestroyNotify)btrail_state_capture_free);
     }
     if (s->left->len) {
         btrail_log(BTRAIL_LOG_INFO, "%u guests were being traced; their "
-                   "sessions go on as they connect", s->left->len);
-        s->leaving = g_timeout_add_seconds(LEFT_TIMEOUT_S, service_left_alone,
-                                           s);
+                   "sessions continue as they connect", s->left->len);
+        s->timeout = g_timeout_add_seconds(LEFT_TIMEOUT_S,
+                                           btrail_service_state_timed_out, s);
+    }
+    return s;
+}
+
+void btrail_service_state_close(struct btrail_service_state *s)
+{
+    if (s) {
+        g_clear_handle_id(&s->timeout, g_source_remove);
+        g_ptr_array_unref(s->left);
+        close(s->lock);
+        g_free(s->path);
+        g_free(s);
     }
 }

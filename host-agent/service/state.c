@@ -60,9 +60,9 @@ void btrail_state_capture_free(struct btrail_state_capture *c)
 
 static bool refuse(GError **error, const char *what)
 {
-    return btrail_daemon_fail(error, BTRAIL_SERVICE_ERROR_CONFIG,
-                              "the state of sessions makes no sense: %s",
-                              what);
+    return btrail_service_fail(error, BTRAIL_SERVICE_ERROR_CONFIG,
+                               "the state of sessions makes no sense: %s",
+                               what);
 }
 
 /* A name in a folder, not a path */
@@ -243,7 +243,7 @@ bool btrail_state_write(const char *path, GPtrArray *captures,
         return false;
     }
     if (g_rename(next, path) < 0) {
-        return btrail_daemon_fail_errno(error, "%s", path);
+        return btrail_service_fail_errno(error, "%s", path);
     }
     return true;
 }

@@ -147,7 +147,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     fuzz_require(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, socks));
     if (send(socks[0], bytes->data, bytes->len, MSG_DONTWAIT) ==
         (ssize_t)bytes->len) {
-        btrail_service_accept(service, socks[1], 1, 1);
+        btrail_connections_add(&service->connections, socks[1], 1, 1);
     } else {
         close(socks[1]);
     }

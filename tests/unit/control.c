@@ -25,7 +25,7 @@ static bool on_guest(void *opaque, JsonObject *guest, GError **error)
 
     g_string_append_printf(p->told, "guest %s;", name ? name : "-");
     return !p->refuse_guest ||
-           btrail_daemon_fail(error, BTRAIL_SERVICE_ERROR_LIMIT, "no more");
+           btrail_service_fail(error, BTRAIL_SERVICE_ERROR_LIMIT, "no more");
 }
 
 static void on_command(void *opaque, gint64 id, JsonObject *command)

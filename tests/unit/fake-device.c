@@ -117,7 +117,7 @@ void open_device(struct device *d, int pid)
                     ==, 0);
     d->sock = socks[0];
     d->pid = pid;
-    btrail_service_accept(service, socks[1], pid, 7);
+    btrail_connections_add(&service->connections, socks[1], pid, 7);
 }
 
 void connect_device(struct device *d, const char *name, int pid)
@@ -175,7 +175,8 @@ gint64 expect_execute(struct device *d, const char *name)
 void connect_data(struct device *d, int pid)
 {
     fake_init(&d->producer, 1, 4, BTRAIL_OVERFLOW_PAUSE);
-    btrail_service_accept(service, d->producer.agent_sock, pid, 7);
+    btrail_connections_add(&service->connections, d->producer.agent_sock,
+                           pid, 7);
     fake_hello(&d->producer);
 }
 

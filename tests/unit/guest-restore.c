@@ -6,9 +6,14 @@
 #include "backtrail/trace.h"
 #include "fake-device.h"
 #include "service/log.h"
-#include "service/service-private.h"
+#include "service/service-state.h"
 
 #define CAPTURE "backtraild-0"
+
+static struct btrail_guest *the_guest(void)
+{
+    return g_ptr_array_index(service->host.guests, 0);
+}
 
 static char *in_guest(const char *name)
 {
@@ -140,7 +145,7 @@ static void test_left(void)
     connect_device(&d, "vm", 100);
     start_session(&d, "{\"do\":\"start\",\"session\":\"s\",\"file\":\"s\","
                   "\"names\":\"off\"}");
-    capture = g_strdup(btrail_guest_capture(guest_at(service, 0)));
+    capture = g_strdup(the_guest()->capture.name);
     fake_publish(&d.producer, 0, 0, FAKE_RECORDS, NULL, 0);
     btrail_service_detach(service, set_true, &done);
     wait_true(&done);
@@ -194,11 +199,11 @@ static void begin_look(struct device *d)
 
     leave_session();
     connect_traced(d, "vm", 100, CAPTURE);
-    while (!service->guests->len) {
+    while (!service->host.guests->len) {
         g_assert_cmpint(g_get_monotonic_time(), <, deadline);
         iterate();
     }
-    g_assert_cmpstr(btrail_guest_capture(guest_at(service, 0)), ==, CAPTURE);
+    g_assert_cmpstr(the_guest()->capture.name, ==, CAPTURE);
 }
 
 /* The service is told to end before that is over: it begins nothing. */
@@ -225,16 +230,16 @@ static void test_slow(void)
     gint64 id;
 
     begin_look(&d);
-    g_assert_true(service_left_alone(service));
-    service_forget_left(service, guest_at(service, 0), NULL);
-    g_assert_cmpuint(service->left->len, ==, 1);
+    g_assert_true(btrail_service_state_timed_out(service->host.state));
+    btrail_service_state_forget(service->host.state, the_guest(), NULL);
+    g_assert_cmpuint(service->host.state->left->len, ==, 1);
     id = expect_execute(&d, "branch-trace-attach");
     connect_data(&d, 100);
     wait_ready(&d);
     reply_done(&d, id);
     stop_session(&d, "s", 0, &node);
-    g_assert_cmpuint(service->left->len, ==, 0);
-    g_assert_false(service_left_alone(service));
+    g_assert_cmpuint(service->host.state->left->len, ==, 0);
+    g_assert_false(btrail_service_state_timed_out(service->host.state));
     disconnect(&d);
     stop_service();
     fake_clear(&d.producer);

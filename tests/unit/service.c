@@ -9,7 +9,6 @@
 #include "backtrail/trace.h"
 #include "fake-device.h"
 #include "service/log.h"
-#include "service/service-private.h"
 
 static void test_session(void)
 {
@@ -104,7 +103,7 @@ static void test_data_of_others(void)
     command(&d, "{\"do\":\"start\",\"session\":\"s\",\"file\":\"s\",\"names\":\"off\"}");
     id = expect_execute(&d, "branch-trace-start");
     fake_init(&other, 1, 4, BTRAIL_OVERFLOW_PAUSE);
-    btrail_service_accept(service, other.agent_sock, 101, 7);
+    btrail_connections_add(&service->connections, other.agent_sock, 101, 7);
     fake_hello(&other);
     while (recv(other.sock, &byte, 1, MSG_DONTWAIT) < 0) {
         iterate();
@@ -115,7 +114,7 @@ static void test_data_of_others(void)
     reply_done(&d, id);
     g_assert_nonnull(result_of(&d, &node));
     fake_init(&other, 1, 4, BTRAIL_OVERFLOW_PAUSE);
-    btrail_service_accept(service, other.agent_sock, 100, 7);
+    btrail_connections_add(&service->connections, other.agent_sock, 100, 7);
     fake_hello(&other);
     while (recv(other.sock, &byte, 1, MSG_DONTWAIT) < 0) {
         iterate();
@@ -184,7 +183,7 @@ static void test_garbage(void)
             g_assert_cmpint(socketpair(AF_UNIX, SOCK_STREAM, 0, socks), ==,
                             0);
             g_assert_cmpint(send(socks[0], &messages[i], size, 0), ==, size);
-            btrail_service_accept(service, socks[1], 5, 7);
+            btrail_connections_add(&service->connections, socks[1], 5, 7);
             hung_up(socks[0]);
             while (g_main_context_iteration(NULL, FALSE)) {
                 continue;
@@ -266,7 +265,7 @@ static void test_more_vcpus(void)
     refused(&d, text, "no vCPU 1");
     disconnect(&d);
     deadline = g_get_monotonic_time() + DEADLINE;
-    while (service->connections->len) {
+    while (service->connections.control->len) {
         g_assert_cmpint(g_get_monotonic_time(), <, deadline);
         iterate();
     }

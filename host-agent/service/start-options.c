@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the agent takes of a command to start: see wishes.h
+ * The options of a drain session, from a command "start": see start-options.h
  */
 
 #include <string.h>
 
-#include "service/wishes.h"
+#include "service/start-options.h"
 
-static void add_trigger(struct btrail_wishes *w,
+static void add_trigger(struct btrail_start_options *o,
                         const struct btrail_command_trigger *t)
 {
     static const unsigned actions[] = {
@@ -24,12 +24,13 @@ static void add_trigger(struct btrail_wishes *w,
         .hits = t->hits,
     };
 
-    g_array_append_val(w->triggers, trigger);
+    g_array_append_val(o->triggers, trigger);
 }
 
-static void set_filter(struct btrail_wishes *w, const struct btrail_command *c)
+static void set_filter(struct btrail_start_options *o,
+                       const struct btrail_command *c)
 {
-    struct btrail_session_filter *f = &w->options.filter;
+    struct btrail_session_filter *f = &o->options.filter;
     unsigned i;
 
     if (c->vcpus) {
@@ -47,12 +48,12 @@ static void set_filter(struct btrail_wishes *w, const struct btrail_command *c)
         const struct btrail_command_process *p =
             &g_array_index(c->processes, struct btrail_command_process, i);
 
-        g_ptr_array_add(w->processes, p->comm ? g_strdup(p->comm) :
+        g_ptr_array_add(o->processes, p->comm ? g_strdup(p->comm) :
                         g_strdup_printf("%d", p->pid));
     }
-    g_ptr_array_add(w->processes, NULL);
+    g_ptr_array_add(o->processes, NULL);
     if (c->processes) {
-        f->processes = (const char *const *)w->processes->pdata;
+        f->processes = (const char *const *)o->processes->pdata;
     }
 }
 
@@ -73,30 +74,30 @@ static void set_limit(struct btrail_session_limit *limit,
     }
 }
 
-void btrail_wishes_init(struct btrail_wishes *w,
-                        const struct btrail_command *c, uint64_t ring)
+void btrail_start_options_init(struct btrail_start_options *o,
+                               const struct btrail_command *c, uint64_t ring)
 {
     unsigned i;
 
-    memset(w, 0, sizeof(*w));
-    w->processes = g_ptr_array_new_with_free_func(g_free);
-    set_filter(w, c);
-    w->options.drop = c->overflow != BTRAIL_OVERFLOW_PAUSE;
-    w->triggers = g_array_new(FALSE, FALSE, sizeof(struct btrail_trigger));
+    memset(o, 0, sizeof(*o));
+    o->processes = g_ptr_array_new_with_free_func(g_free);
+    set_filter(o, c);
+    o->options.drop = c->overflow != BTRAIL_OVERFLOW_PAUSE;
+    o->triggers = g_array_new(FALSE, FALSE, sizeof(struct btrail_trigger));
     for (i = 0; c->triggers && i < c->triggers->len; i++) {
-        add_trigger(w, &g_array_index(c->triggers,
+        add_trigger(o, &g_array_index(c->triggers,
                                       struct btrail_command_trigger, i));
     }
-    w->options.triggers = (struct btrail_trigger *)w->triggers->data;
-    w->options.n_triggers = w->triggers->len;
+    o->options.triggers = (struct btrail_trigger *)o->triggers->data;
+    o->options.n_triggers = o->triggers->len;
     if (c->last) {
-        w->options.mode = BTRAIL_SESSION_LAST;
-        set_limit(&w->options.limit, c, ring);
+        o->options.mode = BTRAIL_SESSION_LAST;
+        set_limit(&o->options.limit, c, ring);
     }
 }
 
-void btrail_wishes_clear(struct btrail_wishes *w)
+void btrail_start_options_clear(struct btrail_start_options *o)
 {
-    g_ptr_array_unref(w->processes);
-    g_array_unref(w->triggers);
+    g_ptr_array_unref(o->processes);
+    g_array_unref(o->triggers);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "util/json.h"
-#include "service/wanted.h"
+#include "service/capture-filter.h"
 
 /* The arguments that commands add up to, as text */
 static void sums_up(const char *want, const char *first, ...)
@@ -9,7 +9,7 @@ static void sums_up(const char *want, const char *first, ...)
     JsonObject *arguments = json_object_new();
     g_autoptr(JsonNode) node = json_node_new(JSON_NODE_OBJECT);
     g_autofree char *text = NULL;
-    struct btrail_wanted *w;
+    struct btrail_capture_filter *w;
     const char *t;
     unsigned n = 0, i;
     va_list args;
@@ -25,20 +25,20 @@ static void sums_up(const char *want, const char *first, ...)
         n++;
     }
     va_end(args);
-    w = btrail_wanted_new(commands, n);
-    btrail_wanted_put(w, arguments);
+    w = btrail_capture_filter_new(commands, n);
+    btrail_capture_filter_put(w, arguments);
     json_node_take_object(node, arguments);
     text = json_to_string(node, FALSE);
     g_assert_cmpstr(text, ==, want);
     for (i = 0; i < n; i++) {
-        struct btrail_wanted *one = btrail_wanted_new(&commands[i], 1);
+        struct btrail_capture_filter *one = btrail_capture_filter_new(&commands[i], 1);
 
         /* More of the same changes nothing. */
-        g_assert_true(n > 1 || btrail_wanted_equal(one, w));
-        btrail_wanted_free(one);
+        g_assert_true(n > 1 || btrail_capture_filter_equal(one, w));
+        btrail_capture_filter_free(one);
         btrail_command_free(commands[i]);
     }
-    btrail_wanted_free(w);
+    btrail_capture_filter_free(w);
 }
 
 #define ALL "\"privilege\":\"all\",\"overflow\":\"pause\"}"
@@ -85,15 +85,15 @@ static void test_many(void)
     struct btrail_command b = { .cr3 = roots(20, 44) };
     struct btrail_command c = { .cr3 = roots(64, 1) };
     struct btrail_command *all[] = { &a, &b, &c };
-    struct btrail_wanted *two = btrail_wanted_new(all, 2);
-    struct btrail_wanted *three = btrail_wanted_new(all, 3);
+    struct btrail_capture_filter *two = btrail_capture_filter_new(all, 2);
+    struct btrail_capture_filter *three = btrail_capture_filter_new(all, 3);
 
     g_assert_cmpuint(two->cr3->len, ==, 64);
     g_assert_null(three->cr3);
-    g_assert_false(btrail_wanted_equal(two, three));
-    g_assert_false(btrail_wanted_equal(three, two));
-    btrail_wanted_free(two);
-    btrail_wanted_free(three);
+    g_assert_false(btrail_capture_filter_equal(two, three));
+    g_assert_false(btrail_capture_filter_equal(three, two));
+    btrail_capture_filter_free(two);
+    btrail_capture_filter_free(three);
     g_array_unref(a.cr3);
     g_array_unref(b.cr3);
     g_array_unref(c.cr3);
@@ -102,7 +102,7 @@ static void test_many(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    g_test_add_func("/wanted/sum", test_sum);
-    g_test_add_func("/wanted/many", test_many);
+    g_test_add_func("/capture-filter/sum", test_sum);
+    g_test_add_func("/capture-filter/many", test_many);
     return g_test_run();
 }

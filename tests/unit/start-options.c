@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "util/json.h"
-#include "service/wishes.h"
+#include "service/start-options.h"
 
 #define RING    (UINT64_C(64) << 20)
 
@@ -20,9 +20,9 @@ static struct btrail_command *parse(const char *text)
 static void test_nothing(void)
 {
     struct btrail_command *c = parse("{\"do\":\"start\"}");
-    struct btrail_wishes w;
+    struct btrail_start_options w;
 
-    btrail_wishes_init(&w, c, RING);
+    btrail_start_options_init(&w, c, RING);
     g_assert_cmpint(w.options.mode, !=, BTRAIL_SESSION_LAST);
     g_assert_false(w.options.drop);
     g_assert_cmpuint(w.options.filter.n_vcpus, ==, 0);
@@ -30,7 +30,7 @@ static void test_nothing(void)
     g_assert_null(w.options.filter.processes);
     g_assert_cmpuint(w.options.filter.privilege, ==, 0);
     g_assert_cmpuint(w.options.n_triggers, ==, 0);
-    btrail_wishes_clear(&w);
+    btrail_start_options_clear(&w);
     btrail_command_free(c);
 }
 
@@ -43,9 +43,9 @@ static void test_all(void)
         "{\"at\":\"kernel:panic\",\"do\":\"stop\"},"
         "{\"at\":\"nginx:0x400\",\"do\":\"start\",\"hits\":3}]}");
     const struct btrail_session_options *o;
-    struct btrail_wishes w;
+    struct btrail_start_options w;
 
-    btrail_wishes_init(&w, c, RING);
+    btrail_start_options_init(&w, c, RING);
     o = &w.options;
     g_assert_true(o->drop);
     g_assert_cmpuint(o->filter.n_vcpus, ==, 2);
@@ -66,7 +66,7 @@ static void test_all(void)
     g_assert_cmphex(o->triggers[1].address, ==, 0x400);
     g_assert_cmpint(o->triggers[1].action, ==, BTRAIL_TRIGGER_START);
     g_assert_cmpuint(o->triggers[1].hits, ==, 3);
-    btrail_wishes_clear(&w);
+    btrail_start_options_clear(&w);
     btrail_command_free(c);
 }
 
@@ -87,14 +87,14 @@ static void test_limit(void)
         g_autofree char *text = g_strdup_printf(
             "{\"do\":\"start\",\"mode\":\"last\",\"size\":%s}", tests[i].size);
         struct btrail_command *c = parse(text);
-        struct btrail_wishes w;
+        struct btrail_start_options w;
 
-        btrail_wishes_init(&w, c, RING);
+        btrail_start_options_init(&w, c, RING);
         g_assert_cmpint(w.options.mode, ==, BTRAIL_SESSION_LAST);
         g_assert_cmpuint(w.options.limit.bytes, ==, tests[i].limit.bytes);
         g_assert_cmpuint(w.options.limit.records, ==, tests[i].limit.records);
         g_assert_cmpuint(w.options.limit.ns, ==, tests[i].limit.ns);
-        btrail_wishes_clear(&w);
+        btrail_start_options_clear(&w);
         btrail_command_free(c);
     }
 }
@@ -102,8 +102,8 @@ static void test_limit(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    g_test_add_func("/wishes/nothing", test_nothing);
-    g_test_add_func("/wishes/all", test_all);
-    g_test_add_func("/wishes/limit", test_limit);
+    g_test_add_func("/start-options/nothing", test_nothing);
+    g_test_add_func("/start-options/all", test_all);
+    g_test_add_func("/start-options/limit", test_limit);
     return g_test_run();
 }

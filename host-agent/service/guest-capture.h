@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The capture of a guest
+ *
+ * One capture records everything that the sessions of a guest request
+ * together.  It is started for the first session, changed when the requests
+ * change, and stopped after the last session.
+ */
+
+#ifndef BTRAIL_GUEST_CAPTURE_H
+#define BTRAIL_GUEST_CAPTURE_H
+
+#include <json-glib/json-glib.h>
+
+#include "drain/capture.h"
+#include "service/capture-filter.h"
+#include "service/guest-member.h"
+#include "service/host.h"
+
+/**
+ * struct guest_capture
+ * @host:      of the guest
+ * @link:      to its device
+ * @members:   its sessions that are not done; of struct guest_member
+ * @folder:    of its traces
+ * @cpu:       limit of the CPU time that draining may use
+ * @name:      that the device knows the capture by; NULL without a capture
+ * @capture:   the drain, NULL before it has a data connection
+ * @busy:      a command is being executed in QEMU, or a thread inspects the
+ *             traces of a capture that continues
+ * @awaiting:  the device has to make a data connection
+ * @attaching: a capture that another process has started continues
+ * @stopping:  the capture ends
+ * @detaching: it is handed over to another process
+ * @filter:    as the device has it
+ * @given_up:  why the device has given up on this service, or NULL
+ * @starting:  the session that the capture is started for
+ */
+struct guest_capture {
+    struct btrail_host *host;
+    struct guest_link *link;
+    GPtrArray *members;
+    struct btrail_folder *folder;
+    struct btrail_cpu_limit *cpu;
+
+    char *name;
+    struct btrail_capture *capture;
+    guint source;
+    bool busy;
+    bool awaiting;
+    bool attaching;
+    bool stopping;
+    bool detaching;
+    struct btrail_capture_filter *filter;
+    char *given_up;
+    struct guest_member *starting;
+};
+
+/* Takes the next step, if any, towards what the sessions request. */
+void guest_capture_advance(struct guest_capture *c);
+
+/* Does the capture wait for a data connection?  Pass it one; takes @sock. */
+bool guest_capture_awaits_data(const struct guest_capture *c);
+void guest_capture_data(struct guest_capture *c, int sock);
+
+/* Updates how long the capture has paused vCPUs, for the sessions. */
+void guest_capture_update_paused(struct guest_capture *c);
+
+/* Ends the sessions in the capture, and with @queued those that wait. */
+void guest_capture_end_members(struct guest_capture *c, const char *why,
+                               bool queued);
+
+/* Stops or hands over the capture, if there is one. */
+void guest_capture_stop(struct guest_capture *c);
+void guest_capture_detach(struct guest_capture *c);
+
+/*
+ * Continue a capture that another process has started: first say its name,
+ * then, once its sessions are queued, have QEMU connect to this process.
+ */
+void guest_capture_expect(struct guest_capture *c, const char *name);
+void guest_capture_attach(struct guest_capture *c);
+
+/* Forgets the capture, which the device does not have any more either. */
+void guest_capture_forget(struct guest_capture *c);
+
+/* Has the device stop the capture @name, which has no sessions. */
+void guest_capture_stop_orphan(struct guest_capture *c, const char *name);
+
+/* The event "agent-lost": QEMU has given up on this service. */
+void guest_capture_lost(struct guest_capture *c, const char *name,
+                        const char *reason);
+
+/* What the next process must know; NULL if there is no capture */
+struct btrail_state_capture *
+guest_capture_save(const struct guest_capture *c);
+
+/* The part of "status" about the capture */
+JsonObject *guest_capture_status(const struct guest_capture *c);
+
+#endif /* BTRAIL_GUEST_CAPTURE_H */

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Dumps of a guest's flight recorders: see guest-dump.h
+ */
+
+#include <string.h>
+
+#include "service/guest-dump.h"
+#include "service/log.h"
+#include "util/json.h"
+
+/* Dumps that are done and still in the status */
+#define MAX_DUMPS       16
+
+/* A dump that a client has requested, or that a panic has caused */
+struct guest_dump {
+    GQueue *dumps;
+    struct guest_link *link;
+    const struct btrail_folder *folder;
+    struct guest_client client;
+    guint reply_source;
+    char *session;
+    JsonObject *status;         /* never changed, only replaced */
+    bool done;
+};
+
+static void free_dump(struct guest_dump *d)
+{
+    json_object_unref(d->status);
+    g_free(d->session);
+    g_free(d);
+}
+
+void guest_dump_clear(GQueue *dumps)
+{
+    g_queue_clear_full(dumps, (GDestroyNotify)free_dump);
+}
+
+static void set_dump_status(struct guest_dump *d, const char *state,
+                            const char *file, JsonObject *result,
+                            const char *why)
+{
+    JsonObject *json = json_object_new();
+
+    json_object_set_string_member(json, "session", d->session);
+    json_object_set_string_member(json, "file", file);
+    json_object_set_string_member(json, "folder", d->folder->path);
+    json_object_set_string_member(json, "state", state);
+    if (result) {
+        json_object_set_int_member(json, "records",
+                                   btrail_json_int(result, "records", 0));
+        json_object_set_int_member(json, "bytes",
+                                   btrail_json_int(result, "bytes", 0));
+    }
+    if (why) {
+        g_autofree char *text = g_utf8_make_valid(why, -1);
+
+        json_object_set_string_member(json, "why", text);
+    }
+    g_clear_pointer(&d->status, json_object_unref);
+    d->status = json;
+}
+
+static gboolean reply_writing(gpointer opaque)
+{
+    struct guest_dump *d = opaque;
+
+    d->reply_source = 0;
+    guest_link_reply(d->link, d->client, json_object_ref(d->status));
+    d->client.id = -1;
+    return G_SOURCE_REMOVE;
+}
+
+/* Removes the oldest dumps that are done. */
+static void limit_dumps(GQueue *dumps)
+{
+    GList *l = dumps->head;
+
+    while (l && dumps->length > MAX_DUMPS) {
+        GList *next = l->next;
+        struct guest_dump *d = l->data;
+
+        if (d->done) {
+            g_queue_delete_link(dumps, l);
+            free_dump(d);
+        }
+        l = next;
+    }
+}
+
+static void dumped(void *opaque, JsonObject *result, const GError *error)
+{
+    struct guest_dump *d = opaque;
+    GQueue *dumps = d->dumps;
+    g_autofree char *file = g_strdup(btrail_json_string(d->status, "file"));
+    bool replied = !d->reply_source;
+
+    g_clear_handle_id(&d->reply_source, g_source_remove);
+    d->done = true;
+    if (error) {
+        btrail_log(BTRAIL_LOG_WARNING, "guest %s: not dumped into %s: %s",
+                   d->link->name, file, error->message);
+        set_dump_status(d, "failed", file, NULL, error->message);
+        guest_link_refuse(d->link, d->client, error->message);
+        if (!replied) {
+            /* The client knows; there may be a good dump of this name. */
+            g_queue_remove(dumps, d);
+            free_dump(d);
+        }
+    } else {
+        btrail_log(BTRAIL_LOG_INFO, "guest %s: dumped into %s", d->link->name,
+                   file);
+        set_dump_status(d, "written", file, result, NULL);
+        guest_link_reply(d->link, d->client, json_object_ref(d->status));
+    }
+    limit_dumps(dumps);
+}
+
+bool guest_dump_start(GQueue *dumps, struct guest_member *m, gint64 id,
+                      const char *file, enum btrail_service_session_why why,
+                      GError **error)
+{
+    struct guest_dump *d = g_new0(struct guest_dump, 1);
+    g_autofree char *name = NULL;
+
+    d->dumps = dumps;
+    d->link = m->link;
+    d->folder = m->folder;
+    d->client = guest_link_client(m->link, id);
+    d->session = g_strdup(guest_member_name(m));
+    if (!btrail_service_session_dump(m->session, file, why, &name, dumped, d,
+                                     error)) {
+        g_free(d->session);
+        g_free(d);
+        return false;
+    }
+    set_dump_status(d, "writing", name, NULL, NULL);
+    g_queue_push_tail(dumps, d);
+    d->reply_source = g_timeout_add_seconds(GUEST_REPLY_S, reply_writing, d);
+    return true;
+}
+
+const char *guest_dump_writing(GQueue *dumps, const char *file)
+{
+    GList *l;
+
+    for (l = dumps->head; l; l = l->next) {
+        const struct guest_dump *d = l->data;
+
+        if (!d->done &&
+            !strcmp(btrail_json_string(d->status, "file"), file)) {
+            return d->session;
+        }
+    }
+    return NULL;
+}
+
+void guest_dump_add_status(GQueue *dumps, const char *session,
+                           JsonArray *status)
+{
+    GList *l;
+
+    for (l = dumps->head; l; l = l->next) {
+        const struct guest_dump *d = l->data;
+
+        if (!session || !strcmp(session, d->session)) {
+            json_array_add_object_element(status, json_object_ref(d->status));
+        }
+    }
+}

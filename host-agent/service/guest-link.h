@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The control connection of a guest's device, and the clients that send
+ * commands through it
+ *
+ * The device forwards commands of clients.  A reply reaches its client only
+ * if the connection that the command came through still exists.
+ */
+
+#ifndef BTRAIL_GUEST_LINK_H
+#define BTRAIL_GUEST_LINK_H
+
+#include "service/control.h"
+
+/**
+ * struct guest_link
+ * @name:        of the guest, for the log
+ * @control:     NULL while the device is not connected
+ * @connections: number of the current connection
+ */
+struct guest_link {
+    char *name;
+    struct btrail_control *control;
+    unsigned connections;
+};
+
+/* A client that waits for the reply to its command; @id is -1 for none. */
+struct guest_client {
+    unsigned connection;
+    gint64 id;
+};
+
+static inline struct guest_client
+guest_link_client(const struct guest_link *link, gint64 id)
+{
+    return (struct guest_client) { link->connections, id };
+}
+
+/* Reply to a client, if it can still be reached; @result is taken. */
+void guest_link_reply_node(struct guest_link *link, struct guest_client client,
+                           JsonNode *result);
+void guest_link_reply(struct guest_link *link, struct guest_client client,
+                      JsonObject *result);
+void guest_link_refuse(struct guest_link *link, struct guest_client client,
+                       const char *why);
+
+#endif /* BTRAIL_GUEST_LINK_H */

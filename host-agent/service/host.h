@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Everything that the guests of one service share
+ *
+ * All of it belongs to the thread of the default main context.
+ */
+
+#ifndef BTRAIL_HOST_H
+#define BTRAIL_HOST_H
+
+#include <json-glib/json-glib.h>
+
+#include "guest-linux/symbol-places.h"
+#include "service/config.h"
+#include "service/folder.h"
+#include "util/cpu-limit.h"
+
+struct btrail_service_state;
+
+/**
+ * struct btrail_host
+ * @config:  current configuration; a reload replaces it
+ * @files:   finds symbols in files that the guests have
+ * @folder:  of all traces
+ * @cpu:     time that all guests may use together
+ * @guests:  connected or not; of struct btrail_guest
+ * @state:   sessions that must survive a restart
+ * @ending:  the service ends, and starts no more sessions
+ * @changed: a source that saves the state and removes guests that are gone
+ */
+struct btrail_host {
+    struct btrail_config *config;
+    struct btrail_symbol_files files;
+    struct btrail_folder *folder;
+    struct btrail_cpu_pool *cpu;
+    GPtrArray *guests;
+    struct btrail_service_state *state;
+    bool ending;
+    GSource *changed;
+};
+
+/*
+ * Reports a change of what btrail_guest_save() or btrail_guest_is_idle()
+ * returns.  The main loop handles it before anything else.
+ */
+void btrail_host_changed(struct btrail_host *host);
+
+/* May a session write another file into its guest's @folder? */
+bool btrail_host_admit_file(struct btrail_host *host,
+                            const struct btrail_folder *folder,
+                            GError **error);
+
+#endif /* BTRAIL_HOST_H */

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The socket that devices connect to: see listener.h
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <glib-unix.h>
+#include <grp.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "service/listener.h"
+#include "service/lock.h"
+#include "service/log.h"
+
+/* The first descriptor that systemd passes; see sd_listen_fds(3). */
+#define PASSED_FD   3
+
+struct btrail_listener {
+    char *path;                 /* that it has bound, or NULL */
+    dev_t dev;
+    ino_t ino;
+    int sock, lock;
+    guint source;
+    btrail_listener_fn *accepted;
+    void *opaque;
+};
+
+static gboolean acceptable(gint fd, GIOCondition condition, gpointer opaque)
+{
+    struct btrail_listener *l = opaque;
+    struct ucred cred;
+    socklen_t len = sizeof(cred);
+    int sock = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+    if (sock < 0) {
+        if (errno == EMFILE || errno == ENFILE) {
+            btrail_log(BTRAIL_LOG_ERROR, "no more connections: %s",
+                       g_strerror(errno));
+            g_usleep(10000);
+        }
+        return G_SOURCE_CONTINUE;
+    }
+    if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0) {
+        close(sock);
+        return G_SOURCE_CONTINUE;
+    }
+    l->accepted(l->opaque, sock, cred.pid, cred.uid);
+    return G_SOURCE_CONTINUE;
+}
+
+/* Has systemd passed a socket to this very process? */
+static bool is_passed(void)
+{
+    g_autofree char *pid = g_strdup_printf("%d", getpid());
+
+    return !g_strcmp0(g_getenv("LISTEN_PID"), pid) &&
+           g_getenv("LISTEN_FDS") && strcmp(g_getenv("LISTEN_FDS"), "0");
+}
+
+static bool take_passed(struct btrail_listener *l,
+                        const struct btrail_config *config, GError **error)
+{
+    struct sockaddr_un address = { .sun_family = AF_UNSPEC };
+    socklen_t len = sizeof(address), int_len = sizeof(int);
+    int listens = 0, flags = fcntl(PASSED_FD, F_GETFL);
+
+    if (strcmp(g_getenv("LISTEN_FDS"), "1") || flags < 0 ||
+        getsockopt(PASSED_FD, SOL_SOCKET, SO_ACCEPTCONN, &listens,
+                   &int_len) < 0 || !listens ||
+        getsockname(PASSED_FD, (struct sockaddr *)&address, &len) < 0 ||
+        address.sun_family != AF_UNIX) {
+        return btrail_service_fail(error, BTRAIL_SERVICE_ERROR_CONFIG,
+                                   "systemd must pass one listening UNIX "
+                                   "socket; see backtraild.socket");
+    }
+    g_unsetenv("LISTEN_PID");
+    g_unsetenv("LISTEN_FDS");
+    l->sock = PASSED_FD;
+    if (fcntl(l->sock, F_SETFD, FD_CLOEXEC) < 0 ||
+        fcntl(l->sock, F_SETFL, flags | O_NONBLOCK) < 0) {
+        return btrail_service_fail_errno(error, "the socket of systemd");
+    }
+    if (strcmp(address.sun_path, config->socket)) {
+        btrail_log(BTRAIL_LOG_WARNING, "listening at %s, as backtraild.socket "
+                   "says, not at %s", address.sun_path, config->socket);
+    }
+    return true;
+}
+
+static bool set_group(const char *path, const char *group, GError **error)
+{
+    struct group *g;
+
+    if (!group) {
+        return true;
+    }
+    g = getgrnam(group);
+    if (!g) {
+        return btrail_service_fail(error, BTRAIL_SERVICE_ERROR_CONFIG,
+                                   "there is no group '%s'", group);
+    }
+    return !lchown(path, -1, g->gr_gid) ||
+           btrail_service_fail_errno(error, "%s: group %s", path, group);
+}
+
+static bool bind_own(struct btrail_listener *l,
+                     const struct btrail_config *config, GError **error)
+{
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    const char *path = config->socket;
+    g_autofree char *folder = g_path_get_dirname(path);
+    g_autofree char *lock = g_strconcat(path, ".lock", NULL);
+    struct stat st;
+    mode_t old;
+    bool bound;
+
+    if (strlen(path) >= sizeof(address.sun_path)) {
+        return btrail_service_fail(error, BTRAIL_SERVICE_ERROR_CONFIG,
+                                   "%s: too long for a socket", path);
+    }
+    strcpy(address.sun_path, path);
+    if (g_mkdir_with_parents(folder, 0755) < 0) {
+        return btrail_service_fail_errno(error, "%s", folder);
+    }
+    l->lock = btrail_lock(lock, "listens at", path, error);
+    if (l->lock < 0) {
+        return false;
+    }
+    l->sock = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (l->sock < 0) {
+        return btrail_service_fail_errno(error, "socket");
+    }
+    /* A stale file: whoever listened there would hold the lock. */
+    unlink(path);
+    /* Nobody connects before the permissions are right. */
+    old = umask(0777);
+    bound = !bind(l->sock, (struct sockaddr *)&address, sizeof(address));
+    umask(old);
+    if (!bound || lstat(path, &st) < 0) {
+        return btrail_service_fail_errno(error, "%s", path);
+    }
+    l->path = g_strdup(path);
+    l->dev = st.st_dev;
+    l->ino = st.st_ino;
+    if (!set_group(path, config->socket_group, error)) {
+        return false;
+    }
+    if (chmod(path, config->socket_mode) < 0 || listen(l->sock, 128) < 0) {
+        return btrail_service_fail_errno(error, "%s", path);
+    }
+    return true;
+}
+
+struct btrail_listener *btrail_listener_new(const struct btrail_config *config,
+                                            btrail_listener_fn *accepted,
+                                            void *opaque, GError **error)
+{
+    struct btrail_listener *l = g_new0(struct btrail_listener, 1);
+
+    l->sock = l->lock = -1;
+    l->accepted = accepted;
+    l->opaque = opaque;
+    if (!(is_passed() ? take_passed : bind_own)(l, config, error)) {
+        btrail_listener_free(l);
+        return NULL;
+    }
+    l->source = g_unix_fd_add(l->sock, G_IO_IN, acceptable, l);
+    return l;
+}
+
+void btrail_listener_free(struct btrail_listener *l)
+{
+    struct stat st;
+
+    if (!l) {
+        return;
+    }
+    g_clear_handle_id(&l->source, g_source_remove);
+    /* Another process may have replaced the file. */
+    if (l->path && !lstat(l->path, &st) && st.st_dev == l->dev &&
+        st.st_ino == l->ino) {
+        unlink(l->path);
+    }
+    if (l->sock >= 0) {
+        close(l->sock);
+    }
+    /* The lock's file stays: another process may have opened it already. */
+    if (l->lock >= 0) {
+        close(l->lock);
+    }
+    g_free(l->path);
+    g_free(l);
+}

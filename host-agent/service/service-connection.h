@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Connections of devices to the service
+ *
+ * A device has one control connection, and one for data while it records.
+ * The first message of a new connection says which one it is.
+ */
+
+#ifndef BTRAIL_SERVICE_CONNECTION_H
+#define BTRAIL_SERVICE_CONNECTION_H
+
+#include "service/host.h"
+
+/**
+ * struct btrail_connections - all of a service; each has a struct of its own
+ * @host:    whose guests they belong to
+ * @unknown: that have not sent anything
+ * @control: control connections
+ */
+struct btrail_connections {
+    struct btrail_host *host;
+    GPtrArray *unknown;
+    GPtrArray *control;
+};
+
+void btrail_connections_init(struct btrail_connections *all,
+                             struct btrail_host *host);
+
+/* Hang up; guests learn that their devices are not connected. */
+void btrail_connections_clear(struct btrail_connections *all);
+
+/* A new connection from a process of this number and user; @sock is taken. */
+void btrail_connections_add(struct btrail_connections *all, int sock, int pid,
+                            uid_t uid);
+
+#endif /* BTRAIL_SERVICE_CONNECTION_H */

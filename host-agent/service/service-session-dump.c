@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Dumps of a session of mode "last": see service-session.h
+ */
+
+#include <gio/gio.h>
+#include <unistd.h>
+
+#include "service/service-session-private.h"
+
+struct dumping {
+    struct btrail_service_session *s;
+    char *file, *path;
+    int folder;
+    struct btrail_session_dump dump;
+    btrail_service_session_dumped *dumped;
+    void *opaque;
+    GError *error;
+};
+
+static void dump_thread(GTask *task, gpointer source, gpointer data,
+                        GCancellable *cancellable)
+{
+    struct dumping *d = data;
+
+    btrail_session_dump(d->s->session, d->path, &d->dump, &d->error);
+    g_task_return_boolean(task, TRUE);
+}
+
+static void dump_done(GObject *source, GAsyncResult *async, gpointer opaque)
+{
+    struct dumping *d = opaque;
+    struct btrail_service_session *s = d->s;
+    g_autoptr(JsonObject) result = json_object_new();
+
+    if (!d->error) {
+        json_object_set_string_member(result, "file", d->file);
+        json_object_set_int_member(result, "records", d->dump.records);
+        json_object_set_int_member(result, "bytes", d->dump.bytes);
+    }
+    d->dumped(d->opaque, d->error ? NULL : result, d->error);
+    close(d->folder);
+    g_clear_error(&d->error);
+    g_free(d->file);
+    g_free(d->path);
+    g_free(d);
+    s->dumps--;
+    service_session_finish(s);
+    service_session_unref(s);
+}
+
+bool btrail_service_session_dump(struct btrail_service_session *s,
+                                 const char *file,
+                                 enum btrail_service_session_why why,
+                                 char **name,
+                                 btrail_service_session_dumped *dumped,
+                                 void *opaque, GError **error)
+{
+    static const char *const suffixes[] = {
+        [BTRAIL_SERVICE_SESSION_ASKED] = "-dump",
+        [BTRAIL_SERVICE_SESSION_TRIGGER] = "-trigger",
+        [BTRAIL_SERVICE_SESSION_PANIC] = "-panic",
+    };
+    g_autofree char *to = file ? g_strdup(file) :
+        btrail_folder_default_name(s->command->session, suffixes[why]);
+    g_autoptr(GTask) task = NULL;
+    struct dumping *d;
+    char *path;
+    int folder;
+
+    if (!s->command->last) {
+        return btrail_service_fail(error, BTRAIL_SERVICE_ERROR_COMMAND,
+                                   "session '%s' is not of mode 'last'; all "
+                                   "that it has recorded is in '%s'",
+                                   s->command->session, s->command->file);
+    }
+    if (!s->added || s->finishing || !s->session) {
+        return btrail_service_fail(error, BTRAIL_SERVICE_ERROR_COMMAND,
+                                   "session '%s' has ended; what it had is in "
+                                   "'%s'", s->command->session,
+                                   s->command->file);
+    }
+    if (s->dumps >= (why == BTRAIL_SERVICE_SESSION_PANIC ? 2 : 1)) {
+        return btrail_service_fail(error, BTRAIL_SERVICE_ERROR_COMMAND,
+                                   "session '%s' is being dumped; ask again "
+                                   "later", s->command->session);
+    }
+    if (!btrail_host_admit_file(s->options.host, s->options.folder, error)) {
+        return false;
+    }
+    path = btrail_folder_place(s->options.folder, to, &folder, error);
+    if (!path) {
+        return false;
+    }
+    d = g_new0(struct dumping, 1);
+    d->s = s;
+    if (name) {
+        *name = g_strdup(to);
+    }
+    d->file = g_steal_pointer(&to);
+    d->path = path;
+    d->folder = folder;
+    d->dumped = dumped;
+    d->opaque = opaque;
+    s->dumps++;
+    s->refs++;
+    task = g_task_new(NULL, NULL, dump_done, d);
+    g_task_set_task_data(task, d, NULL);
+    g_task_run_in_thread(task, dump_thread);
+    return true;
+}

@@ -1,0 +1,666 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The life of a session, from its files to its end: see service-session.h
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <gio/gio.h>
+#include <glib-unix.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "backtrail/words.h"
+#include "lib/internal/parts.h"
+#include "service/log.h"
+#include "service/service-session-private.h"
+#include "service/start-options.h"
+
+/* The most that a block of records grows to while it is made */
+#define BLOCK_MEMORY    (UINT64_C(4) << 20)
+#define QUEUED_BLOCKS   8
+
+void service_session_unref(struct btrail_service_session *s)
+{
+    if (--s->refs) {
+        return;
+    }
+    if (s->folder >= 0) {
+        close(s->folder);
+    }
+    btrail_command_free(s->command);
+    g_free(s->path);
+    g_free(s->part);
+    g_free(s->ring);
+    g_free(s->why);
+    g_free(s->found);
+    g_free(s);
+}
+
+uint64_t btrail_service_session_memory(unsigned vcpus)
+{
+    return (vcpus + QUEUED_BLOCKS) * BLOCK_MEMORY;
+}
+
+static bool check_ring(const struct btrail_service_session_options *o,
+                       GError **error)
+{
+    const struct btrail_command *c = o->command;
+    uint64_t ring = o->host->config->ring;
+
+    if (c->last && c->size_of == BTRAIL_COMMAND_BYTES && c->size > ring) {
+        return btrail_service_fail(error, BTRAIL_SERVICE_ERROR_LIMIT,
+                                   "a session of mode 'last' may keep %"
+                                   G_GUINT64_FORMAT " bytes at most", ring);
+    }
+    return true;
+}
+
+static bool make_ring(struct btrail_service_session *s, char **path,
+                      GError **error)
+{
+    s->ring = g_strdup_printf(".ring-%08x%08x", g_random_int(),
+                              g_random_int());
+    if (mkdirat(s->options.folder->fd, s->ring, 0700) < 0) {
+        btrail_service_fail_errno(error, "%s", s->ring);
+        g_clear_pointer(&s->ring, g_free);
+        return false;
+    }
+    *path = g_strdup_printf("/proc/self/fd/%d/%s", s->options.folder->fd,
+                            s->ring);
+    return true;
+}
+
+/* Removes the ring's folder; files in it that are not ours keep it. */
+static void remove_ring(struct btrail_service_session *s)
+{
+    if (s->ring) {
+        unlinkat(s->options.folder->fd, s->ring, AT_REMOVEDIR);
+    }
+}
+
+static const char *last_of(const char *path)
+{
+    return strrchr(path, '/') + 1;
+}
+
+/* Removes what this session has written; parts from before stay. */
+static void remove_part(struct btrail_service_session *s)
+{
+    if (s->part) {
+        unlinkat(s->folder, last_of(s->part), 0);
+    }
+}
+
+static void report(struct btrail_service_session *s,
+                   enum btrail_service_session_event event)
+{
+    if (s->options.event) {
+        s->options.event(s->options.opaque, s, event);
+    }
+}
+
+static gboolean done_readable(gint fd, GIOCondition condition, gpointer opaque)
+{
+    struct btrail_service_session *s = opaque;
+
+    s->done_source = 0;
+    s->over = true;
+    service_session_finish(s);
+    return G_SOURCE_REMOVE;
+}
+
+static void trigger_dumped(void *opaque, JsonObject *result,
+                           const GError *error)
+{
+    struct btrail_service_session *s = opaque;
+
+    if (error) {
+        btrail_log(BTRAIL_LOG_WARNING, "session %s: its dump for a trigger "
+                   "failed: %s", s->command->session, error->message);
+    } else {
+        btrail_log(BTRAIL_LOG_INFO, "session %s: dumped for a trigger into "
+                   "%s", s->command->session,
+                   json_object_get_string_member(result, "file"));
+    }
+}
+
+bool btrail_service_session_is_ready(const struct btrail_service_session *s)
+{
+    return !s->session ||
+           btrail_session_has_names(s->session) == BTRAIL_SESSION_NAMES_FINE;
+}
+
+static void log_places(struct btrail_service_session *s)
+{
+    unsigned i;
+
+    for (i = 0; s->command->triggers && i < s->command->triggers->len; i++) {
+        const struct btrail_command_trigger *t =
+            &g_array_index(s->command->triggers,
+                           struct btrail_command_trigger, i);
+
+        if (t->symbol && !s->found[i] &&
+            btrail_session_places(s->session, i)) {
+            s->found[i] = true;
+            btrail_log(BTRAIL_LOG_INFO, "session %s: trigger %s is found",
+                       s->command->session, t->at);
+        } else if (t->symbol && !s->found[i] && !s->ready) {
+            btrail_log(BTRAIL_LOG_INFO, "session %s: trigger %s waits until "
+                       "its symbol is found", s->command->session, t->at);
+        }
+    }
+}
+
+static gboolean fired_readable(gint fd, GIOCondition condition,
+                               gpointer opaque)
+{
+    struct btrail_service_session *s = opaque;
+    int n;
+
+    while ((n = btrail_session_take_fired(s->session)) >= 0) {
+        const struct btrail_command_trigger *t =
+            &g_array_index(s->command->triggers,
+                           struct btrail_command_trigger, n);
+        g_autoptr(GError) error = NULL;
+
+        btrail_log(BTRAIL_LOG_INFO, "session %s: trigger %s",
+                   s->command->session, t->at);
+        if (t->act == BTRAIL_COMMAND_ACT_STOP && !s->why) {
+            s->why = g_strdup_printf("trigger %s", t->at);
+        }
+        if (t->act != BTRAIL_COMMAND_ACT_DUMP) {
+            /* A restart keeps whether it records. */
+            report(s, BTRAIL_SERVICE_SESSION_CHANGED);
+            continue;
+        }
+        /* One at a time: frequent triggers would fill the disk. */
+        if (s->dumps) {
+            btrail_session_release_ring(s->session);
+        } else if (!btrail_service_session_dump(s, NULL,
+                                              BTRAIL_SERVICE_SESSION_TRIGGER,
+                                              NULL, trigger_dumped, s,
+                                              &error)) {
+            btrail_session_release_ring(s->session);
+            trigger_dumped(s, NULL, error);
+        }
+    }
+    if (btrail_service_session_is_ready(s)) {
+        log_places(s);
+        if (!s->ready) {
+            s->ready = true;
+            report(s, BTRAIL_SERVICE_SESSION_READY);
+        }
+    }
+    return G_SOURCE_CONTINUE;
+}
+
+/* Describes the session in its trace. */
+static JsonObject *metadata(const struct btrail_service_session *s)
+{
+    JsonObject *json = json_object_new();
+    g_autofree char *guest = g_utf8_make_valid(s->options.guest, -1);
+
+    json_object_set_string_member(json, "guest", guest);
+    json_object_set_string_member(json, "session", s->command->session);
+    if (s->command->owner) {
+        json_object_set_string_member(json, "owner", s->command->owner);
+    }
+    return json;
+}
+
+/* Makes the session of the drain; @store is taken. */
+static bool make_session(struct btrail_service_session *s,
+                         struct btrail_store *store, const GArray *resume,
+                         GError **error)
+{
+    const struct btrail_host *host = s->options.host;
+    g_autoptr(JsonObject) meta = metadata(s);
+    g_autofree char *ring_path = NULL;
+    struct btrail_start_options o;
+
+    if (s->command->last && !make_ring(s, &ring_path, error)) {
+        return false;
+    }
+    btrail_start_options_init(&o, s->command, host->config->ring);
+    o.options.metadata = meta;
+    o.options.files = host->files;
+    o.options.folder = ring_path;
+    o.options.store = store;
+    if (resume) {
+        o.options.resume = (uint64_t *)resume->data;
+        o.options.n_resume = resume->len;
+    }
+    o.options.keeping = s->keeping;
+    s->session = btrail_session_new(&o.options, error);
+    btrail_start_options_clear(&o);
+    if (!s->session) {
+        remove_ring(s);
+        return false;
+    }
+    s->done_source = g_unix_fd_add(btrail_session_done_fd(s->session),
+                                   G_IO_IN, done_readable, s);
+    s->fired_source = g_unix_fd_add(btrail_session_fired_fd(s->session),
+                                    G_IO_IN, fired_readable, s);
+    if (s->command->triggers) {
+        s->found = g_new0(bool, s->command->triggers->len);
+    }
+    return true;
+}
+
+static struct btrail_service_session *
+new_session(const struct btrail_service_session_options *options)
+{
+    struct btrail_service_session *s = g_new0(struct btrail_service_session, 1);
+
+    s->options = *options;
+    s->command = options->command;
+    s->folder = -1;
+    s->refs = 1;
+    s->started = g_get_real_time();
+    return s;
+}
+
+/* Creates the file at the path in @options. */
+static struct btrail_store *open_store(struct btrail_service_session *s,
+                                       struct btrail_store_options *options,
+                                       GError **error)
+{
+    struct btrail_store *store;
+
+    options->part_size = s->command->split;
+    if (btrail_store_open(&store, options)) {
+        if (errno == EEXIST) {
+            btrail_service_fail(error, BTRAIL_SERVICE_ERROR_NAME,
+                                "there is a trace '%s' already, or a part of "
+                                "it; choose another name",
+                                s->command->file);
+        } else {
+            btrail_service_fail_errno(error, "%s", s->command->file);
+        }
+        return NULL;
+    }
+    s->part = g_strdup(options->path);
+    return store;
+}
+
+static bool open_new(struct btrail_service_session *s, GError **error)
+{
+    struct btrail_store_options options = { NULL };
+    struct btrail_store *store = NULL;
+
+    if (!check_ring(&s->options, error)) {
+        return false;
+    }
+    s->path = btrail_folder_place(s->options.folder, s->command->file,
+                                  &s->folder, error);
+    if (!s->path) {
+        return false;
+    }
+    if (!s->command->last) {
+        options.path = s->path;
+        store = open_store(s, &options, error);
+        if (!store) {
+            return false;
+        }
+    }
+    if (!make_session(s, store, NULL, error)) {
+        remove_part(s);
+        return false;
+    }
+    return true;
+}
+
+struct btrail_service_session *
+btrail_service_session_new(const struct btrail_service_session_options *options,
+                           GError **error)
+{
+    struct btrail_service_session *s = new_session(options);
+
+    if (!open_new(s, error)) {
+        service_session_unref(s);
+        return NULL;
+    }
+    return s;
+}
+
+static bool open_again(struct btrail_service_session *s,
+                       const struct btrail_state_session *state,
+                       struct btrail_leftover *left, GError **error)
+{
+    struct btrail_store_options options = { NULL };
+    struct btrail_store *store;
+    g_autofree char *part_path = NULL;
+    uint32_t part;
+
+    s->path = btrail_folder_find(s->options.folder, s->command->file,
+                                 &s->folder, error);
+    if (!s->path) {
+        return false;
+    }
+    part = btrail_leftover_last_part(s->path) + 1;
+    part_path = btrail_part_path(s->path, part);
+    options.path = part_path;
+    options.id = left->id;
+    options.part = part;
+    options.begin = state->whole ? BTRAIL_GAP_AGENT_LOST :
+                    BTRAIL_GAP_ELSEWHERE;
+    store = open_store(s, &options, error);
+    if (!store) {
+        return false;
+    }
+    if (!make_session(s, store, state->whole ? NULL : left->indices, error)) {
+        remove_part(s);
+        return false;
+    }
+    s->past.records = left->records;
+    s->past.bytes = left->bytes;
+    btrail_leftover_complete_part(dup(s->folder), s->path, part - 1);
+    return true;
+}
+
+struct btrail_service_session *
+btrail_service_session_resume(
+    const struct btrail_service_session_options *options,
+    const struct btrail_state_session *state, struct btrail_leftover *left,
+    GError **error)
+{
+    struct btrail_service_session *s = new_session(options);
+    bool ok;
+
+    s->keeping = state->keeping;
+    if (state->ring) {
+        g_free(btrail_leftover_keep_ring(options->folder,
+                                         options->command->session, "-before",
+                                         state->ring));
+    }
+    ok = left ? open_again(s, state, left, error) : open_new(s, error);
+    btrail_leftover_free(left);
+    if (!ok) {
+        service_session_unref(s);
+        return NULL;
+    }
+    s->resumed = true;
+    s->started = state->started / 1000;
+    s->whole = state->whole;
+    return s;
+}
+
+static gboolean duration_passed(gpointer opaque);
+
+/* Sets a timer, for as long as timers can be; false if the time is over. */
+static bool set_duration(struct btrail_service_session *s)
+{
+    gint64 left = s->started / 1000 + (gint64)s->command->duration_ms -
+                  g_get_real_time() / 1000;
+
+    if (left > 0) {
+        s->duration_source = g_timeout_add(MIN(left, G_MAXINT),
+                                           duration_passed, s);
+        g_source_set_name_by_id(s->duration_source, "duration");
+    }
+    return left > 0;
+}
+
+static gboolean duration_passed(gpointer opaque)
+{
+    struct btrail_service_session *s = opaque;
+
+    s->duration_source = 0;
+    if (!set_duration(s)) {
+        report(s, BTRAIL_SERVICE_SESSION_TIME_OVER);
+    }
+    return G_SOURCE_REMOVE;
+}
+
+struct btrail_session *
+btrail_service_session_begin(struct btrail_service_session *s)
+{
+    s->added = true;
+    s->state = BTRAIL_SERVICE_SESSION_ACTIVE;
+    if (s->command->duration_ms && !set_duration(s)) {
+        s->duration_source = g_idle_add(duration_passed, s);
+    }
+    return s->session;
+}
+
+static void set_why(struct btrail_service_session *s, const char *why)
+{
+    if (why && !s->why) {
+        s->why = g_strdup(why);
+    }
+}
+
+void btrail_service_session_spoil(struct btrail_service_session *s,
+                                const char *why)
+{
+    set_why(s, why);
+    s->spoilt = true;
+}
+
+static gboolean report_done(gpointer opaque)
+{
+    struct btrail_service_session *s = opaque;
+
+    report(s, BTRAIL_SERVICE_SESSION_DONE);
+    service_session_unref(s);
+    return G_SOURCE_REMOVE;
+}
+
+/* Removes the files of a session that has recorded nothing. */
+static void discard(struct btrail_service_session *s)
+{
+    struct btrail_session_result result;
+
+    g_clear_handle_id(&s->done_source, g_source_remove);
+    g_clear_handle_id(&s->fired_source, g_source_remove);
+    g_clear_handle_id(&s->duration_source, g_source_remove);
+    if (!s->session) {
+        return;
+    }
+    btrail_session_finish(s->session, &result);
+    s->session = NULL;
+    g_clear_error(&result.error);
+    g_free(result.no_names);
+    remove_part(s);
+    remove_ring(s);
+}
+
+void btrail_service_session_end(struct btrail_service_session *s,
+                              struct btrail_capture *c, const char *why)
+{
+    if (s->state >= BTRAIL_SERVICE_SESSION_ENDING) {
+        return;
+    }
+    set_why(s, why);
+    g_clear_handle_id(&s->duration_source, g_source_remove);
+    if (!s->added) {
+        discard(s);
+        s->ended = g_get_real_time();
+        s->state = BTRAIL_SERVICE_SESSION_FAILED;
+        s->refs++;
+        g_idle_add(report_done, s);
+        return;
+    }
+    s->state = BTRAIL_SERVICE_SESSION_ENDING;
+    if (c) {
+        btrail_capture_remove(c, s->session);
+    }
+}
+
+bool btrail_service_session_detach(struct btrail_service_session *s)
+{
+    s->detached = s->state == BTRAIL_SERVICE_SESSION_ACTIVE;
+    if (s->detached) {
+        g_clear_handle_id(&s->duration_source, g_source_remove);
+    }
+    return s->detached;
+}
+
+void btrail_service_session_abandon(struct btrail_service_session *s,
+                                  const char *why)
+{
+    s->abandoned = true;
+    btrail_service_session_spoil(s, why);
+    btrail_service_session_end(s, NULL, why);
+}
+
+/* The result of finishing a session */
+struct ending {
+    struct btrail_service_session *s;
+    struct btrail_session_result result;
+    GError *dump_error;
+    char *kept;             /* the ring's folder, if the dump failed */
+};
+
+static void finish_thread(GTask *task, gpointer source, gpointer data,
+                          GCancellable *cancellable)
+{
+    struct ending *e = data;
+    struct btrail_service_session *s = e->s;
+    bool keep = s->detached && s->command->last;
+
+    if (s->command->last && !s->abandoned && !s->detached) {
+        struct btrail_session_dump dump;
+
+        keep = !btrail_session_dump(s->session, s->path, &dump,
+                                    &e->dump_error) && s->progress.begun;
+    }
+    if (keep) {
+        btrail_session_keep_ring(s->session);
+    }
+    btrail_session_finish(s->session, &e->result);
+    if (keep && !s->detached) {
+        e->kept = btrail_leftover_keep_ring(s->options.folder,
+                                            s->command->session, "-kept",
+                                            s->ring);
+    } else if (!keep) {
+        remove_ring(s);
+    }
+    if (s->abandoned) {
+        remove_part(s);
+    }
+    g_task_return_boolean(task, TRUE);
+}
+
+static const char *reason_text(uint16_t reason)
+{
+    switch (reason) {
+    case BTRAIL_END_SHUTDOWN:
+        return "the guest has ended";
+    case BTRAIL_END_MIGRATED:
+        return "the guest runs elsewhere now";
+    case BTRAIL_END_PRODUCER_LOST:
+        return "QEMU has gone away";
+    default:
+        return NULL;
+    }
+}
+
+static void finished(GObject *source, GAsyncResult *async, gpointer opaque)
+{
+    struct ending *e = opaque;
+    struct btrail_service_session *s = e->s;
+    const GError *error = e->result.error;
+    bool gone = error && error->domain == BTRAIL_AGENT_ERROR &&
+                error->code == BTRAIL_AGENT_ERROR_CLOSED;
+
+    s->session = NULL;
+    s->finishing = false;
+    s->progress = e->result.progress;
+    s->ended = g_get_real_time();
+    s->state = BTRAIL_SERVICE_SESSION_ENDED;
+    if (s->spoilt || (error && !gone) || e->dump_error ||
+        e->result.unexplained) {
+        s->state = BTRAIL_SERVICE_SESSION_FAILED;
+    }
+    if (error && !gone) {
+        g_free(s->why);
+        s->why = g_strdup(error->message);
+    } else if (e->dump_error) {
+        g_free(s->why);
+        s->why = g_strdup(e->dump_error->message);
+    } else if (e->result.unexplained) {
+        g_free(s->why);
+        s->why = g_strdup_printf("%" G_GUINT64_FORMAT " records are missing, "
+                                 "and QEMU does not say why",
+                                 e->result.unexplained);
+    }
+    set_why(s, reason_text(e->result.reason));
+    if (e->kept) {
+        g_autofree char *why = g_steal_pointer(&s->why);
+
+        s->why = g_strdup_printf("%s; what it had is in the folder '%s'", why,
+                                 e->kept);
+    }
+    if (e->result.no_names && s->command->names) {
+        btrail_log(BTRAIL_LOG_INFO, "session %s: no names: %s",
+                   s->command->session, e->result.no_names);
+    }
+    g_clear_error(&e->result.error);
+    g_clear_error(&e->dump_error);
+    g_free(e->result.no_names);
+    g_free(e->kept);
+    g_free(e);
+    report_done(s);
+}
+
+void service_session_finish(struct btrail_service_session *s)
+{
+    struct ending *e;
+    g_autoptr(GTask) task = NULL;
+
+    if (!s->over || s->dumps || s->finishing || !s->session) {
+        return;
+    }
+    g_clear_handle_id(&s->duration_source, g_source_remove);
+    if (s->fired_source) {
+        fired_readable(-1, 0, s);
+        g_clear_handle_id(&s->fired_source, g_source_remove);
+        if (s->dumps) {
+            return;
+        }
+    }
+    service_session_update(s);
+    if (!s->resumed && !s->detached && btrail_session_has_names(s->session) ==
+        BTRAIL_SESSION_NAMES_MISSING) {
+        /* Its owner does not know yet that it has begun. */
+        s->abandoned = true;
+    }
+    s->state = BTRAIL_SERVICE_SESSION_ENDING;
+    s->finishing = true;
+    s->refs++;
+    e = g_new0(struct ending, 1);
+    e->s = s;
+    task = g_task_new(NULL, NULL, finished, e);
+    g_task_set_task_data(task, e, NULL);
+    g_task_run_in_thread(task, finish_thread);
+}
+
+void btrail_service_session_free(struct btrail_service_session *s)
+{
+    if (s) {
+        g_assert(!s->added || !s->session);
+        discard(s);
+        s->options.event = NULL;
+        service_session_unref(s);
+    }
+}
+
+enum btrail_service_session_state
+btrail_service_session_state(const struct btrail_service_session *s)
+{
+    return s->state;
+}
+
+bool btrail_service_session_is_detached(const struct btrail_service_session *s)
+{
+    return s->detached;
+}
+
+const struct btrail_command *
+btrail_service_session_command(const struct btrail_service_session *s)
+{
+    return s->command;
+}

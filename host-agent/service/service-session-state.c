@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The state of a session, for clients and for the next process: see
+ * service-session.h
+ */
+
+#include "service/service-session-private.h"
+#include "util/json.h"
+#include "backtrail/words.h"
+
+static const char *const state_names[] = {
+    [BTRAIL_SERVICE_SESSION_STARTING] = "starting",
+    [BTRAIL_SERVICE_SESSION_ACTIVE] = "active",
+    [BTRAIL_SERVICE_SESSION_ENDING] = "ending",
+    [BTRAIL_SERVICE_SESSION_ENDED] = "ended",
+    [BTRAIL_SERVICE_SESSION_FAILED] = "failed",
+};
+
+void service_session_update(struct btrail_service_session *s)
+{
+    if (s->session && !s->finishing) {
+        btrail_session_progress(s->session, &s->progress);
+        s->keeping = btrail_session_keeping(s->session);
+        if (s->progress.begun) {
+            s->whole = btrail_session_whole(s->session);
+        }
+    }
+}
+
+uint64_t btrail_service_session_bytes(struct btrail_service_session *s)
+{
+    service_session_update(s);
+    return s->past.bytes + s->progress.bytes;
+}
+
+void btrail_service_session_waited(struct btrail_service_session *s,
+                                 const struct btrail_capture_progress *p)
+{
+    if (!s->waited_known) {
+        s->paused_base = p->paused_ns;
+        s->limited_base = p->limited_ns;
+        s->waited_known = true;
+    }
+    if (s->state <= BTRAIL_SERVICE_SESSION_ENDING) {
+        s->paused_ns = p->paused_ns - MIN(p->paused_ns, s->paused_base);
+        s->limited_ns = p->limited_ns - MIN(p->limited_ns, s->limited_base);
+    }
+}
+
+/* Copies what the client has requested, as it came. */
+static void copy_members(JsonObject *to, JsonObject *from)
+{
+    static const char *const members[] = {
+        "owner", "vcpus", "cr3", "processes", "size", "duration", "split",
+    };
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(members); i++) {
+        if (json_object_has_member(from, members[i])) {
+            json_object_set_member(to, members[i],
+                                   json_object_dup_member(from, members[i]));
+        }
+    }
+}
+
+/* Adds the triggers, and at how many places each acts. */
+static void put_triggers(JsonObject *json,
+                         const struct btrail_service_session *s)
+{
+    JsonArray *array = json_array_new();
+    unsigned i;
+
+    for (i = 0; i < s->command->triggers->len; i++) {
+        const struct btrail_command_trigger *t =
+            &g_array_index(s->command->triggers,
+                           struct btrail_command_trigger, i);
+        JsonObject *trigger = json_object_new();
+
+        json_object_set_string_member(trigger, "at", t->at);
+        json_object_set_string_member(trigger, "do",
+                                      btrail_command_action_name(t->act));
+        json_object_set_int_member(trigger, "hits", t->hits);
+        if (s->session && !s->finishing) {
+            json_object_set_int_member(trigger, "places",
+                                       btrail_session_places(s->session, i));
+        }
+        json_array_add_object_element(array, trigger);
+    }
+    json_object_set_array_member(json, "triggers", array);
+}
+
+JsonObject *btrail_service_session_status(struct btrail_service_session *s)
+{
+    JsonObject *json = json_object_new();
+    const struct btrail_command *c = s->command;
+
+    service_session_update(s);
+    json_object_set_string_member(json, "session", c->session);
+    json_object_set_string_member(json, "state", state_names[s->state]);
+    json_object_set_string_member(json, "mode", c->last ? "last" :
+                                  "continuous");
+    json_object_set_string_member(json, "file", c->file);
+    json_object_set_string_member(json, "folder", s->options.folder->path);
+    json_object_set_string_member(json, "privilege",
+                                  btrail_privilege_name(c->privilege));
+    json_object_set_string_member(json, "overflow",
+                                  btrail_overflow_name(c->overflow));
+    copy_members(json, c->json);
+    if (c->triggers) {
+        put_triggers(json, s);
+    }
+    json_object_set_int_member(json, "records",
+                               s->past.records + s->progress.records);
+    json_object_set_int_member(json, "filtered", s->progress.filtered);
+    json_object_set_int_member(json, "bytes",
+                               s->past.bytes + s->progress.bytes);
+    json_object_set_int_member(json, "lost", s->progress.lost);
+    json_object_set_int_member(json, "paused-ns", s->paused_ns);
+    json_object_set_int_member(json, "limited-ns", s->limited_ns);
+    json_object_set_int_member(json, "cpu-ns", s->progress.cpu_ns);
+    btrail_json_set_time(json, "started", s->started / 1000000);
+    if (s->ended) {
+        btrail_json_set_time(json, "ended", s->ended / 1000000);
+    }
+    if (s->why) {
+        g_autofree char *why = g_utf8_make_valid(s->why, -1);
+
+        json_object_set_string_member(json, "why", why);
+    }
+    return json;
+}
+
+struct btrail_state_session *
+btrail_service_session_save(struct btrail_service_session *s)
+{
+    struct btrail_state_session *state;
+    JsonObject *command;
+    g_autoptr(GList) members = NULL;
+    GList *l;
+
+    /* A resumed session must survive before it is in a capture again, too. */
+    if ((!s->added && !s->resumed) || s->detached ||
+        s->state >= BTRAIL_SERVICE_SESSION_ENDED) {
+        return NULL;
+    }
+    service_session_update(s);
+    state = btrail_state_session_new();
+    command = json_object_new();
+    members = json_object_get_members(s->command->json);
+    for (l = members; l; l = l->next) {
+        json_object_set_member(command, l->data,
+                               json_object_dup_member(s->command->json,
+                                                      l->data));
+    }
+    json_object_set_string_member(command, "session", s->command->session);
+    json_object_set_string_member(command, "file", s->command->file);
+    state->command = command;
+    state->started = s->started * 1000;
+    state->ring = g_strdup(s->ring);
+    state->whole = s->whole;
+    state->keeping = s->keeping;
+    return state;
+}
