@@ -305,9 +305,10 @@ static void check_agent(struct doctor *d, const char *path)
     } else if (qemu_user(d, &user) &&
                (closed = cli_user_barrier(&user, path))) {
         report(d, "agent", STATE_PROBLEM, "the guest's QEMU runs as user %u, "
-               "group %u, and %s keeps it from the agent's socket; set a "
-               "socket-group of this user in backtraild.conf, or add the user "
-               "to that group, then restart the guest", (unsigned)user.uid,
+               "group %u, and %s keeps it from the agent's socket; add "
+               "the user to that group, or make the socket's group one of the "
+               "user's (SocketGroup= of backtraild.socket, or socket-group in "
+               "backtraild.conf without it), then restart the guest", (unsigned)user.uid,
                (unsigned)user.gid, closed);
     } else if (error) {
         report(d, "agent", STATE_NOTE, "%s is there, but you cannot find out "
