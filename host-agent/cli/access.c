@@ -65,7 +65,7 @@ bool cli_user_parse(struct cli_user *user, const char *label)
     return true;
 }
 
-static bool is_in(const struct cli_user *user, gid_t gid)
+static bool is_member(const struct cli_user *user, gid_t gid)
 {
     unsigned i;
 
@@ -81,7 +81,7 @@ bool cli_user_may(const struct cli_user *user, const struct stat *st,
                   unsigned bits)
 {
     unsigned shift = st->st_uid == user->uid ? 6 :
-                     is_in(user, st->st_gid) ? 3 : 0;
+                     is_member(user, st->st_gid) ? 3 : 0;
 
     return (st->st_mode >> shift & bits) == bits;
 }

@@ -77,7 +77,7 @@ static bool is_local(const char *uri)
 }
 
 /* Parses and frees what libvirt has returned; NULL if it is not XML. */
-static xmlDoc *parse(char *text)
+static xmlDoc *parse_text(char *text)
 {
     xmlDoc *doc = text ? btrail_document_parse(text, strlen(text), NULL) :
                   NULL;
@@ -108,7 +108,8 @@ static bool check_libvirt(struct doctor *d)
         return false;
     }
     report(d, "libvirt", STATE_OK, "connected to %s", uri);
-    d->capabilities = parse(virConnectGetCapabilities(d->guest.connection));
+    d->capabilities =
+        parse_text(virConnectGetCapabilities(d->guest.connection));
     return true;
 }
 
@@ -159,7 +160,7 @@ static void check_emulator(struct doctor *d, const char *path)
                    path, btrail_domain_last_error());
             return;
         }
-        d->emulator_capabilities = parse(capabilities);
+        d->emulator_capabilities = parse_text(capabilities);
     }
     if (d->local) {
         ask_emulator(d, path);
@@ -311,7 +312,7 @@ static void check_agent(struct doctor *d, const char *path)
                "backtraild.conf without it), then restart the guest", (unsigned)user.uid,
                (unsigned)user.gid, closed);
     } else if (error) {
-        report(d, "agent", STATE_NOTE, "%s is there, but you cannot find out "
+        report(d, "agent", STATE_NOTE, "%s exists, but you cannot find out "
                "whether a service listens on it (%s); root can", path,
                g_strerror(error));
     } else {
@@ -567,7 +568,7 @@ static void check_saved(struct doctor *d)
     if (virDomainHasManagedSaveImage(d->guest.domain, 0) != 1) {
         return;
     }
-    doc = parse(virDomainManagedSaveGetXMLDesc(d->guest.domain, 0));
+    doc = parse_text(virDomainManagedSaveGetXMLDesc(d->guest.domain, 0));
     if (!doc || !btrail_tracing_inspect(doc, &s, NULL)) {
         report(d, "saved", STATE_NOTE, "the domain resumes from a saved state "
                "when it is started, with the devices that it had then; virsh "
@@ -653,7 +654,7 @@ static void run_checks(struct doctor *d)
     check_selinux(d, d->emulator ? d->emulator : BACKTRAIL_EMULATOR);
 }
 
-static void print_json(struct doctor *d)
+static void print_checks_json(struct doctor *d)
 {
     JsonObject *o = json_object_new();
 
@@ -689,7 +690,7 @@ int cmd_doctor(int argc, char **argv)
         d.checks = d.json ? json_array_new() : NULL;
         run_checks(&d);
         if (d.json) {
-            print_json(&d);
+            print_checks_json(&d);
         }
         code = fflush(stdout) ? CLI_FAILED :
                d.problems ? CLI_DAMAGED : CLI_OK;

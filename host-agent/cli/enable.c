@@ -37,14 +37,14 @@ struct enable {
     unsigned kept;
 };
 
-static bool fail(const struct enable *e, const char *why)
+static bool enable_fail(const struct enable *e, const char *why)
 {
     cli_error("%s: %s", e->name, why);
     return false;
 }
 
 /* Reads a file of any kind, at most as large as XML may be. */
-static char *read_file(const char *path, GError **error)
+static char *read_xml(const char *path, GError **error)
 {
     int fd = strcmp(path, "-") ? open(path, O_RDONLY | O_CLOEXEC) :
              STDIN_FILENO;
@@ -89,16 +89,17 @@ static bool get_xml(struct enable *e)
     unsigned flags = VIR_DOMAIN_XML_INACTIVE;
 
     if (e->xml) {
-        e->before = read_file(e->name, &error);
-        return e->before || fail(e, error->message);
+        e->before = read_xml(e->name, &error);
+        return e->before || enable_fail(e, error->message);
     }
     if (!btrail_domain_open(&e->domain, e->connect, e->name, &error)) {
         cli_error("%s", error->message);
         return false;
     }
     if (virDomainIsPersistent(e->domain.domain) != 1) {
-        return fail(e, "this domain is transient, and libvirt stores no XML "
-                    "for it; use --xml on the XML that it is created from");
+        return enable_fail(e, "this domain is transient, and libvirt stores "
+                           "no XML for it; use --xml on the XML that it is "
+                           "created from");
     }
     e->running = virDomainIsActive(e->domain.domain) == 1;
     e->saved = virDomainHasManagedSaveImage(e->domain.domain, 0) == 1;
@@ -107,7 +108,7 @@ static bool get_xml(struct enable *e)
         flags |= VIR_DOMAIN_XML_SECURE;
     }
     e->before = virDomainGetXMLDesc(e->domain.domain, flags);
-    return e->before || fail(e, btrail_domain_last_error());
+    return e->before || enable_fail(e, btrail_domain_last_error());
 }
 
 static bool change_xml(struct enable *e)
@@ -129,7 +130,7 @@ static bool change_xml(struct enable *e)
         !(e->disable ? btrail_tracing_disable(doc, &e->changes, &error) :
           btrail_tracing_enable(doc, &options, &e->changes, &error)) ||
         !btrail_tracing_inspect(doc, &state, &error)) {
-        return fail(e, error->message);
+        return enable_fail(e, error->message);
     }
     e->kvm = state.kvm;
     btrail_tracing_state_clear(&state);
@@ -193,7 +194,7 @@ static bool show_difference(struct enable *e)
     if (before) {
         g_unlink(before);
     }
-    return ok || fail(e, error->message);
+    return ok || enable_fail(e, error->message);
 }
 
 /* Devices of the domain that the emulator lacks, for which libvirt may have
@@ -232,7 +233,7 @@ static bool define(struct enable *e)
                       why, lacks, e->name);
             return false;
         }
-        return fail(e, why);
+        return enable_fail(e, why);
     }
     virDomainFree(domain);
     return true;
@@ -245,7 +246,7 @@ static void set_string(JsonObject *o, const char *name, const char *value)
     }
 }
 
-static void print_json(const struct enable *e)
+static void print_changes_json(const struct enable *e)
 {
     JsonObject *o = json_object_new();
     JsonArray *changes = json_array_new();
@@ -273,7 +274,7 @@ static void print_json(const struct enable *e)
     cli_print_json(o);
 }
 
-static void print_text(const struct enable *e)
+static void print_changes(const struct enable *e)
 {
     if (e->disable && !e->changes->len) {
         printf("%s: nothing to undo\n", e->name);
@@ -319,7 +320,7 @@ static int verdict(const struct enable *e)
     return e->kept ? CLI_DAMAGED : CLI_OK;
 }
 
-static int run(struct enable *e)
+static int run_enable(struct enable *e)
 {
     if (!get_xml(e) || !change_xml(e)) {
         return CLI_FAILED;
@@ -334,9 +335,9 @@ static int run(struct enable *e)
         return CLI_FAILED;
     }
     if (e->json) {
-        print_json(e);
+        print_changes_json(e);
     } else if (!e->xml && !e->dry_run) {
-        print_text(e);
+        print_changes(e);
     }
     return fflush(stdout) ? CLI_FAILED : verdict(e);
 }
@@ -354,7 +355,7 @@ static int enable(struct enable *e, int *argc, char ***argv,
         cli_error("--xml prints XML; --json also needs --dry-run");
     } else {
         e->name = (*argv)[1];
-        code = run(e);
+        code = run_enable(e);
     }
     btrail_domain_close(&e->domain);
     g_clear_pointer(&e->changes, g_ptr_array_unref);

@@ -35,7 +35,8 @@ struct domain_recording {
     int code;                   /* to exit with, -1 while it waits */
 };
 
-static int explain(const struct domain_recording *r, const GError *error)
+static int explain_refusal(const struct domain_recording *r,
+                           const GError *error)
 {
     const char *name = r->options->name;
 
@@ -73,7 +74,7 @@ static bool has_ended(JsonObject *session)
     return ended && !JSON_NODE_HOLDS_NULL(ended);
 }
 
-static guint64 number(JsonObject *session, const char *name)
+static guint64 status_number(JsonObject *session, const char *name)
 {
     return MAX(0, btrail_json_int(session, name, 0));
 }
@@ -81,14 +82,14 @@ static guint64 number(JsonObject *session, const char *name)
 static struct progress progress_of(JsonObject *session)
 {
     return (struct progress) {
-        .records = number(session, "records"),
-        .bytes = number(session, "bytes"),
-        .lost = number(session, "lost"),
-        .paused_ns = number(session, "paused-ns"),
+        .records = status_number(session, "records"),
+        .bytes = status_number(session, "bytes"),
+        .lost = status_number(session, "lost"),
+        .paused_ns = status_number(session, "paused-ns"),
     };
 }
 
-static void print_progress(const struct domain_recording *r)
+static void print_status(const struct domain_recording *r)
 {
     struct progress p = progress_of(r->status);
 
@@ -106,13 +107,13 @@ static void end_progress(const struct domain_recording *r)
     }
 }
 
-static int finish(const struct domain_recording *r)
+static int end_domain(const struct domain_recording *r)
 {
     const char *why = btrail_json_string(r->status, "why");
     const char *state = btrail_json_string(r->status, "state");
     struct progress p = progress_of(r->status);
 
-    print_progress(r);
+    print_status(r);
     end_progress(r);
     if (!r->options->quiet) {
         progress_sum(stderr, r->file, &p, why);
@@ -212,7 +213,7 @@ static int poll_session(struct domain_recording *r)
         }
         return CLI_OK;
     case VIRSH_TRACE_WAIT_NO_ANSWER:
-        return explain(r, r->error);
+        return explain_refusal(r, r->error);
     case VIRSH_TRACE_WAIT_ANSWERED:
         break;
     }
@@ -222,9 +223,9 @@ static int poll_session(struct domain_recording *r)
         return CLI_FAILED;
     }
     if (has_ended(r->status)) {
-        return finish(r);
+        return end_domain(r);
     }
-    print_progress(r);
+    print_status(r);
     return -1;
 }
 
@@ -242,7 +243,7 @@ static gboolean on_time(void *opaque)
 }
 
 /* The session must end; another signal ends this process. */
-static gboolean on_signal(int fd, GIOCondition condition, void *opaque)
+static gboolean on_stop_signal(int fd, GIOCondition condition, void *opaque)
 {
     struct domain_recording *r = opaque;
     struct signalfd_siginfo info;
@@ -261,7 +262,7 @@ static gboolean on_signal(int fd, GIOCondition condition, void *opaque)
     return G_SOURCE_REMOVE;
 }
 
-static int wait_for_end(struct domain_recording *r)
+static int wait_for_service(struct domain_recording *r)
 {
     r->wait = (virshTraceWait) {
         .dom = r->domain.domain,
@@ -274,7 +275,7 @@ static int wait_for_end(struct domain_recording *r)
     r->code = -1;
     r->loop = g_main_loop_new(NULL, FALSE);
     g_timeout_add(VIRSH_TRACE_POLL_MS, on_time, r);
-    g_unix_fd_add(r->options->signal_fd, G_IO_IN, on_signal, r);
+    g_unix_fd_add(r->options->signal_fd, G_IO_IN, on_stop_signal, r);
     g_main_loop_run(r->loop);
     g_main_loop_unref(r->loop);
     return r->code;
@@ -296,7 +297,7 @@ int cli_record_domain(const struct cli_record_domain *options)
                                    json_object_ref(options->command),
                                    TIMEOUT_MS, &error);
     if (!node) {
-        r.code = explain(&r, error);
+        r.code = explain_refusal(&r, error);
     } else {
         file = btrail_json_string(json_node_get_object(node), "file");
         folder = btrail_json_string(json_node_get_object(node), "folder");
@@ -308,7 +309,7 @@ int cli_record_domain(const struct cli_record_domain *options)
                     options->name, folder ? folder : "", folder ? "/" : "",
                     r.file);
         }
-        r.code = wait_for_end(&r);
+        r.code = wait_for_service(&r);
     }
     btrail_domain_close(&r.domain);
     set_status(&r, NULL);

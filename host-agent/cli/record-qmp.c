@@ -47,7 +47,7 @@ static JsonNode *execute(struct file_recording *r, const char *command,
                               r->options->signal_fd, error);
 }
 
-static void explain(const struct file_recording *r, const GError *error)
+static void explain_monitor(const struct file_recording *r, const GError *error)
 {
     if (g_error_matches(error, BTRAIL_AGENT_ERROR,
                         BTRAIL_AGENT_ERROR_NO_COMMAND)) {
@@ -74,7 +74,7 @@ static bool check_device(struct file_recording *r)
     bool active;
 
     if (!node) {
-        explain(r, error);
+        explain_monitor(r, error);
         return false;
     }
     if (!JSON_NODE_HOLDS_OBJECT(node)) {
@@ -160,7 +160,7 @@ static void remove_output(struct file_recording *r)
     }
 }
 
-static JsonObject *agent_address(const char *name)
+static JsonObject *fd_address(const char *name)
 {
     JsonObject *address = json_object_new();
 
@@ -186,7 +186,7 @@ static bool start_tracing(struct file_recording *r, int sock, GError **error)
     } else {
         arguments = json_object_ref(r->options->arguments);
     }
-    json_object_set_object_member(arguments, "agent", agent_address(name));
+    json_object_set_object_member(arguments, "agent", fd_address(name));
     started = execute(r, r->options->attach ? "branch-trace-attach" :
                       "branch-trace-start", arguments, -1, START_TIMEOUT_MS,
                       error);
@@ -256,7 +256,7 @@ static bool start(struct file_recording *r)
     }
     g_clear_error(&result.error);
     g_free(result.no_names);
-    explain(r, error);
+    explain_monitor(r, error);
     remove_output(r);
     return false;
 }
@@ -327,7 +327,7 @@ static gboolean on_done(int fd, GIOCondition condition, void *opaque)
     return G_SOURCE_CONTINUE;
 }
 
-static void wait_for_end(struct file_recording *r)
+static void wait_until_done(struct file_recording *r)
 {
     bool progress = !r->options->quiet && isatty(STDERR_FILENO);
     GSource *end;
@@ -355,7 +355,7 @@ static void wait_for_end(struct file_recording *r)
     }
 }
 
-static int finish(struct file_recording *r)
+static int finish_file(struct file_recording *r)
 {
     const char *path = r->options->store->path;
     struct btrail_capture_result capture;
@@ -403,8 +403,8 @@ int cli_record_qmp(const struct cli_record_qmp *options)
         /* Free the monitor for others: the capture has its own channel. */
         g_clear_pointer(&r.qmp, btrail_qmp_free);
         r.started = r.last_progress = btrail_clock_ns();
-        wait_for_end(&r);
-        code = finish(&r);
+        wait_until_done(&r);
+        code = finish_file(&r);
     }
     g_clear_pointer(&r.qmp, btrail_qmp_free);
     return code;

@@ -342,7 +342,7 @@ static int open_signals(void)
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-static int run(struct record_request *r)
+static int run_record(struct record_request *r)
 {
     if (!check_options(r)) {
         return CLI_USAGE;
@@ -424,7 +424,7 @@ int cmd_record(int argc, char **argv)
         if (!o->output && !o->domain) {
             o->output = g_strdup("trace.btrail");
         }
-        code = run(&r);
+        code = run_record(&r);
     }
 
     if (r.signal_fd >= 0) {

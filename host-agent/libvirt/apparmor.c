@@ -217,8 +217,8 @@ static void read_text(struct reader *r, char *text, unsigned base,
     }
 }
 
-static void read_file(struct reader *r, const char *path, unsigned base,
-                      unsigned depth)
+static void read_rule_file(struct reader *r, const char *path, unsigned base,
+                           unsigned depth)
 {
     g_autofree char *text = NULL;
     struct stat st;
@@ -254,7 +254,7 @@ static void read_part(struct reader *r, const char *path, bool optional,
     } else if (S_ISDIR(st.st_mode)) {
         read_folder(r, path, depth + 1);
     } else {
-        read_file(r, path, 0, depth);
+        read_rule_file(r, path, 0, depth);
     }
 }
 
@@ -271,7 +271,7 @@ enum btrail_apparmor btrail_apparmor_allows(const char *folder,
     if ((access(file, F_OK) && errno == ENOENT) || !access(off, F_OK)) {
         return BTRAIL_APPARMOR_NONE;
     }
-    read_file(&r, file, !strchr(name, '/'), 0);
+    read_rule_file(&r, file, !strchr(name, '/'), 0);
     lacking &= ~(r.allowed & ~r.denied);
     return r.free ? BTRAIL_APPARMOR_NONE :
            !lacking ? BTRAIL_APPARMOR_YES :

@@ -33,8 +33,8 @@ enum btrail_apparmor {
 /**
  * btrail_apparmor_allows - do the rules give a program access to a file?
  * @folder: of all rules
- * @name:   a file in it with a profile, or with a part of one (if the name has a
- *          slash); files that it includes are read, too
+ * @name:   a file in it with a profile, or with a part of one (if the name has
+ *          a slash); files that it includes are read, too
  * @path:   absolute and without symbolic links, which AppArmor does not see
  * @wanted: letters such as "rw"; "x" is execution in any way
  *

@@ -8,7 +8,7 @@
 #include "libvirt/capabilities.h"
 
 /* The first element of this name at or behind @node */
-static xmlNode *named(xmlNode *node, const char *name)
+static xmlNode *next_named(xmlNode *node, const char *name)
 {
     while (node && (node->type != XML_ELEMENT_NODE || node->ns ||
                     strcmp((const char *)node->name, name))) {
@@ -18,8 +18,8 @@ static xmlNode *named(xmlNode *node, const char *name)
 }
 
 #define for_each_child(child, parent, name) \
-    for (child = named((parent) ? (parent)->children : NULL, name); child; \
-         child = named(child->next, name))
+    for (child = next_named((parent) ? (parent)->children : NULL, name); \
+         child; child = next_named(child->next, name))
 
 static char *child_content(const xmlNode *parent, const char *name)
 {
@@ -113,7 +113,7 @@ static char *offered(xmlNode *devices, unsigned kind)
     return NULL;
 }
 
-static bool is_in(const char *list, const char *value)
+static bool list_has(const char *list, const char *value)
 {
     g_auto(GStrv) words = g_strsplit(list, ", ", -1);
 
@@ -148,7 +148,7 @@ GStrv btrail_capabilities_lacks(xmlDoc *emulator, xmlDoc *domain)
             g_autofree char *value =
                 inner ? btrail_document_get(inner, kinds[i].attribute) : NULL;
 
-            if (value && !is_in(values, value)) {
+            if (value && !list_has(values, value)) {
                 add_once(list, g_strdup_printf("%s of %s '%s' (it has %s)",
                                                kinds[i].element,
                                                kinds[i].attribute, value,

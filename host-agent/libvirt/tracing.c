@@ -32,7 +32,7 @@ enum setting {
     SETTINGS,
 };
 
-static const struct place {
+static const struct setting_place {
     const char *element;    /* one or two names, or "." */
     const char *attribute;  /* NULL: its content */
 } places[SETTINGS] = {
@@ -83,7 +83,7 @@ static xmlNode *domain_root(xmlDoc *doc, GError **error)
 }
 
 /* Returns the element of a place, or NULL. */
-static xmlNode *find(xmlNode *root, const char *element)
+static xmlNode *find_element(xmlNode *root, const char *element)
 {
     g_auto(GStrv) names = g_strsplit(element, "/", -1);
     xmlNode *node = root;
@@ -133,7 +133,7 @@ static void set_count(xmlNode *note, unsigned created)
 }
 
 static void set_value(xmlNode *root, xmlNode *record, bool fresh,
-                      const struct place *place, const char *value,
+                      const struct setting_place *place, const char *value,
                       GPtrArray *changes)
 {
     g_autofree char *old = NULL, *was = NULL;
@@ -325,7 +325,7 @@ static bool add_device(xmlNode *root, xmlNode *record,
 
 static bool check_architecture(xmlNode *root, GError **error)
 {
-    xmlNode *type = find(root, "os/type");
+    xmlNode *type = find_element(root, "os/type");
     g_autofree char *arch = type ? btrail_document_get(type, "arch") : NULL;
     g_autofree char *what = btrail_document_get(root, "type");
 
@@ -370,7 +370,7 @@ static bool check_path(const char *path, const char *what, GError **error)
 static void set_tcg(xmlNode *root, xmlNode *record, GPtrArray *changes)
 {
     g_autofree char *type = btrail_document_get(root, "type");
-    xmlNode *cpu = find(root, "cpu");
+    xmlNode *cpu = find_element(root, "cpu");
     g_autofree char *mode = cpu ? btrail_document_get(cpu, "mode") : NULL;
 
     if (!strcmp(type, "qemu")) {
@@ -426,7 +426,7 @@ static bool bad_record(GError **error, const char *what)
     return false;
 }
 
-static bool get_count(const xmlNode *note, unsigned max, unsigned *created)
+static bool get_created(const xmlNode *note, unsigned max, unsigned *created)
 {
     g_autofree char *text = btrail_document_get(note, "created");
 
@@ -445,8 +445,8 @@ static void remove_created(xmlNode *root, xmlNode *node, unsigned created)
     }
 }
 
-static const struct place *find_place(const char *element,
-                                      const char *attribute)
+static const struct setting_place *find_setting(const char *element,
+                                                const char *attribute)
 {
     unsigned i;
 
@@ -467,7 +467,7 @@ static bool undo_value(xmlNode *root, const xmlNode *note, GPtrArray *changes,
     g_autofree char *was = btrail_document_get(note, "was");
     g_autofree char *now = btrail_document_get(note, "now");
     g_autofree char *value = NULL;
-    const struct place *place = find_place(element, attribute);
+    const struct setting_place *place = find_setting(element, attribute);
     unsigned created, max;
     xmlNode *node;
 
@@ -475,10 +475,10 @@ static bool undo_value(xmlNode *root, const xmlNode *note, GPtrArray *changes,
         return bad_record(error, element ? element : "no element");
     }
     max = !strcmp(element, ".") ? 0 : strchr(element, '/') ? 2 : 1;
-    if (!get_count(note, max, &created)) {
+    if (!get_created(note, max, &created)) {
         return bad_record(error, element);
     }
-    node = find(root, element);
+    node = find_element(root, element);
     value = node ? value_of(node, attribute) : NULL;
     if (g_strcmp0(value, now)) {
         add_change(changes, element, attribute, now, value, true);
@@ -501,7 +501,7 @@ static bool undo_device(xmlNode *root, const xmlNode *note,
     xmlNode *option, *value, *line;
     unsigned created;
 
-    if (!now || !is_device(now) || !get_count(note, 1, &created)) {
+    if (!now || !is_device(now) || !get_created(note, 1, &created)) {
         return bad_record(error, "device");
     }
     value = find_device(root, now, &option);
@@ -521,7 +521,7 @@ static bool undo(xmlNode *root, xmlNode *record, GPtrArray *changes,
     xmlNode *note, *metadata = record->parent;
     unsigned created;
 
-    if (!get_count(record, 1, &created)) {
+    if (!get_created(record, 1, &created)) {
         return bad_record(error, "domain");
     }
     /* In reverse: the first note has the elements that several share. */
@@ -574,7 +574,7 @@ bool btrail_tracing_disable(xmlDoc *doc, GPtrArray **changes, GError **error)
 
 static bool has_value(xmlNode *root, enum setting setting, const char *value)
 {
-    xmlNode *node = find(root, places[setting].element);
+    xmlNode *node = find_element(root, places[setting].element);
     g_autofree char *has = node ? value_of(node, places[setting].attribute) :
                            NULL;
 
@@ -590,7 +590,7 @@ bool btrail_tracing_inspect(xmlDoc *doc, struct btrail_tracing_state *state,
     if (!root) {
         return false;
     }
-    emulator = find(root, places[SET_EMULATOR].element);
+    emulator = find_element(root, places[SET_EMULATOR].element);
     state->emulator = emulator ? btrail_document_content(emulator) : NULL;
     device = find_device(root, NULL, &option);
     if (device) {
@@ -602,9 +602,9 @@ bool btrail_tracing_inspect(xmlDoc *doc, struct btrail_tracing_state *state,
     state->shared = has_value(root, SET_ACCESS, "shared") &&
                     (has_value(root, SET_SOURCE, "memfd") ||
                      has_value(root, SET_SOURCE, "file"));
-    state->vmcoreinfo = find(root, places[SET_VMCOREINFO].element) &&
+    state->vmcoreinfo = find_element(root, places[SET_VMCOREINFO].element) &&
                         !has_value(root, SET_VMCOREINFO, "off");
-    state->panic = find(root, "devices/panic");
+    state->panic = find_element(root, "devices/panic");
     return true;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Test what permissions let another user get at
+ * Tests of which files another user may access
  */
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Test reading what rules of AppArmor allow
+ * Tests of reading AppArmor's rules
  */
 
 #include <glib/gstdio.h>

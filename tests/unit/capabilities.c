@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Test reading what libvirt says of a host and of a QEMU
+ * Tests of the capabilities of a host and of a QEMU
  */
 
 #include <string.h>

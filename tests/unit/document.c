@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Test XML documents from others
+ * Tests of XML documents of others
  */
 
 #include <string.h>

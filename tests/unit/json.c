@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Tests of JSON from untrusted sources
+ */
+
 #include <string.h>
 
 #include "util/json.h"

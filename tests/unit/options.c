@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Tests of the values of options: numbers, sizes, times, ranges, vCPUs
+ */
+
 #include "cli/cli.h"
 
 static void test_u64(void)

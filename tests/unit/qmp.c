@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Tests of the QMP client: commands, descriptors, garbage, silence
+ */
+
 #include <stdbool.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -13,8 +17,7 @@
 #define DONE(id) "{\"return\": {}, \"id\": " #id "}\r\n"
 
 /*
- * A monitor that says what it was told to say, in pieces, and keeps what it
- * hears.
+ * A monitor that sends its script in pieces, and keeps what it receives
  */
 struct monitor {
     int sock;
@@ -174,7 +177,7 @@ static void test_fd(void)
     };
     uint64_t count = 7;
 
-    /* Not in a thread: all that is said fits into the socket. */
+    /* Without a thread: the whole script fits into the socket. */
     g_assert_cmpint(send(m.sock, script, strlen(script), 0), ==,
                     strlen(script));
     qmp = btrail_qmp_new(sock, 10000, -1, &error);
@@ -197,7 +200,7 @@ static void test_fd(void)
     g_string_free(m.heard, TRUE);
 }
 
-/* What is no monitor, as a greeting and as an answer */
+/* Peers that are not monitors: bad greetings and bad answers */
 static void test_garbage(void)
 {
     static const struct {
@@ -258,7 +261,7 @@ static void test_endless(void)
     monitor_finish(&m);
 }
 
-/* Another client has the monitor; or we are told to give up. */
+/* Another client has the monitor, or the call is cancelled. */
 static void test_silence(void)
 {
     struct monitor m;

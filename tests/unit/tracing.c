@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Test what makes a domain one that can be traced
+ * Tests of enabling and disabling the XML of domains
  */
 
 #include <string.h>
@@ -122,7 +122,7 @@ static const char sample[] =
     "  </devices>\n"
     "</domain>\n";
 
-/* What it looks like */
+/* The settings of a domain */
 static void test_enabled(void)
 {
     g_autofree char *on = enable(sample, &full, NULL);
@@ -320,7 +320,7 @@ static void test_two_records(void)
     g_assert_cmpstr(off, ==, "<domain type=\"kvm\"/>\n");
 }
 
-static void test_look(void)
+static void test_inspect(void)
 {
     g_autofree char *on = enable(sample, &full, NULL);
     g_autoptr(xmlDoc) before = parse(sample), after = parse(on);
@@ -360,6 +360,6 @@ int main(int argc, char **argv)
     g_test_add_func("/tracing/refused", test_refused);
     g_test_add_func("/tracing/bad-record", test_bad_record);
     g_test_add_func("/tracing/two-records", test_two_records);
-    g_test_add_func("/tracing/look", test_look);
+    g_test_add_func("/tracing/inspect", test_inspect);
     return g_test_run();
 }

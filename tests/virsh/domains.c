@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * usage: domains FOLDER
- *
  * Enables and disables each domain in FOLDER/in, into FOLDER/on and
- * FOLDER/off, and says which were refused, and why, one a line.
+ * FOLDER/off, and prints which were refused and why, one per line
+ *
+ * usage: domains FOLDER
  */
 
 #include <glib/gstdio.h>
