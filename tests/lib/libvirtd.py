@@ -30,6 +30,8 @@ cgroup_controllers = []
 FOLDERS = {'etc': '/etc/libvirt', 'lib': '/var/lib/libvirt',
            'run': '/run/libvirt', 'cache': '/var/cache/libvirt',
            'log': '/var/log/libvirt'}
+# To run a command in namespaces of its own, as root
+UNSHARE = qemu.unshare_mounts('-p', '--fork', '--kill-child', '--mount-proc')
 # Who the session is of, if root runs the test
 USER = 'nobody'
 
@@ -79,12 +81,7 @@ class Libvirtd:
             return 'there is no libvirtd; scripts/deps virsh installs it'
         if os.geteuid() != 0:
             return None if session else 'only root can run qemu:///system'
-        try:
-            subprocess.run(['unshare', '-m', '-p', '--fork', '--mount-proc',
-                            'true'], check=True, capture_output=True)
-        except (OSError, subprocess.CalledProcessError):
-            return 'there can be no namespaces here'
-        return None
+        return None if UNSHARE else 'there can be no namespaces here'
 
     def path(self, *names):
         return os.path.join(self.folder, *names)
@@ -137,9 +134,7 @@ class Libvirtd:
                 script += self.ssh_script()
             # It is started again when it ends, for restart().
             script += f'while :; do {shlex.join(command)} || sleep 1; done'
-            command = ['unshare', '-m', '-p', '--fork', '--kill-child',
-                       '--mount-proc', '--propagation', 'private', 'bash',
-                       '-ec', script]
+            command = [*UNSHARE, 'bash', '-ec', script]
         for name in ('home', 'run', 'config', 'cache', 'data'):
             self.make(name)
         if self.session and self.root:
@@ -245,7 +240,7 @@ class Libvirtd:
         run = (f'mount --bind {shlex.quote(self.path("passwd"))} /etc/passwd; '
                f'exec dropbear -F -E -s -r {shlex.quote(self.path("host-key"))}'
                f' -p 127.0.0.1:{self.ssh_port} -P /dev/null')
-        return f'unshare -m bash -c {shlex.quote(run)} &\n'
+        return f'unshare -m --propagation unchanged bash -c {shlex.quote(run)} &\n'
 
     def ssh_uri(self):
         return (f'qemu+ssh://root@127.0.0.1:{self.ssh_port}/system?'
