@@ -1,8 +1,8 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# What the scripts share: where things are, messages, and how our patches get
-# onto a foreign tree.  Sourced, never run.
+# What the scripts share: paths, messages, and how our patches are applied to a
+# foreign tree.  Sourced, never run.
 #
 # The cache, $BACKTRAIL_CACHE (see README.md for its default):
 #
@@ -10,22 +10,21 @@
 #   ccache/             compiler cache of all trees
 #   git/<tree>-<id>     bare repository whose only commit is the tarball
 #   work/<tree>-<id>/   one tree that is patched and built in place:
-#     src/              the sources with somebody's patches on
+#     src/              the sources with the patches of some checkout
 #     build/            the build folder that belongs to them
 #     orig/             the files of the tarball that src/ has patched
 #     touched           paths where src/ may differ from the tarball
 #     log               output of the last build
-#   out/<tree>-<hash>/  results, never changed once there; the hash is of
-#                       everything that goes in
+#   out/<tree>-<hash>/  results, which never change; the hash is of all inputs
 #   guest/<hash>/       the test guest
-#   lock/               one file for each of the above while it is written
+#   lock/               a file for each of the above while it is written
 #
 # <id> names the tarball and how it is configured.  Checkouts with different
-# patches share the tree in work/, in turn (a lock sees to that), and each
-# finds its own binaries in out/.
+# patches use the tree in work/ in turn, under its lock, and each finds its own
+# binaries in out/.
 
 set -eEu -o pipefail
-# A command that fails unexpectedly may have said nothing.
+# A command that fails unexpectedly may print nothing.
 trap 'say "$0 stopped at ${BASH_SOURCE[0]##*/}:$LINENO"' ERR
 
 TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
@@ -50,7 +49,7 @@ die() {
     exit 1
 }
 
-# usage: prints the comment at the top of the running script and leaves
+# usage [STATUS]: prints the comment at the top of the script and exits
 usage() {
     awk 'NR > 1 && !/^#/ { exit } NR > 3 { sub(/^# ?/, ""); print }' "$0"
     exit "${1:-0}"
@@ -67,7 +66,7 @@ lock() {
     mkdir -p "$CACHE/lock" "$(dirname "$CACHE/$1")"
     exec {lock_fd}>"$CACHE/lock/${1//\//-}"
     if ! flock -n "$lock_fd"; then
-        say "waiting for another script to leave $CACHE/$1"
+        say "waiting for another script that uses $CACHE/$1"
         flock "$lock_fd"
     fi
 }
@@ -83,14 +82,14 @@ keep_newest() {
     done
 }
 
-# scratch: sets SCRATCH to a folder that goes away with the script
+# scratch: sets SCRATCH to a folder that is removed when the script ends
 scratch() {
     SCRATCH=$(mktemp -d "${TMPDIR:-/tmp}/backtrail.XXXXXX")
     trap 'rm -rf "$SCRATCH"' EXIT
 }
 
-# logged LOG COMMAND...: runs a command; on a terminal its output is seen, in
-# any case the end of it is if it fails
+# logged LOG COMMAND...: runs a command and shows its output on a terminal;
+# elsewhere writes it to LOG, and shows the end of it if the command fails
 logged() {
     local log=$1
     shift
@@ -107,7 +106,7 @@ logged() {
 # targets, in DIR
 compile() {
     local dir=$1 word options=() targets=()
-    # Another checkout has the same files in other places.
+    # Other checkouts have the same files at other paths.
     local -x CCACHE_DIR=$CACHE/ccache CCACHE_BASEDIR=$TOP CCACHE_NOHASHDIR=1
     shift
     for word in "$@"; do
@@ -131,7 +130,7 @@ compile() {
 #   copies          array of PATH=OURS: PATH in the tree is a copy of our OURS
 #   settings        array of files of ours that tree_build reads
 #   packages        array of Debian packages whose version matters to a result
-#   tree_prepare    function, in a fresh src/: mends what the tarball lacks
+#   tree_prepare    function, in a new src/: adds what the tarball lacks
 #   tree_configure  function, in build/: configures ../src
 #   tree_build      function, in build/
 #   tree_install    function: tree_install OUT, in build/
@@ -143,7 +142,7 @@ load_tree() {
         ;;
     esac
     [ -f "$TOP/scripts/trees/$name" ] ||
-        die "no tree is called '$name'; there are:" \
+        die "unknown tree '$name'; there are:" \
             "$(cd "$TOP/scripts/trees" && echo *)"
     TREE=$name
     copies=()
@@ -181,7 +180,7 @@ copy_list() {
     done
 }
 
-# copy_of PATH: the file of ours that PATH in the tree is a copy of, if it is
+# copy_of PATH: the file of ours that PATH in the tree is a copy of, or nothing
 copy_of() {
     local copy
     for copy in ${copies[@]+"${copies[@]}"}; do
@@ -208,7 +207,7 @@ patch_paths() {
     fi
 }
 
-# inputs DIR: a hash of all that our patches in DIR put into the tree
+# inputs DIR: a hash of everything that our patches in DIR put into the tree
 inputs() {
     local path
     {
@@ -228,28 +227,28 @@ inputs() {
     } | sha256sum | cut -d ' ' -f 1
 }
 
-# stage DIR PRISTINE OUT: makes in OUT every file as it is with the patches of
-# DIR on.  PRISTINE is a command; PRISTINE OUT <paths copies those of the
-# paths that the tarball has into OUT.  OUT.paths then lists all paths, those
-# that a patch deletes included.
+# stage DIR PRISTINE OUT: makes every file that the patches of DIR touch, with
+# these applied, in OUT.  PRISTINE is a command; PRISTINE OUT <paths copies
+# those of the paths that the tarball has into OUT.  OUT.paths then lists all
+# paths, also those that a patch deletes.
 stage() {
     local dir=$1 pristine=$2 out=$3 path patch
     mkdir -p "$out"
     patch_list "$dir" | while read -r patch; do
-        patch_paths "$patch" || die "$patch is no patch"
+        patch_paths "$patch" || die "$patch is not a patch"
     done | sort -u >"$out.hooks"
     { file_list "$dir"; copy_list; } | sort -u >"$out.new"
-    # A file that the tarball brings is changed by a patch, never replaced.
+    # Patches change the files of the tarball; none is replaced.
     "$pristine" "$out" <"$out.new"
     path=$(cd "$out" && find . -type f -printf '%P ')
     [ -z "$path" ] ||
-        die "the tarball has ${path% }, too:" \
+        die "the tarball has ${path% } already:" \
             "make a patch of it, not a file in $patches/files"
     "$pristine" "$out" <"$out.hooks"
     patch_list "$dir" | while read -r patch; do
         grep -q '^diff --git ' "$patch" || continue
-        # Without the ceiling, git would look for the repository that we may
-        # be inside of, and silently skip what is outside of it.
+        # Without the ceiling, git would find a repository around $out, if
+        # there is one, and silently skip files outside of it.
         (cd "$out" && GIT_CEILING_DIRECTORIES=${out%/*} \
             git apply --whitespace=nowarn "$patch") >&2 ||
             die "$(basename "$patch") does not apply to $tarball;" \
@@ -286,9 +285,9 @@ pristine_work() {
 }
 
 # update_tree DIR: unpacks the tarball into WORK, if it is not there, and
-# makes its src/ what DIR says.  Only files whose content changes are written,
-# so that a build after it compiles what has changed and nothing else.  The
-# caller holds the lock of WORK.
+# applies the patches and files of DIR to its src/.  Writes only files whose
+# content changes, so that the next build compiles only these.  The caller holds
+# the lock of WORK.
 update_tree() {
     local dir=$1 path
     if [ ! -d "$WORK/src" ]; then
@@ -302,7 +301,7 @@ update_tree() {
         mv "$WORK/new" "$WORK/src"
     fi
     stage "$dir" pristine_work "$SCRATCH/stage"
-    # Before src/ is touched, so that an end in between loses nothing.
+    # Before src/ is touched, so that an interruption loses nothing.
     pristine_work "$WORK/orig" <"$SCRATCH/stage.hooks"
     sort -u "$WORK/touched" "$SCRATCH/stage.paths" >"$SCRATCH/paths"
     cp "$SCRATCH/paths" "$WORK/touched"
@@ -356,7 +355,7 @@ git_tree() {
     patch_list "$PATCHES" | while read -r patch; do
         git -C "$dir" mailinfo -b "$SCRATCH/message" "$SCRATCH/diff" \
             <"$patch" >"$SCRATCH/info" ||
-            die "$patch is no mail"
+            die "$patch is not a mail"
         if grep -q '^diff --git ' "$patch"; then
             git -C "$dir" apply --index --whitespace=nowarn "$patch" ||
                 die "$(basename "$patch") does not apply to $tarball"
@@ -377,7 +376,7 @@ git_tree() {
     done
 }
 
-# identity AUTHOR DATE: whose the commits are that follow.  The committer is
+# identity AUTHOR DATE: sets author and committer of the next commits.  Both are
 # the same, so that the same patches make the same commits anywhere.
 identity() {
     export GIT_AUTHOR_NAME=${1% <*} GIT_AUTHOR_DATE=$2
@@ -388,7 +387,7 @@ identity() {
     export GIT_COMMITTER_DATE=$GIT_AUTHOR_DATE
 }
 
-# put_new DIR PATH: puts a new file of ours into the tree in DIR
+# put_new DIR PATH: copies a new file of ours into the tree in DIR
 put_new() {
     local from
     from=$(copy_of "$2")

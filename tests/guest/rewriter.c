@@ -23,7 +23,7 @@
 #define RET_AT      448
 #define SLOTS_AT    512
 
-/* What the two processes tell each other; not in the page with the code */
+/* How the two processes communicate; not in the page with the code */
 struct turn {
     uint32_t want;              /* changes made, by the parent */
     uint32_t slot;              /* which was changed */

@@ -32,6 +32,8 @@ FOLDERS = {'etc': '/etc/libvirt', 'lib': '/var/lib/libvirt',
            'log': '/var/log/libvirt'}
 # To run a command in namespaces of its own, as root
 UNSHARE = qemu.unshare_mounts('-p', '--fork', '--kill-child', '--mount-proc')
+QEMU_USER = {'passwd': 'libvirt-qemu:x:64055:64055::/:/usr/sbin/nologin\n',
+             'group': 'libvirt-qemu:x:64055:\n'}
 # Who the session is of, if root runs the test
 USER = 'nobody'
 
@@ -61,16 +63,21 @@ class Libvirtd:
             if self.root and (session or user):
                 self.readable[name] = self.make(name)
                 self.mounts.append((source, self.readable[name]))
+        if self.root and not session:
+            # libvirt 9 starts only if the user of Debian's default is there.
+            for name, line in QEMU_USER.items():
+                with open(f'/etc/{name}', encoding='utf-8') as f:
+                    self.write(self.path(f'etc-{name}'), f.read() + line)
+                self.mounts.append((self.path(f'etc-{name}'), f'/etc/{name}'))
         if user:
             self.set_members({})
-            self.mounts.append((self.path('group'), '/etc/group'))
         self.process = None
 
     def set_members(self, members):
         """{group: users} of the daemon's groups, for those that it starts"""
-        with open('/etc/group', encoding='utf-8') as f:
+        with open(self.path('etc-group'), encoding='utf-8') as f:
             groups = [line.split(':') for line in f.read().splitlines()]
-        self.write(self.path('group'), ''.join(
+        self.write(self.path('etc-group'), ''.join(
             ':'.join(group[:3] + [','.join(members.get(group[0], []))]) + '\n'
             for group in groups))
 
