@@ -82,9 +82,6 @@ bool cli_parse_time_range(const char *option, const char *text,
 /* Page table roots, from --cr3 options; @texts may be NULL. */
 bool cli_parse_cr3s(char **texts, GArray **cr3s);
 
-/* Bits of CR3 that name the address space: not PCID, flags, or NOFLUSH */
-#define CLI_CR3_MASK    BTRAIL_CR3_ROOT
-
 /* Does @cr3 belong to one of @cr3s (of uint64_t; NULL for all)? */
 bool cli_cr3_matches(const GArray *cr3s, uint64_t cr3);
 

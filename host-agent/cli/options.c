@@ -171,7 +171,7 @@ bool cli_cr3_matches(const GArray *cr3s, uint64_t cr3)
     unsigned i;
 
     for (i = 0; cr3s && i < cr3s->len; i++) {
-        if (!((g_array_index(cr3s, uint64_t, i) ^ cr3) & CLI_CR3_MASK)) {
+        if (!((g_array_index(cr3s, uint64_t, i) ^ cr3) & BTRAIL_CR3_ROOT)) {
             return true;
         }
     }

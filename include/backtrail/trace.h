@@ -87,9 +87,6 @@ BTRAIL_API const char *btrail_version(void);
 #define BTRAIL_GAP_ELSEWHERE        256
 #define BTRAIL_END_CUT              256
 
-/* The bits of CR3 that name the address space: not PCID, flags, NOFLUSH */
-#define BTRAIL_CR3_ROOT             UINT64_C(0x000ffffffffff000)
-
 /*
  * Pseudo-addresses: what a trace has in place of addresses that its session
  * was not to see.  None can be an address, and each is in the half of the

@@ -64,6 +64,14 @@
 #define BTRAIL_AGENT_SLOTS          8
 #define BTRAIL_CAPTURE_NAME_MAX     64 /* with the terminating NUL */
 
+/*
+ * The bits of CR3 that name an address space: those of the physical address
+ * of its page tables.  The others are the PCID and flags: PWT and PCD, and
+ * from bit 61 on LAM_U57, LAM_U48 and NOFLUSH.  With 5-level paging the bits
+ * are the same.  Producer, agent and readers of a trace compare these alone.
+ */
+#define BTRAIL_CR3_ROOT             UINT64_C(0x000ffffffffff000)
+
 /**
  * struct btrail_record - one taken branch
  * @from:  linear address of the branch instruction; for an interrupt or a

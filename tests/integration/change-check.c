@@ -34,7 +34,8 @@
 #define USER            1u
 #define KERNEL          2u
 
-#define CR3_MASK        (~0xfffull)
+/* Not the PCID, and not flags, of which some are in bits 61 to 63 */
+#define CR3_MASK        0x000ffffffffff000ull
 #define MAX_BREAKS      64
 
 /* So many records are looked for, and then the rest compared. */

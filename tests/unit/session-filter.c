@@ -41,7 +41,8 @@ static bool want(const struct btrail_session_filter *f, struct made *m)
     unsigned i;
 
     for (i = 0; i < f->n_cr3s; i++) {
-        cr3 |= f->cr3s[i] >> 12 == m->cr3 >> 12;
+        /* Bits 12 to 51: below is the PCID, above are LAM and NOFLUSH */
+        cr3 |= f->cr3s[i] << 12 >> 24 == m->cr3 << 12 >> 24;
     }
     if (!cr3) {
         return false;
@@ -169,7 +170,8 @@ static void add_slab(struct rig *r, uint64_t *index)
             add_event(events, *index, BTRAIL_EVENT_TIME, ++r->time);
         }
         if (!g_test_rand_int_range(0, 20)) {
-            r->cr3 = (uint64_t)g_test_rand_int_range(1, 5) << 12 | 5;
+            r->cr3 = (uint64_t)g_test_rand_int_range(0, 8) << 61 |
+                     (uint64_t)g_test_rand_int_range(1, 5) << 12 | 5;
             add_event(events, *index, BTRAIL_EVENT_CR3, r->cr3);
         }
         if (!g_test_rand_int_range(0, 50)) {
@@ -209,7 +211,9 @@ static void add_slab(struct rig *r, uint64_t *index)
 /* Against a filter that looks at each record by itself */
 static void test_random(gconstpointer opaque)
 {
-    static const uint64_t cr3s[] = { 0x2001, 0x4000 };
+    static const uint64_t cr3s[] = {
+        0x2001, UINT64_C(0x6000000000004000),
+    };
     unsigned kind = GPOINTER_TO_UINT(opaque);
     struct btrail_session_filter filter = {
         .privilege = kind & 3,

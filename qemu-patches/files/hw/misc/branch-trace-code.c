@@ -403,7 +403,7 @@ bool branch_trace_stream_code_translated(BranchTraceStream *s, uint64_t ram,
 /* The address space that a page is told for: none if all share it. */
 static uint64_t told_space(BranchTraceStream *s, uint64_t linear)
 {
-    return linear >> 63 ? 0 : s->cr3 & BRANCH_TRACE_CR3_MASK;
+    return linear >> 63 ? 0 : s->cr3 & BTRAIL_CR3_ROOT;
 }
 
 static CodeTold *told_set(BranchTraceCodeStream *c, uint64_t page,

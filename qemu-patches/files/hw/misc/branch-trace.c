@@ -619,8 +619,7 @@ selection_new(bool has_vcpus, uint16List *vcpus, bool has_privilege,
                            BRANCH_TRACE_MAX_CR3);
                 goto fail;
             }
-            filter->cr3[filter->cr3_count++] =
-                cr3->value & BRANCH_TRACE_CR3_MASK;
+            filter->cr3[filter->cr3_count++] = cr3->value & BTRAIL_CR3_ROOT;
         }
         if (!filter->cr3_count) {
             error_setg(errp, "the list of address spaces is empty: leave it "

@@ -21,15 +21,13 @@ OBJECT_DECLARE_SIMPLE_TYPE(BranchTraceDevice, BRANCH_TRACE)
 
 #define BRANCH_TRACE_MAX_CR3    64
 
-/* CR3 without the PCID or the flags in its low bits */
-#define BRANCH_TRACE_CR3_MASK   (~(uint64_t)0xfff)
-
 typedef struct BranchTraceStream BranchTraceStream;
 
 /**
  * BranchTraceFilter - what a capture wants of a vCPU
  * @privilege: BTRAIL_PRIVILEGE_*; 0 if it wants none of its records
- * @cr3:       address spaces, if @cr3_count is not 0; sorted
+ * @cr3:       address spaces, in the bits of BTRAIL_CR3_ROOT, if @cr3_count is
+ *             not 0; sorted
  */
 typedef struct BranchTraceFilter {
     uint32_t privilege;

@@ -42,7 +42,7 @@ static bool cr3_wanted(const BranchTraceFilter *filter, uint64_t cr3)
         return true;
     }
     for (i = 0; i < filter->cr3_count; i++) {
-        if (filter->cr3[i] == (cr3 & BRANCH_TRACE_CR3_MASK)) {
+        if (filter->cr3[i] == (cr3 & BTRAIL_CR3_ROOT)) {
             return true;
         }
     }
