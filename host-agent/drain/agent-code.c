@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Code bytes: see agent-code.h
+ * Draining rings of code: see agent-code.h
  */
 
 #include "drain/agent-code.h"
 
-/* Items of a vCPU before the others have their turn */
+/* Items of a vCPU before it is the turn of the next one */
 #define ITEMS_PER_TURN  64
 
 struct btrail_agent_code {
@@ -54,8 +54,8 @@ bool btrail_agent_code_urgent(const struct btrail_agent_code *c)
     return false;
 }
 
-static bool drain_vcpu(struct btrail_agent_code *c, unsigned vcpu, bool all,
-                       unsigned *n, GError **error)
+static bool drain_items(struct btrail_agent_code *c, unsigned vcpu, bool all,
+                        unsigned *n, GError **error)
 {
     struct btrail_connection *conn = c->connection;
     uint64_t head = btrail_connection_code_head(conn, vcpu);
@@ -95,7 +95,7 @@ bool btrail_agent_code_drain(struct btrail_agent_code *c, bool all,
     *n = 0;
     for (i = 0; h->code_items && i < h->vcpus; i++) {
         if (btrail_connection_code_head(c->connection, i) != c->tails[i] &&
-            !drain_vcpu(c, i, all, n, error)) {
+            !drain_items(c, i, all, n, error)) {
             return false;
         }
     }
@@ -109,7 +109,7 @@ bool btrail_agent_code_drain_vcpu(struct btrail_agent_code *c, unsigned vcpu,
 
     return !c->connection->header.code_items ||
            btrail_connection_code_head(c->connection, vcpu) == c->tails[vcpu] ||
-           drain_vcpu(c, vcpu, true, &n, error);
+           drain_items(c, vcpu, true, &n, error);
 }
 
 void btrail_agent_code_end(struct btrail_agent_code *c)

@@ -106,7 +106,7 @@ static void end_session(struct btrail_capture *c, struct btrail_session *s,
     btrail_session_end(s, &ending);
 }
 
-/* Ends a session that was removed, or cannot continue, while the capture can. */
+/* Ends a session that was removed or cannot continue; the capture does. */
 static void remove_session(struct btrail_capture *c, struct btrail_session *s)
 {
     struct btrail_scanner_result names;

@@ -15,18 +15,18 @@
  */
 #define MAX_WAITING (4u << 20)
 
-/* A piece of sideband; packed if @data is the payload of info.size bytes */
-struct piece {
+/* A piece of sideband; with @packed, @data is the payload of info.size bytes */
+struct sideband_piece {
     struct btrail_sideband_info info;
     void *data;
     bool packed;
 };
 
-/* Somebody waits for the thread to call a function. */
-struct call {
+/* A function for the thread to call, while the caller waits */
+struct output_call {
     btrail_output_fn *fn;
     void *opaque;
-    unsigned blocks;            /* to be written before */
+    unsigned blocks;            /* that must be written before */
     bool done;
 };
 
@@ -39,12 +39,12 @@ struct btrail_output {
     GMutex lock;                /* of all up to the next blank line */
     GCond changed;
     GQueue full;
-    GQueue sideband;            /* of struct piece */
-    GQueue calls;               /* of struct call */
+    GQueue sideband;            /* of struct sideband_piece */
+    GQueue calls;               /* of struct output_call */
     GQueue unused;
-    unsigned blocks_left;       /* that may still be made */
-    size_t waiting;             /* bytes in full blocks and sideband, also in
-                                   what is being written */
+    unsigned blocks_left;       /* that may still be allocated */
+    size_t waiting;             /* bytes of full blocks and sideband, with
+                                   those that are being written */
     bool closing;
 
     int error;                  /* atomic */
@@ -102,9 +102,9 @@ void btrail_output_sideband(struct btrail_output *o,
                             const struct btrail_sideband_info *info,
                             void *data)
 {
-    struct piece *piece = g_new(struct piece, 1);
+    struct sideband_piece *piece = g_new(struct sideband_piece, 1);
 
-    *piece = (struct piece) { *info, data, false };
+    *piece = (struct sideband_piece) { *info, data, false };
     g_mutex_lock(&o->lock);
     while (o->waiting > MAX_WAITING) {
         g_cond_wait(&o->changed, &o->lock);
@@ -117,7 +117,7 @@ void btrail_output_sideband(struct btrail_output *o,
 
 void btrail_output_packed(struct btrail_output *o, void *payload, size_t size)
 {
-    struct piece *piece = g_new0(struct piece, 1);
+    struct sideband_piece *piece = g_new0(struct sideband_piece, 1);
 
     piece->info.size = (uint32_t)size;
     piece->data = payload;
@@ -128,7 +128,7 @@ void btrail_output_packed(struct btrail_output *o, void *payload, size_t size)
     g_mutex_unlock(&o->lock);
 }
 
-static void add(uint64_t *counter, uint64_t n)
+static void add_to(uint64_t *counter, uint64_t n)
 {
     __atomic_fetch_add(counter, n, __ATOMIC_RELAXED);
 }
@@ -143,14 +143,15 @@ static void write_block(struct btrail_output *o, struct btrail_packer *packer,
     if (btrail_store_data(o->store, payload->data, payload->len, h)) {
         __atomic_store_n(&o->error, errno, __ATOMIC_RELEASE);
     } else {
-        add(&o->records, h->records);
-        add(&o->lost, h->end_index - h->first_index - h->records);
+        add_to(&o->records, h->records);
+        add_to(&o->lost, h->end_index - h->first_index - h->records);
     }
     __atomic_store_n(&o->bytes, btrail_store_size(o->store),
                      __ATOMIC_RELAXED);
 }
 
-static void write_piece(struct btrail_output *o, const struct piece *piece,
+static void write_piece(struct btrail_output *o,
+                        const struct sideband_piece *piece,
                         struct btrail_buf *payload)
 {
     const void *data = piece->data;
@@ -168,7 +169,7 @@ static void write_piece(struct btrail_output *o, const struct piece *piece,
                      __ATOMIC_RELAXED);
 }
 
-static void tell_cpu(struct btrail_output *o)
+static void update_cpu_ns(struct btrail_output *o)
 {
     __atomic_store_n(&o->cpu_ns, btrail_clock_cpu_ns(), __ATOMIC_RELAXED);
 }
@@ -176,7 +177,7 @@ static void tell_cpu(struct btrail_output *o)
 void btrail_output_call(struct btrail_output *o, btrail_output_fn *fn,
                         void *opaque)
 {
-    struct call call = { fn, opaque, 0, false };
+    struct output_call call = { fn, opaque, 0, false };
 
     g_mutex_lock(&o->lock);
     call.blocks = o->full.length;
@@ -188,7 +189,7 @@ void btrail_output_call(struct btrail_output *o, btrail_output_fn *fn,
     g_mutex_unlock(&o->lock);
 }
 
-/* Returns when it has to be called again, or 0. */
+/* Returns when it must be called again, or 0. */
 static gint64 sync_store(struct btrail_output *o)
 {
     gint64 next = 0;
@@ -205,23 +206,23 @@ static void count_for_calls(struct btrail_output *o)
     GList *i;
 
     for (i = o->calls.head; i; i = i->next) {
-        struct call *call = i->data;
+        struct output_call *call = i->data;
 
         call->blocks -= call->blocks > 0;
     }
 }
 
-/* Is it the turn of a call?  With the lock */
+/* Must a function be called now?  With the lock */
 static bool has_call(struct btrail_output *o)
 {
-    const struct call *call = g_queue_peek_head(&o->calls);
+    const struct output_call *call = g_queue_peek_head(&o->calls);
 
     return call && !call->blocks && g_queue_is_empty(&o->sideband);
 }
 
 static void handle_call(struct btrail_output *o)
 {
-    struct call *call = g_queue_pop_head(&o->calls);
+    struct output_call *call = g_queue_pop_head(&o->calls);
     struct btrail_store *names;
 
     g_mutex_unlock(&o->lock);
@@ -244,7 +245,7 @@ static gpointer output_thread(gpointer opaque)
     g_mutex_lock(&o->lock);
     for (;;) {
         struct btrail_block *block = NULL;
-        struct piece *piece;
+        struct sideband_piece *piece;
         size_t size;
 
         if (has_call(o)) {
@@ -279,7 +280,7 @@ static gpointer output_thread(gpointer opaque)
             }
             sync_at = sync_store(o);
         }
-        tell_cpu(o);
+        update_cpu_ns(o);
         if (piece) {
             size = piece->packed ? 0 : piece->info.size;
             g_free(piece->data);

@@ -14,7 +14,7 @@
 #include "drain/ring.h"
 #include "lib/internal/trace-files.h"
 
-/* Names are told again when they have got to half of the ring, or this. */
+/* Names are resent when their file has half of the ring's size, or this. */
 #define NAMES_MIN   (UINT64_C(64) << 20)
 
 struct btrail_ring {
@@ -29,13 +29,13 @@ struct btrail_ring {
     struct btrail_store *names;
 };
 
-static struct btrail_store *open_names(struct btrail_ring *r,
-                                       const char *path)
+static struct btrail_store *open_names_file(struct btrail_ring *r,
+                                            const char *path)
 {
     const struct btrail_store_options options = {
         .path = path,
         .id = r->id,
-        /* What is missing in the ring, wherever it begins */
+        /* Why records are missing before the first */
         .begin = BTRAIL_GAP_OVERWRITTEN,
         .sync = BTRAIL_SYNC_NONE,
     };
@@ -61,7 +61,7 @@ struct btrail_ring *btrail_ring_new(const char *folder,
         .ring_records = limit->records,
         .ring_ns = limit->ns,
         .ring_held = &r->held,
-        /* Nobody is to wait for a disk for what is soon deleted. */
+        /* What is soon deleted is not worth waiting for a disk. */
         .sync = BTRAIL_SYNC_NONE,
     };
     int error;
@@ -74,7 +74,7 @@ struct btrail_ring *btrail_ring_new(const char *folder,
     r->new_names = names_path(r);
     options.path = r->records;
     if (!btrail_store_open(&r->store, &options)) {
-        r->names = open_names(r, r->new_names);
+        r->names = open_names_file(r, r->new_names);
         if (r->names) {
             return r;
         }
@@ -124,7 +124,7 @@ bool btrail_ring_names_full(struct btrail_ring *r)
 struct btrail_store *btrail_ring_new_names(struct btrail_ring *r)
 {
     g_autofree char *path = names_path(r);
-    struct btrail_store *names = open_names(r, path);
+    struct btrail_store *names = open_names_file(r, path);
 
     if (!names) {
         return NULL;
@@ -144,13 +144,13 @@ static void add_file(GArray *files, const char *path)
 {
     int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
 
-    /* A ring begins with whatever part there is. */
+    /* Any part may be the first that exists. */
     if (fd >= 0) {
         g_array_append_val(files, fd);
     }
 }
 
-static void close_file(gpointer p)
+static void close_ring_file(gpointer p)
 {
     close(*(int *)p);
 }
@@ -172,7 +172,7 @@ static void for_parts(struct btrail_ring *r,
     }
 }
 
-static void add_part(gpointer opaque, const char *path)
+static void add_part_file(gpointer opaque, const char *path)
 {
     add_file(opaque, path);
 }
@@ -181,10 +181,10 @@ GArray *btrail_ring_files(struct btrail_ring *r)
 {
     GArray *files = g_array_new(FALSE, FALSE, sizeof(int));
 
-    g_array_set_clear_func(files, close_file);
+    g_array_set_clear_func(files, close_ring_file);
     add_file(files, r->old_names);
     add_file(files, r->new_names);
-    for_parts(r, add_part, files);
+    for_parts(r, add_part_file, files);
     return files;
 }
 
@@ -197,7 +197,7 @@ int btrail_ring_dump(GArray *files, const char *path,
     guint i;
 
     for (i = 0; i < files->len; i++) {
-        /* Some of them may have been deleted meanwhile. */
+        /* Some may have been deleted meanwhile, but are still open. */
         g_ptr_array_add(paths, g_strdup_printf("/proc/self/fd/%d",
                                                g_array_index(files, int, i)));
     }
@@ -215,7 +215,7 @@ int btrail_ring_dump(GArray *files, const char *path,
     return ret;
 }
 
-static void remove_part(gpointer opaque, const char *path)
+static void remove_part_file(gpointer opaque, const char *path)
 {
     unlink(path);
 }
@@ -224,7 +224,7 @@ void btrail_ring_free(struct btrail_ring *r, bool keep)
 {
     btrail_store_close(r->names);
     if (!keep) {
-        for_parts(r, remove_part, NULL);
+        for_parts(r, remove_part_file, NULL);
         unlink(r->new_names);
         if (r->old_names) {
             unlink(r->old_names);

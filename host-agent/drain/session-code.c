@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The code that a session gets: see session-code.h
+ * The code of a session: see session-code.h
  */
 
 #include <string.h>
 
 #include "drain/session-code.h"
-
 #include "lib/internal/code-piece.h"
 
-/* A piece that has come to this is written. */
+/* A piece of this size is written. */
 #define PIECE_SIZE      (1u << 20)
 
-/* Contents that wait for somebody to speak of them; 4 MiB */
+/* Contents that wait for an item that refers to them; 4 MiB */
 #define MAX_WAITING     1024
-/* And numbers of those that have not come, or have been written */
+/* Numbers of contents that have not come, or have been written */
 #define MAX_WANTED      (1u << 20)
 
-/* A content that waits */
-struct content {
+/* A content that waits for an item */
+struct waiting_content {
     uint64_t number;
     uint8_t page[BTRAIL_CODE_PAGE_SIZE];
 };
@@ -27,9 +26,9 @@ struct btrail_session_code {
     struct btrail_output *output;
     struct btrail_code_builder *builder;
 
-    /* If they are chosen */
+    /* With @chosen */
     bool chosen;
-    GHashTable *waiting;        /* of struct content */
+    GHashTable *waiting;        /* of struct waiting_content */
     GQueue order;               /* of the same, the oldest first */
     GHashTable *wanted;         /* uint64_t: to be written when they come */
 };
@@ -58,18 +57,18 @@ void btrail_session_code_free(struct btrail_session_code *c)
     g_free(c);
 }
 
-/* A content has come: write it if it was spoken of, or else keep it. */
+/* Writes a content if an item has referred to it, or else keeps it. */
 static void got_content(struct btrail_session_code *c, uint64_t number,
                         const uint8_t *page)
 {
-    struct content *content;
+    struct waiting_content *content;
 
     if (!c->chosen || g_hash_table_remove(c->wanted, &number)) {
         btrail_code_builder_content(c->builder, number, page);
         return;
     }
     if (g_hash_table_contains(c->waiting, &number)) {
-        /* No producer tells one twice. */
+        /* A sound producer does not send one twice. */
         return;
     }
     if (c->order.length == MAX_WAITING) {
@@ -77,17 +76,17 @@ static void got_content(struct btrail_session_code *c, uint64_t number,
         g_hash_table_remove(c->waiting, &content->number);
         g_free(content);
     }
-    content = g_new(struct content, 1);
+    content = g_new(struct waiting_content, 1);
     content->number = number;
     memcpy(content->page, page, sizeof(content->page));
     g_hash_table_insert(c->waiting, &content->number, content);
     g_queue_push_tail(&c->order, content);
 }
 
-/* A content is spoken of. */
+/* An item refers to a content. */
 static void want_content(struct btrail_session_code *c, uint64_t number)
 {
-    struct content *content = g_hash_table_lookup(c->waiting, &number);
+    struct waiting_content *content = g_hash_table_lookup(c->waiting, &number);
 
     if (content) {
         btrail_code_builder_content(c->builder, number, content->page);

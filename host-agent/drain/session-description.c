@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the file of a session says of it: see session-description.h
+ * The description of a session: see session-description.h
  */
 
 #include <errno.h>
@@ -49,7 +49,7 @@ int btrail_session_identify(struct btrail_store *store, JsonObject *meta,
     return 0;
 }
 
-/* Whoever has parsed what the user wrote may have told it as it was written. */
+/* The owner may have added the filter as the user wrote it. */
 static void describe_filter(const struct btrail_session_filter *f,
                             JsonObject *meta)
 {

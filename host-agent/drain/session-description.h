@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the file of a session says of it
+ * The description of a session in its file
  */
 
 #ifndef BTRAIL_SESSION_DESCRIPTION_H
@@ -12,10 +12,10 @@
 #include "drain/connection.h"
 
 /**
- * struct btrail_session_facts - what is known when it begins
- * @header:   of the transport
- * @filter:   what it wants
- * @drop:     it drops records, whatever the header's policy is
+ * struct btrail_session_facts - what is known when the session begins
+ * @header:   of the connection
+ * @filter:   of the session
+ * @drop:     the session drops records, whatever the header's policy is
  * @last:     it is of mode last
  * @attached: another agent has drained the capture before
  */
@@ -28,11 +28,11 @@ struct btrail_session_facts {
 };
 
 /**
- * struct btrail_session_outcome - and in the end
- * @reason:  enum btrail_end_reason
- * @error:   or NULL
- * @snapshots:   at the guest's memory, that have found names
- * @release: of its kernel, if there were any
+ * struct btrail_session_outcome - what is known at its end
+ * @reason:    enum btrail_end_reason
+ * @error:     or NULL
+ * @snapshots: that have found names
+ * @release:   of the guest's kernel, if there were any
  */
 struct btrail_session_outcome {
     uint16_t reason;
@@ -42,9 +42,9 @@ struct btrail_session_outcome {
 };
 
 /*
- * @meta is what its owner has said of it, to which the facts are added; how a
- * filter was written is not said again.  A negative enum btrail_error on
- * failure, as for what follows.
+ * Adds the facts to @meta, which has what the owner says of the session, and
+ * writes it.  If @meta has a filter as the user wrote it, that stays.  Returns
+ * a negative enum btrail_error on failure, as the functions that follow.
  */
 int btrail_session_describe(struct btrail_store *store, JsonObject *meta,
                             const struct btrail_session_facts *facts);
@@ -52,10 +52,10 @@ int btrail_session_describe_end(struct btrail_store *store,
                                 const struct btrail_session_outcome *outcome);
 
 /*
- * For a session that has all of a capture from its begin on: whoever has
- * drained it has written files of one trace.  What another agent has got, or
- * nobody, is then no gap in this file, but before it, and @anywhere becomes
- * true.
+ * Makes the file a part of the trace of its capture, for a session that has all
+ * of it: files of all agents that drain the capture belong together.  Records
+ * that another agent or none has drained are then not a gap in this file, but
+ * before it, and @anywhere becomes true.
  */
 int btrail_session_identify(struct btrail_store *store, JsonObject *meta,
                             const struct btrail_session_facts *facts,

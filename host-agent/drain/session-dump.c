@@ -149,7 +149,7 @@ static struct btrail_store *open_and_trim(void *opaque)
 }
 
 bool session_dumps_write(struct session_dumps *d, const char *path,
-                         struct btrail_session_dump *result, GError **error)
+                         uint64_t *records, uint64_t *bytes, GError **error)
 {
     struct ring_dump dump = { d, NULL };
     struct btrail_merge_result merged;
@@ -175,7 +175,7 @@ bool session_dumps_write(struct session_dumps *d, const char *path,
                     g_strerror(errno) : btrail_strerror(ret));
         return false;
     }
-    result->records = merged.records;
-    result->bytes = st.st_size;
+    *records = merged.records;
+    *bytes = st.st_size;
     return true;
 }

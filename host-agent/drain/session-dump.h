@@ -11,7 +11,7 @@
 
 #include "drain/output.h"
 #include "drain/ring.h"
-#include "drain/session.h"
+#include "util/agent-error.h"
 
 /**
  * struct session_dumps
@@ -73,8 +73,8 @@ void session_dumps_wait_closed(struct session_dumps *d);
 void session_dumps_hold(struct session_dumps *d);
 void session_dumps_release(struct session_dumps *d);
 
-/* See btrail_session_dump(), whose errors these are. */
+/* As btrail_session_dump(); @records and @bytes: of the trace */
 bool session_dumps_write(struct session_dumps *d, const char *path,
-                         struct btrail_session_dump *dump, GError **error);
+                         uint64_t *records, uint64_t *bytes, GError **error);
 
 #endif /* BTRAIL_SESSION_DUMP_H */

@@ -8,7 +8,10 @@
 #ifndef BTRAIL_SESSION_FEED_H
 #define BTRAIL_SESSION_FEED_H
 
-#include "drain/session.h"
+#include "drain/session-filter.h"
+#include "drain/trigger.h"
+
+struct btrail_session;
 
 /**
  * struct btrail_session_source - the capture that a session is added to

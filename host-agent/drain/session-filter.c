@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What a session wants: see session-filter.h
+ * The filter of a session: see session-filter.h
  */
 
 #include <string.h>
@@ -12,7 +12,7 @@
 #define ALL (BTRAIL_PRIVILEGE_USER | BTRAIL_PRIVILEGE_KERNEL)
 
 /* A process that a snapshot has found, by one of its page tables */
-struct found {
+struct found_process {
     uint64_t root;
     struct btrail_identity id;
     bool wanted;
@@ -31,7 +31,7 @@ struct btrail_filtering {
     void *gate_opaque;
 
     GMutex lock;
-    GHashTable *found;          /* of struct found, by root; under the lock */
+    GHashTable *found;          /* found_process by root; under the lock */
 
     /* The slab in the making */
     struct btrail_record *records;
@@ -116,7 +116,7 @@ bool btrail_filtering_fixed_cr3s(const struct btrail_filtering *f)
 bool btrail_filtering_cr3(struct btrail_filtering *f, uint64_t cr3)
 {
     uint64_t root = cr3 & BTRAIL_CR3_ROOT;
-    const struct found *found;
+    const struct found_process *found;
     bool wanted;
     unsigned i;
 
@@ -154,29 +154,29 @@ static bool is_wanted(const struct btrail_filtering *f,
 static void add_found(GHashTable *table, const struct btrail_process *p,
                       uint64_t root, bool wanted)
 {
-    struct found *found;
+    struct found_process *found;
 
     if (root) {
-        found = g_new(struct found, 1);
-        *found = (struct found) {
+        found = g_new(struct found_process, 1);
+        *found = (struct found_process) {
             root, btrail_identity_of(p), wanted,
         };
         g_hash_table_replace(table, &found->root, found);
     }
 }
 
-/* Of one that was only seen no name is told: it is what it was. */
+/* A process that was only seen has no name: it is wanted if it was before. */
 static bool was_wanted(const struct btrail_filtering *f,
                        const struct btrail_process *p)
 {
-    const struct found *old = g_hash_table_lookup(f->found, &p->pgd);
+    const struct found_process *old = g_hash_table_lookup(f->found, &p->pgd);
     struct btrail_identity id = btrail_identity_of(p);
 
     return old && old->wanted && btrail_identity_equal(&old->id, &id);
 }
 
 void btrail_filtering_snapshot(struct btrail_filtering *f,
-                           const struct btrail_snapshot *snapshot)
+                               const struct btrail_snapshot *snapshot)
 {
     GHashTable *now;
     GHashTable *old;
@@ -193,7 +193,7 @@ void btrail_filtering_snapshot(struct btrail_filtering *f,
 
         g_hash_table_iter_init(&iter, f->found);
         while (g_hash_table_iter_next(&iter, NULL, &value)) {
-            struct found *copy = g_memdup2(value, sizeof(struct found));
+            struct found_process *copy = g_memdup2(value, sizeof(*copy));
 
             g_hash_table_replace(now, &copy->root, copy);
         }
@@ -216,8 +216,9 @@ void btrail_filtering_snapshot(struct btrail_filtering *f,
     g_hash_table_destroy(old);
 }
 
-static void add_event(struct btrail_filtering *f, struct btrail_filtered *v,
-                      const struct btrail_event *event)
+static void add_wanted_event(struct btrail_filtering *f,
+                             struct btrail_filtered *v,
+                             const struct btrail_event *event)
 {
     struct btrail_event e = *event;
 
@@ -225,9 +226,9 @@ static void add_event(struct btrail_filtering *f, struct btrail_filtered *v,
     g_array_append_val(f->events, e);
 }
 
-/* Records are missing, of which nobody knows how many were wanted. */
-static void add_gap(struct btrail_filtering *f, struct btrail_filtered *v,
-                    uint16_t reason)
+/* Records are missing, and it is not known how many of them were wanted. */
+static void add_unknown_gap(struct btrail_filtering *f,
+                            struct btrail_filtered *v, uint16_t reason)
 {
     const struct btrail_event e = {
         .type = BTRAIL_EVENT_GAP,
@@ -236,17 +237,17 @@ static void add_gap(struct btrail_filtering *f, struct btrail_filtered *v,
     };
 
     if (v->gap != reason) {
-        add_event(f, v, &e);
+        add_wanted_event(f, v, &e);
         v->gap = reason;
     }
 }
 
-/* False if the record is not wanted. */
+/* Returns false if the record is not wanted. */
 static inline bool
 filter_record(struct btrail_filtering *f, unsigned vcpu, uint64_t cr3,
               const struct btrail_record *in, struct btrail_record *out)
 {
-    /* Others may change it meanwhile: each is read once. */
+    /* The producer may still change it, so each field is read once. */
     uint64_t from = __atomic_load_n(&in->from, __ATOMIC_RELAXED);
     uint64_t to = __atomic_load_n(&in->to, __ATOMIC_RELAXED);
 
@@ -275,10 +276,10 @@ filter_record(struct btrail_filtering *f, unsigned vcpu, uint64_t cr3,
     return true;
 }
 
-/* Records with one CR3, and nothing in between */
-static void add_records(struct btrail_filtering *f, unsigned vcpu,
-                        struct btrail_filtered *v, uint64_t cr3, bool wanted,
-                        const struct btrail_record *records, size_t n)
+/* Adds what is wanted of records with one CR3 and no event in between. */
+static void filter_records(struct btrail_filtering *f, unsigned vcpu,
+                           struct btrail_filtered *v, uint64_t cr3, bool wanted,
+                           const struct btrail_record *records, size_t n)
 {
     struct btrail_record *out = f->records + f->n_records;
     size_t kept = 0;
@@ -304,7 +305,7 @@ static void add_records(struct btrail_filtering *f, unsigned vcpu,
         return;
     }
     if (v->time.type) {
-        add_event(f, v, &v->time);
+        add_wanted_event(f, v, &v->time);
         v->time.type = 0;
     }
     v->gap = 0;
@@ -312,9 +313,9 @@ static void add_records(struct btrail_filtering *f, unsigned vcpu,
     v->index += kept;
 }
 
-/* Place the marks up to this index of the capture. */
-static void place(struct btrail_filtered *v, uint64_t index,
-                  struct btrail_mark **marks, size_t *n)
+/* Places the marks up to this index of the capture. */
+static void place_marks(struct btrail_filtered *v, uint64_t index,
+                        struct btrail_mark **marks, size_t *n)
 {
     while (*n && (*marks)->index <= index) {
         (*marks)->placed = v->index;
@@ -355,7 +356,7 @@ void btrail_filtering_slab(struct btrail_filtering *f, unsigned vcpu,
 
     begin_output(f, v, slab);
     if (checked->begin != index) {
-        add_gap(f, v, gap_reason);
+        add_unknown_gap(f, v, gap_reason);
     }
     for (i = 0; i <= slab->n_events; i++) {
         const struct btrail_event *e = i < slab->n_events ? &slab->events[i] :
@@ -366,12 +367,12 @@ void btrail_filtering_slab(struct btrail_filtering *f, unsigned vcpu,
         while (n) {
             size_t some = n;
 
-            place(v, at, &marks, &n_marks);
+            place_marks(v, at, &marks, &n_marks);
             if (n_marks && marks->index - at < n) {
                 some = marks->index - at;
             }
-            add_records(f, vcpu, v, cr3, wanted, slab->records + position,
-                        some);
+            filter_records(f, vcpu, v, cr3, wanted,
+                           slab->records + position, some);
             position += some;
             at += some;
             n -= some;
@@ -386,7 +387,7 @@ void btrail_filtering_slab(struct btrail_filtering *f, unsigned vcpu,
             continue;
         case BTRAIL_EVENT_GAP:
             if (e->data[0]) {
-                add_gap(f, v, e->reason);
+                add_unknown_gap(f, v, e->reason);
                 continue;
             }
             break;
@@ -397,9 +398,9 @@ void btrail_filtering_slab(struct btrail_filtering *f, unsigned vcpu,
         default:
             break;
         }
-        add_event(f, v, e);
+        add_wanted_event(f, v, e);
     }
-    place(v, at, &marks, &n_marks);
+    place_marks(v, at, &marks, &n_marks);
     v->checked.end = v->index;
     v->checked.slab.records = f->records;
     v->checked.slab.n_records = f->n_records;

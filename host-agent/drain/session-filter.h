@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What a session wants of what is captured
+ * The filter of a session: which records of the capture it wants
  *
- * A record is wanted if its vCPU is, its address space is, and one of its ends
- * is of the privilege that is wanted.
+ * A record is wanted if its vCPU and its address space are, and one of its ends
+ * has a privilege that is wanted.
  */
 
 #ifndef BTRAIL_SESSION_FILTER_H
@@ -22,16 +22,15 @@
  *             of BTRAIL_CR3_ROOT count
  * @processes: that are wanted, NULL-terminated or NULL: each the pid of one, in
  *             decimal, or the name (comm) of any number of them.  They are
- *             wanted from when a snapshot has found them, so names have to be
- *             looked for.  Only those with an address space of their own can
- *             be told apart; of threads of the kernel nothing is.
+ *             wanted from when a snapshot has found them, so the guest must be
+ *             scanned.  Only processes with an address space of their own
+ *             can be distinguished, so threads of the kernel are not wanted.
  *             With address spaces and processes, both are wanted.
- * @privilege: BTRAIL_PRIVILEGE_*; 0 for all.  Told by the half of the address
- *             space that an address is in: of the kernel from 2^63 on.  What
- *             is in the other half becomes a pseudo-address, see
- *             BTRAIL_PSEUDO_* in trace.h.  A session of user mode alone gets
- *             nothing that has an address of the kernel; one of the kernel
- *             alone no code of user mode.
+ * @privilege: BTRAIL_PRIVILEGE_*; 0 for all.  An address is of the kernel
+ *             from 2^63 on.  An address that is not wanted becomes a
+ *             pseudo-address, see BTRAIL_PSEUDO_* in trace.h.  A session of
+ *             only user mode gets nothing that has an address of the kernel;
+ *             one of only the kernel gets no code of user mode.
  */
 struct btrail_session_filter {
     const uint32_t *vcpus;
@@ -58,24 +57,24 @@ struct btrail_filtering;
 struct btrail_filtering *
 btrail_filtering_new(const struct btrail_session_filter *filter,
                      btrail_entry_fn *entry, void *opaque);
-/* A branch goes to an address: are records kept? */
+/* Is a record kept whose branch goes to this address? */
 typedef bool btrail_gate_fn(void *opaque, uint64_t cr3, uint64_t to);
 
-/* To be asked for each record, wanted or not, before the first slab */
+/* Has @gate called for each record, wanted or not; before the first slab */
 void btrail_filtering_gate(struct btrail_filtering *f, btrail_gate_fn *gate,
                            void *opaque);
 
 void btrail_filtering_free(struct btrail_filtering *f);
 
-/* All records are wanted of the vCPUs that are. */
+/* Are all records of the wanted vCPUs wanted? */
 bool btrail_filtering_all(const struct btrail_filtering *f);
 bool btrail_filtering_vcpu(const struct btrail_filtering *f, unsigned vcpu);
-/* Is anything of this privilege? */
+/* Is anything of this privilege wanted? */
 bool btrail_filtering_privilege(const struct btrail_filtering *f,
                                 uint32_t privilege);
-/* Are records of this address space? */
+/* Are records of this address space wanted? */
 bool btrail_filtering_cr3(struct btrail_filtering *f, uint64_t cr3);
-/* Only some address spaces are wanted, always the same. */
+/* Are some address spaces wanted, and always the same ones? */
 bool btrail_filtering_fixed_cr3s(const struct btrail_filtering *f);
 
 /*
@@ -83,13 +82,12 @@ bool btrail_filtering_fixed_cr3s(const struct btrail_filtering *f);
  * thread, one at a time
  */
 void btrail_filtering_snapshot(struct btrail_filtering *f,
-                           const struct btrail_snapshot *snapshot);
+                               const struct btrail_snapshot *snapshot);
 
 /**
- * struct btrail_mark - a place in the capture, and where it is in the session
+ * struct btrail_mark - a position in the capture, and in the session
  * @index:  of a record of the capture
- * @placed: gets the index of the first record of the session that is not
- *          before it
+ * @placed: gets the session's index of the first record that is not before it
  */
 struct btrail_mark {
     uint64_t index;
@@ -97,13 +95,13 @@ struct btrail_mark {
 };
 
 /**
- * struct btrail_filtered - the stream of a vCPU, as far as it was filtered
+ * struct btrail_filtered - the filtered stream of a vCPU
  * @index: in the session, of the next record
  * @checked: what is wanted of the last slab.  It is valid until the next one,
  *           of any vCPU.
- * @dropped: how many records of the last slab are not
- * @time:  the last TIME event, if it is still to be told
- * @gap:   that there was a GAP of unknown size just before, for this reason
+ * @dropped: how many records of the last slab are not wanted
+ * @time:  the last TIME event, if it was not added yet
+ * @gap:   the reason of a GAP of unknown size just before; 0 if there is none
  */
 struct btrail_filtered {
     uint64_t index;
@@ -114,14 +112,14 @@ struct btrail_filtered {
 };
 
 /**
- * btrail_filtering_slab - what is wanted of a slab
+ * btrail_filtering_slab - filter a slab
  * @v:          of its vCPU
- * @index:      in the capture, that the vCPU had come to before it
+ * @index:      in the capture, of the vCPU's next record before the slab
  * @gap_reason: for a hole before it that no GAP event explains
  * @marks:      @n_marks, in order; those that are not after the slab are placed
  *
- * How many of the records that are missing in the capture would have been
- * wanted is not known; so that is what the session's GAP events say.
+ * It is not known how many of the records that the capture has lost would have
+ * been wanted, so the GAP events of the session have an unknown number.
  */
 void btrail_filtering_slab(struct btrail_filtering *f, unsigned vcpu,
                            struct btrail_filtered *v,

@@ -138,9 +138,9 @@ static int append_slab(struct session_streams *s, unsigned vcpu,
     if (gap_reason == BTRAIL_GAP_CORRUPT) {
         s->unexplained += hole;
     }
-    __atomic_fetch_add(&s->progress->lost, hole + count_lost(slab),
+    __atomic_fetch_add(&s->lost, hole + count_lost(slab),
                        __ATOMIC_RELAXED);
-    __atomic_fetch_add(&s->progress->records, slab->n_records,
+    __atomic_fetch_add(&s->records, slab->n_records,
                        __ATOMIC_RELAXED);
     return 0;
 }
@@ -253,7 +253,7 @@ static int filter_slab(struct session_streams *s, unsigned vcpu,
     if (n) {
         hand_pending(s, vcpu, n);
     }
-    __atomic_fetch_add(&s->progress->filtered, v->filtered.dropped,
+    __atomic_fetch_add(&s->filtered, v->filtered.dropped,
                        __ATOMIC_RELAXED);
     return wanted->n_records || wanted->n_events ?
            append_slab(s, vcpu, &v->filtered.checked, BTRAIL_GAP_CORRUPT) : 0;

@@ -13,7 +13,7 @@
 
 #include "drain/output.h"
 #include "drain/session-code.h"
-#include "drain/session-feed.h"
+#include "drain/session-filter.h"
 
 /**
  * struct session_streams
@@ -21,7 +21,7 @@
  * @anywhere:  a stream may begin at any index; the file says why
  * @drop:      lose records when the output is behind
  * @resume:    where streams continue, see struct btrail_session_options
- * @progress:  the session's; atomic each
+ * @records, @filtered, @lost: see struct btrail_session_progress; atomic each
  * @unexplained: records missing without a GAP event of the producer
  *
  * The rest is session-stream.c's own.
@@ -35,7 +35,7 @@ struct session_streams {
     struct btrail_output *output;
     struct btrail_filtering *filtering;
     struct btrail_session_code *code;
-    struct btrail_session_progress *progress;
+    uint64_t records, filtered, lost;
     uint64_t unexplained;
 
     unsigned n;

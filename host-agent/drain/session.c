@@ -11,7 +11,9 @@
 
 #include "drain/session-description.h"
 #include "drain/session-dump.h"
+#include "drain/session-feed.h"
 #include "drain/session-stream.h"
+#include "drain/session.h"
 #include "util/clock.h"
 #include "util/event-fd.h"
 
@@ -38,7 +40,11 @@ struct btrail_session {
     bool keep_ring;             /* at the end */
     int done_fd;
     bool added;                 /* belongs to the owner's thread */
-    struct btrail_session_progress progress; /* atomic each */
+    struct {
+        bool begun;
+        uint64_t bytes;
+        uint64_t cpu_ns;
+    } progress;                 /* atomic each; .begun: with all before */
     enum btrail_session_names names;    /* atomic */
     struct session_dumps dumps;
 
@@ -184,7 +190,6 @@ btrail_session_new(const struct btrail_session_options *options,
     s->streams.resume = s->resume;
     s->streams.n_resume = options->n_resume;
     s->streams.drop = options->drop;
-    s->streams.progress = &s->progress;
     s->metadata = json_object_ref(options->metadata);
     s->done_fd = btrail_event_fd_new();
     s->fired_fd = btrail_event_fd_new();
@@ -213,10 +218,10 @@ void btrail_session_progress(struct btrail_session *s,
                              struct btrail_session_progress *p)
 {
     p->begun = __atomic_load_n(&s->progress.begun, __ATOMIC_ACQUIRE);
-    p->records = __atomic_load_n(&s->progress.records, __ATOMIC_RELAXED);
-    p->filtered = __atomic_load_n(&s->progress.filtered, __ATOMIC_RELAXED);
+    p->records = __atomic_load_n(&s->streams.records, __ATOMIC_RELAXED);
+    p->filtered = __atomic_load_n(&s->streams.filtered, __ATOMIC_RELAXED);
     p->bytes = __atomic_load_n(&s->progress.bytes, __ATOMIC_RELAXED);
-    p->lost = __atomic_load_n(&s->progress.lost, __ATOMIC_RELAXED);
+    p->lost = __atomic_load_n(&s->streams.lost, __ATOMIC_RELAXED);
     p->cpu_ns = __atomic_load_n(&s->progress.cpu_ns, __ATOMIC_RELAXED);
 }
 
@@ -502,9 +507,9 @@ static gpointer closer_thread(gpointer opaque)
     if (output) {
         update_cpu(s);
         /* What was drained may not have got into the file. */
-        __atomic_store_n(&s->progress.records, btrail_output_records(output),
+        __atomic_store_n(&s->streams.records, btrail_output_records(output),
                          __ATOMIC_RELAXED);
-        __atomic_store_n(&s->progress.lost, btrail_output_lost(output),
+        __atomic_store_n(&s->streams.lost, btrail_output_lost(output),
                          __ATOMIC_RELAXED);
         btrail_output_free(output);
         session_streams_clear(&s->streams);
@@ -544,7 +549,8 @@ bool btrail_session_dump(struct btrail_session *s, const char *path,
                     "the session has not begun");
         return false;
     }
-    return session_dumps_write(&s->dumps, path, dump, error);
+    return session_dumps_write(&s->dumps, path, &dump->records, &dump->bytes,
+                               error);
 }
 
 void btrail_session_keep_ring(struct btrail_session *s)
@@ -569,10 +575,10 @@ void btrail_session_finish(struct btrail_session *s,
     *result = (struct btrail_session_result) {
         .reason = s->reason,
         .unexplained = s->streams.unexplained,
-        .progress = s->progress,
         .no_names = s->no_names,
         .error = s->error,
     };
+    btrail_session_progress(s, &result->progress);
     json_object_unref(s->metadata);
     free_filter(&s->filter);
     g_free(s->resume);

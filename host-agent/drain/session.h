@@ -3,8 +3,8 @@
  * A session: one consumer's part of a capture, in files of its own
  *
  * Its owner makes it, adds it to a capture (capture.h), and finishes it.  The
- * capture's thread hands it slabs (session-feed.h), which it filters and encodes
- * at once; another thread of its own compresses and writes.
+ * capture's thread hands it slabs (session-feed.h), which it filters and
+ * encodes at once; another thread of its own compresses and writes.
  */
 
 #ifndef BTRAIL_SESSION_H

@@ -9,22 +9,22 @@
 #include "util/kallsyms-line.h"
 
 /*
- * A bit for each place within a page that something may act at: it is the same
- * one for a function in all address spaces, so they stay few.
+ * A bit for each offset in a page at which a trigger may act.  A function has
+ * the same offset in all address spaces, so few bits are set.
  */
 #define BITS    4096
 
-struct watched {
+struct watched_trigger {
     struct btrail_trigger trigger;
     struct btrail_filtering *process;   /* NULL for any */
     struct btrail_places *places;       /* of a symbol of programs, or NULL */
     uint64_t address;           /* atomic; 0 if it is not known */
     uint64_t hits;
-    bool told;                  /* by btrail_triggers_new_places() */
+    bool reported;              /* by btrail_triggers_new_places() */
 };
 
 struct btrail_triggers {
-    struct watched *watched;
+    struct watched_trigger *watched;
     unsigned n;
     int refs;                   /* atomic */
     uint64_t bits[BITS / 64];   /* atomic each */
@@ -48,8 +48,8 @@ static void add_bit(void *opaque, uint64_t address)
 }
 
 /*
- * After what they stand for is there.  One thread does so, and bits that stay
- * are never away in between.
+ * Sets the bits, after the places that they stand for.  One thread does so, and
+ * a bit that stays set is never clear meanwhile.
  */
 static void set_bits(struct btrail_triggers *t)
 {
@@ -57,7 +57,7 @@ static void set_bits(struct btrail_triggers *t)
     unsigned i;
 
     for (i = 0; i < t->n; i++) {
-        const struct watched *w = &t->watched[i];
+        const struct watched_trigger *w = &t->watched[i];
 
         if (w->places) {
             btrail_places_each(w->places, add_bit, bits);
@@ -79,7 +79,7 @@ btrail_triggers_new(const struct btrail_trigger *triggers, unsigned n,
     struct btrail_triggers *t = g_new0(struct btrail_triggers, 1);
     unsigned i;
 
-    t->watched = g_new0(struct watched, n);
+    t->watched = g_new0(struct watched_trigger, n);
     t->n = n;
     t->refs = 1;
     t->fired = fired;
@@ -88,7 +88,7 @@ btrail_triggers_new(const struct btrail_trigger *triggers, unsigned n,
         const struct btrail_trigger *trigger = &triggers[i];
         const char *names[] = { trigger->process, NULL };
         const struct btrail_session_filter process = { .processes = names };
-        struct watched *w = &t->watched[i];
+        struct watched_trigger *w = &t->watched[i];
 
         w->trigger = *trigger;
         w->trigger.process = NULL;
@@ -101,7 +101,7 @@ btrail_triggers_new(const struct btrail_trigger *triggers, unsigned n,
         }
         if (!trigger->symbol) {
             w->address = trigger->address;
-            w->told = true;
+            w->reported = true;
         }
         t->can_start |= trigger->action == BTRAIL_TRIGGER_START;
     }
@@ -135,7 +135,7 @@ void btrail_triggers_unref(struct btrail_triggers *t)
 }
 
 void btrail_triggers_snapshot(struct btrail_triggers *t,
-                          const struct btrail_snapshot *snapshot)
+                              const struct btrail_snapshot *snapshot)
 {
     unsigned i;
 
@@ -155,7 +155,8 @@ void btrail_triggers_find(struct btrail_triggers *t,
 
     for (i = 0; i < t->n; i++) {
         if (t->watched[i].places) {
-            btrail_places_snapshot(t->watched[i].places, snapshot, memory, levels);
+            btrail_places_snapshot(t->watched[i].places, snapshot, memory,
+                                   levels);
             any = true;
         }
     }
@@ -178,7 +179,7 @@ bool btrail_triggers_want_names(const struct btrail_triggers *t)
 
 unsigned btrail_triggers_places(const struct btrail_triggers *t, unsigned i)
 {
-    const struct watched *w = &t->watched[i];
+    const struct watched_trigger *w = &t->watched[i];
 
     return w->places ? btrail_places_count(w->places) :
            __atomic_load_n(&w->address, __ATOMIC_RELAXED) != 0;
@@ -186,17 +187,17 @@ unsigned btrail_triggers_places(const struct btrail_triggers *t, unsigned i)
 
 bool btrail_triggers_new_places(struct btrail_triggers *t)
 {
-    bool news = false;
+    bool any_new = false;
     unsigned i;
 
     for (i = 0; i < t->n; i++) {
-        struct watched *w = &t->watched[i];
+        struct watched_trigger *w = &t->watched[i];
 
-        if (!w->told && btrail_triggers_places(t, i)) {
-            w->told = news = true;
+        if (!w->reported && btrail_triggers_places(t, i)) {
+            w->reported = any_new = true;
         }
     }
-    return news;
+    return any_new;
 }
 
 static bool is_symbol(const struct btrail_kallsyms_line *line,
@@ -215,7 +216,7 @@ void btrail_triggers_symbols(struct btrail_triggers *t, const char *text,
 
     while (btrail_kallsyms_next(&text, end, &line)) {
         for (i = 0; i < t->n; i++) {
-            struct watched *w = &t->watched[i];
+            struct watched_trigger *w = &t->watched[i];
 
             if (w->trigger.symbol && !w->places &&
                 is_symbol(&line, w->trigger.symbol)) {
@@ -243,7 +244,7 @@ void btrail_triggers_keep(struct btrail_triggers *t)
 
 static void act(struct btrail_triggers *t, unsigned i)
 {
-    struct watched *w = &t->watched[i];
+    struct watched_trigger *w = &t->watched[i];
 
     if (++w->hits < w->trigger.hits) {
         return;
@@ -274,7 +275,7 @@ bool btrail_triggers_pass(void *opaque, uint64_t cr3, uint64_t to)
         return kept;
     }
     for (i = 0; i < t->n; i++) {
-        struct watched *w = &t->watched[i];
+        struct watched_trigger *w = &t->watched[i];
 
         if (w->places ? btrail_places_has(w->places, cr3, to) :
             to && __atomic_load_n(&w->address, __ATOMIC_RELAXED) == to &&

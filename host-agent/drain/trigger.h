@@ -2,7 +2,7 @@
 /*
  * Triggers: what a session does when a branch goes to some address
  *
- * Only the targets of branches are looked at; the entry of a function is one.
+ * Only targets of branches count; the entry of a function is one.
  */
 
 #ifndef BTRAIL_TRIGGER_H
@@ -17,12 +17,12 @@
  * @BTRAIL_TRIGGER_START: keep records from here on.  A session that has such a
  *                        trigger keeps none before, nor after a
  *                        BTRAIL_TRIGGER_STOP
- * @BTRAIL_TRIGGER_STOP:  keep none any more.  If there is no trigger that
- *                        starts it again, the session ends
- * @BTRAIL_TRIGGER_DUMP:  tell the owner, who calls btrail_session_dump()
+ * @BTRAIL_TRIGGER_STOP:  keep no more records.  If no trigger can start the
+ *                        session again, it ends
+ * @BTRAIL_TRIGGER_DUMP:  notify the owner, who calls btrail_session_dump()
  *
- * The record of the branch itself is kept.  On other vCPUs it is from, or up
- * to, the moment at which it is drained.
+ * The record of the branch itself is kept.  On other vCPUs the action takes
+ * effect when that record is drained.
  */
 enum btrail_trigger_action {
     BTRAIL_TRIGGER_START = 1,
@@ -32,16 +32,16 @@ enum btrail_trigger_action {
 
 /**
  * struct btrail_trigger
- * @process: in which process it counts: a pid or a name, as in
- *           struct btrail_session_filter; NULL in any, and for addresses of
+ * @process: the process in which it counts: a pid or a name, as in
+ *           struct btrail_session_filter; NULL for any, and for addresses of
  *           the kernel
- * @symbol:  or NULL; it counts as soon as it is known where that is
- * @user:    with @process and @symbol: of a program or library that the
- *           process has mapped.  Without, of the guest's kernel
+ * @symbol:  or NULL; it counts as soon as its address is known
+ * @user:    with @process and @symbol: the symbol is of a program or library
+ *           that the process has mapped.  Otherwise of the guest's kernel
  * @address: without @symbol, linear address
  * @action:  enum btrail_trigger_action
- * @hits:    it acts when there have been so many hits, and begins to count
- *           anew; 0 is the same as 1
+ * @hits:    it acts at each hit with a multiple of this number; 0 is the same
+ *           as 1
  */
 struct btrail_trigger {
     const char *process;
@@ -53,68 +53,68 @@ struct btrail_trigger {
 };
 
 /*
- * Matching, by one thread but for what is said to be for any.
+ * Matching.  One thread calls the functions, if nothing else is said.
  */
 
 struct btrail_triggers;
 
-/* A trigger acts: its number, and what it does */
+/* Called when a trigger acts, with its number */
 typedef void btrail_fired_fn(void *opaque, unsigned trigger,
                              enum btrail_trigger_action action);
 
-/* They are copied, and @files; NULL if nobody knows files on the host. */
+/* @triggers and @files are copied; @files: NULL if the host has none. */
 struct btrail_triggers *
 btrail_triggers_new(const struct btrail_trigger *triggers, unsigned n,
                     const struct btrail_symbol_files *files,
                     btrail_fired_fn *fired, void *opaque);
 
-/* Whoever has a reference can still look; nothing fires without a session. */
+/* A reference allows queries; only the session makes triggers act. */
 struct btrail_triggers *btrail_triggers_ref(struct btrail_triggers *t);
 void btrail_triggers_unref(struct btrail_triggers *t);
 
 /*
- * By the thread that snapshots: who was found, and symbols of the kernel in the
- * form of /proc/kallsyms
+ * For the scanner's thread: a snapshot, and symbols of the kernel in the form
+ * of /proc/kallsyms
  */
 void btrail_triggers_snapshot(struct btrail_triggers *t,
-                          const struct btrail_snapshot *snapshot);
+                              const struct btrail_snapshot *snapshot);
 void btrail_triggers_symbols(struct btrail_triggers *t, const char *text,
                              size_t size);
 
 /*
- * The same thread: find symbols of programs.  This may read files, and so take
- * a while; it waits for nobody, and nobody for it.
+ * For the same thread: finds symbols of programs.  This may read files, and so
+ * take a while, without any lock.
  */
 void btrail_triggers_find(struct btrail_triggers *t,
                           const struct btrail_snapshot *snapshot,
                           const struct guest_memory *memory, unsigned levels);
 
-/* Any thread: is there a trigger that has to be looked for? */
+/* Any thread: does a trigger need names of the guest? */
 bool btrail_triggers_want_names(const struct btrail_triggers *t);
 
 /*
- * Any thread: at how many places a trigger acts, 0 if its symbol has not been
- * found.  An address counts as one.
+ * Any thread: returns at how many places a trigger acts, 0 if its symbol has
+ * not been found.  An address counts as one.
  */
 unsigned btrail_triggers_places(const struct btrail_triggers *t, unsigned i);
 
-/* Is there a place of a trigger that had none when this was asked last? */
+/* Has a trigger got its first place since the last call? */
 bool btrail_triggers_new_places(struct btrail_triggers *t);
 
 /*
- * A branch goes to an address; a btrail_gate_fn.  True if it is to be kept:
- * records are being kept, or this is the one that ends or begins that.
+ * A btrail_gate_fn: handles a branch to an address.  Returns true if its record
+ * is kept: records are being kept, or this one starts or stops that.
  */
 bool btrail_triggers_pass(void *t, uint64_t cr3, uint64_t to);
 
 /*
- * Any thread: are records being kept?  And: they are, as if a trigger had begun
- * that, before the first one.
+ * Any thread: are records being kept?  And, before the first record: keep them
+ * as if a trigger had started that.
  */
 bool btrail_triggers_keeping(const struct btrail_triggers *t);
 void btrail_triggers_keep(struct btrail_triggers *t);
 
-/* No record is kept any more, and there is nothing that could change that. */
+/* Are no more records kept, and no trigger can change that? */
 bool btrail_triggers_over(const struct btrail_triggers *t);
 
 #endif /* BTRAIL_TRIGGER_H */

@@ -2,8 +2,8 @@
 /*
  * The kernel's BTF: see btf.h
  *
- * libbpf checks that types and strings lie within the data, not what types
- * refer to; that is looked up here, by number, and no deeper than DEPTH_MAX.
+ * libbpf checks that types and strings lie within the data, and not what types
+ * refer to.  This file follows references by number, to at most DEPTH_MAX.
  */
 
 #include <bpf/btf.h>
@@ -14,7 +14,7 @@
 #include "guest-linux/btf.h"
 
 #define DEPTH_MAX   32
-#define WORK_MAX    100000      /* members looked at to find one */
+#define WORK_MAX    100000      /* members that are compared to find one */
 
 struct linux_btf {
     struct btf *btf;
@@ -43,7 +43,7 @@ static bool header_valid(const void *data, size_t size)
            h.type_len <= size - sizeof(h) - h.str_len;
 }
 
-static const char *name_of(const struct linux_btf *b, uint32_t offset)
+static const char *type_name(const struct linux_btf *b, uint32_t offset)
 {
     const char *name = btf__name_by_offset(b->btf, offset);
 
@@ -63,7 +63,7 @@ static void list_names(struct linux_btf *b)
         if (!t || (!btf_is_composite(t) && !btf_is_enum(t))) {
             continue;
         }
-        name = name_of(b, t->name_off);
+        name = type_name(b, t->name_off);
         if (!*name) {
             continue;
         }
@@ -76,9 +76,9 @@ static void list_names(struct linux_btf *b)
     }
 }
 
-/* The @i-th type of this name, NULL if there are no more */
-static const struct btf_type *named(const struct linux_btf *b,
-                                    const char *name, uint32_t i)
+/* Returns the @i-th type of this name, NULL if there are no more. */
+static const struct btf_type *type_by_name(const struct linux_btf *b,
+                                           const char *name, uint32_t i)
 {
     const GArray *ids = g_hash_table_lookup(b->by_name, name);
 
@@ -116,8 +116,8 @@ void linux_btf_free(struct linux_btf *b)
     }
 }
 
-/* A type behind its names and qualifiers, NULL if there is none */
-static const struct btf_type *resolve(const struct linux_btf *b, uint32_t id)
+/* Returns a type without its typedefs and qualifiers, NULL if none. */
+static const struct btf_type *strip_type(const struct linux_btf *b, uint32_t id)
 {
     unsigned depth;
 
@@ -148,7 +148,7 @@ static uint64_t size_of(const struct linux_btf *b, uint32_t id)
     unsigned depth;
 
     for (depth = 0; depth < DEPTH_MAX; depth++) {
-        const struct btf_type *t = resolve(b, id);
+        const struct btf_type *t = strip_type(b, id);
 
         if (!t) {
             return 0;
@@ -177,7 +177,7 @@ static uint64_t size_of(const struct linux_btf *b, uint32_t id)
     return 0;
 }
 
-/* A member of a struct by its name, also in members without one */
+/* Finds a member of a struct by its name, also in members without one. */
 static bool find_member(const struct linux_btf *b, const struct btf_type *t,
                         const char *name, size_t length, unsigned depth,
                         unsigned *work, uint32_t *type, uint64_t *bits)
@@ -189,7 +189,7 @@ static bool find_member(const struct linux_btf *b, const struct btf_type *t,
         return false;
     }
     for (i = 0; i < btf_vlen(t); i++) {
-        const char *s = name_of(b, m[i].name_off);
+        const char *s = type_name(b, m[i].name_off);
         const struct btf_type *inner;
 
         if (++*work > WORK_MAX) {
@@ -203,7 +203,7 @@ static bool find_member(const struct linux_btf *b, const struct btf_type *t,
             }
             continue;
         }
-        inner = resolve(b, m[i].type);
+        inner = strip_type(b, m[i].type);
         if (inner && depth < DEPTH_MAX) {
             uint64_t at = *bits + btf_member_bit_offset(t, i);
 
@@ -240,19 +240,19 @@ static bool find_path(const struct linux_btf *b, const struct btf_type *t,
             return true;
         }
         path++;
-        t = resolve(b, type);
+        t = strip_type(b, type);
     }
     return false;
 }
 
-/* There can be several structs of a name: the first with the member is it. */
+/* Several structs can have a name: the first with this member counts. */
 bool linux_btf_member(const struct linux_btf *b, const char *type,
                       const char *path, uint32_t *offset, uint32_t *size)
 {
     const struct btf_type *t;
     uint32_t i;
 
-    for (i = 0; (t = named(b, type, i)); i++) {
+    for (i = 0; (t = type_by_name(b, type, i)); i++) {
         if (btf_is_composite(t) && find_path(b, t, path, offset, size)) {
             return true;
         }
@@ -267,9 +267,9 @@ bool linux_btf_enumerator(const struct linux_btf *b, const char *type,
     uint32_t i;
     unsigned k;
 
-    for (i = 0; (t = named(b, type, i)); i++) {
+    for (i = 0; (t = type_by_name(b, type, i)); i++) {
         for (k = 0; btf_is_enum(t) && k < btf_vlen(t); k++) {
-            if (!strcmp(name_of(b, btf_enum(t)[k].name_off), name)) {
+            if (!strcmp(type_name(b, btf_enum(t)[k].name_off), name)) {
                 *value = btf_enum(t)[k].val;
                 return true;
             }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The build-id of an ELF image of which the beginning is there
+ * The build-id in the first bytes of an ELF image
  */
 
 #ifndef BUILD_ID_H
@@ -11,7 +11,7 @@
 
 #define BUILD_ID_MAX    32
 
-/* Bytes of the id, 0 if there is none in what is there */
+/* Returns the size of the id, 0 if these bytes do not have it. */
 size_t build_id_find(const void *image, size_t size, uint8_t id[BUILD_ID_MAX]);
 
 #endif /* BUILD_ID_H */

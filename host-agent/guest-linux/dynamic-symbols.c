@@ -13,13 +13,13 @@
 #define DYNAMIC_MAX     512             /* entries */
 #define CHAIN_MAX       4096            /* symbols with one hash */
 
-/* An image, as far as it is known; of addresses those in the process */
+/* An image, as far as it is known; addresses are those in the process */
 struct image {
     struct page_walk *user;
     const char *name;
     size_t name_size;                   /* with the 0 at its end */
     bool wide;                          /* ELFCLASS64 */
-    uint64_t bias;                      /* to add to what the file says */
+    uint64_t bias;                      /* to add to addresses of the file */
     uint64_t low, high;
     uint64_t symbols, strings, strings_size, gnu_hash, hash;
     uint64_t *addresses;
@@ -27,12 +27,12 @@ struct image {
 };
 
 /* Segments and entries of both classes */
-struct segment {
+struct image_segment {
     uint32_t type;
     uint64_t offset, address, size;
 };
 
-struct entry {
+struct dynamic_entry {
     uint64_t tag, value;
 };
 
@@ -41,7 +41,7 @@ static bool read_at(struct image *m, uint64_t address, void *buf, size_t size)
     return !(address >> 63) && page_walk_read(m->user, address, buf, size);
 }
 
-/* Is this many bytes from an address on in the image? */
+/* Are these bytes in the image? */
 static bool is_inside(const struct image *m, uint64_t address, uint64_t size)
 {
     return address >= m->low && address < m->high && size <= m->high - address;
@@ -74,25 +74,27 @@ static enum linux_symbol read_header(struct image *m, uint64_t base,
     return LINUX_SYMBOL_FOUND;
 }
 
-static struct segment segment_at(const struct image *m, const void *table,
-                                 unsigned i)
+static struct image_segment segment_at(const struct image *m, const void *table,
+                                       unsigned i)
 {
     if (m->wide) {
         const Elf64_Phdr *p = (const Elf64_Phdr *)table + i;
 
-        return (struct segment) { p->p_type, p->p_offset, p->p_vaddr,
-                                  p->p_memsz };
+        return (struct image_segment) {
+            p->p_type, p->p_offset, p->p_vaddr, p->p_memsz,
+        };
     } else {
         const Elf32_Phdr *p = (const Elf32_Phdr *)table + i;
 
-        return (struct segment) { p->p_type, p->p_offset, p->p_vaddr,
-                                  p->p_memsz };
+        return (struct image_segment) {
+            p->p_type, p->p_offset, p->p_vaddr, p->p_memsz,
+        };
     }
 }
 
-/* Where the image is, and its table of what the dynamic linker needs */
-static enum linux_symbol read_segments(struct image *m, uint64_t base,
-                                       struct segment *dynamic)
+/* Finds where the image is, and its dynamic section. */
+static enum linux_symbol find_image(struct image *m, uint64_t base,
+                                    struct image_segment *dynamic)
 {
     union {
         Elf64_Phdr wide[SEGMENTS_MAX];
@@ -113,7 +115,7 @@ static enum linux_symbol read_segments(struct image *m, uint64_t base,
     }
     dynamic->type = PT_NULL;
     for (i = 0; i < n; i++) {
-        struct segment p = segment_at(m, &all, i);
+        struct image_segment p = segment_at(m, &all, i);
 
         if (p.address >> 63 || p.size >> 62) {
             return LINUX_SYMBOL_NONE;
@@ -144,16 +146,16 @@ static enum linux_symbol read_segments(struct image *m, uint64_t base,
 }
 
 /*
- * Some dynamic linkers write addresses where the file has those that are to be
- * added to.
+ * Some dynamic linkers have replaced addresses of the file by those in the
+ * process.
  */
-static uint64_t resolve(const struct image *m, uint64_t value)
+static uint64_t to_address(const struct image *m, uint64_t value)
 {
     return is_inside(m, value, 1) ? value : value + m->bias;
 }
 
 static enum linux_symbol read_dynamic(struct image *m,
-                                      const struct segment *dynamic)
+                                      const struct image_segment *dynamic)
 {
     union {
         Elf64_Dyn wide[DYNAMIC_MAX];
@@ -167,30 +169,30 @@ static enum linux_symbol read_dynamic(struct image *m,
         return LINUX_SYMBOL_ABSENT;
     }
     for (i = 0; i < n; i++) {
-        struct entry e = m->wide ?
-            (struct entry) { (uint64_t)all.wide[i].d_tag,
-                             all.wide[i].d_un.d_ptr } :
-            (struct entry) { (uint32_t)all.narrow[i].d_tag,
-                             all.narrow[i].d_un.d_ptr };
+        struct dynamic_entry e = m->wide ?
+            (struct dynamic_entry) { (uint64_t)all.wide[i].d_tag,
+                                     all.wide[i].d_un.d_ptr } :
+            (struct dynamic_entry) { (uint32_t)all.narrow[i].d_tag,
+                                     all.narrow[i].d_un.d_ptr };
 
         switch (e.tag) {
         case DT_NULL:
             n = i;
             break;
         case DT_SYMTAB:
-            m->symbols = resolve(m, e.value);
+            m->symbols = to_address(m, e.value);
             break;
         case DT_STRTAB:
-            m->strings = resolve(m, e.value);
+            m->strings = to_address(m, e.value);
             break;
         case DT_STRSZ:
             m->strings_size = e.value;
             break;
         case DT_GNU_HASH:
-            m->gnu_hash = resolve(m, e.value);
+            m->gnu_hash = to_address(m, e.value);
             break;
         case DT_HASH:
-            m->hash = resolve(m, e.value);
+            m->hash = to_address(m, e.value);
             break;
         default:
             break;
@@ -200,7 +202,7 @@ static enum linux_symbol read_dynamic(struct image *m,
            LINUX_SYMBOL_FOUND : LINUX_SYMBOL_NONE;
 }
 
-/* A number of a table; what is not in the image there is none of. */
+/* Reads a number of a table; NONE if it would be outside of the image. */
 static enum linux_symbol read_word(struct image *m, uint64_t table,
                                    uint64_t index, uint32_t *v)
 {
@@ -227,7 +229,7 @@ static void add_address(struct image *m, uint64_t address)
     }
 }
 
-/* Take the symbol of an index if it is a function of the name. */
+/* Adds the symbol of an index if it is a function with the name. */
 static enum linux_symbol try_symbol(struct image *m, uint32_t index)
 {
     char name[LINUX_SYMBOL_NAME_MAX + 1];
@@ -248,7 +250,7 @@ static enum linux_symbol try_symbol(struct image *m, uint32_t index)
     }
     where = m->wide ? s.wide.st_name : s.narrow.st_name;
     value = m->wide ? s.wide.st_value : s.narrow.st_value;
-    /* The address of an STT_GNU_IFUNC is that of who chooses the function. */
+    /* An STT_GNU_IFUNC has the address of the resolver, not of the function. */
     type = ELF64_ST_TYPE(m->wide ? s.wide.st_info : s.narrow.st_info);
     if ((type != STT_FUNC && type != STT_NOTYPE) || !value ||
         (m->wide ? s.wide.st_shndx : s.narrow.st_shndx) == SHN_UNDEF ||
@@ -354,14 +356,14 @@ linux_dynamic_symbol(struct page_walk *user, uint64_t base, const char *name,
         .name_size = strlen(name) + 1,
         .addresses = addresses,
     };
-    struct segment dynamic;
+    struct image_segment dynamic;
     enum linux_symbol s;
 
     *n = 0;
     if (m.name_size > LINUX_SYMBOL_NAME_MAX + 1 || m.name_size < 2) {
         return LINUX_SYMBOL_NONE;
     }
-    s = read_segments(&m, base, &dynamic);
+    s = find_image(&m, base, &dynamic);
     if (s == LINUX_SYMBOL_FOUND) {
         s = read_dynamic(&m, &dynamic);
     }

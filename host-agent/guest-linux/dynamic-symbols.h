@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Symbols that a program or library of a process has in its own memory
+ * Dynamic symbols of a program or library, read from a process's memory
  *
- * What the dynamic linker needs is in memory, whoever has the file: functions
- * that others may call, by name.  Functions of its own, which nobody else is to
- * call, are not among them, nor is anything of a program that is linked
- * statically.
+ * The tables of the dynamic linker are in memory even if the host does not have
+ * the file.  They have functions that other files may call; they do not have
+ * local functions, nor any of a program that is linked statically.
  */
 
 #ifndef LINUX_DYNAMIC_SYMBOLS_H
@@ -16,10 +15,10 @@
 /**
  * enum linux_symbol
  *
- * @LINUX_SYMBOL_NONE:   there is no such symbol, or no ELF image
- * @LINUX_SYMBOL_ABSENT: some of what tells is not in memory, or the budget of
+ * @LINUX_SYMBOL_NONE:   there is no such symbol, or it is not an ELF image
+ * @LINUX_SYMBOL_ABSENT: some of the tables is not in memory, or the budget of
  *                       the walk is used up: it may be found later
- * @LINUX_SYMBOL_FOUND:  it is there
+ * @LINUX_SYMBOL_FOUND:  there is one
  */
 enum linux_symbol {
     LINUX_SYMBOL_NONE,
@@ -31,16 +30,16 @@ enum linux_symbol {
 #define LINUX_SYMBOL_VERSIONS   8
 
 /**
- * linux_dynamic_symbol() - where an ELF image has a function
+ * linux_dynamic_symbol() - find a function of an ELF image
  * @user:      the process's address space
  * @base:      where the beginning of the file is mapped
  * @name:      of a function, up to LINUX_SYMBOL_NAME_MAX bytes
  * @addresses: with LINUX_SYMBOL_FOUND, gets those of all its versions, each
- *             once; they are what the process says, and may be anything
+ *             once; the process can have put anything there
  * @n:         how many
  *
- * All of it is the process's own and may be made up: what is read is bounded
- * by the walk's budget, and by what an image of a sensible size has.
+ * The process can have forged all of it: reads are bounded by the walk's
+ * budget, and by what an image of a sensible size has.
  */
 #define LINUX_SYMBOL_NAME_MAX   4095
 enum linux_symbol

@@ -12,48 +12,48 @@
 #include "util/kallsyms-line.h"
 #include "util/search.h"
 
-/* Pages that are remembered, and contents; those are 16 MiB */
+/* How many pages and contents are remembered; contents are 16 MiB */
 #define MAX_PAGES       65536
 #define MAX_CONTENTS    4096
 
 /* An entry, up to the next symbol */
-struct range {
+struct entry_range {
     uint64_t start;
     uint64_t end;
     uint64_t pseudo;
 };
 
-struct page {
+struct entry_page {
     uint64_t linear;
     uint64_t root;
     uint64_t number;
 };
 
-struct content {
+struct page_content {
     uint64_t number;
     uint8_t bytes[BTRAIL_CODE_PAGE_SIZE];
 };
 
 struct btrail_entries {
     GMutex lock;
-    GArray *ranges;             /* of struct range, sorted; under the lock */
+    GArray *ranges;             /* of entry_range, sorted; under the lock */
 
-    /* What follows belongs to the thread that has the code. */
-    GHashTable *pages;          /* of struct page */
-    GHashTable *contents;       /* of struct content, by number */
+    /* What follows belongs to the thread that adds code. */
+    GHashTable *pages;          /* of struct entry_page */
+    GHashTable *contents;       /* of struct page_content, by number */
     GQueue order;               /* of the same, the oldest first */
 };
 
 static guint hash_page(gconstpointer p)
 {
-    const struct page *page = p;
+    const struct entry_page *page = p;
 
     return btrail_hash2(page->linear, page->root) >> 32;
 }
 
 static gboolean equal_page(gconstpointer p, gconstpointer q)
 {
-    const struct page *a = p, *b = q;
+    const struct entry_page *a = p, *b = q;
 
     return a->linear == b->linear && a->root == b->root;
 }
@@ -63,7 +63,7 @@ struct btrail_entries *btrail_entries_new(void)
     struct btrail_entries *e = g_new0(struct btrail_entries, 1);
 
     g_mutex_init(&e->lock);
-    e->ranges = g_array_new(FALSE, FALSE, sizeof(struct range));
+    e->ranges = g_array_new(FALSE, FALSE, sizeof(struct entry_range));
     e->pages = g_hash_table_new_full(hash_page, equal_page, g_free, NULL);
     e->contents = g_hash_table_new(g_int64_hash, g_int64_equal);
     g_queue_init(&e->order);
@@ -82,7 +82,7 @@ void btrail_entries_free(struct btrail_entries *e)
     }
 }
 
-/* Names of entries, of Linux 4.9 and later; those with a * begin so. */
+/* Names of entries of Linux 4.9 and later; * stands for any rest. */
 static const struct {
     const char *name;
     uint64_t pseudo;
@@ -147,9 +147,9 @@ static uint64_t pseudo_of(const char *name, size_t size)
 
 static int compare_ranges(gconstpointer p, gconstpointer q)
 {
-    const struct range *a = p, *b = q;
+    const struct entry_range *a = p, *b = q;
 
-    /* Of one address first those that are entries */
+    /* Of symbols with one address, entries come first. */
     return a->start < b->start ? -1 : a->start > b->start ? 1 :
            a->pseudo < b->pseudo ? 1 : a->pseudo > b->pseudo ? -1 : 0;
 }
@@ -157,15 +157,16 @@ static int compare_ranges(gconstpointer p, gconstpointer q)
 void btrail_entries_symbols(struct btrail_entries *e, const char *text,
                             size_t size)
 {
-    GArray *all = g_array_new(FALSE, FALSE, sizeof(struct range));
-    GArray *ranges = g_array_new(FALSE, FALSE, sizeof(struct range));
+    GArray *all = g_array_new(FALSE, FALSE, sizeof(struct entry_range));
+    GArray *ranges = g_array_new(FALSE, FALSE, sizeof(struct entry_range));
     const char *end = text + size;
     struct btrail_kallsyms_line line;
+    struct entry_range *sorted;
     GArray *old;
     guint i, k;
 
     while (btrail_kallsyms_next(&text, end, &line)) {
-        struct range range = { .start = line.address };
+        struct entry_range range = { .start = line.address };
 
         if (strchr("tTwW", line.type) && !line.module) {
             range.pseudo = pseudo_of(line.name, line.name_size);
@@ -173,15 +174,14 @@ void btrail_entries_symbols(struct btrail_entries *e, const char *text,
         }
     }
     g_array_sort(all, compare_ranges);
+    sorted = (struct entry_range *)all->data;
     for (i = 0; i < all->len; i = k) {
-        struct range *range = &g_array_index(all, struct range, i);
+        struct entry_range *range = &sorted[i];
 
-        for (k = i + 1; k < all->len &&
-             g_array_index(all, struct range, k).start == range->start; k++) {
+        for (k = i + 1; k < all->len && sorted[k].start == range->start; k++) {
             continue;
         }
-        range->end = k < all->len ?
-                     g_array_index(all, struct range, k).start : UINT64_MAX;
+        range->end = k < all->len ? sorted[k].start : UINT64_MAX;
         if (range->pseudo) {
             g_array_append_vals(ranges, range, 1);
         }
@@ -196,7 +196,7 @@ void btrail_entries_symbols(struct btrail_entries *e, const char *text,
 
 static void forget_oldest(struct btrail_entries *e)
 {
-    struct content *content = g_queue_pop_head(&e->order);
+    struct page_content *content = g_queue_pop_head(&e->order);
 
     g_hash_table_remove(e->contents, &content->number);
     g_free(content);
@@ -207,7 +207,7 @@ void btrail_entries_code(struct btrail_entries *e,
                          const uint8_t *page)
 {
     if (item->type == BTRAIL_CODE_BYTES) {
-        struct content *content;
+        struct page_content *content;
 
         if (g_hash_table_contains(e->contents, &item->number)) {
             return;
@@ -215,15 +215,15 @@ void btrail_entries_code(struct btrail_entries *e,
         if (e->order.length == MAX_CONTENTS) {
             forget_oldest(e);
         }
-        content = g_new(struct content, 1);
+        content = g_new(struct page_content, 1);
         content->number = item->number;
         memcpy(content->bytes, page, sizeof(content->bytes));
         g_hash_table_insert(e->contents, &content->number, content);
         g_queue_push_tail(&e->order, content);
     } else if (item->type == BTRAIL_CODE_PAGE && !(item->linear >> 63)) {
-        struct page *p = g_new(struct page, 1);
+        struct entry_page *p = g_new(struct entry_page, 1);
 
-        *p = (struct page) {
+        *p = (struct entry_page) {
             item->linear, item->cr3 & BTRAIL_CR3_ROOT, item->number,
         };
         if (g_hash_table_size(e->pages) == MAX_PAGES) {
@@ -240,25 +240,26 @@ static uint64_t by_symbol(struct btrail_entries *e, uint64_t to, bool *known_to)
 
     g_mutex_lock(&e->lock);
     *known_to = e->ranges->len;
-    n = BTRAIL_UP_TO(e->ranges->data, e->ranges->len, struct range, start, to);
-    if (n && to < g_array_index(e->ranges, struct range, n - 1).end) {
-        pseudo = g_array_index(e->ranges, struct range, n - 1).pseudo;
+    n = BTRAIL_UP_TO(e->ranges->data, e->ranges->len, struct entry_range, start,
+                     to);
+    if (n && to < g_array_index(e->ranges, struct entry_range, n - 1).end) {
+        pseudo = g_array_index(e->ranges, struct entry_range, n - 1).pseudo;
     }
     g_mutex_unlock(&e->lock);
     return pseudo;
 }
 
-/* Bytes of an instruction; on the last of a page there may be one less. */
+/* Of two bytes of the instruction, the second may be in the next page. */
 static uint64_t by_instruction(struct btrail_entries *e, uint64_t cr3,
                                uint64_t from)
 {
-    const struct page key = {
+    const struct entry_page key = {
         from & ~(uint64_t)(BTRAIL_CODE_PAGE_SIZE - 1), cr3 & BTRAIL_CR3_ROOT,
         0,
     };
-    const struct page *page = g_hash_table_lookup(e->pages, &key);
+    const struct entry_page *page = g_hash_table_lookup(e->pages, &key);
     size_t at = from % BTRAIL_CODE_PAGE_SIZE;
-    const struct content *content;
+    const struct page_content *content;
     uint8_t next;
 
     if (!page) {

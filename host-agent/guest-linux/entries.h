@@ -2,9 +2,9 @@
 /*
  * How the guest's kernel is entered: by a system call, a page fault, ...
  *
- * The kernel's symbols tell it: each kind has an entry of its own.  While they
- * are not known, the instruction does, as far as it can: an interrupt may come
- * before any.
+ * The kernel's symbols say so: each kind has an entry of its own.  While they
+ * are not known, the instruction is used, which is less sure: an interrupt may
+ * come before any instruction.
  */
 
 #ifndef BTRAIL_ENTRIES_H
@@ -20,18 +20,18 @@ struct btrail_entries;
 struct btrail_entries *btrail_entries_new(void);
 void btrail_entries_free(struct btrail_entries *e);
 
-/* Symbols, in the form of /proc/kallsyms; they replace others.  Any thread */
+/* Replaces the symbols; @text has the form of /proc/kallsyms.  Any thread */
 void btrail_entries_symbols(struct btrail_entries *e, const char *text,
                             size_t size);
 
-/* An item of code; @page if it is of BTRAIL_CODE_BYTES. */
+/* Adds an item of code; @page if it is of BTRAIL_CODE_BYTES. */
 void btrail_entries_code(struct btrail_entries *e,
                          const struct btrail_code_item *item,
                          const uint8_t *page);
 
 /*
- * The pseudo-address for a branch from user mode to @to; a btrail_entry_fn.
- * By the thread that has the code.
+ * A btrail_entry_fn: returns the pseudo-address for a branch from user mode to
+ * @to.  For the thread that adds code
  */
 uint64_t btrail_entries_find(void *e, unsigned vcpu, uint64_t cr3,
                              uint64_t from, uint64_t to);

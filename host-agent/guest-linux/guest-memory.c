@@ -68,7 +68,7 @@ static bool add_range(struct guest_memory *m, const struct ram_range *r)
         continue;
     }
     if ((i && m->ranges[i - 1].address + m->ranges[i - 1].size >
-              r->address) ||
+         r->address) ||
         (i < m->n && r->address + r->size > m->ranges[i].address)) {
         return false;
     }

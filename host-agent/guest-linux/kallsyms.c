@@ -57,7 +57,7 @@ static uint32_t get32(const uint8_t *p)
     return get16(p) | (uint32_t)get16(p + 2) << 16;
 }
 
-/* Is it 256 strings, one after the other, that begin where the index says? */
+/* Are these 256 adjacent strings that begin where the index says? */
 static bool tokens_valid(struct tokens *t, const uint8_t *index,
                          const uint8_t *table, size_t size)
 {
@@ -95,7 +95,7 @@ static bool tokens_read(struct tokens *t, struct page_walk *w,
            tokens_valid(t, index, table, n);
 }
 
-/* The size of an entry of names at @p, 0 if there is none; *@n tokens in it */
+/* Returns the size of an entry of names, 0 if none; *@n gets its tokens. */
 static size_t entry_size(const uint8_t *p, size_t left, size_t *n)
 {
     size_t head = 1;
@@ -114,7 +114,7 @@ static size_t entry_size(const uint8_t *p, size_t left, size_t *n)
     return *n && *n <= KALLSYMS_NAME_MAX && *n <= left - head ? head + *n : 0;
 }
 
-/* The type and name of each symbol, as text */
+/* Expands the type and name of each symbol to text. */
 static bool expand(struct kallsyms *k, const struct tokens *t,
                    const uint8_t *names, size_t size)
 {
@@ -154,9 +154,9 @@ static bool expand(struct kallsyms *k, const struct tokens *t,
 }
 
 /*
- * Make addresses of offsets.  Kernels up to 6.14 have per-CPU symbols at
+ * Makes addresses of offsets.  Kernels up to 6.14 have per-CPU symbols at
  * offsets from 0 on, and all others at negative ones; later ones have offsets
- * without a sign.  _stext tells which.
+ * without a sign.  The address of _stext shows which it is.
  */
 static bool relocate(struct kallsyms *k, const uint8_t *offsets,
                      uint64_t base, uint64_t stext)
@@ -245,7 +245,7 @@ out:
     return k;
 }
 
-/* Where the table of tokens before this index begins, or 0 */
+/* Returns where the table of tokens before this index begins, or 0. */
 static size_t find_tokens(struct tokens *t, const uint8_t *image, size_t index)
 {
     size_t last = get16(image + index + 2 * (TOKENS - 1));
@@ -262,7 +262,7 @@ static size_t find_tokens(struct tokens *t, const uint8_t *image, size_t index)
     return 0;
 }
 
-/* Could a token_index be here?  Cheap, for nearly nothing is one. */
+/* Can a token_index be here?  A cheap test: nearly always not. */
 static bool index_like(const uint8_t *p)
 {
     unsigned i;
@@ -282,7 +282,7 @@ static bool index_like(const uint8_t *p)
     return true;
 }
 
-/* The markers that end before the table of tokens: where they begin, or 0 */
+/* Returns where the markers before the table of tokens begin, or 0. */
 static size_t find_markers(const uint8_t *image, size_t table, size_t *count)
 {
     size_t pad;
@@ -312,8 +312,8 @@ static size_t find_markers(const uint8_t *image, size_t table, size_t *count)
 }
 
 /*
- * Names begin at @at: do they have the markers, and end where those begin?
- * Returns how many there are, or 0.
+ * Returns how many names begin at @at, or 0 if they do not match the markers or
+ * do not end where those begin.
  */
 static uint32_t count_names(const uint8_t *image, size_t at, size_t markers,
                             size_t n_markers)
@@ -373,7 +373,7 @@ static struct kallsyms *with_tokens(const uint8_t *image, size_t image_size,
         if (!k) {
             continue;
         }
-        /* Up to 6.3 offsets, base, number, names; then behind the tokens */
+        /* Up to 6.3: offsets, base, number, names; later: after the tokens */
         bases[0] = names - 16;
         offsets[0] = bases[0] - align8(4 * (size_t)n);
         offsets[1] = index + 2 * TOKENS;
@@ -401,7 +401,7 @@ static struct kallsyms *by_search(struct page_walk *w, uint64_t stext)
     size_t size = 0;
     size_t at;
 
-    /* Between its sections there may be pages that are not mapped. */
+    /* Pages between two sections may not be mapped. */
     for (at = 0; at < IMAGE_MAX && at - size < HOLE_MAX;
          at += GUEST_PAGE_SIZE) {
         if (page_walk(w, stext + at, &physical)) {

@@ -2,8 +2,8 @@
 /*
  * The kernel's table of its own symbols, as kernel/kallsyms.c reads it
  *
- * The tables have been in different orders, and kernels before 6.0 do not say
- * where they are.  They are then found by what they must look like.
+ * Their order has changed over time, and kernels before 6.0 do not say where
+ * they are.  They are then found by their structure.
  */
 
 #ifndef KALLSYMS_H
@@ -18,8 +18,8 @@
 struct kallsyms;
 
 /*
- * Read the kernel's symbols.  They are checked against the address of _stext
- * in @v.  NULL if there are none that agree with it.
+ * Reads the kernel's symbols and checks them against the address of _stext in
+ * @v.  Returns NULL if none agree with it.
  */
 struct kallsyms *kallsyms_read(struct page_walk *kernel,
                                const struct vmcoreinfo *v);
@@ -27,11 +27,11 @@ void kallsyms_free(struct kallsyms *k);
 
 uint32_t kallsyms_count(const struct kallsyms *k);
 
-/* Symbol @i in the order of the table; its name belongs to @k */
+/* Gets symbol @i in the order of the table; its name belongs to @k. */
 void kallsyms_get(const struct kallsyms *k, uint32_t i, uint64_t *address,
                   char *type, const char **name);
 
-/* The first one of this name: false if there is none, or it is 0 */
+/* Finds the first symbol of this name; returns false if none, or it is 0. */
 bool kallsyms_find(const struct kallsyms *k, const char *name,
                    uint64_t *address);
 

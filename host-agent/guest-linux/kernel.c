@@ -12,11 +12,11 @@
 /* Where x86-64 links the kernel: Documentation/arch/x86/x86_64/mm.rst */
 #define START_KERNEL_MAP    UINT64_C(0xffffffff80000000)
 
-/* Pages that are read to find a kernel, and in a snapshot */
+/* Pages that may be read to find a kernel, and per snapshot */
 #define FIND_BUDGET     (UINT64_C(1) << 20)
-#define LOOK_BUDGET     (UINT64_C(1) << 22)
+#define SNAPSHOT_BUDGET     (UINT64_C(1) << 22)
 
-/* Things that look like VMCOREINFO and are none, before giving up */
+/* Pages that begin like VMCOREINFO that are tried */
 #define CANDIDATES      64
 
 void linux_window(struct linux_kernel *k, uint64_t address, uint32_t size)
@@ -85,7 +85,7 @@ void linux_kernel_begin(struct linux_kernel *k)
 {
     page_walk_flush(&k->walk);
     linux_window(k, 0, 0);
-    k->walk.budget = LOOK_BUDGET;
+    k->walk.budget = SNAPSHOT_BUDGET;
 }
 
 static bool read_btf(struct linux_kernel *k, const char **what)
@@ -123,7 +123,7 @@ static bool symbol_or_none(struct linux_kernel *k, const char *name,
     return *address != 0;
 }
 
-/* The kernel that tells of itself so, NULL and what is missing if not */
+/* Returns the kernel that @v describes, or NULL and what is missing. */
 static struct linux_kernel *try(const struct guest_memory *memory,
                                 const struct vmcoreinfo *v, const char **what)
 {
@@ -218,9 +218,9 @@ struct linux_kernel *linux_kernel_find(const struct guest_memory *memory,
         *why = g_strdup_printf("a kernel is in the guest's memory, but not "
                                "%s", what);
     } else if (!k) {
-        *why = g_strdup("no Linux kernel is in the guest's memory (it tells "
-                        "of itself by VMCOREINFO, which needs "
-                        "CONFIG_VMCORE_INFO or CONFIG_CRASH_CORE)");
+        *why = g_strdup("no Linux kernel is in the guest's memory (it is found "
+                        "by its VMCOREINFO, which needs CONFIG_VMCORE_INFO or "
+                        "CONFIG_CRASH_CORE)");
     }
     return k;
 }

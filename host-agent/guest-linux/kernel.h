@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A Linux kernel in a guest's memory: what is needed to read its data
+ * A Linux kernel in a guest's memory, and access to its data
  */
 
 #ifndef LINUX_KERNEL_H
@@ -21,11 +21,11 @@
  * @symbols: its own symbols
  * @layout:  its structs
  *
- * Addresses of its symbols, 0 if it has none of this name: @init_task,
+ * Addresses of its symbols, 0 if it does not have one: @init_task,
  * @init_mm, @modules (its list), @special_ops (special_mapping_vmops).
  *
- * @kthreadd: the task that is the father of all threads of the kernel, 0 as
- *           long as it has not been found
+ * @kthreadd: the task that is the parent of all threads of the kernel, 0 until
+ *           it has been found
  * @window: bytes that were read at once, see linux_window()
  */
 struct linux_kernel {
@@ -50,8 +50,8 @@ struct linux_kernel {
 /**
  * linux_kernel_find() - find the kernel in a guest's memory
  * @memory:  the guest's RAM, which must outlive it
- * @note:    physical address of the VMCOREINFO note that the guest has told, 0
- *           if it has not: it is searched for
+ * @note:    physical address of the VMCOREINFO note that the guest has
+ *           reported, 0 to search for it
  * @size:    bytes of the note
  * @why:     gets what is wrong if there is none, to be freed
  *
@@ -62,7 +62,7 @@ struct linux_kernel *linux_kernel_find(const struct guest_memory *memory,
                                        char **why);
 void linux_kernel_free(struct linux_kernel *k);
 
-/* Begin to look: nothing is known of mappings, so much may be read. */
+/* Begins a snapshot: forgets translations and renews the budget. */
 void linux_kernel_begin(struct linux_kernel *k);
 
 /* Members of structs at these addresses of the kernel */
@@ -72,16 +72,16 @@ bool linux_u64(struct linux_kernel *k, uint64_t base, uint32_t offset,
                uint64_t *v);
 
 /*
- * Read @size bytes at once, from where linux_u32() and linux_u64() take what
- * they are asked for until the next call; with 0 there are none.  Without it
- * they read what is in memory at that moment.
+ * Reads @size bytes at once, from which linux_u32() and linux_u64() take their
+ * values until the next call; 0 ends that.  Otherwise they read memory at the
+ * time of their call.
  */
 void linux_window(struct linux_kernel *k, uint64_t address, uint32_t size);
 
 /* Is it an address of the kernel's half, aligned as pointers are? */
 bool linux_pointer(uint64_t address);
 
-/* A string of up to @size - 1 bytes; false if it cannot be read */
+/* Reads a string of up to @size - 1 bytes; false if it cannot be read */
 bool linux_string(struct linux_kernel *k, uint64_t address, char *buf,
                   size_t size);
 

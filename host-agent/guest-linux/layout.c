@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Where members are: see layout.h
+ * Offsets of members: see layout.h
  */
 
 #include "guest-linux/layout.h"
 
-/* A struct is no larger: what is read of one is bounded by that, too. */
+/* A struct is at most this large, which bounds what is read of one, too. */
 #define STRUCT_MAX  (1u << 20)
 #define SLOTS_MAX   64
 

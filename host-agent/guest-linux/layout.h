@@ -91,7 +91,7 @@ struct linux_layout {
 #define X(name, type, path, size, needed) uint32_t name;
     LINUX_LAYOUT(X)
 #undef X
-    /* Of arrays: entries */
+    /* Lengths of arrays */
     uint32_t range_slots;
     uint32_t arange_slots;
     uint32_t module_name_size;
@@ -102,7 +102,7 @@ struct linux_layout {
     int32_t module_unformed;
 };
 
-/* False, and what is missing in @what, if the kernel is not like that */
+/* Returns false, and what is missing in @what, if the kernel is different. */
 bool linux_layout_read(struct linux_layout *l, const struct linux_btf *b,
                        const char **what);
 

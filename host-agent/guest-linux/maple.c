@@ -19,7 +19,7 @@
 #define DEPTH_MAX       16
 #define NODES_MAX       (1u << 16)
 
-struct walk {
+struct maple_walk {
     struct linux_kernel *k;
     linux_maple_visitor *visit;
     void *opaque;
@@ -39,8 +39,9 @@ static uint64_t get64(const uint8_t *node, uint32_t offset)
     return GUINT64_FROM_LE(v);
 }
 
-static bool node(struct walk *w, uint64_t encoded, uint64_t min, uint64_t max,
-                 unsigned depth)
+static bool visit_node(struct maple_walk *w, uint64_t encoded, uint64_t min,
+                       uint64_t max,
+                       unsigned depth)
 {
     const struct linux_layout *l = &w->k->layout;
     int type = encoded >> TYPE_SHIFT & TYPE_MASK;
@@ -62,7 +63,7 @@ static bool node(struct walk *w, uint64_t encoded, uint64_t min, uint64_t max,
         !page_walk_read(&w->k->walk, address, bytes, sizeof(bytes))) {
         return false;
     }
-    /* One that is the tree's no more is its own parent. */
+    /* A node that was removed from the tree is its own parent. */
     if ((get64(bytes, parent) & ~NODE_MASK) == address) {
         return false;
     }
@@ -77,7 +78,7 @@ static bool node(struct walk *w, uint64_t encoded, uint64_t min, uint64_t max,
             return false;
         }
         if (type != l->maple_leaf) {
-            if (!entry || !node(w, entry, first, last, depth + 1)) {
+            if (!entry || !visit_node(w, entry, first, last, depth + 1)) {
                 return false;
             }
         } else if (entry && !internal(entry) &&
@@ -95,7 +96,7 @@ static bool node(struct walk *w, uint64_t encoded, uint64_t min, uint64_t max,
 bool linux_maple_each(struct linux_kernel *k, uint64_t root,
                       linux_maple_visitor *visit, void *opaque)
 {
-    struct walk w = { k, visit, opaque, 0 };
+    struct maple_walk w = { k, visit, opaque, 0 };
 
     if (!root) {
         return true;
@@ -103,5 +104,5 @@ bool linux_maple_each(struct linux_kernel *k, uint64_t root,
     if (!internal(root)) {
         return visit(k, root, opaque);      /* the only entry, at 0 */
     }
-    return root > 4096 && node(&w, root, 0, UINT64_MAX, 0);
+    return root > 4096 && visit_node(&w, root, 0, UINT64_MAX, 0);
 }

@@ -12,8 +12,8 @@ typedef bool linux_maple_visitor(struct linux_kernel *k, uint64_t entry,
                                  void *opaque);
 
 /*
- * Call @visit for each entry of a tree, in its order, until it returns false.
- * False if it did, or the tree is damaged or was changed meanwhile.
+ * Calls @visit for each entry of a tree, in order, until it returns false.
+ * Returns false if it did, or if the tree is damaged or was changed meanwhile.
  */
 bool linux_maple_each(struct linux_kernel *k, uint64_t root,
                       linux_maple_visitor *visit, void *opaque);

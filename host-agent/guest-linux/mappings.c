@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What is mapped into a process: see mappings.h
+ * The memory mappings of a process: see mappings.h
  */
 
 #include <string.h>
@@ -14,7 +14,7 @@
 #define VDSO_MAX        (1u << 20)
 #define VMA_MAX         512             /* bytes of it that are read */
 
-/* include/linux/mm.h; they are in no BTF. */
+/* From include/linux/mm.h: BTF does not have macros. */
 #define VM_READ         1u
 #define VM_WRITE        2u
 #define VM_EXEC         4u
@@ -83,7 +83,7 @@ const char *linux_files_path(struct linux_files *f, struct linux_kernel *k,
     return known->path;
 }
 
-struct work {
+struct mappings_reader {
     uint64_t mm;
     struct page_walk *user;
     struct linux_files *f;
@@ -93,8 +93,8 @@ struct work {
     uint32_t from, size;        /* what is read of a vm_area_struct */
 };
 
-static uint64_t member(const struct work *w, const uint8_t *vma,
-                       uint32_t offset)
+static uint64_t vma_member(const struct mappings_reader *w, const uint8_t *vma,
+                           uint32_t offset)
 {
     uint64_t v;
 
@@ -102,13 +102,14 @@ static uint64_t member(const struct work *w, const uint8_t *vma,
     return GUINT64_FROM_LE(v);
 }
 
-/* Its id is its length, in one byte, and so many bytes. */
+/* Returns the length of the id, in one byte, and the id. */
 static const uint8_t *known_id(struct linux_files *f, uint64_t inode)
 {
     return g_hash_table_lookup(f->ids, &inode);
 }
 
-static const uint8_t *read_id(struct work *w, uint64_t inode, uint64_t start)
+static const uint8_t *read_build_id(struct mappings_reader *w, uint64_t inode,
+                                    uint64_t start)
 {
     uint8_t page[GUEST_PAGE_SIZE];
     uint8_t id[1 + BUILD_ID_MAX];
@@ -136,13 +137,14 @@ static void set_id(struct btrail_mapping *m, const uint8_t *id)
     }
 }
 
-static const char *special_name(struct linux_kernel *k, struct work *w,
+static const char *special_name(struct linux_kernel *k,
+                                struct mappings_reader *w,
                                 const uint8_t *vma)
 {
     uint64_t special, name;
     char text[64];
 
-    special = member(w, vma, k->layout.vma_private);
+    special = vma_member(w, vma, k->layout.vma_private);
     if (!linux_u64(k, special, k->layout.special_name, &name) ||
         !linux_string(k, name, text, sizeof(text))) {
         return "";
@@ -150,7 +152,7 @@ static const char *special_name(struct linux_kernel *k, struct work *w,
     return g_string_chunk_insert_const(w->f->strings, text);
 }
 
-static const char *anon_name(struct linux_kernel *k, struct work *w,
+static const char *anon_name(struct linux_kernel *k, struct mappings_reader *w,
                              uint64_t vma)
 {
     uint64_t name;
@@ -168,39 +170,39 @@ static const char *anon_name(struct linux_kernel *k, struct work *w,
     return g_string_chunk_insert_const(w->f->strings, text);
 }
 
-static bool add(struct linux_kernel *k, uint64_t address, void *opaque)
+static bool add_vma(struct linux_kernel *k, uint64_t address, void *opaque)
 {
     const struct linux_layout *l = &k->layout;
-    struct work *w = opaque;
+    struct mappings_reader *w = opaque;
     uint8_t vma[VMA_MAX];
     struct btrail_mapping m = { 0 };
     uint64_t flags, file;
 
     if (!linux_pointer(address) ||
         !page_walk_read(&k->walk, address + w->from, vma, w->size) ||
-        member(w, vma, l->vma_mm) != w->mm) {
+        vma_member(w, vma, l->vma_mm) != w->mm) {
         return false;
     }
-    m.start = member(w, vma, l->vma_start);
-    m.end = member(w, vma, l->vma_end);
+    m.start = vma_member(w, vma, l->vma_start);
+    m.end = vma_member(w, vma, l->vma_end);
     if (m.start < w->end || m.end <= m.start || m.end >> 63 ||
         (m.start | m.end) % GUEST_PAGE_SIZE ||
         w->out->len == LINUX_MAPPINGS_MAX) {
         return false;
     }
-    flags = member(w, vma, l->vma_flags);
+    flags = vma_member(w, vma, l->vma_flags);
     m.flags = (flags & VM_READ ? BTRAIL_MAPPING_READ : 0) |
               (flags & VM_WRITE ? BTRAIL_MAPPING_WRITE : 0) |
               (flags & VM_EXEC ? BTRAIL_MAPPING_EXEC : 0) |
               (flags & VM_MAYSHARE ? BTRAIL_MAPPING_SHARED : 0);
     m.path = "";
-    file = member(w, vma, l->vma_file);
+    file = vma_member(w, vma, l->vma_file);
     if (file) {
         uint64_t inode;
         bool deleted = false;
 
         m.flags |= BTRAIL_MAPPING_FILE;
-        m.offset = member(w, vma, l->vma_pgoff) * GUEST_PAGE_SIZE;
+        m.offset = vma_member(w, vma, l->vma_pgoff) * GUEST_PAGE_SIZE;
         if (!linux_pointer(file) ||
             !linux_u64(k, file, l->file_inode, &inode)) {
             return false;
@@ -212,10 +214,10 @@ static bool add(struct linux_kernel *k, uint64_t address, void *opaque)
         m.flags |= deleted ? BTRAIL_MAPPING_DELETED : 0;
         set_id(&m, known_id(w->f, inode));
         if (!m.build_id && !m.offset) {
-            set_id(&m, read_id(w, inode, m.start));
+            set_id(&m, read_build_id(w, inode, m.start));
         }
     } else if (k->special_ops &&
-               member(w, vma, l->vma_ops) == k->special_ops) {
+               vma_member(w, vma, l->vma_ops) == k->special_ops) {
         m.path = special_name(k, w, vma);
     } else if (m.start < w->brk && m.end > w->start_brk) {
         m.path = "[heap]";
@@ -229,11 +231,12 @@ static bool add(struct linux_kernel *k, uint64_t address, void *opaque)
     return true;
 }
 
-static bool each_in_list(struct linux_kernel *k, uint64_t vma, struct work *w)
+static bool each_in_list(struct linux_kernel *k, uint64_t vma,
+                         struct mappings_reader *w)
 {
-    /* add() wants them to ascend, so that this ends. */
+    /* add_vma() insists that addresses ascend, so this ends. */
     while (vma) {
-        if (!add(k, vma, w) ||
+        if (!add_vma(k, vma, w) ||
             !linux_u64(k, vma, k->layout.vma_next, &vma)) {
             return false;
         }
@@ -246,7 +249,7 @@ bool linux_mappings(struct linux_kernel *k, uint64_t mm,
                     GArray *out)
 {
     const struct linux_layout *l = &k->layout;
-    struct work w = { mm, user, f, out };
+    struct mappings_reader w = { mm, user, f, out };
     uint32_t members[] = {
         l->vma_start, l->vma_end, l->vma_mm, l->vma_flags, l->vma_file,
         l->vma_pgoff, l->vma_ops, l->vma_private,
@@ -268,7 +271,7 @@ bool linux_mappings(struct linux_kernel *k, uint64_t mm,
     }
     if (l->mm_mt_root != LINUX_NONE) {
         return linux_u64(k, mm, l->mm_mt_root, &root) &&
-               linux_maple_each(k, root, add, &w);
+               linux_maple_each(k, root, add_vma, &w);
     }
     return linux_u64(k, mm, l->mm_mmap, &root) && each_in_list(k, root, &w);
 }

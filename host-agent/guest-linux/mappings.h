@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What is mapped into a process
+ * The memory mappings of a process
  */
 
 #ifndef LINUX_MAPPINGS_H
@@ -15,9 +15,9 @@
 #define LINUX_MAPPINGS_MAX  (1u << 17)
 
 /**
- * struct linux_files - what was found out of files in a snapshot
+ * struct linux_files - what is known of files in a snapshot
  *
- * @strings: all strings that mappings have, build-ids among them
+ * @strings: all strings of mappings, and build-ids
  * @paths:   of (mnt, dentry)
  * @ids:     build-ids of inodes
  */
@@ -30,21 +30,22 @@ struct linux_files {
 void linux_files_init(struct linux_files *f);
 void linux_files_clear(struct linux_files *f);
 
-/* A path in f->strings, NULL if it cannot be read */
+/* Returns a path in f->strings, NULL if it cannot be read. */
 const char *linux_files_path(struct linux_files *f, struct linux_kernel *k,
                              uint64_t file, bool *deleted);
 
 /*
- * Append the mappings of an mm_struct to @out (of struct btrail_mapping).
- * False if they changed meanwhile, or contradict themselves: what is there is
- * in order then, but not all.  @user: its address space.
+ * Appends the mappings of an mm_struct to @out (of struct btrail_mapping).
+ * Returns false if they changed meanwhile or contradict themselves: @out is
+ * then in order, but not complete.  @user: its address space
  */
 bool linux_mappings(struct linux_kernel *k, uint64_t mm,
                     struct page_walk *user, struct linux_files *f,
                     GArray *out);
 
 /*
- * The image of the vdso of a process: false if it has none.  @data to be freed
+ * Gets the image of the vdso of a process; returns false if it has none.  The
+ * caller frees @data.
  */
 bool linux_vdso(struct linux_kernel *k, uint64_t mm, uint8_t **data,
                 size_t *size);

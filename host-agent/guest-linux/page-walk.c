@@ -9,7 +9,7 @@
 #include "guest-linux/page-walk.h"
 
 #define PRESENT     1u
-#define LARGE       128u                        /* PS, where there can be one */
+#define LARGE       128u                        /* PS, where it can be set */
 #define FRAME       UINT64_C(0x000ffffffffff000)
 #define RUN_MAX     (256u << 10)                /* bytes read at once */
 
@@ -86,7 +86,7 @@ size_t page_walk_read_some(struct page_walk *w, uint64_t address, void *buf,
         if (at < address || !page_walk(w, at, &physical)) {
             break;
         }
-        /* Pages that follow each other in RAM, too, are read at once. */
+        /* Pages that are adjacent in RAM, too, are read at once. */
         while (n < most && n < size - done && at + n > at &&
                page_walk(w, at + n, &next) && next == physical + n) {
             n += MIN(GUEST_PAGE_SIZE, size - done - n);
@@ -95,7 +95,7 @@ size_t page_walk_read_some(struct page_walk *w, uint64_t address, void *buf,
             if (n == first) {
                 break;
             }
-            most = 0;           /* one of them is no RAM: which? */
+            most = 0;           /* one is not RAM: read each by itself */
             continue;
         }
         done += n;

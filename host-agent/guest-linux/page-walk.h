@@ -16,9 +16,9 @@
  * @memory: the guest's RAM
  * @root:   physical address of the highest table
  * @levels: 4 or 5
- * @budget: how many more pages may be looked up or read through: what the
- *          guest has in its memory decides how many somebody wants, so it is
- *          this that ends a walk that goes on and on.  0: nothing is read
+ * @budget: how many more pages may be translated or read.  The guest's memory
+ *          decides how many a caller wants, so this ends a walk that would not
+ *          end otherwise.  With 0 nothing is read
  * @tlb:    translations of @page
  */
 struct page_walk {
@@ -35,17 +35,17 @@ struct page_walk {
 void page_walk_init(struct page_walk *w, const struct guest_memory *memory,
                     uint64_t root, unsigned levels, uint64_t budget);
 
-/* Forget what was found: the guest may have changed its tables. */
+/* Forgets translations: the guest may have changed its tables. */
 void page_walk_flush(struct page_walk *w);
 
-/* False if it is not mapped, or not canonical */
+/* Returns false if the address is not mapped, or not canonical. */
 bool page_walk(struct page_walk *w, uint64_t address, uint64_t *physical);
 
-/* All of it or nothing */
+/* Reads all of the range, or returns false. */
 bool page_walk_read(struct page_walk *w, uint64_t address, void *buf,
                     size_t size);
 
-/* As much of it as there is from @address on: bytes read */
+/* Reads from @address on as far as possible; returns how many bytes. */
 size_t page_walk_read_some(struct page_walk *w, uint64_t address, void *buf,
                            size_t size);
 

@@ -2,8 +2,8 @@
 /*
  * Paths of open files: see path.h
  *
- * A path is put together from its end: names of dentries up to the root of
- * the mount, then from the dentry that this is mounted on.
+ * A path is built from its end: names of dentries up to the root of the mount,
+ * then from the dentry on which that is mounted.
  */
 
 #include <glib.h>
@@ -11,10 +11,10 @@
 
 #include "guest-linux/path.h"
 
-#define COMPONENT_MAX    255
-#define STEPS_MAX   1024
+#define COMPONENT_MAX   255
+#define STEPS_MAX       1024
 
-/* Put "/name" in front of what is at @at in @path: where it is then, or 0 */
+/* Puts "/name" before @at in @path; returns where it begins, or 0. */
 static size_t prepend(struct linux_kernel *k, uint64_t dentry, char *path,
                       size_t at)
 {
@@ -23,7 +23,8 @@ static size_t prepend(struct linux_kernel *k, uint64_t dentry, char *path,
 
     if (!linux_u64(k, dentry, k->layout.dentry_name, &name) ||
         !linux_u32(k, dentry, k->layout.dentry_length, &length) ||
-        !(name >> 63) || !length || length > COMPONENT_MAX || length + 1 >= at) {
+        !(name >> 63) || !length || length > COMPONENT_MAX ||
+        length + 1 >= at) {
         return 0;
     }
     at -= length;
@@ -82,11 +83,11 @@ bool linux_path(struct linux_kernel *k, uint64_t file,
             return false;
         }
         if (step == 0) {
-            /* One that has been deleted is its parent's no more. */
+            /* A deleted dentry is no longer in its parent's hash table. */
             *deleted = !hashed;
         }
         if (parent == dentry) {
-            /* In no folder: a memfd, shared memory.  It has a name alone. */
+            /* A memfd or shared memory is in no folder, and has only a name. */
             *deleted = true;
             break;
         }

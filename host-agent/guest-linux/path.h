@@ -11,8 +11,9 @@
 #define LINUX_PATH_MAX  4096
 
 /*
- * The path of a struct file, from the root of the mounts that it is seen
- * through, and whether the file has been deleted.  False if it cannot be read.
+ * Gets the path of a struct file, from the root of the mounts that it is seen
+ * through, and whether the file was deleted.  Returns false if it cannot be
+ * read.
  */
 bool linux_path(struct linux_kernel *k, uint64_t file,
                 char path[LINUX_PATH_MAX], bool *deleted);

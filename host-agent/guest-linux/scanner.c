@@ -646,7 +646,7 @@ void btrail_scanner_resend(struct btrail_scanner *sc)
 }
 
 void btrail_scanner_status(struct btrail_scanner *sc,
-                          struct btrail_scanner_result *result)
+                           struct btrail_scanner_result *result)
 {
     g_mutex_lock(&sc->lock);
     *result = sc->result;
@@ -656,7 +656,7 @@ void btrail_scanner_status(struct btrail_scanner *sc,
 }
 
 void btrail_scanner_finish(struct btrail_scanner *sc,
-                          struct btrail_scanner_result *result)
+                           struct btrail_scanner_result *result)
 {
     g_mutex_lock(&sc->lock);
     sc->closing = true;

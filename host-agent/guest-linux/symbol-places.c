@@ -11,24 +11,24 @@
 #include "lib/internal/identity.h"
 
 #define RANGES_MAX      8               /* of a file, that are executable */
-/* Pages that a snapshot may read, in all: some milliseconds */
-#define LOOK_BUDGET     (1u << 14)
-#define FILE_COST       64              /* to ask for a file, in pages */
+/* Pages that may be read per snapshot: some milliseconds */
+#define SNAPSHOT_BUDGET     (1u << 14)
+#define FILE_COST       64              /* of a search in a file, in pages */
 
-struct range {
+struct file_range {
     uint64_t start;
     uint64_t end;
     uint64_t offset;
 };
 
 /* A file that a process has mapped, to be executed */
-struct module {
+struct mapped_file {
     char *path;
     uint8_t build_id[BTRAIL_BUILD_ID_MAX];
     uint32_t build_id_size;
     bool is_file;                       /* and not deleted, or known by id */
     uint64_t base;                      /* of its beginning; 0 if it has none */
-    struct range ranges[RANGES_MAX];
+    struct file_range ranges[RANGES_MAX];
     unsigned n_ranges;
     bool asked;                         /* no file is known on the host */
     bool known;                         /* where it has the symbol, if at all */
@@ -36,15 +36,15 @@ struct module {
     unsigned n;
 };
 
-struct process {
+struct place_process {
     uint64_t root, user_root;
     struct btrail_identity id;
     uint64_t round;
     bool pending;                       /* there are modules not known */
-    GArray *modules;                    /* of struct module */
+    GArray *modules;                    /* of struct mapped_file */
 };
 
-struct place {
+struct symbol_place {
     uint64_t root;
     uint64_t address;
 };
@@ -58,25 +58,24 @@ struct btrail_places {
     GHashTable *set;                    /* struct place; under the lock */
     unsigned count;                     /* atomic */
 
-    /* What follows belongs to the thread that snapshots. */
-    GHashTable *processes;              /* struct process by root */
+    /* What follows belongs to the thread of btrail_places_snapshot(). */
+    GHashTable *processes;              /* struct place_process by root */
     unsigned modules;                   /* of all of them */
     uint64_t round;
     bool changed;
-    bool exhausted;                     /* the last snapshot's budget */
     uint64_t from;                      /* root to begin with, then */
 };
 
 static guint hash_place(gconstpointer p)
 {
-    const struct place *a = p;
+    const struct symbol_place *a = p;
 
     return btrail_hash2(a->root, a->address) >> 32;
 }
 
 static gboolean equal_place(gconstpointer p, gconstpointer q)
 {
-    const struct place *a = p, *b = q;
+    const struct symbol_place *a = p, *b = q;
 
     return a->root == b->root && a->address == b->address;
 }
@@ -88,14 +87,14 @@ static GHashTable *new_set(void)
 
 static void clear_module(gpointer p)
 {
-    struct module *m = p;
+    struct mapped_file *m = p;
 
     g_free(m->path);
 }
 
-static void free_process(gpointer p)
+static void free_place_process(gpointer p)
 {
-    struct process *process = p;
+    struct place_process *process = p;
 
     g_array_unref(process->modules);
     g_free(process);
@@ -113,7 +112,7 @@ btrail_places_new(const char *process, const char *symbol,
     g_mutex_init(&p->lock);
     p->set = new_set();
     p->processes = g_hash_table_new_full(g_int64_hash, g_int64_equal, NULL,
-                                         free_process);
+                                         free_place_process);
     return p;
 }
 
@@ -133,13 +132,15 @@ void btrail_places_free(struct btrail_places *p)
  * What processes have mapped
  */
 
-/* Does a mapping belong to the file that the one before it is of? */
-static bool is_of(const struct module *m, const struct btrail_mapping *next)
+/* Is a mapping of the same file as the one before it? */
+static bool is_of(const struct mapped_file *m,
+                  const struct btrail_mapping *next)
 {
     return m->path && next->offset && !strcmp(m->path, next->path);
 }
 
-static void add_mapping(struct module *m, const struct btrail_mapping *next)
+static void add_to_file(struct mapped_file *m,
+                        const struct btrail_mapping *next)
 {
     if (!m->path) {
         m->path = g_strdup(next->path);
@@ -153,14 +154,14 @@ static void add_mapping(struct module *m, const struct btrail_mapping *next)
     m->is_file = next->flags & BTRAIL_MAPPING_FILE && *m->path == '/' &&
                  (m->build_id_size || !(next->flags & BTRAIL_MAPPING_DELETED));
     if (next->flags & BTRAIL_MAPPING_EXEC && m->n_ranges < RANGES_MAX) {
-        m->ranges[m->n_ranges++] = (struct range) {
+        m->ranges[m->n_ranges++] = (struct file_range) {
             next->start, next->end, next->offset,
         };
     }
 }
 
-/* Only those that have something to execute matter. */
-static void end_module(struct process *process, struct module *m)
+/* Only files with executable mappings matter. */
+static void end_module(struct place_process *process, struct mapped_file *m)
 {
     if (m->n_ranges) {
         process->pending = true;
@@ -171,16 +172,16 @@ static void end_module(struct process *process, struct module *m)
     memset(m, 0, sizeof(*m));
 }
 
-static void read_mappings(struct process *process,
+static void read_mappings(struct place_process *process,
                           const struct btrail_process *p, unsigned most)
 {
-    struct module m = { NULL };
+    struct mapped_file m = { NULL };
     uint32_t i;
 
     for (i = 0; i < p->n_mappings && process->modules->len < most; i++) {
         const struct btrail_mapping *next = &p->mappings[i];
 
-        /* Such as what belongs to no file, between two pieces of one */
+        /* Such as memory without a file between two mappings of one */
         if (!(next->flags & BTRAIL_MAPPING_FILE) &&
             strcmp(next->path, "[vdso]")) {
             continue;
@@ -188,7 +189,7 @@ static void read_mappings(struct process *process,
         if (!is_of(&m, next)) {
             end_module(process, &m);
         }
-        add_mapping(&m, next);
+        add_to_file(&m, next);
     }
     if (process->modules->len < most) {
         end_module(process, &m);
@@ -196,7 +197,8 @@ static void read_mappings(struct process *process,
     g_free(m.path);
 }
 
-static bool same_module(const struct module *a, const struct module *b)
+static bool same_module(const struct mapped_file *a,
+                        const struct mapped_file *b)
 {
     return a->base == b->base && a->n_ranges == b->n_ranges &&
            !memcmp(a->ranges, b->ranges, a->n_ranges * sizeof(*a->ranges)) &&
@@ -205,18 +207,20 @@ static bool same_module(const struct module *a, const struct module *b)
            !strcmp(a->path, b->path);
 }
 
-/* What was found out of a file stays so while it is mapped as it was. */
-static void carry_over(struct process *to, const struct process *from)
+/* What was found in a file holds while it is mapped as it was. */
+static void carry_over(struct place_process *to,
+                       const struct place_process *from)
 {
     unsigned i, k = 0;
 
-    /* Both are in the order of addresses. */
+    /* Both are sorted by address. */
     for (i = 0; i < to->modules->len; i++) {
-        struct module *m = &g_array_index(to->modules, struct module, i);
-        const struct module *old = NULL;
+        struct mapped_file *m = &g_array_index(to->modules, struct mapped_file,
+                                               i);
+        const struct mapped_file *old = NULL;
 
         for (; k < from->modules->len; k++) {
-            old = &g_array_index(from->modules, struct module, k);
+            old = &g_array_index(from->modules, struct mapped_file, k);
             if (old->ranges[0].start >= m->ranges[0].start) {
                 break;
             }
@@ -230,7 +234,7 @@ static void carry_over(struct process *to, const struct process *from)
     }
 }
 
-static bool same_process(const struct process *a,
+static bool same_process(const struct place_process *a,
                          const struct btrail_process *p)
 {
     struct btrail_identity id = btrail_identity_of(p);
@@ -238,7 +242,8 @@ static bool same_process(const struct process *a,
     return btrail_identity_equal(&a->id, &id);
 }
 
-static void drop(struct btrail_places *p, const struct process *process)
+static void drop_process(struct btrail_places *p,
+                         const struct place_process *process)
 {
     p->modules -= process->modules->len;
     p->changed = true;
@@ -248,8 +253,8 @@ static void drop(struct btrail_places *p, const struct process *process)
 static void learn_process(struct btrail_places *p,
                           const struct btrail_process *found)
 {
-    struct process *old = g_hash_table_lookup(p->processes, &found->pgd);
-    struct process *new;
+    struct place_process *old = g_hash_table_lookup(p->processes, &found->pgd);
+    struct place_process *new;
 
     if (old && found->flags & BTRAIL_PROCESS_SEEN &&
         same_process(old, found)) {
@@ -263,17 +268,17 @@ static void learn_process(struct btrail_places *p,
         (!old && g_hash_table_size(p->processes) ==
          BTRAIL_PLACES_PROCESSES)) {
         if (old) {
-            drop(p, old);
+            drop_process(p, old);
         }
         return;
     }
-    new = g_new0(struct process, 1);
-    *new = (struct process) {
+    new = g_new0(struct place_process, 1);
+    *new = (struct place_process) {
         .root = found->pgd,
         .user_root = found->user_pgd,
         .id = btrail_identity_of(found),
         .round = p->round,
-        .modules = g_array_new(FALSE, FALSE, sizeof(struct module)),
+        .modules = g_array_new(FALSE, FALSE, sizeof(struct mapped_file)),
     };
     g_array_set_clear_func(new->modules, clear_module);
     if (old) {
@@ -291,7 +296,7 @@ static void learn_process(struct btrail_places *p,
     g_hash_table_insert(p->processes, &new->root, new);
 }
 
-/* Those that a snapshot which has all does not have */
+/* Drops processes that a whole snapshot does not have. */
 static void drop_gone(struct btrail_places *p)
 {
     GHashTableIter iter;
@@ -299,7 +304,7 @@ static void drop_gone(struct btrail_places *p)
 
     g_hash_table_iter_init(&iter, p->processes);
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
-        const struct process *process = value;
+        const struct place_process *process = value;
 
         if (process->round != p->round) {
             p->modules -= process->modules->len;
@@ -313,7 +318,8 @@ static void drop_gone(struct btrail_places *p)
  * Where the symbol is in them
  */
 
-static const struct range *range_of(const struct module *m, uint64_t address)
+static const struct file_range *range_of(const struct mapped_file *m,
+                                         uint64_t address)
 {
     unsigned i;
 
@@ -325,8 +331,8 @@ static const struct range *range_of(const struct module *m, uint64_t address)
     return NULL;
 }
 
-/* False if no file is known. */
-static bool find_in_file(const struct btrail_places *p, struct module *m)
+/* Returns false if the host has no such file. */
+static bool find_in_file(const struct btrail_places *p, struct mapped_file *m)
 {
     uint64_t offset;
     unsigned i;
@@ -342,7 +348,7 @@ static bool find_in_file(const struct btrail_places *p, struct module *m)
         return false;
     }
     for (i = 0; i < m->n_ranges && m->n < G_N_ELEMENTS(m->addresses); i++) {
-        const struct range *r = &m->ranges[i];
+        const struct file_range *r = &m->ranges[i];
 
         if (offset >= r->offset && offset - r->offset < r->end - r->start) {
             m->addresses[m->n++] = r->start + (offset - r->offset);
@@ -352,7 +358,7 @@ static bool find_in_file(const struct btrail_places *p, struct module *m)
 }
 
 static void find_in_module(struct btrail_places *p, struct page_walk *user,
-                           struct module *m)
+                           struct mapped_file *m)
 {
     unsigned i, n, kept = 0;
 
@@ -385,15 +391,17 @@ static void find_in_module(struct btrail_places *p, struct page_walk *user,
     m->known = true;
 }
 
-/* Go through what is not known yet of a process. */
-static void find_in_process(struct btrail_places *p, struct process *process,
+/* Searches in those files of a process that are not known yet. */
+static void find_in_process(struct btrail_places *p,
+                            struct place_process *process,
                             struct page_walk *user)
 {
     unsigned i;
 
     process->pending = false;
     for (i = 0; i < process->modules->len; i++) {
-        struct module *m = &g_array_index(process->modules, struct module, i);
+        struct mapped_file *m = &g_array_index(process->modules,
+                                               struct mapped_file, i);
 
         if (!m->known) {
             find_in_module(p, user, m);
@@ -407,44 +415,44 @@ static void find_in_process(struct btrail_places *p, struct process *process,
     }
 }
 
-static int by_root(const void *a, const void *b)
+static int compare_roots(const void *a, const void *b)
 {
-    const struct process *x = *(struct process *const *)a;
-    const struct process *y = *(struct process *const *)b;
+    const struct place_process *x = *(struct place_process *const *)a;
+    const struct place_process *y = *(struct place_process *const *)b;
 
     return x->root < y->root ? -1 : x->root > y->root;
 }
 
 /*
- * If there is more to read than a snapshot may, the next one goes on where this
- * one has ended.
+ * Searches in all processes.  If that exceeds the budget, the next snapshot
+ * continues where this one has ended.
  */
 static void find_all(struct btrail_places *p,
                      const struct guest_memory *memory, unsigned levels)
 {
     g_autoptr(GPtrArray) pending = g_ptr_array_new();
     g_autofree struct page_walk *user = g_new(struct page_walk, 1);
-    uint64_t budget = LOOK_BUDGET;
+    uint64_t budget = SNAPSHOT_BUDGET;
     GHashTableIter iter;
     gpointer value;
     unsigned i, first = 0;
 
     g_hash_table_iter_init(&iter, p->processes);
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
-        if (((struct process *)value)->pending) {
+        if (((struct place_process *)value)->pending) {
             g_ptr_array_add(pending, value);
         }
     }
     if (pending->len) {
-        g_ptr_array_sort(pending, by_root);
+        g_ptr_array_sort(pending, compare_roots);
     }
     while (first < pending->len &&
-           ((struct process *)pending->pdata[first])->root < p->from) {
+           ((struct place_process *)pending->pdata[first])->root < p->from) {
         first++;
     }
     p->from = 0;
     for (i = 0; i < pending->len; i++) {
-        struct process *process =
+        struct place_process *process =
             pending->pdata[(first + i) % pending->len];
 
         if (!budget) {
@@ -459,14 +467,14 @@ static void find_all(struct btrail_places *p,
 
 static void add_place(GHashTable *set, uint64_t root, uint64_t address)
 {
-    struct place place = { root & BTRAIL_CR3_ROOT, address };
+    struct symbol_place place = { root & BTRAIL_CR3_ROOT, address };
 
     if (root) {
         g_hash_table_add(set, g_memdup2(&place, sizeof(place)));
     }
 }
 
-/* Make the set anew, and have it instead of the one that there was. */
+/* Makes a new set and replaces the old one by it. */
 static void publish(struct btrail_places *p)
 {
     GHashTable *set = new_set(), *old;
@@ -476,11 +484,11 @@ static void publish(struct btrail_places *p)
 
     g_hash_table_iter_init(&iter, p->processes);
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
-        const struct process *process = value;
+        const struct place_process *process = value;
 
         for (i = 0; i < process->modules->len; i++) {
-            const struct module *m = &g_array_index(process->modules,
-                                                    struct module, i);
+            const struct mapped_file *m = &g_array_index(process->modules,
+                                                         struct mapped_file, i);
 
             for (k = 0; k < m->n && count < BTRAIL_PLACES_MAX; k++) {
                 add_place(set, process->root, m->addresses[k]);
@@ -498,8 +506,9 @@ static void publish(struct btrail_places *p)
 }
 
 void btrail_places_snapshot(struct btrail_places *p,
-                        const struct btrail_snapshot *snapshot,
-                        const struct guest_memory *memory, unsigned levels)
+                            const struct btrail_snapshot *snapshot,
+                            const struct guest_memory *memory,
+                            unsigned levels)
 {
     uint32_t i;
 
@@ -524,7 +533,7 @@ void btrail_places_snapshot(struct btrail_places *p,
 bool btrail_places_has(struct btrail_places *p, uint64_t cr3,
                        uint64_t address)
 {
-    const struct place place = { cr3 & BTRAIL_CR3_ROOT, address };
+    const struct symbol_place place = { cr3 & BTRAIL_CR3_ROOT, address };
     bool has;
 
     g_mutex_lock(&p->lock);
@@ -548,6 +557,6 @@ void btrail_places_each(const struct btrail_places *p,
     /* Only this thread changes the set. */
     g_hash_table_iter_init(&iter, p->set);
     while (g_hash_table_iter_next(&iter, &key, NULL)) {
-        fn(opaque, ((struct place *)key)->address);
+        fn(opaque, ((struct symbol_place *)key)->address);
     }
 }

@@ -2,10 +2,9 @@
 /*
  * Processes and threads: see tasks.h
  *
- * The guest runs while its lists are gone through.  A step from one node to
- * the next is good if the next one knows it as the one before; what was read
- * of a task is good if at the end it is still the same task, with the same
- * address space.
+ * The guest runs while its lists are read.  A step from one node to the next is
+ * good if the next one points back to it.  What was read of a task is good if
+ * at the end it is still the same task, with the same address space.
  */
 
 #include <glib.h>
@@ -21,16 +20,16 @@
 #define COMM_SIZE       16
 #define USER_BUDGET     (1u << 14)
 #define ROOT_ENTRIES    256             /* of a root table: the user's half */
-#define KTHREADD        2               /* pid of the father of kernel threads */
+#define KTHREADD        2               /* pid of kernel threads' parent */
 
-struct owned {
+struct owned_snapshot {
     struct btrail_snapshot snapshot;
     struct linux_files files;
     GArray *processes;          /* struct btrail_process */
 };
 
-/* What a task is known again by */
-struct identity {
+/* What must stay the same while a task is read */
+struct task_identity {
     uint64_t leader;
     uint64_t with_mm;           /* the thread whose mm it is */
     uint64_t mm;
@@ -39,7 +38,7 @@ struct identity {
     uint32_t tgid;
 };
 
-/* What is read of each task, in one go: it lies together in the struct. */
+/* Reads the members that are read of each task at once: they are close. */
 static void open_window(struct linux_kernel *k, uint64_t task)
 {
     const struct linux_layout *l = &k->layout;
@@ -58,7 +57,7 @@ static void open_window(struct linux_kernel *k, uint64_t task)
     linux_window(k, task + from, to - from);
 }
 
-/* A thread of the kernel, as far as the window tells */
+/* Is it a thread of the kernel, as far as the window has it? */
 static bool of_kernel(struct linux_kernel *k, uint64_t task)
 {
     uint64_t mm, parent;
@@ -68,18 +67,18 @@ static bool of_kernel(struct linux_kernel *k, uint64_t task)
            parent == k->kthreadd;
 }
 
-enum list {
+enum task_list {
     ANY_LIST,
     ALL_TASKS,
-    USER_TASKS,                 /* that are no threads of the kernel */
+    USER_TASKS,                 /* that are not threads of the kernel */
 };
 
 /*
- * Nodes of a circular list, without its head, less @offset.  False if it is
- * damaged, changes all the time or is longer than @max.
+ * Reads the nodes of a circular list, without its head and less @offset.
+ * Returns false if it is damaged, changes all the time or is longer than @max.
  */
 static bool read_list(struct linux_kernel *k, uint64_t head, uint32_t offset,
-                      uint32_t max, enum list kind, GArray *out)
+                      uint32_t max, enum task_list kind, GArray *out)
 {
     unsigned n = 0;
     unsigned attempt;
@@ -144,9 +143,9 @@ static int by_tid(const void *a, const void *b)
     return x->tid < y->tid ? -1 : x->tid > y->tid;
 }
 
-/* False if one that is no thread of it is among them */
+/* Returns false if one of them is not a thread of the process. */
 static bool read_threads(struct linux_kernel *k, struct linux_files *f,
-                         struct identity *id, GArray *tasks,
+                         struct task_identity *id, GArray *tasks,
                          GArray *threads)
 {
     const struct linux_layout *l = &k->layout;
@@ -199,7 +198,7 @@ static bool read_threads(struct linux_kernel *k, struct linux_files *f,
 
 /*
  * With KPTI a process has two root tables, the user's 4 KiB behind the
- * kernel's.  The user's half of both has the same entries, but that the
+ * kernel's.  The user's half of both has the same entries, except that the
  * kernel's forbid execution.
  */
 static uint64_t user_pgd(struct linux_kernel *k, uint64_t pgd)
@@ -226,7 +225,7 @@ static uint64_t user_pgd(struct linux_kernel *k, uint64_t pgd)
     return any ? pgd + GUEST_PAGE_SIZE : 0;
 }
 
-/* As /proc/PID/cmdline has it: a process may have written over its own. */
+/* As /proc/PID/cmdline: a process may have overwritten its own. */
 static bool read_command_line(struct linux_kernel *k, struct linux_files *f,
                               uint64_t mm, struct page_walk *user,
                               struct btrail_process *p)
@@ -258,7 +257,7 @@ static bool read_command_line(struct linux_kernel *k, struct linux_files *f,
         size = strnlen(text, size);
     }
     if (whole) {
-        /* One more NUL: there is one behind what is kept. */
+        /* The copy has a NUL behind these bytes. */
         p->command_line = g_string_chunk_insert_len(f->strings, text,
                                                     (gssize)size);
         p->command_line_size = (uint32_t)size;
@@ -267,8 +266,8 @@ static bool read_command_line(struct linux_kernel *k, struct linux_files *f,
     return whole;
 }
 
-static void read_space(struct linux_kernel *k, struct owned *o,
-                       const struct identity *id, struct btrail_process *p)
+static void read_space(struct linux_kernel *k, struct owned_snapshot *o,
+                       const struct task_identity *id, struct btrail_process *p)
 {
     struct page_walk *user = g_new(struct page_walk, 1);
     GArray *mappings = g_array_new(FALSE, FALSE,
@@ -306,7 +305,7 @@ static void read_space(struct linux_kernel *k, struct owned *o,
     g_free(user);
 }
 
-static bool same(struct linux_kernel *k, const struct identity *id)
+static bool same(struct linux_kernel *k, const struct task_identity *id)
 {
     const struct linux_layout *l = &k->layout;
     uint64_t mm, pgd, start;
@@ -319,7 +318,7 @@ static bool same(struct linux_kernel *k, const struct identity *id)
            (!mm || (linux_u64(k, mm, l->mm_pgd, &pgd) && pgd == id->pgd));
 }
 
-static void free_process(struct btrail_process *p)
+static void free_task(struct btrail_process *p)
 {
     g_free(p->threads);
     g_free(p->mappings);
@@ -332,8 +331,8 @@ static uint64_t mix(uint64_t hash, uint64_t n)
     return btrail_hash(hash ^ n);
 }
 
-/* What cannot be read counts as 0. */
-static uint64_t shape(struct linux_kernel *k, const struct identity *id)
+/* Members that cannot be read count as 0. */
+static uint64_t shape(struct linux_kernel *k, const struct task_identity *id)
 {
     const struct linux_layout *l = &k->layout;
     uint64_t exec_vm = 0, exe = 0, signal, comm;
@@ -356,24 +355,25 @@ static uint64_t shape(struct linux_kernel *k, const struct identity *id)
     return mix(mix(mix(hash, exec_vm), exe), (uint64_t)threads << 32 | maps);
 }
 
-/* What a snapshot has, and how it is gone about */
-struct work {
+/* A snapshot that is being taken */
+struct snapshot_work {
     struct linux_kernel *k;
-    struct owned *o;
-    GArray *tasks;              /* that are at hand, to be used again */
+    struct owned_snapshot *o;
+    GArray *tasks;              /* a buffer for lists of them */
     uint64_t (*clock)(void);
     linux_known *known;
     void *opaque;
 };
 
-enum found {
+enum task_result {
     FOUND,
     LEFT_OUT,
     TORN,                       /* or it cannot be read */
 };
 
-static enum found read_rest(struct work *w, struct identity *id,
-                            struct btrail_process *p)
+static enum task_result read_rest(struct snapshot_work *w,
+                                  struct task_identity *id,
+                                  struct btrail_process *p)
 {
     struct linux_kernel *k = w->k;
     GArray *threads = g_array_new(FALSE, FALSE, sizeof(struct btrail_thread));
@@ -408,13 +408,13 @@ static enum found read_rest(struct work *w, struct identity *id,
     return FOUND;
 }
 
-static enum found read_process(struct work *w, uint64_t leader,
-                               struct btrail_process *p)
+static enum task_result read_process(struct snapshot_work *w, uint64_t leader,
+                                     struct btrail_process *p)
 {
     struct linux_kernel *k = w->k;
     const struct linux_layout *l = &k->layout;
-    struct identity id = { .leader = leader, .with_mm = leader };
-    enum found found;
+    struct task_identity id = { .leader = leader, .with_mm = leader };
+    enum task_result found;
     uint64_t parent;
 
     memset(p, 0, sizeof(*p));
@@ -454,14 +454,14 @@ static enum found read_process(struct work *w, uint64_t leader,
     }
     p->last = w->clock();
     if (found == TORN || !same(k, &id)) {
-        free_process(p);
+        free_task(p);
         return TORN;
     }
     return FOUND;
 }
 
-/* Those that run when no process does, with the kernel's own page tables */
-static void add_idle(struct linux_kernel *k, struct owned *o,
+/* Adds the idle tasks, which run with the kernel's own page tables. */
+static void add_idle(struct linux_kernel *k, struct owned_snapshot *o,
                      uint64_t (*clock)(void))
 {
     struct btrail_process p = { .flags = BTRAIL_PROCESS_KERNEL };
@@ -474,13 +474,14 @@ static void add_idle(struct linux_kernel *k, struct owned *o,
 }
 
 struct btrail_snapshot *linux_snapshot(struct linux_kernel *k,
-                               uint64_t (*clock)(void), linux_known *known,
-                               void *opaque)
+                                       uint64_t (*clock)(void),
+                                       linux_known *known,
+                                       void *opaque)
 {
-    struct owned *o = g_new0(struct owned, 1);
+    struct owned_snapshot *o = g_new0(struct owned_snapshot, 1);
     GArray *leaders = g_array_new(FALSE, FALSE, sizeof(uint64_t));
     GArray *tasks = g_array_new(FALSE, FALSE, sizeof(uint64_t));
-    struct work w = { k, o, tasks, clock, known, opaque };
+    struct snapshot_work w = { k, o, tasks, clock, known, opaque };
     uint64_t threads = 0, mappings = 0;
     bool whole;
     guint i;
@@ -495,7 +496,7 @@ struct btrail_snapshot *linux_snapshot(struct linux_kernel *k,
                       known ? USER_TASKS : ALL_TASKS, leaders);
     for (i = 0; i < leaders->len; i++) {
         uint64_t leader = g_array_index(leaders, uint64_t, i);
-        enum found found = TORN;
+        enum task_result found = TORN;
         struct btrail_process p;
         unsigned attempt;
 
@@ -510,7 +511,7 @@ struct btrail_snapshot *linux_snapshot(struct linux_kernel *k,
         mappings += p.n_mappings;
         if (threads > BTRAIL_SNAPSHOT_THREADS ||
             mappings > BTRAIL_SNAPSHOT_MAPPINGS) {
-            free_process(&p);
+            free_task(&p);
             whole = false;
             break;
         }
@@ -528,12 +529,12 @@ struct btrail_snapshot *linux_snapshot(struct linux_kernel *k,
 
 void linux_snapshot_free(struct btrail_snapshot *snapshot)
 {
-    struct owned *o = (struct owned *)snapshot;
+    struct owned_snapshot *o = (struct owned_snapshot *)snapshot;
     uint32_t i;
 
     if (snapshot) {
         for (i = 0; i < snapshot->n; i++) {
-            free_process(&snapshot->processes[i]);
+            free_task(&snapshot->processes[i]);
         }
         g_array_free(o->processes, TRUE);
         linux_files_clear(&o->files);

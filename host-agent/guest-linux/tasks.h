@@ -12,38 +12,38 @@
 #define LINUX_COMMAND_LINE_MAX  (64u << 10)
 
 /**
- * linux_known - is all known of a process that a snapshot has come upon?
+ * linux_known - is all known of a process that a snapshot has found?
  * @p:      its pid, start_time, mm and pgd are set; if it is known this sets
  *          its user_pgd
  * @shape:  a number that changes when executable mappings or threads come or
  *          go, or the process has another name or program
  *
- * Returns: true if the snapshot need not find out more.  If it does, it finds out
- * what is so with this @shape, or with a later one.
+ * Returns: true if the snapshot need not read more.  What it reads otherwise is
+ * of this @shape, or of a later one.
  */
 typedef bool linux_known(struct btrail_process *p, uint64_t shape,
                          void *opaque);
 
 /**
- * linux_snapshot() - look at the processes of a guest
+ * linux_snapshot() - take a snapshot of the processes of a guest
  * @k:     its kernel
- * @clock: tells the time, in nanoseconds
- * @known: NULL, to find out everything.  Processes that are known are
+ * @clock: returns the time, in nanoseconds
+ * @known: NULL to read everything.  Processes that are known are
  *         BTRAIL_PROCESS_SEEN, and processes of the kernel are left out.
  *
- * Nothing that is torn is in it: what changed while it was read is read again,
- * or left out, and then the snapshot is not BTRAIL_SNAPSHOT_WHOLE.
+ * Nothing in it is torn: what changed while it was read is read again, or left
+ * out, and then the snapshot is not BTRAIL_SNAPSHOT_WHOLE.
  *
  * Returns: the snapshot, to be freed with linux_snapshot_free().
  */
 struct btrail_snapshot *linux_snapshot(struct linux_kernel *k,
-                               uint64_t (*clock)(void), linux_known *known,
-                               void *opaque);
+                                       uint64_t (*clock)(void),
+                                       linux_known *known, void *opaque);
 
 void linux_snapshot_free(struct btrail_snapshot *snapshot);
 
 /**
- * linux_vdsos() - images of the vdso that processes of a snapshot have
+ * linux_vdsos() - find the images of the vdso of processes in a snapshot
  *
  * Calls @found for each image, once.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A snapshot without addresses of the kernel: see user-snapshot.h
+ * Snapshots without addresses of the kernel: see user-snapshot.h
  */
 
 #include <glib.h>
@@ -19,12 +19,13 @@ static uint64_t number_of(uint64_t mm, const uint8_t *key)
     g_hmac_get_digest(hmac, digest, &size);
     g_hmac_unref(hmac);
     memcpy(&number, digest, sizeof(number));
-    /* In the other half, and not 0, which is for processes of the kernel. */
+    /* In the user's half, and not 0, which is for processes of the kernel */
     return number >> 1 | 1;
 }
 
 int btrail_snapshot_encode_user(const struct btrail_snapshot *snapshot,
-                            const uint8_t *key, void **data, size_t *size)
+                                const uint8_t *key, void **data,
+                                size_t *size)
 {
     struct btrail_snapshot copy = *snapshot;
     uint32_t i;

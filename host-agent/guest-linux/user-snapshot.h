@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A snapshot without addresses of the kernel
+ * Snapshots for sessions that see only user mode: without addresses of the
+ * kernel
  */
 
 #ifndef BTRAIL_USER_SNAPSHOT_H
@@ -8,15 +9,16 @@
 
 #include "backtrail/names.h"
 
-/* What makes numbers of addresses, so that they cannot be found out */
+/* The size of the key that hides addresses */
 #define BTRAIL_USER_SNAPSHOT_KEY    32
 
 /**
- * btrail_snapshot_encode_user - as btrail_snapshot_encode()
- * @key: BTRAIL_USER_SNAPSHOT_KEY bytes; with the same key an address space has the
- *       same mm in all snapshots, which is a number then and no address
+ * btrail_snapshot_encode_user - as btrail_snapshot_encode(), without addresses
+ * @key: BTRAIL_USER_SNAPSHOT_KEY random bytes.  The mm of an address space is a
+ *       number and not an address, the same one in all snapshots with this key
  */
 int btrail_snapshot_encode_user(const struct btrail_snapshot *snapshot,
-                            const uint8_t *key, void **data, size_t *size);
+                                const uint8_t *key, void **data,
+                                size_t *size);
 
 #endif /* BTRAIL_USER_SNAPSHOT_H */

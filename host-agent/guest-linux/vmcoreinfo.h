@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * VMCOREINFO: what a Linux kernel tells those who read its memory (see
- * Documentation/admin-guide/kdump/vmcoreinfo.rst)
+ * VMCOREINFO: what a Linux kernel says of itself for tools that read its memory
+ * (see Documentation/admin-guide/kdump/vmcoreinfo.rst)
  */
 
 #ifndef VMCOREINFO_H
@@ -9,26 +9,26 @@
 
 #include "guest-linux/guest-memory.h"
 
-/* The kernel's is a page, the note that has it a header more. */
+/* The kernel's text is a page; the note has a header, too. */
 #define VMCOREINFO_MAX  (16u << 10)
 
 struct vmcoreinfo {
     char text[VMCOREINFO_MAX + 1];
 };
 
-/* The ELF note at this physical address; false if there is none */
+/* Reads the ELF note at a physical address; returns false if none. */
 bool vmcoreinfo_note(struct vmcoreinfo *v, const struct guest_memory *m,
                      uint64_t address, uint64_t size);
 
 /*
- * The next page, from *@from on, that has one; *@from is behind it then.  Who
- * is able to write to memory is able to write something that looks like it, so
- * what it says is to be checked, and the next one to be tried.
+ * Reads the next page from *@from on that has one, and moves *@from behind it.
+ * A process of the guest can make such a page, so the caller must check what it
+ * says, and try the next one.
  */
 bool vmcoreinfo_find(struct vmcoreinfo *v, const struct guest_memory *m,
                      uint64_t *from);
 
-/* NULL, or the value of "KEY=", up to the end of the line, to be freed */
+/* Returns the value of "KEY=", up to the end of its line; NULL if none */
 char *vmcoreinfo_string(const struct vmcoreinfo *v, const char *key);
 
 /* SYMBOL(name)=, NUMBER(name)= */

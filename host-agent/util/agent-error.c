@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Errors of the agent
+ * Errors of the agent: see agent-error.h
  */
 
 #include <errno.h>

@@ -16,15 +16,15 @@ GQuark btrail_agent_error_quark(void);
 /**
  * enum btrail_agent_error
  * @BTRAIL_AGENT_ERROR_SYSTEM:    a system call failed
- * @BTRAIL_AGENT_ERROR_PROTOCOL:  the peer says what it must not
+ * @BTRAIL_AGENT_ERROR_PROTOCOL:  the peer broke the protocol
  * @BTRAIL_AGENT_ERROR_CLOSED:    the peer is gone
  * @BTRAIL_AGENT_ERROR_TIMEOUT:   the peer is silent
- * @BTRAIL_AGENT_ERROR_CANCELLED: asked for
+ * @BTRAIL_AGENT_ERROR_CANCELLED: the caller has cancelled it
  * @BTRAIL_AGENT_ERROR_COMMAND:   QMP: the command failed
  * @BTRAIL_AGENT_ERROR_NO_COMMAND: QMP: there is no such command
  * @BTRAIL_AGENT_ERROR_NO_DEVICE: QMP: there is no such device
  * @BTRAIL_AGENT_ERROR_OUTPUT:    the trace cannot be written
- * @BTRAIL_AGENT_ERROR_NAMES:     names are needed and cannot be had
+ * @BTRAIL_AGENT_ERROR_NAMES:     names are needed and not available
  */
 enum btrail_agent_error {
     BTRAIL_AGENT_ERROR_SYSTEM,
@@ -39,7 +39,7 @@ enum btrail_agent_error {
     BTRAIL_AGENT_ERROR_NAMES,
 };
 
-/* Set @error to "WHAT: strerror(errno)". */
+/* Sets @error to "WHAT: strerror(errno)". */
 void btrail_agent_error_errno(GError **error, const char *what);
 
 #endif /* BTRAIL_AGENT_ERROR_H */

@@ -8,10 +8,10 @@
 
 #include <stdint.h>
 
-/* CLOCK_MONOTONIC, which TIME events have, too */
+/* CLOCK_MONOTONIC, as in TIME events */
 uint64_t btrail_clock_ns(void);
 
-/* What this thread has used of a CPU: to be kept waiting costs nothing. */
+/* CPU time of this thread, which does not include waiting */
 uint64_t btrail_clock_cpu_ns(void);
 
 #endif /* BTRAIL_CLOCK_H */

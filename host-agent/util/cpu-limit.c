@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * How much CPU time is used for guests: see cpu-limit.h
+ * Limits of CPU time: see cpu-limit.h
  */
 
 #include <glib.h>
 
 #include "util/cpu-limit.h"
 
-/* What all have is shared out no more often. */
+/* The common limit is shared out at most this often. */
 #define SHARE_INTERVAL_NS   UINT64_C(1000000)
 
-/* Time that is made up for at most, so that nothing overflows */
+/* The longest time that counts, so that nothing overflows */
 #define MOST_NS             UINT64_C(600000000000)
 
 /* Under the pool's lock */
 struct account {
     int64_t saved;              /* a debt, if negative */
-    int64_t owed;               /* to be paid off slowly */
+    int64_t owed;               /* that is paid off slowly */
 };
 
 struct btrail_cpu_limit {
@@ -34,7 +34,7 @@ struct btrail_cpu_pool {
     uint64_t each, all;         /* percent of a CPU */
     GPtrArray *limits;
     uint64_t shared_at;
-    unsigned hungry;            /* whose share was not full */
+    unsigned takers;            /* limits whose share was not full */
 };
 
 static void pool_unref(struct btrail_cpu_pool *pool)
@@ -64,13 +64,13 @@ void btrail_cpu_pool_free(struct btrail_cpu_pool *pool)
     }
 }
 
-/* How much can be put into it, if it may save @most */
+/* Returns how much fits into the account, if it may save @most. */
 static int64_t room_in(const struct account *a, int64_t most)
 {
     return MAX(most - a->saved, 0) + a->owed;
 }
 
-static void put(struct account *a, int64_t amount, int64_t most)
+static void deposit(struct account *a, int64_t amount, int64_t most)
 {
     int64_t over = amount - MAX(most - a->saved, 0);
     int64_t paid = MIN(a->owed, MAX(amount / 2, over));
@@ -79,7 +79,7 @@ static void put(struct account *a, int64_t amount, int64_t most)
     a->saved = MIN(a->saved + amount - paid, most);
 }
 
-static void take(struct account *a, int64_t amount)
+static void withdraw(struct account *a, int64_t amount)
 {
     a->saved = MAX(a->saved - amount, -(int64_t)MOST_NS);
 }
@@ -156,7 +156,7 @@ bool btrail_cpu_limit_holds(const struct btrail_cpu_limit *limit)
     return __atomic_load_n(&limit->pool->holds, __ATOMIC_RELAXED);
 }
 
-/* CPU time that @percent of a CPU are since @at, which becomes @now */
+/* Returns @percent of the time since @at, which becomes @now. */
 static int64_t grown(uint64_t percent, uint64_t *at, uint64_t now)
 {
     uint64_t passed = MIN(now - *at, MOST_NS);
@@ -168,12 +168,12 @@ static int64_t grown(uint64_t percent, uint64_t *at, uint64_t now)
 static void fill_own(struct btrail_cpu_limit *l, uint64_t now)
 {
     if (now > l->own_at) {
-        put(&l->own, grown(l->pool->each, &l->own_at, now),
-            BTRAIL_CPU_BURST_NS);
+        deposit(&l->own, grown(l->pool->each, &l->own_at, now),
+                BTRAIL_CPU_BURST_NS);
     }
 }
 
-/* Give everyone the same, as long as there is room for it. */
+/* Gives all limits the same, as long as it fits. */
 static void share_out(struct btrail_cpu_pool *pool, int64_t amount)
 {
     int64_t most = BTRAIL_CPU_BURST_NS / pool->limits->len;
@@ -183,7 +183,7 @@ static void share_out(struct btrail_cpu_pool *pool, int64_t amount)
     for (i = 0; i < pool->limits->len; i++) {
         takers += room_in(&limit_at(pool, i)->share, most) > 0;
     }
-    pool->hungry = takers;
+    pool->takers = takers;
     while (takers && amount >= takers) {
         int64_t each = amount / takers;
 
@@ -192,7 +192,7 @@ static void share_out(struct btrail_cpu_pool *pool, int64_t amount)
             struct btrail_cpu_limit *l = limit_at(pool, i);
             int64_t given = MIN(each, room_in(&l->share, most));
 
-            put(&l->share, given, most);
+            deposit(&l->share, given, most);
             amount -= given;
             takers += room_in(&l->share, most) > 0;
         }
@@ -206,8 +206,8 @@ static void fill_shares(struct btrail_cpu_pool *pool, uint64_t now)
     }
 }
 
-static void charge(struct btrail_cpu_limit *limit, uint64_t cpu_ns,
-                   uint64_t now, void (*how)(struct account *, int64_t))
+static void charge_limit(struct btrail_cpu_limit *limit, uint64_t cpu_ns,
+                         uint64_t now, void (*how)(struct account *, int64_t))
 {
     struct btrail_cpu_pool *pool = limit->pool;
     int64_t spent = MIN(cpu_ns, MOST_NS);
@@ -227,16 +227,16 @@ static void charge(struct btrail_cpu_limit *limit, uint64_t cpu_ns,
 void btrail_cpu_limit_spend(struct btrail_cpu_limit *limit, uint64_t cpu_ns,
                             uint64_t now)
 {
-    charge(limit, cpu_ns, now, take);
+    charge_limit(limit, cpu_ns, now, withdraw);
 }
 
 void btrail_cpu_limit_spend_slowly(struct btrail_cpu_limit *limit,
                                    uint64_t cpu_ns, uint64_t now)
 {
-    charge(limit, cpu_ns, now, owe);
+    charge_limit(limit, cpu_ns, now, owe);
 }
 
-/* Time in which @percent of a CPU, for @n, come to @amount */
+/* Returns the time in which @percent of a CPU, for @n, are @amount. */
 static uint64_t time_for(uint64_t amount, uint64_t percent, unsigned n)
 {
     return (amount * 100 + percent - 1) / percent * MAX(n, 1u);
@@ -247,7 +247,7 @@ static uint64_t longest(const struct btrail_cpu_pool *pool, uint64_t own,
 {
     uint64_t most = pool->each ? time_for(own, pool->each, 1) : 0;
 
-    return pool->all ? MAX(most, time_for(share, pool->all, pool->hungry)) :
+    return pool->all ? MAX(most, time_for(share, pool->all, pool->takers)) :
            most;
 }
 

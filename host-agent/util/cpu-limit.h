@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * How much CPU time is used for guests: of each, and of all together
+ * Limits of the CPU time that is used for guests: for each, and for all
+ * together
  *
- * A limit is an account of CPU time, which is filled as time goes by and may
- * have a debt, since what something takes is known once it is done.  It is for
- * those who ask to wait while there is one; nothing here does.
+ * A limit is an account of CPU time that is filled as time passes.  It may have
+ * a debt, since the cost of work is known only when it is done.  Callers wait
+ * while there is a debt; nothing here does.
  *
- * What all may use is shared out to those who use what they are given; what
- * one does not use, the others get.  So a guest that uses little does not wait
- * for one that uses much.
+ * What all guests may use is shared among those that use it; what one guest
+ * does not use, the others get.  So a guest that uses little does not wait for
+ * one that uses much.
  *
  * Any thread; now is CLOCK_MONOTONIC in ns.
  */
@@ -19,27 +20,27 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What all guests have */
+/* The limits of all guests */
 struct btrail_cpu_pool;
 
-/* What one has */
+/* The limit of one guest */
 struct btrail_cpu_limit;
 
-/* CPU time that is saved up, at most */
+/* How much CPU time can be saved up */
 #define BTRAIL_CPU_BURST_NS UINT64_C(100000000)
 
-/* Without limits */
+/* The pool has no limits at first. */
 struct btrail_cpu_pool *btrail_cpu_pool_new(void);
 
-/* Limits that were made of it may live on. */
+/* Limits that were made from it stay valid. */
 void btrail_cpu_pool_free(struct btrail_cpu_pool *pool);
 
 /**
- * btrail_cpu_pool_set - say what guests may use from now on
- * @each: of each guest, in percent of one CPU; 0 is no limit
- * @all:  of all together, likewise
+ * btrail_cpu_pool_set - set what guests may use from now on
+ * @each: for each guest, in percent of one CPU; 0 for no limit
+ * @all:  for all together, likewise
  *
- * What has been saved, and debts, are forgotten where the limit is another one.
+ * A limit that changes loses its savings and debts.
  */
 void btrail_cpu_pool_set(struct btrail_cpu_pool *pool, uint64_t each,
                          uint64_t all, uint64_t now);
@@ -47,27 +48,27 @@ void btrail_cpu_pool_set(struct btrail_cpu_pool *pool, uint64_t each,
 struct btrail_cpu_limit *btrail_cpu_limit_new(struct btrail_cpu_pool *pool);
 void btrail_cpu_limit_free(struct btrail_cpu_limit *limit);
 
-/* Is there any?  Cheap */
+/* Is there any limit?  Cheap */
 bool btrail_cpu_limit_holds(const struct btrail_cpu_limit *limit);
 
-/* So much CPU time has been used for the guest. */
+/* Charges CPU time that was used for the guest. */
 void btrail_cpu_limit_spend(struct btrail_cpu_limit *limit, uint64_t cpu_ns,
                             uint64_t now);
 
 /*
- * The same, but it is paid off with half of what comes in: nobody waits for
+ * The same, but only half of the income pays for it: other work waits at most
  * twice as long because of it.
  */
 void btrail_cpu_limit_spend_slowly(struct btrail_cpu_limit *limit,
                                    uint64_t cpu_ns, uint64_t now);
 
 /*
- * How long there will be a debt, in ns, as things are: about, so one asks again
- * then; 0 if there is none.
+ * Returns about how long there will be a debt, in ns, after which the caller
+ * asks again; 0 if there is none.
  */
 uint64_t btrail_cpu_limit_wait(struct btrail_cpu_limit *limit, uint64_t now);
 
-/* How long it takes to be given so much; 0 without a limit */
+/* Returns how long it takes to be given @cpu_ns; 0 without a limit. */
 uint64_t btrail_cpu_limit_pace(struct btrail_cpu_limit *limit, uint64_t cpu_ns,
                                uint64_t now);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * File descriptors that tell that something has happened: see event-fd.h
+ * File descriptors that signal an event: see event-fd.h
  */
 
 #include <errno.h>

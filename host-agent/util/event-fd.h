@@ -7,13 +7,13 @@
 #ifndef BTRAIL_EVENT_FD_H
 #define BTRAIL_EVENT_FD_H
 
-/* Not readable yet; to be closed.  A process that cannot have one ends. */
+/* Returns one that is not readable, to be closed; aborts if it cannot. */
 int btrail_event_fd_new(void);
 
-/* Make it readable, if it is not; from any thread. */
+/* Makes it readable; any thread */
 void btrail_event_fd_set(int fd);
 
-/* Does not wait for it to be readable. */
+/* Makes it not readable; does not wait. */
 void btrail_event_fd_clear(int fd);
 
 #endif /* BTRAIL_EVENT_FD_H */

@@ -21,7 +21,7 @@ bool btrail_wait(int fd, short events, gint64 deadline, int cancel_fd,
         int n;
 
         if (deadline >= 0) {
-            /* Rounded up, not to look at the clock all the time. */
+            /* Rounded up, so that this does not poll the clock. */
             timeout = CLAMP((deadline - g_get_monotonic_time() + 999) / 1000,
                             0, G_MAXINT);
         }

@@ -9,15 +9,15 @@
 #include "util/agent-error.h"
 
 /**
- * btrail_wait() - until a file descriptor is ready, or broken
- * @fd:         whose
+ * btrail_wait() - wait until a file descriptor is ready, or broken
+ * @fd:         to wait for
  * @events:     POLLIN, POLLOUT or both
- * @deadline:   of g_get_monotonic_time(), microseconds; -1: none
- * @cancel_fd:  readable when waiting is to end; -1: none
- * @late:       what to say when the deadline has passed
+ * @deadline:   of g_get_monotonic_time(), microseconds; -1 for none
+ * @cancel_fd:  the wait ends when it becomes readable; -1 for none
+ * @late:       the error's message when the deadline has passed
  *
- * Returns: false and an error when it was cancelled, which comes first, or
- * too late, or when poll() failed.
+ * Returns: false and an error if the wait was cancelled, which has precedence,
+ * or the deadline has passed, or poll() failed.
  */
 bool btrail_wait(int fd, short events, gint64 deadline, int cancel_fd,
                  const char *late, GError **error);

@@ -28,7 +28,7 @@ static int put_block(struct btrail_block_sink *sink,
     return 0;
 }
 
-/* Is everything inside of its area?  In numbers that cannot overflow. */
+/* Checks that all is inside of its area, in numbers that cannot overflow. */
 static void check_layout(const struct btrail_shm_header *h)
 {
     __uint128_t stride = h->vcpu_stride, slab_size = h->slab_size;
@@ -160,7 +160,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct producer p;
 
     producer_init(&p, data, size);
-    /* Also those that are too large for this memory */
+    /* Also headers of layouts that are too large for this memory */
     memcpy(&h, p.memory, sizeof(h));
     if (btrail_connection_check_header(&h, h.total_size, NULL)) {
         check_layout(&h);

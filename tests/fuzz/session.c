@@ -2,8 +2,8 @@
 /*
  * Fuzz target: an agent with a producer that may do anything
  *
- * Whatever it does, the session ends by itself and leaves a sound file, in
- * which each stream has its END.  The input is described in producer.h.
+ * Whatever the producer does, the session ends by itself and its file is sound:
+ * each stream has its END.  The input is described in producer.h.
  */
 
 #include <stdio.h>
@@ -76,7 +76,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     g_clear_error(&capture_result.error);
     btrail_session_finish(session, &result);
     json_object_unref(options.metadata);
-    /* The producer is gone; only an END says that all is well. */
+    /* The producer is gone: without an END that is an error. */
     fuzz_require(result.error || result.reason != BTRAIL_END_PRODUCER_LOST);
     if (result.progress.records) {
         fuzz_accepted();

@@ -3,8 +3,8 @@
  * Fuzz target: slabs
  *
  * The input is a sequence of slabs: struct btrail_slab_desc, its events, its
- * records.  What a stream accepts must be read back bit by bit, in the right
- * order, without any hole that is not explained.
+ * records.  What a stream accepts must be read back bit by bit, in order, and
+ * GAP events must explain all holes.
  */
 
 #include <stdio.h>

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Offsets of members from BTF: the test makes some, with every kind of type,
+ * and damages it
+ */
+
 #include <bpf/btf.h>
 #include <glib.h>
 #include <string.h>
@@ -106,7 +111,7 @@ static void use(const void *data, size_t size)
     g_free(copy);
 }
 
-/* It is somebody else's: whatever it says, that is no harm. */
+/* BTF of a hostile guest must do no harm. */
 static void test_hostile(void)
 {
     struct btf *btf = make();
@@ -131,7 +136,7 @@ static void test_hostile(void)
     btf__free(btf);
 }
 
-/* Types that are made of themselves */
+/* Types that contain themselves */
 static void test_cycle(void)
 {
     struct btf *b = btf__new_empty();

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The build-id of an ELF image: its own, those of images that it makes, and of
+ * random bytes
+ */
+
 #include <elf.h>
 #include <glib.h>
 #include <stdbool.h>
@@ -6,7 +11,7 @@
 
 #include "guest-linux/build-id.h"
 
-/* The test itself has one, or none if its linker makes none. */
+/* The test has a build-id itself, unless its linker makes none. */
 static void test_self(void)
 {
     g_autofree char *bytes = NULL;

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A capture between a fake producer and one session: the trace must have all
+ * that was published, whatever the producer does
+ */
+
 #include <glib/gstdio.h>
 #include <poll.h>
 #include <signal.h>
@@ -82,7 +87,7 @@ static void clear(struct rig *r)
     sample_remove(r->path);
 }
 
-/* What a stream in the file comes to */
+/* Sums over a stream of the file */
 struct stream {
     uint64_t records;
     uint64_t lost[BTRAIL_GAP_PRODUCER_LOST + 1]; /* by reason */
@@ -91,7 +96,7 @@ struct stream {
     uint16_t end;
 };
 
-/* Each record is the one its index says. */
+/* Checks that each record is the one of its index. */
 static void seen(void *opaque, const struct btrail_batch *b)
 {
     struct stream *s = opaque;
@@ -115,7 +120,7 @@ static void seen(void *opaque, const struct btrail_batch *b)
     }
 }
 
-/* False if there is no such stream; every hole in it is explained. */
+/* Returns false if there is no such stream; each hole must be explained. */
 static bool read_stream(const char *path, unsigned vcpu, struct stream *s,
                         bool complete)
 {
@@ -218,7 +223,7 @@ static void test_description(void)
     clear(&r);
 }
 
-/* GAP events of the producer, and a hole that it says nothing about */
+/* GAP events of the producer, and a hole without one */
 static void test_holes(void)
 {
     struct btrail_event gap = {
@@ -245,7 +250,7 @@ static void test_holes(void)
     clear(&r);
 }
 
-/* The socket closes and nobody has said END: all that is there is kept. */
+/* The socket closes without an END: all that was published is kept. */
 static void test_producer_lost(void)
 {
     struct rig r = { 0 };
@@ -324,7 +329,7 @@ static void test_stop_before_hello(void)
     clear(&r);
 }
 
-/* While it goes on, the file is never more than a second behind. */
+/* While the capture runs, the file is never more than a second behind. */
 static void test_flush(void)
 {
     struct rig r = { 0 };
@@ -400,7 +405,7 @@ static void test_overwrite_lost(void)
     clear(&r);
 }
 
-/* A new agent goes on where the one before has stopped. */
+/* A new agent continues where the one before has stopped. */
 static void test_attach(void)
 {
     struct rig r = { 0 };
@@ -522,7 +527,7 @@ static void test_hostile_message(void)
     expect_protocol_error(&r, 10);
 }
 
-/* END, but a stream is not at its end */
+/* END is sent before a stream has ended. */
 static void test_no_end_event(void)
 {
     struct rig r = { 0 };
@@ -681,7 +686,7 @@ static void test_hostile_code(void)
 
 /*
  * The file cannot grow any more: it ends with a whole chunk, and its session
- * with it; the capture goes on, and slabs are taken, so that nobody waits.
+ * ends, too.  The capture continues to drain slabs, so no vCPU waits.
  */
 static void test_full(void)
 {
@@ -722,7 +727,7 @@ static void test_full(void)
         g_assert_cmpuint(s.records, <, index);
         g_assert_cmpuint(s.end, ==, 0);
     }
-    /* More were drained, but this is what the file has. */
+    /* More were drained than the file has. */
     g_assert_cmpuint(r.result.progress.records, ==, s.records);
     clear(&r);
 }
@@ -735,8 +740,8 @@ static uint64_t tail_of(struct rig *r)
 }
 
 /*
- * More CPU time has been used than there will be for minutes: a little is
- * drained now and then, and what ends does not wait.  A little at a time would
+ * The CPU time of some minutes is used up: a little is drained now and then,
+ * and the end of the capture does not wait.  If it drained as slowly, it would
  * take longer than finish() waits.
  */
 static void test_limit(gconstpointer opaque)
@@ -795,7 +800,7 @@ static void test_limit(gconstpointer opaque)
     btrail_cpu_pool_free(pool);
 }
 
-/* It is left to another agent: what is published is in the file, which ends. */
+/* The capture is handed over: the file has all that was published, and ends. */
 static void test_leave(void)
 {
     struct btrail_msg msg;

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Clocks of the host, compared with what the kernel says
+ */
+
 #include <glib.h>
 #include <sys/resource.h>
 
@@ -6,7 +10,7 @@
 
 #define WORK_NS     UINT64_C(50000000)
 
-/* What getrusage() says this thread has used */
+/* CPU time of this thread, by getrusage() */
 static uint64_t used_us(void)
 {
     struct rusage u;

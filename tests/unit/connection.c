@@ -424,7 +424,7 @@ static void test_memfd(void)
     connect_fails(&f, BTRAIL_AGENT_ERROR_PROTOCOL);
     close(other);
 
-    /* As large as it says, but not as large as it is */
+    /* HELLO says a size that is not the size of the memfd. */
     fake_init(&f, 1, 2, BTRAIL_OVERFLOW_PAUSE);
     fds[0] = f.memfd;
     fds[1] = f.ready_fd;
@@ -717,7 +717,7 @@ static void test_memory(void)
     btrail_connection_free(conn);
     fake_clear(&f);
 
-    /* There is none, and nobody takes what was sent. */
+    /* The socket is full, as the producer does not read. */
     fake_init(&f, 1, 2, BTRAIL_OVERFLOW_PAUSE);
     conn = connect_ok(&f);
     g_assert_true(btrail_connection_ready(conn, true, &error));

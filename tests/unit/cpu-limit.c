@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Limits of CPU time, with a clock and with consumers that the test makes up
+ */
+
 #include <glib.h>
 
 #include "util/cpu-limit.h"
@@ -10,7 +14,7 @@
 /* Some moment */
 #define BEGIN   (12345 * S)
 
-/* One that uses all that it may: it works whenever it need not wait. */
+/* A consumer that uses all that it may: it works whenever it need not wait. */
 struct user {
     struct btrail_cpu_limit *limit;
     uint64_t step;              /* ns at a time; 0: it rests */
@@ -97,7 +101,7 @@ static void test_debt(void)
     btrail_cpu_pool_free(pool);
 }
 
-/* What the administrator says anew holds at once. */
+/* New limits hold at once. */
 static void test_set(void)
 {
     struct btrail_cpu_pool *pool = btrail_cpu_pool_new();
@@ -138,7 +142,7 @@ static void test_each(void)
     btrail_cpu_pool_free(pool);
 }
 
-/* What is paid off slowly halves what there is until then, for nobody else. */
+/* A slow debt halves the income of its own guest, and of no other one. */
 static void test_slowly(gconstpointer all)
 {
     struct btrail_cpu_pool *pool = btrail_cpu_pool_new();
@@ -169,7 +173,7 @@ static void test_slowly(gconstpointer all)
     btrail_cpu_pool_free(pool);
 }
 
-/* Those who want more than there is get the same. */
+/* Guests that want more than there is get equal shares. */
 static void test_all(void)
 {
     struct btrail_cpu_pool *pool = btrail_cpu_pool_new();
@@ -196,7 +200,7 @@ static void test_all(void)
     btrail_cpu_pool_free(pool);
 }
 
-/* Who uses less than an equal share does not wait for who uses more. */
+/* A guest that uses less than its share does not wait for the others. */
 static void test_fair(void)
 {
     struct btrail_cpu_pool *pool = btrail_cpu_pool_new();
@@ -219,7 +223,7 @@ static void test_fair(void)
     btrail_cpu_pool_free(pool);
 }
 
-/* Both limits hold; what one may not use is not lost for the other. */
+/* Both limits hold; what one guest may not use, the other one gets. */
 static void test_both(void)
 {
     struct btrail_cpu_pool *pool = btrail_cpu_pool_new();

@@ -58,7 +58,7 @@ static uint64_t find(struct fixture *f, uint64_t base, const char *name,
     return n ? addresses[0] : 0;
 }
 
-/* What a dynamic linker does to some of the table that it is told by */
+/* A dynamic linker relocates some entries of the dynamic section. */
 static void relocate(struct fixture *f, uint64_t bias, const Elf64_Ehdr *h)
 {
     const Elf64_Phdr *p = (const Elf64_Phdr *)((const char *)h + h->e_phoff);
@@ -130,7 +130,7 @@ static void test_library(gconstpointer path)
     check_library(path, UINT64_C(0x56780000), false);
 }
 
-/* Each page that is not there: either it does not matter, or it is told. */
+/* Without each page in turn: the result is the same, or ABSENT. */
 static void test_absent(gconstpointer path)
 {
     g_autofree char *file = NULL;

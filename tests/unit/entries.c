@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * How the guest's kernel is entered, by symbols and by instructions
+ */
+
 #include <glib.h>
 #include <string.h>
 

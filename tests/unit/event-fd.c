@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * File descriptors that signal an event, between threads
+ */
+
 #include <fcntl.h>
 #include <glib.h>
 #include <poll.h>
@@ -34,7 +38,7 @@ static void test_set_and_clear(void)
     close(fd);
 }
 
-/* Programs that are started do not get it. */
+/* Programs that are started do not inherit it. */
 static void test_not_inherited(void)
 {
     int fd = btrail_event_fd_new();

@@ -452,16 +452,16 @@ static void make_symbols(struct fake_linux *f, const struct symbol *symbols,
         "x\nNUMBER(phys_base)=-16777216\nNUMBER(pgtable_l5_enabled)=0\n",
         FAKE_STEXT, page_address(PML4));
     if (!(flags & FAKE_SEARCH)) {
-        const struct symbol told[] = {
+        const struct symbol listed[] = {
             { "names", names }, { "num_syms", number },
             { "token_table", table }, { "token_index", index },
             { "offsets", offsets }, { "relative_base", base },
         };
 
-        for (i = 0; i < G_N_ELEMENTS(told); i++) {
+        for (i = 0; i < G_N_ELEMENTS(listed); i++) {
             g_string_append_printf(note, "SYMBOL(kallsyms_%s)=%"
-                                   G_GINT64_MODIFIER "x\n", told[i].name,
-                                   told[i].address);
+                                   G_GINT64_MODIFIER "x\n", listed[i].name,
+                                   listed[i].address);
         }
     }
     g_assert_cmpuint(note->len, <, GUEST_PAGE_SIZE);

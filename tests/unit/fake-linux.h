@@ -23,7 +23,7 @@
 
 enum {
     FAKE_LIST = 1,              /* mappings in a list, not in a maple tree */
-    FAKE_SEARCH = 2,            /* VMCOREINFO does not tell of kallsyms */
+    FAKE_SEARCH = 2,            /* VMCOREINFO does not have kallsyms */
     FAKE_PTI = 4,
 };
 

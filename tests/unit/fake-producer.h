@@ -19,7 +19,7 @@
  * @sock:       its end of the connection
  * @agent_sock: the other end; the test hands it to the agent
  * @header:     in shared memory, as is all below
- * @record:     makes the records; NULL for those that fake_publish() tells of
+ * @record:     makes the records; NULL for those that fake_publish() describes
  */
 struct fake_producer {
     int sock;
@@ -78,7 +78,7 @@ struct btrail_shm_code *fake_code(struct fake_producer *f, unsigned vcpu);
 void fake_publish_code(struct fake_producer *f, unsigned vcpu,
                        const struct btrail_code_item *item, uint8_t fill);
 
-/* A slab with nothing but an END event */
+/* Publishes a slab with only an END event. */
 void fake_publish_end(struct fake_producer *f, unsigned vcpu, uint64_t index);
 
 #endif /* BTRAIL_FAKE_PRODUCER_H */

@@ -14,7 +14,7 @@
 
 void fake_space_init(struct fake_space *s, size_t pages)
 {
-    /* The first page is nobody's: a frame of 0 means that there is none. */
+    /* The first page stays unused: a frame of 0 means that there is none. */
     *s = (struct fake_space) { NULL, pages, 1 };
     s->memory = g_malloc0(pages * GUEST_PAGE_SIZE);
 }

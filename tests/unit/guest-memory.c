@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Reads of a guest's RAM from files and from memory
+ */
+
 #include <fcntl.h>
 #include <glib.h>
 #include <string.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The kernel's symbols, from tables in the form of each kernel version
+ */
+
 #include <glib.h>
 #include <string.h>
 
@@ -67,7 +71,7 @@ static void test_search(void)
     check(&x);
     end(&x);
 
-    /* What it tells is wrong: then it is searched for. */
+    /* The addresses of the note are wrong: then the tables are searched for. */
     begin(&x, 0);
     strstr(x.v.text, "kallsyms_names)=ffffffff81")[24] = '9';
     check(&x);

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Finding a kernel in a fake guest's memory, and whatever it can lack
+ */
+
 #include <glib.h>
 #include <string.h>
 
@@ -42,7 +46,7 @@ static void test_find(void)
     }
 }
 
-/* Whatever is damaged, it is said what is missing. */
+/* With each kind of damage the error says what is missing. */
 static void test_missing(void)
 {
     static const struct {
@@ -78,7 +82,7 @@ static void test_missing(void)
     }
 }
 
-/* One that only looks like it does not hide the right one. */
+/* A page that only begins like VMCOREINFO does not hide the right one. */
 static void test_decoy(void)
 {
     struct fake_linux f;

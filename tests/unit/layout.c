@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The layout of the kernel's structs from BTF, complete and with parts missing
+ */
+
 #include <bpf/btf.h>
 #include <glib.h>
 #include <string.h>
@@ -96,7 +100,7 @@ static void test_all(void)
     linux_btf_free(b);
 }
 
-/* Without what is needed there is no layout, and it is said what is missing. */
+/* Without a needed member there is no layout, and the error names it. */
 static void test_missing(void)
 {
     unsigned i, wrong;

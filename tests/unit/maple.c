@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Maple trees, as the kernel stores mappings of a process
+ */
+
 #include <glib.h>
 #include <string.h>
 

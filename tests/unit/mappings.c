@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Mappings of processes of a fake guest, in a tree and in a list
+ */
+
 #include <glib.h>
 #include <string.h>
 
@@ -87,7 +91,7 @@ static void test_names(void)
     end(&x);
 }
 
-/* Each file is looked at once. */
+/* Each file is read only once. */
 static void test_files(void)
 {
     const struct btrail_mapping *m;

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Symbols of the modules of a fake guest's kernel
+ */
+
 #include <elf.h>
 #include <glib.h>
 #include <string.h>
@@ -41,7 +45,7 @@ static void test_symbols(void)
     begin(&x);
     g_assert_true(has(&x, "\nffffffff81000640 T s100\n"));
     g_assert_true(has(&x, "\nffffffffc0000000 t load\t[mod]\n"
-                          "ffffffffc0000010 t stop\t[mod]\n"));
+                      "ffffffffc0000010 t stop\t[mod]\n"));
     end(&x);
 }
 

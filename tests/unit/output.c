@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The thread that writes blocks and sideband: order, calls and errors
+ */
+
 #include <errno.h>
 #include <fcntl.h>
 #include <glib/gstdio.h>
@@ -117,7 +121,7 @@ static void test_slow(void)
     sample_remove(path);
 }
 
-/* After an error all is dropped, and nobody waits for anything. */
+/* After an error all is dropped, and no caller waits. */
 static void test_full(void)
 {
     char *path = sample_path();
@@ -139,7 +143,7 @@ static void test_full(void)
     for (i = 0; i < 4; i++) {
         int ret = append_random(s, i);
 
-        /* A later slab than the one that fails may be told. */
+        /* A later slab than the one that fails may return the error. */
         g_assert_true(!ret || ret == -BTRAIL_ERR_IO);
         btrail_stream_flush(s);
     }

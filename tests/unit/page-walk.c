@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Page tables of four and five levels, with pages of all sizes
+ */
+
 #include <glib.h>
 #include <string.h>
 

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Paths of files of a fake guest, over mounts and with damage
+ */
+
 #include <glib.h>
 #include <string.h>
 

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Code that a session gets: contents that some item refers to, in any order
+ */
+
 #include <glib/gstdio.h>
 #include <string.h>
 
@@ -71,7 +75,7 @@ static bool has(struct btrail_code *code, uint64_t number)
     return n > 0;
 }
 
-/* What nobody speaks of is not in the file, in whatever order they come. */
+/* Contents without an item are not in the file, in whatever order they come. */
 static void test_chosen(void)
 {
     struct btrail_code *code;
@@ -87,7 +91,7 @@ static void test_chosen(void)
     /* Told of again: it is there already. */
     page(&r, 1);
     page(&r, 2);
-    /* Too many that nobody wants: the oldest is forgotten. */
+    /* Too many contents without an item: the oldest is dropped. */
     for (i = 10; i < 10 + 1025; i++) {
         bytes(&r, i);
     }

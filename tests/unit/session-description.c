@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The description that a session writes into its file
+ */
+
 #include <fcntl.h>
 #include <gio/gio.h>
 #include <string.h>
@@ -27,7 +31,7 @@ static struct btrail_store *open_store(const char *path)
     return store;
 }
 
-/* Piece @i of what a file says */
+/* Returns META number @i of a file. */
 static JsonNode *read_piece(const char *path, unsigned i)
 {
     struct btrail_trace *trace;
@@ -163,7 +167,7 @@ static void test_end(void)
     sample_remove(path);
 }
 
-/* The id of a file that says that it is of this capture, by this session */
+/* Returns the id of a file of this capture, by this session. */
 static void identify(const struct btrail_session_facts *facts,
                      const char *session, uint8_t *id, bool *anywhere)
 {
@@ -185,7 +189,7 @@ static void identify(const struct btrail_session_facts *facts,
     sample_remove(path);
 }
 
-/* Those who drain one capture write one trace, unless they say another name. */
+/* Agents that drain one capture write one trace, unless the names differ. */
 static void test_identify(void)
 {
     const struct btrail_session_filter all = { 0 };

@@ -10,14 +10,14 @@
 
 #define KERNEL  UINT64_C(0xffffffff81000000)
 
-/* What was made, record by record, and what was known at each */
+/* A record that was made, with the CR3 and the time at it */
 struct made {
     struct btrail_record record;
     uint64_t cr3;
     uint64_t time;
 };
 
-/* What came of it */
+/* A record that was kept */
 struct kept {
     struct made made;
     uint64_t index;
@@ -32,7 +32,7 @@ static uint64_t entry(void *opaque, unsigned vcpu, uint64_t cr3, uint64_t from,
     return to % 2 ? BTRAIL_PSEUDO_SYSCALL : BTRAIL_PSEUDO_PAGE_FAULT;
 }
 
-/* As simply as can be: is the record wanted, and what does it become? */
+/* A simple reference: is the record wanted, and what does it become? */
 static bool want(const struct btrail_session_filter *f, struct made *m)
 {
     bool from = m->record.from >= UINT64_C(1) << 63;
@@ -208,7 +208,7 @@ static void add_slab(struct rig *r, uint64_t *index)
     take_slab(r);
 }
 
-/* Against a filter that looks at each record by itself */
+/* Compares with a filter that handles each record by itself. */
 static void test_random(gconstpointer opaque)
 {
     static const uint64_t cr3s[] = {
@@ -315,8 +315,8 @@ static void test_vcpus(void)
     btrail_filtering_free(f);
 }
 
-static void look(struct btrail_filtering *f, uint32_t flags,
-                 struct btrail_process *p, uint32_t n)
+static void add_snapshot(struct btrail_filtering *f, uint32_t flags,
+                         struct btrail_process *p, uint32_t n)
 {
     const struct btrail_snapshot snapshot = {
         .flags = flags, .n = n, .processes = p,
@@ -346,7 +346,7 @@ static void test_processes(void)
     g_assert_false(btrail_filtering_all(f));
     g_assert_false(btrail_filtering_cr3(f, 0x1000));
     g_assert_true(btrail_filtering_cr3(f, 0x99001));
-    look(f, BTRAIL_SNAPSHOT_WHOLE, p, G_N_ELEMENTS(p));
+    add_snapshot(f, BTRAIL_SNAPSHOT_WHOLE, p, G_N_ELEMENTS(p));
     g_assert_true(btrail_filtering_cr3(f, 0x1007));
     g_assert_true(btrail_filtering_cr3(f, 0x2000));
     g_assert_true(btrail_filtering_cr3(f, 0x3000));
@@ -359,17 +359,17 @@ static void test_processes(void)
     p[0].comm = "";
     p[2].comm = "nginx";
     p[1] = p[2];
-    look(f, BTRAIL_SNAPSHOT_WHOLE, p, 2);
+    add_snapshot(f, BTRAIL_SNAPSHOT_WHOLE, p, 2);
     g_assert_true(btrail_filtering_cr3(f, 0x2000));
     g_assert_false(btrail_filtering_cr3(f, 0x3000));
     g_assert_true(btrail_filtering_cr3(f, 0x4000));
 
     /* Not all were found: those that were there still are. */
-    look(f, 0, p, 0);
+    add_snapshot(f, 0, p, 0);
     g_assert_true(btrail_filtering_cr3(f, 0x1000));
     /* Another process has got its page tables. */
     p[0].mm = 9;
-    look(f, BTRAIL_SNAPSHOT_WHOLE, p, 1);
+    add_snapshot(f, BTRAIL_SNAPSHOT_WHOLE, p, 1);
     g_assert_false(btrail_filtering_cr3(f, 0x1000));
     btrail_filtering_free(f);
 }

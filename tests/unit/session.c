@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Sessions of one capture, with filters, rings and triggers: each trace is
+ * compared with what the test says that it must have
+ */
+
 #include <glib/gstdio.h>
 #include <poll.h>
 #include <string.h>
@@ -107,7 +112,7 @@ static void publish(struct rig *r, unsigned slabs)
     }
 }
 
-/* Until all that was published has been drained */
+/* Waits until all that was published has been drained. */
 static void drain(struct rig *r)
 {
     struct btrail_shm_vcpu *v = fake_vcpu(&r->f, 0);
@@ -153,7 +158,7 @@ static void clear(struct client *c)
     sample_remove(c->path);
 }
 
-/* What a session wants, as simply as can be; NULL for what it must not see */
+/* A simple reference of what a session wants; NULL for what it must not see */
 typedef bool want_fn(uint64_t index, struct btrail_record *r);
 
 static bool want_all(uint64_t index, struct btrail_record *r)
@@ -180,8 +185,8 @@ static bool want_kernel_of_b(uint64_t index, struct btrail_record *r)
 }
 
 /*
- * The file has exactly what is wanted of records @first up to @end, numbered
- * from @begin; @gaps events tell of losses, of @lost records.
+ * Checks that the file has exactly what is wanted of records @first up to @end,
+ * numbered from @begin, and @gaps events that report the loss of @lost records.
  */
 static void check(const char *path, want_fn *want, uint64_t first,
                   uint64_t end, uint64_t begin, unsigned gaps, uint64_t lost)
@@ -251,7 +256,7 @@ static void check(const char *path, want_fn *want, uint64_t first,
     btrail_trace_close(trace);
 }
 
-/* Three from the beginning, with different wishes */
+/* Three sessions from the beginning, with different filters */
 static void test_several(void)
 {
     static const uint64_t cr3s[] = { CR3_B };
@@ -282,7 +287,7 @@ static void test_several(void)
     }
 }
 
-/* They come and go while it runs; each has what was made meanwhile. */
+/* Sessions come and go while it runs; each has what was made meanwhile. */
 static void test_come_and_go(void)
 {
     struct btrail_session_options all = { 0 };
@@ -330,7 +335,7 @@ static void test_come_and_go(void)
     clear(&third);
 }
 
-/* A loss of the capture is one of those alone who know that it is theirs. */
+/* Only sessions that know that lost records were theirs count them. */
 static void test_gaps(void)
 {
     struct btrail_session_options all = { 0 };
@@ -413,8 +418,8 @@ static int read_code(struct btrail_code *code, uint64_t index,
 }
 
 /*
- * Code holds from the session's record on that is the first not to be before
- * the capture's; none of the kernel's is in the trace of user mode.
+ * Code holds from the session's first record on that is not before the one of
+ * the capture.  No code of the kernel is in the trace of user mode.
  */
 static void test_code(void)
 {
@@ -480,7 +485,7 @@ static JsonNode *read_description(const struct client *c)
     return node;
 }
 
-/* What the file says of the session */
+/* The description of the session in its file */
 static void test_description(void)
 {
     static const uint32_t vcpus[] = { 0, 1 };
@@ -512,7 +517,7 @@ static void test_description(void)
     clear(&c);
 }
 
-/* Where no names are looked for nobody can tell processes apart. */
+/* Without a scanner, processes cannot be distinguished. */
 static void test_no_names(void)
 {
     static const char *const processes[] = { "nginx", "7", NULL };
@@ -551,7 +556,7 @@ static void test_no_names(void)
     clear(&d);
 }
 
-/* Sessions that nothing comes of: never added, added too late */
+/* Sessions without a record: never added, added too late */
 static void test_nothing(void)
 {
     struct btrail_session_options options = { 0 }, late = { 0 };
@@ -695,7 +700,7 @@ static void test_last(gconstpointer opaque)
     done.fd = btrail_session_done_fd(s);
     g_assert_cmpint(poll(&done, 1, 60000), ==, 1);
     dump(s, path, r.next);
-    /* Code that was told once is in each of them. */
+    /* Code that was sent once is in each dump. */
     g_assert_true(btrail_session_dump(s, path, &d, NULL));
     g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
     g_assert_cmpint(btrail_code_open(&code, trace), ==, 0);
@@ -714,7 +719,7 @@ static void test_last(gconstpointer opaque)
     g_assert_cmpint(g_rmdir(folder), ==, 0);
 }
 
-/* A trigger's dump has what was before it, however late it is written. */
+/* The dump of a trigger has what was before it, however late it is written. */
 static void test_trigger_dump(void)
 {
     g_autofree char *folder = g_dir_make_tmp("backtrail-XXXXXX", NULL);
@@ -804,7 +809,7 @@ static void test_triggers(void)
     clear(&second);
 }
 
-/* A folder that is not there */
+/* A folder that does not exist */
 static void test_no_folder(void)
 {
     struct btrail_session_options options = {

@@ -105,7 +105,7 @@ static struct btrail_places *places(const char *process, const char *symbol)
     return btrail_places_new(process, symbol, &none);
 }
 
-static void look(struct btrail_places *p)
+static void add_snapshot(struct btrail_places *p)
 {
     btrail_places_snapshot(p, &f.snapshot, f.memory, FAKE_SPACE_LEVELS);
 }
@@ -116,7 +116,7 @@ static bool has(struct btrail_places *p, unsigned space, unsigned place)
                              place_of(place));
 }
 
-/* In each of them where it has it, and in nobody else */
+/* In each process at its own address, and in no other process */
 static void test_spaces(void)
 {
     struct btrail_places *p;
@@ -125,7 +125,7 @@ static void test_spaces(void)
     begin();
     p = places("web", SYMBOL);
     g_assert_cmpuint(btrail_places_count(p), ==, 0);
-    look(p);
+    add_snapshot(p);
     g_assert_cmpuint(btrail_places_count(p), ==, 3);
     for (i = 0; i < PROCESSES; i++) {
         for (k = 0; k < PROCESSES; k++) {
@@ -141,14 +141,14 @@ static void test_spaces(void)
 
     begin();
     p = places("102", SYMBOL);
-    look(p);
+    add_snapshot(p);
     g_assert_cmpuint(btrail_places_count(p), ==, 1);
     g_assert_true(has(p, 2, 2));
     end(p);
 
     begin();
     p = places("web", "sample_nowhere");
-    look(p);
+    add_snapshot(p);
     g_assert_cmpuint(btrail_places_count(p), ==, 0);
     end(p);
 }
@@ -161,39 +161,39 @@ static void test_changes(void)
 
     begin();
     p = places("web", SYMBOL);
-    look(p);
+    add_snapshot(p);
     for (i = 0; i < PROCESSES; i++) {
         f.processes[i].flags = BTRAIL_PROCESS_SEEN;
         f.processes[i].n_mappings = 0;
     }
-    look(p);
+    add_snapshot(p);
     g_assert_cmpuint(btrail_places_count(p), ==, 3);
-    /* A snapshot that has not all takes nobody away, */
+    /* A snapshot that is not whole removes no process, */
     f.snapshot.n = 2;
     f.snapshot.flags = 0;
-    look(p);
+    add_snapshot(p);
     g_assert_true(has(p, 2, 2));
     /* one that has does. */
     f.snapshot.flags = BTRAIL_SNAPSHOT_WHOLE;
-    look(p);
+    add_snapshot(p);
     g_assert_false(has(p, 2, 2));
     g_assert_cmpuint(btrail_places_count(p), ==, 2);
     /* Its page tables are another process's now, of which only that is seen */
     f.processes[0].pid = 7;
-    look(p);
+    add_snapshot(p);
     g_assert_false(has(p, 0, 0));
     /* It has another name now. */
     f.processes[1].flags = 0;
     f.processes[1].comm = "exec";
-    look(p);
+    add_snapshot(p);
     g_assert_cmpuint(btrail_places_count(p), ==, 0);
     g_assert_false(btrail_places_has(p, 0x700000, place_of(1)));
     /* And again, without the library, with it, and elsewhere */
     f.processes[1].comm = "web";
-    look(p);
+    add_snapshot(p);
     g_assert_false(has(p, 1, 1));
     map(1);
-    look(p);
+    add_snapshot(p);
     g_assert_true(has(p, 1, 1));
     fake_space_load(&f.space, f.processes[1].pgd, base_of(3), image,
                     image_size);
@@ -201,13 +201,13 @@ static void test_changes(void)
         f.mappings[1][i].start += base_of(3) - base_of(1);
         f.mappings[1][i].end += base_of(3) - base_of(1);
     }
-    look(p);
+    add_snapshot(p);
     g_assert_false(has(p, 1, 1));
     g_assert_true(has(p, 1, 3));
     end(p);
 }
 
-/* What is not in memory when it is looked at is found later. */
+/* What is not in memory at one snapshot is found later. */
 static void test_absent(void)
 {
     struct btrail_places *p;
@@ -220,16 +220,16 @@ static void test_absent(void)
            (base_of(0) >> 39 & 511);
     entry = *root;
     *root = 0;
-    look(p);
+    add_snapshot(p);
     g_assert_cmpuint(btrail_places_count(p), ==, 2);
     for (i = 0; i < PROCESSES; i++) {
         f.processes[i].flags = BTRAIL_PROCESS_SEEN;
         f.processes[i].n_mappings = 0;
     }
-    look(p);
+    add_snapshot(p);
     g_assert_false(has(p, 0, 0));
     *root = entry;
-    look(p);
+    add_snapshot(p);
     g_assert_true(has(p, 0, 0));
     g_assert_cmpuint(btrail_places_count(p), ==, 3);
     end(p);
@@ -255,7 +255,7 @@ static void test_split(void)
     f.processes[0].mappings = pieces;
     f.processes[0].n_mappings = n;
     p = places("web", SYMBOL);
-    look(p);
+    add_snapshot(p);
     g_assert_true(has(p, 0, 0));
     /* If it may not be executed it is no place. */
     for (i = 0; i < n; i++) {
@@ -263,7 +263,7 @@ static void test_split(void)
             pieces[i].flags &= ~BTRAIL_MAPPING_EXEC;
         }
     }
-    look(p);
+    add_snapshot(p);
     g_assert_false(has(p, 0, 0));
     end(p);
 }
@@ -292,7 +292,7 @@ find_file(void *opaque, const char *path, const uint8_t *build_id,
 static void test_files(void)
 {
     struct files files = { BTRAIL_SYMBOL_FOUND, 0, 0 };
-    const struct btrail_symbol_files who = { find_file, &files };
+    const struct btrail_symbol_files finder = { find_file, &files };
     struct btrail_places *p;
     unsigned i;
 
@@ -303,28 +303,28 @@ static void test_files(void)
             break;
         }
     }
-    p = btrail_places_new("web", SYMBOL, &who);
-    look(p);
+    p = btrail_places_new("web", SYMBOL, &finder);
+    add_snapshot(p);
     g_assert_cmpuint(btrail_places_count(p), ==, 3);
     g_assert_true(btrail_places_has(p, f.processes[0].pgd,
                                     f.mappings[0][i].start + 4));
     /* Whoever is known is not asked for again, even in a new snapshot. */
     g_assert_cmpuint(files.asked, ==, 3);
-    look(p);
+    add_snapshot(p);
     g_assert_cmpuint(files.asked, ==, 3);
     end(p);
 
     begin();
     files.answer = BTRAIL_SYMBOL_NONE;
-    p = btrail_places_new("web", SYMBOL, &who);
-    look(p);
+    p = btrail_places_new("web", SYMBOL, &finder);
+    add_snapshot(p);
     g_assert_cmpuint(btrail_places_count(p), ==, 0);
     end(p);
 
     begin();
     files.answer = BTRAIL_SYMBOL_NO_FILE;
-    p = btrail_places_new("web", SYMBOL, &who);
-    look(p);
+    p = btrail_places_new("web", SYMBOL, &finder);
+    add_snapshot(p);
     g_assert_true(has(p, 0, 0));
     end(p);
 
@@ -334,8 +334,8 @@ static void test_files(void)
     for (i = 0; i < PROCESSES * 4; i++) {
         f.mappings[i / 4][i % 4].flags |= BTRAIL_MAPPING_DELETED;
     }
-    p = btrail_places_new("web", SYMBOL, &who);
-    look(p);
+    p = btrail_places_new("web", SYMBOL, &finder);
+    add_snapshot(p);
     g_assert_cmpuint(files.asked, ==, 0);
     g_assert_true(has(p, 0, 0));
     end(p);
@@ -364,7 +364,7 @@ static void test_many(void)
     f.snapshot.n = n;
     p = places("web", SYMBOL);
     for (round = 0; round < 50; round++) {
-        look(p);
+        add_snapshot(p);
     }
     g_assert_cmpuint(btrail_places_count(p), ==, 3);
     for (i = 0; i < 3; i++) {

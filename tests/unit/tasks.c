@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Snapshots of processes and threads of a fake guest, also while they change
+ */
+
 #include <glib.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,7 +65,7 @@ static void check_process(const struct btrail_process *p, bool pti)
     g_assert_cmpstr(m[2].path, ==, "[vdso]");
 }
 
-static void test_look(void)
+static void test_snapshot(void)
 {
     static const unsigned flags[] = { 0, FAKE_LIST, FAKE_PTI };
     unsigned i;
@@ -78,7 +82,8 @@ static void test_look(void)
         g_assert_cmpuint(snapshot->n, ==, 3);
         g_assert_cmpstr(snapshot->processes[0].comm, ==, "swapper");
         g_assert_cmpstr(snapshot->processes[1].comm, ==, "kthreadd");
-        g_assert_cmpuint(snapshot->processes[1].flags, ==, BTRAIL_PROCESS_KERNEL);
+        g_assert_cmpuint(snapshot->processes[1].flags, ==,
+                         BTRAIL_PROCESS_KERNEL);
         check_process(&snapshot->processes[2], flags[i] & FAKE_PTI);
         /* All of it can be written. */
         g_assert_cmpint(btrail_snapshot_encode(snapshot, &data, &size), ==, 0);
@@ -88,7 +93,7 @@ static void test_look(void)
     }
 }
 
-/* What is known is what was so at the last snapshot but the one that is taken. */
+/* A process is known as it was at the snapshot before. */
 static bool is_known(struct btrail_process *p, uint64_t shape, void *opaque)
 {
     uint64_t *last = opaque;
@@ -103,7 +108,8 @@ static bool is_known(struct btrail_process *p, uint64_t shape, void *opaque)
 
 static void check_seen(struct fixture *x, uint64_t *shape, bool seen)
 {
-    struct btrail_snapshot *snapshot = linux_snapshot(x->k, tick, is_known, shape);
+    struct btrail_snapshot *snapshot = linux_snapshot(x->k, tick, is_known,
+                                                      shape);
     const struct btrail_process *p = &snapshot->processes[1];
 
     g_assert_cmpuint(snapshot->flags, ==, BTRAIL_SNAPSHOT_WHOLE);
@@ -200,7 +206,7 @@ static void test_torn(void)
     look_without(&x, 0);
     end(&x);
 
-    /* Threads of somebody else */
+    /* Threads of another process */
     begin(&x, 0);
     fake_linux_put32(&x.f, x.f.thread, x.f.layout.task_tgid, 5);
     look_without(&x, 0);
@@ -268,7 +274,7 @@ static void test_vdso(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    g_test_add_func("/tasks/look", test_look);
+    g_test_add_func("/tasks/snapshot", test_snapshot);
     g_test_add_func("/tasks/known", test_known);
     g_test_add_func("/tasks/leaderless", test_leaderless);
     g_test_add_func("/tasks/torn", test_torn);

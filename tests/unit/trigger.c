@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Triggers: what they do at which branch, and with symbols and processes
+ */
+
 #include <string.h>
 
 #include "drain/trigger.h"
@@ -197,7 +201,7 @@ static void test_spaces(void)
     g_assert_cmpuint(fired_n[0], ==, 1);
     btrail_triggers_pass(t, 0x6000, K);
     g_assert_cmpuint(fired_n[3], ==, 1);
-    /* It is gone: the address is nobody's. */
+    /* The process has ended: no process has the address. */
     snapshot.n = 1;
     btrail_triggers_find(t, &snapshot, memory, 4);
     g_assert_cmpuint(btrail_triggers_places(t, 1), ==, 0);
@@ -206,7 +210,7 @@ static void test_spaces(void)
     g_assert_false(btrail_triggers_over(t));
     snapshot.n = 2;
     btrail_triggers_find(t, &snapshot, memory, 4);
-    /* Somebody may still look while the session ends. */
+    /* The scanner may still search while the session ends. */
     ref = btrail_triggers_ref(t);
     g_assert_true(btrail_triggers_pass(t, 0x6000, two));
     g_assert_true(btrail_triggers_over(t));

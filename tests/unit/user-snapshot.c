@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Snapshots for sessions that see only user mode: no address of the kernel is
+ * in them
+ */
+
 #include <glib.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,13 +11,14 @@
 #include "guest-linux/user-snapshot.h"
 
 static struct btrail_snapshot *encode(const struct btrail_snapshot *snapshot,
-                                  const uint8_t *key)
+                                      const uint8_t *key)
 {
     struct btrail_snapshot *got;
     size_t size, i;
     void *data;
 
-    g_assert_cmpint(btrail_snapshot_encode_user(snapshot, key, &data, &size), ==, 0);
+    g_assert_cmpint(btrail_snapshot_encode_user(snapshot, key, &data, &size),
+                    ==, 0);
     /* Nothing of the kernel's half, at any place of it */
     for (i = 0; i + 8 <= size; i++) {
         uint64_t v;

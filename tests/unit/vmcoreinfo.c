@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * VMCOREINFO, from a note and by searching memory
+ */
+
 #include <glib.h>
 #include <string.h>
 

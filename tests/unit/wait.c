@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Waiting for a file descriptor: ready, broken, too late and cancelled
+ */
+
 #include <poll.h>
 #include <signal.h>
 #include <sys/time.h>
@@ -40,7 +44,7 @@ static void test_ready(void)
     teardown();
 }
 
-/* Reading tells what is wrong with it. */
+/* A broken descriptor counts as ready: a read reports what is wrong. */
 static void test_broken(void)
 {
     setup();
@@ -84,7 +88,7 @@ static void count_signal(int number)
     signals++;
 }
 
-/* Signals neither end it nor put the deadline off. */
+/* Signals neither end the wait nor postpone the deadline. */
 static void test_interrupted(void)
 {
     struct itimerval often = { { 0, 5000 }, { 0, 5000 } }, off = { 0 };
