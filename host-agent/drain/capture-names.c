@@ -33,8 +33,8 @@ void capture_names_clear(struct capture_names *n)
 static const char *why_none(const struct capture_names *n)
 {
     return n->scanner ? NULL : n->wanted ? n->result.why :
-           "the current capture does not look for names; start a session "
-           "with them when no other one is active";
+           "the current capture has no names; start a session with "
+           "them when no other one is active";
 }
 
 void capture_names_known(struct capture_names *n)

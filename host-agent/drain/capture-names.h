@@ -22,7 +22,7 @@
  * @limit:   likewise
  * @scanner: NULL if there is none
  * @result:  of the scanner at its end; before, why there is no scanner
- * @known:   the members were told whether there can be names
+ * @known:   the members know whether there can be names
  * @key:     see btrail_snapshot_encode_user()
  * @entries: how the guest's kernel is entered
  */
@@ -42,12 +42,12 @@ void capture_names_init(struct capture_names *n,
                         struct capture_members *members);
 void capture_names_clear(struct capture_names *n);
 
-/* Tells members whether there can be names. */
+/* Reports to members whether there can be names. */
 void capture_names_known(struct capture_names *n);
 
 /*
- * The same for a session that has just become a member: says so if it is known,
- * and sends it what was found before if it is @late.
+ * The same for a session that has just become a member, if it is known.  Sends
+ * it what was found before if it is @late.
  */
 void capture_names_join(struct capture_names *n, struct btrail_session *s,
                         bool late);

@@ -4,7 +4,7 @@
  *
  * This file has the capture's thread: when it drains, and how sessions come and
  * go.  What it drains is in capture-drain.c, what the scanner finds in
- * capture-names.c, who gets it in capture-members.c.
+ * capture-names.c, and which sessions get it in capture-members.c.
  */
 
 #include <poll.h>
@@ -58,7 +58,7 @@ struct btrail_capture {
     int done_fd;
     int stop;                   /* atomic */
     int detach;                 /* atomic */
-    struct btrail_capture_progress progress; /* atomic; but for records */
+    struct btrail_capture_progress progress; /* atomic; not .records */
     struct capture_members members;
     struct capture_names names;
     struct capture_drain drain;
@@ -79,7 +79,7 @@ struct btrail_capture {
     GError *error;
 };
 
-/* Where to put an error: only the first one is reported. */
+/* Returns where to put an error: only the first one is reported. */
 static GError **first_error(struct btrail_capture *c)
 {
     return c->error ? NULL : &c->error;
@@ -222,7 +222,7 @@ static bool send_once(struct btrail_capture *c, uint16_t type)
     return btrail_connection_send(c->drain.connection, type, &error) || error;
 }
 
-static void tick(struct btrail_capture *c, uint64_t now)
+static void capture_tick(struct btrail_capture *c, uint64_t now)
 {
     unsigned i;
 
@@ -347,7 +347,7 @@ static void sleep_until_tick(struct btrail_capture *c, uint64_t now)
  * Charges the limit with the CPU time that this thread and those of the
  * sessions have used since the last call.  The scanner charges its own.
  */
-static void charge_limit(struct btrail_capture *c, uint64_t now)
+static void charge_since(struct btrail_capture *c, uint64_t now)
 {
     uint64_t cpu = btrail_clock_cpu_ns();
     uint64_t spent = cpu - c->cpu_charged;
@@ -371,7 +371,7 @@ static uint64_t limited(struct btrail_capture *c, uint64_t now)
         c->cpu_charged = 0;
         return 0;
     }
-    charge_limit(c, now);
+    charge_since(c, now);
     return btrail_cpu_limit_wait(c->options.limit, now);
 }
 
@@ -432,7 +432,7 @@ static void drain_until_end(struct btrail_capture *c)
             return;
         }
         if (now >= c->next_tick) {
-            tick(c, now);
+            capture_tick(c, now);
         }
         if (!handle_stop(c, now) || !handle_requests(c)) {
             return;

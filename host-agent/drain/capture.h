@@ -92,8 +92,8 @@ void btrail_capture_progress(struct btrail_capture *c,
 
 /**
  * btrail_capture_add - add a session, which gets what comes from here on
- * @s: a new one.  It stays its owner's, who may free it only by
- *     btrail_session_finish()
+ * @s: a new one.  It stays its owner's, and only
+ *     btrail_session_finish() may free it
  *
  * Returns at once.  Before the first record the session is in the capture from
  * its beginning; later, from the next slab of each vCPU on, and symbols,

@@ -217,7 +217,7 @@ static bool receive_hello(int sock, int timeout_ms, int cancel_fd,
            protocol_error(error, "HELLO without its file descriptors");
 }
 
-/* Checks that nobody can truncate the memory under our mapping. */
+/* Checks that no process can truncate the memory under our mapping. */
 static bool check_memfd(int fd, uint64_t size, GError **error)
 {
     struct stat st;
@@ -305,8 +305,8 @@ void btrail_connection_free(struct btrail_connection *conn)
     }
 }
 
-static bool send_message(struct btrail_connection *conn, uint16_t type,
-                         uint64_t value, GError **error)
+static bool send_to_producer(struct btrail_connection *conn, uint16_t type,
+                             uint64_t value, GError **error)
 {
     struct btrail_msg msg = {
         .magic = BTRAIL_MSG_MAGIC,
@@ -339,15 +339,15 @@ static bool send_message(struct btrail_connection *conn, uint16_t type,
 bool btrail_connection_send(struct btrail_connection *conn, uint16_t type,
                             GError **error)
 {
-    return send_message(conn, type, 0, error);
+    return send_to_producer(conn, type, 0, error);
 }
 
 bool btrail_connection_ready(struct btrail_connection *conn, bool memory,
                              GError **error)
 {
     conn->wants_memory = memory;
-    return send_message(conn, BTRAIL_MSG_READY,
-                        memory ? BTRAIL_READY_MEMORY : 0, error);
+    return send_to_producer(conn, BTRAIL_MSG_READY,
+                            memory ? BTRAIL_READY_MEMORY : 0, error);
 }
 
 struct guest_memory_files *
@@ -357,8 +357,8 @@ btrail_connection_take_memory(struct btrail_connection *conn)
 }
 
 /* Reads the table.  It must be in a memfd: another file could block us. */
-static bool read_table(struct guest_memory_files *m, int fd,
-                       uint64_t size, size_t files)
+static bool read_memory_table(struct guest_memory_files *m, int fd,
+                              uint64_t size, size_t files)
 {
     struct {
         struct btrail_memory head;
@@ -407,7 +407,7 @@ static bool receive_memory(struct btrail_connection *conn, GError **error)
     if (!m->reason) {
         size_t files = conn->n_in_fds - 1;
 
-        if (!read_table(m, conn->in_fds[0], conn->in.value, files)) {
+        if (!read_memory_table(m, conn->in_fds[0], conn->in.value, files)) {
             guest_memory_files_free(m);
             return protocol_error(error, "the table of the guest's memory");
         }

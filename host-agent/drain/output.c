@@ -9,9 +9,9 @@
 #include "drain/output.h"
 
 /*
- * Bytes that may wait.  Blocks have some 100 KB, but those that cannot be
- * compressed have up to 11 MiB: one of those is written before the next one
- * is begun.
+ * Bytes that may wait.  Blocks have some 100 KB; those that cannot be
+ * compressed have up to 11 MiB, and one of them is written before the next one
+ * begins.
  */
 #define MAX_WAITING (4u << 20)
 

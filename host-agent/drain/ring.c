@@ -197,7 +197,7 @@ int btrail_ring_dump(GArray *files, const char *path,
     guint i;
 
     for (i = 0; i < files->len; i++) {
-        /* Some may have been deleted meanwhile, but are still open. */
+        /* A file that was deleted meanwhile is still open. */
         g_ptr_array_add(paths, g_strdup_printf("/proc/self/fd/%d",
                                                g_array_index(files, int, i)));
     }

@@ -54,8 +54,8 @@ int btrail_session_describe_end(struct btrail_store *store,
 /*
  * Makes the file a part of the trace of its capture, for a session that has all
  * of it: files of all agents that drain the capture belong together.  Records
- * that another agent or none has drained are then not a gap in this file, but
- * before it, and @anywhere becomes true.
+ * that another agent or none has drained are then not a gap in this file: they
+ * are before it, and @anywhere becomes true.
  */
 int btrail_session_identify(struct btrail_store *store, JsonObject *meta,
                             const struct btrail_session_facts *facts,

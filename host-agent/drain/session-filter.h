@@ -48,7 +48,7 @@ typedef uint64_t btrail_entry_fn(void *opaque, unsigned vcpu, uint64_t cr3,
                                  uint64_t from, uint64_t to);
 
 /*
- * Filtering: by one thread, but for what is said to be for any.
+ * Filtering.  One thread calls the functions, if nothing else is said.
  */
 
 struct btrail_filtering;

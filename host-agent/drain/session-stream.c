@@ -183,7 +183,7 @@ static void remember_position(struct session_vcpu *v, uint64_t capture)
     };
 }
 
-/* Where the session was at an index of the capture, or before it */
+/* Returns the session's index at one of the capture, or one before it. */
 static uint64_t find_position(const struct session_vcpu *v, uint64_t capture)
 {
     unsigned n = v->n_positions;

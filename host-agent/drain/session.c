@@ -156,7 +156,7 @@ btrail_session_has_names(const struct btrail_session *s)
     return __atomic_load_n(&s->names, __ATOMIC_ACQUIRE);
 }
 
-/* What needs names of the guest, or NULL */
+/* Returns what needs names of the guest, or NULL. */
 static const char *needs_names(const struct btrail_session *s)
 {
     return s->filter.processes ? "processes" :

@@ -19,7 +19,7 @@
  *                        BTRAIL_TRIGGER_STOP
  * @BTRAIL_TRIGGER_STOP:  keep no more records.  If no trigger can start the
  *                        session again, it ends
- * @BTRAIL_TRIGGER_DUMP:  notify the owner, who calls btrail_session_dump()
+ * @BTRAIL_TRIGGER_DUMP:  notify the owner, which calls btrail_session_dump()
  *
  * The record of the branch itself is kept.  On other vCPUs the action takes
  * effect when that record is drained.

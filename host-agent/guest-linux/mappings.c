@@ -108,8 +108,8 @@ static const uint8_t *known_id(struct linux_files *f, uint64_t inode)
     return g_hash_table_lookup(f->ids, &inode);
 }
 
-static const uint8_t *read_build_id(struct mappings_reader *w, uint64_t inode,
-                                    uint64_t start)
+static const uint8_t *read_file_id(struct mappings_reader *w, uint64_t inode,
+                                   uint64_t start)
 {
     uint8_t page[GUEST_PAGE_SIZE];
     uint8_t id[1 + BUILD_ID_MAX];
@@ -214,7 +214,7 @@ static bool add_vma(struct linux_kernel *k, uint64_t address, void *opaque)
         m.flags |= deleted ? BTRAIL_MAPPING_DELETED : 0;
         set_id(&m, known_id(w->f, inode));
         if (!m.build_id && !m.offset) {
-            set_id(&m, read_build_id(w, inode, m.start));
+            set_id(&m, read_file_id(w, inode, m.start));
         }
     } else if (k->special_ops &&
                vma_member(w, vma, l->vma_ops) == k->special_ops) {

@@ -37,7 +37,7 @@ const char *linux_files_path(struct linux_files *f, struct linux_kernel *k,
 /*
  * Appends the mappings of an mm_struct to @out (of struct btrail_mapping).
  * Returns false if they changed meanwhile or contradict themselves: @out is
- * then in order, but not complete.  @user: its address space
+ * then in order and not complete.  @user: its address space
  */
 bool linux_mappings(struct linux_kernel *k, uint64_t mm,
                     struct page_walk *user, struct linux_files *f,

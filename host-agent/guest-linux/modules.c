@@ -12,12 +12,12 @@
 #define MODULES_MAX     4096
 #define SYMBOLS_MAX     (1u << 19)      /* of a module */
 #define STRINGS_MAX     (16u << 20)
-#define SYMBOL_MAX        512
+#define SYMBOL_MAX      512
 
 typedef void module_visitor(struct linux_kernel *k, uint64_t module,
                             const char *name, void *opaque);
 
-/* False if the list could not be gone through to its end */
+/* Returns false if the list could not be read to its end. */
 static bool for_each_module(struct linux_kernel *k, module_visitor *visit,
                             void *opaque)
 {
@@ -36,7 +36,7 @@ static bool for_each_module(struct linux_kernel *k, module_visitor *visit,
         uint32_t state;
         char name[257];
 
-        /* The one behind must know of this one: it is no list else. */
+        /* The next node must point back to this one. */
         if (n == MODULES_MAX || !linux_pointer(at) ||
             !page_walk_u64(&k->walk, at, &next) || !linux_pointer(next) ||
             !page_walk_u64(&k->walk, next + 8, &prev) || prev != at) {
@@ -53,15 +53,15 @@ static bool for_each_module(struct linux_kernel *k, module_visitor *visit,
     return true;
 }
 
-static void append(GString *text, uint64_t address, char type,
-                   const char *name, const char *module)
+static void append_line(GString *text, uint64_t address, char type,
+                        const char *name, const char *module)
 {
     static const char digits[] = "0123456789abcdef";
     size_t before = text->len;
     char head[19];
     unsigned i;
 
-    /* There are too many of them for printf. */
+    /* printf would be too slow for this many symbols. */
     for (i = 0; i < 16; i++) {
         head[i] = digits[address >> (60 - 4 * i) & 15];
     }
@@ -81,7 +81,7 @@ static void append(GString *text, uint64_t address, char type,
     }
 }
 
-/* Could it be a name?  A line has no room for others. */
+/* Can it be a name in a line of text? */
 static bool printable(const char *name)
 {
     for (; *name; name++) {
@@ -92,8 +92,8 @@ static bool printable(const char *name)
     return true;
 }
 
-static void add_module(struct linux_kernel *k, uint64_t module,
-                       const char *name, void *opaque)
+static void add_symbols_of(struct linux_kernel *k, uint64_t module,
+                           const char *name, void *opaque)
 {
     const struct linux_layout *l = &k->layout;
     GString *text = opaque;
@@ -133,10 +133,10 @@ static void add_module(struct linux_kernel *k, uint64_t module,
             if (at < size && strings[at] &&
                 strnlen(strings + at, SYMBOL_MAX) < SYMBOL_MAX &&
                 printable(strings + at)) {
-                append(text, GUINT64_FROM_LE(symbols[i].st_value),
-                       g_ascii_isalpha(types[i]) ?
-                       g_ascii_tolower(types[i]) : '?',
-                       strings + at, name);
+                append_line(text, GUINT64_FROM_LE(symbols[i].st_value),
+                            g_ascii_isalpha(types[i]) ?
+                            g_ascii_tolower(types[i]) : '?',
+                            strings + at, name);
             }
         }
         g_free(strings);
@@ -158,10 +158,10 @@ GString *linux_symbols(struct linux_kernel *k)
 
         kallsyms_get(k->symbols, i, &address, &type, &name);
         if (printable(name)) {
-            append(text, address, type, name, NULL);
+            append_line(text, address, type, name, NULL);
         }
     }
-    for_each_module(k, add_module, text);
+    for_each_module(k, add_symbols_of, text);
     return text;
 }
 
@@ -171,7 +171,7 @@ static void hash_module(struct linux_kernel *k, uint64_t module,
     uint64_t *hash = opaque;
     uint64_t symbols = 0;
 
-    /* When a module is initialised its table is exchanged. */
+    /* After its initialisation a module has another table. */
     linux_u64(k, module, k->layout.module_kallsyms, &symbols);
     *hash = btrail_hash(*hash ^ module ^ symbols << 1 ^ g_str_hash(name));
 }

@@ -10,18 +10,19 @@
 
 #include "guest-linux/kernel.h"
 
-/* What a SIDEBAND chunk can have */
+/* The size of a SIDEBAND chunk */
 #define LINUX_SYMBOLS_MAX   (16u << 20)
 
 /*
- * The text of /proc/kallsyms as root sees it, but that symbols of modules have
- * a type in lower case, exported or not.  What does not fit, or cannot be
- * read, is left out; to be freed.
+ * Returns the text of /proc/kallsyms as root sees it, to be freed, except that
+ * symbols of modules have a type in lower case, exported or not.  Symbols that
+ * do not fit or cannot be read are left out.
  */
 GString *linux_symbols(struct linux_kernel *k);
 
 /*
- * A number that changes when modules come or go; 0 if they could not be read
+ * Returns a number that changes when modules come or go; 0 if they cannot be
+ * read.
  */
 uint64_t linux_modules_hash(struct linux_kernel *k);
 

@@ -415,7 +415,7 @@ static void find_in_process(struct btrail_places *p,
     }
 }
 
-static int compare_roots(const void *a, const void *b)
+static int compare_place_roots(const void *a, const void *b)
 {
     const struct place_process *x = *(struct place_process *const *)a;
     const struct place_process *y = *(struct place_process *const *)b;
@@ -444,7 +444,7 @@ static void find_all(struct btrail_places *p,
         }
     }
     if (pending->len) {
-        g_ptr_array_sort(pending, compare_roots);
+        g_ptr_array_sort(pending, compare_place_roots);
     }
     while (first < pending->len &&
            ((struct place_process *)pending->pdata[first])->root < p->from) {

@@ -53,7 +53,7 @@ bool vmcoreinfo_find(struct vmcoreinfo *v, const struct guest_memory *m,
     return true;
 }
 
-static const char *find_key(const struct vmcoreinfo *v, const char *key)
+static const char *find_value(const struct vmcoreinfo *v, const char *key)
 {
     size_t n = strlen(key);
     const char *line;
@@ -69,7 +69,7 @@ static const char *find_key(const struct vmcoreinfo *v, const char *key)
 
 char *vmcoreinfo_string(const struct vmcoreinfo *v, const char *key)
 {
-    const char *value = find_key(v, key);
+    const char *value = find_value(v, key);
 
     return value ? g_strndup(value, strcspn(value, "\n")) : NULL;
 }
@@ -78,7 +78,7 @@ static const char *find_of(const struct vmcoreinfo *v, const char *kind,
                            const char *name)
 {
     char *key = g_strdup_printf("%s(%s)", kind, name);
-    const char *value = find_key(v, key);
+    const char *value = find_value(v, key);
 
     g_free(key);
     return value;

@@ -56,8 +56,8 @@ void btrail_cpu_limit_spend(struct btrail_cpu_limit *limit, uint64_t cpu_ns,
                             uint64_t now);
 
 /*
- * The same, but only half of the income pays for it: other work waits at most
- * twice as long because of it.
+ * The same, with only half of the income to pay for it: other work waits at
+ * most twice as long because of it.
  */
 void btrail_cpu_limit_spend_slowly(struct btrail_cpu_limit *limit,
                                    uint64_t cpu_ns, uint64_t now);

@@ -45,7 +45,7 @@ static void test_symbols(void)
     begin(&x);
     g_assert_true(has(&x, "\nffffffff81000640 T s100\n"));
     g_assert_true(has(&x, "\nffffffffc0000000 t load\t[mod]\n"
-                      "ffffffffc0000010 t stop\t[mod]\n"));
+                          "ffffffffc0000010 t stop\t[mod]\n"));
     end(&x);
 }
 

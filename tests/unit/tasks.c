@@ -108,8 +108,8 @@ static bool is_known(struct btrail_process *p, uint64_t shape, void *opaque)
 
 static void check_seen(struct fixture *x, uint64_t *shape, bool seen)
 {
-    struct btrail_snapshot *snapshot = linux_snapshot(x->k, tick, is_known,
-                                                      shape);
+    struct btrail_snapshot *snapshot =
+        linux_snapshot(x->k, tick, is_known, shape);
     const struct btrail_process *p = &snapshot->processes[1];
 
     g_assert_cmpuint(snapshot->flags, ==, BTRAIL_SNAPSHOT_WHOLE);
