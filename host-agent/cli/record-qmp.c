@@ -224,7 +224,7 @@ static bool start(struct file_recording *r)
     struct btrail_capture_options capture = {
         .attached = r->options->attach,
         .names = r->options->names,
-        .wait_for_scan = r->options->patient,
+        .wait_for_scan = r->options->wait_for_scan,
         .sessions = &r->session,
         .n_sessions = 1,
     };

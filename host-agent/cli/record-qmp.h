@@ -17,9 +17,9 @@
  * @store:     how the trace is written
  * @arguments: of branch-trace-start
  * @metadata:  for the trace; members are added
- * @attach:    take over the session that is active, as it is
+ * @attach:    take over the active capture, as it is
  * @names:     read names from the guest's memory
- * @patient:   have the guest wait for each snapshot
+ * @wait_for_scan: have the guest wait for each snapshot
  * @duration:  nanoseconds, 0 for no limit
  * @signal_fd: the first signal stops the session, the second one ends this
  *             process
@@ -32,7 +32,7 @@ struct cli_record_qmp {
     JsonObject *metadata;
     bool attach;
     bool names;
-    bool patient;
+    bool wait_for_scan;
     uint64_t duration;
     int signal_fd;
     bool quiet;

@@ -315,7 +315,7 @@ static int record_qmp(struct record_request *r)
         .metadata = r->metadata,
         .attach = o->attach,
         .names = !o->names || strcmp(o->names, "off"),
-        .patient = o->names && !strcmp(o->names, "all"),
+        .wait_for_scan = o->names && !strcmp(o->names, "all"),
         .duration = r->duration,
         .signal_fd = r->signal_fd,
         .quiet = o->quiet,

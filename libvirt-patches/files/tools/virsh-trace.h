@@ -7,6 +7,7 @@
 #pragma once
 
 #include "virenum.h"
+#include "virjson.h"
 #include "virsh.h"
 
 /* The words of the agent's commands */
@@ -44,6 +45,13 @@ typedef enum {
 } virshTraceAction;
 
 VIR_ENUM_DECL(virshTraceAction);
+
+char *
+virshTraceOwner(void);
+
+virJSONValue *
+virshTraceStartCommand(vshControl *ctl,
+                       const vshCmd *cmd);
 
 char **
 virshTraceActiveSessions(vshControl *ctl,

@@ -1,0 +1,443 @@
+/*
+ * virsh-trace-start.c: The options of trace-start as a command for the agent
+ *
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+
+#include <config.h>
+#include "virsh-trace.h"
+#include "virsh-completer.h"
+
+#include "internal.h"
+#include "virbitmap.h"
+#include "virjson.h"
+#include "virstring.h"
+#include "virutil.h"
+
+/* The limits of QEMU's branch-trace device */
+#define VIRSH_TRACE_MAX_VCPUS 1024
+#define VIRSH_TRACE_MAX_CR3S 64
+
+VIR_ENUM_IMPL(virshTraceOverflow,
+              VIRSH_TRACE_OVERFLOW_LAST,
+              "pause", "drop", "overwrite");
+
+VIR_ENUM_IMPL(virshTraceMode,
+              VIRSH_TRACE_MODE_LAST,
+              "continuous", "last");
+
+VIR_ENUM_IMPL(virshTraceNames,
+              VIRSH_TRACE_NAMES_LAST,
+              "auto", "all", "off");
+
+VIR_ENUM_IMPL(virshTraceAction,
+              VIRSH_TRACE_ACTION_LAST,
+              "start", "stop", "dump");
+
+/* Users of different hosts are different owners. */
+char *
+virshTraceOwner(void)
+{
+    return g_strdup_printf("%s@%s", g_get_user_name(), g_get_host_name());
+}
+
+/* Get an option whose value is a word of an enum.  Returns 0, with NULL if the
+ * option is not given, or -1 on error. */
+static int
+virshTraceGetWord(vshControl *ctl,
+                  const vshCmd *cmd,
+                  const char *option,
+                  int last,
+                  const char *(*toString)(int),
+                  const char **word)
+{
+    g_auto(GStrv) words = NULL;
+
+    if (vshCommandOptString(ctl, cmd, option, word) < 0)
+        return -1;
+
+    words = virshEnumComplete(last, toString);
+    if (*word && !g_strv_contains((const char **) words, *word)) {
+        g_autofree char *list = g_strjoinv(", ", words);
+
+        vshError(ctl, _("--%1$s: '%2$s' is not one of: %3$s"),
+                 option, *word, list);
+        return -1;
+    }
+
+    return 0;
+}
+
+/* The following return 0, with NULL if the option is not given, or -1. */
+static int
+virshTraceGetVcpus(vshControl *ctl,
+                   const vshCmd *cmd,
+                   virBitmap **bitmap)
+{
+    const char *vcpus = NULL;
+
+    if (vshCommandOptString(ctl, cmd, "vcpus", &vcpus) < 0)
+        return -1;
+
+    if (!vcpus)
+        return 0;
+
+    if (virBitmapParse(vcpus, bitmap, VIRSH_TRACE_MAX_VCPUS) < 0 ||
+        virBitmapIsAllClear(*bitmap)) {
+        vshResetLibvirtError();
+        vshError(ctl, _("'%1$s' is not a list of vCPUs, such as 0,2-3"), vcpus);
+        return -1;
+    }
+
+    return 0;
+}
+
+static int
+virshTraceGetCr3s(vshControl *ctl,
+                  const vshCmd *cmd,
+                  virJSONValue **array)
+{
+    const char **cr3 = vshCommandOptArgv(cmd, "cr3");
+    size_t n = 0;
+
+    if (!cr3)
+        return 0;
+
+    *array = virJSONValueNewArray();
+    for (; *cr3; cr3++) {
+        g_autoptr(virJSONValue) number = NULL;
+        unsigned long long value;
+
+        if (virStrToLong_ullp(*cr3, NULL, 0, &value) < 0) {
+            vshError(ctl, _("'%1$s' is not a value of CR3, such as 0x1234000"),
+                     *cr3);
+            return -1;
+        }
+
+        if (++n > VIRSH_TRACE_MAX_CR3S) {
+            vshError(ctl, _("at most %1$d values of CR3 can be given"),
+                     VIRSH_TRACE_MAX_CR3S);
+            return -1;
+        }
+
+        number = virJSONValueNewNumberUlong(value);
+        if (virJSONValueArrayAppend(*array, &number) < 0) {
+            vshSaveLibvirtError();
+            return -1;
+        }
+    }
+
+    return 0;
+}
+
+static int
+virshTraceGetProcesses(vshControl *ctl,
+                       const vshCmd *cmd,
+                       virJSONValue **array)
+{
+    const char **process = vshCommandOptArgv(cmd, "process");
+
+    if (!process)
+        return 0;
+
+    *array = virJSONValueNewArray();
+    for (; *process; process++) {
+        g_autoptr(virJSONValue) value = NULL;
+        unsigned int number;
+
+        if (virStrToLong_uip(*process, NULL, 10, &number) == 0)
+            value = virJSONValueNewNumberUint(number);
+        else
+            value = virJSONValueNewString(g_strdup(*process));
+
+        if (virJSONValueArrayAppend(*array, &value) < 0) {
+            vshSaveLibvirtError();
+            return -1;
+        }
+    }
+
+    return 0;
+}
+
+/* Units of numbers that are not bytes */
+static const struct {
+    const char *unit;
+    const char *what;
+    unsigned long long scale;
+} virshTraceUnits[] = {
+    { "s", "seconds", 1 },
+    { "min", "seconds", 60 },
+    { "h", "seconds", 3600 },
+    { "records", "records", 1 },
+};
+
+/**
+ * virshTraceParseUnit:
+ * @text: a number, with a unit or not
+ * @value: gets the number, multiplied by the unit
+ * @what: gets what the number counts; NULL if the unit is unknown
+ * @end: gets the start of the unit
+ *
+ * Returns 0, or -1 if it is not a number or too large.
+ */
+static int
+virshTraceParseUnit(const char *text,
+                    unsigned long long *value,
+                    const char **what,
+                    char **end)
+{
+    size_t i;
+
+    *what = NULL;
+    if (virStrToLong_ullp(text, end, 10, value) < 0)
+        return -1;
+
+    for (i = 0; i < G_N_ELEMENTS(virshTraceUnits); i++) {
+        if (STRNEQ(*end, virshTraceUnits[i].unit))
+            continue;
+
+        if (*value > LLONG_MAX / virshTraceUnits[i].scale)
+            return -1;
+        *value *= virshTraceUnits[i].scale;
+        *what = virshTraceUnits[i].what;
+    }
+
+    return 0;
+}
+
+static int
+virshTraceGetSize(vshControl *ctl,
+                  const vshCmd *cmd,
+                  virJSONValue **object)
+{
+    const char *what = NULL;
+    const char *size = NULL;
+    unsigned long long value;
+    char *end;
+
+    if (vshCommandOptString(ctl, cmd, "size", &size) < 0)
+        return -1;
+
+    if (!size)
+        return 0;
+
+    if (virshTraceParseUnit(size, &value, &what, &end) < 0)
+        goto malformed;
+
+    if (STREQ(end, "m")) {
+        vshError(ctl, _("--size: '%1$s' is ambiguous: write %2$llumin for minutes, or %2$lluMiB"),
+                 size, value);
+        return -1;
+    }
+
+    if ((!what && virScaleInteger(&value, end, 1, LLONG_MAX) < 0) ||
+        value == 0)
+        goto malformed;
+
+    *object = virJSONValueNewObject();
+    if (virJSONValueObjectAppendNumberUlong(*object, what ? what : "bytes",
+                                            value) < 0) {
+        vshSaveLibvirtError();
+        return -1;
+    }
+
+    return 0;
+
+ malformed:
+    vshResetLibvirtError();
+    vshError(ctl,
+             _("--size: '%1$s' is not a number of bytes, such as 64MiB, of seconds, such as 30s, or of branches, such as 1000000records"),
+             size);
+    return -1;
+}
+
+static int
+virshTraceGetDuration(vshControl *ctl,
+                      const vshCmd *cmd,
+                      unsigned long long *seconds)
+{
+    const char *duration = NULL;
+    const char *what;
+    char *end;
+
+    if (vshCommandOptString(ctl, cmd, "duration", &duration) < 0)
+        return -1;
+
+    if (!duration)
+        return 0;
+
+    if (virshTraceParseUnit(duration, seconds, &what, &end) < 0 ||
+        (*end && STRNEQ(end, "m") && STRNEQ_NULLABLE(what, "seconds"))) {
+        vshError(ctl, _("--duration: '%1$s' is not a number of seconds, or a time such as 30s, 5min or 1h"),
+                 duration);
+        return -1;
+    }
+
+    if (STREQ(end, "m")) {
+        vshError(ctl, _("--duration: '%1$s' is ambiguous: write %2$llumin for minutes"),
+                 duration, *seconds);
+        return -1;
+    }
+
+    if (!*seconds) {
+        vshError(ctl, "%s", _("a duration of 0 seconds is too short"));
+        return -1;
+    }
+
+    return 0;
+}
+
+/* "PROCESS:SYMBOL,do=...,hits=N"; the default with --mode last is to dump. */
+static virJSONValue *
+virshTraceParseTrigger(vshControl *ctl,
+                       const char *text,
+                       bool last)
+{
+    g_autoptr(virJSONValue) trigger = NULL;
+    g_auto(GStrv) fields = NULL;
+    const char *action = last ? "dump" : "start";
+    unsigned long long hits = 1;
+    const char *colon;
+    size_t i;
+
+    vshStringToArray(text, &fields);
+    colon = strchr(fields[0], ':');
+    if (!colon || colon == fields[0] || !colon[1])
+        goto malformed;
+
+    for (i = 1; fields[i]; i++) {
+        const char *value;
+
+        if ((value = STRSKIP(fields[i], "do=")) &&
+            virshTraceActionTypeFromString(value) >= 0) {
+            action = value;
+        } else if (!(value = STRSKIP(fields[i], "hits=")) ||
+                   virStrToLong_ullp(value, NULL, 10, &hits) < 0 ||
+                   hits == 0) {
+            goto malformed;
+        }
+    }
+
+    if (virJSONValueObjectAdd(&trigger,
+                              "s:at", fields[0],
+                              "s:do", action,
+                              "P:hits", hits,
+                              NULL) < 0) {
+        vshSaveLibvirtError();
+        return NULL;
+    }
+
+    return g_steal_pointer(&trigger);
+
+ malformed:
+    vshError(ctl,
+             _("--trigger: '%1$s' is not PROCESS:SYMBOL, kernel:SYMBOL or PROCESS:kernel:SYMBOL, optionally with ',do=' start, stop or dump and ',hits=' a number"),
+             text);
+    return NULL;
+}
+
+static int
+virshTraceGetTriggers(vshControl *ctl,
+                      const vshCmd *cmd,
+                      bool last,
+                      virJSONValue **array)
+{
+    const char **text = vshCommandOptArgv(cmd, "trigger");
+
+    if (!text)
+        return 0;
+
+    *array = virJSONValueNewArray();
+    for (; *text; text++) {
+        g_autoptr(virJSONValue) trigger = NULL;
+
+        if (!(trigger = virshTraceParseTrigger(ctl, *text, last)))
+            return -1;
+
+        if (virJSONValueArrayAppend(*array, &trigger) < 0) {
+            vshSaveLibvirtError();
+            return -1;
+        }
+    }
+
+    return 0;
+}
+
+/* The agent's command for "trace-start"; NULL with an error reported */
+virJSONValue *
+virshTraceStartCommand(vshControl *ctl,
+                       const vshCmd *cmd)
+{
+    g_autoptr(virJSONValue) command = NULL;
+    g_autoptr(virJSONValue) processes = NULL;
+    g_autoptr(virJSONValue) triggers = NULL;
+    g_autoptr(virJSONValue) cr3s = NULL;
+    g_autoptr(virJSONValue) size = NULL;
+    g_autoptr(virBitmap) vcpus = NULL;
+    g_autofree char *owner = virshTraceOwner();
+    const char *session = NULL;
+    const char *file = NULL;
+    const char *mode = NULL;
+    const char *overflow = NULL;
+    const char *names = NULL;
+    const char *privilege = NULL;
+    bool user = vshCommandOptBool(cmd, "user");
+    unsigned long long split = 0;
+    unsigned long long duration = 0;
+    bool last;
+
+    if (user != vshCommandOptBool(cmd, "kernel"))
+        privilege = user ? "user" : "kernel";
+
+    if (vshCommandOptString(ctl, cmd, "session", &session) < 0 ||
+        vshCommandOptString(ctl, cmd, "file", &file) < 0 ||
+        virshTraceGetWord(ctl, cmd, "mode", VIRSH_TRACE_MODE_LAST,
+                          virshTraceModeTypeToString, &mode) < 0 ||
+        virshTraceGetWord(ctl, cmd, "overflow", VIRSH_TRACE_OVERFLOW_LAST,
+                          virshTraceOverflowTypeToString, &overflow) < 0 ||
+        virshTraceGetWord(ctl, cmd, "names", VIRSH_TRACE_NAMES_LAST,
+                          virshTraceNamesTypeToString, &names) < 0 ||
+        vshCommandOptScaledInt(ctl, cmd, "split", &split, 1, LLONG_MAX) < 0 ||
+        virshTraceGetVcpus(ctl, cmd, &vcpus) < 0 ||
+        virshTraceGetCr3s(ctl, cmd, &cr3s) < 0 ||
+        virshTraceGetProcesses(ctl, cmd, &processes) < 0 ||
+        virshTraceGetSize(ctl, cmd, &size) < 0 ||
+        virshTraceGetDuration(ctl, cmd, &duration) < 0)
+        return NULL;
+
+    last = STREQ_NULLABLE(mode, "last");
+    if (last && !size) {
+        vshError(ctl, "%s", _("--mode last needs --size, how much to keep"));
+        return NULL;
+    }
+    if (size && !last) {
+        vshError(ctl, "%s", _("--size needs --mode last"));
+        return NULL;
+    }
+
+    if (virshTraceGetTriggers(ctl, cmd, last, &triggers) < 0)
+        return NULL;
+
+    if (virJSONValueObjectAdd(&command,
+                              "s:do", "start",
+                              "s:session", session ? session : g_get_user_name(),
+                              "S:file", file,
+                              "s:owner", owner,
+                              "M:vcpus", vcpus,
+                              "A:processes", &processes,
+                              "A:cr3", &cr3s,
+                              "S:privilege", privilege,
+                              "S:mode", mode,
+                              "A:size", &size,
+                              "S:overflow", overflow,
+                              "P:duration", duration,
+                              "A:triggers", &triggers,
+                              "S:names", names,
+                              "P:split", split,
+                              NULL) < 0) {
+        vshSaveLibvirtError();
+        return NULL;
+    }
+
+    return g_steal_pointer(&command);
+}
