@@ -207,18 +207,28 @@ struct btrail_life *btrail_names_life(const struct btrail_names *names,
 }
 
 enum btrail_certainty
+btrail_names_process_until(const struct btrail_names *names, uint64_t time,
+                           uint64_t until, uint64_t cr3,
+                           const struct btrail_process **process)
+{
+    *process = NULL;
+    return time < names->cut ?
+           btrail_lives_process(names->lives, time, until, cr3, process) :
+           BTRAIL_UNKNOWN;
+}
+
+enum btrail_certainty
 btrail_names_process(const struct btrail_names *names, uint64_t time,
                      uint64_t cr3, const struct btrail_process **process)
 {
+    uint64_t tick = names ? names->tick : 0;
+
     if (process) {
         *process = NULL;
     }
-    if (!process || !names || time >= names->cut) {
-        return BTRAIL_UNKNOWN;
-    }
-    return btrail_lives_process(names->lives, time,
-                                time > UINT64_MAX - names->tick ? UINT64_MAX :
-                                time + names->tick, cr3, process);
+    return process && names ? btrail_names_process_until(
+        names, time, time > UINT64_MAX - tick ? UINT64_MAX : time + tick, cr3,
+        process) : BTRAIL_UNKNOWN;
 }
 
 int btrail_names_kernel_symbol(const struct btrail_names *names,

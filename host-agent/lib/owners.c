@@ -32,15 +32,82 @@ struct owned {
     const struct btrail_life *life;
 };
 
+/*
+ * Records that may have been made later than a tick after the TIME event in
+ * force.  The tick is late when its thread gets no CPU.  They were made before
+ * the next TIME event.
+ */
+struct late {
+    uint64_t index;
+    uint64_t end;
+    uint64_t until;             /* UINT64_MAX if it is not known */
+};
+
 struct btrail_owners {
     const struct btrail_names *names;
     GArray *vcpus[BTRAIL_MAX_VCPUS];    /* of struct owned */
+    GArray *late[BTRAIL_MAX_VCPUS];     /* of struct late */
 };
 
-/* Go on with a use, or begin one. */
-static void add_span(const struct btrail_names *names, GArray *uses,
+uint64_t btrail_owners_until(const struct btrail_owners *o, unsigned vcpu,
+                             uint64_t index, uint64_t time)
+{
+    const GArray *all = vcpu < BTRAIL_MAX_VCPUS ? o->late[vcpu] : NULL;
+    uint64_t tick = btrail_names_tick(o->names);
+    /* The record right behind the TIME event was made at its time. */
+    size_t n = all && index ? BTRAIL_UP_TO(all->data, all->len, struct late,
+                                           index, index - 1) : 0;
+
+    if (n && index < g_array_index(all, struct late, n - 1).end) {
+        return g_array_index(all, struct late, n - 1).until;
+    }
+    return time > UINT64_MAX - tick ? UINT64_MAX : time + tick;
+}
+
+/* Finds where the tick of a stream was late. */
+static int read_late(struct btrail_owners *o, const struct btrail_trace *trace,
+                     unsigned vcpu, size_t most)
+{
+    uint64_t tick = btrail_names_tick(o->names);
+    struct late late = { .until = UINT64_MAX, .end = UINT64_MAX };
+    struct btrail_cursor *cursor;
+    struct btrail_batch b;
+    uint64_t time = 0;
+    GArray *all;
+    int ret = btrail_cursor_open(&cursor, trace, vcpu,
+                                 BTRAIL_CURSOR_EVENTS_ONLY);
+
+    if (ret) {
+        return ret;
+    }
+    all = o->late[vcpu] = g_array_new(FALSE, FALSE, sizeof(late));
+    while (all->len < most && !(ret = btrail_cursor_next(cursor, &b))) {
+        bool end = b.event->type == BTRAIL_EVENT_END;
+        uint64_t now = end ? b.event->data[0] : b.time.host;
+
+        if (time && now > time && now - time > tick) {
+            struct late here = { late.index, b.index, now };
+
+            g_array_append_val(all, here);
+        }
+        if (end || now != time) {
+            time = end ? 0 : now;
+            late.index = b.index;
+        }
+    }
+    /* A stream that was cut off does not say when its last records were made. */
+    if (time) {
+        g_array_append_val(all, late);
+    }
+    btrail_cursor_close(cursor);
+    return ret == -BTRAIL_ERR_END ? 0 : ret;
+}
+
+/* Continues a use, or begins one. */
+static void add_span(const struct btrail_owners *o, GArray *uses,
                      const struct btrail_span *span)
 {
+    const struct btrail_names *names = o->names;
     uint64_t root = btrail_names_root(names, span->cr3);
     struct use *last = uses->len ? &g_array_index(uses, struct use,
                                                   uses->len - 1) : NULL;
@@ -52,7 +119,8 @@ static void add_span(const struct btrail_names *names, GArray *uses,
     };
 
     if (whole) {
-        use.from = span->first.host + btrail_names_tick(names);
+        use.from = btrail_owners_until(o, span->vcpu, span->first_index,
+                                       span->first.host);
         use.to = span->last.host;
     }
     /*
@@ -67,9 +135,10 @@ static void add_span(const struct btrail_names *names, GArray *uses,
     g_array_append_val(uses, use);
 }
 
-static int read_uses(const struct btrail_trace *trace,
-                     const struct btrail_names *names, GArray *uses)
+static int read_uses(struct btrail_owners *o, const struct btrail_trace *trace,
+                     GArray *uses)
 {
+    size_t n_late = 0;
     struct btrail_stream_info info;
     struct btrail_spans *spans;
     struct btrail_span span;
@@ -77,10 +146,14 @@ static int read_uses(const struct btrail_trace *trace,
     int ret;
 
     for (i = 0; !btrail_trace_stream(trace, i, &info); i++) {
-        ret = btrail_spans_open(&spans, trace, info.vcpu, 0, 0);
+        ret = read_late(o, trace, info.vcpu, MAX_SPANS - n_late);
+        if (!ret) {
+            ret = btrail_spans_open(&spans, trace, info.vcpu, 0, 0);
+        }
         if (ret) {
             return ret;
         }
+        n_late = MIN(n_late + o->late[info.vcpu]->len, MAX_SPANS);
         while (!(ret = btrail_spans_next(spans, &span))) {
             if (uses->len >= MAX_SPANS) {
                 struct use rest = {
@@ -91,7 +164,7 @@ static int read_uses(const struct btrail_trace *trace,
                 g_array_append_val(uses, rest);
                 break;
             }
-            add_span(names, uses, &span);
+            add_span(o, uses, &span);
         }
         btrail_spans_close(spans);
         if (ret && ret != -BTRAIL_ERR_END) {
@@ -188,13 +261,15 @@ int btrail_owners_open(struct btrail_owners **owners,
         return -BTRAIL_ERR_ARGUMENT;
     }
     uses = g_array_new(FALSE, FALSE, sizeof(struct use));
-    ret = read_uses(trace, names, uses);
+    o = g_new0(struct btrail_owners, 1);
+    o->names = names;
+    ret = read_uses(o, trace, uses);
     if (!ret) {
         settle(names, uses);
-        o = g_new0(struct btrail_owners, 1);
-        o->names = names;
         keep(o, uses);
         *owners = o;
+    } else {
+        btrail_owners_close(o);
     }
     g_array_free(uses, TRUE);
     return ret;
@@ -210,6 +285,9 @@ void btrail_owners_close(struct btrail_owners *o)
     for (i = 0; i < BTRAIL_MAX_VCPUS; i++) {
         if (o->vcpus[i]) {
             g_array_free(o->vcpus[i], TRUE);
+        }
+        if (o->late[i]) {
+            g_array_free(o->late[i], TRUE);
         }
     }
     g_free(o);
@@ -244,5 +322,7 @@ btrail_owners_process(const struct btrail_owners *o, unsigned vcpu,
         *process = btrail_life_process(life, time);
         return BTRAIL_SURE;
     }
-    return btrail_names_process(o->names, time, cr3, process);
+    return btrail_names_process_until(
+        o->names, time, btrail_owners_until(o, vcpu, index, time), cr3,
+        process);
 }

@@ -49,8 +49,8 @@ static bool certainly_before(const struct thread_lives *t,
                              const struct run_event *b)
 {
     return a->vcpu == b->vcpu ? a->index < b->index :
-           b->time > a->time &&
-           b->time - a->time > btrail_names_tick(t->names);
+           b->time > btrail_owners_until(t->owners, a->vcpu, a->index,
+                                         a->time);
 }
 
 static void add_life(struct thread_lives *t, const struct run_event *e)

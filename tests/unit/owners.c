@@ -30,21 +30,23 @@ static struct btrail_writer *begin_whole(void)
     return begin("{\"tick_ns\": 10, \"privilege\": \"all\"}");
 }
 
-/* Three records: at the times @from, between, and @to.  Returns the index. */
+/* Three records: at the times @from, a tick later, @to.  Returns the index. */
 static uint64_t span(struct btrail_writer *w, unsigned vcpu, uint64_t cr3,
                      uint64_t from, uint64_t to)
 {
     uint64_t first = index_of[vcpu];
     struct btrail_record records[3] = { { 1, 2, 0 }, { 2, 3, 0 }, { 3, 1, 0 } };
-    struct btrail_event events[2] = {
+    struct btrail_event events[3] = {
         { .index = first, .type = BTRAIL_EVENT_TIME,
           .data = { from, from, BTRAIL_NO_ICOUNT } },
+        { .index = first + 1, .type = BTRAIL_EVENT_TIME,
+          .data = { from + 10, from + 10, BTRAIL_NO_ICOUNT } },
         { .index = first + 2, .type = BTRAIL_EVENT_TIME,
           .data = { to, to, BTRAIL_NO_ICOUNT } },
     };
     struct btrail_slab slab = {
         .first_index = first, .cr3 = cr3, .records = records, .n_records = 3,
-        .events = events, .n_events = 2,
+        .events = events, .n_events = 3,
     };
 
     g_assert_cmpint(btrail_writer_append(w, vcpu, &slab), ==, 0);
@@ -205,6 +207,43 @@ static void test_user(void)
     clear(&a);
 }
 
+/*
+ * The tick came late, so page tables may have been loaded long after the TIME
+ * event.  The process that was seen to have them a tick after it can be gone.
+ */
+static void test_late_tick(void)
+{
+    struct btrail_record records[4] = {
+        { 1, 2, 0 }, { 2, 3, 0 }, { 3, 1, 0 }, { 1, 2, 0 },
+    };
+    struct btrail_event events[3] = {
+        { .index = 0, .type = BTRAIL_EVENT_TIME,
+          .data = { 100, 100, BTRAIL_NO_ICOUNT } },
+        { .index = 1, .type = BTRAIL_EVENT_CR3, .data = { PGD } },
+        { .index = 3, .type = BTRAIL_EVENT_TIME,
+          .data = { 500, 500, BTRAIL_NO_ICOUNT } },
+    };
+    struct btrail_slab slab = {
+        .cr3 = OTHER, .records = records, .n_records = 4, .events = events,
+        .n_events = 3,
+    };
+    struct btrail_writer *w = begin_whole();
+    const struct btrail_process *p;
+    struct answers a;
+    uint64_t i;
+
+    look(w, 90, 1, OTHER, 0);
+    look(w, 150, 2, PGD, 0);
+    look(w, 450, 1, OTHER, 0);
+    g_assert_cmpint(btrail_writer_append(w, 0, &slab), ==, 0);
+    end(w, &a);
+    for (i = 1; i < 4; i++) {
+        g_assert_cmpint(btrail_owners_process(a.owners, 0, i, 100, PGD, &p),
+                        <, BTRAIL_SURE);
+    }
+    clear(&a);
+}
+
 /* Who else ran in between is not in a trace that is filtered. */
 static void test_filtered(void)
 {
@@ -287,6 +326,7 @@ int main(int argc, char **argv)
     g_test_add_func("/owners/overlap", test_overlap);
     g_test_add_func("/owners/contradiction", test_contradiction);
     g_test_add_func("/owners/user", test_user);
+    g_test_add_func("/owners/late-tick", test_late_tick);
     g_test_add_func("/owners/filtered", test_filtered);
     g_test_add_func("/owners/hole", test_hole);
     g_test_add_func("/owners/arguments", test_arguments);

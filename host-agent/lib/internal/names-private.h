@@ -14,8 +14,21 @@ struct btrail_life *btrail_names_life(const struct btrail_names *names,
                                       uint64_t root, uint64_t from,
                                       uint64_t to);
 
-/* How much later than its TIME event a record can have been made */
+/*
+ * How much later than its TIME event a record was made at most, unless the tick
+ * was late; see btrail_owners_until().
+ */
 uint64_t btrail_names_tick(const struct btrail_names *names);
+
+/* The time before which a record was made; @time is its TIME event's. */
+uint64_t btrail_owners_until(const struct btrail_owners *owners, unsigned vcpu,
+                             uint64_t index, uint64_t time);
+
+/* As btrail_names_process(), for a record that was made before @until */
+enum btrail_certainty
+btrail_names_process_until(const struct btrail_names *names, uint64_t time,
+                           uint64_t until, uint64_t cr3,
+                           const struct btrail_process **process);
 
 /* Does the trace have all that its vCPUs did, as far as it was to have it? */
 bool btrail_names_unfiltered(const struct btrail_names *names);
