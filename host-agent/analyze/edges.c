@@ -13,7 +13,7 @@
 
 struct edges {
     struct edge *slots;
-    unsigned bits;              /* there are 1 << bits slots */
+    unsigned bits;              /* the table has 1 << bits slots */
     size_t used;
     size_t *budget;
     uint64_t others;
@@ -39,8 +39,8 @@ void edges_free(struct edges *e)
     }
 }
 
-/* The slot of an edge, or the free one where it would be */
-static inline struct edge *find(const struct edges *e, uint64_t from,
+/* The slot of an edge, or the free slot for it */
+static inline struct edge *find_slot(const struct edges *e, uint64_t from,
                                 uint64_t to)
 {
     size_t mask = ((size_t)1 << e->bits) - 1;
@@ -55,13 +55,13 @@ static inline struct edge *find(const struct edges *e, uint64_t from,
     }
 }
 
-/* So many edges make it grow. */
-static size_t room(const struct edges *e)
+/* The table grows when it has more edges. */
+static size_t max_used(const struct edges *e)
 {
     return ((size_t)1 << e->bits) / 4 * 3;
 }
 
-static void grow(struct edges *e)
+static void grow_table(struct edges *e)
 {
     size_t i, n = (size_t)1 << e->bits;
     struct edge *old = e->slots;
@@ -70,14 +70,14 @@ static void grow(struct edges *e)
     e->slots = g_new0(struct edge, (size_t)1 << e->bits);
     for (i = 0; i < n; i++) {
         if (old[i].count) {
-            *find(e, old[i].from, old[i].to) = old[i];
+            *find_slot(e, old[i].from, old[i].to) = old[i];
         }
     }
     g_free(old);
 }
 
-/* @slot is free.  False if the budget is used up. */
-static bool add(struct edges *e, struct edge *slot, uint64_t from,
+/* Fills a free slot; false if the budget is used up. */
+static bool add_edge(struct edges *e, struct edge *slot, uint64_t from,
                 uint64_t to, uint64_t count)
 {
     if (!*e->budget) {
@@ -86,8 +86,8 @@ static bool add(struct edges *e, struct edge *slot, uint64_t from,
     (*e->budget)--;
     *slot = (struct edge) { from, to, count };
     e->used++;
-    if (e->used > room(e)) {
-        grow(e);
+    if (e->used > max_used(e)) {
+        grow_table(e);
     }
     return true;
 }
@@ -95,28 +95,31 @@ static bool add(struct edges *e, struct edge *slot, uint64_t from,
 void edges_count(struct edges *e, const struct btrail_record *r, size_t n)
 {
     for (; n; n--, r++) {
-        struct edge *slot = find(e, r->from, r->to);
+        struct edge *slot = find_slot(e, r->from, r->to);
 
         if (G_LIKELY(slot->count)) {
             slot->count++;
-        } else if (!add(e, slot, r->from, r->to, 1)) {
+        } else if (!add_edge(e, slot, r->from, r->to, 1)) {
             e->others++;
         }
     }
 }
 
-/* Add all, or until the budget does not suffice for one that is not counted. */
-static bool merge(struct edges *e, const struct edges *from, bool all)
+/*
+ * Adds all edges.  Without @all, stops at the first new edge that the budget
+ * does not suffice for.
+ */
+static bool merge_edges(struct edges *e, const struct edges *from, bool all)
 {
     size_t i;
 
     e->others += from->others;
     /*
-     * They come in the order of their places here, too: without room for all,
-     * those places would be full long before the others.
+     * Edges come in the order of their slots in @e, too.  Without room for all
+     * of them, the first slots would be full long before the others.
      */
-    while (e->used + from->used > room(e)) {
-        grow(e);
+    while (e->used + from->used > max_used(e)) {
+        grow_table(e);
     }
     for (i = 0; i < (size_t)1 << from->bits; i++) {
         const struct edge *other = &from->slots[i];
@@ -125,10 +128,10 @@ static bool merge(struct edges *e, const struct edges *from, bool all)
         if (!other->count) {
             continue;
         }
-        slot = find(e, other->from, other->to);
+        slot = find_slot(e, other->from, other->to);
         if (slot->count) {
             slot->count += other->count;
-        } else if (!add(e, slot, other->from, other->to, other->count)) {
+        } else if (!add_edge(e, slot, other->from, other->to, other->count)) {
             if (!all) {
                 return false;
             }
@@ -140,12 +143,12 @@ static bool merge(struct edges *e, const struct edges *from, bool all)
 
 bool edges_merge(struct edges *e, const struct edges *from)
 {
-    return merge(e, from, false);
+    return merge_edges(e, from, false);
 }
 
 void edges_add(struct edges *e, const struct edges *from)
 {
-    merge(e, from, true);
+    merge_edges(e, from, true);
 }
 
 const struct edge *edges_next(const struct edges *e, const struct edge *edge)
@@ -165,7 +168,7 @@ uint64_t edges_others(const struct edges *e)
     return e->others;
 }
 
-static int compare(const struct edge *a, const struct edge *b)
+static int compare_edges(const struct edge *a, const struct edge *b)
 {
     if (a->count != b->count) {
         return a->count < b->count ? 1 : -1;
@@ -182,18 +185,18 @@ size_t edges_top(struct edges *e, struct edge *top, size_t n)
 
     for (i = 0; n && i < (size_t)1 << e->bits; i++) {
         const struct edge *slot = &e->slots[i];
-        size_t place;
+        size_t i_top;
 
         if (!slot->count ||
-            (found == n && compare(slot, &top[found - 1]) > 0)) {
+            (found == n && compare_edges(slot, &top[found - 1]) > 0)) {
             continue;
         }
         found = MIN(found + 1, n);
-        for (place = found - 1; place && compare(slot, &top[place - 1]) < 0;
-             place--) {
-            top[place] = top[place - 1];
+        for (i_top = found - 1;
+             i_top && compare_edges(slot, &top[i_top - 1]) < 0; i_top--) {
+            top[i_top] = top[i_top - 1];
         }
-        top[place] = *slot;
+        top[i_top] = *slot;
     }
     return found;
 }

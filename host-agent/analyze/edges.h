@@ -18,9 +18,9 @@ struct edges;
 
 /**
  * edges_new
- * @budget: different edges that may still be told apart, each of which takes
- *          32 to 128 bytes of memory; can be shared with others.  When it is
- *          used up, new ones are counted together.
+ * @budget: how many more different edges may be counted, each of which needs
+ *          32 to 128 bytes of memory.  Several tables can share it.  When it
+ *          is used up, the records of new edges are counted together.
  */
 struct edges *edges_new(size_t *budget);
 void edges_free(struct edges *e);
@@ -28,23 +28,26 @@ void edges_free(struct edges *e);
 void edges_count(struct edges *e, const struct btrail_record *records,
                  size_t n);
 
-/* Add what was counted elsewhere; false if the budget does not suffice. */
+/* Adds the edges of @from; false if the budget does not suffice. */
 bool edges_merge(struct edges *e, const struct edges *from);
 
-/* The same, but what does not fit is counted together. */
+/* Adds the edges of @from; those beyond the budget are counted together. */
 void edges_add(struct edges *e, const struct edges *from);
 
-/* All edges in some order: the one after @edge, or the first; NULL: no more */
+/*
+ * The edge after @edge in some order; the first one after NULL, and NULL after
+ * the last one
+ */
 const struct edge *edges_next(const struct edges *e, const struct edge *edge);
 
-/* Records whose edges are not told apart */
+/* The number of records of edges beyond the budget */
 uint64_t edges_others(const struct edges *e);
 
 /**
  * edges_top - the edges taken most often, most often first
- * @n: at most so many
+ * @n: limit of edges
  *
- * Returns how many there are in @top.
+ * Returns the number of edges in @top.
  */
 size_t edges_top(struct edges *e, struct edge *top, size_t n);
 

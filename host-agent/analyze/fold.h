@@ -109,8 +109,8 @@ int fold_trace(struct fold *f, const struct btrail_trace *trace,
                void *opaque);
 
 /*
- * Counts what is no record.  Returns the part that counts the records of @b;
- * NULL if it has none.
+ * Counts damage and GAP events.  Returns the part that counts the records of
+ * @b; NULL if @b has none.
  */
 struct fold_part *fold_take(struct fold *f, const struct btrail_piece *piece,
                             const struct btrail_batch *b);

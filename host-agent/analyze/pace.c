@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * How long records took: see pace.h
+ * The time that records took: see pace.h
  */
 
 #include <glib.h>
 
 #include "analyze/pace.h"
 
-/* Of sessions that do not say: a millisecond */
+/* The tick of a session whose tick is unknown: a millisecond */
 #define DEFAULT_TICK    1000000
 
 struct paces {
     struct btrail_cursor *cursor;
     struct pace pace;
-    uint64_t limit;             /* longer than this, the vCPU has waited */
-    uint64_t clock;             /* at the end of the last one */
+    uint64_t limit;             /* if more time passed, the vCPU waited */
+    uint64_t clock;             /* at the end of @pace */
     bool ended;
 };
 
-/* The cursor is at the event of a clock, or what is before one. */
+/* Reads the next pace: events up to the one that has a clock. */
 static void read_next(struct paces *p)
 {
     uint64_t begin = p->pace.end, end = begin, clock = p->clock;
@@ -54,7 +54,7 @@ static void read_next(struct paces *p)
             }
             clock = e->data[0];
             end = MAX(begin, e->index);
-            /* Before the first clock there is none to compare with. */
+            /* The first clock has no clock before it. */
             found = p->clock || e->index > begin;
             if (!p->clock) {
                 p->clock = clock;
@@ -68,7 +68,7 @@ static void read_next(struct paces *p)
     p->pace.time = p->clock;
     p->pace.wait = 0;
     if (!found) {
-        /* As long as those before */
+        /* The rest has the pace before it. */
         p->ended = true;
         p->pace.end = UINT64_MAX;
         return;
@@ -76,7 +76,7 @@ static void read_next(struct paces *p)
     records = end - begin > lost ? end - begin - lost : 0;
     took = clock > p->clock ? clock - p->clock : 0;
     took = took > paused ? took - paused : 0;
-    /* A clock of another machine, or none: nothing takes a day. */
+    /* No two clocks are a day apart, unless one is wrong. */
     took = MIN(took, UINT64_C(86400000000000));
     p->pace.end = end;
     if (records) {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * How long records took
+ * The time that records took
  *
- * A stream has clocks at its TIME events.  The time between two of them is
- * shared by the records between them.  A vCPU that halts makes no records and
- * no TIME events, so what is longer than it should be was waited for, right
- * before the second one.
+ * A stream has clocks at its TIME events.  The records between two clocks
+ * share the time between them.  A vCPU that halts makes neither records nor
+ * TIME events.  So if that time is too long, the vCPU has waited, right before
+ * the second clock.
  */
 
 #ifndef BTRAIL_PACE_H
@@ -17,12 +17,12 @@
 #define PACE_TICKS  1024
 
 /**
- * struct pace - records that took equally long
+ * struct pace - consecutive records that took the same time each
  * @begin: index of the first one
  * @end:   index after the last one; UINT64_MAX at the end of the stream
  * @time:  host clock at @begin
- * @ticks: how long each took, in 1/PACE_TICKS ns
- * @wait:  how long the vCPU waited before @end, in the same units
+ * @ticks: time of each record, in 1/PACE_TICKS ns
+ * @wait:  time that the vCPU waited before @end, in the same unit
  */
 struct pace {
     uint64_t begin;
@@ -44,10 +44,10 @@ int paces_open(struct paces **paces, const struct btrail_trace *trace,
                unsigned vcpu, uint64_t tick);
 void paces_close(struct paces *p);
 
-/* What holds for the record @index; @index does not go back. */
+/* The pace of the record @index, which must not be lower than before */
 const struct pace *paces_at(struct paces *p, uint64_t index);
 
-/* The next one, which begins where the one before has ended */
+/* The next pace, which begins where the one before ended */
 const struct pace *paces_next(struct paces *p);
 
 #endif /* BTRAIL_PACE_H */

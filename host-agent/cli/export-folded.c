@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * backtrail export --format folded: a line for each stack, as flamegraph.pl
- * and others read them
+ * backtrail export --format folded: one line per stack, as flamegraph.pl and
+ * others read them
  */
 
 #include <inttypes.h>
@@ -9,7 +9,7 @@
 
 #include "cli/export.h"
 
-/* What separates names, and lines, is not part of one. */
+/* Adds a name, without the characters that separate names and lines. */
 static void add_name(GString *line, const char *name)
 {
     for (; *name; name++) {
@@ -17,8 +17,8 @@ static void add_name(GString *line, const char *name)
     }
 }
 
-/* No deeper than STACK_MAX_DEPTH */
-static void put(const struct export *e, const struct stack_node *n,
+/* The tree is at most STACK_MAX_DEPTH deep. */
+static void put_stacks(const struct export *e, const struct stack_node *n,
                 GString *line)
 {
     size_t len = line->len;
@@ -38,7 +38,7 @@ static void put(const struct export *e, const struct stack_node *n,
         if (value) {
             fprintf(e->out, "%s %" PRIu64 "\n", line->str, value);
         }
-        put(e, n->child, line);
+        put_stacks(e, n->child, line);
         g_string_truncate(line, len);
     }
 }
@@ -50,7 +50,7 @@ int export_folded(struct export *e)
     int ret = call_tree_read(&t, e->trace->trace, &e->calls);
 
     if (!ret) {
-        put(e, stacks_roots(t.stacks), line);
+        put_stacks(e, stacks_roots(t.stacks), line);
         export_end_calls(e, &t);
     }
     return ret;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * backtrail export --format lcov: which lines were executed, and how often, as
- * genhtml and others read it
+ * backtrail export --format lcov: the lines that were executed, and how often,
+ * as genhtml and others read it
  *
- * Between two records a vCPU executes what lies from where the first one went
- * to where the second one comes from.
+ * Between two records a vCPU executes the code from the target of the first
+ * one to the branch of the second one.
  */
 
 #include <inttypes.h>
@@ -17,7 +17,7 @@
 
 #define MAX_BLOCKS  (8u << 20)
 
-/* A block without any branch is no longer than this, or it is none. */
+/* Limit of the size of a block; a larger one is not code. */
 #define MAX_BLOCK   (1u << 16)
 
 struct hit {
@@ -25,20 +25,21 @@ struct hit {
     uint64_t count;
 };
 
-struct source {
+struct lcov_source {
     const char *name;
     GHashTable *lines;          /* number -> count, a uint64_t * */
     GHashTable *functions;      /* name -> struct hit: line and count */
 };
 
-struct writer {
+struct lcov_writer {
     struct export *e;
     GHashTable *modules;        /* struct module * -> addresses -> counts */
-    GHashTable *sources;        /* name -> struct source */
+    GHashTable *sources;        /* name -> struct lcov_source */
     GArray *hits;               /* of a module, in order */
 };
 
-static void add(GHashTable *table, uint64_t key, uint64_t count, bool most)
+static void add_count(GHashTable *table, uint64_t key, uint64_t count,
+                      bool most)
 {
     gint64 k = key;
     uint64_t *known = g_hash_table_lookup(table, &k);
@@ -58,7 +59,7 @@ static GHashTable *numbers_new(void)
 static void add_block(void *opaque, const struct filter_record *r,
                       uint64_t count)
 {
-    struct writer *w = opaque;
+    struct lcov_writer *w = opaque;
     struct symbolizer *s = w->e->calls.names;
     struct module *module = r->from_place->function->module;
     const struct symbolizer_where where = { r->vcpu, UINT64_MAX,
@@ -86,11 +87,11 @@ static void add_block(void *opaque, const struct filter_record *r,
         if (!instruction_decode(bytes, n, bits, address, &insn)) {
             break;
         }
-        /* What was interrupted before it was executed will be afterwards. */
+        /* An instruction that was interrupted is executed afterwards. */
         if (address == r->to && insn.kind == INSTRUCTION_OTHER) {
             break;
         }
-        add(hits, address + bias, count, false);
+        add_count(hits, address + bias, count, false);
         if (address >= r->to) {
             break;
         }
@@ -98,12 +99,12 @@ static void add_block(void *opaque, const struct filter_record *r,
     }
 }
 
-static struct source *get_source(struct writer *w, const char *name)
+static struct lcov_source *get_source(struct lcov_writer *w, const char *name)
 {
-    struct source *source = g_hash_table_lookup(w->sources, name);
+    struct lcov_source *source = g_hash_table_lookup(w->sources, name);
 
     if (!source) {
-        source = g_new0(struct source, 1);
+        source = g_new0(struct lcov_source, 1);
         source->name = g_strdup(name);
         source->lines = numbers_new();
         source->functions = g_hash_table_new_full(g_str_hash, g_str_equal,
@@ -115,7 +116,7 @@ static struct source *get_source(struct writer *w, const char *name)
 
 static void source_free(gpointer p)
 {
-    struct source *source = p;
+    struct lcov_source *source = p;
 
     g_hash_table_unref(source->lines);
     g_hash_table_unref(source->functions);
@@ -124,17 +125,17 @@ static void source_free(gpointer p)
 }
 
 /* The first hit that is not before @address */
-static unsigned find_hit(const struct writer *w, uint64_t address)
+static unsigned find_hit(const struct lcov_writer *w, uint64_t address)
 {
     return address ? BTRAIL_UP_TO(w->hits->data, w->hits->len, struct hit,
                                   address, address - 1) : 0;
 }
 
-/* A line was executed as often as the instruction of it that was most often. */
+/* The count of a line is that of its most frequent instruction. */
 static void add_line(void *opaque, uint64_t start, uint64_t end,
                      const char *name, unsigned line)
 {
-    struct writer *w = opaque;
+    struct lcov_writer *w = opaque;
     uint64_t count = 0;
     unsigned i;
 
@@ -146,17 +147,17 @@ static void add_line(void *opaque, uint64_t start, uint64_t end,
         }
         count = MAX(count, h->count);
     }
-    add(get_source(w, name)->lines, line, count, true);
+    add_count(get_source(w, name)->lines, line, count, true);
 }
 
-static int by_address(const void *a, const void *b)
+static int by_hit_address(const void *a, const void *b)
 {
     const struct hit *x = a, *y = b;
 
     return x->address < y->address ? -1 : x->address > y->address;
 }
 
-static void add_functions(struct writer *w, struct elf_file *elf)
+static void add_functions(struct lcov_writer *w, struct elf_file *elf)
 {
     size_t i, n;
     const struct elf_symbol *all = elf_file_symbols(elf, &n);
@@ -181,7 +182,7 @@ static void add_functions(struct writer *w, struct elf_file *elf)
     }
 }
 
-static void add_module(struct writer *w, struct module *module,
+static void add_elf_module(struct lcov_writer *w, struct module *module,
                        GHashTable *counts)
 {
     GHashTableIter iter;
@@ -195,7 +196,7 @@ static void add_module(struct writer *w, struct module *module,
         g_array_append_val(w->hits, h);
     }
     if (w->hits->len) {
-        qsort(w->hits->data, w->hits->len, sizeof(struct hit), by_address);
+        qsort(w->hits->data, w->hits->len, sizeof(struct hit), by_hit_address);
     }
     elf_file_lines(module->elf, add_line, w);
     add_functions(w, module->elf);
@@ -208,7 +209,7 @@ static gint by_number(gconstpointer a, gconstpointer b)
     return x < y ? -1 : x > y;
 }
 
-static void put_source(struct writer *w, const struct source *source)
+static void put_source(struct lcov_writer *w, const struct lcov_source *source)
 {
     g_autoptr(GList) names = g_list_sort(
         g_hash_table_get_keys(source->functions), (GCompareFunc)strcmp);
@@ -247,7 +248,7 @@ static void put_source(struct writer *w, const struct source *source)
 
 int export_lcov(struct export *e)
 {
-    struct writer w = { .e = e };
+    struct lcov_writer w = { .e = e };
     const struct profile_options options = {
         .names = e->calls.names, .filter = e->calls.filter, .by_vcpu = true,
         .blocks = true, .window = e->calls.window,
@@ -269,7 +270,7 @@ int export_lcov(struct export *e)
     if (!ret) {
         g_hash_table_iter_init(&iter, w.modules);
         while (g_hash_table_iter_next(&iter, &key, &value)) {
-            add_module(&w, key, value);
+            add_elf_module(&w, key, value);
         }
         names = g_list_sort(g_hash_table_get_keys(w.sources),
                             (GCompareFunc)strcmp);
@@ -277,8 +278,9 @@ int export_lcov(struct export *e)
             put_source(&w, g_hash_table_lookup(w.sources, l->data));
         }
         if (!names) {
-            cli_error("nothing that was executed has lines: --sysroot, "
-                      "--debug-dir and --vmlinux tell where they are");
+            cli_error("no source lines found for the code that was "
+                      "executed; name the folders of files with debugging "
+                      "information with --sysroot, --debug-dir or --vmlinux");
         }
         e->damage = p.damage;
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * backtrail export --format perf: as perf script prints samples with their
- * call chains
+ * backtrail export --format perf: samples with call chains, as perf script
+ * prints them
  *
  * A sample stands for the branches that a vCPU made in one stack within a tick
  * of the session; its period is their number.
@@ -11,7 +11,7 @@
 
 #include "cli/export.h"
 
-struct writer {
+struct perf_writer {
     const struct export *e;
     GHashTable *counts[BTRAIL_MAX_VCPUS];   /* node -> records */
     GPtrArray *order[BTRAIL_MAX_VCPUS];     /* nodes, as they were seen */
@@ -21,7 +21,7 @@ struct writer {
 
 #define TICK    1000000
 
-static void put_sample(const struct writer *w, unsigned vcpu,
+static void put_sample(const struct perf_writer *w, unsigned vcpu,
                        const struct stack_node *n, uint64_t records)
 {
     uint64_t time = w->last[vcpu] > w->e->trace->start ?
@@ -43,7 +43,7 @@ static void put_sample(const struct writer *w, unsigned vcpu,
     fputc('\n', w->e->out);
 }
 
-static void flush(struct writer *w, unsigned vcpu)
+static void put_samples(struct perf_writer *w, unsigned vcpu)
 {
     GPtrArray *order = w->order[vcpu];
     unsigned i;
@@ -59,10 +59,10 @@ static void flush(struct writer *w, unsigned vcpu)
     }
 }
 
-static void spent(void *opaque, unsigned vcpu, uint64_t time,
+static void add_records(void *opaque, unsigned vcpu, uint64_t time,
                   const struct stack_node *node, uint64_t records)
 {
-    struct writer *w = opaque;
+    struct perf_writer *w = opaque;
     gsize count;
 
     if (!w->order[vcpu]) {
@@ -70,7 +70,7 @@ static void spent(void *opaque, unsigned vcpu, uint64_t time,
         w->counts[vcpu] = g_hash_table_new(NULL, NULL);
     }
     if (time - w->since[vcpu] >= TICK) {
-        flush(w, vcpu);
+        put_samples(w, vcpu);
         w->since[vcpu] = time;
     }
     count = GPOINTER_TO_SIZE(g_hash_table_lookup(w->counts[vcpu], node));
@@ -84,8 +84,8 @@ static void spent(void *opaque, unsigned vcpu, uint64_t time,
 
 int export_perf(struct export *e)
 {
-    static const struct call_tree_ops ops = { .spent = spent };
-    struct writer *w = g_new0(struct writer, 1);
+    static const struct call_tree_ops ops = { .spent = add_records };
+    struct perf_writer *w = g_new0(struct perf_writer, 1);
     struct call_tree t;
     unsigned i;
     int ret;
@@ -96,7 +96,7 @@ int export_perf(struct export *e)
     ret = call_tree_read(&t, e->trace->trace, &e->calls);
     if (!ret) {
         for (i = 0; i < BTRAIL_MAX_VCPUS; i++) {
-            flush(w, i);
+            put_samples(w, i);
         }
         export_end_calls(e, &t);
     }

@@ -51,7 +51,7 @@ struct track {
     bool described;
 };
 
-struct writer {
+struct perfetto_writer {
     const struct export *e;
     struct track tracks[BTRAIL_MAX_VCPUS];
     GHashTable *names;          /* name -> its number */
@@ -81,7 +81,7 @@ static void put_bytes(GByteArray *a, unsigned field, const void *bytes,
     g_byte_array_append(a, bytes, n);
 }
 
-static void write_packet(struct writer *w)
+static void write_packet(struct perfetto_writer *w)
 {
     GByteArray *head = w->small;
 
@@ -93,7 +93,7 @@ static void write_packet(struct writer *w)
     g_byte_array_set_size(w->packet, 0);
 }
 
-static void describe(struct writer *w, unsigned vcpu)
+static void describe_track(struct perfetto_writer *w, unsigned vcpu)
 {
     char name[32];
 
@@ -107,8 +107,8 @@ static void describe(struct writer *w, unsigned vcpu)
     w->tracks[vcpu].described = true;
 }
 
-/* The number of a name; the packet tells of it if it is new. */
-static unsigned intern(struct writer *w, const struct stack_node *n)
+/* The number of a name; adds a new name to the packet. */
+static unsigned intern(struct perfetto_writer *w, const struct stack_node *n)
 {
     char buf[256];
     g_autofree char *name = g_utf8_make_valid(call_tree_name(n, buf,
@@ -132,14 +132,14 @@ static unsigned intern(struct writer *w, const struct stack_node *n)
 }
 
 /* A slice begins, or ends if @node is NULL. */
-static void put_event(struct writer *w, unsigned vcpu, uint64_t time,
+static void put_slice(struct perfetto_writer *w, unsigned vcpu, uint64_t time,
                       const struct stack_node *node)
 {
     bool first = !g_hash_table_size(w->names);
     unsigned number;
 
     if (!w->tracks[vcpu].described) {
-        describe(w, vcpu);
+        describe_track(w, vcpu);
     }
     number = node ? intern(w, node) : 0;
 
@@ -158,10 +158,10 @@ static void put_event(struct writer *w, unsigned vcpu, uint64_t time,
 }
 
 /*
- * The last slice ends.  One that is long enough is within others that are:
- * they are written before it.  So beginnings at the same time are in order.
+ * Ends the last slice.  If it is long enough, so are the slices around it,
+ * whose beginnings are written first.  So beginnings of one time are in order.
  */
-static void end_slice(struct writer *w, unsigned vcpu, uint64_t time)
+static void end_slice(struct perfetto_writer *w, unsigned vcpu, uint64_t time)
 {
     GArray *open = w->tracks[vcpu].open;
     struct slice *last = &g_array_index(open, struct slice, open->len - 1);
@@ -173,11 +173,11 @@ static void end_slice(struct writer *w, unsigned vcpu, uint64_t time)
             struct slice *s = &g_array_index(open, struct slice, i);
 
             if (!s->written) {
-                put_event(w, vcpu, s->begin, s->node);
+                put_slice(w, vcpu, s->begin, s->node);
                 s->written = true;
             }
         }
-        put_event(w, vcpu, time, NULL);
+        put_slice(w, vcpu, time, NULL);
     }
     g_array_set_size(open, open->len - 1);
 }
@@ -199,10 +199,10 @@ static void begin_slices(struct track *t, const struct stack_node *n,
     }
 }
 
-static void moved(void *opaque, unsigned vcpu, uint64_t time,
+static void move_slices(void *opaque, unsigned vcpu, uint64_t time,
                   const struct stack_node *from, const struct stack_node *to)
 {
-    struct writer *w = opaque;
+    struct perfetto_writer *w = opaque;
     struct track *t = &w->tracks[vcpu];
     const struct stack_node *shared = to;
 
@@ -212,7 +212,7 @@ static void moved(void *opaque, unsigned vcpu, uint64_t time,
     if (!t->open) {
         t->open = g_array_new(FALSE, FALSE, sizeof(struct slice));
     }
-    /* What is open and not on the way to where it is now has ended. */
+    /* End the slices that are not on the path to @to. */
     while (t->open->len) {
         const struct stack_node *n = g_array_index(t->open, struct slice,
                                                    t->open->len - 1).node;
@@ -229,16 +229,16 @@ static void moved(void *opaque, unsigned vcpu, uint64_t time,
     begin_slices(t, to, time);
 }
 
-/* Records count: so what is open is shown. */
-static void spent(void *opaque, unsigned vcpu, uint64_t time,
+/* Records count, so the open slices are shown. */
+static void choose_slices(void *opaque, unsigned vcpu, uint64_t time,
                   const struct stack_node *node, uint64_t records)
 {
-    struct writer *w = opaque;
+    struct perfetto_writer *w = opaque;
     struct track *t = &w->tracks[vcpu];
     unsigned i;
 
     if (!t->open) {
-        moved(opaque, vcpu, time, NULL, node);
+        move_slices(opaque, vcpu, time, NULL, node);
     }
     for (i = t->open ? t->open->len : 0; i; i--) {
         struct slice *s = &g_array_index(t->open, struct slice, i - 1);
@@ -265,8 +265,8 @@ static uint64_t last_time(const struct export *e, unsigned vcpu)
 
 int export_perfetto(struct export *e)
 {
-    static const struct call_tree_ops ops = { moved, spent };
-    struct writer *w = g_new0(struct writer, 1);
+    static const struct call_tree_ops ops = { move_slices, choose_slices };
+    struct perfetto_writer *w = g_new0(struct perfetto_writer, 1);
     struct call_tree t;
     unsigned i;
     int ret;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * backtrail export: in forms that other programs read
+ * backtrail export: writes a trace in formats of other programs
  */
 
 #include <string.h>
@@ -29,8 +29,9 @@ static int find_format(const char *name)
             return i;
         }
     }
-    cli_error(name ? "--format: '%s' is none of folded, perf, perfetto, lcov" :
-              "--format is missing: folded, perf, perfetto or lcov", name);
+    cli_error(name ? "--format: unknown format '%s'; use folded, perf, "
+              "perfetto or lcov" : "--format is missing; use folded, perf, "
+              "perfetto or lcov", name);
     return -1;
 }
 
@@ -84,23 +85,23 @@ int cmd_export(int argc, char **argv)
         { "format", 'f', 0, G_OPTION_ARG_STRING, &format,
           "folded, perf, perfetto or lcov", "FORMAT" },
         { "output", 'o', 0, G_OPTION_ARG_FILENAME, &path,
-          "where to write it (default: standard output)", "FILE" },
+          "output file (default: standard output)", "FILE" },
         { "filter", 0, 0, G_OPTION_ARG_STRING, &text,
           "only records for which EXPRESSION is true", "EXPRESSION" },
         { "time", 0, 0, G_OPTION_ARG_STRING, &time,
           "only from second A after the start to before B", "A..B" },
         { "by-time", 0, 0, G_OPTION_ARG_NONE, &by_time,
-          "folded: microseconds in place of branches", NULL },
+          "folded: microseconds instead of branches", NULL },
         { "shortest", 0, 0, G_OPTION_ARG_STRING, &shortest,
-          "perfetto: leave out calls that took less (default: 0.000001)",
+          "perfetto: leave out shorter calls (default: 0.000001)",
           "TIME" },
         NAMES_ENTRIES(&names),
         { NULL }
     };
 
     if (!cli_parse(&argc, &argv, entries, -1, "FILE...",
-                   "Write a trace as folded stacks, text as of perf script, "
-                   "a timeline for Perfetto, or lcov's coverage.")) {
+                   "Write a trace as folded stacks, as the text of perf "
+                   "script, as a timeline for Perfetto, or as coverage for lcov.")) {
         goto out;
     }
     n = find_format(format);

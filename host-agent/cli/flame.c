@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A call tree as a picture: see flame.h
+ * A call tree as a flame graph: see flame.h
  */
 
 #include <inttypes.h>
@@ -19,8 +19,8 @@ struct flame {
     GString *frames;
 };
 
-/* A string of JSON, and nothing that HTML could take for its own */
-static void put_string(FILE *out, const char *text)
+/* A JSON string without characters that mean something in HTML */
+static void put_js_string(FILE *out, const char *text)
 {
     fputc('"', out);
     for (; *text; text++) {
@@ -36,7 +36,7 @@ static void put_string(FILE *out, const char *text)
     fputc('"', out);
 }
 
-static unsigned number(struct flame *f, const char *name)
+static unsigned name_number(struct flame *f, const char *name)
 {
     g_autofree char *valid = g_utf8_make_valid(name, -1);
     gpointer known = g_hash_table_lookup(f->names, valid);
@@ -71,7 +71,7 @@ static gint by_name(gconstpointer a, gconstpointer b)
     return order ? order : x->id < y->id ? -1 : x->id > y->id;
 }
 
-/* Returns how many were put. */
+/* Writes frames of nodes that are large; returns their number. */
 static unsigned put_nodes(struct flame *f, const struct stack_node *first);
 
 static void put_node(struct flame *f, const struct stack_node *n)
@@ -94,7 +94,7 @@ static void put_node(struct flame *f, const struct stack_node *n)
     count = put_nodes(f, n->child);
     f->frames = frames;
     g_string_append_printf(frames, ",%u,%u,%" PRIu64 ",%" PRIu64 ",%u%s",
-                           number(f, call_tree_name(n, buf, sizeof(buf))),
+                           name_number(f, call_tree_name(n, buf, sizeof(buf))),
                            !n->function ? 0 : n->function->module->kernel ?
                            2 : 1, records, ticks / STACK_TICKS, count,
                            below->str);
@@ -135,17 +135,17 @@ void flame_write(FILE *out, const struct call_tree *t, const char *title,
     f.names = g_hash_table_new(g_str_hash, g_str_equal);
     f.list = g_ptr_array_new_with_free_func(g_free);
     f.frames = g_string_new(NULL);
-    number(&f, "all");
+    name_number(&f, "all");
     count = put_nodes(&f, stacks_roots(t->stacks));
     fputs(template_before, out);
     fputs("{\"title\":", out);
-    put_string(out, title);
+    put_js_string(out, title);
     fputs(",\"names\":[", out);
     for (i = 0; i < f.list->len; i++) {
         if (i) {
             fputc(',', out);
         }
-        put_string(out, f.list->pdata[i]);
+        put_js_string(out, f.list->pdata[i]);
     }
     fprintf(out, "],\"frames\":[0,0,0,0,%u%s]}", count, f.frames->str);
     fputs(template_after, out);

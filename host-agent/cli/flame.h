@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A call tree as a picture: one HTML file that needs nothing else
+ * A call tree as a flame graph: one HTML file that needs no other
  */
 
 #ifndef BTRAIL_FLAME_H
@@ -11,8 +11,8 @@
 #include "analyze/call-tree.h"
 
 /*
- * Write it.  Functions with a smaller part than @min_share (from 0 to 1), both
- * of the records and of the time, are left to their callers.
+ * Writes the file.  A function whose share of the records and of the time is
+ * smaller than @min_share (from 0 to 1) is counted as part of its caller.
  */
 void flame_write(FILE *out, const struct call_tree *t, const char *title,
                  double min_share);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * backtrail flamegraph: call stacks as a picture
+ * backtrail flamegraph: writes call stacks as a flame graph
  */
 
 #include <errno.h>
@@ -69,14 +69,14 @@ int cmd_flamegraph(int argc, char **argv)
     double min_share = 0.01;
     const GOptionEntry entries[] = {
         { "output", 'o', 0, G_OPTION_ARG_FILENAME, &path,
-          "where to write it (default: standard output)", "FILE" },
+          "output file (default: standard output)", "FILE" },
         { "filter", 0, 0, G_OPTION_ARG_STRING, &text,
           "only records for which EXPRESSION is true", "EXPRESSION" },
         { "time", 0, 0, G_OPTION_ARG_STRING, &time,
           "only from second A after the start to before B", "A..B" },
         { "min-share", 0, 0, G_OPTION_ARG_DOUBLE, &min_share,
-          "leave functions with a smaller share to their callers "
-          "(default: 0.01)", "PERCENT" },
+          "count functions with a smaller share as part of their "
+          "callers (default: 0.01)", "PERCENT" },
         NAMES_ENTRIES(&names),
         { NULL }
     };

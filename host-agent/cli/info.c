@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * backtrail info: what a trace holds, without decoding its records
+ * backtrail info: summarizes a trace without decoding its records
  */
 
 #include <errno.h>
@@ -16,8 +16,8 @@ struct stream_summary {
     uint64_t cr3_loads;
     uint64_t spans;
     uint64_t gaps;              /* GAP events that lost something */
-    uint64_t lost;              /* as far as it is known */
-    uint64_t elsewhere;         /* in files that are not here */
+    uint64_t lost;              /* without unknown numbers */
+    uint64_t elsewhere;         /* records in files that were not given */
     bool lost_unknown;
     uint64_t pauses;
     uint64_t paused_ns;
@@ -25,8 +25,8 @@ struct stream_summary {
     uint64_t damage;
 };
 
-static void add_event(struct stream_summary *s, const struct btrail_batch *b,
-                      uint64_t *paused_at)
+static void add_to_summary(struct stream_summary *s,
+                           const struct btrail_batch *b, uint64_t *paused_at)
 {
     const struct btrail_event *e = b->event;
 
@@ -92,15 +92,15 @@ static int summarize(const struct cli_trace *t, struct stream_summary *s)
         return ret;
     }
     while (!(ret = btrail_cursor_next(cursor, &batch))) {
-        add_event(s, &batch, &paused_at);
+        add_to_summary(s, &batch, &paused_at);
     }
     s->damage += btrail_cursor_bad_chunks(cursor);
     btrail_cursor_close(cursor);
     return ret == -BTRAIL_ERR_END ? count_spans(t, s) : ret;
 }
 
-/* What all streams have together */
-struct sum {
+/* Sums of all streams */
+struct trace_total {
     uint64_t records;
     uint64_t spans;
     uint64_t gaps;
@@ -109,9 +109,10 @@ struct sum {
     uint64_t first_time, last_time;
 };
 
-static struct sum add_up(const struct stream_summary *streams, unsigned n)
+static struct trace_total add_up(const struct stream_summary *streams,
+                                 unsigned n)
 {
-    struct sum sum = { 0 };
+    struct trace_total sum = { 0 };
     unsigned i;
 
     for (i = 0; i < n; i++) {
@@ -136,7 +137,7 @@ static double seconds(uint64_t first, uint64_t last)
     return last > first ? (last - first) / 1e9 : 0;
 }
 
-/* Records a second, 0 if it is not known */
+/* Records per second; 0 if it is not known */
 static double rate(uint64_t records, uint64_t first, uint64_t last)
 {
     double s = seconds(first, last);
@@ -156,13 +157,13 @@ static const char *end_word(const struct stream_summary *s)
            "missing";
 }
 
-/* What there is of a kind of sideband */
+/* All sideband of one kind */
 struct sideband_sum {
     unsigned pieces;
     uint64_t bytes;
 };
 
-/* Of the kinds from 1 on, and in [0] of those that are not known */
+/* Kinds from 1 on; 0 stands for unknown ones */
 #define KINDS   (BTRAIL_SIDEBAND_IMAGE + 1)
 
 static const char *sideband_word(unsigned kind)
@@ -232,7 +233,7 @@ static void print_json(const struct cli_trace *t,
     JsonObject *file = json_object_new();
     JsonObject *total = json_object_new();
     JsonArray *array = json_array_new();
-    struct sum sum = add_up(streams, n);
+    struct trace_total sum = add_up(streams, n);
     unsigned i;
 
     json_object_set_string_member(file, "path", t->path);
@@ -330,7 +331,7 @@ static void print_start(const struct cli_trace *t)
 static void print_text(const struct cli_trace *t,
                        const struct stream_summary *streams, unsigned n)
 {
-    struct sum sum = add_up(streams, n);
+    struct trace_total sum = add_up(streams, n);
     unsigned i;
 
     printf("%-10s %s", "file", t->path);
@@ -419,7 +420,7 @@ int cmd_info(int argc, char **argv)
     };
 
     if (!cli_parse(&argc, &argv, entries, -1, "FILE...",
-                   "Show what a trace holds.")) {
+                   "Show a summary of a trace.")) {
         return CLI_USAGE;
     }
     return run(argv + 1, json);

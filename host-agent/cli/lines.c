@@ -2,9 +2,9 @@
 /*
  * Records and events as text: see lines.h
  *
- * Making text takes much longer than decoding.  So what is added is collected
- * in jobs, which threads take in turn, the caller's too when it has to wait.
- * The caller alone writes, in the order of the jobs.
+ * Making text takes much longer than decoding.  So records are collected in
+ * jobs, of which threads make text; the caller helps when it must wait.  Only
+ * the caller writes, in the order of the jobs.
  */
 
 #include <errno.h>
@@ -17,14 +17,14 @@
 #define JOB_RECORDS     4096
 #define JOB_ITEMS       512
 
-/* More would wait for what they are to make text of. */
+/* Decoding is too slow to keep more threads busy. */
 #define MAX_WORKERS     16
 
 /* No line is longer. */
 #define LINE_SIZE       512
 
-/* An event, or records that have all but their index in common */
-struct item {
+/* An event, or consecutive records with the same time and CR3 */
+struct lines_item {
     unsigned vcpu;
     uint64_t cr3;
     uint64_t host;
@@ -33,8 +33,8 @@ struct item {
     struct btrail_event event;
 };
 
-struct job {
-    struct item items[JOB_ITEMS];
+struct lines_job {
+    struct lines_item items[JOB_ITEMS];
     struct btrail_record records[JOB_RECORDS];
     unsigned n_items;
     unsigned n_records;
@@ -51,7 +51,7 @@ struct lines {
 
     GMutex lock;                /* of all below and @job->done */
     GCond changed;
-    struct job **jobs;
+    struct lines_job **jobs;
     unsigned n_jobs;
     uint64_t written;           /* jobs */
     uint64_t taken;
@@ -61,7 +61,7 @@ struct lines {
     unsigned n_threads;
 };
 
-static inline char *put_text(char *p, const char *text, size_t len)
+static inline char *put_bytes(char *p, const char *text, size_t len)
 {
     memcpy(p, text, len);
     return p + len;
@@ -105,19 +105,19 @@ static inline char *put_decimal(char *p, uint64_t v)
         digits[--n] = '0' + v % 10;
         v /= 10;
     } while (v);
-    return put_text(p, digits + n, sizeof(digits) - n);
+    return put_bytes(p, digits + n, sizeof(digits) - n);
 }
 
-/* What the lines of an item have in common: before and after the index */
-struct common {
+/* The text before and after the index, in all lines of an item */
+struct lines_common {
     char before[64];
     size_t before_len;
     char after[128];
     size_t after_len;
 };
 
-static void put_common(const struct lines *l, const struct item *item,
-                       struct common *c)
+static void put_common(const struct lines *l, const struct lines_item *item,
+                       struct lines_common *c)
 {
     char time[CLI_TIME_SIZE];
     const char *t = cli_format_time(l->options.trace, item->host, time);
@@ -137,18 +137,19 @@ static void put_common(const struct lines *l, const struct item *item,
     }
 }
 
-static char *put_record(const struct lines *l, char *p, const struct common *c,
-                        uint64_t index, const struct btrail_record *r)
+static char *put_record(const struct lines *l, char *p,
+                        const struct lines_common *c, uint64_t index,
+                        const struct btrail_record *r)
 {
-    p = put_text(p, c->before, c->before_len);
+    p = put_bytes(p, c->before, c->before_len);
     p = put_decimal(p, index);
-    p = put_text(p, c->after, c->after_len);
+    p = put_bytes(p, c->after, c->after_len);
     if (l->options.json) {
-        p = put_text(p, ",\"from\":\"", 9);
+        p = put_bytes(p, ",\"from\":\"", 9);
         p = put_hex16(l, p, r->from);
-        p = put_text(p, "\",\"to\":\"", 8);
+        p = put_bytes(p, "\",\"to\":\"", 8);
         p = put_hex16(l, p, r->to);
-        p = put_text(p, "\",\"flags\":", 10);
+        p = put_bytes(p, "\",\"flags\":", 10);
         p = put_decimal(p, r->flags);
         *p++ = '}';
     } else {
@@ -162,17 +163,18 @@ static char *put_record(const struct lines *l, char *p, const struct common *c,
     return p;
 }
 
-/* Members of an event: the text form, the JSON form */
-static char *put_event(const struct lines *l, char *p, const struct common *c,
-                       const struct btrail_event *e)
+/* An event as a line, in text or JSON */
+static char *put_event_line(const struct lines *l, char *p,
+                            const struct lines_common *c,
+                            const struct btrail_event *e)
 {
     const char *reason = btrail_reason_name(e->type, e->reason) ?: "unknown";
     bool json = l->options.json;
     const char *format;
 
-    p = put_text(p, c->before, c->before_len);
+    p = put_bytes(p, c->before, c->before_len);
     p = put_decimal(p, e->index);
-    p = put_text(p, c->after, c->after_len);
+    p = put_bytes(p, c->after, c->after_len);
     p += sprintf(p, json ? ",\"event\":\"%s\"" : "event %s",
                  btrail_event_name(e->type) ?: "unknown");
     switch (e->type) {
@@ -219,7 +221,7 @@ static char *put_event(const struct lines *l, char *p, const struct common *c,
     return p;
 }
 
-static char *need_line(struct job *job)
+static char *need_line(struct lines_job *job)
 {
     if (job->size - job->len < LINE_SIZE) {
         job->size = MAX(2 * job->size, 64u << 10);
@@ -228,7 +230,7 @@ static char *need_line(struct job *job)
     return job->text + job->len;
 }
 
-static void make_text(const struct lines *l, struct job *job)
+static void make_text(const struct lines *l, struct lines_job *job)
 {
     const struct btrail_record *r = job->records;
     unsigned i;
@@ -236,13 +238,13 @@ static void make_text(const struct lines *l, struct job *job)
 
     job->len = 0;
     for (i = 0; i < job->n_items; i++) {
-        const struct item *item = &job->items[i];
-        struct common c;
+        const struct lines_item *item = &job->items[i];
+        struct lines_common c;
         char *p;
 
         put_common(l, item, &c);
         if (!item->records) {
-            p = put_event(l, need_line(job), &c, &item->event);
+            p = put_event_line(l, need_line(job), &c, &item->event);
             job->len = p - job->text;
         }
         for (k = 0; k < item->records; k++) {
@@ -252,10 +254,10 @@ static void make_text(const struct lines *l, struct job *job)
     }
 }
 
-/* Take the next job and do it, with the lock held, which is left meanwhile. */
+/* Does the next job.  The lock is held, and released meanwhile. */
 static void do_one(struct lines *l)
 {
-    struct job *job = l->jobs[l->taken++ % l->n_jobs];
+    struct lines_job *job = l->jobs[l->taken++ % l->n_jobs];
 
     g_mutex_unlock(&l->lock);
     make_text(l, job);
@@ -264,7 +266,7 @@ static void do_one(struct lines *l)
     g_cond_broadcast(&l->changed);
 }
 
-static gpointer work(gpointer data)
+static gpointer make_lines(gpointer data)
 {
     struct lines *l = data;
 
@@ -280,7 +282,7 @@ static gpointer work(gpointer data)
     return NULL;
 }
 
-static void write_text(struct lines *l, const struct job *job)
+static void write_text(struct lines *l, const struct lines_job *job)
 {
     size_t done = 0;
 
@@ -295,11 +297,11 @@ static void write_text(struct lines *l, const struct job *job)
     }
 }
 
-/* Write jobs, with the lock held, until at most @n are not written. */
+/* Writes jobs until at most @n are left, with the lock held. */
 static void write_jobs(struct lines *l, unsigned n)
 {
     while (l->added - l->written > n) {
-        struct job *job = l->jobs[l->written % l->n_jobs];
+        struct lines_job *job = l->jobs[l->written % l->n_jobs];
 
         if (job->done) {
             g_mutex_unlock(&l->lock);
@@ -317,7 +319,7 @@ static void write_jobs(struct lines *l, unsigned n)
 }
 
 /* The job that is being collected */
-static struct job *current(struct lines *l)
+static struct lines_job *current(struct lines *l)
 {
     return l->jobs[l->added % l->n_jobs];
 }
@@ -345,16 +347,16 @@ struct lines *lines_new(const struct lines_options *options)
     }
     g_mutex_init(&l->lock);
     g_cond_init(&l->changed);
-    /* One that is collected, two for each thread */
+    /* One that is being collected, and two for each thread */
     l->n_jobs = workers ? 2 * workers + 3 : 1;
-    l->jobs = g_new(struct job *, l->n_jobs);
+    l->jobs = g_new(struct lines_job *, l->n_jobs);
     for (i = 0; i < l->n_jobs; i++) {
-        l->jobs[i] = g_new0(struct job, 1);
+        l->jobs[i] = g_new0(struct lines_job, 1);
     }
     for (i = 0; i < workers; i++) {
-        GThread *thread = g_thread_try_new("lines", work, l, NULL);
+        GThread *thread = g_thread_try_new("lines", make_lines, l, NULL);
 
-        /* Without it things take longer, and that is all. */
+        /* Without it, it merely takes longer. */
         if (thread) {
             l->threads[l->n_threads++] = thread;
         }
@@ -402,18 +404,18 @@ int lines_free(struct lines *l)
     return error;
 }
 
-static struct item *add_item(struct lines *l, unsigned vcpu,
+static struct lines_item *add_item(struct lines *l, unsigned vcpu,
                              const struct btrail_batch *b)
 {
-    struct job *job;
-    struct item *item;
+    struct lines_job *job;
+    struct lines_item *item;
 
     if (current(l)->n_items == JOB_ITEMS) {
         add_job(l);
     }
     job = current(l);
     item = &job->items[job->n_items++];
-    *item = (struct item) {
+    *item = (struct lines_item) {
         .vcpu = vcpu, .cr3 = b->cr3, .host = b->time.host,
     };
     return item;
@@ -428,8 +430,8 @@ void lines_records(struct lines *l, unsigned vcpu,
                    const struct btrail_batch *b, size_t first, size_t n)
 {
     while (n) {
-        struct item *item = add_item(l, vcpu, b);
-        struct job *job = current(l);
+        struct lines_item *item = add_item(l, vcpu, b);
+        struct lines_job *job = current(l);
         size_t step = MIN(n, JOB_RECORDS - job->n_records);
 
         item->index = b->index + first;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * backtrail merge: make one file of those that are one trace
+ * backtrail merge: joins the files of a trace into one
  */
 
 #include <errno.h>
@@ -62,8 +62,8 @@ static int run(char *const *paths, const char *output, bool force, bool json)
             cli_error("%s: the file exists; use --force to replace it",
                       output);
         } else if (ret == -BTRAIL_ERR_ARGUMENT) {
-            cli_error("%s: this is one of the files that are to be merged; "
-                      "give the new one another name", output);
+            cli_error("%s: this is one of the files to merge; choose another "
+                      "name for the output", output);
         } else {
             cli_error("%s: %s", output, cli_strerror(ret));
         }
@@ -79,15 +79,15 @@ int cmd_merge(int argc, char **argv)
     gboolean force = FALSE, json = FALSE;
     const GOptionEntry entries[] = {
         { "output", 'o', 0, G_OPTION_ARG_FILENAME, &output,
-          "the new file", "OUT" },
+          "output file", "OUT" },
         { "force", 'f', 0, G_OPTION_ARG_NONE, &force,
-          "replace the new file if it exists", NULL },
+          "replace OUT if it exists", NULL },
         { "json", 0, 0, G_OPTION_ARG_NONE, &json, "print JSON", NULL },
         { NULL }
     };
 
     if (!cli_parse(&argc, &argv, entries, -1, "FILE...",
-                   "Make one file of those that are one trace.")) {
+                   "Join the files of a trace into one.")) {
         return CLI_USAGE;
     }
     if (!output) {

@@ -9,7 +9,7 @@
 #include "symbolize/instruction.h"
 #include "cli/named-lines.h"
 
-/* More without a branch is no code. */
+/* More instructions without a branch are not code. */
 #define MAX_INSTRUCTIONS    4096
 
 /* Where the last record of a vCPU went */
@@ -43,7 +43,7 @@ void named_lines_gap(struct named_lines *l, unsigned vcpu)
 }
 
 /* As a string of JSON */
-static void put_string(FILE *out, const char *text)
+static void put_json_string(FILE *out, const char *text)
 {
     g_autofree char *valid = g_utf8_make_valid(text, -1);
     const char *p;
@@ -77,7 +77,7 @@ static void put_line(const struct named_lines *l, const struct process *p,
     }
 }
 
-/* What was executed since the last record */
+/* Prints the instructions that were executed since the last record. */
 static void put_code(const struct named_lines *l, unsigned vcpu,
                      const struct process *p, const struct filter_record *r,
                      uint64_t cr3)
@@ -101,14 +101,14 @@ static void put_code(const struct named_lines *l, unsigned vcpu,
         if (l->o.json) {
             fprintf(l->o.out, "%s{\"address\":\"0x%016" PRIx64
                     "\",\"text\":", i ? "," : "", address);
-            put_string(l->o.out, text);
+            put_json_string(l->o.out, text);
             fputc('}', l->o.out);
         } else {
             if (l->o.lines) {
                 put_line(l, p, address, &file, &line);
             }
             fprintf(l->o.out, "\t0x%016" PRIx64 "  %s%s\n", address, text,
-                    exact || !len ? "" : "  (of the file)");
+                    exact || !len ? "" : "  (from the file)");
         }
         if (!len) {
             break;
@@ -117,7 +117,7 @@ static void put_code(const struct named_lines *l, unsigned vcpu,
     }
 }
 
-static void put_json(const struct named_lines *l, unsigned vcpu,
+static void put_named_json(const struct named_lines *l, unsigned vcpu,
                      const struct btrail_batch *b,
                      const struct btrail_record *record,
                      const struct filter_record *r, bool linked)
@@ -132,7 +132,7 @@ static void put_json(const struct named_lines *l, unsigned vcpu,
             PRIx64 "\",\"flags\":%" PRIu64 ",\"comm\":", vcpu, r->index,
             !strcmp(t, "-") ? "null" : t, b->cr3, record->from, record->to,
             record->flags);
-    put_string(out, r->process->comm);
+    put_json_string(out, r->process->comm);
     if (r->process->pid >= 0) {
         fprintf(out, ",\"pid\":%" PRId64, r->process->pid);
     }
@@ -142,13 +142,13 @@ static void put_json(const struct named_lines *l, unsigned vcpu,
     fprintf(out, ",\"certainty\":\"%s\"",
             btrail_certainty_name(r->certainty));
     fputs(",\"from_name\":", out);
-    put_string(out, names_text(r->from_place, r->from, buf));
+    put_json_string(out, names_text(r->from_place, r->from, buf));
     fputs(",\"to_name\":", out);
-    put_string(out, names_text(r->to_place, r->to, buf));
+    put_json_string(out, names_text(r->to_place, r->to, buf));
     if (l->o.lines &&
         symbolizer_line(l->o.names, r->from_place, &file, &line)) {
         fputs(",\"file\":", out);
-        put_string(out, file);
+        put_json_string(out, file);
         fprintf(out, ",\"line\":%u", line);
     }
     if (l->o.insn) {
@@ -161,7 +161,7 @@ static void put_json(const struct named_lines *l, unsigned vcpu,
     fputs("}\n", out);
 }
 
-static void put_text(const struct named_lines *l, unsigned vcpu,
+static void put_named_text(const struct named_lines *l, unsigned vcpu,
                      const struct btrail_batch *b,
                      const struct btrail_record *record,
                      const struct filter_record *r, bool linked)
@@ -219,9 +219,9 @@ static void put_part(struct named_lines *l, unsigned vcpu,
         symbolizer_place(l->o.names, r.process, r.to, &to);
         if (!l->o.filter || filter_matches(l->o.filter, &r)) {
             if (l->o.json) {
-                put_json(l, vcpu, b, record, &r, linked);
+                put_named_json(l, vcpu, b, record, &r, linked);
             } else {
-                put_text(l, vcpu, b, record, &r, linked);
+                put_named_text(l, vcpu, b, record, &r, linked);
             }
         }
         *link = (struct link) { true, record->to, r.index };

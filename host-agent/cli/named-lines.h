@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Records with their names, instructions and source lines, as text
+ * Records as text, with names, instructions and source lines
  */
 
 #ifndef BTRAIL_NAMED_LINES_H
@@ -12,9 +12,9 @@
 
 /**
  * struct named_lines_options
- * @insn:    before a record, the instructions that led to it
- * @lines:   source lines
- * @json:    a JSON object a line
+ * @insn:  print the instructions before each record
+ * @lines: print source lines
+ * @json:  print one JSON object per line
  */
 struct named_lines_options {
     const struct cli_trace *trace;
@@ -31,12 +31,12 @@ struct named_lines;
 struct named_lines *named_lines_new(const struct named_lines_options *options);
 void named_lines_free(struct named_lines *l);
 
-/* Print @n records of a batch from its record @first on. */
+/* Prints @n records of a batch from its record @first on. */
 void named_lines_records(struct named_lines *l, unsigned vcpu,
                          const struct btrail_batch *b, size_t first,
                          size_t n);
 
-/* Something is missing here: what comes next does not follow what was. */
+/* Records are missing here: the next one does not follow the last one. */
 void named_lines_gap(struct named_lines *l, unsigned vcpu);
 
 #endif /* BTRAIL_NAMED_LINES_H */

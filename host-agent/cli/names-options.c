@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Options that tell where names are: see names-options.h
+ * Options for names: see names-options.h
  */
 
 #include <string.h>

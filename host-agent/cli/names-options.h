@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Options that tell where names are
+ * Options of all commands that print names: where to find them
  */
 
 #ifndef BTRAIL_NAMES_OPTIONS_H
@@ -19,24 +19,24 @@ struct names_options {
 
 #define NAMES_ENTRIES(n)                                                     \
     { "map", 0, 0, G_OPTION_ARG_FILENAME, &(n)->map,                         \
-      "take names of address spaces, files and symbols from FILE", "FILE" }, \
+      "read names of address spaces, files and symbols from FILE", "FILE" }, \
     { "vmlinux", 0, 0, G_OPTION_ARG_FILENAME, &(n)->vmlinux,                 \
-      "the guest's kernel as an ELF file", "FILE" },                         \
+      "ELF file of the guest's kernel", "FILE" },                         \
     { "sysroot", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &(n)->sysroots,          \
-      "look for the guest's files in DIR; can be repeated", "DIR" },         \
+      "search DIR for the guest's files; can be repeated", "DIR" },         \
     { "debug-dir", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &(n)->debug_dirs,      \
-      "look for files by build-id in DIR, too; can be repeated", "DIR" }
+      "also search DIR for files by build-id; can be repeated", "DIR" }
 
-/* NULL after having said what is wrong. */
+/* Returns NULL after an error message. */
 struct symbolizer *names_open(const struct names_options *options,
                               const struct cli_trace *trace);
 void names_clear(struct names_options *options);
 
-/* --filter; @text may be NULL.  False after having said what is wrong. */
+/* Parses --filter; @text may be NULL.  False after an error message. */
 bool names_filter(const char *text, struct filter **filter);
 
 /**
- * names_text - an address with its name
+ * names_text - format an address with its name
  * @buf: gets "function+0x12 (module)", "0x1234 (module)" or "0x1234"
  */
 #define NAMES_SIZE  512

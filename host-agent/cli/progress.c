@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What a recording has come to: see progress.h
+ * The progress of a recording: see progress.h
  */
 
 #include <inttypes.h>

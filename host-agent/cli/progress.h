@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What a recording has come to, for who watches it
+ * The progress and result of a recording, for the user
  */
 
 #ifndef BTRAIL_PROGRESS_H
@@ -16,17 +16,17 @@ struct progress {
     uint64_t paused_ns;
 };
 
-/* A rate that is not known */
+/* An unknown rate */
 #define PROGRESS_NO_RATE    (-1.0)
 
 /*
- * A line for a terminal, in place of the one before: after so many
- * nanoseconds, at a rate of so many records a second now.
+ * Prints a line for a terminal that replaces the one before: @ns nanoseconds
+ * after the start, at @rate records per second.
  */
 void progress_print(FILE *file, uint64_t ns, const struct progress *p,
                     double rate);
 
-/* What there is in the end, and why it has ended (NULL: nobody says) */
+/* Prints the result, and why the recording has ended (NULL: unknown). */
 void progress_sum(FILE *file, const char *path, const struct progress *p,
                   const char *why);
 

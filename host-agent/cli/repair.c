@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * backtrail repair: make a complete file of one that was cut off or damaged
+ * backtrail repair: completes a file that was cut off or damaged
  */
 
 #include <errno.h>
@@ -20,8 +20,8 @@ struct repair_options {
 };
 
 /*
- * Where a file goes if nobody says: x.btrail to x.repaired.btrail, and its
- * part x.1.btrail to x.repaired.1.btrail, so that both are found together.
+ * The default name of the output: x.repaired.btrail for x.btrail, and
+ * x.repaired.1.btrail for its part x.1.btrail, so that both are found together.
  */
 static char *default_output(const char *path)
 {
@@ -53,14 +53,15 @@ static void say_failure(const char *path, const char *output,
     if (ret == -BTRAIL_ERR_IO && errno == EEXIST && output) {
         cli_error("%s: the file exists; use --force to replace it", output);
     } else if (ret == -BTRAIL_ERR_IO && errno == EBUSY) {
-        cli_error("%s: another process writes it; let that end first", path);
+        cli_error("%s: another process is writing the file; wait for its end",
+                  path);
     } else if (ret == -BTRAIL_ERR_ARGUMENT && output) {
-        cli_error("%s: this is the file that is to be repaired; give the new "
-                  "one another name, or use --in-place", output);
+        cli_error("%s: this is the file to repair; choose another name for the "
+                  "output, or use --in-place", output);
     } else if (ret == -BTRAIL_ERR_CORRUPT && !output) {
         cli_error("%s: more than its end is damaged (%" PRIu64 " chunks, %"
-                  PRIu64 " records are missing); it was left as it is: repair "
-                  "it without --in-place", path, r->bad_chunks, r->lost);
+                  PRIu64 " records are missing); the file was not changed, "
+                  "repair it without --in-place", path, r->bad_chunks, r->lost);
     } else {
         cli_error("%s: %s", path, cli_strerror(ret));
     }
@@ -70,12 +71,12 @@ static void print_text(const char *path, const char *output,
                        const struct btrail_repair_result *r)
 {
     if (r->whole) {
-        printf("%s: complete, there is nothing to repair\n", path);
+        printf("%s: complete, nothing to repair\n", path);
         return;
     }
     if (r->no_header) {
-        cli_error("%s: the file's header is damaged; what is repaired is a "
-                  "trace of its own and does not go with other parts", path);
+        cli_error("%s: the file's header is damaged; the repaired file is a "
+                  "trace of its own, separate from other parts", path);
     }
     printf("%s: %" PRIu64 " records kept, %" PRIu64 "%s missing, %" PRIu64
            " damaged chunks left out, %u streams cut off", path, r->records,
@@ -164,26 +165,25 @@ int cmd_repair(int argc, char **argv)
     struct repair_options o = { NULL };
     const GOptionEntry entries[] = {
         { "output", 'o', 0, G_OPTION_ARG_FILENAME, &o.output,
-          "the new file (default: FILE with .repaired in its name)", "OUT" },
+          "output file (default: FILE with .repaired in its name)", "OUT" },
         { "force", 'f', 0, G_OPTION_ARG_NONE, &o.force,
           "replace the new file if it exists", NULL },
         { "in-place", 0, 0, G_OPTION_ARG_NONE, &o.in_place,
-          "complete FILE itself, if it merely lacks its end", NULL },
+          "complete FILE itself, if only its end is missing", NULL },
         { "dry-run", 'n', 0, G_OPTION_ARG_NONE, &o.dry_run,
-          "say what would be kept, and write nothing", NULL },
+          "show what would be kept, and write nothing", NULL },
         { "json", 0, 0, G_OPTION_ARG_NONE, &o.json, "print JSON", NULL },
         { NULL }
     };
     int code = CLI_USAGE;
 
     if (!cli_parse(&argc, &argv, entries, -1, "FILE...",
-                   "Make complete files of traces that were cut off or "
-                   "damaged.")) {
-        /* It has been said. */
+                   "Complete traces that were cut off or damaged.")) {
+        /* cli_parse() has printed an error. */
     } else if (o.output && argc > 2) {
-        cli_error("--output: it goes with one FILE only");
+        cli_error("--output: only one FILE is possible");
     } else if (!!o.output + o.in_place + o.dry_run > 1) {
-        cli_error("--output, --in-place and --dry-run exclude each other");
+        cli_error("use only one of --output, --in-place and --dry-run");
     } else {
         code = run(&o, argv + 1);
     }

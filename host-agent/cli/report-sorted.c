@@ -11,10 +11,10 @@
 #include "analyze/rows.h"
 #include "cli/report-sorted.h"
 
-/* More would not fit into the memory of a small machine. */
+/* Limit of different edges, for the memory of a small machine */
 #define MAX_EDGES   (8u << 20)
 
-enum key {
+enum sort_key {
     KEY_COMM, KEY_PID, KEY_TID, KEY_CR3, KEY_CPU, KEY_DSO, KEY_SYM, KEY_LINE,
     KEY_FROM, KEY_TO, KEY_SYM_TO, KEY_DSO_TO, KEY_LINE_TO,
 };
@@ -22,7 +22,7 @@ enum key {
 /* A name can stand for several columns. */
 static const struct {
     const char *name;
-    enum key key;
+    enum sort_key key;
 } keys[] = {
     { "comm", KEY_COMM },
     { "process", KEY_COMM },
@@ -72,24 +72,24 @@ static const struct {
 /* Values of rows */
 enum {
     RECORDS,
-    LIKELY,                     /* of these, records whose process is no more */
+    LIKELY,                     /* records whose process is merely likely */
 };
 
 struct sorted {
     struct report *report;
-    enum key keys[ROWS_MAX_COLUMNS];
+    enum sort_key keys[ROWS_MAX_COLUMNS];
     unsigned n;
     struct rows *rows;
 };
 
-/* False after having said what is wrong. */
-static bool parse_keys(const char *text, enum key *out, unsigned *n)
+/* Parses the columns of --sort; false after an error message. */
+static bool parse_keys(const char *text, enum sort_key *out, unsigned *n)
 {
     g_auto(GStrv) words = g_strsplit(text, ",", -1);
     unsigned i, k;
 
     if (!words[0]) {
-        cli_error("--sort: there are no columns");
+        cli_error("--sort: name at least one column");
         return false;
     }
     for (*n = i = 0; words[i]; i++) {
@@ -98,7 +98,7 @@ static bool parse_keys(const char *text, enum key *out, unsigned *n)
         for (k = 0; k < G_N_ELEMENTS(keys); k++) {
             if (!strcmp(keys[k].name, g_strstrip(words[i]))) {
                 if (*n == ROWS_MAX_COLUMNS) {
-                    cli_error("--sort: more than %d columns",
+                    cli_error("--sort: at most %d columns are possible",
                               ROWS_MAX_COLUMNS);
                     return false;
                 }
@@ -114,7 +114,8 @@ static bool parse_keys(const char *text, enum key *out, unsigned *n)
                     g_string_append_printf(known, " %s", keys[k].name);
                 }
             }
-            cli_error("--sort: '%s' is none of%s", words[i], known->str);
+            cli_error("--sort: unknown column '%s'; the columns are%s",
+                      words[i], known->str);
             return false;
         }
     }
@@ -123,15 +124,15 @@ static bool parse_keys(const char *text, enum key *out, unsigned *n)
 
 bool report_check_keys(const char *text)
 {
-    enum key out[ROWS_MAX_COLUMNS];
+    enum sort_key out[ROWS_MAX_COLUMNS];
     unsigned n;
 
     return parse_keys(text, out, &n);
 }
 
-/* @buf is used if the name is not known already. */
-static const char *name_of(const struct sorted *s,
-                           const struct filter_record *r, enum key key,
+/* The text of a column for an edge; @buf has room for it. */
+static const char *column_text(const struct sorted *s,
+                           const struct filter_record *r, enum sort_key key,
                            char buf[NAMES_SIZE])
 {
     bool to = key == KEY_TO || key == KEY_SYM_TO || key == KEY_DSO_TO ||
@@ -190,7 +191,8 @@ static const char *name_of(const struct sorted *s,
     }
 }
 
-static void add(void *opaque, const struct filter_record *r, uint64_t count)
+static void add_edge(void *opaque, const struct filter_record *r,
+                     uint64_t count)
 {
     struct sorted *s = opaque;
     const uint64_t values[ROWS_MAX_VALUES] = {
@@ -202,7 +204,7 @@ static void add(void *opaque, const struct filter_record *r, uint64_t count)
     unsigned i;
 
     for (i = 0; i < s->n; i++) {
-        names[i] = name_of(s, r, s->keys[i], text[i]);
+        names[i] = column_text(s, r, s->keys[i], text[i]);
     }
     rows_add(s->rows, names, values);
 }
@@ -243,12 +245,12 @@ static void print_text(const struct sorted *s, const struct fold_sums *p,
     int widths[ROWS_MAX_COLUMNS];
     size_t i, shown;
     uint64_t rest = 0;
-    bool who = false, marked = false;
+    bool has_process = false, marked = false;
     unsigned k;
 
     for (k = 0; k < s->n; k++) {
-        who |= s->keys[k] == KEY_COMM || s->keys[k] == KEY_PID ||
-               s->keys[k] == KEY_TID;
+        has_process |= s->keys[k] == KEY_COMM || s->keys[k] == KEY_PID ||
+                       s->keys[k] == KEY_TID;
     }
     printf("# %" PRIu64 " records, %" PRIu64 "%s lost\n#\n", p->records,
            p->lost, p->lost_unknown ? " or more" : "");
@@ -272,7 +274,7 @@ static void print_text(const struct sorted *s, const struct fold_sums *p,
     }
     printf("\n");
     for (i = 0; i < shown; i++) {
-        bool likely = who && rows[i]->values[LIKELY];
+        bool likely = has_process && rows[i]->values[LIKELY];
 
         printf("  %7.2f%% %14" PRIu64 "%c",
                100 * report_share(rows[i]->values[RECORDS], p->records),
@@ -293,12 +295,12 @@ static void print_text(const struct sorted *s, const struct fold_sums *p,
                rest, n - shown);
     }
     if (marked) {
-        printf("# ~ whose records these are, or some of them, is likely, not "
-               "sure\n");
+        printf("# ~ the process of these records, or of some, is likely, not "
+               "certain\n");
     }
     if (p->others) {
-        printf("# %14" PRIu64 " more records, of edges that came too late to "
-               "be told apart\n", p->others);
+        printf("# %14" PRIu64 " more records, of edges beyond the limit of "
+               "different edges\n", p->others);
     }
 }
 
@@ -322,7 +324,7 @@ int report_sorted(struct report *r, const char *text)
         options.by_vcpu |= s.keys[i] == KEY_CPU;
     }
     s.rows = rows_new(s.n);
-    ret = profile_trace(&profile, r->trace.trace, &options, add, &s);
+    ret = profile_trace(&profile, r->trace.trace, &options, add_edge, &s);
     if (ret) {
         rows_free(s.rows);
         return report_failed(r, ret);

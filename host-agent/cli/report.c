@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * backtrail report: which address spaces ran, and where they were
+ * backtrail report: address spaces that ran, and their hottest edges
  */
 
 #include <errno.h>
@@ -14,18 +14,18 @@
 #include "cli/report-sorted.h"
 
 /*
- * What a file may make us remember: more than any guest has, and less than
- * the memory of a small machine.
+ * Limits of what a file can make the command keep: more than any guest has,
+ * and less than the memory of a small machine
  */
 #define MAX_SPACES          65536
 #define MAX_EDGES           (8u << 20)
 #define MAX_TOP             1000
 
-/* What nobody asks for */
+/* Values that no user gives */
 #define DEFAULT_TOP         INT_MIN
 #define DEFAULT_SHARE       -1000.
 
-/* What is known of the process that an address space is of */
+/* The process that an address space belongs to */
 static const struct process *owner(const struct report *r,
                                    const struct space *s,
                                    enum btrail_certainty *certainty)
@@ -185,8 +185,8 @@ static void print_space(const struct report *r, const struct tally *t,
         putchar('\n');
     }
     if (edges_others(s->group.edges)) {
-        printf("    %13" PRIu64 "           edges that came too late to "
-               "be told apart\n", edges_others(s->group.edges));
+        printf("    %13" PRIu64 "           edges beyond the limit of "
+               "different edges\n", edges_others(s->group.edges));
     }
 }
 
@@ -206,7 +206,7 @@ static void print_text(const struct report *r, const struct tally *t,
     for (i = 0; i < t->spaces->len; i++) {
         const struct space *s = t->spaces->pdata[i];
 
-        /* They are in order: all that follow have less. */
+        /* The rest have fewer records. */
         if (100 * report_share(s->records, t->sums.records) < r->min_share) {
             break;
         }
@@ -284,35 +284,35 @@ int cmd_report(int argc, char **argv)
     double min_share = DEFAULT_SHARE;
     const GOptionEntry entries[] = {
         { "sort", 0, 0, G_OPTION_ARG_STRING, &sort,
-          "a row for each of KEYS: comm, pid, tid, cr3, cpu, dso, sym, "
-          "srcline, edge and more", "KEYS" },
+          "one row per combination of KEYS: comm, pid, tid, cr3, cpu, dso, "
+          "sym, srcline, edge and more", "KEYS" },
         { "children", 0, 0, G_OPTION_ARG_NONE, &children,
-          "functions with what they called, by call stacks", NULL },
+          "functions, including their callees, from call stacks", NULL },
         { "callers", 0, 0, G_OPTION_ARG_STRING, &callers,
-          "who called FUNCTION", "FUNCTION" },
+          "callers of FUNCTION", "FUNCTION" },
         { "callees", 0, 0, G_OPTION_ARG_STRING, &callees,
-          "what FUNCTION called", "FUNCTION" },
+          "callees of FUNCTION", "FUNCTION" },
         { "syscalls", 0, 0, G_OPTION_ARG_NONE, &syscalls,
           "system calls of Linux", NULL },
         { "filter", 0, 0, G_OPTION_ARG_STRING, &filter,
           "only records for which EXPRESSION is true, such as 'comm == sh && "
           "sym ~ ^do_'", "EXPRESSION" },
         { "top", 0, 0, G_OPTION_ARG_INT, &top,
-          "hottest edges of each address space (default: 3), or rows of "
-          "--sort (default: all)", "N" },
+          "print N hottest edges of each address space (default: 3), or N "
+          "rows of --sort (default: all)", "N" },
         { "min-share", 0, 0, G_OPTION_ARG_DOUBLE, &min_share,
-          "sum up what has a smaller share of the records "
+          "sum up everything with a smaller share of the records "
           "(default: 1, or 0.1 for rows; --json has all)", "PERCENT" },
         NAMES_ENTRIES(&names),
         { "json", 0, 0, G_OPTION_ARG_NONE, &json, "print JSON", NULL },
         { "threads", 0, 0, G_OPTION_ARG_STRING, &threads,
-          "decode with so many threads (default: one for each CPU)", "N" },
+          "decode with N threads (default: one per CPU)", "N" },
         { NULL }
     };
 
     if (!cli_parse(&argc, &argv, entries, -1, "FILE...",
-                   "Show which address spaces ran, when, and their hottest "
-                   "edges; or where records were made.")) {
+                   "Show the address spaces that ran, when, and their hottest "
+                   "edges; or the functions that ran.")) {
         goto out;
     }
     calls = children ? CALL_ROWS_CHILDREN : callers ? CALL_ROWS_CALLERS :
@@ -330,10 +330,11 @@ int cmd_report(int argc, char **argv)
     } else if (!(r.min_share >= 0 && r.min_share <= 100)) {
         cli_error("--min-share: %g is not between 0 and 100", min_share);
     } else if (!!sort + children + !!callers + !!callees + syscalls > 1) {
-        cli_error("--sort, --children, --callers, --callees and --syscalls "
-                  "do not go together");
+        cli_error("use only one of --sort, --children, --callers, --callees "
+                  "and --syscalls");
     } else if (filter && !rows) {
-        cli_error("--filter needs --sort or a report of calls");
+        cli_error("--filter needs --sort, --children, --callers, --callees or "
+                  "--syscalls");
     } else if (cli_parse_threads(threads, &r.threads) &&
                (!sort || report_check_keys(sort)) &&
                names_filter(filter, &r.filter)) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A file that a command writes: see result.h
+ * An output file: see result.h
  */
 
 #include <errno.h>
@@ -26,7 +26,7 @@ bool result_open(struct result *r, const char *path)
     }
     r->path = g_strdup(path);
     if (!stat(path, &st) && !S_ISREG(st.st_mode)) {
-        /* A pipe or device is written to as it is. */
+        /* A pipe or device is written directly. */
         r->file = fopen(path, "w");
     } else {
         r->temporary = g_strdup_printf("%s.XXXXXX", path);
@@ -59,7 +59,7 @@ bool result_close(struct result *r)
             unlink(r->temporary);
         }
     }
-    /* Who reads a pipe may have seen enough. */
+    /* The reader of a pipe may stop early. */
     if (!ok && (r->path || error != EPIPE)) {
         cli_error("%s: cannot write: %s", r->path ? r->path :
                   "standard output", g_strerror(error));

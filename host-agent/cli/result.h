@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A file that a command writes: whole, or not at all
+ * An output file, which is written completely or not at all
  */
 
 #ifndef BTRAIL_RESULT_H
@@ -15,13 +15,13 @@ struct result {
     char *temporary;
 };
 
-/* @path NULL or "-" is standard output.  False after saying what is wrong. */
+/* @path NULL or "-" is standard output.  False after an error message. */
 bool result_open(struct result *r, const char *path);
 
-/* Put it in place.  False after saying what is wrong; nothing is left then. */
+/* Moves the file to its path.  On an error, prints it and leaves no file. */
 bool result_close(struct result *r);
 
-/* Leave nothing. */
+/* Removes the file. */
 void result_discard(struct result *r);
 
 #endif /* BTRAIL_RESULT_H */

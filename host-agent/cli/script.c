@@ -240,9 +240,10 @@ static int print(struct script *s)
     return code;
 }
 
-/* False after having said what is wrong. */
-static bool open_names(struct script *s, const struct names_options *names,
-                       struct symbolizer **symbolizer)
+/* Opens names, if they are needed; false after an error message. */
+static bool open_named_lines(struct script *s,
+                             const struct names_options *names,
+                             struct symbolizer **symbolizer)
 {
     struct named_lines_options options = {
         .trace = &s->trace, .filter = s->filter, .insn = s->insn,
@@ -269,7 +270,7 @@ static int run(struct script *s, char *const *paths, const char *vcpus,
         return CLI_FAILED;
     }
     s->time.start = s->trace.start;
-    if (!open_names(s, names, &symbolizer)) {
+    if (!open_named_lines(s, names, &symbolizer)) {
         code = CLI_FAILED;
     } else if (choose_vcpus(s, vcpus)) {
         signal(SIGPIPE, SIG_IGN);
@@ -278,7 +279,7 @@ static int run(struct script *s, char *const *paths, const char *vcpus,
             verdict = cli_trace_verdict(&s->trace, s->damage);
             code = code ? code : verdict;
         } else if (s->error == EPIPE) {
-            /* A reader that has seen enough (head, less) is no failure. */
+            /* A reader (head, less) may stop early. */
             code = CLI_OK;
         } else {
             cli_error("cannot write: %s", g_strerror(s->error));
@@ -311,28 +312,28 @@ int cmd_script(int argc, char **argv)
         { "filter", 0, 0, G_OPTION_ARG_STRING, &filter,
           "only records for which EXPRESSION is true", "EXPRESSION" },
         { "names", 0, 0, G_OPTION_ARG_NONE, &s.with_names,
-          "print names of processes, functions and modules, too", NULL },
+          "also print names of processes, functions and modules", NULL },
         { "insn", 0, 0, G_OPTION_ARG_NONE, &s.insn,
-          "the same, and the instructions between records", NULL },
+          "as --names, with the instructions between records", NULL },
         { "lines", 0, 0, G_OPTION_ARG_NONE, &s.source,
-          "the same, and source lines", NULL },
+          "as --names, with source lines", NULL },
         NAMES_ENTRIES(&names),
         { "events", 0, 0, G_OPTION_ARG_NONE, &s.events,
-          "print events too", NULL },
+          "also print events", NULL },
         { "events-only", 0, 0, G_OPTION_ARG_NONE, &s.events_only,
-          "print events and no records, which is fast", NULL },
+          "print only events, which is fast", NULL },
         { "json", 0, 0, G_OPTION_ARG_NONE, &s.json,
-          "print a JSON object a line", NULL },
+          "print one JSON object per line", NULL },
         { "raw", 0, 0, G_OPTION_ARG_NONE, &s.raw,
-          "print the 24-byte records of one vCPU as they are", NULL },
+          "print the records of one vCPU in binary, 24 bytes each", NULL },
         { "threads", 0, 0, G_OPTION_ARG_STRING, &threads,
-          "make text with so many threads (default: one for each CPU)", "N" },
+          "make text with N threads (default: one per CPU)", "N" },
         { NULL }
     };
     int code = CLI_USAGE;
 
     if (!cli_parse(&argc, &argv, entries, -1, "FILE...",
-                   "Print the records of a trace, one a line: vCPU, index, "
+                   "Print the records of a trace, one per line: vCPU, index, "
                    "time, CR3, from, to, flags.") ||
         (index && !cli_parse_range("--index", index, &s.index)) ||
         (time && !cli_parse_time_range("--time", time, &range)) ||
@@ -348,7 +349,7 @@ int cmd_script(int argc, char **argv)
     s.by_time = time;
     s.events |= s.events_only;
     if (s.raw && (s.json || s.events || s.with_names)) {
-        cli_error("--raw does not go with --json, events or names");
+        cli_error("--raw prints no JSON, events or names; use it alone");
     } else {
         code = run(&s, argv + 1, vcpus, &names);
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Trace files, as the subcommands see them
+ * Trace files: opens them for the subcommands, with their description
  */
 
 #include <errno.h>
@@ -14,7 +14,7 @@ const char *cli_strerror(int ret)
     return ret == -BTRAIL_ERR_IO ? g_strerror(errno) : btrail_strerror(ret);
 }
 
-/* Say which of several files cannot be opened, if it is one of them alone. */
+/* Reports which of several files cannot be opened, if it is a single one. */
 static void explain(char *const *paths, int ret)
 {
     const char *words = cli_strerror(ret);
@@ -74,7 +74,7 @@ int cli_trace_verdict(const struct cli_trace *t, uint64_t damage)
 
     if (!s->complete) {
         cli_error("%s: the file was cut off or is still being written; "
-                  "%" G_GUINT64_FORMAT " bytes at its end are of no use",
+                  "%" G_GUINT64_FORMAT " bytes at its end are unusable",
                   t->path, s->cut_bytes);
         verdict = CLI_DAMAGED;
     } else if (!s->indexed) {
@@ -85,7 +85,7 @@ int cli_trace_verdict(const struct cli_trace *t, uint64_t damage)
     if (s->bad_chunks || s->missing_chunks || s->skipped_bytes) {
         cli_error("%s: damaged: %" G_GUINT64_FORMAT " bad chunks, %"
                   G_GUINT64_FORMAT " missing ones, %" G_GUINT64_FORMAT
-                  " bytes passed over", t->path, s->bad_chunks,
+                  " bytes skipped", t->path, s->bad_chunks,
                   s->missing_chunks, s->skipped_bytes);
         verdict = CLI_DAMAGED;
     }
@@ -95,14 +95,14 @@ int cli_trace_verdict(const struct cli_trace *t, uint64_t damage)
         verdict = CLI_DAMAGED;
     }
     if (s->continued && !s->first_part) {
-        /* Who names a later part alone wants no more than that. */
-        cli_error("%s: the trace goes on in a file that is not here",
+        /* A user who names only a later part wants only that. */
+        cli_error("%s: the trace continues in a file that was not given",
                   t->path);
         verdict = CLI_DAMAGED;
     }
     if (damage) {
         cli_error("%s: damaged: %" G_GUINT64_FORMAT
-                  " times something is missing or cannot be decoded",
+                  " places are missing or cannot be decoded",
                   t->path, damage);
         verdict = CLI_DAMAGED;
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * backtrail verify: is a trace whole, and does it account for every record?
+ * backtrail verify: checks that a trace is complete and accounts for every
+ * record
  */
 
 #include <inttypes.h>
@@ -39,7 +40,7 @@ struct stream {
     uint64_t clock;             /* of the last TIME event */
 };
 
-/* More of them say nothing new. */
+/* Limit of faults that are reported */
 #define MAX_FAULTS  1000
 
 static void G_GNUC_PRINTF(3, 4) fault(struct verify *v,
@@ -83,7 +84,7 @@ static bool known_reason(const struct btrail_event *e)
     }
 }
 
-/* Where events may be, and what they may say */
+/* Checks the place of an event and its numbers. */
 static void check_form(struct verify *v, const struct stream *s,
                        const struct btrail_event *e)
 {
@@ -95,10 +96,10 @@ static void check_form(struct verify *v, const struct stream *s,
               e->type, e->reason);
     }
     if (e->type != BTRAIL_EVENT_TIME && (e->data[1] || e->data[2])) {
-        fault(v, s, "an event of type %u with numbers that mean nothing",
+        fault(v, s, "an event of type %u with numbers that must be 0",
               e->type);
     }
-    /* One that happened in a hole comes after the GAP. */
+    /* An event of a gap comes after the GAP event. */
     if (!gap && (e->index > s->index || e->index < s->recorded)) {
         fault(v, s, "an event of type %u with index %" PRIu64 " is in the "
               "wrong place", e->type, e->index);
@@ -115,8 +116,8 @@ static void check_gap(struct verify *v, struct stream *s,
         fault(v, s, "%" PRIu64 " records from here on are missing",
               e->data[0]);
     } else if (e->reason == BTRAIL_GAP_ELSEWHERE && s->begun) {
-        fault(v, s, "%" PRIu64 " records from here on are in a file that is "
-              "not here", e->data[0]);
+        fault(v, s, "%" PRIu64 " records from here on are in a file that "
+              "was not given", e->data[0]);
     }
     if (e->data[0] == BTRAIL_LOST_UNKNOWN) {
         v->lost_unknown = true;
@@ -128,20 +129,21 @@ static void check_gap(struct verify *v, struct stream *s,
         }
         s->index += e->data[0];
         if (s->index != e->index) {
-            fault(v, s, "a GAP event that does not fit its place");
+            fault(v, s, "a GAP event whose index does not match the records "
+                  "it lost");
         }
     }
 }
 
 /*
- * CR3 and time change by events alone, but where chunks are missing, and where
- * another file goes on that does not know the time yet.
+ * Only events change CR3 and time, except where chunks are missing, and where
+ * another file continues that does not know the time yet.
  */
 static void check_state(struct verify *v, struct stream *s,
                         const struct btrail_batch *b)
 {
     const struct btrail_event *e = b->event;
-    /* What a file lacks that follows another one, by its header */
+    /* Records between two files, by the header of the second one */
     bool between = e && e->type == BTRAIL_EVENT_GAP && e->data[0] &&
                    (e->reason == BTRAIL_GAP_AGENT_LOST ||
                     e->reason == BTRAIL_GAP_OVERWRITTEN ||
@@ -149,11 +151,11 @@ static void check_state(struct verify *v, struct stream *s,
 
     if (s->begun && !s->gap && !between) {
         if (b->cr3 != s->cr3 && !(e && e->type == BTRAIL_EVENT_CR3)) {
-            fault(v, s, "CR3 is another one, and no event has changed it");
+            fault(v, s, "CR3 has changed without an event");
         }
         if (b->time.host && memcmp(&b->time, &s->time, sizeof(s->time)) &&
             !(e && e->type == BTRAIL_EVENT_TIME)) {
-            fault(v, s, "the time is another one, and no event tells it");
+            fault(v, s, "the time has changed without an event");
         }
     }
     s->cr3 = b->cr3;
@@ -176,7 +178,7 @@ static void check_event(struct verify *v, struct stream *s,
         break;
     case BTRAIL_EVENT_END:
         check_form(v, s, e);
-        /* Another file may go on where one was cut off. */
+        /* Another file may continue where this one was cut off. */
         s->cut = e->reason == BTRAIL_END_CUT;
         s->ended = true;
         break;
@@ -202,7 +204,7 @@ static void check_records(struct verify *v, struct stream *s,
                           const struct btrail_batch *b)
 {
     if (b->index != s->index) {
-        fault(v, s, "records that do not follow those before them");
+        fault(v, s, "records do not follow those before them");
     }
     if (s->ended && !s->cut) {
         fault(v, s, "records after the END event");
@@ -215,7 +217,7 @@ static void check_records(struct verify *v, struct stream *s,
     v->records += b->count;
 }
 
-/* What comes of a stream, in order */
+/* The state of a stream while it is read */
 struct check {
     struct verify *verify;
     struct stream stream;
@@ -269,7 +271,7 @@ static void add_known(GHashTable *known, const GArray *chunks, unsigned file)
     }
 }
 
-/* The places of the chunks that readers look for in the index, in one file */
+/* Offsets of the chunks of one file that the index has */
 static GHashTable *known_chunks(const struct btrail_trace *trace, unsigned n)
 {
     const struct btrail_file *f = btrail_trace_file(trace, n);
@@ -308,8 +310,8 @@ static void check_chunk(struct verify *v, const struct btrail_scan_chunk *c,
     case BTRAIL_CHUNK_META:
     case BTRAIL_CHUNK_SIDEBAND:
         if (!g_hash_table_contains(known, &c->offset)) {
-            fault(v, NULL, "the index does not have the chunk at %" PRIu64
-                  ", or it is damaged", c->offset);
+            fault(v, NULL, "the chunk at %" PRIu64 " is damaged, or not in "
+                  "the index", c->offset);
         }
         break;
     case BTRAIL_CHUNK_INDEX:
@@ -323,8 +325,8 @@ static void check_chunk(struct verify *v, const struct btrail_scan_chunk *c,
 }
 
 /*
- * The frame of a file: chunk after chunk, numbered, each in the index.  A
- * reader that has an index looks at no more than that.
+ * Checks the frame of a file: it consists of numbered chunks, each of them in
+ * the index.  A reader with an index reads only that.
  */
 static int check_frame(struct verify *v, unsigned n)
 {
@@ -336,7 +338,7 @@ static int check_frame(struct verify *v, unsigned n)
     int ret;
 
     if (!f->status.indexed) {
-        /* The scan that was made in its place tells. */
+        /* The file was scanned when it was opened. */
         return 0;
     }
     btrail_scan_begin(&scan, f->fd, BTRAIL_FILE_HEADER_SIZE, f->size);
@@ -350,7 +352,7 @@ static int check_frame(struct verify *v, unsigned n)
         check_chunk(v, &chunk, known);
     }
     if (scan.skipped || scan.cut) {
-        fault(v, NULL, "%" PRIu64 " bytes are part of no chunk",
+        fault(v, NULL, "%" PRIu64 " bytes are not part of a chunk",
               scan.skipped + scan.cut);
     }
     btrail_scan_free(&scan);
@@ -469,14 +471,14 @@ int cmd_verify(int argc, char **argv)
     const GOptionEntry entries[] = {
         { "json", 0, 0, G_OPTION_ARG_NONE, &json, "print JSON", NULL },
         { "threads", 0, 0, G_OPTION_ARG_STRING, &threads,
-          "decode with so many threads (default: one for each CPU)", "N" },
+          "decode with N threads (default: one per CPU)", "N" },
         { NULL }
     };
     int code;
 
     if (!cli_parse(&argc, &argv, entries, -1, "FILE...",
-                   "Decode a whole trace and check that it is whole and "
-                   "accounts for every record.") ||
+                   "Decode a trace and check that it is complete and accounts "
+                   "for every record.") ||
         !cli_parse_threads(threads, &v.threads)) {
         return CLI_USAGE;
     }

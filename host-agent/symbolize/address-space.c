@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What is where in an address space: see address-space.h
+ * Mappings and symbols of an address space: see address-space.h
  */
 
 #include <glib.h>
@@ -37,13 +37,14 @@ void address_space_free(struct address_space *as)
     }
 }
 
-static const char *keep(struct address_space *as, const char *text)
+static const char *keep_string(struct address_space *as, const char *text)
 {
     return text ? g_string_chunk_insert_const(as->strings, text) : NULL;
 }
 
-/* The first mapping that ends behind @address */
-static unsigned find(const struct address_space *as, uint64_t address)
+/* The index of the first mapping that ends after @address */
+static unsigned find_mapping_index(const struct address_space *as,
+                                   uint64_t address)
 {
     return BTRAIL_UP_TO(as->mappings->data, as->mappings->len,
                         struct mapping, end, address);
@@ -57,9 +58,9 @@ void address_space_map(struct address_space *as, const struct mapping *m)
     if (m->start >= m->end) {
         return;
     }
-    added.path = keep(as, m->path ? m->path : "");
-    added.build_id = keep(as, m->build_id);
-    place = i = find(as, m->start);
+    added.path = keep_string(as, m->path ? m->path : "");
+    added.build_id = keep_string(as, m->build_id);
+    place = i = find_mapping_index(as, m->start);
     while (i < as->mappings->len) {
         struct mapping *old = &g_array_index(as->mappings, struct mapping, i);
         struct mapping rest = *old;
@@ -90,7 +91,7 @@ void address_space_map(struct address_space *as, const struct mapping *m)
 
 struct mapping *address_space_find(struct address_space *as, uint64_t address)
 {
-    unsigned i = find(as, address);
+    unsigned i = find_mapping_index(as, address);
     struct mapping *m;
 
     if (i == as->mappings->len) {
@@ -109,14 +110,16 @@ struct mapping *address_space_mappings(struct address_space *as, size_t *n)
 void address_space_symbol_add(struct address_space *as, uint64_t start,
                               const char *name, const char *module)
 {
-    struct symbol s = { start, 0, keep(as, name), keep(as, module) };
+    struct symbol s = {
+        start, 0, keep_string(as, name), keep_string(as, module),
+    };
 
     g_array_append_val(as->symbols, s);
     as->sorted = false;
 }
 
-/* Those with a name first; otherwise in the order of names */
-static int compare(const void *a, const void *b)
+/* Orders symbols by address; of those at one address, by name, NULL last. */
+static int compare_symbols(const void *a, const void *b)
 {
     const struct symbol *x = a, *y = b;
 
@@ -129,7 +132,7 @@ static int compare(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
-static void sort(struct address_space *as)
+static void sort_symbols(struct address_space *as)
 {
     struct symbol *all = (struct symbol *)as->symbols->data;
     unsigned i, n = 0;
@@ -141,7 +144,7 @@ static void sort(struct address_space *as)
     if (!as->symbols->len) {
         return;
     }
-    qsort(all, as->symbols->len, sizeof(*all), compare);
+    qsort(all, as->symbols->len, sizeof(*all), compare_symbols);
     for (i = 0; i < as->symbols->len; i++) {
         if (!n || all[i].start != all[n - 1].start) {
             all[n++] = all[i];
@@ -159,7 +162,7 @@ const struct symbol *address_space_symbol(struct address_space *as,
     const struct symbol *all;
     size_t n;
 
-    sort(as);
+    sort_symbols(as);
     all = (const struct symbol *)as->symbols->data;
     n = BTRAIL_UP_TO(all, as->symbols->len, struct symbol, start, address);
     return n && all[n - 1].name ? &all[n - 1] : NULL;
@@ -189,7 +192,7 @@ void address_space_kallsyms(struct address_space *as, uint64_t address,
                              module);
 }
 
-/* ffffffff81000000 T name [module], with a tab before the module */
+/* A line is "ffffffff81000000 T name [module]", with a tab before [module]. */
 bool address_space_kallsyms_line(struct address_space *as, const char *line)
 {
     struct btrail_kallsyms_line s;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What is where in an address space: mapped files, and symbols
+ * Mappings and symbols of an address space
  */
 
 #ifndef BTRAIL_ADDRESS_SPACE_H
@@ -12,17 +12,17 @@
 
 struct elf_file;
 
-/* Addresses from here on are the same in all address spaces: the kernel's. */
+/* Addresses from here on are the kernel's, the same in all address spaces. */
 #define ADDRESS_SHARED  (UINT64_C(1) << 63)
 
 /**
- * struct mapping - a range that a file, or something else, is mapped to
- * @offset:   of the file at @start
- * @path:     of the file, or what else it is: "[vdso]"; "" for nothing
+ * struct mapping - a range of addresses that something is mapped to
+ * @offset:   in the file, of @start
+ * @path:     of the file; a name such as "[vdso]"; or ""
  * @build_id: in digits, or NULL
- * @elf:      the file on the host, once it was looked for
- * @looked:   it was
- * @code:     it can be executed
+ * @elf:      the file on the host, or NULL
+ * @looked:   the file was searched on the host
+ * @code:     the range is executable
  */
 struct mapping {
     uint64_t start;
@@ -49,7 +49,7 @@ struct address_space *address_space_new(void);
 void address_space_free(struct address_space *as);
 
 /*
- * Map a range; of what was there before, what is outside of it stays.  Strings
+ * Maps a range.  Mappings that it overlaps keep what is outside of it.  Strings
  * are copied.
  */
 void address_space_map(struct address_space *as, const struct mapping *m);
@@ -58,35 +58,35 @@ void address_space_map(struct address_space *as, const struct mapping *m);
 struct mapping *address_space_find(struct address_space *as,
                                    uint64_t address);
 
-/* All in order; @n gets how many there are. */
+/* All mappings in the order of addresses; @n gets their number. */
 struct mapping *address_space_mappings(struct address_space *as, size_t *n);
 
 /**
- * address_space_symbol_add - name a place
- * @name: copied; NULL for a place where the symbol before it ends
+ * address_space_symbol_add - add a symbol
+ * @name: copied; NULL for an address that merely ends the symbol before it
  */
 void address_space_symbol_add(struct address_space *as, uint64_t start,
                               const char *name, const char *module);
 
 /*
- * The symbol at an address or NULL; a symbol ends where the next one begins.
+ * The symbol at an address, or NULL.  A symbol ends where the next one begins.
  */
 const struct symbol *address_space_symbol(struct address_space *as,
                                           uint64_t address);
 
-/* The address of a symbol */
+/* Finds the address of a symbol; false if there is none. */
 bool address_space_symbol_find(struct address_space *as, const char *name,
                                uint64_t *address);
 
 /**
  * address_space_kallsyms - add a symbol of a kernel
- * @type:   as in /proc/kallsyms: what is no function ends the one before
+ * @type:   as in /proc/kallsyms; a symbol that is not code has no name here
  * @module: in brackets, or NULL
  */
 void address_space_kallsyms(struct address_space *as, uint64_t address,
                             char type, const char *name, const char *module);
 
-/* The same, of a line of /proc/kallsyms; false if it makes no sense */
+/* Adds the symbol of a line of /proc/kallsyms; false if it is malformed. */
 bool address_space_kallsyms_line(struct address_space *as, const char *line);
 
 #endif /* BTRAIL_ADDRESS_SPACE_H */

@@ -18,7 +18,7 @@
 #include "symbolize/elf-file.h"
 #include "util/search.h"
 
-struct segment {
+struct elf_segment {
     uint64_t offset;
     uint64_t address;
     uint64_t size;              /* in the file */
@@ -37,7 +37,7 @@ struct elf_file {
     char *build_id;
     char *debug_link;
     unsigned bits;
-    GArray *segments;           /* of struct segment */
+    GArray *segments;           /* of struct elf_segment */
     GArray *symbols;            /* of struct elf_symbol; NULL: not read yet */
     GHashTable *by_name;
     Dwarf *dwarf;
@@ -64,7 +64,7 @@ static void read_build_id(struct elf_file *f)
     f->build_id = g_string_free(text, FALSE);
 }
 
-/* Was all but debugging information stripped? */
+/* Does a file have only debugging information, and no code? */
 static bool is_stripped_off(const struct elf_file *f)
 {
     Elf_Scn *section = NULL;
@@ -79,20 +79,20 @@ static bool is_stripped_off(const struct elf_file *f)
     return false;
 }
 
-static void read_segments(struct elf_file *f)
+static void read_elf_segments(struct elf_file *f)
 {
     size_t i, n;
 
-    f->segments = g_array_new(FALSE, FALSE, sizeof(struct segment));
+    f->segments = g_array_new(FALSE, FALSE, sizeof(struct elf_segment));
     if (elf_getphdrnum(f->elf, &n)) {
         return;
     }
     for (i = 0; i < n; i++) {
-        struct segment s;
+        struct elf_segment s;
         GElf_Phdr phdr;
 
         if (gelf_getphdr(f->elf, i, &phdr) && phdr.p_type == PT_LOAD) {
-            s = (struct segment) { phdr.p_offset, phdr.p_vaddr,
+            s = (struct elf_segment) { phdr.p_offset, phdr.p_vaddr,
                                    phdr.p_filesz };
             g_array_append_val(f->segments, s);
         }
@@ -131,7 +131,7 @@ struct elf_file *elf_file_open(const char *path)
     read_build_id(f);
     link = dwelf_elf_gnu_debuglink(f->elf, &crc);
     f->debug_link = g_strdup(link);
-    read_segments(f);
+    read_elf_segments(f);
     f->no_bytes = is_stripped_off(f);
     return f;
 }
@@ -236,9 +236,9 @@ bool elf_file_address(const struct elf_file *f, uint64_t offset,
     unsigned i;
 
     for (i = 0; i < f->segments->len; i++) {
-        const struct segment *s = &g_array_index(f->segments, struct segment,
-                                                 i);
-        /* What is mapped begins with the page that the segment begins in. */
+        const struct elf_segment *s = &g_array_index(f->segments,
+                                                     struct elf_segment, i);
+        /* A mapping begins with the page that its segment begins in. */
         uint64_t slack = s->offset & 4095;
 
         if (offset >= s->offset - slack &&
@@ -256,8 +256,8 @@ bool elf_file_offset(const struct elf_file *f, uint64_t address,
     unsigned i;
 
     for (i = 0; i < f->segments->len; i++) {
-        const struct segment *s = &g_array_index(f->segments, struct segment,
-                                                 i);
+        const struct elf_segment *s = &g_array_index(f->segments,
+                                                     struct elf_segment, i);
 
         if (address >= s->address && address - s->address < s->size) {
             *offset = s->offset + (address - s->address);
@@ -273,8 +273,8 @@ size_t elf_file_read(const struct elf_file *f, uint64_t address, void *buf,
     unsigned i;
 
     for (i = 0; !f->no_bytes && i < f->segments->len; i++) {
-        const struct segment *s = &g_array_index(f->segments, struct segment,
-                                                 i);
+        const struct elf_segment *s = &g_array_index(f->segments,
+                                                     struct elf_segment, i);
         uint64_t skip = address - s->address;
         ssize_t got;
 
@@ -293,8 +293,8 @@ size_t elf_file_read(const struct elf_file *f, uint64_t address, void *buf,
  */
 
 /*
- * What is better as a name for an address comes first, with a lower @rank.
- * From LABEL on it is not known where a function ends, or if it is one.
+ * Candidates for the name of an address.  The better one has a lower rank.
+ * From LABEL on, the end of the function is not known, or if it is a function.
  */
 #define LABEL       4
 #define STUBS       8
@@ -317,7 +317,7 @@ static int compare_candidates(const void *a, const void *b)
     return strcmp(x->symbol.name, y->symbol.name);
 }
 
-/* Where the section of a symbol ends, if that has instructions */
+/* The end of a symbol's section; 0 if the section has no code */
 static uint64_t code_end(const struct elf_file *f, const GElf_Sym *sym)
 {
     Elf_Scn *section = elf_getscn(f->elf, sym->st_shndx);
@@ -333,7 +333,8 @@ static uint64_t code_end(const struct elf_file *f, const GElf_Sym *sym)
     return shdr.sh_addr + shdr.sh_size;
 }
 
-static void read_table(const struct elf_file *f, GElf_Word type, GArray *all)
+static void read_symbol_table(const struct elf_file *f, GElf_Word type,
+                              GArray *all)
 {
     GElf_Shdr shdr;
     Elf_Scn *section = find_section(f, type, NULL, &shdr);
@@ -372,7 +373,7 @@ static void read_table(const struct elf_file *f, GElf_Word type, GArray *all)
     }
 }
 
-/* Stubs of the linker, which have no symbols */
+/* Adds the linker's stubs, which have no symbols. */
 static void read_plts(const struct elf_file *f, GArray *all)
 {
     Elf_Scn *section = NULL;
@@ -407,10 +408,10 @@ static void read_symbols(struct elf_file *f)
 
     f->symbols = g_array_new(FALSE, FALSE, sizeof(struct elf_symbol));
     f->by_name = g_hash_table_new(g_str_hash, g_str_equal);
-    read_table(f, SHT_SYMTAB, all);
-    read_table(f, SHT_DYNSYM, all);
+    read_symbol_table(f, SHT_SYMTAB, all);
+    read_symbol_table(f, SHT_DYNSYM, all);
     if (f->debug) {
-        read_table(f->debug, SHT_SYMTAB, all);
+        read_symbol_table(f->debug, SHT_SYMTAB, all);
     }
     read_plts(f, all);
     if (all->len) {
@@ -430,7 +431,7 @@ static void read_symbols(struct elf_file *f)
             last->end = c->symbol.start;
             g_array_append_val(f->symbols, c->symbol);
         } else if (c->symbol.start != last->start) {
-            /* A label inside of a function is no function. */
+            /* A label inside a function is not a function. */
             continue;
         } else {
             label = !sure;
@@ -534,7 +535,7 @@ static struct unit *find_unit(struct elf_file *f, uint64_t address)
     return n && address < all[n - 1].end ? &all[n - 1] : NULL;
 }
 
-/* Names are relative to where the compiler ran. */
+/* Relative paths are relative to the folder where the compiler ran. */
 static const char *source_path(struct elf_file *f, Dwarf_Die *die,
                                Dwarf_Line *row)
 {

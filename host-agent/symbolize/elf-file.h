@@ -2,8 +2,8 @@
 /*
  * ELF files: symbols, lines and bytes at addresses
  *
- * Addresses are those that the file itself names; who has mapped it elsewhere
- * subtracts the difference before.
+ * Addresses are those in the file.  If it is mapped elsewhere, the caller
+ * subtracts the difference first.
  */
 
 #ifndef BTRAIL_ELF_FILE_H
@@ -22,39 +22,41 @@ struct elf_symbol {
     uint64_t end;
 };
 
-/* NULL if it is no ELF file for x86, or cannot be read; errno tells which:
- * ENOEXEC for the former. */
+/*
+ * Returns NULL with errno set if the file cannot be read; ENOEXEC if it is not
+ * an ELF file for x86.
+ */
 struct elf_file *elf_file_open(const char *path);
 
-/* With the file that elf_file_set_debug() was given, if any */
+/* Also closes the file that was passed to elf_file_set_debug(). */
 void elf_file_close(struct elf_file *f);
 
 const char *elf_file_path(const struct elf_file *f);
 
-/* In lower-case digits; NULL if it has none */
+/* The build-id in lower-case digits; NULL if the file has none */
 const char *elf_file_build_id(const struct elf_file *f);
 
-/* Name of the file with its debugging information; NULL if it names none */
+/* The name of the file with its debugging information, or NULL */
 const char *elf_file_debug_link(const struct elf_file *f);
 
-/* 32 or 64, of the instructions in it */
+/* 32 or 64: the mode of its instructions */
 unsigned elf_file_bits(const struct elf_file *f);
 
-/* Has it a symbol table, or lines, of its own? */
+/* Does the file itself have a symbol table, or lines? */
 bool elf_file_has_symbols(const struct elf_file *f);
 bool elf_file_has_lines(const struct elf_file *f);
 
 /*
- * Take symbols and lines from @debug, too, which was stripped from @f and
- * belongs to it from here on.
+ * Takes symbols and lines from @debug, too, which was stripped from @f.  @f
+ * owns it from here on.
  */
 void elf_file_set_debug(struct elf_file *f, struct elf_file *debug);
 
-/* The address at which the byte at @offset of the file is */
+/* Finds the address of the byte at @offset of the file. */
 bool elf_file_address(const struct elf_file *f, uint64_t offset,
                       uint64_t *address);
 
-/* Where in the file the byte at @address is */
+/* Finds the offset in the file of the byte at @address. */
 bool elf_file_offset(const struct elf_file *f, uint64_t address,
                      uint64_t *offset);
 
@@ -65,13 +67,13 @@ const struct elf_symbol *elf_file_symbol(struct elf_file *f,
 /* The function or label called @name, or NULL */
 const struct elf_symbol *elf_file_find(struct elf_file *f, const char *name);
 
-/* @name lives as long as the file is open. */
+/* Finds the source line; @name lives as long as the file is open. */
 bool elf_file_line(struct elf_file *f, uint64_t address, const char **name,
                    unsigned *line);
 
 /**
- * elf_file_lines - all that the file tells of lines
- * @fn: gets where the code of a line is, more than once for many
+ * elf_file_lines - all lines of the file
+ * @fn: is called with each range of code of a line; many lines have several
  */
 typedef void elf_file_line_fn(void *opaque, uint64_t start, uint64_t end,
                               const char *name, unsigned line);
@@ -80,7 +82,7 @@ void elf_file_lines(struct elf_file *f, elf_file_line_fn *fn, void *opaque);
 /* All functions, in the order of their addresses */
 const struct elf_symbol *elf_file_symbols(struct elf_file *f, size_t *n);
 
-/* Bytes of what is loaded at @address; returns how many there are. */
+/* Reads bytes that are loaded at @address; returns their number. */
 size_t elf_file_read(const struct elf_file *f, uint64_t address, void *buf,
                      size_t n);
 

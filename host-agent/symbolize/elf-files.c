@@ -2,8 +2,8 @@
 /*
  * Finding ELF files: see elf-files.h
  *
- * Paths and symbolic links below a sysroot are the guest's: none of them may
- * lead out of it, so each component is looked up by itself.
+ * The guest chooses paths and symbolic links below a sysroot, and none of them
+ * may lead out of it.  So each component is resolved by itself.
  */
 
 #include <errno.h>
@@ -25,7 +25,7 @@ struct elf_files {
     GHashTable *by_path;        /* path on the host -> struct elf_file * */
 };
 
-static void close_file(gpointer f)
+static void close_elf(gpointer f)
 {
     elf_file_close(f);
 }
@@ -48,7 +48,7 @@ struct elf_files *elf_files_new(const struct elf_files_options *options)
     files->known = g_hash_table_new_full(g_str_hash, g_str_equal, g_free,
                                          NULL);
     files->by_path = g_hash_table_new_full(g_str_hash, g_str_equal, g_free,
-                                           close_file);
+                                           close_elf);
     return files;
 }
 
@@ -65,10 +65,10 @@ void elf_files_free(struct elf_files *files)
 }
 
 /*
- * Where @path of a guest is on the host, all of its symbolic links followed
- * as the guest would; NULL if it is not there.
+ * Returns the path on the host for @path in the guest, with symbolic links
+ * resolved as the guest would; NULL if there is no such file.
  */
-static char *resolve(const char *sysroot, const char *path)
+static char *resolve_path(const char *sysroot, const char *path)
 {
     GString *done = g_string_new(sysroot);
     size_t root = done->len;
@@ -128,7 +128,7 @@ static bool has_id(const struct elf_file *f, const char *build_id)
     return !build_id || !g_strcmp0(elf_file_build_id(f), build_id);
 }
 
-/* Open a file if it is what is sought; else NULL. */
+/* Opens a file if it has this build-id; otherwise returns NULL. */
 static struct elf_file *open_if(const char *path, const char *build_id)
 {
     struct elf_file *f = elf_file_open(path);
@@ -140,7 +140,7 @@ static struct elf_file *open_if(const char *path, const char *build_id)
     return f;
 }
 
-/* Where a folder has a file of a build-id, if it has it; NULL for no more */
+/* The paths that a file of a build-id can have in a folder; NULL at the end */
 static char *place_of(const char *dir, const char *id, bool debug,
                       unsigned form)
 {
@@ -160,7 +160,7 @@ static char *place_of(const char *dir, const char *id, bool debug,
     }
 }
 
-/* A file by its build-id: its debugging information, or itself */
+/* Opens a file by its build-id: the debugging information, or the file. */
 static struct elf_file *open_by_id(const struct elf_files *files,
                                    const char *id, bool debug)
 {
@@ -183,7 +183,7 @@ static struct elf_file *open_by_id(const struct elf_files *files,
     return NULL;
 }
 
-/* A file that has what was stripped from @f */
+/* Opens the file with the debugging information of @f. */
 static struct elf_file *open_debug(const struct elf_files *files,
                                    struct elf_file *f, const char *sysroot)
 {
@@ -198,7 +198,7 @@ static struct elf_file *open_debug(const struct elf_files *files,
         g_autofree char *name = g_strdup_printf("/usr/lib/debug/.build-id/"
                                                 "%.2s/%s.debug", id, id + 2);
 
-        path = resolve(sysroot, name);
+        path = resolve_path(sysroot, name);
         debug = path ? open_if(path, id) : NULL;
     }
     if (!debug && link && *link && !strchr(link, '/')) {
@@ -218,7 +218,7 @@ static struct elf_file *open_debug(const struct elf_files *files,
     return debug;
 }
 
-static struct elf_file *keep(struct elf_files *files, struct elf_file *f,
+static struct elf_file *keep_elf(struct elf_files *files, struct elf_file *f,
                              const char *sysroot)
 {
     struct elf_file *known, *debug;
@@ -241,7 +241,7 @@ static struct elf_file *keep(struct elf_files *files, struct elf_file *f,
     return f;
 }
 
-static struct elf_file *find(struct elf_files *files, const char *path,
+static struct elf_file *find_elf(struct elf_files *files, const char *path,
                              const char *build_id)
 {
     struct elf_file *f = NULL;
@@ -249,21 +249,21 @@ static struct elf_file *find(struct elf_files *files, const char *path,
 
     for (i = 0; path && *path == '/' && files->sysroots &&
          files->sysroots[i]; i++) {
-        g_autofree char *place = resolve(files->sysroots[i], path);
+        g_autofree char *place = resolve_path(files->sysroots[i], path);
 
         f = place ? open_if(place, build_id) : NULL;
         if (f) {
-            return keep(files, f, files->sysroots[i]);
+            return keep_elf(files, f, files->sysroots[i]);
         }
     }
     if (build_id) {
         f = open_by_id(files, build_id, false);
         if (!f) {
-            /* Without its bytes, there are symbols and lines. */
+            /* This has no code, but symbols and lines. */
             f = open_by_id(files, build_id, true);
         }
     }
-    return keep(files, f, NULL);
+    return keep_elf(files, f, NULL);
 }
 
 struct elf_file *elf_files_get(struct elf_files *files, const char *path,
@@ -277,7 +277,7 @@ struct elf_file *elf_files_get(struct elf_files *files, const char *path,
     if (g_hash_table_lookup_extended(files->known, key, NULL, &known)) {
         return known;
     }
-    f = find(files, path, build_id);
+    f = find_elf(files, path, build_id);
     g_hash_table_insert(files->known, g_steal_pointer(&key), f);
     return f;
 }
@@ -319,5 +319,5 @@ struct elf_file *elf_files_host(struct elf_files *files, const char *path)
 {
     struct elf_file *f = g_hash_table_lookup(files->by_path, path);
 
-    return f ? f : keep(files, elf_file_open(path), NULL);
+    return f ? f : keep_elf(files, elf_file_open(path), NULL);
 }

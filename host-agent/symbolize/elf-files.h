@@ -11,7 +11,7 @@
 struct elf_files;
 
 /**
- * struct elf_files_options - where to look; all of it can be NULL
+ * struct elf_files_options - folders to search; each can be NULL
  * @sysroots:   folders that have the guest's files at the guest's paths
  * @debug_dirs: folders of files by build-id, in the form of a debuginfod
  *              client's cache (ID/debuginfo, ID/executable) or of
@@ -26,7 +26,7 @@ struct elf_files_options {
 };
 
 /*
- * The user's own folders are looked into, too: $DEBUGINFOD_CACHE_PATH or
+ * The user's own folders are searched, too: $DEBUGINFOD_CACHE_PATH or
  * ~/.cache/debuginfod_client, and /usr/lib/debug.
  */
 struct elf_files *elf_files_new(const struct elf_files_options *options);
@@ -37,9 +37,9 @@ void elf_files_free(struct elf_files *files);
  * @path:     an absolute path in the guest, or NULL
  * @build_id: in digits, or NULL
  *
- * With a build-id, what has another one is not the file.  Without one, files
- * are taken from sysroots alone, never from the host's own root.  The file
- * has its debugging information with it, if that is there.
+ * With @build_id, a file with another one is ignored.  Without it, only the
+ * sysroots are searched, never the host's own root.  The file comes with its
+ * debugging information, if that is found.
  *
  * Returns a file that lives as long as @files, or NULL.
  */
@@ -47,8 +47,8 @@ struct elf_file *elf_files_get(struct elf_files *files, const char *path,
                                const char *build_id);
 
 /*
- * Have an ELF image that is in no file: it is found by its build-id, or under
- * the name @path without one.  False if it is none.
+ * Adds an ELF image that is in no file.  It is found by its build-id, or as
+ * @path without one.  False if it is not an ELF image.
  */
 bool elf_files_add_image(struct elf_files *files, const char *path,
                          const void *image, size_t size);

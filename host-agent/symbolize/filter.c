@@ -9,7 +9,7 @@
 #include "symbolize/filter.h"
 #include "util/parse.h"
 
-/* Deeper nested ones are nobody's. */
+/* Limit of nested parentheses */
 #define MAX_DEPTH   100
 
 enum field {
@@ -59,7 +59,7 @@ static const struct {
     { "kernel", FIELD_KERNEL, TYPE_BOOL, false },
 };
 
-enum kind {
+enum node_kind {
     NODE_AND,
     NODE_OR,
     NODE_NOT,
@@ -71,11 +71,11 @@ enum kind {
     NODE_AT_LEAST,
     NODE_MATCHES,
     NODE_MATCHES_NOT,
-    NODE_TRUE,                  /* the field says it alone */
+    NODE_TRUE,                  /* a field that is true or false */
 };
 
 struct node {
-    enum kind kind;
+    enum node_kind kind;
     struct node *left;
     struct node *right;
     unsigned what;              /* of fields[] */
@@ -121,7 +121,8 @@ void filter_free(struct filter *f)
     }
 }
 
-static void *fail(struct parser *p, const char *where, const char *words)
+static void *filter_error(struct parser *p, const char *where,
+                          const char *words)
 {
     if (!*p->error) {
         g_autofree char *text = g_utf8_make_valid(p->text, -1);
@@ -140,7 +141,7 @@ static void skip_blanks(struct parser *p)
     p->p += strspn(p->p, " \t\n");
 }
 
-static bool take(struct parser *p, const char *token)
+static bool take_token(struct parser *p, const char *token)
 {
     skip_blanks(p);
     if (g_str_has_prefix(p->p, token)) {
@@ -150,7 +151,7 @@ static bool take(struct parser *p, const char *token)
     return false;
 }
 
-/* "text", 'text' or word; NULL after an error */
+/* Parses "text", 'text' or a word; NULL after an error. */
 static char *take_text(struct parser *p)
 {
     const char *begin;
@@ -162,12 +163,12 @@ static char *take_text(struct parser *p)
     if (*begin != '"' && *begin != '\'') {
         p->p += strcspn(begin, " \t\n()&|\"'");
         return p->p > begin ? g_strndup(begin, p->p - begin) :
-               fail(p, begin, "there is no text");
+               filter_error(p, begin, "text expected");
     }
     quote = *p->p++;
     text = g_string_new(NULL);
     while (*p->p && *p->p != quote) {
-        /* Only a quote needs the backslash: others are for the pattern. */
+        /* A backslash quotes a quote; any other is part of the pattern. */
         if (*p->p == '\\' && p->p[1] == quote) {
             p->p++;
         }
@@ -175,7 +176,7 @@ static char *take_text(struct parser *p)
     }
     if (!*p->p) {
         g_string_free(text, TRUE);
-        return fail(p, begin, "a quote is missing");
+        return filter_error(p, begin, "a quote is missing");
     }
     p->p++;
     return g_string_free(text, FALSE);
@@ -191,18 +192,18 @@ static bool take_number(struct parser *p, enum type type, int64_t *value)
     begin = p->p;
     negative = *begin == '-';
     if (!g_ascii_isdigit(begin[negative])) {
-        fail(p, begin, "there is no number");
+        filter_error(p, begin, "number expected");
         return false;
     }
     if (!(is_time ? btrail_parse_time : btrail_parse_number)(
             begin + negative, &end, &v) || (is_time && v > INT64_MAX)) {
-        fail(p, begin, is_time ? "the time is too long" :
+        filter_error(p, begin, is_time ? "the time is too long" :
              "the number is too large");
         return false;
     }
     *value = negative ? -v : v;
     if (g_ascii_isalnum(*end) || *end == '_' || *end == '.') {
-        fail(p, begin, "this is not a number");
+        filter_error(p, begin, "this is not a number");
         return false;
     }
     p->p = end;
@@ -211,11 +212,11 @@ static bool take_number(struct parser *p, enum type type, int64_t *value)
 
 static struct node *parse_or(struct parser *p);
 
-static bool take_operator(struct parser *p, enum kind *kind)
+static bool take_operator(struct parser *p, enum node_kind *kind)
 {
     static const struct {
         const char *text;
-        enum kind kind;
+        enum node_kind kind;
     } operators[] = {
         { "==", NODE_EQUAL }, { "!=", NODE_DIFFERENT },
         { "=~", NODE_MATCHES }, { "!~", NODE_MATCHES_NOT },
@@ -226,7 +227,7 @@ static bool take_operator(struct parser *p, enum kind *kind)
     unsigned i;
 
     for (i = 0; i < G_N_ELEMENTS(operators); i++) {
-        if (take(p, operators[i].text)) {
+        if (take_token(p, operators[i].text)) {
             *kind = operators[i].kind;
             return true;
         }
@@ -234,7 +235,7 @@ static bool take_operator(struct parser *p, enum kind *kind)
     return false;
 }
 
-/* What a field is compared with; false after an error */
+/* Parses the value that a field is compared with; false after an error. */
 static bool parse_value(struct parser *p, struct node *n, const char *where)
 {
     g_autoptr(GError) error = NULL;
@@ -242,20 +243,21 @@ static bool parse_value(struct parser *p, struct node *n, const char *where)
 
     if (fields[n->what].type != TYPE_TEXT) {
         if (pattern) {
-            fail(p, where, "a number is not matched with ~, but compared");
+            filter_error(p, where, "~ is for text; compare a number with ==, "
+                         "<, > and so on");
             return false;
         }
         return take_number(p, fields[n->what].type, &n->number);
     }
     if (!pattern && n->kind != NODE_EQUAL && n->kind != NODE_DIFFERENT) {
-        fail(p, where, "a text is compared with ==, != or ~");
+        filter_error(p, where, "compare text with ==, != or ~");
         return false;
     }
     n->text = take_text(p);
     if (n->text && pattern) {
         n->regex = g_regex_new(n->text, G_REGEX_OPTIMIZE, 0, &error);
         if (!n->regex) {
-            fail(p, where, error->message);
+            filter_error(p, where, error->message);
             return false;
         }
     }
@@ -284,8 +286,9 @@ static struct node *parse_comparison(struct parser *p)
     n->what = i;
     if (i == G_N_ELEMENTS(fields)) {
         node_free(n);
-        return fail(p, begin, *name ? "there is no such field" :
-                    "the name of a field is missing");
+        return filter_error(p, begin, *name ?
+                            "unknown field; see backtrail-names(7)" :
+                            "the name of a field is missing");
     }
     if (fields[i].type == TYPE_BOOL) {
         n->kind = NODE_TRUE;
@@ -293,8 +296,8 @@ static struct node *parse_comparison(struct parser *p)
     }
     if (!take_operator(p, &n->kind)) {
         node_free(n);
-        return fail(p, p->p, "a comparison is missing (==, !=, <, <=, >, >=, "
-                    "~, !~)");
+        return filter_error(p, p->p, "a comparison is missing (==, !=, <, "
+                            "<=, >, >=, ~, !~)");
     }
     if (!parse_value(p, n, begin)) {
         node_free(n);
@@ -303,7 +306,7 @@ static struct node *parse_comparison(struct parser *p)
     if (fields[i].common) {
         if (p->filter->common->len == FILTER_MAX_COMMON) {
             node_free(n);
-            return fail(p, begin, "there are too many comparisons");
+            return filter_error(p, begin, "too many comparisons");
         }
         n->bit = p->filter->common->len;
         g_ptr_array_add(p->filter->common, n);
@@ -312,7 +315,7 @@ static struct node *parse_comparison(struct parser *p)
     return n;
 }
 
-static struct node *join(enum kind kind, struct node *left,
+static struct node *new_node(enum node_kind kind, struct node *left,
                          struct node *right)
 {
     struct node *n = g_new0(struct node, 1);
@@ -328,16 +331,16 @@ static struct node *parse_not(struct parser *p)
     struct node *n;
 
     if (p->depth++ == MAX_DEPTH) {
-        return fail(p, p->p, "it is too deeply nested");
+        return filter_error(p, p->p, "parentheses are nested too deeply");
     }
-    if (take(p, "!")) {
+    if (take_token(p, "!")) {
         n = parse_not(p);
-        n = n ? join(NODE_NOT, n, NULL) : NULL;
-    } else if (take(p, "(")) {
+        n = n ? new_node(NODE_NOT, n, NULL) : NULL;
+    } else if (take_token(p, "(")) {
         n = parse_or(p);
-        if (n && !take(p, ")")) {
+        if (n && !take_token(p, ")")) {
             node_free(n);
-            n = fail(p, p->p, "a ) is missing");
+            n = filter_error(p, p->p, "a ) is missing");
         }
     } else {
         n = parse_comparison(p);
@@ -350,14 +353,14 @@ static struct node *parse_and(struct parser *p)
 {
     struct node *n = parse_not(p);
 
-    while (n && (take(p, "&&") || take(p, "and "))) {
+    while (n && (take_token(p, "&&") || take_token(p, "and "))) {
         struct node *right = parse_not(p);
 
         if (!right) {
             node_free(n);
             return NULL;
         }
-        n = join(NODE_AND, n, right);
+        n = new_node(NODE_AND, n, right);
     }
     return n;
 }
@@ -366,14 +369,14 @@ static struct node *parse_or(struct parser *p)
 {
     struct node *n = parse_and(p);
 
-    while (n && (take(p, "||") || take(p, "or "))) {
+    while (n && (take_token(p, "||") || take_token(p, "or "))) {
         struct node *right = parse_and(p);
 
         if (!right) {
             node_free(n);
             return NULL;
         }
-        n = join(NODE_OR, n, right);
+        n = new_node(NODE_OR, n, right);
     }
     return n;
 }
@@ -389,10 +392,10 @@ struct filter *filter_parse(const char *text, GError **error)
         f->root = parse_or(&p);
         skip_blanks(&p);
         if (f->root && *p.p) {
-            fail(&p, p.p, "this does not belong to it");
+            filter_error(&p, p.p, "the expression has ended before this");
         }
     } else {
-        fail(&p, "", "it is no UTF-8");
+        filter_error(&p, "", "the expression is not UTF-8");
     }
     if (own) {
         g_propagate_error(error, g_steal_pointer(&own));
@@ -439,7 +442,7 @@ static bool compare_order(const struct node *n, int order)
     }
 }
 
-/* What is not known is -1, and neither less nor more than anything. */
+/* An unknown value is -1, and neither less nor more than any other. */
 static bool compare_signed(const struct node *n, int64_t v)
 {
     if (v == -1 && n->number != -1) {
@@ -465,7 +468,7 @@ static const char *dso(const struct place *place)
     return place ? place->function->module->name : NAME_UNKNOWN;
 }
 
-static bool compare(const struct node *n, const struct filter_record *r)
+static bool compare_field(const struct node *n, const struct filter_record *r)
 {
     const char *file = "";
     unsigned line = 0;
@@ -519,7 +522,7 @@ uint64_t filter_class(const struct filter *f, const struct filter_record *r)
     unsigned i;
 
     for (i = 0; i < f->common->len; i++) {
-        class |= (uint64_t)compare(f->common->pdata[i], r) << i;
+        class |= (uint64_t)compare_field(f->common->pdata[i], r) << i;
     }
     return class;
 }
@@ -535,7 +538,7 @@ static bool chooses(const struct node *n, uint64_t class,
     case NODE_NOT:
         return !chooses(n->left, class, r);
     default:
-        return n->bit >= 0 ? class >> n->bit & 1 : compare(n, r);
+        return n->bit >= 0 ? class >> n->bit & 1 : compare_field(n, r);
     }
 }
 
@@ -545,7 +548,7 @@ bool filter_chooses(const struct filter *f, uint64_t class,
     return chooses(f->root, class, r);
 }
 
-/* What @n says where nothing is known but the class */
+/* The result of a node, if only the class is known */
 enum verdict {
     NEVER,
     MAYBE,

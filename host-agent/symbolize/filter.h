@@ -4,11 +4,10 @@
  *
  * They are described in backtrail-report(1).
  *
- * An expression consists of comparisons.  Some are about what many records
- * have in common (the vCPU, the time), others about what each edge has of its
- * own (symbols).  So that neither is done for each record, the former give a
- * class, with a bit for each of them, and the latter are done once for each
- * class and edge.
+ * An expression consists of comparisons.  Some depend on values that many
+ * records share (the vCPU, the time), others on the edge (symbols).  So that
+ * nothing is compared for each record, the former give a class, with a bit for
+ * each of them, and the latter are evaluated once for each class and edge.
  */
 
 #ifndef BTRAIL_FILTER_H
@@ -16,17 +15,17 @@
 
 #include "symbolize/symbolizer.h"
 
-/* Comparisons about what records have in common; an expression has no more. */
+/* Limit of comparisons of values that records share, in an expression */
 #define FILTER_MAX_COMMON   64
 
 struct filter;
 
 /**
- * struct filter_record - what an expression can ask for
- * @time:    nanoseconds since the session's start, or -1
- * @certainty: how sure @process is
- * @from, @to: NULL: their names are not asked for
- * @lines:   to find lines with; NULL if there are none
+ * struct filter_record - values that an expression can use
+ * @time:       nanoseconds since the session's start, or -1
+ * @certainty:  how sure @process is
+ * @from_place, @to_place: can be NULL
+ * @lines:      finds source lines; can be NULL
  */
 struct filter_record {
     unsigned vcpu;
@@ -43,30 +42,27 @@ struct filter_record {
 
 /**
  * filter_parse
- * @error: says what is wrong, and where
+ * @error: gets what is wrong, and where
  *
- * NULL if the expression makes no sense.
+ * Returns NULL if the expression is malformed.
  */
 struct filter *filter_parse(const char *text, GError **error);
 void filter_free(struct filter *f);
 
-/* Does it ask for the index of a record, which no two of a batch share? */
+/* Does it use the index of a record, which no two of a batch share? */
 bool filter_uses_index(const struct filter *f);
 
-/* The class of a record; @from, @to and their places are not looked at. */
+/* The class of a record; this ignores @from, @to and their places. */
 uint64_t filter_class(const struct filter *f, const struct filter_record *r);
 
-/*
- * Is a record with a class chosen?  Of @r, @vcpu, @index and @time are not
- * looked at.
- */
+/* Is a record of a class chosen?  Ignores @vcpu, @index and @time of @r. */
 bool filter_chooses(const struct filter *f, uint64_t class,
                     const struct filter_record *r);
 
-/* Can any record with a class be chosen? */
+/* Can any record of a class be chosen? */
 bool filter_may_choose(const struct filter *f, uint64_t class);
 
-/* Both at once */
+/* Is a record chosen? */
 bool filter_matches(const struct filter *f, const struct filter_record *r);
 
 #endif /* BTRAIL_FILTER_H */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What instructions do: see instruction.h
+ * Effects of instructions: see instruction.h
  */
 
 #include <string.h>
@@ -121,7 +121,7 @@ bool instruction_goes(const struct instruction *insn, uint64_t to)
 {
     switch (insn->kind) {
     case INSTRUCTION_UNKNOWN:
-        /* It may be any. */
+        /* It may be any instruction. */
         return true;
     case INSTRUCTION_OTHER:
         return false;

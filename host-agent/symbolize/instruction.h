@@ -19,8 +19,8 @@
 /**
  * enum instruction_kind
  *
- * @INSTRUCTION_UNKNOWN:     its bytes are not known, or are no instruction
- * @INSTRUCTION_OTHER:       goes on with the next one, unless it faults
+ * @INSTRUCTION_UNKNOWN:     its bytes are not known, or not an instruction
+ * @INSTRUCTION_OTHER:       continues with the next one, unless it faults
  * @INSTRUCTION_CALL:        near or far
  * @INSTRUCTION_RET:         near or far
  * @INSTRUCTION_JUMP:        always
@@ -47,7 +47,7 @@ enum instruction_kind {
 
 /**
  * struct instruction
- * @direct: it says itself where it goes, if it goes: to @target
+ * @direct: it has its target in itself: @target
  */
 struct instruction {
     enum instruction_kind kind;
@@ -57,18 +57,18 @@ struct instruction {
 };
 
 /**
- * instruction_decode - understand one instruction
+ * instruction_decode - decode one instruction
  * @bits: of the mode it runs in: 16, 32 or 64
  *
- * False if it is none, or its end is not there; @insn is then of the kind
- * INSTRUCTION_UNKNOWN with a length of 0.
+ * Returns false if the bytes are not an instruction, or not all of one; @insn
+ * is then INSTRUCTION_UNKNOWN with a length of 0.
  */
 bool instruction_decode(const void *bytes, size_t n, unsigned bits,
                         uint64_t address, struct instruction *insn);
 
 /**
  * instruction_text - disassemble one instruction, in Intel's syntax
- * @text: gets "(bad)" if it is none
+ * @text: gets "(bad)" if the bytes are not an instruction
  *
  * Returns its length, or 0.
  */
@@ -76,9 +76,9 @@ unsigned instruction_text(const void *bytes, size_t n, unsigned bits,
                           uint64_t address, char text[INSTRUCTION_TEXT]);
 
 /**
- * instruction_goes - can a record be of this instruction?
+ * instruction_goes - can this instruction branch to @to?
  *
- * False if one from it to @to must be of an interrupt or exception.
+ * If not, a record from it to @to is of an interrupt or exception.
  */
 bool instruction_goes(const struct instruction *insn, uint64_t to);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Names that a person gives: see map-file.h
+ * The file of --map: see map-file.h
  */
 
 #include <errno.h>
@@ -15,7 +15,7 @@ struct map_file {
     GHashTable *processes;      /* CR3 -> struct map_process */
 };
 
-static void free_process(gpointer p)
+static void free_map_process(gpointer p)
 {
     struct map_process *process = p;
 
@@ -33,8 +33,8 @@ void map_file_free(struct map_file *map)
     }
 }
 
-/* A number at the start of @text, which is moved behind it */
-static bool get_number(char **text, unsigned base, uint64_t *value)
+/* Takes a number from the start of @text. */
+static bool take_number(char **text, unsigned base, uint64_t *value)
 {
     char *end;
 
@@ -50,8 +50,8 @@ static bool get_number(char **text, unsigned base, uint64_t *value)
     return true;
 }
 
-/* The next word at the start of @text, or NULL */
-static char *get_word(char **text)
+/* Takes a word from the start of @text; NULL if there is none. */
+static char *take_word(char **text)
 {
     char *word = *text + strspn(*text, " \t");
     size_t len = strcspn(word, " \t");
@@ -71,7 +71,7 @@ static bool parse_cr3(struct map_file *map, char *rest,
                       struct address_space **space)
 {
     struct map_process *p;
-    char *word = get_word(&rest);
+    char *word = take_word(&rest);
     uint64_t cr3, pid;
     gint64 key;
 
@@ -82,7 +82,7 @@ static bool parse_cr3(struct map_file *map, char *rest,
         *space = map->shared;
         return !*g_strstrip(rest);
     }
-    if (!get_number(&word, 16, &cr3) || *word) {
+    if (!take_number(&word, 16, &cr3) || *word) {
         return false;
     }
     key = cr3 & BTRAIL_CR3_ROOT;
@@ -96,8 +96,8 @@ static bool parse_cr3(struct map_file *map, char *rest,
     }
     rest = g_strstrip(rest);
     if (g_str_has_prefix(rest, "pid=")) {
-        word = get_word(&rest) + 4;
-        if (!get_number(&word, 10, &pid) || *word || pid > INT32_MAX) {
+        word = take_word(&rest) + 4;
+        if (!take_number(&word, 10, &pid) || *word || pid > INT32_MAX) {
             return false;
         }
         p->pid = pid;
@@ -117,14 +117,14 @@ static bool parse_mapping(struct address_space *space, char *line)
     struct mapping m = { 0 };
     char *word, *rest = line;
 
-    if (!get_number(&rest, 16, &m.start) || *rest++ != '-' ||
-        !get_number(&rest, 16, &m.end) || *rest != ' ' ||
+    if (!take_number(&rest, 16, &m.start) || *rest++ != '-' ||
+        !take_number(&rest, 16, &m.end) || *rest != ' ' ||
         m.start >= m.end) {
         return false;
     }
-    if (!get_word(&rest) || !(word = get_word(&rest)) ||
-        !get_number(&word, 16, &m.offset) || *word ||
-        !get_word(&rest) || !get_word(&rest)) {
+    if (!take_word(&rest) || !(word = take_word(&rest)) ||
+        !take_number(&word, 16, &m.offset) || *word ||
+        !take_word(&rest) || !take_word(&rest)) {
         return false;
     }
     m.path = g_strstrip(rest);
@@ -146,7 +146,7 @@ struct map_file *map_file_parse(char *text, const char *path, GError **error)
 
     map->shared = space = address_space_new();
     map->processes = g_hash_table_new_full(g_int64_hash, g_int64_equal, NULL,
-                                           free_process);
+                                           free_map_process);
     for (; line; line = next) {
         bool ok;
 
@@ -170,8 +170,8 @@ struct map_file *map_file_parse(char *text, const char *path, GError **error)
         }
         if (!ok) {
             g_set_error(error, G_IO_ERROR, G_IO_ERROR_INVALID_DATA,
-                        "%s:%u: this is neither 'cr3 ADDRESS [pid=N] NAME', "
-                        "nor a line as in /proc/PID/maps or /proc/kallsyms",
+                        "%s:%u: neither 'cr3 ADDRESS [pid=N] NAME' nor a line "
+                        "as in /proc/PID/maps or /proc/kallsyms",
                         path, number);
             map_file_free(map);
             return NULL;
@@ -190,7 +190,7 @@ struct map_file *map_file_read(const char *path, GError **error)
     }
     if (strlen(text) != size) {
         g_set_error(error, G_IO_ERROR, G_IO_ERROR_INVALID_DATA,
-                    "%s: this is no text", path);
+                    "%s: not a text file", path);
         return NULL;
     }
     return map_file_parse(text, path, error);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Names that a person gives: the file of --map
+ * The file of --map: names that the user gives
  *
- * Its form is described in backtrail-report(1).
+ * backtrail-names(7) describes its format.
  */
 
 #ifndef BTRAIL_MAP_FILE_H
@@ -13,10 +13,10 @@
 #include "symbolize/address-space.h"
 
 /**
- * struct map_process - an address space that has names
- * @cr3:  in the bits of BTRAIL_CR3_ROOT
- * @name: NULL if it has none
- * @pid:  -1 if it is not said
+ * struct map_process - an address space in the file
+ * @cr3:  bits of BTRAIL_CR3_ROOT
+ * @name: can be NULL
+ * @pid:  -1 if the file does not have it
  */
 struct map_process {
     uint64_t cr3;
@@ -31,18 +31,18 @@ struct map_file;
  * map_file_read
  * @error: gets what is wrong, and where
  *
- * NULL if it cannot be read.
+ * Returns NULL if the file cannot be read.
  */
 struct map_file *map_file_read(const char *path, GError **error);
 
-/* @text is changed; @path is to speak of it. */
+/* Parses @text, and changes it; @path is for messages. */
 struct map_file *map_file_parse(char *text, const char *path, GError **error);
 void map_file_free(struct map_file *map);
 
-/* What is the same in all address spaces */
+/* Mappings and symbols that are the same in all address spaces */
 struct address_space *map_file_shared(struct map_file *map);
 
-/* An address space, or NULL */
+/* The process of an address space, or NULL */
 struct map_process *map_file_process(struct map_file *map, uint64_t cr3);
 
 #endif /* BTRAIL_MAP_FILE_H */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Which kind of task ran: see runs.h
+ * Runs of tasks: see runs.h
  *
- * Pieces of the trace are gone through in any order.  What is found in one can
- * depend on those before it; that is put together at the end.
+ * Threads search pieces of the trace in any order.  The kind of a run can
+ * depend on the piece before; the pieces are joined at the end.
  */
 
 #include <string.h>
@@ -14,18 +14,21 @@
 #define MAX_RUNS    (1u << 22)
 #define MAX_EVENTS  (1u << 20)
 
-/* A filter for targets that are sought: functions are so aligned, mostly. */
+/* A quick test for the functions: most are aligned to 1 << ALIGNMENT bytes. */
 #define ALIGNMENT   4
 #define SLOTS       1024
 
-/* What a sign of a piece before decides, or what goes on from there */
+/*
+ * More kinds of parts: the sign of the piece before decides; or the run of the
+ * piece before continues.
+ */
 enum {
     PART_BY_SIGN = RUN_IDLE + 1,
     PART_GOES_ON,
 };
 
-/* A run, or what a piece has of it */
-struct part {
+/* A run, or the part of it that is in one piece */
+struct run_part {
     uint64_t first;
     uint64_t time;
     uint64_t cr3;
@@ -35,10 +38,11 @@ struct part {
 };
 
 /*
- * @sign: of what is switched to next, as far as the piece tells: RUN_USER,
- *        RUN_KERNEL, RUN_UNKNOWN for none, or PART_BY_SIGN
+ * @sign: the kind of task that the kernel will switch to, by its last call in
+ *        this piece: RUN_USER, RUN_KERNEL, RUN_UNKNOWN, or PART_BY_SIGN if the
+ *        piece has no such call
  */
-struct piece {
+struct run_piece {
     GArray *parts;
     uint8_t sign;
 };
@@ -49,30 +53,31 @@ struct runs {
     bool lost;
 };
 
-struct job {
+struct run_search {
     const struct runs_symbols *symbols;
     uint8_t sought[SLOTS];
-    struct piece *pieces[BTRAIL_MAX_VCPUS];
+    struct run_piece *pieces[BTRAIL_MAX_VCPUS];
     gint left;                  /* parts, of all pieces */
     GMutex lock;                /* of all below */
     GArray *events;
     bool lost;
 };
 
-static void add_sought(struct job *job, uint64_t address)
+static void add_sought(struct run_search *job, uint64_t address)
 {
     job->sought[address >> ALIGNMENT & (SLOTS - 1)] |= address != 0;
 }
 
-static struct part *last_part(struct piece *p)
+static struct run_part *last_part(struct run_piece *p)
 {
-    return &g_array_index(p->parts, struct part, p->parts->len - 1);
+    return &g_array_index(p->parts, struct run_part, p->parts->len - 1);
 }
 
-static void begin_part(struct job *job, struct piece *p, uint64_t first,
-                       const struct btrail_batch *b, uint8_t kind)
+static void begin_run_part(struct run_search *job, struct run_piece *p,
+                           uint64_t first, const struct btrail_batch *b,
+                           uint8_t kind)
 {
-    struct part part = {
+    struct run_part part = {
         first, b ? b->time.host : 0, b ? b->cr3 : 0, UINT64_MAX, kind, false,
     };
 
@@ -80,7 +85,7 @@ static void begin_part(struct job *job, struct piece *p, uint64_t first,
     g_atomic_int_add(&job->left, -1);
 }
 
-static void add_event(struct job *job, unsigned vcpu,
+static void add_run_event(struct run_search *job, unsigned vcpu,
                       const struct btrail_batch *b, size_t i, int kind)
 {
     const struct run_event e = {
@@ -96,9 +101,9 @@ static void add_event(struct job *job, unsigned vcpu,
     g_mutex_unlock(&job->lock);
 }
 
-/* A record may be a call of one of those functions. */
-static void look_at(struct job *job, struct piece *p, unsigned vcpu,
-                    const struct btrail_batch *b, size_t i)
+/* Handles a record that may be a call of one of the functions. */
+static void check_call(struct run_search *job, struct run_piece *p,
+                       unsigned vcpu, const struct btrail_batch *b, size_t i)
 {
     const struct runs_symbols *s = job->symbols;
     uint64_t to = b->records[i].to;
@@ -107,28 +112,28 @@ static void look_at(struct job *job, struct piece *p, unsigned vcpu,
         return;
     }
     if (to == s->switch_to) {
-        begin_part(job, p, b->index + i + 1, b, p->sign);
+        begin_run_part(job, p, b->index + i + 1, b, p->sign);
         p->sign = RUN_UNKNOWN;
     } else if (to == s->lazy) {
         p->sign = RUN_KERNEL;
     } else if (to == s->switch_mm) {
         p->sign = RUN_USER;
     } else if (to == s->birth) {
-        add_event(job, vcpu, b, i, RUN_BIRTH);
+        add_run_event(job, vcpu, b, i, RUN_BIRTH);
     } else if (to == s->clone) {
-        add_event(job, vcpu, b, i, RUN_CLONE);
+        add_run_event(job, vcpu, b, i, RUN_CLONE);
     } else if (to == s->exit) {
-        add_event(job, vcpu, b, i, RUN_EXIT);
+        add_run_event(job, vcpu, b, i, RUN_EXIT);
     }
 }
 
-static void scan(struct job *job, struct piece *p, unsigned vcpu,
-                 const struct btrail_batch *b)
+static void search_records(struct run_search *job, struct run_piece *p,
+                           unsigned vcpu, const struct btrail_batch *b)
 {
     const struct runs_symbols *s = job->symbols;
     uint64_t size = s->idle[0].end - s->idle[0].start;
     uint64_t other_size = s->idle[1].end - s->idle[1].start;
-    struct part *part = last_part(p);
+    struct run_part *part = last_part(p);
     size_t i;
 
     for (i = 0; i < b->count; i++) {
@@ -141,42 +146,42 @@ static void scan(struct job *job, struct piece *p, unsigned vcpu,
             part->user = b->index + i;
         }
         if (G_UNLIKELY(job->sought[to >> ALIGNMENT & (SLOTS - 1)])) {
-            look_at(job, p, vcpu, b, i);
+            check_call(job, p, vcpu, b, i);
             part = last_part(p);
         }
     }
 }
 
-static int take(void *opaque, const struct btrail_piece *at,
+static int search_batch(void *opaque, const struct btrail_piece *at,
                 const struct btrail_batch *b)
 {
-    struct job *job = opaque;
-    struct piece *p = &job->pieces[at->vcpu][at->number];
+    struct run_search *job = opaque;
+    struct run_piece *p = &job->pieces[at->vcpu][at->number];
 
     if (!p->parts) {
-        p->parts = g_array_new(FALSE, FALSE, sizeof(struct part));
+        p->parts = g_array_new(FALSE, FALSE, sizeof(struct run_part));
         p->sign = PART_BY_SIGN;
-        begin_part(job, p, 0, NULL, PART_GOES_ON);
+        begin_run_part(job, p, 0, NULL, PART_GOES_ON);
     }
     if (!b) {
         return 0;
     }
     if (!b->event) {
-        scan(job, p, at->vcpu, b);
+        search_records(job, p, at->vcpu, b);
     } else if (b->event->type == BTRAIL_EVENT_GAP) {
         if (b->event->data[0]) {
             g_mutex_lock(&job->lock);
             job->lost = true;
             g_mutex_unlock(&job->lock);
         }
-        begin_part(job, p, b->index, NULL, RUN_UNKNOWN);
+        begin_run_part(job, p, b->index, NULL, RUN_UNKNOWN);
         p->sign = RUN_UNKNOWN;
     }
     return g_atomic_int_get(&job->left) < 0;
 }
 
-static void append_run(GArray *runs, const struct part *part, uint64_t first,
-                       enum run_kind kind)
+static void append_run(GArray *runs, const struct run_part *part,
+                       uint64_t first, enum run_kind kind)
 {
     const struct run run = {
         .first = first, .time = part->time, .cr3 = part->cr3, .kind = kind,
@@ -185,13 +190,14 @@ static void append_run(GArray *runs, const struct part *part, uint64_t first,
     g_array_append_val(runs, run);
 }
 
-/* Go on with what a piece has. */
-static void join(GArray *runs, const struct piece *p, uint8_t *sign)
+/* Appends the runs of a piece to those before it. */
+static void join_piece(GArray *runs, const struct run_piece *p, uint8_t *sign)
 {
     guint i;
 
     for (i = 0; p->parts && i < p->parts->len; i++) {
-        const struct part *part = &g_array_index(p->parts, struct part, i);
+        const struct run_part *part = &g_array_index(p->parts,
+                                                     struct run_part, i);
         struct run *run;
 
         if (part->kind != PART_GOES_ON) {
@@ -202,9 +208,9 @@ static void join(GArray *runs, const struct piece *p, uint8_t *sign)
         if (part->idle && run->kind != RUN_USER) {
             run->kind = RUN_IDLE;
         }
-        /* A thread of the kernel can become that of a program. */
+        /* A thread of the kernel can start a program and become its own. */
         if (part->user != UINT64_MAX && run->kind != RUN_USER) {
-            append_run(runs, &(struct part) { 0 }, part->user, RUN_USER);
+            append_run(runs, &(struct run_part) { 0 }, part->user, RUN_USER);
         }
     }
     if (p->parts && p->sign != PART_BY_SIGN) {
@@ -229,7 +235,7 @@ static void keep_events(struct runs *r, const GArray *events)
 struct runs *runs_new(const struct btrail_trace *trace,
                       const struct runs_symbols *symbols, unsigned threads)
 {
-    struct job job = { .symbols = symbols, .left = MAX_RUNS };
+    struct run_search job = { .symbols = symbols, .left = MAX_RUNS };
     unsigned i, n = btrail_trace_streams(trace);
     struct btrail_stream_info info;
     struct runs *r = NULL;
@@ -246,9 +252,10 @@ struct runs *runs_new(const struct btrail_trace *trace,
     job.events = g_array_new(FALSE, FALSE, sizeof(struct run_event));
     for (i = 0; i < n; i++) {
         btrail_trace_stream(trace, i, &info);
-        job.pieces[info.vcpu] = g_new0(struct piece, info.chunks);
+        job.pieces[info.vcpu] = g_new0(struct run_piece, info.chunks);
     }
-    ret = btrail_parallel_decode(trace, NULL, 0, 0, threads, take, &job);
+    ret = btrail_parallel_decode(trace, NULL, 0, 0, threads, search_batch,
+                                 &job);
     if (!ret) {
         r = g_new0(struct runs, 1);
         r->events = g_array_new(FALSE, FALSE, sizeof(struct run_event));
@@ -259,11 +266,11 @@ struct runs *runs_new(const struct btrail_trace *trace,
         GArray *runs = g_array_new(FALSE, FALSE, sizeof(struct run));
 
         btrail_trace_stream(trace, i, &info);
-        append_run(runs, &(struct part) { 0 }, 0, RUN_UNKNOWN);
+        append_run(runs, &(struct run_part) { 0 }, 0, RUN_UNKNOWN);
         for (k = 0; k < info.chunks; k++) {
-            struct piece *p = &job.pieces[info.vcpu][k];
+            struct run_piece *p = &job.pieces[info.vcpu][k];
 
-            join(runs, p, &sign);
+            join_piece(runs, p, &sign);
             if (p->parts) {
                 g_array_unref(p->parts);
             }
@@ -306,7 +313,7 @@ struct run runs_find(const struct runs *r, unsigned vcpu, uint64_t index)
     size_t n;
 
     if (runs) {
-        /* The first one begins with 0. */
+        /* The first run begins with index 0. */
         n = BTRAIL_UP_TO(runs->data, runs->len, struct run, first, index);
         run = g_array_index(runs, struct run, n - 1);
         run.end = n < runs->len ? g_array_index(runs, struct run, n).first :

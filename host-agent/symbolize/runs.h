@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Which kind of task ran: what the kernel's own functions tell
+ * Runs: the records between two task switches of a vCPU, and the kind of task
  *
- * A run is what one task makes on one vCPU until another is switched to.  Page
- * tables do not tell whose it is: a thread of the kernel has none of its own
- * and leaves in force what it finds, and so does the idle task.  But before
- * Linux switches to one of them it calls enter_lazy_tlb(), and before it
- * switches to another task switch_mm_irqs_off(), of this and no other process;
- * and then __switch_to_asm().
+ * The page table alone does not say which task ran: a thread of the kernel and
+ * the idle task have no page table of their own and keep the one in force.
+ * Before Linux switches to one of them it calls enter_lazy_tlb(); before it
+ * switches to another task it calls switch_mm_irqs_off() for its process.  Then
+ * it calls __switch_to_asm().
  */
 
 #ifndef BTRAIL_RUNS_H
@@ -18,11 +17,12 @@
 #include "backtrail/trace.h"
 
 /**
- * struct runs_symbols - addresses of functions; 0 for what is not known
+ * struct runs_symbols - addresses of the kernel's functions; 0: not known
  * @switch_to: __switch_to_asm
  * @lazy:      enter_lazy_tlb
  * @switch_mm: switch_mm_irqs_off
- * @idle:      functions of the idle task alone: do_idle, schedule_idle
+ * @idle:      functions that only the idle task executes: do_idle,
+ *             schedule_idle
  * @birth:     ret_from_fork, or ret_from_fork_asm
  * @clone:     kernel_clone, or _do_fork
  * @exit:      do_exit
@@ -43,7 +43,7 @@ struct runs_symbols {
 /**
  * enum run_kind
  *
- * @RUN_UNKNOWN: nothing tells
+ * @RUN_UNKNOWN: not known
  * @RUN_USER:    a task of the process whose page tables are in force
  * @RUN_KERNEL:  a thread of the kernel
  * @RUN_IDLE:    the idle task
@@ -56,9 +56,9 @@ enum run_kind {
 };
 
 /**
- * struct run_event - a task comes or goes
- * @kind: a task begins to run, a task makes another one (which may fail), or a
- *        task ends
+ * struct run_event - a task begins or ends
+ * @kind: a new task begins to run, a task makes another one (which may fail),
+ *        or a task ends
  * @time: of the TIME event in force
  */
 struct run_event {
@@ -71,9 +71,8 @@ struct run_event {
 
 /**
  * struct run
- * @first, @end: indices of its first record, and behind its last one
- * @time, @cr3: of the TIME event, and CR3, in force at its beginning; 0 if
- *              that is not known
+ * @first, @end: index of its first record, and after its last one
+ * @time, @cr3: TIME event and CR3 in force at its beginning; 0 if not known
  */
 struct run {
     uint64_t first;
@@ -86,20 +85,20 @@ struct run {
 struct runs;
 
 /**
- * runs_new - find the runs of a trace, which must have all that was executed
+ * runs_new - find the runs of a trace, which must not be filtered
  *
- * NULL if it could not be read, or has too many.
+ * Returns NULL if the trace cannot be read, or has too many runs.
  */
 struct runs *runs_new(const struct btrail_trace *trace,
                       const struct runs_symbols *symbols, unsigned threads);
 void runs_free(struct runs *r);
 
-/* The run that a record is of */
+/* The run that a record belongs to */
 struct run runs_find(const struct runs *r, unsigned vcpu, uint64_t index);
 
 /*
- * Events of runs of RUN_USER, in no order.  Returns false if some may be
- * missing: the trace has gaps.
+ * Gets the events of runs of RUN_USER, in no order.  Returns false if some may
+ * be missing because the trace has gaps.
  */
 bool runs_events(const struct runs *r, const struct run_event **events,
                  size_t *n);

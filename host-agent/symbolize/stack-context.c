@@ -21,7 +21,7 @@ static void context_free(gpointer p)
     g_free(c);
 }
 
-/* Nobody's candidate any more; only what runs has some. */
+/* Removes @c from the candidates; only contexts that run have any. */
 static void drop_candidate(struct stack_contexts *st, struct stack_context *c)
 {
     unsigned i;
@@ -35,7 +35,7 @@ static void drop_candidate(struct stack_contexts *st, struct stack_context *c)
     }
 }
 
-static void forget(struct stack_contexts *st, struct stack_context *c)
+static void forget_context(struct stack_contexts *st, struct stack_context *c)
 {
     drop_candidate(st, c);
     g_ptr_array_remove_fast(st->all, c);
@@ -57,7 +57,7 @@ struct stack_context *stack_context_new(struct stack_contexts *st,
         }
         if (oldest) {
             st->counts->dropped += oldest->n;
-            forget(st, oldest);
+            forget_context(st, oldest);
         }
     }
     c->process = process;
@@ -100,11 +100,10 @@ bool stack_goes_back(const struct stack_frame *f, uint64_t to)
     if (f->back) {
         return f->back == to;
     }
-    /* A near call has two to eight bytes, or nearly always. */
+    /* Nearly all near calls have two to eight bytes. */
     return to > f->from + 1 && to <= f->from + 8;
 }
 
-/* Go back to frame @k. */
 void stack_pop_to(struct stack_contexts *st, struct stack_context *c,
                   unsigned k, const struct stack_edge *e)
 {
@@ -115,13 +114,11 @@ void stack_pop_to(struct stack_contexts *st, struct stack_context *c,
     c->node = stack_tree_sibling(st->tree, c->frames[k].caller, e->to_fn);
 }
 
-/* The frames that belong to what the context does now: from here on */
 unsigned stack_bottom(const struct stack_context *c)
 {
     return c->entry + 1;
 }
 
-/* The frame that goes back to @to, or -1 */
 int stack_find_back(const struct stack_context *c, uint64_t to)
 {
     int k;
@@ -135,7 +132,6 @@ int stack_find_back(const struct stack_context *c, uint64_t to)
     return -1;
 }
 
-/* The frame that a function called from, or -1 */
 int stack_find_caller(const struct stack_context *c,
                       const struct function *function)
 {
@@ -149,17 +145,12 @@ int stack_find_caller(const struct stack_context *c,
     return -1;
 }
 
-/*
- * With page table isolation a process has two page tables, one beside the
- * other.  Who knows the process knows that it is one.
- */
 bool stack_same_process(const struct process *a, const struct process *b)
 {
     return a == b || ((a->cr3 ^ b->cr3) == 0x1000 &&
                       !(a->known && b->known));
 }
 
-/* It may be gone afterwards, if it has no frames. */
 void stack_suspend(struct stack_contexts *st, struct stack_cpu *cpu,
                    uint64_t resume)
 {
@@ -174,7 +165,7 @@ void stack_suspend(struct stack_contexts *st, struct stack_cpu *cpu,
         c->candidates = NULL;
     }
     if (!c->n) {
-        forget(st, c);
+        forget_context(st, c);
     }
 }
 
@@ -189,27 +180,25 @@ void stack_run(struct stack_contexts *st, struct stack_cpu *cpu,
     st->counts->switches++;
 }
 
-static struct stack_node *child_of_root(struct stack_contexts *st,
-                                        const struct stack_context *c,
-                                        const struct function *function)
+struct stack_node *stack_root_child(struct stack_contexts *st,
+                                    const struct stack_context *c,
+                                    const struct function *function)
 {
     return stack_tree_child(st->tree, stack_tree_root(st->tree, c->process),
                             function);
 }
 
-/* Nothing is known but where it is. */
 struct stack_context *stack_run_fresh(struct stack_contexts *st,
                                       struct stack_cpu *cpu,
                                       const struct stack_edge *e)
 {
     struct stack_context *c = stack_context_new(st, cpu->process);
 
-    c->node = e ? child_of_root(st, c, e->to_fn) : NULL;
+    c->node = e ? stack_root_child(st, c, e->to_fn) : NULL;
     stack_run(st, cpu, c);
     return c;
 }
 
-/* @c turns out to be what @cpu runs; its frames from @k on are done. */
 void stack_adopt(struct stack_contexts *st, struct stack_cpu *cpu,
                  struct stack_context *c, unsigned k,
                  const struct stack_edge *e)
@@ -222,11 +211,10 @@ void stack_adopt(struct stack_contexts *st, struct stack_cpu *cpu,
     cpu->switching = 0;
     stack_pop_to(st, c, k, e);
     drop_candidate(st, c);
-    forget(st, fresh);
+    forget_context(st, fresh);
     st->counts->resumed++;
 }
 
-/* The kernel goes on at @to, on the stack of another thread. */
 void stack_switch_thread(struct stack_contexts *st, struct stack_cpu *cpu,
                          const struct stack_edge *e, uint64_t resume)
 {
@@ -247,7 +235,6 @@ void stack_switch_thread(struct stack_contexts *st, struct stack_cpu *cpu,
     }
 }
 
-/* The last known frame of a context has returned. */
 void stack_return_from_bottom(struct stack_contexts *st,
                               struct stack_cpu *cpu,
                               const struct stack_edge *e)
@@ -271,7 +258,7 @@ void stack_return_from_bottom(struct stack_contexts *st,
         found = left->pdata[0];
         k = found->n - 1 - c->level;
     }
-    /* Where something is missing, frames may be, too. */
+    /* After a gap, frames may be missing as well. */
     for (i = 0; !left->len && !found && c->candidates &&
          i < c->candidates->len; i++) {
         k = stack_find_back(c->candidates->pdata[i], e->to);
@@ -288,10 +275,9 @@ void stack_return_from_bottom(struct stack_contexts *st,
         c->candidates = left;
     }
     c->level++;
-    c->node = child_of_root(st, c, e->to_fn);
+    c->node = stack_root_child(st, c, e->to_fn);
 }
 
-/* A user stack that was left and goes on at @to: the oldest one */
 struct stack_context *stack_find_parked(struct stack_contexts *st,
                                         const struct stack_cpu *cpu,
                                         uint64_t to)
@@ -313,7 +299,6 @@ struct stack_context *stack_find_parked(struct stack_contexts *st,
     return best;
 }
 
-/* A program goes on with another stack of its own. */
 void stack_park(struct stack_contexts *st, struct stack_cpu *cpu,
                 const struct stack_edge *e, struct stack_context *next)
 {

@@ -2,9 +2,9 @@
 /*
  * Threads of control, and which of them vCPUs run
  *
- * A context is a stack: the user's frames, the entry into the kernel and the
- * kernel's frames.  Which one a vCPU goes on with after a switch is found by
- * return addresses.
+ * A context is a stack: the frames of user mode, the entry into the kernel and
+ * the frames of the kernel.  Return addresses show which context a vCPU
+ * continues after a switch.
  */
 
 #ifndef BTRAIL_STACK_CONTEXT_H
@@ -22,8 +22,9 @@ enum stack_frame_kind {
 };
 
 /*
- * @from and @back: if the call's length is not known, @back is 0
- * @caller: where it goes on after the return
+ * @from:   address of the call
+ * @back:   return address; 0 if the length of the call is not known
+ * @caller: the node that continues after the return
  */
 struct stack_frame {
     uint64_t from;
@@ -40,27 +41,26 @@ struct stack_context {
     int entry;                  /* that of STACK_FRAME_ENTRY; -1: user mode */
     struct stack_node *node;    /* NULL if that is not known */
     const struct process *process;
-    bool sure;                  /* it was in user mode in that process */
+    bool sure;                  /* it was in user mode of @process */
     bool parked;                /* a user stack that is not a thread's */
     bool running;
-    uint64_t resume;            /* where in the kernel it will go on */
+    uint64_t resume;            /* where in the kernel it will continue */
     uint64_t age;
-    GPtrArray *candidates;      /* what it could be, if it has no frames */
-    unsigned level;             /* frames of theirs that were passed */
+    GPtrArray *candidates;      /* contexts that it may continue */
+    unsigned level;             /* frames of theirs that have returned */
 };
 
 struct stack_cpu {
     struct stack_context *ctx;
     const struct process *process;
-    unsigned switching;         /* frames, when the stack is switched; 0: not */
+    unsigned switching;         /* frames in a stack switch; 0: none */
 };
 
 /**
  * struct stack_contexts
- * @counts:   what happened
- * @n_cpus:   beyond these, none was seen
- * @all:      all of struct stack_context
- * @counting: the record that comes counts
+ * @n_cpus:   number of @cpus that are in use
+ * @all:      of struct stack_context
+ * @counting: the next record counts
  */
 struct stack_contexts {
     struct stack_tree *tree;
@@ -76,40 +76,44 @@ void stack_contexts_init(struct stack_contexts *st, struct stack_tree *tree,
                          struct stack_counts *counts);
 void stack_contexts_clear(struct stack_contexts *st);
 
-/* A context that runs; the one that was left first makes room for it. */
+/* A new context that runs.  If there are too many, the oldest is dropped. */
 struct stack_context *stack_context_new(struct stack_contexts *st,
                                         const struct process *process);
 
-/* Call what the edge leads to. */
+/* The node of a function right below the process of a context */
+struct stack_node *stack_root_child(struct stack_contexts *st,
+                                    const struct stack_context *c,
+                                    const struct function *function);
+
+/* Adds a frame for a call, interrupt or entry. */
 void stack_push(struct stack_contexts *st, struct stack_context *c,
                 enum stack_frame_kind kind, const struct stack_edge *e);
 
-/* Go back to frame @k. */
+/* Returns from frame @k and all frames above it. */
 void stack_pop_to(struct stack_contexts *st, struct stack_context *c,
                   unsigned k, const struct stack_edge *e);
 
 /*
- * @cpu does not run its context any more, which may be gone afterwards if it
- * has no frames.
+ * Stops the context that @cpu runs.  A context without frames is freed.
  */
 void stack_suspend(struct stack_contexts *st, struct stack_cpu *cpu,
                    uint64_t resume);
 
-/* @cpu goes on with @c, where that was left. */
+/* @cpu continues @c. */
 void stack_run(struct stack_contexts *st, struct stack_cpu *cpu,
                struct stack_context *c);
 
-/* Nothing is known but where it is. */
+/* @cpu runs a new context, of which only the function is known. */
 struct stack_context *stack_run_fresh(struct stack_contexts *st,
                                       struct stack_cpu *cpu,
                                       const struct stack_edge *e);
 
-/* @c turns out to be what @cpu runs; its frames from @k on are done. */
+/* @cpu turns out to run @c, whose frames from @k on have returned. */
 void stack_adopt(struct stack_contexts *st, struct stack_cpu *cpu,
                  struct stack_context *c, unsigned k,
                  const struct stack_edge *e);
 
-/* The kernel goes on at @to, on the stack of another thread. */
+/* The kernel continues at the edge's target on another thread's stack. */
 void stack_switch_thread(struct stack_contexts *st, struct stack_cpu *cpu,
                          const struct stack_edge *e, uint64_t resume);
 
@@ -118,31 +122,31 @@ void stack_return_from_bottom(struct stack_contexts *st,
                               struct stack_cpu *cpu,
                               const struct stack_edge *e);
 
-/* A user stack that was left and goes on at @to: the oldest one */
+/* The oldest parked user stack that continues at @to, or NULL */
 struct stack_context *stack_find_parked(struct stack_contexts *st,
                                         const struct stack_cpu *cpu,
                                         uint64_t to);
 
-/* A program goes on with another stack of its own. */
+/* A program switches to another stack of its own. */
 void stack_park(struct stack_contexts *st, struct stack_cpu *cpu,
                 const struct stack_edge *e, struct stack_context *next);
 
-/* The frame that goes back to @to, or -1 */
+/* The index of the frame that returns to @to, or -1 */
 int stack_find_back(const struct stack_context *c, uint64_t to);
 
-/* The frame that a function called from, or -1 */
+/* The index of the frame that a function has called from, or -1 */
 int stack_find_caller(const struct stack_context *c,
                       const struct function *function);
 
-/* The frames that belong to what the context does now: from here on */
+/* The index of the first frame in the current mode */
 unsigned stack_bottom(const struct stack_context *c);
 
-/* Does a return from this frame go to @to? */
+/* Does this frame return to @to? */
 bool stack_goes_back(const struct stack_frame *f, uint64_t to);
 
 /*
- * With page table isolation a process has two page tables, one beside the
- * other.  Who knows the process knows that it is one.
+ * Are two processes the same?  With page table isolation, a process has two
+ * adjacent page tables, which are two processes if their names are unknown.
  */
 bool stack_same_process(const struct process *a, const struct process *b);
 

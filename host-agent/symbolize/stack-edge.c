@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What edges do: see stack-edge.h
+ * Kinds of edges: see stack-edge.h
  */
 
 #include <string.h>
@@ -12,10 +12,10 @@
 #define MAX_EDGES       (4u << 20)
 #define FIRST_BITS      12
 
-/* What a kernel calls so near behind is no function. */
+/* The target of a call so close behind it is not a function. */
 #define NEAR_CALL       32
 
-/* An address of user mode in another process is another place. */
+/* The space of edges in the kernel; user edges have one for each process */
 #define KERNEL_SPACE    UINT32_MAX
 
 struct stack_edges {
@@ -26,7 +26,7 @@ struct stack_edges {
     struct stack_edge scratch;  /* of an edge beyond the limit */
 };
 
-/* Is this where the kernel takes an interrupt or exception? */
+/* Is this a function that handles an interrupt or exception? */
 static bool takes_interrupts(const struct function *f)
 {
     return g_str_has_prefix(f->name, "asm_") ||
@@ -36,10 +36,9 @@ static bool takes_interrupts(const struct function *f)
 }
 
 /*
- * A kernel changes its code when it boots: calls of a thunk become what that
- * would do, and what does nothing becomes a jump.  So what its file says is
- * not what has happened.  The same holds for the vDSO: nothing interrupts a
- * program but the kernel.
+ * The kind of an edge that the instruction in the file cannot have made.  A
+ * kernel changes its code when it boots: it replaces calls of a thunk by what
+ * the thunk does, and no-ops by jumps.  The same holds for the vDSO.
  */
 static enum stack_edge_kind kind_of_changed(struct stack_edges *st,
                                       const struct process *process,
@@ -97,7 +96,7 @@ static void classify(struct stack_edges *st, const struct process *process,
         return;
     }
     if (!instruction_goes(&insn, e->to)) {
-        /* It has not been executed, and will be afterwards. */
+        /* The instruction was interrupted, and is executed afterwards. */
         e->back = e->from;
         e->kind = to_kernel && !from_kernel ? STACK_EDGE_ENTRY :
                   STACK_EDGE_INTERRUPT;
@@ -116,15 +115,15 @@ static void classify(struct stack_edges *st, const struct process *process,
         e->kind = STACK_EDGE_UNKNOWN;
         break;
     case INSTRUCTION_CALL:
-        /* A call of what follows it asks for its own address. */
+        /* Code calls the next instruction to get its own address. */
         e->kind = e->to == e->back ? STACK_EDGE_JUMP : STACK_EDGE_CALL;
         if (!exact && !insn.direct) {
-            /* It may have become a shorter one. */
+            /* The kernel may have replaced it by a shorter one. */
             e->back = 0;
         }
         e->inner = e->from_fn == e->to_fn && !e->start;
         if (e->inner && to_kernel && e->to - e->from < NEAR_CALL) {
-            /* It fills the return predictor, or is a jump in disguise. */
+            /* Such a call fills the return predictor, or is a jump. */
             e->kind = STACK_EDGE_JUMP;
         }
         e->switches = to_kernel && e->start &&
@@ -141,7 +140,7 @@ static void classify(struct stack_edges *st, const struct process *process,
         e->kind = STACK_EDGE_INTERRUPT;
         break;
     case INSTRUCTION_JUMP:
-        /* The entry of a system call says which one it is. */
+        /* Keep the entry of a system call, whose name is the call's. */
         e->stays = to_kernel && e->from_fn != e->to_fn && e->start &&
                    (g_str_has_prefix(from.function->name, "__x64_sys_") ||
                     g_str_has_prefix(from.function->name, "__ia32_"));

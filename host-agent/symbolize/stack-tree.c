@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Functions as they were called: see stack-tree.h
+ * A tree of functions: see stack-tree.h
  */
 
 #include "symbolize/stack-tree.h"

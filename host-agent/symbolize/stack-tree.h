@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Functions as they were called
+ * A tree of functions as they were called
  *
  * A node is a function as called along the path from the root, which is a
  * process.
@@ -14,18 +14,18 @@
 /* Units of struct stack_node's @ticks in a nanosecond */
 #define STACK_TICKS     1024
 
-/* A tree has no more nodes, and is no deeper. */
+/* Limits of nodes and depth */
 #define STACK_MAX_NODES (1u << 20)
 #define STACK_MAX_DEPTH 512
 
 /**
  * struct stack_node - a function, called along a path
  * @parent:   NULL for a process
- * @process:  of the whole path
+ * @process:  the root of the path
  * @function: NULL for a process
- * @records:  made in it, not in what it called
+ * @records:  made in it, without those of its callees
  * @ticks:    time spent in it, in 1/STACK_TICKS ns
- * @calls:    how often it was called so
+ * @calls:    number of calls along this path
  * @depth:    0 for a process
  * @next:     another child of @parent
  */
@@ -40,14 +40,14 @@ struct stack_node {
     unsigned id;
     struct stack_node *child;
     struct stack_node *next;
-    struct stack_node *hot;     /* the child that was sought last */
+    struct stack_node *hot;     /* the child that was searched last */
 };
 
 /**
  * struct stack_tree
- * @roots:   processes, and all below them
+ * @roots:   processes
  * @all:     nodes, by their ids
- * @dropped: counts when a limit is reached, and a parent stands for the node
+ * @dropped: counts nodes beyond a limit, for which their parent stands
  */
 struct stack_tree {
     struct stack_node *roots;
@@ -63,12 +63,12 @@ void stack_tree_clear(struct stack_tree *t);
 struct stack_node *stack_tree_root(struct stack_tree *t,
                                    const struct process *p);
 
-/* What is below @parent; stack_tree_child() is faster. */
+/* Finds or adds the child of @parent; stack_tree_child() is faster. */
 struct stack_node *stack_tree_seek(struct stack_tree *t,
                                    struct stack_node *parent,
                                    const struct function *function);
 
-/* @parent has called @function. */
+/* The node of @function, called by @parent */
 static inline struct stack_node *
 stack_tree_child(struct stack_tree *t, struct stack_node *parent,
                  const struct function *function)
@@ -83,7 +83,7 @@ stack_tree_child(struct stack_tree *t, struct stack_node *parent,
     return parent->hot;
 }
 
-/* The same caller has @function instead: after a tail call. */
+/* The node of @function, called by the caller of @node: after a tail call */
 static inline struct stack_node *
 stack_tree_sibling(struct stack_tree *t, struct stack_node *node,
                    const struct function *function)

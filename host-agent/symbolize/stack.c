@@ -19,15 +19,7 @@ struct stacks {
     struct stack_counts counts;
 };
 
-static struct stack_node *child_of_root(struct stacks *st,
-                                        const struct stack_context *c,
-                                        const struct function *function)
-{
-    return stack_tree_child(&st->tree,
-                            stack_tree_root(&st->tree, c->process), function);
-}
-
-/* Frames from @k on that should have been returned from */
+/* The number of frames from @k on that did not return */
 static unsigned skipped(const struct stack_context *c, unsigned k)
 {
     unsigned n = 0;
@@ -38,7 +30,7 @@ static unsigned skipped(const struct stack_context *c, unsigned k)
     return n;
 }
 
-/* A return from frame @k */
+/* Returns from frame @k. */
 static void return_to(struct stacks *st, struct stack_cpu *cpu, unsigned k,
                       const struct stack_edge *e)
 {
@@ -72,7 +64,7 @@ static void do_return(struct stacks *st, struct stack_cpu *cpu,
         return;
     }
     if (!top || top->kind != STACK_FRAME_CALL) {
-        /* What an interrupt or signal has begun returns to what began it. */
+        /* A function in a handler returns to its caller there. */
         c->node = stack_tree_sibling(&st->tree, c->node, e->to_fn);
         return;
     }
@@ -82,7 +74,7 @@ static void do_return(struct stacks *st, struct stack_cpu *cpu,
         return;
     }
     if (kernel && cpu->switching && cpu->switching <= c->n) {
-        /* The other thread is new. */
+        /* The kernel switches to a new thread. */
         uint64_t resume;
 
         c->n = cpu->switching - 1;
@@ -92,7 +84,7 @@ static void do_return(struct stacks *st, struct stack_cpu *cpu,
         return;
     }
     if (top->inner && e->start) {
-        /* A jump in disguise: what the inner call had pushed was replaced. */
+        /* A jump: the inner call's return address was replaced. */
         c->n--;
         c->node = stack_tree_sibling(&st->tree, top->caller, e->to_fn);
         return;
@@ -153,7 +145,7 @@ static void do_jump(struct stacks *st, struct stack_cpu *cpu,
     c->node->calls += e->start;
 }
 
-/* User mode is left. */
+/* From user mode to the kernel */
 static void do_entry(struct stacks *st, struct stack_cpu *cpu,
                      const struct stack_edge *e)
 {
@@ -161,7 +153,7 @@ static void do_entry(struct stacks *st, struct stack_cpu *cpu,
     stack_push(&st->contexts, cpu->ctx, STACK_FRAME_ENTRY, e);
 }
 
-/* A context that left user mode where it would go on at @to: the oldest */
+/* The oldest context that entered the kernel and continues at @to, or NULL */
 static struct stack_context *find_entered(struct stacks *st,
                                           const struct stack_cpu *cpu,
                                           GPtrArray *among, uint64_t to)
@@ -184,13 +176,13 @@ static struct stack_context *find_entered(struct stacks *st,
 
 static bool resumes(const struct stack_frame *f, uint64_t to)
 {
-    /* A system call may be made again: syscall and int have two bytes. */
+    /* The kernel can restart a system call: syscall and int have two bytes. */
     return !f->back || f->back == to || f->back == to + 2;
 }
 
 /*
- * The frame of what a handler has interrupted that goes on now, or -1.  The
- * handler may have changed where.
+ * The index of the frame of the code that a signal handler has interrupted and
+ * that continues now, or -1.  The handler may have changed its address.
  */
 static int find_signal(const struct stack_context *c,
                        const struct stack_edge *e)
@@ -254,7 +246,7 @@ static void do_exit(struct stacks *st, struct stack_cpu *cpu,
         return;
     }
     if (mine) {
-        /* The kernel has it run a handler before it goes on. */
+        /* The kernel starts a signal handler. */
         k = c->entry;
         st->counts.signals++;
         c->frames[k].kind = STACK_FRAME_SIGNAL;
@@ -275,10 +267,10 @@ static void do_exit(struct stacks *st, struct stack_cpu *cpu,
     c->n = 0;
     c->process = cpu->process;
     c->sure = true;
-    c->node = child_of_root(st, c, e->to_fn);
+    c->node = stack_root_child(&st->contexts, c, e->to_fn);
 }
 
-/* Back from an interrupt to what was interrupted in the same mode */
+/* Back from an interrupt to the code in the same mode */
 static void do_iret(struct stacks *st, struct stack_cpu *cpu,
                     const struct stack_edge *e)
 {
@@ -296,14 +288,14 @@ static void do_iret(struct stacks *st, struct stack_cpu *cpu,
         }
     }
     if (last >= 0) {
-        /* It goes on elsewhere: what had failed was repaired. */
+        /* It continues elsewhere: an exception was fixed up. */
         stack_pop_to(&st->contexts, c, last, e);
     } else {
         c->node = stack_tree_sibling(&st->tree, c->node, e->to_fn);
     }
 }
 
-/* Nothing is known of the instruction, but of the functions. */
+/* The instruction is not known; functions must do. */
 static void do_unknown(struct stacks *st, struct stack_cpu *cpu,
                        const struct stack_edge *e)
 {
@@ -322,7 +314,7 @@ static void do_unknown(struct stacks *st, struct stack_cpu *cpu,
     }
 }
 
-static void step(struct stacks *st, struct stack_cpu *cpu,
+static void follow_edge(struct stacks *st, struct stack_cpu *cpu,
                  const struct stack_edge *e)
 {
     switch (e->kind) {
@@ -359,19 +351,19 @@ static void step(struct stacks *st, struct stack_cpu *cpu,
     }
 }
 
-/* Have the context be where the record says that it is. */
-static void go_on(struct stacks *st, struct stack_cpu *cpu,
+/* Corrects the context if it is not where the record begins. */
+static void follow_start(struct stacks *st, struct stack_cpu *cpu,
                   const struct stack_edge *e)
 {
     struct stack_context *c = cpu->ctx;
 
     if (!c->node) {
-        c->node = child_of_root(st, c, e->from_fn);
+        c->node = stack_root_child(&st->contexts, c, e->from_fn);
         return;
     }
     if (e->from < ADDRESS_SHARED) {
         if (c->entry >= 0) {
-            /* What the kernel did was not recorded. */
+            /* The kernel was not recorded. */
             c->n = c->entry;
             c->node = c->frames[c->n].caller;
             c->entry = -1;
@@ -379,7 +371,7 @@ static void go_on(struct stacks *st, struct stack_cpu *cpu,
         if (!stack_same_process(c->process, cpu->process)) {
             stack_suspend(&st->contexts, cpu, 0);
             c = stack_run_fresh(&st->contexts, cpu, NULL);
-            c->node = child_of_root(st, c, e->from_fn);
+            c->node = stack_root_child(&st->contexts, c, e->from_fn);
         }
         c->sure = true;
     }
@@ -389,8 +381,8 @@ static void go_on(struct stacks *st, struct stack_cpu *cpu,
     }
 }
 
-/* Records of one task; @done of the batch were before them. */
-static void take_part(struct stacks *st, unsigned vcpu,
+/* Follows records of one task; @done records of the batch came before. */
+static void follow_task(struct stacks *st, unsigned vcpu,
                       const struct task *task, const struct btrail_batch *b,
                       uint64_t ticks, const bool *counts, size_t done)
 {
@@ -414,7 +406,7 @@ static void take_part(struct stacks *st, unsigned vcpu,
                        (r->from < ADDRESS_SHARED &&
                         (cpu->ctx->entry >= 0 ||
                          cpu->ctx->process != cpu->process)))) {
-            go_on(st, cpu, e);
+            follow_start(st, cpu, e);
             if (st->moved && before && cpu->ctx->node != before) {
                 st->moved(st->opaque, vcpu, done + i - 1, before,
                           cpu->ctx->node);
@@ -429,7 +421,7 @@ static void take_part(struct stacks *st, unsigned vcpu,
             cpu->ctx->node->ticks += ticks;
         }
         if (e->kind != STACK_EDGE_JUMP || e->to_fn != e->from_fn) {
-            step(st, cpu, e);
+            follow_edge(st, cpu, e);
         }
         if (st->moved && cpu->ctx->node != before) {
             st->moved(st->opaque, vcpu, done + i, before, cpu->ctx->node);
@@ -446,7 +438,7 @@ void stacks_records(struct stacks *st, unsigned vcpu,
 
     st->contexts.n_cpus = MAX(st->contexts.n_cpus, vcpu + 1);
     while (symbolizer_part(st->s, vcpu, b, &part, &task)) {
-        take_part(st, vcpu, &task, &part, ticks, counts,
+        follow_task(st, vcpu, &task, &part, ticks, counts,
                   part.index - b->index);
     }
 }
@@ -476,7 +468,7 @@ void stacks_gap(struct stacks *st, unsigned vcpu)
         struct stack_context *fresh = stack_context_new(&st->contexts,
                                                         c->process);
 
-        /* It may go on where it was, or in one of its callers. */
+        /* It may continue where it was, or in one of its callers. */
         stack_suspend(&st->contexts, cpu, 0);
         fresh->candidates = g_ptr_array_new();
         g_ptr_array_add(fresh->candidates, c);

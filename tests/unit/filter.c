@@ -153,27 +153,27 @@ static void test_errors(void)
 {
     static const char *const bad[][2] = {
         { "", "name of a field" },
-        { "foo == 1", "no such field, at 'foo == 1'" },
+        { "foo == 1", "unknown field; see backtrail-names(7), at 'foo == 1'" },
         { "comm", "comparison is missing" },
-        { "comm == ", "no text" },
+        { "comm == ", "text expected" },
         { "comm == \"sh", "quote" },
-        { "comm < sh", "text is compared" },
+        { "comm < sh", "compare text" },
         { "comm ~ '('", "at 'comm" },
-        { "pid ~ 5", "not matched" },
-        { "pid == x", "no number" },
+        { "pid ~ 5", "~ is for text" },
+        { "pid == x", "number expected" },
         { "pid == 5x", "this is not a number" },
         { "pid == 99999999999999999999", "too large" },
         { "time > 99999999999", "too long" },
         { "time > 5x", "not a number" },
         { "(cpu == 1", ") is missing" },
-        { "cpu == 1)", "does not belong" },
-        { "cpu == 1 cpu == 2", "does not belong" },
+        { "cpu == 1)", "has ended before this" },
+        { "cpu == 1 cpu == 2", "has ended before this" },
         { "cpu == 1 &&", "name of a field" },
         { "|| cpu == 1", "name of a field" },
         { "cpu == 1 || (", "name of a field" },
         { "comm == \xff", "UTF-8" },
         { "x\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4"
-          "\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4", "no such field" },
+          "\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4", "unknown field" },
     };
     g_autoptr(GString) deep = g_string_new(NULL);
     g_autoptr(GString) many = g_string_new("cpu == 0");

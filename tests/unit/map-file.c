@@ -91,7 +91,7 @@ static void test_read(void)
     g_assert_no_error(error);
     g_assert_true(g_file_set_contents(path, "# \0 #", 5, NULL));
     g_assert_null(map_file_read(path, &error));
-    g_assert_nonnull(strstr(error->message, "no text"));
+    g_assert_nonnull(strstr(error->message, "not a text"));
     g_clear_error(&error);
     g_unlink(path);
     g_assert_null(map_file_read(path, &error));
