@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Tests of symbolize/address-space.h: overlapping mappings, symbols, kallsyms
+ */
 #include <glib.h>
 #include <string.h>
 

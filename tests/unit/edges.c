@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Tests of analyze/edges.h: counting, merging, budgets, the most frequent edges
+ */
 #include <glib.h>
 
 #include "analyze/edges.h"

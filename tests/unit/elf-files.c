@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* usage: elf-files SAMPLE */
+/*
+ * Tests of symbolize/elf-files.h: sysroots, build-ids, links out of a sysroot
+ *
+ * usage: elf-files SAMPLE
+ */
 #include <glib.h>
 #include <glib/gstdio.h>
 #include <string.h>

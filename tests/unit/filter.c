@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Tests of symbolize/filter.h: what expressions choose, classes, errors
+ */
 #include <glib.h>
 #include <string.h>
 

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Tests of symbolize/instruction.h: kinds, targets and text of instructions
+ */
 #include <glib.h>
 #include <string.h>
 

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Tests of cli/lines.h: the text of records and events, write errors
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>

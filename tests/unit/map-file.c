@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Tests of symbolize/map-file.h: lines of a map, and errors
+ */
 #include <glib.h>
 #include <glib/gstdio.h>
 #include <string.h>

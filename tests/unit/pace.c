@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Tests of analyze/pace.h: time of records, and of vCPUs that wait
+ */
 #include <glib.h>
 #include <glib/gstdio.h>
 

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Tests of cli/progress.h: the lines that a user sees
+ */
 #include <glib.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Tests of cli/result.h: an output file is complete or does not appear
+ */
 #include <glib.h>
 #include <glib/gstdio.h>
 #include <string.h>

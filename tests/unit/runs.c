@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Tests of symbolize/runs.h: runs and events of traces with task switches
+ */
 #include <glib.h>
 #include <glib/gstdio.h>
 #include <string.h>

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Tests of symbolize/stack-context.h: frames, switches and parked stacks
+ */
 #include <glib.h>
 
 #include "symbolize/stack-context.h"

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* usage: stack-edge SAMPLE, a program that lies where it says */
+/*
+ * Tests of symbolize/stack-edge.h: kinds of edges of a real program
+ *
+ * usage: stack-edge SAMPLE, a program that lies where it says
+ */
 #include <glib.h>
 #include <glib/gstdio.h>
 #include <stdlib.h>

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Tests of symbolize/stack-tree.h: nodes, tail calls, limits
+ */
 #include <glib.h>
 
 #include "symbolize/stack-tree.h"

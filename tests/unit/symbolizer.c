@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* usage: symbolizer SAMPLE */
+/*
+ * Tests of symbolize/symbolizer.h and its parts (processes.h, thread-lives.h,
+ * task-finder.h, places.h): names from a map, from ELF files, from the sideband
+ *
+ * usage: symbolizer SAMPLE
+ */
 #include <gio/gio.h>
 #include <glib.h>
 #include <glib/gstdio.h>
