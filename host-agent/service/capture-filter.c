@@ -17,7 +17,8 @@ static void drop_array(GArray **array)
     }
 }
 
-static void add_command(struct btrail_capture_filter *f, const struct btrail_command *c)
+static void add_command(struct btrail_capture_filter *f,
+                        const struct btrail_command *c)
 {
     unsigned i;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Commands, as they come: see command.h
+ * Commands of clients: see command.h
  */
 
 #include <string.h>
@@ -116,16 +116,16 @@ static bool find_word(word_fn *name, const char *member, const char *text,
 }
 
 /* Reads a member that is a word; without it @value stays as it is. */
-static bool get_word(JsonObject *json, const char *member, word_fn *name,
-                     unsigned *value, GError **error)
+static bool parse_word(JsonObject *json, const char *member, word_fn *name,
+                       unsigned *value, GError **error)
 {
     return !json_object_has_member(json, member) ||
            find_word(name, member, btrail_json_string(json, member), value,
                      error);
 }
 
-static bool get_text(JsonObject *json, const char *member, size_t most,
-                     char **text, GError **error)
+static bool parse_text(JsonObject *json, const char *member, size_t most,
+                       char **text, GError **error)
 {
     const char *t = btrail_json_string(json, member);
     const char *p;
@@ -146,8 +146,8 @@ static bool get_text(JsonObject *json, const char *member, size_t most,
     return true;
 }
 
-static bool get_number(JsonObject *json, const char *member, uint64_t least,
-                       uint64_t most, uint64_t *value, GError **error)
+static bool parse_number(JsonObject *json, const char *member, uint64_t least,
+                         uint64_t most, uint64_t *value, GError **error)
 {
     gint64 n;
 
@@ -164,8 +164,8 @@ static bool get_number(JsonObject *json, const char *member, uint64_t least,
 }
 
 /* Seconds, with a fraction or without */
-static bool get_seconds(JsonObject *json, const char *member, uint64_t *ms,
-                        GError **error)
+static bool parse_seconds(JsonObject *json, const char *member, uint64_t *ms,
+                          GError **error)
 {
     JsonNode *node = json_object_get_member(json, member);
     GType type = node ? json_node_get_value_type(node) : G_TYPE_INVALID;
@@ -187,8 +187,8 @@ static bool get_seconds(JsonObject *json, const char *member, uint64_t *ms,
 }
 
 /* An array that has something; NULL if it is not there */
-static bool get_array(JsonObject *json, const char *member, unsigned most,
-                      JsonArray **array, GError **error)
+static bool parse_array(JsonObject *json, const char *member, unsigned most,
+                        JsonArray **array, GError **error)
 {
     JsonNode *node = json_object_get_member(json, member);
 
@@ -206,12 +206,12 @@ static bool get_array(JsonObject *json, const char *member, unsigned most,
     return true;
 }
 
-static bool get_vcpus(JsonObject *json, GArray **vcpus, GError **error)
+static bool parse_vcpus(JsonObject *json, GArray **vcpus, GError **error)
 {
     JsonArray *array;
     unsigned i;
 
-    if (!get_array(json, "vcpus", BTRAIL_MAX_VCPUS, &array, error)) {
+    if (!parse_array(json, "vcpus", BTRAIL_MAX_VCPUS, &array, error)) {
         return false;
     }
     if (!array) {
@@ -235,7 +235,7 @@ static bool get_vcpus(JsonObject *json, GArray **vcpus, GError **error)
 }
 
 /* A number or a text */
-static bool get_address(JsonNode *node, uint64_t *address)
+static bool parse_address(JsonNode *node, uint64_t *address)
 {
     GType type = json_node_get_value_type(node);
 
@@ -247,12 +247,12 @@ static bool get_address(JsonNode *node, uint64_t *address)
            btrail_parse_number(json_node_get_string(node), NULL, address);
 }
 
-static bool get_cr3(JsonObject *json, GArray **cr3, GError **error)
+static bool parse_cr3(JsonObject *json, GArray **cr3, GError **error)
 {
     JsonArray *array;
     unsigned i;
 
-    if (!get_array(json, "cr3", BTRAIL_COMMAND_MAX_CR3, &array, error)) {
+    if (!parse_array(json, "cr3", BTRAIL_COMMAND_MAX_CR3, &array, error)) {
         return false;
     }
     if (!array) {
@@ -262,7 +262,7 @@ static bool get_cr3(JsonObject *json, GArray **cr3, GError **error)
     for (i = 0; i < json_array_get_length(array); i++) {
         uint64_t root;
 
-        if (!get_address(json_array_get_element(array, i), &root)) {
+        if (!parse_address(json_array_get_element(array, i), &root)) {
             return refuse(error, "'cr3' must have addresses, as numbers or as "
                           "texts such as \"0x1234000\"");
         }
@@ -278,14 +278,14 @@ static void clear_process(gpointer p)
     g_free(process->comm);
 }
 
-static bool get_processes(JsonObject *json, GArray **processes,
-                          GError **error)
+static bool parse_processes(JsonObject *json, GArray **processes,
+                            GError **error)
 {
     JsonArray *array;
     unsigned i;
 
-    if (!get_array(json, "processes", BTRAIL_COMMAND_MAX_PROCESSES, &array,
-                   error)) {
+    if (!parse_array(json, "processes", BTRAIL_COMMAND_MAX_PROCESSES, &array,
+                     error)) {
         return false;
     }
     if (!array) {
@@ -363,8 +363,8 @@ static void read_place(struct btrail_command_trigger *t)
     }
 }
 
-static bool get_trigger(JsonNode *node, struct btrail_command_trigger *t,
-                        GError **error)
+static bool parse_trigger(JsonNode *node, struct btrail_command_trigger *t,
+                          GError **error)
 {
     static const char *const known[] = { "at", "do", "hits", NULL };
     JsonObject *json = JSON_NODE_HOLDS_OBJECT(node) ?
@@ -375,7 +375,7 @@ static bool get_trigger(JsonNode *node, struct btrail_command_trigger *t,
         return refuse(error, "'triggers' must have objects");
     }
     if (!check_members(json, known, "a trigger", error) ||
-        !get_text(json, "at", BTRAIL_COMMAND_MAX_TEXT, &t->at, error) ||
+        !parse_text(json, "at", BTRAIL_COMMAND_MAX_TEXT, &t->at, error) ||
         !find_word(btrail_command_action_name, "do",
                    btrail_json_string(json, "do"), &act, error)) {
         return false;
@@ -388,16 +388,16 @@ static bool get_trigger(JsonNode *node, struct btrail_command_trigger *t,
                       "PROCESS:ADDRESS, where 'kernel' is a process");
     }
     read_place(t);
-    return get_number(json, "hits", 1, G_MAXINT64, &t->hits, error);
+    return parse_number(json, "hits", 1, G_MAXINT64, &t->hits, error);
 }
 
-static bool get_triggers(JsonObject *json, GArray **triggers, GError **error)
+static bool parse_triggers(JsonObject *json, GArray **triggers, GError **error)
 {
     JsonArray *array;
     unsigned i;
 
-    if (!get_array(json, "triggers", BTRAIL_COMMAND_MAX_TRIGGERS, &array,
-                   error)) {
+    if (!parse_array(json, "triggers", BTRAIL_COMMAND_MAX_TRIGGERS, &array,
+                     error)) {
         return false;
     }
     if (!array) {
@@ -408,7 +408,7 @@ static bool get_triggers(JsonObject *json, GArray **triggers, GError **error)
     g_array_set_clear_func(*triggers, clear_trigger);
     for (i = 0; i < json_array_get_length(array); i++) {
         struct btrail_command_trigger t = { NULL };
-        bool ok = get_trigger(json_array_get_element(array, i), &t, error);
+        bool ok = parse_trigger(json_array_get_element(array, i), &t, error);
 
         if (!ok) {
             clear_trigger(&t);
@@ -419,7 +419,7 @@ static bool get_triggers(JsonObject *json, GArray **triggers, GError **error)
     return true;
 }
 
-static bool get_size(struct btrail_command *c, GError **error)
+static bool parse_size(struct btrail_command *c, GError **error)
 {
     JsonNode *node = json_object_get_member(c->json, "size");
     g_autoptr(GList) members = NULL;
@@ -445,12 +445,12 @@ static bool get_size(struct btrail_command *c, GError **error)
     c->size_of = of;
     switch (c->size_of) {
     case BTRAIL_COMMAND_BYTES:
-        return get_number(size, "bytes", MIN_LAST_BYTES, G_MAXINT64,
-                          &c->size, error);
+        return parse_number(size, "bytes", MIN_LAST_BYTES, G_MAXINT64,
+                            &c->size, error);
     case BTRAIL_COMMAND_RECORDS:
-        return get_number(size, "records", 1, G_MAXINT64, &c->size, error);
+        return parse_number(size, "records", 1, G_MAXINT64, &c->size, error);
     default:
-        return get_number(size, "seconds", 1, MAX_SECONDS, &c->size, error);
+        return parse_number(size, "seconds", 1, MAX_SECONDS, &c->size, error);
     }
 }
 
@@ -468,21 +468,21 @@ static bool parse_start(struct btrail_command *c, GError **error)
     c->overflow = BTRAIL_OVERFLOW_PAUSE;
     c->names = BTRAIL_COMMAND_NAMES_AUTO;
     if (!check_members(c->json, known, "'start'", error) ||
-        !get_text(c->json, "owner", BTRAIL_COMMAND_MAX_TEXT, &c->owner,
-                  error) ||
-        !get_vcpus(c->json, &c->vcpus, error) ||
-        !get_cr3(c->json, &c->cr3, error) ||
-        !get_processes(c->json, &c->processes, error) ||
-        !get_word(c->json, "privilege", btrail_privilege_name,
-                  &c->privilege, error) ||
-        !get_word(c->json, "mode", mode_name, &last, error) ||
-        !get_word(c->json, "overflow", btrail_overflow_name,
-                  &c->overflow, error) ||
-        !get_word(c->json, "names", names_name, &c->names, error) ||
-        !get_seconds(c->json, "duration", &c->duration_ms, error) ||
-        !get_triggers(c->json, &c->triggers, error) ||
-        !get_number(c->json, "split", MIN_SPLIT, G_MAXINT64, &c->split,
-                    error)) {
+        !parse_text(c->json, "owner", BTRAIL_COMMAND_MAX_TEXT, &c->owner,
+                    error) ||
+        !parse_vcpus(c->json, &c->vcpus, error) ||
+        !parse_cr3(c->json, &c->cr3, error) ||
+        !parse_processes(c->json, &c->processes, error) ||
+        !parse_word(c->json, "privilege", btrail_privilege_name,
+                    &c->privilege, error) ||
+        !parse_word(c->json, "mode", mode_name, &last, error) ||
+        !parse_word(c->json, "overflow", btrail_overflow_name,
+                    &c->overflow, error) ||
+        !parse_word(c->json, "names", names_name, &c->names, error) ||
+        !parse_seconds(c->json, "duration", &c->duration_ms, error) ||
+        !parse_triggers(c->json, &c->triggers, error) ||
+        !parse_number(c->json, "split", MIN_SPLIT, G_MAXINT64, &c->split,
+                      error)) {
         return false;
     }
     c->last = last;
@@ -496,25 +496,25 @@ static bool parse_start(struct btrail_command *c, GError **error)
             &g_array_index(c->triggers, struct btrail_command_trigger, i);
 
         if (t->process || t->symbol) {
-            return refuse(error, "trigger '%s' needs names, but 'names' are "
+            return refuse(error, "trigger '%s' needs names, and 'names' are "
                           "'off'", t->at);
         }
     }
     if (c->names == BTRAIL_COMMAND_NAMES_OFF && c->processes) {
-        return refuse(error, "to know 'processes' takes names, but 'names' "
-                      "are 'off'; 'cr3' does without");
+        return refuse(error, "'processes' needs names, and 'names' are 'off'; "
+                      "'cr3' works without names");
     }
     if (c->last && c->split) {
         return refuse(error, "'split' is not for mode 'last'");
     }
-    return get_size(c, error);
+    return parse_size(c, error);
 }
 
-static bool get_file(struct btrail_command *c, GError **error)
+static bool parse_file(struct btrail_command *c, GError **error)
 {
     g_autofree char *name = NULL;
 
-    if (!get_text(c->json, "file", 1000, &name, error)) {
+    if (!parse_text(c->json, "file", 1000, &name, error)) {
         return false;
     }
     if (!name) {
@@ -524,7 +524,7 @@ static bool get_file(struct btrail_command *c, GError **error)
     return c->file;
 }
 
-static bool parse(struct btrail_command *c, GError **error)
+static bool parse_command(struct btrail_command *c, GError **error)
 {
     static const char *const session[] = { "do", "session", NULL };
     static const char *const dump[] = { "do", "session", "file", NULL };
@@ -533,9 +533,9 @@ static bool parse(struct btrail_command *c, GError **error)
 
     if (!find_word(what_name, "do", btrail_json_string(c->json, "do"), &what,
                    error) ||
-        !get_text(c->json, "session", BTRAIL_COMMAND_MAX_NAME, &c->session,
-                  error) ||
-        !get_file(c, error)) {
+        !parse_text(c->json, "session", BTRAIL_COMMAND_MAX_NAME, &c->session,
+                    error) ||
+        !parse_file(c, error)) {
         return false;
     }
     c->what = what;
@@ -550,10 +550,10 @@ static bool parse(struct btrail_command *c, GError **error)
         return check_members(c->json, session, "'status'", error);
     default:
         return check_members(c->json, list, "'list'", error) &&
-               get_text(c->json, "guest", BTRAIL_COMMAND_MAX_TEXT, &c->guest,
-                        error) &&
-               get_text(c->json, "uuid", BTRAIL_COMMAND_MAX_TEXT, &c->uuid,
-                        error);
+               parse_text(c->json, "guest", BTRAIL_COMMAND_MAX_TEXT, &c->guest,
+                          error) &&
+               parse_text(c->json, "uuid", BTRAIL_COMMAND_MAX_TEXT, &c->uuid,
+                          error);
     }
 }
 
@@ -562,7 +562,7 @@ struct btrail_command *btrail_command_parse(JsonObject *json, GError **error)
     struct btrail_command *c = g_new0(struct btrail_command, 1);
 
     c->json = json_object_ref(json);
-    if (!parse(c, error)) {
+    if (!parse_command(c, error)) {
         btrail_command_free(c);
         return NULL;
     }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Commands, as they come: what is asked for, and whether it makes sense
+ * Commands of clients, parsed and checked
+ *
+ * docs/service.md describes their JSON.
  */
 
 #ifndef BTRAIL_COMMAND_H
@@ -24,7 +26,7 @@ enum btrail_command_do {
     BTRAIL_COMMAND_LIST,
 };
 
-/* Whether to look for names in the guest's memory; more is larger */
+/* Whether to search the guest's memory for names; a larger value does more. */
 enum btrail_command_names {
     BTRAIL_COMMAND_NAMES_OFF,
     BTRAIL_COMMAND_NAMES_AUTO,
@@ -73,9 +75,9 @@ struct btrail_command_trigger {
  * struct btrail_command
  * @json:       the object that it was read from; what was not there and has a
  *              default is not in it
- * @session:    NULL if it was not told
+ * @session:    NULL if it was not given
  * @file:       checked by btrail_folder_check_name(), or NULL
- * @owner:      NULL if it was not told
+ * @owner:      NULL if it was not given
  * @vcpus:      of unsigned, sorted, each once; NULL for all
  * @cr3:        of uint64_t; NULL for all
  * @processes:  of struct btrail_command_process; NULL for all
@@ -113,7 +115,7 @@ struct btrail_command {
     char *uuid;
 };
 
-/* Says what is wrong in words for whoever has sent it. */
+/* The error says, in words for the client, what is wrong. */
 struct btrail_command *btrail_command_parse(JsonObject *json, GError **error);
 void btrail_command_free(struct btrail_command *c);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the administrator says: see config.h
+ * The configuration of the service: see config.h
  */
 
 #include <stddef.h>
@@ -11,7 +11,7 @@
 
 #define GiB (UINT64_C(1) << 30)
 
-enum kind {
+enum key_kind {
     PATH,                       /* char *, absolute */
     PATHS,                      /* char **, absolute each */
     TEXT,                       /* char * */
@@ -23,7 +23,7 @@ enum kind {
 
 static const struct key {
     const char *group, *name;
-    enum kind kind;
+    enum key_kind kind;
     size_t offset;
     uint64_t least, most;
 } keys[] = {

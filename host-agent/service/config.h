@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the administrator says: backtraild.conf
+ * The configuration of the service: backtraild.conf
  */
 
 #ifndef BTRAIL_CONFIG_H
@@ -11,10 +11,10 @@
 #include "service/service-error.h"
 
 /**
- * struct btrail_config_limits - 0 is no limit, for each
- * @cpu:      that is used for tracing, in percent of one CPU
- * @sessions: that run at a time
- * @disk:     bytes of traces, those of sessions that have ended included
+ * struct btrail_config_limits - 0 is no limit
+ * @cpu:      CPU time used for tracing, in percent of one CPU
+ * @sessions: that run at the same time
+ * @disk:     bytes of traces, including those of sessions that have ended
  * @memory:   bytes of buffers, of the agent and shared with QEMU
  */
 struct btrail_config_limits {
@@ -26,22 +26,22 @@ struct btrail_config_limits {
 
 /**
  * struct btrail_config
- * @socket:       where devices connect to
+ * @socket:       where devices connect, unless systemd passes the socket
  * @socket_mode:  its permissions
- * @socket_group: whose group it is; NULL for that of the process
- * @traces:       the folder that traces are below
- * @state:        the folder for what has to survive the process
- * @verbose:      log what is done, too, not just what is wrong
- * @guests:       that are connected at a time
+ * @socket_group: its group; NULL for that of the process
+ * @traces:       folder of all traces
+ * @state:        folder for state that must survive the process
+ * @verbose:      log more than problems
+ * @guests:       the most that are connected at the same time
  * @each:         limits of each guest
  * @all:          limits of all guests together
  * @ring:         the most bytes that a session of mode "last" keeps
  * @keep_free:    bytes that traces leave free on their disk
- * @buffer_size:  bytes of buffer per vCPU that QEMU is to have
+ * @buffer_size:  bytes of QEMU's buffer per vCPU
  * @agent_timeout: milliseconds that a guest waits if this process hangs or
  *                is gone
- * @sysroots:     folders that have files of guests at the guests' paths, NULL
- *                or NULL-terminated
+ * @sysroots:     folders with files of guests at the guests' paths; NULL or
+ *                NULL-terminated
  * @debug_dirs:   folders of files by build-id, likewise
  */
 struct btrail_config {
@@ -64,13 +64,13 @@ struct btrail_config {
 
 /**
  * btrail_config_read - read a configuration
- * @path: that has to be there, or NULL: then all is the default
+ * @path: a file that must exist, or NULL for the defaults
  *
  * An error names the file, the group and the key.
  */
 struct btrail_config *btrail_config_read(const char *path, GError **error);
 
-/* The same of what would be in a file; @name is what errors call it. */
+/* The same for the content of a file; errors call it @name. */
 struct btrail_config *btrail_config_parse(const char *text, const char *name,
                                           GError **error);
 void btrail_config_free(struct btrail_config *c);

@@ -13,13 +13,13 @@
 #include "util/json.h"
 #include "service/message.h"
 
-/* What may wait for a device that does not read */
+/* Bytes that wait for a device that does not read */
 #define MAX_QUEUED      (8u << 20)
 
-/* Bytes that one connection gets read before others have their turn */
+/* Bytes read from one connection before others have their turn */
 #define READ_AT_A_TIME  (64u << 10)
 
-/* A device answers at once, but QEMU's main loop may be held up. */
+/* A device answers at once, unless something delays QEMU's main loop. */
 #define ANSWER_TIMEOUT_S    30
 
 struct executed {
@@ -45,7 +45,7 @@ struct btrail_control {
     gint64 last_id;
     GQueue executed;            /* of struct executed */
     GHashTable *commands;       /* ids, gint64 */
-    GError *why;                /* it is broken, and will be closed */
+    GError *why;                /* why it will be closed */
     guint closing;              /* source */
 };
 
@@ -89,8 +89,8 @@ void btrail_control_free(struct btrail_control *c)
     }
 }
 
-/* From the main loop, so that no handler is called by what it has called */
-static gboolean tell_closed(gpointer opaque)
+/* Runs from the main loop, so that no handler is called recursively. */
+static gboolean report_closed(gpointer opaque)
 {
     struct btrail_control *c = opaque;
     struct executed *e;
@@ -117,7 +117,7 @@ static void break_up(struct btrail_control *c, GError *error)
     }
     c->why = error;
     hang_up(c);
-    c->closing = g_idle_add(tell_closed, c);
+    c->closing = g_idle_add(report_closed, c);
 }
 
 static void G_GNUC_PRINTF(2, 3) breach(struct btrail_control *c,
@@ -181,7 +181,7 @@ static gboolean writable(gint fd, GIOCondition condition, gpointer opaque)
 }
 
 /* @message is taken.  False if it is too long. */
-static bool send_message(struct btrail_control *c, JsonObject *message)
+static bool queue_message(struct btrail_control *c, JsonObject *message)
 {
     GBytes *bytes = btrail_message_format(message);
 
@@ -199,7 +199,7 @@ static bool send_message(struct btrail_control *c, JsonObject *message)
         c->out = g_unix_fd_add(c->sock, G_IO_OUT, writable, c);
     }
     if (c->queued > MAX_QUEUED) {
-        breach(c, "it does not read what it is told");
+        breach(c, "it does not read its messages");
     }
     return true;
 }
@@ -223,7 +223,7 @@ void btrail_control_fail(struct btrail_control *c, gint64 id, const char *why)
     json_object_set_string_member(error, "desc", valid);
     json_object_set_object_member(message, "error", error);
     g_hash_table_remove(c->commands, &id);
-    send_message(c, message);
+    queue_message(c, message);
 }
 
 void btrail_control_return(struct btrail_control *c, gint64 id,
@@ -236,14 +236,14 @@ void btrail_control_return(struct btrail_control *c, gint64 id,
         json_node_take_object(result, json_object_new());
     }
     json_object_set_member(message, "return", result);
-    if (send_message(c, message)) {
+    if (queue_message(c, message)) {
         g_hash_table_remove(c->commands, &id);
     } else {
         btrail_control_fail(c, id, "the answer is too long; ask for less");
     }
 }
 
-/* Those that have waited the longest come first. */
+/* Checks the command that has waited the longest, which is the first. */
 static gboolean timed_out(gpointer opaque)
 {
     struct btrail_control *c = opaque;
@@ -283,8 +283,8 @@ void btrail_control_execute(struct btrail_control *c, const char *command,
     if (!c->timer && c->sock >= 0) {
         c->timer = g_timeout_add_seconds(1, timed_out, c);
     }
-    /* What the service executes is never so long. */
-    send_message(c, message);
+    /* The messages of the service itself are never too long. */
+    queue_message(c, message);
 }
 
 static void take_reply(struct btrail_control *c, JsonObject *message)
@@ -304,7 +304,7 @@ static void take_reply(struct btrail_control *c, JsonObject *message)
         }
     }
     if (!e) {
-        breach(c, "it replies to what it was not asked");
+        breach(c, "a reply to an unknown command");
         return;
     }
     if (!failure == !result) {
@@ -387,7 +387,7 @@ static void take_message(struct btrail_control *c, JsonObject *message)
     }
 }
 
-/* False when there is nothing to be read any more, for now or for ever. */
+/* Reads once; false if there is nothing more to read, now or ever. */
 static bool receive(struct btrail_control *c, size_t *budget)
 {
     char bytes[16384];

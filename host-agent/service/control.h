@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A control connection: what goes to and from a device; see transport.h
+ * A control connection: messages to and from a device; see transport.h
  *
- * All of it happens in the thread of the default main context, and nothing
- * waits.
+ * Everything happens in the thread of the default main context, and nothing
+ * blocks.
  */
 
 #ifndef BTRAIL_CONTROL_H
@@ -15,18 +15,18 @@
 
 struct btrail_control;
 
-/* Commands that may wait for their replies; more disconnect the device. */
+/* Commands that may wait for replies; one more disconnects the device. */
 #define BTRAIL_CONTROL_MAX_COMMANDS 256
 
 /**
- * struct btrail_control_handler - whose connection it is
- * @guest:   the device says whose it is, once and before all else.  False
- *           disconnects it.
- * @command: one has come that @id is to be replied to, in any order
- * @event:   @data may be NULL
- * @closed:  nothing comes any more, and what was executed and not answered
- *           has been answered with an error.  btrail_control_free() is for
- *           the handler to call, here or later.
+ * struct btrail_control_handler - what a connection reports to its owner
+ * @guest:   the device has described its guest, once and before anything
+ *           else; returning false disconnects it
+ * @command: a command that must be replied to with @id, in any order
+ * @event:   an event; @data may be NULL
+ * @closed:  the connection is lost, and all answers to executed commands have
+ *           arrived, if only as errors.  The owner calls
+ *           btrail_control_free(), now or later.
  */
 struct btrail_control_handler {
     bool (*guest)(void *opaque, JsonObject *guest, GError **error);
@@ -35,12 +35,12 @@ struct btrail_control_handler {
     void (*closed)(void *opaque, const GError *why);
 };
 
-/* @sock is owned by it. */
+/* @sock is taken. */
 struct btrail_control *
 btrail_control_new(int sock, const struct btrail_control_handler *handler,
                    void *opaque);
 
-/* Hangs up; nothing is called any more.  May be called in any handler. */
+/* Hang up; no handler is called any more.  Any handler may call this. */
 void btrail_control_free(struct btrail_control *c);
 
 /* Reply to a command; @result is taken.  NULL for an empty object. */
@@ -49,15 +49,13 @@ void btrail_control_return(struct btrail_control *c, gint64 id,
 void btrail_control_fail(struct btrail_control *c, gint64 id,
                          const char *why);
 
-/*
- * The answer to what was executed: @result or @error.
- */
+/* The answer to an executed command: @result or @error */
 typedef void btrail_control_answer(void *opaque, JsonNode *result,
                                    const GError *error);
 
 /*
- * Execute a QMP command; @arguments is taken and may be NULL.  @answer is
- * called once, later, unless the connection is freed before.
+ * Have QEMU execute a QMP command; @arguments is taken and may be NULL.
+ * @answer is called once, later, unless the connection is freed before.
  */
 void btrail_control_execute(struct btrail_control *c, const char *command,
                             JsonObject *arguments,

@@ -18,7 +18,7 @@
 #define MAX_PART    200         /* of them, between "/"; room for .123.btrail */
 #define MAX_DEPTH   8
 
-/* In a guest's folder: whose it is */
+/* In a guest's folder: the guest that it belongs to */
 #define OWNER_FILE  ".guest"
 
 #define SUFFIX      ".btrail"
@@ -92,7 +92,7 @@ static char *read_owner(int fd)
     return n < 0 ? NULL : g_strndup(text, n);
 }
 
-/* But for the file that says whose it is, if @owned */
+/* Not counting the file that names its owner, if @owned */
 static bool is_empty(int fd, bool owned)
 {
     DIR *dir = fdopendir(openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -167,8 +167,10 @@ static char *escape(const char *name)
     return g_string_free(s, FALSE);
 }
 
-/* Opens the folder of a guest in that of all traces.  It is made if it is not
- * there, unless @existing. */
+/*
+ * Opens the folder of a guest in that of all traces; creates it unless it must
+ * be @existing.
+ */
 static struct btrail_folder *open_guest(const struct btrail_folder *all,
                                         const char *name, const char *uuid,
                                         uid_t uid, bool existing,
@@ -449,7 +451,7 @@ static void visit(struct visit *v, int fd, const char *prefix, unsigned depth)
         g_autofree char *name = NULL;
         struct stat st;
 
-        /* Names with a dot are ours; they count, but are nobody's traces. */
+        /* Names with a dot are the service's own: they count as usage. */
         if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..") ||
             (v->files && *e->d_name == '.') ||
             fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
@@ -475,7 +477,7 @@ static void clear_file(gpointer p)
     g_free(file->name);
 }
 
-static gint compare_files(gconstpointer a, gconstpointer b)
+static gint compare_names(gconstpointer a, gconstpointer b)
 {
     const struct btrail_folder_file *x = a, *y = b;
 
@@ -497,8 +499,13 @@ GArray *btrail_folder_list(const struct btrail_folder *f)
 
     g_array_set_clear_func(v.files, clear_file);
     visit(&v, reopen(f), "", MAX_DEPTH);
-    g_array_sort(v.files, compare_files);
+    g_array_sort(v.files, compare_names);
     return v.files;
+}
+
+const char *btrail_folder_last(const char *path)
+{
+    return strrchr(path, '/') + 1;
 }
 
 uint64_t btrail_folder_usage(const struct btrail_folder *f)

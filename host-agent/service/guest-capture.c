@@ -281,7 +281,7 @@ static void start_capture(struct guest_capture *c, struct guest_member *m)
                            started, c);
 }
 
-static void changed(void *opaque, JsonNode *result, const GError *error)
+static void capture_changed(void *opaque, JsonNode *result, const GError *error)
 {
     struct guest_capture *c = opaque;
     struct guest_member *m = next_queued(c);
@@ -311,7 +311,7 @@ static void change_capture(struct guest_capture *c,
     btrail_capture_filter_put(filter, arguments);
     c->busy = true;
     btrail_control_execute(c->link->control, "branch-trace-change", arguments,
-                           changed, c);
+                           capture_changed, c);
 }
 
 void guest_capture_advance(struct guest_capture *c)

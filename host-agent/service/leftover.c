@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What a service that was killed has left of a session: see leftover.h
+ * What is left of a session after the service was killed: see leftover.h
  */
 
 #include <errno.h>
@@ -23,12 +23,7 @@ void btrail_leftover_free(struct btrail_leftover *l)
     }
 }
 
-static const char *last_of(const char *path)
-{
-    return strrchr(path, '/') + 1;
-}
-
-static bool read_id(const char *path, uint8_t *id)
+static bool read_trace_id(const char *path, uint8_t *id)
 {
     struct btrail_file *file;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -62,7 +57,7 @@ static void read_streams(struct btrail_leftover *l, struct btrail_trace *trace)
     }
 }
 
-/* Complete what was cut off; the trace can be read without, but slowly. */
+/* Completes a part that was cut off; reading it would be slow otherwise. */
 static void repair_last(const char *first, uint32_t part)
 {
     g_autofree char *path = btrail_part_path(first, part);
@@ -70,7 +65,7 @@ static void repair_last(const char *first, uint32_t part)
 
     if (ret) {
         btrail_log(BTRAIL_LOG_WARNING, "%s: cannot be completed: %s",
-                   last_of(path), btrail_strerror(ret));
+                   btrail_folder_last(path), btrail_strerror(ret));
     }
 }
 
@@ -96,7 +91,7 @@ btrail_leftover_inspect(const struct btrail_folder *folder, const char *file,
     }
     l = g_new0(struct btrail_leftover, 1);
     l->indices = g_array_new(FALSE, TRUE, sizeof(uint64_t));
-    ret = read_id(path, l->id) ? btrail_trace_open_parts(&trace, path) :
+    ret = read_trace_id(path, l->id) ? btrail_trace_open_parts(&trace, path) :
           -BTRAIL_ERR_FORMAT;
     if (!ret) {
         read_streams(l, trace);
@@ -134,7 +129,8 @@ void btrail_leftover_complete_part(int fd, const char *path, uint32_t part)
     struct completion *c = g_new0(struct completion, 1);
 
     c->fd = fd;
-    c->path = g_strdup_printf("/proc/self/fd/%d/%s", fd, last_of(path));
+    c->path = g_strdup_printf("/proc/self/fd/%d/%s", fd,
+                              btrail_folder_last(path));
     c->part = part;
     g_thread_unref(g_thread_new("complete", complete_thread, c));
 }
@@ -148,12 +144,12 @@ char *btrail_leftover_keep_ring(const struct btrail_folder *folder,
     file[strlen(file) - strlen(".btrail")] = '\0';
     if (renameat(folder->fd, ring, folder->fd, file) < 0) {
         if (errno != ENOENT) {
-            btrail_log(BTRAIL_LOG_WARNING, "session %s: what it had stays in "
-                       "%s: %s", session, ring, g_strerror(errno));
+            btrail_log(BTRAIL_LOG_WARNING, "session %s: its ring stays in %s: "
+                       "%s", session, ring, g_strerror(errno));
         }
         return NULL;
     }
-    btrail_log(BTRAIL_LOG_INFO, "session %s: what it had is in %s", session,
+    btrail_log(BTRAIL_LOG_INFO, "session %s: its ring is in %s", session,
                file);
     return g_steal_pointer(&file);
 }

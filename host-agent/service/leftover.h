@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What a service that was killed has left of a session
+ * What is left of a session after the service was killed
  *
- * The last part of its trace lacks its end.  What a flight recorder had is in
- * a folder of its own, which nobody looks for.
+ * The last part of its trace lacks its end.  The ring of a flight recorder is
+ * in a folder of its own, which no command lists.
  */
 
 #ifndef BTRAIL_LEFTOVER_H
@@ -16,11 +16,11 @@
 #include "service/state.h"
 
 /**
- * struct btrail_leftover - a trace to go on with
- * @id:      of it, BTRAIL_ID_SIZE bytes
- * @indices: that its streams have come to, of vCPU i at [i]; of uint64_t
- * @records: that it has
- * @bytes:   likewise
+ * struct btrail_leftover - a trace that can be continued
+ * @id:      of the trace, BTRAIL_ID_SIZE bytes
+ * @indices: at which the streams end, of vCPU i at [i]; of uint64_t
+ * @records: in the trace
+ * @bytes:   in the trace
  */
 struct btrail_leftover {
     uint8_t id[16];
@@ -30,8 +30,8 @@ struct btrail_leftover {
 };
 
 /*
- * Look at a trace, in any thread; it can take a while.  NULL if there is
- * nothing that a session could go on with.
+ * Read a trace, in any thread, which can take long.  NULL if there is nothing
+ * that a session could continue.
  */
 struct btrail_leftover *
 btrail_leftover_inspect(const struct btrail_folder *folder, const char *file,
@@ -42,12 +42,12 @@ void btrail_leftover_free(struct btrail_leftover *l);
 uint32_t btrail_leftover_last_part(const char *path);
 
 /*
- * Complete a part of a trace, by a thread, since all of it is read.  @fd, the
- * folder that @path is in, is taken.
+ * Complete a part of a trace in a new thread, since that reads all of it.
+ * @fd, the folder of @path, is taken.
  */
 void btrail_leftover_complete_part(int fd, const char *path, uint32_t part);
 
-/* Nobody goes on with @s: complete the last part of its trace, likewise. */
+/* Complete the last part of the trace of @s, which nobody continues. */
 void btrail_leftover_complete(const struct btrail_folder *folder,
                               const struct btrail_state_session *s);
 
@@ -56,9 +56,9 @@ void btrail_leftover_complete_all(const struct btrail_folder *folder,
                                   const struct btrail_state_capture *capture);
 
 /*
- * What the flight recorder of @session had in @ring becomes a folder with parts
- * of a trace, SESSION@suffix-TIME.  Its name, to be freed; NULL if that cannot
- * be, which is logged, or it has been done.
+ * Rename the folder @ring of a flight recorder to SESSION@suffix-TIME, where it
+ * has parts of a trace.  Returns the name, to be freed; NULL on failure, which
+ * is logged, or if that was done before.
  */
 char *btrail_leftover_keep_ring(const struct btrail_folder *folder,
                                 const char *session, const char *suffix,

@@ -14,7 +14,7 @@
 #define SUFFIX ".btrail"
 
 /* A trace: its files are one, or parts */
-struct entry {
+struct listed {
     char *name;                 /* of part 0 */
     uint64_t bytes;
     int64_t changed;
@@ -22,7 +22,7 @@ struct entry {
 
 static void clear_entry(gpointer p)
 {
-    struct entry *e = p;
+    struct listed *e = p;
 
     g_free(e->name);
 }
@@ -44,7 +44,7 @@ static char *first_of(const char *name)
 
 static gint newest_first(gconstpointer a, gconstpointer b)
 {
-    const struct entry *x = a, *y = b;
+    const struct listed *x = a, *y = b;
 
     return x->changed != y->changed ? (x->changed < y->changed ? 1 : -1) :
            strcmp(x->name, y->name);
@@ -54,7 +54,7 @@ static GArray *gather(const struct btrail_folder *folder)
 {
     g_autoptr(GArray) files = btrail_folder_list(folder);
     g_autoptr(GHashTable) by_name = g_hash_table_new(g_str_hash, g_str_equal);
-    GArray *entries = g_array_new(FALSE, TRUE, sizeof(struct entry));
+    GArray *entries = g_array_new(FALSE, TRUE, sizeof(struct listed));
     unsigned i;
 
     g_array_set_clear_func(entries, clear_entry);
@@ -64,16 +64,16 @@ static GArray *gather(const struct btrail_folder *folder)
         g_autofree char *first = first_of(f->name);
         const char *name = first ? first : f->name;
         gpointer n = g_hash_table_lookup(by_name, name);
-        struct entry *e;
+        struct listed *e;
 
         if (!n) {
-            struct entry new = { .name = g_strdup(name) };
+            struct listed new = { .name = g_strdup(name) };
 
             g_array_append_val(entries, new);
             n = GUINT_TO_POINTER(entries->len);
             g_hash_table_insert(by_name, new.name, n);
         }
-        e = &g_array_index(entries, struct entry, GPOINTER_TO_UINT(n) - 1);
+        e = &g_array_index(entries, struct listed, GPOINTER_TO_UINT(n) - 1);
         e->bytes += f->size;
         e->changed = MAX(e->changed, f->changed);
     }
@@ -133,8 +133,8 @@ static const char *look_into(JsonObject *json, const char *path)
     return whole ? "whole" : "incomplete";
 }
 
-static JsonObject *describe(const struct btrail_folder *folder,
-                            const struct entry *e, GHashTable *writing)
+static JsonObject *describe_trace(const struct btrail_folder *folder,
+                                  const struct listed *e, GHashTable *writing)
 {
     JsonObject *json = json_object_new();
     g_autofree char *valid = g_utf8_make_valid(e->name, -1);
@@ -172,8 +172,9 @@ JsonNode *btrail_listing(const struct btrail_folder *folder,
 
     for (i = 0; i < entries->len && i < BTRAIL_LISTING_MAX; i++) {
         json_array_add_object_element(
-            traces, describe(folder, &g_array_index(entries, struct entry, i),
-                             writing));
+            traces, describe_trace(folder, &g_array_index(entries,
+                                                          struct listed, i),
+                                   writing));
     }
     json_object_set_string_member(json, "folder", folder->path);
     json_object_set_array_member(json, "traces", traces);

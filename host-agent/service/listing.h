@@ -10,14 +10,14 @@
 
 #include "service/folder.h"
 
-/* So many traces, the newest ones, are listed; others are counted. */
+/* The newest traces are listed, up to this many; others are counted. */
 #define BTRAIL_LISTING_MAX  1000
 
 /**
- * btrail_listing - look at all traces
- * @writing: names of those that sessions write to: they are not opened
+ * btrail_listing - list all traces of a folder
+ * @writing: names of those that sessions write to, which are not opened
  *
- * Any thread; takes a while.  Returns what the command "list" does.
+ * May run in any thread, and takes long.  Returns the result of "list".
  */
 JsonNode *btrail_listing(const struct btrail_folder *folder,
                          GHashTable *writing);

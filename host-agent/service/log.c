@@ -53,6 +53,6 @@ void btrail_log(enum btrail_log_priority priority, const char *format, ...)
     line = btrail_log_format(priority, text);
     /* One write, so that lines of threads do not mix. */
     if (write(STDERR_FILENO, line, strlen(line)) < 0) {
-        /* There is nobody to tell. */
+        /* There is no other place to report this to. */
     }
 }

@@ -18,8 +18,8 @@ enum btrail_log_priority {
 };
 
 /*
- * @plain: without "<N>", for people
- * @verbose: BTRAIL_LOG_DEBUG, too
+ * @plain:   without "<N>", for people
+ * @verbose: also BTRAIL_LOG_DEBUG
  */
 void btrail_log_init(bool plain, bool verbose);
 
@@ -27,8 +27,8 @@ void btrail_log_init(bool plain, bool verbose);
 void btrail_log_silence(void);
 
 /*
- * One line.  Control characters in it, and what is not UTF-8, are replaced:
- * nobody who is spoken of can make a line of his own.
+ * Log one line.  Control characters and bytes that are not UTF-8 are replaced,
+ * so that a name cannot forge a line.
  */
 void btrail_log(enum btrail_log_priority priority, const char *format, ...)
     G_GNUC_PRINTF(2, 3);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * backtraild: sessions of all guests of a host
+ * backtraild: its command line, signals and main loop
  */
 
 #include <glib-unix.h>
@@ -23,7 +23,7 @@
 enum { OK = 0, FAILED = 1, USAGE = 2 };
 
 struct daemon {
-    char *config_path;          /* NULL: the default one, if it is there */
+    char *config_path;          /* NULL: the default one, if it exists */
     char *socket, *traces, *state;
     gboolean verbose, version, check;
     GMainLoop *loop;
@@ -77,8 +77,8 @@ static void ended(void *opaque)
     g_main_loop_quit(d->loop);
 }
 
-/* Once: what comes first says how. */
-static gboolean stop(struct daemon *d,
+/* Only the first signal has an effect. */
+static gboolean stop_service(struct daemon *d,
                      void (*how)(struct btrail_service *service,
                                  void (*done)(void *opaque), void *opaque))
 {
@@ -92,13 +92,13 @@ static gboolean stop(struct daemon *d,
 
 static gboolean terminate(gpointer opaque)
 {
-    return stop(opaque, btrail_service_end);
+    return stop_service(opaque, btrail_service_end);
 }
 
-/* As for a restart: the next process goes on with what there is. */
-static gboolean leave(gpointer opaque)
+/* For a restart: the next process continues the sessions. */
+static gboolean detach(gpointer opaque)
 {
-    return stop(opaque, btrail_service_detach);
+    return stop_service(opaque, btrail_service_detach);
 }
 
 static gboolean reload(gpointer opaque)
@@ -118,7 +118,7 @@ static gboolean reload(gpointer opaque)
         btrail_service_reload(d->service, c);
         btrail_log(BTRAIL_LOG_INFO, "configuration read again");
     } else {
-        btrail_log(BTRAIL_LOG_ERROR, "the configuration stays as it was: %s",
+        btrail_log(BTRAIL_LOG_ERROR, "keeping the old configuration: %s",
                    error->message);
     }
     btrail_notify("READY=1");
@@ -136,7 +136,7 @@ static void raise_limits(void)
     }
 }
 
-static int run(struct daemon *d, struct btrail_config *config)
+static int run_service(struct daemon *d, struct btrail_config *config)
 {
     g_autoptr(GError) error = NULL;
     struct btrail_symbol_files files;
@@ -148,7 +148,7 @@ static int run(struct daemon *d, struct btrail_config *config)
     g_unix_signal_add(SIGTERM, terminate, d);
     g_unix_signal_add(SIGINT, terminate, d);
     g_unix_signal_add(SIGHUP, reload, d);
-    g_unix_signal_add(SIGUSR2, leave, d);
+    g_unix_signal_add(SIGUSR2, detach, d);
     d->symbols = btrail_user_symbols_new();
     btrail_user_symbols_set(d->symbols, config);
     files = (struct btrail_symbol_files) {
@@ -169,24 +169,24 @@ static int run(struct daemon *d, struct btrail_config *config)
     return OK;
 }
 
-static bool parse(struct daemon *d, int *argc, char ***argv)
+static bool parse_options(struct daemon *d, int *argc, char ***argv)
 {
     const GOptionEntry entries[] = {
         { "config", 'c', 0, G_OPTION_ARG_FILENAME, &d->config_path,
           "configuration (default: " DEFAULT_CONFIG ")", "FILE" },
         { "socket", 0, 0, G_OPTION_ARG_FILENAME, &d->socket,
-          "where devices connect to, instead of that in FILE", "PATH" },
+          "where devices connect, instead of that in FILE", "PATH" },
         { "traces", 0, 0, G_OPTION_ARG_FILENAME, &d->traces,
           "folder for traces, instead of that in FILE", "FOLDER" },
         { "state", 0, 0, G_OPTION_ARG_FILENAME, &d->state,
-          "folder for what has to survive, instead of that in FILE",
+          "folder for state, instead of that in FILE",
           "FOLDER" },
         { "check", 0, 0, G_OPTION_ARG_NONE, &d->check,
-          "say what is wrong with the configuration, and end", NULL },
+          "report what is wrong with the configuration, and exit", NULL },
         { "verbose", 'v', 0, G_OPTION_ARG_NONE, &d->verbose,
           "log more", NULL },
         { "version", 0, 0, G_OPTION_ARG_NONE, &d->version,
-          "print the version, and end", NULL },
+          "print the version, and exit", NULL },
         { NULL }
     };
     GOptionContext *context = g_option_context_new(NULL);
@@ -194,7 +194,7 @@ static bool parse(struct daemon *d, int *argc, char ***argv)
     bool ok;
 
     g_option_context_set_summary(
-        context, "Trace the guests of this host, for all who may.");
+        context, "Trace the guests of this host.");
     g_option_context_add_main_entries(context, entries, NULL);
     ok = g_option_context_parse(context, argc, argv, &error);
     g_option_context_free(context);
@@ -215,7 +215,7 @@ int main(int argc, char **argv)
     struct btrail_config *config;
     int code = USAGE;
 
-    if (!parse(&d, &argc, &argv)) {
+    if (!parse_options(&d, &argc, &argv)) {
         goto out;
     }
     if (d.version) {
@@ -231,7 +231,7 @@ int main(int argc, char **argv)
         code = OK;
     } else {
         set_log(config);
-        code = run(&d, config);
+        code = run_service(&d, config);
     }
 out:
     g_free(d.config_path);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Messages of a control connection, as bytes: see message.h
+ * The bytes of messages of a control connection: see message.h
  */
 
 #include <string.h>
@@ -33,7 +33,7 @@ size_t btrail_message_wants(const struct btrail_message_reader *r)
     return sizeof(r->head) + (r->text ? r->head.value : 0) - r->got;
 }
 
-static bool refuse(GError **error, const char *what)
+static bool refuse_message(GError **error, const char *what)
 {
     return btrail_service_fail(error, BTRAIL_SERVICE_ERROR_PEER,
                                "the device broke the protocol: %s", what);
@@ -42,18 +42,19 @@ static bool refuse(GError **error, const char *what)
 static bool check_head(const struct btrail_msg *head, GError **error)
 {
     if (head->magic != BTRAIL_MSG_MAGIC) {
-        return refuse(error, "this is not a message");
+        return refuse_message(error, "this is not a message");
     }
     if (head->version != BTRAIL_TRANSPORT_VERSION) {
-        return refuse(error, "unknown version; QEMU and backtraild do not "
-                      "match");
+        return refuse_message(error, "unknown version; QEMU and backtraild "
+                              "do not match");
     }
     if (head->type != BTRAIL_MSG_JSON) {
-        return refuse(error, "a message of another type on a control "
-                      "connection");
+        return refuse_message(error, "a message of another type on a control "
+                              "connection");
     }
     if (!head->value || head->value > BTRAIL_JSON_MAX) {
-        return refuse(error, "a message of a length that is not allowed");
+        return refuse_message(error, "a message of a length that is not "
+                              "allowed");
     }
     return true;
 }
@@ -85,7 +86,7 @@ bool btrail_message_take(struct btrail_message_reader *r, const void *bytes,
     }
     g_clear_pointer(&r->text, g_free);
     r->got = 0;
-    return *message || refuse(error, "not a JSON object");
+    return *message || refuse_message(error, "not a JSON object");
 }
 
 GBytes *btrail_message_format(JsonObject *message)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Messages of a control connection, as bytes; see transport.h
+ * The bytes of messages of a control connection; see transport.h
  */
 
 #ifndef BTRAIL_MESSAGE_H
@@ -15,13 +15,13 @@ struct btrail_message_reader;
 struct btrail_message_reader *btrail_message_reader_new(void);
 void btrail_message_reader_free(struct btrail_message_reader *r);
 
-/* How many bytes, at least 1, it wants now: it keeps no more than a message. */
+/* How many bytes to read next, at least 1: up to the end of one message */
 size_t btrail_message_wants(const struct btrail_message_reader *r);
 
 /*
- * Take bytes, no more than it wants.  False if the peer says what it must not;
- * there is nothing to be read from it any more then.  @message gets an object
- * if one is whole, or NULL.
+ * Pass on bytes, at most those wanted.  @message gets the object if it is
+ * complete, else NULL.  Returns false if the peer breaks the protocol; its
+ * connection is of no use then.
  */
 bool btrail_message_take(struct btrail_message_reader *r, const void *bytes,
                          size_t n, JsonNode **message, GError **error);

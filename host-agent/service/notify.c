@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What a service tells systemd: see notify.h
+ * Notifications to systemd: see notify.h
  */
 
 #include <errno.h>
@@ -33,8 +33,8 @@ void btrail_notify(const char *state)
         sendto(sock, state, strlen(state), MSG_NOSIGNAL,
                (struct sockaddr *)&address,
                offsetof(struct sockaddr_un, sun_path) + n) < 0) {
-        btrail_log(BTRAIL_LOG_WARNING, "cannot tell %s '%s': %s", path, state,
-                   g_strerror(errno));
+        btrail_log(BTRAIL_LOG_WARNING, "cannot notify %s of '%s': %s", path,
+                   state, g_strerror(errno));
     }
     if (sock >= 0) {
         close(sock);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What a service tells systemd: sd_notify(3), without its library
+ * Notifications to systemd: sd_notify(3), without its library
  */
 
 #ifndef BTRAIL_NOTIFY_H
 #define BTRAIL_NOTIFY_H
 
-/* @state such as "READY=1"; nothing happens if nobody wants to know. */
+/* @state is such as "READY=1".  Without systemd, nothing happens. */
 void btrail_notify(const char *state);
 
 #endif /* BTRAIL_NOTIFY_H */

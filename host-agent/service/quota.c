@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What guests may take: see quota.h
+ * The limits of guests: see quota.h
  */
 
 #include "service/quota.h"
 
-static bool refuse(GError **error, const char *what)
+static bool refuse_limit(GError **error, const char *what)
 {
     return btrail_service_fail(error, BTRAIL_SERVICE_ERROR_LIMIT, "%s", what);
 }
@@ -23,7 +23,7 @@ static bool admit_traces(const struct btrail_config_limits *l,
                                "; remove some, on the guest's host", whose,
                                u->disk, l->disk);
     }
-    return !what || refuse(error, what);
+    return !what || refuse_limit(error, what);
 }
 
 static bool admit(const struct btrail_config_limits *l,
@@ -50,7 +50,7 @@ static bool admit(const struct btrail_config_limits *l,
                                "take %" G_GUINT64_FORMAT "; stop another one "
                                "first", whose, u->memory + memory, l->memory);
     }
-    return !what || refuse(error, what);
+    return !what || refuse_limit(error, what);
 }
 
 bool btrail_quota_admit(const struct btrail_config *config,
@@ -77,10 +77,10 @@ bool btrail_quota_admit_disk(const struct btrail_config *config,
     if (space <= config->keep_free) {
         g_autofree char *what = g_strdup_printf(
             "the disk for traces has %" G_GUINT64_FORMAT " bytes left, of "
-            "which %" G_GUINT64_FORMAT " are to stay free", space,
+            "which %" G_GUINT64_FORMAT " must stay free", space,
             config->keep_free);
 
-        return refuse(error, what);
+        return refuse_limit(error, what);
     }
     return true;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What guests may take, and whether they take more
+ * The limits of guests: what they use against what they may
  */
 
 #ifndef BTRAIL_QUOTA_H
@@ -8,7 +8,7 @@
 
 #include "service/config.h"
 
-/* What a guest takes, or all */
+/* What one guest, or all, use */
 struct btrail_usage {
     uint64_t sessions;
     uint64_t disk;
@@ -17,25 +17,25 @@ struct btrail_usage {
 
 /**
  * btrail_quota_admit - may a session begin?
- * @guest:  what its guest takes, without it
- * @all:    what all take, without it
- * @memory: that it would take
- * @space:  bytes free on the disk
+ * @guest:  what its guest uses without it
+ * @all:    what all guests use without it
+ * @memory: that it would add
+ * @space:  bytes that are free on the disk
  */
 bool btrail_quota_admit(const struct btrail_config *config,
                          const struct btrail_usage *guest,
                          const struct btrail_usage *all, uint64_t memory,
                          uint64_t space, GError **error);
 
-/* May a trace be written for a session that is there? */
+/* May an existing session write another trace? */
 bool btrail_quota_admit_disk(const struct btrail_config *config,
                              const struct btrail_usage *guest,
                              const struct btrail_usage *all, uint64_t space,
                              GError **error);
 
 /*
- * Is more taken than there may be, while sessions run?  Returns which limit,
- * in words for those whose sessions end because of it, or NULL.
+ * Is a limit exceeded while sessions run?  Returns which one, in words for the
+ * clients whose sessions end because of it, or NULL.
  */
 const char *btrail_quota_guest_exceeded(const struct btrail_config *config,
                                          const struct btrail_usage *guest);

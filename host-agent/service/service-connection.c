@@ -58,8 +58,8 @@ static bool same_folder(const struct btrail_folder *a,
 }
 
 /* The guest @json describes, which the device has just sent */
-static struct btrail_guest *find_or_add(struct connection *c, JsonObject *json,
-                                        const char *capture, GError **error)
+static struct btrail_guest *find_guest(struct connection *c, JsonObject *json,
+                                       const char *capture, GError **error)
 {
     struct btrail_host *host = c->all->host;
     const char *text = btrail_json_string(json, "name");
@@ -124,7 +124,7 @@ static bool on_guest(void *opaque, JsonObject *json, GError **error)
         return btrail_service_fail(error, BTRAIL_SERVICE_ERROR_COMMAND,
                                    "the service is about to end");
     }
-    g = find_or_add(c, json, capture, error);
+    g = find_guest(c, json, capture, error);
     if (!g) {
         return false;
     }

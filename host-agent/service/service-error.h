@@ -16,11 +16,11 @@ GQuark btrail_service_error_quark(void);
 /**
  * enum btrail_service_error
  * @BTRAIL_SERVICE_ERROR_SYSTEM:  a system call failed
- * @BTRAIL_SERVICE_ERROR_CONFIG:  the configuration makes no sense
- * @BTRAIL_SERVICE_ERROR_PEER:    a device says what it must not, or is gone
- * @BTRAIL_SERVICE_ERROR_COMMAND: a command makes no sense, or not now
+ * @BTRAIL_SERVICE_ERROR_CONFIG:  the configuration is wrong
+ * @BTRAIL_SERVICE_ERROR_PEER:    a device breaks the protocol, or is gone
+ * @BTRAIL_SERVICE_ERROR_COMMAND: a command is wrong, or not possible now
  * @BTRAIL_SERVICE_ERROR_NAME:    a name of a file that is not permitted
- * @BTRAIL_SERVICE_ERROR_LIMIT:   a limit of the administrator's
+ * @BTRAIL_SERVICE_ERROR_LIMIT:   a limit of the configuration
  */
 enum btrail_service_error {
     BTRAIL_SERVICE_ERROR_SYSTEM,

@@ -80,16 +80,11 @@ static void remove_ring(struct btrail_service_session *s)
     }
 }
 
-static const char *last_of(const char *path)
-{
-    return strrchr(path, '/') + 1;
-}
-
 /* Removes what this session has written; parts from before stay. */
-static void remove_part(struct btrail_service_session *s)
+static void remove_own_part(struct btrail_service_session *s)
 {
     if (s->part) {
-        unlinkat(s->folder, last_of(s->part), 0);
+        unlinkat(s->folder, btrail_folder_last(s->part), 0);
     }
 }
 
@@ -306,7 +301,7 @@ static bool open_new(struct btrail_service_session *s, GError **error)
         }
     }
     if (!make_session(s, store, NULL, error)) {
-        remove_part(s);
+        remove_own_part(s);
         return false;
     }
     return true;
@@ -351,7 +346,7 @@ static bool open_again(struct btrail_service_session *s,
         return false;
     }
     if (!make_session(s, store, state->whole ? NULL : left->indices, error)) {
-        remove_part(s);
+        remove_own_part(s);
         return false;
     }
     s->past.records = left->records;
@@ -463,7 +458,7 @@ static void discard(struct btrail_service_session *s)
     s->session = NULL;
     g_clear_error(&result.error);
     g_free(result.no_names);
-    remove_part(s);
+    remove_own_part(s);
     remove_ring(s);
 }
 
@@ -539,7 +534,7 @@ static void finish_thread(GTask *task, gpointer source, gpointer data,
         remove_ring(s);
     }
     if (s->abandoned) {
-        remove_part(s);
+        remove_own_part(s);
     }
     g_task_return_boolean(task, TRUE);
 }

@@ -93,7 +93,7 @@ static gboolean sweep(gpointer opaque)
     return G_SOURCE_REMOVE;
 }
 
-static gboolean changed(gpointer opaque)
+static gboolean host_changed(gpointer opaque)
 {
     struct btrail_service *s = opaque;
 
@@ -118,7 +118,7 @@ static GSource *new_changed(struct btrail_service *s)
     static GSourceFuncs funcs = { .dispatch = dispatch_changed };
     GSource *source = g_source_new(&funcs, sizeof(*source));
 
-    g_source_set_callback(source, changed, s, NULL);
+    g_source_set_callback(source, host_changed, s, NULL);
     g_source_set_priority(source, G_PRIORITY_HIGH);
     g_source_attach(source, NULL);
     return source;
@@ -128,7 +128,7 @@ static GSource *new_changed(struct btrail_service *s)
  * Start and end
  */
 
-static gboolean tick(gpointer opaque)
+static gboolean enforce_limits(gpointer opaque)
 {
     struct btrail_service *s = opaque;
 
@@ -171,7 +171,7 @@ btrail_service_new(struct btrail_config *config,
         btrail_service_free(s);
         return NULL;
     }
-    s->ticking = g_timeout_add_seconds(TICK_S, tick, s);
+    s->ticking = g_timeout_add_seconds(TICK_S, enforce_limits, s);
     return s;
 }
 

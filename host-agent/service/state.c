@@ -58,7 +58,7 @@ void btrail_state_capture_free(struct btrail_state_capture *c)
     g_free(c);
 }
 
-static bool refuse(GError **error, const char *what)
+static bool refuse_state(GError **error, const char *what)
 {
     return btrail_service_fail(error, BTRAIL_SERVICE_ERROR_CONFIG,
                                "the state of sessions makes no sense: %s",
@@ -84,15 +84,15 @@ static bool read_session(struct btrail_state_capture *c, JsonNode *node,
     struct btrail_state_session *s;
 
     if (!command) {
-        return refuse(error, "a session without 'command'");
+        return refuse_state(error, "a session without 'command'");
     }
     parsed = btrail_command_parse(command, &e);
     if (!parsed) {
-        return refuse(error, e->message);
+        return refuse_state(error, e->message);
     }
     if (parsed->what != BTRAIL_COMMAND_START || !parsed->session ||
         !parsed->file || (ring && !is_plain(ring))) {
-        return refuse(error, "a session without names");
+        return refuse_state(error, "a session without names");
     }
     s = btrail_state_session_new();
     s->command = json_object_ref(command);
@@ -106,7 +106,7 @@ static bool read_session(struct btrail_state_capture *c, JsonNode *node,
     return true;
 }
 
-static JsonArray *get_array(JsonObject *json, const char *member)
+static JsonArray *state_array(JsonObject *json, const char *member)
 {
     JsonNode *node = json_object_get_member(json, member);
 
@@ -120,12 +120,12 @@ static bool read_capture(GPtrArray *captures, JsonNode *node, GError **error)
                        json_node_get_object(node) : NULL;
     const char *name = json ? btrail_json_string(json, "name") : NULL;
     const char *folder = json ? btrail_json_string(json, "folder") : NULL;
-    JsonArray *sessions = json ? get_array(json, "sessions") : NULL;
+    JsonArray *sessions = json ? state_array(json, "sessions") : NULL;
     struct btrail_state_capture *c;
     unsigned i;
 
     if (!name || !is_plain(folder) || !sessions) {
-        return refuse(error, "a capture without names or sessions");
+        return refuse_state(error, "a capture without names or sessions");
     }
     c = btrail_state_capture_new(name, folder);
     g_ptr_array_add(captures, c);
@@ -147,12 +147,12 @@ GPtrArray *btrail_state_parse(const char *text, GError **error)
 {
     g_autoptr(JsonNode) node = btrail_json_parse_object(text);
     JsonObject *json = node ? json_node_get_object(node) : NULL;
-    JsonArray *array = json ? get_array(json, "captures") : NULL;
+    JsonArray *array = json ? state_array(json, "captures") : NULL;
     g_autoptr(GPtrArray) captures = new_captures();
     unsigned i;
 
     if (!array || btrail_json_int(json, "version", 0) != VERSION) {
-        refuse(error, "no captures, or another version");
+        refuse_state(error, "no captures, or another version");
         return NULL;
     }
     for (i = 0; i < json_array_get_length(array); i++) {

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What has to survive this process: which captures are its own, and what their
- * sessions are
+ * The file of the state that survives the process: its captures, and their
+ * sessions
  *
- * A file in the state folder, which nobody else writes; what is in it is
- * checked all the same.
+ * Only the service writes to its folder; the content is checked all the same.
  */
 
 #ifndef BTRAIL_STATE_H
@@ -32,8 +31,8 @@ struct btrail_state_session {
 
 /**
  * struct btrail_state_capture
- * @name:     of the device's session
- * @folder:   of the guest, name in the folder of all traces
+ * @name:     of the capture, as the device knows it
+ * @folder:   name of the guest's folder in the folder of all traces
  * @sessions: of struct btrail_state_session *
  * @refs:     references to it
  */
@@ -48,22 +47,22 @@ struct btrail_state_session *btrail_state_session_new(void);
 struct btrail_state_capture *btrail_state_capture_new(const char *name,
                                                       const char *folder);
 void btrail_state_session_free(struct btrail_state_session *s);
-/* It is freed with its last reference; who shares it does not change it. */
+/* Freed with its last reference.  A capture that is shared is not changed. */
 struct btrail_state_capture *
 btrail_state_capture_ref(struct btrail_state_capture *c);
 void btrail_state_capture_free(struct btrail_state_capture *c);
 
 /*
- * Read what a process before has written: of struct btrail_state_capture *,
- * that are freed with it; empty if there is no file.  NULL if what is there
- * cannot be read, or makes no sense.
+ * Read what the process before has written: an array of struct
+ * btrail_state_capture that owns them, empty if there is no file.  NULL if the
+ * file cannot be read or is malformed.
  */
 GPtrArray *btrail_state_read(const char *path, GError **error);
 
-/* The same of the file's text */
+/* The same for the text of a file */
 GPtrArray *btrail_state_parse(const char *text, GError **error);
 
-/* Replace the file, at once and as a whole. */
+/* Replace the file, atomically. */
 bool btrail_state_write(const char *path, GPtrArray *captures,
                         GError **error);
 

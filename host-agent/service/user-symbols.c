@@ -31,7 +31,7 @@ struct btrail_user_symbols *btrail_user_symbols_new(void)
     return u;
 }
 
-static void forget(struct btrail_user_symbols *u)
+static void forget_folders(struct btrail_user_symbols *u)
 {
     elf_files_free(u->files);
     u->files = NULL;
@@ -41,7 +41,7 @@ static void forget(struct btrail_user_symbols *u)
 void btrail_user_symbols_free(struct btrail_user_symbols *u)
 {
     if (u) {
-        forget(u);
+        forget_folders(u);
         g_hash_table_unref(u->asked);
         g_strfreev(u->sysroots);
         g_strfreev(u->debug_dirs);
@@ -54,7 +54,7 @@ void btrail_user_symbols_set(struct btrail_user_symbols *u,
                              const struct btrail_config *config)
 {
     g_mutex_lock(&u->lock);
-    forget(u);
+    forget_folders(u);
     g_strfreev(u->sysroots);
     g_strfreev(u->debug_dirs);
     u->sysroots = g_strdupv(config->sysroots);
@@ -63,8 +63,8 @@ void btrail_user_symbols_set(struct btrail_user_symbols *u,
 }
 
 /* Under the lock; the file lives as long as that is held. */
-static struct elf_file *get_file(struct btrail_user_symbols *u,
-                                 const char *path, const char *build_id)
+static struct elf_file *find_file(struct btrail_user_symbols *u,
+                                  const char *path, const char *build_id)
 {
     const struct elf_files_options options = {
         .sysroots = u->sysroots,
@@ -72,7 +72,7 @@ static struct elf_file *get_file(struct btrail_user_symbols *u,
     };
 
     if (g_hash_table_size(u->asked) >= MAX_ASKED) {
-        forget(u);
+        forget_folders(u);
     }
     if (!u->files) {
         u->files = elf_files_new(&options);
@@ -98,7 +98,7 @@ btrail_user_symbols_find(void *opaque, const char *path,
         g_string_append_printf(id, "%02x", build_id[i]);
     }
     g_mutex_lock(&u->lock);
-    f = get_file(u, path, build_id_size ? id->str : NULL);
+    f = find_file(u, path, build_id_size ? id->str : NULL);
     if (f) {
         found = elf_file_find(f, symbol);
         if (!found) {

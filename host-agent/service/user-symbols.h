@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Functions of guests' programs, in files that this host has
+ * Functions of guests' programs, found in files of this host
  *
- * All guests share it.
+ * All guests share one.
  */
 
 #ifndef BTRAIL_USER_SYMBOLS_H
@@ -13,13 +13,13 @@
 
 struct btrail_user_symbols;
 
-/* It knows nothing but what is in the folders for all, by build-id. */
+/* At first, it only searches the default folders, by build-id. */
 struct btrail_user_symbols *btrail_user_symbols_new(void);
 void btrail_user_symbols_free(struct btrail_user_symbols *u);
 
 /*
- * Look into the folders of a configuration from now on; also, look anew for
- * what was not there before.  Any thread
+ * Search the folders of a configuration from now on, again also for files that
+ * did not exist before.  Any thread may call this.
  */
 void btrail_user_symbols_set(struct btrail_user_symbols *u,
                              const struct btrail_config *config);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Arrays in order, with each element once: see sort.h
+ * Sorting arrays, and removing duplicates: see sort.h
  */
 
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Arrays in order, with each element once
+ * Sorting arrays, and removing duplicates
  */
 
 #ifndef BTRAIL_SORT_H

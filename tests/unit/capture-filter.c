@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The filter of a capture: the union of what several commands request
+ */
+
 #include "util/json.h"
 #include "service/capture-filter.h"
 

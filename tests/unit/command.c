@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Commands of clients: what is parsed, and every kind that is refused
+ */
+
 #include <string.h>
 
 #include "backtrail/transport.h"

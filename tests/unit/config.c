@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The configuration: defaults, values, and what its errors name
+ */
+
 #include <glib/gstdio.h>
 #include <string.h>
 

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A control connection: replies in any order, and peers that break the rules,
+ * send too much or never read
+ */
+
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -223,7 +228,7 @@ static void test_breaches(void)
     breach(GUEST, "{\"type\":\"event\"}",
            "guest -;" BROKE "an event without a name;");
     breach(GUEST, "{\"type\":\"reply\",\"id\":1,\"return\":{}}",
-           "guest -;" BROKE "it replies to what it was not asked;");
+           "guest -;" BROKE "a reply to an unknown command;");
 }
 
 static void test_same_id(void)

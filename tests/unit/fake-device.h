@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A service in a folder of its own, and devices that say what a test has them
- * say
+ * A service in a folder of its own, and devices that send what a test says
  */
 
 #ifndef BTRAIL_FAKE_DEVICE_H

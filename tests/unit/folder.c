@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The folder of traces: names that lead outside, folders of guests, and usage
+ */
+
 #include <errno.h>
 #include <fcntl.h>
 #include <glib/gstdio.h>

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Sessions that a process of the service continues for another one: after it
+ * was killed, and after it has handed them over
+ */
+
 #include <glib/gstdio.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Traces of a service that was killed: continued and completed
+ */
+
 #include <glib/gstdio.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The list of traces of a guest's folder: their states, order and number
+ */
+
 #include <fcntl.h>
 #include <glib/gstdio.h>
 #include <string.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Lines of the log: no text can make a line of its own
+ */
+
 #include "service/log.h"
 
 static void test_format(void)

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Messages as bytes: in pieces of any size, and malformed ones
+ */
+
 #include <string.h>
 
 #include "backtrail/transport.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Notifications to systemd, through both kinds of socket addresses
+ */
+
 #include <glib/gstdio.h>
 #include <stddef.h>
 #include <string.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The limits of guests: what each refuses, and what ends sessions
+ */
+
 #include <string.h>
 
 #include "service/quota.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Sessions of mode "last" and their dumps, and files that are in their way
+ */
+
 #include <glib/gstdio.h>
 #include <string.h>
 
@@ -122,7 +126,7 @@ static void test_no_room(void)
     static const char *const limits[][2] = {
         { "[each-guest]\ndisk=1\n", "of this guest take" },
         { "[all-guests]\ndisk=1\n", "of all guests together take" },
-        { "[all-guests]\nkeep-free=100000000G\n", "are to stay free" },
+        { "[all-guests]\nkeep-free=100000000G\n", "must stay free" },
     };
     struct device d;
     unsigned i;

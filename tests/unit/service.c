@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The service as devices see it: connections, sessions of several guests, what
+ * it refuses, and its socket
+ */
+
 #include <glib/gstdio.h>
 #include <string.h>
 #include <sys/socket.h>

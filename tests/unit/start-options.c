@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The options of a drain session, from a command "start"
+ */
+
 #include "util/json.h"
 #include "service/start-options.h"
 

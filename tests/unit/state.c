@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The file of the state: what is written is read again, and bad files are
+ * refused
+ */
+
 #include <glib/gstdio.h>
 #include <sys/stat.h>
 

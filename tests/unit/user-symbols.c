@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* usage: user-symbols SAMPLE */
+/*
+ * Functions of guests' programs in files of the host: by path, by build-id, and
+ * files that are not the guest's
+ *
+ * usage: user-symbols SAMPLE
+ */
+
 #include <glib.h>
 #include <glib/gstdio.h>
 #include <string.h>
