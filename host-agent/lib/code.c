@@ -24,12 +24,12 @@
 #define CACHED          8
 
 /* What a page is known by, instead of its bytes */
-struct sum {
+struct content_sum {
     uint8_t bytes[16];
 };
 
 struct remembered {
-    struct sum sum;
+    struct content_sum sum;
     uint64_t number;
 };
 
@@ -239,7 +239,7 @@ struct loss {
 
 /* Where a content is; or, if @piece is SAME, which one it is like */
 #define SAME    UINT32_MAX
-struct place {
+struct page_place {
     uint64_t number;
     uint64_t other;
     uint32_t piece;
@@ -296,7 +296,7 @@ static gint compare_losses(gconstpointer a, gconstpointer b)
 
 static gint compare_places(gconstpointer a, gconstpointer b)
 {
-    const struct place *x = a, *y = b;
+    const struct page_place *x = a, *y = b;
 
     COMPARE(x->number, y->number);
     COMPARE(x->piece, y->piece);
@@ -337,13 +337,13 @@ static int add_piece(struct btrail_code *c, unsigned n,
         }
     }
     for (i = 0; i < piece->same; i++) {
-        struct place place = { .piece = SAME, .at = i };
+        struct page_place place = { .piece = SAME, .at = i };
 
         btrail_code_piece_same(piece, i, &place.number, &place.other);
         g_array_append_val(c->places, place);
     }
     for (i = 0; i < piece->contents; i++) {
-        struct place place = { .piece = n, .at = i };
+        struct page_place place = { .piece = n, .at = i };
 
         btrail_code_piece_content(piece, i, &place.number);
         g_array_append_val(c->places, place);
@@ -411,7 +411,7 @@ int btrail_code_open(struct btrail_code **code,
     c->trace = trace;
     c->told = new_array(sizeof(struct told));
     c->losses = new_array(sizeof(struct loss));
-    c->places = new_array(sizeof(struct place));
+    c->places = new_array(sizeof(struct page_place));
     ret = read_pieces(c);
     if (ret) {
         btrail_code_close(c);
@@ -501,17 +501,17 @@ static uint64_t find_number(const struct btrail_code *c, unsigned vcpu,
            0 : t->number;
 }
 
-static const struct place *find_place(const struct btrail_code *c,
+static const struct page_place *find_place(const struct btrail_code *c,
                                       uint64_t number)
 {
-    const struct place key = { number, 0, UINT32_MAX, UINT32_MAX };
+    const struct page_place key = { number, 0, UINT32_MAX, UINT32_MAX };
     unsigned n = up_to(c->places, sizeof(key), &key, compare_places);
-    const struct place *p;
+    const struct page_place *p;
 
     if (!n) {
         return NULL;
     }
-    p = &g_array_index(c->places, struct place, n - 1);
+    p = &g_array_index(c->places, struct page_place, n - 1);
     if (p->number != number) {
         return NULL;
     }
@@ -561,7 +561,7 @@ static int load_piece(struct btrail_code *c, unsigned n,
 static int find_page(struct btrail_code *c, uint64_t number,
                      const uint8_t **page)
 {
-    const struct place *p = find_place(c, number);
+    const struct page_place *p = find_place(c, number);
     const struct btrail_code_piece *piece;
     int ret;
 

@@ -89,7 +89,8 @@ GPtrArray *btrail_kernel_symbols_new(void)
 }
 
 /* @next: the first entry that begins behind it */
-static void set_symbol(struct btrail_symbol *symbol, const struct symbol_table *s,
+static void set_symbol(struct btrail_symbol *symbol,
+                       const struct symbol_table *s,
                        const struct table_entry *found, guint next)
 {
     *symbol = (struct btrail_symbol) {

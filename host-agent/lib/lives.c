@@ -42,7 +42,7 @@ struct moment {
 };
 
 struct btrail_lives {
-    GPtrArray *snapshots;       /* struct btrail_snapshot that versions are of */
+    GPtrArray *snapshots;       /* that versions are of */
     GPtrArray *lives;
     GPtrArray *versions;
     GHashTable *by_identity;    /* of struct btrail_life, by its id */

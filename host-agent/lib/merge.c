@@ -11,25 +11,25 @@
 #include "lib/internal/trace-files.h"
 
 /* A stream, and which of its chunks comes next */
-struct source {
+struct merge_source {
     const GArray *chunks;
     unsigned next;
 };
 
-static const struct btrail_index_entry *source_entry(const struct source *s,
-                                                     unsigned i)
+static const struct btrail_index_entry *
+source_entry(const struct merge_source *s, unsigned i)
 {
     return &g_array_index(s->chunks, struct btrail_index_entry, i);
 }
 
-static struct source *find_sources(const struct btrail_trace *trace,
+static struct merge_source *find_sources(const struct btrail_trace *trace,
                                    unsigned *n)
 {
-    struct source *sources;
+    struct merge_source *sources;
     unsigned i;
 
     *n = btrail_trace_streams(trace);
-    sources = g_new0(struct source, *n + 1);
+    sources = g_new0(struct merge_source, *n + 1);
     for (i = 0; i < *n; i++) {
         struct btrail_stream_info info;
 
@@ -41,14 +41,14 @@ static struct source *find_sources(const struct btrail_trace *trace,
 }
 
 /* The stream whose next chunk is the earliest, as they were recorded */
-static struct source *earliest(struct source *sources, unsigned n)
+static struct merge_source *earliest(struct merge_source *sources, unsigned n)
 {
-    struct source *best = NULL;
+    struct merge_source *best = NULL;
     uint64_t best_time = 0;
     unsigned i;
 
     for (i = 0; i < n; i++) {
-        struct source *s = &sources[i];
+        struct merge_source *s = &sources[i];
 
         if (s->next < s->chunks->len) {
             uint64_t time = source_entry(s, s->next)->time_first;
@@ -66,8 +66,8 @@ static int copy_chunks(const struct btrail_trace *trace,
                        struct btrail_copy *copy)
 {
     unsigned n;
-    g_autofree struct source *sources = find_sources(trace, &n);
-    struct source *s;
+    g_autofree struct merge_source *sources = find_sources(trace, &n);
+    struct merge_source *s;
     int ret = 0;
 
     while (!ret && (s = earliest(sources, n))) {

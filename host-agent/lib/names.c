@@ -114,7 +114,8 @@ static int read_pieces(struct btrail_names *n,
     int ret = 0;
 
     for (i = 0; i < pieces->len && memory(n) < MEMORY_MAX; i++) {
-        const struct names_piece *p = &g_array_index(pieces, struct names_piece, i);
+        const struct names_piece *p =
+            &g_array_index(pieces, struct names_piece, i);
         struct btrail_sideband_info info;
         struct btrail_snapshot *snapshot;
         void *data;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Whose spans those of a trace are
+ * The owners of the spans of a trace
  *
- * A snapshot tells who has page tables at a moment.  A span tells that they stayed
- * the same one's: the CPU used them all the time, so they cannot have been
- * freed and used again.
+ * A snapshot says which process has page tables at a moment.  A span says that
+ * they stayed with that process: the CPU used them all the time, so they cannot
+ * have been freed and used again.
  */
 
 #include <glib.h>
@@ -27,7 +27,7 @@ struct use {
 };
 
 /* From an index on */
-struct owned {
+struct owned_span {
     uint64_t first_index;
     const struct btrail_life *life;
 };
@@ -45,7 +45,7 @@ struct late {
 
 struct btrail_owners {
     const struct btrail_names *names;
-    GArray *vcpus[BTRAIL_MAX_VCPUS];    /* of struct owned */
+    GArray *vcpus[BTRAIL_MAX_VCPUS];    /* of struct owned_span */
     GArray *late[BTRAIL_MAX_VCPUS];     /* of struct late */
 };
 
@@ -95,7 +95,7 @@ static int read_late(struct btrail_owners *o, const struct btrail_trace *trace,
             late.index = b.index;
         }
     }
-    /* A stream that was cut off does not say when its last records were made. */
+    /* If the stream was cut off, the time of its last records is unknown. */
     if (time) {
         g_array_append_val(all, late);
     }
@@ -239,7 +239,7 @@ static void keep(struct btrail_owners *o, const GArray *uses)
 
     for (i = 0; i < uses->len; i++) {
         const struct use *use = &g_array_index(uses, struct use, i);
-        struct owned owned = { use->first_index, use->life };
+        struct owned_span owned = { use->first_index, use->life };
         GArray **vcpu = &o->vcpus[use->vcpu];
 
         if (!*vcpu) {
@@ -295,10 +295,10 @@ void btrail_owners_close(struct btrail_owners *o)
 
 static const struct btrail_life *find(const GArray *owned, uint64_t index)
 {
-    size_t n = BTRAIL_UP_TO(owned->data, owned->len, struct owned,
+    size_t n = BTRAIL_UP_TO(owned->data, owned->len, struct owned_span,
                             first_index, index);
 
-    return n ? g_array_index(owned, struct owned, n - 1).life : NULL;
+    return n ? g_array_index(owned, struct owned_span, n - 1).life : NULL;
 }
 
 enum btrail_certainty

@@ -36,7 +36,7 @@ struct slot {
     int error;                  /* errno, if that was IO */
 };
 
-struct job {
+struct decode_job {
     const struct btrail_trace *trace;
     struct btrail_stream_info *streams;
     size_t n_streams;
@@ -60,7 +60,7 @@ struct job {
 };
 
 struct worker {
-    struct job *job;
+    struct decode_job *job;
     unsigned number;
     struct btrail_cursor *cursor;   /* of stream @vcpu */
     unsigned vcpu;
@@ -71,7 +71,7 @@ unsigned btrail_parallel_threads(void)
     return CLAMP(g_get_num_processors(), 1, BTRAIL_MAX_THREADS);
 }
 
-static void stop(struct job *job, int ret, int error)
+static void stop(struct decode_job *job, int ret, int error)
 {
     g_mutex_lock(&job->lock);
     if (!job->stopped) {
@@ -84,7 +84,7 @@ static void stop(struct job *job, int ret, int error)
     g_mutex_unlock(&job->lock);
 }
 
-static bool stopped(struct job *job)
+static bool stopped(struct decode_job *job)
 {
     return __atomic_load_n(&job->stopped, __ATOMIC_RELAXED);
 }
@@ -93,7 +93,7 @@ static bool stopped(struct job *job)
  * Take the next piece, with the lock held; false if there is none.  If the
  * order matters it is to be decoded into @slot.
  */
-static bool take(struct job *job, struct btrail_piece *piece,
+static bool take(struct decode_job *job, struct btrail_piece *piece,
                  struct slot **slot)
 {
     while (job->stream < job->n_streams &&
@@ -153,7 +153,7 @@ static int next(struct worker *w, struct btrail_batch *batch)
 
 static int pass_on(struct worker *w, struct btrail_piece *piece)
 {
-    struct job *job = w->job;
+    struct decode_job *job = w->job;
     struct btrail_batch batch;
     int ret = prepare(w, piece), stop_it;
 
@@ -183,7 +183,7 @@ static int pass_on(struct worker *w, struct btrail_piece *piece)
 static gpointer work(gpointer data)
 {
     struct worker *w = data;
-    struct job *job = w->job;
+    struct decode_job *job = w->job;
 
     for (;;) {
         struct btrail_piece piece;
@@ -285,7 +285,7 @@ static void fill(struct worker *w, struct slot *s,
 /* With the lock held, which is left meanwhile */
 static bool fill_one(struct worker *w)
 {
-    struct job *job = w->job;
+    struct decode_job *job = w->job;
     struct btrail_piece piece;
     struct slot *s;
 
@@ -300,7 +300,7 @@ static bool fill_one(struct worker *w)
     return true;
 }
 
-static bool all_taken(const struct job *job)
+static bool all_taken(const struct decode_job *job)
 {
     return job->stream == job->n_streams;
 }
@@ -308,7 +308,7 @@ static bool all_taken(const struct job *job)
 static gpointer fill_slots(gpointer data)
 {
     struct worker *w = data;
-    struct job *job = w->job;
+    struct decode_job *job = w->job;
 
     g_mutex_lock(&job->lock);
     while (!job->stopped && !all_taken(job)) {
@@ -320,7 +320,7 @@ static gpointer fill_slots(gpointer data)
     return NULL;
 }
 
-static void hand_out(struct job *job, struct slot *s)
+static void hand_out(struct decode_job *job, struct slot *s)
 {
     int ret = 0;
     guint i;
@@ -351,7 +351,7 @@ static void hand_out(struct job *job, struct slot *s)
 
 static void hand_out_slots(struct worker *w)
 {
-    struct job *job = w->job;
+    struct decode_job *job = w->job;
 
     g_mutex_lock(&job->lock);
     while (!job->stopped && (job->done < job->taken || !all_taken(job))) {
@@ -371,7 +371,7 @@ static void hand_out_slots(struct worker *w)
     g_mutex_unlock(&job->lock);
 }
 
-static int find_stream(const struct job *job, unsigned vcpu,
+static int find_stream(const struct decode_job *job, unsigned vcpu,
                        struct btrail_stream_info *info)
 {
     unsigned i;
@@ -384,7 +384,7 @@ static int find_stream(const struct job *job, unsigned vcpu,
     return -BTRAIL_ERR_STREAM;
 }
 
-static int find_streams(struct job *job, const unsigned *vcpus, size_t n)
+static int find_streams(struct decode_job *job, const unsigned *vcpus, size_t n)
 {
     size_t i, j;
     int ret = 0;
@@ -404,7 +404,7 @@ static int find_streams(struct job *job, const unsigned *vcpus, size_t n)
 }
 
 /* Let @threads threads, this one included, do it. */
-static void run(struct job *job, unsigned threads)
+static void run(struct decode_job *job, unsigned threads)
 {
     g_autofree struct worker *workers = g_new0(struct worker, threads);
     g_autofree GThread **others = g_new0(GThread *, threads);
@@ -437,7 +437,7 @@ int btrail_parallel_decode(const struct btrail_trace *trace,
                            unsigned threads, btrail_parallel_fn *fn,
                            void *opaque)
 {
-    struct job job = {
+    struct decode_job job = {
         .trace = trace,
         .flags = flags & ~(BTRAIL_PARALLEL_ORDERED |
                            BTRAIL_PARALLEL_CHECK_ONLY),

@@ -15,7 +15,7 @@
 #include "lib/internal/trace-files.h"
 
 /* A META, DATA or SIDEBAND chunk of the file */
-struct piece {
+struct repair_piece {
     struct btrail_index_entry entry;
     bool begins;                /* the first one of its stream */
     unsigned meta;              /* number of the description */
@@ -23,18 +23,18 @@ struct piece {
 
 struct repair {
     struct btrail_file *file;
-    GArray *pieces;             /* of struct piece, by their place */
+    GArray *pieces;             /* of struct repair_piece, by their place */
     struct btrail_repair_result result;
 };
 
-static const struct piece *piece(const struct repair *r, unsigned i)
+static const struct repair_piece *piece(const struct repair *r, unsigned i)
 {
-    return &g_array_index(r->pieces, struct piece, i);
+    return &g_array_index(r->pieces, struct repair_piece, i);
 }
 
 static gint compare_pieces(gconstpointer a, gconstpointer b)
 {
-    const struct piece *x = a, *y = b;
+    const struct repair_piece *x = a, *y = b;
 
     return x->entry.offset < y->entry.offset ? -1 :
            x->entry.offset > y->entry.offset;
@@ -48,7 +48,7 @@ static void find_pieces(struct repair *r)
     for (i = 0; i < f->metas->len; i++) {
         const struct btrail_meta *m = &g_array_index(f->metas,
                                                      struct btrail_meta, i);
-        struct piece p = {
+        struct repair_piece p = {
             .entry = { .offset = m->offset, .size = m->length,
                        .type = BTRAIL_CHUNK_META },
             .meta = i,
@@ -62,7 +62,7 @@ static void find_pieces(struct repair *r)
                                              i).chunks;
 
         for (k = 0; k < chunks->len; k++) {
-            struct piece p = {
+            struct repair_piece p = {
                 .entry = g_array_index(chunks, struct btrail_index_entry, k),
                 .begins = !k,
             };
@@ -71,7 +71,7 @@ static void find_pieces(struct repair *r)
         }
     }
     for (i = 0; i < f->sideband->len; i++) {
-        struct piece p = {
+        struct repair_piece p = {
             .entry = g_array_index(f->sideband, struct btrail_index_entry, i),
         };
 
@@ -153,7 +153,7 @@ static int copy_pieces(struct repair *r, struct btrail_copy *copy,
     int ret = 0;
 
     for (i = 0; !ret && i < r->pieces->len; i++) {
-        const struct piece *p = piece(r, i);
+        const struct repair_piece *p = piece(r, i);
 
         if (p->entry.type == BTRAIL_CHUNK_DATA) {
             ret = btrail_copy_data(copy, r->file, &p->entry, p->begins);
@@ -305,7 +305,7 @@ static int find_end(const struct repair *r, uint64_t *offset,
                     uint64_t *sequence)
 {
     uint8_t bytes[BTRAIL_CHUNK_HEADER_SIZE];
-    const struct piece *last;
+    const struct repair_piece *last;
     struct btrail_chunk chunk;
     int ret;
 
@@ -450,7 +450,7 @@ int btrail_repair(const char *path, const char *out, unsigned flags,
          (out || (flags & BTRAIL_WRITER_REPLACE)))) {
         return -BTRAIL_ERR_ARGUMENT;
     }
-    r.pieces = g_array_new(FALSE, FALSE, sizeof(struct piece));
+    r.pieces = g_array_new(FALSE, FALSE, sizeof(struct repair_piece));
     if (flags & BTRAIL_REPAIR_IN_PLACE) {
         ret = repair_in_place(&r, path);
     } else {

@@ -345,7 +345,8 @@ static bool put_mapping(struct encoder *e, const struct btrail_mapping *m,
            put_string(e, m->build_id, m->build_id_size);
 }
 
-static bool put_process(struct encoder *e, const struct btrail_snapshot *snapshot,
+static bool put_process(struct encoder *e,
+                        const struct btrail_snapshot *snapshot,
                         const struct btrail_process *p)
 {
     uint64_t from = 0;

@@ -61,20 +61,20 @@ const struct btrail_file *btrail_trace_file(const struct btrail_trace *t,
 }
 
 /* What one file has of a stream */
-struct piece {
+struct stream_piece {
     unsigned file;
     const GArray *chunks;
 };
 
-static const struct btrail_index_entry *piece_entry(const struct piece *p,
-                                                    unsigned i)
+static const struct btrail_index_entry *
+piece_entry(const struct stream_piece *p, unsigned i)
 {
     return &g_array_index(p->chunks, struct btrail_index_entry, i);
 }
 
 static gint compare_pieces(gconstpointer a, gconstpointer b)
 {
-    const struct piece *x = a, *y = b;
+    const struct stream_piece *x = a, *y = b;
     const struct btrail_index_entry *ex = piece_entry(x, 0);
     const struct btrail_index_entry *ey = piece_entry(y, 0);
     const struct btrail_index_entry *lx = piece_entry(x, x->chunks->len - 1);
@@ -104,7 +104,8 @@ static int join_stream(struct btrail_trace *t, unsigned vcpu, GArray *pieces)
     g_array_append_val(t->streams, stream);
     g_array_sort(pieces, compare_pieces);
     for (i = 0; i < pieces->len; i++) {
-        const struct piece *p = &g_array_index(pieces, struct piece, i);
+        const struct stream_piece *p =
+            &g_array_index(pieces, struct stream_piece, i);
 
         if (piece_entry(p, 0)->first_index < end) {
             return -BTRAIL_ERR_OVERLAP;
@@ -127,7 +128,7 @@ static int join_stream(struct btrail_trace *t, unsigned vcpu, GArray *pieces)
 static int join_streams(struct btrail_trace *t)
 {
     g_autoptr(GArray) pieces = g_array_new(FALSE, FALSE,
-                                           sizeof(struct piece));
+                                           sizeof(struct stream_piece));
     unsigned vcpu, i, place;
     int ret = 0;
 
@@ -138,7 +139,7 @@ static int join_streams(struct btrail_trace *t)
                 btrail_find_stream(file(t, i)->streams, vcpu, &place);
 
             if (s) {
-                struct piece piece = { i, s->chunks };
+                struct stream_piece piece = { i, s->chunks };
 
                 g_array_append_val(pieces, piece);
             }
