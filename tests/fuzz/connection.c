@@ -166,7 +166,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check_layout(&h);
     }
     conn = btrail_connection_accept(p.agent_sock, 1000, -1, &error);
-    fuzz_require(!t == !!error);
+    fuzz_require(!conn == !!error);
     if (conn) {
         fuzz_accepted();
         check_layout(&conn->header);
