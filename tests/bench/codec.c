@@ -207,7 +207,7 @@ static bool decode_xz(const uint8_t *in, size_t len,
 #endif
 
 /*
- * The plain predictor: a table tells, for a hash of the last four targets,
+ * The plain predictor: a table has, for a hash of the last four targets,
  * which record came next the last time.  Those that it predicts are counted;
  * the others are differences.  zstd gets both, as a whole.
  */

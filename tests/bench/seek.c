@@ -10,7 +10,7 @@
  * most CHUNK records: those of the first stream of
  * RAW over and over again, with indices and times that go on.  It then goes to
  * PLACES random ones of each kind.  What is found there is compared with RAW.
- * The second form tells how large the chunks are.
+ * The second form prints how large the chunks are.
  *
  * Prints a JSON object.  Times are in seconds, of the wall clock unless their
  * name has "cpu"; at each place the best of some tries.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Fuzz target: a device, and who gives commands through it
+ * Fuzz target: a device, and a client that gives commands through it
  *
  * The input is what comes through a control connection to the service: with 'R'
  * in front, its bytes; otherwise lines, each of which is the text of a message.

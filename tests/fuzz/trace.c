@@ -3,7 +3,7 @@
  * Fuzz target: a trace file
  *
  * Opens it, reads all streams in all ways and seeks around.  Checksums are
- * not looked at in this build, so that the fuzzer gets behind them.
+ * not checked in this build, so that the fuzzer gets behind them.
  */
 
 #include <stdlib.h>
@@ -289,7 +289,7 @@ static void check_spans(const struct btrail_trace *trace,
 #define MAX_STREAMS     4
 #define MAX_BATCHES     20000
 
-/* The streams that are looked at, by what a reader returns */
+/* The streams that are read, by what a reader returns */
 struct outlines {
     struct outline of[MAX_STREAMS];
     unsigned n;
@@ -488,7 +488,7 @@ static void read_meta(struct btrail_trace *trace)
     json_object_unref(meta);
 }
 
-/* Whatever is asked of names, what they answer can be looked at. */
+/* Whatever is asked of names, their answer can be read. */
 static void ask(const struct btrail_names *names, uint64_t time, uint64_t cr3,
                 uint64_t address)
 {

@@ -38,7 +38,7 @@
 #define CR3_MASK        0x000ffffffffff000ull
 #define MAX_BREAKS      64
 
-/* So many records are looked for, and then the rest compared. */
+/* So many records are searched for, and then the rest compared. */
 #define BEGINNING       64
 
 struct selection {

@@ -2,7 +2,7 @@
 /*
  * usage: code-check FILE
  *
- * For each record of a trace of 64-bit code, looks at the bytes that the trace
+ * For each record of a trace of 64-bit code, checks the bytes that the trace
  * has for its branch instruction, and prints as JSON what they explain.  A
  * direct branch says itself where it goes to, so that its bytes are those that
  * were executed shows in the record.  What is no branch, or goes elsewhere, was

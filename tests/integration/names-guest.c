@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The first process of the guest that tests/integration/linux-names looks at
+ * The first process of the guest that tests/integration/linux-names inspects
  *
  * usage: init, /init MODULE...
  *

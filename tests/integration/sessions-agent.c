@@ -15,7 +15,7 @@
  * a line "go" are in the capture from its beginning.  The sessions end with the
  * standard input, or with the capture.
  *
- * With --scan, looks for addresses of the kernel in the sideband of a trace.
+ * With --scan, searches for addresses of the kernel in the sideband of a trace.
  */
 
 #include <errno.h>

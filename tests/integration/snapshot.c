@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * usage: look [--note ADDRESS] FILE ADDRESS OFFSET SIZE...
+ * usage: snapshot [--note ADDRESS] FILE ADDRESS OFFSET SIZE...
  *
  * Prints what Linux a guest has in its memory, of which ranges are in files,
  * as JSON; its symbols are text in it.  A character of a string is a byte, and
@@ -132,13 +132,13 @@ int main(int argc, char **argv)
         if (!guest_memory_add_file(memory, strtoull(argv[arg + 1], NULL, 0),
                                    strtoull(argv[arg + 3], NULL, 0), fd,
                                    strtoull(argv[arg + 2], NULL, 0))) {
-            fprintf(stderr, "look: cannot use %s\n", argv[arg]);
+            fprintf(stderr, "snapshot: cannot use %s\n", argv[arg]);
             return 1;
         }
     }
     kernel = linux_kernel_find(memory, note, UINT64_MAX, &why);
     if (!kernel) {
-        fprintf(stderr, "look: %s\n", why);
+        fprintf(stderr, "snapshot: %s\n", why);
         return 1;
     }
     found = now();

@@ -45,7 +45,7 @@ class Libvirtd:
     readable has the folders given where the daemon, and the user of a session,
     can read them.  With ssh, an SSH server runs beside it, see ssh_uri().
 
-    user is who QEMU runs as in qemu:///system, if not root; it can read them,
+    user is the user of QEMU in qemu:///system, if not root; it can read them,
     too, and is in the groups that set_members() says, and in no others.
     """
 
@@ -238,7 +238,7 @@ class Libvirtd:
         with socket.socket() as s:
             s.bind(('127.0.0.1', 0))
             self.ssh_port = s.getsockname()[1]
-        # The client does not look at HOME, and would go to root's real one.
+        # The client ignores HOME, and would use root's real one.
         self.write(self.path('ssh'), '#!/bin/sh\nexec ssh -F none '
                    f'-o UserKnownHostsFile={self.path("known-hosts")} "$@"\n')
         os.chmod(self.path('ssh'), 0o755)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Raw traces of real guests, for benches: recorded once, then in the cache.
 
-What they are is told in tests/bench/raw.h.  They are recorded by backtrail
+tests/bench/raw.h says what they are.  They are recorded by backtrail
 record from a guest under the patched QEMU and then taken out of the trace, so
 that changing the trace format does not change them.
 """

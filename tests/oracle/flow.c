@@ -365,8 +365,8 @@ static bool real_mode_from(struct derive *d, const struct interruption *it,
     }
     if (it->kind == K_EXCEPTION && it->vector != VEC_DB) {
         if (p->code->insns > 1) {
-            fail(d, "cannot tell which instruction of a block has faulted: log "
-                 "with one-insn-per-tb=on");
+            fail(d, "which instruction of a block has faulted is not known: "
+                 "log with one-insn-per-tb=on");
         }
         *from = p->last.pc;
         return true;

@@ -26,7 +26,7 @@ void count(const char *caller, const char *callee);
 /* Count a thread, besides the first one. */
 void count_thread(void);
 
-/* Live for more branches than are buffered, so as to be looked at. */
+/* Live for more branches than are buffered, so that a snapshot sees it. */
 void live(void);
 
 /* Begin to count, in a process that is new: forget what its parent counted. */

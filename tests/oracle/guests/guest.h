@@ -10,7 +10,7 @@
  *
  * RAM below BASE and from 0x20000 on is free for stacks and tables.
  *
- * Lines of a guest's first comment tell tests/oracle/run what to expect:
+ * tests/oracle/run reads from a guest's first comment what to expect:
  *
  *     covers: KIND/MODE...     records there must be
  *     vectors: N...            exceptions there must be

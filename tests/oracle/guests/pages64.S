@@ -353,7 +353,7 @@ other_page:
         jnz 2b
         ret
 
-/* The last page of all: goes on at address 0, in 32-bit and 64-bit code. */
+/* The last page of all: continues at address 0, in 32-bit and 64-bit code. */
         .balign 4096
 top_page:
         .org top_page + 0xfc0
@@ -378,7 +378,7 @@ low_page:
         .byte 0x90, 0x90, 0x90
         jmp *%rsi
 
-/* What is at its end goes on in one of the two that follow. */
+/* What is at its end continues in one of the two that follow. */
         .balign 4096
 end_page:
         .org end_page + 0xfb0

@@ -35,7 +35,7 @@ start:
         jmp main
         .endm
 
-/* A fault in what follows goes on at the label. */
+/* A fault in what follows continues at the label. */
         .macro EXPECT vector, label
         movl $\vector, expected
         movl $\label, resume

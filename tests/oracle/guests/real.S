@@ -12,7 +12,7 @@
 
 #define SEG             (BASE >> 4)
 
-/* A fault in what follows goes on at the label. */
+/* A fault in what follows continues at the label. */
         .macro EXPECT vector, label
         movw $\vector, OFF(expected)
         movw $OFF(\label), OFF(resume)
@@ -65,7 +65,7 @@ start:
         pushl $OFF(1f)
         iretl
 1:
-        /* faults: each goes on behind the instruction */
+        /* faults: each continues behind the instruction */
         EXPECT 0, 1f
         xor %bx, %bx
         div %bx

@@ -3,7 +3,7 @@
  * System management mode: SMIs from a port, from the local APIC and from its
  * timer, between any two instructions of code in 64-bit, compatibility,
  * protected and real mode, with and without paging, at privilege level 0 and
- * 3; a handler in SMRAM that goes on into each mode and returns from there;
+ * 3; a handler in SMRAM that continues into each mode and returns from there;
  * interrupts that wait for its end (and count as of the mode of the RSM)
  *
  * covers: smi/long smi/compat32 smi/prot32 smi/real rsm/real rsm/prot32
@@ -155,7 +155,7 @@ main:
         mov $PCI_DATA + 3, %edx
         out %al, %dx
 
-        /* put the handler into SMRAM, and tell the CPU where it is */
+        /* put the handler into SMRAM, and give the CPU its address */
         mov $PCI_SMRAM, %eax
         mov $PCI_ADDRESS, %edx
         out %eax, %dx

@@ -61,7 +61,7 @@ main:
         /* call and iret */
         movl $other, tss_other + 32
         lcall $SEL_OTHER, $0
-        lcall $SEL_OTHER, $0            /* goes on behind its iret */
+        lcall $SEL_OTHER, $0            /* continues behind its iret */
         lcall $SEL_OTHER_GATE, $0
         lcall *far_pointer
         /* jump there and back */
@@ -158,7 +158,7 @@ fault_task:
 1:      ljmp $SEL_TSS, $0
         jmp fault_task
 
-/* #DF: main goes on at "resume" too, back at level 0. */
+/* #DF: main continues at "resume" too, back at level 0. */
 double_fault:
         mov resume, %eax
         mov %eax, tss + 32

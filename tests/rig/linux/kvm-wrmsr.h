@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A guest that writes and reads MSRs as it is told
+ * A guest that writes and reads the MSRs that the test names
  */
 #ifndef KVM_WRMSR_H
 #define KVM_WRMSR_H

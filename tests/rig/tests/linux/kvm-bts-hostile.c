@@ -15,7 +15,7 @@
 
 extern const char h_begin[], h_fault[], h_end[];
 
-/* The hostile guest: 32 bit, with paging; DS_AREA and DEBUGCTL are told */
+/* The hostile guest: 32 bit, with paging; the test sets DS_AREA and DEBUGCTL */
 asm(
     "   .pushsection .rodata\n"
     "   .code32\n"

@@ -65,7 +65,7 @@ asm(
     "   addl    %eax, 0x2008\n"
     "   cmpb    $0, 0x200c\n"
     "   je      g_quiet\n"
-    "   outb    %al, $0x11\n"           /* let the host look at them */
+    "   outb    %al, $0x11\n"           /* let the host check them */
     "g_quiet: movl 0x3000, %eax\n"
     "   movl    %eax, 0x3008\n"
     "   movl    $0x80b, %ecx\n"         /* EOI */
