@@ -120,7 +120,7 @@ void btrail_agent_code_end(struct btrail_agent_code *c)
     for (i = 0; h->code_items && i < h->vcpus; i++) {
         uint64_t from = btrail_connection_code_lost_from(c->connection, i);
 
-        if (c->tails[i] && from != BTRAIL_CODE_ALL_TOLD) {
+        if (c->tails[i] && from != BTRAIL_CODE_NONE_LOST) {
             const struct btrail_code_item item = {
                 .type = BTRAIL_CODE_LOST, .index = UINT64_MAX,
                 .linear = from,

@@ -3,10 +3,9 @@
  * Branch trace transport: how a producer hands records to an agent
  *
  * A producer (the branch-trace device of QEMU, fed by TCG or by KVM) owns one
- * memfd and shares it, with two sockets to signal by, over a unix stream
- * socket.  This
- * file is the whole contract between the two sides; docs/transport.md tells
- * it in prose.
+ * memfd and shares it over a unix stream socket, with two sockets for signals.
+ * This file is the whole contract between the two sides; docs/transport.md
+ * describes it in prose.
  *
  * Everything is little endian.  All sizes are in bytes unless a name says
  * otherwise, all times in nanoseconds.
@@ -38,11 +37,11 @@
  * release semantics after the slab and its descriptor, tail after the last
  * read of the slab; each is loaded with acquire semantics.
  *
- * Neither side trusts the other.  The producer keeps its own copy of all it
- * has written and reads nothing back but tail, agent_sleeps and (through
- * the sockets) messages and signals; a tail outside [head - slabs, head] or one that moves
- * backwards is an agent that is lost.  The agent must check every offset,
- * count and index in here before use, and read each of them once.
+ * Neither side trusts the other.  The producer keeps its own copy of all that
+ * it has written.  It reads back only tail, agent_sleeps and (through the
+ * sockets) messages and signals.  If a tail is outside [head - slabs, head] or
+ * moves backwards, the agent counts as lost.  The agent must check every
+ * offset, count and index before use, and read each of them once.
  */
 
 #ifndef BACKTRAIL_TRANSPORT_H
@@ -91,7 +90,7 @@ struct btrail_record {
 #define BTRAIL_RECORD_PREDICTED     (1ull << 4)
 
 /**
- * enum btrail_event_type - what an event tells
+ * enum btrail_event_type - what an event reports
  *
  * An event with index i is true from record i on: it comes before record i
  * and after record i - 1.  Events of one index are in the order they happened.
@@ -174,7 +173,7 @@ struct btrail_event {
  * @events:      events in it, in order of index.  If there is at least one
  *               record, one of those at its index is a TIME event.
  *
- * Records of one slab are contiguous but where a GAP event inside it says
+ * Records of one slab are contiguous, except where a GAP event inside it says
  * otherwise: a GAP of n known records at index i means that the record before
  * it has index i - n - 1.
  */
@@ -202,16 +201,16 @@ enum btrail_vcpu_state {
  * @paused_ns: how long the vCPU has waited for a slab so far
  * @state:   enum btrail_vcpu_state
  * @tail:    slabs drained, by the agent.  Each agent that attaches to a
- *           capture has one of its own, so that one it replaces can do no
- *           harm: HELLO says which.  It starts where the last agent stood.
+ *           capture has a tail of its own, which HELLO names, so that an agent
+ *           that was replaced can do no harm.  It starts where that of the
+ *           last agent was.
  *
  * With policy overwrite the producer drops the oldest slab by itself when all
  * are full, so the agent must not drain before the capture has ended
- * (BTRAIL_MSG_END); tail is then where the agent stands, and the first slab
- * to read is max(tail, head - slabs).
+ * (BTRAIL_MSG_END).  The first slab to read is then max(tail, head - slabs).
  *
  * An agent whose first slab of a stream does not begin at index 0, because
- * older ones were overwritten or went to another agent, says so in its file:
+ * older ones were overwritten or went to another agent, notes that in its file
  * with a GAP event of that many records, BTRAIL_GAP_OVERWRITTEN or
  * BTRAIL_GAP_AGENT_LOST.
  */
@@ -230,30 +229,30 @@ struct btrail_shm_vcpu {
 /*
  * Code: what bytes were executed
  *
- * Beside its slabs each vCPU has a ring of items that tell which pages it
+ * Beside its slabs each vCPU has a ring of items that report which pages it
  * executes.  Item number i is in place i % code_items; it is published and
  * given back like a slab, by head and tail.  Items do not lie in slabs, so
- * they are not lost with them, and an agent drains them with policy overwrite,
- * too, while the capture runs.
+ * they are not lost with them, and an agent drains them while the capture runs
+ * even with policy overwrite.
  *
  * Items of a vCPU are in the order of their index.  With policy pause a vCPU
  * that finds its ring full is held, as if no slab were free; with any other
- * it loses items, and says so with BTRAIL_CODE_LOST.
+ * it loses items, and reports that with BTRAIL_CODE_LOST.
  */
 
 /**
- * enum btrail_code_type - what an item tells
+ * enum btrail_code_type - what an item reports
  *
- * @BTRAIL_CODE_BYTES: content @number, which nobody has told before, is in the
- *                     page of this item.  Items of any vCPU can speak of it,
- *                     and those of others may come before it.
+ * @BTRAIL_CODE_BYTES: the page of this item holds content @number, which no
+ *                     item has had before.  Items of any vCPU can refer to it,
+ *                     and those of other vCPUs may come first.
  * @BTRAIL_CODE_PAGE:  from record @index on the page at @linear, executed with
  *                     @cr3, has content @number.  Addresses from 2^63 on are
- *                     told once for all CR3s.  The bytes that are executed are
- *                     right; others of the page can have changed.
- * @BTRAIL_CODE_LOST:  items are missing.  Nothing that was told of this vCPU
- *                     holds any more from record @linear on, up to @index;
- *                     what holds from there on comes behind this item.
+ *                     reported once for all CR3s.  The bytes that are executed
+ *                     are right; others of the page can have changed.
+ * @BTRAIL_CODE_LOST:  items are missing.  From record @linear on, up to @index,
+ *                     nothing is known of the code of this vCPU.  The items
+ *                     after this one report all pages again.
  */
 enum btrail_code_type {
     BTRAIL_CODE_BYTES = 1,
@@ -281,13 +280,13 @@ struct btrail_code_item {
     uint64_t reserved1[2];
 };
 
-#define BTRAIL_CODE_ALL_TOLD        UINT64_MAX
+#define BTRAIL_CODE_NONE_LOST       UINT64_MAX
 
 /**
  * struct btrail_shm_code - control block of a ring of code
  * @head:      items published, by the producer
  * @lost_from: items are missing from this record on, and no BTRAIL_CODE_LOST
- *             has said so yet; BTRAIL_CODE_ALL_TOLD if there are none
+ *             has reported it yet; BTRAIL_CODE_NONE_LOST if none are missing
  * @tail:      items drained, by the agent; see struct btrail_shm_vcpu
  */
 struct btrail_shm_code {
@@ -309,7 +308,7 @@ enum btrail_overflow_policy {
     BTRAIL_OVERFLOW_OVERWRITE = 2,
 };
 
-/* struct btrail_shm_header.privilege: which records the capture asked for */
+/* struct btrail_shm_header.privilege: which records the capture selects */
 #define BTRAIL_PRIVILEGE_USER       1u
 #define BTRAIL_PRIVILEGE_KERNEL     2u
 
@@ -330,16 +329,16 @@ enum btrail_overflow_policy {
  * @privilege:        BTRAIL_PRIVILEGE_*
  * @tick_ns:          see BTRAIL_EVENT_TIME
  * @tsc_hz:           frequency of the guest TSC, 0 if not known
- * @start_monotonic:  CLOCK_MONOTONIC and
- * @start_realtime:   CLOCK_REALTIME at one moment, at capture start
+ * @start_monotonic:  CLOCK_MONOTONIC at the start of the capture
+ * @start_realtime:   CLOCK_REALTIME at the same moment
  * @capture:          the capture's name, NUL-terminated
  * @code_offset, @code_page_offset: inside a vCPU area
- * @code_items:       items in each ring of code; 0 if code is not told, and
- *                    then there are none of these
+ * @code_items:       items in each ring of code; 0 if code is not reported:
+ *                    then there are no rings
  * @agent_sleeps:     written by the agent: 1 before it waits on the ready
- *                    descriptor (after which it looks at every head once more),
- *                    0 when it is awake.  The producer signals only a
- *                    sleeping agent.
+ *                    descriptor (after which it reads every head once more),
+ *                    0 when it is awake.  The producer signals only an agent
+ *                    that sleeps.
  */
 struct btrail_shm_header {
     uint64_t magic;
@@ -381,18 +380,19 @@ struct btrail_shm_header {
  * The socket: a stream of messages, each a struct btrail_msg of fixed size.
  * A peer that sends anything else is disconnected.
  *
- * The device connects, and its first message says what the connection is:
- * HELLO that of a capture's data, JSON the control connection, see below.
+ * The device connects, and its first message says what the connection is for:
+ * HELLO opens a data connection, JSON the control connection (see below).
  *
- * Of data: the device sends HELLO first, with three file descriptors (SCM_RIGHTS):
+ * Data connection: with HELLO, the device sends three file descriptors
+ * (SCM_RIGHTS):
  *   1. the memfd (sealed against shrinking and growing),
  *   2. ready: the agent waits until it can read from it,
  *   3. free: the agent writes 8 bytes to it after it has advanced a tail, of
- *      slabs or of code, whose vCPU is BTRAIL_VCPU_WAITING or BTRAIL_VCPU_LOSING.
- * The last two are stream sockets; what is read and written means nothing but
- * that it is there, and the agent reads all that is.  (They are no eventfds,
- * for the file status flags of those would be shared: an agent could make the
- * producer block.)
+ *      slabs or of code, whose vCPU is BTRAIL_VCPU_WAITING or
+ *      BTRAIL_VCPU_LOSING.
+ * The last two are stream sockets.  The bytes in them are signals without
+ * content, and the agent reads all that there are.  (Eventfds would share their
+ * file status flags: an agent could make the producer block.)
  * The agent answers READY, or closes.  Nothing is traced before READY.
  */
 enum btrail_msg_type {
@@ -410,19 +410,20 @@ enum btrail_msg_type {
     BTRAIL_MSG_JSON = 7,    /* both, on a control connection, which has no
                                other: value = bytes that follow, from 1 to
                                BTRAIL_JSON_MAX */
-    BTRAIL_MSG_RESEND_CODE = 8,  /* agent: tell all code again, for somebody who
-                               has not seen it; see struct btrail_code_item */
+    BTRAIL_MSG_RESEND_CODE = 8,  /* agent: report all code again, for a consumer
+                               that has not seen it; see struct
+                               btrail_code_item */
 };
 
 /*
- * The control connection: sessions of many consumers are the agent's, and it
- * has the device record what they want together.
+ * The control connection, for an agent that serves sessions of several
+ * consumers: it has the device record what all of them need together.
  *
- * A stream of JSON messages, each with one JSON object in UTF-8 behind it, no
- * NUL in it, whose member "type" says what it is.  The device sends "guest"
- * once and first, then commands and events; the agent has QMP commands
- * executed.  Either answers what has an "id" with a "reply" of the same "id",
- * which each side numbers by itself.  docs/transport.md has them all.
+ * A stream of JSON messages, each followed by one JSON object in UTF-8 without
+ * a NUL, whose member "type" names its type.  The device sends "guest" first,
+ * and once, then commands and events; the agent sends QMP commands to execute.
+ * Each side numbers its commands with an "id", and the other answers with a
+ * "reply" of the same "id".  docs/transport.md lists all messages.
  *
  * There is one such connection for each guest at a time.  It carries no file
  * descriptors.
@@ -432,17 +433,17 @@ enum btrail_msg_type {
 /* Bytes ',', '[' and '{' in a message to the device, wherever they are */
 #define BTRAIL_JSON_MAX_VALUES      65536
 
-/* What an agent asks for in READY: the guest's RAM, to be read */
+/* In READY, the agent requests to read the guest's RAM. */
 #define BTRAIL_READY_MEMORY         1u
 
 /*
  * Memory: where the guest's RAM is
  *
- * With a MEMORY message of reason BTRAIL_MEMORY_SHARED come a file descriptor
+ * A MEMORY message of reason BTRAIL_MEMORY_SHARED carries the file descriptor
  * of a memfd that holds the table (struct btrail_memory and its ranges), and
- * behind it those of the files that the ranges are in, all open for reading
- * alone.  With others comes none.  The table is what was true at that moment;
- * RAM that is plugged in later is not told.
+ * then those of the files that hold the ranges, all open for reading only.
+ * Messages of other reasons carry none.  The table is a snapshot: RAM that is
+ * plugged in later is not reported.
  */
 #define BTRAIL_MEMORY_MAX_RANGES    64
 #define BTRAIL_MEMORY_MAX_FILES     16
@@ -458,8 +459,8 @@ enum btrail_memory_reason {
  * @ranges:    how many follow, in the order of their addresses
  * @files:     file descriptors that came behind that of the table
  * @note:      guest physical address of the VMCOREINFO note, an ELF note, and
- * @note_size: its size, as the guest has told by the vmcoreinfo device; 0 if
- *             it has not
+ * @note_size: its size, as the guest has written it to the vmcoreinfo device; 0
+ *             if it has not
  */
 struct btrail_memory {
     uint32_t ranges;
@@ -473,7 +474,7 @@ struct btrail_memory {
  * struct btrail_memory_range - guest physical memory that is in a file
  * @address: guest physical address
  * @size:    bytes
- * @offset:  where in the file it begins
+ * @offset:  in the file
  * @file:    which one, from 0
  */
 struct btrail_memory_range {

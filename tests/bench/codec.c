@@ -36,7 +36,7 @@
 #include "lib/internal/bytes.h"
 #include "raw.h"
 
-/* As hw/misc/branch-trace-buffer.c makes slabs, and how many */
+/* As hw/misc/branch-trace/buffer.c makes slabs, and how many */
 #define SLAB_RECORDS    10000
 #define SLABS           64
 

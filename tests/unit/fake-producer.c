@@ -72,7 +72,7 @@ void fake_init_code(struct fake_producer *f, unsigned vcpus, unsigned slabs,
     g_assert_true(f->header != MAP_FAILED);
     *f->header = h;
     while (code_items && vcpus--) {
-        fake_code(f, vcpus)->lost_from = BTRAIL_CODE_ALL_TOLD;
+        fake_code(f, vcpus)->lost_from = BTRAIL_CODE_NONE_LOST;
     }
     f->ready_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     f->free_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

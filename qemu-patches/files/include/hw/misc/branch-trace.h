@@ -4,8 +4,8 @@
  * SPDX-License-Identifier: GPL-2.0-or-later
  *
  * A producer makes records of the branches that vCPUs take.  The device
- * decides what to trace, owns the shared memory and talks to the agent.
- * Between them is one BranchTraceStream per vCPU, see branch-trace-stream.c.
+ * decides what to trace, owns the shared memory and communicates with the
+ * agent.  Between them is one BranchTraceStream per vCPU.
  */
 
 #ifndef HW_MISC_BRANCH_TRACE_H
@@ -24,8 +24,8 @@ OBJECT_DECLARE_SIMPLE_TYPE(BranchTraceDevice, BRANCH_TRACE)
 typedef struct BranchTraceStream BranchTraceStream;
 
 /**
- * BranchTraceFilter - what a capture wants of a vCPU
- * @privilege: BTRAIL_PRIVILEGE_*; 0 if it wants none of its records
+ * BranchTraceFilter - what a capture records of a vCPU
+ * @privilege: BTRAIL_PRIVILEGE_*; 0 for no records at all
  * @cr3:       address spaces, in the bits of BTRAIL_CR3_ROOT, if @cr3_count is
  *             not 0; sorted
  */
@@ -38,13 +38,13 @@ typedef struct BranchTraceFilter {
 /**
  * BranchTraceProducerOps - what an accelerator implements to make records
  *
- * All are called with the BQL held, but where it says otherwise.
+ * All are called with the BQL held, except where it says otherwise.
  *
  * @type:    enum btrail_producer
  * @cursor:  the cursor that the producer uses for @cpu
  * @attach:  start to make records of @cpu into @stream, or, with NULL, stop.
  *           Runs on the thread of @cpu, between two instructions.
- * @filter:  branch_trace_stream_filter() is another one from the next
+ * @filter:  branch_trace_stream_filter() has changed, from the next
  *           instruction on.  Runs on the thread of @cpu, between two
  *           instructions.
  * @cr3:     CR3 of @cpu.  Runs on the thread of @cpu.
@@ -53,11 +53,11 @@ typedef struct BranchTraceFilter {
  * @discontinuity: the flow of @cpu is about to be broken, see
  *           enum btrail_gap_reason.  The vCPU does not run.
  * @code_stale: any thread, with or without BQL, and perhaps with locks held:
- *           what @cpu knows of translated code is not to be relied on any more.
- *           It does what @code_forget does before it executes anything that it
- *           could not execute up to now.
- * @code_forget: @cpu forgets where translated code is, so that each page that
- *           it goes on to execute is shown to branch_trace_stream_code_told().
+ *           the jump cache of @cpu is stale.  @cpu does what @code_forget does
+ *           before it executes anything that it could not execute until now.
+ * @code_forget: @cpu drops its jump cache, so that the producer calls
+ *           branch_trace_stream_code_known() for each page that @cpu executes
+ *           from now on.
  *           Runs on the thread of @cpu, with or without BQL.
  * @tsc_hz:  frequency of the guest's TSC, or 0 if it is not known
  */
@@ -97,22 +97,22 @@ void branch_trace_stream_cr3(BranchTraceStream *s, uint64_t cr3);
 void branch_trace_stream_discontinuity(BranchTraceStream *s, uint16_t reason);
 
 /*
- * The page at the RAM address @ram is about to be executed at @linear, both of
- * them of its first byte: has the agent been told what is in it?
+ * The page at the RAM address @ram is about to be executed at @linear; both are
+ * addresses of its first byte.  Does the agent know its content?
  */
-bool branch_trace_stream_code_told(BranchTraceStream *s, uint64_t linear,
-                                   uint64_t ram);
+bool branch_trace_stream_code_known(BranchTraceStream *s, uint64_t linear,
+                                    uint64_t ram);
 
-/* It has not: tell it.  @bytes are the page's. */
-void branch_trace_stream_code(BranchTraceStream *s, uint64_t linear,
-                              uint64_t physical, uint64_t ram,
-                              const void *bytes);
+/* The agent does not: reports the page.  @bytes is its content. */
+void branch_trace_stream_code_executed(BranchTraceStream *s, uint64_t linear,
+                                       uint64_t physical, uint64_t ram,
+                                       const void *bytes);
 
 /*
  * Code on a page was translated, @size bytes from @offset on, which no vCPU can
- * execute yet: have these changed since the page was told?  If so @code_stale
- * was called for the other vCPUs, and @code_forget has to be for this one,
- * before the code can be executed.
+ * execute yet.  Have these bytes changed since the page was reported?  If so,
+ * @code_stale has been called for the other vCPUs, and the producer must do
+ * what @code_forget does for this one before the code can be executed.
  */
 bool branch_trace_stream_code_translated(BranchTraceStream *s, uint64_t ram,
                                          const void *bytes, unsigned offset,

@@ -1,10 +1,10 @@
 /*
- * x86 branch trace: what TCG tells its producer
+ * x86 branch trace: the hooks of TCG for its producer
  *
- * A near branch is recorded by translated code alone.  Every other transfer of
- * control is bracketed: begin it while CS:EIP still are where it comes from,
- * end it when they are where it goes to.  What changes CR3 on the way (a task
- * switch, say) takes effect for the label of the next record.
+ * Translated code records near branches by itself.  Every other transfer of
+ * control is bracketed: it begins while CS:EIP are still those of its source,
+ * and ends when they are those of its target.  A change of CR3 in between, by a
+ * task switch for example, applies to the label of the next record.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -57,7 +57,7 @@ static inline void x86_branch_trace_end(CPUX86State *env)
 
 /*
  * The transfer has happened: an exception that is raised before its end comes
- * from where it went.
+ * from its target.
  */
 static inline void x86_branch_trace_commit(CPUX86State *env)
 {

@@ -2,8 +2,8 @@
  * x86 branch trace: the TCG producer
  *
  * Writes the records that a CPU with a Branch Trace Store would write (SDM
- * vol. 3, "Branch Trace Store (BTS)"), but for the place: the stream says
- * where they go.  docs/specs/branch-trace.rst says what is a record.
+ * vol. 3, "Branch Trace Store (BTS)"), except that the stream says where they
+ * go.  docs/interop/branch-trace.rst defines which branches make a record.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -33,8 +33,8 @@ static uint32_t privilege_of(unsigned cpl)
     return cpl == 3 ? BTRAIL_PRIVILEGE_USER : BTRAIL_PRIVILEGE_KERNEL;
 }
 
-/* Is the address space one that the capture wants? */
-static bool cr3_wanted(const BranchTraceFilter *filter, uint64_t cr3)
+/* Does the capture record this address space? */
+static bool cr3_is_selected(const BranchTraceFilter *filter, uint64_t cr3)
 {
     unsigned i;
 
@@ -59,7 +59,7 @@ static void update_filter(CPUX86State *env)
         const BranchTraceFilter *filter =
             branch_trace_stream_filter(bt->stream);
 
-        if (cr3_wanted(filter, bt->cr3)) {
+        if (cr3_is_selected(filter, bt->cr3)) {
             bt->privilege = filter->privilege;
         }
     }
@@ -85,7 +85,7 @@ static void update_cr3(CPUX86State *env)
 
 void x86_branch_trace_update_cr3(CPUX86State *env)
 {
-    /* In the middle of a transfer it is up to the end of that. */
+    /* In the middle of a transfer, its end does that. */
     if (env->branch_trace.far == X86_FAR_NONE) {
         update_cr3(env);
     }
@@ -137,7 +137,7 @@ void x86_branch_trace_do_end(CPUX86State *env)
 void x86_branch_trace_do_vmexit(CPUX86State *env)
 {
     if (env->branch_trace.far == X86_FAR_VMRUN) {
-        /* Not one instruction of the guest could have run. */
+        /* No instruction of the guest can have run. */
         env->branch_trace.far = X86_FAR_FAILED;
     } else {
         x86_branch_trace_do_begin(env);
@@ -170,7 +170,7 @@ void x86_branch_trace_do_exec_enter(CPUX86State *env)
     X86BranchTrace *bt = &env->branch_trace;
 
     if (qatomic_read(&bt->code_stale)) {
-        /* Before what it says is looked at */
+        /* Clear it first, to notice if it is set again meanwhile. */
         qatomic_set_mb(&bt->code_stale, false);
         tcg_flush_jmp_cache(env_cpu(env));
     }
@@ -256,9 +256,10 @@ static void producer_code_stale(CPUState *cpu)
 {
     qatomic_set(&cpu_env(cpu)->branch_trace.code_stale, true);
     /*
-     * It looks at that when it enters its execution loop.  If it is in there
-     * now it leaves it before it executes another block.  Where all CPUs share
-     * one thread it is not, and to ask it would change whose turn it is.
+     * The CPU checks the flag when it enters its execution loop, and cpu_exit()
+     * makes it leave the loop before it executes another block.  Where all CPUs
+     * share one thread no other CPU is in the loop, and cpu_exit() would change
+     * their schedule.
      */
     if (qemu_tcg_mttcg_enabled()) {
         cpu_exit(cpu);
@@ -270,8 +271,9 @@ static void producer_code_forget(CPUState *cpu)
     tcg_flush_jmp_cache(cpu);
 }
 
-/* Does the capture want what a block does? */
-static bool code_wanted(const X86BranchTrace *bt, const TranslationBlock *tb)
+/* Does the capture record the branches of a block? */
+static bool code_is_selected(const X86BranchTrace *bt,
+                             const TranslationBlock *tb)
 {
     unsigned cpl = tb->flags & HF_CPL_MASK;
 
@@ -294,7 +296,7 @@ void x86_branch_trace_code_translated(CPUState *cs, const TranslationBlock *tb)
     unsigned offset = ram & ~TARGET_PAGE_MASK;
     unsigned first = MIN(tb->size, TARGET_PAGE_SIZE - offset);
 
-    if (ram == -1 || !code_wanted(&cpu_env(cs)->branch_trace, tb)) {
+    if (ram == -1 || !code_is_selected(&cpu_env(cs)->branch_trace, tb)) {
         return;
     }
     code_translated(cs, ram & TARGET_PAGE_MASK, offset, first);
@@ -322,9 +324,10 @@ static void code_found(CPUX86State *env, vaddr page, tb_page_addr_t ram)
 {
     BranchTraceStream *stream = env->branch_trace.stream;
 
-    if (unlikely(!branch_trace_stream_code_told(stream, page, ram))) {
-        branch_trace_stream_code(stream, page, physical_page(env, page), ram,
-                                 qemu_map_ram_ptr(NULL, ram));
+    if (unlikely(!branch_trace_stream_code_known(stream, page, ram))) {
+        branch_trace_stream_code_executed(stream, page,
+                                          physical_page(env, page), ram,
+                                          qemu_map_ram_ptr(NULL, ram));
     }
 }
 
@@ -334,7 +337,7 @@ void x86_branch_trace_code_found(CPUState *cs, vaddr pc,
     CPUX86State *env = cpu_env(cs);
     vaddr page = pc & TARGET_PAGE_MASK;
 
-    if (tb_page_addr0(tb) == -1 || !code_wanted(&env->branch_trace, tb)) {
+    if (tb_page_addr0(tb) == -1 || !code_is_selected(&env->branch_trace, tb)) {
         return;
     }
     code_found(env, page, tb_page_addr0(tb) & TARGET_PAGE_MASK);

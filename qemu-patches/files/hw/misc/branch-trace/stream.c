@@ -1,12 +1,12 @@
 /*
  * Branch trace: the stream of one vCPU
  *
- * Fills slabs of the shared buffer, hands them to the agent and does what the
- * overflow policy says when there is none left.
+ * Fills slabs of the shared buffer, hands them to the agent, and follows the
+ * overflow policy when no slab is free.
  *
- * A stream belongs to the thread of its vCPU.  Other threads touch it only
- * while that one does not run and with the BQL held, or through the functions
- * that are marked for any thread.
+ * A stream belongs to the thread of its vCPU.  Other threads use it only while
+ * that one does not run and with the BQL held, or through the functions that
+ * any thread may call.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -17,11 +17,11 @@
 #include "qemu/main-loop.h"
 #include "qemu/timer.h"
 #include "system/cpus.h"
-#include "branch-trace-internal.h"
+#include "stream.h"
 
 /*
- * Room for the events that end a slab: whatever adds events looks at its
- * limit before, not in between.
+ * Room for the events that end a slab: code that adds events checks the limit
+ * once before it adds them.
  */
 #define SLAB_EVENT_RESERVE  4
 #define SINK_EVENT_RESERVE  (2 * SLAB_EVENT_RESERVE)
@@ -29,21 +29,73 @@
 /* One slab is always kept for the end of the stream. */
 #define RESERVE             1
 
+/*
+ * BranchTraceSink - a slab of the device's own
+ *
+ * Records go here when no slab is free.  When one becomes free, the content
+ * moves there; what does not fit into the sink is lost.
+ */
+typedef struct BranchTraceSink {
+    struct btrail_record *records;
+    struct btrail_event *events;
+} BranchTraceSink;
+
+struct BranchTraceStream {
+    CPUState *cpu;              /* NULL while unplugged, and after the end */
+    int cpu_index;
+    const BranchTraceProducerOps *ops;
+    BranchTraceCursor *cursor;
+    BranchTraceCursor unplugged_cursor;
+    BranchTraceBuffer *buf;
+    const BranchTraceFilter *filter;
+    const BranchTracePolicy *policy;
+    BranchTraceCodeRing *code;  /* NULL if code is not reported */
+
+    /* In shared memory, written only */
+    struct btrail_shm_vcpu *shm;
+    struct btrail_slab_desc *desc;
+    uint8_t *slabs;
+
+    /* The slab in progress: a shared one, or the sink */
+    bool in_sink;
+    struct btrail_record *records;
+    struct btrail_event *events;
+    uintptr_t threshold;        /* of the cursor: the slab is full */
+    uint64_t first_index;
+    uint64_t first_cr3;
+    unsigned n_events;
+    uint64_t sink_gap;          /* lost just before the sink's first record */
+    uint16_t sink_gap_reason;
+    BranchTraceSink sink;
+
+    uint64_t cr3;
+    uint64_t head;
+    uint64_t tail;              /* as last read and found valid */
+    uint64_t lost;              /* written by the vCPU, read by all */
+    uint64_t published;         /* index after the last published slab */
+    uint64_t since;             /* index of the first record under @filter */
+    uint64_t *slab_end;         /* see stream_slab_end() */
+
+    enum btrail_vcpu_state state;
+    uint64_t paused_ns;
+    uint64_t wait_start;
+
+    /* As of the last call of has_progressed() and has_lost() */
+    uint64_t old_tail;
+    uint64_t old_code_tail;
+    uint64_t old_lost;
+};
+
 static unsigned stream_records(BranchTraceStream *s)
 {
     return (qatomic_read(&s->cursor->next) - (uintptr_t)s->records) /
            sizeof(struct btrail_record);
 }
 
-/* Index of the next record. */
+/* Index of the next record */
 static uint64_t stream_index(BranchTraceStream *s)
 {
     return s->first_index + stream_records(s);
-}
-
-uint64_t branch_trace_stream_next_index(BranchTraceStream *s)
-{
-    return stream_index(s);
 }
 
 static unsigned stream_slot(BranchTraceStream *s)
@@ -60,7 +112,8 @@ static uint64_t *stream_slab_end(BranchTraceStream *s, uint64_t n)
     return &s->slab_end[n % (s->buf->slabs + 1)];
 }
 
-static void stream_set_state(BranchTraceStream *s, uint32_t state)
+static void stream_set_state(BranchTraceStream *s,
+                             enum btrail_vcpu_state state)
 {
     qatomic_set(&s->state, state);
     qatomic_set(&s->shm->state, state);
@@ -90,7 +143,7 @@ static void stream_open(BranchTraceStream *s, uint64_t index,
     s->first_cr3 = s->cr3;
     s->threshold = (uintptr_t)(records + s->buf->records_per_slab);
     qatomic_set(&s->cursor->next, (uintptr_t)records);
-    /* The first record wants a TIME event. */
+    /* The first record must have a TIME event. */
     qatomic_set(&s->cursor->limit, 0);
 }
 
@@ -112,7 +165,7 @@ static void stream_open_sink(BranchTraceStream *s, uint64_t index)
 bool branch_trace_stream_read_tail(BranchTraceStream *s)
 {
     /* In this order: the agent's tail cannot be ahead of a later head. */
-    uint32_t slot = qatomic_read(&s->policy->slot);
+    uint32_t slot = qatomic_read(&s->buf->slot);
     uint64_t tail = qatomic_load_acquire(&s->shm->tail[slot]);
     uint64_t head = qatomic_read(&s->head);
 
@@ -120,13 +173,13 @@ bool branch_trace_stream_read_tail(BranchTraceStream *s)
         return false;
     }
     qatomic_set(&s->tail, tail);
-    return branch_trace_code_read_tail(s);
+    return branch_trace_code_read_tail(s->code);
 }
 
 void branch_trace_stream_init_tail(BranchTraceStream *s, uint32_t slot)
 {
     qatomic_store_release(&s->shm->tail[slot], qatomic_read(&s->tail));
-    branch_trace_code_init_tail(s, slot);
+    branch_trace_code_init_tail(s->code, slot);
 }
 
 /* Is slab @head free, with @reserve more behind it? */
@@ -173,8 +226,9 @@ static void stream_hold(BranchTraceStream *s)
                      BTRAIL_PAUSE_OVERFLOW, s->wait_start, 0, 0);
     stream_set_state(s, BTRAIL_VCPU_WAITING);
     /*
-     * The vCPU must not wait here, inside of translated code: others could
-     * not stop it any more.  It may still take an interrupt on its way out.
+     * The vCPU must not wait here, inside of translated code: other threads
+     * could not stop it any more.  It may still take an interrupt on its way
+     * out.
      */
     cpu_hold(s->cpu);
 }
@@ -190,9 +244,7 @@ static void stream_release(BranchTraceStream *s)
     cpu_release(s->cpu);
 }
 
-/*
- * A slab is free: move what is in the sink to it.  False if none is.
- */
+/* Moves the sink's content to a slab; false if none is free. */
 static bool stream_leave_sink(BranchTraceStream *s, unsigned reserve)
 {
     struct btrail_record *records = s->records;
@@ -204,8 +256,8 @@ static bool stream_leave_sink(BranchTraceStream *s, unsigned reserve)
     if (!stream_has_room(s, reserve)) {
         return false;
     }
-    /* What waits there was put there by a vCPU that has to wait for it. */
-    if (!branch_trace_code_settle(s) && reserve &&
+    /* With policy pause the vCPU waits for room in the ring of code, too. */
+    if (!branch_trace_code_settle(s->code) && reserve &&
         qatomic_read(&s->policy->overflow) == BTRAIL_OVERFLOW_PAUSE) {
         return false;
     }
@@ -232,7 +284,7 @@ static bool stream_leave_sink(BranchTraceStream *s, unsigned reserve)
     return true;
 }
 
-/* The sink is full: what is in it is lost. */
+/* Drops the content of the sink, which is full. */
 static void stream_empty_sink(BranchTraceStream *s)
 {
     unsigned n = stream_records(s);
@@ -247,7 +299,7 @@ static void stream_empty_sink(BranchTraceStream *s)
     stream_open_sink(s, stream_index(s));
 }
 
-/* There is no room: go on in the sink, and do what the policy says. */
+/* Continues in the sink for lack of a slab, and follows the policy. */
 static void stream_do_without(BranchTraceStream *s, uint64_t index)
 {
     s->sink_gap = 0;
@@ -259,13 +311,13 @@ static void stream_do_without(BranchTraceStream *s, uint64_t index)
     }
     /*
      * The agent signals a free slab if it sees that state after it has
-     * advanced its tail: so look at the tail once more after setting it.
+     * advanced its tail, so the tail is read again after the state is set.
      */
     smp_mb();
     stream_leave_sink(s, RESERVE);
 }
 
-/* Publish the slab in progress and go on with another. */
+/* Publishes the slab in progress and continues with another. */
 static void stream_switch(BranchTraceStream *s)
 {
     uint64_t index = stream_index(s);
@@ -281,9 +333,10 @@ static void stream_switch(BranchTraceStream *s)
     }
 }
 
-void branch_trace_stream_wait_for_code(BranchTraceStream *s)
+/* With policy pause, holds the vCPU while items of code wait for room. */
+static void stream_wait_for_code(BranchTraceStream *s)
 {
-    if (!s->in_sink &&
+    if (branch_trace_code_waits(s->code) && !s->in_sink &&
         qatomic_read(&s->policy->overflow) == BTRAIL_OVERFLOW_PAUSE) {
         uint64_t index = stream_index(s);
 
@@ -335,8 +388,8 @@ void branch_trace_stream_limit(BranchTraceStream *s)
         stream_time(s, index - 1);
     }
 
-    if (s->in_sink && stream_leave_sink(s, RESERVE)) {
-        /* The rest is done as for any other slab. */
+    if (s->in_sink) {
+        stream_leave_sink(s, RESERVE);
     }
     if (qatomic_read(&s->cursor->next) >= s->threshold ||
         stream_events_full(s)) {
@@ -383,8 +436,8 @@ void branch_trace_stream_vm_state(BranchTraceStream *s, bool running)
                                             : NULL;
 
     /*
-     * A vCPU that is held does not move when the guest is resumed.  Were that
-     * told each time, its sink would be full of it.
+     * A vCPU that is held does not run when the guest is resumed.  Events for
+     * each such stop would fill its sink.
      */
     if (!running && s->state == BTRAIL_VCPU_WAITING && last &&
         last->type == BTRAIL_EVENT_RESUME &&
@@ -402,33 +455,33 @@ const BranchTraceFilter *branch_trace_stream_filter(BranchTraceStream *s)
     return s->filter;
 }
 
-void branch_trace_stream_begin(BranchTraceStream *s)
+bool branch_trace_stream_code_known(BranchTraceStream *s, uint64_t linear,
+                                    uint64_t ram)
 {
-    s->cr3 = s->ops->cr3(s->cpu);
-    stream_open_slab(s, 0);
-    stream_set_state(s, BTRAIL_VCPU_RUNNING);
-    s->ops->attach(s->cpu, s);
-    branch_trace_code_join(s);
+    return branch_trace_code_known(s->code, s->cr3, linear, ram);
 }
 
-/*
- * The cursor goes away with the vCPU, the stream does not: its numbers never
- * restart, should the vCPU come back.
- */
-void branch_trace_stream_unplug(BranchTraceStream *s)
+void branch_trace_stream_code_executed(BranchTraceStream *s, uint64_t linear,
+                                       uint64_t physical, uint64_t ram,
+                                       const void *bytes)
 {
-    s->ops->attach(s->cpu, NULL);
-    branch_trace_code_leave(s);
-    if (s->state == BTRAIL_VCPU_WAITING) {
-        stream_release(s);
-        stream_set_state(s, BTRAIL_VCPU_LOSING);
-    }
-    s->unplugged_cursor.next = qatomic_read(&s->cursor->next);
-    s->cursor = &s->unplugged_cursor;
-    s->cpu = NULL;
+    branch_trace_code_executed(s->code, stream_index(s), s->cr3, linear,
+                               physical, ram, bytes);
+    stream_wait_for_code(s);
 }
 
-void branch_trace_stream_replug(BranchTraceStream *s, CPUState *cpu)
+bool branch_trace_stream_code_translated(BranchTraceStream *s, uint64_t ram,
+                                         const void *bytes, unsigned offset,
+                                         unsigned size)
+{
+    bool changed = branch_trace_code_translated(s->code, stream_index(s), ram,
+                                                bytes, offset, size);
+
+    stream_wait_for_code(s);
+    return changed;
+}
+
+static void stream_replug(BranchTraceStream *s, CPUState *cpu)
 {
     s->cpu = cpu;
     s->cursor = s->ops->cursor(cpu);
@@ -436,8 +489,36 @@ void branch_trace_stream_replug(BranchTraceStream *s, CPUState *cpu)
     qatomic_set(&s->cursor->limit, 0);
     branch_trace_stream_discontinuity(s, BTRAIL_GAP_RESET);
     branch_trace_stream_cr3(s, s->ops->cr3(cpu));
+}
+
+void branch_trace_stream_plug(BranchTraceStream *s, CPUState *cpu)
+{
+    if (s->cpu) {
+        s->cr3 = s->ops->cr3(cpu);
+        stream_open_slab(s, 0);
+        stream_set_state(s, BTRAIL_VCPU_RUNNING);
+    } else {
+        stream_replug(s, cpu);
+    }
     s->ops->attach(cpu, s);
-    branch_trace_code_join(s);
+    branch_trace_code_join(s->code, cpu);
+}
+
+/*
+ * The cursor goes away with the vCPU.  The stream stays, because its indices
+ * must never restart, should the vCPU come back.
+ */
+void branch_trace_stream_unplug(BranchTraceStream *s)
+{
+    s->ops->attach(s->cpu, NULL);
+    branch_trace_code_leave(s->code, stream_index(s));
+    if (s->state == BTRAIL_VCPU_WAITING) {
+        stream_release(s);
+        stream_set_state(s, BTRAIL_VCPU_LOSING);
+    }
+    s->unplugged_cursor.next = qatomic_read(&s->cursor->next);
+    s->cursor = &s->unplugged_cursor;
+    s->cpu = NULL;
 }
 
 void branch_trace_stream_change(BranchTraceStream *s,
@@ -473,7 +554,7 @@ void branch_trace_stream_refill(BranchTraceStream *s)
         }
     } else if (s->state == BTRAIL_VCPU_WAITING &&
                qatomic_read(&s->policy->overflow) != BTRAIL_OVERFLOW_PAUSE) {
-        /* The agent is lost, the guest shall go on. */
+        /* The agent is lost; the guest must continue. */
         stream_release(s);
         stream_set_state(s, BTRAIL_VCPU_LOSING);
     }
@@ -487,12 +568,12 @@ void branch_trace_stream_end(BranchTraceStream *s, uint16_t reason)
 
     if (s->cpu) {
         s->ops->attach(s->cpu, NULL);
-        branch_trace_code_leave(s);
+        branch_trace_code_leave(s->code, stream_index(s));
     }
     if (s->in_sink && !stream_leave_sink(s, 0)) {
         /*
-         * Can only be if the agent has moved its tail backwards: it does not
-         * get the rest.
+         * This happens only if the agent has moved its tail backwards: it does
+         * not get the rest.
          */
         if (s->state == BTRAIL_VCPU_WAITING) {
             stream_release(s);
@@ -518,9 +599,10 @@ bool branch_trace_stream_can_refill(BranchTraceStream *s)
 
     switch (qatomic_read(&s->state)) {
     case BTRAIL_VCPU_WAITING:
-        /* To wake up for every slab would cost more than to wait for a few. */
+        /* To wake up for each slab would cost more than to wait for a few. */
         return qatomic_read(&s->policy->overflow) != BTRAIL_OVERFLOW_PAUSE ||
-               (used <= s->buf->slabs / 2 && branch_trace_code_half_free(s));
+               (used <= s->buf->slabs / 2 &&
+                branch_trace_code_half_free(s->code));
     case BTRAIL_VCPU_LOSING:
         return used + RESERVE < s->buf->slabs;
     default:
@@ -528,34 +610,79 @@ bool branch_trace_stream_can_refill(BranchTraceStream *s)
     }
 }
 
-uint64_t branch_trace_stream_index(BranchTraceStream *s)
+CPUState *branch_trace_stream_cpu(const BranchTraceStream *s)
 {
-    return qatomic_read(&s->published);
+    return s->cpu;
 }
 
-uint64_t branch_trace_stream_since(BranchTraceStream *s)
+int branch_trace_stream_cpu_index(const BranchTraceStream *s)
 {
-    return qatomic_read(&s->since);
+    return s->cpu_index;
 }
 
-uint64_t branch_trace_stream_drained(BranchTraceStream *s)
+enum btrail_vcpu_state branch_trace_stream_state(const BranchTraceStream *s)
+{
+    return qatomic_read(&s->state);
+}
+
+void branch_trace_stream_restored(BranchTraceStream *s)
+{
+    if (s->cpu) {
+        s->ops->discontinuity(s->cpu, BTRAIL_GAP_RESTORED);
+    }
+}
+
+bool branch_trace_stream_has_progressed(BranchTraceStream *s)
 {
     uint64_t tail = qatomic_read(&s->tail);
+    uint64_t code_tail = branch_trace_code_tail(s->code);
+    bool progress = tail != s->old_tail || code_tail != s->old_code_tail;
 
-    if (!tail) {
-        return 0;
+    s->old_tail = tail;
+    s->old_code_tail = code_tail;
+    return progress;
+}
+
+bool branch_trace_stream_has_lost(BranchTraceStream *s, uint64_t *lost)
+{
+    bool more;
+
+    *lost = qatomic_read(&s->lost);
+    more = *lost != s->old_lost;
+    s->old_lost = *lost;
+    return more;
+}
+
+static BranchTraceVcpuState stream_qapi_state(const BranchTraceStream *s)
+{
+    if (!s->cpu) {
+        return BRANCH_TRACE_VCPU_STATE_ENDED;
     }
-    return qatomic_read(stream_slab_end(s, tail - 1));
+    switch (qatomic_read(&s->state)) {
+    case BTRAIL_VCPU_WAITING:
+        return BRANCH_TRACE_VCPU_STATE_WAITING;
+    case BTRAIL_VCPU_LOSING:
+        return BRANCH_TRACE_VCPU_STATE_LOSING;
+    default:
+        return BRANCH_TRACE_VCPU_STATE_RUNNING;
+    }
 }
 
-uint64_t branch_trace_stream_lost(BranchTraceStream *s)
+BranchTraceVcpu *branch_trace_stream_info(BranchTraceStream *s)
 {
-    return qatomic_read(&s->lost);
-}
+    BranchTraceVcpu *vcpu = g_new0(BranchTraceVcpu, 1);
+    uint64_t tail;
 
-uint64_t branch_trace_stream_paused_ns(BranchTraceStream *s)
-{
-    return qatomic_read(&s->paused_ns);
+    branch_trace_stream_read_tail(s);
+    tail = qatomic_read(&s->tail);
+    vcpu->cpu_index = s->cpu_index;
+    vcpu->state = stream_qapi_state(s);
+    vcpu->records = qatomic_read(&s->published);
+    vcpu->since = qatomic_read(&s->since);
+    vcpu->drained = tail ? qatomic_read(stream_slab_end(s, tail - 1)) : 0;
+    vcpu->lost = qatomic_read(&s->lost);
+    vcpu->paused_ns = qatomic_read(&s->paused_ns);
+    return vcpu;
 }
 
 BranchTraceStream *branch_trace_stream_new(CPUState *cpu,
@@ -566,10 +693,7 @@ BranchTraceStream *branch_trace_stream_new(CPUState *cpu,
                                            BranchTraceCode *code)
 {
     BranchTraceStream *s = g_new0(BranchTraceStream, 1);
-    uint8_t *area;
-
-    assert(cpu->cpu_index < buf->vcpus);
-    area = buf->base + buf->vcpu_offset + cpu->cpu_index * buf->vcpu_stride;
+    uint8_t *area = branch_trace_buffer_area(buf, cpu->cpu_index);
 
     s->cpu = cpu;
     s->cpu_index = cpu->cpu_index;
@@ -581,19 +705,19 @@ BranchTraceStream *branch_trace_stream_new(CPUState *cpu,
     s->shm = (struct btrail_shm_vcpu *)area;
     s->desc = (struct btrail_slab_desc *)(area + buf->desc_offset);
     s->slabs = area + buf->slab_offset;
-    s->code = branch_trace_code_stream_new(code, buf, area);
+    s->code = branch_trace_code_ring_new(code, buf, ops, area);
     s->slab_end = g_new0(uint64_t, buf->slabs + 1);
     s->sink.records = g_new0(struct btrail_record, buf->records_per_slab);
     s->sink.events = g_new0(struct btrail_event, buf->events_per_slab);
 
-    /* Touch it now: the first touch costs more than the tracing. */
+    /* Touch the memory now: the first touch costs more than the tracing. */
     memset(s->slabs, 0, (uint64_t)buf->slabs * buf->slab_size);
     return s;
 }
 
 void branch_trace_stream_free(BranchTraceStream *s)
 {
-    branch_trace_code_stream_free(s->code);
+    branch_trace_code_ring_free(s->code);
     g_free(s->slab_end);
     g_free(s->sink.records);
     g_free(s->sink.events);

@@ -1,8 +1,9 @@
 /*
  * Branch trace: the guest's RAM, for the agent to read
  *
- * The agent gets descriptors of the files that the RAM is in, opened anew for
- * reading alone.  RAM that is in no file, or mapped privately, stays QEMU's.
+ * The agent gets descriptors of the files that hold the RAM, opened again for
+ * reading only.  RAM that is not in a file, or is mapped privately, is not
+ * shared.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -15,7 +16,7 @@
 #include "exec/ramblock.h"
 #include "hw/misc/branch-trace-transport.h"
 #include "hw/misc/vmcoreinfo.h"
-#include "branch-trace-memory.h"
+#include "memory.h"
 
 typedef struct MemoryTable {
     struct btrail_memory head;

@@ -10,7 +10,7 @@
 #include "io/channel.h"
 
 /**
- * branch_trace_memory_send - tell an agent where the guest's RAM is
+ * branch_trace_memory_send - give an agent the guest's RAM to read
  *
  * Sends BTRAIL_MSG_MEMORY.  Does not wait.
  *
@@ -18,4 +18,4 @@
  */
 bool branch_trace_memory_send(QIOChannel *ioc);
 
-#endif
+#endif /* HW_MISC_BRANCH_TRACE_MEMORY_H */

@@ -19,42 +19,42 @@ typedef struct BranchTraceControl BranchTraceControl;
 typedef BranchTraceInfo *BranchTraceGetCapture(void *opaque);
 
 /*
- * All functions are called with the BQL held, and in the main loop but for
- * branch_trace_control_event() and branch_trace_control_own().  None waits for
- * the agent but branch_trace_control_command().
+ * All functions are called with the BQL held, and all except
+ * branch_trace_control_event() and branch_trace_control_own() in the main loop.
+ * Only branch_trace_control_command() waits for the agent.
  */
 
 BranchTraceControl *branch_trace_control_new(BranchTraceGetCapture *get_capture,
                                              void *opaque);
 
 /**
- * branch_trace_control_command - have the agent do something
+ * branch_trace_control_command - forward a command to the agent
  * @command:    a JSON object
- * @addr:       where it listens
- * @named:      @addr was asked for: a connection to another one does not do
- * @timeout_ms: how long to wait for its reply
+ * @addr:       where the agent listens
+ * @named:      the user has named @addr: do not use a connection to another one
+ * @timeout_ms: how long to wait for the reply
  *
- * Returns: what it replies, or NULL
+ * Returns: the agent's reply, or NULL
  */
 QObject *coroutine_fn
 branch_trace_control_command(BranchTraceControl *control, QObject *command,
                              SocketAddress *addr, bool named,
                              uint32_t timeout_ms, Error **errp);
 
-/* Tell the agent, if there is one.  Takes @data, which may be NULL. */
+/* Notifies the agent, if there is one.  Takes over @data, which may be NULL. */
 void branch_trace_control_event(BranchTraceControl *control, const char *event,
                                 QDict *data);
 
-/* Is the agent having the command executed that now runs? */
+/* Was the command that runs now sent by the agent? */
 bool branch_trace_control_executes(BranchTraceControl *control);
 
-/* Where it listens, to whom the connection is or last was; may be NULL. */
+/* Where the agent of the current or last connection listens; may be NULL */
 SocketAddress *branch_trace_control_address(BranchTraceControl *control);
 
-/* The active capture is the agent's: look for it again when it is lost. */
+/* Does the agent own the active capture?  Then connect again if it is lost. */
 void branch_trace_control_own(BranchTraceControl *control, bool own);
 
-/* QEMU exits: nobody waits for the agent any more. */
+/* QEMU exits: no command waits for the agent any more. */
 void branch_trace_control_exit(BranchTraceControl *control);
 
 #endif /* HW_MISC_BRANCH_TRACE_CONTROL_H */

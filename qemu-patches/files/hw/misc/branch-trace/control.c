@@ -2,9 +2,9 @@
  * Branch trace: the control connection to the agent
  *
  * Forwards commands to the agent, and executes those that the agent has for
- * the device.  The agent is not trusted: what it sends is bounded and checked,
- * what it does not read is bounded too, and whatever it says that it must not
- * disconnects it.
+ * the device.  The agent is not trusted: its messages are bounded and checked,
+ * the queue of those that it does not read is bounded too, and any message
+ * that it must not send disconnects it.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -12,6 +12,7 @@
 #include "qemu/osdep.h"
 #include "block/aio.h"
 #include "hw/boards.h"
+#include "hw/misc/branch-trace-transport.h"
 #include "io/channel-socket.h"
 #include "qapi/clone-visitor.h"
 #include "qapi/error.h"
@@ -27,23 +28,26 @@
 #include "qobject/qnum.h"
 #include "qobject/qstring.h"
 #include "system/system.h"
-#include "branch-trace-agent.h"
-#include "branch-trace-control.h"
+#include "agent-socket.h"
+#include "control.h"
 
-/* What waits for an agent that does not read */
+/* Bytes that wait for an agent that does not read */
 #define MAX_QUEUED              (4u * BTRAIL_JSON_MAX)
 
 #define RECONNECT_MS            1000
 
-/* A socket; goes away when it is lost and nothing that it began goes on. */
+/*
+ * One connection.  It is freed when it is lost and no command runs any more
+ * that came over it.
+ */
 typedef struct ControlConn {
     BranchTraceControl *control;
     unsigned refs;
     QIOChannelSocket *ioc;
     guint in_watch;
     guint out_watch;
-    char *failure;              /* why it is of no use any more */
-    bool executing;             /* and does not read meanwhile */
+    char *failure;              /* why it cannot be used any more */
+    bool executing;             /* a command; nothing is read meanwhile */
 
     struct btrail_msg head;
     size_t have;                /* bytes of @head, then of @text */
@@ -70,7 +74,7 @@ struct BranchTraceControl {
     void *opaque;
     QmpCommandList permitted;
     ControlConn *conn;          /* NULL while there is none */
-    SocketAddress *addr;        /* of @conn or the last one; NULL: no path */
+    SocketAddress *addr;        /* of @conn or the last one; NULL if no path */
     uint64_t next_id;
     QTAILQ_HEAD(, ControlCall) calls;
     Coroutine *executing;
@@ -91,7 +95,7 @@ static void conn_listen(ControlConn *conn);
 
 /* Calls */
 
-/* The coroutine goes on later, so that the list does not change here. */
+/* The coroutine continues later, so that the list does not change here. */
 static void call_done(ControlCall *call)
 {
     call->done = true;
@@ -157,7 +161,7 @@ static void reconnect_later(BranchTraceControl *control)
     }
 }
 
-/* Whoever finds out goes on with the connection as it is; it ends later. */
+/* Marks a connection as lost.  It is closed later, by control_bh(). */
 static void G_GNUC_PRINTF(2, 3) conn_fail(ControlConn *conn, const char *fmt,
                                           ...)
 {
@@ -192,7 +196,7 @@ static void conn_write(ControlConn *conn)
     g_byte_array_remove_range(conn->out, 0, conn->out_done);
     conn->out_done = 0;
     if (conn->out->len && !conn->out_watch) {
-        /* To be watched for; sources are the main loop's. */
+        /* Sources belong to the main loop: control_bh() adds one. */
         qemu_bh_schedule(conn->control->bh);
     }
 }
@@ -225,7 +229,7 @@ static void conn_send_text(ControlConn *conn, const GString *text)
         return;
     }
     if (conn->out->len + sizeof(msg) + text->len > MAX_QUEUED) {
-        conn_fail(conn, "the trace agent does not read what it is sent");
+        conn_fail(conn, "the trace agent does not read its messages");
         return;
     }
     g_byte_array_append(conn->out, (uint8_t *)&msg, sizeof(msg));
@@ -233,7 +237,7 @@ static void conn_send_text(ControlConn *conn, const GString *text)
     conn_write(conn);
 }
 
-/* Takes @message. */
+/* Takes over @message. */
 static void conn_send(ControlConn *conn, QDict *message)
 {
     GString *text = qobject_to_json(QOBJECT(message));
@@ -243,7 +247,7 @@ static void conn_send(ControlConn *conn, QDict *message)
     qobject_unref(message);
 }
 
-/* Takes @error. */
+/* Takes over @error. */
 static void conn_send_error(ControlConn *conn, int64_t id, Error *error)
 {
     QDict *reply = qmp_error_response(error);
@@ -253,7 +257,7 @@ static void conn_send_error(ControlConn *conn, int64_t id, Error *error)
     conn_send(conn, reply);
 }
 
-/* What the agent has executed */
+/* Commands that the agent has the device execute */
 
 static void coroutine_fn execute_co(void *opaque)
 {
@@ -289,15 +293,15 @@ static void conn_execute(ControlConn *conn, const QDict *message, int64_t id)
     Error *err = NULL;
 
     if (!name) {
-        error_setg(&err, "'execute' has to be the name of a command");
+        error_setg(&err, "'execute' must be the name of a command");
     } else if (arguments && !args) {
-        error_setg(&err, "'arguments' has to be an object");
+        error_setg(&err, "'arguments' must be an object");
     } else if (args && qdict_haskey(args, "agent")) {
-        /* Not even by a number: those of QEMU's descriptors are not its. */
-        error_setg(&err, "the agent cannot name another with 'agent': leave "
-                   "it out");
+        /* Not by a number either: the agent does not own QEMU's descriptors. */
+        error_setg(&err, "'agent' is not permitted over the control "
+                   "connection: omit it");
     } else if (conn->control->executing) {
-        /* For a connection that was lost meanwhile */
+        /* It came over a connection that was lost meanwhile. */
         error_setg(&err, "a command is still being executed: try again when "
                    "it has ended");
     }
@@ -330,8 +334,8 @@ static void conn_reply(ControlConn *conn, const QDict *message, uint64_t id)
     ControlCall *call;
 
     if (id >= control->next_id) {
-        conn_fail(conn, "the trace agent has replied to what it was not "
-                  "asked");
+        conn_fail(conn, "the trace agent has replied to a command that was "
+                  "never sent");
         return;
     }
     if (!ret == !error || (error && !desc)) {
@@ -345,7 +349,7 @@ static void conn_reply(ControlConn *conn, const QDict *message, uint64_t id)
         }
     }
     if (!call) {
-        /* It comes too late. */
+        /* The reply comes too late. */
         return;
     }
     if (desc) {
@@ -356,7 +360,7 @@ static void conn_reply(ControlConn *conn, const QDict *message, uint64_t id)
     call_done(call);
 }
 
-/* Each takes some time to parse, in which nothing else goes on. */
+/* Nothing else runs while values are parsed. */
 static bool few_values(const char *text)
 {
     unsigned n = 0;
@@ -380,20 +384,21 @@ static void conn_message(ControlConn *conn)
                   "values", BTRAIL_JSON_MAX_VALUES);
         return;
     }
-    /* The parser would take a NUL for the end. */
+    /* The parser would end at a NUL. */
     if (!memchr(conn->text, '\0', conn->head.value)) {
         object = qobject_from_json(conn->text, NULL);
     }
     message = qobject_to(QDict, object);
     if (!message) {
-        conn_fail(conn, "the trace agent has sent what is no JSON object");
+        conn_fail(conn, "the trace agent has sent a message that is not a "
+                  "JSON object");
         goto out;
     }
     type = qdict_get_try_str(message, "type");
     number = qobject_to(QNum, qdict_get(message, "id"));
     if (!type || !number || !qnum_get_try_int(number, &id) || id < 0) {
-        conn_fail(conn, "the trace agent has sent a message without a 'type' "
-                  "or 'id' as it has to be");
+        conn_fail(conn, "the trace agent has sent a message without a valid "
+                  "'type' or 'id'");
         goto out;
     }
     if (!strcmp(type, "reply")) {
@@ -538,7 +543,7 @@ static void control_lost(BranchTraceControl *control)
     reconnect_later(control);
 }
 
-/* What was found to be done where it could not be done */
+/* Closes a connection that is lost, or waits until it can be written. */
 static void control_bh(void *opaque)
 {
     BranchTraceControl *control = opaque;
@@ -572,19 +577,17 @@ static bool same_path(const SocketAddress *a, const SocketAddress *b)
            && !strcmp(a->u.q_unix.path, b->u.q_unix.path);
 }
 
-/* Have a connection, to @addr if it was @named. */
+/* Makes sure that there is a connection, to @addr if it was @named. */
 static bool control_prepare(BranchTraceControl *control, SocketAddress *addr,
                             bool named, Error **errp)
 {
-    ERRP_GUARD();
-
     if (control->conn && control->conn->failure) {
         control_lost(control);
     }
     if (named && !same_path(addr, control->addr)) {
         if (control->own || !QTAILQ_EMPTY(&control->calls)) {
             error_setg(errp, "another trace agent has the active capture or "
-                       "a command: leave out 'agent'");
+                       "a command: omit 'agent'");
             return false;
         }
         if (control->conn) {
@@ -594,8 +597,6 @@ static bool control_prepare(BranchTraceControl *control, SocketAddress *addr,
         addr = control->addr;
     }
     if (!control->conn && !control_connect(control, addr, errp)) {
-        error_prepend(errp, "backtraild has to run on the host of this "
-                      "guest: ");
         return false;
     }
     return true;
@@ -616,7 +617,7 @@ branch_trace_control_command(BranchTraceControl *control, QObject *command,
     QDict *message;
 
     if (!qobject_to(QDict, command)) {
-        error_setg(errp, "'command' has to be an object");
+        error_setg(errp, "'command' must be an object");
         return NULL;
     }
     if (control->exiting) {
@@ -710,7 +711,7 @@ BranchTraceControl *branch_trace_control_new(BranchTraceGetCapture *get_capture,
                                       control);
     control->bh = qemu_bh_new(control_bh, control);
 
-    /* What an agent may have executed, and nothing else */
+    /* An agent may execute these, and nothing else. */
     QTAILQ_INIT(&control->permitted);
     qmp_register_command(&control->permitted, "branch-trace-start",
                          qmp_marshal_branch_trace_start, QCO_COROUTINE, 0);

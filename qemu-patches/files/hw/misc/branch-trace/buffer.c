@@ -1,5 +1,5 @@
 /*
- * Branch trace: the shared memory of a capture
+ * Branch trace: the memory that the device shares with the agent
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -12,7 +12,7 @@
 #include "qemu/memfd.h"
 #include "qemu/sockets.h"
 #include "qemu/units.h"
-#include "branch-trace-internal.h"
+#include "buffer.h"
 
 /*
  * Slabs are few and small enough to stay in the cache between the vCPU that
@@ -22,7 +22,7 @@
 #define SLABS_WANTED        8
 #define SLAB_SIZE_WANTED    (256 * KiB)
 
-/* A vCPU that does nothing but switch address spaces needs this many events. */
+/* The part of a slab for events suffices even while CR3 changes all the time. */
 #define EVENT_SHARE         16
 
 static void buffer_layout(BranchTraceBuffer *buf, unsigned vcpus,
@@ -157,12 +157,18 @@ void branch_trace_buffer_destroy(BranchTraceBuffer *buf)
     }
 }
 
+uint8_t *branch_trace_buffer_area(const BranchTraceBuffer *buf, unsigned vcpu)
+{
+    assert(vcpu < buf->vcpus);
+    return buf->base + buf->vcpu_offset + vcpu * buf->vcpu_stride;
+}
+
 void branch_trace_buffer_signal(BranchTraceBuffer *buf)
 {
     struct btrail_shm_header *header = (struct btrail_shm_header *)buf->base;
     uint64_t one = 1;
 
-    /* Pairs with the agent's barrier between going to sleep and looking. */
+    /* Pairs with the agent's barrier between going to sleep and its check. */
     smp_mb();
     if (qatomic_read(&header->agent_sleeps)) {
         /* If there is no room, there is enough to wake it up already. */
@@ -174,6 +180,6 @@ void branch_trace_buffer_read_free(BranchTraceBuffer *buf)
 {
     uint64_t count[64];
 
-    /* More than that is read the next time. */
+    /* The rest is read the next time. */
     recv(buf->free[0], count, sizeof(count), MSG_DONTWAIT);
 }

@@ -1,0 +1,767 @@
+/*
+ * Branch trace: what the device records of a guest, from start to end
+ *
+ * A capture has a buffer, a stream for each vCPU, and an agent.  If the agent
+ * is lost the capture continues, as its policy says, until another attaches.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include "qemu/osdep.h"
+#include "hw/boards.h"
+#include "hw/core/cpu.h"
+#include "qapi/error.h"
+#include "qapi/qapi-events-branch-trace.h"
+#include "qemu/cutils.h"
+#include "qemu/lockable.h"
+#include "qemu/main-loop.h"
+#include "qemu/timer.h"
+#include "system/runstate.h"
+#include "capture.h"
+#include "data-connection.h"
+#include "stream.h"
+
+/*
+ * The shortest time between two TIME events.  It is half of what the trace
+ * promises, because the host's scheduler adds to it.
+ */
+#define TICK_NS                 (500 * SCALE_US)
+
+/* Partial slabs are published, and the agent is watched, this often. */
+#define HOUSEKEEPING_MS         100
+
+struct BranchTraceCapture {
+    char *name;
+    BranchTraceOverflow overflow;
+    uint64_t buffer_size;
+    uint32_t agent_timeout;
+    BranchTraceSelection *selection;
+    BranchTraceBuffer buffer;
+    BranchTracePolicy policy;
+    BranchTraceCode *code;      /* NULL if code is not reported */
+    BranchTraceControl *control;
+    BranchTraceData *agent;     /* NULL while there is none */
+    BranchTraceState state;
+    bool ending;
+    int64_t progress_ms;        /* when the agent last drained something */
+    int64_t resent_ms;          /* when all code was last sent again */
+    bool resend;                /* requested once more, but not due yet */
+    QEMUTimer *housekeeping;
+
+    /* The tick thread reads the streams, the BQL holder changes the list. */
+    QemuMutex streams_lock;
+    GPtrArray *streams;
+    QemuThread tick_thread;
+    bool ticking;
+};
+
+/*
+ * Work that waits for a vCPU finds the capture here: the capture for which it
+ * was queued may have been freed.
+ */
+static BranchTraceCapture *latest;
+
+BranchTraceCapture *branch_trace_capture_latest(void)
+{
+    return latest;
+}
+
+static bool is_active(const BranchTraceCapture *capture)
+{
+    return capture && capture->state != BRANCH_TRACE_STATE_INACTIVE;
+}
+
+BranchTraceCapture *branch_trace_capture_active(void)
+{
+    return is_active(latest) ? latest : NULL;
+}
+
+const char *branch_trace_capture_name(const BranchTraceCapture *capture)
+{
+    return capture->name;
+}
+
+static void set_state(BranchTraceCapture *capture, BranchTraceState state,
+                      BranchTraceReason reason)
+{
+    /* A new agent is reported even if the last one was not lost. */
+    if (capture->state != state || reason == BRANCH_TRACE_REASON_ATTACHED) {
+        QDict *data = qdict_new();
+
+        capture->state = state;
+        qapi_event_send_branch_trace_state(capture->name, state, reason);
+        qdict_put_str(data, "capture", capture->name);
+        qdict_put_str(data, "state", BranchTraceState_str(state));
+        qdict_put_str(data, "reason", BranchTraceReason_str(reason));
+        branch_trace_control_event(capture->control, "state", data);
+    }
+}
+
+/* TIME events */
+
+static void *tick_thread_fn(void *opaque)
+{
+    BranchTraceCapture *capture = opaque;
+    unsigned i;
+
+    while (qatomic_read(&capture->ticking)) {
+        g_usleep(TICK_NS / SCALE_US);
+        qemu_mutex_lock(&capture->streams_lock);
+        for (i = 0; i < capture->streams->len; i++) {
+            branch_trace_stream_tick(capture->streams->pdata[i]);
+        }
+        qemu_mutex_unlock(&capture->streams_lock);
+    }
+    return NULL;
+}
+
+static void tick_start(BranchTraceCapture *capture)
+{
+    qatomic_set(&capture->ticking, true);
+    qemu_thread_create(&capture->tick_thread, "branch-trace", tick_thread_fn,
+                       capture, QEMU_THREAD_JOINABLE);
+}
+
+static void tick_stop(BranchTraceCapture *capture)
+{
+    qatomic_set(&capture->ticking, false);
+    qemu_thread_join(&capture->tick_thread);
+}
+
+/* Streams */
+
+static BranchTraceStream *stream_at(const BranchTraceCapture *capture,
+                                    unsigned i)
+{
+    return i < capture->streams->len ? capture->streams->pdata[i] : NULL;
+}
+
+/* While a vCPU is waited for the BQL is not held: there may be more then. */
+#define FOREACH_STREAM(capture, i, s) \
+    for (i = 0; (s = stream_at(capture, i)); i++)
+
+static BranchTraceStream *find_stream(const BranchTraceCapture *capture,
+                                      CPUState *cpu)
+{
+    BranchTraceStream *s;
+    unsigned i;
+
+    FOREACH_STREAM(capture, i, s) {
+        if (branch_trace_stream_cpu_index(s) == cpu->cpu_index) {
+            return s;
+        }
+    }
+    return NULL;
+}
+
+static void do_plug(CPUState *cpu, run_on_cpu_data data)
+{
+    branch_trace_stream_plug(data.host_ptr, cpu);
+}
+
+static void do_end(CPUState *cpu, run_on_cpu_data data)
+{
+    branch_trace_stream_end(find_stream(latest, cpu), data.host_int);
+}
+
+/* The stream may be gone by the time its vCPU executes these two. */
+static void do_flush(CPUState *cpu, run_on_cpu_data data)
+{
+    BranchTraceStream *s = find_stream(latest, cpu);
+
+    if (s) {
+        branch_trace_stream_flush(s);
+    }
+}
+
+static void do_refill(CPUState *cpu, run_on_cpu_data data)
+{
+    BranchTraceStream *s = find_stream(latest, cpu);
+
+    if (s) {
+        branch_trace_stream_refill(s);
+    }
+}
+
+static void do_change(CPUState *cpu, run_on_cpu_data data)
+{
+    BranchTraceStream *s = data.host_ptr;
+
+    branch_trace_stream_change(
+        s, branch_trace_selection_filter(latest->selection,
+                                         branch_trace_stream_cpu_index(s)));
+}
+
+/*
+ * When a vCPU is unplugged its thread ends first, and the BQL is not held
+ * until the rest follows.  The vCPU is still in the list then, but nothing
+ * executes its work.
+ */
+static bool thread_ended(CPUState *cpu)
+{
+    return !cpu->created;
+}
+
+static void start_stream(BranchTraceCapture *capture, CPUState *cpu)
+{
+    BranchTraceStream *s;
+
+    if (!branch_trace_selection_has(capture->selection, cpu->cpu_index) ||
+        thread_ended(cpu)) {
+        return;
+    }
+    s = find_stream(capture, cpu);
+    if (!s) {
+        s = branch_trace_stream_new(
+            cpu, &capture->buffer, branch_trace_producer(),
+            branch_trace_selection_filter(capture->selection, cpu->cpu_index),
+            &capture->policy, capture->code);
+        WITH_QEMU_LOCK_GUARD(&capture->streams_lock) {
+            g_ptr_array_add(capture->streams, s);
+        }
+    }
+    run_on_cpu(cpu, do_plug, RUN_ON_CPU_HOST_PTR(s));
+}
+
+/*
+ * The stream of a vCPU that is not selected any more continues, since the vCPU
+ * may be selected again: it has events, and no records.
+ */
+static void change_stream(BranchTraceStream *s)
+{
+    CPUState *cpu = branch_trace_stream_cpu(s);
+
+    if (cpu && !thread_ended(cpu)) {
+        run_on_cpu(cpu, do_change, RUN_ON_CPU_HOST_PTR(s));
+    } else {
+        do_change(cpu, RUN_ON_CPU_HOST_PTR(s));
+    }
+}
+
+static void end_stream(BranchTraceStream *s, uint16_t reason)
+{
+    CPUState *cpu = branch_trace_stream_cpu(s);
+
+    if (branch_trace_stream_state(s) == BTRAIL_VCPU_ENDED) {
+        return;
+    }
+    if (!cpu || thread_ended(cpu)) {
+        branch_trace_stream_end(s, BTRAIL_END_UNPLUGGED);
+    } else if (!runstate_is_running()) {
+        /* QEMU may be about to exit, and its vCPUs execute no more work. */
+        branch_trace_stream_end(s, reason);
+    } else {
+        run_on_cpu(cpu, do_end, RUN_ON_CPU_HOST_INT(reason));
+    }
+}
+
+static void wake_streams(BranchTraceCapture *capture)
+{
+    BranchTraceStream *s;
+    unsigned i;
+
+    FOREACH_STREAM(capture, i, s) {
+        CPUState *cpu = branch_trace_stream_cpu(s);
+
+        branch_trace_stream_read_tail(s);
+        if (cpu && branch_trace_stream_can_refill(s)) {
+            async_run_on_cpu(cpu, do_refill, RUN_ON_CPU_NULL);
+        }
+    }
+}
+
+static void flush_streams(BranchTraceCapture *capture)
+{
+    BranchTraceStream *s;
+    unsigned i;
+
+    FOREACH_STREAM(capture, i, s) {
+        CPUState *cpu = branch_trace_stream_cpu(s);
+
+        if (cpu && branch_trace_stream_state(s) == BTRAIL_VCPU_RUNNING) {
+            async_run_on_cpu(cpu, do_flush, RUN_ON_CPU_NULL);
+        }
+    }
+}
+
+static void report_gaps(BranchTraceCapture *capture)
+{
+    BranchTraceStream *s;
+    uint64_t lost;
+    unsigned i;
+
+    /* Records that are overwritten are what the user asked for. */
+    if (capture->overflow == BRANCH_TRACE_OVERFLOW_OVERWRITE) {
+        return;
+    }
+    FOREACH_STREAM(capture, i, s) {
+        if (branch_trace_stream_has_lost(s, &lost)) {
+            qapi_event_send_branch_trace_gap(
+                capture->name, branch_trace_stream_cpu_index(s), lost);
+        }
+    }
+}
+
+/* Policy */
+
+/* Has the streams follow the policy, with an agent or with one that is @lost */
+static void set_policy(BranchTraceCapture *capture, bool lost)
+{
+    uint32_t overflow = capture->overflow;
+    uint32_t reason = BTRAIL_GAP_OVERFLOW;
+
+    if (lost && overflow == BTRAIL_OVERFLOW_PAUSE && capture->agent_timeout) {
+        overflow = BTRAIL_OVERFLOW_DROP;
+    }
+    if (lost && overflow == BTRAIL_OVERFLOW_DROP) {
+        reason = BTRAIL_GAP_AGENT_LOST;
+    }
+    qatomic_set(&capture->policy.gap_reason, reason);
+    qatomic_set(&capture->policy.overflow, overflow);
+}
+
+static void close_agent(BranchTraceCapture *capture)
+{
+    if (capture->agent) {
+        branch_trace_data_close(capture->agent);
+        capture->agent = NULL;
+    }
+}
+
+static void agent_is_lost(BranchTraceCapture *capture,
+                          BranchTraceReason reason)
+{
+    if (reason != BRANCH_TRACE_REASON_TIMEOUT) {
+        close_agent(capture);
+    }
+    set_policy(capture, true);
+    set_state(capture, BRANCH_TRACE_STATE_AGENT_LOST, reason);
+    wake_streams(capture);
+}
+
+static void agent_is_back(BranchTraceCapture *capture,
+                          BranchTraceReason reason)
+{
+    set_policy(capture, false);
+    capture->progress_ms = qemu_clock_get_ms(QEMU_CLOCK_REALTIME);
+    set_state(capture, BRANCH_TRACE_STATE_ACTIVE, reason);
+    wake_streams(capture);
+}
+
+/* Sends all code again, but not too often: it costs every page and vCPU. */
+static void resend_code(BranchTraceCapture *capture)
+{
+    int64_t now = qemu_clock_get_ms(QEMU_CLOCK_REALTIME);
+
+    capture->resend = now - capture->resent_ms < HOUSEKEEPING_MS;
+    if (!capture->resend) {
+        capture->resent_ms = now;
+        branch_trace_code_forget(capture->code);
+    }
+}
+
+static void agent_event(void *opaque, BranchTraceDataEvent event)
+{
+    BranchTraceCapture *capture = opaque;
+
+    switch (event) {
+    case BRANCH_TRACE_DATA_CLOSED:
+        agent_is_lost(capture, BRANCH_TRACE_REASON_DISCONNECTED);
+        break;
+    case BRANCH_TRACE_DATA_INVALID:
+        agent_is_lost(capture, BRANCH_TRACE_REASON_PROTOCOL);
+        break;
+    case BRANCH_TRACE_DATA_FLUSH:
+        flush_streams(capture);
+        break;
+    case BRANCH_TRACE_DATA_RESEND_CODE:
+        resend_code(capture);
+        break;
+    case BRANCH_TRACE_DATA_STOP:
+        branch_trace_capture_end(capture, BRANCH_TRACE_REASON_AGENT,
+                                 BTRAIL_END_STOPPED);
+        break;
+    }
+}
+
+/* Checks that the agent drains, and that what it writes is valid. */
+static void watch_agent(BranchTraceCapture *capture)
+{
+    int64_t now = qemu_clock_get_ms(QEMU_CLOCK_REALTIME);
+    bool progress = false, stuck = false;
+    BranchTraceStream *s;
+    unsigned i;
+
+    FOREACH_STREAM(capture, i, s) {
+        if (!branch_trace_stream_read_tail(s)) {
+            if (capture->agent) {
+                agent_is_lost(capture, BRANCH_TRACE_REASON_PROTOCOL);
+            }
+            return;
+        }
+        progress |= branch_trace_stream_has_progressed(s);
+        stuck |= branch_trace_stream_state(s) == BTRAIL_VCPU_WAITING ||
+                 branch_trace_stream_state(s) == BTRAIL_VCPU_LOSING;
+    }
+
+    if (progress && capture->agent &&
+        capture->state == BRANCH_TRACE_STATE_AGENT_LOST) {
+        agent_is_back(capture, BRANCH_TRACE_REASON_AGENT);
+    }
+    if (progress || !stuck) {
+        capture->progress_ms = now;
+    } else if (capture->state == BRANCH_TRACE_STATE_ACTIVE &&
+               capture->agent_timeout &&
+               now - capture->progress_ms >= capture->agent_timeout) {
+        agent_is_lost(capture, BRANCH_TRACE_REASON_TIMEOUT);
+    }
+}
+
+static void housekeeping_later(BranchTraceCapture *capture)
+{
+    timer_mod(capture->housekeeping,
+              qemu_clock_get_ms(QEMU_CLOCK_REALTIME) + HOUSEKEEPING_MS);
+}
+
+static void housekeeping(void *opaque)
+{
+    BranchTraceCapture *capture = opaque;
+
+    watch_agent(capture);
+    flush_streams(capture);
+    report_gaps(capture);
+    if (capture->resend) {
+        resend_code(capture);
+    }
+    housekeeping_later(capture);
+}
+
+static void slabs_are_free(void *opaque)
+{
+    BranchTraceCapture *capture = opaque;
+
+    branch_trace_buffer_read_free(&capture->buffer);
+    wake_streams(capture);
+}
+
+/* Life */
+
+static struct btrail_shm_header *shm_header(const BranchTraceCapture *capture)
+{
+    return (struct btrail_shm_header *)capture->buffer.base;
+}
+
+/* Describes what can change, for an agent that attaches later. */
+static void describe_selection(BranchTraceCapture *capture)
+{
+    struct btrail_shm_header *header = shm_header(capture);
+
+    header->policy = capture->overflow;
+    header->privilege = branch_trace_selection_privilege(capture->selection);
+}
+
+static void describe(BranchTraceCapture *capture)
+{
+    struct btrail_shm_header *header = shm_header(capture);
+    const BranchTraceProducerOps *producer = branch_trace_producer();
+
+    header->producer = producer->type;
+    header->tick_ns = TICK_NS;
+    header->tsc_hz = producer->tsc_hz(first_cpu);
+    header->start_monotonic = get_clock();
+    header->start_realtime = get_clock_realtime();
+    pstrcpy(header->capture, sizeof(header->capture), capture->name);
+    describe_selection(capture);
+}
+
+BranchTraceCapture *
+branch_trace_capture_new(const BranchTraceCaptureOptions *options,
+                         BranchTraceSelection *selection,
+                         BranchTraceControl *control, Error **errp)
+{
+    BranchTraceCapture *capture = g_new0(BranchTraceCapture, 1);
+
+    capture->name = g_strdup(options->name);
+    capture->overflow = options->overflow;
+    capture->agent_timeout = options->agent_timeout;
+    capture->selection = selection;
+    capture->control = control;
+    capture->housekeeping = timer_new_ms(QEMU_CLOCK_REALTIME, housekeeping,
+                                         capture);
+    capture->streams = g_ptr_array_new_with_free_func(
+        (GDestroyNotify)branch_trace_stream_free);
+    qemu_mutex_init(&capture->streams_lock);
+    set_policy(capture, false);
+    branch_trace_buffer_init(&capture->buffer);
+    if (!branch_trace_buffer_create(&capture->buffer,
+                                    current_machine->smp.max_cpus,
+                                    options->buffer_size, options->code_pages,
+                                    errp)) {
+        branch_trace_capture_free(capture);
+        return NULL;
+    }
+    if (options->code_pages) {
+        capture->code = branch_trace_code_new();
+    }
+    capture->buffer_size = (uint64_t)capture->buffer.slabs *
+                           capture->buffer.slab_size;
+    describe(capture);
+    return capture;
+}
+
+void branch_trace_capture_free(BranchTraceCapture *capture)
+{
+    if (!capture) {
+        return;
+    }
+    close_agent(capture);
+    timer_free(capture->housekeeping);
+    g_ptr_array_unref(capture->streams);
+    qemu_mutex_destroy(&capture->streams_lock);
+    branch_trace_buffer_destroy(&capture->buffer);
+    branch_trace_code_free(capture->code);
+    branch_trace_selection_free(capture->selection);
+    g_free(capture->name);
+    g_free(capture);
+}
+
+bool branch_trace_capture_connect(BranchTraceCapture *capture,
+                                  SocketAddress *agent, Error **errp)
+{
+    capture->agent = branch_trace_data_connect(agent, &capture->buffer,
+                                               agent_event, capture, errp);
+    return capture->agent;
+}
+
+/* An agent that has the device record over its control connection owns it. */
+static void set_owner(BranchTraceCapture *capture)
+{
+    branch_trace_control_own(capture->control,
+                             branch_trace_control_executes(capture->control));
+}
+
+void branch_trace_capture_start(BranchTraceCapture *capture)
+{
+    unsigned i;
+
+    branch_trace_capture_free(latest);
+    latest = capture;
+    capture->progress_ms = qemu_clock_get_ms(QEMU_CLOCK_REALTIME);
+
+    /* Not CPU_FOREACH(): the list can change while a vCPU is waited for. */
+    for (i = 0; i < current_machine->smp.max_cpus; i++) {
+        CPUState *cpu = qemu_get_cpu(i);
+
+        if (cpu) {
+            start_stream(capture, cpu);
+        }
+    }
+    tick_start(capture);
+    qemu_set_fd_handler(capture->buffer.free[0], slabs_are_free, NULL,
+                        capture);
+    housekeeping_later(capture);
+    set_state(capture, BRANCH_TRACE_STATE_ACTIVE, BRANCH_TRACE_REASON_COMMAND);
+    set_owner(capture);
+    /* From now on the agent may end the capture. */
+    branch_trace_data_listen(capture->agent);
+}
+
+void branch_trace_capture_end(BranchTraceCapture *capture,
+                              BranchTraceReason reason, uint16_t end_reason)
+{
+    BranchTraceStream *s;
+    unsigned i;
+
+    capture->ending = true;
+    branch_trace_control_own(capture->control, false);
+    tick_stop(capture);
+    timer_del(capture->housekeeping);
+    qemu_set_fd_handler(capture->buffer.free[0], NULL, NULL, NULL);
+
+    FOREACH_STREAM(capture, i, s) {
+        end_stream(s, end_reason);
+    }
+    report_gaps(capture);
+
+    if (capture->agent) {
+        branch_trace_data_send_end(capture->agent, end_reason);
+        close_agent(capture);
+    }
+    /* The agent drains the rest from a mapping of its own. */
+    set_state(capture, BRANCH_TRACE_STATE_INACTIVE, reason);
+}
+
+void branch_trace_capture_attach(BranchTraceCapture *capture,
+                                 SocketAddress *agent, Error **errp)
+{
+    uint32_t slot = (capture->buffer.slot + 1) % BTRAIL_AGENT_SLOTS;
+    BranchTraceData *attached;
+    BranchTraceStream *s;
+    unsigned i;
+
+    /* Two agents must not drain at the same time. */
+    close_agent(capture);
+    FOREACH_STREAM(capture, i, s) {
+        /* The last agent may have freed slabs since its tail was read. */
+        branch_trace_stream_read_tail(s);
+        branch_trace_stream_init_tail(s, slot);
+    }
+    qatomic_set(&capture->buffer.slot, slot);
+    attached = branch_trace_data_connect(agent, &capture->buffer, agent_event,
+                                         capture, errp);
+    if (!is_active(capture)) {
+        /* The guest has ended it meanwhile. */
+        if (attached) {
+            branch_trace_data_send_end(attached, BTRAIL_END_SHUTDOWN);
+            branch_trace_data_close(attached);
+        }
+        return;
+    }
+    if (!attached) {
+        agent_is_lost(capture, BRANCH_TRACE_REASON_DISCONNECTED);
+        return;
+    }
+    capture->agent = attached;
+    set_owner(capture);
+    /* Code that was sent to the last agent may be lost with it. */
+    branch_trace_code_forget(capture->code);
+    agent_is_back(capture, BRANCH_TRACE_REASON_ATTACHED);
+    branch_trace_data_listen(attached);
+}
+
+bool branch_trace_capture_change(BranchTraceCapture *capture,
+                                 BranchTraceSelection *selection,
+                                 BranchTraceOverflow overflow, Error **errp)
+{
+    BranchTraceSelection *old = capture->selection;
+    BranchTraceStream *s;
+    unsigned i;
+
+    if (overflow != capture->overflow &&
+        (overflow == BRANCH_TRACE_OVERFLOW_OVERWRITE ||
+         capture->overflow == BRANCH_TRACE_OVERFLOW_OVERWRITE)) {
+        error_setg(errp, "policy 'overwrite' cannot be changed to or from: "
+                   "stop the capture and start another");
+        branch_trace_selection_free(selection);
+        return false;
+    }
+
+    capture->selection = selection;
+    /*
+     * No stream is removed meanwhile.  But while a vCPU is waited for the BQL
+     * is not held: the capture may end.
+     */
+    FOREACH_STREAM(capture, i, s) {
+        change_stream(s);
+    }
+    branch_trace_selection_free(old);
+    for (i = 0; i < current_machine->smp.max_cpus; i++) {
+        CPUState *cpu = qemu_get_cpu(i);
+
+        if (cpu && is_active(capture) && !capture->ending) {
+            s = find_stream(capture, cpu);
+            if (!s || !branch_trace_stream_cpu(s)) {
+                start_stream(capture, cpu);
+            }
+        }
+    }
+
+    capture->overflow = overflow;
+    describe_selection(capture);
+    if (is_active(capture)) {
+        set_policy(capture, capture->state == BRANCH_TRACE_STATE_AGENT_LOST);
+        wake_streams(capture);
+    }
+    return true;
+}
+
+BranchTraceInfo *branch_trace_capture_info(BranchTraceCapture *capture)
+{
+    BranchTraceInfo *info = g_new0(BranchTraceInfo, 1);
+    BranchTraceVcpuList **tail = &info->vcpus;
+    BranchTraceStream *s;
+    unsigned i;
+
+    if (!capture) {
+        info->state = BRANCH_TRACE_STATE_INACTIVE;
+        return info;
+    }
+    info->state = capture->state;
+    info->capture = g_strdup(capture->name);
+    branch_trace_selection_info(capture->selection, info);
+    info->has_overflow = true;
+    info->overflow = capture->overflow;
+    info->has_buffer_size = true;
+    info->buffer_size = capture->buffer_size;
+    info->has_agent_timeout = true;
+    info->agent_timeout = capture->agent_timeout;
+
+    FOREACH_STREAM(capture, i, s) {
+        BranchTraceVcpu *vcpu = branch_trace_stream_info(s);
+
+        if (vcpu->state == BRANCH_TRACE_VCPU_STATE_RUNNING &&
+            !branch_trace_selection_has(capture->selection, vcpu->cpu_index)) {
+            vcpu->state = BRANCH_TRACE_VCPU_STATE_IDLE;
+        }
+        QAPI_LIST_APPEND(tail, vcpu);
+    }
+    return info;
+}
+
+/* Events of the guest */
+
+void branch_trace_capture_vm_state(BranchTraceCapture *capture, bool running)
+{
+    BranchTraceStream *s;
+    unsigned i;
+
+    FOREACH_STREAM(capture, i, s) {
+        if (branch_trace_stream_cpu(s) &&
+            branch_trace_stream_state(s) != BTRAIL_VCPU_ENDED) {
+            branch_trace_stream_vm_state(s, running);
+        }
+    }
+}
+
+void branch_trace_capture_flush(BranchTraceCapture *capture)
+{
+    BranchTraceStream *s;
+    unsigned i;
+
+    FOREACH_STREAM(capture, i, s) {
+        branch_trace_stream_flush(s);
+    }
+}
+
+void branch_trace_capture_restored(BranchTraceCapture *capture)
+{
+    BranchTraceStream *s;
+    unsigned i;
+
+    FOREACH_STREAM(capture, i, s) {
+        branch_trace_stream_restored(s);
+    }
+}
+
+void branch_trace_capture_plug(BranchTraceCapture *capture, CPUState *cpu)
+{
+    if (!capture->ending) {
+        start_stream(capture, cpu);
+    }
+}
+
+void branch_trace_capture_unplug(BranchTraceCapture *capture, CPUState *cpu)
+{
+    BranchTraceStream *s;
+    unsigned i;
+
+    /* Not by its index, which it has lost already. */
+    FOREACH_STREAM(capture, i, s) {
+        if (branch_trace_stream_cpu(s) == cpu) {
+            /* Its thread is gone; the tick must not use its cursor. */
+            QEMU_LOCK_GUARD(&capture->streams_lock);
+            branch_trace_stream_unplug(s);
+            break;
+        }
+    }
+}

@@ -1,0 +1,205 @@
+/*
+ * Branch trace: the data connection, over which an agent gets a capture
+ *
+ * The agent is not trusted: only a coroutine waits for it, with a time limit,
+ * and any message that it must not send disconnects it.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include "qemu/osdep.h"
+#include "qapi/error.h"
+#include "qemu/timer.h"
+#include "agent-socket.h"
+#include "data-connection.h"
+#include "memory.h"
+
+/*
+ * An agent that works answers within milliseconds, and no other QMP command
+ * runs meanwhile.
+ */
+#define HANDSHAKE_TIMEOUT_MS    1500
+
+struct BranchTraceData {
+    QIOChannelSocket *ioc;
+    guint watch;
+    struct btrail_msg in;
+    size_t in_len;
+    BranchTraceDataHandler *handler;
+    void *opaque;
+};
+
+/* The connection whose agent has not answered yet; there is at most one */
+static QIOChannel *in_handshake;
+
+void branch_trace_data_cancel(void)
+{
+    if (in_handshake) {
+        qio_channel_shutdown(in_handshake, QIO_CHANNEL_SHUTDOWN_BOTH, NULL);
+    }
+}
+
+static void handshake_timeout(void *opaque)
+{
+    QIOChannel *ioc = opaque;
+
+    qio_channel_shutdown(ioc, QIO_CHANNEL_SHUTDOWN_BOTH, NULL);
+}
+
+static bool msg_is_valid(const struct btrail_msg *msg)
+{
+    return msg->magic == BTRAIL_MSG_MAGIC &&
+           msg->version == BTRAIL_TRANSPORT_VERSION;
+}
+
+static bool coroutine_fn handshake(QIOChannel *ioc,
+                                   const BranchTraceBuffer *buf,
+                                   Error **errp)
+{
+    struct btrail_msg msg = {
+        .magic = BTRAIL_MSG_MAGIC,
+        .version = BTRAIL_TRANSPORT_VERSION,
+        .type = BTRAIL_MSG_HELLO,
+        .reason = buf->slot,
+        .value = buf->size,
+    };
+    struct iovec iov = { .iov_base = &msg, .iov_len = sizeof(msg) };
+    int fds[] = { buf->fd, buf->ready[1], buf->free[1] };
+    QEMUTimer *timer;
+    bool ok;
+
+    /* Not the variant that waits: a new socket has room. */
+    if (qio_channel_writev_full(ioc, &iov, 1, fds, ARRAY_SIZE(fds), 0,
+                                NULL) != sizeof(msg)) {
+        error_setg(errp, "the connection to the trace agent is closed or full: "
+                   "use a new one");
+        return false;
+    }
+
+    timer = timer_new_ms(QEMU_CLOCK_REALTIME, handshake_timeout, ioc);
+    timer_mod(timer, qemu_clock_get_ms(QEMU_CLOCK_REALTIME) +
+              HANDSHAKE_TIMEOUT_MS);
+    in_handshake = ioc;
+    ok = qio_channel_read_all(ioc, (char *)&msg, sizeof(msg), NULL) == 0;
+    in_handshake = NULL;
+    timer_free(timer);
+
+    if (!ok) {
+        error_setg(errp, "the trace agent closed the connection or did not answer "
+                   "within %d ms; see its messages for the reason",
+                   HANDSHAKE_TIMEOUT_MS);
+        return false;
+    }
+    if (!msg_is_valid(&msg) || msg.type != BTRAIL_MSG_READY) {
+        error_setg(errp, "the trace agent does not speak version %d of the "
+                   "branch trace transport: install the version of "
+                   "Backtrail that belongs to this QEMU", BTRAIL_TRANSPORT_VERSION);
+        return false;
+    }
+    if ((msg.value & BTRAIL_READY_MEMORY) && !branch_trace_memory_send(ioc)) {
+        error_setg(errp, "the trace agent does not read what it has requested");
+        return false;
+    }
+    return true;
+}
+
+static gboolean data_readable(QIOChannel *ioc, GIOCondition cond,
+                               gpointer opaque)
+{
+    BranchTraceData *data = opaque;
+    struct btrail_msg msg;
+    ssize_t n;
+
+    n = qio_channel_read(ioc, (char *)&data->in + data->in_len,
+                         sizeof(data->in) - data->in_len, NULL);
+    if (n == QIO_CHANNEL_ERR_BLOCK) {
+        return G_SOURCE_CONTINUE;
+    }
+    if (n <= 0) {
+        data->watch = 0;
+        data->handler(data->opaque, BRANCH_TRACE_DATA_CLOSED);
+        return G_SOURCE_REMOVE;
+    }
+    data->in_len += n;
+    if (data->in_len < sizeof(data->in)) {
+        return G_SOURCE_CONTINUE;
+    }
+
+    msg = data->in;
+    data->in_len = 0;
+    if (msg_is_valid(&msg)) {
+        switch (msg.type) {
+        case BTRAIL_MSG_FLUSH:
+            data->handler(data->opaque, BRANCH_TRACE_DATA_FLUSH);
+            return G_SOURCE_CONTINUE;
+        case BTRAIL_MSG_RESEND_CODE:
+            data->handler(data->opaque, BRANCH_TRACE_DATA_RESEND_CODE);
+            return G_SOURCE_CONTINUE;
+        case BTRAIL_MSG_STOP:
+            data->handler(data->opaque, BRANCH_TRACE_DATA_STOP);
+            return G_SOURCE_CONTINUE;
+        }
+    }
+    data->watch = 0;
+    data->handler(data->opaque, BRANCH_TRACE_DATA_INVALID);
+    return G_SOURCE_REMOVE;
+}
+
+BranchTraceData *branch_trace_data_connect(SocketAddress *addr,
+                                           const BranchTraceBuffer *buf,
+                                           BranchTraceDataHandler *handler,
+                                           void *opaque, Error **errp)
+{
+    QIOChannelSocket *ioc;
+    BranchTraceData *data;
+
+    ioc = branch_trace_agent_open(addr, errp);
+    if (!ioc) {
+        return NULL;
+    }
+    qio_channel_set_name(QIO_CHANNEL(ioc), "branch-trace-data");
+    if (!handshake(QIO_CHANNEL(ioc), buf, errp)) {
+        object_unref(OBJECT(ioc));
+        return NULL;
+    }
+
+    data = g_new0(BranchTraceData, 1);
+    data->ioc = ioc;
+    data->handler = handler;
+    data->opaque = opaque;
+    return data;
+}
+
+void branch_trace_data_listen(BranchTraceData *data)
+{
+    data->watch = qio_channel_add_watch(QIO_CHANNEL(data->ioc),
+                                         G_IO_IN | G_IO_HUP | G_IO_ERR,
+                                         data_readable, data, NULL);
+}
+
+void branch_trace_data_send_end(BranchTraceData *data, uint32_t reason)
+{
+    struct btrail_msg msg = {
+        .magic = BTRAIL_MSG_MAGIC,
+        .version = BTRAIL_TRANSPORT_VERSION,
+        .type = BTRAIL_MSG_END,
+        .reason = reason,
+    };
+
+    /*
+     * Only HELLO and MEMORY have been sent, so there is room, unless the agent
+     * has shrunk the socket's buffer; it sees the end of the connection then.
+     */
+    qio_channel_write(QIO_CHANNEL(data->ioc), (char *)&msg, sizeof(msg),
+                      NULL);
+}
+
+void branch_trace_data_close(BranchTraceData *data)
+{
+    if (data->watch) {
+        g_source_remove(data->watch);
+    }
+    qio_channel_close(QIO_CHANNEL(data->ioc), NULL);
+    object_unref(OBJECT(data->ioc));
+    g_free(data);
+}

@@ -1,0 +1,44 @@
+/*
+ * Branch trace: the data connection, over which an agent gets a capture
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#ifndef HW_MISC_BRANCH_TRACE_DATA_CONNECTION_H
+#define HW_MISC_BRANCH_TRACE_DATA_CONNECTION_H
+
+#include "qapi/qapi-types-sockets.h"
+#include "qemu/coroutine.h"
+#include "buffer.h"
+
+typedef struct BranchTraceData BranchTraceData;
+
+typedef enum BranchTraceDataEvent {
+    BRANCH_TRACE_DATA_CLOSED,   /* the agent has closed the connection */
+    BRANCH_TRACE_DATA_INVALID,  /* it has sent something that it must not */
+    BRANCH_TRACE_DATA_FLUSH,    /* it requests the slabs in progress */
+    BRANCH_TRACE_DATA_RESEND_CODE,  /* it requests all code again */
+    BRANCH_TRACE_DATA_STOP,     /* it requests the end of the capture */
+} BranchTraceDataEvent;
+
+/* Called in the main loop; may close the connection after the first two. */
+typedef void BranchTraceDataHandler(void *opaque, BranchTraceDataEvent event);
+
+/* Connects to an agent and hands over @buf; NULL if it does not get ready. */
+BranchTraceData *coroutine_fn
+branch_trace_data_connect(SocketAddress *addr, const BranchTraceBuffer *buf,
+                          BranchTraceDataHandler *handler, void *opaque,
+                          Error **errp);
+
+/* QEMU exits: has a call of that function fail that is in progress. */
+void branch_trace_data_cancel(void);
+
+/* Starts to call the handler. */
+void branch_trace_data_listen(BranchTraceData *data);
+
+/* No more slabs will be published; @reason is enum btrail_end_reason. */
+void branch_trace_data_send_end(BranchTraceData *data, uint32_t reason);
+
+void branch_trace_data_close(BranchTraceData *data);
+
+#endif /* HW_MISC_BRANCH_TRACE_DATA_CONNECTION_H */

@@ -1,0 +1,39 @@
+/*
+ * Branch trace device
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#ifndef HW_MISC_BRANCH_TRACE_DEVICE_H
+#define HW_MISC_BRANCH_TRACE_DEVICE_H
+
+#include "hw/misc/branch-trace.h"
+#include "qapi/qapi-types-sockets.h"
+#include "control.h"
+
+/* The device of this guest */
+BranchTraceDevice *branch_trace_device_get(Error **errp);
+
+/* The device, for a command that changes the capture */
+BranchTraceDevice *branch_trace_device_get_idle(Error **errp);
+
+/*
+ * A command that changes the capture waits for its agent; others that would
+ * change it fail until it is done.
+ */
+void branch_trace_device_set_busy(BranchTraceDevice *d, bool busy);
+
+/* Fails if QEMU is about to exit. */
+bool branch_trace_device_may_start(BranchTraceDevice *d, Error **errp);
+
+/*
+ * Where the agent listens: at @addr or, if that is NULL, where the control
+ * connection of the command goes, or as the property says.
+ */
+SocketAddress *branch_trace_device_agent(BranchTraceDevice *d,
+                                         SocketAddress *addr, Error **errp);
+
+BranchTraceControl *branch_trace_device_control(BranchTraceDevice *d);
+uint32_t branch_trace_device_code_pages(BranchTraceDevice *d);
+
+#endif /* HW_MISC_BRANCH_TRACE_DEVICE_H */

@@ -1,0 +1,216 @@
+/*
+ * Branch trace: the QMP commands
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include "qemu/osdep.h"
+#include "qapi/error.h"
+#include "qapi/qapi-commands-branch-trace.h"
+#include "qemu/units.h"
+#include "capture.h"
+#include "device.h"
+
+#define DEFAULT_BUFFER_SIZE     (2 * MiB)
+#define MIN_BUFFER_SIZE         (128 * KiB)
+#define MAX_BUFFER_SIZE         (4 * GiB)
+#define DEFAULT_AGENT_TIMEOUT   5000
+#define DEFAULT_COMMAND_TIMEOUT 30000
+#define MAX_COMMAND_TIMEOUT     600000
+
+/* Can a capture of this name and size be started? */
+static bool check_start(const char *name, uint64_t buffer_size, Error **errp)
+{
+    BranchTraceCapture *active = branch_trace_capture_active();
+
+    if (!branch_trace_producer()) {
+        error_setg(errp, "this accelerator cannot trace branches: use "
+                   "'-accel tcg'");
+        return false;
+    }
+    if (active) {
+        error_setg(errp, "capture '%s' is active: stop it with "
+                   "branch-trace-stop first",
+                   branch_trace_capture_name(active));
+        return false;
+    }
+    if (!*name || strlen(name) >= BTRAIL_CAPTURE_NAME_MAX) {
+        error_setg(errp, "the name of a capture must have 1 to %d bytes",
+                   BTRAIL_CAPTURE_NAME_MAX - 1);
+        return false;
+    }
+    if (buffer_size < MIN_BUFFER_SIZE || buffer_size > MAX_BUFFER_SIZE) {
+        error_setg(errp, "buffer-size must be from 128 KiB to 4 GiB");
+        return false;
+    }
+    return true;
+}
+
+void coroutine_fn qmp_branch_trace_start(const char *name,
+                                         SocketAddress *agent,
+                                         bool has_vcpus, uint16List *vcpus,
+                                         bool has_privilege,
+                                         BranchTracePrivilege privilege,
+                                         bool has_cr3, uint64List *cr3,
+                                         bool has_overflow,
+                                         BranchTraceOverflow overflow,
+                                         bool has_buffer_size,
+                                         uint64_t buffer_size,
+                                         bool has_agent_timeout,
+                                         uint32_t agent_timeout,
+                                         Error **errp)
+{
+    BranchTraceDevice *d = branch_trace_device_get_idle(errp);
+    BranchTraceCaptureOptions options = {
+        .name = name,
+        .overflow = has_overflow ? overflow : BRANCH_TRACE_OVERFLOW_PAUSE,
+        .buffer_size = has_buffer_size ? buffer_size : DEFAULT_BUFFER_SIZE,
+        .agent_timeout = has_agent_timeout ? agent_timeout
+                                           : DEFAULT_AGENT_TIMEOUT,
+    };
+    g_autoptr(SocketAddress) addr = NULL;
+    BranchTraceSelection *selection;
+    BranchTraceCapture *capture;
+    bool connected;
+
+    if (!d || !check_start(name, options.buffer_size, errp)) {
+        return;
+    }
+    addr = branch_trace_device_agent(d, agent, errp);
+    if (!addr) {
+        return;
+    }
+    selection = branch_trace_selection_new(has_vcpus, vcpus, has_privilege,
+                                           privilege, has_cr3, cr3, errp);
+    if (!selection) {
+        return;
+    }
+    options.code_pages = branch_trace_device_code_pages(d);
+    capture = branch_trace_capture_new(&options, selection,
+                                       branch_trace_device_control(d), errp);
+    if (!capture) {
+        return;
+    }
+
+    branch_trace_device_set_busy(d, true);
+    connected = branch_trace_capture_connect(capture, addr, errp);
+    branch_trace_device_set_busy(d, false);
+    if (!connected || !branch_trace_device_may_start(d, errp)) {
+        branch_trace_capture_free(capture);
+        return;
+    }
+    branch_trace_capture_start(capture);
+}
+
+void coroutine_fn qmp_branch_trace_attach(SocketAddress *agent, Error **errp)
+{
+    BranchTraceDevice *d = branch_trace_device_get_idle(errp);
+    BranchTraceCapture *capture = branch_trace_capture_active();
+    g_autoptr(SocketAddress) addr = NULL;
+
+    if (!d) {
+        return;
+    }
+    if (!capture) {
+        error_setg(errp, "no capture is active: start one with "
+                   "branch-trace-start");
+        return;
+    }
+    addr = branch_trace_device_agent(d, agent, errp);
+    if (!addr) {
+        return;
+    }
+    branch_trace_device_set_busy(d, true);
+    branch_trace_capture_attach(capture, addr, errp);
+    branch_trace_device_set_busy(d, false);
+}
+
+/* The active capture, if it has this name and can be changed now */
+static BranchTraceCapture *get_capture(const char *name, Error **errp)
+{
+    BranchTraceCapture *capture = branch_trace_capture_active();
+
+    if (!branch_trace_device_get_idle(errp)) {
+        return NULL;
+    }
+    if (!capture || strcmp(branch_trace_capture_name(capture), name)) {
+        error_setg(errp, "no capture '%s' is active: see query-branch-trace",
+                   name);
+        return NULL;
+    }
+    return capture;
+}
+
+BranchTraceInfo *qmp_branch_trace_change(const char *name,
+                                         bool has_vcpus, uint16List *vcpus,
+                                         bool has_privilege,
+                                         BranchTracePrivilege privilege,
+                                         bool has_cr3, uint64List *cr3,
+                                         bool has_overflow,
+                                         BranchTraceOverflow overflow,
+                                         Error **errp)
+{
+    BranchTraceCapture *capture = get_capture(name, errp);
+    BranchTraceSelection *selection;
+
+    if (!capture) {
+        return NULL;
+    }
+    selection = branch_trace_selection_new(has_vcpus, vcpus, has_privilege,
+                                           privilege, has_cr3, cr3, errp);
+    if (!selection ||
+        !branch_trace_capture_change(capture, selection, has_overflow
+                                     ? overflow : BRANCH_TRACE_OVERFLOW_PAUSE,
+                                     errp)) {
+        return NULL;
+    }
+    return branch_trace_capture_info(capture);
+}
+
+BranchTraceInfo *qmp_branch_trace_stop(const char *name, Error **errp)
+{
+    BranchTraceCapture *capture = get_capture(name, errp);
+
+    if (!capture) {
+        return NULL;
+    }
+    branch_trace_capture_end(capture, BRANCH_TRACE_REASON_COMMAND,
+                             BTRAIL_END_STOPPED);
+    return branch_trace_capture_info(capture);
+}
+
+BranchTraceInfo *qmp_query_branch_trace(Error **errp)
+{
+    if (!branch_trace_device_get(errp)) {
+        return NULL;
+    }
+    return branch_trace_capture_info(branch_trace_capture_latest());
+}
+
+QObject *coroutine_fn qmp_branch_trace_agent(QObject *command,
+                                             SocketAddress *agent,
+                                             bool has_timeout,
+                                             uint32_t timeout, Error **errp)
+{
+    BranchTraceDevice *d = branch_trace_device_get(errp);
+    g_autoptr(SocketAddress) addr = NULL;
+
+    if (!d) {
+        return NULL;
+    }
+    if (!has_timeout) {
+        timeout = DEFAULT_COMMAND_TIMEOUT;
+    }
+    if (!timeout || timeout > MAX_COMMAND_TIMEOUT) {
+        error_setg(errp, "timeout must be from 1 to %d ms",
+                   MAX_COMMAND_TIMEOUT);
+        return NULL;
+    }
+    addr = branch_trace_device_agent(d, agent, errp);
+    if (!addr) {
+        return NULL;
+    }
+    return branch_trace_control_command(branch_trace_device_control(d),
+                                        command, addr, agent != NULL, timeout,
+                                        errp);
+}
