@@ -81,6 +81,76 @@ gint64 btrail_json_int(JsonObject *object, const char *name, gint64 fallback)
            json_node_get_int(node) : fallback;
 }
 
+/* Adds the member @name, if it is not NULL, and those that follow. */
+static void add_members(JsonObject *o, const char *name, va_list args)
+{
+    char hex[19];
+
+    for (; name; name = va_arg(args, const char *)) {
+        const char *member = name + 2, *text;
+
+        g_assert(*name && name[1] == ':');
+        switch (*name) {
+        case 's':
+        case 'S':
+            text = va_arg(args, const char *);
+            if (text || *name == 's') {
+                json_object_set_string_member(o, member, text);
+            }
+            break;
+        case 'u':
+            json_object_set_int_member(o, member, va_arg(args, unsigned));
+            break;
+        case 'U':
+            json_object_set_int_member(o, member, va_arg(args, gint64));
+            break;
+        case 'X':
+            g_snprintf(hex, sizeof(hex), "0x%016" G_GINT64_MODIFIER "x",
+                       va_arg(args, guint64));
+            json_object_set_string_member(o, member, hex);
+            break;
+        case 'b':
+            json_object_set_boolean_member(o, member, va_arg(args, int));
+            break;
+        case 'd':
+            json_object_set_double_member(o, member, va_arg(args, double));
+            break;
+        case 'o':
+            json_object_set_object_member(o, member,
+                                          va_arg(args, JsonObject *));
+            break;
+        case 'a':
+            json_object_set_array_member(o, member,
+                                         va_arg(args, JsonArray *));
+            break;
+        default:
+            g_assert_not_reached();
+        }
+    }
+}
+
+void btrail_json_add(JsonObject *object, ...)
+{
+    va_list args;
+    const char *name;
+
+    va_start(args, object);
+    name = va_arg(args, const char *);
+    add_members(object, name, args);
+    va_end(args);
+}
+
+JsonObject *btrail_json_new(const char *name, ...)
+{
+    JsonObject *object = json_object_new();
+    va_list args;
+
+    va_start(args, name);
+    add_members(object, name, args);
+    va_end(args);
+    return object;
+}
+
 void btrail_json_set_time(JsonObject *object, const char *name, gint64 seconds)
 {
     g_autoptr(GDateTime) t = g_date_time_new_from_unix_utc(seconds);

@@ -22,6 +22,20 @@ const char *btrail_json_string(JsonObject *object, const char *name);
 JsonObject *btrail_json_object(JsonObject *object, const char *name);
 gint64 btrail_json_int(JsonObject *object, const char *name, gint64 fallback);
 
+/**
+ * btrail_json_add - add members to an object
+ *
+ * The arguments are pairs of a name and a value; NULL ends them.  The name has
+ * a prefix for the type of the value, as in libvirt:
+ *   s: string, S: the same, and nothing is added if it is NULL,
+ *   u: unsigned, U: 64 bits, X: 64 bits as the string "0x" and 16 digits,
+ *   b: bool, d: double, o: JsonObject, a: JsonArray; the last two are taken.
+ */
+void btrail_json_add(JsonObject *object, ...) G_GNUC_NULL_TERMINATED;
+
+/* A new object with such members */
+JsonObject *btrail_json_new(const char *name, ...) G_GNUC_NULL_TERMINATED;
+
 /*
  * Adds a time as in 2024-02-29T23:59:59Z.  @seconds are since 1970.  A time
  * whose year does not have four digits is left out.

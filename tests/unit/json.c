@@ -125,6 +125,26 @@ static void test_time(void)
     g_assert_cmpstr(time_of(json, G_MININT64), ==, NULL);
 }
 
+static void test_members(void)
+{
+    g_autoptr(JsonObject) json = btrail_json_new("s:text", "x", "S:none", NULL,
+                                                 "u:small", UINT_MAX,
+                                                 "X:hex", G_MAXUINT64, NULL);
+    g_autoptr(JsonNode) node = NULL;
+    g_autofree char *text = NULL;
+
+    btrail_json_add(json, "U:large", G_MAXINT64, "b:yes", TRUE, "d:part", 0.5,
+                    "o:object", json_object_new(), "a:array", json_array_new(),
+                    NULL);
+    node = json_node_init_object(json_node_alloc(), json);
+    text = json_to_string(node, FALSE);
+    g_assert_cmpstr(text, ==,
+                    "{\"text\":\"x\",\"small\":4294967295,"
+                    "\"hex\":\"0xffffffffffffffff\","
+                    "\"large\":9223372036854775807,\"yes\":true,"
+                    "\"part\":0.5,\"object\":{},\"array\":[]}");
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -133,5 +153,6 @@ int main(int argc, char **argv)
     g_test_add_func("/json/depth", test_depth);
     g_test_add_func("/json/hidden-depth", test_hidden_depth);
     g_test_add_func("/json/time", test_time);
+    g_test_add_func("/json/members", test_members);
     return g_test_run();
 }
