@@ -20,10 +20,10 @@ def folder():
 # for its own tracers, which are long loops over names.
 NO_INITCALLS = 'initcall_blacklist=' + ','.join((
     'load_system_certificate_list', 'jent_mod_init', 'bpf_tcp_ca_kfunc_init',
-    'init_kprobe_trace', 'bpf_dummy_struct_ops_init', 'trace_eval_init',
-    'ftrace_check_for_weak_functions'))
-# The same, and its self tests of ciphers
-QUICK = ('cryptomgr.notests=1', NO_INITCALLS)
+    'init_kprobe_trace', 'bpf_dummy_struct_ops_init'))
+# The same, the tables of its tracers, and its self tests of ciphers
+QUICK = ('cryptomgr.notests=1',
+         NO_INITCALLS + ',trace_eval_init,ftrace_check_for_weak_functions')
 
 
 def vmlinux():
