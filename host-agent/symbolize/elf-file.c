@@ -484,6 +484,41 @@ static int compare_units(const void *a, const void *b)
     return x->start < y->start ? -1 : x->start > y->start;
 }
 
+/*
+ * Do all sections of strings end in a NUL?  libdw reads a string up to its
+ * NUL, in .debug_line_str also beyond the section.  The sections must have
+ * been decompressed, which dwarf_begin_elf() does.
+ */
+static bool strings_end(Elf *elf)
+{
+    Elf_Scn *section = NULL;
+    size_t names;
+
+    if (elf_getshdrstrndx(elf, &names)) {
+        return false;
+    }
+    while ((section = elf_nextscn(elf, section))) {
+        GElf_Shdr shdr;
+        const char *name;
+        Elf_Data *data;
+
+        if (!gelf_getshdr(section, &shdr)) {
+            return false;
+        }
+        name = elf_strptr(elf, names, shdr.sh_name);
+        if (!name || !strstr(name, "debug_") ||
+            !g_str_has_suffix(name, "_str")) {
+            continue;
+        }
+        data = elf_getdata(section, NULL);
+        if (data && data->d_size &&
+            ((const char *)data->d_buf)[data->d_size - 1]) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static Dwarf *open_dwarf(struct elf_file *f)
 {
     Dwarf_CU *cu = NULL;
@@ -498,6 +533,10 @@ static Dwarf *open_dwarf(struct elf_file *f)
         return NULL;
     }
     f->dwarf = dwarf_begin_elf(f->elf, DWARF_C_READ, NULL);
+    if (f->dwarf && !strings_end(f->elf)) {
+        dwarf_end(f->dwarf);
+        f->dwarf = NULL;
+    }
     if (!f->dwarf) {
         return NULL;
     }

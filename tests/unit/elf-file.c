@@ -4,6 +4,7 @@
  *
  * usage: elf-file SAMPLE
  */
+#include <elf.h>
 #include <errno.h>
 #include <glib.h>
 #include <glib/gstdio.h>
@@ -203,6 +204,51 @@ static void test_debug(void)
     g_rmdir(folder);
 }
 
+static unsigned count_lines(const char *path)
+{
+    struct elf_file *f = elf_file_open(path);
+    unsigned line, found = 0;
+    const char *name;
+    uint64_t address;
+
+    g_assert_nonnull(f);
+    for (address = 0; address < 0x4000; address += 0x10) {
+        found += elf_file_line(f, address, &name, &line);
+    }
+    elf_file_close(f);
+    return found;
+}
+
+/* A damaged file, in which the last name of a source file has no end */
+static void test_endless_strings(void)
+{
+    g_autofree char *content = NULL, *path = NULL;
+    const Elf64_Shdr *sections;
+    const Elf64_Ehdr *header;
+    unsigned i, damaged = 0;
+    gsize size;
+    int fd = g_file_open_tmp("backtrail-XXXXXX", &path, NULL);
+
+    g_assert_cmpuint(count_lines(sample), >, 0);
+    g_assert_true(g_file_get_contents(sample, &content, &size, NULL));
+    header = (const Elf64_Ehdr *)content;
+    sections = (const Elf64_Shdr *)(content + header->e_shoff);
+    for (i = 0; i < header->e_shnum; i++) {
+        const Elf64_Shdr *s = &sections[i];
+
+        if (!strcmp(content + sections[header->e_shstrndx].sh_offset +
+                    s->sh_name, ".debug_line_str")) {
+            content[s->sh_offset + s->sh_size - 1] = 'x';
+            damaged++;
+        }
+    }
+    g_assert_cmpuint(damaged, ==, 1);
+    g_assert_true(g_file_set_contents(path, content, size, NULL));
+    g_assert_cmpuint(count_lines(path), ==, 0);
+    g_close(fd, NULL);
+    g_unlink(path);
+}
+
 /* Files that are none, and damaged ones */
 static void test_hostile(void)
 {
@@ -260,6 +306,7 @@ int main(int argc, char **argv)
     sample = argv[1];
     g_test_add_func("/elf-file/symbols", test_symbols);
     g_test_add_func("/elf-file/lines", test_lines);
+    g_test_add_func("/elf-file/endless-strings", test_endless_strings);
     g_test_add_func("/elf-file/bytes", test_bytes);
     g_test_add_func("/elf-file/debug", test_debug);
     g_test_add_func("/elf-file/hostile", test_hostile);
