@@ -8,6 +8,8 @@
 
 /* Slabs of a vCPU before it is the turn of the next one */
 #define SLABS_PER_TURN      16
+/* Items of code, likewise */
+#define ITEMS_PER_TURN      64
 
 /* Why are records missing that no GAP event explains? */
 static uint16_t gap_reason(const struct capture_drain *d,
@@ -51,10 +53,9 @@ static void report_cr3s(struct capture_drain *d,
 }
 
 /* Hands an item of code on; the scanner learns of code that runs first. */
-static void got_code(void *opaque, unsigned vcpu, uint64_t number,
+static void got_code(struct capture_drain *d, unsigned vcpu, uint64_t number,
                      const struct btrail_code_item *item, const uint8_t *page)
 {
-    struct capture_drain *d = opaque;
     unsigned i;
 
     if (d->names->scanner && item->type == BTRAIL_CODE_PAGE &&
@@ -89,18 +90,20 @@ void capture_drain_init(struct capture_drain *d,
                         struct capture_names *names)
 {
     const struct btrail_shm_header *h = &connection->header;
+    unsigned i;
 
     d->connection = connection;
     d->members = members;
     d->names = names;
     d->vcpus = g_new0(struct capture_vcpu, h->vcpus);
     d->events = g_new(struct btrail_event, h->events_per_slab);
-    d->code = btrail_agent_code_new(connection, got_code, d);
+    for (i = 0; h->code_items && i < h->vcpus; i++) {
+        d->vcpus[i].code = btrail_connection_code_tail(connection, i);
+    }
 }
 
 void capture_drain_clear(struct capture_drain *d)
 {
-    btrail_agent_code_free(d->code);
     btrail_connection_free(d->connection);
     g_free(d->vcpus);
     g_free(d->events);
@@ -124,6 +127,42 @@ bool capture_drain_heads_moved(const struct capture_drain *d)
     return false;
 }
 
+/* Drains items of code of a vCPU: some, or all; @n grows by how many. */
+static bool drain_items(struct capture_drain *d, unsigned vcpu, bool all,
+                        unsigned *n, GError **error)
+{
+    struct btrail_connection *conn = d->connection;
+    uint64_t head = btrail_connection_code_head(conn, vcpu);
+    uint64_t *tail = &d->vcpus[vcpu].code;
+    uint64_t stop = head;
+
+    if (head == *tail) {
+        return true;
+    }
+    if (head < *tail || head - *tail > conn->header.code_items) {
+        g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_PROTOCOL,
+                    "the producer broke the protocol: vCPU %u has published %"
+                    G_GUINT64_FORMAT " items of code, and %" G_GUINT64_FORMAT
+                    " of them were drained", vcpu, head, *tail);
+        return false;
+    }
+    if (!all && head - *tail > ITEMS_PER_TURN) {
+        stop = *tail + ITEMS_PER_TURN;
+    }
+    for (; *tail != stop; (*tail)++, (*n)++) {
+        struct btrail_code_item item;
+        uint8_t page[BTRAIL_CODE_PAGE_SIZE];
+
+        if (!btrail_connection_code_item(conn, vcpu, *tail, &item, page,
+                                         error)) {
+            return false;
+        }
+        got_code(d, vcpu, *tail, &item, page);
+    }
+    btrail_connection_code_release(conn, vcpu, *tail);
+    return true;
+}
+
 static bool bad_slab(uint64_t number, unsigned vcpu, GError **error)
 {
     g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_PROTOCOL,
@@ -144,7 +183,7 @@ static bool drain_slab(struct capture_drain *d, unsigned i, GError **error)
     struct btrail_checked_slab checked;
     struct btrail_slab slab;
     bool several = d->members->sessions->len > 1;
-    unsigned k;
+    unsigned items = 0, k;
 
     if (!btrail_connection_slab(d->connection, i, v->tail, &slab, d->events,
                                 error)) {
@@ -157,7 +196,8 @@ static bool drain_slab(struct capture_drain *d, unsigned i, GError **error)
         report_cr3s(d, &slab);
     }
     if (d->members->in_step) {
-        if (!btrail_agent_code_drain_vcpu(d->code, i, error)) {
+        if (d->connection->header.code_items &&
+            !drain_items(d, i, true, &items, error)) {
             return false;
         }
         scan_new_code(d);
@@ -268,12 +308,47 @@ bool capture_drain_little(struct capture_drain *d, unsigned *n, GError **error)
 bool capture_drain_code(struct capture_drain *d, bool all, unsigned *n,
                         GError **error)
 {
-    unsigned k;
+    const struct btrail_shm_header *h = &d->connection->header;
+    unsigned i;
 
-    if (!btrail_agent_code_drain(d->code, all, &k, error)) {
-        return false;
+    for (i = 0; h->code_items && i < h->vcpus; i++) {
+        if (!drain_items(d, i, all, n, error)) {
+            return false;
+        }
     }
-    *n += k;
     scan_new_code(d);
     return true;
+}
+
+bool capture_drain_code_urgent(const struct capture_drain *d)
+{
+    const struct btrail_shm_header *h = &d->connection->header;
+    unsigned i;
+
+    for (i = 0; h->code_items && i < h->vcpus; i++) {
+        if (btrail_connection_code_head(d->connection, i) - d->vcpus[i].code >
+            h->code_items / 4) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void capture_drain_end_code(struct capture_drain *d)
+{
+    const struct btrail_shm_header *h = &d->connection->header;
+    unsigned i;
+
+    for (i = 0; h->code_items && i < h->vcpus; i++) {
+        uint64_t from = btrail_connection_code_lost_from(d->connection, i);
+
+        if (d->vcpus[i].code && from != BTRAIL_CODE_NONE_LOST) {
+            const struct btrail_code_item item = {
+                .type = BTRAIL_CODE_LOST, .index = UINT64_MAX,
+                .linear = from,
+            };
+
+            got_code(d, i, d->vcpus[i].code, &item, NULL);
+        }
+    }
 }

@@ -9,7 +9,6 @@
 #ifndef BTRAIL_CAPTURE_DRAIN_H
 #define BTRAIL_CAPTURE_DRAIN_H
 
-#include "drain/agent-code.h"
 #include "drain/capture-names.h"
 #include "drain/connection.h"
 
@@ -20,6 +19,7 @@
  * @begun:   a slab with records was drained
  * @ended:   its END event was drained
  * @index:   of the next record
+ * @code:    the next item of code
  */
 struct capture_vcpu {
     uint64_t tail;
@@ -27,6 +27,7 @@ struct capture_vcpu {
     bool begun;
     bool ended;
     uint64_t index;
+    uint64_t code;
 };
 
 /**
@@ -44,7 +45,6 @@ struct capture_drain {
     struct btrail_connection *connection;
     struct capture_members *members;
     struct capture_names *names;
-    struct btrail_agent_code *code;
     struct capture_vcpu *vcpus;
     struct btrail_event *events;
     bool new_code;
@@ -86,5 +86,14 @@ bool capture_drain_published(struct capture_drain *d, GError **error);
 /* Drains some of the code, or all of it; @n grows by how many items. */
 bool capture_drain_code(struct capture_drain *d, bool all, unsigned *n,
                         GError **error);
+
+/* Is a ring of code so full that draining it must not wait for a tick? */
+bool capture_drain_code_urgent(const struct capture_drain *d);
+
+/*
+ * Reports what the producer has lost and has not said yet, as items up to index
+ * 2^64 - 1; for the end of the capture
+ */
+void capture_drain_end_code(struct capture_drain *d);
 
 #endif /* BTRAIL_CAPTURE_DRAIN_H */

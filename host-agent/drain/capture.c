@@ -310,7 +310,7 @@ static bool handle_input(struct btrail_capture *c)
 
 static bool something_moved(struct btrail_capture *c)
 {
-    return btrail_agent_code_urgent(c->drain.code) ||
+    return capture_drain_code_urgent(&c->drain) ||
            (!capture_drain_overwrites(&c->drain) &&
             capture_drain_heads_moved(&c->drain));
 }
@@ -384,7 +384,7 @@ static bool drain_turn(struct btrail_capture *c, uint64_t now, unsigned *n)
      * which the guest would continue.
      */
     if ((c->names.scanner || now >= c->next_tick ||
-         btrail_agent_code_urgent(c->drain.code)) &&
+         capture_drain_code_urgent(&c->drain)) &&
         !capture_drain_code(&c->drain, false, n, first_error(c))) {
         return false;
     }
@@ -585,7 +585,7 @@ static void end_capture(struct btrail_capture *c)
     capture_names_end(&c->names);
     if (connected) {
         update_progress(c);
-        btrail_agent_code_end(c->drain.code);
+        capture_drain_end_code(&c->drain);
     }
     while (c->members.sessions->len) {
         end_session(c, capture_member(&c->members, 0), c->reason,
