@@ -160,6 +160,44 @@ static bool take_fds(struct msghdr *mh, int *fds, size_t max, size_t *n_fds)
     return ok;
 }
 
+/*
+ * Receives what is missing of a message, at most: its first @len bytes are in
+ * @msg, and @n_fds of its descriptors in @fds.  Returns how many bytes came, 0
+ * if the producer has closed the connection, -EAGAIN if nothing is there yet,
+ * and another negative value, with @error set, on failure.
+ */
+static ssize_t receive_some(int sock, struct btrail_msg *msg, size_t len,
+                            int *fds, size_t max, size_t *n_fds,
+                            GError **error)
+{
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE((2 + BTRAIL_MEMORY_MAX_FILES) * sizeof(int))];
+    } control;
+    struct iovec iov = { (uint8_t *)msg + len, sizeof(*msg) - len };
+    struct msghdr mh = {
+        .msg_iov = &iov,
+        .msg_iovlen = 1,
+        .msg_control = &control,
+        .msg_controllen = sizeof(control),
+    };
+    ssize_t n;
+
+    do {
+        n = recvmsg(sock, &mh, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    } while (n < 0 && errno == EINTR);
+    if (n < 0 && (errno == EAGAIN || errno == ECONNRESET)) {
+        return errno == EAGAIN ? -EAGAIN : 0;
+    }
+    if (n < 0) {
+        btrail_agent_error_errno(error, "recvmsg");
+    } else if (n && !take_fds(&mh, fds, max, n_fds)) {
+        protocol_error(error, "too many file descriptors");
+        n = -EPROTO;
+    }
+    return n;
+}
+
 static bool receive_hello(int sock, int timeout_ms, int cancel_fd,
                           struct btrail_msg *hello, int fds[HELLO_FDS],
                           GError **error)
@@ -169,38 +207,22 @@ static bool receive_hello(int sock, int timeout_ms, int cancel_fd,
     size_t len = 0, n_fds = 0;
 
     while (len < sizeof(*hello)) {
-        union {
-            struct cmsghdr align;
-            char bytes[CMSG_SPACE(8 * sizeof(int))];
-        } control;
-        struct iovec iov = { (uint8_t *)hello + len, sizeof(*hello) - len };
-        struct msghdr mh = {
-            .msg_iov = &iov,
-            .msg_iovlen = 1,
-            .msg_control = &control,
-            .msg_controllen = sizeof(control),
-        };
         ssize_t n;
 
         if (!btrail_wait(sock, POLLIN, deadline, cancel_fd,
                          "the producer did not say hello", error)) {
             return false;
         }
-        n = recvmsg(sock, &mh, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-        if (n < 0 && (errno == EINTR || errno == EAGAIN)) {
+        n = receive_some(sock, hello, len, fds, HELLO_FDS, &n_fds, error);
+        if (n == -EAGAIN) {
             continue;
         }
-        if (n < 0 && errno != ECONNRESET) {
-            btrail_agent_error_errno(error, "recvmsg");
-            return false;
-        }
-        if (n <= 0) {
+        if (!n) {
             g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_CLOSED,
                         "the producer closed the connection");
-            return false;
         }
-        if (!take_fds(&mh, fds, HELLO_FDS, &n_fds)) {
-            return protocol_error(error, "too many file descriptors");
+        if (n <= 0) {
+            return false;
         }
         len += n;
     }
@@ -424,38 +446,13 @@ btrail_connection_receive(struct btrail_connection *conn, uint16_t *reason,
                           GError **error)
 {
     while (conn->in_len < sizeof(conn->in)) {
-        union {
-            struct cmsghdr align;
-            char bytes[CMSG_SPACE((2 + BTRAIL_MEMORY_MAX_FILES) *
-                                  sizeof(int))];
-        } control;
-        struct iovec iov = { (uint8_t *)&conn->in + conn->in_len,
-                             sizeof(conn->in) - conn->in_len };
-        struct msghdr mh = {
-            .msg_iov = &iov,
-            .msg_iovlen = 1,
-            .msg_control = &control,
-            .msg_controllen = sizeof(control),
-        };
-        ssize_t n = recvmsg(conn->sock, &mh, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+        ssize_t n = receive_some(conn->sock, &conn->in, conn->in_len,
+                                 conn->in_fds, G_N_ELEMENTS(conn->in_fds),
+                                 &conn->n_in_fds, error);
 
-        if (n < 0 && errno == EINTR) {
-            continue;
-        }
-        if (n < 0 && errno == EAGAIN) {
-            return BTRAIL_CONNECTION_NOTHING;
-        }
-        if (n < 0 && errno != ECONNRESET) {
-            btrail_agent_error_errno(error, "recv");
-            return BTRAIL_CONNECTION_FAILED;
-        }
         if (n <= 0) {
-            return BTRAIL_CONNECTION_CLOSED;
-        }
-        if (!take_fds(&mh, conn->in_fds, G_N_ELEMENTS(conn->in_fds),
-                      &conn->n_in_fds)) {
-            protocol_error(error, "too many file descriptors");
-            return BTRAIL_CONNECTION_FAILED;
+            return n == -EAGAIN ? BTRAIL_CONNECTION_NOTHING :
+                   n ? BTRAIL_CONNECTION_FAILED : BTRAIL_CONNECTION_CLOSED;
         }
         conn->in_len += n;
     }
@@ -482,51 +479,7 @@ btrail_connection_receive(struct btrail_connection *conn, uint16_t *reason,
 
 static uint8_t *area(const struct btrail_connection *conn, unsigned vcpu)
 {
-    return conn->map + conn->header.vcpu_offset +
-           vcpu * conn->header.vcpu_stride;
-}
-
-static struct btrail_shm_vcpu *control(const struct btrail_connection *conn,
-                                       unsigned vcpu)
-{
-    return (struct btrail_shm_vcpu *)area(conn, vcpu);
-}
-
-uint64_t btrail_connection_head(const struct btrail_connection *conn,
-                                unsigned vcpu)
-{
-    return __atomic_load_n(&control(conn, vcpu)->head, __ATOMIC_ACQUIRE);
-}
-
-uint64_t btrail_connection_tail(const struct btrail_connection *conn,
-                                unsigned vcpu)
-{
-    return __atomic_load_n(&control(conn, vcpu)->tail[conn->slot],
-                           __ATOMIC_ACQUIRE);
-}
-
-uint32_t btrail_connection_state(const struct btrail_connection *conn,
-                                 unsigned vcpu)
-{
-    return __atomic_load_n(&control(conn, vcpu)->state, __ATOMIC_RELAXED);
-}
-
-uint64_t btrail_connection_index(const struct btrail_connection *conn,
-                                 unsigned vcpu)
-{
-    return __atomic_load_n(&control(conn, vcpu)->records, __ATOMIC_RELAXED);
-}
-
-uint64_t btrail_connection_lost(const struct btrail_connection *conn,
-                                unsigned vcpu)
-{
-    return __atomic_load_n(&control(conn, vcpu)->lost, __ATOMIC_RELAXED);
-}
-
-uint64_t btrail_connection_paused_ns(const struct btrail_connection *conn,
-                                     unsigned vcpu)
-{
-    return __atomic_load_n(&control(conn, vcpu)->paused_ns, __ATOMIC_RELAXED);
+    return (uint8_t *)btrail_connection_vcpu(conn, vcpu);
 }
 
 /* Copies shared memory so that the compiler cannot read it a second time. */
@@ -579,32 +532,6 @@ static void signal_free(int fd)
     }
 }
 
-static struct btrail_shm_code *code(const struct btrail_connection *conn,
-                                    unsigned vcpu)
-{
-    return (struct btrail_shm_code *)(area(conn, vcpu) +
-                                      conn->header.code_offset);
-}
-
-uint64_t btrail_connection_code_head(const struct btrail_connection *conn,
-                                     unsigned vcpu)
-{
-    return __atomic_load_n(&code(conn, vcpu)->head, __ATOMIC_ACQUIRE);
-}
-
-uint64_t btrail_connection_code_tail(const struct btrail_connection *conn,
-                                     unsigned vcpu)
-{
-    return __atomic_load_n(&code(conn, vcpu)->tail[conn->slot],
-                           __ATOMIC_ACQUIRE);
-}
-
-uint64_t btrail_connection_code_lost_from(const struct btrail_connection *conn,
-                                          unsigned vcpu)
-{
-    return __atomic_load_n(&code(conn, vcpu)->lost_from, __ATOMIC_RELAXED);
-}
-
 bool btrail_connection_code_item(const struct btrail_connection *conn,
                                  unsigned vcpu, uint64_t number,
                                  struct btrail_code_item *item, uint8_t *page,
@@ -612,7 +539,7 @@ bool btrail_connection_code_item(const struct btrail_connection *conn,
 {
     unsigned slot = number % conn->header.code_items;
     const struct btrail_code_item *items =
-        (const struct btrail_code_item *)(code(conn, vcpu) + 1);
+        (const void *)(btrail_connection_code(conn, vcpu) + 1);
 
     copy_once(item, &items[slot], sizeof(*item));
     switch (item->type) {
@@ -656,16 +583,16 @@ static void wake_producer(struct btrail_connection *conn, unsigned vcpu)
 void btrail_connection_release(struct btrail_connection *conn, unsigned vcpu,
                                uint64_t tail)
 {
-    __atomic_store_n(&control(conn, vcpu)->tail[conn->slot], tail,
-                     __ATOMIC_RELEASE);
+    __atomic_store_n(&btrail_connection_vcpu(conn, vcpu)->tail[conn->slot],
+                     tail, __ATOMIC_RELEASE);
     wake_producer(conn, vcpu);
 }
 
 void btrail_connection_code_release(struct btrail_connection *conn,
                                     unsigned vcpu, uint64_t tail)
 {
-    __atomic_store_n(&code(conn, vcpu)->tail[conn->slot], tail,
-                     __ATOMIC_RELEASE);
+    __atomic_store_n(&btrail_connection_code(conn, vcpu)->tail[conn->slot],
+                     tail, __ATOMIC_RELEASE);
     wake_producer(conn, vcpu);
 }
 

@@ -94,23 +94,46 @@ btrail_connection_receive(struct btrail_connection *conn, uint16_t *reason,
 struct guest_memory_files *
 btrail_connection_take_memory(struct btrail_connection *conn);
 
-/*
- * Shared memory.  @vcpu is below header.vcpus.
- */
+/* What the producer and the agent share for a vCPU below header.vcpus */
+static inline struct btrail_shm_vcpu *
+btrail_connection_vcpu(const struct btrail_connection *conn, unsigned vcpu)
+{
+    return (struct btrail_shm_vcpu *)(conn->map + conn->header.vcpu_offset +
+                                      vcpu * conn->header.vcpu_stride);
+}
 
-uint64_t btrail_connection_head(const struct btrail_connection *conn,
-                                unsigned vcpu);
-uint64_t btrail_connection_tail(const struct btrail_connection *conn,
-                                unsigned vcpu);
-uint32_t btrail_connection_state(const struct btrail_connection *conn,
-                                 unsigned vcpu);
+/* Its ring of code, if header.code_items is not 0 */
+static inline struct btrail_shm_code *
+btrail_connection_code(const struct btrail_connection *conn, unsigned vcpu)
+{
+    return (struct btrail_shm_code *)
+           ((uint8_t *)btrail_connection_vcpu(conn, vcpu) +
+            conn->header.code_offset);
+}
+
+/* btrail_connection_NAME() reads a member of one of the two. */
+#define BTRAIL_CONNECTION_READ(type, name, from, member, order)         \
+    static inline type                                                  \
+    btrail_connection_##name(const struct btrail_connection *conn,      \
+                             unsigned vcpu)                             \
+    {                                                                   \
+        return __atomic_load_n(&btrail_connection_##from(conn, vcpu)    \
+                               ->member, order);                        \
+    }
+BTRAIL_CONNECTION_READ(uint64_t, head, vcpu, head, __ATOMIC_ACQUIRE)
+BTRAIL_CONNECTION_READ(uint64_t, tail, vcpu, tail[conn->slot],
+                       __ATOMIC_ACQUIRE)
+BTRAIL_CONNECTION_READ(uint32_t, state, vcpu, state, __ATOMIC_RELAXED)
 /* The index of the next record when the last slab was published */
-uint64_t btrail_connection_index(const struct btrail_connection *conn,
-                                 unsigned vcpu);
-uint64_t btrail_connection_lost(const struct btrail_connection *conn,
-                                unsigned vcpu);
-uint64_t btrail_connection_paused_ns(const struct btrail_connection *conn,
-                                     unsigned vcpu);
+BTRAIL_CONNECTION_READ(uint64_t, index, vcpu, records, __ATOMIC_RELAXED)
+BTRAIL_CONNECTION_READ(uint64_t, lost, vcpu, lost, __ATOMIC_RELAXED)
+BTRAIL_CONNECTION_READ(uint64_t, paused_ns, vcpu, paused_ns, __ATOMIC_RELAXED)
+BTRAIL_CONNECTION_READ(uint64_t, code_head, code, head, __ATOMIC_ACQUIRE)
+BTRAIL_CONNECTION_READ(uint64_t, code_tail, code, tail[conn->slot],
+                       __ATOMIC_ACQUIRE)
+BTRAIL_CONNECTION_READ(uint64_t, code_lost_from, code, lost_from,
+                       __ATOMIC_RELAXED)
+#undef BTRAIL_CONNECTION_READ
 
 /**
  * btrail_connection_slab - get a published slab
@@ -129,17 +152,6 @@ bool btrail_connection_slab(const struct btrail_connection *conn, unsigned vcpu,
  */
 void btrail_connection_release(struct btrail_connection *conn, unsigned vcpu,
                                uint64_t tail);
-
-/*
- * The ring of code, if header.code_items is not 0; see struct btrail_shm_code
- * in include/backtrail/transport.h
- */
-uint64_t btrail_connection_code_head(const struct btrail_connection *conn,
-                                     unsigned vcpu);
-uint64_t btrail_connection_code_tail(const struct btrail_connection *conn,
-                                     unsigned vcpu);
-uint64_t btrail_connection_code_lost_from(const struct btrail_connection *conn,
-                                          unsigned vcpu);
 
 /**
  * btrail_connection_code_item - get a published item
