@@ -102,7 +102,7 @@ int btrail_session_describe(struct btrail_store *store, JsonObject *meta,
     json_object_set_string_member(meta, "privilege",
                                   btrail_privilege_name(privilege));
     json_object_set_string_member(meta, "mode",
-                                  facts->last ? "last" : "continuous");
+                                  btrail_session_mode_name(facts->mode));
     describe_filter(facts->filter, meta);
     json_object_set_int_member(meta, "tick_ns", h->tick_ns);
     json_object_set_int_member(meta, "tsc_hz", h->tsc_hz);

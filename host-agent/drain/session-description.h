@@ -6,24 +6,22 @@
 #ifndef BTRAIL_SESSION_DESCRIPTION_H
 #define BTRAIL_SESSION_DESCRIPTION_H
 
+#include "drain/session.h"
 #include "util/json.h"
-#include "drain/session-filter.h"
-#include "lib/internal/store.h"
-#include "drain/connection.h"
 
 /**
  * struct btrail_session_facts - what is known when the session begins
  * @header:   of the connection
  * @filter:   of the session
  * @drop:     the session drops records, whatever the header's policy is
- * @last:     it is of mode last
+ * @mode:     of the session
  * @attached: another agent has drained the capture before
  */
 struct btrail_session_facts {
     const struct btrail_shm_header *header;
     const struct btrail_session_filter *filter;
     bool drop;
-    bool last;
+    enum btrail_session_mode mode;
     bool attached;
 };
 

@@ -40,6 +40,13 @@ struct btrail_filtering {
     GArray *events;             /* of struct btrail_event */
 };
 
+void btrail_session_filter_clear(struct btrail_session_filter *f)
+{
+    g_free((gpointer)f->vcpus);
+    g_free((gpointer)f->cr3s);
+    g_strfreev((char **)f->processes);
+}
+
 struct btrail_filtering *
 btrail_filtering_new(const struct btrail_session_filter *filter,
                      btrail_entry_fn *entry, void *opaque)

@@ -41,7 +41,8 @@ struct btrail_session_filter {
     uint32_t privilege;
 };
 
-
+/* Frees copies of the arrays and strings that it points to. */
+void btrail_session_filter_clear(struct btrail_session_filter *f);
 
 /* The pseudo-address for a branch from user mode to @to, in the kernel */
 typedef uint64_t btrail_entry_fn(void *opaque, unsigned vcpu, uint64_t cr3,

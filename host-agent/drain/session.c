@@ -73,6 +73,16 @@ struct btrail_session {
     GError *error;
 };
 
+const char *btrail_session_mode_name(unsigned mode)
+{
+    static const char *const words[] = {
+        [BTRAIL_SESSION_CONTINUOUS] = "continuous",
+        [BTRAIL_SESSION_LAST] = "last",
+    };
+
+    return mode < G_N_ELEMENTS(words) ? words[mode] : NULL;
+}
+
 /* Ends the session; the first error is the one that is reported. */
 static void output_failed(struct btrail_session *s, int error)
 {
@@ -90,13 +100,6 @@ static void copy_filter(struct btrail_session_filter *to,
     to->vcpus = g_memdup2(from->vcpus, from->n_vcpus * sizeof(*from->vcpus));
     to->cr3s = g_memdup2(from->cr3s, from->n_cr3s * sizeof(*from->cr3s));
     to->processes = (const char *const *)g_strdupv((char **)from->processes);
-}
-
-static void free_filter(struct btrail_session_filter *f)
-{
-    g_free((gpointer)f->vcpus);
-    g_free((gpointer)f->cr3s);
-    g_strfreev((char **)f->processes);
 }
 
 /* A trigger has acted, in the capture's thread. */
@@ -242,7 +245,7 @@ static int describe_session(struct btrail_session *s)
         .header = &s->header,
         .filter = &s->filter,
         .drop = s->streams.drop,
-        .last = s->ring,
+        .mode = s->ring ? BTRAIL_SESSION_LAST : BTRAIL_SESSION_CONTINUOUS,
         .attached = s->attached,
     };
     int ret = s->streams.whole ?
@@ -580,7 +583,7 @@ void btrail_session_finish(struct btrail_session *s,
     };
     btrail_session_progress(s, &result->progress);
     json_object_unref(s->metadata);
-    free_filter(&s->filter);
+    btrail_session_filter_clear(&s->filter);
     g_free(s->resume);
     g_queue_clear(&s->fired);
     close(s->fired_fd);

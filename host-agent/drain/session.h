@@ -33,6 +33,9 @@ enum btrail_session_mode {
     BTRAIL_SESSION_LAST = 1,
 };
 
+/* The word for a mode, NULL if there is no such mode */
+const char *btrail_session_mode_name(unsigned mode);
+
 /**
  * struct btrail_session_options
  * @store:    with mode continuous: an empty file; the session owns it

@@ -22,17 +22,17 @@ static void add_command(struct btrail_capture_filter *f,
 {
     unsigned i;
 
-    if (!c->vcpus) {
+    if (!c->filter.n_vcpus) {
         drop_array(&f->vcpus);
     } else if (f->vcpus) {
-        g_array_append_vals(f->vcpus, c->vcpus->data, c->vcpus->len);
+        g_array_append_vals(f->vcpus, c->filter.vcpus, c->filter.n_vcpus);
     }
     /* The address spaces of a process are not known before it is found. */
-    if (!c->cr3 || c->processes) {
+    if (!c->filter.n_cr3s || c->filter.processes) {
         drop_array(&f->cr3);
     }
-    for (i = 0; f->cr3 && i < c->cr3->len; i++) {
-        uint64_t root = g_array_index(c->cr3, uint64_t, i) & BTRAIL_CR3_ROOT;
+    for (i = 0; f->cr3 && i < c->filter.n_cr3s; i++) {
+        uint64_t root = c->filter.cr3s[i] & BTRAIL_CR3_ROOT;
 
         g_array_append_val(f->cr3, root);
     }

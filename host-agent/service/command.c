@@ -38,16 +38,6 @@ static const char *what_name(unsigned what)
     return what < G_N_ELEMENTS(words) ? words[what] : NULL;
 }
 
-static const char *mode_name(unsigned last)
-{
-    static const char *const words[] = {
-        [false] = "continuous",
-        [true] = "last",
-    };
-
-    return last < G_N_ELEMENTS(words) ? words[last] : NULL;
-}
-
 static const char *names_name(unsigned names)
 {
     static const char *const words[] = {
@@ -62,23 +52,31 @@ static const char *names_name(unsigned names)
 const char *btrail_command_action_name(unsigned action)
 {
     static const char *const words[] = {
-        [BTRAIL_COMMAND_ACT_START] = "start",
-        [BTRAIL_COMMAND_ACT_STOP] = "stop",
-        [BTRAIL_COMMAND_ACT_DUMP] = "dump",
+        [BTRAIL_TRIGGER_START] = "start",
+        [BTRAIL_TRIGGER_STOP] = "stop",
+        [BTRAIL_TRIGGER_DUMP] = "dump",
     };
 
     return action < G_N_ELEMENTS(words) ? words[action] : NULL;
 }
 
+/* What a session of mode "last" may be asked to keep */
+static const struct {
+    const char *name;
+    uint64_t least, most, unit;
+    size_t offset;              /* in struct btrail_session_limit */
+} sizes[] = {
+    { "bytes", MIN_LAST_BYTES, G_MAXINT64, 1,
+      offsetof(struct btrail_session_limit, bytes) },
+    { "records", 1, G_MAXINT64, 1,
+      offsetof(struct btrail_session_limit, records) },
+    { "seconds", 1, MAX_SECONDS, 1000000000,
+      offsetof(struct btrail_session_limit, ns) },
+};
+
 static const char *size_name(unsigned size)
 {
-    static const char *const words[] = {
-        [BTRAIL_COMMAND_BYTES] = "bytes",
-        [BTRAIL_COMMAND_RECORDS] = "records",
-        [BTRAIL_COMMAND_SECONDS] = "seconds",
-    };
-
-    return size < G_N_ELEMENTS(words) ? words[size] : NULL;
+    return size < G_N_ELEMENTS(sizes) ? sizes[size].name : NULL;
 }
 
 static bool G_GNUC_PRINTF(2, 3) refuse(GError **error, const char *format,
@@ -206,31 +204,31 @@ static bool parse_array(JsonObject *json, const char *member, unsigned most,
     return true;
 }
 
-static bool parse_vcpus(JsonObject *json, GArray **vcpus, GError **error)
+static bool parse_vcpus(JsonObject *json, struct btrail_session_filter *f,
+                        GError **error)
 {
+    g_autoptr(GArray) vcpus = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     JsonArray *array;
     unsigned i;
 
     if (!parse_array(json, "vcpus", BTRAIL_MAX_VCPUS, &array, error)) {
         return false;
     }
-    if (!array) {
-        return true;
-    }
-    *vcpus = g_array_new(FALSE, FALSE, sizeof(unsigned));
-    for (i = 0; i < json_array_get_length(array); i++) {
+    for (i = 0; array && i < json_array_get_length(array); i++) {
         JsonNode *node = json_array_get_element(array, i);
         gint64 n = json_node_get_value_type(node) == G_TYPE_INT64 ?
                    json_node_get_int(node) : -1;
-        unsigned vcpu = n;
+        uint32_t vcpu = n;
 
         if (n < 0 || n >= BTRAIL_MAX_VCPUS) {
             return refuse(error, "'vcpus' must have numbers of vCPUs, from 0 "
                           "to %d", BTRAIL_MAX_VCPUS - 1);
         }
-        g_array_append_val(*vcpus, vcpu);
+        g_array_append_val(vcpus, vcpu);
     }
-    btrail_sort_vcpus(*vcpus);
+    btrail_sort_vcpus(vcpus);
+    f->n_vcpus = vcpus->len;
+    f->vcpus = g_array_steal(vcpus, NULL);
     return true;
 }
 
@@ -247,40 +245,34 @@ static bool parse_address(JsonNode *node, uint64_t *address)
            btrail_parse_number(json_node_get_string(node), NULL, address);
 }
 
-static bool parse_cr3(JsonObject *json, GArray **cr3, GError **error)
+static bool parse_cr3(JsonObject *json, struct btrail_session_filter *f,
+                      GError **error)
 {
+    g_autoptr(GArray) cr3s = g_array_new(FALSE, FALSE, sizeof(uint64_t));
     JsonArray *array;
     unsigned i;
 
     if (!parse_array(json, "cr3", BTRAIL_COMMAND_MAX_CR3, &array, error)) {
         return false;
     }
-    if (!array) {
-        return true;
-    }
-    *cr3 = g_array_new(FALSE, FALSE, sizeof(uint64_t));
-    for (i = 0; i < json_array_get_length(array); i++) {
+    for (i = 0; array && i < json_array_get_length(array); i++) {
         uint64_t root;
 
         if (!parse_address(json_array_get_element(array, i), &root)) {
             return refuse(error, "'cr3' must have addresses, as numbers or as "
                           "texts such as \"0x1234000\"");
         }
-        g_array_append_val(*cr3, root);
+        g_array_append_val(cr3s, root);
     }
+    f->n_cr3s = cr3s->len;
+    f->cr3s = g_array_steal(cr3s, NULL);
     return true;
 }
 
-static void clear_process(gpointer p)
-{
-    struct btrail_command_process *process = p;
-
-    g_free(process->comm);
-}
-
-static bool parse_processes(JsonObject *json, GArray **processes,
+static bool parse_processes(JsonObject *json, struct btrail_session_filter *f,
                             GError **error)
 {
+    g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
     JsonArray *array;
     unsigned i;
 
@@ -291,27 +283,25 @@ static bool parse_processes(JsonObject *json, GArray **processes,
     if (!array) {
         return true;
     }
-    *processes = g_array_new(FALSE, FALSE,
-                             sizeof(struct btrail_command_process));
-    g_array_set_clear_func(*processes, clear_process);
     for (i = 0; i < json_array_get_length(array); i++) {
         JsonNode *node = json_array_get_element(array, i);
         GType type = json_node_get_value_type(node);
-        struct btrail_command_process process = { NULL };
 
         if (type == G_TYPE_INT64 && json_node_get_int(node) > 0 &&
             json_node_get_int(node) <= G_MAXINT) {
-            process.pid = json_node_get_int(node);
+            g_ptr_array_add(names, g_strdup_printf("%" G_GINT64_FORMAT,
+                                                   json_node_get_int(node)));
         } else if (type == G_TYPE_STRING && *json_node_get_string(node) &&
                    strlen(json_node_get_string(node)) <=
                    BTRAIL_COMMAND_MAX_TEXT) {
-            process.comm = g_strdup(json_node_get_string(node));
+            g_ptr_array_add(names, json_node_dup_string(node));
         } else {
             return refuse(error, "'processes' must have names and numbers of "
                           "processes");
         }
-        g_array_append_val(*processes, process);
     }
+    g_ptr_array_add(names, NULL);
+    f->processes = (const char *const *)g_ptr_array_steal(names, NULL);
     return true;
 }
 
@@ -333,88 +323,70 @@ static bool check_members(JsonObject *json, const char *const *known,
     return true;
 }
 
-static void clear_trigger(gpointer p)
-{
-    struct btrail_command_trigger *trigger = p;
-
-    g_free(trigger->at);
-    g_free(trigger->process);
-    g_free(trigger->symbol);
-}
-
 /*
  * PROCESS:SYMBOL is of programs, PROCESS:kernel:SYMBOL of the kernel while it
  * works for the process, kernel:SYMBOL of the kernel.
  */
-static void read_place(struct btrail_command_trigger *t)
+static void read_place(const char *at, struct btrail_trigger *t)
 {
-    const char *place = strrchr(t->at, ':') + 1;
+    const char *place = strrchr(at, ':') + 1;
+    char *process = g_strndup(at, place - 1 - at);
 
-    t->process = g_strndup(t->at, place - 1 - t->at);
     if (!btrail_parse_number(place, NULL, &t->address)) {
         t->symbol = g_strdup(place);
     }
-    if (!strcmp(t->process, "kernel")) {
-        g_clear_pointer(&t->process, g_free);
-    } else if (g_str_has_suffix(t->process, ":kernel")) {
-        t->process[strlen(t->process) - strlen(":kernel")] = '\0';
+    if (!strcmp(process, "kernel")) {
+        g_clear_pointer(&process, g_free);
+    } else if (g_str_has_suffix(process, ":kernel")) {
+        process[strlen(process) - strlen(":kernel")] = '\0';
     } else {
         t->user = t->symbol != NULL;
     }
+    t->process = process;
 }
 
-static bool parse_trigger(JsonNode *node, struct btrail_command_trigger *t,
+static bool parse_trigger(JsonNode *node, char **at, struct btrail_trigger *t,
                           GError **error)
 {
     static const char *const known[] = { "at", "do", "hits", NULL };
     JsonObject *json = JSON_NODE_HOLDS_OBJECT(node) ?
                        json_node_get_object(node) : NULL;
-    unsigned act;
 
     if (!json) {
         return refuse(error, "'triggers' must have objects");
     }
     if (!check_members(json, known, "a trigger", error) ||
-        !parse_text(json, "at", BTRAIL_COMMAND_MAX_TEXT, &t->at, error) ||
+        !parse_text(json, "at", BTRAIL_COMMAND_MAX_TEXT, at, error) ||
         !find_word(btrail_command_action_name, "do",
-                   btrail_json_string(json, "do"), &act, error)) {
+                   btrail_json_string(json, "do"), &t->action, error)) {
         return false;
     }
-    t->act = act;
     t->hits = 1;
-    if (!t->at || !strchr(t->at, ':') || t->at[0] == ':' ||
-        !strrchr(t->at, ':')[1]) {
+    if (!*at || !strchr(*at, ':') || **at == ':' || !strrchr(*at, ':')[1]) {
         return refuse(error, "'at' of a trigger must be PROCESS:SYMBOL or "
                       "PROCESS:ADDRESS, where 'kernel' is a process");
     }
-    read_place(t);
+    read_place(*at, t);
     return parse_number(json, "hits", 1, G_MAXINT64, &t->hits, error);
 }
 
-static bool parse_triggers(JsonObject *json, GArray **triggers, GError **error)
+static bool parse_triggers(struct btrail_command *c, GError **error)
 {
     JsonArray *array;
     unsigned i;
 
-    if (!parse_array(json, "triggers", BTRAIL_COMMAND_MAX_TRIGGERS, &array,
+    if (!parse_array(c->json, "triggers", BTRAIL_COMMAND_MAX_TRIGGERS, &array,
                      error)) {
         return false;
     }
-    if (!array) {
-        return true;
-    }
-    *triggers = g_array_new(FALSE, FALSE,
-                            sizeof(struct btrail_command_trigger));
-    g_array_set_clear_func(*triggers, clear_trigger);
-    for (i = 0; i < json_array_get_length(array); i++) {
-        struct btrail_command_trigger t = { NULL };
-        bool ok = parse_trigger(json_array_get_element(array, i), &t, error);
-
-        if (!ok) {
-            clear_trigger(&t);
+    c->n_triggers = array ? json_array_get_length(array) : 0;
+    c->triggers = g_new0(struct btrail_trigger, c->n_triggers);
+    c->at = g_new0(char *, c->n_triggers + 1);
+    for (i = 0; i < c->n_triggers; i++) {
+        if (!parse_trigger(json_array_get_element(array, i), &c->at[i],
+                           &c->triggers[i], error)) {
             return false;
         }
-        g_array_append_val(*triggers, t);
     }
     return true;
 }
@@ -422,12 +394,14 @@ static bool parse_triggers(JsonObject *json, GArray **triggers, GError **error)
 static bool parse_size(struct btrail_command *c, GError **error)
 {
     JsonNode *node = json_object_get_member(c->json, "size");
+    bool last = c->mode == BTRAIL_SESSION_LAST;
     g_autoptr(GList) members = NULL;
     JsonObject *size;
-    unsigned of;
+    uint64_t n = 0;
+    unsigned i;
 
-    if (!node != !c->last) {
-        return refuse(error, c->last ? "mode 'last' needs a 'size'" :
+    if (!node != !last) {
+        return refuse(error, last ? "mode 'last' needs a 'size'" :
                       "'size' is for mode 'last'");
     }
     if (!node) {
@@ -439,19 +413,13 @@ static bool parse_size(struct btrail_command *c, GError **error)
         return refuse(error, "'size' must be an object with one member: "
                       "'bytes', 'records' or 'seconds'");
     }
-    if (!find_word(size_name, "size", members->data, &of, error)) {
+    if (!find_word(size_name, "size", members->data, &i, error) ||
+        !parse_number(size, sizes[i].name, sizes[i].least, sizes[i].most, &n,
+                      error)) {
         return false;
     }
-    c->size_of = of;
-    switch (c->size_of) {
-    case BTRAIL_COMMAND_BYTES:
-        return parse_number(size, "bytes", MIN_LAST_BYTES, G_MAXINT64,
-                            &c->size, error);
-    case BTRAIL_COMMAND_RECORDS:
-        return parse_number(size, "records", 1, G_MAXINT64, &c->size, error);
-    default:
-        return parse_number(size, "seconds", 1, MAX_SECONDS, &c->size, error);
-    }
+    *(uint64_t *)((char *)&c->limit + sizes[i].offset) = n * sizes[i].unit;
+    return true;
 }
 
 static bool parse_start(struct btrail_command *c, GError **error)
@@ -461,7 +429,6 @@ static bool parse_start(struct btrail_command *c, GError **error)
         "privilege", "mode", "size", "overflow", "duration", "triggers",
         "names", "split", NULL
     };
-    unsigned last = false;
     unsigned i;
 
     c->privilege = BTRAIL_PRIVILEGE_USER | BTRAIL_PRIVILEGE_KERNEL;
@@ -470,41 +437,43 @@ static bool parse_start(struct btrail_command *c, GError **error)
     if (!check_members(c->json, known, "'start'", error) ||
         !parse_text(c->json, "owner", BTRAIL_COMMAND_MAX_TEXT, &c->owner,
                     error) ||
-        !parse_vcpus(c->json, &c->vcpus, error) ||
-        !parse_cr3(c->json, &c->cr3, error) ||
-        !parse_processes(c->json, &c->processes, error) ||
+        !parse_vcpus(c->json, &c->filter, error) ||
+        !parse_cr3(c->json, &c->filter, error) ||
+        !parse_processes(c->json, &c->filter, error) ||
         !parse_word(c->json, "privilege", btrail_privilege_name,
                     &c->privilege, error) ||
-        !parse_word(c->json, "mode", mode_name, &last, error) ||
+        !parse_word(c->json, "mode", btrail_session_mode_name, &c->mode,
+                    error) ||
         !parse_word(c->json, "overflow", btrail_overflow_name,
                     &c->overflow, error) ||
         !parse_word(c->json, "names", names_name, &c->names, error) ||
         !parse_seconds(c->json, "duration", &c->duration_ms, error) ||
-        !parse_triggers(c->json, &c->triggers, error) ||
+        !parse_triggers(c, error) ||
         !parse_number(c->json, "split", MIN_SPLIT, G_MAXINT64, &c->split,
                       error)) {
         return false;
     }
-    c->last = last;
-    if (c->overflow == BTRAIL_OVERFLOW_OVERWRITE && !c->last) {
+    /* In the filter, all is 0. */
+    if (c->privilege != (BTRAIL_PRIVILEGE_USER | BTRAIL_PRIVILEGE_KERNEL)) {
+        c->filter.privilege = c->privilege;
+    }
+    if (c->overflow == BTRAIL_OVERFLOW_OVERWRITE &&
+        c->mode != BTRAIL_SESSION_LAST) {
         return refuse(error, "to keep what was recorded last is mode 'last', "
                       "with a 'size'");
     }
-    for (i = 0; c->names == BTRAIL_COMMAND_NAMES_OFF && c->triggers &&
-         i < c->triggers->len; i++) {
-        const struct btrail_command_trigger *t =
-            &g_array_index(c->triggers, struct btrail_command_trigger, i);
-
-        if (t->process || t->symbol) {
+    for (i = 0; c->names == BTRAIL_COMMAND_NAMES_OFF && i < c->n_triggers;
+         i++) {
+        if (c->triggers[i].process || c->triggers[i].symbol) {
             return refuse(error, "trigger '%s' needs names, and 'names' are "
-                          "'off'", t->at);
+                          "'off'", c->at[i]);
         }
     }
-    if (c->names == BTRAIL_COMMAND_NAMES_OFF && c->processes) {
+    if (c->names == BTRAIL_COMMAND_NAMES_OFF && c->filter.processes) {
         return refuse(error, "'processes' needs names, and 'names' are 'off'; "
                       "'cr3' works without names");
     }
-    if (c->last && c->split) {
+    if (c->mode == BTRAIL_SESSION_LAST && c->split) {
         return refuse(error, "'split' is not for mode 'last'");
     }
     return parse_size(c, error);
@@ -529,16 +498,14 @@ static bool parse_command(struct btrail_command *c, GError **error)
     static const char *const session[] = { "do", "session", NULL };
     static const char *const dump[] = { "do", "session", "file", NULL };
     static const char *const list[] = { "do", "guest", "uuid", NULL };
-    unsigned what;
 
-    if (!find_word(what_name, "do", btrail_json_string(c->json, "do"), &what,
-                   error) ||
+    if (!find_word(what_name, "do", btrail_json_string(c->json, "do"),
+                   &c->what, error) ||
         !parse_text(c->json, "session", BTRAIL_COMMAND_MAX_NAME, &c->session,
                     error) ||
         !parse_file(c, error)) {
         return false;
     }
-    c->what = what;
     switch (c->what) {
     case BTRAIL_COMMAND_START:
         return parse_start(c, error);
@@ -569,16 +536,10 @@ struct btrail_command *btrail_command_parse(JsonObject *json, GError **error)
     return c;
 }
 
-static void clear_array(GArray **array)
-{
-    if (*array) {
-        g_array_unref(*array);
-        *array = NULL;
-    }
-}
-
 void btrail_command_free(struct btrail_command *c)
 {
+    unsigned i;
+
     if (c) {
         json_object_unref(c->json);
         g_free(c->session);
@@ -586,10 +547,31 @@ void btrail_command_free(struct btrail_command *c)
         g_free(c->owner);
         g_free(c->guest);
         g_free(c->uuid);
-        clear_array(&c->vcpus);
-        clear_array(&c->cr3);
-        clear_array(&c->processes);
-        clear_array(&c->triggers);
+        btrail_session_filter_clear(&c->filter);
+        for (i = 0; i < c->n_triggers; i++) {
+            g_free((char *)c->triggers[i].process);
+            g_free((char *)c->triggers[i].symbol);
+        }
+        g_free(c->triggers);
+        g_strfreev(c->at);
         g_free(c);
     }
+}
+
+struct btrail_session_options
+btrail_command_options(const struct btrail_command *c, uint64_t ring)
+{
+    struct btrail_session_options o = {
+        .mode = c->mode,
+        .limit = c->limit,
+        .filter = c->filter,
+        .triggers = c->triggers,
+        .n_triggers = c->n_triggers,
+        .drop = c->overflow != BTRAIL_OVERFLOW_PAUSE,
+    };
+
+    if (!o.limit.bytes) {
+        o.limit.bytes = ring;
+    }
+    return o;
 }

@@ -8,8 +8,7 @@
 #ifndef BTRAIL_COMMAND_H
 #define BTRAIL_COMMAND_H
 
-#include <json-glib/json-glib.h>
-
+#include "drain/session.h"
 #include "service/service-error.h"
 
 #define BTRAIL_COMMAND_MAX_CR3          64      /* what a device takes */
@@ -33,82 +32,43 @@ enum btrail_command_names {
     BTRAIL_COMMAND_NAMES_ALL,   /* the guest waits for each snapshot */
 };
 
-/* What a session keeps, in mode "last" */
-enum btrail_command_size {
-    BTRAIL_COMMAND_BYTES,
-    BTRAIL_COMMAND_RECORDS,
-    BTRAIL_COMMAND_SECONDS,
-};
-
-enum btrail_command_action {
-    BTRAIL_COMMAND_ACT_START,
-    BTRAIL_COMMAND_ACT_STOP,
-    BTRAIL_COMMAND_ACT_DUMP,
-};
-
-/* A process: @comm, or @pid if that is NULL */
-struct btrail_command_process {
-    char *comm;
-    int pid;
-};
-
-/**
- * struct btrail_command_trigger
- * @at:      PROCESS:PLACE as it came; PLACE is a symbol or an address
- * @process: the first part of it; NULL for any
- * @symbol:  the second part, NULL if it is an address
- * @user:    @symbol is of programs and libraries, not of the kernel
- * @address: without @symbol
- * @hits:    how often it has to be executed, at least 1
- */
-struct btrail_command_trigger {
-    char *at;
-    char *process;
-    char *symbol;
-    bool user;
-    uint64_t address;
-    enum btrail_command_action act;
-    uint64_t hits;
-};
-
 /**
  * struct btrail_command
+ * @what:       enum btrail_command_do
  * @json:       the object that it was read from; what was not there and has a
  *              default is not in it
  * @session:    NULL if it was not given
  * @file:       checked by btrail_folder_check_name(), or NULL
  * @owner:      NULL if it was not given
- * @vcpus:      of unsigned, sorted, each once; NULL for all
- * @cr3:        of uint64_t; NULL for all
- * @processes:  of struct btrail_command_process; NULL for all
+ * @filter:     its vCPUs are sorted, each once
  * @privilege:  BTRAIL_PRIVILEGE_*
- * @last:       mode "last"
- * @size_of:    what of, with @last
- * @size:       how many, with @last
+ * @mode:       enum btrail_session_mode
+ * @limit:      with mode "last": the one that was given; others are 0
  * @overflow:   enum btrail_overflow_policy
  * @duration_ms: 0 for ever
- * @triggers:   of struct btrail_command_trigger, or NULL
+ * @triggers:   @n_triggers of them
+ * @at:         PROCESS:PLACE of each as it came; PLACE is a symbol or an
+ *              address
  * @names:      enum btrail_command_names
  * @split:      bytes, or 0
  * @guest:      of "list", another guest of the same user; or NULL
  * @uuid:       its UUID, or NULL
  */
 struct btrail_command {
-    enum btrail_command_do what;
+    unsigned what;
     JsonObject *json;
     char *session;
     char *file;
     char *owner;
-    GArray *vcpus;
-    GArray *cr3;
-    GArray *processes;
+    struct btrail_session_filter filter;
     unsigned privilege;
-    bool last;
-    enum btrail_command_size size_of;
-    uint64_t size;
+    unsigned mode;
+    struct btrail_session_limit limit;
     unsigned overflow;
     uint64_t duration_ms;
-    GArray *triggers;
+    struct btrail_trigger *triggers;
+    unsigned n_triggers;
+    char **at;
     unsigned names;
     uint64_t split;
     char *guest;
@@ -122,7 +82,15 @@ void btrail_command_free(struct btrail_command *c);
 typedef struct btrail_command btrail_command;
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(btrail_command, btrail_command_free)
 
-/* The word for an action in JSON */
+/*
+ * The options of a session that a command "start" requests; they point into it.
+ * The caller adds metadata, store, folder, files and resume.  @ring: the most
+ * bytes that mode "last" keeps
+ */
+struct btrail_session_options
+btrail_command_options(const struct btrail_command *c, uint64_t ring);
+
+/* The word for enum btrail_trigger_action in JSON */
 const char *btrail_command_action_name(unsigned action);
 
 #endif /* BTRAIL_COMMAND_H */

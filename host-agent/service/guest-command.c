@@ -67,8 +67,8 @@ static bool check_file(struct btrail_guest *g, const char *file,
 static bool check_start(struct btrail_guest *g, const struct btrail_command *c,
                         GError **error)
 {
-    unsigned last_vcpu = c->vcpus ? g_array_index(c->vcpus, unsigned,
-                                                  c->vcpus->len - 1) : 0;
+    const struct btrail_session_filter *f = &c->filter;
+    unsigned last_vcpu = f->n_vcpus ? f->vcpus[f->n_vcpus - 1] : 0;
 
     if (guest_member_find(g->members, c->session)) {
         return btrail_service_fail(error, BTRAIL_SERVICE_ERROR_COMMAND,

@@ -25,8 +25,9 @@ static void inspect_thread(GTask *task, gpointer source, gpointer data,
     for (i = 0; i < r->commands->len; i++) {
         const struct btrail_command *c = g_ptr_array_index(r->commands, i);
 
-        g_ptr_array_add(r->leftovers, c->last ? NULL :
-                        btrail_leftover_inspect(r->g->folder, c->file, NULL));
+        g_ptr_array_add(r->leftovers, c->mode == BTRAIL_SESSION_LAST ?
+                        NULL : btrail_leftover_inspect(r->g->folder, c->file,
+                                                       NULL));
     }
     g_task_return_boolean(task, TRUE);
 }

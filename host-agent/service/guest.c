@@ -239,7 +239,8 @@ static void on_panic(struct btrail_guest *g)
         struct guest_member *m = guest_member_at(g->members, i);
         g_autoptr(GError) error = NULL;
 
-        if (guest_member_command(m)->last && guest_member_is_active(m) &&
+        if (guest_member_command(m)->mode == BTRAIL_SESSION_LAST &&
+            guest_member_is_active(m) &&
             !guest_dump_start(&g->dumps, m, -1, NULL,
                               BTRAIL_SERVICE_SESSION_PANIC, &error)) {
             btrail_log(BTRAIL_LOG_WARNING, "guest %s: session %s cannot be "

@@ -165,7 +165,7 @@ void btrail_leftover_complete(const struct btrail_folder *folder,
         g_free(btrail_leftover_keep_ring(folder, c->session, "-before",
                                          s->ring));
     }
-    if (c->last) {
+    if (c->mode == BTRAIL_SESSION_LAST) {
         return;
     }
     path = btrail_folder_find(folder, c->file, &fd, NULL);

@@ -68,7 +68,7 @@ bool btrail_service_session_dump(struct btrail_service_session *s,
     char *path;
     int folder;
 
-    if (!s->command->last) {
+    if (s->command->mode != BTRAIL_SESSION_LAST) {
         return btrail_service_fail(error, BTRAIL_SERVICE_ERROR_COMMAND,
                                    "session '%s' is not of mode 'last'; all "
                                    "that it has recorded is in '%s'",

@@ -15,7 +15,6 @@
 #include "lib/internal/parts.h"
 #include "service/log.h"
 #include "service/service-session-private.h"
-#include "service/start-options.h"
 
 /* The most that a block of records grows to while it is made */
 #define BLOCK_MEMORY    (UINT64_C(4) << 20)
@@ -46,10 +45,9 @@ uint64_t btrail_service_session_memory(unsigned vcpus)
 static bool check_ring(const struct btrail_service_session_options *o,
                        GError **error)
 {
-    const struct btrail_command *c = o->command;
     uint64_t ring = o->host->config->ring;
 
-    if (c->last && c->size_of == BTRAIL_COMMAND_BYTES && c->size > ring) {
+    if (o->command->limit.bytes > ring) {
         return btrail_service_fail(error, BTRAIL_SERVICE_ERROR_LIMIT,
                                    "a session of mode 'last' may keep %"
                                    G_GUINT64_FORMAT " bytes at most", ring);
@@ -131,19 +129,16 @@ static void log_places(struct btrail_service_session *s)
 {
     unsigned i;
 
-    for (i = 0; s->command->triggers && i < s->command->triggers->len; i++) {
-        const struct btrail_command_trigger *t =
-            &g_array_index(s->command->triggers,
-                           struct btrail_command_trigger, i);
-
-        if (t->symbol && !s->found[i] &&
-            btrail_session_places(s->session, i)) {
-            s->found[i] = true;
-            btrail_log(BTRAIL_LOG_INFO, "session %s: trigger %s is found",
-                       s->command->session, t->at);
-        } else if (t->symbol && !s->found[i] && !s->ready) {
-            btrail_log(BTRAIL_LOG_INFO, "session %s: trigger %s waits until "
-                       "its symbol is found", s->command->session, t->at);
+    for (i = 0; i < s->command->n_triggers; i++) {
+        if (!s->command->triggers[i].symbol || s->found[i]) {
+            continue;
+        }
+        s->found[i] = btrail_session_places(s->session, i);
+        if (s->found[i] || !s->ready) {
+            btrail_log(BTRAIL_LOG_INFO, "session %s: trigger %s %s",
+                       s->command->session, s->command->at[i],
+                       s->found[i] ? "is found" :
+                       "waits until its symbol is found");
         }
     }
 }
@@ -155,17 +150,16 @@ static gboolean fired_readable(gint fd, GIOCondition condition,
     int n;
 
     while ((n = btrail_session_take_fired(s->session)) >= 0) {
-        const struct btrail_command_trigger *t =
-            &g_array_index(s->command->triggers,
-                           struct btrail_command_trigger, n);
+        unsigned action = s->command->triggers[n].action;
+        const char *at = s->command->at[n];
         g_autoptr(GError) error = NULL;
 
         btrail_log(BTRAIL_LOG_INFO, "session %s: trigger %s",
-                   s->command->session, t->at);
-        if (t->act == BTRAIL_COMMAND_ACT_STOP && !s->why) {
-            s->why = g_strdup_printf("trigger %s", t->at);
+                   s->command->session, at);
+        if (action == BTRAIL_TRIGGER_STOP && !s->why) {
+            s->why = g_strdup_printf("trigger %s", at);
         }
-        if (t->act != BTRAIL_COMMAND_ACT_DUMP) {
+        if (action != BTRAIL_TRIGGER_DUMP) {
             /* A restart keeps whether it records. */
             report(s, BTRAIL_SERVICE_SESSION_CHANGED);
             continue;
@@ -213,23 +207,22 @@ static bool make_session(struct btrail_service_session *s,
     const struct btrail_host *host = s->options.host;
     g_autoptr(JsonObject) meta = metadata(s);
     g_autofree char *ring_path = NULL;
-    struct btrail_start_options o;
+    struct btrail_session_options o =
+        btrail_command_options(s->command, host->config->ring);
 
-    if (s->command->last && !make_ring(s, &ring_path, error)) {
+    if (o.mode == BTRAIL_SESSION_LAST && !make_ring(s, &ring_path, error)) {
         return false;
     }
-    btrail_start_options_init(&o, s->command, host->config->ring);
-    o.options.metadata = meta;
-    o.options.files = host->files;
-    o.options.folder = ring_path;
-    o.options.store = store;
+    o.metadata = meta;
+    o.files = host->files;
+    o.folder = ring_path;
+    o.store = store;
     if (resume) {
-        o.options.resume = (uint64_t *)resume->data;
-        o.options.n_resume = resume->len;
+        o.resume = (uint64_t *)resume->data;
+        o.n_resume = resume->len;
     }
-    o.options.keeping = s->keeping;
-    s->session = btrail_session_new(&o.options, error);
-    btrail_start_options_clear(&o);
+    o.keeping = s->keeping;
+    s->session = btrail_session_new(&o, error);
     if (!s->session) {
         remove_ring(s);
         return false;
@@ -238,9 +231,7 @@ static bool make_session(struct btrail_service_session *s,
                                    G_IO_IN, done_readable, s);
     s->fired_source = g_unix_fd_add(btrail_session_fired_fd(s->session),
                                     G_IO_IN, fired_readable, s);
-    if (s->command->triggers) {
-        s->found = g_new0(bool, s->command->triggers->len);
-    }
+    s->found = g_new0(bool, s->command->n_triggers);
     return true;
 }
 
@@ -293,7 +284,7 @@ static bool open_new(struct btrail_service_session *s, GError **error)
     if (!s->path) {
         return false;
     }
-    if (!s->command->last) {
+    if (s->command->mode != BTRAIL_SESSION_LAST) {
         options.path = s->path;
         store = open_store(s, &options, error);
         if (!store) {
@@ -514,9 +505,10 @@ static void finish_thread(GTask *task, gpointer source, gpointer data,
 {
     struct ending *e = data;
     struct btrail_service_session *s = e->s;
-    bool keep = s->detached && s->command->last;
+    bool last = s->command->mode == BTRAIL_SESSION_LAST;
+    bool keep = s->detached && last;
 
-    if (s->command->last && !s->abandoned && !s->detached) {
+    if (last && !s->abandoned && !s->detached) {
         struct btrail_session_dump dump;
 
         keep = !btrail_session_dump(s->session, s->path, &dump,

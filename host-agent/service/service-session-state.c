@@ -70,15 +70,13 @@ static void put_triggers(JsonObject *json,
     JsonArray *array = json_array_new();
     unsigned i;
 
-    for (i = 0; i < s->command->triggers->len; i++) {
-        const struct btrail_command_trigger *t =
-            &g_array_index(s->command->triggers,
-                           struct btrail_command_trigger, i);
+    for (i = 0; i < s->command->n_triggers; i++) {
+        const struct btrail_trigger *t = &s->command->triggers[i];
         JsonObject *trigger = json_object_new();
 
-        json_object_set_string_member(trigger, "at", t->at);
+        json_object_set_string_member(trigger, "at", s->command->at[i]);
         json_object_set_string_member(trigger, "do",
-                                      btrail_command_action_name(t->act));
+                                      btrail_command_action_name(t->action));
         json_object_set_int_member(trigger, "hits", t->hits);
         if (s->session && !s->finishing) {
             json_object_set_int_member(trigger, "places",
@@ -97,8 +95,8 @@ JsonObject *btrail_service_session_status(struct btrail_service_session *s)
     service_session_update(s);
     json_object_set_string_member(json, "session", c->session);
     json_object_set_string_member(json, "state", state_names[s->state]);
-    json_object_set_string_member(json, "mode", c->last ? "last" :
-                                  "continuous");
+    json_object_set_string_member(json, "mode",
+                                  btrail_session_mode_name(c->mode));
     json_object_set_string_member(json, "file", c->file);
     json_object_set_string_member(json, "folder", s->options.folder->path);
     json_object_set_string_member(json, "privilege",
@@ -106,7 +104,7 @@ JsonObject *btrail_service_session_status(struct btrail_service_session *s)
     json_object_set_string_member(json, "overflow",
                                   btrail_overflow_name(c->overflow));
     copy_members(json, c->json);
-    if (c->triggers) {
+    if (c->n_triggers) {
         put_triggers(json, s);
     }
     json_object_set_int_member(json, "records",

@@ -69,25 +69,25 @@ static void test_sum(void)
     sums_up("{" ALL, "\"cr3\":[8192]", "\"processes\":[1]", NULL);
 }
 
-static GArray *roots(unsigned from, unsigned n)
+static struct btrail_command roots(unsigned from, unsigned n)
 {
-    GArray *a = g_array_new(FALSE, FALSE, sizeof(uint64_t));
-    uint64_t i;
+    uint64_t *cr3s = g_new(uint64_t, n);
+    unsigned i;
 
-    for (i = from; i < from + n; i++) {
-        uint64_t root = (i + 1) << 12;
-
-        g_array_append_val(a, root);
+    for (i = 0; i < n; i++) {
+        cr3s[i] = (uint64_t)(from + i + 1) << 12;
     }
-    return a;
+    return (struct btrail_command) {
+        .filter = { .cr3s = cr3s, .n_cr3s = n },
+    };
 }
 
 /* A device takes 64; with more it is to record all. */
 static void test_many(void)
 {
-    struct btrail_command a = { .cr3 = roots(0, 40) };
-    struct btrail_command b = { .cr3 = roots(20, 44) };
-    struct btrail_command c = { .cr3 = roots(64, 1) };
+    struct btrail_command a = roots(0, 40);
+    struct btrail_command b = roots(20, 44);
+    struct btrail_command c = roots(64, 1);
     struct btrail_command *all[] = { &a, &b, &c };
     struct btrail_capture_filter *two = btrail_capture_filter_new(all, 2);
     struct btrail_capture_filter *three = btrail_capture_filter_new(all, 3);
@@ -98,9 +98,9 @@ static void test_many(void)
     g_assert_false(btrail_capture_filter_equal(three, two));
     btrail_capture_filter_free(two);
     btrail_capture_filter_free(three);
-    g_array_unref(a.cr3);
-    g_array_unref(b.cr3);
-    g_array_unref(c.cr3);
+    btrail_session_filter_clear(&a.filter);
+    btrail_session_filter_clear(&b.filter);
+    btrail_session_filter_clear(&c.filter);
 }
 
 int main(int argc, char **argv)

@@ -9,6 +9,8 @@
 #include "service/command.h"
 #include "util/json.h"
 
+#define RING    (UINT64_C(64) << 20)
+
 static struct btrail_command *parse(const char *text, GError **error)
 {
     g_autoptr(JsonNode) node = btrail_json_parse_object(text);
@@ -37,36 +39,36 @@ static void test_start(void)
         "\"duration\":1.5,\"triggers\":[{\"at\":\"kernel:panic\","
         "\"do\":\"dump\",\"hits\":3},{\"at\":\"a:b:0x10\",\"do\":\"stop\"}],"
         "\"names\":\"all\"}");
-    const struct btrail_command_trigger *t;
+    const struct btrail_trigger *t;
 
     g_assert_cmpint(c->what, ==, BTRAIL_COMMAND_START);
     g_assert_cmpstr(c->session, ==, "s");
     g_assert_cmpstr(c->file, ==, "f.btrail");
     g_assert_cmpstr(c->owner, ==, "o");
-    g_assert_cmpuint(c->vcpus->len, ==, 2);
-    g_assert_cmpuint(g_array_index(c->vcpus, unsigned, 0), ==, 0);
-    g_assert_cmpuint(g_array_index(c->vcpus, unsigned, 1), ==, 3);
-    g_assert_cmpuint(c->processes->len, ==, 2);
-    g_assert_cmpstr(g_array_index(c->processes, struct btrail_command_process,
-                                  0).comm, ==, "nginx");
-    g_assert_cmpint(g_array_index(c->processes, struct btrail_command_process,
-                                  1).pid, ==, 123);
-    g_assert_cmpuint(g_array_index(c->cr3, uint64_t, 0), ==, 4096);
-    g_assert_cmpuint(g_array_index(c->cr3, uint64_t, 1), ==, 8192);
+    g_assert_cmpuint(c->filter.n_vcpus, ==, 2);
+    g_assert_cmpuint(c->filter.vcpus[0], ==, 0);
+    g_assert_cmpuint(c->filter.vcpus[1], ==, 3);
+    g_assert_cmpstr(c->filter.processes[0], ==, "nginx");
+    g_assert_cmpstr(c->filter.processes[1], ==, "123");
+    g_assert_null(c->filter.processes[2]);
+    g_assert_cmpuint(c->filter.n_cr3s, ==, 2);
+    g_assert_cmpuint(c->filter.cr3s[0], ==, 4096);
+    g_assert_cmpuint(c->filter.cr3s[1], ==, 8192);
     g_assert_cmpuint(c->privilege, ==, BTRAIL_PRIVILEGE_USER);
-    g_assert_true(c->last);
-    g_assert_cmpint(c->size_of, ==, BTRAIL_COMMAND_SECONDS);
-    g_assert_cmpuint(c->size, ==, 7);
+    g_assert_cmpuint(c->mode, ==, BTRAIL_SESSION_LAST);
+    g_assert_cmpuint(c->limit.ns, ==, UINT64_C(7000000000));
+    g_assert_cmpuint(c->limit.bytes, ==, 0);
+    g_assert_cmpuint(c->limit.records, ==, 0);
     g_assert_cmpuint(c->overflow, ==, BTRAIL_OVERFLOW_DROP);
     g_assert_cmpuint(c->duration_ms, ==, 1500);
     g_assert_cmpuint(c->names, ==, BTRAIL_COMMAND_NAMES_ALL);
-    g_assert_cmpuint(c->triggers->len, ==, 2);
-    t = &g_array_index(c->triggers, struct btrail_command_trigger, 0);
-    g_assert_cmpstr(t->at, ==, "kernel:panic");
-    g_assert_cmpint(t->act, ==, BTRAIL_COMMAND_ACT_DUMP);
+    g_assert_cmpuint(c->n_triggers, ==, 2);
+    t = c->triggers;
+    g_assert_cmpstr(c->at[0], ==, "kernel:panic");
+    g_assert_cmpint(t->action, ==, BTRAIL_TRIGGER_DUMP);
     g_assert_cmpuint(t->hits, ==, 3);
     t++;
-    g_assert_cmpint(t->act, ==, BTRAIL_COMMAND_ACT_STOP);
+    g_assert_cmpint(t->action, ==, BTRAIL_TRIGGER_STOP);
     g_assert_cmpuint(t->hits, ==, 1);
 }
 
@@ -76,14 +78,14 @@ static void test_defaults(void)
 
     g_assert_null(c->session);
     g_assert_null(c->file);
-    g_assert_null(c->vcpus);
-    g_assert_null(c->cr3);
-    g_assert_null(c->processes);
-    g_assert_null(c->triggers);
+    g_assert_cmpuint(c->filter.n_vcpus, ==, 0);
+    g_assert_cmpuint(c->filter.n_cr3s, ==, 0);
+    g_assert_null(c->filter.processes);
+    g_assert_cmpuint(c->n_triggers, ==, 0);
     g_assert_cmpuint(c->privilege, ==,
                      BTRAIL_PRIVILEGE_USER | BTRAIL_PRIVILEGE_KERNEL);
     g_assert_cmpuint(c->overflow, ==, BTRAIL_OVERFLOW_PAUSE);
-    g_assert_false(c->last);
+    g_assert_cmpuint(c->mode, ==, BTRAIL_SESSION_CONTINUOUS);
     g_assert_cmpuint(c->names, ==, BTRAIL_COMMAND_NAMES_AUTO);
     g_assert_cmpuint(c->duration_ms, ==, 0);
     g_assert_cmpuint(c->split, ==, 0);
@@ -223,16 +225,87 @@ static void test_places(void)
             "{\"do\":\"start\",\"triggers\":[{\"at\":\"%s\","
             "\"do\":\"stop\"}]}", places[i].at);
         g_autoptr(btrail_command) c = parse(text, NULL);
-        const struct btrail_command_trigger *t =
-            &g_array_index(c->triggers, struct btrail_command_trigger, 0);
+        const struct btrail_trigger *t = c->triggers;
 
-        g_assert_cmpstr(t->at, ==, places[i].at);
+        g_assert_cmpstr(c->at[0], ==, places[i].at);
         g_assert_cmpstr(t->process, ==, places[i].process);
         g_assert_cmpstr(t->symbol, ==, places[i].symbol);
         g_assert_cmpint(t->user, ==, places[i].user);
         if (!t->symbol) {
             g_assert_cmpuint(t->address, ==, places[i].address);
         }
+    }
+}
+
+/* A session that requests nothing in particular records everything. */
+static void test_options_nothing(void)
+{
+    g_autoptr(btrail_command) c = good("{\"do\":\"start\"}");
+    struct btrail_session_options o = btrail_command_options(c, RING);
+
+    g_assert_cmpint(o.mode, !=, BTRAIL_SESSION_LAST);
+    g_assert_false(o.drop);
+    g_assert_cmpuint(o.filter.n_vcpus, ==, 0);
+    g_assert_cmpuint(o.filter.n_cr3s, ==, 0);
+    g_assert_null(o.filter.processes);
+    g_assert_cmpuint(o.filter.privilege, ==, 0);
+    g_assert_cmpuint(o.n_triggers, ==, 0);
+}
+
+static void test_options_all(void)
+{
+    g_autoptr(btrail_command) c = good(
+        "{\"do\":\"start\",\"vcpus\":[2,1],\"cr3\":[\"0x1000\"],"
+        "\"processes\":[\"nginx\",12],\"privilege\":\"kernel\","
+        "\"overflow\":\"drop\",\"triggers\":["
+        "{\"at\":\"kernel:panic\",\"do\":\"stop\"},"
+        "{\"at\":\"nginx:0x400\",\"do\":\"start\",\"hits\":3}]}");
+    struct btrail_session_options o = btrail_command_options(c, RING);
+
+    g_assert_true(o.drop);
+    g_assert_cmpuint(o.filter.n_vcpus, ==, 2);
+    g_assert_cmpuint(o.filter.vcpus[0] + o.filter.vcpus[1], ==, 3);
+    g_assert_cmpuint(o.filter.n_cr3s, ==, 1);
+    g_assert_cmphex(o.filter.cr3s[0], ==, 0x1000);
+    g_assert_cmpstr(o.filter.processes[0], ==, "nginx");
+    g_assert_cmpstr(o.filter.processes[1], ==, "12");
+    g_assert_null(o.filter.processes[2]);
+    g_assert_cmpuint(o.filter.privilege, ==, BTRAIL_PRIVILEGE_KERNEL);
+    g_assert_cmpuint(o.n_triggers, ==, 2);
+    g_assert_null(o.triggers[0].process);
+    g_assert_cmpstr(o.triggers[0].symbol, ==, "panic");
+    g_assert_cmpint(o.triggers[0].action, ==, BTRAIL_TRIGGER_STOP);
+    g_assert_cmpuint(o.triggers[0].hits, ==, 1);
+    g_assert_cmpstr(o.triggers[1].process, ==, "nginx");
+    g_assert_null(o.triggers[1].symbol);
+    g_assert_cmphex(o.triggers[1].address, ==, 0x400);
+    g_assert_cmpint(o.triggers[1].action, ==, BTRAIL_TRIGGER_START);
+    g_assert_cmpuint(o.triggers[1].hits, ==, 3);
+}
+
+/* Whatever is requested, a ring has at most the bytes that it may have. */
+static void test_options_limit(void)
+{
+    static const struct {
+        const char *size;
+        struct btrail_session_limit limit;
+    } tests[] = {
+        { "{\"bytes\":5000000}", { .bytes = 5000000 } },
+        { "{\"records\":1000000}", { .bytes = RING, .records = 1000000 } },
+        { "{\"seconds\":30}", { .bytes = RING, .ns = 30000000000 } },
+    };
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(tests); i++) {
+        g_autofree char *text = g_strdup_printf(
+            "{\"do\":\"start\",\"mode\":\"last\",\"size\":%s}", tests[i].size);
+        g_autoptr(btrail_command) c = good(text);
+        struct btrail_session_options o = btrail_command_options(c, RING);
+
+        g_assert_cmpint(o.mode, ==, BTRAIL_SESSION_LAST);
+        g_assert_cmpuint(o.limit.bytes, ==, tests[i].limit.bytes);
+        g_assert_cmpuint(o.limit.records, ==, tests[i].limit.records);
+        g_assert_cmpuint(o.limit.ns, ==, tests[i].limit.ns);
     }
 }
 
@@ -244,5 +317,8 @@ int main(int argc, char **argv)
     g_test_add_func("/command/defaults", test_defaults);
     g_test_add_func("/command/others", test_others);
     g_test_add_func("/command/refused", test_refused);
+    g_test_add_func("/command/options/nothing", test_options_nothing);
+    g_test_add_func("/command/options/all", test_options_all);
+    g_test_add_func("/command/options/limit", test_options_limit);
     return g_test_run();
 }

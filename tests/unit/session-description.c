@@ -101,7 +101,8 @@ static void test_filters(void)
         vcpus, 2, cr3s, 2, processes, BTRAIL_PRIVILEGE_USER,
     };
     const struct btrail_session_facts facts = {
-        .header = &header, .filter = &filter, .drop = true, .last = true,
+        .header = &header, .filter = &filter, .drop = true,
+        .mode = BTRAIL_SESSION_LAST,
         .attached = true,
     };
     char *path = sample_path();
