@@ -24,7 +24,7 @@ common_filter(const struct guest_capture *c, const struct guest_member *next)
 
         if (m == next || guest_member_is_active(m) ||
             (c->attaching && m->queued)) {
-            g_ptr_array_add(commands, (void *)guest_member_command(m));
+            g_ptr_array_add(commands, m->session->command);
         }
     }
     return commands->len ? btrail_capture_filter_new(
@@ -38,8 +38,9 @@ static unsigned most_names(const struct guest_capture *c)
     unsigned i;
 
     for (i = 0; i < c->members->len; i++) {
-        most = MAX(most,
-                   guest_member_command(guest_member_at(c->members, i))->names);
+        const struct guest_member *m = guest_member_at(c->members, i);
+
+        most = MAX(most, m->session->command->names);
     }
     return most;
 }

@@ -54,7 +54,7 @@ static bool check_file(struct btrail_guest *g, const char *file,
     for (i = 0; i < g->members->len; i++) {
         const struct guest_member *m = guest_member_at(g->members, i);
 
-        if (!strcmp(guest_member_command(m)->file, file)) {
+        if (!strcmp(m->session->command->file, file)) {
             return btrail_service_fail(error, BTRAIL_SERVICE_ERROR_NAME,
                                        "'%s' is the trace of session '%s' "
                                        "already; choose another name", file,
@@ -135,8 +135,10 @@ static struct btrail_service_session *find_done(struct btrail_guest *g,
     GList *l;
 
     for (l = g->done.tail; l; l = l->prev) {
-        if (!strcmp(btrail_service_session_command(l->data)->session, name)) {
-            return l->data;
+        struct btrail_service_session *s = l->data;
+
+        if (!strcmp(s->command->session, name)) {
+            return s;
         }
     }
     return NULL;
@@ -280,7 +282,7 @@ static void do_list(struct btrail_guest *g, gint64 id,
     for (i = 0; !folder && i < g->members->len; i++) {
         const struct guest_member *m = guest_member_at(g->members, i);
 
-        g_hash_table_add(l->writing, g_strdup(guest_member_command(m)->file));
+        g_hash_table_add(l->writing, g_strdup(m->session->command->file));
     }
     g->refs++;
     task = g_task_new(NULL, NULL, listed, l);

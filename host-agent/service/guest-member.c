@@ -43,7 +43,7 @@ struct guest_member *guest_member_find(GPtrArray *members, const char *name)
 
 bool guest_member_announce(struct guest_member *m)
 {
-    const struct btrail_command *c = guest_member_command(m);
+    const struct btrail_command *c = m->session->command;
     JsonObject *result;
 
     m->held = !btrail_service_session_is_ready(m->session);

@@ -41,21 +41,14 @@ struct guest_member {
     guint reply_source;
 };
 
-static inline const struct btrail_command *
-guest_member_command(const struct guest_member *m)
-{
-    return btrail_service_session_command(m->session);
-}
-
 static inline const char *guest_member_name(const struct guest_member *m)
 {
-    return guest_member_command(m)->session;
+    return m->session->command->session;
 }
 
 static inline bool guest_member_is_active(const struct guest_member *m)
 {
-    return btrail_service_session_state(m->session) ==
-           BTRAIL_SERVICE_SESSION_ACTIVE;
+    return m->session->state == BTRAIL_SERVICE_SESSION_ACTIVE;
 }
 
 static inline struct guest_member *guest_member_at(GPtrArray *members,

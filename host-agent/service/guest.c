@@ -24,13 +24,12 @@ static void log_end(const struct guest_member *m, JsonObject *status)
     const struct btrail_service_session *s = m->session;
     const char *why = btrail_json_string(status, "why");
 
-    if (btrail_service_session_is_detached(s)) {
+    if (s->detached) {
         btrail_log(BTRAIL_LOG_INFO, "guest %s: session %s continues with the "
                    "next service", m->link->name, guest_member_name(m));
         return;
     }
-    btrail_log(btrail_service_session_state(s) ==
-               BTRAIL_SERVICE_SESSION_FAILED ?
+    btrail_log(s->state == BTRAIL_SERVICE_SESSION_FAILED ?
                BTRAIL_LOG_WARNING : BTRAIL_LOG_INFO,
                "guest %s: session %s %s%s%s: %s, %" G_GINT64_FORMAT
                " records, %" G_GINT64_FORMAT " bytes, %" G_GINT64_FORMAT
@@ -47,7 +46,7 @@ static void session_done(struct btrail_guest *g, struct guest_member *m)
 {
     struct btrail_service_session *s = m->session;
     g_autoptr(JsonObject) status = btrail_service_session_status(s);
-    const char *why = btrail_service_session_is_detached(s) ?
+    const char *why = s->detached ?
                       "the service restarts; the session continues" :
                       btrail_json_string(status, "why");
 
@@ -161,9 +160,7 @@ btrail_guest_add_session(struct btrail_guest *g, struct btrail_command *c,
         .opaque = g,
     };
 
-    m->session = state ?
-        btrail_service_session_resume(&options, state, left, error) :
-        btrail_service_session_new(&options, error);
+    m->session = btrail_service_session_new(&options, state, left, error);
     if (!m->session) {
         guest_member_free(m);
         return NULL;
@@ -239,7 +236,7 @@ static void on_panic(struct btrail_guest *g)
         struct guest_member *m = guest_member_at(g->members, i);
         g_autoptr(GError) error = NULL;
 
-        if (guest_member_command(m)->mode == BTRAIL_SESSION_LAST &&
+        if (m->session->command->mode == BTRAIL_SESSION_LAST &&
             guest_member_is_active(m) &&
             !guest_dump_start(&g->dumps, m, -1, NULL,
                               BTRAIL_SERVICE_SESSION_PANIC, &error)) {
@@ -339,12 +336,11 @@ void btrail_guest_add_done(const struct btrail_guest *g, const char *session,
     GList *l;
 
     for (l = g->done.head; l; l = l->next) {
-        const struct btrail_command *c =
-            btrail_service_session_command(l->data);
+        struct btrail_service_session *s = l->data;
 
-        if (!session || !strcmp(c->session, session)) {
-            json_array_add_object_element(
-                status, btrail_service_session_status(l->data));
+        if (!session || !strcmp(s->command->session, session)) {
+            json_array_add_object_element(status,
+                                          btrail_service_session_status(s));
         }
     }
 }

@@ -6,7 +6,7 @@
 #include <gio/gio.h>
 #include <unistd.h>
 
-#include "service/service-session-private.h"
+#include "service/service-session.h"
 
 struct dumping {
     struct btrail_service_session *s;

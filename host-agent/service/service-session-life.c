@@ -14,7 +14,7 @@
 #include "backtrail/words.h"
 #include "lib/internal/parts.h"
 #include "service/log.h"
-#include "service/service-session-private.h"
+#include "service/service-session.h"
 
 /* The most that a block of records grows to while it is made */
 #define BLOCK_MEMORY    (UINT64_C(4) << 20)
@@ -235,19 +235,6 @@ static bool make_session(struct btrail_service_session *s,
     return true;
 }
 
-static struct btrail_service_session *
-new_session(const struct btrail_service_session_options *options)
-{
-    struct btrail_service_session *s = g_new0(struct btrail_service_session, 1);
-
-    s->options = *options;
-    s->command = options->command;
-    s->folder = -1;
-    s->refs = 1;
-    s->started = g_get_real_time();
-    return s;
-}
-
 /* Creates the file at the path in @options. */
 static struct btrail_store *open_store(struct btrail_service_session *s,
                                        struct btrail_store_options *options,
@@ -298,21 +285,7 @@ static bool open_new(struct btrail_service_session *s, GError **error)
     return true;
 }
 
-struct btrail_service_session *
-btrail_service_session_new(const struct btrail_service_session_options *options,
-                           GError **error)
-{
-    struct btrail_service_session *s = new_session(options);
-
-    if (!open_new(s, error)) {
-        service_session_unref(s);
-        return NULL;
-    }
-    return s;
-}
-
 static bool open_again(struct btrail_service_session *s,
-                       const struct btrail_state_session *state,
                        struct btrail_leftover *left, GError **error)
 {
     struct btrail_store_options options = { NULL };
@@ -330,13 +303,13 @@ static bool open_again(struct btrail_service_session *s,
     options.path = part_path;
     options.id = left->id;
     options.part = part;
-    options.begin = state->whole ? BTRAIL_GAP_AGENT_LOST :
+    options.begin = s->whole ? BTRAIL_GAP_AGENT_LOST :
                     BTRAIL_GAP_ELSEWHERE;
     store = open_store(s, &options, error);
     if (!store) {
         return false;
     }
-    if (!make_session(s, store, state->whole ? NULL : left->indices, error)) {
+    if (!make_session(s, store, s->whole ? NULL : left->indices, error)) {
         remove_own_part(s);
         return false;
     }
@@ -347,29 +320,35 @@ static bool open_again(struct btrail_service_session *s,
 }
 
 struct btrail_service_session *
-btrail_service_session_resume(
-    const struct btrail_service_session_options *options,
-    const struct btrail_state_session *state, struct btrail_leftover *left,
-    GError **error)
+btrail_service_session_new(const struct btrail_service_session_options *options,
+                           const struct btrail_state_session *state,
+                           struct btrail_leftover *left, GError **error)
 {
-    struct btrail_service_session *s = new_session(options);
+    struct btrail_service_session *s = g_new0(struct btrail_service_session, 1);
     bool ok;
 
-    s->keeping = state->keeping;
-    if (state->ring) {
+    s->options = *options;
+    s->command = options->command;
+    s->folder = -1;
+    s->refs = 1;
+    s->started = g_get_real_time();
+    if (state) {
+        s->resumed = true;
+        s->started = state->started / 1000;
+        s->whole = state->whole;
+        s->keeping = state->keeping;
+    }
+    if (state && state->ring) {
         g_free(btrail_leftover_keep_ring(options->folder,
                                          options->command->session, "-before",
                                          state->ring));
     }
-    ok = left ? open_again(s, state, left, error) : open_new(s, error);
+    ok = left ? open_again(s, left, error) : open_new(s, error);
     btrail_leftover_free(left);
     if (!ok) {
         service_session_unref(s);
         return NULL;
     }
-    s->resumed = true;
-    s->started = state->started / 1000;
-    s->whole = state->whole;
     return s;
 }
 
@@ -633,21 +612,4 @@ void btrail_service_session_free(struct btrail_service_session *s)
         s->options.event = NULL;
         service_session_unref(s);
     }
-}
-
-enum btrail_service_session_state
-btrail_service_session_state(const struct btrail_service_session *s)
-{
-    return s->state;
-}
-
-bool btrail_service_session_is_detached(const struct btrail_service_session *s)
-{
-    return s->detached;
-}
-
-const struct btrail_command *
-btrail_service_session_command(const struct btrail_service_session *s)
-{
-    return s->command;
 }

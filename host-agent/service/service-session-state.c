@@ -4,7 +4,7 @@
  * service-session.h
  */
 
-#include "service/service-session-private.h"
+#include "service/service-session.h"
 #include "util/json.h"
 #include "backtrail/words.h"
 

@@ -76,21 +76,77 @@ struct btrail_service_session_options {
     void *opaque;
 };
 
-/* Make a session and its files.  On failure, none of them stays. */
-struct btrail_service_session *
-btrail_service_session_new(const struct btrail_service_session_options *options,
-                           GError **error);
+/**
+ * struct btrail_service_session
+ *
+ * Its owner may read @command, @state and @detached; the rest belongs to
+ * service-session-life.c, which makes and ends it, -state.c, which describes
+ * it, and -dump.c.
+ *
+ * @command:   of @options
+ * @session:   of the drain; NULL once this one is done
+ * @folder:    that the trace is in
+ * @path:      of the trace, through @folder
+ * @part:      path of the part that is written; NULL in mode "last"
+ * @ring:      name of the ring's folder in the guest's folder, or NULL
+ * @why:       the reason for the end, or NULL
+ * @spoilt:    it counts as failed
+ * @abandoned: nothing of it may stay
+ * @detached:  the next process continues it
+ * @added:     it is, or was, in a capture
+ * @whole:     btrail_session_whole()
+ * @keeping:   btrail_session_keeping()
+ * @started, @ended: by g_get_real_time()
+ * @past:      progress of the processes before
+ * @paused_base, @limited_base: of the capture, when it was added
+ * @resumed:   another process has started it
+ * @ready:     BTRAIL_SERVICE_SESSION_READY is reported
+ * @found:     triggers whose places were found
+ * @over:      the drain session needs no source any more
+ * @finishing: a thread finishes @session
+ * @dumps:     threads that dump @session
+ */
+struct btrail_service_session {
+    struct btrail_service_session_options options;
+    unsigned refs;
+    struct btrail_command *command;
+    enum btrail_service_session_state state;
+    struct btrail_session *session;
+    int folder;
+    char *path;
+    char *part;
+    char *ring;
+    char *why;
+    bool spoilt;
+    bool abandoned;
+    bool detached;
+    bool added;
+    bool whole;
+    bool keeping;
+    gint64 started, ended;
+    struct btrail_session_progress progress, past;
+    uint64_t paused_ns, paused_base;
+    uint64_t limited_ns, limited_base;
+    bool waited_known;
+    guint done_source, fired_source, duration_source;
+    bool resumed;
+    bool ready;
+    bool *found;
+    bool over;
+    bool finishing;
+    unsigned dumps;
+};
 
 /*
- * Continue the session of another process that @state describes: in another
- * part of its trace, or with another ring.  @left is taken; NULL if nothing of
- * the trace is left.
+ * Make a session and its files.  On failure, none of them stays.  Unless @state
+ * is NULL, it continues the session of another process that @state describes:
+ * in another part of its trace, or with another ring.  @left is taken; NULL if
+ * nothing of the trace is left.
  */
 struct btrail_service_session *
-btrail_service_session_resume(
-    const struct btrail_service_session_options *options,
-    const struct btrail_state_session *state, struct btrail_leftover *left,
-    GError **error);
+btrail_service_session_new(const struct btrail_service_session_options *options,
+                           const struct btrail_state_session *state,
+                           struct btrail_leftover *left, GError **error);
 
 /* The session becomes active; the caller puts the result into the capture. */
 struct btrail_session *
@@ -120,12 +176,6 @@ void btrail_service_session_spoil(struct btrail_service_session *s,
 
 /* Free a session that is done, or that was never active: that removes it. */
 void btrail_service_session_free(struct btrail_service_session *s);
-
-enum btrail_service_session_state
-btrail_service_session_state(const struct btrail_service_session *s);
-const struct btrail_command *
-btrail_service_session_command(const struct btrail_service_session *s);
-bool btrail_service_session_is_detached(const struct btrail_service_session *s);
 
 /* The most memory that a session uses, roughly, in bytes */
 uint64_t btrail_service_session_memory(unsigned vcpus);
@@ -179,5 +229,17 @@ bool btrail_service_session_dump(struct btrail_service_session *s,
                                  char **name,
                                  btrail_service_session_dumped *dumped,
                                  void *opaque, GError **error);
+
+/*
+ * For the three files of the session
+ */
+
+void service_session_unref(struct btrail_service_session *s);
+
+/* Finishes the session once it is over and no thread uses it any more. */
+void service_session_finish(struct btrail_service_session *s);
+
+/* Updates @progress, @keeping and @whole from the drain. */
+void service_session_update(struct btrail_service_session *s);
 
 #endif /* BTRAIL_SERVICE_SESSION_H */
