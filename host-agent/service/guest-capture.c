@@ -5,6 +5,7 @@
 
 #include <glib-unix.h>
 
+#include "service/capture-filter.h"
 #include "service/guest-capture.h"
 #include "service/log.h"
 #include "util/json.h"
@@ -13,8 +14,8 @@
  * The filter for all sessions that are, or are about to be, in the capture,
  * and for @next unless it is NULL; NULL if there are none
  */
-static struct btrail_capture_filter *
-common_filter(const struct guest_capture *c, const struct guest_member *next)
+static JsonObject *common_filter(const struct guest_capture *c,
+                                 const struct guest_member *next)
 {
     g_autoptr(GPtrArray) commands = g_ptr_array_new();
     unsigned i;
@@ -27,7 +28,7 @@ common_filter(const struct guest_capture *c, const struct guest_member *next)
             g_ptr_array_add(commands, m->session->command);
         }
     }
-    return commands->len ? btrail_capture_filter_new(
+    return commands->len ? btrail_capture_filter(
         (struct btrail_command **)commands->pdata, commands->len) : NULL;
 }
 
@@ -96,7 +97,7 @@ void guest_capture_forget(struct guest_capture *c)
 {
     g_clear_pointer(&c->name, g_free);
     g_clear_pointer(&c->given_up, g_free);
-    g_clear_pointer(&c->filter, btrail_capture_filter_free);
+    g_clear_pointer(&c->filter, json_object_unref);
     c->awaiting = c->attaching = c->stopping = false;
 }
 
@@ -277,7 +278,7 @@ static void start_capture(struct guest_capture *c, struct guest_member *m)
     json_object_set_int_member(arguments, "buffer-size", config->buffer_size);
     json_object_set_int_member(arguments, "agent-timeout",
                                config->agent_timeout);
-    btrail_capture_filter_put(c->filter, arguments);
+    btrail_json_add_all(arguments, c->filter);
     btrail_control_execute(c->link->control, "branch-trace-start", arguments,
                            started, c);
 }
@@ -288,7 +289,7 @@ static void capture_changed(void *opaque, JsonNode *result, const GError *error)
     struct guest_member *m = next_queued(c);
 
     if (error) {
-        g_clear_pointer(&c->filter, btrail_capture_filter_free);
+        g_clear_pointer(&c->filter, json_object_unref);
         btrail_log(BTRAIL_LOG_WARNING, "guest %s: cannot change the capture: "
                    "%s", c->link->name, error->message);
         if (m) {
@@ -301,15 +302,14 @@ static void capture_changed(void *opaque, JsonNode *result, const GError *error)
 }
 
 /* @filter is taken. */
-static void change_capture(struct guest_capture *c,
-                           struct btrail_capture_filter *filter)
+static void change_capture(struct guest_capture *c, JsonObject *filter)
 {
     JsonObject *arguments = json_object_new();
 
-    btrail_capture_filter_free(c->filter);
+    g_clear_pointer(&c->filter, json_object_unref);
     c->filter = filter;
     json_object_set_string_member(arguments, "capture", c->name);
-    btrail_capture_filter_put(filter, arguments);
+    btrail_json_add_all(arguments, filter);
     c->busy = true;
     btrail_control_execute(c->link->control, "branch-trace-change", arguments,
                            capture_changed, c);
@@ -318,7 +318,7 @@ static void change_capture(struct guest_capture *c,
 void guest_capture_advance(struct guest_capture *c)
 {
     struct guest_member *m = next_queued(c);
-    struct btrail_capture_filter *filter;
+    g_autoptr(JsonObject) filter = NULL;
 
     if (c->busy || !c->link->control || c->stopping || c->attaching) {
         return;
@@ -332,17 +332,13 @@ void guest_capture_advance(struct guest_capture *c)
     filter = common_filter(c, m);
     if (!filter) {
         guest_capture_stop(c);
-    } else if (!c->filter || !btrail_capture_filter_equal(filter, c->filter)) {
-        change_capture(c, filter);
-        return;
+    } else if (!c->filter || !json_object_equal(filter, c->filter)) {
+        change_capture(c, g_steal_pointer(&filter));
     } else if (m) {
         btrail_capture_add(c->capture, take_queued(m));
         announce(c, m);
-        btrail_capture_filter_free(filter);
         guest_capture_advance(c);
-        return;
     }
-    btrail_capture_filter_free(filter);
 }
 
 void guest_capture_expect(struct guest_capture *c, const char *name)
@@ -429,7 +425,7 @@ JsonObject *guest_capture_status(const struct guest_capture *c)
     json_object_set_int_member(json, "paused-ns", p.paused_ns);
     json_object_set_int_member(json, "limited-ns", p.limited_ns);
     if (c->filter) {
-        btrail_capture_filter_put(c->filter, json);
+        btrail_json_add_all(json, c->filter);
     }
     return json;
 }

@@ -13,7 +13,6 @@
 #include <json-glib/json-glib.h>
 
 #include "drain/capture.h"
-#include "service/capture-filter.h"
 #include "service/guest-member.h"
 #include "service/host.h"
 
@@ -32,7 +31,7 @@
  * @attaching: a capture that another process has started continues
  * @stopping:  the capture ends
  * @detaching: it is handed over to another process
- * @filter:    as the device has it
+ * @filter:    as the device has it, see capture-filter.h
  * @given_up:  why the device has given up on this service, or NULL
  * @starting:  the session that the capture is started for
  */
@@ -51,7 +50,7 @@ struct guest_capture {
     bool attaching;
     bool stopping;
     bool detaching;
-    struct btrail_capture_filter *filter;
+    JsonObject *filter;
     char *given_up;
     struct guest_member *starting;
 };

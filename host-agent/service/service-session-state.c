@@ -133,8 +133,6 @@ btrail_service_session_save(struct btrail_service_session *s)
 {
     struct btrail_state_session *state;
     JsonObject *command;
-    g_autoptr(GList) members = NULL;
-    GList *l;
 
     /* A resumed session must survive before it is in a capture again, too. */
     if ((!s->added && !s->resumed) || s->detached ||
@@ -144,12 +142,7 @@ btrail_service_session_save(struct btrail_service_session *s)
     service_session_update(s);
     state = btrail_state_session_new();
     command = json_object_new();
-    members = json_object_get_members(s->command->json);
-    for (l = members; l; l = l->next) {
-        json_object_set_member(command, l->data,
-                               json_object_dup_member(s->command->json,
-                                                      l->data));
-    }
+    btrail_json_add_all(command, s->command->json);
     json_object_set_string_member(command, "session", s->command->session);
     json_object_set_string_member(command, "file", s->command->file);
     state->command = command;

@@ -151,6 +151,17 @@ JsonObject *btrail_json_new(const char *name, ...)
     return object;
 }
 
+void btrail_json_add_all(JsonObject *object, JsonObject *from)
+{
+    g_autoptr(GList) members = json_object_get_members(from);
+    GList *l;
+
+    for (l = members; l; l = l->next) {
+        json_object_set_member(object, l->data,
+                               json_object_dup_member(from, l->data));
+    }
+}
+
 void btrail_json_set_time(JsonObject *object, const char *name, gint64 seconds)
 {
     g_autoptr(GDateTime) t = g_date_time_new_from_unix_utc(seconds);

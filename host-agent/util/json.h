@@ -36,6 +36,9 @@ void btrail_json_add(JsonObject *object, ...) G_GNUC_NULL_TERMINATED;
 /* A new object with such members */
 JsonObject *btrail_json_new(const char *name, ...) G_GNUC_NULL_TERMINATED;
 
+/* Adds copies of all members of @from. */
+void btrail_json_add_all(JsonObject *object, JsonObject *from);
+
 /*
  * Adds a time as in 2024-02-29T23:59:59Z.  @seconds are since 1970.  A time
  * whose year does not have four digits is left out.
