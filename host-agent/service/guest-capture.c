@@ -387,25 +387,29 @@ void guest_capture_attach(struct guest_capture *c)
                            attached, c);
 }
 
-struct btrail_state_capture *
-guest_capture_save(const struct guest_capture *c)
+JsonObject *guest_capture_save(const struct guest_capture *c)
 {
     g_autofree char *folder = g_path_get_basename(c->folder->path);
-    struct btrail_state_capture *state;
+    g_autoptr(JsonArray) sessions = json_array_new();
+    JsonObject *state;
     unsigned i;
 
-    if (!c->name) {
-        return NULL;
-    }
-    state = btrail_state_capture_new(c->name, folder);
-    for (i = 0; i < c->members->len; i++) {
-        struct btrail_state_session *s = btrail_service_session_save(
+    for (i = 0; c->name && i < c->members->len; i++) {
+        JsonObject *session = btrail_service_session_save(
             guest_member_at(c->members, i)->session);
 
-        if (s) {
-            g_ptr_array_add(state->sessions, s);
+        if (session) {
+            json_array_add_object_element(sessions, session);
         }
     }
+    if (!json_array_get_length(sessions)) {
+        return NULL;
+    }
+    state = json_object_new();
+    json_object_set_string_member(state, "name", c->name);
+    json_object_set_string_member(state, "folder", folder);
+    json_object_set_array_member(state, "sessions",
+                                 g_steal_pointer(&sessions));
     return state;
 }
 

@@ -90,9 +90,8 @@ void guest_capture_stop_orphan(struct guest_capture *c, const char *name);
 void guest_capture_lost(struct guest_capture *c, const char *name,
                         const char *reason);
 
-/* What the next process must know; NULL if there is no capture */
-struct btrail_state_capture *
-guest_capture_save(const struct guest_capture *c);
+/* What the next process must know, see state.h; NULL if there is no session */
+JsonObject *guest_capture_save(const struct guest_capture *c);
 
 /* The part of "status" about the capture */
 JsonObject *guest_capture_status(const struct guest_capture *c);

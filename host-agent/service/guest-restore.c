@@ -8,11 +8,12 @@
 #include "service/guest-restore.h"
 #include "service/log.h"
 #include "service/service-state.h"
+#include "util/json.h"
 
 struct restoring {
     struct btrail_guest *g;
     GPtrArray *commands;        /* of struct btrail_command */
-    struct btrail_state_capture *state;
+    JsonObject *state;
     GPtrArray *leftovers;       /* of struct btrail_leftover */
 };
 
@@ -37,7 +38,7 @@ static void restoring_free(struct restoring *r)
     btrail_guest_unref(r->g);
     g_ptr_array_unref(r->commands);
     g_ptr_array_unref(r->leftovers);
-    btrail_state_capture_free(r->state);
+    json_object_unref(r->state);
     g_free(r);
 }
 
@@ -49,12 +50,12 @@ static void inspected(GObject *source, GAsyncResult *async, gpointer opaque)
     g_autofree char *capture = g_strdup(g->capture.name);
     bool gone = !g->link.control || g->capture.detaching;
     bool ending = !gone && g->host->ending;
+    JsonArray *sessions = json_object_get_array_member(r->state, "sessions");
     unsigned i, n = 0;
 
     g->capture.busy = false;
     for (i = 0; i < r->commands->len && !gone && !ending; i++) {
-        struct btrail_state_session *s =
-            g_ptr_array_index(r->state->sessions, i);
+        JsonObject *s = json_array_get_object_element(sessions, i);
         struct btrail_command *c = g_ptr_array_index(r->commands, i);
         g_autofree char *name = g_strdup(c->session);
         g_autoptr(GError) error = NULL;
@@ -100,9 +101,9 @@ static void free_leftover(gpointer p)
     btrail_leftover_free(p);
 }
 
-void btrail_guest_restore(struct btrail_guest *g,
-                          struct btrail_state_capture *state)
+void btrail_guest_restore(struct btrail_guest *g, JsonObject *state)
 {
+    JsonArray *sessions = json_object_get_array_member(state, "sessions");
     struct restoring *r = g_new0(struct restoring, 1);
     g_autoptr(GTask) task = NULL;
     unsigned i;
@@ -110,16 +111,16 @@ void btrail_guest_restore(struct btrail_guest *g,
     r->g = g;
     r->commands = g_ptr_array_new_with_free_func(free_command);
     r->leftovers = g_ptr_array_new_with_free_func(free_leftover);
-    r->state = btrail_state_capture_ref(state);
-    for (i = 0; i < state->sessions->len; i++) {
-        const struct btrail_state_session *s =
-            g_ptr_array_index(state->sessions, i);
+    r->state = json_object_ref(state);
+    for (i = 0; i < json_array_get_length(sessions); i++) {
+        JsonObject *s = json_array_get_object_element(sessions, i);
 
         /* It cannot fail: reading the state has parsed it. */
-        g_ptr_array_add(r->commands, btrail_command_parse(s->command, NULL));
+        g_ptr_array_add(r->commands, btrail_command_parse(
+            btrail_json_object(s, "command"), NULL));
     }
     g->refs++;
-    guest_capture_expect(&g->capture, state->name);
+    guest_capture_expect(&g->capture, btrail_json_string(state, "name"));
     task = g_task_new(NULL, NULL, inspected, r);
     g_task_set_task_data(task, r, NULL);
     g_task_run_in_thread(task, inspect_thread);

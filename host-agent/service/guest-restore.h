@@ -12,7 +12,6 @@
  * After btrail_guest_connect(): continue the capture that @state describes,
  * which the device still has.  Takes a reference to @state.
  */
-void btrail_guest_restore(struct btrail_guest *g,
-                          struct btrail_state_capture *state);
+void btrail_guest_restore(struct btrail_guest *g, JsonObject *state);
 
 #endif /* BTRAIL_GUEST_RESTORE_H */

@@ -147,8 +147,8 @@ uint64_t btrail_guest_memory(const struct btrail_guest *g, unsigned sessions)
 
 struct guest_member *
 btrail_guest_add_session(struct btrail_guest *g, struct btrail_command *c,
-                         const struct btrail_state_session *state,
-                         struct btrail_leftover *left, GError **error)
+                         JsonObject *state, struct btrail_leftover *left,
+                         GError **error)
 {
     struct guest_member *m = guest_member_new(&g->link, g->folder);
     struct btrail_service_session_options options = {
@@ -290,11 +290,10 @@ void btrail_guest_end(struct btrail_guest *g, const char *why)
     }
 }
 
-struct btrail_state_capture *btrail_guest_detach(struct btrail_guest *g,
-                                                 const char *why)
+JsonObject *btrail_guest_detach(struct btrail_guest *g, const char *why)
 {
     struct guest_capture *c = &g->capture;
-    struct btrail_state_capture *state = NULL;
+    JsonObject *state = NULL;
     unsigned i;
 
     if (c->name && !c->stopping && (c->capture || c->attaching)) {

@@ -65,8 +65,8 @@ void btrail_guest_event(struct btrail_guest *g, const char *event,
  */
 struct guest_member *
 btrail_guest_add_session(struct btrail_guest *g, struct btrail_command *c,
-                         const struct btrail_state_session *state,
-                         struct btrail_leftover *left, GError **error);
+                         JsonObject *state, struct btrail_leftover *left,
+                         GError **error);
 
 /* End a session because of @why; NULL if a client has requested it. */
 void btrail_guest_end_session(struct btrail_guest *g, struct guest_member *m,
@@ -80,8 +80,7 @@ void btrail_guest_end(struct btrail_guest *g, const char *why);
  * them.  Sessions that cannot continue end because of @why.  Returns what the
  * next process must know, or NULL.
  */
-struct btrail_state_capture *btrail_guest_detach(struct btrail_guest *g,
-                                                 const char *why);
+JsonObject *btrail_guest_detach(struct btrail_guest *g, const char *why);
 
 /* The active session that has written the most, or NULL */
 struct guest_member *btrail_guest_largest(struct btrail_guest *g);

@@ -14,6 +14,7 @@
 #include "service/leftover.h"
 #include "service/log.h"
 #include "lib/internal/parts.h"
+#include "util/json.h"
 
 void btrail_leftover_free(struct btrail_leftover *l)
 {
@@ -155,15 +156,16 @@ char *btrail_leftover_keep_ring(const struct btrail_folder *folder,
 }
 
 void btrail_leftover_complete(const struct btrail_folder *folder,
-                              const struct btrail_state_session *s)
+                              JsonObject *session)
 {
-    g_autoptr(btrail_command) c = btrail_command_parse(s->command, NULL);
+    g_autoptr(btrail_command) c = btrail_command_parse(
+        btrail_json_object(session, "command"), NULL);
+    const char *ring = btrail_json_string(session, "ring");
     g_autofree char *path = NULL;
     int fd;
 
-    if (s->ring) {
-        g_free(btrail_leftover_keep_ring(folder, c->session, "-before",
-                                         s->ring));
+    if (ring) {
+        g_free(btrail_leftover_keep_ring(folder, c->session, "-before", ring));
     }
     if (c->mode == BTRAIL_SESSION_LAST) {
         return;
@@ -176,12 +178,13 @@ void btrail_leftover_complete(const struct btrail_folder *folder,
 }
 
 void btrail_leftover_complete_all(const struct btrail_folder *folder,
-                                  const struct btrail_state_capture *capture)
+                                  JsonObject *capture)
 {
+    JsonArray *sessions = json_object_get_array_member(capture, "sessions");
     unsigned i;
 
-    for (i = 0; i < capture->sessions->len; i++) {
+    for (i = 0; i < json_array_get_length(sessions); i++) {
         btrail_leftover_complete(folder,
-                                 g_ptr_array_index(capture->sessions, i));
+                                 json_array_get_object_element(sessions, i));
     }
 }

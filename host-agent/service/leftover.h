@@ -47,13 +47,13 @@ uint32_t btrail_leftover_last_part(const char *path);
  */
 void btrail_leftover_complete_part(int fd, const char *path, uint32_t part);
 
-/* Complete the last part of the trace of @s, which nobody continues. */
+/* Complete the last part of a session's trace, which nobody continues. */
 void btrail_leftover_complete(const struct btrail_folder *folder,
-                              const struct btrail_state_session *s);
+                              JsonObject *session);
 
 /* The same of all sessions of a capture */
 void btrail_leftover_complete_all(const struct btrail_folder *folder,
-                                  const struct btrail_state_capture *capture);
+                                  JsonObject *capture);
 
 /*
  * Rename the folder @ring of a flight recorder to SESSION@suffix-TIME, where it

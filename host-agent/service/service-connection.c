@@ -117,7 +117,7 @@ static bool on_guest(void *opaque, JsonObject *json, GError **error)
     struct btrail_host *host = c->all->host;
     JsonObject *info = btrail_json_object(json, "capture");
     const char *capture = info ? btrail_json_string(info, "capture") : NULL;
-    struct btrail_state_capture *left;
+    JsonObject *left;
     struct btrail_guest *g;
 
     if (host->ending) {

@@ -15,6 +15,7 @@
 #include "lib/internal/parts.h"
 #include "service/log.h"
 #include "service/service-session.h"
+#include "util/json.h"
 
 /* The most that a block of records grows to while it is made */
 #define BLOCK_MEMORY    (UINT64_C(4) << 20)
@@ -303,8 +304,7 @@ static bool open_again(struct btrail_service_session *s,
     options.path = part_path;
     options.id = left->id;
     options.part = part;
-    options.begin = s->whole ? BTRAIL_GAP_AGENT_LOST :
-                    BTRAIL_GAP_ELSEWHERE;
+    options.begin = s->whole ? BTRAIL_GAP_AGENT_LOST : BTRAIL_GAP_ELSEWHERE;
     store = open_store(s, &options, error);
     if (!store) {
         return false;
@@ -321,10 +321,11 @@ static bool open_again(struct btrail_service_session *s,
 
 struct btrail_service_session *
 btrail_service_session_new(const struct btrail_service_session_options *options,
-                           const struct btrail_state_session *state,
-                           struct btrail_leftover *left, GError **error)
+                           JsonObject *state, struct btrail_leftover *left,
+                           GError **error)
 {
     struct btrail_service_session *s = g_new0(struct btrail_service_session, 1);
+    const char *ring = state ? btrail_json_string(state, "ring") : NULL;
     bool ok;
 
     s->options = *options;
@@ -334,14 +335,16 @@ btrail_service_session_new(const struct btrail_service_session_options *options,
     s->started = g_get_real_time();
     if (state) {
         s->resumed = true;
-        s->started = state->started / 1000;
-        s->whole = state->whole;
-        s->keeping = state->keeping;
+        s->started = btrail_json_int(state, "started", 0) / 1000;
+        s->whole = json_object_get_boolean_member_with_default(state, "whole",
+                                                               false);
+        s->keeping = json_object_get_boolean_member_with_default(
+            state, "keeping", false);
     }
-    if (state && state->ring) {
+    if (ring) {
         g_free(btrail_leftover_keep_ring(options->folder,
                                          options->command->session, "-before",
-                                         state->ring));
+                                         ring));
     }
     ok = left ? open_again(s, left, error) : open_new(s, error);
     btrail_leftover_free(left);

@@ -128,11 +128,9 @@ JsonObject *btrail_service_session_status(struct btrail_service_session *s)
     return json;
 }
 
-struct btrail_state_session *
-btrail_service_session_save(struct btrail_service_session *s)
+JsonObject *btrail_service_session_save(struct btrail_service_session *s)
 {
-    struct btrail_state_session *state;
-    JsonObject *command;
+    JsonObject *state, *command;
 
     /* A resumed session must survive before it is in a capture again, too. */
     if ((!s->added && !s->resumed) || s->detached ||
@@ -140,15 +138,17 @@ btrail_service_session_save(struct btrail_service_session *s)
         return NULL;
     }
     service_session_update(s);
-    state = btrail_state_session_new();
     command = json_object_new();
     btrail_json_add_all(command, s->command->json);
     json_object_set_string_member(command, "session", s->command->session);
     json_object_set_string_member(command, "file", s->command->file);
-    state->command = command;
-    state->started = s->started * 1000;
-    state->ring = g_strdup(s->ring);
-    state->whole = s->whole;
-    state->keeping = s->keeping;
+    state = json_object_new();
+    json_object_set_object_member(state, "command", command);
+    json_object_set_int_member(state, "started", s->started * 1000);
+    if (s->ring) {
+        json_object_set_string_member(state, "ring", s->ring);
+    }
+    json_object_set_boolean_member(state, "whole", s->whole);
+    json_object_set_boolean_member(state, "keeping", s->keeping);
     return state;
 }

@@ -139,14 +139,14 @@ struct btrail_service_session {
 
 /*
  * Make a session and its files.  On failure, none of them stays.  Unless @state
- * is NULL, it continues the session of another process that @state describes:
- * in another part of its trace, or with another ring.  @left is taken; NULL if
- * nothing of the trace is left.
+ * is NULL, it continues the session of another process that @state describes
+ * (see state.h): in another part of its trace, or with another ring.  @left is
+ * taken; NULL if nothing of the trace is left.
  */
 struct btrail_service_session *
 btrail_service_session_new(const struct btrail_service_session_options *options,
-                           const struct btrail_state_session *state,
-                           struct btrail_leftover *left, GError **error);
+                           JsonObject *state, struct btrail_leftover *left,
+                           GError **error);
 
 /* The session becomes active; the caller puts the result into the capture. */
 struct btrail_session *
@@ -196,9 +196,8 @@ JsonObject *btrail_service_session_status(struct btrail_service_session *s);
 void btrail_service_session_waited(struct btrail_service_session *s,
                                    const struct btrail_capture_progress *p);
 
-/* What the next process must know of the session; NULL if it is done */
-struct btrail_state_session *
-btrail_service_session_save(struct btrail_service_session *s);
+/* What the next process must know of the session, see state.h; NULL if done */
+JsonObject *btrail_service_session_save(struct btrail_service_session *s);
 
 /**
  * enum btrail_service_session_why - why a session is dumped

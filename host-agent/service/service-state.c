@@ -9,14 +9,16 @@
 #include "service/lock.h"
 #include "service/log.h"
 #include "service/service-state.h"
+#include "util/json.h"
 
 /* Guests whose devices have not connected again by then are gone. */
 #define LEFT_TIMEOUT_S  60
 
-static struct btrail_state_capture *left_at(struct btrail_service_state *s,
-                                            unsigned i)
+/* A member of the left capture @i: "name" or "folder" */
+static const char *left_at(struct btrail_service_state *s, unsigned i,
+                           const char *member)
 {
-    return g_ptr_array_index(s->left, i);
+    return btrail_json_string(g_ptr_array_index(s->left, i), member);
 }
 
 /* Does a guest have the capture, or inspect what is left of it? */
@@ -40,7 +42,7 @@ void btrail_service_state_take(struct btrail_service_state *s,
     unsigned i;
 
     for (i = 0; i < s->left->len; i++) {
-        if (!strcmp(left_at(s, i)->name, capture)) {
+        if (!strcmp(left_at(s, i, "name"), capture)) {
             g_ptr_array_remove_index(s->left, i);
             return;
         }
@@ -49,26 +51,22 @@ void btrail_service_state_take(struct btrail_service_state *s,
 
 void btrail_service_state_save(struct btrail_service_state *s)
 {
-    g_autoptr(GPtrArray) captures = g_ptr_array_new();
-    g_autoptr(GPtrArray) own = g_ptr_array_new_with_free_func(
-        (GDestroyNotify)btrail_state_capture_free);
+    g_autoptr(GPtrArray) captures = btrail_state_new();
     g_autoptr(GError) error = NULL;
     unsigned i;
 
     for (i = 0; i < s->host->guests->len; i++) {
         const struct btrail_guest *g = g_ptr_array_index(s->host->guests, i);
-        struct btrail_state_capture *c = guest_capture_save(&g->capture);
+        JsonObject *c = guest_capture_save(&g->capture);
 
         if (c) {
-            g_ptr_array_add(own, c);
-        }
-        if (c && c->sessions->len) {
             g_ptr_array_add(captures, c);
-            btrail_service_state_take(s, c->name);
+            btrail_service_state_take(s, g->capture.name);
         }
     }
     for (i = 0; i < s->left->len; i++) {
-        g_ptr_array_add(captures, left_at(s, i));
+        g_ptr_array_add(captures,
+                        json_object_ref(g_ptr_array_index(s->left, i)));
     }
     if (!btrail_state_write(s->path, captures, &error)) {
         btrail_log(BTRAIL_LOG_ERROR, "sessions will be lost when this service "
@@ -81,7 +79,7 @@ static void give_up(struct btrail_service_state *s, unsigned i,
                     const struct btrail_folder *folder)
 {
     if (folder) {
-        btrail_leftover_complete_all(folder, left_at(s, i));
+        btrail_leftover_complete_all(folder, g_ptr_array_index(s->left, i));
     }
     g_ptr_array_remove_index(s->left, i);
     btrail_host_changed(s->host);
@@ -95,10 +93,10 @@ void btrail_service_state_forget(struct btrail_service_state *s,
     unsigned i;
 
     for (i = 0; i < s->left->len; ) {
-        const struct btrail_state_capture *c = left_at(s, i);
+        const char *name = left_at(s, i, "name");
 
-        if (!strcmp(c->folder, folder) && g_strcmp0(c->name, capture) &&
-            !is_taken(s, c->name)) {
+        if (!strcmp(left_at(s, i, "folder"), folder) &&
+            g_strcmp0(name, capture) && !is_taken(s, name)) {
             give_up(s, i, g->folder);
         } else {
             i++;
@@ -106,18 +104,17 @@ void btrail_service_state_forget(struct btrail_service_state *s,
     }
 }
 
-struct btrail_state_capture *
-btrail_service_state_find(struct btrail_service_state *s,
-                          const struct btrail_guest *g, const char *capture)
+JsonObject *btrail_service_state_find(struct btrail_service_state *s,
+                                      const struct btrail_guest *g,
+                                      const char *capture)
 {
     g_autofree char *folder = g_path_get_basename(g->folder->path);
     unsigned i;
 
     for (i = 0; capture && i < s->left->len; i++) {
-        struct btrail_state_capture *c = left_at(s, i);
-
-        if (!strcmp(c->name, capture) && !strcmp(c->folder, folder)) {
-            return c;
+        if (!strcmp(left_at(s, i, "name"), capture) &&
+            !strcmp(left_at(s, i, "folder"), folder)) {
+            return g_ptr_array_index(s->left, i);
         }
     }
     return NULL;
@@ -133,12 +130,11 @@ gboolean btrail_service_state_timed_out(gpointer opaque)
     unsigned i;
 
     for (i = 0; i < s->left->len; ) {
-        const struct btrail_state_capture *c = left_at(s, i);
-        g_autofree char *path = g_build_filename(s->host->folder->path,
-                                                 c->folder, NULL);
+        g_autofree char *path = g_build_filename(
+            s->host->folder->path, left_at(s, i, "folder"), NULL);
         struct btrail_folder *folder;
 
-        if (is_taken(s, c->name)) {
+        if (is_taken(s, left_at(s, i, "name"))) {
             i++;
             continue;
         }
@@ -160,15 +156,13 @@ void btrail_service_state_detach(struct btrail_service_state *s)
     /* Waiting for devices is up to the next process. */
     g_clear_handle_id(&s->timeout, g_source_remove);
     for (i = 0; i < s->host->guests->len; i++) {
-        struct btrail_state_capture *c =
+        JsonObject *c =
             btrail_guest_detach(g_ptr_array_index(s->host->guests, i),
                                 "the service restarts");
 
-        if (c && c->sessions->len) {
-            btrail_service_state_take(s, c->name);
+        if (c) {
+            btrail_service_state_take(s, btrail_json_string(c, "name"));
             g_ptr_array_add(s->left, c);
-        } else if (c) {
-            btrail_state_capture_free(c);
         }
     }
 }
@@ -198,8 +192,7 @@ btrail_service_state_open(struct btrail_host *host, GError **error)
     if (!s->left) {
         btrail_log(BTRAIL_LOG_ERROR, "sessions from before do not continue: "
                    "%s", e->message);
-        s->left = g_ptr_array_new_with_free_func(
-            (GDestroyNotify)btrail_state_capture_free);
+        s->left = btrail_state_new();
     }
     if (s->left->len) {
         btrail_log(BTRAIL_LOG_INFO, "%u guests were being traced; their "

@@ -21,7 +21,7 @@ struct btrail_service_state {
     struct btrail_host *host;
     char *path;
     int lock;
-    GPtrArray *left;            /* of struct btrail_state_capture */
+    GPtrArray *left;            /* of JsonObject, see state.h */
     guint timeout;
 };
 
@@ -37,9 +37,9 @@ void btrail_service_state_close(struct btrail_service_state *s);
 void btrail_service_state_save(struct btrail_service_state *s);
 
 /* The capture of this name that is left of @g, or NULL */
-struct btrail_state_capture *
-btrail_service_state_find(struct btrail_service_state *s,
-                          const struct btrail_guest *g, const char *capture);
+JsonObject *btrail_service_state_find(struct btrail_service_state *s,
+                                      const struct btrail_guest *g,
+                                      const char *capture);
 
 /* The capture of this name is not left, or not any more. */
 void btrail_service_state_take(struct btrail_service_state *s,

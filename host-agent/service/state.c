@@ -13,49 +13,9 @@
 
 #define VERSION 1
 
-struct btrail_state_session *btrail_state_session_new(void)
+GPtrArray *btrail_state_new(void)
 {
-    return g_new0(struct btrail_state_session, 1);
-}
-
-void btrail_state_session_free(struct btrail_state_session *s)
-{
-    if (s->command) {
-        json_object_unref(s->command);
-    }
-    g_free(s->ring);
-    g_free(s);
-}
-
-struct btrail_state_capture *btrail_state_capture_new(const char *name,
-                                                      const char *folder)
-{
-    struct btrail_state_capture *c = g_new0(struct btrail_state_capture, 1);
-
-    c->refs = 1;
-    c->name = g_strdup(name);
-    c->folder = g_strdup(folder);
-    c->sessions = g_ptr_array_new_with_free_func(
-        (GDestroyNotify)btrail_state_session_free);
-    return c;
-}
-
-struct btrail_state_capture *
-btrail_state_capture_ref(struct btrail_state_capture *c)
-{
-    c->refs++;
-    return c;
-}
-
-void btrail_state_capture_free(struct btrail_state_capture *c)
-{
-    if (--c->refs) {
-        return;
-    }
-    g_free(c->name);
-    g_free(c->folder);
-    g_ptr_array_unref(c->sessions);
-    g_free(c);
+    return g_ptr_array_new_with_free_func((GDestroyNotify)json_object_unref);
 }
 
 static bool refuse_state(GError **error, const char *what)
@@ -72,8 +32,7 @@ static bool is_plain(const char *name)
            strcmp(name, "..");
 }
 
-static bool read_session(struct btrail_state_capture *c, JsonNode *node,
-                         GError **error)
+static bool check_session(JsonNode *node, GError **error)
 {
     JsonObject *json = JSON_NODE_HOLDS_OBJECT(node) ?
                        json_node_get_object(node) : NULL;
@@ -81,7 +40,6 @@ static bool read_session(struct btrail_state_capture *c, JsonNode *node,
     const char *ring = json ? btrail_json_string(json, "ring") : NULL;
     g_autoptr(GError) e = NULL;
     g_autoptr(btrail_command) parsed = NULL;
-    struct btrail_state_session *s;
 
     if (!command) {
         return refuse_state(error, "a session without 'command'");
@@ -94,15 +52,6 @@ static bool read_session(struct btrail_state_capture *c, JsonNode *node,
         !parsed->file || (ring && !is_plain(ring))) {
         return refuse_state(error, "a session without names");
     }
-    s = btrail_state_session_new();
-    s->command = json_object_ref(command);
-    s->started = btrail_json_int(json, "started", 0);
-    s->ring = g_strdup(ring);
-    s->whole = json_object_get_boolean_member_with_default(json, "whole",
-                                                           FALSE);
-    s->keeping = json_object_get_boolean_member_with_default(json, "keeping",
-                                                             FALSE);
-    g_ptr_array_add(c->sessions, s);
     return true;
 }
 
@@ -114,33 +63,24 @@ static JsonArray *state_array(JsonObject *json, const char *member)
            NULL;
 }
 
-static bool read_capture(GPtrArray *captures, JsonNode *node, GError **error)
+static bool check_capture(JsonNode *node, GError **error)
 {
     JsonObject *json = JSON_NODE_HOLDS_OBJECT(node) ?
                        json_node_get_object(node) : NULL;
     const char *name = json ? btrail_json_string(json, "name") : NULL;
     const char *folder = json ? btrail_json_string(json, "folder") : NULL;
     JsonArray *sessions = json ? state_array(json, "sessions") : NULL;
-    struct btrail_state_capture *c;
     unsigned i;
 
     if (!name || !is_plain(folder) || !sessions) {
         return refuse_state(error, "a capture without names or sessions");
     }
-    c = btrail_state_capture_new(name, folder);
-    g_ptr_array_add(captures, c);
     for (i = 0; i < json_array_get_length(sessions); i++) {
-        if (!read_session(c, json_array_get_element(sessions, i), error)) {
+        if (!check_session(json_array_get_element(sessions, i), error)) {
             return false;
         }
     }
     return true;
-}
-
-static GPtrArray *new_captures(void)
-{
-    return g_ptr_array_new_with_free_func(
-        (GDestroyNotify)btrail_state_capture_free);
 }
 
 GPtrArray *btrail_state_parse(const char *text, GError **error)
@@ -148,7 +88,7 @@ GPtrArray *btrail_state_parse(const char *text, GError **error)
     g_autoptr(JsonNode) node = btrail_json_parse_object(text);
     JsonObject *json = node ? json_node_get_object(node) : NULL;
     JsonArray *array = json ? state_array(json, "captures") : NULL;
-    g_autoptr(GPtrArray) captures = new_captures();
+    g_autoptr(GPtrArray) captures = btrail_state_new();
     unsigned i;
 
     if (!array || btrail_json_int(json, "version", 0) != VERSION) {
@@ -156,10 +96,12 @@ GPtrArray *btrail_state_parse(const char *text, GError **error)
         return NULL;
     }
     for (i = 0; i < json_array_get_length(array); i++) {
-        if (!read_capture(captures, json_array_get_element(array, i),
-                          error)) {
+        JsonNode *capture = json_array_get_element(array, i);
+
+        if (!check_capture(capture, error)) {
             return NULL;
         }
+        g_ptr_array_add(captures, json_node_dup_object(capture));
     }
     return g_steal_pointer(&captures);
 }
@@ -172,7 +114,7 @@ GPtrArray *btrail_state_read(const char *path, GError **error)
 
     if (!g_file_get_contents(path, &text, NULL, &e)) {
         if (g_error_matches(e, G_FILE_ERROR, G_FILE_ERROR_NOENT)) {
-            return new_captures();
+            return btrail_state_new();
         }
         g_propagate_error(error, g_steal_pointer(&e));
         return NULL;
@@ -182,37 +124,6 @@ GPtrArray *btrail_state_read(const char *path, GError **error)
         g_prefix_error(error, "%s: ", path);
     }
     return captures;
-}
-
-static JsonObject *put_session(const struct btrail_state_session *s)
-{
-    JsonObject *json = json_object_new();
-
-    json_object_set_object_member(json, "command",
-                                  json_object_ref(s->command));
-    json_object_set_int_member(json, "started", s->started);
-    if (s->ring) {
-        json_object_set_string_member(json, "ring", s->ring);
-    }
-    json_object_set_boolean_member(json, "whole", s->whole);
-    json_object_set_boolean_member(json, "keeping", s->keeping);
-    return json;
-}
-
-static JsonObject *put_capture(const struct btrail_state_capture *c)
-{
-    JsonObject *json = json_object_new();
-    JsonArray *sessions = json_array_new();
-    unsigned i;
-
-    json_object_set_string_member(json, "name", c->name);
-    json_object_set_string_member(json, "folder", c->folder);
-    for (i = 0; i < c->sessions->len; i++) {
-        json_array_add_object_element(
-            sessions, put_session(g_ptr_array_index(c->sessions, i)));
-    }
-    json_object_set_array_member(json, "sessions", sessions);
-    return json;
 }
 
 bool btrail_state_write(const char *path, GPtrArray *captures,
@@ -228,7 +139,7 @@ bool btrail_state_write(const char *path, GPtrArray *captures,
     json_object_set_int_member(json, "version", VERSION);
     for (i = 0; i < captures->len; i++) {
         json_array_add_object_element(
-            array, put_capture(g_ptr_array_index(captures, i)));
+            array, json_object_ref(g_ptr_array_index(captures, i)));
     }
     json_object_set_array_member(json, "captures", array);
     json_node_take_object(node, json);

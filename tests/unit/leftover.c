@@ -118,7 +118,8 @@ static void cut(const char *path)
 /* The last part of a trace is what may be cut off. */
 static void test_complete(struct fixture *f, gconstpointer data)
 {
-    struct btrail_state_session *s = btrail_state_session_new();
+    g_autoptr(JsonObject) s = json_object_new();
+    JsonObject *command = json_object_new();
     g_autofree char *first = in_folder(f, "left.btrail");
     g_autofree char *third = in_folder(f, "left.3.btrail");
     g_autofree char *ring = in_folder(f, ".ring-1");
@@ -133,11 +134,11 @@ static void test_complete(struct fixture *f, gconstpointer data)
     g_assert_cmpuint(btrail_leftover_last_part(first), ==, 3);
     cut(third);
     g_assert_cmpint(g_mkdir(ring, 0700), ==, 0);
-    s->command = json_object_new();
-    json_object_set_string_member(s->command, "do", "start");
-    json_object_set_string_member(s->command, "session", "a/b");
-    json_object_set_string_member(s->command, "file", "left.btrail");
-    s->ring = g_strdup(".ring-1");
+    json_object_set_string_member(command, "do", "start");
+    json_object_set_string_member(command, "session", "a/b");
+    json_object_set_string_member(command, "file", "left.btrail");
+    json_object_set_object_member(s, "command", command);
+    json_object_set_string_member(s, "ring", ".ring-1");
     btrail_leftover_complete(f->folder, s);
     wait_complete(third);
     g_assert_false(g_file_test(ring, G_FILE_TEST_EXISTS));
@@ -147,7 +148,6 @@ static void test_complete(struct fixture *f, gconstpointer data)
         kept += g_str_has_prefix(name, "a-b-before-") && !strchr(name, '.');
     }
     g_assert_cmpuint(kept, ==, 1);
-    btrail_state_session_free(s);
 }
 
 int main(int argc, char **argv)

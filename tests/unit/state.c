@@ -10,13 +10,14 @@
 #include "util/json.h"
 #include "service/state.h"
 
-static JsonObject *command(const char *session)
+static JsonObject *session(const char *name)
 {
-    JsonObject *json = json_object_new();
+    JsonObject *command = json_object_new(), *json = json_object_new();
 
-    json_object_set_string_member(json, "do", "start");
-    json_object_set_string_member(json, "session", session);
-    json_object_set_string_member(json, "file", "a/b.btrail");
+    json_object_set_string_member(command, "do", "start");
+    json_object_set_string_member(command, "session", name);
+    json_object_set_string_member(command, "file", "a/b.btrail");
+    json_object_set_object_member(json, "command", command);
     return json;
 }
 
@@ -26,23 +27,27 @@ static void test_round(void)
     g_autofree char *path = g_build_filename(folder, "sessions.json", NULL);
     g_autoptr(GError) error = NULL;
     GPtrArray *captures = btrail_state_read(path, &error);
-    struct btrail_state_capture *c;
-    struct btrail_state_session *s;
+    JsonArray *sessions = json_array_new();
+    JsonObject *c, *s;
     struct stat st;
 
     g_assert_no_error(error);
     g_assert_cmpuint(captures->len, ==, 0);
-    c = btrail_state_capture_new("backtraild-1", "vm");
-    s = btrail_state_session_new();
-    s->command = command("one");
-    s->started = G_GINT64_CONSTANT(1763715600123456789);
-    s->whole = true;
-    s->keeping = true;
-    g_ptr_array_add(c->sessions, s);
-    s = btrail_state_session_new();
-    s->command = command("two");
-    s->ring = g_strdup(".ring-1");
-    g_ptr_array_add(c->sessions, s);
+    s = session("one");
+    json_object_set_int_member(s, "started",
+                               G_GINT64_CONSTANT(1763715600123456789));
+    json_object_set_boolean_member(s, "whole", true);
+    json_object_set_boolean_member(s, "keeping", true);
+    json_array_add_object_element(sessions, s);
+    s = session("two");
+    json_object_set_string_member(s, "ring", ".ring-1");
+    json_object_set_boolean_member(s, "whole", false);
+    json_object_set_boolean_member(s, "keeping", false);
+    json_array_add_object_element(sessions, s);
+    c = json_object_new();
+    json_object_set_string_member(c, "name", "backtraild-1");
+    json_object_set_string_member(c, "folder", "vm");
+    json_object_set_array_member(c, "sessions", sessions);
     g_ptr_array_add(captures, c);
     g_assert_true(btrail_state_write(path, captures, &error));
     g_assert_no_error(error);
@@ -55,19 +60,22 @@ static void test_round(void)
     g_assert_no_error(error);
     g_assert_cmpuint(captures->len, ==, 1);
     c = g_ptr_array_index(captures, 0);
-    g_assert_cmpstr(c->name, ==, "backtraild-1");
-    g_assert_cmpstr(c->folder, ==, "vm");
-    g_assert_cmpuint(c->sessions->len, ==, 2);
-    s = g_ptr_array_index(c->sessions, 0);
-    g_assert_cmpstr(btrail_json_string(s->command, "session"), ==, "one");
-    g_assert_cmpint(s->started, ==, G_GINT64_CONSTANT(1763715600123456789));
-    g_assert_true(s->whole);
-    g_assert_true(s->keeping);
-    g_assert_null(s->ring);
-    s = g_ptr_array_index(c->sessions, 1);
-    g_assert_cmpstr(s->ring, ==, ".ring-1");
-    g_assert_false(s->whole);
-    g_assert_false(s->keeping);
+    g_assert_cmpstr(btrail_json_string(c, "name"), ==, "backtraild-1");
+    g_assert_cmpstr(btrail_json_string(c, "folder"), ==, "vm");
+    sessions = json_object_get_array_member(c, "sessions");
+    g_assert_cmpuint(json_array_get_length(sessions), ==, 2);
+    s = json_array_get_object_element(sessions, 0);
+    g_assert_cmpstr(btrail_json_string(btrail_json_object(s, "command"),
+                                       "session"), ==, "one");
+    g_assert_cmpint(btrail_json_int(s, "started", 0), ==,
+                    G_GINT64_CONSTANT(1763715600123456789));
+    g_assert_true(json_object_get_boolean_member(s, "whole"));
+    g_assert_true(json_object_get_boolean_member(s, "keeping"));
+    g_assert_null(btrail_json_string(s, "ring"));
+    s = json_array_get_object_element(sessions, 1);
+    g_assert_cmpstr(btrail_json_string(s, "ring"), ==, ".ring-1");
+    g_assert_false(json_object_get_boolean_member(s, "whole"));
+    g_assert_false(json_object_get_boolean_member(s, "keeping"));
     g_ptr_array_unref(captures);
     g_unlink(path);
     g_assert_cmpint(g_rmdir(folder), ==, 0);
