@@ -227,15 +227,12 @@ void btrail_control_fail(struct btrail_control *c, gint64 id, const char *why)
 }
 
 void btrail_control_return(struct btrail_control *c, gint64 id,
-                           JsonNode *result)
+                           JsonObject *result)
 {
     JsonObject *message = new_message("reply", id);
 
-    if (!result) {
-        result = json_node_new(JSON_NODE_OBJECT);
-        json_node_take_object(result, json_object_new());
-    }
-    json_object_set_member(message, "return", result);
+    json_object_set_object_member(message, "return",
+                                  result ? result : json_object_new());
     if (queue_message(c, message)) {
         g_hash_table_remove(c->commands, &id);
     } else {

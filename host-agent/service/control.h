@@ -45,7 +45,7 @@ void btrail_control_free(struct btrail_control *c);
 
 /* Reply to a command; @result is taken.  NULL for an empty object. */
 void btrail_control_return(struct btrail_control *c, gint64 id,
-                           JsonNode *result);
+                           JsonObject *result);
 void btrail_control_fail(struct btrail_control *c, gint64 id,
                          const char *why);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Executing the commands of a guest's clients: see guest-command.h
+ * Executing the commands of a guest's clients, which docs/service.md describes
  */
 
 #include <gio/gio.h>
 #include <string.h>
 
-#include "service/guest-command.h"
+#include "service/guest.h"
 #include "service/usage.h"
 #include "service/listing.h"
 
@@ -245,15 +245,15 @@ static void list_thread(GTask *task, gpointer source, gpointer data,
 
     g_task_return_pointer(task, btrail_listing(l->folder ? l->folder :
                                                l->g->folder, l->writing),
-                          (GDestroyNotify)json_node_unref);
+                          (GDestroyNotify)json_object_unref);
 }
 
 static void listed(GObject *source, GAsyncResult *async, gpointer opaque)
 {
     struct list_job *l = opaque;
 
-    guest_link_reply_node(&l->g->link, l->client,
-                          g_task_propagate_pointer(G_TASK(async), NULL));
+    guest_link_reply(&l->g->link, l->client,
+                     g_task_propagate_pointer(G_TASK(async), NULL));
     g_hash_table_unref(l->writing);
     btrail_folder_free(l->folder);
     btrail_guest_unref(l->g);

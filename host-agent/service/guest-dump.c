@@ -16,49 +16,21 @@
 struct guest_dump {
     GQueue *dumps;
     struct guest_link *link;
-    const struct btrail_folder *folder;
     struct guest_client client;
     guint reply_source;
-    char *session;
-    JsonObject *status;         /* never changed, only replaced */
+    JsonObject *status;
     bool done;
 };
 
 static void free_dump(struct guest_dump *d)
 {
     json_object_unref(d->status);
-    g_free(d->session);
     g_free(d);
 }
 
 void guest_dump_clear(GQueue *dumps)
 {
     g_queue_clear_full(dumps, (GDestroyNotify)free_dump);
-}
-
-static void set_dump_status(struct guest_dump *d, const char *state,
-                            const char *file, JsonObject *result,
-                            const char *why)
-{
-    JsonObject *json = json_object_new();
-
-    json_object_set_string_member(json, "session", d->session);
-    json_object_set_string_member(json, "file", file);
-    json_object_set_string_member(json, "folder", d->folder->path);
-    json_object_set_string_member(json, "state", state);
-    if (result) {
-        json_object_set_int_member(json, "records",
-                                   btrail_json_int(result, "records", 0));
-        json_object_set_int_member(json, "bytes",
-                                   btrail_json_int(result, "bytes", 0));
-    }
-    if (why) {
-        g_autofree char *text = g_utf8_make_valid(why, -1);
-
-        json_object_set_string_member(json, "why", text);
-    }
-    g_clear_pointer(&d->status, json_object_unref);
-    d->status = json;
 }
 
 static gboolean reply_writing(gpointer opaque)
@@ -92,15 +64,19 @@ static void dumped(void *opaque, JsonObject *result, const GError *error)
 {
     struct guest_dump *d = opaque;
     GQueue *dumps = d->dumps;
-    g_autofree char *file = g_strdup(btrail_json_string(d->status, "file"));
+    const char *file = btrail_json_string(d->status, "file");
     bool replied = !d->reply_source;
 
     g_clear_handle_id(&d->reply_source, g_source_remove);
     d->done = true;
+    json_object_set_string_member(d->status, "state",
+                                  error ? "failed" : "written");
     if (error) {
+        g_autofree char *why = g_utf8_make_valid(error->message, -1);
+
         btrail_log(BTRAIL_LOG_WARNING, "guest %s: not dumped into %s: %s",
                    d->link->name, file, error->message);
-        set_dump_status(d, "failed", file, NULL, error->message);
+        json_object_set_string_member(d->status, "why", why);
         guest_link_refuse(d->link, d->client, error->message);
         if (!replied) {
             /* The client knows; there may be a good dump of this name. */
@@ -110,7 +86,7 @@ static void dumped(void *opaque, JsonObject *result, const GError *error)
     } else {
         btrail_log(BTRAIL_LOG_INFO, "guest %s: dumped into %s", d->link->name,
                    file);
-        set_dump_status(d, "written", file, result, NULL);
+        btrail_json_add_all(d->status, result);
         guest_link_reply(d->link, d->client, json_object_ref(d->status));
     }
     limit_dumps(dumps);
@@ -125,16 +101,17 @@ bool guest_dump_start(GQueue *dumps, struct guest_member *m, gint64 id,
 
     d->dumps = dumps;
     d->link = m->link;
-    d->folder = m->folder;
     d->client = guest_link_client(m->link, id);
-    d->session = g_strdup(guest_member_name(m));
     if (!btrail_service_session_dump(m->session, file, why, &name, dumped, d,
                                      error)) {
-        g_free(d->session);
         g_free(d);
         return false;
     }
-    set_dump_status(d, "writing", name, NULL, NULL);
+    d->status = json_object_new();
+    json_object_set_string_member(d->status, "session", guest_member_name(m));
+    json_object_set_string_member(d->status, "file", name);
+    json_object_set_string_member(d->status, "folder", m->folder->path);
+    json_object_set_string_member(d->status, "state", "writing");
     g_queue_push_tail(dumps, d);
     d->reply_source = g_timeout_add_seconds(GUEST_REPLY_S, reply_writing, d);
     return true;
@@ -149,7 +126,7 @@ const char *guest_dump_writing(GQueue *dumps, const char *file)
 
         if (!d->done &&
             !strcmp(btrail_json_string(d->status, "file"), file)) {
-            return d->session;
+            return btrail_json_string(d->status, "session");
         }
     }
     return NULL;
@@ -163,7 +140,8 @@ void guest_dump_add_status(GQueue *dumps, const char *session,
     for (l = dumps->head; l; l = l->next) {
         const struct guest_dump *d = l->data;
 
-        if (!session || !strcmp(session, d->session)) {
+        if (!session ||
+            !strcmp(session, btrail_json_string(d->status, "session"))) {
             json_array_add_object_element(status, json_object_ref(d->status));
         }
     }

@@ -11,23 +11,14 @@ static bool reaches(const struct guest_link *link, struct guest_client client)
            client.id >= 0;
 }
 
-void guest_link_reply_node(struct guest_link *link, struct guest_client client,
-                           JsonNode *result)
+void guest_link_reply(struct guest_link *link, struct guest_client client,
+                      JsonObject *result)
 {
     if (reaches(link, client)) {
         btrail_control_return(link->control, client.id, result);
     } else {
-        json_node_unref(result);
+        json_object_unref(result);
     }
-}
-
-void guest_link_reply(struct guest_link *link, struct guest_client client,
-                      JsonObject *result)
-{
-    JsonNode *node = json_node_new(JSON_NODE_OBJECT);
-
-    json_node_take_object(node, result);
-    guest_link_reply_node(link, client, node);
 }
 
 void guest_link_refuse(struct guest_link *link, struct guest_client client,

@@ -37,8 +37,6 @@ guest_link_client(const struct guest_link *link, gint64 id)
 }
 
 /* Reply to a client, if it can still be reached; @result is taken. */
-void guest_link_reply_node(struct guest_link *link, struct guest_client client,
-                           JsonNode *result);
 void guest_link_reply(struct guest_link *link, struct guest_client client,
                       JsonObject *result);
 void guest_link_refuse(struct guest_link *link, struct guest_client client,

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Continuing a capture of another process: see guest-restore.h
+ * Continuing a capture that another process of the service has started
  */
 
 #include <gio/gio.h>
 
-#include "service/guest-restore.h"
+#include "service/guest.h"
 #include "service/log.h"
 #include "service/service-state.h"
 #include "util/json.h"
@@ -91,16 +91,6 @@ static void inspected(GObject *source, GAsyncResult *async, gpointer opaque)
     restoring_free(r);
 }
 
-static void free_command(gpointer p)
-{
-    btrail_command_free(p);
-}
-
-static void free_leftover(gpointer p)
-{
-    btrail_leftover_free(p);
-}
-
 void btrail_guest_restore(struct btrail_guest *g, JsonObject *state)
 {
     JsonArray *sessions = json_object_get_array_member(state, "sessions");
@@ -109,8 +99,10 @@ void btrail_guest_restore(struct btrail_guest *g, JsonObject *state)
     unsigned i;
 
     r->g = g;
-    r->commands = g_ptr_array_new_with_free_func(free_command);
-    r->leftovers = g_ptr_array_new_with_free_func(free_leftover);
+    r->commands = g_ptr_array_new_with_free_func(
+        (GDestroyNotify)btrail_command_free);
+    r->leftovers = g_ptr_array_new_with_free_func(
+        (GDestroyNotify)btrail_leftover_free);
     r->state = json_object_ref(state);
     for (i = 0; i < json_array_get_length(sessions); i++) {
         JsonObject *s = json_array_get_object_element(sessions, i);

@@ -58,6 +58,16 @@ void btrail_guest_connect(struct btrail_guest *g, struct btrail_control *c,
 void btrail_guest_event(struct btrail_guest *g, const char *event,
                         JsonObject *data);
 
+/* A command from the guest's control connection, to be replied to with @id */
+void btrail_guest_command(struct btrail_guest *g, gint64 id,
+                          JsonObject *command);
+
+/*
+ * After btrail_guest_connect(): continue a capture of another process that the
+ * device still has, and that @state describes (see state.h).
+ */
+void btrail_guest_restore(struct btrail_guest *g, JsonObject *state);
+
 /*
  * Make a session that waits to be put into the capture; @c is taken.  To
  * continue a session of another process, @state describes it and @left is what

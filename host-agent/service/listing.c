@@ -161,10 +161,9 @@ static JsonObject *describe_trace(const struct btrail_folder *folder,
     return json;
 }
 
-JsonNode *btrail_listing(const struct btrail_folder *folder,
-                         GHashTable *writing)
+JsonObject *btrail_listing(const struct btrail_folder *folder,
+                           GHashTable *writing)
 {
-    JsonNode *node = json_node_new(JSON_NODE_OBJECT);
     JsonObject *json = json_object_new();
     JsonArray *traces = json_array_new();
     g_autoptr(GArray) entries = gather(folder);
@@ -182,6 +181,5 @@ JsonNode *btrail_listing(const struct btrail_folder *folder,
         json_object_set_int_member(json, "older",
                                    entries->len - BTRAIL_LISTING_MAX);
     }
-    json_node_take_object(node, json);
-    return node;
+    return json;
 }

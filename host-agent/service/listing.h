@@ -19,7 +19,7 @@
  *
  * May run in any thread, and takes long.  Returns the result of "list".
  */
-JsonNode *btrail_listing(const struct btrail_folder *folder,
-                         GHashTable *writing);
+JsonObject *btrail_listing(const struct btrail_folder *folder,
+                           GHashTable *writing);
 
 #endif /* BTRAIL_LISTING_H */

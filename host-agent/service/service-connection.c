@@ -11,8 +11,7 @@
 #include <unistd.h>
 
 #include "backtrail/transport.h"
-#include "service/guest-command.h"
-#include "service/guest-restore.h"
+#include "service/guest.h"
 #include "service/log.h"
 #include "service/service-connection.h"
 #include "service/service-state.h"

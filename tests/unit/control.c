@@ -129,7 +129,7 @@ static void gets(struct peer *p, const char *text)
 static void test_talk(void)
 {
     struct peer p;
-    JsonNode *node = json_node_new(JSON_NODE_VALUE);
+    JsonObject *result = json_object_new();
 
     init(&p);
     say(&p, "{\"type\":\"guest\",\"name\":\"vm\"}");
@@ -139,10 +139,10 @@ static void test_talk(void)
     say(&p, "{\"type\":\"event\",\"event\":\"state\",\"data\":{}}");
     is_told(&p, "guest vm;command 5 x;command 6 y;event reset;"
             "event state data;");
-    json_node_set_int(node, 7);
-    btrail_control_return(p.control, 6, node);
+    json_object_set_int_member(result, "n", 7);
+    btrail_control_return(p.control, 6, result);
     btrail_control_fail(p.control, 5, "not \xff now");
-    gets(&p, "{\"type\":\"reply\",\"id\":6,\"return\":7}");
+    gets(&p, "{\"type\":\"reply\",\"id\":6,\"return\":{\"n\":7}}");
     gets(&p, "{\"type\":\"reply\",\"id\":5,\"error\":{\"class\":"
          "\"GenericError\",\"desc\":\"not \xef\xbf\xbd now\"}}");
     /* The id is free again. */
@@ -294,12 +294,12 @@ static void test_deaf(void)
     for (i = 0; i < 100 && !p.closed; i++) {
         g_autofree char *command = g_strdup_printf(
             "{\"type\":\"command\",\"id\":%u,\"command\":{\"do\":\"x\"}}", i);
-        JsonNode *node = json_node_new(JSON_NODE_VALUE);
+        JsonObject *result = json_object_new();
 
         say(&p, command);
         settle();
-        json_node_set_string(node, text);
-        btrail_control_return(p.control, i, node);
+        json_object_set_string_member(result, "text", text);
+        btrail_control_return(p.control, i, result);
         settle();
     }
     g_assert_true(p.closed);
@@ -312,15 +312,15 @@ static void test_deaf(void)
 static void test_long(void)
 {
     struct peer p;
-    JsonNode *node = json_node_new(JSON_NODE_VALUE);
+    JsonObject *result = json_object_new();
     g_autofree char *text = g_strnfill(BTRAIL_JSON_MAX, 'x');
 
     init(&p);
     say(&p, GUEST);
     say(&p, "{\"type\":\"command\",\"id\":1,\"command\":{\"do\":\"x\"}}");
     settle();
-    json_node_set_string(node, text);
-    btrail_control_return(p.control, 1, node);
+    json_object_set_string_member(result, "text", text);
+    btrail_control_return(p.control, 1, result);
     gets(&p, "{\"type\":\"reply\",\"id\":1,\"error\":{\"class\":"
          "\"GenericError\",\"desc\":\"the answer is too long; ask for less\"}}");
     clear(&p);

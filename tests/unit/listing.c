@@ -23,7 +23,7 @@ struct rig {
     char *path;
     struct btrail_folder *folder;
     GHashTable *writing;
-    JsonNode *listing;
+    JsonObject *listing;
 };
 
 static void setup(struct rig *r)
@@ -64,7 +64,7 @@ static void remove_all(const char *path)
 
 static void clear(struct rig *r)
 {
-    g_clear_pointer(&r->listing, json_node_unref);
+    g_clear_pointer(&r->listing, json_object_unref);
     g_hash_table_unref(r->writing);
     btrail_folder_free(r->folder);
     remove_all(r->scratch);
@@ -157,10 +157,9 @@ static uint64_t sizes_of(const struct rig *r, const char *prefix)
 
 static JsonArray *list(struct rig *r)
 {
-    g_clear_pointer(&r->listing, json_node_unref);
+    g_clear_pointer(&r->listing, json_object_unref);
     r->listing = btrail_listing(r->folder, r->writing);
-    return json_object_get_array_member(json_node_get_object(r->listing),
-                                        "traces");
+    return json_object_get_array_member(r->listing, "traces");
 }
 
 /* The only one of this name */
@@ -196,9 +195,9 @@ static void test_empty(void)
 
     setup(&r);
     g_assert_cmpuint(json_array_get_length(list(&r)), ==, 0);
-    g_assert_false(json_object_has_member(json_node_get_object(r.listing),
+    g_assert_false(json_object_has_member(r.listing,
                                           "older"));
-    g_assert_cmpstr(btrail_json_string(json_node_get_object(r.listing),
+    g_assert_cmpstr(btrail_json_string(r.listing,
                                        "folder"), ==, r.path);
     clear(&r);
 }
@@ -433,7 +432,7 @@ static void test_many(void)
     }
     traces = list(&r);
     g_assert_cmpuint(json_array_get_length(traces), ==, BTRAIL_LISTING_MAX);
-    g_assert_cmpint(btrail_json_int(json_node_get_object(r.listing), "older",
+    g_assert_cmpint(btrail_json_int(r.listing, "older",
                                     0), ==, 6);
     for (i = 0; i < BTRAIL_LISTING_MAX; i++) {
         JsonObject *t = json_array_get_object_element(traces, i);
