@@ -39,53 +39,40 @@ static size_t find_note(const uint8_t *p, size_t size,
 size_t build_id_find(const void *image, size_t size, uint8_t id[BUILD_ID_MAX])
 {
     const uint8_t *bytes = image;
-    bool wide;
+    union {
+        Elf64_Ehdr wide;
+        Elf32_Ehdr narrow;
+    } h;
     uint64_t table, entry, n, i;
+    bool wide;
 
-    if (size < sizeof(Elf64_Ehdr) || memcmp(bytes, ELFMAG, SELFMAG) ||
+    if (size < sizeof(h) || memcmp(bytes, ELFMAG, SELFMAG) ||
         bytes[EI_DATA] != ELFDATA2LSB) {
         return 0;
     }
+    memcpy(&h, bytes, sizeof(h));
     wide = bytes[EI_CLASS] == ELFCLASS64;
-    if (wide) {
-        Elf64_Ehdr h;
-
-        memcpy(&h, bytes, sizeof(h));
-        table = h.e_phoff;
-        entry = sizeof(Elf64_Phdr);
-        n = h.e_phentsize == entry ? h.e_phnum : 0;
-    } else {
-        Elf32_Ehdr h;
-
-        memcpy(&h, bytes, sizeof(h));
-        table = h.e_phoff;
-        entry = sizeof(Elf32_Phdr);
-        n = h.e_phentsize == entry ? h.e_phnum : 0;
-    }
-    if (table > size) {
+    table = wide ? h.wide.e_phoff : h.narrow.e_phoff;
+    entry = wide ? sizeof(Elf64_Phdr) : sizeof(Elf32_Phdr);
+    n = wide ? h.wide.e_phnum : h.narrow.e_phnum;
+    if (table > size || entry != (wide ? h.wide.e_phentsize :
+                                  h.narrow.e_phentsize)) {
         return 0;
     }
     n = MIN(n, (size - table) / entry);
     for (i = 0; i < n; i++) {
-        uint64_t type, offset, length;
+        union {
+            Elf64_Phdr wide;
+            Elf32_Phdr narrow;
+        } p;
+        uint64_t offset, length;
         size_t found;
 
-        if (wide) {
-            Elf64_Phdr p;
-
-            memcpy(&p, bytes + table + i * entry, sizeof(p));
-            type = p.p_type;
-            offset = p.p_offset;
-            length = p.p_filesz;
-        } else {
-            Elf32_Phdr p;
-
-            memcpy(&p, bytes + table + i * entry, sizeof(p));
-            type = p.p_type;
-            offset = p.p_offset;
-            length = p.p_filesz;
-        }
-        if (type != PT_NOTE || offset > size) {
+        memcpy(&p, bytes + table + i * entry, entry);
+        offset = wide ? p.wide.p_offset : p.narrow.p_offset;
+        length = wide ? p.wide.p_filesz : p.narrow.p_filesz;
+        if ((wide ? p.wide.p_type : p.narrow.p_type) != PT_NOTE ||
+            offset > size) {
             continue;
         }
         found = find_note(bytes + offset, MIN(length, size - offset), id);

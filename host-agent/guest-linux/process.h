@@ -7,10 +7,19 @@
 #define BTRAIL_PROCESS_H
 
 #include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "backtrail/names.h"
 
 /* Is @name the process's pid, in decimal, or its name? */
-bool btrail_process_is(const struct btrail_process *p, const char *name);
+static inline bool btrail_process_is(const struct btrail_process *p,
+                                     const char *name)
+{
+    char pid[16];
+
+    snprintf(pid, sizeof(pid), "%u", p->pid);
+    return !strcmp(name, p->comm) || !strcmp(name, pid);
+}
 
 #endif /* BTRAIL_PROCESS_H */

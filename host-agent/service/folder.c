@@ -95,7 +95,7 @@ static char *read_owner(int fd)
 /* Not counting the file that names its owner, if @owned */
 static bool is_empty(int fd, bool owned)
 {
-    DIR *dir = fdopendir(openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    DIR *dir = fdopendir(enter(fd, ".", false));
     struct dirent *e;
     bool empty = true;
 
@@ -294,24 +294,21 @@ static bool check_part(const char *name, const char *part, GError **error)
 
 char *btrail_folder_check_name(const char *name, GError **error)
 {
-    g_auto(GStrv) parts = NULL;
+    g_auto(GStrv) parts = g_strsplit(name, "/", -1);
+    const char *wrong = NULL;
     char **p;
 
     if (!g_utf8_validate(name, -1, NULL)) {
-        bad_name(name, error, "it is not UTF-8");
-        return NULL;
+        wrong = "it is not UTF-8";
+    } else if (strlen(name) > MAX_NAME) {
+        wrong = "it is too long";
+    } else if (!*name) {
+        wrong = "it is empty";
+    } else if (g_strv_length(parts) > MAX_DEPTH) {
+        wrong = "it has too many folders";
     }
-    if (strlen(name) > MAX_NAME) {
-        bad_name(name, error, "it is too long");
-        return NULL;
-    }
-    if (!*name) {
-        bad_name(name, error, "it is empty");
-        return NULL;
-    }
-    parts = g_strsplit(name, "/", -1);
-    if (g_strv_length(parts) > MAX_DEPTH) {
-        bad_name(name, error, "it has too many folders");
+    if (wrong) {
+        bad_name(name, error, wrong);
         return NULL;
     }
     for (p = parts; *p; p++) {
@@ -331,7 +328,7 @@ static int walk(const struct btrail_folder *f, const char *name, bool make,
 {
     g_auto(GStrv) parts = g_strsplit(name, "/", -1);
     unsigned i, n = g_strv_length(parts);
-    int fd = openat(f->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = enter(f->fd, ".", false);
 
     for (i = 0; fd >= 0 && i + 1 < n; i++) {
         int next = enter(fd, parts[i], make);
@@ -349,59 +346,49 @@ static int walk(const struct btrail_folder *f, const char *name, bool make,
 }
 
 /*
- * The path goes through the descriptor, so that what happens to folders
- * meanwhile cannot lead elsewhere.
+ * A new file, or one that exists.  The path goes through the descriptor, so
+ * that what happens to folders meanwhile cannot lead elsewhere.
  */
-static char *through(int fd, const char *last)
+static char *locate(const struct btrail_folder *f, const char *name, bool new,
+                    int *fd, GError **error)
 {
-    return g_strdup_printf("/proc/self/fd/%d/%s", fd, last);
+    const char *last;
+    struct stat st;
+
+    *fd = walk(f, name, new, &last, error);
+    if (*fd < 0) {
+        return NULL;
+    }
+    if (fstatat(*fd, last, &st, AT_SYMLINK_NOFOLLOW) < 0) {
+        if (new && errno == ENOENT) {
+            return g_strdup_printf("/proc/self/fd/%d/%s", *fd, last);
+        }
+        btrail_service_fail_errno(error, "%s", name);
+    } else if (new) {
+        btrail_service_fail(error, BTRAIL_SERVICE_ERROR_NAME,
+                            "there is a trace '%s' already; give this one "
+                            "another name", name);
+    } else if (S_ISREG(st.st_mode)) {
+        return g_strdup_printf("/proc/self/fd/%d/%s", *fd, last);
+    } else {
+        btrail_service_fail(error, BTRAIL_SERVICE_ERROR_NAME,
+                            "'%s' is not a file", name);
+    }
+    close(*fd);
+    *fd = -1;
+    return NULL;
 }
 
 char *btrail_folder_place(const struct btrail_folder *f, const char *name,
                           int *fd, GError **error)
 {
-    const char *last;
-    struct stat st;
-
-    *fd = walk(f, name, true, &last, error);
-    if (*fd < 0) {
-        return NULL;
-    }
-    if (!fstatat(*fd, last, &st, AT_SYMLINK_NOFOLLOW)) {
-        btrail_service_fail(error, BTRAIL_SERVICE_ERROR_NAME,
-                            "there is a trace '%s' already; give this one "
-                            "another name", name);
-    } else if (errno != ENOENT) {
-        btrail_service_fail_errno(error, "%s", name);
-    } else {
-        return through(*fd, last);
-    }
-    close(*fd);
-    *fd = -1;
-    return NULL;
+    return locate(f, name, true, fd, error);
 }
 
 char *btrail_folder_find(const struct btrail_folder *f, const char *name,
                          int *fd, GError **error)
 {
-    const char *last;
-    struct stat st;
-
-    *fd = walk(f, name, false, &last, error);
-    if (*fd < 0) {
-        return NULL;
-    }
-    if (fstatat(*fd, last, &st, AT_SYMLINK_NOFOLLOW) < 0) {
-        btrail_service_fail_errno(error, "%s", name);
-    } else if (!S_ISREG(st.st_mode)) {
-        btrail_service_fail(error, BTRAIL_SERVICE_ERROR_NAME,
-                            "'%s' is not a file", name);
-    } else {
-        return through(*fd, last);
-    }
-    close(*fd);
-    *fd = -1;
-    return NULL;
+    return locate(f, name, false, fd, error);
 }
 
 int btrail_folder_enter(const struct btrail_folder *f, const char *name,
@@ -484,11 +471,6 @@ static gint compare_names(gconstpointer a, gconstpointer b)
     return strcmp(x->name, y->name);
 }
 
-static int reopen(const struct btrail_folder *f)
-{
-    return openat(f->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-}
-
 GArray *btrail_folder_list(const struct btrail_folder *f)
 {
     struct visit v = {
@@ -498,7 +480,7 @@ GArray *btrail_folder_list(const struct btrail_folder *f)
     };
 
     g_array_set_clear_func(v.files, clear_file);
-    visit(&v, reopen(f), "", MAX_DEPTH);
+    visit(&v, enter(f->fd, ".", false), "", MAX_DEPTH);
     g_array_sort(v.files, compare_names);
     return v.files;
 }
@@ -512,7 +494,7 @@ uint64_t btrail_folder_usage(const struct btrail_folder *f)
 {
     struct visit v = { .left = UINT_MAX };
 
-    visit(&v, reopen(f), "", MAX_DEPTH + 2);
+    visit(&v, enter(f->fd, ".", false), "", MAX_DEPTH + 2);
     return v.bytes;
 }
 

@@ -5,52 +5,45 @@
 
 #include "service/quota.h"
 
-static bool refuse_limit(GError **error, const char *what)
-{
-    return btrail_service_fail(error, BTRAIL_SERVICE_ERROR_LIMIT, "%s", what);
-}
-
 /* @whose: "this guest" or "all guests together" */
 static bool admit_traces(const struct btrail_config_limits *l,
                          const struct btrail_usage *u, const char *whose,
                          GError **error)
 {
-    g_autofree char *what = NULL;
-
-    if (l->disk && u->disk >= l->disk) {
-        what = g_strdup_printf("the traces of %s take %" G_GUINT64_FORMAT
+    return !l->disk || u->disk < l->disk ||
+           btrail_service_fail(error, BTRAIL_SERVICE_ERROR_LIMIT,
+                               "the traces of %s take %" G_GUINT64_FORMAT
                                " bytes, and may take %" G_GUINT64_FORMAT
                                "; remove some, on the guest's host", whose,
                                u->disk, l->disk);
-    }
-    return !what || refuse_limit(error, what);
 }
 
 static bool admit(const struct btrail_config_limits *l,
                   const struct btrail_usage *u, uint64_t memory,
                   const char *whose, const char *group, GError **error)
 {
-    g_autofree char *what = NULL;
-
     if (l->sessions && u->sessions >= l->sessions) {
-        what = g_strdup_printf("%s may have %" G_GUINT64_FORMAT " sessions at "
-                               "a time; stop another one first", whose,
-                               l->sessions);
-    } else if (l->memory && !u->sessions && memory > l->memory) {
-        what = g_strdup_printf("a session of this guest takes %"
-                               G_GUINT64_FORMAT " bytes of memory, and %s may "
-                               "take %" G_GUINT64_FORMAT "; raise 'memory' in "
-                               "[%s] of backtraild's configuration, or lower "
-                               "'buffer-size'", memory, whose, l->memory,
-                               group);
-    } else if (l->memory && (u->memory >= l->memory ||
-                             memory > l->memory - u->memory)) {
-        what = g_strdup_printf("the sessions of %s would take %"
+        return btrail_service_fail(error, BTRAIL_SERVICE_ERROR_LIMIT,
+                                   "%s may have %" G_GUINT64_FORMAT
+                                   " sessions at a time; stop another one "
+                                   "first", whose, l->sessions);
+    }
+    if (l->memory && !u->sessions && memory > l->memory) {
+        return btrail_service_fail(error, BTRAIL_SERVICE_ERROR_LIMIT,
+                                   "a session of this guest takes %"
+                                   G_GUINT64_FORMAT " bytes of memory, and %s "
+                                   "may take %" G_GUINT64_FORMAT "; raise "
+                                   "'memory' in [%s] of backtraild's "
+                                   "configuration, or lower 'buffer-size'",
+                                   memory, whose, l->memory, group);
+    }
+    return !l->memory ||
+           (u->memory < l->memory && memory <= l->memory - u->memory) ||
+           btrail_service_fail(error, BTRAIL_SERVICE_ERROR_LIMIT,
+                               "the sessions of %s would take %"
                                G_GUINT64_FORMAT " bytes of memory, and may "
                                "take %" G_GUINT64_FORMAT "; stop another one "
                                "first", whose, u->memory + memory, l->memory);
-    }
-    return !what || refuse_limit(error, what);
 }
 
 bool btrail_quota_admit(const struct btrail_config *config,
@@ -70,19 +63,13 @@ bool btrail_quota_admit_disk(const struct btrail_config *config,
                              const struct btrail_usage *all, uint64_t space,
                              GError **error)
 {
-    if (!admit_traces(&config->each, guest, "this guest", error) ||
-        !admit_traces(&config->all, all, "all guests together", error)) {
-        return false;
-    }
-    if (space <= config->keep_free) {
-        g_autofree char *what = g_strdup_printf(
-            "the disk for traces has %" G_GUINT64_FORMAT " bytes left, of "
-            "which %" G_GUINT64_FORMAT " must stay free", space,
-            config->keep_free);
-
-        return refuse_limit(error, what);
-    }
-    return true;
+    return admit_traces(&config->each, guest, "this guest", error) &&
+           admit_traces(&config->all, all, "all guests together", error) &&
+           (space > config->keep_free ||
+            btrail_service_fail(error, BTRAIL_SERVICE_ERROR_LIMIT,
+                                "the disk for traces has %" G_GUINT64_FORMAT
+                                " bytes left, of which %" G_GUINT64_FORMAT
+                                " must stay free", space, config->keep_free));
 }
 
 const char *btrail_quota_guest_exceeded(const struct btrail_config *config,
