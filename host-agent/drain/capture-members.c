@@ -62,31 +62,22 @@ void capture_members_add_late(struct capture_members *m,
 bool capture_members_request(struct capture_members *m,
                              struct btrail_session *s, bool remove)
 {
-    struct capture_request *request = g_new(struct capture_request, 1);
-    bool closed;
+    g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&m->lock);
+    struct capture_request request = { s, remove };
 
-    *request = (struct capture_request) { s, remove };
-    g_mutex_lock(&m->lock);
-    closed = m->closed;
-    if (!closed) {
-        g_queue_push_tail(&m->requests, request);
-        __atomic_store_n(&m->requested, 1, __ATOMIC_RELEASE);
+    if (m->closed) {
+        return false;
     }
-    g_mutex_unlock(&m->lock);
-    if (closed) {
-        g_free(request);
-    }
-    return !closed;
+    g_queue_push_tail(&m->requests, g_memdup2(&request, sizeof(request)));
+    __atomic_store_n(&m->requested, 1, __ATOMIC_RELEASE);
+    return true;
 }
 
 struct capture_request *capture_members_next(struct capture_members *m)
 {
-    struct capture_request *request;
+    g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&m->lock);
 
-    g_mutex_lock(&m->lock);
-    request = g_queue_pop_head(&m->requests);
-    g_mutex_unlock(&m->lock);
-    return request;
+    return g_queue_pop_head(&m->requests);
 }
 
 void capture_members_close(struct capture_members *m)

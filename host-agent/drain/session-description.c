@@ -115,26 +115,26 @@ int btrail_session_describe(struct btrail_store *store, JsonObject *meta,
     return write_meta(store, meta);
 }
 
-int btrail_session_describe_end(struct btrail_store *store,
-                                const struct btrail_session_outcome *outcome)
+int btrail_session_describe_end(struct btrail_store *store, uint16_t reason,
+                                const GError *error, uint64_t snapshots,
+                                const char *release)
 {
     g_autoptr(JsonObject) meta = json_object_new();
     JsonObject *end = json_object_new();
 
     json_object_set_string_member(end, "reason",
-                                  btrail_reason_name(BTRAIL_EVENT_END,
-                                                     outcome->reason));
+                                  btrail_reason_name(BTRAIL_EVENT_END, reason));
     json_object_set_int_member(end, "monotonic", btrail_clock_ns());
     json_object_set_int_member(end, "realtime", g_get_real_time() * 1000);
-    if (outcome->error) {
-        json_object_set_string_member(end, "error", outcome->error->message);
+    if (error) {
+        json_object_set_string_member(end, "error", error->message);
     }
     json_object_set_object_member(meta, "end", end);
-    if (outcome->snapshots) {
+    if (snapshots) {
         JsonObject *names = json_object_new();
 
-        json_object_set_string_member(names, "kernel", outcome->release);
-        json_object_set_int_member(names, "snapshots", outcome->snapshots);
+        json_object_set_string_member(names, "kernel", release);
+        json_object_set_int_member(names, "snapshots", snapshots);
         json_object_set_object_member(meta, "names", names);
     }
     return write_meta(store, meta);

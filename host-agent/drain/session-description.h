@@ -25,20 +25,6 @@ struct btrail_session_facts {
     bool attached;
 };
 
-/**
- * struct btrail_session_outcome - what is known at its end
- * @reason:    enum btrail_end_reason
- * @error:     or NULL
- * @snapshots: that have found names
- * @release:   of the guest's kernel, if there were any
- */
-struct btrail_session_outcome {
-    uint16_t reason;
-    const GError *error;
-    uint64_t snapshots;
-    const char *release;
-};
-
 /*
  * Adds the facts to @meta, which has what the owner says of the session, and
  * writes it.  If @meta has a filter as the user wrote it, that stays.  Returns
@@ -46,8 +32,14 @@ struct btrail_session_outcome {
  */
 int btrail_session_describe(struct btrail_store *store, JsonObject *meta,
                             const struct btrail_session_facts *facts);
-int btrail_session_describe_end(struct btrail_store *store,
-                                const struct btrail_session_outcome *outcome);
+
+/*
+ * Writes how it ended.  @reason: enum btrail_end_reason; @error: or NULL;
+ * @snapshots: that have found names; @release: of the guest's kernel, if so
+ */
+int btrail_session_describe_end(struct btrail_store *store, uint16_t reason,
+                                const GError *error, uint64_t snapshots,
+                                const char *release);
 
 /*
  * Makes the file a part of the trace of its capture, for a session that has all

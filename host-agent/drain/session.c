@@ -484,15 +484,9 @@ void btrail_session_end_stream(struct btrail_session *s, unsigned vcpu,
 
 static void close_trace(struct btrail_session *s)
 {
-    const struct btrail_session_outcome outcome = {
-        .reason = s->reason,
-        .error = s->error,
-        .snapshots = s->snapshots,
-        .release = s->release,
-    };
-
     if (s->reason) {
-        btrail_session_describe_end(s->store, &outcome);
+        btrail_session_describe_end(s->store, s->reason, s->error,
+                                    s->snapshots, s->release);
     }
     __atomic_store_n(&s->progress.bytes, btrail_store_size(s->store),
                      __ATOMIC_RELAXED);
