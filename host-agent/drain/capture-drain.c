@@ -265,30 +265,18 @@ static bool drain_slabs(struct capture_drain *d, unsigned i, unsigned max,
     return true;
 }
 
-static bool drain_all_vcpus(struct capture_drain *d, unsigned max, unsigned *n,
-                            GError **error)
+bool capture_drain_slabs(struct capture_drain *d, bool all, unsigned *n,
+                         GError **error)
 {
     unsigned i, k;
 
     for (i = 0; i < d->connection->header.vcpus; i++) {
-        if (!drain_slabs(d, i, max, &k, error)) {
+        if (!drain_slabs(d, i, all ? UINT_MAX : SLABS_PER_TURN, &k, error)) {
             return false;
         }
         *n += k;
     }
     return true;
-}
-
-bool capture_drain_some(struct capture_drain *d, unsigned *n, GError **error)
-{
-    return drain_all_vcpus(d, SLABS_PER_TURN, n, error);
-}
-
-bool capture_drain_published(struct capture_drain *d, GError **error)
-{
-    unsigned n = 0;
-
-    return drain_all_vcpus(d, UINT_MAX, &n, error);
 }
 
 bool capture_drain_little(struct capture_drain *d, unsigned *n, GError **error)

@@ -73,15 +73,13 @@ bool capture_drain_is_traced(const struct capture_drain *d, unsigned vcpu);
 /* Are there slabs that were not drained? */
 bool capture_drain_heads_moved(const struct capture_drain *d);
 
-/* Drains some slabs of each vCPU; @n grows by how many. */
-bool capture_drain_some(struct capture_drain *d, unsigned *n, GError **error);
+/* Drains some slabs of each vCPU, or all published; @n grows by how many. */
+bool capture_drain_slabs(struct capture_drain *d, bool all, unsigned *n,
+                         GError **error);
 
 /* Drains one slab, or some code if there is none; @n as above. */
 bool capture_drain_little(struct capture_drain *d, unsigned *n,
                           GError **error);
-
-/* Drains all slabs that are published now. */
-bool capture_drain_published(struct capture_drain *d, GError **error);
 
 /* Drains some of the code, or all of it; @n grows by how many items. */
 bool capture_drain_code(struct capture_drain *d, bool all, unsigned *n,

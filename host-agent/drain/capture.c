@@ -153,6 +153,7 @@ static void add_session(struct btrail_capture *c, struct btrail_session *s)
 static bool handle_requests(struct btrail_capture *c)
 {
     struct capture_request *request;
+    unsigned n = 0;
     bool ok = true;
 
     if (!__atomic_exchange_n(&c->members.requested, 0, __ATOMIC_ACQUIRE)) {
@@ -165,7 +166,7 @@ static bool handle_requests(struct btrail_capture *c)
             add_session(c, s);
         } else if (g_ptr_array_find(c->members.sessions, s, NULL)) {
             ok = capture_drain_overwrites(&c->drain) ||
-                 capture_drain_published(&c->drain, first_error(c));
+                 capture_drain_slabs(&c->drain, true, &n, first_error(c));
             if (ok) {
                 remove_session(c, s);
             }
@@ -389,7 +390,7 @@ static bool drain_turn(struct btrail_capture *c, uint64_t now, unsigned *n)
         return false;
     }
     return capture_drain_overwrites(&c->drain) ||
-           capture_drain_some(&c->drain, n, first_error(c));
+           capture_drain_slabs(&c->drain, false, n, first_error(c));
 }
 
 /* Waits for a while, unless something must be done at once. */
@@ -465,7 +466,7 @@ static void drain_rest(struct btrail_capture *c)
     unsigned n = 0;
 
     if (capture_drain_code(&c->drain, true, &n, first_error(c))) {
-        capture_drain_published(&c->drain, first_error(c));
+        capture_drain_slabs(&c->drain, true, &n, first_error(c));
     }
 }
 

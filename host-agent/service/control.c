@@ -120,19 +120,20 @@ static void break_up(struct btrail_control *c, GError *error)
     c->closing = g_idle_add(report_closed, c);
 }
 
-static void G_GNUC_PRINTF(2, 3) breach(struct btrail_control *c,
-                                       const char *format, ...)
+static void G_GNUC_PRINTF(2, 3) lose_peer(struct btrail_control *c,
+                                          const char *format, ...)
 {
-    g_autofree char *what = NULL;
-    GError *error = NULL;
     va_list args;
 
     va_start(args, format);
-    what = g_strdup_vprintf(format, args);
+    break_up(c, g_error_new_valist(BTRAIL_SERVICE_ERROR,
+                                   BTRAIL_SERVICE_ERROR_PEER, format, args));
     va_end(args);
-    btrail_service_fail(&error, BTRAIL_SERVICE_ERROR_PEER,
-                        "the device broke the protocol: %s", what);
-    break_up(c, error);
+}
+
+static void breach(struct btrail_control *c, const char *what)
+{
+    lose_peer(c, "the device broke the protocol: %s", what);
 }
 
 /* False if there is no room at the moment. */
@@ -152,11 +153,7 @@ static bool send_some(struct btrail_control *c)
             return false;
         }
         if (n < 0) {
-            GError *error = NULL;
-
-            btrail_service_fail(&error, BTRAIL_SERVICE_ERROR_PEER,
-                                "QEMU is gone: %s", g_strerror(errno));
-            break_up(c, error);
+            lose_peer(c, "QEMU is gone: %s", g_strerror(errno));
             return true;
         }
         c->sent += n;
@@ -247,13 +244,9 @@ static gboolean timed_out(gpointer opaque)
     struct executed *e = g_queue_peek_head(&c->executed);
 
     if (e && e->deadline <= g_get_monotonic_time()) {
-        GError *error = NULL;
-
         c->timer = 0;
-        btrail_service_fail(&error, BTRAIL_SERVICE_ERROR_PEER,
-                            "QEMU did not answer to %s within %d seconds",
-                            e->command, ANSWER_TIMEOUT_S);
-        break_up(c, error);
+        lose_peer(c, "QEMU did not answer to %s within %d seconds", e->command,
+                  ANSWER_TIMEOUT_S);
         return G_SOURCE_REMOVE;
     }
     return G_SOURCE_CONTINUE;
@@ -401,9 +394,7 @@ static bool receive(struct btrail_control *c, size_t *budget)
         return false;
     }
     if (n <= 0) {
-        btrail_service_fail(&error, BTRAIL_SERVICE_ERROR_PEER,
-                            "QEMU has closed the connection");
-        break_up(c, error);
+        lose_peer(c, "QEMU has closed the connection");
         return false;
     }
     *budget -= MIN(*budget, (size_t)n);

@@ -277,9 +277,9 @@ static gboolean unknown_timeout(gpointer opaque)
     return G_SOURCE_REMOVE;
 }
 
-void btrail_connections_add(struct btrail_connections *all, int sock, int pid,
-                            uid_t uid)
+void btrail_connections_add(void *opaque, int sock, int pid, uid_t uid)
 {
+    struct btrail_connections *all = opaque;
     struct connection *c;
 
     if (all->unknown->len >= MAX_UNKNOWN) {

@@ -29,8 +29,7 @@ void btrail_connections_init(struct btrail_connections *all,
 /* Hang up; guests learn that their devices are not connected. */
 void btrail_connections_clear(struct btrail_connections *all);
 
-/* A new connection from a process of this number and user; @sock is taken. */
-void btrail_connections_add(struct btrail_connections *all, int sock, int pid,
-                            uid_t uid);
+/* A btrail_listener_fn, with a struct btrail_connections */
+void btrail_connections_add(void *all, int sock, int pid, uid_t uid);
 
 #endif /* BTRAIL_SERVICE_CONNECTION_H */

@@ -128,23 +128,10 @@ static GSource *new_changed(struct btrail_service *s)
  * Start and end
  */
 
-static gboolean enforce_limits(gpointer opaque)
-{
-    struct btrail_service *s = opaque;
-
-    btrail_usage_enforce(&s->host);
-    return G_SOURCE_CONTINUE;
-}
-
 static void set_cpu(struct btrail_host *host)
 {
     btrail_cpu_pool_set(host->cpu, host->config->each.cpu,
                         host->config->all.cpu, btrail_clock_ns());
-}
-
-static void accepted(void *opaque, int sock, int pid, uid_t uid)
-{
-    btrail_connections_add(opaque, sock, pid, uid);
 }
 
 struct btrail_service *
@@ -166,12 +153,12 @@ btrail_service_new(struct btrail_config *config,
     host->folder = btrail_folder_open(config->traces, error);
     host->state = host->folder ? btrail_service_state_open(host, error) : NULL;
     s->listener = host->state ? btrail_listener_new(
-        config, accepted, &s->connections, error) : NULL;
+        config, btrail_connections_add, &s->connections, error) : NULL;
     if (!s->listener) {
         btrail_service_free(s);
         return NULL;
     }
-    s->ticking = g_timeout_add_seconds(TICK_S, enforce_limits, s);
+    s->ticking = g_timeout_add_seconds(TICK_S, btrail_usage_enforce, host);
     return s;
 }
 

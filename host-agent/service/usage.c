@@ -75,8 +75,9 @@ static void enforce_all(struct btrail_host *host)
     }
 }
 
-void btrail_usage_enforce(struct btrail_host *host)
+gboolean btrail_usage_enforce(gpointer opaque)
 {
+    struct btrail_host *host = opaque;
     bool active = false;
     unsigned i;
 
@@ -97,4 +98,5 @@ void btrail_usage_enforce(struct btrail_host *host)
     if (active) {
         enforce_all(host);
     }
+    return G_SOURCE_CONTINUE;
 }

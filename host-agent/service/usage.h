@@ -11,7 +11,7 @@
 /* May @g start another session? */
 bool btrail_usage_admit(const struct btrail_guest *g, GError **error);
 
-/* End sessions of guests that use more than they may; for a timer. */
-void btrail_usage_enforce(struct btrail_host *host);
+/* A GSourceFunc: ends sessions of guests that use more than they may. */
+gboolean btrail_usage_enforce(gpointer host);
 
 #endif /* BTRAIL_USAGE_H */
