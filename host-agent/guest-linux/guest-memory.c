@@ -209,7 +209,7 @@ static uint64_t find_in(const struct ram_range *r, uint64_t from,
 uint64_t guest_memory_find_page(const struct guest_memory *m, uint64_t from,
                                 const void *bytes, size_t size)
 {
-    uint8_t *block;
+    g_autofree uint8_t *block = NULL;
     uint64_t found = UINT64_MAX;
     unsigned i;
 
@@ -227,6 +227,5 @@ uint64_t guest_memory_find_page(const struct guest_memory *m, uint64_t from,
             found = find_in(r, first - r->address, block, bytes, size);
         }
     }
-    g_free(block);
     return found;
 }

@@ -208,11 +208,11 @@ static struct kallsyms *make(const struct tokens *t, uint32_t n,
 static struct kallsyms *from_note(struct page_walk *w,
                                   const struct vmcoreinfo *v, uint64_t stext)
 {
-    struct kallsyms *k = NULL;
-    struct tokens *t = g_new0(struct tokens, 1);
+    g_autofree struct tokens *t = g_new0(struct tokens, 1);
     uint64_t names_at, n_at, table_at, index_at, offsets_at, base_at, base;
-    uint8_t *names = NULL;
-    uint8_t *offsets = NULL;
+    g_autofree uint8_t *names = NULL;
+    g_autofree uint8_t *offsets = NULL;
+    struct kallsyms *k;
     uint32_t n;
     size_t size;
 
@@ -225,23 +225,19 @@ static struct kallsyms *from_note(struct page_walk *w,
         !tokens_read(t, w, table_at, index_at) ||
         !page_walk_u32(w, n_at, &n) || !n || n > KALLSYMS_MAX ||
         !page_walk_u64(w, base_at, &base)) {
-        goto out;
+        return NULL;
     }
     offsets = g_malloc(4 * (size_t)n);
-    if (page_walk_read(w, offsets_at, offsets, 4 * (size_t)n)) {
-        size = MIN(NAMES_MAX, 64 * (size_t)n + GUEST_PAGE_SIZE);
-        names = g_malloc(size);
-        size = page_walk_read_some(w, names_at, names, size);
-        k = make(t, n, names, size);
+    if (!page_walk_read(w, offsets_at, offsets, 4 * (size_t)n)) {
+        return NULL;
     }
+    size = MIN(NAMES_MAX, 64 * (size_t)n + GUEST_PAGE_SIZE);
+    names = g_malloc(size);
+    size = page_walk_read_some(w, names_at, names, size);
+    k = make(t, n, names, size);
     if (k && !relocate(k, offsets, base, stext)) {
-        kallsyms_free(k);
-        k = NULL;
+        g_clear_pointer(&k, kallsyms_free);
     }
-out:
-    g_free(names);
-    g_free(offsets);
-    g_free(t);
     return k;
 }
 
@@ -394,9 +390,9 @@ static struct kallsyms *with_tokens(const uint8_t *image, size_t image_size,
 
 static struct kallsyms *by_search(struct page_walk *w, uint64_t stext)
 {
+    g_autofree struct tokens *t = g_new0(struct tokens, 1);
+    g_autofree uint8_t *image = NULL;
     struct kallsyms *k = NULL;
-    struct tokens *t = g_new0(struct tokens, 1);
-    uint8_t *image;
     uint64_t physical;
     size_t size = 0;
     size_t at;
@@ -422,8 +418,6 @@ static struct kallsyms *by_search(struct page_walk *w, uint64_t stext)
             }
         }
     }
-    g_free(image);
-    g_free(t);
     return k;
 }
 

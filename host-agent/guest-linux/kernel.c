@@ -92,7 +92,7 @@ static bool read_btf(struct linux_kernel *k, const char **what)
 {
     struct linux_btf *b = NULL;
     uint64_t start, stop;
-    uint8_t *data;
+    g_autofree uint8_t *data = NULL;
     bool good = false;
 
     *what = "its BTF";
@@ -105,7 +105,6 @@ static bool read_btf(struct linux_kernel *k, const char **what)
     if (page_walk_read(&k->walk, start, data, stop - start)) {
         b = linux_btf_new(data, stop - start);
     }
-    g_free(data);
     if (b) {
         good = linux_layout_read(&k->layout, b, what);
     }
@@ -131,7 +130,7 @@ static struct linux_kernel *try(const struct guest_memory *memory,
     uint64_t root, stext, physical;
     int64_t phys_base;
     int64_t five = 0;
-    char *release = NULL;
+    g_autofree char *release = NULL;
     char banner[80];
     char text[200];
     uint64_t banner_at;
@@ -142,14 +141,12 @@ static struct linux_kernel *try(const struct guest_memory *memory,
         !vmcoreinfo_symbol(v, "_stext", &stext) ||
         !vmcoreinfo_number(v, "phys_base", &phys_base) ||
         stext < START_KERNEL_MAP) {
-        g_free(release);
         return NULL;
     }
     *what = "VMCOREINFO: SYMBOL(init_top_pgt)";
     if ((!vmcoreinfo_symbol(v, "init_top_pgt", &root) &&
          !vmcoreinfo_symbol(v, "swapper_pg_dir", &root)) ||
         root < START_KERNEL_MAP) {
-        g_free(release);
         return NULL;
     }
     vmcoreinfo_number(v, "pgtable_l5_enabled", &five);
@@ -157,7 +154,6 @@ static struct linux_kernel *try(const struct guest_memory *memory,
     k = g_new0(struct linux_kernel, 1);
     k->memory = memory;
     strcpy(k->release, release);
-    g_free(release);
     k->root = root - START_KERNEL_MAP + (uint64_t)phys_base;
     page_walk_init(&k->walk, memory, k->root, five == 1 ? 5 : 4, FIND_BUDGET);
 
@@ -199,7 +195,7 @@ struct linux_kernel *linux_kernel_find(const struct guest_memory *memory,
                                        uint64_t note, uint64_t size,
                                        char **why)
 {
-    struct vmcoreinfo *v = g_new(struct vmcoreinfo, 1);
+    g_autofree struct vmcoreinfo *v = g_new(struct vmcoreinfo, 1);
     struct linux_kernel *k = NULL;
     const char *what = NULL;
     uint64_t from = 0;
@@ -212,7 +208,6 @@ struct linux_kernel *linux_kernel_find(const struct guest_memory *memory,
          i++) {
         k = try(memory, v, &what);
     }
-    g_free(v);
     *why = NULL;
     if (!k && what) {
         *why = g_strdup_printf("a kernel is in the guest's memory, but not "

@@ -100,9 +100,8 @@ static void add_symbols_of(struct linux_kernel *k, uint64_t module,
     uint64_t kallsyms, symtab, strtab, typetab;
     uint32_t n;
     uint32_t i;
-    Elf64_Sym *symbols;
-    char *types;
-    char *strings;
+    g_autofree Elf64_Sym *symbols = NULL;
+    g_autofree char *types = NULL;
     size_t size;
 
     if (!*name || !printable(name) ||
@@ -118,6 +117,7 @@ static void add_symbols_of(struct linux_kernel *k, uint64_t module,
     types = g_malloc(n);
     if (page_walk_read(&k->walk, symtab, symbols, n * sizeof(*symbols)) &&
         page_walk_read(&k->walk, typetab, types, n)) {
+        g_autofree char *strings = NULL;
         uint32_t last = 0;
 
         for (i = 0; i < n; i++) {
@@ -139,10 +139,7 @@ static void add_symbols_of(struct linux_kernel *k, uint64_t module,
                             strings + at, name);
             }
         }
-        g_free(strings);
     }
-    g_free(symbols);
-    g_free(types);
 }
 
 GString *linux_symbols(struct linux_kernel *k)

@@ -233,7 +233,7 @@ static bool read_command_line(struct linux_kernel *k, struct linux_files *f,
     const struct linux_layout *l = &k->layout;
     uint64_t start, end, env_start, env_end;
     uint64_t size;
-    char *text;
+    g_autofree char *text = NULL;
     bool whole;
 
     if (!linux_u64(k, mm, l->mm_arg_start, &start) ||
@@ -262,14 +262,13 @@ static bool read_command_line(struct linux_kernel *k, struct linux_files *f,
                                                     (gssize)size);
         p->command_line_size = (uint32_t)size;
     }
-    g_free(text);
     return whole;
 }
 
 static void read_space(struct linux_kernel *k, struct owned_snapshot *o,
                        const struct task_identity *id, struct btrail_process *p)
 {
-    struct page_walk *user = g_new(struct page_walk, 1);
+    g_autofree struct page_walk *user = g_new(struct page_walk, 1);
     GArray *mappings = g_array_new(FALSE, FALSE,
                                    sizeof(struct btrail_mapping));
     uint64_t budget = MIN(k->walk.budget, USER_BUDGET);
@@ -302,7 +301,6 @@ static void read_space(struct linux_kernel *k, struct owned_snapshot *o,
     k->walk.budget -= MIN(k->walk.budget, budget - user->budget);
     p->n_mappings = mappings->len;
     p->mappings = (struct btrail_mapping *)g_array_free(mappings, FALSE);
-    g_free(user);
 }
 
 static bool same(struct linux_kernel *k, const struct task_identity *id)
@@ -320,10 +318,8 @@ static bool same(struct linux_kernel *k, const struct task_identity *id)
 
 static void free_task(struct btrail_process *p)
 {
-    g_free(p->threads);
-    g_free(p->mappings);
-    p->threads = NULL;
-    p->mappings = NULL;
+    g_clear_pointer(&p->threads, g_free);
+    g_clear_pointer(&p->mappings, g_free);
 }
 
 static uint64_t mix(uint64_t hash, uint64_t n)
@@ -376,14 +372,14 @@ static enum task_result read_rest(struct snapshot_work *w,
                                   struct btrail_process *p)
 {
     struct linux_kernel *k = w->k;
-    GArray *threads = g_array_new(FALSE, FALSE, sizeof(struct btrail_thread));
+    g_autoptr(GArray) threads = g_array_new(FALSE, FALSE,
+                                            sizeof(struct btrail_thread));
 
     if (!read_threads(k, &w->o->files, id, w->tasks, threads)) {
-        g_array_free(threads, TRUE);
         return TORN;
     }
     p->n_threads = threads->len;
-    p->threads = (struct btrail_thread *)g_array_free(threads, FALSE);
+    p->threads = g_array_steal(threads, NULL);
     p->comm = read_comm(k, &w->o->files, id->leader);
     if (!p->comm) {
         return TORN;
@@ -479,8 +475,8 @@ struct btrail_snapshot *linux_snapshot(struct linux_kernel *k,
                                        void *opaque)
 {
     struct owned_snapshot *o = g_new0(struct owned_snapshot, 1);
-    GArray *leaders = g_array_new(FALSE, FALSE, sizeof(uint64_t));
-    GArray *tasks = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+    g_autoptr(GArray) leaders = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+    g_autoptr(GArray) tasks = g_array_new(FALSE, FALSE, sizeof(uint64_t));
     struct snapshot_work w = { k, o, tasks, clock, known, opaque };
     uint64_t threads = 0, mappings = 0;
     bool whole;
@@ -522,8 +518,6 @@ struct btrail_snapshot *linux_snapshot(struct linux_kernel *k,
     o->snapshot.flags = whole ? BTRAIL_SNAPSHOT_WHOLE : 0;
     o->snapshot.n = o->processes->len;
     o->snapshot.processes = (struct btrail_process *)o->processes->data;
-    g_array_free(leaders, TRUE);
-    g_array_free(tasks, TRUE);
     return &o->snapshot;
 }
 
@@ -546,10 +540,10 @@ void linux_vdsos(struct linux_kernel *k, const struct btrail_snapshot *snapshot,
                  void (*found)(const uint8_t *data, size_t size, void *opaque),
                  void *opaque)
 {
-    GHashTable *known = g_hash_table_new_full(
+    g_autoptr(GHashTable) known = g_hash_table_new_full(
         g_bytes_hash, g_bytes_equal, (GDestroyNotify)g_bytes_unref, NULL);
-    GHashTable *images = g_hash_table_new_full(g_int64_hash, g_int64_equal,
-                                               g_free, NULL);
+    g_autoptr(GHashTable) images = g_hash_table_new_full(
+        g_int64_hash, g_int64_equal, g_free, NULL);
     uint32_t i;
 
     for (i = 0; i < snapshot->n; i++) {
@@ -570,6 +564,4 @@ void linux_vdsos(struct linux_kernel *k, const struct btrail_snapshot *snapshot,
             }
         }
     }
-    g_hash_table_destroy(known);
-    g_hash_table_destroy(images);
 }

@@ -77,11 +77,9 @@ char *vmcoreinfo_string(const struct vmcoreinfo *v, const char *key)
 static const char *find_of(const struct vmcoreinfo *v, const char *kind,
                            const char *name)
 {
-    char *key = g_strdup_printf("%s(%s)", kind, name);
-    const char *value = find_value(v, key);
+    g_autofree char *key = g_strdup_printf("%s(%s)", kind, name);
 
-    g_free(key);
-    return value;
+    return find_value(v, key);
 }
 
 bool vmcoreinfo_symbol(const struct vmcoreinfo *v, const char *name,
