@@ -75,14 +75,11 @@ static struct btrail_block *output_get(struct btrail_block_sink *sink)
 
 bool btrail_output_full(struct btrail_output *o)
 {
-    bool full;
+    g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&o->lock);
 
-    g_mutex_lock(&o->lock);
     /* A slab can end a block and begin another. */
-    full = o->waiting > MAX_WAITING / 2 ||
+    return o->waiting > MAX_WAITING / 2 ||
            o->unused.length + o->blocks_left < 2;
-    g_mutex_unlock(&o->lock);
-    return full;
 }
 
 static int output_put(struct btrail_block_sink *sink,

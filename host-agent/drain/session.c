@@ -126,14 +126,12 @@ int btrail_session_fired_fd(const struct btrail_session *s)
 
 int btrail_session_take_fired(struct btrail_session *s)
 {
-    int trigger;
+    g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&s->lock);
+    int trigger = GPOINTER_TO_INT(g_queue_pop_head(&s->fired)) - 1;
 
-    g_mutex_lock(&s->lock);
-    trigger = GPOINTER_TO_INT(g_queue_pop_head(&s->fired)) - 1;
     if (trigger < 0) {
         btrail_event_fd_clear(s->fired_fd);
     }
-    g_mutex_unlock(&s->lock);
     return trigger;
 }
 

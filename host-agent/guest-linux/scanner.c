@@ -648,11 +648,11 @@ void btrail_scanner_resend(struct btrail_scanner *sc)
 void btrail_scanner_status(struct btrail_scanner *sc,
                            struct btrail_scanner_result *result)
 {
-    g_mutex_lock(&sc->lock);
+    g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&sc->lock);
+
     *result = sc->result;
     result->release = g_strdup(sc->result.release);
     result->why = g_strdup(sc->result.why);
-    g_mutex_unlock(&sc->lock);
 }
 
 void btrail_scanner_finish(struct btrail_scanner *sc,

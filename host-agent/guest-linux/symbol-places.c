@@ -534,12 +534,9 @@ bool btrail_places_has(struct btrail_places *p, uint64_t cr3,
                        uint64_t address)
 {
     const struct symbol_place place = { cr3 & BTRAIL_CR3_ROOT, address };
-    bool has;
+    g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&p->lock);
 
-    g_mutex_lock(&p->lock);
-    has = g_hash_table_contains(p->set, &place);
-    g_mutex_unlock(&p->lock);
-    return has;
+    return g_hash_table_contains(p->set, &place);
 }
 
 unsigned btrail_places_count(const struct btrail_places *p)

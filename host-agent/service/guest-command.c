@@ -176,6 +176,22 @@ static void do_dump(struct btrail_guest *g, gint64 id,
     }
 }
 
+/* Adds the status of sessions that are done; all if @session is NULL. */
+static void add_done(const struct btrail_guest *g, const char *session,
+                     JsonArray *status)
+{
+    GList *l;
+
+    for (l = g->done.head; l; l = l->next) {
+        struct btrail_service_session *s = l->data;
+
+        if (!session || !strcmp(s->command->session, session)) {
+            json_array_add_object_element(status,
+                                          btrail_service_session_status(s));
+        }
+    }
+}
+
 /* Sessions of @g, and of guests before it that had the same folder */
 static JsonArray *session_status(struct btrail_guest *g, const char *session)
 {
@@ -194,10 +210,10 @@ static JsonArray *session_status(struct btrail_guest *g, const char *session)
             g_ptr_array_index(g->host->guests, i);
 
         if (other != g && !strcmp(other->folder->path, g->folder->path)) {
-            btrail_guest_add_done(other, session, status);
+            add_done(other, session, status);
         }
     }
-    btrail_guest_add_done(g, session, status);
+    add_done(g, session, status);
     for (i = 0; !session && i < g->members->len; i++) {
         json_array_add_object_element(
             status, btrail_service_session_status(

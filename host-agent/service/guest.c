@@ -12,9 +12,6 @@
 /* Sessions that are done and still in the status */
 #define MAX_DONE        32
 
-/* The agent's own memory for a capture: guest code and names */
-#define CAPTURE_MEMORY  (UINT64_C(64) << 20)
-
 /*
  * Sessions
  */
@@ -137,12 +134,6 @@ static void session_event(void *opaque, struct btrail_service_session *s,
         session_done(g, m);
         break;
     }
-}
-
-uint64_t btrail_guest_memory(const struct btrail_guest *g, unsigned sessions)
-{
-    return sessions ? CAPTURE_MEMORY + g->vcpus * g->host->config->buffer_size +
-                      sessions * btrail_service_session_memory(g->vcpus) : 0;
 }
 
 struct guest_member *
@@ -309,37 +300,4 @@ JsonObject *btrail_guest_detach(struct btrail_guest *g, const char *why)
         }
     }
     return state;
-}
-
-struct guest_member *btrail_guest_largest(struct btrail_guest *g)
-{
-    struct guest_member *found = NULL;
-    uint64_t most = 0;
-    unsigned i;
-
-    for (i = 0; i < g->members->len; i++) {
-        struct guest_member *m = guest_member_at(g->members, i);
-
-        if (guest_member_is_active(m) &&
-            btrail_service_session_bytes(m->session) > most) {
-            most = btrail_service_session_bytes(m->session);
-            found = m;
-        }
-    }
-    return found;
-}
-
-void btrail_guest_add_done(const struct btrail_guest *g, const char *session,
-                           JsonArray *status)
-{
-    GList *l;
-
-    for (l = g->done.head; l; l = l->next) {
-        struct btrail_service_session *s = l->data;
-
-        if (!session || !strcmp(s->command->session, session)) {
-            json_array_add_object_element(status,
-                                          btrail_service_session_status(s));
-        }
-    }
 }

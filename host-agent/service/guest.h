@@ -10,7 +10,6 @@
 
 #include "service/guest-capture.h"
 #include "service/guest-dump.h"
-#include "service/quota.h"
 
 /**
  * struct btrail_guest
@@ -91,15 +90,5 @@ void btrail_guest_end(struct btrail_guest *g, const char *why);
  * next process must know, or NULL.
  */
 JsonObject *btrail_guest_detach(struct btrail_guest *g, const char *why);
-
-/* The active session that has written the most, or NULL */
-struct guest_member *btrail_guest_largest(struct btrail_guest *g);
-
-/* Bytes of memory that a capture with so many sessions uses */
-uint64_t btrail_guest_memory(const struct btrail_guest *g, unsigned sessions);
-
-/* Add the status of sessions that are done; @session may be NULL, for all. */
-void btrail_guest_add_done(const struct btrail_guest *g, const char *session,
-                           JsonArray *status);
 
 #endif /* BTRAIL_GUEST_H */

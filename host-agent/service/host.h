@@ -43,11 +43,9 @@ struct btrail_host {
  * Reports a change of what btrail_guest_save() or btrail_guest_is_idle()
  * returns.  The main loop handles it before anything else.
  */
-void btrail_host_changed(struct btrail_host *host);
-
-/* May a session write another file into its guest's @folder? */
-bool btrail_host_admit_file(struct btrail_host *host,
-                            const struct btrail_folder *folder,
-                            GError **error);
+static inline void btrail_host_changed(struct btrail_host *host)
+{
+    g_source_set_ready_time(host->changed, 0);
+}
 
 #endif /* BTRAIL_HOST_H */

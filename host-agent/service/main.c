@@ -32,35 +32,29 @@ struct daemon {
     bool ending;
 };
 
+static void set_path(char **path, const char *given)
+{
+    if (given) {
+        g_free(*path);
+        *path = g_canonicalize_filename(given, NULL);
+    }
+}
+
 static struct btrail_config *read_config(const struct daemon *d,
                                          GError **error)
 {
     const char *path = d->config_path;
     struct btrail_config *c;
-    const struct {
-        const char *value;
-        size_t offset;
-    } given[] = {
-        { d->socket, offsetof(struct btrail_config, socket) },
-        { d->traces, offsetof(struct btrail_config, traces) },
-        { d->state, offsetof(struct btrail_config, state) },
-    };
-    unsigned i;
 
     if (!path && g_file_test(DEFAULT_CONFIG, G_FILE_TEST_EXISTS)) {
         path = DEFAULT_CONFIG;
     }
     c = btrail_config_read(path, error);
-    for (i = 0; c && i < G_N_ELEMENTS(given); i++) {
-        char **member = (char **)((char *)c + given[i].offset);
-
-        if (given[i].value) {
-            g_free(*member);
-            *member = g_canonicalize_filename(given[i].value, NULL);
-        }
-    }
-    if (c && d->verbose) {
-        c->verbose = true;
+    if (c) {
+        set_path(&c->socket, d->socket);
+        set_path(&c->traces, d->traces);
+        set_path(&c->state, d->state);
+        c->verbose |= d->verbose;
     }
     return c;
 }

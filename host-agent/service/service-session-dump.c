@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "service/service-session.h"
+#include "service/usage.h"
 
 struct dumping {
     struct btrail_service_session *s;
@@ -85,7 +86,7 @@ bool btrail_service_session_dump(struct btrail_service_session *s,
                                    "session '%s' is being dumped; ask again "
                                    "later", s->command->session);
     }
-    if (!btrail_host_admit_file(s->options.host, s->options.folder, error)) {
+    if (!btrail_usage_admit_file(s->options.host, s->options.folder, error)) {
         return false;
     }
     path = btrail_folder_place(s->options.folder, to, &folder, error);

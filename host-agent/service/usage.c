@@ -3,34 +3,48 @@
  * What the guests use: see usage.h
  */
 
+#include "service/guest.h"
+#include "service/quota.h"
 #include "service/usage.h"
+
+/* The agent's own memory for a capture: guest code and names */
+#define CAPTURE_MEMORY  (UINT64_C(64) << 20)
+
+/* Bytes of memory that a capture with so many sessions uses */
+static uint64_t capture_memory(const struct btrail_guest *g, unsigned sessions)
+{
+    return sessions ? CAPTURE_MEMORY + g->vcpus * g->host->config->buffer_size +
+                      sessions * btrail_service_session_memory(g->vcpus) : 0;
+}
+
+/* What a folder has on the disk, if there is a limit */
+static uint64_t measure_disk(const struct btrail_config_limits *limits,
+                             const struct btrail_folder *folder)
+{
+    return limits->disk ? btrail_folder_usage(folder) : 0;
+}
 
 static struct btrail_usage measure_guest(const struct btrail_guest *g)
 {
-    struct btrail_usage usage = {
+    return (struct btrail_usage) {
         .sessions = g->members->len,
-        .memory = btrail_guest_memory(g, g->members->len),
+        .memory = capture_memory(g, g->members->len),
+        .disk = measure_disk(&g->host->config->each, g->folder),
     };
-
-    if (g->host->config->each.disk) {
-        usage.disk = btrail_folder_usage(g->folder);
-    }
-    return usage;
 }
 
 static struct btrail_usage measure_all(const struct btrail_host *host)
 {
-    struct btrail_usage all = { 0 };
+    struct btrail_usage all = {
+        .disk = measure_disk(&host->config->all, host->folder),
+    };
     unsigned i;
 
     for (i = 0; i < host->guests->len; i++) {
         const struct btrail_guest *g = g_ptr_array_index(host->guests, i);
 
         all.sessions += g->members->len;
-        all.memory += btrail_guest_memory(g, g->members->len);
-    }
-    if (host->config->all.disk) {
-        all.disk = btrail_folder_usage(host->folder);
+        all.memory += capture_memory(g, g->members->len);
     }
     return all;
 }
@@ -38,7 +52,7 @@ static struct btrail_usage measure_all(const struct btrail_host *host)
 bool btrail_usage_admit(const struct btrail_guest *g, GError **error)
 {
     struct btrail_usage one = measure_guest(g), all = measure_all(g->host);
-    uint64_t more = btrail_guest_memory(g, one.sessions + 1) - one.memory;
+    uint64_t more = capture_memory(g, one.sessions + 1) - one.memory;
 
     if (g->host->ending) {
         return btrail_service_fail(error, BTRAIL_SERVICE_ERROR_COMMAND,
@@ -46,6 +60,22 @@ bool btrail_usage_admit(const struct btrail_guest *g, GError **error)
     }
     return btrail_quota_admit(g->host->config, &one, &all, more,
                               btrail_folder_space(g->host->folder), error);
+}
+
+bool btrail_usage_admit_file(const struct btrail_host *host,
+                             const struct btrail_folder *folder,
+                             GError **error)
+{
+    const struct btrail_config *config = host->config;
+    const struct btrail_usage one = {
+        .disk = measure_disk(&config->each, folder),
+    };
+    const struct btrail_usage all = {
+        .disk = measure_disk(&config->all, host->folder),
+    };
+
+    return btrail_quota_admit_disk(config, &one, &all,
+                                   btrail_folder_space(host->folder), error);
 }
 
 /* One session at a time: ending the largest one may be enough. */
@@ -56,18 +86,24 @@ static void enforce_all(struct btrail_host *host)
     const char *why = btrail_quota_all_exceeded(host->config, &all, space);
     struct btrail_guest *of = NULL;
     struct guest_member *largest = NULL;
-    unsigned i;
+    unsigned i, k;
 
     for (i = 0; why && i < host->guests->len; i++) {
         struct btrail_guest *g = g_ptr_array_index(host->guests, i);
-        struct guest_member *m = btrail_guest_largest(g);
 
         if (space < host->config->keep_free / 2) {
             btrail_guest_end(g, why);
-        } else if (m && btrail_service_session_bytes(m->session) > most) {
-            most = btrail_service_session_bytes(m->session);
-            largest = m;
-            of = g;
+            continue;
+        }
+        for (k = 0; k < g->members->len; k++) {
+            struct guest_member *m = guest_member_at(g->members, k);
+            uint64_t bytes = btrail_service_session_bytes(m->session);
+
+            if (guest_member_is_active(m) && bytes > most) {
+                most = bytes;
+                largest = m;
+                of = g;
+            }
         }
     }
     if (largest) {
