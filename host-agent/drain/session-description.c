@@ -88,30 +88,23 @@ int btrail_session_describe(struct btrail_store *store, JsonObject *meta,
 {
     const struct btrail_shm_header *h = facts->header;
     uint32_t privilege = facts->filter->privilege ?: h->privilege;
-    JsonObject *start = json_object_new();
 
-    json_object_set_string_member(meta, "writer",
-                                  "backtrail " BACKTRAIL_VERSION);
-    if (!json_object_has_member(meta, "session")) {
-        json_object_set_string_member(meta, "session", h->capture);
-    }
-    json_object_set_string_member(meta, "producer",
-                                  btrail_producer_name(h->producer));
-    json_object_set_string_member(meta, "overflow", facts->drop ? "drop" :
-                                  btrail_overflow_name(h->policy));
-    json_object_set_string_member(meta, "privilege",
-                                  btrail_privilege_name(privilege));
-    json_object_set_string_member(meta, "mode",
-                                  btrail_session_mode_name(facts->mode));
+    btrail_json_add(meta, "s:writer", "backtrail " BACKTRAIL_VERSION,
+                    "S:session", json_object_has_member(meta, "session") ?
+                    NULL : h->capture,
+                    "s:producer", btrail_producer_name(h->producer),
+                    "s:overflow", facts->drop ? "drop" :
+                    btrail_overflow_name(h->policy),
+                    "s:privilege", btrail_privilege_name(privilege),
+                    "s:mode", btrail_session_mode_name(facts->mode), NULL);
     describe_filter(facts->filter, meta);
-    json_object_set_int_member(meta, "tick_ns", h->tick_ns);
-    json_object_set_int_member(meta, "tsc_hz", h->tsc_hz);
-    json_object_set_int_member(meta, "buffer_size",
-                               (gint64)h->slabs * h->slab_size);
-    json_object_set_boolean_member(meta, "attached", facts->attached);
-    json_object_set_int_member(start, "monotonic", h->start_monotonic);
-    json_object_set_int_member(start, "realtime", h->start_realtime);
-    json_object_set_object_member(meta, "start", start);
+    btrail_json_add(meta, "U:tick_ns", h->tick_ns,
+                    "U:tsc_hz", h->tsc_hz,
+                    "U:buffer_size", (uint64_t)h->slabs * h->slab_size,
+                    "b:attached", facts->attached,
+                    "o:start", btrail_json_new(
+                        "U:monotonic", h->start_monotonic,
+                        "U:realtime", h->start_realtime, NULL), NULL);
     return write_meta(store, meta);
 }
 
@@ -119,23 +112,16 @@ int btrail_session_describe_end(struct btrail_store *store, uint16_t reason,
                                 const GError *error, uint64_t snapshots,
                                 const char *release)
 {
-    g_autoptr(JsonObject) meta = json_object_new();
-    JsonObject *end = json_object_new();
+    const char *word = btrail_reason_name(BTRAIL_EVENT_END, reason);
+    g_autoptr(JsonObject) meta = btrail_json_new(
+        "o:end", btrail_json_new(
+            "s:reason", word, "U:monotonic", btrail_clock_ns(),
+            "U:realtime", g_get_real_time() * 1000,
+            "S:error", error ? error->message : NULL, NULL), NULL);
 
-    json_object_set_string_member(end, "reason",
-                                  btrail_reason_name(BTRAIL_EVENT_END, reason));
-    json_object_set_int_member(end, "monotonic", btrail_clock_ns());
-    json_object_set_int_member(end, "realtime", g_get_real_time() * 1000);
-    if (error) {
-        json_object_set_string_member(end, "error", error->message);
-    }
-    json_object_set_object_member(meta, "end", end);
     if (snapshots) {
-        JsonObject *names = json_object_new();
-
-        json_object_set_string_member(names, "kernel", release);
-        json_object_set_int_member(names, "snapshots", snapshots);
-        json_object_set_object_member(meta, "names", names);
+        btrail_json_add(meta, "o:names", btrail_json_new(
+            "s:kernel", release, "U:snapshots", snapshots, NULL), NULL);
     }
     return write_meta(store, meta);
 }

@@ -5,6 +5,7 @@
 
 #include "backtrail/words.h"
 #include "service/capture-filter.h"
+#include "util/json.h"
 #include "util/sort.h"
 
 JsonObject *btrail_capture_filter(struct btrail_command *const *commands,
@@ -53,9 +54,7 @@ JsonObject *btrail_capture_filter(struct btrail_command *const *commands,
         }
         json_object_set_array_member(filter, "cr3", array);
     }
-    json_object_set_string_member(filter, "privilege",
-                                  btrail_privilege_name(privilege));
-    json_object_set_string_member(filter, "overflow",
-                                  btrail_overflow_name(overflow));
+    btrail_json_add(filter, "s:privilege", btrail_privilege_name(privilege),
+                    "s:overflow", btrail_overflow_name(overflow), NULL);
     return filter;
 }

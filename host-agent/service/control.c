@@ -201,35 +201,24 @@ static bool queue_message(struct btrail_control *c, JsonObject *message)
     return true;
 }
 
-static JsonObject *new_message(const char *type, gint64 id)
-{
-    JsonObject *message = json_object_new();
-
-    json_object_set_string_member(message, "type", type);
-    json_object_set_int_member(message, "id", id);
-    return message;
-}
-
 void btrail_control_fail(struct btrail_control *c, gint64 id, const char *why)
 {
-    JsonObject *message = new_message("reply", id);
-    JsonObject *error = json_object_new();
     g_autofree char *valid = g_utf8_make_valid(why, -1);
+    JsonObject *error = btrail_json_new("s:class", "GenericError",
+                                        "s:desc", valid, NULL);
 
-    json_object_set_string_member(error, "class", "GenericError");
-    json_object_set_string_member(error, "desc", valid);
-    json_object_set_object_member(message, "error", error);
     g_hash_table_remove(c->commands, &id);
-    queue_message(c, message);
+    queue_message(c, btrail_json_new("s:type", "reply", "U:id", id,
+                                     "o:error", error, NULL));
 }
 
 void btrail_control_return(struct btrail_control *c, gint64 id,
                            JsonObject *result)
 {
-    JsonObject *message = new_message("reply", id);
+    JsonObject *message = btrail_json_new(
+        "s:type", "reply", "U:id", id,
+        "o:return", result ? result : json_object_new(), NULL);
 
-    json_object_set_object_member(message, "return",
-                                  result ? result : json_object_new());
     if (queue_message(c, message)) {
         g_hash_table_remove(c->commands, &id);
     } else {
@@ -256,7 +245,9 @@ void btrail_control_execute(struct btrail_control *c, const char *command,
                             JsonObject *arguments,
                             btrail_control_answer *answer, void *opaque)
 {
-    JsonObject *message = new_message("execute", ++c->last_id);
+    JsonObject *message = btrail_json_new("s:type", "execute",
+                                          "U:id", ++c->last_id,
+                                          "s:execute", command, NULL);
     struct executed *e = g_new0(struct executed, 1);
 
     e->id = c->last_id;
@@ -266,7 +257,6 @@ void btrail_control_execute(struct btrail_control *c, const char *command,
     e->answer = answer;
     e->opaque = opaque;
     g_queue_push_tail(&c->executed, e);
-    json_object_set_string_member(message, "execute", command);
     if (arguments) {
         json_object_set_object_member(message, "arguments", arguments);
     }

@@ -132,13 +132,11 @@ static void stopped_orphan(void *opaque, JsonNode *result,
 
 void guest_capture_stop_orphan(struct guest_capture *c, const char *name)
 {
-    JsonObject *arguments = json_object_new();
-
     btrail_log(BTRAIL_LOG_WARNING, "guest %s: stopping a capture that has no "
                "sessions", c->link->name);
-    json_object_set_string_member(arguments, "capture", name);
     c->busy = true;
-    btrail_control_execute(c->link->control, "branch-trace-stop", arguments,
+    btrail_control_execute(c->link->control, "branch-trace-stop",
+                           btrail_json_new("s:capture", name, NULL),
                            stopped_orphan, c);
 }
 
@@ -267,17 +265,16 @@ static void started(void *opaque, JsonNode *result, const GError *error)
 static void start_capture(struct guest_capture *c, struct guest_member *m)
 {
     const struct btrail_config *config = c->host->config;
-    JsonObject *arguments = json_object_new();
+    JsonObject *arguments;
 
     c->name = g_strdup_printf("backtraild-%08x%08x", g_random_int(),
                               g_random_int());
     c->filter = common_filter(c, m);
     c->starting = m;
     c->awaiting = c->busy = true;
-    json_object_set_string_member(arguments, "capture", c->name);
-    json_object_set_int_member(arguments, "buffer-size", config->buffer_size);
-    json_object_set_int_member(arguments, "agent-timeout",
-                               config->agent_timeout);
+    arguments = btrail_json_new("s:capture", c->name,
+                                "U:buffer-size", config->buffer_size,
+                                "U:agent-timeout", config->agent_timeout, NULL);
     btrail_json_add_all(arguments, c->filter);
     btrail_control_execute(c->link->control, "branch-trace-start", arguments,
                            started, c);
@@ -304,11 +301,10 @@ static void capture_changed(void *opaque, JsonNode *result, const GError *error)
 /* @filter is taken. */
 static void change_capture(struct guest_capture *c, JsonObject *filter)
 {
-    JsonObject *arguments = json_object_new();
+    JsonObject *arguments = btrail_json_new("s:capture", c->name, NULL);
 
     g_clear_pointer(&c->filter, json_object_unref);
     c->filter = filter;
-    json_object_set_string_member(arguments, "capture", c->name);
     btrail_json_add_all(arguments, filter);
     c->busy = true;
     btrail_control_execute(c->link->control, "branch-trace-change", arguments,
@@ -391,7 +387,6 @@ JsonObject *guest_capture_save(const struct guest_capture *c)
 {
     g_autofree char *folder = g_path_get_basename(c->folder->path);
     g_autoptr(JsonArray) sessions = json_array_new();
-    JsonObject *state;
     unsigned i;
 
     for (i = 0; c->name && i < c->members->len; i++) {
@@ -405,29 +400,23 @@ JsonObject *guest_capture_save(const struct guest_capture *c)
     if (!json_array_get_length(sessions)) {
         return NULL;
     }
-    state = json_object_new();
-    json_object_set_string_member(state, "name", c->name);
-    json_object_set_string_member(state, "folder", folder);
-    json_object_set_array_member(state, "sessions",
-                                 g_steal_pointer(&sessions));
-    return state;
+    return btrail_json_new("s:name", c->name, "s:folder", folder,
+                           "a:sessions", g_steal_pointer(&sessions), NULL);
 }
 
 JsonObject *guest_capture_status(const struct guest_capture *c)
 {
-    JsonObject *json = json_object_new();
+    JsonObject *json = btrail_json_new("s:state", !c->capture ? "inactive" :
+                                       c->stopping ? "ending" : "active", NULL);
     struct btrail_capture_progress p;
 
-    json_object_set_string_member(json, "state", c->capture ? c->stopping ?
-                                  "ending" : "active" : "inactive");
     if (!c->capture) {
         return json;
     }
     btrail_capture_progress(c->capture, &p);
-    json_object_set_int_member(json, "records", p.records);
-    json_object_set_int_member(json, "lost", p.lost);
-    json_object_set_int_member(json, "paused-ns", p.paused_ns);
-    json_object_set_int_member(json, "limited-ns", p.limited_ns);
+    btrail_json_add(json, "U:records", p.records, "U:lost", p.lost,
+                    "U:paused-ns", p.paused_ns, "U:limited-ns", p.limited_ns,
+                    NULL);
     if (c->filter) {
         btrail_json_add_all(json, c->filter);
     }

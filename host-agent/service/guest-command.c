@@ -9,6 +9,7 @@
 #include "service/guest.h"
 #include "service/usage.h"
 #include "service/listing.h"
+#include "util/json.h"
 
 static void refuse_command(struct btrail_guest *g, gint64 id, const char *why)
 {
@@ -227,7 +228,6 @@ static void do_status(struct btrail_guest *g, gint64 id,
 {
     g_autofree char *name = g_utf8_make_valid(g->link.name, -1);
     JsonArray *sessions, *dumps;
-    JsonObject *json;
 
     guest_capture_update_paused(&g->capture);
     sessions = session_status(g, c->session);
@@ -238,13 +238,9 @@ static void do_status(struct btrail_guest *g, gint64 id,
     }
     dumps = json_array_new();
     guest_dump_add_status(&g->dumps, c->session, dumps);
-    json = json_object_new();
-    json_object_set_string_member(json, "guest", name);
-    json_object_set_object_member(json, "capture",
-                                  guest_capture_status(&g->capture));
-    json_object_set_array_member(json, "sessions", sessions);
-    json_object_set_array_member(json, "dumps", dumps);
-    reply_command(g, id, json);
+    reply_command(g, id, btrail_json_new(
+        "s:guest", name, "o:capture", guest_capture_status(&g->capture),
+        "a:sessions", sessions, "a:dumps", dumps, NULL));
 }
 
 struct list_job {

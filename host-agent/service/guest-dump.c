@@ -107,11 +107,9 @@ bool guest_dump_start(GQueue *dumps, struct guest_member *m, gint64 id,
         g_free(d);
         return false;
     }
-    d->status = json_object_new();
-    json_object_set_string_member(d->status, "session", guest_member_name(m));
-    json_object_set_string_member(d->status, "file", name);
-    json_object_set_string_member(d->status, "folder", m->folder->path);
-    json_object_set_string_member(d->status, "state", "writing");
+    d->status = btrail_json_new("s:session", guest_member_name(m),
+                                "s:file", name, "s:folder", m->folder->path,
+                                "s:state", "writing", NULL);
     g_queue_push_tail(dumps, d);
     d->reply_source = g_timeout_add_seconds(GUEST_REPLY_S, reply_writing, d);
     return true;

@@ -7,6 +7,7 @@
 
 #include "service/guest-member.h"
 #include "service/log.h"
+#include "util/json.h"
 
 struct guest_member *guest_member_new(struct guest_link *link,
                                       const struct btrail_folder *folder)
@@ -44,17 +45,14 @@ struct guest_member *guest_member_find(GPtrArray *members, const char *name)
 bool guest_member_announce(struct guest_member *m)
 {
     const struct btrail_command *c = m->session->command;
-    JsonObject *result;
 
     m->held = !btrail_service_session_is_ready(m->session);
     if (m->held) {
         return false;
     }
-    result = json_object_new();
-    json_object_set_string_member(result, "session", c->session);
-    json_object_set_string_member(result, "file", c->file);
-    json_object_set_string_member(result, "folder", m->folder->path);
-    guest_link_reply(m->link, m->start, result);
+    guest_link_reply(m->link, m->start,
+                     btrail_json_new("s:session", c->session, "s:file", c->file,
+                                     "s:folder", m->folder->path, NULL));
     m->start.id = -1;
     m->announced = true;
     btrail_log(BTRAIL_LOG_INFO, "guest %s: session %s%s%s begins: %s",

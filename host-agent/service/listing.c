@@ -136,12 +136,11 @@ static const char *look_into(JsonObject *json, const char *path)
 static JsonObject *describe_trace(const struct btrail_folder *folder,
                                   const struct listed *e, GHashTable *writing)
 {
-    JsonObject *json = json_object_new();
     g_autofree char *valid = g_utf8_make_valid(e->name, -1);
+    JsonObject *json = btrail_json_new("s:file", valid, "U:bytes", e->bytes,
+                                       NULL);
     const char *state = "writing";
 
-    json_object_set_string_member(json, "file", valid);
-    json_object_set_int_member(json, "bytes", e->bytes);
     if (!g_hash_table_contains(writing, e->name)) {
         g_autofree char *base = g_path_get_basename(e->name);
         g_autofree char *path = NULL;
@@ -164,9 +163,9 @@ static JsonObject *describe_trace(const struct btrail_folder *folder,
 JsonObject *btrail_listing(const struct btrail_folder *folder,
                            GHashTable *writing)
 {
-    JsonObject *json = json_object_new();
     JsonArray *traces = json_array_new();
     g_autoptr(GArray) entries = gather(folder);
+    JsonObject *json;
     unsigned i;
 
     for (i = 0; i < entries->len && i < BTRAIL_LISTING_MAX; i++) {
@@ -175,8 +174,7 @@ JsonObject *btrail_listing(const struct btrail_folder *folder,
                                                           struct listed, i),
                                    writing));
     }
-    json_object_set_string_member(json, "folder", folder->path);
-    json_object_set_array_member(json, "traces", traces);
+    json = btrail_json_new("s:folder", folder->path, "a:traces", traces, NULL);
     if (entries->len > BTRAIL_LISTING_MAX) {
         json_object_set_int_member(json, "older",
                                    entries->len - BTRAIL_LISTING_MAX);

@@ -8,6 +8,7 @@
 
 #include "service/service-session.h"
 #include "service/usage.h"
+#include "util/json.h"
 
 struct dumping {
     struct btrail_service_session *s;
@@ -32,14 +33,11 @@ static void dump_done(GObject *source, GAsyncResult *async, gpointer opaque)
 {
     struct dumping *d = opaque;
     struct btrail_service_session *s = d->s;
-    g_autoptr(JsonObject) result = json_object_new();
+    g_autoptr(JsonObject) result = d->error ? NULL : btrail_json_new(
+        "s:file", d->file, "U:records", d->dump.records,
+        "U:bytes", d->dump.bytes, NULL);
 
-    if (!d->error) {
-        json_object_set_string_member(result, "file", d->file);
-        json_object_set_int_member(result, "records", d->dump.records);
-        json_object_set_int_member(result, "bytes", d->dump.bytes);
-    }
-    d->dumped(d->opaque, d->error ? NULL : result, d->error);
+    d->dumped(d->opaque, result, d->error);
     close(d->folder);
     g_clear_error(&d->error);
     g_free(d->file);

@@ -189,15 +189,10 @@ static gboolean fired_readable(gint fd, GIOCondition condition,
 /* Describes the session in its trace. */
 static JsonObject *metadata(const struct btrail_service_session *s)
 {
-    JsonObject *json = json_object_new();
     g_autofree char *guest = g_utf8_make_valid(s->options.guest, -1);
 
-    json_object_set_string_member(json, "guest", guest);
-    json_object_set_string_member(json, "session", s->command->session);
-    if (s->command->owner) {
-        json_object_set_string_member(json, "owner", s->command->owner);
-    }
-    return json;
+    return btrail_json_new("s:guest", guest, "s:session", s->command->session,
+                           "S:owner", s->command->owner, NULL);
 }
 
 /* Makes the session of the drain; @store is taken. */

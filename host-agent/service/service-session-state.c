@@ -72,12 +72,11 @@ static void put_triggers(JsonObject *json,
 
     for (i = 0; i < s->command->n_triggers; i++) {
         const struct btrail_trigger *t = &s->command->triggers[i];
-        JsonObject *trigger = json_object_new();
+        JsonObject *trigger = btrail_json_new(
+            "s:at", s->command->at[i],
+            "s:do", btrail_command_action_name(t->action),
+            "U:hits", t->hits, NULL);
 
-        json_object_set_string_member(trigger, "at", s->command->at[i]);
-        json_object_set_string_member(trigger, "do",
-                                      btrail_command_action_name(t->action));
-        json_object_set_int_member(trigger, "hits", t->hits);
         if (s->session && !s->finishing) {
             json_object_set_int_member(trigger, "places",
                                        btrail_session_places(s->session, i));
@@ -89,48 +88,41 @@ static void put_triggers(JsonObject *json,
 
 JsonObject *btrail_service_session_status(struct btrail_service_session *s)
 {
-    JsonObject *json = json_object_new();
     const struct btrail_command *c = s->command;
+    g_autofree char *why = s->why ? g_utf8_make_valid(s->why, -1) : NULL;
+    JsonObject *json = btrail_json_new(
+        "s:session", c->session,
+        "s:state", state_names[s->state],
+        "s:mode", btrail_session_mode_name(c->mode),
+        "s:file", c->file,
+        "s:folder", s->options.folder->path,
+        "s:privilege", btrail_privilege_name(c->privilege),
+        "s:overflow", btrail_overflow_name(c->overflow), NULL);
 
     service_session_update(s);
-    json_object_set_string_member(json, "session", c->session);
-    json_object_set_string_member(json, "state", state_names[s->state]);
-    json_object_set_string_member(json, "mode",
-                                  btrail_session_mode_name(c->mode));
-    json_object_set_string_member(json, "file", c->file);
-    json_object_set_string_member(json, "folder", s->options.folder->path);
-    json_object_set_string_member(json, "privilege",
-                                  btrail_privilege_name(c->privilege));
-    json_object_set_string_member(json, "overflow",
-                                  btrail_overflow_name(c->overflow));
     copy_members(json, c->json);
     if (c->n_triggers) {
         put_triggers(json, s);
     }
-    json_object_set_int_member(json, "records",
-                               s->past.records + s->progress.records);
-    json_object_set_int_member(json, "filtered", s->progress.filtered);
-    json_object_set_int_member(json, "bytes",
-                               s->past.bytes + s->progress.bytes);
-    json_object_set_int_member(json, "lost", s->progress.lost);
-    json_object_set_int_member(json, "paused-ns", s->paused_ns);
-    json_object_set_int_member(json, "limited-ns", s->limited_ns);
-    json_object_set_int_member(json, "cpu-ns", s->progress.cpu_ns);
+    btrail_json_add(json,
+                    "U:records", s->past.records + s->progress.records,
+                    "U:filtered", s->progress.filtered,
+                    "U:bytes", s->past.bytes + s->progress.bytes,
+                    "U:lost", s->progress.lost,
+                    "U:paused-ns", s->paused_ns,
+                    "U:limited-ns", s->limited_ns,
+                    "U:cpu-ns", s->progress.cpu_ns, NULL);
     btrail_json_set_time(json, "started", s->started / 1000000);
     if (s->ended) {
         btrail_json_set_time(json, "ended", s->ended / 1000000);
     }
-    if (s->why) {
-        g_autofree char *why = g_utf8_make_valid(s->why, -1);
-
-        json_object_set_string_member(json, "why", why);
-    }
+    btrail_json_add(json, "S:why", why, NULL);
     return json;
 }
 
 JsonObject *btrail_service_session_save(struct btrail_service_session *s)
 {
-    JsonObject *state, *command;
+    JsonObject *command;
 
     /* A resumed session must survive before it is in a capture again, too. */
     if ((!s->added && !s->resumed) || s->detached ||
@@ -140,15 +132,9 @@ JsonObject *btrail_service_session_save(struct btrail_service_session *s)
     service_session_update(s);
     command = json_object_new();
     btrail_json_add_all(command, s->command->json);
-    json_object_set_string_member(command, "session", s->command->session);
-    json_object_set_string_member(command, "file", s->command->file);
-    state = json_object_new();
-    json_object_set_object_member(state, "command", command);
-    json_object_set_int_member(state, "started", s->started * 1000);
-    if (s->ring) {
-        json_object_set_string_member(state, "ring", s->ring);
-    }
-    json_object_set_boolean_member(state, "whole", s->whole);
-    json_object_set_boolean_member(state, "keeping", s->keeping);
-    return state;
+    btrail_json_add(command, "s:session", s->command->session,
+                    "s:file", s->command->file, NULL);
+    return btrail_json_new("o:command", command,
+                           "U:started", s->started * 1000, "S:ring", s->ring,
+                           "b:whole", s->whole, "b:keeping", s->keeping, NULL);
 }

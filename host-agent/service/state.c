@@ -129,20 +129,18 @@ GPtrArray *btrail_state_read(const char *path, GError **error)
 bool btrail_state_write(const char *path, GPtrArray *captures,
                         GError **error)
 {
-    JsonObject *json = json_object_new();
     JsonArray *array = json_array_new();
     g_autoptr(JsonNode) node = json_node_new(JSON_NODE_OBJECT);
     g_autofree char *text = NULL;
     g_autofree char *next = g_strconcat(path, ".new", NULL);
     unsigned i;
 
-    json_object_set_int_member(json, "version", VERSION);
     for (i = 0; i < captures->len; i++) {
         json_array_add_object_element(
             array, json_object_ref(g_ptr_array_index(captures, i)));
     }
-    json_object_set_array_member(json, "captures", array);
-    json_node_take_object(node, json);
+    json_node_take_object(node, btrail_json_new("u:version", VERSION,
+                                                "a:captures", array, NULL));
     text = json_to_string(node, TRUE);
     /*
      * Whoever reads it finds the old one or the new one.  Nobody waits until
