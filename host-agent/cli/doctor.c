@@ -309,8 +309,8 @@ static void check_agent(struct doctor *d, const char *path)
                "group %u, and %s keeps it from the agent's socket; add "
                "the user to that group, or make the socket's group one of the "
                "user's (SocketGroup= of backtraild.socket, or socket-group in "
-               "backtraild.conf without it), then restart the guest", (unsigned)user.uid,
-               (unsigned)user.gid, closed);
+               "backtraild.conf without it), then restart the guest",
+               (unsigned)user.uid, (unsigned)user.gid, closed);
     } else if (error) {
         report(d, "agent", STATE_NOTE, "%s exists, but you cannot find out "
                "whether a service listens on it (%s); root can", path,

@@ -47,7 +47,7 @@ int export_folded(struct export *e)
 {
     g_autoptr(GString) line = g_string_new(NULL);
     struct call_tree t;
-    int ret = call_tree_read(&t, e->trace->trace, &e->calls);
+    int ret = analysis_read_calls(&e->in, &t, NULL, NULL);
 
     if (!ret) {
         put_stacks(e, stacks_roots(t.stacks), line);

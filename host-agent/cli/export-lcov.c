@@ -60,7 +60,7 @@ static void add_block(void *opaque, const struct filter_record *r,
                       uint64_t count)
 {
     struct lcov_writer *w = opaque;
-    struct symbolizer *s = w->e->calls.names;
+    struct symbolizer *s = w->e->in.names;
     struct module *module = r->from_place->function->module;
     const struct symbolizer_where where = { r->vcpu, UINT64_MAX,
                                             r->process->cr3 };
@@ -250,8 +250,8 @@ int export_lcov(struct export *e)
 {
     struct lcov_writer w = { .e = e };
     const struct profile_options options = {
-        .names = e->calls.names, .filter = e->calls.filter, .by_vcpu = true,
-        .blocks = true, .window = e->calls.window,
+        .names = e->in.names, .filter = e->in.filter, .by_vcpu = true,
+        .blocks = true, .window = e->in.window,
         .threads = btrail_parallel_threads(), .edges = MAX_BLOCKS,
     };
     g_autoptr(GList) names = NULL;
@@ -266,7 +266,7 @@ int export_lcov(struct export *e)
     w.sources = g_hash_table_new_full(g_str_hash, g_str_equal, NULL,
                                       source_free);
     w.hits = g_array_new(FALSE, FALSE, sizeof(struct hit));
-    ret = profile_trace(&p, e->trace->trace, &options, add_block, &w);
+    ret = profile_trace(&p, e->in.trace.trace, &options, add_block, &w);
     if (!ret) {
         g_hash_table_iter_init(&iter, w.modules);
         while (g_hash_table_iter_next(&iter, &key, &value)) {

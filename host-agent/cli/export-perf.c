@@ -24,8 +24,8 @@ struct perf_writer {
 static void put_sample(const struct perf_writer *w, unsigned vcpu,
                        const struct stack_node *n, uint64_t records)
 {
-    uint64_t time = w->last[vcpu] > w->e->trace->start ?
-                    w->last[vcpu] - w->e->trace->start : 0;
+    uint64_t time = w->last[vcpu] > w->e->in.trace.start ?
+                    w->last[vcpu] - w->e->in.trace.start : 0;
     const struct process *p = n->process;
 
     fprintf(w->e->out, "%s %7" PRId64 " [%03u] %5" PRIu64 ".%06u: %10" PRIu64
@@ -91,9 +91,7 @@ int export_perf(struct export *e)
     int ret;
 
     w->e = e;
-    e->calls.ops = &ops;
-    e->calls.opaque = w;
-    ret = call_tree_read(&t, e->trace->trace, &e->calls);
+    ret = analysis_read_calls(&e->in, &t, &ops, w);
     if (!ret) {
         for (i = 0; i < BTRAIL_MAX_VCPUS; i++) {
             put_samples(w, i);

@@ -256,11 +256,11 @@ static uint64_t last_time(const struct export *e, unsigned vcpu)
     uint64_t time = 0;
     unsigned i;
 
-    for (i = 0; !btrail_trace_stream(e->trace->trace, i, &info); i++) {
+    for (i = 0; !btrail_trace_stream(e->in.trace.trace, i, &info); i++) {
         time = info.vcpu == vcpu ? info.last_time : time;
     }
-    return MIN(time, e->calls.window.end == UINT64_MAX ? UINT64_MAX :
-               e->trace->start + e->calls.window.end);
+    return MIN(time, e->in.window.end == UINT64_MAX ? UINT64_MAX :
+               e->in.trace.start + e->in.window.end);
 }
 
 int export_perfetto(struct export *e)
@@ -272,13 +272,11 @@ int export_perfetto(struct export *e)
     int ret;
 
     w->e = e;
-    e->calls.ops = &ops;
-    e->calls.opaque = w;
     w->names = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     w->packet = g_byte_array_new();
     w->part = g_byte_array_new();
     w->small = g_byte_array_new();
-    ret = call_tree_read(&t, e->trace->trace, &e->calls);
+    ret = analysis_read_calls(&e->in, &t, &ops, w);
     for (i = 0; i < BTRAIL_MAX_VCPUS; i++) {
         GArray *open = w->tracks[i].open;
         uint64_t end = open ? last_time(e, i) : 0;

@@ -8,20 +8,18 @@
 
 #include <stdio.h>
 
-#include "analyze/call-tree.h"
-#include "cli/cli.h"
+#include "cli/analysis.h"
 
 /**
  * struct export
- * @calls:    what to read; a format may add its callbacks
+ * @in:       what to read
  * @by_time:  folded stacks have microseconds, not branches
  * @shortest: calls shorter than this, in nanoseconds, are not on a timeline
  * @damage:   gets the damage that was found while reading
  */
 struct export {
-    const struct cli_trace *trace;
-    struct call_tree_options calls;
-    bool by_time;
+    struct analysis in;
+    gboolean by_time;
     uint64_t shortest;
     uint64_t damage;
     FILE *out;

@@ -68,8 +68,8 @@ static void put_line(const struct named_lines *l, const struct process *p,
     const char *file;
     unsigned line;
 
-    symbolizer_place(l->o.names, p, address, &place);
-    if (symbolizer_line(l->o.names, &place, &file, &line) &&
+    symbolizer_place(l->o.in->names, p, address, &place);
+    if (symbolizer_line(l->o.in->names, &place, &file, &line) &&
         (file != *last || line != *last_line)) {
         fprintf(l->o.out, "\t%s:%u\n", file, line);
         *last = file;
@@ -91,10 +91,10 @@ static void put_code(const struct named_lines *l, unsigned vcpu,
         char text[INSTRUCTION_TEXT];
         uint8_t bytes[INSTRUCTION_MAX];
         bool exact;
-        size_t n = symbolizer_code(l->o.names, p, &where, address, bytes,
+        size_t n = symbolizer_code(l->o.in->names, p, &where, address, bytes,
                                    sizeof(bytes), &exact);
         unsigned len = instruction_text(bytes, n,
-                                        symbolizer_bits(l->o.names, p,
+                                        symbolizer_bits(l->o.in->names, p,
                                                         address),
                                         address, text);
 
@@ -124,7 +124,7 @@ static void put_named_json(const struct named_lines *l, unsigned vcpu,
 {
     FILE *out = l->o.out;
     char time[CLI_TIME_SIZE], buf[NAMES_SIZE];
-    const char *t = cli_format_time(l->o.trace, b->time.host, time), *file;
+    const char *t = cli_format_time(&l->o.in->trace, b->time.host, time), *file;
     unsigned line;
 
     fprintf(out, "{\"vcpu\":%u,\"index\":%" PRIu64 ",\"time\":%s,\"cr3\":"
@@ -146,7 +146,7 @@ static void put_named_json(const struct named_lines *l, unsigned vcpu,
     fputs(",\"to_name\":", out);
     put_json_string(out, names_text(r->to_place, r->to, buf));
     if (l->o.lines &&
-        symbolizer_line(l->o.names, r->from_place, &file, &line)) {
+        symbolizer_line(l->o.in->names, r->from_place, &file, &line)) {
         fputs(",\"file\":", out);
         put_json_string(out, file);
         fprintf(out, ",\"line\":%u", line);
@@ -178,7 +178,7 @@ static void put_named_text(const struct named_lines *l, unsigned vcpu,
     }
     fprintf(out, "%u %" PRIu64 " %s 0x%016" PRIx64 " 0x%016" PRIx64 " 0x%016"
             PRIx64 " 0x%" PRIx64 "  %s%s", vcpu, r->index,
-            cli_format_time(l->o.trace, b->time.host, time), b->cr3,
+            cli_format_time(&l->o.in->trace, b->time.host, time), b->cr3,
             record->from, record->to, record->flags,
             r->certainty == BTRAIL_LIKELY ? "~" : "", r->process->comm);
     if (r->process->pid >= 0) {
@@ -199,9 +199,8 @@ static void put_part(struct named_lines *l, unsigned vcpu,
     struct place from, to;
     struct filter_record r = {
         .vcpu = vcpu, .from_place = &from, .to_place = &to,
-        .lines = l->o.names, .process = task->process,
-        .time = b->time.host >= l->o.trace->start ?
-                (int64_t)(b->time.host - l->o.trace->start) : -1,
+        .lines = l->o.in->names, .process = task->process,
+        .time = window_time(&l->o.in->window, b->time.host),
     };
     size_t i;
 
@@ -215,9 +214,9 @@ static void put_part(struct named_lines *l, unsigned vcpu,
         r.certainty = r.from >= ADDRESS_SHARED ? task->kernel : task->user;
         linked = link->known && link->index + 1 == r.index &&
                  link->to <= r.from;
-        symbolizer_place(l->o.names, r.process, r.from, &from);
-        symbolizer_place(l->o.names, r.process, r.to, &to);
-        if (!l->o.filter || filter_matches(l->o.filter, &r)) {
+        symbolizer_place(l->o.in->names, r.process, r.from, &from);
+        symbolizer_place(l->o.in->names, r.process, r.to, &to);
+        if (!l->o.in->filter || filter_matches(l->o.in->filter, &r)) {
             if (l->o.json) {
                 put_named_json(l, vcpu, b, record, &r, linked);
             } else {
@@ -237,7 +236,7 @@ void named_lines_records(struct named_lines *l, unsigned vcpu,
     some.index += first;
     some.records += first;
     some.count = n;
-    while (symbolizer_part(l->o.names, vcpu, &some, &part, &task)) {
+    while (symbolizer_part(l->o.in->names, vcpu, &some, &part, &task)) {
         put_part(l, vcpu, &task, &part);
     }
 }

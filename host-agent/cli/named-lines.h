@@ -8,18 +8,17 @@
 
 #include <stdio.h>
 
-#include "cli/names-options.h"
+#include "cli/analysis.h"
 
 /**
  * struct named_lines_options
+ * @in:    the trace, its names and the filter
  * @insn:  print the instructions before each record
  * @lines: print source lines
  * @json:  print one JSON object per line
  */
 struct named_lines_options {
-    const struct cli_trace *trace;
-    struct symbolizer *names;
-    const struct filter *filter;
+    const struct analysis *in;
     bool insn;
     bool lines;
     bool json;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * backtrail report --sort: see report-sorted.h
+ * backtrail report --sort: see report.h
  */
 
 #include <inttypes.h>
@@ -9,7 +9,8 @@
 
 #include "analyze/profile.h"
 #include "analyze/rows.h"
-#include "cli/report-sorted.h"
+#include "cli/report.h"
+#include "util/json.h"
 
 /* Limit of different edges, for the memory of a small machine */
 #define MAX_EDGES   (8u << 20)
@@ -173,7 +174,7 @@ static const char *column_text(const struct sorted *s,
         return buf;
     case KEY_LINE:
     case KEY_LINE_TO:
-        if (symbolizer_line(s->report->names, place, &file, &line)) {
+        if (symbolizer_line(s->report->in.names, place, &file, &line)) {
             g_snprintf(buf, NAMES_SIZE, "%.400s:%u", file, line);
             return buf;
         }
@@ -212,31 +213,27 @@ static void add_edge(void *opaque, const struct filter_record *r,
 static void print_json(const struct sorted *s, const struct fold_sums *p,
                        struct row **rows, size_t n)
 {
-    JsonObject *root = json_object_new();
     JsonArray *array = json_array_new();
     size_t i;
     unsigned k;
 
-    json_object_set_int_member(root, "records", p->records);
-    json_object_set_int_member(root, "other_records", p->others);
-    json_object_set_int_member(root, "lost", p->lost);
-    json_object_set_boolean_member(root, "lost_unknown", p->lost_unknown);
     for (i = 0; i < n; i++) {
-        JsonObject *o = json_object_new();
+        uint64_t records = rows[i]->values[RECORDS];
+        JsonObject *o = btrail_json_new(
+            "U:records", records, "d:share", report_share(records, p->records),
+            "U:likely", rows[i]->values[LIKELY], NULL);
 
-        json_object_set_int_member(o, "records", rows[i]->values[RECORDS]);
-        json_object_set_double_member(o, "share",
-                                      report_share(rows[i]->values[RECORDS],
-                                                   p->records));
-        json_object_set_int_member(o, "likely", rows[i]->values[LIKELY]);
         for (k = 0; k < s->n; k++) {
             json_object_set_string_member(o, columns[s->keys[k]].member,
                                           rows[i]->names[k]);
         }
         json_array_add_object_element(array, o);
     }
-    json_object_set_array_member(root, "rows", array);
-    cli_print_json(root);
+    cli_print_json(btrail_json_new("U:records", p->records,
+                                   "U:other_records", p->others,
+                                   "U:lost", p->lost,
+                                   "b:lost_unknown", p->lost_unknown,
+                                   "a:rows", array, NULL));
 }
 
 static void print_text(const struct sorted *s, const struct fold_sums *p,
@@ -255,9 +252,9 @@ static void print_text(const struct sorted *s, const struct fold_sums *p,
     printf("# %" PRIu64 " records, %" PRIu64 "%s lost\n#\n", p->records,
            p->lost, p->lost_unknown ? " or more" : "");
     for (shown = 0; shown < n; shown++) {
-        if (100 * report_share(rows[shown]->values[RECORDS], p->records) <
-            s->report->min_share ||
-            (s->report->top && shown == s->report->top)) {
+        if (!report_shows(s->report, shown,
+                          report_share(rows[shown]->values[RECORDS],
+                                       p->records))) {
             break;
         }
     }
@@ -308,8 +305,8 @@ int report_sorted(struct report *r, const char *text)
 {
     struct sorted s = { .report = r };
     struct profile_options options = {
-        .names = r->names, .filter = r->filter, .threads = r->threads,
-        .edges = MAX_EDGES, .window = WINDOW_ALL(r->trace.start),
+        .names = r->in.names, .filter = r->in.filter, .threads = r->threads,
+        .edges = MAX_EDGES, .window = r->in.window,
     };
     struct fold_sums profile;
     struct row **rows;
@@ -324,10 +321,10 @@ int report_sorted(struct report *r, const char *text)
         options.by_vcpu |= s.keys[i] == KEY_CPU;
     }
     s.rows = rows_new(s.n);
-    ret = profile_trace(&profile, r->trace.trace, &options, add_edge, &s);
+    ret = profile_trace(&profile, r->in.trace.trace, &options, add_edge, &s);
     if (ret) {
         rows_free(s.rows);
-        return report_failed(r, ret);
+        return analysis_failed(&r->in, ret);
     }
     rows = rows_sorted(s.rows, RECORDS, &n);
     if (r->json) {

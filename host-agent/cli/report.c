@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "analyze/tally.h"
-#include "cli/report-calls.h"
-#include "cli/report-sorted.h"
+#include "cli/report.h"
+#include "util/json.h"
 
 /*
  * Limits of what a file can make the command keep: more than any guest has,
@@ -34,7 +34,7 @@ static const struct process *owner(const struct report *r,
         s->last.vcpu, s->last.index, s->cr3,
     };
 
-    return symbolizer_process(r->names, &where, s->last.time, certainty);
+    return symbolizer_process(r->in.names, &where, s->last.time, certainty);
 }
 
 static void name_place(const struct report *r, const struct process *process,
@@ -43,7 +43,7 @@ static void name_place(const struct report *r, const struct process *process,
     char buf[NAMES_SIZE];
     struct place place;
 
-    symbolizer_place(r->names, process, address, &place);
+    symbolizer_place(r->in.names, process, address, &place);
     if (place.function->known || place.function->module->elf) {
         json_object_set_string_member(o, name,
                                       names_text(&place, address, buf));
@@ -56,13 +56,11 @@ static JsonObject *moment_json(const struct report *r,
     JsonObject *o = json_object_new();
 
     if (m->time) {
-        json_object_set_double_member(o, "time",
-                                      ((double)m->time - r->trace.start) /
-                                      1e9);
-        json_object_set_int_member(o, "host", m->time);
+        btrail_json_add(o, "d:time",
+                        ((double)m->time - r->in.trace.start) / 1e9,
+                        "U:host", m->time, NULL);
     }
-    json_object_set_int_member(o, "vcpu", m->vcpu);
-    json_object_set_int_member(o, "index", m->index);
+    btrail_json_add(o, "u:vcpu", m->vcpu, "U:index", m->index, NULL);
     return o;
 }
 
@@ -71,81 +69,66 @@ static JsonObject *space_json(const struct report *r, const struct tally *t,
 {
     enum btrail_certainty certainty;
     const struct process *process = owner(r, s, &certainty);
-    JsonObject *o = json_object_new();
     JsonArray *vcpus = json_array_new(), *edges = json_array_new();
     size_t i, n = edges_top(s->group.edges, top, r->top);
+    JsonObject *o = btrail_json_new(
+        "X:cr3", s->cr3, "U:records", s->records,
+        "d:share", report_share(s->records, t->sums.records),
+        "S:comm", process->known ? process->comm : NULL, NULL);
 
-    report_set_hex(o, "cr3", s->cr3);
-    json_object_set_int_member(o, "records", s->records);
-    json_object_set_double_member(o, "share",
-                                  report_share(s->records, t->sums.records));
-    if (process->known) {
-        json_object_set_string_member(o, "comm", process->comm);
-    }
     if (process->pid >= 0) {
         json_object_set_int_member(o, "pid", process->pid);
     }
-    json_object_set_string_member(o, "certainty",
-                                  btrail_certainty_name(certainty));
-    json_object_set_int_member(o, "spans", s->spans);
-    json_object_set_object_member(o, "first", moment_json(r, &s->first));
-    json_object_set_object_member(o, "last", moment_json(r, &s->last));
     for (i = 0; i < BTRAIL_MAX_VCPUS; i++) {
         if (s->vcpus[i]) {
             json_array_add_int_element(vcpus, i);
         }
     }
-    json_object_set_array_member(o, "vcpus", vcpus);
     for (i = 0; i < n; i++) {
-        JsonObject *edge = json_object_new();
+        JsonObject *edge = btrail_json_new("X:from", top[i].from,
+                                           "X:to", top[i].to, NULL);
 
-        report_set_hex(edge, "from", top[i].from);
-        report_set_hex(edge, "to", top[i].to);
         name_place(r, process, edge, "from_name", top[i].from);
         name_place(r, process, edge, "to_name", top[i].to);
         json_object_set_int_member(edge, "count", top[i].count);
         json_array_add_object_element(edges, edge);
     }
-    json_object_set_array_member(o, "edges", edges);
+    btrail_json_add(o, "s:certainty", btrail_certainty_name(certainty),
+                    "U:spans", s->spans, "o:first", moment_json(r, &s->first),
+                    "o:last", moment_json(r, &s->last), "a:vcpus", vcpus,
+                    "a:edges", edges, NULL);
     return o;
 }
 
 static void print_json(const struct report *r, const struct tally *t,
                        struct edge *top)
 {
-    JsonObject *root = json_object_new();
     JsonArray *streams = json_array_new(), *spaces = json_array_new();
+    struct btrail_stream_info info;
     unsigned i;
 
-    json_object_set_int_member(root, "records", t->sums.records);
-    json_object_set_int_member(root, "lost", t->sums.lost);
-    json_object_set_boolean_member(root, "lost_unknown", t->sums.lost_unknown);
-    for (i = 0; i < btrail_trace_streams(r->trace.trace); i++) {
-        struct btrail_stream_info info;
-        JsonObject *o = json_object_new();
-
-        btrail_trace_stream(r->trace.trace, i, &info);
-        json_object_set_int_member(o, "vcpu", info.vcpu);
-        json_object_set_int_member(o, "records", info.records);
-        json_array_add_object_element(streams, o);
+    for (i = 0; !btrail_trace_stream(r->in.trace.trace, i, &info); i++) {
+        json_array_add_object_element(streams, btrail_json_new(
+            "u:vcpu", info.vcpu, "U:records", info.records, NULL));
     }
-    json_object_set_array_member(root, "streams", streams);
     for (i = 0; i < t->spaces->len; i++) {
         json_array_add_object_element(spaces,
                                       space_json(r, t, t->spaces->pdata[i],
                                                  top));
     }
-    json_object_set_array_member(root, "spaces", spaces);
-    json_object_set_int_member(root, "other_records", t->sums.others);
-    cli_print_json(root);
+    cli_print_json(btrail_json_new("U:records", t->sums.records,
+                                   "U:lost", t->sums.lost,
+                                   "b:lost_unknown", t->sums.lost_unknown,
+                                   "a:streams", streams, "a:spaces", spaces,
+                                   "U:other_records", t->sums.others, NULL));
 }
 
 static void print_moment(const struct report *r, const struct tally_moment *m)
 {
     char time[CLI_TIME_SIZE];
 
-    printf("  %14s %4u %13" PRIu64, cli_format_time(&r->trace, m->time, time),
-           m->vcpu, m->index);
+    printf("  %14s %4u %13" PRIu64,
+           cli_format_time(&r->in.trace, m->time, time), m->vcpu, m->index);
 }
 
 static void print_space(const struct report *r, const struct tally *t,
@@ -172,8 +155,8 @@ static void print_space(const struct report *r, const struct tally *t,
         char from[NAMES_SIZE], to[NAMES_SIZE];
         struct place from_place, to_place;
 
-        symbolizer_place(r->names, process, top[i].from, &from_place);
-        symbolizer_place(r->names, process, top[i].to, &to_place);
+        symbolizer_place(r->in.names, process, top[i].from, &from_place);
+        symbolizer_place(r->in.names, process, top[i].to, &to_place);
         printf("    %13" PRIu64 "   %5.1f%%  0x%016" PRIx64 " -> 0x%016"
                PRIx64, top[i].count,
                100 * report_share(top[i].count, s->records), top[i].from,
@@ -197,9 +180,9 @@ static void print_text(const struct report *r, const struct tally *t,
     unsigned i;
 
     printf("%" PRIu64 " records of %u vCPUs in %u address spaces, %" PRIu64
-           "%s lost\n\n", t->sums.records, btrail_trace_streams(r->trace.trace),
-           t->spaces->len, t->sums.lost,
-           t->sums.lost_unknown ? " or more" : "");
+           "%s lost\n\n", t->sums.records,
+           btrail_trace_streams(r->in.trace.trace), t->spaces->len,
+           t->sums.lost, t->sums.lost_unknown ? " or more" : "");
     printf("%-18s %13s %6s %9s  %14s %4s %13s  %14s %4s %13s\n", "cr3",
            "records", "share", "spans", "first (s)", "vcpu", "index",
            "last (s)", "vcpu", "index");
@@ -233,10 +216,10 @@ static int report_spaces(struct report *r)
     g_autofree struct edge *top = g_new(struct edge, r->top + 1);
     static const struct fold_limits limits = { MAX_SPACES, MAX_EDGES };
     struct tally tally;
-    int ret = tally_trace(&tally, r->trace.trace, r->threads, &limits);
+    int ret = tally_trace(&tally, r->in.trace.trace, r->threads, &limits);
 
     if (ret) {
-        return report_failed(r, ret);
+        return analysis_failed(&r->in, ret);
     }
     if (r->json) {
         print_json(r, &tally, top);
@@ -248,36 +231,12 @@ static int report_spaces(struct report *r)
     return CLI_OK;
 }
 
-static int run(struct report *r, char *const *paths,
-               const struct names_options *names, const char *sort,
-               enum call_rows_kind calls, const char *function)
-{
-    int code = CLI_FAILED;
-
-    if (!cli_trace_open(&r->trace, paths)) {
-        return CLI_FAILED;
-    }
-    r->names = names_open(names, &r->trace);
-    if (r->names) {
-        code = calls ? report_call_stacks(r, calls, function) :
-               sort ? report_sorted(r, sort) : report_spaces(r);
-        fflush(stdout);
-        if (!code) {
-            code = cli_trace_verdict(&r->trace, r->damage);
-        }
-    }
-    symbolizer_free(r->names);
-    cli_trace_close(&r->trace);
-    return code;
-}
-
 int cmd_report(int argc, char **argv)
 {
     struct report r = { .top = 0 };
-    struct names_options names = { NULL };
-    g_autofree char *threads = NULL, *sort = NULL, *filter = NULL;
-    g_autofree char *callers = NULL, *callees = NULL;
-    gboolean json = FALSE, children = FALSE, syscalls = FALSE;
+    g_autofree char *threads = NULL, *sort = NULL, *callers = NULL;
+    g_autofree char *callees = NULL;
+    gboolean children = FALSE, syscalls = FALSE;
     enum call_rows_kind calls;
     bool rows;
     int top = DEFAULT_TOP, code = CLI_USAGE;
@@ -294,17 +253,14 @@ int cmd_report(int argc, char **argv)
           "callees of FUNCTION", "FUNCTION" },
         { "syscalls", 0, 0, G_OPTION_ARG_NONE, &syscalls,
           "system calls of Linux", NULL },
-        { "filter", 0, 0, G_OPTION_ARG_STRING, &filter,
-          "only records for which EXPRESSION is true, such as 'comm == sh && "
-          "sym ~ ^do_'", "EXPRESSION" },
         { "top", 0, 0, G_OPTION_ARG_INT, &top,
           "print N hottest edges of each address space (default: 3), or N "
           "rows of --sort (default: all)", "N" },
         { "min-share", 0, 0, G_OPTION_ARG_DOUBLE, &min_share,
           "sum up everything with a smaller share of the records "
           "(default: 1, or 0.1 for rows; --json has all)", "PERCENT" },
-        NAMES_ENTRIES(&names),
-        { "json", 0, 0, G_OPTION_ARG_NONE, &json, "print JSON", NULL },
+        ANALYSIS_ENTRIES(&r.in),
+        { "json", 0, 0, G_OPTION_ARG_NONE, &r.json, "print JSON", NULL },
         { "threads", 0, 0, G_OPTION_ARG_STRING, &threads,
           "decode with N threads (default: one per CPU)", "N" },
         { NULL }
@@ -319,7 +275,6 @@ int cmd_report(int argc, char **argv)
             callees ? CALL_ROWS_CALLEES :
             syscalls ? CALL_ROWS_SYSCALLS : CALL_ROWS_NONE;
     rows = sort || calls;
-    r.json = json;
     if (top == DEFAULT_TOP) {
         top = rows ? 0 : 3;
     }
@@ -332,17 +287,24 @@ int cmd_report(int argc, char **argv)
     } else if (!!sort + children + !!callers + !!callees + syscalls > 1) {
         cli_error("use only one of --sort, --children, --callers, --callees "
                   "and --syscalls");
-    } else if (filter && !rows) {
+    } else if (r.in.filter_text && !rows) {
         cli_error("--filter needs --sort, --children, --callers, --callees or "
                   "--syscalls");
     } else if (cli_parse_threads(threads, &r.threads) &&
                (!sort || report_check_keys(sort)) &&
-               names_filter(filter, &r.filter)) {
-        code = run(&r, argv + 1, &names, sort, calls,
-                   callers ? callers : callees);
+               analysis_parse(&r.in)) {
+        code = CLI_FAILED;
+        if (analysis_open(&r.in, argv + 1, true)) {
+            code = calls ?
+                   report_call_stacks(&r, calls, callers ? callers : callees) :
+                   sort ? report_sorted(&r, sort) : report_spaces(&r);
+            fflush(stdout);
+            if (!code) {
+                code = cli_trace_verdict(&r.in.trace, r.damage);
+            }
+        }
     }
 out:
-    filter_free(r.filter);
-    names_clear(&names);
+    analysis_clear(&r.in);
     return code;
 }

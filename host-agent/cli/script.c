@@ -9,7 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "analyze/window.h"
 #include "cli/lines.h"
 #include "cli/named-lines.h"
 #include "lib/internal/merged.h"
@@ -21,13 +20,11 @@
 #define GRAIN       10000
 
 struct script {
-    struct cli_trace trace;
+    struct analysis in;
     unsigned vcpus[BTRAIL_MAX_VCPUS];
     unsigned n_vcpus;
     GArray *cr3s;
     struct btrail_range index;
-    struct window time;
-    bool by_time;
     gboolean events;
     gboolean events_only;
     gboolean json;
@@ -38,7 +35,6 @@ struct script {
     gboolean with_names;
     gboolean insn;
     gboolean source;
-    struct filter *filter;
     struct named_lines *named;  /* of records; events are in @lines */
     char *out;                  /* raw records */
     size_t len;
@@ -88,7 +84,8 @@ static bool in_range(const struct btrail_range *range, uint64_t v)
 /* Is a moment in the time range?  A range does not have unknown times. */
 static bool time_matches(const struct script *s, uint64_t host)
 {
-    return !s->by_time || (host >= s->time.start && window_has(&s->time, host));
+    return !s->in.time_text || (host >= s->in.window.start &&
+                                window_has(&s->in.window, host));
 }
 
 static void print_batch(struct script *s, unsigned vcpu,
@@ -137,7 +134,7 @@ static bool past_range(const struct script *s, const struct btrail_batch *b)
 {
     /* The range does not have the events of the index where it ends. */
     return b->index >= s->index.end ||
-           (s->by_time && window_past(&s->time, b->time.host));
+           (s->in.time_text && window_past(&s->in.window, b->time.host));
 }
 
 static bool failed(const struct script *s)
@@ -151,16 +148,17 @@ static int print_all(struct script *s)
     struct btrail_merged *merged;
     struct btrail_batch b;
     unsigned vcpu;
-    int ret = btrail_merged_open(&merged, s->trace.trace,
+    int code = CLI_OK;
+    int ret = btrail_merged_open(&merged, s->in.trace.trace,
                                  s->n_vcpus ? s->vcpus : NULL, s->n_vcpus,
                                  flags, GRAIN);
 
     if (ret) {
-        cli_error("%s: %s", s->trace.path, cli_strerror(ret));
-        return CLI_FAILED;
+        return analysis_failed(&s->in, ret);
     }
-    if (s->by_time) {
-        btrail_merged_seek_time(merged, s->time.start + s->time.begin);
+    if (s->in.time_text) {
+        btrail_merged_seek_time(merged, s->in.window.start +
+                                s->in.window.begin);
     }
     if (s->index.begin) {
         btrail_merged_seek(merged, s->index.begin);
@@ -174,11 +172,11 @@ static int print_all(struct script *s)
         }
     }
     if (ret && ret != -BTRAIL_ERR_END) {
-        cli_error("%s: %s", s->trace.path, cli_strerror(ret));
+        code = analysis_failed(&s->in, ret);
     }
     s->damage += btrail_merged_bad_chunks(merged);
     btrail_merged_close(merged);
-    return ret && ret != -BTRAIL_ERR_END ? CLI_FAILED : CLI_OK;
+    return code;
 }
 
 /* Chooses the vCPUs of --vcpu that the trace has; false with a message. */
@@ -191,13 +189,13 @@ static bool choose_vcpus(struct script *s, const char *list)
     if (list && !cli_parse_vcpus("--vcpu", list, wanted)) {
         return false;
     }
-    for (i = 0; !btrail_trace_stream(s->trace.trace, i, &info); i++) {
+    for (i = 0; !btrail_trace_stream(s->in.trace.trace, i, &info); i++) {
         if (!list || wanted[info.vcpu]) {
             s->vcpus[s->n_vcpus++] = info.vcpu;
         }
     }
     if (list && !s->n_vcpus) {
-        cli_error("%s: the trace has no records of vCPU %s", s->trace.path,
+        cli_error("%s: the trace has no records of vCPU %s", s->in.trace.path,
                   list);
         return false;
     }
@@ -220,7 +218,7 @@ static int print(struct script *s)
         g_free(s->out);
     } else {
         const struct lines_options options = {
-            .trace = &s->trace,
+            .trace = &s->in.trace,
             .json = s->json,
             .threads = s->threads,
             .fd = STDOUT_FILENO,
@@ -240,65 +238,40 @@ static int print(struct script *s)
     return code;
 }
 
-/* Opens names, if they are needed; false after an error message. */
-static bool open_named_lines(struct script *s,
-                             const struct names_options *names,
-                             struct symbolizer **symbolizer)
+static int run(struct script *s, char *const *paths, const char *vcpus)
 {
-    struct named_lines_options options = {
-        .trace = &s->trace, .filter = s->filter, .insn = s->insn,
-        .lines = s->source, .json = s->json, .out = stdout,
+    const struct named_lines_options options = {
+        .in = &s->in, .insn = s->insn, .lines = s->source, .json = s->json,
+        .out = stdout,
     };
+    int code, verdict;
 
-    if (!s->with_names) {
-        return true;
-    }
-    options.names = *symbolizer = names_open(names, &s->trace);
-    if (*symbolizer) {
-        s->named = named_lines_new(&options);
-    }
-    return *symbolizer;
-}
-
-static int run(struct script *s, char *const *paths, const char *vcpus,
-               const struct names_options *names)
-{
-    struct symbolizer *symbolizer = NULL;
-    int code = CLI_USAGE, verdict;
-
-    if (!cli_trace_open(&s->trace, paths)) {
+    if (!analysis_open(&s->in, paths, s->with_names)) {
         return CLI_FAILED;
     }
-    s->time.start = s->trace.start;
-    if (!open_named_lines(s, names, &symbolizer)) {
-        code = CLI_FAILED;
-    } else if (choose_vcpus(s, vcpus)) {
-        signal(SIGPIPE, SIG_IGN);
-        code = print(s);
-        if (!s->error) {
-            verdict = cli_trace_verdict(&s->trace, s->damage);
-            code = code ? code : verdict;
-        } else if (s->error == EPIPE) {
-            /* A reader (head, less) may stop early. */
-            code = CLI_OK;
-        } else {
-            cli_error("cannot write: %s", g_strerror(s->error));
-            code = CLI_FAILED;
-        }
+    if (!choose_vcpus(s, vcpus)) {
+        return CLI_USAGE;
     }
+    s->named = s->with_names ? named_lines_new(&options) : NULL;
+    signal(SIGPIPE, SIG_IGN);
+    code = print(s);
     named_lines_free(s->named);
-    symbolizer_free(symbolizer);
-    cli_trace_close(&s->trace);
-    return code;
+    if (!s->error) {
+        verdict = cli_trace_verdict(&s->in.trace, s->damage);
+        return code ? code : verdict;
+    }
+    if (s->error == EPIPE) {
+        /* A reader (head, less) may stop early. */
+        return CLI_OK;
+    }
+    cli_error("cannot write: %s", g_strerror(s->error));
+    return CLI_FAILED;
 }
 
 int cmd_script(int argc, char **argv)
 {
     struct script s = { .index = { 0, UINT64_MAX } };
-    struct btrail_range range = { 0, UINT64_MAX };
-    g_autofree char *vcpus = NULL, *index = NULL, *time = NULL;
-    g_autofree char *threads = NULL, *filter = NULL;
-    struct names_options names = { NULL };
+    g_autofree char *vcpus = NULL, *index = NULL, *threads = NULL;
     g_auto(GStrv) cr3 = NULL;
     const GOptionEntry entries[] = {
         { "vcpu", 0, 0, G_OPTION_ARG_STRING, &vcpus,
@@ -307,17 +280,14 @@ int cmd_script(int argc, char **argv)
           "only records of this address space; can be repeated", "ADDR" },
         { "index", 0, 0, G_OPTION_ARG_STRING, &index,
           "only from index A to before B", "A..B" },
-        { "time", 0, 0, G_OPTION_ARG_STRING, &time,
-          "only from second A after the start to before B", "A..B" },
-        { "filter", 0, 0, G_OPTION_ARG_STRING, &filter,
-          "only records for which EXPRESSION is true", "EXPRESSION" },
+        ANALYSIS_TIME_ENTRY(&s.in),
         { "names", 0, 0, G_OPTION_ARG_NONE, &s.with_names,
           "also print names of processes, functions and modules", NULL },
         { "insn", 0, 0, G_OPTION_ARG_NONE, &s.insn,
           "as --names, with the instructions between records", NULL },
         { "lines", 0, 0, G_OPTION_ARG_NONE, &s.source,
           "as --names, with source lines", NULL },
-        NAMES_ENTRIES(&names),
+        ANALYSIS_ENTRIES(&s.in),
         { "events", 0, 0, G_OPTION_ARG_NONE, &s.events,
           "also print events", NULL },
         { "events-only", 0, 0, G_OPTION_ARG_NONE, &s.events_only,
@@ -336,27 +306,19 @@ int cmd_script(int argc, char **argv)
                    "Print the records of a trace, one per line: vCPU, index, "
                    "time, CR3, from, to, flags.") ||
         (index && !cli_parse_range("--index", index, &s.index)) ||
-        (time && !cli_parse_time_range("--time", time, &range)) ||
-        !cli_parse_threads(threads, &s.threads) ||
-        !names_filter(filter, &s.filter) ||
+        !cli_parse_threads(threads, &s.threads) || !analysis_parse(&s.in) ||
         !cli_parse_cr3s(cr3, &s.cr3s)) {
-        filter_free(s.filter);
-        names_clear(&names);
-        return CLI_USAGE;
+        goto out;
     }
-    s.with_names |= s.insn || s.source || s.filter;
-    s.time = (struct window) { 0, range.begin, range.end };
-    s.by_time = time;
+    s.with_names |= s.insn || s.source || s.in.filter;
     s.events |= s.events_only;
     if (s.raw && (s.json || s.events || s.with_names)) {
         cli_error("--raw prints no JSON, events or names; use it alone");
     } else {
-        code = run(&s, argv + 1, vcpus, &names);
+        code = run(&s, argv + 1, vcpus);
     }
-    filter_free(s.filter);
-    names_clear(&names);
-    if (s.cr3s) {
-        g_array_unref(s.cr3s);
-    }
+out:
+    analysis_clear(&s.in);
+    g_clear_pointer(&s.cr3s, g_array_unref);
     return code;
 }

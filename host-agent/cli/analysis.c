@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Traces with names: see analysis.h
+ */
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "cli/analysis.h"
+
+bool analysis_parse(struct analysis *a)
+{
+    struct btrail_range range = { 0, UINT64_MAX };
+    g_autoptr(GError) error = NULL;
+
+    if (a->time_text &&
+        !cli_parse_time_range("--time", a->time_text, &range)) {
+        return false;
+    }
+    a->window = (struct window) { 0, range.begin, range.end };
+    if (a->filter_text) {
+        a->filter = filter_parse(a->filter_text, &error);
+    }
+    if (error) {
+        cli_error("--filter: %s", error->message);
+    }
+    return !error;
+}
+
+bool analysis_open(struct analysis *a, char *const *paths, bool names)
+{
+    const struct symbolizer_options options = {
+        .map = a->map,
+        .vmlinux = a->vmlinux,
+        .files = { a->sysroots, a->debug_dirs },
+    };
+    g_autoptr(GError) error = NULL;
+
+    if (!cli_trace_open(&a->trace, paths)) {
+        return false;
+    }
+    a->window.start = a->trace.start;
+    if (names) {
+        a->names = symbolizer_new(&options, a->trace.trace, &error);
+    }
+    if (error) {
+        cli_error("%s", error->message);
+    }
+    return !error;
+}
+
+void analysis_clear(struct analysis *a)
+{
+    symbolizer_free(a->names);
+    filter_free(a->filter);
+    if (a->trace.trace) {
+        cli_trace_close(&a->trace);
+    }
+    g_free(a->map);
+    g_free(a->vmlinux);
+    g_strfreev(a->sysroots);
+    g_strfreev(a->debug_dirs);
+    g_free(a->filter_text);
+    g_free(a->time_text);
+}
+
+int analysis_failed(const struct analysis *a, int ret)
+{
+    cli_error("%s: %s", a->trace.path, cli_strerror(ret));
+    return CLI_FAILED;
+}
+
+int analysis_read_calls(const struct analysis *a, struct call_tree *t,
+                        const struct call_tree_ops *ops, void *opaque)
+{
+    const struct call_tree_options options = {
+        .names = a->names, .filter = a->filter, .window = a->window,
+        .tick = a->trace.tick, .ops = ops, .opaque = opaque,
+    };
+
+    return call_tree_read(t, a->trace.trace, &options);
+}
+
+void analysis_warn(const struct call_tree *t)
+{
+    const struct stack_counts *c = stacks_counts(t->stacks);
+
+    if (c->no_code) {
+        cli_error("the instructions of %" PRIu64 " of %" PRIu64 " records "
+                  "are unknown; their calls and returns are guessed",
+                  c->no_code, t->records);
+    }
+    if (c->likely) {
+        cli_error("%" PRIu64 " of %" PRIu64 " records are attributed to a "
+                  "process that is likely, not certain", c->likely,
+                  t->records);
+    }
+    if (c->nested || c->unknown) {
+        cli_error("%" PRIu64 " calls, %" PRIu64 " returns; %" PRIu64
+                  " calls never returned, %" PRIu64 " returns have no known "
+                  "call", c->calls, c->returns, c->nested, c->unknown);
+    }
+    if (c->dropped) {
+        cli_error("the limit of stack depth or of different stacks was "
+                  "exceeded %" PRIu64 " times: those calls are counted as "
+                  "part of their callers, so the numbers of some functions "
+                  "are too low", c->dropped);
+    }
+}
+
+const char *names_text(const struct place *place, uint64_t address,
+                       char buf[NAMES_SIZE])
+{
+    const struct function *f = place->function;
+    const char *module = f->module->name;
+
+    if (btrail_pseudo_name(address)) {
+        g_strlcpy(buf, btrail_pseudo_name(address), NAMES_SIZE);
+    } else if (f->known) {
+        g_snprintf(buf, NAMES_SIZE, "%.200s+0x%" G_GINT64_MODIFIER
+                   "x (%.200s)", f->name, place->offset, module);
+    } else if (strcmp(module, NAME_UNKNOWN)) {
+        g_snprintf(buf, NAMES_SIZE, "0x%" G_GINT64_MODIFIER "x (%.200s)",
+                   place->address, module);
+    } else {
+        g_snprintf(buf, NAMES_SIZE, "0x%" G_GINT64_MODIFIER "x", address);
+    }
+    return buf;
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A trace that a command reads with names: its files, the options that say
+ * where names are, and which records count
+ */
+
+#ifndef BTRAIL_CLI_ANALYSIS_H
+#define BTRAIL_CLI_ANALYSIS_H
+
+#include "analyze/call-tree.h"
+#include "cli/cli.h"
+#include "symbolize/symbolizer.h"
+
+/**
+ * struct analysis
+ * @map:         the first members are options
+ * @filter_text: parsed into @filter, which is NULL for all records
+ * @time_text:   parsed into @window
+ * @names:       NULL if they were not opened
+ */
+struct analysis {
+    char *map;
+    char *vmlinux;
+    char **sysroots;
+    char **debug_dirs;
+    char *filter_text;
+    char *time_text;
+    struct filter *filter;
+    struct window window;
+    struct cli_trace trace;
+    struct symbolizer *names;
+};
+
+#define ANALYSIS_ENTRIES(a)                                                  \
+    { "filter", 0, 0, G_OPTION_ARG_STRING, &(a)->filter_text,                \
+      "only records for which EXPRESSION is true, such as 'comm == sh && "   \
+      "sym ~ ^do_'", "EXPRESSION" },                                         \
+    { "map", 0, 0, G_OPTION_ARG_FILENAME, &(a)->map,                         \
+      "read names of address spaces, files and symbols from FILE", "FILE" }, \
+    { "vmlinux", 0, 0, G_OPTION_ARG_FILENAME, &(a)->vmlinux,                 \
+      "ELF file of the guest's kernel", "FILE" },                            \
+    { "sysroot", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &(a)->sysroots,          \
+      "search DIR for the guest's files; can be repeated", "DIR" },          \
+    { "debug-dir", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &(a)->debug_dirs,      \
+      "also search DIR for files by build-id; can be repeated", "DIR" }
+
+#define ANALYSIS_TIME_ENTRY(a)                                               \
+    { "time", 0, 0, G_OPTION_ARG_STRING, &(a)->time_text,                    \
+      "only from second A after the start to before B", "A..B" }
+
+/* Parses the filter and the time.  False after an error message. */
+bool analysis_parse(struct analysis *a);
+
+/* Opens the trace, and names if @names is set.  False after an error message;
+ * analysis_clear() is needed then, too. */
+bool analysis_open(struct analysis *a, char *const *paths, bool names);
+void analysis_clear(struct analysis *a);
+
+/* Reports an error of the library.  Returns CLI_FAILED. */
+int analysis_failed(const struct analysis *a, int ret);
+
+/* Reads the call stacks.  Returns as call_tree_read(). */
+int analysis_read_calls(const struct analysis *a, struct call_tree *t,
+                        const struct call_tree_ops *ops, void *opaque);
+
+/* Reports on stderr how far the numbers of a call tree can be trusted. */
+void analysis_warn(const struct call_tree *t);
+
+/**
+ * names_text - format an address with its name
+ * @buf: gets "function+0x12 (module)", "0x1234 (module)" or "0x1234"
+ */
+#define NAMES_SIZE  512
+const char *names_text(const struct place *place, uint64_t address,
+                       char buf[NAMES_SIZE]);
+
+#endif /* BTRAIL_CLI_ANALYSIS_H */

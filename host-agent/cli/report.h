@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * backtrail report: its kinds, and what they share
+ */
+
+#ifndef BTRAIL_REPORT_H
+#define BTRAIL_REPORT_H
+
+#include "analyze/call-rows.h"
+#include "cli/analysis.h"
+
+/**
+ * struct report - the trace, and the options of all kinds of reports
+ * @min_share: in percent; the text has a sum of what has less
+ * @top:       limit of rows, or of edges of an address space
+ * @damage:    gets the damage that was found while reading
+ */
+struct report {
+    struct analysis in;
+    unsigned threads;
+    unsigned top;
+    double min_share;
+    gboolean json;
+    uint64_t damage;
+};
+
+/* The part of a whole, from 0 to 1 */
+static inline double report_share(uint64_t part, uint64_t whole)
+{
+    return whole ? (double)part / whole : 0;
+}
+
+/* Is row @i, with that share of the records, in the text?  If not, no later one
+ * is. */
+static inline bool report_shows(const struct report *r, size_t i, double share)
+{
+    return 100 * share >= r->min_share && (!r->top || i < r->top);
+}
+
+/*
+ * --children, --callers, --callees, --syscalls: records and time of functions
+ * with their callees, callers of a function, and system calls.  Returns an exit
+ * code, as the next one.
+ */
+int report_call_stacks(struct report *r, enum call_rows_kind kind,
+                       const char *function);
+
+/* --sort: records by process, module, function, line, edge */
+int report_sorted(struct report *r, const char *keys);
+
+/* Checks the columns of --sort; prints an error if one is unknown. */
+bool report_check_keys(const char *keys);
+
+#endif /* BTRAIL_REPORT_H */
