@@ -57,12 +57,9 @@ static void G_GNUC_PRINTF(4, 5) report(struct doctor *d, const char *check,
     va_end(args);
     d->problems += state == STATE_PROBLEM;
     if (d->checks) {
-        JsonObject *o = json_object_new();
-
-        json_object_set_string_member(o, "check", check);
-        json_object_set_string_member(o, "state", state_names[state]);
-        json_object_set_string_member(o, "message", message);
-        json_array_add_object_element(d->checks, o);
+        json_array_add_object_element(d->checks, btrail_json_new(
+            "s:check", check, "s:state", state_names[state],
+            "s:message", message, NULL));
     } else {
         printf("%-8s %-11s %s\n", state_names[state], check, message);
     }
@@ -514,13 +511,11 @@ static bool check_monitor(struct doctor *d)
 /* Asks the service through QEMU. */
 static void check_service(struct doctor *d)
 {
-    JsonObject *command = json_object_new();
     g_autoptr(GError) error = NULL;
-    g_autoptr(JsonNode) node = NULL;
+    g_autoptr(JsonNode) node = btrail_domain_ask_agent(
+        &d->guest, btrail_json_new("s:do", "status", NULL), 10000, &error);
     JsonNode *sessions;
 
-    json_object_set_string_member(command, "do", "status");
-    node = btrail_domain_ask_agent(&d->guest, command, 10000, &error);
     if (node) {
         sessions = json_object_get_member(json_node_get_object(node),
                                           "sessions");
@@ -624,14 +619,16 @@ static void check_domain(struct doctor *d)
 
 static void run_checks(struct doctor *d)
 {
+    const char *emulator = d->emulator ? d->emulator : BACKTRAIL_EMULATOR;
+    const char *agent = d->agent ? d->agent : BTRAIL_TRACING_AGENT;
     g_autoptr(GError) error = NULL;
 
     if (!check_libvirt(d)) {
         if (!d->connect || is_local(d->connect)) {
             d->local = true;
-            ask_emulator(d, d->emulator ? d->emulator : BACKTRAIL_EMULATOR);
+            ask_emulator(d, emulator);
             check_kvm(d, false);
-            check_agent(d, d->agent ? d->agent : BTRAIL_TRACING_AGENT);
+            check_agent(d, agent);
         }
         return;
     }
@@ -644,26 +641,13 @@ static void run_checks(struct doctor *d)
         }
         return;
     }
-    check_emulator(d, d->emulator ? d->emulator : BACKTRAIL_EMULATOR);
+    check_emulator(d, emulator);
     if (d->local) {
         check_kvm(d, false);
     }
-    check_agent(d, d->agent ? d->agent : BTRAIL_TRACING_AGENT);
-    check_apparmor(d, d->emulator ? d->emulator : BACKTRAIL_EMULATOR,
-                   d->agent ? d->agent : BTRAIL_TRACING_AGENT);
-    check_selinux(d, d->emulator ? d->emulator : BACKTRAIL_EMULATOR);
-}
-
-static void print_checks_json(struct doctor *d)
-{
-    JsonObject *o = json_object_new();
-
-    if (d->name) {
-        json_object_set_string_member(o, "domain", d->name);
-    }
-    json_object_set_int_member(o, "problems", d->problems);
-    json_object_set_array_member(o, "checks", json_array_ref(d->checks));
-    cli_print_json(o);
+    check_agent(d, agent);
+    check_apparmor(d, emulator, agent);
+    check_selinux(d, emulator);
 }
 
 int cmd_doctor(int argc, char **argv)
@@ -690,13 +674,14 @@ int cmd_doctor(int argc, char **argv)
         d.checks = d.json ? json_array_new() : NULL;
         run_checks(&d);
         if (d.json) {
-            print_checks_json(&d);
+            cli_print_json(btrail_json_new("S:domain", d.name,
+                                           "u:problems", d.problems,
+                                           "a:checks", d.checks, NULL));
         }
         code = fflush(stdout) ? CLI_FAILED :
                d.problems ? CLI_DAMAGED : CLI_OK;
     }
     btrail_domain_close(&d.guest);
-    g_clear_pointer(&d.checks, json_array_unref);
     g_clear_pointer(&d.capabilities, xmlFreeDoc);
     g_clear_pointer(&d.emulator_capabilities, xmlFreeDoc);
     g_clear_pointer(&d.domain, xmlFreeDoc);

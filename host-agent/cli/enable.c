@@ -15,6 +15,7 @@
 #include "cli/cli.h"
 #include "libvirt/domain.h"
 #include "libvirt/tracing.h"
+#include "util/json.h"
 
 struct enable {
     bool disable;
@@ -239,53 +240,33 @@ static bool define(struct enable *e)
     return true;
 }
 
-static void set_string(JsonObject *o, const char *name, const char *value)
-{
-    if (value) {
-        json_object_set_string_member(o, name, value);
-    }
-}
-
 static void print_changes_json(const struct enable *e)
 {
-    JsonObject *o = json_object_new();
     JsonArray *changes = json_array_new();
     unsigned i;
 
-    json_object_set_string_member(o, "domain", e->name);
-    json_object_set_boolean_member(o, "enabled", !e->disable);
-    json_object_set_boolean_member(o, "dry_run", e->dry_run);
-    json_object_set_boolean_member(o, "running", e->running);
-    json_object_set_boolean_member(o, "saved", e->saved);
-    json_object_set_boolean_member(o, "kvm", e->kvm);
     for (i = 0; i < e->changes->len; i++) {
         const struct btrail_tracing_change *c =
             g_ptr_array_index(e->changes, i);
-        JsonObject *change = json_object_new();
 
-        json_object_set_string_member(change, "element", c->where);
-        set_string(change, "attribute", c->attribute);
-        set_string(change, "was", c->was);
-        set_string(change, "now", c->now);
-        json_object_set_boolean_member(change, "kept", c->kept);
-        json_array_add_object_element(changes, change);
+        json_array_add_object_element(changes, btrail_json_new(
+            "s:element", c->where, "S:attribute", c->attribute,
+            "S:was", c->was, "S:now", c->now, "b:kept", c->kept, NULL));
     }
-    json_object_set_array_member(o, "changes", changes);
-    cli_print_json(o);
+    cli_print_json(btrail_json_new(
+        "s:domain", e->name, "b:enabled", !e->disable,
+        "b:dry_run", e->dry_run, "b:running", e->running, "b:saved", e->saved,
+        "b:kvm", e->kvm, "a:changes", changes, NULL));
 }
 
 static void print_changes(const struct enable *e)
 {
     if (e->disable && !e->changes->len) {
         printf("%s: nothing to undo\n", e->name);
-    } else if (e->disable) {
-        printf("%s: as it was before backtrail enable", e->name);
-    } else {
-        printf("%s: can be traced", e->name);
-    }
-    if (e->disable && !e->changes->len) {
         return;
     }
+    printf(e->disable ? "%s: as it was before backtrail enable" :
+           "%s: can be traced", e->name);
     puts(e->running ? "; it is running: this takes effect when it is started "
          "the next time, not when it reboots" : "");
     if (e->saved) {

@@ -196,11 +196,9 @@ static JsonObject *sideband_json(const struct cli_trace *t)
     add_up_sideband(t, sums);
     for (kind = 0; kind < KINDS; kind++) {
         if (sums[kind].pieces) {
-            JsonObject *sum = json_object_new();
-
-            json_object_set_int_member(sum, "pieces", sums[kind].pieces);
-            json_object_set_int_member(sum, "bytes", sums[kind].bytes);
-            json_object_set_object_member(o, sideband_word(kind), sum);
+            json_object_set_object_member(o, sideband_word(kind),
+                btrail_json_new("u:pieces", sums[kind].pieces,
+                                "U:bytes", sums[kind].bytes, NULL));
         }
     }
     return o;
@@ -226,89 +224,62 @@ static void print_sideband(const struct cli_trace *t)
     putchar('\n');
 }
 
+static JsonObject *stream_json(const struct stream_summary *s)
+{
+    const struct btrail_stream_info *i = &s->info;
+
+    return btrail_json_new(
+        "u:vcpu", i->vcpu, "U:records", i->records,
+        "U:first_index", i->first_index, "U:end_index", i->end_index,
+        "U:chunks", i->chunks,
+        "d:rate", rate(i->records, i->first_time, i->last_time),
+        "U:cr3_loads", s->cr3_loads, "U:spans", s->spans, "U:gaps", s->gaps,
+        "U:lost", s->lost, "b:lost_unknown", s->lost_unknown,
+        "U:elsewhere", s->elsewhere, "U:pauses", s->pauses,
+        "U:paused_ns", s->paused_ns, "U:first_time", i->first_time,
+        "U:last_time", i->last_time, "s:end", end_word(s),
+        "U:damage", s->damage, NULL);
+}
+
 static void print_json(const struct cli_trace *t,
                        const struct stream_summary *streams, unsigned n)
 {
-    JsonObject *root = json_object_new();
-    JsonObject *file = json_object_new();
-    JsonObject *total = json_object_new();
-    JsonArray *array = json_array_new();
+    const struct btrail_trace_status *s = &t->status;
     struct trace_total sum = add_up(streams, n);
+    JsonArray *array = json_array_new();
     unsigned i;
 
-    json_object_set_string_member(file, "path", t->path);
-    json_object_set_int_member(file, "size", t->status.file_size);
-    json_object_set_int_member(file, "chunks", t->status.chunks);
-    json_object_set_int_member(file, "bad_chunks", t->status.bad_chunks);
-    json_object_set_int_member(file, "missing_chunks",
-                               t->status.missing_chunks);
-    json_object_set_int_member(file, "skipped_bytes",
-                               t->status.skipped_bytes);
-    json_object_set_int_member(file, "cut_bytes", t->status.cut_bytes);
-    json_object_set_int_member(file, "files", t->status.files);
-    json_object_set_int_member(file, "first_part", t->status.first_part);
-    json_object_set_int_member(file, "missing_parts",
-                               t->status.missing_parts);
-    json_object_set_boolean_member(file, "continued", t->status.continued);
-    json_object_set_boolean_member(file, "complete", t->status.complete);
-    json_object_set_boolean_member(file, "indexed", t->status.indexed);
-    json_object_set_object_member(root, "file", file);
-    json_object_set_object_member(root, "meta", json_object_ref(t->meta));
-    json_object_set_object_member(root, "sideband", sideband_json(t));
-    json_object_set_int_member(total, "records", sum.records);
-    json_object_set_double_member(total, "bits_per_record",
-                                  bits(t, sum.records));
-    json_object_set_double_member(total, "seconds",
-                                  seconds(sum.first_time, sum.last_time));
-    json_object_set_double_member(total, "rate",
-                                  rate(sum.records, sum.first_time,
-                                       sum.last_time));
-    json_object_set_int_member(total, "spans", sum.spans);
-    json_object_set_int_member(total, "gaps", sum.gaps);
-    json_object_set_int_member(total, "lost", sum.lost);
-    json_object_set_boolean_member(total, "lost_unknown", sum.lost_unknown);
-    json_object_set_object_member(root, "total", total);
-
     for (i = 0; i < n; i++) {
-        const struct stream_summary *s = &streams[i];
-        JsonObject *o = json_object_new();
-
-        json_object_set_int_member(o, "vcpu", s->info.vcpu);
-        json_object_set_int_member(o, "records", s->info.records);
-        json_object_set_int_member(o, "first_index", s->info.first_index);
-        json_object_set_int_member(o, "end_index", s->info.end_index);
-        json_object_set_int_member(o, "chunks", s->info.chunks);
-        json_object_set_double_member(o, "rate",
-                                      rate(s->info.records,
-                                           s->info.first_time,
-                                           s->info.last_time));
-        json_object_set_int_member(o, "cr3_loads", s->cr3_loads);
-        json_object_set_int_member(o, "spans", s->spans);
-        json_object_set_int_member(o, "gaps", s->gaps);
-        json_object_set_int_member(o, "lost", s->lost);
-        json_object_set_boolean_member(o, "lost_unknown", s->lost_unknown);
-        json_object_set_int_member(o, "elsewhere", s->elsewhere);
-        json_object_set_int_member(o, "pauses", s->pauses);
-        json_object_set_int_member(o, "paused_ns", s->paused_ns);
-        json_object_set_int_member(o, "first_time", s->info.first_time);
-        json_object_set_int_member(o, "last_time", s->info.last_time);
-        json_object_set_string_member(o, "end", end_word(s));
-        json_object_set_int_member(o, "damage", s->damage);
-        json_array_add_object_element(array, o);
+        json_array_add_object_element(array, stream_json(&streams[i]));
     }
-    json_object_set_array_member(root, "streams", array);
-    cli_print_json(root);
+    cli_print_json(btrail_json_new(
+        "o:file", btrail_json_new(
+            "s:path", t->path, "U:size", s->file_size, "U:chunks", s->chunks,
+            "U:bad_chunks", s->bad_chunks,
+            "U:missing_chunks", s->missing_chunks,
+            "U:skipped_bytes", s->skipped_bytes, "U:cut_bytes", s->cut_bytes,
+            "u:files", s->files, "u:first_part", s->first_part,
+            "U:missing_parts", s->missing_parts, "b:continued", s->continued,
+            "b:complete", s->complete, "b:indexed", s->indexed, NULL),
+        "o:meta", json_object_ref(t->meta), "o:sideband", sideband_json(t),
+        "o:total", btrail_json_new(
+            "U:records", sum.records,
+            "d:bits_per_record", bits(t, sum.records),
+            "d:seconds", seconds(sum.first_time, sum.last_time),
+            "d:rate", rate(sum.records, sum.first_time, sum.last_time),
+            "U:spans", sum.spans, "U:gaps", sum.gaps, "U:lost", sum.lost,
+            "b:lost_unknown", sum.lost_unknown, NULL),
+        "a:streams", array, NULL));
 }
 
-static void print_meta_member(const struct cli_trace *t, const char *label,
-                              const char *name)
+static void print_meta_member(const struct cli_trace *t, const char *name)
 {
     const char *value = btrail_json_string(t->meta, name);
 
     if (value) {
         g_autofree char *escaped = g_strescape(value, NULL);
 
-        printf("%-10s %s\n", label, escaped);
+        printf("%-10s %s\n", name, escaped);
     }
 }
 
@@ -331,6 +302,9 @@ static void print_start(const struct cli_trace *t)
 static void print_text(const struct cli_trace *t,
                        const struct stream_summary *streams, unsigned n)
 {
+    static const char *const members[] = {
+        "guest", "session", "producer", "qemu", "privilege", "overflow",
+    };
     struct trace_total sum = add_up(streams, n);
     unsigned i;
 
@@ -352,12 +326,9 @@ static void print_text(const struct cli_trace *t,
     }
     printf("\n%-10s %s\n", "state", !t->status.complete ? "cut off" :
            !t->status.indexed ? "index damaged" : "complete");
-    print_meta_member(t, "guest", "guest");
-    print_meta_member(t, "session", "session");
-    print_meta_member(t, "producer", "producer");
-    print_meta_member(t, "qemu", "qemu");
-    print_meta_member(t, "privilege", "privilege");
-    print_meta_member(t, "overflow", "overflow");
+    for (i = 0; i < G_N_ELEMENTS(members); i++) {
+        print_meta_member(t, members[i]);
+    }
     print_start(t);
     print_sideband(t);
 
@@ -376,39 +347,31 @@ static void print_text(const struct cli_trace *t,
     }
 }
 
-static int run(char *const *paths, bool json)
+static int run(const struct cli_trace *t, bool json)
 {
-    const char *path = paths[0];
-    struct cli_trace t;
-    g_autofree struct stream_summary *streams = NULL;
+    unsigned i, n = btrail_trace_streams(t->trace);
+    g_autofree struct stream_summary *streams = g_new0(struct stream_summary,
+                                                       n + 1);
     uint64_t damage = 0;
-    unsigned i, n;
-    int code, ret;
 
-    if (!cli_trace_open(&t, paths)) {
-        return CLI_FAILED;
-    }
-    n = btrail_trace_streams(t.trace);
-    streams = g_new0(struct stream_summary, n + 1);
     for (i = 0; i < n; i++) {
-        btrail_trace_stream(t.trace, i, &streams[i].info);
-        ret = summarize(&t, &streams[i]);
+        int ret;
+
+        btrail_trace_stream(t->trace, i, &streams[i].info);
+        ret = summarize(t, &streams[i]);
         if (ret) {
-            cli_error("%s: %s", path, cli_strerror(ret));
-            cli_trace_close(&t);
+            cli_error("%s: %s", t->path, cli_strerror(ret));
             return CLI_FAILED;
         }
         damage += streams[i].damage;
     }
     if (json) {
-        print_json(&t, streams, n);
+        print_json(t, streams, n);
     } else {
-        print_text(&t, streams, n);
+        print_text(t, streams, n);
     }
     fflush(stdout);
-    code = cli_trace_verdict(&t, damage);
-    cli_trace_close(&t);
-    return code;
+    return cli_trace_verdict(t, damage);
 }
 
 int cmd_info(int argc, char **argv)
@@ -418,10 +381,17 @@ int cmd_info(int argc, char **argv)
         { "json", 0, 0, G_OPTION_ARG_NONE, &json, "print JSON", NULL },
         { NULL }
     };
+    struct cli_trace t;
+    int code;
 
     if (!cli_parse(&argc, &argv, entries, -1, "FILE...",
                    "Show a summary of a trace.")) {
         return CLI_USAGE;
     }
-    return run(argv + 1, json);
+    if (!cli_trace_open(&t, argv + 1)) {
+        return CLI_FAILED;
+    }
+    code = run(&t, json);
+    cli_trace_close(&t);
+    return code;
 }
