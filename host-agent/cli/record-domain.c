@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * backtrail record DOMAIN: see record-domain.h
+ * backtrail record DOMAIN: see record.h
  */
 
 #include <glib-unix.h>
@@ -12,7 +12,7 @@
 
 #include "cli/cli.h"
 #include "cli/progress.h"
-#include "cli/record-domain.h"
+#include "cli/record.h"
 #include "libvirt/domain.h"
 #include "util/json.h"
 #include "virsh-trace-wait.h"
@@ -21,7 +21,7 @@
 #define TIMEOUT_MS  30000
 
 struct domain_recording {
-    const struct cli_record_domain *options;
+    const struct record_request *options;
     struct btrail_domain domain;
     virshTraceWait wait;
     GMainLoop *loop;
@@ -38,7 +38,7 @@ struct domain_recording {
 static int explain_refusal(const struct domain_recording *r,
                            const GError *error)
 {
-    const char *name = r->options->name;
+    const char *name = r->options->domain;
 
     if (g_error_matches(error, BTRAIL_AGENT_ERROR,
                         BTRAIL_AGENT_ERROR_NO_COMMAND) ||
@@ -158,7 +158,7 @@ static virDomainPtr reconnect(void *opaque)
 {
     struct domain_recording *r = opaque;
 
-    btrail_domain_open(&r->domain, r->options->connect, r->options->name,
+    btrail_domain_open(&r->domain, r->options->connect, r->options->domain,
                        NULL);
     return r->domain.domain;
 }
@@ -174,12 +174,11 @@ static gboolean ask(void *opaque)
 {
     struct domain_recording *r = opaque;
     bool stop = r->stop && !r->stopping;
-    JsonObject *command = json_object_new();
     g_autoptr(JsonNode) node = NULL;
-    JsonObject *answer;
+    JsonObject *answer, *command = btrail_json_new(
+        "s:do", stop ? "stop" : "status", "s:session", r->options->session,
+        NULL);
 
-    json_object_set_string_member(command, "do", stop ? "stop" : "status");
-    json_object_set_string_member(command, "session", r->options->session);
     g_clear_error(&r->error);
     node = btrail_domain_ask_agent(&r->domain, command, TIMEOUT_MS,
                                    &r->error);
@@ -195,14 +194,14 @@ static gboolean ask(void *opaque)
 /* Asks once.  Returns an exit code, or -1 to continue. */
 static int poll_session(struct domain_recording *r)
 {
-    const struct cli_record_domain *o = r->options;
+    const struct record_request *o = r->options;
 
     switch (virshTraceWaitPoll(&r->wait)) {
     case VIRSH_TRACE_WAIT_AGAIN:
         return -1;
     case VIRSH_TRACE_WAIT_LOST:
         cli_error("no connection to libvirt; session '%s' continues: virsh "
-                  "trace-stop %s --session %s ends it", o->session, o->name,
+                  "trace-stop %s --session %s ends it", o->session, o->domain,
                   o->session);
         return CLI_FAILED;
     case VIRSH_TRACE_WAIT_SHUT_OFF:
@@ -218,7 +217,7 @@ static int poll_session(struct domain_recording *r)
         break;
     }
     if (!r->status) {
-        cli_error("%s: the service no longer knows session '%s'", o->name,
+        cli_error("%s: the service no longer knows session '%s'", o->domain,
                   o->session);
         return CLI_FAILED;
     }
@@ -281,20 +280,20 @@ static int wait_for_service(struct domain_recording *r)
     return r->code;
 }
 
-int cli_record_domain(const struct cli_record_domain *options)
+int record_domain(const struct record_request *options)
 {
     struct domain_recording r = { .options = options };
     g_autoptr(GError) error = NULL;
     g_autoptr(JsonNode) node = NULL;
     const char *file, *folder;
 
-    if (!btrail_domain_open(&r.domain, options->connect, options->name,
+    if (!btrail_domain_open(&r.domain, options->connect, options->domain,
                             &error)) {
         cli_error("%s", error->message);
         return CLI_FAILED;
     }
     node = btrail_domain_ask_agent(&r.domain,
-                                   json_object_ref(options->command),
+                                   json_object_ref(options->arguments),
                                    TIMEOUT_MS, &error);
     if (!node) {
         r.code = explain_refusal(&r, error);
@@ -306,7 +305,7 @@ int cli_record_domain(const struct cli_record_domain *options)
         r.progress = !options->quiet && isatty(STDERR_FILENO);
         if (!options->quiet) {
             fprintf(stderr, "%s is being traced into %s%s%s on its host\n",
-                    options->name, folder ? folder : "", folder ? "/" : "",
+                    options->domain, folder ? folder : "", folder ? "/" : "",
                     r.file);
         }
         r.code = wait_for_service(&r);

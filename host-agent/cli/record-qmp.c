@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * backtrail record --qmp SOCKET: see record-qmp.h
+ * backtrail record --qmp SOCKET: see record.h
  */
 
 #include <errno.h>
@@ -19,7 +19,7 @@
 #include "util/json.h"
 #include "cli/progress.h"
 #include "monitor/qmp.h"
-#include "cli/record-qmp.h"
+#include "cli/record.h"
 
 #define QMP_TIMEOUT_MS      10000
 /* Includes the wait for the capture to take the device's HELLO. */
@@ -27,7 +27,7 @@
 #define PROGRESS_MS         1000
 
 struct file_recording {
-    const struct cli_record_qmp *options;
+    const struct record_request *options;
     struct btrail_qmp *qmp;
     struct btrail_store *store;
     struct btrail_capture *capture;
@@ -103,26 +103,18 @@ static void collect_metadata(struct file_recording *r)
 {
     g_autoptr(JsonNode) node = execute(r, "query-name", NULL, -1,
                                        QMP_TIMEOUT_MS, NULL);
-    JsonObject *metadata = r->options->metadata;
 
-    if (node && JSON_NODE_HOLDS_OBJECT(node)) {
-        const char *name = btrail_json_string(json_node_get_object(node),
-                                              "name");
-        if (name) {
-            json_object_set_string_member(metadata, "guest", name);
-        }
-    }
-    if (btrail_qmp_version(r->qmp)) {
-        json_object_set_string_member(metadata, "qemu",
-                                      btrail_qmp_version(r->qmp));
-    }
+    btrail_json_add(r->options->metadata, "S:guest",
+                    node && JSON_NODE_HOLDS_OBJECT(node) ?
+                    btrail_json_string(json_node_get_object(node), "name") :
+                    NULL, "S:qemu", btrail_qmp_version(r->qmp), NULL);
 }
 
 static bool connect_monitor(struct file_recording *r)
 {
     g_autoptr(GError) error = NULL;
 
-    r->qmp = btrail_qmp_connect(r->options->socket, QMP_TIMEOUT_MS,
+    r->qmp = btrail_qmp_connect(r->options->qmp, QMP_TIMEOUT_MS,
                                 r->options->signal_fd, &error);
     if (!r->qmp) {
         cli_error("%s", error->message);
@@ -137,7 +129,7 @@ static bool connect_monitor(struct file_recording *r)
 
 static bool open_output(struct file_recording *r)
 {
-    const struct btrail_store_options *store = r->options->store;
+    const struct btrail_store_options *store = &r->options->store;
 
     if (btrail_store_open(&r->store, store)) {
         cli_error("%s%s: %s%s", store->path, store->part_size ||
@@ -152,7 +144,7 @@ static bool open_output(struct file_recording *r)
 
 static void remove_output(struct file_recording *r)
 {
-    const char *path = r->options->store->path;
+    const char *path = r->options->store.path;
     struct stat st;
 
     if (!lstat(path, &st) && S_ISREG(st.st_mode)) {
@@ -160,47 +152,33 @@ static void remove_output(struct file_recording *r)
     }
 }
 
-static JsonObject *fd_address(const char *name)
-{
-    JsonObject *address = json_object_new();
-
-    json_object_set_string_member(address, "type", "fd");
-    json_object_set_string_member(address, "str", name);
-    return address;
-}
-
 /* Passes @sock to QEMU and starts tracing into it. */
 static bool start_tracing(struct file_recording *r, int sock, GError **error)
 {
     g_autofree char *name = g_strdup_printf("backtrail-%d", (int)getpid());
-    JsonObject *arguments = json_object_new();
-    g_autoptr(JsonNode) got = NULL, started = NULL;
+    g_autoptr(JsonNode) got = NULL, started = NULL, closed = NULL;
+    bool attach = r->options->attach;
+    JsonObject *arguments;
 
-    json_object_set_string_member(arguments, "fdname", name);
-    got = execute(r, "getfd", arguments, sock, QMP_TIMEOUT_MS, error);
+    got = execute(r, "getfd", btrail_json_new("s:fdname", name, NULL), sock,
+                  QMP_TIMEOUT_MS, error);
     if (!got) {
         return false;
     }
-    if (r->options->attach) {
-        arguments = json_object_new();
-    } else {
-        arguments = json_object_ref(r->options->arguments);
-    }
-    json_object_set_object_member(arguments, "agent", fd_address(name));
-    started = execute(r, r->options->attach ? "branch-trace-attach" :
-                      "branch-trace-start", arguments, -1, START_TIMEOUT_MS,
-                      error);
+    arguments = attach ? json_object_new() :
+                json_object_ref(r->options->arguments);
+    btrail_json_add(arguments, "o:agent",
+                    btrail_json_new("s:type", "fd", "s:str", name, NULL),
+                    NULL);
+    started = execute(r, attach ? "branch-trace-attach" : "branch-trace-start",
+                      arguments, -1, START_TIMEOUT_MS, error);
     if (!started) {
-        g_autoptr(JsonNode) closed = NULL;
-
         /* QEMU may have taken the descriptor, or not. */
-        arguments = json_object_new();
-        json_object_set_string_member(arguments, "fdname", name);
-        closed = btrail_qmp_execute(r->qmp, "closefd", arguments, -1, 1000,
-                                    -1, NULL);
-        return false;
+        closed = btrail_qmp_execute(r->qmp, "closefd",
+                                    btrail_json_new("s:fdname", name, NULL),
+                                    -1, 1000, -1, NULL);
     }
-    return true;
+    return started;
 }
 
 /* Ends both, whichever has ended first. */
@@ -223,8 +201,8 @@ static bool start(struct file_recording *r)
     };
     struct btrail_capture_options capture = {
         .attached = r->options->attach,
-        .names = r->options->names,
-        .wait_for_scan = r->options->wait_for_scan,
+        .names = g_strcmp0(r->options->names, "off"),
+        .wait_for_scan = !g_strcmp0(r->options->names, "all"),
         .sessions = &r->session,
         .n_sessions = 1,
     };
@@ -335,10 +313,10 @@ static void wait_until_done(struct file_recording *r)
     r->loop = g_main_loop_new(NULL, FALSE);
     g_unix_fd_add(btrail_session_done_fd(r->session), G_IO_IN, on_done, r);
     g_unix_fd_add(r->options->signal_fd, G_IO_IN, on_signal, r);
-    if (r->options->duration) {
+    if (r->options->duration_ns) {
         /* May be longer than g_timeout_add() can wait */
         end = g_timeout_source_new(0);
-        g_source_set_ready_time(end, (r->started + r->options->duration) /
+        g_source_set_ready_time(end, (r->started + r->options->duration_ns) /
                                      1000);
         g_source_set_callback(end, on_duration, r, NULL);
         g_source_attach(end, NULL);
@@ -357,7 +335,7 @@ static void wait_until_done(struct file_recording *r)
 
 static int finish_file(struct file_recording *r)
 {
-    const char *path = r->options->store->path;
+    const char *path = r->options->store.path;
     struct btrail_capture_result capture;
     struct btrail_session_result result;
     int code = CLI_OK;
@@ -394,7 +372,7 @@ static int finish_file(struct file_recording *r)
     return code;
 }
 
-int cli_record_qmp(const struct cli_record_qmp *options)
+int record_qmp(const struct record_request *options)
 {
     struct file_recording r = { .options = options };
     int code = CLI_FAILED;

@@ -10,41 +10,8 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/record-domain.h"
-#include "cli/record-qmp.h"
-
-struct record_options {
-    char *domain;
-    char *connect;
-    char *qmp;
-    char *output;
-    char **processes;
-    char *session;
-    char *vcpus;
-    gboolean user;
-    gboolean kernel;
-    char **cr3;
-    char *overflow;
-    char *buffer_size;
-    char *agent_timeout;
-    char *duration;
-    char *split;
-    char *ring;
-    char *fsync;
-    char *names;
-    gboolean attach;
-    gboolean force;
-    gboolean quiet;
-};
-
-struct record_request {
-    struct record_options options;
-    uint64_t duration;          /* nanoseconds, 0 for no limit */
-    struct btrail_store_options store_options;
-    int signal_fd;
-    JsonObject *arguments;      /* of branch-trace-start */
-    JsonObject *metadata;
-};
+#include "cli/record.h"
+#include "util/json.h"
 
 static bool add_vcpus(struct record_request *r, const char *text)
 {
@@ -130,32 +97,31 @@ static bool parse_sync(const char *text, struct btrail_store_options *options)
 /* Options about how the file is written */
 static bool check_store_options(struct record_request *r)
 {
-    const struct record_options *o = &r->options;
-    struct btrail_store_options *s = &r->store_options;
+    struct btrail_store_options *s = &r->store;
 
-    s->path = o->output;
-    s->replace = o->force;
-    if (o->split && o->ring) {
+    s->path = r->output;
+    s->replace = r->force;
+    if (r->split && r->ring) {
         cli_error("--split and --ring exclude each other: a ring is split, "
                   "too");
         return false;
     }
-    if (!parse_file_size("--split", o->split, &s->part_size) ||
-        !parse_file_size("--ring", o->ring, &s->ring_size) ||
-        !parse_sync(o->fsync, s)) {
+    if (!parse_file_size("--split", r->split, &s->part_size) ||
+        !parse_file_size("--ring", r->ring, &s->ring_size) ||
+        !parse_sync(r->fsync, s)) {
         return false;
     }
-    if (o->split) {
+    if (r->split) {
         json_object_set_int_member(r->metadata, "split", s->part_size);
     }
-    if (o->ring) {
+    if (r->ring) {
         json_object_set_int_member(r->metadata, "ring", s->ring_size);
     }
     return true;
 }
 
 /* Checks that the options suit the way to the guest. */
-static bool check_way(const struct record_options *o)
+static bool check_way(const struct record_request *o)
 {
     if (o->domain && o->qmp) {
         cli_error("either DOMAIN or --qmp SOCKET: the service traces guests "
@@ -183,9 +149,8 @@ static bool check_way(const struct record_options *o)
 }
 
 /* Turns options into arguments of branch-trace-start. */
-static bool check_options(struct record_request *r)
+static bool check_options(struct record_request *o)
 {
-    struct record_options *o = &r->options;
     uint64_t number;
 
     if (!check_way(o)) {
@@ -208,7 +173,7 @@ static bool check_options(struct record_request *r)
         return false;
     }
     if (o->user != o->kernel) {
-        json_object_set_string_member(r->arguments, "privilege",
+        json_object_set_string_member(o->arguments, "privilege",
             btrail_privilege_name(o->user ? BTRAIL_PRIVILEGE_USER :
                                   BTRAIL_PRIVILEGE_KERNEL));
     }
@@ -218,19 +183,19 @@ static bool check_options(struct record_request *r)
                       o->overflow);
             return false;
         }
-        json_object_set_string_member(r->arguments, "overflow", o->overflow);
+        json_object_set_string_member(o->arguments, "overflow", o->overflow);
     }
     if (o->buffer_size) {
         if (!cli_parse_size("--buffer-size", o->buffer_size, &number)) {
             return false;
         }
-        json_object_set_int_member(r->arguments, "buffer-size", number);
+        json_object_set_int_member(o->arguments, "buffer-size", number);
     }
     if (o->agent_timeout) {
         if (!cli_parse_u64("--agent-timeout", o->agent_timeout, &number)) {
             return false;
         }
-        json_object_set_int_member(r->arguments, "agent-timeout", number);
+        json_object_set_int_member(o->arguments, "agent-timeout", number);
     }
     if (o->names && strcmp(o->names, "auto") && strcmp(o->names, "all") &&
         strcmp(o->names, "off")) {
@@ -238,16 +203,16 @@ static bool check_options(struct record_request *r)
         return false;
     }
     if (o->duration) {
-        if (!cli_parse_duration("--duration", o->duration, &r->duration)) {
+        if (!cli_parse_duration("--duration", o->duration, &o->duration_ns)) {
             return false;
         }
-        if (!r->duration) {
+        if (!o->duration_ns) {
             cli_error("--duration: 0 is too short");
             return false;
         }
     }
-    return (!o->vcpus || add_vcpus(r, o->vcpus)) && add_cr3s(r, o->cr3) &&
-           check_store_options(r);
+    return (!o->vcpus || add_vcpus(o, o->vcpus)) && add_cr3s(o, o->cr3) &&
+           check_store_options(o);
 }
 
 static void add_processes(JsonObject *command, char **texts)
@@ -267,62 +232,24 @@ static void add_processes(JsonObject *command, char **texts)
 }
 
 /* The service takes the arguments of branch-trace-start, and more. */
-static int record_domain(struct record_request *r)
+static void add_service_arguments(struct record_request *r)
 {
-    const struct record_options *o = &r->options;
-    const struct cli_record_domain options = {
-        .connect = o->connect,
-        .name = o->domain,
-        .session = o->session,
-        .command = r->arguments,
-        .signal_fd = r->signal_fd,
-        .quiet = o->quiet,
-    };
     g_autofree char *owner = g_strdup_printf("%s@%s", g_get_user_name(),
                                              g_get_host_name());
 
-    json_object_set_string_member(r->arguments, "do", "start");
-    json_object_set_string_member(r->arguments, "session", o->session);
-    json_object_set_string_member(r->arguments, "owner", owner);
-    if (o->output) {
-        json_object_set_string_member(r->arguments, "file", o->output);
-    }
-    if (o->processes) {
-        add_processes(r->arguments, o->processes);
+    btrail_json_add(r->arguments, "s:do", "start", "s:session", r->session,
+                    "s:owner", owner, "S:file", r->output,
+                    "S:names", r->names, NULL);
+    if (r->processes) {
+        add_processes(r->arguments, r->processes);
     }
     if (r->duration) {
         json_object_set_double_member(r->arguments, "duration",
-                                      r->duration / 1e9);
+                                      r->duration_ns / 1e9);
     }
-    if (o->split) {
-        json_object_set_int_member(r->arguments, "split",
-                                   r->store_options.part_size);
+    if (r->split) {
+        json_object_set_int_member(r->arguments, "split", r->store.part_size);
     }
-    if (o->names) {
-        json_object_set_string_member(r->arguments, "names", o->names);
-    }
-    return cli_record_domain(&options);
-}
-
-/* Writes the trace here. */
-static int record_qmp(struct record_request *r)
-{
-    const struct record_options *o = &r->options;
-    const struct cli_record_qmp options = {
-        .socket = o->qmp,
-        .store = &r->store_options,
-        .arguments = r->arguments,
-        .metadata = r->metadata,
-        .attach = o->attach,
-        .names = !o->names || strcmp(o->names, "off"),
-        .wait_for_scan = o->names && !strcmp(o->names, "all"),
-        .duration = r->duration,
-        .signal_fd = r->signal_fd,
-        .quiet = o->quiet,
-    };
-
-    json_object_set_string_member(r->arguments, "capture", o->session);
-    return cli_record_qmp(&options);
 }
 
 static int open_signals(void)
@@ -352,65 +279,69 @@ static int run_record(struct record_request *r)
         cli_error("signalfd: %s", g_strerror(errno));
         return CLI_FAILED;
     }
-    return r->options.domain ? record_domain(r) : record_qmp(r);
+    if (r->domain) {
+        add_service_arguments(r);
+        return record_domain(r);
+    }
+    json_object_set_string_member(r->arguments, "capture", r->session);
+    return record_qmp(r);
 }
 
 int cmd_record(int argc, char **argv)
 {
     struct record_request r = { .signal_fd = -1 };
-    struct record_options *o = &r.options;
     const GOptionEntry entries[] = {
-        { "connect", 'c', 0, G_OPTION_ARG_STRING, &o->connect,
+        { "connect", 'c', 0, G_OPTION_ARG_STRING, &r.connect,
           "with DOMAIN: libvirt's URI (default: as for virsh)", "URI" },
-        { "qmp", 0, 0, G_OPTION_ARG_FILENAME, &o->qmp,
+        { "qmp", 0, 0, G_OPTION_ARG_FILENAME, &r.qmp,
           "unix socket of QEMU's QMP monitor, for a guest that libvirt does "
           "not run", "SOCKET" },
-        { "output", 'o', 0, G_OPTION_ARG_FILENAME, &o->output,
+        { "output", 'o', 0, G_OPTION_ARG_FILENAME, &r.output,
           "output file (default: trace.btrail); with DOMAIN: its name in the "
           "domain's folder on its host (default: session and time)", "FILE" },
-        { "force", 'f', 0, G_OPTION_ARG_NONE, &o->force,
+        { "force", 'f', 0, G_OPTION_ARG_NONE, &r.force,
           "replace the file if it exists", NULL },
-        { "session", 0, 0, G_OPTION_ARG_STRING, &o->session,
+        { "session", 0, 0, G_OPTION_ARG_STRING, &r.session,
           "name of the session", "NAME" },
-        { "vcpus", 0, 0, G_OPTION_ARG_STRING, &o->vcpus,
+        { "vcpus", 0, 0, G_OPTION_ARG_STRING, &r.vcpus,
           "trace these vCPUs (default: all)", "LIST" },
-        { "user", 0, 0, G_OPTION_ARG_NONE, &o->user,
+        { "user", 0, 0, G_OPTION_ARG_NONE, &r.user,
           "trace branches in user mode", NULL },
-        { "kernel", 0, 0, G_OPTION_ARG_NONE, &o->kernel,
+        { "kernel", 0, 0, G_OPTION_ARG_NONE, &r.kernel,
           "trace branches in kernel mode (default: both)", NULL },
-        { "cr3", 0, 0, G_OPTION_ARG_STRING_ARRAY, &o->cr3,
+        { "cr3", 0, 0, G_OPTION_ARG_STRING_ARRAY, &r.cr3,
           "trace this address space; can be repeated (default: all)",
           "ADDR" },
-        { "process", 0, 0, G_OPTION_ARG_STRING_ARRAY, &o->processes,
+        { "process", 0, 0, G_OPTION_ARG_STRING_ARRAY, &r.processes,
           "with DOMAIN: trace this process; can be repeated (default: all)",
           "NAME|PID" },
-        { "overflow", 0, 0, G_OPTION_ARG_STRING, &o->overflow,
+        { "overflow", 0, 0, G_OPTION_ARG_STRING, &r.overflow,
           "when the buffer is full: pause the vCPU, drop new records, or "
           "overwrite old ones (default: pause)", "POLICY" },
-        { "buffer-size", 0, 0, G_OPTION_ARG_STRING, &o->buffer_size,
+        { "buffer-size", 0, 0, G_OPTION_ARG_STRING, &r.buffer_size,
           "buffer per vCPU (default: 2M)", "SIZE" },
-        { "agent-timeout", 0, 0, G_OPTION_ARG_STRING, &o->agent_timeout,
+        { "agent-timeout", 0, 0, G_OPTION_ARG_STRING, &r.agent_timeout,
           "milliseconds that a paused guest waits if this command hangs or "
           "dies (default: 5000; 0: for ever)", "MS" },
-        { "duration", 0, 0, G_OPTION_ARG_STRING, &o->duration,
+        { "duration", 0, 0, G_OPTION_ARG_STRING, &r.duration,
           "stop after this time (default: at Ctrl-C, or with the guest)",
           "TIME" },
-        { "split", 0, 0, G_OPTION_ARG_STRING, &o->split,
+        { "split", 0, 0, G_OPTION_ARG_STRING, &r.split,
           "continue in another file (x.1.btrail after x.btrail) before one "
           "gets larger", "SIZE" },
-        { "ring", 0, 0, G_OPTION_ARG_STRING, &o->ring,
+        { "ring", 0, 0, G_OPTION_ARG_STRING, &r.ring,
           "keep only the newest part of the trace, in files of this size "
           "together", "SIZE" },
-        { "fsync", 0, 0, G_OPTION_ARG_STRING, &o->fsync,
+        { "fsync", 0, 0, G_OPTION_ARG_STRING, &r.fsync,
           "when to flush the trace to the disk: end, none, or an interval such "
           "as 5s (default: end)", "WHEN" },
-        { "names", 0, 0, G_OPTION_ARG_STRING, &o->names,
+        { "names", 0, 0, G_OPTION_ARG_STRING, &r.names,
           "names of symbols and processes, read from the guest's memory: auto "
           "(default), all (the guest waits until each process is known) or "
           "off", "WHEN" },
-        { "attach", 0, 0, G_OPTION_ARG_NONE, &o->attach,
+        { "attach", 0, 0, G_OPTION_ARG_NONE, &r.attach,
           "take over the session that is active", NULL },
-        { "quiet", 'q', 0, G_OPTION_ARG_NONE, &o->quiet,
+        { "quiet", 'q', 0, G_OPTION_ARG_NONE, &r.quiet,
           "print errors only", NULL },
         { NULL }
     };
@@ -420,9 +351,9 @@ int cmd_record(int argc, char **argv)
     r.metadata = json_object_new();
     if (cli_parse(&argc, &argv, entries, CLI_OPTIONAL, "[DOMAIN]",
                   "Trace a guest under QEMU into a file.")) {
-        o->domain = argc > 1 ? g_strdup(argv[1]) : NULL;
-        if (!o->output && !o->domain) {
-            o->output = g_strdup("trace.btrail");
+        r.domain = argv[1];
+        if (!r.output && !r.domain) {
+            r.output = g_strdup("trace.btrail");
         }
         code = run_record(&r);
     }
@@ -432,21 +363,20 @@ int cmd_record(int argc, char **argv)
     }
     json_object_unref(r.arguments);
     json_object_unref(r.metadata);
-    g_free(o->domain);
-    g_free(o->connect);
-    g_strfreev(o->processes);
-    g_free(o->qmp);
-    g_free(o->output);
-    g_free(o->session);
-    g_free(o->vcpus);
-    g_strfreev(o->cr3);
-    g_free(o->overflow);
-    g_free(o->buffer_size);
-    g_free(o->agent_timeout);
-    g_free(o->duration);
-    g_free(o->split);
-    g_free(o->ring);
-    g_free(o->fsync);
-    g_free(o->names);
+    g_free(r.connect);
+    g_strfreev(r.processes);
+    g_free(r.qmp);
+    g_free(r.output);
+    g_free(r.session);
+    g_free(r.vcpus);
+    g_strfreev(r.cr3);
+    g_free(r.overflow);
+    g_free(r.buffer_size);
+    g_free(r.agent_timeout);
+    g_free(r.duration);
+    g_free(r.split);
+    g_free(r.ring);
+    g_free(r.fsync);
+    g_free(r.names);
     return code;
 }
