@@ -92,63 +92,31 @@ virshTraceGetVcpus(vshControl *ctl,
     return 0;
 }
 
-static int
-virshTraceGetCr3s(vshControl *ctl,
-                  const vshCmd *cmd,
-                  virJSONValue **array)
-{
-    const char **cr3 = vshCommandOptArgv(cmd, "cr3");
-    size_t n = 0;
+/* Parses one value; NULL with an error reported.  @last is of --mode last. */
+typedef virJSONValue *(*virshTraceParse)(vshControl *ctl,
+                                         const char *text,
+                                         bool last);
 
-    if (!cr3)
+/* An option that can be repeated */
+static int
+virshTraceGetArray(vshControl *ctl,
+                   const vshCmd *cmd,
+                   const char *option,
+                   virshTraceParse parse,
+                   bool last,
+                   virJSONValue **array)
+{
+    const char **text = vshCommandOptArgv(cmd, option);
+
+    if (!text)
         return 0;
 
     *array = virJSONValueNewArray();
-    for (; *cr3; cr3++) {
-        g_autoptr(virJSONValue) number = NULL;
-        unsigned long long value;
-
-        if (virStrToLong_ullp(*cr3, NULL, 0, &value) < 0) {
-            vshError(ctl, _("'%1$s' is not a value of CR3, such as 0x1234000"),
-                     *cr3);
-            return -1;
-        }
-
-        if (++n > VIRSH_TRACE_MAX_CR3S) {
-            vshError(ctl, _("at most %1$d values of CR3 can be given"),
-                     VIRSH_TRACE_MAX_CR3S);
-            return -1;
-        }
-
-        number = virJSONValueNewNumberUlong(value);
-        if (virJSONValueArrayAppend(*array, &number) < 0) {
-            vshSaveLibvirtError();
-            return -1;
-        }
-    }
-
-    return 0;
-}
-
-static int
-virshTraceGetProcesses(vshControl *ctl,
-                       const vshCmd *cmd,
-                       virJSONValue **array)
-{
-    const char **process = vshCommandOptArgv(cmd, "process");
-
-    if (!process)
-        return 0;
-
-    *array = virJSONValueNewArray();
-    for (; *process; process++) {
+    for (; *text; text++) {
         g_autoptr(virJSONValue) value = NULL;
-        unsigned int number;
 
-        if (virStrToLong_uip(*process, NULL, 10, &number) == 0)
-            value = virJSONValueNewNumberUint(number);
-        else
-            value = virJSONValueNewString(g_strdup(*process));
+        if (!(value = parse(ctl, *text, last)))
+            return -1;
 
         if (virJSONValueArrayAppend(*array, &value) < 0) {
             vshSaveLibvirtError();
@@ -157,6 +125,35 @@ virshTraceGetProcesses(vshControl *ctl,
     }
 
     return 0;
+}
+
+static virJSONValue *
+virshTraceParseCr3(vshControl *ctl,
+                   const char *text,
+                   bool last G_GNUC_UNUSED)
+{
+    unsigned long long value;
+
+    if (virStrToLong_ullp(text, NULL, 0, &value) < 0) {
+        vshError(ctl, _("'%1$s' is not a value of CR3, such as 0x1234000"),
+                 text);
+        return NULL;
+    }
+
+    return virJSONValueNewNumberUlong(value);
+}
+
+static virJSONValue *
+virshTraceParseProcess(vshControl *ctl G_GNUC_UNUSED,
+                       const char *text,
+                       bool last G_GNUC_UNUSED)
+{
+    unsigned int number;
+
+    if (virStrToLong_uip(text, NULL, 10, &number) == 0)
+        return virJSONValueNewNumberUint(number);
+
+    return virJSONValueNewString(g_strdup(text));
 }
 
 /* Units of numbers that are not bytes */
@@ -336,33 +333,6 @@ virshTraceParseTrigger(vshControl *ctl,
     return NULL;
 }
 
-static int
-virshTraceGetTriggers(vshControl *ctl,
-                      const vshCmd *cmd,
-                      bool last,
-                      virJSONValue **array)
-{
-    const char **text = vshCommandOptArgv(cmd, "trigger");
-
-    if (!text)
-        return 0;
-
-    *array = virJSONValueNewArray();
-    for (; *text; text++) {
-        g_autoptr(virJSONValue) trigger = NULL;
-
-        if (!(trigger = virshTraceParseTrigger(ctl, *text, last)))
-            return -1;
-
-        if (virJSONValueArrayAppend(*array, &trigger) < 0) {
-            vshSaveLibvirtError();
-            return -1;
-        }
-    }
-
-    return 0;
-}
-
 /* The agent's command for "trace-start"; NULL with an error reported */
 virJSONValue *
 virshTraceStartCommand(vshControl *ctl,
@@ -399,11 +369,19 @@ virshTraceStartCommand(vshControl *ctl,
                           virshTraceNamesTypeToString, &names) < 0 ||
         vshCommandOptScaledInt(ctl, cmd, "split", &split, 1, LLONG_MAX) < 0 ||
         virshTraceGetVcpus(ctl, cmd, &vcpus) < 0 ||
-        virshTraceGetCr3s(ctl, cmd, &cr3s) < 0 ||
-        virshTraceGetProcesses(ctl, cmd, &processes) < 0 ||
+        virshTraceGetArray(ctl, cmd, "cr3", virshTraceParseCr3, false,
+                           &cr3s) < 0 ||
+        virshTraceGetArray(ctl, cmd, "process", virshTraceParseProcess, false,
+                           &processes) < 0 ||
         virshTraceGetSize(ctl, cmd, &size) < 0 ||
         virshTraceGetDuration(ctl, cmd, &duration) < 0)
         return NULL;
+
+    if (cr3s && virJSONValueArraySize(cr3s) > VIRSH_TRACE_MAX_CR3S) {
+        vshError(ctl, _("at most %1$d values of CR3 can be given"),
+                 VIRSH_TRACE_MAX_CR3S);
+        return NULL;
+    }
 
     last = STREQ_NULLABLE(mode, "last");
     if (last && !size) {
@@ -415,7 +393,8 @@ virshTraceStartCommand(vshControl *ctl,
         return NULL;
     }
 
-    if (virshTraceGetTriggers(ctl, cmd, last, &triggers) < 0)
+    if (virshTraceGetArray(ctl, cmd, "trigger", virshTraceParseTrigger, last,
+                           &triggers) < 0)
         return NULL;
 
     if (virJSONValueObjectAdd(&command,

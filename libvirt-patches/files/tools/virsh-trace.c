@@ -367,7 +367,7 @@ virshTracePrintSums(vshControl *ctl,
     g_autofree char *file = virshTracePath(session);
     g_autofree char *why = virshTraceText(virJSONValueObjectGetString(session, "why"));
 
-    vshPrintExtra(ctl, _("%1$llu branches recorded, %2$llu lost, %3$.3f s waited\n"),
+    vshPrintExtra(ctl, _("%1$llu branches recorded, %2$llu lost, vCPUs paused for %3$.3f s\n"),
                   virshTraceNumber(session, "records"),
                   virshTraceNumber(session, "lost"),
                   virshTraceNumber(session, "paused-ns") / 1e9);
@@ -462,12 +462,15 @@ virshTraceActiveSessions(vshControl *ctl,
     return ret;
 }
 
-#define VIRSH_TRACE_OPT_SESSION(_helpstr) \
-    {.name = "session", \
-     .type = VSH_OT_STRING, \
-     .completer = virshTraceSessionCompleter, \
+#define VIRSH_TRACE_OPT(_name, _type, _completer, _helpstr) \
+    {.name = _name, \
+     .type = VSH_OT_ ## _type, \
+     .completer = _completer, \
      .help = _helpstr, \
     }
+
+#define VIRSH_TRACE_OPT_SESSION(_helpstr) \
+    VIRSH_TRACE_OPT("session", STRING, virshTraceSessionCompleter, _helpstr)
 
 #define VIRSH_TRACE_OPT_DOMAIN(_helpstr, cflags) \
     {.name = "domain", \
@@ -478,11 +481,13 @@ virshTraceActiveSessions(vshControl *ctl,
      .help = _helpstr, \
     }
 
+#define VIRSH_TRACE_OPT_FILE \
+    VIRSH_TRACE_OPT("file", STRING, virshCompleteEmpty, \
+                    N_("name of the trace in the domain's folder on its host (default: session and time)"))
+
 #define VIRSH_TRACE_OPT_JSON \
-    {.name = "json", \
-     .type = VSH_OT_BOOL, \
-     .help = N_("print one line of JSON for each domain"), \
-    }
+    VIRSH_TRACE_OPT("json", BOOL, NULL, \
+                    N_("print one line of JSON for each domain"))
 
 /*
  * "trace-start" command
@@ -496,81 +501,36 @@ static const vshCmdInfo info_trace_start = {
 
 static const vshCmdOptDef opts_trace_start[] = {
     VIRSH_COMMON_OPT_DOMAIN_FULL(VIR_CONNECT_LIST_DOMAINS_ACTIVE),
-    {.name = "file",
-     .type = VSH_OT_STRING,
-     .completer = virshCompleteEmpty,
-     .help = N_("name of the trace in the domain's folder on its host (default: session and time)"),
-    },
-    {.name = "session",
-     .type = VSH_OT_STRING,
-     .completer = virshCompleteEmpty,
-     .help = N_("name of the session (default: name of the user)"),
-    },
-    {.name = "vcpus",
-     .type = VSH_OT_STRING,
-     .completer = virshTraceVcpusCompleter,
-     .help = N_("trace these vCPUs, such as 0,2-3 (default: all)"),
-    },
-    {.name = "user",
-     .type = VSH_OT_BOOL,
-     .help = N_("trace branches in user mode"),
-    },
-    {.name = "kernel",
-     .type = VSH_OT_BOOL,
-     .help = N_("trace branches in kernel mode (default: both)"),
-    },
-    {.name = "mode",
-     .type = VSH_OT_STRING,
-     .completer = virshTraceModeCompleter,
-     .help = N_("continuous: write all branches; last: keep the last ones, as many as --size says, for trace-dump (default: continuous)"),
-    },
-    {.name = "size",
-     .type = VSH_OT_STRING,
-     .completer = virshCompleteEmpty,
-     .help = N_("with --mode last, how much to keep: 64MiB, 30s (or min, h), or 1000000records"),
-    },
-    {.name = "split",
-     .type = VSH_OT_INT,
-     .help = N_("size at which to continue in another file, as scaled integer (default: bytes)"),
-    },
-    {.name = "overflow",
-     .type = VSH_OT_STRING,
-     .completer = virshTraceOverflowCompleter,
-     .help = N_("when the buffer is full: pause the vCPU, drop new records, or overwrite old ones (default: pause)"),
-    },
-    {.name = "names",
-     .type = VSH_OT_STRING,
-     .completer = virshTraceNamesCompleter,
-     .help = N_("names of symbols and processes, read from the domain's memory: auto, all (the domain waits until each process is known) or off (default: auto)"),
-    },
-    {.name = "duration",
-     .type = VSH_OT_STRING,
-     .completer = virshCompleteEmpty,
-     .help = N_("end the session after this time: seconds, or 30s, 5min or 1h"),
-    },
-    {.name = "wait",
-     .type = VSH_OT_BOOL,
-     .help = N_("wait for the end of the session; on interrupt, stop it"),
-    },
-    {.name = "verbose",
-     .type = VSH_OT_BOOL,
-     .help = N_("with --wait, display the progress"),
-    },
-    {.name = "process",
-     .type = VSH_OT_ARGV,
-     .completer = virshCompleteEmpty,
-     .help = N_("trace only this process, by name or PID; can be repeated (default: all)"),
-    },
-    {.name = "cr3",
-     .type = VSH_OT_ARGV,
-     .completer = virshCompleteEmpty,
-     .help = N_("trace only this address space, by its value of CR3; can be repeated (default: all)"),
-    },
-    {.name = "trigger",
-     .type = VSH_OT_ARGV,
-     .completer = virshCompleteEmpty,
-     .help = N_("PROCESS:SYMBOL, kernel:SYMBOL or PROCESS:kernel:SYMBOL[,do=start|stop|dump][,hits=N]: start, stop or dump when this is executed for the Nth time; can be repeated"),
-    },
+    VIRSH_TRACE_OPT_FILE,
+    VIRSH_TRACE_OPT("session", STRING, virshCompleteEmpty,
+                    N_("name of the session (default: name of the user)")),
+    VIRSH_TRACE_OPT("vcpus", STRING, virshTraceVcpusCompleter,
+                    N_("trace these vCPUs, such as 0,2-3 (default: all)")),
+    VIRSH_TRACE_OPT("user", BOOL, NULL, N_("trace branches in user mode")),
+    VIRSH_TRACE_OPT("kernel", BOOL, NULL,
+                    N_("trace branches in kernel mode (default: both)")),
+    VIRSH_TRACE_OPT("mode", STRING, virshTraceModeCompleter,
+                    N_("continuous: write all branches; last: keep the last ones, as many as --size says, for trace-dump (default: continuous)")),
+    VIRSH_TRACE_OPT("size", STRING, virshCompleteEmpty,
+                    N_("with --mode last, how much to keep: 64MiB, 30s (or min, h), or 1000000records")),
+    VIRSH_TRACE_OPT("split", INT, NULL,
+                    N_("size at which to continue in another file, as scaled integer (default: bytes)")),
+    VIRSH_TRACE_OPT("overflow", STRING, virshTraceOverflowCompleter,
+                    N_("when the buffer is full: pause the vCPU, drop new records, or overwrite old ones (default: pause)")),
+    VIRSH_TRACE_OPT("names", STRING, virshTraceNamesCompleter,
+                    N_("names of symbols and processes, read from the domain's memory: auto, all (the domain waits until each process is known) or off (default: auto)")),
+    VIRSH_TRACE_OPT("duration", STRING, virshCompleteEmpty,
+                    N_("end the session after this time: seconds, or 30s, 5min or 1h")),
+    VIRSH_TRACE_OPT("wait", BOOL, NULL,
+                    N_("wait for the end of the session; on interrupt, stop it")),
+    VIRSH_TRACE_OPT("verbose", BOOL, NULL,
+                    N_("with --wait, display the progress")),
+    VIRSH_TRACE_OPT("process", ARGV, virshCompleteEmpty,
+                    N_("trace only this process, by name or PID; can be repeated (default: all)")),
+    VIRSH_TRACE_OPT("cr3", ARGV, virshCompleteEmpty,
+                    N_("trace only this address space, by its value of CR3; can be repeated (default: all)")),
+    VIRSH_TRACE_OPT("trigger", ARGV, virshCompleteEmpty,
+                    N_("PROCESS:SYMBOL, kernel:SYMBOL or PROCESS:kernel:SYMBOL[,do=start|stop|dump][,hits=N]: start, stop or dump when this is executed for the Nth time; can be repeated")),
     {.name = NULL}
 };
 
@@ -723,16 +683,15 @@ virshTraceWaiterClear(virshTraceWaiter *w)
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(virshTraceWaiter, virshTraceWaiterClear);
 
 static void
-virshTracePrintProgress(vshControl *ctl,
-                        virshTraceWaiter *w)
+virshTracePrintProgress(virshTraceWaiter *w)
 {
     g_autofree char *size = virshTraceSize(virshTraceNumber(w->info, "bytes"));
     long long seconds = (g_get_monotonic_time() - w->begin) / G_USEC_PER_SEC;
 
     if (w->file) {
-        vshPrintExtra(ctl, _("\rWriting: [%1$3lld s] "), seconds);
+        vshPrintExtra(w->ctl, _("\rWriting: [%1$3lld s] "), seconds);
     } else {
-        vshPrintExtra(ctl, _("\rTracing: [%1$3lld s] %2$llu branches recorded, %3$llu lost, %4$s "),
+        vshPrintExtra(w->ctl, _("\rTracing: [%1$3lld s] %2$llu branches recorded, %3$llu lost, %4$s "),
                       seconds, virshTraceNumber(w->info, "records"),
                       virshTraceNumber(w->info, "lost"), size);
     }
@@ -742,31 +701,29 @@ virshTracePrintProgress(vshControl *ctl,
 
 /* Begin another line after the progress. */
 static void
-virshTraceEndProgress(vshControl *ctl,
-                      virshTraceWaiter *w)
+virshTraceEndProgress(virshTraceWaiter *w)
 {
     if (w->printed)
-        vshPrintExtra(ctl, "\n");
+        vshPrintExtra(w->ctl, "\n");
     w->printed = false;
     fflush(stdout);
 }
 
 /* The wait is given up: say what continues, and how to follow it. */
 static void
-virshTraceGiveUp(vshControl *ctl,
-                 virshTraceWaiter *w)
+virshTraceGiveUp(virshTraceWaiter *w)
 {
     g_autofree char *file = virshTraceText(w->file);
 
-    virshTraceEndProgress(ctl, w);
+    virshTraceEndProgress(w);
     if (w->file) {
-        vshError(ctl, _("trace '%1$s' is still being written; 'trace-list %2$s' shows when it is whole"),
+        vshError(w->ctl, _("trace '%1$s' is still being written; 'trace-list %2$s' shows when it is whole"),
                  file, w->name);
     } else if (w->stopped) {
-        vshError(ctl, _("session '%1$s' is still being ended; 'trace-status %2$s --session %1$s' shows when it has ended"),
+        vshError(w->ctl, _("session '%1$s' is still being ended; 'trace-status %2$s --session %1$s' shows when it has ended"),
                  w->session, w->name);
     } else {
-        vshError(ctl, _("session '%1$s' continues; 'trace-stop %2$s --session %1$s' ends it"),
+        vshError(w->ctl, _("session '%1$s' continues; 'trace-stop %2$s --session %1$s' ends it"),
                  w->session, w->name);
     }
 }
@@ -780,7 +737,7 @@ virshTraceLost(void *opaque)
     virshTraceWaiter *w = opaque;
 
     vshResetLibvirtError();
-    virshTraceEndProgress(w->ctl, w);
+    virshTraceEndProgress(w);
     /* It has a reference to the connection. */
     g_clear_pointer(&w->dom, virshDomainFree);
 }
@@ -830,18 +787,17 @@ virshTraceCaptured(void *opaque)
 
 /* The domain has been shut off; its session is complete, a dump may not be. */
 static bool
-virshTracePrintShutOff(vshControl *ctl,
-                       virshTraceWaiter *w)
+virshTracePrintShutOff(virshTraceWaiter *w)
 {
-    virshTraceEndProgress(ctl, w);
+    virshTraceEndProgress(w);
     if (w->file) {
         g_autofree char *file = virshTraceText(w->file);
 
-        vshError(ctl, _("domain '%1$s' has ended while '%2$s' was being written"),
+        vshError(w->ctl, _("domain '%1$s' has ended while '%2$s' was being written"),
                  w->name, file);
         return false;
     }
-    vshPrintExtra(ctl, "%s", _("The domain has ended, and its session with it\n"));
+    vshPrintExtra(w->ctl, "%s", _("The domain has ended, and its session with it\n"));
     return true;
 }
 
@@ -878,19 +834,18 @@ virshTraceWaiterInit(vshControl *ctl,
  * Returns false, with an error reported, if it did not end in order.
  */
 static bool
-virshTraceWaitEnd(vshControl *ctl,
-                  virshTraceWaiter *w)
+virshTraceWaitEnd(virshTraceWaiter *w)
 {
     while (true) {
         virshTraceWaitResult result;
-        int event = vshEventWait(ctl);
+        int event = vshEventWait(w->ctl);
 
         if (event < 0)
             return false;
 
         if (event == VSH_EVENT_INTERRUPT) {
             if (w->stopped || w->interrupted) {
-                virshTraceGiveUp(ctl, w);
+                virshTraceGiveUp(w);
                 return false;
             }
             w->interrupted = true;
@@ -903,15 +858,15 @@ virshTraceWaitEnd(vshControl *ctl,
             continue;
 
         case VIRSH_TRACE_WAIT_LOST:
-            virshTraceGiveUp(ctl, w);
+            virshTraceGiveUp(w);
             return false;
 
         case VIRSH_TRACE_WAIT_SHUT_OFF:
-            return virshTracePrintShutOff(ctl, w);
+            return virshTracePrintShutOff(w);
 
         case VIRSH_TRACE_WAIT_NO_ANSWER:
-            virshTraceEndProgress(ctl, w);
-            vshError(ctl, "%s", NULLSTR(w->err.message));
+            virshTraceEndProgress(w);
+            vshError(w->ctl, "%s", NULLSTR(w->err.message));
             return false;
 
         case VIRSH_TRACE_WAIT_ANSWERED:
@@ -919,16 +874,16 @@ virshTraceWaitEnd(vshControl *ctl,
         }
 
         if (w->verbose)
-            virshTracePrintProgress(ctl, w);
+            virshTracePrintProgress(w);
 
         if (w->file && !virshTraceIsWriting(w->info)) {
-            virshTraceEndProgress(ctl, w);
-            return virshTracePrintDump(ctl, w->info);
+            virshTraceEndProgress(w);
+            return virshTracePrintDump(w->ctl, w->info);
         }
 
         if (!w->file && virshTraceHasEnded(w->info)) {
-            virshTraceEndProgress(ctl, w);
-            return virshTracePrintEnd(ctl, w->session, w->info, w->stopped);
+            virshTraceEndProgress(w);
+            return virshTracePrintEnd(w->ctl, w->session, w->info, w->stopped);
         }
     }
 }
@@ -948,7 +903,7 @@ virshTraceWaitWritten(vshControl *ctl,
     if (vshEventStart(ctl, VIRSH_TRACE_POLL_MS) < 0)
         return false;
 
-    ret = virshTraceWaitEnd(ctl, w);
+    ret = virshTraceWaitEnd(w);
     vshEventCleanup(ctl);
     return ret;
 }
@@ -993,7 +948,7 @@ cmdTraceStart(vshControl *ctl, const vshCmd *cmd)
         fflush(stdout);
         virshTraceWaiterInit(ctl, &waiter, &dom, session);
         waiter.verbose = vshCommandOptBool(cmd, "verbose");
-        ret = virshTraceWaitEnd(ctl, &waiter);
+        ret = virshTraceWaitEnd(&waiter);
     }
 
  cleanup:
@@ -1047,11 +1002,7 @@ static const vshCmdInfo info_trace_dump = {
 
 static const vshCmdOptDef opts_trace_dump[] = {
     VIRSH_COMMON_OPT_DOMAIN_FULL(VIR_CONNECT_LIST_DOMAINS_ACTIVE),
-    {.name = "file",
-     .type = VSH_OT_STRING,
-     .completer = virshCompleteEmpty,
-     .help = N_("name of the trace in the domain's folder on its host (default: session and time)"),
-    },
+    VIRSH_TRACE_OPT_FILE,
     VIRSH_TRACE_OPT_SESSION(N_("name of the session (default: the only one of the user)")),
     {.name = NULL}
 };
@@ -1093,19 +1044,13 @@ static const vshCmdOptDef opts_trace_status[] = {
     VIRSH_TRACE_OPT_DOMAIN(N_("domain name, id or uuid (default: all running ones)"),
                            VIR_CONNECT_LIST_DOMAINS_ACTIVE),
     VIRSH_TRACE_OPT_SESSION(N_("show the details of this session")),
-    {.name = "vcpus",
-     .type = VSH_OT_BOOL,
-     .help = N_("show the counters of the domain's device for each vCPU"),
-    },
+    VIRSH_TRACE_OPT("vcpus", BOOL, NULL,
+                    N_("show the counters of the domain's device for each vCPU")),
     VIRSH_TRACE_OPT_JSON,
-    {.name = "watch",
-     .type = VSH_OT_BOOL,
-     .help = N_("repeat until all sessions have ended, or until an interrupt"),
-    },
-    {.name = "interval",
-     .type = VSH_OT_INT,
-     .help = N_("with --watch, seconds between two outputs (default: 1)"),
-    },
+    VIRSH_TRACE_OPT("watch", BOOL, NULL,
+                    N_("repeat until all sessions have ended, or until an interrupt")),
+    VIRSH_TRACE_OPT("interval", INT, NULL,
+                    N_("with --watch, seconds between two outputs (default: 1)")),
     {.name = NULL}
 };
 
@@ -1278,24 +1223,34 @@ virshTracePrintSession(vshControl *ctl,
     virshTracePrintFact(ctl, _("Size:"), size);
 }
 
+/* Members that are texts, for a table; @names ends with NULL */
+static char **
+virshTraceFields(virJSONValue *info,
+                 const char *const *names)
+{
+    char **fields = g_new0(char *, g_strv_length((char **) names) + 1);
+    size_t i;
+
+    for (i = 0; names[i]; i++) {
+        const char *text = virJSONValueObjectGetString(info, names[i]);
+
+        fields[i] = virshTraceText(text && *text ? text : "-");
+    }
+
+    return fields;
+}
+
 static int
 virshTraceAddSession(vshTable *table,
                      virDomainPtr dom,
                      virJSONValue *info)
 {
-    static const char *const texts[] = { "session", "owner", "mode", "file" };
+    static const char *const names[] = { "session", "owner", "mode", "file", NULL };
     g_autofree char *state = virshTraceText(virshTraceState(info));
     g_autofree char *records = g_strdup_printf("%llu", virshTraceNumber(info, "records"));
     g_autofree char *lost = g_strdup_printf("%llu", virshTraceNumber(info, "lost"));
     g_autofree char *size = virshTraceSize(virshTraceNumber(info, "bytes"));
-    g_auto(GStrv) fields = g_new0(char *, G_N_ELEMENTS(texts) + 1);
-    size_t i;
-
-    for (i = 0; i < G_N_ELEMENTS(texts); i++) {
-        const char *text = virJSONValueObjectGetString(info, texts[i]);
-
-        fields[i] = virshTraceText(text && *text ? text : "-");
-    }
+    g_auto(GStrv) fields = virshTraceFields(info, names);
 
     return vshTableRowAppend(table, virDomainGetName(dom), fields[0],
                              fields[1], state, fields[2], records, lost, size,
@@ -1328,29 +1283,25 @@ virshTracePrintVcpus(vshControl *ctl,
     n = virshTraceCount(info, "vcpus", &vcpus);
     for (i = 0; i < n; i++) {
         virJSONValue *vcpu = virJSONValueArrayGet(vcpus, i);
-        unsigned long long values[G_N_ELEMENTS(counters)] = { 0 };
-        g_autofree char *index = NULL;
-        g_autofree char *records = NULL;
-        g_autofree char *drained = NULL;
-        g_autofree char *lost = NULL;
-        g_autofree char *waited = NULL;
+        g_auto(GStrv) texts = g_new0(char *, G_N_ELEMENTS(counters) + 1);
         size_t j;
 
         for (j = 0; j < G_N_ELEMENTS(counters); j++) {
-            if (virJSONValueObjectGetNumberUlong(vcpu, counters[j],
-                                                 &values[j]) < 0) {
+            unsigned long long value;
+
+            if (virJSONValueObjectGetNumberUlong(vcpu, counters[j], &value) < 0) {
                 vshError(ctl, "%s", _("the reply of QEMU is malformed"));
                 return -1;
             }
+
+            if (STREQ(counters[j], "paused-ns"))
+                texts[j] = g_strdup_printf("%.3f s", value / 1e9);
+            else
+                texts[j] = g_strdup_printf("%llu", value);
         }
 
-        index = g_strdup_printf("%llu", values[0]);
-        records = g_strdup_printf("%llu", values[1]);
-        drained = g_strdup_printf("%llu", values[2]);
-        lost = g_strdup_printf("%llu", values[3]);
-        waited = g_strdup_printf("%.3f s", values[4] / 1e9);
-        if (vshTableRowAppend(table, index, virshTraceState(vcpu), records,
-                              drained, lost, waited, NULL) < 0)
+        if (vshTableRowAppend(table, texts[0], virshTraceState(vcpu), texts[1],
+                              texts[2], texts[3], texts[4], NULL) < 0)
             return -1;
     }
 
@@ -1594,17 +1545,10 @@ virshTraceAddTrace(vshTable *table,
                    virDomainPtr dom,
                    virJSONValue *info)
 {
-    static const char *const texts[] = { "file", "session", "state", "begin" };
+    static const char *const names[] = { "file", "session", "state", "begin", NULL };
     g_autofree char *records = g_strdup_printf("%llu", virshTraceNumber(info, "records"));
     g_autofree char *size = virshTraceSize(virshTraceNumber(info, "bytes"));
-    g_auto(GStrv) fields = g_new0(char *, G_N_ELEMENTS(texts) + 1);
-    size_t i;
-
-    for (i = 0; i < G_N_ELEMENTS(texts); i++) {
-        const char *text = virJSONValueObjectGetString(info, texts[i]);
-
-        fields[i] = virshTraceText(text && *text ? text : "-");
-    }
+    g_auto(GStrv) fields = virshTraceFields(info, names);
 
     return vshTableRowAppend(table, virDomainGetName(dom), fields[0],
                              fields[1], fields[2], records, size, fields[3],
