@@ -210,7 +210,7 @@ static bool take_number(struct parser *p, enum type type, int64_t *value)
     return true;
 }
 
-static struct node *parse_or(struct parser *p);
+static struct node *parse_binary(struct parser *p, enum node_kind kind);
 
 static bool take_operator(struct parser *p, enum node_kind *kind)
 {
@@ -337,7 +337,7 @@ static struct node *parse_not(struct parser *p)
         n = parse_not(p);
         n = n ? new_node(NODE_NOT, n, NULL) : NULL;
     } else if (take_token(p, "(")) {
-        n = parse_or(p);
+        n = parse_binary(p, NODE_OR);
         if (n && !take_token(p, ")")) {
             node_free(n);
             n = filter_error(p, p->p, "a ) is missing");
@@ -349,34 +349,21 @@ static struct node *parse_not(struct parser *p)
     return n;
 }
 
-static struct node *parse_and(struct parser *p)
+/* Parses operands with && between them, or, of those, with || between them. */
+static struct node *parse_binary(struct parser *p, enum node_kind kind)
 {
-    struct node *n = parse_not(p);
+    bool and = kind == NODE_AND;
+    struct node *n = and ? parse_not(p) : parse_binary(p, NODE_AND);
 
-    while (n && (take_token(p, "&&") || take_token(p, "and "))) {
-        struct node *right = parse_not(p);
+    while (n && (take_token(p, and ? "&&" : "||") ||
+                 take_token(p, and ? "and " : "or "))) {
+        struct node *right = and ? parse_not(p) : parse_binary(p, NODE_AND);
 
         if (!right) {
             node_free(n);
             return NULL;
         }
-        n = new_node(NODE_AND, n, right);
-    }
-    return n;
-}
-
-static struct node *parse_or(struct parser *p)
-{
-    struct node *n = parse_and(p);
-
-    while (n && (take_token(p, "||") || take_token(p, "or "))) {
-        struct node *right = parse_and(p);
-
-        if (!right) {
-            node_free(n);
-            return NULL;
-        }
-        n = new_node(NODE_OR, n, right);
+        n = new_node(kind, n, right);
     }
     return n;
 }
@@ -389,7 +376,7 @@ struct filter *filter_parse(const char *text, GError **error)
 
     f->common = g_ptr_array_new();
     if (g_utf8_validate(text, -1, NULL)) {
-        f->root = parse_or(&p);
+        f->root = parse_binary(&p, NODE_OR);
         skip_blanks(&p);
         if (f->root && *p.p) {
             filter_error(&p, p.p, "the expression has ended before this");

@@ -9,18 +9,24 @@
 #include <stdlib.h>
 
 #include "backtrail/code.h"
+#include "lib/internal/names-private.h"
+#include "symbolize/runs.h"
 #include "symbolize/symbolizer.h"
 
 struct symbolizer {
+    const struct btrail_trace *trace;
     struct map_file *map;
     struct elf_files *files;
     struct address_space *own_shared;   /* if there is no map */
+    struct address_space *shared;
     struct btrail_names *names;
     struct btrail_owners *owners;
     struct btrail_code *code;
     struct processes *processes;
-    struct task_finder *tasks;
     struct places *places;
+    bool searched;              /* the trace was searched for runs */
+    struct runs *runs;
+    struct thread_lives *threads;
 };
 
 static void add_image(struct symbolizer *s, const void *data, size_t size)
@@ -32,7 +38,7 @@ static void add_image(struct symbolizer *s, const void *data, size_t size)
                         PLACES_VDSO, data, size);
 }
 
-static void add_symbols(struct symbolizer *s, struct address_space *shared)
+static void add_symbols(struct symbolizer *s)
 {
     struct btrail_symbol symbol;
     size_t i;
@@ -43,39 +49,37 @@ static void add_symbols(struct symbolizer *s, struct address_space *shared)
                                   NULL;
 
         if (g_utf8_validate(symbol.name, -1, NULL)) {
-            address_space_kallsyms(shared, symbol.address, symbol.type,
+            address_space_kallsyms(s->shared, symbol.address, symbol.type,
                                    symbol.name, module);
         }
     }
 }
 
 /* Reads the sideband, without the parts that are damaged. */
-static void read_sideband(struct symbolizer *s,
-                          const struct btrail_trace *trace,
-                          struct address_space *shared)
+static void read_sideband(struct symbolizer *s)
 {
     struct btrail_sideband_info info;
     void *data;
     unsigned i;
     int ret;
 
-    for (i = 0; (ret = btrail_trace_sideband(trace, i, &info, NULL)) !=
+    for (i = 0; (ret = btrail_trace_sideband(s->trace, i, &info, NULL)) !=
          -BTRAIL_ERR_END; i++) {
         if (!ret && info.kind == BTRAIL_SIDEBAND_IMAGE &&
-            !btrail_trace_sideband(trace, i, &info, &data)) {
+            !btrail_trace_sideband(s->trace, i, &info, &data)) {
             add_image(s, data, info.size);
             free(data);
         }
     }
-    if (btrail_names_open(&s->names, trace)) {
+    if (btrail_names_open(&s->names, s->trace)) {
         s->names = NULL;
     } else {
-        add_symbols(s, shared);
-        if (btrail_owners_open(&s->owners, trace, s->names)) {
+        add_symbols(s);
+        if (btrail_owners_open(&s->owners, s->trace, s->names)) {
             s->owners = NULL;
         }
     }
-    if (btrail_code_open(&s->code, trace)) {
+    if (btrail_code_open(&s->code, s->trace)) {
         s->code = NULL;
     }
 }
@@ -100,28 +104,26 @@ struct symbolizer *symbolizer_new(const struct symbolizer_options *options,
 {
     struct symbolizer *s = g_new0(struct symbolizer, 1);
     struct elf_file *vmlinux = NULL;
-    struct address_space *shared;
 
+    s->trace = trace;
     s->files = elf_files_new(&options->files);
-    s->own_shared = shared = address_space_new();
+    s->own_shared = s->shared = address_space_new();
     if (options->map) {
         s->map = map_file_read(options->map, error);
-        shared = s->map ? map_file_shared(s->map) : NULL;
+        s->shared = s->map ? map_file_shared(s->map) : NULL;
     }
-    if (shared && options->vmlinux) {
+    if (s->shared && options->vmlinux) {
         vmlinux = open_vmlinux(s, options->vmlinux, error);
     }
-    if (!shared || (options->vmlinux && !vmlinux)) {
+    if (!s->shared || (options->vmlinux && !vmlinux)) {
         symbolizer_free(s);
         return NULL;
     }
     if (trace) {
-        read_sideband(s, trace, shared);
+        read_sideband(s);
     }
     s->processes = processes_new(s->map, s->names, s->owners);
-    s->tasks = task_finder_new(trace, shared, s->names, s->owners,
-                               s->processes);
-    s->places = places_new(s->files, vmlinux, shared, s->names,
+    s->places = places_new(s->files, vmlinux, s->shared, s->names,
                            s->processes);
     return s;
 }
@@ -130,7 +132,8 @@ void symbolizer_free(struct symbolizer *s)
 {
     if (s) {
         places_free(s->places);
-        task_finder_free(s->tasks);
+        runs_free(s->runs);
+        thread_lives_free(s->threads);
         processes_free(s->processes);
         btrail_owners_close(s->owners);
         btrail_names_close(s->names);
@@ -150,11 +153,110 @@ const struct process *symbolizer_process(struct symbolizer *s,
     return processes_find(s->processes, where, time, certainty);
 }
 
+/* The address of a symbol that has one of two names; 0 if there is none */
+static uint64_t find_symbol(const struct symbolizer *s, const char *name,
+                            const char *other)
+{
+    uint64_t address;
+
+    return address_space_symbol_find(s->shared, name, &address) ||
+           (other && address_space_symbol_find(s->shared, other, &address)) ?
+           address : 0;
+}
+
+/* Searches the trace for runs, if the kernel's functions are known. */
+static void find_runs(struct symbolizer *s)
+{
+    static const char *const idle[] = { "do_idle", "schedule_idle" };
+    struct runs_symbols symbols = { 0 };
+    unsigned i;
+
+    s->searched = true;
+    if (!s->owners || !btrail_names_unfiltered(s->names)) {
+        return;
+    }
+    symbols.switch_to = find_symbol(s, "__switch_to_asm", NULL);
+    symbols.lazy = find_symbol(s, "enter_lazy_tlb", NULL);
+    symbols.switch_mm = find_symbol(s, "switch_mm_irqs_off", NULL);
+    if (!symbols.switch_to || !symbols.lazy || !symbols.switch_mm) {
+        return;
+    }
+    for (i = 0; i < G_N_ELEMENTS(idle); i++) {
+        uint64_t start = find_symbol(s, idle[i], NULL);
+        const struct symbol *symbol = address_space_symbol(s->shared, start);
+
+        if (start && symbol) {
+            symbols.idle[i].start = start;
+            symbols.idle[i].end = symbol->end;
+        }
+    }
+    symbols.birth = find_symbol(s, "ret_from_fork_asm", "ret_from_fork");
+    symbols.clone = find_symbol(s, "kernel_clone", "_do_fork");
+    symbols.exit = find_symbol(s, "do_exit", NULL);
+    s->runs = runs_new(s->trace, &symbols, btrail_parallel_threads());
+    if (s->runs && symbols.birth && symbols.clone && symbols.exit) {
+        s->threads = thread_lives_new(s->runs, s->names, s->owners);
+        processes_set_threads(s->processes, s->threads);
+    }
+}
+
+/* Does a process stand for the page table of the kernel alone? */
+static bool is_kernel(const struct process *p)
+{
+    return p->seen && !p->pid;
+}
+
+/* Finds the task that ran from a record on; @run is the record's run. */
+static void find_task(struct symbolizer *s,
+                      const struct symbolizer_where *where, uint64_t time,
+                      const struct run *run, struct task *task)
+{
+    task->process = processes_find(s->processes, where, time, &task->user);
+    task->kernel = run->kind == RUN_USER ? task->user :
+                   MIN(task->user, BTRAIL_LIKELY);
+    if (run->kind == RUN_USER && is_kernel(task->process) && run->cr3) {
+        /* The process ends and has returned its own page table. */
+        const struct symbolizer_where begin = {
+            where->vcpu, run->first, run->cr3,
+        };
+
+        task->process = processes_find(s->processes, &begin, run->time,
+                                       &task->user);
+        task->kernel = task->user;
+    }
+    /* Any task of the kernel can use the kernel's own page table. */
+    if (run->kind == RUN_KERNEL || run->kind == RUN_IDLE ||
+        (run->kind == RUN_UNKNOWN && is_kernel(task->process))) {
+        task->process = processes_borrower(s->processes, task->process,
+                                           run->kind == RUN_IDLE);
+        task->user = task->kernel = BTRAIL_SURE;
+    }
+}
+
 bool symbolizer_part(struct symbolizer *s, unsigned vcpu,
                      const struct btrail_batch *b, struct btrail_batch *part,
                      struct task *task)
 {
-    return task_finder_part(s->tasks, vcpu, b, part, task);
+    uint64_t index = part->count ? part->index + part->count : b->index;
+    uint64_t done = index - b->index;
+    const struct symbolizer_where where = { vcpu, index, b->cr3 };
+    struct run run = { .end = UINT64_MAX };
+
+    if (done >= b->count) {
+        return false;
+    }
+    if (!s->searched) {
+        find_runs(s);
+    }
+    if (s->runs) {
+        run = runs_find(s->runs, vcpu, index);
+    }
+    *part = *b;
+    part->index = index;
+    part->records += done;
+    part->count = MIN(b->count - done, run.end - index);
+    find_task(s, &where, b->time.host, &run, task);
+    return true;
 }
 
 void symbolizer_place(struct symbolizer *s, const struct process *process,

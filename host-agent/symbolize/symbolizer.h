@@ -14,9 +14,24 @@
 #define BTRAIL_SYMBOLIZER_H
 
 #include "symbolize/places.h"
-#include "symbolize/task-finder.h"
 
 struct symbolizer;
+
+/**
+ * struct task - the task that ran
+ * @process: often the one whose page table was in force; tasks of the kernel
+ *           are called NAME_TASK, and the idle task NAME_IDLE
+ * @user:    how sure that is for records of user mode
+ * @kernel:  the same for the other records
+ *
+ * A task of the kernel borrows the page table of the process that ran before
+ * it.  The functions that the kernel calls when it switches tell them apart.
+ */
+struct task {
+    const struct process *process;
+    enum btrail_certainty user;
+    enum btrail_certainty kernel;
+};
 
 /**
  * struct symbolizer_options - each can be NULL

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Tests of symbolize/symbolizer.h and its parts (processes.h, thread-lives.h,
- * task-finder.h, places.h): names from a map, from ELF files, from the sideband
+ * places.h): names from a map, from ELF files, from the sideband
  *
  * usage: symbolizer SAMPLE
  */
