@@ -3,7 +3,6 @@
  * File access of another user: see access.h
  */
 
-#include <errno.h>
 #include <grp.h>
 #include <pwd.h>
 #include <stdio.h>
@@ -11,25 +10,10 @@
 
 #include "cli/access.h"
 
-/* Returns the name of @uid, or NULL; to be freed. */
-static char *user_name(uid_t uid)
-{
-    struct passwd entry, *found = NULL;
-    g_autofree char *buffer = NULL;
-    size_t size = 1024;
-    int status;
-
-    do {
-        size *= 2;
-        buffer = g_realloc(buffer, size);
-        status = getpwuid_r(uid, &entry, buffer, size, &found);
-    } while (status == ERANGE && size < 1 << 20);
-    return found ? g_strdup(found->pw_name) : NULL;
-}
-
 void cli_user_init(struct cli_user *user, uid_t uid, gid_t gid)
 {
-    g_autofree char *name = user_name(uid);
+    const struct passwd *known = getpwuid(uid);
+    const char *name = known ? known->pw_name : NULL;
     int n = 16, room;
 
     *user = (struct cli_user) { .uid = uid, .gid = gid };

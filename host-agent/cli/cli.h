@@ -10,6 +10,7 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "backtrail/words.h"
 #include "util/parse.h"
@@ -40,6 +41,13 @@ void cli_error(const char *format, ...) G_GNUC_PRINTF(1, 2);
 
 /* Print a JSON object, which is freed. */
 void cli_print_json(JsonObject *root);
+
+/* Writes a JSON string; for HTML, without characters that mean something there.
+ * What is not UTF-8 is replaced. */
+void cli_put_json_string(FILE *out, const char *text, bool html);
+
+/* Writes all bytes.  Returns 0 or an errno. */
+int cli_write_all(int fd, const void *bytes, size_t n);
 
 /* One operand or none */
 #define CLI_OPTIONAL    INT_MIN

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "cli/cli.h"
 #include "cli/flame.h"
 #include "flamegraph-html.h"
 
@@ -18,23 +19,6 @@ struct flame {
     GPtrArray *list;            /* of char *, in the order of numbers */
     GString *frames;
 };
-
-/* A JSON string without characters that mean something in HTML */
-static void put_js_string(FILE *out, const char *text)
-{
-    fputc('"', out);
-    for (; *text; text++) {
-        unsigned char c = *text;
-
-        if (c < 0x20 || c == '"' || c == '\\' || c == '<' || c == '>' ||
-            c == '&' || c == 0x7f) {
-            fprintf(out, "\\u%04x", c);
-        } else {
-            fputc(c, out);
-        }
-    }
-    fputc('"', out);
-}
 
 static unsigned name_number(struct flame *f, const char *name)
 {
@@ -139,13 +123,13 @@ void flame_write(FILE *out, const struct call_tree *t, const char *title,
     count = put_nodes(&f, stacks_roots(t->stacks));
     fputs(template_before, out);
     fputs("{\"title\":", out);
-    put_js_string(out, title);
+    cli_put_json_string(out, title, true);
     fputs(",\"names\":[", out);
     for (i = 0; i < f.list->len; i++) {
         if (i) {
             fputc(',', out);
         }
-        put_js_string(out, f.list->pdata[i]);
+        cli_put_json_string(out, f.list->pdata[i], true);
     }
     fprintf(out, "],\"frames\":[0,0,0,0,%u%s]}", count, f.frames->str);
     fputs(template_after, out);

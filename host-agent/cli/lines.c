@@ -7,10 +7,8 @@
  * the caller writes, in the order of the jobs.
  */
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/lines.h"
 
@@ -282,21 +280,6 @@ static gpointer make_lines(gpointer data)
     return NULL;
 }
 
-static void write_text(struct lines *l, const struct lines_job *job)
-{
-    size_t done = 0;
-
-    while (!l->error && done < job->len) {
-        ssize_t n = write(l->options.fd, job->text + done, job->len - done);
-
-        if (n >= 0) {
-            done += n;
-        } else if (errno != EINTR) {
-            l->error = errno;
-        }
-    }
-}
-
 /* Writes jobs until at most @n are left, with the lock held. */
 static void write_jobs(struct lines *l, unsigned n)
 {
@@ -305,7 +288,9 @@ static void write_jobs(struct lines *l, unsigned n)
 
         if (job->done) {
             g_mutex_unlock(&l->lock);
-            write_text(l, job);
+            if (!l->error) {
+                l->error = cli_write_all(l->options.fd, job->text, job->len);
+            }
             g_mutex_lock(&l->lock);
             job->n_items = job->n_records = 0;
             job->done = false;

@@ -42,25 +42,6 @@ void named_lines_gap(struct named_lines *l, unsigned vcpu)
     l->links[vcpu].known = false;
 }
 
-/* As a string of JSON */
-static void put_json_string(FILE *out, const char *text)
-{
-    g_autofree char *valid = g_utf8_make_valid(text, -1);
-    const char *p;
-
-    fputc('"', out);
-    for (p = valid; *p; p++) {
-        unsigned char c = *p;
-
-        if (c < 0x20 || c == '"' || c == '\\') {
-            fprintf(out, "\\u%04x", c);
-        } else {
-            fputc(c, out);
-        }
-    }
-    fputc('"', out);
-}
-
 static void put_line(const struct named_lines *l, const struct process *p,
                      uint64_t address, const char **last, unsigned *last_line)
 {
@@ -101,7 +82,7 @@ static void put_code(const struct named_lines *l, unsigned vcpu,
         if (l->o.json) {
             fprintf(l->o.out, "%s{\"address\":\"0x%016" PRIx64
                     "\",\"text\":", i ? "," : "", address);
-            put_json_string(l->o.out, text);
+            cli_put_json_string(l->o.out, text, false);
             fputc('}', l->o.out);
         } else {
             if (l->o.lines) {
@@ -132,7 +113,7 @@ static void put_named_json(const struct named_lines *l, unsigned vcpu,
             PRIx64 "\",\"flags\":%" PRIu64 ",\"comm\":", vcpu, r->index,
             !strcmp(t, "-") ? "null" : t, b->cr3, record->from, record->to,
             record->flags);
-    put_json_string(out, r->process->comm);
+    cli_put_json_string(out, r->process->comm, false);
     if (r->process->pid >= 0) {
         fprintf(out, ",\"pid\":%" PRId64, r->process->pid);
     }
@@ -142,13 +123,13 @@ static void put_named_json(const struct named_lines *l, unsigned vcpu,
     fprintf(out, ",\"certainty\":\"%s\"",
             btrail_certainty_name(r->certainty));
     fputs(",\"from_name\":", out);
-    put_json_string(out, names_text(r->from_place, r->from, buf));
+    cli_put_json_string(out, names_text(r->from_place, r->from, buf), false);
     fputs(",\"to_name\":", out);
-    put_json_string(out, names_text(r->to_place, r->to, buf));
+    cli_put_json_string(out, names_text(r->to_place, r->to, buf), false);
     if (l->o.lines &&
         symbolizer_line(l->o.in->names, r->from_place, &file, &line)) {
         fputs(",\"file\":", out);
-        put_json_string(out, file);
+        cli_put_json_string(out, file, false);
         fprintf(out, ",\"line\":%u", line);
     }
     if (l->o.insn) {

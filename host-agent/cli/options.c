@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Command lines: parsing options and their values, and reporting errors
+ * Command lines: parsing options and their values, output, and errors
  */
 
+#include <errno.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 
@@ -30,6 +32,41 @@ void cli_print_json(JsonObject *root)
     json_node_take_object(node, root);
     text = json_to_string(node, TRUE);
     puts(text);
+}
+
+void cli_put_json_string(FILE *out, const char *text, bool html)
+{
+    g_autofree char *valid = g_utf8_make_valid(text, -1);
+    const char *escaped = html ? "\"\\<>&\x7f" : "\"\\", *p;
+
+    fputc('"', out);
+    for (p = valid; *p; p++) {
+        unsigned char c = *p;
+
+        if (c < 0x20 || strchr(escaped, c)) {
+            fprintf(out, "\\u%04x", c);
+        } else {
+            fputc(c, out);
+        }
+    }
+    fputc('"', out);
+}
+
+int cli_write_all(int fd, const void *bytes, size_t n)
+{
+    const char *p = bytes;
+
+    while (n) {
+        ssize_t done = write(fd, p, n);
+
+        if (done >= 0) {
+            p += done;
+            n -= done;
+        } else if (errno != EINTR) {
+            return errno;
+        }
+    }
+    return 0;
 }
 
 bool cli_parse(int *argc, char ***argv, const GOptionEntry *entries,

@@ -43,16 +43,8 @@ struct script {
 
 static void write_raw(struct script *s)
 {
-    size_t done = 0;
-
-    while (!s->error && done < s->len) {
-        ssize_t n = write(STDOUT_FILENO, s->out + done, s->len - done);
-
-        if (n >= 0) {
-            done += n;
-        } else if (errno != EINTR) {
-            s->error = errno;
-        }
+    if (!s->error) {
+        s->error = cli_write_all(STDOUT_FILENO, s->out, s->len);
     }
     s->len = 0;
 }
