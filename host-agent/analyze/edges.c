@@ -105,11 +105,7 @@ void edges_count(struct edges *e, const struct btrail_record *r, size_t n)
     }
 }
 
-/*
- * Adds all edges.  Without @all, stops at the first new edge that the budget
- * does not suffice for.
- */
-static bool merge_edges(struct edges *e, const struct edges *from, bool all)
+bool edges_merge(struct edges *e, const struct edges *from, bool all)
 {
     size_t i;
 
@@ -139,16 +135,6 @@ static bool merge_edges(struct edges *e, const struct edges *from, bool all)
         }
     }
     return true;
-}
-
-bool edges_merge(struct edges *e, const struct edges *from)
-{
-    return merge_edges(e, from, false);
-}
-
-void edges_add(struct edges *e, const struct edges *from)
-{
-    merge_edges(e, from, true);
 }
 
 const struct edge *edges_next(const struct edges *e, const struct edge *edge)

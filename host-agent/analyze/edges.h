@@ -28,11 +28,11 @@ void edges_free(struct edges *e);
 void edges_count(struct edges *e, const struct btrail_record *records,
                  size_t n);
 
-/* Adds the edges of @from; false if the budget does not suffice. */
-bool edges_merge(struct edges *e, const struct edges *from);
-
-/* Adds the edges of @from; those beyond the budget are counted together. */
-void edges_add(struct edges *e, const struct edges *from);
+/*
+ * Adds the edges of @from.  New ones beyond the budget are counted together if
+ * @all is set; otherwise the first one makes this return false.
+ */
+bool edges_merge(struct edges *e, const struct edges *from, bool all);
 
 /*
  * The edge after @edge in some order; the first one after NULL, and NULL after

@@ -101,11 +101,7 @@ static bool add_part(struct fold_part *sum, struct fold_part *p)
         if (kind->merge) {
             kind->merge(to, from);
         }
-        if (kind->exact) {
-            fits = edges_merge(to->edges, from->edges);
-        } else {
-            edges_add(to->edges, from->edges);
-        }
+        fits = edges_merge(to->edges, from->edges, !kind->exact);
     }
     sum->sums.records += p->sums.records;
     sum->sums.others += p->sums.others;

@@ -5,7 +5,6 @@
  */
 
 #include <errno.h>
-#include <fcntl.h>
 #include <glib/gstdio.h>
 #include <stdio.h>
 #include <string.h>
@@ -47,41 +46,29 @@ static bool enable_fail(const struct enable *e, const char *why)
 /* Reads a file of any kind, at most as large as XML may be. */
 static char *read_xml(const char *path, GError **error)
 {
-    int fd = strcmp(path, "-") ? open(path, O_RDONLY | O_CLOEXEC) :
-             STDIN_FILENO;
-    GByteArray *bytes = g_byte_array_new();
-    uint8_t block[65536];
-    ssize_t n = -1;
+    FILE *file = strcmp(path, "-") ? fopen(path, "re") : stdin;
+    g_autofree char *text = g_malloc(BTRAIL_DOCUMENT_MAX + 2);
+    size_t n = file ? fread(text, 1, BTRAIL_DOCUMENT_MAX + 1, file) : 0;
+    bool failed = !file || ferror(file);
+    int reason = errno;
 
-    while (fd >= 0 && bytes->len <= BTRAIL_DOCUMENT_MAX) {
-        n = read(fd, block, sizeof(block));
-        if (n < 0 && errno == EINTR) {
-            continue;
-        }
-        if (n <= 0) {
-            break;
-        }
-        g_byte_array_append(bytes, block, n);
+    if (file && file != stdin) {
+        fclose(file);
     }
-    if (n < 0) {
+    if (failed) {
         g_set_error_literal(error, G_FILE_ERROR,
-                            g_file_error_from_errno(errno),
-                            g_strerror(errno));
-    } else if (memchr(bytes->data, 0, bytes->len)) {
+                            g_file_error_from_errno(reason),
+                            g_strerror(reason));
+        return NULL;
+    }
+    if (memchr(text, 0, n)) {
         g_set_error_literal(error, G_FILE_ERROR, G_FILE_ERROR_INVAL,
                             "this is not the XML of a domain: it has zero "
                             "bytes");
-        n = -1;
-    }
-    if (fd > STDIN_FILENO) {
-        close(fd);
-    }
-    if (n < 0) {
-        g_byte_array_unref(bytes);
         return NULL;
     }
-    g_byte_array_append(bytes, (const uint8_t *)"", 1);
-    return (char *)g_byte_array_free(bytes, FALSE);
+    text[n] = 0;
+    return g_steal_pointer(&text);
 }
 
 static bool get_xml(struct enable *e)

@@ -27,7 +27,7 @@ struct hit {
 
 struct lcov_source {
     const char *name;
-    GHashTable *lines;          /* number -> count, a uint64_t * */
+    GHashTable *lines;          /* number -> count */
     GHashTable *functions;      /* name -> struct hit: line and count */
 };
 
@@ -41,19 +41,12 @@ struct lcov_writer {
 static void add_count(GHashTable *table, uint64_t key, uint64_t count,
                       bool most)
 {
-    gint64 k = key;
-    uint64_t *known = g_hash_table_lookup(table, &k);
+    gpointer k = GSIZE_TO_POINTER(key);
+    uint64_t known = GPOINTER_TO_SIZE(g_hash_table_lookup(table, k));
 
-    if (!known) {
-        known = g_new0(uint64_t, 1);
-        g_hash_table_insert(table, g_memdup2(&k, sizeof(k)), known);
-    }
-    *known = most ? MAX(*known, count) : *known + count;
-}
-
-static GHashTable *numbers_new(void)
-{
-    return g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, g_free);
+    g_hash_table_insert(table, k,
+                        GSIZE_TO_POINTER(most ? MAX(known, count) :
+                                         known + count));
 }
 
 static void add_block(void *opaque, const struct filter_record *r,
@@ -74,7 +67,7 @@ static void add_block(void *opaque, const struct filter_record *r,
     }
     hits = g_hash_table_lookup(w->modules, module);
     if (!hits) {
-        hits = numbers_new();
+        hits = g_hash_table_new(NULL, NULL);
         g_hash_table_insert(w->modules, module, hits);
     }
     for (;;) {
@@ -106,7 +99,7 @@ static struct lcov_source *get_source(struct lcov_writer *w, const char *name)
     if (!source) {
         source = g_new0(struct lcov_source, 1);
         source->name = g_strdup(name);
-        source->lines = numbers_new();
+        source->lines = g_hash_table_new(NULL, NULL);
         source->functions = g_hash_table_new_full(g_str_hash, g_str_equal,
                                                   g_free, g_free);
         g_hash_table_insert(w->sources, (char *)source->name, source);
@@ -191,7 +184,7 @@ static void add_elf_module(struct lcov_writer *w, struct module *module,
     g_array_set_size(w->hits, 0);
     g_hash_table_iter_init(&iter, counts);
     while (g_hash_table_iter_next(&iter, &key, &value)) {
-        const struct hit h = { *(gint64 *)key, *(uint64_t *)value };
+        const struct hit h = { GPOINTER_TO_SIZE(key), GPOINTER_TO_SIZE(value) };
 
         g_array_append_val(w->hits, h);
     }
@@ -204,9 +197,7 @@ static void add_elf_module(struct lcov_writer *w, struct module *module,
 
 static gint by_number(gconstpointer a, gconstpointer b)
 {
-    gint64 x = *(const gint64 *)a, y = *(const gint64 *)b;
-
-    return x < y ? -1 : x > y;
+    return a < b ? -1 : a > b;
 }
 
 static void put_source(struct lcov_writer *w, const struct lcov_source *source)
@@ -235,11 +226,10 @@ static void put_source(struct lcov_writer *w, const struct lcov_source *source)
     fprintf(out, "FNF:%u\nFNH:%u\n", found, hit);
     found = hit = 0;
     for (l = lines; l; l = l->next) {
-        uint64_t count = *(uint64_t *)g_hash_table_lookup(source->lines,
-                                                          l->data);
+        uint64_t count = GPOINTER_TO_SIZE(g_hash_table_lookup(source->lines,
+                                                              l->data));
 
-        fprintf(out, "DA:%" PRId64 ",%" PRIu64 "\n", *(gint64 *)l->data,
-                count);
+        fprintf(out, "DA:%zu,%" PRIu64 "\n", GPOINTER_TO_SIZE(l->data), count);
         found++;
         hit += count > 0;
     }

@@ -285,9 +285,7 @@ int export_perfetto(struct export *e)
             end_slice(w, i, MAX(end, g_array_index(open, struct slice,
                                                    open->len - 1).begin));
         }
-        if (open) {
-            g_array_unref(open);
-        }
+        g_clear_pointer(&open, g_array_unref);
     }
     if (!ret) {
         export_end_calls(e, &t);

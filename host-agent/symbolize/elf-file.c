@@ -142,20 +142,12 @@ void elf_file_close(struct elf_file *f)
         return;
     }
     elf_file_close(f->debug);
-    if (f->units) {
-        g_array_unref(f->units);
-    }
+    g_clear_pointer(&f->units, g_array_unref);
     dwarf_end(f->dwarf);
-    if (f->paths) {
-        g_string_chunk_free(f->paths);
-    }
+    g_clear_pointer(&f->paths, g_string_chunk_free);
     g_clear_pointer(&f->by_name, g_hash_table_unref);
-    if (f->symbols) {
-        g_array_unref(f->symbols);
-    }
-    if (f->segments) {
-        g_array_unref(f->segments);
-    }
+    g_clear_pointer(&f->symbols, g_array_unref);
+    g_clear_pointer(&f->segments, g_array_unref);
     elf_end(f->elf);
     close(f->fd);
     g_free(f->path);
@@ -223,11 +215,8 @@ void elf_file_set_debug(struct elf_file *f, struct elf_file *debug)
 {
     elf_file_close(f->debug);
     f->debug = debug;
-    if (f->symbols) {
-        g_clear_pointer(&f->by_name, g_hash_table_unref);
-        g_array_unref(f->symbols);
-        f->symbols = NULL;
-    }
+    g_clear_pointer(&f->by_name, g_hash_table_unref);
+    g_clear_pointer(&f->symbols, g_array_unref);
 }
 
 bool elf_file_address(const struct elf_file *f, uint64_t offset,

@@ -105,9 +105,7 @@ static void node_free(struct node *n)
         node_free(n->left);
         node_free(n->right);
         g_free(n->text);
-        if (n->regex) {
-            g_regex_unref(n->regex);
-        }
+        g_clear_pointer(&n->regex, g_regex_unref);
         g_free(n);
     }
 }

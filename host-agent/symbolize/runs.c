@@ -271,9 +271,7 @@ struct runs *runs_new(const struct btrail_trace *trace,
             struct run_piece *p = &job.pieces[info.vcpu][k];
 
             join_piece(runs, p, &sign);
-            if (p->parts) {
-                g_array_unref(p->parts);
-            }
+            g_clear_pointer(&p->parts, g_array_unref);
         }
         g_free(job.pieces[info.vcpu]);
         if (r) {
@@ -298,9 +296,7 @@ void runs_free(struct runs *r)
         return;
     }
     for (i = 0; i < BTRAIL_MAX_VCPUS; i++) {
-        if (r->vcpus[i]) {
-            g_array_unref(r->vcpus[i]);
-        }
+        g_clear_pointer(&r->vcpus[i], g_array_unref);
     }
     g_array_unref(r->events);
     g_free(r);

@@ -14,9 +14,7 @@ static void context_free(gpointer p)
 {
     struct stack_context *c = p;
 
-    if (c->candidates) {
-        g_ptr_array_unref(c->candidates);
-    }
+    g_clear_pointer(&c->candidates, g_ptr_array_unref);
     g_free(c->frames);
     g_free(c);
 }
@@ -160,10 +158,7 @@ void stack_suspend(struct stack_contexts *st, struct stack_cpu *cpu,
     c->running = false;
     c->resume = resume;
     c->age = st->age++;
-    if (c->candidates) {
-        g_ptr_array_unref(c->candidates);
-        c->candidates = NULL;
-    }
+    g_clear_pointer(&c->candidates, g_ptr_array_unref);
     if (!c->n) {
         forget_context(st, c);
     }

@@ -260,10 +260,7 @@ static void do_exit(struct stacks *st, struct stack_cpu *cpu,
         stack_suspend(&st->contexts, cpu, 0);
         c = stack_run_fresh(&st->contexts, cpu, e);
     }
-    if (c->candidates) {
-        g_ptr_array_unref(c->candidates);
-        c->candidates = NULL;
-    }
+    g_clear_pointer(&c->candidates, g_ptr_array_unref);
     c->n = 0;
     c->process = cpu->process;
     c->sure = true;

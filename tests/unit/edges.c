@@ -115,9 +115,9 @@ static void test_merge(void)
         count(whole, n / 30, n % 30, 1);
         count(half[g_test_rand_bit()], n / 30, n % 30, 1);
     }
-    g_assert_false(edges_merge(small, half[0]));
+    g_assert_false(edges_merge(small, half[0], false));
     g_assert_cmpuint(few, ==, 0);
-    g_assert_true(edges_merge(half[0], half[1]));
+    g_assert_true(edges_merge(half[0], half[1], false));
     g_assert_cmpuint(edges_top(whole, want, 1000), ==,
                      edges_top(half[0], got, 1000));
     g_assert_cmpmem(want, (2000 - budget) * sizeof(*want), got,
@@ -126,10 +126,10 @@ static void test_merge(void)
 
     /* It can also be told that there were others. */
     count(small, 5000, 5000, 3);
-    g_assert_true(edges_merge(whole, half[1]));
+    g_assert_true(edges_merge(whole, half[1], false));
     half_budget = 0;
     count(half[1], 6000, 6000, 2);
-    g_assert_true(edges_merge(whole, half[1]));
+    g_assert_true(edges_merge(whole, half[1], false));
     g_assert_cmpuint(edges_others(whole), ==, 2);
     g_assert_cmpuint(edges_others(small), ==, 3);
     edges_free(whole);
