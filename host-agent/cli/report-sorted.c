@@ -20,54 +20,24 @@ enum sort_key {
     KEY_FROM, KEY_TO, KEY_SYM_TO, KEY_DSO_TO, KEY_LINE_TO,
 };
 
-/* A name can stand for several columns. */
-static const struct {
-    const char *name;
-    enum sort_key key;
-} keys[] = {
-    { "comm", KEY_COMM },
-    { "process", KEY_COMM },
-    { "pid", KEY_PID },
-    { "tid", KEY_TID },
-    { "cr3", KEY_CR3 },
-    { "cpu", KEY_CPU },
-    { "vcpu", KEY_CPU },
-    { "dso", KEY_DSO },
-    { "module", KEY_DSO },
-    { "dso_from", KEY_DSO },
-    { "sym", KEY_SYM },
-    { "symbol", KEY_SYM },
-    { "function", KEY_SYM },
-    { "sym_from", KEY_SYM },
-    { "srcline", KEY_LINE },
-    { "line", KEY_LINE },
-    { "from", KEY_FROM },
-    { "ip", KEY_FROM },
-    { "to", KEY_TO },
-    { "sym_to", KEY_SYM_TO },
-    { "dso_to", KEY_DSO_TO },
-    { "srcline_to", KEY_LINE_TO },
-    { "edge", KEY_FROM },
-    { "edge", KEY_TO },
-};
-
+/* @names: of --sort; the first one is that of the JSON member, too */
 static const struct {
     const char *title;
-    const char *member;
+    const char *names[5];
 } columns[] = {
-    [KEY_COMM] = { "Command", "comm" },
-    [KEY_PID] = { "Pid", "pid" },
-    [KEY_TID] = { "Tid", "tid" },
-    [KEY_CR3] = { "CR3", "cr3" },
-    [KEY_CPU] = { "CPU", "cpu" },
-    [KEY_DSO] = { "Shared Object", "dso" },
-    [KEY_SYM] = { "Symbol", "sym" },
-    [KEY_LINE] = { "Source:Line", "srcline" },
-    [KEY_FROM] = { "From", "from" },
-    [KEY_TO] = { "To", "to" },
-    [KEY_SYM_TO] = { "Target Symbol", "sym_to" },
-    [KEY_DSO_TO] = { "Target Object", "dso_to" },
-    [KEY_LINE_TO] = { "Target:Line", "srcline_to" },
+    [KEY_COMM] = { "Command", { "comm", "process" } },
+    [KEY_PID] = { "Pid", { "pid" } },
+    [KEY_TID] = { "Tid", { "tid" } },
+    [KEY_CR3] = { "CR3", { "cr3" } },
+    [KEY_CPU] = { "CPU", { "cpu", "vcpu" } },
+    [KEY_DSO] = { "Shared Object", { "dso", "module", "dso_from" } },
+    [KEY_SYM] = { "Symbol", { "sym", "symbol", "function", "sym_from" } },
+    [KEY_LINE] = { "Source:Line", { "srcline", "line" } },
+    [KEY_FROM] = { "From", { "from", "ip" } },
+    [KEY_TO] = { "To", { "to" } },
+    [KEY_SYM_TO] = { "Target Symbol", { "sym_to" } },
+    [KEY_DSO_TO] = { "Target Object", { "dso_to" } },
+    [KEY_LINE_TO] = { "Target:Line", { "srcline_to" } },
 };
 
 /* Values of rows */
@@ -83,6 +53,28 @@ struct sorted {
     struct rows *rows;
 };
 
+/* Does a word of --sort name this column?  "edge" names two. */
+static bool names_column(const char *word, enum sort_key key)
+{
+    return g_strv_contains(columns[key].names, word) ||
+           (!strcmp(word, "edge") && (key == KEY_FROM || key == KEY_TO));
+}
+
+static void unknown_column(const char *word)
+{
+    g_autoptr(GString) known = g_string_new(NULL);
+    const char *const *name;
+    unsigned k;
+
+    for (k = 0; k < G_N_ELEMENTS(columns); k++) {
+        for (name = columns[k].names; *name; name++) {
+            g_string_append_printf(known, " %s", *name);
+        }
+    }
+    cli_error("--sort: unknown column '%s'; the columns are%s edge", word,
+              known->str);
+}
+
 /* Parses the columns of --sort; false after an error message. */
 static bool parse_keys(const char *text, enum sort_key *out, unsigned *n)
 {
@@ -94,29 +86,21 @@ static bool parse_keys(const char *text, enum sort_key *out, unsigned *n)
         return false;
     }
     for (*n = i = 0; words[i]; i++) {
-        bool found = false;
+        unsigned before = *n;
 
-        for (k = 0; k < G_N_ELEMENTS(keys); k++) {
-            if (!strcmp(keys[k].name, g_strstrip(words[i]))) {
-                if (*n == ROWS_MAX_COLUMNS) {
-                    cli_error("--sort: at most %d columns are possible",
-                              ROWS_MAX_COLUMNS);
-                    return false;
-                }
-                out[(*n)++] = keys[k].key;
-                found = true;
+        for (k = 0; k < G_N_ELEMENTS(columns); k++) {
+            if (!names_column(g_strstrip(words[i]), k)) {
+                continue;
             }
+            if (*n == ROWS_MAX_COLUMNS) {
+                cli_error("--sort: at most %d columns are possible",
+                          ROWS_MAX_COLUMNS);
+                return false;
+            }
+            out[(*n)++] = k;
         }
-        if (!found) {
-            g_autoptr(GString) known = g_string_new(NULL);
-
-            for (k = 0; k < G_N_ELEMENTS(keys); k++) {
-                if (!k || strcmp(keys[k].name, keys[k - 1].name)) {
-                    g_string_append_printf(known, " %s", keys[k].name);
-                }
-            }
-            cli_error("--sort: unknown column '%s'; the columns are%s",
-                      words[i], known->str);
+        if (*n == before) {
+            unknown_column(words[i]);
             return false;
         }
     }
@@ -224,7 +208,7 @@ static void print_json(const struct sorted *s, const struct fold_sums *p,
             "U:likely", rows[i]->values[LIKELY], NULL);
 
         for (k = 0; k < s->n; k++) {
-            json_object_set_string_member(o, columns[s->keys[k]].member,
+            json_object_set_string_member(o, columns[s->keys[k]].names[0],
                                           rows[i]->names[k]);
         }
         json_array_add_object_element(array, o);

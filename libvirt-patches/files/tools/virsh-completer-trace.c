@@ -32,38 +32,20 @@ virshTraceSessionCompleter(vshControl *ctl,
     return virshTraceActiveSessions(ctl, dom);
 }
 
-char **
-virshTraceOverflowCompleter(vshControl *ctl G_GNUC_UNUSED,
-                            const vshCmd *cmd G_GNUC_UNUSED,
-                            unsigned int flags)
-{
-    virCheckFlags(0, NULL);
-
-    return virshEnumComplete(VIRSH_TRACE_OVERFLOW_LAST,
-                             virshTraceOverflowTypeToString);
+#define VIRSH_TRACE_WORD_COMPLETER(_what, _last) \
+char ** \
+virshTrace ## _what ## Completer(vshControl *ctl G_GNUC_UNUSED, \
+                                 const vshCmd *cmd G_GNUC_UNUSED, \
+                                 unsigned int flags) \
+{ \
+    virCheckFlags(0, NULL); \
+\
+    return virshEnumComplete(_last, virshTrace ## _what ## TypeToString); \
 }
 
-char **
-virshTraceModeCompleter(vshControl *ctl G_GNUC_UNUSED,
-                        const vshCmd *cmd G_GNUC_UNUSED,
-                        unsigned int flags)
-{
-    virCheckFlags(0, NULL);
-
-    return virshEnumComplete(VIRSH_TRACE_MODE_LAST,
-                             virshTraceModeTypeToString);
-}
-
-char **
-virshTraceNamesCompleter(vshControl *ctl G_GNUC_UNUSED,
-                         const vshCmd *cmd G_GNUC_UNUSED,
-                         unsigned int flags)
-{
-    virCheckFlags(0, NULL);
-
-    return virshEnumComplete(VIRSH_TRACE_NAMES_LAST,
-                             virshTraceNamesTypeToString);
-}
+VIRSH_TRACE_WORD_COMPLETER(Overflow, VIRSH_TRACE_OVERFLOW_LAST)
+VIRSH_TRACE_WORD_COMPLETER(Mode, VIRSH_TRACE_MODE_LAST)
+VIRSH_TRACE_WORD_COMPLETER(Names, VIRSH_TRACE_NAMES_LAST)
 
 char **
 virshTraceVcpusCompleter(vshControl *ctl,
