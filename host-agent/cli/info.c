@@ -99,50 +99,41 @@ static int summarize(const struct cli_trace *t, struct stream_summary *s)
     return ret == -BTRAIL_ERR_END ? count_spans(t, s) : ret;
 }
 
-/* Sums of all streams */
-struct trace_total {
-    uint64_t records;
-    uint64_t spans;
-    uint64_t gaps;
-    uint64_t lost;
-    bool lost_unknown;
-    uint64_t first_time, last_time;
-};
-
-static struct trace_total add_up(const struct stream_summary *streams,
-                                 unsigned n)
+/* The sums of all streams, and the time of all */
+static struct stream_summary add_up(const struct stream_summary *streams,
+                                    unsigned n)
 {
-    struct trace_total sum = { 0 };
+    struct stream_summary sum = { .spans = 0 };
+    uint64_t first;
     unsigned i;
 
     for (i = 0; i < n; i++) {
         const struct stream_summary *s = &streams[i];
 
-        sum.records += s->info.records;
+        sum.info.records += s->info.records;
         sum.spans += s->spans;
         sum.gaps += s->gaps;
         sum.lost += s->lost;
         sum.lost_unknown |= s->lost_unknown;
-        if (s->info.first_time && (!sum.first_time ||
-                                   s->info.first_time < sum.first_time)) {
-            sum.first_time = s->info.first_time;
+        first = s->info.first_time;
+        if (first && (!sum.info.first_time || first < sum.info.first_time)) {
+            sum.info.first_time = first;
         }
-        sum.last_time = MAX(sum.last_time, s->info.last_time);
+        sum.info.last_time = MAX(sum.info.last_time, s->info.last_time);
     }
     return sum;
 }
 
-static double seconds(uint64_t first, uint64_t last)
+static double seconds(const struct btrail_stream_info *s)
 {
-    return last > first ? (last - first) / 1e9 : 0;
+    return s->last_time > s->first_time ?
+           (s->last_time - s->first_time) / 1e9 : 0;
 }
 
 /* Records per second; 0 if it is not known */
-static double rate(uint64_t records, uint64_t first, uint64_t last)
+static double rate(const struct btrail_stream_info *s)
 {
-    double s = seconds(first, last);
-
-    return s > 0 ? records / s : 0;
+    return seconds(s) > 0 ? s->records / seconds(s) : 0;
 }
 
 static double bits(const struct cli_trace *t, uint64_t records)
@@ -232,8 +223,8 @@ static JsonObject *stream_json(const struct stream_summary *s)
         "u:vcpu", i->vcpu, "U:records", i->records,
         "U:first_index", i->first_index, "U:end_index", i->end_index,
         "U:chunks", i->chunks,
-        "d:rate", rate(i->records, i->first_time, i->last_time),
-        "U:cr3_loads", s->cr3_loads, "U:spans", s->spans, "U:gaps", s->gaps,
+        "d:rate", rate(i), "U:cr3_loads", s->cr3_loads,
+        "U:spans", s->spans, "U:gaps", s->gaps,
         "U:lost", s->lost, "b:lost_unknown", s->lost_unknown,
         "U:elsewhere", s->elsewhere, "U:pauses", s->pauses,
         "U:paused_ns", s->paused_ns, "U:first_time", i->first_time,
@@ -245,7 +236,7 @@ static void print_json(const struct cli_trace *t,
                        const struct stream_summary *streams, unsigned n)
 {
     const struct btrail_trace_status *s = &t->status;
-    struct trace_total sum = add_up(streams, n);
+    struct stream_summary sum = add_up(streams, n);
     JsonArray *array = json_array_new();
     unsigned i;
 
@@ -263,10 +254,9 @@ static void print_json(const struct cli_trace *t,
             "b:complete", s->complete, "b:indexed", s->indexed, NULL),
         "o:meta", json_object_ref(t->meta), "o:sideband", sideband_json(t),
         "o:total", btrail_json_new(
-            "U:records", sum.records,
-            "d:bits_per_record", bits(t, sum.records),
-            "d:seconds", seconds(sum.first_time, sum.last_time),
-            "d:rate", rate(sum.records, sum.first_time, sum.last_time),
+            "U:records", sum.info.records,
+            "d:bits_per_record", bits(t, sum.info.records),
+            "d:seconds", seconds(&sum.info), "d:rate", rate(&sum.info),
             "U:spans", sum.spans, "U:gaps", sum.gaps, "U:lost", sum.lost,
             "b:lost_unknown", sum.lost_unknown, NULL),
         "a:streams", array, NULL));
@@ -305,7 +295,7 @@ static void print_text(const struct cli_trace *t,
     static const char *const members[] = {
         "guest", "session", "producer", "qemu", "privilege", "overflow",
     };
-    struct trace_total sum = add_up(streams, n);
+    struct stream_summary sum = add_up(streams, n);
     unsigned i;
 
     printf("%-10s %s", "file", t->path);
@@ -314,15 +304,14 @@ static void print_text(const struct cli_trace *t,
     }
     putchar('\n');
     printf("%-10s %" PRIu64 " bytes", "size", t->status.file_size);
-    if (sum.records) {
-        printf(", %.3f bits a record", bits(t, sum.records));
+    if (sum.info.records) {
+        printf(", %.3f bits a record", bits(t, sum.info.records));
     }
     printf("\n%-10s %" PRIu64 " in %" PRIu64 " spans", "records",
-           sum.records, sum.spans);
-    if (sum.last_time > sum.first_time) {
+           sum.info.records, sum.spans);
+    if (sum.info.last_time > sum.info.first_time) {
         printf(", %.3f s, %.3f million a second",
-               seconds(sum.first_time, sum.last_time),
-               rate(sum.records, sum.first_time, sum.last_time) / 1e6);
+               seconds(&sum.info), rate(&sum.info) / 1e6);
     }
     printf("\n%-10s %s\n", "state", !t->status.complete ? "cut off" :
            !t->status.indexed ? "index damaged" : "complete");

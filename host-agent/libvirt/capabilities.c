@@ -10,8 +10,7 @@
 /* The first element of this name at or behind @node */
 static xmlNode *next_named(xmlNode *node, const char *name)
 {
-    while (node && (node->type != XML_ELEMENT_NODE || node->ns ||
-                    strcmp((const char *)node->name, name))) {
+    while (node && !btrail_document_is(node, name, NULL)) {
         node = node->next;
     }
     return node;

@@ -112,15 +112,21 @@ char *btrail_document_text(xmlDoc *doc)
     return text;
 }
 
+bool btrail_document_is(const xmlNode *node, const char *name,
+                        const char *href)
+{
+    return node->type == XML_ELEMENT_NODE &&
+           !strcmp((const char *)node->name, name) &&
+           !g_strcmp0(node->ns ? (const char *)node->ns->href : NULL, href);
+}
+
 xmlNode *btrail_document_child(const xmlNode *parent, const char *name,
                                const char *href)
 {
     xmlNode *node;
 
     for (node = parent->children; node; node = node->next) {
-        if (node->type == XML_ELEMENT_NODE &&
-            !strcmp((const char *)node->name, name) &&
-            !g_strcmp0(node->ns ? (const char *)node->ns->href : NULL, href)) {
+        if (btrail_document_is(node, name, href)) {
             return node;
         }
     }

@@ -47,7 +47,11 @@ xmlDoc *btrail_document_parse(const char *text, gsize len, GError **error);
  * freed. */
 char *btrail_document_text(xmlDoc *doc);
 
-/* The first child element of this name, in namespace @href (NULL for none) */
+/* Is this an element of this name, in namespace @href (NULL for none)? */
+bool btrail_document_is(const xmlNode *node, const char *name,
+                        const char *href);
+
+/* The first such child */
 xmlNode *btrail_document_child(const xmlNode *parent, const char *name,
                                const char *href);
 

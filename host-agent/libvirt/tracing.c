@@ -189,16 +189,9 @@ static xmlNode *add_record(xmlNode *root)
  * The device, which libvirt does not know
  */
 
-static bool is_argument(const xmlNode *node)
-{
-    return node->type == XML_ELEMENT_NODE && node->ns &&
-           !strcmp((const char *)node->name, "arg") &&
-           !strcmp((const char *)node->ns->href, QEMU_NAMESPACE);
-}
-
 static xmlNode *next_argument(xmlNode *node)
 {
-    while (node && !is_argument(node)) {
+    while (node && !btrail_document_is(node, "arg", QEMU_NAMESPACE)) {
         node = node->next;
     }
     return node;
@@ -221,9 +214,7 @@ static xmlNode *find_device(xmlNode *root, const char *want, xmlNode **option)
     xmlNode *line, *arg, *value;
 
     for (line = root->children; line; line = line->next) {
-        if (line->type != XML_ELEMENT_NODE || !line->ns ||
-            strcmp((const char *)line->name, "commandline") ||
-            strcmp((const char *)line->ns->href, QEMU_NAMESPACE)) {
+        if (!btrail_document_is(line, "commandline", QEMU_NAMESPACE)) {
             continue;
         }
         for (arg = next_argument(line->children); arg; arg = value) {

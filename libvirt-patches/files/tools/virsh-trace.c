@@ -199,7 +199,8 @@ virshTraceAgent(vshControl *ctl,
     return virshTraceQmp(ctl, dom, err, "branch-trace-agent", &arguments);
 }
 
-/* A command with a session and a file only, each of which may be NULL */
+/* A command with a session and a file only, each of which may be NULL: "status"
+ * of all sessions or of one, "stop", "dump" or "list" */
 static virJSONValue *
 virshTraceSimple(vshControl *ctl,
                  virDomainPtr dom,
@@ -220,16 +221,6 @@ virshTraceSimple(vshControl *ctl,
     }
 
     return virshTraceAgent(ctl, dom, err, &command);
-}
-
-/* The sessions of a domain, or one of them */
-static virJSONValue *
-virshTraceStatus(vshControl *ctl,
-                 virDomainPtr dom,
-                 virshTraceError *err,
-                 const char *session)
-{
-    return virshTraceSimple(ctl, dom, err, "status", session, NULL);
 }
 
 static size_t
@@ -297,7 +288,7 @@ virshTraceGetSession(vshControl *ctl,
     if (session)
         return g_strdup(session);
 
-    if (!(info = virshTraceStatus(ctl, dom, NULL, NULL)))
+    if (!(info = virshTraceSimple(ctl, dom, NULL, "status", NULL, NULL)))
         return NULL;
 
     n = virshTraceCount(info, "sessions", &sessions);
@@ -446,7 +437,7 @@ virshTraceActiveSessions(vshControl *ctl,
     size_t n;
     size_t i;
 
-    if (!(info = virshTraceStatus(ctl, dom, &err, NULL)))
+    if (!(info = virshTraceSimple(ctl, dom, &err, "status", NULL, NULL)))
         return NULL;
 
     n = virshTraceCount(info, "sessions", &sessions);
@@ -545,7 +536,7 @@ virshTraceGetStatus(vshControl *ctl,
     virJSONValue *sessions;
     size_t n;
 
-    if (!(info = virshTraceStatus(ctl, dom, err, session)))
+    if (!(info = virshTraceSimple(ctl, dom, err, "status", session, NULL)))
         return NULL;
 
     /* Earlier ones of this name may have ended before it. */
@@ -585,7 +576,7 @@ virshTraceGetDump(vshControl *ctl,
     virJSONValue *dumps;
     size_t n;
 
-    if (!(info = virshTraceStatus(ctl, dom, err, session)))
+    if (!(info = virshTraceSimple(ctl, dom, err, "status", session, NULL)))
         return NULL;
 
     for (n = virshTraceCount(info, "dumps", &dumps); n > 0; n--) {
@@ -600,12 +591,6 @@ virshTraceGetDump(vshControl *ctl,
                    g_strdup_printf(_("the agent of domain '%1$s' no longer knows the dump '%2$s'; trace-list shows whether it is whole"),
                                    virDomainGetName(dom), text));
     return NULL;
-}
-
-static bool
-virshTraceIsWriting(virJSONValue *dump)
-{
-    return STREQ(virshTraceState(dump), "writing");
 }
 
 /* Print the result of a session.  Returns false if it has failed. */
@@ -876,7 +861,7 @@ virshTraceWaitEnd(virshTraceWaiter *w)
         if (w->verbose)
             virshTracePrintProgress(w);
 
-        if (w->file && !virshTraceIsWriting(w->info)) {
+        if (w->file && STRNEQ(virshTraceState(w->info), "writing")) {
             virshTraceEndProgress(w);
             return virshTracePrintDump(w->ctl, w->info);
         }
@@ -1025,7 +1010,7 @@ cmdTraceDump(vshControl *ctl, const vshCmd *cmd)
         return false;
 
     waiter.file = virJSONValueObjectGetString(info, "file");
-    if (!waiter.file || !virshTraceIsWriting(info))
+    if (!waiter.file || STRNEQ(virshTraceState(info), "writing"))
         return virshTracePrintDump(ctl, info);
 
     return virshTraceWaitWritten(ctl, &waiter, &dom, session);
@@ -1223,15 +1208,16 @@ virshTracePrintSession(vshControl *ctl,
     virshTracePrintFact(ctl, _("Size:"), size);
 }
 
-/* Members that are texts, for a table; @names ends with NULL */
+/* Members that are texts, for a table */
 static char **
 virshTraceFields(virJSONValue *info,
-                 const char *const *names)
+                 const char *const *names,
+                 size_t n)
 {
-    char **fields = g_new0(char *, g_strv_length((char **) names) + 1);
+    char **fields = g_new0(char *, n + 1);
     size_t i;
 
-    for (i = 0; names[i]; i++) {
+    for (i = 0; i < n; i++) {
         const char *text = virJSONValueObjectGetString(info, names[i]);
 
         fields[i] = virshTraceText(text && *text ? text : "-");
@@ -1245,12 +1231,12 @@ virshTraceAddSession(vshTable *table,
                      virDomainPtr dom,
                      virJSONValue *info)
 {
-    static const char *const names[] = { "session", "owner", "mode", "file", NULL };
+    static const char *const names[] = { "session", "owner", "mode", "file" };
     g_autofree char *state = virshTraceText(virshTraceState(info));
     g_autofree char *records = g_strdup_printf("%llu", virshTraceNumber(info, "records"));
     g_autofree char *lost = g_strdup_printf("%llu", virshTraceNumber(info, "lost"));
     g_autofree char *size = virshTraceSize(virshTraceNumber(info, "bytes"));
-    g_auto(GStrv) fields = virshTraceFields(info, names);
+    g_auto(GStrv) fields = virshTraceFields(info, names, G_N_ELEMENTS(names));
 
     return vshTableRowAppend(table, virDomainGetName(dom), fields[0],
                              fields[1], state, fields[2], records, lost, size,
@@ -1358,8 +1344,8 @@ virshTracePrintAll(vshControl *ctl,
         size_t n;
         size_t j;
 
-        if (!(info = virshTraceStatus(ctl, domains[i], all ? &err : NULL,
-                                      session))) {
+        if (!(info = virshTraceSimple(ctl, domains[i], all ? &err : NULL,
+                                      "status", session, NULL))) {
             if (!all)
                 return -1;
 
@@ -1545,10 +1531,10 @@ virshTraceAddTrace(vshTable *table,
                    virDomainPtr dom,
                    virJSONValue *info)
 {
-    static const char *const names[] = { "file", "session", "state", "begin", NULL };
+    static const char *const names[] = { "file", "session", "state", "begin" };
     g_autofree char *records = g_strdup_printf("%llu", virshTraceNumber(info, "records"));
     g_autofree char *size = virshTraceSize(virshTraceNumber(info, "bytes"));
-    g_auto(GStrv) fields = virshTraceFields(info, names);
+    g_auto(GStrv) fields = virshTraceFields(info, names, G_N_ELEMENTS(names));
 
     return vshTableRowAppend(table, virDomainGetName(dom), fields[0],
                              fields[1], fields[2], records, size, fields[3],
