@@ -318,10 +318,10 @@ static void check_agent(struct doctor *d, const char *path)
     cli_user_clear(&user);
 }
 
-/* An access that must be allowed, and where the administrator adds rules */
+/* An access that must be allowed; the administrator adds rules to the file of
+ * the profile's name in local/ */
 struct need {
     const char *profile;
-    const char *local;
     const char *path;
     const char *wanted;
     const char *rule;
@@ -339,14 +339,12 @@ static void check_apparmor(struct doctor *d, const char *emulator,
                               NULL;
     g_autofree char *socket = agent ? realpath(agent, NULL) : NULL;
     const struct need needs[] = {
-        { "usr.sbin.libvirtd", "usr.sbin.libvirtd", qemu, "x", "PUx" },
-        { "usr.sbin.virtqemud", "usr.sbin.virtqemud", qemu, "x", "PUx" },
-        { BTRAIL_APPARMOR_DOMAIN, BTRAIL_APPARMOR_DOMAIN, qemu, "rmx",
-          "rmix" },
-        { BTRAIL_APPARMOR_DOMAIN, BTRAIL_APPARMOR_DOMAIN,
+        { "usr.sbin.libvirtd", qemu, "x", "PUx" },
+        { "usr.sbin.virtqemud", qemu, "x", "PUx" },
+        { BTRAIL_APPARMOR_DOMAIN, qemu, "rmx", "rmix" },
+        { BTRAIL_APPARMOR_DOMAIN,
           within && !access(within, F_OK) ? within : NULL, "r", "r" },
-        { BTRAIL_APPARMOR_DOMAIN, BTRAIL_APPARMOR_DOMAIN,
-          socket ? socket : agent, "rw", "rw" },
+        { BTRAIL_APPARMOR_DOMAIN, socket ? socket : agent, "rw", "rw" },
     };
     g_autoptr(GString) lacking = g_string_new(NULL);
     bool unknown = false;
@@ -369,7 +367,7 @@ static void check_apparmor(struct doctor *d, const char *emulator,
                                    BTRAIL_APPARMOR_FOLDER "/local/%s",
                                    lacking->len ? ", " : "", n->path,
                                    n->path == within ? "/**" : "", n->rule,
-                                   n->local);
+                                   n->profile);
         }
     }
     if (lacking->len) {

@@ -60,6 +60,7 @@ int main(int argc, char **argv)
     const struct command *command;
     const char *name = argc > 1 ? argv[1] : NULL;
     g_autofree char *program = NULL;
+    char option[] = "--help";
 
     setlocale(LC_ALL, "");
     if (!name) {
@@ -76,19 +77,11 @@ int main(int argc, char **argv)
         return CLI_OK;
     }
     if (!strcmp(name, "help")) {
-        char option[] = "--help";
-        char *help[] = { NULL, option, NULL };
-
-        command = find_command(argv[2]);
-        if (!command) {
-            return CLI_USAGE;
-        }
-        program = g_strdup_printf("backtrail %s", command->name);
-        help[0] = program;
-        g_set_prgname(program);
-        return command->run(2, help);
+        /* As "COMMAND --help" */
+        name = argv[2];
+        argv[2] = option;
+        argc = 3;
     }
-
     command = find_command(name);
     if (!command) {
         return CLI_USAGE;

@@ -99,9 +99,8 @@ JsonNode *btrail_domain_execute(struct btrail_domain *d, const char *command,
 JsonNode *btrail_domain_ask_agent(struct btrail_domain *d, JsonObject *command,
                                   unsigned timeout_ms, GError **error)
 {
-    JsonObject *arguments = json_object_new();
-
-    json_object_set_object_member(arguments, "command", command);
-    json_object_set_int_member(arguments, "timeout", timeout_ms);
-    return btrail_domain_execute(d, "branch-trace-agent", arguments, error);
+    return btrail_domain_execute(d, "branch-trace-agent",
+                                 btrail_json_new("o:command", command,
+                                                 "u:timeout", timeout_ms,
+                                                 NULL), error);
 }

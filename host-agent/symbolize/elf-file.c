@@ -239,8 +239,9 @@ bool elf_file_address(const struct elf_file *f, uint64_t offset,
     return false;
 }
 
-bool elf_file_offset(const struct elf_file *f, uint64_t address,
-                     uint64_t *offset)
+/* The segment that is loaded at @address, or NULL */
+static const struct elf_segment *find_segment(const struct elf_file *f,
+                                              uint64_t address)
 {
     unsigned i;
 
@@ -249,32 +250,34 @@ bool elf_file_offset(const struct elf_file *f, uint64_t address,
                                                      struct elf_segment, i);
 
         if (address >= s->address && address - s->address < s->size) {
-            *offset = s->offset + (address - s->address);
-            return true;
+            return s;
         }
     }
-    return false;
+    return NULL;
+}
+
+bool elf_file_offset(const struct elf_file *f, uint64_t address,
+                     uint64_t *offset)
+{
+    const struct elf_segment *s = find_segment(f, address);
+
+    if (s) {
+        *offset = s->offset + (address - s->address);
+    }
+    return s;
 }
 
 size_t elf_file_read(const struct elf_file *f, uint64_t address, void *buf,
                      size_t n)
 {
-    unsigned i;
+    const struct elf_segment *s = f->no_bytes ? NULL :
+                                  find_segment(f, address);
+    uint64_t skip = s ? address - s->address : 0;
+    ssize_t got = s && s->offset + skip <= INT64_MAX ?
+                  pread(f->fd, buf, MIN(n, s->size - skip),
+                        s->offset + skip) : 0;
 
-    for (i = 0; !f->no_bytes && i < f->segments->len; i++) {
-        const struct elf_segment *s = &g_array_index(f->segments,
-                                                     struct elf_segment, i);
-        uint64_t skip = address - s->address;
-        ssize_t got;
-
-        if (address >= s->address && skip < s->size &&
-            s->offset + skip <= INT64_MAX) {
-            got = pread(f->fd, buf, MIN(n, s->size - skip),
-                        s->offset + skip);
-            return got > 0 ? got : 0;
-        }
-    }
-    return 0;
+    return MAX(got, 0);
 }
 
 /*
