@@ -6,7 +6,6 @@
  */
 
 #include <glib.h>
-#include <string.h>
 
 #include "analyze/edges.h"
 #include "util/hash.h"

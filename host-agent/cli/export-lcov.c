@@ -188,9 +188,7 @@ static void add_elf_module(struct lcov_writer *w, struct module *module,
 
         g_array_append_val(w->hits, h);
     }
-    if (w->hits->len) {
-        qsort(w->hits->data, w->hits->len, sizeof(struct hit), by_hit_address);
-    }
+    g_array_sort(w->hits, by_hit_address);
     elf_file_lines(module->elf, add_line, w);
     add_functions(w, module->elf);
 }

@@ -3,7 +3,6 @@
  * backtrail info: summarizes a trace without decoding its records
  */
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -3,11 +3,9 @@
  * backtrail report: address spaces that ran, and their hottest edges
  */
 
-#include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "analyze/tally.h"
 #include "cli/report.h"

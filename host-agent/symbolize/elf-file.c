@@ -10,7 +10,6 @@
 #include <fcntl.h>
 #include <gelf.h>
 #include <glib.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -406,10 +405,7 @@ static void read_symbols(struct elf_file *f)
         read_symbol_table(f->debug, SHT_SYMTAB, all);
     }
     read_plts(f, all);
-    if (all->len) {
-        qsort(all->data, all->len, sizeof(struct candidate),
-              compare_candidates);
-    }
+    g_array_sort(all, compare_candidates);
     for (i = 0; i < all->len; i++) {
         const struct candidate *c = &g_array_index(all, struct candidate, i);
         struct elf_symbol *last = f->symbols->len ?
@@ -551,10 +547,7 @@ static Dwarf *open_dwarf(struct elf_file *f)
             }
         }
     }
-    if (f->units->len) {
-        qsort(f->units->data, f->units->len, sizeof(struct unit),
-              compare_units);
-    }
+    g_array_sort(f->units, compare_units);
     return f->dwarf;
 }
 

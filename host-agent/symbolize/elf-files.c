@@ -6,7 +6,6 @@
  * may lead out of it.  So each component is resolved by itself.
  */
 
-#include <errno.h>
 #include <glib.h>
 #include <limits.h>
 #include <string.h>

@@ -6,8 +6,6 @@
  * depend on the piece before; the pieces are joined at the end.
  */
 
-#include <string.h>
-
 #include "symbolize/runs.h"
 #include "util/search.h"
 

@@ -3,8 +3,6 @@
  * Call stacks: see stack.h
  */
 
-#include <string.h>
-
 #include "symbolize/stack-context.h"
 #include "symbolize/stack-edge.h"
 #include "symbolize/stack.h"
