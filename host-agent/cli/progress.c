@@ -25,7 +25,7 @@ void progress_sum(FILE *file, const char *path, const struct progress *p,
     double bits = p->records ? p->bytes * 8.0 / p->records : 0;
 
     fprintf(file, "%s: %" PRIu64 " records, %" PRIu64 " bytes (%.2f bits a "
-            "record), %" PRIu64 " lost, %.3f s paused%s%s\n", path,
+            "record), %" PRIu64 " lost, vCPUs paused for %.3f s%s%s\n", path,
             p->records, p->bytes, bits, p->lost, p->paused_ns / 1e9,
             why ? "; " : "", why ? why : "");
 }

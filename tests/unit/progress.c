@@ -68,11 +68,11 @@ static void test_sum(void)
     begin();
     progress_sum(file, "x.btrail", &some, "stopped");
     expect("x.btrail: 123456789 records, 4567890 bytes (0.30 bits a record), "
-           "12 lost, 1.250 s paused; stopped\n");
+           "12 lost, vCPUs paused for 1.250 s; stopped\n");
     begin();
     progress_sum(file, "x.btrail", &nothing, NULL);
     expect("x.btrail: 0 records, 512 bytes (0.00 bits a record), 0 lost, "
-           "0.000 s paused\n");
+           "vCPUs paused for 0.000 s\n");
 }
 
 int main(int argc, char **argv)
