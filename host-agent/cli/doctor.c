@@ -65,6 +65,10 @@ static void G_GNUC_PRINTF(4, 5) report(struct doctor *d, const char *check,
     }
 }
 
+#define problem(d, check, ...)  report(d, check, STATE_PROBLEM, __VA_ARGS__)
+#define note(d, check, ...)     report(d, check, STATE_NOTE, __VA_ARGS__)
+#define ok(d, check, ...)       report(d, check, STATE_OK, __VA_ARGS__)
+
 /* A URI of another host names it between its slashes. */
 static bool is_local(const char *uri)
 {
@@ -90,21 +94,19 @@ static bool check_libvirt(struct doctor *d)
     const char *driver;
 
     if (!btrail_domain_open(&d->guest, d->connect, NULL, &error)) {
-        report(d, "libvirt", STATE_PROBLEM, "%s; start libvirtd, join its "
-               "group (libvirt), or name its URI with --connect",
-               error->message);
+        problem(d, "libvirt", "%s; start libvirtd, join its group (libvirt), "
+                "or name its URI with --connect", error->message);
         return false;
     }
     uri = virConnectGetURI(d->guest.connection);
     driver = virConnectGetType(d->guest.connection);
     d->local = is_local(uri);
     if (!driver || strcmp(driver, "QEMU")) {
-        report(d, "libvirt", STATE_PROBLEM, "%s does not run QEMU, whose "
-               "guests are the only ones that can be traced; use --connect "
-               "qemu:///system", uri);
+        problem(d, "libvirt", "%s does not run QEMU, whose guests are the only "
+                "ones that can be traced; use --connect qemu:///system", uri);
         return false;
     }
-    report(d, "libvirt", STATE_OK, "connected to %s", uri);
+    ok(d, "libvirt", "connected to %s", uri);
     d->capabilities =
         parse_text(virConnectGetCapabilities(d->guest.connection));
     return true;
@@ -123,20 +125,20 @@ static void ask_emulator(struct doctor *d, const char *path)
     int status;
 
     if (access(path, X_OK)) {
-        report(d, "emulator", STATE_PROBLEM, "%s: %s; build a QEMU with "
-               "Backtrail's patches (scripts/build qemu), and name it with "
-               "--emulator", path, g_strerror(errno));
+        problem(d, "emulator", "%s: %s; build a QEMU with Backtrail's patches "
+                "(scripts/build qemu), and name it with --emulator", path,
+                g_strerror(errno));
     } else if (!g_spawn_sync(NULL, argv, NULL, G_SPAWN_SEARCH_PATH |
                              G_SPAWN_STDIN_FROM_DEV_NULL, NULL, NULL, &output,
                              &errors, &status, &error)) {
-        report(d, "emulator", STATE_NOTE, "%s", error->message);
+        note(d, "emulator", "%s", error->message);
     } else if (!g_spawn_check_wait_status(status, NULL) || !output ||
                !strstr(output, "agent=")) {
-        report(d, "emulator", STATE_PROBLEM, "%s has no branch-trace device; "
-               "build a QEMU with Backtrail's patches (scripts/build qemu), "
-               "and name it with backtrail enable --emulator", path);
+        problem(d, "emulator", "%s has no branch-trace device; build a QEMU "
+                "with Backtrail's patches (scripts/build qemu), and name it "
+                "with backtrail enable --emulator", path);
     } else {
-        report(d, "emulator", STATE_OK, "%s has the branch-trace device", path);
+        ok(d, "emulator", "%s has the branch-trace device", path);
     }
 }
 
@@ -151,10 +153,10 @@ static void check_emulator(struct doctor *d, const char *path)
                                                        "x86_64", NULL, "qemu",
                                                        0);
         if (!capabilities) {
-            report(d, "emulator", STATE_PROBLEM, "libvirt cannot use %s (%s); "
-                   "check that it exists, and that the user who runs libvirt's "
-                   "guests can read and execute it and all folders above it",
-                   path, btrail_domain_last_error());
+            problem(d, "emulator", "libvirt cannot use %s (%s); check that it "
+                    "exists, and that the user who runs libvirt's guests can "
+                    "read and execute it and all folders above it", path,
+                    btrail_domain_last_error());
             return;
         }
         d->emulator_capabilities = parse_text(capabilities);
@@ -162,9 +164,9 @@ static void check_emulator(struct doctor *d, const char *path)
     if (d->local) {
         ask_emulator(d, path);
     } else {
-        report(d, "emulator", STATE_NOTE, "libvirt can use %s; whether it has "
-               "Backtrail's patches can be checked on its host only, or while "
-               "the guest runs", path);
+        note(d, "emulator", "libvirt can use %s; whether it has Backtrail's "
+             "patches can be checked on its host only, or while the guest runs",
+             path);
     }
 }
 
@@ -205,19 +207,19 @@ static void check_kvm(struct doctor *d, bool wanted)
     const char *fault;
 
     if (kvm < 0 && (errno == ENOENT || errno == ENODEV)) {
-        report(d, "kvm", STATE_OK, "there is no KVM; tracing does not need it");
+        ok(d, "kvm", "there is no KVM; tracing does not need it");
         return;
     }
     if (kvm < 0) {
-        report(d, "kvm", STATE_NOTE, "you cannot use /dev/kvm (%s); tracing "
-               "does not need it", g_strerror(errno));
+        note(d, "kvm", "you cannot use /dev/kvm (%s); tracing does not need it",
+             g_strerror(errno));
         return;
     }
     fault = has_virtualization() ? kvm_fault(kvm) :
             "the CPUs have neither VMX nor SVM";
     close(kvm);
     if (!fault) {
-        report(d, "kvm", STATE_OK, "KVM works; traced guests do not use it");
+        ok(d, "kvm", "KVM works; traced guests do not use it");
     } else {
         report(d, "kvm", wanted ? STATE_PROBLEM : STATE_NOTE, "/dev/kvm "
                "does not work: %s; domains of type 'kvm' will not run here: "
@@ -283,37 +285,34 @@ static void check_agent(struct doctor *d, const char *path)
     int error;
 
     if (!path) {
-        report(d, "agent", STATE_PROBLEM, "the device has no agent, so virsh "
-               "cannot trace the guest; add one: backtrail enable --agent "
-               BTRAIL_TRACING_AGENT " %s", d->name);
+        problem(d, "agent", "the device has no agent, so virsh cannot trace "
+                "the guest; add one: backtrail enable --agent "
+                BTRAIL_TRACING_AGENT " %s", d->name);
     } else if (!d->local) {
-        report(d, "agent", STATE_NOTE, "%s is on libvirt's host, and can be "
-               "checked there only", path);
+        note(d, "agent", "%s is on libvirt's host, and can be checked there "
+             "only", path);
     } else if (stat(path, &st)) {
-        report(d, "agent", STATE_PROBLEM, "%s: %s; start the service: "
-               "systemctl enable --now backtraild, or backtraild by hand",
-               path, g_strerror(errno));
+        problem(d, "agent", "%s: %s; start the service: systemctl enable --now "
+                "backtraild, or backtraild by hand", path, g_strerror(errno));
     } else if (!S_ISSOCK(st.st_mode)) {
-        report(d, "agent", STATE_PROBLEM, "%s is not a socket; name the one "
-               "that backtraild listens on", path);
+        problem(d, "agent", "%s is not a socket; name the one that backtraild "
+                "listens on", path);
     } else if ((error = check_listens(path)) == ECONNREFUSED) {
-        report(d, "agent", STATE_PROBLEM, "no service listens on %s: it has "
-               "ended; systemctl restart backtraild, and its journal says why",
-               path);
+        problem(d, "agent", "no service listens on %s: it has ended; systemctl "
+                "restart backtraild, and its journal says why", path);
     } else if (qemu_user(d, &user) &&
                (closed = cli_user_barrier(&user, path))) {
-        report(d, "agent", STATE_PROBLEM, "the guest's QEMU runs as user %u, "
-               "group %u, and %s keeps it from the agent's socket; add "
-               "the user to that group, or make the socket's group one of the "
-               "user's (SocketGroup= of backtraild.socket, or socket-group in "
-               "backtraild.conf without it), then restart the guest",
-               (unsigned)user.uid, (unsigned)user.gid, closed);
+        problem(d, "agent", "the guest's QEMU runs as user %u, group %u, and "
+                "%s keeps it from the agent's socket; add the user to that "
+                "group, or make the socket's group one of the user's "
+                "(SocketGroup= of backtraild.socket, or socket-group in "
+                "backtraild.conf without it), then restart the guest",
+                (unsigned)user.uid, (unsigned)user.gid, closed);
     } else if (error) {
-        report(d, "agent", STATE_NOTE, "%s exists, but you cannot find out "
-               "whether a service listens on it (%s); root can", path,
-               g_strerror(error));
+        note(d, "agent", "%s exists, but you cannot find out whether a service "
+             "listens on it (%s); root can", path, g_strerror(error));
     } else {
-        report(d, "agent", STATE_OK, "an agent listens on %s", path);
+        ok(d, "agent", "an agent listens on %s", path);
     }
     cli_user_clear(&user);
 }
@@ -371,17 +370,16 @@ static void check_apparmor(struct doctor *d, const char *emulator,
         }
     }
     if (lacking->len) {
-        report(d, "apparmor", STATE_PROBLEM, "AppArmor confines libvirt's "
-               "guests, and its rules do not allow what tracing needs; install "
-               "ours (scripts/install), or add %s, then systemctl reload "
-               "apparmor", lacking->str);
+        problem(d, "apparmor", "AppArmor confines libvirt's guests, and its "
+                "rules do not allow what tracing needs; install ours "
+                "(scripts/install), or add %s, then systemctl reload apparmor",
+                lacking->str);
     } else if (unknown) {
-        report(d, "apparmor", STATE_NOTE, "AppArmor confines libvirt's guests, "
-               "and you cannot read all of its rules in "
-               BTRAIL_APPARMOR_FOLDER "; root can");
+        note(d, "apparmor", "AppArmor confines libvirt's guests, and you "
+             "cannot read all of its rules in " BTRAIL_APPARMOR_FOLDER "; root "
+             "can");
     } else {
-        report(d, "apparmor", STATE_OK, "AppArmor's rules allow what tracing "
-               "needs");
+        ok(d, "apparmor", "AppArmor's rules allow what tracing needs");
     }
 }
 
@@ -391,12 +389,12 @@ static void check_selinux(struct doctor *d, const char *emulator)
 
     if (d->capabilities &&
         btrail_capabilities_confines(d->capabilities, d->domain, "selinux")) {
-        report(d, "selinux", STATE_NOTE, "SELinux confines libvirt's guests; "
-               "Backtrail has not been tested with it.  QEMU needs its label "
-               "(semanage fcontext -a -t qemu_exec_t '%s', restorecon '%s'), "
-               "and may need a policy module to connect to the agent's socket: "
-               "ausearch -m avc shows what was refused",
-               qemu ? qemu : emulator, qemu ? qemu : emulator);
+        note(d, "selinux", "SELinux confines libvirt's guests; Backtrail has "
+             "not been tested with it.  QEMU needs its label (semanage "
+             "fcontext -a -t qemu_exec_t '%s', restorecon '%s'), and may need "
+             "a policy module to connect to the agent's socket: ausearch -m "
+             "avc shows what was refused", qemu ? qemu : emulator,
+             qemu ? qemu : emulator);
     }
 }
 
@@ -409,12 +407,12 @@ static bool parse_domain(struct doctor *d, struct btrail_tracing_state *state)
 
     memset(state, 0, sizeof(*state));
     if (!text) {
-        report(d, "domain", STATE_PROBLEM, "%s", btrail_domain_last_error());
+        problem(d, "domain", "%s", btrail_domain_last_error());
         return false;
     }
     d->domain = btrail_document_parse(text, strlen(text), &error);
     if (!d->domain || !btrail_tracing_inspect(d->domain, state, &error)) {
-        report(d, "domain", STATE_PROBLEM, "%s", error->message);
+        problem(d, "domain", "%s", error->message);
         return false;
     }
     return true;
@@ -424,41 +422,37 @@ static void check_configuration(struct doctor *d,
                                 const struct btrail_tracing_state *s)
 {
     if (!s->device) {
-        report(d, "device", STATE_PROBLEM, "the domain has no branch-trace "
-               "device; add one: backtrail enable %s", d->name);
+        problem(d, "device", "the domain has no branch-trace device; add one: "
+                "backtrail enable %s", d->name);
     } else {
-        report(d, "device", STATE_OK, "the domain has '-device %s'", s->device);
+        ok(d, "device", "the domain has '-device %s'", s->device);
     }
     if (s->kvm) {
-        report(d, "type", STATE_PROBLEM, "the domain runs under KVM, where "
-               "branches are not recorded; have QEMU emulate it: backtrail "
-               "enable --tcg %s", d->name);
+        problem(d, "type", "the domain runs under KVM, where branches are not "
+                "recorded; have QEMU emulate it: backtrail enable --tcg %s",
+                d->name);
     } else {
-        report(d, "type", STATE_OK, "the domain is emulated by QEMU");
+        ok(d, "type", "the domain is emulated by QEMU");
     }
     if (!s->shared) {
-        report(d, "memory", STATE_PROBLEM, "the guest's memory is not shared, "
-               "so no names can be read from it; share it: backtrail enable %s",
-               d->name);
+        problem(d, "memory", "the guest's memory is not shared, so no names "
+                "can be read from it; share it: backtrail enable %s", d->name);
     } else {
-        report(d, "memory", STATE_OK, "the guest's memory is shared");
+        ok(d, "memory", "the guest's memory is shared");
     }
     if (!s->vmcoreinfo) {
-        report(d, "vmcoreinfo", STATE_NOTE, "without vmcoreinfo the names of a "
-               "Linux guest may take longer to find; backtrail enable %s adds "
-               "it", d->name);
+        note(d, "vmcoreinfo", "without vmcoreinfo the names of a Linux guest "
+             "may take longer to find; backtrail enable %s adds it", d->name);
     } else {
-        report(d, "vmcoreinfo", STATE_OK, "the guest can report where its "
-               "kernel is");
+        ok(d, "vmcoreinfo", "the guest can report where its kernel is");
     }
     if (!s->panic) {
-        report(d, "panic", STATE_NOTE, "the guest cannot report a panic, at "
-               "which sessions of mode 'last' are dumped; add <panic "
-               "model='isa'/> to the domain's devices (virsh edit %s)",
-               d->name);
+        note(d, "panic", "the guest cannot report a panic, at which sessions "
+             "of mode 'last' are dumped; add <panic model='isa'/> to the "
+             "domain's devices (virsh edit %s)", d->name);
     } else {
-        report(d, "panic", STATE_OK, "the guest can report a panic if its "
-               "kernel has a driver for pvpanic");
+        ok(d, "panic", "the guest can report a panic if its kernel has a "
+           "driver for pvpanic");
     }
 }
 
@@ -477,31 +471,31 @@ static bool check_monitor(struct doctor *d)
         state = btrail_json_string(info, "state");
         capture = btrail_json_string(info, "capture");
         if (state && !strcmp(state, "agent-lost")) {
-            report(d, "monitor", STATE_PROBLEM, "the guest is being traced, "
-                   "but has lost its agent; start backtraild to continue");
+            problem(d, "monitor", "the guest is being traced, but has lost its "
+                    "agent; start backtraild to continue");
         } else {
-            report(d, "monitor", STATE_OK, "QEMU answers; %s",
-                   !capture ? "it has not been traced yet" :
-                   state && !strcmp(state, "active") ? "it is being traced" :
-                   "it is not being traced now");
+            ok(d, "monitor", "QEMU answers; %s",
+               !capture ? "it has not been traced yet" :
+               state && !strcmp(state, "active") ? "it is being traced" :
+               "it is not being traced now");
         }
         return true;
     }
     if (error->code == BTRAIL_AGENT_ERROR_SYSTEM) {
-        report(d, "monitor", STATE_PROBLEM, "libvirt cannot ask QEMU (%s); "
-               "connect with write access, and check that the guest's QEMU "
-               "answers", error->message);
+        problem(d, "monitor", "libvirt cannot ask QEMU (%s); connect with "
+                "write access, and check that the guest's QEMU answers",
+                error->message);
     } else if (error->code == BTRAIL_AGENT_ERROR_NO_COMMAND) {
-        report(d, "monitor", STATE_PROBLEM, "the QEMU that runs the guest "
-               "lacks Backtrail's patches; backtrail enable --emulator PATH "
-               "%s, then shut it down and start it", d->name);
+        problem(d, "monitor", "the QEMU that runs the guest lacks Backtrail's "
+                "patches; backtrail enable --emulator PATH %s, then shut it "
+                "down and start it", d->name);
     } else if (error->code == BTRAIL_AGENT_ERROR_NO_DEVICE) {
-        report(d, "monitor", STATE_PROBLEM, "the guest runs without a "
-               "branch-trace device; backtrail enable %s, then shut it down "
-               "and start it: a reboot is not enough", d->name);
+        problem(d, "monitor", "the guest runs without a branch-trace device; "
+                "backtrail enable %s, then shut it down and start it: a reboot "
+                "is not enough", d->name);
     } else {
-        report(d, "monitor", STATE_PROBLEM, "unexpected answer (%s); use the "
-               "QEMU of this version of Backtrail", error->message);
+        problem(d, "monitor", "unexpected answer (%s); use the QEMU of this "
+                "version of Backtrail", error->message);
     }
     return false;
 }
@@ -517,16 +511,15 @@ static void check_service(struct doctor *d)
     if (node) {
         sessions = json_object_get_member(json_node_get_object(node),
                                           "sessions");
-        report(d, "service", STATE_OK, "the agent answers; this guest has %u "
-               "sessions", sessions && JSON_NODE_HOLDS_ARRAY(sessions) ?
-               json_array_get_length(json_node_get_array(sessions)) : 0);
+        ok(d, "service", "the agent answers; this guest has %u sessions",
+           sessions && JSON_NODE_HOLDS_ARRAY(sessions) ?
+           json_array_get_length(json_node_get_array(sessions)) : 0);
     } else if (error->code == BTRAIL_AGENT_ERROR_NO_COMMAND) {
-        report(d, "service", STATE_PROBLEM, "the guest's QEMU is of an older "
-               "Backtrail and cannot ask the service; shut the guest down and "
-               "start it with the new QEMU");
+        problem(d, "service", "the guest's QEMU is of an older Backtrail and "
+                "cannot ask the service; shut the guest down and start it with "
+                "the new QEMU");
     } else {
-        report(d, "service", STATE_PROBLEM, "the agent cannot be asked: %s",
-               error->message);
+        problem(d, "service", "the agent cannot be asked: %s", error->message);
     }
 }
 
@@ -542,13 +535,12 @@ static void check_devices(struct doctor *d)
     lacks = btrail_capabilities_lacks(d->emulator_capabilities, d->domain);
     list = g_strjoinv(", ", lacks);
     if (*lacks) {
-        report(d, "devices", STATE_PROBLEM, "the domain will not start: its "
-               "QEMU lacks %s; change that (virsh edit %s), SPICE to <graphics "
-               "type='vnc'/>, and remove channels and redirections of type "
-               "'spicevmc'", list, d->name);
+        problem(d, "devices", "the domain will not start: its QEMU lacks %s; "
+                "change that (virsh edit %s), SPICE to <graphics type='vnc'/>, "
+                "and remove channels and redirections of type 'spicevmc'",
+                list, d->name);
     } else {
-        report(d, "devices", STATE_OK, "the domain's QEMU has its displays and "
-               "channels");
+        ok(d, "devices", "the domain's QEMU has its displays and channels");
     }
 }
 
@@ -563,17 +555,17 @@ static void check_saved(struct doctor *d)
     }
     doc = parse_text(virDomainManagedSaveGetXMLDesc(d->guest.domain, 0));
     if (!doc || !btrail_tracing_inspect(doc, &s, NULL)) {
-        report(d, "saved", STATE_NOTE, "the domain resumes from a saved state "
-               "when it is started, with the devices that it had then; virsh "
-               "managedsave-remove %s discards that state", d->name);
+        note(d, "saved", "the domain resumes from a saved state when it is "
+             "started, with the devices that it had then; virsh "
+             "managedsave-remove %s discards that state", d->name);
     } else if (!s.device) {
-        report(d, "saved", STATE_PROBLEM, "the domain resumes from a saved "
-               "state when it is started, in which it has no branch-trace "
-               "device; start it and shut it down, or discard that state: "
-               "virsh managedsave-remove %s", d->name);
+        problem(d, "saved", "the domain resumes from a saved state when it is "
+                "started, in which it has no branch-trace device; start it and "
+                "shut it down, or discard that state: virsh managedsave-remove "
+                "%s", d->name);
     } else {
-        report(d, "saved", STATE_OK, "the domain resumes from a saved state "
-               "when it is started, which has the device, too");
+        ok(d, "saved", "the domain resumes from a saved state when it is "
+           "started, which has the device, too");
     }
     btrail_tracing_state_clear(&s);
 }
@@ -609,8 +601,8 @@ static void check_domain(struct doctor *d)
             check_service(d);
         }
     } else {
-        report(d, "monitor", STATE_NOTE, "the domain is not running; virsh "
-               "start %s starts it", d->name);
+        note(d, "monitor", "the domain is not running; virsh start %s starts "
+             "it", d->name);
     }
     btrail_tracing_state_clear(&s);
 }
@@ -633,7 +625,7 @@ static void run_checks(struct doctor *d)
     if (d->name) {
         btrail_domain_close(&d->guest);
         if (!btrail_domain_open(&d->guest, d->connect, d->name, &error)) {
-            report(d, "domain", STATE_PROBLEM, "%s", error->message);
+            problem(d, "domain", "%s", error->message);
         } else {
             check_domain(d);
         }
