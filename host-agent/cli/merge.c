@@ -8,23 +8,17 @@
 #include <stdio.h>
 
 #include "cli/cli.h"
+#include "util/json.h"
 
 static void print_json(const struct cli_trace *t, const char *output,
                        const struct btrail_merge_result *m)
 {
-    JsonObject *o = json_object_new();
+    JsonObject *o = btrail_json_new(
+        "s:output", output, "u:files", t->status.files,
+        "U:missing_parts", t->status.missing_parts,
+        "b:continued", t->status.continued, NULL);
 
-    json_object_set_string_member(o, "output", output);
-    json_object_set_int_member(o, "files", t->status.files);
-    json_object_set_int_member(o, "missing_parts", t->status.missing_parts);
-    json_object_set_boolean_member(o, "continued", t->status.continued);
-    json_object_set_int_member(o, "chunks", m->chunks);
-    json_object_set_int_member(o, "records", m->records);
-    json_object_set_int_member(o, "bad_chunks", m->bad_chunks);
-    json_object_set_int_member(o, "gaps", m->gaps);
-    json_object_set_int_member(o, "lost", m->lost);
-    json_object_set_boolean_member(o, "lost_unknown", m->lost_unknown);
-    json_object_set_int_member(o, "ends", m->ends);
+    cli_json_copied(o, m);
     cli_print_json(o);
 }
 

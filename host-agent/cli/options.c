@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "util/json.h"
 
 void cli_error(const char *format, ...)
 {
@@ -67,6 +68,14 @@ int cli_write_all(int fd, const void *bytes, size_t n)
         }
     }
     return 0;
+}
+
+void cli_json_copied(JsonObject *o, const struct btrail_merge_result *c)
+{
+    btrail_json_add(o, "U:chunks", c->chunks, "U:records", c->records,
+                    "U:bad_chunks", c->bad_chunks, "U:gaps", c->gaps,
+                    "U:lost", c->lost, "b:lost_unknown", c->lost_unknown,
+                    "u:ends", c->ends, NULL);
 }
 
 bool cli_parse(int *argc, char ***argv, const GOptionEntry *entries,

@@ -44,7 +44,8 @@ static char *default_output(const char *path)
 
 static bool is_sound(const struct btrail_repair_result *r)
 {
-    return r->whole || (!r->bad_chunks && !r->gaps && !r->ends);
+    return r->whole ||
+           (!r->copied.bad_chunks && !r->copied.gaps && !r->copied.ends);
 }
 
 static void say_failure(const char *path, const char *output,
@@ -61,7 +62,8 @@ static void say_failure(const char *path, const char *output,
     } else if (ret == -BTRAIL_ERR_CORRUPT && !output) {
         cli_error("%s: more than its end is damaged (%" PRIu64 " chunks, %"
                   PRIu64 " records are missing); the file was not changed, "
-                  "repair it without --in-place", path, r->bad_chunks, r->lost);
+                  "repair it without --in-place", path,
+                  r->copied.bad_chunks, r->copied.lost);
     } else {
         cli_error("%s: %s", path, cli_strerror(ret));
     }
@@ -70,6 +72,8 @@ static void say_failure(const char *path, const char *output,
 static void print_text(const char *path, const char *output,
                        const struct btrail_repair_result *r)
 {
+    const struct btrail_merge_result *c = &r->copied;
+
     if (r->whole) {
         printf("%s: complete, nothing to repair\n", path);
         return;
@@ -79,9 +83,9 @@ static void print_text(const char *path, const char *output,
                   "trace of its own, separate from other parts", path);
     }
     printf("%s: %" PRIu64 " records kept, %" PRIu64 "%s missing, %" PRIu64
-           " damaged chunks left out, %u streams cut off", path, r->records,
-           r->lost, r->lost_unknown ? " or more" : "", r->bad_chunks,
-           r->ends);
+           " damaged chunks left out, %u streams cut off", path, c->records,
+           c->lost, c->lost_unknown ? " or more" : "", c->bad_chunks,
+           c->ends);
     if (output && strcmp(output, path)) {
         printf("; repaired in %s\n", output);
     } else {
@@ -92,23 +96,12 @@ static void print_text(const char *path, const char *output,
 static void add_json(JsonArray *files, const char *path, const char *output,
                      const struct btrail_repair_result *r)
 {
-    JsonObject *o = json_object_new();
+    JsonObject *o = btrail_json_new(
+        "s:path", path, "S:output", r->whole ? NULL : output,
+        "b:whole", r->whole, "b:cut", r->cut, "b:no_header", r->no_header,
+        "b:continued", r->continued, NULL);
 
-    json_object_set_string_member(o, "path", path);
-    if (output && !r->whole) {
-        json_object_set_string_member(o, "output", output);
-    }
-    json_object_set_boolean_member(o, "whole", r->whole);
-    json_object_set_boolean_member(o, "cut", r->cut);
-    json_object_set_boolean_member(o, "no_header", r->no_header);
-    json_object_set_boolean_member(o, "continued", r->continued);
-    json_object_set_int_member(o, "chunks", r->chunks);
-    json_object_set_int_member(o, "records", r->records);
-    json_object_set_int_member(o, "bad_chunks", r->bad_chunks);
-    json_object_set_int_member(o, "gaps", r->gaps);
-    json_object_set_int_member(o, "lost", r->lost);
-    json_object_set_boolean_member(o, "lost_unknown", r->lost_unknown);
-    json_object_set_int_member(o, "ends", r->ends);
+    cli_json_copied(o, &r->copied);
     json_array_add_object_element(files, o);
 }
 

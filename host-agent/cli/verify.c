@@ -14,6 +14,7 @@
 #include "lib/internal/code-piece.h"
 #include "lib/internal/scan.h"
 #include "lib/internal/trace-files.h"
+#include "util/json.h"
 
 struct verify {
     struct cli_trace trace;
@@ -60,10 +61,9 @@ static void G_GNUC_PRINTF(3, 4) fault(struct verify *v,
         JsonObject *o = json_object_new();
 
         if (s) {
-            json_object_set_int_member(o, "vcpu", s->vcpu);
-            json_object_set_int_member(o, "index", s->index);
+            btrail_json_add(o, "u:vcpu", s->vcpu, "U:index", s->index, NULL);
         }
-        json_object_set_string_member(o, "what", what);
+        btrail_json_add(o, "s:what", what, NULL);
         json_array_add_object_element(v->list, o);
     } else if (s) {
         cli_error("%s: vCPU %u, index %" PRIu64 ": %s", v->trace.path,
@@ -406,20 +406,13 @@ static int check_sideband(struct verify *v)
 
 static void print_json(const struct verify *v, unsigned vcpus, bool complete)
 {
-    JsonObject *o = json_object_new();
-
-    json_object_set_string_member(o, "path", v->trace.path);
-    json_object_set_int_member(o, "files", v->trace.status.files);
-    json_object_set_boolean_member(o, "complete", complete);
-    json_object_set_int_member(o, "records", v->records);
-    json_object_set_int_member(o, "vcpus", vcpus);
-    json_object_set_int_member(o, "gaps", v->gaps);
-    json_object_set_int_member(o, "lost", v->lost);
-    json_object_set_boolean_member(o, "lost_unknown", v->lost_unknown);
-    json_object_set_int_member(o, "damage", v->damage);
-    json_object_set_int_member(o, "fault_count", v->faults);
-    json_object_set_array_member(o, "faults", json_array_ref(v->list));
-    cli_print_json(o);
+    cli_print_json(btrail_json_new(
+        "s:path", v->trace.path, "u:files", v->trace.status.files,
+        "b:complete", complete, "U:records", v->records, "u:vcpus", vcpus,
+        "U:gaps", v->gaps, "U:lost", v->lost,
+        "b:lost_unknown", v->lost_unknown, "U:damage", v->damage,
+        "u:fault_count", v->faults, "a:faults", json_array_ref(v->list),
+        NULL));
 }
 
 static int run(struct verify *v, char *const *paths)

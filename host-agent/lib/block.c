@@ -237,26 +237,21 @@ void btrail_block_add_event(struct btrail_block *block,
     }
     v[3] = btrail_zigzag(e->index - h->end_index);
     if (e->type == BTRAIL_EVENT_TIME) {
-        struct btrail_time *t = &block->time_now;
+        const struct btrail_time *t = &block->time_now;
 
         v[4] = btrail_zigzag(e->data[0] - t->host);
         v[5] = btrail_zigzag(e->data[1] - t->tsc);
         v[6] = btrail_zigzag(e->data[2] - t->icount);
-        t->host = e->data[0];
-        t->tsc = e->data[1];
-        t->icount = e->data[2];
-        if (!h->time_first) {
-            h->time_first = t->host;
-        }
-        h->time_last = t->host;
+        h->time_first = h->time_first ?: e->data[0];
+        h->time_last = e->data[0];
     }
     for (i = 0; i < COLUMNS; i++) {
         btrail_buf_append_varint(&block->events[i], v[i]);
     }
     if (e->type == BTRAIL_EVENT_CR3) {
         btrail_cr3set_switch(&h->switches, block->cr3_now, e->data[0]);
-        block->cr3_now = e->data[0];
     }
+    btrail_event_apply(e, &block->cr3_now, &block->time_now);
     block->event_gap = 0;
     h->events++;
 }

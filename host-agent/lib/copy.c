@@ -7,21 +7,21 @@
 
 /* A stream, as far as it has been copied */
 struct copy_stream {
-    bool begun;                 /* something has come */
-    bool ended;                 /* its END event has */
+    bool begun;                 /* it has a chunk or an event */
+    bool ended;                 /* it has its END event */
     bool left_out;              /* a chunk, since the last one that was not */
-    uint64_t index;             /* where it has come to */
+    uint64_t index;             /* of the next record */
     uint64_t damaged_to;        /* where the last chunk left out ends */
     uint64_t cr3;
     struct btrail_time time;
-    struct btrail_block *fill;  /* what is to come before the next chunk */
+    struct btrail_block *fill;  /* events to add before the next chunk */
 };
 
 struct btrail_copy {
     struct btrail_store *store;
     uint16_t begin;
     bool decode;
-    struct btrail_copy_sum sum;
+    struct btrail_merge_result sum;
     struct btrail_unpacker *unpacker;
     struct btrail_packer *packer;
     struct btrail_buf payload;
@@ -64,7 +64,7 @@ void btrail_copy_to(struct btrail_copy *c, struct btrail_store *store)
     c->store = store;
 }
 
-const struct btrail_copy_sum *btrail_copy_sum(const struct btrail_copy *c)
+const struct btrail_merge_result *btrail_copy_sum(const struct btrail_copy *c)
 {
     return &c->sum;
 }
@@ -80,7 +80,7 @@ static struct copy_stream *get_stream(struct btrail_copy *c, unsigned vcpu)
     return s;
 }
 
-/* An event of our own, where the stream has come to */
+/* Adds an event of our own at the end of the stream. */
 static void fill_event(struct copy_stream *s, unsigned vcpu,
                        const struct btrail_event *event)
 {
@@ -134,9 +134,9 @@ static int flush_fill(struct btrail_copy *c, struct copy_stream *s)
     return ret;
 }
 
-/* Read a chunk and see whether it is sound.  Errors: as of the caller's. */
+/* Reads a chunk and checks it.  Errors: as of the callers. */
 static int load(struct btrail_copy *c, const struct btrail_file *f,
-                const struct btrail_index_entry *e,
+                const struct btrail_index_entry *e, bool decode,
                 struct btrail_block_header *h)
 {
     int ret;
@@ -156,25 +156,31 @@ static int load(struct btrail_copy *c, const struct btrail_file *f,
         return -BTRAIL_ERR_CORRUPT;
     }
     ret = btrail_unpacker_load(c->unpacker, c->payload.data, e->size, h,
-                               !c->decode);
-    if (!ret && c->decode && h->records &&
+                               !decode);
+    if (!ret && decode && h->records &&
         !btrail_unpacker_records(c->unpacker, NULL, h->records)) {
         ret = -BTRAIL_ERR_CORRUPT;
     }
     return ret;
 }
 
-/* What is missing before the first chunk of a file, if that tells why */
+/* Fills what is missing before the first chunk of a file that says why. */
 static void fill_begin(struct btrail_copy *c, struct copy_stream *s,
-                       const struct btrail_index_entry *e, uint16_t reason)
+                       const struct btrail_file *f,
+                       const struct btrail_index_entry *e, bool begins)
 {
-    if (s->index < MIN(s->damaged_to, e->first_index)) {
-        fill_gap(c, s, e->vcpu, BTRAIL_GAP_CORRUPT,
-                 MIN(s->damaged_to, e->first_index) - s->index);
+    uint16_t reason = f->header.begin;
+    uint64_t damaged_to = MIN(s->damaged_to, e->first_index);
+
+    if (!begins || !reason) {
+        return;
+    }
+    if (s->index < damaged_to) {
+        fill_gap(c, s, e->vcpu, BTRAIL_GAP_CORRUPT, damaged_to - s->index);
         s->left_out = false;
     }
     if (s->index < e->first_index) {
-        /* Damage is told, always: readers do not trust a header with it. */
+        /* Damage gets a GAP event: readers do not trust a header with it. */
         if (!s->begun && !s->left_out && reason == c->begin &&
             reason != BTRAIL_GAP_CORRUPT) {
             s->index = e->first_index;
@@ -184,7 +190,7 @@ static void fill_begin(struct btrail_copy *c, struct copy_stream *s,
     }
 }
 
-/* All that comes before a chunk that is sound */
+/* Fills what is missing before a sound chunk. */
 static void fill_before(struct btrail_copy *c, struct copy_stream *s,
                         const struct btrail_block_header *h)
 {
@@ -225,21 +231,23 @@ static void pass_over(struct btrail_copy *c, struct copy_stream *s,
     s->cr3 = h->cr3;
     s->time = h->time;
     for (i = 0; i < h->events; i++) {
-        const struct btrail_event *e = &events[i].event;
-
-        if (e->type == BTRAIL_EVENT_CR3) {
-            s->cr3 = e->data[0];
-        } else if (e->type == BTRAIL_EVENT_TIME) {
-            s->time = (struct btrail_time) {
-                e->data[0], e->data[1], e->data[2],
-            };
-        } else if (e->type == BTRAIL_EVENT_END) {
-            s->ended = true;
-        }
+        btrail_event_apply(&events[i].event, &s->cr3, &s->time);
+        s->ended |= events[i].event.type == BTRAIL_EVENT_END;
     }
     s->index = h->end_index;
     s->begun = true;
     s->left_out = false;
+}
+
+void btrail_copy_bad_data(struct btrail_copy *c, const struct btrail_file *f,
+                          const struct btrail_index_entry *e, bool begins)
+{
+    struct copy_stream *s = get_stream(c, e->vcpu);
+
+    fill_begin(c, s, f, e, begins);
+    s->damaged_to = e->end_index;
+    s->left_out = true;
+    c->sum.bad_chunks++;
 }
 
 int btrail_copy_data(struct btrail_copy *c, const struct btrail_file *f,
@@ -248,21 +256,16 @@ int btrail_copy_data(struct btrail_copy *c, const struct btrail_file *f,
     struct copy_stream *s = get_stream(c, e->vcpu);
     struct btrail_block_header h;
     struct btrail_buf chunk;
-    int ret;
+    int ret = load(c, f, e, c->decode, &h);
 
-    if (begins && f->header.begin) {
-        fill_begin(c, s, e, f->header.begin);
-    }
-    ret = load(c, f, e, &h);
     if (ret == -BTRAIL_ERR_CORRUPT) {
-        s->damaged_to = e->end_index;
-        s->left_out = true;
-        c->sum.bad_chunks++;
+        btrail_copy_bad_data(c, f, e, begins);
         return 0;
     }
     if (ret) {
         return ret;
     }
+    fill_begin(c, s, f, e, begins);
     fill_before(c, s, &h);
     /* Filling needs the buffer. */
     chunk = c->payload;
@@ -304,7 +307,7 @@ int btrail_copy_follow(struct btrail_copy *c, const struct btrail_file *f,
 {
     struct copy_stream *s = get_stream(c, e->vcpu);
     struct btrail_block_header h;
-    int ret = load(c, f, e, &h);
+    int ret = load(c, f, e, true, &h);
 
     if (!ret) {
         pass_over(c, s, &h);
@@ -336,6 +339,18 @@ static int end_stream(struct btrail_copy *c, struct copy_stream *s,
         c->sum.ends++;
     }
     return flush_fill(c, s);
+}
+
+bool btrail_copy_is_open(const struct btrail_copy *c)
+{
+    unsigned i;
+
+    for (i = 0; i < BTRAIL_MAX_VCPUS; i++) {
+        if (c->streams[i] && !c->streams[i]->ended) {
+            return true;
+        }
+    }
+    return false;
 }
 
 int btrail_copy_end(struct btrail_copy *c, bool cut, bool unknown)

@@ -234,22 +234,9 @@ static void put_event(struct btrail_cursor *c, struct btrail_batch *batch)
 
     batch->index = c->index;
     batch->event = e;
-    switch (e->type) {
-    case BTRAIL_EVENT_CR3:
-        c->cr3 = e->data[0];
-        break;
-    case BTRAIL_EVENT_TIME:
-        c->time.host = e->data[0];
-        c->time.tsc = e->data[1];
-        c->time.icount = e->data[2];
-        break;
-    case BTRAIL_EVENT_GAP:
-        if (btrail_event_is_known_gap(e)) {
-            c->index = e->index;
-        }
-        break;
-    default:
-        break;
+    btrail_event_apply(e, &c->cr3, &c->time);
+    if (btrail_event_is_known_gap(e)) {
+        c->index = e->index;
     }
 }
 

@@ -127,7 +127,7 @@ static int write_all(const struct btrail_trace *trace,
     while (!btrail_trace_meta(trace, metas, &json, NULL)) {
         metas++;
     }
-    /* If there are too many it is those in the middle that go. */
+    /* Of too many, those in the middle are left out. */
     first = metas > BTRAIL_MAX_METAS ? metas - BTRAIL_MAX_METAS + 1 : 1;
     ret = copy_metas(trace, store, 0, 1);
     if (!ret && metas) {
@@ -214,17 +214,7 @@ static int merge(const struct btrail_trace *trace, const char *out,
     ret = write_all(trace, store, copy, running);
     error = errno;
     if (result) {
-        const struct btrail_copy_sum *sum = btrail_copy_sum(copy);
-
-        *result = (struct btrail_merge_result) {
-            .chunks = sum->chunks,
-            .records = sum->records,
-            .bad_chunks = sum->bad_chunks,
-            .gaps = sum->gaps,
-            .lost = sum->lost,
-            .lost_unknown = sum->lost_unknown,
-            .ends = sum->ends,
-        };
+        *result = *btrail_copy_sum(copy);
     }
     btrail_copy_free(copy);
     end = btrail_store_close(store);
@@ -233,7 +223,7 @@ static int merge(const struct btrail_trace *trace, const char *out,
         error = errno;
     }
     if (ret && !options.replace) {
-        /* It is ours, and would be in the way next time. */
+        /* It is ours, and the next call would fail because of it. */
         unlink(out);
     }
     errno = error;

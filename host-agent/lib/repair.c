@@ -18,6 +18,7 @@
 struct repair_piece {
     struct btrail_index_entry entry;
     bool begins;                /* the first one of its stream */
+    bool bad;                   /* it was read and is damaged */
     unsigned meta;              /* number of the description */
 };
 
@@ -27,7 +28,7 @@ struct repair {
     struct btrail_repair_result result;
 };
 
-static const struct repair_piece *piece(const struct repair *r, unsigned i)
+static struct repair_piece *piece(const struct repair *r, unsigned i)
 {
     return &g_array_index(r->pieces, struct repair_piece, i);
 }
@@ -80,7 +81,7 @@ static void find_pieces(struct repair *r)
     g_array_sort(r->pieces, compare_pieces);
 }
 
-/* Does the trace go on in a part that is there? */
+/* Does the trace continue in a part that is there? */
 static bool find_next_part(const struct repair *r, const char *path)
 {
     const struct btrail_file_header *h = &r->file->header;
@@ -112,8 +113,8 @@ static bool find_next_part(const struct repair *r, const char *path)
 }
 
 /*
- * Streams of which the last part has nothing have to end, too.  Parts that
- * cannot be opened are none of our business.
+ * Streams of which the last part has nothing must end, too.  Ignores parts that
+ * cannot be opened.
  */
 static int follow_streams(const struct repair *r, const char *path,
                           struct btrail_copy *copy)
@@ -146,19 +147,25 @@ static int follow_streams(const struct repair *r, const char *path,
     return ret;
 }
 
-static int copy_pieces(struct repair *r, struct btrail_copy *copy,
-                       struct btrail_store *store)
+/* Copies all but the end; @sum counts the damaged pieces. */
+static int copy_pieces(struct repair *r, const char *path,
+                       struct btrail_copy *copy, struct btrail_store *store)
 {
+    const struct btrail_merge_result *sum = btrail_copy_sum(copy);
     unsigned i;
     int ret = 0;
 
     for (i = 0; !ret && i < r->pieces->len; i++) {
-        const struct repair_piece *p = piece(r, i);
+        struct repair_piece *p = piece(r, i);
+        uint64_t bad = sum->bad_chunks;
 
-        if (p->entry.type == BTRAIL_CHUNK_DATA) {
-            ret = btrail_copy_data(copy, r->file, &p->entry, p->begins);
-        } else if (p->entry.type == BTRAIL_CHUNK_SIDEBAND) {
+        if (p->entry.type == BTRAIL_CHUNK_SIDEBAND) {
             ret = btrail_copy_sideband(copy, r->file, &p->entry);
+        } else if (p->entry.type == BTRAIL_CHUNK_DATA && p->bad) {
+            btrail_copy_bad_data(copy, r->file, &p->entry, p->begins);
+        } else if (p->entry.type == BTRAIL_CHUNK_DATA) {
+            ret = btrail_copy_data(copy, r->file, &p->entry, p->begins);
+            p->bad = sum->bad_chunks > bad;
         } else if (store) {
             const struct btrail_meta *m =
                 &g_array_index(r->file->metas, struct btrail_meta, p->meta);
@@ -166,28 +173,18 @@ static int copy_pieces(struct repair *r, struct btrail_copy *copy,
             ret = btrail_store_meta(store, m->json, m->length);
         }
     }
-    return ret;
+    return ret ? ret : follow_streams(r, path, copy);
 }
 
-static int end_copy(struct repair *r, const char *path,
-                    struct btrail_copy *copy)
+static int end_copy(struct repair *r, struct btrail_copy *copy)
 {
-    const struct btrail_copy_sum *sum = btrail_copy_sum(copy);
     const struct btrail_trace_status *s = &r->file->status;
     /* Without an index only what there is can tell that it is all. */
     bool all = s->indexed || (s->complete && r->result.cut);
-    int ret = follow_streams(r, path, copy);
+    int ret = btrail_copy_end(copy, !r->result.continued, !all);
 
-    if (!ret) {
-        ret = btrail_copy_end(copy, !r->result.continued, !all);
-    }
-    r->result.chunks = sum->chunks;
-    r->result.records = sum->records;
-    r->result.bad_chunks = sum->bad_chunks + r->file->status.bad_chunks;
-    r->result.gaps = sum->gaps;
-    r->result.lost = sum->lost;
-    r->result.lost_unknown = sum->lost_unknown;
-    r->result.ends = sum->ends;
+    r->result.copied = *btrail_copy_sum(copy);
+    r->result.copied.bad_chunks += s->bad_chunks;
     return ret;
 }
 
@@ -195,15 +192,15 @@ static int end_copy(struct repair *r, const char *path,
 static bool is_cut(const struct repair *r, const struct btrail_copy *copy)
 {
     const struct btrail_trace_status *s = &r->file->status;
-    const struct btrail_copy_sum *sum = btrail_copy_sum(copy);
+    const struct btrail_merge_result *sum = btrail_copy_sum(copy);
 
     return !r->file->no_header && !s->bad_chunks && !s->missing_chunks &&
            !s->skipped_bytes && !sum->bad_chunks && !sum->gaps;
 }
 
 /*
- * Chunks of a type that is not known are not for us to throw away.  Errors: IO,
- * VERSION.
+ * Refuses a file that has chunks of an unknown type, which a repair would lose.
+ * Errors: IO, VERSION.
  */
 static int know_chunks(const struct repair *r)
 {
@@ -224,26 +221,23 @@ static int know_chunks(const struct repair *r)
     return ret == -BTRAIL_ERR_END ? 0 : ret;
 }
 
-/* Find out what there is to be done; @copy then has all but the end. */
-static int look(struct repair *r, const char *path, struct btrail_copy *copy)
-{
-    int ret = know_chunks(r);
-
-    if (!ret) {
-        ret = copy_pieces(r, copy, NULL);
-    }
-    r->result.no_header = r->file->no_header;
-    r->result.continued = find_next_part(r, path);
-    r->result.cut = !ret && is_cut(r, copy);
-    return ret;
-}
-
-static bool is_whole(const struct repair *r)
+/* Finds out what must be done; @copy then has all but the end. */
+static int scan_file(struct repair *r, const char *path,
+                     struct btrail_copy *copy)
 {
     const struct btrail_trace_status *s = &r->file->status;
+    int ret = know_chunks(r);
 
-    return r->result.cut && s->complete && s->indexed && !r->result.ends &&
-           !r->result.gaps && r->result.continued == r->file->continued;
+    r->result.no_header = r->file->no_header;
+    r->result.continued = find_next_part(r, path);
+    if (!ret) {
+        ret = copy_pieces(r, path, copy, NULL);
+    }
+    r->result.cut = !ret && is_cut(r, copy);
+    r->result.whole = r->result.cut && s->complete && s->indexed &&
+                      r->result.continued == r->file->continued &&
+                      (r->result.continued || !btrail_copy_is_open(copy));
+    return ret;
 }
 
 static void describe(const struct repair *r,
@@ -282,16 +276,17 @@ static int write_copy(struct repair *r, const char *path, const char *out,
     if (ret) {
         return ret;
     }
-    copy = btrail_copy_new(store, options.begin, true);
-    ret = copy_pieces(r, copy, store);
+    /* The scan has decoded the records. */
+    copy = btrail_copy_new(store, options.begin, false);
+    ret = copy_pieces(r, path, copy, store);
     if (!ret) {
-        ret = end_copy(r, path, copy);
+        ret = end_copy(r, copy);
     }
     btrail_copy_free(copy);
     end = btrail_store_close(store);
     ret = ret ? ret : end;
     if (ret && !replace) {
-        /* It is ours, and would be in the way next time. */
+        /* It is ours, and the next call would fail because of it. */
         int error = errno;
 
         unlink(out);
@@ -300,7 +295,7 @@ static int write_copy(struct repair *r, const char *path, const char *out,
     return ret;
 }
 
-/* Where does the last piece end, and what is the number of a chunk there? */
+/* Finds where the last piece ends, and the number of a chunk there. */
 static int find_end(const struct repair *r, uint64_t *offset,
                     uint64_t *sequence)
 {
@@ -350,7 +345,7 @@ static int complete(struct repair *r, const char *path, int fd,
         btrail_store_adopt(store, &piece(r, i)->entry, &r->file->roots);
     }
     btrail_copy_to(copy, store);
-    ret = end_copy(r, path, copy);
+    ret = end_copy(r, copy);
     end = btrail_store_close(store);
     return ret ? ret : end;
 }
@@ -376,7 +371,7 @@ static int repair_in_place(struct repair *r, const char *path)
     if (fd < 0) {
         return -BTRAIL_ERR_IO;
     }
-    /* Only now it is known to stay as it is. */
+    /* From here on nobody else changes the file. */
     ret = btrail_file_open(&r->file, dup(fd));
     if (ret) {
         int error = errno;
@@ -387,26 +382,13 @@ static int repair_in_place(struct repair *r, const char *path)
     }
     find_pieces(r);
     copy = btrail_copy_new(NULL, r->file->header.begin, true);
-    ret = look(r, path, copy);
-    if (!ret && r->result.cut && r->file->status.complete &&
-        r->file->status.indexed) {
-        /* Perhaps there is nothing to be done.  The records are sound. */
-        struct btrail_copy *again = btrail_copy_new(
-            NULL, r->file->header.begin, false);
-
-        ret = copy_pieces(r, again, NULL);
-        ret = ret ? ret : end_copy(r, path, again);
-        btrail_copy_free(again);
-        r->result.whole = !ret && is_whole(r);
-    }
-    if (!ret && !r->result.whole) {
-        if (r->result.cut) {
-            ret = complete(r, path, fd, copy);
-            fd = -1;
-        } else {
-            ret = end_copy(r, path, copy);
-            ret = ret ? ret : -BTRAIL_ERR_CORRUPT;
-        }
+    ret = scan_file(r, path, copy);
+    if (!ret && r->result.cut && !r->result.whole) {
+        ret = complete(r, path, fd, copy);
+        fd = -1;
+    } else if (!ret) {
+        ret = end_copy(r, copy);
+        ret = ret || r->result.whole ? ret : -BTRAIL_ERR_CORRUPT;
     }
     btrail_copy_free(copy);
     if (fd >= 0) {
@@ -427,16 +409,13 @@ static int repair_copy(struct repair *r, const char *path, const char *out,
     }
     find_pieces(r);
     copy = btrail_copy_new(NULL, r->file->header.begin, true);
-    ret = look(r, path, copy);
+    ret = scan_file(r, path, copy);
     if (!ret) {
-        ret = end_copy(r, path, copy);
+        ret = end_copy(r, copy);
     }
     btrail_copy_free(copy);
-    if (ret) {
-        return ret;
-    }
-    r->result.whole = is_whole(r);
-    return r->result.whole || !out ? 0 : write_copy(r, path, out, replace);
+    return ret || r->result.whole || !out ? ret :
+           write_copy(r, path, out, replace);
 }
 
 int btrail_repair(const char *path, const char *out, unsigned flags,

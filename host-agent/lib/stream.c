@@ -132,12 +132,8 @@ static int add_event(struct btrail_stream *s, const struct btrail_event *e)
     }
     btrail_block_add_event(s->block, e);
     s->index = s->block->header.end_index;
-    s->time = s->block->time_now;
-    if (e->type == BTRAIL_EVENT_CR3) {
-        s->cr3 = e->data[0];
-    } else if (e->type == BTRAIL_EVENT_END) {
-        s->ended = true;
-    }
+    btrail_event_apply(e, &s->cr3, &s->time);
+    s->ended |= e->type == BTRAIL_EVENT_END;
     return 0;
 }
 

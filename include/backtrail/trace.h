@@ -900,81 +900,17 @@ BTRAIL_API int btrail_writer_flush(struct btrail_writer *writer);
 BTRAIL_API int btrail_writer_close(struct btrail_writer *writer);
 
 /*
- * Repairing
+ * Repairing and merging
  */
 
 /**
- * struct btrail_repair_result - what a repair has found
- * @whole:        nothing is wrong with the file, and nothing was written
- * @cut:          it merely lacks its end, so it can be repaired in place
- * @no_header:    its header is damaged: the new file has another id, and does
- *                not belong to the other files of its trace
- * @continued:    the trace goes on in another part
- * @chunks:       chunks of records and events that were kept
- * @records:      records in them
- * @bad_chunks:   chunks that were left out because they are damaged
- * @gaps:         GAP events that were added where something is missing, with
- *                reason BTRAIL_GAP_CORRUPT
- * @lost:         records that they say are missing
- * @lost_unknown: there may be more, at the end, whose number is not known
- * @ends:         streams that got an END event, with reason BTRAIL_END_CUT
- */
-struct btrail_repair_result {
-    bool whole;
-    bool cut;
-    bool no_header;
-    bool continued;
-    uint64_t chunks;
-    uint64_t records;
-    uint64_t bad_chunks;
-    uint64_t gaps;
-    uint64_t lost;
-    bool lost_unknown;
-    unsigned ends;
-};
-
-/* btrail_repair(): beside BTRAIL_WRITER_REPLACE */
-#define BTRAIL_REPAIR_IN_PLACE      0x100u
-
-/**
- * btrail_repair - make a complete file of one that was cut off or damaged
- * @path:   the file, which is not changed but with BTRAIL_REPAIR_IN_PLACE
- * @out:    name of the new file; NULL to find out what is wrong, no more
- * @flags:  BTRAIL_WRITER_REPLACE, to replace @out; or with NULL for @out
- *          BTRAIL_REPAIR_IN_PLACE, to complete the file itself
- * @result: gets what was found; may be NULL
- *
- * All chunks that are sound are copied as they are.  What was in the others,
- * and between them, is told by GAP events; each stream ends with an END event,
- * unless the trace goes on in a part that lies beside the file.  The new file
- * has an index.
- *
- * A file that has something this library does not know, a codec or a type of
- * chunk, is left alone.
- *
- * In place, only what is behind the last whole chunk is cut off, and what is
- * missing is appended; for a file that needs more the error is CORRUPT.
- *
- * Errors: ARGUMENT (also if @out is the file itself), IO (errno is EEXIST if
- * @out exists, EBUSY if another process writes the file that is to be
- * changed), MEMORY, FORMAT, VERSION, CORRUPT.
- */
-BTRAIL_API int btrail_repair(const char *path, const char *out,
-                             unsigned flags,
-                             struct btrail_repair_result *result);
-
-/*
- * Merging
- */
-
-/**
- * struct btrail_merge_result - what a merge has done
+ * struct btrail_merge_result - what was copied to a new file
  * @chunks:       chunks of records and events that were copied
  * @records:      records in them
  * @bad_chunks:   chunks that were left out because they are damaged
  * @gaps:         GAP events that were added where something is missing
- * @lost:         records that they say are missing
- * @lost_unknown: there may be more, at the end, whose number is not known
+ * @lost:         records that these events report as missing
+ * @lost_unknown: there may be more, at the end, whose number is unknown
  * @ends:         streams that got an END event, with reason BTRAIL_END_CUT
  */
 struct btrail_merge_result {
@@ -988,6 +924,53 @@ struct btrail_merge_result {
 };
 
 /**
+ * struct btrail_repair_result - what a repair has found
+ * @whole:     nothing is wrong with the file, and nothing was written
+ * @cut:       only the end of the file is missing, so that it can be repaired
+ *             in place
+ * @no_header: the header is damaged: the new file has another id, and does not
+ *             belong to the other files of its trace
+ * @continued: the trace continues in another part
+ * @copied:    what was kept; the GAP events have reason BTRAIL_GAP_CORRUPT
+ */
+struct btrail_repair_result {
+    bool whole;
+    bool cut;
+    bool no_header;
+    bool continued;
+    struct btrail_merge_result copied;
+};
+
+/* btrail_repair(): beside BTRAIL_WRITER_REPLACE */
+#define BTRAIL_REPAIR_IN_PLACE      0x100u
+
+/**
+ * btrail_repair - make a complete file of one that was cut off or damaged
+ * @path:   the file, which only BTRAIL_REPAIR_IN_PLACE changes
+ * @out:    name of the new file; NULL only to find out what is wrong
+ * @flags:  BTRAIL_WRITER_REPLACE, to replace @out; or with NULL for @out
+ *          BTRAIL_REPAIR_IN_PLACE, to complete the file itself
+ * @result: gets what was found; may be NULL
+ *
+ * Copies all sound chunks as they are.  GAP events report what was in the
+ * others, and between them; each stream ends with an END event, unless the
+ * trace continues in a part beside the file.  The new file has an index.
+ *
+ * A file with a codec or a type of chunk that this library does not know stays
+ * as it is.
+ *
+ * In place, cuts off only what is behind the last whole chunk, and appends what
+ * is missing; for a file that needs more the error is CORRUPT.
+ *
+ * Errors: ARGUMENT (also if @out is the file itself), IO (errno is EEXIST if
+ * @out exists, EBUSY if another process writes the file that is to be
+ * changed), MEMORY, FORMAT, VERSION, CORRUPT.
+ */
+BTRAIL_API int btrail_repair(const char *path, const char *out,
+                             unsigned flags,
+                             struct btrail_repair_result *result);
+
+/**
  * btrail_merge - write a trace that consists of several files as one file
  * @trace:  from btrail_trace_open_files() or btrail_trace_open_parts(), which
  *          check that the files belong together
@@ -995,9 +978,9 @@ struct btrail_merge_result {
  * @flags:  BTRAIL_WRITER_REPLACE, to replace it
  * @result: gets what was done; may be NULL
  *
- * Chunks are copied as they are, without decoding records.  What cursors
- * report as missing is told by GAP events of the same reasons.  Where the
- * last file was cut off streams get an END event.
+ * Copies chunks as they are, without decoding records.  For what cursors report
+ * as missing there are GAP events with the same reasons.  If the last file was
+ * cut off, streams without an END event get one.
  *
  * Errors: ARGUMENT (also if @out is one of the files), IO (errno is EEXIST if
  * @out exists), MEMORY, VERSION (a codec that this library does not know).

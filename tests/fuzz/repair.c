@@ -25,10 +25,10 @@ static void check(const char *path, const struct btrail_repair_result *r)
                  !status.skipped_bytes && !status.cut_bytes);
     sum = fuzz_read(trace);
     fuzz_require(!sum.synthetic && !sum.bad);
-    fuzz_require(!sum.all || sum.records == r->records);
+    fuzz_require(!sum.all || sum.records == r->copied.records);
     btrail_trace_close(trace);
     fuzz_require(!btrail_repair(path, NULL, 0, &again));
-    fuzz_require(again.whole && again.records == r->records);
+    fuzz_require(again.whole && again.copied.records == r->copied.records);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -43,8 +43,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!ret) {
         fuzz_accepted();
         fuzz_require(snapshot.whole == r.whole &&
-                     snapshot.records == r.records &&
-                     snapshot.gaps == r.gaps && snapshot.ends == r.ends);
+                     snapshot.copied.records == r.copied.records &&
+                     snapshot.copied.gaps == r.copied.gaps &&
+                     snapshot.copied.ends == r.copied.ends);
         if (!r.whole) {
             check(out.path, &r);
         }
@@ -52,7 +53,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             struct fuzz_sum sum = fuzz_read(trace);
 
             /* A reader may get some of a chunk that is damaged further on. */
-            fuzz_require(!sum.all || sum.records >= r.records);
+            fuzz_require(!sum.all || sum.records >= r.copied.records);
             btrail_trace_close(trace);
             if (!r.whole) {
                 fuzz_require(!btrail_trace_open(&trace, out.path));
@@ -63,7 +64,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         ret = btrail_repair(in.path, NULL, BTRAIL_REPAIR_IN_PLACE, &r);
         fuzz_require(!ret == (snapshot.whole || snapshot.cut));
         if (!ret) {
-            fuzz_require(r.records == snapshot.records &&
+            fuzz_require(r.copied.records == snapshot.copied.records &&
                          r.whole == snapshot.whole);
             if (!r.whole) {
                 check(in.path, &r);

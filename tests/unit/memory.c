@@ -292,7 +292,7 @@ static void run_hostile(void *path)
     btrail_cursor_close(cursor);
     btrail_trace_close(trace);
     g_assert_cmpint(btrail_repair(path, NULL, 0, &r), ==, 0);
-    g_assert_cmpuint(r.bad_chunks, ==, BTRAIL_CODEC_STREAMS + 1);
+    g_assert_cmpuint(r.copied.bad_chunks, ==, BTRAIL_CODEC_STREAMS + 1);
 }
 
 static void test_hostile(void)

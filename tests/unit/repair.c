@@ -97,7 +97,7 @@ static void check_repaired(const char *path, const uint64_t *records,
     /* There is nothing more to repair. */
     g_assert_cmpint(btrail_repair(path, NULL, 0, &r), ==, 0);
     g_assert_true(r.whole);
-    g_assert_cmpuint(r.records, ==, records[0] + records[1]);
+    g_assert_cmpuint(r.copied.records, ==, records[0] + records[1]);
 }
 
 static void test_whole(void)
@@ -112,7 +112,7 @@ static void test_whole(void)
     check_repaired(f.path, all, true);
     g_assert_cmpint(btrail_repair(f.path, f.out, 0, &r), ==, 0);
     g_assert_true(r.whole);
-    g_assert_cmpuint(r.records, ==, 2 * RECORDS);
+    g_assert_cmpuint(r.copied.records, ==, 2 * RECORDS);
     g_assert_false(g_file_test(f.out, G_FILE_TEST_EXISTS));
     g_assert_cmpint(btrail_repair(f.path, NULL, BTRAIL_REPAIR_IN_PLACE, &r),
                     ==, 0);
@@ -167,14 +167,14 @@ static void test_cut(void)
         }
         g_assert_cmpint(ret, ==, 0);
         g_assert_true(!r.whole && r.cut && !r.no_header && !r.continued);
-        g_assert_cmpuint(r.records, ==, records[0] + records[1]);
-        g_assert_cmpuint(r.bad_chunks + r.lost, ==, 0);
+        g_assert_cmpuint(r.copied.records, ==, records[0] + records[1]);
+        g_assert_cmpuint(r.copied.bad_chunks + r.copied.lost, ==, 0);
         /* A stream that has not come to its end gets one. */
-        g_assert_cmpuint(r.ends, ==,
+        g_assert_cmpuint(r.copied.ends, ==,
                          (records[0] % RECORDS != 0) +
                          (records[1] % RECORDS != 0));
-        g_assert_true(r.lost_unknown == !!r.ends);
-        g_assert_cmpuint(r.gaps, ==, r.ends);
+        g_assert_true(r.copied.lost_unknown == !!r.copied.ends);
+        g_assert_cmpuint(r.copied.gaps, ==, r.copied.ends);
         check_repaired(f.out, records, true);
 
         /* The original is what it was, and in place the same comes out. */
@@ -228,13 +228,13 @@ static void check_damage(const struct files *f, const uint8_t *bytes,
     if (chunk >= 0) {
         records[vcpu] -= SAMPLE_CHUNK_RECORDS;
         /* It is told how many are missing, as the index knows it. */
-        g_assert_true(r.lost == SAMPLE_CHUNK_RECORDS ||
-                      r.lost == SAMPLE_CHUNK_RECORDS + SAMPLE_LOST);
-        g_assert_false(r.lost_unknown);
-        g_assert_cmpuint(r.gaps, ==, 1);
-        g_assert_cmpuint(r.bad_chunks, ==, 1);
+        g_assert_true(r.copied.lost == SAMPLE_CHUNK_RECORDS ||
+                      r.copied.lost == SAMPLE_CHUNK_RECORDS + SAMPLE_LOST);
+        g_assert_false(r.copied.lost_unknown);
+        g_assert_cmpuint(r.copied.gaps, ==, 1);
+        g_assert_cmpuint(r.copied.bad_chunks, ==, 1);
     } else {
-        g_assert_cmpuint(r.lost + r.gaps, ==, 0);
+        g_assert_cmpuint(r.copied.lost + r.copied.gaps, ==, 0);
     }
     check_repaired(f->out, records, true);
 
@@ -308,8 +308,9 @@ static void test_overwritten(void)
         g_assert_cmpint(btrail_repair(f.path, f.out, BTRAIL_WRITER_REPLACE,
                                       &r), ==, 0);
         kept = records[0] + records[1];
-        g_assert_cmpuint(r.records, ==, kept);
-        g_assert_true(kept == 2 * RECORDS || r.lost || r.lost_unknown);
+        g_assert_cmpuint(r.copied.records, ==, kept);
+        g_assert_true(kept == 2 * RECORDS || r.copied.lost ||
+                      r.copied.lost_unknown);
         check_repaired(f.out, records, true);
     }
     files_free(&f);
@@ -418,7 +419,7 @@ static void test_parts(void)
         put(name, bytes, len - 7);
         g_assert_cmpint(btrail_repair(name, out, 0, &r), ==, 0);
         g_assert_true(r.continued == (i < n - 1));
-        g_assert_cmpuint(r.ends + r.gaps, ==, 0);
+        g_assert_cmpuint(r.copied.ends + r.copied.gaps, ==, 0);
         g_assert_cmpint(btrail_repair(name, NULL, BTRAIL_REPAIR_IN_PLACE, &r),
                         ==, 0);
     }

@@ -50,10 +50,21 @@ struct btrail_block_header {
     struct btrail_cr3set switches;
 };
 
-/* Is it a GAP event that tells how many records are missing? */
+/* Is it a GAP event that says how many records are missing? */
 static inline bool btrail_event_is_known_gap(const struct btrail_event *e)
 {
     return e->type == BTRAIL_EVENT_GAP && e->data[0] != BTRAIL_LOST_UNKNOWN;
+}
+
+/* Update CR3 and time, which CR3 and TIME events change. */
+static inline void btrail_event_apply(const struct btrail_event *e,
+                                      uint64_t *cr3, struct btrail_time *time)
+{
+    if (e->type == BTRAIL_EVENT_CR3) {
+        *cr3 = e->data[0];
+    } else if (e->type == BTRAIL_EVENT_TIME) {
+        *time = (struct btrail_time) { e->data[0], e->data[1], e->data[2] };
+    }
 }
 
 /* Writing */
