@@ -2,9 +2,9 @@
 /*
  * libbacktrail: the code bytes that were executed
  *
- * A trace can hold, beside the records, what bytes the vCPUs executed: for
- * each page, from which record on it had which content.  So instructions can
- * be decoded as they were, even if the program is gone, or has changed itself.
+ * A trace can have, beside the records, the bytes that the vCPUs executed: the
+ * contents of each page, and from which record on it had them.  So instructions
+ * can be decoded even if the program is gone, or has changed itself.
  *
  * The conventions are those of trace.h.
  */
@@ -23,10 +23,10 @@ struct btrail_code;
 /**
  * btrail_code_open - find the code bytes of a trace
  * @code:  gets the handle; free with btrail_code_close()
- * @trace: must live as long as @code
+ * @trace: must outlive @code
  *
- * There may be none: that is no error.  Pieces that are damaged are left out;
- * see btrail_code_bad_pieces().
+ * A trace without code bytes is not an error.  Damaged pieces are left out; see
+ * btrail_code_bad_pieces().
  *
  * Errors: ARGUMENT, IO, MEMORY.
  */
@@ -40,8 +40,8 @@ BTRAIL_API int btrail_code_open(struct btrail_code **code,
 BTRAIL_API void btrail_code_close(struct btrail_code *code);
 
 /**
- * btrail_code_read - bytes as a vCPU would have executed them
- * @vcpu:    which one
+ * btrail_code_read - read bytes as a vCPU would have executed them
+ * @vcpu:    the vCPU
  * @index:   of a record: between the record before it and this one
  * @cr3:     in force there.  Addresses from 2^63 on are shared by all address
  *           spaces; others belong to (@cr3 & BTRAIL_CR3_ROOT).
@@ -49,11 +49,11 @@ BTRAIL_API void btrail_code_close(struct btrail_code *code);
  * @buf:     gets the bytes
  * @size:    how many, at most INT_MAX
  *
- * Known are the pages that the vCPU had executed before the record.  The bytes
- * that it did execute are right; others of such a page may be older.
+ * Only pages that the vCPU had executed before the record are known.  The bytes
+ * that it executed are right; others of such a page may be older.
  *
- * Returns how many bytes it got: fewer than @size if what follows is not known,
- * 0 if nothing is.
+ * Returns how many bytes it has read: fewer than @size if what follows is
+ * unknown, 0 if nothing is known.
  * Errors: ARGUMENT, IO, MEMORY, CORRUPT.
  */
 BTRAIL_API int btrail_code_read(struct btrail_code *code, unsigned vcpu,
@@ -63,7 +63,7 @@ BTRAIL_API int btrail_code_read(struct btrail_code *code, unsigned vcpu,
 /**
  * btrail_code_bad_pieces - damaged pieces that were left out
  *
- * If there are any, what is read can be missing, or older than it should be.
+ * If there are any, bytes can be missing, or older than they should be.
  */
 BTRAIL_API uint64_t btrail_code_bad_pieces(const struct btrail_code *code);
 

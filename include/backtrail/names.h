@@ -2,9 +2,9 @@
 /*
  * libbacktrail: names in a trace
  *
- * A trace of a Linux guest whose RAM was shared with the agent has snapshots: what
- * processes, threads and mappings there were at a moment, as found in the
- * guest's memory.  The conventions are those of trace.h.
+ * A trace of a Linux guest whose RAM was shared with the agent has snapshots:
+ * the processes, threads and mappings of the guest at one moment, as found in
+ * its memory.  The conventions are those of trace.h.
  */
 
 #ifndef BACKTRAIL_NAMES_H
@@ -23,19 +23,19 @@ extern "C" {
 #define BTRAIL_SNAPSHOT_STRINGS         (1u << 20)
 #define BTRAIL_SNAPSHOT_SIZE            (16u << 20)
 
-/* Flags of a snapshot: it has all processes with an address space of their own. */
+/* Flags of a snapshot: it has all processes that own an address space. */
 #define BTRAIL_SNAPSHOT_WHOLE           1u
 
 /*
- * Flags of a process: of the kernel (it has no address space of its own);
- * some of it could not be read (what is there is right); it was only seen, and
- * for what is not there an earlier snapshot has to be asked.
+ * Flags of a process: it is of the kernel, and has no address space of its own;
+ * some of it could not be read, and the rest is right; it was only seen, and
+ * an earlier snapshot has the rest.
  */
 #define BTRAIL_PROCESS_KERNEL       1u
 #define BTRAIL_PROCESS_PARTIAL      2u
 #define BTRAIL_PROCESS_SEEN         4u
 
-/* Flags of a mapping: as in /proc/PID/maps, and those of the last two kinds */
+/* Flags of a mapping: as in /proc/PID/maps; the last two are of its file */
 #define BTRAIL_MAPPING_READ         1u
 #define BTRAIL_MAPPING_WRITE        2u
 #define BTRAIL_MAPPING_EXEC         4u
@@ -43,18 +43,18 @@ extern "C" {
 #define BTRAIL_MAPPING_FILE         16u
 #define BTRAIL_MAPPING_DELETED      32u
 
-/* Build-ids are no longer than this. */
+/* The longest build-id, in bytes */
 #define BTRAIL_BUILD_ID_MAX         32
 
 /**
  * struct btrail_mapping - a range of a process's address space
  * @start:         first address
  * @end:           first address behind it
- * @offset:        where in the file it begins, in bytes; 0 if there is no file
+ * @offset:        where in the file it begins, in bytes; 0 without a file
  * @flags:         BTRAIL_MAPPING_*
  * @path:          of the file, or a name such as "[vdso]", "[heap]" or
- *                 "[stack]"; "" if it has none.  Never NULL
- * @build_id:      of the file, NULL if it is not known
+ *                 "[stack]"; "" without a name.  Never NULL
+ * @build_id:      of the file, NULL if it is unknown
  * @build_id_size: bytes
  */
 struct btrail_mapping {
@@ -70,8 +70,9 @@ struct btrail_mapping {
 /**
  * struct btrail_thread - a thread of a process
  * @tid:        its number; that of the first one is the process's pid
- * @vcpu:       the guest's CPU that ran it when it was looked at, or -1
- * @start_time: when it was made, by the guest's clock (nanoseconds since boot)
+ * @vcpu:       the guest's CPU that ran it when it was read, or -1
+ * @start_time: when it was created, by the guest's clock (nanoseconds since
+ *              boot)
  * @comm:       its name; never NULL
  */
 struct btrail_thread {
@@ -84,22 +85,24 @@ struct btrail_thread {
 /**
  * struct btrail_process - a process, from its last exec on
  * @pgd:        guest physical address of its page tables: CR3 in the bits of
- *              BTRAIL_CR3_ROOT.  Of a process of the kernel, those that it has
+ *              BTRAIL_CR3_ROOT.  For a process of the kernel, those that it has
  *              borrowed, or 0
- * @user_pgd:   of those it has in user mode, if they are others (KPTI), or 0
- * @mm:         linear address of what the kernel knows the address space by;
- *              0 for a process of the kernel
- * @start_time: when it was made, by the guest's clock (nanoseconds since boot)
- * @first:      host clock at which it was first seen so
- * @last:       host clock at which it was last seen so: it was there in
- *              between, too, with these page tables
+ * @user_pgd:   the same of its page tables in user mode, if they are others
+ *              (KPTI), or 0
+ * @mm:         linear address of the kernel's mm_struct; 0 for a process of the
+ *              kernel
+ * @start_time: when it was created, by the guest's clock (nanoseconds since
+ *              boot)
+ * @first:      host clock at which it was first seen with these page tables
+ * @last:       host clock at which it was last seen with them; it had them all
+ *              the time in between
  * @flags:      BTRAIL_PROCESS_*
  * @pid:        what user programs call its pid (the kernel's tgid)
  * @parent:     pid of its parent, or 0
  * @comm:       its name; never NULL
  * @exe:        path of its program, or ""; never NULL
- * @command_line: arguments, each with a NUL behind it, as in /proc/PID/cmdline;
- *              there is one more NUL behind.  Never NULL
+ * @command_line: arguments, each with a NUL behind it, as in /proc/PID/cmdline,
+ *              and one more NUL at the end.  Never NULL
  * @command_line_size: bytes
  * @threads:    its threads, in the order of their tids
  * @mappings:   its mappings, in the order of their addresses
@@ -128,8 +131,8 @@ struct btrail_process {
 };
 
 /**
- * struct btrail_snapshot - what was found at a moment
- * @begin:     host clock at which looking began
+ * struct btrail_snapshot - what was found in the guest at one moment
+ * @begin:     host clock at which the scan began
  * @end:       host clock at which it ended
  * @flags:     BTRAIL_SNAPSHOT_*
  * @n:         number of processes
@@ -144,29 +147,28 @@ struct btrail_snapshot {
 };
 
 /**
- * btrail_snapshot_decode - make a snapshot of its bytes in a trace
- * @snapshot: gets it; free with btrail_snapshot_free()
+ * btrail_snapshot_decode - decode a snapshot from its bytes in a trace
+ * @snapshot: gets it; free with btrail_snapshot_free(), which also frees all
+ *            that it points to
  * @data: payload of a SIDEBAND chunk of kind PROCESSES
  * @size: bytes
  *
- * All that is in the snapshot belongs to it.
- *
  * Errors: ARGUMENT, CORRUPT.
  */
-BTRAIL_API int btrail_snapshot_decode(struct btrail_snapshot **snapshot, const void *data,
-                                  size_t size);
+BTRAIL_API int btrail_snapshot_decode(struct btrail_snapshot **snapshot,
+                                      const void *data, size_t size);
 
 /**
- * btrail_snapshot_encode - make the bytes of a snapshot
+ * btrail_snapshot_encode - encode a snapshot for a trace
  * @snapshot: what to encode
  * @data: gets the bytes; free with free()
  * @size: gets their number, at most BTRAIL_SNAPSHOT_SIZE
  *
- * Errors: ARGUMENT (it is larger than a snapshot can be, or has what cannot be in
- * one: addresses out of order, a path that is NULL).
+ * Errors: ARGUMENT (it is too large, or invalid: addresses out of order, a path
+ * that is NULL).
  */
-BTRAIL_API int btrail_snapshot_encode(const struct btrail_snapshot *snapshot, void **data,
-                                  size_t *size);
+BTRAIL_API int btrail_snapshot_encode(const struct btrail_snapshot *snapshot,
+                                      void **data, size_t *size);
 
 /**
  * btrail_snapshot_free - free a snapshot
@@ -175,7 +177,7 @@ BTRAIL_API int btrail_snapshot_encode(const struct btrail_snapshot *snapshot, vo
 BTRAIL_API void btrail_snapshot_free(struct btrail_snapshot *snapshot);
 
 /*
- * Who ran, and what is where
+ * The process that ran, and the mapping or symbol at an address
  */
 
 struct btrail_names;
@@ -184,8 +186,8 @@ struct btrail_names;
  * enum btrail_certainty - how sure an answer is
  *
  * @BTRAIL_UNKNOWN: nothing is known; show "?"
- * @BTRAIL_LIKELY:  what is known points to this alone, and does not prove it
- * @BTRAIL_SURE:    it was so
+ * @BTRAIL_LIKELY:  what is known points only to this, and does not prove it
+ * @BTRAIL_SURE:    it is proved
  */
 enum btrail_certainty {
     BTRAIL_UNKNOWN = 0,
@@ -196,9 +198,9 @@ enum btrail_certainty {
 /**
  * struct btrail_symbol - a symbol of the kernel or a module
  * @address: where it begins
- * @end:     where the next one begins, or what is known to be the end
+ * @end:     where the next one begins, or the known end
  * @name:    its name
- * @module:  the module that has it, NULL if it is the kernel itself
+ * @module:  the module that has it, NULL for the kernel itself
  * @type:    as in /proc/kallsyms
  */
 struct btrail_symbol {
@@ -212,10 +214,10 @@ struct btrail_symbol {
 /**
  * btrail_names_open - read the names that a trace has
  * @names: gets the handle; free with btrail_names_close()
- * @trace: is not needed any more once this returns
+ * @trace: is no longer needed when this returns
  *
- * A trace without any has none, and that is no error: everything is unknown
- * then.  What is damaged is left out.
+ * A trace without names is not an error: everything is unknown then.  Damaged
+ * pieces are left out.
  *
  * Errors: ARGUMENT, IO, MEMORY.
  */
@@ -229,43 +231,43 @@ BTRAIL_API int btrail_names_open(struct btrail_names **names,
 BTRAIL_API void btrail_names_close(struct btrail_names *names);
 
 /**
- * btrail_names_process - whose address space was it?
+ * btrail_names_process - find the process of an address space
  * @names:   the names
- * @time:    CLOCK_MONOTONIC of the host: that of the TIME event in force, so
- *           that it may have been up to a tick later
+ * @time:    CLOCK_MONOTONIC of the host, of the TIME event in force; the record
+ *           may have been made up to a tick later
  * @cr3:     CR3 in force; PCID and flags do not matter
  * @process: gets the process as it was found at the time nearest to this one,
- *           NULL if it is not known
+ *           NULL if it is unknown
  *
- * Page tables are used again once their process has ended.  So a process is
+ * Page tables are used again after their process has ended.  So a process is
  * sure only between two moments at which it was seen with them, and one that
- * was never seen is unknown.  Likely is one after the last snapshot that there is,
- * or before the first; and, of several that share an address space, the oldest.
+ * was never seen is unknown.  After the last snapshot, or before the first one,
+ * a process is likely; of several that share an address space, the oldest is.
  *
  * What the kernel does with a CR3 may be for another process or for none: its
- * threads borrow the address space of whatever ran before.  With the kernel's
- * own page tables the process is the one with pid 0.
+ * threads borrow the address space of the process that ran before.  With the
+ * kernel's own page tables the process is the one with pid 0.
  */
 BTRAIL_API enum btrail_certainty
 btrail_names_process(const struct btrail_names *names, uint64_t time,
                      uint64_t cr3, const struct btrail_process **process);
 
-/* Who owned which spans of a trace */
+/* The owners of the spans of a trace */
 struct btrail_owners;
 
 /**
- * btrail_owners_open - find out whose spans those of a trace are
+ * btrail_owners_open - find the processes that own the spans of a trace
  * @owners: gets the handle; free with btrail_owners_close() before the names
  * @trace:  the trace
  * @names:  its names
  *
- * Page tables in force are nobody else's until others are loaded.  So who was
- * seen to have them while a span lasted has had them for all of it, and for
- * spans of other vCPUs that overlap with it; what was made before a process
- * was first seen, and after it was last seen, becomes known.
+ * Page tables in force do not change their process until others are loaded.  So
+ * a process that a snapshot found with them during a span had them for the
+ * whole span, and for spans of other vCPUs that overlap with it.  This names
+ * records from before the process was first seen, and from after it was last
+ * seen.
  *
- * Goes through the events of the whole trace.  What is known of more than
- * 2^22 spans is left out.
+ * Reads the events of the whole trace.  Leaves out spans beyond the first 2^22.
  *
  * Errors: ARGUMENT, IO, MEMORY.
  */
@@ -280,7 +282,7 @@ BTRAIL_API int btrail_owners_open(struct btrail_owners **owners,
 BTRAIL_API void btrail_owners_close(struct btrail_owners *owners);
 
 /**
- * btrail_owners_process - whose record was it?
+ * btrail_owners_process - find the process that made a record
  * @owners:  the owners
  * @vcpu:    the vCPU
  * @index:   of the record
@@ -288,8 +290,8 @@ BTRAIL_API void btrail_owners_close(struct btrail_owners *owners);
  * @cr3:     CR3 in force
  * @process: gets the process, as btrail_names_process() returns it
  *
- * It is sure if the span's owner is known; otherwise it is what
- * btrail_names_process() says.
+ * The answer is sure if the span's owner is known; otherwise it is that of
+ * btrail_names_process().
  */
 BTRAIL_API enum btrail_certainty
 btrail_owners_process(const struct btrail_owners *owners, unsigned vcpu,
@@ -297,35 +299,36 @@ btrail_owners_process(const struct btrail_owners *owners, unsigned vcpu,
                       const struct btrail_process **process);
 
 /**
- * btrail_names_last - a process as it was when it was seen last
+ * btrail_names_last - get a process as it was when it was last seen
  * @process: from btrail_names_process() or btrail_owners_process()
  *
- * What it is called changes while it lives; this is what it was called in the
- * end.  Returns NULL for NULL.
+ * The name of a process changes while it lives; this has the last name.
+ * Returns NULL for NULL.
  */
 BTRAIL_API const struct btrail_process *
 btrail_names_last(const struct btrail_process *process);
 
 /**
- * btrail_names_before - a process as it was when snapshots found it otherwise
+ * btrail_names_before - get a process as it was before its last change
  * @process: as from btrail_names_last()
  *
- * Returns what it was like before; NULL for the first, and for NULL.  So all
- * that was ever seen of a process comes up, with btrail_names_last() first.
+ * Returns NULL for the first version, and for NULL.  Begin with
+ * btrail_names_last() to get all versions that snapshots have found.
  */
 BTRAIL_API const struct btrail_process *
 btrail_names_before(const struct btrail_process *process);
 
 /**
- * btrail_names_mapping - what is mapped at an address of a process?
+ * btrail_names_mapping - find the mapping at an address of a process
  * @names:   the names
  * @process: from btrail_names_process()
  * @time:    CLOCK_MONOTONIC of the host
  * @address: linear address
  * @mapping: gets the mapping, NULL if none is known
  *
- * It is sure if it was there before and after, likely if it was there before
- * or after and nothing else was that has code, and unknown otherwise.
+ * The mapping is sure if it existed before and after @time.  It is likely if it
+ * existed before or after, and no other mapping with code did.  Otherwise it is
+ * unknown.
  */
 BTRAIL_API enum btrail_certainty
 btrail_names_mapping(const struct btrail_names *names,
@@ -334,12 +337,12 @@ btrail_names_mapping(const struct btrail_names *names,
                      const struct btrail_mapping **mapping);
 
 /**
- * btrail_names_kernel_symbol - what symbol is an address of the kernel in?
+ * btrail_names_kernel_symbol - find the symbol of an address of the kernel
  * @names:   the names
  * @time:    CLOCK_MONOTONIC of the host
  * @address: linear address
- * @symbol:  gets the last one that begins there or before; of several with one
- *           address the first
+ * @symbol:  gets the last one that begins at or before @address; of several at
+ *           the same address, the first
  *
  * Errors: ARGUMENT, END (there is none).
  */
@@ -348,13 +351,13 @@ BTRAIL_API int btrail_names_kernel_symbol(const struct btrail_names *names,
                                           struct btrail_symbol *symbol);
 
 /**
- * btrail_names_symbol - all symbols of the kernel, one by one
+ * btrail_names_symbol - get all symbols of the kernel, one by one
  * @names:  the names
  * @i:      from 0 on, until there are no more
- * @symbol: gets it
+ * @symbol: gets the symbol
  *
- * They come as often as they were read, the oldest first, each time in the
- * order of addresses, and those of one address in that of the table.
+ * Symbols come once for each time that they were read, the oldest first, in the
+ * order of addresses; those of one address in the order of the table.
  *
  * Errors: ARGUMENT, END (there are no more).
  */

@@ -8,14 +8,14 @@
  *
  * Conventions:
  *  - Functions return 0 or a negative enum btrail_error; btrail_strerror()
- *    gives words for either sign.  With BTRAIL_ERR_IO errno tells more.
+ *    describes either sign.  With BTRAIL_ERR_IO, errno has the cause.
  *  - Handles are opaque.  One handle is used by one thread at a time;
  *    different handles, also cursors of one trace, are independent.
  *  - Times are in nanoseconds of the host's CLOCK_MONOTONIC unless said
  *    otherwise, sizes in bytes, positions in records.
- *  - What a function returns through a pointer belongs to the handle and
- *    lives as long as is said there.
- *  - A file is never trusted: whatever is in it, memory use is bounded and
+ *  - What a function returns through a pointer belongs to the handle; the
+ *    function's comment says how long it is valid.
+ *  - A file is never trusted: whatever it contains, memory use is bounded and
  *    the result is data or an error.
  */
 
@@ -81,20 +81,20 @@ BTRAIL_API const char *btrail_strerror(int error);
 BTRAIL_API const char *btrail_version(void);
 
 /*
- * Reasons of events that no producer sends: a GAP where records are in
- * another file of the trace, and an END where a trace was cut off, as repaired.
+ * Reasons of events that no producer sends: a GAP where records are in another
+ * file of the trace, and the END that a repair adds where a trace was cut off.
  */
 #define BTRAIL_GAP_ELSEWHERE        256
 #define BTRAIL_END_CUT              256
 
 /*
- * Pseudo-addresses: what a trace has in place of addresses that its session
- * was not to see.  None can be an address, and each is in the half of the
+ * Pseudo-addresses, which replace addresses that the session was not allowed
+ * to record.  None is a canonical address, and each is in the half of the
  * address space that it stands for.
  *
- * In a trace of user mode alone, the `to` of a branch into the kernel says how
- * the kernel was entered, and the `from` of one that comes back is
- * BTRAIL_PSEUDO_FROM_KERNEL.  In one of the kernel alone, likewise.
+ * In a trace of user mode only, the `to` of a branch into the kernel says how
+ * the kernel was entered, and the `from` of a branch out of it is
+ * BTRAIL_PSEUDO_FROM_KERNEL.  The same holds for a trace of the kernel only.
  */
 #define BTRAIL_PSEUDO_TO_KERNEL     UINT64_C(0x8000000000000000) /* unknown */
 #define BTRAIL_PSEUDO_SYSCALL       UINT64_C(0x8000000000000001)
@@ -108,7 +108,7 @@ BTRAIL_API const char *btrail_version(void);
 /**
  * btrail_pseudo_name - words for a pseudo-address, such as "[syscall]"
  *
- * Returns a constant string; NULL if the address is none.
+ * Returns a constant string; NULL if this is not a pseudo-address.
  */
 BTRAIL_API const char *btrail_pseudo_name(uint64_t address);
 
@@ -120,9 +120,9 @@ struct btrail_trace;
 struct btrail_cursor;
 
 /**
- * struct btrail_time - the moment a TIME event tells
+ * struct btrail_time - the time that a TIME event reports
  * @host:   CLOCK_MONOTONIC of the host, 0 if no time is known
- * @tsc:    guest TSC as the guest reads it
+ * @tsc:    TSC as the guest reads it
  * @icount: instructions, or BTRAIL_NO_ICOUNT
  */
 struct btrail_time {
@@ -132,28 +132,26 @@ struct btrail_time {
 };
 
 /**
- * struct btrail_trace_status - the state a trace was found in
+ * struct btrail_trace_status - the state of a trace when it was opened
  *
- * Where there are several files the numbers are sums, and what is said of the
- * file holds for all of them.
+ * For several files the numbers are sums, and what applies to the file applies
+ * to all of them.
  *
  * @file_size:     bytes
- * @chunks:        whole chunks, those not used included
- * @bad_chunks:    chunks that were left out because they are damaged, as far
- *                 as opening showed; what is inside of the others shows when
- *                 they are read
- * @missing_chunks: chunks that should be there, by their sequence numbers,
- *                 and are not
- * @skipped_bytes: bytes that are part of no chunk, in the middle of the file
- * @cut_bytes:     bytes at the end that are part of no whole chunk
- * @files:         how many there are
- * @first_part:    number of the first one, by its header: 0 if no file of the
- *                 trace came before it, or one of those that the recording
+ * @chunks:        whole chunks, including those that are not used
+ * @bad_chunks:    chunks left out because opening found them damaged; damage
+ *                 inside of others is found when they are read
+ * @missing_chunks: chunks that the sequence numbers show to be missing
+ * @skipped_bytes: bytes in the middle of the file that belong to no chunk
+ * @cut_bytes:     bytes at the end that belong to no whole chunk
+ * @files:         number of files
+ * @first_part:    number of the first file, from its header; 0 if no file of
+ *                 the trace came before it, or only those that the recording
  *                 has deleted
  * @missing_parts: files that are missing between the first and the last one
- * @complete:      the file was closed in order (it has its END chunk)
+ * @complete:      the file was closed properly (it has its END chunk)
  * @indexed:       the index was read; otherwise the file was scanned
- * @continued:     the trace goes on in a file that is not here
+ * @continued:     the trace continues in a file that was not opened
  */
 struct btrail_trace_status {
     uint64_t file_size;
@@ -171,12 +169,12 @@ struct btrail_trace_status {
 };
 
 /**
- * struct btrail_stream_info - one stream, as the index tells it
+ * struct btrail_stream_info - one stream, according to the index
  * @vcpu:        index of the vCPU
  * @chunks:      chunks
  * @records:     records in them
  * @first_index: index at which the stream begins
- * @end_index:   index of the next record, were there one
+ * @end_index:   index that a next record would have
  * @first_time:  of the first TIME event, 0 if there is none
  * @last_time:   of the last TIME event, 0 if there is none
  */
@@ -195,8 +193,8 @@ struct btrail_stream_info {
  * @trace: gets the handle; free with btrail_trace_close()
  * @path:  file name
  *
- * A file that was cut off opens up to its last whole chunk; damaged chunks
- * are left out and show as GAP events with reason BTRAIL_GAP_CORRUPT.
+ * A file that was cut off opens up to its last whole chunk.  Damaged chunks
+ * are left out and appear as GAP events with reason BTRAIL_GAP_CORRUPT.
  *
  * Errors: ARGUMENT, IO, MEMORY, FORMAT, VERSION.
  */
@@ -217,8 +215,8 @@ BTRAIL_API int btrail_trace_open_fd(struct btrail_trace **trace, int fd);
  * @n:     how many, at least 1
  *
  * The files must belong to one trace: parts of a recording that was split, or
- * what several agents have recorded of one session.  Holes between them show
- * as GAP events.  All files are open until the trace is closed.
+ * what several agents have recorded of one session.  Holes between them appear
+ * as GAP events.  All files stay open until the trace is closed.
  *
  * Errors: ARGUMENT, IO, MEMORY, FORMAT, VERSION, OTHER, OVERLAP.
  */
@@ -227,11 +225,11 @@ BTRAIL_API int btrail_trace_open_files(struct btrail_trace **trace,
 
 /**
  * btrail_trace_open_parts - open a file with all parts that follow it
- * @path: name of part 0, such as x.btrail; x.1.btrail, x.2.btrail and so on
- *        are opened, too, those that are there and of the same trace
+ * @path: name of part 0, such as x.btrail; those of x.1.btrail, x.2.btrail and
+ *        so on that exist and are of the same trace are opened, too
  *
- * @path itself need not be there if another part is: a ring deletes its
- * oldest ones.
+ * @path itself need not exist if another part does: a ring deletes its oldest
+ * parts.
  *
  * Errors: as btrail_trace_open_files().
  */
@@ -239,13 +237,13 @@ BTRAIL_API int btrail_trace_open_parts(struct btrail_trace **trace,
                                        const char *path);
 
 /**
- * btrail_trace_close - close a trace; its cursors must be gone
+ * btrail_trace_close - close a trace, whose cursors must have been closed
  * @trace: a trace or NULL
  */
 BTRAIL_API void btrail_trace_close(struct btrail_trace *trace);
 
 /**
- * btrail_trace_status - the state the file was found in
+ * btrail_trace_status - get the state of the trace when it was opened
  *
  * Errors: ARGUMENT.
  */
@@ -285,18 +283,18 @@ BTRAIL_API int btrail_trace_meta(const struct btrail_trace *trace, unsigned n,
 /**
  * struct btrail_batch - what btrail_cursor_next() returns
  * @event:     the event, or NULL if these are records
- * @synthetic: the event is not in the file but tells of damage that the
+ * @synthetic: the event is not in the file, but reports damage that the
  *             reader found: a GAP with reason BTRAIL_GAP_CORRUPT
- * @records:   the records, or NULL if this is an event or they were not to be
+ * @records:   the records, or NULL if this is an event or records are not
  *             decoded
  * @count:     their number, at least 1, or 0 if this is an event
- * @index:     of the first record; for an event, of the next record as far
- *             as is known before the event
+ * @index:     of the first record; for an event, of the next record as it
+ *             is known before the event
  * @cr3:       CR3 in force for these records, or after the event
  * @time:      the TIME event in force for these records, or after the event
  *
- * All records of a batch share CR3 and TIME event and have indices without
- * a hole.  @event and @records are valid until the next call with the same
+ * All records of a batch share CR3 and TIME event, and their indices have no
+ * hole.  @event and @records are valid until the next call with the same
  * cursor.
  */
 struct btrail_batch {
@@ -310,8 +308,8 @@ struct btrail_batch {
 };
 
 /*
- * btrail_cursor_open(): records are not decoded, which is fast.  Return events
- * alone, or also batches of records with @count but without @records.
+ * btrail_cursor_open(): do not decode records, which is fast.  Return only
+ * events, or also batches of records with @count but without @records.
  */
 #define BTRAIL_CURSOR_EVENTS_ONLY   1u
 #define BTRAIL_CURSOR_COUNTS_ONLY   2u
@@ -339,11 +337,10 @@ BTRAIL_API void btrail_cursor_close(struct btrail_cursor *cursor);
 /**
  * btrail_cursor_next - the next event or records
  *
- * Every hole in the indices is covered by GAP events of exactly that size;
- * where the file does not have one, a synthetic one is returned.  Damaged
- * chunks are passed over.  Where a file begins in the middle of the stream,
- * and says so, a GAP event with the reason that it tells is returned for what
- * is in no other file.
+ * GAP events cover every hole in the indices exactly; where the file lacks
+ * one, a synthetic one is returned.  Damaged chunks are skipped.  If the header
+ * of a file says why it begins in the middle of a stream, a GAP event with that
+ * reason is returned for the records that no other file has.
  *
  * Errors: ARGUMENT, END, IO, MEMORY.
  */
@@ -354,9 +351,9 @@ BTRAIL_API int btrail_cursor_next(struct btrail_cursor *cursor,
  * btrail_cursor_seek - go to a record
  * @index: of a record
  *
- * The next batch is the first one, event or records, whose index is not
- * below @index; of records before it the batch shows nothing.  CR3 and time
- * are those in force there.
+ * The next batch is the first one, event or records, whose index is not below
+ * @index; it has no records before that.  CR3 and time are those in force
+ * there.
  *
  * Errors: ARGUMENT.
  */
@@ -364,12 +361,12 @@ BTRAIL_API int btrail_cursor_seek(struct btrail_cursor *cursor,
                                   uint64_t index);
 
 /**
- * btrail_cursor_seek_time - go to a moment
+ * btrail_cursor_seek_time - go to a time
  * @host: CLOCK_MONOTONIC of the host; 0 is the start of the stream
  *
- * The next batch is the first one, event or records, at which a TIME event
- * of @host or later is in force: as a rule that TIME event itself.  Records
- * before it may have been made up to a tick after @host, see TIME events.
+ * The next batch is the first one, event or records, at which a TIME event of
+ * @host or later is in force: usually that TIME event itself.  Records before
+ * it may have been made up to a tick after @host, see TIME events.
  * If the stream ends before @host, the cursor is at its end.
  *
  * Errors: ARGUMENT.
@@ -377,24 +374,24 @@ BTRAIL_API int btrail_cursor_seek(struct btrail_cursor *cursor,
 BTRAIL_API int btrail_cursor_seek_time(struct btrail_cursor *cursor,
                                        uint64_t host);
 
-/* btrail_cursor_seek_cr3(): the last one before, not the next one */
+/* btrail_cursor_seek_cr3(): seek the last place before @index */
 #define BTRAIL_SEEK_PREVIOUS        1u
 
 /**
  * btrail_cursor_seek_cr3 - go to where an address space comes into force
  * @cr3:   only the bits of BTRAIL_CR3_ROOT count, here and in the trace
- * @index: the first such place at this index or behind it is sought; with
+ * @index: seek the first such place at this index or behind it; with
  *         BTRAIL_SEEK_PREVIOUS, the last one before it
  * @flags: 0 or BTRAIL_SEEK_PREVIOUS
  *
  * These places are the CR3 events that change to the address space from
- * another one; and the start of the stream, or what follows a hole that the
- * file does not explain, if the address space is in force there.  The next
- * batch is that event, or what comes first there.
+ * another one.  If the address space is in force there, so are the start of the
+ * stream and what follows a hole that the file does not explain.  The next
+ * batch is that event, or the first batch at that place.
  *
- * If there is no such place the cursor is at the end of the stream, or at its
- * start with BTRAIL_SEEK_PREVIOUS.  Chunks that do not have such an event are
- * passed over without being read.
+ * If there is no such place, the cursor is at the end of the stream, or at its
+ * start with BTRAIL_SEEK_PREVIOUS.  Chunks without such an event are skipped
+ * without being read.
  *
  * Errors: ARGUMENT, END (there is none), IO, MEMORY.
  */
@@ -403,7 +400,7 @@ BTRAIL_API int btrail_cursor_seek_cr3(struct btrail_cursor *cursor,
                                       unsigned flags);
 
 /**
- * btrail_cursor_bad_chunks - damaged chunks this cursor has passed over
+ * btrail_cursor_bad_chunks - damaged chunks that this cursor has skipped
  */
 BTRAIL_API uint64_t
 btrail_cursor_bad_chunks(const struct btrail_cursor *cursor);
@@ -418,16 +415,16 @@ struct btrail_spans;
  * struct btrail_span - the records between two CR3 events
  * @vcpu:        whose stream
  * @cr3:         in force, as it was loaded
- * @first_index: index of the first record, were it to have one
+ * @first_index: index that a first record would have
  * @end_index:   index after the last record
  * @records:     how many records there are
- * @lost:        how many are missing, as far as GAP events tell; @records and
- *               @lost are @end_index - @first_index
+ * @lost:        how many are missing, according to GAP events; the sum of
+ *               @records and @lost is @end_index - @first_index
  * @first:       the TIME event in force at the first record
  * @last:        the TIME event in force at the last record
  *
- * The span began, and ended, less than a tick after these TIME events.  If
- * all of its records are missing, both are the one in force before them.
+ * The span began and ended less than a tick after these TIME events.  If all
+ * of its records are missing, both are the TIME event in force before them.
  */
 struct btrail_span {
     unsigned vcpu;
@@ -449,8 +446,8 @@ struct btrail_span {
  * @cr3, @mask: return only spans whose CR3 is @cr3 in the bits of @mask; with
  *         a @mask of BTRAIL_CR3_ROOT those of an address space, with 0 all
  *
- * Records are not decoded, and with all bits of BTRAIL_CR3_ROOT in @mask chunks
- * in which the address space does not run are not even read.
+ * Does not decode records.  With all bits of BTRAIL_CR3_ROOT in @mask, it does
+ * not even read chunks in which the address space does not run.
  *
  * Errors: ARGUMENT, STREAM, MEMORY.
  */
@@ -469,7 +466,7 @@ BTRAIL_API void btrail_spans_close(struct btrail_spans *spans);
  *
  * Spans come in order.  Each CR3 event begins one, also if it loads the same
  * CR3 again.  If a piece of the file is missing and another CR3 is in force
- * behind it, a span begins there.  Those in which nothing was recorded or lost
+ * behind it, a span begins there.  Spans in which nothing was recorded or lost
  * are left out; all others together are the whole stream.
  *
  * Errors: ARGUMENT, END, IO, MEMORY.
@@ -478,7 +475,7 @@ BTRAIL_API int btrail_spans_next(struct btrail_spans *spans,
                                  struct btrail_span *span);
 
 /**
- * btrail_spans_bad_chunks - damaged chunks that were passed over
+ * btrail_spans_bad_chunks - damaged chunks that were skipped
  */
 BTRAIL_API uint64_t btrail_spans_bad_chunks(const struct btrail_spans *spans);
 
@@ -495,19 +492,19 @@ struct btrail_merged;
  * @trace:  must outlive the handle
  * @vcpus, @n: which streams; NULL and 0 for all
  * @flags:  BTRAIL_CURSOR_*
- * @grain:  how exact the order is to be, in nanoseconds
+ * @grain:  precision of the order, in nanoseconds
  *
- * What has a clock in a trace is its TIME, PAUSE, RESUME and END events; there
- * is a TIME event every tick, which is 1 ms as a rule.  The time of a record is
- * estimated: between the two clocks around it, in proportion to the index.  So
- * it is as good as the vCPU is steady, and wrong by less than a tick.
+ * In a trace, only TIME, PAUSE, RESUME and END events have a clock; there is a
+ * TIME event every tick, usually each 1 ms.  The time of a record is estimated
+ * between the two clocks around it, in proportion to the index.  The estimate
+ * is as good as the vCPU is steady, and wrong by less than a tick.
  *
- * Streams are merged by these times, so that no record comes before one of
- * another vCPU that is earlier by @grain or more, as far as is estimated; with
- * equal times the lower vCPU comes first.  Each stream by itself stays in its
- * order.  Where vCPUs ran at the same time a batch is about as long as one of
- * them runs in @grain, so a small one takes more time: 10000 costs nothing
- * that can be measured, and is finer than what the estimates are good for.
+ * Streams are merged by these times: no record comes before one of another vCPU
+ * whose estimated time is earlier by @grain or more; with equal times the lower
+ * vCPU comes first.  Each stream stays in its order.  Where vCPUs ran at the
+ * same time, a batch is about as long as one of them runs in @grain, so a small
+ * @grain costs time: 10000 has no measurable cost, and is finer than the
+ * estimates.
  *
  * Errors: ARGUMENT (also if a vCPU is named twice), STREAM, MEMORY.
  */
@@ -537,10 +534,10 @@ BTRAIL_API int btrail_merged_next(struct btrail_merged *merged,
                                   struct btrail_batch *batch);
 
 /**
- * btrail_merged_seek_time - go to a moment in all streams
+ * btrail_merged_seek_time - go to a time in all streams
  * @host: CLOCK_MONOTONIC of the host; 0 is the start of the streams
  *
- * Each stream goes on as after btrail_cursor_seek_time().
+ * Each stream continues as after btrail_cursor_seek_time().
  *
  * Errors: ARGUMENT.
  */
@@ -548,7 +545,7 @@ BTRAIL_API int btrail_merged_seek_time(struct btrail_merged *merged,
                                        uint64_t host);
 
 /**
- * btrail_merged_bad_chunks - damaged chunks that were passed over
+ * btrail_merged_bad_chunks - damaged chunks that were skipped
  */
 BTRAIL_API uint64_t
 btrail_merged_bad_chunks(const struct btrail_merged *merged);
@@ -560,8 +557,8 @@ btrail_merged_bad_chunks(const struct btrail_merged *merged);
 #define BTRAIL_MAX_THREADS          256
 
 /*
- * btrail_parallel_decode(): in order, one call at a time; and decode records,
- * so that damage shows, but return batches without @records.
+ * btrail_parallel_decode(): in order, one call at a time; and decode records to
+ * find damage, but return batches without @records.
  */
 #define BTRAIL_PARALLEL_ORDERED     0x100u
 #define BTRAIL_PARALLEL_CHECK_ONLY  0x200u
@@ -570,7 +567,7 @@ btrail_merged_bad_chunks(const struct btrail_merged *merged);
  * struct btrail_piece - a piece of a stream that one thread decodes
  * @vcpu:   whose stream
  * @number: from 0 to the stream's number of chunks - 1: a piece is a chunk,
- *          and what is missing right before it
+ *          with what is missing right before it
  * @worker: from 0 to the number of threads - 1; calls with the same one do not
  *          overlap
  * @bad:    at the end of the piece: the chunk is damaged
@@ -583,13 +580,13 @@ struct btrail_piece {
 };
 
 /**
- * btrail_parallel_fn - takes what was decoded
+ * btrail_parallel_fn - receives what was decoded
  * @opaque: as passed to btrail_parallel_decode()
- * @piece:  where it is from
+ * @piece:  the piece that it is from
  * @batch:  as from btrail_cursor_next(), valid until the function returns;
  *          NULL at the end of the piece
  *
- * Returns 0 to go on; anything else is the end of it.
+ * Returns 0 to continue; any other value ends the decoding.
  */
 typedef int btrail_parallel_fn(void *opaque, const struct btrail_piece *piece,
                                const struct btrail_batch *batch);
@@ -604,28 +601,28 @@ BTRAIL_API unsigned btrail_parallel_threads(void);
 
 /**
  * btrail_parallel_decode - decode streams with several threads
- * @trace:   where from
+ * @trace:   the trace
  * @vcpus, @n: which streams, one after the other; NULL and 0 for all
  * @flags:   BTRAIL_CURSOR_*, BTRAIL_PARALLEL_*
- * @threads: how many, that of the caller included; from 1 on
- * @fn:      takes the batches
+ * @threads: how many, including that of the caller; at least 1
+ * @fn:      receives the batches
  * @opaque:  for @fn
  *
- * With BTRAIL_PARALLEL_ORDERED all batches of a stream come in order, stream
+ * With BTRAIL_PARALLEL_ORDERED, all batches of a stream come in order, stream
  * by stream, in the caller's thread.  Decoded chunks wait for their turn, at
- * most two more than there are threads; each takes up to 96 MiB, and more if
- * it has many events.  With BTRAIL_PARALLEL_CHECK_ONLY too, only events take
+ * most two more than there are threads; each needs up to 96 MiB, and more if
+ * it has many events.  With BTRAIL_PARALLEL_CHECK_ONLY, too, only events need
  * memory.
  *
- * Without it @fn is called by all threads at the same time, with pieces in any
- * order, the batches of each piece in order.  This is faster.  No memory is
- * needed but for a cursor a thread.
+ * Without it, all threads call @fn at the same time, with pieces in any order,
+ * but the batches of each piece in order.  This is faster, and needs memory
+ * only for one cursor per thread.
  *
- * What comes is what cursors return, but each piece is read for itself: where
- * chunks next to each other are damaged or missing, each has a GAP event of
- * its own.
+ * The batches are those that cursors return, except that each piece is read
+ * separately: adjacent chunks that are damaged or missing have a GAP event
+ * each.
  *
- * Returns 0, or what @fn has returned that was not 0.
+ * Returns 0, or the value other than 0 that @fn has returned.
  * Errors: ARGUMENT (also if a vCPU is named twice), STREAM, IO, MEMORY.
  */
 BTRAIL_API int btrail_parallel_decode(const struct btrail_trace *trace,
@@ -646,9 +643,9 @@ BTRAIL_API int btrail_parallel_decode(const struct btrail_trace *trace,
  * @BTRAIL_SIDEBAND_CODE:      code bytes of pages
  * @BTRAIL_SIDEBAND_SYMBOLS:   symbols of the kernel and its modules, as text
  *                             in the form of /proc/kallsyms
- * @BTRAIL_SIDEBAND_PROCESSES: a snapshot: processes, threads and mappings as they
- *                             were at its time
- * @BTRAIL_SIDEBAND_IMAGE:     an ELF image that is in no file, such as a vDSO
+ * @BTRAIL_SIDEBAND_PROCESSES: a snapshot: processes, threads and mappings at
+ *                             its time
+ * @BTRAIL_SIDEBAND_IMAGE:     an ELF image that no file has, such as a vDSO
  */
 enum btrail_sideband_kind {
     BTRAIL_SIDEBAND_CODE = 1,
@@ -659,11 +656,10 @@ enum btrail_sideband_kind {
 
 /**
  * struct btrail_sideband_info - a piece of sideband
- * @kind:     enum btrail_sideband_kind; readers pass over others
+ * @kind:     enum btrail_sideband_kind; readers skip others
  * @reserved: 0
  * @size:     bytes, at most BTRAIL_SIDEBAND_MAX_SIZE
- * @time:     CLOCK_MONOTONIC of the host at which it holds, or 0 if it has
- *            none
+ * @time:     CLOCK_MONOTONIC of the host at which it is valid, or 0
  */
 struct btrail_sideband_info {
     uint16_t kind;
@@ -674,14 +670,14 @@ struct btrail_sideband_info {
 
 /**
  * btrail_trace_sideband - a piece of sideband
- * @i:    from 0, in the order of the files and of what they have, which need
- *        not be that of their times.  A ring carries on what its deleted parts
- *        had, so pieces can come twice.
- * @info: gets what it is
+ * @i:    from 0, in the order of the files and of their chunks, which need not
+ *        be the order of time.  A ring copies sideband from parts that it
+ *        deletes, so the same piece can come twice.
+ * @info: gets the description of the piece
  * @data: gets @info->size bytes, which the caller frees with free(); may be
  *        NULL
  *
- * Without @data nothing is read, and damage does not show.
+ * Without @data, nothing is read and damage is not found.
  *
  * Errors: ARGUMENT, END (there are no more), IO, MEMORY, CORRUPT (this one is
  * damaged).
@@ -699,7 +695,7 @@ struct btrail_writer;
 
 /**
  * struct btrail_slab - records and events of one vCPU that belong together
- * @first_index: index of the first record, were it to have one
+ * @first_index: index that a first record would have
  * @cr3:         CR3 in force before the first event and record
  * @records, @n_records: the records
  * @events, @n_events:   the events, in order, see struct btrail_slab_desc
@@ -714,11 +710,11 @@ struct btrail_slab {
 };
 
 /**
- * enum btrail_sync - when what was written has to reach the disk
+ * enum btrail_sync - when written data must reach the disk
  *
  * @BTRAIL_SYNC_END:      when a file is complete
- * @BTRAIL_SYNC_NONE:     when the host's kernel sees fit
- * @BTRAIL_SYNC_INTERVAL: so long after it was written, and when a file is
+ * @BTRAIL_SYNC_NONE:     when the host's kernel decides
+ * @BTRAIL_SYNC_INTERVAL: an interval after the write, and when a file is
  *                        complete
  */
 enum btrail_sync {
@@ -727,25 +723,25 @@ enum btrail_sync {
     BTRAIL_SYNC_INTERVAL = 2,
 };
 
-/* btrail_writer_open(): replace a file that is there */
+/* btrail_writer_open(): replace an existing file */
 #define BTRAIL_WRITER_REPLACE       1u
 
 /**
- * struct btrail_writer_options - how to write; all of it can be 0
+ * struct btrail_writer_options - how to write; every member can be 0
  * @flags:     BTRAIL_WRITER_*
  * @sync:      enum btrail_sync
  * @sync_interval: nanoseconds, for BTRAIL_SYNC_INTERVAL
- * @part_size: go on in another file, x.1.btrail after x.btrail, before one
- *             gets larger than this; 0 for never
- * @ring_size: delete the oldest of these files before all of them take more
- *             than this; 0 for never.  Without @part_size there are about 8.
- *             A chunk can take some 40 MiB, if rarely; there has to be room
- *             for more than one.
+ * @part_size: continue in another file, x.1.btrail after x.btrail, before a
+ *             file gets larger than this; 0 for never
+ * @ring_size: delete the oldest of these files before all of them together get
+ *             larger than this; 0 for never.  Without @part_size there are
+ *             about 8.  A chunk rarely has some 40 MiB; there must be room for
+ *             more than one.
  * @begin:     enum btrail_gap_reason: why records before the first slab of a
  *             stream are not in the trace, such as BTRAIL_GAP_ELSEWHERE; 0 if
  *             streams begin with index 0
- * @id:        16 bytes that are the same in all files of a trace, those of
- *             other writers included; NULL for random ones
+ * @id:        16 bytes that are the same in all files of a trace, including
+ *             those of other writers; NULL for random ones
  */
 struct btrail_writer_options {
     unsigned flags;
@@ -773,8 +769,8 @@ BTRAIL_API int btrail_writer_open(struct btrail_writer **writer,
  * @options: is copied
  *
  * Otherwise as btrail_writer_open(); errno is also EEXIST if another part of
- * that name is there, and EBUSY if a file that is to be replaced is being
- * written by another process.
+ * that name exists, and EBUSY if another process is writing a file that must be
+ * replaced.
  */
 BTRAIL_API int
 btrail_writer_open_with(struct btrail_writer **writer, const char *path,
@@ -785,7 +781,7 @@ btrail_writer_open_with(struct btrail_writer **writer, const char *path,
  * @json:   a JSON object, UTF-8 without NUL
  * @length: at most 1 MiB
  *
- * What is added before the first slab is repeated in each part.
+ * Description that is added before the first slab is repeated in each part.
  *
  * Errors: ARGUMENT, IO.
  */
@@ -794,12 +790,12 @@ BTRAIL_API int btrail_writer_meta(struct btrail_writer *writer,
 
 /**
  * btrail_writer_sideband - add a piece of sideband
- * @info: what it is
+ * @info: describes the piece
  * @data: @info->size bytes; may be NULL if that is 0
  *
- * It is written at once.  In a ring it is carried on to newer parts when the
- * part that has it is deleted; of more than half the size of a part the oldest
- * are not, and one that is larger than that is left out.
+ * Writes the piece immediately.  A ring copies the sideband of a part that it
+ * deletes to a newer part: at most half the size of a part, and the newest
+ * pieces.  It leaves out a piece that is larger than that.
  *
  * Errors: ARGUMENT, IO.
  */
@@ -816,7 +812,7 @@ btrail_writer_sideband(struct btrail_writer *writer,
  * A hole between the last record and this slab that no GAP event explains
  * gets one, with reason BTRAIL_GAP_CORRUPT.
  *
- * Errors: ARGUMENT, IO, MEMORY, SLAB (nothing has been added then).
+ * Errors: ARGUMENT, IO, MEMORY, SLAB (nothing was added).
  */
 BTRAIL_API int btrail_writer_append(struct btrail_writer *writer,
                                     unsigned vcpu,
@@ -825,8 +821,8 @@ BTRAIL_API int btrail_writer_append(struct btrail_writer *writer,
 /*
  * The 32-bit format of records
  *
- * A trace has records of one format, struct btrail_record, which holds those
- * of the other one without loss.
+ * A trace has records of one format, struct btrail_record, which holds 32-bit
+ * records without loss.
  */
 
 /**
@@ -835,8 +831,8 @@ BTRAIL_API int btrail_writer_append(struct btrail_writer *writer,
  * @to:    as in struct btrail_record
  * @flags: BTRAIL_RECORD_*
  *
- * The 32-bit BTS record (SDM vol. 3, "32-bit Branch Trace Record Format"), which
- * processors store that have no 64-bit DS save area.
+ * The 32-bit BTS record (SDM vol. 3, "32-bit Branch Trace Record Format"), of
+ * processors without a 64-bit DS save area.
  */
 struct btrail_record32 {
     uint32_t from;
@@ -860,7 +856,7 @@ btrail_writer_append_32(struct btrail_writer *writer, unsigned vcpu,
                         const struct btrail_record32 *records);
 
 /**
- * btrail_records_from_32 - make records of 32-bit ones
+ * btrail_records_from_32 - convert 32-bit records
  * @records: gets @n records
  * @from:    @n records; other memory than @records
  *
@@ -871,19 +867,19 @@ BTRAIL_API int btrail_records_from_32(struct btrail_record *records,
                                       size_t n);
 
 /**
- * btrail_records_to_32 - make 32-bit records of others
+ * btrail_records_to_32 - convert records to 32-bit records
  * @records: gets @n records
  * @from:    @n records; other memory than @records
  *
- * Errors: ARGUMENT; RANGE if an address or flags do not fit, and those before
- * have been converted.
+ * Errors: ARGUMENT; RANGE if an address or flags do not fit; the records before
+ * that one have been converted.
  */
 BTRAIL_API int btrail_records_to_32(struct btrail_record32 *records,
                                     const struct btrail_record *from,
                                     size_t n);
 
 /**
- * btrail_writer_flush - write what has been added, as chunks of their own
+ * btrail_writer_flush - write what was added as separate chunks
  *
  * Errors: ARGUMENT, IO.
  */

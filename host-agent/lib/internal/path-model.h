@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The model of codec "path": what the encoder and the decoder do alike
+ * The model of codec "path", which the encoder and the decoder share
  *
  * A program takes the paths that it has taken before.  The model keeps a list
  * of the edges (from and to) that have been taken, and the path through them.
@@ -56,19 +56,19 @@
 
 /* Branches that something may return to */
 #define CALLS           64
-/* How many of them, from the latest, are looked at */
+/* How many of them, from the latest, are checked */
 #define CALL_DEPTH      16
-/* Bytes from the branch to behind it, at most; no instruction is longer. */
+/* The most bytes from a branch to behind it: no instruction is longer. */
 #define CALL_LENGTH     15
-/* A branch that goes less far forward is no call. */
+/* A branch that goes less far forward is not a call. */
 #define CALL_DISTANCE   128
 
 /* Steps before the first one that take part in a hash */
 #define PATH_PAD        2
 
 /*
- * Steps that the encoder passes at once where the path has gone as predicted for
- * so many steps already: of short runs the end comes later that way.
+ * Steps that the encoder compares at once after so many predicted ones:
+ * short runs end sooner step by step.
  */
 #define WIDE            4
 #define NARROW          16
@@ -78,15 +78,15 @@ struct path_edge {
     uint64_t to;
 };
 
-/* A miss, as a place to go on from */
+/* A miss, as a place to predict from */
 struct path_visit {
     uint32_t edge;              /* that was taken */
     uint32_t step;
 };
 
 /*
- * Where on the path it is now.  What runs for long has one of its own, which
- * it writes back: the compiler cannot know that steps are no part of it.
+ * The current place on the path.  Long loops work on a copy and write it back:
+ * the compiler cannot know that it does not alias the steps.
  */
 struct path_position {
     uint32_t n;                 /* steps */
@@ -94,13 +94,13 @@ struct path_position {
 };
 
 /*
- * What encoder and decoder do alike.  Edges are numbered from 1, and so are
- * the steps of the path; 0 is none.
+ * The model.  Edges are numbered from 1, and so are the steps of the path; 0 is
+ * none.
  */
 struct path_model {
-    /* What comes in here is set to 0 at the start. */
-    struct path_visit taken[1u << TABLE_BITS];   /* by edges before and predicted */
-    struct path_visit after[1u << TABLE_BITS];   /* by the last 4 edges */
+    /* btrail_path_model_begin() clears all up to @edges. */
+    struct path_visit taken[1u << TABLE_BITS];  /* by edge before, predicted */
+    struct path_visit after[1u << TABLE_BITS];  /* by the last 4 edges */
     uint32_t leaving[1u << TABLE_BITS]; /* by address: the last edge */
     uint32_t arriving[1u << TABLE_BITS];    /* by address: the last edge to */
     uint64_t calls[CALLS];
@@ -197,13 +197,14 @@ static inline uint32_t arriving_place(uint64_t to)
     return table_slot(to * HASH_0);
 }
 
-static inline struct path_visit *taken_slot(struct path_model *m, uint32_t before,
-                                       uint32_t predicted)
+static inline struct path_visit *
+taken_slot(struct path_model *m, uint32_t before, uint32_t predicted)
 {
     return &m->taken[table_slot(before * HASH_0 + predicted * HASH_1)];
 }
 
-static inline uint32_t new_edge(struct path_model *m, uint64_t from, uint64_t to)
+static inline uint32_t new_edge(struct path_model *m, uint64_t from,
+                                uint64_t to)
 {
     uint32_t edge = ++m->n_edges;
 
@@ -220,9 +221,9 @@ static inline void push_call(struct path_model *m, uint64_t from, uint64_t to)
 }
 
 /*
- * What was predicted is not what comes: @edge is taken instead, which was taken
- * there the last time, too, if it is @known.  Find out where the path was the
- * same, and predict from there.
+ * The path takes @edge, which was not predicted; if it is @known, the path also
+ * took it there the last time.  Finds where the path was the same before, to
+ * predict from there.
  */
 static inline void miss_step(struct path_model *m, struct path_position *at,
                              uint32_t predicted, struct path_visit *taken,
