@@ -261,8 +261,7 @@ static void add_known(GHashTable *known, const GArray *chunks, unsigned file)
     unsigned i;
 
     for (i = 0; i < chunks->len; i++) {
-        const struct btrail_index_entry *e =
-            &g_array_index(chunks, struct btrail_index_entry, i);
+        const struct btrail_index_entry *e = btrail_entry(chunks, i);
 
         if (e->file == file) {
             g_hash_table_add(known, g_memdup2(&e->offset,
@@ -277,7 +276,7 @@ static GHashTable *known_chunks(const struct btrail_trace *trace, unsigned n)
     const struct btrail_file *f = btrail_trace_file(trace, n);
     GHashTable *known = g_hash_table_new_full(g_int64_hash, g_int64_equal,
                                               g_free, NULL);
-    struct btrail_stream_info info;
+    const struct btrail_trace_stream *s;
     unsigned i;
 
     for (i = 0; i < f->metas->len; i++) {
@@ -286,9 +285,8 @@ static GHashTable *known_chunks(const struct btrail_trace *trace, unsigned n)
             sizeof(uint64_t)));
     }
     add_known(known, btrail_trace_sidebands(trace), n);
-    for (i = 0; !btrail_trace_stream(trace, i, &info); i++) {
-        add_known(known, btrail_trace_find_stream(trace, info.vcpu)->chunks,
-                  n);
+    for (i = 0; (s = btrail_trace_nth_stream(trace, i)); i++) {
+        add_known(known, s->chunks, n);
     }
     return known;
 }

@@ -24,7 +24,8 @@ struct btrail_copy {
     struct btrail_merge_result sum;
     struct btrail_unpacker *unpacker;
     struct btrail_packer *packer;
-    struct btrail_buf payload;
+    struct btrail_buf payload;  /* of the chunk */
+    struct btrail_buf packed;   /* events that are filled in before it */
     struct copy_stream *streams[BTRAIL_MAX_VCPUS];
 };
 
@@ -55,6 +56,7 @@ void btrail_copy_free(struct btrail_copy *c)
         btrail_unpacker_free(c->unpacker);
         btrail_packer_free(c->packer);
         btrail_buf_free(&c->payload);
+        btrail_buf_free(&c->packed);
         g_free(c);
     }
 }
@@ -124,8 +126,8 @@ static int flush_fill(struct btrail_copy *c, struct copy_stream *s)
         return 0;
     }
     if (c->store) {
-        btrail_packer_pack(c->packer, s->fill, &c->payload);
-        ret = btrail_store_data(c->store, c->payload.data, c->payload.len,
+        btrail_packer_pack(c->packer, s->fill, &c->packed);
+        ret = btrail_store_data(c->store, c->packed.data, c->packed.len,
                                 &s->fill->header);
     }
     s->cr3 = s->fill->cr3_now;
@@ -134,29 +136,14 @@ static int flush_fill(struct btrail_copy *c, struct copy_stream *s)
     return ret;
 }
 
-/* Reads a chunk and checks it.  Errors: as of the callers. */
+/* Loads a chunk and checks it.  Errors: as of the callers, CORRUPT. */
 static int load(struct btrail_copy *c, const struct btrail_file *f,
                 const struct btrail_index_entry *e, bool decode,
                 struct btrail_block_header *h)
 {
-    int ret;
+    int ret = btrail_file_load_chunk(f, e, &c->payload, c->unpacker, !decode,
+                                     h);
 
-    if (e->size > btrail_block_max(e->records, e->events)) {
-        return -BTRAIL_ERR_CORRUPT;
-    }
-    c->payload.len = 0;
-    btrail_buf_reserve(&c->payload, e->size);
-    ret = btrail_file_read_chunk(f, e, c->payload.data);
-    if (ret) {
-        return ret;
-    }
-    c->payload.len = e->size;
-    if (!btrail_block_header_get(c->payload.data, e->size, h) ||
-        !btrail_index_entry_fits(e, &f->roots, h)) {
-        return -BTRAIL_ERR_CORRUPT;
-    }
-    ret = btrail_unpacker_load(c->unpacker, c->payload.data, e->size, h,
-                               !decode);
     if (!ret && decode && h->records &&
         !btrail_unpacker_records(c->unpacker, NULL, h->records)) {
         ret = -BTRAIL_ERR_CORRUPT;
@@ -255,7 +242,6 @@ int btrail_copy_data(struct btrail_copy *c, const struct btrail_file *f,
 {
     struct copy_stream *s = get_stream(c, e->vcpu);
     struct btrail_block_header h;
-    struct btrail_buf chunk;
     int ret = load(c, f, e, c->decode, &h);
 
     if (ret == -BTRAIL_ERR_CORRUPT) {
@@ -267,12 +253,7 @@ int btrail_copy_data(struct btrail_copy *c, const struct btrail_file *f,
     }
     fill_begin(c, s, f, e, begins);
     fill_before(c, s, &h);
-    /* Filling needs the buffer. */
-    chunk = c->payload;
-    memset(&c->payload, 0, sizeof(c->payload));
     ret = flush_fill(c, s);
-    btrail_buf_free(&c->payload);
-    c->payload = chunk;
     if (!ret && c->store) {
         ret = btrail_store_data(c->store, c->payload.data, c->payload.len,
                                 &h);

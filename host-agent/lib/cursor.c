@@ -86,40 +86,17 @@ uint64_t btrail_cursor_bad_chunks(const struct btrail_cursor *c)
 static const struct btrail_index_entry *entry(const struct btrail_cursor *c,
                                               unsigned i)
 {
-    return &g_array_index(c->stream->chunks, struct btrail_index_entry, i);
+    return btrail_entry(c->stream->chunks, i);
 }
 
-/*
- * Load chunk number @i.  A chunk that is not what the index says counts as
- * damaged.
- */
+/* Loads chunk number @i. */
 static int load(struct btrail_cursor *c, unsigned i, bool events_only)
 {
     const struct btrail_index_entry *e = entry(c, i);
-    struct btrail_block_header *h = &c->header;
-    int ret;
+    int ret = btrail_file_load_chunk(btrail_trace_file(c->trace, e->file), e,
+                                     &c->payload, c->unpacker, events_only,
+                                     &c->header);
 
-    if (e->size > btrail_block_max(e->records, e->events)) {
-        return -BTRAIL_ERR_CORRUPT;
-    }
-    if (c->payload.cap < e->size) {
-        btrail_buf_free(&c->payload);
-        c->payload.data = g_try_malloc(e->size);
-        if (!c->payload.data) {
-            return -BTRAIL_ERR_MEMORY;
-        }
-        c->payload.cap = e->size;
-    }
-    ret = btrail_trace_read_chunk(c->trace, e, c->payload.data);
-    if (ret) {
-        return ret;
-    }
-    if (!btrail_block_header_get(c->payload.data, e->size, h) ||
-        !btrail_index_entry_fits(e, btrail_trace_roots(c->trace, e), h)) {
-        return -BTRAIL_ERR_CORRUPT;
-    }
-    ret = btrail_unpacker_load(c->unpacker, c->payload.data, e->size, h,
-                               events_only);
     if (!ret) {
         c->position = 0;
         c->next_event = 0;
@@ -127,7 +104,16 @@ static int load(struct btrail_cursor *c, unsigned i, bool events_only)
     return ret;
 }
 
-/* Is the chunk to be left out, or is it another error that load() returns? */
+/* Does chunk @e switch to an address space? */
+static enum btrail_switches switches_to(const struct btrail_cursor *c,
+                                        const struct btrail_index_entry *e,
+                                        uint64_t root)
+{
+    return btrail_roots_switches(btrail_trace_file(c->trace, e->file)->roots,
+                                 e, root);
+}
+
+/* Does this error of load() mean that the chunk must be left out? */
 static bool unusable(int ret)
 {
     return ret == -BTRAIL_ERR_CORRUPT || ret == -BTRAIL_ERR_VERSION;
@@ -152,14 +138,15 @@ static void put_hole(struct btrail_cursor *c, uint64_t end, uint16_t reason,
 }
 
 /*
- * Why are records missing right before chunk @i?  If they are those that come
- * before the first chunk of a file, the file tells.
+ * Why are records missing right before chunk @i?  For the first chunk of a
+ * file, its header says.
  */
 static uint16_t hole_reason(const struct btrail_cursor *c, unsigned i)
 {
-    uint16_t begin = btrail_trace_begin(c->trace, entry(c, i));
+    const struct btrail_index_entry *e = entry(c, i);
+    uint16_t begin = btrail_trace_file(c->trace, e->file)->header.begin;
 
-    return begin && (!i || entry(c, i - 1)->file != entry(c, i)->file) ?
+    return begin && (!i || entry(c, i - 1)->file != e->file) ?
            begin : BTRAIL_GAP_CORRUPT;
 }
 
@@ -387,8 +374,7 @@ void btrail_cursor_pass_over(struct btrail_cursor *c, uint64_t root)
         const struct btrail_index_entry *e = entry(c, c->next_chunk);
 
         if ((e->cr3 & BTRAIL_CR3_ROOT) == root ||
-            btrail_roots_snapshot(btrail_trace_roots(c->trace, e), e, root) !=
-            BTRAIL_SWITCHES_NO) {
+            switches_to(c, e, root) != BTRAIL_SWITCHES_NO) {
             break;
         }
         c->index = e->end_index;
@@ -472,8 +458,7 @@ static bool ends_elsewhere(struct btrail_cursor *c, unsigned i, uint64_t root)
     const struct btrail_placed_event *events;
     uint32_t k;
 
-    if (btrail_roots_snapshot(btrail_trace_roots(c->trace, e), e, root) ==
-        BTRAIL_SWITCHES_NO) {
+    if (switches_to(c, e, root) == BTRAIL_SWITCHES_NO) {
         return e->switches || (e->cr3 & BTRAIL_CR3_ROOT) != root;
     }
     if (load(c, i, true)) {
@@ -515,8 +500,7 @@ static int search_chunk(struct btrail_cursor *c, unsigned i,
     int ret;
 
     s->event = 0;
-    if (btrail_roots_snapshot(btrail_trace_roots(c->trace, e), e, s->root) ==
-        BTRAIL_SWITCHES_NO) {
+    if (switches_to(c, e, s->root) == BTRAIL_SWITCHES_NO) {
         return -BTRAIL_ERR_END;
     }
     ret = load(c, i, true);

@@ -36,6 +36,38 @@ int btrail_file_read_chunk(const struct btrail_file *f,
     return btrail_chunk_check(&chunk, buf) ? 0 : -BTRAIL_ERR_CORRUPT;
 }
 
+int btrail_file_load_chunk(const struct btrail_file *f,
+                           const struct btrail_index_entry *e,
+                           struct btrail_buf *payload,
+                           struct btrail_unpacker *unpacker, bool events_only,
+                           struct btrail_block_header *h)
+{
+    int ret;
+
+    if (e->size > btrail_block_max(e->records, e->events)) {
+        return -BTRAIL_ERR_CORRUPT;
+    }
+    if (payload->cap < e->size) {
+        btrail_buf_free(payload);
+        payload->data = g_try_malloc(e->size);
+        if (!payload->data) {
+            return -BTRAIL_ERR_MEMORY;
+        }
+        payload->cap = e->size;
+    }
+    payload->len = e->size;
+    ret = btrail_file_read_chunk(f, e, payload->data);
+    if (ret) {
+        return ret;
+    }
+    if (!btrail_block_header_get(payload->data, e->size, h) ||
+        !btrail_index_entry_fits(e, f->roots, h)) {
+        return -BTRAIL_ERR_CORRUPT;
+    }
+    return btrail_unpacker_load(unpacker, payload->data, e->size, h,
+                                events_only);
+}
+
 int btrail_file_read_sideband(const struct btrail_file *f,
                               const struct btrail_index_entry *entry,
                               struct btrail_sideband_info *info,
@@ -126,16 +158,14 @@ static bool add_data(struct btrail_file *f,
     if (!s) {
         struct btrail_trace_stream fresh = {
             .vcpu = entry->vcpu,
-            .chunks = g_array_new(FALSE, FALSE,
-                                  sizeof(struct btrail_index_entry)),
+            .chunks = btrail_index_new(),
         };
 
         g_array_insert_val(f->streams, place, fresh);
         s = &g_array_index(f->streams, struct btrail_trace_stream, place);
     } else {
         const struct btrail_index_entry *last =
-            &g_array_index(s->chunks, struct btrail_index_entry,
-                           s->chunks->len - 1);
+            btrail_entry(s->chunks, s->chunks->len - 1);
 
         if (entry->first_index < last->end_index) {
             return false;
@@ -190,7 +220,7 @@ static void forget(struct btrail_file *f)
 {
     g_array_set_size(f->sideband, 0);
     g_array_set_size(f->streams, 0);
-    g_array_set_size(f->roots.list, 0);
+    g_array_set_size(f->roots, 0);
     g_array_set_size(f->metas, 0);
     f->chunks = 0;
 }
@@ -297,7 +327,7 @@ static int read_indices(struct btrail_file *f, const struct btrail_end *end,
         for (p = payload->data; p < stop; entries++) {
             struct btrail_index_entry e;
 
-            p = btrail_index_entry_get(p, stop, &e, &f->roots);
+            p = btrail_index_entry_get(p, stop, &e, f->roots);
             if (!p) {
                 return -BTRAIL_ERR_CORRUPT;
             }
@@ -377,7 +407,7 @@ static int scan_chunk(struct btrail_file *f,
             ret = -BTRAIL_ERR_CORRUPT;
             break;
         }
-        btrail_index_entry_fill(&e, chunk->offset, e.size, &h, &f->roots);
+        btrail_index_entry_fill(&e, chunk->offset, e.size, &h, f->roots);
         ret = add_data(f, &e) ? 0 : -BTRAIL_ERR_CORRUPT;
         break;
     case BTRAIL_CHUNK_SIDEBAND:
@@ -463,18 +493,17 @@ static int open_file(struct btrail_file *f, bool damaged)
     return !ret && f->no_header && !f->chunks ? -BTRAIL_ERR_FORMAT : ret;
 }
 
-static int file_open(struct btrail_file **file, int fd, bool damaged)
+int btrail_file_open(struct btrail_file **file, int fd, bool damaged)
 {
     struct btrail_file *f = g_new0(struct btrail_file, 1);
     int ret, error;
 
     f->fd = fd;
     f->streams = btrail_streams_new();
-    btrail_roots_init(&f->roots);
+    f->roots = btrail_roots_new();
     f->metas = g_array_new(FALSE, FALSE, sizeof(struct btrail_meta));
     g_array_set_clear_func(f->metas, clear_meta);
-    f->sideband = g_array_new(FALSE, FALSE,
-                              sizeof(struct btrail_index_entry));
+    f->sideband = btrail_index_new();
 
     ret = open_file(f, damaged);
     if (ret) {
@@ -487,21 +516,11 @@ static int file_open(struct btrail_file **file, int fd, bool damaged)
     return 0;
 }
 
-int btrail_file_open(struct btrail_file **file, int fd)
-{
-    return file_open(file, fd, false);
-}
-
-int btrail_file_open_damaged(struct btrail_file **file, int fd)
-{
-    return file_open(file, fd, true);
-}
-
 void btrail_file_close(struct btrail_file *f)
 {
     if (f) {
         g_array_free(f->streams, TRUE);
-        btrail_roots_clear(&f->roots);
+        g_array_free(f->roots, TRUE);
         g_array_free(f->metas, TRUE);
         g_array_free(f->sideband, TRUE);
         if (f->fd >= 0) {

@@ -8,40 +8,34 @@
 /* Lists that take no more memory than this: 128 MiB */
 #define MAX_ROOTS   (1u << 24)
 
-void btrail_roots_init(struct btrail_roots *roots)
+GArray *btrail_index_new(void)
+{
+    return g_array_new(FALSE, FALSE, sizeof(struct btrail_index_entry));
+}
+
+GArray *btrail_roots_new(void)
 {
     /* Never NULL: even adding 0 to that is undefined. */
-    roots->list = g_array_sized_new(FALSE, FALSE, sizeof(uint64_t), 1);
+    return g_array_sized_new(FALSE, FALSE, sizeof(uint64_t), 1);
 }
 
-void btrail_roots_clear(struct btrail_roots *roots)
-{
-    g_array_free(roots->list, TRUE);
-}
-
-/* Room for the list of @e; NULL if it has none. */
-static uint64_t *add_list(struct btrail_roots *roots,
-                          struct btrail_index_entry *e)
+static void add_list(GArray *roots, struct btrail_index_entry *e,
+                     const uint64_t *list)
 {
     uint32_t n = btrail_cr3set_listed(e->switches);
 
-    e->roots = 0;
-    if (!n) {
-        return NULL;
-    }
-    if (n > MAX_ROOTS - roots->list->len) {
-        /* Such chunks have to be looked into, that is all. */
+    e->roots = n ? roots->len : 0;
+    if (n > MAX_ROOTS - roots->len) {
+        /* Readers must load the chunk to know. */
         e->switches = BTRAIL_CR3SET_MANY;
-        return NULL;
+        e->roots = n = 0;
     }
-    e->roots = roots->list->len;
-    g_array_set_size(roots->list, e->roots + n);
-    return &g_array_index(roots->list, uint64_t, e->roots);
+    g_array_append_vals(roots, list, n);
 }
 
-enum btrail_switches btrail_roots_snapshot(const struct btrail_roots *roots,
-                                       const struct btrail_index_entry *e,
-                                       uint64_t root)
+enum btrail_switches btrail_roots_switches(const GArray *roots,
+                                           const struct btrail_index_entry *e,
+                                           uint64_t root)
 {
     const uint64_t *list = btrail_roots_of(roots, e);
     uint32_t i;
@@ -57,25 +51,17 @@ enum btrail_switches btrail_roots_snapshot(const struct btrail_roots *roots,
     return BTRAIL_SWITCHES_NO;
 }
 
-void btrail_roots_copy(struct btrail_roots *roots,
-                       struct btrail_index_entry *e,
-                       const struct btrail_roots *from)
+void btrail_roots_copy(GArray *roots, struct btrail_index_entry *e,
+                       const GArray *from)
 {
-    const uint64_t *old = btrail_roots_of(from, e);
-    uint64_t *list = add_list(roots, e);
-
-    if (list) {
-        memcpy(list, old, e->switches * sizeof(*list));
-    }
+    add_list(roots, e, btrail_roots_of(from, e));
 }
 
 void btrail_index_entry_fill(struct btrail_index_entry *e, uint64_t offset,
                              uint32_t size,
                              const struct btrail_block_header *h,
-                             struct btrail_roots *roots)
+                             GArray *roots)
 {
-    uint64_t *list;
-
     *e = (struct btrail_index_entry) {
         .offset = offset,
         .size = size,
@@ -90,11 +76,7 @@ void btrail_index_entry_fill(struct btrail_index_entry *e, uint64_t offset,
         .cr3 = h->cr3,
         .switches = h->switches.n,
     };
-    list = add_list(roots, e);
-    if (list) {
-        memcpy(list, h->switches.roots,
-               e->switches * sizeof(*h->switches.roots));
-    }
+    add_list(roots, e, h->switches.roots);
 }
 
 void btrail_index_entry_sideband(struct btrail_index_entry *e,
@@ -121,7 +103,7 @@ void btrail_index_entry_info(const struct btrail_index_entry *e,
 }
 
 bool btrail_index_entry_fits(const struct btrail_index_entry *e,
-                             const struct btrail_roots *roots,
+                             const GArray *roots,
                              const struct btrail_block_header *h)
 {
     return h->vcpu == e->vcpu && h->first_index == e->first_index &&
@@ -143,7 +125,7 @@ size_t btrail_index_entry_size(const struct btrail_index_entry *e)
 
 void btrail_index_entry_append(struct btrail_buf *payload,
                                const struct btrail_index_entry *e,
-                               const struct btrail_roots *roots)
+                               const GArray *roots)
 {
     const uint64_t *list = btrail_roots_of(roots, e);
     size_t size = btrail_index_entry_size(e);
@@ -202,9 +184,9 @@ static bool sound(const struct btrail_index_entry *e)
 
 const uint8_t *btrail_index_entry_get(const uint8_t *p, const uint8_t *end,
                                       struct btrail_index_entry *e,
-                                      struct btrail_roots *roots)
+                                      GArray *roots)
 {
-    uint64_t *list;
+    uint64_t list[BTRAIL_CR3SET_MAX];
     uint32_t n, i;
 
     if (end - p < BTRAIL_INDEX_ENTRY_SIZE) {
@@ -229,9 +211,9 @@ const uint8_t *btrail_index_entry_get(const uint8_t *p, const uint8_t *end,
     if (!sound(e) || (size_t)(end - p) < n * BTRAIL_INDEX_ROOT_SIZE) {
         return NULL;
     }
-    list = add_list(roots, e);
-    for (i = 0; list && i < n; i++) {
+    for (i = 0; i < n; i++) {
         list[i] = btrail_get64(p + i * BTRAIL_INDEX_ROOT_SIZE);
     }
+    add_list(roots, e, list);
     return p + n * BTRAIL_INDEX_ROOT_SIZE;
 }

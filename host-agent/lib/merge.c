@@ -19,11 +19,11 @@ struct merge_source {
 static const struct btrail_index_entry *
 source_entry(const struct merge_source *s, unsigned i)
 {
-    return &g_array_index(s->chunks, struct btrail_index_entry, i);
+    return btrail_entry(s->chunks, i);
 }
 
 static struct merge_source *find_sources(const struct btrail_trace *trace,
-                                   unsigned *n)
+                                         unsigned *n)
 {
     struct merge_source *sources;
     unsigned i;
@@ -31,11 +31,7 @@ static struct merge_source *find_sources(const struct btrail_trace *trace,
     *n = btrail_trace_streams(trace);
     sources = g_new0(struct merge_source, *n + 1);
     for (i = 0; i < *n; i++) {
-        struct btrail_stream_info info;
-
-        btrail_trace_stream(trace, i, &info);
-        sources[i].chunks =
-            btrail_trace_find_stream(trace, info.vcpu)->chunks;
+        sources[i].chunks = btrail_trace_nth_stream(trace, i)->chunks;
     }
     return sources;
 }
@@ -105,8 +101,7 @@ static int copy_sideband(const struct btrail_trace *trace,
     int ret = 0;
 
     for (i = 0; !ret && i < sideband->len; i++) {
-        const struct btrail_index_entry *e =
-            &g_array_index(sideband, struct btrail_index_entry, i);
+        const struct btrail_index_entry *e = btrail_entry(sideband, i);
 
         ret = btrail_copy_sideband(copy, btrail_trace_file(trace, e->file),
                                    e);

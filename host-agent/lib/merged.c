@@ -3,7 +3,7 @@
  * Streams merged by time
  *
  * Each stream is a lane with two cursors: one returns what there is, another
- * runs ahead of it and looks for clocks, so that the time of a record can be
+ * runs ahead of it to find clocks, so that the time of a record can be
  * estimated from the clocks before and behind it.  A heap has the lanes in the
  * order of the time of what each would return next.
  */
@@ -11,6 +11,7 @@
 #include <glib.h>
 
 #include "lib/internal/merged.h"
+#include "lib/internal/trace-files.h"
 
 /* A place in a stream with a clock */
 struct clock_point {
@@ -56,36 +57,25 @@ int btrail_merged_open(struct btrail_merged **merged,
                        const unsigned *vcpus, size_t n, unsigned flags,
                        uint64_t grain)
 {
+    g_autoptr(GPtrArray) streams = NULL;
     struct btrail_merged *m;
-    size_t i, j;
-    int ret = 0;
+    size_t i;
+    int ret = merged && trace ?
+              btrail_trace_pick_streams(trace, vcpus, n, &streams) :
+              -BTRAIL_ERR_ARGUMENT;
 
-    if (!merged || !trace || !vcpus != !n || n > BTRAIL_MAX_VCPUS) {
-        return -BTRAIL_ERR_ARGUMENT;
-    }
-    for (i = 0; i < n; i++) {
-        for (j = 0; j < i; j++) {
-            if (vcpus[i] == vcpus[j]) {
-                return -BTRAIL_ERR_ARGUMENT;
-            }
-        }
+    if (ret) {
+        return ret;
     }
     m = g_new0(struct btrail_merged, 1);
-    m->n_lanes = n ? n : btrail_trace_streams(trace);
+    m->n_lanes = streams->len;
     m->lanes = g_new0(struct lane, m->n_lanes);
     m->heap = g_new0(struct lane *, m->n_lanes);
     m->grain = grain;
     for (i = 0; !ret && i < m->n_lanes; i++) {
-        struct btrail_stream_info info;
+        const struct btrail_trace_stream *s = g_ptr_array_index(streams, i);
 
-        if (n) {
-            info.vcpu = vcpus[i];
-        } else {
-            ret = btrail_trace_stream(trace, i, &info);
-        }
-        if (!ret) {
-            ret = open_lane(&m->lanes[i], trace, info.vcpu, flags);
-        }
+        ret = open_lane(&m->lanes[i], trace, s->vcpu, flags);
     }
     if (ret) {
         btrail_merged_close(m);
@@ -121,7 +111,7 @@ uint64_t btrail_merged_bad_chunks(const struct btrail_merged *m)
     return sum;
 }
 
-/* The clock that an event tells, or 0 */
+/* The clock of an event, or 0 */
 static uint64_t clock_of(const struct btrail_event *e)
 {
     switch (e->type) {

@@ -38,8 +38,7 @@ struct slot {
 
 struct decode_job {
     const struct btrail_trace *trace;
-    struct btrail_stream_info *streams;
-    size_t n_streams;
+    GPtrArray *streams;         /* of struct btrail_trace_stream */
     unsigned flags;             /* of the cursors; 0: they decode records */
     bool check_only;            /* nobody wants to see them */
     btrail_parallel_fn *fn;
@@ -96,12 +95,15 @@ static bool stopped(struct decode_job *job)
 static bool take(struct decode_job *job, struct btrail_piece *piece,
                  struct slot **slot)
 {
-    while (job->stream < job->n_streams &&
-           job->number == job->streams[job->stream].chunks) {
-        job->stream++;
-        job->number = 0;
+    const struct btrail_trace_stream *s = NULL;
+
+    for (; job->stream < job->streams->len; job->stream++, job->number = 0) {
+        s = g_ptr_array_index(job->streams, job->stream);
+        if (job->number < s->chunks->len) {
+            break;
+        }
     }
-    if (job->stream == job->n_streams || job->stopped) {
+    if (job->stream == job->streams->len || job->stopped) {
         return false;
     }
     if (slot) {
@@ -111,7 +113,7 @@ static bool take(struct decode_job *job, struct btrail_piece *piece,
         *slot = &job->slots[job->taken % job->n_slots];
     }
     *piece = (struct btrail_piece) {
-        .vcpu = job->streams[job->stream].vcpu,
+        .vcpu = s->vcpu,
         .number = job->number,
     };
     job->number++;
@@ -267,9 +269,7 @@ static void fill(struct worker *w, struct slot *s,
     s->n_records = 0;
     g_array_set_size(s->batches, 0);
     if (!ret && !w->job->flags && !w->job->check_only) {
-        ret = reserve(s, g_array_index(stream->chunks,
-                                       struct btrail_index_entry,
-                                       piece->number).records);
+        ret = reserve(s, btrail_entry(stream->chunks, piece->number)->records);
     }
     while (!ret && !stopped(w->job)) {
         ret = next(w, &batch);
@@ -302,7 +302,7 @@ static bool fill_one(struct worker *w)
 
 static bool all_taken(const struct decode_job *job)
 {
-    return job->stream == job->n_streams;
+    return job->stream == job->streams->len;
 }
 
 static gpointer fill_slots(gpointer data)
@@ -371,38 +371,6 @@ static void hand_out_slots(struct worker *w)
     g_mutex_unlock(&job->lock);
 }
 
-static int find_stream(const struct decode_job *job, unsigned vcpu,
-                       struct btrail_stream_info *info)
-{
-    unsigned i;
-
-    for (i = 0; !btrail_trace_stream(job->trace, i, info); i++) {
-        if (info->vcpu == vcpu) {
-            return 0;
-        }
-    }
-    return -BTRAIL_ERR_STREAM;
-}
-
-static int find_streams(struct decode_job *job, const unsigned *vcpus, size_t n)
-{
-    size_t i, j;
-    int ret = 0;
-
-    job->n_streams = n ? n : btrail_trace_streams(job->trace);
-    job->streams = g_new0(struct btrail_stream_info, job->n_streams + 1);
-    for (i = 0; !ret && i < job->n_streams; i++) {
-        for (j = 0; n && j < i; j++) {
-            if (vcpus[i] == vcpus[j]) {
-                return -BTRAIL_ERR_ARGUMENT;
-            }
-        }
-        ret = n ? find_stream(job, vcpus[i], &job->streams[i]) :
-              btrail_trace_stream(job->trace, i, &job->streams[i]);
-    }
-    return ret;
-}
-
 /* Let @threads threads, this one included, do it. */
 static void run(struct decode_job *job, unsigned threads)
 {
@@ -448,15 +416,13 @@ int btrail_parallel_decode(const struct btrail_trace *trace,
     unsigned i;
     int ret;
 
-    if (!trace || !vcpus != !n || n > BTRAIL_MAX_VCPUS || !fn || !threads ||
-        threads > BTRAIL_MAX_THREADS ||
+    if (!trace || !fn || !threads || threads > BTRAIL_MAX_THREADS ||
         (job.flags & ~(BTRAIL_CURSOR_EVENTS_ONLY |
                        BTRAIL_CURSOR_COUNTS_ONLY))) {
         return -BTRAIL_ERR_ARGUMENT;
     }
-    ret = find_streams(&job, vcpus, n);
+    ret = btrail_trace_pick_streams(trace, vcpus, n, &job.streams);
     if (ret) {
-        g_free(job.streams);
         return ret;
     }
     if (flags & BTRAIL_PARALLEL_ORDERED && threads > 1) {
@@ -480,7 +446,7 @@ int btrail_parallel_decode(const struct btrail_trace *trace,
         g_free(job.slots[i].records);
     }
     g_free(job.slots);
-    g_free(job.streams);
+    g_ptr_array_free(job.streams, TRUE);
     if (job.ret == -BTRAIL_ERR_IO) {
         errno = job.error;
     }

@@ -64,17 +64,14 @@ static void find_pieces(struct repair *r)
 
         for (k = 0; k < chunks->len; k++) {
             struct repair_piece p = {
-                .entry = g_array_index(chunks, struct btrail_index_entry, k),
-                .begins = !k,
+                .entry = *btrail_entry(chunks, k), .begins = !k,
             };
 
             g_array_append_val(r->pieces, p);
         }
     }
     for (i = 0; i < f->sideband->len; i++) {
-        struct repair_piece p = {
-            .entry = g_array_index(f->sideband, struct btrail_index_entry, i),
-        };
+        struct repair_piece p = { .entry = *btrail_entry(f->sideband, i) };
 
         g_array_append_val(r->pieces, p);
     }
@@ -121,7 +118,7 @@ static int follow_streams(const struct repair *r, const char *path,
 {
     const struct btrail_file_header *h = &r->file->header;
     g_autofree char *first = btrail_part_first(path, h->part);
-    struct btrail_stream_info info;
+    const struct btrail_trace_stream *s;
     struct btrail_trace *trace;
     unsigned i;
     int ret = 0;
@@ -130,12 +127,9 @@ static int follow_streams(const struct repair *r, const char *path,
         btrail_trace_open_parts(&trace, first)) {
         return 0;
     }
-    for (i = 0; !ret && !btrail_trace_stream(trace, i, &info); i++) {
-        const GArray *chunks =
-            btrail_trace_find_stream(trace, info.vcpu)->chunks;
+    for (i = 0; !ret && (s = btrail_trace_nth_stream(trace, i)); i++) {
         const struct btrail_index_entry *last =
-            &g_array_index(chunks, struct btrail_index_entry,
-                           chunks->len - 1);
+            btrail_entry(s->chunks, s->chunks->len - 1);
         const struct btrail_file *f = btrail_trace_file(trace, last->file);
 
         if (f->header.part < h->part &&
@@ -342,7 +336,7 @@ static int complete(struct repair *r, const char *path, int fd,
         return ret;
     }
     for (i = 0; i < r->pieces->len; i++) {
-        btrail_store_adopt(store, &piece(r, i)->entry, &r->file->roots);
+        btrail_store_adopt(store, &piece(r, i)->entry, r->file->roots);
     }
     btrail_copy_to(copy, store);
     ret = end_copy(r, copy);
@@ -372,7 +366,7 @@ static int repair_in_place(struct repair *r, const char *path)
         return -BTRAIL_ERR_IO;
     }
     /* From here on nobody else changes the file. */
-    ret = btrail_file_open(&r->file, dup(fd));
+    ret = btrail_file_open(&r->file, dup(fd), false);
     if (ret) {
         int error = errno;
 
@@ -401,8 +395,8 @@ static int repair_copy(struct repair *r, const char *path, const char *out,
                        bool replace)
 {
     struct btrail_copy *copy;
-    int ret = btrail_file_open_damaged(&r->file,
-                                       open(path, O_RDONLY | O_CLOEXEC));
+    int ret = btrail_file_open(&r->file, open(path, O_RDONLY | O_CLOEXEC),
+                               true);
 
     if (ret) {
         return ret;

@@ -49,7 +49,7 @@ struct btrail_store {
     uint64_t offset;            /* end of the last whole chunk */
     uint64_t sequence;
     GArray *index;              /* of struct btrail_index_entry */
-    struct btrail_roots roots;
+    GArray *roots;              /* of their address spaces */
     uint64_t index_size;        /* bytes of all entries */
     uint64_t records;
     uint64_t first_time;        /* of the first DATA chunk, 0 if none has one */
@@ -219,8 +219,7 @@ static int write_index(struct btrail_store *store, bool continued)
     int ret = 0;
 
     for (i = 0; !ret && i < store->index->len; i++) {
-        const struct btrail_index_entry *e =
-            &g_array_index(store->index, struct btrail_index_entry, i);
+        const struct btrail_index_entry *e = btrail_entry(store->index, i);
 
         if (payload.len + btrail_index_entry_size(e) >
             BTRAIL_INDEX_MAX_PAYLOAD) {
@@ -228,7 +227,7 @@ static int write_index(struct btrail_store *store, bool continued)
                          payload.len);
             payload.len = 0;
         }
-        btrail_index_entry_append(&payload, e, &store->roots);
+        btrail_index_entry_append(&payload, e, store->roots);
     }
     if (!ret && payload.len) {
         ret = append(store, BTRAIL_CHUNK_INDEX, payload.data, payload.len);
@@ -319,7 +318,7 @@ static void forget_part(struct btrail_store *store)
     store->offset = 0;
     store->sequence = 0;
     g_array_set_size(store->index, 0);
-    g_array_set_size(store->roots.list, 0);
+    g_array_set_size(store->roots, 0);
     store->index_size = 0;
     store->records = 0;
     store->first_time = 0;
@@ -374,7 +373,7 @@ static void carry(struct btrail_store *store, const struct kept_part *part,
     deleted->fd = fd;
     for (i = 0; i < part->sideband->len; i++) {
         const struct btrail_index_entry *e =
-            &g_array_index(part->sideband, struct btrail_index_entry, i);
+            btrail_entry(part->sideband, i);
         struct carried *c = g_new(struct carried, 1);
 
         *c = (struct carried) {
@@ -454,14 +453,13 @@ static GArray *sideband_of(const struct btrail_store *store)
 
     for (part = CARRIED; store->options.ring_size && part <= OWN; part++) {
         for (i = 0; i < store->index->len; i++) {
-            const struct btrail_index_entry *e =
-                &g_array_index(store->index, struct btrail_index_entry, i);
+            const struct btrail_index_entry *e = btrail_entry(store->index, i);
 
             if (e->type != BTRAIL_CHUNK_SIDEBAND || e->file != part) {
                 continue;
             }
             if (!list) {
-                list = g_array_new(FALSE, FALSE, sizeof(*e));
+                list = btrail_index_new();
             }
             g_array_append_vals(list, e, 1);
         }
@@ -704,7 +702,7 @@ int btrail_store_data(struct btrail_store *store, const void *payload,
     if (ret) {
         return ret;
     }
-    btrail_index_entry_fill(&entry, offset, len, h, &store->roots);
+    btrail_index_entry_fill(&entry, offset, len, h, store->roots);
     g_array_append_val(store->index, entry);
     store->index_size += btrail_index_entry_size(&entry);
     store->own_chunks++;
@@ -831,7 +829,7 @@ static void store_free(struct btrail_store *store)
         drop_carried(store);
     }
     g_array_free(store->index, TRUE);
-    btrail_roots_clear(&store->roots);
+    g_array_free(store->roots, TRUE);
     g_ptr_array_free(store->metas, TRUE);
     g_array_free(store->kept, TRUE);
     g_free(store->path);
@@ -891,9 +889,8 @@ store_new(const struct btrail_store_options *options)
     store->header.begin = options->begin;
     store->header.part = options->part;
     store->header.merged = options->merged;
-    store->index = g_array_new(FALSE, FALSE,
-                               sizeof(struct btrail_index_entry));
-    btrail_roots_init(&store->roots);
+    store->index = btrail_index_new();
+    store->roots = btrail_roots_new();
     store->metas = g_ptr_array_new_with_free_func(
         (GDestroyNotify)g_bytes_unref);
     store->kept = g_array_new(FALSE, FALSE, sizeof(struct kept_part));
@@ -945,11 +942,11 @@ int btrail_store_resume(struct btrail_store **out,
 
 void btrail_store_adopt(struct btrail_store *store,
                         const struct btrail_index_entry *entry,
-                        const struct btrail_roots *roots)
+                        const GArray *roots)
 {
     struct btrail_index_entry copy = *entry;
 
-    btrail_roots_copy(&store->roots, &copy, roots);
+    btrail_roots_copy(store->roots, &copy, roots);
     g_array_append_val(store->index, copy);
     store->index_size += btrail_index_entry_size(&copy);
     if (copy.type == BTRAIL_CHUNK_DATA) {

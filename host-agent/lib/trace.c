@@ -34,24 +34,38 @@ btrail_trace_find_stream(const struct btrail_trace *t, unsigned vcpu)
     return btrail_find_stream(t->streams, vcpu, &place);
 }
 
-int btrail_trace_read_chunk(const struct btrail_trace *t,
-                            const struct btrail_index_entry *entry,
-                            uint8_t *buf)
+const struct btrail_trace_stream *
+btrail_trace_nth_stream(const struct btrail_trace *t, unsigned n)
 {
-    return btrail_file_read_chunk(file(t, entry->file), entry, buf);
+    return n < t->streams->len ?
+           &g_array_index(t->streams, struct btrail_trace_stream, n) : NULL;
 }
 
-const struct btrail_roots *
-btrail_trace_roots(const struct btrail_trace *t,
-                   const struct btrail_index_entry *entry)
+int btrail_trace_pick_streams(const struct btrail_trace *t,
+                              const unsigned *vcpus, size_t n,
+                              GPtrArray **streams)
 {
-    return &file(t, entry->file)->roots;
-}
+    g_autoptr(GPtrArray) list = g_ptr_array_new();
+    size_t i;
 
-uint16_t btrail_trace_begin(const struct btrail_trace *t,
-                            const struct btrail_index_entry *entry)
-{
-    return file(t, entry->file)->header.begin;
+    if (!vcpus != !n || n > BTRAIL_MAX_VCPUS) {
+        return -BTRAIL_ERR_ARGUMENT;
+    }
+    for (i = 0; i < (n ? n : t->streams->len); i++) {
+        const struct btrail_trace_stream *s =
+            n ? btrail_trace_find_stream(t, vcpus[i]) :
+            btrail_trace_nth_stream(t, i);
+
+        if (!s) {
+            return -BTRAIL_ERR_STREAM;
+        }
+        if (g_ptr_array_find(list, s, NULL)) {
+            return -BTRAIL_ERR_ARGUMENT;
+        }
+        g_ptr_array_add(list, (gpointer)s);
+    }
+    *streams = g_steal_pointer(&list);
+    return 0;
 }
 
 const struct btrail_file *btrail_trace_file(const struct btrail_trace *t,
@@ -69,7 +83,7 @@ struct stream_piece {
 static const struct btrail_index_entry *
 piece_entry(const struct stream_piece *p, unsigned i)
 {
-    return &g_array_index(p->chunks, struct btrail_index_entry, i);
+    return btrail_entry(p->chunks, i);
 }
 
 static gint compare_pieces(gconstpointer a, gconstpointer b)
@@ -95,8 +109,7 @@ static int join_stream(struct btrail_trace *t, unsigned vcpu, GArray *pieces)
 {
     struct btrail_trace_stream stream = {
         .vcpu = vcpu,
-        .chunks = g_array_new(FALSE, FALSE,
-                              sizeof(struct btrail_index_entry)),
+        .chunks = btrail_index_new(),
     };
     uint64_t end = 0, time_max = 0;
     unsigned i, k;
@@ -114,8 +127,7 @@ static int join_stream(struct btrail_trace *t, unsigned vcpu, GArray *pieces)
         g_array_append_vals(stream.chunks, p->chunks->data, p->chunks->len);
         for (k = stream.chunks->len - p->chunks->len; k < stream.chunks->len;
              k++) {
-            struct btrail_index_entry *e =
-                &g_array_index(stream.chunks, struct btrail_index_entry, k);
+            struct btrail_index_entry *e = btrail_entry(stream.chunks, k);
 
             e->file = p->file;
             time_max = MAX(time_max, e->time_last);
@@ -197,7 +209,7 @@ static void join_sideband(struct btrail_trace *t)
         GArray *sideband = file(t, i)->sideband;
 
         for (k = 0; k < sideband->len; k++) {
-            g_array_index(sideband, struct btrail_index_entry, k).file = i;
+            btrail_entry(sideband, k)->file = i;
         }
         g_array_append_vals(t->sideband, sideband->data, sideband->len);
         g_array_set_size(sideband, 0);
@@ -253,8 +265,7 @@ static struct btrail_trace *trace_new(void)
         (GDestroyNotify)btrail_file_close);
     t->streams = btrail_streams_new();
     t->metas = g_ptr_array_new();
-    t->sideband = g_array_new(FALSE, FALSE,
-                              sizeof(struct btrail_index_entry));
+    t->sideband = btrail_index_new();
     return t;
 }
 
@@ -288,7 +299,7 @@ static int join(struct btrail_trace *t, struct btrail_trace **trace)
 static int add_fd(struct btrail_trace *t, int fd)
 {
     struct btrail_file *f;
-    int ret = btrail_file_open(&f, fd);
+    int ret = btrail_file_open(&f, fd, false);
 
     if (!ret) {
         g_ptr_array_add(t->files, f);
@@ -455,17 +466,16 @@ int btrail_trace_stream(const struct btrail_trace *t, unsigned n,
     if (!t || !info) {
         return -BTRAIL_ERR_ARGUMENT;
     }
-    if (n >= t->streams->len) {
+    s = btrail_trace_nth_stream(t, n);
+    if (!s) {
         return -BTRAIL_ERR_STREAM;
     }
-    s = &g_array_index(t->streams, struct btrail_trace_stream, n);
     *info = (struct btrail_stream_info) {
         .vcpu = s->vcpu,
         .chunks = s->chunks->len,
     };
     for (i = 0; i < s->chunks->len; i++) {
-        const struct btrail_index_entry *e =
-            &g_array_index(s->chunks, struct btrail_index_entry, i);
+        const struct btrail_index_entry *e = btrail_entry(s->chunks, i);
 
         info->records += e->records;
         if (!i) {
@@ -517,7 +527,7 @@ int btrail_trace_sideband(const struct btrail_trace *t, unsigned i,
     if (i >= t->sideband->len) {
         return -BTRAIL_ERR_END;
     }
-    e = &g_array_index(t->sideband, struct btrail_index_entry, i);
+    e = btrail_entry(t->sideband, i);
     btrail_index_entry_info(e, info);
     return data ? btrail_file_read_sideband(file(t, e->file), e, info, data,
                                             NULL) : 0;

@@ -29,7 +29,7 @@ static bool read_trace_id(const char *path, uint8_t *id)
     struct btrail_file *file;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 
-    if (fd < 0 || btrail_file_open(&file, fd)) {
+    if (fd < 0 || btrail_file_open(&file, fd, false)) {
         return false;
     }
     memcpy(id, file->header.id, BTRAIL_ID_SIZE);

@@ -178,7 +178,8 @@ static void identify(const struct btrail_session_facts *facts,
     g_assert_cmpint(btrail_session_identify(store, meta, facts, anywhere), ==,
                     0);
     g_assert_cmpint(btrail_store_close(store), ==, 0);
-    g_assert_cmpint(btrail_file_open(&file, open(path, O_RDONLY)), ==, 0);
+    g_assert_cmpint(btrail_file_open(&file, open(path, O_RDONLY), false), ==,
+                    0);
     memcpy(id, file->header.id, BTRAIL_ID_SIZE);
     btrail_file_close(file);
     sample_remove(path);

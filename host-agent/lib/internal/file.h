@@ -38,13 +38,13 @@ struct btrail_meta {
 /**
  * struct btrail_file - an open file
  * @size:    when it was opened; it may have changed since
- * @header:  what it tells of itself
- * @no_header: it is damaged, and @header empty
- * @continued: the trace goes on in the next part
- * @status:  the state that it was found in
+ * @header:  its header
+ * @no_header: the header is damaged, and @header empty
+ * @continued: the trace continues in the next part
+ * @status:  its state when it was opened
  * @streams: of struct btrail_trace_stream, by vCPU; until a trace has them
- * @roots:   of their chunks
- * @chunks:  META, DATA and SIDEBAND chunks taken in, at most
+ * @roots:   address spaces of their chunks, see btrail_roots_new()
+ * @chunks:  number of META, DATA and SIDEBAND chunks, at most
  *           BTRAIL_MAX_CHUNKS
  * @metas:   of struct btrail_meta
  * @sideband: of struct btrail_index_entry
@@ -57,24 +57,19 @@ struct btrail_file {
     bool continued;
     struct btrail_trace_status status;
     GArray *streams;
-    struct btrail_roots roots;
+    GArray *roots;
     unsigned chunks;
     GArray *metas;
     GArray *sideband;
 };
 
 /*
- * Open a file, which @file owns from here on, also on failure.  The index is
- * read, or made by a scan if there is no sound one.  Errors: IO, FORMAT,
- * VERSION.
+ * Opens a file.  @file owns @fd from here on, also on failure.  Reads the
+ * index, or makes one by a scan if there is no sound one.  With @damaged, the
+ * header can be damaged if something that is a trace follows it.  Errors: IO,
+ * FORMAT, VERSION.
  */
-int btrail_file_open(struct btrail_file **file, int fd);
-
-/*
- * The same, but open a file with a damaged header, too, if something that is
- * a trace follows it.
- */
-int btrail_file_open_damaged(struct btrail_file **file, int fd);
+int btrail_file_open(struct btrail_file **file, int fd, bool damaged);
 
 void btrail_file_close(struct btrail_file *file);
 
@@ -87,9 +82,20 @@ int btrail_file_read_chunk(const struct btrail_file *file,
                            uint8_t *buf);
 
 /*
- * Read a SIDEBAND chunk.  @info gets what it is, @data what is in it, to be
- * freed with free(), and @payload, which is freed with g_free(), the chunk's
- * own bytes; either can be NULL.  Errors: IO, CORRUPT, MEMORY.
+ * Reads a DATA chunk to @payload and loads it, as btrail_unpacker_load() does.
+ * A chunk that is not what its entry says is damaged, too.  Errors: IO,
+ * CORRUPT, VERSION, MEMORY.
+ */
+int btrail_file_load_chunk(const struct btrail_file *file,
+                           const struct btrail_index_entry *entry,
+                           struct btrail_buf *payload,
+                           struct btrail_unpacker *unpacker, bool events_only,
+                           struct btrail_block_header *header);
+
+/*
+ * Reads a SIDEBAND chunk.  @info gets its description, @data its content, to be
+ * freed with free(), and @payload, to be freed with g_free(), the chunk's own
+ * bytes; either can be NULL.  Errors: IO, CORRUPT, MEMORY.
  */
 int btrail_file_read_sideband(const struct btrail_file *file,
                               const struct btrail_index_entry *entry,
@@ -99,7 +105,7 @@ int btrail_file_read_sideband(const struct btrail_file *file,
 /* An array of struct btrail_trace_stream, which frees what they have */
 GArray *btrail_streams_new(void);
 
-/* NULL if there is none in @streams; @place gets where it would be. */
+/* Finds a stream, or NULL; @place gets where it is or would be. */
 struct btrail_trace_stream *btrail_find_stream(GArray *streams, unsigned vcpu,
                                                unsigned *place);
 

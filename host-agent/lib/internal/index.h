@@ -26,11 +26,11 @@
  * @cr3:         in force before the first event and record
  * @switches:    address spaces that the chunk switches to, or
  *               BTRAIL_CR3SET_MANY
- * @roots:       where the list of them begins, see struct btrail_roots
- * @time_max:    the latest time of this chunk and those before it; for use by
- *               whoever has the whole stream
- * @file:        which file of the trace; for use by whoever has several, and
- *               by whoever writes one
+ * @roots:       where the list of them begins, see btrail_roots_new()
+ * @time_max:    the latest time of this chunk and those before it; an open
+ *               trace sets it
+ * @file:        which file of the trace; an open trace sets it, and a store
+ *               uses it for where the chunk is from
  */
 struct btrail_index_entry {
     uint64_t offset;
@@ -50,23 +50,22 @@ struct btrail_index_entry {
     uint64_t time_max;
 };
 
-/**
- * struct btrail_roots - the lists of address spaces of many entries
- * @list: of uint64_t
- */
-struct btrail_roots {
-    GArray *list;
-};
-
-void btrail_roots_init(struct btrail_roots *roots);
-void btrail_roots_clear(struct btrail_roots *roots);
-
-/* The list of an entry; as long as none is added. */
-static inline const uint64_t *
-btrail_roots_of(const struct btrail_roots *roots,
-                const struct btrail_index_entry *e)
+/* An array of entries, and one of them */
+GArray *btrail_index_new(void);
+static inline struct btrail_index_entry *btrail_entry(const GArray *entries,
+                                                      unsigned i)
 {
-    return &g_array_index(roots->list, uint64_t, e->roots);
+    return &g_array_index(entries, struct btrail_index_entry, i);
+}
+
+/* An array for the lists of address spaces of many entries, of uint64_t */
+GArray *btrail_roots_new(void);
+
+/* The list of an entry; valid until one is added. */
+static inline const uint64_t *
+btrail_roots_of(const GArray *roots, const struct btrail_index_entry *e)
+{
+    return &g_array_index(roots, uint64_t, e->roots);
 }
 
 /* Does a chunk switch to an address space?  Perhaps, if there were many. */
@@ -75,22 +74,21 @@ enum btrail_switches {
     BTRAIL_SWITCHES_YES,
     BTRAIL_SWITCHES_PERHAPS,
 };
-enum btrail_switches btrail_roots_snapshot(const struct btrail_roots *roots,
-                                       const struct btrail_index_entry *e,
-                                       uint64_t root);
+enum btrail_switches btrail_roots_switches(const GArray *roots,
+                                           const struct btrail_index_entry *e,
+                                           uint64_t root);
 
-/* Make @e, an entry with a list in @from, one with a list in @roots. */
-void btrail_roots_copy(struct btrail_roots *roots,
-                       struct btrail_index_entry *e,
-                       const struct btrail_roots *from);
+/* Copies the list of @e from @from to @roots. */
+void btrail_roots_copy(GArray *roots, struct btrail_index_entry *e,
+                       const GArray *from);
 
 /* The entry of a DATA chunk with this block */
 void btrail_index_entry_fill(struct btrail_index_entry *e, uint64_t offset,
                              uint32_t size,
                              const struct btrail_block_header *header,
-                             struct btrail_roots *roots);
+                             GArray *roots);
 
-/* The entry of a SIDEBAND chunk, and what it says of it */
+/* The entry of a SIDEBAND chunk, and its description */
 void btrail_index_entry_sideband(struct btrail_index_entry *e,
                                  uint64_t offset, uint32_t size,
                                  const struct btrail_sideband_info *info);
@@ -99,30 +97,30 @@ void btrail_index_entry_info(const struct btrail_index_entry *e,
 
 /* Are entry and block of the same chunk? */
 bool btrail_index_entry_fits(const struct btrail_index_entry *e,
-                             const struct btrail_roots *roots,
+                             const GArray *roots,
                              const struct btrail_block_header *header);
 
 /*
- * The payload of an INDEX chunk: for each chunk such a piece, and its list
- * behind it.
+ * The payload of an INDEX chunk has for each chunk such a piece, followed by
+ * its list.
  */
 #define BTRAIL_INDEX_ENTRY_SIZE     72
 #define BTRAIL_INDEX_ROOT_SIZE      8
 #define BTRAIL_INDEX_MAX_PAYLOAD    (1u << 20)
 
-/* Bytes that an entry takes with its list */
+/* Bytes of an entry with its list */
 size_t btrail_index_entry_size(const struct btrail_index_entry *e);
 
 void btrail_index_entry_append(struct btrail_buf *payload,
                                const struct btrail_index_entry *e,
-                               const struct btrail_roots *roots);
+                               const GArray *roots);
 
 /*
- * Get the entry at @p, and add its list to @roots.  Returns what is behind
- * it, or NULL if it is damaged: also if it could not be that of any chunk.
+ * Gets the entry at @p, and adds its list to @roots.  Returns what is behind
+ * it, or NULL if it is damaged or cannot be that of any chunk.
  */
 const uint8_t *btrail_index_entry_get(const uint8_t *p, const uint8_t *end,
                                       struct btrail_index_entry *e,
-                                      struct btrail_roots *roots);
+                                      GArray *roots);
 
 #endif /* BTRAIL_INDEX_H */

@@ -80,7 +80,7 @@ int btrail_store_resume(struct btrail_store **store,
                         uint64_t offset, uint64_t sequence);
 void btrail_store_adopt(struct btrail_store *store,
                         const struct btrail_index_entry *entry,
-                        const struct btrail_roots *roots);
+                        const GArray *roots);
 
 /*
  * Tell id and begin after all, before there are chunks.  Errors: IO (errno

@@ -12,20 +12,17 @@
 const struct btrail_trace_stream *
 btrail_trace_find_stream(const struct btrail_trace *trace, unsigned vcpu);
 
-/*
- * Read the whole payload of a chunk, checked against its checksum.  @buf has
- * room for @entry->size bytes.  Errors: IO, CORRUPT.
- */
-int btrail_trace_read_chunk(const struct btrail_trace *trace,
-                            const struct btrail_index_entry *entry,
-                            uint8_t *buf);
+/* The streams in the order of their vCPUs; NULL if there is no such stream. */
+const struct btrail_trace_stream *
+btrail_trace_nth_stream(const struct btrail_trace *trace, unsigned n);
 
 /*
- * Why records before the first chunk of a stream in the file of this chunk are
- * not there; 0 if they should be.
+ * The streams of @n vCPUs, or all if @vcpus is NULL and @n 0.  The caller frees
+ * the array.  Errors: ARGUMENT (also if a vCPU is named twice), STREAM.
  */
-uint16_t btrail_trace_begin(const struct btrail_trace *trace,
-                            const struct btrail_index_entry *entry);
+int btrail_trace_pick_streams(const struct btrail_trace *trace,
+                              const unsigned *vcpus, size_t n,
+                              GPtrArray **streams);
 
 /* The files in the order of their parts; NULL if there is no such file. */
 const struct btrail_file *btrail_trace_file(const struct btrail_trace *trace,
@@ -33,11 +30,6 @@ const struct btrail_file *btrail_trace_file(const struct btrail_trace *trace,
 
 /* The SIDEBAND chunks of all files: of struct btrail_index_entry */
 const GArray *btrail_trace_sidebands(const struct btrail_trace *trace);
-
-/* The lists of address spaces that chunks switch to */
-const struct btrail_roots *
-btrail_trace_roots(const struct btrail_trace *trace,
-                   const struct btrail_index_entry *entry);
 
 /*
  * As btrail_merge(), while the files are being written to: nothing is missing
