@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Code bytes: see backtrail/code.h and code.h
+ * Code bytes: see backtrail/code.h and code-piece.h
  */
 
 #include <limits.h>
 #include <stdlib.h>
 
 #include "lib/internal/code-piece.h"
+#include "util/search.h"
 
 #define PAGE            BTRAIL_CODE_PAGE_SIZE
 
 /*
- * Contents that are remembered in order not to write them again: 20 MiB.
- * Then it begins anew, and some are written twice.
+ * Contents that are remembered in order not to write them again: 20 MiB.  When
+ * there are more, all are forgotten, and some are written twice.
  */
 #define MAX_REMEMBERED  (1u << 18)
 
@@ -23,13 +24,9 @@
 /* Pieces that are kept decompressed */
 #define CACHED          8
 
-/* What a page is known by, instead of its bytes */
-struct content_sum {
-    uint8_t bytes[16];
-};
-
+/* A content, known by a part of its SHA-256 */
 struct remembered {
-    struct content_sum sum;
+    uint8_t sum[16];
     uint64_t number;
 };
 
@@ -43,14 +40,14 @@ struct btrail_code_builder {
 
 static guint hash_sum(gconstpointer p)
 {
-    return btrail_get32(((const struct remembered *)p)->sum.bytes);
+    return btrail_get32(((const struct remembered *)p)->sum);
 }
 
 static gboolean equal_sum(gconstpointer a, gconstpointer b)
 {
     const struct remembered *x = a, *y = b;
 
-    return !memcmp(&x->sum, &y->sum, sizeof(x->sum));
+    return !memcmp(x->sum, y->sum, sizeof(x->sum));
 }
 
 struct btrail_code_builder *btrail_code_builder_new(void)
@@ -107,7 +104,7 @@ void btrail_code_builder_content(struct btrail_code_builder *b,
 
     g_checksum_update(checksum, page, PAGE);
     g_checksum_get_digest(checksum, digest, &len);
-    memcpy(&key.sum, digest, sizeof(key.sum));
+    memcpy(key.sum, digest, sizeof(key.sum));
     known = g_hash_table_lookup(b->remembered, &key);
     if (known) {
         append_number(&b->same, number);
@@ -219,8 +216,8 @@ const uint8_t *btrail_code_piece_content(const struct btrail_code_piece *piece,
     return numbers + (size_t)piece->contents * 8 + (size_t)i * PAGE;
 }
 
-/* What a page has from a record on, by all that finds it */
-struct told {
+/* The content that a page has from a record on, in the order of a search */
+struct known_page {
     uint32_t vcpu;
     uint32_t order;
     uint64_t space;             /* 0 for addresses that all share */
@@ -229,7 +226,7 @@ struct told {
     uint64_t number;
 };
 
-/* From @from up to @to nothing is known of a vCPU, then all is told anew. */
+/* From @from up to @to nothing is known of a vCPU; then all comes again. */
 struct loss {
     uint32_t vcpu;
     uint32_t order;
@@ -237,7 +234,7 @@ struct loss {
     uint64_t to;
 };
 
-/* Where a content is; or, if @piece is SAME, which one it is like */
+/* Where a content is; or, if @piece is SAME, which other one is equal */
 #define SAME    UINT32_MAX
 struct page_place {
     uint64_t number;
@@ -255,7 +252,7 @@ struct cached {
 
 struct btrail_code {
     const struct btrail_trace *trace;
-    GArray *told;
+    GArray *pages;
     GArray *losses;
     GArray *places;
     uint64_t bad;
@@ -263,45 +260,35 @@ struct btrail_code {
     uint64_t uses;
 };
 
-#define COMPARE(a, b)               \
-    do {                            \
-        if ((a) != (b)) {           \
-            return (a) < (b) ? -1 : 1; \
-        }                           \
-    } while (0)
-
-static gint compare_told(gconstpointer a, gconstpointer b)
+static gint compare_pages(gconstpointer a, gconstpointer b)
 {
-    const struct told *x = a, *y = b;
+    const struct known_page *x = a, *y = b;
 
-    COMPARE(x->vcpu, y->vcpu);
-    COMPARE(x->space, y->space);
-    COMPARE(x->linear, y->linear);
-    COMPARE(x->index, y->index);
-    COMPARE(x->order, y->order);
-    COMPARE(x->number, y->number);
-    return 0;
+    return BTRAIL_COMPARE(x->vcpu, y->vcpu) ?:
+           BTRAIL_COMPARE(x->space, y->space) ?:
+           BTRAIL_COMPARE(x->linear, y->linear) ?:
+           BTRAIL_COMPARE(x->index, y->index) ?:
+           BTRAIL_COMPARE(x->order, y->order) ?:
+           BTRAIL_COMPARE(x->number, y->number);
 }
 
 static gint compare_losses(gconstpointer a, gconstpointer b)
 {
     const struct loss *x = a, *y = b;
 
-    COMPARE(x->vcpu, y->vcpu);
-    COMPARE(x->to, y->to);
-    COMPARE(x->order, y->order);
-    COMPARE(x->from, y->from);
-    return 0;
+    return BTRAIL_COMPARE(x->vcpu, y->vcpu) ?:
+           BTRAIL_COMPARE(x->to, y->to) ?:
+           BTRAIL_COMPARE(x->order, y->order) ?:
+           BTRAIL_COMPARE(x->from, y->from);
 }
 
 static gint compare_places(gconstpointer a, gconstpointer b)
 {
     const struct page_place *x = a, *y = b;
 
-    COMPARE(x->number, y->number);
-    COMPARE(x->piece, y->piece);
-    COMPARE(x->at, y->at);
-    return 0;
+    return BTRAIL_COMPARE(x->number, y->number) ?:
+           BTRAIL_COMPARE(x->piece, y->piece) ?:
+           BTRAIL_COMPARE(x->at, y->at);
 }
 
 static uint64_t space_of(uint64_t linear, uint64_t cr3)
@@ -314,7 +301,7 @@ static int add_piece(struct btrail_code *c, unsigned n,
 {
     uint32_t i;
 
-    if (piece->entries > MAX_ENTRIES - c->told->len - c->losses->len ||
+    if (piece->entries > MAX_ENTRIES - c->pages->len - c->losses->len ||
         piece->same > MAX_CONTENTS - c->places->len ||
         piece->contents > MAX_CONTENTS - c->places->len - piece->same) {
         return -BTRAIL_ERR_MEMORY;
@@ -324,12 +311,12 @@ static int add_piece(struct btrail_code *c, unsigned n,
 
         btrail_code_piece_entry(piece, i, &e);
         if (e.number) {
-            struct told told = {
+            struct known_page page = {
                 e.vcpu, e.order, space_of(e.linear, e.cr3),
                 e.linear & -(uint64_t)PAGE, e.index, e.number,
             };
 
-            g_array_append_val(c->told, told);
+            g_array_append_val(c->pages, page);
         } else {
             struct loss loss = { e.vcpu, e.order, e.linear, e.index };
 
@@ -409,7 +396,7 @@ int btrail_code_open(struct btrail_code **code,
     }
     c = g_new0(struct btrail_code, 1);
     c->trace = trace;
-    c->told = new_array(sizeof(struct told));
+    c->pages = new_array(sizeof(struct known_page));
     c->losses = new_array(sizeof(struct loss));
     c->places = new_array(sizeof(struct page_place));
     ret = read_pieces(c);
@@ -417,7 +404,7 @@ int btrail_code_open(struct btrail_code **code,
         btrail_code_close(c);
         return ret;
     }
-    g_array_sort(c->told, compare_told);
+    g_array_sort(c->pages, compare_pages);
     g_array_sort(c->losses, compare_losses);
     g_array_sort(c->places, compare_places);
     *code = c;
@@ -432,7 +419,7 @@ void btrail_code_close(struct btrail_code *c)
         for (i = 0; i < CACHED; i++) {
             free(c->cache[i].data);
         }
-        g_array_free(c->told, TRUE);
+        g_array_free(c->pages, TRUE);
         g_array_free(c->losses, TRUE);
         g_array_free(c->places, TRUE);
         g_free(c);
@@ -478,21 +465,21 @@ static bool find_loss(const struct btrail_code *c, unsigned vcpu,
 static uint64_t find_number(const struct btrail_code *c, unsigned vcpu,
                             uint64_t index, uint64_t cr3, uint64_t linear)
 {
-    const struct told key = {
+    const struct known_page key = {
         vcpu, UINT32_MAX, space_of(linear, cr3), linear, index, UINT64_MAX,
     };
-    const struct told *t;
+    const struct known_page *t;
     const struct loss *loss;
     unsigned n;
 
     if (!find_loss(c, vcpu, index, &loss)) {
         return 0;
     }
-    n = up_to(c->told, sizeof(key), &key, compare_told);
+    n = up_to(c->pages, sizeof(key), &key, compare_pages);
     if (!n) {
         return 0;
     }
-    t = &g_array_index(c->told, struct told, n - 1);
+    t = &g_array_index(c->pages, struct known_page, n - 1);
     if (t->vcpu != vcpu || t->space != key.space || t->linear != linear) {
         return 0;
     }
@@ -515,7 +502,7 @@ static const struct page_place *find_place(const struct btrail_code *c,
     if (p->number != number) {
         return NULL;
     }
-    /* Rather one that is there than one that is like another. */
+    /* Prefer one that is there to one that refers to another. */
     while (n > 1 && p->piece == SAME && p[-1].number == number) {
         p--;
         n--;

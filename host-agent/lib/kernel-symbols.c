@@ -34,10 +34,8 @@ static gint by_address(gconstpointer p, gconstpointer q)
 {
     const struct table_entry *a = p, *b = q;
 
-    if (a->address != b->address) {
-        return a->address < b->address ? -1 : 1;
-    }
-    return a->order < b->order ? -1 : a->order > b->order;
+    return BTRAIL_COMPARE(a->address, b->address) ?:
+           BTRAIL_COMPARE(a->order, b->order);
 }
 
 uint64_t btrail_kernel_symbols_add(GPtrArray *symbols, uint64_t time,

@@ -142,7 +142,7 @@ static gint by_first(gconstpointer p, gconstpointer q)
     const struct btrail_life *a = *(struct btrail_life *const *)p;
     const struct btrail_life *b = *(struct btrail_life *const *)q;
 
-    return a->first < b->first ? -1 : a->first > b->first;
+    return BTRAIL_COMPARE(a->first, b->first);
 }
 
 static void sort_root(gpointer key, gpointer value, gpointer opaque)
@@ -281,7 +281,7 @@ static gint by_begin(gconstpointer p, gconstpointer q)
 {
     const struct moment *a = p, *b = q;
 
-    return a->begin < b->begin ? -1 : a->begin > b->begin;
+    return BTRAIL_COMPARE(a->begin, b->begin);
 }
 
 void btrail_lives_complete(struct btrail_lives *n)

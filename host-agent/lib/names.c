@@ -10,6 +10,7 @@
 #include "lib/internal/kernel-symbols.h"
 #include "lib/internal/meta.h"
 #include "lib/internal/names-private.h"
+#include "util/search.h"
 
 /* What snapshots and symbols may take in memory; later ones are left out. */
 #define MEMORY_MAX      (1ull << 30)
@@ -71,10 +72,8 @@ static gint by_time(gconstpointer p, gconstpointer q)
 {
     const struct names_piece *a = p, *b = q;
 
-    if (a->time != b->time) {
-        return a->time < b->time ? -1 : 1;
-    }
-    return a->number < b->number ? -1 : a->number > b->number;
+    return BTRAIL_COMPARE(a->time, b->time) ?:
+           BTRAIL_COMPARE(a->number, b->number);
 }
 
 static int list_pieces(const struct btrail_trace *trace, GArray *pieces)

@@ -179,10 +179,7 @@ static gint by_root(gconstpointer p, gconstpointer q)
     const struct use *a = *(struct use *const *)p;
     const struct use *b = *(struct use *const *)q;
 
-    if (a->root != b->root) {
-        return a->root < b->root ? -1 : 1;
-    }
-    return a->from < b->from ? -1 : a->from > b->from;
+    return BTRAIL_COMPARE(a->root, b->root) ?: BTRAIL_COMPARE(a->from, b->from);
 }
 
 /* Uses that overlap, each with one before, are of one life. */
@@ -193,7 +190,7 @@ static void settle_group(struct use **uses, guint n)
 
     for (i = 0; i < n; i++) {
         if (uses[i]->life && life && uses[i]->life != life) {
-            /* It was not so: somebody lies. */
+            /* This cannot be: a snapshot or the trace is wrong. */
             return;
         }
         life = uses[i]->life ? uses[i]->life : life;
@@ -283,12 +280,8 @@ void btrail_owners_close(struct btrail_owners *o)
         return;
     }
     for (i = 0; i < BTRAIL_MAX_VCPUS; i++) {
-        if (o->vcpus[i]) {
-            g_array_free(o->vcpus[i], TRUE);
-        }
-        if (o->late[i]) {
-            g_array_free(o->late[i], TRUE);
-        }
+        g_clear_pointer(&o->vcpus[i], g_array_unref);
+        g_clear_pointer(&o->late[i], g_array_unref);
     }
     g_free(o);
 }

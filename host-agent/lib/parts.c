@@ -6,10 +6,11 @@
 #include <string.h>
 
 #include "lib/internal/parts.h"
+#include "util/search.h"
 
 #define SUFFIX  ".btrail"
 
-/* Length of what comes before the number; @suffix gets what comes behind. */
+/* Returns the length of what is before the number; @suffix gets the rest. */
 static size_t split_name(const char *name, const char **suffix)
 {
     size_t len = strlen(name), suffix_len = strlen(SUFFIX);
@@ -46,7 +47,7 @@ char *btrail_part_first(const char *path, uint32_t part)
     return g_strdup_printf("%.*s%s", (int)(len - number_len), path, suffix);
 }
 
-/* The number in the name of a part; 0 if it is none. */
+/* The number in the name of a part; 0 if this is not a part. */
 static uint32_t part_of(const char *name, const char *first)
 {
     const char *suffix;
@@ -68,9 +69,7 @@ static uint32_t part_of(const char *name, const char *first)
 
 static gint compare(gconstpointer a, gconstpointer b)
 {
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-
-    return (x > y) - (x < y);
+    return BTRAIL_COMPARE(*(const uint32_t *)a, *(const uint32_t *)b);
 }
 
 GArray *btrail_parts_find(const char *path)

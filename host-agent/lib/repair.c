@@ -13,6 +13,7 @@
 #include "lib/internal/pread.h"
 #include "lib/internal/scan.h"
 #include "lib/internal/trace-files.h"
+#include "util/search.h"
 
 /* A META, DATA or SIDEBAND chunk of the file */
 struct repair_piece {
@@ -37,8 +38,15 @@ static gint compare_pieces(gconstpointer a, gconstpointer b)
 {
     const struct repair_piece *x = a, *y = b;
 
-    return x->entry.offset < y->entry.offset ? -1 :
-           x->entry.offset > y->entry.offset;
+    return BTRAIL_COMPARE(x->entry.offset, y->entry.offset);
+}
+
+static void add_piece(struct repair *r, const struct btrail_index_entry *e,
+                      bool begins, unsigned meta)
+{
+    struct repair_piece p = { .entry = *e, .begins = begins, .meta = meta };
+
+    g_array_append_val(r->pieces, p);
 }
 
 static void find_pieces(struct repair *r)
@@ -49,13 +57,11 @@ static void find_pieces(struct repair *r)
     for (i = 0; i < f->metas->len; i++) {
         const struct btrail_meta *m = &g_array_index(f->metas,
                                                      struct btrail_meta, i);
-        struct repair_piece p = {
-            .entry = { .offset = m->offset, .size = m->length,
-                       .type = BTRAIL_CHUNK_META },
-            .meta = i,
+        const struct btrail_index_entry e = {
+            .offset = m->offset, .size = m->length, .type = BTRAIL_CHUNK_META,
         };
 
-        g_array_append_val(r->pieces, p);
+        add_piece(r, &e, false, i);
     }
     for (i = 0; i < f->streams->len; i++) {
         const GArray *chunks = g_array_index(f->streams,
@@ -63,17 +69,11 @@ static void find_pieces(struct repair *r)
                                              i).chunks;
 
         for (k = 0; k < chunks->len; k++) {
-            struct repair_piece p = {
-                .entry = *btrail_entry(chunks, k), .begins = !k,
-            };
-
-            g_array_append_val(r->pieces, p);
+            add_piece(r, btrail_entry(chunks, k), !k, 0);
         }
     }
     for (i = 0; i < f->sideband->len; i++) {
-        struct repair_piece p = { .entry = *btrail_entry(f->sideband, i) };
-
-        g_array_append_val(r->pieces, p);
+        add_piece(r, btrail_entry(f->sideband, i), false, 0);
     }
     g_array_sort(r->pieces, compare_pieces);
 }

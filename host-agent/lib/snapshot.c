@@ -414,19 +414,15 @@ int btrail_snapshot_encode(const struct btrail_snapshot *snapshot, void **data,
     btrail_buf_append_varint(&head, snapshot->end);
     btrail_buf_append_varint(&head, snapshot->end - snapshot->begin);
     btrail_buf_append_varint(&head, e.n_strings);
-    *size = head.len + e.strings.len + e.rest.len;
+    btrail_buf_append(&head, e.strings.data, e.strings.len);
+    btrail_buf_append(&head, e.rest.data, e.rest.len);
+    *size = head.len;
     good = good && *size <= BTRAIL_SNAPSHOT_SIZE;
     if (good) {
-        uint8_t *out = g_malloc(*size);
-
-        memcpy(out, head.data, head.len);
-        if (e.strings.len) {
-            memcpy(out + head.len, e.strings.data, e.strings.len);
-        }
-        memcpy(out + head.len + e.strings.len, e.rest.data, e.rest.len);
-        *data = out;
+        *data = g_realloc(head.data, *size);
+    } else {
+        btrail_buf_free(&head);
     }
-    btrail_buf_free(&head);
     btrail_buf_free(&e.strings);
     btrail_buf_free(&e.rest);
     g_hash_table_destroy(e.known);

@@ -9,6 +9,7 @@
 
 #include "lib/internal/parts.h"
 #include "lib/internal/trace-files.h"
+#include "util/search.h"
 
 /* A recording deletes parts while they are being opened: try again so often. */
 #define TRIES   10
@@ -94,14 +95,10 @@ static gint compare_pieces(gconstpointer a, gconstpointer b)
     const struct btrail_index_entry *lx = piece_entry(x, x->chunks->len - 1);
     const struct btrail_index_entry *ly = piece_entry(y, y->chunks->len - 1);
 
-    /* One that only has events of an index comes before what goes on. */
-    if (ex->first_index != ey->first_index) {
-        return ex->first_index < ey->first_index ? -1 : 1;
-    }
-    if (lx->end_index != ly->end_index) {
-        return lx->end_index < ly->end_index ? -1 : 1;
-    }
-    return x->file < y->file ? -1 : x->file > y->file;
+    /* A piece with only events of an index comes before its records. */
+    return BTRAIL_COMPARE(ex->first_index, ey->first_index) ?:
+           BTRAIL_COMPARE(lx->end_index, ly->end_index) ?:
+           BTRAIL_COMPARE(x->file, y->file);
 }
 
 /* Join the pieces of a stream.  Errors: OVERLAP. */
@@ -253,8 +250,7 @@ static gint compare_files(gconstpointer a, gconstpointer b)
     const struct btrail_file *x = *(struct btrail_file *const *)a;
     const struct btrail_file *y = *(struct btrail_file *const *)b;
 
-    return x->header.part < y->header.part ? -1 :
-           x->header.part > y->header.part;
+    return BTRAIL_COMPARE(x->header.part, y->header.part);
 }
 
 static struct btrail_trace *trace_new(void)

@@ -1,41 +1,31 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Search in arrays that are in the order of a number
+ * Comparison of numbers, and search in arrays that are in the order of one
  */
 
 #ifndef BTRAIL_SEARCH_H
 #define BTRAIL_SEARCH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+/* For functions that compare: below, equal to or above 0 */
+#define BTRAIL_COMPARE(a, b)    (((a) > (b)) - ((a) < (b)))
+
 static inline size_t btrail_up_to(const void *array, size_t n, size_t size,
-                                  size_t member, uint64_t key)
+                                  bool pointers, size_t member, uint64_t key)
 {
-    const char *bytes = array;
     size_t low = 0, high = n;
 
     while (low < high) {
         size_t middle = low + (high - low) / 2;
+        const char *element = (const char *)array + middle * size;
 
-        if (*(const uint64_t *)(bytes + middle * size + member) <= key) {
-            low = middle + 1;
-        } else {
-            high = middle;
+        if (pointers) {
+            element = *(const char *const *)element;
         }
-    }
-    return low;
-}
-
-static inline size_t btrail_ptrs_up_to(void *const *array, size_t n,
-                                       size_t member, uint64_t key)
-{
-    size_t low = 0, high = n;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (*(const uint64_t *)((const char *)array[middle] + member) <= key) {
+        if (*(const uint64_t *)(element + member) <= key) {
             low = middle + 1;
         } else {
             high = middle;
@@ -49,11 +39,11 @@ static inline size_t btrail_ptrs_up_to(void *const *array, size_t n,
  * of the first one that has.  @array can be NULL if @n is 0.
  */
 #define BTRAIL_UP_TO(array, n, type, member, key) \
-    btrail_up_to(array, n, sizeof(type), offsetof(type, member), key)
+    btrail_up_to(array, n, sizeof(type), false, offsetof(type, member), key)
 
 /* The same of a GPtrArray whose elements point to structs */
 #define BTRAIL_PTRS_UP_TO(array, type, member, key) \
-    btrail_ptrs_up_to((array)->pdata, (array)->len, offsetof(type, member), \
-                      key)
+    btrail_up_to((array)->pdata, (array)->len, sizeof(void *), true, \
+                 offsetof(type, member), key)
 
 #endif /* BTRAIL_SEARCH_H */

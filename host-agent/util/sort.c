@@ -6,20 +6,17 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "util/search.h"
 #include "util/sort.h"
 
 static gint compare_vcpus(gconstpointer a, gconstpointer b)
 {
-    unsigned x = *(const unsigned *)a, y = *(const unsigned *)b;
-
-    return x < y ? -1 : x > y;
+    return BTRAIL_COMPARE(*(const unsigned *)a, *(const unsigned *)b);
 }
 
 static gint compare_roots(gconstpointer a, gconstpointer b)
 {
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-    return x < y ? -1 : x > y;
+    return BTRAIL_COMPARE(*(const uint64_t *)a, *(const uint64_t *)b);
 }
 
 static void sort_once(GArray *array, size_t size, GCompareFunc compare)
