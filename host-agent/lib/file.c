@@ -496,7 +496,7 @@ static int open_file(struct btrail_file *f, bool damaged)
 int btrail_file_open(struct btrail_file **file, int fd, bool damaged)
 {
     struct btrail_file *f = g_new0(struct btrail_file, 1);
-    int ret, error;
+    int ret;
 
     f->fd = fd;
     f->streams = btrail_streams_new();
@@ -507,9 +507,7 @@ int btrail_file_open(struct btrail_file **file, int fd, bool damaged)
 
     ret = open_file(f, damaged);
     if (ret) {
-        error = errno;
         btrail_file_close(f);
-        errno = error;
         return ret;
     }
     *file = f;
@@ -523,9 +521,7 @@ void btrail_file_close(struct btrail_file *f)
         g_array_free(f->roots, TRUE);
         g_array_free(f->metas, TRUE);
         g_array_free(f->sideband, TRUE);
-        if (f->fd >= 0) {
-            close(f->fd);
-        }
+        btrail_close(f->fd);
         g_free(f);
     }
 }

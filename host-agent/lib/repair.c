@@ -368,10 +368,7 @@ static int repair_in_place(struct repair *r, const char *path)
     /* From here on nobody else changes the file. */
     ret = btrail_file_open(&r->file, dup(fd), false);
     if (ret) {
-        int error = errno;
-
-        close(fd);
-        errno = error;
+        btrail_close(fd);
         return ret;
     }
     find_pieces(r);
@@ -385,9 +382,7 @@ static int repair_in_place(struct repair *r, const char *path)
         ret = ret || r->result.whole ? ret : -BTRAIL_ERR_CORRUPT;
     }
     btrail_copy_free(copy);
-    if (fd >= 0) {
-        close(fd);
-    }
+    btrail_close(fd);
     return ret;
 }
 
@@ -416,7 +411,7 @@ int btrail_repair(const char *path, const char *out, unsigned flags,
                   struct btrail_repair_result *result)
 {
     struct repair r = { NULL };
-    int ret, error;
+    int ret;
 
     if (!path || (flags & ~(BTRAIL_WRITER_REPLACE | BTRAIL_REPAIR_IN_PLACE)) ||
         ((flags & BTRAIL_REPAIR_IN_PLACE) &&
@@ -429,12 +424,10 @@ int btrail_repair(const char *path, const char *out, unsigned flags,
     } else {
         ret = repair_copy(&r, path, out, flags & BTRAIL_WRITER_REPLACE);
     }
-    error = errno;
     g_array_free(r.pieces, TRUE);
     btrail_file_close(r.file);
     if (result) {
         *result = r.result;
     }
-    errno = error;
     return ret;
 }

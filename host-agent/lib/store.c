@@ -295,7 +295,6 @@ static int open_file(const char *path, bool replace)
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC |
                   (replace ? 0 : O_EXCL), 0666);
-    int error;
 
     if (fd < 0) {
         return -1;
@@ -306,9 +305,7 @@ static int open_file(const char *path, bool replace)
         /* Devices and pipes cannot be emptied, and need not be. */
         return fd;
     }
-    error = errno;
-    close(fd);
-    errno = error;
+    btrail_close(fd);
     return -1;
 }
 
@@ -348,7 +345,7 @@ static void drop_carried(struct btrail_store *store)
 
     store->carried_size -= carried_size(c->size);
     if (!--c->part->users) {
-        close(c->part->fd);
+        btrail_close(c->part->fd);
         g_free(c->part);
     }
     g_free(c);
@@ -907,12 +904,10 @@ int btrail_store_open(struct btrail_store **out,
                       const struct btrail_store_options *options)
 {
     struct btrail_store *store = store_new(options);
-    int ret = create(store), error;
+    int ret = create(store);
 
     if (ret) {
-        error = errno;
         store_free(store);
-        errno = error;
         return ret;
     }
     *out = store;
@@ -924,12 +919,9 @@ int btrail_store_resume(struct btrail_store **out,
                         uint64_t offset, uint64_t sequence)
 {
     struct btrail_store *store;
-    int error;
 
     if (ftruncate(fd, offset) < 0 || lseek(fd, offset, SEEK_SET) < 0) {
-        error = errno;
-        close(fd);
-        errno = error;
+        btrail_close(fd);
         return -BTRAIL_ERR_IO;
     }
     store = store_new(options);
@@ -958,9 +950,7 @@ void btrail_store_adopt(struct btrail_store *store,
 int btrail_store_close(struct btrail_store *store)
 {
     int ret = finish_part(store, store->options.continued);
-    int error = errno;
 
     store_free(store);
-    errno = error;
     return ret;
 }

@@ -5,9 +5,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <unistd.h>
 
 #include "lib/internal/parts.h"
+#include "lib/internal/pread.h"
 #include "lib/internal/trace-files.h"
 #include "util/search.h"
 
@@ -308,29 +308,19 @@ static int add_path(struct btrail_trace *t, const char *path)
     return add_fd(t, open(path, O_RDONLY | O_CLOEXEC));
 }
 
-static void close_keeping_errno(struct btrail_trace *t)
-{
-    int error = errno;
-
-    btrail_trace_close(t);
-    errno = error;
-}
-
 int btrail_trace_open_fd(struct btrail_trace **trace, int fd)
 {
     struct btrail_trace *t;
     int ret;
 
     if (!trace) {
-        if (fd >= 0) {
-            close(fd);
-        }
+        btrail_close(fd);
         return -BTRAIL_ERR_ARGUMENT;
     }
     t = trace_new();
     ret = add_fd(t, fd);
     if (ret) {
-        close_keeping_errno(t);
+        btrail_trace_close(t);
         return ret;
     }
     return join(t, trace);
@@ -360,7 +350,7 @@ int btrail_trace_open_files(struct btrail_trace **trace,
         int ret = add_path(t, paths[i]);
 
         if (ret) {
-            close_keeping_errno(t);
+            btrail_trace_close(t);
             return ret;
         }
     }
@@ -420,7 +410,7 @@ int btrail_trace_open_parts(struct btrail_trace **trace, const char *path)
         if (!ret) {
             return join(t, trace);
         }
-        close_keeping_errno(t);
+        btrail_trace_close(t);
         if (!raced || tries == TRIES) {
             return ret;
         }

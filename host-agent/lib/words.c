@@ -72,6 +72,20 @@ static const char *const privileges[] = {
     [BTRAIL_PRIVILEGE_USER | BTRAIL_PRIVILEGE_KERNEL] = "all",
 };
 
+static const struct {
+    uint64_t address;
+    const char *word;
+} pseudos[] = {
+    { BTRAIL_PSEUDO_TO_KERNEL, "[to kernel]" },
+    { BTRAIL_PSEUDO_SYSCALL, "[syscall]" },
+    { BTRAIL_PSEUDO_PAGE_FAULT, "[page fault]" },
+    { BTRAIL_PSEUDO_EXCEPTION, "[exception]" },
+    { BTRAIL_PSEUDO_INTERRUPT, "[interrupt]" },
+    { BTRAIL_PSEUDO_FROM_KERNEL, "[from kernel]" },
+    { BTRAIL_PSEUDO_TO_USER, "[to user]" },
+    { BTRAIL_PSEUDO_FROM_USER, "[from user]" },
+};
+
 static int find(const char *const *words, unsigned n, const char *word)
 {
     unsigned i;
@@ -105,6 +119,18 @@ const char *btrail_reason_name(unsigned type, unsigned reason)
     default:
         return NULL;
     }
+}
+
+const char *btrail_pseudo_name(uint64_t address)
+{
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(pseudos); i++) {
+        if (pseudos[i].address == address) {
+            return pseudos[i].word;
+        }
+    }
+    return NULL;
 }
 
 const char *btrail_sideband_name(unsigned kind)

@@ -71,6 +71,7 @@ struct btrail_file {
  */
 int btrail_file_open(struct btrail_file **file, int fd, bool damaged);
 
+/* Does not change errno. */
 void btrail_file_close(struct btrail_file *file);
 
 /*

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Reading from a place in a file
+ * Reading from a place in a file, and closing without a change of errno
  */
 
 #ifndef BTRAIL_PREAD_H
@@ -11,9 +11,20 @@
 
 #include "backtrail/trace.h"
 
+/* Closes a file, unless @fd is negative. */
+static inline void btrail_close(int fd)
+{
+    int error = errno;
+
+    if (fd >= 0) {
+        close(fd);
+    }
+    errno = error;
+}
+
 /*
- * Read @len bytes from @offset on; fewer are read only at the end of the file,
- * and @len then gets how many.  Errors: IO.
+ * Reads @len bytes from @offset on; fewer only at the end of the file, and @len
+ * then gets how many.  Errors: IO.
  */
 static inline int btrail_pread(int fd, void *data, size_t *len,
                                uint64_t offset)
@@ -39,7 +50,7 @@ static inline int btrail_pread(int fd, void *data, size_t *len,
     return 0;
 }
 
-/* The same where all of it has to be there.  Errors: IO, CORRUPT. */
+/* The same, but all bytes must be there.  Errors: IO, CORRUPT. */
 static inline int btrail_pread_all(int fd, void *data, size_t len,
                                    uint64_t offset)
 {
