@@ -144,15 +144,15 @@ struct btrail_trace_stream *btrail_find_stream(GArray *streams, unsigned vcpu,
     return NULL;
 }
 
-/* False if the chunk does not follow those before it. */
-static bool add_data(struct btrail_file *f,
+/* -BTRAIL_ERR_CORRUPT if the chunk does not follow those before it. */
+static int add_data(struct btrail_file *f,
                      const struct btrail_index_entry *entry)
 {
     struct btrail_trace_stream *s;
     unsigned place;
 
     if (f->chunks == BTRAIL_MAX_CHUNKS) {
-        return false;
+        return -BTRAIL_ERR_CORRUPT;
     }
     s = btrail_find_stream(f->streams, entry->vcpu, &place);
     if (!s) {
@@ -168,12 +168,12 @@ static bool add_data(struct btrail_file *f,
             btrail_entry(s->chunks, s->chunks->len - 1);
 
         if (entry->first_index < last->end_index) {
-            return false;
+            return -BTRAIL_ERR_CORRUPT;
         }
     }
     g_array_append_val(s->chunks, *entry);
     f->chunks++;
-    return true;
+    return 0;
 }
 
 /* -BTRAIL_ERR_CORRUPT if the chunk is of no use. */
@@ -204,16 +204,16 @@ static int add_meta(struct btrail_file *f,
     return 0;
 }
 
-/* False if there are too many. */
-static bool add_sideband(struct btrail_file *f,
+/* -BTRAIL_ERR_CORRUPT if there are too many. */
+static int add_sideband(struct btrail_file *f,
                          const struct btrail_index_entry *entry)
 {
     if (f->chunks == BTRAIL_MAX_CHUNKS) {
-        return false;
+        return -BTRAIL_ERR_CORRUPT;
     }
     g_array_append_val(f->sideband, *entry);
     f->chunks++;
-    return true;
+    return 0;
 }
 
 static void forget(struct btrail_file *f)
@@ -239,10 +239,10 @@ static int add_entry(struct btrail_file *f,
     *at = e->offset + length;
 
     if (e->type == BTRAIL_CHUNK_DATA) {
-        return add_data(f, e) ? 0 : -BTRAIL_ERR_CORRUPT;
+        return add_data(f, e);
     }
     if (e->type == BTRAIL_CHUNK_SIDEBAND) {
-        return add_sideband(f, e) ? 0 : -BTRAIL_ERR_CORRUPT;
+        return add_sideband(f, e);
     }
     ret = add_meta(f, e);
     if (ret == -BTRAIL_ERR_CORRUPT) {
@@ -408,7 +408,7 @@ static int scan_chunk(struct btrail_file *f,
             break;
         }
         btrail_index_entry_fill(&e, chunk->offset, e.size, &h, f->roots);
-        ret = add_data(f, &e) ? 0 : -BTRAIL_ERR_CORRUPT;
+        ret = add_data(f, &e);
         break;
     case BTRAIL_CHUNK_SIDEBAND:
         if (!btrail_sideband_header_get(chunk->start, e.size, &info)) {
@@ -416,7 +416,7 @@ static int scan_chunk(struct btrail_file *f,
             break;
         }
         btrail_index_entry_sideband(&e, chunk->offset, e.size, &info);
-        ret = add_sideband(f, &e) ? 0 : -BTRAIL_ERR_CORRUPT;
+        ret = add_sideband(f, &e);
         break;
     case BTRAIL_CHUNK_END:
         ret = scan_end(f, &e);
@@ -512,6 +512,14 @@ int btrail_file_open(struct btrail_file **file, int fd, bool damaged)
     }
     *file = f;
     return 0;
+}
+
+bool btrail_file_is(const struct btrail_file *f, const char *path)
+{
+    struct stat a, b;
+
+    return !fstat(f->fd, &a) && !stat(path, &b) && a.st_dev == b.st_dev &&
+           a.st_ino == b.st_ino;
 }
 
 void btrail_file_close(struct btrail_file *f)

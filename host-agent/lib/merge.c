@@ -4,7 +4,6 @@
  */
 
 #include <errno.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "lib/internal/copy.h"
@@ -170,15 +169,10 @@ static void describe(const struct btrail_trace *trace,
 static bool is_one_of(const struct btrail_trace *trace, const char *path)
 {
     const struct btrail_file *f;
-    struct stat a, b;
     unsigned i;
 
-    if (stat(path, &a) < 0) {
-        return false;
-    }
     for (i = 0; (f = btrail_trace_file(trace, i)); i++) {
-        if (!fstat(f->fd, &b) && a.st_dev == b.st_dev &&
-            a.st_ino == b.st_ino) {
+        if (btrail_file_is(f, path)) {
             return true;
         }
     }

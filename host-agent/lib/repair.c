@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "lib/internal/copy.h"
@@ -246,14 +245,6 @@ static void describe(const struct repair *r,
     options->continued = r->result.continued;
 }
 
-static bool same_file(const struct btrail_file *f, const char *path)
-{
-    struct stat a, b;
-
-    return !fstat(f->fd, &a) && !stat(path, &b) && a.st_dev == b.st_dev &&
-           a.st_ino == b.st_ino;
-}
-
 static int write_copy(struct repair *r, const char *path, const char *out,
                       bool replace)
 {
@@ -262,7 +253,7 @@ static int write_copy(struct repair *r, const char *path, const char *out,
     struct btrail_copy *copy;
     int ret, end;
 
-    if (same_file(r->file, out)) {
+    if (btrail_file_is(r->file, out)) {
         return -BTRAIL_ERR_ARGUMENT;
     }
     describe(r, &options);

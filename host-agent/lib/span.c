@@ -12,8 +12,8 @@ struct btrail_spans {
     struct btrail_cursor *cursor;
     uint64_t cr3;
     uint64_t mask;
-    bool begun;                 /* @span is one */
-    struct btrail_span span;    /* as far as it has come */
+    bool begun;                 /* @span is valid */
+    struct btrail_span span;    /* the current one */
 };
 
 int btrail_spans_open(struct btrail_spans **spans,
@@ -58,7 +58,7 @@ static bool matches(const struct btrail_spans *s)
     return (s->span.cr3 & s->mask) == s->cr3;
 }
 
-/* End the span that is in progress; true if the caller wants it. */
+/* Ends the current span; true if the caller asked for such a span. */
 static bool finish(struct btrail_spans *s, struct btrail_span *span)
 {
     bool wanted = s->begun && s->span.end_index != s->span.first_index &&
@@ -71,17 +71,14 @@ static bool finish(struct btrail_spans *s, struct btrail_span *span)
     return wanted;
 }
 
-/* @b is the first of a span. */
+/* Begins a span, whose first batch is @b. */
 static void begin(struct btrail_spans *s, const struct btrail_batch *b)
 {
     s->begun = true;
-    s->span.cr3 = b->cr3;
-    s->span.first_index = b->index;
-    s->span.end_index = b->index;
-    s->span.records = 0;
-    s->span.lost = 0;
-    s->span.first = b->time;
-    s->span.last = b->time;
+    s->span = (struct btrail_span) {
+        .vcpu = s->span.vcpu, .cr3 = b->cr3, .first_index = b->index,
+        .end_index = b->index, .first = b->time, .last = b->time,
+    };
 }
 
 static void add(struct btrail_spans *s, const struct btrail_batch *b)

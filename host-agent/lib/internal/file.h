@@ -71,6 +71,9 @@ struct btrail_file {
  */
 int btrail_file_open(struct btrail_file **file, int fd, bool damaged);
 
+/* Is this the file at @path? */
+bool btrail_file_is(const struct btrail_file *file, const char *path);
+
 /* Does not change errno. */
 void btrail_file_close(struct btrail_file *file);
 
