@@ -4,7 +4,6 @@
  */
 
 #include "lib/internal/block.h"
-#include "lib/internal/cursor.h"
 #include "lib/internal/trace-files.h"
 #include "util/search.h"
 

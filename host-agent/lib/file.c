@@ -13,9 +13,9 @@
 #include "lib/internal/pread.h"
 #include "lib/internal/scan.h"
 
-int btrail_file_read_chunk(const struct btrail_file *f,
-                           const struct btrail_index_entry *entry,
-                           uint8_t *buf)
+/* Reads a payload of @entry->size bytes and checks its checksum. */
+static int read_chunk(const struct btrail_file *f,
+                      const struct btrail_index_entry *entry, uint8_t *buf)
 {
     uint8_t header[BTRAIL_CHUNK_HEADER_SIZE];
     struct btrail_chunk chunk;
@@ -56,7 +56,7 @@ int btrail_file_load_chunk(const struct btrail_file *f,
         payload->cap = e->size;
     }
     payload->len = e->size;
-    ret = btrail_file_read_chunk(f, e, payload->data);
+    ret = read_chunk(f, e, payload->data);
     if (ret) {
         return ret;
     }
@@ -79,12 +79,12 @@ int btrail_file_read_sideband(const struct btrail_file *f,
     int ret;
 
     btrail_index_entry_info(entry, &want);
-    /* An entry from a scan may say anything, but not that it is larger. */
+    /* An entry from a scan can be wrong, but its chunk fits into the file. */
     bytes = g_try_malloc(entry->size);
     if (!bytes) {
         return -BTRAIL_ERR_MEMORY;
     }
-    ret = btrail_file_read_chunk(f, entry, bytes);
+    ret = read_chunk(f, entry, bytes);
     if (!ret) {
         ret = btrail_sideband_unpack(bytes, entry->size, info, &unpacked);
     }
@@ -176,7 +176,7 @@ static int add_data(struct btrail_file *f,
     return 0;
 }
 
-/* -BTRAIL_ERR_CORRUPT if the chunk is of no use. */
+/* -BTRAIL_ERR_CORRUPT if the chunk is not usable */
 static int add_meta(struct btrail_file *f,
                     const struct btrail_index_entry *entry)
 {
@@ -191,7 +191,7 @@ static int add_meta(struct btrail_file *f,
     }
     meta.json = g_malloc(entry->size + 1);
     meta.json[entry->size] = '\0';
-    ret = btrail_file_read_chunk(f, entry, (uint8_t *)meta.json);
+    ret = read_chunk(f, entry, (uint8_t *)meta.json);
     if (!ret && !g_utf8_validate_len(meta.json, meta.length, NULL)) {
         ret = -BTRAIL_ERR_CORRUPT;
     }
@@ -225,7 +225,7 @@ static void forget(struct btrail_file *f)
     f->chunks = 0;
 }
 
-/* Take in an entry of the index; @at is where the chunk before it ends. */
+/* Adds an entry of the index; @at is where the chunk before it ends. */
 static int add_entry(struct btrail_file *f,
                      const struct btrail_index_entry *e, uint64_t *at,
                      uint64_t limit)
@@ -279,7 +279,7 @@ static int read_end(struct btrail_file *f, struct btrail_end *end,
            0 : -BTRAIL_ERR_CORRUPT;
 }
 
-/* Read the INDEX chunk at @*offset, which then is where it ends. */
+/* Reads the INDEX chunk at @*offset and moves @offset to its end. */
 static int read_index(struct btrail_file *f, uint64_t *offset, uint64_t limit,
                       struct btrail_buf *payload)
 {
@@ -307,7 +307,7 @@ static int read_index(struct btrail_file *f, uint64_t *offset, uint64_t limit,
     payload->len = 0;
     btrail_buf_reserve(payload, chunk.size + 1);
     payload->len = chunk.size;
-    return btrail_file_read_chunk(f, &self, payload->data);
+    return read_chunk(f, &self, payload->data);
 }
 
 static int read_indices(struct btrail_file *f, const struct btrail_end *end,
@@ -364,7 +364,7 @@ static int open_by_index(struct btrail_file *f)
     return 0;
 }
 
-/* The index is of no use, but the file may have been closed in order. */
+/* The index is not usable, but the file may have been closed properly. */
 static int scan_end(struct btrail_file *f,
                     const struct btrail_index_entry *e)
 {
@@ -375,7 +375,7 @@ static int scan_end(struct btrail_file *f,
     if (e->size != sizeof(bytes)) {
         return -BTRAIL_ERR_CORRUPT;
     }
-    ret = btrail_file_read_chunk(f, e, bytes);
+    ret = read_chunk(f, e, bytes);
     if (!ret && e->offset + BTRAIL_TRAILER_SIZE == f->size) {
         btrail_end_get(bytes, &end);
         f->status.complete = true;
@@ -384,7 +384,7 @@ static int scan_end(struct btrail_file *f,
     return ret;
 }
 
-/* Take in a chunk that a scan has found. */
+/* Adds a chunk that a scan has found. */
 static int scan_chunk(struct btrail_file *f,
                       const struct btrail_scan_chunk *chunk)
 {

@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <glib.h>
 
-#include "lib/internal/cursor.h"
 #include "lib/internal/trace-files.h"
 
 /* Slots beyond those that the threads are filling */

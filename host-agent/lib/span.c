@@ -6,7 +6,7 @@
 #include <glib.h>
 
 #include "lib/internal/block.h"
-#include "lib/internal/cursor.h"
+#include "lib/internal/trace-files.h"
 
 struct btrail_spans {
     struct btrail_cursor *cursor;

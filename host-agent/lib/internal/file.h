@@ -78,14 +78,6 @@ bool btrail_file_is(const struct btrail_file *file, const char *path);
 void btrail_file_close(struct btrail_file *file);
 
 /*
- * Read the whole payload of a chunk, checked against its checksum.  @buf has
- * room for @entry->size bytes.  Errors: IO, CORRUPT.
- */
-int btrail_file_read_chunk(const struct btrail_file *file,
-                           const struct btrail_index_entry *entry,
-                           uint8_t *buf);
-
-/*
  * Reads a DATA chunk to @payload and loads it, as btrail_unpacker_load() does.
  * A chunk that is not what its entry says is damaged, too.  Errors: IO,
  * CORRUPT, VERSION, MEMORY.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * An open trace: what cursors need of it
+ * Open traces and cursors: what the library does with them beside its API
  */
 
 #ifndef BTRAIL_TRACE_FILES_H
@@ -32,10 +32,22 @@ const struct btrail_file *btrail_trace_file(const struct btrail_trace *trace,
 const GArray *btrail_trace_sidebands(const struct btrail_trace *trace);
 
 /*
- * As btrail_merge(), while the files are being written to: nothing is missing
- * behind what they have, though they are not complete.
+ * As btrail_merge(), while the files are being written: nothing is missing
+ * behind their last chunks, although they are not complete.
  */
 int btrail_merge_running(const struct btrail_trace *trace, const char *out,
                          struct btrail_merge_result *result);
+
+/*
+ * At the end of a chunk, skips the chunks that follow as long as an address
+ * space (bits of BTRAIL_CR3_ROOT) is not in force anywhere in them.
+ */
+void btrail_cursor_pass_over(struct btrail_cursor *c, uint64_t root);
+
+/*
+ * From here on the cursor only returns what is in chunk number @i of the stream
+ * and what is missing before it, then END.
+ */
+void btrail_cursor_take_chunk(struct btrail_cursor *c, unsigned i);
 
 #endif /* BTRAIL_TRACE_FILES_H */
