@@ -9,15 +9,14 @@
 #include "lib/internal/crc32c.h"
 
 /*
- * What zstd gets hardly repeats itself: higher levels, which look longer for
- * what does, take more time and even more space, and so do short matches.  Most
- * matches that there are lie near: a small table finds them, and leaves the
- * caches to the codec.
+ * The input of zstd hardly repeats itself: higher levels, which search longer,
+ * need more time and even more space, and so do short matches.  Most matches
+ * are near: a small table finds them, and leaves the caches to the codec.
  */
 #define ZSTD_LEVEL          1
 #define ZSTD_MIN_MATCH      7
 #define ZSTD_HASH_LOG_NEAR  7
-#define ZSTD_HASH_LOG_FAR   0   /* what zstd takes to be good */
+#define ZSTD_HASH_LOG_FAR   0   /* the default of zstd */
 
 /* The codec's streams, then the events. */
 #define SECTIONS            BTRAIL_BLOCK_SECTIONS
@@ -29,8 +28,8 @@
 #define MAX_EVENT_BYTES     (3 * 3 + 4 * BTRAIL_VARINT_MAX)
 
 /*
- * What a reader takes for a block, with passing over a record as predicted as
- * the unit, which is about a nanosecond: so many for each byte, and in all
+ * The time that a reader needs for a block, for each byte and at most.  The
+ * unit is a record as predicted, about a nanosecond.
  */
 #define BYTE_TIME           20
 #define MAX_TIME            7200000
@@ -318,7 +317,7 @@ void btrail_packer_pack(struct btrail_packer *packer,
     unsigned i;
 
     payload->len = 0;
-    /* Once for all: it can be large, and no larger than this. */
+    /* At once: it can be large, and this is its limit. */
     btrail_buf_reserve(payload, BTRAIL_BLOCK_START + btrail_block_size(block));
     header_put(payload->data, &block->header);
     payload->len = table + BTRAIL_BLOCK_TABLE_SIZE;
@@ -418,14 +417,14 @@ static int unpack_section(struct btrail_unpacker *u, unsigned section,
     return 0;
 }
 
-/* Have room for so many bytes of all sections.  Errors: MEMORY. */
+/* Reserves bytes for all sections.  Errors: MEMORY. */
 static int reserve_bytes(struct btrail_unpacker *u, size_t len)
 {
     /* Never NULL: even adding 0 to that is undefined. */
     if (!u->bytes || u->bytes_cap < len) {
         size_t cap = MAX(len, 64);
 
-        /* What is in it is not needed any more. */
+        /* The content is no longer needed. */
         g_free(u->bytes);
         u->bytes_cap = 0;
         u->bytes = g_try_malloc(cap);
@@ -460,7 +459,7 @@ static bool find_columns(const struct section *section, uint32_t n,
     return p == end;
 }
 
-/* The columns hold another event. */
+/* Takes another event from the columns, which have one. */
 static bool unpack_event(const uint8_t *columns[COLUMNS], const uint8_t *end,
                          uint64_t *position, uint64_t *index,
                          struct btrail_time *time, struct btrail_event *e)
@@ -500,7 +499,7 @@ static bool unpack_event(const uint8_t *columns[COLUMNS], const uint8_t *end,
     return true;
 }
 
-/* Unpack the events, and check what the header tells of them. */
+/* Unpacks the events, and checks them against the header. */
 static int unpack_events(struct btrail_unpacker *u,
                          const struct btrail_block_header *h)
 {

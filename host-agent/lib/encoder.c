@@ -349,7 +349,7 @@ static void encode_flags(struct btrail_encoder *enc,
     }
 }
 
-/* Records between two looks at the buffers' sizes. */
+/* Records between two checks of the buffers' sizes */
 #define ENCODE_STEP 4096
 
 static void encode_step(struct btrail_encoder *enc,

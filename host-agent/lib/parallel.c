@@ -2,10 +2,9 @@
 /*
  * Decoding with several threads
  *
- * Chunks are independent of each other, so each thread takes the next one that
- * nobody has taken.  If they are wanted in order, what is decoded is put into
- * slots, from which the caller's thread takes it when its turn has come; while
- * it has nothing to take it decodes, too.
+ * Chunks are independent of each other, so each thread takes the next one.  For
+ * results in order, threads decode into slots, from which the caller's thread
+ * takes chunk after chunk; while the next one is not ready, it decodes, too.
  */
 
 #include <errno.h>
@@ -39,7 +38,7 @@ struct decode_job {
     const struct btrail_trace *trace;
     GPtrArray *streams;         /* of struct btrail_trace_stream */
     unsigned flags;             /* of the cursors; 0: they decode records */
-    bool check_only;            /* nobody wants to see them */
+    bool check_only;            /* the caller does not want the records */
     btrail_parallel_fn *fn;
     void *opaque;
 
@@ -76,7 +75,7 @@ static void stop(struct decode_job *job, int ret, int error)
         job->ret = ret;
         job->error = error;
     }
-    /* The threads look at it now and then. */
+    /* The threads check it now and then. */
     __atomic_store_n(&job->stopped, true, __ATOMIC_RELAXED);
     g_cond_broadcast(&job->changed);
     g_mutex_unlock(&job->lock);
@@ -88,8 +87,8 @@ static bool stopped(struct decode_job *job)
 }
 
 /*
- * Take the next piece, with the lock held; false if there is none.  If the
- * order matters it is to be decoded into @slot.
+ * Takes the next piece, with the lock held; false if there is none.  If the
+ * order matters, @slot gets the slot to decode it into.
  */
 static bool take(struct decode_job *job, struct btrail_piece *piece,
                  struct slot **slot)
@@ -120,7 +119,7 @@ static bool take(struct decode_job *job, struct btrail_piece *piece,
     return true;
 }
 
-/* Have a cursor for a piece. */
+/* Prepares a cursor for a piece. */
 static int prepare(struct worker *w, const struct btrail_piece *piece)
 {
     int ret = 0;
@@ -207,7 +206,7 @@ static gpointer work(gpointer data)
 
 /* In order */
 
-/* Have room for all records of a chunk, as far as the index knows. */
+/* Reserves room for all records of a chunk, according to the index. */
 static int reserve(struct slot *s, size_t n)
 {
     if (n > s->cap) {
@@ -222,7 +221,7 @@ static int reserve(struct slot *s, size_t n)
     return 0;
 }
 
-/* Does a batch just go on with the one before it? */
+/* Does a batch just continue the one before it? */
 static bool goes_on(const struct btrail_batch *before,
                     const struct btrail_batch *batch)
 {
@@ -281,7 +280,7 @@ static void fill(struct worker *w, struct slot *s,
     s->bad = w->cursor && btrail_cursor_bad_chunks(w->cursor);
 }
 
-/* With the lock held, which is left meanwhile */
+/* Called with the lock held, and releases it while it decodes. */
 static bool fill_one(struct worker *w)
 {
     struct decode_job *job = w->job;
@@ -370,7 +369,7 @@ static void hand_out_slots(struct worker *w)
     g_mutex_unlock(&job->lock);
 }
 
-/* Let @threads threads, this one included, do it. */
+/* Runs the job with @threads threads, including this one. */
 static void run(struct decode_job *job, unsigned threads)
 {
     g_autofree struct worker *workers = g_new0(struct worker, threads);
@@ -382,7 +381,7 @@ static void run(struct decode_job *job, unsigned threads)
         workers[i].number = i;
     }
     for (i = 1; i < threads; i++) {
-        /* Without it things take longer, and that is all. */
+        /* Without this thread the job only needs longer. */
         others[i] = g_thread_try_new("backtrail", job->slots ? fill_slots :
                                      work, &workers[i], NULL);
     }

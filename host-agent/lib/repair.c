@@ -140,7 +140,7 @@ static int follow_streams(const struct repair *r, const char *path,
     return ret;
 }
 
-/* Copies all but the end; @sum counts the damaged pieces. */
+/* Copies all but the end, and marks the pieces that are damaged. */
 static int copy_pieces(struct repair *r, const char *path,
                        struct btrail_copy *copy, struct btrail_store *store)
 {
@@ -172,7 +172,7 @@ static int copy_pieces(struct repair *r, const char *path,
 static int end_copy(struct repair *r, struct btrail_copy *copy)
 {
     const struct btrail_trace_status *s = &r->file->status;
-    /* Without an index only what there is can tell that it is all. */
+    /* Without an index, all is there only if nothing is damaged. */
     bool all = s->indexed || (s->complete && r->result.cut);
     int ret = btrail_copy_end(copy, !r->result.continued, !all);
 
@@ -335,7 +335,7 @@ static int complete(struct repair *r, const char *path, int fd,
     return ret ? ret : end;
 }
 
-/* A descriptor to change the file by, which nobody else changes now */
+/* Opens the file to change it, which no other process does now. */
 static int open_to_change(const char *path)
 {
     int fd = open(path, O_RDWR | O_CLOEXEC);
@@ -356,7 +356,7 @@ static int repair_in_place(struct repair *r, const char *path)
     if (fd < 0) {
         return -BTRAIL_ERR_IO;
     }
-    /* From here on nobody else changes the file. */
+    /* From here on no other process changes the file. */
     ret = btrail_file_open(&r->file, dup(fd), false);
     if (ret) {
         btrail_close(fd);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Going through a file from chunk to chunk: see scan.h
+ * Scanning a file from chunk to chunk: see scan.h
  */
 
 #include "lib/internal/pread.h"
 #include "lib/internal/scan.h"
 
 /*
- * Chunks are either large, and then little is to be read of each, or there
- * are many of them in what is worth to be read at once.
+ * Of large chunks only a little must be read; of small ones, many are read at
+ * once.
  */
 #define SMALL_WINDOW    4096
 #define LARGE_WINDOW    (256u << 10)
@@ -31,11 +31,11 @@ void btrail_scan_free(struct btrail_scan *scan)
 }
 
 /*
- * Have the @need bytes from @offset on in the window, or those up to the end
- * of the file; @have gets how many there are.
+ * Reads the @need bytes from @offset on into the window, or those up to the end
+ * of the file; @have gets their number.
  */
-static int look(struct btrail_scan *scan, uint64_t offset, size_t need,
-                const uint8_t **bytes, size_t *have)
+static int fill_window(struct btrail_scan *scan, uint64_t offset, size_t need,
+                       const uint8_t **bytes, size_t *have)
 {
     uint64_t end = scan->window_at + scan->window_len;
     size_t len;
@@ -70,15 +70,15 @@ static bool fits(const struct btrail_scan *scan, uint64_t offset,
     return chunk->size <= scan->size - offset - BTRAIL_CHUNK_HEADER_SIZE;
 }
 
-/* Where does the next chunk begin?  At the end of the file if there is none. */
+/* Moves @offset to the next chunk, or to the end of the file. */
 static int find(struct btrail_scan *scan, uint64_t *offset)
 {
     while (scan->size - *offset >= BTRAIL_CHUNK_HEADER_SIZE) {
         const uint8_t *bytes, *p, *end;
         struct btrail_chunk chunk;
         size_t have;
-        int ret = look(scan, *offset, BTRAIL_CHUNK_HEADER_SIZE, &bytes,
-                       &have);
+        int ret = fill_window(scan, *offset, BTRAIL_CHUNK_HEADER_SIZE,
+                              &bytes, &have);
 
         if (ret) {
             return ret;
@@ -119,7 +119,7 @@ int btrail_scan_next(struct btrail_scan *scan,
 
         need = MIN(BTRAIL_CHUNK_HEADER_SIZE + BTRAIL_BLOCK_START,
                    scan->size - found);
-        ret = look(scan, found, need, &bytes, &have);
+        ret = fill_window(scan, found, need, &bytes, &have);
         if (ret) {
             return ret;
         }
@@ -136,7 +136,7 @@ int btrail_scan_next(struct btrail_scan *scan,
                            chunk->header.size;
             return 0;
         }
-        /* Somebody has just written here. */
+        /* Another process has just written here. */
     }
     scan->cut = scan->size - begin;
     scan->offset = scan->size;

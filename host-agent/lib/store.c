@@ -83,13 +83,13 @@ static int store_fail(struct btrail_store *store, int error)
      */
     if (ftruncate(store->fd, store->offset) < 0 ||
         lseek(store->fd, store->offset, SEEK_SET) < 0) {
-        /* The first error is the one to tell. */
+        /* Report the first error. */
     }
     errno = error;
     return -BTRAIL_ERR_IO;
 }
 
-/* How much it was; -1 and errno if not all of it could be written */
+/* Returns the number of bytes; -1 and errno if not all were written */
 static ssize_t write_all(int fd, struct iovec *iov, int n)
 {
     size_t left = 0, total;
@@ -256,7 +256,7 @@ static int sync_file(struct btrail_store *store)
     return 0;
 }
 
-/* That the file is there has to reach the disk, too. */
+/* The entry in the folder must reach the disk, too. */
 static void sync_folder(const char *path)
 {
     g_autofree char *folder = g_path_get_dirname(path);
@@ -268,7 +268,7 @@ static void sync_folder(const char *path)
     }
 }
 
-/* Complete the part and close it. */
+/* Completes the part and closes it. */
 static int finish_part(struct btrail_store *store, bool continued)
 {
     if (!store->error) {
@@ -352,9 +352,9 @@ static void drop_carried(struct btrail_store *store)
 }
 
 /*
- * Carry on the sideband of a part that is about to be deleted: what names
- * older records names newer ones, too.  Of more than there should be in a part
- * the oldest is left out.
+ * Keeps the sideband of a part that is about to be deleted: what names older
+ * records names newer ones, too.  Of more than fits into half a part, drops the
+ * oldest.
  */
 static void carry(struct btrail_store *store, const struct kept_part *part,
                   const char *path)
@@ -406,8 +406,8 @@ static bool is_held(const struct btrail_store *store)
 }
 
 /*
- * Make room in the ring for so many bytes, and for what has to be carried on
- * because of it; false if there is no such room.
+ * Makes room in the ring for so many bytes, and for the sideband that this
+ * carries over; false if there is no such room.
  */
 static bool make_room(struct btrail_store *store, uint64_t bytes)
 {
@@ -439,8 +439,8 @@ static uint64_t metas_size(const struct btrail_store *store)
 }
 
 /*
- * The SIDEBAND chunks of the part, if they are to be carried on: the oldest
- * first, which are those that were carried on to it.
+ * The SIDEBAND chunks of a ring's part.  The oldest, which were carried over to
+ * it, are first.
  */
 static GArray *sideband_of(const struct btrail_store *store)
 {
@@ -488,8 +488,8 @@ static int begin_part(const struct btrail_store *store, const char *path,
 }
 
 /*
- * Go on in a new file.  It is there, and is one of the trace, before the old
- * one says so; if it cannot be made the old one stays the last.
+ * Continues in a new file.  It exists, and is one of the trace, before the old
+ * one says so; if it cannot be created, the old one stays the last.
  */
 static int next_part(struct btrail_store *store)
 {
@@ -550,8 +550,8 @@ static int next_part(struct btrail_store *store)
 }
 
 /*
- * Append what was in parts that are deleted.  What cannot be read any more is
- * left out: whoever has changed it knows.
+ * Appends the sideband of parts that were deleted.  Leaves out what can no
+ * longer be read because another process has changed it.
  */
 static int append_carried(struct btrail_store *store)
 {
@@ -580,14 +580,14 @@ static int append_carried(struct btrail_store *store)
     return 0;
 }
 
-/* How large a part gets by some more bytes */
+/* The size of the part with so many more bytes */
 static uint64_t size_with(const struct btrail_store *store, uint64_t chunk,
                           size_t entry_size)
 {
     return store->offset + chunk + end_size(store->index_size + entry_size);
 }
 
-/* Have room for a chunk; in a new part, if this one is full. */
+/* Makes room for a chunk, in a new part if this one is full. */
 static int reserve(struct btrail_store *store, size_t len, size_t entry_size)
 {
     uint64_t chunk = BTRAIL_CHUNK_HEADER_SIZE + (uint64_t)len;
@@ -598,7 +598,7 @@ static int reserve(struct btrail_store *store, size_t len, size_t entry_size)
     if (store->error || !limit) {
         return 0;
     }
-    /* Once more, if what has to be carried on to make room has none. */
+    /* Again, if there is no room for what was carried over to make room. */
     do {
         if (store->own_chunks && size_with(store, chunk, entry_size) +
             store->carried_size > limit) {
@@ -637,7 +637,7 @@ static void sync_later(struct btrail_store *store)
     }
 }
 
-/* Does this part of a ring have its share of records, or of time? */
+/* Has this part of a ring its share of records, or of time? */
 static bool has_share(const struct btrail_store *store)
 {
     const struct btrail_store_options *o = &store->options;
@@ -649,7 +649,7 @@ static bool has_share(const struct btrail_store *store)
             o->ring_ns / BTRAIL_STORE_RING_PARTS);
 }
 
-/* Delete what is more than a ring is to have. */
+/* Deletes parts beyond the limits of a ring. */
 static void delete_old(struct btrail_store *store)
 {
     const struct btrail_store_options *o = &store->options;
@@ -726,7 +726,7 @@ int btrail_store_sideband(struct btrail_store *store, const void *payload,
     }
     if (store->options.ring_size &&
         carried_size(len) > store->options.part_size / 2) {
-        /* It would be gone with its part, and others before it. */
+        /* It could not be kept when its part is deleted, nor could others. */
         return 0;
     }
     ret = reserve(store, len, BTRAIL_INDEX_ENTRY_SIZE);
@@ -790,7 +790,7 @@ int btrail_store_identify(struct btrail_store *store, const uint8_t *id,
     return 0;
 }
 
-/* Other parts of this name would be taken for those of the new trace. */
+/* Other parts of this name would look like parts of the new trace. */
 static int remove_parts(const struct btrail_store *store, bool remove)
 {
     g_autoptr(GArray) parts = btrail_parts_find(store->first);
@@ -860,7 +860,7 @@ static int create(struct btrail_store *store)
         error = errno;
         close(store->fd);
         if (!o->replace) {
-            /* It is ours and empty, and would be in the way next time. */
+            /* It is ours and empty, and the next call would fail. */
             unlink(store->path);
         }
         errno = error;

@@ -5,7 +5,7 @@
 
 #include "lib/internal/stream.h"
 
-/* Records that are added to a block between two looks at its size */
+/* Records that are added to a block between two checks of its size */
 #define STEP    4096
 
 struct btrail_stream {
@@ -77,7 +77,7 @@ int btrail_stream_flush(struct btrail_stream *s)
     return s->sink->put(s->sink, block);
 }
 
-/* Records that can be added to the block until it is looked at again */
+/* Records that can be added to the block until its size is checked again */
 static size_t room(const struct btrail_stream *s)
 {
     return MIN(btrail_encoder_room(s->encoder), btrail_block_room(s->block));

@@ -23,7 +23,7 @@
 #define BTRAIL_BLOCK_ROOT_SIZE      8
 
 /**
- * struct btrail_block_header - what can be known without decoding
+ * struct btrail_block_header - what is known without decoding
  * @vcpu:        whose stream
  * @codec:       BTRAIL_CODEC_*
  * @first_index: index before the first event and record
@@ -73,9 +73,9 @@ static inline void btrail_event_apply(const struct btrail_event *e,
 #define BTRAIL_BLOCK_EVENT_COLUMNS  7
 
 /**
- * struct btrail_block - a block in the making
- * @streams, @events: not compressed yet
- * @cr3_now:    in force now
+ * struct btrail_block - a block that is being written
+ * @streams, @events: before compression
+ * @cr3_now:    CR3 in force at its end
  * @time_now:   the last TIME event
  * @event_gap:  records since the last event
  */
@@ -91,42 +91,41 @@ struct btrail_block {
 struct btrail_block *btrail_block_new(void);
 void btrail_block_free(struct btrail_block *block);
 
-/* Make a block an empty one, for a stream that has come to this point. */
+/* Empties a block, for a stream that continues at this point. */
 void btrail_block_begin(struct btrail_block *block, unsigned vcpu,
                         uint64_t index, uint64_t cr3,
                         const struct btrail_time *time);
 
-/* @n records, encoded by the caller into block->streams, come next. */
+/* Adds @n records, which the caller has encoded into block->streams. */
 void btrail_block_add_records(struct btrail_block *block, size_t n);
 
 /*
- * An event comes next.  A known GAP has the index that the block has come to
- * plus the number of missing records.
+ * Adds an event.  A known GAP has the index of the next record plus the number
+ * of missing records.
  */
 void btrail_block_add_event(struct btrail_block *block,
                             const struct btrail_event *event);
 
 /*
- * How many records more make a block as large as it should be; 0 if it is.
+ * How many more records the block should get; 0 if it is full.
  *
- * The larger blocks are the less room records take; but a reader has to go
- * through all that come before the one it is looking for.  So a block has as
- * many as a reader goes through in some milliseconds, up to the most that the
- * format allows.
+ * Records need less space in larger blocks, but a reader must decode all
+ * records before the one that it seeks.  So a block has as many as a reader
+ * decodes in some milliseconds, up to the limit of the format.
  */
 size_t btrail_block_room(const struct btrail_block *block);
 
-/* Bytes in a block, not compressed yet */
+/* Bytes in a block before compression */
 size_t btrail_block_size(const struct btrail_block *block);
 
-/* Give back what an unusual block has taken; what is in it is gone. */
+/* Frees the memory of an unusually large block, with its content. */
 void btrail_block_trim(struct btrail_block *block);
 
 struct btrail_packer;
 struct btrail_packer *btrail_packer_new(void);
 void btrail_packer_free(struct btrail_packer *packer);
 
-/* Compress a block; @payload is replaced. */
+/* Compresses a block; replaces @payload. */
 void btrail_packer_pack(struct btrail_packer *packer,
                         const struct btrail_block *block,
                         struct btrail_buf *payload);
@@ -137,11 +136,11 @@ void btrail_packer_pack(struct btrail_packer *packer,
 #define BTRAIL_BLOCK_SECTIONS   (BTRAIL_CODEC_STREAMS + 1)
 #define BTRAIL_BLOCK_TABLE_SIZE (BTRAIL_BLOCK_SECTIONS * 8)
 
-/* Bytes that a payload has at least */
+/* The least bytes of a payload */
 #define BTRAIL_BLOCK_MIN    (BTRAIL_BLOCK_HEADER_SIZE + \
                              BTRAIL_BLOCK_TABLE_SIZE)
 
-/* Bytes of a payload that its header can be got from */
+/* The first bytes of a payload, which have the whole header */
 #define BTRAIL_BLOCK_START  (BTRAIL_BLOCK_MIN + \
                              BTRAIL_CR3SET_MAX * BTRAIL_BLOCK_ROOT_SIZE)
 
@@ -149,7 +148,7 @@ void btrail_packer_pack(struct btrail_packer *packer,
 uint64_t btrail_block_max(uint32_t records, uint32_t events);
 
 /*
- * Get the header from a payload, or from its first bytes if it is longer than
+ * Gets the header from a payload, or from its first bytes if it is longer than
  * BTRAIL_BLOCK_START.  False if it is damaged.
  */
 bool btrail_block_header_get(const uint8_t *payload, size_t len,
@@ -182,13 +181,13 @@ int btrail_unpacker_load(struct btrail_unpacker *unpacker,
                          const struct btrail_block_header *header,
                          bool events_only);
 
-/* header->events events; they live until the next load. */
+/* Returns header->events events, which are valid until the next load. */
 const struct btrail_placed_event *
 btrail_unpacker_events(const struct btrail_unpacker *unpacker);
 
 /*
- * Decode the next @n records; false if they are damaged.  With NULL for
- * @records they are passed over.
+ * Decodes the next @n records; false if they are damaged.  Skips them if
+ * @records is NULL.
  */
 bool btrail_unpacker_records(struct btrail_unpacker *unpacker,
                              struct btrail_record *records, size_t n);

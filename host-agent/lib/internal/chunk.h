@@ -30,10 +30,10 @@ enum btrail_chunk_type {
 
 /**
  * struct btrail_chunk - header of a chunk
- * @type:     enum btrail_chunk_type; readers pass over others
+ * @type:     enum btrail_chunk_type; readers skip others
  * @size:     of the payload, at most BTRAIL_CHUNK_MAX_PAYLOAD
  * @crc:      CRC-32C of the payload
- * @sequence: ordinal of the chunk in the file
+ * @sequence: number of the chunk in the file
  */
 struct btrail_chunk {
     uint16_t type;
@@ -45,7 +45,7 @@ struct btrail_chunk {
 #define BTRAIL_ID_SIZE              16
 
 /**
- * struct btrail_file_header - what the first bytes tell of the file
+ * struct btrail_file_header - the first bytes of a file
  * @part:  which file of its trace it is, from 0
  * @merged: how many parts that follow it have been merged into it
  * @begin: enum btrail_gap_reason: why records before the first chunk of a
@@ -68,23 +68,23 @@ int btrail_file_header_get(const uint8_t *bytes,
 
 void btrail_chunk_put(uint8_t *bytes, const struct btrail_chunk *chunk);
 
-/* False if these bytes are no chunk header. */
+/* False if these bytes are not a chunk header. */
 bool btrail_chunk_get(const uint8_t *bytes, struct btrail_chunk *chunk);
 
-/* Does the payload have the checksum that the header tells? */
+/* Does the payload have the checksum of the header? */
 bool btrail_chunk_check(const struct btrail_chunk *chunk, const void *payload);
 
 /* Payload of the END chunk: where the first INDEX chunk is. */
 #define BTRAIL_END_SIZE             24
 
-/* The length of the file's tail that is always the same. */
+/* Bytes at the end of the file whose number is always the same */
 #define BTRAIL_TRAILER_SIZE     (BTRAIL_CHUNK_HEADER_SIZE + BTRAIL_END_SIZE)
 
 /**
  * struct btrail_end - payload of the END chunk, the last one
  * @index_offset: of the first INDEX chunk; the others follow it
  * @entries:      in all INDEX chunks
- * @continued:    the trace goes on in the next part
+ * @continued:    the trace continues in the next part
  */
 struct btrail_end {
     uint64_t index_offset;

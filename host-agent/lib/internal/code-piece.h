@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Code bytes: what a piece of sideband holds of them
+ * Code bytes in a piece of sideband
  */
 
 #ifndef BTRAIL_CODE_PIECE_H
@@ -10,16 +10,16 @@
 #include "lib/internal/bytes.h"
 
 /**
- * struct btrail_code_entry - what a page holds from some record on
- * @vcpu:     of which vCPU this is told
- * @order:    of entries of a vCPU with the same @index the higher is later
+ * struct btrail_code_entry - the content of a page from a record on
+ * @vcpu:     the vCPU that this applies to
+ * @order:    of entries of a vCPU with the same @index, the higher is later
  * @index:    from this record on
  * @cr3:      in force there
  * @linear:   address of the page
  * @physical: its guest physical address
- * @number:   of the content.  0 if entries are missing: then nothing that was
- *            told of the vCPU holds any more from record @linear on, and what
- *            is told after this entry holds from record @index on.
+ * @number:   of the content.  0 if entries are missing: then earlier entries of
+ *            the vCPU are not valid from record @linear on, and entries after
+ *            this one are valid from record @index on.
  */
 struct btrail_code_entry {
     uint32_t vcpu;
@@ -31,7 +31,7 @@ struct btrail_code_entry {
     uint64_t number;
 };
 
-/* Bytes that the header, an entry, and so on take */
+/* Sizes of the header, an entry, and so on, in bytes */
 #define BTRAIL_CODE_HEADER      16
 #define BTRAIL_CODE_ENTRY       48
 #define BTRAIL_CODE_SAME        16
@@ -46,20 +46,20 @@ void btrail_code_builder_entry(struct btrail_code_builder *b,
                                const struct btrail_code_entry *entry);
 
 /*
- * Add a content.  If it is the same as one that was added before, in this
- * piece or an earlier one, it is not there twice.
+ * Adds a content.  The same content in this piece or an earlier one is not
+ * stored again.
  */
 void btrail_code_builder_content(struct btrail_code_builder *b,
                                  uint64_t number, const uint8_t *page);
 
-/* Bytes that the piece has come to; 0 if there is nothing in it */
+/* Bytes of the piece so far; 0 if it is empty */
 size_t btrail_code_builder_size(const struct btrail_code_builder *b);
 
-/* The piece, to be freed with g_free(); the next one is begun. */
+/* Returns the piece, to be freed with g_free(), and begins the next one. */
 uint8_t *btrail_code_builder_take(struct btrail_code_builder *b, size_t *size);
 
 /**
- * struct btrail_code_piece - a piece that is read
+ * struct btrail_code_piece - a piece that was read
  * @entries, @same, @contents: how many of each; contents are
  *            numbered from 0
  */
@@ -70,11 +70,11 @@ struct btrail_code_piece {
     const uint8_t *bytes;
 };
 
-/* False if it is not as long as what it should hold. */
+/* False if the size does not match the numbers. */
 bool btrail_code_piece_get(const uint8_t *bytes, size_t size,
                            struct btrail_code_piece *piece);
 
-/* @i is below the number of them. */
+/* @i is below their number, here and below. */
 void btrail_code_piece_entry(const struct btrail_code_piece *piece,
                              uint32_t i, struct btrail_code_entry *entry);
 

@@ -24,7 +24,7 @@
 #define BTRAIL_CODEC_MAX_EDGES      (1u << 19)
 #define BTRAIL_CODEC_MAX_BYTES      (8u << 20)
 
-/* The most bytes that a record can take in the streams. */
+/* The most bytes of a record in the streams */
 #define BTRAIL_CODEC_MAX_MISS_BYTES     4
 #define BTRAIL_CODEC_MAX_STRAIGHT_BYTES 4
 #define BTRAIL_CODEC_MAX_LENGTH_BYTES   BTRAIL_VARINT_MAX
@@ -54,7 +54,7 @@ enum btrail_codec_stream {
     BTRAIL_CODEC_STREAMS,
 };
 
-/* Of these in each of the streams */
+/* Which of these applies to each stream */
 extern const uint8_t btrail_codec_record_bytes[BTRAIL_CODEC_STREAMS];
 
 struct btrail_encoder;
@@ -70,7 +70,7 @@ void btrail_encoder_free(struct btrail_encoder *enc);
 void btrail_encoder_begin(struct btrail_encoder *enc, struct btrail_buf *out);
 
 /**
- * btrail_encoder_room - how many records can be added before a limit is met
+ * btrail_encoder_room - how many records can be added before a limit is reached
  *
  * For any records; there may be more room than that after some have been
  * added.
@@ -104,7 +104,7 @@ int btrail_decoder_begin(struct btrail_decoder *dec,
 
 /**
  * btrail_decoder_records - get the next @n records
- * @records: gets them; NULL to pass over them, which is faster
+ * @records: gets them; NULL to skip them, which is faster
  *
  * False if the streams hold fewer or are damaged; also if these are the last
  * ones and bytes are left over.

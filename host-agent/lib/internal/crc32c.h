@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Checksums of headers and chunks
+ */
+
 #ifndef BTRAIL_CRC32C_H
 #define BTRAIL_CRC32C_H
 

@@ -25,10 +25,10 @@ void btrail_lives_free(struct btrail_lives *lives);
 void btrail_lives_add(struct btrail_lives *lives,
                       struct btrail_snapshot *snapshot, size_t size);
 
-/* Prepares for questions, after the last snapshot. */
+/* Prepares for searches, after the last snapshot. */
 void btrail_lives_complete(struct btrail_lives *lives);
 
-/* About how many bytes of memory they take */
+/* About how many bytes of memory they need */
 uint64_t btrail_lives_memory(const struct btrail_lives *lives);
 
 /*

@@ -15,8 +15,8 @@ struct btrail_life *btrail_names_life(const struct btrail_names *names,
                                       uint64_t to);
 
 /*
- * How much later than its TIME event a record was made at most, unless the tick
- * was late; see btrail_owners_until().
+ * How much later than its TIME event a record can have been made, unless the
+ * tick was late; see btrail_owners_until().
  */
 uint64_t btrail_names_tick(const struct btrail_names *names);
 
@@ -30,10 +30,10 @@ btrail_names_process_until(const struct btrail_names *names, uint64_t time,
                            uint64_t until, uint64_t cr3,
                            const struct btrail_process **process);
 
-/* Does the trace have all that its vCPUs did, as far as it was to have it? */
+/* Does the trace have all branches of the vCPUs that it traces? */
 bool btrail_names_unfiltered(const struct btrail_names *names);
 
-/* Does it have all vCPUs? */
+/* Does it trace all vCPUs? */
 bool btrail_names_all_vcpus(const struct btrail_names *names);
 
 #endif /* BTRAIL_NAMES_PRIVATE_H */

@@ -17,14 +17,14 @@
 char *btrail_part_path(const char *path, uint32_t part);
 
 /*
- * The name of part 0, given the name of another one; NULL if that is no name
- * of such a part.  The caller frees it.
+ * The name of part 0, given the name of part @part; NULL if @path is not the
+ * name of such a part.  The caller frees it.
  */
 char *btrail_part_first(const char *path, uint32_t part);
 
 /*
- * The parts that are there, as uint32_t, in order and without part 0; none if
- * the folder cannot be read.  The caller frees it.
+ * The existing parts, as uint32_t, in order and without part 0; none if the
+ * folder cannot be read.  The caller frees the array.
  */
 GArray *btrail_parts_find(const char *path);
 

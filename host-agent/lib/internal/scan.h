@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Going through a file from chunk to chunk, without its index
+ * Scanning a file from chunk to chunk, without its index
  */
 
 #ifndef BTRAIL_SCAN_H
@@ -12,7 +12,7 @@
 /**
  * struct btrail_scan_chunk - a chunk that was found
  * @offset:    of its header in the file
- * @header:    its payload fits into the file
+ * @header:    its header; the payload fits into the file
  * @start:     the first bytes of the payload, until the next call
  * @start_len: BTRAIL_BLOCK_START, or the whole payload if it is shorter
  */
@@ -25,10 +25,10 @@ struct btrail_scan_chunk {
 
 /**
  * struct btrail_scan - a scan
- * @skipped: bytes between chunks that are part of none, so far
+ * @skipped: bytes between chunks so far that belong to none
  * @cut:     bytes behind the last chunk, at the end of the scan
  *
- * The other members are its own.
+ * The other members are private.
  */
 struct btrail_scan {
     uint64_t skipped;
@@ -43,15 +43,15 @@ struct btrail_scan {
 };
 
 /*
- * Begin at @offset of a file that is @size bytes long.  The file may change
- * meanwhile; what is written behind @size is not seen.
+ * Begins at @offset of a file that is @size bytes long.  The file may change
+ * during the scan, which does not read what is written behind @size.
  */
 void btrail_scan_begin(struct btrail_scan *scan, int fd, uint64_t offset,
                        uint64_t size);
 void btrail_scan_free(struct btrail_scan *scan);
 
 /*
- * Find the next chunk.  Where there is none, the bytes are searched for one.
+ * Finds the next chunk.  Where no chunk begins, searches the bytes for one.
  * Errors: END, IO.
  */
 int btrail_scan_next(struct btrail_scan *scan,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The payload of SIDEBAND chunks: what names what the records tell
+ * The payload of SIDEBAND chunks, which name what the addresses of records are
  */
 
 #ifndef BTRAIL_SIDEBAND_H
@@ -14,20 +14,20 @@
 #define BTRAIL_SIDEBAND_MAX_PAYLOAD     (BTRAIL_SIDEBAND_HEADER_SIZE + \
                                          BTRAIL_SIDEBAND_MAX_SIZE)
 
-/* Make the payload of @info->size bytes of data. */
+/* Makes the payload from @info->size bytes of data. */
 void btrail_sideband_pack(const struct btrail_sideband_info *info,
                           const void *data, struct btrail_buf *payload);
 
 /*
- * Get the header of a payload that is @len bytes long, of which the first
- * BTRAIL_SIDEBAND_HEADER_SIZE are at @payload, if there are so many.  False
- * if it could be that of no payload of this length.
+ * Gets the header of a payload of @len bytes, whose first
+ * BTRAIL_SIDEBAND_HEADER_SIZE bytes are at @payload.  False if a payload of
+ * this length cannot have this header.
  */
 bool btrail_sideband_header_get(const uint8_t *payload, size_t len,
                                 struct btrail_sideband_info *info);
 
 /*
- * Get the data, which are freed with free().  Errors: CORRUPT, MEMORY.
+ * Gets the data, to be freed with free().  Errors: CORRUPT, MEMORY.
  */
 int btrail_sideband_unpack(const uint8_t *payload, size_t len,
                            struct btrail_sideband_info *info, void **data);

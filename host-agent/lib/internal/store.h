@@ -11,31 +11,31 @@
 
 struct btrail_store;
 
-/* A ring has so many parts, of which the oldest is deleted. */
+/* A ring has this many parts, and deletes the oldest one. */
 #define BTRAIL_STORE_RING_PARTS 8
 
 /**
- * struct btrail_store_options - where to and how
+ * struct btrail_store_options - where and how to write
  * @path:     of the first file; see parts.h for the others
- * @replace:  what is there, other parts of that name included
+ * @replace:  replace existing files, including other parts of that name
  * @id:       of the trace; NULL for a random one
- * @part:     number of the first file, whose name is @path; if that is one of
- *            a part of this number the next ones are named like it
- * @merged:   how many parts that follow it this one stands for, too
- * @continued: the trace goes on in a file that somebody else writes
+ * @part:     number of the first file, whose name is @path; if @path is the
+ *            name of a part with this number, the next ones are named like it
+ * @merged:   how many of the next parts this one also stands for
+ * @continued: the trace continues in a file of another writer
  * @begin:    why records before the first chunk of a stream are in no file of
  *            this store, see struct btrail_file_header; 0 if there are none
  * @part_size: begin a new part before this one gets larger; 0 for never.  A
  *            part is larger if a single chunk is.
- * @ring_size: delete the oldest part before all of them take more than this;
- *            0 for never.  It should have room for some chunks: for those
- *            that it has not, the error is ENOSPC.
+ * @ring_size: delete the oldest part before all of them together get larger;
+ *            0 for never.  There should be room for several chunks: a chunk
+ *            without room fails with ENOSPC.
  * @ring_records, @ring_ns: in a ring, delete the oldest part as soon as the
- *            others have so many records, or so much time; 0 for never.  A part
- *            has no more than its share then.
- * @ring_held: NULL, or what any thread can set, atomically: while it is not 0
- *            nothing of a ring is deleted, but it gets no larger than twice
- *            its size
+ *            others have this many records, or this much time; 0 for never.
+ *            Each part then has at most its share.
+ * @ring_held: NULL, or a flag that any thread can set atomically: while it is
+ *            not 0, the ring deletes nothing, unless it would get larger than
+ *            twice its size
  * @sync:     enum btrail_sync
  * @sync_interval: nanoseconds, with BTRAIL_SYNC_INTERVAL
  */
@@ -57,23 +57,23 @@ struct btrail_store_options {
 };
 
 /*
- * Create a file with its header.  Errors: IO (errno EEXIST if it is there, or
- * a part of that name, and is not to be replaced; EBUSY if it is to be, and
+ * Creates a file with its header.  Errors: IO (errno EEXIST if it exists, or a
+ * part of that name, and must not be replaced; EBUSY if it must be replaced and
  * another store writes to it).
  */
 int btrail_store_open(struct btrail_store **store,
                       const struct btrail_store_options *options);
 
 /*
- * Lock a file that is to be written to, until it is closed; false if another
- * store writes to it.  Where files cannot be locked, nobody has locked them.
+ * Locks a file for writing, until it is closed; false if another store writes
+ * to it.  A file that cannot be locked counts as locked by the caller.
  */
 bool btrail_store_lock(int fd);
 
 /*
- * Go on with a file that is there: what is behind @offset is cut off.  @fd is
- * owned from here on, also on failure.  Chunks before it that are to be in the
- * index are named by btrail_store_adopt(), in order.
+ * Continues an existing file, and cuts off what is behind @offset.  The store
+ * owns @fd from here on, also on failure.  btrail_store_adopt() then adds the
+ * chunks before @offset to the index, in order.
  */
 int btrail_store_resume(struct btrail_store **store,
                         const struct btrail_store_options *options, int fd,
@@ -83,47 +83,46 @@ void btrail_store_adopt(struct btrail_store *store,
                         const GArray *roots);
 
 /*
- * Tell id and begin after all, before there are chunks.  Errors: IO (errno
- * ESPIPE if the header cannot be written anew, and stays; others are for good).
+ * Sets id and begin before there are chunks.  Errors: IO (errno ESPIPE if the
+ * header cannot be rewritten, and stays; others are permanent).
  */
 int btrail_store_identify(struct btrail_store *store, const uint8_t *id,
                           uint16_t begin);
 
 /*
- * Append a META chunk.  Those that come before the first DATA chunk are
- * repeated in each part.  After an IO error, here or below, the file ends with
- * its last whole chunk and nothing can be appended any more: the same error
- * comes again.
+ * Appends a META chunk.  Those before the first DATA chunk are repeated in each
+ * part.  After an IO error, here or below, the file ends with its last whole
+ * chunk, and everything that is appended fails with the same error.
  */
 int btrail_store_meta(struct btrail_store *store, const void *json,
                       size_t len);
 
-/* Append a DATA chunk; @header is that of the block in @payload. */
+/* Appends a DATA chunk; @header is that of the block in @payload. */
 int btrail_store_data(struct btrail_store *store, const void *payload,
                       size_t len, const struct btrail_block_header *header);
 
-/* Delete what a ring that was held has too much. */
+/* Deletes the excess of a ring that was held. */
 void btrail_store_trim(struct btrail_store *store);
 
 /*
- * Append a SIDEBAND chunk.  In a ring it is carried on when its part is
- * deleted; but no more than half of what a part has room for, the newest.  One
- * that is larger than that is left out.
+ * Appends a SIDEBAND chunk.  When a ring deletes the part, it copies the newest
+ * SIDEBAND chunks to a newer part, at most half the size of a part.  Leaves out
+ * a chunk that is larger than that.
  */
 int btrail_store_sideband(struct btrail_store *store, const void *payload,
                           size_t len);
 
 /*
- * With BTRAIL_SYNC_INTERVAL: have what was written reach the disk, if it is
- * time to.  @next gets when to call it again, by g_get_monotonic_time(), or 0
- * if there is nothing to wait for.
+ * With BTRAIL_SYNC_INTERVAL: syncs what was written to the disk when the
+ * interval is over.  @next gets the time of the next call, as of
+ * g_get_monotonic_time(), or 0 if there is nothing to sync.
  */
 int btrail_store_sync(struct btrail_store *store, gint64 *next);
 
-/* Bytes written, those in parts that were deleted included */
+/* Bytes written, including those in parts that were deleted */
 uint64_t btrail_store_size(const struct btrail_store *store);
 
-/* Write the index, unless there was an error; close the file, free @store. */
+/* Writes the index, unless there was an error; closes the file; frees @store */
 int btrail_store_close(struct btrail_store *store);
 
 #endif /* BTRAIL_STORE_H */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A stream in the making: slabs to blocks
+ * A stream that is being written: slabs to blocks
  */
 
 #ifndef BTRAIL_STREAM_H
@@ -9,9 +9,9 @@
 #include "lib/internal/block.h"
 
 /**
- * struct btrail_block_sink - where blocks come from and go to
- * @get: an unused block, never NULL; what is in it does not matter
- * @put: takes a finished block back; 0 or a negative enum btrail_error
+ * struct btrail_block_sink - the source and destination of blocks
+ * @get: returns an unused block, never NULL, with any content
+ * @put: receives a finished block; returns 0 or a negative enum btrail_error
  */
 struct btrail_block_sink {
     struct btrail_block *(*get)(struct btrail_block_sink *sink);
@@ -22,13 +22,13 @@ struct btrail_stream;
 
 /*
  * If the stream can begin @anywhere, records missing before the first slab get
- * no GAP event: where they are is told by the file as a whole.
+ * no GAP event: the header of the file says where they are.
  */
 struct btrail_stream *btrail_stream_new(unsigned vcpu,
                                         struct btrail_block_sink *sink,
                                         bool anywhere);
 
-/* What has not been flushed is gone. */
+/* Discards what has not been flushed. */
 void btrail_stream_free(struct btrail_stream *s);
 
 /**
@@ -73,24 +73,23 @@ int btrail_stream_append_checked(struct btrail_stream *s,
                                  uint16_t gap_reason);
 
 /*
- * Returns how many records of a slab come before event @e and after the first
- * @position, the next of which has index @index; SIZE_MAX if the event cannot
- * be there.
+ * Returns how many records of a slab, from place @position with index @index
+ * on, come before event @e; SIZE_MAX if the event cannot be in this slab.
  */
 size_t btrail_slab_before(const struct btrail_event *e, size_t position,
                           uint64_t index, size_t n_records);
 
 /*
- * Begin at an index, if the stream can begin anywhere and nothing has been
+ * Begins at an index, if the stream can begin anywhere and nothing has been
  * added to it.
  */
 void btrail_stream_begin(struct btrail_stream *s, uint64_t index);
 
-/* Add an event with the index that the stream has come to. */
+/* Adds an event with the index of the next record. */
 int btrail_stream_event(struct btrail_stream *s, uint16_t type,
                         uint16_t reason, uint64_t data0);
 
-/* Hand a block that is not empty to the sink. */
+/* Hands a block that is not empty to the sink. */
 int btrail_stream_flush(struct btrail_stream *s);
 
 /* Is there something to flush? */
@@ -102,7 +101,7 @@ uint64_t btrail_stream_index(const struct btrail_stream *s);
 /* The END event has been added. */
 bool btrail_stream_ended(const struct btrail_stream *s);
 
-/* Records in holes that no GAP event of the producer explained, so far. */
+/* Records so far in holes that no GAP event of the producer explained */
 uint64_t btrail_stream_unexplained(const struct btrail_stream *s);
 
 #endif /* BTRAIL_STREAM_H */
