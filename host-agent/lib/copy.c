@@ -105,11 +105,9 @@ static void fill_event(struct copy_stream *s, unsigned vcpu,
 static void fill_gap(struct btrail_copy *c, struct copy_stream *s,
                      unsigned vcpu, uint16_t reason, uint64_t lost)
 {
-    const struct btrail_event e = {
+    fill_event(s, vcpu, &(struct btrail_event) {
         .type = BTRAIL_EVENT_GAP, .reason = reason, .data = { lost },
-    };
-
-    fill_event(s, vcpu, &e);
+    });
     c->sum.gaps++;
     if (lost == BTRAIL_LOST_UNKNOWN) {
         c->sum.lost_unknown = true;
@@ -191,19 +189,15 @@ static void fill_before(struct btrail_copy *c, struct copy_stream *s,
         filled = true;
     }
     if (filled && h->cr3 != s->cr3) {
-        const struct btrail_event e = {
+        fill_event(s, h->vcpu, &(struct btrail_event) {
             .type = BTRAIL_EVENT_CR3, .data = { h->cr3 },
-        };
-
-        fill_event(s, h->vcpu, &e);
+        });
     }
     if (filled && time) {
-        const struct btrail_event e = {
+        fill_event(s, h->vcpu, &(struct btrail_event) {
             .type = BTRAIL_EVENT_TIME,
             .data = { h->time.host, h->time.tsc, h->time.icount },
-        };
-
-        fill_event(s, h->vcpu, &e);
+        });
     }
 }
 
@@ -307,15 +301,13 @@ static int end_stream(struct btrail_copy *c, struct copy_stream *s,
         s->left_out = false;
     }
     if (cut && !s->ended) {
-        const struct btrail_event e = {
-            .type = BTRAIL_EVENT_END, .reason = BTRAIL_END_CUT,
-            .data = { s->time.host },
-        };
-
         if (unknown) {
             fill_gap(c, s, vcpu, BTRAIL_GAP_CORRUPT, BTRAIL_LOST_UNKNOWN);
         }
-        fill_event(s, vcpu, &e);
+        fill_event(s, vcpu, &(struct btrail_event) {
+            .type = BTRAIL_EVENT_END, .reason = BTRAIL_END_CUT,
+            .data = { s->time.host },
+        });
         s->ended = true;
         c->sum.ends++;
     }

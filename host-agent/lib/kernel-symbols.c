@@ -110,7 +110,7 @@ int btrail_kernel_symbols_find(const GPtrArray *symbols, uint64_t time,
 {
     const struct symbol_table *s = NULL;
     const struct table_entry *found;
-    guint i, next;
+    guint i, next, first;
 
     for (i = 0; i < symbols->len; i++) {
         const struct symbol_table *at = g_ptr_array_index(symbols, i);
@@ -128,10 +128,9 @@ int btrail_kernel_symbols_find(const GPtrArray *symbols, uint64_t time,
         return -BTRAIL_ERR_END;
     }
     found = &g_array_index(s->entries, struct table_entry, next - 1);
-    for (i = next - 1; i && g_array_index(s->entries, struct table_entry, i - 1)
-         .address == found->address; i--) {
-        found--;
-    }
+    first = BTRAIL_UP_TO(s->entries->data, s->entries->len, struct table_entry,
+                         address, found->address - 1);
+    found = &g_array_index(s->entries, struct table_entry, first);
     set_symbol(symbol, s, found, next);
     return address < symbol->end ? 0 : -BTRAIL_ERR_END;
 }
@@ -150,11 +149,8 @@ int btrail_kernel_symbols_get(const GPtrArray *symbols, size_t i,
             continue;
         }
         found = &g_array_index(s->entries, struct table_entry, i);
-        for (next = i + 1; next < s->entries->len &&
-             g_array_index(s->entries, struct table_entry, next).address ==
-             found->address; next++) {
-            /* Others of the same place */
-        }
+        next = BTRAIL_UP_TO(s->entries->data, s->entries->len,
+                            struct table_entry, address, found->address);
         set_symbol(symbol, s, found, next);
         return 0;
     }

@@ -377,15 +377,6 @@ struct btrail_life *btrail_lives_find(const struct btrail_lives *lives,
     return found;
 }
 
-static enum btrail_certainty answer(const struct btrail_life *life,
-                                    uint64_t time,
-                                    enum btrail_certainty certainty,
-                                    const struct btrail_process **process)
-{
-    *process = btrail_life_process(life, time);
-    return certainty;
-}
-
 enum btrail_certainty
 btrail_lives_process(const struct btrail_lives *lives, uint64_t time,
                      uint64_t until, uint64_t cr3,
@@ -422,8 +413,8 @@ btrail_lives_process(const struct btrail_lives *lives, uint64_t time,
         }
     }
     if (in) {
-        return answer(in, time, shared ? BTRAIL_LIKELY : BTRAIL_SURE,
-                      process);
+        *process = btrail_life_process(in, time);
+        return shared ? BTRAIL_LIKELY : BTRAIL_SURE;
     }
     /* A process that a later snapshot has not found can be gone any time. */
     if (before && (after || has_moment(lives, before->last, UINT64_MAX))) {
@@ -433,7 +424,8 @@ btrail_lives_process(const struct btrail_lives *lives, uint64_t time,
         return BTRAIL_UNKNOWN;
     }
     if (before || after) {
-        return answer(before ? before : after, time, BTRAIL_LIKELY, process);
+        *process = btrail_life_process(before ? before : after, time);
+        return BTRAIL_LIKELY;
     }
     return BTRAIL_UNKNOWN;
 }

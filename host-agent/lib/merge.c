@@ -9,48 +9,26 @@
 #include "lib/internal/copy.h"
 #include "lib/internal/trace-files.h"
 
-/* A stream, and which of its chunks comes next */
-struct merge_source {
-    const GArray *chunks;
-    unsigned next;
-};
-
-static const struct btrail_index_entry *
-source_entry(const struct merge_source *s, unsigned i)
+/*
+ * The stream whose next chunk is the earliest, as they were recorded; @which
+ * gets its number.  NULL if no chunk is left.
+ */
+static const struct btrail_trace_stream *
+earliest(const struct btrail_trace *trace, const unsigned *next,
+         unsigned *which)
 {
-    return btrail_entry(s->chunks, i);
-}
-
-static struct merge_source *find_sources(const struct btrail_trace *trace,
-                                         unsigned *n)
-{
-    struct merge_source *sources;
-    unsigned i;
-
-    *n = btrail_trace_streams(trace);
-    sources = g_new0(struct merge_source, *n + 1);
-    for (i = 0; i < *n; i++) {
-        sources[i].chunks = btrail_trace_nth_stream(trace, i)->chunks;
-    }
-    return sources;
-}
-
-/* The stream whose next chunk is the earliest, as they were recorded */
-static struct merge_source *earliest(struct merge_source *sources, unsigned n)
-{
-    struct merge_source *best = NULL;
+    const struct btrail_trace_stream *s, *best = NULL;
     uint64_t best_time = 0;
     unsigned i;
 
-    for (i = 0; i < n; i++) {
-        struct merge_source *s = &sources[i];
-
-        if (s->next < s->chunks->len) {
-            uint64_t time = source_entry(s, s->next)->time_first;
+    for (i = 0; (s = btrail_trace_nth_stream(trace, i)); i++) {
+        if (next[i] < s->chunks->len) {
+            uint64_t time = btrail_entry(s->chunks, next[i])->time_first;
 
             if (!best || time < best_time) {
                 best = s;
                 best_time = time;
+                *which = i;
             }
         }
     }
@@ -60,19 +38,19 @@ static struct merge_source *earliest(struct merge_source *sources, unsigned n)
 static int copy_chunks(const struct btrail_trace *trace,
                        struct btrail_copy *copy)
 {
-    unsigned n;
-    g_autofree struct merge_source *sources = find_sources(trace, &n);
-    struct merge_source *s;
+    g_autofree unsigned *next = g_new0(unsigned,
+                                       btrail_trace_streams(trace) + 1);
+    const struct btrail_trace_stream *s;
+    unsigned i = 0;
     int ret = 0;
 
-    while (!ret && (s = earliest(sources, n))) {
-        const struct btrail_index_entry *e = source_entry(s, s->next);
-        bool begins = !s->next ||
-                      source_entry(s, s->next - 1)->file != e->file;
+    while (!ret && (s = earliest(trace, next, &i))) {
+        const struct btrail_index_entry *e = btrail_entry(s->chunks, next[i]);
+        bool begins = !next[i] || e[-1].file != e->file;
 
         ret = btrail_copy_data(copy, btrail_trace_file(trace, e->file), e,
                                begins);
-        s->next++;
+        next[i]++;
     }
     return ret;
 }

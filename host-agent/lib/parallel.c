@@ -149,21 +149,30 @@ static int next(struct worker *w, struct btrail_batch *batch)
     return ret;
 }
 
+/* Returns what the caller's function does; if that is not 0, stops the job. */
+static int call(struct decode_job *job, const struct btrail_piece *piece,
+                const struct btrail_batch *batch)
+{
+    int ret = job->fn(job->opaque, piece, batch);
+
+    if (ret) {
+        stop(job, ret, 0);
+    }
+    return ret;
+}
+
 /* In any order */
 
 static int pass_on(struct worker *w, struct btrail_piece *piece)
 {
     struct decode_job *job = w->job;
     struct btrail_batch batch;
-    int ret = prepare(w, piece), stop_it;
+    int ret = prepare(w, piece);
 
     while (!ret) {
         ret = next(w, &batch);
         if (!ret && !stopped(job)) {
-            stop_it = job->fn(job->opaque, piece, &batch);
-            if (stop_it) {
-                stop(job, stop_it, 0);
-            }
+            call(job, piece, &batch);
         }
         if (stopped(job)) {
             return 0;
@@ -173,10 +182,7 @@ static int pass_on(struct worker *w, struct btrail_piece *piece)
         return ret;
     }
     piece->bad = btrail_cursor_bad_chunks(w->cursor);
-    stop_it = job->fn(job->opaque, piece, NULL);
-    if (stop_it) {
-        stop(job, stop_it, 0);
-    }
+    call(job, piece, NULL);
     return 0;
 }
 
@@ -332,18 +338,13 @@ static void hand_out(struct decode_job *job, struct slot *s)
         if (kept->batch.records) {
             kept->batch.records = s->records + kept->first_record;
         }
-        ret = job->fn(job->opaque, &s->piece, &kept->batch);
+        ret = call(job, &s->piece, &kept->batch);
     }
     if (!ret && s->ret) {
         stop(job, s->ret, s->error);
-        return;
-    }
-    if (!ret) {
+    } else if (!ret) {
         s->piece.bad = s->bad;
-        ret = job->fn(job->opaque, &s->piece, NULL);
-    }
-    if (ret) {
-        stop(job, ret, 0);
+        call(job, &s->piece, NULL);
     }
 }
 

@@ -753,7 +753,9 @@ int btrail_store_sync(struct btrail_store *store, gint64 *next)
         g_get_monotonic_time() >= store->sync_at) {
         sync_file(store);
     }
-    *next = store->error ? 0 : store->sync_at;
+    if (next) {
+        *next = store->error ? 0 : store->sync_at;
+    }
     errno = store->error;
     return store->error ? -BTRAIL_ERR_IO : 0;
 }

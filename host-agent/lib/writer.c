@@ -32,14 +32,13 @@ static int writer_put(struct btrail_block_sink *sink,
                       struct btrail_block *block)
 {
     struct btrail_writer *w = (struct btrail_writer *)sink;
-    gint64 next;
     int ret;
 
     btrail_packer_pack(w->packer, block, &w->payload);
     ret = btrail_store_data(w->store, w->payload.data, w->payload.len,
                             &block->header);
     if (!ret) {
-        ret = btrail_store_sync(w->store, &next);
+        ret = btrail_store_sync(w->store, NULL);
     }
     btrail_block_free(w->unused);
     btrail_block_trim(block);
@@ -106,7 +105,6 @@ int btrail_writer_sideband(struct btrail_writer *w,
                            const struct btrail_sideband_info *info,
                            const void *data)
 {
-    gint64 next;
     int ret;
 
     if (!w || !info || info->size > BTRAIL_SIDEBAND_MAX_SIZE ||
@@ -115,7 +113,7 @@ int btrail_writer_sideband(struct btrail_writer *w,
     }
     btrail_sideband_pack(info, data, &w->payload);
     ret = btrail_store_sideband(w->store, w->payload.data, w->payload.len);
-    return ret ? ret : btrail_store_sync(w->store, &next);
+    return ret ? ret : btrail_store_sync(w->store, NULL);
 }
 
 int btrail_writer_append(struct btrail_writer *w, unsigned vcpu,
@@ -134,7 +132,6 @@ int btrail_writer_append(struct btrail_writer *w, unsigned vcpu,
 
 int btrail_writer_flush(struct btrail_writer *w)
 {
-    gint64 next;
     int first = 0;
     unsigned i;
 
@@ -148,7 +145,7 @@ int btrail_writer_flush(struct btrail_writer *w)
             first = first ? first : ret;
         }
     }
-    return first ? first : btrail_store_sync(w->store, &next);
+    return first ? first : btrail_store_sync(w->store, NULL);
 }
 
 int btrail_writer_close(struct btrail_writer *w)

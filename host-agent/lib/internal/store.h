@@ -114,7 +114,7 @@ int btrail_store_sideband(struct btrail_store *store, const void *payload,
 
 /*
  * With BTRAIL_SYNC_INTERVAL: syncs what was written to the disk when the
- * interval is over.  @next gets the time of the next call, as of
+ * interval is over.  @next, unless NULL, gets the time of the next call, as of
  * g_get_monotonic_time(), or 0 if there is nothing to sync.
  */
 int btrail_store_sync(struct btrail_store *store, gint64 *next);
