@@ -121,20 +121,13 @@ static ssize_t write_all(int fd, struct iovec *iov, int n)
     return total;
 }
 
-static int store_write(struct btrail_store *store, struct iovec *iov, int n)
+static bool write_header(int fd, const struct btrail_file_header *header)
 {
-    ssize_t total;
+    uint8_t bytes[BTRAIL_FILE_HEADER_SIZE];
+    struct iovec iov = { bytes, sizeof(bytes) };
 
-    if (store->error) {
-        errno = store->error;
-        return -BTRAIL_ERR_IO;
-    }
-    total = write_all(store->fd, iov, n);
-    if (total < 0) {
-        return store_fail(store, errno);
-    }
-    store->offset += total;
-    return 0;
+    btrail_file_header_put(bytes, header);
+    return write_all(fd, &iov, 1) >= 0;
 }
 
 static int append(struct btrail_store *store, uint16_t type,
@@ -151,14 +144,20 @@ static int append(struct btrail_store *store, uint16_t type,
         { header, sizeof(header) },
         { (void *)payload, len },
     };
-    int ret;
+    ssize_t total;
 
-    btrail_chunk_put(header, &chunk);
-    ret = store_write(store, iov, G_N_ELEMENTS(iov));
-    if (!ret) {
-        store->sequence++;
+    if (store->error) {
+        errno = store->error;
+        return -BTRAIL_ERR_IO;
     }
-    return ret;
+    btrail_chunk_put(header, &chunk);
+    total = write_all(store->fd, iov, G_N_ELEMENTS(iov));
+    if (total < 0) {
+        return store_fail(store, errno);
+    }
+    store->offset += total;
+    store->sequence++;
+    return 0;
 }
 
 static int append_meta(struct btrail_store *store, const void *json,
@@ -324,15 +323,6 @@ static void forget_part(struct btrail_store *store)
     store->sync_at = 0;
 }
 
-static int write_header(struct btrail_store *store)
-{
-    uint8_t bytes[BTRAIL_FILE_HEADER_SIZE];
-    struct iovec iov = { bytes, sizeof(bytes) };
-
-    btrail_file_header_put(bytes, &store->header);
-    return store_write(store, &iov, 1);
-}
-
 static uint64_t carried_size(uint32_t payload)
 {
     return (uint64_t)BTRAIL_CHUNK_HEADER_SIZE + payload +
@@ -468,16 +458,10 @@ static GArray *sideband_of(const struct btrail_store *store)
 static int begin_part(const struct btrail_store *store, const char *path,
                       const struct btrail_file_header *header)
 {
-    uint8_t bytes[BTRAIL_FILE_HEADER_SIZE];
-    struct iovec iov = { bytes, sizeof(bytes) };
     int fd = open_file(path, store->options.replace);
     int error;
 
-    if (fd < 0) {
-        return -1;
-    }
-    btrail_file_header_put(bytes, header);
-    if (write_all(fd, &iov, 1) >= 0) {
+    if (fd < 0 || write_header(fd, header)) {
         return fd;
     }
     error = errno;
@@ -674,6 +658,28 @@ void btrail_store_trim(struct btrail_store *store)
     make_room(store, size_with(store, 0, 0));
 }
 
+/* Appends a chunk that is not repeated; @offset gets its place. */
+static int append_own(struct btrail_store *store, uint16_t type,
+                      const void *payload, size_t len, size_t entry_size,
+                      uint64_t *offset)
+{
+    int ret = reserve(store, len, entry_size);
+
+    if (ret) {
+        return ret;
+    }
+    if (!store->error && store->index->len >= BTRAIL_MAX_CHUNKS) {
+        return store_fail(store, EFBIG);
+    }
+    *offset = store->offset;
+    ret = append(store, type, payload, len);
+    if (!ret) {
+        store->own_chunks++;
+        sync_later(store);
+    }
+    return ret;
+}
+
 int btrail_store_data(struct btrail_store *store, const void *payload,
                       size_t len, const struct btrail_block_header *h)
 {
@@ -686,23 +692,15 @@ int btrail_store_data(struct btrail_store *store, const void *payload,
         ret = next_part(store);
     }
     if (!ret) {
-        ret = reserve(store, len, btrail_index_entry_size(&entry));
+        ret = append_own(store, BTRAIL_CHUNK_DATA, payload, len,
+                         btrail_index_entry_size(&entry), &offset);
     }
-    if (ret) {
-        return ret;
-    }
-    if (!store->error && store->index->len >= BTRAIL_MAX_CHUNKS) {
-        return store_fail(store, EFBIG);
-    }
-    offset = store->offset;
-    ret = append(store, BTRAIL_CHUNK_DATA, payload, len);
     if (ret) {
         return ret;
     }
     btrail_index_entry_fill(&entry, offset, len, h, store->roots);
     g_array_append_val(store->index, entry);
     store->index_size += btrail_index_entry_size(&entry);
-    store->own_chunks++;
     store->has_data = true;
     store->records += h->records;
     store->first_time = store->first_time ?: h->time_first;
@@ -710,7 +708,6 @@ int btrail_store_data(struct btrail_store *store, const void *payload,
     if (ring) {
         delete_old(store);
     }
-    sync_later(store);
     return 0;
 }
 
@@ -729,22 +726,12 @@ int btrail_store_sideband(struct btrail_store *store, const void *payload,
         /* It could not be kept when its part is deleted, nor could others. */
         return 0;
     }
-    ret = reserve(store, len, BTRAIL_INDEX_ENTRY_SIZE);
-    if (ret) {
-        return ret;
+    ret = append_own(store, BTRAIL_CHUNK_SIDEBAND, payload, len,
+                     BTRAIL_INDEX_ENTRY_SIZE, &offset);
+    if (!ret) {
+        add_sideband(store, offset, len, &info, OWN);
     }
-    if (!store->error && store->index->len >= BTRAIL_MAX_CHUNKS) {
-        return store_fail(store, EFBIG);
-    }
-    offset = store->offset;
-    ret = append(store, BTRAIL_CHUNK_SIDEBAND, payload, len);
-    if (ret) {
-        return ret;
-    }
-    add_sideband(store, offset, len, &info, OWN);
-    store->own_chunks++;
-    sync_later(store);
-    return 0;
+    return ret;
 }
 
 int btrail_store_sync(struct btrail_store *store, gint64 *next)
@@ -855,8 +842,8 @@ static int create(struct btrail_store *store)
         return -BTRAIL_ERR_IO;
     }
     ret = o->part_size && o->replace ? remove_parts(store, true) : 0;
-    if (!ret) {
-        ret = write_header(store);
+    if (!ret && !write_header(store->fd, &store->header)) {
+        ret = store_fail(store, errno);
     }
     if (ret) {
         error = errno;
@@ -868,6 +855,7 @@ static int create(struct btrail_store *store)
         errno = error;
         return ret;
     }
+    store->offset = BTRAIL_FILE_HEADER_SIZE;
     if (o->sync != BTRAIL_SYNC_NONE) {
         sync_folder(store->path);
     }
