@@ -128,11 +128,8 @@ void btrail_block_free(struct btrail_block *block)
     unsigned i;
 
     if (block) {
-        for (i = 0; i < BTRAIL_CODEC_STREAMS; i++) {
-            btrail_buf_free(&block->streams[i]);
-        }
-        for (i = 0; i < COLUMNS; i++) {
-            btrail_buf_free(&block->events[i]);
+        for (i = 0; i < G_N_ELEMENTS(block->all); i++) {
+            btrail_buf_free(&block->all[i]);
         }
         g_free(block);
     }
@@ -151,8 +148,7 @@ static size_t total(const struct btrail_buf *bufs, unsigned n)
 
 size_t btrail_block_size(const struct btrail_block *block)
 {
-    return total(block->streams, BTRAIL_CODEC_STREAMS) +
-           total(block->events, COLUMNS);
+    return total(block->all, G_N_ELEMENTS(block->all));
 }
 
 size_t btrail_block_room(const struct btrail_block *block)
@@ -179,11 +175,8 @@ void btrail_block_trim(struct btrail_block *block)
 {
     unsigned i;
 
-    for (i = 0; i < BTRAIL_CODEC_STREAMS; i++) {
-        trim(&block->streams[i]);
-    }
-    for (i = 0; i < COLUMNS; i++) {
-        trim(&block->events[i]);
+    for (i = 0; i < G_N_ELEMENTS(block->all); i++) {
+        trim(&block->all[i]);
     }
 }
 
@@ -206,11 +199,8 @@ void btrail_block_begin(struct btrail_block *block, unsigned vcpu,
     block->cr3_now = cr3;
     block->time_now = *time;
     block->event_gap = 0;
-    for (i = 0; i < BTRAIL_CODEC_STREAMS; i++) {
-        block->streams[i].len = 0;
-    }
-    for (i = 0; i < COLUMNS; i++) {
-        block->events[i].len = 0;
+    for (i = 0; i < G_N_ELEMENTS(block->all); i++) {
+        block->all[i].len = 0;
     }
 }
 
@@ -535,19 +525,15 @@ static int unpack_events(struct btrail_unpacker *u,
             return -BTRAIL_ERR_CORRUPT;
         }
         placed->position = position;
-        if (!time_first) {
-            time_first = time.host;
-        }
+        time_first = time_first ?: time.host;
         if (placed->event.type == BTRAIL_EVENT_CR3) {
             btrail_cr3set_switch(&switches, cr3, placed->event.data[0]);
             cr3 = placed->event.data[0];
         }
     }
     if (time_first != h->time_first || time.host != h->time_last ||
-        !btrail_cr3set_equal(&switches, &h->switches)) {
-        return -BTRAIL_ERR_CORRUPT;
-    }
-    if (h->records - position > UINT64_MAX - index) {
+        !btrail_cr3set_equal(&switches, &h->switches) ||
+        h->records - position > UINT64_MAX - index) {
         return -BTRAIL_ERR_CORRUPT;
     }
     index += h->records - position;

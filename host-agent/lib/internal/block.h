@@ -74,15 +74,21 @@ static inline void btrail_event_apply(const struct btrail_event *e,
 
 /**
  * struct btrail_block - a block that is being written
- * @streams, @events: before compression
+ * @streams, @events: before compression; @all has both
  * @cr3_now:    CR3 in force at its end
  * @time_now:   the last TIME event
  * @event_gap:  records since the last event
  */
 struct btrail_block {
     struct btrail_block_header header;
-    struct btrail_buf streams[BTRAIL_CODEC_STREAMS];
-    struct btrail_buf events[BTRAIL_BLOCK_EVENT_COLUMNS];
+    union {
+        struct {
+            struct btrail_buf streams[BTRAIL_CODEC_STREAMS];
+            struct btrail_buf events[BTRAIL_BLOCK_EVENT_COLUMNS];
+        };
+        struct btrail_buf all[BTRAIL_CODEC_STREAMS +
+                              BTRAIL_BLOCK_EVENT_COLUMNS];
+    };
     uint64_t cr3_now;
     struct btrail_time time_now;
     uint32_t event_gap;
