@@ -20,9 +20,9 @@ struct btrail_cursor {
     bool counts_only;
     uint64_t bad_chunks;
 
-    /* Where it stands */
+    /* The current place */
     unsigned next_chunk;
-    unsigned end_chunk;         /* the first one that is not read any more */
+    unsigned end_chunk;         /* the first one that it does not read */
     uint64_t index;
     uint64_t damaged_to;        /* index at which the last damaged chunk ends */
     uint64_t cr3;
@@ -118,7 +118,7 @@ static bool unusable(int ret)
     return ret == -BTRAIL_ERR_CORRUPT || ret == -BTRAIL_ERR_VERSION;
 }
 
-/* Report a hole that no GAP event in the file explains. */
+/* Reports a hole that no GAP event in the file explains. */
 static void put_hole(struct btrail_cursor *c, uint64_t end, uint16_t reason,
                      struct btrail_batch *batch)
 {
@@ -150,8 +150,8 @@ static uint16_t hole_reason(const struct btrail_cursor *c, unsigned i)
 }
 
 /*
- * Report what is missing before a chunk, unless it is all of one reason and
- * can be reported with what the chunk turns out to lack.
+ * Reports what is missing before a chunk, unless it has the same reason as what
+ * the chunk itself may lack, and can be reported with that.
  */
 static bool put_file_hole(struct btrail_cursor *c, unsigned i,
                           struct btrail_batch *batch)
@@ -172,8 +172,8 @@ static bool put_file_hole(struct btrail_cursor *c, unsigned i,
 }
 
 /*
- * Go to the next sound chunk.  Returns 0 and a batch if there is a hole before
- * it, 0 and none if not.
+ * Goes to the next sound chunk.  Returns 0, with a batch only if there is a
+ * hole before it.
  */
 static int enter_chunk(struct btrail_cursor *c, struct btrail_batch *batch)
 {
@@ -226,7 +226,7 @@ static void put_event(struct btrail_cursor *c, struct btrail_batch *batch)
     }
 }
 
-/* How many of the next @n records are before the place that was sought? */
+/* How many of the next @n records are before the place of the seek? */
 static uint32_t unwanted(const struct btrail_cursor *c, uint32_t n)
 {
     if (c->skip_to_event || c->time.host < c->skip_to_time) {
@@ -254,7 +254,7 @@ static bool put_records(struct btrail_cursor *c, struct btrail_batch *batch)
         n = MIN(n, BATCH_RECORDS);
     }
     if (decode) {
-        /* Passing over them is faster. */
+        /* Skipping them is faster. */
         struct btrail_record *records = over ? NULL : c->records;
 
         if (!btrail_unpacker_records(c->unpacker, records, n)) {
@@ -271,7 +271,7 @@ static bool put_records(struct btrail_cursor *c, struct btrail_batch *batch)
     return true;
 }
 
-/* Returns 0 with a batch or without one; the latter is to be repeated. */
+/* Returns 0 with a batch, or without one: then the caller calls it again. */
 static int step(struct btrail_cursor *c, struct btrail_batch *batch)
 {
     if (!c->loaded) {
@@ -297,7 +297,7 @@ static int step(struct btrail_cursor *c, struct btrail_batch *batch)
     return 0;
 }
 
-/* Leave out what is before the place that was sought. */
+/* Leaves out what is before the place of the seek. */
 static void skip(struct btrail_cursor *c, struct btrail_batch *batch)
 {
     if (c->skip_to_event) {
@@ -314,7 +314,7 @@ static void skip(struct btrail_cursor *c, struct btrail_batch *batch)
             batch->event = NULL;
             batch->count = 0;
         } else if (batch->event || batch->count) {
-            /* From here on all is wanted, even if the clock goes back. */
+            /* From here on return all, even if the clock goes back. */
             c->skip_to_time = 0;
         }
     } else if (batch->event) {
@@ -348,7 +348,7 @@ int btrail_cursor_next(struct btrail_cursor *c, struct btrail_batch *batch)
     return 0;
 }
 
-/* Stand before chunk @i, where only a hole right before it shows. */
+/* Goes to chunk @i; of what is before it, only a hole right there shows. */
 static void go_to_chunk(struct btrail_cursor *c, unsigned i)
 {
     c->loaded = false;

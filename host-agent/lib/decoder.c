@@ -52,7 +52,7 @@ static inline bool get(struct input *in, uint64_t *v)
     return true;
 }
 
-/* Learn when flags change next, if they do. */
+/* Reads when flags change next, if they do. */
 static bool next_change(struct btrail_decoder *dec)
 {
     struct input *in = &dec->in[BTRAIL_CODEC_FLAGS];
@@ -88,7 +88,7 @@ int btrail_decoder_begin(struct btrail_decoder *dec,
     return next_change(dec) ? 0 : -BTRAIL_ERR_CORRUPT;
 }
 
-/* Learn where the path is next not as predicted. */
+/* Reads where the path is next not as predicted. */
 static inline bool next_miss(struct btrail_decoder *dec, uint32_t ahead)
 {
     uint64_t miss;
@@ -209,7 +209,7 @@ static uint32_t decode_edge(struct btrail_decoder *dec, uint32_t predicted,
     return edge;
 }
 
-/* Go on with the edge that is taken instead of the one predicted. */
+/* Continues with the edge that is taken instead of the one predicted. */
 static inline uint32_t decode_miss(struct btrail_decoder *dec,
                                    struct path_position *at)
 {
@@ -252,8 +252,8 @@ static inline struct btrail_record *behind(struct btrail_record *r, size_t n)
 }
 
 /*
- * Go on as predicted until the next miss, but no further than @left records.
- * Returns how many there are.
+ * Continues as predicted until the next miss, for at most @left records.
+ * Returns their number.
  */
 MAYBE_STORING size_t decode_predicted(struct btrail_decoder *dec,
                                      struct path_position *at,
@@ -401,7 +401,7 @@ static bool decode_flags(struct btrail_decoder *dec, struct btrail_record *r,
     return true;
 }
 
-/* Have all streams come to their end? */
+/* Are all streams at their end? */
 static bool decoder_is_done(const struct btrail_decoder *dec)
 {
     unsigned i;

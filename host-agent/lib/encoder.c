@@ -50,7 +50,7 @@ void btrail_encoder_begin(struct btrail_encoder *enc, struct btrail_buf *out)
 
 size_t btrail_encoder_room(const struct btrail_encoder *enc)
 {
-    /* A miss is still to come at the end. */
+    /* A miss still follows at the end. */
     size_t bytes = BTRAIL_CODEC_MAX_MISS_BYTES;
     size_t room = MIN(BTRAIL_CODEC_MAX_RECORDS - enc->m.at.n,
                       BTRAIL_CODEC_MAX_EDGES - enc->m.n_edges);
@@ -74,8 +74,8 @@ static inline void put(struct output *out, enum btrail_codec_stream stream,
 }
 
 /*
- * The same for numbers that are sometimes below 0x80 and sometimes not: how
- * many bytes it takes is no branch that the CPU would have to guess.
+ * The same for numbers that are sometimes below 0x80 and sometimes not: without
+ * a branch on their size, which the CPU could not predict.
  */
 static inline void put_any(struct output *out, enum btrail_codec_stream stream,
                            uint64_t v)
@@ -159,7 +159,7 @@ static void encode_miss(struct btrail_encoder *enc, struct output *out,
     uint32_t edge = taken->edge;
     unsigned miss = MISS_KNOWN;
 
-    /* These are far, and needed unless the guess just made is right. */
+    /* These are far, and needed unless the prediction is right. */
     __builtin_prefetch(leaving_slot(m, from));
     __builtin_prefetch(&m->arriving[arriving_place(to)]);
     if (!edge || edges[edge].from != from || edges[edge].to != to) {
@@ -216,7 +216,7 @@ static inline addresses load_addresses(const void *p)
     return *(const volatile unaligned *)p;
 }
 
-/* Which bits differ between what step is predicted and the record? */
+/* Which bits differ between the predicted step and the record? */
 static inline addresses differ(const struct path_model *m, uint32_t step,
                                const struct btrail_record *r)
 {
@@ -229,8 +229,8 @@ static inline bool any_bit(addresses a)
 }
 
 /*
- * Pass over records as predicted, up to the first one that is not, or @end.
- * Bits of flags that are not as in enc->flags are added to @different.
+ * Skips records as predicted, up to the first one that is not, or @end.  Adds
+ * bits of flags that differ from enc->flags to @different.
  */
 static const struct btrail_record *
 encode_predicted(struct btrail_encoder *enc, struct path_position *at,
@@ -279,7 +279,7 @@ encode_predicted(struct btrail_encoder *enc, struct path_position *at,
                        (load(&records[3].flags) ^ flags);
             wide_store(path + 1, wide_repeat(steps, is_fork));
             if (any_bit(d0 | d1 | d2 | d3)) {
-                /* No branches that the CPU would have to guess */
+                /* No branches: the CPU could not predict them. */
                 unsigned one = !any_bit(d0);
                 unsigned two = one & !any_bit(d1);
                 unsigned n = one + two + (two & !any_bit(d2));

@@ -2,10 +2,10 @@
 /*
  * Streams merged by time
  *
- * Each stream is a lane with two cursors: one returns what there is, another
- * runs ahead of it to find clocks, so that the time of a record can be
- * estimated from the clocks before and behind it.  A heap has the lanes in the
- * order of the time of what each would return next.
+ * Each stream is a lane with two cursors: one returns the batches, another runs
+ * ahead of it to find clocks, so that the time of a record can be estimated
+ * from the clocks before and behind it.  A heap has the lanes in the order of
+ * the time of their next batch.
  */
 
 #include <glib.h>
@@ -22,7 +22,7 @@ struct clock_point {
 struct lane {
     unsigned vcpu;
     struct btrail_cursor *cursor;
-    struct btrail_batch batch;  /* what is left of it; neither: none */
+    struct btrail_batch batch;  /* the rest of it; without both: none */
     uint64_t time;              /* of its first record, or of the event */
 
     struct btrail_cursor *ahead;
@@ -125,7 +125,7 @@ static uint64_t clock_of(const struct btrail_event *e)
     }
 }
 
-/* Go from the last clock to the next one. */
+/* Goes from the last clock to the next one. */
 static int next_clock(struct lane *l)
 {
     struct btrail_batch b;
@@ -149,7 +149,7 @@ static int next_clock(struct lane *l)
     return ret == -BTRAIL_ERR_END ? 0 : ret;
 }
 
-/* Estimate the time of the batch. */
+/* Estimates the time of the batch. */
 static int estimate(struct lane *l)
 {
     const struct btrail_batch *b = &l->batch;
@@ -168,7 +168,7 @@ static int estimate(struct lane *l)
         return ret;
     }
     if (b->time.host > l->last.host) {
-        /* The clock is that of the chunk, or its event was passed over. */
+        /* The clock is that of the chunk, or its event was skipped. */
         l->last.index = b->index;
         l->last.host = b->time.host;
         l->next.host = MAX(l->next.host, l->last.host);
@@ -216,7 +216,7 @@ static size_t records_before(const struct lane *l, uint64_t limit)
     return MIN(n, end - (b->index - l->last.index));
 }
 
-/* Get a lane's next batch.  Errors: END, IO, MEMORY. */
+/* Gets a lane's next batch.  Errors: END, IO, MEMORY. */
 static int fill(struct lane *l)
 {
     int ret;
@@ -298,7 +298,7 @@ static void pop(struct btrail_merged *m)
     }
 }
 
-/* Have in the heap what comes next of each lane. */
+/* Puts the next batch of each lane into the heap. */
 static int advance(struct btrail_merged *m)
 {
     int ret;

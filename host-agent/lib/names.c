@@ -12,7 +12,7 @@
 #include "lib/internal/names-private.h"
 #include "util/search.h"
 
-/* What snapshots and symbols may take in memory; later ones are left out. */
+/* The most memory of snapshots and symbols; later ones are left out. */
 #define MEMORY_MAX      (1ull << 30)
 /* A tick, if the trace does not say how long it is; and the longest one */
 #define TICK            UINT64_C(1000000)
@@ -94,7 +94,7 @@ static int list_pieces(const struct btrail_trace *trace, GArray *pieces)
     return ret == -BTRAIL_ERR_END ? 0 : ret;
 }
 
-/* A ring carries its pieces on, so the same piece can come twice. */
+/* A ring copies pieces to newer parts, so the same piece can come twice. */
 static bool is_copy(const GArray *pieces, guint i, const void *data,
                     size_t size, const void *before, size_t before_size)
 {

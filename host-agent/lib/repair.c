@@ -77,7 +77,7 @@ static void find_pieces(struct repair *r)
     g_array_sort(r->pieces, compare_pieces);
 }
 
-/* Does the trace continue in a part that is there? */
+/* Does the trace continue in a part that exists? */
 static bool find_next_part(const struct repair *r, const char *path)
 {
     const struct btrail_file_header *h = &r->file->header;
@@ -181,7 +181,7 @@ static int end_copy(struct repair *r, struct btrail_copy *copy)
     return ret;
 }
 
-/* Is all that is there sound, so that only something behind it is missing? */
+/* Is everything in the file sound, so that only its end is missing? */
 static bool is_cut(const struct repair *r, const struct btrail_copy *copy)
 {
     const struct btrail_trace_status *s = &r->file->status;

@@ -101,7 +101,7 @@ static gint compare_pieces(gconstpointer a, gconstpointer b)
            BTRAIL_COMPARE(x->file, y->file);
 }
 
-/* Join the pieces of a stream.  Errors: OVERLAP. */
+/* Joins the pieces of a stream.  Errors: OVERLAP. */
 static int join_stream(struct btrail_trace *t, unsigned vcpu, GArray *pieces)
 {
     struct btrail_trace_stream stream = {
@@ -265,7 +265,7 @@ static struct btrail_trace *trace_new(void)
     return t;
 }
 
-/* Make one trace of the files, or free @t and return the error. */
+/* Makes one trace of the files, or frees @t and returns the error. */
 static int join(struct btrail_trace *t, struct btrail_trace **trace)
 {
     unsigned i;
@@ -358,8 +358,8 @@ int btrail_trace_open_files(struct btrail_trace **trace,
 }
 
 /*
- * Open what there is of a trace; @raced if a part has gone meanwhile.  Of
- * parts of another trace, left over from before, nothing is taken.
+ * Opens the existing parts of a trace; @raced if one was deleted meanwhile.
+ * Leaves out parts of another trace that were left behind.
  */
 static int add_parts(struct btrail_trace *t, const char *path, bool *raced)
 {
@@ -378,7 +378,7 @@ static int add_parts(struct btrail_trace *t, const char *path, bool *raced)
 
         ret = add_path(t, name);
         if (ret == -BTRAIL_ERR_FORMAT) {
-            /* It was just created, or has nothing to do with us. */
+            /* It was just created, or is not part of a trace. */
             continue;
         }
         if (ret) {
