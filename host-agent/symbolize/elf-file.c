@@ -32,10 +32,7 @@ struct unit {
 struct elf_file {
     int fd;
     Elf *elf;
-    char *path;
-    char *build_id;
-    char *debug_link;
-    unsigned bits;
+    struct elf_file_info info;
     GArray *segments;           /* of struct elf_segment */
     GArray *symbols;            /* of struct elf_symbol; NULL: not read yet */
     GHashTable *by_name;
@@ -60,7 +57,7 @@ static void read_build_id(struct elf_file *f)
     for (i = 0; i < n; i++) {
         g_string_append_printf(text, "%02x", ((const uint8_t *)id)[i]);
     }
-    f->build_id = g_string_free(text, FALSE);
+    f->info.build_id = g_string_free(text, FALSE);
 }
 
 /* Does a file have only debugging information, and no code? */
@@ -115,7 +112,7 @@ struct elf_file *elf_file_open(const char *path)
     }
     f = g_new0(struct elf_file, 1);
     f->fd = fd;
-    f->path = g_strdup(path);
+    f->info.path = g_strdup(path);
     if (!fstat(fd, &st) && S_ISREG(st.st_mode)) {
         f->elf = elf_begin(fd, ELF_C_READ, NULL);
     }
@@ -126,10 +123,10 @@ struct elf_file *elf_file_open(const char *path)
         errno = ENOEXEC;
         return NULL;
     }
-    f->bits = ehdr.e_machine == EM_X86_64 ? 64 : 32;
+    f->info.bits = ehdr.e_machine == EM_X86_64 ? 64 : 32;
     read_build_id(f);
     link = dwelf_elf_gnu_debuglink(f->elf, &crc);
-    f->debug_link = g_strdup(link);
+    f->info.debug_link = g_strdup(link);
     read_elf_segments(f);
     f->no_bytes = is_stripped_off(f);
     return f;
@@ -149,30 +146,15 @@ void elf_file_close(struct elf_file *f)
     g_clear_pointer(&f->segments, g_array_unref);
     elf_end(f->elf);
     close(f->fd);
-    g_free(f->path);
-    g_free(f->build_id);
-    g_free(f->debug_link);
+    g_free(f->info.path);
+    g_free(f->info.build_id);
+    g_free(f->info.debug_link);
     g_free(f);
 }
 
-const char *elf_file_path(const struct elf_file *f)
+const struct elf_file_info *elf_file_info(const struct elf_file *f)
 {
-    return f->path;
-}
-
-const char *elf_file_build_id(const struct elf_file *f)
-{
-    return f->build_id;
-}
-
-const char *elf_file_debug_link(const struct elf_file *f)
-{
-    return f->debug_link;
-}
-
-unsigned elf_file_bits(const struct elf_file *f)
-{
-    return f->bits;
+    return &f->info;
 }
 
 static Elf_Scn *find_section(const struct elf_file *f, GElf_Word type,

@@ -15,6 +15,19 @@
 
 struct elf_file;
 
+/**
+ * struct elf_file_info
+ * @build_id:   in lower-case digits; NULL if the file has none
+ * @debug_link: name of the file with its debugging information, or NULL
+ * @bits:       32 or 64: the mode of its instructions
+ */
+struct elf_file_info {
+    char *path;
+    char *build_id;
+    char *debug_link;
+    unsigned bits;
+};
+
 /* From @start to before @end; @name lives as long as the file is open. */
 struct elf_symbol {
     const char *name;
@@ -31,16 +44,7 @@ struct elf_file *elf_file_open(const char *path);
 /* Also closes the file that was passed to elf_file_set_debug(). */
 void elf_file_close(struct elf_file *f);
 
-const char *elf_file_path(const struct elf_file *f);
-
-/* The build-id in lower-case digits; NULL if the file has none */
-const char *elf_file_build_id(const struct elf_file *f);
-
-/* The name of the file with its debugging information, or NULL */
-const char *elf_file_debug_link(const struct elf_file *f);
-
-/* 32 or 64: the mode of its instructions */
-unsigned elf_file_bits(const struct elf_file *f);
+const struct elf_file_info *elf_file_info(const struct elf_file *f);
 
 /* Does the file itself have a symbol table, or lines? */
 bool elf_file_has_symbols(const struct elf_file *f);

@@ -124,7 +124,7 @@ static char *resolve_path(const char *sysroot, const char *path)
 
 static bool has_id(const struct elf_file *f, const char *build_id)
 {
-    return !build_id || !g_strcmp0(elf_file_build_id(f), build_id);
+    return !build_id || !g_strcmp0(elf_file_info(f)->build_id, build_id);
 }
 
 /* Opens a file if it has this build-id; otherwise returns NULL. */
@@ -186,7 +186,8 @@ static struct elf_file *open_by_id(const struct elf_files *files,
 static struct elf_file *open_debug(const struct elf_files *files,
                                    struct elf_file *f, const char *sysroot)
 {
-    const char *id = elf_file_build_id(f), *link = elf_file_debug_link(f);
+    const struct elf_file_info *info = elf_file_info(f);
+    const char *id = info->build_id, *link = info->debug_link;
     struct elf_file *debug = id ? open_by_id(files, id, true) : NULL;
     g_autofree char *path = NULL, *folder = NULL;
 
@@ -203,13 +204,13 @@ static struct elf_file *open_debug(const struct elf_files *files,
     if (!debug && link && *link && !strchr(link, '/')) {
         unsigned i;
 
-        folder = g_path_get_dirname(elf_file_path(f));
+        folder = g_path_get_dirname(info->path);
         for (i = 0; !debug && i < 2; i++) {
             g_autofree char *beside = g_build_filename(folder,
                                                        i ? ".debug" : "",
                                                        link, NULL);
 
-            if (strcmp(beside, elf_file_path(f))) {
+            if (strcmp(beside, info->path)) {
                 debug = open_if(beside, id);
             }
         }
@@ -225,7 +226,7 @@ static struct elf_file *keep_elf(struct elf_files *files, struct elf_file *f,
     if (!f) {
         return NULL;
     }
-    known = g_hash_table_lookup(files->by_path, elf_file_path(f));
+    known = g_hash_table_lookup(files->by_path, elf_file_info(f)->path);
     if (known) {
         elf_file_close(f);
         return known;
@@ -236,7 +237,7 @@ static struct elf_file *keep_elf(struct elf_files *files, struct elf_file *f,
             elf_file_set_debug(f, debug);
         }
     }
-    g_hash_table_insert(files->by_path, g_strdup(elf_file_path(f)), f);
+    g_hash_table_insert(files->by_path, g_strdup(elf_file_info(f)->path), f);
     return f;
 }
 
@@ -300,7 +301,7 @@ bool elf_files_add_image(struct elf_files *files, const char *path,
     if (!f) {
         return false;
     }
-    id = elf_file_build_id(f);
+    id = elf_file_info(f)->build_id;
     name = g_strdup_printf("%s\n%s", path, id ? id : "");
     if (g_hash_table_contains(files->known, name)) {
         elf_file_close(f);

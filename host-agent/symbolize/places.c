@@ -166,7 +166,7 @@ static void place_in_mapping(struct places *p,
     }
     if (!module->elf) {
         module->elf = m->elf;
-        module->bits = elf_file_bits(m->elf);
+        module->bits = elf_file_info(m->elf)->bits;
     }
     symbol = elf_file_symbol(m->elf, address);
     set_place(p, place, module, address, symbol ? symbol->start : 0,

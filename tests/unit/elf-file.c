@@ -40,9 +40,9 @@ static void test_symbols(void)
     unsigned i, found = 0;
 
     g_assert_nonnull(f);
-    g_assert_cmpuint(elf_file_bits(f), ==, 64);
+    g_assert_cmpuint(elf_file_info(f)->bits, ==, 64);
     g_assert_true(elf_file_has_symbols(f));
-    g_assert_cmpstr(elf_file_path(f), ==, sample);
+    g_assert_cmpstr(elf_file_info(f)->path, ==, sample);
     for (i = 0; lines && lines[i]; i++) {
         uint64_t address, size;
         char type, name[200];
@@ -156,8 +156,8 @@ static void test_bytes(void)
     g_assert_cmpuint(address, ==, offset);
     g_assert_false(elf_file_offset(f, UINT64_MAX, &address));
     if (notes) {
-        g_assert_nonnull(elf_file_build_id(f));
-        g_assert_nonnull(strstr(notes, elf_file_build_id(f)));
+        g_assert_nonnull(elf_file_info(f)->build_id);
+        g_assert_nonnull(strstr(notes, elf_file_info(f)->build_id));
     }
     elf_file_close(f);
 }

@@ -67,14 +67,14 @@ static void test_sysroot(void)
     files = files_new("root", NULL);
     f = elf_files_get(files, "/usr/bin/one", NULL);
     g_assert_nonnull(f);
-    g_assert_cmpstr(elf_file_path(f), ==, one);
+    g_assert_cmpstr(elf_file_info(f)->path, ==, one);
     /* One file, whatever its name */
     g_assert_true(elf_files_get(files, "/bin/one", NULL) == f);
     g_assert_true(elf_files_get(files, "/absolute", NULL) == f);
     g_assert_true(elf_files_get(files, "/usr/up", NULL) == f);
     g_assert_true(elf_files_get(files, "/bin/../bin/./one", NULL) == f);
     g_assert_true(elf_files_get(files, "/usr/bin/one",
-                                elf_file_build_id(f)) == f);
+                                elf_file_info(f)->build_id) == f);
     /* Nothing outside, nothing else */
     g_assert_null(elf_files_get(files, "/escape", NULL));
     g_assert_null(elf_files_get(files, "/escape2", NULL));
@@ -98,7 +98,7 @@ static void test_sysroot(void)
 static void test_build_id(void)
 {
     struct elf_file *f = elf_file_open(sample);
-    g_autofree char *id = g_strdup(elf_file_build_id(f));
+    g_autofree char *id = g_strdup(elf_file_info(f)->build_id);
     static const char *const forms[] = {
         "%s/executable", ".build-id/%.2s/%s", "%.2s/%s", "%s/debuginfo",
         ".build-id/%.2s/%s.debug",
@@ -118,7 +118,7 @@ static void test_build_id(void)
 
         f = elf_files_get(files, "/any/where", id);
         g_assert_nonnull(f);
-        g_assert_cmpstr(elf_file_path(f), ==, full);
+        g_assert_cmpstr(elf_file_info(f)->path, ==, full);
         g_assert_null(elf_files_get(files, NULL, "00112233"));
         g_assert_null(elf_files_get(files, NULL, "../../etc"));
         g_assert_null(elf_files_get(files, NULL, "a"));
@@ -133,7 +133,7 @@ static void test_debug(void)
     g_autofree char *strip = g_strdup_printf("strip '%s'", full);
     g_autofree char *debug = NULL, *copy = NULL;
     struct elf_file *f = elf_file_open(sample);
-    g_autofree char *id = g_strdup(elf_file_build_id(f));
+    g_autofree char *id = g_strdup(elf_file_info(f)->build_id);
     g_autofree char *names[] = {
         g_strdup_printf("debug1/%s/debuginfo", id),
         g_strdup_printf("stripped/usr/lib/debug/.build-id/%.2s/%s.debug", id,
