@@ -96,7 +96,7 @@ int btrail_session_describe(struct btrail_store *store, JsonObject *meta,
                     "s:overflow", facts->drop ? "drop" :
                     btrail_overflow_name(h->policy),
                     "s:privilege", btrail_privilege_name(privilege),
-                    "s:mode", btrail_session_mode_name(facts->mode), NULL);
+                    "s:mode", facts->mode, NULL);
     describe_filter(facts->filter, meta);
     btrail_json_add(meta, "U:tick_ns", h->tick_ns,
                     "U:tsc_hz", h->tsc_hz,

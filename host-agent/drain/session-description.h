@@ -6,7 +6,8 @@
 #ifndef BTRAIL_SESSION_DESCRIPTION_H
 #define BTRAIL_SESSION_DESCRIPTION_H
 
-#include "drain/session.h"
+#include "drain/session-filter.h"
+#include "lib/internal/store.h"
 #include "util/json.h"
 
 /**
@@ -14,14 +15,14 @@
  * @header:   of the connection
  * @filter:   of the session
  * @drop:     the session drops records, whatever the header's policy is
- * @mode:     of the session
+ * @mode:     of the session, as a word
  * @attached: another agent has drained the capture before
  */
 struct btrail_session_facts {
     const struct btrail_shm_header *header;
     const struct btrail_session_filter *filter;
     bool drop;
-    enum btrail_session_mode mode;
+    const char *mode;
     bool attached;
 };
 

@@ -243,7 +243,8 @@ static int describe_session(struct btrail_session *s)
         .header = &s->header,
         .filter = &s->filter,
         .drop = s->streams.drop,
-        .mode = s->ring ? BTRAIL_SESSION_LAST : BTRAIL_SESSION_CONTINUOUS,
+        .mode = btrail_session_mode_name(s->ring ? BTRAIL_SESSION_LAST
+                                                 : BTRAIL_SESSION_CONTINUOUS),
         .attached = s->attached,
     };
     int ret = s->streams.whole ?

@@ -61,7 +61,7 @@ static void test_plain(void)
 {
     const struct btrail_session_filter all = { 0 };
     const struct btrail_session_facts facts = {
-        .header = &header, .filter = &all,
+        .header = &header, .filter = &all, .mode = "continuous",
     };
     char *path = sample_path();
     struct btrail_store *store = open_store(path);
@@ -102,7 +102,7 @@ static void test_filters(void)
     };
     const struct btrail_session_facts facts = {
         .header = &header, .filter = &filter, .drop = true,
-        .mode = BTRAIL_SESSION_LAST,
+        .mode = "last",
         .attached = true,
     };
     char *path = sample_path();
