@@ -9,6 +9,7 @@
 
 #include "analyze/edges.h"
 #include "util/hash.h"
+#include "util/search.h"
 
 struct edges {
     struct edge *slots;
@@ -155,13 +156,8 @@ uint64_t edges_others(const struct edges *e)
 
 static int compare_edges(const struct edge *a, const struct edge *b)
 {
-    if (a->count != b->count) {
-        return a->count < b->count ? 1 : -1;
-    }
-    if (a->from != b->from) {
-        return a->from < b->from ? -1 : 1;
-    }
-    return a->to < b->to ? -1 : a->to > b->to;
+    return BTRAIL_COMPARE(b->count, a->count) ?:
+           BTRAIL_COMPARE(a->from, b->from) ?: BTRAIL_COMPARE(a->to, b->to);
 }
 
 size_t edges_top(struct edges *e, struct edge *top, size_t n)

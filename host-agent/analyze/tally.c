@@ -12,6 +12,7 @@
 
 #include "analyze/tally.h"
 #include "util/hash.h"
+#include "util/search.h"
 
 /* Address spaces at the ends of a piece of a stream, where spans continue */
 struct seam {
@@ -161,10 +162,8 @@ static gint by_records(gconstpointer a, gconstpointer b)
     const struct space *x = *(const struct space *const *)a;
     const struct space *y = *(const struct space *const *)b;
 
-    if (x->records != y->records) {
-        return x->records < y->records ? 1 : -1;
-    }
-    return x->cr3 < y->cr3 ? -1 : x->cr3 > y->cr3;
+    return BTRAIL_COMPARE(y->records, x->records) ?:
+           BTRAIL_COMPARE(x->cr3, y->cr3);
 }
 
 int tally_trace(struct tally *tally, const struct btrail_trace *trace,

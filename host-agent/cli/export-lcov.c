@@ -147,7 +147,7 @@ static int by_hit_address(const void *a, const void *b)
 {
     const struct hit *x = a, *y = b;
 
-    return x->address < y->address ? -1 : x->address > y->address;
+    return BTRAIL_COMPARE(x->address, y->address);
 }
 
 static void add_functions(struct lcov_writer *w, struct elf_file *elf)
@@ -195,7 +195,7 @@ static void add_elf_module(struct lcov_writer *w, struct module *module,
 
 static gint by_number(gconstpointer a, gconstpointer b)
 {
-    return a < b ? -1 : a > b;
+    return BTRAIL_COMPARE(a, b);
 }
 
 static void put_source(struct lcov_writer *w, const struct lcov_source *source)

@@ -123,13 +123,9 @@ static int compare_symbols(const void *a, const void *b)
 {
     const struct symbol *x = a, *y = b;
 
-    if (x->start != y->start) {
-        return x->start < y->start ? -1 : 1;
-    }
-    if (!x->name || !y->name) {
-        return !x->name - !y->name;
-    }
-    return strcmp(x->name, y->name);
+    return BTRAIL_COMPARE(x->start, y->start) ?:
+           (!x->name || !y->name ? !x->name - !y->name :
+            strcmp(x->name, y->name));
 }
 
 static void sort_symbols(struct address_space *as)

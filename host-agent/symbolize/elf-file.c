@@ -281,13 +281,9 @@ static int compare_candidates(const void *a, const void *b)
 {
     const struct candidate *x = a, *y = b;
 
-    if (x->symbol.start != y->symbol.start) {
-        return x->symbol.start < y->symbol.start ? -1 : 1;
-    }
-    if (x->rank != y->rank) {
-        return x->rank < y->rank ? -1 : 1;
-    }
-    return strcmp(x->symbol.name, y->symbol.name);
+    return BTRAIL_COMPARE(x->symbol.start, y->symbol.start) ?:
+           BTRAIL_COMPARE(x->rank, y->rank) ?:
+           strcmp(x->symbol.name, y->symbol.name);
 }
 
 /* The end of a symbol's section; 0 if the section has no code */
@@ -451,7 +447,7 @@ static int compare_units(const void *a, const void *b)
 {
     const struct unit *x = a, *y = b;
 
-    return x->start < y->start ? -1 : x->start > y->start;
+    return BTRAIL_COMPARE(x->start, y->start);
 }
 
 /*
