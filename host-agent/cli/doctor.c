@@ -460,14 +460,12 @@ static void check_configuration(struct doctor *d,
 static bool check_monitor(struct doctor *d)
 {
     g_autoptr(GError) error = NULL;
-    g_autoptr(JsonNode) node = btrail_domain_execute(&d->guest,
-                                                     "query-branch-trace",
-                                                     NULL, &error);
+    g_autoptr(JsonObject) info = btrail_domain_execute(&d->guest,
+                                                       "query-branch-trace",
+                                                       NULL, &error);
     const char *capture, *state;
-    JsonObject *info;
 
-    if (node) {
-        info = json_node_get_object(node);
+    if (info) {
         state = btrail_json_string(info, "state");
         capture = btrail_json_string(info, "capture");
         if (state && !strcmp(state, "agent-lost")) {
@@ -504,13 +502,12 @@ static bool check_monitor(struct doctor *d)
 static void check_service(struct doctor *d)
 {
     g_autoptr(GError) error = NULL;
-    g_autoptr(JsonNode) node = btrail_domain_ask_agent(
+    g_autoptr(JsonObject) answer = btrail_domain_ask_agent(
         &d->guest, btrail_json_new("s:do", "status", NULL), 10000, &error);
     JsonNode *sessions;
 
-    if (node) {
-        sessions = json_object_get_member(json_node_get_object(node),
-                                          "sessions");
+    if (answer) {
+        sessions = json_object_get_member(answer, "sessions");
         ok(d, "service", "the agent answers; this guest has %u sessions",
            sessions && JSON_NODE_HOLDS_ARRAY(sessions) ?
            json_array_get_length(json_node_get_array(sessions)) : 0);

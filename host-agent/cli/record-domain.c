@@ -133,11 +133,10 @@ static int end_domain(const struct domain_recording *r)
 static gboolean is_captured(void *opaque)
 {
     struct domain_recording *r = opaque;
-    g_autoptr(JsonNode) node = btrail_domain_execute(&r->domain,
-                                                     "query-branch-trace",
-                                                     NULL, NULL);
-    const char *state = node ? btrail_json_string(json_node_get_object(node),
-                                                  "state") : NULL;
+    g_autoptr(JsonObject) info = btrail_domain_execute(&r->domain,
+                                                       "query-branch-trace",
+                                                       NULL, NULL);
+    const char *state = info ? btrail_json_string(info, "state") : NULL;
 
     return state && strcmp(state, "inactive");
 }
@@ -174,19 +173,17 @@ static gboolean ask(void *opaque)
 {
     struct domain_recording *r = opaque;
     bool stop = r->stop && !r->stopping;
-    g_autoptr(JsonNode) node = NULL;
-    JsonObject *answer, *command = btrail_json_new(
-        "s:do", stop ? "stop" : "status", "s:session", r->options->session,
-        NULL);
+    g_autoptr(JsonObject) answer = NULL;
 
     g_clear_error(&r->error);
-    node = btrail_domain_ask_agent(&r->domain, command, TIMEOUT_MS,
-                                   &r->error);
-    if (!node) {
+    answer = btrail_domain_ask_agent(
+        &r->domain, btrail_json_new("s:do", stop ? "stop" : "status",
+                                    "s:session", r->options->session, NULL),
+        TIMEOUT_MS, &r->error);
+    if (!answer) {
         return FALSE;
     }
     r->stopping |= stop;
-    answer = json_node_get_object(node);
     set_status(r, stop ? answer : last_session(answer));
     return TRUE;
 }
@@ -284,7 +281,7 @@ int record_domain(const struct record_request *options)
 {
     struct domain_recording r = { .options = options };
     g_autoptr(GError) error = NULL;
-    g_autoptr(JsonNode) node = NULL;
+    g_autoptr(JsonObject) answer = NULL;
     const char *file, *folder;
 
     if (!btrail_domain_open(&r.domain, options->connect, options->domain,
@@ -292,14 +289,14 @@ int record_domain(const struct record_request *options)
         cli_error("%s", error->message);
         return CLI_FAILED;
     }
-    node = btrail_domain_ask_agent(&r.domain,
-                                   json_object_ref(options->arguments),
-                                   TIMEOUT_MS, &error);
-    if (!node) {
+    answer = btrail_domain_ask_agent(&r.domain,
+                                     json_object_ref(options->arguments),
+                                     TIMEOUT_MS, &error);
+    if (!answer) {
         r.code = explain_refusal(&r, error);
     } else {
-        file = btrail_json_string(json_node_get_object(node), "file");
-        folder = btrail_json_string(json_node_get_object(node), "folder");
+        file = btrail_json_string(answer, "file");
+        folder = btrail_json_string(answer, "folder");
         r.file = g_strdup(file ? file : options->session);
         r.started = g_get_monotonic_time();
         r.progress = !options->quiet && isatty(STDERR_FILENO);

@@ -71,8 +71,8 @@ void btrail_domain_close(struct btrail_domain *d)
     g_clear_pointer(&d->connection, virConnectClose);
 }
 
-JsonNode *btrail_domain_execute(struct btrail_domain *d, const char *command,
-                                JsonObject *arguments, GError **error)
+JsonObject *btrail_domain_execute(struct btrail_domain *d, const char *command,
+                                  JsonObject *arguments, GError **error)
 {
     g_autofree char *text = btrail_qmp_format(command, arguments, 0);
     g_autoptr(JsonNode) reply = NULL, result = NULL;
@@ -93,11 +93,12 @@ JsonNode *btrail_domain_execute(struct btrail_domain *d, const char *command,
                     "the reply of QEMU to '%s' is malformed", command);
         return NULL;
     }
-    return g_steal_pointer(&result);
+    return result ? json_node_dup_object(result) : NULL;
 }
 
-JsonNode *btrail_domain_ask_agent(struct btrail_domain *d, JsonObject *command,
-                                  unsigned timeout_ms, GError **error)
+JsonObject *btrail_domain_ask_agent(struct btrail_domain *d,
+                                    JsonObject *command, unsigned timeout_ms,
+                                    GError **error)
 {
     return btrail_domain_execute(d, "branch-trace-agent",
                                  btrail_json_new("o:command", command,

@@ -37,16 +37,17 @@ const char *btrail_domain_last_error(void);
  * btrail_domain_execute - have the domain's QEMU execute a QMP command
  * @arguments: taken; NULL for none
  *
- * Returns the result, an object, or NULL and an error of agent-error.h:
+ * Returns the result, or NULL and an error of agent-error.h:
  * SYSTEM is one of libvirt, NO_COMMAND and NO_DEVICE mean that this QEMU
  * cannot trace, COMMAND is the message of QEMU or of its agent.
  */
-JsonNode *btrail_domain_execute(struct btrail_domain *d, const char *command,
-                                JsonObject *arguments, GError **error);
+JsonObject *btrail_domain_execute(struct btrail_domain *d, const char *command,
+                                  JsonObject *arguments, GError **error);
 
 /* The same for a command to the agent, which QEMU forwards, and whose answer
  * it waits for for @timeout_ms */
-JsonNode *btrail_domain_ask_agent(struct btrail_domain *d, JsonObject *command,
-                                  unsigned timeout_ms, GError **error);
+JsonObject *btrail_domain_ask_agent(struct btrail_domain *d,
+                                    JsonObject *command, unsigned timeout_ms,
+                                    GError **error);
 
 #endif /* BTRAIL_LIBVIRT_DOMAIN_H */
