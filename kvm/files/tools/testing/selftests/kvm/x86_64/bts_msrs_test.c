@@ -45,22 +45,6 @@ static void guest_code(uint64_t allowed, bool has_ds)
 	GUEST_DONE();
 }
 
-static void run(struct kvm_vcpu *vcpu)
-{
-	struct ucall uc;
-
-	vcpu_run(vcpu);
-	TEST_ASSERT_KVM_EXIT_REASON(vcpu, KVM_EXIT_IO);
-	switch (get_ucall(vcpu, &uc)) {
-	case UCALL_ABORT:
-		REPORT_GUEST_ASSERT(uc);
-	case UCALL_DONE:
-		break;
-	default:
-		TEST_FAIL("Unknown ucall %lu", uc.cmd);
-	}
-}
-
 /* A guest that lacks a feature can set these bits. */
 static void test_guest(struct kvm_x86_cpu_feature lacks, bool unavailable,
 		       uint64_t allowed)
@@ -75,7 +59,7 @@ static void test_guest(struct kvm_x86_cpu_feature lacks, bool unavailable,
 		vcpu_clear_cpuid_feature(vcpu, lacks);
 	vcpu_args_set(vcpu, 2, allowed,
 		      vcpu_cpuid_has(vcpu, X86_FEATURE_DS));
-	run(vcpu);
+	bts_run_vcpu(vcpu);
 	kvm_vm_free(vm);
 }
 
@@ -133,7 +117,7 @@ static void test_userspace(const int order[3])
 	TEST_ASSERT_EQ(vcpu_get_msr(vcpu, MSR_IA32_DEBUGCTLMSR), BTS_ON);
 	TEST_ASSERT_EQ(vcpu_get_msr(vcpu, MSR_IA32_DS_AREA), (uint64_t)&bts);
 
-	run(vcpu);
+	bts_run_vcpu(vcpu);
 	kvm_vm_free(vm);
 }
 

@@ -182,23 +182,6 @@ static struct kvm_vm *bts_vm_create_with_one_vcpu(struct kvm_vcpu **vcpu,
 	return vm;
 }
 
-static void run_vcpu(struct kvm_vcpu *vcpu)
-{
-	struct ucall uc;
-
-	vcpu_run(vcpu);
-	TEST_ASSERT_KVM_EXIT_REASON(vcpu, KVM_EXIT_IO);
-
-	switch (get_ucall(vcpu, &uc)) {
-	case UCALL_ABORT:
-		REPORT_GUEST_ASSERT(uc);
-	case UCALL_DONE:
-		return;
-	default:
-		TEST_FAIL("Unknown ucall %lu", uc.cmd);
-	}
-}
-
 /* For what the guest tests alone */
 static void test_guest(void *guest_code)
 {
@@ -206,7 +189,7 @@ static void test_guest(void *guest_code)
 	struct kvm_vm *vm;
 
 	vm = bts_vm_create_with_one_vcpu(&vcpu, guest_code);
-	run_vcpu(vcpu);
+	bts_run_vcpu(vcpu);
 	kvm_vm_free(vm);
 }
 
@@ -217,7 +200,7 @@ static void test_cpl(void)
 
 	vm = bts_vm_create_with_one_vcpu(&vcpu, guest_test_cpl);
 	vcpu_args_set(vcpu, 1, kvm_cpu_has(X86_FEATURE_DS_CPL));
-	run_vcpu(vcpu);
+	bts_run_vcpu(vcpu);
 	kvm_vm_free(vm);
 }
 
@@ -228,7 +211,7 @@ static void test_interrupt(void)
 
 	vm = bts_vm_create_with_one_vcpu(&vcpu, guest_test_interrupt);
 	vm_install_exception_handler(vm, PMI_VECTOR, pmi_handler);
-	run_vcpu(vcpu);
+	bts_run_vcpu(vcpu);
 	kvm_vm_free(vm);
 }
 
@@ -252,7 +235,7 @@ static void test_save_restore(void)
 	vcpu_load_state(vcpu, state);
 	kvm_x86_state_cleanup(state);
 
-	run_vcpu(vcpu);
+	bts_run_vcpu(vcpu);
 	kvm_vm_free(vm);
 }
 
@@ -266,7 +249,7 @@ static void test_smi(void)
 
 	vm = bts_vm_create_with_one_vcpu(&vcpu, guest_test_smi);
 	vcpu_set_smi_handler(vcpu);
-	run_vcpu(vcpu);
+	bts_run_vcpu(vcpu);
 	kvm_vm_free(vm);
 }
 

@@ -84,6 +84,24 @@ static inline void vcpu_enable_bts(struct kvm_vcpu *vcpu)
 		     misc_enable & ~MSR_IA32_MISC_ENABLE_BTS_UNAVAIL);
 }
 
+/* Run until the guest is done. */
+static inline void bts_run_vcpu(struct kvm_vcpu *vcpu)
+{
+	struct ucall uc;
+
+	vcpu_run(vcpu);
+	TEST_ASSERT_KVM_EXIT_REASON(vcpu, KVM_EXIT_IO);
+
+	switch (get_ucall(vcpu, &uc)) {
+	case UCALL_ABORT:
+		REPORT_GUEST_ASSERT(uc);
+	case UCALL_DONE:
+		return;
+	default:
+		TEST_FAIL("Unknown ucall %lu", uc.cmd);
+	}
+}
+
 #define SMRAM_GPA	0x1000000
 #define SMRAM_MEMSLOT	((1 << 16) | 1)
 #define SMRAM_PAGES	16
