@@ -43,15 +43,20 @@ def skip(why):
     sys.exit(SKIPPED)
 
 
+def mounts_shared():
+    """Would others see what is mounted here?"""
+    with open('/proc/self/mountinfo', encoding='utf-8') as f:
+        return ' shared:' in f.read()
+
+
 def unshare_mounts(*options):
     """What to put in front of a command to give it mounts of its own; None if
     this is not permitted.  options are of unshare(1)."""
     for propagation in 'private', 'unchanged':
         command = ['unshare', '-m', *options, '--propagation', propagation]
-        with open('/proc/self/mountinfo', encoding='utf-8') as f:
-            # In a chroot, / need not be a mount that can be made private.
-            if propagation == 'unchanged' and ' shared:' in f.read():
-                return None
+        # In a chroot, / need not be a mount that can be made private.
+        if propagation == 'unchanged' and mounts_shared():
+            return None
         if subprocess.run([*command, 'true'], check=False,
                           capture_output=True).returncode == 0:
             return command
