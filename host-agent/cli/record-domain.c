@@ -197,9 +197,9 @@ static int poll_session(struct domain_recording *r)
     case VIRSH_TRACE_WAIT_AGAIN:
         return -1;
     case VIRSH_TRACE_WAIT_LOST:
-        cli_error("no connection to libvirt; session '%s' continues: virsh "
-                  "trace-stop %s --session %s ends it", o->session, o->domain,
-                  o->session);
+        cli_error("no connection to libvirt; session '%s' continues: "
+                  "backtrail-virsh trace-stop %s --session %s ends it",
+                  o->session, o->domain, o->session);
         return CLI_FAILED;
     case VIRSH_TRACE_WAIT_SHUT_OFF:
         end_progress(r);
