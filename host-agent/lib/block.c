@@ -605,6 +605,11 @@ btrail_unpacker_events(const struct btrail_unpacker *u)
     return u->events;
 }
 
+void btrail_unpacker_ahead(struct btrail_unpacker *u)
+{
+    btrail_decoder_ahead(u->decoder);
+}
+
 bool btrail_unpacker_records(struct btrail_unpacker *u,
                              struct btrail_record *records, size_t n)
 {

@@ -3,6 +3,8 @@
  * Cursors: reading a stream from chunk to chunk
  */
 
+#include <errno.h>
+
 #include "lib/internal/block.h"
 #include "lib/internal/trace-files.h"
 #include "util/search.h"
@@ -18,6 +20,7 @@ struct btrail_cursor {
     struct btrail_record *records;
     bool events_only;
     bool counts_only;
+    bool check_only;            /* decode records, return none */
     uint64_t bad_chunks;
 
     /* The current place */
@@ -30,6 +33,11 @@ struct btrail_cursor {
     uint64_t skip_to;           /* return nothing before this index */
     uint64_t skip_to_time;      /* nor before this TIME, if not 0 */
     uint32_t skip_to_event;     /* nor before this one of the chunk, from 1 */
+
+    /* The next chunk, if it was loaded before its turn */
+    bool ahead;
+    int ahead_ret;
+    int ahead_errno;
 
     /* The chunk it is in */
     bool loaded;
@@ -101,6 +109,33 @@ static int load(struct btrail_cursor *c, unsigned i, bool events_only)
         c->next_event = 0;
     }
     return ret;
+}
+
+/* Does it return records? */
+static bool decodes(const struct btrail_cursor *c)
+{
+    return !c->events_only && !c->counts_only;
+}
+
+/* Loads the next chunk, unless that was done. */
+static int load_next(struct btrail_cursor *c)
+{
+    if (!c->ahead) {
+        return load(c, c->next_chunk, !decodes(c));
+    }
+    c->ahead = false;
+    errno = c->ahead_errno;
+    return c->ahead_ret;
+}
+
+void btrail_cursor_decode_ahead(struct btrail_cursor *c)
+{
+    c->ahead_ret = load_next(c);
+    c->ahead_errno = errno;
+    c->ahead = true;
+    if (!c->ahead_ret && decodes(c)) {
+        btrail_unpacker_ahead(c->unpacker);
+    }
 }
 
 /* Does chunk @e switch to an address space? */
@@ -183,7 +218,7 @@ static int enter_chunk(struct btrail_cursor *c, struct btrail_batch *batch)
         if (put_file_hole(c, c->next_chunk, batch)) {
             return 0;
         }
-        ret = load(c, c->next_chunk, c->events_only || c->counts_only);
+        ret = load_next(c);
         if (unusable(ret)) {
             c->damaged_to = entry(c, c->next_chunk)->end_index;
             c->bad_chunks++;
@@ -246,16 +281,16 @@ static bool put_records(struct btrail_cursor *c, struct btrail_batch *batch)
         c->header.records;
     uint32_t n = stop - c->position;
     uint32_t over = unwanted(c, n);
-    bool decode = !c->events_only && !c->counts_only;
 
     if (over) {
         n = over;
-    } else if (decode) {
+    } else if (decodes(c)) {
         n = MIN(n, BATCH_RECORDS);
     }
-    if (decode) {
+    if (decodes(c)) {
         /* Skipping them is faster. */
-        struct btrail_record *records = over ? NULL : c->records;
+        struct btrail_record *records = over || c->check_only ? NULL :
+                                        c->records;
 
         if (!btrail_unpacker_records(c->unpacker, records, n)) {
             return false;
@@ -352,6 +387,7 @@ int btrail_cursor_next(struct btrail_cursor *c, struct btrail_batch *batch)
 static void go_to_chunk(struct btrail_cursor *c, unsigned i)
 {
     c->loaded = false;
+    c->ahead = false;
     c->next_chunk = i;
     c->index = !i ? 0 : entry(c, i - 1)->end_index;
     c->damaged_to = 0;
@@ -381,10 +417,12 @@ void btrail_cursor_pass_over(struct btrail_cursor *c, uint64_t root)
     }
 }
 
-void btrail_cursor_take_chunk(struct btrail_cursor *c, unsigned i)
+void btrail_cursor_take_chunk(struct btrail_cursor *c, unsigned i,
+                              bool check_only)
 {
     go_to_chunk(c, i);
     c->end_chunk = i + 1;
+    c->check_only = check_only;
     c->bad_chunks = 0;
 }
 

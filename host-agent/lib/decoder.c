@@ -14,6 +14,8 @@ struct btrail_decoder {
     struct path_model m;
     struct input in[BTRAIL_CODEC_STREAMS];
     size_t records;             /* that are left */
+    bool ahead;                 /* their path is decoded, if it is sound */
+    uint32_t done;              /* steps of it that were returned */
     bool have_miss;             /* these are of the next one */
     unsigned miss;
     int64_t forks;
@@ -83,6 +85,7 @@ int btrail_decoder_begin(struct btrail_decoder *dec,
         dec->in[i].end = data[i] + len[i];
     }
     dec->records = records;
+    dec->ahead = false;
     dec->have_miss = false;
     dec->flags = 0;
     return next_change(dec) ? 0 : -BTRAIL_ERR_CORRUPT;
@@ -367,6 +370,31 @@ MAYBE_STORING bool decode_addresses(struct btrail_decoder *dec,
     return ok;
 }
 
+void btrail_decoder_ahead(struct btrail_decoder *dec)
+{
+    /* If it is damaged, the records up to there are right. */
+    decode_addresses(dec, NULL, dec->records);
+    dec->ahead = true;
+    dec->done = 0;
+}
+
+/* Returns the next @n records of a path that was decoded before. */
+static bool copy_addresses(struct btrail_decoder *dec, struct btrail_record *r,
+                           size_t n)
+{
+    const uint32_t *path = dec->m.path + dec->done + 1;
+    size_t i;
+
+    if (n > dec->m.at.n - dec->done) {
+        return false;
+    }
+    for (i = 0; r && i < n; i++) {
+        store(&dec->m, path[i], &r[i]);
+    }
+    dec->done += n;
+    return true;
+}
+
 static bool decode_flags(struct btrail_decoder *dec, struct btrail_record *r,
                          size_t n)
 {
@@ -422,7 +450,9 @@ bool btrail_decoder_records(struct btrail_decoder *dec,
     if (n > dec->records) {
         return false;
     }
-    if (records) {
+    if (dec->ahead) {
+        ok = copy_addresses(dec, records, n);
+    } else if (records) {
         ok = decode_addresses(dec, records, n);
     } else {
         ok = decode_addresses(dec, NULL, n);

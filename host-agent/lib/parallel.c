@@ -3,8 +3,9 @@
  * Decoding with several threads
  *
  * Chunks are independent of each other, so each thread takes the next one.  For
- * results in order, threads decode into slots, from which the caller's thread
- * takes chunk after chunk; while the next one is not ready, it decodes, too.
+ * results in order, the other threads only decode the paths of chunks, which
+ * take a sixth of the memory that records do.  The caller's thread makes records
+ * of them, chunk after chunk; while the next one is not ready, it decodes, too.
  */
 
 #include <errno.h>
@@ -12,35 +13,26 @@
 
 #include "lib/internal/trace-files.h"
 
-/* Slots beyond those that the threads are filling */
-#define MORE_SLOTS  2
+/* In order: slots beyond those that the threads are filling */
+#define MORE_SLOTS  1
 
-/* A batch in a slot; its pointers are set when it is handed out. */
-struct kept {
-    struct btrail_batch batch;
-    struct btrail_event event;
-    size_t first_record;
-};
-
+/* A piece that is being decoded */
 struct slot {
-    bool ready;
     struct btrail_piece piece;
-    GArray *batches;            /* of struct kept */
-    struct btrail_record *records;
-    size_t n_records;
-    size_t cap;
-    bool bad;
-    int ret;                    /* what it ended with */
-    int error;                  /* errno, if that was IO */
+    struct btrail_cursor *cursor;   /* of its stream */
+    bool ready;                 /* in order: to be handed out */
 };
 
 struct decode_job {
     const struct btrail_trace *trace;
     GPtrArray *streams;         /* of struct btrail_trace_stream */
-    unsigned flags;             /* of the cursors; 0: they decode records */
+    unsigned flags;             /* of the cursors */
     bool check_only;            /* the caller does not want the records */
+    bool ordered;
     btrail_parallel_fn *fn;
     void *opaque;
+    struct slot *slots;         /* if the order does not matter, by worker */
+    unsigned n_slots;
 
     GMutex lock;                /* of all below */
     GCond changed;
@@ -48,10 +40,7 @@ struct decode_job {
     uint64_t number;
     bool stopped;
     int ret;                    /* why */
-    int error;
-
-    struct slot *slots;         /* NULL if the order does not matter */
-    unsigned n_slots;
+    int error;                  /* errno, if that was IO */
     uint64_t taken;             /* pieces */
     uint64_t done;
 };
@@ -59,8 +48,6 @@ struct decode_job {
 struct worker {
     struct decode_job *job;
     unsigned number;
-    struct btrail_cursor *cursor;   /* of stream @vcpu */
-    unsigned vcpu;
 };
 
 unsigned btrail_parallel_threads(void)
@@ -86,12 +73,8 @@ static bool stopped(struct decode_job *job)
     return __atomic_load_n(&job->stopped, __ATOMIC_RELAXED);
 }
 
-/*
- * Takes the next piece, with the lock held; false if there is none.  If the
- * order matters, @slot gets the slot to decode it into.
- */
-static bool take(struct decode_job *job, struct btrail_piece *piece,
-                 struct slot **slot)
+/* Takes the next piece, with the lock held; false if there is none. */
+static bool take(struct decode_job *job, struct btrail_piece *piece)
 {
     const struct btrail_trace_stream *s = NULL;
 
@@ -104,200 +87,103 @@ static bool take(struct decode_job *job, struct btrail_piece *piece,
     if (job->stream == job->streams->len || job->stopped) {
         return false;
     }
-    if (slot) {
-        if (job->taken - job->done == job->n_slots) {
-            return false;
-        }
-        *slot = &job->slots[job->taken % job->n_slots];
-    }
     *piece = (struct btrail_piece) {
         .vcpu = s->vcpu,
-        .number = job->number,
+        .number = job->number++,
     };
-    job->number++;
     job->taken++;
     return true;
 }
 
-/* Prepares a cursor for a piece. */
-static int prepare(struct worker *w, const struct btrail_piece *piece)
+static void prepare(struct decode_job *job, struct slot *s,
+                    const struct btrail_piece *piece)
 {
-    int ret = 0;
-
-    if (w->cursor && w->vcpu != piece->vcpu) {
-        btrail_cursor_close(w->cursor);
-        w->cursor = NULL;
+    if (s->cursor && s->piece.vcpu != piece->vcpu) {
+        btrail_cursor_close(s->cursor);
+        s->cursor = NULL;
     }
-    if (!w->cursor) {
-        w->vcpu = piece->vcpu;
-        ret = btrail_cursor_open(&w->cursor, w->job->trace, piece->vcpu,
-                                 w->job->flags);
+    if (!s->cursor) {
+        /* The flags were checked, and there is such a stream. */
+        btrail_cursor_open(&s->cursor, job->trace, piece->vcpu, job->flags);
     }
-    if (!ret) {
-        btrail_cursor_take_chunk(w->cursor, piece->number);
-    }
-    return ret;
+    s->piece = *piece;
+    btrail_cursor_take_chunk(s->cursor, piece->number, job->check_only);
 }
 
-static int next(struct worker *w, struct btrail_batch *batch)
-{
-    int ret = btrail_cursor_next(w->cursor, batch);
-
-    if (w->job->check_only) {
-        batch->records = NULL;
-    }
-    return ret;
-}
-
-/* Returns what the caller's function does; if that is not 0, stops the job. */
-static int call(struct decode_job *job, const struct btrail_piece *piece,
-                const struct btrail_batch *batch)
+/* Stops the job if the caller's function returns other than 0. */
+static void call(struct decode_job *job, const struct btrail_piece *piece,
+                 const struct btrail_batch *batch)
 {
     int ret = job->fn(job->opaque, piece, batch);
 
     if (ret) {
         stop(job, ret, 0);
     }
-    return ret;
 }
 
-/* In any order */
-
-static int pass_on(struct worker *w, struct btrail_piece *piece)
+static void hand_out(struct decode_job *job, struct slot *s)
 {
-    struct decode_job *job = w->job;
     struct btrail_batch batch;
-    int ret = prepare(w, piece);
+    int ret = 0;
 
-    while (!ret) {
-        ret = next(w, &batch);
+    while (!ret && !stopped(job)) {
+        ret = btrail_cursor_next(s->cursor, &batch);
         if (!ret && !stopped(job)) {
-            call(job, piece, &batch);
+            call(job, &s->piece, &batch);
         }
-        if (stopped(job)) {
-            return 0;
-        }
+    }
+    if (stopped(job)) {
+        return;
     }
     if (ret != -BTRAIL_ERR_END) {
-        return ret;
+        stop(job, ret, errno);
+        return;
     }
-    piece->bad = btrail_cursor_bad_chunks(w->cursor);
-    call(job, piece, NULL);
-    return 0;
+    s->piece.bad = btrail_cursor_bad_chunks(s->cursor);
+    call(job, &s->piece, NULL);
 }
 
 static gpointer work(gpointer data)
 {
-    struct worker *w = data;
+    const struct worker *w = data;
     struct decode_job *job = w->job;
 
     for (;;) {
         struct btrail_piece piece;
         bool more;
-        int ret;
 
         g_mutex_lock(&job->lock);
-        more = take(job, &piece, NULL);
+        more = take(job, &piece);
         g_mutex_unlock(&job->lock);
         if (!more) {
             return NULL;
         }
         piece.worker = w->number;
-        ret = pass_on(w, &piece);
-        if (ret) {
-            stop(job, ret, errno);
-        }
+        prepare(job, &job->slots[w->number], &piece);
+        hand_out(job, &job->slots[w->number]);
     }
 }
 
 /* In order */
 
-/* Reserves room for all records of a chunk, according to the index. */
-static int reserve(struct slot *s, size_t n)
-{
-    if (n > s->cap) {
-        g_free(s->records);
-        s->cap = 0;
-        s->records = g_try_new(struct btrail_record, n);
-        if (!s->records) {
-            return -BTRAIL_ERR_MEMORY;
-        }
-        s->cap = n;
-    }
-    return 0;
-}
-
-/* Does a batch just continue the one before it? */
-static bool goes_on(const struct btrail_batch *before,
-                    const struct btrail_batch *batch)
-{
-    return !batch->event && !before->event &&
-           before->index + before->count == batch->index &&
-           before->cr3 == batch->cr3 &&
-           before->time.host == batch->time.host &&
-           before->time.tsc == batch->time.tsc &&
-           before->time.icount == batch->time.icount;
-}
-
-static void keep(struct slot *s, const struct btrail_batch *batch)
-{
-    struct kept *last = s->batches->len ?
-        &g_array_index(s->batches, struct kept, s->batches->len - 1) : NULL;
-    struct kept kept = { .batch = *batch, .first_record = s->n_records };
-
-    if (batch->event) {
-        kept.event = *batch->event;
-    }
-    if (batch->records) {
-        /* There is room: a chunk that is not as the index says is damaged. */
-        memcpy(s->records + s->n_records, batch->records,
-               batch->count * sizeof(*batch->records));
-        s->n_records += batch->count;
-    }
-    if (last && goes_on(&last->batch, batch)) {
-        last->batch.count += batch->count;
-    } else {
-        g_array_append_val(s->batches, kept);
-    }
-}
-
-static void fill(struct worker *w, struct slot *s,
-                 const struct btrail_piece *piece)
-{
-    const struct btrail_trace_stream *stream =
-        btrail_trace_find_stream(w->job->trace, piece->vcpu);
-    struct btrail_batch batch;
-    int ret = prepare(w, piece);
-
-    s->piece = *piece;
-    s->n_records = 0;
-    g_array_set_size(s->batches, 0);
-    if (!ret && !w->job->flags && !w->job->check_only) {
-        ret = reserve(s, btrail_entry(stream->chunks, piece->number)->records);
-    }
-    while (!ret && !stopped(w->job)) {
-        ret = next(w, &batch);
-        if (!ret) {
-            keep(s, &batch);
-        }
-    }
-    s->error = errno;
-    s->ret = ret == -BTRAIL_ERR_END ? 0 : ret;
-    s->bad = w->cursor && btrail_cursor_bad_chunks(w->cursor);
-}
-
 /* Called with the lock held, and releases it while it decodes. */
-static bool fill_one(struct worker *w)
+static bool fill_one(const struct worker *w)
 {
     struct decode_job *job = w->job;
+    struct slot *s = &job->slots[job->taken % job->n_slots];
     struct btrail_piece piece;
-    struct slot *s;
+    bool at_once;
 
-    if (!take(job, &piece, &s)) {
+    if (job->taken - job->done == job->n_slots || !take(job, &piece)) {
         return false;
     }
+    /* The caller's thread decodes it while it hands it out. */
+    at_once = !w->number && job->taken - job->done == 1;
     g_mutex_unlock(&job->lock);
-    fill(w, s, &piece);
+    prepare(job, s, &piece);
+    if (!at_once) {
+        btrail_cursor_decode_ahead(s->cursor);
+    }
     g_mutex_lock(&job->lock);
     s->ready = true;
     g_cond_broadcast(&job->changed);
@@ -311,7 +197,7 @@ static bool all_taken(const struct decode_job *job)
 
 static gpointer fill_slots(gpointer data)
 {
-    struct worker *w = data;
+    const struct worker *w = data;
     struct decode_job *job = w->job;
 
     g_mutex_lock(&job->lock);
@@ -324,31 +210,7 @@ static gpointer fill_slots(gpointer data)
     return NULL;
 }
 
-static void hand_out(struct decode_job *job, struct slot *s)
-{
-    int ret = 0;
-    guint i;
-
-    for (i = 0; !ret && i < s->batches->len; i++) {
-        struct kept *kept = &g_array_index(s->batches, struct kept, i);
-
-        if (kept->batch.event) {
-            kept->batch.event = &kept->event;
-        }
-        if (kept->batch.records) {
-            kept->batch.records = s->records + kept->first_record;
-        }
-        ret = call(job, &s->piece, &kept->batch);
-    }
-    if (!ret && s->ret) {
-        stop(job, s->ret, s->error);
-    } else if (!ret) {
-        s->piece.bad = s->bad;
-        call(job, &s->piece, NULL);
-    }
-}
-
-static void hand_out_slots(struct worker *w)
+static void hand_out_slots(const struct worker *w)
 {
     struct decode_job *job = w->job;
 
@@ -378,24 +240,22 @@ static void run(struct decode_job *job, unsigned threads)
     unsigned i;
 
     for (i = 0; i < threads; i++) {
-        workers[i].job = job;
-        workers[i].number = i;
+        workers[i] = (struct worker) { job, i };
     }
     for (i = 1; i < threads; i++) {
         /* Without this thread the job only needs longer. */
-        others[i] = g_thread_try_new("backtrail", job->slots ? fill_slots :
+        others[i] = g_thread_try_new("backtrail", job->ordered ? fill_slots :
                                      work, &workers[i], NULL);
     }
-    if (job->slots) {
+    if (job->ordered) {
         hand_out_slots(&workers[0]);
     } else {
         work(&workers[0]);
     }
-    for (i = 0; i < threads; i++) {
+    for (i = 1; i < threads; i++) {
         if (others[i]) {
             g_thread_join(others[i]);
         }
-        btrail_cursor_close(workers[i].cursor);
     }
 }
 
@@ -424,15 +284,10 @@ int btrail_parallel_decode(const struct btrail_trace *trace,
     if (ret) {
         return ret;
     }
-    if (flags & BTRAIL_PARALLEL_ORDERED && threads > 1) {
-        /* One thread by itself takes pieces in order. */
-        job.n_slots = threads + MORE_SLOTS;
-        job.slots = g_new0(struct slot, job.n_slots);
-        for (i = 0; i < job.n_slots; i++) {
-            job.slots[i].batches = g_array_new(FALSE, FALSE,
-                                               sizeof(struct kept));
-        }
-    }
+    /* One thread by itself takes pieces in order. */
+    job.ordered = flags & BTRAIL_PARALLEL_ORDERED && threads > 1;
+    job.n_slots = job.ordered ? threads + MORE_SLOTS : threads;
+    job.slots = g_new0(struct slot, job.n_slots);
     g_mutex_init(&job.lock);
     g_cond_init(&job.changed);
 
@@ -441,8 +296,7 @@ int btrail_parallel_decode(const struct btrail_trace *trace,
     g_mutex_clear(&job.lock);
     g_cond_clear(&job.changed);
     for (i = 0; i < job.n_slots; i++) {
-        g_array_free(job.slots[i].batches, TRUE);
-        g_free(job.slots[i].records);
+        btrail_cursor_close(job.slots[i].cursor);
     }
     g_free(job.slots);
     g_ptr_array_free(job.streams, TRUE);

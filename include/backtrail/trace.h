@@ -609,14 +609,11 @@ BTRAIL_API unsigned btrail_parallel_threads(void);
  * @opaque:  for @fn
  *
  * With BTRAIL_PARALLEL_ORDERED, all batches of a stream come in order, stream
- * by stream, in the caller's thread.  Decoded chunks wait for their turn, at
- * most two more than there are threads; each needs up to 96 MiB, and more if
- * it has many events.  With BTRAIL_PARALLEL_CHECK_ONLY, too, only events need
- * memory.
+ * by stream, in the caller's thread, and the other threads work ahead.  This
+ * needs the memory of one cursor more than there are threads.
  *
  * Without it, all threads call @fn at the same time, with pieces in any order,
- * but the batches of each piece in order.  This is faster, and needs memory
- * only for one cursor per thread.
+ * but the batches of each piece in order.  This is faster.
  *
  * The batches are those that cursors return, except that each piece is read
  * separately: adjacent chunks that are damaged or missing have a GAP event

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Codec "path": what was encoded is decoded bit by bit, in whatever pieces, and
+ * damaged streams are decoded within bounds.
+ */
+
 #include "lib/internal/codec.h"
 
 struct streams {
@@ -49,26 +54,51 @@ static bool begin(struct btrail_decoder *dec, const struct streams *s,
     return btrail_decoder_begin(dec, data, len, n) == 0;
 }
 
-static bool decode(const struct streams *s, struct btrail_record *r, size_t n,
-                   size_t step)
+/* The number of pieces that are decoded, or -1 if the beginning is damaged */
+static int decode_pieces(const struct streams *s, struct btrail_record *r,
+                         size_t n, size_t step, bool ahead)
 {
     struct btrail_decoder *dec = btrail_decoder_new();
-    bool ok = begin(dec, s, n);
+    int pieces = begin(dec, s, n) ? 0 : -1;
 
-    while (ok && n) {
+    if (!pieces && ahead) {
+        btrail_decoder_ahead(dec);
+    }
+    while (pieces >= 0 && n) {
         size_t k = MIN(n, step);
 
-        ok = btrail_decoder_records(dec, r, k);
+        if (!btrail_decoder_records(dec, r, k)) {
+            break;
+        }
+        pieces++;
         r += k;
         n -= k;
     }
     btrail_decoder_free(dec);
-    return ok;
+    return pieces;
+}
+
+static bool decode(const struct streams *s, struct btrail_record *r, size_t n,
+                   size_t step)
+{
+    struct btrail_record *other = g_new(struct btrail_record, n + 1);
+    int all = n / step + !!(n % step);
+    int pieces = decode_pieces(s, r, n, step, false);
+
+    /* Decoding ahead makes no difference, also if the streams are damaged. */
+    g_assert_cmpint(decode_pieces(s, other, n, step, true), ==, pieces);
+    if (pieces > 0) {
+        size_t good = MIN(n, pieces * MIN(step, n));
+
+        g_assert_cmpmem(other, good * sizeof(*r), r, good * sizeof(*r));
+    }
+    g_free(other);
+    return pieces == all;
 }
 
 /* Pass over some records in between. */
 static void check_skip(const struct streams *s, const struct btrail_record *r,
-                       size_t n)
+                       size_t n, bool ahead)
 {
     struct btrail_decoder *dec = btrail_decoder_new();
     struct btrail_record *got = g_new(struct btrail_record, n + 1);
@@ -76,6 +106,9 @@ static void check_skip(const struct streams *s, const struct btrail_record *r,
     size_t i = 0;
 
     g_assert_true(begin(dec, s, n));
+    if (ahead) {
+        btrail_decoder_ahead(dec);
+    }
     while (i < n) {
         size_t k = MIN(n - i, 1 + n / 7);
 
@@ -111,7 +144,8 @@ static void check_round_trip(const struct btrail_record *r, size_t n)
         g_assert_true(decode(&s, got, n, steps[i]));
         g_assert_cmpmem(got, n * sizeof(*got), r, n * sizeof(*r));
     }
-    check_skip(&s, r, n);
+    check_skip(&s, r, n, false);
+    check_skip(&s, r, n, true);
     free_streams(&s);
     g_free(got);
 }
@@ -180,7 +214,8 @@ static void test_loop(void)
         r[i].to = 0x401000 + (i + 1) % 5 * 16 - 8;
     }
     encode(&s, r, n, n);
-    check_skip(&s, r, n);
+    check_skip(&s, r, n, false);
+    check_skip(&s, r, n, true);
     for (j = 0; j < BTRAIL_CODEC_STREAMS; j++) {
         g_assert_cmpint(s.buf[j].len, <, 30);
     }
@@ -203,7 +238,7 @@ static void test_returns(void)
         r[2 * i + 1].to = r[2 * i].from + 5;
     }
     encode(&s, r, 2 * SITES, 2 * SITES);
-    check_skip(&s, r, 2 * SITES);
+    check_skip(&s, r, 2 * SITES, false);
     g_assert_cmpint(s.buf[BTRAIL_CODEC_RETURNS].len, ==, SITES);
     free_streams(&s);
     g_free(r);
@@ -380,7 +415,7 @@ static void test_places(void)
     g_free(r);
 }
 
-/* Every distance: each number of bytes, and -1, which is told otherwise */
+/* Every distance: each number of bytes, and -1, which is encoded otherwise */
 static void test_distances(void)
 {
     struct btrail_record r[4 * 64];

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Decoding with several threads gives what cursors give, in order where that is
+ * requested, whatever the number of threads, also of damaged traces.
+ */
+
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>

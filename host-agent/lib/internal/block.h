@@ -192,6 +192,12 @@ const struct btrail_placed_event *
 btrail_unpacker_events(const struct btrail_unpacker *unpacker);
 
 /*
+ * Decodes all records right after the load, so that btrail_unpacker_records()
+ * only has to copy them.
+ */
+void btrail_unpacker_ahead(struct btrail_unpacker *unpacker);
+
+/*
  * Decodes the next @n records; false if they are damaged.  Skips them if
  * @records is NULL.
  */

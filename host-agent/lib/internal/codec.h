@@ -103,6 +103,14 @@ int btrail_decoder_begin(struct btrail_decoder *dec,
                          size_t records);
 
 /**
+ * btrail_decoder_ahead - decode all records, and keep them in short
+ *
+ * Right after the begin.  btrail_decoder_records() then does little more than
+ * to copy them.
+ */
+void btrail_decoder_ahead(struct btrail_decoder *dec);
+
+/**
  * btrail_decoder_records - get the next @n records
  * @records: gets them; NULL to skip them, which is faster
  *

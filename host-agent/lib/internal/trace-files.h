@@ -46,8 +46,16 @@ void btrail_cursor_pass_over(struct btrail_cursor *c, uint64_t root);
 
 /*
  * From here on the cursor only returns what is in chunk number @i of the stream
- * and what is missing before it, then END.
+ * and what is missing before it, then END.  With @check_only it decodes records
+ * to find damage, but returns batches without @records.
  */
-void btrail_cursor_take_chunk(struct btrail_cursor *c, unsigned i);
+void btrail_cursor_take_chunk(struct btrail_cursor *c, unsigned i,
+                              bool check_only);
+
+/*
+ * Right after btrail_cursor_take_chunk(), does most of the work that reading the
+ * chunk takes: so another thread can read it in less time.
+ */
+void btrail_cursor_decode_ahead(struct btrail_cursor *c);
 
 #endif /* BTRAIL_TRACE_FILES_H */
