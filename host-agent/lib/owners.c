@@ -12,6 +12,7 @@
 #include "backtrail/transport.h"
 
 #include "lib/internal/names-private.h"
+#include "lib/internal/trace-files.h"
 #include "util/search.h"
 
 #define MAX_SPANS   (1u << 22)
@@ -64,114 +65,127 @@ uint64_t btrail_owners_until(const struct btrail_owners *o, unsigned vcpu,
     return time > UINT64_MAX - tick ? UINT64_MAX : time + tick;
 }
 
-/* Finds where the tick of a stream was late. */
-static int read_late(struct btrail_owners *o, const struct btrail_trace *trace,
-                     unsigned vcpu, size_t most)
+/* The search of a stream for late ticks */
+struct late_search {
+    uint64_t tick;
+    GArray *all;                /* of struct late */
+    size_t most;
+    struct late late;           /* since the last TIME event */
+    uint64_t time;              /* of that; 0 if there is none */
+};
+
+static void search_late(struct late_search *s, const struct btrail_batch *b)
 {
-    uint64_t tick = btrail_names_tick(o->names);
-    struct late late = { .until = UINT64_MAX, .end = UINT64_MAX };
-    struct btrail_cursor *cursor;
-    struct btrail_batch b;
-    uint64_t time = 0;
-    GArray *all;
-    int ret = btrail_cursor_open(&cursor, trace, vcpu,
-                                 BTRAIL_CURSOR_EVENTS_ONLY);
+    bool end = b->event && b->event->type == BTRAIL_EVENT_END;
+    uint64_t now = end ? b->event->data[0] : b->time.host;
 
-    if (ret) {
-        return ret;
+    if (s->all->len >= s->most) {
+        return;
     }
-    all = o->late[vcpu] = g_array_new(FALSE, FALSE, sizeof(late));
-    while (all->len < most && !(ret = btrail_cursor_next(cursor, &b))) {
-        bool end = b.event->type == BTRAIL_EVENT_END;
-        uint64_t now = end ? b.event->data[0] : b.time.host;
+    if (s->time && now > s->time && now - s->time > s->tick) {
+        struct late here = { s->late.index, b->index, now };
 
-        if (time && now > time && now - time > tick) {
-            struct late here = { late.index, b.index, now };
-
-            g_array_append_val(all, here);
-        }
-        if (end || now != time) {
-            time = end ? 0 : now;
-            late.index = b.index;
-        }
+        g_array_append_val(s->all, here);
     }
-    /* If the stream was cut off, the time of its last records is unknown. */
-    if (time) {
-        g_array_append_val(all, late);
+    if (end || now != s->time) {
+        s->time = end ? 0 : now;
+        s->late.index = b->index;
     }
-    btrail_cursor_close(cursor);
-    return ret == -BTRAIL_ERR_END ? 0 : ret;
 }
 
 /* Continues a use, or begins one. */
-static void add_span(const struct btrail_owners *o, GArray *uses,
+static void add_span(const struct btrail_names *names, GArray *uses,
                      const struct btrail_span *span)
 {
-    const struct btrail_names *names = o->names;
     uint64_t root = btrail_names_root(names, span->cr3);
     struct use *last = uses->len ? &g_array_index(uses, struct use,
                                                   uses->len - 1) : NULL;
     /* In a hole anything can have happened, and times mean nothing. */
-    bool whole = !span->lost && span->first.host;
+    bool whole = !span->lost && span->first.host && uses->len < MAX_SPANS;
     struct use use = {
         .first_index = span->first_index, .root = root, .vcpu = span->vcpu,
         .from = UINT64_MAX,
     };
 
     if (whole) {
-        use.from = btrail_owners_until(o, span->vcpu, span->first_index,
-                                       span->first.host);
+        use.from = span->first.host;
         use.to = span->last.host;
     }
+    last = last && last->vcpu == use.vcpu ? last : NULL;
     /*
      * With a filter, what others did in between may be missing; otherwise the
      * same page tables were loaded again.
      */
-    if (last && whole && last->vcpu == use.vcpu && last->root == root &&
-        last->to && btrail_names_unfiltered(names)) {
+    if (last && whole && last->root == root && last->to &&
+        btrail_names_unfiltered(names)) {
         last->to = use.to;
-        return;
+    } else if (!last || whole || last->to) {
+        g_array_append_val(uses, use);
     }
-    g_array_append_val(uses, use);
+}
+
+static int read_stream(struct btrail_owners *o,
+                       const struct btrail_trace *trace, unsigned vcpu,
+                       size_t most, GArray *uses)
+{
+    struct late_search late = {
+        .tick = btrail_names_tick(o->names), .most = most,
+        .late = { .end = UINT64_MAX, .until = UINT64_MAX },
+    };
+    guint i = uses->len;
+    struct btrail_spans *spans;
+    struct btrail_span span;
+    struct btrail_batch b;
+    bool done;
+    int ret = btrail_spans_open(&spans, trace, vcpu, 0, 0);
+
+    if (ret) {
+        return ret;
+    }
+    late.all = o->late[vcpu] = g_array_new(FALSE, FALSE, sizeof(late.late));
+    do {
+        ret = btrail_spans_step(spans, &b, &span, &done);
+        if (!ret) {
+            search_late(&late, &b);
+        }
+        if (done) {
+            add_span(o->names, uses, &span);
+        }
+    } while (!ret);
+    btrail_spans_close(spans);
+    /*
+     * The time of the last records is unknown if the stream was cut off, and
+     * that of those where the search ended before.
+     */
+    if (late.time || late.all->len >= most) {
+        g_array_append_val(late.all, late.late);
+    }
+    for (; i < uses->len; i++) {
+        struct use *use = &g_array_index(uses, struct use, i);
+
+        if (use->to) {
+            use->from = btrail_owners_until(o, vcpu, use->first_index,
+                                            use->from);
+        }
+    }
+    return ret == -BTRAIL_ERR_END ? 0 : ret;
 }
 
 static int read_uses(struct btrail_owners *o, const struct btrail_trace *trace,
                      GArray *uses)
 {
-    size_t n_late = 0;
+    size_t left = MAX_SPANS;
     struct btrail_stream_info info;
-    struct btrail_spans *spans;
-    struct btrail_span span;
     unsigned i;
-    int ret;
+    int ret = 0;
 
-    for (i = 0; !btrail_trace_stream(trace, i, &info); i++) {
-        ret = read_late(o, trace, info.vcpu, MAX_SPANS - n_late);
+    for (i = 0; !ret && !btrail_trace_stream(trace, i, &info); i++) {
+        ret = read_stream(o, trace, info.vcpu, left, uses);
         if (!ret) {
-            ret = btrail_spans_open(&spans, trace, info.vcpu, 0, 0);
-        }
-        if (ret) {
-            return ret;
-        }
-        n_late = MIN(n_late + o->late[info.vcpu]->len, MAX_SPANS);
-        while (!(ret = btrail_spans_next(spans, &span))) {
-            if (uses->len >= MAX_SPANS) {
-                struct use rest = {
-                    .first_index = span.first_index, .vcpu = info.vcpu,
-                    .from = UINT64_MAX,
-                };
-
-                g_array_append_val(uses, rest);
-                break;
-            }
-            add_span(o, uses, &span);
-        }
-        btrail_spans_close(spans);
-        if (ret && ret != -BTRAIL_ERR_END) {
-            return ret;
+            left -= MIN(left, o->late[info.vcpu]->len);
         }
     }
-    return 0;
+    return ret;
 }
 
 static gint by_root(gconstpointer p, gconstpointer q)

@@ -96,35 +96,45 @@ static void add(struct btrail_spans *s, const struct btrail_batch *b)
     }
 }
 
+int btrail_spans_step(struct btrail_spans *s, struct btrail_batch *b,
+                      struct btrail_span *span, bool *done)
+{
+    int ret = btrail_cursor_next(s->cursor, b);
+
+    *done = false;
+    if (ret) {
+        *done = ret == -BTRAIL_ERR_END && finish(s, span);
+        return ret;
+    }
+    /*
+     * What the file lacks belongs to the span before: that is the CR3 that is
+     * known to have been in force there.
+     */
+    if ((b->event && b->event->type == BTRAIL_EVENT_CR3) ||
+        (!b->synthetic && b->cr3 != s->span.cr3)) {
+        *done = finish(s, span);
+    }
+    if (!s->begun) {
+        begin(s, b);
+    }
+    add(s, b);
+    if ((s->mask & BTRAIL_CR3_ROOT) == BTRAIL_CR3_ROOT && !matches(s)) {
+        btrail_cursor_pass_over(s->cursor, s->cr3 & BTRAIL_CR3_ROOT);
+    }
+    return 0;
+}
+
 int btrail_spans_next(struct btrail_spans *s, struct btrail_span *span)
 {
     struct btrail_batch b;
+    bool done;
     int ret;
 
     if (!s || !span) {
         return -BTRAIL_ERR_ARGUMENT;
     }
-    while (!(ret = btrail_cursor_next(s->cursor, &b))) {
-        bool done = false;
-
-        /*
-         * What the file lacks belongs to the span before: that is the CR3
-         * that is known to have been in force there.
-         */
-        if ((b.event && b.event->type == BTRAIL_EVENT_CR3) ||
-            (!b.synthetic && b.cr3 != s->span.cr3)) {
-            done = finish(s, span);
-        }
-        if (!s->begun) {
-            begin(s, &b);
-        }
-        add(s, &b);
-        if ((s->mask & BTRAIL_CR3_ROOT) == BTRAIL_CR3_ROOT && !matches(s)) {
-            btrail_cursor_pass_over(s->cursor, s->cr3 & BTRAIL_CR3_ROOT);
-        }
-        if (done) {
-            return 0;
-        }
-    }
-    return ret == -BTRAIL_ERR_END && finish(s, span) ? 0 : ret;
+    do {
+        ret = btrail_spans_step(s, &b, span, &done);
+    } while (!ret && !done);
+    return done ? 0 : ret;
 }

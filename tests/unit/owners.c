@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The owners of spans: a process is certain only where snapshots and the trace
+ * leave no other.
+ */
+
 #include <glib.h>
 #include <glib/gstdio.h>
 #include <stdlib.h>
@@ -211,7 +216,7 @@ static void test_user(void)
  * The tick came late, so page tables may have been loaded long after the TIME
  * event.  The process that was seen to have them a tick after it can be gone.
  */
-static void test_late_tick(void)
+static void late_tick(struct btrail_writer *w, unsigned vcpu)
 {
     struct btrail_record records[4] = {
         { 1, 2, 0 }, { 2, 3, 0 }, { 3, 1, 0 }, { 1, 2, 0 },
@@ -227,7 +232,6 @@ static void test_late_tick(void)
         .cr3 = OTHER, .records = records, .n_records = 4, .events = events,
         .n_events = 3,
     };
-    struct btrail_writer *w = begin_whole();
     const struct btrail_process *p;
     struct answers a;
     uint64_t i;
@@ -235,13 +239,45 @@ static void test_late_tick(void)
     look(w, 90, 1, OTHER, 0);
     look(w, 150, 2, PGD, 0);
     look(w, 450, 1, OTHER, 0);
-    g_assert_cmpint(btrail_writer_append(w, 0, &slab), ==, 0);
+    g_assert_cmpint(btrail_writer_append(w, vcpu, &slab), ==, 0);
     end(w, &a);
     for (i = 1; i < 4; i++) {
-        g_assert_cmpint(btrail_owners_process(a.owners, 0, i, 100, PGD, &p),
-                        <, BTRAIL_SURE);
+        g_assert_cmpint(btrail_owners_process(a.owners, vcpu, i, 100, PGD,
+                                              &p), <, BTRAIL_SURE);
     }
     clear(&a);
+}
+
+static void test_late_tick(void)
+{
+    late_tick(begin_whole(), 0);
+}
+
+/* Another vCPU has had so many late ticks that no more are kept. */
+static void test_late_ticks(void)
+{
+    enum { N = 1 << 15 };
+    g_autofree struct btrail_record *records = g_new0(struct btrail_record, N);
+    g_autofree struct btrail_event *events = g_new0(struct btrail_event, N);
+    struct btrail_slab slab = {
+        .cr3 = OTHER, .records = records, .n_records = N, .events = events,
+        .n_events = N,
+    };
+    struct btrail_writer *w = begin_whole();
+    uint64_t n = 0;
+    unsigned i;
+
+    while (n <= 1u << 22) {
+        slab.first_index = n;
+        for (i = 0; i < N; i++, n++) {
+            events[i] = (struct btrail_event) {
+                .index = n, .type = BTRAIL_EVENT_TIME,
+                .data = { 100 * n + 100, 0, BTRAIL_NO_ICOUNT },
+            };
+        }
+        g_assert_cmpint(btrail_writer_append(w, 0, &slab), ==, 0);
+    }
+    late_tick(w, 1);
 }
 
 /* Who else ran in between is not in a trace that is filtered. */
@@ -327,6 +363,7 @@ int main(int argc, char **argv)
     g_test_add_func("/owners/contradiction", test_contradiction);
     g_test_add_func("/owners/user", test_user);
     g_test_add_func("/owners/late-tick", test_late_tick);
+    g_test_add_func("/owners/late-ticks", test_late_ticks);
     g_test_add_func("/owners/filtered", test_filtered);
     g_test_add_func("/owners/hole", test_hole);
     g_test_add_func("/owners/arguments", test_arguments);

@@ -58,4 +58,12 @@ void btrail_cursor_take_chunk(struct btrail_cursor *c, unsigned i,
  */
 void btrail_cursor_decode_ahead(struct btrail_cursor *c);
 
+/*
+ * Reads another batch of a stream (BTRAIL_CURSOR_COUNTS_ONLY).  If that, or the
+ * end of the stream, ends a span that was requested, sets *@done and *@span.
+ * Errors: those of btrail_cursor_next().
+ */
+int btrail_spans_step(struct btrail_spans *spans, struct btrail_batch *batch,
+                      struct btrail_span *span, bool *done);
+
 #endif /* BTRAIL_TRACE_FILES_H */
