@@ -24,8 +24,10 @@ struct entry_range {
 };
 
 struct entry_page {
+    /* The key */
     uint64_t linear;
     uint64_t root;
+
     uint64_t number;
 };
 
@@ -44,27 +46,14 @@ struct btrail_entries {
     GQueue order;               /* of the same, the oldest first */
 };
 
-static guint hash_page(gconstpointer p)
-{
-    const struct entry_page *page = p;
-
-    return btrail_hash2(page->linear, page->root) >> 32;
-}
-
-static gboolean equal_page(gconstpointer p, gconstpointer q)
-{
-    const struct entry_page *a = p, *b = q;
-
-    return a->linear == b->linear && a->root == b->root;
-}
-
 struct btrail_entries *btrail_entries_new(void)
 {
     struct btrail_entries *e = g_new0(struct btrail_entries, 1);
 
     g_mutex_init(&e->lock);
     e->ranges = g_array_new(FALSE, FALSE, sizeof(struct entry_range));
-    e->pages = g_hash_table_new_full(hash_page, equal_page, g_free, NULL);
+    e->pages = g_hash_table_new_full(btrail_pair_hash, btrail_pair_equal,
+                                     g_free, NULL);
     e->contents = g_hash_table_new(g_int64_hash, g_int64_equal);
     g_queue_init(&e->order);
     return e;

@@ -30,22 +30,11 @@ struct known_path {
     bool deleted;
 };
 
-static guint hash_path(gconstpointer p)
-{
-    const struct path_key *key = p;
-
-    return btrail_hash2(key->mnt, key->dentry) >> 32;
-}
-
-static gboolean equal_path(gconstpointer a, gconstpointer b)
-{
-    return !memcmp(a, b, sizeof(struct path_key));
-}
-
 void linux_files_init(struct linux_files *f)
 {
     f->strings = g_string_chunk_new(4096);
-    f->paths = g_hash_table_new_full(hash_path, equal_path, g_free, g_free);
+    f->paths = g_hash_table_new_full(btrail_pair_hash, btrail_pair_equal,
+                                     g_free, g_free);
     f->ids = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
 }
 

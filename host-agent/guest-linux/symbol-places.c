@@ -9,6 +9,7 @@
 #include "guest-linux/process.h"
 #include "guest-linux/symbol-places.h"
 #include "lib/internal/identity.h"
+#include "util/hash.h"
 
 #define RANGES_MAX      8               /* of a file, that are executable */
 /* Pages that may be read per snapshot: some milliseconds */
@@ -66,23 +67,10 @@ struct btrail_places {
     uint64_t from;                      /* root to begin with, then */
 };
 
-static guint hash_place(gconstpointer p)
-{
-    const struct symbol_place *a = p;
-
-    return btrail_hash2(a->root, a->address) >> 32;
-}
-
-static gboolean equal_place(gconstpointer p, gconstpointer q)
-{
-    const struct symbol_place *a = p, *b = q;
-
-    return a->root == b->root && a->address == b->address;
-}
-
 static GHashTable *new_set(void)
 {
-    return g_hash_table_new_full(hash_place, equal_place, g_free, NULL);
+    return g_hash_table_new_full(btrail_pair_hash, btrail_pair_equal,
+                                 g_free, NULL);
 }
 
 static void clear_module(gpointer p)

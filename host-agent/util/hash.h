@@ -9,7 +9,9 @@
 #ifndef BTRAIL_HASH_H
 #define BTRAIL_HASH_H
 
+#include <glib.h>
 #include <stdint.h>
+#include <string.h>
 
 /* The first factor is 2^64 divided by the golden ratio. */
 static inline uint64_t btrail_hash(uint64_t a)
@@ -25,6 +27,19 @@ static inline uint64_t btrail_hash2(uint64_t a, uint64_t b)
 static inline uint64_t btrail_hash3(uint64_t a, uint64_t b, uint64_t c)
 {
     return btrail_hash2(a, b) ^ c * UINT64_C(0xc4ceb9fe1a85ec53);
+}
+
+/* For a GHashTable with keys that begin with two numbers of 64 bits */
+static inline guint btrail_pair_hash(gconstpointer pair)
+{
+    const uint64_t *numbers = pair;
+
+    return btrail_hash2(numbers[0], numbers[1]) >> 32;
+}
+
+static inline gboolean btrail_pair_equal(gconstpointer a, gconstpointer b)
+{
+    return !memcmp(a, b, 2 * sizeof(uint64_t));
 }
 
 #endif /* BTRAIL_HASH_H */

@@ -55,10 +55,22 @@ static void test_order(void)
     g_assert_true(btrail_hash3(1, 2, 3) != btrail_hash3(1, 3, 2));
 }
 
+static void test_pair(void)
+{
+    const uint64_t a[] = { 1, 2, 3 }, same[] = { 1, 2, 4 };
+    const uint64_t first[] = { 2, 2, 3 }, second[] = { 1, 3, 3 };
+
+    g_assert_cmpuint(btrail_pair_hash(a), ==, btrail_pair_hash(same));
+    g_assert_true(btrail_pair_equal(a, same));
+    g_assert_false(btrail_pair_equal(a, first));
+    g_assert_false(btrail_pair_equal(a, second));
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/hash/spread", test_spread);
     g_test_add_func("/hash/order", test_order);
+    g_test_add_func("/hash/pair", test_pair);
     return g_test_run();
 }
