@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Blocks: what is packed is unpacked, and damaged payloads are refused within
+ * bounds of memory.
+ */
+
 #include "lib/internal/block.h"
 #include "lib/internal/crc32c.h"
 
@@ -12,7 +17,7 @@ static void make(struct btrail_buf *payload, struct btrail_record *r)
         { 100, BTRAIL_EVENT_CR3, 0, 0, { 0x2000 } },
         { 110, BTRAIL_EVENT_TIME, 0, 0, { 4000, UINT64_MAX, 3 } },
         { 160, BTRAIL_EVENT_GAP, BTRAIL_GAP_OVERFLOW, 0, { 50 } },
-        /* As told before the hole, kept as it is */
+        /* From before the hole, kept as it is */
         { 150, BTRAIL_EVENT_PAUSE, BTRAIL_PAUSE_VM_STOP, 0, { 6000 } },
         { 180, BTRAIL_EVENT_GAP, BTRAIL_GAP_PRODUCER_LOST, 0,
           { BTRAIL_LOST_UNKNOWN } },

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Numbers as bytes, varints and growing buffers, also where bytes are hostile.
+ */
+
 #include "lib/internal/bytes.h"
 
 static const uint64_t values[] = {

@@ -432,7 +432,7 @@ static void test_attach(void)
     clear(&r);
 }
 
-/* The session ends with an error, QEMU is told to stop, the file is sound. */
+/* The session ends with an error, the capture is stopped, the file is sound. */
 static void expect_protocol_error(struct rig *r, uint64_t records)
 {
     struct stream s;
@@ -819,7 +819,7 @@ static void test_leave(void)
     g_assert_cmpuint(s.records, ==, 2 * FAKE_RECORDS);
     g_assert_cmpuint(s.end_index, ==, 2 * FAKE_RECORDS);
     g_assert_cmpuint(s.end, ==, 0);
-    /* The guest goes on. */
+    /* The guest continues. */
     while (recv(r.f.sock, &msg, sizeof(msg), MSG_DONTWAIT) > 0) {
         g_assert_cmpuint(msg.type, !=, BTRAIL_MSG_STOP);
     }

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Headers of files and chunks and the END chunk: written, read back, and
+ * refused when damaged or of another version.
+ */
+
 #include <glib.h>
 
 #include "backtrail/trace.h"
@@ -30,7 +35,7 @@ static void test_file_header(void)
     }
 }
 
-/* A later version is told apart from damage. */
+/* A later version is distinguished from damage. */
 static void test_file_version(void)
 {
     struct btrail_file_header got;

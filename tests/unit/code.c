@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Pieces of code and the pages found in them, in traces that are sound or
+ * damaged.
+ */
+
 #include <stdlib.h>
 
 #include "lib/internal/code-piece.h"
@@ -133,7 +138,7 @@ static void test_random(void)
             if (i >= lost_to && !g_test_rand_int_range(0, 40)) {
                 struct btrail_code_entry e = { .vcpu = v, .order = order++ };
 
-                /* At once, or told after some records */
+                /* At once, or reported after some records */
                 lost_from = i;
                 lost_to = i + g_test_rand_int_range(0, 9);
                 e.linear = lost_from;
@@ -244,7 +249,7 @@ static void test_pages(void)
     sample_remove(path);
 }
 
-/* Pieces that are no code are left out, and told. */
+/* Pieces that are not code are skipped and reported. */
 static void test_damaged(void)
 {
     struct btrail_sideband_info info = { BTRAIL_SIDEBAND_CODE, 0, 16, 0 };

@@ -201,7 +201,7 @@ static void test_program(void)
     g_free(r);
 }
 
-/* What is predicted costs nothing, however long it goes on. */
+/* What is predicted costs nothing, however long it continues. */
 static void test_loop(void)
 {
     size_t i, n = 1000000;

@@ -13,11 +13,11 @@
 #include "util/json.h"
 #include "service/message.h"
 
-/* The handler's end, and what it was told */
+/* The handler's end, and what it has received */
 struct peer {
     struct btrail_control *control;
     int sock;                   /* the device's */
-    GString *told;
+    GString *seen;
     bool refuse_guest;
     bool free_early;
     bool closed;
@@ -28,7 +28,7 @@ static bool on_guest(void *opaque, JsonObject *guest, GError **error)
     struct peer *p = opaque;
     const char *name = btrail_json_string(guest, "name");
 
-    g_string_append_printf(p->told, "guest %s;", name ? name : "-");
+    g_string_append_printf(p->seen, "guest %s;", name ? name : "-");
     return !p->refuse_guest ||
            btrail_service_fail(error, BTRAIL_SERVICE_ERROR_LIMIT, "no more");
 }
@@ -37,7 +37,7 @@ static void on_command(void *opaque, gint64 id, JsonObject *command)
 {
     struct peer *p = opaque;
 
-    g_string_append_printf(p->told, "command %d %s;", (int)id,
+    g_string_append_printf(p->seen, "command %d %s;", (int)id,
                            btrail_json_string(command, "do"));
     if (p->free_early) {
         btrail_control_free(p->control);
@@ -49,7 +49,7 @@ static void on_event(void *opaque, const char *event, JsonObject *data)
 {
     struct peer *p = opaque;
 
-    g_string_append_printf(p->told, "event %s%s;", event, data ? " data" : "");
+    g_string_append_printf(p->seen, "event %s%s;", event, data ? " data" : "");
 }
 
 static void on_closed(void *opaque, const GError *why)
@@ -58,7 +58,7 @@ static void on_closed(void *opaque, const GError *why)
 
     g_assert_false(p->closed);
     p->closed = true;
-    g_string_append_printf(p->told, "closed: %s;", why->message);
+    g_string_append_printf(p->seen, "closed: %s;", why->message);
 }
 
 static const struct btrail_control_handler handler = {
@@ -73,7 +73,7 @@ static void init(struct peer *p)
     g_assert_cmpint(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, socks),
                     ==, 0);
     p->sock = socks[0];
-    p->told = g_string_new(NULL);
+    p->seen = g_string_new(NULL);
     p->control = btrail_control_new(socks[1], &handler, p);
 }
 
@@ -81,7 +81,7 @@ static void clear(struct peer *p)
 {
     btrail_control_free(p->control);
     close(p->sock);
-    g_string_free(p->told, TRUE);
+    g_string_free(p->seen, TRUE);
 }
 
 static void say(struct peer *p, const char *text)
@@ -102,11 +102,11 @@ static void settle(void)
     }
 }
 
-static void is_told(struct peer *p, const char *what)
+static void is_seen(struct peer *p, const char *what)
 {
     settle();
-    g_assert_cmpstr(p->told->str, ==, what);
-    g_string_truncate(p->told, 0);
+    g_assert_cmpstr(p->seen->str, ==, what);
+    g_string_truncate(p->seen, 0);
 }
 
 /* The next message that the device gets */
@@ -137,7 +137,7 @@ static void test_talk(void)
     say(&p, "{\"type\":\"command\",\"id\":6,\"command\":{\"do\":\"y\"}}");
     say(&p, "{\"type\":\"event\",\"event\":\"reset\"}");
     say(&p, "{\"type\":\"event\",\"event\":\"state\",\"data\":{}}");
-    is_told(&p, "guest vm;command 5 x;command 6 y;event reset;"
+    is_seen(&p, "guest vm;command 5 x;command 6 y;event reset;"
             "event state data;");
     json_object_set_int_member(result, "n", 7);
     btrail_control_return(p.control, 6, result);
@@ -147,7 +147,7 @@ static void test_talk(void)
          "\"GenericError\",\"desc\":\"not \xef\xbf\xbd now\"}}");
     /* The id is free again. */
     say(&p, "{\"type\":\"command\",\"id\":5,\"command\":{\"do\":\"z\"}}");
-    is_told(&p, "command 5 z;");
+    is_seen(&p, "command 5 z;");
     btrail_control_return(p.control, 5, NULL);
     gets(&p, "{\"type\":\"reply\",\"id\":5,\"return\":{}}");
     clear(&p);
@@ -158,7 +158,7 @@ static void on_answer(void *opaque, JsonNode *result, const GError *error)
     struct peer *p = opaque;
 
     g_assert_true(!result == !!error);
-    g_string_append_printf(p->told, "%s;", error ? error->message : "done");
+    g_string_append_printf(p->seen, "%s;", error ? error->message : "done");
 }
 
 static void test_execute(void)
@@ -168,7 +168,7 @@ static void test_execute(void)
 
     init(&p);
     say(&p, "{\"type\":\"guest\"}");
-    is_told(&p, "guest -;");
+    is_seen(&p, "guest -;");
     json_object_set_string_member(arguments, "capture", "s");
     btrail_control_execute(p.control, "branch-trace-stop", arguments,
                            on_answer, &p);
@@ -182,16 +182,16 @@ static void test_execute(void)
          "\"query-branch-trace\"}");
     say(&p, "{\"type\":\"reply\",\"id\":2,\"return\":{}}");
     say(&p, "{\"type\":\"reply\",\"id\":1,\"error\":{\"desc\":\"why\"}}");
-    is_told(&p, "done;why;");
+    is_seen(&p, "done;why;");
     /* What is not answered is answered. */
     close(p.sock);
-    is_told(&p, "QEMU has closed the connection;"
+    is_seen(&p, "QEMU has closed the connection;"
             "closed: QEMU has closed the connection;");
     p.sock = -1;
     clear(&p);
 }
 
-static void breach(const char *first, const char *second, const char *told)
+static void breach(const char *first, const char *second, const char *seen)
 {
     struct peer p;
 
@@ -201,7 +201,7 @@ static void breach(const char *first, const char *second, const char *told)
     if (second && *second) {
         say(&p, second);
     }
-    is_told(&p, told);
+    is_seen(&p, seen);
     g_assert_true(p.closed);
     g_assert_cmpint(recv(p.sock, &p, 1, MSG_DONTWAIT), <=, 0);
     clear(&p);
@@ -239,7 +239,7 @@ static void test_same_id(void)
     say(&p, GUEST);
     say(&p, "{\"type\":\"command\",\"id\":1,\"command\":{\"do\":\"x\"}}");
     say(&p, "{\"type\":\"command\",\"id\":1,\"command\":{\"do\":\"y\"}}");
-    is_told(&p, "guest -;command 1 x;" BROKE
+    is_seen(&p, "guest -;command 1 x;" BROKE
             "a command with the 'id' of another one;");
     /* Too late, and no harm */
     btrail_control_return(p.control, 1, NULL);
@@ -253,11 +253,11 @@ static void test_no_result(void)
 
     init(&p);
     say(&p, GUEST);
-    is_told(&p, "guest -;");
+    is_seen(&p, "guest -;");
     btrail_control_execute(p.control, "query-branch-trace", NULL, on_answer,
                            &p);
     say(&p, "{\"type\":\"reply\",\"id\":1}");
-    is_told(&p, "the device broke the protocol: a reply without a result;"
+    is_seen(&p, "the device broke the protocol: a reply without a result;"
             BROKE "a reply without a result;");
     clear(&p);
 }
@@ -335,10 +335,10 @@ static void test_free(void)
     say(&p, GUEST);
     say(&p, "{\"type\":\"command\",\"id\":1,\"command\":{\"do\":\"x\"}}");
     say(&p, "{\"type\":\"command\",\"id\":2,\"command\":{\"do\":\"y\"}}");
-    is_told(&p, "guest -;command 1 x;");
+    is_seen(&p, "guest -;command 1 x;");
     g_assert_false(p.closed);
     clear(&p);
-    /* Before that it broke the protocol is told */
+    /* Before that it broke the protocol is reported */
     init(&p);
     say(&p, "{}");
     g_main_context_iteration(NULL, FALSE);

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * How many files there are: see count-files.h
+ */
+
 #include <glib.h>
 
 #include "count-files.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Sets of address spaces: what is listed, what is too many, what is equal.
+ */
+
 #include <glib.h>
 
 #include "lib/internal/cr3set.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * CRC-32C: known values, and the portable code gives what the CPU gives.
+ */
+
 #include <glib.h>
 
 #include "lib/internal/crc32c.h"

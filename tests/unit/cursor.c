@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Cursors: seeking to indices, times and address spaces, against a list of all
+ * items, and reading only events or counts.
+ */
+
 #include <fcntl.h>
 #include <unistd.h>
 

@@ -124,7 +124,7 @@ static void test_merge(void)
                     (2000 - budget) * sizeof(*got));
     g_assert_cmpuint(budget, <, 1100);
 
-    /* It can also be told that there were others. */
+    /* Others can be counted without their addresses. */
     count(small, 5000, 5000, 3);
     g_assert_true(edges_merge(whole, half[1], false));
     half_budget = 0;

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Each error of the library has a text.
+ */
+
 #include <glib.h>
 #include <limits.h>
 

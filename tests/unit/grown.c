@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * How much memory something takes: see grown.h
+ */
+
 #include <glib.h>
 #include <sys/resource.h>
 #include <sys/wait.h>

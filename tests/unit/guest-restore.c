@@ -113,7 +113,7 @@ static void test_gone(void)
     stop_service();
 }
 
-/* The service is told to end before the answer has come. */
+/* The service is stopped before the answer has come. */
 static void test_ending(void)
 {
     bool done = false;
@@ -211,7 +211,7 @@ static void begin_look(struct device *d)
     g_assert_cmpstr(the_guest()->capture.name, ==, CAPTURE);
 }
 
-/* The service is told to end before that is over: it begins nothing. */
+/* The service is stopped before that is over: it begins nothing. */
 static void test_ending_early(void)
 {
     bool done = false;

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The index: entries written and read back, and refused when damaged.
+ */
+
 #include "lib/internal/index.h"
 
 static struct btrail_block_header header(uint32_t switches)

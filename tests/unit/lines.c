@@ -191,7 +191,7 @@ static void test_events(void)
     }
 }
 
-/* What cannot be written is told, and the rest comes to nothing. */
+/* A write that fails is reported, and the rest is dropped. */
 static void test_error(void)
 {
     g_autofree struct btrail_record *records =

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Merging parts of a trace into one file: nothing is lost but what was missing,
+ * damaged or cut off before.
+ */
+
 #include <errno.h>
 #include <glib/gstdio.h>
 
@@ -89,7 +94,7 @@ static void check_same(const char *out, struct btrail_trace *from,
         g_assert_cmpuint(got.records, ==, s.records);
         g_assert_cmpuint(got.end_index, ==, s.end_index);
         g_assert_cmpuint(got.synthetic + got.bad_chunks, ==, 0);
-        /* What readers make up is told by the file. */
+        /* What readers report by themselves is an event in the file. */
         g_assert_cmpuint(got.lost, ==, s.lost + s.missing);
         g_assert_cmpuint(got.elsewhere, ==, s.elsewhere);
         g_assert_true(got.ended == s.ended);

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Names from the sideband: which process, mapping and symbol an address has at
+ * which time, and how certain that is.
+ */
+
 #include <glib.h>
 #include <glib/gstdio.h>
 #include <stdlib.h>
@@ -33,8 +38,8 @@ static void put(struct btrail_writer *w, uint16_t kind, uint64_t time,
     g_assert_cmpint(btrail_writer_sideband(w, &info, data), ==, 0);
 }
 
-static void look(struct btrail_writer *w, uint64_t time, uint32_t flags,
-                 struct btrail_process *processes, uint32_t n)
+static void add_snapshot(struct btrail_writer *w, uint64_t time, uint32_t flags,
+                         struct btrail_process *processes, uint32_t n)
 {
     struct btrail_snapshot l = { time, time + 2, flags, n, processes };
     size_t size;
@@ -59,7 +64,7 @@ static void look(struct btrail_writer *w, uint64_t time, uint32_t flags,
     do {                                                                    \
         struct btrail_process list[] = { __VA_ARGS__ };                     \
                                                                             \
-        look(w, time, flags, list, G_N_ELEMENTS(list));                     \
+        add_snapshot(w, time, flags, list, G_N_ELEMENTS(list));             \
     } while (0)
 
 #define A   { .pid = 10, .pgd = 0x10000, .user_pgd = 0x11000, .mm = 1 << 12, \
@@ -121,7 +126,7 @@ static void test_process(void)
     }
     check(names, 100, 0x10000, BTRAIL_LIKELY, "a");
     check(names, 402, 0x10000, BTRAIL_LIKELY, "b");
-    /* It was gone in the second look, so it may have been before, too. */
+    /* It was gone in the second snapshot, so it may have been before, too. */
     check(names, 101, 0x30000, BTRAIL_SURE, "c");
     check(names, 102, 0x30000, BTRAIL_UNKNOWN, NULL);
     check(names, 500, 0x30000, BTRAIL_UNKNOWN, NULL);
@@ -131,7 +136,7 @@ static void test_process(void)
     btrail_names_close(names);
 }
 
-/* A snapshot that has not all says neither that others are gone nor that not. */
+/* A snapshot without all of them does not say whether others are gone. */
 static void test_parts(void)
 {
     struct btrail_writer *w = begin();
@@ -149,7 +154,7 @@ static void test_parts(void)
     btrail_names_close(names);
 }
 
-/* The agent tells how long it has seen one, which no snapshot in between says. */
+/* The agent says how long it has seen one; no snapshot in between does. */
 static void test_seen(void)
 {
     struct btrail_process a = A;
@@ -171,7 +176,7 @@ static void test_seen(void)
     btrail_names_close(names);
 }
 
-/* Some snapshots only tell that it is still there. */
+/* Some snapshots only say that it is still there. */
 static void test_only_seen(void)
 {
     struct btrail_mapping m = { 0x1000, 0x3000, 0, 5, 0, "/one", NULL };
@@ -355,7 +360,7 @@ static void test_many(void)
                 n++;
             }
         }
-        look(w, 100 * (i + 1), BTRAIL_SNAPSHOT_WHOLE, list, n);
+        add_snapshot(w, 100 * (i + 1), BTRAIL_SNAPSHOT_WHOLE, list, n);
         while (n--) {
             g_free(comms[n]);
         }

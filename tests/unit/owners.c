@@ -60,8 +60,8 @@ static uint64_t span(struct btrail_writer *w, unsigned vcpu, uint64_t cr3,
 }
 
 /* A process was seen with these page tables. */
-static void look(struct btrail_writer *w, uint64_t time, uint32_t pid,
-                 uint64_t pgd, uint64_t user_pgd)
+static void add_snapshot(struct btrail_writer *w, uint64_t time, uint32_t pid,
+                         uint64_t pgd, uint64_t user_pgd)
 {
     struct btrail_process p = {
         .pid = pid, .pgd = pgd, .user_pgd = user_pgd, .mm = pid << 12,
@@ -128,18 +128,18 @@ static void test_again(void)
     struct answers a;
     uint64_t s[7];
 
-    look(w, 10, 1, OTHER, 0);
+    add_snapshot(w, 10, 1, OTHER, 0);
     s[0] = span(w, 0, PGD, 100, 200);
-    look(w, 150, 2, PGD, 0);
+    add_snapshot(w, 150, 2, PGD, 0);
     s[1] = span(w, 0, OTHER, 300, 400);
     s[2] = span(w, 0, PGD | 0xfff, 500, 600);
     s[3] = span(w, 0, OTHER, 700, 800);
     s[4] = span(w, 0, PGD, 900, 1000);
-    look(w, 950, 3, PGD, 0);
+    add_snapshot(w, 950, 3, PGD, 0);
     s[5] = span(w, 0, OTHER, 1100, 1200);
-    look(w, 1150, 1, OTHER, 0);
+    add_snapshot(w, 1150, 1, OTHER, 0);
     s[6] = span(w, 0, PGD, 1300, 1400);
-    look(w, 1500, 1, OTHER, 0);
+    add_snapshot(w, 1500, 1, OTHER, 0);
     end(w, &a);
 
     check(&a, 0, s[0], 100, PGD, 2);
@@ -158,13 +158,13 @@ static void test_overlap(void)
     struct answers a;
     uint64_t s[4];
 
-    look(w, 10, 1, OTHER, 0);
+    add_snapshot(w, 10, 1, OTHER, 0);
     s[0] = span(w, 0, PGD, 100, 200);
-    look(w, 120, 2, PGD, 0);
+    add_snapshot(w, 120, 2, PGD, 0);
     s[1] = span(w, 1, PGD, 180, 300);
     s[2] = span(w, 0, OTHER, 210, 250);
     s[3] = span(w, 0, PGD, 291, 400);
-    look(w, 450, 1, OTHER, 0);
+    add_snapshot(w, 450, 1, OTHER, 0);
     end(w, &a);
 
     check(&a, 0, s[0], 100, PGD, 2);
@@ -182,11 +182,11 @@ static void test_contradiction(void)
     struct answers a;
     uint64_t s;
 
-    look(w, 10, 1, OTHER, 0);
+    add_snapshot(w, 10, 1, OTHER, 0);
     s = span(w, 0, PGD, 100, 200);
-    look(w, 120, 2, PGD, 0);
-    look(w, 160, 3, PGD, 0);
-    look(w, 250, 1, OTHER, 0);
+    add_snapshot(w, 120, 2, PGD, 0);
+    add_snapshot(w, 160, 3, PGD, 0);
+    add_snapshot(w, 250, 1, OTHER, 0);
     end(w, &a);
     check(&a, 0, s, 105, PGD, 0);
     clear(&a);
@@ -199,12 +199,12 @@ static void test_user(void)
     struct answers a;
     uint64_t s[3];
 
-    look(w, 10, 1, OTHER, 0);
+    add_snapshot(w, 10, 1, OTHER, 0);
     s[0] = span(w, 0, PGD, 100, 105);
     s[1] = span(w, 0, PGD + 0x1000, 106, 150);
     s[2] = span(w, 0, PGD, 151, 200);
-    look(w, 180, 2, PGD, PGD + 0x1000);
-    look(w, 250, 1, OTHER, 0);
+    add_snapshot(w, 180, 2, PGD, PGD + 0x1000);
+    add_snapshot(w, 250, 1, OTHER, 0);
     end(w, &a);
     check(&a, 0, s[0], 100, PGD, 2);
     check(&a, 0, s[1], 106, PGD + 0x1000, 2);
@@ -236,9 +236,9 @@ static void late_tick(struct btrail_writer *w, unsigned vcpu)
     struct answers a;
     uint64_t i;
 
-    look(w, 90, 1, OTHER, 0);
-    look(w, 150, 2, PGD, 0);
-    look(w, 450, 1, OTHER, 0);
+    add_snapshot(w, 90, 1, OTHER, 0);
+    add_snapshot(w, 150, 2, PGD, 0);
+    add_snapshot(w, 450, 1, OTHER, 0);
     g_assert_cmpint(btrail_writer_append(w, vcpu, &slab), ==, 0);
     end(w, &a);
     for (i = 1; i < 4; i++) {
@@ -295,11 +295,11 @@ static void test_filtered(void)
         struct answers a;
         uint64_t s[2];
 
-        look(w, 10, 1, OTHER, 0);
+        add_snapshot(w, 10, 1, OTHER, 0);
         s[0] = span(w, 0, PGD, 100, 200);
         s[1] = span(w, 0, PGD | 1, 300, 400);
-        look(w, 350, 2, PGD, 0);
-        look(w, 450, 1, OTHER, 0);
+        add_snapshot(w, 350, 2, PGD, 0);
+        add_snapshot(w, 450, 1, OTHER, 0);
         end(w, &a);
         check(&a, 0, s[0], 100, PGD, 0);
         check(&a, 0, s[1], 300, PGD, 2);
@@ -314,12 +314,12 @@ static void test_hole(void)
     struct answers a;
     uint64_t s[2];
 
-    look(w, 10, 1, OTHER, 0);
+    add_snapshot(w, 10, 1, OTHER, 0);
     s[0] = span(w, 0, PGD, 100, 200);
     index_of[0] += 1000;
     s[1] = span(w, 0, PGD, 300, 400);
-    look(w, 350, 2, PGD, 0);
-    look(w, 450, 1, OTHER, 0);
+    add_snapshot(w, 350, 2, PGD, 0);
+    add_snapshot(w, 450, 1, OTHER, 0);
     end(w, &a);
     check(&a, 0, s[0], 100, PGD, 0);
     check(&a, 0, s[1], 300, PGD, 0);

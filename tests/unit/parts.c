@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Names of the parts of a trace, and finding them.
+ */
+
 #include <glib/gstdio.h>
 
 #include "lib/internal/parts.h"

@@ -46,7 +46,7 @@ static void test_admit(void)
     admitted(USAGE(0, 0, 0), USAGE(0, 0, 0), 1, 10, "stay free");
 }
 
-/* No limits, but for what is kept free */
+/* No limits except what is kept free */
 static void test_none(void)
 {
     const struct btrail_config none = { NULL };

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Records of 12 bytes, as a processor of 32 bits stores them, and back.
+ */
+
 #include "trace-samples.h"
 
 #define ROUNDS  20

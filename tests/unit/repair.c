@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Repairing traces that were cut off, damaged or overwritten: every whole chunk
+ * is kept, and nothing else changes.
+ */
+
 #include <errno.h>
 #include <fcntl.h>
 #include <glib/gstdio.h>
@@ -227,7 +232,7 @@ static void check_damage(const struct files *f, const uint8_t *bytes,
     g_assert_true(r.no_header == (place < BTRAIL_FILE_HEADER_SIZE));
     if (chunk >= 0) {
         records[vcpu] -= SAMPLE_CHUNK_RECORDS;
-        /* It is told how many are missing, as the index knows it. */
+        /* The index says how many are missing. */
         g_assert_true(r.copied.lost == SAMPLE_CHUNK_RECORDS ||
                       r.copied.lost == SAMPLE_CHUNK_RECORDS + SAMPLE_LOST);
         g_assert_false(r.copied.lost_unknown);
@@ -272,7 +277,7 @@ static void test_flip(void)
 }
 
 /*
- * Garbage over every place, and without an index that could tell what was
+ * Garbage over every place, and without an index that could say what was
  * there.
  */
 static void test_overwritten(void)
@@ -445,7 +450,7 @@ static void test_parts(void)
     sample_remove(path);
 }
 
-/* What cursors find in a trace, but for GAP events that tell of damage */
+/* What cursors find in a trace, except GAP events that report damage */
 static GArray *read_items(const char *path, unsigned vcpu, uint64_t *end)
 {
     GArray *items = g_array_new(FALSE, TRUE, sizeof(struct random_item));

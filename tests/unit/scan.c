@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Scanning a file for chunks, in the presence of garbage and other writers.
+ */
+
 #include <errno.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -187,7 +191,7 @@ static void test_truncated(void)
     for (; i < 30; i++) {
         g_assert_cmpint(btrail_scan_next(&scan, &chunk), ==, 0);
     }
-    /* What is left of the next one may still be told, once. */
+    /* What is left of the next one may still be reported, once. */
     while (!btrail_scan_next(&scan, &chunk)) {
         g_assert_cmpuint(++i, <=, 31);
     }

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A folder for the files of a test: see scratch.h
+ */
+
 #include <glib.h>
 
 #include "scratch.h"

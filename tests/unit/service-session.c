@@ -93,7 +93,7 @@ static void test_files_of_others(void)
     stop_last(&d);
 }
 
-/* While it is dumped it is not dumped again, but for a panic, and that once. */
+/* While it is dumped only a panic dumps it again, once. */
 static void test_dumps(void)
 {
     g_autofree char *first = g_build_filename(folder, "traces", "vm",

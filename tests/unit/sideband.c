@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * SIDEBAND chunks: written, read back, and refused when damaged.
+ */
+
 #include <stdlib.h>
 
 #include "lib/internal/sideband.h"

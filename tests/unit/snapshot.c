@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Snapshots of processes: encoded, decoded, and refused when damaged.
+ */
+
 #include <glib.h>
 #include <stdlib.h>
 #include <string.h>
@@ -228,10 +232,10 @@ static void test_refuse(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    g_test_add_func("/look/round", test_round);
-    g_test_add_func("/look/bytes", test_bytes);
-    g_test_add_func("/look/damage", test_damage);
-    g_test_add_func("/look/counts", test_counts);
-    g_test_add_func("/look/refuse", test_refuse);
+    g_test_add_func("/snapshot/round", test_round);
+    g_test_add_func("/snapshot/bytes", test_bytes);
+    g_test_add_func("/snapshot/damage", test_damage);
+    g_test_add_func("/snapshot/counts", test_counts);
+    g_test_add_func("/snapshot/refuse", test_refuse);
     return g_test_run();
 }

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Spans, against those that the random trace was written with.
+ */
+
 #include "random-trace.h"
 #include "trace-samples.h"
 

@@ -90,7 +90,7 @@ static void check_function(struct setup *x, const struct elf_symbol *f,
         if (!instruction_decode(bytes, n, 64, at, &insn)) {
             return;
         }
-        /* Anything can be interrupted, and goes on where it was. */
+        /* Anything can be interrupted, and continues where it was. */
         e = get(x, at, KERNEL);
         g_assert_cmpint(e->kind, ==, STACK_EDGE_ENTRY);
         g_assert_cmphex(e->back, ==, insn.kind == INSTRUCTION_SYSCALL ||

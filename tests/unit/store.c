@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Files that are written chunk by chunk: one, several parts, a ring of parts;
+ * full disks and files that exist.
+ */
+
 #include <errno.h>
 #include <glib/gstdio.h>
 #include <signal.h>
@@ -389,7 +394,7 @@ static void test_ring(void)
     sample_remove(path);
 }
 
-/* It has what it is to have, and less than two of its parts more. */
+/* It has what was requested, and less than two of its parts more. */
 static void test_ring_limit(gconstpointer opaque)
 {
     char *path = sample_path();
@@ -501,7 +506,7 @@ static void test_parts_exist(void)
 
 /*
  * The next part cannot be made: the last one says nothing of it, and is
- * complete but for what could not be written.
+ * complete except for what could not be written.
  */
 static void test_no_next_part(void)
 {
@@ -539,8 +544,8 @@ static void read_header(const char *path, struct btrail_file_header *header)
     g_assert_cmpint(btrail_file_header_get((uint8_t *)bytes, header), ==, 0);
 }
 
-/* A trace of parts goes on: what was there stays, and names go on, too. */
-static void test_goes_on(void)
+/* A trace of parts is continued: what was there stays, and so do the names. */
+static void test_continue(void)
 {
     char *first = sample_path();
     g_autofree char *path = btrail_part_path(first, 2);
@@ -626,7 +631,7 @@ static void test_identify(void)
     g_assert_cmpmem(h.id, 16, id, 16);
     g_assert_cmpuint(h.begin, ==, BTRAIL_GAP_ELSEWHERE);
     g_assert_cmpuint(h.part, ==, 1);
-    /* If it is not told, it is a random one. */
+    /* Without one, it is random. */
     g_assert_cmpint(open_store(&store, path, true), ==, 0);
     g_assert_cmpint(btrail_store_close(store), ==, 0);
     read_header(path, &h);
@@ -684,7 +689,7 @@ int main(int argc, char **argv)
     g_test_add_func("/store/ring-too-small", test_ring_too_small);
     g_test_add_func("/store/parts-exist", test_parts_exist);
     g_test_add_func("/store/no-next-part", test_no_next_part);
-    g_test_add_func("/store/goes-on", test_goes_on);
+    g_test_add_func("/store/continue", test_continue);
     g_test_add_func("/store/busy", test_busy);
     g_test_add_func("/store/identify", test_identify);
     g_test_add_func("/store/sync", test_sync);

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Streams of slabs: what comes out, which GAP events, and what is refused.
+ */
+
 #include "lib/internal/stream.h"
 
 /*

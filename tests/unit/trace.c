@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Opening traces that are whole, cut off, damaged, or of several files.
+ */
+
 #include <errno.h>
 #include <fcntl.h>
 #include <glib/gstdio.h>
@@ -259,7 +263,7 @@ static unsigned write_parts(const char *path)
     return parts->len + 1;
 }
 
-/* All of the records, but for those that are elsewhere */
+/* All of the records except those that are elsewhere */
 static void check_parts(struct btrail_trace *trace, uint64_t elsewhere)
 {
     static const unsigned vcpus[] = { 0, 3 };

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Writing with the API: random traces are read back as they were written.
+ */
+
 #include <errno.h>
 
 #include "trace-samples.h"
