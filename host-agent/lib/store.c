@@ -13,29 +13,7 @@
 #include "lib/internal/crc32c.h"
 #include "lib/internal/parts.h"
 #include "lib/internal/pread.h"
-#include "lib/internal/store.h"
-
-/* A part that is finished, and its SIDEBAND chunks; NULL if it has none */
-struct kept_part {
-    uint32_t part;
-    uint64_t size;
-    GArray *sideband;           /* of struct btrail_index_entry */
-    uint64_t records;
-    uint64_t last_time;
-};
-
-/* A part that was deleted, open as long as something of it is needed */
-struct deleted {
-    int fd;
-    unsigned users;
-};
-
-/* A SIDEBAND chunk of it */
-struct carried {
-    struct deleted *part;
-    uint64_t offset;            /* of the payload */
-    uint32_t size;
-};
+#include "lib/internal/store-ring.h"
 
 struct btrail_store {
     struct btrail_store_options options;
@@ -58,12 +36,8 @@ struct btrail_store {
 
     GPtrArray *metas;           /* of GBytes: to be repeated in each part */
     bool has_data;              /* in any part */
-    GArray *kept;               /* of struct kept_part, the oldest first */
-    uint64_t kept_size;
-    uint64_t kept_records;
-    GQueue carried;             /* of struct carried: to be appended */
-    uint64_t carried_size;      /* what they will take */
-    uint64_t carried_here;      /* what those take that this part has */
+    struct btrail_store_ring ring;  /* the other parts, if it is one */
+    uint64_t carried_here;      /* of the sideband of parts that it deleted */
     uint64_t finished_size;     /* of all parts before this one */
     gint64 sync_at;             /* 0 if all is on the disk */
 };
@@ -323,99 +297,6 @@ static void forget_part(struct btrail_store *store)
     store->sync_at = 0;
 }
 
-static uint64_t carried_size(uint32_t payload)
-{
-    return (uint64_t)BTRAIL_CHUNK_HEADER_SIZE + payload +
-           BTRAIL_INDEX_ENTRY_SIZE;
-}
-
-static void drop_carried(struct btrail_store *store)
-{
-    struct carried *c = g_queue_pop_head(&store->carried);
-
-    store->carried_size -= carried_size(c->size);
-    if (!--c->part->users) {
-        btrail_close(c->part->fd);
-        g_free(c->part);
-    }
-    g_free(c);
-}
-
-/*
- * Keeps the sideband of a part that is about to be deleted: what names older
- * records names newer ones, too.  Of more than fits into half a part, drops the
- * oldest.
- */
-static void carry(struct btrail_store *store, const struct kept_part *part,
-                  const char *path)
-{
-    struct deleted *deleted;
-    unsigned i;
-    int fd = part->sideband ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-
-    if (fd < 0) {
-        return;
-    }
-    deleted = g_new0(struct deleted, 1);
-    deleted->fd = fd;
-    for (i = 0; i < part->sideband->len; i++) {
-        const struct btrail_index_entry *e =
-            btrail_entry(part->sideband, i);
-        struct carried *c = g_new(struct carried, 1);
-
-        *c = (struct carried) {
-            deleted, e->offset + BTRAIL_CHUNK_HEADER_SIZE, e->size,
-        };
-        deleted->users++;
-        g_queue_push_tail(&store->carried, c);
-        store->carried_size += carried_size(c->size);
-    }
-    while (store->carried_size > store->options.part_size / 2) {
-        drop_carried(store);
-    }
-}
-
-static void delete_oldest(struct btrail_store *store)
-{
-    const struct kept_part *oldest = &g_array_index(store->kept,
-                                                    struct kept_part, 0);
-    g_autofree char *path = part_path(store, oldest->part);
-
-    carry(store, oldest, path);
-    unlink(path);
-    store->kept_size -= oldest->size;
-    store->kept_records -= oldest->records;
-    g_array_remove_index(store->kept, 0);
-}
-
-static bool is_held(const struct btrail_store *store)
-{
-    const unsigned *held = store->options.ring_held;
-
-    return held && __atomic_load_n(held, __ATOMIC_ACQUIRE);
-}
-
-/*
- * Makes room in the ring for so many bytes, and for the sideband that this
- * carries over; false if there is no such room.
- */
-static bool make_room(struct btrail_store *store, uint64_t bytes)
-{
-    uint64_t ring = store->options.ring_size * (is_held(store) ? 2 : 1);
-
-    while (bytes > ring || store->carried_size > ring - bytes ||
-           store->kept_size > ring - bytes - store->carried_size) {
-        if (store->kept->len) {
-            delete_oldest(store);
-        } else if (!g_queue_is_empty(&store->carried)) {
-            drop_carried(store);
-        } else {
-            return false;
-        }
-    }
-    return true;
-}
-
 static uint64_t metas_size(const struct btrail_store *store)
 {
     uint64_t size = 0;
@@ -478,17 +359,15 @@ static int begin_part(const struct btrail_store *store, const char *path,
 static int next_part(struct btrail_store *store)
 {
     struct btrail_file_header header = store->header;
-    struct kept_part old = {
-        store->header.part, 0, NULL, store->records, store->last_time,
-    };
-    g_autofree char *path = part_path(store, old.part + 1);
+    g_autofree char *path = part_path(store, header.part + 1);
     uint64_t old_size = store->offset + end_size(store->index_size);
     unsigned i;
     int fd, ret;
 
     if (store->options.ring_size &&
-        !make_room(store, old_size + BTRAIL_FILE_HEADER_SIZE +
-                   metas_size(store) + end_size(0))) {
+        !btrail_store_ring_make_room(&store->ring, old_size +
+                                     BTRAIL_FILE_HEADER_SIZE +
+                                     metas_size(store) + end_size(0))) {
         return store_fail(store, ENOSPC);
     }
     header.part++;
@@ -510,12 +389,13 @@ static int next_part(struct btrail_store *store)
         errno = error;
         return ret;
     }
-    old.size = store->offset;
-    old.sideband = sideband_of(store);
-    g_array_append_val(store->kept, old);
-    store->kept_size += old.size;
-    store->kept_records += old.records;
-    store->finished_size += old.size;
+    if (store->options.ring_size) {
+        btrail_store_ring_add(&store->ring, &(struct btrail_ring_part) {
+            part_path(store, store->header.part), store->offset,
+            sideband_of(store), store->records, store->last_time,
+        });
+    }
+    store->finished_size += store->offset;
 
     forget_part(store);
     store->fd = fd;
@@ -533,35 +413,28 @@ static int next_part(struct btrail_store *store)
     return ret;
 }
 
-/*
- * Appends the sideband of parts that were deleted.  Leaves out what can no
- * longer be read because another process has changed it.
- */
+/* Appends the sideband of parts that were deleted. */
 static int append_carried(struct btrail_store *store)
 {
-    while (store->carried_size >
-           store->options.part_size / 2 - store->carried_here) {
-        drop_carried(store);
-    }
-    while (!g_queue_is_empty(&store->carried)) {
-        const struct carried *c = g_queue_peek_head(&store->carried);
-        g_autofree uint8_t *payload = g_malloc(c->size);
-        struct btrail_sideband_info info;
-        uint64_t offset = store->offset;
-        int ret;
+    uint64_t most = store->options.part_size / 2 - store->carried_here;
+    struct btrail_sideband_info info;
+    uint8_t *payload;
+    uint32_t len;
+    int ret = 0;
 
-        if (!btrail_pread_all(c->part->fd, payload, c->size, c->offset) &&
-            btrail_sideband_header_get(payload, c->size, &info)) {
-            ret = append(store, BTRAIL_CHUNK_SIDEBAND, payload, c->size);
-            if (ret) {
-                return ret;
-            }
-            add_sideband(store, offset, c->size, &info, CARRIED);
-            store->carried_here += carried_size(c->size);
+    while (!ret && btrail_store_ring_next(&store->ring, most, &payload, &len,
+                                          &info)) {
+        uint64_t offset = store->offset;
+
+        ret = append(store, BTRAIL_CHUNK_SIDEBAND, payload, len);
+        if (!ret) {
+            add_sideband(store, offset, len, &info, CARRIED);
+            store->carried_here += btrail_ring_sideband_size(len);
+            most -= btrail_ring_sideband_size(len);
         }
-        drop_carried(store);
+        g_free(payload);
     }
-    return 0;
+    return ret;
 }
 
 /* The size of the part with so many more bytes */
@@ -585,17 +458,18 @@ static int reserve(struct btrail_store *store, size_t len, size_t entry_size)
     /* Again, if there is no room for what was carried over to make room. */
     do {
         if (store->own_chunks && size_with(store, chunk, entry_size) +
-            store->carried_size > limit) {
+            store->ring.carried_size > limit) {
             ret = next_part(store);
             if (ret) {
                 return ret;
             }
         }
-        if (ring && !make_room(store, size_with(store, chunk, entry_size))) {
+        if (ring && !btrail_store_ring_make_room(
+                &store->ring, size_with(store, chunk, entry_size))) {
             return store_fail(store, ENOSPC);
         }
-    } while (store->own_chunks && store->carried_size &&
-             size_with(store, chunk, entry_size) + store->carried_size >
+    } while (store->own_chunks && store->ring.carried_size &&
+             size_with(store, chunk, entry_size) + store->ring.carried_size >
              limit);
     return append_carried(store);
 }
@@ -621,41 +495,10 @@ static void sync_later(struct btrail_store *store)
     }
 }
 
-/* Has this part of a ring its share of records, or of time? */
-static bool has_share(const struct btrail_store *store)
-{
-    const struct btrail_store_options *o = &store->options;
-
-    return (o->ring_records &&
-            store->records >= o->ring_records / BTRAIL_STORE_RING_PARTS) ||
-           (o->ring_ns && store->first_time &&
-            store->last_time - store->first_time >=
-            o->ring_ns / BTRAIL_STORE_RING_PARTS);
-}
-
-/* Deletes parts beyond the limits of a ring. */
-static void delete_old(struct btrail_store *store)
-{
-    const struct btrail_store_options *o = &store->options;
-
-    while (store->kept->len && !is_held(store)) {
-        const struct kept_part *oldest =
-            &g_array_index(store->kept, struct kept_part, 0);
-
-        if (!(o->ring_records && store->records + store->kept_records -
-              oldest->records >= o->ring_records) &&
-            !(o->ring_ns && store->last_time > o->ring_ns &&
-              oldest->last_time < store->last_time - o->ring_ns)) {
-            return;
-        }
-        delete_oldest(store);
-    }
-}
-
 void btrail_store_trim(struct btrail_store *store)
 {
-    delete_old(store);
-    make_room(store, size_with(store, 0, 0));
+    btrail_store_ring_trim(&store->ring, store->records, store->last_time);
+    btrail_store_ring_make_room(&store->ring, size_with(store, 0, 0));
 }
 
 /* Appends a chunk that is not repeated; @offset gets its place. */
@@ -688,7 +531,9 @@ int btrail_store_data(struct btrail_store *store, const void *payload,
     uint64_t offset;
     int ret = 0;
 
-    if (ring && !store->error && has_share(store)) {
+    if (ring && !store->error &&
+        btrail_store_ring_has_share(&store->ring, store->records,
+                                    store->first_time, store->last_time)) {
         ret = next_part(store);
     }
     if (!ret) {
@@ -706,7 +551,8 @@ int btrail_store_data(struct btrail_store *store, const void *payload,
     store->first_time = store->first_time ?: h->time_first;
     store->last_time = MAX(store->last_time, h->time_last);
     if (ring) {
-        delete_old(store);
+        btrail_store_ring_trim(&store->ring, store->records,
+                               store->last_time);
     }
     return 0;
 }
@@ -722,7 +568,7 @@ int btrail_store_sideband(struct btrail_store *store, const void *payload,
         return -BTRAIL_ERR_ARGUMENT;
     }
     if (store->options.ring_size &&
-        carried_size(len) > store->options.part_size / 2) {
+        btrail_ring_sideband_size(len) > store->options.part_size / 2) {
         /* It could not be kept when its part is deleted, nor could others. */
         return 0;
     }
@@ -804,20 +650,12 @@ static int remove_parts(const struct btrail_store *store, bool remove)
     return 0;
 }
 
-static void clear_kept(gpointer p)
-{
-    g_clear_pointer(&((struct kept_part *)p)->sideband, g_array_unref);
-}
-
 static void store_free(struct btrail_store *store)
 {
-    while (!g_queue_is_empty(&store->carried)) {
-        drop_carried(store);
-    }
+    btrail_store_ring_clear(&store->ring);
     g_array_free(store->index, TRUE);
     g_array_free(store->roots, TRUE);
     g_ptr_array_free(store->metas, TRUE);
-    g_array_free(store->kept, TRUE);
     g_free(store->path);
     g_free(store->first);
     g_free(store);
@@ -880,9 +718,7 @@ store_new(const struct btrail_store_options *options)
     store->roots = btrail_roots_new();
     store->metas = g_ptr_array_new_with_free_func(
         (GDestroyNotify)g_bytes_unref);
-    store->kept = g_array_new(FALSE, FALSE, sizeof(struct kept_part));
-    g_array_set_clear_func(store->kept, clear_kept);
-    g_queue_init(&store->carried);
+    btrail_store_ring_init(&store->ring, &store->options);
     if (options->ring_size && !options->part_size) {
         store->options.part_size = options->ring_size /
                                    BTRAIL_STORE_RING_PARTS;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Files that are written chunk by chunk: one, several parts, a ring of parts;
- * full disks and files that exist.
+ * Files that are written chunk by chunk: one or several
+ * parts, full disks and files that exist.
  */
 
 #include <errno.h>
@@ -14,6 +14,7 @@
 #include "lib/internal/index.h"
 #include "lib/internal/parts.h"
 #include "lib/internal/store.h"
+#include "store-samples.h"
 #include "trace-samples.h"
 
 static int open_store(struct btrail_store **store, const char *path,
@@ -216,68 +217,6 @@ static void test_large_index(void)
     sample_remove(path);
 }
 
-/* The parts that are there */
-struct found {
-    uint64_t total;
-    uint32_t first, last;
-    unsigned n;
-};
-
-static struct found find_parts(const char *path)
-{
-    g_autoptr(GArray) parts = btrail_parts_find(path);
-    struct found found = { .first = UINT32_MAX };
-    uint32_t zero = 0;
-    unsigned i;
-
-    g_array_prepend_val(parts, zero);
-    for (i = 0; i < parts->len; i++) {
-        uint32_t part = g_array_index(parts, uint32_t, i);
-        g_autofree char *name = btrail_part_path(path, part);
-        struct stat st;
-
-        if (stat(name, &st) < 0) {
-            g_assert_cmpuint(part, ==, 0);
-            continue;
-        }
-        found.total += st.st_size;
-        found.first = MIN(found.first, part);
-        found.last = part;
-        found.n++;
-    }
-    return found;
-}
-
-/*
- * A DATA chunk of so many bytes, for record @index, made @index + 1 ms after the
- * host's start.  But for its header it is not sound.
- */
-static int put_chunk(struct btrail_store *store, uint64_t index, size_t len)
-{
-    struct btrail_block *block = btrail_block_new();
-    struct btrail_packer *packer = btrail_packer_new();
-    struct btrail_buf payload = { 0 };
-    unsigned i;
-    int ret;
-
-    block->header = (struct btrail_block_header) {
-        .first_index = index, .end_index = index + 1, .records = 1,
-        .time_first = (index + 1) * 1000000, .time_last = (index + 1) * 1000000,
-    };
-    for (i = 0; i < index % 10; i++) {
-        btrail_cr3set_switch(&block->header.switches, 0, (i + 1ull) << 12);
-    }
-    btrail_packer_pack(packer, block, &payload);
-    g_assert_cmpuint(payload.len, <=, len);
-    btrail_buf_reserve(&payload, len);
-    memset(payload.data + payload.len, 0, len - payload.len);
-    ret = btrail_store_data(store, payload.data, len, &block->header);
-    btrail_buf_free(&payload);
-    btrail_packer_free(packer);
-    btrail_block_free(block);
-    return ret;
-}
-
 /*
  * No part is larger than it may be, unless a chunk is, and each is complete
  * by itself, with the description; together they have all chunks.
@@ -291,7 +230,7 @@ static void test_parts(void)
     struct btrail_stream_info info;
     struct btrail_store *store;
     struct btrail_trace *trace;
-    struct found found;
+    struct store_parts found;
     uint64_t records = 0;
     uint32_t part;
     unsigned i;
@@ -301,14 +240,14 @@ static void test_parts(void)
     for (i = 0; i < chunks; i++) {
         size_t len = i == 100 ? 50000 : g_test_rand_int_range(400, 5000);
 
-        g_assert_cmpint(put_chunk(store, i, len), ==, 0);
+        g_assert_cmpint(store_put_chunk(store, i, len), ==, 0);
     }
     g_assert_cmpint(btrail_store_meta(store, "{\"b\": 2}", 8), ==, 0);
-    found = find_parts(path);
+    found = store_parts(path);
     g_assert_cmpuint(btrail_store_size(store), ==, found.total);
     g_assert_cmpint(btrail_store_close(store), ==, 0);
 
-    found = find_parts(path);
+    found = store_parts(path);
     g_assert_cmpuint(found.first, ==, 0);
     g_assert_cmpuint(found.n, ==, found.last + 1);
     for (part = 0; part <= found.last; part++) {
@@ -346,138 +285,6 @@ static void test_parts(void)
     sample_remove(path);
 }
 
-/*
- * At no moment there are more bytes than there may be, and at each moment
- * what is there is the newest, without a hole.
- */
-static void test_ring(void)
-{
-    char *path = sample_path();
-    struct btrail_store_options options = { path, .ring_size = 100000 };
-    struct btrail_store *store;
-    uint64_t newest = 0;
-    unsigned i;
-
-    g_assert_cmpint(btrail_store_open(&store, &options), ==, 0);
-    for (i = 0; i < 600; i++) {
-        struct btrail_trace_status status;
-        struct btrail_stream_info info;
-        struct btrail_trace *trace;
-        struct found found;
-        size_t len = i % 200 == 100 ? 50000 :
-                     g_test_rand_int_range(400, 8000);
-
-        g_assert_cmpint(put_chunk(store, i, len), ==, 0);
-        newest += len;
-        found = find_parts(path);
-        g_assert_cmpuint(found.total, <=, options.ring_size);
-        g_assert_cmpuint(found.n, ==, found.last - found.first + 1);
-        /* As if the writer were killed now */
-        g_assert_cmpint(btrail_trace_open_parts(&trace, path), ==, 0);
-        btrail_trace_status(trace, &status);
-        g_assert_cmpuint(status.cut_bytes + status.skipped_bytes +
-                         status.bad_chunks + status.missing_parts, ==, 0);
-        g_assert_cmpuint(status.first_part, ==, 0);
-        g_assert_false(status.complete);
-        g_assert_cmpint(btrail_trace_stream(trace, 0, &info), ==, 0);
-        g_assert_cmpuint(info.end_index, ==, i + 1);
-        g_assert_cmpuint(info.first_index + info.records, ==, i + 1);
-        btrail_trace_close(trace);
-        /* It is a ring of many chunks, not of the last few. */
-        if (newest > options.ring_size && len < 8000 && i % 200 < 100) {
-            g_assert_cmpuint(found.total, >, options.ring_size / 2);
-        }
-    }
-    g_assert_cmpint(btrail_store_close(store), ==, 0);
-    g_assert_cmpuint(find_parts(path).total, <=, options.ring_size);
-    g_assert_cmpuint(find_parts(path).first, >, 0);
-    sample_remove(path);
-}
-
-/* It has what was requested, and less than two of its parts more. */
-static void test_ring_limit(gconstpointer opaque)
-{
-    char *path = sample_path();
-    struct btrail_store_options options = {
-        path, .ring_size = 10 << 20,
-        .ring_records = opaque ? 0 : 800, .ring_ns = opaque ? 800000000 : 0,
-    };
-    struct btrail_stream_info info;
-    struct btrail_store *store;
-    struct btrail_trace *trace;
-    unsigned i;
-
-    g_assert_cmpint(btrail_store_open(&store, &options), ==, 0);
-    for (i = 0; i < 3000; i++) {
-        g_assert_cmpint(put_chunk(store, i, 500), ==, 0);
-        if (i % 100 == 99) {
-            g_assert_cmpint(btrail_trace_open_parts(&trace, path), ==, 0);
-            g_assert_cmpint(btrail_trace_stream(trace, 0, &info), ==, 0);
-            g_assert_cmpuint(info.end_index, ==, i + 1);
-            g_assert_cmpuint(info.end_index - info.first_index, >=,
-                             MIN(i + 1, 800));
-            g_assert_cmpuint(info.end_index - info.first_index, <=,
-                             800 + 2 * 800 / BTRAIL_STORE_RING_PARTS);
-            btrail_trace_close(trace);
-        }
-    }
-    g_assert_cmpint(btrail_store_close(store), ==, 0);
-    sample_remove(path);
-}
-
-/* While it is held all stays that is there, but not for ever. */
-static void test_ring_held(void)
-{
-    char *path = sample_path();
-    unsigned held = 0;
-    struct btrail_store_options options = {
-        path, .ring_size = 100000, .ring_held = &held,
-    };
-    struct btrail_store *store;
-    struct found before, found;
-    unsigned i;
-
-    g_assert_cmpint(btrail_store_open(&store, &options), ==, 0);
-    for (i = 0; i < 100; i++) {
-        g_assert_cmpint(put_chunk(store, i, 4000), ==, 0);
-    }
-    before = find_parts(path);
-    g_assert_cmpuint(before.first, >, 0);
-    held = 1;
-    for (; i < 115; i++) {
-        g_assert_cmpint(put_chunk(store, i, 4000), ==, 0);
-    }
-    found = find_parts(path);
-    g_assert_cmpuint(found.first, ==, before.first);
-    g_assert_cmpuint(found.total, >, options.ring_size);
-    for (; i < 200; i++) {
-        g_assert_cmpint(put_chunk(store, i, 4000), ==, 0);
-        g_assert_cmpuint(find_parts(path).total, <=, 2 * options.ring_size);
-    }
-    g_assert_cmpuint(find_parts(path).first, >, before.first);
-    held = 0;
-    g_assert_cmpint(put_chunk(store, i, 4000), ==, 0);
-    g_assert_cmpuint(find_parts(path).total, <=, options.ring_size);
-    g_assert_cmpint(btrail_store_close(store), ==, 0);
-    sample_remove(path);
-}
-
-/* A chunk that is larger than all of the ring */
-static void test_ring_too_small(void)
-{
-    char *path = sample_path();
-    struct btrail_store_options options = { path, .ring_size = 10000 };
-    struct btrail_store *store;
-
-    g_assert_cmpint(btrail_store_open(&store, &options), ==, 0);
-    g_assert_cmpint(put_chunk(store, 0, 200), ==, 0);
-    g_assert_cmpint(put_chunk(store, 1, 20000), ==, -BTRAIL_ERR_IO);
-    g_assert_cmpint(errno, ==, ENOSPC);
-    g_assert_cmpint(btrail_store_close(store), ==, -BTRAIL_ERR_IO);
-    g_assert_cmpuint(find_parts(path).total, <=, options.ring_size);
-    sample_remove(path);
-}
-
 /* Parts of a trace before are in the way, or are replaced, all of them. */
 static void test_parts_exist(void)
 {
@@ -488,18 +295,18 @@ static void test_parts_exist(void)
 
     g_assert_cmpint(btrail_store_open(&store, &options), ==, 0);
     for (i = 0; i < 10; i++) {
-        g_assert_cmpint(put_chunk(store, i, 600), ==, 0);
+        g_assert_cmpint(store_put_chunk(store, i, 600), ==, 0);
     }
     g_assert_cmpint(btrail_store_close(store), ==, 0);
-    g_assert_cmpuint(find_parts(path).n, ==, 10);
+    g_assert_cmpuint(store_parts(path).n, ==, 10);
 
     g_remove(path);
     g_assert_cmpint(btrail_store_open(&store, &options), ==, -BTRAIL_ERR_IO);
     g_assert_cmpint(errno, ==, EEXIST);
-    g_assert_cmpuint(find_parts(path).n, ==, 9);
+    g_assert_cmpuint(store_parts(path).n, ==, 9);
     options.replace = true;
     g_assert_cmpint(btrail_store_open(&store, &options), ==, 0);
-    g_assert_cmpuint(find_parts(path).n, ==, 1);
+    g_assert_cmpuint(store_parts(path).n, ==, 1);
     g_assert_cmpint(btrail_store_close(store), ==, 0);
     sample_remove(path);
 }
@@ -518,9 +325,9 @@ static void test_no_next_part(void)
     struct btrail_trace *trace;
 
     g_assert_cmpint(btrail_store_open(&store, &options), ==, 0);
-    g_assert_cmpint(put_chunk(store, 0, 600), ==, 0);
+    g_assert_cmpint(store_put_chunk(store, 0, 600), ==, 0);
     g_assert_cmpint(g_mkdir(next, 0777), ==, 0);
-    g_assert_cmpint(put_chunk(store, 1, 600), ==, -BTRAIL_ERR_IO);
+    g_assert_cmpint(store_put_chunk(store, 1, 600), ==, -BTRAIL_ERR_IO);
     g_assert_cmpint(errno, ==, EEXIST);
     g_assert_cmpint(btrail_store_close(store), ==, -BTRAIL_ERR_IO);
     g_assert_cmpint(errno, ==, EEXIST);
@@ -557,17 +364,17 @@ static void test_continue(void)
 
     g_assert_cmpint(btrail_store_open(&store, &options), ==, 0);
     for (i = 0; i < 2; i++) {
-        g_assert_cmpint(put_chunk(store, i, 600), ==, 0);
+        g_assert_cmpint(store_put_chunk(store, i, 600), ==, 0);
     }
     g_assert_cmpint(btrail_store_close(store), ==, 0);
     options.path = path;
     options.part = 2;
     g_assert_cmpint(btrail_store_open(&store, &options), ==, 0);
     for (i = 2; i < 4; i++) {
-        g_assert_cmpint(put_chunk(store, i, 600), ==, 0);
+        g_assert_cmpint(store_put_chunk(store, i, 600), ==, 0);
     }
     g_assert_cmpint(btrail_store_close(store), ==, 0);
-    g_assert_cmpuint(find_parts(first).n, ==, 4);
+    g_assert_cmpuint(store_parts(first).n, ==, 4);
     read_header(path, &h);
     g_assert_cmpuint(h.part, ==, 2);
     read_header(next, &h);
@@ -620,7 +427,7 @@ static void test_identify(void)
     g_assert_cmpuint(h.begin, ==, 0);
     g_assert_cmpint(btrail_store_identify(store, id, 3), ==, 0);
     for (i = 0; i < 2; i++) {
-        g_assert_cmpint(put_chunk(store, i, 600), ==, 0);
+        g_assert_cmpint(store_put_chunk(store, i, 600), ==, 0);
     }
     g_assert_cmpint(btrail_store_close(store), ==, 0);
     read_header(path, &h);
@@ -653,12 +460,12 @@ static void test_sync(void)
     g_assert_cmpint(btrail_store_sync(store, &at), ==, 0);
     g_assert_cmpint(at, ==, 0);
     before = g_get_monotonic_time();
-    g_assert_cmpint(put_chunk(store, 0, 200), ==, 0);
+    g_assert_cmpint(store_put_chunk(store, 0, 200), ==, 0);
     g_assert_cmpint(btrail_store_sync(store, &at), ==, 0);
     if (at) {
         g_assert_cmpint(at, >=, before + 50000);
         /* It counts from what is not synced yet. */
-        g_assert_cmpint(put_chunk(store, 1, 200), ==, 0);
+        g_assert_cmpint(store_put_chunk(store, 1, 200), ==, 0);
         g_assert_cmpint(btrail_store_sync(store, &again), ==, 0);
         g_assert_true(again == at || g_get_monotonic_time() >= at);
         while (g_get_monotonic_time() < at) {
@@ -682,11 +489,6 @@ int main(int argc, char **argv)
     g_test_add_func("/store/no-room", test_no_room);
     g_test_add_func("/store/large-index", test_large_index);
     g_test_add_func("/store/parts", test_parts);
-    g_test_add_func("/store/ring", test_ring);
-    g_test_add_data_func("/store/ring-records", NULL, test_ring_limit);
-    g_test_add_data_func("/store/ring-time", "", test_ring_limit);
-    g_test_add_func("/store/ring-held", test_ring_held);
-    g_test_add_func("/store/ring-too-small", test_ring_too_small);
     g_test_add_func("/store/parts-exist", test_parts_exist);
     g_test_add_func("/store/no-next-part", test_no_next_part);
     g_test_add_func("/store/continue", test_continue);
