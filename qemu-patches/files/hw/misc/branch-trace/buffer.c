@@ -22,7 +22,7 @@
 #define SLABS_WANTED        8
 #define SLAB_SIZE_WANTED    (256 * KiB)
 
-/* The part of a slab for events suffices even while CR3 changes all the time. */
+/* The part of a slab for events suffices even if CR3 changes all the time. */
 #define EVENT_SHARE         16
 
 static void buffer_layout(BranchTraceBuffer *buf, unsigned vcpus,
@@ -89,20 +89,15 @@ static void buffer_write_header(BranchTraceBuffer *buf)
     };
 }
 
-void branch_trace_buffer_init(BranchTraceBuffer *buf)
+bool branch_trace_buffer_create(BranchTraceBuffer *buf, unsigned vcpus,
+                                uint64_t size_per_vcpu, uint32_t code_items,
+                                Error **errp)
 {
     *buf = (BranchTraceBuffer) {
         .fd = -1,
         .ready = { -1, -1 },
         .free = { -1, -1 },
     };
-}
-
-bool branch_trace_buffer_create(BranchTraceBuffer *buf, unsigned vcpus,
-                                uint64_t size_per_vcpu, uint32_t code_items,
-                                Error **errp)
-{
-    branch_trace_buffer_init(buf);
     buffer_layout(buf, vcpus, size_per_vcpu, code_items);
 
     /* Sealed, or the agent could make us take a SIGBUS. */
@@ -118,41 +113,30 @@ bool branch_trace_buffer_create(BranchTraceBuffer *buf, unsigned vcpus,
         error_setg_errno(errp, errno, "cannot map %" PRIu64 " bytes of "
                          "branch trace buffer", buf->size);
         buf->base = NULL;
-        goto fail;
+        return false;
     }
     if (qemu_socketpair(AF_UNIX, SOCK_STREAM, 0, buf->ready) < 0 ||
         qemu_socketpair(AF_UNIX, SOCK_STREAM, 0, buf->free) < 0) {
         error_setg_errno(errp, errno, "cannot create a socket");
-        goto fail;
+        return false;
     }
     buffer_write_header(buf);
     return true;
-
-fail:
-    branch_trace_buffer_destroy(buf);
-    return false;
 }
 
 void branch_trace_buffer_destroy(BranchTraceBuffer *buf)
 {
-    int i;
+    int fds[] = {
+        buf->fd, buf->ready[0], buf->ready[1], buf->free[0], buf->free[1],
+    };
+    unsigned i;
 
     if (buf->base) {
         munmap(buf->base, buf->size);
-        buf->base = NULL;
     }
-    if (buf->fd >= 0) {
-        close(buf->fd);
-        buf->fd = -1;
-    }
-    for (i = 0; i < 2; i++) {
-        if (buf->ready[i] >= 0) {
-            close(buf->ready[i]);
-            buf->ready[i] = -1;
-        }
-        if (buf->free[i] >= 0) {
-            close(buf->free[i]);
-            buf->free[i] = -1;
+    for (i = 0; i < ARRAY_SIZE(fds); i++) {
+        if (fds[i] >= 0) {
+            close(fds[i]);
         }
     }
 }
@@ -182,4 +166,33 @@ void branch_trace_buffer_read_free(BranchTraceBuffer *buf)
 
     /* The rest is read the next time. */
     recv(buf->free[0], count, sizeof(count), MSG_DONTWAIT);
+}
+
+void branch_trace_queue_advance(BranchTraceQueue *q)
+{
+    qatomic_set(&q->head, q->head + 1);
+    qatomic_store_release(q->shm_head, q->head);
+}
+
+uint64_t branch_trace_queue_used(const BranchTraceQueue *q)
+{
+    return qatomic_read(&q->head) - qatomic_read(&q->tail);
+}
+
+bool branch_trace_queue_read_tail(BranchTraceQueue *q, uint32_t slot)
+{
+    /* In this order: the agent's tail cannot be ahead of a later head. */
+    uint64_t tail = qatomic_load_acquire(&q->shm_tail[slot]);
+    uint64_t head = qatomic_read(&q->head);
+
+    if (tail > head || tail < qatomic_read(&q->tail)) {
+        return false;
+    }
+    qatomic_set(&q->tail, tail);
+    return true;
+}
+
+void branch_trace_queue_init_tail(BranchTraceQueue *q, uint32_t slot)
+{
+    qatomic_store_release(&q->shm_tail[slot], qatomic_read(&q->tail));
 }

@@ -42,9 +42,33 @@ typedef struct BranchTraceBuffer {
     int free[2];
 } BranchTraceBuffer;
 
-/* Makes an empty buffer, which branch_trace_buffer_destroy() accepts. */
-void branch_trace_buffer_init(BranchTraceBuffer *buf);
+/**
+ * BranchTraceQueue - what the device publishes and the agent drains
+ * @head:     how many were published; written by the vCPU, read by all
+ * @tail:     how many were drained, as last read and found valid
+ * @shm_head: @head in shared memory
+ * @shm_tail: the tails of the agents in shared memory, by slot
+ */
+typedef struct BranchTraceQueue {
+    uint64_t head;
+    uint64_t tail;
+    uint64_t *shm_head;
+    uint64_t *shm_tail;
+} BranchTraceQueue;
 
+/* Publishes the next one. */
+void branch_trace_queue_advance(BranchTraceQueue *q);
+
+/* Any thread: how many are published and not drained, as far as is known? */
+uint64_t branch_trace_queue_used(const BranchTraceQueue *q);
+
+/* Any thread: false if the agent in @slot has written an impossible tail. */
+bool branch_trace_queue_read_tail(BranchTraceQueue *q, uint32_t slot);
+
+/* Lets an agent that will use @slot continue where the last one was. */
+void branch_trace_queue_init_tail(BranchTraceQueue *q, uint32_t slot);
+
+/* Even if this fails, the caller destroys the buffer. */
 bool branch_trace_buffer_create(BranchTraceBuffer *buf, unsigned vcpus,
                                 uint64_t size_per_vcpu, uint32_t code_items,
                                 Error **errp);

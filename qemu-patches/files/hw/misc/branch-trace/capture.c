@@ -147,7 +147,7 @@ static BranchTraceStream *find_stream(const BranchTraceCapture *capture,
     unsigned i;
 
     FOREACH_STREAM(capture, i, s) {
-        if (branch_trace_stream_cpu_index(s) == cpu->cpu_index) {
+        if (s->cpu_index == cpu->cpu_index) {
             return s;
         }
     }
@@ -188,8 +188,7 @@ static void do_change(CPUState *cpu, run_on_cpu_data data)
     BranchTraceStream *s = data.host_ptr;
 
     branch_trace_stream_change(
-        s, branch_trace_selection_filter(latest->selection,
-                                         branch_trace_stream_cpu_index(s)));
+        s, branch_trace_selection_filter(latest->selection, s->cpu_index));
 }
 
 /*
@@ -213,7 +212,7 @@ static void start_stream(BranchTraceCapture *capture, CPUState *cpu)
     s = find_stream(capture, cpu);
     if (!s) {
         s = branch_trace_stream_new(
-            cpu, &capture->buffer, branch_trace_producer(),
+            cpu, &capture->buffer,
             branch_trace_selection_filter(capture->selection, cpu->cpu_index),
             &capture->policy, capture->code);
         WITH_QEMU_LOCK_GUARD(&capture->streams_lock) {
@@ -229,7 +228,7 @@ static void start_stream(BranchTraceCapture *capture, CPUState *cpu)
  */
 static void change_stream(BranchTraceStream *s)
 {
-    CPUState *cpu = branch_trace_stream_cpu(s);
+    CPUState *cpu = s->cpu;
 
     if (cpu && !thread_ended(cpu)) {
         run_on_cpu(cpu, do_change, RUN_ON_CPU_HOST_PTR(s));
@@ -240,9 +239,9 @@ static void change_stream(BranchTraceStream *s)
 
 static void end_stream(BranchTraceStream *s, uint16_t reason)
 {
-    CPUState *cpu = branch_trace_stream_cpu(s);
+    CPUState *cpu = s->cpu;
 
-    if (branch_trace_stream_state(s) == BTRAIL_VCPU_ENDED) {
+    if (qatomic_read(&s->state) == BTRAIL_VCPU_ENDED) {
         return;
     }
     if (!cpu || thread_ended(cpu)) {
@@ -261,7 +260,7 @@ static void wake_streams(BranchTraceCapture *capture)
     unsigned i;
 
     FOREACH_STREAM(capture, i, s) {
-        CPUState *cpu = branch_trace_stream_cpu(s);
+        CPUState *cpu = s->cpu;
 
         branch_trace_stream_read_tail(s);
         if (cpu && branch_trace_stream_can_refill(s)) {
@@ -276,9 +275,9 @@ static void flush_streams(BranchTraceCapture *capture)
     unsigned i;
 
     FOREACH_STREAM(capture, i, s) {
-        CPUState *cpu = branch_trace_stream_cpu(s);
+        CPUState *cpu = s->cpu;
 
-        if (cpu && branch_trace_stream_state(s) == BTRAIL_VCPU_RUNNING) {
+        if (cpu && qatomic_read(&s->state) == BTRAIL_VCPU_RUNNING) {
             async_run_on_cpu(cpu, do_flush, RUN_ON_CPU_NULL);
         }
     }
@@ -296,8 +295,8 @@ static void report_gaps(BranchTraceCapture *capture)
     }
     FOREACH_STREAM(capture, i, s) {
         if (branch_trace_stream_has_lost(s, &lost)) {
-            qapi_event_send_branch_trace_gap(
-                capture->name, branch_trace_stream_cpu_index(s), lost);
+            qapi_event_send_branch_trace_gap(capture->name, s->cpu_index,
+                                             lost);
         }
     }
 }
@@ -400,8 +399,8 @@ static void watch_agent(BranchTraceCapture *capture)
             return;
         }
         progress |= branch_trace_stream_has_progressed(s);
-        stuck |= branch_trace_stream_state(s) == BTRAIL_VCPU_WAITING ||
-                 branch_trace_stream_state(s) == BTRAIL_VCPU_LOSING;
+        stuck |= qatomic_read(&s->state) == BTRAIL_VCPU_WAITING ||
+                 qatomic_read(&s->state) == BTRAIL_VCPU_LOSING;
     }
 
     if (progress && capture->agent &&
@@ -457,7 +456,7 @@ static void describe_selection(BranchTraceCapture *capture)
     struct btrail_shm_header *header = shm_header(capture);
 
     header->policy = capture->overflow;
-    header->privilege = branch_trace_selection_privilege(capture->selection);
+    header->privilege = capture->selection->filter.privilege;
 }
 
 static void describe(BranchTraceCapture *capture)
@@ -492,7 +491,6 @@ branch_trace_capture_new(const BranchTraceCaptureOptions *options,
         (GDestroyNotify)branch_trace_stream_free);
     qemu_mutex_init(&capture->streams_lock);
     set_policy(capture, false);
-    branch_trace_buffer_init(&capture->buffer);
     if (!branch_trace_buffer_create(&capture->buffer,
                                     current_machine->smp.max_cpus,
                                     options->buffer_size, options->code_pages,
@@ -660,7 +658,7 @@ bool branch_trace_capture_change(BranchTraceCapture *capture,
 
         if (cpu && is_active(capture) && !capture->ending) {
             s = find_stream(capture, cpu);
-            if (!s || !branch_trace_stream_cpu(s)) {
+            if (!s || !s->cpu) {
                 start_stream(capture, cpu);
             }
         }
@@ -716,20 +714,12 @@ void branch_trace_capture_vm_state(BranchTraceCapture *capture, bool running)
     unsigned i;
 
     FOREACH_STREAM(capture, i, s) {
-        if (branch_trace_stream_cpu(s) &&
-            branch_trace_stream_state(s) != BTRAIL_VCPU_ENDED) {
+        if (s->cpu) {
             branch_trace_stream_vm_state(s, running);
         }
-    }
-}
-
-void branch_trace_capture_flush(BranchTraceCapture *capture)
-{
-    BranchTraceStream *s;
-    unsigned i;
-
-    FOREACH_STREAM(capture, i, s) {
-        branch_trace_stream_flush(s);
+        if (!running) {
+            branch_trace_stream_flush(s);
+        }
     }
 }
 
@@ -739,7 +729,9 @@ void branch_trace_capture_restored(BranchTraceCapture *capture)
     unsigned i;
 
     FOREACH_STREAM(capture, i, s) {
-        branch_trace_stream_restored(s);
+        if (s->cpu) {
+            s->ops->discontinuity(s->cpu, BTRAIL_GAP_RESTORED);
+        }
     }
 }
 
@@ -757,7 +749,7 @@ void branch_trace_capture_unplug(BranchTraceCapture *capture, CPUState *cpu)
 
     /* Not by its index, which it has lost already. */
     FOREACH_STREAM(capture, i, s) {
-        if (branch_trace_stream_cpu(s) == cpu) {
+        if (s->cpu == cpu) {
             /* Its thread is gone; the tick must not use its cursor. */
             QEMU_LOCK_GUARD(&capture->streams_lock);
             branch_trace_stream_unplug(s);

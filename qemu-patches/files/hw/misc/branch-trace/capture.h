@@ -87,7 +87,6 @@ BranchTraceInfo *branch_trace_capture_info(BranchTraceCapture *capture);
 
 /* No vCPU runs at this moment. */
 void branch_trace_capture_vm_state(BranchTraceCapture *capture, bool running);
-void branch_trace_capture_flush(BranchTraceCapture *capture);
 void branch_trace_capture_restored(BranchTraceCapture *capture);
 void branch_trace_capture_plug(BranchTraceCapture *capture, CPUState *cpu);
 void branch_trace_capture_unplug(BranchTraceCapture *capture, CPUState *cpu);

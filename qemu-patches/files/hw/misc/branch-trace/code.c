@@ -18,41 +18,29 @@
 #include "qemu/atomic.h"
 #include "qemu/lockable.h"
 #include "code.h"
+#include "stream.h"
 
 #define PAGE_BITS       12
 #define PAGE_SIZE       BTRAIL_CODE_PAGE_SIZE
 
 QEMU_BUILD_BUG_ON(PAGE_SIZE != 1 << PAGE_BITS);
 
-/* Pages are found by their RAM address, in a tree of three levels: 64 TiB. */
-#define LEAF_BITS       9
-#define MID_BITS        12
-#define TOP_BITS        13
-
 /*
- * A page that is executed, and what was last reported of it.  It is kept as a
- * copy, not as a hash, so that only the bytes of a translated block need to be
- * compared: to compare the whole page each time would cost more, and would
- * report changes to data in the page, too.
+ * A page that was reported, and its content then.  It is kept as a copy, not as
+ * a hash, so that only the bytes of a translated block need to be compared: to
+ * compare the whole page each time would cost more, and would report changes to
+ * data in the page, too.
  */
 typedef struct CodePage {
-    uint64_t number;            /* of the content, 0 if it is not known */
     uint64_t ram_page;
-    uint8_t *copy;              /* NULL if it was never reported */
+    uint64_t number;            /* of the content, 0 if it is not known */
+    uint8_t copy[PAGE_SIZE];
 } CodePage;
-
-typedef struct CodeLeaf {
-    CodePage pages[1 << LEAF_BITS];
-} CodeLeaf;
-
-typedef struct CodeMid {
-    CodeLeaf *leaves[1 << MID_BITS];
-} CodeMid;
 
 /* The lock protects everything.  Only the numbers are read without it. */
 struct BranchTraceCode {
     QemuMutex lock;
-    CodeMid *mids[1 << TOP_BITS];
+    GHashTable *pages;          /* by their ram_page */
     uint64_t numbers;           /* given so far */
     QTAILQ_HEAD(, BranchTraceCodeRing) rings;
 };
@@ -86,20 +74,15 @@ typedef struct CodeWaiting {
 } CodeWaiting;
 
 struct BranchTraceCodeRing {
+    BranchTraceStream *stream;
     BranchTraceCode *code;
-    const BranchTraceProducerOps *ops;
-    BranchTraceBuffer *buf;
-    CPUState *cpu;              /* NULL while unplugged, and after the end */
     QTAILQ_ENTRY(BranchTraceCodeRing) next;
 
     /* In shared memory, written only */
     struct btrail_shm_code *shm;
     struct btrail_code_item *items;
     uint8_t *pages;
-    uint32_t n_items;
 
-    uint64_t head;
-    uint64_t tail;              /* as last read and found valid */
     CodeWaiting *waiting;       /* NULL until needed */
     unsigned n_waiting;
     bool lost;                  /* items, since record lost_from */
@@ -113,107 +96,19 @@ BranchTraceCode *branch_trace_code_new(void)
     BranchTraceCode *code = g_new0(BranchTraceCode, 1);
 
     qemu_mutex_init(&code->lock);
+    code->pages = g_hash_table_new_full(g_int64_hash, g_int64_equal, NULL,
+                                        g_free);
     QTAILQ_INIT(&code->rings);
     return code;
 }
 
-static void for_each_page(BranchTraceCode *code, void (*fn)(CodePage *page))
-{
-    unsigned i, k, n;
-
-    for (i = 0; i < ARRAY_SIZE(code->mids); i++) {
-        CodeMid *mid = code->mids[i];
-
-        for (k = 0; mid && k < ARRAY_SIZE(mid->leaves); k++) {
-            CodeLeaf *leaf = mid->leaves[k];
-
-            for (n = 0; leaf && n < ARRAY_SIZE(leaf->pages); n++) {
-                fn(&leaf->pages[n]);
-            }
-        }
-    }
-}
-
-static void page_free(CodePage *page)
-{
-    g_free(page->copy);
-}
-
-static void page_forget(CodePage *page)
-{
-    qatomic_set(&page->number, 0);
-}
-
 void branch_trace_code_free(BranchTraceCode *code)
 {
-    unsigned i, k;
-
-    if (!code) {
-        return;
+    if (code) {
+        g_hash_table_unref(code->pages);
+        qemu_mutex_destroy(&code->lock);
+        g_free(code);
     }
-    for_each_page(code, page_free);
-    for (i = 0; i < ARRAY_SIZE(code->mids); i++) {
-        for (k = 0; code->mids[i] && k < ARRAY_SIZE(code->mids[i]->leaves);
-             k++) {
-            g_free(code->mids[i]->leaves[k]);
-        }
-        g_free(code->mids[i]);
-    }
-    qemu_mutex_destroy(&code->lock);
-    g_free(code);
-}
-
-/* NULL if there cannot be such a page. */
-static CodePage *make_page(BranchTraceCode *code, uint64_t ram_page)
-{
-    uint64_t top = ram_page >> (LEAF_BITS + MID_BITS);
-    CodeLeaf **leaf;
-    CodePage *page;
-
-    if (top >= ARRAY_SIZE(code->mids)) {
-        return NULL;
-    }
-    if (!code->mids[top]) {
-        code->mids[top] = g_new0(CodeMid, 1);
-    }
-    leaf = &code->mids[top]->leaves[extract64(ram_page, LEAF_BITS, MID_BITS)];
-    if (!*leaf) {
-        *leaf = g_new0(CodeLeaf, 1);
-    }
-    page = &(*leaf)->pages[extract64(ram_page, 0, LEAF_BITS)];
-    if (page->ram_page != ram_page) {
-        page->ram_page = ram_page;
-    }
-    return page;
-}
-
-bool branch_trace_code_read_tail(BranchTraceCodeRing *c)
-{
-    uint64_t tail, head;
-
-    if (!c) {
-        return true;
-    }
-    /* In this order: the agent's tail cannot be ahead of a later head. */
-    tail = qatomic_load_acquire(&c->shm->tail[qatomic_read(&c->buf->slot)]);
-    head = qatomic_read(&c->head);
-    if (tail > head || tail < qatomic_read(&c->tail)) {
-        return false;
-    }
-    qatomic_set(&c->tail, tail);
-    return true;
-}
-
-void branch_trace_code_init_tail(BranchTraceCodeRing *c, uint32_t slot)
-{
-    if (c) {
-        qatomic_store_release(&c->shm->tail[slot], qatomic_read(&c->tail));
-    }
-}
-
-uint64_t branch_trace_code_tail(const BranchTraceCodeRing *c)
-{
-    return c ? qatomic_read(&c->tail) : 0;
 }
 
 bool branch_trace_code_waits(const BranchTraceCodeRing *c)
@@ -221,37 +116,35 @@ bool branch_trace_code_waits(const BranchTraceCodeRing *c)
     return c && c->n_waiting;
 }
 
-bool branch_trace_code_half_free(const BranchTraceCodeRing *c)
-{
-    return !c || qatomic_read(&c->head) - qatomic_read(&c->tail) <=
-                 c->n_items / 2;
-}
-
 static bool ring_has_room(BranchTraceCodeRing *c)
 {
-    if (c->head - qatomic_read(&c->tail) < c->n_items) {
+    BranchTraceStream *s = c->stream;
+
+    if (branch_trace_queue_used(&s->code_queue) < s->buf->code_items) {
         return true;
     }
-    branch_trace_code_read_tail(c);
-    return c->head - qatomic_read(&c->tail) < c->n_items;
+    branch_trace_stream_read_tail(s);
+    return branch_trace_queue_used(&s->code_queue) < s->buf->code_items;
 }
 
 static void ring_put(BranchTraceCodeRing *c,
                      const struct btrail_code_item *item, const void *bytes)
 {
-    uint32_t slot = c->head % c->n_items;
+    BranchTraceStream *s = c->stream;
+    BranchTraceQueue *queue = &s->code_queue;
+    uint32_t n = s->buf->code_items;
+    uint32_t slot = queue->head % n;
 
     c->items[slot] = *item;
     if (bytes) {
         memcpy(c->pages + (uint64_t)slot * PAGE_SIZE, bytes, PAGE_SIZE);
     }
-    qatomic_set(&c->head, c->head + 1);
-    qatomic_store_release(&c->shm->head, c->head);
+    branch_trace_queue_advance(queue);
     /* The agent drains on its own now and then, which may not be enough. */
-    if (c->head % MAX(c->n_items / 4, 1) == 0) {
-        branch_trace_code_read_tail(c);
-        if (c->head - qatomic_read(&c->tail) >= c->n_items / 4) {
-            branch_trace_buffer_signal(c->buf);
+    if (queue->head % MAX(n / 4, 1) == 0) {
+        branch_trace_stream_read_tail(s);
+        if (branch_trace_queue_used(queue) >= n / 4) {
+            branch_trace_buffer_signal(s->buf);
         }
     }
 }
@@ -298,95 +191,113 @@ static bool put_item(BranchTraceCodeRing *c,
     return true;
 }
 
-static void lose(BranchTraceCodeRing *c, uint64_t index)
+static void lose(BranchTraceCodeRing *c)
 {
     if (!c->lost) {
         c->lost = true;
-        c->lost_from = index;
+        c->lost_from = branch_trace_stream_index(c->stream);
         qatomic_set(&c->shm->lost_from, c->lost_from);
     }
 }
 
 /* Starts over after a loss, if there is room for it; false if not */
-static bool start_over(BranchTraceCodeRing *c, uint64_t index, uint64_t cr3)
+static bool start_over(BranchTraceCodeRing *c)
 {
+    BranchTraceStream *s = c->stream;
     struct btrail_code_item item = {
         .type = BTRAIL_CODE_LOST,
-        .index = index,
-        .cr3 = cr3,
+        .index = branch_trace_stream_index(s),
+        .cr3 = s->cr3,
         .linear = c->lost_from,
     };
 
-    branch_trace_code_read_tail(c);
-    if (!branch_trace_code_settle(c) || !branch_trace_code_half_free(c)) {
+    branch_trace_stream_read_tail(s);
+    if (!branch_trace_code_settle(c) ||
+        branch_trace_queue_used(&s->code_queue) > s->buf->code_items / 2) {
         return false;
     }
     ring_put(c, &item, NULL);
     c->lost = false;
     qatomic_set(&c->shm->lost_from, BTRAIL_CODE_NONE_LOST);
     memset(c->known, 0, sizeof(c->known));
-    c->ops->code_forget(c->cpu);
+    s->ops->code_forget(s->cpu);
     return true;
+}
+
+static CodePage *find_page(BranchTraceCode *code, uint64_t ram_page)
+{
+    return g_hash_table_lookup(code->pages, &ram_page);
 }
 
 /*
  * Gives the content of a page a number and sends it to the agent, because it
- * has changed or was never reported.  Called with the lock held.  Returns false
- * if that was lost.
+ * has changed or is not known.  Called with the lock held.  Returns NULL if it
+ * was lost.
  */
-static bool send_bytes(BranchTraceCodeRing *c, uint64_t index, CodePage *p,
-                       const void *bytes)
+static CodePage *send_bytes(BranchTraceCodeRing *c, uint64_t ram_page,
+                            const void *bytes)
 {
     BranchTraceCode *code = c->code;
+    CodePage *p = find_page(code, ram_page);
+    struct btrail_code_item item = {
+        .type = BTRAIL_CODE_BYTES,
+        .number = code->numbers + 1,
+        .index = branch_trace_stream_index(c->stream),
+    };
 
-    if (!p->copy) {
-        p->copy = g_malloc(PAGE_SIZE);
+    if (!p) {
+        p = g_new0(CodePage, 1);
+        p->ram_page = ram_page;
+        g_hash_table_insert(code->pages, &p->ram_page, p);
     }
     memcpy(p->copy, bytes, PAGE_SIZE);
-    if (!put_item(c, &(struct btrail_code_item) {
-                         .type = BTRAIL_CODE_BYTES,
-                         .number = code->numbers + 1,
-                         .index = index,
-                     }, p->copy)) {
+    if (!put_item(c, &item, p->copy)) {
         qatomic_set(&p->number, 0);
-        lose(c, index);
-        return false;
+        lose(c);
+        return NULL;
     }
     qatomic_set(&p->number, ++code->numbers);
+    return p;
+}
+
+/* Has code changed that was reported?  Called with the lock held. */
+static bool code_has_changed(BranchTraceCodeRing *c, uint64_t ram_page,
+                             const uint8_t *bytes, unsigned offset,
+                             unsigned size)
+{
+    CodePage *p = find_page(c->code, ram_page);
+    BranchTraceCodeRing *other;
+
+    if (p && !memcmp(p->copy + offset, bytes + offset, size)) {
+        return false;
+    }
+    send_bytes(c, ram_page, bytes);
+    if (!p) {
+        return false;
+    }
+    QTAILQ_FOREACH(other, &c->code->rings, next) {
+        if (other != c) {
+            other->stream->ops->code_stale(other->stream->cpu);
+        }
+    }
     return true;
 }
 
-bool branch_trace_code_translated(BranchTraceCodeRing *c, uint64_t index,
-                                  uint64_t ram, const void *bytes,
-                                  unsigned offset, unsigned size)
+bool branch_trace_stream_code_translated(BranchTraceStream *s, uint64_t ram,
+                                         const void *bytes, unsigned offset,
+                                         unsigned size)
 {
-    BranchTraceCodeRing *other;
-    BranchTraceCode *code;
-    CodePage *p;
+    BranchTraceCodeRing *c = s->code;
+    bool changed = false;
 
     if (!c) {
         return false;
     }
-    code = c->code;
-    QEMU_LOCK_GUARD(&code->lock);
-    p = make_page(code, ram >> PAGE_BITS);
-    if (!p) {
-        return false;
+    WITH_QEMU_LOCK_GUARD(&c->code->lock) {
+        changed = code_has_changed(c, ram >> PAGE_BITS, bytes, offset, size);
     }
-    if (!p->copy) {
-        send_bytes(c, index, p, bytes);
-        return false;
-    }
-    if (!memcmp(p->copy + offset, (const uint8_t *)bytes + offset, size)) {
-        return false;
-    }
-    send_bytes(c, index, p, bytes);
-    QTAILQ_FOREACH(other, &code->rings, next) {
-        if (other != c) {
-            c->ops->code_stale(other->cpu);
-        }
-    }
-    return true;
+    branch_trace_stream_wait_for_code(s);
+    return changed;
 }
 
 /* The address space that a page is reported for: 0 if all share the page */
@@ -404,129 +315,145 @@ static CodeKnown *known_set(BranchTraceCodeRing *c, uint64_t page,
     return c->known[hash >> 52];
 }
 
-bool branch_trace_code_known(BranchTraceCodeRing *c, uint64_t cr3,
-                             uint64_t linear, uint64_t ram)
+static CodeKnown *known_find(BranchTraceCodeRing *c, uint64_t page,
+                             uint64_t space)
 {
-    uint64_t page = linear >> PAGE_BITS | KNOWN_IN_USE;
-    uint64_t space = space_of(cr3, linear);
-    const CodeKnown *known;
+    CodeKnown *set = known_set(c, page, space);
     unsigned i;
+
+    for (i = 0; i < KNOWN_WAYS; i++) {
+        if (set[i].page == page && set[i].space == space) {
+            return &set[i];
+        }
+    }
+    return NULL;
+}
+
+bool branch_trace_stream_code_known(BranchTraceStream *s, uint64_t linear,
+                                    uint64_t ram)
+{
+    BranchTraceCodeRing *c = s->code;
+    const CodeKnown *known;
 
     if (!c) {
         return true;
     }
-    known = known_set(c, page, space);
-    for (i = 0; i < KNOWN_WAYS; i++, known++) {
-        if (known->page == page && known->space == space) {
-            return known->content->ram_page == ram >> PAGE_BITS &&
-                   qatomic_read(&known->content->number) == known->number &&
-                   !c->lost;
-        }
-    }
-    return false;
+    known = known_find(c, linear >> PAGE_BITS | KNOWN_IN_USE,
+                       space_of(s->cr3, linear));
+    return known && known->content->ram_page == ram >> PAGE_BITS &&
+           qatomic_read(&known->content->number) == known->number && !c->lost;
 }
 
-void branch_trace_code_executed(BranchTraceCodeRing *c, uint64_t index,
-                                uint64_t cr3, uint64_t linear,
-                                uint64_t physical, uint64_t ram,
-                                const void *bytes)
+static void report_page(BranchTraceCodeRing *c, uint64_t linear,
+                        uint64_t physical, uint64_t ram_page,
+                        const void *bytes)
 {
+    BranchTraceStream *s = c->stream;
     uint64_t page = linear >> PAGE_BITS | KNOWN_IN_USE;
-    uint64_t space = space_of(cr3, linear), number = 0;
-    CodeKnown *set;
-    CodePage *content;
-    unsigned i;
+    uint64_t space = space_of(s->cr3, linear);
+    struct btrail_code_item item = {
+        .type = BTRAIL_CODE_PAGE,
+        .index = branch_trace_stream_index(s),
+        .cr3 = s->cr3,
+        .linear = linear,
+        .physical = physical,
+    };
+    CodePage *content = NULL;
+    CodeKnown *known;
 
-    if (!c || (c->lost && !start_over(c, index, cr3))) {
+    if (c->lost && !start_over(c)) {
         return;
     }
     WITH_QEMU_LOCK_GUARD(&c->code->lock) {
-        content = make_page(c->code, ram >> PAGE_BITS);
-        if (content &&
-            (content->number || send_bytes(c, index, content, bytes))) {
-            number = content->number;
+        content = find_page(c->code, ram_page);
+        if (!content || !content->number) {
+            content = send_bytes(c, ram_page, bytes);
+        }
+        if (content) {
+            item.number = content->number;
         }
     }
-    if (!number || !put_item(c, &(struct btrail_code_item) {
-                                    .type = BTRAIL_CODE_PAGE,
-                                    .number = number,
-                                    .index = index,
-                                    .cr3 = cr3,
-                                    .linear = linear,
-                                    .physical = physical,
-                                }, NULL)) {
-        lose(c, index);
+    if (!item.number || !put_item(c, &item, NULL)) {
+        lose(c);
         return;
     }
-    set = known_set(c, page, space);
-    for (i = 0; i < KNOWN_WAYS; i++) {
-        if (set[i].page == page && set[i].space == space) {
-            break;
-        }
+    known = known_find(c, page, space);
+    if (!known) {
+        known = &known_set(c, page, space)[c->way++ % KNOWN_WAYS];
     }
-    if (i == KNOWN_WAYS) {
-        i = c->way++ % KNOWN_WAYS;
+    *known = (CodeKnown) { page, space, content, item.number };
+}
+
+void branch_trace_stream_code_executed(BranchTraceStream *s, uint64_t linear,
+                                       uint64_t physical, uint64_t ram,
+                                       const void *bytes)
+{
+    if (s->code) {
+        report_page(s->code, linear, physical, ram >> PAGE_BITS, bytes);
+        branch_trace_stream_wait_for_code(s);
     }
-    set[i] = (CodeKnown) { page, space, content, number };
 }
 
 void branch_trace_code_forget(BranchTraceCode *code)
 {
     BranchTraceCodeRing *c;
+    GHashTableIter iter;
+    void *page;
 
     if (!code) {
         return;
     }
     QEMU_LOCK_GUARD(&code->lock);
-    for_each_page(code, page_forget);
+    g_hash_table_iter_init(&iter, code->pages);
+    while (g_hash_table_iter_next(&iter, NULL, &page)) {
+        qatomic_set(&((CodePage *)page)->number, 0);
+    }
     QTAILQ_FOREACH(c, &code->rings, next) {
-        c->ops->code_stale(c->cpu);
+        c->stream->ops->code_stale(c->stream->cpu);
     }
 }
 
-void branch_trace_code_join(BranchTraceCodeRing *c, CPUState *cpu)
+void branch_trace_code_join(BranchTraceCodeRing *c)
 {
     if (c) {
         QEMU_LOCK_GUARD(&c->code->lock);
         memset(c->known, 0, sizeof(c->known));
-        c->cpu = cpu;
         QTAILQ_INSERT_TAIL(&c->code->rings, c, next);
-        c->ops->code_stale(cpu);
+        c->stream->ops->code_stale(c->stream->cpu);
     }
 }
 
-void branch_trace_code_leave(BranchTraceCodeRing *c, uint64_t index)
+void branch_trace_code_leave(BranchTraceCodeRing *c)
 {
-    if (c && c->cpu) {
+    if (c && QTAILQ_IN_USE(c, next)) {
         QEMU_LOCK_GUARD(&c->code->lock);
         QTAILQ_REMOVE(&c->code->rings, c, next);
-        c->cpu = NULL;
         branch_trace_code_settle(c);
         if (c->n_waiting) {
-            lose(c, index);
+            lose(c);
             c->n_waiting = 0;
         }
     }
 }
 
-BranchTraceCodeRing *
-branch_trace_code_ring_new(BranchTraceCode *code, BranchTraceBuffer *buf,
-                           const BranchTraceProducerOps *ops, uint8_t *area)
+BranchTraceCodeRing *branch_trace_code_ring_new(BranchTraceCode *code,
+                                                BranchTraceStream *s)
 {
+    uint8_t *area = (uint8_t *)s->shm;
     BranchTraceCodeRing *c;
 
     if (!code) {
         return NULL;
     }
     c = g_new0(BranchTraceCodeRing, 1);
+    c->stream = s;
     c->code = code;
-    c->ops = ops;
-    c->buf = buf;
-    c->n_items = buf->code_items;
-    c->shm = (struct btrail_shm_code *)(area + buf->code_offset);
+    c->shm = (struct btrail_shm_code *)(area + s->buf->code_offset);
     c->items = (struct btrail_code_item *)(c->shm + 1);
-    c->pages = area + buf->code_page_offset;
+    c->pages = area + s->buf->code_page_offset;
     c->shm->lost_from = BTRAIL_CODE_NONE_LOST;
+    s->code_queue.shm_head = &c->shm->head;
+    s->code_queue.shm_tail = c->shm->tail;
     return c;
 }
 

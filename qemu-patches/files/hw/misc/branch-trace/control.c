@@ -29,6 +29,7 @@
 #include "qobject/qstring.h"
 #include "system/system.h"
 #include "agent-socket.h"
+#include "capture.h"
 #include "control.h"
 
 /* Bytes that wait for an agent that does not read */
@@ -47,7 +48,8 @@ typedef struct ControlConn {
     guint in_watch;
     guint out_watch;
     char *failure;              /* why it cannot be used any more */
-    bool executing;             /* a command; nothing is read meanwhile */
+    QDict *executing;           /* a command; nothing is read meanwhile */
+    int64_t executing_id;
 
     struct btrail_msg head;
     size_t have;                /* bytes of @head, then of @text */
@@ -70,8 +72,6 @@ typedef struct ControlCall {
 } ControlCall;
 
 struct BranchTraceControl {
-    BranchTraceGetCapture *get_capture;
-    void *opaque;
     QmpCommandList permitted;
     ControlConn *conn;          /* NULL while there is none */
     SocketAddress *addr;        /* of @conn or the last one; NULL if no path */
@@ -83,13 +83,6 @@ struct BranchTraceControl {
     QEMUTimer *reconnect;
     QEMUBH *bh;
 };
-
-/* A command that the agent has executed */
-typedef struct ControlExecution {
-    ControlConn *conn;
-    int64_t id;
-    QDict *request;
-} ControlExecution;
 
 static void conn_listen(ControlConn *conn);
 
@@ -141,14 +134,8 @@ static void conn_unref(ControlConn *conn)
 static void conn_close(ControlConn *conn)
 {
     conn->control->conn = NULL;
-    if (conn->in_watch) {
-        g_source_remove(conn->in_watch);
-        conn->in_watch = 0;
-    }
-    if (conn->out_watch) {
-        g_source_remove(conn->out_watch);
-        conn->out_watch = 0;
-    }
+    g_clear_handle_id(&conn->in_watch, g_source_remove);
+    g_clear_handle_id(&conn->out_watch, g_source_remove);
     qio_channel_close(QIO_CHANNEL(conn->ioc), NULL);
     conn_unref(conn);
 }
@@ -247,11 +234,9 @@ static void conn_send(ControlConn *conn, QDict *message)
     qobject_unref(message);
 }
 
-/* Takes over @error. */
-static void conn_send_error(ControlConn *conn, int64_t id, Error *error)
+/* Takes over @reply. */
+static void conn_send_reply(ControlConn *conn, int64_t id, QDict *reply)
 {
-    QDict *reply = qmp_error_response(error);
-
     qdict_put_str(reply, "type", "reply");
     qdict_put_int(reply, "id", id);
     conn_send(conn, reply);
@@ -261,27 +246,24 @@ static void conn_send_error(ControlConn *conn, int64_t id, Error *error)
 
 static void coroutine_fn execute_co(void *opaque)
 {
-    ControlExecution *e = opaque;
-    ControlConn *conn = e->conn;
+    ControlConn *conn = opaque;
     BranchTraceControl *control = conn->control;
     QDict *reply;
 
     control->executing = qemu_coroutine_self();
-    reply = qmp_dispatch(&control->permitted, QOBJECT(e->request), false, NULL);
+    reply = qmp_dispatch(&control->permitted, QOBJECT(conn->executing), false,
+                         NULL);
     control->executing = NULL;
 
-    conn->executing = false;
+    qobject_unref(conn->executing);
+    conn->executing = NULL;
     if (control->conn == conn) {
-        qdict_put_str(reply, "type", "reply");
-        qdict_put_int(reply, "id", e->id);
-        conn_send(conn, reply);
+        conn_send_reply(conn, conn->executing_id, reply);
         conn_listen(conn);
     } else {
         qobject_unref(reply);
     }
     conn_unref(conn);
-    qobject_unref(e->request);
-    g_free(e);
 }
 
 static void conn_execute(ControlConn *conn, const QDict *message, int64_t id)
@@ -289,7 +271,6 @@ static void conn_execute(ControlConn *conn, const QDict *message, int64_t id)
     const char *name = qdict_get_try_str(message, "execute");
     QObject *arguments = qdict_get(message, "arguments");
     QDict *args = qobject_to(QDict, arguments);
-    ControlExecution *e;
     Error *err = NULL;
 
     if (!name) {
@@ -306,21 +287,18 @@ static void conn_execute(ControlConn *conn, const QDict *message, int64_t id)
                    "it has ended");
     }
     if (err) {
-        conn_send_error(conn, id, err);
+        conn_send_reply(conn, id, qmp_error_response(err));
         return;
     }
 
-    e = g_new0(ControlExecution, 1);
-    e->conn = conn;
-    e->id = id;
-    e->request = qdict_new();
-    qdict_put_str(e->request, "execute", name);
+    conn->executing_id = id;
+    conn->executing = qdict_new();
+    qdict_put_str(conn->executing, "execute", name);
     if (args) {
-        qdict_put(e->request, "arguments", qobject_ref(args));
+        qdict_put(conn->executing, "arguments", qobject_ref(args));
     }
     conn->refs++;
-    conn->executing = true;
-    qemu_coroutine_enter(qemu_coroutine_create(execute_co, e));
+    qemu_coroutine_enter(qemu_coroutine_create(execute_co, conn));
 }
 
 static void conn_reply(ControlConn *conn, const QDict *message, uint64_t id)
@@ -413,7 +391,7 @@ out:
     qobject_unref(object);
 }
 
-static bool conn_head(ControlConn *conn)
+static void conn_head(ControlConn *conn)
 {
     const struct btrail_msg *head = &conn->head;
 
@@ -422,18 +400,17 @@ static bool conn_head(ControlConn *conn)
         head->type != BTRAIL_MSG_JSON) {
         conn_fail(conn, "the trace agent does not speak version %d of the "
                   "branch trace transport", BTRAIL_TRANSPORT_VERSION);
-        return false;
+        return;
     }
     if (!head->value || head->value > BTRAIL_JSON_MAX) {
         conn_fail(conn, "the trace agent has sent a message of %" PRIu64
                   " bytes: from 1 to %u are allowed", head->value,
                   BTRAIL_JSON_MAX);
-        return false;
+        return;
     }
     conn->text = g_malloc(head->value + 1);
     conn->text[head->value] = '\0';
     conn->have = 0;
-    return true;
 }
 
 static gboolean conn_readable(QIOChannel *ioc, GIOCondition cond,
@@ -477,12 +454,10 @@ static void conn_listen(ControlConn *conn)
     }
 }
 
-static QDict *guest_message(BranchTraceControl *control)
+static QDict *guest_message(void)
 {
     QDict *guest = qdict_new();
-    BranchTraceInfo *info = control->get_capture(control->opaque);
-    QObject *capture = NULL;
-    Visitor *v;
+    BranchTraceCapture *capture = branch_trace_capture_active();
 
     qdict_put_str(guest, "type", "guest");
     if (qemu_get_vm_name()) {
@@ -495,13 +470,16 @@ static QDict *guest_message(BranchTraceControl *control)
         qdict_put_str(guest, "uuid", uuid);
     }
     qdict_put_int(guest, "vcpus", current_machine->smp.max_cpus);
-    if (info) {
-        v = qobject_output_visitor_new(&capture);
+    if (capture) {
+        BranchTraceInfo *info = branch_trace_capture_info(capture);
+        QObject *object;
+        Visitor *v = qobject_output_visitor_new(&object);
+
         visit_type_BranchTraceInfo(v, NULL, &info, &error_abort);
-        visit_complete(v, &capture);
+        visit_complete(v, &object);
         visit_free(v);
         qapi_free_BranchTraceInfo(info);
-        qdict_put_obj(guest, "capture", capture);
+        qdict_put_obj(guest, "capture", object);
     }
     return guest;
 }
@@ -529,7 +507,7 @@ static bool control_connect(BranchTraceControl *control, SocketAddress *addr,
     conn->ioc = ioc;
     conn->out = g_byte_array_new();
     control->conn = conn;
-    conn_send(conn, guest_message(control));
+    conn_send(conn, guest_message());
     conn_listen(conn);
     return true;
 }
@@ -699,13 +677,10 @@ void branch_trace_control_exit(BranchTraceControl *control)
     fail_calls(control, "QEMU is about to end");
 }
 
-BranchTraceControl *branch_trace_control_new(BranchTraceGetCapture *get_capture,
-                                             void *opaque)
+BranchTraceControl *branch_trace_control_new(void)
 {
     BranchTraceControl *control = g_new0(BranchTraceControl, 1);
 
-    control->get_capture = get_capture;
-    control->opaque = opaque;
     QTAILQ_INIT(&control->calls);
     control->reconnect = timer_new_ms(QEMU_CLOCK_REALTIME, control_reconnect,
                                       control);

@@ -7,7 +7,6 @@
 #ifndef HW_MISC_BRANCH_TRACE_CONTROL_H
 #define HW_MISC_BRANCH_TRACE_CONTROL_H
 
-#include "qapi/qapi-types-branch-trace.h"
 #include "qapi/qapi-types-sockets.h"
 #include "qemu/coroutine.h"
 #include "qobject/qdict.h"
@@ -15,17 +14,13 @@
 /* The control connection, if there is one, and the commands that wait for it */
 typedef struct BranchTraceControl BranchTraceControl;
 
-/* The active capture, or NULL; the caller frees it. */
-typedef BranchTraceInfo *BranchTraceGetCapture(void *opaque);
-
 /*
  * All functions are called with the BQL held, and all except
  * branch_trace_control_event() and branch_trace_control_own() in the main loop.
  * Only branch_trace_control_command() waits for the agent.
  */
 
-BranchTraceControl *branch_trace_control_new(BranchTraceGetCapture *get_capture,
-                                             void *opaque);
+BranchTraceControl *branch_trace_control_new(void);
 
 /**
  * branch_trace_control_command - forward a command to the agent

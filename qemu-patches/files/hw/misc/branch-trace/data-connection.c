@@ -85,15 +85,16 @@ static bool coroutine_fn handshake(QIOChannel *ioc,
     timer_free(timer);
 
     if (!ok) {
-        error_setg(errp, "the trace agent closed the connection or did not answer "
-                   "within %d ms; see its messages for the reason",
+        error_setg(errp, "the trace agent closed the connection or did not "
+                   "answer within %d ms; see its messages for the reason",
                    HANDSHAKE_TIMEOUT_MS);
         return false;
     }
     if (!msg_is_valid(&msg) || msg.type != BTRAIL_MSG_READY) {
         error_setg(errp, "the trace agent does not speak version %d of the "
                    "branch trace transport: install the version of "
-                   "Backtrail that belongs to this QEMU", BTRAIL_TRANSPORT_VERSION);
+                   "Backtrail that belongs to this QEMU",
+                   BTRAIL_TRANSPORT_VERSION);
         return false;
     }
     if ((msg.value & BTRAIL_READY_MEMORY) && !branch_trace_memory_send(ioc)) {
@@ -103,11 +104,26 @@ static bool coroutine_fn handshake(QIOChannel *ioc,
     return true;
 }
 
+static BranchTraceDataEvent msg_event(const struct btrail_msg *msg)
+{
+    if (msg_is_valid(msg)) {
+        switch (msg->type) {
+        case BTRAIL_MSG_FLUSH:
+            return BRANCH_TRACE_DATA_FLUSH;
+        case BTRAIL_MSG_RESEND_CODE:
+            return BRANCH_TRACE_DATA_RESEND_CODE;
+        case BTRAIL_MSG_STOP:
+            return BRANCH_TRACE_DATA_STOP;
+        }
+    }
+    return BRANCH_TRACE_DATA_INVALID;
+}
+
 static gboolean data_readable(QIOChannel *ioc, GIOCondition cond,
                                gpointer opaque)
 {
     BranchTraceData *data = opaque;
-    struct btrail_msg msg;
+    BranchTraceDataEvent event = BRANCH_TRACE_DATA_CLOSED;
     ssize_t n;
 
     n = qio_channel_read(ioc, (char *)&data->in + data->in_len,
@@ -115,34 +131,17 @@ static gboolean data_readable(QIOChannel *ioc, GIOCondition cond,
     if (n == QIO_CHANNEL_ERR_BLOCK) {
         return G_SOURCE_CONTINUE;
     }
-    if (n <= 0) {
-        data->watch = 0;
-        data->handler(data->opaque, BRANCH_TRACE_DATA_CLOSED);
-        return G_SOURCE_REMOVE;
-    }
-    data->in_len += n;
-    if (data->in_len < sizeof(data->in)) {
-        return G_SOURCE_CONTINUE;
-    }
-
-    msg = data->in;
-    data->in_len = 0;
-    if (msg_is_valid(&msg)) {
-        switch (msg.type) {
-        case BTRAIL_MSG_FLUSH:
-            data->handler(data->opaque, BRANCH_TRACE_DATA_FLUSH);
-            return G_SOURCE_CONTINUE;
-        case BTRAIL_MSG_RESEND_CODE:
-            data->handler(data->opaque, BRANCH_TRACE_DATA_RESEND_CODE);
-            return G_SOURCE_CONTINUE;
-        case BTRAIL_MSG_STOP:
-            data->handler(data->opaque, BRANCH_TRACE_DATA_STOP);
+    if (n > 0) {
+        data->in_len += n;
+        if (data->in_len < sizeof(data->in)) {
             return G_SOURCE_CONTINUE;
         }
+        data->in_len = 0;
+        event = msg_event(&data->in);
     }
-    data->watch = 0;
-    data->handler(data->opaque, BRANCH_TRACE_DATA_INVALID);
-    return G_SOURCE_REMOVE;
+    /* This may close the connection, and remove the source with it. */
+    data->handler(data->opaque, event);
+    return G_SOURCE_CONTINUE;
 }
 
 BranchTraceData *branch_trace_data_connect(SocketAddress *addr,
@@ -196,9 +195,7 @@ void branch_trace_data_send_end(BranchTraceData *data, uint32_t reason)
 
 void branch_trace_data_close(BranchTraceData *data)
 {
-    if (data->watch) {
-        g_source_remove(data->watch);
-    }
+    g_clear_handle_id(&data->watch, g_source_remove);
     qio_channel_close(QIO_CHANNEL(data->ioc), NULL);
     object_unref(OBJECT(data->ioc));
     g_free(data);

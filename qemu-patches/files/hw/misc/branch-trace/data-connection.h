@@ -21,7 +21,7 @@ typedef enum BranchTraceDataEvent {
     BRANCH_TRACE_DATA_STOP,     /* it requests the end of the capture */
 } BranchTraceDataEvent;
 
-/* Called in the main loop; may close the connection after the first two. */
+/* Called in the main loop; closes the connection after the first two events. */
 typedef void BranchTraceDataHandler(void *opaque, BranchTraceDataEvent event);
 
 /* Connects to an agent and hands over @buf; NULL if it does not get ready. */

@@ -9,7 +9,6 @@
 
 #include "qemu/osdep.h"
 #include "hw/boards.h"
-#include "hw/qdev-core.h"
 #include "hw/qdev-properties.h"
 #include "migration/misc.h"
 #include "migration/vmstate.h"
@@ -25,23 +24,6 @@
 #include "device.h"
 
 #define DEFAULT_CODE_PAGES      512
-
-struct BranchTraceDevice {
-    DeviceState parent_obj;
-
-    char *agent_path;
-    uint32_t code_pages;
-    bool traced;                /* for VMState */
-
-    BranchTraceControl *control;
-    bool busy;
-    bool exiting;
-    DeviceListener cpu_listener;
-    NotifierWithReturn migration;
-    Notifier exit;
-    Notifier shutdown;
-    Notifier panicked;
-};
 
 static BranchTraceDevice *branch_trace_device;
 static const BranchTraceProducerOps *producer;
@@ -88,11 +70,6 @@ BranchTraceDevice *branch_trace_device_get_idle(Error **errp)
     return d && branch_trace_device_may_start(d, errp) ? d : NULL;
 }
 
-void branch_trace_device_set_busy(BranchTraceDevice *d, bool busy)
-{
-    d->busy = busy;
-}
-
 SocketAddress *branch_trace_device_agent(BranchTraceDevice *d,
                                          SocketAddress *addr, Error **errp)
 {
@@ -111,23 +88,6 @@ SocketAddress *branch_trace_device_agent(BranchTraceDevice *d,
     addr->type = SOCKET_ADDRESS_TYPE_UNIX;
     addr->u.q_unix.path = g_strdup(d->agent_path);
     return addr;
-}
-
-BranchTraceControl *branch_trace_device_control(BranchTraceDevice *d)
-{
-    return d->control;
-}
-
-uint32_t branch_trace_device_code_pages(BranchTraceDevice *d)
-{
-    return d->code_pages;
-}
-
-static BranchTraceInfo *active_capture_info(void *opaque)
-{
-    BranchTraceCapture *capture = branch_trace_capture_active();
-
-    return capture ? branch_trace_capture_info(capture) : NULL;
 }
 
 /* Events of the guest */
@@ -160,8 +120,6 @@ static void vm_state_changed(void *opaque, bool running, RunState state)
     branch_trace_capture_vm_state(capture, running);
     if (state == RUN_STATE_SHUTDOWN) {
         end_capture(BRANCH_TRACE_REASON_SHUTDOWN, BTRAIL_END_SHUTDOWN);
-    } else if (!running) {
-        branch_trace_capture_flush(capture);
     }
 }
 
@@ -294,7 +252,7 @@ static void branch_trace_realize(DeviceState *dev, Error **errp)
         return;
     }
 
-    d->control = branch_trace_control_new(active_capture_info, d);
+    d->control = branch_trace_control_new();
     qemu_add_vm_change_state_handler(vm_state_changed, d);
     migration_add_notifier(&d->migration, migration_changed);
     d->exit.notify = qemu_exits;

@@ -8,20 +8,40 @@
 #define HW_MISC_BRANCH_TRACE_DEVICE_H
 
 #include "hw/misc/branch-trace.h"
+#include "hw/qdev-core.h"
+#include "qemu/notify.h"
 #include "qapi/qapi-types-sockets.h"
 #include "control.h"
+
+/**
+ * BranchTraceDevice
+ * @busy:    a command that changes the capture waits for its agent; others that
+ *           would change it fail until it is done
+ * @exiting: QEMU is about to exit
+ * @traced:  for VMState
+ */
+struct BranchTraceDevice {
+    DeviceState parent_obj;
+
+    char *agent_path;
+    uint32_t code_pages;
+    bool traced;
+
+    BranchTraceControl *control;
+    bool busy;
+    bool exiting;
+    DeviceListener cpu_listener;
+    NotifierWithReturn migration;
+    Notifier exit;
+    Notifier shutdown;
+    Notifier panicked;
+};
 
 /* The device of this guest */
 BranchTraceDevice *branch_trace_device_get(Error **errp);
 
 /* The device, for a command that changes the capture */
 BranchTraceDevice *branch_trace_device_get_idle(Error **errp);
-
-/*
- * A command that changes the capture waits for its agent; others that would
- * change it fail until it is done.
- */
-void branch_trace_device_set_busy(BranchTraceDevice *d, bool busy);
 
 /* Fails if QEMU is about to exit. */
 bool branch_trace_device_may_start(BranchTraceDevice *d, Error **errp);
@@ -32,8 +52,5 @@ bool branch_trace_device_may_start(BranchTraceDevice *d, Error **errp);
  */
 SocketAddress *branch_trace_device_agent(BranchTraceDevice *d,
                                          SocketAddress *addr, Error **errp);
-
-BranchTraceControl *branch_trace_device_control(BranchTraceDevice *d);
-uint32_t branch_trace_device_code_pages(BranchTraceDevice *d);
 
 #endif /* HW_MISC_BRANCH_TRACE_DEVICE_H */

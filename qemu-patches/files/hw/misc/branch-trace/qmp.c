@@ -85,16 +85,15 @@ void coroutine_fn qmp_branch_trace_start(const char *name,
     if (!selection) {
         return;
     }
-    options.code_pages = branch_trace_device_code_pages(d);
-    capture = branch_trace_capture_new(&options, selection,
-                                       branch_trace_device_control(d), errp);
+    options.code_pages = d->code_pages;
+    capture = branch_trace_capture_new(&options, selection, d->control, errp);
     if (!capture) {
         return;
     }
 
-    branch_trace_device_set_busy(d, true);
+    d->busy = true;
     connected = branch_trace_capture_connect(capture, addr, errp);
-    branch_trace_device_set_busy(d, false);
+    d->busy = false;
     if (!connected || !branch_trace_device_may_start(d, errp)) {
         branch_trace_capture_free(capture);
         return;
@@ -120,9 +119,9 @@ void coroutine_fn qmp_branch_trace_attach(SocketAddress *agent, Error **errp)
     if (!addr) {
         return;
     }
-    branch_trace_device_set_busy(d, true);
+    d->busy = true;
     branch_trace_capture_attach(capture, addr, errp);
-    branch_trace_device_set_busy(d, false);
+    d->busy = false;
 }
 
 /* The active capture, if it has this name and can be changed now */
@@ -210,7 +209,6 @@ QObject *coroutine_fn qmp_branch_trace_agent(QObject *command,
     if (!addr) {
         return NULL;
     }
-    return branch_trace_control_command(branch_trace_device_control(d),
-                                        command, addr, agent != NULL, timeout,
-                                        errp);
+    return branch_trace_control_command(d->control, command, addr,
+                                        agent != NULL, timeout, errp);
 }

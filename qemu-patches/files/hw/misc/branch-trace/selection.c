@@ -10,12 +10,6 @@
 #include "qemu/bitmap.h"
 #include "selection.h"
 
-struct BranchTraceSelection {
-    BranchTracePrivilege privilege;
-    unsigned long *vcpus;       /* bitmap, NULL for all */
-    BranchTraceFilter filter;   /* of those */
-};
-
 static uint32_t privilege_bits(BranchTracePrivilege privilege)
 {
     switch (privilege) {
@@ -117,12 +111,6 @@ branch_trace_selection_filter(const BranchTraceSelection *selection,
 
     return branch_trace_selection_has(selection, cpu_index)
            ? &selection->filter : &nothing;
-}
-
-uint32_t
-branch_trace_selection_privilege(const BranchTraceSelection *selection)
-{
-    return selection->filter.privilege;
 }
 
 void branch_trace_selection_info(const BranchTraceSelection *selection,

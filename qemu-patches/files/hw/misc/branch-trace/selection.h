@@ -11,7 +11,11 @@
 #include "qapi/qapi-types-branch-trace.h"
 
 /* vCPUs, and a filter of what they do; not changed once it is made */
-typedef struct BranchTraceSelection BranchTraceSelection;
+typedef struct BranchTraceSelection {
+    BranchTracePrivilege privilege;
+    unsigned long *vcpus;       /* bitmap, NULL for all */
+    BranchTraceFilter filter;   /* of those */
+} BranchTraceSelection;
 
 /* The arguments of the QMP commands; NULL if they make no sense */
 BranchTraceSelection *
@@ -27,10 +31,6 @@ bool branch_trace_selection_has(const BranchTraceSelection *selection,
 const BranchTraceFilter *
 branch_trace_selection_filter(const BranchTraceSelection *selection,
                               int cpu_index);
-
-/* BTRAIL_PRIVILEGE_* */
-uint32_t
-branch_trace_selection_privilege(const BranchTraceSelection *selection);
 
 /* Adds the selection to what a query returns. */
 void branch_trace_selection_info(const BranchTraceSelection *selection,

@@ -29,78 +29,20 @@
 /* One slab is always kept for the end of the stream. */
 #define RESERVE             1
 
-/*
- * BranchTraceSink - a slab of the device's own
- *
- * Records go here when no slab is free.  When one becomes free, the content
- * moves there; what does not fit into the sink is lost.
- */
-typedef struct BranchTraceSink {
-    struct btrail_record *records;
-    struct btrail_event *events;
-} BranchTraceSink;
-
-struct BranchTraceStream {
-    CPUState *cpu;              /* NULL while unplugged, and after the end */
-    int cpu_index;
-    const BranchTraceProducerOps *ops;
-    BranchTraceCursor *cursor;
-    BranchTraceCursor unplugged_cursor;
-    BranchTraceBuffer *buf;
-    const BranchTraceFilter *filter;
-    const BranchTracePolicy *policy;
-    BranchTraceCodeRing *code;  /* NULL if code is not reported */
-
-    /* In shared memory, written only */
-    struct btrail_shm_vcpu *shm;
-    struct btrail_slab_desc *desc;
-    uint8_t *slabs;
-
-    /* The slab in progress: a shared one, or the sink */
-    bool in_sink;
-    struct btrail_record *records;
-    struct btrail_event *events;
-    uintptr_t threshold;        /* of the cursor: the slab is full */
-    uint64_t first_index;
-    uint64_t first_cr3;
-    unsigned n_events;
-    uint64_t sink_gap;          /* lost just before the sink's first record */
-    uint16_t sink_gap_reason;
-    BranchTraceSink sink;
-
-    uint64_t cr3;
-    uint64_t head;
-    uint64_t tail;              /* as last read and found valid */
-    uint64_t lost;              /* written by the vCPU, read by all */
-    uint64_t published;         /* index after the last published slab */
-    uint64_t since;             /* index of the first record under @filter */
-    uint64_t *slab_end;         /* see stream_slab_end() */
-
-    enum btrail_vcpu_state state;
-    uint64_t paused_ns;
-    uint64_t wait_start;
-
-    /* As of the last call of has_progressed() and has_lost() */
-    uint64_t old_tail;
-    uint64_t old_code_tail;
-    uint64_t old_lost;
-};
-
 static unsigned stream_records(BranchTraceStream *s)
 {
     return (qatomic_read(&s->cursor->next) - (uintptr_t)s->records) /
            sizeof(struct btrail_record);
 }
 
-/* Index of the next record */
-static uint64_t stream_index(BranchTraceStream *s)
+uint64_t branch_trace_stream_index(BranchTraceStream *s)
 {
     return s->first_index + stream_records(s);
 }
 
 static unsigned stream_slot(BranchTraceStream *s)
 {
-    return s->head % s->buf->slabs;
+    return s->queue.head % s->buf->slabs;
 }
 
 /*
@@ -159,27 +101,23 @@ static void stream_open_slab(BranchTraceStream *s, uint64_t index)
 static void stream_open_sink(BranchTraceStream *s, uint64_t index)
 {
     s->in_sink = true;
-    stream_open(s, index, s->sink.records, s->sink.events);
+    stream_open(s, index, s->sink_records, s->sink_events);
 }
 
 bool branch_trace_stream_read_tail(BranchTraceStream *s)
 {
-    /* In this order: the agent's tail cannot be ahead of a later head. */
     uint32_t slot = qatomic_read(&s->buf->slot);
-    uint64_t tail = qatomic_load_acquire(&s->shm->tail[slot]);
-    uint64_t head = qatomic_read(&s->head);
 
-    if (tail > head || tail < qatomic_read(&s->tail)) {
-        return false;
-    }
-    qatomic_set(&s->tail, tail);
-    return branch_trace_code_read_tail(s->code);
+    return branch_trace_queue_read_tail(&s->queue, slot) &&
+           (!s->code || branch_trace_queue_read_tail(&s->code_queue, slot));
 }
 
 void branch_trace_stream_init_tail(BranchTraceStream *s, uint32_t slot)
 {
-    qatomic_store_release(&s->shm->tail[slot], qatomic_read(&s->tail));
-    branch_trace_code_init_tail(s->code, slot);
+    branch_trace_queue_init_tail(&s->queue, slot);
+    if (s->code) {
+        branch_trace_queue_init_tail(&s->code_queue, slot);
+    }
 }
 
 /* Is slab @head free, with @reserve more behind it? */
@@ -189,12 +127,12 @@ static bool stream_has_room(BranchTraceStream *s, unsigned reserve)
         return true;
     }
     branch_trace_stream_read_tail(s);
-    return s->head - qatomic_read(&s->tail) + reserve < s->buf->slabs;
+    return branch_trace_queue_used(&s->queue) + reserve < s->buf->slabs;
 }
 
 static void stream_publish(BranchTraceStream *s)
 {
-    uint64_t end = stream_index(s);
+    uint64_t end = branch_trace_stream_index(s);
 
     s->desc[stream_slot(s)] = (struct btrail_slab_desc) {
         .first_index = s->first_index,
@@ -202,20 +140,21 @@ static void stream_publish(BranchTraceStream *s)
         .records = stream_records(s),
         .events = s->n_events,
     };
-    qatomic_set(stream_slab_end(s, s->head), end);
+    qatomic_set(stream_slab_end(s, s->queue.head), end);
     qatomic_set(&s->published, end);
     qatomic_set(&s->shm->records, end);
     qatomic_set(&s->shm->lost, s->lost);
-    qatomic_set(&s->head, s->head + 1);
-    qatomic_store_release(&s->shm->head, s->head);
+    branch_trace_queue_advance(&s->queue);
     branch_trace_buffer_signal(s->buf);
 }
 
 /* Policy overwrite: the slab that is about to be reused has not been read. */
 static void stream_overwrite(BranchTraceStream *s)
 {
-    if (s->head >= s->buf->slabs) {
-        qatomic_set(&s->lost, *stream_slab_end(s, s->head - s->buf->slabs));
+    uint64_t head = s->queue.head;
+
+    if (head >= s->buf->slabs) {
+        qatomic_set(&s->lost, *stream_slab_end(s, head - s->buf->slabs));
     }
 }
 
@@ -237,7 +176,7 @@ static void stream_release(BranchTraceStream *s)
 {
     uint64_t now = get_clock();
 
-    stream_put_event(s, stream_index(s), BTRAIL_EVENT_RESUME,
+    stream_put_event(s, branch_trace_stream_index(s), BTRAIL_EVENT_RESUME,
                      BTRAIL_PAUSE_OVERFLOW, now, 0, 0);
     qatomic_set(&s->paused_ns, s->paused_ns + (now - s->wait_start));
     qatomic_set(&s->shm->paused_ns, s->paused_ns);
@@ -295,8 +234,8 @@ static void stream_empty_sink(BranchTraceStream *s)
     s->sink_gap += n;
     qatomic_set(&s->lost, s->lost + n);
     qatomic_set(&s->shm->lost, s->lost);
-    qatomic_set(&s->published, stream_index(s));
-    stream_open_sink(s, stream_index(s));
+    qatomic_set(&s->published, branch_trace_stream_index(s));
+    stream_open_sink(s, branch_trace_stream_index(s));
 }
 
 /* Continues in the sink for lack of a slab, and follows the policy. */
@@ -320,7 +259,7 @@ static void stream_do_without(BranchTraceStream *s, uint64_t index)
 /* Publishes the slab in progress and continues with another. */
 static void stream_switch(BranchTraceStream *s)
 {
-    uint64_t index = stream_index(s);
+    uint64_t index = branch_trace_stream_index(s);
 
     stream_publish(s);
     if (stream_has_room(s, RESERVE)) {
@@ -333,12 +272,11 @@ static void stream_switch(BranchTraceStream *s)
     }
 }
 
-/* With policy pause, holds the vCPU while items of code wait for room. */
-static void stream_wait_for_code(BranchTraceStream *s)
+void branch_trace_stream_wait_for_code(BranchTraceStream *s)
 {
     if (branch_trace_code_waits(s->code) && !s->in_sink &&
         qatomic_read(&s->policy->overflow) == BTRAIL_OVERFLOW_PAUSE) {
-        uint64_t index = stream_index(s);
+        uint64_t index = branch_trace_stream_index(s);
 
         stream_publish(s);
         stream_do_without(s, index);
@@ -355,7 +293,8 @@ static bool stream_events_full(BranchTraceStream *s)
 static void stream_add_event(BranchTraceStream *s, uint16_t type,
                              uint16_t reason, uint64_t data0)
 {
-    stream_put_event(s, stream_index(s), type, reason, data0, 0, 0);
+    stream_put_event(s, branch_trace_stream_index(s), type, reason, data0, 0,
+                     0);
     if (stream_events_full(s)) {
         if (!s->in_sink) {
             stream_switch(s);
@@ -375,7 +314,7 @@ static void stream_time(BranchTraceStream *s, uint64_t index)
 
 void branch_trace_stream_limit(BranchTraceStream *s)
 {
-    uint64_t index = stream_index(s);
+    uint64_t index = branch_trace_stream_index(s);
 
     if (index == s->first_index) {
         /* No record since the slab was opened. */
@@ -442,7 +381,7 @@ void branch_trace_stream_vm_state(BranchTraceStream *s, bool running)
     if (!running && s->state == BTRAIL_VCPU_WAITING && last &&
         last->type == BTRAIL_EVENT_RESUME &&
         last->reason == BTRAIL_PAUSE_VM_STOP &&
-        last->index == stream_index(s)) {
+        last->index == branch_trace_stream_index(s)) {
         s->n_events--;
         return;
     }
@@ -453,32 +392,6 @@ void branch_trace_stream_vm_state(BranchTraceStream *s, bool running)
 const BranchTraceFilter *branch_trace_stream_filter(BranchTraceStream *s)
 {
     return s->filter;
-}
-
-bool branch_trace_stream_code_known(BranchTraceStream *s, uint64_t linear,
-                                    uint64_t ram)
-{
-    return branch_trace_code_known(s->code, s->cr3, linear, ram);
-}
-
-void branch_trace_stream_code_executed(BranchTraceStream *s, uint64_t linear,
-                                       uint64_t physical, uint64_t ram,
-                                       const void *bytes)
-{
-    branch_trace_code_executed(s->code, stream_index(s), s->cr3, linear,
-                               physical, ram, bytes);
-    stream_wait_for_code(s);
-}
-
-bool branch_trace_stream_code_translated(BranchTraceStream *s, uint64_t ram,
-                                         const void *bytes, unsigned offset,
-                                         unsigned size)
-{
-    bool changed = branch_trace_code_translated(s->code, stream_index(s), ram,
-                                                bytes, offset, size);
-
-    stream_wait_for_code(s);
-    return changed;
 }
 
 static void stream_replug(BranchTraceStream *s, CPUState *cpu)
@@ -501,7 +414,7 @@ void branch_trace_stream_plug(BranchTraceStream *s, CPUState *cpu)
         stream_replug(s, cpu);
     }
     s->ops->attach(cpu, s);
-    branch_trace_code_join(s->code, cpu);
+    branch_trace_code_join(s->code);
 }
 
 /*
@@ -511,7 +424,7 @@ void branch_trace_stream_plug(BranchTraceStream *s, CPUState *cpu)
 void branch_trace_stream_unplug(BranchTraceStream *s)
 {
     s->ops->attach(s->cpu, NULL);
-    branch_trace_code_leave(s->code, stream_index(s));
+    branch_trace_code_leave(s->code);
     if (s->state == BTRAIL_VCPU_WAITING) {
         stream_release(s);
         stream_set_state(s, BTRAIL_VCPU_LOSING);
@@ -524,7 +437,7 @@ void branch_trace_stream_unplug(BranchTraceStream *s)
 void branch_trace_stream_change(BranchTraceStream *s,
                                 const BranchTraceFilter *filter)
 {
-    qatomic_set(&s->since, stream_index(s));
+    qatomic_set(&s->since, branch_trace_stream_index(s));
     s->filter = filter;
     if (s->cpu) {
         s->ops->filter(s->cpu);
@@ -568,7 +481,7 @@ void branch_trace_stream_end(BranchTraceStream *s, uint16_t reason)
 
     if (s->cpu) {
         s->ops->attach(s->cpu, NULL);
-        branch_trace_code_leave(s->code, stream_index(s));
+        branch_trace_code_leave(s->code);
     }
     if (s->in_sink && !stream_leave_sink(s, 0)) {
         /*
@@ -580,8 +493,8 @@ void branch_trace_stream_end(BranchTraceStream *s, uint16_t reason)
         }
         stream_empty_sink(s);
     } else {
-        stream_put_event(s, stream_index(s), BTRAIL_EVENT_END, reason,
-                         get_clock(), 0, 0);
+        stream_put_event(s, branch_trace_stream_index(s), BTRAIL_EVENT_END,
+                         reason, get_clock(), 0, 0);
         stream_publish(s);
     }
     stream_set_state(s, BTRAIL_VCPU_ENDED);
@@ -595,14 +508,15 @@ void branch_trace_stream_tick(BranchTraceStream *s)
 
 bool branch_trace_stream_can_refill(BranchTraceStream *s)
 {
-    uint64_t used = qatomic_read(&s->head) - qatomic_read(&s->tail);
+    uint64_t used = branch_trace_queue_used(&s->queue);
+    uint64_t items = branch_trace_queue_used(&s->code_queue);
 
     switch (qatomic_read(&s->state)) {
     case BTRAIL_VCPU_WAITING:
         /* To wake up for each slab would cost more than to wait for a few. */
         return qatomic_read(&s->policy->overflow) != BTRAIL_OVERFLOW_PAUSE ||
                (used <= s->buf->slabs / 2 &&
-                branch_trace_code_half_free(s->code));
+                items <= s->buf->code_items / 2);
     case BTRAIL_VCPU_LOSING:
         return used + RESERVE < s->buf->slabs;
     default:
@@ -610,32 +524,10 @@ bool branch_trace_stream_can_refill(BranchTraceStream *s)
     }
 }
 
-CPUState *branch_trace_stream_cpu(const BranchTraceStream *s)
-{
-    return s->cpu;
-}
-
-int branch_trace_stream_cpu_index(const BranchTraceStream *s)
-{
-    return s->cpu_index;
-}
-
-enum btrail_vcpu_state branch_trace_stream_state(const BranchTraceStream *s)
-{
-    return qatomic_read(&s->state);
-}
-
-void branch_trace_stream_restored(BranchTraceStream *s)
-{
-    if (s->cpu) {
-        s->ops->discontinuity(s->cpu, BTRAIL_GAP_RESTORED);
-    }
-}
-
 bool branch_trace_stream_has_progressed(BranchTraceStream *s)
 {
-    uint64_t tail = qatomic_read(&s->tail);
-    uint64_t code_tail = branch_trace_code_tail(s->code);
+    uint64_t tail = qatomic_read(&s->queue.tail);
+    uint64_t code_tail = qatomic_read(&s->code_queue.tail);
     bool progress = tail != s->old_tail || code_tail != s->old_code_tail;
 
     s->old_tail = tail;
@@ -674,7 +566,7 @@ BranchTraceVcpu *branch_trace_stream_info(BranchTraceStream *s)
     uint64_t tail;
 
     branch_trace_stream_read_tail(s);
-    tail = qatomic_read(&s->tail);
+    tail = qatomic_read(&s->queue.tail);
     vcpu->cpu_index = s->cpu_index;
     vcpu->state = stream_qapi_state(s);
     vcpu->records = qatomic_read(&s->published);
@@ -687,7 +579,6 @@ BranchTraceVcpu *branch_trace_stream_info(BranchTraceStream *s)
 
 BranchTraceStream *branch_trace_stream_new(CPUState *cpu,
                                            BranchTraceBuffer *buf,
-                                           const BranchTraceProducerOps *ops,
                                            const BranchTraceFilter *filter,
                                            const BranchTracePolicy *policy,
                                            BranchTraceCode *code)
@@ -697,18 +588,20 @@ BranchTraceStream *branch_trace_stream_new(CPUState *cpu,
 
     s->cpu = cpu;
     s->cpu_index = cpu->cpu_index;
-    s->ops = ops;
-    s->cursor = ops->cursor(cpu);
+    s->ops = branch_trace_producer();
+    s->cursor = s->ops->cursor(cpu);
     s->buf = buf;
     s->filter = filter;
     s->policy = policy;
     s->shm = (struct btrail_shm_vcpu *)area;
     s->desc = (struct btrail_slab_desc *)(area + buf->desc_offset);
     s->slabs = area + buf->slab_offset;
-    s->code = branch_trace_code_ring_new(code, buf, ops, area);
+    s->queue.shm_head = &s->shm->head;
+    s->queue.shm_tail = s->shm->tail;
+    s->code = branch_trace_code_ring_new(code, s);
     s->slab_end = g_new0(uint64_t, buf->slabs + 1);
-    s->sink.records = g_new0(struct btrail_record, buf->records_per_slab);
-    s->sink.events = g_new0(struct btrail_event, buf->events_per_slab);
+    s->sink_records = g_new0(struct btrail_record, buf->records_per_slab);
+    s->sink_events = g_new0(struct btrail_event, buf->events_per_slab);
 
     /* Touch the memory now: the first touch costs more than the tracing. */
     memset(s->slabs, 0, (uint64_t)buf->slabs * buf->slab_size);
@@ -719,7 +612,7 @@ void branch_trace_stream_free(BranchTraceStream *s)
 {
     branch_trace_code_ring_free(s->code);
     g_free(s->slab_end);
-    g_free(s->sink.records);
-    g_free(s->sink.events);
+    g_free(s->sink_records);
+    g_free(s->sink_events);
     g_free(s);
 }

@@ -9,6 +9,7 @@
 
 #include "hw/misc/branch-trace.h"
 #include "qapi/qapi-types-branch-trace.h"
+#include "buffer.h"
 #include "code.h"
 
 /**
@@ -24,9 +25,63 @@ typedef struct BranchTracePolicy {
     uint32_t gap_reason;
 } BranchTracePolicy;
 
+/* Other threads read @cpu, @cpu_index and, atomically, @state. */
+struct BranchTraceStream {
+    CPUState *cpu;              /* NULL while unplugged, and after the end */
+    int cpu_index;
+    const BranchTraceProducerOps *ops;
+    BranchTraceCursor *cursor;
+    BranchTraceCursor unplugged_cursor;
+    BranchTraceBuffer *buf;
+    const BranchTraceFilter *filter;
+    const BranchTracePolicy *policy;
+
+    /* In shared memory, written only */
+    struct btrail_shm_vcpu *shm;
+    struct btrail_slab_desc *desc;
+    uint8_t *slabs;
+
+    /* The slab in progress: a shared one, or the sink */
+    bool in_sink;
+    struct btrail_record *records;
+    struct btrail_event *events;
+    uintptr_t threshold;        /* of the cursor: the slab is full */
+    uint64_t first_index;
+    uint64_t first_cr3;
+    unsigned n_events;
+
+    /*
+     * The sink is a slab of the device's own.  Records go there when no slab
+     * is free.  When one becomes free, the content moves there; what does not
+     * fit into the sink is lost.
+     */
+    struct btrail_record *sink_records;
+    struct btrail_event *sink_events;
+    uint64_t sink_gap;          /* lost just before the sink's first record */
+    uint16_t sink_gap_reason;
+
+    uint64_t cr3;
+    BranchTraceQueue queue;     /* of slabs */
+    uint64_t lost;              /* written by the vCPU, read by all */
+    uint64_t published;         /* index after the last published slab */
+    uint64_t since;             /* index of the first record under @filter */
+    uint64_t *slab_end;         /* see stream_slab_end() */
+
+    BranchTraceCodeRing *code;  /* NULL if code is not reported */
+    BranchTraceQueue code_queue;    /* of its items */
+
+    enum btrail_vcpu_state state;
+    uint64_t paused_ns;
+    uint64_t wait_start;
+
+    /* As of the last call of has_progressed() and has_lost() */
+    uint64_t old_tail;
+    uint64_t old_code_tail;
+    uint64_t old_lost;
+};
+
 BranchTraceStream *branch_trace_stream_new(CPUState *cpu,
                                            BranchTraceBuffer *buf,
-                                           const BranchTraceProducerOps *ops,
                                            const BranchTraceFilter *filter,
                                            const BranchTracePolicy *policy,
                                            BranchTraceCode *code);
@@ -56,15 +111,13 @@ void branch_trace_stream_refill(BranchTraceStream *s);
 /* The guest was stopped or resumed. */
 void branch_trace_stream_vm_state(BranchTraceStream *s, bool running);
 
-/* The guest's state was loaded from a snapshot. */
-void branch_trace_stream_restored(BranchTraceStream *s);
+/* Index of the next record */
+uint64_t branch_trace_stream_index(BranchTraceStream *s);
+
+/* With policy pause, holds the vCPU while items of code wait for room. */
+void branch_trace_stream_wait_for_code(BranchTraceStream *s);
 
 /* The rest may run on any thread. */
-
-/* NULL while the vCPU is unplugged, and after the end */
-CPUState *branch_trace_stream_cpu(const BranchTraceStream *s);
-int branch_trace_stream_cpu_index(const BranchTraceStream *s);
-enum btrail_vcpu_state branch_trace_stream_state(const BranchTraceStream *s);
 
 /* Makes the vCPU read the clock at its next record. */
 void branch_trace_stream_tick(BranchTraceStream *s);
