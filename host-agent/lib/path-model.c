@@ -41,7 +41,11 @@ bool btrail_path_model_reserve(struct path_model *m, uint32_t steps)
 
 void btrail_path_model_begin(struct path_model *m)
 {
-    memset(m, 0, offsetof(struct path_model, edges));
+    /* The tables of a new model are clear; most of their pages stay unused. */
+    if (m->used) {
+        memset(m, 0, offsetof(struct path_model, used));
+    }
+    m->used = true;
     memset(m->path - PATH_PAD, 0, PATH_PAD * sizeof(*m->path));
     m->edges[0] = (struct path_edge) { 0, 0 };
     m->last[0] = 0;

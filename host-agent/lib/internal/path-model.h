@@ -98,7 +98,7 @@ struct path_position {
  * none.
  */
 struct path_model {
-    /* btrail_path_model_begin() clears all up to @edges. */
+    /* btrail_path_model_begin() clears all up to @used. */
     struct path_visit taken[1u << TABLE_BITS];  /* by edge before, predicted */
     struct path_visit after[1u << TABLE_BITS];  /* by the last 4 edges */
     uint32_t leaving[1u << TABLE_BITS]; /* by address: the last edge */
@@ -109,6 +109,7 @@ struct path_model {
     struct path_position at;
     uint32_t misses;                    /* stream that the next miss is in */
 
+    bool used;                          /* else all above is clear */
     struct path_edge *edges;
     uint32_t *last;                     /* by edge: where it was last missed */
     uint32_t *path;                     /* [-PATH_PAD] is the first one */
