@@ -58,9 +58,12 @@ static bool begin(struct btrail_decoder *dec, const struct streams *s,
 static int decode_pieces(const struct streams *s, struct btrail_record *r,
                          size_t n, size_t step, bool ahead)
 {
-    struct btrail_decoder *dec = btrail_decoder_new();
-    int pieces = begin(dec, s, n) ? 0 : -1;
+    /* One for all: new memory takes longer than decoding. */
+    static struct btrail_decoder *dec;
+    int pieces;
 
+    dec = dec ?: btrail_decoder_new();
+    pieces = begin(dec, s, n) ? 0 : -1;
     if (!pieces && ahead) {
         btrail_decoder_ahead(dec);
     }
@@ -74,7 +77,6 @@ static int decode_pieces(const struct streams *s, struct btrail_record *r,
         r += k;
         n -= k;
     }
-    btrail_decoder_free(dec);
     return pieces;
 }
 
