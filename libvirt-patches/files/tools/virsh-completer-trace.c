@@ -8,6 +8,7 @@
 
 #include "virsh-completer-trace.h"
 #include "virsh-completer.h"
+#include "virsh-trace-session.h"
 #include "virsh-trace.h"
 #include "virsh-util.h"
 #include "virsh.h"
@@ -32,7 +33,7 @@ virshTraceSessionCompleter(vshControl *ctl,
     return virshTraceActiveSessions(ctl, dom);
 }
 
-#define VIRSH_TRACE_WORD_COMPLETER(_what, _last) \
+#define VIRSH_TRACE_WORD_COMPLETER(_what) \
 char ** \
 virshTrace ## _what ## Completer(vshControl *ctl G_GNUC_UNUSED, \
                                  const vshCmd *cmd G_GNUC_UNUSED, \
@@ -40,12 +41,12 @@ virshTrace ## _what ## Completer(vshControl *ctl G_GNUC_UNUSED, \
 { \
     virCheckFlags(0, NULL); \
 \
-    return virshEnumComplete(_last, virshTrace ## _what ## TypeToString); \
+    return g_strdupv((char **) virshTrace ## _what ## s); \
 }
 
-VIRSH_TRACE_WORD_COMPLETER(Overflow, VIRSH_TRACE_OVERFLOW_LAST)
-VIRSH_TRACE_WORD_COMPLETER(Mode, VIRSH_TRACE_MODE_LAST)
-VIRSH_TRACE_WORD_COMPLETER(Names, VIRSH_TRACE_NAMES_LAST)
+VIRSH_TRACE_WORD_COMPLETER(Overflow)
+VIRSH_TRACE_WORD_COMPLETER(Mode)
+VIRSH_TRACE_WORD_COMPLETER(Name)
 
 char **
 virshTraceVcpusCompleter(vshControl *ctl,

@@ -24,9 +24,9 @@ virshTraceModeCompleter(vshControl *ctl,
                         unsigned int flags);
 
 char **
-virshTraceNamesCompleter(vshControl *ctl,
-                         const vshCmd *cmd,
-                         unsigned int flags);
+virshTraceNameCompleter(vshControl *ctl,
+                        const vshCmd *cmd,
+                        unsigned int flags);
 
 char **
 virshTraceVcpusCompleter(vshControl *ctl,

@@ -1,16 +1,21 @@
 /*
- * virsh-trace-start.c: The options of trace-start as a command for the agent
+ * virsh-trace-start.c: The command "trace-start"
  *
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
 
 #include <config.h>
 #include "virsh-trace.h"
-#include "virsh-completer.h"
+#include "virsh-trace-agent.h"
+#include "virsh-trace-answer.h"
+#include "virsh-trace-end.h"
+#include "virsh-trace-option.h"
+#include "virsh-trace-session.h"
+#include "virsh-trace-wait.h"
+#include "virsh-util.h"
 
 #include "internal.h"
 #include "virbitmap.h"
-#include "virjson.h"
 #include "virstring.h"
 #include "virutil.h"
 
@@ -18,47 +23,67 @@
 #define VIRSH_TRACE_MAX_VCPUS 1024
 #define VIRSH_TRACE_MAX_CR3S 64
 
-VIR_ENUM_IMPL(virshTraceOverflow,
-              VIRSH_TRACE_OVERFLOW_LAST,
-              "pause", "drop", "overwrite");
+const char *const virshTraceOverflows[] = { "pause", "drop", "overwrite", NULL };
+const char *const virshTraceModes[] = { "continuous", "last", NULL };
+const char *const virshTraceNames[] = { "auto", "all", "off", NULL };
+static const char *const virshTraceActions[] = { "start", "stop", "dump", NULL };
 
-VIR_ENUM_IMPL(virshTraceMode,
-              VIRSH_TRACE_MODE_LAST,
-              "continuous", "last");
+const vshCmdInfo info_trace_start = {
+    .help = N_("start tracing the branches of a domain"),
+    .desc = N_("Record each branch that a running domain takes into a file "
+               "on the domain's host. The domain needs a branch-trace "
+               "device."),
+};
 
-VIR_ENUM_IMPL(virshTraceNames,
-              VIRSH_TRACE_NAMES_LAST,
-              "auto", "all", "off");
+const vshCmdOptDef opts_trace_start[] = {
+    VIRSH_COMMON_OPT_DOMAIN_FULL(VIR_CONNECT_LIST_DOMAINS_ACTIVE),
+    VIRSH_TRACE_OPT_FILE,
+    VIRSH_TRACE_OPT("session", STRING, virshCompleteEmpty,
+                    N_("name of the session (default: name of the user)")),
+    VIRSH_TRACE_OPT("vcpus", STRING, virshTraceVcpusCompleter,
+                    N_("trace these vCPUs, such as 0,2-3 (default: all)")),
+    VIRSH_TRACE_OPT("user", BOOL, NULL, N_("trace branches in user mode")),
+    VIRSH_TRACE_OPT("kernel", BOOL, NULL,
+                    N_("trace branches in kernel mode (default: both)")),
+    VIRSH_TRACE_OPT("mode", STRING, virshTraceModeCompleter,
+                    N_("continuous: write all branches; last: keep the last ones, as many as --size says, for trace-dump (default: continuous)")),
+    VIRSH_TRACE_OPT("size", STRING, virshCompleteEmpty,
+                    N_("with --mode last, how much to keep: 64MiB, 30s (or min, h), or 1000000records")),
+    VIRSH_TRACE_OPT("split", INT, NULL,
+                    N_("size at which to continue in another file, as scaled integer (default: bytes)")),
+    VIRSH_TRACE_OPT("overflow", STRING, virshTraceOverflowCompleter,
+                    N_("when the buffer is full: pause the vCPU, drop new records, or overwrite old ones (default: pause)")),
+    VIRSH_TRACE_OPT("names", STRING, virshTraceNameCompleter,
+                    N_("names of symbols and processes, read from the domain's memory: auto, all (the domain waits until each process is known) or off (default: auto)")),
+    VIRSH_TRACE_OPT("duration", STRING, virshCompleteEmpty,
+                    N_("end the session after this time: seconds, or 30s, 5min or 1h")),
+    VIRSH_TRACE_OPT("wait", BOOL, NULL,
+                    N_("wait for the end of the session; on interrupt, stop it")),
+    VIRSH_TRACE_OPT("verbose", BOOL, NULL,
+                    N_("with --wait, display the progress")),
+    VIRSH_TRACE_OPT("process", ARGV, virshCompleteEmpty,
+                    N_("trace only this process, by name or PID; can be repeated (default: all)")),
+    VIRSH_TRACE_OPT("cr3", ARGV, virshCompleteEmpty,
+                    N_("trace only this address space, by its value of CR3; can be repeated (default: all)")),
+    VIRSH_TRACE_OPT("trigger", ARGV, virshCompleteEmpty,
+                    N_("PROCESS:SYMBOL, kernel:SYMBOL or PROCESS:kernel:SYMBOL[,do=start|stop|dump][,hits=N]: start, stop or dump when this is executed for the Nth time; can be repeated")),
+    {.name = NULL}
+};
 
-VIR_ENUM_IMPL(virshTraceAction,
-              VIRSH_TRACE_ACTION_LAST,
-              "start", "stop", "dump");
-
-/* Users of different hosts are different owners. */
-char *
-virshTraceOwner(void)
-{
-    return g_strdup_printf("%s@%s", g_get_user_name(), g_get_host_name());
-}
-
-/* Get an option whose value is a word of an enum.  Returns 0, with NULL if the
+/* Get an option whose value is one of @words.  Returns 0, with NULL if the
  * option is not given, or -1 on error. */
 static int
 virshTraceGetWord(vshControl *ctl,
                   const vshCmd *cmd,
                   const char *option,
-                  int last,
-                  const char *(*toString)(int),
+                  const char *const *words,
                   const char **word)
 {
-    g_auto(GStrv) words = NULL;
-
     if (vshCommandOptString(ctl, cmd, option, word) < 0)
         return -1;
 
-    words = virshEnumComplete(last, toString);
-    if (*word && !g_strv_contains((const char **) words, *word)) {
-        g_autofree char *list = g_strjoinv(", ", words);
+    if (*word && !g_strv_contains(words, *word)) {
+        g_autofree char *list = g_strjoinv(", ", (char **) words);
 
         vshError(ctl, _("--%1$s: '%2$s' is not one of: %3$s"),
                  option, *word, list);
@@ -306,7 +331,7 @@ virshTraceParseTrigger(vshControl *ctl,
         const char *value;
 
         if ((value = STRSKIP(fields[i], "do=")) &&
-            virshTraceActionTypeFromString(value) >= 0) {
+            g_strv_contains(virshTraceActions, value)) {
             action = value;
         } else if (!(value = STRSKIP(fields[i], "hits=")) ||
                    virStrToLong_ullp(value, NULL, 10, &hits) < 0 ||
@@ -334,7 +359,7 @@ virshTraceParseTrigger(vshControl *ctl,
 }
 
 /* The agent's command for "trace-start"; NULL with an error reported */
-virJSONValue *
+static virJSONValue *
 virshTraceStartCommand(vshControl *ctl,
                        const vshCmd *cmd)
 {
@@ -361,12 +386,10 @@ virshTraceStartCommand(vshControl *ctl,
 
     if (vshCommandOptString(ctl, cmd, "session", &session) < 0 ||
         vshCommandOptString(ctl, cmd, "file", &file) < 0 ||
-        virshTraceGetWord(ctl, cmd, "mode", VIRSH_TRACE_MODE_LAST,
-                          virshTraceModeTypeToString, &mode) < 0 ||
-        virshTraceGetWord(ctl, cmd, "overflow", VIRSH_TRACE_OVERFLOW_LAST,
-                          virshTraceOverflowTypeToString, &overflow) < 0 ||
-        virshTraceGetWord(ctl, cmd, "names", VIRSH_TRACE_NAMES_LAST,
-                          virshTraceNamesTypeToString, &names) < 0 ||
+        virshTraceGetWord(ctl, cmd, "mode", virshTraceModes, &mode) < 0 ||
+        virshTraceGetWord(ctl, cmd, "overflow", virshTraceOverflows,
+                          &overflow) < 0 ||
+        virshTraceGetWord(ctl, cmd, "names", virshTraceNames, &names) < 0 ||
         vshCommandOptScaledInt(ctl, cmd, "split", &split, 1, LLONG_MAX) < 0 ||
         virshTraceGetVcpus(ctl, cmd, &vcpus) < 0 ||
         virshTraceGetArray(ctl, cmd, "cr3", virshTraceParseCr3, false,
@@ -419,4 +442,51 @@ virshTraceStartCommand(vshControl *ctl,
     }
 
     return g_steal_pointer(&command);
+}
+
+bool
+cmdTraceStart(vshControl *ctl, const vshCmd *cmd)
+{
+    g_autoptr(virshDomain) dom = NULL;
+    g_autoptr(virJSONValue) command = NULL;
+    g_autoptr(virJSONValue) started = NULL;
+    g_autofree char *session = NULL;
+    g_autofree char *file = NULL;
+    bool wait = vshCommandOptBool(cmd, "wait");
+    bool ret = false;
+
+    VSH_REQUIRE_OPTION("verbose", "wait");
+
+    if (!(command = virshTraceStartCommand(ctl, cmd)))
+        return false;
+
+    session = g_strdup(virJSONValueObjectGetString(command, "session"));
+
+    if (!(dom = virshCommandOptDomain(ctl, cmd, NULL)))
+        return false;
+
+    /* An interrupt while the session starts stops it, too. */
+    if (wait && vshEventStart(ctl, VIRSH_TRACE_POLL_MS) < 0)
+        return false;
+
+    if (!(started = virshTraceCommand(ctl, dom, NULL, &command)))
+        goto cleanup;
+
+    file = virshTracePath(started);
+    vshPrintExtra(ctl, _("Domain '%1$s' is being traced by session '%2$s'\n"),
+                  virDomainGetName(dom), session);
+    if (*file)
+        vshPrintExtra(ctl, _("Trace: %1$s\n"), file);
+
+    ret = true;
+    if (wait) {
+        fflush(stdout);
+        ret = virshTraceEndSession(ctl, &dom, session,
+                                   vshCommandOptBool(cmd, "verbose"));
+    }
+
+ cleanup:
+    if (wait)
+        vshEventCleanup(ctl);
+    return ret;
 }
