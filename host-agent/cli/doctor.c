@@ -504,13 +504,12 @@ static void check_service(struct doctor *d)
     g_autoptr(GError) error = NULL;
     g_autoptr(JsonObject) answer = btrail_domain_ask_agent(
         &d->guest, btrail_json_new("s:do", "status", NULL), 10000, &error);
-    JsonNode *sessions;
+    JsonArray *sessions;
 
     if (answer) {
-        sessions = json_object_get_member(answer, "sessions");
+        sessions = btrail_json_array(answer, "sessions");
         ok(d, "service", "the agent answers; this guest has %u sessions",
-           sessions && JSON_NODE_HOLDS_ARRAY(sessions) ?
-           json_array_get_length(json_node_get_array(sessions)) : 0);
+           sessions ? json_array_get_length(sessions) : 0);
     } else if (error->code == BTRAIL_AGENT_ERROR_NO_COMMAND) {
         problem(d, "service", "the guest's QEMU is of an older Backtrail and "
                 "cannot ask the service; shut the guest down and start it with "
@@ -571,7 +570,6 @@ static void check_domain(struct doctor *d)
 {
     struct btrail_tracing_state s;
     const char *emulator;
-    bool running;
 
     if (!parse_domain(d, &s)) {
         return;
@@ -592,14 +590,11 @@ static void check_domain(struct doctor *d)
         check_apparmor(d, emulator, agent);
         check_selinux(d, emulator);
     }
-    running = virDomainIsActive(d->guest.domain) == 1;
-    if (running) {
-        if (check_monitor(d)) {
-            check_service(d);
-        }
-    } else {
+    if (virDomainIsActive(d->guest.domain) != 1) {
         note(d, "monitor", "the domain is not running; virsh start %s starts "
              "it", d->name);
+    } else if (check_monitor(d)) {
+        check_service(d);
     }
     btrail_tracing_state_clear(&s);
 }

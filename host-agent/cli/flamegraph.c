@@ -88,21 +88,19 @@ static void put_node(struct flame *f, const struct stack_node *n)
 
 static unsigned put_nodes(struct flame *f, const struct stack_node *first)
 {
-    GPtrArray *nodes = g_ptr_array_new();
-    unsigned i, n;
+    g_autoptr(GPtrArray) nodes = g_ptr_array_new();
+    unsigned i;
 
     for (; first; first = first->next) {
         if (is_large(f, first)) {
             g_ptr_array_add(nodes, (gpointer)first);
         }
     }
-    n = nodes->len;
     g_ptr_array_sort(nodes, by_name);
-    for (i = 0; i < n; i++) {
+    for (i = 0; i < nodes->len; i++) {
         put_node(f, nodes->pdata[i]);
     }
-    g_ptr_array_unref(nodes);
-    return n;
+    return nodes->len;
 }
 
 /*

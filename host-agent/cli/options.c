@@ -81,18 +81,15 @@ void cli_json_copied(JsonObject *o, const struct btrail_merge_result *c)
 bool cli_parse(int *argc, char ***argv, const GOptionEntry *entries,
                int operands, const char *usage, const char *summary)
 {
-    GOptionContext *context = g_option_context_new(usage);
+    g_autoptr(GOptionContext) context = g_option_context_new(usage);
     g_autoptr(GError) error = NULL;
     int least = operands == CLI_OPTIONAL ? 0 : abs(operands);
     int most = operands == CLI_OPTIONAL ? 1 :
                operands < 0 ? INT_MAX : operands;
-    bool ok;
 
     g_option_context_set_summary(context, summary);
     g_option_context_add_main_entries(context, entries, NULL);
-    ok = g_option_context_parse(context, argc, argv, &error);
-    g_option_context_free(context);
-    if (!ok) {
+    if (!g_option_context_parse(context, argc, argv, &error)) {
         cli_error("%s; see %s --help", error->message, g_get_prgname());
         return false;
     }

@@ -57,9 +57,7 @@ static int explain_refusal(const struct domain_recording *r,
  * have ended before it. */
 static JsonObject *last_session(JsonObject *answer)
 {
-    JsonNode *sessions = json_object_get_member(answer, "sessions");
-    JsonArray *array = sessions && JSON_NODE_HOLDS_ARRAY(sessions) ?
-                       json_node_get_array(sessions) : NULL;
+    JsonArray *array = btrail_json_array(answer, "sessions");
     unsigned n = array ? json_array_get_length(array) : 0;
     JsonNode *last = n ? json_array_get_element(array, n - 1) : NULL;
 

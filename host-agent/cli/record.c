@@ -172,19 +172,14 @@ static bool check_options(struct record_request *o)
                   BTRAIL_CAPTURE_NAME_MAX - 1);
         return false;
     }
-    if (o->user != o->kernel) {
-        json_object_set_string_member(o->arguments, "privilege",
-            btrail_privilege_name(o->user ? BTRAIL_PRIVILEGE_USER :
-                                  BTRAIL_PRIVILEGE_KERNEL));
+    if (o->overflow && btrail_overflow_value(o->overflow) < 0) {
+        cli_error("--overflow: '%s' is not pause, drop or overwrite",
+                  o->overflow);
+        return false;
     }
-    if (o->overflow) {
-        if (btrail_overflow_value(o->overflow) < 0) {
-            cli_error("--overflow: '%s' is not pause, drop or overwrite",
-                      o->overflow);
-            return false;
-        }
-        json_object_set_string_member(o->arguments, "overflow", o->overflow);
-    }
+    btrail_json_add(o->arguments, "S:privilege", o->user == o->kernel ? NULL :
+                    o->user ? "user" : "kernel", "S:overflow", o->overflow,
+                    NULL);
     if (o->buffer_size) {
         if (!cli_parse_size("--buffer-size", o->buffer_size, &number)) {
             return false;

@@ -201,7 +201,7 @@ static bool choose_vcpus(struct script *s, const char *list)
 
 static int print(struct script *s)
 {
-    int code;
+    int code, error;
 
     if (s->raw) {
         s->out = g_malloc(OUT_SIZE);
@@ -218,14 +218,11 @@ static int print(struct script *s)
 
         s->lines = lines_new(&options);
         code = print_all(s);
-        if (s->named && fflush(stdout)) {
-            s->error = s->error ? s->error : errno;
+        if (s->named && fflush(stdout) && !s->error) {
+            s->error = errno;
         }
-        if (s->error) {
-            lines_free(s->lines);
-        } else {
-            s->error = lines_free(s->lines);
-        }
+        error = lines_free(s->lines);
+        s->error = s->error ? s->error : error;
     }
     return code;
 }

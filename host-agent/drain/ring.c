@@ -140,13 +140,13 @@ struct btrail_store *btrail_ring_new_names(struct btrail_ring *r)
     return names;
 }
 
-static void add_file(GArray *files, const char *path)
+static void add_file(gpointer files, const char *path)
 {
     int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
 
     /* Any part may be the first that exists. */
     if (fd >= 0) {
-        g_array_append_val(files, fd);
+        g_array_append_val((GArray *)files, fd);
     }
 }
 
@@ -172,11 +172,6 @@ static void for_parts(struct btrail_ring *r,
     }
 }
 
-static void add_part_file(gpointer opaque, const char *path)
-{
-    add_file(opaque, path);
-}
-
 GArray *btrail_ring_files(struct btrail_ring *r)
 {
     GArray *files = g_array_new(FALSE, FALSE, sizeof(int));
@@ -184,7 +179,7 @@ GArray *btrail_ring_files(struct btrail_ring *r)
     g_array_set_clear_func(files, close_ring_file);
     add_file(files, r->old_names);
     add_file(files, r->new_names);
-    for_parts(r, add_part_file, files);
+    for_parts(r, add_file, files);
     return files;
 }
 

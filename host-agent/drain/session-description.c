@@ -31,7 +31,7 @@ int btrail_session_identify(struct btrail_store *store, JsonObject *meta,
     uint16_t begin = !facts->attached ? 0 :
                      h->policy == BTRAIL_OVERFLOW_OVERWRITE ?
                      BTRAIL_GAP_OVERWRITTEN : BTRAIL_GAP_AGENT_LOST;
-    GChecksum *sum = g_checksum_new(G_CHECKSUM_SHA256);
+    g_autoptr(GChecksum) sum = g_checksum_new(G_CHECKSUM_SHA256);
     uint8_t id[32];
     gsize len = sizeof(id);
 
@@ -41,7 +41,6 @@ int btrail_session_identify(struct btrail_store *store, JsonObject *meta,
         g_checksum_update(sum, (const guchar *)name, -1);
     }
     g_checksum_get_digest(sum, id, &len);
-    g_checksum_free(sum);
     if (btrail_store_identify(store, id, begin)) {
         return errno == ESPIPE ? 0 : -BTRAIL_ERR_IO;
     }
@@ -54,16 +53,15 @@ static void describe_filter(const struct btrail_session_filter *f,
                             JsonObject *meta)
 {
     JsonArray *array;
-    GString *list;
     unsigned i;
 
     if (f->n_vcpus && !json_object_has_member(meta, "vcpu_filter")) {
-        list = g_string_new(NULL);
+        g_autoptr(GString) list = g_string_new(NULL);
+
         for (i = 0; i < f->n_vcpus; i++) {
             g_string_append_printf(list, "%s%u", i ? "," : "", f->vcpus[i]);
         }
         json_object_set_string_member(meta, "vcpu_filter", list->str);
-        g_string_free(list, TRUE);
     }
     if (f->n_cr3s && !json_object_has_member(meta, "cr3_filter")) {
         array = json_array_new();

@@ -79,17 +79,8 @@ static const char *size_name(unsigned size)
     return size < G_N_ELEMENTS(sizes) ? sizes[size].name : NULL;
 }
 
-static bool G_GNUC_PRINTF(2, 3) refuse(GError **error, const char *format,
-                                       ...)
-{
-    g_autofree char *what = NULL;
-    va_list args;
-
-    va_start(args, format);
-    what = g_strdup_vprintf(format, args);
-    va_end(args);
-    return btrail_service_fail(error, BTRAIL_SERVICE_ERROR_COMMAND, "%s", what);
-}
+#define refuse(error, ...) \
+    btrail_service_fail(error, BTRAIL_SERVICE_ERROR_COMMAND, __VA_ARGS__)
 
 static bool find_word(word_fn *name, const char *member, const char *text,
                       unsigned *value, GError **error)
@@ -188,19 +179,15 @@ static bool parse_seconds(JsonObject *json, const char *member, uint64_t *ms,
 static bool parse_array(JsonObject *json, const char *member, unsigned most,
                         JsonArray **array, GError **error)
 {
-    JsonNode *node = json_object_get_member(json, member);
-
-    *array = NULL;
-    if (!node) {
+    *array = btrail_json_array(json, member);
+    if (!json_object_has_member(json, member)) {
         return true;
     }
-    if (!JSON_NODE_HOLDS_ARRAY(node) ||
-        !json_array_get_length(json_node_get_array(node)) ||
-        json_array_get_length(json_node_get_array(node)) > most) {
+    if (!*array || !json_array_get_length(*array) ||
+        json_array_get_length(*array) > most) {
         return refuse(error, "'%s' must be an array with 1 to %u members",
                       member, most);
     }
-    *array = json_node_get_array(node);
     return true;
 }
 

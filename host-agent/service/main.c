@@ -149,18 +149,16 @@ static int run_service(struct daemon *d, struct btrail_config *config)
         btrail_user_symbols_find, d->symbols,
     };
     d->service = btrail_service_new(config, &files, &error);
-    if (!d->service) {
-        btrail_user_symbols_free(d->symbols);
+    if (d->service) {
+        btrail_notify("READY=1");
+        g_main_loop_run(d->loop);
+        btrail_service_free(d->service);
+    } else {
         btrail_log(BTRAIL_LOG_ERROR, "%s", error->message);
-        g_main_loop_unref(d->loop);
-        return FAILED;
     }
-    btrail_notify("READY=1");
-    g_main_loop_run(d->loop);
-    btrail_service_free(d->service);
     btrail_user_symbols_free(d->symbols);
     g_main_loop_unref(d->loop);
-    return OK;
+    return error ? FAILED : OK;
 }
 
 static bool parse_options(struct daemon *d, int *argc, char ***argv)
@@ -183,23 +181,21 @@ static bool parse_options(struct daemon *d, int *argc, char ***argv)
           "print the version, and exit", NULL },
         { NULL }
     };
-    GOptionContext *context = g_option_context_new(NULL);
+    g_autoptr(GOptionContext) context = g_option_context_new(NULL);
     g_autoptr(GError) error = NULL;
-    bool ok;
 
     g_option_context_set_summary(
         context, "Trace the guests of this host.");
     g_option_context_add_main_entries(context, entries, NULL);
-    ok = g_option_context_parse(context, argc, argv, &error);
-    g_option_context_free(context);
-    if (ok && *argc > 1) {
+    if (!g_option_context_parse(context, argc, argv, &error)) {
+        fprintf(stderr, "backtraild: %s; see --help\n", error->message);
+        return false;
+    }
+    if (*argc > 1) {
         fprintf(stderr, "backtraild: too many arguments; see --help\n");
         return false;
     }
-    if (!ok) {
-        fprintf(stderr, "backtraild: %s; see --help\n", error->message);
-    }
-    return ok;
+    return true;
 }
 
 int main(int argc, char **argv)
@@ -210,15 +206,11 @@ int main(int argc, char **argv)
     int code = USAGE;
 
     if (!parse_options(&d, &argc, &argv)) {
-        goto out;
-    }
-    if (d.version) {
+        /* It has printed the error. */
+    } else if (d.version) {
         puts("backtraild " BACKTRAIL_VERSION);
         code = OK;
-        goto out;
-    }
-    config = read_config(&d, &error);
-    if (!config) {
+    } else if (!(config = read_config(&d, &error))) {
         fprintf(stderr, "backtraild: %s\n", error->message);
     } else if (d.check) {
         btrail_config_free(config);
@@ -227,7 +219,6 @@ int main(int argc, char **argv)
         set_log(config);
         code = run_service(&d, config);
     }
-out:
     g_free(d.config_path);
     g_free(d.socket);
     g_free(d.traces);

@@ -55,21 +55,13 @@ static bool check_session(JsonNode *node, GError **error)
     return true;
 }
 
-static JsonArray *state_array(JsonObject *json, const char *member)
-{
-    JsonNode *node = json_object_get_member(json, member);
-
-    return node && JSON_NODE_HOLDS_ARRAY(node) ? json_node_get_array(node) :
-           NULL;
-}
-
 static bool check_capture(JsonNode *node, GError **error)
 {
     JsonObject *json = JSON_NODE_HOLDS_OBJECT(node) ?
                        json_node_get_object(node) : NULL;
     const char *name = json ? btrail_json_string(json, "name") : NULL;
     const char *folder = json ? btrail_json_string(json, "folder") : NULL;
-    JsonArray *sessions = json ? state_array(json, "sessions") : NULL;
+    JsonArray *sessions = json ? btrail_json_array(json, "sessions") : NULL;
     unsigned i;
 
     if (!name || !is_plain(folder) || !sessions) {
@@ -87,7 +79,7 @@ GPtrArray *btrail_state_parse(const char *text, GError **error)
 {
     g_autoptr(JsonNode) node = btrail_json_parse_object(text);
     JsonObject *json = node ? json_node_get_object(node) : NULL;
-    JsonArray *array = json ? state_array(json, "captures") : NULL;
+    JsonArray *array = json ? btrail_json_array(json, "captures") : NULL;
     g_autoptr(GPtrArray) captures = btrail_state_new();
     unsigned i;
 

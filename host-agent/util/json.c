@@ -73,6 +73,14 @@ JsonObject *btrail_json_object(JsonObject *object, const char *name)
            NULL;
 }
 
+JsonArray *btrail_json_array(JsonObject *object, const char *name)
+{
+    JsonNode *node = json_object_get_member(object, name);
+
+    return node && JSON_NODE_HOLDS_ARRAY(node) ? json_node_get_array(node) :
+           NULL;
+}
+
 gint64 btrail_json_int(JsonObject *object, const char *name, gint64 fallback)
 {
     JsonNode *node = json_object_get_member(object, name);

@@ -20,6 +20,7 @@ JsonNode *btrail_json_parse_object(const char *text);
 /* A member of an object; NULL, or @fallback, if it has another type. */
 const char *btrail_json_string(JsonObject *object, const char *name);
 JsonObject *btrail_json_object(JsonObject *object, const char *name);
+JsonArray *btrail_json_array(JsonObject *object, const char *name);
 gint64 btrail_json_int(JsonObject *object, const char *name, gint64 fallback);
 
 /**
