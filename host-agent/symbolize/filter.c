@@ -119,6 +119,7 @@ void filter_free(struct filter *f)
     }
 }
 
+/* Returns NULL, or false. */
 static void *filter_error(struct parser *p, const char *where,
                           const char *words)
 {
@@ -190,19 +191,16 @@ static bool take_number(struct parser *p, enum type type, int64_t *value)
     begin = p->p;
     negative = *begin == '-';
     if (!g_ascii_isdigit(begin[negative])) {
-        filter_error(p, begin, "number expected");
-        return false;
+        return filter_error(p, begin, "number expected");
     }
     if (!(is_time ? btrail_parse_time : btrail_parse_number)(
             begin + negative, &end, &v) || (is_time && v > INT64_MAX)) {
-        filter_error(p, begin, is_time ? "the time is too long" :
-             "the number is too large");
-        return false;
+        return filter_error(p, begin, is_time ? "the time is too long" :
+                            "the number is too large");
     }
     *value = negative ? -v : v;
     if (g_ascii_isalnum(*end) || *end == '_' || *end == '.') {
-        filter_error(p, begin, "this is not a number");
-        return false;
+        return filter_error(p, begin, "this is not a number");
     }
     p->p = end;
     return true;
@@ -241,22 +239,19 @@ static bool parse_value(struct parser *p, struct node *n, const char *where)
 
     if (fields[n->what].type != TYPE_TEXT) {
         if (pattern) {
-            filter_error(p, where, "~ is for text; compare a number with ==, "
-                         "<, > and so on");
-            return false;
+            return filter_error(p, where, "~ is for text; compare a number "
+                                "with ==, <, > and so on");
         }
         return take_number(p, fields[n->what].type, &n->number);
     }
     if (!pattern && n->kind != NODE_EQUAL && n->kind != NODE_DIFFERENT) {
-        filter_error(p, where, "compare text with ==, != or ~");
-        return false;
+        return filter_error(p, where, "compare text with ==, != or ~");
     }
     n->text = take_text(p);
     if (n->text && pattern) {
         n->regex = g_regex_new(n->text, G_REGEX_OPTIMIZE, 0, &error);
         if (!n->regex) {
-            filter_error(p, where, error->message);
-            return false;
+            return filter_error(p, where, error->message);
         }
     }
     return n->text;
