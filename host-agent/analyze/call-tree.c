@@ -138,9 +138,8 @@ static void choose_part(struct call_walk *w, unsigned vcpu,
         .time = window_time(&w->options->window, b->time.host),
     };
     uint64_t class = filter_class(filter, &r);
-    size_t i;
 
-    for (i = 0; i < b->count; i++) {
+    for (size_t i = 0; i < b->count; i++) {
         if (filter_uses_index(filter)) {
             r.index = b->index + i;
             class = filter_class(filter, &r);
@@ -254,7 +253,6 @@ int call_tree_read(struct call_tree *t, const struct btrail_trace *trace,
 {
     struct call_walk *w = g_new0(struct call_walk, 1);
     struct btrail_stream_info info;
-    unsigned i;
     int ret = 0, error;
 
     memset(t, 0, sizeof(*t));
@@ -265,7 +263,7 @@ int call_tree_read(struct call_tree *t, const struct btrail_trace *trace,
         w->counts = g_new(bool, STEP);
     }
     t->stacks = stacks_new(options->names, options->ops ? on_moved : NULL, w);
-    for (i = 0; !ret && !btrail_trace_stream(trace, i, &info); i++) {
+    for (unsigned i = 0; !ret && !btrail_trace_stream(trace, i, &info); i++) {
         ret = paces_open(&w->streams[info.vcpu].paces, trace, info.vcpu,
                          options->tick);
     }
@@ -273,7 +271,7 @@ int call_tree_read(struct call_tree *t, const struct btrail_trace *trace,
         ret = read_all(w, trace);
     }
     error = errno;
-    for (i = 0; i < BTRAIL_MAX_VCPUS; i++) {
+    for (unsigned i = 0; i < BTRAIL_MAX_VCPUS; i++) {
         paces_close(w->streams[i].paces);
     }
     g_free(w->asked);

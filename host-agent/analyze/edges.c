@@ -107,8 +107,6 @@ void edges_count(struct edges *e, const struct btrail_record *r, size_t n)
 
 bool edges_merge(struct edges *e, const struct edges *from, bool all)
 {
-    size_t i;
-
     e->others += from->others;
     /*
      * Edges come in the order of their slots in @e, too.  Without room for all
@@ -117,7 +115,7 @@ bool edges_merge(struct edges *e, const struct edges *from, bool all)
     while (e->used + from->used > max_used(e)) {
         grow_table(e);
     }
-    for (i = 0; i < (size_t)1 << from->bits; i++) {
+    for (size_t i = 0; i < (size_t)1 << from->bits; i++) {
         const struct edge *other = &from->slots[i];
         struct edge *slot;
 

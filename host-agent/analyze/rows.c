@@ -43,23 +43,22 @@ void rows_add(struct rows *r, const char *const *names,
               const uint64_t *values)
 {
     struct row *row;
-    unsigned i;
 
     g_string_truncate(r->key, 0);
-    for (i = 0; i < r->columns; i++) {
+    for (unsigned i = 0; i < r->columns; i++) {
         g_string_append(r->key, names[i]);
         g_string_append_c(r->key, '\1');
     }
     row = g_hash_table_lookup(r->by_names, r->key->str);
     if (!row) {
         row = g_malloc0(sizeof(*row) + r->columns * sizeof(*row->names));
-        for (i = 0; i < r->columns; i++) {
+        for (unsigned i = 0; i < r->columns; i++) {
             row->names[i] = g_string_chunk_insert_const(r->strings, names[i]);
         }
         g_ptr_array_add(r->rows, row);
         g_hash_table_insert(r->by_names, g_strdup(r->key->str), row);
     }
-    for (i = 0; i < ROWS_MAX_VALUES; i++) {
+    for (unsigned i = 0; i < ROWS_MAX_VALUES; i++) {
         row->values[i] += values[i];
     }
 }
@@ -74,13 +73,12 @@ static gint compare_rows(gconstpointer a, gconstpointer b, gpointer data)
     const struct row *x = *(const struct row *const *)a;
     const struct row *y = *(const struct row *const *)b;
     const struct row_order *o = data;
-    unsigned i;
     int order = 0;
 
     if (x->values[o->value] != y->values[o->value]) {
         return x->values[o->value] < y->values[o->value] ? 1 : -1;
     }
-    for (i = 0; !order && i < o->columns; i++) {
+    for (unsigned i = 0; !order && i < o->columns; i++) {
         order = strcmp(x->names[i], y->names[i]);
     }
     return order;

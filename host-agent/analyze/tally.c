@@ -63,12 +63,11 @@ static void merge_spaces(struct fold_group *group,
 {
     struct space *to = (struct space *)group;
     const struct space *from = (const struct space *)other;
-    unsigned i;
 
     add_moments(to, &from->first, &from->last);
     to->records += from->records;
     to->spans += from->spans;
-    for (i = 0; i < BTRAIL_MAX_VCPUS; i++) {
+    for (unsigned i = 0; i < BTRAIL_MAX_VCPUS; i++) {
         to->vcpus[i] |= from->vcpus[i];
     }
 }

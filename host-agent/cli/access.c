@@ -51,9 +51,7 @@ bool cli_user_parse(struct cli_user *user, const char *label)
 
 static bool is_member(const struct cli_user *user, gid_t gid)
 {
-    unsigned i;
-
-    for (i = 0; i < user->ngroups; i++) {
+    for (unsigned i = 0; i < user->ngroups; i++) {
         if (user->groups[i] == gid) {
             return true;
         }

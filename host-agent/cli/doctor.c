@@ -347,14 +347,13 @@ static void check_apparmor(struct doctor *d, const char *emulator,
     };
     g_autoptr(GString) lacking = g_string_new(NULL);
     bool unknown = false;
-    unsigned i;
 
     if (!d->local || !d->capabilities ||
         !btrail_capabilities_confines(d->capabilities, d->domain,
                                       "apparmor")) {
         return;
     }
-    for (i = 0; i < G_N_ELEMENTS(needs); i++) {
+    for (unsigned i = 0; i < G_N_ELEMENTS(needs); i++) {
         const struct need *n = &needs[i];
         enum btrail_apparmor may = !n->path ? BTRAIL_APPARMOR_YES :
             btrail_apparmor_allows(BTRAIL_APPARMOR_FOLDER, n->profile,

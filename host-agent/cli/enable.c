@@ -112,7 +112,6 @@ static bool change_xml(struct enable *e)
     g_autoptr(xmlDoc) doc = btrail_document_parse(e->before,
                                                   strlen(e->before), &error);
     struct btrail_tracing_state state;
-    unsigned i;
 
     if (!doc ||
         !(e->disable ? btrail_tracing_disable(doc, &e->changes, &error) :
@@ -122,7 +121,7 @@ static bool change_xml(struct enable *e)
     }
     e->kvm = state.kvm;
     btrail_tracing_state_clear(&state);
-    for (i = 0; i < e->changes->len; i++) {
+    for (unsigned i = 0; i < e->changes->len; i++) {
         const struct btrail_tracing_change *c =
             g_ptr_array_index(e->changes, i);
 
@@ -230,9 +229,8 @@ static bool define(struct enable *e)
 static void print_changes_json(const struct enable *e)
 {
     JsonArray *changes = json_array_new();
-    unsigned i;
 
-    for (i = 0; i < e->changes->len; i++) {
+    for (unsigned i = 0; i < e->changes->len; i++) {
         const struct btrail_tracing_change *c =
             g_ptr_array_index(e->changes, i);
 
@@ -267,15 +265,13 @@ static void print_changes(const struct enable *e)
 /* Reports what still keeps the domain from being traced, or undone. */
 static int verdict(const struct enable *e)
 {
-    unsigned i;
-
     if (!e->disable && e->kvm) {
         cli_error("%s: this domain runs under KVM, where branches are not "
                   "recorded; --tcg has QEMU emulate it (type 'qemu'), which "
                   "is slower", e->name);
         return CLI_DAMAGED;
     }
-    for (i = 0; e->disable && i < e->changes->len; i++) {
+    for (unsigned i = 0; e->disable && i < e->changes->len; i++) {
         const struct btrail_tracing_change *c =
             g_ptr_array_index(e->changes, i);
 

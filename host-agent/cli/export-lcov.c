@@ -130,9 +130,8 @@ static void add_line(void *opaque, uint64_t start, uint64_t end,
 {
     struct lcov_writer *w = opaque;
     uint64_t count = 0;
-    unsigned i;
 
-    for (i = find_hit(w, start); i < w->hits->len; i++) {
+    for (unsigned i = find_hit(w, start); i < w->hits->len; i++) {
         const struct hit *h = &g_array_index(w->hits, struct hit, i);
 
         if (h->address >= end) {
@@ -206,15 +205,14 @@ static void put_source(struct lcov_writer *w, const struct lcov_source *source)
         g_hash_table_get_keys(source->lines), by_number);
     FILE *out = w->e->out;
     unsigned found = 0, hit = 0;
-    GList *l;
 
     fprintf(out, "TN:\nSF:%s\n", source->name);
-    for (l = names; l; l = l->next) {
+    for (GList *l = names; l; l = l->next) {
         const struct hit *f = g_hash_table_lookup(source->functions, l->data);
 
         fprintf(out, "FN:%" PRIu64 ",%s\n", f->address, (char *)l->data);
     }
-    for (l = names; l; l = l->next) {
+    for (GList *l = names; l; l = l->next) {
         const struct hit *f = g_hash_table_lookup(source->functions, l->data);
 
         fprintf(out, "FNDA:%" PRIu64 ",%s\n", f->count, (char *)l->data);
@@ -223,7 +221,7 @@ static void put_source(struct lcov_writer *w, const struct lcov_source *source)
     }
     fprintf(out, "FNF:%u\nFNH:%u\n", found, hit);
     found = hit = 0;
-    for (l = lines; l; l = l->next) {
+    for (GList *l = lines; l; l = l->next) {
         uint64_t count = GPOINTER_TO_SIZE(g_hash_table_lookup(source->lines,
                                                               l->data));
 
@@ -246,7 +244,6 @@ int export_lcov(struct export *e)
     GHashTableIter iter;
     gpointer key, value;
     struct fold_sums p;
-    GList *l;
     int ret;
 
     w.modules = g_hash_table_new_full(NULL, NULL, NULL,
@@ -262,7 +259,7 @@ int export_lcov(struct export *e)
         }
         names = g_list_sort(g_hash_table_get_keys(w.sources),
                             (GCompareFunc)strcmp);
-        for (l = names; l; l = l->next) {
+        for (GList *l = names; l; l = l->next) {
             put_source(&w, g_hash_table_lookup(w.sources, l->data));
         }
         if (!names) {

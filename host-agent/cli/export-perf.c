@@ -46,9 +46,8 @@ static void put_sample(const struct perf_writer *w, unsigned vcpu,
 static void put_samples(struct perf_writer *w, unsigned vcpu)
 {
     GPtrArray *order = w->order[vcpu];
-    unsigned i;
 
-    for (i = 0; order && i < order->len; i++) {
+    for (unsigned i = 0; order && i < order->len; i++) {
         put_sample(w, vcpu, order->pdata[i], GPOINTER_TO_SIZE(
                        g_hash_table_lookup(w->counts[vcpu],
                                            order->pdata[i])));
@@ -87,18 +86,17 @@ int export_perf(struct export *e)
     static const struct call_tree_ops ops = { .spent = add_records };
     struct perf_writer *w = g_new0(struct perf_writer, 1);
     struct call_tree t;
-    unsigned i;
     int ret;
 
     w->e = e;
     ret = analysis_read_calls(&e->in, &t, &ops, w);
     if (!ret) {
-        for (i = 0; i < BTRAIL_MAX_VCPUS; i++) {
+        for (unsigned i = 0; i < BTRAIL_MAX_VCPUS; i++) {
             put_samples(w, i);
         }
         export_end_calls(e, &t);
     }
-    for (i = 0; i < BTRAIL_MAX_VCPUS; i++) {
+    for (unsigned i = 0; i < BTRAIL_MAX_VCPUS; i++) {
         if (w->order[i]) {
             g_ptr_array_unref(w->order[i]);
             g_hash_table_unref(w->counts[i]);

@@ -165,11 +165,10 @@ static void end_slice(struct perfetto_writer *w, unsigned vcpu, uint64_t time)
 {
     GArray *open = w->tracks[vcpu].open;
     struct slice *last = &g_array_index(open, struct slice, open->len - 1);
-    unsigned i;
 
     if ((last->chosen && time - last->begin >= w->e->shortest) ||
         last->written) {
-        for (i = 0; i < open->len; i++) {
+        for (unsigned i = 0; i < open->len; i++) {
             struct slice *s = &g_array_index(open, struct slice, i);
 
             if (!s->written) {
@@ -235,12 +234,11 @@ static void choose_slices(void *opaque, unsigned vcpu, uint64_t time,
 {
     struct perfetto_writer *w = opaque;
     struct track *t = &w->tracks[vcpu];
-    unsigned i;
 
     if (!t->open) {
         move_slices(opaque, vcpu, time, NULL, node);
     }
-    for (i = t->open ? t->open->len : 0; i; i--) {
+    for (unsigned i = t->open ? t->open->len : 0; i; i--) {
         struct slice *s = &g_array_index(t->open, struct slice, i - 1);
 
         if (s->chosen) {
@@ -268,7 +266,6 @@ int export_perfetto(struct export *e)
     static const struct call_tree_ops ops = { move_slices, choose_slices };
     struct perfetto_writer *w = g_new0(struct perfetto_writer, 1);
     struct call_tree t;
-    unsigned i;
     int ret;
 
     w->e = e;
@@ -277,7 +274,7 @@ int export_perfetto(struct export *e)
     w->part = g_byte_array_new();
     w->small = g_byte_array_new();
     ret = analysis_read_calls(&e->in, &t, &ops, w);
-    for (i = 0; i < BTRAIL_MAX_VCPUS; i++) {
+    for (unsigned i = 0; i < BTRAIL_MAX_VCPUS; i++) {
         GArray *open = w->tracks[i].open;
         uint64_t end = open ? last_time(e, i) : 0;
 

@@ -20,9 +20,7 @@ static const struct {
 
 static int find_format(const char *name)
 {
-    unsigned i;
-
-    for (i = 0; name && i < G_N_ELEMENTS(formats); i++) {
+    for (unsigned i = 0; name && i < G_N_ELEMENTS(formats); i++) {
         if (!strcmp(formats[i].name, name)) {
             return i;
         }

@@ -89,7 +89,6 @@ static void put_node(struct flame *f, const struct stack_node *n)
 static unsigned put_nodes(struct flame *f, const struct stack_node *first)
 {
     g_autoptr(GPtrArray) nodes = g_ptr_array_new();
-    unsigned i;
 
     for (; first; first = first->next) {
         if (is_large(f, first)) {
@@ -97,7 +96,7 @@ static unsigned put_nodes(struct flame *f, const struct stack_node *first)
         }
     }
     g_ptr_array_sort(nodes, by_name);
-    for (i = 0; i < nodes->len; i++) {
+    for (unsigned i = 0; i < nodes->len; i++) {
         put_node(f, nodes->pdata[i]);
     }
     return nodes->len;

@@ -104,9 +104,8 @@ static struct stream_summary add_up(const struct stream_summary *streams,
 {
     struct stream_summary sum = { .spans = 0 };
     uint64_t first;
-    unsigned i;
 
-    for (i = 0; i < n; i++) {
+    for (unsigned i = 0; i < n; i++) {
         const struct stream_summary *s = &streams[i];
 
         sum.info.records += s->info.records;
@@ -237,9 +236,8 @@ static void print_json(const struct cli_trace *t,
     const struct btrail_trace_status *s = &t->status;
     struct stream_summary sum = add_up(streams, n);
     JsonArray *array = json_array_new();
-    unsigned i;
 
-    for (i = 0; i < n; i++) {
+    for (unsigned i = 0; i < n; i++) {
         json_array_add_object_element(array, stream_json(&streams[i]));
     }
     cli_print_json(btrail_json_new(
@@ -295,7 +293,6 @@ static void print_text(const struct cli_trace *t,
         "guest", "session", "producer", "qemu", "privilege", "overflow",
     };
     struct stream_summary sum = add_up(streams, n);
-    unsigned i;
 
     printf("%-10s %s", "file", t->path);
     if (t->status.files > 1) {
@@ -314,7 +311,7 @@ static void print_text(const struct cli_trace *t,
     }
     printf("\n%-10s %s\n", "state", !t->status.complete ? "cut off" :
            !t->status.indexed ? "index damaged" : "complete");
-    for (i = 0; i < G_N_ELEMENTS(members); i++) {
+    for (unsigned i = 0; i < G_N_ELEMENTS(members); i++) {
         print_meta_member(t, members[i]);
     }
     print_start(t);
@@ -323,7 +320,7 @@ static void print_text(const struct cli_trace *t,
     printf("\n%4s %15s %15s %10s %10s %10s %15s %15s  %s\n", "vcpu",
            "records", "lost", "gaps", "cr3 loads", "spans", "from (s)",
            "to (s)", "end");
-    for (i = 0; i < n; i++) {
+    for (unsigned i = 0; i < n; i++) {
         const struct stream_summary *s = &streams[i];
         char from[CLI_TIME_SIZE], to[CLI_TIME_SIZE];
 

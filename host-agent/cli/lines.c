@@ -231,11 +231,9 @@ static char *need_line(struct lines_job *job)
 static void make_text(const struct lines *l, struct lines_job *job)
 {
     const struct btrail_record *r = job->records;
-    unsigned i;
-    size_t k;
 
     job->len = 0;
-    for (i = 0; i < job->n_items; i++) {
+    for (unsigned i = 0; i < job->n_items; i++) {
         const struct lines_item *item = &job->items[i];
         struct lines_common c;
         char *p;
@@ -245,7 +243,7 @@ static void make_text(const struct lines *l, struct lines_job *job)
             p = put_event_line(l, need_line(job), &c, &item->event);
             job->len = p - job->text;
         }
-        for (k = 0; k < item->records; k++) {
+        for (size_t k = 0; k < item->records; k++) {
             p = put_record(l, need_line(job), &c, item->index + k, r++);
             job->len = p - job->text;
         }
@@ -367,17 +365,16 @@ int lines_flush(struct lines *l)
 int lines_free(struct lines *l)
 {
     int error;
-    unsigned i;
 
     lines_flush(l);
     g_mutex_lock(&l->lock);
     l->stop = true;
     g_cond_broadcast(&l->changed);
     g_mutex_unlock(&l->lock);
-    for (i = 0; i < l->n_threads; i++) {
+    for (unsigned i = 0; i < l->n_threads; i++) {
         g_thread_join(l->threads[i]);
     }
-    for (i = 0; i < l->n_jobs; i++) {
+    for (unsigned i = 0; i < l->n_jobs; i++) {
         g_free(l->jobs[i]->text);
         g_free(l->jobs[i]);
     }

@@ -30,12 +30,10 @@ static const struct command {
 
 static void print_help(FILE *out)
 {
-    unsigned i;
-
     fprintf(out, "Usage: backtrail COMMAND [OPTION]... [FILE]\n\n"
             "Trace virtual machines from the host and read the traces.\n\n"
             "Commands:\n");
-    for (i = 0; i < G_N_ELEMENTS(commands); i++) {
+    for (unsigned i = 0; i < G_N_ELEMENTS(commands); i++) {
         fprintf(out, "  %-12s%s\n", commands[i].name, commands[i].summary);
     }
     fprintf(out, "  %-12s%s\n", "help", "show this, or the help of a command");
@@ -44,9 +42,7 @@ static void print_help(FILE *out)
 
 static const struct command *find_command(const char *name)
 {
-    unsigned i;
-
-    for (i = 0; i < G_N_ELEMENTS(commands); i++) {
+    for (unsigned i = 0; i < G_N_ELEMENTS(commands); i++) {
         if (!strcmp(commands[i].name, name)) {
             return &commands[i];
         }

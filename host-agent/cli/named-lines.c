@@ -183,9 +183,8 @@ static void put_part(struct named_lines *l, unsigned vcpu,
         .lines = l->o.in->names, .process = task->process,
         .time = window_time(&l->o.in->window, b->time.host),
     };
-    size_t i;
 
-    for (i = 0; i < b->count; i++) {
+    for (size_t i = 0; i < b->count; i++) {
         const struct btrail_record *record = &b->records[i];
         bool linked;
 

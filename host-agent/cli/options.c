@@ -211,9 +211,7 @@ bool cli_parse_cr3s(char **texts, GArray **cr3s)
 
 bool cli_cr3_matches(const GArray *cr3s, uint64_t cr3)
 {
-    unsigned i;
-
-    for (i = 0; cr3s && i < cr3s->len; i++) {
+    for (unsigned i = 0; cr3s && i < cr3s->len; i++) {
         if (!((g_array_index(cr3s, uint64_t, i) ^ cr3) & BTRAIL_CR3_ROOT)) {
             return true;
         }

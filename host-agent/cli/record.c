@@ -17,13 +17,12 @@ static bool add_vcpus(struct record_request *r, const char *text)
 {
     bool vcpus[BTRAIL_MAX_VCPUS];
     JsonArray *array;
-    unsigned i;
 
     if (!cli_parse_vcpus("--vcpus", text, vcpus)) {
         return false;
     }
     array = json_array_new();
-    for (i = 0; i < BTRAIL_MAX_VCPUS; i++) {
+    for (unsigned i = 0; i < BTRAIL_MAX_VCPUS; i++) {
         if (vcpus[i]) {
             json_array_add_int_element(array, i);
         }
@@ -37,7 +36,6 @@ static bool add_cr3s(struct record_request *r, char **texts)
 {
     GArray *cr3s;
     JsonArray *array, *asked;
-    unsigned i;
 
     if (!cli_parse_cr3s(texts, &cr3s)) {
         return false;
@@ -45,7 +43,7 @@ static bool add_cr3s(struct record_request *r, char **texts)
     if (cr3s) {
         array = json_array_new();
         asked = json_array_new();
-        for (i = 0; i < cr3s->len; i++) {
+        for (unsigned i = 0; i < cr3s->len; i++) {
             json_array_add_int_element(array,
                                        g_array_index(cr3s, uint64_t, i));
             json_array_add_string_element(asked, texts[i]);

@@ -13,9 +13,8 @@ static void print_json(const struct call_tree *t, struct row **rows, size_t n)
 {
     const struct stack_counts *s = stacks_counts(t->stacks);
     JsonArray *array = json_array_new();
-    size_t i;
 
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         const uint64_t *values = rows[i]->values;
 
         json_array_add_object_element(array, btrail_json_new(

@@ -64,9 +64,8 @@ static void unknown_column(const char *word)
 {
     g_autoptr(GString) known = g_string_new(NULL);
     const char *const *name;
-    unsigned k;
 
-    for (k = 0; k < G_N_ELEMENTS(columns); k++) {
+    for (unsigned k = 0; k < G_N_ELEMENTS(columns); k++) {
         for (name = columns[k].names; *name; name++) {
             g_string_append_printf(known, " %s", *name);
         }
@@ -186,9 +185,8 @@ static void add_edge(void *opaque, const struct filter_record *r,
     };
     char text[ROWS_MAX_COLUMNS][NAMES_SIZE];
     const char *names[ROWS_MAX_COLUMNS];
-    unsigned i;
 
-    for (i = 0; i < s->n; i++) {
+    for (unsigned i = 0; i < s->n; i++) {
         names[i] = column_text(s, r, s->keys[i], text[i]);
     }
     rows_add(s->rows, names, values);
@@ -198,16 +196,14 @@ static void print_json(const struct sorted *s, const struct fold_sums *p,
                        struct row **rows, size_t n)
 {
     JsonArray *array = json_array_new();
-    size_t i;
-    unsigned k;
 
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         uint64_t records = rows[i]->values[RECORDS];
         JsonObject *o = btrail_json_new(
             "U:records", records, "d:share", report_share(records, p->records),
             "U:likely", rows[i]->values[LIKELY], NULL);
 
-        for (k = 0; k < s->n; k++) {
+        for (unsigned k = 0; k < s->n; k++) {
             json_object_set_string_member(o, columns[s->keys[k]].names[0],
                                           rows[i]->names[k]);
         }
@@ -227,9 +223,8 @@ static void print_text(const struct sorted *s, const struct fold_sums *p,
     size_t i, shown;
     uint64_t rest = 0;
     bool has_process = false, marked = false;
-    unsigned k;
 
-    for (k = 0; k < s->n; k++) {
+    for (unsigned k = 0; k < s->n; k++) {
         has_process |= s->keys[k] == KEY_COMM || s->keys[k] == KEY_PID ||
                        s->keys[k] == KEY_TID;
     }
@@ -242,14 +237,14 @@ static void print_text(const struct sorted *s, const struct fold_sums *p,
             break;
         }
     }
-    for (k = 0; k < s->n; k++) {
+    for (unsigned k = 0; k < s->n; k++) {
         widths[k] = strlen(columns[s->keys[k]].title);
         for (i = 0; i < shown; i++) {
             widths[k] = MAX(widths[k], (int)strlen(rows[i]->names[k]));
         }
     }
     printf("# Overhead        Records");
-    for (k = 0; k < s->n; k++) {
+    for (unsigned k = 0; k < s->n; k++) {
         printf("  %-*s", k + 1 < s->n ? widths[k] : 0,
                columns[s->keys[k]].title);
     }
@@ -261,7 +256,7 @@ static void print_text(const struct sorted *s, const struct fold_sums *p,
                100 * report_share(rows[i]->values[RECORDS], p->records),
                rows[i]->values[RECORDS], likely ? '~' : ' ');
         marked |= likely;
-        for (k = 0; k < s->n; k++) {
+        for (unsigned k = 0; k < s->n; k++) {
             printf("%s%-*s", k ? "  " : " ", k + 1 < s->n ? widths[k] : 0,
                    rows[i]->names[k]);
         }
@@ -294,14 +289,13 @@ int report_sorted(struct report *r, const char *text)
     };
     struct fold_sums profile;
     struct row **rows;
-    unsigned i;
     size_t n;
     int ret;
 
     if (!parse_keys(text, s.keys, &s.n)) {
         return CLI_USAGE;
     }
-    for (i = 0; i < s.n; i++) {
+    for (unsigned i = 0; i < s.n; i++) {
         options.by_vcpu |= s.keys[i] == KEY_CPU;
     }
     s.rows = rows_new(s.n);

@@ -18,9 +18,8 @@ const char *cli_strerror(int ret)
 static void explain(char *const *paths, int ret)
 {
     const char *words = cli_strerror(ret);
-    unsigned i;
 
-    for (i = 0; paths[1] && paths[i]; i++) {
+    for (unsigned i = 0; paths[1] && paths[i]; i++) {
         struct btrail_trace *trace;
 
         if (btrail_trace_open(&trace, paths[i]) == ret) {

@@ -258,9 +258,7 @@ static int check_stream(struct verify *v, unsigned vcpu)
 
 static void add_known(GHashTable *known, const GArray *chunks, unsigned file)
 {
-    unsigned i;
-
-    for (i = 0; i < chunks->len; i++) {
+    for (unsigned i = 0; i < chunks->len; i++) {
         const struct btrail_index_entry *e = btrail_entry(chunks, i);
 
         if (e->file == file) {
@@ -277,15 +275,14 @@ static GHashTable *known_chunks(const struct btrail_trace *trace, unsigned n)
     GHashTable *known = g_hash_table_new_full(g_int64_hash, g_int64_equal,
                                               g_free, NULL);
     const struct btrail_trace_stream *s;
-    unsigned i;
 
-    for (i = 0; i < f->metas->len; i++) {
+    for (unsigned i = 0; i < f->metas->len; i++) {
         g_hash_table_add(known, g_memdup2(
             &g_array_index(f->metas, struct btrail_meta, i).offset,
             sizeof(uint64_t)));
     }
     add_known(known, btrail_trace_sidebands(trace), n);
-    for (i = 0; (s = btrail_trace_nth_stream(trace, i)); i++) {
+    for (unsigned i = 0; (s = btrail_trace_nth_stream(trace, i)); i++) {
         add_known(known, s->chunks, n);
     }
     return known;
@@ -359,10 +356,9 @@ static int check_frame(struct verify *v, unsigned n)
 
 static int check_frames(struct verify *v)
 {
-    unsigned i;
     int ret = 0;
 
-    for (i = 0; !ret && i < v->trace.status.files; i++) {
+    for (unsigned i = 0; !ret && i < v->trace.status.files; i++) {
         ret = check_frame(v, i);
     }
     if (v->trace.bad_metas) {
@@ -376,9 +372,8 @@ static int check_sideband(struct verify *v)
 {
     struct btrail_sideband_info info;
     struct btrail_code_piece code;
-    unsigned i;
 
-    for (i = 0;; i++) {
+    for (unsigned i = 0;; i++) {
         void *data = NULL;
         int ret = btrail_trace_sideband(v->trace.trace, i, &info, &data);
 

@@ -40,9 +40,8 @@ static void report_cr3s(struct capture_drain *d,
 {
     struct btrail_scanner *scanner = d->names->scanner;
     bool new = btrail_scanner_report_cr3(scanner, slab->cr3);
-    size_t i;
 
-    for (i = 0; i < slab->n_events; i++) {
+    for (size_t i = 0; i < slab->n_events; i++) {
         if (slab->events[i].type == BTRAIL_EVENT_CR3) {
             new |= btrail_scanner_report_cr3(scanner, slab->events[i].data[0]);
         }
@@ -56,8 +55,6 @@ static void report_cr3s(struct capture_drain *d,
 static void got_code(struct capture_drain *d, unsigned vcpu, uint64_t number,
                      const struct btrail_code_item *item, const uint8_t *page)
 {
-    unsigned i;
-
     if (d->names->scanner && item->type == BTRAIL_CODE_PAGE &&
         !(item->linear >> 63)) {
         d->new_code |= btrail_scanner_report_code(d->names->scanner, item->cr3,
@@ -66,7 +63,7 @@ static void got_code(struct capture_drain *d, unsigned vcpu, uint64_t number,
     if (d->members->in_step) {
         btrail_entries_code(d->names->entries, item, page);
     }
-    for (i = 0; i < d->members->sessions->len; i++) {
+    for (unsigned i = 0; i < d->members->sessions->len; i++) {
         struct btrail_session *s = capture_member(d->members, i);
 
         if (!btrail_session_over(s)) {
@@ -90,14 +87,13 @@ void capture_drain_init(struct capture_drain *d,
                         struct capture_names *names)
 {
     const struct btrail_shm_header *h = &connection->header;
-    unsigned i;
 
     d->connection = connection;
     d->members = members;
     d->names = names;
     d->vcpus = g_new0(struct capture_vcpu, h->vcpus);
     d->events = g_new(struct btrail_event, h->events_per_slab);
-    for (i = 0; h->code_items && i < h->vcpus; i++) {
+    for (unsigned i = 0; h->code_items && i < h->vcpus; i++) {
         d->vcpus[i].code = btrail_connection_code_tail(connection, i);
     }
 }
@@ -117,9 +113,7 @@ bool capture_drain_is_traced(const struct capture_drain *d, unsigned vcpu)
 
 bool capture_drain_heads_moved(const struct capture_drain *d)
 {
-    unsigned i;
-
-    for (i = 0; i < d->connection->header.vcpus; i++) {
+    for (unsigned i = 0; i < d->connection->header.vcpus; i++) {
         if (btrail_connection_head(d->connection, i) != d->vcpus[i].tail) {
             return true;
         }
@@ -282,9 +276,8 @@ bool capture_drain_slabs(struct capture_drain *d, bool all, unsigned *n,
 bool capture_drain_little(struct capture_drain *d, unsigned *n, GError **error)
 {
     unsigned vcpus = d->connection->header.vcpus;
-    unsigned i;
 
-    for (i = 0; i < vcpus && !*n; i++) {
+    for (unsigned i = 0; i < vcpus && !*n; i++) {
         d->next_vcpu = (d->next_vcpu + 1) % vcpus;
         if (!drain_slabs(d, d->next_vcpu, 1, n, error)) {
             return false;
@@ -297,9 +290,8 @@ bool capture_drain_code(struct capture_drain *d, bool all, unsigned *n,
                         GError **error)
 {
     const struct btrail_shm_header *h = &d->connection->header;
-    unsigned i;
 
-    for (i = 0; h->code_items && i < h->vcpus; i++) {
+    for (unsigned i = 0; h->code_items && i < h->vcpus; i++) {
         if (!drain_items(d, i, all, n, error)) {
             return false;
         }
@@ -311,9 +303,8 @@ bool capture_drain_code(struct capture_drain *d, bool all, unsigned *n,
 bool capture_drain_code_urgent(const struct capture_drain *d)
 {
     const struct btrail_shm_header *h = &d->connection->header;
-    unsigned i;
 
-    for (i = 0; h->code_items && i < h->vcpus; i++) {
+    for (unsigned i = 0; h->code_items && i < h->vcpus; i++) {
         if (btrail_connection_code_head(d->connection, i) - d->vcpus[i].code >
             h->code_items / 4) {
             return true;
@@ -325,9 +316,8 @@ bool capture_drain_code_urgent(const struct capture_drain *d)
 void capture_drain_end_code(struct capture_drain *d)
 {
     const struct btrail_shm_header *h = &d->connection->header;
-    unsigned i;
 
-    for (i = 0; h->code_items && i < h->vcpus; i++) {
+    for (unsigned i = 0; h->code_items && i < h->vcpus; i++) {
         uint64_t from = btrail_connection_code_lost_from(d->connection, i);
 
         if (d->vcpus[i].code && from != BTRAIL_CODE_NONE_LOST) {

@@ -24,10 +24,8 @@ void capture_members_clear(struct capture_members *m)
 
 static void update_in_step(struct capture_members *m)
 {
-    unsigned i;
-
     m->in_step = false;
-    for (i = 0; i < m->sessions->len; i++) {
+    for (unsigned i = 0; i < m->sessions->len; i++) {
         m->in_step |= btrail_session_in_step(capture_member(m, i));
     }
 }

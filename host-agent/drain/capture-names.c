@@ -39,10 +39,8 @@ static const char *why_none(const struct capture_names *n)
 
 void capture_names_known(struct capture_names *n)
 {
-    unsigned i;
-
     n->known = true;
-    for (i = 0; i < n->members->sessions->len; i++) {
+    for (unsigned i = 0; i < n->members->sessions->len; i++) {
         btrail_session_names(capture_member(n->members, i), why_none(n));
     }
 }
@@ -74,9 +72,8 @@ static void send_user_snapshot(struct capture_names *n,
     struct btrail_buf packed = { 0 };
     void *data = NULL;
     size_t size;
-    unsigned i;
 
-    for (i = 0; i < n->members->sessions->len; i++) {
+    for (unsigned i = 0; i < n->members->sessions->len; i++) {
         struct btrail_session *s = capture_member(n->members, i);
 
         if (btrail_session_sees(s, BTRAIL_PRIVILEGE_KERNEL)) {
@@ -104,9 +101,8 @@ static void send_found(struct capture_names *n, const GPtrArray *to,
                     BTRAIL_PRIVILEGE_USER : BTRAIL_PRIVILEGE_KERNEL;
     bool symbols = found->kind == BTRAIL_SIDEBAND_SYMBOLS;
     bool entries = false;
-    unsigned i;
 
-    for (i = 0; i < to->len; i++) {
+    for (unsigned i = 0; i < to->len; i++) {
         struct btrail_session *s = g_ptr_array_index(to, i);
 
         if (found->snapshot) {
@@ -138,10 +134,9 @@ static void find_places(struct capture_names *n,
 {
     g_autoptr(GPtrArray) triggers = g_ptr_array_new_with_free_func(
         (GDestroyNotify)btrail_triggers_unref);
-    unsigned i;
 
     g_mutex_lock(&n->members->lock);
-    for (i = 0; i < n->members->sessions->len; i++) {
+    for (unsigned i = 0; i < n->members->sessions->len; i++) {
         struct btrail_triggers *t =
             btrail_session_triggers(capture_member(n->members, i));
 
@@ -150,7 +145,7 @@ static void find_places(struct capture_names *n,
         }
     }
     g_mutex_unlock(&n->members->lock);
-    for (i = 0; i < triggers->len; i++) {
+    for (unsigned i = 0; i < triggers->len; i++) {
         btrail_triggers_find(g_ptr_array_index(triggers, i), found->snapshot,
                              found->memory, found->levels);
     }

@@ -110,9 +110,8 @@ static void end_session(struct btrail_capture *c, struct btrail_session *s,
 static void remove_session(struct btrail_capture *c, struct btrail_session *s)
 {
     struct btrail_scanner_result names;
-    unsigned i;
 
-    for (i = 0; i < header(c)->vcpus; i++) {
+    for (unsigned i = 0; i < header(c)->vcpus; i++) {
         if (!btrail_session_error(s) &&
             capture_drain_is_traced(&c->drain, i) &&
             !btrail_session_stream_ended(s, i)) {
@@ -138,9 +137,8 @@ static void add_session(struct btrail_capture *c, struct btrail_session *s)
         .opaque = c->names.entries,
         .wake_fd = c->wake_fd,
     };
-    unsigned i;
 
-    for (i = 0; i < n; i++) {
+    for (unsigned i = 0; i < n; i++) {
         indices[i] = c->drain.vcpus[i].index;
     }
     btrail_session_begin(s, &source);
@@ -192,9 +190,8 @@ static void remove_finished_sessions(struct btrail_capture *c)
 static void update_progress(struct btrail_capture *c)
 {
     uint64_t lost = 0, paused_ns = 0;
-    unsigned i;
 
-    for (i = 0; i < header(c)->vcpus; i++) {
+    for (unsigned i = 0; i < header(c)->vcpus; i++) {
         lost += btrail_connection_lost(c->drain.connection, i);
         paused_ns += btrail_connection_paused_ns(c->drain.connection, i);
     }
@@ -225,12 +222,10 @@ static bool send_once(struct btrail_capture *c, uint16_t type)
 
 static void capture_tick(struct btrail_capture *c, uint64_t now)
 {
-    unsigned i;
-
     c->last_tick = now;
     c->next_tick = now + FLUSH_INTERVAL_NS / 2;
     update_progress(c);
-    for (i = 0; i < c->members.sessions->len; i++) {
+    for (unsigned i = 0; i < c->members.sessions->len; i++) {
         struct btrail_session *s = capture_member(&c->members, i);
 
         btrail_session_tick(s, c->flush_due);
@@ -256,9 +251,7 @@ static void capture_tick(struct btrail_capture *c, uint64_t now)
 /* Brings the next tick forward if a session waits for it. */
 static void advance_tick(struct btrail_capture *c)
 {
-    unsigned i;
-
-    for (i = 0; i < c->members.sessions->len; i++) {
+    for (unsigned i = 0; i < c->members.sessions->len; i++) {
         if (btrail_session_awaits_tick(capture_member(&c->members, i))) {
             c->next_tick = MIN(c->next_tick, c->last_tick + FAST_TICK_NS);
         }
@@ -352,9 +345,8 @@ static void charge_since(struct btrail_capture *c, uint64_t now)
 {
     uint64_t cpu = btrail_clock_cpu_ns();
     uint64_t spent = cpu - c->cpu_charged;
-    unsigned i;
 
-    for (i = 0; i < c->members.sessions->len; i++) {
+    for (unsigned i = 0; i < c->members.sessions->len; i++) {
         spent += btrail_session_written_ns(capture_member(&c->members, i));
     }
     /* Time from before there was a limit is not charged. */
@@ -474,9 +466,8 @@ static void drain_rest(struct btrail_capture *c)
 static void end_stream_of_all(struct btrail_capture *c, unsigned vcpu)
 {
     uint64_t index = btrail_connection_index(c->drain.connection, vcpu);
-    unsigned i;
 
-    for (i = 0; i < c->members.sessions->len; i++) {
+    for (unsigned i = 0; i < c->members.sessions->len; i++) {
         struct btrail_session *s = capture_member(&c->members, i);
 
         if (btrail_session_over(s) || btrail_session_stream_ended(s, vcpu)) {
@@ -489,9 +480,7 @@ static void end_stream_of_all(struct btrail_capture *c, unsigned vcpu)
 
 static void end_streams(struct btrail_capture *c)
 {
-    unsigned i;
-
-    for (i = 0; i < header(c)->vcpus; i++) {
+    for (unsigned i = 0; i < header(c)->vcpus; i++) {
         if (c->drain.vcpus[i].ended ||
             !capture_drain_is_traced(&c->drain, i)) {
             continue;
@@ -633,7 +622,6 @@ struct btrail_capture *
 btrail_capture_start(const struct btrail_capture_options *options)
 {
     struct btrail_capture *c = g_new0(struct btrail_capture, 1);
-    unsigned i;
 
     c->options = *options;
     c->wake_fd = btrail_event_fd_new();
@@ -644,7 +632,7 @@ btrail_capture_start(const struct btrail_capture_options *options)
     c->names.wait_for_scan = options->wait_for_scan;
     c->names.limit = options->limit;
     capture_names_init(&c->names, &c->members);
-    for (i = 0; i < options->n_sessions; i++) {
+    for (unsigned i = 0; i < options->n_sessions; i++) {
         btrail_session_added(options->sessions[i]);
         request(c, options->sessions[i], false);
     }

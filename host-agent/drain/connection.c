@@ -122,9 +122,7 @@ static bool check_message(const struct btrail_msg *msg, GError **error)
 
 static void close_fds(int *fds, size_t n)
 {
-    size_t i;
-
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         if (fds[i] >= 0) {
             close(fds[i]);
             fds[i] = -1;
@@ -386,7 +384,6 @@ static bool read_memory_table(struct guest_memory_files *m, int fd,
         struct btrail_memory head;
         struct btrail_memory_range ranges[BTRAIL_MEMORY_MAX_RANGES];
     } table;
-    uint32_t i;
 
     if (size < sizeof(table.head) || size > sizeof(table) ||
         fcntl(fd, F_GET_SEALS) < 0 ||
@@ -398,7 +395,7 @@ static bool read_memory_table(struct guest_memory_files *m, int fd,
         table.head.files != files) {
         return false;
     }
-    for (i = 0; i < table.head.ranges; i++) {
+    for (uint32_t i = 0; i < table.head.ranges; i++) {
         if (table.ranges[i].file >= files) {
             return false;
         }

@@ -200,9 +200,7 @@ static gint64 sync_store(struct btrail_output *o)
 /* A block has been taken from the queue. */
 static void count_for_calls(struct btrail_output *o)
 {
-    GList *i;
-
-    for (i = o->calls.head; i; i = i->next) {
+    for (GList *i = o->calls.head; i; i = i->next) {
         struct output_call *call = i->data;
 
         call->blocks -= call->blocks > 0;

@@ -161,10 +161,9 @@ static void for_parts(struct btrail_ring *r,
                       gpointer opaque)
 {
     g_autoptr(GArray) parts = btrail_parts_find(r->records);
-    guint i;
 
     fn(opaque, r->records);
-    for (i = 0; i < parts->len; i++) {
+    for (guint i = 0; i < parts->len; i++) {
         g_autofree char *path =
             btrail_part_path(r->records, g_array_index(parts, uint32_t, i));
 
@@ -189,9 +188,8 @@ int btrail_ring_dump(GArray *files, const char *path,
     g_autoptr(GPtrArray) paths = g_ptr_array_new_with_free_func(g_free);
     struct btrail_trace *trace;
     int ret, error;
-    guint i;
 
-    for (i = 0; i < files->len; i++) {
+    for (guint i = 0; i < files->len; i++) {
         /* A file that was deleted meanwhile is still open. */
         g_ptr_array_add(paths, g_strdup_printf("/proc/self/fd/%d",
                                                g_array_index(files, int, i)));

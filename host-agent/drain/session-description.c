@@ -53,19 +53,18 @@ static void describe_filter(const struct btrail_session_filter *f,
                             JsonObject *meta)
 {
     JsonArray *array;
-    unsigned i;
 
     if (f->n_vcpus && !json_object_has_member(meta, "vcpu_filter")) {
         g_autoptr(GString) list = g_string_new(NULL);
 
-        for (i = 0; i < f->n_vcpus; i++) {
+        for (unsigned i = 0; i < f->n_vcpus; i++) {
             g_string_append_printf(list, "%s%u", i ? "," : "", f->vcpus[i]);
         }
         json_object_set_string_member(meta, "vcpu_filter", list->str);
     }
     if (f->n_cr3s && !json_object_has_member(meta, "cr3_filter")) {
         array = json_array_new();
-        for (i = 0; i < f->n_cr3s; i++) {
+        for (unsigned i = 0; i < f->n_cr3s; i++) {
             g_autofree char *cr3 = g_strdup_printf("0x%" PRIx64, f->cr3s[i]);
 
             json_array_add_string_element(array, cr3);
@@ -74,7 +73,7 @@ static void describe_filter(const struct btrail_session_filter *f,
     }
     if (f->processes) {
         array = json_array_new();
-        for (i = 0; f->processes[i]; i++) {
+        for (unsigned i = 0; f->processes[i]; i++) {
             json_array_add_string_element(array, f->processes[i]);
         }
         json_object_set_array_member(meta, "processes", array);

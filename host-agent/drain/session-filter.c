@@ -52,17 +52,16 @@ btrail_filtering_new(const struct btrail_session_filter *filter,
                      btrail_entry_fn *entry, void *opaque)
 {
     struct btrail_filtering *f = g_new0(struct btrail_filtering, 1);
-    unsigned i;
 
     f->all_vcpus = !filter->n_vcpus;
-    for (i = 0; i < filter->n_vcpus; i++) {
+    for (unsigned i = 0; i < filter->n_vcpus; i++) {
         if (filter->vcpus[i] < BTRAIL_MAX_VCPUS) {
             f->vcpus[filter->vcpus[i]] = true;
         }
     }
     f->n_roots = filter->n_cr3s;
     f->roots = g_new(uint64_t, filter->n_cr3s);
-    for (i = 0; i < filter->n_cr3s; i++) {
+    for (unsigned i = 0; i < filter->n_cr3s; i++) {
         f->roots[i] = filter->cr3s[i] & BTRAIL_CR3_ROOT;
     }
     f->processes = g_strdupv((char **)filter->processes);
@@ -125,12 +124,11 @@ bool btrail_filtering_cr3(struct btrail_filtering *f, uint64_t cr3)
     uint64_t root = cr3 & BTRAIL_CR3_ROOT;
     const struct found_process *found;
     bool wanted;
-    unsigned i;
 
     if (all_cr3s(f)) {
         return true;
     }
-    for (i = 0; i < f->n_roots; i++) {
+    for (unsigned i = 0; i < f->n_roots; i++) {
         if (f->roots[i] == root) {
             return true;
         }
@@ -187,7 +185,6 @@ void btrail_filtering_snapshot(struct btrail_filtering *f,
 {
     GHashTable *now;
     GHashTable *old;
-    uint32_t i;
 
     if (!f->processes) {
         return;
@@ -205,7 +202,7 @@ void btrail_filtering_snapshot(struct btrail_filtering *f,
             g_hash_table_replace(now, &copy->root, copy);
         }
     }
-    for (i = 0; i < snapshot->n; i++) {
+    for (uint32_t i = 0; i < snapshot->n; i++) {
         const struct btrail_process *p = &snapshot->processes[i];
         bool wanted;
 
@@ -290,10 +287,9 @@ static void filter_records(struct btrail_filtering *f, unsigned vcpu,
 {
     struct btrail_record *out = f->records + f->n_records;
     size_t kept = 0;
-    size_t i;
 
     if (f->gate) {
-        for (i = 0; i < n; i++) {
+        for (size_t i = 0; i < n; i++) {
             uint64_t to = __atomic_load_n(&records[i].to, __ATOMIC_RELAXED);
 
             kept += f->gate(f->gate_opaque, cr3, to) && wanted &&
@@ -303,7 +299,7 @@ static void filter_records(struct btrail_filtering *f, unsigned vcpu,
         memcpy(out, records, n * sizeof(*out));
         kept = n;
     } else if (wanted) {
-        for (i = 0; i < n; i++) {
+        for (size_t i = 0; i < n; i++) {
             kept += filter_record(f, vcpu, cr3, &records[i], &out[kept]);
         }
     }
@@ -359,13 +355,12 @@ void btrail_filtering_slab(struct btrail_filtering *f, unsigned vcpu,
     uint64_t cr3 = slab->cr3;
     uint64_t at = slab->first_index;
     size_t position = 0;
-    size_t i;
 
     begin_output(f, v, slab);
     if (checked->begin != index) {
         add_unknown_gap(f, v, gap_reason);
     }
-    for (i = 0; i <= slab->n_events; i++) {
+    for (size_t i = 0; i <= slab->n_events; i++) {
         const struct btrail_event *e = i < slab->n_events ? &slab->events[i] :
                                        NULL;
         size_t n = e ? btrail_slab_before(e, position, at, slab->n_records) :

@@ -45,11 +45,9 @@ struct session_vcpu {
 void session_streams_init(struct session_streams *s, unsigned n,
                           const uint64_t *indices)
 {
-    unsigned i;
-
     s->n = n;
     s->vcpus = g_new0(struct session_vcpu, n);
-    for (i = 0; i < n; i++) {
+    for (unsigned i = 0; i < n; i++) {
         struct session_vcpu *v = &s->vcpus[i];
 
         v->base = indices[i];
@@ -63,9 +61,7 @@ void session_streams_init(struct session_streams *s, unsigned n,
 
 void session_streams_clear(struct session_streams *s)
 {
-    unsigned i;
-
-    for (i = 0; i < s->n; i++) {
+    for (unsigned i = 0; i < s->n; i++) {
         btrail_stream_free(s->vcpus[i].stream);
         g_array_unref(s->vcpus[i].pending);
     }
@@ -95,9 +91,8 @@ static int make_stream(struct session_streams *s, unsigned vcpu)
 static uint64_t count_lost(const struct btrail_slab *slab)
 {
     uint64_t lost = 0;
-    size_t i;
 
-    for (i = 0; i < slab->n_events; i++) {
+    for (size_t i = 0; i < slab->n_events; i++) {
         if (btrail_event_is_known_gap(&slab->events[i])) {
             lost += slab->events[i].data[0];
         }
@@ -158,12 +153,11 @@ static int move_slab(struct session_streams *s, unsigned vcpu,
 {
     const struct session_vcpu *v = &s->vcpus[vcpu];
     struct btrail_checked_slab moved = *checked;
-    size_t i;
 
     g_array_set_size(s->events, 0);
     g_array_append_vals(s->events, checked->slab.events,
                         checked->slab.n_events);
-    for (i = 0; i < s->events->len; i++) {
+    for (size_t i = 0; i < s->events->len; i++) {
         struct btrail_event *e = &g_array_index(s->events,
                                                 struct btrail_event, i);
 
@@ -215,9 +209,8 @@ static void hand_code(struct session_streams *s, unsigned vcpu,
 static void hand_pending(struct session_streams *s, unsigned vcpu, size_t n)
 {
     struct session_vcpu *v = &s->vcpus[vcpu];
-    size_t i;
 
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         hand_code(s, vcpu, &g_array_index(v->pending, struct pending_code, i),
                   g_array_index(s->marks, struct btrail_mark, i).placed);
     }
@@ -326,12 +319,10 @@ void session_streams_code(struct session_streams *s, unsigned vcpu,
 
 void session_streams_end_code(struct session_streams *s)
 {
-    unsigned i, k;
-
-    for (i = 0; i < s->n; i++) {
+    for (unsigned i = 0; i < s->n; i++) {
         struct session_vcpu *v = &s->vcpus[i];
 
-        for (k = 0; k < v->pending->len; k++) {
+        for (unsigned k = 0; k < v->pending->len; k++) {
             hand_code(s, i, &g_array_index(v->pending, struct pending_code, k),
                       v->filtered.index);
         }
@@ -341,9 +332,7 @@ void session_streams_end_code(struct session_streams *s)
 
 int session_streams_flush(struct session_streams *s)
 {
-    unsigned i;
-
-    for (i = 0; i < s->n; i++) {
+    for (unsigned i = 0; i < s->n; i++) {
         struct btrail_stream *stream = s->vcpus[i].stream;
         int ret = stream ? btrail_stream_flush(stream) : 0;
 

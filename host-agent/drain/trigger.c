@@ -54,9 +54,8 @@ static void add_bit(void *opaque, uint64_t address)
 static void set_bits(struct btrail_triggers *t)
 {
     uint64_t bits[BITS / 64] = { 0 };
-    unsigned i;
 
-    for (i = 0; i < t->n; i++) {
+    for (unsigned i = 0; i < t->n; i++) {
         const struct watched_trigger *w = &t->watched[i];
 
         if (w->places) {
@@ -65,7 +64,7 @@ static void set_bits(struct btrail_triggers *t)
             add_bit(bits, w->address);
         }
     }
-    for (i = 0; i < G_N_ELEMENTS(bits); i++) {
+    for (unsigned i = 0; i < G_N_ELEMENTS(bits); i++) {
         __atomic_store_n(&t->bits[i], bits[i], __ATOMIC_RELEASE);
     }
 }
@@ -77,14 +76,13 @@ btrail_triggers_new(const struct btrail_trigger *triggers, unsigned n,
 {
     static const struct btrail_symbol_files no_files = { NULL };
     struct btrail_triggers *t = g_new0(struct btrail_triggers, 1);
-    unsigned i;
 
     t->watched = g_new0(struct watched_trigger, n);
     t->n = n;
     t->refs = 1;
     t->fired = fired;
     t->opaque = opaque;
-    for (i = 0; i < n; i++) {
+    for (unsigned i = 0; i < n; i++) {
         const struct btrail_trigger *trigger = &triggers[i];
         const char *names[] = { trigger->process, NULL };
         const struct btrail_session_filter process = { .processes = names };
@@ -118,12 +116,10 @@ struct btrail_triggers *btrail_triggers_ref(struct btrail_triggers *t)
 
 void btrail_triggers_unref(struct btrail_triggers *t)
 {
-    unsigned i;
-
     if (__atomic_sub_fetch(&t->refs, 1, __ATOMIC_ACQ_REL)) {
         return;
     }
-    for (i = 0; i < t->n; i++) {
+    for (unsigned i = 0; i < t->n; i++) {
         g_free((char *)t->watched[i].trigger.symbol);
         if (t->watched[i].process) {
             btrail_filtering_free(t->watched[i].process);
@@ -137,9 +133,7 @@ void btrail_triggers_unref(struct btrail_triggers *t)
 void btrail_triggers_snapshot(struct btrail_triggers *t,
                               const struct btrail_snapshot *snapshot)
 {
-    unsigned i;
-
-    for (i = 0; i < t->n; i++) {
+    for (unsigned i = 0; i < t->n; i++) {
         if (t->watched[i].process) {
             btrail_filtering_snapshot(t->watched[i].process, snapshot);
         }
@@ -151,9 +145,8 @@ void btrail_triggers_find(struct btrail_triggers *t,
                           const struct guest_memory *memory, unsigned levels)
 {
     bool any = false;
-    unsigned i;
 
-    for (i = 0; i < t->n; i++) {
+    for (unsigned i = 0; i < t->n; i++) {
         if (t->watched[i].places) {
             btrail_places_snapshot(t->watched[i].places, snapshot, memory,
                                    levels);
@@ -167,9 +160,7 @@ void btrail_triggers_find(struct btrail_triggers *t,
 
 bool btrail_triggers_want_names(const struct btrail_triggers *t)
 {
-    unsigned i;
-
-    for (i = 0; i < t->n; i++) {
+    for (unsigned i = 0; i < t->n; i++) {
         if (t->watched[i].trigger.symbol || t->watched[i].process) {
             return true;
         }
@@ -188,9 +179,8 @@ unsigned btrail_triggers_places(const struct btrail_triggers *t, unsigned i)
 bool btrail_triggers_new_places(struct btrail_triggers *t)
 {
     bool any_new = false;
-    unsigned i;
 
-    for (i = 0; i < t->n; i++) {
+    for (unsigned i = 0; i < t->n; i++) {
         struct watched_trigger *w = &t->watched[i];
 
         if (!w->reported && btrail_triggers_places(t, i)) {
@@ -212,10 +202,9 @@ void btrail_triggers_symbols(struct btrail_triggers *t, const char *text,
 {
     const char *end = text + size;
     struct btrail_kallsyms_line line;
-    unsigned i;
 
     while (btrail_kallsyms_next(&text, end, &line)) {
-        for (i = 0; i < t->n; i++) {
+        for (unsigned i = 0; i < t->n; i++) {
             struct watched_trigger *w = &t->watched[i];
 
             if (w->trigger.symbol && !w->places &&
@@ -268,13 +257,12 @@ bool btrail_triggers_pass(void *opaque, uint64_t cr3, uint64_t to)
     struct btrail_triggers *t = opaque;
     unsigned bit = bit_of(to);
     bool kept = t->keeping;
-    unsigned i;
 
     if (!(__atomic_load_n(&t->bits[bit / 64], __ATOMIC_RELAXED) >> bit % 64 &
           1)) {
         return kept;
     }
-    for (i = 0; i < t->n; i++) {
+    for (unsigned i = 0; i < t->n; i++) {
         struct watched_trigger *w = &t->watched[i];
 
         if (w->places ? btrail_places_has(w->places, cr3, to) :

@@ -53,9 +53,8 @@ static const char *type_name(const struct linux_btf *b, uint32_t offset)
 static void list_names(struct linux_btf *b)
 {
     uint32_t n = btf__type_cnt(b->btf);
-    uint32_t i;
 
-    for (i = 1; i < n; i++) {
+    for (uint32_t i = 1; i < n; i++) {
         const struct btf_type *t = btf__type_by_id(b->btf, i);
         const char *name;
         GArray *ids;
@@ -183,12 +182,11 @@ static bool find_member(const struct linux_btf *b, const struct btf_type *t,
                         unsigned *work, uint32_t *type, uint64_t *bits)
 {
     const struct btf_member *m = btf_members(t);
-    unsigned i;
 
     if (!btf_is_composite(t)) {
         return false;
     }
-    for (i = 0; i < btf_vlen(t); i++) {
+    for (unsigned i = 0; i < btf_vlen(t); i++) {
         const char *s = type_name(b, m[i].name_off);
         const struct btf_type *inner;
 
@@ -250,9 +248,8 @@ bool linux_btf_member(const struct linux_btf *b, const char *type,
                       const char *path, uint32_t *offset, uint32_t *size)
 {
     const struct btf_type *t;
-    uint32_t i;
 
-    for (i = 0; (t = type_by_name(b, type, i)); i++) {
+    for (uint32_t i = 0; (t = type_by_name(b, type, i)); i++) {
         if (btf_is_composite(t) && find_path(b, t, path, offset, size)) {
             return true;
         }
@@ -264,11 +261,9 @@ bool linux_btf_enumerator(const struct linux_btf *b, const char *type,
                           const char *name, int32_t *value)
 {
     const struct btf_type *t;
-    uint32_t i;
-    unsigned k;
 
-    for (i = 0; (t = type_by_name(b, type, i)); i++) {
-        for (k = 0; btf_is_enum(t) && k < btf_vlen(t); k++) {
+    for (uint32_t i = 0; (t = type_by_name(b, type, i)); i++) {
+        for (unsigned k = 0; btf_is_enum(t) && k < btf_vlen(t); k++) {
             if (!strcmp(type_name(b, btf_enum(t)[k].name_off), name)) {
                 *value = btf_enum(t)[k].val;
                 return true;

@@ -163,12 +163,11 @@ static enum linux_symbol read_dynamic(struct image *m,
     } all;
     size_t size = m->wide ? sizeof(Elf64_Dyn) : sizeof(Elf32_Dyn);
     unsigned n = (unsigned)MIN(dynamic->size / size, DYNAMIC_MAX);
-    unsigned i;
 
     if (!read_at(m, dynamic->address, &all, n * size)) {
         return LINUX_SYMBOL_ABSENT;
     }
-    for (i = 0; i < n; i++) {
+    for (unsigned i = 0; i < n; i++) {
         struct dynamic_entry e = m->wide ?
             (struct dynamic_entry) { (uint64_t)all.wide[i].d_tag,
                                      all.wide[i].d_un.d_ptr } :
@@ -217,9 +216,7 @@ static enum linux_symbol read_word(struct image *m, uint64_t table,
 
 static void add_address(struct image *m, uint64_t address)
 {
-    unsigned i;
-
-    for (i = 0; i < m->n; i++) {
+    for (unsigned i = 0; i < m->n; i++) {
         if (m->addresses[i] == address) {
             return;
         }

@@ -120,9 +120,7 @@ static const struct {
 
 static uint64_t pseudo_of(const char *name, size_t size)
 {
-    unsigned i;
-
-    for (i = 0; i < G_N_ELEMENTS(known); i++) {
+    for (unsigned i = 0; i < G_N_ELEMENTS(known); i++) {
         const char *k = known[i].name;
         size_t n = strlen(k);
 

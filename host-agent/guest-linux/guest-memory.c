@@ -27,9 +27,7 @@ struct guest_memory {
 
 void guest_memory_files_free(struct guest_memory_files *files)
 {
-    unsigned i;
-
-    for (i = 0; files && i < BTRAIL_MEMORY_MAX_FILES; i++) {
+    for (unsigned i = 0; files && i < BTRAIL_MEMORY_MAX_FILES; i++) {
         if (files->fds[i] >= 0) {
             close(files->fds[i]);
         }
@@ -44,9 +42,7 @@ struct guest_memory *guest_memory_new(void)
 
 void guest_memory_free(struct guest_memory *m)
 {
-    unsigned i;
-
-    for (i = 0; m && i < m->n; i++) {
+    for (unsigned i = 0; m && i < m->n; i++) {
         if (!m->ranges[i].bytes) {
             close(m->ranges[i].fd);
         }
@@ -98,9 +94,8 @@ bool guest_memory_add_bytes(struct guest_memory *m, uint64_t address,
 struct guest_memory *guest_memory_open(const struct guest_memory_files *files)
 {
     struct guest_memory *m = guest_memory_new();
-    uint32_t i;
 
-    for (i = 0; i < files->head.ranges; i++) {
+    for (uint32_t i = 0; i < files->head.ranges; i++) {
         const struct btrail_memory_range *r = &files->ranges[i];
         int fd = dup(files->fds[r->file]);
 
@@ -115,9 +110,8 @@ struct guest_memory *guest_memory_open(const struct guest_memory_files *files)
 uint64_t guest_memory_size(const struct guest_memory *m)
 {
     uint64_t size = 0;
-    unsigned i;
 
-    for (i = 0; i < m->n; i++) {
+    for (unsigned i = 0; i < m->n; i++) {
         size += m->ranges[i].size;
     }
     return size;
@@ -150,9 +144,8 @@ bool guest_memory_read(const struct guest_memory *m, uint64_t address,
                        void *buf, size_t size)
 {
     uint8_t *out = buf;
-    unsigned i;
 
-    for (i = 0; i < m->n && size; i++) {
+    for (unsigned i = 0; i < m->n && size; i++) {
         const struct ram_range *r = &m->ranges[i];
         uint64_t at = address - r->address;
         size_t n;
@@ -211,14 +204,13 @@ uint64_t guest_memory_find_page(const struct guest_memory *m, uint64_t from,
 {
     g_autofree uint8_t *block = NULL;
     uint64_t found = UINT64_MAX;
-    unsigned i;
 
     if (!size || size > GUEST_PAGE_SIZE ||
         from > UINT64_MAX - GUEST_PAGE_SIZE) {
         return UINT64_MAX;
     }
     block = g_malloc(BLOCK);
-    for (i = 0; i < m->n && found == UINT64_MAX; i++) {
+    for (unsigned i = 0; i < m->n && found == UINT64_MAX; i++) {
         const struct ram_range *r = &m->ranges[i];
         uint64_t first = MAX(from, r->address) + GUEST_PAGE_SIZE - 1;
 

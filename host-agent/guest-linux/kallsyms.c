@@ -61,9 +61,7 @@ static uint32_t get32(const uint8_t *p)
 static bool tokens_valid(struct tokens *t, const uint8_t *index,
                          const uint8_t *table, size_t size)
 {
-    unsigned i;
-
-    for (i = 0; i < TOKENS; i++) {
+    for (unsigned i = 0; i < TOKENS; i++) {
         size_t at = get16(index + 2 * i);
         size_t length;
 
@@ -120,9 +118,8 @@ static bool expand(struct kallsyms *k, const struct tokens *t,
 {
     uint8_t name[KALLSYMS_NAME_MAX + 1];
     size_t at = 0;
-    uint32_t i;
 
-    for (i = 0; i < k->n; i++) {
+    for (uint32_t i = 0; i < k->n; i++) {
         size_t begin = k->text->len;
         size_t length = 0;
         size_t n;
@@ -162,12 +159,11 @@ static bool relocate(struct kallsyms *k, const uint8_t *offsets,
                      uint64_t base, uint64_t stext)
 {
     unsigned form;
-    uint32_t i;
 
     for (form = 0; form < 2; form++) {
         bool agrees = false;
 
-        for (i = 0; i < k->n; i++) {
+        for (uint32_t i = 0; i < k->n; i++) {
             uint32_t offset = get32(offsets + 4 * (size_t)i);
 
             if (form) {
@@ -261,13 +257,12 @@ static size_t find_tokens(struct tokens *t, const uint8_t *image, size_t index)
 /* Can a token_index be here?  A cheap test: nearly always not. */
 static bool index_like(const uint8_t *p)
 {
-    unsigned i;
     unsigned before = 0;
 
     if (get16(p)) {
         return false;
     }
-    for (i = 1; i < TOKENS; i++) {
+    for (unsigned i = 1; i < TOKENS; i++) {
         unsigned at = get16(p + 2 * i);
 
         if (at < before + 2 || at > before + TOKEN_MAX) {
@@ -360,7 +355,6 @@ static struct kallsyms *with_tokens(const uint8_t *image, size_t image_size,
         struct kallsyms *k;
         size_t offsets[2];
         size_t bases[2];
-        unsigned i;
 
         if (!n || get32(image + names - 8) != n) {
             continue;
@@ -374,7 +368,7 @@ static struct kallsyms *with_tokens(const uint8_t *image, size_t image_size,
         offsets[0] = bases[0] - align8(4 * (size_t)n);
         offsets[1] = index + 2 * TOKENS;
         bases[1] = offsets[1] + align8(4 * (size_t)n);
-        for (i = 0; i < 2; i++) {
+        for (unsigned i = 0; i < 2; i++) {
             if (bases[i] <= image_size - 8 && offsets[i] < bases[i] &&
                 relocate(k, image + offsets[i],
                          get32(image + bases[i]) |
@@ -462,9 +456,7 @@ void kallsyms_get(const struct kallsyms *k, uint32_t i, uint64_t *address,
 bool kallsyms_find(const struct kallsyms *k, const char *name,
                    uint64_t *address)
 {
-    uint32_t i;
-
-    for (i = 0; i < k->n; i++) {
+    for (uint32_t i = 0; i < k->n; i++) {
         if (!strcmp((const char *)k->text->data + k->names[i] + 1, name)) {
             *address = k->addresses[i];
             return *address != 0;

@@ -39,9 +39,8 @@ bool linux_layout_read(struct linux_layout *l, const struct linux_btf *b,
                        const char **what)
 {
     uint32_t offset;
-    size_t i;
 
-    for (i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
+    for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
         const struct member *m = &members[i];
         uint32_t size;
         uint32_t *to = (uint32_t *)((char *)l + m->at);

@@ -53,7 +53,6 @@ static bool visit_node(struct maple_walk *w, uint64_t encoded, uint64_t min,
     uint32_t slots = wide ? l->arange_slots : l->range_slots;
     uint8_t bytes[NODE_SIZE];
     uint64_t first = min;
-    uint32_t i;
 
     if ((type != l->maple_leaf && type != l->maple_range && !wide) ||
         depth == DEPTH_MAX || ++w->nodes > NODES_MAX || !slots ||
@@ -67,7 +66,7 @@ static bool visit_node(struct maple_walk *w, uint64_t encoded, uint64_t min,
     if ((get64(bytes, parent) & ~NODE_MASK) == address) {
         return false;
     }
-    for (i = 0; i < slots; i++) {
+    for (uint32_t i = 0; i < slots; i++) {
         uint64_t last = i < slots - 1 ? get64(bytes, pivot + 8 * i) : max;
         uint64_t entry = get64(bytes, slot + 8 * i);
 

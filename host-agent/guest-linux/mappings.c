@@ -244,10 +244,9 @@ bool linux_mappings(struct linux_kernel *k, uint64_t mm,
         l->vma_pgoff, l->vma_ops, l->vma_private,
     };
     uint64_t root;
-    size_t i;
 
     w.from = UINT32_MAX;
-    for (i = 0; i < G_N_ELEMENTS(members); i++) {
+    for (size_t i = 0; i < G_N_ELEMENTS(members); i++) {
         w.from = MIN(w.from, members[i]);
         w.size = MAX(w.size, members[i] + 8);
     }

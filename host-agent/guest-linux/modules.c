@@ -23,14 +23,13 @@ static bool for_each_module(struct linux_kernel *k, module_visitor *visit,
 {
     const struct linux_layout *l = &k->layout;
     uint64_t at;
-    unsigned n;
 
     if (!k->modules || l->module_list == LINUX_NONE ||
         l->module_kallsyms == LINUX_NONE ||
         !page_walk_u64(&k->walk, k->modules, &at)) {
         return false;
     }
-    for (n = 0; at != k->modules; n++) {
+    for (unsigned n = 0; at != k->modules; n++) {
         uint64_t module = at - l->module_list;
         uint64_t next, prev;
         uint32_t state;
@@ -59,10 +58,9 @@ static void append_line(GString *text, uint64_t address, char type,
     static const char digits[] = "0123456789abcdef";
     size_t before = text->len;
     char head[19];
-    unsigned i;
 
     /* printf would be too slow for this many symbols. */
-    for (i = 0; i < 16; i++) {
+    for (unsigned i = 0; i < 16; i++) {
         head[i] = digits[address >> (60 - 4 * i) & 15];
     }
     head[16] = ' ';
@@ -99,7 +97,6 @@ static void add_symbols_of(struct linux_kernel *k, uint64_t module,
     GString *text = opaque;
     uint64_t kallsyms, symtab, strtab, typetab;
     uint32_t n;
-    uint32_t i;
     g_autofree Elf64_Sym *symbols = NULL;
     g_autofree char *types = NULL;
     size_t size;
@@ -120,14 +117,14 @@ static void add_symbols_of(struct linux_kernel *k, uint64_t module,
         g_autofree char *strings = NULL;
         uint32_t last = 0;
 
-        for (i = 0; i < n; i++) {
+        for (uint32_t i = 0; i < n; i++) {
             last = MAX(last, GUINT32_FROM_LE(symbols[i].st_name));
         }
         size = MIN(last, STRINGS_MAX) + SYMBOL_MAX;
         strings = g_malloc(size + 1);
         size = page_walk_read_some(&k->walk, strtab, strings, size);
         strings[size] = 0;
-        for (i = 0; i < n; i++) {
+        for (uint32_t i = 0; i < n; i++) {
             uint32_t at = GUINT32_FROM_LE(symbols[i].st_name);
 
             if (at < size && strings[at] &&
@@ -146,9 +143,8 @@ GString *linux_symbols(struct linux_kernel *k)
 {
     GString *text = g_string_new(NULL);
     uint32_t n = kallsyms_count(k->symbols);
-    uint32_t i;
 
-    for (i = 0; i < n; i++) {
+    for (uint32_t i = 0; i < n; i++) {
         const char *name;
         uint64_t address;
         char type;

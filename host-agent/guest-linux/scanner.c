@@ -145,11 +145,10 @@ bool btrail_scanner_report_code(struct btrail_scanner *sc, uint64_t cr3,
     uint64_t root = cr3 & BTRAIL_CR3_ROOT;
     const GArray *ranges;
     bool known = false;
-    guint i;
 
     g_mutex_lock(&sc->lock);
     ranges = g_hash_table_lookup(sc->ranges, &root);
-    for (i = 0; ranges && i < ranges->len && !known; i++) {
+    for (guint i = 0; ranges && i < ranges->len && !known; i++) {
         const struct code_range *r = &g_array_index(ranges,
                                                     struct code_range, i);
 
@@ -351,9 +350,8 @@ static void keep_ranges(struct btrail_scanner *sc,
 {
     GArray *ranges = g_array_new(FALSE, FALSE, sizeof(struct code_range));
     uint64_t roots[2] = { p->pgd, p->user_pgd };
-    uint32_t i;
 
-    for (i = 0; i < p->n_mappings; i++) {
+    for (uint32_t i = 0; i < p->n_mappings; i++) {
         const struct btrail_mapping *m = &p->mappings[i];
         struct code_range range = { m->start, m->end };
 
@@ -362,7 +360,7 @@ static void keep_ranges(struct btrail_scanner *sc,
         }
     }
     g_mutex_lock(&sc->lock);
-    for (i = 0; i < 2; i++) {
+    for (uint32_t i = 0; i < 2; i++) {
         if (roots[i]) {
             g_hash_table_replace(sc->ranges,
                                  g_memdup2(&roots[i], sizeof(roots[i])),
@@ -388,7 +386,6 @@ static void forget_roots(struct btrail_scanner *sc)
                                                    g_int64_equal);
     GHashTableIter iter;
     gpointer value;
-    unsigned i;
 
     g_hash_table_add(roots, &sc->kernel->root);
     g_hash_table_iter_init(&iter, sc->known);
@@ -398,7 +395,7 @@ static void forget_roots(struct btrail_scanner *sc)
         g_hash_table_add(roots, &k->id.pgd);
         g_hash_table_add(roots, &k->user_pgd);
     }
-    for (i = 0; i < SEEN_SLOTS; i++) {
+    for (unsigned i = 0; i < SEEN_SLOTS; i++) {
         uint64_t root = __atomic_load_n(&sc->seen[i], __ATOMIC_RELAXED);
 
         if (root && !g_hash_table_contains(roots, &root)) {
@@ -417,12 +414,11 @@ static void take_snapshot(struct btrail_scanner *sc, bool everything)
                        everything ? NULL : is_known, sc);
     size_t size;
     void *data;
-    uint32_t i;
 
     __atomic_store_n(&sc->last_begin, snapshot->begin, __ATOMIC_RELAXED);
     sc->round++;
     sc->found_new = false;
-    for (i = 0; i < snapshot->n; i++) {
+    for (uint32_t i = 0; i < snapshot->n; i++) {
         if (snapshot->processes[i].mm) {
             remember(sc, &snapshot->processes[i]);
             if (!(snapshot->processes[i].flags & BTRAIL_PROCESS_SEEN)) {

@@ -309,9 +309,7 @@ static void drop_gone(struct btrail_places *p)
 static const struct file_range *range_of(const struct mapped_file *m,
                                          uint64_t address)
 {
-    unsigned i;
-
-    for (i = 0; i < m->n_ranges; i++) {
+    for (unsigned i = 0; i < m->n_ranges; i++) {
         if (address >= m->ranges[i].start && address < m->ranges[i].end) {
             return &m->ranges[i];
         }
@@ -384,10 +382,8 @@ static void find_in_process(struct btrail_places *p,
                             struct place_process *process,
                             struct page_walk *user)
 {
-    unsigned i;
-
     process->pending = false;
-    for (i = 0; i < process->modules->len; i++) {
+    for (unsigned i = 0; i < process->modules->len; i++) {
         struct mapped_file *m = &g_array_index(process->modules,
                                                struct mapped_file, i);
 
@@ -498,11 +494,9 @@ void btrail_places_snapshot(struct btrail_places *p,
                             const struct guest_memory *memory,
                             unsigned levels)
 {
-    uint32_t i;
-
     p->round++;
     p->changed = false;
-    for (i = 0; i < snapshot->n; i++) {
+    for (uint32_t i = 0; i < snapshot->n; i++) {
         const struct btrail_process *found = &snapshot->processes[i];
 
         if (found->mm && !(found->flags & BTRAIL_PROCESS_KERNEL)) {

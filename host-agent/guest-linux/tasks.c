@@ -48,9 +48,8 @@ static void open_window(struct linux_kernel *k, uint64_t task)
         l->task_start_boot : l->task_start,
     };
     uint32_t from = UINT32_MAX, to = 0;
-    size_t i;
 
-    for (i = 0; i < G_N_ELEMENTS(members); i++) {
+    for (size_t i = 0; i < G_N_ELEMENTS(members); i++) {
         from = MIN(from, members[i]);
         to = MAX(to, members[i] + 8);
     }
@@ -150,7 +149,6 @@ static bool read_threads(struct linux_kernel *k, struct linux_files *f,
 {
     const struct linux_layout *l = &k->layout;
     uint64_t signal;
-    guint i;
 
     if (!linux_u64(k, id->leader, l->task_signal, &signal) ||
         !linux_pointer(signal) ||
@@ -159,7 +157,7 @@ static bool read_threads(struct linux_kernel *k, struct linux_files *f,
         return false;
     }
     g_array_set_size(threads, 0);
-    for (i = 0; i < tasks->len; i++) {
+    for (guint i = 0; i < tasks->len; i++) {
         uint64_t task = g_array_index(tasks, uint64_t, i);
         struct btrail_thread t = { .vcpu = -1 };
         uint32_t tgid, on_cpu, cpu;
@@ -187,7 +185,7 @@ static bool read_threads(struct linux_kernel *k, struct linux_files *f,
         g_array_append_val(threads, t);
     }
     g_array_sort(threads, by_tid);
-    for (i = 1; i < threads->len; i++) {
+    for (guint i = 1; i < threads->len; i++) {
         if (g_array_index(threads, struct btrail_thread, i).tid ==
             g_array_index(threads, struct btrail_thread, i - 1).tid) {
             return false;
@@ -205,7 +203,6 @@ static uint64_t user_pgd(struct linux_kernel *k, uint64_t pgd)
 {
     uint64_t tables[2][ROOT_ENTRIES];
     bool any = false;
-    unsigned i;
 
     if (pgd & GUEST_PAGE_SIZE ||
         !guest_memory_read(k->memory, pgd, tables[0], sizeof(tables[0])) ||
@@ -213,7 +210,7 @@ static uint64_t user_pgd(struct linux_kernel *k, uint64_t pgd)
                            sizeof(tables[1]))) {
         return 0;
     }
-    for (i = 0; i < ROOT_ENTRIES; i++) {
+    for (unsigned i = 0; i < ROOT_ENTRIES; i++) {
         const uint64_t bits = BTRAIL_CR3_ROOT | 1;
         uint64_t a = GUINT64_FROM_LE(tables[0][i]) & bits;
 
@@ -334,7 +331,6 @@ static uint64_t shape(struct linux_kernel *k, const struct task_identity *id)
     uint64_t exec_vm = 0, exe = 0, signal, comm;
     uint32_t maps = 0, threads = 0;
     uint64_t hash = 0;
-    unsigned i;
 
     linux_u32(k, id->mm, l->mm_map_count, &maps);
     linux_u64(k, id->mm, l->mm_exec_vm, &exec_vm);
@@ -343,7 +339,7 @@ static uint64_t shape(struct linux_kernel *k, const struct task_identity *id)
         linux_pointer(signal)) {
         linux_u32(k, signal, l->signal_count, &threads);
     }
-    for (i = 0; i < 16; i += 8) {
+    for (unsigned i = 0; i < 16; i += 8) {
         if (linux_u64(k, id->leader, l->task_comm + i, &comm)) {
             hash = mix(hash, comm);
         }
@@ -480,7 +476,6 @@ struct btrail_snapshot *linux_snapshot(struct linux_kernel *k,
     struct snapshot_work w = { k, o, tasks, clock, known, opaque };
     uint64_t threads = 0, mappings = 0;
     bool whole;
-    guint i;
 
     linux_kernel_begin(k);
     linux_files_init(&o->files);
@@ -490,7 +485,7 @@ struct btrail_snapshot *linux_snapshot(struct linux_kernel *k,
     whole = read_list(k, k->init_task + k->layout.task_tasks,
                       k->layout.task_tasks, TASKS_MAX - 1,
                       known ? USER_TASKS : ALL_TASKS, leaders);
-    for (i = 0; i < leaders->len; i++) {
+    for (guint i = 0; i < leaders->len; i++) {
         uint64_t leader = g_array_index(leaders, uint64_t, i);
         enum task_result found = TORN;
         struct btrail_process p;
@@ -524,10 +519,9 @@ struct btrail_snapshot *linux_snapshot(struct linux_kernel *k,
 void linux_snapshot_free(struct btrail_snapshot *snapshot)
 {
     struct owned_snapshot *o = (struct owned_snapshot *)snapshot;
-    uint32_t i;
 
     if (snapshot) {
-        for (i = 0; i < snapshot->n; i++) {
+        for (uint32_t i = 0; i < snapshot->n; i++) {
             free_task(&snapshot->processes[i]);
         }
         g_array_free(o->processes, TRUE);
@@ -544,9 +538,8 @@ void linux_vdsos(struct linux_kernel *k, const struct btrail_snapshot *snapshot,
         g_bytes_hash, g_bytes_equal, (GDestroyNotify)g_bytes_unref, NULL);
     g_autoptr(GHashTable) images = g_hash_table_new_full(
         g_int64_hash, g_int64_equal, g_free, NULL);
-    uint32_t i;
 
-    for (i = 0; i < snapshot->n; i++) {
+    for (uint32_t i = 0; i < snapshot->n; i++) {
         uint64_t mm = snapshot->processes[i].mm;
         uint64_t image;
         uint8_t *data;

@@ -28,12 +28,11 @@ int btrail_snapshot_encode_user(const struct btrail_snapshot *snapshot,
                                 size_t *size)
 {
     struct btrail_snapshot copy = *snapshot;
-    uint32_t i;
     int ret;
 
     copy.processes = g_memdup2(snapshot->processes,
                                snapshot->n * sizeof(*snapshot->processes));
-    for (i = 0; i < copy.n; i++) {
+    for (uint32_t i = 0; i < copy.n; i++) {
         struct btrail_process *p = &copy.processes[i];
 
         if (p->mm) {

@@ -44,9 +44,8 @@ static GRegex *compile(const char *glob)
 {
     g_autoptr(GString) s = g_string_new("^");
     unsigned braces = 0;
-    const char *p;
 
-    for (p = glob; *p; p++) {
+    for (const char *p = glob; *p; p++) {
         if (p[0] == '@' && p[1] == '{') {
             return NULL;
         } else if (p[0] == '*' && p[1] == '*') {

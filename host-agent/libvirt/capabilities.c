@@ -133,11 +133,10 @@ GStrv btrail_capabilities_lacks(xmlDoc *emulator, xmlDoc *domain)
     xmlNode *has = xmlDocGetRootElement(emulator);
     xmlNode *wants = xmlDocGetRootElement(domain), *node;
     GPtrArray *list = g_ptr_array_new();
-    unsigned i;
 
     has = has ? btrail_document_child(has, "devices", NULL) : NULL;
     wants = wants ? btrail_document_child(wants, "devices", NULL) : NULL;
-    for (i = 0; has && i < G_N_ELEMENTS(kinds); i++) {
+    for (unsigned i = 0; has && i < G_N_ELEMENTS(kinds); i++) {
         g_autofree char *values = offered(has, i);
 
         for_each_child(node, values ? wants : NULL, kinds[i].element) {

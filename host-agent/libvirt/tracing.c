@@ -87,9 +87,8 @@ static xmlNode *find_element(xmlNode *root, const char *element)
 {
     g_auto(GStrv) names = g_strsplit(element, "/", -1);
     xmlNode *node = root;
-    unsigned i;
 
-    for (i = 0; node && names[i] && strcmp(names[i], "."); i++) {
+    for (unsigned i = 0; node && names[i] && strcmp(names[i], "."); i++) {
         node = btrail_document_child(node, names[i], NULL);
     }
     return node;
@@ -101,10 +100,9 @@ static xmlNode *find_or_add(xmlNode *root, const char *element,
 {
     g_auto(GStrv) names = g_strsplit(element, "/", -1);
     xmlNode *node = root;
-    unsigned i;
 
     *created = 0;
-    for (i = 0; names[i] && strcmp(names[i], "."); i++) {
+    for (unsigned i = 0; names[i] && strcmp(names[i], "."); i++) {
         xmlNode *child = btrail_document_child(node, names[i], NULL);
 
         if (!child) {
@@ -439,9 +437,7 @@ static void remove_created(xmlNode *root, xmlNode *node, unsigned created)
 static const struct setting_place *find_setting(const char *element,
                                                 const char *attribute)
 {
-    unsigned i;
-
-    for (i = 0; i < SETTINGS; i++) {
+    for (unsigned i = 0; i < SETTINGS; i++) {
         if (!g_strcmp0(places[i].element, element) &&
             !g_strcmp0(places[i].attribute, attribute)) {
             return &places[i];

@@ -17,16 +17,15 @@ JsonObject *btrail_capture_filter(struct btrail_command *const *commands,
     bool all_vcpus = false, all_cr3s = false;
     JsonObject *filter = json_object_new();
     JsonArray *array;
-    unsigned i, k;
 
-    for (i = 0; i < n; i++) {
+    for (unsigned i = 0; i < n; i++) {
         const struct btrail_session_filter *f = &commands[i]->filter;
 
         all_vcpus |= !f->n_vcpus;
         g_array_append_vals(vcpus, f->vcpus, f->n_vcpus);
         /* The address spaces of a process are not known before it is found. */
         all_cr3s |= !f->n_cr3s || f->processes;
-        for (k = 0; k < f->n_cr3s; k++) {
+        for (unsigned k = 0; k < f->n_cr3s; k++) {
             uint64_t root = f->cr3s[k] & BTRAIL_CR3_ROOT;
 
             g_array_append_val(cr3s, root);
@@ -40,7 +39,7 @@ JsonObject *btrail_capture_filter(struct btrail_command *const *commands,
     btrail_sort_cr3(cr3s);
     if (!all_vcpus) {
         array = json_array_new();
-        for (i = 0; i < vcpus->len; i++) {
+        for (unsigned i = 0; i < vcpus->len; i++) {
             json_array_add_int_element(array,
                                        g_array_index(vcpus, uint32_t, i));
         }
@@ -48,7 +47,7 @@ JsonObject *btrail_capture_filter(struct btrail_command *const *commands,
     }
     if (!all_cr3s && cr3s->len <= BTRAIL_COMMAND_MAX_CR3) {
         array = json_array_new();
-        for (i = 0; i < cr3s->len; i++) {
+        for (unsigned i = 0; i < cr3s->len; i++) {
             json_array_add_int_element(array,
                                        g_array_index(cr3s, uint64_t, i));
         }

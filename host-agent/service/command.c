@@ -117,7 +117,6 @@ static bool parse_text(JsonObject *json, const char *member, size_t most,
                        char **text, GError **error)
 {
     const char *t = btrail_json_string(json, member);
-    const char *p;
 
     if (!json_object_has_member(json, member)) {
         return true;
@@ -126,7 +125,7 @@ static bool parse_text(JsonObject *json, const char *member, size_t most,
         return refuse(error, "'%s' must be a text of 1 to %zu bytes", member,
                       most);
     }
-    for (p = t; *p; p = g_utf8_next_char(p)) {
+    for (const char *p = t; *p; p = g_utf8_next_char(p)) {
         if (g_unichar_iscntrl(g_utf8_get_char(p))) {
             return refuse(error, "'%s' has control characters", member);
         }
@@ -196,12 +195,11 @@ static bool parse_vcpus(JsonObject *json, struct btrail_session_filter *f,
 {
     g_autoptr(GArray) vcpus = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     JsonArray *array;
-    unsigned i;
 
     if (!parse_array(json, "vcpus", BTRAIL_MAX_VCPUS, &array, error)) {
         return false;
     }
-    for (i = 0; array && i < json_array_get_length(array); i++) {
+    for (unsigned i = 0; array && i < json_array_get_length(array); i++) {
         JsonNode *node = json_array_get_element(array, i);
         gint64 n = json_node_get_value_type(node) == G_TYPE_INT64 ?
                    json_node_get_int(node) : -1;
@@ -237,12 +235,11 @@ static bool parse_cr3(JsonObject *json, struct btrail_session_filter *f,
 {
     g_autoptr(GArray) cr3s = g_array_new(FALSE, FALSE, sizeof(uint64_t));
     JsonArray *array;
-    unsigned i;
 
     if (!parse_array(json, "cr3", BTRAIL_COMMAND_MAX_CR3, &array, error)) {
         return false;
     }
-    for (i = 0; array && i < json_array_get_length(array); i++) {
+    for (unsigned i = 0; array && i < json_array_get_length(array); i++) {
         uint64_t root;
 
         if (!parse_address(json_array_get_element(array, i), &root)) {
@@ -261,7 +258,6 @@ static bool parse_processes(JsonObject *json, struct btrail_session_filter *f,
 {
     g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
     JsonArray *array;
-    unsigned i;
 
     if (!parse_array(json, "processes", BTRAIL_COMMAND_MAX_PROCESSES, &array,
                      error)) {
@@ -270,7 +266,7 @@ static bool parse_processes(JsonObject *json, struct btrail_session_filter *f,
     if (!array) {
         return true;
     }
-    for (i = 0; i < json_array_get_length(array); i++) {
+    for (unsigned i = 0; i < json_array_get_length(array); i++) {
         JsonNode *node = json_array_get_element(array, i);
         GType type = json_node_get_value_type(node);
 
@@ -297,9 +293,8 @@ static bool check_members(JsonObject *json, const char *const *known,
                           const char *of, GError **error)
 {
     g_autoptr(GList) members = json_object_get_members(json);
-    GList *l;
 
-    for (l = members; l; l = l->next) {
+    for (GList *l = members; l; l = l->next) {
         if (!g_strv_contains(known, l->data)) {
             g_autofree char *name = g_utf8_make_valid(
                 l->data, MIN(strlen(l->data), 100));
@@ -360,7 +355,6 @@ static bool parse_trigger(JsonNode *node, char **at, struct btrail_trigger *t,
 static bool parse_triggers(struct btrail_command *c, GError **error)
 {
     JsonArray *array;
-    unsigned i;
 
     if (!parse_array(c->json, "triggers", BTRAIL_COMMAND_MAX_TRIGGERS, &array,
                      error)) {
@@ -369,7 +363,7 @@ static bool parse_triggers(struct btrail_command *c, GError **error)
     c->n_triggers = array ? json_array_get_length(array) : 0;
     c->triggers = g_new0(struct btrail_trigger, c->n_triggers);
     c->at = g_new0(char *, c->n_triggers + 1);
-    for (i = 0; i < c->n_triggers; i++) {
+    for (unsigned i = 0; i < c->n_triggers; i++) {
         if (!parse_trigger(json_array_get_element(array, i), &c->at[i],
                            &c->triggers[i], error)) {
             return false;
@@ -525,8 +519,6 @@ struct btrail_command *btrail_command_parse(JsonObject *json, GError **error)
 
 void btrail_command_free(struct btrail_command *c)
 {
-    unsigned i;
-
     if (c) {
         json_object_unref(c->json);
         g_free(c->session);
@@ -535,7 +527,7 @@ void btrail_command_free(struct btrail_command *c)
         g_free(c->guest);
         g_free(c->uuid);
         btrail_session_filter_clear(&c->filter);
-        for (i = 0; i < c->n_triggers; i++) {
+        for (unsigned i = 0; i < c->n_triggers; i++) {
             g_free((char *)c->triggers[i].process);
             g_free((char *)c->triggers[i].symbol);
         }

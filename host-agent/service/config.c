@@ -170,9 +170,7 @@ static bool set_paths(struct btrail_config *c, const struct key *k,
 
 static const struct key *find_key(const char *group, const char *name)
 {
-    unsigned i;
-
-    for (i = 0; i < G_N_ELEMENTS(keys); i++) {
+    for (unsigned i = 0; i < G_N_ELEMENTS(keys); i++) {
         if (!strcmp(keys[i].group, group) &&
             (!name || !strcmp(keys[i].name, name))) {
             return &keys[i];
@@ -185,7 +183,6 @@ static bool take_group(struct btrail_config *c, GKeyFile *file,
                        const char *group, const char *name, GError **error)
 {
     g_auto(GStrv) names = g_key_file_get_keys(file, group, NULL, error);
-    char **n;
 
     if (!names) {
         return false;
@@ -194,7 +191,7 @@ static bool take_group(struct btrail_config *c, GKeyFile *file,
         return btrail_service_fail(error, BTRAIL_SERVICE_ERROR_CONFIG,
                                    "%s: there is no group [%s]", name, group);
     }
-    for (n = names; *n; n++) {
+    for (char **n = names; *n; n++) {
         const struct key *k = find_key(group, *n);
         g_autofree char *text = NULL;
         const char *want;
@@ -231,7 +228,6 @@ struct btrail_config *btrail_config_parse(const char *text, const char *name,
     g_autoptr(GKeyFile) file = g_key_file_new();
     g_auto(GStrv) groups = NULL;
     g_autoptr(GError) e = NULL;
-    char **g;
 
     if (!g_key_file_load_from_data(file, text, strlen(text),
                                    G_KEY_FILE_NONE, &e)) {
@@ -244,7 +240,7 @@ struct btrail_config *btrail_config_parse(const char *text, const char *name,
         }
     }
     groups = g_key_file_get_groups(file, NULL);
-    for (g = groups; *g; g++) {
+    for (char **g = groups; *g; g++) {
         if (!take_group(c, file, *g, name, error)) {
             goto fail;
         }

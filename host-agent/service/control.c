@@ -274,9 +274,8 @@ static void take_reply(struct btrail_control *c, JsonObject *message)
     JsonNode *result = json_object_get_member(message, "return");
     g_autoptr(GError) error = NULL;
     struct executed *e = NULL;
-    GList *l;
 
-    for (l = c->executed.head; l && !e; l = l->next) {
+    for (GList *l = c->executed.head; l && !e; l = l->next) {
         if (((struct executed *)l->data)->id == id) {
             e = l->data;
             g_queue_delete_link(&c->executed, l);

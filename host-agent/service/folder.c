@@ -185,9 +185,8 @@ static struct btrail_folder *open_guest(const struct btrail_folder *all,
     g_autofree char *unique = known ? g_strconcat(plain, ".", uuid, NULL) :
                                       NULL;
     const char *const names[] = { plain, unique };
-    unsigned i;
 
-    for (i = 0; i < G_N_ELEMENTS(names) && names[i]; i++) {
+    for (unsigned i = 0; i < G_N_ELEMENTS(names) && names[i]; i++) {
         GError *e = NULL;
         int fd = enter(all->fd, names[i], !existing);
 
@@ -271,8 +270,6 @@ static bool bad_name(const char *name, GError **error, const char *why)
 
 static bool check_part(const char *name, const char *part, GError **error)
 {
-    const char *p;
-
     if (!*part) {
         return bad_name(name, error, "it must be a name in the guest's "
                         "folder, not an absolute path or a folder");
@@ -284,7 +281,7 @@ static bool check_part(const char *name, const char *part, GError **error)
     if (strlen(part) > MAX_PART) {
         return bad_name(name, error, "it is too long");
     }
-    for (p = part; *p; p = g_utf8_next_char(p)) {
+    for (const char *p = part; *p; p = g_utf8_next_char(p)) {
         if (g_unichar_iscntrl(g_utf8_get_char(p))) {
             return bad_name(name, error, "it has control characters");
         }
@@ -296,7 +293,6 @@ char *btrail_folder_check_name(const char *name, GError **error)
 {
     g_auto(GStrv) parts = g_strsplit(name, "/", -1);
     const char *wrong = NULL;
-    char **p;
 
     if (!g_utf8_validate(name, -1, NULL)) {
         wrong = "it is not UTF-8";
@@ -311,7 +307,7 @@ char *btrail_folder_check_name(const char *name, GError **error)
         bad_name(name, error, wrong);
         return NULL;
     }
-    for (p = parts; *p; p++) {
+    for (char **p = parts; *p; p++) {
         if (!check_part(name, *p, error)) {
             return NULL;
         }

@@ -18,9 +18,8 @@ static JsonObject *common_filter(const struct guest_capture *c,
                                  const struct guest_member *next)
 {
     g_autoptr(GPtrArray) commands = g_ptr_array_new();
-    unsigned i;
 
-    for (i = 0; i < c->members->len; i++) {
+    for (unsigned i = 0; i < c->members->len; i++) {
         const struct guest_member *m = guest_member_at(c->members, i);
 
         if (m == next || guest_member_is_active(m) ||
@@ -36,9 +35,8 @@ static JsonObject *common_filter(const struct guest_capture *c,
 static unsigned most_names(const struct guest_capture *c)
 {
     unsigned most = BTRAIL_COMMAND_NAMES_OFF;
-    unsigned i;
 
-    for (i = 0; i < c->members->len; i++) {
+    for (unsigned i = 0; i < c->members->len; i++) {
         const struct guest_member *m = guest_member_at(c->members, i);
 
         most = MAX(most, m->session->command->names);
@@ -49,13 +47,12 @@ static unsigned most_names(const struct guest_capture *c)
 void guest_capture_update_paused(struct guest_capture *c)
 {
     struct btrail_capture_progress p;
-    unsigned i;
 
     if (!c->capture) {
         return;
     }
     btrail_capture_progress(c->capture, &p);
-    for (i = 0; i < c->members->len; i++) {
+    for (unsigned i = 0; i < c->members->len; i++) {
         btrail_service_session_waited(guest_member_at(c->members, i)->session,
                                       &p);
     }
@@ -104,9 +101,7 @@ void guest_capture_forget(struct guest_capture *c)
 void guest_capture_end_members(struct guest_capture *c, const char *why,
                                bool queued)
 {
-    unsigned i;
-
-    for (i = 0; i < c->members->len; i++) {
+    for (unsigned i = 0; i < c->members->len; i++) {
         struct guest_member *m = guest_member_at(c->members, i);
 
         if (guest_member_is_active(m) || (m->queued && queued)) {
@@ -194,11 +189,10 @@ void guest_capture_data(struct guest_capture *c, int sock)
         .wait_for_scan = names == BTRAIL_COMMAND_NAMES_ALL,
         .limit = c->cpu,
     };
-    unsigned i;
 
     c->awaiting = false;
     /* These sessions get all records from the first one on. */
-    for (i = 0; i < c->members->len; i++) {
+    for (unsigned i = 0; i < c->members->len; i++) {
         struct guest_member *m = guest_member_at(c->members, i);
 
         if (m->queued && (c->attaching ? m->start.id < 0 : m == c->starting)) {
@@ -215,9 +209,7 @@ void guest_capture_data(struct guest_capture *c, int sock)
 /* The session that has waited the longest for the capture */
 static struct guest_member *next_queued(const struct guest_capture *c)
 {
-    unsigned i;
-
-    for (i = 0; i < c->members->len; i++) {
+    for (unsigned i = 0; i < c->members->len; i++) {
         if (guest_member_at(c->members, i)->queued) {
             return guest_member_at(c->members, i);
         }
@@ -349,10 +341,9 @@ static void attached(void *opaque, JsonNode *result, const GError *error)
     const char *why = error ? error->message :
                       "QEMU has connected to another agent";
     bool ok = !error && c->capture;
-    unsigned i;
 
     c->awaiting = c->attaching = false;
-    for (i = 0; i < c->members->len; i++) {
+    for (unsigned i = 0; i < c->members->len; i++) {
         struct guest_member *m = guest_member_at(c->members, i);
 
         if (ok && guest_member_is_active(m)) {
@@ -387,9 +378,8 @@ JsonObject *guest_capture_save(const struct guest_capture *c)
 {
     g_autofree char *folder = g_path_get_basename(c->folder->path);
     g_autoptr(JsonArray) sessions = json_array_new();
-    unsigned i;
 
-    for (i = 0; c->name && i < c->members->len; i++) {
+    for (unsigned i = 0; c->name && i < c->members->len; i++) {
         JsonObject *session = btrail_service_session_save(
             guest_member_at(c->members, i)->session);
 

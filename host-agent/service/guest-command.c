@@ -24,9 +24,7 @@ static void reply_command(struct btrail_guest *g, gint64 id,
 
 static char *free_name(struct btrail_guest *g)
 {
-    unsigned i;
-
-    for (i = 1; ; i++) {
+    for (unsigned i = 1; ; i++) {
         char *name = g_strdup_printf("trace-%u", i);
 
         if (!guest_member_find(g->members, name)) {
@@ -44,7 +42,6 @@ static bool check_file(struct btrail_guest *g, const char *file,
                        GError **error)
 {
     const char *session = guest_dump_writing(&g->dumps, file);
-    unsigned i;
 
     if (session) {
         return btrail_service_fail(error, BTRAIL_SERVICE_ERROR_NAME,
@@ -52,7 +49,7 @@ static bool check_file(struct btrail_guest *g, const char *file,
                                    "session '%s'; choose another name", file,
                                    session);
     }
-    for (i = 0; i < g->members->len; i++) {
+    for (unsigned i = 0; i < g->members->len; i++) {
         const struct guest_member *m = guest_member_at(g->members, i);
 
         if (!strcmp(m->session->command->file, file)) {
@@ -133,9 +130,7 @@ static struct guest_member *session_for(struct btrail_guest *g,
 static struct btrail_service_session *find_done(struct btrail_guest *g,
                                               const char *name)
 {
-    GList *l;
-
-    for (l = g->done.tail; l; l = l->prev) {
+    for (GList *l = g->done.tail; l; l = l->prev) {
         struct btrail_service_session *s = l->data;
 
         if (!strcmp(s->command->session, name)) {
@@ -181,9 +176,7 @@ static void do_dump(struct btrail_guest *g, gint64 id,
 static void add_done(const struct btrail_guest *g, const char *session,
                      JsonArray *status)
 {
-    GList *l;
-
-    for (l = g->done.head; l; l = l->next) {
+    for (GList *l = g->done.head; l; l = l->next) {
         struct btrail_service_session *s = l->data;
 
         if (!session || !strcmp(s->command->session, session)) {
@@ -199,14 +192,13 @@ static JsonArray *session_status(struct btrail_guest *g, const char *session)
     JsonArray *status = json_array_new();
     struct guest_member *m = session ?
                              guest_member_find(g->members, session) : NULL;
-    unsigned i;
 
     if (m) {
         json_array_add_object_element(
             status, btrail_service_session_status(m->session));
         return status;
     }
-    for (i = 0; i < g->host->guests->len; i++) {
+    for (unsigned i = 0; i < g->host->guests->len; i++) {
         const struct btrail_guest *other =
             g_ptr_array_index(g->host->guests, i);
 
@@ -215,7 +207,7 @@ static JsonArray *session_status(struct btrail_guest *g, const char *session)
         }
     }
     add_done(g, session, status);
-    for (i = 0; !session && i < g->members->len; i++) {
+    for (unsigned i = 0; !session && i < g->members->len; i++) {
         json_array_add_object_element(
             status, btrail_service_session_status(
                 guest_member_at(g->members, i)->session));
@@ -280,7 +272,6 @@ static void do_list(struct btrail_guest *g, gint64 id,
         btrail_folder_sibling(g->folder, c->guest, c->uuid, &error) : NULL;
     g_autoptr(GTask) task = NULL;
     struct list_job *l;
-    unsigned i;
 
     if (error) {
         refuse_command(g, id, error->message);
@@ -291,7 +282,7 @@ static void do_list(struct btrail_guest *g, gint64 id,
     l->client = guest_link_client(&g->link, id);
     l->folder = folder;
     l->writing = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    for (i = 0; !folder && i < g->members->len; i++) {
+    for (unsigned i = 0; !folder && i < g->members->len; i++) {
         const struct guest_member *m = guest_member_at(g->members, i);
 
         g_hash_table_add(l->writing, g_strdup(m->session->command->file));

@@ -117,9 +117,7 @@ bool guest_dump_start(GQueue *dumps, struct guest_member *m, gint64 id,
 
 const char *guest_dump_writing(GQueue *dumps, const char *file)
 {
-    GList *l;
-
-    for (l = dumps->head; l; l = l->next) {
+    for (GList *l = dumps->head; l; l = l->next) {
         const struct guest_dump *d = l->data;
 
         if (!d->done &&
@@ -133,9 +131,7 @@ const char *guest_dump_writing(GQueue *dumps, const char *file)
 void guest_dump_add_status(GQueue *dumps, const char *session,
                            JsonArray *status)
 {
-    GList *l;
-
-    for (l = dumps->head; l; l = l->next) {
+    for (GList *l = dumps->head; l; l = l->next) {
         const struct guest_dump *d = l->data;
 
         if (!session ||

@@ -30,9 +30,7 @@ void guest_member_free(struct guest_member *m)
 
 struct guest_member *guest_member_find(GPtrArray *members, const char *name)
 {
-    unsigned i;
-
-    for (i = 0; i < members->len; i++) {
+    for (unsigned i = 0; i < members->len; i++) {
         struct guest_member *m = guest_member_at(members, i);
 
         if (!strcmp(guest_member_name(m), name)) {
@@ -63,9 +61,7 @@ bool guest_member_announce(struct guest_member *m)
 
 static void reply_to_stops(struct guest_member *m, JsonObject *status)
 {
-    unsigned i;
-
-    for (i = 0; i < m->stops->len; i++) {
+    for (unsigned i = 0; i < m->stops->len; i++) {
         guest_link_reply(m->link,
                          g_array_index(m->stops, struct guest_client, i),
                          json_object_ref(status));

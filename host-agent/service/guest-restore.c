@@ -21,9 +21,8 @@ static void inspect_thread(GTask *task, gpointer source, gpointer data,
                         GCancellable *cancellable)
 {
     struct restoring *r = data;
-    unsigned i;
 
-    for (i = 0; i < r->commands->len; i++) {
+    for (unsigned i = 0; i < r->commands->len; i++) {
         const struct btrail_command *c = g_ptr_array_index(r->commands, i);
 
         g_ptr_array_add(r->leftovers, c->mode == BTRAIL_SESSION_LAST ?
@@ -96,7 +95,6 @@ void btrail_guest_restore(struct btrail_guest *g, JsonObject *state)
     JsonArray *sessions = json_object_get_array_member(state, "sessions");
     struct restoring *r = g_new0(struct restoring, 1);
     g_autoptr(GTask) task = NULL;
-    unsigned i;
 
     r->g = g;
     r->commands = g_ptr_array_new_with_free_func(
@@ -104,7 +102,7 @@ void btrail_guest_restore(struct btrail_guest *g, JsonObject *state)
     r->leftovers = g_ptr_array_new_with_free_func(
         (GDestroyNotify)btrail_leftover_free);
     r->state = json_object_ref(state);
-    for (i = 0; i < json_array_get_length(sessions); i++) {
+    for (unsigned i = 0; i < json_array_get_length(sessions); i++) {
         JsonObject *s = json_array_get_object_element(sessions, i);
 
         /* It cannot fail: reading the state has parsed it. */

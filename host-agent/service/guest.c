@@ -69,9 +69,7 @@ static void session_done(struct btrail_guest *g, struct guest_member *m)
 static bool others_need(const struct btrail_guest *g,
                         const struct guest_member *m)
 {
-    unsigned i;
-
-    for (i = 0; i < g->members->len; i++) {
+    for (unsigned i = 0; i < g->members->len; i++) {
         const struct guest_member *other = guest_member_at(g->members, i);
 
         if (other != m && (guest_member_is_active(other) || other->queued)) {
@@ -109,9 +107,8 @@ static void session_event(void *opaque, struct btrail_service_session *s,
 {
     struct btrail_guest *g = opaque;
     struct guest_member *m = NULL;
-    unsigned i;
 
-    for (i = 0; i < g->members->len; i++) {
+    for (unsigned i = 0; i < g->members->len; i++) {
         if (guest_member_at(g->members, i)->session == s) {
             m = guest_member_at(g->members, i);
         }
@@ -221,9 +218,7 @@ bool btrail_guest_is_idle(const struct btrail_guest *g)
 
 static void on_panic(struct btrail_guest *g)
 {
-    unsigned i;
-
-    for (i = 0; i < g->members->len; i++) {
+    for (unsigned i = 0; i < g->members->len; i++) {
         struct guest_member *m = guest_member_at(g->members, i);
         g_autoptr(GError) error = NULL;
 
@@ -274,9 +269,7 @@ void btrail_guest_connect(struct btrail_guest *g, struct btrail_control *c,
 
 void btrail_guest_end(struct btrail_guest *g, const char *why)
 {
-    unsigned i;
-
-    for (i = 0; i < g->members->len; i++) {
+    for (unsigned i = 0; i < g->members->len; i++) {
         btrail_guest_end_session(g, guest_member_at(g->members, i), why);
     }
 }
@@ -285,14 +278,13 @@ JsonObject *btrail_guest_detach(struct btrail_guest *g, const char *why)
 {
     struct guest_capture *c = &g->capture;
     JsonObject *state = NULL;
-    unsigned i;
 
     if (c->name && !c->stopping && (c->capture || c->attaching)) {
         guest_capture_update_paused(c);
         state = guest_capture_save(c);
         guest_capture_detach(c);
     }
-    for (i = 0; i < g->members->len; i++) {
+    for (unsigned i = 0; i < g->members->len; i++) {
         struct guest_member *m = guest_member_at(g->members, i);
 
         if (!c->detaching || !btrail_service_session_detach(m->session)) {

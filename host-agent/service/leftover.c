@@ -41,9 +41,8 @@ static void read_streams(struct btrail_leftover *l, struct btrail_trace *trace)
 {
     struct btrail_stream_info info;
     struct btrail_trace_status status;
-    unsigned i;
 
-    for (i = 0; !btrail_trace_stream(trace, i, &info); i++) {
+    for (unsigned i = 0; !btrail_trace_stream(trace, i, &info); i++) {
         if (info.vcpu >= BTRAIL_MAX_VCPUS) {
             continue;
         }
@@ -181,9 +180,8 @@ void btrail_leftover_complete_all(const struct btrail_folder *folder,
                                   JsonObject *capture)
 {
     JsonArray *sessions = json_object_get_array_member(capture, "sessions");
-    unsigned i;
 
-    for (i = 0; i < json_array_get_length(sessions); i++) {
+    for (unsigned i = 0; i < json_array_get_length(sessions); i++) {
         btrail_leftover_complete(folder,
                                  json_array_get_object_element(sessions, i));
     }

@@ -55,10 +55,9 @@ static GArray *gather(const struct btrail_folder *folder)
     g_autoptr(GArray) files = btrail_folder_list(folder);
     g_autoptr(GHashTable) by_name = g_hash_table_new(g_str_hash, g_str_equal);
     GArray *entries = g_array_new(FALSE, TRUE, sizeof(struct listed));
-    unsigned i;
 
     g_array_set_clear_func(entries, clear_entry);
-    for (i = 0; i < files->len; i++) {
+    for (unsigned i = 0; i < files->len; i++) {
         const struct btrail_folder_file *f =
             &g_array_index(files, struct btrail_folder_file, i);
         g_autofree char *first = first_of(f->name);
@@ -87,16 +86,15 @@ static void take_meta(JsonObject *json, JsonObject *meta)
     static const char *const times[][2] = {
         { "start", "begin" }, { "end", "end" },
     };
-    unsigned i;
 
-    for (i = 0; i < G_N_ELEMENTS(copied); i++) {
+    for (unsigned i = 0; i < G_N_ELEMENTS(copied); i++) {
         const char *value = btrail_json_string(meta, copied[i]);
 
         if (value && g_utf8_validate(value, -1, NULL)) {
             json_object_set_string_member(json, copied[i], value);
         }
     }
-    for (i = 0; i < G_N_ELEMENTS(times); i++) {
+    for (unsigned i = 0; i < G_N_ELEMENTS(times); i++) {
         JsonObject *t = btrail_json_object(meta, times[i][0]);
         gint64 real = t ? btrail_json_int(t, "realtime", 0) : 0;
 
@@ -166,9 +164,8 @@ JsonObject *btrail_listing(const struct btrail_folder *folder,
     JsonArray *traces = json_array_new();
     g_autoptr(GArray) entries = gather(folder);
     JsonObject *json;
-    unsigned i;
 
-    for (i = 0; i < entries->len && i < BTRAIL_LISTING_MAX; i++) {
+    for (unsigned i = 0; i < entries->len && i < BTRAIL_LISTING_MAX; i++) {
         json_array_add_object_element(
             traces, describe_trace(folder, &g_array_index(entries,
                                                           struct listed, i),

@@ -25,12 +25,11 @@ char *btrail_log_format(enum btrail_log_priority priority, const char *text)
 {
     g_autofree char *valid = g_utf8_make_valid(text, -1);
     GString *line = g_string_new(NULL);
-    const char *p;
 
     if (!without_priority) {
         g_string_append_printf(line, "<%d>", priority);
     }
-    for (p = valid; *p; p = g_utf8_next_char(p)) {
+    for (const char *p = valid; *p; p = g_utf8_next_char(p)) {
         gunichar c = g_utf8_get_char(p);
 
         g_string_append_unichar(line, g_unichar_iscntrl(c) ? '?' : c);

@@ -66,7 +66,6 @@ static struct btrail_guest *find_guest(struct connection *c, JsonObject *json,
     g_autofree char *name = NULL;
     struct btrail_guest *gone = NULL;
     struct btrail_folder *folder;
-    unsigned i;
 
     if (vcpus < 1 || vcpus > BTRAIL_MAX_VCPUS) {
         btrail_service_fail(error, BTRAIL_SERVICE_ERROR_PEER,
@@ -85,7 +84,7 @@ static struct btrail_guest *find_guest(struct connection *c, JsonObject *json,
     if (!folder) {
         return NULL;
     }
-    for (i = 0; i < host->guests->len; i++) {
+    for (unsigned i = 0; i < host->guests->len; i++) {
         struct btrail_guest *g = g_ptr_array_index(host->guests, i);
 
         if (g->link.control) {
@@ -187,9 +186,7 @@ static const struct btrail_control_handler control_handler = {
 /* The guest of the same process that waits for data */
 static struct btrail_guest *find_awaiting(const struct connection *data)
 {
-    unsigned i;
-
-    for (i = 0; i < data->all->control->len; i++) {
+    for (unsigned i = 0; i < data->all->control->len; i++) {
         const struct connection *c = g_ptr_array_index(data->all->control, i);
 
         if (c->pid == data->pid && c->guest &&
@@ -308,12 +305,10 @@ void btrail_connections_init(struct btrail_connections *all,
 
 void btrail_connections_clear(struct btrail_connections *all)
 {
-    unsigned i;
-
-    for (i = 0; i < all->unknown->len; i++) {
+    for (unsigned i = 0; i < all->unknown->len; i++) {
         free_connection(g_ptr_array_index(all->unknown, i));
     }
-    for (i = 0; i < all->control->len; i++) {
+    for (unsigned i = 0; i < all->control->len; i++) {
         struct connection *c = g_ptr_array_index(all->control, i);
 
         if (c->guest) {

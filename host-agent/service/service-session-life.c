@@ -128,9 +128,7 @@ bool btrail_service_session_is_ready(const struct btrail_service_session *s)
 
 static void log_places(struct btrail_service_session *s)
 {
-    unsigned i;
-
-    for (i = 0; i < s->command->n_triggers; i++) {
+    for (unsigned i = 0; i < s->command->n_triggers; i++) {
         if (!s->command->triggers[i].symbol || s->found[i]) {
             continue;
         }

@@ -53,9 +53,8 @@ static void copy_members(JsonObject *to, JsonObject *from)
     static const char *const members[] = {
         "owner", "vcpus", "cr3", "processes", "size", "duration", "split",
     };
-    unsigned i;
 
-    for (i = 0; i < G_N_ELEMENTS(members); i++) {
+    for (unsigned i = 0; i < G_N_ELEMENTS(members); i++) {
         if (json_object_has_member(from, members[i])) {
             json_object_set_member(to, members[i],
                                    json_object_dup_member(from, members[i]));
@@ -68,9 +67,8 @@ static void put_triggers(JsonObject *json,
                          const struct btrail_service_session *s)
 {
     JsonArray *array = json_array_new();
-    unsigned i;
 
-    for (i = 0; i < s->command->n_triggers; i++) {
+    for (unsigned i = 0; i < s->command->n_triggers; i++) {
         const struct btrail_trigger *t = &s->command->triggers[i];
         JsonObject *trigger = btrail_json_new(
             "s:at", s->command->at[i],

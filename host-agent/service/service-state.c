@@ -24,9 +24,7 @@ static const char *left_at(struct btrail_service_state *s, unsigned i,
 /* Does a guest have the capture, or inspect what is left of it? */
 static bool is_taken(struct btrail_service_state *s, const char *capture)
 {
-    unsigned i;
-
-    for (i = 0; i < s->host->guests->len; i++) {
+    for (unsigned i = 0; i < s->host->guests->len; i++) {
         const struct btrail_guest *g = g_ptr_array_index(s->host->guests, i);
 
         if (!g_strcmp0(g->capture.name, capture)) {
@@ -39,9 +37,7 @@ static bool is_taken(struct btrail_service_state *s, const char *capture)
 void btrail_service_state_take(struct btrail_service_state *s,
                                const char *capture)
 {
-    unsigned i;
-
-    for (i = 0; i < s->left->len; i++) {
+    for (unsigned i = 0; i < s->left->len; i++) {
         if (!strcmp(left_at(s, i, "name"), capture)) {
             g_ptr_array_remove_index(s->left, i);
             return;
@@ -53,9 +49,8 @@ void btrail_service_state_save(struct btrail_service_state *s)
 {
     g_autoptr(GPtrArray) captures = btrail_state_new();
     g_autoptr(GError) error = NULL;
-    unsigned i;
 
-    for (i = 0; i < s->host->guests->len; i++) {
+    for (unsigned i = 0; i < s->host->guests->len; i++) {
         const struct btrail_guest *g = g_ptr_array_index(s->host->guests, i);
         JsonObject *c = guest_capture_save(&g->capture);
 
@@ -64,7 +59,7 @@ void btrail_service_state_save(struct btrail_service_state *s)
             btrail_service_state_take(s, g->capture.name);
         }
     }
-    for (i = 0; i < s->left->len; i++) {
+    for (unsigned i = 0; i < s->left->len; i++) {
         g_ptr_array_add(captures,
                         json_object_ref(g_ptr_array_index(s->left, i)));
     }
@@ -90,9 +85,8 @@ void btrail_service_state_forget(struct btrail_service_state *s,
                                  const char *capture)
 {
     g_autofree char *folder = g_path_get_basename(g->folder->path);
-    unsigned i;
 
-    for (i = 0; i < s->left->len; ) {
+    for (unsigned i = 0; i < s->left->len; ) {
         const char *name = left_at(s, i, "name");
 
         if (!strcmp(left_at(s, i, "folder"), folder) &&
@@ -109,9 +103,8 @@ JsonObject *btrail_service_state_find(struct btrail_service_state *s,
                                       const char *capture)
 {
     g_autofree char *folder = g_path_get_basename(g->folder->path);
-    unsigned i;
 
-    for (i = 0; capture && i < s->left->len; i++) {
+    for (unsigned i = 0; capture && i < s->left->len; i++) {
         if (!strcmp(left_at(s, i, "name"), capture) &&
             !strcmp(left_at(s, i, "folder"), folder)) {
             return g_ptr_array_index(s->left, i);
@@ -127,9 +120,8 @@ JsonObject *btrail_service_state_find(struct btrail_service_state *s,
 gboolean btrail_service_state_timed_out(gpointer opaque)
 {
     struct btrail_service_state *s = opaque;
-    unsigned i;
 
-    for (i = 0; i < s->left->len; ) {
+    for (unsigned i = 0; i < s->left->len; ) {
         g_autofree char *path = g_build_filename(
             s->host->folder->path, left_at(s, i, "folder"), NULL);
         struct btrail_folder *folder;
@@ -151,11 +143,9 @@ gboolean btrail_service_state_timed_out(gpointer opaque)
 
 void btrail_service_state_detach(struct btrail_service_state *s)
 {
-    unsigned i;
-
     /* Waiting for devices is up to the next process. */
     g_clear_handle_id(&s->timeout, g_source_remove);
-    for (i = 0; i < s->host->guests->len; i++) {
+    for (unsigned i = 0; i < s->host->guests->len; i++) {
         JsonObject *c =
             btrail_guest_detach(g_ptr_array_index(s->host->guests, i),
                                 "the service restarts");

@@ -29,9 +29,7 @@
 static void remove_unused(struct btrail_host *host,
                           const struct btrail_folder *folder)
 {
-    unsigned i;
-
-    for (i = 0; i < host->guests->len; i++) {
+    for (unsigned i = 0; i < host->guests->len; i++) {
         const struct btrail_guest *g = g_ptr_array_index(host->guests, i);
 
         if (!strcmp(g->folder->path, folder->path)) {
@@ -65,9 +63,7 @@ static void forget_gone(struct btrail_host *host, unsigned keep)
 
 static bool all_done(const struct btrail_host *host)
 {
-    unsigned i;
-
-    for (i = 0; i < host->guests->len; i++) {
+    for (unsigned i = 0; i < host->guests->len; i++) {
         const struct btrail_guest *g = g_ptr_array_index(host->guests, i);
 
         if (g->members->len || g->capture.name) {
@@ -205,10 +201,8 @@ void btrail_service_detach(struct btrail_service *s,
 void btrail_service_end(struct btrail_service *s,
                         void (*done)(void *opaque), void *opaque)
 {
-    unsigned i;
-
     begin_end(s, done, opaque);
-    for (i = 0; i < s->host.guests->len; i++) {
+    for (unsigned i = 0; i < s->host.guests->len; i++) {
         btrail_guest_end(g_ptr_array_index(s->host.guests, i),
                          "the service has ended");
     }

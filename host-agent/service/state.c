@@ -62,12 +62,11 @@ static bool check_capture(JsonNode *node, GError **error)
     const char *name = json ? btrail_json_string(json, "name") : NULL;
     const char *folder = json ? btrail_json_string(json, "folder") : NULL;
     JsonArray *sessions = json ? btrail_json_array(json, "sessions") : NULL;
-    unsigned i;
 
     if (!name || !is_plain(folder) || !sessions) {
         return refuse_state(error, "a capture without names or sessions");
     }
-    for (i = 0; i < json_array_get_length(sessions); i++) {
+    for (unsigned i = 0; i < json_array_get_length(sessions); i++) {
         if (!check_session(json_array_get_element(sessions, i), error)) {
             return false;
         }
@@ -81,13 +80,12 @@ GPtrArray *btrail_state_parse(const char *text, GError **error)
     JsonObject *json = node ? json_node_get_object(node) : NULL;
     JsonArray *array = json ? btrail_json_array(json, "captures") : NULL;
     g_autoptr(GPtrArray) captures = btrail_state_new();
-    unsigned i;
 
     if (!array || btrail_json_int(json, "version", 0) != VERSION) {
         refuse_state(error, "no captures, or another version");
         return NULL;
     }
-    for (i = 0; i < json_array_get_length(array); i++) {
+    for (unsigned i = 0; i < json_array_get_length(array); i++) {
         JsonNode *capture = json_array_get_element(array, i);
 
         if (!check_capture(capture, error)) {
@@ -125,9 +123,8 @@ bool btrail_state_write(const char *path, GPtrArray *captures,
     g_autoptr(JsonNode) node = json_node_new(JSON_NODE_OBJECT);
     g_autofree char *text = NULL;
     g_autofree char *next = g_strconcat(path, ".new", NULL);
-    unsigned i;
 
-    for (i = 0; i < captures->len; i++) {
+    for (unsigned i = 0; i < captures->len; i++) {
         json_array_add_object_element(
             array, json_object_ref(g_ptr_array_index(captures, i)));
     }

@@ -38,9 +38,8 @@ static struct btrail_usage measure_all(const struct btrail_host *host)
     struct btrail_usage all = {
         .disk = measure_disk(&host->config->all, host->folder),
     };
-    unsigned i;
 
-    for (i = 0; i < host->guests->len; i++) {
+    for (unsigned i = 0; i < host->guests->len; i++) {
         const struct btrail_guest *g = g_ptr_array_index(host->guests, i);
 
         all.sessions += g->members->len;
@@ -86,16 +85,15 @@ static void enforce_all(struct btrail_host *host)
     const char *why = btrail_quota_all_exceeded(host->config, &all, space);
     struct btrail_guest *of = NULL;
     struct guest_member *largest = NULL;
-    unsigned i, k;
 
-    for (i = 0; why && i < host->guests->len; i++) {
+    for (unsigned i = 0; why && i < host->guests->len; i++) {
         struct btrail_guest *g = g_ptr_array_index(host->guests, i);
 
         if (space < host->config->keep_free / 2) {
             btrail_guest_end(g, why);
             continue;
         }
-        for (k = 0; k < g->members->len; k++) {
+        for (unsigned k = 0; k < g->members->len; k++) {
             struct guest_member *m = guest_member_at(g->members, k);
             uint64_t bytes = btrail_service_session_bytes(m->session);
 
@@ -115,9 +113,8 @@ gboolean btrail_usage_enforce(gpointer opaque)
 {
     struct btrail_host *host = opaque;
     bool active = false;
-    unsigned i;
 
-    for (i = 0; i < host->guests->len; i++) {
+    for (unsigned i = 0; i < host->guests->len; i++) {
         struct btrail_guest *g = g_ptr_array_index(host->guests, i);
 
         if (g->capture.name) {

@@ -92,9 +92,8 @@ btrail_user_symbols_find(void *opaque, const char *path,
     enum btrail_symbol_answer answer = BTRAIL_SYMBOL_NO_FILE;
     const struct elf_symbol *found;
     struct elf_file *f;
-    size_t i;
 
-    for (i = 0; i < build_id_size; i++) {
+    for (size_t i = 0; i < build_id_size; i++) {
         g_string_append_printf(id, "%02x", build_id[i]);
     }
     g_mutex_lock(&u->lock);

@@ -167,9 +167,7 @@ const struct symbol *address_space_symbol(struct address_space *as,
 bool address_space_symbol_find(struct address_space *as, const char *name,
                                uint64_t *address)
 {
-    unsigned i;
-
-    for (i = 0; i < as->symbols->len; i++) {
+    for (unsigned i = 0; i < as->symbols->len; i++) {
         const struct symbol *s = &g_array_index(as->symbols, struct symbol,
                                                 i);
 

@@ -203,9 +203,7 @@ void elf_file_set_debug(struct elf_file *f, struct elf_file *debug)
 bool elf_file_address(const struct elf_file *f, uint64_t offset,
                       uint64_t *address)
 {
-    unsigned i;
-
-    for (i = 0; i < f->segments->len; i++) {
+    for (unsigned i = 0; i < f->segments->len; i++) {
         const struct elf_segment *s = &g_array_index(f->segments,
                                                      struct elf_segment, i);
         /* A mapping begins with the page that its segment begins in. */
@@ -224,9 +222,7 @@ bool elf_file_address(const struct elf_file *f, uint64_t offset,
 static const struct elf_segment *find_segment(const struct elf_file *f,
                                               uint64_t address)
 {
-    unsigned i;
-
-    for (i = 0; i < f->segments->len; i++) {
+    for (unsigned i = 0; i < f->segments->len; i++) {
         const struct elf_segment *s = &g_array_index(f->segments,
                                                      struct elf_segment, i);
 
@@ -373,7 +369,6 @@ static void read_symbols(struct elf_file *f)
 {
     GArray *all = g_array_new(FALSE, FALSE, sizeof(struct candidate));
     bool sure = false;          /* of the size of the last one */
-    unsigned i;
 
     f->symbols = g_array_new(FALSE, FALSE, sizeof(struct elf_symbol));
     f->by_name = g_hash_table_new(g_str_hash, g_str_equal);
@@ -384,7 +379,7 @@ static void read_symbols(struct elf_file *f)
     }
     read_plts(f, all);
     g_array_sort(all, compare_candidates);
-    for (i = 0; i < all->len; i++) {
+    for (unsigned i = 0; i < all->len; i++) {
         const struct candidate *c = &g_array_index(all, struct candidate, i);
         struct elf_symbol *last = f->symbols->len ?
             &g_array_index(f->symbols, struct elf_symbol,

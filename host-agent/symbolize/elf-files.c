@@ -33,11 +33,10 @@ struct elf_files *elf_files_new(const struct elf_files_options *options)
 {
     struct elf_files *files = g_new0(struct elf_files, 1);
     const char *cache = g_getenv("DEBUGINFOD_CACHE_PATH");
-    unsigned i;
 
     files->sysroots = g_strdupv((char **)options->sysroots);
     files->debug_dirs = g_ptr_array_new_with_free_func(g_free);
-    for (i = 0; options->debug_dirs && options->debug_dirs[i]; i++) {
+    for (unsigned i = 0; options->debug_dirs && options->debug_dirs[i]; i++) {
         g_ptr_array_add(files->debug_dirs, g_strdup(options->debug_dirs[i]));
     }
     g_ptr_array_add(files->debug_dirs, cache && *cache ? g_strdup(cache) :
@@ -202,10 +201,8 @@ static struct elf_file *open_debug(const struct elf_files *files,
         debug = path ? open_if(path, id) : NULL;
     }
     if (!debug && link && *link && !strchr(link, '/')) {
-        unsigned i;
-
         folder = g_path_get_dirname(info->path);
-        for (i = 0; !debug && i < 2; i++) {
+        for (unsigned i = 0; !debug && i < 2; i++) {
             g_autofree char *beside = g_build_filename(folder,
                                                        i ? ".debug" : "",
                                                        link, NULL);
@@ -245,9 +242,8 @@ static struct elf_file *find_elf(struct elf_files *files, const char *path,
                              const char *build_id)
 {
     struct elf_file *f = NULL;
-    unsigned i;
 
-    for (i = 0; path && *path == '/' && files->sysroots &&
+    for (unsigned i = 0; path && *path == '/' && files->sysroots &&
          files->sysroots[i]; i++) {
         g_autofree char *place = resolve_path(files->sysroots[i], path);
 

@@ -220,9 +220,8 @@ static bool take_operator(struct parser *p, enum node_kind *kind)
         { "<", NODE_LESS }, { ">", NODE_MORE }, { "~", NODE_MATCHES },
         { "=", NODE_EQUAL },
     };
-    unsigned i;
 
-    for (i = 0; i < G_N_ELEMENTS(operators); i++) {
+    for (unsigned i = 0; i < G_N_ELEMENTS(operators); i++) {
         if (take_token(p, operators[i].text)) {
             *kind = operators[i].kind;
             return true;
@@ -499,9 +498,8 @@ static bool compare_field(const struct node *n, const struct filter_record *r)
 uint64_t filter_class(const struct filter *f, const struct filter_record *r)
 {
     uint64_t class = 0;
-    unsigned i;
 
-    for (i = 0; i < f->common->len; i++) {
+    for (unsigned i = 0; i < f->common->len; i++) {
         class |= (uint64_t)compare_field(f->common->pdata[i], r) << i;
     }
     return class;

@@ -49,9 +49,8 @@ static void find_bias(struct places *p)
 {
     static const char *const names[] = { "_text", "_stext", "startup_64" };
     uint64_t address;
-    unsigned i;
 
-    for (i = 0; p->vmlinux && i < G_N_ELEMENTS(names); i++) {
+    for (unsigned i = 0; p->vmlinux && i < G_N_ELEMENTS(names); i++) {
         const struct elf_symbol *symbol = elf_file_find(p->vmlinux, names[i]);
 
         if (symbol &&

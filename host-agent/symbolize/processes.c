@@ -146,9 +146,8 @@ static void add_mappings(struct process *process,
 {
     uint64_t end = 0;
     bool changed = false;
-    uint32_t i;
 
-    for (i = 0; i < seen->n_mappings; i++) {
+    for (uint32_t i = 0; i < seen->n_mappings; i++) {
         end = seen->mappings[i].end;
         changed |= processes_map(process->space, &seen->mappings[i]);
     }

@@ -132,9 +132,8 @@ static void search_records(struct run_search *job, struct run_piece *p,
     uint64_t size = s->idle[0].end - s->idle[0].start;
     uint64_t other_size = s->idle[1].end - s->idle[1].start;
     struct run_part *part = last_part(p);
-    size_t i;
 
-    for (i = 0; i < b->count; i++) {
+    for (size_t i = 0; i < b->count; i++) {
         uint64_t from = b->records[i].from, to = b->records[i].to;
 
         if ((from & to) >> 63) {
@@ -191,9 +190,7 @@ static void append_run(GArray *runs, const struct run_part *part,
 /* Appends the runs of a piece to those before it. */
 static void join_piece(GArray *runs, const struct run_piece *p, uint8_t *sign)
 {
-    guint i;
-
-    for (i = 0; p->parts && i < p->parts->len; i++) {
+    for (guint i = 0; p->parts && i < p->parts->len; i++) {
         const struct run_part *part = &g_array_index(p->parts,
                                                      struct run_part, i);
         struct run *run;
@@ -218,9 +215,7 @@ static void join_piece(GArray *runs, const struct run_piece *p, uint8_t *sign)
 
 static void keep_events(struct runs *r, const GArray *events)
 {
-    guint i;
-
-    for (i = 0; i < events->len; i++) {
+    for (guint i = 0; i < events->len; i++) {
         const struct run_event *e = &g_array_index(events, struct run_event,
                                                    i);
 
@@ -288,12 +283,10 @@ struct runs *runs_new(const struct btrail_trace *trace,
 
 void runs_free(struct runs *r)
 {
-    unsigned i;
-
     if (!r) {
         return;
     }
-    for (i = 0; i < BTRAIL_MAX_VCPUS; i++) {
+    for (unsigned i = 0; i < BTRAIL_MAX_VCPUS; i++) {
         g_clear_pointer(&r->vcpus[i], g_array_unref);
     }
     g_array_unref(r->events);

@@ -22,9 +22,7 @@ static void context_free(gpointer p)
 /* Removes @c from the candidates; only contexts that run have any. */
 static void drop_candidate(struct stack_contexts *st, struct stack_context *c)
 {
-    unsigned i;
-
-    for (i = 0; i < st->n_cpus; i++) {
+    for (unsigned i = 0; i < st->n_cpus; i++) {
         const struct stack_context *other = st->cpus[i].ctx;
 
         if (other && other->candidates) {
@@ -43,10 +41,9 @@ struct stack_context *stack_context_new(struct stack_contexts *st,
                                         const struct process *process)
 {
     struct stack_context *c = g_new0(struct stack_context, 1), *oldest = NULL;
-    unsigned i;
 
     if (st->all->len >= MAX_CONTEXTS) {
-        for (i = 0; i < st->all->len; i++) {
+        for (unsigned i = 0; i < st->all->len; i++) {
             struct stack_context *other = st->all->pdata[i];
 
             if (!other->running && (!oldest || other->age < oldest->age)) {
@@ -119,9 +116,7 @@ unsigned stack_bottom(const struct stack_context *c)
 
 int stack_find_back(const struct stack_context *c, uint64_t to)
 {
-    int k;
-
-    for (k = (int)c->n - 1; k >= (int)stack_bottom(c); k--) {
+    for (int k = (int)c->n - 1; k >= (int)stack_bottom(c); k--) {
         if (c->frames[k].kind == STACK_FRAME_CALL &&
             stack_goes_back(&c->frames[k], to)) {
             return k;
@@ -133,9 +128,7 @@ int stack_find_back(const struct stack_context *c, uint64_t to)
 int stack_find_caller(const struct stack_context *c,
                       const struct function *function)
 {
-    int k;
-
-    for (k = (int)c->n - 1; k >= (int)stack_bottom(c); k--) {
+    for (int k = (int)c->n - 1; k >= (int)stack_bottom(c); k--) {
         if (c->frames[k].caller->function == function && function->known) {
             return k;
         }
@@ -214,12 +207,11 @@ void stack_switch_thread(struct stack_contexts *st, struct stack_cpu *cpu,
                          const struct stack_edge *e, uint64_t resume)
 {
     struct stack_context *old = cpu->ctx, *c;
-    unsigned i;
 
     stack_suspend(st, cpu, resume);
     c = stack_run_fresh(st, cpu, e);
     c->candidates = g_ptr_array_new();
-    for (i = 0; i < st->all->len; i++) {
+    for (unsigned i = 0; i < st->all->len; i++) {
         struct stack_context *other = st->all->pdata[i];
 
         if (!other->running && other != old && other->resume == e->to &&
@@ -238,9 +230,8 @@ void stack_return_from_bottom(struct stack_contexts *st,
     GPtrArray *left = g_ptr_array_new();
     struct stack_context *found = NULL;
     int k = -1;
-    unsigned i;
 
-    for (i = 0; c->candidates && i < c->candidates->len; i++) {
+    for (unsigned i = 0; c->candidates && i < c->candidates->len; i++) {
         struct stack_context *other = c->candidates->pdata[i];
 
         if (c->level < other->n &&
@@ -254,7 +245,7 @@ void stack_return_from_bottom(struct stack_contexts *st,
         k = found->n - 1 - c->level;
     }
     /* After a gap, frames may be missing as well. */
-    for (i = 0; !left->len && !found && c->candidates &&
+    for (unsigned i = 0; !left->len && !found && c->candidates &&
          i < c->candidates->len; i++) {
         k = stack_find_back(c->candidates->pdata[i], e->to);
         found = k >= 0 ? c->candidates->pdata[i] : NULL;
@@ -278,9 +269,8 @@ struct stack_context *stack_find_parked(struct stack_contexts *st,
                                         uint64_t to)
 {
     struct stack_context *best = NULL;
-    unsigned i;
 
-    for (i = 0; i < st->all->len; i++) {
+    for (unsigned i = 0; i < st->all->len; i++) {
         struct stack_context *c = st->all->pdata[i];
 
         if (c->parked && !c->running && c->n &&

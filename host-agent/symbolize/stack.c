@@ -157,9 +157,8 @@ static struct stack_context *find_entered(struct stacks *st,
                                           GPtrArray *among, uint64_t to)
 {
     struct stack_context *best = NULL;
-    unsigned i;
 
-    for (i = 0; i < among->len; i++) {
+    for (unsigned i = 0; i < among->len; i++) {
         struct stack_context *c = among->pdata[i];
 
         if (!c->running && c->entry >= 0 &&
@@ -382,13 +381,12 @@ static void follow_task(struct stacks *st, unsigned vcpu,
                       uint64_t ticks, const bool *counts, size_t done)
 {
     struct stack_cpu *cpu = &st->contexts.cpus[vcpu];
-    size_t i;
 
     cpu->process = task->process;
     if (!cpu->ctx) {
         cpu->ctx = stack_context_new(&st->contexts, cpu->process);
     }
-    for (i = 0; i < b->count; i++) {
+    for (size_t i = 0; i < b->count; i++) {
         const struct btrail_record *r = &b->records[i];
         const struct symbolizer_where where = {
             vcpu, b->index + i, b->cr3,

@@ -41,9 +41,8 @@ static void add_image(struct symbolizer *s, const void *data, size_t size)
 static void add_symbols(struct symbolizer *s)
 {
     struct btrail_symbol symbol;
-    size_t i;
 
-    for (i = 0; !btrail_names_symbol(s->names, i, &symbol); i++) {
+    for (size_t i = 0; !btrail_names_symbol(s->names, i, &symbol); i++) {
         g_autofree char *module = symbol.module ?
                                   g_strdup_printf("[%s]", symbol.module) :
                                   NULL;
@@ -169,7 +168,6 @@ static void find_runs(struct symbolizer *s)
 {
     static const char *const idle[] = { "do_idle", "schedule_idle" };
     struct runs_symbols symbols = { 0 };
-    unsigned i;
 
     s->searched = true;
     if (!s->owners || !btrail_names_unfiltered(s->names)) {
@@ -181,7 +179,7 @@ static void find_runs(struct symbolizer *s)
     if (!symbols.switch_to || !symbols.lazy || !symbols.switch_mm) {
         return;
     }
-    for (i = 0; i < G_N_ELEMENTS(idle); i++) {
+    for (unsigned i = 0; i < G_N_ELEMENTS(idle); i++) {
         uint64_t start = find_symbol(s, idle[i], NULL);
         const struct symbol *symbol = address_space_symbol(s->shared, start);
 

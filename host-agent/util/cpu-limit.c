@@ -98,10 +98,8 @@ static struct btrail_cpu_limit *limit_at(const struct btrail_cpu_pool *pool,
 void btrail_cpu_pool_set(struct btrail_cpu_pool *pool, uint64_t each,
                          uint64_t all, uint64_t now)
 {
-    unsigned i;
-
     g_mutex_lock(&pool->lock);
-    for (i = 0; i < pool->limits->len; i++) {
+    for (unsigned i = 0; i < pool->limits->len; i++) {
         struct btrail_cpu_limit *l = limit_at(pool, i);
 
         if (each != pool->each) {
@@ -178,9 +176,8 @@ static void share_out(struct btrail_cpu_pool *pool, int64_t amount)
 {
     int64_t most = BTRAIL_CPU_BURST_NS / pool->limits->len;
     unsigned takers = 0;
-    unsigned i;
 
-    for (i = 0; i < pool->limits->len; i++) {
+    for (unsigned i = 0; i < pool->limits->len; i++) {
         takers += room_in(&limit_at(pool, i)->share, most) > 0;
     }
     pool->takers = takers;
@@ -188,7 +185,7 @@ static void share_out(struct btrail_cpu_pool *pool, int64_t amount)
         int64_t each = amount / takers;
 
         takers = 0;
-        for (i = 0; i < pool->limits->len; i++) {
+        for (unsigned i = 0; i < pool->limits->len; i++) {
             struct btrail_cpu_limit *l = limit_at(pool, i);
             int64_t given = MIN(each, room_in(&l->share, most));
 

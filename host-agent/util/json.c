@@ -162,9 +162,8 @@ JsonObject *btrail_json_new(const char *name, ...)
 void btrail_json_add_all(JsonObject *object, JsonObject *from)
 {
     g_autoptr(GList) members = json_object_get_members(from);
-    GList *l;
 
-    for (l = members; l; l = l->next) {
+    for (GList *l = members; l; l = l->next) {
         json_object_set_member(object, l->data,
                                json_object_dup_member(from, l->data));
     }
