@@ -11,7 +11,6 @@
 #include "virsh-trace-session.h"
 #include "virsh-trace.h"
 #include "virsh-util.h"
-#include "virsh.h"
 
 char **
 virshTraceSessionCompleter(vshControl *ctl,

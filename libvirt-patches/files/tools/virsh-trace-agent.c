@@ -10,7 +10,6 @@
 
 #include <libvirt/libvirt-qemu.h>
 
-#include "internal.h"
 #include "virstring.h"
 
 /* How long QEMU waits for its agent before it reports an error */

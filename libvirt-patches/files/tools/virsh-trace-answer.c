@@ -7,7 +7,6 @@
 #include <config.h>
 #include "virsh-trace-answer.h"
 
-#include "internal.h"
 #include "vsh.h"
 
 /*

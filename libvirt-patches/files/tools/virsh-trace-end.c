@@ -10,8 +10,6 @@
 #include "virsh-trace-answer.h"
 #include "virsh-trace-wait.h"
 
-#include "internal.h"
-
 /* The result of a session */
 static void
 virshTracePrintSums(vshControl *ctl,

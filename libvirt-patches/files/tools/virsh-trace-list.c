@@ -10,7 +10,6 @@
 #include "virsh-trace-each.h"
 #include "virsh-trace-option.h"
 
-#include "internal.h"
 #include "virbuffer.h"
 #include "vsh-table.h"
 

@@ -6,7 +6,6 @@
 
 #pragma once
 
-#include "virsh-completer-domain.h"
 #include "virsh-completer-trace.h"
 
 #define VIRSH_TRACE_OPT(_name, _type, _completer, _helpstr) \

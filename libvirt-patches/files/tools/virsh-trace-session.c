@@ -9,8 +9,6 @@
 #include "virsh-trace-agent.h"
 #include "virsh-trace-answer.h"
 
-#include "internal.h"
-
 /* Users of different hosts are different owners. */
 char *
 virshTraceOwner(void)

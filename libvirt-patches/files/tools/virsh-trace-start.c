@@ -14,7 +14,6 @@
 #include "virsh-trace-wait.h"
 #include "virsh-util.h"
 
-#include "internal.h"
 #include "virbitmap.h"
 #include "virstring.h"
 #include "virutil.h"

@@ -11,7 +11,6 @@
 #include "virsh-trace-option.h"
 #include "virsh-util.h"
 
-#include "internal.h"
 #include "virbuffer.h"
 #include "vsh-table.h"
 
