@@ -54,7 +54,7 @@ virshTraceListShutOff(vshControl *ctl,
                                   "s:guest", name,
                                   "s:uuid", uuid,
                                   NULL)) &&
-            !why.unable)
+            why.message && !why.unable)
             virshTraceFail(ctl, &err, false, "%s", why.message);
     }
 
