@@ -692,9 +692,12 @@ static void test_last(gconstpointer opaque)
         first = dump(s, path, r.next);
     }
     if (options.limit.records || options.limit.ns) {
-        /* It has these, and some more; a record takes a nanosecond. */
+        /*
+         * It has these, and some more: the ring drops whole files, and a busy
+         * writer begins them late.  A record takes a nanosecond.
+         */
         g_assert_cmpuint(r.next - first, >=, 20000);
-        g_assert_cmpuint(r.next - first, <=, 60000);
+        g_assert_cmpuint(r.next - first, <=, 90000);
     }
     finish_capture(&r);
     done.fd = btrail_session_done_fd(s);
@@ -755,7 +758,7 @@ static void test_trigger_dump(void)
         publish(&r, 1000);
         g_assert_cmpuint(r.next - dump(s, path, r.next), >=, 20000);
     }
-    g_assert_cmpuint(r.next - dump(s, path, r.next), <=, 60000);
+    g_assert_cmpuint(r.next - dump(s, path, r.next), <=, 90000);
     finish_capture(&r);
     btrail_session_finish(s, &result);
     g_assert_no_error(result.error);
