@@ -3,6 +3,7 @@
 
 import contextlib
 import os
+import shutil
 
 import qemu
 
@@ -11,8 +12,10 @@ def env(path):
     """The environment of a program whose disk waits while path is there."""
     build = os.environ.get('BACKTRAIL_BUILD', os.path.join(qemu.TOP, 'build'))
     sanitizer = os.environ.get('ASAN_OPTIONS', '')
-    return dict(os.environ, BACKTRAIL_HOLD=path,
-                LD_PRELOAD=os.path.join(build, 'tests', 'lib', 'hold.so'),
+    # Beside path, for the program's user may not read the build folder.
+    library = shutil.copy(os.path.join(build, 'tests', 'lib', 'hold.so'),
+                          os.path.dirname(path))
+    return dict(os.environ, BACKTRAIL_HOLD=path, LD_PRELOAD=library,
                 ASAN_OPTIONS=f'{sanitizer}:verify_asan_link_order=0'.strip(
                     ':'))
 
