@@ -6,6 +6,9 @@
  * this code.
  */
 
+/* The prefix of MPX, which binutils 2.44 no longer know */
+#define BND 0xf2
+
         /* near jumps: short, near, to the next, indirect, data16 */
         jmp 1f
         nop
@@ -29,7 +32,8 @@
 1:      dec %ecx
         jz 1f
         jmp 1b
-3:      bnd jmp 2b
+3:      .byte BND
+        jmp 2b
 1:
         /* every condition under many flags: short, near and to the next */
         mov $flags_table64, %esi
@@ -81,7 +85,8 @@
         call *%rbx
         mov %rbx, pointer64
         call *pointer64(%rip)
-        bnd call near_bnd_64
+        .byte BND
+        call near_bnd_64
         push %rax
         call near_pop_64
         call rep_ret_64
@@ -114,7 +119,8 @@
 near_64:
         ret
 near_bnd_64:
-        bnd ret
+        .byte BND
+        ret
 rep_ret_64:
         repz ret
 near_pop_64:
