@@ -234,7 +234,7 @@ static uint64_t scan_code(const uint8_t *data, size_t size)
     return found;
 }
 
-static uint64_t scan_look(const void *data, size_t size)
+static uint64_t scan_snapshot(const void *data, size_t size, uint64_t *mm)
 {
     struct btrail_snapshot *snapshot;
     uint64_t found = 0;
@@ -246,6 +246,7 @@ static uint64_t scan_look(const void *data, size_t size)
     for (i = 0; i < snapshot->n; i++) {
         const struct btrail_process *p = &snapshot->processes[i];
 
+        *mm = MAX(*mm, p->mm);
         found += (p->mm | p->pgd | p->user_pgd) >> 63;
         for (k = 0; k < p->n_mappings; k++) {
             found += (p->mappings[k].start | p->mappings[k].end) >> 63;
@@ -257,7 +258,7 @@ static uint64_t scan_look(const void *data, size_t size)
 
 static int scan(const char *path)
 {
-    uint64_t pieces[8] = { 0 }, found = 0;
+    uint64_t pieces[8] = { 0 }, found = 0, mm = 0;
     struct btrail_sideband_info info;
     struct btrail_trace *trace;
     unsigned i;
@@ -272,15 +273,15 @@ static int scan(const char *path)
         found += info.kind == BTRAIL_SIDEBAND_CODE ?
                  scan_code(data, info.size) :
                  info.kind == BTRAIL_SIDEBAND_PROCESSES ?
-                 scan_look(data, info.size) : 0;
+                 scan_snapshot(data, info.size, &mm) : 0;
         free(data);
     }
     btrail_trace_close(trace);
     printf("{\"code\":%" G_GUINT64_FORMAT ",\"symbols\":%" G_GUINT64_FORMAT
            ",\"snapshots\":%" G_GUINT64_FORMAT ",\"found\":%" G_GUINT64_FORMAT
-           "}\n", pieces[BTRAIL_SIDEBAND_CODE],
+           ",\"mm\":%" G_GUINT64_FORMAT "}\n", pieces[BTRAIL_SIDEBAND_CODE],
            pieces[BTRAIL_SIDEBAND_SYMBOLS],
-           pieces[BTRAIL_SIDEBAND_PROCESSES], found);
+           pieces[BTRAIL_SIDEBAND_PROCESSES], found, mm);
     return ret != -BTRAIL_ERR_END;
 }
 
