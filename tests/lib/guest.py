@@ -2,6 +2,7 @@
 """The Linux guest of tests/guest."""
 
 import ctypes
+import functools
 import glob
 import os
 import re
@@ -11,6 +12,7 @@ import subprocess
 import qemu
 
 
+@functools.cache
 def folder():
     """The folder with the guest's vmlinuz and initrd; built if needed."""
     build = os.path.join(qemu.TOP, 'tests', 'guest', 'build')

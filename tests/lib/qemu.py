@@ -3,6 +3,7 @@
 
 import array
 import ctypes
+import functools
 import json
 import os
 import re
@@ -63,6 +64,7 @@ def unshare_mounts(*options):
     return None
 
 
+@functools.cache
 def built(*args):
     """The folder that scripts/build prints for a tree."""
     build = os.path.join(TOP, 'scripts', 'build')
