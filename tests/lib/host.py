@@ -32,7 +32,7 @@ DOMAIN = '''<domain type='qemu'>
     <type arch='x86_64' machine='pc'>hvm</type>
     <kernel>{guest}/vmlinux</kernel>
     <initrd>{guest}/initrd</initrd>
-    <cmdline>console=ttyS0 quiet panic=-1 {words}</cmdline>
+    <cmdline>console=ttyS0 quiet panic=-1 no_timer_check {words}</cmdline>
   </os>
   <features><acpi/></features>
   <metadata><x:mine xmlns:x='urn:x'>this &amp; that</x:mine></metadata>
