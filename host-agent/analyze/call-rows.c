@@ -8,11 +8,9 @@
 #include "analyze/call-rows.h"
 
 struct call_summing {
-    enum call_rows_kind kind;
-    const char *function;
+    struct call_rows *out;
     const struct call_sum *sums;
     GHashTable *active;         /* functions on the path from the root */
-    struct rows *rows;
 };
 
 /* The system call that begins with a function, or NULL */
@@ -47,13 +45,13 @@ static void add_row(struct call_summing *c, const struct stack_node *n,
 
     if (values[CALL_ROWS_ALL] || values[CALL_ROWS_SELF] ||
         values[CALL_ROWS_TIME] || values[CALL_ROWS_CALLS]) {
-        rows_add(c->rows, names, values);
+        rows_add(c->out->rows, names, values);
     }
 }
 
 static bool is_sought(const struct call_summing *c, const struct stack_node *n)
 {
-    return n->function && !strcmp(n->function->name, c->function);
+    return n->function && !strcmp(n->function->name, c->out->function);
 }
 
 static void add_node(struct call_summing *c, const struct stack_node *n,
@@ -62,7 +60,7 @@ static void add_node(struct call_summing *c, const struct stack_node *n,
     const char *name = syscall_name(n->function);
     const struct function *caller = n->parent->function;
 
-    switch (c->kind) {
+    switch (c->out->kind) {
     case CALL_ROWS_CHILDREN:
         add_row(c, n, n->function, n->function->name, nested);
         break;
@@ -104,20 +102,26 @@ static void add_nodes(struct call_summing *c, const struct stack_node *n)
     }
 }
 
-struct rows *call_rows_new(const struct call_tree *t,
-                           enum call_rows_kind kind, const char *function,
-                           uint64_t *all)
+void call_rows_init(struct call_rows *c, enum call_rows_kind kind,
+                    const char *function)
+{
+    *c = (struct call_rows) { kind, function, rows_new(3) };
+}
+
+void call_rows_clear(struct call_rows *c)
+{
+    rows_free(c->rows);
+}
+
+void call_rows_add(struct call_rows *c, const struct call_tree *t)
 {
     g_autofree struct call_sum *sums = call_tree_sums(t);
-    struct call_summing c = {
-        kind, function, sums, g_hash_table_new(NULL, NULL), rows_new(3),
-    };
+    g_autoptr(GHashTable) active = g_hash_table_new(NULL, NULL);
+    struct call_summing summing = { c, sums, active };
     const struct stack_node *n;
 
-    add_nodes(&c, stacks_roots(t->stacks));
-    for (*all = 0, n = stacks_roots(t->stacks); n; n = n->next) {
-        *all += sums[n->id].records;
+    add_nodes(&summing, stacks_roots(t->stacks));
+    for (n = stacks_roots(t->stacks); n; n = n->next) {
+        c->all += sums[n->id].records;
     }
-    g_hash_table_unref(c.active);
-    return c.rows;
 }

@@ -42,15 +42,23 @@ enum call_rows_value {
 };
 
 /**
- * call_rows_new
+ * struct call_rows
  * @function: for CALL_ROWS_CALLERS and CALL_ROWS_CALLEES
- * @all:      gets the number of records in the whole tree
- *
- * Returns rows with three columns: process, module, function or system call.
- * The caller frees them with rows_free().
+ * @rows:     has three columns: command, module, function or system call
+ * @all:      number of records in all trees that were added
  */
-struct rows *call_rows_new(const struct call_tree *t,
-                           enum call_rows_kind kind, const char *function,
-                           uint64_t *all);
+struct call_rows {
+    enum call_rows_kind kind;
+    const char *function;
+    struct rows *rows;
+    uint64_t all;
+};
+
+void call_rows_init(struct call_rows *c, enum call_rows_kind kind,
+                    const char *function);
+void call_rows_clear(struct call_rows *c);
+
+/* Adds a tree, or what it has counted since it was spilled. */
+void call_rows_add(struct call_rows *c, const struct call_tree *t);
 
 #endif /* BTRAIL_CALL_ROWS_H */

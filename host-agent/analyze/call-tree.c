@@ -47,6 +47,7 @@ struct call_walk {
     struct call_stream streams[BTRAIL_MAX_VCPUS];
     struct asked *asked;
     bool *counts;
+    bool follows;               /* the user wants to know of each move */
 };
 
 static uint64_t time_of(const struct call_stream *s, uint64_t index)
@@ -102,6 +103,15 @@ static void on_moved(void *opaque, unsigned vcpu, size_t record,
     if (w->options->ops->moved) {
         w->options->ops->moved(w->options->opaque, vcpu, time_of(s, end),
                                from, to);
+    }
+}
+
+static void on_spill(void *opaque)
+{
+    struct call_walk *w = opaque;
+
+    if (w->options->ops->spill) {
+        w->options->ops->spill(w->options->opaque, w->tree);
     }
 }
 
@@ -193,7 +203,7 @@ static void call_records(struct call_walk *w, unsigned vcpu,
         }
         stacks_records(w->tree->stacks, vcpu, &part, s->pace->ticks,
                        w->counts);
-        if (w->options->ops) {
+        if (w->follows) {
             s->node = s->node ? s->node : stacks_where(w->tree->stacks, vcpu);
             spend(w, vcpu, part.index + n);
         }
@@ -262,7 +272,14 @@ int call_tree_read(struct call_tree *t, const struct btrail_trace *trace,
         w->asked = g_new0(struct asked, ASKED_SIZE);
         w->counts = g_new(bool, STEP);
     }
-    t->stacks = stacks_new(options->names, options->ops ? on_moved : NULL, w);
+    w->follows = options->ops && (options->ops->moved || options->ops->spent);
+    t->stacks = stacks_new(options->names, &(struct stacks_options) {
+        .by_command = !w->follows,
+        .many = options->many,
+        .moved = w->follows ? on_moved : NULL,
+        .spill = options->ops ? on_spill : NULL,
+        .opaque = w,
+    });
     for (unsigned i = 0; !ret && !btrail_trace_stream(trace, i, &info); i++) {
         ret = paces_open(&w->streams[info.vcpu].paces, trace, info.vcpu,
                          options->tick);

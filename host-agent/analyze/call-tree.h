@@ -10,12 +10,16 @@
 #include "symbolize/filter.h"
 #include "symbolize/stack.h"
 
+struct call_tree;
+
 /**
  * struct call_tree_ops - callbacks while a trace is read; each can be NULL
  * @moved:  a vCPU went from one function to another at a moment of the host's
  *          clock; a node of NULL means that the function is not known
  * @spent:  a vCPU has made @records records that count in a function, up to
  *          that moment
+ * @spill:  the tree is large: then only the nodes on the stacks of now are
+ *          kept, and all counts begin at 0 again
  */
 struct call_tree_ops {
     void (*moved)(void *opaque, unsigned vcpu, uint64_t time,
@@ -23,6 +27,7 @@ struct call_tree_ops {
                   const struct stack_node *to);
     void (*spent)(void *opaque, unsigned vcpu, uint64_t time,
                   const struct stack_node *node, uint64_t records);
+    void (*spill)(void *opaque, const struct call_tree *t);
 };
 
 /**
@@ -30,12 +35,16 @@ struct call_tree_ops {
  * @filter: which records count; NULL for all
  * @window: the part of the trace to read
  * @tick:   of the session, in nanoseconds; 0 if it is not known
+ * @many:   a tree with so many nodes is spilled; 0: STACK_MANY_NODES
+ * @ops:    NULL keeps the whole tree.  With @moved or @spent each process has
+ *          a root of its own; without, all of a command share one
  */
 struct call_tree_options {
     struct symbolizer *names;
     const struct filter *filter;
     struct window window;
     uint64_t tick;
+    unsigned many;
     const struct call_tree_ops *ops;
     void *opaque;
 };

@@ -42,14 +42,22 @@ static void put_stacks(const struct export *e, const struct stack_node *n,
     }
 }
 
-int export_folded(struct export *e)
+/* A stack can have several lines, the numbers of which are to be added. */
+static void put_tree(void *opaque, const struct call_tree *t)
 {
     g_autoptr(GString) line = g_string_new(NULL);
+
+    put_stacks(opaque, stacks_roots(t->stacks), line);
+}
+
+int export_folded(struct export *e)
+{
+    static const struct call_tree_ops ops = { .spill = put_tree };
     struct call_tree t;
-    int ret = analysis_read_calls(&e->in, &t, NULL, NULL);
+    int ret = analysis_read_calls(&e->in, &t, &ops, e);
 
     if (!ret) {
-        put_stacks(e, stacks_roots(t.stacks), line);
+        put_tree(e, &t);
         export_end_calls(e, &t);
     }
     return ret;

@@ -81,9 +81,18 @@ static void add_records(void *opaque, unsigned vcpu, uint64_t time,
     w->last[vcpu] = time;
 }
 
+static void put_all_samples(void *opaque, const struct call_tree *t)
+{
+    for (unsigned i = 0; i < BTRAIL_MAX_VCPUS; i++) {
+        put_samples(opaque, i);
+    }
+}
+
 int export_perf(struct export *e)
 {
-    static const struct call_tree_ops ops = { .spent = add_records };
+    static const struct call_tree_ops ops = {
+        .spent = add_records, .spill = put_all_samples,
+    };
     struct perf_writer *w = g_new0(struct perf_writer, 1);
     struct call_tree t;
     int ret;
@@ -91,9 +100,7 @@ int export_perf(struct export *e)
     w->e = e;
     ret = analysis_read_calls(&e->in, &t, &ops, w);
     if (!ret) {
-        for (unsigned i = 0; i < BTRAIL_MAX_VCPUS; i++) {
-            put_samples(w, i);
-        }
+        put_all_samples(w, &t);
         export_end_calls(e, &t);
     }
     for (unsigned i = 0; i < BTRAIL_MAX_VCPUS; i++) {

@@ -62,30 +62,38 @@ static void print_text(const struct report *r, enum call_rows_kind kind,
     }
 }
 
+static void add_rows(void *opaque, const struct call_tree *t)
+{
+    call_rows_add(opaque, t);
+}
+
 int report_call_stacks(struct report *r, enum call_rows_kind kind,
                        const char *function)
 {
+    static const struct call_tree_ops ops = { .spill = add_rows };
+    struct call_rows sums;
     struct call_tree t;
-    struct rows *sums;
     struct row **rows;
-    uint64_t all;
     size_t n;
-    int ret = analysis_read_calls(&r->in, &t, NULL, NULL);
+    int ret;
 
+    call_rows_init(&sums, kind, function);
+    ret = analysis_read_calls(&r->in, &t, &ops, &sums);
     if (ret) {
+        call_rows_clear(&sums);
         return analysis_failed(&r->in, ret);
     }
-    sums = call_rows_new(&t, kind, function, &all);
-    rows = rows_sorted(sums, CALL_ROWS_ALL, &n);
+    call_rows_add(&sums, &t);
+    rows = rows_sorted(sums.rows, CALL_ROWS_ALL, &n);
     if (r->json) {
         print_json(&t, rows, n);
     } else {
-        print_text(r, kind, all, rows, n);
+        print_text(r, kind, sums.all, rows, n);
         fflush(stdout);
         analysis_warn(&t);
     }
     r->damage = t.damage;
-    rows_free(sums);
+    call_rows_clear(&sums);
     call_tree_clear(&t);
     return CLI_OK;
 }

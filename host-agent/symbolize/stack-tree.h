@@ -3,7 +3,7 @@
  * A tree of functions as they were called
  *
  * A node is a function as called along the path from the root, which is a
- * process.
+ * process, or all processes of one command.
  */
 
 #ifndef BTRAIL_STACK_TREE_H
@@ -15,8 +15,11 @@
 #define STACK_TICKS     1024
 
 /* Limits of nodes and depth */
-#define STACK_MAX_NODES (1u << 20)
+#define STACK_MAX_NODES (1u << 21)
 #define STACK_MAX_DEPTH 512
+
+/* With so many nodes it is time for stack_tree_sweep(). */
+#define STACK_MANY_NODES (STACK_MAX_NODES / 2)
 
 /**
  * struct stack_node - a function, called along a path
@@ -27,6 +30,7 @@
  * @ticks:    time spent in it, in 1/STACK_TICKS ns
  * @calls:    number of calls along this path
  * @depth:    0 for a process
+ * @kept:     stays at the next stack_tree_sweep()
  * @next:     another child of @parent
  */
 struct stack_node {
@@ -38,6 +42,7 @@ struct stack_node {
     uint64_t calls;
     unsigned depth;
     unsigned id;
+    bool kept;
     struct stack_node *child;
     struct stack_node *next;
     struct stack_node *hot;     /* the child that was searched last */
@@ -45,21 +50,30 @@ struct stack_node {
 
 /**
  * struct stack_tree
- * @roots:   processes
- * @all:     nodes, by their ids
- * @dropped: counts nodes beyond a limit, for which their parent stands
+ * @roots:    processes
+ * @all:      nodes, by their ids
+ * @commands: name -> the struct process that stands for all of that name; NULL
+ *            if each process has a root of its own
+ * @dropped:  counts nodes beyond a limit, for which their parent stands
  */
 struct stack_tree {
     struct stack_node *roots;
     GPtrArray *all;
     GHashTable *nodes;
+    GHashTable *commands;
     uint64_t *dropped;
 };
 
-void stack_tree_init(struct stack_tree *t, uint64_t *dropped);
+void stack_tree_init(struct stack_tree *t, bool by_command, uint64_t *dropped);
 void stack_tree_clear(struct stack_tree *t);
 
-/* The root of a process */
+/* Keeps a node, and the path to it, at the next stack_tree_sweep(). */
+void stack_tree_keep(struct stack_node *node);
+
+/* Frees all nodes but those that are to be kept, which count from 0 again. */
+void stack_tree_sweep(struct stack_tree *t);
+
+/* The root of a process, or of its command */
 struct stack_node *stack_tree_root(struct stack_tree *t,
                                    const struct process *p);
 

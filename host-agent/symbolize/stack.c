@@ -9,10 +9,10 @@
 
 struct stacks {
     struct symbolizer *s;
-    stack_moved_fn *moved;
-    void *opaque;
+    struct stacks_options options;
     struct stack_edges *edges;
     struct stack_tree tree;
+    unsigned many;              /* nodes, with which it is spilled */
     struct stack_contexts contexts;
     struct stack_counts counts;
 };
@@ -400,8 +400,8 @@ static void follow_task(struct stacks *st, unsigned vcpu,
                         (cpu->ctx->entry >= 0 ||
                          cpu->ctx->process != cpu->process)))) {
             follow_start(st, cpu, e);
-            if (st->moved && before && cpu->ctx->node != before) {
-                st->moved(st->opaque, vcpu, done + i - 1, before,
+            if (st->options.moved && before && cpu->ctx->node != before) {
+                st->options.moved(st->options.opaque, vcpu, done + i - 1, before,
                           cpu->ctx->node);
             }
             before = cpu->ctx->node;
@@ -416,10 +416,26 @@ static void follow_task(struct stacks *st, unsigned vcpu,
         if (e->kind != STACK_EDGE_JUMP || e->to_fn != e->from_fn) {
             follow_edge(st, cpu, e);
         }
-        if (st->moved && cpu->ctx->node != before) {
-            st->moved(st->opaque, vcpu, done + i, before, cpu->ctx->node);
+        if (st->options.moved && cpu->ctx->node != before) {
+            st->options.moved(st->options.opaque, vcpu, done + i, before, cpu->ctx->node);
         }
     }
+}
+
+static void spill(struct stacks *st)
+{
+    st->options.spill(st->options.opaque);
+    for (unsigned i = 0; i < st->contexts.all->len; i++) {
+        const struct stack_context *c = st->contexts.all->pdata[i];
+
+        stack_tree_keep(c->node);
+        for (unsigned k = 0; k < c->n; k++) {
+            stack_tree_keep(c->frames[k].caller);
+        }
+    }
+    stack_tree_sweep(&st->tree);
+    /* If much of it is kept, the next time is not at once. */
+    st->many = MAX(st->options.many, 2 * st->tree.all->len);
 }
 
 void stacks_records(struct stacks *st, unsigned vcpu,
@@ -429,6 +445,9 @@ void stacks_records(struct stacks *st, unsigned vcpu,
     struct btrail_batch part = { .count = 0 };
     struct task task;
 
+    if (st->options.spill && st->tree.all->len >= st->many) {
+        spill(st);
+    }
     st->contexts.n_cpus = MAX(st->contexts.n_cpus, vcpu + 1);
     while (symbolizer_part(st->s, vcpu, b, &part, &task)) {
         follow_task(st, vcpu, &task, &part, ticks, counts,
@@ -467,21 +486,22 @@ void stacks_gap(struct stacks *st, unsigned vcpu)
         g_ptr_array_add(fresh->candidates, c);
         cpu->ctx = fresh;
     }
-    if (st->moved && before) {
-        st->moved(st->opaque, vcpu, 0, before, NULL);
+    if (st->options.moved && before) {
+        st->options.moved(st->options.opaque, vcpu, 0, before, NULL);
     }
 }
 
-struct stacks *stacks_new(struct symbolizer *s, stack_moved_fn *moved,
-                          void *opaque)
+struct stacks *stacks_new(struct symbolizer *s,
+                          const struct stacks_options *options)
 {
     struct stacks *st = g_new0(struct stacks, 1);
 
     st->s = s;
-    st->moved = moved;
-    st->opaque = opaque;
+    st->options = *options;
+    st->options.many = options->many ? options->many : STACK_MANY_NODES;
+    st->many = st->options.many;
     st->edges = stack_edges_new(s);
-    stack_tree_init(&st->tree, &st->counts.dropped);
+    stack_tree_init(&st->tree, options->by_command, &st->counts.dropped);
     stack_contexts_init(&st->contexts, &st->tree, &st->counts);
     return st;
 }

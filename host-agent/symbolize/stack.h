@@ -8,8 +8,7 @@
  * of the kernel.  Of the thread that a vCPU runs a trace has only the address
  * space; return addresses show which thread continues after a switch.
  *
- * A stack is a path in a tree.  A node is a function as called along the path
- * from the root, which is a process.
+ * A stack is a path in a tree: see stack-tree.h.
  */
 
 #ifndef BTRAIL_STACK_H
@@ -31,9 +30,24 @@ typedef void stack_moved_fn(void *opaque, unsigned vcpu, size_t record,
 
 struct stacks;
 
-/* @moved can be NULL. */
-struct stacks *stacks_new(struct symbolizer *s, stack_moved_fn *moved,
-                          void *opaque);
+/**
+ * struct stacks_options
+ * @by_command: all processes of a command share a root
+ * @moved:      can be NULL
+ * @many:       a tree with so many nodes is large; 0: STACK_MANY_NODES
+ * @spill:      called when the tree is large; then only the stacks of now are
+ *              kept, and all counts begin at 0 again.  NULL keeps the tree
+ */
+struct stacks_options {
+    bool by_command;
+    unsigned many;
+    stack_moved_fn *moved;
+    void (*spill)(void *opaque);
+    void *opaque;
+};
+
+struct stacks *stacks_new(struct symbolizer *s,
+                          const struct stacks_options *options);
 void stacks_free(struct stacks *st);
 
 /**

@@ -27,7 +27,7 @@ struct setup {
 static void setup(struct setup *x)
 {
     *x = (struct setup) { .st = g_new0(struct stack_contexts, 1) };
-    stack_tree_init(&x->tree, &x->counts.dropped);
+    stack_tree_init(&x->tree, false, &x->counts.dropped);
     stack_contexts_init(x->st, &x->tree, &x->counts);
     x->cpu = &x->st->cpus[0];
     x->cpu->process = &one;

@@ -15,7 +15,7 @@ static void test_nodes(void)
     struct stack_tree t;
     struct stack_node *root, *a, *b;
 
-    stack_tree_init(&t, &dropped);
+    stack_tree_init(&t, false, &dropped);
     process.who = &process;
     /* It stands for the other one. */
     other.who = &process;
@@ -40,6 +40,69 @@ static void test_nodes(void)
     stack_tree_clear(&t);
 }
 
+/* Processes of one name share a root. */
+static void test_commands(void)
+{
+    struct process one = { .pid = 1, .comm = "sh" };
+    char same[] = "sh";
+    struct process two = { .pid = 2, .comm = same };
+    struct process three = { .pid = 3, .comm = "cc" };
+    uint64_t dropped = 0;
+    struct stack_tree t;
+    struct stack_node *root;
+
+    stack_tree_init(&t, true, &dropped);
+    root = stack_tree_root(&t, &one);
+    g_assert_true(stack_tree_root(&t, &two) == root);
+    g_assert_true(stack_tree_root(&t, &three) != root);
+    g_assert_cmpstr(root->process->comm, ==, "sh");
+    g_assert_cmpint(root->process->pid, ==, -1);
+    stack_tree_clear(&t);
+}
+
+static void test_sweep(void)
+{
+    uint64_t dropped = 0;
+    struct stack_tree t;
+    struct stack_node *root, *a, *b, *c;
+
+    stack_tree_init(&t, false, &dropped);
+    process.who = &process;
+    other.who = &other;
+    stack_tree_child(&t, stack_tree_root(&t, &other), &functions[0]);
+    root = stack_tree_root(&t, &process);
+    a = stack_tree_child(&t, root, &functions[0]);
+    stack_tree_child(&t, root, &functions[1]);
+    b = stack_tree_child(&t, a, &functions[1]);
+    c = stack_tree_child(&t, a, &functions[2]);
+    stack_tree_child(&t, c, &functions[0]);
+    a->records = b->calls = c->ticks = 7;
+    stack_tree_keep(b);
+    stack_tree_keep(NULL);
+    stack_tree_sweep(&t);
+    /* What is kept is where it was, and can be found. */
+    g_assert_cmpuint(t.all->len, ==, 3);
+    g_assert_true(t.roots == root && !root->next && root->child == a);
+    g_assert_true(!a->next && a->child == b && !b->next && !b->child);
+    g_assert_true(stack_tree_root(&t, &process) == root);
+    g_assert_true(stack_tree_child(&t, root, &functions[0]) == a);
+    g_assert_true(stack_tree_child(&t, a, &functions[1]) == b);
+    g_assert_cmpuint(a->records + b->calls, ==, 0);
+    for (unsigned i = 0; i < t.all->len; i++) {
+        g_assert_cmpuint(((struct stack_node *)t.all->pdata[i])->id, ==, i);
+    }
+    /* What is not is new when it comes again. */
+    c = stack_tree_child(&t, a, &functions[2]);
+    g_assert_cmpuint(c->id, ==, 3);
+    g_assert_cmpuint(c->ticks, ==, 0);
+    /* Nothing is kept for ever. */
+    stack_tree_sweep(&t);
+    g_assert_cmpuint(t.all->len, ==, 0);
+    g_assert_null(t.roots);
+    g_assert_cmpuint(dropped, ==, 0);
+    stack_tree_clear(&t);
+}
+
 static void test_limits(void)
 {
     struct function *many = g_new0(struct function, STACK_MAX_NODES);
@@ -48,7 +111,7 @@ static void test_limits(void)
     struct stack_node *n;
     unsigned i;
 
-    stack_tree_init(&t, &dropped);
+    stack_tree_init(&t, false, &dropped);
     process.who = &process;
     n = stack_tree_root(&t, &process);
     for (i = 0; i < STACK_MAX_DEPTH; i++) {
@@ -79,6 +142,8 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/stack-tree/nodes", test_nodes);
+    g_test_add_func("/stack-tree/commands", test_commands);
+    g_test_add_func("/stack-tree/sweep", test_sweep);
     g_test_add_func("/stack-tree/limits", test_limits);
     return g_test_run();
 }

@@ -203,7 +203,7 @@ static void check(const char *what, bool exact, unsigned signals,
         return;
     }
     s = names(&run);
-    st = stacks_new(s, NULL, NULL);
+    st = stacks_new(s, &(struct stacks_options) { false });
     feed(st, &run, 0, run.records->len);
     lines = g_strsplit(run.out, "\n", -1);
     for (i = 0; lines[i] && *lines[i]; i++) {
@@ -280,7 +280,7 @@ static void test_gaps(void)
         size_t n = run.records->len;
         size_t begin = g_test_rand_int_range(0, n);
         size_t end = g_test_rand_int_range(begin, n);
-        struct stacks *st = stacks_new(s, NULL, NULL);
+        struct stacks *st = stacks_new(s, &(struct stacks_options) { false });
 
         feed(st, &run, 0, begin);
         stacks_gap(st, 0);
@@ -311,7 +311,7 @@ static void test_random(void)
         return;
     }
     s = names(&run);
-    st = stacks_new(s, NULL, NULL);
+    st = stacks_new(s, &(struct stacks_options) { false });
     n = run.records->len;
     for (i = 0; i < 20000; i++) {
         unsigned vcpu = g_test_rand_int_range(0, 4);
@@ -343,7 +343,7 @@ static void test_random(void)
     stacks_free(NULL);
 
     /* A call of itself, again and again */
-    st = stacks_new(s, NULL, NULL);
+    st = stacks_new(s, &(struct stacks_options) { false });
     for (i = 0; i < n; i++) {
         const struct btrail_record *r = &g_array_index(run.records,
                                                        struct btrail_record,
