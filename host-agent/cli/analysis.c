@@ -101,10 +101,14 @@ void analysis_warn(const struct call_tree *t)
                   "call", c->calls, c->returns, c->nested, c->unknown);
     }
     if (c->dropped) {
-        cli_error("the limit of stack depth or of different stacks was "
-                  "exceeded %" PRIu64 " times: those calls are counted as "
-                  "part of their callers, so the numbers of some functions "
-                  "are too low", c->dropped);
+        cli_error("there are too many different stacks: %" PRIu64 " calls are "
+                  "counted as part of their callers, so the numbers of some "
+                  "functions are too low", c->dropped);
+    }
+    if (c->deep) {
+        cli_error("%" PRIu64 " calls are shown below fewer callers than they "
+                  "had: their stack is too deep, or older than those of "
+                  "thousands of other threads", c->deep);
     }
 }
 

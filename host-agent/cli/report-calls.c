@@ -32,19 +32,27 @@ static void print_json(const struct call_tree *t, struct row **rows, size_t n)
             "U:signals", s->signals, "U:switches", s->switches,
             "U:resumed", s->resumed, "U:unknown_returns", s->unknown,
             "U:astray", s->astray, "U:gaps", s->gaps, "U:dropped", s->dropped,
-            "U:no_code", s->no_code, "U:likely", s->likely, NULL),
+            "U:deep", s->deep, "U:no_code", s->no_code, "U:likely", s->likely,
+            NULL),
         "a:rows", array, NULL));
 }
 
-static void print_text(const struct report *r, enum call_rows_kind kind,
-                       uint64_t all, struct row **rows, size_t n)
+static void print_text(const struct report *r, const struct call_rows *sums,
+                       const struct stack_counts *counts, struct row **rows,
+                       size_t n)
 {
+    uint64_t all = sums->all;
     size_t i;
 
-    printf("# %" PRIu64 " records\n#\n", all);
+    printf("# %" PRIu64 " records\n", all);
+    if (counts->dropped) {
+        printf("# %" PRIu64 " calls are missing: there were too many different "
+               "stacks at a time\n", counts->dropped);
+    }
+    printf("#\n");
     printf("# Children     Self       Time (s)          Calls  %-16s  %-20s  "
            "%s\n", "Command", "Shared Object",
-           kind == CALL_ROWS_SYSCALLS ? "System call" : "Symbol");
+           sums->kind == CALL_ROWS_SYSCALLS ? "System call" : "Symbol");
     for (i = 0; i < n; i++) {
         const uint64_t *values = rows[i]->values;
         double share = report_share(values[CALL_ROWS_ALL], all);
@@ -88,7 +96,7 @@ int report_call_stacks(struct report *r, enum call_rows_kind kind,
     if (r->json) {
         print_json(&t, rows, n);
     } else {
-        print_text(r, kind, sums.all, rows, n);
+        print_text(r, &sums, stacks_counts(t.stacks), rows, n);
         fflush(stdout);
         analysis_warn(&t);
     }

@@ -51,7 +51,7 @@ struct stack_context *stack_context_new(struct stack_contexts *st,
             }
         }
         if (oldest) {
-            st->counts->dropped += oldest->n;
+            st->counts->deep += oldest->n;
             forget_context(st, oldest);
         }
     }
@@ -74,7 +74,7 @@ void stack_push(struct stack_contexts *st, struct stack_context *c,
         memmove(c->frames, c->frames + half, half * sizeof(*c->frames));
         c->n -= half;
         c->entry = c->entry < (int)half ? -1 : c->entry - (int)half;
-        st->counts->dropped += half;
+        st->counts->deep += half;
     }
     if (c->n == c->size) {
         c->size = MAX(2 * c->size, 16);

@@ -21,7 +21,10 @@
  * @unknown:    returns that no known frame had called
  * @astray:     records that did not continue where the one before had led
  * @gaps:       gaps in the trace
- * @dropped:    frames beyond the limits
+ * @dropped:    calls that are counted as part of the caller: there are too
+ *              many different stacks
+ * @deep:       calls whose callers are not all known, or shown: the stack is
+ *              too deep, or there are too many stacks of threads
  * @no_code:    records of instructions whose bytes are not known
  * @likely:     records whose process is BTRAIL_LIKELY
  */
@@ -39,6 +42,7 @@ struct stack_counts {
     uint64_t astray;
     uint64_t gaps;
     uint64_t dropped;
+    uint64_t deep;
     uint64_t no_code;
     uint64_t likely;
 };

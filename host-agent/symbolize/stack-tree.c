@@ -45,7 +45,7 @@ static struct stack_node *get_node(struct stack_tree *t,
         return n;
     }
     if (parent && t->all->len >= STACK_MAX_NODES) {
-        (*t->dropped)++;
+        t->counts->dropped++;
         return parent;
     }
     n = g_new0(struct stack_node, 1);
@@ -116,7 +116,8 @@ void stack_tree_sweep(struct stack_tree *t)
     g_ptr_array_unref(old);
 }
 
-void stack_tree_init(struct stack_tree *t, bool by_command, uint64_t *dropped)
+void stack_tree_init(struct stack_tree *t, bool by_command,
+                     struct stack_counts *counts)
 {
     *t = (struct stack_tree) {
         .nodes = g_hash_table_new(node_hash, node_equal),
@@ -124,7 +125,7 @@ void stack_tree_init(struct stack_tree *t, bool by_command, uint64_t *dropped)
         .commands = by_command ?
                     g_hash_table_new_full(g_str_hash, g_str_equal, NULL,
                                           g_free) : NULL,
-        .dropped = dropped,
+        .counts = counts,
     };
 }
 

@@ -9,6 +9,7 @@
 #ifndef BTRAIL_STACK_TREE_H
 #define BTRAIL_STACK_TREE_H
 
+#include "symbolize/stack-counts.h"
 #include "symbolize/symbolizer.h"
 
 /* Units of struct stack_node's @ticks in a nanosecond */
@@ -54,17 +55,18 @@ struct stack_node {
  * @all:      nodes, by their ids
  * @commands: name -> the struct process that stands for all of that name; NULL
  *            if each process has a root of its own
- * @dropped:  counts nodes beyond a limit, for which their parent stands
+ * @counts:   gets the calls that are beyond a limit
  */
 struct stack_tree {
     struct stack_node *roots;
     GPtrArray *all;
     GHashTable *nodes;
     GHashTable *commands;
-    uint64_t *dropped;
+    struct stack_counts *counts;
 };
 
-void stack_tree_init(struct stack_tree *t, bool by_command, uint64_t *dropped);
+void stack_tree_init(struct stack_tree *t, bool by_command,
+                     struct stack_counts *counts);
 void stack_tree_clear(struct stack_tree *t);
 
 /* Keeps a node, and the path to it, at the next stack_tree_sweep(). */
@@ -88,7 +90,7 @@ stack_tree_child(struct stack_tree *t, struct stack_node *parent,
                  const struct function *function)
 {
     if (parent->depth >= STACK_MAX_DEPTH && parent->parent) {
-        (*t->dropped)++;
+        t->counts->deep++;
         parent = parent->parent;
     }
     if (!parent->hot || parent->hot->function != function) {

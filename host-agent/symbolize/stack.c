@@ -501,7 +501,7 @@ struct stacks *stacks_new(struct symbolizer *s,
     st->options.many = options->many ? options->many : STACK_MANY_NODES;
     st->many = st->options.many;
     st->edges = stack_edges_new(s);
-    stack_tree_init(&st->tree, options->by_command, &st->counts.dropped);
+    stack_tree_init(&st->tree, options->by_command, &st->counts);
     stack_contexts_init(&st->contexts, &st->tree, &st->counts);
     return st;
 }

@@ -27,7 +27,7 @@ struct setup {
 static void setup(struct setup *x)
 {
     *x = (struct setup) { .st = g_new0(struct stack_contexts, 1) };
-    stack_tree_init(&x->tree, false, &x->counts.dropped);
+    stack_tree_init(&x->tree, false, &x->counts);
     stack_contexts_init(x->st, &x->tree, &x->counts);
     x->cpu = &x->st->cpus[0];
     x->cpu->process = &one;
@@ -107,7 +107,7 @@ static void test_frames(void)
         stack_push(x.st, c, STACK_FRAME_CALL, &e);
     }
     g_assert_cmpuint(c->n, <=, 8192);
-    g_assert_cmpuint(x.counts.dropped, >, 90000);
+    g_assert_cmpuint(x.counts.deep, >, 90000);
     teardown(&x);
 }
 
@@ -200,7 +200,7 @@ static void test_many(void)
         stack_run_fresh(x.st, x.cpu, &e);
     }
     g_assert_cmpuint(x.st->all->len, ==, 4096);
-    g_assert_cmpuint(x.counts.dropped, ==, 10001 - 4096);
+    g_assert_cmpuint(x.counts.deep, ==, 10001 - 4096);
     teardown(&x);
 }
 

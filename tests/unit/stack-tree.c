@@ -11,11 +11,11 @@ static struct function functions[3];
 
 static void test_nodes(void)
 {
-    uint64_t dropped = 0;
+    struct stack_counts counts = { 0 };
     struct stack_tree t;
     struct stack_node *root, *a, *b;
 
-    stack_tree_init(&t, false, &dropped);
+    stack_tree_init(&t, false, &counts);
     process.who = &process;
     /* It stands for the other one. */
     other.who = &process;
@@ -36,7 +36,7 @@ static void test_nodes(void)
     /* Both are found from their parent. */
     g_assert_true((root->child == a && a->next == b) ||
                   (root->child == b && b->next == a));
-    g_assert_cmpuint(dropped, ==, 0);
+    g_assert_cmpuint(counts.dropped + counts.deep, ==, 0);
     stack_tree_clear(&t);
 }
 
@@ -47,11 +47,11 @@ static void test_commands(void)
     char same[] = "sh";
     struct process two = { .pid = 2, .comm = same };
     struct process three = { .pid = 3, .comm = "cc" };
-    uint64_t dropped = 0;
+    struct stack_counts counts = { 0 };
     struct stack_tree t;
     struct stack_node *root;
 
-    stack_tree_init(&t, true, &dropped);
+    stack_tree_init(&t, true, &counts);
     root = stack_tree_root(&t, &one);
     g_assert_true(stack_tree_root(&t, &two) == root);
     g_assert_true(stack_tree_root(&t, &three) != root);
@@ -62,11 +62,11 @@ static void test_commands(void)
 
 static void test_sweep(void)
 {
-    uint64_t dropped = 0;
+    struct stack_counts counts = { 0 };
     struct stack_tree t;
     struct stack_node *root, *a, *b, *c;
 
-    stack_tree_init(&t, false, &dropped);
+    stack_tree_init(&t, false, &counts);
     process.who = &process;
     other.who = &other;
     stack_tree_child(&t, stack_tree_root(&t, &other), &functions[0]);
@@ -99,30 +99,30 @@ static void test_sweep(void)
     stack_tree_sweep(&t);
     g_assert_cmpuint(t.all->len, ==, 0);
     g_assert_null(t.roots);
-    g_assert_cmpuint(dropped, ==, 0);
+    g_assert_cmpuint(counts.dropped + counts.deep, ==, 0);
     stack_tree_clear(&t);
 }
 
 static void test_limits(void)
 {
     struct function *many = g_new0(struct function, STACK_MAX_NODES);
-    uint64_t dropped = 0;
+    struct stack_counts counts = { 0 };
     struct stack_tree t;
     struct stack_node *n;
     unsigned i;
 
-    stack_tree_init(&t, false, &dropped);
+    stack_tree_init(&t, false, &counts);
     process.who = &process;
     n = stack_tree_root(&t, &process);
     for (i = 0; i < STACK_MAX_DEPTH; i++) {
         n = stack_tree_child(&t, n, &functions[i % 2]);
     }
     g_assert_cmpuint(n->depth, ==, STACK_MAX_DEPTH);
-    g_assert_cmpuint(dropped, ==, 0);
+    g_assert_cmpuint(counts.dropped + counts.deep, ==, 0);
     n = stack_tree_child(&t, n, &functions[2]);
     g_assert_cmpuint(n->depth, ==, STACK_MAX_DEPTH);
     g_assert_true(n->function == &functions[2]);
-    g_assert_cmpuint(dropped, ==, 1);
+    g_assert_cmpuint(counts.deep, ==, 1);
     for (i = 0; i < STACK_MAX_NODES; i++) {
         n = stack_tree_child(&t, t.roots, &many[i]);
         g_assert_nonnull(n);
@@ -130,7 +130,8 @@ static void test_limits(void)
     g_assert_true(n == t.roots);
     g_assert_cmpuint(t.all->len, ==, STACK_MAX_NODES);
     /* All of a path that is too long, and the rest of the many */
-    g_assert_cmpuint(dropped, ==, 1 + STACK_MAX_DEPTH + 2);
+    g_assert_cmpuint(counts.dropped, ==, STACK_MAX_DEPTH + 2);
+    g_assert_cmpuint(counts.deep, ==, 1);
     /* Processes are few. */
     other.who = &other;
     g_assert_true(stack_tree_root(&t, &other)->process == &other);
