@@ -2,6 +2,7 @@
 """Run a QEMU for a test: start, talk QMP, read the serial port, clean up."""
 
 import array
+import contextlib
 import ctypes
 import functools
 import json
@@ -314,6 +315,14 @@ class Qemu:
         except subprocess.TimeoutExpired:
             raise QemuError(f'QEMU still runs after {timeout} s; the serial '
                             f'port says:\n{self.tail()}') from None
+
+    @contextlib.contextmanager
+    def standing(self):
+        """A context in which the guest does not run, and leaves its CPU time to
+        who reads its trace."""
+        self.qmp.command('stop')
+        yield
+        self.qmp.command('cont')
 
     def quit(self, timeout=30):
         """Ask QEMU to end and wait for it."""
