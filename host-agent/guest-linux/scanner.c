@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "guest-linux/modules.h"
+#include "guest-linux/syscalls.h"
 #include "guest-linux/scanner.h"
 #include "guest-linux/tasks.h"
 #include "lib/internal/identity.h"
@@ -76,6 +77,12 @@ struct code_range {
     uint64_t end;
 };
 
+/* Text that was sent, and the same, packed; or NULL */
+struct sent_text {
+    GBytes *data;
+    GBytes *packed;
+};
+
 struct btrail_scanner {
     btrail_scanner_fn *fn;
     void *opaque;
@@ -106,8 +113,8 @@ struct btrail_scanner {
     struct linux_kernel *kernel;
     GHashTable *known;          /* struct known_process by its id */
     GHashTable *images;         /* that were sent: GBytes, to GBytes packed */
-    GBytes *symbols;            /* that were sent last, and packed; or NULL */
-    GBytes *packed_symbols;
+    struct sent_text symbols;   /* those that were sent last */
+    struct sent_text syscalls;
     bool symbols_sent;          /* those of this kernel */
     uint64_t modules;           /* linux_modules_hash() of them */
     uint64_t round;
@@ -197,6 +204,12 @@ void btrail_scanner_wait(struct btrail_scanner *sc)
     g_mutex_unlock(&sc->lock);
 }
 
+static void clear_text(struct sent_text *sent)
+{
+    g_clear_pointer(&sent->data, g_bytes_unref);
+    g_clear_pointer(&sent->packed, g_bytes_unref);
+}
+
 /* Sends a piece and returns it, packed. */
 static GBytes *send_piece(struct btrail_scanner *sc, uint16_t kind,
                           uint64_t time, const void *data, size_t size,
@@ -234,6 +247,22 @@ static void resend_piece(struct btrail_scanner *sc, uint16_t kind,
     sc->fn(sc->opaque, &found);
 }
 
+static void send_text(struct btrail_scanner *sc, uint16_t kind, uint64_t time,
+                      GString *text, struct sent_text *sent)
+{
+    clear_text(sent);
+    sent->packed = send_piece(sc, kind, time, text->str, text->len, NULL);
+    sent->data = g_string_free_to_bytes(text);
+}
+
+static void resend_text(struct btrail_scanner *sc, uint16_t kind,
+                        const struct sent_text *sent)
+{
+    if (sent->data) {
+        resend_piece(sc, kind, sent->data, sent->packed);
+    }
+}
+
 /* Returns whether pieces were resent: a snapshot of everything must follow. */
 static bool resend_if_requested(struct btrail_scanner *sc)
 {
@@ -245,10 +274,8 @@ static bool resend_if_requested(struct btrail_scanner *sc)
         return false;
     }
     sc->fn(sc->opaque, &found);
-    if (sc->symbols) {
-        resend_piece(sc, BTRAIL_SIDEBAND_SYMBOLS, sc->symbols,
-                     sc->packed_symbols);
-    }
+    resend_text(sc, BTRAIL_SIDEBAND_SYMBOLS, &sc->symbols);
+    resend_text(sc, BTRAIL_SIDEBAND_SYSCALLS, &sc->syscalls);
     g_hash_table_iter_init(&iter, sc->images);
     while (g_hash_table_iter_next(&iter, &data, &packed)) {
         resend_piece(sc, BTRAIL_SIDEBAND_IMAGE, data, packed);
@@ -261,17 +288,14 @@ static bool resend_if_requested(struct btrail_scanner *sc)
 static void send_symbols(struct btrail_scanner *sc)
 {
     uint64_t time = btrail_clock_ns();
-    GString *text;
 
     linux_kernel_begin(sc->kernel);
     sc->symbols_sent = true;
     sc->modules = linux_modules_hash(sc->kernel);
-    text = linux_symbols(sc->kernel);
-    g_clear_pointer(&sc->symbols, g_bytes_unref);
-    g_clear_pointer(&sc->packed_symbols, g_bytes_unref);
-    sc->packed_symbols = send_piece(sc, BTRAIL_SIDEBAND_SYMBOLS, time,
-                                    text->str, text->len, NULL);
-    sc->symbols = g_string_free_to_bytes(text);
+    send_text(sc, BTRAIL_SIDEBAND_SYMBOLS, time, linux_symbols(sc->kernel),
+              &sc->symbols);
+    send_text(sc, BTRAIL_SIDEBAND_SYSCALLS, time, linux_syscalls(sc->kernel),
+              &sc->syscalls);
 }
 
 static void send_image(const uint8_t *data, size_t size, void *opaque)
@@ -666,8 +690,8 @@ void btrail_scanner_finish(struct btrail_scanner *sc,
     g_hash_table_destroy(sc->known);
     g_hash_table_destroy(sc->images);
     g_hash_table_destroy(sc->ranges);
-    g_bytes_unref(sc->symbols);
-    g_bytes_unref(sc->packed_symbols);
+    clear_text(&sc->symbols);
+    clear_text(&sc->syscalls);
     g_mutex_clear(&sc->lock);
     g_cond_clear(&sc->changed);
     g_free(sc);

@@ -8,6 +8,7 @@
 
 #include "backtrail/words.h"
 #include "lib/internal/kernel-symbols.h"
+#include "lib/internal/syscall-table.h"
 #include "lib/internal/meta.h"
 #include "lib/internal/names-private.h"
 #include "util/search.h"
@@ -22,6 +23,7 @@ struct btrail_names {
     struct btrail_lives *lives;
     GPtrArray *symbols;         /* of the kernel */
     uint64_t symbols_memory;
+    GPtrArray *syscalls;
     bool unfiltered;            /* the trace has all that the vCPUs did */
     bool all_vcpus;
     uint64_t tick;              /* how much later than its time a record is */
@@ -38,6 +40,7 @@ void btrail_names_close(struct btrail_names *n)
     if (n) {
         btrail_lives_free(n->lives);
         g_ptr_array_free(n->symbols, TRUE);
+        g_ptr_array_free(n->syscalls, TRUE);
         g_free(n);
     }
 }
@@ -73,6 +76,7 @@ static gint by_time(gconstpointer p, gconstpointer q)
     const struct names_piece *a = p, *b = q;
 
     return BTRAIL_COMPARE(a->time, b->time) ?:
+           BTRAIL_COMPARE(a->kind, b->kind) ?:
            BTRAIL_COMPARE(a->number, b->number);
 }
 
@@ -86,6 +90,7 @@ static int list_pieces(const struct btrail_trace *trace, GArray *pieces)
         struct names_piece piece = { info.time, i, info.kind };
 
         if (info.kind == BTRAIL_SIDEBAND_SYMBOLS ||
+            info.kind == BTRAIL_SIDEBAND_SYSCALLS ||
             info.kind == BTRAIL_SIDEBAND_PROCESSES) {
             g_array_append_val(pieces, piece);
         }
@@ -134,6 +139,9 @@ static int read_pieces(struct btrail_names *n,
         if (info.kind == BTRAIL_SIDEBAND_SYMBOLS) {
             n->symbols_memory += btrail_kernel_symbols_add(
                 n->symbols, info.time, data, info.size);
+        } else if (info.kind == BTRAIL_SIDEBAND_SYSCALLS) {
+            n->symbols_memory += btrail_syscall_tables_add(
+                n->syscalls, info.time, data, info.size);
         } else if (!btrail_snapshot_decode(&snapshot, data, info.size)) {
             btrail_lives_add(n->lives, snapshot, info.size);
         }
@@ -161,6 +169,7 @@ int btrail_names_open(struct btrail_names **names,
     n = g_new0(struct btrail_names, 1);
     n->lives = btrail_lives_new();
     n->symbols = btrail_kernel_symbols_new();
+    n->syscalls = btrail_syscall_tables_new();
     n->cut = UINT64_MAX;
     read_meta(n, trace);
     pieces = g_array_new(FALSE, FALSE, sizeof(struct names_piece));
@@ -237,6 +246,14 @@ int btrail_names_kernel_symbol(const struct btrail_names *names,
 {
     return names && symbol ?
            btrail_kernel_symbols_find(names->symbols, time, address, symbol) :
+           -BTRAIL_ERR_ARGUMENT;
+}
+
+int btrail_names_syscall(const struct btrail_names *names, uint64_t time,
+                         uint64_t address, struct btrail_syscall *syscall)
+{
+    return names && syscall ?
+           btrail_syscall_tables_find(names->syscalls, time, address, syscall) :
            -BTRAIL_ERR_ARGUMENT;
 }
 

@@ -47,6 +47,7 @@ static const char *const sidebands[] = {
     [BTRAIL_SIDEBAND_SYMBOLS] = "symbols",
     [BTRAIL_SIDEBAND_PROCESSES] = "processes",
     [BTRAIL_SIDEBAND_IMAGE] = "images",
+    [BTRAIL_SIDEBAND_SYSCALLS] = "syscalls",
 };
 
 static const char *const certainties[] = {

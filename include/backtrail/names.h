@@ -212,6 +212,19 @@ struct btrail_symbol {
 };
 
 /**
+ * struct btrail_syscall - a system call of Linux
+ * @bits:    32 or 64: of the programs that call it by this number
+ * @number:  as in <asm/unistd_32.h> and <asm/unistd_64.h>
+ * @numbers: how many numbers of this width its function has: many, if it stands
+ *           for all that are not in use
+ */
+struct btrail_syscall {
+    uint32_t bits;
+    uint32_t number;
+    uint32_t numbers;
+};
+
+/**
  * btrail_names_open - read the names that a trace has
  * @names: gets the handle; free with btrail_names_close()
  * @trace: is no longer needed when this returns
@@ -349,6 +362,20 @@ btrail_names_mapping(const struct btrail_names *names,
 BTRAIL_API int btrail_names_kernel_symbol(const struct btrail_names *names,
                                           uint64_t time, uint64_t address,
                                           struct btrail_symbol *symbol);
+
+/**
+ * btrail_names_syscall - find the system call that a function of the kernel is
+ * @names:   the names
+ * @time:    CLOCK_MONOTONIC of the host
+ * @address: linear address at which the function begins
+ * @syscall: gets the system call; of several, that of 64 bits with the lowest
+ *           number
+ *
+ * Errors: ARGUMENT, END (it is none, or the kernel's tables are not known).
+ */
+BTRAIL_API int btrail_names_syscall(const struct btrail_names *names,
+                                    uint64_t time, uint64_t address,
+                                    struct btrail_syscall *syscall);
 
 /**
  * btrail_names_symbol - get all symbols of the kernel, one by one

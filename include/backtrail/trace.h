@@ -643,12 +643,14 @@ BTRAIL_API int btrail_parallel_decode(const struct btrail_trace *trace,
  * @BTRAIL_SIDEBAND_PROCESSES: a snapshot: processes, threads and mappings at
  *                             its time
  * @BTRAIL_SIDEBAND_IMAGE:     an ELF image that no file has, such as a vDSO
+ * @BTRAIL_SIDEBAND_SYSCALLS:  the kernel's tables of system calls, as text
  */
 enum btrail_sideband_kind {
     BTRAIL_SIDEBAND_CODE = 1,
     BTRAIL_SIDEBAND_SYMBOLS = 2,
     BTRAIL_SIDEBAND_PROCESSES = 3,
     BTRAIL_SIDEBAND_IMAGE = 4,
+    BTRAIL_SIDEBAND_SYSCALLS = 5,
 };
 
 /**

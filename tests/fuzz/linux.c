@@ -16,6 +16,7 @@
 #include "fake-linux.h"
 #include "fuzz.h"
 #include "guest-linux/modules.h"
+#include "guest-linux/syscalls.h"
 #include "guest-linux/tasks.h"
 
 #define LATER   0xffffffu
@@ -106,6 +107,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         symbols = linux_symbols(k);
         fuzz_require(symbols->len <= LINUX_SYMBOLS_MAX);
         g_string_free(symbols, TRUE);
+        g_string_free(linux_syscalls(k), TRUE);
         linux_modules_hash(k);
         look_at(k, NULL);
         look_at(k, is_known);

@@ -418,6 +418,8 @@ static void make_names(const char *dir)
 {
     static const char symbols[] = "ffffffff81000000 T _stext\n"
                                   "ffffffffc0000000 t load\t[mod]\n";
+    static const char syscalls[] = "64 0 ffffffff81000010\n"
+                                   "64 1 ffffffff81000010\n";
     static struct btrail_thread thread = { 7, 1, 5, "t" };
     static struct btrail_mapping mapping = { 0x1000, 0x3000, 0, 21, 3, "/f",
                                              (const uint8_t *)"id" };
@@ -452,6 +454,9 @@ static void make_names(const char *dir)
         info.kind = BTRAIL_SIDEBAND_SYMBOLS;
         info.size = sizeof(symbols) - 1;
         g_assert_cmpint(btrail_writer_sideband(w, &info, symbols), ==, 0);
+        info.kind = BTRAIL_SIDEBAND_SYSCALLS;
+        info.size = sizeof(syscalls) - 1;
+        g_assert_cmpint(btrail_writer_sideband(w, &info, syscalls), ==, 0);
     }
     g_assert_cmpint(btrail_writer_close(w), ==, 0);
 }

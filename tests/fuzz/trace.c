@@ -495,6 +495,7 @@ static void ask(const struct btrail_names *names, uint64_t time, uint64_t cr3,
     const struct btrail_process *p;
     const struct btrail_mapping *m;
     struct btrail_symbol s;
+    struct btrail_syscall call;
     enum btrail_certainty c = btrail_names_process(names, time, cr3, &p);
 
     fuzz_require((c == BTRAIL_UNKNOWN) == !p);
@@ -508,6 +509,9 @@ static void ask(const struct btrail_names *names, uint64_t time, uint64_t cr3,
     if (!btrail_names_kernel_symbol(names, time, address, &s)) {
         fuzz_require(s.address <= address && address < s.end &&
                      strlen(s.name) < 1u << 24);
+    }
+    if (!btrail_names_syscall(names, time, address, &call)) {
+        fuzz_require((call.bits == 32 || call.bits == 64) && call.numbers);
     }
 }
 

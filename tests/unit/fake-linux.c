@@ -511,6 +511,11 @@ void fake_linux_init(struct fake_linux *f, unsigned flags)
     modules = room(f, 16);
     make_module(f, modules);
     banner = text(f, "Linux version 6.0-fake (of a test)\n");
+    /* The last two calls are one that there is none. */
+    f->syscalls = room(f, 8 * 5);
+    for (unsigned i = 0; i < 4; i++) {
+        fake_linux_put64(f, f->syscalls, 8 * i, FAKE_STEXT + 16 * MIN(i, 2));
+    }
     make_symbols(f, (struct symbol[]) {
         { "_stext", FAKE_STEXT },
         { "init_task", swapper },
@@ -519,7 +524,9 @@ void fake_linux_init(struct fake_linux *f, unsigned flags)
         { "linux_banner", banner },
         { "__start_BTF", page_address(BTF) },
         { "__stop_BTF", page_address(BTF) + sizeof(struct btf_header) },
-    }, 7, flags);
+        { "_etext", FAKE_STEXT + GUEST_PAGE_SIZE },
+        { "sys_call_table", f->syscalls },
+    }, 9, flags);
     /* BTF ends where its header says. */
     {
         struct btf_header h;

@@ -37,6 +37,7 @@ enum {
  * @vmas:    its mappings: a file, the heap, the vDSO
  * @module:  the one that it has
  * @file:    that is mapped, and is what the process runs
+ * @syscalls: the table of four system calls
  */
 struct fake_linux {
     uint8_t *memory;
@@ -48,6 +49,7 @@ struct fake_linux {
     uint64_t vmas[3];
     uint64_t module;
     uint64_t file;
+    uint64_t syscalls;
     uint64_t next;              /* where there is room */
 };
 
