@@ -13,22 +13,6 @@ struct call_summing {
     GHashTable *active;         /* functions on the path from the root */
 };
 
-/* The system call that begins with a function, or NULL */
-static const char *syscall_name(const struct function *f)
-{
-    static const char *const prefixes[] = {
-        "__x64_sys_", "__ia32_compat_sys_", "__ia32_sys_",
-    };
-    unsigned i;
-
-    for (i = 0; f && f->module->kernel && i < G_N_ELEMENTS(prefixes); i++) {
-        if (g_str_has_prefix(f->name, prefixes[i])) {
-            return f->name + strlen(prefixes[i]);
-        }
-    }
-    return NULL;
-}
-
 static void add_row(struct call_summing *c, const struct stack_node *n,
                 const struct function *named, const char *name, bool nested)
 {
@@ -57,7 +41,7 @@ static bool is_sought(const struct call_summing *c, const struct stack_node *n)
 static void add_node(struct call_summing *c, const struct stack_node *n,
                      bool nested)
 {
-    const char *name = syscall_name(n->function);
+    const char *name = n->function->syscall;
     const struct function *caller = n->parent->function;
 
     switch (c->out->kind) {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "symbolize/places.h"
+#include "symbolize/syscall-name.h"
 #include "util/hash.h"
 
 /* An address so far behind the last symbol of all is not part of it. */
@@ -127,6 +128,12 @@ static const struct function *get_function(struct places *p,
         f->known = name;
         f->name = g_string_chunk_insert_const(p->strings,
                                               name ? name : NAME_UNKNOWN);
+        if (f->known && module->kernel) {
+            f->syscall = syscall_name(p->names, processes_time(p->processes),
+                                      module->elf && module->elf == p->vmlinux ?
+                                      start + p->vmlinux_bias : start,
+                                      f->name);
+        }
         g_hash_table_insert(module->functions, &f->start, f);
     }
     return f;

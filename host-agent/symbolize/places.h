@@ -36,9 +36,11 @@ struct module {
  * struct function
  * @start: in the module, see struct place
  * @known: false if this stands for all code of a module without a name
+ * @syscall: name of the system call of Linux that it is, or NULL
  */
 struct function {
     const char *name;
+    const char *syscall;
     struct module *module;
     uint64_t start;
     bool known;

@@ -142,8 +142,7 @@ static void classify(struct stack_edges *st, const struct process *process,
     case INSTRUCTION_JUMP:
         /* Keep the entry of a system call, whose name is the call's. */
         e->stays = to_kernel && e->from_fn != e->to_fn && e->start &&
-                   (g_str_has_prefix(from.function->name, "__x64_sys_") ||
-                    g_str_has_prefix(from.function->name, "__ia32_"));
+                   from.function->syscall;
         e->kind = insn.direct ? STACK_EDGE_JUMP : STACK_EDGE_JUMP_FAR;
         break;
     default:
