@@ -152,7 +152,12 @@ static int draw(const struct analysis *a, const char *path, double min_share)
         return analysis_failed(a, ret);
     }
     if (result_open(&out, path)) {
-        flame_write(out.file, &t, title, min_share / 100);
+        uint64_t missing = stacks_counts(t.stacks)->dropped;
+        g_autofree char *what = missing ? g_strdup_printf(
+            "%s, without %" PRIu64 " calls: there are too many different "
+            "stacks", title, missing) : g_strdup(title);
+
+        flame_write(out.file, &t, what, min_share / 100);
         if (result_close(&out)) {
             analysis_warn(&t);
             code = cli_trace_verdict(&a->trace, t.damage);
