@@ -132,7 +132,21 @@ static void test_agent(void)
 
     w = begin();
     world.answers = world.captured = FALSE;
-    g_assert_cmpint(later(&w, 0), ==, VIRSH_TRACE_WAIT_NO_ANSWER);
+    g_assert_cmpint(later(&w, 0), ==, VIRSH_TRACE_WAIT_AGAIN);
+    g_assert_cmpint(later(&w, 2000), ==, VIRSH_TRACE_WAIT_NO_ANSWER);
+}
+
+/* libvirt may find out later than we do that QEMU is dead. */
+static void test_dying(void)
+{
+    virshTraceWait w = begin();
+
+    g_assert_cmpint(later(&w, 0), ==, VIRSH_TRACE_WAIT_ANSWERED);
+    world.answers = world.captured = FALSE;
+    g_assert_cmpint(later(&w, 500), ==, VIRSH_TRACE_WAIT_AGAIN);
+    g_assert_cmpint(later(&w, 1500), ==, VIRSH_TRACE_WAIT_AGAIN);
+    world.active = 0;
+    g_assert_cmpint(later(&w, 500), ==, VIRSH_TRACE_WAIT_SHUT_OFF);
 }
 
 int main(int argc, char **argv)
@@ -141,5 +155,6 @@ int main(int argc, char **argv)
     g_test_add_func("/virsh-trace-wait/answer", test_answer);
     g_test_add_func("/virsh-trace-wait/connection", test_connection);
     g_test_add_func("/virsh-trace-wait/agent", test_agent);
+    g_test_add_func("/virsh-trace-wait/dying", test_dying);
     return g_test_run();
 }

@@ -13,6 +13,9 @@
 #define VIRSH_TRACE_RECONNECT (2 * G_USEC_PER_SEC)
 #define VIRSH_TRACE_NO_AGENT (60 * G_USEC_PER_SEC)
 
+/* How long a domain can seem to run whose QEMU has just been killed */
+#define VIRSH_TRACE_DYING (2 * G_USEC_PER_SEC)
+
 static gboolean
 virshTraceWaitAlive(virshTraceWait *w)
 {
@@ -78,6 +81,9 @@ virshTraceWaitPoll(virshTraceWait *w)
 
     /* What was in the way may be found out the next time. */
     if (!virshTraceWaitAlive(w) || virDomainIsActive(w->dom) == 0)
+        return VIRSH_TRACE_WAIT_AGAIN;
+
+    if (now - w->silent_since < VIRSH_TRACE_DYING)
         return VIRSH_TRACE_WAIT_AGAIN;
 
     /* The agent of a domain that is being traced is being restarted. */
