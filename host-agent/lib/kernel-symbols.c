@@ -108,20 +108,15 @@ static void set_symbol(struct btrail_symbol *symbol,
 int btrail_kernel_symbols_find(const GPtrArray *symbols, uint64_t time,
                                uint64_t address, struct btrail_symbol *symbol)
 {
-    const struct symbol_table *s = NULL;
+    const struct symbol_table *s;
     const struct table_entry *found;
-    guint i, next, first;
+    guint n, next, first;
 
-    for (i = 0; i < symbols->len; i++) {
-        const struct symbol_table *at = g_ptr_array_index(symbols, i);
-
-        if (!s || at->time <= time) {
-            s = at;
-        }
-    }
-    if (!s) {
+    if (!symbols->len) {
         return -BTRAIL_ERR_END;
     }
+    n = BTRAIL_PTRS_UP_TO(symbols, struct symbol_table, time, time);
+    s = g_ptr_array_index(symbols, n ? n - 1 : 0);
     next = BTRAIL_UP_TO(s->entries->data, s->entries->len, struct table_entry,
                         address, address);
     if (!next) {

@@ -106,20 +106,15 @@ GPtrArray *btrail_syscall_tables_new(void)
 int btrail_syscall_tables_find(const GPtrArray *tables, uint64_t time,
                          uint64_t address, struct btrail_syscall *syscall)
 {
-    const struct syscall_table *t = NULL;
+    const struct syscall_table *t;
     const struct syscall_entry *e;
-    guint first;
+    guint first, n;
 
-    for (guint i = 0; i < tables->len; i++) {
-        const struct syscall_table *at = g_ptr_array_index(tables, i);
-
-        if (!t || at->time <= time) {
-            t = at;
-        }
-    }
-    if (!t || !address) {
+    if (!tables->len || !address) {
         return -BTRAIL_ERR_END;
     }
+    n = BTRAIL_PTRS_UP_TO(tables, struct syscall_table, time, time);
+    t = g_ptr_array_index(tables, n ? n - 1 : 0);
     first = BTRAIL_UP_TO(t->entries->data, t->entries->len,
                          struct syscall_entry, address, address - 1);
     if (first == t->entries->len) {
