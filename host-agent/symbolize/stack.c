@@ -375,6 +375,15 @@ static void follow_start(struct stacks *st, struct stack_cpu *cpu,
     }
 }
 
+static inline void report_move(const struct stacks *st, unsigned vcpu,
+                               size_t record, const struct stack_node *from,
+                               const struct stack_node *to)
+{
+    if (st->options.moved && from != to) {
+        st->options.moved(st->options.opaque, vcpu, record, from, to);
+    }
+}
+
 /* Follows records of one task; @done records of the batch came before. */
 static void follow_task(struct stacks *st, unsigned vcpu,
                       const struct task *task, const struct btrail_batch *b,
@@ -400,9 +409,8 @@ static void follow_task(struct stacks *st, unsigned vcpu,
                         (cpu->ctx->entry >= 0 ||
                          cpu->ctx->process != cpu->process)))) {
             follow_start(st, cpu, e);
-            if (st->options.moved && before && cpu->ctx->node != before) {
-                st->options.moved(st->options.opaque, vcpu, done + i - 1, before,
-                          cpu->ctx->node);
+            if (before) {
+                report_move(st, vcpu, done + i - 1, before, cpu->ctx->node);
             }
             before = cpu->ctx->node;
         }
@@ -416,9 +424,7 @@ static void follow_task(struct stacks *st, unsigned vcpu,
         if (e->kind != STACK_EDGE_JUMP || e->to_fn != e->from_fn) {
             follow_edge(st, cpu, e);
         }
-        if (st->options.moved && cpu->ctx->node != before) {
-            st->options.moved(st->options.opaque, vcpu, done + i, before, cpu->ctx->node);
-        }
+        report_move(st, vcpu, done + i, before, cpu->ctx->node);
     }
 }
 
@@ -486,9 +492,7 @@ void stacks_gap(struct stacks *st, unsigned vcpu)
         g_ptr_array_add(fresh->candidates, c);
         cpu->ctx = fresh;
     }
-    if (st->options.moved && before) {
-        st->options.moved(st->options.opaque, vcpu, 0, before, NULL);
-    }
+    report_move(st, vcpu, 0, before, NULL);
 }
 
 struct stacks *stacks_new(struct symbolizer *s,
