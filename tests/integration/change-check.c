@@ -178,15 +178,17 @@ static uint64_t find_wanted(const struct btrail_trace *reference,
 }
 
 /*
- * The first record of @reference from @cut on that is selected, such that
- * those behind it begin as @file does.
+ * The next cut of @reference behind @cut, and not behind @high, from where on
+ * the records that @s selects begin as @file does from @begin to @end.
+ * UINT64_MAX if there is none.
  */
 static uint64_t find_next(const struct btrail_trace *reference, uint64_t cut,
-                          const struct btrail_trace *file, uint64_t begin,
-                          uint64_t end, const struct selection *s)
+                          uint64_t high, const struct btrail_trace *file,
+                          uint64_t begin, uint64_t end,
+                          const struct selection *s)
 {
     struct btrail_record some[BEGINNING], all[BEGINNING];
-    uint64_t before = cut, indices[BEGINNING + 1], found = UINT64_MAX;
+    uint64_t before, indices[BEGINNING], found = UINT64_MAX;
     unsigned n = 0, have = 0;
     struct reader r;
 
@@ -195,13 +197,16 @@ static uint64_t find_next(const struct btrail_trace *reference, uint64_t cut,
         some[n++] = r.record;
     }
     reader_close(&r);
+    if (!n) {
+        return UINT64_MAX;
+    }
     reader_open(&r, reference, 0, cut);
-    /* The first one is passed over: from there on it did not match. */
+    /* The first one is passed over: what begins there is known. */
     if (next_wanted(&r, s)) {
-        before = r.index;
-        while (found == UINT64_MAX && next_wanted(&r, s)) {
+        before = r.index + 1;
+        while (before <= high && next_wanted(&r, s)) {
             if (have == n) {
-                before = indices[0];
+                before = indices[0] + 1;
                 memmove(all, all + 1, (n - 1) * sizeof(*all));
                 memmove(indices, indices + 1, (n - 1) * sizeof(*indices));
                 have--;
@@ -209,7 +214,8 @@ static uint64_t find_next(const struct btrail_trace *reference, uint64_t cut,
             all[have] = r.record;
             indices[have++] = r.index;
             if (have == n && !memcmp(all, some, n * sizeof(*all))) {
-                found = before;
+                found = before <= high ? before : UINT64_MAX;
+                break;
             }
         }
     }
@@ -217,44 +223,70 @@ static uint64_t find_next(const struct btrail_trace *reference, uint64_t cut,
     return found;
 }
 
-static int check_cuts(const struct btrail_trace *reference,
-                      const struct btrail_trace *file,
-                      const struct selection *s, int n)
+struct cuts {
+    const struct btrail_trace *reference, *file;
+    const struct selection *s;
+    int n;
+    /* The last selection for which no moment was found, and what was tried */
+    int failed;
+    uint64_t failed_low, failed_high;
+};
+
+/*
+ * Is there a moment for selection @i between @low and @high, and one for each
+ * of those behind it?  A selection of few records may fit in more than one
+ * place of a loop; only what comes next says which one it was.
+ */
+static bool find_cuts(struct cuts *c, int i, uint64_t low, uint64_t high)
 {
-    uint64_t low = 0, high = 0, after, cut;
-    int i;
+    const struct selection *s = &c->s[i];
+    uint64_t cut, after, next_low, next_high, end;
 
-    for (i = 0; i < n; i++) {
-        uint64_t end = i + 1 < n ? s[i + 1].since : UINT64_MAX;
-
-        /*
-         * The moment is between the last record of the one before and the
-         * next that it would have selected.
-         */
-        for (cut = low; !matches(reference, cut, file, s[i].since, end, &s[i],
-                                 &after); cut++) {
-            cut = find_next(reference, cut, file, s[i].since, end, &s[i]);
-            if (cut >= high) {
-                printf("selection %d, from record %" PRIu64 " on: between "
-                       "records %" PRIu64 " and %" PRIu64 " of all there is no "
-                       "moment at which it can have begun\n", i, s[i].since,
-                       low, high);
-                return 1;
-            }
-        }
-        if (s[i].since < end) {
-            low = high = after;
+    if (i == c->n) {
+        printf("up to record %" PRIu64 " of all\n", low);
+        return true;
+    }
+    end = i + 1 < c->n ? s[1].since : UINT64_MAX;
+    for (cut = low; cut != UINT64_MAX;
+         cut = find_next(c->reference, cut, high, c->file, s->since, end, s)) {
+        if (!matches(c->reference, cut, c->file, s->since, end, s, &after)) {
+            continue;
         }
         /*
          * Of one that has no records only the limits are known: it can have
          * lasted from any moment between them to what it would have selected.
          */
-        if (high != UINT64_MAX) {
-            high = find_wanted(reference, high, &s[i]);
+        next_low = s->since < end ? after : low;
+        next_high = s->since < end ? after : high;
+        if (next_high != UINT64_MAX) {
+            next_high = find_wanted(c->reference, next_high, s);
+        }
+        if (find_cuts(c, i + 1, next_low, next_high)) {
+            return true;
         }
     }
-    printf("up to record %" PRIu64 " of all\n", low);
-    return 0;
+    if (i > c->failed) {
+        c->failed = i;
+        c->failed_low = low;
+        c->failed_high = high;
+    }
+    return false;
+}
+
+static int check_cuts(const struct btrail_trace *reference,
+                      const struct btrail_trace *file,
+                      const struct selection *s, int n)
+{
+    struct cuts c = { reference, file, s, n, .failed = -1 };
+
+    if (find_cuts(&c, 0, 0, 0)) {
+        return 0;
+    }
+    printf("selection %d, from record %" PRIu64 " on: between records "
+           "%" PRIu64 " and %" PRIu64 " of all there is no moment at which it "
+           "can have begun\n", c.failed, s[c.failed].since, c.failed_low,
+           c.failed_high);
+    return 1;
 }
 
 static void check_flow(const struct btrail_trace *file, unsigned vcpu,
