@@ -112,6 +112,12 @@ struct btrail_record {
  * @BTRAIL_EVENT_RESUME: reason as in the PAUSE, data[0] = host clock
  * @BTRAIL_EVENT_END:    reason = BTRAIL_END_*, data[0] = host clock.  The
  *                       last event of a stream.
+ * @BTRAIL_EVENT_TASK:   the task that the guest's kernel runs from here on, as
+ *                       its memory says: reason = BTRAIL_TASK_*,
+ *                       data[0] = tid in bits 0 to 31, and pid (the kernel's
+ *                       tgid) in bits 32 to 63, data[1] and data[2] = the 16
+ *                       bytes of its name, of which those behind the first
+ *                       NUL mean nothing.  It may be the task that ran before.
  */
 enum btrail_event_type {
     BTRAIL_EVENT_CR3 = 1,
@@ -120,7 +126,12 @@ enum btrail_event_type {
     BTRAIL_EVENT_PAUSE = 4,
     BTRAIL_EVENT_RESUME = 5,
     BTRAIL_EVENT_END = 6,
+    BTRAIL_EVENT_TASK = 7,
 };
+
+/* Flags of a TASK event */
+#define BTRAIL_TASK_KERNEL      1u  /* it has no address space of its own */
+#define BTRAIL_TASK_UNKNOWN     2u  /* it could not be read: data is 0 */
 
 #define BTRAIL_NO_ICOUNT            UINT64_MAX
 #define BTRAIL_LOST_UNKNOWN         UINT64_MAX
