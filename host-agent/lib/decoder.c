@@ -25,16 +25,25 @@ struct btrail_decoder {
     uint64_t next_flags;
 };
 
+/*
+ * The last one that was freed, or NULL: to map and unmap the tables takes
+ * longer than to decode a short chunk.
+ */
+static struct btrail_decoder *spare;
+
 struct btrail_decoder *btrail_decoder_new(void)
 {
-    return g_new0(struct btrail_decoder, 1);
+    struct btrail_decoder *dec =
+        __atomic_exchange_n(&spare, NULL, __ATOMIC_ACQUIRE);
+
+    return dec ? dec : g_new0(struct btrail_decoder, 1);
 }
 
 void btrail_decoder_free(struct btrail_decoder *dec)
 {
     if (dec) {
         btrail_path_model_free(&dec->m);
-        g_free(dec);
+        g_free(__atomic_exchange_n(&spare, dec, __ATOMIC_ACQ_REL));
     }
 }
 
