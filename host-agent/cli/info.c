@@ -109,6 +109,7 @@ static struct stream_summary add_up(const struct stream_summary *streams,
         const struct stream_summary *s = &streams[i];
 
         sum.info.records += s->info.records;
+        sum.info.bytes += s->info.bytes;
         sum.spans += s->spans;
         sum.gaps += s->gaps;
         sum.lost += s->lost;
@@ -134,9 +135,9 @@ static double rate(const struct btrail_stream_info *s)
     return seconds(s) > 0 ? s->records / seconds(s) : 0;
 }
 
-static double bits(const struct cli_trace *t, uint64_t records)
+static double bits(const struct btrail_stream_info *s)
 {
-    return records ? t->status.file_size * 8.0 / records : 0;
+    return s->records ? s->bytes * 8.0 / s->records : 0;
 }
 
 static const char *end_word(const struct stream_summary *s)
@@ -252,7 +253,8 @@ static void print_json(const struct cli_trace *t,
         "o:meta", json_object_ref(t->meta), "o:sideband", sideband_json(t),
         "o:total", btrail_json_new(
             "U:records", sum.info.records,
-            "d:bits_per_record", bits(t, sum.info.records),
+            "U:record_bytes", sum.info.bytes,
+            "d:bits_per_record", bits(&sum.info),
             "d:seconds", seconds(&sum.info), "d:rate", rate(&sum.info),
             "U:spans", sum.spans, "U:gaps", sum.gaps, "U:lost", sum.lost,
             "b:lost_unknown", sum.lost_unknown, NULL),
@@ -301,7 +303,8 @@ static void print_text(const struct cli_trace *t,
     putchar('\n');
     printf("%-10s %" PRIu64 " bytes", "size", t->status.file_size);
     if (sum.info.records) {
-        printf(", %.3f bits a record", bits(t, sum.info.records));
+        printf("; records take %" PRIu64 " of them, %.3f bits each",
+               sum.info.bytes, bits(&sum.info));
     }
     printf("\n%-10s %" PRIu64 " in %" PRIu64 " spans", "records",
            sum.info.records, sum.spans);

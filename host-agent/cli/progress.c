@@ -3,29 +3,54 @@
  * The progress of a recording: see progress.h
  */
 
+#include <glib.h>
 #include <inttypes.h>
 
 #include "cli/progress.h"
 
+/* A number with four digits at least, in units of a thousand times another */
+static char *format_count(double n)
+{
+    static const char units[] = "kMGT";
+    const char *unit = units;
+
+    if (n < 10000) {
+        return g_strdup_printf("%.0f", n);
+    }
+    for (n /= 1000; n >= 10000 && unit[1]; n /= 1000) {
+        unit++;
+    }
+    return g_strdup_printf("%.1f %c", n, *unit);
+}
+
 void progress_print(FILE *file, uint64_t ns, const struct progress *p,
                     double rate)
 {
-    fprintf(file, "\r%6.1f s  %9.1f M records  ", ns / 1e9, p->records / 1e6);
+    g_autofree char *records = format_count(p->records);
+    g_autofree char *bytes = format_count(p->bytes);
+
+    fprintf(file, "\r%6.1f s  %9s records  ", ns / 1e9, records);
     if (rate >= 0) {
-        fprintf(file, "%6.1f M/s  ", rate / 1e6);
+        g_autofree char *a_second = format_count(rate);
+
+        fprintf(file, "%9s/s  ", a_second);
     }
-    fprintf(file, "%8.1f MB  %" PRIu64 " lost  %.1f s paused ",
-            p->bytes / 1e6, p->lost, p->paused_ns / 1e9);
+    fprintf(file, "%9sB  %" PRIu64 " lost  %.1f s paused ", bytes, p->lost,
+            p->paused_ns / 1e9);
     fflush(file);
 }
 
 void progress_sum(FILE *file, const char *path, const struct progress *p,
                   const char *why)
 {
-    double bits = p->records ? p->bytes * 8.0 / p->records : 0;
-
-    fprintf(file, "%s: %" PRIu64 " records, %" PRIu64 " bytes (%.2f bits a "
-            "record), %" PRIu64 " lost, vCPUs paused for %.3f s%s%s\n", path,
-            p->records, p->bytes, bits, p->lost, p->paused_ns / 1e9,
-            why ? "; " : "", why ? why : "");
+    fprintf(file, "%s: %" PRIu64 " records, %" PRIu64 " bytes (", path,
+            p->records, p->bytes);
+    if (p->records) {
+        fprintf(file, "%.2f bits a record, ",
+                p->record_bytes * 8.0 / p->records);
+    }
+    fprintf(file, "%" PRIu64 " bytes of names and code), %" PRIu64 " lost, "
+            "vCPUs paused for %.3f s%s%s\n",
+            p->bytes - MIN(p->record_bytes, p->bytes), p->lost,
+            p->paused_ns / 1e9, why ? "; " : "", why ? why : "");
 }

@@ -9,9 +9,19 @@
 #include <stdint.h>
 #include <stdio.h>
 
+/**
+ * struct progress - so far
+ * @records:      kept
+ * @bytes:        written
+ * @record_bytes: those of them that records take; the others are names, code
+ *                and the index
+ * @lost:         records
+ * @paused_ns:    that vCPUs have waited, summed up
+ */
 struct progress {
     uint64_t records;
     uint64_t bytes;
+    uint64_t record_bytes;
     uint64_t lost;
     uint64_t paused_ns;
 };

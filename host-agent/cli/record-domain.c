@@ -82,6 +82,7 @@ static struct progress progress_of(JsonObject *session)
     return (struct progress) {
         .records = status_number(session, "records"),
         .bytes = status_number(session, "bytes"),
+        .record_bytes = status_number(session, "record-bytes"),
         .lost = status_number(session, "lost"),
         .paused_ns = status_number(session, "paused-ns"),
     };

@@ -252,6 +252,7 @@ static void print_progress(struct file_recording *r)
     p = (struct progress) {
         .records = s.records,
         .bytes = s.bytes,
+        .record_bytes = s.record_bytes,
         .lost = c.lost,
         .paused_ns = c.paused_ns,
     };
@@ -328,6 +329,9 @@ static void wait_until_done(struct file_recording *r)
     g_main_loop_run(r->loop);
     g_main_loop_unref(r->loop);
     if (progress) {
+        /* The last rate is that of the whole recording. */
+        r->last_progress = r->started;
+        r->last_records = 0;
         print_progress(r);
         fputc('\n', stderr);
     }
@@ -345,6 +349,7 @@ static int finish_file(struct file_recording *r)
         const struct progress p = {
             .records = result.progress.records,
             .bytes = result.progress.bytes,
+            .record_bytes = result.progress.record_bytes,
             .lost = result.progress.lost,
             .paused_ns = capture.progress.paused_ns,
         };

@@ -51,6 +51,7 @@ struct btrail_output {
     uint64_t bytes;             /* atomic */
     uint64_t cpu_ns;            /* atomic */
     uint64_t records;           /* atomic */
+    uint64_t record_bytes;      /* atomic: of their chunks */
     uint64_t lost;              /* atomic */
 };
 
@@ -141,6 +142,7 @@ static void write_block(struct btrail_output *o, struct btrail_packer *packer,
         __atomic_store_n(&o->error, errno, __ATOMIC_RELEASE);
     } else {
         add_to(&o->records, h->records);
+        add_to(&o->record_bytes, BTRAIL_CHUNK_HEADER_SIZE + payload->len);
         add_to(&o->lost, h->end_index - h->first_index - h->records);
     }
     __atomic_store_n(&o->bytes, btrail_store_size(o->store),
@@ -329,6 +331,11 @@ struct btrail_block_sink *btrail_output_sink(struct btrail_output *o)
 uint64_t btrail_output_bytes(const struct btrail_output *o)
 {
     return __atomic_load_n(&o->bytes, __ATOMIC_RELAXED);
+}
+
+uint64_t btrail_output_record_bytes(const struct btrail_output *o)
+{
+    return __atomic_load_n(&o->record_bytes, __ATOMIC_RELAXED);
 }
 
 uint64_t btrail_output_cpu_ns(const struct btrail_output *o)

@@ -57,8 +57,9 @@ void btrail_output_call(struct btrail_output *o, btrail_output_fn *fn,
 /* CPU time that the thread has used so far */
 uint64_t btrail_output_cpu_ns(const struct btrail_output *o);
 
-/* Bytes written so far */
+/* Bytes written so far, and those of them that chunks of records have */
 uint64_t btrail_output_bytes(const struct btrail_output *o);
+uint64_t btrail_output_record_bytes(const struct btrail_output *o);
 
 /* Records written so far, and records whose loss was written as GAP events */
 uint64_t btrail_output_records(const struct btrail_output *o);

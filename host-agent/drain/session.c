@@ -43,6 +43,7 @@ struct btrail_session {
     struct {
         bool begun;
         uint64_t bytes;
+        uint64_t record_bytes;
         uint64_t cpu_ns;
     } progress;                 /* atomic each; .begun: with all before */
     enum btrail_session_names names;    /* atomic */
@@ -222,6 +223,8 @@ void btrail_session_progress(struct btrail_session *s,
     p->records = __atomic_load_n(&s->streams.records, __ATOMIC_RELAXED);
     p->filtered = __atomic_load_n(&s->streams.filtered, __ATOMIC_RELAXED);
     p->bytes = __atomic_load_n(&s->progress.bytes, __ATOMIC_RELAXED);
+    p->record_bytes = __atomic_load_n(&s->progress.record_bytes,
+                                      __ATOMIC_RELAXED);
     p->lost = __atomic_load_n(&s->streams.lost, __ATOMIC_RELAXED);
     p->cpu_ns = __atomic_load_n(&s->progress.cpu_ns, __ATOMIC_RELAXED);
 }
@@ -459,6 +462,8 @@ void btrail_session_tick(struct btrail_session *s, bool flush_due)
 {
     __atomic_store_n(&s->progress.bytes, btrail_output_bytes(s->output),
                      __ATOMIC_RELAXED);
+    __atomic_store_n(&s->progress.record_bytes,
+                     btrail_output_record_bytes(s->output), __ATOMIC_RELAXED);
     if (btrail_output_error(s->output)) {
         output_failed(s, btrail_output_error(s->output));
     }
@@ -507,6 +512,8 @@ static gpointer closer_thread(gpointer opaque)
                          __ATOMIC_RELAXED);
         __atomic_store_n(&s->streams.lost, btrail_output_lost(output),
                          __ATOMIC_RELAXED);
+        __atomic_store_n(&s->progress.record_bytes,
+                         btrail_output_record_bytes(output), __ATOMIC_RELAXED);
         btrail_output_free(output);
         session_streams_clear(&s->streams);
         btrail_filtering_free(s->filtering);

@@ -82,6 +82,7 @@ struct btrail_session_options {
  * @records:  kept; at the end, those in the file
  * @filtered: that it did not want, of vCPUs that it wants
  * @bytes:    written
+ * @record_bytes: those of them that chunks of records have
  * @lost:     its records that the producer or the session has lost, as far as
  *            it is known that it would have wanted them
  * @cpu_ns:   used for it alone: filter and encoder, compressing and writing
@@ -91,6 +92,7 @@ struct btrail_session_progress {
     uint64_t records;
     uint64_t filtered;
     uint64_t bytes;
+    uint64_t record_bytes;
     uint64_t lost;
     uint64_t cpu_ns;
     bool begun;

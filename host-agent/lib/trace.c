@@ -464,6 +464,7 @@ int btrail_trace_stream(const struct btrail_trace *t, unsigned n,
         const struct btrail_index_entry *e = btrail_entry(s->chunks, i);
 
         info->records += e->records;
+        info->bytes += BTRAIL_CHUNK_HEADER_SIZE + e->size;
         if (!i) {
             info->first_index = e->first_index;
         }

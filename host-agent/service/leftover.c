@@ -51,6 +51,7 @@ static void read_streams(struct btrail_leftover *l, struct btrail_trace *trace)
         }
         g_array_index(l->indices, uint64_t, info.vcpu) = info.end_index;
         l->records += info.records;
+        l->record_bytes += info.bytes;
     }
     if (!btrail_trace_status(trace, &status)) {
         l->bytes = status.file_size;

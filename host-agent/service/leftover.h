@@ -21,12 +21,14 @@
  * @indices: at which the streams end, of vCPU i at [i]; of uint64_t
  * @records: in the trace
  * @bytes:   in the trace
+ * @record_bytes: those of them that chunks of records have
  */
 struct btrail_leftover {
     uint8_t id[16];
     GArray *indices;
     uint64_t records;
     uint64_t bytes;
+    uint64_t record_bytes;
 };
 
 /*

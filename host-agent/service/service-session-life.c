@@ -308,6 +308,7 @@ static bool open_again(struct btrail_service_session *s,
     }
     s->past.records = left->records;
     s->past.bytes = left->bytes;
+    s->past.record_bytes = left->record_bytes;
     btrail_leftover_complete_part(dup(s->folder), s->path, part - 1);
     return true;
 }

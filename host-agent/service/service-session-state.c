@@ -106,6 +106,8 @@ JsonObject *btrail_service_session_status(struct btrail_service_session *s)
                     "U:records", s->past.records + s->progress.records,
                     "U:filtered", s->progress.filtered,
                     "U:bytes", s->past.bytes + s->progress.bytes,
+                    "U:record-bytes",
+                    s->past.record_bytes + s->progress.record_bytes,
                     "U:lost", s->progress.lost,
                     "U:paused-ns", s->paused_ns,
                     "U:limited-ns", s->limited_ns,

@@ -173,6 +173,7 @@ struct btrail_trace_status {
  * @vcpu:        index of the vCPU
  * @chunks:      chunks
  * @records:     records in them
+ * @bytes:       of its chunks in the files
  * @first_index: index at which the stream begins
  * @end_index:   index that a next record would have
  * @first_time:  of the first TIME event, 0 if there is none
@@ -182,6 +183,7 @@ struct btrail_stream_info {
     unsigned vcpu;
     uint64_t chunks;
     uint64_t records;
+    uint64_t bytes;
     uint64_t first_index;
     uint64_t end_index;
     uint64_t first_time;
