@@ -161,6 +161,36 @@ static char *put_record(const struct lines *l, char *p,
     return p;
 }
 
+static char *put_task(char *p, bool json, const struct btrail_event *e)
+{
+    g_autofree char *text = NULL;
+    struct btrail_task task;
+
+    btrail_event_task(e, &task);
+    if (!task.known) {
+        return p + sprintf(p, json ? ",\"tid\":null" : " unknown");
+    }
+    if (json) {
+        g_autofree char *valid = g_utf8_make_valid(task.name, -1);
+        g_autoptr(GString) name = g_string_new(NULL);
+
+        for (const char *c = valid; *c; c++) {
+            if ((unsigned char)*c < 0x20 || strchr("\"\\", *c)) {
+                g_string_append_printf(name, "\\u%04x", *c);
+            } else {
+                g_string_append_c(name, *c);
+            }
+        }
+        text = g_string_free(g_steal_pointer(&name), FALSE);
+    } else {
+        text = g_strescape(task.name, NULL);
+    }
+    return p + sprintf(p, json ?
+                       ",\"tid\":%u,\"pid\":%u,\"kernel\":%s,\"comm\":\"%s\"" :
+                       " tid=%u pid=%u kernel=%s comm=\"%s\"", task.tid,
+                       task.pid, task.kernel ? "true" : "false", text);
+}
+
 /* An event as a line, in text or JSON */
 static char *put_event_line(const struct lines *l, char *p,
                             const struct lines_common *c,
@@ -198,6 +228,9 @@ static char *put_event_line(const struct lines *l, char *p,
         } else {
             p += sprintf(p, json ? "null" : "unknown");
         }
+        break;
+    case BTRAIL_EVENT_TASK:
+        p = put_task(p, json, e);
         break;
     case BTRAIL_EVENT_PAUSE:
     case BTRAIL_EVENT_RESUME:

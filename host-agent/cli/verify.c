@@ -39,6 +39,7 @@ struct stream {
     uint64_t cr3;               /* by the events */
     struct btrail_time time;
     uint64_t clock;             /* of the last TIME event */
+    bool task;                  /* known for the last records */
 };
 
 /* Limit of faults that are reported */
@@ -79,9 +80,19 @@ static bool known_reason(const struct btrail_event *e)
     case BTRAIL_EVENT_CR3:
     case BTRAIL_EVENT_TIME:
         return !e->reason;
+    case BTRAIL_EVENT_TASK:
+        return e->reason <= BTRAIL_TASK_UNKNOWN;
     default:
         return btrail_reason_name(e->type, e->reason);
     }
+}
+
+/* Can more than one number of the event be other than 0? */
+static bool may_have_numbers(const struct btrail_event *e)
+{
+    return e->type == BTRAIL_EVENT_TIME ||
+           (e->type == BTRAIL_EVENT_TASK &&
+            !(e->reason & BTRAIL_TASK_UNKNOWN));
 }
 
 /* Checks the place of an event and its numbers. */
@@ -95,7 +106,7 @@ static void check_form(struct verify *v, const struct stream *s,
         fault(v, s, "an event of type %u with the unknown reason %u",
               e->type, e->reason);
     }
-    if (e->type != BTRAIL_EVENT_TIME && (e->data[1] || e->data[2])) {
+    if (!may_have_numbers(e) && (e->data[1] || e->data[2])) {
         fault(v, s, "an event of type %u with numbers that must be 0",
               e->type);
     }
@@ -161,6 +172,9 @@ static void check_state(struct verify *v, struct stream *s,
     s->cr3 = b->cr3;
     s->time = b->time;
     s->gap = e && e->type == BTRAIL_EVENT_GAP;
+    if (s->gap) {
+        s->task = false;
+    }
 }
 
 static void check_event(struct verify *v, struct stream *s,
@@ -189,6 +203,15 @@ static void check_event(struct verify *v, struct stream *s,
         }
         s->clock = e->data[0];
         break;
+    case BTRAIL_EVENT_TASK:
+        check_form(v, s, e);
+        if (e->reason & BTRAIL_TASK_UNKNOWN) {
+            if (e->data[0]) {
+                fault(v, s, "a TASK event names a task that is not known");
+            }
+            s->task = false;
+        }
+        break;
     case BTRAIL_EVENT_CR3:
     case BTRAIL_EVENT_PAUSE:
     case BTRAIL_EVENT_RESUME:
@@ -212,6 +235,10 @@ static void check_records(struct verify *v, struct stream *s,
     if (!b->time.host) {
         fault(v, s, "records without a time");
     }
+    if (s->task && !b->task.known) {
+        fault(v, s, "records whose task is no longer named");
+    }
+    s->task = b->task.known;
     s->index = b->index + b->count;
     s->recorded = s->index;
     v->records += b->count;

@@ -280,6 +280,13 @@ filter_record(struct btrail_filtering *f, unsigned vcpu, uint64_t cr3,
     return true;
 }
 
+static bool same_task(const struct btrail_event *a,
+                      const struct btrail_event *b)
+{
+    return a->type == b->type && a->reason == b->reason &&
+           !memcmp(a->data, b->data, sizeof(a->data));
+}
+
 /* Adds what is wanted of records with one CR3 and no event in between. */
 static void filter_records(struct btrail_filtering *f, unsigned vcpu,
                            struct btrail_filtered *v, uint64_t cr3, bool wanted,
@@ -311,6 +318,10 @@ static void filter_records(struct btrail_filtering *f, unsigned vcpu,
         add_wanted_event(f, v, &v->time);
         v->time.type = 0;
     }
+    if (v->task.type && !same_task(&v->task, &v->named)) {
+        add_wanted_event(f, v, &v->task);
+        v->named = v->task;
+    }
     v->gap = 0;
     f->n_records += kept;
     v->index += kept;
@@ -338,6 +349,8 @@ static void begin_output(struct btrail_filtering *f, struct btrail_filtered *v,
     f->n_records = 0;
     g_array_set_size(f->events, 0);
     v->dropped = 0;
+    /* The slab before may be lost. */
+    v->named.type = 0;
     v->checked = (struct btrail_checked_slab) {
         .slab = { .first_index = v->index, .cr3 = slab->cr3 },
         .begin = v->index,
@@ -386,6 +399,9 @@ void btrail_filtering_slab(struct btrail_filtering *f, unsigned vcpu,
         switch (e->type) {
         case BTRAIL_EVENT_TIME:
             v->time = *e;
+            continue;
+        case BTRAIL_EVENT_TASK:
+            v->task = *e;
             continue;
         case BTRAIL_EVENT_GAP:
             if (e->data[0]) {

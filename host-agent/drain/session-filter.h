@@ -102,6 +102,8 @@ struct btrail_mark {
  *           of any vCPU.
  * @dropped: how many records of the last slab are not wanted
  * @time:  the last TIME event, if it was not added yet
+ * @task:  the last TASK event
+ * @named: the last one that was added to the slab; type 0: none
  * @gap:   the reason of a GAP of unknown size just before; 0 if there is none
  */
 struct btrail_filtered {
@@ -109,6 +111,8 @@ struct btrail_filtered {
     struct btrail_checked_slab checked;
     uint64_t dropped;
     struct btrail_event time;
+    struct btrail_event task;
+    struct btrail_event named;
     uint16_t gap;
 };
 

@@ -30,6 +30,7 @@ struct btrail_cursor {
     uint64_t damaged_to;        /* index at which the last damaged chunk ends */
     uint64_t cr3;
     struct btrail_time time;
+    struct btrail_task task;
     uint64_t skip_to;           /* return nothing before this index */
     uint64_t skip_to_time;      /* nor before this TIME, if not 0 */
     uint32_t skip_to_event;     /* nor before this one of the chunk, from 1 */
@@ -233,6 +234,7 @@ static int enter_chunk(struct btrail_cursor *c, struct btrail_batch *batch)
         c->loaded = true;
         c->cr3 = c->header.cr3;
         c->time = c->header.time;
+        c->task.known = false;
         if (c->index < c->header.first_index) {
             put_hole(c, c->header.first_index, BTRAIL_GAP_CORRUPT, batch);
         }
@@ -256,6 +258,9 @@ static void put_event(struct btrail_cursor *c, struct btrail_batch *batch)
     batch->index = c->index;
     batch->event = e;
     btrail_event_apply(e, &c->cr3, &c->time);
+    if (e->type == BTRAIL_EVENT_TASK) {
+        btrail_event_task(e, &c->task);
+    }
     if (btrail_event_is_known_gap(e)) {
         c->index = e->index;
     }
@@ -380,6 +385,9 @@ int btrail_cursor_next(struct btrail_cursor *c, struct btrail_batch *batch)
 
     batch->cr3 = c->cr3;
     batch->time = c->time;
+    if (c->task.known) {
+        batch->task = c->task;
+    }
     return 0;
 }
 
@@ -393,6 +401,7 @@ static void go_to_chunk(struct btrail_cursor *c, unsigned i)
     c->damaged_to = 0;
     c->cr3 = 0;
     c->time = (struct btrail_time) { .icount = BTRAIL_NO_ICOUNT };
+    c->task.known = false;
     c->skip_to = 0;
     c->skip_to_time = 0;
     c->skip_to_event = 0;

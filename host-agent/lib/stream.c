@@ -19,6 +19,8 @@ struct btrail_stream {
     uint64_t index;
     uint64_t cr3;
     struct btrail_time time;
+    struct btrail_event task;   /* the last one that was named; type 0: none */
+    bool has_task;              /* the block has a TASK event */
     uint64_t unexplained;
 };
 
@@ -99,8 +101,33 @@ static int need_block(struct btrail_stream *s)
         s->block = s->sink->get(s->sink);
         btrail_block_begin(s->block, s->vcpu, s->index, s->cr3, &s->time);
         btrail_encoder_begin(s->encoder, s->block->streams);
+        s->has_task = false;
     }
     return 0;
+}
+
+/* The block must have room for it. */
+static void put_event(struct btrail_stream *s, const struct btrail_event *e)
+{
+    btrail_block_add_event(s->block, e);
+    s->index = s->block->header.end_index;
+    btrail_event_apply(e, &s->cr3, &s->time);
+    s->ended |= e->type == BTRAIL_EVENT_END;
+    if (e->type == BTRAIL_EVENT_TASK) {
+        s->task = *e;
+        s->has_task = true;
+    }
+}
+
+/* A block that does not know its task yet names it before its first record. */
+static void put_task(struct btrail_stream *s)
+{
+    struct btrail_event e = s->task;
+
+    if (!s->block->header.records && e.type && !s->has_task) {
+        e.index = s->index;
+        put_event(s, &e);
+    }
 }
 
 static int add_records(struct btrail_stream *s,
@@ -113,6 +140,7 @@ static int add_records(struct btrail_stream *s,
         if (ret) {
             return ret;
         }
+        put_task(s);
         step = MIN(MIN(n, room(s)), STEP);
         btrail_encoder_records(s->encoder, records, step);
         btrail_block_add_records(s->block, step);
@@ -127,14 +155,10 @@ static int add_event(struct btrail_stream *s, const struct btrail_event *e)
 {
     int ret = need_block(s);
 
-    if (ret) {
-        return ret;
+    if (!ret) {
+        put_event(s, e);
     }
-    btrail_block_add_event(s->block, e);
-    s->index = s->block->header.end_index;
-    btrail_event_apply(e, &s->cr3, &s->time);
-    s->ended |= e->type == BTRAIL_EVENT_END;
-    return 0;
+    return ret;
 }
 
 void btrail_stream_begin(struct btrail_stream *s, uint64_t index)
@@ -198,7 +222,7 @@ bool btrail_slab_check(const struct btrail_slab *slab, uint64_t before,
         size_t n = btrail_slab_before(e, position, index, slab->n_records);
 
         if (n == SIZE_MAX || e->index < before ||
-            e->type < BTRAIL_EVENT_CR3 || e->type > BTRAIL_EVENT_END ||
+            e->type < BTRAIL_EVENT_CR3 || e->type > BTRAIL_EVENT_TASK ||
             (i + 1 < slab->n_events && e->type == BTRAIL_EVENT_END)) {
             return false;
         }
@@ -251,9 +275,9 @@ static bool fits_block(const struct btrail_stream *s,
 {
     const struct btrail_block_header *h = &s->block->header;
 
-    /* Two events may be added before those of the slab. */
+    /* Three events may be added to those of the slab. */
     return slab->n_records <= room(s) &&
-           slab->n_events + 2 <= BTRAIL_BLOCK_MAX_EVENTS - h->events;
+           slab->n_events + 3 <= BTRAIL_BLOCK_MAX_EVENTS - h->events;
 }
 
 static int begin_slab(struct btrail_stream *s,

@@ -14,6 +14,7 @@ static const char *const events[] = {
     [BTRAIL_EVENT_PAUSE] = "pause",
     [BTRAIL_EVENT_RESUME] = "resume",
     [BTRAIL_EVENT_END] = "end",
+    [BTRAIL_EVENT_TASK] = "task",
 };
 
 static const char *const gaps[] = {

@@ -282,6 +282,34 @@ BTRAIL_API int btrail_trace_stream(const struct btrail_trace *trace,
 BTRAIL_API int btrail_trace_meta(const struct btrail_trace *trace, unsigned n,
                                  const char **json, size_t *length);
 
+/* The most bytes of the name of a task */
+#define BTRAIL_TASK_NAME    16
+
+/**
+ * struct btrail_task - a task of the guest's kernel
+ * @known:  false if nothing is known of it; all else is 0 then
+ * @kernel: it has no address space of its own
+ * @tid:    its number; 0 for the idle task of each vCPU
+ * @pid:    that of its process
+ * @name:   NUL-terminated, of any other bytes
+ */
+struct btrail_task {
+    bool known;
+    bool kernel;
+    uint32_t tid;
+    uint32_t pid;
+    char name[BTRAIL_TASK_NAME + 1];
+};
+
+/**
+ * btrail_event_task - the task that a TASK event names
+ * @task: gets it
+ *
+ * Errors: ARGUMENT (it is another event).
+ */
+BTRAIL_API int btrail_event_task(const struct btrail_event *event,
+                                 struct btrail_task *task);
+
 /**
  * struct btrail_batch - what btrail_cursor_next() returns
  * @event:     the event, or NULL if these are records
@@ -294,9 +322,12 @@ BTRAIL_API int btrail_trace_meta(const struct btrail_trace *trace, unsigned n,
  *             is known before the event
  * @cr3:       CR3 in force for these records, or after the event
  * @time:      the TIME event in force for these records, or after the event
+ * @task:      the task that made these records, or that runs after the event.
+ *             At events before the first record of a chunk it can be unknown,
+ *             although it is known for the records before and after them.
  *
- * All records of a batch share CR3 and TIME event, and their indices have no
- * hole.  @event and @records are valid until the next call with the same
+ * All records of a batch share CR3, TIME event and task, and their indices have
+ * no hole.  @event and @records are valid until the next call with the same
  * cursor.
  */
 struct btrail_batch {
@@ -307,6 +338,7 @@ struct btrail_batch {
     uint64_t index;
     uint64_t cr3;
     struct btrail_time time;
+    struct btrail_task task;
 };
 
 /*
@@ -354,7 +386,7 @@ BTRAIL_API int btrail_cursor_next(struct btrail_cursor *cursor,
  * @index: of a record
  *
  * The next batch is the first one, event or records, whose index is not below
- * @index; it has no records before that.  CR3 and time are those in force
+ * @index; it has no records before that.  CR3, time and task are those in force
  * there.
  *
  * Errors: ARGUMENT.

@@ -38,8 +38,10 @@ static char *describe(struct btrail_cursor *cursor, uint64_t from)
                 g_string_append_printf(text, "%" G_GUINT64_FORMAT " %"
                                        G_GINT64_MODIFIER "x %"
                                        G_GINT64_MODIFIER "x %"
-                                       G_GUINT64_FORMAT "\n", b.index + i,
-                                       b.cr3, b.records[i].from, b.time.host);
+                                       G_GUINT64_FORMAT " %u\n", b.index + i,
+                                       b.cr3, b.records[i].from, b.time.host,
+                                       b.task.tid);
+                g_assert_true(b.task.known == (b.task.tid != 0));
             }
         }
     }
@@ -98,6 +100,9 @@ static char *write_random(bool one_chunk)
                     clock += g_test_rand_int_range(0, 3);
                     e->type = BTRAIL_EVENT_TIME;
                     e->data[0] = clock;
+                } else if (!g_test_rand_int_range(0, 3)) {
+                    e->type = BTRAIL_EVENT_TASK;
+                    e->data[0] = g_test_rand_int_range(1, 5);
                 } else {
                     /* With other bits that do not matter */
                     cr3 = g_test_rand_int_range(0, one_chunk ? 100 : 20) << 12;

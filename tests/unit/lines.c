@@ -157,6 +157,29 @@ static void test_events(void)
             "end reason=unknown host=5000000000",
             "\"end\",\"reason\":\"unknown\",\"host\":5000000000",
         }, {
+            { 1, BTRAIL_EVENT_TASK, BTRAIL_TASK_UNKNOWN, 0, { 0 } },
+            "task unknown",
+            "\"task\",\"tid\":null",
+        }, {
+            /* x, a newline, quotes, a backslash, e acute, half a character */
+            { 1, BTRAIL_EVENT_TASK, BTRAIL_TASK_KERNEL, 0,
+              { UINT64_C(7) << 32 | 8, UINT64_C(0xffa9c35c220a78) } },
+            "task tid=8 pid=7 kernel=true "
+            "comm=\"x\\n\\\"\\\\\\303\\251\\377\"",
+            "\"task\",\"tid\":8,\"pid\":7,\"kernel\":true,"
+            "\"comm\":\"x\\u000a\\u0022\\u005c\303\251\357\277\275\"",
+        }, {
+            { 1, BTRAIL_EVENT_TASK, 0, 0,
+              { UINT64_MAX, UINT64_C(0x0101010101010101),
+                UINT64_C(0x0101010101010101) } },
+            "task tid=4294967295 pid=4294967295 kernel=false comm=\""
+            "\\001\\001\\001\\001\\001\\001\\001\\001"
+            "\\001\\001\\001\\001\\001\\001\\001\\001\"",
+            "\"task\",\"tid\":4294967295,\"pid\":4294967295,\"kernel\":false,"
+            "\"comm\":\""
+            "\\u0001\\u0001\\u0001\\u0001\\u0001\\u0001\\u0001\\u0001"
+            "\\u0001\\u0001\\u0001\\u0001\\u0001\\u0001\\u0001\\u0001\"",
+        }, {
             { 1, UINT16_MAX, UINT16_MAX, 0, { 0 } },
             "unknown type=65535 number=65535",
             "\"unknown\",\"type\":65535,\"number\":65535",

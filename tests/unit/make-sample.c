@@ -34,7 +34,7 @@ static void write_large(const char *path,
     static const char json[] =
         "{\"start\": {\"monotonic\": 5000000, \"realtime\": 7000000}}";
     struct btrail_record records[RECORDS];
-    struct btrail_event events[8 + SPACES];
+    struct btrail_event events[9 + SPACES];
     struct btrail_slab slab = {
         .records = records, .n_records = RECORDS, .events = events,
     };
@@ -80,6 +80,17 @@ static void write_large(const char *path,
         }
         add_event(&slab, events, first + 500, BTRAIL_EVENT_CR3, 0,
                   0x1000 * (i + 1));
+        if (i > 4) {
+            /* One is unknown, and the chunk ends after it. */
+            events[slab.n_events++] = (struct btrail_event) {
+                first + 550, BTRAIL_EVENT_TASK,
+                i == SLABS / 2 ? BTRAIL_TASK_UNKNOWN : i & 1, 0,
+                { UINT64_C(7) << 32 | i, 0x2022c3a90a785b + i, ~0ull >> i },
+            };
+        }
+        if (i == SLABS / 2) {
+            memset(events[slab.n_events - 1].data, 0, 3 * sizeof(uint64_t));
+        }
         if (i % 8 == 5) {
             add_event(&slab, events, first + 600, BTRAIL_EVENT_GAP,
                       BTRAIL_GAP_RESET, 0);

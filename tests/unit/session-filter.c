@@ -10,11 +10,12 @@
 
 #define KERNEL  UINT64_C(0xffffffff81000000)
 
-/* A record that was made, with the CR3 and the time at it */
+/* A record that was made, with the CR3, the time and the task at it */
 struct made {
     struct btrail_record record;
     uint64_t cr3;
     uint64_t time;
+    uint64_t task;
 };
 
 /* A record that was kept */
@@ -79,8 +80,12 @@ struct rig {
     struct btrail_filtered v;
     uint64_t cr3;
     uint64_t time;
+    uint64_t task;
     uint64_t out_cr3;
     uint64_t out_time;
+    uint64_t out_task;
+    bool has_task;              /* since the start of the slab */
+    bool after_task;            /* the last item was a TASK */
     uint64_t out_index;
     uint64_t gaps;
     struct btrail_mark marks[8];
@@ -98,6 +103,13 @@ static void take_event(struct rig *r, const struct btrail_event *e)
     case BTRAIL_EVENT_TIME:
         r->out_time = e->data[0];
         break;
+    case BTRAIL_EVENT_TASK:
+        /* Only before a record, and where it changes or at the start */
+        g_assert_true(!r->has_task || e->data[0] != r->out_task);
+        g_assert_cmphex(e->data[1], ==, ~e->data[0]);
+        r->out_task = e->data[0];
+        r->has_task = r->after_task = true;
+        return;
     case BTRAIL_EVENT_GAP:
         g_assert_cmpuint(e->data[0], ==, BTRAIL_LOST_UNKNOWN);
         r->gaps++;
@@ -106,6 +118,7 @@ static void take_event(struct rig *r, const struct btrail_event *e)
         g_assert_cmpuint(e->type, ==, BTRAIL_EVENT_PAUSE);
         break;
     }
+    g_assert_false(r->after_task);
 }
 
 /* What is in the filtered slab: a reader in a few lines */
@@ -116,13 +129,18 @@ static void take_slab(struct rig *r)
 
     g_assert_cmpuint(s->first_index, ==, r->out_index);
     r->out_cr3 = s->cr3;
+    r->has_task = false;
     for (i = 0; i <= s->n_records; i++) {
         for (; k < s->n_events && s->events[k].index == r->out_index; k++) {
             take_event(r, &s->events[k]);
         }
         if (i < s->n_records) {
-            struct made m = { s->records[i], r->out_cr3, r->out_time };
+            struct made m = {
+                s->records[i], r->out_cr3, r->out_time, r->out_task,
+            };
 
+            g_assert_true(r->has_task || !r->out_task);
+            r->after_task = false;
             g_array_append_val(r->kept, m);
             r->out_index++;
         }
@@ -137,6 +155,10 @@ static void add_event(GArray *events, uint64_t index, uint16_t type,
     struct btrail_event e = {
         .index = index, .type = type, .data = { data },
     };
+
+    if (type == BTRAIL_EVENT_TASK) {
+        e.data[1] = ~data;
+    }
 
     e.reason = type == BTRAIL_EVENT_GAP ? BTRAIL_GAP_OVERFLOW : 0;
     g_array_append_val(events, e);
@@ -177,9 +199,13 @@ static void add_slab(struct rig *r, uint64_t *index)
         if (!g_test_rand_int_range(0, 50)) {
             add_event(events, *index, BTRAIL_EVENT_PAUSE, 1);
         }
+        if (!g_test_rand_int_range(0, 20) || (r->task && !i)) {
+            r->task = g_test_rand_int_range(1, 4);
+            add_event(events, *index, BTRAIL_EVENT_TASK, r->task);
+        }
         m = (struct made) {
             { random_address(), random_address(), i % 2 ? 16 : 0 },
-            r->cr3, r->time,
+            r->cr3, r->time, r->task,
         };
         g_array_append_val(records, m.record);
         g_array_append_val(r->made, m);
@@ -256,6 +282,7 @@ static void test_random(gconstpointer opaque)
             g_assert_cmphex(got->record.flags, ==, want_made.record.flags);
             g_assert_cmphex(got->cr3, ==, want_made.cr3);
             g_assert_cmpuint(got->time, ==, want_made.time);
+            g_assert_cmpuint(got->task, ==, want_made.task);
         }
         g_assert_cmpuint(k, ==, r.kept->len);
         g_assert_cmpuint(r.n_placed, ==, r.n_marks);

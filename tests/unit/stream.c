@@ -201,6 +201,62 @@ static void test_state(void)
     collector_clear(&c);
 }
 
+/* Each block names the task in force before its first record, and once. */
+static void test_tasks(void)
+{
+    struct collector c;
+    struct btrail_stream *s;
+    struct btrail_event e[3];
+
+    collector_init(&c);
+    s = btrail_stream_new(0, &c.sink, false);
+    e[0] = make(0, BTRAIL_EVENT_TIME, 1000);
+    e[1] = make(5, BTRAIL_EVENT_TASK, 77);
+    e[1].reason = BTRAIL_TASK_KERNEL;
+    e[1].data[1] = 123;
+    e[1].data[2] = 456;
+    g_assert_cmpint(append(s, 0, 0x1000, 10, e, 2), ==, 0);
+    btrail_stream_flush(s);
+    assert_event(&c, 1, 5, 5, BTRAIL_EVENT_TASK, BTRAIL_TASK_KERNEL, 77);
+    g_assert_cmpuint(c.events->len, ==, 2);
+
+    g_assert_cmpint(append(s, 10, 0x1000, 10, e, 0), ==, 0);
+    btrail_stream_flush(s);
+    g_assert_cmpuint(c.events->len, ==, 3);
+    assert_event(&c, 2, 10, 10, BTRAIL_EVENT_TASK, BTRAIL_TASK_KERNEL, 77);
+    g_assert_cmpuint(event(&c, 2)->event.data[1], ==, 123);
+    g_assert_cmpuint(event(&c, 2)->event.data[2], ==, 456);
+
+    /* The producer repeats it, or names another. */
+    e[0].index = e[1].index = 20;
+    e[1].data[0] = 78;
+    g_assert_cmpint(append(s, 20, 0x1000, 10, e, 2), ==, 0);
+    btrail_stream_flush(s);
+    g_assert_cmpuint(c.events->len, ==, 5);
+    assert_event(&c, 4, 20, 20, BTRAIL_EVENT_TASK, BTRAIL_TASK_KERNEL, 78);
+
+    /* A block without records needs none, and one that has some has one. */
+    e[0].index = 30;
+    g_assert_cmpint(append(s, 30, 0x1000, 0, e, 1), ==, 0);
+    btrail_stream_flush(s);
+    g_assert_cmpuint(c.events->len, ==, 6);
+    e[0] = make(35, BTRAIL_EVENT_TASK, 0);
+    e[0].reason = BTRAIL_TASK_UNKNOWN;
+    g_assert_cmpint(append(s, 30, 0x1000, 10, e, 1), ==, 0);
+    g_assert_cmpint(append(s, 40, 0x1000, 10, e, 0), ==, 0);
+    btrail_stream_flush(s);
+    g_assert_cmpuint(c.events->len, ==, 8);
+    assert_event(&c, 6, 30, 30, BTRAIL_EVENT_TASK, BTRAIL_TASK_KERNEL, 78);
+
+    /* It is not known any more: that is repeated as well. */
+    g_assert_cmpint(append(s, 50, 0x1000, 10, e, 0), ==, 0);
+    btrail_stream_flush(s);
+    g_assert_cmpuint(c.events->len, ==, 9);
+    assert_event(&c, 8, 50, 50, BTRAIL_EVENT_TASK, BTRAIL_TASK_UNKNOWN, 0);
+    btrail_stream_free(s);
+    collector_clear(&c);
+}
+
 /* GAP events: before the first record, and between records */
 static void test_gaps(void)
 {
@@ -329,7 +385,7 @@ static void test_contradictions(void)
           { { 25, BTRAIL_EVENT_CR3, 0, 0, { 1 } },
             { 24, BTRAIL_EVENT_CR3, 0, 0, { 1 } } }, 2 },
         { "no event type", 20, 10, { { 20, 0, 0, 0, { 1 } } }, 1 },
-        { "unknown event type", 20, 10, { { 20, 7, 0, 0, { 1 } } }, 1 },
+        { "unknown event type", 20, 10, { { 20, 8, 0, 0, { 1 } } }, 1 },
         { "event after END", 20, 10,
           { { 30, BTRAIL_EVENT_END, 0, 0, { 1 } },
             { 30, BTRAIL_EVENT_CR3, 0, 0, { 1 } } }, 2 },
@@ -474,6 +530,7 @@ int main(int argc, char **argv)
     init_records();
     g_test_add_func("/stream/slabs", test_slabs);
     g_test_add_func("/stream/state", test_state);
+    g_test_add_func("/stream/tasks", test_tasks);
     g_test_add_func("/stream/gaps", test_gaps);
     g_test_add_func("/stream/time-before-gap", test_time_before_gap);
     g_test_add_func("/stream/unexplained", test_unexplained);
