@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "libvirt/domain.h"
+#include "libvirt/load.h"
 #include "monitor/qmp.h"
 #include "util/json.h"
 
@@ -41,7 +42,11 @@ static virDomainPtr lookup(virConnectPtr connection, const char *name)
 bool btrail_domain_open(struct btrail_domain *d, const char *uri,
                         const char *name, GError **error)
 {
+    d->connection = NULL;
     d->domain = NULL;
+    if (!btrail_libvirt_load(error)) {
+        return false;
+    }
     virSetErrorFunc(NULL, ignore_error);
     d->connection = virConnectOpenAuth(uri, virConnectAuthPtrDefault, 0);
     if (!d->connection) {

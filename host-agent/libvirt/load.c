@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * libvirt, loaded when it is needed: see load.h
+ */
+
+#include <dlfcn.h>
+#include <libvirt/libvirt-qemu.h>
+#include <libvirt/virterror.h>
+
+#include "libvirt/load.h"
+#include "util/agent-error.h"
+
+/* It needs libvirt.so.0, whose functions dlsym() finds through it. */
+#define LIBRARY "libvirt-qemu.so.0"
+
+static void *library;
+
+static void *find(const char *name)
+{
+    void *symbol = dlsym(library, name);
+
+    if (!symbol) {
+        g_error("%s lacks %s", LIBRARY, name);
+    }
+    return symbol;
+}
+
+/* These are the declarations of libvirt's own headers. */
+virConnectAuthPtr virConnectAuthPtrDefault;
+
+#define CALL(type, name, parameters, arguments)                         \
+    type name parameters                                                \
+    {                                                                   \
+        return ((__typeof__(name) *)find(#name)) arguments;             \
+    }
+
+CALL(virConnectPtr, virConnectOpenAuth,
+     (const char *uri, virConnectAuthPtr auth, unsigned int flags),
+     (uri, auth, flags))
+CALL(int, virConnectClose, (virConnectPtr conn), (conn))
+CALL(int, virConnectIsAlive, (virConnectPtr conn), (conn))
+CALL(char *, virConnectGetCapabilities, (virConnectPtr conn), (conn))
+CALL(char *, virConnectGetDomainCapabilities,
+     (virConnectPtr conn, const char *emulator, const char *arch,
+      const char *machine, const char *virttype, unsigned int flags),
+     (conn, emulator, arch, machine, virttype, flags))
+CALL(const char *, virConnectGetType, (virConnectPtr conn), (conn))
+CALL(char *, virConnectGetURI, (virConnectPtr conn), (conn))
+
+CALL(virDomainPtr, virDomainLookupByName,
+     (virConnectPtr conn, const char *name), (conn, name))
+CALL(virDomainPtr, virDomainLookupByUUIDString,
+     (virConnectPtr conn, const char *uuid), (conn, uuid))
+CALL(virDomainPtr, virDomainLookupByID, (virConnectPtr conn, int id),
+     (conn, id))
+CALL(virDomainPtr, virDomainDefineXML, (virConnectPtr conn, const char *xml),
+     (conn, xml))
+CALL(int, virDomainFree, (virDomainPtr domain), (domain))
+CALL(virConnectPtr, virDomainGetConnect, (virDomainPtr domain), (domain))
+CALL(int, virDomainGetSecurityLabelList,
+     (virDomainPtr domain, virSecurityLabelPtr *labels), (domain, labels))
+CALL(char *, virDomainGetXMLDesc, (virDomainPtr domain, unsigned int flags),
+     (domain, flags))
+CALL(int, virDomainHasManagedSaveImage,
+     (virDomainPtr domain, unsigned int flags), (domain, flags))
+CALL(int, virDomainIsActive, (virDomainPtr domain), (domain))
+CALL(int, virDomainIsPersistent, (virDomainPtr domain), (domain))
+CALL(char *, virDomainManagedSaveGetXMLDesc,
+     (virDomainPtr domain, unsigned int flags), (domain, flags))
+CALL(int, virDomainQemuMonitorCommand,
+     (virDomainPtr domain, const char *command, char **result,
+      unsigned int flags),
+     (domain, command, result, flags))
+
+CALL(const char *, virGetLastErrorMessage, (void), ())
+CALL(void, virSetErrorFunc, (void *opaque, virErrorFunc handler),
+     (opaque, handler))
+
+bool btrail_libvirt_load(GError **error)
+{
+    if (library) {
+        return true;
+    }
+    library = dlopen(LIBRARY, RTLD_LAZY);
+    if (!library) {
+        g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_SYSTEM,
+                    "cannot connect to libvirt: %s", dlerror());
+        return false;
+    }
+    virConnectAuthPtrDefault =
+        *(virConnectAuthPtr *)find("virConnectAuthPtrDefault");
+    return true;
+}
