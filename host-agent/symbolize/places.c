@@ -272,9 +272,10 @@ static void find_place(struct places *p, const struct process *process,
 void places_find(struct places *p, const struct process *process,
                  uint64_t address, struct place *place)
 {
-    size_t hash = btrail_hash2(address, (uintptr_t)process) >> 32;
+    size_t hash = btrail_hash2(address, (uintptr_t)process->owner) >> 32;
     struct found_place *c = &p->cache[hash % CACHE_SIZE];
 
+    process = process->owner;
     if (c->address != address || c->process != process ||
         c->changes != process->changes) {
         find_place(p, process, address, &c->place);
@@ -300,7 +301,7 @@ size_t places_read(struct places *p, const struct process *process,
         return got;
     }
     m = shared ? address_space_find(p->shared, address) :
-        find_mapping(p, process, address);
+        find_mapping(p, process->owner, address);
     if (!m) {
         return 0;
     }

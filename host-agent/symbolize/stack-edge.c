@@ -189,7 +189,7 @@ stack_edges_get(struct stack_edges *st, const struct process *process,
                 const struct btrail_record *r)
 {
     uint32_t space = r->from >= ADDRESS_SHARED && r->to >= ADDRESS_SHARED ?
-                     KERNEL_SPACE : process->id;
+                     KERNEL_SPACE : process->owner->id;
     struct stack_edge *e = edge_slot(st, space, r->from, r->to);
 
     if (G_LIKELY(e->to_fn)) {
@@ -202,7 +202,7 @@ stack_edges_get(struct stack_edges *st, const struct process *process,
         e = edge_slot(st, space, r->from, r->to);
     }
     *e = (struct stack_edge) { .from = r->from, .to = r->to, .space = space };
-    classify(st, process, where, e);
+    classify(st, process->owner, where, e);
     return e;
 }
 
