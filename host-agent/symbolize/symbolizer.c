@@ -10,6 +10,7 @@
 
 #include "backtrail/code.h"
 #include "lib/internal/names-private.h"
+#include "symbolize/content-mappings.h"
 #include "symbolize/runs.h"
 #include "symbolize/symbolizer.h"
 
@@ -22,6 +23,7 @@ struct symbolizer {
     struct btrail_names *names;
     struct btrail_owners *owners;
     struct btrail_code *code;
+    struct content_mappings *contents;
     struct processes *processes;
     struct places *places;
     bool searched;              /* the trace was searched for runs */
@@ -122,8 +124,12 @@ struct symbolizer *symbolizer_new(const struct symbolizer_options *options,
         read_sideband(s);
     }
     s->processes = processes_new(s->map, s->names, s->owners);
+    if (s->owners && s->code) {
+        s->contents = content_mappings_new(trace, s->code, s->names,
+                                           s->owners);
+    }
     s->places = places_new(s->files, vmlinux, s->shared, s->names,
-                           s->processes);
+                           s->processes, s->contents);
     return s;
 }
 
@@ -131,6 +137,7 @@ void symbolizer_free(struct symbolizer *s)
 {
     if (s) {
         places_free(s->places);
+        content_mappings_free(s->contents);
         runs_free(s->runs);
         thread_lives_free(s->threads);
         processes_free(s->processes);
