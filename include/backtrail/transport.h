@@ -323,6 +323,9 @@ enum btrail_overflow_policy {
 #define BTRAIL_PRIVILEGE_USER       1u
 #define BTRAIL_PRIVILEGE_KERNEL     2u
 
+/* struct btrail_shm_header.accepts: BTRAIL_MSG_TASKS */
+#define BTRAIL_ACCEPTS_TASKS        1u
+
 /**
  * struct btrail_shm_header
  * @magic:            BTRAIL_SHM_MAGIC
@@ -338,6 +341,8 @@ enum btrail_overflow_policy {
  * @producer:         enum btrail_producer
  * @policy:           enum btrail_overflow_policy
  * @privilege:        BTRAIL_PRIVILEGE_*
+ * @accepts:          BTRAIL_ACCEPTS_*, messages that a producer may accept; an
+ *                    agent ignores bits that it does not know
  * @tick_ns:          see BTRAIL_EVENT_TIME
  * @tsc_hz:           frequency of the guest TSC, 0 if not known
  * @start_monotonic:  CLOCK_MONOTONIC at the start of the capture
@@ -371,7 +376,7 @@ struct btrail_shm_header {
     uint32_t producer;
     uint32_t policy;
     uint32_t privilege;
-    uint32_t reserved0;
+    uint32_t accepts;
     uint64_t tick_ns;
     uint64_t tsc_hz;
     uint64_t start_monotonic;
@@ -424,6 +429,9 @@ enum btrail_msg_type {
     BTRAIL_MSG_RESEND_CODE = 8,  /* agent: report all code again, for a consumer
                                that has not seen it; see struct
                                btrail_code_item */
+    BTRAIL_MSG_TASKS = 9,   /* agent, to a producer that accepts it: how TASK
+                               events are made from here on; value = size of
+                               the struct btrail_tasks that follows */
 };
 
 /*
@@ -446,6 +454,39 @@ enum btrail_msg_type {
 
 /* In READY, the agent requests to read the guest's RAM. */
 #define BTRAIL_READY_MEMORY         1u
+
+/**
+ * struct btrail_tasks - how a producer finds the task that a vCPU runs
+ * @switch_to: linear address of the function that switches the stack to that of
+ *             another task: __switch_to_asm() of Linux, with the task that runs
+ *             in RDI and the next one in RSI
+ * @set_name:  of the function that sets a task's name: __set_task_comm(), with
+ *             the task in RDI and the name in RSI
+ * @current:   what to add to the kernel's GS base, modulo 2^64, for the address
+ *             of the pointer to the task that runs
+ * @tid, @pid, @name, @mm: offsets in a task, below BTRAIL_TASKS_MAX_OFFSET; of
+ *             the numbers (32 bits each), the name (16 bytes), and the pointer
+ *             to the address space, which is NULL for tasks that have none
+ * @flags:     0
+ *
+ * All 0: no task is known from here on, as at the beginning.  Else @switch_to
+ * and @set_name are two addresses from BTRAIL_TASKS_MIN_ADDRESS on.
+ */
+struct btrail_tasks {
+    uint64_t switch_to;
+    uint64_t set_name;
+    uint64_t current;
+    uint32_t tid;
+    uint32_t pid;
+    uint32_t name;
+    uint32_t mm;
+    uint32_t flags;
+    uint32_t reserved;
+};
+
+#define BTRAIL_TASKS_MAX_OFFSET     (64u << 10)
+#define BTRAIL_TASKS_MIN_ADDRESS    UINT64_C(0xff00000000000000)
+#define BTRAIL_TASKS_NAME           16
 
 /*
  * Memory: where the guest's RAM is
@@ -521,6 +562,7 @@ BTRAIL_STATIC_ASSERT(sizeof(struct btrail_code_item) == 64, "item layout");
 BTRAIL_STATIC_ASSERT(sizeof(struct btrail_shm_code) == 128, "code layout");
 BTRAIL_STATIC_ASSERT(sizeof(struct btrail_shm_header) == 320, "header layout");
 BTRAIL_STATIC_ASSERT(sizeof(struct btrail_msg) == 24, "message layout");
+BTRAIL_STATIC_ASSERT(sizeof(struct btrail_tasks) == 48, "tasks layout");
 BTRAIL_STATIC_ASSERT(sizeof(struct btrail_memory) == 32, "memory layout");
 BTRAIL_STATIC_ASSERT(sizeof(struct btrail_memory_range) == 32,
                      "memory range layout");

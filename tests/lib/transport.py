@@ -28,7 +28,7 @@ HEADER_FIELDS = (
     'vcpu_stride', 'desc_offset', 'slab_offset', 'vcpus', 'slabs',
     'slab_size', 'records_per_slab', 'event_offset', 'events_per_slab',
     'record_size', 'event_size', 'producer', 'policy', 'privilege',
-    'reserved0', 'tick_ns', 'tsc_hz', 'start_monotonic', 'start_realtime',
+    'accepts', 'tick_ns', 'tsc_hz', 'start_monotonic', 'start_realtime',
     'capture', 'code_offset', 'code_page_offset', 'code_items')
 SHM_MAGIC = 0x314d485354425f42
 AGENT_SLEEPS = 256              # offset in the header

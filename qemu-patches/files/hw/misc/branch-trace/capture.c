@@ -46,6 +46,10 @@ struct BranchTraceCapture {
     int64_t progress_ms;        /* when the agent last drained something */
     int64_t resent_ms;          /* when all code was last sent again */
     bool resend;                /* requested once more, but not due yet */
+    struct btrail_tasks tasks;  /* how tasks are found; all 0: they are not */
+    struct btrail_tasks next_tasks;     /* requested by the agent */
+    int64_t tasks_ms;           /* when that was last changed */
+    bool tasks_due;             /* it must be changed, but not yet */
     QEMUTimer *housekeeping;
 
     /* The tick thread reads the streams, the BQL holder changes the list. */
@@ -191,6 +195,21 @@ static void do_change(CPUState *cpu, run_on_cpu_data data)
         s, branch_trace_selection_filter(latest->selection, s->cpu_index));
 }
 
+static const struct btrail_tasks *get_tasks(const BranchTraceCapture *capture)
+{
+    return capture->tasks.switch_to ? &capture->tasks : NULL;
+}
+
+static void do_tasks_off(CPUState *cpu, run_on_cpu_data data)
+{
+    branch_trace_stream_set_tasks(data.host_ptr, NULL);
+}
+
+static void do_tasks_on(CPUState *cpu, run_on_cpu_data data)
+{
+    branch_trace_stream_set_tasks(data.host_ptr, get_tasks(latest));
+}
+
 /*
  * When a vCPU is unplugged its thread ends first, and the BQL is not held
  * until the rest follows.  The vCPU is still in the list then, but nothing
@@ -215,6 +234,7 @@ static void start_stream(BranchTraceCapture *capture, CPUState *cpu)
             cpu, &capture->buffer,
             branch_trace_selection_filter(capture->selection, cpu->cpu_index),
             &capture->policy, capture->code);
+        s->tasks = get_tasks(capture);
         WITH_QEMU_LOCK_GUARD(&capture->streams_lock) {
             g_ptr_array_add(capture->streams, s);
         }
@@ -226,14 +246,34 @@ static void start_stream(BranchTraceCapture *capture, CPUState *cpu)
  * The stream of a vCPU that is not selected any more continues, since the vCPU
  * may be selected again: it has events, and no records.
  */
-static void change_stream(BranchTraceStream *s)
+static void change_stream(BranchTraceStream *s, run_on_cpu_func change)
 {
     CPUState *cpu = s->cpu;
 
     if (cpu && !thread_ended(cpu)) {
-        run_on_cpu(cpu, do_change, RUN_ON_CPU_HOST_PTR(s));
+        run_on_cpu(cpu, change, RUN_ON_CPU_HOST_PTR(s));
     } else {
-        do_change(cpu, RUN_ON_CPU_HOST_PTR(s));
+        change(cpu, RUN_ON_CPU_HOST_PTR(s));
+    }
+}
+
+static void set_tasks(BranchTraceCapture *capture,
+                      const struct btrail_tasks *tasks)
+{
+    BranchTraceStream *s;
+    unsigned i;
+
+    if (get_tasks(capture)) {
+        FOREACH_STREAM(capture, i, s) {
+            change_stream(s, do_tasks_off);
+        }
+    }
+    /* Now no vCPU uses the old description. */
+    capture->tasks = *tasks;
+    if (get_tasks(capture)) {
+        FOREACH_STREAM(capture, i, s) {
+            change_stream(s, do_tasks_on);
+        }
     }
 }
 
@@ -359,6 +399,18 @@ static void resend_code(BranchTraceCapture *capture)
     }
 }
 
+/* Not too often: code may have to be translated again. */
+static void change_tasks(BranchTraceCapture *capture)
+{
+    int64_t now = qemu_clock_get_ms(QEMU_CLOCK_REALTIME);
+
+    capture->tasks_due = now - capture->tasks_ms < HOUSEKEEPING_MS;
+    if (!capture->tasks_due) {
+        capture->tasks_ms = now;
+        set_tasks(capture, &capture->next_tasks);
+    }
+}
+
 static void agent_event(void *opaque, BranchTraceDataEvent event)
 {
     BranchTraceCapture *capture = opaque;
@@ -375,6 +427,10 @@ static void agent_event(void *opaque, BranchTraceDataEvent event)
         break;
     case BRANCH_TRACE_DATA_RESEND_CODE:
         resend_code(capture);
+        break;
+    case BRANCH_TRACE_DATA_TASKS:
+        capture->next_tasks = *branch_trace_data_tasks(capture->agent);
+        change_tasks(capture);
         break;
     case BRANCH_TRACE_DATA_STOP:
         branch_trace_capture_end(capture, BRANCH_TRACE_REASON_AGENT,
@@ -432,6 +488,9 @@ static void housekeeping(void *opaque)
     if (capture->resend) {
         resend_code(capture);
     }
+    if (capture->tasks_due) {
+        change_tasks(capture);
+    }
     housekeeping_later(capture);
 }
 
@@ -465,6 +524,7 @@ static void describe(BranchTraceCapture *capture)
     const BranchTraceProducerOps *producer = branch_trace_producer();
 
     header->producer = producer->type;
+    header->accepts = producer->tasks ? BTRAIL_ACCEPTS_TASKS : 0;
     header->tick_ns = TICK_NS;
     header->tsc_hz = producer->tsc_hz(first_cpu);
     header->start_monotonic = get_clock();
@@ -599,6 +659,9 @@ void branch_trace_capture_attach(BranchTraceCapture *capture,
 
     /* Two agents must not drain at the same time. */
     close_agent(capture);
+    /* It may not want names, or may know better. */
+    capture->tasks_due = false;
+    set_tasks(capture, &(struct btrail_tasks) { 0 });
     FOREACH_STREAM(capture, i, s) {
         /* The last agent may have freed slabs since its tail was read. */
         branch_trace_stream_read_tail(s);
@@ -650,7 +713,7 @@ bool branch_trace_capture_change(BranchTraceCapture *capture,
      * is not held: the capture may end.
      */
     FOREACH_STREAM(capture, i, s) {
-        change_stream(s);
+        change_stream(s, do_change);
     }
     branch_trace_selection_free(old);
     for (i = 0; i < current_machine->smp.max_cpus; i++) {

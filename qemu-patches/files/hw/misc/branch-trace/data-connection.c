@@ -12,6 +12,7 @@
 #include "qemu/timer.h"
 #include "agent-socket.h"
 #include "data-connection.h"
+#include "hw/misc/branch-trace.h"
 #include "memory.h"
 
 /*
@@ -23,7 +24,10 @@
 struct BranchTraceData {
     QIOChannelSocket *ioc;
     guint watch;
-    struct btrail_msg in;
+    struct {
+        struct btrail_msg msg;
+        struct btrail_tasks tasks;
+    } in;
     size_t in_len;
     BranchTraceDataHandler *handler;
     void *opaque;
@@ -104,10 +108,48 @@ static bool coroutine_fn handshake(QIOChannel *ioc,
     return true;
 }
 
-static BranchTraceDataEvent msg_event(const struct btrail_msg *msg)
+static bool msg_has_tasks(const struct btrail_msg *msg)
 {
+    return msg_is_valid(msg) && msg->type == BTRAIL_MSG_TASKS &&
+           msg->value == sizeof(struct btrail_tasks) &&
+           branch_trace_producer()->tasks;
+}
+
+static bool tasks_are_valid(const struct btrail_tasks *tasks)
+{
+    static const struct btrail_tasks none;
+
+    if (!memcmp(tasks, &none, sizeof(none))) {
+        return true;
+    }
+    return tasks->switch_to >= BTRAIL_TASKS_MIN_ADDRESS &&
+           tasks->set_name >= BTRAIL_TASKS_MIN_ADDRESS &&
+           tasks->switch_to != tasks->set_name &&
+           tasks->tid < BTRAIL_TASKS_MAX_OFFSET &&
+           tasks->pid < BTRAIL_TASKS_MAX_OFFSET &&
+           tasks->name < BTRAIL_TASKS_MAX_OFFSET &&
+           tasks->mm < BTRAIL_TASKS_MAX_OFFSET && !tasks->flags;
+}
+
+/* How much there is to read before the message is complete */
+static size_t in_size(const BranchTraceData *data)
+{
+    return data->in_len >= sizeof(data->in.msg) &&
+           msg_has_tasks(&data->in.msg) ? sizeof(data->in) :
+           sizeof(data->in.msg);
+}
+
+static BranchTraceDataEvent data_event(const BranchTraceData *data)
+{
+    const struct btrail_msg *msg = &data->in.msg;
+
     if (msg_is_valid(msg)) {
         switch (msg->type) {
+        case BTRAIL_MSG_TASKS:
+            if (msg_has_tasks(msg) && tasks_are_valid(&data->in.tasks)) {
+                return BRANCH_TRACE_DATA_TASKS;
+            }
+            break;
         case BTRAIL_MSG_FLUSH:
             return BRANCH_TRACE_DATA_FLUSH;
         case BTRAIL_MSG_RESEND_CODE:
@@ -127,17 +169,17 @@ static gboolean data_readable(QIOChannel *ioc, GIOCondition cond,
     ssize_t n;
 
     n = qio_channel_read(ioc, (char *)&data->in + data->in_len,
-                         sizeof(data->in) - data->in_len, NULL);
+                         in_size(data) - data->in_len, NULL);
     if (n == QIO_CHANNEL_ERR_BLOCK) {
         return G_SOURCE_CONTINUE;
     }
     if (n > 0) {
         data->in_len += n;
-        if (data->in_len < sizeof(data->in)) {
+        if (data->in_len < in_size(data)) {
             return G_SOURCE_CONTINUE;
         }
         data->in_len = 0;
-        event = msg_event(&data->in);
+        event = data_event(data);
     }
     /* This may close the connection, and remove the source with it. */
     data->handler(data->opaque, event);
@@ -174,6 +216,11 @@ void branch_trace_data_listen(BranchTraceData *data)
     data->watch = qio_channel_add_watch(QIO_CHANNEL(data->ioc),
                                          G_IO_IN | G_IO_HUP | G_IO_ERR,
                                          data_readable, data, NULL);
+}
+
+const struct btrail_tasks *branch_trace_data_tasks(const BranchTraceData *data)
+{
+    return &data->in.tasks;
 }
 
 void branch_trace_data_send_end(BranchTraceData *data, uint32_t reason)

@@ -18,6 +18,7 @@ typedef enum BranchTraceDataEvent {
     BRANCH_TRACE_DATA_INVALID,  /* it has sent something that it must not */
     BRANCH_TRACE_DATA_FLUSH,    /* it requests the slabs in progress */
     BRANCH_TRACE_DATA_RESEND_CODE,  /* it requests all code again */
+    BRANCH_TRACE_DATA_TASKS,    /* it has sent branch_trace_data_tasks() */
     BRANCH_TRACE_DATA_STOP,     /* it requests the end of the capture */
 } BranchTraceDataEvent;
 
@@ -35,6 +36,9 @@ void branch_trace_data_cancel(void);
 
 /* Starts to call the handler. */
 void branch_trace_data_listen(BranchTraceData *data);
+
+/* How tasks are found, as the agent has sent it last */
+const struct btrail_tasks *branch_trace_data_tasks(const BranchTraceData *data);
 
 /* No more slabs will be published; @reason is enum btrail_end_reason. */
 void branch_trace_data_send_end(BranchTraceData *data, uint32_t reason);

@@ -74,6 +74,15 @@ static void stream_put_event(BranchTraceStream *s, uint64_t index,
     };
 }
 
+/* The task in force, from @index on */
+static void stream_put_task(BranchTraceStream *s, uint64_t index)
+{
+    s->has_task = true;
+    s->last_task = s->n_events;
+    stream_put_event(s, index, s->task.type, s->task.reason, s->task.data[0],
+                     s->task.data[1], s->task.data[2]);
+}
+
 static void stream_open(BranchTraceStream *s, uint64_t index,
                         struct btrail_record *records,
                         struct btrail_event *events)
@@ -81,6 +90,7 @@ static void stream_open(BranchTraceStream *s, uint64_t index,
     s->records = records;
     s->events = events;
     s->n_events = 0;
+    s->has_task = false;
     s->first_index = index;
     s->first_cr3 = s->cr3;
     s->threshold = (uintptr_t)(records + s->buf->records_per_slab);
@@ -190,6 +200,7 @@ static bool stream_leave_sink(BranchTraceStream *s, unsigned reserve)
     struct btrail_event *events = s->events;
     unsigned n_records = stream_records(s);
     unsigned n_events = s->n_events;
+    bool has_task = s->has_task;
     uint64_t cr3 = s->first_cr3;
 
     if (!stream_has_room(s, reserve)) {
@@ -210,6 +221,8 @@ static bool stream_leave_sink(BranchTraceStream *s, unsigned reserve)
     }
     memcpy(s->records, records, n_records * sizeof(*records));
     memcpy(s->events + s->n_events, events, n_events * sizeof(*events));
+    s->has_task = has_task;
+    s->last_task += s->n_events;
     s->n_events += n_events;
     qatomic_set(&s->cursor->next, (uintptr_t)(s->records + n_records));
 
@@ -290,11 +303,8 @@ static bool stream_events_full(BranchTraceStream *s)
     return s->n_events + reserve >= s->buf->events_per_slab;
 }
 
-static void stream_add_event(BranchTraceStream *s, uint16_t type,
-                             uint16_t reason, uint64_t data0)
+static void stream_make_room(BranchTraceStream *s)
 {
-    stream_put_event(s, branch_trace_stream_index(s), type, reason, data0, 0,
-                     0);
     if (stream_events_full(s)) {
         if (!s->in_sink) {
             stream_switch(s);
@@ -302,6 +312,14 @@ static void stream_add_event(BranchTraceStream *s, uint16_t type,
             stream_empty_sink(s);
         }
     }
+}
+
+static void stream_add_event(BranchTraceStream *s, uint16_t type,
+                             uint16_t reason, uint64_t data0)
+{
+    stream_put_event(s, branch_trace_stream_index(s), type, reason, data0, 0,
+                     0);
+    stream_make_room(s);
 }
 
 static void stream_time(BranchTraceStream *s, uint64_t index)
@@ -325,6 +343,10 @@ void branch_trace_stream_limit(BranchTraceStream *s)
     if (qatomic_xchg(&s->cursor->limit, s->threshold) != s->threshold) {
         /* Before anything else can happen at this index. */
         stream_time(s, index - 1);
+        if (s->task.type && !s->has_task) {
+            /* Slabs that are lost may have named it. */
+            stream_put_task(s, index - 1);
+        }
     }
 
     if (s->in_sink) {
@@ -367,6 +389,57 @@ void branch_trace_stream_cr3(BranchTraceStream *s, uint64_t cr3)
 void branch_trace_stream_discontinuity(BranchTraceStream *s, uint16_t reason)
 {
     stream_add_event(s, BTRAIL_EVENT_GAP, reason, 0);
+    if (reason != BTRAIL_GAP_DEBUGGER) {
+        branch_trace_stream_task(s, NULL);
+    }
+}
+
+const struct btrail_tasks *branch_trace_stream_tasks(BranchTraceStream *s)
+{
+    return s->tasks;
+}
+
+void branch_trace_stream_set_tasks(BranchTraceStream *s,
+                                   const struct btrail_tasks *tasks)
+{
+    s->tasks = tasks;
+    if (s->cpu) {
+        s->ops->tasks(s->cpu);
+    }
+    if (!tasks && s->state != BTRAIL_VCPU_ENDED) {
+        branch_trace_stream_task(s, NULL);
+    }
+}
+
+void branch_trace_stream_task(BranchTraceStream *s,
+                              const BranchTraceTask *task)
+{
+    struct btrail_event e = { .type = BTRAIL_EVENT_TASK };
+    uint64_t index = branch_trace_stream_index(s);
+
+    if (task) {
+        e.reason = task->kernel ? BTRAIL_TASK_KERNEL : 0;
+        e.data[0] = (uint64_t)task->pid << 32 | task->tid;
+        e.data[1] = ldq_le_p(task->name);
+        e.data[2] = ldq_le_p(task->name + 8);
+    } else if (s->task.type) {
+        e.reason = BTRAIL_TASK_UNKNOWN;
+    } else {
+        return;
+    }
+    if (e.type == s->task.type && e.reason == s->task.reason &&
+        !memcmp(e.data, s->task.data, sizeof(e.data))) {
+        return;
+    }
+    s->task = e;
+    if (s->has_task && s->events[s->last_task].index == index) {
+        /* The task before has made no record. */
+        e.index = index;
+        s->events[s->last_task] = e;
+    } else {
+        stream_put_task(s, index);
+        stream_make_room(s);
+    }
 }
 
 void branch_trace_stream_vm_state(BranchTraceStream *s, bool running)

@@ -49,6 +49,8 @@ struct BranchTraceStream {
     uint64_t first_index;
     uint64_t first_cr3;
     unsigned n_events;
+    bool has_task;              /* one of the events is a TASK event: */
+    unsigned last_task;         /* the last of these */
 
     /*
      * The sink is a slab of the device's own.  Records go there when no slab
@@ -61,6 +63,8 @@ struct BranchTraceStream {
     uint16_t sink_gap_reason;
 
     uint64_t cr3;
+    struct btrail_event task;   /* the last one; type 0: there was none */
+    const struct btrail_tasks *tasks;   /* NULL if they are not noticed */
     BranchTraceQueue queue;     /* of slabs */
     uint64_t lost;              /* written by the vCPU, read by all */
     uint64_t published;         /* index after the last published slab */
@@ -98,6 +102,10 @@ void branch_trace_stream_unplug(BranchTraceStream *s);
 
 void branch_trace_stream_change(BranchTraceStream *s,
                                 const BranchTraceFilter *filter);
+
+/* Changes how tasks are found; NULL in between. */
+void branch_trace_stream_set_tasks(BranchTraceStream *s,
+                                   const struct btrail_tasks *tasks);
 
 /* Publishes the slab in progress, if the vCPU need not wait for the next. */
 void branch_trace_stream_flush(BranchTraceStream *s);

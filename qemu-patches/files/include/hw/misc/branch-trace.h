@@ -36,6 +36,19 @@ typedef struct BranchTraceFilter {
 } BranchTraceFilter;
 
 /**
+ * BranchTraceTask - a task of the guest's kernel
+ * @tid, @pid: of the thread, and of its process
+ * @kernel:    it has no address space of its own
+ * @name:      with NULs behind it
+ */
+typedef struct BranchTraceTask {
+    uint32_t tid;
+    uint32_t pid;
+    bool kernel;
+    char name[BTRAIL_TASKS_NAME];
+} BranchTraceTask;
+
+/**
  * BranchTraceProducerOps - what an accelerator implements to make records
  *
  * All are called with the BQL held, except where it says otherwise.
@@ -47,6 +60,9 @@ typedef struct BranchTraceFilter {
  * @filter:  branch_trace_stream_filter() has changed, from the next
  *           instruction on.  Runs on the thread of @cpu, between two
  *           instructions.
+ * @tasks:   branch_trace_stream_tasks() has changed: from NULL, or to it.  When
+ *           it is no longer NULL, it was NULL for all vCPUs before.  Runs as
+ *           @filter.  NULL if the producer cannot notice tasks.
  * @cr3:     CR3 of @cpu.  Runs on the thread of @cpu.
  * @clocks:  the guest's TSC and icount (BTRAIL_NO_ICOUNT if there is none) at
  *           this record.  Runs on the thread of @cpu, with or without BQL.
@@ -66,6 +82,7 @@ typedef struct BranchTraceProducerOps {
     BranchTraceCursor *(*cursor)(CPUState *cpu);
     void (*attach)(CPUState *cpu, BranchTraceStream *stream);
     void (*filter)(CPUState *cpu);
+    void (*tasks)(CPUState *cpu);
     uint64_t (*cr3)(CPUState *cpu);
     void (*clocks)(CPUState *cpu, uint64_t *tsc, uint64_t *icount);
     void (*discontinuity)(CPUState *cpu, uint16_t reason);
@@ -92,6 +109,13 @@ void branch_trace_stream_record(BranchTraceStream *s,
 
 /* CR3 is @cr3 from the next record on. */
 void branch_trace_stream_cr3(BranchTraceStream *s, uint64_t cr3);
+
+/* How tasks are found, or NULL if they are not to be noticed */
+const struct btrail_tasks *branch_trace_stream_tasks(BranchTraceStream *s);
+
+/* The vCPU runs @task from the next record on; NULL: it is not known which. */
+void branch_trace_stream_task(BranchTraceStream *s,
+                              const BranchTraceTask *task);
 
 /* The next record does not follow from the last one. */
 void branch_trace_stream_discontinuity(BranchTraceStream *s, uint16_t reason);

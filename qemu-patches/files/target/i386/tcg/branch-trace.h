@@ -13,8 +13,21 @@
 #define I386_TCG_BRANCH_TRACE_H
 
 #include "cpu.h"
+#include "hw/misc/branch-trace-transport.h"
+
+/* What an instruction of the guest's kernel begins */
+typedef enum X86BranchTraceHook {
+    X86_BRANCH_TRACE_NO_HOOK,
+    X86_BRANCH_TRACE_SWITCH,    /* to another task */
+    X86_BRANCH_TRACE_RENAME,    /* of a task */
+} X86BranchTraceHook;
 
 #ifdef CONFIG_USER_ONLY
+
+static inline X86BranchTraceHook x86_branch_trace_hook(CPUState *cs, vaddr pc)
+{
+    return X86_BRANCH_TRACE_NO_HOOK;
+}
 
 static inline void x86_branch_trace_begin(CPUX86State *env) { }
 static inline void x86_branch_trace_end(CPUX86State *env) { }
@@ -32,6 +45,22 @@ void x86_branch_trace_do_end(CPUX86State *env);
 void x86_branch_trace_do_vmexit(CPUX86State *env);
 void x86_branch_trace_do_exec_enter(CPUX86State *env);
 void x86_branch_trace_do_exec_exit(CPUX86State *env);
+
+/* For the instruction at @pc, which is translated with CF_BRANCH_TRACE_TASK */
+X86BranchTraceHook x86_branch_trace_hook(CPUState *cs, vaddr pc);
+
+/*
+ * The task that runs has not been read yet: do that if the state of the CPU
+ * permits.  @cr3_loaded: the kernel has loaded CR3 just now.
+ */
+void x86_branch_trace_read_task(CPUX86State *env, bool cr3_loaded);
+
+/*
+ * How tasks are found has changed.  Translated code of another description is
+ * dropped before work that is queued after this call.
+ */
+void x86_branch_trace_tasks_changed(CPUState *cs,
+                                    const struct btrail_tasks *tasks);
 
 /* See TCGCPUOps. */
 void x86_branch_trace_code_translated(CPUState *cs,

@@ -59,6 +59,10 @@ static void update_filter(CPUX86State *env)
         const BranchTraceFilter *filter =
             branch_trace_stream_filter(bt->stream);
 
+        /* Tasks are switched under any CR3. */
+        if (filter->privilege && bt->tasks) {
+            cflags |= CF_BRANCH_TRACE_TASK;
+        }
         if (cr3_is_selected(filter, bt->cr3)) {
             bt->privilege = filter->privilege;
         }
@@ -69,7 +73,19 @@ static void update_filter(CPUX86State *env)
     if (bt->privilege & BTRAIL_PRIVILEGE_KERNEL) {
         cflags |= CF_BRANCH_TRACE_KERNEL;
     }
-    tcg_cflags_update(env_cpu(env), CF_BRANCH_TRACE, cflags);
+    if (cflags & ~env_cpu(env)->tcg_cflags & CF_BRANCH_TRACE_TASK) {
+        branch_trace_stream_task(bt->stream, NULL);
+        bt->task_unread = true;
+    }
+    tcg_cflags_update(env_cpu(env), CF_BRANCH_TRACE | CF_BRANCH_TRACE_TASK,
+                      cflags);
+}
+
+static void read_task(CPUX86State *env, bool cr3_loaded)
+{
+    if (unlikely(env->branch_trace.task_unread)) {
+        x86_branch_trace_read_task(env, cr3_loaded);
+    }
 }
 
 static void update_cr3(CPUX86State *env)
@@ -88,6 +104,7 @@ void x86_branch_trace_update_cr3(CPUX86State *env)
     /* In the middle of a transfer, its end does that. */
     if (env->branch_trace.far == X86_FAR_NONE) {
         update_cr3(env);
+        read_task(env, true);
     }
 }
 
@@ -116,6 +133,7 @@ void x86_branch_trace_do_begin(CPUX86State *env)
     }
     bt->far = X86_FAR_NONE;
     update_cr3(env);
+    read_task(env, false);
     bt->far = X86_FAR_OPEN;
 }
 
@@ -132,6 +150,7 @@ void x86_branch_trace_do_end(CPUX86State *env)
     bt->far = X86_FAR_NONE;
     bt->exit_pc = linear_pc(env);
     update_cr3(env);
+    read_task(env, false);
 }
 
 void x86_branch_trace_do_vmexit(CPUX86State *env)
@@ -150,6 +169,10 @@ static void discontinuity(CPUX86State *env)
 
     if (bt->discontinuity) {
         branch_trace_stream_discontinuity(bt->stream, bt->discontinuity);
+        if (bt->discontinuity != BTRAIL_GAP_DEBUGGER) {
+            /* It may be another kernel's. */
+            bt->task_unread = false;
+        }
         bt->discontinuity = 0;
     }
 }
@@ -186,7 +209,10 @@ void x86_branch_trace_do_exec_enter(CPUX86State *env)
         bt->discontinuity = BTRAIL_GAP_DEBUGGER;
     }
     discontinuity(env);
-    x86_branch_trace_update_cr3(env);
+    if (bt->far == X86_FAR_NONE) {
+        update_cr3(env);
+        read_task(env, false);
+    }
 }
 
 void x86_branch_trace_do_exec_exit(CPUX86State *env)
@@ -209,17 +235,48 @@ static BranchTraceCursor *producer_cursor(CPUState *cpu)
     return &cpu_env(cpu)->branch_trace.cursor;
 }
 
+static void enable_tasks(CPUState *cpu, run_on_cpu_data data)
+{
+    X86BranchTrace *bt = &cpu_env(cpu)->branch_trace;
+
+    if (bt->stream && branch_trace_stream_tasks(bt->stream)) {
+        bt->tasks = true;
+        update_filter(cpu_env(cpu));
+    }
+}
+
+static void producer_tasks(CPUState *cpu)
+{
+    X86BranchTrace *bt = &cpu_env(cpu)->branch_trace;
+    const struct btrail_tasks *tasks = branch_trace_stream_tasks(bt->stream);
+
+    if (tasks) {
+        x86_branch_trace_tasks_changed(cpu, tasks);
+        /* After what that has queued. */
+        async_run_on_cpu(cpu, enable_tasks, RUN_ON_CPU_NULL);
+    } else {
+        bt->tasks = false;
+        bt->task_unread = false;
+        update_filter(cpu_env(cpu));
+    }
+}
+
 static void producer_attach(CPUState *cpu, BranchTraceStream *stream)
 {
     CPUX86State *env = cpu_env(cpu);
     X86BranchTrace *bt = &env->branch_trace;
 
     bt->stream = stream;
+    bt->tasks = false;
+    bt->task_unread = false;
     bt->far = X86_FAR_NONE;
     bt->discontinuity = 0;
     bt->cr3 = env->cr[3];
     bt->exit_pc = linear_pc(env);
     update_filter(env);
+    if (stream) {
+        producer_tasks(cpu);
+    }
 }
 
 static void producer_filter(CPUState *cpu)
@@ -361,6 +418,7 @@ static const BranchTraceProducerOps tcg_producer = {
     .cursor = producer_cursor,
     .attach = producer_attach,
     .filter = producer_filter,
+    .tasks = producer_tasks,
     .cr3 = producer_cr3,
     .clocks = producer_clocks,
     .discontinuity = producer_discontinuity,

@@ -1,0 +1,225 @@
+/*
+ * x86 branch trace: which task of the guest's kernel runs
+ *
+ * The agent describes where a kernel switches tasks and what its tasks look
+ * like.  The translated code of these places calls helpers, which read the task
+ * from the guest's memory at that moment.  All that is read belongs to the
+ * guest, and the description to the agent: neither is trusted.  Nothing here can
+ * fault, or access anything that is not RAM.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include "qemu/osdep.h"
+#include "cpu.h"
+#include "exec/exec-all.h"
+#include "exec/helper-proto.h"
+#include "exec/tb-flush.h"
+#include "hw/misc/branch-trace.h"
+#include "tcg/helper-tcg.h"
+#include "tcg/branch-trace.h"
+
+/* The largest PID of Linux, see PID_MAX_LIMIT */
+#define MAX_PID     (4u << 20)
+
+/*
+ * The places that code was translated with.  Only in exclusive sections, in
+ * which no CPU translates or executes anything.
+ */
+typedef struct Hooks {
+    uint64_t switch_to;
+    uint64_t set_name;
+} Hooks;
+
+static Hooks translated;
+
+static void use_hooks(CPUState *cpu, run_on_cpu_data data)
+{
+    g_autofree Hooks *hooks = data.host_ptr;
+
+    if (memcmp(hooks, &translated, sizeof(translated))) {
+        tb_flush(cpu);
+        translated = *hooks;
+    }
+}
+
+void x86_branch_trace_tasks_changed(CPUState *cs,
+                                    const struct btrail_tasks *tasks)
+{
+    Hooks *hooks = g_new(Hooks, 1);
+
+    *hooks = (Hooks) { tasks->switch_to, tasks->set_name };
+    async_safe_run_on_cpu(cs, use_hooks, RUN_ON_CPU_HOST_PTR(hooks));
+}
+
+/*
+ * A block can be executed at another address than that for which it was
+ * translated (CF_PCREL).  The helpers notice that their place is not one where
+ * the kernel switches tasks.
+ */
+X86BranchTraceHook x86_branch_trace_hook(CPUState *cs, vaddr pc)
+{
+    BranchTraceStream *stream = cpu_env(cs)->branch_trace.stream;
+    const struct btrail_tasks *tasks =
+        stream ? branch_trace_stream_tasks(stream) : NULL;
+
+    if (tasks && pc == tasks->switch_to) {
+        return X86_BRANCH_TRACE_SWITCH;
+    }
+    if (tasks && pc == tasks->set_name) {
+        return X86_BRANCH_TRACE_RENAME;
+    }
+    return X86_BRANCH_TRACE_NO_HOOK;
+}
+
+/* Reads as the kernel would, up to the end of the page; returns how much. */
+static unsigned read_page(CPUX86State *env, vaddr addr, void *buf,
+                          unsigned size)
+{
+    unsigned n = MIN(size, -(addr | TARGET_PAGE_MASK));
+    void *host;
+
+    probe_access_full_mmu(env, addr, n, MMU_DATA_LOAD,
+                          cpu_mmu_index_kernel(env), &host, NULL);
+    if (!host) {
+        return 0;
+    }
+    memcpy(buf, host, n);
+    return n;
+}
+
+static bool read_all(CPUX86State *env, vaddr addr, void *buf, unsigned size)
+{
+    unsigned n = read_page(env, addr, buf, size);
+
+    return n == size ||
+           (n && read_page(env, addr + n, (char *)buf + n, size - n) ==
+            size - n);
+}
+
+/* Reads a string, and only as far as it goes; fills @name with NULs. */
+static bool read_name(CPUX86State *env, vaddr addr, char *name)
+{
+    /* The kernel cuts it off there. */
+    unsigned max = BTRAIL_TASKS_NAME - 1;
+    unsigned n = read_page(env, addr, name, max);
+    bool known = n;
+
+    if (n && n < max && !memchr(name, 0, n)) {
+        n += read_page(env, addr + n, name + n, max - n);
+        known = n == max || memchr(name, 0, n);
+    }
+    n = strnlen(name, n);
+    memset(name + n, 0, BTRAIL_TASKS_NAME - n);
+    return known;
+}
+
+/* Reads a pointer to a task, which is in the upper half and aligned. */
+static bool read_pointer(CPUX86State *env, vaddr addr, uint64_t *task)
+{
+    uint64_t value;
+
+    if (!read_all(env, addr, &value, sizeof(value))) {
+        return false;
+    }
+    *task = le64_to_cpu(value);
+    return *task >> 63 && *task % sizeof(value) == 0;
+}
+
+/* The task that runs, while GS is the kernel's */
+static bool read_current(CPUX86State *env, const struct btrail_tasks *tasks,
+                         uint64_t gs_base, uint64_t *task)
+{
+    return read_pointer(env, gs_base + tasks->current, task);
+}
+
+static bool read_u32(CPUX86State *env, vaddr addr, uint32_t *value)
+{
+    if (!read_all(env, addr, value, sizeof(*value))) {
+        return false;
+    }
+    *value = le32_to_cpu(*value);
+    return true;
+}
+
+/* Reads a task but for its name. */
+static bool read_numbers(CPUX86State *env, const struct btrail_tasks *tasks,
+                         uint64_t addr, BranchTraceTask *task)
+{
+    uint64_t mm;
+
+    if (!read_u32(env, addr + tasks->tid, &task->tid) ||
+        !read_u32(env, addr + tasks->pid, &task->pid) ||
+        !read_all(env, addr + tasks->mm, &mm, sizeof(mm))) {
+        return false;
+    }
+    task->kernel = !mm;
+    return task->tid <= MAX_PID && task->pid <= MAX_PID;
+}
+
+static void report(CPUX86State *env, const struct btrail_tasks *tasks,
+                   uint64_t addr, uint64_t name)
+{
+    BranchTraceTask task;
+    bool known = read_numbers(env, tasks, addr, &task) &&
+                 read_name(env, name, task.name);
+
+    branch_trace_stream_task(env->branch_trace.stream, known ? &task : NULL);
+}
+
+void x86_branch_trace_read_task(CPUX86State *env, bool cr3_loaded)
+{
+    X86BranchTrace *bt = &env->branch_trace;
+    const struct btrail_tasks *tasks = branch_trace_stream_tasks(bt->stream);
+    bool user = (env->hflags & HF_CPL_MASK) == 3;
+    uint64_t task;
+
+    if (!tasks || !qemu_cpu_is_self(env_cpu(env)) ||
+        !(env->hflags & HF_LMA_MASK) ||
+        (env->hflags & (HF_GUEST_MASK | HF_SMM_MASK))) {
+        return;
+    }
+    /*
+     * The kernel changes GS, and the pointer, while interrupts are disabled.
+     * It loads CR3 only when both are consistent; while the page tables are
+     * those of user mode the pointer may not be mapped.
+     */
+    if (!user && !(env->eflags & IF_MASK) && !cr3_loaded) {
+        return;
+    }
+    if (read_current(env, tasks,
+                     user ? env->kernelgsbase : env->segs[R_GS].base, &task)) {
+        bt->task_unread = false;
+        report(env, tasks, task, task + tasks->name);
+    }
+}
+
+void HELPER(branch_trace_switch)(CPUX86State *env)
+{
+    X86BranchTrace *bt = &env->branch_trace;
+    const struct btrail_tasks *tasks = branch_trace_stream_tasks(bt->stream);
+    uint64_t next = env->regs[R_ESI];
+    uint64_t task;
+
+    bt->task_unread = false;
+    /* In any other code than it should be, RDI is something else. */
+    if (read_current(env, tasks, env->segs[R_GS].base, &task) &&
+        task == env->regs[R_EDI]) {
+        report(env, tasks, next, next + tasks->name);
+    } else {
+        branch_trace_stream_task(bt->stream, NULL);
+    }
+}
+
+void HELPER(branch_trace_rename)(CPUX86State *env)
+{
+    const struct btrail_tasks *tasks =
+        branch_trace_stream_tasks(env->branch_trace.stream);
+    uint64_t task;
+
+    /* The name of another task is read when that is switched to. */
+    if (read_current(env, tasks, env->segs[R_GS].base, &task) &&
+        task == env->regs[R_EDI]) {
+        report(env, tasks, task, env->regs[R_ESI]);
+    }
+}
