@@ -9,6 +9,7 @@
 
 #include "drain/capture-names.h"
 #include "lib/internal/sideband.h"
+#include "util/event-fd.h"
 
 void capture_names_init(struct capture_names *n,
                         struct capture_members *members)
@@ -173,7 +174,11 @@ static void got_found(void *opaque, const struct btrail_found *found)
         find_places(n, found);
     }
     g_mutex_lock(&m->lock);
-    if (found->packed) {
+    if (found->tasks) {
+        n->tasks = *found->tasks;
+        __atomic_store_n(&n->tasks_due, 1, __ATOMIC_RELAXED);
+        btrail_event_fd_set(n->wake_fd);
+    } else if (found->packed) {
         send_found(n, found->again ? m->resending : m->sessions, found);
         if (found->snapshot) {
             send_user_snapshot(n, found);
@@ -217,6 +222,19 @@ void capture_names_so_far(struct capture_names *n,
             .why = g_strdup(n->result.why),
         };
     }
+}
+
+bool capture_names_tasks(struct capture_names *n, struct btrail_tasks *tasks)
+{
+    g_autoptr(GMutexLocker) locker = NULL;
+
+    if (!__atomic_load_n(&n->tasks_due, __ATOMIC_RELAXED)) {
+        return false;
+    }
+    locker = g_mutex_locker_new(&n->members->lock);
+    __atomic_store_n(&n->tasks_due, 0, __ATOMIC_RELAXED);
+    *tasks = n->tasks;
+    return true;
 }
 
 void capture_names_end(struct capture_names *n)

@@ -25,6 +25,9 @@
  * @known:   the members know whether there can be names
  * @key:     see btrail_snapshot_encode_user()
  * @entries: how the guest's kernel is entered
+ * @tasks:   how the producer finds tasks, under the lock of @members
+ * @tasks_due: it must be sent to the producer; atomic
+ * @wake_fd: wakes the capture's thread, to send it
  */
 struct capture_names {
     struct capture_members *members;
@@ -36,6 +39,9 @@ struct capture_names {
     bool known;
     uint8_t key[BTRAIL_USER_SNAPSHOT_KEY];
     struct btrail_entries *entries;
+    struct btrail_tasks tasks;
+    int tasks_due;
+    int wake_fd;
 };
 
 void capture_names_init(struct capture_names *n,
@@ -62,6 +68,9 @@ void capture_names_take_memory(struct capture_names *n,
 /* Gets what is known now; to be cleared with btrail_scanner_result_clear(). */
 void capture_names_so_far(struct capture_names *n,
                           struct btrail_scanner_result *result);
+
+/* Gets what must be sent to the producer now, if anything. */
+bool capture_names_tasks(struct capture_names *n, struct btrail_tasks *tasks);
 
 /* Ends the scanner after its last snapshot. */
 void capture_names_end(struct capture_names *n);

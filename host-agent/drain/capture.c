@@ -220,6 +220,22 @@ static bool send_once(struct btrail_capture *c, uint16_t type)
     return btrail_connection_send(c->drain.connection, type, &error) || error;
 }
 
+/* Says how tasks are found, once that is known. */
+static void send_tasks(struct btrail_capture *c)
+{
+    struct btrail_tasks tasks;
+    g_autoptr(GError) error = NULL;
+
+    /* If the producer is gone, handle_input() notices. */
+    if (capture_names_tasks(&c->names, &tasks) &&
+        (header(c)->accepts & BTRAIL_ACCEPTS_TASKS) && !c->stop_sent &&
+        !btrail_connection_send_tasks(c->drain.connection, &tasks, &error) &&
+        !error) {
+        /* The socket is full. */
+        __atomic_store_n(&c->names.tasks_due, 1, __ATOMIC_RELAXED);
+    }
+}
+
 static void capture_tick(struct btrail_capture *c, uint64_t now)
 {
     c->last_tick = now;
@@ -427,6 +443,7 @@ static void drain_until_end(struct btrail_capture *c)
         if (now >= c->next_tick) {
             capture_tick(c, now);
         }
+        send_tasks(c);
         if (!handle_stop(c, now) || !handle_requests(c)) {
             return;
         }
@@ -631,6 +648,7 @@ btrail_capture_start(const struct btrail_capture_options *options)
     c->names.wanted = options->names;
     c->names.wait_for_scan = options->wait_for_scan;
     c->names.limit = options->limit;
+    c->names.wake_fd = c->wake_fd;
     capture_names_init(&c->names, &c->members);
     for (unsigned i = 0; i < options->n_sessions; i++) {
         btrail_session_added(options->sessions[i]);

@@ -325,8 +325,10 @@ void btrail_connection_free(struct btrail_connection *conn)
     }
 }
 
-static bool send_to_producer(struct btrail_connection *conn, uint16_t type,
-                             uint64_t value, GError **error)
+/* Sends a message, and @size bytes behind it. */
+static bool send_with(struct btrail_connection *conn, uint16_t type,
+                      uint64_t value, const void *data, size_t size,
+                      GError **error)
 {
     struct btrail_msg msg = {
         .magic = BTRAIL_MSG_MAGIC,
@@ -334,13 +336,18 @@ static bool send_to_producer(struct btrail_connection *conn, uint16_t type,
         .type = type,
         .value = value,
     };
+    struct iovec iov[] = {
+        { &msg, sizeof(msg) },
+        { (void *)data, size },
+    };
+    struct msghdr mh = { .msg_iov = iov, .msg_iovlen = G_N_ELEMENTS(iov) };
     ssize_t n;
 
     do {
-        n = send(conn->sock, &msg, sizeof(msg), MSG_DONTWAIT | MSG_NOSIGNAL);
+        n = sendmsg(conn->sock, &mh, MSG_DONTWAIT | MSG_NOSIGNAL);
     } while (n < 0 && errno == EINTR);
 
-    if (n == sizeof(msg)) {
+    if (n == (ssize_t)(sizeof(msg) + size)) {
         return true;
     }
     if (n < 0 && errno == EAGAIN) {
@@ -354,6 +361,20 @@ static bool send_to_producer(struct btrail_connection *conn, uint16_t type,
                     "cannot send to the producer: only %zd bytes went out", n);
     }
     return false;
+}
+
+static bool send_to_producer(struct btrail_connection *conn, uint16_t type,
+                             uint64_t value, GError **error)
+{
+    return send_with(conn, type, value, NULL, 0, error);
+}
+
+bool btrail_connection_send_tasks(struct btrail_connection *conn,
+                                  const struct btrail_tasks *tasks,
+                                  GError **error)
+{
+    return send_with(conn, BTRAIL_MSG_TASKS, sizeof(*tasks), tasks,
+                     sizeof(*tasks), error);
 }
 
 bool btrail_connection_send(struct btrail_connection *conn, uint16_t type,

@@ -74,6 +74,14 @@ bool btrail_connection_ready(struct btrail_connection *conn, bool memory,
 bool btrail_connection_send(struct btrail_connection *conn, uint16_t type,
                             GError **error);
 
+/*
+ * Sends how the producer finds tasks, which it must accept (header.accepts);
+ * returns as btrail_connection_ready().
+ */
+bool btrail_connection_send_tasks(struct btrail_connection *conn,
+                                  const struct btrail_tasks *tasks,
+                                  GError **error);
+
 enum btrail_connection_input {
     BTRAIL_CONNECTION_NOTHING,
     BTRAIL_CONNECTION_END,       /* @reason is set */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "guest-linux/modules.h"
+#include "guest-linux/switch.h"
 #include "guest-linux/syscalls.h"
 #include "guest-linux/scanner.h"
 #include "guest-linux/tasks.h"
@@ -285,6 +286,18 @@ static bool resend_if_requested(struct btrail_scanner *sc)
     return true;
 }
 
+/* Says how the tasks of the kernel are found, if there is one. */
+static void send_tasks(struct btrail_scanner *sc)
+{
+    struct btrail_tasks tasks = { 0 };
+    struct btrail_found found = { .tasks = &tasks };
+
+    if (sc->kernel) {
+        linux_switch(sc->kernel, &tasks);
+    }
+    sc->fn(sc->opaque, &found);
+}
+
 static void send_symbols(struct btrail_scanner *sc)
 {
     uint64_t time = btrail_clock_ns();
@@ -475,6 +488,7 @@ static void forget_kernel(struct btrail_scanner *sc)
     sc->symbols_sent = false;
     sc->empty = 0;
     g_hash_table_remove_all(sc->known);
+    send_tasks(sc);
 }
 
 static bool find_kernel(struct btrail_scanner *sc)
@@ -490,6 +504,9 @@ static bool find_kernel(struct btrail_scanner *sc)
         sc->result.release = g_strdup(sc->kernel->release);
     }
     g_mutex_unlock(&sc->lock);
+    if (sc->kernel) {
+        send_tasks(sc);
+    }
     return sc->kernel != NULL;
 }
 

@@ -12,6 +12,7 @@
 #define BTRAIL_SCANNER_H
 
 #include "backtrail/names.h"
+#include "backtrail/transport.h"
 #include "guest-linux/guest-memory.h"
 #include "util/cpu-limit.h"
 
@@ -28,6 +29,8 @@ struct btrail_scanner;
  * @levels:   with @snapshot, of the guest's page tables
  * @again:    it was found before and is resent; without @packed, resending
  *            begins, and it ends if @again is false
+ * @tasks:    how a producer finds the guest's tasks, or all 0 if there is no
+ *            kernel any more; nothing else is set then
  */
 struct btrail_found {
     uint16_t kind;
@@ -39,6 +42,7 @@ struct btrail_found {
     const struct guest_memory *memory;
     unsigned levels;
     bool again;
+    const struct btrail_tasks *tasks;
 };
 
 /* Called by the scanner's thread, without a lock */

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "count-files.h"
@@ -274,6 +275,49 @@ static void test_connect(void)
     g_assert_true(btrail_connection_send(conn, BTRAIL_MSG_READY, &error));
     g_assert_no_error(error);
     fake_expect(&f, BTRAIL_MSG_READY);
+    btrail_connection_free(conn);
+    fake_clear(&f);
+}
+
+static void test_send_tasks(void)
+{
+    struct {
+        struct btrail_msg msg;
+        struct btrail_tasks tasks;
+    } in;
+    const struct btrail_tasks tasks = {
+        .switch_to = UINT64_MAX - 7, .set_name = UINT64_MAX, .current = 3,
+        .tid = 4, .pid = 5, .name = 6, .mm = 7,
+    };
+    struct fake_producer f;
+    struct btrail_connection *conn;
+    GError *error = NULL;
+    unsigned sent = 0;
+
+    fake_init(&f, 1, 2, BTRAIL_OVERFLOW_PAUSE);
+    f.header->accepts = BTRAIL_ACCEPTS_TASKS | 1u << 31;
+    conn = connect_ok(&f);
+    g_assert_cmphex(conn->header.accepts, ==, BTRAIL_ACCEPTS_TASKS | 1u << 31);
+    /* Until the socket is full: each goes out whole or not at all. */
+    while (btrail_connection_send_tasks(conn, &tasks, &error)) {
+        sent++;
+    }
+    g_assert_no_error(error);
+    g_assert_cmpuint(sent, >, 1);
+    while (sent--) {
+        g_assert_cmpint(recv(f.sock, &in, sizeof(in), MSG_DONTWAIT), ==,
+                        sizeof(in));
+        g_assert_cmphex(in.msg.magic, ==, BTRAIL_MSG_MAGIC);
+        g_assert_cmpint(in.msg.version, ==, BTRAIL_TRANSPORT_VERSION);
+        g_assert_cmpint(in.msg.type, ==, BTRAIL_MSG_TASKS);
+        g_assert_cmpuint(in.msg.value, ==, sizeof(tasks));
+        g_assert_cmpmem(&in.tasks, sizeof(tasks), &tasks, sizeof(tasks));
+    }
+    g_assert_cmpint(recv(f.sock, &in, 1, MSG_DONTWAIT), <, 0);
+    fake_close(&f);
+    g_assert_false(btrail_connection_send_tasks(conn, &tasks, &error));
+    g_assert_nonnull(error);
+    g_clear_error(&error);
     btrail_connection_free(conn);
     fake_clear(&f);
 }
@@ -778,6 +822,7 @@ int main(int argc, char **argv)
     g_test_add_func("/connection/header/random", test_header_random);
     g_test_add_func("/connection/code-item", test_code_item);
     g_test_add_func("/connection/connect", test_connect);
+    g_test_add_func("/connection/send-tasks", test_send_tasks);
     g_test_add_func("/connection/hello/bad", test_bad_hello);
     g_test_add_func("/connection/hello/fds", test_hello_fds);
     g_test_add_func("/connection/hello/pieces", test_hello_in_pieces);

@@ -412,8 +412,9 @@ static void make_symbols(struct fake_linux *f, const struct symbol *symbols,
         if (i % 256 == 0) {
             marker[i / 256] = (uint32_t)(at - names);
         }
-        fake_linux_put32(f, offsets, 4 * i,
-                         (uint32_t)(FAKE_STEXT - 1 - address));
+        /* Those of per-CPU data are offsets. */
+        fake_linux_put32(f, offsets, 4 * i, (uint32_t)(
+            address >> 31 ? FAKE_STEXT - 1 - address : address));
         p[0] = (uint8_t)(strlen(name) + 1);
         p[1] = 'T';
         memcpy(p + 2, name, strlen(name));
@@ -526,7 +527,11 @@ void fake_linux_init(struct fake_linux *f, unsigned flags)
         { "__stop_BTF", page_address(BTF) + sizeof(struct btf_header) },
         { "_etext", FAKE_STEXT + GUEST_PAGE_SIZE },
         { "sys_call_table", f->syscalls },
-    }, 9, flags);
+        { "__switch_to_asm", FAKE_SWITCH_TO },
+        { "__set_task_comm", FAKE_SET_NAME },
+        { "pcpu_hot", FAKE_PCPU_HOT },
+        { "current_task", FAKE_CURRENT },
+    }, 13, flags);
     /* BTF ends where its header says. */
     {
         struct btf_header h;

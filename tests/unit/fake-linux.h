@@ -20,6 +20,10 @@
 #define FAKE_USER       UINT64_C(0x400000)
 #define FAKE_PID        100
 #define FAKE_SYMBOLS    300
+#define FAKE_SWITCH_TO  (FAKE_STEXT + 0x208)
+#define FAKE_SET_NAME   (FAKE_STEXT + 0x218)
+#define FAKE_PCPU_HOT   UINT64_C(0x30000)  /* per-CPU data, as offsets */
+#define FAKE_CURRENT    UINT64_C(0x31008)
 
 enum {
     FAKE_LIST = 1,              /* mappings in a list, not in a maple tree */

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Where a kernel switches tasks: see switch.h
+ */
+
+#include <string.h>
+
+#include "guest-linux/switch.h"
+
+/* The pointer to the task that runs, as an offset from the base of GS */
+static bool current_task(const struct linux_kernel *k, uint64_t *offset)
+{
+    /* Linux 6.2 to 6.14 have it in a struct; others by itself. */
+    if (k->layout.pcpu_current != LINUX_NONE &&
+        kallsyms_find(k->symbols, "pcpu_hot", offset)) {
+        *offset += k->layout.pcpu_current;
+        return true;
+    }
+    return kallsyms_find(k->symbols, "current_task", offset);
+}
+
+static bool describe(const struct linux_kernel *k, struct btrail_tasks *t)
+{
+    const struct linux_layout *l = &k->layout;
+
+    t->tid = l->task_pid;
+    t->pid = l->task_tgid;
+    t->name = l->task_comm;
+    t->mm = l->task_mm;
+    return kallsyms_find(k->symbols, "__switch_to_asm", &t->switch_to) &&
+           kallsyms_find(k->symbols, "__set_task_comm", &t->set_name) &&
+           current_task(k, &t->current) &&
+           t->switch_to >= BTRAIL_TASKS_MIN_ADDRESS &&
+           t->set_name >= BTRAIL_TASKS_MIN_ADDRESS &&
+           t->switch_to != t->set_name &&
+           t->tid < BTRAIL_TASKS_MAX_OFFSET &&
+           t->pid < BTRAIL_TASKS_MAX_OFFSET &&
+           t->name < BTRAIL_TASKS_MAX_OFFSET &&
+           t->mm < BTRAIL_TASKS_MAX_OFFSET;
+}
+
+bool linux_switch(const struct linux_kernel *k, struct btrail_tasks *tasks)
+{
+    memset(tasks, 0, sizeof(*tasks));
+    if (describe(k, tasks)) {
+        return true;
+    }
+    memset(tasks, 0, sizeof(*tasks));
+    return false;
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A storm of short tasks of all kinds, for the test tasks: usage tasks-guest N
+ */
+
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define CHECK(condition)                                        \
+    do {                                                        \
+        if (!(condition)) {                                     \
+            printf("BT: error %s\n", #condition);               \
+            _exit(1);                                           \
+        }                                                       \
+    } while (0)
+
+static char *const again[] = { "/storm", "0", NULL };
+
+static void wait_for(pid_t pid)
+{
+    int status;
+
+    CHECK(pid > 0);
+    CHECK(waitpid(pid, &status, __WALL) == pid && !status);
+}
+
+/* A child that has no program of its own, and no longer life than this */
+static void only_fork(void)
+{
+    pid_t pid = fork();
+
+    if (!pid) {
+        _exit(0);
+    }
+    wait_for(pid);
+}
+
+static void vfork_exec(void)
+{
+    pid_t pid = vfork();
+
+    if (!pid) {
+        execv(again[0], again);
+        _exit(1);
+    }
+    wait_for(pid);
+}
+
+static void *name_itself(void *name)
+{
+    prctl(PR_SET_NAME, name);
+    sched_yield();
+    return NULL;
+}
+
+static void threads(unsigned round)
+{
+    pthread_t t[3];
+    char names[3][32];
+
+    for (unsigned i = 0; i < 3; i++) {
+        /* The last one is cut off. */
+        snprintf(names[i], sizeof(names[i]), "t%u-%u%s", round, i,
+                 i == 2 ? "-a-very-long-name" : "");
+        CHECK(!pthread_create(&t[i], NULL, name_itself, names[i]));
+    }
+    for (unsigned i = 0; i < 3; i++) {
+        pthread_join(t[i], NULL);
+    }
+}
+
+static void *exec_again(void *unused)
+{
+    execv(again[0], again);
+    _exit(1);
+}
+
+/* Linux gives such a thread the number of its process. */
+static void exec_in_thread(void)
+{
+    pid_t pid = fork();
+
+    if (!pid) {
+        pthread_t t;
+
+        CHECK(!pthread_create(&t, NULL, exec_again, NULL));
+        pause();
+    }
+    wait_for(pid);
+}
+
+static int shares_memory(void *unused)
+{
+    return 0;
+}
+
+static void clone_vm(void)
+{
+    static char stack[65536] __attribute__((aligned(16)));
+
+    wait_for(clone(shares_memory, stack + sizeof(stack), CLONE_VM | SIGCHLD,
+                   NULL));
+}
+
+int main(int argc, char **argv)
+{
+    unsigned rounds = argc == 2 ? atoi(argv[1]) : 0;
+
+    for (unsigned i = 0; i < rounds; i++) {
+        only_fork();
+        vfork_exec();
+        threads(i);
+        exec_in_thread();
+        clone_vm();
+    }
+    return 0;
+}
