@@ -17,6 +17,7 @@
 #     log               output of the last build
 #   out/<tree>-<hash>/  results, which never change; the hash is of all inputs
 #   guest/<hash>/       the test guest
+#   booted/<hash>/      its states after boots: tests/lib/booted.py
 #   lock/               a file for each of the above while it is written
 #
 # <id> names the tarball and how it is configured.  Checkouts with different

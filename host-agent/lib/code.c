@@ -510,6 +510,29 @@ static const struct page_place *find_place(const struct btrail_code *c,
     return p;
 }
 
+int btrail_code_page(const struct btrail_code *c, size_t n,
+                     struct btrail_code_page *page)
+{
+    const struct known_page *known;
+    const struct page_place *place;
+
+    if (!c || !page) {
+        return -BTRAIL_ERR_ARGUMENT;
+    }
+    if (n >= c->pages->len) {
+        return -BTRAIL_ERR_END;
+    }
+    known = &g_array_index(c->pages, struct known_page, n);
+    place = find_place(c, known->number);
+    *page = (struct btrail_code_page) {
+        .address = known->linear, .cr3 = known->space, .index = known->index,
+        .content = place && place->piece == SAME ? place->other :
+                   known->number,
+        .vcpu = known->vcpu,
+    };
+    return 0;
+}
+
 /* The piece, from the cache.  Errors: CORRUPT, IO, MEMORY. */
 static int load_piece(struct btrail_code *c, unsigned n,
                       const struct btrail_code_piece **piece)

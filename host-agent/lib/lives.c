@@ -10,6 +10,9 @@
 #include "lib/internal/lives.h"
 #include "util/search.h"
 
+/* How many lives of page tables are searched before a time, and after it */
+#define NEAR    256
+
 /*
  * What a process was like in successive snapshots that found the same.  So a
  * trace of days takes no more memory than what changed in it.
@@ -375,6 +378,33 @@ struct btrail_life *btrail_lives_find(const struct btrail_lives *lives,
         }
     }
     return found;
+}
+
+struct btrail_life *btrail_lives_of_pid(const struct btrail_lives *lives,
+                                        uint64_t time, uint64_t cr3,
+                                        uint32_t pid)
+{
+    uint64_t root = cr3 & BTRAIL_CR3_ROOT;
+    const struct root *r = g_hash_table_lookup(lives->by_root, &root);
+    guint next = r ? first_after(r, time) : 0;
+
+    for (guint i = 0; r && i < NEAR; i++) {
+        struct btrail_life *before = i < next ?
+                                     r->lives->pdata[next - 1 - i] : NULL;
+        struct btrail_life *after = i < r->lives->len - next ?
+                                    r->lives->pdata[next + i] : NULL;
+
+        if (before && before->id.pid == pid) {
+            return before;
+        }
+        if (after && after->id.pid == pid) {
+            return after;
+        }
+        if (!before && !after) {
+            break;
+        }
+    }
+    return NULL;
 }
 
 enum btrail_certainty

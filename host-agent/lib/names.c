@@ -215,6 +215,16 @@ struct btrail_life *btrail_names_life(const struct btrail_names *names,
            NULL;
 }
 
+const struct btrail_process *
+btrail_names_of_pid(const struct btrail_names *names, uint64_t time,
+                    uint64_t cr3, uint32_t pid)
+{
+    const struct btrail_life *life = time < names->cut ?
+        btrail_lives_of_pid(names->lives, time, cr3, pid) : NULL;
+
+    return life ? btrail_life_process(life, time) : NULL;
+}
+
 enum btrail_certainty
 btrail_names_process_until(const struct btrail_names *names, uint64_t time,
                            uint64_t until, uint64_t cr3,

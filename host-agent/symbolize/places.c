@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "symbolize/content-mappings.h"
 #include "symbolize/places.h"
 #include "symbolize/syscall-name.h"
 #include "util/hash.h"
@@ -29,6 +30,7 @@ struct places {
     struct address_space *shared;
     const struct btrail_names *names;
     const struct processes *processes;
+    struct content_mappings *contents;
     GHashTable *modules;        /* path -> struct module */
     GStringChunk *strings;
     struct found_place *cache;
@@ -65,7 +67,8 @@ static void find_bias(struct places *p)
 struct places *places_new(struct elf_files *files, struct elf_file *vmlinux,
                           struct address_space *shared,
                           const struct btrail_names *names,
-                          const struct processes *processes)
+                          const struct processes *processes,
+                          struct content_mappings *contents)
 {
     struct places *p = g_new0(struct places, 1);
 
@@ -74,6 +77,7 @@ struct places *places_new(struct elf_files *files, struct elf_file *vmlinux,
     p->shared = shared;
     p->names = names;
     p->processes = processes;
+    p->contents = contents;
     p->modules = g_hash_table_new_full(g_str_hash, g_str_equal, NULL,
                                        free_module);
     p->strings = g_string_chunk_new(4096);
@@ -220,25 +224,28 @@ static bool place_in_vmlinux(struct places *p, uint64_t address,
 
 /*
  * The mapping of code at an address of a process.  A process can use a mapping
- * before a snapshot finds it.
+ * before a snapshot finds it, or without any that does.
  */
 static struct mapping *find_mapping(struct places *p,
                                     const struct process *process,
                                     uint64_t address)
 {
     struct mapping *m = address_space_find(process->space, address);
-    const struct btrail_mapping *coming;
+    const struct btrail_mapping *coming = NULL;
 
-    if ((m && m->code) || !process->seen) {
+    if (m && m->code) {
         return m;
     }
-    btrail_names_mapping(p->names, process->seen,
-                         processes_time(p->processes), address, &coming);
-    if (!coming || !(coming->flags & BTRAIL_MAPPING_EXEC)) {
-        return m;
+    if (process->seen) {
+        btrail_names_mapping(p->names, process->seen,
+                             processes_time(p->processes), address, &coming);
     }
-    processes_map(process->space, coming);
-    return address_space_find(process->space, address);
+    if (coming && coming->flags & BTRAIL_MAPPING_EXEC) {
+        processes_map(process->space, coming);
+        return address_space_find(process->space, address);
+    }
+    return m || !p->contents ? m :
+           content_mappings_find(p->contents, process, address);
 }
 
 static void find_place(struct places *p, const struct process *process,
@@ -272,9 +279,10 @@ static void find_place(struct places *p, const struct process *process,
 void places_find(struct places *p, const struct process *process,
                  uint64_t address, struct place *place)
 {
-    size_t hash = btrail_hash2(address, (uintptr_t)process) >> 32;
+    size_t hash = btrail_hash2(address, (uintptr_t)process->owner) >> 32;
     struct found_place *c = &p->cache[hash % CACHE_SIZE];
 
+    process = process->owner;
     if (c->address != address || c->process != process ||
         c->changes != process->changes) {
         find_place(p, process, address, &c->place);
@@ -300,7 +308,7 @@ size_t places_read(struct places *p, const struct process *process,
         return got;
     }
     m = shared ? address_space_find(p->shared, address) :
-        find_mapping(p, process, address);
+        find_mapping(p, process->owner, address);
     if (!m) {
         return 0;
     }

@@ -58,6 +58,7 @@ struct place {
 };
 
 struct places;
+struct content_mappings;
 
 /**
  * places_new
@@ -66,11 +67,13 @@ struct places;
  * @shared:    symbols and mappings of all address spaces
  * @names:     can be NULL
  * @processes: for the time at which mappings are searched
+ * @contents:  mappings that nothing else shows; can be NULL
  */
 struct places *places_new(struct elf_files *files, struct elf_file *vmlinux,
                           struct address_space *shared,
                           const struct btrail_names *names,
-                          const struct processes *processes);
+                          const struct processes *processes,
+                          struct content_mappings *contents);
 void places_free(struct places *p);
 
 /* Finds the place of an address; see symbolizer_place(). */

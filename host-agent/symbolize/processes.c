@@ -6,10 +6,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lib/internal/names-private.h"
 #include "symbolize/processes.h"
+#include "util/hash.h"
 
 /* A file may have any number of address spaces; later ones share a name. */
 #define MAX_PROCESSES   65536
+#define MAX_TASKS       (1u << 18)
 
 struct processes {
     struct map_file *map;
@@ -19,8 +22,8 @@ struct processes {
     struct address_space *none; /* of processes without mappings */
     GHashTable *seen;           /* btrail_names_last() -> struct process */
     GHashTable *by_cr3;         /* CR3 -> struct process */
-    GPtrArray *borrowers;       /* of struct process */
-    const struct process *who[2];
+    GHashTable *tasks;          /* of struct process, in address spaces */
+    GHashTable *who;            /* the first one of each task among them */
     struct process *others;
     GStringChunk *strings;
     unsigned count;
@@ -29,6 +32,8 @@ struct processes {
     uint64_t last_root;
     const struct process *last;
     enum btrail_certainty last_certainty;
+    const struct process *last_task;
+    struct btrail_task last_named;
 };
 
 static void free_seen(gpointer p)
@@ -37,6 +42,32 @@ static void free_seen(gpointer p)
 
     address_space_free(process->space);
     g_free(process);
+}
+
+static guint hash_who(gconstpointer p)
+{
+    const struct process *task = p;
+
+    return btrail_hash3(task->pid, task->tid, g_str_hash(task->comm)) >> 32;
+}
+
+static gboolean equal_who(gconstpointer a, gconstpointer b)
+{
+    const struct process *x = a, *y = b;
+
+    return x->pid == y->pid && x->tid == y->tid && !strcmp(x->comm, y->comm);
+}
+
+static guint hash_task(gconstpointer p)
+{
+    return hash_who(p) ^ g_direct_hash(((const struct process *)p)->owner);
+}
+
+static gboolean equal_tasks(gconstpointer a, gconstpointer b)
+{
+    const struct process *x = a, *y = b;
+
+    return x->owner == y->owner && x->kernel == y->kernel && equal_who(x, y);
 }
 
 struct processes *processes_new(struct map_file *map,
@@ -52,7 +83,8 @@ struct processes *processes_new(struct map_file *map,
     p->seen = g_hash_table_new_full(NULL, NULL, NULL, free_seen);
     p->by_cr3 = g_hash_table_new_full(g_int64_hash, g_int64_equal, NULL,
                                       g_free);
-    p->borrowers = g_ptr_array_new_with_free_func(g_free);
+    p->tasks = g_hash_table_new_full(hash_task, equal_tasks, g_free, NULL);
+    p->who = g_hash_table_new(hash_who, equal_who);
     p->strings = g_string_chunk_new(4096);
     return p;
 }
@@ -62,7 +94,8 @@ void processes_free(struct processes *p)
     if (p) {
         g_hash_table_unref(p->seen);
         g_hash_table_unref(p->by_cr3);
-        g_ptr_array_unref(p->borrowers);
+        g_hash_table_unref(p->who);
+        g_hash_table_unref(p->tasks);
         address_space_free(p->none);
         g_string_chunk_free(p->strings);
         g_free(p->others);
@@ -79,27 +112,37 @@ static struct process *process_new(struct processes *p, uint64_t root)
     process->id = p->count++;
     process->bits = 64;
     process->space = p->none;
-    process->who = process;
+    process->who = process->owner = process;
     return process;
+}
+
+/* What stands for all beyond a limit */
+static const struct process *others(struct processes *p)
+{
+    if (!p->others) {
+        /* No page table is there. */
+        p->others = process_new(p, UINT64_MAX);
+        p->others->comm = "[others]";
+    }
+    return p->others;
 }
 
 /* The process of a page table that no snapshot has found */
 static const struct process *process_by_cr3(struct processes *p,
                                             uint64_t root)
 {
-    struct map_process *named = p->map ? map_file_process(p->map, root) :
-                                NULL;
-    struct process *process;
+    gint64 key = root;
+    struct process *process = g_hash_table_lookup(p->by_cr3, &key);
+    struct map_process *named;
     char name[32];
 
-    if (p->count >= MAX_PROCESSES) {
-        if (!p->others) {
-            /* No page table is there. */
-            p->others = process_new(p, UINT64_MAX);
-            p->others->comm = "[others]";
-        }
-        return p->others;
+    if (process) {
+        return process;
     }
+    if (p->count >= MAX_PROCESSES) {
+        return others(p);
+    }
+    named = p->map ? map_file_process(p->map, root) : NULL;
     process = process_new(p, root);
     if (named) {
         process->known = named->name;
@@ -249,10 +292,7 @@ const struct process *processes_find(struct processes *p,
                   process_seen(p, seen) : NULL;
     }
     if (!p->last) {
-        p->last = g_hash_table_lookup(p->by_cr3, &root);
-        if (!p->last) {
-            p->last = process_by_cr3(p, root);
-        }
+        p->last = process_by_cr3(p, root);
         /* The user who wrote the map is right. */
         p->last_certainty = p->last->known ? BTRAIL_SURE : BTRAIL_UNKNOWN;
     }
@@ -265,21 +305,113 @@ uint64_t processes_time(const struct processes *p)
     return p->time;
 }
 
+/* The task with an owner and names; copies them. */
+static const struct process *get_task(struct processes *p,
+                                      const struct process *key)
+{
+    struct process *task = g_hash_table_lookup(p->tasks, key);
+
+    if (task) {
+        return task;
+    }
+    if (g_hash_table_size(p->tasks) >= MAX_TASKS) {
+        return others(p);
+    }
+    task = g_memdup2(key, sizeof(*key));
+    task->cr3 = key->owner->cr3;
+    task->comm = g_string_chunk_insert_const(p->strings, key->comm);
+    task->known = true;
+    g_hash_table_add(p->tasks, task);
+    task->who = g_hash_table_lookup(p->who, task);
+    if (!task->who) {
+        task->who = task;
+        g_hash_table_add(p->who, task);
+    }
+    return task;
+}
+
 const struct process *processes_borrower(struct processes *p,
                                          const struct process *owner,
                                          bool idle)
 {
-    struct process *lender = (struct process *)owner, *task;
+    const struct process key = {
+        .owner = owner, .kernel = true, .pid = idle ? 0 : -1,
+        .tid = idle ? 0 : -1, .comm = idle ? NAME_IDLE : NAME_TASK,
+    };
 
-    if (lender->borrowers[idle]) {
-        return lender->borrowers[idle];
+    return get_task(p, &key);
+}
+
+/*
+ * The process whose mappings a task of process @pid has.  Page tables can be
+ * another's than they were when a snapshot found them.
+ */
+static const struct process *find_owner(struct processes *p,
+                                        const struct symbolizer_where *where,
+                                        uint64_t time, uint32_t pid)
+{
+    enum btrail_certainty certainty;
+    const struct process *found = processes_find(p, where, time, &certainty);
+    const struct btrail_process *seen;
+    const struct process *own;
+
+    if ((found->seen && found->seen->pid == pid) || !p->names ||
+        found == p->others || (!found->seen && found->known)) {
+        return found;
     }
-    task = lender->borrowers[idle] = process_new(p, owner->cr3);
-    task->space = owner->space;
-    task->comm = idle ? NAME_IDLE : NAME_TASK;
-    task->pid = task->tid = idle ? 0 : -1;
-    task->known = true;
-    task->who = p->who[idle] = p->who[idle] ? p->who[idle] : task;
-    g_ptr_array_add(p->borrowers, task);
-    return task;
+    seen = btrail_names_of_pid(p->names, time, where->cr3, pid);
+    own = seen ? process_seen(p, seen) : NULL;
+    if (own) {
+        return own;
+    }
+    /* Processes can share an address space, as after vfork(). */
+    return certainty == BTRAIL_LIKELY ?
+           process_by_cr3(p, where->cr3 & BTRAIL_CR3_ROOT) : found;
+}
+
+/* A name that a line of text can have; @buf has room for it. */
+static const char *clean_name(const char *name, char **buf)
+{
+    char *p;
+
+    for (p = (char *)name; g_ascii_isprint(*p); p++) {
+    }
+    if (!*p) {
+        return name;
+    }
+    *buf = g_utf8_make_valid(name, -1);
+    for (p = *buf; *p; p++) {
+        *p = g_ascii_iscntrl(*p) ? '?' : *p;
+    }
+    return *buf;
+}
+
+const struct process *processes_task(struct processes *p,
+                                     const struct symbolizer_where *where,
+                                     uint64_t time,
+                                     const struct btrail_task *task)
+{
+    enum btrail_certainty certainty;
+    struct process key = {
+        .kernel = task->kernel, .pid = task->pid, .tid = task->tid,
+    };
+    const struct map_process *named;
+    g_autofree char *buf = NULL;
+
+    key.owner = task->kernel ? processes_find(p, where, time, &certainty) :
+                find_owner(p, where, time, task->pid);
+    if (p->last_task && p->last_task->owner == key.owner &&
+        !memcmp(&p->last_named, task, sizeof(*task))) {
+        return p->last_task;
+    }
+    key.comm = clean_name(task->name, &buf);
+    named = p->map && !task->kernel ? map_file_process(p->map, key.owner->cr3) :
+            NULL;
+    if (named) {
+        key.pid = named->pid >= 0 ? named->pid : key.pid;
+        key.comm = named->name ? named->name : key.comm;
+    }
+    p->last_named = *task;
+    p->last_task = get_task(p, &key);
+    return p->last_task;
 }

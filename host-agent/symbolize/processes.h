@@ -13,22 +13,28 @@
 #include "symbolize/map-file.h"
 #include "symbolize/thread-lives.h"
 
-/* Names of processes that stand for tasks of the kernel */
+/* Names of tasks of the kernel that no event names */
 #define NAME_TASK   "[kernel]"
 #define NAME_IDLE   "swapper"
 
 /**
- * struct process - the process that an address space belongs to
+ * struct process - the process that an address space belongs to, or a task
+ *                  that ran in it
  * @cr3:     bits of BTRAIL_CR3_ROOT of the page table of the kernel
  * @pid:     -1 if it is not known
- * @tid:     of its only thread, if there certainly was no other; or -1
- * @comm:    its last name; if it has none, that of the address space
+ * @tid:     of the task; of a process's only thread, if there certainly was no
+ *           other; or -1
+ * @comm:    its name, the last one of a process; without one, that of the
+ *           address space
  * @known:   it has a name
+ * @kernel:  it is a task of the kernel, which borrows the page table
+ * @owner:   the process that the address space belongs to.  It has the mappings
+ *           and all that follows here, its tasks do not
  * @bits:    of the mode that its programs run in
  * @changes: how often mappings were added to @space
  * @seen:    as snapshots saw it last, or NULL
- * @who:     the same for all address spaces that a task of the kernel borrows;
- *           otherwise the process itself
+ * @who:     the same for a task in all address spaces that it runs in; a
+ *           process itself
  */
 struct process {
     uint64_t cr3;
@@ -36,13 +42,14 @@ struct process {
     int64_t tid;
     const char *comm;
     bool known;
+    bool kernel;
+    const struct process *who;
+    const struct process *owner;
     unsigned id;
     unsigned bits;
     unsigned changes;
     struct address_space *space;
     const struct btrail_process *seen;
-    const struct process *who;
-    struct process *borrowers[2];       /* see processes_borrower() */
 };
 
 /**
@@ -71,10 +78,19 @@ const struct process *processes_find(struct processes *p,
 /* The time in the last call of processes_find() */
 uint64_t processes_time(const struct processes *p);
 
-/* The process for the idle or another kernel task that borrows a page table */
+/* The idle task, or another task of the kernel, that borrows a page table */
 const struct process *processes_borrower(struct processes *p,
                                          const struct process *owner,
                                          bool idle);
+
+/*
+ * A task that an event names.  The snapshots know its mappings if they have
+ * found its process with this page table, at whatever time.
+ */
+const struct process *processes_task(struct processes *p,
+                                     const struct symbolizer_where *where,
+                                     uint64_t time,
+                                     const struct btrail_task *task);
 
 /* Uses what is known of threads, for struct process's @tid. */
 void processes_set_threads(struct processes *p,

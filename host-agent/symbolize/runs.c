@@ -225,14 +225,29 @@ static void keep_events(struct runs *r, const GArray *events)
     }
 }
 
-struct runs *runs_new(const struct btrail_trace *trace,
-                      const struct runs_symbols *symbols, unsigned threads)
+/* Joins the pieces of a stream and frees them. */
+static GArray *join_pieces(struct run_piece *pieces, uint64_t n)
+{
+    GArray *runs = g_array_new(FALSE, FALSE, sizeof(struct run));
+    uint8_t sign = RUN_UNKNOWN;
+
+    append_run(runs, &(struct run_part) { 0 }, 0, RUN_UNKNOWN);
+    for (uint64_t k = 0; k < n; k++) {
+        join_piece(runs, &pieces[k], &sign);
+        g_clear_pointer(&pieces[k].parts, g_array_unref);
+    }
+    g_free(pieces);
+    return runs;
+}
+
+struct runs *runs_new(const struct btrail_trace *trace, const unsigned *vcpus,
+                      size_t n, const struct runs_symbols *symbols,
+                      unsigned threads)
 {
     struct run_search job = { .symbols = symbols, .left = MAX_RUNS };
-    unsigned i, n = btrail_trace_streams(trace);
     struct btrail_stream_info info;
     struct runs *r = NULL;
-    uint64_t k;
+    unsigned i;
     int ret;
 
     add_sought(&job, symbols->switch_to);
@@ -243,30 +258,19 @@ struct runs *runs_new(const struct btrail_trace *trace,
     add_sought(&job, symbols->exit);
     g_mutex_init(&job.lock);
     job.events = g_array_new(FALSE, FALSE, sizeof(struct run_event));
-    for (i = 0; i < n; i++) {
-        btrail_trace_stream(trace, i, &info);
+    for (i = 0; !btrail_trace_stream(trace, i, &info); i++) {
         job.pieces[info.vcpu] = g_new0(struct run_piece, info.chunks);
     }
-    ret = btrail_parallel_decode(trace, NULL, 0, 0, threads, search_batch,
+    ret = btrail_parallel_decode(trace, vcpus, n, 0, threads, search_batch,
                                  &job);
     if (!ret) {
         r = g_new0(struct runs, 1);
         r->events = g_array_new(FALSE, FALSE, sizeof(struct run_event));
         r->lost = job.lost;
     }
-    for (i = 0; i < n; i++) {
-        uint8_t sign = RUN_UNKNOWN;
-        GArray *runs = g_array_new(FALSE, FALSE, sizeof(struct run));
+    for (i = 0; !btrail_trace_stream(trace, i, &info); i++) {
+        GArray *runs = join_pieces(job.pieces[info.vcpu], info.chunks);
 
-        btrail_trace_stream(trace, i, &info);
-        append_run(runs, &(struct run_part) { 0 }, 0, RUN_UNKNOWN);
-        for (k = 0; k < info.chunks; k++) {
-            struct run_piece *p = &job.pieces[info.vcpu][k];
-
-            join_piece(runs, p, &sign);
-            g_clear_pointer(&p->parts, g_array_unref);
-        }
-        g_free(job.pieces[info.vcpu]);
         if (r) {
             r->vcpus[info.vcpu] = runs;
         } else {

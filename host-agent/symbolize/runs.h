@@ -86,10 +86,13 @@ struct runs;
 
 /**
  * runs_new - find the runs of a trace, which must not be filtered
+ * @vcpus: whose streams are searched, NULL for all
+ * @n:     number of @vcpus
  *
  * Returns NULL if the trace cannot be read, or has too many runs.
  */
 struct runs *runs_new(const struct btrail_trace *trace,
+                      const unsigned *vcpus, size_t n,
                       const struct runs_symbols *symbols, unsigned threads);
 void runs_free(struct runs *r);
 

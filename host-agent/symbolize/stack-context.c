@@ -138,8 +138,14 @@ int stack_find_caller(const struct stack_context *c,
 
 bool stack_same_process(const struct process *a, const struct process *b)
 {
-    return a == b || ((a->cr3 ^ b->cr3) == 0x1000 &&
-                      !(a->known && b->known));
+    if (a == b) {
+        return true;
+    }
+    if (a->kernel || b->kernel) {
+        return false;
+    }
+    return a->owner == b->owner || ((a->cr3 ^ b->cr3) == 0x1000 &&
+                                    !(a->owner->known && b->owner->known));
 }
 
 void stack_suspend(struct stack_contexts *st, struct stack_cpu *cpu,

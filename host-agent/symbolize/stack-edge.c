@@ -9,7 +9,7 @@
 #include "symbolize/stack-edge.h"
 #include "util/hash.h"
 
-#define MAX_EDGES       (4u << 20)
+#define MANY_EDGES      (4u << 20)
 #define FIRST_BITS      12
 
 /* The target of a call so close behind it is not a function. */
@@ -18,12 +18,15 @@
 /* The space of edges in the kernel; user edges have one for each process */
 #define KERNEL_SPACE    UINT32_MAX
 
+/* Edges are allocated so many at a time, and do not move. */
+#define GROUP           1024
+
 struct stack_edges {
     struct symbolizer *s;
-    struct stack_edge *edges;
+    struct stack_edge **slots;
     unsigned bits;
     size_t used;
-    struct stack_edge scratch;  /* of an edge beyond the limit */
+    GPtrArray *groups;          /* of GROUP edges */
 };
 
 /* Is this a function that handles an interrupt or exception? */
@@ -151,19 +154,18 @@ static void classify(struct stack_edges *st, const struct process *process,
     }
 }
 
-static struct stack_edge *edge_slot(const struct stack_edges *st,
-                                    uint32_t space, uint64_t from,
-                                    uint64_t to)
+static struct stack_edge **edge_slot(const struct stack_edges *st,
+                                     uint32_t space, uint64_t from,
+                                     uint64_t to)
 {
     size_t mask = ((size_t)1 << st->bits) - 1;
     size_t i = btrail_hash3(from, to, space) >> (64 - st->bits);
 
     for (;; i = (i + 1) & mask) {
-        struct stack_edge *e = &st->edges[i];
+        const struct stack_edge *e = st->slots[i];
 
-        if (!e->to_fn ||
-            (e->from == from && e->to == to && e->space == space)) {
-            return e;
+        if (!e || (e->from == from && e->to == to && e->space == space)) {
+            return &st->slots[i];
         }
     }
 }
@@ -171,16 +173,26 @@ static struct stack_edge *edge_slot(const struct stack_edges *st,
 static void grow_edges(struct stack_edges *st)
 {
     size_t i, n = (size_t)1 << st->bits;
-    struct stack_edge *old = st->edges;
+    struct stack_edge **old = st->slots;
 
     st->bits++;
-    st->edges = g_new0(struct stack_edge, (size_t)1 << st->bits);
+    st->slots = g_new0(struct stack_edge *, (size_t)1 << st->bits);
     for (i = 0; i < n; i++) {
-        if (old[i].to_fn) {
-            *edge_slot(st, old[i].space, old[i].from, old[i].to) = old[i];
+        if (old[i]) {
+            *edge_slot(st, old[i]->space, old[i]->from, old[i]->to) = old[i];
         }
     }
     g_free(old);
+}
+
+static struct stack_edge *new_edge(struct stack_edges *st)
+{
+    size_t i = st->used++ % GROUP;
+
+    if (!i) {
+        g_ptr_array_add(st->groups, g_new(struct stack_edge, GROUP));
+    }
+    return (struct stack_edge *)st->groups->pdata[st->groups->len - 1] + i;
 }
 
 const struct stack_edge *
@@ -189,21 +201,45 @@ stack_edges_get(struct stack_edges *st, const struct process *process,
                 const struct btrail_record *r)
 {
     uint32_t space = r->from >= ADDRESS_SHARED && r->to >= ADDRESS_SHARED ?
-                     KERNEL_SPACE : process->id;
-    struct stack_edge *e = edge_slot(st, space, r->from, r->to);
+                     KERNEL_SPACE : process->owner->id;
+    struct stack_edge **slot = edge_slot(st, space, r->from, r->to), *e;
 
-    if (G_LIKELY(e->to_fn)) {
-        return e;
+    if (G_LIKELY(*slot)) {
+        return *slot;
     }
-    if (st->used >= MAX_EDGES) {
-        e = &st->scratch;
-    } else if (++st->used > ((size_t)1 << st->bits) / 4 * 3) {
+    if (st->used >= ((size_t)1 << st->bits) / 4 * 3) {
         grow_edges(st);
-        e = edge_slot(st, space, r->from, r->to);
+        slot = edge_slot(st, space, r->from, r->to);
     }
+    *slot = e = new_edge(st);
     *e = (struct stack_edge) { .from = r->from, .to = r->to, .space = space };
-    classify(st, process, where, e);
+    classify(st, process->owner, where, e);
     return e;
+}
+
+bool stack_edges_many(const struct stack_edges *st)
+{
+    return st->used >= MANY_EDGES;
+}
+
+static void begin_edges(struct stack_edges *st)
+{
+    st->bits = FIRST_BITS;
+    st->used = 0;
+    st->slots = g_new0(struct stack_edge *, (size_t)1 << st->bits);
+    st->groups = g_ptr_array_new_with_free_func(g_free);
+}
+
+static void end_edges(struct stack_edges *st)
+{
+    g_free(st->slots);
+    g_ptr_array_unref(st->groups);
+}
+
+void stack_edges_reset(struct stack_edges *st)
+{
+    end_edges(st);
+    begin_edges(st);
 }
 
 struct stack_edges *stack_edges_new(struct symbolizer *s)
@@ -211,13 +247,14 @@ struct stack_edges *stack_edges_new(struct symbolizer *s)
     struct stack_edges *st = g_new0(struct stack_edges, 1);
 
     st->s = s;
-    st->bits = FIRST_BITS;
-    st->edges = g_new0(struct stack_edge, (size_t)1 << st->bits);
+    begin_edges(st);
     return st;
 }
 
 void stack_edges_free(struct stack_edges *st)
 {
-    g_free(st->edges);
-    g_free(st);
+    if (st) {
+        end_edges(st);
+        g_free(st);
+    }
 }

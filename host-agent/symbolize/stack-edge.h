@@ -40,7 +40,7 @@ struct stack_edge {
     uint64_t to;
     uint64_t back;              /* the return address; 0: unknown */
     const struct function *from_fn;
-    const struct function *to_fn; /* NULL: the slot is free */
+    const struct function *to_fn;
     uint32_t space;
     uint8_t kind;
     bool start;                 /* @to is the start of a function */
@@ -56,11 +56,17 @@ void stack_edges_free(struct stack_edges *st);
 
 /*
  * What the edge of a record does, which @process made at @where.  The result
- * is valid until the next call.
+ * is valid until stack_edges_reset(), and does not change.
  */
 const struct stack_edge *
 stack_edges_get(struct stack_edges *st, const struct process *process,
                 const struct symbolizer_where *where,
                 const struct btrail_record *r);
+
+/* Are there so many edges that it is time for stack_edges_reset()? */
+bool stack_edges_many(const struct stack_edges *st);
+
+/* Forgets all edges, and frees them. */
+void stack_edges_reset(struct stack_edges *st);
 
 #endif /* BTRAIL_STACK_EDGE_H */

@@ -4,13 +4,10 @@
  */
 
 #include "symbolize/stack-context.h"
-#include "symbolize/stack-edge.h"
 #include "symbolize/stack.h"
 
 struct stacks {
-    struct symbolizer *s;
     struct stacks_options options;
-    struct stack_edges *edges;
     struct stack_tree tree;
     unsigned many;              /* nodes, with which it is spilled */
     struct stack_contexts contexts;
@@ -384,50 +381,6 @@ static inline void report_move(const struct stacks *st, unsigned vcpu,
     }
 }
 
-/* Follows records of one task; @done records of the batch came before. */
-static void follow_task(struct stacks *st, unsigned vcpu,
-                      const struct task *task, const struct btrail_batch *b,
-                      uint64_t ticks, const bool *counts, size_t done)
-{
-    struct stack_cpu *cpu = &st->contexts.cpus[vcpu];
-
-    cpu->process = task->process;
-    if (!cpu->ctx) {
-        cpu->ctx = stack_context_new(&st->contexts, cpu->process);
-    }
-    for (size_t i = 0; i < b->count; i++) {
-        const struct btrail_record *r = &b->records[i];
-        const struct symbolizer_where where = {
-            vcpu, b->index + i, b->cr3,
-        };
-        const struct stack_edge *e = stack_edges_get(st->edges, cpu->process,
-                                                     &where, r);
-        struct stack_node *before = cpu->ctx->node;
-
-        if (G_UNLIKELY(!before || before->function != e->from_fn ||
-                       (r->from < ADDRESS_SHARED &&
-                        (cpu->ctx->entry >= 0 ||
-                         cpu->ctx->process != cpu->process)))) {
-            follow_start(st, cpu, e);
-            if (before) {
-                report_move(st, vcpu, done + i - 1, before, cpu->ctx->node);
-            }
-            before = cpu->ctx->node;
-        }
-        st->contexts.counting = !counts || counts[done + i];
-        if (st->contexts.counting) {
-            st->counts.likely += BTRAIL_LIKELY == (
-                r->from < ADDRESS_SHARED ? task->user : task->kernel);
-            cpu->ctx->node->records++;
-            cpu->ctx->node->ticks += ticks;
-        }
-        if (e->kind != STACK_EDGE_JUMP || e->to_fn != e->from_fn) {
-            follow_edge(st, cpu, e);
-        }
-        report_move(st, vcpu, done + i, before, cpu->ctx->node);
-    }
-}
-
 static void spill(struct stacks *st)
 {
     st->options.spill(st->options.opaque);
@@ -444,20 +397,49 @@ static void spill(struct stacks *st)
     st->many = MAX(st->options.many, 2 * st->tree.all->len);
 }
 
-void stacks_records(struct stacks *st, unsigned vcpu,
-                    const struct btrail_batch *b, uint64_t ticks,
-                    const bool *counts)
+void stacks_begin(struct stacks *st)
 {
-    struct btrail_batch part = { .count = 0 };
-    struct task task;
-
     if (st->options.spill && st->tree.all->len >= st->many) {
         spill(st);
     }
-    st->contexts.n_cpus = MAX(st->contexts.n_cpus, vcpu + 1);
-    while (symbolizer_part(st->s, vcpu, b, &part, &task)) {
-        follow_task(st, vcpu, &task, &part, ticks, counts,
-                  part.index - b->index);
+}
+
+void stacks_add(struct stacks *st, const struct stack_part *part)
+{
+    struct stack_cpu *cpu = &st->contexts.cpus[part->vcpu];
+    const struct task *task = &part->task;
+
+    st->contexts.n_cpus = MAX(st->contexts.n_cpus, part->vcpu + 1);
+    cpu->process = task->process;
+    if (!cpu->ctx) {
+        cpu->ctx = stack_context_new(&st->contexts, cpu->process);
+    }
+    for (size_t i = 0; i < part->n; i++) {
+        const struct stack_edge *e = part->edges[i];
+        struct stack_node *before = cpu->ctx->node;
+
+        if (G_UNLIKELY(!before || before->function != e->from_fn ||
+                       (e->from < ADDRESS_SHARED &&
+                        (cpu->ctx->entry >= 0 ||
+                         cpu->ctx->process != cpu->process)))) {
+            follow_start(st, cpu, e);
+            if (before) {
+                report_move(st, part->vcpu, part->first + i - 1, before,
+                            cpu->ctx->node);
+            }
+            before = cpu->ctx->node;
+        }
+        st->contexts.counting = !part->counts || part->counts[i];
+        if (st->contexts.counting) {
+            st->counts.likely += BTRAIL_LIKELY == (
+                e->from < ADDRESS_SHARED ? task->user : task->kernel);
+            cpu->ctx->node->records++;
+            cpu->ctx->node->ticks += part->ticks;
+        }
+        if (e->kind != STACK_EDGE_JUMP || e->to_fn != e->from_fn) {
+            follow_edge(st, cpu, e);
+        }
+        report_move(st, part->vcpu, part->first + i, before, cpu->ctx->node);
     }
 }
 
@@ -495,16 +477,13 @@ void stacks_gap(struct stacks *st, unsigned vcpu)
     report_move(st, vcpu, 0, before, NULL);
 }
 
-struct stacks *stacks_new(struct symbolizer *s,
-                          const struct stacks_options *options)
+struct stacks *stacks_new(const struct stacks_options *options)
 {
     struct stacks *st = g_new0(struct stacks, 1);
 
-    st->s = s;
     st->options = *options;
     st->options.many = options->many ? options->many : STACK_MANY_NODES;
     st->many = st->options.many;
-    st->edges = stack_edges_new(s);
     stack_tree_init(&st->tree, options->by_command, &st->counts);
     stack_contexts_init(&st->contexts, &st->tree, &st->counts);
     return st;
@@ -515,7 +494,6 @@ void stacks_free(struct stacks *st)
     if (st) {
         stack_contexts_clear(&st->contexts);
         stack_tree_clear(&st->tree);
-        stack_edges_free(st->edges);
         g_free(st);
     }
 }

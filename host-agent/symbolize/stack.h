@@ -8,6 +8,9 @@
  * of the kernel.  Of the thread that a vCPU runs a trace has only the address
  * space; return addresses show which thread continues after a switch.
  *
+ * Edges are classified before (stack-edge.h), and the symbolizer is not used
+ * here: another thread may use it.
+ *
  * A stack is a path in a tree: see stack-tree.h.
  */
 
@@ -15,6 +18,7 @@
 #define BTRAIL_STACK_H
 
 #include "symbolize/stack-counts.h"
+#include "symbolize/stack-edge.h"
 #include "symbolize/stack-tree.h"
 
 /**
@@ -46,19 +50,35 @@ struct stacks_options {
     void *opaque;
 };
 
-struct stacks *stacks_new(struct symbolizer *s,
-                          const struct stacks_options *options);
+struct stacks *stacks_new(const struct stacks_options *options);
 void stacks_free(struct stacks *st);
 
 /**
- * stacks_records - add the next records of one vCPU
- * @batch:  the records; batches of several vCPUs come in the order of time
- * @ticks:  time that each record took, in 1/STACK_TICKS ns
+ * struct stack_part - consecutive records of one vCPU that one task has made
+ * @first:  number of records of the batch before them
+ * @n:      number of records
+ * @edges:  of each record
  * @counts: which records count, as records, time and calls; NULL for all
+ * @ticks:  time that each record took, in 1/STACK_TICKS ns
  */
-void stacks_records(struct stacks *st, unsigned vcpu,
-                    const struct btrail_batch *batch, uint64_t ticks,
-                    const bool *counts);
+struct stack_part {
+    unsigned vcpu;
+    struct task task;
+    size_t first;
+    size_t n;
+    const struct stack_edge *const *edges;
+    const bool *counts;
+    uint64_t ticks;
+};
+
+/*
+ * A batch begins.  Those of several vCPUs come in the order of time.  If the
+ * tree is large, it is spilled.
+ */
+void stacks_begin(struct stacks *st);
+
+/* Adds the next part of a batch. */
+void stacks_add(struct stacks *st, const struct stack_part *part);
 
 /* Adds time that the vCPU waited to the node where it is. */
 void stacks_wait(struct stacks *st, unsigned vcpu, uint64_t ticks);

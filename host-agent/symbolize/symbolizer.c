@@ -10,6 +10,7 @@
 
 #include "backtrail/code.h"
 #include "lib/internal/names-private.h"
+#include "symbolize/content-mappings.h"
 #include "symbolize/runs.h"
 #include "symbolize/symbolizer.h"
 
@@ -22,6 +23,7 @@ struct symbolizer {
     struct btrail_names *names;
     struct btrail_owners *owners;
     struct btrail_code *code;
+    struct content_mappings *contents;
     struct processes *processes;
     struct places *places;
     bool searched;              /* the trace was searched for runs */
@@ -122,8 +124,12 @@ struct symbolizer *symbolizer_new(const struct symbolizer_options *options,
         read_sideband(s);
     }
     s->processes = processes_new(s->map, s->names, s->owners);
+    if (s->owners && s->code) {
+        s->contents = content_mappings_new(trace, s->code, s->names,
+                                           s->owners);
+    }
     s->places = places_new(s->files, vmlinux, s->shared, s->names,
-                           s->processes);
+                           s->processes, s->contents);
     return s;
 }
 
@@ -131,6 +137,7 @@ void symbolizer_free(struct symbolizer *s)
 {
     if (s) {
         places_free(s->places);
+        content_mappings_free(s->contents);
         runs_free(s->runs);
         thread_lives_free(s->threads);
         processes_free(s->processes);
@@ -163,14 +170,45 @@ static uint64_t find_symbol(const struct symbolizer *s, const char *name,
            address : 0;
 }
 
-/* Searches the trace for runs, if the kernel's functions are known. */
+/* Do events of a stream name tasks? */
+static bool names_tasks(const struct btrail_trace *trace, unsigned vcpu)
+{
+    struct btrail_cursor *cursor;
+    struct btrail_batch b;
+    bool found = false;
+
+    if (btrail_cursor_open(&cursor, trace, vcpu, BTRAIL_CURSOR_EVENTS_ONLY)) {
+        return false;
+    }
+    while (!found && !btrail_cursor_next(cursor, &b)) {
+        found = b.event->type == BTRAIL_EVENT_TASK && b.task.known;
+    }
+    btrail_cursor_close(cursor);
+    return found;
+}
+
+/*
+ * Searches the streams that do not name tasks for runs, if the kernel's
+ * functions are known.
+ */
 static void find_runs(struct symbolizer *s)
 {
     static const char *const idle[] = { "do_idle", "schedule_idle" };
     struct runs_symbols symbols = { 0 };
+    unsigned vcpus[BTRAIL_MAX_VCPUS], streams, n = 0;
+    struct btrail_stream_info info;
 
     s->searched = true;
     if (!s->owners || !btrail_names_unfiltered(s->names)) {
+        return;
+    }
+    for (streams = 0; !btrail_trace_stream(s->trace, streams, &info);
+         streams++) {
+        if (!names_tasks(s->trace, info.vcpu)) {
+            vcpus[n++] = info.vcpu;
+        }
+    }
+    if (!n) {
         return;
     }
     symbols.switch_to = find_symbol(s, "__switch_to_asm", NULL);
@@ -191,8 +229,9 @@ static void find_runs(struct symbolizer *s)
     symbols.birth = find_symbol(s, "ret_from_fork_asm", "ret_from_fork");
     symbols.clone = find_symbol(s, "kernel_clone", "_do_fork");
     symbols.exit = find_symbol(s, "do_exit", NULL);
-    s->runs = runs_new(s->trace, &symbols, btrail_parallel_threads());
-    if (s->runs && symbols.birth && symbols.clone && symbols.exit) {
+    s->runs = runs_new(s->trace, vcpus, n, &symbols,
+                       btrail_parallel_threads());
+    if (s->runs && n == streams && symbols.birth && symbols.clone && symbols.exit) {
         s->threads = thread_lives_new(s->runs, s->names, s->owners);
         processes_set_threads(s->processes, s->threads);
     }
@@ -243,15 +282,22 @@ bool symbolizer_part(struct symbolizer *s, unsigned vcpu,
     if (done >= b->count) {
         return false;
     }
+    *part = *b;
+    part->index = index;
+    part->records += done;
+    if (b->task.known) {
+        task->process = processes_task(s->processes, &where, b->time.host,
+                                       &b->task);
+        task->user = task->kernel = BTRAIL_SURE;
+        part->count = b->count - done;
+        return true;
+    }
     if (!s->searched) {
         find_runs(s);
     }
     if (s->runs) {
         run = runs_find(s->runs, vcpu, index);
     }
-    *part = *b;
-    part->index = index;
-    part->records += done;
     part->count = MIN(b->count - done, run.end - index);
     find_task(s, &where, b->time.host, &run, task);
     return true;
@@ -295,5 +341,5 @@ unsigned symbolizer_bits(struct symbolizer *s, const struct process *process,
     }
     symbolizer_place(s, process, address, &place);
     return place.function->module->elf ? place.function->module->bits :
-           process->bits;
+           process->owner->bits;
 }

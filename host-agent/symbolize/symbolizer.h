@@ -19,13 +19,15 @@ struct symbolizer;
 
 /**
  * struct task - the task that ran
- * @process: often the one whose page table was in force; tasks of the kernel
- *           are called NAME_TASK, and the idle task NAME_IDLE
+ * @process: the task, if an event names it.  Otherwise it is often the process
+ *           whose page table was in force; tasks of the kernel are called
+ *           NAME_TASK, and the idle task NAME_IDLE
  * @user:    how sure that is for records of user mode
  * @kernel:  the same for the other records
  *
  * A task of the kernel borrows the page table of the process that ran before
- * it.  The functions that the kernel calls when it switches tell them apart.
+ * it.  Without events the functions that the kernel calls when it switches tell
+ * them apart.
  */
 struct task {
     const struct process *process;

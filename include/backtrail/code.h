@@ -61,6 +61,37 @@ BTRAIL_API int btrail_code_read(struct btrail_code *code, unsigned vcpu,
                                 uint64_t address, void *buf, size_t size);
 
 /**
+ * struct btrail_code_page - a page that a vCPU executed
+ * @address: linear address of the page
+ * @cr3:     the address space (bits of BTRAIL_CR3_ROOT); 0 if @address is 2^63
+ *           or more
+ * @index:   from this record of the vCPU on it had the content
+ * @content: number of the content.  Pages with the same bytes usually have the
+ *           same number; others never do.
+ * @vcpu:    the vCPU
+ */
+struct btrail_code_page {
+    uint64_t address;
+    uint64_t cr3;
+    uint64_t index;
+    uint64_t content;
+    uint32_t vcpu;
+};
+
+/**
+ * btrail_code_page - get all pages that were executed, one by one
+ * @n:    from 0 on, until there are no more
+ * @page: gets the page
+ *
+ * Pages come in any order.  A page comes once for each vCPU, address space and
+ * content, or more often.
+ *
+ * Errors: ARGUMENT, END (there are no more).
+ */
+BTRAIL_API int btrail_code_page(const struct btrail_code *code, size_t n,
+                                struct btrail_code_page *page);
+
+/**
  * btrail_code_bad_pieces - damaged pieces that were left out
  *
  * If there are any, bytes can be missing, or older than they should be.

@@ -65,6 +65,14 @@ def unshare_mounts(*options):
     return None
 
 
+def cache():
+    """The folder that scripts/lib.sh calls CACHE"""
+    home = os.environ.get('XDG_CACHE_HOME') or \
+        os.path.join(os.path.expanduser('~'), '.cache')
+    return os.path.abspath(os.environ.get('BACKTRAIL_CACHE') or
+                           os.path.join(home, 'backtrail'))
+
+
 @functools.cache
 def built(*args):
     """The folder that scripts/build prints for a tree."""
@@ -213,6 +221,7 @@ class Qemu:
     def __init__(self, args, binary=None, qmp_sockets=1, serial=True,
                  env=None, fds=()):
         self.binary = binary or patched()
+        self.given = list(args)
         self.dir = tempfile.mkdtemp(prefix='backtrail-')
         self.args = [self.binary, '-nodefaults', '-display', 'none']
         bundle = os.path.join(os.path.dirname(self.binary), 'qemu-bundle',
@@ -259,6 +268,12 @@ class Qemu:
                 message = f'{e}\n{self.output()}'
                 self.close()
                 raise QemuError(f'QEMU did not start: {message}') from None
+
+    def append_serial(self):
+        """Before it is started: the guest goes on with what is in serial.log
+        already."""
+        at = self.args.index('-chardev') + 1
+        self.args[at] += ',logappend=on'
 
     def output(self):
         """What QEMU has written to stdout and stderr."""

@@ -106,14 +106,6 @@ while (1) {
 '''
 
 
-def cache():
-    """The folder that scripts/lib.sh calls CACHE"""
-    home = os.environ.get('XDG_CACHE_HOME') or \
-        os.path.join(os.path.expanduser('~'), '.cache')
-    return os.path.abspath(os.environ.get('BACKTRAIL_CACHE') or
-                           os.path.join(home, 'backtrail'))
-
-
 def _output(*args):
     return subprocess.run(args, check=True, stdout=subprocess.PIPE,
                           text=True).stdout
@@ -255,10 +247,10 @@ def folders(names, records=RECORDS, say=lambda text: None, keep=None):
 
     keep(name, path) is called with each trace that is recorded.
     """
-    top = os.path.join(cache(), 'rawtraces')
+    top = os.path.join(qemu.cache(), 'rawtraces')
     os.makedirs(top, exist_ok=True)
     result = {}
-    with open(os.path.join(cache(), 'rawtraces.lock'), 'w',
+    with open(os.path.join(qemu.cache(), 'rawtraces.lock'), 'w',
               encoding='ascii') as lock, \
             tempfile.TemporaryDirectory(prefix='backtrail-bench-') as scratch:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Run backtraild for a test, and guests that are traced by it."""
 
-import atexit
 import os
 import shutil
 import signal
@@ -9,6 +8,7 @@ import subprocess
 import tempfile
 import time
 
+import booted
 import guest
 import hold
 import qemu
@@ -119,12 +119,6 @@ class Service:
             return f.read()
 
 
-class Nobody:
-    """For a guest that no service traces"""
-
-    socket = '/nonexistent'
-
-
 class Refused(Exception):
     """The service has refused a command."""
 
@@ -132,50 +126,25 @@ class Refused(Exception):
 class Guest(qemu.Qemu):
     """A guest whose device knows the service."""
 
-    saved = {}                  # {how it was started: its file, once it ran}
-
     def __init__(self, service, *words, name='vm', uuid=None, smp=1,
                  memory='192', args=(), **kwargs):
-        self.kind = (words, smp, memory)
         share = ['-object', f'memory-backend-memfd,id=ram,size={memory}M,'
                  'share=on', '-machine', 'memory-backend=ram'] \
             if '-machine' not in args else []
-        super().__init__(['-accel', 'tcg', '-smp', str(smp),
-                          '-name', name, *(['-uuid', uuid] if uuid else []),
-                          '-device', 'vmcoreinfo',
+        kind = ['-accel', 'tcg', '-smp', str(smp), '-device', 'vmcoreinfo',
+                *share, *guest.args(*words, memory=memory)]
+        self.like = ['-device', 'branch-trace', *kind]
+        super().__init__(['-name', name, *(['-uuid', uuid] if uuid else []),
                           '-device', f'branch-trace,agent={service.socket}',
-                          *share, *guest.args(*words, memory=memory), *args],
+                          *kind, *args],
                          **kwargs)
 
     def start_booted(self):
         """Start it where another one of its kind was when it first beat.
 
-        Only the first one of a kind boots, which takes most of the CPU time
-        of a short test.  A kind is of one kernel, memory and vCPUs; args may
-        change no device.
+        A kind is of one kernel, memory and vCPUs; args may change no device.
         """
-        if self.kind not in self.saved:
-            words, smp, memory = self.kind
-            with tempfile.NamedTemporaryFile(prefix='backtrail-',
-                                             delete=False) as f:
-                atexit.register(os.unlink, f.name)
-            with Guest(Nobody, *words, smp=smp, memory=memory) as vm:
-                vm.wait_serial('^BT: beat')
-                vm.save(f.name)
-            self.saved[self.kind] = f.name
-        self.args += ['-incoming', f'exec:cat {self.saved[self.kind]}']
-        self.start()
-        wait_until(lambda: self.qmp.command('query-status')['status'] ==
-                   'paused', 'the guest is restored')
-        self.qmp.command('cont')
-        self.wait_serial('^BT: beat')
-
-    def save(self, file):
-        """Stop it, and write its state into a file."""
-        self.qmp.command('stop')
-        self.qmp.command('migrate', {'uri': f'exec:cat > {file}'})
-        wait_until(lambda: self.qmp.command('query-migrate').get('status') ==
-                   'completed', 'the guest is saved')
+        booted.start(self, '^BT: beat', self.like)
 
     def ask(self, do, **members):
         """Have a command done by the service; a stop to its end."""

@@ -249,6 +249,75 @@ static void test_pages(void)
     sample_remove(path);
 }
 
+/* All pages, whose contents have one number if their bytes are the same */
+static void test_list(void)
+{
+    static const struct {
+        struct btrail_code_entry entry;
+        unsigned seed;
+    } entries[] = {
+        { { .index = 3, .cr3 = 0x5018, .linear = 0x1000, .number = 1 }, 1 },
+        { { .index = 5, .cr3 = 0x5000, .linear = 0x1234, .number = 2 }, 2 },
+        { { .index = 4, .cr3 = 0x6000, .linear = 0x7000, .number = 3 }, 1 },
+        { { .vcpu = 1, .cr3 = 0x6000, .linear = KERNEL, .number = 4 }, 2 },
+        /* A loss, and a content that is in no piece */
+        { { .index = 9, .linear = 8 }, 0 },
+        { { .vcpu = 2, .cr3 = 0x6000, .linear = 0x1000, .number = 99 }, 0 },
+    };
+    static const struct btrail_code_page want[] = {
+        { 0x1000, 0x5000, 3, 1, 0 }, { 0x1000, 0x5000, 5, 2, 0 },
+        { 0x7000, 0x6000, 4, 1, 0 }, { KERNEL, 0, 0, 2, 1 },
+        { 0x1000, 0x6000, 0, 99, 2 },
+    };
+    struct btrail_code_builder *b = btrail_code_builder_new();
+    bool found[G_N_ELEMENTS(want)] = { false };
+    struct btrail_code_page page;
+    struct btrail_trace *trace;
+    struct btrail_writer *w;
+    struct btrail_code *code;
+    char *path = sample_path();
+    unsigned i, k;
+
+    g_assert_cmpint(btrail_writer_open(&w, path, 0), ==, 0);
+    for (i = 0; i < G_N_ELEMENTS(entries); i++) {
+        btrail_code_builder_entry(b, &entries[i].entry);
+        if (entries[i].seed) {
+            add_content(b, entries[i].entry.number, entries[i].seed);
+        }
+        if (i % 2) {
+            write_piece(w, b);
+        }
+    }
+    btrail_code_builder_free(b);
+    g_assert_cmpint(btrail_writer_close(w), ==, 0);
+    g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
+    g_assert_cmpint(btrail_code_open(&code, trace), ==, 0);
+    for (i = 0; !btrail_code_page(code, i, &page); i++) {
+        for (k = 0; k < G_N_ELEMENTS(want); k++) {
+            if (page.address == want[k].address && page.cr3 == want[k].cr3 &&
+                page.index == want[k].index && page.vcpu == want[k].vcpu) {
+                g_assert_cmpuint(page.content, ==, want[k].content);
+                g_assert_false(found[k]);
+                found[k] = true;
+            }
+        }
+    }
+    g_assert_cmpuint(i, ==, G_N_ELEMENTS(want));
+    for (k = 0; k < i; k++) {
+        g_assert_true(found[k]);
+    }
+    g_assert_cmpint(btrail_code_page(code, i, &page), ==, -BTRAIL_ERR_END);
+    g_assert_cmpint(btrail_code_page(code, SIZE_MAX, &page), ==,
+                    -BTRAIL_ERR_END);
+    g_assert_cmpint(btrail_code_page(code, 0, NULL), ==,
+                    -BTRAIL_ERR_ARGUMENT);
+    g_assert_cmpint(btrail_code_page(NULL, 0, &page), ==,
+                    -BTRAIL_ERR_ARGUMENT);
+    btrail_code_close(code);
+    btrail_trace_close(trace);
+    sample_remove(path);
+}
+
 /* Pieces that are not code are skipped and reported. */
 static void test_damaged(void)
 {
@@ -279,6 +348,7 @@ int main(int argc, char **argv)
     g_test_add_func("/code/piece", test_piece);
     g_test_add_func("/code/random", test_random);
     g_test_add_func("/code/pages", test_pages);
+    g_test_add_func("/code/list", test_list);
     g_test_add_func("/code/damaged", test_damaged);
     return g_test_run();
 }

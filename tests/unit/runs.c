@@ -109,7 +109,7 @@ static struct runs *find(struct btrail_writer *w, unsigned threads)
 
     g_assert_cmpint(btrail_writer_close(w), ==, 0);
     g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
-    r = runs_new(trace, &symbols, threads);
+    r = runs_new(trace, NULL, 0, &symbols, threads);
     g_assert_nonnull(r);
     btrail_trace_close(trace);
     return r;

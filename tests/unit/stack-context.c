@@ -14,8 +14,10 @@ static struct function functions[] = {
     { .name = "b", .module = &module, .known = true },
     { .name = "c", .module = &module, .known = true },
 };
-static struct process one = { .cr3 = 0x1000, .who = &one, .known = true };
-static struct process two = { .cr3 = 0x2000, .who = &two, .known = true };
+static struct process one = { .cr3 = 0x1000, .who = &one, .owner = &one,
+                              .known = true };
+static struct process two = { .cr3 = 0x2000, .who = &two, .owner = &two,
+                              .known = true };
 
 struct setup {
     struct stack_counts counts;
@@ -178,12 +180,20 @@ static void test_parked(void)
 
 static void test_process(void)
 {
-    const struct process user = { .cr3 = 0x4000 }, kernel = { .cr3 = 0x5000 };
+    const struct process user = { .cr3 = 0x4000, .owner = &user };
+    const struct process kernel = { .cr3 = 0x5000, .owner = &kernel };
+    const struct process thread = { .cr3 = 0x1000, .owner = &one, .tid = 2 };
+    const struct process borrower = {
+        .cr3 = 0x1000, .owner = &one, .kernel = true,
+    };
 
     g_assert_true(stack_same_process(&one, &one));
     g_assert_true(stack_same_process(&user, &kernel));
     g_assert_false(stack_same_process(&one, &two));
     g_assert_false(stack_same_process(&user, &two));
+    g_assert_true(stack_same_process(&one, &thread));
+    g_assert_false(stack_same_process(&one, &borrower));
+    g_assert_true(stack_same_process(&borrower, &borrower));
 }
 
 /* Contexts are bounded: the one that was left first makes room. */

@@ -171,6 +171,12 @@ static void test_many(void)
     g_assert_cmpuint(a->space, ==, other->id);
     g_assert_cmpint(a->kind, ==, STACK_EDGE_UNKNOWN);
     g_assert_false(a->to_fn->known);
+
+    g_assert_false(stack_edges_many(x.edges));
+    stack_edges_reset(x.edges);
+    a = get(&x, 0x400001, 0x400007);
+    g_assert_cmpuint(a->space, ==, x.process->id);
+    g_assert_cmpuint(a->to, ==, 0x400007);
     teardown(&x);
 }
 

@@ -173,17 +173,59 @@ static struct symbolizer *names(const struct run *run)
     return s;
 }
 
-static void feed(struct stacks *st, const struct run *run, size_t first,
-                 size_t n)
+/* Stacks, and the edges of what is fed to them */
+struct fed {
+    struct symbolizer *s;
+    struct stack_edges *edges;
+    struct stacks *st;
+};
+
+static struct fed fed_new(struct symbolizer *s)
+{
+    return (struct fed) {
+        s, stack_edges_new(s), stacks_new(&(struct stacks_options) { false }),
+    };
+}
+
+static void fed_free(struct fed *f)
+{
+    stacks_free(f->st);
+    stack_edges_free(f->edges);
+}
+
+static void feed_batch(struct fed *f, unsigned vcpu,
+                       const struct btrail_batch *b, uint64_t ticks)
+{
+    struct btrail_batch part = { .count = 0 };
+    struct stack_part out = { .vcpu = vcpu, .ticks = ticks };
+
+    stacks_begin(f->st);
+    while (symbolizer_part(f->s, vcpu, b, &part, &out.task)) {
+        for (size_t i = 0; i < part.count; i++) {
+            const struct symbolizer_where where = {
+                vcpu, part.index + i, part.cr3,
+            };
+            const struct stack_edge *e = stack_edges_get(f->edges,
+                                                         out.task.process,
+                                                         &where,
+                                                         &part.records[i]);
+
+            out.first = part.index + i - b->index;
+            out.edges = &e;
+            out.n = 1;
+            stacks_add(f->st, &out);
+        }
+    }
+}
+
+static void feed(struct fed *f, const struct run *run, size_t first, size_t n)
 {
     const struct btrail_batch batch = {
         .records = (const struct btrail_record *)run->records->data + first,
         .count = n, .index = first, .cr3 = CR3,
     };
 
-    if (n) {
-        stacks_records(st, 0, &batch, 2, NULL);
-    }
+    feed_batch(f, 0, &batch, 2);
 }
 
 /* What of @what has to be found; @exact: nothing was left without a return */
@@ -192,7 +234,7 @@ static void check(const char *what, bool exact, unsigned signals,
 {
     struct run run = { NULL };
     struct symbolizer *s;
-    struct stacks *st;
+    struct fed f;
     const struct stack_counts *counts;
     g_auto(GStrv) lines = NULL;
     unsigned i, found = 0;
@@ -203,12 +245,12 @@ static void check(const char *what, bool exact, unsigned signals,
         return;
     }
     s = names(&run);
-    st = stacks_new(s, &(struct stacks_options) { false });
-    feed(st, &run, 0, run.records->len);
+    f = fed_new(s);
+    feed(&f, &run, 0, run.records->len);
     lines = g_strsplit(run.out, "\n", -1);
     for (i = 0; lines[i] && *lines[i]; i++) {
         g_auto(GStrv) words = g_strsplit(lines[i], " ", -1);
-        uint64_t n = count(stacks_roots(st), words[0], words[1]);
+        uint64_t n = count(stacks_roots(f.st), words[0], words[1]);
 
         if (n != strtoull(words[2], NULL, 10)) {
             g_test_message("%s calls %s %s times, found %lu", words[0],
@@ -218,8 +260,8 @@ static void check(const char *what, bool exact, unsigned signals,
         found++;
     }
     g_assert_cmpuint(found, >=, 2);
-    g_assert_cmpuint(sum_records(stacks_roots(st)), ==, run.records->len);
-    counts = stacks_counts(st);
+    g_assert_cmpuint(sum_records(stacks_roots(f.st)), ==, run.records->len);
+    counts = stacks_counts(f.st);
     g_test_message("%u records, %lu calls, %lu returns, %lu nested, %lu "
                    "unknown, %lu astray, %lu signals, %lu switches",
                    run.records->len, counts->calls, counts->returns,
@@ -233,7 +275,7 @@ static void check(const char *what, bool exact, unsigned signals,
     if (exact) {
         g_assert_cmpuint(counts->nested, ==, 0);
     }
-    stacks_free(st);
+    fed_free(&f);
     symbolizer_free(s);
     run_free(&run);
 }
@@ -280,18 +322,18 @@ static void test_gaps(void)
         size_t n = run.records->len;
         size_t begin = g_test_rand_int_range(0, n);
         size_t end = g_test_rand_int_range(begin, n);
-        struct stacks *st = stacks_new(s, &(struct stacks_options) { false });
+        struct fed f = fed_new(s);
 
-        feed(st, &run, 0, begin);
-        stacks_gap(st, 0);
-        feed(st, &run, end, n - end);
-        g_assert_cmpuint(sum_records(stacks_roots(st)), ==, begin + n - end);
-        g_assert_cmpuint(stacks_counts(st)->gaps, ==, 1);
+        feed(&f, &run, 0, begin);
+        stacks_gap(f.st, 0);
+        feed(&f, &run, end, n - end);
+        g_assert_cmpuint(sum_records(stacks_roots(f.st)), ==, begin + n - end);
+        g_assert_cmpuint(stacks_counts(f.st)->gaps, ==, 1);
         /* It ends where it began: in the caller of all. */
         if (begin > n / 4 && end < n / 2) {
-            g_assert_cmpuint(stacks_counts(st)->unknown, <=, 40);
+            g_assert_cmpuint(stacks_counts(f.st)->unknown, <=, 40);
         }
-        stacks_free(st);
+        fed_free(&f);
     }
     symbolizer_free(s);
     run_free(&run);
@@ -302,7 +344,7 @@ static void test_random(void)
 {
     struct run run = { NULL };
     struct symbolizer *s;
-    struct stacks *st;
+    struct fed f;
     unsigned i, k, n;
 
     if (!trace(&run, "stacks")) {
@@ -311,7 +353,7 @@ static void test_random(void)
         return;
     }
     s = names(&run);
-    st = stacks_new(s, &(struct stacks_options) { false });
+    f = fed_new(s);
     n = run.records->len;
     for (i = 0; i < 20000; i++) {
         unsigned vcpu = g_test_rand_int_range(0, 4);
@@ -332,18 +374,18 @@ static void test_random(void)
                                               g_test_rand_int_range(0, n)).to;
             }
         }
-        stacks_records(st, vcpu, &batch, 1, NULL);
-        stacks_wait(st, g_test_rand_int_range(0, 8), 5);
+        feed_batch(&f, vcpu, &batch, 1);
+        stacks_wait(f.st, g_test_rand_int_range(0, 8), 5);
         if (i % 100 == 0) {
-            stacks_gap(st, g_test_rand_int_range(0, 8));
+            stacks_gap(f.st, g_test_rand_int_range(0, 8));
         }
     }
-    g_assert_cmpuint(stacks_nodes(st), <=, STACK_MAX_NODES + 64);
-    stacks_free(st);
+    g_assert_cmpuint(stacks_nodes(f.st), <=, STACK_MAX_NODES + 64);
+    fed_free(&f);
     stacks_free(NULL);
 
     /* A call of itself, again and again */
-    st = stacks_new(s, &(struct stacks_options) { false });
+    f = fed_new(s);
     for (i = 0; i < n; i++) {
         const struct btrail_record *r = &g_array_index(run.records,
                                                        struct btrail_record,
@@ -353,10 +395,10 @@ static void test_random(void)
         };
 
         for (k = 0; k < (i < 3000 ? 20 : 0); k++) {
-            stacks_records(st, 0, &batch, 1, NULL);
+            feed_batch(&f, 0, &batch, 1);
         }
     }
-    stacks_free(st);
+    fed_free(&f);
     symbolizer_free(s);
     run_free(&run);
 }

@@ -400,6 +400,223 @@ static void test_tasks(void)
     btrail_trace_close(trace);
 }
 
+/* A process with code at BASE, seen at one moment or at several */
+static struct btrail_process seen_process(uint32_t pid, uint64_t pgd,
+                                          uint64_t first, uint64_t last,
+                                          struct btrail_mapping *mapping)
+{
+    return (struct btrail_process) {
+        .pgd = pgd, .mm = pid, .start_time = pid, .first = first,
+        .last = last, .pid = pid, .comm = "last", .exe = "",
+        .command_line = "", .n_mappings = 1, .mappings = mapping,
+    };
+}
+
+static void add_snapshot(struct btrail_writer *w, uint64_t time,
+                         struct btrail_process *processes, unsigned n)
+{
+    struct btrail_snapshot snapshot = {
+        .begin = time, .end = time, .flags = BTRAIL_SNAPSHOT_WHOLE, .n = n,
+        .processes = processes,
+    };
+    struct btrail_sideband_info info = {
+        .kind = BTRAIL_SIDEBAND_PROCESSES, .time = time,
+    };
+    void *data;
+    size_t size;
+
+    g_assert_cmpint(btrail_snapshot_encode(&snapshot, &data, &size), ==, 0);
+    info.size = size;
+    g_assert_cmpint(btrail_writer_sideband(w, &info, data), ==, 0);
+    free(data);
+}
+
+/* One record each; @tid, @pid, @name: of a TASK event before it, if any */
+static const struct named_step {
+    uint64_t time;
+    uint64_t cr3;
+    int flags;                  /* -1: no event */
+    uint32_t tid;
+    uint32_t pid;
+    const char *name;
+    const char *comm;           /* what it is to be */
+    int64_t its_pid;
+    int64_t its_tid;
+    const char *module;         /* at BASE */
+} named_steps[] = {
+    /* The stream names its tasks, so it is not searched for switches. */
+    { 110, 0x5000, -1, 0, 0, NULL, "last", 8, -1, "shell" },
+    /* A thread */
+    { 120, 0x5000, 0, 9, 8, "worker", "worker", 8, 9, "shell" },
+    { 130, 0x5000, -1, 0, 0, NULL, "worker", 8, 9, "shell" },
+    /* Threads of the kernel that borrow its page table */
+    { 140, 0x5000, 1, 15, 15, "rcu_preempt", "rcu_preempt", 15, 15, "shell" },
+    { 150, 0x5000, 1, 0, 0, "swapper/0", "swapper/0", 0, 0, "shell" },
+    /* A child after vfork() shares its parent's address space. */
+    { 160, 0x5000, 0, 19, 19, "sh", "sh", 19, 19, "shell" },
+    /* After fork() it has one that nobody knows; */
+    { 170, 0x6000, 0, 20, 20, "sh", "sh", 20, 20, NAME_UNKNOWN },
+    /* exec gives it another, and then its name. */
+    { 180, 0x7000, -1, 0, 0, NULL, "sh", 20, 20, "program" },
+    { 190, 0x7000, 0, 20, 20, "prog\nram", "prog?ram", 20, 20, "program" },
+    { 205, 0x5000, 1, 15, 15, "rcu_preempt", "rcu_preempt", 15, 15, "shell" },
+    /* A process that no snapshot has found, between two that were found */
+    { 210, 0x7000, 0, 25, 25, "short", "short", 25, 25, NAME_UNKNOWN },
+    /* The next one with these page tables, before it was seen */
+    { 215, 0x5000, 1, 15, 15, "rcu_preempt", "rcu_preempt", 15, 15, "shell" },
+    { 220, 0x7000, 0, 30, 30, "next", "next", 30, 30, "next" },
+    /* The same pid again, with page tables that were never seen with it */
+    { 230, 0x5000, 2, 0, 0, "", "last", 8, -1, "shell" },
+    { 240, 0x8000, 0, 20, 20, "prog", "prog", 20, 20, NAME_UNKNOWN },
+    /* After the last snapshot, when the last one was likely */
+    { 400, 0x7000, 0, 30, 30, "next", "next", 30, 30, "next" },
+    { 410, 0x7000, 0, 40, 40, "other", "other", 40, 40, NAME_UNKNOWN },
+    { 420, 0x7000, 2, 0, 0, "", "last", 30, -1, "next" },
+};
+
+static char *write_named(void)
+{
+    enum { N = G_N_ELEMENTS(named_steps) };
+    char *path = g_build_filename(folder, "named.btrail", NULL);
+    static const char meta[] = "{\"tick_ns\": 0, \"privilege\": \"all\"}";
+    static const char symbols[] =
+        "ffffffff81000000 T __switch_to_asm\n"
+        "ffffffff81000100 T enter_lazy_tlb\n"
+        "ffffffff81000200 T switch_mm_irqs_off\n"
+        "ffffffff81000700 T other\n";
+    struct btrail_mapping mappings[] = {
+        { .path = "/bin/shell" }, { .path = "/bin/program" },
+        { .path = "/bin/next" },
+    };
+    struct btrail_process processes[3];
+    struct btrail_sideband_info info = {
+        .kind = BTRAIL_SIDEBAND_SYMBOLS, .size = sizeof(symbols) - 1,
+    };
+    const struct btrail_record switches[] = {
+        { KERNEL + 0x710, KERNEL + 0x100, 0 },
+        { KERNEL + 0x710, KERNEL, 0 },
+        { KERNEL + 0x710, KERNEL + 0x720, 0 },
+    };
+    struct btrail_record records[N];
+    struct btrail_event events[3 * N];
+    struct btrail_slab slab = {
+        .cr3 = 0x5000, .records = records, .n_records = N, .events = events,
+    };
+    struct btrail_writer *w;
+    unsigned i;
+
+    for (i = 0; i < 3; i++) {
+        mappings[i].start = BASE;
+        mappings[i].end = BASE + 0x1000;
+        mappings[i].flags = BTRAIL_MAPPING_EXEC | BTRAIL_MAPPING_FILE;
+    }
+    g_assert_cmpint(btrail_writer_open(&w, path, BTRAIL_WRITER_REPLACE), ==, 0);
+    g_assert_cmpint(btrail_writer_meta(w, meta, strlen(meta)), ==, 0);
+    g_assert_cmpint(btrail_writer_sideband(w, &info, symbols), ==, 0);
+    processes[0] = seen_process(8, 0x5000, 100, 100, &mappings[0]);
+    add_snapshot(w, 100, processes, 1);
+    processes[0].last = 200;
+    processes[1] = seen_process(20, 0x7000, 200, 200, &mappings[1]);
+    add_snapshot(w, 200, processes, 2);
+    processes[0].last = 300;
+    processes[1] = seen_process(30, 0x7000, 300, 300, &mappings[2]);
+    add_snapshot(w, 300, processes, 2);
+    for (i = 0; i < N; i++) {
+        const struct named_step *s = &named_steps[i];
+        struct btrail_event e = {
+            .index = i, .type = BTRAIL_EVENT_TIME,
+            .data = { s->time, 0, BTRAIL_NO_ICOUNT },
+        };
+
+        records[i] = i < G_N_ELEMENTS(switches) ? switches[i] :
+                     (struct btrail_record) { BASE, BASE + 4, 0 };
+        events[slab.n_events++] = e;
+        e = (struct btrail_event) {
+            .index = i, .type = BTRAIL_EVENT_CR3, .data = { s->cr3 },
+        };
+        if (i && s->cr3 != named_steps[i - 1].cr3) {
+            events[slab.n_events++] = e;
+        }
+        e = (struct btrail_event) {
+            .index = i, .type = BTRAIL_EVENT_TASK, .reason = s->flags,
+            .data = { (uint64_t)s->pid << 32 | s->tid },
+        };
+        if (s->flags >= 0) {
+            memcpy(&e.data[1], s->name, strlen(s->name));
+            events[slab.n_events++] = e;
+        }
+    }
+    g_assert_cmpint(btrail_writer_append(w, 0, &slab), ==, 0);
+    /* A vCPU without tasks */
+    slab = (struct btrail_slab) {
+        .cr3 = 0x5000, .records = switches, .events = events, .n_events = 1,
+        .n_records = G_N_ELEMENTS(switches),
+    };
+    g_assert_cmpint(btrail_writer_append(w, 1, &slab), ==, 0);
+    g_assert_cmpint(btrail_writer_close(w), ==, 0);
+    return path;
+}
+
+/* What TASK events name, joined with what snapshots have found */
+static void test_named(void)
+{
+    const struct symbolizer_options none = { 0 };
+    g_autofree char *path = write_named();
+    g_autofree char *map = write_map("cr3 6000 mapped\n");
+    const struct symbolizer_options mapped = { .map = map };
+    struct btrail_trace *trace;
+    unsigned pass;
+
+    g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
+    for (pass = 0; pass < 2; pass++) {
+        struct symbolizer *s = symbolizer_new(pass ? &mapped : &none, trace,
+                                              NULL);
+        struct btrail_cursor *cursor;
+        struct btrail_batch b, part;
+        struct task task;
+        struct place place;
+        size_t n = 0;
+
+        g_assert_cmpint(btrail_cursor_open(&cursor, trace, 0, 0), ==, 0);
+        while (!btrail_cursor_next(cursor, &b)) {
+            part.count = 0;
+            while (!b.event && symbolizer_part(s, 0, &b, &part, &task)) {
+                const struct named_step *step = &named_steps[n];
+
+                g_assert_cmpuint(part.index, ==, n++);
+                g_assert_cmpuint(part.count, ==, 1);
+                g_assert_cmpstr(task.process->comm, ==,
+                                pass && step->cr3 == 0x6000 ? "mapped" :
+                                step->comm);
+                g_assert_cmpint(task.process->pid, ==, step->its_pid);
+                g_assert_cmpint(task.process->tid, ==, step->its_tid);
+                g_assert_true(!b.task.known || task.user == BTRAIL_SURE);
+                g_assert_true(!b.task.known || task.kernel == BTRAIL_SURE);
+                g_assert_true(task.process->known);
+                symbolizer_place(s, task.process, BASE, &place);
+                g_assert_cmpstr(place.function->module->name, ==,
+                                step->module);
+            }
+        }
+        g_assert_cmpuint(n, ==, G_N_ELEMENTS(named_steps));
+        btrail_cursor_close(cursor);
+        /* The other stream's switches show what ran. */
+        g_assert_cmpint(btrail_cursor_open(&cursor, trace, 1, 0), ==, 0);
+        for (n = 0; !btrail_cursor_next(cursor, &b);) {
+            part.count = 0;
+            while (!b.event && symbolizer_part(s, 1, &b, &part, &task)) {
+                g_assert_cmpstr(task.process->comm, ==,
+                                part.index < 2 ? "last" : NAME_TASK);
+                n += part.count;
+            }
+        }
+        g_assert_cmpuint(n, ==, 3);
+        btrail_cursor_close(cursor);
+        symbolizer_free(s);
+    }
+    btrail_trace_close(trace);
+}
+
 /* Without any names nothing fails, however many address spaces there are. */
 static void test_nothing(void)
 {
@@ -437,6 +654,7 @@ int main(int argc, char **argv)
     g_test_add_func("/symbolizer/vmlinux", test_vmlinux);
     g_test_add_func("/symbolizer/sideband", test_sideband);
     g_test_add_func("/symbolizer/tasks", test_tasks);
+    g_test_add_func("/symbolizer/named", test_named);
     g_test_add_func("/symbolizer/nothing", test_nothing);
     ret = g_test_run();
     scratch_remove(folder);

@@ -45,6 +45,14 @@ struct btrail_life *btrail_lives_find(const struct btrail_lives *lives,
                                       uint64_t root, uint64_t from,
                                       uint64_t to);
 
+/*
+ * The life of process @pid that had the page tables of @cr3; of several, one
+ * that was seen near @time.  NULL if none is known.
+ */
+struct btrail_life *btrail_lives_of_pid(const struct btrail_lives *lives,
+                                        uint64_t time, uint64_t cr3,
+                                        uint32_t pid);
+
 /* What a process was like at a time */
 const struct btrail_process *
 btrail_life_process(const struct btrail_life *life, uint64_t time);

@@ -14,6 +14,11 @@ struct btrail_life *btrail_names_life(const struct btrail_names *names,
                                       uint64_t root, uint64_t from,
                                       uint64_t to);
 
+/* A process as btrail_lives_of_pid() finds it; NULL if none is known */
+const struct btrail_process *
+btrail_names_of_pid(const struct btrail_names *names, uint64_t time,
+                    uint64_t cr3, uint32_t pid);
+
 /*
  * How much later than its TIME event a record can have been made, unless the
  * tick was late; see btrail_owners_until().

@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A trace, prepared for call stacks: see call-reader.h
+ */
+
+#include <errno.h>
+
+#include "analyze/call-reader.h"
+#include "util/hash.h"
+
+/* How far apart vCPUs may be when merged, in ns; finer than clocks are */
+#define GRAIN       10000
+
+/* No stream that is merged is further ahead of the others, in ns. */
+#define MAX_AHEAD   10000000
+
+/* How many records are filtered at a time */
+#define STEP        4096
+
+/* Blocks that are ready, and one for each thread.  All fit into a cache. */
+#define BLOCKS          4
+#define BLOCK_RECORDS   8192
+
+/* What the filter said about an edge, so that it is asked once */
+struct asked {
+    const struct process *process;
+    uint64_t class;
+    uint64_t from;
+    uint64_t to;
+    bool chosen;
+    bool used;
+};
+#define ASKED_SIZE  (1u << 16)
+
+struct block {
+    GArray *steps;              /* of struct call_step */
+    size_t n;                   /* records */
+    const struct stack_edge *edges[BLOCK_RECORDS];
+    bool counts[BLOCK_RECORDS];
+};
+
+struct lane {
+    struct paces *paces;
+    const struct pace *pace;
+};
+
+struct call_reader {
+    const struct call_tree_options *options;
+    struct btrail_merged *merged;
+    struct stack_edges *edges;
+    struct lane lanes[BTRAIL_MAX_VCPUS];
+    struct asked *asked;        /* if there is a filter */
+    unsigned vcpu;              /* the batch that is read */
+    struct btrail_batch batch;  /* the rest of it */
+    uint64_t records;
+    uint64_t damage;
+    int error;                  /* errno */
+
+    GThread *thread;            /* NULL: the caller's thread does all */
+    struct block *blocks[BLOCKS];
+    GMutex lock;                /* of all below */
+    GCond changed;
+    unsigned made;
+    unsigned done;              /* blocks that the caller has finished with */
+    bool handed;                /* the caller has one more */
+    bool stopped;
+    int ret;                    /* why no more blocks are made; or 0 */
+};
+
+static bool chosen(struct call_reader *r, uint64_t class,
+                   const struct filter_record *record, struct place *from,
+                   struct place *to)
+{
+    size_t hash = btrail_hash3(record->from, record->to, class ^
+                               (uintptr_t)record->process) >> 48;
+    struct asked *a = &r->asked[hash % ASKED_SIZE];
+
+    if (!a->used || a->process != record->process || a->class != class ||
+        a->from != record->from || a->to != record->to) {
+        symbolizer_place(r->options->names, record->process, record->from,
+                         from);
+        symbolizer_place(r->options->names, record->process, record->to, to);
+        *a = (struct asked) {
+            record->process, class, record->from, record->to,
+            filter_chooses(r->options->filter, class, record), true,
+        };
+    }
+    return a->chosen;
+}
+
+/* Finds which records of one task the filter chooses, for @counts. */
+static void choose_part(struct call_reader *r, unsigned vcpu,
+                        const struct task *task, const struct btrail_batch *b,
+                        bool *counts)
+{
+    const struct filter *filter = r->options->filter;
+    struct place from, to;
+    struct filter_record record = {
+        .vcpu = vcpu, .index = b->index, .from_place = &from,
+        .to_place = &to, .lines = r->options->names,
+        .process = task->process,
+        .time = window_time(&r->options->window, b->time.host),
+    };
+    uint64_t class = filter_class(filter, &record);
+
+    for (size_t i = 0; i < b->count; i++) {
+        if (filter_uses_index(filter)) {
+            record.index = b->index + i;
+            class = filter_class(filter, &record);
+        }
+        record.from = b->records[i].from;
+        record.to = b->records[i].to;
+        counts[i] = filter_may_choose(filter, class) &&
+                    chosen(r, class, &record, &from, &to);
+    }
+}
+
+static void choose(struct call_reader *r, const struct btrail_batch *b,
+                   bool *counts)
+{
+    struct btrail_batch part = { .count = 0 };
+    struct task task;
+
+    while (symbolizer_part(r->options->names, r->vcpu, b, &part, &task)) {
+        choose_part(r, r->vcpu, &task, &part,
+                    counts + (part.index - b->index));
+    }
+}
+
+/* Adds a batch of one pace to a block that has room for it. */
+static void add_records(struct call_reader *r, struct block *k,
+                        const struct btrail_batch *b, const struct pace *pace)
+{
+    struct btrail_batch part = { .count = 0 };
+    struct call_step step = {
+        .kind = CALL_STEP_RECORDS, .vcpu = r->vcpu, .index = b->index,
+        .counts = r->asked ? k->counts + k->n : NULL, .pace = *pace,
+        .part = { .vcpu = r->vcpu, .ticks = pace->ticks },
+    };
+
+    if (r->asked) {
+        choose(r, b, k->counts + k->n);
+    }
+    while (symbolizer_part(r->options->names, r->vcpu, b, &part,
+                           &step.part.task)) {
+        struct symbolizer_where where = { r->vcpu, part.index, part.cr3 };
+        const struct stack_edge **edges = k->edges + k->n;
+
+        step.part.first = part.index - b->index;
+        step.part.n = part.count;
+        step.part.edges = edges;
+        step.part.counts = r->asked ? k->counts + k->n : NULL;
+        step.last = step.part.first + part.count == b->count;
+        for (size_t i = 0; i < part.count; i++, where.index++) {
+            edges[i] = stack_edges_get(r->edges, step.part.task.process,
+                                       &where, &part.records[i]);
+        }
+        k->n += part.count;
+        g_array_append_val(k->steps, step);
+    }
+    r->records += b->count;
+}
+
+static void add_wait(struct call_reader *r, struct block *k, uint64_t wait)
+{
+    const struct call_step step = {
+        .kind = CALL_STEP_WAIT, .vcpu = r->vcpu, .wait = wait,
+    };
+
+    if (wait) {
+        g_array_append_val(k->steps, step);
+    }
+}
+
+/* Adds the next records of the batch; false if there is no room for them. */
+static bool add_batch(struct call_reader *r, struct block *k)
+{
+    struct lane *l = &r->lanes[r->vcpu];
+    struct btrail_batch *b = &r->batch, part = *b;
+    uint64_t wait = 0;
+
+    while (l->pace && b->index >= l->pace->end) {
+        wait += l->pace->wait;
+        l->pace = paces_next(l->paces);
+    }
+    add_wait(r, k, wait);
+    if (!l->pace) {
+        l->pace = paces_at(l->paces, b->index);
+    }
+    part.count = MIN(b->count, l->pace->end - b->index);
+    part.count = MIN(part.count, r->asked ? STEP : BLOCK_RECORDS);
+    if (part.count > BLOCK_RECORDS - k->n) {
+        return false;
+    }
+    add_records(r, k, &part, l->pace);
+    b->index += part.count;
+    b->records += part.count;
+    b->count -= part.count;
+    return true;
+}
+
+static void add_event(struct call_reader *r, struct block *k)
+{
+    const struct call_step step = {
+        .kind = CALL_STEP_GAP, .vcpu = r->vcpu, .index = r->batch.index,
+    };
+
+    r->damage += r->batch.synthetic;
+    if (r->batch.event->type == BTRAIL_EVENT_GAP) {
+        g_array_append_val(k->steps, step);
+    }
+}
+
+/* Fills a block.  Returns END or another error if it is the last one. */
+static int fill(struct call_reader *r, struct block *k)
+{
+    const struct window *window = &r->options->window;
+    int ret;
+
+    g_array_set_size(k->steps, 0);
+    k->n = 0;
+    while (k->steps->len < BLOCK_RECORDS) {
+        if (r->batch.count) {
+            if (!add_batch(r, k)) {
+                break;
+            }
+            continue;
+        }
+        ret = btrail_merged_next(r->merged, &r->vcpu, NULL, &r->batch);
+        if (ret) {
+            r->error = errno;
+            return ret;
+        }
+        if (window_past(window, r->batch.time.host)) {
+            /* Other streams may not have reached the end yet. */
+            if (window_past(window, r->batch.time.host - MAX_AHEAD)) {
+                return -BTRAIL_ERR_END;
+            }
+            r->batch.count = 0;
+        } else if (r->batch.event) {
+            add_event(r, k);
+        }
+    }
+    return 0;
+}
+
+/* Makes the next block, with the lock held, which it releases meanwhile. */
+static void make_block(struct call_reader *r)
+{
+    struct block *k = r->blocks[r->made % BLOCKS];
+    int ret;
+
+    if (stack_edges_many(r->edges)) {
+        while (r->made != r->done && !r->stopped) {
+            g_cond_wait(&r->changed, &r->lock);
+        }
+        stack_edges_reset(r->edges);
+    }
+    g_mutex_unlock(&r->lock);
+    ret = fill(r, k);
+    g_mutex_lock(&r->lock);
+    r->made++;
+    r->ret = ret;
+    g_cond_broadcast(&r->changed);
+}
+
+static gpointer read_ahead(gpointer data)
+{
+    struct call_reader *r = data;
+
+    g_mutex_lock(&r->lock);
+    while (!r->ret && !r->stopped) {
+        if (r->made - r->done < BLOCKS) {
+            make_block(r);
+        } else {
+            g_cond_wait(&r->changed, &r->lock);
+        }
+    }
+    g_mutex_unlock(&r->lock);
+    return NULL;
+}
+
+const struct call_step *call_reader_next(struct call_reader *r, size_t *n)
+{
+    const GArray *steps = NULL;
+
+    g_mutex_lock(&r->lock);
+    if (r->handed) {
+        r->done++;
+        g_cond_broadcast(&r->changed);
+    }
+    while (r->made == r->done && !r->ret) {
+        if (r->thread) {
+            g_cond_wait(&r->changed, &r->lock);
+        } else {
+            make_block(r);
+        }
+    }
+    r->handed = r->made != r->done;
+    if (r->handed) {
+        steps = r->blocks[r->done % BLOCKS]->steps;
+        *n = steps->len;
+    }
+    g_mutex_unlock(&r->lock);
+    return steps ? (const struct call_step *)steps->data : NULL;
+}
+
+int call_reader_open(struct call_reader **reader,
+                     const struct btrail_trace *trace,
+                     const struct call_tree_options *options)
+{
+    struct call_reader *r = g_new0(struct call_reader, 1);
+    const struct window *window = &options->window;
+    struct btrail_stream_info info;
+    int ret;
+
+    r->options = options;
+    g_mutex_init(&r->lock);
+    g_cond_init(&r->changed);
+    for (unsigned i = 0; i < BLOCKS; i++) {
+        r->blocks[i] = g_new(struct block, 1);
+        r->blocks[i]->steps = g_array_new(FALSE, FALSE,
+                                          sizeof(struct call_step));
+    }
+    r->edges = stack_edges_new(options->names);
+    r->asked = options->filter ? g_new0(struct asked, ASKED_SIZE) : NULL;
+    ret = btrail_merged_open(&r->merged, trace, NULL, 0, 0, GRAIN);
+    for (unsigned i = 0; !ret && !btrail_trace_stream(trace, i, &info); i++) {
+        ret = paces_open(&r->lanes[info.vcpu].paces, trace, info.vcpu,
+                         options->tick);
+    }
+    if (ret) {
+        int error = errno;
+
+        call_reader_close(r, NULL);
+        errno = error;
+        return ret;
+    }
+    if (window->begin) {
+        btrail_merged_seek_time(r->merged, window->start + window->begin);
+    }
+    if (btrail_parallel_threads() > 1) {
+        r->thread = g_thread_try_new("backtrail", read_ahead, r, NULL);
+    }
+    *reader = r;
+    return 0;
+}
+
+int call_reader_close(struct call_reader *r, struct call_tree *t)
+{
+    int ret, error;
+
+    g_mutex_lock(&r->lock);
+    r->stopped = true;
+    g_cond_broadcast(&r->changed);
+    g_mutex_unlock(&r->lock);
+    if (r->thread) {
+        g_thread_join(r->thread);
+    }
+    if (t) {
+        t->records += r->records;
+        t->damage += r->damage + btrail_merged_bad_chunks(r->merged);
+    }
+    ret = r->ret == -BTRAIL_ERR_END ? 0 : r->ret;
+    error = r->error;
+    btrail_merged_close(r->merged);
+    for (unsigned i = 0; i < BTRAIL_MAX_VCPUS; i++) {
+        paces_close(r->lanes[i].paces);
+    }
+    for (unsigned i = 0; i < BLOCKS; i++) {
+        g_array_unref(r->blocks[i]->steps);
+        g_free(r->blocks[i]);
+    }
+    stack_edges_free(r->edges);
+    g_free(r->asked);
+    g_mutex_clear(&r->lock);
+    g_cond_clear(&r->changed);
+    g_free(r);
+    errno = error;
+    return ret;
+}
