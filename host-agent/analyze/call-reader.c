@@ -36,6 +36,7 @@ struct block {
     GArray *steps;              /* of struct call_step */
     size_t n;                   /* records */
     const struct stack_edge *edges[BLOCK_RECORDS];
+    struct stack_run runs[BLOCK_RECORDS];
     bool counts[BLOCK_RECORDS];
 };
 
@@ -143,18 +144,19 @@ static void add_records(struct call_reader *r, struct block *k,
     }
     while (symbolizer_part(r->options->names, r->vcpu, b, &part,
                            &step.part.task)) {
-        struct symbolizer_where where = { r->vcpu, part.index, part.cr3 };
-        const struct stack_edge **edges = k->edges + k->n;
+        const struct symbolizer_where where = {
+            r->vcpu, part.index, part.cr3,
+        };
 
         step.part.first = part.index - b->index;
         step.part.n = part.count;
-        step.part.edges = edges;
+        step.part.edges = k->edges + k->n;
+        step.part.runs = k->runs + k->n;
         step.part.counts = r->asked ? k->counts + k->n : NULL;
         step.last = step.part.first + part.count == b->count;
-        for (size_t i = 0; i < part.count; i++, where.index++) {
-            edges[i] = stack_edges_get(r->edges, step.part.task.process,
-                                       &where, &part.records[i]);
-        }
+        stack_edges_get_all(r->edges, step.part.task.process, &where,
+                            part.records, part.count, k->edges + k->n,
+                            k->runs + k->n);
         k->n += part.count;
         g_array_append_val(k->steps, step);
     }

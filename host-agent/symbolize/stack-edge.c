@@ -214,7 +214,36 @@ stack_edges_get(struct stack_edges *st, const struct process *process,
     *slot = e = new_edge(st);
     *e = (struct stack_edge) { .from = r->from, .to = r->to, .space = space };
     classify(st, process->owner, where, e);
+    e->plain = e->from_fn == e->to_fn &&
+               (e->kind == STACK_EDGE_JUMP ||
+                (e->kind == STACK_EDGE_UNKNOWN && !e->start));
     return e;
+}
+
+void stack_edges_get_all(struct stack_edges *st, const struct process *process,
+                         const struct symbolizer_where *where,
+                         const struct btrail_record *records, size_t n,
+                         const struct stack_edge **edges,
+                         struct stack_run *runs)
+{
+    struct symbolizer_where at = *where;
+    const struct stack_edge *before = NULL;
+    struct stack_run run;
+
+    for (size_t i = 0; i < n; i++, at.index++) {
+        const struct stack_edge *e = stack_edges_get(st, process, &at,
+                                                     &records[i]);
+        bool stays = before && e->plain && e->from_fn == before->to_fn &&
+                     !((e->from ^ before->to) >> 63);
+
+        /* Which one it is cannot be predicted: no branches here */
+        runs += before && !stays;
+        run.n = stays ? run.n + 1 : 0;
+        run.unknown = stays ? run.unknown + (e->kind == STACK_EDGE_UNKNOWN) :
+                      0;
+        *runs = run;
+        edges[i] = before = e;
+    }
 }
 
 bool stack_edges_many(const struct stack_edges *st)

@@ -47,6 +47,16 @@ struct stack_edge {
     bool inner;                 /* a call into the middle of itself */
     bool switches;              /* a call of __switch_to_asm() */
     bool stays;                 /* a tail call that is shown as a call */
+    bool plain;                 /* on the right stack, it does not change it */
+};
+
+/*
+ * Records that follow another one in the same function, with plain edges.  If
+ * the instruction is unknown, this holds only if no call can return.
+ */
+struct stack_run {
+    uint32_t n;
+    uint32_t unknown;           /* so many of them are STACK_EDGE_UNKNOWN */
 };
 
 struct stack_edges;
@@ -62,6 +72,17 @@ const struct stack_edge *
 stack_edges_get(struct stack_edges *st, const struct process *process,
                 const struct symbolizer_where *where,
                 const struct btrail_record *r);
+
+/*
+ * The same for @n records from @where on.  Each run belongs to a record and has
+ * those behind it; the next one belongs to the first record behind the run.
+ * Both arrays have room for @n.
+ */
+void stack_edges_get_all(struct stack_edges *st, const struct process *process,
+                         const struct symbolizer_where *where,
+                         const struct btrail_record *records, size_t n,
+                         const struct stack_edge **edges,
+                         struct stack_run *runs);
 
 /* Are there so many edges that it is time for stack_edges_reset()? */
 bool stack_edges_many(const struct stack_edges *st);

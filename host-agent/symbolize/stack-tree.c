@@ -3,23 +3,41 @@
  * A tree of functions: see stack-tree.h
  */
 
+#include <string.h>
+
 #include "symbolize/stack-tree.h"
 #include "util/hash.h"
 
-static guint node_hash(gconstpointer p)
-{
-    const struct stack_node *n = p;
-    const void *name = n->function ? (const void *)n->function : n->process;
+#define FIRST_BITS  10
 
-    return btrail_hash2((uintptr_t)n->parent, (uintptr_t)name) >> 32;
+/* The slot of a node; it is empty if there is no such node. */
+static struct stack_node **node_slot(const struct stack_tree *t,
+                                     const struct stack_node *key)
+{
+    const void *name = key->function ? (const void *)key->function :
+                       key->process;
+    size_t mask = ((size_t)1 << t->bits) - 1;
+    size_t i = btrail_hash2((uintptr_t)key->parent, (uintptr_t)name) >>
+               (64 - t->bits);
+
+    for (;; i = (i + 1) & mask) {
+        const struct stack_node *n = t->slots[i];
+
+        if (!n || (n->parent == key->parent && n->function == key->function &&
+                   (n->function || n->process == key->process))) {
+            return &t->slots[i];
+        }
+    }
 }
 
-static gboolean node_equal(gconstpointer a, gconstpointer b)
+static void grow_nodes(struct stack_tree *t)
 {
-    const struct stack_node *x = a, *y = b;
-
-    return x->parent == y->parent && x->function == y->function &&
-           (x->function || x->process == y->process);
+    g_free(t->slots);
+    t->bits++;
+    t->slots = g_new0(struct stack_node *, (size_t)1 << t->bits);
+    for (unsigned i = 0; i < t->all->len; i++) {
+        *node_slot(t, t->all->pdata[i]) = t->all->pdata[i];
+    }
 }
 
 static void add_node(struct stack_tree *t, struct stack_node *n)
@@ -29,8 +47,11 @@ static void add_node(struct stack_tree *t, struct stack_node *n)
     n->id = t->all->len;
     n->next = *first;
     *first = n;
+    if (t->all->len >= ((size_t)1 << t->bits) / 2) {
+        grow_nodes(t);
+    }
+    *node_slot(t, n) = n;
     g_ptr_array_add(t->all, n);
-    g_hash_table_add(t->nodes, n);
 }
 
 static struct stack_node *get_node(struct stack_tree *t,
@@ -39,7 +60,7 @@ static struct stack_node *get_node(struct stack_tree *t,
                                    const struct function *function)
 {
     const struct stack_node key = { parent, process, function };
-    struct stack_node *n = g_hash_table_lookup(t->nodes, &key);
+    struct stack_node *n = *node_slot(t, &key);
 
     if (n) {
         return n;
@@ -98,7 +119,7 @@ void stack_tree_sweep(struct stack_tree *t)
 
     t->all = g_ptr_array_new_with_free_func(g_free);
     t->roots = NULL;
-    g_hash_table_remove_all(t->nodes);
+    memset(t->slots, 0, sizeof(*t->slots) << t->bits);
     /* A parent is older than its children. */
     for (unsigned i = 0; i < old->len; i++) {
         struct stack_node *n = old->pdata[i];
@@ -120,7 +141,8 @@ void stack_tree_init(struct stack_tree *t, bool by_command,
                      struct stack_counts *counts)
 {
     *t = (struct stack_tree) {
-        .nodes = g_hash_table_new(node_hash, node_equal),
+        .slots = g_new0(struct stack_node *, (size_t)1 << FIRST_BITS),
+        .bits = FIRST_BITS,
         .all = g_ptr_array_new_with_free_func(g_free),
         .commands = by_command ?
                     g_hash_table_new_full(g_str_hash, g_str_equal, NULL,
@@ -131,7 +153,7 @@ void stack_tree_init(struct stack_tree *t, bool by_command,
 
 void stack_tree_clear(struct stack_tree *t)
 {
-    g_hash_table_unref(t->nodes);
+    g_free(t->slots);
     g_ptr_array_unref(t->all);
     g_clear_pointer(&t->commands, g_hash_table_unref);
 }

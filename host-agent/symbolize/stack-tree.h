@@ -53,6 +53,7 @@ struct stack_node {
  * struct stack_tree
  * @roots:    processes
  * @all:      nodes, by their ids
+ * @slots:    the same, by parent and function; 1 << @bits of them
  * @commands: name -> the struct process that stands for all of that name; NULL
  *            if each process has a root of its own
  * @counts:   gets the calls that are beyond a limit
@@ -60,7 +61,8 @@ struct stack_node {
 struct stack_tree {
     struct stack_node *roots;
     GPtrArray *all;
-    GHashTable *nodes;
+    struct stack_node **slots;
+    unsigned bits;
     GHashTable *commands;
     struct stack_counts *counts;
 };

@@ -404,42 +404,88 @@ void stacks_begin(struct stacks *st)
     }
 }
 
+/* Follows record @i of a part. */
+static void follow_record(struct stacks *st, struct stack_cpu *cpu,
+                          const struct stack_part *part, size_t i)
+{
+    const struct stack_edge *e = part->edges[i];
+    struct stack_node *before = cpu->ctx->node;
+
+    if (G_UNLIKELY(!before || before->function != e->from_fn ||
+                   (e->from < ADDRESS_SHARED &&
+                    (cpu->ctx->entry >= 0 ||
+                     cpu->ctx->process != cpu->process)))) {
+        follow_start(st, cpu, e);
+        if (before) {
+            report_move(st, part->vcpu, part->first + i - 1, before,
+                        cpu->ctx->node);
+        }
+        before = cpu->ctx->node;
+    }
+    st->contexts.counting = !part->counts || part->counts[i];
+    if (st->contexts.counting) {
+        st->counts.likely += BTRAIL_LIKELY == (
+            e->from < ADDRESS_SHARED ? part->task.user : part->task.kernel);
+        before->records++;
+        before->ticks += part->ticks;
+    }
+    if (e->kind != STACK_EDGE_JUMP || e->to_fn != e->from_fn) {
+        follow_edge(st, cpu, e);
+    }
+    report_move(st, part->vcpu, part->first + i, before, cpu->ctx->node);
+}
+
+/*
+ * Counts the records of a run behind record @i all at once; false if they are
+ * to be followed one by one.
+ */
+static bool count_run(struct stacks *st, struct stack_cpu *cpu,
+                      const struct stack_part *part, size_t i,
+                      const struct stack_run *run)
+{
+    bool user = part->edges[i]->to < ADDRESS_SHARED;
+    struct stack_context *c = cpu->ctx;
+    size_t n = run->n;
+
+    if (!c->node || c->node->function != part->edges[i]->to_fn ||
+        (user && (c->entry >= 0 ||
+                  !stack_same_process(c->process, cpu->process))) ||
+        (run->unknown && c->n > stack_bottom(c))) {
+        return false;
+    }
+    if (user && c->process != cpu->process) {
+        c->sure = true;
+    }
+    st->counts.no_code += run->unknown;
+    for (size_t k = 1; part->counts && k <= run->n; k++) {
+        n -= !part->counts[i + k];
+    }
+    st->counts.likely += BTRAIL_LIKELY == (
+        user ? part->task.user : part->task.kernel) ? n : 0;
+    c->node->records += n;
+    c->node->ticks += n * part->ticks;
+    return true;
+}
+
 void stacks_add(struct stacks *st, const struct stack_part *part)
 {
     struct stack_cpu *cpu = &st->contexts.cpus[part->vcpu];
-    const struct task *task = &part->task;
+    const struct stack_run *run = part->runs;
 
     st->contexts.n_cpus = MAX(st->contexts.n_cpus, part->vcpu + 1);
-    cpu->process = task->process;
+    cpu->process = part->task.process;
     if (!cpu->ctx) {
         cpu->ctx = stack_context_new(&st->contexts, cpu->process);
     }
-    for (size_t i = 0; i < part->n; i++) {
-        const struct stack_edge *e = part->edges[i];
-        struct stack_node *before = cpu->ctx->node;
-
-        if (G_UNLIKELY(!before || before->function != e->from_fn ||
-                       (e->from < ADDRESS_SHARED &&
-                        (cpu->ctx->entry >= 0 ||
-                         cpu->ctx->process != cpu->process)))) {
-            follow_start(st, cpu, e);
-            if (before) {
-                report_move(st, part->vcpu, part->first + i - 1, before,
-                            cpu->ctx->node);
+    for (size_t i = 0, end; i < part->n; run++) {
+        follow_record(st, cpu, part, i);
+        end = i + 1 + run->n;
+        if (run->n && !count_run(st, cpu, part, i, run)) {
+            for (i++; i < end; i++) {
+                follow_record(st, cpu, part, i);
             }
-            before = cpu->ctx->node;
         }
-        st->contexts.counting = !part->counts || part->counts[i];
-        if (st->contexts.counting) {
-            st->counts.likely += BTRAIL_LIKELY == (
-                e->from < ADDRESS_SHARED ? task->user : task->kernel);
-            cpu->ctx->node->records++;
-            cpu->ctx->node->ticks += part->ticks;
-        }
-        if (e->kind != STACK_EDGE_JUMP || e->to_fn != e->from_fn) {
-            follow_edge(st, cpu, e);
-        }
-        report_move(st, part->vcpu, part->first + i, before, cpu->ctx->node);
+        i = end;
     }
 }
 

@@ -58,6 +58,7 @@ void stacks_free(struct stacks *st);
  * @first:  number of records of the batch before them
  * @n:      number of records
  * @edges:  of each record
+ * @runs:   those that stay in a function
  * @counts: which records count, as records, time and calls; NULL for all
  * @ticks:  time that each record took, in 1/STACK_TICKS ns
  */
@@ -67,6 +68,7 @@ struct stack_part {
     size_t first;
     size_t n;
     const struct stack_edge *const *edges;
+    const struct stack_run *runs;
     const bool *counts;
     uint64_t ticks;
 };

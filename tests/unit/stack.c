@@ -196,25 +196,23 @@ static void fed_free(struct fed *f)
 static void feed_batch(struct fed *f, unsigned vcpu,
                        const struct btrail_batch *b, uint64_t ticks)
 {
+    g_autofree const struct stack_edge **edges =
+        g_new(const struct stack_edge *, b->count);
+    g_autofree struct stack_run *runs = g_new(struct stack_run, b->count);
     struct btrail_batch part = { .count = 0 };
-    struct stack_part out = { .vcpu = vcpu, .ticks = ticks };
+    struct stack_part out = {
+        .vcpu = vcpu, .edges = edges, .runs = runs, .ticks = ticks,
+    };
 
     stacks_begin(f->st);
     while (symbolizer_part(f->s, vcpu, b, &part, &out.task)) {
-        for (size_t i = 0; i < part.count; i++) {
-            const struct symbolizer_where where = {
-                vcpu, part.index + i, part.cr3,
-            };
-            const struct stack_edge *e = stack_edges_get(f->edges,
-                                                         out.task.process,
-                                                         &where,
-                                                         &part.records[i]);
+        const struct symbolizer_where where = { vcpu, part.index, part.cr3 };
 
-            out.first = part.index + i - b->index;
-            out.edges = &e;
-            out.n = 1;
-            stacks_add(f->st, &out);
-        }
+        stack_edges_get_all(f->edges, out.task.process, &where, part.records,
+                            part.count, edges, runs);
+        out.first = part.index - b->index;
+        out.n = part.count;
+        stacks_add(f->st, &out);
     }
 }
 
