@@ -21,8 +21,12 @@
 /* Edges are allocated so many at a time, and do not move. */
 #define GROUP           1024
 
+/* Those that came last, close together, so that a cache has them */
+#define RECENT_BITS     13
+
 struct stack_edges {
     struct symbolizer *s;
+    const struct stack_edge *recent[1u << RECENT_BITS];
     struct stack_edge **slots;
     unsigned bits;
     size_t used;
@@ -226,14 +230,28 @@ void stack_edges_get_all(struct stack_edges *st, const struct process *process,
                          const struct stack_edge **edges,
                          struct stack_run *runs)
 {
-    struct symbolizer_where at = *where;
+    const uint32_t id = process->owner->id;
     const struct stack_edge *before = NULL;
     struct stack_run run;
 
-    for (size_t i = 0; i < n; i++, at.index++) {
-        const struct stack_edge *e = stack_edges_get(st, process, &at,
-                                                     &records[i]);
-        bool stays = before && e->plain && e->from_fn == before->to_fn &&
+    for (size_t i = 0; i < n; i++) {
+        uint64_t from = records[i].from, to = records[i].to;
+        uint32_t space = (from & to) >> 63 ? KERNEL_SPACE : id;
+        const struct stack_edge **recent =
+            &st->recent[btrail_hash3(from, to, space) >> (64 - RECENT_BITS)];
+        const struct stack_edge *e = *recent;
+        bool stays;
+
+        if (G_UNLIKELY(!e || e->from != from || e->to != to ||
+                       e->space != space)) {
+            const struct symbolizer_where at = {
+                where->vcpu, where->index + i, where->cr3,
+            };
+
+            e = stack_edges_get(st, process, &at, &records[i]);
+            *recent = e;
+        }
+        stays = before && e->plain && e->from_fn == before->to_fn &&
                      !((e->from ^ before->to) >> 63);
 
         /* Which one it is cannot be predicted: no branches here */
@@ -268,6 +286,7 @@ static void end_edges(struct stack_edges *st)
 void stack_edges_reset(struct stack_edges *st)
 {
     end_edges(st);
+    memset(st->recent, 0, sizeof(st->recent));
     begin_edges(st);
 }
 
