@@ -17,9 +17,13 @@
 /* How many records are filtered at a time */
 #define STEP        4096
 
-/* Blocks that are ready, and one for each thread.  All fit into a cache. */
-#define BLOCKS          4
+/*
+ * All blocks fit into a cache.  To wake a thread takes long, so one that waits
+ * is woken when there is work for a while.
+ */
+#define BLOCKS          8
 #define BLOCK_RECORDS   8192
+#define ENOUGH          (BLOCKS / 2)
 
 /* What the filter said about an edge, so that it is asked once */
 struct asked {
@@ -263,7 +267,9 @@ static void make_block(struct call_reader *r)
     g_mutex_lock(&r->lock);
     r->made++;
     r->ret = ret;
-    g_cond_broadcast(&r->changed);
+    if (r->made - r->done == ENOUGH || ret) {
+        g_cond_broadcast(&r->changed);
+    }
 }
 
 static gpointer read_ahead(gpointer data)
@@ -272,9 +278,8 @@ static gpointer read_ahead(gpointer data)
 
     g_mutex_lock(&r->lock);
     while (!r->ret && !r->stopped) {
-        if (r->made - r->done < BLOCKS) {
-            make_block(r);
-        } else {
+        make_block(r);
+        while (r->made - r->done == BLOCKS && !r->stopped) {
             g_cond_wait(&r->changed, &r->lock);
         }
     }
@@ -289,7 +294,9 @@ const struct call_step *call_reader_next(struct call_reader *r, size_t *n)
     g_mutex_lock(&r->lock);
     if (r->handed) {
         r->done++;
-        g_cond_broadcast(&r->changed);
+        if (r->made - r->done == BLOCKS - ENOUGH || r->made == r->done) {
+            g_cond_broadcast(&r->changed);
+        }
     }
     while (r->made == r->done && !r->ret) {
         if (r->thread) {
