@@ -4,7 +4,6 @@
  * content-mappings.h
  */
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -183,19 +182,6 @@ void content_mappings_free(struct content_mappings *c)
     }
 }
 
-/* The build-id in digits, or NULL */
-static char *build_id_of(struct content_mappings *c,
-                         const struct btrail_mapping *m)
-{
-    char id[2 * BTRAIL_BUILD_ID_MAX + 1];
-    uint32_t i;
-
-    for (i = 0; i < MIN(m->build_id_size, BTRAIL_BUILD_ID_MAX); i++) {
-        sprintf(id + 2 * i, "%02x", m->build_id[i]);
-    }
-    return i ? g_string_chunk_insert_const(c->strings, id) : NULL;
-}
-
 static bool is_of_file(const struct btrail_mapping *m)
 {
     return (m->flags & BTRAIL_MAPPING_FILE && (*m->path || m->build_id)) ||
@@ -244,10 +230,12 @@ static void find_files(struct content_mappings *c)
 
     for (size_t i = 0; i < c->places->len; i++) {
         const struct btrail_mapping *m = all[i].mapping;
-        const char *id = build_id_of(c, m);
+        char buf[PROCESSES_BUILD_ID];
+        const char *id = processes_build_id(m, buf);
 
         if (id && is_of_file(m)) {
-            all[i].file = file_by_id(c, m->path, id);
+            all[i].file = file_by_id(
+                c, m->path, g_string_chunk_insert_const(c->strings, id));
         }
     }
     for (size_t i = 0; i < c->places->len; i++) {
@@ -257,7 +245,6 @@ static void find_files(struct content_mappings *c)
             all[i].file = file_named(c, m->path) ?:
                           add_file(c, m->path, m->path, NULL);
         }
-        all[i].offset = all[i].file ? all[i].offset : 0;
     }
 }
 
@@ -746,7 +733,10 @@ struct mapping *content_mappings_find(struct content_mappings *c,
                                       uint64_t address)
 {
     const struct btrail_process *seen = btrail_names_last(process->seen);
-    struct mapping *m;
+    /* In user mode it may have another page table. */
+    uint64_t root = seen && seen->user_pgd ? seen->user_pgd & BTRAIL_CR3_ROOT :
+                    process->cr3;
+    struct mapping *m = NULL;
 
     if (!c->read) {
         c->read = true;
@@ -755,8 +745,12 @@ struct mapping *content_mappings_find(struct content_mappings *c,
     if (!c->places->len || address >= ADDRESS_SHARED) {
         return NULL;
     }
-    m = find(c, process->cr3, seen, address);
-    /* In user mode it may have another page table. */
-    return m || !seen || !seen->user_pgd ? m :
-           find(c, seen->user_pgd & BTRAIL_CR3_ROOT, seen, address);
+    if (seen) {
+        m = find(c, root, seen, address);
+    }
+    /*
+     * A page is not reported again if the process that had the page table
+     * before has executed the very same one there.
+     */
+    return m ? m : find(c, root, NULL, address);
 }

@@ -158,27 +158,34 @@ static const struct process *process_by_cr3(struct processes *p,
     return process;
 }
 
+const char *processes_build_id(const struct btrail_mapping *mapping,
+                               char buf[PROCESSES_BUILD_ID])
+{
+    uint32_t i;
+
+    for (i = 0; i < MIN(mapping->build_id_size, BTRAIL_BUILD_ID_MAX); i++) {
+        sprintf(buf + 2 * i, "%02x", mapping->build_id[i]);
+    }
+    return i ? buf : NULL;
+}
+
 bool processes_map(struct address_space *space,
                    const struct btrail_mapping *mapping)
 {
     const struct mapping *old = address_space_find(space, mapping->start);
-    char id[2 * BTRAIL_BUILD_ID_MAX + 1] = "";
+    char id[PROCESSES_BUILD_ID];
     struct mapping added = {
         .start = mapping->start, .end = mapping->end,
         .offset = mapping->offset, .path = mapping->path,
         .code = mapping->flags & BTRAIL_MAPPING_EXEC,
     };
-    uint32_t i;
 
     if (old && old->start == added.start && old->end == added.end &&
         old->offset == added.offset && old->code == added.code &&
         !strcmp(old->path, added.path)) {
         return false;
     }
-    for (i = 0; i < MIN(mapping->build_id_size, BTRAIL_BUILD_ID_MAX); i++) {
-        sprintf(id + 2 * i, "%02x", mapping->build_id[i]);
-    }
-    added.build_id = i ? id : NULL;
+    added.build_id = processes_build_id(mapping, id);
     address_space_map(space, &added);
     return true;
 }

@@ -96,6 +96,11 @@ const struct process *processes_task(struct processes *p,
 void processes_set_threads(struct processes *p,
                            const struct thread_lives *threads);
 
+/* A build-id in digits, in @buf; NULL if it is not known */
+#define PROCESSES_BUILD_ID  (2 * BTRAIL_BUILD_ID_MAX + 1)
+const char *processes_build_id(const struct btrail_mapping *mapping,
+                               char buf[PROCESSES_BUILD_ID]);
+
 /* Adds a mapping to a space.  Returns false if the space has it already. */
 bool processes_map(struct address_space *space,
                    const struct btrail_mapping *mapping);

@@ -14,7 +14,8 @@
 
 #define PAGE    UINT64_C(4096)
 #define CODE    (BTRAIL_MAPPING_EXEC | BTRAIL_MAPPING_FILE)
-#define KNOWN   0x10000         /* the page table that snapshots find */
+#define KNOWN   0x10000         /* the page tables that snapshots find */
+#define USER    0x11000
 #define ONE     0x20000
 #define TWO     0x30000
 #define START   1000            /* times */
@@ -95,8 +96,8 @@ static void add_snapshot(struct sample *s, uint64_t time,
                          struct btrail_mapping *mappings, unsigned n)
 {
     struct btrail_process p = {
-        .pid = 1, .pgd = KNOWN, .mm = 1, .first = time, .last = time,
-        .comm = "known", .exe = "", .command_line = "",
+        .pid = 1, .pgd = KNOWN, .user_pgd = USER, .mm = 1, .first = time,
+        .last = time, .comm = "known", .exe = "", .command_line = "",
         .n_mappings = n, .mappings = mappings,
     };
     struct btrail_snapshot snapshot = {
@@ -182,17 +183,17 @@ enum { A0 = 1, A1, B0, B1, ANONYMOUS, BOTH, OTHER, MORE };
 static void begin_two_files(struct sample *s)
 {
     begin(s);
-    run(s, KNOWN, -1);
-    page(s, KNOWN, 0x500000, A0);
-    page(s, KNOWN, 0x501000, A1);
-    page(s, KNOWN, 0x502000, BOTH);
-    page(s, KNOWN, 0x700000, B0);
-    page(s, KNOWN, 0x701000, B1);
-    page(s, KNOWN, 0x702000, BOTH);
-    page(s, KNOWN, 0x800000, MORE);
-    page(s, KNOWN, 0x900000, ANONYMOUS);
-    page(s, KNOWN, 0xa00000, A1);
-    page(s, KNOWN, 0xffffffff81000000, OTHER);
+    run(s, USER, -1);
+    page(s, USER, 0x500000, A0);
+    page(s, USER, 0x501000, A1);
+    page(s, USER, 0x502000, BOTH);
+    page(s, USER, 0x700000, B0);
+    page(s, USER, 0x701000, B1);
+    page(s, USER, 0x702000, BOTH);
+    page(s, USER, 0x800000, MORE);
+    page(s, USER, 0x900000, ANONYMOUS);
+    page(s, USER, 0xa00000, A1);
+    page(s, USER, 0xffffffff81000000, OTHER);
     run(s, ONE, -1);
 }
 
@@ -212,6 +213,9 @@ static void test_whole(void)
     page(&s, ONE, 0x1503000, OTHER);
     page(&s, ONE, 0x2702000, BOTH);
     page(&s, ONE, 0x2700000, B0);
+    /* Behind the last record: nobody knows who it was. */
+    s.index += 10;
+    page(&s, USER, 0xb00000, B0);
     end_two_files(&s);
     check(&s, ONE, 0x1501000, "/bin/a", 0x2000);
     check(&s, ONE, 0x1500fff, "/bin/a", 0x1fff);
@@ -229,6 +233,9 @@ static void test_whole(void)
                     ==, "0aff");
     g_assert_null(content_mappings_find(s.found, &seen, 0x800000));
     g_assert_null(content_mappings_find(s.found, &seen, 0x900000));
+    /* What another one may have executed first */
+    g_assert_cmpstr(content_mappings_find(s.found, &seen, 0xb00000)->path, ==,
+                    "/lib/b");
     clear(&s);
 }
 
@@ -287,6 +294,33 @@ static void test_contradiction(void)
     }
 }
 
+/* A page that had several contents */
+static void test_change(void)
+{
+    static const unsigned contents[] = { OTHER, BOTH, B1, ANONYMOUS };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(contents); i++) {
+        struct sample s;
+
+        begin_two_files(&s);
+        page(&s, ONE, 0x1501000, A1);
+        page(&s, ONE, 0x1501000, contents[i]);
+        page(&s, ONE, 0x2700000, B0);
+        page(&s, ONE, 0x2702000, contents[i]);
+        page(&s, ONE, 0x2702000, MORE);
+        /* Two contents in a place of which nothing is known */
+        page(&s, ONE, 0x3501000, A1);
+        page(&s, ONE, 0x3503000, OTHER);
+        page(&s, ONE, 0x3503000, MORE);
+        end_two_files(&s);
+        check(&s, ONE, 0x3501000, "/bin/a", 0x2000);
+        check(&s, ONE, 0x3503000, NULL, 0);
+        check(&s, ONE, 0x1501000, NULL, 0);
+        check(&s, ONE, 0x2702000, NULL, 0);
+        clear(&s);
+    }
+}
+
 /* Processes that had one page table, one after the other */
 static void test_users(void)
 {
@@ -295,6 +329,8 @@ static void test_users(void)
     begin_two_files(&s);
     page(&s, ONE, 0x1500000, A0);
     page(&s, ONE, 0x1600000, A1);
+    page(&s, ONE, 0x1901000, A1);
+    page(&s, ONE, 0x1903000, OTHER);
     run(&s, ONE, 7);
     page(&s, ONE, 0x1500000, B0);
     page(&s, ONE, 0x1602000, OTHER);
@@ -317,6 +353,7 @@ static void test_users(void)
     /* What is near another one's page is not known to be of the same file. */
     check(&s, ONE, 0x1602000, NULL, 0);
     check(&s, ONE, 0x1803000, NULL, 0);
+    check(&s, ONE, 0x1903000, NULL, 0);
     check(&s, TWO, 0x1503000, "/bin/a", 0x4000);
     clear(&s);
 }
@@ -332,7 +369,7 @@ static void test_nothing(void)
     clear(&s);
 
     begin(&s);
-    page(&s, KNOWN, 0x500000, A0);
+    page(&s, USER, 0x500000, A0);
     end_two_files(&s);
     check(&s, ONE, 0x1000, NULL, 0);
     check(&s, KNOWN, 0x500000, NULL, 0);
@@ -351,9 +388,9 @@ static void test_hostile(void)
     unsigned i;
 
     begin(&s);
-    run(&s, KNOWN, -1);
+    run(&s, USER, -1);
     for (i = 0; i < N; i++) {
-        entry(&s, KNOWN, (i + 1) * PAGE, i + 1);
+        entry(&s, USER, (i + 1) * PAGE, i + 1);
     }
     run(&s, ONE, -1);
     for (i = 0; i < N; i++) {
@@ -385,7 +422,7 @@ static void test_random(void)
     struct sample s;
 
     begin(&s);
-    run(&s, KNOWN, -1);
+    run(&s, USER, -1);
     for (i = 0; i < FILES; i++) {
         mappings[i] = (struct btrail_mapping) {
             .start = (i + 1) << 20, .end = ((i + 1) << 20) + PAGES * PAGE,
@@ -393,7 +430,7 @@ static void test_random(void)
         };
         /* The known process does not execute the last page. */
         for (p = 0; p < PAGES - 1; p++) {
-            page(&s, KNOWN, mappings[i].start + p * PAGE,
+            page(&s, USER, mappings[i].start + p * PAGE,
                  p < SHARED ? 1 + p : 1 + i * PAGES + p);
         }
     }
@@ -460,6 +497,7 @@ int main(int argc, char **argv)
     g_test_add_func("/content-mappings/whole", test_whole);
     g_test_add_func("/content-mappings/doubt", test_doubt);
     g_test_add_func("/content-mappings/contradiction", test_contradiction);
+    g_test_add_func("/content-mappings/change", test_change);
     g_test_add_func("/content-mappings/users", test_users);
     g_test_add_func("/content-mappings/nothing", test_nothing);
     g_test_add_func("/content-mappings/hostile", test_hostile);
