@@ -14,7 +14,7 @@ import time
 
 import qemu
 
-KEEP = 24                       # in the cache; each has some 80 MB
+KEEP = 64                       # in the cache; each has some 80 MB
 
 
 def start(vm, until, like=None):
