@@ -31,8 +31,17 @@ static void drop_candidate(struct stack_contexts *st, struct stack_context *c)
     }
 }
 
-static void forget_context(struct stack_contexts *st, struct stack_context *c)
+/* The thread of a context has it no longer. */
+static void leave_thread(struct stack_contexts *st, struct stack_context *c)
 {
+    if (c->thread && g_hash_table_lookup(st->threads, &c->thread) == c) {
+        g_hash_table_remove(st->threads, &c->thread);
+    }
+}
+
+void stack_forget(struct stack_contexts *st, struct stack_context *c)
+{
+    leave_thread(st, c);
     drop_candidate(st, c);
     g_ptr_array_remove_fast(st->all, c);
 }
@@ -52,7 +61,7 @@ struct stack_context *stack_context_new(struct stack_contexts *st,
         }
         if (oldest) {
             st->counts->deep += oldest->n;
-            forget_context(st, oldest);
+            stack_forget(st, oldest);
         }
     }
     c->process = process;
@@ -156,10 +165,29 @@ void stack_suspend(struct stack_contexts *st, struct stack_cpu *cpu,
     cpu->ctx = NULL;
     c->running = false;
     c->resume = resume;
+    c->gaps = st->counts->gaps;
     c->age = st->age++;
     g_clear_pointer(&c->candidates, g_ptr_array_unref);
     if (!c->n) {
-        forget_context(st, c);
+        stack_forget(st, c);
+    }
+}
+
+/* @cpu continues a context, which is its thread's if that has no other. */
+static void set_context(struct stack_contexts *st, struct stack_cpu *cpu,
+                        struct stack_context *c)
+{
+    c->running = true;
+    c->parked = false;
+    cpu->ctx = c;
+    cpu->switching = 0;
+    c->named = NULL;
+    if (cpu->thread && c->thread != cpu->thread) {
+        leave_thread(st, c);
+        c->thread = cpu->thread;
+    }
+    if (c->thread && !g_hash_table_contains(st->threads, &c->thread)) {
+        g_hash_table_insert(st->threads, &c->thread, c);
     }
 }
 
@@ -167,10 +195,7 @@ void stack_run(struct stack_contexts *st, struct stack_cpu *cpu,
                struct stack_context *c)
 {
     drop_candidate(st, c);
-    c->running = true;
-    c->parked = false;
-    cpu->ctx = c;
-    cpu->switching = 0;
+    set_context(st, cpu, c);
     st->counts->switches++;
 }
 
@@ -199,13 +224,10 @@ void stack_adopt(struct stack_contexts *st, struct stack_cpu *cpu,
 {
     struct stack_context *fresh = cpu->ctx;
 
-    c->running = true;
-    c->parked = false;
-    cpu->ctx = c;
-    cpu->switching = 0;
-    stack_pop_to(st, c, k, e);
     drop_candidate(st, c);
-    forget_context(st, fresh);
+    stack_forget(st, fresh);
+    set_context(st, cpu, c);
+    stack_pop_to(st, c, k, e);
     st->counts->resumed++;
 }
 
@@ -270,6 +292,15 @@ void stack_return_from_bottom(struct stack_contexts *st,
     c->node = stack_root_child(st, c, e->to_fn);
 }
 
+/* Threads have stacks of their own, but can pass them on to others. */
+static bool prefer(const struct stack_cpu *cpu, const struct stack_context *a,
+                   const struct stack_context *b)
+{
+    bool own = a->thread == cpu->thread;
+
+    return own == (b->thread == cpu->thread) ? a->age < b->age : own;
+}
+
 struct stack_context *stack_find_parked(struct stack_contexts *st,
                                         const struct stack_cpu *cpu,
                                         uint64_t to)
@@ -283,7 +314,7 @@ struct stack_context *stack_find_parked(struct stack_contexts *st,
             c->frames[c->n - 1].kind == STACK_FRAME_CALL &&
             stack_goes_back(&c->frames[c->n - 1], to) &&
             stack_same_process(c->process, cpu->process) &&
-            (!best || c->age < best->age)) {
+            (!best || prefer(cpu, c, best))) {
             best = c;
         }
     }
@@ -293,9 +324,11 @@ struct stack_context *stack_find_parked(struct stack_contexts *st,
 void stack_park(struct stack_contexts *st, struct stack_cpu *cpu,
                 const struct stack_edge *e, struct stack_context *next)
 {
-    bool sure = cpu->ctx->sure;
+    struct stack_context *c = cpu->ctx;
+    bool sure = c->sure;
 
-    cpu->ctx->parked = true;
+    c->parked = true;
+    leave_thread(st, c);
     stack_suspend(st, cpu, 0);
     if (next) {
         stack_run(st, cpu, next);
@@ -314,9 +347,11 @@ void stack_contexts_init(struct stack_contexts *st, struct stack_tree *tree,
     st->tree = tree;
     st->counts = counts;
     st->all = g_ptr_array_new_with_free_func(context_free);
+    st->threads = g_hash_table_new(g_int64_hash, g_int64_equal);
 }
 
 void stack_contexts_clear(struct stack_contexts *st)
 {
+    g_hash_table_unref(st->threads);
     g_ptr_array_unref(st->all);
 }

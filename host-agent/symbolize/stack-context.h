@@ -4,7 +4,7 @@
  *
  * A context is a stack: the frames of user mode, the entry into the kernel and
  * the frames of the kernel.  Return addresses show which context a vCPU
- * continues after a switch.
+ * continues after a switch, if the trace does not name the thread.
  */
 
 #ifndef BTRAIL_STACK_CONTEXT_H
@@ -48,18 +48,31 @@ struct stack_context {
     uint64_t age;
     GPtrArray *candidates;      /* contexts that it may continue */
     unsigned level;             /* frames of theirs that have returned */
+    uint64_t thread;            /* as in struct stack_cpu */
+    const struct process *named;    /* that the root has the name of */
+    bool ended;                 /* the thread will not run again */
+    uint64_t gaps;              /* in the trace, when it stopped */
 };
 
+/*
+ * @switching: frames in a stack switch; 0: none
+ * @thread:    number of the thread that runs, 0 if the trace does not name it
+ * @arriving:  1 + the frames with which it has begun to run here, until it
+ *             returns to one of them
+ */
 struct stack_cpu {
     struct stack_context *ctx;
     const struct process *process;
-    unsigned switching;         /* frames in a stack switch; 0: none */
+    unsigned switching;
+    uint64_t thread;
+    unsigned arriving;
 };
 
 /**
  * struct stack_contexts
  * @n_cpus:   number of @cpus that are in use
  * @all:      of struct stack_context
+ * @threads:  number of a thread -> its struct stack_context
  * @counting: the next record counts
  */
 struct stack_contexts {
@@ -68,6 +81,7 @@ struct stack_contexts {
     struct stack_cpu cpus[BTRAIL_MAX_VCPUS];
     unsigned n_cpus;
     GPtrArray *all;
+    GHashTable *threads;
     uint64_t age;
     bool counting;
 };
@@ -93,9 +107,10 @@ void stack_push(struct stack_contexts *st, struct stack_context *c,
 void stack_pop_to(struct stack_contexts *st, struct stack_context *c,
                   unsigned k, const struct stack_edge *e);
 
-/*
- * Stops the context that @cpu runs.  A context without frames is freed.
- */
+/* Frees a context that no vCPU runs. */
+void stack_forget(struct stack_contexts *st, struct stack_context *c);
+
+/* Stops the context that @cpu runs.  A context without frames is freed. */
 void stack_suspend(struct stack_contexts *st, struct stack_cpu *cpu,
                    uint64_t resume);
 
@@ -122,7 +137,10 @@ void stack_return_from_bottom(struct stack_contexts *st,
                               struct stack_cpu *cpu,
                               const struct stack_edge *e);
 
-/* The oldest parked user stack that continues at @to, or NULL */
+/*
+ * The oldest parked user stack that continues at @to, if possible one of the
+ * same thread; or NULL
+ */
 struct stack_context *stack_find_parked(struct stack_contexts *st,
                                         const struct stack_cpu *cpu,
                                         uint64_t to);

@@ -135,6 +135,8 @@ static void classify(struct stack_edges *st, const struct process *process,
         }
         e->switches = to_kernel && e->start &&
                       !strcmp(to.function->name, "__switch_to_asm");
+        e->ends = to_kernel && e->start &&
+                  !strcmp(to.function->name, "do_task_dead");
         break;
     case INSTRUCTION_RET:
         e->kind = STACK_EDGE_RET;

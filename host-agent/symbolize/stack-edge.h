@@ -46,6 +46,7 @@ struct stack_edge {
     bool start;                 /* @to is the start of a function */
     bool inner;                 /* a call into the middle of itself */
     bool switches;              /* a call of __switch_to_asm() */
+    bool ends;                  /* a call of do_task_dead() */
     bool stays;                 /* a tail call that is shown as a call */
     bool plain;                 /* on the right stack, it does not change it */
 };

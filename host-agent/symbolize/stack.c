@@ -4,6 +4,7 @@
  */
 
 #include "symbolize/stack-context.h"
+#include "symbolize/stack-thread.h"
 #include "symbolize/stack.h"
 
 struct stacks {
@@ -34,10 +35,20 @@ static void return_to(struct stacks *st, struct stack_cpu *cpu, unsigned k,
     st->counts.returns++;
     st->counts.nested += skipped(c, k + 1);
     stack_pop_to(&st->contexts, c, k, e);
-    if (cpu->switching == k + 1) {
+    if (cpu->switching == k + 1 && !cpu->thread) {
         stack_switch_thread(&st->contexts, cpu, e, e->to);
     } else if (cpu->switching > k) {
         cpu->switching = 0;
+    }
+}
+
+/* As stack_park(); another thread can have left @next. */
+static void park(struct stacks *st, struct stack_cpu *cpu,
+                 const struct stack_edge *e, struct stack_context *next)
+{
+    stack_park(&st->contexts, cpu, e, next);
+    if (cpu->thread) {
+        stack_thread_rename(&st->contexts, cpu);
     }
 }
 
@@ -48,14 +59,25 @@ static void do_return(struct stacks *st, struct stack_cpu *cpu,
     struct stack_frame *top = c->n > stack_bottom(c) ?
                               &c->frames[c->n - 1] : NULL;
     bool kernel = e->to >= ADDRESS_SHARED;
+    bool arrives = c->n < cpu->arriving;
     int k;
 
+    cpu->arriving = arrives ? 0 : cpu->arriving;
     if (top && top->kind == STACK_FRAME_CALL && stack_goes_back(top, e->to)) {
         return_to(st, cpu, c->n - 1, e);
         return;
     }
+    if (arrives && kernel && e->start) {
+        /* A new thread begins. */
+        stack_thread_clear(&st->contexts, cpu, e->to_fn);
+        return;
+    }
     if (!top && (!c->n || c->entry < 0)) {
-        stack_return_from_bottom(&st->contexts, cpu, e);
+        if (cpu->thread) {
+            stack_thread_return(&st->contexts, cpu, e);
+        } else {
+            stack_return_from_bottom(&st->contexts, cpu, e);
+        }
         return;
     }
     if (!top || top->kind != STACK_FRAME_CALL) {
@@ -68,7 +90,7 @@ static void do_return(struct stacks *st, struct stack_cpu *cpu,
         return_to(st, cpu, k, e);
         return;
     }
-    if (kernel && cpu->switching && cpu->switching <= c->n) {
+    if (kernel && !cpu->thread && cpu->switching && cpu->switching <= c->n) {
         /* The kernel switches to a new thread. */
         uint64_t resume;
 
@@ -94,11 +116,15 @@ static void do_return(struct stacks *st, struct stack_cpu *cpu,
             return;
         }
         st->counts.unknown += !next && !e->start;
-        stack_park(&st->contexts, cpu, e, next);
+        park(st, cpu, e, next);
         return;
     }
     if (e->start) {
         c->node = stack_tree_sibling(&st->tree, c->node, e->to_fn);
+        return;
+    }
+    if (cpu->thread) {
+        stack_thread_return(&st->contexts, cpu, e);
         return;
     }
     st->counts.unknown++;
@@ -123,7 +149,7 @@ static void do_jump(struct stacks *st, struct stack_cpu *cpu,
         next = e->to < ADDRESS_SHARED ?
                stack_find_parked(&st->contexts, cpu, e->to) : NULL;
         if (next) {
-            stack_park(&st->contexts, cpu, e, next);
+            park(st, cpu, e, next);
             return;
         }
         k = stack_find_caller(c, e->to_fn);
@@ -158,7 +184,7 @@ static struct stack_context *find_entered(struct stacks *st,
     for (unsigned i = 0; i < among->len; i++) {
         struct stack_context *c = among->pdata[i];
 
-        if (!c->running && c->entry >= 0 &&
+        if (!c->running && c->entry >= 0 && !c->thread &&
             stack_goes_back(&c->frames[c->entry], to) &&
             stack_same_process(c->process, cpu->process) &&
             (!best || c->age < best->age)) {
@@ -200,6 +226,57 @@ static int find_signal(const struct stack_context *c,
     return likely;
 }
 
+/* Does the code that has entered the kernel go on? */
+static bool leaves_entry(const struct stack_context *c,
+                         const struct stack_edge *e)
+{
+    const struct stack_frame *f = &c->frames[c->entry];
+
+    return resumes(f, e->to) || (!e->start && e->to_fn->known &&
+                                 e->to_fn == f->caller->function);
+}
+
+/* The kernel starts a signal handler. */
+static void begin_signal(struct stacks *st, struct stack_context *c,
+                         const struct stack_edge *e)
+{
+    int k = c->entry;
+
+    st->counts.signals++;
+    c->frames[k].kind = STACK_FRAME_SIGNAL;
+    c->n = k + 1;
+    c->entry = -1;
+    c->node = stack_tree_child(&st->tree, c->frames[k].caller, e->to_fn);
+    c->node->calls += st->contexts.counting;
+}
+
+/* Back to user mode, in a thread that the trace names */
+static void exit_thread(struct stacks *st, struct stack_cpu *cpu,
+                        const struct stack_edge *e)
+{
+    struct stack_context *c = cpu->ctx, *own;
+    int k;
+
+    if (c->entry >= 0 && stack_thread_same(c, cpu)) {
+        c->process = cpu->process;
+        k = leaves_entry(c, e) ? c->entry : find_signal(c, e);
+        if (k >= 0) {
+            stack_pop_to(&st->contexts, c, k, e);
+        } else {
+            begin_signal(st, c, e);
+        }
+        return;
+    }
+    own = c->entry < 0 ? stack_thread_waiting(&st->contexts, cpu) : NULL;
+    if (own && own->entry >= 0 && stack_thread_same(own, cpu) &&
+        leaves_entry(own, e)) {
+        stack_thread_adopt(&st->contexts, cpu, own, own->entry, e);
+    } else {
+        /* It is new, or has started a program. */
+        stack_thread_clear(&st->contexts, cpu, e->to_fn);
+    }
+}
+
 /* Back to user mode */
 static void do_exit(struct stacks *st, struct stack_cpu *cpu,
                     const struct stack_edge *e)
@@ -209,9 +286,11 @@ static void do_exit(struct stacks *st, struct stack_cpu *cpu,
     int k;
 
     cpu->switching = 0;
-    if (mine && (resumes(&c->frames[c->entry], e->to) ||
-                 (!e->start && e->to_fn->known &&
-                  e->to_fn == c->frames[c->entry].caller->function))) {
+    if (cpu->thread) {
+        exit_thread(st, cpu, e);
+        return;
+    }
+    if (mine && leaves_entry(c, e)) {
         stack_pop_to(&st->contexts, c, c->entry, e);
         c->sure = true;
         return;
@@ -240,14 +319,7 @@ static void do_exit(struct stacks *st, struct stack_cpu *cpu,
         return;
     }
     if (mine) {
-        /* The kernel starts a signal handler. */
-        k = c->entry;
-        st->counts.signals++;
-        c->frames[k].kind = STACK_FRAME_SIGNAL;
-        c->n = k + 1;
-        c->entry = -1;
-        c->node = stack_tree_child(&st->tree, c->frames[k].caller, e->to_fn);
-        c->node->calls += st->contexts.counting;
+        begin_signal(st, c, e);
         return;
     }
     if (c->entry >= 0) {
@@ -315,6 +387,7 @@ static void follow_edge(struct stacks *st, struct stack_cpu *cpu,
         if (e->switches) {
             cpu->switching = cpu->ctx->n;
         }
+        cpu->ctx->ended |= e->ends;
         break;
     case STACK_EDGE_RET:
         do_return(st, cpu, e);
@@ -349,6 +422,7 @@ static void follow_start(struct stacks *st, struct stack_cpu *cpu,
     struct stack_context *c = cpu->ctx;
 
     if (!c->node) {
+        c->process = cpu->process;
         c->node = stack_root_child(&st->contexts, c, e->from_fn);
         return;
     }
@@ -359,7 +433,12 @@ static void follow_start(struct stacks *st, struct stack_cpu *cpu,
             c->node = c->frames[c->n].caller;
             c->entry = -1;
         }
-        if (!stack_same_process(c->process, cpu->process)) {
+        if (cpu->thread) {
+            if (!stack_thread_same(c, cpu)) {
+                stack_thread_clear(&st->contexts, cpu, e->from_fn);
+            }
+            c->process = cpu->process;
+        } else if (!stack_same_process(c->process, cpu->process)) {
             stack_suspend(&st->contexts, cpu, 0);
             c = stack_run_fresh(&st->contexts, cpu, NULL);
             c->node = stack_root_child(&st->contexts, c, e->from_fn);
@@ -404,6 +483,28 @@ void stacks_begin(struct stacks *st)
     }
 }
 
+/* Makes the context that of the part's task. */
+static void begin_task(struct stacks *st, const struct stack_part *part)
+{
+    struct stack_cpu *cpu = &st->contexts.cpus[part->vcpu];
+    struct stack_node *before = cpu->ctx ? cpu->ctx->node : NULL;
+    uint64_t thread = stack_thread_number(part->vcpu, part->task.tid);
+
+    cpu->process = part->task.process;
+    if (thread != cpu->thread) {
+        stack_thread_run(&st->contexts, cpu, thread);
+    }
+    if (!cpu->ctx) {
+        cpu->ctx = stack_context_new(&st->contexts, cpu->process);
+    }
+    if (thread) {
+        stack_thread_rename(&st->contexts, cpu);
+    }
+    if (before) {
+        report_move(st, part->vcpu, part->first - 1, before, cpu->ctx->node);
+    }
+}
+
 /* Follows record @i of a part. */
 static void follow_record(struct stacks *st, struct stack_cpu *cpu,
                           const struct stack_part *part, size_t i)
@@ -416,10 +517,8 @@ static void follow_record(struct stacks *st, struct stack_cpu *cpu,
                     (cpu->ctx->entry >= 0 ||
                      cpu->ctx->process != cpu->process)))) {
         follow_start(st, cpu, e);
-        if (before) {
-            report_move(st, part->vcpu, part->first + i - 1, before,
-                        cpu->ctx->node);
-        }
+        report_move(st, part->vcpu, part->first + i - 1, before,
+                    cpu->ctx->node);
         before = cpu->ctx->node;
     }
     st->contexts.counting = !part->counts || part->counts[i];
@@ -473,10 +572,7 @@ void stacks_add(struct stacks *st, const struct stack_part *part)
     const struct stack_run *run = part->runs;
 
     st->contexts.n_cpus = MAX(st->contexts.n_cpus, part->vcpu + 1);
-    cpu->process = part->task.process;
-    if (!cpu->ctx) {
-        cpu->ctx = stack_context_new(&st->contexts, cpu->process);
-    }
+    begin_task(st, part);
     for (size_t i = 0, end; i < part->n; run++) {
         follow_record(st, cpu, part, i);
         end = i + 1 + run->n;
@@ -504,8 +600,8 @@ void stacks_gap(struct stacks *st, unsigned vcpu)
     struct stack_context *c = cpu->ctx;
     struct stack_node *before = c ? c->node : NULL;
 
-    st->counts.gaps++;
     cpu->switching = 0;
+    cpu->thread = 0;
     if (!c || !c->n) {
         if (c) {
             c->node = NULL;
@@ -520,6 +616,7 @@ void stacks_gap(struct stacks *st, unsigned vcpu)
         g_ptr_array_add(fresh->candidates, c);
         cpu->ctx = fresh;
     }
+    st->counts.gaps++;
     report_move(st, vcpu, 0, before, NULL);
 }
 

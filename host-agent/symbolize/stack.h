@@ -5,8 +5,8 @@
  * The bytes of the instruction at the `from` of a record say if it is a call,
  * a return or an interrupt.  There is one stack for each thread of control.  A
  * stack has the frames of user mode, the entry into the kernel and the frames
- * of the kernel.  Of the thread that a vCPU runs a trace has only the address
- * space; return addresses show which thread continues after a switch.
+ * of the kernel.  If the trace does not name the thread that a vCPU runs, return
+ * addresses show which one continues after a switch.
  *
  * Edges are classified before (stack-edge.h), and the symbolizer is not used
  * here: another thread may use it.

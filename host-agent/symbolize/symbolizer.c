@@ -249,6 +249,7 @@ static void find_task(struct symbolizer *s,
                       const struct run *run, struct task *task)
 {
     task->process = processes_find(s->processes, where, time, &task->user);
+    task->tid = -1;
     task->kernel = run->kind == RUN_USER ? task->user :
                    MIN(task->user, BTRAIL_LIKELY);
     if (run->kind == RUN_USER && is_kernel(task->process) && run->cr3) {
@@ -288,6 +289,7 @@ bool symbolizer_part(struct symbolizer *s, unsigned vcpu,
     if (b->task.known) {
         task->process = processes_task(s->processes, &where, b->time.host,
                                        &b->task);
+        task->tid = b->task.tid;
         task->user = task->kernel = BTRAIL_SURE;
         part->count = b->count - done;
         return true;

@@ -22,7 +22,8 @@ struct symbolizer;
  * @process: the task, if an event names it.  Otherwise it is often the process
  *           whose page table was in force; tasks of the kernel are called
  *           NAME_TASK, and the idle task NAME_IDLE
- * @user:    how sure that is for records of user mode
+ * @tid:     of a task that an event names; or -1
+ * @user:    how sure it is for records of user mode
  * @kernel:  the same for the other records
  *
  * A task of the kernel borrows the page table of the process that ran before
@@ -31,6 +32,7 @@ struct symbolizer;
  */
 struct task {
     const struct process *process;
+    int64_t tid;
     enum btrail_certainty user;
     enum btrail_certainty kernel;
 };

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Stacks of threads: see stack-thread.h
+ */
+
+#include <string.h>
+
+#include "symbolize/stack-thread.h"
+
+static struct stack_context *find_context(const struct stack_contexts *st,
+                                          uint64_t thread)
+{
+    return g_hash_table_lookup(st->threads, &thread);
+}
+
+/* @cpu stops to run its context. */
+static void stop(struct stack_contexts *st, struct stack_cpu *cpu)
+{
+    struct stack_context *c = cpu->ctx;
+
+    if (!c) {
+        return;
+    }
+    if (c->thread && (c->ended || find_context(st, c->thread) != c)) {
+        cpu->ctx = NULL;
+        stack_forget(st, c);
+    } else {
+        stack_suspend(st, cpu, 0);
+    }
+}
+
+void stack_thread_run(struct stack_contexts *st, struct stack_cpu *cpu,
+                      uint64_t thread)
+{
+    struct stack_context *c = find_context(st, thread);
+    uint64_t before = cpu->thread;
+
+    cpu->thread = thread;
+    if (!thread) {
+        /* It may go on with any other. */
+        if (cpu->ctx) {
+            cpu->ctx->named = NULL;
+        }
+        return;
+    }
+    if (!before && cpu->ctx && !cpu->switching && !c && !cpu->ctx->thread) {
+        /* It gets a name while it runs. */
+        cpu->ctx->thread = thread;
+        g_hash_table_insert(st->threads, &cpu->ctx->thread, cpu->ctx);
+        return;
+    }
+    stop(st, cpu);
+    c = find_context(st, thread);
+    if (c && !c->running && c->gaps == st->counts->gaps) {
+        stack_run(st, cpu, c);
+    } else {
+        c = stack_context_new(st, cpu->process);
+        stack_run(st, cpu, c);
+    }
+    cpu->arriving = c->n + 1;
+}
+
+/* The node with the path of @node below another root; @done has some. */
+static struct stack_node *move_node(struct stack_tree *t,
+                                    struct stack_node *node,
+                                    const struct stack_node *last,
+                                    struct stack_node *root, GHashTable *done)
+{
+    struct stack_node *moved;
+
+    if (!node->parent || node == last) {
+        return root;
+    }
+    moved = g_hash_table_lookup(done, node);
+    if (!moved) {
+        /* The tree is at most STACK_MAX_DEPTH deep. */
+        moved = stack_tree_child(t, move_node(t, node->parent, last, root,
+                                              done), node->function);
+        g_hash_table_insert(done, node, moved);
+    }
+    return moved;
+}
+
+/*
+ * Moves all that is on a stack below another root, or only what is in the
+ * kernel.
+ */
+static void move_stack(struct stack_contexts *st, struct stack_context *c,
+                       struct stack_node *root, bool kernel)
+{
+    g_autoptr(GHashTable) done = g_hash_table_new(NULL, NULL);
+    const struct stack_node *last = NULL;
+
+    if (kernel && c->entry >= 0) {
+        /* The program that has called the kernel is gone. */
+        last = c->frames[c->entry].caller;
+        c->n -= c->entry;
+        memmove(c->frames, c->frames + c->entry, c->n * sizeof(*c->frames));
+        c->entry = 0;
+    }
+    for (unsigned k = 0; k < c->n; k++) {
+        c->frames[k].caller = move_node(st->tree, c->frames[k].caller, last,
+                                        root, done);
+    }
+    c->node = move_node(st->tree, c->node, last, root, done);
+}
+
+bool stack_thread_same(const struct stack_context *c,
+                       const struct stack_cpu *cpu)
+{
+    return c->process->cr3 == cpu->process->cr3 ||
+           stack_same_process(c->process, cpu->process);
+}
+
+static struct stack_node *root_of(struct stack_contexts *st,
+                                  const struct stack_cpu *cpu)
+{
+    return stack_tree_root(st->tree, cpu->process);
+}
+
+void stack_thread_rename(struct stack_contexts *st, struct stack_cpu *cpu)
+{
+    struct stack_context *c = cpu->ctx;
+    struct stack_node *root = c->node && c->named != cpu->process ?
+                              root_of(st, cpu) : NULL;
+
+    c->named = cpu->process;
+    if (root && c->node->process != root->process) {
+        move_stack(st, c, root, !stack_thread_same(c, cpu));
+    }
+}
+
+struct stack_context *stack_thread_waiting(struct stack_contexts *st,
+                                           const struct stack_cpu *cpu)
+{
+    struct stack_context *c = find_context(st, cpu->thread);
+
+    return c && c != cpu->ctx && !c->running ? c : NULL;
+}
+
+void stack_thread_adopt(struct stack_contexts *st, struct stack_cpu *cpu,
+                        struct stack_context *c, unsigned k,
+                        const struct stack_edge *e)
+{
+    stack_adopt(st, cpu, c, k, e);
+    stack_thread_rename(st, cpu);
+}
+
+void stack_thread_return(struct stack_contexts *st, struct stack_cpu *cpu,
+                         const struct stack_edge *e)
+{
+    struct stack_context *c = cpu->ctx, *own = stack_thread_waiting(st, cpu);
+    unsigned bottom = stack_bottom(c);
+    int k = own && !c->n ? stack_find_back(own, e->to) : -1;
+
+    if (k >= 0) {
+        stack_thread_adopt(st, cpu, own, k, e);
+        return;
+    }
+    st->counts->unknown++;
+    c->n = bottom;
+    c->node = bottom ? stack_tree_child(st->tree, c->frames[c->entry].caller,
+                                        e->to_fn) :
+              stack_tree_child(st->tree, root_of(st, cpu), e->to_fn);
+}
+
+void stack_thread_clear(struct stack_contexts *st, struct stack_cpu *cpu,
+                        const struct function *function)
+{
+    struct stack_context *c = cpu->ctx, *own = stack_thread_waiting(st, cpu);
+
+    if (own) {
+        stack_forget(st, own);
+        g_hash_table_insert(st->threads, &c->thread, c);
+    }
+    c->n = 0;
+    c->entry = -1;
+    c->process = cpu->process;
+    c->node = stack_root_child(st, c, function);
+}

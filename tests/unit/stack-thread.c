@@ -1,0 +1,689 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Tests of symbolize/stack-thread.h: a small machine runs threads on several
+ * vCPUs and keeps their stacks itself
+ *
+ * All code is on two pages, one of the kernel and one of user mode.  In a
+ * function there is a call of each other one, a return, and a last instruction
+ * that enters or leaves the kernel.
+ */
+#include <glib.h>
+#include <string.h>
+
+#include "lib/internal/code-piece.h"
+#include "scratch.h"
+#include "symbolize/stack.h"
+
+#define KERNEL  UINT64_C(0xffffffff81000000)
+#define BASE    UINT64_C(0x400000)
+
+enum function_number {
+    ENTRY, SCHEDULE, SWITCH_ASM, SWITCH, FORK, WORK, IDLE, LAST,
+    MAIN, LEFT, RIGHT, LEAF, N_FUNCTIONS,
+};
+
+static const char *const names[N_FUNCTIONS] = {
+    "entry", "schedule", "__switch_to_asm", "__switch_to",
+    "ret_from_fork_asm", "work", "do_idle", "do_task_dead",
+    "main", "left", "right", "leaf",
+};
+
+/* Offsets in a function */
+enum { CALLS = 0x10, RETURN = 0xa0, SPECIAL = 0xb0 };
+
+enum { VCPUS = 3, TIDS = 10, SPACES = 6, MAX_DEPTH = 40 };
+
+struct thread {
+    uint32_t tid;
+    uint32_t pid;
+    char name[BTRAIL_TASK_NAME + 1];
+    bool kernel;
+    uint64_t cr3;
+    unsigned path[MAX_DEPTH];
+    uint64_t back[MAX_DEPTH];
+    unsigned n;
+    unsigned entry;             /* index of ENTRY in @path, 0: in user mode */
+    bool cut;                   /* nothing below @entry is on the stack */
+    bool alive;
+    bool running;
+};
+
+struct machine {
+    struct thread threads[VCPUS + TIDS];
+    struct thread *now[VCPUS];
+    uint64_t cr3[VCPUS];
+    uint64_t index[VCPUS];
+    uint32_t pids;
+    unsigned programs;
+    unsigned births;
+    bool unnamed;
+    struct symbolizer *s;
+    struct stack_edges *edges;
+    struct stacks *stacks;
+    GHashTable *expected;       /* "comm pid/tid;function;..." -> records */
+    uint64_t records;
+};
+
+static uint64_t address_of(unsigned f)
+{
+    return f < MAIN ? KERNEL + 0x100 * f : BASE + 0x100 * (f - MAIN);
+}
+
+static uint64_t call_site(unsigned caller, unsigned callee)
+{
+    return address_of(caller) + CALLS + 8 * (callee % MAIN);
+}
+
+static void put_jump(uint8_t *page, uint64_t from, uint8_t opcode, uint64_t to)
+{
+    uint32_t distance = to - from - 5;
+
+    page[from & 0xfff] = opcode;
+    memcpy(page + (from & 0xfff) + 1, &distance, sizeof(distance));
+}
+
+static void make_pages(uint8_t pages[2][BTRAIL_CODE_PAGE_SIZE])
+{
+    memset(pages, 0x90, 2 * BTRAIL_CODE_PAGE_SIZE);
+    for (unsigned f = 0; f < N_FUNCTIONS; f++) {
+        uint8_t *page = pages[f >= MAIN];
+        uint64_t at = address_of(f);
+
+        for (unsigned g = f < MAIN ? 0 : MAIN;
+             g < (f < MAIN ? (unsigned)MAIN : (unsigned)N_FUNCTIONS); g++) {
+            put_jump(page, call_site(f, g), 0xe8, address_of(g));
+        }
+        page[(at + RETURN) & 0xfff] = 0xc3;
+        memcpy(page + ((at + SPECIAL) & 0xfff),
+               f < MAIN ? "\x48\x0f\x07" : "\x0f\x05\x90", 3);
+    }
+    put_jump(pages[0], address_of(SWITCH_ASM) + SPECIAL, 0xe9,
+             address_of(SWITCH));
+}
+
+static uint64_t space(unsigned i)
+{
+    return 0x10000 * (i + 1);
+}
+
+/* A trace with the code and without records */
+static void write_trace(const char *path)
+{
+    uint8_t pages[2][BTRAIL_CODE_PAGE_SIZE];
+    struct btrail_code_builder *b = btrail_code_builder_new();
+    struct btrail_sideband_info info = { BTRAIL_SIDEBAND_CODE };
+    struct btrail_writer *w;
+    g_autofree uint8_t *data = NULL;
+    size_t size;
+    unsigned order = 0;
+
+    make_pages(pages);
+    for (unsigned k = 0; k < 2; k++) {
+        btrail_code_builder_content(b, k + 1, pages[k]);
+        for (unsigned i = 0; i < VCPUS * SPACES; i++) {
+            const struct btrail_code_entry entry = {
+                .vcpu = i % VCPUS, .order = order++, .cr3 = space(i / VCPUS),
+                .linear = k ? BASE : KERNEL, .physical = k << 12,
+                .number = k + 1,
+            };
+
+            btrail_code_builder_entry(b, &entry);
+        }
+    }
+    data = btrail_code_builder_take(b, &size);
+    info.size = size;
+    g_assert_cmpint(btrail_writer_open(&w, path, BTRAIL_WRITER_REPLACE), ==, 0);
+    g_assert_cmpint(btrail_writer_sideband(w, &info, data), ==, 0);
+    g_assert_cmpint(btrail_writer_close(w), ==, 0);
+    btrail_code_builder_free(b);
+}
+
+static char *write_map(const char *folder)
+{
+    char *path = g_build_filename(folder, "names.map", NULL);
+    g_autoptr(GString) text = g_string_new(NULL);
+
+    for (unsigned f = 0; f < MAIN; f++) {
+        g_string_append_printf(text, "%" G_GINT64_MODIFIER "x T %s\n",
+                               address_of(f), names[f]);
+    }
+    for (unsigned i = 0; i < SPACES; i++) {
+        g_string_append_printf(text, "cr3 %" G_GINT64_MODIFIER "x\n",
+                               space(i));
+        for (unsigned f = MAIN; f < N_FUNCTIONS; f++) {
+            g_string_append_printf(text, "%" G_GINT64_MODIFIER "x T %s\n",
+                                   address_of(f), names[f]);
+        }
+        g_string_append_printf(text, "%" G_GINT64_MODIFIER "x d end\n",
+                               address_of(N_FUNCTIONS));
+    }
+    g_assert_true(g_file_set_contents(path, text->str, -1, NULL));
+    return path;
+}
+
+static char *path_of(const struct thread *t)
+{
+    GString *text = g_string_new(NULL);
+
+    g_string_printf(text, "%s %u/%u", t->name, t->pid, t->tid);
+    for (unsigned i = t->cut ? t->entry : 0; i < t->n; i++) {
+        g_string_append_printf(text, ";%s", names[t->path[i]]);
+    }
+    return g_string_free(text, FALSE);
+}
+
+static void count(GHashTable *sums, char *path, uint64_t n)
+{
+    uint64_t *sum = g_hash_table_lookup(sums, path);
+
+    if (!sum) {
+        sum = g_new0(uint64_t, 1);
+        g_hash_table_insert(sums, path, sum);
+    } else {
+        g_free(path);
+    }
+    *sum += n;
+}
+
+static void feed(struct machine *m, unsigned vcpu,
+                 const struct btrail_batch *b)
+{
+    const struct symbolizer_where where = { vcpu, b->index, b->cr3 };
+    struct stack_part part = { .vcpu = vcpu, .n = 1, .ticks = 1 };
+    struct btrail_batch some = { .count = 0 };
+    const struct stack_edge *edge;
+    struct stack_run run;
+
+    g_assert_true(symbolizer_part(m->s, vcpu, b, &some, &part.task));
+    stack_edges_get_all(m->edges, part.task.process, &where, b->records, 1,
+                        &edge, &run);
+    part.edges = &edge;
+    part.runs = &run;
+    stacks_begin(m->stacks);
+    stacks_add(m->stacks, &part);
+}
+
+static void emit(struct machine *m, unsigned vcpu, uint64_t from, uint64_t to)
+{
+    struct thread *t = m->now[vcpu];
+    const struct btrail_record record = { from, to, 0 };
+    struct btrail_batch b = {
+        .records = &record, .count = 1, .index = m->index[vcpu]++,
+        .cr3 = m->cr3[vcpu], .time.host = 1,
+    };
+
+    if (!m->unnamed) {
+        b.task = (struct btrail_task) { true, t->kernel, t->tid, t->pid, "" };
+        memcpy(b.task.name, t->name, sizeof(t->name));
+    }
+    count(m->expected, path_of(t), 1);
+    feed(m, vcpu, &b);
+    m->records++;
+}
+
+static unsigned top(const struct thread *t)
+{
+    return t->path[t->n - 1];
+}
+
+static void push(struct thread *t, unsigned f, uint64_t back)
+{
+    g_assert_cmpuint(t->n, <, MAX_DEPTH);
+    t->path[t->n] = f;
+    t->back[t->n++] = back;
+}
+
+static void call(struct machine *m, unsigned vcpu, unsigned f)
+{
+    struct thread *t = m->now[vcpu];
+    uint64_t from = call_site(top(t), f);
+
+    emit(m, vcpu, from, address_of(f));
+    push(t, f, from + 5);
+}
+
+static void leave(struct machine *m, unsigned vcpu)
+{
+    struct thread *t = m->now[vcpu];
+
+    emit(m, vcpu, address_of(top(t)) + RETURN, t->back[t->n - 1]);
+    t->n--;
+}
+
+static void enter_kernel(struct machine *m, unsigned vcpu)
+{
+    struct thread *t = m->now[vcpu];
+    uint64_t from = address_of(top(t)) + SPECIAL;
+
+    emit(m, vcpu, from, address_of(ENTRY));
+    t->entry = t->n;
+    push(t, ENTRY, from + 2);
+}
+
+/* Leaves the kernel to where it was entered, or to the start of a program. */
+static void leave_kernel(struct machine *m, unsigned vcpu)
+{
+    struct thread *t = m->now[vcpu];
+
+    emit(m, vcpu, address_of(top(t)) + SPECIAL, t->cut ? address_of(MAIN) :
+         t->back[t->n - 1]);
+    t->n--;
+    if (t->cut) {
+        t->path[0] = MAIN;
+        t->n = 1;
+        t->cut = false;
+    }
+    t->entry = 0;
+}
+
+/* The vCPU's thread is on its way to another one. */
+static void begin_switch(struct machine *m, unsigned vcpu,
+                         const struct thread *next)
+{
+    call(m, vcpu, SCHEDULE);
+    if (!next->kernel) {
+        m->cr3[vcpu] = next->cr3;
+    }
+    call(m, vcpu, SWITCH_ASM);
+    m->now[vcpu]->running = false;
+}
+
+/* The vCPU gets to where @next has left another one, or to its first code. */
+static void end_switch(struct machine *m, unsigned vcpu, struct thread *next)
+{
+    bool fresh = !next->n;
+
+    m->now[vcpu] = next;
+    next->running = true;
+    if (fresh) {
+        push(next, SWITCH_ASM, address_of(FORK));
+    }
+    emit(m, vcpu, address_of(SWITCH_ASM) + SPECIAL, address_of(SWITCH));
+    next->path[next->n - 1] = SWITCH;
+    leave(m, vcpu);
+    if (fresh) {
+        push(next, FORK, 0);
+        if (!next->kernel) {
+            /* It goes to user mode, right behind the call of the kernel. */
+            emit(m, vcpu, address_of(FORK) + SPECIAL,
+                 address_of(LEFT) + SPECIAL + 2);
+            next->path[0] = LEFT;
+        }
+    } else {
+        leave(m, vcpu);
+    }
+}
+
+static void switch_to(struct machine *m, unsigned vcpu, struct thread *next)
+{
+    begin_switch(m, vcpu, next);
+    end_switch(m, vcpu, next);
+}
+
+static struct thread *some_thread(struct machine *m, bool alive)
+{
+    struct thread *t = &m->threads[g_test_rand_int_range(VCPUS,
+                                                         VCPUS + TIDS)];
+
+    return t->alive == alive && !t->running ? t : NULL;
+}
+
+/* A new thread with a number that may have been another's before */
+static void give_birth(struct machine *m, const struct thread *parent)
+{
+    struct thread *t = some_thread(m, false);
+    uint32_t tid;
+
+    if (t) {
+        tid = t->tid;
+        *t = *parent;
+        t->tid = tid;
+        t->pid = parent->kernel ? tid : parent->pid;
+        t->n = t->entry = 0;
+        t->alive = true;
+        t->running = t->cut = false;
+        m->births++;
+    }
+}
+
+static void start_program(struct machine *m, unsigned vcpu)
+{
+    struct thread *t = m->now[vcpu];
+
+    call(m, vcpu, WORK);
+    t->cr3 = m->cr3[vcpu] = space((t->cr3 / space(0)) % SPACES);
+    call(m, vcpu, WORK);
+    g_snprintf(t->name, sizeof(t->name), "program%u", ++m->programs % 7);
+    t->cut = true;
+    leave(m, vcpu);
+    leave(m, vcpu);
+    leave_kernel(m, vcpu);
+}
+
+static void step_user(struct machine *m, unsigned vcpu)
+{
+    struct thread *t = m->now[vcpu];
+    unsigned what = g_test_rand_int_range(0, 10);
+
+    if (what < 4 && t->n < 12) {
+        call(m, vcpu, MAIN + g_test_rand_int_range(0, N_FUNCTIONS - MAIN));
+    } else if (what < 8 && t->n > 1) {
+        leave(m, vcpu);
+    } else {
+        enter_kernel(m, vcpu);
+    }
+}
+
+static void step_kernel(struct machine *m, unsigned vcpu)
+{
+    struct thread *t = m->now[vcpu], *next;
+    unsigned what = g_test_rand_int_range(0, 100);
+
+    if (what < 25 && t->n < 20) {
+        call(m, vcpu, WORK);
+    } else if (what < 50 && top(t) == WORK) {
+        leave(m, vcpu);
+    } else if (what < 60) {
+        next = g_test_rand_bit() ? some_thread(m, true) : &m->threads[vcpu];
+        if (next && next != t) {
+            switch_to(m, vcpu, next);
+        }
+    } else if (what < 63) {
+        give_birth(m, t);
+    } else if (what < 65 && t->tid) {
+        call(m, vcpu, LAST);
+        switch_to(m, vcpu, &m->threads[vcpu]);
+        t->alive = false;
+    } else if (what < 66 && t->tid) {
+        g_snprintf(t->name, sizeof(t->name), "name%u", ++m->programs % 9);
+    } else if (top(t) == ENTRY && t->n == t->entry + 1) {
+        if (what < 70) {
+            start_program(m, vcpu);
+        } else {
+            leave_kernel(m, vcpu);
+        }
+    }
+}
+
+static void step(struct machine *m, unsigned vcpu)
+{
+    struct thread *t = m->now[vcpu];
+
+    if (t->kernel || t->entry) {
+        step_kernel(m, vcpu);
+    } else {
+        step_user(m, vcpu);
+    }
+}
+
+static void machine_init(struct machine *m, struct symbolizer *s)
+{
+    memset(m, 0, sizeof(*m));
+    m->s = s;
+    m->edges = stack_edges_new(s);
+    m->stacks = stacks_new(&(struct stacks_options) { false });
+    m->expected = g_hash_table_new_full(g_str_hash, g_str_equal, g_free,
+                                        g_free);
+    for (unsigned i = 0; i < VCPUS + TIDS; i++) {
+        struct thread *t = &m->threads[i];
+
+        if (i < VCPUS) {
+            t->kernel = t->running = t->alive = true;
+            t->cr3 = m->cr3[i] = space(0);
+            g_snprintf(t->name, sizeof(t->name), "swapper/%u", i);
+            push(t, IDLE, 0);
+            m->now[i] = t;
+        } else {
+            t->tid = 10 + i;
+        }
+    }
+    /* A thread of the kernel and a process, which have others */
+    m->threads[VCPUS].alive = m->threads[VCPUS + 1].alive = true;
+    m->threads[VCPUS].kernel = true;
+    m->threads[VCPUS].pid = m->threads[VCPUS].tid;
+    strcpy(m->threads[VCPUS].name, "kworker");
+    m->threads[VCPUS + 1].pid = m->threads[VCPUS + 1].tid;
+    m->threads[VCPUS + 1].cr3 = space(1);
+    strcpy(m->threads[VCPUS + 1].name, "init");
+}
+
+static void machine_clear(struct machine *m)
+{
+    stacks_free(m->stacks);
+    stack_edges_free(m->edges);
+    g_hash_table_unref(m->expected);
+}
+
+/* Adds the records of each path below @n to @sums. */
+static void collect(GHashTable *sums, const struct stack_node *n,
+                    const char *above)
+{
+    for (; n; n = n->next) {
+        g_autofree char *path = n->function ?
+            g_strdup_printf("%s;%s", above, n->function->name) :
+            g_strdup_printf("%s %u/%u", n->process->comm,
+                            (unsigned)n->process->pid,
+                            (unsigned)n->process->tid);
+
+        if (n->records) {
+            count(sums, g_strdup(path), n->records);
+        }
+        collect(sums, n->child, path);
+    }
+}
+
+static uint64_t sum(const struct stack_node *n)
+{
+    uint64_t records = 0;
+
+    for (; n; n = n->next) {
+        records += n->records + sum(n->child);
+    }
+    return records;
+}
+
+static void compare(struct machine *m)
+{
+    g_autoptr(GHashTable) sums = g_hash_table_new_full(g_str_hash, g_str_equal,
+                                                       g_free, g_free);
+    GHashTableIter iter;
+    gpointer path, sum;
+
+    collect(sums, stacks_roots(m->stacks), "");
+    g_hash_table_iter_init(&iter, m->expected);
+    while (g_hash_table_iter_next(&iter, &path, &sum)) {
+        const uint64_t *found = g_hash_table_lookup(sums, path);
+
+        if (!found || *found != *(uint64_t *)sum) {
+            g_test_message("%s: %" G_GUINT64_FORMAT " records, %"
+                           G_GUINT64_FORMAT " found", (char *)path,
+                           *(uint64_t *)sum, found ? *found : 0);
+            g_test_fail();
+        }
+    }
+    g_assert_cmpuint(g_hash_table_size(sums), ==,
+                     g_hash_table_size(m->expected));
+}
+
+static struct symbolizer *names_of(const char *folder,
+                                   struct btrail_trace **trace)
+{
+    g_autofree char *map = write_map(folder);
+    g_autofree char *path = g_build_filename(folder, "t.btrail", NULL);
+    const struct symbolizer_options options = { .map = map };
+    struct symbolizer *s;
+
+    write_trace(path);
+    g_assert_cmpint(btrail_trace_open(trace, path), ==, 0);
+    s = symbolizer_new(&options, *trace, NULL);
+    g_assert_nonnull(s);
+    return s;
+}
+
+/* Each record is on the stack of its thread, whatever the others do. */
+static void test_machine(gconstpointer opaque)
+{
+    struct btrail_trace *trace;
+    struct symbolizer *s = names_of(opaque, &trace);
+    struct machine m;
+
+    machine_init(&m, s);
+    while (m.records < 200000) {
+        step(&m, g_test_rand_int_range(0, VCPUS));
+    }
+    g_assert_cmpuint(m.births, >, 100);
+    compare(&m);
+    g_assert_cmpuint(stacks_counts(m.stacks)->unknown, ==, 0);
+    g_assert_cmpuint(stacks_counts(m.stacks)->astray, ==, 0);
+    g_assert_cmpuint(stacks_counts(m.stacks)->signals, ==, 0);
+    machine_clear(&m);
+    symbolizer_free(s);
+    btrail_trace_close(trace);
+}
+
+/* Is a vCPU where it is to be, on the stack of its thread? */
+static bool on_stack(const struct machine *m, unsigned vcpu)
+{
+    g_autofree char *expected = path_of(m->now[vcpu]);
+    const struct stack_node *n = stacks_where(m->stacks, vcpu);
+    g_autoptr(GString) found = g_string_new(NULL);
+
+    for (; n; n = n->parent) {
+        g_autofree char *root = n->function ? NULL :
+            g_strdup_printf("%s %u/%u", n->process->comm,
+                            (unsigned)n->process->pid,
+                            (unsigned)n->process->tid);
+
+        g_string_prepend(found, n->function ? n->function->name : root);
+        if (n->parent) {
+            g_string_prepend_c(found, ';');
+        }
+    }
+    if (strcmp(found->str, expected)) {
+        g_test_message("%s, not %s", found->str, expected);
+    }
+    return !strcmp(found->str, expected);
+}
+
+/* Where a thread is not known to be, returns show it. */
+static void test_return(gconstpointer opaque)
+{
+    struct btrail_trace *trace;
+    struct symbolizer *s = names_of(opaque, &trace);
+    struct machine m;
+    struct thread *t;
+
+    machine_init(&m, s);
+    t = &m.threads[VCPUS + 1];
+    switch_to(&m, 0, t);
+    call(&m, 0, MAIN);
+    call(&m, 0, RIGHT);
+    enter_kernel(&m, 0);
+    call(&m, 0, WORK);
+    g_assert_true(on_stack(&m, 0));
+
+    /* It runs on vCPU 1 before it has left vCPU 0. */
+    begin_switch(&m, 0, &m.threads[0]);
+    begin_switch(&m, 1, t);
+    end_switch(&m, 1, t);
+    g_assert_false(on_stack(&m, 1));
+    end_switch(&m, 0, &m.threads[0]);
+    leave(&m, 1);
+    g_assert_true(on_stack(&m, 1));
+    g_assert_true(on_stack(&m, 0));
+    leave_kernel(&m, 1);
+    g_assert_true(on_stack(&m, 1));
+
+    /* The same, and it goes to user mode at once. */
+    enter_kernel(&m, 1);
+    begin_switch(&m, 1, &m.threads[1]);
+    begin_switch(&m, 2, t);
+    end_switch(&m, 2, t);
+    end_switch(&m, 1, &m.threads[1]);
+    leave_kernel(&m, 2);
+    g_assert_true(on_stack(&m, 2));
+
+    /* After a gap, in user mode, */
+    call(&m, 2, LEAF);
+    stacks_gap(m.stacks, 2);
+    call(&m, 2, LEFT);
+    g_assert_false(on_stack(&m, 2));
+    leave(&m, 2);
+    leave(&m, 2);
+    g_assert_true(on_stack(&m, 2));
+    /* in the kernel, */
+    enter_kernel(&m, 2);
+    stacks_gap(m.stacks, 2);
+    call(&m, 2, WORK);
+    leave(&m, 2);
+    leave_kernel(&m, 2);
+    g_assert_true(on_stack(&m, 2));
+    /* and on another vCPU: it may have run there. */
+    enter_kernel(&m, 2);
+    switch_to(&m, 2, &m.threads[2]);
+    stacks_gap(m.stacks, 0);
+    switch_to(&m, 1, t);
+    g_assert_true(on_stack(&m, 1));
+    leave_kernel(&m, 1);
+    g_assert_true(on_stack(&m, 1));
+
+    /* The trace does not name it for a while. */
+    call(&m, 1, LEAF);
+    enter_kernel(&m, 1);
+    m.unnamed = true;
+    call(&m, 1, WORK);
+    m.unnamed = false;
+    leave(&m, 1);
+    leave_kernel(&m, 1);
+    leave(&m, 1);
+    g_assert_true(on_stack(&m, 1));
+    machine_clear(&m);
+    symbolizer_free(s);
+    btrail_trace_close(trace);
+}
+
+/* Gaps everywhere: no record is lost, and none is another thread's. */
+static void test_gaps(gconstpointer opaque)
+{
+    struct btrail_trace *trace;
+    struct symbolizer *s = names_of(opaque, &trace);
+    struct machine m;
+    uint64_t gaps = 0;
+
+    machine_init(&m, s);
+    while (m.records < 100000) {
+        unsigned vcpu = g_test_rand_int_range(0, VCPUS);
+        uint64_t before = m.records;
+        const struct process *p;
+
+        m.unnamed = g_test_rand_int_range(0, 100) == 0;
+        if (g_test_rand_int_range(0, 20) == 0) {
+            stacks_gap(m.stacks, vcpu);
+            gaps++;
+        }
+        step(&m, vcpu);
+        if (m.records > before && !m.unnamed) {
+            p = stacks_where(m.stacks, vcpu)->process;
+            g_assert_cmpint(p->tid, ==, m.now[vcpu]->tid);
+        }
+    }
+    g_assert_cmpuint(stacks_counts(m.stacks)->gaps, ==, gaps);
+    g_assert_cmpuint(sum(stacks_roots(m.stacks)), ==, m.records);
+    machine_clear(&m);
+    symbolizer_free(s);
+    btrail_trace_close(trace);
+}
+
+int main(int argc, char **argv)
+{
+    char *folder = scratch_new();
+    int ret;
+
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_data_func("/stack-thread/machine", folder, test_machine);
+    g_test_add_data_func("/stack-thread/return", folder, test_return);
+    g_test_add_data_func("/stack-thread/gaps", folder, test_gaps);
+    ret = g_test_run();
+    scratch_remove(folder);
+    return ret;
+}
