@@ -3,6 +3,7 @@
  * seek-bench: how long it takes to go to any place of a huge trace
  *
  * usage: seek-bench seek RAW FILE RECORDS CHUNK PLACES
+ *        seek-bench write RAW FILE RECORDS CHUNK PROCESSES
  *        seek-bench size RAW CHUNK
  *
  * RAW is a raw trace (raw.h).  The first form writes FILE, with so many
@@ -10,7 +11,9 @@
  * most CHUNK records: those of the first stream of
  * RAW over and over again, with indices and times that go on.  It then goes to
  * PLACES random ones of each kind.  What is found there is compared with RAW.
- * The second form prints how large the chunks are.
+ * The second form only writes FILE; each chunk is made by the next one of
+ * PROCESSES processes, whose CR3s are 0x1000, 0x2000 and so on.
+ * The third form prints how large the chunks are.
  *
  * Prints a JSON object.  Times are in seconds, of the wall clock unless their
  * name has "cpu"; at each place the best of some tries.
@@ -114,7 +117,8 @@ static void make_piece(struct btrail_encoder *encoder,
                        struct btrail_packer *packer,
                        struct btrail_block *block,
                        const struct raw_stream *raw, size_t start,
-                       size_t chunk, bool rare, struct piece *piece)
+                       size_t chunk, bool rare, bool one_space,
+                       struct piece *piece)
 {
     size_t end = MIN(start + chunk, raw->n_records), at = start, e;
     struct btrail_time time;
@@ -126,7 +130,7 @@ static void make_piece(struct btrail_encoder *encoder,
     for (; e < raw->n_events && raw->events[e].index < end; e++) {
         struct btrail_event event = raw->events[e];
 
-        if (event.type != BTRAIL_EVENT_CR3 &&
+        if ((event.type != BTRAIL_EVENT_CR3 || one_space) &&
             event.type != BTRAIL_EVENT_TIME) {
             continue;
         }
@@ -152,10 +156,10 @@ static void make_piece(struct btrail_encoder *encoder,
 
 /*
  * Chunks of all of the raw trace, or of the first MAX_PIECES; and at the end
- * one with RARE.
+ * one with RARE.  With @one_space, no chunk switches to another address space.
  */
 static GArray *make_pieces(const struct raw_stream *raw, size_t chunk,
-                           bool all)
+                           bool all, bool one_space)
 {
     struct btrail_encoder *encoder = btrail_encoder_new();
     struct btrail_packer *packer = btrail_packer_new();
@@ -167,14 +171,16 @@ static GArray *make_pieces(const struct raw_stream *raw, size_t chunk,
     while (at < raw->n_records && (all || pieces->len < MAX_PIECES)) {
         struct piece piece = { 0 };
 
-        make_piece(encoder, packer, block, raw, at, chunk, false, &piece);
+        make_piece(encoder, packer, block, raw, at, chunk, false, one_space,
+                   &piece);
         at += piece.records;
         g_array_append_val(pieces, piece);
     }
     if (!all) {
         struct piece piece = { 0 };
 
-        make_piece(encoder, packer, block, raw, first, chunk, true, &piece);
+        make_piece(encoder, packer, block, raw, first, chunk, true, one_space,
+                   &piece);
         g_array_append_val(pieces, piece);
     }
     btrail_block_free(block);
@@ -183,15 +189,21 @@ static GArray *make_pieces(const struct raw_stream *raw, size_t chunk,
     return pieces;
 }
 
-/* Have a chunk begin at this index and time; returns when it ends. */
+/*
+ * Have a chunk begin at this index and time, and with this CR3 if that is not
+ * 0; returns when it ends.
+ */
 static uint64_t move(uint8_t *p, uint64_t index, uint32_t records,
-                     uint64_t time)
+                     uint64_t time, uint64_t cr3)
 {
     uint32_t roots = btrail_cr3set_listed(btrail_get32(p + 80));
     uint64_t shift = time - btrail_get64(p + 56);
 
     btrail_put64(p + 8, index);
     btrail_put64(p + 16, index + records);
+    if (cr3) {
+        btrail_put64(p + 24, cr3);
+    }
     if (btrail_get64(p + 32)) {
         btrail_put64(p + 32, btrail_get64(p + 32) + shift);
     }
@@ -203,7 +215,8 @@ static uint64_t move(uint8_t *p, uint64_t index, uint32_t records,
     return btrail_get64(p + 64);
 }
 
-static GArray *write_file(const char *path, GArray *pieces, uint64_t records)
+static GArray *write_file(const char *path, GArray *pieces, uint64_t records,
+                          uint64_t processes)
 {
     struct btrail_store_options options = {
         .path = path, .replace = true, .sync = BTRAIL_SYNC_NONE,
@@ -228,7 +241,8 @@ static GArray *write_file(const char *path, GArray *pieces, uint64_t records)
         }
         place = (struct place) { piece, index, time };
         g_array_append_val(places, place);
-        time = move(piece->payload.data, index, piece->records, time);
+        time = move(piece->payload.data, index, piece->records, time,
+                    processes ? (1 + number % processes) << 12 : 0);
         if (!btrail_block_header_get(piece->payload.data, piece->payload.len,
                                      &h) ||
             btrail_store_data(store, piece->payload.data, piece->payload.len,
@@ -462,7 +476,7 @@ static void find_spaces(struct bench *b)
 static void bench_seek(const struct raw_stream *raw, const char *path,
                        uint64_t records, size_t chunk, unsigned places)
 {
-    GArray *pieces = make_pieces(raw, chunk, false);
+    GArray *pieces = make_pieces(raw, chunk, false, false);
     struct bench b = { .raw = raw };
     struct btrail_trace_status status;
     struct btrail_stream_info info;
@@ -472,7 +486,7 @@ static void bench_seek(const struct raw_stream *raw, const char *path,
     unsigned i;
     int fd;
 
-    b.places = write_file(path, pieces, records);
+    b.places = write_file(path, pieces, records, 0);
     find_spaces(&b);
     written = now() - start;
     fd = open(path, O_RDWR | O_CLOEXEC);
@@ -521,7 +535,7 @@ static void bench_size(GArray *streams, size_t chunk)
 
     for (i = 0; i < streams->len; i++) {
         GArray *pieces = make_pieces(
-            &g_array_index(streams, struct raw_stream, i), chunk, true);
+            &g_array_index(streams, struct raw_stream, i), chunk, true, false);
 
         for (k = 0; k < pieces->len; k++) {
             struct piece *p = &g_array_index(pieces, struct piece, k);
@@ -540,15 +554,18 @@ static void bench_size(GArray *streams, size_t chunk)
 int main(int argc, char **argv)
 {
     bool seeks = argc == 7 && !strcmp(argv[1], "seek");
+    bool writes = argc == 7 && !strcmp(argv[1], "write");
+    const struct raw_stream *first;
     size_t chunk;
     GArray *streams;
 
-    if (!seeks && (argc != 4 || strcmp(argv[1], "size"))) {
+    if (!seeks && !writes && (argc != 4 || strcmp(argv[1], "size"))) {
         fprintf(stderr, "usage: seek-bench seek RAW FILE RECORDS CHUNK PLACES\n"
+                "       seek-bench write RAW FILE RECORDS CHUNK PROCESSES\n"
                 "       seek-bench size RAW CHUNK\n");
         return 2;
     }
-    chunk = strtoull(argv[seeks ? 5 : 3], NULL, 10);
+    chunk = strtoull(argv[argc == 7 ? 5 : 3], NULL, 10);
     if (!chunk || chunk > BTRAIL_BLOCK_MAX_RECORDS) {
         die("a chunk of that many records cannot be");
     }
@@ -556,9 +573,13 @@ int main(int argc, char **argv)
     if (!streams || !streams->len) {
         return 1;
     }
+    first = &g_array_index(streams, struct raw_stream, 0);
     if (seeks) {
-        bench_seek(&g_array_index(streams, struct raw_stream, 0), argv[3],
-                   strtoull(argv[4], NULL, 10), chunk,
+        bench_seek(first, argv[3], strtoull(argv[4], NULL, 10), chunk,
+                   strtoull(argv[6], NULL, 10));
+    } else if (writes) {
+        write_file(argv[3], make_pieces(first, chunk, false, true),
+                   strtoull(argv[4], NULL, 10),
                    strtoull(argv[6], NULL, 10));
     } else {
         bench_size(streams, chunk);
