@@ -22,7 +22,7 @@
 #define GROUP           1024
 
 /* Those that came last, close together, so that a cache has them */
-#define RECENT_BITS     13
+#define RECENT_BITS     15
 
 struct stack_edges {
     struct symbolizer *s;
