@@ -11,7 +11,7 @@
 #include "util/hash.h"
 
 /* A file may have any number of address spaces; later ones share a name. */
-#define MAX_PROCESSES   65536
+#define MAX_PROCESSES   (1u << 18)
 #define MAX_TASKS       (1u << 18)
 
 struct processes {
