@@ -15,6 +15,7 @@
 #include <time.h>
 
 #include "guest-linux/modules.h"
+#include "guest-linux/switch.h"
 #include "guest-linux/tasks.h"
 
 static uint64_t now(void)
@@ -105,6 +106,23 @@ static void add_vdso(const uint8_t *data, size_t size, void *opaque)
     g_free(sum);
 }
 
+static void add_switch(JsonBuilder *b, const struct linux_kernel *kernel)
+{
+    struct btrail_tasks t;
+
+    linux_switch(kernel, &t);
+    json_builder_set_member_name(b, "switch");
+    json_builder_begin_object(b);
+    number(b, "switch_to", t.switch_to);
+    number(b, "set_name", t.set_name);
+    number(b, "current", t.current);
+    number(b, "tid", t.tid);
+    number(b, "pid", t.pid);
+    number(b, "name", t.name);
+    number(b, "mm", t.mm);
+    json_builder_end_object(b);
+}
+
 int main(int argc, char **argv)
 {
     struct guest_memory *memory = guest_memory_new();
@@ -154,6 +172,7 @@ int main(int argc, char **argv)
     number(b, "flags", snapshot->flags);
     string(b, "release", kernel->release, strlen(kernel->release));
     string(b, "symbols", symbols->str, symbols->len);
+    add_switch(b, kernel);
     json_builder_set_member_name(b, "processes");
     json_builder_begin_array(b);
     for (i = 0; i < snapshot->n; i++) {
