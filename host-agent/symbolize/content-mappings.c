@@ -256,7 +256,10 @@ static void add_place(struct content_mappings *c,
     struct content_place place = { .content = page->content };
 
     btrail_names_mapping(c->names, seen, time, page->address, &place.mapping);
-    if (place.mapping && place.mapping->flags & BTRAIL_MAPPING_EXEC) {
+    /* The file of a mapping can have been impossible to read. */
+    if (place.mapping && place.mapping->flags & BTRAIL_MAPPING_EXEC &&
+        (is_of_file(place.mapping) ||
+         !(place.mapping->flags & BTRAIL_MAPPING_FILE))) {
         place.offset = page->address - place.mapping->start +
                        place.mapping->offset;
         g_array_append_val(c->places, place);

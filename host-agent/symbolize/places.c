@@ -230,10 +230,10 @@ static struct mapping *find_mapping(struct places *p,
                                     const struct process *process,
                                     uint64_t address)
 {
-    struct mapping *m = address_space_find(process->space, address);
+    struct mapping *m = address_space_find(process->space, address), *by_page;
     const struct btrail_mapping *coming = NULL;
 
-    if (m && m->code) {
+    if (m && m->code && *m->path) {
         return m;
     }
     if (process->seen) {
@@ -242,10 +242,13 @@ static struct mapping *find_mapping(struct places *p,
     }
     if (coming && coming->flags & BTRAIL_MAPPING_EXEC) {
         processes_map(process->space, coming);
-        return address_space_find(process->space, address);
+        m = address_space_find(process->space, address);
     }
-    return m || !p->contents ? m :
-           content_mappings_find(p->contents, process, address);
+    if ((m && *m->path) || !p->contents) {
+        return m;
+    }
+    by_page = content_mappings_find(p->contents, process, address);
+    return by_page ? by_page : m;
 }
 
 static void find_place(struct places *p, const struct process *process,

@@ -175,6 +175,8 @@ static struct btrail_mapping two_files[] = {
     /* The build-id is not known everywhere. */
     { .start = 0xa00000, .end = 0xa01000, .offset = 0x2000, .flags = CODE,
       .path = "/bin/a" },
+    /* Nor is the path. */
+    { .start = 0xc00000, .end = 0xc01000, .flags = CODE, .path = "" },
 };
 
 /* Contents, by the file and page that have them */
@@ -193,6 +195,7 @@ static void begin_two_files(struct sample *s)
     page(s, USER, 0x800000, MORE);
     page(s, USER, 0x900000, ANONYMOUS);
     page(s, USER, 0xa00000, A1);
+    page(s, USER, 0xc00000, B1);
     page(s, USER, 0xffffffff81000000, OTHER);
     run(s, ONE, -1);
 }
