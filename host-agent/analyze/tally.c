@@ -23,6 +23,7 @@ struct seam {
 
 struct tallying {
     struct fold fold;
+    struct space_tasks *tasks;  /* or NULL */
     struct seam *seams[BTRAIL_MAX_VCPUS];
 };
 
@@ -120,6 +121,9 @@ static int tally_batch(void *opaque, const struct btrail_piece *piece,
     if (!p) {
         return 0;
     }
+    if (t->tasks) {
+        space_tasks_add(t->tasks, piece->vcpu, b);
+    }
     key.cr3 = b->cr3 & BTRAIL_CR3_ROOT;
     new_span = !seam->any || seam->last != key.cr3;
     if (!seam->any) {
@@ -166,7 +170,8 @@ static gint by_records(gconstpointer a, gconstpointer b)
 }
 
 int tally_trace(struct tally *tally, const struct btrail_trace *trace,
-                unsigned threads, const struct fold_limits *limits)
+                struct space_tasks *tasks, unsigned threads,
+                const struct fold_limits *limits)
 {
     unsigned i, n = btrail_trace_streams(trace);
     struct tallying *t = g_new0(struct tallying, 1);
@@ -176,6 +181,7 @@ int tally_trace(struct tally *tally, const struct btrail_trace *trace,
     int ret, error;
 
     memset(tally, 0, sizeof(*tally));
+    t->tasks = tasks;
     fold_init(&t->fold, &spaces, limits);
     for (i = 0; i < n; i++) {
         btrail_trace_stream(trace, i, &info);
@@ -184,6 +190,9 @@ int tally_trace(struct tally *tally, const struct btrail_trace *trace,
     ret = fold_trace(&t->fold, trace, threads, false, tally_batch, t);
     if (ret == FOLD_FULL) {
         fold_reset(&t->fold);
+        if (tasks) {
+            space_tasks_reset(tasks);
+        }
         for (i = 0; i < n; i++) {
             btrail_trace_stream(trace, i, &info);
             memset(t->seams[info.vcpu], 0, info.chunks * sizeof(struct seam));

@@ -7,6 +7,7 @@
 #define BTRAIL_TALLY_H
 
 #include "analyze/fold.h"
+#include "analyze/space-tasks.h"
 
 /* A record, with the time of the TIME event in force */
 struct tally_moment {
@@ -46,13 +47,14 @@ struct tally {
 
 /**
  * tally_trace - add up a whole trace
+ * @tasks:   gets the tasks of the address spaces; can be NULL
  * @threads: number of threads; the result does not depend on it
  *
  * Returns 0 and a tally, which tally_clear() frees; or a negative enum
  * btrail_error.
  */
 int tally_trace(struct tally *t, const struct btrail_trace *trace,
-                unsigned threads, const struct fold_limits *limits);
+                struct space_tasks *tasks, unsigned threads, const struct fold_limits *limits);
 
 void tally_clear(struct tally *t);
 

@@ -62,7 +62,28 @@ static JsonObject *moment_json(const struct report *r,
     return o;
 }
 
+static JsonArray *tasks_json(struct space_tasks *tasks, const struct space *s)
+{
+    JsonArray *array = json_array_new();
+    size_t n;
+    const struct space_task *all = space_tasks_of(tasks, s->cr3, &n);
+
+    for (size_t i = 0; i < n; i++) {
+        const struct process *process = all[i].process;
+        JsonObject *o = btrail_json_new(
+            "U:records", all[i].records, "U:likely", all[i].likely,
+            "S:comm", process->known ? process->comm : NULL, NULL);
+
+        if (process->pid >= 0) {
+            json_object_set_int_member(o, "pid", process->pid);
+        }
+        json_array_add_object_element(array, o);
+    }
+    return array;
+}
+
 static JsonObject *space_json(const struct report *r, const struct tally *t,
+                              struct space_tasks *tasks,
                               const struct space *s, struct edge *top)
 {
     enum btrail_certainty certainty;
@@ -94,12 +115,12 @@ static JsonObject *space_json(const struct report *r, const struct tally *t,
     btrail_json_add(o, "s:certainty", btrail_certainty_name(certainty),
                     "U:spans", s->spans, "o:first", moment_json(r, &s->first),
                     "o:last", moment_json(r, &s->last), "a:vcpus", vcpus,
-                    "a:edges", edges, NULL);
+                    "a:tasks", tasks_json(tasks, s), "a:edges", edges, NULL);
     return o;
 }
 
 static void print_json(const struct report *r, const struct tally *t,
-                       struct edge *top)
+                       struct space_tasks *tasks, struct edge *top)
 {
     JsonArray *streams = json_array_new(), *spaces = json_array_new();
     struct btrail_stream_info info;
@@ -111,8 +132,8 @@ static void print_json(const struct report *r, const struct tally *t,
     }
     for (i = 0; i < t->spaces->len; i++) {
         json_array_add_object_element(spaces,
-                                      space_json(r, t, t->spaces->pdata[i],
-                                                 top));
+                                      space_json(r, t, tasks,
+                                                 t->spaces->pdata[i], top));
     }
     cli_print_json(btrail_json_new("U:records", t->sums.records,
                                    "U:lost", t->sums.lost,
@@ -129,26 +150,61 @@ static void print_moment(const struct report *r, const struct tally_moment *m)
            cli_format_time(&r->in.trace, m->time, time), m->vcpu, m->index);
 }
 
+static void print_name(const struct space_task *task)
+{
+    const struct process *process = task->process;
+
+    printf("  %s%s", task->likely ? "~" : "",
+           process->known ? process->comm : "unknown");
+    if (process->pid >= 0) {
+        printf(" %" PRId64, process->pid);
+    }
+}
+
+/* The tasks of an address space, if there are several */
+static void print_tasks(const struct report *r, const struct space_task *tasks,
+                        size_t n, const struct space *s)
+{
+    uint64_t rest = s->records;
+    size_t i;
+
+    for (i = 0; n > 1 && i < n; i++) {
+        double share = report_share(tasks[i].records, s->records);
+
+        /* The rest have fewer records. */
+        if (100 * share < r->min_share) {
+            break;
+        }
+        printf("    %13" PRIu64 "   %5.1f%%", tasks[i].records, 100 * share);
+        print_name(&tasks[i]);
+        putchar('\n');
+        rest -= tasks[i].records;
+    }
+    if (i && i < n) {
+        printf("    %13" PRIu64 "   %5.1f%%  %zu more\n", rest,
+               100 * report_share(rest, s->records), n - i);
+    }
+}
+
 static void print_space(const struct report *r, const struct tally *t,
-                        const struct space *s, struct edge *top)
+                        struct space_tasks *tasks, const struct space *s,
+                        struct edge *top)
 {
     enum btrail_certainty certainty;
     const struct process *process = owner(r, s, &certainty);
-    size_t i, n = edges_top(s->group.edges, top, r->top);
+    size_t i, n_tasks, n = edges_top(s->group.edges, top, r->top);
+    const struct space_task *all = space_tasks_of(tasks, s->cr3, &n_tasks);
 
     printf("0x%016" PRIx64 " %13" PRIu64 " %5.1f%% %9" PRIu64, s->cr3,
            s->records, 100 * report_share(s->records, t->sums.records),
            s->spans);
     print_moment(r, &s->first);
     print_moment(r, &s->last);
-    if (process->known) {
-        printf("  %s%s", certainty == BTRAIL_LIKELY ? "~" : "",
-               process->comm);
-        if (process->pid >= 0) {
-            printf(" %" PRId64, process->pid);
-        }
+    if (n_tasks == 1 && all->process->known) {
+        print_name(all);
     }
     putchar('\n');
+    print_tasks(r, all, n_tasks, s);
     for (i = 0; i < n; i++) {
         char from[NAMES_SIZE], to[NAMES_SIZE];
         struct place from_place, to_place;
@@ -172,7 +228,7 @@ static void print_space(const struct report *r, const struct tally *t,
 }
 
 static void print_text(const struct report *r, const struct tally *t,
-                       struct edge *top)
+                       struct space_tasks *tasks, struct edge *top)
 {
     uint64_t rest = 0;
     unsigned i;
@@ -191,7 +247,7 @@ static void print_text(const struct report *r, const struct tally *t,
         if (100 * report_share(s->records, t->sums.records) < r->min_share) {
             break;
         }
-        print_space(r, t, s, top);
+        print_space(r, t, tasks, s, top);
     }
     if (i < t->spaces->len) {
         unsigned shown = i;
@@ -213,17 +269,21 @@ static int report_spaces(struct report *r)
 {
     g_autofree struct edge *top = g_new(struct edge, r->top + 1);
     static const struct fold_limits limits = { MAX_SPACES, MAX_EDGES };
+    struct space_tasks *tasks = space_tasks_new(r->in.names);
     struct tally tally;
-    int ret = tally_trace(&tally, r->in.trace.trace, r->threads, &limits);
+    int ret = tally_trace(&tally, r->in.trace.trace, tasks, r->threads,
+                          &limits);
 
     if (ret) {
+        space_tasks_free(tasks);
         return analysis_failed(&r->in, ret);
     }
     if (r->json) {
-        print_json(r, &tally, top);
+        print_json(r, &tally, tasks, top);
     } else {
-        print_text(r, &tally, top);
+        print_text(r, &tally, tasks, top);
     }
+    space_tasks_free(tasks);
     r->damage = tally.sums.damage;
     tally_clear(&tally);
     return CLI_OK;

@@ -67,7 +67,7 @@ static char *tally(const struct random_trace *t, unsigned n,
     char *text;
 
     g_assert_cmpint(btrail_trace_open(&trace, t->path), ==, 0);
-    g_assert_cmpint(tally_trace(&sum, trace, n, limits), ==, 0);
+    g_assert_cmpint(tally_trace(&sum, trace, NULL, n, limits), ==, 0);
     text = describe(&sum);
     tally_clear(&sum);
     btrail_trace_close(trace);
@@ -228,7 +228,7 @@ static void test_limits(void)
         size_t spaces, edges = count_edges(all);
 
         g_assert_cmpint(btrail_trace_open(&trace, t->path), ==, 0);
-        g_assert_cmpint(tally_trace(&sum, trace, 1, &no_limits), ==, 0);
+        g_assert_cmpint(tally_trace(&sum, trace, NULL, 1, &no_limits), ==, 0);
         spaces = sum.spaces->len;
         tally_clear(&sum);
         btrail_trace_close(trace);
@@ -301,7 +301,7 @@ static void test_io_error(void)
         g_assert_cmpint(btrail_trace_open_fd(&trace, fd), ==, 0);
         g_assert_cmpint(dup2(useless, fd), ==, fd);
         errno = 0;
-        g_assert_cmpint(tally_trace(&sum, trace, threads[k], &no_limits), ==,
+        g_assert_cmpint(tally_trace(&sum, trace, NULL, threads[k], &no_limits), ==,
                         -BTRAIL_ERR_IO);
         g_assert_cmpint(errno, ==, EBADF);
         g_assert_null(sum.spaces);

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Tasks of address spaces: see space-tasks.h
+ */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyze/space-tasks.h"
+#include "util/hash.h"
+#include "util/search.h"
+
+#define MAX_TASKS   (1u << 18)
+
+struct space_tasks {
+    struct symbolizer *names;
+    GMutex lock;                /* of all below, and of the names */
+    GHashTable *counts;         /* of struct space_task */
+    GArray *sorted;             /* the same, in order; NULL before */
+};
+
+static guint hash_task(gconstpointer p)
+{
+    const struct space_task *t = p;
+
+    return btrail_hash3(t->cr3, t->process->pid,
+                        g_str_hash(t->process->comm)) >> 32;
+}
+
+static gboolean equal_tasks(gconstpointer a, gconstpointer b)
+{
+    const struct space_task *x = a, *y = b;
+
+    return x->cr3 == y->cr3 && x->process->pid == y->process->pid &&
+           !strcmp(x->process->comm, y->process->comm);
+}
+
+struct space_tasks *space_tasks_new(struct symbolizer *names)
+{
+    struct space_tasks *t = g_new0(struct space_tasks, 1);
+
+    t->names = names;
+    g_mutex_init(&t->lock);
+    t->counts = g_hash_table_new_full(hash_task, equal_tasks, g_free, NULL);
+    return t;
+}
+
+void space_tasks_free(struct space_tasks *t)
+{
+    if (t) {
+        g_mutex_clear(&t->lock);
+        g_hash_table_unref(t->counts);
+        g_clear_pointer(&t->sorted, g_array_unref);
+        g_free(t);
+    }
+}
+
+void space_tasks_reset(struct space_tasks *t)
+{
+    g_hash_table_remove_all(t->counts);
+    g_clear_pointer(&t->sorted, g_array_unref);
+}
+
+/* How many records of a part are likely of its task */
+static uint64_t count_likely(const struct task *task,
+                             const struct btrail_batch *b)
+{
+    uint64_t kernel = 0;
+
+    if (task->user == task->kernel) {
+        return task->user == BTRAIL_LIKELY ? b->count : 0;
+    }
+    for (size_t i = 0; i < b->count; i++) {
+        kernel += b->records[i].from >> 63;
+    }
+    return (task->kernel == BTRAIL_LIKELY ? kernel : 0) +
+           (task->user == BTRAIL_LIKELY ? b->count - kernel : 0);
+}
+
+static void count_part(struct space_tasks *t, const struct task *task,
+                       const struct btrail_batch *b)
+{
+    const struct space_task key = {
+        .cr3 = b->cr3 & BTRAIL_CR3_ROOT, .process = task->process,
+    };
+    struct space_task *found = g_hash_table_lookup(t->counts, &key);
+
+    if (!found && g_hash_table_size(t->counts) < MAX_TASKS) {
+        found = g_memdup2(&key, sizeof(key));
+        g_hash_table_add(t->counts, found);
+    }
+    if (found) {
+        found->records += b->count;
+        found->likely += count_likely(task, b);
+    }
+}
+
+void space_tasks_add(struct space_tasks *t, unsigned vcpu,
+                     const struct btrail_batch *b)
+{
+    struct btrail_batch part = { .count = 0 };
+    struct task task;
+
+    g_mutex_lock(&t->lock);
+    while (symbolizer_part(t->names, vcpu, b, &part, &task)) {
+        count_part(t, &task, &part);
+    }
+    g_mutex_unlock(&t->lock);
+}
+
+static int by_space(const void *a, const void *b)
+{
+    const struct space_task *x = a, *y = b;
+
+    return BTRAIL_COMPARE(x->cr3, y->cr3) ?:
+           BTRAIL_COMPARE(y->records, x->records) ?:
+           BTRAIL_COMPARE(x->process->pid, y->process->pid) ?:
+           strcmp(x->process->comm, y->process->comm);
+}
+
+static void sort_tasks(struct space_tasks *t)
+{
+    GHashTableIter iter;
+    gpointer task;
+
+    t->sorted = g_array_new(FALSE, FALSE, sizeof(struct space_task));
+    g_hash_table_iter_init(&iter, t->counts);
+    while (g_hash_table_iter_next(&iter, &task, NULL)) {
+        g_array_append_vals(t->sorted, task, 1);
+    }
+    if (t->sorted->len) {
+        qsort(t->sorted->data, t->sorted->len, sizeof(struct space_task),
+              by_space);
+    }
+}
+
+const struct space_task *space_tasks_of(struct space_tasks *t, uint64_t cr3,
+                                        size_t *n)
+{
+    const struct space_task *all;
+    size_t first, end;
+
+    if (!t->sorted) {
+        sort_tasks(t);
+    }
+    all = (const struct space_task *)t->sorted->data;
+    end = BTRAIL_UP_TO(all, t->sorted->len, struct space_task, cr3, cr3);
+    for (first = end; first && all[first - 1].cr3 == cr3; first--) {
+    }
+    *n = end - first;
+    return all + first;
+}

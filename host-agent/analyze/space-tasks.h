@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The tasks that ran in each address space
+ *
+ * Tasks of the kernel borrow the page tables of a process, so not all records
+ * of an address space are of its owner.
+ */
+
+#ifndef BTRAIL_SPACE_TASKS_H
+#define BTRAIL_SPACE_TASKS_H
+
+#include "symbolize/symbolizer.h"
+
+/**
+ * struct space_task - the threads of one process with one name
+ * @cr3:     bits of BTRAIL_CR3_ROOT of the address space that they ran in
+ * @process: one of them
+ * @likely:  records among @records that are likely, not certainly, of them
+ */
+struct space_task {
+    uint64_t cr3;
+    const struct process *process;
+    uint64_t records;
+    uint64_t likely;
+};
+
+struct space_tasks;
+
+struct space_tasks *space_tasks_new(struct symbolizer *names);
+void space_tasks_free(struct space_tasks *t);
+
+/* Forgets what was counted. */
+void space_tasks_reset(struct space_tasks *t);
+
+/*
+ * Counts the records of a batch; any thread can call this.  With too many
+ * different tasks, those that come last are left out.
+ */
+void space_tasks_add(struct space_tasks *t, unsigned vcpu,
+                     const struct btrail_batch *b);
+
+/*
+ * The tasks of an address space, those with most records first; @n gets their
+ * number.  After the last space_tasks_add().
+ */
+const struct space_task *space_tasks_of(struct space_tasks *t, uint64_t cr3,
+                                        size_t *n);
+
+#endif /* BTRAIL_SPACE_TASKS_H */
