@@ -224,7 +224,8 @@ static bool place_in_vmlinux(struct places *p, uint64_t address,
 
 /*
  * The mapping of code at an address of a process.  A process can use a mapping
- * before a snapshot finds it, or without any that does.
+ * before a snapshot finds it, or without any that does; and what a snapshot
+ * finds may be about to change, as while a program is loaded.
  */
 static struct mapping *find_mapping(struct places *p,
                                     const struct process *process,
@@ -244,7 +245,7 @@ static struct mapping *find_mapping(struct places *p,
         processes_map(process->space, coming);
         m = address_space_find(process->space, address);
     }
-    if ((m && *m->path) || !p->contents) {
+    if ((m && m->code && *m->path) || !p->contents) {
         return m;
     }
     by_page = content_mappings_find(p->contents, process, address);
