@@ -11,6 +11,7 @@
 #include "lib/internal/code-piece.h"
 #include "scratch.h"
 #include "symbolize/content-mappings.h"
+#include "symbolize/symbolizer.h"
 
 #define PAGE    UINT64_C(4096)
 #define CODE    (BTRAIL_MAPPING_EXEC | BTRAIL_MAPPING_FILE)
@@ -361,6 +362,60 @@ static void test_users(void)
     clear(&s);
 }
 
+/*
+ * Snapshots found mappings that have no code, or no file, where code was
+ * executed: places are named by the contents all the same.
+ */
+static void test_places(void)
+{
+    struct btrail_mapping mappings[] = {
+        { .start = 0x500000, .end = 0x501000, .offset = 0x1000, .flags = CODE,
+          .path = "/bin/a" },
+        { .start = 0x600000, .end = 0x604000, .flags = BTRAIL_MAPPING_FILE,
+          .path = "/bin/b" },
+        { .start = 0x700000, .end = 0x701000, .flags = CODE, .path = "" },
+        { .start = 0x800000, .end = 0x801000, .flags = BTRAIL_MAPPING_FILE,
+          .path = "/bin/c" },
+    };
+    static const struct {
+        uint64_t address;
+        const char *module;
+        uint64_t offset;
+    } places[] = {
+        { 0x500004, "a", 0x1004 }, { 0x600004, "a", 0x1004 },
+        { 0x601004, "b", 0x1004 }, { 0x700004, "a", 0x1004 },
+        { 0x800004, "c", 4 }, { 0x900004, "a", 0x1004 },
+        { 0xa00004, NAME_UNKNOWN, 0xa00004 },
+    };
+    const struct symbolizer_options options = { 0 };
+    const struct symbolizer_where where = { .cr3 = USER };
+    enum btrail_certainty certainty;
+    const struct process *process;
+    struct symbolizer *names;
+    struct place place;
+    struct sample s;
+    unsigned i;
+
+    begin(&s);
+    run(&s, USER, -1);
+    page(&s, USER, 0x500000, A0);
+    page(&s, USER, 0x600000, A0);
+    page(&s, USER, 0x700000, A0);
+    page(&s, USER, 0x800000, OTHER);
+    page(&s, USER, 0x900000, A0);
+    end(&s, mappings, G_N_ELEMENTS(mappings));
+    names = symbolizer_new(&options, s.trace, NULL);
+    process = symbolizer_process(names, &where, START + 10, &certainty);
+    g_assert_cmpstr(process->comm, ==, "known");
+    for (i = 0; i < G_N_ELEMENTS(places); i++) {
+        symbolizer_place(names, process, places[i].address, &place);
+        g_assert_cmpstr(place.function->module->name, ==, places[i].module);
+        g_assert_cmphex(place.address, ==, places[i].offset);
+    }
+    symbolizer_free(names);
+    clear(&s);
+}
+
 /* Without names, code or records nothing is found. */
 static void test_nothing(void)
 {
@@ -502,6 +557,7 @@ int main(int argc, char **argv)
     g_test_add_func("/content-mappings/contradiction", test_contradiction);
     g_test_add_func("/content-mappings/change", test_change);
     g_test_add_func("/content-mappings/users", test_users);
+    g_test_add_func("/content-mappings/places", test_places);
     g_test_add_func("/content-mappings/nothing", test_nothing);
     g_test_add_func("/content-mappings/hostile", test_hostile);
     g_test_add_func("/content-mappings/random", test_random);
