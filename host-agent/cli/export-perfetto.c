@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * backtrail export --format perfetto: processes and calls of each vCPU on a
- * timeline
+ * backtrail export --format perfetto: calls on a timeline
+ *
+ * Each thread that the trace names has a track with its calls, which go on while
+ * it does not run; each vCPU has one with what it ran.  The calls of other tasks
+ * are on the tracks of vCPUs.
  *
  * The form is that of protos/perfetto/trace/trace.proto: a Trace has packets;
  * those here have a track descriptor, or a track event that begins or ends a
@@ -12,6 +15,7 @@
 
 #include "cli/export.h"
 #include "lib/internal/bytes.h"
+#include "util/hash.h"
 
 /* Fields of the schema */
 enum {
@@ -30,7 +34,18 @@ enum {
     EVENT_TRACK = 11,
     DESCRIPTOR_UUID = 1,
     DESCRIPTOR_NAME = 2,
+    DESCRIPTOR_PROCESS = 3,
+    DESCRIPTOR_THREAD = 4,
+    PROCESS_PID = 1,
+    PROCESS_NAME = 6,
+    THREAD_PID = 1,
+    THREAD_TID = 2,
+    THREAD_NAME = 5,
 };
+
+/* Numbers of tracks; those of vCPUs begin with 1. */
+#define FIRST_THREAD    (UINT64_C(1) << 16)
+#define FIRST_PROCESS   (UINT64_C(1) << 32)
 
 enum {
     SLICE_BEGIN = 1,
@@ -46,14 +61,26 @@ struct slice {
     bool written;
 };
 
+/*
+ * @thread:    the thread that it is of; NULL for a vCPU
+ * @described: the name that it was described with
+ * @open:      of struct slice, those within others last.  The first one is of
+ *             the task, and not shown if it is a thread's
+ * @time:      of the last move
+ */
 struct track {
-    GArray *open;               /* of struct slice, those within others last */
-    bool described;
+    uint64_t uuid;
+    const struct process *thread;
+    const char *described;
+    GArray *open;
+    uint64_t time;
 };
 
 struct perfetto_writer {
     const struct export *e;
     struct track tracks[BTRAIL_MAX_VCPUS];
+    GHashTable *threads;        /* pid and tid -> struct track */
+    GHashTable *pids;           /* of processes that were described */
     GHashTable *names;          /* name -> its number */
     GByteArray *packet;
     GByteArray *part;
@@ -93,18 +120,80 @@ static void write_packet(struct perfetto_writer *w)
     g_byte_array_set_size(w->packet, 0);
 }
 
-static void describe_track(struct perfetto_writer *w, unsigned vcpu)
+/* Writes a descriptor of one track; @field of it is in @small, or none. */
+static void write_descriptor(struct perfetto_writer *w, uint64_t uuid,
+                             unsigned field)
 {
-    char name[32];
-
-    g_snprintf(name, sizeof(name), "vCPU %u", vcpu);
     g_byte_array_set_size(w->part, 0);
-    put_number(w->part, DESCRIPTOR_UUID, vcpu + 1);
-    put_bytes(w->part, DESCRIPTOR_NAME, name, strlen(name));
+    put_number(w->part, DESCRIPTOR_UUID, uuid);
+    put_bytes(w->part, field, w->small->data, w->small->len);
     put_number(w->packet, PACKET_SEQUENCE, 1);
     put_bytes(w->packet, PACKET_DESCRIPTOR, w->part->data, w->part->len);
     write_packet(w);
-    w->tracks[vcpu].described = true;
+}
+
+static void put_name(GByteArray *a, unsigned field, const char *name)
+{
+    g_autofree char *valid = g_utf8_make_valid(name, -1);
+
+    put_bytes(a, field, valid, strlen(valid));
+}
+
+static void describe_thread(struct perfetto_writer *w, const struct track *t)
+{
+    const struct process *p = t->thread;
+
+    if (g_hash_table_add(w->pids, GSIZE_TO_POINTER(p->pid))) {
+        g_byte_array_set_size(w->small, 0);
+        put_number(w->small, PROCESS_PID, p->pid);
+        put_name(w->small, PROCESS_NAME, p->comm);
+        write_descriptor(w, FIRST_PROCESS + g_hash_table_size(w->pids),
+                         DESCRIPTOR_PROCESS);
+    }
+    g_byte_array_set_size(w->small, 0);
+    put_number(w->small, THREAD_PID, p->pid);
+    put_number(w->small, THREAD_TID, p->tid);
+    put_name(w->small, THREAD_NAME, p->comm);
+    write_descriptor(w, t->uuid, DESCRIPTOR_THREAD);
+}
+
+static void describe_track(struct perfetto_writer *w, struct track *t)
+{
+    char name[32];
+
+    if (t->thread) {
+        describe_thread(w, t);
+        t->described = t->thread->comm;
+        return;
+    }
+    g_snprintf(name, sizeof(name), "vCPU %u", (unsigned)(t - w->tracks));
+    g_byte_array_set_size(w->small, 0);
+    g_byte_array_append(w->small, (const uint8_t *)name, strlen(name));
+    write_descriptor(w, t->uuid, DESCRIPTOR_NAME);
+    t->described = "";
+}
+
+/* The track of the thread that a node is of; NULL if it has none. */
+static struct track *thread_track(struct perfetto_writer *w,
+                                  const struct stack_node *n)
+{
+    const struct process *p = n ? n->process : NULL;
+    struct track *t;
+    uint64_t key[2];
+
+    /* Idle tasks, which are all No 0, are shown by their vCPUs. */
+    if (!p || p->owner == p || p->tid <= 0) {
+        return NULL;
+    }
+    key[0] = p->pid;
+    key[1] = p->tid;
+    t = g_hash_table_lookup(w->threads, key);
+    if (!t) {
+        t = g_new0(struct track, 1);
+        t->uuid = FIRST_THREAD + g_hash_table_size(w->threads);
+        g_hash_table_insert(w->threads, g_memdup2(key, sizeof(key)), t);
+    }
+    return t;
 }
 
 /* The number of a name; adds a new name to the packet. */
@@ -132,20 +221,20 @@ static unsigned intern(struct perfetto_writer *w, const struct stack_node *n)
 }
 
 /* A slice begins, or ends if @node is NULL. */
-static void put_slice(struct perfetto_writer *w, unsigned vcpu, uint64_t time,
-                      const struct stack_node *node)
+static void put_slice(struct perfetto_writer *w, struct track *t,
+                      uint64_t time, const struct stack_node *node)
 {
     bool first = !g_hash_table_size(w->names);
     unsigned number;
 
-    if (!w->tracks[vcpu].described) {
-        describe_track(w, vcpu);
+    if (!t->described || (t->thread && t->described != t->thread->comm)) {
+        describe_track(w, t);
     }
     number = node ? intern(w, node) : 0;
 
     g_byte_array_set_size(w->part, 0);
     put_number(w->part, EVENT_TYPE, node ? SLICE_BEGIN : SLICE_END);
-    put_number(w->part, EVENT_TRACK, vcpu + 1);
+    put_number(w->part, EVENT_TRACK, t->uuid);
     if (node) {
         put_number(w->part, EVENT_IID, number);
     }
@@ -161,24 +250,24 @@ static void put_slice(struct perfetto_writer *w, unsigned vcpu, uint64_t time,
  * Ends the last slice.  If it is long enough, so are the slices around it,
  * whose beginnings are written first.  So beginnings of one time are in order.
  */
-static void end_slice(struct perfetto_writer *w, unsigned vcpu, uint64_t time)
+static void end_slice(struct perfetto_writer *w, struct track *t,
+                      uint64_t time)
 {
-    GArray *open = w->tracks[vcpu].open;
-    struct slice *last = &g_array_index(open, struct slice, open->len - 1);
+    struct slice *all = (struct slice *)t->open->data;
+    unsigned hidden = t->thread ? 1 : 0, n = t->open->len;
 
-    if ((last->chosen && time - last->begin >= w->e->shortest) ||
-        last->written) {
-        for (unsigned i = 0; i < open->len; i++) {
-            struct slice *s = &g_array_index(open, struct slice, i);
-
-            if (!s->written) {
-                put_slice(w, vcpu, s->begin, s->node);
-                s->written = true;
+    if (n > hidden && (all[n - 1].written ||
+                       (all[n - 1].chosen &&
+                        time - all[n - 1].begin >= w->e->shortest))) {
+        for (unsigned i = hidden; i < n; i++) {
+            if (!all[i].written) {
+                put_slice(w, t, all[i].begin, all[i].node);
+                all[i].written = true;
             }
         }
-        put_slice(w, vcpu, time, NULL);
+        put_slice(w, t, time, NULL);
     }
-    g_array_set_size(open, open->len - 1);
+    g_array_set_size(t->open, n - 1);
 }
 
 static void begin_slices(struct track *t, const struct stack_node *n,
@@ -198,16 +287,14 @@ static void begin_slices(struct track *t, const struct stack_node *n,
     }
 }
 
-static void move_slices(void *opaque, unsigned vcpu, uint64_t time,
-                  const struct stack_node *from, const struct stack_node *to)
+/* A track goes on with another node, or with none. */
+static void move_track(struct perfetto_writer *w, struct track *t,
+                       uint64_t time, const struct stack_node *to)
 {
-    struct perfetto_writer *w = opaque;
-    struct track *t = &w->tracks[vcpu];
     const struct stack_node *shared = to;
 
-    if (!time) {
-        return;
-    }
+    /* Two vCPUs can run a thread in another order than their clocks say. */
+    t->time = time = MAX(time, t->time);
     if (!t->open) {
         t->open = g_array_new(FALSE, FALSE, sizeof(struct slice));
     }
@@ -222,22 +309,44 @@ static void move_slices(void *opaque, unsigned vcpu, uint64_t time,
         if (shared == n) {
             break;
         }
-        end_slice(w, vcpu, MAX(time, g_array_index(t->open, struct slice,
-                                         t->open->len - 1).begin));
+        end_slice(w, t, time);
+    }
+    if (to && t->thread) {
+        t->thread = to->process;
     }
     begin_slices(t, to, time);
 }
 
-/* Records count, so the open slices are shown. */
-static void choose_slices(void *opaque, unsigned vcpu, uint64_t time,
-                  const struct stack_node *node, uint64_t records)
+static const struct stack_node *root_of(const struct stack_node *n)
+{
+    while (n->parent) {
+        n = n->parent;
+    }
+    return n;
+}
+
+static void move_slices(void *opaque, unsigned vcpu, uint64_t time,
+                  const struct stack_node *from, const struct stack_node *to)
 {
     struct perfetto_writer *w = opaque;
-    struct track *t = &w->tracks[vcpu];
+    struct track *t = thread_track(w, to);
 
-    if (!t->open) {
-        move_slices(opaque, vcpu, time, NULL, node);
+    if (!time) {
+        return;
     }
+    w->tracks[vcpu].uuid = vcpu + 1;
+    if (t) {
+        t->thread = t->thread ? t->thread : to->process;
+        move_track(w, t, time, to);
+        to = root_of(to);
+    }
+    if (!w->tracks[vcpu].open || !from || !t || root_of(from) != to) {
+        move_track(w, &w->tracks[vcpu], time, to);
+    }
+}
+
+static void choose_open(struct track *t)
+{
     for (unsigned i = t->open ? t->open->len : 0; i; i--) {
         struct slice *s = &g_array_index(t->open, struct slice, i - 1);
 
@@ -246,6 +355,38 @@ static void choose_slices(void *opaque, unsigned vcpu, uint64_t time,
         }
         s->chosen = true;
     }
+}
+
+/* Records count, so the open slices are shown. */
+static void choose_slices(void *opaque, unsigned vcpu, uint64_t time,
+                  const struct stack_node *node, uint64_t records)
+{
+    struct perfetto_writer *w = opaque;
+    struct track *thread = thread_track(w, node);
+
+    if (!w->tracks[vcpu].open || (thread && !thread->open)) {
+        move_slices(opaque, vcpu, time, NULL, node);
+    }
+    choose_open(&w->tracks[vcpu]);
+    if (thread) {
+        choose_open(thread);
+    }
+}
+
+/* Ends all slices of a track. */
+static void end_track(struct perfetto_writer *w, struct track *t, uint64_t end)
+{
+    while (t->open && t->open->len) {
+        end_slice(w, t, MAX(end, t->time));
+    }
+}
+
+static void free_track(gpointer p)
+{
+    struct track *t = p;
+
+    g_clear_pointer(&t->open, g_array_unref);
+    g_free(t);
 }
 
 static uint64_t last_time(const struct export *e, unsigned vcpu)
@@ -270,23 +411,34 @@ int export_perfetto(struct export *e)
 
     w->e = e;
     w->names = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    w->threads = g_hash_table_new_full(btrail_pair_hash, btrail_pair_equal,
+                                       g_free, free_track);
+    w->pids = g_hash_table_new(NULL, NULL);
     w->packet = g_byte_array_new();
     w->part = g_byte_array_new();
     w->small = g_byte_array_new();
     ret = analysis_read_calls(&e->in, &t, &ops, w);
-    for (unsigned i = 0; i < BTRAIL_MAX_VCPUS; i++) {
-        GArray *open = w->tracks[i].open;
-        uint64_t end = open ? last_time(e, i) : 0;
+    if (!ret) {
+        GHashTableIter iter;
+        gpointer thread;
 
-        while (!ret && open && open->len) {
-            end_slice(w, i, MAX(end, g_array_index(open, struct slice,
-                                                   open->len - 1).begin));
+        g_hash_table_iter_init(&iter, w->threads);
+        while (g_hash_table_iter_next(&iter, NULL, &thread)) {
+            end_track(w, thread, 0);
         }
-        g_clear_pointer(&open, g_array_unref);
+    }
+    for (unsigned i = 0; i < BTRAIL_MAX_VCPUS; i++) {
+        if (!ret) {
+            end_track(w, &w->tracks[i], w->tracks[i].open ? last_time(e, i) :
+                      0);
+        }
+        g_clear_pointer(&w->tracks[i].open, g_array_unref);
     }
     if (!ret) {
         export_end_calls(e, &t);
     }
+    g_hash_table_unref(w->threads);
+    g_hash_table_unref(w->pids);
     g_hash_table_unref(w->names);
     g_byte_array_unref(w->packet);
     g_byte_array_unref(w->part);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * usage: make-sample FILE CHUNKS|CHUNKS+sideband|large|code
+ * usage: make-sample FILE CHUNKS|CHUNKS+sideband|large|code|threads
  *                    [PART-SIZE [RING-SIZE]]
  *
  * Writes the sample trace (see trace-samples.h) for tests in other languages;
@@ -153,6 +153,53 @@ static void write_code(const char *path,
     g_assert_cmpint(btrail_writer_close(w), ==, 0);
 }
 
+/*
+ * Two threads of process 11, "one" and "two".  On vCPU 0 thread 11 calls b from
+ * a, then thread 12 calls c from a; thread 11 returns from b.  On vCPU 1 thread
+ * 12 returns from c.  a, b and c begin at 0x1000, 0x2000 and 0x3000, with CR3
+ * 0x5000.  Record i of all of them is made at 5 + i milliseconds.
+ */
+static void write_threads(const char *path,
+                          const struct btrail_writer_options *options)
+{
+    static const struct {
+        unsigned vcpu;
+        unsigned tid;
+        struct btrail_record record;
+    } steps[] = {
+        { 0, 11, { 0x1020, 0x1010, 0 } }, { 0, 11, { 0x1020, 0x2000, 0 } },
+        { 0, 11, { 0x2020, 0x2010, 0 } }, { 0, 12, { 0x1020, 0x1010, 0 } },
+        { 0, 12, { 0x1020, 0x3000, 0 } }, { 0, 12, { 0x3020, 0x3010, 0 } },
+        { 0, 11, { 0x2020, 0x2010, 0 } }, { 0, 11, { 0x2024, 0x1025, 0 } },
+        { 0, 11, { 0x1030, 0x1020, 0 } }, { 1, 12, { 0x3020, 0x3010, 0 } },
+        { 1, 12, { 0x3024, 0x1025, 0 } }, { 1, 12, { 0x1030, 0x1020, 0 } },
+        { 0, 11, { 0x1030, 0x1020, 0 } }, { 1, 12, { 0x1030, 0x1020, 0 } },
+    };
+    uint64_t index[2] = { 0, 0 };
+    struct btrail_writer *w;
+
+    g_assert_cmpint(btrail_writer_open_with(&w, path, options), ==, 0);
+    for (unsigned i = 0; i < G_N_ELEMENTS(steps); i++) {
+        uint64_t *next = &index[steps[i].vcpu];
+        struct btrail_event events[] = {
+            { *next, BTRAIL_EVENT_TIME, 0, 0,
+              { 5000000 + i * 1000000, 0, BTRAIL_NO_ICOUNT } },
+            { *next, BTRAIL_EVENT_TASK, 0, 0,
+              { UINT64_C(11) << 32 | steps[i].tid } },
+        };
+        const struct btrail_slab slab = {
+            .first_index = *next, .cr3 = 0x5000, .records = &steps[i].record,
+            .n_records = 1, .events = events,
+            .n_events = G_N_ELEMENTS(events),
+        };
+
+        memcpy(&events[1].data[1], steps[i].tid == 11 ? "one" : "two", 3);
+        g_assert_cmpint(btrail_writer_append(w, steps[i].vcpu, &slab), ==, 0);
+        ++*next;
+    }
+    g_assert_cmpint(btrail_writer_close(w), ==, 0);
+}
+
 int main(int argc, char **argv)
 {
     struct btrail_writer_options options = { BTRAIL_WRITER_REPLACE };
@@ -164,6 +211,8 @@ int main(int argc, char **argv)
     options.ring_size = argc > 4 ? atoi(argv[4]) : 0;
     if (!g_strcmp0(argv[2], "large")) {
         write_large(argv[1], &options);
+    } else if (!strcmp(argv[2], "threads")) {
+        write_threads(argv[1], &options);
     } else if (!strcmp(argv[2], "code")) {
         write_code(argv[1], &options);
     } else if (g_str_has_suffix(argv[2], "+sideband")) {
