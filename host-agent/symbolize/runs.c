@@ -240,9 +240,61 @@ static GArray *join_pieces(struct run_piece *pieces, uint64_t n)
     return runs;
 }
 
-struct runs *runs_new(const struct btrail_trace *trace, const unsigned *vcpus,
-                      size_t n, const struct runs_symbols *symbols,
-                      unsigned threads)
+/* Searches a stream up to an index; returns 0 or an error of the library. */
+static int search_beginning(struct run_search *job,
+                            const struct btrail_trace *trace, unsigned vcpu,
+                            uint64_t until)
+{
+    const struct btrail_piece piece = { .vcpu = vcpu };
+    struct btrail_cursor *cursor;
+    struct btrail_batch b;
+    int ret;
+
+    ret = btrail_cursor_open(&cursor, trace, vcpu, 0);
+    if (ret) {
+        return ret;
+    }
+    while (!(ret = btrail_cursor_next(cursor, &b)) && b.index < until) {
+        b.count = MIN(b.count, until - b.index);
+        ret = search_batch(job, &piece, &b);
+        if (ret) {
+            break;
+        }
+    }
+    btrail_cursor_close(cursor);
+    if (!ret || ret == BTRAIL_ERR_END) {
+        ret = search_batch(job, &piece, NULL);
+    }
+    if (!ret) {
+        /* What is not named there is not known here, either. */
+        begin_run_part(job, job->pieces[vcpu], until, NULL, RUN_UNKNOWN);
+    }
+    return ret;
+}
+
+/* Searches all streams as far as they do not name tasks. */
+static int search_streams(struct run_search *job,
+                          const struct btrail_trace *trace,
+                          const uint64_t *until, unsigned threads)
+{
+    unsigned whole[BTRAIL_MAX_VCPUS], n = 0;
+    struct btrail_stream_info info;
+    int ret = 0;
+
+    for (unsigned i = 0; !ret && !btrail_trace_stream(trace, i, &info); i++) {
+        if (!until || until[info.vcpu] == UINT64_MAX) {
+            whole[n++] = info.vcpu;
+        } else if (info.chunks) {
+            ret = search_beginning(job, trace, info.vcpu, until[info.vcpu]);
+        }
+    }
+    return ret || !n ? ret :
+           btrail_parallel_decode(trace, whole, n, 0, threads, search_batch,
+                                  job);
+}
+
+struct runs *runs_new(const struct btrail_trace *trace, const uint64_t *until,
+                      const struct runs_symbols *symbols, unsigned threads)
 {
     struct run_search job = { .symbols = symbols, .left = MAX_RUNS };
     struct btrail_stream_info info;
@@ -261,8 +313,7 @@ struct runs *runs_new(const struct btrail_trace *trace, const unsigned *vcpus,
     for (i = 0; !btrail_trace_stream(trace, i, &info); i++) {
         job.pieces[info.vcpu] = g_new0(struct run_piece, info.chunks);
     }
-    ret = btrail_parallel_decode(trace, vcpus, n, 0, threads, search_batch,
-                                 &job);
+    ret = search_streams(&job, trace, until, threads);
     if (!ret) {
         r = g_new0(struct runs, 1);
         r->events = g_array_new(FALSE, FALSE, sizeof(struct run_event));

@@ -86,13 +86,13 @@ struct runs;
 
 /**
  * runs_new - find the runs of a trace, which must not be filtered
- * @vcpus: whose streams are searched, NULL for all
- * @n:     number of @vcpus
+ * @until: for each vCPU, the index up to which its stream is searched: its
+ *         events name the tasks from there on.  UINT64_MAX for all of it; NULL
+ *         for all of all streams
  *
  * Returns NULL if the trace cannot be read, or has too many runs.
  */
-struct runs *runs_new(const struct btrail_trace *trace,
-                      const unsigned *vcpus, size_t n,
+struct runs *runs_new(const struct btrail_trace *trace, const uint64_t *until,
                       const struct runs_symbols *symbols, unsigned threads);
 void runs_free(struct runs *r);
 

@@ -170,46 +170,44 @@ static uint64_t find_symbol(const struct symbolizer *s, const char *name,
            address : 0;
 }
 
-/* Do events of a stream name tasks? */
-static bool names_tasks(const struct btrail_trace *trace, unsigned vcpu)
+/* From which index on do the events of a stream name tasks?  UINT64_MAX: none */
+static uint64_t first_task(const struct btrail_trace *trace, unsigned vcpu)
 {
+    uint64_t index = UINT64_MAX;
     struct btrail_cursor *cursor;
     struct btrail_batch b;
-    bool found = false;
 
     if (btrail_cursor_open(&cursor, trace, vcpu, BTRAIL_CURSOR_EVENTS_ONLY)) {
-        return false;
+        return index;
     }
-    while (!found && !btrail_cursor_next(cursor, &b)) {
-        found = b.event->type == BTRAIL_EVENT_TASK && b.task.known;
+    while (index == UINT64_MAX && !btrail_cursor_next(cursor, &b)) {
+        if (b.event->type == BTRAIL_EVENT_TASK && b.task.known) {
+            index = b.index;
+        }
     }
     btrail_cursor_close(cursor);
-    return found;
+    return index;
 }
 
 /*
- * Searches the streams that do not name tasks for runs, if the kernel's
- * functions are known.
+ * Searches the streams for runs, as long as their events do not name tasks, if
+ * the kernel's functions are known.
  */
 static void find_runs(struct symbolizer *s)
 {
     static const char *const idle[] = { "do_idle", "schedule_idle" };
     struct runs_symbols symbols = { 0 };
-    unsigned vcpus[BTRAIL_MAX_VCPUS], streams, n = 0;
+    uint64_t until[BTRAIL_MAX_VCPUS];
     struct btrail_stream_info info;
+    bool tasks = false;
 
     s->searched = true;
     if (!s->owners || !btrail_names_unfiltered(s->names)) {
         return;
     }
-    for (streams = 0; !btrail_trace_stream(s->trace, streams, &info);
-         streams++) {
-        if (!names_tasks(s->trace, info.vcpu)) {
-            vcpus[n++] = info.vcpu;
-        }
-    }
-    if (!n) {
-        return;
+    for (unsigned i = 0; !btrail_trace_stream(s->trace, i, &info); i++) {
+        until[info.vcpu] = first_task(s->trace, info.vcpu);
+        tasks |= until[info.vcpu] != UINT64_MAX;
     }
     symbols.switch_to = find_symbol(s, "__switch_to_asm", NULL);
     symbols.lazy = find_symbol(s, "enter_lazy_tlb", NULL);
@@ -229,9 +227,8 @@ static void find_runs(struct symbolizer *s)
     symbols.birth = find_symbol(s, "ret_from_fork_asm", "ret_from_fork");
     symbols.clone = find_symbol(s, "kernel_clone", "_do_fork");
     symbols.exit = find_symbol(s, "do_exit", NULL);
-    s->runs = runs_new(s->trace, vcpus, n, &symbols,
-                       btrail_parallel_threads());
-    if (s->runs && n == streams && symbols.birth && symbols.clone && symbols.exit) {
+    s->runs = runs_new(s->trace, until, &symbols, btrail_parallel_threads());
+    if (s->runs && !tasks && symbols.birth && symbols.clone && symbols.exit) {
         s->threads = thread_lives_new(s->runs, s->names, s->owners);
         processes_set_threads(s->processes, s->threads);
     }

@@ -102,17 +102,23 @@ static void check(const struct runs *r, const struct stream *s)
     }
 }
 
-static struct runs *find(struct btrail_writer *w, unsigned threads)
+static struct runs *find_until(struct btrail_writer *w, const uint64_t *until,
+                               unsigned threads)
 {
     struct btrail_trace *trace;
     struct runs *r;
 
     g_assert_cmpint(btrail_writer_close(w), ==, 0);
     g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
-    r = runs_new(trace, NULL, 0, &symbols, threads);
+    r = runs_new(trace, until, &symbols, threads);
     g_assert_nonnull(r);
     btrail_trace_close(trace);
     return r;
+}
+
+static struct runs *find(struct btrail_writer *w, unsigned threads)
+{
+    return find_until(w, NULL, threads);
 }
 
 static struct btrail_writer *begin(void)
@@ -188,6 +194,36 @@ static void test_random(void)
     g_assert_cmpuint(runs_find(r, 5000, 5).kind, ==, RUN_UNKNOWN);
     runs_free(r);
     runs_free(NULL);
+}
+
+/* Events name the tasks of one stream from a switch on, those of one always. */
+static void test_until(void)
+{
+    uint64_t until[BTRAIL_MAX_VCPUS] = { [0] = UINT64_MAX };
+    struct btrail_writer *w = begin();
+    struct stream streams[3];
+    enum run_kind unknown = RUN_UNKNOWN;
+    struct runs *r;
+    unsigned i;
+
+    for (i = 0; i < 3; i++) {
+        stream_init(&streams[i], w, i);
+        tasks(&streams[i], 200);
+        if (i == 1) {
+            until[i] = streams[i].index;
+            tasks(&streams[i], 200);
+        }
+        flush(&streams[i], 0);
+        for (uint64_t k = until[i]; k < streams[i].index; k++) {
+            g_array_index(streams[i].kinds, enum run_kind, k) = unknown;
+        }
+    }
+    r = find_until(w, until, 2);
+    for (i = 0; i < 3; i++) {
+        check(r, &streams[i]);
+        stream_clear(&streams[i]);
+    }
+    runs_free(r);
 }
 
 /* What tells at the beginning, and behind a hole */
@@ -286,6 +322,7 @@ int main(int argc, char **argv)
     path = g_strdup_printf("%s/backtrail-runs-%d.btrail", g_get_tmp_dir(),
                            (int)getpid());
     g_test_add_func("/runs/random", test_random);
+    g_test_add_func("/runs/until", test_until);
     g_test_add_func("/runs/unknown", test_unknown);
     g_test_add_func("/runs/events", test_events);
     ret = g_test_run();
