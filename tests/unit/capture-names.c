@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What a capture finds in the memory of a fake guest, and says to its producer
+ */
+
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "drain/capture.h"
+#include "fake-linux.h"
+#include "fake-producer.h"
+
+struct rig {
+    struct fake_producer f;
+    struct fake_linux guest;
+    struct btrail_capture *capture;
+    int ram;
+};
+
+static void write_ram(struct rig *r, const uint8_t *bytes)
+{
+    g_assert_cmpint(pwrite(r->ram, bytes, FAKE_SIZE, 0), ==, FAKE_SIZE);
+}
+
+/* The next message of this type; those that come now and then are ignored. */
+static struct btrail_msg expect(struct rig *r, uint16_t type)
+{
+    struct btrail_msg msg;
+
+    do {
+        struct pollfd pfd = { .fd = r->f.sock, .events = POLLIN };
+
+        g_assert_cmpint(poll(&pfd, 1, 60000), ==, 1);
+        g_assert_cmpint(recv(r->f.sock, &msg, sizeof(msg), MSG_WAITALL), ==,
+                        sizeof(msg));
+        g_assert_true(msg.type == type || msg.type == BTRAIL_MSG_FLUSH);
+    } while (msg.type != type);
+    return msg;
+}
+
+static void expect_tasks(struct rig *r, const struct btrail_tasks *want)
+{
+    struct btrail_tasks tasks;
+
+    g_assert_cmpuint(expect(r, BTRAIL_MSG_TASKS).value, ==, sizeof(tasks));
+    g_assert_cmpint(recv(r->f.sock, &tasks, sizeof(tasks), MSG_WAITALL), ==,
+                    sizeof(tasks));
+    g_assert_cmpmem(&tasks, sizeof(tasks), want, sizeof(*want));
+}
+
+static void send_memory(struct rig *r)
+{
+    const struct {
+        struct btrail_memory head;
+        struct btrail_memory_range range;
+    } table = { { .ranges = 1, .files = 1 }, { .size = FAKE_SIZE } };
+    const struct btrail_msg msg = {
+        .magic = BTRAIL_MSG_MAGIC,
+        .version = BTRAIL_TRANSPORT_VERSION,
+        .type = BTRAIL_MSG_MEMORY,
+        .value = sizeof(table),
+    };
+    int fds[2] = { memfd_create("table", MFD_CLOEXEC), r->ram };
+
+    g_assert_cmpint(pwrite(fds[0], &table, sizeof(table), 0), ==,
+                    sizeof(table));
+    fake_send(&r->f, &msg, sizeof(msg), fds, 2);
+    close(fds[0]);
+}
+
+static void start(struct rig *r, uint32_t accepts)
+{
+    struct btrail_capture_options options = { .names = true };
+
+    fake_linux_init(&r->guest, 0);
+    r->ram = memfd_create("ram", MFD_CLOEXEC);
+    write_ram(r, r->guest.memory);
+    fake_init(&r->f, 1, 2, BTRAIL_OVERFLOW_PAUSE);
+    r->f.header->accepts = accepts;
+    options.sock = r->f.agent_sock;
+    r->capture = btrail_capture_start(&options);
+    fake_hello(&r->f);
+    g_assert_cmpuint(expect(r, BTRAIL_MSG_READY).value, ==,
+                     BTRAIL_READY_MEMORY);
+    send_memory(r);
+}
+
+static void finish(struct rig *r)
+{
+    struct btrail_capture_result result;
+
+    fake_end(&r->f, BTRAIL_END_STOPPED);
+    btrail_capture_finish(r->capture, &result);
+    g_assert_no_error(result.error);
+    fake_clear(&r->f);
+    fake_linux_clear(&r->guest);
+    close(r->ram);
+}
+
+/* While there is a kernel, the producer knows how to find its tasks. */
+static void test_tasks(void)
+{
+    static const struct btrail_tasks none;
+    static const uint8_t empty[FAKE_SIZE];
+    struct rig r;
+    struct btrail_tasks want;
+
+    start(&r, BTRAIL_ACCEPTS_TASKS);
+    want = (struct btrail_tasks) {
+        .switch_to = FAKE_SWITCH_TO,
+        .set_name = FAKE_SET_NAME,
+        .current = FAKE_PCPU_HOT + r.guest.layout.pcpu_current,
+        .tid = r.guest.layout.task_pid,
+        .pid = r.guest.layout.task_tgid,
+        .name = r.guest.layout.task_comm,
+        .mm = r.guest.layout.task_mm,
+    };
+    expect_tasks(&r, &want);
+    write_ram(&r, empty);
+    expect_tasks(&r, &none);
+    write_ram(&r, r.guest.memory);
+    expect_tasks(&r, &want);
+    finish(&r);
+}
+
+/* A producer that does not accept the message does not get it. */
+static void test_not_accepted(void)
+{
+    struct rig r;
+
+    start(&r, ~BTRAIL_ACCEPTS_TASKS);
+    /* Until long after the kernel was found */
+    for (unsigned i = 0; i < 8; i++) {
+        expect(&r, BTRAIL_MSG_FLUSH);
+    }
+    finish(&r);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/capture-names/tasks", test_tasks);
+    g_test_add_func("/capture-names/not-accepted", test_not_accepted);
+    return g_test_run();
+}
