@@ -547,13 +547,9 @@ static bool count_run(struct stacks *st, struct stack_cpu *cpu,
     size_t n = run->n;
 
     if (!c->node || c->node->function != part->edges[i]->to_fn ||
-        (user && (c->entry >= 0 ||
-                  !stack_same_process(c->process, cpu->process))) ||
+        (user && (c->entry >= 0 || c->process != cpu->process)) ||
         (run->unknown && c->n > stack_bottom(c))) {
         return false;
-    }
-    if (user && c->process != cpu->process) {
-        c->sure = true;
     }
     st->counts.no_code += run->unknown;
     for (size_t k = 1; part->counts && k <= run->n; k++) {
