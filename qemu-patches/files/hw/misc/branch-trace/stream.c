@@ -403,11 +403,12 @@ void branch_trace_stream_set_tasks(BranchTraceStream *s,
                                    const struct btrail_tasks *tasks)
 {
     s->tasks = tasks;
+    /* After it was unplugged, no task is known until it runs again. */
     if (s->cpu) {
         s->ops->tasks(s->cpu);
-    }
-    if (!tasks && s->state != BTRAIL_VCPU_ENDED) {
-        branch_trace_stream_task(s, NULL);
+        if (!tasks) {
+            branch_trace_stream_task(s, NULL);
+        }
     }
 }
 
