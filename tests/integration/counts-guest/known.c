@@ -16,6 +16,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "counted.h"
@@ -149,6 +150,76 @@ static FUNCTION void signals(unsigned n)
     for (i = 0; i < n; i++) {
         raise(SIGUSR1);
     }
+    sink++;
+}
+
+/* Signals whose handler has a stack of its own */
+
+static FUNCTION void handler_elsewhere(int number)
+{
+    CALL(other_leaf, number);
+    sink++;
+}
+
+static FUNCTION void signal_stack(unsigned n)
+{
+    static char stack[65536];
+    const stack_t use = { .ss_sp = stack, .ss_size = sizeof(stack) };
+    const struct sigaction action = {
+        .sa_handler = handler_elsewhere, .sa_flags = SA_ONSTACK,
+    };
+    unsigned i;
+
+    if (sigaltstack(&use, NULL) || sigaction(SIGUSR2, &action, NULL)) {
+        fail("sigaltstack");
+    }
+    for (i = 0; i < n; i++) {
+        raise(SIGUSR2);
+    }
+    sink++;
+}
+
+/* Coroutines that take turns */
+
+static ucontext_t resumed[3];
+
+static FUNCTION void coroutine_work(unsigned i)
+{
+    sink += i;
+}
+
+static FUNCTION void take_turn(unsigned me, unsigned next)
+{
+    if (swapcontext(&resumed[me], &resumed[next])) {
+        fail("swapcontext");
+    }
+    sink++;
+}
+
+static void coroutine(unsigned me, unsigned n)
+{
+    unsigned i;
+
+    for (i = 0; i < n; i++) {
+        CALL(coroutine_work, i);
+        CALL(take_turn, me, !me);
+    }
+}
+
+static FUNCTION void coroutines(unsigned n)
+{
+    static char stacks[2][65536];
+    unsigned i;
+
+    for (i = 0; i < 2; i++) {
+        getcontext(&resumed[i]);
+        resumed[i].uc_stack.ss_sp = stacks[i];
+        resumed[i].uc_stack.ss_size = sizeof(stacks[i]);
+        resumed[i].uc_link = &resumed[2];
+        makecontext(&resumed[i], (void (*)(void))coroutine, 2, i, n);
+    }
+    /* The first one that ends comes back here. */
+    CALL(take_turn, 2, 0);
     sink++;
 }
 
@@ -349,6 +420,8 @@ static FUNCTION void work(void)
     CALL(call_tails, 300);
     CALL(jump_out, 200);
     CALL(signals, 50);
+    CALL(signal_stack, 40);
+    CALL(coroutines, 100);
     CALL(threads);
     CALL(children, 3);
     CALL(program);
