@@ -74,6 +74,7 @@ struct stack_cpu {
  * @all:      of struct stack_context
  * @threads:  number of a thread -> its struct stack_context
  * @counting: the next record counts
+ * @switched: a vCPU has called __switch_to_asm(), so others are seen as well
  */
 struct stack_contexts {
     struct stack_tree *tree;
@@ -84,6 +85,7 @@ struct stack_contexts {
     GHashTable *threads;
     uint64_t age;
     bool counting;
+    bool switched;
 };
 
 void stack_contexts_init(struct stack_contexts *st, struct stack_tree *tree,

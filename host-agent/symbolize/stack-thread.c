@@ -29,6 +29,25 @@ static void stop(struct stack_contexts *st, struct stack_cpu *cpu)
     }
 }
 
+/* The thread that @cpu runs gets another number. */
+static void renumber(struct stack_contexts *st, struct stack_cpu *cpu)
+{
+    struct stack_context *c = cpu->ctx;
+    struct stack_context *other = find_context(st, cpu->thread);
+
+    if (other && !other->running) {
+        stack_forget(st, other);
+        other = NULL;
+    }
+    if (find_context(st, c->thread) == c) {
+        g_hash_table_remove(st->threads, &c->thread);
+    }
+    c->thread = cpu->thread;
+    if (!other) {
+        g_hash_table_insert(st->threads, &c->thread, c);
+    }
+}
+
 void stack_thread_run(struct stack_contexts *st, struct stack_cpu *cpu,
                       uint64_t thread)
 {
@@ -47,6 +66,11 @@ void stack_thread_run(struct stack_contexts *st, struct stack_cpu *cpu,
         /* It gets a name while it runs. */
         cpu->ctx->thread = thread;
         g_hash_table_insert(st->threads, &cpu->ctx->thread, cpu->ctx);
+        return;
+    }
+    if (before && cpu->ctx && !cpu->switching && st->switched) {
+        /* An exec gives a thread the number of its process's first one. */
+        renumber(st, cpu);
         return;
     }
     stop(st, cpu);

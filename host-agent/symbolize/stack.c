@@ -386,6 +386,7 @@ static void follow_edge(struct stacks *st, struct stack_cpu *cpu,
         stack_push(&st->contexts, cpu->ctx, STACK_FRAME_CALL, e);
         if (e->switches) {
             cpu->switching = cpu->ctx->n;
+            st->contexts.switched = true;
         }
         cpu->ctx->ended |= e->ends;
         break;

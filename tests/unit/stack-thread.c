@@ -56,6 +56,7 @@ struct machine {
     uint32_t pids;
     unsigned programs;
     unsigned births;
+    unsigned firsts;
     bool unnamed;
     struct symbolizer *s;
     struct stack_edges *edges;
@@ -328,7 +329,7 @@ static struct thread *some_thread(struct machine *m, bool alive)
     return t->alive == alive && !t->running ? t : NULL;
 }
 
-/* A new thread with a number that may have been another's before */
+/* A new thread or process, whose number may have been another's before */
 static void give_birth(struct machine *m, const struct thread *parent)
 {
     struct thread *t = some_thread(m, false);
@@ -338,11 +339,34 @@ static void give_birth(struct machine *m, const struct thread *parent)
         tid = t->tid;
         *t = *parent;
         t->tid = tid;
-        t->pid = parent->kernel ? tid : parent->pid;
+        if (parent->kernel || g_test_rand_int_range(0, 4) == 0) {
+            t->pid = tid;
+            t->cr3 = space(g_test_rand_int_range(0, SPACES));
+            t->kernel &= g_test_rand_bit();
+        }
         t->n = t->entry = 0;
         t->alive = true;
         t->running = t->cut = false;
         m->births++;
+    }
+}
+
+/*
+ * An exec ends the other threads of a process; the one that goes on gets the
+ * number of the first.
+ */
+static void become_first(struct machine *m, struct thread *t)
+{
+    for (unsigned i = VCPUS; i < VCPUS + TIDS; i++) {
+        struct thread *first = &m->threads[i];
+
+        if (first != t && first->tid == t->pid && !first->running) {
+            first->tid = t->tid;
+            first->alive = false;
+            t->tid = t->pid;
+            m->firsts++;
+            return;
+        }
     }
 }
 
@@ -353,8 +377,9 @@ static void start_program(struct machine *m, unsigned vcpu)
     call(m, vcpu, WORK);
     t->cr3 = m->cr3[vcpu] = space((t->cr3 / space(0)) % SPACES);
     call(m, vcpu, WORK);
-    g_snprintf(t->name, sizeof(t->name), "program%u", ++m->programs % 7);
+    g_snprintf(t->name, sizeof(t->name), "program%u", ++m->programs % 1000);
     t->cut = true;
+    become_first(m, t);
     leave(m, vcpu);
     leave(m, vcpu);
     leave_kernel(m, vcpu);
@@ -532,6 +557,7 @@ static void test_machine(gconstpointer opaque)
         step(&m, g_test_rand_int_range(0, VCPUS));
     }
     g_assert_cmpuint(m.births, >, 100);
+    g_assert_cmpuint(m.firsts, >, 10);
     compare(&m);
     g_assert_cmpuint(stacks_counts(m.stacks)->unknown, ==, 0);
     g_assert_cmpuint(stacks_counts(m.stacks)->astray, ==, 0);
