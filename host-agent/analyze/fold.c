@@ -112,11 +112,24 @@ static bool add_part(struct fold_part *sum, struct fold_part *p)
     return fits;
 }
 
+/* Has somebody take what the sum has, if it has no room for @n more edges. */
+static void make_room(struct fold *f, size_t n)
+{
+    struct fold_sums sums = f->sum.sums;
+
+    if (f->sum.kind->flush && f->sum.edges_left < n) {
+        f->sum.kind->flush(f);
+        part_reset(&f->sum);
+        f->sum.sums = sums;
+    }
+}
+
 static void spill(struct fold *f, struct fold_part *p)
 {
     bool full = p->full;
 
     g_mutex_lock(&f->lock);
+    make_room(f, p->limits.edges - p->edges_left);
     full |= !add_part(&f->sum, p);
     g_mutex_unlock(&f->lock);
     p->full = full;
@@ -153,6 +166,8 @@ size_t fold_count(struct fold *f, struct fold_part *p,
     n = MIN(n, MIN(STEP, p->limits.edges));
     if (f->parts && p->edges_left < n) {
         spill(f, p);
+    } else if (!f->parts) {
+        make_room(f, n);
     }
     *group = get_group(p, key);
     if (!*group && f->parts) {
@@ -193,8 +208,11 @@ int fold_trace(struct fold *f, const struct btrail_trace *trace,
                                  fn, opaque);
     error = errno;
     for (i = 0; i < parts; i++) {
-        if (!ret && !add_part(&f->sum, &f->parts[i])) {
-            ret = FOLD_FULL;
+        if (!ret) {
+            make_room(f, each.edges - f->parts[i].edges_left);
+            if (!add_part(&f->sum, &f->parts[i])) {
+                ret = FOLD_FULL;
+            }
         }
         g_hash_table_unref(f->parts[i].groups);
     }

@@ -24,15 +24,19 @@ struct fold_group {
  * @key:   size of the part of it that ends with the key
  * @merge: adds the other data of a group to that of another, whose edges are
  *         not merged yet; can be NULL
- * @exact: stop when the sum reaches a limit; otherwise count together what is
- *         beyond it
+ * @flush: takes what the sum has counted, which is forgotten then; called
+ *         under the lock when there is no room for more.  Can be NULL
+ * @exact: stop when the sum reaches a limit; otherwise, and without @flush,
+ *         count together what is beyond it
  */
+struct fold;
 struct fold_kind {
     size_t size;
     size_t key;
     GHashFunc hash;
     GEqualFunc equal;
     void (*merge)(struct fold_group *to, const struct fold_group *from);
+    void (*flush)(struct fold *f);
     bool exact;
 };
 

@@ -2,7 +2,8 @@
 /*
  * How often each edge was taken: see profile.h
  *
- * Names are looked up at the end, once for each edge.
+ * Names are looked up at the end, once for each edge; and before, when there
+ * are too many edges.
  */
 
 #include <errno.h>
@@ -30,8 +31,11 @@ struct block_begin {
 };
 
 struct profiling {
-    const struct profile_options *options;
     struct fold fold;           /* its lock also protects the names */
+    const struct profile_options *options;
+    profile_fn *fn;
+    void *opaque;
+    uint64_t chosen;            /* records */
     struct block_begin begin;   /* for blocks, which one thread makes */
     struct btrail_record blocks[STEP];
 };
@@ -51,11 +55,6 @@ static gboolean equal_groups(gconstpointer a, gconstpointer b)
            x->task.user == y->task.user && x->task.kernel == y->task.kernel &&
            x->class == y->class && x->vcpu == y->vcpu;
 }
-
-static const struct fold_kind groups = {
-    .size = sizeof(struct profile_group), .key = sizeof(struct profile_group),
-    .hash = hash_group, .equal = equal_groups,
-};
 
 static void count(struct profiling *p, struct fold_part *part,
                   const struct profile_group *key,
@@ -184,22 +183,19 @@ static int profile_batch(void *opaque, const struct btrail_piece *piece,
     return 0;
 }
 
-/* Calls @fn with the edges that the filter chooses. */
-static void report_edges(struct profiling *p, struct fold_sums *sums,
-                         profile_fn *fn, void *opaque)
+/* Reports the edges that the filter chooses. */
+static void report_edges(struct fold *f)
 {
+    struct profiling *p = (struct profiling *)f;
     const struct profile_options *o = p->options;
     GHashTableIter iter;
     gpointer key;
 
-    *sums = p->fold.sum.sums;
-    sums->records = 0;
-    g_hash_table_iter_init(&iter, p->fold.sum.groups);
+    g_hash_table_iter_init(&iter, f->sum.groups);
     while (g_hash_table_iter_next(&iter, &key, NULL)) {
         const struct profile_group *g = key;
         const struct edge *e = NULL;
 
-        sums->others += edges_others(g->group.edges);
         while ((e = edges_next(g->group.edges, e))) {
             struct place from, to;
             const struct filter_record r = {
@@ -213,12 +209,17 @@ static void report_edges(struct profiling *p, struct fold_sums *sums,
             symbolizer_place(o->names, r.process, e->from, &from);
             symbolizer_place(o->names, r.process, e->to, &to);
             if (!o->filter || filter_chooses(o->filter, g->class, &r)) {
-                sums->records += e->count;
-                fn(opaque, &r, e->count);
+                p->chosen += e->count;
+                p->fn(p->opaque, &r, e->count);
             }
         }
     }
 }
+
+static const struct fold_kind groups = {
+    .size = sizeof(struct profile_group), .key = sizeof(struct profile_group),
+    .hash = hash_group, .equal = equal_groups, .flush = report_edges,
+};
 
 int profile_trace(struct fold_sums *sums, const struct btrail_trace *trace,
                   const struct profile_options *options, profile_fn *fn,
@@ -229,12 +230,16 @@ int profile_trace(struct fold_sums *sums, const struct btrail_trace *trace,
     int ret, error;
 
     p->options = options;
+    p->fn = fn;
+    p->opaque = opaque;
     fold_init(&p->fold, &groups, &limits);
     ret = fold_trace(&p->fold, trace, options->threads, options->blocks,
                      profile_batch, p);
     error = errno;
     if (!ret) {
-        report_edges(p, sums, fn, opaque);
+        report_edges(&p->fold);
+        *sums = p->fold.sum.sums;
+        sums->records = p->chosen;
     }
     fold_clear(&p->fold);
     g_free(p);

@@ -19,7 +19,9 @@
  *           of the second one as `to`
  * @window:  the part of the trace to read
  * @threads: number of threads that decode
- * @edges:   limit of different edges, at least 1
+ * @edges:   how many different edges are kept at a time, at least 1; if there
+ *           are more, some are reported more than once, with a part of their
+ *           count each time
  */
 struct profile_options {
     struct symbolizer *names;
@@ -32,7 +34,8 @@ struct profile_options {
 };
 
 /**
- * profile_fn - takes an edge that the filter has chosen
+ * profile_fn - takes an edge that the filter has chosen, and how often it was
+ *              taken; called by one thread at a time
  * @record: all but @index and @time
  */
 typedef void profile_fn(void *opaque, const struct filter_record *record,
@@ -40,8 +43,7 @@ typedef void profile_fn(void *opaque, const struct filter_record *record,
 
 /**
  * profile_trace - count a whole trace
- * @sums: gets the number of records that were chosen; in @others the records
- *        of edges beyond the limit, which no filter has seen
+ * @sums: gets the number of records that were chosen; @others is 0
  *
  * Returns 0, or a negative enum btrail_error.
  */

@@ -210,7 +210,6 @@ static void print_json(const struct sorted *s, const struct fold_sums *p,
         json_array_add_object_element(array, o);
     }
     cli_print_json(btrail_json_new("U:records", p->records,
-                                   "U:other_records", p->others,
                                    "U:lost", p->lost,
                                    "b:lost_unknown", p->lost_unknown,
                                    "a:rows", array, NULL));
@@ -273,10 +272,6 @@ static void print_text(const struct sorted *s, const struct fold_sums *p,
     if (marked) {
         printf("# ~ the process of these records, or of some, is likely, not "
                "certain\n");
-    }
-    if (p->others) {
-        printf("# %14" PRIu64 " more records, of edges beyond the limit of "
-               "different edges\n", p->others);
     }
 }
 

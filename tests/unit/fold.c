@@ -59,7 +59,7 @@ static int count(const struct btrail_trace *trace, bool exact,
 {
     const struct fold_kind kind = {
         sizeof(struct vcpu_group), offsetof(struct vcpu_group, records),
-        hash_vcpu, equal_vcpus, merge_vcpus, exact,
+        hash_vcpu, equal_vcpus, merge_vcpus, NULL, exact,
     };
     GHashTableIter iter;
     gpointer group;
