@@ -305,11 +305,16 @@ class Qemu:
                 pass
 
     def wait_serial(self, pattern, timeout=60):
-        """Wait until the guest has written this; return the re.Match."""
+        """Wait until the guest has written this; return the re.Match.
+
+        A line that has not ended yet does not count: a number can go on.
+        """
         deadline = time.monotonic() + timeout
         while True:
             dead = self.process.poll() is not None
-            match = re.search(pattern, self.serial(), re.MULTILINE)
+            text = self.serial()
+            match = re.search(pattern, text[:text.rfind('\n') + 1],
+                              re.MULTILINE)
             if match:
                 return match
             if dead:
