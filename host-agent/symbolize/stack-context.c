@@ -9,6 +9,8 @@
 
 #define MAX_FRAMES      8192
 #define MAX_CONTEXTS    4096
+/* Of all contexts together */
+#define MAX_ALL_FRAMES  (4u << 20)
 
 static void context_free(gpointer p)
 {
@@ -43,26 +45,36 @@ void stack_forget(struct stack_contexts *st, struct stack_context *c)
 {
     leave_thread(st, c);
     drop_candidate(st, c);
+    st->frames -= c->size;
     g_ptr_array_remove_fast(st->all, c);
+}
+
+/* Drops the context that has waited longest; false if all run. */
+static bool drop_oldest(struct stack_contexts *st)
+{
+    struct stack_context *oldest = NULL;
+
+    for (unsigned i = 0; i < st->all->len; i++) {
+        struct stack_context *c = st->all->pdata[i];
+
+        if (!c->running && (!oldest || c->age < oldest->age)) {
+            oldest = c;
+        }
+    }
+    if (oldest) {
+        st->counts->deep += oldest->n;
+        stack_forget(st, oldest);
+    }
+    return oldest;
 }
 
 struct stack_context *stack_context_new(struct stack_contexts *st,
                                         const struct process *process)
 {
-    struct stack_context *c = g_new0(struct stack_context, 1), *oldest = NULL;
+    struct stack_context *c = g_new0(struct stack_context, 1);
 
     if (st->all->len >= MAX_CONTEXTS) {
-        for (unsigned i = 0; i < st->all->len; i++) {
-            struct stack_context *other = st->all->pdata[i];
-
-            if (!other->running && (!oldest || other->age < oldest->age)) {
-                oldest = other;
-            }
-        }
-        if (oldest) {
-            st->counts->deep += oldest->n;
-            stack_forget(st, oldest);
-        }
+        drop_oldest(st);
     }
     c->process = process;
     c->entry = -1;
@@ -70,6 +82,18 @@ struct stack_context *stack_context_new(struct stack_contexts *st,
     c->running = true;
     g_ptr_array_add(st->all, c);
     return c;
+}
+
+/* Makes room for more frames. */
+static void grow(struct stack_contexts *st, struct stack_context *c)
+{
+    unsigned more = MAX(c->size, 16);
+
+    while (st->frames + more > MAX_ALL_FRAMES && drop_oldest(st)) {
+    }
+    st->frames += more;
+    c->size += more;
+    c->frames = g_renew(struct stack_frame, c->frames, c->size);
 }
 
 void stack_push(struct stack_contexts *st, struct stack_context *c,
@@ -86,8 +110,7 @@ void stack_push(struct stack_contexts *st, struct stack_context *c,
         st->counts->deep += half;
     }
     if (c->n == c->size) {
-        c->size = MAX(2 * c->size, 16);
-        c->frames = g_renew(struct stack_frame, c->frames, c->size);
+        grow(st, c);
     }
     f = &c->frames[c->n];
     *f = (struct stack_frame) { e->from, e->back, c->node, kind, e->inner };

@@ -72,6 +72,7 @@ struct stack_cpu {
  * struct stack_contexts
  * @n_cpus:   number of @cpus that are in use
  * @all:      of struct stack_context
+ * @frames:   number of frames that all of them have room for
  * @threads:  number of a thread -> its struct stack_context
  * @counting: the next record counts
  * @switched: a vCPU has called __switch_to_asm(), so others are seen as well
@@ -82,6 +83,7 @@ struct stack_contexts {
     struct stack_cpu cpus[BTRAIL_MAX_VCPUS];
     unsigned n_cpus;
     GPtrArray *all;
+    size_t frames;
     GHashTable *threads;
     uint64_t age;
     bool counting;

@@ -113,6 +113,38 @@ static void test_frames(void)
     teardown(&x);
 }
 
+/* Many deep stacks: those that have waited longest are forgotten. */
+static void test_many_frames(void)
+{
+    struct stack_edge e = call(0, 1, KERNEL + 0x105);
+    struct stack_context *c, *last = NULL;
+    size_t frames = 0;
+    struct setup x;
+
+    setup(&x);
+    for (unsigned i = 0; i < 1000; i++) {
+        c = i ? stack_run_fresh(x.st, x.cpu, &e) : x.cpu->ctx;
+        for (unsigned k = 0; k < 8000; k++) {
+            stack_push(x.st, c, STACK_FRAME_CALL, &e);
+        }
+        if (i < 999) {
+            stack_suspend(x.st, x.cpu, 0);
+            last = c;
+        }
+    }
+    for (unsigned i = 0; i < x.st->all->len; i++) {
+        c = x.st->all->pdata[i];
+        frames += c->size;
+        g_assert_cmpuint(c->n, ==, 8000);
+    }
+    g_assert_cmpuint(frames, ==, x.st->frames);
+    g_assert_cmpuint(frames, <=, 4 << 20);
+    g_assert_cmpuint(frames, >, 3 << 20);
+    g_assert_true(g_ptr_array_find(x.st->all, last, NULL));
+    g_assert_cmpuint(x.counts.deep, >=, (1000 - x.st->all->len) * 8000);
+    teardown(&x);
+}
+
 /* Threads that the kernel switches between at one place */
 static void test_switches(void)
 {
@@ -222,5 +254,6 @@ int main(int argc, char **argv)
     g_test_add_func("/stack-context/parked", test_parked);
     g_test_add_func("/stack-context/process", test_process);
     g_test_add_func("/stack-context/many", test_many);
+    g_test_add_func("/stack-context/many-frames", test_many_frames);
     return g_test_run();
 }
