@@ -257,6 +257,8 @@ static void make_block(struct call_reader *r)
     int ret;
 
     if (stack_edges_many(r->edges)) {
+        /* The other thread may wait for more than what is made. */
+        g_cond_broadcast(&r->changed);
         while (r->made != r->done && !r->stopped) {
             g_cond_wait(&r->changed, &r->lock);
         }

@@ -364,7 +364,7 @@ static void choose_slices(void *opaque, unsigned vcpu, uint64_t time,
     struct perfetto_writer *w = opaque;
     struct track *thread = thread_track(w, node);
 
-    if (!w->tracks[vcpu].open || (thread && !thread->open)) {
+    if (!w->tracks[vcpu].open || (thread && !(thread->open && thread->open->len))) {
         move_slices(opaque, vcpu, time, NULL, node);
     }
     choose_open(&w->tracks[vcpu]);
@@ -378,6 +378,19 @@ static void end_track(struct perfetto_writer *w, struct track *t, uint64_t end)
 {
     while (t->open && t->open->len) {
         end_slice(w, t, MAX(end, t->time));
+    }
+}
+
+/* The nodes of threads that do not run can be freed: their slices end. */
+static void end_threads(void *opaque, const struct call_tree *tree)
+{
+    struct perfetto_writer *w = opaque;
+    GHashTableIter iter;
+    gpointer track;
+
+    g_hash_table_iter_init(&iter, w->threads);
+    while (g_hash_table_iter_next(&iter, NULL, &track)) {
+        end_track(w, track, 0);
     }
 }
 
@@ -404,7 +417,9 @@ static uint64_t last_time(const struct export *e, unsigned vcpu)
 
 int export_perfetto(struct export *e)
 {
-    static const struct call_tree_ops ops = { move_slices, choose_slices };
+    static const struct call_tree_ops ops = {
+        move_slices, choose_slices, end_threads,
+    };
     struct perfetto_writer *w = g_new0(struct perfetto_writer, 1);
     struct call_tree t;
     int ret;
@@ -419,13 +434,7 @@ int export_perfetto(struct export *e)
     w->small = g_byte_array_new();
     ret = analysis_read_calls(&e->in, &t, &ops, w);
     if (!ret) {
-        GHashTableIter iter;
-        gpointer thread;
-
-        g_hash_table_iter_init(&iter, w->threads);
-        while (g_hash_table_iter_next(&iter, NULL, &thread)) {
-            end_track(w, thread, 0);
-        }
+        end_threads(w, &t);
     }
     for (unsigned i = 0; i < BTRAIL_MAX_VCPUS; i++) {
         if (!ret) {

@@ -321,6 +321,8 @@ static int add_pages(struct content_mappings *c,
             }
         }
         before = b.count ? b : before;
+        /* A seek into a gap finds the same gap again. */
+        end = b.event ? MAX(end, b.event->index) : end;
         if (i < n && pages[i].index > end && pages[i].index - end > FAR) {
             btrail_cursor_seek(cursor, pages[i].index - 1);
         }

@@ -262,7 +262,7 @@ static int search_beginning(struct run_search *job,
         }
     }
     btrail_cursor_close(cursor);
-    if (!ret || ret == BTRAIL_ERR_END) {
+    if (!ret || ret == -BTRAIL_ERR_END) {
         ret = search_batch(job, &piece, NULL);
     }
     if (!ret) {

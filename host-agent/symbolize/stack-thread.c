@@ -48,6 +48,18 @@ static void renumber(struct stack_contexts *st, struct stack_cpu *cpu)
     }
 }
 
+/*
+ * Does the thread that runs get the number of its process's first one, as exec
+ * does?  A switch of tasks need not be in a filtered trace.
+ */
+static bool becomes_first(const struct stack_cpu *cpu, uint64_t thread)
+{
+    const struct process *named = cpu->ctx->named;
+
+    return named && named->pid == cpu->process->pid &&
+           (int64_t)thread == cpu->process->pid;
+}
+
 void stack_thread_run(struct stack_contexts *st, struct stack_cpu *cpu,
                       uint64_t thread)
 {
@@ -68,8 +80,8 @@ void stack_thread_run(struct stack_contexts *st, struct stack_cpu *cpu,
         g_hash_table_insert(st->threads, &cpu->ctx->thread, cpu->ctx);
         return;
     }
-    if (before && cpu->ctx && !cpu->switching && st->switched) {
-        /* An exec gives a thread the number of its process's first one. */
+    if (before && cpu->ctx && !cpu->switching && st->switched &&
+        becomes_first(cpu, thread)) {
         renumber(st, cpu);
         return;
     }
