@@ -491,7 +491,10 @@ static void housekeeping(void *opaque)
     if (capture->tasks_due) {
         change_tasks(capture);
     }
-    housekeeping_later(capture);
+    /* The BQL was not always held. */
+    if (!capture->ending) {
+        housekeeping_later(capture);
+    }
 }
 
 static void slabs_are_free(void *opaque)
@@ -524,7 +527,8 @@ static void describe(BranchTraceCapture *capture)
     const BranchTraceProducerOps *producer = branch_trace_producer();
 
     header->producer = producer->type;
-    header->accepts = producer->tasks ? BTRAIL_ACCEPTS_TASKS : 0;
+    header->accepts = branch_trace_data_accepts_tasks() ?
+                      BTRAIL_ACCEPTS_TASKS : 0;
     header->tick_ns = TICK_NS;
     header->tsc_hz = producer->tsc_hz(first_cpu);
     header->start_monotonic = get_clock();

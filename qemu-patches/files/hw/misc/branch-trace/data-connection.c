@@ -13,6 +13,7 @@
 #include "agent-socket.h"
 #include "data-connection.h"
 #include "hw/misc/branch-trace.h"
+#include "system/replay.h"
 #include "memory.h"
 
 /*
@@ -108,11 +109,16 @@ static bool coroutine_fn handshake(QIOChannel *ioc,
     return true;
 }
 
+bool branch_trace_data_accepts_tasks(void)
+{
+    return branch_trace_producer()->tasks && replay_mode == REPLAY_MODE_NONE;
+}
+
 static bool msg_has_tasks(const struct btrail_msg *msg)
 {
     return msg_is_valid(msg) && msg->type == BTRAIL_MSG_TASKS &&
            msg->value == sizeof(struct btrail_tasks) &&
-           branch_trace_producer()->tasks;
+           branch_trace_data_accepts_tasks();
 }
 
 static bool tasks_are_valid(const struct btrail_tasks *tasks)

@@ -37,6 +37,12 @@ void branch_trace_data_cancel(void);
 /* Starts to call the handler. */
 void branch_trace_data_listen(BranchTraceData *data);
 
+/*
+ * Does the device accept descriptions of tasks?  With record/replay it does
+ * not: the main loop would wait for a vCPU while it holds the replay lock.
+ */
+bool branch_trace_data_accepts_tasks(void);
+
 /* How tasks are found, as the agent has sent it last */
 const struct btrail_tasks *branch_trace_data_tasks(const BranchTraceData *data);
 

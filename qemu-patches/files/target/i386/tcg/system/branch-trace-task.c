@@ -77,10 +77,21 @@ static unsigned read_page(CPUX86State *env, vaddr addr, void *buf,
                           unsigned size)
 {
     unsigned n = MIN(size, -(addr | TARGET_PAGE_MASK));
+    CPUState *cs = env_cpu(env);
+    bool can_do_io = cs->neg.can_do_io;
+    int error_code = env->error_code;
     void *host;
 
+    /*
+     * The guest's page tables can be outside of RAM: reading them must not end
+     * the block.  An exception may be pending, whose error code a failure to
+     * translate would replace.
+     */
+    cs->neg.can_do_io = true;
     probe_access_full_mmu(env, addr, n, MMU_DATA_LOAD,
                           cpu_mmu_index_kernel(env), &host, NULL);
+    cs->neg.can_do_io = can_do_io;
+    env->error_code = error_code;
     if (!host) {
         return 0;
     }
