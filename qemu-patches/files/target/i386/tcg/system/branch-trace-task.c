@@ -5,7 +5,7 @@
  * like.  The translated code of these places calls helpers, which read the task
  * from the guest's memory at that moment.  All that is read belongs to the
  * guest, and the description to the agent: neither is trusted.  Nothing here can
- * fault, or access anything that is not RAM.
+ * fault, and only RAM is read, but page tables wherever the guest has put them.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
