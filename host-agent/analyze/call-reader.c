@@ -120,18 +120,6 @@ static void choose_part(struct call_reader *r, unsigned vcpu,
     }
 }
 
-static void choose(struct call_reader *r, const struct btrail_batch *b,
-                   bool *counts)
-{
-    struct btrail_batch part = { .count = 0 };
-    struct task task;
-
-    while (symbolizer_part(r->options->names, r->vcpu, b, &part, &task)) {
-        choose_part(r, r->vcpu, &task, &part,
-                    counts + (part.index - b->index));
-    }
-}
-
 /* Adds a batch of one pace to a block that has room for it. */
 static void add_records(struct call_reader *r, struct block *k,
                         const struct btrail_batch *b, const struct pace *pace)
@@ -143,9 +131,6 @@ static void add_records(struct call_reader *r, struct block *k,
         .part = { .vcpu = r->vcpu, .ticks = pace->ticks },
     };
 
-    if (r->asked) {
-        choose(r, b, k->counts + k->n);
-    }
     while (symbolizer_part(r->options->names, r->vcpu, b, &part,
                            &step.part.task)) {
         const struct symbolizer_where where = {
@@ -156,7 +141,10 @@ static void add_records(struct call_reader *r, struct block *k,
         step.part.n = part.count;
         step.part.edges = k->edges + k->n;
         step.part.runs = k->runs + k->n;
-        step.part.counts = r->asked ? k->counts + k->n : NULL;
+        if (r->asked) {
+            step.part.counts = k->counts + k->n;
+            choose_part(r, r->vcpu, &step.part.task, &part, k->counts + k->n);
+        }
         step.last = step.part.first + part.count == b->count;
         stack_edges_get_all(r->edges, step.part.task.process, &where,
                             part.records, part.count, k->edges + k->n,

@@ -54,7 +54,8 @@ struct tally {
  * btrail_error.
  */
 int tally_trace(struct tally *t, const struct btrail_trace *trace,
-                struct space_tasks *tasks, unsigned threads, const struct fold_limits *limits);
+                struct space_tasks *tasks, unsigned threads,
+                const struct fold_limits *limits);
 
 void tally_clear(struct tally *t);
 
