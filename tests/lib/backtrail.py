@@ -36,6 +36,23 @@ def run_json(*args, **kwargs):
     return json.loads(run(*args, '--json', **kwargs).stdout)
 
 
+def times_of_tasks(trace, vcpus):
+    """{vCPU: when its task is named for the first time, in seconds}, of so many
+    vCPUs, if the tasks of so many are named"""
+    times = {}
+    with subprocess.Popen([binary(), 'script', '--events-only', '--json',
+                           trace], stdout=subprocess.PIPE) as script:
+        for line in script.stdout:
+            event = json.loads(line)
+            if event['event'] == 'task' and event['tid'] is not None:
+                # Its time is not known yet if it comes first of all.
+                times.setdefault(event['vcpu'], event['time'] or 0)
+                if len(times) == vcpus:
+                    break
+        script.kill()
+    return times
+
+
 class Record:
     """A backtrail record that runs beside a QEMU.
 
