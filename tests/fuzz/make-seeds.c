@@ -7,7 +7,6 @@
  */
 
 #include <glib/gstdio.h>
-#include <stdlib.h>
 
 #include "lib/internal/code-piece.h"
 #include "backtrail/names.h"
@@ -15,6 +14,7 @@
 #include "fake-space.h"
 #include "lib/internal/parts.h"
 #include "producer.h"
+#include "snapshot-samples.h"
 #include "trace-samples.h"
 
 static void write_file(const char *dir, const char *name, const void *bytes,
@@ -437,20 +437,13 @@ static void make_names(const char *dir)
     for (i = 0; i < 3; i++) {
         struct btrail_snapshot snapshot = { 90 + 100 * i, 100 + 100 * i,
                                     BTRAIL_SNAPSHOT_WHOLE, 1, &p };
-        struct btrail_sideband_info info = {
-            .kind = BTRAIL_SIDEBAND_PROCESSES, .time = snapshot.end,
-        };
-        size_t size;
-        void *data;
+        struct btrail_sideband_info info = { .time = snapshot.end };
 
         p.first = snapshot.begin;
         p.last = snapshot.end;
         p.pid += i == 2;
         p.flags = i == 1 ? BTRAIL_PROCESS_SEEN : 0;
-        g_assert_cmpint(btrail_snapshot_encode(&snapshot, &data, &size), ==, 0);
-        info.size = (uint32_t)size;
-        g_assert_cmpint(btrail_writer_sideband(w, &info, data), ==, 0);
-        free(data);
+        sample_snapshot(w, &snapshot);
         info.kind = BTRAIL_SIDEBAND_SYMBOLS;
         info.size = sizeof(symbols) - 1;
         g_assert_cmpint(btrail_writer_sideband(w, &info, symbols), ==, 0);

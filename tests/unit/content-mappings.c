@@ -5,11 +5,11 @@
  */
 
 #include <glib.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "lib/internal/code-piece.h"
 #include "scratch.h"
+#include "snapshot-samples.h"
 #include "symbolize/content-mappings.h"
 #include "symbolize/symbolizer.h"
 
@@ -101,19 +101,11 @@ static void add_snapshot(struct sample *s, uint64_t time,
         .last = time, .comm = "known", .exe = "", .command_line = "",
         .n_mappings = n, .mappings = mappings,
     };
-    struct btrail_snapshot snapshot = {
+    const struct btrail_snapshot snapshot = {
         time - 1, time, BTRAIL_SNAPSHOT_WHOLE, 1, &p,
     };
-    struct btrail_sideband_info info = {
-        .kind = BTRAIL_SIDEBAND_PROCESSES, .time = time,
-    };
-    void *data;
-    size_t size;
 
-    g_assert_cmpint(btrail_snapshot_encode(&snapshot, &data, &size), ==, 0);
-    info.size = size;
-    g_assert_cmpint(btrail_writer_sideband(s->w, &info, data), ==, 0);
-    free(data);
+    sample_snapshot(s->w, &snapshot);
 }
 
 static void end(struct sample *s, struct btrail_mapping *mappings, unsigned n)

@@ -6,11 +6,11 @@
 
 #include <glib.h>
 #include <glib/gstdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "backtrail/names.h"
+#include "snapshot-samples.h"
 
 static char *path;
 
@@ -41,9 +41,9 @@ static void put(struct btrail_writer *w, uint16_t kind, uint64_t time,
 static void add_snapshot(struct btrail_writer *w, uint64_t time, uint32_t flags,
                          struct btrail_process *processes, uint32_t n)
 {
-    struct btrail_snapshot l = { time, time + 2, flags, n, processes };
-    size_t size;
-    void *data;
+    const struct btrail_snapshot snapshot = {
+        time, time + 2, flags, n, processes,
+    };
     uint32_t i;
 
     for (i = 0; i < n; i++) {
@@ -55,9 +55,7 @@ static void add_snapshot(struct btrail_writer *w, uint64_t time, uint32_t flags,
             p->first = p->last = time + 1;
         }
     }
-    g_assert_cmpint(btrail_snapshot_encode(&l, &data, &size), ==, 0);
-    put(w, BTRAIL_SIDEBAND_PROCESSES, time + 2, data, size);
-    free(data);
+    sample_snapshot(w, &snapshot);
 }
 
 #define LOOK(time, flags, ...)                                              \

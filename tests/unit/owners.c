@@ -6,12 +6,12 @@
 
 #include <glib.h>
 #include <glib/gstdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "backtrail/names.h"
 #include "backtrail/transport.h"
+#include "snapshot-samples.h"
 
 #define PGD     0x10000
 #define OTHER   0x20000
@@ -68,17 +68,11 @@ static void add_snapshot(struct btrail_writer *w, uint64_t time, uint32_t pid,
         .start_time = pid, .first = time + 1, .last = time + 1, .comm = "",
         .exe = "", .command_line = "",
     };
-    struct btrail_snapshot l = { time, time + 2, BTRAIL_SNAPSHOT_WHOLE, 1, &p };
-    struct btrail_sideband_info info = {
-        .kind = BTRAIL_SIDEBAND_PROCESSES, .time = time + 2,
+    const struct btrail_snapshot snapshot = {
+        time, time + 2, BTRAIL_SNAPSHOT_WHOLE, 1, &p,
     };
-    size_t size;
-    void *data;
 
-    g_assert_cmpint(btrail_snapshot_encode(&l, &data, &size), ==, 0);
-    info.size = size;
-    g_assert_cmpint(btrail_writer_sideband(w, &info, data), ==, 0);
-    free(data);
+    sample_snapshot(w, &snapshot);
 }
 
 struct answers {

@@ -8,10 +8,10 @@
 #include <gio/gio.h>
 #include <glib.h>
 #include <glib/gstdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "scratch.h"
+#include "snapshot-samples.h"
 #include "symbolize/symbolizer.h"
 
 static const char *sample;
@@ -220,8 +220,6 @@ static char *write_trace(const char *image, gsize image_size)
         .flags = BTRAIL_SNAPSHOT_WHOLE, .n = 2, .processes = processes,
     };
     struct btrail_writer *writer;
-    void *data;
-    size_t size;
     unsigned i;
 
     g_assert_cmpint(btrail_writer_open(&writer, path, BTRAIL_WRITER_REPLACE),
@@ -234,14 +232,10 @@ static char *write_trace(const char *image, gsize image_size)
     info.size = 5;
     g_assert_cmpint(btrail_writer_sideband(writer, &info, image), ==, 0);
     for (i = 1; i <= 2; i++) {
-        snapshot.begin = snapshot.end = info.time = 100 * i;
+        snapshot.begin = snapshot.end = 100 * i;
         processes[0].last = processes[1].last = 100 * i;
         processes[1].n_threads = i;
-        g_assert_cmpint(btrail_snapshot_encode(&snapshot, &data, &size), ==, 0);
-        info.kind = BTRAIL_SIDEBAND_PROCESSES;
-        info.size = size;
-        g_assert_cmpint(btrail_writer_sideband(writer, &info, data), ==, 0);
-        free(data);
+        sample_snapshot(writer, &snapshot);
     }
     g_assert_cmpint(btrail_writer_close(writer), ==, 0);
     return path;
@@ -357,8 +351,7 @@ static void test_tasks(void)
     struct btrail_trace *trace;
     struct symbolizer *s;
     struct task task;
-    void *data;
-    size_t size, i, n = 0;
+    size_t i, n = 0;
 
     for (i = 0; i < G_N_ELEMENTS(steps); i++) {
         records[i] = (struct btrail_record) {
@@ -370,12 +363,7 @@ static void test_tasks(void)
                     ==, 0);
     g_assert_cmpint(btrail_writer_meta(writer, meta, strlen(meta)), ==, 0);
     g_assert_cmpint(btrail_writer_sideband(writer, &info, symbols), ==, 0);
-    g_assert_cmpint(btrail_snapshot_encode(&snapshot, &data, &size), ==, 0);
-    info = (struct btrail_sideband_info) {
-        .kind = BTRAIL_SIDEBAND_PROCESSES, .size = size, .time = 300,
-    };
-    g_assert_cmpint(btrail_writer_sideband(writer, &info, data), ==, 0);
-    free(data);
+    sample_snapshot(writer, &snapshot);
     g_assert_cmpint(btrail_writer_append(writer, 0, &slab), ==, 0);
     g_assert_cmpint(btrail_writer_close(writer), ==, 0);
     g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
@@ -415,20 +403,11 @@ static struct btrail_process seen_process(uint32_t pid, uint64_t pgd,
 static void add_snapshot(struct btrail_writer *w, uint64_t time,
                          struct btrail_process *processes, unsigned n)
 {
-    struct btrail_snapshot snapshot = {
-        .begin = time, .end = time, .flags = BTRAIL_SNAPSHOT_WHOLE, .n = n,
-        .processes = processes,
+    const struct btrail_snapshot snapshot = {
+        time, time, BTRAIL_SNAPSHOT_WHOLE, n, processes,
     };
-    struct btrail_sideband_info info = {
-        .kind = BTRAIL_SIDEBAND_PROCESSES, .time = time,
-    };
-    void *data;
-    size_t size;
 
-    g_assert_cmpint(btrail_snapshot_encode(&snapshot, &data, &size), ==, 0);
-    info.size = size;
-    g_assert_cmpint(btrail_writer_sideband(w, &info, data), ==, 0);
-    free(data);
+    sample_snapshot(w, &snapshot);
 }
 
 /* One record each; @tid, @pid, @name: of a TASK event before it, if any */
