@@ -6,6 +6,7 @@
 
 #include <glib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "lib/internal/code-piece.h"
 #include "scratch.h"
@@ -52,11 +53,17 @@ static void begin(struct sample *s)
     g_assert_cmpint(btrail_writer_meta(s->w, meta, strlen(meta)), ==, 0);
 }
 
-/* What runs next: some records of one page table and, if not -1, one pid */
-static void run(struct sample *s, uint64_t cr3, int64_t pid)
+/*
+ * What runs next, after @lost records that are lost: some records of one page
+ * table and, if not -1, one pid
+ */
+static void run_after(struct sample *s, uint64_t lost, uint64_t cr3,
+                      int64_t pid)
 {
     const struct btrail_record records[4] = { { 1, 2, 0 } };
     const struct btrail_event events[] = {
+        { .index = s->index += lost, .type = BTRAIL_EVENT_GAP,
+          .reason = BTRAIL_GAP_OVERFLOW, .data = { lost } },
         { .index = s->index, .type = BTRAIL_EVENT_TIME,
           .data = { START + 10 + s->index, 0, BTRAIL_NO_ICOUNT } },
         { .index = s->index, .type = BTRAIL_EVENT_TASK,
@@ -65,11 +72,17 @@ static void run(struct sample *s, uint64_t cr3, int64_t pid)
     };
     const struct btrail_slab slab = {
         .first_index = s->index, .cr3 = cr3, .records = records,
-        .n_records = 4, .events = events, .n_events = 2,
+        .n_records = 4, .events = lost ? events : events + 1,
+        .n_events = lost ? 3 : 2,
     };
 
     g_assert_cmpint(btrail_writer_append(s->w, 0, &slab), ==, 0);
     s->index += 4;
+}
+
+static void run(struct sample *s, uint64_t cr3, int64_t pid)
+{
+    run_after(s, 0, cr3, pid);
 }
 
 static void entry(struct sample *s, uint64_t cr3, uint64_t address,
@@ -426,6 +439,34 @@ static void test_nothing(void)
     clear(&s);
 }
 
+/* Pages that were executed far inside of gaps, where nobody knows by whom */
+static void test_gap(void)
+{
+    enum { GAPS = 3, LOST = 100000000 };
+    struct sample s;
+    unsigned i;
+
+    begin_two_files(&s);
+    for (i = 0; i < GAPS; i++) {
+        s.index += LOST / 2;
+        page(&s, ONE, 0x1501000 + 0x10000 * i, A1);
+        s.index -= LOST / 2;
+        run_after(&s, LOST, TWO, 7);
+        page(&s, TWO, 0x1501000 + 0x10000 * i, A1);
+    }
+    end_two_files(&s);
+    /* Not for ever */
+    alarm(60);
+    for (i = 0; i < GAPS; i++) {
+        check(&s, ONE, 0x1501000 + 0x10000 * i, "/bin/a", 0x2000);
+        check(&s, TWO, 0x1503000 + 0x10000 * i, "/bin/a", 0x4000);
+        /* The other one could have executed anything next to it. */
+        check(&s, ONE, 0x1503000 + 0x10000 * i, NULL, 0);
+    }
+    alarm(0);
+    clear(&s);
+}
+
 /* Mappings of any size, and pages that speak against each of them */
 static void test_hostile(void)
 {
@@ -551,6 +592,7 @@ int main(int argc, char **argv)
     g_test_add_func("/content-mappings/users", test_users);
     g_test_add_func("/content-mappings/places", test_places);
     g_test_add_func("/content-mappings/nothing", test_nothing);
+    g_test_add_func("/content-mappings/gap", test_gap);
     g_test_add_func("/content-mappings/hostile", test_hostile);
     g_test_add_func("/content-mappings/random", test_random);
     ret = g_test_run();

@@ -226,6 +226,45 @@ static void test_until(void)
     runs_free(r);
 }
 
+/* Only the beginning can be read of what is searched. */
+static void test_damaged(void)
+{
+    uint64_t until[BTRAIL_MAX_VCPUS] = { 0 };
+    enum run_kind unknown = RUN_UNKNOWN;
+    struct btrail_writer *w = begin();
+    struct stream s;
+    struct runs *r;
+    uint64_t sound;
+    GStatBuf before, after;
+    FILE *f;
+
+    stream_init(&s, w, 0);
+    tasks(&s, 200);
+    flush(&s, 0);
+    g_assert_cmpint(btrail_writer_flush(w), ==, 0);
+    g_assert_cmpint(g_stat(path, &before), ==, 0);
+    sound = s.index;
+    tasks(&s, 200);
+    until[0] = s.index - 1;
+    flush(&s, 0);
+    g_assert_cmpint(btrail_writer_flush(w), ==, 0);
+    g_assert_cmpint(g_stat(path, &after), ==, 0);
+    for (uint64_t k = sound; k < s.index; k++) {
+        g_array_index(s.kinds, enum run_kind, k) = unknown;
+    }
+    f = fopen(path, "r+");
+    g_assert_nonnull(f);
+    g_assert_cmpint(fseek(f, (before.st_size + after.st_size) / 2, SEEK_SET),
+                    ==, 0);
+    g_assert_cmpuint(fwrite("damaged", 7, 1, f), ==, 1);
+    g_assert_cmpint(fclose(f), ==, 0);
+    r = find_until(w, until, 1);
+    check(r, &s);
+    g_assert_cmpuint(runs_find(r, 0, sound - 1).kind, !=, RUN_UNKNOWN);
+    runs_free(r);
+    stream_clear(&s);
+}
+
 /* What tells at the beginning, and behind a hole */
 static void test_unknown(void)
 {
@@ -323,6 +362,7 @@ int main(int argc, char **argv)
                            (int)getpid());
     g_test_add_func("/runs/random", test_random);
     g_test_add_func("/runs/until", test_until);
+    g_test_add_func("/runs/damaged", test_damaged);
     g_test_add_func("/runs/unknown", test_unknown);
     g_test_add_func("/runs/events", test_events);
     ret = g_test_run();
