@@ -3,44 +3,93 @@
  * JSON: see json.h
  */
 
+#include <string.h>
+
 #include "util/json.h"
 
 #define MAX_DEPTH   64
 
-/*
- * json-glib also accepts comments and strings in single quotes, and strings do
- * not always end where they should, so it may not see a string where we do.
- * Still, nothing is nested deeper than it has brackets, and the stack has room
- * for this many.
- */
-#define MAX_BRACKETS    16384
+/* The 16 bits of an escape, behind "\u"; -1 if that is none */
+static gint32 parse_unit(const char *text)
+{
+    gint32 unit = 0;
 
+    for (unsigned i = 0; i < 4; i++) {
+        if (!g_ascii_isxdigit(text[i])) {
+            return -1;
+        }
+        unit = unit << 4 | g_ascii_xdigit_value(text[i]);
+    }
+    return unit;
+}
+
+static gboolean is_surrogate(gint32 unit, gint32 first)
+{
+    return unit >= first && unit < first + 0x400;
+}
+
+/* The end of the escape at @text, behind its backslash; NULL if it is none */
+static const char *skip_escape(const char *text)
+{
+    gint32 unit;
+
+    if (*text != 'u') {
+        return *text && strchr("\"\\/bfnrt", *text) ? text + 1 : NULL;
+    }
+    unit = parse_unit(text + 1);
+    if (unit < 0 || is_surrogate(unit, 0xdc00)) {
+        return NULL;
+    }
+    text += 5;
+    if (is_surrogate(unit, 0xd800)) {
+        if (text[0] != '\\' || text[1] != 'u' ||
+            !is_surrogate(parse_unit(text + 2), 0xdc00)) {
+            return NULL;
+        }
+        text += 6;
+    }
+    return text;
+}
+
+/* The end of the string at @text, behind its first quote; NULL if it is none */
+static const char *skip_string(const char *text)
+{
+    while (text && *text != '"') {
+        if ((unsigned char)*text < ' ') {
+            return NULL;
+        }
+        text = *text == '\\' ? skip_escape(text + 1) : text + 1;
+    }
+    return text ? text + 1 : NULL;
+}
+
+/*
+ * json-glib also accepts comments and strings in single quotes, and what is no
+ * escape can hide the end of a string from it.  Where there is none of that,
+ * it finds the strings where they are, and nests as deep as they show.
+ */
 static gboolean depth_is_sane(const char *text)
 {
-    unsigned depth = 0, brackets = 0;
-    gboolean in_string = FALSE;
+    unsigned depth = 0;
 
-    for (; *text; text++) {
-        if ((*text == '[' || *text == '{') && ++brackets > MAX_BRACKETS) {
-            return FALSE;
+    while (text && *text) {
+        if (*text == '"') {
+            text = skip_string(text + 1);
+            continue;
         }
-        if (in_string) {
-            if (*text == '\\' && text[1]) {
-                text++;
-            } else if (*text == '"') {
-                in_string = FALSE;
-            }
-        } else if (*text == '"') {
-            in_string = TRUE;
-        } else if (*text == '[' || *text == '{') {
+        if (*text == '[' || *text == '{') {
             if (++depth > MAX_DEPTH) {
                 return FALSE;
             }
-        } else if ((*text == ']' || *text == '}') && depth) {
-            depth--;
+        } else if (*text == ']' || *text == '}') {
+            depth -= depth > 0;
+        } else if (!g_ascii_isalnum(*text) &&
+                   !strchr(" \t\r\n:,+-.", *text)) {
+            return FALSE;
         }
+        text++;
     }
-    return TRUE;
+    return text != NULL;
 }
 
 JsonNode *btrail_json_parse_object(const char *text)

@@ -12,7 +12,8 @@
  * btrail_json_parse_object - parse a JSON object from an untrusted source
  * @text: NUL-terminated
  *
- * NULL if it is not an object, not UTF-8, or nested deeper than makes sense
+ * NULL if it is not an object, not UTF-8, has what is not JSON outside of
+ * strings or no escape inside of them, or is nested deeper than makes sense
  * (json-glib parses with recursion).
  */
 JsonNode *btrail_json_parse_object(const char *text);

@@ -36,6 +36,10 @@ static void test_garbage(void)
     static const char *const texts[] = {
         "", " ", "x", "1", "null", "[]", "\"{}\"", "{", "}", "{]", "{\"a\"",
         "{\"a\":", "{\"a\":\"", "{\"a\":\"\\", "\xff", "{\"a\": \"\xc3\"}",
+        "{\"a\": \"\n\"}", "{\"a\": 'b'}", "{\"a\": 1} // b", "# a\n{}",
+        "{\"a\": \"\\x\"}", "{\"a\": \"\\u12g4\"}", "{\"a\": \"\\u12\"}",
+        "{\"a\": \"\\udc00\"}", "{\"a\": \"\\ud800\"}",
+        "{\"a\": \"\\ud800\\u0020\"}", "{\"a\": \"\\ud800\\ud800\"}",
     };
     unsigned i;
 
@@ -82,6 +86,43 @@ static void test_depth(void)
         "{\"x\": \"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[["
         "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[\\\"[[[[[[[[[[[[[[[[[[[[[[[[\"}");
     g_assert_nonnull(node);
+    json_node_unref(node);
+}
+
+/* Neither what strings have nor how many values there are is depth. */
+static void test_brackets(void)
+{
+    GString *text = g_string_new("{\"x\":[\"");
+    JsonNode *node;
+    JsonArray *array;
+    unsigned i;
+
+    for (i = 0; i < 100000; i++) {
+        g_string_append_c(text, "[{"[i % 2]);
+    }
+    g_string_append_c(text, '"');
+    for (i = 0; i < 100000; i++) {
+        g_string_append(text, i % 2 ? ",[]" : ",{}");
+    }
+    g_string_append(text, "]}");
+    node = btrail_json_parse_object(text->str);
+    g_assert_nonnull(node);
+    array = btrail_json_array(json_node_get_object(node), "x");
+    g_assert_cmpuint(json_array_get_length(array), ==, 100001);
+    g_assert_cmpuint(strlen(json_array_get_string_element(array, 0)), ==,
+                     100000);
+    json_node_unref(node);
+    g_string_free(text, TRUE);
+}
+
+static void test_escapes(void)
+{
+    JsonNode *node = btrail_json_parse_object(
+        "{\"a\": \"\\\"\\\\\\/\\b\\f\\n\\r\\t\\u00e4\\ud83d\\ude00\"}");
+
+    g_assert_nonnull(node);
+    g_assert_cmpstr(btrail_json_string(json_node_get_object(node), "a"), ==,
+                    "\"\\/\b\f\n\r\t\xc3\xa4\xf0\x9f\x98\x80");
     json_node_unref(node);
 }
 
@@ -151,6 +192,8 @@ int main(int argc, char **argv)
     g_test_add_func("/json/parse", test_parse);
     g_test_add_func("/json/garbage", test_garbage);
     g_test_add_func("/json/depth", test_depth);
+    g_test_add_func("/json/brackets", test_brackets);
+    g_test_add_func("/json/escapes", test_escapes);
     g_test_add_func("/json/hidden-depth", test_hidden_depth);
     g_test_add_func("/json/time", test_time);
     g_test_add_func("/json/members", test_members);
