@@ -58,6 +58,7 @@ struct machine {
     unsigned births;
     unsigned firsts;
     bool unnamed;
+    uint64_t only;              /* 0, or the only CR3 that is recorded */
     struct symbolizer *s;
     struct stack_edges *edges;
     struct stacks *stacks;
@@ -213,6 +214,9 @@ static void emit(struct machine *m, unsigned vcpu, uint64_t from, uint64_t to)
         .cr3 = m->cr3[vcpu], .time.host = 1,
     };
 
+    if (m->only && m->cr3[vcpu] != m->only) {
+        return;
+    }
     if (!m->unnamed) {
         b.task = (struct btrail_task) { true, t->kernel, t->tid, t->pid, "" };
         memcpy(b.task.name, t->name, sizeof(t->name));
@@ -668,6 +672,49 @@ static void test_return(gconstpointer opaque)
     btrail_trace_close(trace);
 }
 
+/*
+ * In a trace of one CR3, what ran with others left no record: another task is
+ * there, and nothing says that the kernel has switched to it.
+ */
+static void test_filtered(gconstpointer opaque)
+{
+    struct btrail_trace *trace;
+    struct symbolizer *s = names_of(opaque, &trace);
+    struct thread *t, *other;
+    struct machine m;
+
+    machine_init(&m, s);
+    t = &m.threads[VCPUS + 1];
+    other = &m.threads[VCPUS + 2];
+    other->alive = true;
+    other->pid = other->tid;
+    other->cr3 = space(2);
+    strcpy(other->name, "other");
+    m.only = t->cr3;
+    switch_to(&m, 0, t);
+    call(&m, 0, MAIN);
+    call(&m, 0, RIGHT);
+    for (unsigned i = 0; i < 10; i++) {
+        enter_kernel(&m, 0);
+        call(&m, 0, WORK);
+        g_assert_true(on_stack(&m, 0));
+        /* The end of the way back is with this CR3. */
+        switch_to(&m, 0, other);
+        enter_kernel(&m, 0);
+        switch_to(&m, 0, t);
+        leave(&m, 0);
+        leave_kernel(&m, 0);
+        g_assert_true(on_stack(&m, 0));
+        switch_to(&m, 1, other);
+        leave_kernel(&m, 1);
+        enter_kernel(&m, 1);
+        switch_to(&m, 1, &m.threads[1]);
+    }
+    machine_clear(&m);
+    symbolizer_free(s);
+    btrail_trace_close(trace);
+}
+
 /* Gaps everywhere: no record is lost, and none is another thread's. */
 static void test_gaps(gconstpointer opaque)
 {
@@ -708,6 +755,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_data_func("/stack-thread/machine", folder, test_machine);
     g_test_add_data_func("/stack-thread/return", folder, test_return);
+    g_test_add_data_func("/stack-thread/filtered", folder, test_filtered);
     g_test_add_data_func("/stack-thread/gaps", folder, test_gaps);
     ret = g_test_run();
     scratch_remove(folder);
