@@ -321,7 +321,7 @@ int call_reader_open(struct call_reader **reader,
         r->blocks[i]->steps = g_array_new(FALSE, FALSE,
                                           sizeof(struct call_step));
     }
-    r->edges = stack_edges_new(options->names);
+    r->edges = stack_edges_new(options->names, options->many_edges);
     r->asked = options->filter ? g_new0(struct asked, ASKED_SIZE) : NULL;
     ret = btrail_merged_open(&r->merged, trace, NULL, 0, 0, GRAIN);
     for (unsigned i = 0; !ret && !btrail_trace_stream(trace, i, &info); i++) {

@@ -36,6 +36,7 @@ struct call_tree_ops {
  * @window: the part of the trace to read
  * @tick:   of the session, in nanoseconds; 0 if it is not known
  * @many:   a tree with so many nodes is spilled; 0: STACK_MANY_NODES
+ * @many_edges: so many different edges are classified anew; 0: STACK_MANY_EDGES
  * @ops:    NULL keeps the whole tree.  With @moved or @spent each process has
  *          a root of its own; without, all of a command share one
  */
@@ -45,6 +46,7 @@ struct call_tree_options {
     struct window window;
     uint64_t tick;
     unsigned many;
+    unsigned many_edges;
     const struct call_tree_ops *ops;
     void *opaque;
 };

@@ -9,7 +9,6 @@
 #include "symbolize/stack-edge.h"
 #include "util/hash.h"
 
-#define MANY_EDGES      (4u << 20)
 #define FIRST_BITS      12
 
 /* The target of a call so close behind it is not a function. */
@@ -26,6 +25,7 @@
 
 struct stack_edges {
     struct symbolizer *s;
+    size_t many;
     const struct stack_edge *recent[1u << RECENT_BITS];
     struct stack_edge **slots;
     unsigned bits;
@@ -268,7 +268,7 @@ void stack_edges_get_all(struct stack_edges *st, const struct process *process,
 
 bool stack_edges_many(const struct stack_edges *st)
 {
-    return st->used >= MANY_EDGES;
+    return st->used >= st->many;
 }
 
 static void begin_edges(struct stack_edges *st)
@@ -292,11 +292,12 @@ void stack_edges_reset(struct stack_edges *st)
     begin_edges(st);
 }
 
-struct stack_edges *stack_edges_new(struct symbolizer *s)
+struct stack_edges *stack_edges_new(struct symbolizer *s, unsigned many)
 {
     struct stack_edges *st = g_new0(struct stack_edges, 1);
 
     st->s = s;
+    st->many = many ? many : STACK_MANY_EDGES;
     begin_edges(st);
     return st;
 }

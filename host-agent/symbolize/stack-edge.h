@@ -62,7 +62,10 @@ struct stack_run {
 
 struct stack_edges;
 
-struct stack_edges *stack_edges_new(struct symbolizer *s);
+#define STACK_MANY_EDGES (4u << 20)
+
+/* @many edges are many; 0: STACK_MANY_EDGES. */
+struct stack_edges *stack_edges_new(struct symbolizer *s, unsigned many);
 void stack_edges_free(struct stack_edges *st);
 
 /*

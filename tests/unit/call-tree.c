@@ -4,6 +4,8 @@
  * once, each move begins where the one before has ended, and the times of
  * nodes add up to the time of the trace
  */
+#include <unistd.h>
+
 #include "analyze/call-tree.h"
 #include "cli/cli.h"
 #include "random-trace.h"
@@ -165,10 +167,52 @@ static void test_time(void)
     sample_remove(path);
 }
 
+/* Each record is another edge; those before are forgotten again and again. */
+static void test_edges(void)
+{
+    enum { RECORDS = 200000 };
+    char *path = sample_path(), *paths[] = { path, NULL };
+    g_autofree struct btrail_record *records = g_new0(struct btrail_record,
+                                                      RECORDS);
+    const struct symbolizer_options none = { NULL };
+    struct symbolizer *s = symbolizer_new(&none, NULL, NULL);
+    const struct btrail_slab slab = {
+        .cr3 = 0x1000, .records = records, .n_records = RECORDS,
+    };
+    struct call_tree_options options = { .names = s };
+    struct btrail_writer *w;
+    struct call_tree tree;
+    struct cli_trace t;
+
+    for (unsigned i = 0; i < RECORDS; i++) {
+        records[i].from = 0x1000 + 16 * i;
+        records[i].to = records[i].from + 8;
+    }
+    g_assert_cmpint(btrail_writer_open(&w, path, BTRAIL_WRITER_REPLACE), ==, 0);
+    g_assert_cmpint(btrail_writer_append(w, 0, &slab), ==, 0);
+    g_assert_cmpint(btrail_writer_close(w), ==, 0);
+    g_assert_true(cli_trace_open(&t, paths));
+    options.window = WINDOW_ALL(t.start);
+    /* Two threads must not wait for each other. */
+    alarm(60);
+    for (options.many_edges = 1; options.many_edges < 2 * RECORDS;
+         options.many_edges *= 7) {
+        g_assert_cmpint(call_tree_read(&tree, t.trace, &options), ==, 0);
+        g_assert_cmpuint(tree.records, ==, RECORDS);
+        g_assert_cmpuint(sum_roots(&tree), ==, RECORDS);
+        call_tree_clear(&tree);
+    }
+    alarm(0);
+    cli_trace_close(&t);
+    symbolizer_free(s);
+    sample_remove(path);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/call-tree/random", test_random);
     g_test_add_func("/call-tree/time", test_time);
+    g_test_add_func("/call-tree/edges", test_edges);
     return g_test_run();
 }

@@ -14,6 +14,9 @@
 #define CR3     0x1000
 #define KERNEL  UINT64_C(0xffffffff81000000)
 
+/* So many edges are not many yet. */
+#define MANY    20000
+
 static const char *sample;
 static char *folder;
 
@@ -44,7 +47,7 @@ static void setup(struct setup *x)
     x->s = symbolizer_new(&options, NULL, NULL);
     g_assert_nonnull(x->s);
     x->process = symbolizer_process(x->s, &where, 0, &certainty);
-    x->edges = stack_edges_new(x->s);
+    x->edges = stack_edges_new(x->s, MANY + 1);
     x->elf = elf_file_open(sample);
     g_unlink(map);
 }
@@ -159,21 +162,23 @@ static void test_many(void)
 
     setup(&x);
     other = symbolizer_process(x.s, &where, 0, &certainty);
-    for (i = 0; i < 20000; i++) {
+    for (i = 0; i < MANY; i++) {
         get(&x, 0x400000 + i, 0x400000 + 7 * i);
     }
-    for (i = 0; i < 20000; i++) {
+    for (i = 0; i < MANY; i++) {
         a = get(&x, 0x400000 + i, 0x400000 + 7 * i);
         g_assert_true(get(&x, 0x400000 + i, 0x400000 + 7 * i) == a);
         g_assert_cmpuint(a->space, ==, x.process->id);
     }
+    g_assert_false(stack_edges_many(x.edges));
     a = stack_edges_get(x.edges, other, &where, &r);
     g_assert_cmpuint(a->space, ==, other->id);
     g_assert_cmpint(a->kind, ==, STACK_EDGE_UNKNOWN);
     g_assert_false(a->to_fn->known);
 
-    g_assert_false(stack_edges_many(x.edges));
+    g_assert_true(stack_edges_many(x.edges));
     stack_edges_reset(x.edges);
+    g_assert_false(stack_edges_many(x.edges));
     a = get(&x, 0x400001, 0x400007);
     g_assert_cmpuint(a->space, ==, x.process->id);
     g_assert_cmpuint(a->to, ==, 0x400007);

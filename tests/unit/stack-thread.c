@@ -449,7 +449,7 @@ static void machine_init(struct machine *m, struct symbolizer *s)
 {
     memset(m, 0, sizeof(*m));
     m->s = s;
-    m->edges = stack_edges_new(s);
+    m->edges = stack_edges_new(s, 0);
     m->stacks = stacks_new(&(struct stacks_options) { false });
     m->expected = g_hash_table_new_full(g_str_hash, g_str_equal, g_free,
                                         g_free);

@@ -183,7 +183,7 @@ struct fed {
 static struct fed fed_new(struct symbolizer *s)
 {
     return (struct fed) {
-        s, stack_edges_new(s), stacks_new(&(struct stacks_options) { false }),
+        s, stack_edges_new(s, 0), stacks_new(&(struct stacks_options) { false }),
     };
 }
 
