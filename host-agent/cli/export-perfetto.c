@@ -364,7 +364,8 @@ static void choose_slices(void *opaque, unsigned vcpu, uint64_t time,
     struct perfetto_writer *w = opaque;
     struct track *thread = thread_track(w, node);
 
-    if (!w->tracks[vcpu].open || (thread && !(thread->open && thread->open->len))) {
+    if (!w->tracks[vcpu].open ||
+        (thread && !(thread->open && thread->open->len))) {
         move_slices(opaque, vcpu, time, NULL, node);
     }
     choose_open(&w->tracks[vcpu]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * usage: make-sample FILE CHUNKS|CHUNKS+sideband|large|code|threads
+ * usage: make-sample FILE CHUNKS|CHUNKS+sideband|large|code|threads|tree
  *                    [PART-SIZE [RING-SIZE]]
  *
  * Writes the sample trace (see trace-samples.h) for tests in other languages;
@@ -200,6 +200,65 @@ static void write_threads(const char *path,
     g_assert_cmpint(btrail_writer_close(w), ==, 0);
 }
 
+/* Calls a function, which calls both down to @depth, and returns. */
+static void call_both(GArray *records, uint64_t from, uint64_t to,
+                      unsigned depth)
+{
+    struct btrail_record r = { from, to, 0 };
+
+    g_array_append_val(records, r);
+    for (unsigned i = 0; depth && i < 2; i++) {
+        call_both(records, to + 0x80 + 0x10 * i, 0x2000 + 0x1000 * i,
+                  depth - 1);
+    }
+    r = (struct btrail_record) { to + 0xf0, from + 5, 0 };
+    g_array_append_val(records, r);
+}
+
+/*
+ * Thread 11 is in a; then thread 12 makes a tree of calls of b and c from a, of
+ * more functions than readers keep, and is in a for the last 100,000 of its
+ * records; then thread 11 is in a again.  All is as in write_threads().
+ */
+static void write_tree(const char *path,
+                       const struct btrail_writer_options *options)
+{
+    static const uint32_t tids[] = { 11, 12, 11 };
+    const struct btrail_record jump = { 0x1020, 0x1010, 0 };
+    g_autoptr(GArray) records = g_array_new(FALSE, FALSE, sizeof(jump));
+    struct btrail_writer *w;
+    uint64_t index = 0;
+
+    g_assert_cmpint(btrail_writer_open_with(&w, path, options), ==, 0);
+    for (unsigned i = 0; i < G_N_ELEMENTS(tids); i++) {
+        struct btrail_event events[] = {
+            { index, BTRAIL_EVENT_TIME, 0, 0,
+              { 5000000 + i * 1000000, 0, BTRAIL_NO_ICOUNT } },
+            { index, BTRAIL_EVENT_TASK, 0, 0,
+              { UINT64_C(11) << 32 | tids[i] } },
+        };
+        struct btrail_slab slab = {
+            .first_index = index, .cr3 = 0x5000, .events = events,
+            .n_events = G_N_ELEMENTS(events),
+        };
+
+        g_array_set_size(records, 0);
+        g_array_append_val(records, jump);
+        if (tids[i] == 12) {
+            call_both(records, 0x1080, 0x2000, 19);
+            for (unsigned k = 0; k < 100000; k++) {
+                g_array_append_val(records, jump);
+            }
+        }
+        slab.records = (const struct btrail_record *)records->data;
+        slab.n_records = records->len;
+        memcpy(&events[1].data[1], tids[i] == 11 ? "one" : "two", 3);
+        g_assert_cmpint(btrail_writer_append(w, 0, &slab), ==, 0);
+        index += records->len;
+    }
+    g_assert_cmpint(btrail_writer_close(w), ==, 0);
+}
+
 int main(int argc, char **argv)
 {
     struct btrail_writer_options options = { BTRAIL_WRITER_REPLACE };
@@ -213,6 +272,8 @@ int main(int argc, char **argv)
         write_large(argv[1], &options);
     } else if (!strcmp(argv[2], "threads")) {
         write_threads(argv[1], &options);
+    } else if (!strcmp(argv[2], "tree")) {
+        write_tree(argv[1], &options);
     } else if (!strcmp(argv[2], "code")) {
         write_code(argv[1], &options);
     } else if (g_str_has_suffix(argv[2], "+sideband")) {
