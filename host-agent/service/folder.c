@@ -268,6 +268,17 @@ static bool bad_name(const char *name, GError **error, const char *why)
                                why);
 }
 
+/*
+ * A name is as long with the suffix as without it: whoever reads what the
+ * service has added one to finds the same.
+ */
+static size_t length(const char *name)
+{
+    size_t suffix = g_str_has_suffix(name, SUFFIX) ? strlen(SUFFIX) : 0;
+
+    return strlen(name) - suffix;
+}
+
 static bool check_part(const char *name, const char *part, GError **error)
 {
     if (!*part) {
@@ -278,7 +289,7 @@ static bool check_part(const char *name, const char *part, GError **error)
         return bad_name(name, error, "no part of the name may begin with a "
                         "dot");
     }
-    if (strlen(part) > MAX_PART) {
+    if (length(part) > MAX_PART) {
         return bad_name(name, error, "it is too long");
     }
     for (const char *p = part; *p; p = g_utf8_next_char(p)) {
@@ -296,7 +307,7 @@ char *btrail_folder_check_name(const char *name, GError **error)
 
     if (!g_utf8_validate(name, -1, NULL)) {
         wrong = "it is not UTF-8";
-    } else if (strlen(name) > MAX_NAME) {
+    } else if (length(name) > MAX_NAME) {
         wrong = "it is too long";
     } else if (!*name) {
         wrong = "it is empty";

@@ -78,7 +78,8 @@ static bool check_start(struct btrail_guest *g, const struct btrail_command *c,
                                    "the guest has no vCPU %u; the last one it "
                                    "can have is %u", last_vcpu, g->vcpus - 1);
     }
-    return check_file(g, c->file, error) && btrail_usage_admit(g, error);
+    return check_file(g, c->file, error) && btrail_state_admit(c, error) &&
+           btrail_usage_admit(g, error);
 }
 
 /* @c is taken. */

@@ -41,6 +41,22 @@ static void restoring_free(struct restoring *r)
     g_free(r);
 }
 
+/* Continues the session @i that @state describes. */
+static bool add_session(struct restoring *r, unsigned i, JsonObject *state,
+                        GError **error)
+{
+    struct btrail_command *c = g_ptr_array_index(r->commands, i);
+    struct btrail_leftover *left = g_ptr_array_index(r->leftovers, i);
+
+    if (guest_member_find(r->g->members, c->session)) {
+        return btrail_service_fail(error, BTRAIL_SERVICE_ERROR_COMMAND,
+                                   "there is a session of this name already");
+    }
+    g_ptr_array_index(r->commands, i) = NULL;
+    g_ptr_array_index(r->leftovers, i) = NULL;
+    return btrail_guest_add_session(r->g, c, state, left, error);
+}
+
 /* The traces are inspected: continue their sessions. */
 static void inspected(GObject *source, GAsyncResult *async, gpointer opaque)
 {
@@ -59,17 +75,13 @@ static void inspected(GObject *source, GAsyncResult *async, gpointer opaque)
         g_autofree char *name = g_strdup(c->session);
         g_autoptr(GError) error = NULL;
 
-        if (btrail_guest_add_session(g, c, s,
-                                     g_ptr_array_index(r->leftovers, i),
-                                     &error)) {
+        if (add_session(r, i, s, &error)) {
             n++;
         } else {
             btrail_log(BTRAIL_LOG_WARNING, "guest %s: session %s cannot "
                        "continue: %s", g->link.name, name, error->message);
             btrail_leftover_complete(g->folder, s);
         }
-        g_ptr_array_index(r->commands, i) = NULL;
-        g_ptr_array_index(r->leftovers, i) = NULL;
     }
     if (gone) {
         /* The device may connect again, to the next process if need be. */

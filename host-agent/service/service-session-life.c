@@ -33,6 +33,7 @@ void service_session_unref(struct btrail_service_session *s)
     g_free(s->path);
     g_free(s->part);
     g_free(s->ring);
+    g_free(s->id);
     g_free(s->why);
     g_free(s->found);
     g_free(s);
@@ -327,6 +328,8 @@ btrail_service_session_new(const struct btrail_service_session_options *options,
     s->folder = -1;
     s->refs = 1;
     s->started = g_get_real_time();
+    s->id = state ? g_strdup(btrail_json_string(state, "id")) :
+                    btrail_state_new_id();
     if (state) {
         s->resumed = true;
         s->started = btrail_json_int(state, "started", 0) / 1000;

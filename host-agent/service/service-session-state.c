@@ -122,19 +122,14 @@ JsonObject *btrail_service_session_status(struct btrail_service_session *s)
 
 JsonObject *btrail_service_session_save(struct btrail_service_session *s)
 {
-    JsonObject *command;
-
     /* A resumed session must survive before it is in a capture again, too. */
     if ((!s->added && !s->resumed) || s->detached ||
         s->state >= BTRAIL_SERVICE_SESSION_ENDED) {
         return NULL;
     }
     service_session_update(s);
-    command = json_object_new();
-    btrail_json_add_all(command, s->command->json);
-    btrail_json_add(command, "s:session", s->command->session,
-                    "s:file", s->command->file, NULL);
-    return btrail_json_new("o:command", command,
+    return btrail_json_new("s:id", s->id,
+                           "o:command", btrail_state_command(s->command),
                            "U:started", s->started * 1000, "S:ring", s->ring,
                            "b:whole", s->whole, "b:keeping", s->keeping, NULL);
 }

@@ -94,6 +94,7 @@ struct btrail_service_session_options {
  * @abandoned: nothing of it may stay
  * @detached:  the next process continues it
  * @added:     it is, or was, in a capture
+ * @id:        of its state, see state.h
  * @whole:     btrail_session_whole()
  * @keeping:   btrail_session_keeping()
  * @started, @ended: by g_get_real_time()
@@ -116,6 +117,7 @@ struct btrail_service_session {
     char *path;
     char *part;
     char *ring;
+    char *id;
     char *why;
     bool spoilt;
     bool abandoned;

@@ -63,7 +63,7 @@ void btrail_service_state_save(struct btrail_service_state *s)
         g_ptr_array_add(captures,
                         json_object_ref(g_ptr_array_index(s->left, i)));
     }
-    if (!btrail_state_write(s->path, captures, &error)) {
+    if (!btrail_state_write(s->files, captures, &error)) {
         btrail_log(BTRAIL_LOG_ERROR, "sessions will be lost when this service "
                    "restarts: %s", error->message);
     }
@@ -163,7 +163,7 @@ btrail_service_state_open(struct btrail_host *host, GError **error)
     struct btrail_service_state *s;
     const char *folder = host->config->state;
     g_autofree char *lock = g_build_filename(folder, "lock", NULL);
-    g_autoptr(GError) e = NULL;
+    struct btrail_state *files;
     int fd;
 
     if (g_mkdir_with_parents(folder, 0700) < 0) {
@@ -174,16 +174,16 @@ btrail_service_state_open(struct btrail_host *host, GError **error)
     if (fd < 0) {
         return NULL;
     }
+    files = btrail_state_open(folder, error);
+    if (!files) {
+        close(fd);
+        return NULL;
+    }
     s = g_new0(struct btrail_service_state, 1);
     s->host = host;
     s->lock = fd;
-    s->path = g_build_filename(folder, "sessions.json", NULL);
-    s->left = btrail_state_read(s->path, &e);
-    if (!s->left) {
-        btrail_log(BTRAIL_LOG_ERROR, "sessions from before do not continue: "
-                   "%s", e->message);
-        s->left = btrail_state_new();
-    }
+    s->files = files;
+    s->left = btrail_state_read(files);
     if (s->left->len) {
         btrail_log(BTRAIL_LOG_INFO, "%u guests were being traced; their "
                    "sessions continue as they connect", s->left->len);
@@ -198,8 +198,8 @@ void btrail_service_state_close(struct btrail_service_state *s)
     if (s) {
         g_clear_handle_id(&s->timeout, g_source_remove);
         g_ptr_array_unref(s->left);
+        btrail_state_close(s->files);
         close(s->lock);
-        g_free(s->path);
         g_free(s);
     }
 }

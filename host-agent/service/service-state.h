@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Captures that survive the process: in a file, for the next process
+ * Captures that survive the process: in files, for the next process
  *
  * It has the captures of all guests, and those that the process before has
  * left until their devices connect again.
@@ -13,13 +13,13 @@
 
 /**
  * struct btrail_service_state
- * @path: of the file
- * @lock: of its folder
+ * @files: of their sessions
+ * @lock: of the folder of state
  * @left: captures of the process before that no guest has continued yet
  */
 struct btrail_service_state {
     struct btrail_host *host;
-    char *path;
+    struct btrail_state *files;
     int lock;
     GPtrArray *left;            /* of JsonObject, see state.h */
     guint timeout;

@@ -3,41 +3,84 @@
  * What has to survive this process: see state.h
  */
 
-#include <glib/gstdio.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-#include "service/command.h"
-#include "service/service-error.h"
-#include "util/json.h"
+#include "service/log.h"
 #include "service/state.h"
+#include "util/json.h"
 
-#define VERSION 1
+#define VERSION     2
+#define FOLDER      "sessions"
+#define SUFFIX      ".json"
+
+/* What version 1 had: one file for all */
+#define OLD_VERSION 1
+#define OLD_FILE    "sessions.json"
+
+#define ID_LENGTH   16
+#define MAX_TEXT    (1 << 20)       /* bytes of a file */
+#define MAX_NAME    255             /* bytes of the name of a capture */
+#define MAX_ASIDE   1000            /* files of one name */
+
+/**
+ * struct btrail_state
+ * @root:   the folder of state
+ * @fd:     the folder of sessions, in it
+ * @texts:  what the files have, by the ids of their sessions
+ * @old:    the file of version 1 has been read, and is still there
+ */
+struct btrail_state {
+    int root, fd;
+    GHashTable *texts;
+    bool old;
+};
 
 GPtrArray *btrail_state_new(void)
 {
     return g_ptr_array_new_with_free_func((GDestroyNotify)json_object_unref);
 }
 
+char *btrail_state_new_id(void)
+{
+    return g_strdup_printf("%08x%08x", g_random_int(), g_random_int());
+}
+
+/*
+ * Checks
+ */
+
 static bool refuse_state(GError **error, const char *what)
 {
     return btrail_service_fail(error, BTRAIL_SERVICE_ERROR_CONFIG,
-                               "the state of sessions makes no sense: %s",
+                               "the state of a session makes no sense: %s",
                                what);
 }
 
 /* A name in a folder, not a path */
 static bool is_plain(const char *name)
 {
-    return name && *name && !strchr(name, '/') && strcmp(name, ".") &&
-           strcmp(name, "..");
+    return name && *name && strlen(name) <= MAX_NAME && !strchr(name, '/') &&
+           strcmp(name, ".") && strcmp(name, "..");
 }
 
-static bool check_session(JsonNode *node, GError **error)
+/* Is a member missing, or of this type? */
+static bool is_type(JsonObject *json, const char *name, GType type)
 {
-    JsonObject *json = JSON_NODE_HOLDS_OBJECT(node) ?
-                       json_node_get_object(node) : NULL;
-    JsonObject *command = json ? btrail_json_object(json, "command") : NULL;
-    const char *ring = json ? btrail_json_string(json, "ring") : NULL;
+    JsonNode *node = json_object_get_member(json, name);
+
+    return !node || json_node_get_value_type(node) == type;
+}
+
+static bool check_session(JsonObject *json, GError **error)
+{
+    JsonObject *command = btrail_json_object(json, "command");
+    const char *ring = btrail_json_string(json, "ring");
     g_autoptr(GError) e = NULL;
     g_autoptr(btrail_command) parsed = NULL;
 
@@ -52,96 +95,444 @@ static bool check_session(JsonNode *node, GError **error)
         !parsed->file || (ring && !is_plain(ring))) {
         return refuse_state(error, "a session without names");
     }
-    return true;
+    return (is_type(json, "started", G_TYPE_INT64) &&
+            is_type(json, "ring", G_TYPE_STRING) &&
+            is_type(json, "whole", G_TYPE_BOOLEAN) &&
+            is_type(json, "keeping", G_TYPE_BOOLEAN)) ||
+           refuse_state(error, "a member of another type");
 }
 
-static bool check_capture(JsonNode *node, GError **error)
+/* A capture without sessions; NULL if @json does not name it as @member. */
+static JsonObject *parse_capture(JsonObject *json, const char *member,
+                                 GError **error)
 {
-    JsonObject *json = JSON_NODE_HOLDS_OBJECT(node) ?
-                       json_node_get_object(node) : NULL;
-    const char *name = json ? btrail_json_string(json, "name") : NULL;
-    const char *folder = json ? btrail_json_string(json, "folder") : NULL;
-    JsonArray *sessions = json ? btrail_json_array(json, "sessions") : NULL;
+    const char *name = btrail_json_string(json, member);
+    const char *folder = btrail_json_string(json, "folder");
 
-    if (!name || !is_plain(folder) || !sessions) {
-        return refuse_state(error, "a capture without names or sessions");
+    if (!name || strlen(name) > MAX_NAME || !is_plain(folder)) {
+        refuse_state(error, "a capture without names");
+        return NULL;
     }
-    for (unsigned i = 0; i < json_array_get_length(sessions); i++) {
-        if (!check_session(json_array_get_element(sessions, i), error)) {
-            return false;
-        }
-    }
-    return true;
+    return btrail_json_new("s:name", name, "s:folder", folder,
+                           "a:sessions", json_array_new(), NULL);
 }
 
-GPtrArray *btrail_state_parse(const char *text, GError **error)
+static JsonArray *sessions_of(JsonObject *capture)
+{
+    return json_object_get_array_member(capture, "sessions");
+}
+
+JsonObject *btrail_state_parse(const char *text, const char *id,
+                               GError **error)
 {
     g_autoptr(JsonNode) node = btrail_json_parse_object(text);
     JsonObject *json = node ? json_node_get_object(node) : NULL;
-    JsonArray *array = json ? btrail_json_array(json, "captures") : NULL;
-    g_autoptr(GPtrArray) captures = btrail_state_new();
+    JsonObject *session = json ? btrail_json_object(json, "session") : NULL;
+    g_autoptr(JsonObject) capture = NULL;
 
-    if (!array || btrail_json_int(json, "version", 0) != VERSION) {
-        refuse_state(error, "no captures, or another version");
+    if (!session || btrail_json_int(json, "version", 0) != VERSION) {
+        refuse_state(error, "no session, or another version");
         return NULL;
     }
-    for (unsigned i = 0; i < json_array_get_length(array); i++) {
-        JsonNode *capture = json_array_get_element(array, i);
-
-        if (!check_capture(capture, error)) {
-            return NULL;
-        }
-        g_ptr_array_add(captures, json_node_dup_object(capture));
-    }
-    return g_steal_pointer(&captures);
-}
-
-GPtrArray *btrail_state_read(const char *path, GError **error)
-{
-    g_autofree char *text = NULL;
-    g_autoptr(GError) e = NULL;
-    GPtrArray *captures;
-
-    if (!g_file_get_contents(path, &text, NULL, &e)) {
-        if (g_error_matches(e, G_FILE_ERROR, G_FILE_ERROR_NOENT)) {
-            return btrail_state_new();
-        }
-        g_propagate_error(error, g_steal_pointer(&e));
+    capture = parse_capture(json, "capture", error);
+    if (!capture || !check_session(session, error)) {
         return NULL;
     }
-    captures = btrail_state_parse(text, error);
-    if (!captures) {
-        g_prefix_error(error, "%s: ", path);
-    }
-    return captures;
+    json_object_set_string_member(session, "id", id);
+    json_array_add_object_element(sessions_of(capture),
+                                  json_object_ref(session));
+    return g_steal_pointer(&capture);
 }
 
-bool btrail_state_write(const char *path, GPtrArray *captures,
-                        GError **error)
+/* The text of a file for a session of a capture */
+static char *format(JsonObject *capture, JsonObject *session)
 {
-    JsonArray *array = json_array_new();
     g_autoptr(JsonNode) node = json_node_new(JSON_NODE_OBJECT);
-    g_autofree char *text = NULL;
-    g_autofree char *next = g_strconcat(path, ".new", NULL);
+    JsonObject *copy = json_object_new();
 
-    for (unsigned i = 0; i < captures->len; i++) {
-        json_array_add_object_element(
-            array, json_object_ref(g_ptr_array_index(captures, i)));
+    btrail_json_add_all(copy, session);
+    json_object_remove_member(copy, "id");
+    json_node_take_object(node, btrail_json_new(
+        "u:version", VERSION,
+        "s:capture", btrail_json_string(capture, "name"),
+        "s:folder", btrail_json_string(capture, "folder"),
+        "o:session", copy, NULL));
+    return json_to_string(node, FALSE);
+}
+
+JsonObject *btrail_state_command(const struct btrail_command *c)
+{
+    JsonObject *command = json_object_new();
+
+    btrail_json_add_all(command, c->json);
+    btrail_json_add(command, "s:session", c->session, "s:file", c->file, NULL);
+    return command;
+}
+
+bool btrail_state_admit(const struct btrail_command *c, GError **error)
+{
+    g_autofree char *longest = g_strnfill(MAX_NAME, 'x');
+    g_autoptr(JsonObject) capture = btrail_json_new(
+        "s:name", longest, "s:folder", longest, NULL);
+    g_autoptr(JsonObject) session = btrail_json_new(
+        "o:command", btrail_state_command(c), "U:started", G_MAXINT64,
+        "s:ring", longest, "b:whole", false, "b:keeping", false, NULL);
+    g_autofree char *text = format(capture, session);
+    g_autoptr(JsonObject) parsed =
+        strlen(text) > MAX_TEXT ? NULL : btrail_state_parse(text, "", NULL);
+
+    return parsed ||
+           btrail_service_fail(error, BTRAIL_SERVICE_ERROR_COMMAND,
+                               "the session could not continue when the "
+                               "service restarts; make its names shorter or "
+                               "plainer");
+}
+
+/*
+ * Files
+ */
+
+/* The service does not read a file of such a name; a person may. */
+static void set_aside(int fd, const char *name, const char *why)
+{
+    g_autofree char *aside = g_strconcat(name, ".unreadable", NULL);
+
+    for (unsigned i = 1;
+         renameat2(fd, name, fd, aside, RENAME_NOREPLACE) < 0; i++) {
+        if (errno != EEXIST || i > MAX_ASIDE) {
+            btrail_log(BTRAIL_LOG_ERROR, "state: %s cannot be read: %s; it "
+                       "cannot be renamed either: %s", name, why,
+                       g_strerror(errno));
+            return;
+        }
+        g_free(aside);
+        aside = g_strdup_printf("%s.unreadable.%u", name, i);
     }
-    json_node_take_object(node, btrail_json_new("u:version", VERSION,
-                                                "a:captures", array, NULL));
-    text = json_to_string(node, TRUE);
+    btrail_log(BTRAIL_LOG_ERROR, "state: %s cannot be read, and is now %s; "
+               "what it describes does not continue: %s", name, aside, why);
+}
+
+/* Whatever is there, this does not wait for it. */
+static char *read_text(int folder, const char *name, GError **error)
+{
+    int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK |
+                    O_CLOEXEC);
+    g_autofree char *text = NULL;
+    struct stat st;
+    size_t got = 0;
+    ssize_t n = 0;
+
+    if (fd < 0 || fstat(fd, &st) < 0) {
+        btrail_service_fail_errno(error, "%s", name);
+    } else if (!S_ISREG(st.st_mode) || st.st_size > MAX_TEXT) {
+        refuse_state(error, "not a file, or too large");
+    } else {
+        text = g_malloc(st.st_size + 1);
+        while (got < (size_t)st.st_size &&
+               (n = read(fd, text + got, st.st_size - got)) > 0) {
+            got += n;
+        }
+        text[got] = '\0';
+        if (n < 0 || strlen(text) < got) {
+            refuse_state(error, n < 0 ? g_strerror(errno) :
+                         "it has NUL bytes");
+            g_clear_pointer(&text, g_free);
+        }
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    return g_steal_pointer(&text);
+}
+
+static bool write_text(int folder, const char *name, const char *text,
+                       GError **error)
+{
+    static const char next[] = ".new";
+    size_t size = strlen(text);
+    bool ok;
+    int fd;
+
     /*
      * Whoever reads it finds the old one or the new one.  Nobody waits until
      * it is on the disk, which can take a minute where guests are being traced:
      * what crashes the host ends the guests that it is about.
      */
-    if (!g_file_set_contents_full(next, text, -1, G_FILE_SET_CONTENTS_NONE,
-                                  0600, error)) {
-        return false;
+    unlinkat(folder, next, 0);
+    fd = openat(folder, next, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    ok = fd >= 0 && write(fd, text, size) == (ssize_t)size &&
+         !renameat(folder, next, folder, name);
+    if (!ok) {
+        btrail_service_fail_errno(error, "%s", name);
     }
-    if (g_rename(next, path) < 0) {
-        return btrail_service_fail_errno(error, "%s", path);
+    if (fd >= 0) {
+        close(fd);
+    }
+    return ok;
+}
+
+static char *file_of(const char *id)
+{
+    return g_strconcat(id, SUFFIX, NULL);
+}
+
+/* The id that a file is named by, or NULL */
+static char *id_of(const char *name)
+{
+    return strlen(name) == ID_LENGTH + strlen(SUFFIX) &&
+           strspn(name, "0123456789abcdef") == ID_LENGTH &&
+           g_str_has_suffix(name, SUFFIX) ? g_strndup(name, ID_LENGTH) : NULL;
+}
+
+/*
+ * Reading
+ */
+
+static bool is_same(JsonObject *a, JsonObject *b, const char *member)
+{
+    return !g_strcmp0(btrail_json_string(a, member),
+                      btrail_json_string(b, member));
+}
+
+/* Puts sessions of one capture together; @capture, with one, is taken. */
+static void add_capture(GPtrArray *captures, JsonObject *capture)
+{
+    for (unsigned i = 0; i < captures->len; i++) {
+        JsonObject *other = g_ptr_array_index(captures, i);
+
+        if (is_same(other, capture, "name") &&
+            is_same(other, capture, "folder")) {
+            json_array_add_element(sessions_of(other), json_array_dup_element(
+                sessions_of(capture), 0));
+            json_object_unref(capture);
+            return;
+        }
+    }
+    g_ptr_array_add(captures, capture);
+}
+
+static gint64 started(JsonObject *capture)
+{
+    return btrail_json_int(json_array_get_object_element(sessions_of(capture),
+                                                         0), "started", 0);
+}
+
+static gint compare_started(gconstpointer a, gconstpointer b)
+{
+    gint64 x = started(*(JsonObject *const *)a);
+    gint64 y = started(*(JsonObject *const *)b);
+
+    return (x > y) - (x < y);
+}
+
+/* Reads a file into @found, a capture with one session. */
+static void read_file(struct btrail_state *s, const char *name,
+                      const char *id, GPtrArray *found)
+{
+    g_autoptr(GError) error = NULL;
+    char *text = read_text(s->fd, name, &error);
+    JsonObject *capture = text ? btrail_state_parse(text, id, &error) : NULL;
+
+    if (!capture) {
+        g_free(text);
+        set_aside(s->fd, name, error->message);
+        return;
+    }
+    g_hash_table_insert(s->texts, g_strdup(id), text);
+    g_ptr_array_add(found, capture);
+}
+
+static void read_files(struct btrail_state *s, GPtrArray *found)
+{
+    DIR *dir = fdopendir(openat(s->fd, ".", O_RDONLY | O_DIRECTORY |
+                                O_CLOEXEC));
+    g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
+    struct dirent *e;
+
+    while (dir && (e = readdir(dir))) {
+        g_ptr_array_add(names, g_strdup(e->d_name));
+    }
+    if (dir) {
+        closedir(dir);
+    }
+    for (unsigned i = 0; i < names->len; i++) {
+        const char *name = g_ptr_array_index(names, i);
+        g_autofree char *id = id_of(name);
+
+        if (id) {
+            read_file(s, name, id, found);
+        }
+    }
+}
+
+/* The sessions of the old file; those that have files of their own have ids. */
+static bool parse_old(struct btrail_state *s, const char *text,
+                      GPtrArray *found, GError **error)
+{
+    g_autoptr(JsonNode) node = btrail_json_parse_object(text);
+    JsonObject *json = node ? json_node_get_object(node) : NULL;
+    JsonArray *captures = json ? btrail_json_array(json, "captures") : NULL;
+
+    if (!captures || btrail_json_int(json, "version", 0) != OLD_VERSION) {
+        return refuse_state(error, "no captures, or another version");
+    }
+    for (unsigned i = 0; i < json_array_get_length(captures); i++) {
+        JsonNode *n = json_array_get_element(captures, i);
+        JsonObject *c = JSON_NODE_HOLDS_OBJECT(n) ? json_node_get_object(n) :
+                                                    NULL;
+        JsonArray *sessions = c ? btrail_json_array(c, "sessions") : NULL;
+
+        for (unsigned k = 0; sessions && k < json_array_get_length(sessions);
+             k++) {
+            g_autofree char *id = g_strdup_printf("%08x%08x", i, k);
+            g_autoptr(JsonObject) capture = parse_capture(c, "name", error);
+            JsonNode *m = json_array_get_element(sessions, k);
+            JsonObject *session = JSON_NODE_HOLDS_OBJECT(m) ?
+                                  json_node_get_object(m) : NULL;
+
+            if (!capture || !session || !check_session(session, error)) {
+                return capture && !session ?
+                       refuse_state(error, "a session is no object") : false;
+            }
+            if (!g_hash_table_contains(s->texts, id)) {
+                json_object_set_string_member(session, "id", id);
+                json_array_add_object_element(sessions_of(capture),
+                                              json_object_ref(session));
+                g_ptr_array_add(found, g_steal_pointer(&capture));
+            }
+        }
     }
     return true;
+}
+
+static void read_old(struct btrail_state *s, GPtrArray *found)
+{
+    g_autofree char *text = NULL;
+    g_autoptr(GError) error = NULL;
+    struct stat st;
+
+    if (fstatat(s->root, OLD_FILE, &st, AT_SYMLINK_NOFOLLOW) < 0) {
+        return;
+    }
+    text = read_text(s->root, OLD_FILE, &error);
+    s->old = text && parse_old(s, text, found, &error);
+    if (!s->old) {
+        set_aside(s->root, OLD_FILE, error->message);
+    }
+}
+
+GPtrArray *btrail_state_read(struct btrail_state *s)
+{
+    g_autoptr(GPtrArray) found = btrail_state_new();
+    GPtrArray *captures = btrail_state_new();
+
+    read_files(s, found);
+    read_old(s, found);
+    g_ptr_array_sort(found, compare_started);
+    for (unsigned i = 0; i < found->len; i++) {
+        add_capture(captures, json_object_ref(g_ptr_array_index(found, i)));
+    }
+    return captures;
+}
+
+/*
+ * Writing
+ */
+
+/* Writes the file of a session unless it is as it is to be. */
+static bool write_session(struct btrail_state *s, JsonObject *capture,
+                          JsonObject *session, GError **error)
+{
+    const char *id = btrail_json_string(session, "id");
+    g_autofree char *name = file_of(id);
+    char *text = format(capture, session);
+
+    if (!g_strcmp0(g_hash_table_lookup(s->texts, id), text)) {
+        g_free(text);
+        return true;
+    }
+    if (!write_text(s->fd, name, text, error)) {
+        g_free(text);
+        return false;
+    }
+    g_hash_table_insert(s->texts, g_strdup(id), text);
+    return true;
+}
+
+bool btrail_state_write(struct btrail_state *s, GPtrArray *captures,
+                        GError **error)
+{
+    g_autoptr(GHashTable) kept = g_hash_table_new(g_str_hash, g_str_equal);
+    GHashTableIter iter;
+    gpointer id;
+    bool ok = true;
+
+    for (unsigned i = 0; i < captures->len; i++) {
+        JsonObject *capture = g_ptr_array_index(captures, i);
+        JsonArray *sessions = sessions_of(capture);
+
+        for (unsigned k = 0; k < json_array_get_length(sessions); k++) {
+            JsonObject *session = json_array_get_object_element(sessions, k);
+
+            g_hash_table_add(kept, (gpointer)btrail_json_string(session,
+                                                                "id"));
+            ok = write_session(s, capture, session, ok ? error : NULL) && ok;
+        }
+    }
+    g_hash_table_iter_init(&iter, s->texts);
+    while (g_hash_table_iter_next(&iter, &id, NULL)) {
+        g_autofree char *name = file_of(id);
+
+        if (!g_hash_table_contains(kept, id)) {
+            unlinkat(s->fd, name, 0);
+            g_hash_table_iter_remove(&iter);
+        }
+    }
+    if (ok && s->old) {
+        unlinkat(s->root, OLD_FILE, 0);
+        s->old = false;
+    }
+    return ok;
+}
+
+static int open_sessions(int root)
+{
+    if (mkdirat(root, FOLDER, 0700) < 0 && errno != EEXIST) {
+        return -1;
+    }
+    return openat(root, FOLDER, O_RDONLY | O_DIRECTORY | O_NOFOLLOW |
+                  O_CLOEXEC);
+}
+
+struct btrail_state *btrail_state_open(const char *folder, GError **error)
+{
+    struct btrail_state *s = g_new0(struct btrail_state, 1);
+
+    s->root = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    s->fd = s->root < 0 ? -1 : open_sessions(s->root);
+    if (s->root >= 0 && s->fd < 0 && errno == ENOTDIR) {
+        set_aside(s->root, FOLDER, g_strerror(ENOTDIR));
+        s->fd = open_sessions(s->root);
+    }
+    s->texts = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    if (s->fd < 0) {
+        btrail_service_fail_errno(error, "%s", folder);
+        btrail_state_close(s);
+        return NULL;
+    }
+    return s;
+}
+
+void btrail_state_close(struct btrail_state *s)
+{
+    if (s) {
+        if (s->root >= 0) {
+            close(s->root);
+        }
+        if (s->fd >= 0) {
+            close(s->fd);
+        }
+        g_hash_table_unref(s->texts);
+        g_free(s);
+    }
 }

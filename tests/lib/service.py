@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Run backtraild for a test, and guests that are traced by it."""
 
+import contextlib
+import glob
+import json
 import os
 import shutil
 import signal
@@ -113,6 +116,16 @@ class Service:
         self.process.send_signal(signal.SIGHUP)
         wait_until(lambda: self.output().count('read again') > before,
                    'the configuration is read')
+
+    def state(self):
+        """What it would know of its sessions if it was started again"""
+        sessions = []
+        for name in sorted(glob.glob(self.path('state', 'sessions',
+                                               '*.json'))):
+            with contextlib.suppress(FileNotFoundError), \
+                    open(name, encoding='utf-8') as f:
+                sessions.append(json.load(f))
+        return sessions
 
     def output(self):
         with open(self.log, encoding='utf-8', errors='replace') as f:

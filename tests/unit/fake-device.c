@@ -259,12 +259,21 @@ JsonObject *record_session(struct device *d, JsonNode **node)
 
 bool state_has(const char *capture)
 {
-    g_autofree char *state = g_build_filename(folder, "state",
-                                              "sessions.json", NULL);
-    g_autofree char *text = NULL;
+    g_autofree char *path = g_build_filename(folder, "state", "sessions",
+                                             NULL);
+    g_autoptr(GDir) dir = g_dir_open(path, 0, NULL);
+    const char *name;
+    bool has = false;
 
-    g_assert_true(g_file_get_contents(state, &text, NULL, NULL));
-    return strstr(text, capture);
+    g_assert_nonnull(dir);
+    while (!has && (name = g_dir_read_name(dir))) {
+        g_autofree char *file = g_build_filename(path, name, NULL);
+        g_autofree char *text = NULL;
+
+        g_assert_true(g_file_get_contents(file, &text, NULL, NULL));
+        has = strstr(text, capture);
+    }
+    return has;
 }
 
 void disconnect(struct device *d)

@@ -50,6 +50,9 @@ static void test_names(void)
         { "ä/1/2/3/4/5/6/ö", "ä/1/2/3/4/5/6/ö.btrail" },
         { "a..b", "a..b.btrail" },
     };
+    g_autofree char *long_part = g_strnfill(200, 'x');
+    g_autofree char *most = g_strdup_printf("%1$s/%1$s/%1$s/%1$s/%2$.196s",
+                                            long_part, long_part);
     static const char *const bad[] = {
         "", "/", "/etc/passwd", "a/", "a//b", "..", "../x", "a/../x", "a/..",
         ".", "./a", "a/./b", ".guest", "a/.hidden", "a\nb", "a\x7f" "b",
@@ -64,6 +67,15 @@ static void test_names(void)
 
         g_assert_no_error(error);
         g_assert_cmpstr(name, ==, good[i][1]);
+    }
+    /* What has come out goes in, however long it is. */
+    for (i = 0; i < 2; i++) {
+        g_autofree char *name = btrail_folder_check_name(i ? most : long_part,
+                                                         NULL);
+        g_autofree char *again = btrail_folder_check_name(name, NULL);
+
+        g_assert_nonnull(name);
+        g_assert_cmpstr(name, ==, again);
     }
     for (i = 0; i < G_N_ELEMENTS(bad) + 1; i++) {
         g_autoptr(GError) error = NULL;

@@ -6,6 +6,7 @@
 
 #include <glib/gstdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "backtrail/trace.h"
@@ -25,12 +26,16 @@ static char *in_guest(const char *name)
     return g_build_filename(folder, "traces", "vm", name, NULL);
 }
 
+static char *in_state(const char *name)
+{
+    return g_build_filename(folder, "state", "sessions", name, NULL);
+}
+
 /* A trace that was cut off, and a service that knows of its session */
 static void leave_session(void)
 {
     g_autofree char *path = in_guest("s.btrail");
-    g_autofree char *state = g_build_filename(folder, "state",
-                                              "sessions.json", NULL);
+    g_autofree char *state = in_state("0123456789abcdef.json");
     g_autoptr(JsonNode) node = NULL;
     GStatBuf st;
     struct device d;
@@ -43,10 +48,10 @@ static void leave_session(void)
     g_assert_cmpint(g_stat(path, &st), ==, 0);
     g_assert_cmpint(truncate(path, st.st_size - 1), ==, 0);
     g_assert_true(g_file_set_contents(
-        state, "{\"version\":1,\"captures\":[{\"name\":\"" CAPTURE "\","
-        "\"folder\":\"vm\",\"sessions\":[{\"command\":{\"do\":\"start\","
+        state, "{\"version\":2,\"capture\":\"" CAPTURE "\","
+        "\"folder\":\"vm\",\"session\":{\"command\":{\"do\":\"start\","
         "\"session\":\"s\",\"file\":\"s.btrail\",\"names\":\"off\"},"
-        "\"started\":1,\"whole\":true}]}]}", -1, NULL));
+        "\"started\":1,\"whole\":true}}", -1, NULL));
     start_service("");
 }
 
@@ -197,6 +202,42 @@ static void test_left_early(void)
     g_assert_true(state_has(CAPTURE));
 }
 
+/* What of the state cannot be read costs no other session. */
+static void test_spoilt(void)
+{
+    static const char *const names[] = {
+        "0000000000000000.json", "ffffffffffffffff.json",
+    };
+    struct device d;
+    gint64 id;
+
+    leave_session();
+    btrail_service_free(service);
+    for (unsigned i = 0; i < G_N_ELEMENTS(names); i++) {
+        g_autofree char *path = in_state(names[i]);
+
+        if (i) {
+            g_assert_cmpint(mkfifo(path, 0600), ==, 0);
+        } else {
+            g_assert_true(g_file_set_contents(path, "{[[[", -1, NULL));
+        }
+    }
+    start_service("");
+    connect_traced(&d, "vm", 100, CAPTURE);
+    id = expect_execute(&d, "branch-trace-attach");
+    for (unsigned i = 0; i < G_N_ELEMENTS(names); i++) {
+        g_autofree char *aside = g_strconcat(names[i], ".unreadable", NULL);
+        g_autofree char *path = in_state(names[i]), *now = in_state(aside);
+
+        g_assert_false(g_file_test(path, G_FILE_TEST_EXISTS));
+        g_assert_true(g_file_test(now, G_FILE_TEST_EXISTS));
+    }
+    reply_error(&d, id, "not today");
+    check_whole();
+    disconnect(&d);
+    stop_service();
+}
+
 /* The device has come again; what was left is being looked at. */
 static void begin_look(struct device *d)
 {
@@ -250,6 +291,26 @@ static void test_slow(void)
     fake_clear(&d.producer);
 }
 
+/* A client is faster, and takes the name: there are no two of that name. */
+static void test_same_name(void)
+{
+    g_autoptr(JsonNode) start = btrail_json_parse_object(
+        "{\"do\":\"start\",\"session\":\"s\",\"file\":\"t\",\"names\":\"off\"}");
+    struct device d;
+    gint64 id;
+
+    begin_look(&d);
+    btrail_guest_command(the_guest(), 1, json_node_get_object(start));
+    g_assert_cmpuint(the_guest()->members->len, ==, 1);
+    reply_done(&d, expect_execute(&d, "branch-trace-stop"));
+    id = expect_execute(&d, "branch-trace-start");
+    g_assert_cmpuint(the_guest()->members->len, ==, 1);
+    reply_error(&d, id, "not today");
+    check_whole();
+    disconnect(&d);
+    stop_service();
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -261,6 +322,9 @@ int main(int argc, char **argv)
     g_test_add_data_func("/guest-restore/left-early", test_left_early,
                          in_folder);
     g_test_add_data_func("/guest-restore/ending-early", test_ending_early,
+                         in_folder);
+    g_test_add_data_func("/guest-restore/spoilt", test_spoilt, in_folder);
+    g_test_add_data_func("/guest-restore/same-name", test_same_name,
                          in_folder);
     g_test_add_data_func("/guest-restore/slow", test_slow, in_folder);
     return g_test_run();
