@@ -18,10 +18,12 @@
 #define MAX_PART    200         /* of them, between "/"; room for .123.btrail */
 #define MAX_DEPTH   8
 
-/* In a guest's folder: the guest that it belongs to */
+/* In a guest's folder: the guest that it belongs to, and what becomes this */
 #define OWNER_FILE  ".guest"
+#define NEXT_OWNER  ".guest.new"
 
 #define SUFFIX      ".btrail"
+#define UUID_LENGTH 36
 
 static struct btrail_folder *new_folder(char *path, int fd)
 {
@@ -92,8 +94,8 @@ static char *read_owner(int fd)
     return n < 0 ? NULL : g_strndup(text, n);
 }
 
-/* Not counting the file that names its owner, if @owned */
-static bool is_empty(int fd, bool owned)
+/* Not counting the file that names its owner */
+static bool is_empty(int fd)
 {
     DIR *dir = fdopendir(enter(fd, ".", false));
     struct dirent *e;
@@ -104,7 +106,8 @@ static bool is_empty(int fd, bool owned)
     }
     while (empty && (e = readdir(dir))) {
         empty = !strcmp(e->d_name, ".") || !strcmp(e->d_name, "..") ||
-                (owned && !strcmp(e->d_name, OWNER_FILE));
+                !strcmp(e->d_name, OWNER_FILE) ||
+                !strcmp(e->d_name, NEXT_OWNER);
     }
     closedir(dir);
     return empty;
@@ -117,39 +120,57 @@ static bool is_owned(int fd, const char *owner)
     return is && !strcmp(is, owner);
 }
 
-/* Is the folder that of this guest, or can it be? */
+/*
+ * Is the folder that of this guest, or can it be?  The file that says so has
+ * its text at once.  An empty one, as a crash of the host can leave it, says
+ * nothing.
+ */
 static bool own(int fd, const char *owner, GError **error)
 {
     g_autofree char *is = read_owner(fd);
     int file;
     bool ok;
 
-    if (is) {
+    if (is && *is) {
         return !strcmp(is, owner);
     }
-    if (!is_empty(fd, false)) {
+    if (!is_empty(fd)) {
         return false;
     }
-    file = openat(fd, OWNER_FILE, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+    unlinkat(fd, NEXT_OWNER, 0);
+    file = openat(fd, NEXT_OWNER, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
                   0640);
     ok = file >= 0 &&
-         write(file, owner, strlen(owner)) == (ssize_t)strlen(owner);
+         write(file, owner, strlen(owner)) == (ssize_t)strlen(owner) &&
+         !renameat(fd, NEXT_OWNER, fd, OWNER_FILE);
     if (!ok) {
         btrail_service_fail_errno(error, "%s", OWNER_FILE);
     }
     if (file >= 0) {
         close(file);
-        if (!ok) {
-            unlinkat(fd, OWNER_FILE, 0);
-        }
     }
     return ok;
 }
 
-/* A guest's name as that of a folder: no two of them become the same. */
+/* Where the end of a folder's name begins that is "." and a UUID; or NULL */
+static char *find_unique(const char *name)
+{
+    size_t length = strlen(name);
+    const char *end = length > UUID_LENGTH ? name + length - UUID_LENGTH - 1 :
+                                             NULL;
+
+    return end && *end == '.' && g_uuid_string_is_valid(end + 1) ?
+           (char *)end : NULL;
+}
+
+/*
+ * A guest's name as that of a folder: no two of them become the same, unless
+ * they are too long, and none becomes that of another guest with its UUID.
+ */
 static char *escape(const char *name)
 {
     GString *s = g_string_new(NULL);
+    char *unique;
 
     for (; *name && s->len < MAX_PART - 40; name++) {
         unsigned char c = *name;
@@ -163,6 +184,11 @@ static char *escape(const char *name)
     }
     if (!s->len) {
         g_string_assign(s, "%");
+    }
+    unique = find_unique(s->str);
+    if (unique) {
+        g_string_overwrite(s, unique - s->str, "%");
+        g_string_insert(s, unique - s->str + 1, "2e");
     }
     return g_string_free(s, FALSE);
 }
@@ -253,7 +279,8 @@ struct btrail_folder *btrail_folder_sibling(const struct btrail_folder *f,
 
 void btrail_folder_remove_unused(const struct btrail_folder *f)
 {
-    if (is_empty(f->fd, true)) {
+    if (is_empty(f->fd)) {
+        unlinkat(f->fd, NEXT_OWNER, 0);
         unlinkat(f->fd, OWNER_FILE, 0);
         rmdir(f->path);
     }

@@ -197,6 +197,10 @@ static void is_folder(struct btrail_folder *all, const char *name,
 static void test_guests(void)
 {
     struct btrail_folder *all = open_all();
+    /* Also if it becomes that because it is too long */
+    g_autofree char *fill = g_strnfill(160 - 37, 'x');
+    g_autofree char *cut = g_strconcat(fill, "." UUID1 "zzz", NULL);
+    g_autofree char *folder_of_cut = g_strconcat(fill, "%2e" UUID1, NULL);
     g_autofree char *make = g_strdup_printf(
         "cd %s && mkdir foreign && touch foreign/x && ln -s /tmp link", path);
     GError *error = NULL;
@@ -209,6 +213,13 @@ static void test_guests(void)
     is_folder(all, "web", UUID1, 9, NULL);
     is_folder(all, "web", NULL, 7, NULL);
     is_folder(all, "web", "../../..", 7, NULL);
+    /* Nor can a guest be named as this one's folder is. */
+    is_folder(all, "db", UUID2, 8, "db");
+    is_folder(all, "db." UUID1, UUID2, 8, "db%2e" UUID1);
+    is_folder(all, "db." UUID1, UUID2, 8, "db%2e" UUID1);
+    is_folder(all, "db", UUID1, 7, "db." UUID1);
+    is_folder(all, "." UUID1, UUID2, 8, "%2e" UUID1);
+    is_folder(all, cut, UUID2, 8, folder_of_cut);
     is_folder(all, "bare", NULL, 7, "bare");
     is_folder(all, "bare", "00000000-0000-0000-0000-000000000000", 7, "bare");
     is_folder(all, "..", UUID1, 7, "%2e.");
@@ -222,6 +233,31 @@ static void test_guests(void)
     g_assert_null(btrail_folder_guest(all, "link", UUID1, 7, &error));
     g_assert_nonnull(error);
     g_error_free(error);
+    btrail_folder_free(all);
+}
+
+/* A process or the host has died before the owner of a folder was written. */
+static void test_no_owner(void)
+{
+    struct btrail_folder *all = open_all();
+    g_autofree char *make = g_strdup_printf(
+        "cd %s && mkdir empty early fifo full && touch empty/.guest "
+        "early/.guest.new full/.guest full/x && mkfifo fifo/.guest", path);
+    g_autofree char *left = g_build_filename(path, "empty", ".guest", NULL);
+    g_autofree char *text = NULL;
+
+    run(make);
+    is_folder(all, "empty", NULL, 7, "empty");
+    is_folder(all, "early", NULL, 7, "early");
+    is_folder(all, "fifo", NULL, 7, "fifo");
+    /* From then on they have one. */
+    is_folder(all, "empty", NULL, 8, NULL);
+    is_folder(all, "early", UUID1, 7, "early." UUID1);
+    is_folder(all, "fifo", NULL, 7, "fifo");
+    g_assert_true(g_file_get_contents(left, &text, NULL, NULL));
+    g_assert_cmpstr(text, ==, "-\n7\nempty\n");
+    /* What is there may be another guest's. */
+    is_folder(all, "full", NULL, 7, NULL);
     btrail_folder_free(all);
 }
 
@@ -367,6 +403,7 @@ int main(int argc, char **argv)
     g_test_add_data_func("/folder/links", test_links, in_scratch);
     g_test_add_data_func("/folder/moved", test_moved, in_scratch);
     g_test_add_data_func("/folder/guests", test_guests, in_scratch);
+    g_test_add_data_func("/folder/no-owner", test_no_owner, in_scratch);
     g_test_add_data_func("/folder/siblings", test_siblings, in_scratch);
     g_test_add_data_func("/folder/list", test_list, in_scratch);
     g_test_add_data_func("/folder/unused", test_unused, in_scratch);
