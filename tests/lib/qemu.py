@@ -318,7 +318,8 @@ class Qemu:
             if match:
                 return match
             if dead:
-                raise QemuError(f'QEMU ended before {pattern!r}: '
+                raise QemuError(f'QEMU ended with {self.process.returncode} '
+                                f'before {pattern!r}: '
                                 f'{self.output()}\n{self.tail()}')
             if time.monotonic() > deadline:
                 raise QemuError(f'no {pattern!r} within {timeout} s; the '
