@@ -17,15 +17,15 @@ import qemu
 KEEP = 64                       # in the cache; each has some 80 MB
 
 
-def start(vm, until, like=None):
+def start(vm, until, like=None, prepare=None):
     """Start a qemu.Qemu where another one was when its guest had written what
     matches until; its serial port says what that one's said.
 
     like is the arguments of the other one, by default the same; they may
     differ in what is no part of the guest, and name no file that only this
-    test has.
+    test has.  prepare is called with the monitor of that one before it boots.
     """
-    saved = _saved(vm.binary, like or vm.given, until)
+    saved = _saved(vm.binary, like or vm.given, until, prepare)
     shutil.copy(os.path.join(saved, 'serial'), vm.path('serial.log'))
     vm.append_serial()
     vm.args += ['-incoming', f'file:{os.path.join(saved, "state")}']
@@ -51,7 +51,7 @@ def _wait(vm, condition, what):
         time.sleep(0.01)
 
 
-def _saved(binary, args, until):
+def _saved(binary, args, until, prepare):
     """The folder with the guest of these arguments; made if needed."""
     stat = os.stat(binary)
     key = hashlib.sha256('\0'.join(
@@ -69,7 +69,10 @@ def _saved(binary, args, until):
             new = f'{folder}.new'
             shutil.rmtree(new, ignore_errors=True)
             os.mkdir(new)
-            with qemu.Qemu(args, binary=binary) as vm:
+            with qemu.Qemu([*args, '-S'], binary=binary) as vm:
+                if prepare:
+                    prepare(vm.qmp)
+                vm.qmp.command('cont')
                 vm.wait_serial(until)
                 save(vm, os.path.join(new, 'state'))
                 shutil.copy(vm.path('serial.log'),
