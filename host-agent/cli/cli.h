@@ -13,6 +13,7 @@
 #include <stdio.h>
 
 #include "backtrail/words.h"
+#include "cli/print.h"
 #include "util/parse.h"
 
 /* Exit codes; see backtrail(1). */
@@ -36,15 +37,11 @@ int cmd_merge(int argc, char **argv);
 int cmd_flamegraph(int argc, char **argv);
 int cmd_export(int argc, char **argv);
 
-/* Prints "backtrail: ", a message and a line end to stderr. */
-void cli_error(const char *format, ...) G_GNUC_PRINTF(1, 2);
-
 /* Print a JSON object, which is freed. */
 void cli_print_json(JsonObject *root);
 
-/* Writes a JSON string; for HTML, without characters that mean something there.
- * What is not UTF-8 is replaced. */
-void cli_put_json_string(FILE *out, const char *text, bool html);
+/* Writes a JSON string. */
+void cli_put_json_string(FILE *out, const char *text);
 
 /* Writes all bytes.  Returns 0 or an errno. */
 int cli_write_all(int fd, const void *bytes, size_t n);

@@ -61,7 +61,7 @@ static void G_GNUC_PRINTF(4, 5) report(struct doctor *d, const char *check,
             "s:check", check, "s:state", state_names[state],
             "s:message", message, NULL));
     } else {
-        printf("%-8s %-11s %s\n", state_names[state], check, message);
+        cli_printf("%-8s %-11s %s\n", state_names[state], check, message);
     }
 }
 

@@ -156,6 +156,7 @@ static bool show_difference(struct enable *e)
     g_autofree char *before = NULL, *after = NULL, *output = NULL;
     g_autoptr(xmlDoc) doc = NULL;
     g_autofree char *same = NULL;
+    g_auto(GStrv) lines = NULL;
     bool ok = false;
     int status;
 
@@ -173,8 +174,10 @@ static bool show_difference(struct enable *e)
 
         ok = g_spawn_sync(NULL, argv, NULL, G_SPAWN_SEARCH_PATH, NULL, NULL,
                           &output, NULL, &status, &error);
-        if (ok) {
-            fputs(output, stdout);
+        /* For people, other than the XML itself */
+        lines = ok ? g_strsplit(output, "\n", -1) : NULL;
+        for (char **line = lines; line && *line && line[1]; line++) {
+            cli_printf("%s\n", *line);
         }
         g_unlink(after);
     }
@@ -247,18 +250,18 @@ static void print_changes_json(const struct enable *e)
 static void print_changes(const struct enable *e)
 {
     if (e->disable && !e->changes->len) {
-        printf("%s: nothing to undo\n", e->name);
+        cli_printf("%s: nothing to undo\n", e->name);
         return;
     }
-    printf(e->disable ? "%s: as it was before backtrail enable" :
-           "%s: can be traced", e->name);
-    puts(e->running ? "; it is running: this takes effect when it is started "
-         "the next time, not when it reboots" : "");
+    cli_printf(e->disable ? "%s: as it was before backtrail enable" :
+               "%s: can be traced", e->name);
+    cli_printf("%s\n", e->running ? "; it is running: this takes effect when it "
+               "is started the next time, not when it reboots" : "");
     if (e->saved) {
-        printf("%s: it has a saved state, and resumes from it with the "
-               "devices of that time when it is started; this takes effect at "
-               "the start after that, or once that state is discarded: virsh "
-               "managedsave-remove %s\n", e->name, e->name);
+        cli_printf("%s: it has a saved state, and resumes from it with the "
+                   "devices of that time when it is started; this takes effect "
+                   "at the start after that, or once that state is discarded: "
+                   "virsh managedsave-remove %s\n", e->name, e->name);
     }
 }
 

@@ -7,14 +7,7 @@
 #include <inttypes.h>
 
 #include "cli/export.h"
-
-/* Adds a name, without the characters that separate names and lines. */
-static void add_name(GString *line, const char *name)
-{
-    for (; *name; name++) {
-        g_string_append_c(line, *name == ';' || *name == '\n' ? ':' : *name);
-    }
-}
+#include "util/quote.h"
 
 /* The tree is at most STACK_MAX_DEPTH deep. */
 static void put_stacks(const struct export *e, const struct stack_node *n,
@@ -30,7 +23,7 @@ static void put_stacks(const struct export *e, const struct stack_node *n,
         if (len) {
             g_string_append_c(line, ';');
         }
-        add_name(line, call_tree_name(n, buf, sizeof(buf)));
+        btrail_quote_append(line, call_tree_name(n, buf, sizeof(buf)), ";");
         if (n->function && n->function->module->kernel) {
             g_string_append(line, "_[k]");
         }

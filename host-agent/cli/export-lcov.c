@@ -13,6 +13,7 @@
 #include "cli/export.h"
 #include "symbolize/instruction.h"
 #include "analyze/profile.h"
+#include "util/quote.h"
 #include "util/search.h"
 
 #define MAX_BLOCKS  (8u << 20)
@@ -197,6 +198,15 @@ static gint by_number(gconstpointer a, gconstpointer b)
     return BTRAIL_COMPARE(a, b);
 }
 
+/* Adds a record of a function, whose name is behind the last comma. */
+static void put_function(FILE *out, const char *type, uint64_t number,
+                         const char *name)
+{
+    g_autofree char *quoted = btrail_quote(name, ",");
+
+    fprintf(out, "%s:%" PRIu64 ",%s\n", type, number, quoted);
+}
+
 static void put_source(struct lcov_writer *w, const struct lcov_source *source)
 {
     g_autoptr(GList) names = g_list_sort(
@@ -206,16 +216,16 @@ static void put_source(struct lcov_writer *w, const struct lcov_source *source)
     FILE *out = w->e->out;
     unsigned found = 0, hit = 0;
 
-    fprintf(out, "TN:\nSF:%s\n", source->name);
+    cli_fprintf(out, "TN:\nSF:%s\n", source->name);
     for (GList *l = names; l; l = l->next) {
         const struct hit *f = g_hash_table_lookup(source->functions, l->data);
 
-        fprintf(out, "FN:%" PRIu64 ",%s\n", f->address, (char *)l->data);
+        put_function(out, "FN", f->address, l->data);
     }
     for (GList *l = names; l; l = l->next) {
         const struct hit *f = g_hash_table_lookup(source->functions, l->data);
 
-        fprintf(out, "FNDA:%" PRIu64 ",%s\n", f->count, (char *)l->data);
+        put_function(out, "FNDA", f->count, l->data);
         found++;
         hit += f->count > 0;
     }

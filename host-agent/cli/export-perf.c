@@ -10,6 +10,7 @@
 #include <inttypes.h>
 
 #include "cli/export.h"
+#include "util/quote.h"
 
 struct perf_writer {
     const struct export *e;
@@ -21,24 +22,39 @@ struct perf_writer {
 
 #define TICK    1000000
 
+/*
+ * The name of a process, to be freed.  Readers take the first number behind a
+ * space for that of the thread.  As with perf, ":TID" stands for no name.
+ */
+static char *command_text(const char *comm, int64_t tid)
+{
+    bool misleads = *comm == ' ';
+
+    for (const char *p = comm; *p; p++) {
+        misleads |= *p == ' ' && g_ascii_isdigit(p[1]);
+    }
+    return *comm ? btrail_quote(comm, misleads ? " " : "") :
+           g_strdup_printf(":%" PRId64, tid);
+}
+
 static void put_sample(const struct perf_writer *w, unsigned vcpu,
                        const struct stack_node *n, uint64_t records)
 {
     uint64_t time = w->last[vcpu] > w->e->in.trace.start ?
                     w->last[vcpu] - w->e->in.trace.start : 0;
-    const struct process *p = n->process;
+    int64_t tid = MAX(n->process->tid >= 0 ? n->process->tid :
+                      n->process->pid, 0);
+    g_autofree char *comm = command_text(n->process->comm, tid);
 
     fprintf(w->e->out, "%s %7" PRId64 " [%03u] %5" PRIu64 ".%06u: %10" PRIu64
-            " branches:\n", p->comm, MAX(p->tid >= 0 ? p->tid : p->pid, 0),
-            vcpu,
-            time / 1000000000, (unsigned)(time % 1000000000 / 1000),
-            records);
+            " branches:\n", comm, tid, vcpu, time / 1000000000,
+            (unsigned)(time % 1000000000 / 1000), records);
     for (; n->function; n = n->parent) {
         const struct function *f = n->function;
 
-        fprintf(w->e->out, "\t%16" PRIx64 " %s%s (%s)\n",
-                f->known ? f->start : 0, f->name, f->known ? "+0x0" : "",
-                f->module->path);
+        cli_fprintf(w->e->out, "\t%16" PRIx64 " %s%s (%s)\n",
+                    f->known ? f->start : 0, f->name, f->known ? "+0x0" : "",
+                    f->module->path);
     }
     fputc('\n', w->e->out);
 }

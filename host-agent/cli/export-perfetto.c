@@ -16,6 +16,7 @@
 #include "cli/export.h"
 #include "lib/internal/bytes.h"
 #include "util/hash.h"
+#include "util/quote.h"
 
 /* Fields of the schema */
 enum {
@@ -134,9 +135,9 @@ static void write_descriptor(struct perfetto_writer *w, uint64_t uuid,
 
 static void put_name(GByteArray *a, unsigned field, const char *name)
 {
-    g_autofree char *valid = g_utf8_make_valid(name, -1);
+    g_autofree char *quoted = btrail_quote(name, "");
 
-    put_bytes(a, field, valid, strlen(valid));
+    put_bytes(a, field, quoted, strlen(quoted));
 }
 
 static void describe_thread(struct perfetto_writer *w, const struct track *t)
@@ -200,9 +201,8 @@ static struct track *thread_track(struct perfetto_writer *w,
 static unsigned intern(struct perfetto_writer *w, const struct stack_node *n)
 {
     char buf[256];
-    g_autofree char *name = g_utf8_make_valid(call_tree_name(n, buf,
-                                                             sizeof(buf)),
-                                              -1);
+    g_autofree char *name = btrail_quote(call_tree_name(n, buf, sizeof(buf)),
+                                         "");
     unsigned number = GPOINTER_TO_UINT(g_hash_table_lookup(w->names, name));
 
     if (!number) {

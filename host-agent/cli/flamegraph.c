@@ -9,6 +9,7 @@
 
 #include "cli/analysis.h"
 #include "cli/result.h"
+#include "util/quote.h"
 #include "flamegraph-html.h"
 
 struct flame {
@@ -23,11 +24,10 @@ struct flame {
 
 static unsigned name_number(struct flame *f, const char *name)
 {
-    g_autofree char *valid = g_utf8_make_valid(name, -1);
-    gpointer known = g_hash_table_lookup(f->names, valid);
+    gpointer known = g_hash_table_lookup(f->names, name);
 
     if (!known) {
-        char *copy = g_strdup(valid);
+        char *copy = g_strdup(name);
 
         g_ptr_array_add(f->list, copy);
         known = GUINT_TO_POINTER(f->list->len);
@@ -102,6 +102,16 @@ static unsigned put_nodes(struct flame *f, const struct stack_node *first)
     return nodes->len;
 }
 
+/* Text that the page shows, as a string of JSON in HTML */
+static void put_text(FILE *out, const char *text)
+{
+    g_autofree char *quoted = btrail_quote(text, "");
+    g_autoptr(GString) string = g_string_new(NULL);
+
+    btrail_quote_json(string, quoted, BTRAIL_QUOTE_STRING "<>&");
+    fprintf(out, "\"%s\"", string->str);
+}
+
 /*
  * Writes the file.  A function whose share of the records and of the time is
  * smaller than @min_share (from 0 to 1) is counted as part of its caller.
@@ -125,13 +135,13 @@ static void flame_write(FILE *out, const struct call_tree *t, const char *title,
     count = put_nodes(&f, stacks_roots(t->stacks));
     fputs(template_before, out);
     fputs("{\"title\":", out);
-    cli_put_json_string(out, title, true);
+    put_text(out, title);
     fputs(",\"names\":[", out);
     for (i = 0; i < f.list->len; i++) {
         if (i) {
             fputc(',', out);
         }
-        cli_put_json_string(out, f.list->pdata[i], true);
+        put_text(out, f.list->pdata[i]);
     }
     fprintf(out, "],\"frames\":[0,0,0,0,%u%s]}", count, f.frames->str);
     fputs(template_after, out);
@@ -143,7 +153,6 @@ static void flame_write(FILE *out, const struct call_tree *t, const char *title,
 static int draw(const struct analysis *a, const char *path, double min_share)
 {
     g_autofree char *name = g_path_get_basename(a->trace.path);
-    g_autofree char *title = g_utf8_make_valid(name, -1);
     struct result out;
     struct call_tree t;
     int ret = analysis_read_calls(a, &t, NULL, NULL), code = CLI_FAILED;
@@ -155,7 +164,7 @@ static int draw(const struct analysis *a, const char *path, double min_share)
         uint64_t missing = stacks_counts(t.stacks)->dropped;
         g_autofree char *what = missing ? g_strdup_printf(
             "%s, without %" PRIu64 " calls: there are too many different "
-            "stacks", title, missing) : g_strdup(title);
+            "stacks", name, missing) : g_strdup(name);
 
         flame_write(out.file, &t, what, min_share / 100);
         if (result_close(&out)) {

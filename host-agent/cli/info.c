@@ -203,15 +203,16 @@ static void print_sideband(const struct cli_trace *t)
     if (!add_up_sideband(t, sums)) {
         return;
     }
-    printf("%-10s ", "sideband");
+    cli_printf("%-10s ", "sideband");
     for (kind = 0; kind < KINDS; kind++) {
         if (sums[kind].pieces) {
-            printf("%s%u of %s (%" PRIu64 " bytes)", comma,
-                   sums[kind].pieces, sideband_word(kind), sums[kind].bytes);
+            cli_printf("%s%u of %s (%" PRIu64 " bytes)", comma,
+                       sums[kind].pieces, sideband_word(kind),
+                       sums[kind].bytes);
             comma = ", ";
         }
     }
-    putchar('\n');
+    cli_printf("\n");
 }
 
 static JsonObject *stream_json(const struct stream_summary *s)
@@ -266,9 +267,7 @@ static void print_meta_member(const struct cli_trace *t, const char *name)
     const char *value = btrail_json_string(t->meta, name);
 
     if (value) {
-        g_autofree char *escaped = g_strescape(value, NULL);
-
-        printf("%-10s %s\n", name, escaped);
+        cli_printf("%-10s %s\n", name, value);
     }
 }
 
@@ -284,7 +283,7 @@ static void print_start(const struct cli_trace *t)
     }
     if (when) {
         text = g_date_time_format(when, "%F %T %z");
-        printf("%-10s %s\n", "start", text);
+        cli_printf("%-10s %s\n", "start", text);
     }
 }
 
@@ -296,42 +295,42 @@ static void print_text(const struct cli_trace *t,
     };
     struct stream_summary sum = add_up(streams, n);
 
-    printf("%-10s %s", "file", t->path);
+    cli_printf("%-10s %s", "file", t->path);
     if (t->status.files > 1) {
-        printf(" and %u more", t->status.files - 1);
+        cli_printf(" and %u more", t->status.files - 1);
     }
-    putchar('\n');
-    printf("%-10s %" PRIu64 " bytes", "size", t->status.file_size);
+    cli_printf("\n");
+    cli_printf("%-10s %" PRIu64 " bytes", "size", t->status.file_size);
     if (sum.info.records) {
-        printf("; records take %" PRIu64 " of them, %.3f bits each",
-               sum.info.bytes, bits(&sum.info));
+        cli_printf("; records take %" PRIu64 " of them, %.3f bits each",
+                   sum.info.bytes, bits(&sum.info));
     }
-    printf("\n%-10s %" PRIu64 " in %" PRIu64 " spans", "records",
-           sum.info.records, sum.spans);
+    cli_printf("\n%-10s %" PRIu64 " in %" PRIu64 " spans", "records",
+               sum.info.records, sum.spans);
     if (sum.info.last_time > sum.info.first_time) {
-        printf(", %.3f s, %.3f million a second",
-               seconds(&sum.info), rate(&sum.info) / 1e6);
+        cli_printf(", %.3f s, %.3f million a second",
+                   seconds(&sum.info), rate(&sum.info) / 1e6);
     }
-    printf("\n%-10s %s\n", "state", !t->status.complete ? "cut off" :
-           !t->status.indexed ? "index damaged" : "complete");
+    cli_printf("\n%-10s %s\n", "state", !t->status.complete ? "cut off" :
+               !t->status.indexed ? "index damaged" : "complete");
     for (unsigned i = 0; i < G_N_ELEMENTS(members); i++) {
         print_meta_member(t, members[i]);
     }
     print_start(t);
     print_sideband(t);
 
-    printf("\n%4s %15s %15s %10s %10s %10s %15s %15s  %s\n", "vcpu",
-           "records", "lost", "gaps", "cr3 loads", "spans", "from (s)",
-           "to (s)", "end");
+    cli_printf("\n%4s %15s %15s %10s %10s %10s %15s %15s  %s\n", "vcpu",
+               "records", "lost", "gaps", "cr3 loads", "spans", "from (s)",
+               "to (s)", "end");
     for (unsigned i = 0; i < n; i++) {
         const struct stream_summary *s = &streams[i];
         char from[CLI_TIME_SIZE], to[CLI_TIME_SIZE];
 
-        printf("%4u %15" PRIu64 " %14" PRIu64 "%s %10" PRIu64 " %10" PRIu64
-               " %15s %15s  %s\n", s->info.vcpu, s->info.records, s->lost,
-               s->lost_unknown ? "+" : " ", s->gaps, s->cr3_loads,
-               cli_format_time(t, s->info.first_time, from),
-               cli_format_time(t, s->info.last_time, to), end_word(s));
+        cli_printf("%4u %15" PRIu64 " %14" PRIu64 "%s %10" PRIu64 " %10" PRIu64
+                   " %15s %15s  %s\n", s->info.vcpu, s->info.records, s->lost,
+                   s->lost_unknown ? "+" : " ", s->gaps, s->cr3_loads,
+                   cli_format_time(t, s->info.first_time, from),
+                   cli_format_time(t, s->info.last_time, to), end_word(s));
     }
 }
 

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "cli/lines.h"
+#include "util/quote.h"
 
 #define JOB_RECORDS     4096
 #define JOB_ITEMS       512
@@ -163,7 +164,7 @@ static char *put_record(const struct lines *l, char *p,
 
 static char *put_task(char *p, bool json, const struct btrail_event *e)
 {
-    g_autofree char *text = NULL;
+    g_autoptr(GString) comm = g_string_new(NULL);
     struct btrail_task task;
 
     btrail_event_task(e, &task);
@@ -171,24 +172,14 @@ static char *put_task(char *p, bool json, const struct btrail_event *e)
         return p + sprintf(p, json ? ",\"tid\":null" : " unknown");
     }
     if (json) {
-        g_autofree char *valid = g_utf8_make_valid(task.name, -1);
-        g_autoptr(GString) name = g_string_new(NULL);
-
-        for (const char *c = valid; *c; c++) {
-            if ((unsigned char)*c < 0x20 || strchr("\"\\", *c)) {
-                g_string_append_printf(name, "\\u%04x", *c);
-            } else {
-                g_string_append_c(name, *c);
-            }
-        }
-        text = g_string_free(g_steal_pointer(&name), FALSE);
+        btrail_quote_json(comm, task.name, BTRAIL_QUOTE_STRING);
     } else {
-        text = g_strescape(task.name, NULL);
+        btrail_quote_append(comm, task.name, BTRAIL_QUOTE_STRING);
     }
     return p + sprintf(p, json ?
                        ",\"tid\":%u,\"pid\":%u,\"kernel\":%s,\"comm\":\"%s\"" :
                        " tid=%u pid=%u kernel=%s comm=\"%s\"", task.tid,
-                       task.pid, task.kernel ? "true" : "false", text);
+                       task.pid, task.kernel ? "true" : "false", comm->str);
 }
 
 /* An event as a line, in text or JSON */

@@ -30,14 +30,16 @@ static const struct command {
 
 static void print_help(FILE *out)
 {
-    fprintf(out, "Usage: backtrail COMMAND [OPTION]... [FILE]\n\n"
-            "Trace virtual machines from the host and read the traces.\n\n"
-            "Commands:\n");
+    cli_fprintf(out, "Usage: backtrail COMMAND [OPTION]... [FILE]\n\n"
+                "Trace virtual machines from the host and read the traces.\n\n"
+                "Commands:\n");
     for (unsigned i = 0; i < G_N_ELEMENTS(commands); i++) {
-        fprintf(out, "  %-12s%s\n", commands[i].name, commands[i].summary);
+        cli_fprintf(out, "  %-12s%s\n", commands[i].name, commands[i].summary);
     }
-    fprintf(out, "  %-12s%s\n", "help", "show this, or the help of a command");
-    fprintf(out, "\nSee also backtrail COMMAND --help, and man backtrail.\n");
+    cli_fprintf(out, "  %-12s%s\n", "help",
+                "show this, or the help of a command");
+    cli_fprintf(out, "\nSee also backtrail COMMAND --help, and man "
+                "backtrail.\n");
 }
 
 static const struct command *find_command(const char *name)
@@ -64,7 +66,7 @@ int main(int argc, char **argv)
         return CLI_USAGE;
     }
     if (!strcmp(name, "--version")) {
-        printf("backtrail %s\n", btrail_version());
+        cli_printf("backtrail %s\n", btrail_version());
         return CLI_OK;
     }
     if (!strcmp(name, "--help") || !strcmp(name, "-h") ||

@@ -25,9 +25,9 @@ static void print_json(const struct cli_trace *t, const char *output,
 static void print_text(const struct cli_trace *t, const char *output,
                        const struct btrail_merge_result *m)
 {
-    printf("%s: %" PRIu64 " records of %u files, %" PRIu64 "%s missing in %"
-           PRIu64 " gaps\n", output, m->records, t->status.files, m->lost,
-           m->lost_unknown ? " or more" : "", m->gaps);
+    cli_printf("%s: %" PRIu64 " records of %u files, %" PRIu64 "%s missing in %"
+               PRIu64 " gaps\n", output, m->records, t->status.files, m->lost,
+               m->lost_unknown ? " or more" : "", m->gaps);
 }
 
 static int run(char *const *paths, const char *output, bool force, bool json)

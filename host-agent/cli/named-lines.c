@@ -52,7 +52,7 @@ static void put_line(const struct named_lines *l, const struct process *p,
     symbolizer_place(l->o.in->names, p, address, &place);
     if (symbolizer_line(l->o.in->names, &place, &file, &line) &&
         (file != *last || line != *last_line)) {
-        fprintf(l->o.out, "\t%s:%u\n", file, line);
+        cli_fprintf(l->o.out, "\t%s:%u\n", file, line);
         *last = file;
         *last_line = line;
     }
@@ -80,16 +80,16 @@ static void put_code(const struct named_lines *l, unsigned vcpu,
                                         address, text);
 
         if (l->o.json) {
-            fprintf(l->o.out, "%s{\"address\":\"0x%016" PRIx64
-                    "\",\"text\":", i ? "," : "", address);
-            cli_put_json_string(l->o.out, text, false);
+            cli_fprintf(l->o.out, "%s{\"address\":\"0x%016" PRIx64
+                        "\",\"text\":", i ? "," : "", address);
+            cli_put_json_string(l->o.out, text);
             fputc('}', l->o.out);
         } else {
             if (l->o.lines) {
                 put_line(l, p, address, &file, &line);
             }
-            fprintf(l->o.out, "\t0x%016" PRIx64 "  %s%s\n", address, text,
-                    exact || !len ? "" : "  (from the file)");
+            cli_fprintf(l->o.out, "\t0x%016" PRIx64 "  %s%s\n", address, text,
+                        exact || !len ? "" : "  (from the file)");
         }
         if (!len) {
             break;
@@ -108,29 +108,29 @@ static void put_named_json(const struct named_lines *l, unsigned vcpu,
     const char *t = cli_format_time(&l->o.in->trace, b->time.host, time), *file;
     unsigned line;
 
-    fprintf(out, "{\"vcpu\":%u,\"index\":%" PRIu64 ",\"time\":%s,\"cr3\":"
-            "\"0x%016" PRIx64 "\",\"from\":\"0x%016" PRIx64 "\",\"to\":\"0x%016"
-            PRIx64 "\",\"flags\":%" PRIu64 ",\"comm\":", vcpu, r->index,
-            !strcmp(t, "-") ? "null" : t, b->cr3, record->from, record->to,
-            record->flags);
-    cli_put_json_string(out, r->process->comm, false);
+    cli_fprintf(out, "{\"vcpu\":%u,\"index\":%" PRIu64 ",\"time\":%s,\"cr3\":"
+                "\"0x%016" PRIx64 "\",\"from\":\"0x%016" PRIx64
+                "\",\"to\":\"0x%016" PRIx64 "\",\"flags\":%" PRIu64 ",\"comm\":", vcpu, r->index,
+                !strcmp(t, "-") ? "null" : t, b->cr3, record->from, record->to,
+                record->flags);
+    cli_put_json_string(out, r->process->comm);
     if (r->process->pid >= 0) {
-        fprintf(out, ",\"pid\":%" PRId64, r->process->pid);
+        cli_fprintf(out, ",\"pid\":%" PRId64, r->process->pid);
     }
     if (r->process->tid >= 0) {
-        fprintf(out, ",\"tid\":%" PRId64, r->process->tid);
+        cli_fprintf(out, ",\"tid\":%" PRId64, r->process->tid);
     }
-    fprintf(out, ",\"certainty\":\"%s\"",
-            btrail_certainty_name(r->certainty));
+    cli_fprintf(out, ",\"certainty\":\"%s\"",
+                btrail_certainty_name(r->certainty));
     fputs(",\"from_name\":", out);
-    cli_put_json_string(out, names_text(r->from_place, r->from, buf), false);
+    cli_put_json_string(out, names_text(r->from_place, r->from, buf));
     fputs(",\"to_name\":", out);
-    cli_put_json_string(out, names_text(r->to_place, r->to, buf), false);
+    cli_put_json_string(out, names_text(r->to_place, r->to, buf));
     if (l->o.lines &&
         symbolizer_line(l->o.in->names, r->from_place, &file, &line)) {
         fputs(",\"file\":", out);
-        cli_put_json_string(out, file, false);
-        fprintf(out, ",\"line\":%u", line);
+        cli_put_json_string(out, file);
+        cli_fprintf(out, ",\"line\":%u", line);
     }
     if (l->o.insn) {
         fputs(",\"code\":[", out);
@@ -157,19 +157,19 @@ static void put_named_text(const struct named_lines *l, unsigned vcpu,
     } else if (l->o.lines) {
         put_line(l, r->process, r->from, &file, &line);
     }
-    fprintf(out, "%u %" PRIu64 " %s 0x%016" PRIx64 " 0x%016" PRIx64 " 0x%016"
-            PRIx64 " 0x%" PRIx64 "  %s%s", vcpu, r->index,
-            cli_format_time(&l->o.in->trace, b->time.host, time), b->cr3,
-            record->from, record->to, record->flags,
-            r->certainty == BTRAIL_LIKELY ? "~" : "", r->process->comm);
+    cli_fprintf(out, "%u %" PRIu64 " %s 0x%016" PRIx64 " 0x%016" PRIx64
+                " 0x%016" PRIx64 " 0x%" PRIx64 "  %s%s", vcpu, r->index,
+                cli_format_time(&l->o.in->trace, b->time.host, time), b->cr3,
+                record->from, record->to, record->flags,
+                r->certainty == BTRAIL_LIKELY ? "~" : "", r->process->comm);
     if (r->process->pid >= 0) {
-        fprintf(out, " %" PRId64, r->process->pid);
+        cli_fprintf(out, " %" PRId64, r->process->pid);
     }
     if (r->process->tid >= 0 && r->process->tid != r->process->pid) {
-        fprintf(out, "/%" PRId64, r->process->tid);
+        cli_fprintf(out, "/%" PRId64, r->process->tid);
     }
-    fprintf(out, "  %s -> %s\n", names_text(r->from_place, r->from, from),
-            names_text(r->to_place, r->to, to));
+    cli_fprintf(out, "  %s -> %s\n", names_text(r->from_place, r->from, from),
+                names_text(r->to_place, r->to, to));
 }
 
 /* Records of one task */

@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,44 +12,22 @@
 
 #include "cli/cli.h"
 #include "util/json.h"
-
-void cli_error(const char *format, ...)
-{
-    va_list args;
-
-    va_start(args, format);
-    fputs("backtrail: ", stderr);
-    vfprintf(stderr, format, args);
-    fputc('\n', stderr);
-    va_end(args);
-}
+#include "util/quote.h"
 
 void cli_print_json(JsonObject *root)
 {
-    g_autoptr(JsonNode) node = json_node_new(JSON_NODE_OBJECT);
-    g_autofree char *text = NULL;
+    g_autofree char *text = btrail_json_text(root, TRUE);
 
-    json_node_take_object(node, root);
-    text = json_to_string(node, TRUE);
     puts(text);
+    json_object_unref(root);
 }
 
-void cli_put_json_string(FILE *out, const char *text, bool html)
+void cli_put_json_string(FILE *out, const char *text)
 {
-    g_autofree char *valid = g_utf8_make_valid(text, -1);
-    const char *escaped = html ? "\"\\<>&\x7f" : "\"\\", *p;
+    g_autoptr(GString) quoted = g_string_new(NULL);
 
-    fputc('"', out);
-    for (p = valid; *p; p++) {
-        unsigned char c = *p;
-
-        if (c < 0x20 || strchr(escaped, c)) {
-            fprintf(out, "\\u%04x", c);
-        } else {
-            fputc(c, out);
-        }
-    }
-    fputc('"', out);
+    btrail_quote_json(quoted, text, BTRAIL_QUOTE_STRING);
+    fprintf(out, "\"%s\"", quoted->str);
 }
 
 int cli_write_all(int fd, const void *bytes, size_t n)

@@ -6,6 +6,7 @@
 #include <glib.h>
 #include <inttypes.h>
 
+#include "cli/print.h"
 #include "cli/progress.h"
 
 /* A number with four digits at least, in units of a thousand times another */
@@ -29,28 +30,28 @@ void progress_print(FILE *file, uint64_t ns, const struct progress *p,
     g_autofree char *records = format_count(p->records);
     g_autofree char *bytes = format_count(p->bytes);
 
-    fprintf(file, "\r%6.1f s  %9s records  ", ns / 1e9, records);
+    cli_fprintf(file, "\r%6.1f s  %9s records  ", ns / 1e9, records);
     if (rate >= 0) {
         g_autofree char *a_second = format_count(rate);
 
-        fprintf(file, "%9s/s  ", a_second);
+        cli_fprintf(file, "%9s/s  ", a_second);
     }
-    fprintf(file, "%9sB  %" PRIu64 " lost  %.1f s paused ", bytes, p->lost,
-            p->paused_ns / 1e9);
+    cli_fprintf(file, "%9sB  %" PRIu64 " lost  %.1f s paused ", bytes, p->lost,
+                p->paused_ns / 1e9);
     fflush(file);
 }
 
 void progress_sum(FILE *file, const char *path, const struct progress *p,
                   const char *why)
 {
-    fprintf(file, "%s: %" PRIu64 " records, %" PRIu64 " bytes (", path,
-            p->records, p->bytes);
+    cli_fprintf(file, "%s: %" PRIu64 " records, %" PRIu64 " bytes (", path,
+                p->records, p->bytes);
     if (p->records) {
-        fprintf(file, "%.2f bits a record, ",
-                p->record_bytes * 8.0 / p->records);
+        cli_fprintf(file, "%.2f bits a record, ",
+                    p->record_bytes * 8.0 / p->records);
     }
-    fprintf(file, "%" PRIu64 " bytes of names and code), %" PRIu64 " lost, "
-            "vCPUs paused for %.3f s%s%s\n",
-            p->bytes - MIN(p->record_bytes, p->bytes), p->lost,
-            p->paused_ns / 1e9, why ? "; " : "", why ? why : "");
+    cli_fprintf(file, "%" PRIu64 " bytes of names and code), %" PRIu64 " lost, "
+                "vCPUs paused for %.3f s%s%s\n",
+                p->bytes - MIN(p->record_bytes, p->bytes), p->lost,
+                p->paused_ns / 1e9, why ? "; " : "", why ? why : "");
 }

@@ -102,7 +102,7 @@ static void print_status(const struct domain_recording *r)
 static void end_progress(const struct domain_recording *r)
 {
     if (r->progress) {
-        fputc('\n', stderr);
+        cli_fprintf(stderr, "\n");
     }
 }
 
@@ -146,8 +146,8 @@ static void connection_lost(void *opaque)
 
     end_progress(r);
     if (!r->options->quiet) {
-        fprintf(stderr, "the connection to libvirt is lost; trying to "
-                "reconnect\n");
+        cli_fprintf(stderr, "the connection to libvirt is lost; trying to "
+                    "reconnect\n");
     }
     btrail_domain_close(&r->domain);
 }
@@ -203,8 +203,8 @@ static int poll_session(struct domain_recording *r)
     case VIRSH_TRACE_WAIT_SHUT_OFF:
         end_progress(r);
         if (!o->quiet) {
-            fprintf(stderr, "%s: the guest has ended, and the session with "
-                    "it\n", r->file);
+            cli_fprintf(stderr, "%s: the guest has ended, and the session with "
+                        "it\n", r->file);
         }
         return CLI_OK;
     case VIRSH_TRACE_WAIT_NO_ANSWER:
@@ -300,9 +300,9 @@ int record_domain(const struct record_request *options)
         r.started = g_get_monotonic_time();
         r.progress = !options->quiet && isatty(STDERR_FILENO);
         if (!options->quiet) {
-            fprintf(stderr, "%s is being traced into %s%s%s on its host\n",
-                    options->domain, folder ? folder : "", folder ? "/" : "",
-                    r.file);
+            cli_fprintf(stderr, "%s is being traced into %s%s%s on its host\n",
+                        options->domain, folder ? folder : "",
+                        folder ? "/" : "", r.file);
         }
         r.code = wait_for_service(&r);
     }

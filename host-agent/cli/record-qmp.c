@@ -333,7 +333,7 @@ static void wait_until_done(struct file_recording *r)
         r->last_progress = r->started;
         r->last_records = 0;
         print_progress(r);
-        fputc('\n', stderr);
+        cli_fprintf(stderr, "\n");
     }
 }
 
@@ -358,7 +358,7 @@ static int finish_file(struct file_recording *r)
                      btrail_reason_name(BTRAIL_EVENT_END, result.reason));
     }
     if (result.no_names && !r->options->quiet) {
-        fprintf(stderr, "%s has no names: %s\n", path, result.no_names);
+        cli_fprintf(stderr, "%s has no names: %s\n", path, result.no_names);
     }
     g_free(result.no_names);
     if (result.unexplained) {

@@ -75,21 +75,21 @@ static void print_text(const char *path, const char *output,
     const struct btrail_merge_result *c = &r->copied;
 
     if (r->whole) {
-        printf("%s: complete, nothing to repair\n", path);
+        cli_printf("%s: complete, nothing to repair\n", path);
         return;
     }
     if (r->no_header) {
         cli_error("%s: the file's header is damaged; the repaired file is a "
                   "trace of its own, separate from other parts", path);
     }
-    printf("%s: %" PRIu64 " records kept, %" PRIu64 "%s missing, %" PRIu64
-           " damaged chunks left out, %u streams cut off", path, c->records,
-           c->lost, c->lost_unknown ? " or more" : "", c->bad_chunks,
-           c->ends);
+    cli_printf("%s: %" PRIu64 " records kept, %" PRIu64 "%s missing, %" PRIu64
+               " damaged chunks left out, %u streams cut off", path, c->records,
+               c->lost, c->lost_unknown ? " or more" : "", c->bad_chunks,
+               c->ends);
     if (output && strcmp(output, path)) {
-        printf("; repaired in %s\n", output);
+        cli_printf("; repaired in %s\n", output);
     } else {
-        puts(output ? "; repaired" : "; not repaired yet");
+        cli_printf("%s\n", output ? "; repaired" : "; not repaired yet");
     }
 }
 

@@ -44,15 +44,15 @@ static void print_text(const struct report *r, const struct call_rows *sums,
     uint64_t all = sums->all;
     size_t i;
 
-    printf("# %" PRIu64 " records\n", all);
+    cli_printf("# %" PRIu64 " records\n", all);
     if (counts->dropped) {
-        printf("# %" PRIu64 " calls are missing: there were too many different "
-               "stacks at a time\n", counts->dropped);
+        cli_printf("# %" PRIu64 " calls are missing: there were too many "
+                   "different stacks at a time\n", counts->dropped);
     }
-    printf("#\n");
-    printf("# Children     Self       Time (s)          Calls  %-16s  %-20s  "
-           "%s\n", "Command", "Shared Object",
-           sums->kind == CALL_ROWS_SYSCALLS ? "System call" : "Symbol");
+    cli_printf("#\n");
+    cli_printf("# Children     Self       Time (s)          Calls  %-16s  "
+               "%-20s  %s\n", "Command", "Shared Object",
+               sums->kind == CALL_ROWS_SYSCALLS ? "System call" : "Symbol");
     for (i = 0; i < n; i++) {
         const uint64_t *values = rows[i]->values;
         double share = report_share(values[CALL_ROWS_ALL], all);
@@ -60,13 +60,14 @@ static void print_text(const struct report *r, const struct call_rows *sums,
         if (!report_shows(r, i, share)) {
             break;
         }
-        printf("  %7.2f%% %7.2f%% %14.6f %14" PRIu64 "  %-16s  %-20s  %s\n",
-               100 * share, 100 * report_share(values[CALL_ROWS_SELF], all),
-               values[CALL_ROWS_TIME] / 1e9, values[CALL_ROWS_CALLS],
-               rows[i]->names[0], rows[i]->names[1], rows[i]->names[2]);
+        cli_printf("  %7.2f%% %7.2f%% %14.6f %14" PRIu64 "  %-16s  %-20s  %s\n",
+                   100 * share, 100 * report_share(values[CALL_ROWS_SELF], all),
+                   values[CALL_ROWS_TIME] / 1e9, values[CALL_ROWS_CALLS],
+                   rows[i]->names[0], rows[i]->names[1], rows[i]->names[2]);
     }
     if (i < n) {
-        printf("# %zu more rows; --min-share=0 --top=0 shows them\n", n - i);
+        cli_printf("# %zu more rows; --min-share=0 --top=0 shows them\n",
+                   n - i);
     }
 }
 

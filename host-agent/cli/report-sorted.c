@@ -227,8 +227,8 @@ static void print_text(const struct sorted *s, const struct fold_sums *p,
         has_process |= s->keys[k] == KEY_COMM || s->keys[k] == KEY_PID ||
                        s->keys[k] == KEY_TID;
     }
-    printf("# %" PRIu64 " records, %" PRIu64 "%s lost\n#\n", p->records,
-           p->lost, p->lost_unknown ? " or more" : "");
+    cli_printf("# %" PRIu64 " records, %" PRIu64 "%s lost\n#\n", p->records,
+               p->lost, p->lost_unknown ? " or more" : "");
     for (shown = 0; shown < n; shown++) {
         if (!report_shows(s->report, shown,
                           report_share(rows[shown]->values[RECORDS],
@@ -239,39 +239,39 @@ static void print_text(const struct sorted *s, const struct fold_sums *p,
     for (unsigned k = 0; k < s->n; k++) {
         widths[k] = strlen(columns[s->keys[k]].title);
         for (i = 0; i < shown; i++) {
-            widths[k] = MAX(widths[k], (int)strlen(rows[i]->names[k]));
+            widths[k] = MAX(widths[k], cli_width(rows[i]->names[k]));
         }
     }
-    printf("# Overhead        Records");
+    cli_printf("# Overhead        Records");
     for (unsigned k = 0; k < s->n; k++) {
-        printf("  %-*s", k + 1 < s->n ? widths[k] : 0,
-               columns[s->keys[k]].title);
+        cli_printf("  %-*s", k + 1 < s->n ? widths[k] : 0,
+                   columns[s->keys[k]].title);
     }
-    printf("\n");
+    cli_printf("\n");
     for (i = 0; i < shown; i++) {
         bool likely = has_process && rows[i]->values[LIKELY];
 
-        printf("  %7.2f%% %14" PRIu64 "%c",
-               100 * report_share(rows[i]->values[RECORDS], p->records),
-               rows[i]->values[RECORDS], likely ? '~' : ' ');
+        cli_printf("  %7.2f%% %14" PRIu64 "%c",
+                   100 * report_share(rows[i]->values[RECORDS], p->records),
+                   rows[i]->values[RECORDS], likely ? '~' : ' ');
         marked |= likely;
         for (unsigned k = 0; k < s->n; k++) {
-            printf("%s%-*s", k ? "  " : " ", k + 1 < s->n ? widths[k] : 0,
-                   rows[i]->names[k]);
+            cli_printf("%s%-*s", k ? "  " : " ", k + 1 < s->n ? widths[k] : 0,
+                       rows[i]->names[k]);
         }
-        putchar('\n');
+        cli_printf("\n");
     }
     for (; i < n; i++) {
         rest += rows[i]->values[RECORDS];
     }
     if (rest) {
-        printf("# %7.2f%% %14" PRIu64 "  in %zu more rows; --min-share=0 "
-               "--top=0 shows them\n", 100 * report_share(rest, p->records),
-               rest, n - shown);
+        cli_printf("# %7.2f%% %14" PRIu64 "  in %zu more rows; --min-share=0 "
+                   "--top=0 shows them\n", 100 * report_share(rest, p->records),
+                   rest, n - shown);
     }
     if (marked) {
-        printf("# ~ the process of these records, or of some, is likely, not "
-               "certain\n");
+        cli_printf("# ~ the process of these records, or of some, is likely, "
+                   "not certain\n");
     }
 }
 

@@ -146,18 +146,18 @@ static void print_moment(const struct report *r, const struct tally_moment *m)
 {
     char time[CLI_TIME_SIZE];
 
-    printf("  %14s %4u %13" PRIu64,
-           cli_format_time(&r->in.trace, m->time, time), m->vcpu, m->index);
+    cli_printf("  %14s %4u %13" PRIu64,
+               cli_format_time(&r->in.trace, m->time, time), m->vcpu, m->index);
 }
 
 static void print_name(const struct space_task *task)
 {
     const struct process *process = task->process;
 
-    printf("  %s%s", task->likely ? "~" : "",
-           process->known ? process->comm : "unknown");
+    cli_printf("  %s%s", task->likely ? "~" : "",
+               process->known ? process->comm : "unknown");
     if (process->pid >= 0) {
-        printf(" %" PRId64, process->pid);
+        cli_printf(" %" PRId64, process->pid);
     }
 }
 
@@ -175,14 +175,15 @@ static void print_tasks(const struct report *r, const struct space_task *tasks,
         if (100 * share < r->min_share) {
             break;
         }
-        printf("    %13" PRIu64 "   %5.1f%%", tasks[i].records, 100 * share);
+        cli_printf("    %13" PRIu64 "   %5.1f%%", tasks[i].records,
+                   100 * share);
         print_name(&tasks[i]);
-        putchar('\n');
+        cli_printf("\n");
         rest -= tasks[i].records;
     }
     if (i && i < n) {
-        printf("    %13" PRIu64 "   %5.1f%%  %zu more\n", rest,
-               100 * report_share(rest, s->records), n - i);
+        cli_printf("    %13" PRIu64 "   %5.1f%%  %zu more\n", rest,
+                   100 * report_share(rest, s->records), n - i);
     }
 }
 
@@ -195,15 +196,15 @@ static void print_space(const struct report *r, const struct tally *t,
     size_t i, n_tasks, n = edges_top(s->group.edges, top, r->top);
     const struct space_task *all = space_tasks_of(tasks, s->cr3, &n_tasks);
 
-    printf("0x%016" PRIx64 " %13" PRIu64 " %5.1f%% %9" PRIu64, s->cr3,
-           s->records, 100 * report_share(s->records, t->sums.records),
-           s->spans);
+    cli_printf("0x%016" PRIx64 " %13" PRIu64 " %5.1f%% %9" PRIu64, s->cr3,
+               s->records, 100 * report_share(s->records, t->sums.records),
+               s->spans);
     print_moment(r, &s->first);
     print_moment(r, &s->last);
     if (n_tasks == 1 && all->process->known) {
         print_name(all);
     }
-    putchar('\n');
+    cli_printf("\n");
     print_tasks(r, all, n_tasks, s);
     for (i = 0; i < n; i++) {
         char from[NAMES_SIZE], to[NAMES_SIZE];
@@ -211,19 +212,19 @@ static void print_space(const struct report *r, const struct tally *t,
 
         symbolizer_place(r->in.names, process, top[i].from, &from_place);
         symbolizer_place(r->in.names, process, top[i].to, &to_place);
-        printf("    %13" PRIu64 "   %5.1f%%  0x%016" PRIx64 " -> 0x%016"
-               PRIx64, top[i].count,
-               100 * report_share(top[i].count, s->records), top[i].from,
-               top[i].to);
+        cli_printf("    %13" PRIu64 "   %5.1f%%  0x%016" PRIx64 " -> 0x%016"
+                   PRIx64, top[i].count,
+                   100 * report_share(top[i].count, s->records), top[i].from,
+                   top[i].to);
         if (from_place.function->known || to_place.function->known) {
-            printf("  %s -> %s", names_text(&from_place, top[i].from, from),
-                   names_text(&to_place, top[i].to, to));
+            cli_printf("  %s -> %s", names_text(&from_place, top[i].from, from),
+                       names_text(&to_place, top[i].to, to));
         }
-        putchar('\n');
+        cli_printf("\n");
     }
     if (edges_others(s->group.edges)) {
-        printf("    %13" PRIu64 "           edges beyond the limit of "
-               "different edges\n", edges_others(s->group.edges));
+        cli_printf("    %13" PRIu64 "           edges beyond the limit of "
+                   "different edges\n", edges_others(s->group.edges));
     }
 }
 
@@ -233,13 +234,13 @@ static void print_text(const struct report *r, const struct tally *t,
     uint64_t rest = 0;
     unsigned i;
 
-    printf("%" PRIu64 " records of %u vCPUs in %u address spaces, %" PRIu64
-           "%s lost\n\n", t->sums.records,
-           btrail_trace_streams(r->in.trace.trace), t->spaces->len,
-           t->sums.lost, t->sums.lost_unknown ? " or more" : "");
-    printf("%-18s %13s %6s %9s  %14s %4s %13s  %14s %4s %13s\n", "cr3",
-           "records", "share", "spans", "first (s)", "vcpu", "index",
-           "last (s)", "vcpu", "index");
+    cli_printf("%" PRIu64 " records of %u vCPUs in %u address spaces, %" PRIu64
+               "%s lost\n\n", t->sums.records,
+               btrail_trace_streams(r->in.trace.trace), t->spaces->len,
+               t->sums.lost, t->sums.lost_unknown ? " or more" : "");
+    cli_printf("%-18s %13s %6s %9s  %14s %4s %13s  %14s %4s %13s\n", "cr3",
+               "records", "share", "spans", "first (s)", "vcpu", "index",
+               "last (s)", "vcpu", "index");
     for (i = 0; i < t->spaces->len; i++) {
         const struct space *s = t->spaces->pdata[i];
 
@@ -255,13 +256,13 @@ static void print_text(const struct report *r, const struct tally *t,
         for (; i < t->spaces->len; i++) {
             rest += ((const struct space *)t->spaces->pdata[i])->records;
         }
-        printf("%-18u %13" PRIu64 " %5.1f%%   with less than %g%% each; "
-               "--min-share=0 shows them\n", i - shown, rest,
-               100 * report_share(rest, t->sums.records), r->min_share);
+        cli_printf("%-18u %13" PRIu64 " %5.1f%%   with less than %g%% each; "
+                   "--min-share=0 shows them\n", i - shown, rest,
+                   100 * report_share(rest, t->sums.records), r->min_share);
     }
     if (t->sums.others) {
-        printf("%-18s %13" PRIu64 " %5.1f%%\n", "others", t->sums.others,
-               100 * report_share(t->sums.others, t->sums.records));
+        cli_printf("%-18s %13" PRIu64 " %5.1f%%\n", "others", t->sums.others,
+                   100 * report_share(t->sums.others, t->sums.records));
     }
 }
 

@@ -467,10 +467,10 @@ static int run(struct verify *v, char *const *paths)
     if (v->list) {
         print_json(v, n, code == CLI_OK);
     } else {
-        printf("%s: %s, %" PRIu64 " records of %u vCPUs, %" PRIu64
-               "%s lost in %" PRIu64 " gaps\n", path,
-               code ? "damaged or incomplete" : "complete", v->records, n,
-               v->lost, v->lost_unknown ? " or more" : "", v->gaps);
+        cli_printf("%s: %s, %" PRIu64 " records of %u vCPUs, %" PRIu64
+                   "%s lost in %" PRIu64 " gaps\n", path,
+                   code ? "damaged or incomplete" : "complete", v->records, n,
+                   v->lost, v->lost_unknown ? " or more" : "", v->gaps);
     }
     cli_trace_close(&v->trace);
     return fflush(stdout) ? CLI_FAILED : code;

@@ -13,11 +13,8 @@
 
 static int write_meta(struct btrail_store *store, JsonObject *object)
 {
-    g_autoptr(JsonNode) node = json_node_new(JSON_NODE_OBJECT);
-    g_autofree char *text = NULL;
+    g_autofree char *text = btrail_json_text(object, FALSE);
 
-    json_node_set_object(node, object);
-    text = json_to_string(node, FALSE);
     return btrail_store_meta(store, text, strlen(text));
 }
 

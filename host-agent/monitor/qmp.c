@@ -156,7 +156,6 @@ static bool send_all(struct btrail_qmp *qmp, const char *text, size_t len,
 char *btrail_qmp_format(const char *command, JsonObject *arguments, gint64 id)
 {
     g_autoptr(JsonObject) object = json_object_new();
-    g_autoptr(JsonNode) node = json_node_new(JSON_NODE_OBJECT);
 
     json_object_set_string_member(object, "execute", command);
     if (arguments) {
@@ -165,26 +164,20 @@ char *btrail_qmp_format(const char *command, JsonObject *arguments, gint64 id)
     if (id) {
         json_object_set_int_member(object, "id", id);
     }
-    json_node_set_object(node, object);
-    return json_to_string(node, FALSE);
+    return btrail_json_text(object, FALSE);
 }
 
-/* Nobody vouches for a message: it must not control a terminal. */
 static void set_command_error(GError **error, JsonObject *failure)
 {
     const char *class = btrail_json_string(failure, "class");
     const char *desc = btrail_json_string(failure, "desc");
-    g_autofree char *text = g_strdup(desc ? desc : "failed without a reason");
     int code = !g_strcmp0(class, "CommandNotFound") ?
                BTRAIL_AGENT_ERROR_NO_COMMAND :
                !g_strcmp0(class, "DeviceNotFound") ?
                BTRAIL_AGENT_ERROR_NO_DEVICE : BTRAIL_AGENT_ERROR_COMMAND;
-    char *p;
 
-    for (p = text; *p; p++) {
-        *p = g_ascii_iscntrl(*p) ? '?' : *p;
-    }
-    g_set_error_literal(error, BTRAIL_AGENT_ERROR, code, text);
+    g_set_error_literal(error, BTRAIL_AGENT_ERROR, code,
+                        desc ? desc : "failed without a reason");
 }
 
 JsonNode *btrail_qmp_result(JsonObject *reply, GError **error)

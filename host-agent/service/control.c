@@ -203,9 +203,8 @@ static bool queue_message(struct btrail_control *c, JsonObject *message)
 
 void btrail_control_fail(struct btrail_control *c, gint64 id, const char *why)
 {
-    g_autofree char *valid = g_utf8_make_valid(why, -1);
     JsonObject *error = btrail_json_new("s:class", "GenericError",
-                                        "s:desc", valid, NULL);
+                                        "s:desc", why, NULL);
 
     g_hash_table_remove(c->commands, &id);
     queue_message(c, btrail_json_new("s:type", "reply", "U:id", id,

@@ -219,7 +219,6 @@ static JsonArray *session_status(struct btrail_guest *g, const char *session)
 static void do_status(struct btrail_guest *g, gint64 id,
                       const struct btrail_command *c)
 {
-    g_autofree char *name = g_utf8_make_valid(g->link.name, -1);
     JsonArray *sessions, *dumps;
 
     guest_capture_update_paused(&g->capture);
@@ -232,7 +231,7 @@ static void do_status(struct btrail_guest *g, gint64 id,
     dumps = json_array_new();
     guest_dump_add_status(&g->dumps, c->session, dumps);
     reply_command(g, id, btrail_json_new(
-        "s:guest", name, "o:capture", guest_capture_status(&g->capture),
+        "s:guest", g->link.name, "o:capture", guest_capture_status(&g->capture),
         "a:sessions", sessions, "a:dumps", dumps, NULL));
 }
 

@@ -72,11 +72,10 @@ static void dumped(void *opaque, JsonObject *result, const GError *error)
     json_object_set_string_member(d->status, "state",
                                   error ? "failed" : "written");
     if (error) {
-        g_autofree char *why = g_utf8_make_valid(error->message, -1);
-
         btrail_log(BTRAIL_LOG_WARNING, "guest %s: not dumped into %s: %s",
                    d->link->name, file, error->message);
-        json_object_set_string_member(d->status, "why", why);
+        json_object_set_string_member(d->status, "why",
+                                      error->message);
         guest_link_refuse(d->link, d->client, error->message);
         if (!replied) {
             /* The client knows; there may be a good dump of this name. */

@@ -134,8 +134,7 @@ static const char *look_into(JsonObject *json, const char *path)
 static JsonObject *describe_trace(const struct btrail_folder *folder,
                                   const struct listed *e, GHashTable *writing)
 {
-    g_autofree char *valid = g_utf8_make_valid(e->name, -1);
-    JsonObject *json = btrail_json_new("s:file", valid, "U:bytes", e->bytes,
+    JsonObject *json = btrail_json_new("s:file", e->name, "U:bytes", e->bytes,
                                        NULL);
     const char *state = "writing";
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "service/log.h"
+#include "util/quote.h"
 
 static bool without_priority, with_debug, silent;
 
@@ -23,17 +24,12 @@ void btrail_log_silence(void)
 
 char *btrail_log_format(enum btrail_log_priority priority, const char *text)
 {
-    g_autofree char *valid = g_utf8_make_valid(text, -1);
     GString *line = g_string_new(NULL);
 
     if (!without_priority) {
         g_string_append_printf(line, "<%d>", priority);
     }
-    for (const char *p = valid; *p; p = g_utf8_next_char(p)) {
-        gunichar c = g_utf8_get_char(p);
-
-        g_string_append_unichar(line, g_unichar_iscntrl(c) ? '?' : c);
-    }
+    btrail_quote_append(line, text, "");
     g_string_append_c(line, '\n');
     return g_string_free(line, FALSE);
 }

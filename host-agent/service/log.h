@@ -27,8 +27,7 @@ void btrail_log_init(bool plain, bool verbose);
 void btrail_log_silence(void);
 
 /*
- * Log one line.  Control characters and bytes that are not UTF-8 are replaced,
- * so that a name cannot forge a line.
+ * Log one line, as btrail_quote() returns it, so that a name cannot forge one.
  */
 void btrail_log(enum btrail_log_priority priority, const char *format, ...)
     G_GNUC_PRINTF(2, 3);

@@ -16,6 +16,7 @@
 #include "service/notify.h"
 #include "service/service.h"
 #include "service/user-symbols.h"
+#include "util/quote.h"
 
 #define DEFAULT_CONFIG  BACKTRAIL_SYSCONFDIR "/backtrail/backtraild.conf"
 
@@ -161,6 +162,13 @@ static int run_service(struct daemon *d, struct btrail_config *config)
     return error ? FAILED : OK;
 }
 
+static void print_error(const char *message, const char *hint)
+{
+    g_autofree char *quoted = btrail_quote(message, "");
+
+    fprintf(stderr, "backtraild: %s%s\n", quoted, hint);
+}
+
 static bool parse_options(struct daemon *d, int *argc, char ***argv)
 {
     const GOptionEntry entries[] = {
@@ -188,11 +196,11 @@ static bool parse_options(struct daemon *d, int *argc, char ***argv)
         context, "Trace the guests of this host.");
     g_option_context_add_main_entries(context, entries, NULL);
     if (!g_option_context_parse(context, argc, argv, &error)) {
-        fprintf(stderr, "backtraild: %s; see --help\n", error->message);
+        print_error(error->message, "; see --help");
         return false;
     }
     if (*argc > 1) {
-        fprintf(stderr, "backtraild: too many arguments; see --help\n");
+        print_error("too many arguments", "; see --help");
         return false;
     }
     return true;
@@ -211,7 +219,7 @@ int main(int argc, char **argv)
         puts("backtraild " BACKTRAIL_VERSION);
         code = OK;
     } else if (!(config = read_config(&d, &error))) {
-        fprintf(stderr, "backtraild: %s\n", error->message);
+        print_error(error->message, "");
     } else if (d.check) {
         btrail_config_free(config);
         code = OK;

@@ -91,17 +91,14 @@ bool btrail_message_take(struct btrail_message_reader *r, const void *bytes,
 
 GBytes *btrail_message_format(JsonObject *message)
 {
-    g_autoptr(JsonNode) node = json_node_new(JSON_NODE_OBJECT);
     g_autoptr(GByteArray) bytes = g_byte_array_new();
-    g_autofree char *text = NULL;
+    g_autofree char *text = btrail_json_text(message, FALSE);
     struct btrail_msg head = {
         .magic = BTRAIL_MSG_MAGIC,
         .version = BTRAIL_TRANSPORT_VERSION,
         .type = BTRAIL_MSG_JSON,
     };
 
-    json_node_set_object(node, message);
-    text = json_to_string(node, FALSE);
     head.value = strlen(text);
     if (head.value > BTRAIL_JSON_MAX) {
         return NULL;

@@ -188,9 +188,8 @@ static gboolean fired_readable(gint fd, GIOCondition condition,
 /* Describes the session in its trace. */
 static JsonObject *metadata(const struct btrail_service_session *s)
 {
-    g_autofree char *guest = g_utf8_make_valid(s->options.guest, -1);
-
-    return btrail_json_new("s:guest", guest, "s:session", s->command->session,
+    return btrail_json_new("s:guest", s->options.guest,
+                           "s:session", s->command->session,
                            "S:owner", s->command->owner, NULL);
 }
 

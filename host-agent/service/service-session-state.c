@@ -87,7 +87,6 @@ static void put_triggers(JsonObject *json,
 JsonObject *btrail_service_session_status(struct btrail_service_session *s)
 {
     const struct btrail_command *c = s->command;
-    g_autofree char *why = s->why ? g_utf8_make_valid(s->why, -1) : NULL;
     JsonObject *json = btrail_json_new(
         "s:session", c->session,
         "s:state", state_names[s->state],
@@ -116,7 +115,7 @@ JsonObject *btrail_service_session_status(struct btrail_service_session *s)
     if (s->ended) {
         btrail_json_set_time(json, "ended", s->ended / 1000000);
     }
-    btrail_json_add(json, "S:why", why, NULL);
+    btrail_json_add(json, "S:why", s->why, NULL);
     return json;
 }
 

@@ -147,17 +147,16 @@ JsonObject *btrail_state_parse(const char *text, const char *id,
 /* The text of a file for a session of a capture */
 static char *format(JsonObject *capture, JsonObject *session)
 {
-    g_autoptr(JsonNode) node = json_node_new(JSON_NODE_OBJECT);
     JsonObject *copy = json_object_new();
-
-    btrail_json_add_all(copy, session);
-    json_object_remove_member(copy, "id");
-    json_node_take_object(node, btrail_json_new(
+    g_autoptr(JsonObject) root = btrail_json_new(
         "u:version", VERSION,
         "s:capture", btrail_json_string(capture, "name"),
         "s:folder", btrail_json_string(capture, "folder"),
-        "o:session", copy, NULL));
-    return json_to_string(node, FALSE);
+        "o:session", copy, NULL);
+
+    btrail_json_add_all(copy, session);
+    json_object_remove_member(copy, "id");
+    return btrail_json_text(root, FALSE);
 }
 
 JsonObject *btrail_state_command(const struct btrail_command *c)

@@ -376,23 +376,6 @@ static const struct process *find_owner(struct processes *p,
            process_by_cr3(p, where->cr3 & BTRAIL_CR3_ROOT) : found;
 }
 
-/* A name that a line of text can have; @buf has room for it. */
-static const char *clean_name(const char *name, char **buf)
-{
-    char *p;
-
-    for (p = (char *)name; g_ascii_isprint(*p); p++) {
-    }
-    if (!*p) {
-        return name;
-    }
-    *buf = g_utf8_make_valid(name, -1);
-    for (p = *buf; *p; p++) {
-        *p = g_ascii_iscntrl(*p) ? '?' : *p;
-    }
-    return *buf;
-}
-
 const struct process *processes_task(struct processes *p,
                                      const struct symbolizer_where *where,
                                      uint64_t time,
@@ -403,7 +386,6 @@ const struct process *processes_task(struct processes *p,
         .kernel = task->kernel, .pid = task->pid, .tid = task->tid,
     };
     const struct map_process *named;
-    g_autofree char *buf = NULL;
 
     key.owner = task->kernel ? processes_find(p, where, time, &certainty) :
                 find_owner(p, where, time, task->pid);
@@ -411,7 +393,7 @@ const struct process *processes_task(struct processes *p,
         !memcmp(&p->last_named, task, sizeof(*task))) {
         return p->last_task;
     }
-    key.comm = clean_name(task->name, &buf);
+    key.comm = task->name;
     named = p->map && !task->kernel ? map_file_process(p->map, key.owner->cr3) :
             NULL;
     if (named) {

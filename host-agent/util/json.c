@@ -3,9 +3,11 @@
  * JSON: see json.h
  */
 
+#include <math.h>
 #include <string.h>
 
 #include "util/json.h"
+#include "util/quote.h"
 
 #define MAX_DEPTH   64
 
@@ -216,6 +218,97 @@ void btrail_json_add_all(JsonObject *object, JsonObject *from)
         json_object_set_member(object, l->data,
                                json_object_dup_member(from, l->data));
     }
+}
+
+static void put_string(GString *out, const char *text)
+{
+    g_string_append_c(out, '"');
+    btrail_quote_json(out, text, BTRAIL_QUOTE_STRING);
+    g_string_append_c(out, '"');
+}
+
+/* As json-glib, with a fraction or an exponent, so that it stays a double */
+static void put_double(GString *out, double value)
+{
+    char text[G_ASCII_DTOSTR_BUF_SIZE];
+
+    if (!isfinite(value)) {
+        g_string_append(out, "null");
+        return;
+    }
+    g_ascii_dtostr(text, sizeof(text), value);
+    g_string_append(out, text);
+    if (!strpbrk(text, ".e")) {
+        g_string_append(out, ".0");
+    }
+}
+
+static void put_value(GString *out, JsonNode *node)
+{
+    GType type = json_node_get_value_type(node);
+
+    if (type == G_TYPE_STRING) {
+        put_string(out, json_node_get_string(node));
+    } else if (type == G_TYPE_INT64) {
+        g_string_append_printf(out, "%" G_GINT64_FORMAT,
+                               json_node_get_int(node));
+    } else if (type == G_TYPE_DOUBLE) {
+        put_double(out, json_node_get_double(node));
+    } else {
+        g_string_append(out, type != G_TYPE_BOOLEAN ? "null" :
+                        json_node_get_boolean(node) ? "true" : "false");
+    }
+}
+
+/* Begins a line, if there are lines, @depth levels deep. */
+static void put_line(GString *out, int depth)
+{
+    if (depth >= 0) {
+        g_string_append_printf(out, "\n%*s", 2 * depth, "");
+    }
+}
+
+/* @depth is negative for one line. */
+static void put_node(GString *out, JsonNode *node, int depth)
+{
+    gboolean is_array = JSON_NODE_HOLDS_ARRAY(node);
+    int inner = depth < 0 ? depth : depth + 1;
+    g_autoptr(GList) all = NULL;
+
+    if (!is_array && !JSON_NODE_HOLDS_OBJECT(node)) {
+        put_value(out, node);
+        return;
+    }
+    all = is_array ? json_array_get_elements(json_node_get_array(node)) :
+          json_object_get_members(json_node_get_object(node));
+    g_string_append_c(out, is_array ? '[' : '{');
+    for (GList *l = all; l; l = l->next) {
+        put_line(out, inner);
+        if (!is_array) {
+            put_string(out, l->data);
+            g_string_append(out, depth < 0 ? ":" : " : ");
+        }
+        put_node(out, is_array ? l->data :
+                 json_object_get_member(json_node_get_object(node), l->data),
+                 inner);
+        if (l->next) {
+            g_string_append_c(out, ',');
+        }
+    }
+    if (all) {
+        put_line(out, depth);
+    }
+    g_string_append_c(out, is_array ? ']' : '}');
+}
+
+char *btrail_json_text(JsonObject *object, gboolean pretty)
+{
+    g_autoptr(JsonNode) node = json_node_new(JSON_NODE_OBJECT);
+    GString *out = g_string_new(NULL);
+
+    json_node_set_object(node, object);
+    put_node(out, node, pretty ? 0 : -1);
+    return g_string_free(out, FALSE);
 }
 
 void btrail_json_set_time(JsonObject *object, const char *name, gint64 seconds)

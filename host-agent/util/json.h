@@ -42,6 +42,14 @@ JsonObject *btrail_json_new(const char *name, ...) G_GNUC_NULL_TERMINATED;
 void btrail_json_add_all(JsonObject *object, JsonObject *from);
 
 /*
+ * The text of an object, to be freed; if @pretty, with a line for each member.
+ * It is valid JSON whatever strings and numbers are in it, and the strings are
+ * quoted as by btrail_quote_json(): json_to_string() writes "1e+308.0", U+001F
+ * and bytes that are not UTF-8.  A number that is not finite becomes null.
+ */
+char *btrail_json_text(JsonObject *object, gboolean pretty);
+
+/*
  * Adds a time as in 2024-02-29T23:59:59Z.  @seconds are since 1970.  A time
  * whose year does not have four digits is left out.
  */

@@ -186,6 +186,36 @@ static void test_members(void)
                     "\"part\":0.5,\"object\":{},\"array\":[]}");
 }
 
+/* Whatever is in an object, its text is JSON, and means the same. */
+static void test_text(void)
+{
+    g_autoptr(JsonObject) o = btrail_json_new(
+        "s:a\n\xc2\x9b", "\x1f\"\\\xe2\x80\xae\xff", "d:big", 1e308,
+        "d:inf", 1 / 0., "d:nan", 0 / 0., "d:one", 1., "d:half", 0.5,
+        "d:small", -5e-324, "U:int", G_MININT64, "b:yes", TRUE,
+        "o:none", json_object_new(), "a:list", json_array_new(), NULL);
+    static const char expected[] =
+        "{\"a\\n\\u009b\":\"\\u001f\\\"\\\\\\u202e\xef\xbf\xbd\","
+        "\"big\":1e+308,\"inf\":null,\"nan\":null,\"one\":1.0,\"half\":0.5,"
+        "\"small\":-4.9406564584124654e-324,\"int\":-9223372036854775808,"
+        "\"yes\":true,\"none\":{},\"list\":[]}";
+    g_autofree char *text = NULL, *pretty = NULL, *again = NULL;
+    g_autoptr(JsonNode) node = NULL;
+
+    text = btrail_json_text(o, FALSE);
+    g_assert_cmpstr(text, ==, expected);
+    json_array_add_int_element(btrail_json_array(o, "list"), 1);
+    json_array_add_null_element(btrail_json_array(o, "list"));
+    pretty = btrail_json_text(o, TRUE);
+    g_assert_true(g_str_has_suffix(
+        pretty, ",\n  \"none\" : {},\n  \"list\" : [\n    1,\n    null\n  ]"
+        "\n}"));
+    node = btrail_json_parse_object(pretty);
+    g_assert_nonnull(node);
+    again = btrail_json_text(json_node_get_object(node), TRUE);
+    g_assert_cmpstr(again, ==, pretty);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -197,5 +227,6 @@ int main(int argc, char **argv)
     g_test_add_func("/json/hidden-depth", test_hidden_depth);
     g_test_add_func("/json/time", test_time);
     g_test_add_func("/json/members", test_members);
+    g_test_add_func("/json/text", test_text);
     return g_test_run();
 }

@@ -124,7 +124,7 @@ static void test_format(void)
     g_autoptr(GByteArray) array = NULL;
     g_autoptr(JsonNode) node = NULL;
 
-    json_object_set_string_member(object, "a", "b\n\"\xc3\xa4");
+    json_object_set_string_member(object, "a", "b\n\"\xc3\xa4\xff");
     bytes = btrail_message_format(object);
     array = g_byte_array_new();
     g_byte_array_append(array, g_bytes_get_data(bytes, NULL),
@@ -132,7 +132,7 @@ static void test_format(void)
     node = take(array, 7, NULL);
     g_assert_nonnull(node);
     g_assert_cmpstr(btrail_json_string(json_node_get_object(node), "a"), ==,
-                    "b\n\"\xc3\xa4");
+                    "b\n\"\xc3\xa4\xef\xbf\xbd");
     /* The longest one, and one that is longer */
     most[BTRAIL_JSON_MAX - strlen("{\"a\":\"\"}")] = '\0';
     json_object_set_string_member(object, "a", most);

@@ -437,7 +437,7 @@ static const struct named_step {
     { 170, 0x6000, 0, 20, 20, "sh", "sh", 20, 20, NAME_UNKNOWN },
     /* exec gives it another, and then its name. */
     { 180, 0x7000, -1, 0, 0, NULL, "sh", 20, 20, "program" },
-    { 190, 0x7000, 0, 20, 20, "prog\nram", "prog?ram", 20, 20, "program" },
+    { 190, 0x7000, 0, 20, 20, "prog\nram", "prog\nram", 20, 20, "program" },
     { 205, 0x5000, 1, 15, 15, "rcu_preempt", "rcu_preempt", 15, 15, "shell" },
     /* A process that no snapshot has found, between two that were found */
     { 210, 0x7000, 0, 25, 25, "short", "short", 25, 25, NAME_UNKNOWN },
