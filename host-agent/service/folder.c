@@ -277,6 +277,15 @@ struct btrail_folder *btrail_folder_sibling(const struct btrail_folder *f,
     return sibling;
 }
 
+struct btrail_folder *btrail_folder_existing(const struct btrail_folder *all,
+                                             const char *name)
+{
+    int fd = enter(all->fd, name, false);
+
+    return fd < 0 ? NULL :
+           new_folder(g_build_filename(all->path, name, NULL), fd);
+}
+
 void btrail_folder_remove_unused(const struct btrail_folder *f)
 {
     if (is_empty(f->fd)) {

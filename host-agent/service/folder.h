@@ -50,6 +50,11 @@ struct btrail_folder *btrail_folder_guest(const struct btrail_folder *all,
 struct btrail_folder *btrail_folder_sibling(const struct btrail_folder *f,
                                             const char *name, const char *uuid,
                                             GError **error);
+
+/* Open a folder in that of all traces; NULL if there is none of this name. */
+struct btrail_folder *btrail_folder_existing(const struct btrail_folder *all,
+                                             const char *name);
+
 void btrail_folder_free(struct btrail_folder *f);
 
 /* Remove a guest's folder if there has never been anything else in it. */

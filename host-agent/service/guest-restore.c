@@ -42,19 +42,36 @@ static void restoring_free(struct restoring *r)
 }
 
 /* Continues the session @i that @state describes. */
-static bool add_session(struct restoring *r, unsigned i, JsonObject *state,
-                        GError **error)
+static struct btrail_service_session *
+add_session(struct restoring *r, unsigned i, JsonObject *state, GError **error)
 {
     struct btrail_command *c = g_ptr_array_index(r->commands, i);
     struct btrail_leftover *left = g_ptr_array_index(r->leftovers, i);
+    struct guest_member *m;
 
     if (guest_member_find(r->g->members, c->session)) {
-        return btrail_service_fail(error, BTRAIL_SERVICE_ERROR_COMMAND,
-                                   "there is a session of this name already");
+        btrail_service_fail(error, BTRAIL_SERVICE_ERROR_COMMAND,
+                            "there is a session of this name already");
+        return NULL;
     }
     g_ptr_array_index(r->commands, i) = NULL;
     g_ptr_array_index(r->leftovers, i) = NULL;
-    return btrail_guest_add_session(r->g, c, state, left, error);
+    m = btrail_guest_add_session(r->g, c, state, left, error);
+    return m ? m->session : NULL;
+}
+
+/* Completes what is left of a session; all of it, or @parts of its trace. */
+static void complete(struct restoring *r, JsonObject *state, gint64 parts)
+{
+    struct btrail_completions *c = r->g->host->state->completions;
+    g_autoptr(JsonObject) session = json_object_new();
+    g_autofree char *id = btrail_state_new_id();
+
+    btrail_json_add_all(session, state);
+    if (parts >= 0) {
+        btrail_json_add(session, "s:id", id, "U:parts", parts, NULL);
+    }
+    btrail_completions_add(c, r->state, session);
 }
 
 /* The traces are inspected: continue their sessions. */
@@ -74,13 +91,15 @@ static void inspected(GObject *source, GAsyncResult *async, gpointer opaque)
         struct btrail_command *c = g_ptr_array_index(r->commands, i);
         g_autofree char *name = g_strdup(c->session);
         g_autoptr(GError) error = NULL;
+        struct btrail_service_session *session = add_session(r, i, s, &error);
 
-        if (add_session(r, i, s, &error)) {
+        if (session) {
+            complete(r, s, session->first_part);
             n++;
         } else {
             btrail_log(BTRAIL_LOG_WARNING, "guest %s: session %s cannot "
                        "continue: %s", g->link.name, name, error->message);
-            btrail_leftover_complete(g->folder, s);
+            complete(r, s, -1);
         }
     }
     if (gone) {
@@ -88,7 +107,7 @@ static void inspected(GObject *source, GAsyncResult *async, gpointer opaque)
         guest_capture_forget(&g->capture);
     } else if (!n) {
         if (ending) {
-            btrail_leftover_complete_all(g->folder, r->state);
+            btrail_completions_add_all(g->host->state->completions, r->state);
         }
         guest_capture_forget(&g->capture);
         btrail_service_state_take(g->host->state, capture);

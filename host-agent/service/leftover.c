@@ -7,13 +7,16 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include "service/command.h"
 #include "lib/internal/file.h"
+#include "lib/internal/parts.h"
+#include "lib/internal/pread.h"
+#include "lib/internal/store.h"
+#include "service/command.h"
 #include "service/leftover.h"
 #include "service/log.h"
-#include "lib/internal/parts.h"
 #include "util/json.h"
 
 void btrail_leftover_free(struct btrail_leftover *l)
@@ -58,23 +61,29 @@ static void read_streams(struct btrail_leftover *l, struct btrail_trace *trace)
     }
 }
 
-/* Completes a part that was cut off; reading it would be slow otherwise. */
-static void repair_last(const char *first, uint32_t part)
-{
-    g_autofree char *path = btrail_part_path(first, part);
-    int ret = btrail_repair(path, NULL, BTRAIL_REPAIR_IN_PLACE, NULL);
-
-    if (ret) {
-        btrail_log(BTRAIL_LOG_WARNING, "%s: cannot be completed: %s",
-                   btrail_folder_last(path), btrail_strerror(ret));
-    }
-}
-
 uint32_t btrail_leftover_last_part(const char *path)
 {
     g_autoptr(GArray) parts = btrail_parts_find(path);
 
     return parts->len ? g_array_index(parts, uint32_t, parts->len - 1) : 0;
+}
+
+/* Removes the last parts if they have nothing, not even a header. */
+static void remove_empty(const char *path)
+{
+    uint32_t part;
+    bool removed = true;
+
+    while (removed && (part = btrail_leftover_last_part(path))) {
+        g_autofree char *last = btrail_part_path(path, part);
+        int fd = open(last, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+        struct stat st;
+
+        /* Whoever writes a file has its lock. */
+        removed = fd >= 0 && btrail_store_lock(fd) && !fstat(fd, &st) &&
+                  S_ISREG(st.st_mode) && !st.st_size && !unlink(last);
+        btrail_close(fd);
+    }
 }
 
 struct btrail_leftover *
@@ -90,6 +99,7 @@ btrail_leftover_inspect(const struct btrail_folder *folder, const char *file,
     if (!path) {
         return NULL;
     }
+    remove_empty(path);
     l = g_new0(struct btrail_leftover, 1);
     l->indices = g_array_new(FALSE, TRUE, sizeof(uint64_t));
     ret = read_trace_id(path, l->id) ? btrail_trace_open_parts(&trace, path) :
@@ -106,34 +116,6 @@ btrail_leftover_inspect(const struct btrail_folder *folder, const char *file,
         return NULL;
     }
     return l;
-}
-
-struct completion {
-    char *path;
-    int fd;
-    uint32_t part;
-};
-
-static gpointer complete_thread(gpointer opaque)
-{
-    struct completion *c = opaque;
-
-    repair_last(c->path, c->part);
-    close(c->fd);
-    g_free(c->path);
-    g_free(c);
-    return NULL;
-}
-
-void btrail_leftover_complete_part(int fd, const char *path, uint32_t part)
-{
-    struct completion *c = g_new0(struct completion, 1);
-
-    c->fd = fd;
-    c->path = g_strdup_printf("/proc/self/fd/%d/%s", fd,
-                              btrail_folder_last(path));
-    c->part = part;
-    g_thread_unref(g_thread_new("complete", complete_thread, c));
 }
 
 char *btrail_leftover_keep_ring(const struct btrail_folder *folder,
@@ -155,35 +137,111 @@ char *btrail_leftover_keep_ring(const struct btrail_folder *folder,
     return g_steal_pointer(&file);
 }
 
-void btrail_leftover_complete(const struct btrail_folder *folder,
+/*
+ * Completes a file that was cut off.  False if that may be possible later: if
+ * the disk is full, or another process repairs it.
+ */
+static bool complete_file(const char *path)
+{
+    struct btrail_file *file;
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    bool whole;
+    int ret;
+
+    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
+        btrail_close(fd);
+        return true;
+    }
+    /* A file that is whole has an index: that is fast. */
+    ret = btrail_file_open(&file, fd, false);
+    if (!ret) {
+        whole = file->status.complete && file->status.indexed;
+        btrail_file_close(file);
+        if (whole) {
+            return true;
+        }
+        ret = btrail_repair(path, NULL, BTRAIL_REPAIR_IN_PLACE, NULL);
+    }
+    if (ret) {
+        btrail_log(BTRAIL_LOG_WARNING, "%s: cannot be completed: %s",
+                   btrail_folder_last(path), ret == -BTRAIL_ERR_IO ?
+                   g_strerror(errno) : btrail_strerror(ret));
+    }
+    return ret != -BTRAIL_ERR_IO;
+}
+
+/* Completes the parts of a trace; those before @end if that is not 0. */
+static bool complete_trace(const struct btrail_folder *folder,
+                           const char *file, uint32_t end)
+{
+    g_autoptr(GArray) parts = NULL;
+    g_autofree char *path = NULL;
+    bool ok;
+    int fd;
+
+    path = btrail_folder_find(folder, file, &fd, NULL);
+    if (!path) {
+        return true;
+    }
+    if (!end) {
+        remove_empty(path);
+    }
+    parts = btrail_parts_find(path);
+    ok = complete_file(path);
+    for (unsigned i = 0; i < parts->len; i++) {
+        uint32_t part = g_array_index(parts, uint32_t, i);
+        g_autofree char *next = btrail_part_path(path, part);
+
+        if (!end || part < end) {
+            ok = complete_file(next) && ok;
+        }
+    }
+    close(fd);
+    return ok;
+}
+
+static bool complete_ring(const struct btrail_folder *folder,
+                          const char *session, const char *ring)
+{
+    g_autofree char *path = g_strdup_printf("/proc/self/fd/%d/%s", folder->fd,
+                                            ring);
+    g_autoptr(GDir) dir = g_dir_open(path, 0, NULL);
+    const char *name;
+    bool ok = true;
+
+    while (dir && (name = g_dir_read_name(dir))) {
+        if (g_str_has_suffix(name, ".btrail")) {
+            g_autofree char *file = g_build_filename(path, name, NULL);
+
+            ok = complete_file(file) && ok;
+        }
+    }
+    if (ok) {
+        g_free(btrail_leftover_keep_ring(folder, session, "-before", ring));
+    }
+    return ok;
+}
+
+bool btrail_leftover_complete(const struct btrail_folder *folder,
                               JsonObject *session)
 {
     g_autoptr(btrail_command) c = btrail_command_parse(
         btrail_json_object(session, "command"), NULL);
     const char *ring = btrail_json_string(session, "ring");
-    g_autofree char *path = NULL;
-    int fd;
+    JsonArray *dumps = btrail_json_array(session, "dumps");
+    gint64 parts = btrail_json_int(session, "parts", -1);
+    bool ok = true;
 
+    for (unsigned i = 0; dumps && i < json_array_get_length(dumps); i++) {
+        ok = complete_trace(folder, json_array_get_string_element(dumps, i),
+                            0) && ok;
+    }
+    if (parts) {
+        ok = complete_trace(folder, c->file, MAX(parts, 0)) && ok;
+    }
     if (ring) {
-        g_free(btrail_leftover_keep_ring(folder, c->session, "-before", ring));
+        ok = complete_ring(folder, c->session, ring) && ok;
     }
-    if (c->mode == BTRAIL_SESSION_LAST) {
-        return;
-    }
-    path = btrail_folder_find(folder, c->file, &fd, NULL);
-    if (path) {
-        btrail_leftover_complete_part(fd, path,
-                                      btrail_leftover_last_part(path));
-    }
-}
-
-void btrail_leftover_complete_all(const struct btrail_folder *folder,
-                                  JsonObject *capture)
-{
-    JsonArray *sessions = json_object_get_array_member(capture, "sessions");
-
-    for (unsigned i = 0; i < json_array_get_length(sessions); i++) {
-        btrail_leftover_complete(folder,
-                                 json_array_get_object_element(sessions, i));
-    }
+    return ok;
 }

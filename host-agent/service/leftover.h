@@ -2,8 +2,9 @@
 /*
  * What is left of a session after the service was killed
  *
- * The last part of its trace lacks its end.  The ring of a flight recorder is
- * in a folder of its own, which no command lists.
+ * Parts of its trace lack their ends: the last one, and those before it if what
+ * completed them was killed, too.  The ring of a flight recorder is in a folder
+ * of its own, which no command lists.
  */
 
 #ifndef BTRAIL_LEFTOVER_H
@@ -44,18 +45,13 @@ void btrail_leftover_free(struct btrail_leftover *l);
 uint32_t btrail_leftover_last_part(const char *path);
 
 /*
- * Complete a part of a trace in a new thread, since that reads all of it.
- * @fd, the folder of @path, is taken.
+ * Complete what is left of a session that @session describes (see state.h), in
+ * any thread, since that reads what was cut off: all parts of its trace that
+ * lack their ends, dumps, and its ring, which is kept.  False if that is not
+ * possible at the moment.
  */
-void btrail_leftover_complete_part(int fd, const char *path, uint32_t part);
-
-/* Complete the last part of a session's trace, which nobody continues. */
-void btrail_leftover_complete(const struct btrail_folder *folder,
+bool btrail_leftover_complete(const struct btrail_folder *folder,
                               JsonObject *session);
-
-/* The same of all sessions of a capture */
-void btrail_leftover_complete_all(const struct btrail_folder *folder,
-                                  JsonObject *capture);
 
 /*
  * Rename the folder @ring of a flight recorder to SESSION@suffix-TIME, where it

@@ -33,11 +33,17 @@ static void dump_done(GObject *source, GAsyncResult *async, gpointer opaque)
 {
     struct dumping *d = opaque;
     struct btrail_service_session *s = d->s;
+    unsigned i;
     g_autoptr(JsonObject) result = d->error ? NULL : btrail_json_new(
         "s:file", d->file, "U:records", d->dump.records,
         "U:bytes", d->dump.bytes, NULL);
 
     d->dumped(d->opaque, result, d->error);
+    if (g_ptr_array_find_with_equal_func(s->dumping, d->file, g_str_equal,
+                                         &i)) {
+        g_ptr_array_remove_index(s->dumping, i);
+    }
+    service_session_report(s, BTRAIL_SERVICE_SESSION_CHANGED);
     close(d->folder);
     g_clear_error(&d->error);
     g_free(d->file);
@@ -101,6 +107,8 @@ bool btrail_service_session_dump(struct btrail_service_session *s,
     d->folder = folder;
     d->dumped = dumped;
     d->opaque = opaque;
+    g_ptr_array_add(s->dumping, g_strdup(d->file));
+    service_session_report(s, BTRAIL_SERVICE_SESSION_CHANGED);
     s->dumps++;
     s->refs++;
     task = g_task_new(NULL, NULL, dump_done, d);

@@ -36,6 +36,7 @@ void service_session_unref(struct btrail_service_session *s)
     g_free(s->id);
     g_free(s->why);
     g_free(s->found);
+    g_ptr_array_unref(s->dumping);
     g_free(s);
 }
 
@@ -88,8 +89,8 @@ static void remove_own_part(struct btrail_service_session *s)
     }
 }
 
-static void report(struct btrail_service_session *s,
-                   enum btrail_service_session_event event)
+void service_session_report(struct btrail_service_session *s,
+                            enum btrail_service_session_event event)
 {
     if (s->options.event) {
         s->options.event(s->options.opaque, s, event);
@@ -161,7 +162,7 @@ static gboolean fired_readable(gint fd, GIOCondition condition,
         }
         if (action != BTRAIL_TRIGGER_DUMP) {
             /* A restart keeps whether it records. */
-            report(s, BTRAIL_SERVICE_SESSION_CHANGED);
+            service_session_report(s, BTRAIL_SERVICE_SESSION_CHANGED);
             continue;
         }
         /* One at a time: frequent triggers would fill the disk. */
@@ -179,7 +180,7 @@ static gboolean fired_readable(gint fd, GIOCondition condition,
         log_places(s);
         if (!s->ready) {
             s->ready = true;
-            report(s, BTRAIL_SERVICE_SESSION_READY);
+            service_session_report(s, BTRAIL_SERVICE_SESSION_READY);
         }
     }
     return G_SOURCE_CONTINUE;
@@ -309,7 +310,7 @@ static bool open_again(struct btrail_service_session *s,
     s->past.records = left->records;
     s->past.bytes = left->bytes;
     s->past.record_bytes = left->record_bytes;
-    btrail_leftover_complete_part(dup(s->folder), s->path, part - 1);
+    s->first_part = part;
     return true;
 }
 
@@ -319,7 +320,6 @@ btrail_service_session_new(const struct btrail_service_session_options *options,
                            GError **error)
 {
     struct btrail_service_session *s = g_new0(struct btrail_service_session, 1);
-    const char *ring = state ? btrail_json_string(state, "ring") : NULL;
     bool ok;
 
     s->options = *options;
@@ -327,6 +327,7 @@ btrail_service_session_new(const struct btrail_service_session_options *options,
     s->folder = -1;
     s->refs = 1;
     s->started = g_get_real_time();
+    s->dumping = g_ptr_array_new_with_free_func(g_free);
     s->id = state ? g_strdup(btrail_json_string(state, "id")) :
                     btrail_state_new_id();
     if (state) {
@@ -336,11 +337,6 @@ btrail_service_session_new(const struct btrail_service_session_options *options,
                                                                false);
         s->keeping = json_object_get_boolean_member_with_default(
             state, "keeping", false);
-    }
-    if (ring) {
-        g_free(btrail_leftover_keep_ring(options->folder,
-                                         options->command->session, "-before",
-                                         ring));
     }
     ok = left ? open_again(s, left, error) : open_new(s, error);
     btrail_leftover_free(left);
@@ -373,7 +369,7 @@ static gboolean duration_passed(gpointer opaque)
 
     s->duration_source = 0;
     if (!set_duration(s)) {
-        report(s, BTRAIL_SERVICE_SESSION_TIME_OVER);
+        service_session_report(s, BTRAIL_SERVICE_SESSION_TIME_OVER);
     }
     return G_SOURCE_REMOVE;
 }
@@ -407,7 +403,7 @@ static gboolean report_done(gpointer opaque)
 {
     struct btrail_service_session *s = opaque;
 
-    report(s, BTRAIL_SERVICE_SESSION_DONE);
+    service_session_report(s, BTRAIL_SERVICE_SESSION_DONE);
     service_session_unref(s);
     return G_SOURCE_REMOVE;
 }

@@ -121,14 +121,24 @@ JsonObject *btrail_service_session_status(struct btrail_service_session *s)
 
 JsonObject *btrail_service_session_save(struct btrail_service_session *s)
 {
-    /* A resumed session must survive before it is in a capture again, too. */
-    if ((!s->added && !s->resumed) || s->detached ||
-        s->state >= BTRAIL_SERVICE_SESSION_ENDED) {
+    JsonArray *dumps;
+
+    if (s->detached || s->state >= BTRAIL_SERVICE_SESSION_ENDED) {
         return NULL;
     }
     service_session_update(s);
+    dumps = json_array_new();
+    for (unsigned i = 0; i < s->dumping->len; i++) {
+        json_array_add_string_element(dumps, g_ptr_array_index(s->dumping, i));
+    }
+    /*
+     * A resumed session must survive before it is in a capture again, too.  One
+     * that has never been in any has files, and nobody waits for it.
+     */
     return btrail_json_new("s:id", s->id,
                            "o:command", btrail_state_command(s->command),
                            "U:started", s->started * 1000, "S:ring", s->ring,
-                           "b:whole", s->whole, "b:keeping", s->keeping, NULL);
+                           "b:whole", s->whole, "b:keeping", s->keeping,
+                           "a:dumps", dumps,
+                           "b:over", !s->added && !s->resumed, NULL);
 }

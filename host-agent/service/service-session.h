@@ -88,6 +88,7 @@ struct btrail_service_session_options {
  * @folder:    that the trace is in
  * @path:      of the trace, through @folder
  * @part:      path of the part that is written; NULL in mode "last"
+ * @first_part: number of the first part that this process writes
  * @ring:      name of the ring's folder in the guest's folder, or NULL
  * @why:       the reason for the end, or NULL
  * @spoilt:    it counts as failed
@@ -106,6 +107,7 @@ struct btrail_service_session_options {
  * @over:      the drain session needs no source any more
  * @finishing: a thread finishes @session
  * @dumps:     threads that dump @session
+ * @dumping:   files that they write
  */
 struct btrail_service_session {
     struct btrail_service_session_options options;
@@ -116,6 +118,7 @@ struct btrail_service_session {
     int folder;
     char *path;
     char *part;
+    uint32_t first_part;
     char *ring;
     char *id;
     char *why;
@@ -137,13 +140,15 @@ struct btrail_service_session {
     bool over;
     bool finishing;
     unsigned dumps;
+    GPtrArray *dumping;
 };
 
 /*
  * Make a session and its files.  On failure, none of them stays.  Unless @state
  * is NULL, it continues the session of another process that @state describes
- * (see state.h): in another part of its trace, or with another ring.  @left is
- * taken; NULL if nothing of the trace is left.
+ * (see state.h): in another part of its trace, or with another ring; the owner
+ * has what was there before completed.  @left is taken; NULL if nothing of the
+ * trace is left.
  */
 struct btrail_service_session *
 btrail_service_session_new(const struct btrail_service_session_options *options,
@@ -236,6 +241,9 @@ bool btrail_service_session_dump(struct btrail_service_session *s,
  */
 
 void service_session_unref(struct btrail_service_session *s);
+
+void service_session_report(struct btrail_service_session *s,
+                            enum btrail_service_session_event event);
 
 /* Finishes the session once it is over and no thread uses it any more. */
 void service_session_finish(struct btrail_service_session *s);

@@ -21,6 +21,11 @@ static const char *left_at(struct btrail_service_state *s, unsigned i,
     return btrail_json_string(g_ptr_array_index(s->left, i), member);
 }
 
+static bool is_over(JsonObject *session)
+{
+    return json_object_get_boolean_member_with_default(session, "over", false);
+}
+
 /* Does a guest have the capture, or inspect what is left of it? */
 static bool is_taken(struct btrail_service_state *s, const char *capture)
 {
@@ -59,6 +64,8 @@ void btrail_service_state_save(struct btrail_service_state *s)
             btrail_service_state_take(s, g->capture.name);
         }
     }
+    /* Together they say whose parts are to be completed: these come first. */
+    btrail_completions_save(s->completions, captures);
     for (unsigned i = 0; i < s->left->len; i++) {
         g_ptr_array_add(captures,
                         json_object_ref(g_ptr_array_index(s->left, i)));
@@ -69,13 +76,10 @@ void btrail_service_state_save(struct btrail_service_state *s)
     }
 }
 
-/* Nobody continues the left capture @i, of the guest with @folder. */
-static void give_up(struct btrail_service_state *s, unsigned i,
-                    const struct btrail_folder *folder)
+/* Nobody continues the left capture @i. */
+static void give_up(struct btrail_service_state *s, unsigned i)
 {
-    if (folder) {
-        btrail_leftover_complete_all(folder, g_ptr_array_index(s->left, i));
-    }
+    btrail_completions_add_all(s->completions, g_ptr_array_index(s->left, i));
     g_ptr_array_remove_index(s->left, i);
     btrail_host_changed(s->host);
 }
@@ -91,7 +95,7 @@ void btrail_service_state_forget(struct btrail_service_state *s,
 
         if (!strcmp(left_at(s, i, "folder"), folder) &&
             g_strcmp0(name, capture) && !is_taken(s, name)) {
-            give_up(s, i, g->folder);
+            give_up(s, i);
         } else {
             i++;
         }
@@ -122,17 +126,11 @@ gboolean btrail_service_state_timed_out(gpointer opaque)
     struct btrail_service_state *s = opaque;
 
     for (unsigned i = 0; i < s->left->len; ) {
-        g_autofree char *path = g_build_filename(
-            s->host->folder->path, left_at(s, i, "folder"), NULL);
-        struct btrail_folder *folder;
-
         if (is_taken(s, left_at(s, i, "name"))) {
             i++;
-            continue;
+        } else {
+            give_up(s, i);
         }
-        folder = btrail_folder_open(path, NULL);
-        give_up(s, i, folder);
-        btrail_folder_free(folder);
     }
     if (s->left->len) {
         return G_SOURCE_CONTINUE;
@@ -153,6 +151,65 @@ void btrail_service_state_detach(struct btrail_service_state *s)
         if (c) {
             btrail_service_state_take(s, btrail_json_string(c, "name"));
             g_ptr_array_add(s->left, c);
+        }
+    }
+}
+
+static void changed(void *opaque)
+{
+    btrail_host_changed(opaque);
+}
+
+/* Does a session that is left continue, or complete, the trace of this one? */
+static bool continues(struct btrail_service_state *s, const char *folder,
+                      JsonObject *session)
+{
+    const char *file = btrail_json_string(
+        btrail_json_object(session, "command"), "file");
+
+    for (unsigned i = 0; i < s->left->len; i++) {
+        JsonArray *sessions = btrail_json_array(
+            g_ptr_array_index(s->left, i), "sessions");
+
+        for (unsigned k = 0; !strcmp(left_at(s, i, "folder"), folder) &&
+             k < json_array_get_length(sessions); k++) {
+            JsonObject *other = json_array_get_object_element(sessions, k);
+
+            if (other != session && !is_over(other) && !strcmp(
+                    file, btrail_json_string(btrail_json_object(
+                        other, "command"), "file"))) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* Sessions that were over are completed now. */
+static void take_over(struct btrail_service_state *s)
+{
+    for (unsigned i = 0; i < s->left->len; ) {
+        JsonObject *capture = g_ptr_array_index(s->left, i);
+        JsonArray *sessions = btrail_json_array(capture, "sessions");
+
+        for (unsigned k = 0; k < json_array_get_length(sessions); ) {
+            JsonObject *session = json_array_get_object_element(sessions, k);
+
+            if (!is_over(session)) {
+                k++;
+                continue;
+            }
+            /* Two must not complete one trace, nor one inspect it meanwhile. */
+            if (continues(s, left_at(s, i, "folder"), session)) {
+                json_object_set_int_member(session, "parts", 0);
+            }
+            btrail_completions_add(s->completions, capture, session);
+            json_array_remove_element(sessions, k);
+        }
+        if (json_array_get_length(sessions)) {
+            i++;
+        } else {
+            g_ptr_array_remove_index(s->left, i);
         }
     }
 }
@@ -183,7 +240,9 @@ btrail_service_state_open(struct btrail_host *host, GError **error)
     s->host = host;
     s->lock = fd;
     s->files = files;
+    s->completions = btrail_completions_new(host->folder, changed, host);
     s->left = btrail_state_read(files);
+    take_over(s);
     if (s->left->len) {
         btrail_log(BTRAIL_LOG_INFO, "%u guests were being traced; their "
                    "sessions continue as they connect", s->left->len);
@@ -198,6 +257,7 @@ void btrail_service_state_close(struct btrail_service_state *s)
     if (s) {
         g_clear_handle_id(&s->timeout, g_source_remove);
         g_ptr_array_unref(s->left);
+        btrail_completions_free(s->completions);
         btrail_state_close(s->files);
         close(s->lock);
         g_free(s);

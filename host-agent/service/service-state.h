@@ -9,6 +9,7 @@
 #ifndef BTRAIL_SERVICE_STATE_H
 #define BTRAIL_SERVICE_STATE_H
 
+#include "service/completion.h"
 #include "service/guest.h"
 
 /**
@@ -16,12 +17,14 @@
  * @files: of their sessions
  * @lock: of the folder of state
  * @left: captures of the process before that no guest has continued yet
+ * @completions: of sessions that nobody continues
  */
 struct btrail_service_state {
     struct btrail_host *host;
     struct btrail_state *files;
     int lock;
     GPtrArray *left;            /* of JsonObject, see state.h */
+    struct btrail_completions *completions;
     guint timeout;
 };
 

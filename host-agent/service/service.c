@@ -79,7 +79,10 @@ static gboolean sweep(gpointer opaque)
 
     s->sweeping = 0;
     forget_gone(&s->host, MAX_GONE);
-    if (s->ended && all_done(&s->host)) {
+    /* The next process completes what this one does not. */
+    if (s->ended && all_done(&s->host) &&
+        (s->detaching || !btrail_completions_busy(
+             s->host.state->completions))) {
         void (*ended)(void *) = s->ended;
 
         s->ended = NULL;
@@ -194,6 +197,7 @@ static void begin_end(struct btrail_service *s, void (*done)(void *opaque),
 void btrail_service_detach(struct btrail_service *s,
                            void (*done)(void *opaque), void *opaque)
 {
+    s->detaching = true;
     begin_end(s, done, opaque);
     btrail_service_state_detach(s->host.state);
 }

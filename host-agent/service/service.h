@@ -12,6 +12,7 @@
 /**
  * struct btrail_service
  * @host:    its guests, and what they share
+ * @detaching: the next process continues its sessions
  * @ended:   called with @opaque when the service has ended
  */
 struct btrail_service {
@@ -19,6 +20,7 @@ struct btrail_service {
     struct btrail_listener *listener;
     struct btrail_connections connections;
     guint ticking, sweeping;
+    bool detaching;
     void (*ended)(void *opaque);
     void *opaque;
 };

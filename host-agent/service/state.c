@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "service/folder.h"
 #include "service/log.h"
 #include "service/state.h"
 #include "util/json.h"
@@ -69,6 +70,24 @@ static bool is_plain(const char *name)
            strcmp(name, ".") && strcmp(name, "..");
 }
 
+/* Names of traces, as a client may give them */
+static bool check_dumps(JsonObject *json)
+{
+    JsonArray *dumps = btrail_json_array(json, "dumps");
+
+    for (unsigned i = 0; dumps && i < json_array_get_length(dumps); i++) {
+        JsonNode *node = json_array_get_element(dumps, i);
+        g_autofree char *name =
+            json_node_get_value_type(node) == G_TYPE_STRING ?
+            btrail_folder_check_name(json_node_get_string(node), NULL) : NULL;
+
+        if (!name) {
+            return false;
+        }
+    }
+    return dumps || !json_object_has_member(json, "dumps");
+}
+
 /* Is a member missing, or of this type? */
 static bool is_type(JsonObject *json, const char *name, GType type)
 {
@@ -98,7 +117,10 @@ static bool check_session(JsonObject *json, GError **error)
     return (is_type(json, "started", G_TYPE_INT64) &&
             is_type(json, "ring", G_TYPE_STRING) &&
             is_type(json, "whole", G_TYPE_BOOLEAN) &&
-            is_type(json, "keeping", G_TYPE_BOOLEAN)) ||
+            is_type(json, "keeping", G_TYPE_BOOLEAN) &&
+            is_type(json, "over", G_TYPE_BOOLEAN) && check_dumps(json) &&
+            btrail_json_int(json, "parts", 0) >= 0 &&
+            btrail_json_int(json, "parts", 0) <= UINT32_MAX) ||
            refuse_state(error, "a member of another type");
 }
 

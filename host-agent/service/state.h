@@ -13,6 +13,9 @@
  *     ring     name of its folder in that of the guest, if it has one
  *     whole    btrail_session_whole()
  *     keeping  btrail_session_keeping()
+ *     dumps    files that were being written
+ *     over     nobody continues it: what is cut off is to be completed
+ *     parts    of its trace, then: how many of them; all if it is missing
  *
  * In memory, a capture is a JSON object, too: "name", "folder" and "sessions",
  * an array of at least one of these objects, which also have their "id".

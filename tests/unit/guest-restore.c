@@ -4,8 +4,10 @@
  * was killed, and after it has handed them over
  */
 
+#include <fcntl.h>
 #include <glib/gstdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -238,6 +240,61 @@ static void test_spoilt(void)
     stop_service();
 }
 
+/* Cuts off a file that has the trace's first part, as a part of it. */
+static void add_cut_part(const char *name)
+{
+    g_autofree char *first = in_guest("s.btrail"), *part = in_guest(name);
+    g_autofree char *text = NULL;
+    gsize size;
+
+    g_assert_true(g_file_get_contents(first, &text, &size, NULL));
+    g_assert_true(g_file_set_contents(part, text, size, NULL));
+}
+
+/* Two processes were killed before they had completed anything. */
+static void test_killed_again(void)
+{
+    g_autofree char *first = in_guest("s.btrail");
+    g_autofree char *second = in_guest("s.1.btrail");
+    g_autofree char *third = in_guest("s.2.btrail");
+    struct device d;
+    gint64 id;
+
+    leave_session();
+    add_cut_part("s.1.btrail");
+    connect_traced(&d, "vm", 100, CAPTURE);
+    id = expect_execute(&d, "branch-trace-attach");
+    g_assert_true(g_file_test(third, G_FILE_TEST_EXISTS));
+    reply_error(&d, id, "not today");
+    disconnect(&d);
+    /* Its end says that all traces are complete. */
+    stop_service();
+    g_assert_true(is_whole(first));
+    g_assert_true(is_whole(second));
+    g_assert_false(state_has(CAPTURE));
+}
+
+/* It is killed while it completes what nobody continues. */
+static void test_given_up(void)
+{
+    g_autofree char *first = in_guest("s.btrail");
+    int fd;
+
+    leave_session();
+    fd = open(first, O_RDWR | O_CLOEXEC);
+    g_assert_cmpint(flock(fd, LOCK_EX | LOCK_NB), ==, 0);
+    g_assert_false(btrail_service_state_timed_out(service->host.state));
+    stop_service();
+    g_assert_false(is_whole(first));
+    g_assert_true(state_has("\"over\":true"));
+    close(fd);
+    start_service("");
+    g_assert_cmpuint(service->host.state->left->len, ==, 0);
+    stop_service();
+    g_assert_true(is_whole(first));
+    g_assert_false(state_has(CAPTURE));
+}
+
 /* The device has come again; what was left is being looked at. */
 static void begin_look(struct device *d)
 {
@@ -324,6 +381,9 @@ int main(int argc, char **argv)
     g_test_add_data_func("/guest-restore/ending-early", test_ending_early,
                          in_folder);
     g_test_add_data_func("/guest-restore/spoilt", test_spoilt, in_folder);
+    g_test_add_data_func("/guest-restore/killed-again", test_killed_again,
+                         in_folder);
+    g_test_add_data_func("/guest-restore/given-up", test_given_up, in_folder);
     g_test_add_data_func("/guest-restore/same-name", test_same_name,
                          in_folder);
     g_test_add_data_func("/guest-restore/slow", test_slow, in_folder);

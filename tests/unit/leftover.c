@@ -3,13 +3,18 @@
  * Traces of a service that was killed: continued and completed
  */
 
+#include <fcntl.h>
 #include <glib/gstdio.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "backtrail/trace.h"
+#include "scratch.h"
 #include "service/leftover.h"
 #include "trace-samples.h"
+#include "util/json.h"
 
 #define CHUNKS  2
 /* Both vCPUs have as many. */
@@ -91,20 +96,16 @@ static void test_nothing(struct fixture *f, gconstpointer data)
     }
 }
 
-static void wait_complete(const char *path)
+static bool is_whole(const char *path)
 {
     struct btrail_trace_status status = { 0 };
+    struct btrail_trace *trace;
 
-    while (!status.complete) {
-        struct btrail_trace *trace;
-
-        g_usleep(1000);
-        if (!btrail_trace_open(&trace, path)) {
-            g_assert_cmpint(btrail_trace_status(trace, &status), ==, 0);
-            btrail_trace_close(trace);
-        }
+    if (!btrail_trace_open(&trace, path)) {
+        g_assert_cmpint(btrail_trace_status(trace, &status), ==, 0);
+        btrail_trace_close(trace);
     }
-    g_assert_cmpuint(status.cut_bytes, ==, 0);
+    return status.complete && !status.cut_bytes;
 }
 
 static void cut(const char *path)
@@ -115,39 +116,129 @@ static void cut(const char *path)
     g_assert_cmpint(truncate(path, st.st_size - 1), ==, 0);
 }
 
-/* The last part of a trace is what may be cut off. */
+static JsonObject *session(const char *file)
+{
+    return btrail_json_new("o:command", btrail_json_new(
+        "s:do", "start", "s:session", "a/b", "s:file", file, NULL), NULL);
+}
+
+/* Writes a file that was cut off. */
+static void write_cut(const char *path)
+{
+    sample_write(path, CHUNKS);
+    cut(path);
+    g_assert_false(is_whole(path));
+}
+
+/* Any part may be cut off, if several processes were killed. */
 static void test_complete(struct fixture *f, gconstpointer data)
 {
-    g_autoptr(JsonObject) s = json_object_new();
-    JsonObject *command = json_object_new();
-    g_autofree char *first = in_folder(f, "left.btrail");
-    g_autofree char *third = in_folder(f, "left.3.btrail");
-    g_autofree char *ring = in_folder(f, ".ring-1");
-    g_autoptr(GDir) dir = NULL;
-    g_autofree char *path = NULL;
-    unsigned kept = 0;
-    const char *name;
+    static const char *const names[] = {
+        "left.btrail", "left.1.btrail", "left.2.btrail", "left.3.btrail",
+        "left.4.btrail", "left.5.btrail",
+    };
+    g_autoptr(JsonObject) s = session("left.btrail");
+    g_autofree char *first = in_folder(f, names[0]);
+    g_autofree char *second = in_folder(f, names[1]);
+    g_autofree char *last = in_folder(f, names[5]);
 
-    sample_write(first, CHUNKS);
-    g_assert_cmpuint(btrail_leftover_last_part(first), ==, 0);
-    sample_write(third, CHUNKS);
-    g_assert_cmpuint(btrail_leftover_last_part(first), ==, 3);
-    cut(third);
+    for (unsigned i = 0; i < 5; i++) {
+        g_autofree char *path = in_folder(f, names[i]);
+
+        if (i == 1) {
+            sample_write(path, CHUNKS);
+        } else {
+            write_cut(path);
+        }
+    }
+    /* Whoever has made it was killed before it had a header. */
+    g_assert_true(g_file_set_contents(last, "", 0, NULL));
+    g_assert_cmpuint(btrail_leftover_last_part(first), ==, 5);
+    json_object_set_int_member(s, "parts", 0);
+    g_assert_true(btrail_leftover_complete(f->folder, s));
+    g_assert_false(is_whole(first));
+    json_object_set_int_member(s, "parts", 4);
+    g_assert_true(btrail_leftover_complete(f->folder, s));
+    for (unsigned i = 0; i < 5; i++) {
+        g_autofree char *path = in_folder(f, names[i]);
+
+        g_assert_cmpint(is_whole(path), ==, i != 4);
+    }
+    json_object_remove_member(s, "parts");
+    g_assert_true(btrail_leftover_complete(f->folder, s));
+    for (unsigned i = 0; i < 5; i++) {
+        g_autofree char *path = in_folder(f, names[i]);
+
+        g_assert_true(is_whole(path));
+    }
+    g_assert_false(g_file_test(last, G_FILE_TEST_EXISTS));
+    g_assert_cmpuint(btrail_leftover_last_part(first), ==, 4);
+    g_assert_true(is_whole(second));
+}
+
+/* A ring is kept, and its files are completed; so are dumps. */
+static void test_ring(struct fixture *f, gconstpointer data)
+{
+    g_autoptr(JsonObject) s = session("end.btrail");
+    JsonArray *dumps = json_array_new();
+    g_autofree char *ring = in_folder(f, ".ring-1");
+    g_autofree char *dump = in_folder(f, "dump.btrail");
+    g_autofree char *part = g_build_filename(ring, "ring.7.btrail", NULL);
+    g_autofree char *names = g_build_filename(ring, "names-0.btrail", NULL);
+    g_autofree char *fifo = g_build_filename(ring, "x.btrail", NULL);
+    g_autofree char *folder = g_path_get_dirname(f->sample);
+    g_autoptr(GDir) dir = NULL;
+    const char *name;
+    unsigned kept = 0;
+
     g_assert_cmpint(g_mkdir(ring, 0700), ==, 0);
-    json_object_set_string_member(command, "do", "start");
-    json_object_set_string_member(command, "session", "a/b");
-    json_object_set_string_member(command, "file", "left.btrail");
-    json_object_set_object_member(s, "command", command);
-    json_object_set_string_member(s, "ring", ".ring-1");
-    btrail_leftover_complete(f->folder, s);
-    wait_complete(third);
+    write_cut(part);
+    write_cut(names);
+    g_assert_cmpint(mkfifo(fifo, 0600), ==, 0);
+    write_cut(dump);
+    json_array_add_string_element(dumps, "dump.btrail");
+    json_array_add_string_element(dumps, "missing.btrail");
+    btrail_json_add(s, "s:ring", ".ring-1", "a:dumps", dumps, NULL);
+    g_assert_true(btrail_leftover_complete(f->folder, s));
+    g_assert_true(is_whole(dump));
     g_assert_false(g_file_test(ring, G_FILE_TEST_EXISTS));
-    path = g_path_get_dirname(f->sample);
-    dir = g_dir_open(path, 0, NULL);
+    dir = g_dir_open(folder, 0, NULL);
     while ((name = g_dir_read_name(dir))) {
-        kept += g_str_has_prefix(name, "a-b-before-") && !strchr(name, '.');
+        if (g_str_has_prefix(name, "a-b-before-")) {
+            g_autofree char *a = g_build_filename(folder, name,
+                                                  "ring.7.btrail", NULL);
+            g_autofree char *b = g_build_filename(folder, name,
+                                                  "names-0.btrail", NULL);
+
+            g_assert_null(strchr(name, '.'));
+            g_assert_true(is_whole(a));
+            g_assert_true(is_whole(b));
+            kept++;
+            scratch_remove(g_build_filename(folder, name, NULL));
+        }
     }
     g_assert_cmpuint(kept, ==, 1);
+    /* There is nothing more to do, and that is no failure. */
+    g_assert_true(btrail_leftover_complete(f->folder, s));
+}
+
+/* What somebody else is about to change stays for later. */
+static void test_later(struct fixture *f, gconstpointer data)
+{
+    g_autoptr(JsonObject) s = session("left.btrail");
+    g_autofree char *path = in_folder(f, "left.btrail");
+    int fd;
+
+    write_cut(path);
+    fd = open(path, O_RDWR | O_CLOEXEC);
+    g_assert_cmpint(flock(fd, LOCK_EX | LOCK_NB), ==, 0);
+    g_assert_false(btrail_leftover_complete(f->folder, s));
+    close(fd);
+    g_assert_true(btrail_leftover_complete(f->folder, s));
+    g_assert_true(is_whole(path));
+    /* What is no trace never becomes one. */
+    g_assert_true(g_file_set_contents(path, "some text", -1, NULL));
+    g_assert_true(btrail_leftover_complete(f->folder, s));
 }
 
 int main(int argc, char **argv)
@@ -159,5 +250,9 @@ int main(int argc, char **argv)
                tear_down);
     g_test_add("/leftover/complete", struct fixture, NULL, set_up,
                test_complete, tear_down);
+    g_test_add("/leftover/ring", struct fixture, NULL, set_up, test_ring,
+               tear_down);
+    g_test_add("/leftover/later", struct fixture, NULL, set_up, test_later,
+               tear_down);
     return g_test_run();
 }

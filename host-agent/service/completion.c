@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Completing the traces of sessions that nobody continues: see completion.h
+ */
+
+#include "service/completion.h"
+#include "service/leftover.h"
+#include "util/json.h"
+
+struct btrail_completions {
+    const struct btrail_folder *all;
+    void (*changed)(void *opaque);
+    void *opaque;
+    GPtrArray *jobs;
+};
+
+/**
+ * struct job
+ * @all:     NULL once nobody waits for it
+ * @capture: with one session, see state.h
+ * @folder:  of its guest
+ * @whole:   nothing is left to do
+ * @done:    its thread is through
+ */
+struct job {
+    struct btrail_completions *all;
+    JsonObject *capture;
+    struct btrail_folder *folder;
+    bool whole;
+    bool done;
+};
+
+static JsonObject *session_of(const struct job *job)
+{
+    return json_array_get_object_element(
+        btrail_json_array(job->capture, "sessions"), 0);
+}
+
+static void free_job(struct job *job)
+{
+    json_object_unref(job->capture);
+    btrail_folder_free(job->folder);
+    g_free(job);
+}
+
+/* What has failed stays in the state: the next process tries again. */
+static gboolean job_done(gpointer opaque)
+{
+    struct job *job = opaque;
+    struct btrail_completions *c = job->all;
+
+    job->done = true;
+    if (!c) {
+        free_job(job);
+        return G_SOURCE_REMOVE;
+    }
+    if (job->whole) {
+        g_ptr_array_remove(c->jobs, job);
+        free_job(job);
+    }
+    c->changed(c->opaque);
+    return G_SOURCE_REMOVE;
+}
+
+static gpointer complete_thread(gpointer opaque)
+{
+    struct job *job = opaque;
+
+    job->whole = btrail_leftover_complete(job->folder, session_of(job));
+    g_idle_add(job_done, job);
+    return NULL;
+}
+
+void btrail_completions_add(struct btrail_completions *c, JsonObject *capture,
+                            JsonObject *session)
+{
+    const char *name = btrail_json_string(capture, "folder");
+    struct btrail_folder *folder = btrail_folder_existing(c->all, name);
+    JsonArray *sessions;
+    struct job *job;
+
+    if (!folder) {
+        return;
+    }
+    json_object_set_boolean_member(session, "over", true);
+    sessions = json_array_new();
+    json_array_add_object_element(sessions, json_object_ref(session));
+    job = g_new0(struct job, 1);
+    job->all = c;
+    job->folder = folder;
+    job->capture = btrail_json_new(
+        "s:name", btrail_json_string(capture, "name"), "s:folder", name,
+        "a:sessions", sessions, NULL);
+    g_ptr_array_add(c->jobs, job);
+    g_thread_unref(g_thread_new("complete", complete_thread, job));
+    c->changed(c->opaque);
+}
+
+void btrail_completions_add_all(struct btrail_completions *c,
+                                JsonObject *capture)
+{
+    JsonArray *sessions = json_object_get_array_member(capture, "sessions");
+
+    for (unsigned i = 0; i < json_array_get_length(sessions); i++) {
+        btrail_completions_add(c, capture,
+                               json_array_get_object_element(sessions, i));
+    }
+}
+
+bool btrail_completions_busy(const struct btrail_completions *c)
+{
+    for (unsigned i = 0; i < c->jobs->len; i++) {
+        const struct job *job = g_ptr_array_index(c->jobs, i);
+
+        if (!job->done) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void btrail_completions_save(const struct btrail_completions *c,
+                             GPtrArray *captures)
+{
+    for (unsigned i = 0; i < c->jobs->len; i++) {
+        const struct job *job = g_ptr_array_index(c->jobs, i);
+
+        g_ptr_array_add(captures, json_object_ref(job->capture));
+    }
+}
+
+struct btrail_completions *
+btrail_completions_new(const struct btrail_folder *all,
+                       void (*changed)(void *opaque), void *opaque)
+{
+    struct btrail_completions *c = g_new0(struct btrail_completions, 1);
+
+    c->all = all;
+    c->changed = changed;
+    c->opaque = opaque;
+    c->jobs = g_ptr_array_new();
+    return c;
+}
+
+void btrail_completions_free(struct btrail_completions *c)
+{
+    for (unsigned i = 0; i < c->jobs->len; i++) {
+        struct job *job = g_ptr_array_index(c->jobs, i);
+
+        job->all = NULL;
+        if (job->done) {
+            free_job(job);
+        }
+    }
+    g_ptr_array_unref(c->jobs);
+    g_free(c);
+}
