@@ -30,6 +30,7 @@
     X(task_on_cpu,      "task_struct", "on_cpu",            4,  false)  \
     X(task_cpu,         "task_struct", "cpu",               4,  false)  \
     X(task_info_cpu,    "task_struct", "thread_info.cpu",   4,  false)  \
+    X(task_flags,       "task_struct", "flags",             4,  false)  \
     X(pcpu_current,     "pcpu_hot", "current_task",         8,  false)  \
     X(signal_threads,   "signal_struct", "thread_head",     16, true)   \
     X(signal_count,     "signal_struct", "nr_threads",      4,  false)  \

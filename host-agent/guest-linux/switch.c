@@ -7,6 +7,12 @@
 
 #include "guest-linux/switch.h"
 
+/*
+ * PF_KTHREAD of include/linux/sched.h: the same since Linux 2.6.27.  Programs
+ * rely on it, since field 9 of /proc/PID/stat shows it (proc(5)).
+ */
+#define KERNEL_THREAD   0x00200000
+
 /* The pointer to the task that runs, as an offset from the base of GS */
 static bool current_task(const struct linux_kernel *k, uint64_t *offset)
 {
@@ -26,7 +32,8 @@ static bool describe(const struct linux_kernel *k, struct btrail_tasks *t)
     t->tid = l->task_pid;
     t->pid = l->task_tgid;
     t->name = l->task_comm;
-    t->mm = l->task_mm;
+    t->task_flags = l->task_flags;
+    t->kernel = KERNEL_THREAD;
     return kallsyms_find(k->symbols, "__switch_to_asm", &t->switch_to) &&
            kallsyms_find(k->symbols, "__set_task_comm", &t->set_name) &&
            current_task(k, &t->current) &&
@@ -36,7 +43,7 @@ static bool describe(const struct linux_kernel *k, struct btrail_tasks *t)
            t->tid < BTRAIL_TASKS_MAX_OFFSET &&
            t->pid < BTRAIL_TASKS_MAX_OFFSET &&
            t->name < BTRAIL_TASKS_MAX_OFFSET &&
-           t->mm < BTRAIL_TASKS_MAX_OFFSET;
+           t->task_flags < BTRAIL_TASKS_MAX_OFFSET;
 }
 
 bool linux_switch(const struct linux_kernel *k, struct btrail_tasks *tasks)

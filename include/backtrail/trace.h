@@ -288,7 +288,7 @@ BTRAIL_API int btrail_trace_meta(const struct btrail_trace *trace, unsigned n,
 /**
  * struct btrail_task - a task of the guest's kernel
  * @known:  false if nothing is known of it; all else is 0 then
- * @kernel: it has no address space of its own
+ * @kernel: it is a thread of the kernel
  * @tid:    its number; 0 for the idle task of each vCPU
  * @pid:    that of its process
  * @name:   NUL-terminated, of any other bytes

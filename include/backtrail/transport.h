@@ -130,7 +130,7 @@ enum btrail_event_type {
 };
 
 /* Flags of a TASK event */
-#define BTRAIL_TASK_KERNEL      1u  /* it has no address space of its own */
+#define BTRAIL_TASK_KERNEL      1u  /* it is a thread of the kernel */
 #define BTRAIL_TASK_UNKNOWN     2u  /* it could not be read: data is 0 */
 
 #define BTRAIL_NO_ICOUNT            UINT64_MAX
@@ -323,8 +323,12 @@ enum btrail_overflow_policy {
 #define BTRAIL_PRIVILEGE_USER       1u
 #define BTRAIL_PRIVILEGE_KERNEL     2u
 
-/* struct btrail_shm_header.accepts: BTRAIL_MSG_TASKS */
-#define BTRAIL_ACCEPTS_TASKS        1u
+/*
+ * struct btrail_shm_header.accepts: BTRAIL_MSG_TASKS with this struct
+ * btrail_tasks.  Bit 0 means another one, with which tasks without an address
+ * space were taken for threads of the kernel.
+ */
+#define BTRAIL_ACCEPTS_TASKS        2u
 
 /**
  * struct btrail_shm_header
@@ -464,10 +468,12 @@ enum btrail_msg_type {
  *             the task in RDI and the name in RSI
  * @current:   what to add to the kernel's GS base, modulo 2^64, for the address
  *             of the pointer to the task that runs
- * @tid, @pid, @name, @mm: offsets in a task, below BTRAIL_TASKS_MAX_OFFSET; of
- *             the numbers (32 bits each), the name (16 bytes), and the pointer
- *             to the address space, which is NULL for tasks that have none
+ * @tid, @pid, @name, @task_flags: offsets in a task, below
+ *             BTRAIL_TASKS_MAX_OFFSET; of the numbers (32 bits each), the name
+ *             (16 bytes), and the kernel's own flags (32 bits)
  * @flags:     0
+ * @kernel:    bits in the flags of a task: if one of them is set, it is a
+ *             thread of the kernel
  *
  * All 0: no task is known from here on, as at the beginning.  Else @switch_to
  * and @set_name are two addresses from BTRAIL_TASKS_MIN_ADDRESS on.
@@ -479,9 +485,9 @@ struct btrail_tasks {
     uint32_t tid;
     uint32_t pid;
     uint32_t name;
-    uint32_t mm;
+    uint32_t task_flags;
     uint32_t flags;
-    uint32_t reserved;
+    uint32_t kernel;
 };
 
 #define BTRAIL_TASKS_MAX_OFFSET     (64u << 10)

@@ -119,7 +119,8 @@ static void add_switch(JsonBuilder *b, const struct linux_kernel *kernel)
     number(b, "tid", t.tid);
     number(b, "pid", t.pid);
     number(b, "name", t.name);
-    number(b, "mm", t.mm);
+    number(b, "task_flags", t.task_flags);
+    number(b, "kernel", t.kernel);
     json_builder_end_object(b);
 }
 

@@ -111,6 +111,31 @@ static void clone_vm(void)
                    NULL));
 }
 
+/*
+ * The first task of a namespace of PIDs waits at its end, when it has no memory
+ * any more, for the others.
+ */
+static void exit_and_wait(void)
+{
+    int runs[2];
+    pid_t pid;
+    char c = 0;
+
+    CHECK(!pipe(runs));
+    pid = syscall(SYS_clone, CLONE_NEWPID | SIGCHLD, NULL, NULL, NULL, NULL);
+    if (!pid) {
+        pid = fork();
+        if (!pid) {
+            CHECK(write(runs[1], &c, 1) == 1);
+            pause();
+        }
+        _exit(pid < 0 || read(runs[0], &c, 1) != 1);
+    }
+    wait_for(pid);
+    close(runs[0]);
+    close(runs[1]);
+}
+
 int main(int argc, char **argv)
 {
     unsigned rounds = argc == 2 ? atoi(argv[1]) : 0;
@@ -121,6 +146,7 @@ int main(int argc, char **argv)
         threads(i);
         exec_in_thread();
         clone_vm();
+        exit_and_wait();
     }
     return 0;
 }

@@ -115,7 +115,8 @@ static void test_tasks(void)
         .tid = r.guest.layout.task_pid,
         .pid = r.guest.layout.task_tgid,
         .name = r.guest.layout.task_comm,
-        .mm = r.guest.layout.task_mm,
+        .task_flags = r.guest.layout.task_flags,
+        .kernel = 0x200000,
     };
     expect_tasks(&r, &want);
     write_ram(&r, empty);

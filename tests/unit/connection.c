@@ -287,7 +287,7 @@ static void test_send_tasks(void)
     } in;
     const struct btrail_tasks tasks = {
         .switch_to = UINT64_MAX - 7, .set_name = UINT64_MAX, .current = 3,
-        .tid = 4, .pid = 5, .name = 6, .mm = 7,
+        .tid = 4, .pid = 5, .name = 6, .task_flags = 7, .kernel = 8,
     };
     struct fake_producer f;
     struct btrail_connection *conn;

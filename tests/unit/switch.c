@@ -22,7 +22,8 @@ static void test_found(void)
         .tid = f.layout.task_pid,
         .pid = f.layout.task_tgid,
         .name = f.layout.task_comm,
-        .mm = f.layout.task_mm,
+        .task_flags = f.layout.task_flags,
+        .kernel = 0x200000,
     };
     struct btrail_tasks tasks;
 
@@ -44,7 +45,7 @@ static void test_offsets(void)
     struct linux_kernel *k = fake_linux_begin(&f, 0, &m);
     uint32_t *const offsets[] = {
         &k->layout.task_pid, &k->layout.task_tgid, &k->layout.task_comm,
-        &k->layout.task_mm,
+        &k->layout.task_flags,
     };
     struct btrail_tasks tasks;
 

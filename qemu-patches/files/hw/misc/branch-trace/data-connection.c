@@ -134,7 +134,7 @@ static bool tasks_are_valid(const struct btrail_tasks *tasks)
            tasks->tid < BTRAIL_TASKS_MAX_OFFSET &&
            tasks->pid < BTRAIL_TASKS_MAX_OFFSET &&
            tasks->name < BTRAIL_TASKS_MAX_OFFSET &&
-           tasks->mm < BTRAIL_TASKS_MAX_OFFSET && !tasks->flags;
+           tasks->task_flags < BTRAIL_TASKS_MAX_OFFSET && !tasks->flags;
 }
 
 /* How much there is to read before the message is complete */

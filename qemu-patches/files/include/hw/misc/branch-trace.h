@@ -38,7 +38,7 @@ typedef struct BranchTraceFilter {
 /**
  * BranchTraceTask - a task of the guest's kernel
  * @tid, @pid: of the thread, and of its process
- * @kernel:    it has no address space of its own
+ * @kernel:    it is a thread of the kernel
  * @name:      with NULs behind it
  */
 typedef struct BranchTraceTask {

@@ -157,14 +157,14 @@ static bool read_u32(CPUX86State *env, vaddr addr, uint32_t *value)
 static bool read_numbers(CPUX86State *env, const struct btrail_tasks *tasks,
                          uint64_t addr, BranchTraceTask *task)
 {
-    uint64_t mm;
+    uint32_t flags;
 
     if (!read_u32(env, addr + tasks->tid, &task->tid) ||
         !read_u32(env, addr + tasks->pid, &task->pid) ||
-        !read_all(env, addr + tasks->mm, &mm, sizeof(mm))) {
+        !read_u32(env, addr + tasks->task_flags, &flags)) {
         return false;
     }
-    task->kernel = !mm;
+    task->kernel = flags & tasks->kernel;
     return task->tid <= MAX_PID && task->pid <= MAX_PID;
 }
 
