@@ -167,32 +167,3 @@ void branch_trace_buffer_read_free(BranchTraceBuffer *buf)
     /* The rest is read the next time. */
     recv(buf->free[0], count, sizeof(count), MSG_DONTWAIT);
 }
-
-void branch_trace_queue_advance(BranchTraceQueue *q)
-{
-    qatomic_set(&q->head, q->head + 1);
-    qatomic_store_release(q->shm_head, q->head);
-}
-
-uint64_t branch_trace_queue_used(const BranchTraceQueue *q)
-{
-    return qatomic_read(&q->head) - qatomic_read(&q->tail);
-}
-
-bool branch_trace_queue_read_tail(BranchTraceQueue *q, uint32_t slot)
-{
-    /* In this order: the agent's tail cannot be ahead of a later head. */
-    uint64_t tail = qatomic_load_acquire(&q->shm_tail[slot]);
-    uint64_t head = qatomic_read(&q->head);
-
-    if (tail > head || tail < qatomic_read(&q->tail)) {
-        return false;
-    }
-    qatomic_set(&q->tail, tail);
-    return true;
-}
-
-void branch_trace_queue_init_tail(BranchTraceQueue *q, uint32_t slot)
-{
-    qatomic_store_release(&q->shm_tail[slot], qatomic_read(&q->tail));
-}

@@ -11,8 +11,7 @@
 
 /**
  * BranchTraceBuffer - the memfd of a capture, as the device laid it out
- * @slot:  which tail belongs to the connected agent; changed with the BQL
- *         held, read by the vCPUs
+ * @slot:  which tail belongs to the connected agent; with the BQL held
  * @ready: socket pair; the device writes to wake up the agent
  * @free:  socket pair; the agent writes when it has freed slabs
  *
@@ -41,32 +40,6 @@ typedef struct BranchTraceBuffer {
     int ready[2];
     int free[2];
 } BranchTraceBuffer;
-
-/**
- * BranchTraceQueue - what the device publishes and the agent drains
- * @head:     how many were published; written by the vCPU, read by all
- * @tail:     how many were drained, as last read and found valid
- * @shm_head: @head in shared memory
- * @shm_tail: the tails of the agents in shared memory, by slot
- */
-typedef struct BranchTraceQueue {
-    uint64_t head;
-    uint64_t tail;
-    uint64_t *shm_head;
-    uint64_t *shm_tail;
-} BranchTraceQueue;
-
-/* Publishes the next one. */
-void branch_trace_queue_advance(BranchTraceQueue *q);
-
-/* Any thread: how many are published and not drained, as far as is known? */
-uint64_t branch_trace_queue_used(const BranchTraceQueue *q);
-
-/* Any thread: false if the agent in @slot has written an impossible tail. */
-bool branch_trace_queue_read_tail(BranchTraceQueue *q, uint32_t slot);
-
-/* Lets an agent that will use @slot continue where the last one was. */
-void branch_trace_queue_init_tail(BranchTraceQueue *q, uint32_t slot);
 
 /* Even if this fails, the caller destroys the buffer. */
 bool branch_trace_buffer_create(BranchTraceBuffer *buf, unsigned vcpus,

@@ -667,11 +667,9 @@ void branch_trace_capture_attach(BranchTraceCapture *capture,
     capture->tasks_due = false;
     set_tasks(capture, &(struct btrail_tasks) { 0 });
     FOREACH_STREAM(capture, i, s) {
-        /* The last agent may have freed slabs since its tail was read. */
-        branch_trace_stream_read_tail(s);
-        branch_trace_stream_init_tail(s, slot);
+        branch_trace_stream_hand_over(s, slot);
     }
-    qatomic_set(&capture->buffer.slot, slot);
+    capture->buffer.slot = slot;
     attached = branch_trace_data_connect(agent, &capture->buffer, agent_event,
                                          capture, errp);
     if (!is_active(capture)) {

@@ -452,8 +452,8 @@ BranchTraceCodeRing *branch_trace_code_ring_new(BranchTraceCode *code,
     c->items = (struct btrail_code_item *)(c->shm + 1);
     c->pages = area + s->buf->code_page_offset;
     c->shm->lost_from = BTRAIL_CODE_NONE_LOST;
-    s->code_queue.shm_head = &c->shm->head;
-    s->code_queue.shm_tail = c->shm->tail;
+    branch_trace_queue_init(&s->code_queue, &c->shm->head, c->shm->tail,
+                            s->buf->slot);
     return c;
 }
 

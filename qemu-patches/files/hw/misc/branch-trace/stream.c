@@ -116,17 +116,15 @@ static void stream_open_sink(BranchTraceStream *s, uint64_t index)
 
 bool branch_trace_stream_read_tail(BranchTraceStream *s)
 {
-    uint32_t slot = qatomic_read(&s->buf->slot);
-
-    return branch_trace_queue_read_tail(&s->queue, slot) &&
-           (!s->code || branch_trace_queue_read_tail(&s->code_queue, slot));
+    return branch_trace_queue_read_tail(&s->queue) &&
+           (!s->code || branch_trace_queue_read_tail(&s->code_queue));
 }
 
-void branch_trace_stream_init_tail(BranchTraceStream *s, uint32_t slot)
+void branch_trace_stream_hand_over(BranchTraceStream *s, uint32_t slot)
 {
-    branch_trace_queue_init_tail(&s->queue, slot);
+    branch_trace_queue_hand_over(&s->queue, slot);
     if (s->code) {
-        branch_trace_queue_init_tail(&s->code_queue, slot);
+        branch_trace_queue_hand_over(&s->code_queue, slot);
     }
 }
 
@@ -600,8 +598,8 @@ bool branch_trace_stream_can_refill(BranchTraceStream *s)
 
 bool branch_trace_stream_has_progressed(BranchTraceStream *s)
 {
-    uint64_t tail = qatomic_read(&s->queue.tail);
-    uint64_t code_tail = qatomic_read(&s->code_queue.tail);
+    uint64_t tail = branch_trace_queue_tail(&s->queue);
+    uint64_t code_tail = branch_trace_queue_tail(&s->code_queue);
     bool progress = tail != s->old_tail || code_tail != s->old_code_tail;
 
     s->old_tail = tail;
@@ -640,7 +638,7 @@ BranchTraceVcpu *branch_trace_stream_info(BranchTraceStream *s)
     uint64_t tail;
 
     branch_trace_stream_read_tail(s);
-    tail = qatomic_read(&s->queue.tail);
+    tail = branch_trace_queue_tail(&s->queue);
     vcpu->cpu_index = s->cpu_index;
     vcpu->state = stream_qapi_state(s);
     vcpu->records = qatomic_read(&s->published);
@@ -670,8 +668,7 @@ BranchTraceStream *branch_trace_stream_new(CPUState *cpu,
     s->shm = (struct btrail_shm_vcpu *)area;
     s->desc = (struct btrail_slab_desc *)(area + buf->desc_offset);
     s->slabs = area + buf->slab_offset;
-    s->queue.shm_head = &s->shm->head;
-    s->queue.shm_tail = s->shm->tail;
+    branch_trace_queue_init(&s->queue, &s->shm->head, s->shm->tail, buf->slot);
     s->code = branch_trace_code_ring_new(code, s);
     s->slab_end = g_new0(uint64_t, buf->slabs + 1);
     s->sink_records = g_new0(struct btrail_record, buf->records_per_slab);

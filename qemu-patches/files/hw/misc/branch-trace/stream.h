@@ -11,6 +11,7 @@
 #include "qapi/qapi-types-branch-trace.h"
 #include "buffer.h"
 #include "code.h"
+#include "queue.h"
 
 /**
  * BranchTracePolicy - what a stream does when it has no free slab
@@ -139,8 +140,8 @@ bool branch_trace_stream_can_refill(BranchTraceStream *s);
  */
 bool branch_trace_stream_read_tail(BranchTraceStream *s);
 
-/* Lets an agent that will use @slot continue where the last one was. */
-void branch_trace_stream_init_tail(BranchTraceStream *s, uint32_t slot);
+/* From now on the agent in @slot drains; it continues where the last one was. */
+void branch_trace_stream_hand_over(BranchTraceStream *s, uint32_t slot);
 
 /* Has the agent drained anything since the last call? */
 bool branch_trace_stream_has_progressed(BranchTraceStream *s);
