@@ -69,8 +69,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     options.metadata = json_object_new();
     session = btrail_session_new(&options, NULL);
     capture_options.sock = p.agent_sock;
+    /* All records may be there already. */
+    capture_options.sessions = &session;
+    capture_options.n_sessions = 1;
     capture = btrail_capture_start(&capture_options);
-    btrail_capture_add(capture, session);
     producer_later(&p);
     btrail_capture_finish(capture, &capture_result);
     g_clear_error(&capture_result.error);
