@@ -90,6 +90,7 @@ void btrail_completions_add(struct btrail_completions *c, JsonObject *capture,
     job->folder = folder;
     job->capture = btrail_json_new(
         "s:name", btrail_json_string(capture, "name"), "s:folder", name,
+        "S:process", btrail_json_string(capture, "process"),
         "a:sessions", sessions, NULL);
     g_ptr_array_add(c->jobs, job);
     g_thread_unref(g_thread_new("complete", complete_thread, job));

@@ -391,6 +391,7 @@ JsonObject *guest_capture_save(const struct guest_capture *c)
         return NULL;
     }
     return btrail_json_new("s:name", c->name, "s:folder", folder,
+                           "S:process", c->link->process,
                            "a:sessions", g_steal_pointer(&sessions), NULL);
 }
 

@@ -15,11 +15,14 @@
 /**
  * struct guest_link
  * @name:        of the guest, for the log
+ * @process:     id of the device's process, see process.h; empty if it is not
+ *               known, NULL before it has connected
  * @control:     NULL while the device is not connected
  * @connections: number of the current connection
  */
 struct guest_link {
     char *name;
+    char *process;
     struct btrail_control *control;
     unsigned connections;
 };

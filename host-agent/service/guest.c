@@ -200,6 +200,7 @@ void btrail_guest_unref(struct btrail_guest *g)
     btrail_cpu_limit_free(g->capture.cpu);
     btrail_folder_free(g->folder);
     g_free(g->link.name);
+    g_free(g->link.process);
     g_free(g);
 }
 

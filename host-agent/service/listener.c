@@ -33,8 +33,7 @@ struct btrail_listener {
 static gboolean acceptable(gint fd, GIOCondition condition, gpointer opaque)
 {
     struct btrail_listener *l = opaque;
-    struct ucred cred;
-    socklen_t len = sizeof(cred);
+    struct btrail_peer peer;
     int sock = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
     if (sock < 0) {
@@ -45,11 +44,13 @@ static gboolean acceptable(gint fd, GIOCondition condition, gpointer opaque)
         }
         return G_SOURCE_CONTINUE;
     }
-    if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0) {
+    if (!btrail_peer_get(&peer, sock)) {
+        btrail_log(BTRAIL_LOG_WARNING, "a connection of a process that is gone "
+                   "or in another namespace");
         close(sock);
         return G_SOURCE_CONTINUE;
     }
-    l->accepted(l->opaque, sock, cred.pid, cred.uid);
+    l->accepted(l->opaque, sock, &peer);
     return G_SOURCE_CONTINUE;
 }
 

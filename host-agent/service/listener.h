@@ -10,14 +10,14 @@
 #ifndef BTRAIL_LISTENER_H
 #define BTRAIL_LISTENER_H
 
-#include <sys/types.h>
-
 #include "service/config.h"
+#include "service/process.h"
 
 struct btrail_listener;
 
-/* A new connection from a process of this number and user; @sock is taken. */
-typedef void btrail_listener_fn(void *opaque, int sock, int pid, uid_t uid);
+/* A new connection, and whose it is; @sock is taken. */
+typedef void btrail_listener_fn(void *opaque, int sock,
+                                const struct btrail_peer *peer);
 
 struct btrail_listener *btrail_listener_new(const struct btrail_config *config,
                                             btrail_listener_fn *accepted,

@@ -23,8 +23,7 @@
 
 struct connection {
     struct btrail_connections *all;
-    int pid;
-    uid_t uid;
+    struct btrail_peer peer;
     int sock;                       /* -1 once it is another's */
     guint readable, timeout;
     struct btrail_control *control;
@@ -77,9 +76,10 @@ static struct btrail_guest *find_guest(struct connection *c, JsonObject *json,
                             "the guest's name is too long");
         return NULL;
     }
-    name = text && *text ? g_strdup(text) : g_strdup_printf("qemu-%d", c->pid);
+    name = text && *text ? g_strdup(text) :
+                           g_strdup_printf("qemu-%d", (int)c->peer.pid);
     folder = btrail_folder_guest(host->folder, name,
-                                 btrail_json_string(json, "uuid"), c->uid,
+                                 btrail_json_string(json, "uuid"), c->peer.uid,
                                  error);
     if (!folder) {
         return NULL;
@@ -90,7 +90,10 @@ static struct btrail_guest *find_guest(struct connection *c, JsonObject *json,
         if (g->link.control) {
             continue;
         }
+        /* A name is no proof, nor is a capture's. */
         if (capture && !g_strcmp0(g->capture.name, capture) &&
+            *c->peer.process &&
+            !g_strcmp0(g->link.process, c->peer.process) &&
             !strcmp(g->folder->path, folder->path)) {
             btrail_folder_free(folder);
             return g;
@@ -128,7 +131,14 @@ static bool on_guest(void *opaque, JsonObject *json, GError **error)
     }
     c->guest = g;
     btrail_log(BTRAIL_LOG_DEBUG, "guest %s: connected, process %d",
-               g->link.name, c->pid);
+               g->link.name, (int)c->peer.pid);
+    if (!*c->peer.process) {
+        btrail_log(BTRAIL_LOG_WARNING, "guest %s: /proc does not show its "
+                   "process; its sessions will not continue if this service "
+                   "restarts", g->link.name);
+    }
+    g_free(g->link.process);
+    g->link.process = g_strdup(c->peer.process);
     left = g_strcmp0(g->capture.name, capture) ?
            btrail_service_state_find(host->state, g, capture) : NULL;
     btrail_service_state_forget(host->state, g, capture);
@@ -189,7 +199,7 @@ static struct btrail_guest *find_awaiting(const struct connection *data)
     for (unsigned i = 0; i < data->all->control->len; i++) {
         const struct connection *c = g_ptr_array_index(data->all->control, i);
 
-        if (c->pid == data->pid && c->guest &&
+        if (btrail_peer_is_same(&c->peer, &data->peer) && c->guest &&
             guest_capture_awaits_data(&c->guest->capture)) {
             return c->guest;
         }
@@ -202,7 +212,7 @@ static void drop_unknown(struct connection *c, const char *why)
 {
     if (why) {
         btrail_log(BTRAIL_LOG_WARNING, "a connection of process %d: %s",
-                   c->pid, why);
+                   (int)c->peer.pid, why);
     }
     g_ptr_array_remove(c->all->unknown, c);
     free_connection(c);
@@ -274,7 +284,8 @@ static gboolean unknown_timeout(gpointer opaque)
     return G_SOURCE_REMOVE;
 }
 
-void btrail_connections_add(void *opaque, int sock, int pid, uid_t uid)
+void btrail_connections_add(void *opaque, int sock,
+                            const struct btrail_peer *peer)
 {
     struct btrail_connections *all = opaque;
     struct connection *c;
@@ -288,8 +299,7 @@ void btrail_connections_add(void *opaque, int sock, int pid, uid_t uid)
     c = g_new0(struct connection, 1);
     c->all = all;
     c->sock = sock;
-    c->pid = pid;
-    c->uid = uid;
+    c->peer = *peer;
     c->readable = g_unix_fd_add(sock, G_IO_IN, unknown_readable, c);
     c->timeout = g_timeout_add_seconds(UNKNOWN_TIMEOUT_S, unknown_timeout, c);
     g_ptr_array_add(all->unknown, c);

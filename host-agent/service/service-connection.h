@@ -10,6 +10,7 @@
 #define BTRAIL_SERVICE_CONNECTION_H
 
 #include "service/host.h"
+#include "service/process.h"
 
 /**
  * struct btrail_connections - all of a service; each has a struct of its own
@@ -30,6 +31,7 @@ void btrail_connections_init(struct btrail_connections *all,
 void btrail_connections_clear(struct btrail_connections *all);
 
 /* A btrail_listener_fn, with a struct btrail_connections */
-void btrail_connections_add(void *all, int sock, int pid, uid_t uid);
+void btrail_connections_add(void *all, int sock,
+                            const struct btrail_peer *peer);
 
 #endif /* BTRAIL_SERVICE_CONNECTION_H */

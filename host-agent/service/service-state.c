@@ -8,13 +8,14 @@
 
 #include "service/lock.h"
 #include "service/log.h"
+#include "service/process.h"
 #include "service/service-state.h"
 #include "util/json.h"
 
 /* Guests whose devices have not connected again by then are gone. */
 #define LEFT_TIMEOUT_S  60
 
-/* A member of the left capture @i: "name" or "folder" */
+/* A member of the left capture @i: "name", "folder" or "process" */
 static const char *left_at(struct btrail_service_state *s, unsigned i,
                            const char *member)
 {
@@ -88,13 +89,19 @@ void btrail_service_state_forget(struct btrail_service_state *s,
                                  const struct btrail_guest *g,
                                  const char *capture)
 {
-    g_autofree char *folder = g_path_get_basename(g->folder->path);
-
     for (unsigned i = 0; i < s->left->len; ) {
         const char *name = left_at(s, i, "name");
+        const char *process = left_at(s, i, "process");
+        bool says = process && *process &&
+                    !strcmp(process, g->link.process) &&
+                    g_strcmp0(name, capture);
 
-        if (!strcmp(left_at(s, i, "folder"), folder) &&
-            g_strcmp0(name, capture) && !is_taken(s, name)) {
+        /*
+         * Only the process itself, or the kernel, knows.  Whoever says the name
+         * of the guest may be another one.
+         */
+        if (!is_taken(s, name) &&
+            (says || (process && btrail_process_is_gone(process)))) {
             give_up(s, i);
         } else {
             i++;
@@ -109,8 +116,12 @@ JsonObject *btrail_service_state_find(struct btrail_service_state *s,
     g_autofree char *folder = g_path_get_basename(g->folder->path);
 
     for (unsigned i = 0; capture && i < s->left->len; i++) {
+        const char *process = left_at(s, i, "process");
+
+        /* The state of version 1 has no process. */
         if (!strcmp(left_at(s, i, "name"), capture) &&
-            !strcmp(left_at(s, i, "folder"), folder)) {
+            !strcmp(left_at(s, i, "folder"), folder) &&
+            (!process || (*process && !strcmp(process, g->link.process)))) {
             return g_ptr_array_index(s->left, i);
         }
     }

@@ -39,7 +39,7 @@ void btrail_service_state_close(struct btrail_service_state *s);
 /* Write the captures of all guests, and those that are left. */
 void btrail_service_state_save(struct btrail_service_state *s);
 
-/* The capture of this name that is left of @g, or NULL */
+/* The capture of this name that is left of @g and its process, or NULL */
 JsonObject *btrail_service_state_find(struct btrail_service_state *s,
                                       const struct btrail_guest *g,
                                       const char *capture);
@@ -49,8 +49,9 @@ void btrail_service_state_take(struct btrail_service_state *s,
                                const char *capture);
 
 /*
- * The device of @g has only this capture, or NULL: others that are left of the
- * guest are over, and their traces are completed.
+ * The device of @g has only this capture, or NULL: others that are left of its
+ * process are over, and their traces are completed.  So are those of processes
+ * that are gone.
  */
 void btrail_service_state_forget(struct btrail_service_state *s,
                                  const struct btrail_guest *g,

@@ -13,6 +13,7 @@
 
 #include "service/folder.h"
 #include "service/log.h"
+#include "service/process.h"
 #include "service/state.h"
 #include "util/json.h"
 
@@ -131,12 +132,16 @@ static JsonObject *parse_capture(JsonObject *json, const char *member,
     const char *name = btrail_json_string(json, member);
     const char *folder = btrail_json_string(json, "folder");
 
-    if (!name || strlen(name) > MAX_NAME || !is_plain(folder)) {
+    const char *process = btrail_json_string(json, "process");
+
+    if (!name || strlen(name) > MAX_NAME || !is_plain(folder) ||
+        !is_type(json, "process", G_TYPE_STRING) ||
+        (process && strlen(process) >= BTRAIL_PROCESS_ID)) {
         refuse_state(error, "a capture without names");
         return NULL;
     }
     return btrail_json_new("s:name", name, "s:folder", folder,
-                           "a:sessions", json_array_new(), NULL);
+                           "S:process", process, "a:sessions", json_array_new(), NULL);
 }
 
 static JsonArray *sessions_of(JsonObject *capture)
@@ -174,6 +179,7 @@ static char *format(JsonObject *capture, JsonObject *session)
         "u:version", VERSION,
         "s:capture", btrail_json_string(capture, "name"),
         "s:folder", btrail_json_string(capture, "folder"),
+        "S:process", btrail_json_string(capture, "process"),
         "o:session", copy, NULL);
 
     btrail_json_add_all(copy, session);
@@ -193,8 +199,9 @@ JsonObject *btrail_state_command(const struct btrail_command *c)
 bool btrail_state_admit(const struct btrail_command *c, GError **error)
 {
     g_autofree char *longest = g_strnfill(MAX_NAME, 'x');
+    g_autofree char *process = g_strnfill(BTRAIL_PROCESS_ID - 1, 'x');
     g_autoptr(JsonObject) capture = btrail_json_new(
-        "s:name", longest, "s:folder", longest, NULL);
+        "s:name", longest, "s:folder", longest, "s:process", process, NULL);
     g_autoptr(JsonObject) session = btrail_json_new(
         "o:command", btrail_state_command(c), "U:started", G_MAXINT64,
         "s:ring", longest, "b:whole", false, "b:keeping", false, NULL);
@@ -322,7 +329,8 @@ static void add_capture(GPtrArray *captures, JsonObject *capture)
         JsonObject *other = g_ptr_array_index(captures, i);
 
         if (is_same(other, capture, "name") &&
-            is_same(other, capture, "folder")) {
+            is_same(other, capture, "folder") &&
+            is_same(other, capture, "process")) {
             json_array_add_element(sessions_of(other), json_array_dup_element(
                 sessions_of(capture), 0));
             json_object_unref(capture);

@@ -7,6 +7,8 @@
  *   version
  *   capture    its name, as the device knows it
  *   folder     name of the guest's folder in the folder of all traces
+ *   process    id of the guest's process, see process.h; empty if unknown,
+ *              missing in the state of version 1
  *   session    an object:
  *     command  as of "start", with "session" and "file"
  *     started  nanoseconds since 1970
@@ -17,8 +19,9 @@
  *     over     nobody continues it: what is cut off is to be completed
  *     parts    of its trace, then: how many of them; all if it is missing
  *
- * In memory, a capture is a JSON object, too: "name", "folder" and "sessions",
- * an array of at least one of these objects, which also have their "id".
+ * In memory, a capture is a JSON object, too: "name", "folder", "process"
+ * and "sessions", an array of at least one of these objects, which also have
+ * their "id".
  *
  * Only the service writes to its folder; the content is checked all the same.
  * A file that cannot be read costs its own session, and no other one.

@@ -123,6 +123,7 @@ static void check_folder(void)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+    const struct btrail_peer peer = { .pid = 1, .uid = 1, .process = "1-1-x" };
     g_autoptr(GByteArray) bytes = NULL;
     struct btrail_service *service;
     bool done = false;
@@ -147,7 +148,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     fuzz_require(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, socks));
     if (send(socks[0], bytes->data, bytes->len, MSG_DONTWAIT) ==
         (ssize_t)bytes->len) {
-        btrail_connections_add(&service->connections, socks[1], 1, 1);
+        btrail_connections_add(&service->connections, socks[1], &peer);
     } else {
         close(socks[1]);
     }

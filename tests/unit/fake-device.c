@@ -108,6 +108,18 @@ JsonNode *hear(struct device *d)
     return node;
 }
 
+void add_connection(int sock, int pid)
+{
+    struct btrail_peer peer = { .pid = pid, .uid = 7 };
+
+    if (pid == getpid()) {
+        btrail_process_id(peer.process, pid);
+    } else {
+        g_snprintf(peer.process, sizeof(peer.process), "%d-1-fake", pid);
+    }
+    btrail_connections_add(&service->connections, sock, &peer);
+}
+
 void open_device(struct device *d, int pid)
 {
     int socks[2];
@@ -117,7 +129,7 @@ void open_device(struct device *d, int pid)
                     ==, 0);
     d->sock = socks[0];
     d->pid = pid;
-    btrail_connections_add(&service->connections, socks[1], pid, 7);
+    add_connection(socks[1], pid);
 }
 
 void connect_device(struct device *d, const char *name, int pid)
@@ -175,8 +187,7 @@ gint64 expect_execute(struct device *d, const char *name)
 void connect_data(struct device *d, int pid)
 {
     fake_init(&d->producer, 1, 4, BTRAIL_OVERFLOW_PAUSE);
-    btrail_connections_add(&service->connections, d->producer.agent_sock,
-                           pid, 7);
+    add_connection(d->producer.agent_sock, pid);
     fake_hello(&d->producer);
 }
 

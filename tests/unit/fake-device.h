@@ -39,6 +39,12 @@ void set_true(void *opaque);
 void wait_true(const bool *flag);
 void wait_exists(const char *path, bool exists);
 
+/*
+ * A connection from a process: this one, or one of any other number, which the
+ * kernel does not know
+ */
+void add_connection(int sock, int pid);
+
 /* A connection that has said nothing; and one that has said its name */
 void open_device(struct device *d, int pid);
 void connect_device(struct device *d, const char *name, int pid);

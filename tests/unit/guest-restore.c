@@ -8,6 +8,7 @@
 #include <glib/gstdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -38,6 +39,8 @@ static void leave_session(void)
 {
     g_autofree char *path = in_guest("s.btrail");
     g_autofree char *state = in_state("0123456789abcdef.json");
+    char process[BTRAIL_PROCESS_ID];
+    g_autofree char *text = NULL;
     g_autoptr(JsonNode) node = NULL;
     GStatBuf st;
     struct device d;
@@ -49,11 +52,14 @@ static void leave_session(void)
     stop_service();
     g_assert_cmpint(g_stat(path, &st), ==, 0);
     g_assert_cmpint(truncate(path, st.st_size - 1), ==, 0);
-    g_assert_true(g_file_set_contents(
-        state, "{\"version\":2,\"capture\":\"" CAPTURE "\","
-        "\"folder\":\"vm\",\"session\":{\"command\":{\"do\":\"start\","
-        "\"session\":\"s\",\"file\":\"s.btrail\",\"names\":\"off\"},"
-        "\"started\":1,\"whole\":true}}", -1, NULL));
+    btrail_process_id(process, getpid());
+    g_assert_cmpuint(strlen(process), >, 0);
+    text = g_strdup_printf(
+        "{\"version\":2,\"capture\":\"" CAPTURE "\","
+        "\"folder\":\"vm\",\"process\":\"%s\",\"session\":{\"command\":"
+        "{\"do\":\"start\",\"session\":\"s\",\"file\":\"s.btrail\","
+        "\"names\":\"off\"},\"started\":1,\"whole\":true}}", process);
+    g_assert_true(g_file_set_contents(state, text, -1, NULL));
     start_service("");
 }
 
@@ -92,7 +98,7 @@ static gint64 reattach(struct device *d)
     gint64 id;
 
     leave_session();
-    connect_traced(d, "vm", 100, CAPTURE);
+    connect_traced(d, "vm", getpid(), CAPTURE);
     id = expect_execute(d, "branch-trace-attach");
     g_assert_true(g_file_test(second, G_FILE_TEST_EXISTS));
     return id;
@@ -128,7 +134,7 @@ static void test_ending(void)
     gint64 id = reattach(&d);
 
     btrail_service_end(service, set_true, &done);
-    connect_data(&d, 100);
+    connect_data(&d, getpid());
     wait_ready(&d);
     reply_done(&d, id);
     wait_stop(&d);
@@ -154,7 +160,7 @@ static void test_left(void)
     gint64 id;
 
     start_service("");
-    connect_device(&d, "vm", 100);
+    connect_device(&d, "vm", getpid());
     start_session(&d, "{\"do\":\"start\",\"session\":\"s\",\"file\":\"s\","
                   "\"names\":\"off\"}");
     capture = g_strdup(the_guest()->capture.name);
@@ -168,9 +174,9 @@ static void test_left(void)
     g_assert_true(is_whole(first));
 
     start_service("");
-    connect_traced(&d, "vm", 100, capture);
+    connect_traced(&d, "vm", getpid(), capture);
     id = expect_execute(&d, "branch-trace-attach");
-    connect_data(&d, 100);
+    connect_data(&d, getpid());
     wait_ready(&d);
     reply_done(&d, id);
     fake_publish(&d.producer, 0, FAKE_RECORDS, FAKE_RECORDS, NULL, 0);
@@ -225,7 +231,7 @@ static void test_spoilt(void)
         }
     }
     start_service("");
-    connect_traced(&d, "vm", 100, CAPTURE);
+    connect_traced(&d, "vm", getpid(), CAPTURE);
     id = expect_execute(&d, "branch-trace-attach");
     for (unsigned i = 0; i < G_N_ELEMENTS(names); i++) {
         g_autofree char *aside = g_strconcat(names[i], ".unreadable", NULL);
@@ -262,7 +268,7 @@ static void test_killed_again(void)
 
     leave_session();
     add_cut_part("s.1.btrail");
-    connect_traced(&d, "vm", 100, CAPTURE);
+    connect_traced(&d, "vm", getpid(), CAPTURE);
     id = expect_execute(&d, "branch-trace-attach");
     g_assert_true(g_file_test(third, G_FILE_TEST_EXISTS));
     reply_error(&d, id, "not today");
@@ -301,7 +307,7 @@ static void begin_look(struct device *d)
     gint64 deadline = g_get_monotonic_time() + DEADLINE;
 
     leave_session();
-    connect_traced(d, "vm", 100, CAPTURE);
+    connect_traced(d, "vm", getpid(), CAPTURE);
     while (!service->host.guests->len) {
         g_assert_cmpint(g_get_monotonic_time(), <, deadline);
         iterate();
@@ -337,7 +343,7 @@ static void test_slow(void)
     btrail_service_state_forget(service->host.state, the_guest(), NULL);
     g_assert_cmpuint(service->host.state->left->len, ==, 1);
     id = expect_execute(&d, "branch-trace-attach");
-    connect_data(&d, 100);
+    connect_data(&d, getpid());
     wait_ready(&d);
     reply_done(&d, id);
     stop_session(&d, "s", 0, &node);
@@ -368,6 +374,196 @@ static void test_same_name(void)
     stop_service();
 }
 
+/*
+ * The liar: another process of the same user, which says the guest's name, and
+ * knows the name of its capture
+ */
+
+#define LIAR    101
+
+static void lie(struct device *d, const char *capture)
+{
+    if (capture) {
+        connect_traced(d, "vm", LIAR, capture);
+    } else {
+        connect_device(d, "vm", LIAR);
+    }
+    if (capture) {
+        /* It has a capture that is not its own: it may stop it itself. */
+        reply_done(d, expect_execute(d, "branch-trace-stop"));
+    }
+    refused(d, "{\"do\":\"stop\",\"session\":\"s\"}", "no session 's'");
+}
+
+/* It offers records, as whoever is asked for some does. */
+static void offer_data(void)
+{
+    struct fake_producer p;
+    char byte;
+
+    fake_init(&p, 1, 4, BTRAIL_OVERFLOW_PAUSE);
+    add_connection(p.agent_sock, LIAR);
+    fake_hello(&p);
+    while (recv(p.sock, &byte, 1, MSG_DONTWAIT) < 0) {
+        iterate();
+    }
+    fake_clear(&p);
+}
+
+static void test_liar(void)
+{
+    static const char *const captures[] = { NULL, CAPTURE, "backtraild-1" };
+    enum { LIES = G_N_ELEMENTS(captures) };
+    g_autofree char *first = in_guest("s.btrail");
+    g_autoptr(JsonNode) node = NULL;
+    struct device d, liars[4 * LIES];
+    struct btrail_stream_info info;
+    struct btrail_trace *trace;
+    JsonObject *result;
+    unsigned n = 0;
+    gint64 id;
+
+    /* Before the guest comes back */
+    leave_session();
+    for (unsigned i = 0; i < LIES; i++) {
+        lie(&liars[n++], captures[i]);
+        offer_data();
+        g_assert_cmpuint(service->host.state->left->len, ==, 1);
+    }
+    /* When it has: while its trace is inspected, or after that */
+    connect_traced(&d, "vm", getpid(), CAPTURE);
+    for (unsigned i = 0; i < LIES; i++) {
+        lie(&liars[n++], captures[i]);
+        offer_data();
+    }
+    id = expect_execute(&d, "branch-trace-attach");
+    /* While it is awaited */
+    for (unsigned i = 0; i < LIES; i++) {
+        lie(&liars[n++], captures[i]);
+        offer_data();
+    }
+    connect_data(&d, getpid());
+    wait_ready(&d);
+    reply_done(&d, id);
+    /* And when it records again */
+    for (unsigned i = 0; i < LIES; i++) {
+        lie(&liars[n++], captures[i]);
+        offer_data();
+    }
+    fake_publish(&d.producer, 0, FAKE_RECORDS, FAKE_RECORDS, NULL, 0);
+    result = stop_session(&d, "s", 2 * FAKE_RECORDS, &node);
+    g_assert_cmpstr(btrail_json_string(result, "state"), ==, "ended");
+    g_assert_cmpint(btrail_json_int(result, "records", 0), ==,
+                    2 * FAKE_RECORDS);
+    for (unsigned i = 0; i < n; i++) {
+        disconnect(&liars[i]);
+    }
+    disconnect(&d);
+    stop_service();
+    fake_clear(&d.producer);
+    g_assert_cmpint(btrail_trace_open_parts(&trace, first), ==, 0);
+    g_assert_cmpint(btrail_trace_stream(trace, 0, &info), ==, 0);
+    g_assert_cmpuint(info.records, ==, 2 * FAKE_RECORDS);
+    g_assert_cmpuint(info.end_index, ==, 2 * FAKE_RECORDS);
+    btrail_trace_close(trace);
+}
+
+/* The connection of the guest is lost; its capture goes on. */
+static void test_liar_between(void)
+{
+    g_autofree char *capture = NULL;
+    g_autoptr(JsonNode) node = NULL;
+    struct device d, again, liar;
+    struct fake_producer producer;
+    JsonObject *result;
+
+    start_service("");
+    connect_device(&d, "vm", getpid());
+    start_session(&d, "{\"do\":\"start\",\"session\":\"s\",\"file\":\"s\","
+                  "\"names\":\"off\"}");
+    capture = g_strdup(the_guest()->capture.name);
+    producer = d.producer;
+    disconnect(&d);
+    while (the_guest()->link.control) {
+        iterate();
+    }
+    lie(&liar, capture);
+    connect_traced(&again, "vm", getpid(), capture);
+    again.producer = producer;
+    fake_publish(&again.producer, 0, 0, FAKE_RECORDS, NULL, 0);
+    result = stop_session(&again, "s", FAKE_RECORDS, &node);
+    g_assert_cmpint(btrail_json_int(result, "records", 0), ==, FAKE_RECORDS);
+    disconnect(&liar);
+    disconnect(&again);
+    stop_service();
+    fake_clear(&again.producer);
+}
+
+/* The guest's process has another capture, or none: it says so itself. */
+static void test_other_capture(void)
+{
+    struct device d;
+
+    leave_session();
+    connect_device(&d, "vm", getpid());
+    check_whole();
+    g_assert_cmpuint(service->host.state->left->len, ==, 0);
+    disconnect(&d);
+    stop_service();
+    g_assert_false(state_has(CAPTURE));
+}
+
+/* The guest's process is gone, by the kernel's word: whoever comes next. */
+static void test_process_gone(void)
+{
+    g_autofree char *state = in_state("0123456789abcdef.json");
+    g_autofree char *text = NULL;
+    char process[BTRAIL_PROCESS_ID];
+    struct device d;
+
+    leave_session();
+    btrail_service_free(service);
+    /* Another one has its number. */
+    g_assert_true(g_file_get_contents(state, &text, NULL, NULL));
+    btrail_process_id(process, getpid());
+    *strchr(strstr(text, process), '-') = '9';
+    g_assert_true(g_file_set_contents(state, text, -1, NULL));
+    start_service("");
+    lie(&d, NULL);
+    check_whole();
+    g_assert_cmpuint(service->host.state->left->len, ==, 0);
+    disconnect(&d);
+    stop_service();
+}
+
+/* What version 1 has left has no process: the capture's name must do. */
+static void test_old_state(void)
+{
+    g_autofree char *path = in_state("0123456789abcdef.json");
+    g_autofree char *old = g_build_filename(folder, "state", "sessions.json",
+                                            NULL);
+    struct device d, other;
+    gint64 id;
+
+    leave_session();
+    btrail_service_free(service);
+    g_assert_cmpint(g_unlink(path), ==, 0);
+    g_assert_true(g_file_set_contents(
+        old, "{\"version\":1,\"captures\":[{\"name\":\"" CAPTURE "\","
+        "\"folder\":\"vm\",\"sessions\":[{\"command\":{\"do\":\"start\","
+        "\"session\":\"s\",\"file\":\"s.btrail\",\"names\":\"off\"},"
+        "\"started\":1,\"whole\":true}]}]}", -1, NULL));
+    start_service("");
+    lie(&other, NULL);
+    connect_traced(&d, "vm", 100, CAPTURE);
+    id = expect_execute(&d, "branch-trace-attach");
+    reply_error(&d, id, "not today");
+    check_whole();
+    disconnect(&d);
+    disconnect(&other);
+    stop_service();
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -384,6 +580,15 @@ int main(int argc, char **argv)
     g_test_add_data_func("/guest-restore/killed-again", test_killed_again,
                          in_folder);
     g_test_add_data_func("/guest-restore/given-up", test_given_up, in_folder);
+    g_test_add_data_func("/guest-restore/liar", test_liar, in_folder);
+    g_test_add_data_func("/guest-restore/liar/between", test_liar_between,
+                         in_folder);
+    g_test_add_data_func("/guest-restore/other-capture", test_other_capture,
+                         in_folder);
+    g_test_add_data_func("/guest-restore/process-gone", test_process_gone,
+                         in_folder);
+    g_test_add_data_func("/guest-restore/old-state", test_old_state,
+                         in_folder);
     g_test_add_data_func("/guest-restore/same-name", test_same_name,
                          in_folder);
     g_test_add_data_func("/guest-restore/slow", test_slow, in_folder);

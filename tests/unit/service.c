@@ -108,7 +108,7 @@ static void test_data_of_others(void)
     command(&d, "{\"do\":\"start\",\"session\":\"s\",\"file\":\"s\",\"names\":\"off\"}");
     id = expect_execute(&d, "branch-trace-start");
     fake_init(&other, 1, 4, BTRAIL_OVERFLOW_PAUSE);
-    btrail_connections_add(&service->connections, other.agent_sock, 101, 7);
+    add_connection(other.agent_sock, 101);
     fake_hello(&other);
     while (recv(other.sock, &byte, 1, MSG_DONTWAIT) < 0) {
         iterate();
@@ -119,7 +119,7 @@ static void test_data_of_others(void)
     reply_done(&d, id);
     g_assert_nonnull(result_of(&d, &node));
     fake_init(&other, 1, 4, BTRAIL_OVERFLOW_PAUSE);
-    btrail_connections_add(&service->connections, other.agent_sock, 100, 7);
+    add_connection(other.agent_sock, 100);
     fake_hello(&other);
     while (recv(other.sock, &byte, 1, MSG_DONTWAIT) < 0) {
         iterate();
@@ -188,7 +188,7 @@ static void test_garbage(void)
             g_assert_cmpint(socketpair(AF_UNIX, SOCK_STREAM, 0, socks), ==,
                             0);
             g_assert_cmpint(send(socks[0], &messages[i], size, 0), ==, size);
-            btrail_connections_add(&service->connections, socks[1], 5, 7);
+            add_connection(socks[1], 5);
             hung_up(socks[0]);
             while (g_main_context_iteration(NULL, FALSE)) {
                 continue;

@@ -93,6 +93,7 @@ static void write_some(void)
     JsonObject *two = session(ID(2), "two", 7);
     g_autoptr(GError) error = NULL;
 
+    json_object_set_string_member(first, "process", "1-2-x");
     json_object_set_string_member(two, "ring", ".ring-1");
     json_object_set_boolean_member(two, "whole", false);
     add(first, session(ID(1), "one", G_GINT64_CONSTANT(1763715600123456789)));
@@ -125,6 +126,10 @@ static void test_round(void)
                                        "name"), ==, "backtraild-1");
     g_assert_cmpstr(btrail_json_string(g_ptr_array_index(captures, 1),
                                        "folder"), ==, "vm");
+    g_assert_cmpstr(btrail_json_string(g_ptr_array_index(captures, 1),
+                                       "process"), ==, "1-2-x");
+    g_assert_null(btrail_json_string(g_ptr_array_index(captures, 0),
+                                     "process"));
     s = session_at(captures, 1, 1);
     g_assert_cmpstr(btrail_json_string(s, "id"), ==, ID(1));
     g_assert_cmpint(btrail_json_int(s, "started", 0), ==,
