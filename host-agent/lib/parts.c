@@ -47,6 +47,24 @@ char *btrail_part_first(const char *path, uint32_t part)
     return g_strdup_printf("%.*s%s", (int)(len - number_len), path, suffix);
 }
 
+uint32_t btrail_part_number(const char *path)
+{
+    const char *suffix;
+    size_t len = split_name(path, &suffix), begin = len;
+    uint64_t number;
+
+    while (begin && g_ascii_isdigit(path[begin - 1])) {
+        begin--;
+    }
+    /* No more digits than UINT32_MAX has, and something before the dot */
+    if (begin < 2 || path[begin - 1] != '.' || path[begin - 2] == '/' ||
+        begin == len || path[begin] == '0' || len - begin > 10) {
+        return 0;
+    }
+    number = g_ascii_strtoull(path + begin, NULL, 10);
+    return number <= UINT32_MAX ? number : 0;
+}
+
 /* The number in the name of a part; 0 if this is not a part. */
 static uint32_t part_of(const char *name, const char *first)
 {

@@ -12,6 +12,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "lib/internal/parts.h"
 #include "service/folder.h"
 
 #define MAX_NAME    1000        /* bytes */
@@ -365,6 +366,20 @@ char *btrail_folder_check_name(const char *name, GError **error)
     return g_strconcat(name, SUFFIX, NULL);
 }
 
+/* Is one the name of a part of the other? */
+static bool is_part(const char *name, const char *of)
+{
+    g_autofree char *first = btrail_part_first(name,
+                                               btrail_part_number(name));
+
+    return !strcmp(first, of);
+}
+
+bool btrail_folder_is_one_trace(const char *a, const char *b)
+{
+    return !strcmp(a, b) || is_part(a, b) || is_part(b, a);
+}
+
 /* The folder that a file is in, and the last part of its name */
 static int walk(const struct btrail_folder *f, const char *name, bool make,
                 const char **last, GError **error)
@@ -396,13 +411,20 @@ static char *locate(const struct btrail_folder *f, const char *name, bool new,
                     int *fd, GError **error)
 {
     const char *last;
+    g_autofree char *first = NULL;
     struct stat st;
 
     *fd = walk(f, name, new, &last, error);
     if (*fd < 0) {
         return NULL;
     }
-    if (fstatat(*fd, last, &st, AT_SYMLINK_NOFOLLOW) < 0) {
+    first = btrail_part_first(last, btrail_part_number(last));
+    if (new && strcmp(first, last) &&
+        !fstatat(*fd, first, &st, AT_SYMLINK_NOFOLLOW)) {
+        btrail_service_fail(error, BTRAIL_SERVICE_ERROR_NAME,
+                            "'%s' would be a part of the trace '%s', which is "
+                            "there already; choose another name", name, first);
+    } else if (fstatat(*fd, last, &st, AT_SYMLINK_NOFOLLOW) < 0) {
         if (new && errno == ENOENT) {
             return g_strdup_printf("/proc/self/fd/%d/%s", *fd, last);
         }

@@ -69,6 +69,9 @@ void btrail_folder_remove_unused(const struct btrail_folder *f);
  */
 char *btrail_folder_check_name(const char *name, GError **error);
 
+/* Are two names those of one trace, as the same or as a part of it? */
+bool btrail_folder_is_one_trace(const char *a, const char *b);
+
 /* A default name for a trace: NAME-TIME.btrail, to be freed */
 char *btrail_folder_default_name(const char *session, const char *why);
 
@@ -80,7 +83,8 @@ char *btrail_folder_default_name(const char *session, const char *why);
  *
  * Creates the folders on the way, none of which may be a symbolic link.
  * Returns a path through @fd, which stays valid whatever happens to the names
- * on the way, to be freed; NULL if the name is taken.
+ * on the way, to be freed; NULL if the name is taken, or would be that of a part
+ * of a trace that is there.
  */
 char *btrail_folder_place(const struct btrail_folder *f, const char *name,
                           int *fd, GError **error);

@@ -9,6 +9,7 @@
 #include "service/guest.h"
 #include "service/usage.h"
 #include "service/listing.h"
+#include "service/service-state.h"
 #include "util/json.h"
 
 static void refuse_command(struct btrail_guest *g, gint64 id, const char *why)
@@ -34,32 +35,44 @@ static char *free_name(struct btrail_guest *g)
     }
 }
 
+/* The session of @g that writes, or will write, the trace @file; or NULL */
+static const char *writer_of(struct btrail_guest *g, const char *file)
+{
+    const char *session = guest_dump_writing(&g->dumps, file);
+
+    for (unsigned i = 0; !session && i < g->members->len; i++) {
+        const struct guest_member *m = guest_member_at(g->members, i);
+
+        if (btrail_folder_is_one_trace(m->session->command->file, file)) {
+            session = guest_member_name(m);
+        }
+    }
+    return session;
+}
+
 /*
- * No two sessions or dumps may write one file.  A session of mode "last"
- * writes its file in the end.
+ * No two sessions or dumps may write one trace, also if they are of guests that
+ * share a folder.  A session of mode "last" writes its file in the end, and one
+ * that the last process has left comes again.
  */
 static bool check_file(struct btrail_guest *g, const char *file,
                        GError **error)
 {
-    const char *session = guest_dump_writing(&g->dumps, file);
+    const char *session = btrail_service_state_writing(g->host->state,
+                                                       g->folder, file);
 
-    if (session) {
-        return btrail_service_fail(error, BTRAIL_SERVICE_ERROR_NAME,
-                                   "'%s' is being written already, a dump of "
-                                   "session '%s'; choose another name", file,
-                                   session);
-    }
-    for (unsigned i = 0; i < g->members->len; i++) {
-        const struct guest_member *m = guest_member_at(g->members, i);
+    for (unsigned i = 0; !session && i < g->host->guests->len; i++) {
+        struct btrail_guest *other = g_ptr_array_index(g->host->guests, i);
 
-        if (!strcmp(m->session->command->file, file)) {
-            return btrail_service_fail(error, BTRAIL_SERVICE_ERROR_NAME,
-                                       "'%s' is the trace of session '%s' "
-                                       "already; choose another name", file,
-                                       guest_member_name(m));
+        if (!strcmp(other->folder->path, g->folder->path)) {
+            session = writer_of(other, file);
         }
     }
-    return true;
+    return !session ||
+           btrail_service_fail(error, BTRAIL_SERVICE_ERROR_NAME,
+                               "'%s' is being written, or will be: it is the "
+                               "trace, a part or a dump of session '%s'; "
+                               "choose another name", file, session);
 }
 
 static bool check_start(struct btrail_guest *g, const struct btrail_command *c,

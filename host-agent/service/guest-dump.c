@@ -120,7 +120,8 @@ const char *guest_dump_writing(GQueue *dumps, const char *file)
         const struct guest_dump *d = l->data;
 
         if (!d->done &&
-            !strcmp(btrail_json_string(d->status, "file"), file)) {
+            btrail_folder_is_one_trace(
+                btrail_json_string(d->status, "file"), file)) {
             return btrail_json_string(d->status, "session");
         }
     }

@@ -18,7 +18,7 @@ bool guest_dump_start(GQueue *dumps, struct guest_member *m, gint64 id,
                       const char *file, enum btrail_service_session_why why,
                       GError **error);
 
-/* The session whose dump into @file is being written, or NULL */
+/* The session whose dump is being written to the trace @file, or NULL */
 const char *guest_dump_writing(GQueue *dumps, const char *file);
 
 /* Add the status of the dumps of a session, of all if @session is NULL. */

@@ -27,21 +27,6 @@ static void clear_entry(gpointer p)
     g_free(e->name);
 }
 
-/* The name of part 0 of what has a number before its end, or NULL */
-static char *first_of(const char *name)
-{
-    size_t len = strlen(name) - strlen(SUFFIX), digits = 0;
-
-    while (digits < len && g_ascii_isdigit(name[len - digits - 1])) {
-        digits++;
-    }
-    if (!digits || digits + 1 >= len || name[len - digits] == '0' ||
-        name[len - digits - 1] != '.') {
-        return NULL;
-    }
-    return g_strdup_printf("%.*s" SUFFIX, (int)(len - digits - 1), name);
-}
-
 static gint newest_first(gconstpointer a, gconstpointer b)
 {
     const struct listed *x = a, *y = b;
@@ -60,13 +45,13 @@ static GArray *gather(const struct btrail_folder *folder)
     for (unsigned i = 0; i < files->len; i++) {
         const struct btrail_folder_file *f =
             &g_array_index(files, struct btrail_folder_file, i);
-        g_autofree char *first = first_of(f->name);
-        const char *name = first ? first : f->name;
-        gpointer n = g_hash_table_lookup(by_name, name);
+        g_autofree char *first =
+            btrail_part_first(f->name, btrail_part_number(f->name));
+        gpointer n = g_hash_table_lookup(by_name, first);
         struct listed *e;
 
         if (!n) {
-            struct listed new = { .name = g_strdup(name) };
+            struct listed new = { .name = g_strdup(first) };
 
             g_array_append_val(entries, new);
             n = GUINT_TO_POINTER(entries->len);

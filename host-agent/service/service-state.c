@@ -40,6 +40,30 @@ static bool is_taken(struct btrail_service_state *s, const char *capture)
     return false;
 }
 
+const char *btrail_service_state_writing(struct btrail_service_state *s,
+                                         const struct btrail_folder *folder,
+                                         const char *file)
+{
+    g_autofree char *name = g_path_get_basename(folder->path);
+
+    for (unsigned i = 0; i < s->left->len; i++) {
+        JsonArray *sessions = btrail_json_array(
+            g_ptr_array_index(s->left, i), "sessions");
+
+        for (unsigned k = 0; !strcmp(left_at(s, i, "folder"), name) &&
+             k < json_array_get_length(sessions); k++) {
+            JsonObject *command = btrail_json_object(
+                json_array_get_object_element(sessions, k), "command");
+
+            if (btrail_folder_is_one_trace(
+                    btrail_json_string(command, "file"), file)) {
+                return btrail_json_string(command, "session");
+            }
+        }
+    }
+    return NULL;
+}
+
 void btrail_service_state_take(struct btrail_service_state *s,
                                const char *capture)
 {

@@ -44,6 +44,11 @@ JsonObject *btrail_service_state_find(struct btrail_service_state *s,
                                       const struct btrail_guest *g,
                                       const char *capture);
 
+/* The session that is left of the guest with @folder and @file, or NULL */
+const char *btrail_service_state_writing(struct btrail_service_state *s,
+                                         const struct btrail_folder *folder,
+                                         const char *file);
+
 /* The capture of this name is not left, or not any more. */
 void btrail_service_state_take(struct btrail_service_state *s,
                                const char *capture);

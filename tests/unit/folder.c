@@ -117,8 +117,42 @@ static void test_place(void)
     g_clear_error(&error);
     g_assert_null(btrail_folder_find(f, "z/z.btrail", &fd2, &error));
     g_clear_error(&error);
+
+    /* What is there has this part, or may get it. */
+    g_assert_null(btrail_folder_place(f, "x/y.1.btrail", &fd, &error));
+    g_assert_error(error, BTRAIL_SERVICE_ERROR, BTRAIL_SERVICE_ERROR_NAME);
+    g_clear_error(&error);
+    g_free(place);
+    place = btrail_folder_place(f, "x/z.1.btrail", &fd, &error);
+    g_assert_no_error(error);
+    close(fd);
     btrail_folder_free(f);
     btrail_folder_free(all);
+}
+
+static void test_one_trace(void)
+{
+    static const char *const same[][2] = {
+        { "a.btrail", "a.btrail" }, { "a.btrail", "a.1.btrail" },
+        { "d/a.4294967295.btrail", "d/a.btrail" },
+        { "a.1.btrail", "a.1.2.btrail" }, { "a.1.btrail", "a.1.btrail" },
+    };
+    static const char *const others[][2] = {
+        { "a.btrail", "b.btrail" }, { "a.btrail", "b.1.btrail" },
+        { "a.btrail", "a.01.btrail" }, { "a.btrail", "a.0.btrail" },
+        { "a.btrail", "a.4294967296.btrail" }, { "a.btrail", "a.x1.btrail" },
+        { "a.1.btrail", "a.2.btrail" }, { "a.btrail", "a1.btrail" },
+        { "a.btrail", "d/a.1.btrail" }, { "d/1.btrail", "d/.btrail" },
+    };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(same); i++) {
+        g_assert_true(btrail_folder_is_one_trace(same[i][0], same[i][1]));
+        g_assert_true(btrail_folder_is_one_trace(same[i][1], same[i][0]));
+    }
+    for (unsigned i = 0; i < G_N_ELEMENTS(others); i++) {
+        g_assert_false(btrail_folder_is_one_trace(others[i][0], others[i][1]));
+        g_assert_false(btrail_folder_is_one_trace(others[i][1], others[i][0]));
+    }
 }
 
 static void test_links(void)
@@ -400,6 +434,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/folder/names", test_names);
     g_test_add_data_func("/folder/place", test_place, in_scratch);
+    g_test_add_func("/folder/one-trace", test_one_trace);
     g_test_add_data_func("/folder/links", test_links, in_scratch);
     g_test_add_data_func("/folder/moved", test_moved, in_scratch);
     g_test_add_data_func("/folder/guests", test_guests, in_scratch);

@@ -393,6 +393,8 @@ static void lie(struct device *d, const char *capture)
         reply_done(d, expect_execute(d, "branch-trace-stop"));
     }
     refused(d, "{\"do\":\"stop\",\"session\":\"s\"}", "no session 's'");
+    /* The guest's session will have this file, or has it. */
+    refused(d, "{\"do\":\"start\",\"file\":\"s.1\"}", "of session 's'");
 }
 
 /* It offers records, as whoever is asked for some does. */
@@ -529,7 +531,7 @@ static void test_process_gone(void)
     *strchr(strstr(text, process), '-') = '9';
     g_assert_true(g_file_set_contents(state, text, -1, NULL));
     start_service("");
-    lie(&d, NULL);
+    connect_device(&d, "vm", LIAR);
     check_whole();
     g_assert_cmpuint(service->host.state->left->len, ==, 0);
     disconnect(&d);

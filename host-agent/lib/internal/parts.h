@@ -22,6 +22,9 @@ char *btrail_part_path(const char *path, uint32_t part);
  */
 char *btrail_part_first(const char *path, uint32_t part);
 
+/* The number in a name that may be that of a part; 0 if there is none */
+uint32_t btrail_part_number(const char *path);
+
 /*
  * The existing parts, as uint32_t, in order and without part 0; none if the
  * folder cannot be read.  The caller frees the array.
