@@ -181,6 +181,13 @@ class Qmp:
         """Pass a file descriptor, to be named in later commands."""
         self.command('getfd', {'fdname': name}, fds=[fd])
 
+    def device(self, driver):
+        """The path of a device that has no id, for qom-get and qom-set."""
+        folder = '/machine/peripheral-anon'
+        return next(f'{folder}/{p["name"]}'
+                    for p in self.command('qom-list', {'path': folder})
+                    if p['type'] == f'child<{driver}>')
+
     def hmp(self, line):
         """Run a command of the human monitor and return what it prints."""
         return self.command('human-monitor-command', {'command-line': line})

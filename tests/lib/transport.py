@@ -70,6 +70,38 @@ def receive(sock, size, fds=0):
     return data, list(got)
 
 
+class Lingering:
+    """A TCP socket that nobody can close before a minute has passed.
+
+    with Lingering() as socket:
+        socket.send(unix_socket, b'...')
+    """
+
+    def __enter__(self):
+        with socket.create_server(('127.0.0.1', 0)) as listener:
+            self.sock = socket.create_connection(listener.getsockname())
+            self.peer, _ = listener.accept()
+        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER,
+                             struct.pack('ii', 1, 60))
+        self.sock.setblocking(False)
+        try:
+            while True:
+                self.sock.send(bytes(1 << 16))
+        except BlockingIOError:
+            self.sock.setblocking(True)
+        return self
+
+    def send(self, sock, data):
+        """Send it along with data, and give it up."""
+        socket.send_fds(sock, [data], [self.sock.fileno()])
+        # Not the last descriptor any more
+        self.sock.close()
+
+    def __exit__(self, *exc):
+        self.peer.close()
+        self.sock.close()
+
+
 class Agent:
     """An agent that gets as far as a test wants it to.
 

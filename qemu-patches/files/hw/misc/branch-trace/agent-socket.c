@@ -10,6 +10,7 @@
 #include "qapi/error.h"
 #include "qemu/sockets.h"
 #include "agent-socket.h"
+#include "background.h"
 
 static void explain(int error, const char *path, Error **errp)
 {
@@ -122,6 +123,9 @@ QIOChannelSocket *branch_trace_agent_open(SocketAddress *addr, Error **errp)
     QIOChannelSocket *ioc;
     ERRP_GUARD();
 
+    if (!branch_trace_background_has_room(errp)) {
+        return NULL;
+    }
     ioc = open_socket(addr, errp);
     if (ioc && qio_channel_set_blocking(QIO_CHANNEL(ioc), false, errp) < 0) {
         object_unref(OBJECT(ioc));
@@ -131,4 +135,33 @@ QIOChannelSocket *branch_trace_agent_open(SocketAddress *addr, Error **errp)
         error_prepend(errp, "cannot connect to the trace agent: ");
     }
     return ioc;
+}
+
+ssize_t branch_trace_agent_read(int fd, void *buf, size_t size)
+{
+    struct iovec iov = { .iov_base = buf, .iov_len = size };
+    struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+    ssize_t n;
+
+    n = RETRY_ON_EINTR(recvmsg(fd, &msg, MSG_PEEK | MSG_DONTWAIT));
+    if (n > 0 && (msg.msg_flags & MSG_CTRUNC)) {
+        errno = BRANCH_TRACE_AGENT_FILES;
+        return -1;
+    }
+    /* No more than that: there can be descriptors with the next byte. */
+    return n > 0 ? RETRY_ON_EINTR(recv(fd, buf, n, MSG_DONTWAIT)) : n;
+}
+
+static void close_job(void *opaque)
+{
+    close(GPOINTER_TO_INT(opaque));
+}
+
+void branch_trace_agent_close(QIOChannelSocket *ioc)
+{
+    qio_channel_shutdown(QIO_CHANNEL(ioc), QIO_CHANNEL_SHUTDOWN_BOTH, NULL);
+    /* Whoever has the last reference to the channel does not close it. */
+    branch_trace_background_run(close_job, GINT_TO_POINTER(ioc->fd));
+    ioc->fd = -1;
+    object_unref(OBJECT(ioc));
 }

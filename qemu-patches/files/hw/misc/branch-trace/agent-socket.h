@@ -13,4 +13,23 @@
 /* Opens a connection to the agent, on which no call ever waits. */
 QIOChannelSocket *branch_trace_agent_open(SocketAddress *addr, Error **errp);
 
+/*
+ * Sets @errno to this if the agent has sent descriptors of files.  Then nothing
+ * more can be read.
+ */
+#define BRANCH_TRACE_AGENT_FILES    EBADMSG
+
+/**
+ * branch_trace_agent_read - read from a socket whose other end the agent has
+ *
+ * Does not wait.  Descriptors of files are not received: to drop one can take
+ * any time, because it may be the last one of that file.
+ *
+ * Returns: bytes read, 0 at the end, or -1 and errno
+ */
+ssize_t branch_trace_agent_read(int fd, void *buf, size_t size);
+
+/* Shuts the connection down; its resources are freed later. */
+void branch_trace_agent_close(QIOChannelSocket *ioc);
+
 #endif /* HW_MISC_BRANCH_TRACE_AGENT_SOCKET_H */

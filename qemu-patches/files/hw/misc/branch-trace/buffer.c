@@ -8,10 +8,13 @@
 #include <sys/mman.h>
 #include "qapi/error.h"
 #include "qemu/atomic.h"
+#include "qemu/cutils.h"
 #include "qemu/host-utils.h"
 #include "qemu/memfd.h"
 #include "qemu/sockets.h"
 #include "qemu/units.h"
+#include "agent-socket.h"
+#include "background.h"
 #include "buffer.h"
 
 /*
@@ -21,6 +24,12 @@
  */
 #define SLABS_WANTED        8
 #define SLAB_SIZE_WANTED    (256 * KiB)
+
+/* A capture gets this part of the host's memory, and no more. */
+#define HOST_SHARE          4
+
+/* While more than that is unmapped at once, other threads wait to map some. */
+#define UNMAP_SIZE          (16 * MiB)
 
 /* The part of a slab for events suffices even if CR3 changes all the time. */
 #define EVENT_SHARE         16
@@ -64,6 +73,22 @@ static void buffer_layout(BranchTraceBuffer *buf, unsigned vcpus,
     buf->size = buf->vcpu_offset + vcpus * buf->vcpu_stride;
 }
 
+static bool buffer_fits(const BranchTraceBuffer *buf, Error **errp)
+{
+    size_t host = qemu_get_host_physmem();
+
+    if (host && buf->size > host / HOST_SHARE) {
+        g_autofree char *size = size_to_str(buf->size);
+        g_autofree char *most = size_to_str(host / HOST_SHARE);
+
+        error_setg(errp, "the branch trace buffer for %u vCPUs would have %s, "
+                   "more than a quarter of this host's memory (%s): use a "
+                   "smaller buffer-size", buf->vcpus, size, most);
+        return false;
+    }
+    return true;
+}
+
 static void buffer_write_header(BranchTraceBuffer *buf)
 {
     *(struct btrail_shm_header *)buf->base = (struct btrail_shm_header) {
@@ -99,6 +124,9 @@ bool branch_trace_buffer_create(BranchTraceBuffer *buf, unsigned vcpus,
         .free = { -1, -1 },
     };
     buffer_layout(buf, vcpus, size_per_vcpu, code_items);
+    if (!buffer_fits(buf, errp)) {
+        return false;
+    }
 
     /* Sealed, or the agent could make us take a SIGBUS. */
     buf->fd = qemu_memfd_create("branch-trace", buf->size, false, 0,
@@ -129,10 +157,11 @@ void branch_trace_buffer_destroy(BranchTraceBuffer *buf)
     int fds[] = {
         buf->fd, buf->ready[0], buf->ready[1], buf->free[0], buf->free[1],
     };
+    uint64_t at;
     unsigned i;
 
-    if (buf->base) {
-        munmap(buf->base, buf->size);
+    for (at = 0; buf->base && at < buf->size; at += UNMAP_SIZE) {
+        munmap(buf->base + at, MIN(buf->size - at, UNMAP_SIZE));
     }
     for (i = 0; i < ARRAY_SIZE(fds); i++) {
         if (fds[i] >= 0) {
@@ -160,10 +189,36 @@ void branch_trace_buffer_signal(BranchTraceBuffer *buf)
     }
 }
 
-void branch_trace_buffer_read_free(BranchTraceBuffer *buf)
+bool branch_trace_buffer_read_free(BranchTraceBuffer *buf)
 {
     uint64_t count[64];
 
     /* The rest is read the next time. */
-    recv(buf->free[0], count, sizeof(count), MSG_DONTWAIT);
+    return branch_trace_agent_read(buf->free[0], count, sizeof(count)) > 0 ||
+           errno == EAGAIN;
+}
+
+static void close_job(void *opaque)
+{
+    g_autofree int *fds = opaque;
+
+    close(fds[0]);
+    close(fds[1]);
+}
+
+bool branch_trace_buffer_renew_free(BranchTraceBuffer *buf, Error **errp)
+{
+    g_autofree int *old = g_memdup2(buf->free, sizeof(buf->free));
+    int fds[2];
+
+    if (!branch_trace_background_has_room(errp)) {
+        return false;
+    }
+    if (qemu_socketpair(AF_UNIX, SOCK_STREAM, 0, fds) < 0) {
+        error_setg_errno(errp, errno, "cannot create a socket");
+        return false;
+    }
+    memcpy(buf->free, fds, sizeof(fds));
+    branch_trace_background_run(close_job, g_steal_pointer(&old));
+    return true;
 }

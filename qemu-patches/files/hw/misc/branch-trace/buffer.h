@@ -41,10 +41,15 @@ typedef struct BranchTraceBuffer {
     int free[2];
 } BranchTraceBuffer;
 
-/* Even if this fails, the caller destroys the buffer. */
+/*
+ * Nothing of the buffer is in memory before it is used.  Even if this fails,
+ * the caller destroys the buffer.
+ */
 bool branch_trace_buffer_create(BranchTraceBuffer *buf, unsigned vcpus,
                                 uint64_t size_per_vcpu, uint32_t code_items,
                                 Error **errp);
+
+/* Any thread.  This can take long: a second for some GiB. */
 void branch_trace_buffer_destroy(BranchTraceBuffer *buf);
 
 /* The area of a vCPU */
@@ -53,7 +58,13 @@ uint8_t *branch_trace_buffer_area(const BranchTraceBuffer *buf, unsigned vcpu);
 /* Wakes up the agent if it sleeps. */
 void branch_trace_buffer_signal(BranchTraceBuffer *buf);
 
-/* Consumes the agent's signals that it has freed slabs. */
-void branch_trace_buffer_read_free(BranchTraceBuffer *buf);
+/*
+ * Consumes the agent's signals that it has freed slabs; false if it has sent
+ * something else.
+ */
+bool branch_trace_buffer_read_free(BranchTraceBuffer *buf);
+
+/* Replaces @free, for another agent. */
+bool branch_trace_buffer_renew_free(BranchTraceBuffer *buf, Error **errp);
 
 #endif /* HW_MISC_BRANCH_TRACE_BUFFER_H */

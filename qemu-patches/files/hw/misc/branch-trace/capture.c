@@ -17,6 +17,7 @@
 #include "qemu/main-loop.h"
 #include "qemu/timer.h"
 #include "system/runstate.h"
+#include "background.h"
 #include "capture.h"
 #include "data-connection.h"
 #include "stream.h"
@@ -47,16 +48,18 @@ struct BranchTraceCapture {
     int64_t resent_ms;          /* when all code was last sent again */
     bool resend;                /* requested once more, but not due yet */
     struct btrail_tasks tasks;  /* how tasks are found; all 0: they are not */
-    struct btrail_tasks next_tasks;     /* requested by the agent */
+    struct btrail_tasks next_tasks;     /* will replace it */
     int64_t tasks_ms;           /* when that was last changed */
     bool tasks_due;             /* it must be changed, but not yet */
+    bool tasks_change;          /* when no vCPU uses @tasks any more */
     QEMUTimer *housekeeping;
 
     /* The tick thread reads the streams, the BQL holder changes the list. */
     QemuMutex streams_lock;
     GPtrArray *streams;
     QemuThread tick_thread;
-    bool ticking;
+    bool has_tick_thread;
+    bool ticking;               /* protected by streams_lock */
 };
 
 /*
@@ -106,30 +109,34 @@ static void set_state(BranchTraceCapture *capture, BranchTraceState state,
 static void *tick_thread_fn(void *opaque)
 {
     BranchTraceCapture *capture = opaque;
+    bool ticking = true;
     unsigned i;
 
-    while (qatomic_read(&capture->ticking)) {
+    while (ticking) {
         g_usleep(TICK_NS / SCALE_US);
-        qemu_mutex_lock(&capture->streams_lock);
-        for (i = 0; i < capture->streams->len; i++) {
-            branch_trace_stream_tick(capture->streams->pdata[i]);
+        WITH_QEMU_LOCK_GUARD(&capture->streams_lock) {
+            ticking = capture->ticking;
+            for (i = 0; ticking && i < capture->streams->len; i++) {
+                branch_trace_stream_tick(capture->streams->pdata[i]);
+            }
         }
-        qemu_mutex_unlock(&capture->streams_lock);
     }
     return NULL;
 }
 
 static void tick_start(BranchTraceCapture *capture)
 {
-    qatomic_set(&capture->ticking, true);
+    capture->ticking = true;
+    capture->has_tick_thread = true;
     qemu_thread_create(&capture->tick_thread, "branch-trace", tick_thread_fn,
                        capture, QEMU_THREAD_JOINABLE);
 }
 
+/* The thread, which may sleep, does nothing more; release() waits for it. */
 static void tick_stop(BranchTraceCapture *capture)
 {
-    qatomic_set(&capture->ticking, false);
-    qemu_thread_join(&capture->tick_thread);
+    QEMU_LOCK_GUARD(&capture->streams_lock);
+    capture->ticking = false;
 }
 
 /* Streams */
@@ -158,22 +165,32 @@ static BranchTraceStream *find_stream(const BranchTraceCapture *capture,
     return NULL;
 }
 
+/* The stream may be gone by the time its vCPU executes its work. */
+
 static void do_plug(CPUState *cpu, run_on_cpu_data data)
 {
-    branch_trace_stream_plug(data.host_ptr, cpu);
+    BranchTraceStream *s = find_stream(latest, cpu);
+
+    if (s) {
+        branch_trace_stream_plug(s, cpu);
+    }
 }
 
 static void do_end(CPUState *cpu, run_on_cpu_data data)
 {
-    branch_trace_stream_end(find_stream(latest, cpu), data.host_int);
+    BranchTraceStream *s = find_stream(latest, cpu);
+
+    if (s) {
+        branch_trace_stream_end(s, data.host_int);
+    }
 }
 
-/* The stream may be gone by the time its vCPU executes these two. */
 static void do_flush(CPUState *cpu, run_on_cpu_data data)
 {
     BranchTraceStream *s = find_stream(latest, cpu);
 
     if (s) {
+        s->flush_queued = false;
         branch_trace_stream_flush(s);
     }
 }
@@ -183,31 +200,23 @@ static void do_refill(CPUState *cpu, run_on_cpu_data data)
     BranchTraceStream *s = find_stream(latest, cpu);
 
     if (s) {
+        s->refill_queued = false;
         branch_trace_stream_refill(s);
     }
 }
 
 static void do_change(CPUState *cpu, run_on_cpu_data data)
 {
-    BranchTraceStream *s = data.host_ptr;
+    BranchTraceStream *s = find_stream(latest, cpu);
 
-    branch_trace_stream_change(
-        s, branch_trace_selection_filter(latest->selection, s->cpu_index));
+    if (s) {
+        branch_trace_stream_change(
+            s, branch_trace_selection_filter(latest->selection, s->cpu_index));
+    }
 }
 
-static const struct btrail_tasks *get_tasks(const BranchTraceCapture *capture)
+static void do_nothing(CPUState *cpu, run_on_cpu_data data)
 {
-    return capture->tasks.switch_to ? &capture->tasks : NULL;
-}
-
-static void do_tasks_off(CPUState *cpu, run_on_cpu_data data)
-{
-    branch_trace_stream_set_tasks(data.host_ptr, NULL);
-}
-
-static void do_tasks_on(CPUState *cpu, run_on_cpu_data data)
-{
-    branch_trace_stream_set_tasks(data.host_ptr, get_tasks(latest));
 }
 
 /*
@@ -220,6 +229,49 @@ static bool thread_ended(CPUState *cpu)
     return !cpu->created;
 }
 
+/* Work for the vCPU of a stream, if it has one that executes work */
+static bool queue_work(BranchTraceStream *s, run_on_cpu_func work,
+                       run_on_cpu_data data)
+{
+    CPUState *cpu = s->cpu;
+
+    if (!cpu || thread_ended(cpu)) {
+        return false;
+    }
+    if (qemu_cpu_is_self(cpu)) {
+        work(cpu, data);
+    } else {
+        async_run_on_cpu(cpu, work, data);
+    }
+    return true;
+}
+
+/*
+ * Waits until all vCPUs have done what was queued.  They do it at the same
+ * time: one after the other, each could have to wait until the host runs it.
+ */
+static void wait_for_work(BranchTraceCapture *capture)
+{
+    BranchTraceStream *s;
+    unsigned i;
+
+    FOREACH_STREAM(capture, i, s) {
+        CPUState *cpu = s->cpu;
+
+        if (cpu && !thread_ended(cpu)) {
+            run_on_cpu(cpu, do_nothing, RUN_ON_CPU_NULL);
+        }
+    }
+}
+
+/* NULL while it changes */
+static const struct btrail_tasks *get_tasks(const BranchTraceCapture *capture)
+{
+    return capture->tasks.switch_to && !capture->tasks_change
+           ? &capture->tasks : NULL;
+}
+
+/* The caller waits for the vCPU. */
 static void start_stream(BranchTraceCapture *capture, CPUState *cpu)
 {
     BranchTraceStream *s;
@@ -239,59 +291,99 @@ static void start_stream(BranchTraceCapture *capture, CPUState *cpu)
             g_ptr_array_add(capture->streams, s);
         }
     }
-    run_on_cpu(cpu, do_plug, RUN_ON_CPU_HOST_PTR(s));
+    async_run_on_cpu(cpu, do_plug, RUN_ON_CPU_NULL);
 }
 
 /*
  * The stream of a vCPU that is not selected any more continues, since the vCPU
- * may be selected again: it has events, and no records.
+ * may be selected again: it has events, and no records.  The caller waits for
+ * the vCPU.
  */
-static void change_stream(BranchTraceStream *s, run_on_cpu_func change)
+static void change_stream(BranchTraceCapture *capture, BranchTraceStream *s)
 {
-    CPUState *cpu = s->cpu;
-
-    if (cpu && !thread_ended(cpu)) {
-        run_on_cpu(cpu, change, RUN_ON_CPU_HOST_PTR(s));
-    } else {
-        change(cpu, RUN_ON_CPU_HOST_PTR(s));
+    if (!queue_work(s, do_change, RUN_ON_CPU_NULL)) {
+        branch_trace_stream_change(
+            s, branch_trace_selection_filter(capture->selection,
+                                             s->cpu_index));
     }
 }
 
-static void set_tasks(BranchTraceCapture *capture,
-                      const struct btrail_tasks *tasks)
+/* The caller waits for the vCPU. */
+static void end_stream(BranchTraceStream *s, uint16_t reason)
+{
+    if (!runstate_is_running()) {
+        /* QEMU may be about to exit, and its vCPUs execute no more work. */
+        branch_trace_stream_end(s, s->cpu && !thread_ended(s->cpu)
+                                   ? reason : BTRAIL_END_UNPLUGGED);
+    } else if (!queue_work(s, do_end, RUN_ON_CPU_HOST_INT(reason))) {
+        branch_trace_stream_end(s, BTRAIL_END_UNPLUGGED);
+    }
+}
+
+/*
+ * Another description of tasks comes into force in two steps, because code
+ * that was translated with one must not be executed with another: first no
+ * vCPU uses the old one any more, then all use the new one.  Nothing waits for
+ * the vCPUs: an agent could have the main loop do that all the time.
+ */
+
+static void do_tasks_on(CPUState *cpu, run_on_cpu_data data)
+{
+    BranchTraceStream *s = find_stream(latest, cpu);
+
+    if (s) {
+        branch_trace_stream_set_tasks(s, get_tasks(latest));
+    }
+}
+
+static void replace_tasks(BranchTraceCapture *capture)
 {
     BranchTraceStream *s;
     unsigned i;
 
-    if (get_tasks(capture)) {
-        FOREACH_STREAM(capture, i, s) {
-            change_stream(s, do_tasks_off);
+    FOREACH_STREAM(capture, i, s) {
+        if (s->tasks) {
+            return;
         }
     }
-    /* Now no vCPU uses the old description. */
-    capture->tasks = *tasks;
+    capture->tasks = capture->next_tasks;
+    capture->tasks_change = false;
     if (get_tasks(capture)) {
         FOREACH_STREAM(capture, i, s) {
-            change_stream(s, do_tasks_on);
+            if (!queue_work(s, do_tasks_on, RUN_ON_CPU_NULL)) {
+                branch_trace_stream_set_tasks(s, get_tasks(capture));
+            }
         }
     }
 }
 
-static void end_stream(BranchTraceStream *s, uint16_t reason)
+static void do_tasks_off(CPUState *cpu, run_on_cpu_data data)
 {
-    CPUState *cpu = s->cpu;
+    BranchTraceStream *s = find_stream(latest, cpu);
 
-    if (qatomic_read(&s->state) == BTRAIL_VCPU_ENDED) {
-        return;
+    if (s) {
+        branch_trace_stream_set_tasks(s, NULL);
     }
-    if (!cpu || thread_ended(cpu)) {
-        branch_trace_stream_end(s, BTRAIL_END_UNPLUGGED);
-    } else if (!runstate_is_running()) {
-        /* QEMU may be about to exit, and its vCPUs execute no more work. */
-        branch_trace_stream_end(s, reason);
-    } else {
-        run_on_cpu(cpu, do_end, RUN_ON_CPU_HOST_INT(reason));
+    if (latest->tasks_change) {
+        replace_tasks(latest);
     }
+}
+
+/* Has @next_tasks replace what there is. */
+static void start_tasks_change(BranchTraceCapture *capture)
+{
+    BranchTraceStream *s;
+    unsigned i;
+
+    if (!capture->tasks_change) {
+        capture->tasks_change = true;
+        FOREACH_STREAM(capture, i, s) {
+            if (!queue_work(s, do_tasks_off, RUN_ON_CPU_NULL)) {
+                branch_trace_stream_set_tasks(s, NULL);
+            }
+        }
+    }
+    replace_tasks(capture);
 }
 
 static void wake_streams(BranchTraceCapture *capture)
@@ -303,7 +395,8 @@ static void wake_streams(BranchTraceCapture *capture)
         CPUState *cpu = s->cpu;
 
         branch_trace_stream_read_tail(s);
-        if (cpu && branch_trace_stream_can_refill(s)) {
+        if (cpu && !s->refill_queued && branch_trace_stream_can_refill(s)) {
+            s->refill_queued = true;
             async_run_on_cpu(cpu, do_refill, RUN_ON_CPU_NULL);
         }
     }
@@ -317,7 +410,9 @@ static void flush_streams(BranchTraceCapture *capture)
     FOREACH_STREAM(capture, i, s) {
         CPUState *cpu = s->cpu;
 
-        if (cpu && qatomic_read(&s->state) == BTRAIL_VCPU_RUNNING) {
+        if (cpu && !s->flush_queued &&
+            qatomic_read(&s->state) == BTRAIL_VCPU_RUNNING) {
+            s->flush_queued = true;
             async_run_on_cpu(cpu, do_flush, RUN_ON_CPU_NULL);
         }
     }
@@ -362,6 +457,7 @@ static void set_policy(BranchTraceCapture *capture, bool lost)
 static void close_agent(BranchTraceCapture *capture)
 {
     if (capture->agent) {
+        qemu_set_fd_handler(capture->buffer.free[0], NULL, NULL, NULL);
         branch_trace_data_close(capture->agent);
         capture->agent = NULL;
     }
@@ -407,7 +503,7 @@ static void change_tasks(BranchTraceCapture *capture)
     capture->tasks_due = now - capture->tasks_ms < HOUSEKEEPING_MS;
     if (!capture->tasks_due) {
         capture->tasks_ms = now;
-        set_tasks(capture, &capture->next_tasks);
+        start_tasks_change(capture);
     }
 }
 
@@ -501,8 +597,19 @@ static void slabs_are_free(void *opaque)
 {
     BranchTraceCapture *capture = opaque;
 
-    branch_trace_buffer_read_free(&capture->buffer);
-    wake_streams(capture);
+    if (branch_trace_buffer_read_free(&capture->buffer)) {
+        wake_streams(capture);
+    } else {
+        agent_is_lost(capture, BRANCH_TRACE_REASON_PROTOCOL);
+    }
+}
+
+/* From now on the agent can end the capture. */
+static void listen_to_agent(BranchTraceCapture *capture)
+{
+    qemu_set_fd_handler(capture->buffer.free[0], slabs_are_free, NULL,
+                        capture);
+    branch_trace_data_listen(capture->agent);
 }
 
 /* Life */
@@ -571,13 +678,13 @@ branch_trace_capture_new(const BranchTraceCaptureOptions *options,
     return capture;
 }
 
-void branch_trace_capture_free(BranchTraceCapture *capture)
+static void release(void *opaque)
 {
-    if (!capture) {
-        return;
+    BranchTraceCapture *capture = opaque;
+
+    if (capture->has_tick_thread) {
+        qemu_thread_join(&capture->tick_thread);
     }
-    close_agent(capture);
-    timer_free(capture->housekeeping);
     g_ptr_array_unref(capture->streams);
     qemu_mutex_destroy(&capture->streams_lock);
     branch_trace_buffer_destroy(&capture->buffer);
@@ -585,6 +692,15 @@ void branch_trace_capture_free(BranchTraceCapture *capture)
     branch_trace_selection_free(capture->selection);
     g_free(capture->name);
     g_free(capture);
+}
+
+void branch_trace_capture_free(BranchTraceCapture *capture)
+{
+    if (capture) {
+        close_agent(capture);
+        timer_free(capture->housekeeping);
+        branch_trace_background_run(release, capture);
+    }
 }
 
 bool branch_trace_capture_connect(BranchTraceCapture *capture,
@@ -618,14 +734,12 @@ void branch_trace_capture_start(BranchTraceCapture *capture)
             start_stream(capture, cpu);
         }
     }
+    wait_for_work(capture);
     tick_start(capture);
-    qemu_set_fd_handler(capture->buffer.free[0], slabs_are_free, NULL,
-                        capture);
     housekeeping_later(capture);
     set_state(capture, BRANCH_TRACE_STATE_ACTIVE, BRANCH_TRACE_REASON_COMMAND);
     set_owner(capture);
-    /* From now on the agent may end the capture. */
-    branch_trace_data_listen(capture->agent);
+    listen_to_agent(capture);
 }
 
 void branch_trace_capture_end(BranchTraceCapture *capture,
@@ -638,11 +752,11 @@ void branch_trace_capture_end(BranchTraceCapture *capture,
     branch_trace_control_own(capture->control, false);
     tick_stop(capture);
     timer_del(capture->housekeeping);
-    qemu_set_fd_handler(capture->buffer.free[0], NULL, NULL, NULL);
 
     FOREACH_STREAM(capture, i, s) {
         end_stream(s, end_reason);
     }
+    wait_for_work(capture);
     report_gaps(capture);
 
     if (capture->agent) {
@@ -665,13 +779,16 @@ void branch_trace_capture_attach(BranchTraceCapture *capture,
     close_agent(capture);
     /* It may not want names, or may know better. */
     capture->tasks_due = false;
-    set_tasks(capture, &(struct btrail_tasks) { 0 });
+    capture->next_tasks = (struct btrail_tasks) { 0 };
+    start_tasks_change(capture);
     FOREACH_STREAM(capture, i, s) {
         branch_trace_stream_hand_over(s, slot);
     }
     capture->buffer.slot = slot;
-    attached = branch_trace_data_connect(agent, &capture->buffer, agent_event,
-                                         capture, errp);
+    attached = branch_trace_buffer_renew_free(&capture->buffer, errp)
+               ? branch_trace_data_connect(agent, &capture->buffer,
+                                           agent_event, capture, errp)
+               : NULL;
     if (!is_active(capture)) {
         /* The guest has ended it meanwhile. */
         if (attached) {
@@ -689,7 +806,7 @@ void branch_trace_capture_attach(BranchTraceCapture *capture,
     /* Code that was sent to the last agent may be lost with it. */
     branch_trace_code_forget(capture->code);
     agent_is_back(capture, BRANCH_TRACE_REASON_ATTACHED);
-    branch_trace_data_listen(attached);
+    listen_to_agent(capture);
 }
 
 bool branch_trace_capture_change(BranchTraceCapture *capture,
@@ -715,8 +832,9 @@ bool branch_trace_capture_change(BranchTraceCapture *capture,
      * is not held: the capture may end.
      */
     FOREACH_STREAM(capture, i, s) {
-        change_stream(s, do_change);
+        change_stream(capture, s);
     }
+    wait_for_work(capture);
     branch_trace_selection_free(old);
     for (i = 0; i < current_machine->smp.max_cpus; i++) {
         CPUState *cpu = qemu_get_cpu(i);
@@ -728,6 +846,7 @@ bool branch_trace_capture_change(BranchTraceCapture *capture,
             }
         }
     }
+    wait_for_work(capture);
 
     capture->overflow = overflow;
     describe_selection(capture);
@@ -804,6 +923,7 @@ void branch_trace_capture_plug(BranchTraceCapture *capture, CPUState *cpu)
 {
     if (!capture->ending) {
         start_stream(capture, cpu);
+        wait_for_work(capture);
     }
 }
 

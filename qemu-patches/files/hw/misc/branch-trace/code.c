@@ -33,7 +33,7 @@ QEMU_BUILD_BUG_ON(PAGE_SIZE != 1 << PAGE_BITS);
  */
 typedef struct CodePage {
     uint64_t ram_page;
-    uint64_t number;            /* of the content, 0 if it is not known */
+    uint64_t number;            /* of the content, see is_in_force() */
     uint8_t copy[PAGE_SIZE];
 } CodePage;
 
@@ -42,6 +42,7 @@ struct BranchTraceCode {
     QemuMutex lock;
     GHashTable *pages;          /* by their ram_page */
     uint64_t numbers;           /* given so far */
+    uint64_t forgotten;         /* up to this one they do not hold any more */
     QTAILQ_HEAD(, BranchTraceCodeRing) rings;
 };
 
@@ -224,6 +225,12 @@ static bool start_over(BranchTraceCodeRing *c)
     return true;
 }
 
+/* Does the agent know the content with this number?  0 never is. */
+static bool is_in_force(BranchTraceCode *code, uint64_t number)
+{
+    return number > qatomic_read(&code->forgotten);
+}
+
 static CodePage *find_page(BranchTraceCode *code, uint64_t ram_page)
 {
     return g_hash_table_lookup(code->pages, &ram_page);
@@ -341,7 +348,8 @@ bool branch_trace_stream_code_known(BranchTraceStream *s, uint64_t linear,
     known = known_find(c, linear >> PAGE_BITS | KNOWN_IN_USE,
                        space_of(s->cr3, linear));
     return known && known->content->ram_page == ram >> PAGE_BITS &&
-           qatomic_read(&known->content->number) == known->number && !c->lost;
+           qatomic_read(&known->content->number) == known->number &&
+           is_in_force(c->code, known->number) && !c->lost;
 }
 
 static void report_page(BranchTraceCodeRing *c, uint64_t linear,
@@ -366,7 +374,7 @@ static void report_page(BranchTraceCodeRing *c, uint64_t linear,
     }
     WITH_QEMU_LOCK_GUARD(&c->code->lock) {
         content = find_page(c->code, ram_page);
-        if (!content || !content->number) {
+        if (!content || !is_in_force(c->code, content->number)) {
             content = send_bytes(c, ram_page, bytes);
         }
         if (content) {
@@ -397,17 +405,12 @@ void branch_trace_stream_code_executed(BranchTraceStream *s, uint64_t linear,
 void branch_trace_code_forget(BranchTraceCode *code)
 {
     BranchTraceCodeRing *c;
-    GHashTableIter iter;
-    void *page;
 
     if (!code) {
         return;
     }
     QEMU_LOCK_GUARD(&code->lock);
-    g_hash_table_iter_init(&iter, code->pages);
-    while (g_hash_table_iter_next(&iter, NULL, &page)) {
-        qatomic_set(&((CodePage *)page)->number, 0);
-    }
+    qatomic_set(&code->forgotten, code->numbers);
     QTAILQ_FOREACH(c, &code->rings, next) {
         c->stream->ops->code_stale(c->stream->cpu);
     }

@@ -11,6 +11,7 @@
 
 #include "qemu/osdep.h"
 #include "block/aio.h"
+#include "block/thread-pool.h"
 #include "hw/boards.h"
 #include "hw/misc/branch-trace-transport.h"
 #include "io/channel-socket.h"
@@ -50,6 +51,7 @@ typedef struct ControlConn {
     char *failure;              /* why it cannot be used any more */
     QDict *executing;           /* a command; nothing is read meanwhile */
     int64_t executing_id;
+    bool parsing;               /* a message; likewise */
 
     struct btrail_msg head;
     size_t have;                /* bytes of @head, then of @text */
@@ -124,7 +126,6 @@ static void conn_unref(ControlConn *conn)
     if (--conn->refs) {
         return;
     }
-    object_unref(OBJECT(conn->ioc));
     g_byte_array_free(conn->out, true);
     g_free(conn->text);
     g_free(conn->failure);
@@ -136,7 +137,8 @@ static void conn_close(ControlConn *conn)
     conn->control->conn = NULL;
     g_clear_handle_id(&conn->in_watch, g_source_remove);
     g_clear_handle_id(&conn->out_watch, g_source_remove);
-    qio_channel_close(QIO_CHANNEL(conn->ioc), NULL);
+    branch_trace_agent_close(conn->ioc);
+    conn->ioc = NULL;
     conn_unref(conn);
 }
 
@@ -338,7 +340,6 @@ static void conn_reply(ControlConn *conn, const QDict *message, uint64_t id)
     call_done(call);
 }
 
-/* Nothing else runs while values are parsed. */
 static bool few_values(const char *text)
 {
     unsigned n = 0;
@@ -349,35 +350,51 @@ static bool few_values(const char *text)
     return n <= BTRAIL_JSON_MAX_VALUES;
 }
 
-static void conn_message(ControlConn *conn)
+/* A message, and what it says; NULL if that is no JSON */
+typedef struct Message {
+    char *text;
+    size_t size;
+    bool few_values;
+    QObject *object;
+} Message;
+
+/* In a thread of the pool: this takes long where there are many values. */
+static int parse_job(void *opaque)
 {
-    QObject *object = NULL;
-    const QDict *message;
+    Message *m = opaque;
+
+    m->few_values = few_values(m->text);
+    /* The parser would end at a NUL. */
+    if (m->few_values && !memchr(m->text, '\0', m->size)) {
+        m->object = qobject_from_json(m->text, NULL);
+    }
+    g_free(m->text);
+    return 0;
+}
+
+static void conn_message(ControlConn *conn, const Message *m)
+{
+    const QDict *message = qobject_to(QDict, m->object);
     const char *type;
     QNum *number;
     int64_t id;
 
-    if (!few_values(conn->text)) {
+    if (!m->few_values) {
         conn_fail(conn, "the trace agent has sent a message with more than %d "
                   "values", BTRAIL_JSON_MAX_VALUES);
         return;
     }
-    /* The parser would end at a NUL. */
-    if (!memchr(conn->text, '\0', conn->head.value)) {
-        object = qobject_from_json(conn->text, NULL);
-    }
-    message = qobject_to(QDict, object);
     if (!message) {
         conn_fail(conn, "the trace agent has sent a message that is not a "
                   "JSON object");
-        goto out;
+        return;
     }
     type = qdict_get_try_str(message, "type");
     number = qobject_to(QNum, qdict_get(message, "id"));
     if (!type || !number || !qnum_get_try_int(number, &id) || id < 0) {
         conn_fail(conn, "the trace agent has sent a message without a valid "
                   "'type' or 'id'");
-        goto out;
+        return;
     }
     if (!strcmp(type, "reply")) {
         conn_reply(conn, message, id);
@@ -387,8 +404,28 @@ static void conn_message(ControlConn *conn)
         conn_fail(conn, "the trace agent has sent a message of an unknown "
                   "type");
     }
-out:
-    qobject_unref(object);
+}
+
+static void coroutine_fn message_co(void *opaque)
+{
+    ControlConn *conn = opaque;
+    Message m = {
+        .text = g_steal_pointer(&conn->text),
+        .size = conn->head.value,
+    };
+
+    thread_pool_submit_co(parse_job, &m);
+    /* Like other QMP commands, not while a block job waits for its end. */
+    aio_co_schedule(iohandler_get_aio_context(), qemu_coroutine_self());
+    qemu_coroutine_yield();
+
+    conn->parsing = false;
+    if (conn->control->conn == conn && !conn->failure) {
+        conn_message(conn, &m);
+        conn_listen(conn);
+    }
+    qobject_unref(m.object);
+    conn_unref(conn);
 }
 
 static void conn_head(ControlConn *conn)
@@ -421,24 +458,27 @@ static gboolean conn_readable(QIOChannel *ioc, GIOCondition cond,
     char *to = conn->text ?: (char *)&conn->head;
     ssize_t n;
 
-    n = qio_channel_read(ioc, to + conn->have, size - conn->have, NULL);
-    if (n == QIO_CHANNEL_ERR_BLOCK) {
+    n = branch_trace_agent_read(conn->ioc->fd, to + conn->have,
+                                size - conn->have);
+    if (n < 0 && errno == EAGAIN) {
         return G_SOURCE_CONTINUE;
     }
-    if (n <= 0) {
+    if (n < 0 && errno == BRANCH_TRACE_AGENT_FILES) {
+        conn_fail(conn, "the trace agent has sent file descriptors");
+    } else if (n <= 0) {
         conn_fail(conn, "the trace agent has closed the control connection");
     } else {
         conn->have += n;
         if (conn->have == size && !conn->text) {
             conn_head(conn);
         } else if (conn->have == size) {
-            conn_message(conn);
-            g_free(conn->text);
-            conn->text = NULL;
             conn->have = 0;
+            conn->parsing = true;
+            conn->refs++;
+            qemu_coroutine_enter(qemu_coroutine_create(message_co, conn));
         }
     }
-    if (!conn->failure && !conn->executing) {
+    if (!conn->failure && !conn->parsing) {
         return G_SOURCE_CONTINUE;
     }
     conn->in_watch = 0;
@@ -447,7 +487,8 @@ static gboolean conn_readable(QIOChannel *ioc, GIOCondition cond,
 
 static void conn_listen(ControlConn *conn)
 {
-    if (!conn->in_watch && !conn->failure && !conn->executing) {
+    if (!conn->in_watch && !conn->failure && !conn->executing &&
+        !conn->parsing) {
         conn->in_watch = qio_channel_add_watch(QIO_CHANNEL(conn->ioc),
                                                G_IO_IN | G_IO_HUP | G_IO_ERR,
                                                conn_readable, conn, NULL);

@@ -51,16 +51,36 @@ static void handshake_timeout(void *opaque)
     qio_channel_shutdown(ioc, QIO_CHANNEL_SHUTDOWN_BOTH, NULL);
 }
 
+/* Waits until all has come; otherwise returns a negative error code. */
+static int coroutine_fn read_all(QIOChannelSocket *ioc, void *buf, size_t size)
+{
+    size_t have = 0;
+    ssize_t n;
+
+    while (have < size) {
+        n = branch_trace_agent_read(ioc->fd, (char *)buf + have, size - have);
+        if (n > 0) {
+            have += n;
+        } else if (n < 0 && errno == EAGAIN) {
+            qio_channel_yield(QIO_CHANNEL(ioc), G_IO_IN);
+        } else {
+            return n ? -errno : -ECONNRESET;
+        }
+    }
+    return 0;
+}
+
 static bool msg_is_valid(const struct btrail_msg *msg)
 {
     return msg->magic == BTRAIL_MSG_MAGIC &&
            msg->version == BTRAIL_TRANSPORT_VERSION;
 }
 
-static bool coroutine_fn handshake(QIOChannel *ioc,
+static bool coroutine_fn handshake(QIOChannelSocket *sioc,
                                    const BranchTraceBuffer *buf,
                                    Error **errp)
 {
+    QIOChannel *ioc = QIO_CHANNEL(sioc);
     struct btrail_msg msg = {
         .magic = BTRAIL_MSG_MAGIC,
         .version = BTRAIL_TRANSPORT_VERSION,
@@ -71,7 +91,7 @@ static bool coroutine_fn handshake(QIOChannel *ioc,
     struct iovec iov = { .iov_base = &msg, .iov_len = sizeof(msg) };
     int fds[] = { buf->fd, buf->ready[1], buf->free[1] };
     QEMUTimer *timer;
-    bool ok;
+    int ret;
 
     /* Not the variant that waits: a new socket has room. */
     if (qio_channel_writev_full(ioc, &iov, 1, fds, ARRAY_SIZE(fds), 0,
@@ -85,11 +105,15 @@ static bool coroutine_fn handshake(QIOChannel *ioc,
     timer_mod(timer, qemu_clock_get_ms(QEMU_CLOCK_REALTIME) +
               HANDSHAKE_TIMEOUT_MS);
     in_handshake = ioc;
-    ok = qio_channel_read_all(ioc, (char *)&msg, sizeof(msg), NULL) == 0;
+    ret = read_all(sioc, &msg, sizeof(msg));
     in_handshake = NULL;
     timer_free(timer);
 
-    if (!ok) {
+    if (ret == -BRANCH_TRACE_AGENT_FILES) {
+        error_setg(errp, "the trace agent has sent file descriptors");
+        return false;
+    }
+    if (ret) {
         error_setg(errp, "the trace agent closed the connection or did not "
                    "answer within %d ms; see its messages for the reason",
                    HANDSHAKE_TIMEOUT_MS);
@@ -174,12 +198,15 @@ static gboolean data_readable(QIOChannel *ioc, GIOCondition cond,
     BranchTraceDataEvent event = BRANCH_TRACE_DATA_CLOSED;
     ssize_t n;
 
-    n = qio_channel_read(ioc, (char *)&data->in + data->in_len,
-                         in_size(data) - data->in_len, NULL);
-    if (n == QIO_CHANNEL_ERR_BLOCK) {
+    n = branch_trace_agent_read(data->ioc->fd,
+                                (char *)&data->in + data->in_len,
+                                in_size(data) - data->in_len);
+    if (n < 0 && errno == EAGAIN) {
         return G_SOURCE_CONTINUE;
     }
-    if (n > 0) {
+    if (n < 0 && errno == BRANCH_TRACE_AGENT_FILES) {
+        event = BRANCH_TRACE_DATA_INVALID;
+    } else if (n > 0) {
         data->in_len += n;
         if (data->in_len < in_size(data)) {
             return G_SOURCE_CONTINUE;
@@ -205,8 +232,8 @@ BranchTraceData *branch_trace_data_connect(SocketAddress *addr,
         return NULL;
     }
     qio_channel_set_name(QIO_CHANNEL(ioc), "branch-trace-data");
-    if (!handshake(QIO_CHANNEL(ioc), buf, errp)) {
-        object_unref(OBJECT(ioc));
+    if (!handshake(ioc, buf, errp)) {
+        branch_trace_agent_close(ioc);
         return NULL;
     }
 
@@ -249,7 +276,6 @@ void branch_trace_data_send_end(BranchTraceData *data, uint32_t reason)
 void branch_trace_data_close(BranchTraceData *data)
 {
     g_clear_handle_id(&data->watch, g_source_remove);
-    qio_channel_close(QIO_CHANNEL(data->ioc), NULL);
-    object_unref(OBJECT(data->ioc));
+    branch_trace_agent_close(data->ioc);
     g_free(data);
 }

@@ -15,6 +15,8 @@
 #include "qapi/clone-visitor.h"
 #include "qapi/error.h"
 #include "qapi/qapi-visit-sockets.h"
+#include "qapi/visitor.h"
+#include "qemu/units.h"
 #include "system/reset.h"
 #include "system/runstate.h"
 #include "system/runstate-action.h"
@@ -23,6 +25,7 @@
 #include "data-connection.h"
 #include "device.h"
 
+#define DEFAULT_MAX_BUFFER_SIZE (64 * MiB)
 #define DEFAULT_CODE_PAGES      512
 
 static BranchTraceDevice *branch_trace_device;
@@ -269,6 +272,33 @@ static void branch_trace_realize(DeviceState *dev, Error **errp)
     branch_trace_device = d;
 }
 
+static void get_max_buffer_size(Object *obj, Visitor *v, const char *name,
+                                void *opaque, Error **errp)
+{
+    visit_type_size(v, name, &BRANCH_TRACE(obj)->max_buffer_size, errp);
+}
+
+static void set_max_buffer_size(Object *obj, Visitor *v, const char *name,
+                                void *opaque, Error **errp)
+{
+    uint64_t size;
+
+    if (!visit_type_size(v, name, &size, errp)) {
+        return;
+    }
+    if (size < BRANCH_TRACE_MIN_BUFFER_SIZE ||
+        size > BRANCH_TRACE_MAX_BUFFER_SIZE) {
+        error_setg(errp, "%s must be from 128 KiB to 4 GiB", name);
+        return;
+    }
+    BRANCH_TRACE(obj)->max_buffer_size = size;
+}
+
+static void branch_trace_instance_init(Object *obj)
+{
+    BRANCH_TRACE(obj)->max_buffer_size = DEFAULT_MAX_BUFFER_SIZE;
+}
+
 static const Property branch_trace_properties[] = {
     DEFINE_PROP_STRING("agent", BranchTraceDevice, agent_path),
     DEFINE_PROP_UINT32("code-pages", BranchTraceDevice, code_pages,
@@ -287,6 +317,13 @@ static void branch_trace_class_init(ObjectClass *klass, void *data)
     /* The guest does not see it, so nothing could unplug it. */
     dc->hotpluggable = false;
     device_class_set_props(dc, branch_trace_properties);
+    /* Not one of those, which cannot be changed while the guest runs. */
+    object_class_property_add(klass, "max-buffer-size", "size",
+                              get_max_buffer_size, set_max_buffer_size, NULL,
+                              NULL);
+    object_class_property_set_description(
+        klass, "max-buffer-size",
+        "most bytes of buffer per vCPU that a capture can have");
     set_bit(DEVICE_CATEGORY_MISC, dc->categories);
 }
 
@@ -295,6 +332,7 @@ static const TypeInfo branch_trace_types[] = {
         .name           = TYPE_BRANCH_TRACE,
         .parent         = TYPE_DEVICE,
         .instance_size  = sizeof(BranchTraceDevice),
+        .instance_init  = branch_trace_instance_init,
         .class_init     = branch_trace_class_init,
     },
 };

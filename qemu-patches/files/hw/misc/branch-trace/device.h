@@ -15,6 +15,7 @@
 
 /**
  * BranchTraceDevice
+ * @max_buffer_size: bytes per vCPU; the QMP user, but no agent, can change it
  * @busy:    a command that changes the capture waits for its agent; others that
  *           would change it fail until it is done
  * @exiting: QEMU is about to exit
@@ -24,6 +25,7 @@ struct BranchTraceDevice {
     DeviceState parent_obj;
 
     char *agent_path;
+    uint64_t max_buffer_size;
     uint32_t code_pages;
     bool traced;
 
@@ -36,6 +38,10 @@ struct BranchTraceDevice {
     Notifier shutdown;
     Notifier panicked;
 };
+
+/* What a capture can have as buffer, in bytes per vCPU */
+#define BRANCH_TRACE_MIN_BUFFER_SIZE    (128 * KiB)
+#define BRANCH_TRACE_MAX_BUFFER_SIZE    (4 * GiB)
 
 /* The device of this guest */
 BranchTraceDevice *branch_trace_device_get(Error **errp);

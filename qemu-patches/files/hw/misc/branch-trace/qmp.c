@@ -7,19 +7,20 @@
 #include "qemu/osdep.h"
 #include "qapi/error.h"
 #include "qapi/qapi-commands-branch-trace.h"
+#include "qemu/cutils.h"
 #include "qemu/units.h"
+#include "background.h"
 #include "capture.h"
 #include "device.h"
 
 #define DEFAULT_BUFFER_SIZE     (2 * MiB)
-#define MIN_BUFFER_SIZE         (128 * KiB)
-#define MAX_BUFFER_SIZE         (4 * GiB)
 #define DEFAULT_AGENT_TIMEOUT   5000
 #define DEFAULT_COMMAND_TIMEOUT 30000
 #define MAX_COMMAND_TIMEOUT     600000
 
 /* Can a capture of this name and size be started? */
-static bool check_start(const char *name, uint64_t buffer_size, Error **errp)
+static bool check_start(const BranchTraceDevice *d, const char *name,
+                        uint64_t buffer_size, Error **errp)
 {
     BranchTraceCapture *active = branch_trace_capture_active();
 
@@ -39,8 +40,12 @@ static bool check_start(const char *name, uint64_t buffer_size, Error **errp)
                    BTRAIL_CAPTURE_NAME_MAX - 1);
         return false;
     }
-    if (buffer_size < MIN_BUFFER_SIZE || buffer_size > MAX_BUFFER_SIZE) {
-        error_setg(errp, "buffer-size must be from 128 KiB to 4 GiB");
+    if (buffer_size < BRANCH_TRACE_MIN_BUFFER_SIZE ||
+        buffer_size > d->max_buffer_size) {
+        g_autofree char *most = size_to_str(d->max_buffer_size);
+
+        error_setg(errp, "buffer-size must be from 128 KiB to %s: that is "
+                   "max-buffer-size of the branch-trace device", most);
         return false;
     }
     return true;
@@ -64,7 +69,6 @@ void coroutine_fn qmp_branch_trace_start(const char *name,
     BranchTraceCaptureOptions options = {
         .name = name,
         .overflow = has_overflow ? overflow : BRANCH_TRACE_OVERFLOW_PAUSE,
-        .buffer_size = has_buffer_size ? buffer_size : DEFAULT_BUFFER_SIZE,
         .agent_timeout = has_agent_timeout ? agent_timeout
                                            : DEFAULT_AGENT_TIMEOUT,
     };
@@ -73,7 +77,13 @@ void coroutine_fn qmp_branch_trace_start(const char *name,
     BranchTraceCapture *capture;
     bool connected;
 
-    if (!d || !check_start(name, options.buffer_size, errp)) {
+    if (!d) {
+        return;
+    }
+    options.buffer_size = has_buffer_size
+                          ? buffer_size
+                          : MIN(DEFAULT_BUFFER_SIZE, d->max_buffer_size);
+    if (!check_start(d, name, options.buffer_size, errp)) {
         return;
     }
     addr = branch_trace_device_agent(d, agent, errp);
@@ -83,6 +93,10 @@ void coroutine_fn qmp_branch_trace_start(const char *name,
     selection = branch_trace_selection_new(has_vcpus, vcpus, has_privilege,
                                            privilege, has_cr3, cr3, errp);
     if (!selection) {
+        return;
+    }
+    if (!branch_trace_background_has_room(errp)) {
+        branch_trace_selection_free(selection);
         return;
     }
     options.code_pages = d->code_pages;

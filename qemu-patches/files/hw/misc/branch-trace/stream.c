@@ -402,7 +402,7 @@ void branch_trace_stream_set_tasks(BranchTraceStream *s,
 {
     s->tasks = tasks;
     /* After it was unplugged, no task is known until it runs again. */
-    if (s->cpu) {
+    if (s->cpu && s->state != BTRAIL_VCPU_ABSENT) {
         s->ops->tasks(s->cpu);
         if (!tasks) {
             branch_trace_stream_task(s, NULL);
@@ -478,13 +478,19 @@ static void stream_replug(BranchTraceStream *s, CPUState *cpu)
 
 void branch_trace_stream_plug(BranchTraceStream *s, CPUState *cpu)
 {
-    if (s->cpu) {
+    if (s->state == BTRAIL_VCPU_ENDED) {
+        return;
+    }
+    if (s->state == BTRAIL_VCPU_ABSENT) {
         s->cr3 = s->ops->cr3(cpu);
         stream_open_slab(s, 0);
         stream_set_state(s, BTRAIL_VCPU_RUNNING);
     } else {
         stream_replug(s, cpu);
     }
+    /* What was queued for a vCPU that was unplugged is never executed. */
+    s->flush_queued = false;
+    s->refill_queued = false;
     s->ops->attach(cpu, s);
     branch_trace_code_join(s->code);
 }
@@ -509,10 +515,12 @@ void branch_trace_stream_unplug(BranchTraceStream *s)
 void branch_trace_stream_change(BranchTraceStream *s,
                                 const BranchTraceFilter *filter)
 {
-    qatomic_set(&s->since, branch_trace_stream_index(s));
     s->filter = filter;
-    if (s->cpu) {
-        s->ops->filter(s->cpu);
+    if (s->state != BTRAIL_VCPU_ABSENT) {
+        qatomic_set(&s->since, branch_trace_stream_index(s));
+        if (s->cpu) {
+            s->ops->filter(s->cpu);
+        }
     }
 }
 
@@ -529,7 +537,7 @@ void branch_trace_stream_flush(BranchTraceStream *s)
 
 void branch_trace_stream_refill(BranchTraceStream *s)
 {
-    if (!s->in_sink) {
+    if (!s->in_sink || s->state == BTRAIL_VCPU_ENDED) {
         return;
     }
     if (stream_leave_sink(s, RESERVE)) {
@@ -548,6 +556,12 @@ void branch_trace_stream_refill(BranchTraceStream *s)
 void branch_trace_stream_end(BranchTraceStream *s, uint16_t reason)
 {
     if (s->state == BTRAIL_VCPU_ENDED) {
+        return;
+    }
+    if (s->state == BTRAIL_VCPU_ABSENT) {
+        /* Before it has begun */
+        stream_set_state(s, BTRAIL_VCPU_ENDED);
+        s->cpu = NULL;
         return;
     }
 
@@ -673,9 +687,10 @@ BranchTraceStream *branch_trace_stream_new(CPUState *cpu,
     s->slab_end = g_new0(uint64_t, buf->slabs + 1);
     s->sink_records = g_new0(struct btrail_record, buf->records_per_slab);
     s->sink_events = g_new0(struct btrail_event, buf->events_per_slab);
-
-    /* Touch the memory now: the first touch costs more than the tracing. */
-    memset(s->slabs, 0, (uint64_t)buf->slabs * buf->slab_size);
+    /*
+     * The slabs are zero, and not touched here: that would take a second for
+     * each GiB.
+     */
     return s;
 }
 

@@ -75,6 +75,10 @@ struct BranchTraceStream {
     BranchTraceCodeRing *code;  /* NULL if code is not reported */
     BranchTraceQueue code_queue;    /* of its items */
 
+    /* Is that work queued for the vCPU?  With the BQL held */
+    bool flush_queued;
+    bool refill_queued;
+
     enum btrail_vcpu_state state;
     uint64_t paused_ns;
     uint64_t wait_start;
