@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analyze/rows.h"
+#include "util/hash.h"
 
 struct rows {
     unsigned columns;
@@ -20,7 +21,7 @@ struct rows *rows_new(unsigned columns)
     struct rows *r = g_new0(struct rows, 1);
 
     r->columns = columns;
-    r->by_names = g_hash_table_new_full(g_str_hash, g_str_equal, g_free,
+    r->by_names = g_hash_table_new_full(btrail_str_hash, g_str_equal, g_free,
                                         NULL);
     r->rows = g_ptr_array_new_with_free_func(g_free);
     r->strings = g_string_chunk_new(4096);

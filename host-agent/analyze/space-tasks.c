@@ -24,7 +24,7 @@ static guint hash_task(gconstpointer p)
     const struct space_task *t = p;
 
     return btrail_hash3(t->cr3, t->process->pid,
-                        g_str_hash(t->process->comm)) >> 32;
+                        btrail_str_hash(t->process->comm)) >> 32;
 }
 
 static gboolean equal_tasks(gconstpointer a, gconstpointer b)

@@ -13,6 +13,7 @@
 #include "cli/export.h"
 #include "symbolize/instruction.h"
 #include "analyze/profile.h"
+#include "util/hash.h"
 #include "util/quote.h"
 #include "util/search.h"
 
@@ -101,7 +102,7 @@ static struct lcov_source *get_source(struct lcov_writer *w, const char *name)
         source = g_new0(struct lcov_source, 1);
         source->name = g_strdup(name);
         source->lines = g_hash_table_new(NULL, NULL);
-        source->functions = g_hash_table_new_full(g_str_hash, g_str_equal,
+        source->functions = g_hash_table_new_full(btrail_str_hash, g_str_equal,
                                                   g_free, g_free);
         g_hash_table_insert(w->sources, (char *)source->name, source);
     }
@@ -258,7 +259,7 @@ int export_lcov(struct export *e)
 
     w.modules = g_hash_table_new_full(NULL, NULL, NULL,
                                       (GDestroyNotify)g_hash_table_unref);
-    w.sources = g_hash_table_new_full(g_str_hash, g_str_equal, NULL,
+    w.sources = g_hash_table_new_full(btrail_str_hash, g_str_equal, NULL,
                                       source_free);
     w.hits = g_array_new(FALSE, FALSE, sizeof(struct hit));
     ret = profile_trace(&p, e->in.trace.trace, &options, add_block, &w);

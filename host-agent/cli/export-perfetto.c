@@ -426,7 +426,8 @@ int export_perfetto(struct export *e)
     int ret;
 
     w->e = e;
-    w->names = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    w->names = g_hash_table_new_full(btrail_str_hash, g_str_equal, g_free,
+                                     NULL);
     w->threads = g_hash_table_new_full(btrail_pair_hash, btrail_pair_equal,
                                        g_free, free_track);
     w->pids = g_hash_table_new(NULL, NULL);

@@ -11,6 +11,7 @@
 #include "cli/result.h"
 #include "util/quote.h"
 #include "flamegraph-html.h"
+#include "util/hash.h"
 
 struct flame {
     FILE *out;
@@ -128,7 +129,7 @@ static void flame_write(FILE *out, const struct call_tree *t, const char *title,
         f.all.records += sums[n->id].records;
         f.all.ticks += sums[n->id].ticks;
     }
-    f.names = g_hash_table_new(g_str_hash, g_str_equal);
+    f.names = g_hash_table_new(btrail_str_hash, g_str_equal);
     f.list = g_ptr_array_new_with_free_func(g_free);
     f.frames = g_string_new(NULL);
     name_number(&f, "all");

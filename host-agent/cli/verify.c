@@ -14,6 +14,7 @@
 #include "lib/internal/code-piece.h"
 #include "lib/internal/scan.h"
 #include "lib/internal/trace-files.h"
+#include "util/hash.h"
 #include "util/json.h"
 
 struct verify {
@@ -299,7 +300,7 @@ static void add_known(GHashTable *known, const GArray *chunks, unsigned file)
 static GHashTable *known_chunks(const struct btrail_trace *trace, unsigned n)
 {
     const struct btrail_file *f = btrail_trace_file(trace, n);
-    GHashTable *known = g_hash_table_new_full(g_int64_hash, g_int64_equal,
+    GHashTable *known = g_hash_table_new_full(btrail_int64_hash, g_int64_equal,
                                               g_free, NULL);
     const struct btrail_trace_stream *s;
 

@@ -7,6 +7,7 @@
 
 #include "drain/session-code.h"
 #include "lib/internal/code-piece.h"
+#include "util/hash.h"
 
 /* A piece of this size is written. */
 #define PIECE_SIZE      (1u << 20)
@@ -42,8 +43,8 @@ struct btrail_session_code *btrail_session_code_new(struct btrail_output *o,
     c->builder = btrail_code_builder_new();
     c->chosen = chosen;
     g_queue_init(&c->order);
-    c->waiting = g_hash_table_new(g_int64_hash, g_int64_equal);
-    c->wanted = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free,
+    c->waiting = g_hash_table_new(btrail_int64_hash, g_int64_equal);
+    c->wanted = g_hash_table_new_full(btrail_int64_hash, g_int64_equal, g_free,
                                       NULL);
     return c;
 }

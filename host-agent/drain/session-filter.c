@@ -69,7 +69,7 @@ btrail_filtering_new(const struct btrail_session_filter *filter,
     f->entry = entry;
     f->opaque = opaque;
     g_mutex_init(&f->lock);
-    f->found = g_hash_table_new_full(g_int64_hash, g_int64_equal, NULL,
+    f->found = g_hash_table_new_full(btrail_int64_hash, g_int64_equal, NULL,
                                      g_free);
     f->events = g_array_new(FALSE, FALSE, sizeof(struct btrail_event));
     return f;
@@ -189,7 +189,7 @@ void btrail_filtering_snapshot(struct btrail_filtering *f,
     if (!f->processes) {
         return;
     }
-    now = g_hash_table_new_full(g_int64_hash, g_int64_equal, NULL, g_free);
+    now = g_hash_table_new_full(btrail_int64_hash, g_int64_equal, NULL, g_free);
     g_mutex_lock(&f->lock);
     if (!(snapshot->flags & BTRAIL_SNAPSHOT_WHOLE)) {
         GHashTableIter iter;

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "guest-linux/btf.h"
+#include "util/hash.h"
 
 #define DEPTH_MAX   32
 #define WORK_MAX    100000      /* members that are compared to find one */
@@ -100,7 +101,7 @@ struct linux_btf *linux_btf_new(const void *data, size_t size)
     }
     b = g_new(struct linux_btf, 1);
     b->btf = btf;
-    b->by_name = g_hash_table_new_full(g_str_hash, g_str_equal, NULL,
+    b->by_name = g_hash_table_new_full(btrail_str_hash, g_str_equal, NULL,
                                        (GDestroyNotify)g_array_unref);
     list_names(b);
     return b;

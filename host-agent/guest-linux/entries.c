@@ -54,7 +54,7 @@ struct btrail_entries *btrail_entries_new(void)
     e->ranges = g_array_new(FALSE, FALSE, sizeof(struct entry_range));
     e->pages = g_hash_table_new_full(btrail_pair_hash, btrail_pair_equal,
                                      g_free, NULL);
-    e->contents = g_hash_table_new(g_int64_hash, g_int64_equal);
+    e->contents = g_hash_table_new(btrail_int64_hash, g_int64_equal);
     g_queue_init(&e->order);
     return e;
 }

@@ -35,7 +35,8 @@ void linux_files_init(struct linux_files *f)
     f->strings = g_string_chunk_new(4096);
     f->paths = g_hash_table_new_full(btrail_pair_hash, btrail_pair_equal,
                                      g_free, g_free);
-    f->ids = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
+    f->ids = g_hash_table_new_full(btrail_int64_hash, g_int64_equal, g_free,
+                                   NULL);
 }
 
 void linux_files_clear(struct linux_files *f)

@@ -166,7 +166,7 @@ static void hash_module(struct linux_kernel *k, uint64_t module,
 
     /* After its initialisation a module has another table. */
     linux_u64(k, module, k->layout.module_kallsyms, &symbols);
-    *hash = btrail_hash(*hash ^ module ^ symbols << 1 ^ g_str_hash(name));
+    *hash = btrail_hash(*hash ^ module ^ symbols << 1 ^ btrail_str_hash(name));
 }
 
 uint64_t linux_modules_hash(struct linux_kernel *k)

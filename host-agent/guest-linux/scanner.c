@@ -419,7 +419,7 @@ static gboolean is_not_among(gpointer key, gpointer value, gpointer roots)
  */
 static void forget_roots(struct btrail_scanner *sc)
 {
-    g_autoptr(GHashTable) roots = g_hash_table_new(g_int64_hash,
+    g_autoptr(GHashTable) roots = g_hash_table_new(btrail_int64_hash,
                                                    g_int64_equal);
     GHashTableIter iter;
     gpointer value;
@@ -667,9 +667,9 @@ btrail_scanner_new(const struct guest_memory_files *files, bool wait_for_scan,
     sc->note_size = files->head.note_size;
     sc->known = g_hash_table_new_full(btrail_identity_hash,
                                       btrail_identity_equal, NULL, g_free);
-    sc->ranges = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free,
+    sc->ranges = g_hash_table_new_full(btrail_int64_hash, g_int64_equal, g_free,
                                        (GDestroyNotify)g_array_unref);
-    sc->images = g_hash_table_new_full(g_bytes_hash, g_bytes_equal,
+    sc->images = g_hash_table_new_full(btrail_bytes_hash, g_bytes_equal,
                                        (GDestroyNotify)g_bytes_unref,
                                        (GDestroyNotify)g_bytes_unref);
     sc->thread = g_thread_new("scanner", scanner_thread, sc);

@@ -99,7 +99,7 @@ btrail_places_new(const char *process, const char *symbol,
     p->files = *files;
     g_mutex_init(&p->lock);
     p->set = new_set();
-    p->processes = g_hash_table_new_full(g_int64_hash, g_int64_equal, NULL,
+    p->processes = g_hash_table_new_full(btrail_int64_hash, g_int64_equal, NULL,
                                          free_place_process);
     return p;
 }

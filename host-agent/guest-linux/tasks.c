@@ -535,9 +535,9 @@ void linux_vdsos(struct linux_kernel *k, const struct btrail_snapshot *snapshot,
                  void *opaque)
 {
     g_autoptr(GHashTable) known = g_hash_table_new_full(
-        g_bytes_hash, g_bytes_equal, (GDestroyNotify)g_bytes_unref, NULL);
+        btrail_bytes_hash, g_bytes_equal, (GDestroyNotify)g_bytes_unref, NULL);
     g_autoptr(GHashTable) images = g_hash_table_new_full(
-        g_int64_hash, g_int64_equal, g_free, NULL);
+        btrail_int64_hash, g_int64_equal, g_free, NULL);
 
     for (uint32_t i = 0; i < snapshot->n; i++) {
         uint64_t mm = snapshot->processes[i].mm;

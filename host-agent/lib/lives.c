@@ -260,10 +260,10 @@ struct btrail_lives *btrail_lives_new(void)
     n->versions = g_ptr_array_new_with_free_func(g_free);
     n->by_identity = g_hash_table_new(btrail_identity_hash,
                                       btrail_identity_equal);
-    n->by_root = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free,
+    n->by_root = g_hash_table_new_full(btrail_int64_hash, g_int64_equal, g_free,
                                        free_root);
-    n->user_roots = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free,
-                                          g_free);
+    n->user_roots = g_hash_table_new_full(btrail_int64_hash, g_int64_equal,
+                                          g_free, g_free);
     n->moments = g_array_new(FALSE, FALSE, sizeof(struct moment));
     return n;
 }

@@ -11,6 +11,7 @@
 #include "backtrail/names.h"
 
 #include "lib/internal/bytes.h"
+#include "util/hash.h"
 
 /* The least bytes that each of these takes */
 #define PROCESS_MIN     14
@@ -401,7 +402,7 @@ int btrail_snapshot_encode(const struct btrail_snapshot *snapshot, void **data,
     if (!snapshot || !data || !size || (!snapshot->processes && snapshot->n)) {
         return -BTRAIL_ERR_ARGUMENT;
     }
-    e.known = g_hash_table_new_full(g_bytes_hash, g_bytes_equal,
+    e.known = g_hash_table_new_full(btrail_bytes_hash, g_bytes_equal,
                                     (GDestroyNotify)g_bytes_unref, NULL);
     good = snapshot->begin <= snapshot->end && snapshot->end < UINT64_MAX &&
            snapshot->n <= BTRAIL_SNAPSHOT_PROCESSES;

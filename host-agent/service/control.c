@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "service/control.h"
+#include "util/hash.h"
 #include "util/json.h"
 #include "service/message.h"
 
@@ -425,8 +426,8 @@ btrail_control_new(int sock, const struct btrail_control_handler *handler,
     c->reader = btrail_message_reader_new();
     g_queue_init(&c->queue);
     g_queue_init(&c->executed);
-    c->commands = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free,
-                                        NULL);
+    c->commands = g_hash_table_new_full(btrail_int64_hash, g_int64_equal,
+                                        g_free, NULL);
     c->in = g_unix_fd_add(sock, G_IO_IN, readable, c);
     return c;
 }

@@ -10,6 +10,7 @@
 #include "service/usage.h"
 #include "service/listing.h"
 #include "service/service-state.h"
+#include "util/hash.h"
 #include "util/json.h"
 
 static void refuse_command(struct btrail_guest *g, gint64 id, const char *why)
@@ -294,7 +295,8 @@ static void do_list(struct btrail_guest *g, gint64 id,
     l->g = g;
     l->client = guest_link_client(&g->link, id);
     l->folder = folder;
-    l->writing = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    l->writing = g_hash_table_new_full(btrail_str_hash, g_str_equal, g_free,
+                                       NULL);
     for (unsigned i = 0; !folder && i < g->members->len; i++) {
         const struct guest_member *m = guest_member_at(g->members, i);
 

@@ -10,6 +10,7 @@
 #include "lib/internal/meta.h"
 #include "service/listing.h"
 #include "lib/internal/parts.h"
+#include "util/hash.h"
 
 #define SUFFIX ".btrail"
 
@@ -38,7 +39,8 @@ static gint newest_first(gconstpointer a, gconstpointer b)
 static GArray *gather(const struct btrail_folder *folder)
 {
     g_autoptr(GArray) files = btrail_folder_list(folder);
-    g_autoptr(GHashTable) by_name = g_hash_table_new(g_str_hash, g_str_equal);
+    g_autoptr(GHashTable) by_name = g_hash_table_new(btrail_str_hash,
+                                                     g_str_equal);
     GArray *entries = g_array_new(FALSE, TRUE, sizeof(struct listed));
 
     g_array_set_clear_func(entries, clear_entry);

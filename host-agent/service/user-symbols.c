@@ -7,6 +7,7 @@
 
 #include "symbolize/elf-files.h"
 #include "service/user-symbols.h"
+#include "util/hash.h"
 
 /*
  * What was asked for is remembered, whether it is there or not; a guest can
@@ -27,7 +28,8 @@ struct btrail_user_symbols *btrail_user_symbols_new(void)
     struct btrail_user_symbols *u = g_new0(struct btrail_user_symbols, 1);
 
     g_mutex_init(&u->lock);
-    u->asked = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    u->asked = g_hash_table_new_full(btrail_str_hash, g_str_equal, g_free,
+                                     NULL);
     return u;
 }
 

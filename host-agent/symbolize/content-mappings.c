@@ -161,7 +161,7 @@ content_mappings_new(const struct btrail_trace *trace,
     c->in_files = new_array(sizeof(struct content_place));
     c->files = g_array_new(FALSE, TRUE, sizeof(struct content_file));
     g_array_set_size(c->files, 1);
-    c->numbers = g_hash_table_new(g_str_hash, g_str_equal);
+    c->numbers = g_hash_table_new(btrail_str_hash, g_str_equal);
     c->spaces = g_hash_table_new_full(hash_user, equal_users, NULL,
                                       free_space);
     c->strings = g_string_chunk_new(4096);

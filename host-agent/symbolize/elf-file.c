@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "symbolize/elf-file.h"
+#include "util/hash.h"
 #include "util/search.h"
 
 struct elf_segment {
@@ -371,7 +372,7 @@ static void read_symbols(struct elf_file *f)
     bool sure = false;          /* of the size of the last one */
 
     f->symbols = g_array_new(FALSE, FALSE, sizeof(struct elf_symbol));
-    f->by_name = g_hash_table_new(g_str_hash, g_str_equal);
+    f->by_name = g_hash_table_new(btrail_str_hash, g_str_equal);
     read_symbol_table(f, SHT_SYMTAB, all);
     read_symbol_table(f, SHT_DYNSYM, all);
     if (f->debug) {

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "symbolize/elf-files.h"
+#include "util/hash.h"
 
 #define MAX_LINKS   40
 
@@ -43,9 +44,9 @@ struct elf_files *elf_files_new(const struct elf_files_options *options)
                     g_build_filename(g_get_user_cache_dir(),
                                      "debuginfod_client", NULL));
     g_ptr_array_add(files->debug_dirs, g_strdup("/usr/lib/debug"));
-    files->known = g_hash_table_new_full(g_str_hash, g_str_equal, g_free,
+    files->known = g_hash_table_new_full(btrail_str_hash, g_str_equal, g_free,
                                          NULL);
-    files->by_path = g_hash_table_new_full(g_str_hash, g_str_equal, g_free,
+    files->by_path = g_hash_table_new_full(btrail_str_hash, g_str_equal, g_free,
                                            close_elf);
     return files;
 }

@@ -9,6 +9,7 @@
 
 #include "backtrail/trace.h"
 #include "symbolize/map-file.h"
+#include "util/hash.h"
 
 struct map_file {
     struct address_space *shared;
@@ -145,8 +146,8 @@ struct map_file *map_file_parse(char *text, const char *path, GError **error)
     unsigned number = 0;
 
     map->shared = space = address_space_new();
-    map->processes = g_hash_table_new_full(g_int64_hash, g_int64_equal, NULL,
-                                           free_map_process);
+    map->processes = g_hash_table_new_full(btrail_int64_hash, g_int64_equal,
+                                           NULL, free_map_process);
     for (; line; line = next) {
         bool ok;
 

@@ -78,7 +78,7 @@ struct places *places_new(struct elf_files *files, struct elf_file *vmlinux,
     p->names = names;
     p->processes = processes;
     p->contents = contents;
-    p->modules = g_hash_table_new_full(g_str_hash, g_str_equal, NULL,
+    p->modules = g_hash_table_new_full(btrail_str_hash, g_str_equal, NULL,
                                        free_module);
     p->strings = g_string_chunk_new(4096);
     p->cache = g_new0(struct found_place, CACHE_SIZE);
@@ -109,7 +109,7 @@ static struct module *get_module(struct places *p, const char *path,
         module->name = slash && slash[1] ? slash + 1 : module->path;
         module->kernel = kernel;
         module->bits = 64;
-        module->functions = g_hash_table_new_full(g_int64_hash,
+        module->functions = g_hash_table_new_full(btrail_int64_hash,
                                                   g_int64_equal, NULL,
                                                   g_free);
         g_hash_table_insert(p->modules, (char *)module->path, module);

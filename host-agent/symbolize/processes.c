@@ -48,7 +48,8 @@ static guint hash_who(gconstpointer p)
 {
     const struct process *task = p;
 
-    return btrail_hash3(task->pid, task->tid, g_str_hash(task->comm)) >> 32;
+    return btrail_hash3(task->pid, task->tid,
+                        btrail_str_hash(task->comm)) >> 32;
 }
 
 static gboolean equal_who(gconstpointer a, gconstpointer b)
@@ -81,7 +82,7 @@ struct processes *processes_new(struct map_file *map,
     p->owners = owners;
     p->none = address_space_new();
     p->seen = g_hash_table_new_full(NULL, NULL, NULL, free_seen);
-    p->by_cr3 = g_hash_table_new_full(g_int64_hash, g_int64_equal, NULL,
+    p->by_cr3 = g_hash_table_new_full(btrail_int64_hash, g_int64_equal, NULL,
                                       g_free);
     p->tasks = g_hash_table_new_full(hash_task, equal_tasks, g_free, NULL);
     p->who = g_hash_table_new(hash_who, equal_who);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "symbolize/stack-context.h"
+#include "util/hash.h"
 
 #define MAX_FRAMES      8192
 #define MAX_CONTEXTS    4096
@@ -370,7 +371,7 @@ void stack_contexts_init(struct stack_contexts *st, struct stack_tree *tree,
     st->tree = tree;
     st->counts = counts;
     st->all = g_ptr_array_new_with_free_func(context_free);
-    st->threads = g_hash_table_new(g_int64_hash, g_int64_equal);
+    st->threads = g_hash_table_new(btrail_int64_hash, g_int64_equal);
 }
 
 void stack_contexts_clear(struct stack_contexts *st)

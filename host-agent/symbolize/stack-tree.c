@@ -145,7 +145,7 @@ void stack_tree_init(struct stack_tree *t, bool by_command,
         .bits = FIRST_BITS,
         .all = g_ptr_array_new_with_free_func(g_free),
         .commands = by_command ?
-                    g_hash_table_new_full(g_str_hash, g_str_equal, NULL,
+                    g_hash_table_new_full(btrail_str_hash, g_str_equal, NULL,
                                           g_free) : NULL,
         .counts = counts,
     };

@@ -6,6 +6,7 @@
 #include "lib/internal/names-private.h"
 #include "symbolize/runs.h"
 #include "symbolize/thread-lives.h"
+#include "util/hash.h"
 
 /* Events of the threads of one process */
 struct thread_events {
@@ -83,8 +84,8 @@ struct thread_lives *thread_lives_new(const struct runs *runs,
     t->names = names;
     t->owners = owners;
     t->processes = g_hash_table_new_full(NULL, NULL, NULL, g_free);
-    t->strangers = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free,
-                                         NULL);
+    t->strangers = g_hash_table_new_full(btrail_int64_hash, g_int64_equal,
+                                         g_free, NULL);
     for (i = 0; i < n; i++) {
         add_life(t, &events[i]);
     }
