@@ -6,13 +6,14 @@
 #include <string.h>
 
 #include "analyze/rows.h"
+#include "lib/internal/strings.h"
 #include "util/hash.h"
 
 struct rows {
     unsigned columns;
     GHashTable *by_names;       /* text with \1 between names -> row */
     GPtrArray *rows;
-    GStringChunk *strings;
+    struct btrail_strings *strings;
     GString *key;
 };
 
@@ -24,7 +25,7 @@ struct rows *rows_new(unsigned columns)
     r->by_names = g_hash_table_new_full(btrail_str_hash, g_str_equal, g_free,
                                         NULL);
     r->rows = g_ptr_array_new_with_free_func(g_free);
-    r->strings = g_string_chunk_new(4096);
+    r->strings = btrail_strings_new();
     r->key = g_string_new(NULL);
     return r;
 }
@@ -34,7 +35,7 @@ void rows_free(struct rows *r)
     if (r) {
         g_hash_table_unref(r->by_names);
         g_ptr_array_unref(r->rows);
-        g_string_chunk_free(r->strings);
+        btrail_strings_free(r->strings);
         g_string_free(r->key, TRUE);
         g_free(r);
     }
@@ -54,7 +55,8 @@ void rows_add(struct rows *r, const char *const *names,
     if (!row) {
         row = g_malloc0(sizeof(*row) + r->columns * sizeof(*row->names));
         for (unsigned i = 0; i < r->columns; i++) {
-            row->names[i] = g_string_chunk_insert_const(r->strings, names[i]);
+            row->names[i] = btrail_strings_keep(r->strings, names[i],
+                                                strlen(names[i]));
         }
         g_ptr_array_add(r->rows, row);
         g_hash_table_insert(r->by_names, g_strdup(r->key->str), row);

@@ -45,6 +45,11 @@ bool analysis_open(struct analysis *a, char *const *paths, bool names)
     }
     if (error) {
         cli_error("%s", error->message);
+    } else if (names && symbolizer_left_out(a->names)) {
+        cli_error("%s: the trace describes more %s than a trace of its size "
+                  "can have; the rest is left out", a->trace.path,
+                  symbolizer_left_out(a->names));
+        a->trace.left_out = true;
     }
     return !error;
 }

@@ -112,6 +112,7 @@ struct cli_trace {
     unsigned bad_metas;         /* pieces that cannot be parsed */
     uint64_t start;             /* CLOCK_MONOTONIC at session start */
     uint64_t tick;              /* of the session in ns; 0: unknown */
+    bool left_out;              /* it describes too much for its size */
 };
 
 /*

@@ -69,7 +69,7 @@ void cli_trace_close(struct cli_trace *t)
 int cli_trace_verdict(const struct cli_trace *t, uint64_t damage)
 {
     const struct btrail_trace_status *s = &t->status;
-    int verdict = CLI_OK;
+    int verdict = t->left_out ? CLI_DAMAGED : CLI_OK;
 
     if (!s->complete) {
         cli_error("%s: the file was cut off or is still being written; "

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "lib/internal/code-piece.h"
+#include "lib/internal/trace-files.h"
 #include "util/search.h"
 
 #define PAGE            BTRAIL_CODE_PAGE_SIZE
@@ -256,6 +257,7 @@ struct btrail_code {
     GArray *losses;
     GArray *places;
     uint64_t bad;
+    uint64_t charged;           /* bytes taken from the trace's budget */
     struct cached cache[CACHED];
     uint64_t uses;
 };
@@ -299,13 +301,17 @@ static uint64_t space_of(uint64_t linear, uint64_t cr3)
 static int add_piece(struct btrail_code *c, unsigned n,
                      const struct btrail_code_piece *piece)
 {
+    uint64_t memory = piece->entries * sizeof(struct known_page) +
+        ((uint64_t)piece->same + piece->contents) * sizeof(struct page_place);
     uint32_t i;
 
     if (piece->entries > MAX_ENTRIES - c->pages->len - c->losses->len ||
         piece->same > MAX_CONTENTS - c->places->len ||
-        piece->contents > MAX_CONTENTS - c->places->len - piece->same) {
+        piece->contents > MAX_CONTENTS - c->places->len - piece->same ||
+        !btrail_budget_take(btrail_trace_budget(c->trace), memory)) {
         return -BTRAIL_ERR_MEMORY;
     }
+    c->charged += memory;
     for (i = 0; i < piece->entries; i++) {
         struct btrail_code_entry e;
 
@@ -422,6 +428,7 @@ void btrail_code_close(struct btrail_code *c)
         g_array_free(c->pages, TRUE);
         g_array_free(c->losses, TRUE);
         g_array_free(c->places, TRUE);
+        btrail_budget_give(btrail_trace_budget(c->trace), c->charged);
         g_free(c);
     }
 }
@@ -491,23 +498,15 @@ static uint64_t find_number(const struct btrail_code *c, unsigned vcpu,
 static const struct page_place *find_place(const struct btrail_code *c,
                                       uint64_t number)
 {
-    const struct page_place key = { number, 0, UINT32_MAX, UINT32_MAX };
+    /* The last one that is there, or else the first that refers to others */
+    const struct page_place key = { number, 0, SAME - 1, UINT32_MAX };
     unsigned n = up_to(c->places, sizeof(key), &key, compare_places);
-    const struct page_place *p;
+    const struct page_place *p = (struct page_place *)c->places->data + n;
 
-    if (!n) {
-        return NULL;
+    if (n && p[-1].number == number) {
+        return &p[-1];
     }
-    p = &g_array_index(c->places, struct page_place, n - 1);
-    if (p->number != number) {
-        return NULL;
-    }
-    /* Prefer one that is there to one that refers to another. */
-    while (n > 1 && p->piece == SAME && p[-1].number == number) {
-        p--;
-        n--;
-    }
-    return p;
+    return n < c->places->len && p->number == number ? p : NULL;
 }
 
 int btrail_code_page(const struct btrail_code *c, size_t n,

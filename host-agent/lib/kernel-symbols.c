@@ -12,12 +12,17 @@
 
 /* A symbol without a next one is no longer than this. */
 #define SYMBOL_SIZE_MAX (1u << 20)
+/* The longest name of a symbol or a module; those of Linux are shorter. */
+#define SYMBOL_NAME_MAX        4096
+/* About what a table takes without symbols */
+#define TABLE_SIZE      256
 /* Where the kernel's half begins, with page tables of any depth */
 #define KERNEL_HALF     (UINT64_C(1) << 63)
 
 /* As they were read at one time */
 struct symbol_table {
     uint64_t time;
+    uint64_t first;             /* symbols in the tables before */
     char *text;                 /* with NULs where names end */
     GArray *entries;            /* struct table_entry, by address */
 };
@@ -45,6 +50,11 @@ uint64_t btrail_kernel_symbols_add(GPtrArray *symbols, uint64_t time,
     struct btrail_kallsyms_line line;
     const char *p, *end;
 
+    if (symbols->len) {
+        const struct symbol_table *last = symbols->pdata[symbols->len - 1];
+
+        s->first = last->first + last->entries->len;
+    }
     s->time = time;
     s->text = g_malloc(size + 1);
     if (size) {
@@ -63,13 +73,15 @@ uint64_t btrail_kernel_symbols_add(GPtrArray *symbols, uint64_t time,
         if (line.module) {
             s->text[line.module + line.module_size - s->text] = '\0';
         }
-        if (line.address >= KERNEL_HALF) {
+        if (line.address >= KERNEL_HALF &&
+            line.name_size <= SYMBOL_NAME_MAX &&
+            line.module_size <= SYMBOL_NAME_MAX) {
             g_array_append_val(s->entries, entry);
         }
     }
     g_array_sort(s->entries, by_address);
     g_ptr_array_add(symbols, s);
-    return size + s->entries->len * sizeof(struct table_entry);
+    return TABLE_SIZE + size + s->entries->len * sizeof(struct table_entry);
 }
 
 static void free_symbols(gpointer p)
@@ -133,21 +145,17 @@ int btrail_kernel_symbols_find(const GPtrArray *symbols, uint64_t time,
 int btrail_kernel_symbols_get(const GPtrArray *symbols, size_t i,
                               struct btrail_symbol *symbol)
 {
+    size_t n = BTRAIL_PTRS_UP_TO(symbols, struct symbol_table, first, i);
+    const struct symbol_table *s = n ? symbols->pdata[n - 1] : NULL;
     const struct table_entry *found;
-    guint piece, next;
+    guint next;
 
-    for (piece = 0; piece < symbols->len; piece++) {
-        const struct symbol_table *s = g_ptr_array_index(symbols, piece);
-
-        if (i >= s->entries->len) {
-            i -= s->entries->len;
-            continue;
-        }
-        found = &g_array_index(s->entries, struct table_entry, i);
-        next = BTRAIL_UP_TO(s->entries->data, s->entries->len,
-                            struct table_entry, address, found->address);
-        set_symbol(symbol, s, found, next);
-        return 0;
+    if (!s || i - s->first >= s->entries->len) {
+        return -BTRAIL_ERR_END;
     }
-    return -BTRAIL_ERR_END;
+    found = &g_array_index(s->entries, struct table_entry, i - s->first);
+    next = BTRAIL_UP_TO(s->entries->data, s->entries->len,
+                        struct table_entry, address, found->address);
+    set_symbol(symbol, s, found, next);
+    return 0;
 }

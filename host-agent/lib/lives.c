@@ -8,10 +8,17 @@
 
 #include "lib/internal/identity.h"
 #include "lib/internal/lives.h"
+#include "lib/internal/snapshot.h"
 #include "util/search.h"
 
-/* How many lives of page tables are searched before a time, and after it */
+/*
+ * How many lives of page tables are searched before a time, and after it; or
+ * how many that had them at the same time
+ */
 #define NEAR    256
+
+/* About what a life takes in tables */
+#define OVERHEAD    300
 
 /*
  * What a process was like in successive snapshots that found the same.  So a
@@ -36,6 +43,8 @@ struct btrail_life {
 struct root {
     GPtrArray *lives;           /* in the order in which they were first seen */
     struct btrail_life **latest;    /* of those up to here the one seen last */
+    uint64_t *most;             /* a tree: when those below were seen last */
+    guint leaves;               /* of the tree: more than lives */
 };
 
 /* When a snapshot was taken */
@@ -52,6 +61,7 @@ struct btrail_lives {
     GHashTable *by_root;        /* uint64_t to struct root */
     GHashTable *user_roots;     /* uint64_t to that of kernel mode */
     GArray *moments;            /* struct moment, in the order of time */
+    struct btrail_strings *strings; /* of all snapshots */
     uint64_t memory;
 };
 
@@ -67,12 +77,13 @@ static bool same_mapping(const struct btrail_mapping *a,
     return a->start == b->start && a->end == b->end &&
            a->offset == b->offset && a->flags == b->flags &&
            a->build_id_size == b->build_id_size &&
-           (!a->build_id_size ||
-            !memcmp(a->build_id, b->build_id, a->build_id_size)) &&
-           !strcmp(a->path, b->path);
+           a->build_id == b->build_id && a->path == b->path;
 }
 
-/* All but when it was seen, and what ran it at that moment */
+/*
+ * All but when it was seen, and what ran it at that moment.  Strings are the
+ * same if they are at the same place.
+ */
 static bool same_content(const struct btrail_process *a,
                          const struct btrail_process *b)
 {
@@ -81,13 +92,13 @@ static bool same_content(const struct btrail_process *a,
     if (a->flags != b->flags || a->parent != b->parent ||
         a->n_threads != b->n_threads || a->n_mappings != b->n_mappings ||
         a->command_line_size != b->command_line_size ||
-        memcmp(a->command_line, b->command_line, a->command_line_size) ||
-        strcmp(a->comm, b->comm) || strcmp(a->exe, b->exe)) {
+        a->command_line != b->command_line || a->comm != b->comm ||
+        a->exe != b->exe) {
         return false;
     }
     for (i = 0; i < a->n_threads; i++) {
         if (a->threads[i].tid != b->threads[i].tid ||
-            strcmp(a->threads[i].comm, b->threads[i].comm)) {
+            a->threads[i].comm != b->threads[i].comm) {
             return false;
         }
     }
@@ -137,6 +148,7 @@ static void free_root(gpointer p)
 
     g_ptr_array_free(r->lives, TRUE);
     g_free(r->latest);
+    g_free(r->most);
     g_free(r);
 }
 
@@ -161,6 +173,43 @@ static void sort_root(gpointer key, gpointer value, gpointer opaque)
         r->latest[i] = i && r->latest[i - 1]->last >= life->last ?
                        r->latest[i - 1] : life;
     }
+    /* The leaves of the tree are behind its inner nodes; its root is No 1. */
+    r->leaves = 1u << g_bit_storage(r->lives->len);
+    r->most = g_new0(uint64_t, 2 * (gsize)r->leaves);
+    for (i = 0; i < r->lives->len; i++) {
+        const struct btrail_life *life = g_ptr_array_index(r->lives, i);
+
+        r->most[r->leaves + i] = life->last;
+    }
+    for (i = r->leaves; --i;) {
+        r->most[i] = MAX(r->most[2 * i], r->most[2 * i + 1]);
+    }
+}
+
+/*
+ * Of the first @n lives, the place of the last one that was still seen at
+ * @from, counted from 1; 0 if none was.
+ */
+static guint alive_before(const struct root *r, guint n, uint64_t from)
+{
+    guint i;
+
+    for (i = r->leaves + n; i > 1; i /= 2) {
+        if (i % 2 && r->most[i - 1] >= from) {
+            for (i--; i < r->leaves;) {
+                i = 2 * i + (r->most[2 * i + 1] >= from);
+            }
+            return i - r->leaves + 1;
+        }
+    }
+    return 0;
+}
+
+/* Bytes that the arrays of a process take */
+static uint64_t size_of(const struct btrail_process *p)
+{
+    return p->n_threads * sizeof(*p->threads) +
+           p->n_mappings * sizeof(*p->mappings);
 }
 
 /* Returns true if the snapshot must be kept: a version is of it. */
@@ -189,7 +238,7 @@ static bool add_process(struct btrail_lives *n,
                 add_user_root(n, p);
             }
         }
-        n->memory += sizeof(*life) + 200;
+        n->memory += sizeof(*life) + OVERHEAD;
     } else {
         life->first = MIN(life->first, p->first);
         life->last = MAX(life->last, p->last);
@@ -204,6 +253,7 @@ static bool add_process(struct btrail_lives *n,
     }
     if (v && (v->process.flags & BTRAIL_PROCESS_SEEN)) {
         /* Here is what was missing. */
+        n->memory += size_of(p) - size_of(&v->process);
         v->process = *p;
         v->end = snapshot->end;
         return true;
@@ -216,14 +266,20 @@ static bool add_process(struct btrail_lives *n,
     v->end = snapshot->end;
     g_ptr_array_add(life->versions, v);
     g_ptr_array_add(n->versions, v);
-    n->memory += sizeof(*v) + 64 +
-                 p->n_threads * sizeof(*p->threads) +
-                 p->n_mappings * sizeof(*p->mappings);
+    n->memory += sizeof(*v) + 64 + size_of(p);
     return true;
 }
 
-void btrail_lives_add(struct btrail_lives *n,
-                      struct btrail_snapshot *snapshot, size_t size)
+/* Frees what no version has. */
+static void drop_arrays(struct btrail_process *p)
+{
+    g_clear_pointer(&p->threads, g_free);
+    g_clear_pointer(&p->mappings, g_free);
+    p->n_threads = p->n_mappings = 0;
+}
+
+static void add_snapshot(struct btrail_lives *n,
+                         struct btrail_snapshot *snapshot)
 {
     struct moment moment = { snapshot->begin, snapshot->end };
     bool needed = false;
@@ -232,13 +288,26 @@ void btrail_lives_add(struct btrail_lives *n,
     g_array_append_val(n->moments, moment);
     n->memory += sizeof(moment);
     for (i = 0; i < snapshot->n; i++) {
-        needed |= add_process(n, snapshot, &snapshot->processes[i]);
+        if (add_process(n, snapshot, &snapshot->processes[i])) {
+            needed = true;
+        } else {
+            drop_arrays(&snapshot->processes[i]);
+        }
     }
     if (needed) {
         g_ptr_array_add(n->snapshots, snapshot);
-        n->memory += size + snapshot->n * sizeof(*snapshot->processes);
+        n->memory += snapshot->n * sizeof(*snapshot->processes);
     } else {
         btrail_snapshot_free(snapshot);
+    }
+}
+
+void btrail_lives_add(struct btrail_lives *n, const void *data, size_t size)
+{
+    struct btrail_snapshot *snapshot;
+
+    if (!btrail_snapshot_decode_kept(&snapshot, data, size, n->strings)) {
+        add_snapshot(n, snapshot);
     }
 }
 
@@ -265,6 +334,7 @@ struct btrail_lives *btrail_lives_new(void)
     n->user_roots = g_hash_table_new_full(btrail_int64_hash, g_int64_equal,
                                           g_free, g_free);
     n->moments = g_array_new(FALSE, FALSE, sizeof(struct moment));
+    n->strings = btrail_strings_new();
     return n;
 }
 
@@ -277,6 +347,7 @@ void btrail_lives_free(struct btrail_lives *n)
     g_ptr_array_free(n->lives, TRUE);
     g_ptr_array_free(n->snapshots, TRUE);
     g_array_free(n->moments, TRUE);
+    btrail_strings_free(n->strings);
     g_free(n);
 }
 
@@ -295,7 +366,7 @@ void btrail_lives_complete(struct btrail_lives *n)
 
 uint64_t btrail_lives_memory(const struct btrail_lives *lives)
 {
-    return lives->memory;
+    return lives->memory + btrail_strings_memory(lives->strings);
 }
 
 /* Is there a snapshot that began after @from and had ended by @to? */
@@ -361,23 +432,11 @@ struct btrail_life *btrail_lives_find(const struct btrail_lives *lives,
                                       uint64_t to)
 {
     const struct root *r = g_hash_table_lookup(lives->by_root, &root);
-    struct btrail_life *found = NULL;
-    guint i;
+    guint i = r && from <= to ?
+              alive_before(r, first_after(r, to), from) : 0;
 
-    if (!r || from > to) {
-        return NULL;
-    }
-    for (i = first_after(r, to); i-- && r->latest[i]->last >= from;) {
-        struct btrail_life *life = g_ptr_array_index(r->lives, i);
-
-        if (life->last >= from) {
-            if (found) {
-                return NULL;
-            }
-            found = life;
-        }
-    }
-    return found;
+    return i && !alive_before(r, i - 1, from) ?
+           g_ptr_array_index(r->lives, i - 1) : NULL;
 }
 
 struct btrail_life *btrail_lives_of_pid(const struct btrail_lives *lives,
@@ -416,7 +475,7 @@ btrail_lives_process(const struct btrail_lives *lives, uint64_t time,
     const struct root *r = g_hash_table_lookup(lives->by_root, &root);
     const struct btrail_life *in = NULL, *before = NULL, *after = NULL;
     bool shared = false;
-    guint low;
+    guint low, i;
 
     if (!r) {
         return BTRAIL_UNKNOWN;
@@ -428,13 +487,10 @@ btrail_lives_process(const struct btrail_lives *lives, uint64_t time,
     if (low) {
         before = r->latest[low - 1];
     }
-    while (low-- && r->latest[low]->last >= until) {
-        const struct btrail_life *life = g_ptr_array_index(r->lives, low);
+    for (i = 0; (low = alive_before(r, low, until)); i++) {
+        const struct btrail_life *life = g_ptr_array_index(r->lives, --low);
 
-        if (life->last < until) {
-            continue;
-        }
-        if (in && in->id.mm != life->id.mm) {
+        if ((in && in->id.mm != life->id.mm) || i == NEAR) {
             return BTRAIL_UNKNOWN;
         }
         shared |= in != NULL;
@@ -475,10 +531,8 @@ static bool same_place(const struct btrail_mapping *a,
                        const struct btrail_mapping *b)
 {
     return a->start - a->offset == b->start - b->offset &&
-           !strcmp(a->path, b->path) &&
-           a->build_id_size == b->build_id_size &&
-           (!a->build_id_size ||
-            !memcmp(a->build_id, b->build_id, a->build_id_size));
+           a->path == b->path && a->build_id_size == b->build_id_size &&
+           a->build_id == b->build_id;
 }
 
 enum btrail_certainty

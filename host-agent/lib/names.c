@@ -11,15 +11,21 @@
 #include "lib/internal/syscall-table.h"
 #include "lib/internal/meta.h"
 #include "lib/internal/names-private.h"
+#include "lib/internal/trace-files.h"
 #include "util/search.h"
 
-/* The most memory of snapshots and symbols; later ones are left out. */
+/*
+ * The most memory of snapshots and symbols, if the budget of the trace has it;
+ * later ones are left out.
+ */
 #define MEMORY_MAX      (1ull << 30)
 /* A tick, if the trace does not say how long it is; and the longest one */
 #define TICK            UINT64_C(1000000)
 #define TICK_MAX        UINT64_C(10000000000)
 
 struct btrail_names {
+    struct btrail_budget *budget;
+    uint64_t charged;           /* bytes taken from it */
     struct btrail_lives *lives;
     GPtrArray *symbols;         /* of the kernel */
     uint64_t symbols_memory;
@@ -38,6 +44,8 @@ static uint64_t memory(const struct btrail_names *n)
 void btrail_names_close(struct btrail_names *n)
 {
     if (n) {
+        btrail_budget_give(n->budget, n->charged);
+        btrail_budget_unref(n->budget);
         btrail_lives_free(n->lives);
         g_ptr_array_free(n->symbols, TRUE);
         g_ptr_array_free(n->syscalls, TRUE);
@@ -109,6 +117,19 @@ static bool is_copy(const GArray *pieces, guint i, const void *data,
            size == before_size && !memcmp(data, before, size);
 }
 
+/* May more be read?  What was read is charged. */
+static bool has_room(struct btrail_names *n)
+{
+    uint64_t now = memory(n);
+
+    if (now >= MEMORY_MAX ||
+        !btrail_budget_take(n->budget, now - n->charged)) {
+        return false;
+    }
+    n->charged = now;
+    return true;
+}
+
 static int read_pieces(struct btrail_names *n,
                        const struct btrail_trace *trace, const GArray *pieces)
 {
@@ -117,11 +138,10 @@ static int read_pieces(struct btrail_names *n,
     guint i;
     int ret = 0;
 
-    for (i = 0; i < pieces->len && memory(n) < MEMORY_MAX; i++) {
+    for (i = 0; i < pieces->len && has_room(n); i++) {
         const struct names_piece *p =
             &g_array_index(pieces, struct names_piece, i);
         struct btrail_sideband_info info;
-        struct btrail_snapshot *snapshot;
         void *data;
 
         ret = btrail_trace_sideband(trace, p->number, &info, &data);
@@ -142,8 +162,8 @@ static int read_pieces(struct btrail_names *n,
         } else if (info.kind == BTRAIL_SIDEBAND_SYSCALLS) {
             n->symbols_memory += btrail_syscall_tables_add(
                 n->syscalls, info.time, data, info.size);
-        } else if (!btrail_snapshot_decode(&snapshot, data, info.size)) {
-            btrail_lives_add(n->lives, snapshot, info.size);
+        } else {
+            btrail_lives_add(n->lives, data, info.size);
         }
         free(before);
         before = data;
@@ -167,6 +187,7 @@ int btrail_names_open(struct btrail_names **names,
         return -BTRAIL_ERR_ARGUMENT;
     }
     n = g_new0(struct btrail_names, 1);
+    n->budget = btrail_budget_ref(btrail_trace_budget(trace));
     n->lives = btrail_lives_new();
     n->symbols = btrail_kernel_symbols_new();
     n->syscalls = btrail_syscall_tables_new();
@@ -185,6 +206,11 @@ int btrail_names_open(struct btrail_names **names,
     btrail_lives_complete(n->lives);
     *names = n;
     return 0;
+}
+
+uint64_t btrail_names_cut(const struct btrail_names *names)
+{
+    return names->cut;
 }
 
 uint64_t btrail_names_tick(const struct btrail_names *names)

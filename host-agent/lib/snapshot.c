@@ -8,9 +8,8 @@
 
 #include <stdlib.h>
 
-#include "backtrail/names.h"
-
 #include "lib/internal/bytes.h"
+#include "lib/internal/snapshot.h"
 #include "util/hash.h"
 
 /* The least bytes that each of these takes */
@@ -23,6 +22,7 @@
 struct string {
     const char *data;
     size_t size;
+    bool text;                  /* without a NUL inside, and not too long */
 };
 
 struct decoder {
@@ -33,6 +33,7 @@ struct decoder {
     uint64_t threads;
     uint64_t mappings;
     struct string *strings;
+    struct btrail_strings *kept;    /* that keep them, or NULL */
     struct btrail_snapshot *snapshot;
 };
 
@@ -74,35 +75,37 @@ static uint32_t get_count(struct decoder *d, uint32_t max, size_t min)
 
 static const struct string *get_string(struct decoder *d)
 {
-    static const struct string none = { "", 0 };
+    static const struct string none = { "", 0, true };
     uint32_t i = get_below(d, d->n_strings);
 
     return d->bad ? &none : &d->strings[i];
 }
 
-/* Without a NUL inside */
 static const char *get_text(struct decoder *d)
 {
     const struct string *s = get_string(d);
 
-    if (memchr(s->data, 0, s->size)) {
-        d->bad = true;
-    }
+    d->bad |= !s->text;
     return s->data;
 }
 
-/* The bytes of all strings, with a NUL behind each, and where they are */
+/*
+ * The bytes of all strings, with a NUL behind each, and where they are; NULL if
+ * others keep them
+ */
 static char *get_strings(struct decoder *d)
 {
     uint32_t n = get_count(d, BTRAIL_SNAPSHOT_STRINGS, 1);
-    char *bytes;
+    char *bytes = NULL;
     size_t used = 0;
     uint32_t i;
 
     if (d->bad) {
         return NULL;
     }
-    bytes = g_malloc((size_t)(d->end - d->p) + n + 1);
+    if (!d->kept) {
+        bytes = g_malloc((size_t)(d->end - d->p) + n + 1);
+    }
     d->strings = g_new(struct string, n ?: 1);
     for (i = 0; i < n; i++) {
         uint64_t size = get(d);
@@ -111,11 +114,18 @@ static char *get_strings(struct decoder *d)
             d->bad = true;
             break;
         }
-        memcpy(bytes + used, d->p, size);
-        bytes[used + size] = 0;
-        d->strings[i].data = bytes + used;
-        d->strings[i].size = size;
-        used += size + 1;
+        d->strings[i] = (struct string) {
+            .size = size,
+            .text = size <= BTRAIL_SNAPSHOT_TEXT && !memchr(d->p, 0, size),
+        };
+        if (d->kept) {
+            d->strings[i].data = btrail_strings_keep(d->kept, d->p, size);
+        } else {
+            memcpy(bytes + used, d->p, size);
+            bytes[used + size] = 0;
+            d->strings[i].data = bytes + used;
+            used += size + 1;
+        }
         d->p += size;
     }
     d->n_strings = n;
@@ -222,10 +232,13 @@ struct owned {
     char *bytes;
 };
 
-int btrail_snapshot_decode(struct btrail_snapshot **snapshot, const void *data,
-                       size_t size)
+int btrail_snapshot_decode_kept(struct btrail_snapshot **snapshot,
+                                const void *data, size_t size,
+                                struct btrail_strings *strings)
 {
-    struct decoder d = { .p = data, .end = (const uint8_t *)data + size };
+    struct decoder d = {
+        .p = data, .end = (const uint8_t *)data + size, .kept = strings,
+    };
     struct owned *owned;
     uint64_t took;
     uint32_t n;
@@ -257,6 +270,12 @@ int btrail_snapshot_decode(struct btrail_snapshot **snapshot, const void *data,
     }
     *snapshot = d.snapshot;
     return 0;
+}
+
+int btrail_snapshot_decode(struct btrail_snapshot **snapshot, const void *data,
+                           size_t size)
+{
+    return btrail_snapshot_decode_kept(snapshot, data, size, NULL);
 }
 
 void btrail_snapshot_free(struct btrail_snapshot *snapshot)
@@ -314,7 +333,9 @@ static bool put_string(struct encoder *e, const void *data, size_t size)
 
 static bool put_text(struct encoder *e, const char *text)
 {
-    return text && put_string(e, text, strlen(text));
+    size_t size = text ? strlen(text) : 0;
+
+    return text && size <= BTRAIL_SNAPSHOT_TEXT && put_string(e, text, size);
 }
 
 static bool put_thread(struct encoder *e, const struct btrail_thread *t,

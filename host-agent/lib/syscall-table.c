@@ -10,6 +10,8 @@
 
 /* More than all tables of a kernel have */
 #define ENTRIES_MAX     4096
+/* About what a table takes without entries */
+#define TABLE_SIZE      256
 
 /* As it was read at one time */
 struct syscall_table {
@@ -87,7 +89,7 @@ uint64_t btrail_syscall_tables_add(GPtrArray *tables, uint64_t time,
         }
     }
     g_ptr_array_add(tables, t);
-    return t->entries->len * sizeof(struct syscall_entry);
+    return TABLE_SIZE + t->entries->len * sizeof(struct syscall_entry);
 }
 
 static void free_table(gpointer p)

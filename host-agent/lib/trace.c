@@ -20,6 +20,7 @@ struct btrail_trace {
     GArray *streams;            /* of struct btrail_trace_stream, by vCPU */
     GPtrArray *metas;           /* of struct btrail_meta, those of files */
     GArray *sideband;           /* of struct btrail_index_entry */
+    struct btrail_budget *budget;
 };
 
 static struct btrail_file *file(const struct btrail_trace *t, unsigned n)
@@ -253,6 +254,11 @@ static gint compare_files(gconstpointer a, gconstpointer b)
     return BTRAIL_COMPARE(x->header.part, y->header.part);
 }
 
+struct btrail_budget *btrail_trace_budget(const struct btrail_trace *t)
+{
+    return t->budget;
+}
+
 static struct btrail_trace *trace_new(void)
 {
     struct btrail_trace *t = g_new0(struct btrail_trace, 1);
@@ -288,6 +294,7 @@ static int join(struct btrail_trace *t, struct btrail_trace **trace)
     join_metas(t);
     join_sideband(t);
     join_status(t);
+    t->budget = btrail_budget_new(t->status.file_size);
     *trace = t;
     return 0;
 }
@@ -424,6 +431,7 @@ void btrail_trace_close(struct btrail_trace *t)
         g_array_free(t->sideband, TRUE);
         g_array_free(t->streams, TRUE);
         g_ptr_array_free(t->files, TRUE);
+        btrail_budget_unref(t->budget);
         g_free(t);
     }
 }

@@ -6,15 +6,17 @@
 #include <glib.h>
 #include <string.h>
 
+#include "lib/internal/strings.h"
 #include "symbolize/address-space.h"
 #include "util/kallsyms-line.h"
 #include "util/search.h"
 
 struct address_space {
     GArray *mappings;           /* of struct mapping, in order, disjoint */
+    GArray *spare;              /* what the next ones are joined in */
     GArray *symbols;            /* of struct symbol */
     bool sorted;
-    GStringChunk *strings;
+    struct btrail_strings *strings;
 };
 
 struct address_space *address_space_new(void)
@@ -22,8 +24,9 @@ struct address_space *address_space_new(void)
     struct address_space *as = g_new0(struct address_space, 1);
 
     as->mappings = g_array_new(FALSE, FALSE, sizeof(struct mapping));
+    as->spare = g_array_new(FALSE, FALSE, sizeof(struct mapping));
     as->symbols = g_array_new(FALSE, FALSE, sizeof(struct symbol));
-    as->strings = g_string_chunk_new(4096);
+    as->strings = btrail_strings_new();
     return as;
 }
 
@@ -31,15 +34,16 @@ void address_space_free(struct address_space *as)
 {
     if (as) {
         g_array_unref(as->mappings);
+        g_array_unref(as->spare);
         g_array_unref(as->symbols);
-        g_string_chunk_free(as->strings);
+        btrail_strings_free(as->strings);
         g_free(as);
     }
 }
 
 static const char *keep_string(struct address_space *as, const char *text)
 {
-    return text ? g_string_chunk_insert_const(as->strings, text) : NULL;
+    return text ? btrail_strings_keep(as->strings, text, strlen(text)) : NULL;
 }
 
 /* The index of the first mapping that ends after @address */
@@ -87,6 +91,77 @@ void address_space_map(struct address_space *as, const struct mapping *m)
         }
     }
     g_array_insert_val(as->mappings, place, added);
+}
+
+/* Does a range map the same?  Its strings are not those of the space. */
+static bool same_range(const struct mapping *a, const struct mapping *b)
+{
+    return a->start == b->start && a->end == b->end &&
+           a->offset == b->offset && a->code == b->code &&
+           (a->path == b->path || !strcmp(a->path, b->path));
+}
+
+/* Lets @m begin at @start. */
+static void cut_front(struct mapping *m, uint64_t start)
+{
+    m->offset += start - m->start;
+    m->start = start;
+}
+
+/* Goes on with the mapping behind *@old, if there is one. */
+static void go_on(const struct mapping **old, const struct mapping *end,
+                  struct mapping *rest)
+{
+    if (++*old < end) {
+        *rest = **old;
+    }
+}
+
+bool address_space_map_all(struct address_space *as,
+                           const struct mapping *added, size_t n)
+{
+    const struct mapping *old = (const struct mapping *)as->mappings->data;
+    const struct mapping *end = old + as->mappings->len;
+    struct mapping rest = old < end ? *old : (struct mapping) { 0 };
+    GArray *all = as->spare;
+    bool changed = false;
+
+    g_array_set_size(all, 0);
+    for (const struct mapping *m = added; m < added + n; m++) {
+        while (old < end && rest.end <= m->start) {
+            g_array_append_val(all, rest);
+            go_on(&old, end, &rest);
+        }
+        if (old < end && rest.start < m->start) {
+            struct mapping front = rest;
+
+            front.end = m->start;
+            g_array_append_val(all, front);
+            cut_front(&rest, m->start);
+        }
+        if (old < end && same_range(&rest, m)) {
+            g_array_append_val(all, rest);
+        } else {
+            g_array_append_val(all, *m);
+            changed = true;
+        }
+        while (old < end && rest.end <= m->end) {
+            go_on(&old, end, &rest);
+        }
+        if (old < end && rest.start < m->end) {
+            cut_front(&rest, m->end);
+        }
+    }
+    if (!changed) {
+        return false;
+    }
+    if (old < end) {
+        g_array_append_val(all, rest);
+        g_array_append_vals(all, old + 1, end - old - 1);
+    }
+    as->spare = as->mappings;
+    as->mappings = all;
+    return true;
 }
 
 struct mapping *address_space_find(struct address_space *as, uint64_t address)

@@ -54,6 +54,14 @@ void address_space_free(struct address_space *as);
  */
 void address_space_map(struct address_space *as, const struct mapping *m);
 
+/*
+ * Maps @n ranges that are in the order of addresses and do not overlap, in a
+ * time in proportion to @n and to what was mapped before.  Strings are not
+ * copied.  Returns false if all was mapped like this before.
+ */
+bool address_space_map_all(struct address_space *as,
+                           const struct mapping *added, size_t n);
+
 /* The mapping at an address, or NULL */
 struct mapping *address_space_find(struct address_space *as,
                                    uint64_t address);

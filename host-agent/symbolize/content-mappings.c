@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/internal/strings.h"
+#include "lib/internal/trace-files.h"
 #include "symbolize/content-mappings.h"
 #include "symbolize/places.h"
 #include "util/hash.h"
@@ -73,7 +75,7 @@ struct content_mappings {
     GArray *files;              /* of struct content_file; the first is none */
     GHashTable *numbers;        /* build-id or path -> place in @files */
     GHashTable *spaces;         /* of struct content_space */
-    GStringChunk *strings;
+    struct btrail_strings *strings;
 };
 
 static guint hash_user(gconstpointer p)
@@ -164,7 +166,7 @@ content_mappings_new(const struct btrail_trace *trace,
     c->numbers = g_hash_table_new(btrail_str_hash, g_str_equal);
     c->spaces = g_hash_table_new_full(hash_user, equal_users, NULL,
                                       free_space);
-    c->strings = g_string_chunk_new(4096);
+    c->strings = btrail_strings_new();
     return c;
 }
 
@@ -177,7 +179,7 @@ void content_mappings_free(struct content_mappings *c)
         g_array_unref(c->files);
         g_hash_table_unref(c->numbers);
         g_hash_table_unref(c->spaces);
-        g_string_chunk_free(c->strings);
+        btrail_strings_free(c->strings);
         g_free(c);
     }
 }
@@ -235,7 +237,7 @@ static void find_files(struct content_mappings *c)
 
         if (id && is_of_file(m)) {
             all[i].file = file_by_id(
-                c, m->path, g_string_chunk_insert_const(c->strings, id));
+                c, m->path, btrail_strings_keep(c->strings, id, strlen(id)));
         }
     }
     for (size_t i = 0; i < c->places->len; i++) {
@@ -294,8 +296,11 @@ static int add_pages(struct content_mappings *c,
                      const struct btrail_code_page *pages, size_t n)
 {
     struct btrail_batch b, before = { .count = 0 };
+    const struct btrail_trace_stream *stream =
+        btrail_trace_find_stream(c->trace, pages->vcpu);
+    /* One that stays in its chunk saves nothing. */
+    size_t seeks = stream ? stream->chunks->len : 0, i = 0;
     struct btrail_cursor *cursor;
-    size_t i = 0;
     int ret = btrail_cursor_open(&cursor, c->trace, pages->vcpu,
                                  BTRAIL_CURSOR_COUNTS_ONLY);
 
@@ -323,7 +328,9 @@ static int add_pages(struct content_mappings *c,
         before = b.count ? b : before;
         /* A seek into a gap finds the same gap again. */
         end = b.event ? MAX(end, b.event->index) : end;
-        if (i < n && pages[i].index > end && pages[i].index - end > FAR) {
+        if (i < n && pages[i].index > end && pages[i].index - end > FAR &&
+            seeks) {
+            seeks--;
             btrail_cursor_seek(cursor, pages[i].index - 1);
         }
     }

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "lib/internal/strings.h"
 #include "symbolize/content-mappings.h"
 #include "symbolize/places.h"
 #include "symbolize/syscall-name.h"
@@ -29,10 +30,11 @@ struct places {
     uint64_t vmlinux_bias;      /* of addresses in the guest to its own */
     struct address_space *shared;
     const struct btrail_names *names;
-    const struct processes *processes;
+    struct processes *processes;
     struct content_mappings *contents;
     GHashTable *modules;        /* path -> struct module */
-    GStringChunk *strings;
+    GHashTable *coming;         /* btrail_mapping -> struct mapping */
+    struct btrail_strings *strings;
     struct found_place *cache;
 };
 
@@ -67,7 +69,7 @@ static void find_bias(struct places *p)
 struct places *places_new(struct elf_files *files, struct elf_file *vmlinux,
                           struct address_space *shared,
                           const struct btrail_names *names,
-                          const struct processes *processes,
+                          struct processes *processes,
                           struct content_mappings *contents)
 {
     struct places *p = g_new0(struct places, 1);
@@ -80,7 +82,8 @@ struct places *places_new(struct elf_files *files, struct elf_file *vmlinux,
     p->contents = contents;
     p->modules = g_hash_table_new_full(btrail_str_hash, g_str_equal, NULL,
                                        free_module);
-    p->strings = g_string_chunk_new(4096);
+    p->coming = g_hash_table_new_full(NULL, NULL, NULL, g_free);
+    p->strings = btrail_strings_new();
     p->cache = g_new0(struct found_place, CACHE_SIZE);
     find_bias(p);
     return p;
@@ -90,7 +93,8 @@ void places_free(struct places *p)
 {
     if (p) {
         g_hash_table_unref(p->modules);
-        g_string_chunk_free(p->strings);
+        g_hash_table_unref(p->coming);
+        btrail_strings_free(p->strings);
         g_free(p->cache);
         g_free(p);
     }
@@ -104,7 +108,7 @@ static struct module *get_module(struct places *p, const char *path,
 
     if (!module) {
         module = g_new0(struct module, 1);
-        module->path = g_string_chunk_insert_const(p->strings, path);
+        module->path = btrail_strings_keep(p->strings, path, strlen(path));
         slash = strrchr(module->path, '/');
         module->name = slash && slash[1] ? slash + 1 : module->path;
         module->kernel = kernel;
@@ -130,8 +134,8 @@ static const struct function *get_function(struct places *p,
         f->start = key;
         f->module = module;
         f->known = name;
-        f->name = g_string_chunk_insert_const(p->strings,
-                                              name ? name : NAME_UNKNOWN);
+        name = name ? name : NAME_UNKNOWN;
+        f->name = btrail_strings_keep(p->strings, name, strlen(name));
         if (f->known && module->kernel) {
             f->syscall = syscall_name(p->names, processes_time(p->processes),
                                       module->elf && module->elf == p->vmlinux ?
@@ -222,6 +226,35 @@ static bool place_in_vmlinux(struct places *p, uint64_t address,
     return true;
 }
 
+/* The mapping of code at an address in a version of a process, or NULL */
+static struct mapping *find_coming(struct places *p,
+                                   const struct process *process,
+                                   uint64_t address)
+{
+    const struct btrail_mapping *coming = NULL;
+    struct mapping *m;
+
+    if (process->seen) {
+        btrail_names_mapping(p->names, process->seen,
+                             processes_time(p->processes), address, &coming);
+    }
+    if (!coming || !(coming->flags & BTRAIL_MAPPING_EXEC)) {
+        return NULL;
+    }
+    m = g_hash_table_lookup(p->coming, coming);
+    if (!m) {
+        m = g_new(struct mapping, 1);
+        *m = processes_mapping(p->processes, coming);
+        g_hash_table_insert(p->coming, (gpointer)coming, m);
+    }
+    return m;
+}
+
+static bool is_named_code(const struct mapping *m)
+{
+    return m && m->code && *m->path;
+}
+
 /*
  * The mapping of code at an address of a process.  A process can use a mapping
  * before a snapshot finds it, or without any that does; and what a snapshot
@@ -231,25 +264,16 @@ static struct mapping *find_mapping(struct places *p,
                                     const struct process *process,
                                     uint64_t address)
 {
-    struct mapping *m = address_space_find(process->space, address), *by_page;
-    const struct btrail_mapping *coming = NULL;
+    struct mapping *m = address_space_find(process->space, address);
+    struct mapping *other = process->late || !is_named_code(m) ?
+                            find_coming(p, process, address) : NULL;
 
-    if (m && m->code && *m->path) {
+    m = other ? other : m;
+    if (is_named_code(m) || !p->contents) {
         return m;
     }
-    if (process->seen) {
-        btrail_names_mapping(p->names, process->seen,
-                             processes_time(p->processes), address, &coming);
-    }
-    if (coming && coming->flags & BTRAIL_MAPPING_EXEC) {
-        processes_map(process->space, coming);
-        m = address_space_find(process->space, address);
-    }
-    if ((m && m->code && *m->path) || !p->contents) {
-        return m;
-    }
-    by_page = content_mappings_find(p->contents, process, address);
-    return by_page ? by_page : m;
+    other = content_mappings_find(p->contents, process, address);
+    return other ? other : m;
 }
 
 static void find_place(struct places *p, const struct process *process,

@@ -72,7 +72,7 @@ struct content_mappings;
 struct places *places_new(struct elf_files *files, struct elf_file *vmlinux,
                           struct address_space *shared,
                           const struct btrail_names *names,
-                          const struct processes *processes,
+                          struct processes *processes,
                           struct content_mappings *contents);
 void places_free(struct places *p);
 

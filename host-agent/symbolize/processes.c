@@ -7,12 +7,20 @@
 #include <string.h>
 
 #include "lib/internal/names-private.h"
+#include "lib/internal/strings.h"
 #include "symbolize/processes.h"
 #include "util/hash.h"
 
 /* A file may have any number of address spaces; later ones share a name. */
 #define MAX_PROCESSES   (1u << 18)
 #define MAX_TASKS       (1u << 18)
+
+/*
+ * How many mappings may be added to spaces, or be in them then: for each time
+ * that a process is found to have changed, and in advance
+ */
+#define WORK_EACH       4096
+#define WORK_MOST       (UINT64_C(1) << 25)
 
 struct processes {
     struct map_file *map;
@@ -25,7 +33,10 @@ struct processes {
     GHashTable *tasks;          /* of struct process, in address spaces */
     GHashTable *who;            /* the first one of each task among them */
     struct process *others;
-    GStringChunk *strings;
+    struct btrail_strings *strings;
+    GHashTable *build_ids;      /* as in snapshots -> in digits */
+    GArray *added;              /* of struct mapping, while they are added */
+    uint64_t work_left;
     unsigned count;
 
     uint64_t time;              /* of the last search, and its result */
@@ -86,7 +97,10 @@ struct processes *processes_new(struct map_file *map,
                                       g_free);
     p->tasks = g_hash_table_new_full(hash_task, equal_tasks, g_free, NULL);
     p->who = g_hash_table_new(hash_who, equal_who);
-    p->strings = g_string_chunk_new(4096);
+    p->strings = btrail_strings_new();
+    p->build_ids = g_hash_table_new(NULL, NULL);
+    p->added = g_array_new(FALSE, FALSE, sizeof(struct mapping));
+    p->work_left = WORK_MOST;
     return p;
 }
 
@@ -98,10 +112,17 @@ void processes_free(struct processes *p)
         g_hash_table_unref(p->who);
         g_hash_table_unref(p->tasks);
         address_space_free(p->none);
-        g_string_chunk_free(p->strings);
+        g_hash_table_unref(p->build_ids);
+        g_array_unref(p->added);
+        btrail_strings_free(p->strings);
         g_free(p->others);
         g_free(p);
     }
+}
+
+static const char *keep_text(struct processes *p, const char *text)
+{
+    return btrail_strings_keep(p->strings, text, strlen(text));
 }
 
 static struct process *process_new(struct processes *p, uint64_t root)
@@ -153,7 +174,7 @@ static const struct process *process_by_cr3(struct processes *p,
     }
     if (!process->known) {
         g_snprintf(name, sizeof(name), "cr3:0x%" G_GINT64_MODIFIER "x", root);
-        process->comm = g_string_chunk_insert_const(p->strings, name);
+        process->comm = keep_text(p, name);
     }
     g_hash_table_insert(p->by_cr3, &process->cr3, process);
     return process;
@@ -170,41 +191,63 @@ const char *processes_build_id(const struct btrail_mapping *mapping,
     return i ? buf : NULL;
 }
 
-bool processes_map(struct address_space *space,
-                   const struct btrail_mapping *mapping)
+/* The same in a string that is kept; equal build-ids are at one place. */
+static const char *keep_build_id(struct processes *p,
+                                 const struct btrail_mapping *mapping)
 {
-    const struct mapping *old = address_space_find(space, mapping->start);
-    char id[PROCESSES_BUILD_ID];
-    struct mapping added = {
-        .start = mapping->start, .end = mapping->end,
-        .offset = mapping->offset, .path = mapping->path,
-        .code = mapping->flags & BTRAIL_MAPPING_EXEC,
-    };
+    const char *known = g_hash_table_lookup(p->build_ids, mapping->build_id);
+    char buf[PROCESSES_BUILD_ID];
 
-    if (old && old->start == added.start && old->end == added.end &&
-        old->offset == added.offset && old->code == added.code &&
-        !strcmp(old->path, added.path)) {
-        return false;
+    if (!known && processes_build_id(mapping, buf)) {
+        known = btrail_strings_keep(p->strings, buf, strlen(buf));
+        g_hash_table_insert(p->build_ids, (gpointer)mapping->build_id,
+                            (char *)known);
     }
-    added.build_id = processes_build_id(mapping, id);
-    address_space_map(space, &added);
-    return true;
+    return known;
 }
 
-/* Adds the mappings of one version of a process to its space. */
-static void add_mappings(struct process *process,
+struct mapping processes_mapping(struct processes *p,
+                                 const struct btrail_mapping *mapping)
+{
+    return (struct mapping) {
+        .start = mapping->start, .end = mapping->end,
+        .offset = mapping->offset, .path = mapping->path,
+        .build_id = mapping->build_id_size ? keep_build_id(p, mapping) : NULL,
+        .code = mapping->flags & BTRAIL_MAPPING_EXEC,
+    };
+}
+
+/*
+ * Adds the mappings of one version of a process to its space.  Versions can be
+ * used in turn, each for a few records, so the work has a limit; what is not
+ * added is searched in the version.
+ */
+static void add_mappings(struct processes *p, struct process *process,
                          const struct btrail_process *seen)
 {
-    uint64_t end = 0;
-    bool changed = false;
+    uint32_t i, n = seen->n_mappings;
+    uint64_t end = n ? seen->mappings[n - 1].end : 0;
+    size_t work;
 
-    for (uint32_t i = 0; i < seen->n_mappings; i++) {
-        end = seen->mappings[i].end;
-        changed |= processes_map(process->space, &seen->mappings[i]);
-    }
-    process->changes += changed;
     /* The stack of a program of 64 bits is above 4 GiB. */
     process->bits = end && end <= UINT64_C(1) << 32 ? 32 : 64;
+    address_space_mappings(process->space, &work);
+    work += n;
+    p->work_left = MIN(p->work_left + WORK_EACH, WORK_MOST);
+    process->late = work > p->work_left;
+    if (process->late) {
+        process->changes++;
+        return;
+    }
+    p->work_left -= work;
+    g_array_set_size(p->added, 0);
+    for (i = 0; i < n; i++) {
+        struct mapping m = processes_mapping(p, &seen->mappings[i]);
+
+        g_array_append_val(p->added, m);
+    }
+    process->changes += address_space_map_all(
+        process->space, (const struct mapping *)p->added->data, n);
 }
 
 /* Sets @tid.  CR3 does not say which one of several threads ran. */
@@ -263,12 +306,12 @@ static struct process *process_seen(struct processes *p,
         process->space = address_space_new();
         process->pid = seen->pid;
         process->known = true;
-        process->comm = g_string_chunk_insert_const(p->strings, last->comm);
+        process->comm = keep_text(p, last->comm);
         g_hash_table_insert(p->seen, (gpointer)last, process);
     }
     if (process->seen != seen) {
         process->seen = seen;
-        add_mappings(process, seen);
+        add_mappings(p, process, seen);
         if (first) {
             find_thread(p, process);
         }
@@ -327,7 +370,7 @@ static const struct process *get_task(struct processes *p,
     }
     task = g_memdup2(key, sizeof(*key));
     task->cr3 = key->owner->cr3;
-    task->comm = g_string_chunk_insert_const(p->strings, key->comm);
+    task->comm = keep_text(p, key->comm);
     task->known = true;
     g_hash_table_add(p->tasks, task);
     task->who = g_hash_table_lookup(p->who, task);

@@ -31,7 +31,8 @@
  * @owner:   the process that the address space belongs to.  It has the mappings
  *           and all that follows here, its tasks do not
  * @bits:    of the mode that its programs run in
- * @changes: how often mappings were added to @space
+ * @changes: how often mappings were added to @space, or could not be
+ * @late:    mappings of @seen are not in @space: they change too often
  * @seen:    as snapshots saw it last, or NULL
  * @who:     the same for a task in all address spaces that it runs in; a
  *           process itself
@@ -48,6 +49,7 @@ struct process {
     unsigned id;
     unsigned bits;
     unsigned changes;
+    bool late;
     struct address_space *space;
     const struct btrail_process *seen;
 };
@@ -101,8 +103,11 @@ void processes_set_threads(struct processes *p,
 const char *processes_build_id(const struct btrail_mapping *mapping,
                                char buf[PROCESSES_BUILD_ID]);
 
-/* Adds a mapping to a space.  Returns false if the space has it already. */
-bool processes_map(struct address_space *space,
-                   const struct btrail_mapping *mapping);
+/*
+ * A mapping of a snapshot for an address space.  Its strings live as long as
+ * the processes and the names.
+ */
+struct mapping processes_mapping(struct processes *p,
+                                 const struct btrail_mapping *mapping);
 
 #endif /* BTRAIL_PROCESSES_H */

@@ -29,6 +29,7 @@ struct symbolizer {
     bool searched;              /* the trace was searched for runs */
     struct runs *runs;
     struct thread_lives *threads;
+    const char *left_out;
 };
 
 static void add_image(struct symbolizer *s, const void *data, size_t size)
@@ -75,14 +76,24 @@ static void read_sideband(struct symbolizer *s)
     if (btrail_names_open(&s->names, s->trace)) {
         s->names = NULL;
     } else {
+        if (btrail_names_cut(s->names) != UINT64_MAX) {
+            s->left_out = "processes, mappings and symbols";
+        }
         add_symbols(s);
         if (btrail_owners_open(&s->owners, s->trace, s->names)) {
             s->owners = NULL;
         }
     }
-    if (btrail_code_open(&s->code, s->trace)) {
+    ret = btrail_code_open(&s->code, s->trace);
+    if (ret) {
         s->code = NULL;
+        s->left_out = ret == -BTRAIL_ERR_MEMORY ? "code" : s->left_out;
     }
+}
+
+const char *symbolizer_left_out(const struct symbolizer *s)
+{
+    return s->left_out;
 }
 
 static struct elf_file *open_vmlinux(struct symbolizer *s, const char *path,

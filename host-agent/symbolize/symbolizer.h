@@ -60,6 +60,12 @@ struct symbolizer *symbolizer_new(const struct symbolizer_options *options,
                                   GError **error);
 void symbolizer_free(struct symbolizer *s);
 
+/*
+ * What the trace has more of than its size allows, so that some of it is left
+ * out; NULL if nothing is
+ */
+const char *symbolizer_left_out(const struct symbolizer *s);
+
 /**
  * symbolizer_process - the process whose page table was in force
  * @time:      host clock

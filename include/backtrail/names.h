@@ -22,6 +22,8 @@ extern "C" {
 #define BTRAIL_SNAPSHOT_MAPPINGS        (1u << 20)
 #define BTRAIL_SNAPSHOT_STRINGS         (1u << 20)
 #define BTRAIL_SNAPSHOT_SIZE            (16u << 20)
+/* Bytes of a name or a path: as many as a path of Linux has */
+#define BTRAIL_SNAPSHOT_TEXT            4096
 
 /* Flags of a snapshot: it has all processes that own an address space. */
 #define BTRAIL_SNAPSHOT_WHOLE           1u
@@ -165,7 +167,7 @@ BTRAIL_API int btrail_snapshot_decode(struct btrail_snapshot **snapshot,
  * @size: gets their number, at most BTRAIL_SNAPSHOT_SIZE
  *
  * Errors: ARGUMENT (it is too large, or invalid: addresses out of order, a path
- * that is NULL).
+ * that is NULL or too long).
  */
 BTRAIL_API int btrail_snapshot_encode(const struct btrail_snapshot *snapshot,
                                       void **data, size_t *size);
@@ -230,7 +232,8 @@ struct btrail_syscall {
  * @trace: is no longer needed when this returns
  *
  * A trace without names is not an error: everything is unknown then.  Damaged
- * pieces are left out.
+ * pieces are left out, and so are pieces from the time on at which there are
+ * more than a trace of this size should have.
  *
  * Errors: ARGUMENT, IO, MEMORY.
  */

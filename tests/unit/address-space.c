@@ -50,6 +50,18 @@ static void test_mappings(void)
     address_space_free(as);
 }
 
+static void check_equal(const struct mapping *got,
+                        const struct mapping *want, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        g_assert_cmphex(got[i].start, ==, want[i].start);
+        g_assert_cmphex(got[i].end, ==, want[i].end);
+        g_assert_cmphex(got[i].offset, ==, want[i].offset);
+        g_assert_cmpstr(got[i].path, ==, want[i].path);
+        g_assert_true(got[i].code == want[i].code);
+    }
+}
+
 /* Against a table of pages */
 static void test_random(void)
 {
@@ -80,6 +92,65 @@ static void test_random(void)
         }
     }
     address_space_free(as);
+}
+
+/* Many ranges at once, against one by one; or all as they are */
+static void test_all(void)
+{
+    enum { PAGES = 64 };
+
+    for (unsigned i = 0; i < 3000; i++) {
+        struct address_space *as = address_space_new();
+        struct address_space *want = address_space_new();
+        struct mapping added[2 * PAGES];
+        size_t n_want, n_got;
+
+        for (unsigned k = 0; k < 4; k++) {
+            unsigned at = g_test_rand_int_range(0, 8);
+            bool same = k && g_test_rand_bit();
+            const struct mapping *got;
+            size_t n = 0;
+
+            while (!same && at < PAGES && g_test_rand_int_range(0, 20)) {
+                unsigned end = g_test_rand_int_range(at, PAGES) / 8 + at + 1;
+
+                added[n++] = (struct mapping) {
+                    at, end, 100 * at, g_test_rand_bit() ? "/a" : "/b",
+                    .code = g_test_rand_bit(),
+                };
+                at = end + g_test_rand_int_range(0, 3);
+            }
+            if (same) {
+                got = address_space_mappings(as, &n);
+                g_assert_cmpuint(n, <=, G_N_ELEMENTS(added));
+                memcpy(added, got, n * sizeof(*got));
+            }
+            for (size_t j = 0; j < n; j++) {
+                const struct mapping *old = address_space_find(
+                    want, added[j].start);
+
+                if (!old || old->start != added[j].start ||
+                    old->end != added[j].end ||
+                    old->offset != added[j].offset ||
+                    old->code != added[j].code ||
+                    strcmp(old->path, added[j].path)) {
+                    g_assert_false(same);
+                    address_space_map(want, &added[j]);
+                }
+            }
+            g_assert_true(!(same || !n) ||
+                          !address_space_map_all(as, added, n));
+            address_space_map_all(as, added, n);
+            g_assert_false(address_space_map_all(as, added, n));
+        }
+        address_space_mappings(want, &n_want);
+        address_space_mappings(as, &n_got);
+        g_assert_cmpuint(n_got, ==, n_want);
+        check_equal(address_space_mappings(as, &n_got),
+                    address_space_mappings(want, &n_want), n_want);
+        address_space_free(as);
+        address_space_free(want);
+    }
 }
 
 static void test_symbols(void)
@@ -132,6 +203,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/address-space/mappings", test_mappings);
     g_test_add_func("/address-space/random", test_random);
+    g_test_add_func("/address-space/all", test_all);
     g_test_add_func("/address-space/symbols", test_symbols);
     return g_test_run();
 }

@@ -20,6 +20,12 @@ btrail_names_of_pid(const struct btrail_names *names, uint64_t time,
                     uint64_t cr3, uint32_t pid);
 
 /*
+ * From this time on names are left out, because there are more of them than the
+ * size of the trace allows; UINT64_MAX if none are.
+ */
+uint64_t btrail_names_cut(const struct btrail_names *names);
+
+/*
  * How much later than its TIME event a record can have been made, unless the
  * tick was late; see btrail_owners_until().
  */

@@ -6,6 +6,7 @@
 #ifndef BTRAIL_TRACE_FILES_H
 #define BTRAIL_TRACE_FILES_H
 
+#include "lib/internal/budget.h"
 #include "lib/internal/file.h"
 
 /* NULL if there is none. */
@@ -30,6 +31,9 @@ const struct btrail_file *btrail_trace_file(const struct btrail_trace *trace,
 
 /* The SIDEBAND chunks of all files: of struct btrail_index_entry */
 const GArray *btrail_trace_sidebands(const struct btrail_trace *trace);
+
+/* What readers of the trace may use; of a constant trace, too */
+struct btrail_budget *btrail_trace_budget(const struct btrail_trace *trace);
 
 /*
  * As btrail_merge(), while the files are being written: nothing is missing

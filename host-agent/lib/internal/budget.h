@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The memory that readers of a trace may use for what it describes
+ *
+ * A few bytes of a file can describe millions of mappings, symbols or spans.
+ * What a reader keeps of them is taken from a budget in proportion to the size
+ * of the files.  A guest fills a file with far more bytes for what is in it.
+ */
+
+#ifndef BTRAIL_BUDGET_H
+#define BTRAIL_BUDGET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* What each trace has, what it has more for each byte, and the most */
+#define BTRAIL_BUDGET_LEAST     (UINT64_C(256) << 20)
+#define BTRAIL_BUDGET_FACTOR    64
+#define BTRAIL_BUDGET_MOST      (UINT64_C(2) << 30)
+
+/* Threads share it; it lives as long as anybody has a reference. */
+struct btrail_budget;
+
+/* For files of @size bytes together */
+struct btrail_budget *btrail_budget_new(uint64_t size);
+
+struct btrail_budget *btrail_budget_ref(struct btrail_budget *budget);
+void btrail_budget_unref(struct btrail_budget *budget);
+
+/* Takes some bytes; false, and takes none, if there are not as many. */
+bool btrail_budget_take(struct btrail_budget *budget, uint64_t bytes);
+
+/* Gives bytes back that were taken. */
+void btrail_budget_give(struct btrail_budget *budget, uint64_t bytes);
+
+#endif /* BTRAIL_BUDGET_H */
