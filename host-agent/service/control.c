@@ -90,6 +90,12 @@ void btrail_control_free(struct btrail_control *c)
     }
 }
 
+bool btrail_control_is_idle(const struct btrail_control *c)
+{
+    return !g_hash_table_size(c->commands) && !c->executed.length &&
+           !c->queue.length;
+}
+
 /* Runs from the main loop, so that no handler is called recursively. */
 static gboolean report_closed(gpointer opaque)
 {

@@ -40,6 +40,9 @@ struct btrail_control *
 btrail_control_new(int sock, const struct btrail_control_handler *handler,
                    void *opaque);
 
+/* Does neither side wait for a reply? */
+bool btrail_control_is_idle(const struct btrail_control *c);
+
 /* Hang up; no handler is called any more.  Any handler may call this. */
 void btrail_control_free(struct btrail_control *c);
 

@@ -10,6 +10,8 @@
 #ifndef BTRAIL_GUEST_LINK_H
 #define BTRAIL_GUEST_LINK_H
 
+#include <sys/types.h>
+
 #include "service/control.h"
 
 /**
@@ -17,12 +19,14 @@
  * @name:        of the guest, for the log
  * @process:     id of the device's process, see process.h; empty if it is not
  *               known, NULL before it has connected
+ * @uid:         of this process
  * @control:     NULL while the device is not connected
  * @connections: number of the current connection
  */
 struct guest_link {
     char *name;
     char *process;
+    uid_t uid;
     struct btrail_control *control;
     unsigned connections;
 };

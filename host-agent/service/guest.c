@@ -211,10 +211,14 @@ void btrail_guest_free(struct btrail_guest *g)
     btrail_guest_unref(g);
 }
 
+bool btrail_guest_is_untraced(const struct btrail_guest *g)
+{
+    return !g->members->len && !g->capture.capture && !g->capture.busy;
+}
+
 bool btrail_guest_is_idle(const struct btrail_guest *g)
 {
-    return !g->link.control && !g->members->len && !g->capture.capture &&
-           !g->capture.busy;
+    return !g->link.control && btrail_guest_is_untraced(g);
 }
 
 static void on_panic(struct btrail_guest *g)

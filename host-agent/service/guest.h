@@ -43,6 +43,9 @@ void btrail_guest_unref(struct btrail_guest *g);
 /* Drop the reference of the host; the guest has no sessions. */
 void btrail_guest_free(struct btrail_guest *g);
 
+/* The guest has neither a session that is not done nor a capture. */
+bool btrail_guest_is_untraced(const struct btrail_guest *g);
+
 /* The guest has neither a session that is not done nor a connection. */
 bool btrail_guest_is_idle(const struct btrail_guest *g);
 

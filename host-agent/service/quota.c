@@ -46,14 +46,27 @@ static bool admit(const struct btrail_config_limits *l,
                                "first", whose, u->memory + memory, l->memory);
 }
 
+uint64_t btrail_quota_share(uint64_t all)
+{
+    return all - all / 4;
+}
+
 bool btrail_quota_admit(const struct btrail_config *config,
                          const struct btrail_usage *guest,
+                         const struct btrail_usage *user,
                          const struct btrail_usage *all, uint64_t memory,
                          uint64_t space, GError **error)
 {
+    const struct btrail_config_limits share = {
+        .sessions = btrail_quota_share(config->all.sessions),
+        .memory = btrail_quota_share(config->all.memory),
+    };
+
     return admit(&config->each, guest, memory, "this guest", "each-guest",
                  error) &&
            admit(&config->all, all, memory, "all guests together", "all-guests",
+                 error) &&
+           admit(&share, user, memory, "the guests of one user", "all-guests",
                  error) &&
            btrail_quota_admit_disk(config, guest, all, space, error);
 }

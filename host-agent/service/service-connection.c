@@ -13,6 +13,7 @@
 #include "backtrail/transport.h"
 #include "service/guest.h"
 #include "service/log.h"
+#include "service/quota.h"
 #include "service/service-connection.h"
 #include "service/service-state.h"
 #include "util/json.h"
@@ -20,6 +21,9 @@
 /* Connections that have not sent anything yet */
 #define MAX_UNKNOWN         256
 #define UNKNOWN_TIMEOUT_S   10
+
+/* QEMU has one, and may connect again before the end of that is known. */
+#define MAX_OF_PROCESS      4
 
 struct connection {
     struct btrail_connections *all;
@@ -139,6 +143,7 @@ static bool on_guest(void *opaque, JsonObject *json, GError **error)
     }
     g_free(g->link.process);
     g->link.process = g_strdup(c->peer.process);
+    g->link.uid = c->peer.uid;
     left = g_strcmp0(g->capture.name, capture) ?
            btrail_service_state_find(host->state, g, capture) : NULL;
     btrail_service_state_forget(host->state, g, capture);
@@ -218,12 +223,118 @@ static void drop_unknown(struct connection *c, const char *why)
     free_connection(c);
 }
 
+/*
+ * Shares: who has the most gives way, so that it shuts out nobody else
+ */
+
+/* Nobody needs it: a device connects again for the next command. */
+static bool is_idle(const struct connection *c)
+{
+    return !c->control ||
+           (btrail_control_is_idle(c->control) &&
+            (!c->guest || btrail_guest_is_untraced(c->guest)));
+}
+
+static unsigned count_of(GHashTable *counts, gpointer of)
+{
+    return GPOINTER_TO_UINT(g_hash_table_lookup(counts, of));
+}
+
+static void count(GHashTable *counts, gpointer of)
+{
+    g_hash_table_insert(counts, of,
+                        GUINT_TO_POINTER(count_of(counts, of) + 1));
+}
+
+/*
+ * The oldest idle connection of the process that has the most, among those of
+ * the user who has the most, or of @only unless that is NULL; or NULL.
+ */
+static struct connection *find_dispensable(GPtrArray *list, const uid_t *only)
+{
+    g_autoptr(GHashTable) users = g_hash_table_new(NULL, NULL);
+    g_autoptr(GHashTable) processes = g_hash_table_new(NULL, NULL);
+    unsigned most_of_user = 0, most_of_process = 0;
+    struct connection *found = NULL;
+
+    for (unsigned i = 0; i < list->len; i++) {
+        const struct connection *c = g_ptr_array_index(list, i);
+
+        count(users, GUINT_TO_POINTER(c->peer.uid));
+        count(processes, GUINT_TO_POINTER(c->peer.pid));
+    }
+    for (unsigned i = 0; i < list->len; i++) {
+        struct connection *c = g_ptr_array_index(list, i);
+        unsigned of_user = count_of(users, GUINT_TO_POINTER(c->peer.uid));
+        unsigned of_process = count_of(processes,
+                                       GUINT_TO_POINTER(c->peer.pid));
+
+        if ((only && c->peer.uid != *only) || !is_idle(c) ||
+            of_user < most_of_user || (of_user == most_of_user &&
+                                       of_process <= most_of_process)) {
+            continue;
+        }
+        most_of_user = of_user;
+        most_of_process = of_process;
+        found = c;
+    }
+    return found;
+}
+
+/* Hangs up a control connection; @c is freed. */
+static void drop_control(struct connection *c, const char *why)
+{
+    struct btrail_guest *g = c->guest;
+
+    btrail_log(BTRAIL_LOG_DEBUG, "%s%s: hung up, %s", g ? "guest " :
+               "a device", g ? g->link.name : "", why);
+    g_ptr_array_remove(c->all->control, c);
+    if (g) {
+        btrail_guest_connect(g, NULL, NULL);
+    }
+    free_connection(c);
+}
+
+/* Makes room for the guest that @c is of; or returns why there is none. */
+static const char *make_room(const struct connection *c)
+{
+    GPtrArray *control = c->all->control;
+    uint64_t most = c->all->host->config->guests;
+    unsigned of_user = 0, of_process = 0;
+    struct connection *other;
+
+    for (unsigned i = 0; i < control->len; i++) {
+        other = g_ptr_array_index(control, i);
+        of_user += other->peer.uid == c->peer.uid;
+        of_process += other->peer.pid == c->peer.pid;
+    }
+    if (of_process >= MAX_OF_PROCESS) {
+        return "its process is connected too often";
+    }
+    if (of_user >= btrail_quota_share(most)) {
+        other = find_dispensable(control, &c->peer.uid);
+        if (!other) {
+            return "its user has as many guests as one user may have";
+        }
+        drop_control(other, "its user has as many guests as it may have");
+    }
+    if (control->len >= most) {
+        other = find_dispensable(control, NULL);
+        if (!other) {
+            return "there are as many guests as there may be";
+        }
+        drop_control(other, "there are as many guests as there may be");
+    }
+    return NULL;
+}
+
 static void take_control(struct connection *c)
 {
     struct btrail_connections *all = c->all;
+    const char *why = make_room(c);
 
-    if (all->control->len >= all->host->config->guests) {
-        drop_unknown(c, "there are as many guests as there may be");
+    if (why) {
+        drop_unknown(c, why);
         return;
     }
     g_ptr_array_remove(all->unknown, c);
@@ -291,10 +402,8 @@ void btrail_connections_add(void *opaque, int sock,
     struct connection *c;
 
     if (all->unknown->len >= MAX_UNKNOWN) {
-        btrail_log(BTRAIL_LOG_WARNING, "too many connections that send "
-                   "nothing");
-        close(sock);
-        return;
+        drop_unknown(find_dispensable(all->unknown, NULL),
+                     "too many connections send nothing");
     }
     c = g_new0(struct connection, 1);
     c->all = all;

@@ -24,13 +24,51 @@ static uint64_t measure_disk(const struct btrail_config_limits *limits,
     return limits->disk ? btrail_folder_usage(folder) : 0;
 }
 
+static void add_sessions(struct btrail_usage *usage,
+                         const struct btrail_guest *g)
+{
+    usage->sessions += g->members->len;
+    usage->memory += capture_memory(g, g->members->len);
+}
+
+/* A process gets no more for saying that it is several guests. */
+static bool is_one_process(const struct btrail_guest *a,
+                           const struct btrail_guest *b)
+{
+    return a == b || (a->link.process && *a->link.process &&
+                      !g_strcmp0(a->link.process, b->link.process));
+}
+
 static struct btrail_usage measure_guest(const struct btrail_guest *g)
 {
-    return (struct btrail_usage) {
-        .sessions = g->members->len,
-        .memory = capture_memory(g, g->members->len),
+    struct btrail_usage one = {
         .disk = measure_disk(&g->host->config->each, g->folder),
     };
+
+    for (unsigned i = 0; i < g->host->guests->len; i++) {
+        const struct btrail_guest *other =
+            g_ptr_array_index(g->host->guests, i);
+
+        if (is_one_process(g, other)) {
+            add_sessions(&one, other);
+        }
+    }
+    return one;
+}
+
+static struct btrail_usage measure_user(const struct btrail_guest *g)
+{
+    struct btrail_usage user = { 0 };
+
+    for (unsigned i = 0; i < g->host->guests->len; i++) {
+        const struct btrail_guest *other =
+            g_ptr_array_index(g->host->guests, i);
+
+        if (other->link.uid == g->link.uid) {
+            add_sessions(&user, other);
+        }
+    }
+    return user;
 }
 
 static struct btrail_usage measure_all(const struct btrail_host *host)
@@ -40,24 +78,23 @@ static struct btrail_usage measure_all(const struct btrail_host *host)
     };
 
     for (unsigned i = 0; i < host->guests->len; i++) {
-        const struct btrail_guest *g = g_ptr_array_index(host->guests, i);
-
-        all.sessions += g->members->len;
-        all.memory += capture_memory(g, g->members->len);
+        add_sessions(&all, g_ptr_array_index(host->guests, i));
     }
     return all;
 }
 
 bool btrail_usage_admit(const struct btrail_guest *g, GError **error)
 {
-    struct btrail_usage one = measure_guest(g), all = measure_all(g->host);
-    uint64_t more = capture_memory(g, one.sessions + 1) - one.memory;
+    struct btrail_usage one = measure_guest(g), user = measure_user(g);
+    struct btrail_usage all = measure_all(g->host);
+    unsigned n = g->members->len;
+    uint64_t more = capture_memory(g, n + 1) - capture_memory(g, n);
 
     if (g->host->ending) {
         return btrail_service_fail(error, BTRAIL_SERVICE_ERROR_COMMAND,
                                    "the service is about to end");
     }
-    return btrail_quota_admit(g->host->config, &one, &all, more,
+    return btrail_quota_admit(g->host->config, &one, &user, &all, more,
                               btrail_folder_space(g->host->folder), error);
 }
 

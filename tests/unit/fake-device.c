@@ -13,6 +13,7 @@
 
 char *folder;
 struct btrail_service *service;
+uid_t device_user = 7;
 
 void start_service(const char *more)
 {
@@ -110,7 +111,7 @@ JsonNode *hear(struct device *d)
 
 void add_connection(int sock, int pid)
 {
-    struct btrail_peer peer = { .pid = pid, .uid = 7 };
+    struct btrail_peer peer = { .pid = pid, .uid = device_user };
 
     if (pid == getpid()) {
         btrail_process_id(peer.process, pid);

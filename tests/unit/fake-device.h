@@ -25,6 +25,9 @@ struct device {
 extern char *folder;
 extern struct btrail_service *service;
 
+/* Of devices that connect */
+extern uid_t device_user;
+
 /* Call a test, void (*)(void), with a new folder. */
 void in_folder(gconstpointer test);
 

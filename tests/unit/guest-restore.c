@@ -375,18 +375,20 @@ static void test_same_name(void)
 }
 
 /*
- * The liar: another process of the same user, which says the guest's name, and
- * knows the name of its capture
+ * The liar: other processes of the same user, which say the guest's name, and
+ * know the name of its capture
  */
 
 #define LIAR    101
 
 static void lie(struct device *d, const char *capture)
 {
+    static unsigned lies;
+
     if (capture) {
-        connect_traced(d, "vm", LIAR, capture);
+        connect_traced(d, "vm", LIAR + lies++, capture);
     } else {
-        connect_device(d, "vm", LIAR);
+        connect_device(d, "vm", LIAR + lies++);
     }
     if (capture) {
         /* It has a capture that is not its own: it may stop it itself. */

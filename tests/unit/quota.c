@@ -13,12 +13,13 @@ static const struct btrail_config config = {
     .keep_free = 10,
 };
 
-static void admitted(struct btrail_usage guest, struct btrail_usage all,
-                     uint64_t memory, uint64_t space, const char *why)
+static void admitted_user(struct btrail_usage guest, struct btrail_usage user,
+                          struct btrail_usage all, uint64_t memory,
+                          uint64_t space, const char *why)
 {
     g_autoptr(GError) error = NULL;
-    bool ok = btrail_quota_admit(&config, &guest, &all, memory, space,
-                                 &error);
+    bool ok = btrail_quota_admit(&config, &guest, &user, &all, memory,
+                                 space, &error);
 
     g_assert_true(ok == !why);
     if (why) {
@@ -26,6 +27,12 @@ static void admitted(struct btrail_usage guest, struct btrail_usage all,
         g_test_message("%s", error->message);
         g_assert_nonnull(strstr(error->message, why));
     }
+}
+
+static void admitted(struct btrail_usage guest, struct btrail_usage all,
+                     uint64_t memory, uint64_t space, const char *why)
+{
+    admitted_user(guest, guest, all, memory, space, why);
 }
 
 #define USAGE(s, d, m) (struct btrail_usage) { s, d, m }
@@ -46,14 +53,30 @@ static void test_admit(void)
     admitted(USAGE(0, 0, 0), USAGE(0, 0, 0), 1, 10, "stay free");
 }
 
+/* One user leaves something for others. */
+static void test_share(void)
+{
+    g_assert_cmpuint(btrail_quota_share(0), ==, 0);
+    g_assert_cmpuint(btrail_quota_share(1), ==, 1);
+    g_assert_cmpuint(btrail_quota_share(256), ==, 192);
+    g_assert_cmpuint(btrail_quota_share(UINT64_MAX), <, UINT64_MAX);
+    admitted_user(USAGE(0, 0, 0), USAGE(2, 0, 0), USAGE(2, 0, 0), 1, 11, NULL);
+    admitted_user(USAGE(0, 0, 0), USAGE(3, 0, 0), USAGE(2, 0, 0), 1, 11,
+                  "the guests of one user may have 3 sessions");
+    admitted_user(USAGE(0, 0, 0), USAGE(1, 0, 43), USAGE(1, 0, 43), 10, 11,
+                  NULL);
+    admitted_user(USAGE(0, 0, 0), USAGE(1, 0, 44), USAGE(1, 0, 44), 10, 11,
+                  "the guests of one user would take 54 bytes");
+}
+
 /* No limits except what is kept free */
 static void test_none(void)
 {
     const struct btrail_config none = { NULL };
     const struct btrail_usage much = { UINT64_MAX, UINT64_MAX, UINT64_MAX };
 
-    g_assert_true(btrail_quota_admit(&none, &much, &much, UINT64_MAX, 1,
-                                     NULL));
+    g_assert_true(btrail_quota_admit(&none, &much, &much, &much,
+                                     UINT64_MAX, 1, NULL));
     g_assert_null(btrail_quota_guest_exceeded(&none, &much));
     g_assert_null(btrail_quota_all_exceeded(&none, &much, 0));
 }
@@ -72,6 +95,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/quota/admit", test_admit);
+    g_test_add_func("/quota/share", test_share);
     g_test_add_func("/quota/none", test_none);
     g_test_add_func("/quota/exceeded", test_exceeded);
     return g_test_run();

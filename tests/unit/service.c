@@ -4,6 +4,7 @@
  * it refuses, and its socket
  */
 
+#include <errno.h>
 #include <glib/gstdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -13,6 +14,7 @@
 
 #include "backtrail/trace.h"
 #include "fake-device.h"
+#include "service/guest.h"
 #include "service/log.h"
 
 static void test_session(void)
@@ -301,6 +303,151 @@ static void test_orphan(void)
     stop_service();
 }
 
+static void iterate_all(void)
+{
+    while (g_main_context_iteration(NULL, FALSE)) {
+        continue;
+    }
+}
+
+/* Has the service hung up?  It sends nothing before. */
+static bool is_hung_up(const struct device *d)
+{
+    char byte;
+
+    return recv(d->sock, &byte, 1, MSG_DONTWAIT) >= 0 || errno != EAGAIN;
+}
+
+/* One process connects very often and is silent; others are served. */
+static void test_silent(void)
+{
+    struct device silent[1000], d;
+    unsigned open = 0;
+
+    start_service("");
+    for (unsigned i = 0; i < G_N_ELEMENTS(silent); i++) {
+        open_device(&silent[i], 5);
+    }
+    /* So is one that takes a while to speak. */
+    open_device(&d, 100);
+    for (unsigned i = 0; i < 500; i++) {
+        disconnect(&silent[i]);
+        open_device(&silent[i], 5);
+    }
+    say(&d, "{\"type\":\"guest\",\"name\":\"vm\",\"vcpus\":1}");
+    refused(&d, "{\"do\":\"dance\"}", "'do'");
+    for (unsigned i = 0; i < G_N_ELEMENTS(silent); i++) {
+        open += !is_hung_up(&silent[i]);
+        disconnect(&silent[i]);
+    }
+    g_assert_cmpuint(open, >, 0);
+    g_assert_cmpuint(open, <=, 256);
+    disconnect(&d);
+    stop_service();
+}
+
+/* One process says that it is many guests. */
+static void test_process(void)
+{
+    static const char start[] = "{\"do\":\"start\",\"names\":\"off\"}";
+    struct device many[256], d;
+    unsigned open = 0;
+
+    start_service("[each-guest]\nsessions=1\n");
+    for (unsigned i = 0; i < G_N_ELEMENTS(many); i++) {
+        g_autofree char *name = g_strdup_printf("vm%u", i);
+
+        connect_device(&many[i], name, 5);
+        iterate_all();
+        open += !is_hung_up(&many[i]);
+    }
+    g_assert_cmpuint(open, ==, 4);
+    connect_device(&d, "vm", 100);
+    start_session(&d, start);
+    /* It has the sessions of one guest. */
+    start_session(&many[0], start);
+    refused(&many[1], start, "this guest may have 1 sessions");
+    for (unsigned i = 0; i < G_N_ELEMENTS(many); i++) {
+        disconnect(&many[i]);
+    }
+    end_data(&d, 0);
+    end_data(&many[0], 0);
+    disconnect(&d);
+    stop_service();
+    fake_clear(&d.producer);
+    fake_clear(&many[0].producer);
+}
+
+/* Many processes of one user: those that are idle give way, the oldest first */
+static void test_user_idle(void)
+{
+    struct device many[40], d;
+
+    start_service("[guests]\nmost=8\n");
+    for (unsigned i = 0; i < G_N_ELEMENTS(many); i++) {
+        g_autofree char *name = g_strdup_printf("vm%u", i);
+
+        connect_device(&many[i], name, 1000 + i);
+        refused(&many[i], "{\"do\":\"dance\"}", "'do'");
+        g_assert_true(i < 6 || is_hung_up(&many[i - 6]));
+    }
+    g_assert_cmpuint(service->connections.control->len, ==, 6);
+    device_user = 8;
+    connect_device(&d, "other", 100);
+    device_user = 7;
+    refused(&d, "{\"do\":\"dance\"}", "'do'");
+    g_assert_cmpuint(service->connections.control->len, ==, 7);
+    for (unsigned i = 0; i < G_N_ELEMENTS(many); i++) {
+        disconnect(&many[i]);
+    }
+    disconnect(&d);
+    stop_service();
+}
+
+/* Those that are traced stay, and are no more than the share of their user. */
+static void test_user_traced(void)
+{
+    static const char start[] = "{\"do\":\"start\",\"names\":\"off\"}";
+    struct device traced[6], idle[3], d, last;
+
+    start_service("[guests]\nmost=8\n");
+    for (unsigned i = 0; i < G_N_ELEMENTS(traced); i++) {
+        g_autofree char *name = g_strdup_printf("vm%u", i);
+
+        connect_device(&traced[i], name, 1000 + i);
+        start_session(&traced[i], start);
+    }
+    connect_device(&d, "more", 2000);
+    iterate_all();
+    g_assert_true(is_hung_up(&d));
+    disconnect(&d);
+    /* Two are left for others, of whom one has more than another one. */
+    device_user = 8;
+    connect_device(&idle[0], "a", 3000);
+    refused(&idle[0], "{\"do\":\"dance\"}", "'do'");
+    connect_device(&idle[1], "b", 3001);
+    refused(&idle[1], "{\"do\":\"dance\"}", "'do'");
+    device_user = 9;
+    connect_device(&last, "c", 4000);
+    refused(&last, "{\"do\":\"dance\"}", "'do'");
+    g_assert_true(is_hung_up(&idle[0]));
+    g_assert_false(is_hung_up(&idle[1]));
+    device_user = 7;
+    for (unsigned i = 0; i < G_N_ELEMENTS(traced); i++) {
+        g_assert_cmpuint(((struct btrail_guest *)g_ptr_array_index(
+            service->host.guests, i))->members->len, ==, 1);
+        end_data(&traced[i], 0);
+        disconnect(&traced[i]);
+    }
+    disconnect(&idle[0]);
+    disconnect(&idle[1]);
+    disconnect(&last);
+    stop_service();
+    for (unsigned i = 0; i < G_N_ELEMENTS(traced); i++) {
+        fake_clear(&traced[i].producer);
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -317,6 +464,10 @@ int main(int argc, char **argv)
     g_test_add_data_func("/service/socket-of-others", test_socket_of_others,
                          in_folder);
     g_test_add_data_func("/service/more-vcpus", test_more_vcpus, in_folder);
+    g_test_add_data_func("/service/silent", test_silent, in_folder);
+    g_test_add_data_func("/service/process", test_process, in_folder);
+    g_test_add_data_func("/service/user/idle", test_user_idle, in_folder);
+    g_test_add_data_func("/service/user/traced", test_user_traced, in_folder);
     g_test_add_data_func("/service/orphan", test_orphan, in_folder);
     return g_test_run();
 }
