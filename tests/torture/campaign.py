@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Rounds of a part: each has a seed of its own, and keeps what failed."""
+
+import collections
+import os
+import random
+import shutil
+import sys
+import tempfile
+import time
+import traceback
+
+KEPT = 20                       # failures of a part with their files
+
+
+class Failure(Exception):
+    """Something did what it must not."""
+
+
+class Skip(Exception):
+    """The part cannot run here; says why."""
+
+
+class Part:
+    """A part of the torture: begin(), round() again and again, end().
+
+    Random numbers of a round come from self.random only, so that a round can
+    be repeated by its seed and its number.
+    """
+
+    name = None
+
+    def __init__(self, options):
+        self.options = options
+        self.counts = collections.Counter()
+        self.failures = []
+        self.random = None
+        self.number = 0
+        self.log = []
+        self.folder = tempfile.mkdtemp(prefix=f'backtrail-{self.name}-')
+
+    def begin(self):
+        """Make what all rounds need; may raise Skip."""
+
+    def round(self):
+        """One round; raises whatever if it fails."""
+        raise NotImplementedError
+
+    def end(self):
+        """Undo begin()."""
+
+    def files(self):
+        """What to keep of a round that has failed"""
+        return []
+
+    def time_left(self):
+        return self.deadline - time.monotonic()
+
+    def say(self, line):
+        """A line for the log of the round"""
+        self.log.append(f'{time.monotonic() - self.started:8.3f} {line}')
+        if self.options.verbose:
+            print(f'{self.name}-{self.number}: {self.log[-1]}', flush=True)
+
+    def run(self, seconds):
+        """Rounds for so long, at least one"""
+        self.deadline = time.monotonic() + seconds
+        numbers = [self.options.round] if self.options.round is not None \
+            else range(1 << 60)
+        try:
+            self.begin()
+            for self.number in numbers:
+                self.one()
+                self.progress()
+                if self.time_left() <= 0:
+                    break
+        finally:
+            self.end()
+            if sys.stdout.isatty():
+                print(end='\r\033[K')
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def one(self):
+        self.random = random.Random(
+            f'{self.options.seed} {self.name} {self.number}')
+        self.log = []
+        self.started = time.monotonic()
+        self.counts['rounds'] += 1
+        try:
+            self.round()
+        except Skip:
+            raise
+        except Exception as e:
+            self.log.append(traceback.format_exc())
+            self.fail(e)
+
+    def fail(self, why):
+        self.counts['failures'] += 1
+        folder = os.path.join(self.options.keep,
+                              f'{self.name}-{self.options.seed}-{self.number}')
+        self.failures.append({'round': self.number, 'why': str(why),
+                              'folder': folder})
+        if self.counts['failures'] <= KEPT:
+            os.makedirs(folder, exist_ok=True)
+            for path in self.files():
+                target = os.path.join(folder, os.path.basename(path))
+                if os.path.isdir(path):
+                    shutil.copytree(path, target, dirs_exist_ok=True)
+                elif os.path.exists(path):
+                    shutil.copy(path, target)
+            with open(os.path.join(folder, 'log'), 'w',
+                      encoding='utf-8', errors='backslashreplace') as f:
+                f.write('\n'.join(self.log) + '\n')
+        if sys.stdout.isatty():
+            print(end='\r\033[K')
+        # What a hostile trace or guest has had printed is in the log only.
+        print(f'{self.name}: round {self.number} failed: '
+              f'{ascii(str(why)[:2000])}\n'
+              f'{self.name}: its files are in {folder}; again: '
+              f'tests/torture/run --seed {self.options.seed} --round '
+              f'{self.number} {self.name}', flush=True)
+
+    def progress(self):
+        if sys.stdout.isatty():
+            print(end=f'\r\033[K{self.name}: {self.sums()}; '
+                  f'{max(self.time_left(), 0):.0f} s left', flush=True)
+
+    def sums(self):
+        return ', '.join(f'{n} {what}' for what, n in self.counts.items())
