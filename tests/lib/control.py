@@ -203,9 +203,10 @@ class Service:
 
     def serve_data(self, sock, fds, slot, size):
         data = Data(sock, fds, slot, size)
+        # Before the device continues
+        self.note(self.data, data)
         if self.ready:
             sock.sendall(transport.message(transport.READY))
-        self.note(self.data, data)
         while self.drain and not self.ended:
             if not data.drain_once():
                 time.sleep(0.001)
