@@ -7,6 +7,7 @@
 #include <config.h>
 #include "virsh-trace-agent.h"
 #include "virsh-trace-answer.h"
+#include "virsh-trace-text.h"
 
 #include <libvirt/libvirt-qemu.h>
 
@@ -42,12 +43,12 @@ virshTraceFail(vshControl *ctl,
         err->unable = unable;
         err->message = g_steal_pointer(&message);
     } else {
-        vshError(ctl, "%s", message);
+        virshTraceComplain(ctl, "%s", message);
     }
 }
 
 /* Stores the error of a libvirt function that has failed in @err.  If that is
- * NULL, virsh reports the error as usual. */
+ * NULL, reports the error as virsh does. */
 static void
 virshTraceFailLibvirt(vshControl *ctl,
                       virDomainPtr dom,
@@ -58,8 +59,11 @@ virshTraceFailLibvirt(vshControl *ctl,
     g_autofree char *why = g_strdup(virGetLastErrorMessage());
     bool unable;
 
-    if (!err)
+    if (!err) {
+        virshTraceComplain(ctl, "%s", why);
+        vshResetLibvirtError();
         return;
+    }
 
     unable = code == VIR_ERR_NO_DOMAIN || code == VIR_ERR_NO_SUPPORT ||
              virDomainIsActive(dom) == 0;

@@ -6,33 +6,16 @@
 
 #include <config.h>
 #include "virsh-trace-answer.h"
+#include "virsh-trace-text.h"
 
 #include "vsh.h"
 
-/*
- * Returns a copy of @text, "" if that is NULL.  It comes from the host of a
- * domain, or from another user, and must not control the terminal.
- */
-char *
-virshTraceText(const char *text)
-{
-    g_autofree char *valid = g_utf8_make_valid(NULLSTR_EMPTY(text), -1);
-    char *p;
-
-    for (p = valid; *p; p++) {
-        if (g_ascii_iscntrl(*p))
-            *p = '?';
-    }
-
-    return g_steal_pointer(&valid);
-}
-
-/* A member that is a string, as virshTraceText() returns it */
+/* A copy of a member that is a string; "" if it is not there */
 char *
 virshTraceGetText(virJSONValue *object,
                   const char *name)
 {
-    return virshTraceText(virJSONValueObjectGetString(object, name));
+    return g_strdup(NULLSTR_EMPTY(virJSONValueObjectGetString(object, name)));
 }
 
 size_t
@@ -109,7 +92,7 @@ virshTraceFields(virJSONValue *object,
     for (i = 0; i < n; i++) {
         const char *text = virJSONValueObjectGetString(object, names[i]);
 
-        fields[i] = virshTraceText(text && *text ? text : "-");
+        fields[i] = virshTraceQuote(text && *text ? text : "-");
     }
 
     return fields;

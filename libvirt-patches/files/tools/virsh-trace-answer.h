@@ -9,9 +9,6 @@
 #include "virjson.h"
 
 char *
-virshTraceText(const char *text);
-
-char *
 virshTraceGetText(virJSONValue *object,
                   const char *name);
 

@@ -6,7 +6,10 @@
 
 #include <config.h>
 #include "virsh-trace-each.h"
+#include "virsh-trace-text.h"
 #include "virsh-util.h"
+
+#include "util/quote.h"
 
 /* @domains ends with NULL. */
 void
@@ -49,6 +52,7 @@ virshTracePrintJSON(vshControl *ctl,
                     virJSONValue *info)
 {
     g_autofree char *text = NULL;
+    g_autoptr(GString) quoted = g_string_new(NULL);
 
     if (virJSONValueObjectPrependString(info, "domain", virDomainGetName(dom)) < 0 ||
         !(text = virJSONValueToString(info, false))) {
@@ -56,7 +60,8 @@ virshTracePrintJSON(vshControl *ctl,
         return -1;
     }
 
-    vshPrint(ctl, "%s\n", text);
+    btrail_quote_json(quoted, text, "");
+    vshPrint(ctl, "%s\n", quoted->str);
     return 0;
 }
 
@@ -101,7 +106,7 @@ virshTraceEach(vshControl *ctl,
         } else if (!all) {
             goto cleanup;
         } else if (!err.unable) {
-            vshError(ctl, "%s", err.message);
+            virshTraceComplain(ctl, "%s", err.message);
             *failed = true;
         }
     }

@@ -8,6 +8,7 @@
 #include "virsh-trace-end.h"
 #include "virsh-trace-agent.h"
 #include "virsh-trace-answer.h"
+#include "virsh-trace-text.h"
 #include "virsh-trace-wait.h"
 
 /* The result of a session */
@@ -19,14 +20,14 @@ virshTracePrintSums(vshControl *ctl,
     g_autofree char *file = virshTracePath(session);
     g_autofree char *why = virshTraceGetText(session, "why");
 
-    vshPrintExtra(ctl, _("%1$llu branches recorded, %2$llu lost, vCPUs paused for %3$.3f s\n"),
+    virshTraceSay(ctl, _("%1$llu branches recorded, %2$llu lost, vCPUs paused for %3$.3f s"),
                   virshTraceNumber(session, "records"),
                   virshTraceNumber(session, "lost"),
                   virshTraceNumber(session, "paused-ns") / 1e9);
     if (*file)
-        vshPrintExtra(ctl, _("Trace '%1$s' has %2$s\n"), file, size);
+        virshTraceSay(ctl, _("Trace '%1$s' has %2$s"), file, size);
     if (*why && STRNEQ(virshTraceState(session), "failed"))
-        vshPrintExtra(ctl, _("Reason: %1$s\n"), why);
+        virshTraceSay(ctl, _("Reason: %1$s"), why);
 }
 
 /* Print the result of a session.  Returns false if it has failed. */
@@ -40,15 +41,15 @@ virshTracePrintEnd(vshControl *ctl,
 
     if (STREQ(virshTraceState(info), "failed")) {
         virshTracePrintSums(ctl, info);
-        vshError(ctl, _("session '%1$s' has failed; its trace is incomplete: %2$s"),
-                 session, *why ? why : _("unknown reason"));
+        virshTraceComplain(ctl, _("session '%1$s' has failed; its trace is incomplete: %2$s"),
+                           session, *why ? why : _("unknown reason"));
         return false;
     }
 
     if (stopped)
-        vshPrintExtra(ctl, _("Session '%1$s' stopped\n"), session);
+        virshTraceSay(ctl, _("Session '%1$s' stopped"), session);
     else
-        vshPrintExtra(ctl, _("Session '%1$s' has ended\n"), session);
+        virshTraceSay(ctl, _("Session '%1$s' has ended"), session);
     virshTracePrintSums(ctl, info);
     return true;
 }
@@ -63,12 +64,12 @@ virshTracePrintDump(vshControl *ctl,
     g_autofree char *size = virshTraceSizeText(info, "bytes");
 
     if (STREQ(virshTraceState(info), "failed")) {
-        vshError(ctl, _("trace '%1$s' could not be written: %2$s"), file, why);
+        virshTraceComplain(ctl, _("trace '%1$s' could not be written: %2$s"), file, why);
         return false;
     }
 
-    vshPrintExtra(ctl, _("Trace: %1$s\n"), file);
-    vshPrintExtra(ctl, _("%1$llu branches, %2$s\n"),
+    virshTraceSay(ctl, _("Trace: %1$s"), file);
+    virshTraceSay(ctl, _("%1$llu branches, %2$s"),
                   virshTraceNumber(info, "records"), size);
     return true;
 }
@@ -134,18 +135,16 @@ virshTraceEndProgress(virshTraceWaiter *w)
 static void
 virshTraceGiveUp(virshTraceWaiter *w)
 {
-    g_autofree char *file = virshTraceText(w->file);
-
     virshTraceEndProgress(w);
     if (w->file) {
-        vshError(w->ctl, _("trace '%1$s' is still being written; 'trace-list %2$s' shows when it is whole"),
-                 file, w->name);
+        virshTraceComplain(w->ctl, _("trace '%1$s' is still being written; 'trace-list %2$s' shows when it is whole"),
+                           w->file, w->name);
     } else if (w->stopped) {
-        vshError(w->ctl, _("session '%1$s' is still being ended; 'trace-status %2$s --session %1$s' shows when it has ended"),
-                 w->session, w->name);
+        virshTraceComplain(w->ctl, _("session '%1$s' is still being ended; 'trace-status %2$s --session %1$s' shows when it has ended"),
+                           w->session, w->name);
     } else {
-        vshError(w->ctl, _("session '%1$s' continues; 'trace-stop %2$s --session %1$s' ends it"),
-                 w->session, w->name);
+        virshTraceComplain(w->ctl, _("session '%1$s' continues; 'trace-stop %2$s --session %1$s' ends it"),
+                           w->session, w->name);
     }
 }
 
@@ -180,7 +179,6 @@ static virJSONValue *
 virshTraceGetStatus(virshTraceWaiter *w)
 {
     g_autoptr(virJSONValue) info = NULL;
-    g_autofree char *text = NULL;
     virJSONValue *array;
     size_t n;
 
@@ -197,11 +195,10 @@ virshTraceGetStatus(virshTraceWaiter *w)
             return virJSONValueCopy(one);
     }
 
-    text = virshTraceText(w->file);
     if (w->file) {
         virshTraceFail(w->ctl, &w->err, false,
                        _("the agent of domain '%1$s' no longer knows the dump '%2$s'; trace-list shows whether it is whole"),
-                       virDomainGetName(w->dom), text);
+                       virDomainGetName(w->dom), w->file);
     } else {
         virshTraceFail(w->ctl, &w->err, false,
                        _("domain '%1$s' has no session '%2$s'"),
@@ -244,10 +241,8 @@ virshTracePrintShutOff(virshTraceWaiter *w)
 {
     virshTraceEndProgress(w);
     if (w->file) {
-        g_autofree char *file = virshTraceText(w->file);
-
-        vshError(w->ctl, _("domain '%1$s' has ended while '%2$s' was being written"),
-                 w->name, file);
+            virshTraceComplain(w->ctl, _("domain '%1$s' has ended while '%2$s' was being written"),
+                               w->name, w->file);
         return false;
     }
     vshPrintExtra(w->ctl, "%s", _("The domain has ended, and its session with it\n"));
@@ -318,7 +313,7 @@ virshTraceWaitEnd(virshTraceWaiter *w)
 
         case VIRSH_TRACE_WAIT_NO_ANSWER:
             virshTraceEndProgress(w);
-            vshError(w->ctl, "%s", NULLSTR(w->err.message));
+            virshTraceComplain(w->ctl, "%s", NULLSTR(w->err.message));
             return false;
 
         case VIRSH_TRACE_WAIT_ANSWERED:

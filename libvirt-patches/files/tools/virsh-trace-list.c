@@ -9,6 +9,7 @@
 #include "virsh-trace-answer.h"
 #include "virsh-trace-each.h"
 #include "virsh-trace-option.h"
+#include "virsh-trace-text.h"
 
 #include "virbuffer.h"
 #include "vsh-table.h"
@@ -59,11 +60,11 @@ virshTraceListShutOff(vshControl *ctl,
     }
 
     if (!ret && err.message) {
-        vshError(ctl, _("domain '%1$s' is not running, and its traces cannot be listed through another one: %2$s"),
-                 name, err.message);
+        virshTraceComplain(ctl, _("domain '%1$s' is not running, and its traces cannot be listed through another one: %2$s"),
+                           name, err.message);
     } else if (!ret) {
-        vshError(ctl, _("domain '%1$s' is not running, and no running domain can be asked for its traces; on its host, 'ls /var/lib/backtrail/traces/%1$s' lists them, unless backtraild.conf names another folder"),
-                 name);
+        virshTraceComplain(ctl, _("domain '%1$s' is not running, and no running domain can be asked for its traces; on its host, 'ls /var/lib/backtrail/traces/%1$s' lists them, unless backtraild.conf names another folder"),
+                           name);
     }
 
     virshTraceDomainsFree(others);
@@ -95,13 +96,13 @@ virshTraceAddTrace(vshTable *table,
                    virJSONValue *info)
 {
     static const char *const names[] = { "file", "session", "state", "begin" };
+    g_autofree char *domain = virshTraceQuote(virDomainGetName(dom));
     g_autofree char *records = g_strdup_printf("%llu", virshTraceNumber(info, "records"));
     g_autofree char *size = virshTraceSizeText(info, "bytes");
     g_auto(GStrv) fields = virshTraceFields(info, names, G_N_ELEMENTS(names));
 
-    return vshTableRowAppend(table, virDomainGetName(dom), fields[0],
-                             fields[1], fields[2], records, size, fields[3],
-                             NULL);
+    return vshTableRowAppend(table, domain, fields[0], fields[1], fields[2],
+                             records, size, fields[3], NULL);
 }
 
 static int
@@ -110,7 +111,7 @@ virshTraceListHandle(virDomainPtr dom,
                      void *opaque)
 {
     virshTraceTraces *t = opaque;
-    g_autofree char *folder = virshTraceGetText(info, "folder");
+    const char *folder = virJSONValueObjectGetString(info, "folder");
     virJSONValue *traces;
     size_t n = virshTraceCount(info, "traces", &traces);
     size_t i;
@@ -121,9 +122,12 @@ virshTraceListHandle(virDomainPtr dom,
             return -1;
     }
 
-    if (*folder) {
-        virBufferAsprintf(&t->folders, _("Folder of domain '%1$s' on its host: %2$s\n"),
-                          virDomainGetName(dom), folder);
+    if (folder && *folder) {
+        g_autofree char *line = g_strdup_printf(_("Folder of domain '%1$s' on its host: %2$s"),
+                                                virDomainGetName(dom), folder);
+        g_autofree char *quoted = virshTraceQuote(line);
+
+        virBufferAsprintf(&t->folders, "%s\n", quoted);
     }
 
     return 0;

@@ -8,6 +8,7 @@
 #include "virsh-trace-session.h"
 #include "virsh-trace-agent.h"
 #include "virsh-trace-answer.h"
+#include "virsh-trace-text.h"
 
 /* Users of different hosts are different owners. */
 char *
@@ -41,17 +42,31 @@ virshTraceSessionNames(virJSONValue *info,
     return names;
 }
 
+/* Those that a terminal shows as they are, to complete a command with */
 char **
 virshTraceActiveSessions(vshControl *ctl,
                          virDomainPtr dom)
 {
     g_autoptr(virJSONValue) info = NULL;
     g_auto(virshTraceError) err = { 0 };
+    char **names;
+    size_t used = 0;
+    size_t i;
 
     if (!(info = virshTraceAsk(ctl, dom, &err, "s:do", "status", NULL)))
         return NULL;
 
-    return virshTraceSessionNames(info, NULL);
+    names = virshTraceSessionNames(info, NULL);
+    for (i = 0; names[i]; i++) {
+        g_autofree char *quoted = virshTraceQuote(names[i]);
+
+        if (STREQ(quoted, names[i]))
+            names[used++] = names[i];
+        else
+            g_free(names[i]);
+    }
+    names[used] = NULL;
+    return names;
 }
 
 /**
@@ -90,15 +105,15 @@ virshTraceGetSession(vshControl *ctl,
         return g_strdup(mine[0]);
 
     if (*mine) {
-        vshError(ctl,
-                 _("domain '%1$s' has several sessions of yours; name one with --session"),
-                 domain);
+        virshTraceComplain(ctl,
+                           _("domain '%1$s' has several sessions of yours; name one with --session"),
+                           domain);
     } else if (*all) {
-        vshError(ctl,
-                 _("domain '%1$s' has sessions of other users only; name one with --session"),
-                 domain);
+        virshTraceComplain(ctl,
+                           _("domain '%1$s' has sessions of other users only; name one with --session"),
+                           domain);
     } else {
-        vshError(ctl, _("domain '%1$s' is not being traced"), domain);
+        virshTraceComplain(ctl, _("domain '%1$s' is not being traced"), domain);
     }
 
     return NULL;

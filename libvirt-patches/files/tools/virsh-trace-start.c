@@ -11,6 +11,7 @@
 #include "virsh-trace-end.h"
 #include "virsh-trace-option.h"
 #include "virsh-trace-session.h"
+#include "virsh-trace-text.h"
 #include "virsh-trace-wait.h"
 #include "virsh-util.h"
 
@@ -472,10 +473,10 @@ cmdTraceStart(vshControl *ctl, const vshCmd *cmd)
         goto cleanup;
 
     file = virshTracePath(started);
-    vshPrintExtra(ctl, _("Domain '%1$s' is being traced by session '%2$s'\n"),
+    virshTraceSay(ctl, _("Domain '%1$s' is being traced by session '%2$s'"),
                   virDomainGetName(dom), session);
     if (*file)
-        vshPrintExtra(ctl, _("Trace: %1$s\n"), file);
+        virshTraceSay(ctl, _("Trace: %1$s"), file);
 
     ret = true;
     if (wait) {

@@ -9,6 +9,7 @@
 #include "virsh-trace-answer.h"
 #include "virsh-trace-each.h"
 #include "virsh-trace-option.h"
+#include "virsh-trace-text.h"
 #include "virsh-util.h"
 
 #include "virbuffer.h"
@@ -42,8 +43,11 @@ virshTracePrintFact(vshControl *ctl,
                     const char *title,
                     const char *value)
 {
-    if (value && *value)
-        vshPrint(ctl, "%-15s %s\n", title, value);
+    if (value && *value) {
+        g_autofree char *quoted = virshTraceQuote(value);
+
+        vshPrint(ctl, "%-15s %s\n", title, quoted);
+    }
 }
 
 /* The following return a member as text; NULL if it is not there. */
@@ -62,7 +66,7 @@ virshTraceMember(virJSONValue *object,
     if (!(string = virJSONValueGetString(value)))
         string = virJSONValueGetNumberString(value);
 
-    return virshTraceText(string);
+    return g_strdup(string);
 }
 
 /* Values of an array, in one line; those of CR3 are addresses. */
@@ -77,10 +81,10 @@ virshTraceValues(virJSONValue *object,
 
     for (i = 0; i < n; i++) {
         virJSONValue *value = virJSONValueArrayGet(array, i);
-        g_autofree char *text = virshTraceText(virJSONValueGetString(value));
+        const char *text = virJSONValueGetString(value);
         unsigned long long number;
 
-        if (*text)
+        if (text && *text)
             virBufferAsprintf(&buf, "%s,", text);
         else if (virJSONValueGetNumberUlong(value, &number) == 0)
             virBufferAsprintf(&buf, STREQ(name, "cr3") ? "0x%llx," : "%llu,", number);
@@ -263,6 +267,7 @@ virshTracePrintVcpus(vshControl *ctl,
     n = virshTraceCount(info, "vcpus", &vcpus);
     for (i = 0; i < n; i++) {
         virJSONValue *vcpu = virJSONValueArrayGet(vcpus, i);
+        g_autofree char *state = virshTraceQuote(virshTraceState(vcpu));
         g_auto(GStrv) texts = g_new0(char *, G_N_ELEMENTS(counters) + 1);
         size_t j;
 
@@ -280,8 +285,8 @@ virshTracePrintVcpus(vshControl *ctl,
                 texts[j] = g_strdup_printf("%llu", value);
         }
 
-        if (vshTableRowAppend(table, texts[0], virshTraceState(vcpu), texts[1],
-                              texts[2], texts[3], texts[4], NULL) < 0)
+        if (vshTableRowAppend(table, texts[0], state, texts[1], texts[2],
+                              texts[3], texts[4], NULL) < 0)
             return -1;
     }
 
@@ -323,15 +328,15 @@ virshTraceAddSession(vshTable *table,
                      virJSONValue *info)
 {
     static const char *const names[] = { "session", "owner", "mode", "file" };
-    g_autofree char *state = virshTraceText(virshTraceState(info));
+    g_autofree char *domain = virshTraceQuote(virDomainGetName(dom));
+    g_autofree char *state = virshTraceQuote(virshTraceState(info));
     g_autofree char *records = g_strdup_printf("%llu", virshTraceNumber(info, "records"));
     g_autofree char *lost = g_strdup_printf("%llu", virshTraceNumber(info, "lost"));
     g_autofree char *size = virshTraceSizeText(info, "bytes");
     g_auto(GStrv) fields = virshTraceFields(info, names, G_N_ELEMENTS(names));
 
-    return vshTableRowAppend(table, virDomainGetName(dom), fields[0],
-                             fields[1], state, fields[2], records, lost, size,
-                             fields[3], NULL);
+    return vshTableRowAppend(table, domain, fields[0], fields[1], state,
+                             fields[2], records, lost, size, fields[3], NULL);
 }
 
 static int
