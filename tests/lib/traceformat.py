@@ -501,8 +501,10 @@ class Trace:
                 try:
                     payload = self.whole_chunk(at, META)
                     require(size == len(payload) <= 1 << 20, 'size')
-                    merged.update(json.loads(payload.decode()))
-                except (Damaged, ValueError):
+                    piece = json.loads(payload.decode())
+                    require(isinstance(piece, dict), 'no object')
+                    merged.update(piece)
+                except (Damaged, ValueError, RecursionError):
                     continue
         return merged
 

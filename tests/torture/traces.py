@@ -4,7 +4,7 @@
 Whatever is in a file, a command ends by itself and in time, with a status that
 its man page has, prints nothing that controls a terminal, and JSON that is
 JSON.  What the reader of tests/lib/traceformat.py makes of a file is what
-backtrail script prints.  A trace that was repaired is complete.
+backtrail script prints.  In a trace that was repaired nothing is missing.
 """
 
 import decimal
@@ -307,27 +307,51 @@ class Part(campaign.Part):
             shown = o['reason'], o['host']
         return o['vcpu'], (o['index'], host, cr3, kind, shown)
 
-    def whole(self, path):
-        """It has nothing to complain about; returns what verify says."""
-        _, printed = self.command('verify', '--json', path, codes=(0,))
-        return json.loads(printed)
+    def whole(self, path, records):
+        """It has nothing to repair, by either reader, and these records.
+
+        verify can still find fault with what the chunks say.
+        """
+        with open(path, 'rb') as f:
+            trace = traceformat.Trace(f.read())
+        found = trace.indexed, trace.entries == trace.scan(), \
+            sum(e[8] for e in trace.entries if e[2] == DATA)
+        if found != (True, True, records):
+            raise campaign.Failure(f'the index, all chunks, {records} records '
+                                   f'are there after repair: {found}')
+        for at, _, kind, *_ in trace.entries:
+            trace.whole_chunk(at, kind)
+        if records <= COMPARED and any(trace.stream(vcpu)[1] for vcpu in
+                                       trace.vcpus()):
+            raise campaign.Failure('a repaired trace has holes')
+        _, printed = self.command('repair', '--dry-run', '--json', path,
+                                  codes=(0,))
+        if not json.loads(printed)['files'][0]['whole']:
+            raise campaign.Failure('a repaired trace is not whole')
+        _, printed = self.command('verify', '--json', path, codes=(0, 3))
+        if json.loads(printed)['records'] != records:
+            raise campaign.Failure(f'{records} records are kept: {printed!r}')
 
     def repair(self):
-        status, _ = self.command('repair', '-o', self.other, self.path)
+        status, printed = self.command('repair', '--json', '-o', self.other,
+                                       self.path)
         if os.path.exists(self.other):
             self.counts['repaired'] += 1
-            self.whole(self.other)
+            self.whole(self.other, json.loads(printed)['files'][0]['records'])
         elif status == 3:
             raise campaign.Failure('repair has repaired nothing')
 
     def repair_in_place(self):
         shutil.copy(self.path, self.other)
-        status, _ = self.command('repair', '--in-place', self.other)
+        status, printed = self.command('repair', '--json', '--in-place',
+                                       self.other)
         with open(self.path, 'rb') as a, open(self.other, 'rb') as b:
             before, after = a.read(), b.read()
         if before != after:
             self.counts['repaired'] += 1
-            self.whole(self.other)
+            self.whole(self.other, json.loads(printed)['files'][0]['records'])
+        elif status == 3:
+            raise campaign.Failure('repair has repaired nothing')
 
     def merge(self):
         second = os.path.join(self.folder, 'z.btrail')
