@@ -16,6 +16,7 @@
 #include "qemu/lockable.h"
 #include "qemu/main-loop.h"
 #include "qemu/timer.h"
+#include "system/replay.h"
 #include "system/runstate.h"
 #include "background.h"
 #include "capture.h"
@@ -249,18 +250,31 @@ static bool queue_work(BranchTraceStream *s, run_on_cpu_func work,
 /*
  * Waits until all vCPUs have done what was queued.  They do it at the same
  * time: one after the other, each could have to wait until the host runs it.
+ *
+ * With record/replay the main loop has a lock that a vCPU may need before it
+ * does any work, see pause_all_vcpus().
  */
 static void wait_for_work(BranchTraceCapture *capture)
 {
+    bool locked = replay_mode != REPLAY_MODE_NONE && !current_cpu;
     BranchTraceStream *s;
     unsigned i;
 
+    if (locked) {
+        replay_mutex_unlock();
+    }
     FOREACH_STREAM(capture, i, s) {
         CPUState *cpu = s->cpu;
 
         if (cpu && !thread_ended(cpu)) {
             run_on_cpu(cpu, do_nothing, RUN_ON_CPU_NULL);
         }
+    }
+    if (locked) {
+        /* In the order of these locks */
+        bql_unlock();
+        replay_mutex_lock();
+        bql_lock();
     }
 }
 

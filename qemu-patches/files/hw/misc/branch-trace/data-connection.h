@@ -39,7 +39,8 @@ void branch_trace_data_listen(BranchTraceData *data);
 
 /*
  * Does the device accept descriptions of tasks?  With record/replay it does
- * not: the main loop would wait for a vCPU while it holds the replay lock.
+ * not: to read the guest's memory marks its page tables, and a replay without
+ * these marks would differ.
  */
 bool branch_trace_data_accepts_tasks(void);
 
