@@ -89,6 +89,17 @@ bool btrail_message_take(struct btrail_message_reader *r, const void *bytes,
     return *message || refuse_message(error, "not a JSON object");
 }
 
+/* As the device counts them */
+static size_t count_values(const char *text)
+{
+    size_t n = 0;
+
+    for (; *text; text++) {
+        n += *text == ',' || *text == '[' || *text == '{';
+    }
+    return n;
+}
+
 GBytes *btrail_message_format(JsonObject *message)
 {
     g_autoptr(GByteArray) bytes = g_byte_array_new();
@@ -100,7 +111,8 @@ GBytes *btrail_message_format(JsonObject *message)
     };
 
     head.value = strlen(text);
-    if (head.value > BTRAIL_JSON_MAX) {
+    if (head.value > BTRAIL_JSON_MAX ||
+        count_values(text) > BTRAIL_JSON_MAX_VALUES) {
         return NULL;
     }
     g_byte_array_append(bytes, (guint8 *)&head, sizeof(head));

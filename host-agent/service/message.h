@@ -26,8 +26,8 @@ size_t btrail_message_wants(const struct btrail_message_reader *r);
 bool btrail_message_take(struct btrail_message_reader *r, const void *bytes,
                          size_t n, JsonNode **message, GError **error);
 
-/* The bytes of a message; NULL if it is too long.  What is not UTF-8 in it becomes
- * U+FFFD. */
+/* The bytes of a message; NULL if it is too long or has too many values.  What is
+ * not UTF-8 in it becomes U+FFFD. */
 GBytes *btrail_message_format(JsonObject *message);
 
 #endif /* BTRAIL_MESSAGE_H */

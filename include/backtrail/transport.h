@@ -454,7 +454,7 @@ enum btrail_msg_type {
 #define BTRAIL_JSON_MAX             (1u << 20)
 
 /* Bytes ',', '[' and '{' in a message to the device, wherever they are */
-#define BTRAIL_JSON_MAX_VALUES      65536
+#define BTRAIL_JSON_MAX_VALUES      16384
 
 /* In READY, the agent requests to read the guest's RAM. */
 #define BTRAIL_READY_MEMORY         1u

@@ -143,11 +143,30 @@ static void test_format(void)
     g_assert_null(btrail_message_format(object));
 }
 
+static void test_most_values(void)
+{
+    g_autoptr(JsonObject) object = json_object_new();
+    JsonArray *array = json_array_new();
+    GBytes *bytes;
+
+    json_object_set_array_member(object, "a", array);
+    /* The object and the array count, and all but the first in it. */
+    for (unsigned i = 0; i < BTRAIL_JSON_MAX_VALUES - 1; i++) {
+        json_array_add_int_element(array, 0);
+    }
+    bytes = btrail_message_format(object);
+    g_assert_nonnull(bytes);
+    g_bytes_unref(bytes);
+    json_array_add_int_element(array, 0);
+    g_assert_null(btrail_message_format(object));
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/message/good", test_good);
     g_test_add_func("/message/row", test_row);
+    g_test_add_func("/message/most-values", test_most_values);
     g_test_add_func("/message/bad", test_bad);
     g_test_add_func("/message/format", test_format);
     return g_test_run();
