@@ -3,6 +3,8 @@
  * Completing the traces of sessions that nobody continues: see completion.h
  */
 
+#include <errno.h>
+
 #include "service/completion.h"
 #include "service/leftover.h"
 #include "util/json.h"
@@ -18,6 +20,7 @@ struct btrail_completions {
  * struct job
  * @all:     NULL once nobody waits for it
  * @capture: with one session, see state.h
+ * @session: a copy for the thread: JSON must not be shared with one
  * @folder:  of its guest
  * @whole:   nothing is left to do
  * @done:    its thread is through
@@ -25,20 +28,27 @@ struct btrail_completions {
 struct job {
     struct btrail_completions *all;
     JsonObject *capture;
+    JsonNode *session;
     struct btrail_folder *folder;
     bool whole;
     bool done;
 };
 
-static JsonObject *session_of(const struct job *job)
+/* NULL if it cannot be written as JSON, which the state is */
+static JsonNode *copy(JsonObject *object)
 {
-    return json_array_get_object_element(
-        btrail_json_array(job->capture, "sessions"), 0);
+    g_autoptr(JsonNode) node = json_node_new(JSON_NODE_OBJECT);
+    g_autofree char *text = NULL;
+
+    json_node_set_object(node, object);
+    text = json_to_string(node, FALSE);
+    return btrail_json_parse_object(text);
 }
 
 static void free_job(struct job *job)
 {
     json_object_unref(job->capture);
+    json_node_unref(job->session);
     btrail_folder_free(job->folder);
     g_free(job);
 }
@@ -66,7 +76,8 @@ static gpointer complete_thread(gpointer opaque)
 {
     struct job *job = opaque;
 
-    job->whole = btrail_leftover_complete(job->folder, session_of(job));
+    job->whole = btrail_leftover_complete(
+        job->folder, json_node_get_object(job->session));
     g_idle_add(job_done, job);
     return NULL;
 }
@@ -76,10 +87,15 @@ void btrail_completions_add(struct btrail_completions *c, JsonObject *capture,
 {
     const char *name = btrail_json_string(capture, "folder");
     struct btrail_folder *folder = btrail_folder_existing(c->all, name);
+    bool none = !folder && (errno == ENOENT || errno == ENOTDIR ||
+                            errno == ELOOP);
+    JsonNode *session_copy = copy(session);
     JsonArray *sessions;
     struct job *job;
 
-    if (!folder) {
+    if (none || !session_copy) {
+        g_clear_pointer(&session_copy, json_node_unref);
+        btrail_folder_free(folder);
         return;
     }
     json_object_set_boolean_member(session, "over", true);
@@ -88,12 +104,16 @@ void btrail_completions_add(struct btrail_completions *c, JsonObject *capture,
     job = g_new0(struct job, 1);
     job->all = c;
     job->folder = folder;
+    job->session = session_copy;
+    job->done = !folder;
     job->capture = btrail_json_new(
         "s:name", btrail_json_string(capture, "name"), "s:folder", name,
         "S:process", btrail_json_string(capture, "process"),
         "a:sessions", sessions, NULL);
     g_ptr_array_add(c->jobs, job);
-    g_thread_unref(g_thread_new("complete", complete_thread, job));
+    if (folder) {
+        g_thread_unref(g_thread_new("complete", complete_thread, job));
+    }
     c->changed(c->opaque);
 }
 

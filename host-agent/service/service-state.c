@@ -80,6 +80,11 @@ void btrail_service_state_save(struct btrail_service_state *s)
     g_autoptr(GPtrArray) captures = btrail_state_new();
     g_autoptr(GError) error = NULL;
 
+    /*
+     * These are written first: of a session that continues, they have what the
+     * file of the session itself does not name any more.
+     */
+    btrail_completions_save(s->completions, captures);
     for (unsigned i = 0; i < s->host->guests->len; i++) {
         const struct btrail_guest *g = g_ptr_array_index(s->host->guests, i);
         JsonObject *c = guest_capture_save(&g->capture);
@@ -89,8 +94,6 @@ void btrail_service_state_save(struct btrail_service_state *s)
             btrail_service_state_take(s, g->capture.name);
         }
     }
-    /* Together they say whose parts are to be completed: these come first. */
-    btrail_completions_save(s->completions, captures);
     for (unsigned i = 0; i < s->left->len; i++) {
         g_ptr_array_add(captures,
                         json_object_ref(g_ptr_array_index(s->left, i)));
