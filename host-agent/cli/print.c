@@ -16,7 +16,7 @@ static void put_string(GString *line, const char *text, int width, bool left)
     size_t begin = line->len, end;
     int n;
 
-    btrail_quote_append(line, text, "");
+    btrail_quote_append(line, text ? text : "(null)", "");
     n = width - (int)g_utf8_strlen(line->str + begin, -1);
     end = left ? line->len : begin;
     for (; n > 0; n--) {
@@ -32,7 +32,7 @@ static const char *put_conversion(GString *line, const char *p, va_list *args)
 {
     size_t flags = strspn(p, "-+ #0'"), longs;
     bool left = memchr(p, '-', flags);
-    GString *spec = g_string_new("%");
+    g_autoptr(GString) spec = g_string_new("%");
     int width;
 
     g_string_append_len(spec, p, flags);
@@ -74,18 +74,61 @@ static const char *put_conversion(GString *line, const char *p, va_list *args)
         g_string_append_c(line, '%');
         break;
     default:
-        g_error("cli_fprintf() does not know %s", spec->str);
+        g_error("cli_printf() does not know %s", spec->str);
     }
-    g_string_free(spec, TRUE);
     return p + 1;
+}
+
+/* Is a string printed as it is, with as many characters as bytes? */
+static bool is_plain(const char *text)
+{
+    for (; text && *text >= ' ' && *text < 0x7f && *text != '\\'; text++) {
+    }
+    return !text || !*text;
+}
+
+/* Are all strings printed as they are?  printf() itself is fast. */
+static bool all_plain(const char *format, va_list args)
+{
+    bool plain = true;
+    va_list rest;
+
+    va_copy(rest, args);
+    for (const char *p = format; plain && (p = strchr(p, '%')); p++) {
+        size_t longs;
+
+        p += 1 + strspn(p + 1, "-+ #'0123456789.");
+        if (*p == '*') {
+            va_arg(rest, int);
+            p++;
+        }
+        longs = strspn(p, "lz");
+        p += longs;
+        if (*p == 's') {
+            plain = is_plain(va_arg(rest, const char *));
+        } else if (*p == 'f' || *p == 'g') {
+            va_arg(rest, double);
+        } else if (longs) {
+            va_arg(rest, long);
+        } else if (*p != '%') {
+            va_arg(rest, int);
+        }
+    }
+    va_end(rest);
+    return plain;
 }
 
 static void G_GNUC_PRINTF(2, 0) print(FILE *out, const char *format,
                                       va_list args)
 {
-    g_autoptr(GString) line = g_string_new(NULL);
+    g_autoptr(GString) line = NULL;
     va_list rest;
 
+    if (all_plain(format, args)) {
+        vfprintf(out, format, args);
+        return;
+    }
+    line = g_string_new(NULL);
     /* A parameter of this type may be an array, which has no address. */
     va_copy(rest, args);
     while (*format) {

@@ -69,8 +69,8 @@ static void quote(GString *out, const char *text, const char *also, bool json)
                 next = g_utf8_next_char(text);
             }
         }
-        if (c < 0x80 ? c >= ' ' && c != 0x7f && !strchr(also, c) &&
-                       (json || c != '\\') : is_plain(c)) {
+        if (c < 0x80 ? c >= ' ' && c != 0x7f && (json || c != '\\') &&
+                       !(*also && strchr(also, c)) : is_plain(c)) {
             text = next;
             continue;
         }

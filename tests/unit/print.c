@@ -63,6 +63,12 @@ static void test_numbers(void)
 
 static void test_strings(void)
 {
+    /* With a string that is quoted, all else is as printf() prints it. */
+    PRINTS("\\t 7 -7 ffffffff c 100% 18446744073709551615 -1 0x00ff 00012 "
+           "   5|5   | 12.35% 1e-09 2 -0.500000|",
+           "%s %u %d %x %c 100%% %" PRIu64 " %lld 0x%04zx %05u %*d|%-*d| "
+           "%.2f%% %g %.0f %9.6f|", "\t", 7u, -7, 0xffffffffu, 'c', UINT64_MAX,
+           -1ll, (size_t)0xff, 12u, 4, 5, -4, 5, 12.35, 1e-9, 2.5, -0.5);
     PRINTS("a\n\\n\\x1b[m b\\\\\n", "a\n%s b%s\n", "\n\x1b[m", "\\");
     /* Widths are of what is seen, whatever it takes. */
     PRINTS("|\\x1b  |  \\x1b|\\x1b\\x1b|", "|%-6s|%6s|%-6s|", "\x1b", "\x1b",
