@@ -352,7 +352,6 @@ struct btrail_unpacker *btrail_unpacker_new(void)
     if (!u->zstd) {
         g_error("out of memory");
     }
-    u->decoder = btrail_decoder_new();
     return u;
 }
 
@@ -595,6 +594,10 @@ int btrail_unpacker_load(struct btrail_unpacker *u,
     for (i = 0; i < BTRAIL_CODEC_STREAMS; i++) {
         streams[i] = u->sections[i].data;
         lens[i] = u->sections[i].len;
+    }
+    if (!u->decoder) {
+        /* Cursors that only return events do without. */
+        u->decoder = btrail_decoder_new();
     }
     return btrail_decoder_begin(u->decoder, streams, lens, h->records);
 }

@@ -3,7 +3,28 @@
  * The description of a trace: see meta.h
  */
 
+#include <string.h>
+
 #include "lib/internal/meta.h"
+
+/*
+ * How many members a description may have, with those of its members: the
+ * names can be such that each search passes all of them.
+ */
+#define MAX_MEMBERS 4096
+
+/* Can it have more?  Each one has a colon. */
+static bool has_many_members(const char *text)
+{
+    unsigned n = 0;
+
+    for (; (text = strchr(text, ':')); text++) {
+        if (++n > MAX_MEMBERS) {
+            return true;
+        }
+    }
+    return false;
+}
 
 JsonObject *btrail_meta_read(const struct btrail_trace *trace, unsigned *bad)
 {
@@ -13,7 +34,8 @@ JsonObject *btrail_meta_read(const struct btrail_trace *trace, unsigned *bad)
 
     *bad = 0;
     for (i = 0; !btrail_trace_meta(trace, i, &text, NULL); i++) {
-        g_autoptr(JsonNode) node = btrail_json_parse_object(text);
+        g_autoptr(JsonNode) node = has_many_members(text) ? NULL :
+                                   btrail_json_parse_object(text);
         JsonObjectIter iter;
         const char *name;
         JsonNode *value;
@@ -24,7 +46,10 @@ JsonObject *btrail_meta_read(const struct btrail_trace *trace, unsigned *bad)
         }
         json_object_iter_init(&iter, json_node_get_object(node));
         while (json_object_iter_next(&iter, &name, &value)) {
-            json_object_set_member(meta, name, json_node_copy(value));
+            if (json_object_get_size(meta) < MAX_MEMBERS ||
+                json_object_has_member(meta, name)) {
+                json_object_set_member(meta, name, json_node_copy(value));
+            }
         }
     }
     return meta;

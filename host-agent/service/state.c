@@ -15,6 +15,7 @@
 #include "service/log.h"
 #include "service/process.h"
 #include "service/state.h"
+#include "util/hash.h"
 #include "util/json.h"
 
 #define VERSION     2
@@ -491,7 +492,8 @@ static bool write_session(struct btrail_state *s, JsonObject *capture,
 bool btrail_state_write(struct btrail_state *s, GPtrArray *captures,
                         GError **error)
 {
-    g_autoptr(GHashTable) kept = g_hash_table_new(g_str_hash, g_str_equal);
+    g_autoptr(GHashTable) kept = g_hash_table_new(btrail_str_hash,
+                                                  g_str_equal);
     GHashTableIter iter;
     gpointer id;
     bool ok = true;
@@ -543,7 +545,8 @@ struct btrail_state *btrail_state_open(const char *folder, GError **error)
         set_aside(s->root, FOLDER, g_strerror(ENOTDIR));
         s->fd = open_sessions(s->root);
     }
-    s->texts = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    s->texts = g_hash_table_new_full(btrail_str_hash, g_str_equal, g_free,
+                                     g_free);
     if (s->fd < 0) {
         btrail_service_fail_errno(error, "%s", folder);
         btrail_state_close(s);

@@ -18,6 +18,12 @@
 #include "util/hash.h"
 #include "util/search.h"
 
+/*
+ * Longer names of symbols are left out: in an image of a trace, all symbols can
+ * have parts of one name that is as long as the image.
+ */
+#define MAX_NAME    4096
+
 struct elf_segment {
     uint64_t offset;
     uint64_t address;
@@ -326,7 +332,8 @@ static void read_symbol_table(const struct elf_file *f, GElf_Word type,
         }
         limit = code_end(f, &sym);
         c.symbol.name = elf_strptr(f->elf, shdr.sh_link, sym.st_name);
-        if (!limit || !c.symbol.name || !*c.symbol.name) {
+        if (!limit || !c.symbol.name || !*c.symbol.name ||
+            strnlen(c.symbol.name, MAX_NAME + 1) > MAX_NAME) {
             continue;
         }
         c.symbol.start = sym.st_value;

@@ -18,10 +18,15 @@
 
 #define MAX_LINKS   40
 
+/* As many images as an agent keeps of a guest, and their size */
+#define MAX_IMAGES  64
+#define IMAGE_SIZE  (1u << 20)
+
 struct elf_files {
     GStrv sysroots;
     GPtrArray *debug_dirs;      /* of char * */
     GHashTable *known;          /* key -> struct elf_file *, NULL for none */
+    unsigned images;
     GHashTable *by_path;        /* path on the host -> struct elf_file * */
 };
 
@@ -282,15 +287,16 @@ struct elf_file *elf_files_get(struct elf_files *files, const char *path,
 bool elf_files_add_image(struct elf_files *files, const char *path,
                          const void *image, size_t size)
 {
-    int fd = memfd_create("backtrail-image", MFD_CLOEXEC);
-    g_autofree char *place = g_strdup_printf("/proc/self/fd/%d", fd);
-    g_autofree char *name = NULL;
+    g_autofree char *place = NULL, *name = NULL;
     struct elf_file *f = NULL;
     const char *id;
+    int fd = files->images < MAX_IMAGES && size <= IMAGE_SIZE ?
+             memfd_create("backtrail-image", MFD_CLOEXEC) : -1;
 
     if (fd < 0) {
         return false;
     }
+    place = g_strdup_printf("/proc/self/fd/%d", fd);
     if (write(fd, image, size) == (ssize_t)size) {
         f = elf_file_open(place);
     }
@@ -304,6 +310,7 @@ bool elf_files_add_image(struct elf_files *files, const char *path,
         elf_file_close(f);
         return true;
     }
+    files->images++;
     g_hash_table_insert(files->by_path, g_strdup(name), f);
     g_hash_table_insert(files->known, g_strdup(name), f);
     if (id) {

@@ -46,6 +46,9 @@ void stack_forget(struct stack_contexts *st, struct stack_context *c)
 {
     leave_thread(st, c);
     drop_candidate(st, c);
+    if (!c->running) {
+        g_queue_unlink(&st->waiting, &c->place);
+    }
     st->frames -= c->size;
     g_ptr_array_remove_fast(st->all, c);
 }
@@ -53,15 +56,8 @@ void stack_forget(struct stack_contexts *st, struct stack_context *c)
 /* Drops the context that has waited longest; false if all run. */
 static bool drop_oldest(struct stack_contexts *st)
 {
-    struct stack_context *oldest = NULL;
+    struct stack_context *oldest = g_queue_peek_head(&st->waiting);
 
-    for (unsigned i = 0; i < st->all->len; i++) {
-        struct stack_context *c = st->all->pdata[i];
-
-        if (!c->running && (!oldest || c->age < oldest->age)) {
-            oldest = c;
-        }
-    }
     if (oldest) {
         st->counts->deep += oldest->n;
         stack_forget(st, oldest);
@@ -188,6 +184,8 @@ void stack_suspend(struct stack_contexts *st, struct stack_cpu *cpu,
 
     cpu->ctx = NULL;
     c->running = false;
+    c->place.data = c;
+    g_queue_push_tail_link(&st->waiting, &c->place);
     c->resume = resume;
     c->gaps = st->counts->gaps;
     c->age = st->age++;
@@ -201,6 +199,9 @@ void stack_suspend(struct stack_contexts *st, struct stack_cpu *cpu,
 static void set_context(struct stack_contexts *st, struct stack_cpu *cpu,
                         struct stack_context *c)
 {
+    if (!c->running) {
+        g_queue_unlink(&st->waiting, &c->place);
+    }
     c->running = true;
     c->parked = false;
     cpu->ctx = c;
@@ -370,6 +371,7 @@ void stack_contexts_init(struct stack_contexts *st, struct stack_tree *tree,
     memset(st, 0, sizeof(*st));
     st->tree = tree;
     st->counts = counts;
+    g_queue_init(&st->waiting);
     st->all = g_ptr_array_new_with_free_func(context_free);
     st->threads = g_hash_table_new(btrail_int64_hash, g_int64_equal);
 }

@@ -44,6 +44,7 @@ struct stack_context {
     bool sure;                  /* it was in user mode of @process */
     bool parked;                /* a user stack that is not a thread's */
     bool running;
+    GList place;                /* among those that wait */
     uint64_t resume;            /* where in the kernel it will continue */
     uint64_t age;
     GPtrArray *candidates;      /* contexts that it may continue */
@@ -72,6 +73,7 @@ struct stack_cpu {
  * struct stack_contexts
  * @n_cpus:   number of @cpus that are in use
  * @all:      of struct stack_context
+ * @waiting:  those that do not run, the oldest first
  * @frames:   number of frames that all of them have room for
  * @threads:  number of a thread -> its struct stack_context
  * @counting: the next record counts
@@ -83,6 +85,7 @@ struct stack_contexts {
     struct stack_cpu cpus[BTRAIL_MAX_VCPUS];
     unsigned n_cpus;
     GPtrArray *all;
+    GQueue waiting;
     size_t frames;
     GHashTable *threads;
     uint64_t age;

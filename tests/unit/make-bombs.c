@@ -7,6 +7,7 @@
  * has a name; the comment of its function says what is in it.
  */
 
+#include <elf.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -446,6 +447,22 @@ static void make_tasks(struct bomb *b)
     add_chunk(b);
 }
 
+/* Threads that all have a frame, so that their stacks are kept */
+static void make_threads(struct bomb *b)
+{
+    static const char symbols[] = "ffffffff81000000 t a\n"
+                                  "ffffffff81001000 t b\n";
+
+    add_sideband(b, BTRAIL_SIDEBAND_SYMBOLS, SECOND, symbols,
+                 strlen(symbols));
+    for (uint64_t i = 1; i < 1 << 19; i++) {
+        end_chunk_if_full(b);
+        add_event(b, BTRAIL_EVENT_TASK, i << 32 | i, 0x61616161, 0);
+        add_record(b, KERNEL + 0x10, KERNEL + 0x1000);
+    }
+    add_chunk(b);
+}
+
 /* Contents that all have one number, and pages that have that content */
 static void put_code(struct bomb *b, uint32_t entries, uint32_t same,
                      uint64_t gap)
@@ -484,6 +501,19 @@ static void add_one_process(struct bomb *b)
     put_process(&s, 0x1000, 1, 0, SECOND / 2, 1);
     put(&s, 0);
     put(&s, 0);
+    end_snapshot(b, &s);
+}
+
+/* A process with nothing but a vDSO */
+static void add_vdso(struct bomb *b)
+{
+    struct snapshot s;
+
+    begin_snapshot(&s, SECOND, "[vdso]");
+    put_process(&s, 0x1000, 1, 0, SECOND / 2, 1);
+    put(&s, 0);
+    /* Below 4 GiB it would be one of 32 bits. */
+    put_mappings(&s, 1, UINT64_C(1) << 33, 1);
     end_snapshot(b, &s);
 }
 
@@ -556,15 +586,20 @@ static void make_deep(struct bomb *b)
     add_chunk(b);
 }
 
-/* Descriptions with many members */
+/* Members of descriptions whose names have the same hash in GLib */
 static void make_meta(struct bomb *b)
 {
-    for (unsigned i = 0; i < 16; i++) {
+    for (unsigned i = 0; i < 4; i++) {
         GString *text = g_string_new("{");
 
-        while (text->len < (1u << 20) - 64) {
-            g_string_append_printf(text, "%s\"%u-%zu\":1",
-                                   text->len > 1 ? "," : "", i, text->len);
+        for (unsigned k = 0; k < 20000; k++) {
+            g_string_append(text, k ? ",\"" : "\"");
+            for (unsigned bit = 0; bit < 17; bit++) {
+                unsigned n = i * 20000 + k;
+
+                g_string_append(text, n >> bit & 1 ? "bA" : "ab");
+            }
+            g_string_append(text, "\":1");
         }
         g_string_append_c(text, '}');
         g_assert_cmpint(btrail_writer_meta(b->w, text->str, text->len), ==,
@@ -589,6 +624,46 @@ static void make_zeros(struct bomb *b)
         add_sideband(b, BTRAIL_SIDEBAND_SYMBOLS, SECOND, zeros,
                      BTRAIL_SIDEBAND_MAX_SIZE);
     }
+    add_records(b, 0x1000, 100);
+}
+
+/* An image whose symbols have parts of one long name */
+static void make_image(struct bomb *b)
+{
+    enum { SYMBOLS = 400000, NAME = 4 << 20, HEADERS = 128 };
+    size_t symbols = HEADERS, names = symbols + SYMBOLS * sizeof(Elf64_Sym);
+    size_t sections = names + NAME, size = sections + 4 * sizeof(Elf64_Shdr);
+    g_autofree char *image = g_malloc0(size);
+    Elf64_Shdr *s = (Elf64_Shdr *)(image + sections);
+    Elf64_Sym *sym = (Elf64_Sym *)(image + symbols);
+
+    *(Elf64_Ehdr *)image = (Elf64_Ehdr) {
+        .e_ident = { 0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, 1 },
+        .e_type = ET_DYN, .e_machine = EM_X86_64, .e_version = 1,
+        .e_ehsize = sizeof(Elf64_Ehdr), .e_shoff = sections,
+        .e_shentsize = sizeof(Elf64_Shdr), .e_shnum = 4,
+        .e_phoff = sizeof(Elf64_Ehdr), .e_phnum = 1,
+        .e_phentsize = sizeof(Elf64_Phdr),
+    };
+    *(Elf64_Phdr *)(image + sizeof(Elf64_Ehdr)) = (Elf64_Phdr) {
+        .p_type = PT_LOAD, .p_filesz = 4096, .p_memsz = 4096,
+    };
+    s[1] = (Elf64_Shdr) { .sh_type = SHT_PROGBITS, .sh_size = 4096,
+                          .sh_flags = SHF_ALLOC | SHF_EXECINSTR };
+    s[2] = (Elf64_Shdr) { .sh_type = SHT_SYMTAB, .sh_offset = symbols,
+                          .sh_size = names - symbols, .sh_link = 3,
+                          .sh_entsize = sizeof(Elf64_Sym) };
+    s[3] = (Elf64_Shdr) { .sh_type = SHT_STRTAB, .sh_offset = names,
+                          .sh_size = NAME };
+    memset(image + names + 1, 'a', NAME - 2);
+    for (unsigned i = 0; i < SYMBOLS; i++) {
+        sym[i] = (Elf64_Sym) {
+            .st_name = 1 + i, .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC),
+            .st_shndx = 1, .st_value = 16, .st_size = 16,
+        };
+    }
+    add_vdso(b);
+    add_sideband(b, BTRAIL_SIDEBAND_IMAGE, SECOND, image, size);
     add_records(b, 0x1000, 100);
 }
 
@@ -619,9 +694,11 @@ static const struct {
     { "symbols", make_symbols }, { "tables", make_tables },
     { "vcpus", make_vcpus },
     { "spaces", make_spaces },
-    { "tasks", make_tasks }, { "same", make_same }, { "far", make_far },
+    { "tasks", make_tasks }, { "threads", make_threads },
+    { "same", make_same }, { "far", make_far },
     { "edges", make_edges }, { "deep", make_deep }, { "meta", make_meta },
-    { "zeros", make_zeros }, { "syscalls", make_syscalls },
+    { "zeros", make_zeros }, { "image", make_image },
+    { "syscalls", make_syscalls },
 };
 
 static int make(const char *name, const char *path)

@@ -309,6 +309,57 @@ static void test_shared(void)
     btrail_names_close(names);
 }
 
+/* Lives that overlap in any way, against a search of all of them */
+static void test_overlap(void)
+{
+    enum { LIVES = 60, TIMES = 200 };
+
+    for (unsigned round = 0; round < 100; round++) {
+        struct btrail_process all[LIVES];
+        struct btrail_writer *w = begin();
+        struct btrail_names *names;
+        unsigned n = g_test_rand_int_range(1, LIVES + 1);
+
+        for (unsigned i = 0; i < n; i++) {
+            uint64_t first = g_test_rand_int_range(1, TIMES);
+            uint64_t last = g_test_rand_int_range(first, TIMES);
+
+            all[i] = (struct btrail_process) {
+                .pid = i + 1, .pgd = 0x10000, .start_time = 1000 - i,
+                .mm = g_test_rand_int_range(0, 8) ? 1 << 12 : 2 << 12,
+                .first = first,
+                .last = g_test_rand_int_range(0, 8) ?
+                        MIN(first + 9, last) : last,
+            };
+        }
+        add_snapshot(w, TIMES, 0, all, n);
+        names = end(w);
+        for (uint64_t t = 1; t < TIMES; t++) {
+            const struct btrail_process *want = NULL, *got;
+            bool shared = false, other = false;
+            enum btrail_certainty c = btrail_names_process(names, t, 0x10000,
+                                                           &got);
+
+            for (unsigned i = 0; i < n; i++) {
+                if (all[i].first <= t && t <= all[i].last) {
+                    shared |= want != NULL;
+                    other |= want && want->mm != all[i].mm;
+                    want = &all[i];
+                }
+            }
+            if (want) {
+                g_assert_cmpint(c, ==, other ? BTRAIL_UNKNOWN :
+                                shared ? BTRAIL_LIKELY : BTRAIL_SURE);
+                g_assert_cmpuint(got ? got->pid : 0, ==,
+                                 other ? 0 : want->pid);
+            } else {
+                g_assert_cmpint(c, !=, BTRAIL_SURE);
+            }
+        }
+        btrail_names_close(names);
+    }
+}
+
 static void test_kernel(void)
 {
     struct btrail_writer *w = begin();
@@ -542,6 +593,7 @@ int main(int argc, char **argv)
     g_test_add_func("/names/exec", test_exec);
     g_test_add_func("/names/before", test_before);
     g_test_add_func("/names/shared", test_shared);
+    g_test_add_func("/names/overlap", test_overlap);
     g_test_add_func("/names/kernel", test_kernel);
     g_test_add_func("/names/many", test_many);
     g_test_add_func("/names/mapping", test_mapping);
