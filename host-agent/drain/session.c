@@ -188,7 +188,7 @@ btrail_session_new(const struct btrail_session_options *options,
     copy_filter(&s->filter, &options->filter);
     s->resume = g_memdup2(options->resume,
                           options->n_resume * sizeof(*options->resume));
-    s->resumes = options->resume != NULL;
+    s->resumes = options->resumes;
     s->streams.resume = s->resume;
     s->streams.n_resume = options->n_resume;
     s->streams.drop = options->drop;

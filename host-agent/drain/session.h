@@ -52,13 +52,14 @@ const char *btrail_session_mode_name(unsigned mode);
  * @files:    finds files of the guest, for triggers
  * @drop:     when its output is behind, lose its records (GAP events say how
  *            many) and do not have the capture and all others wait for it
- * @resume:   the session continues a trace: resume[i] is the index of the next
- *            record of vCPU i, and that is 0 from @n_resume on.  A GAP event,
- *            AGENT_LOST, of an unknown number stands for the records that are
- *            missing.  The store is made with the id and the next part of that
- *            trace, and begin BTRAIL_GAP_ELSEWHERE.  NULL if the trace begins;
- *            also for a session with btrail_session_whole() on an attached
- *            capture, which continues by itself.  Copied
+ * @resumes:  the session continues a trace.  The store is made with the id and
+ *            the next part of that trace, and begin BTRAIL_GAP_ELSEWHERE.  False
+ *            if the trace begins; also for a session with
+ *            btrail_session_whole() on an attached capture, which continues by
+ *            itself
+ * @resume:   with @resumes: resume[i] is the index of the next record of vCPU i,
+ *            and that is 0 from @n_resume on.  A GAP event, AGENT_LOST, of an
+ *            unknown number stands for the records that are missing.  Copied
  * @keeping:  a trigger that starts it has acted already, in another process
  */
 struct btrail_session_options {
@@ -72,6 +73,7 @@ struct btrail_session_options {
     unsigned n_triggers;
     struct btrail_symbol_files files;
     bool drop;
+    bool resumes;
     const uint64_t *resume;
     unsigned n_resume;
     bool keeping;

@@ -213,6 +213,7 @@ static bool make_session(struct btrail_service_session *s,
     o.folder = ring_path;
     o.store = store;
     if (resume) {
+        o.resumes = true;
         o.resume = (uint64_t *)resume->data;
         o.n_resume = resume->len;
     }

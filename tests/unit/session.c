@@ -392,7 +392,7 @@ static void test_resume(void)
 {
     static const uint64_t indices[] = { 5000 };
     struct btrail_session_options options = {
-        .resume = indices, .n_resume = 1,
+        .resumes = true, .resume = indices, .n_resume = 1,
         .filter.privilege = BTRAIL_PRIVILEGE_USER,
     };
     struct client c;
@@ -406,6 +406,31 @@ static void test_resume(void)
     finish(&c);
     check(c.path, want_user, 0, 10 * SLAB, 5000, 1, 0);
     clear(&c);
+}
+
+/*
+ * The parts before have no stream: it is the trace of those all the same, and
+ * keeps its id, whatever the capture is.
+ */
+static void test_resume_nothing(void)
+{
+    struct btrail_session_options options = { .resumes = true };
+    struct btrail_session_options begins = { .resumes = false };
+    struct client c, other;
+    struct rig r;
+
+    start(&r, 1, BTRAIL_OVERFLOW_PAUSE, 0);
+    add(&r, &c, &options);
+    add(&r, &other, &begins);
+    ready(&r);
+    g_assert_false(btrail_session_whole(c.session));
+    g_assert_true(btrail_session_whole(other.session));
+    publish(&r, 10);
+    finish_capture(&r);
+    finish(&c);
+    finish(&other);
+    clear(&c);
+    clear(&other);
 }
 
 static int read_code(struct btrail_code *code, uint64_t index,
@@ -845,6 +870,7 @@ int main(int argc, char **argv)
     g_test_add_func("/session/come-and-go", test_come_and_go);
     g_test_add_func("/session/gaps", test_gaps);
     g_test_add_func("/session/resume", test_resume);
+    g_test_add_func("/session/resume-nothing", test_resume_nothing);
     g_test_add_func("/session/code", test_code);
     g_test_add_func("/session/description", test_description);
     g_test_add_func("/session/no-names", test_no_names);
