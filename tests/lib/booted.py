@@ -73,7 +73,8 @@ def _saved(binary, args, until, prepare):
                 if prepare:
                     prepare(vm.qmp)
                 vm.qmp.command('cont')
-                vm.wait_serial(until)
+                # On a busy machine it takes a while.
+                vm.wait_serial(until, 240)
                 save(vm, os.path.join(new, 'state'))
                 shutil.copy(vm.path('serial.log'),
                             os.path.join(new, 'serial'))
