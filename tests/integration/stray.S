@@ -40,7 +40,7 @@ main:
         movl $76, TASK + 4
         movl $0x79617274, TASK + 8
         movl $0, TASK + 12
-        movl $0, TASK + 24
+        movl $0x200040, TASK + 24
         movabs $HIGH + TASK, %rax
         mov %rax, CURRENT
         sti
