@@ -49,6 +49,9 @@ class Part:
     def end(self):
         """Undo begin()."""
 
+    def recover(self):
+        """Make it possible to go on after a round that has failed."""
+
     def files(self):
         """What to keep of a round that has failed"""
         return []
@@ -93,6 +96,7 @@ class Part:
         except Exception as e:
             self.log.append(traceback.format_exc())
             self.fail(e)
+            self.recover()
 
     def fail(self, why):
         self.counts['failures'] += 1
