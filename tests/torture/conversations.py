@@ -63,7 +63,8 @@ class Agent(transport.Agent):
     def close(self):
         self.over = True
         if self.thread:
-            self.thread.join()
+            # QEMU goes on without it, whatever it does.
+            self.thread.join(10)
         super().close()
 
     def go_on(self):
