@@ -253,7 +253,7 @@ static bool add_process(struct btrail_lives *n,
     }
     if (v && (v->process.flags & BTRAIL_PROCESS_SEEN)) {
         /* Here is what was missing. */
-        n->memory += size_of(p) - size_of(&v->process);
+        n->memory += size_of(p);
         v->process = *p;
         v->end = snapshot->end;
         return true;

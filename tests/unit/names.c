@@ -203,6 +203,30 @@ static void test_only_seen(void)
     btrail_names_close(names);
 }
 
+/* Threads of which nothing is left are charged as long as they are kept. */
+static void test_charged(void)
+{
+    struct btrail_thread threads[1000] = { { 0 } };
+    struct btrail_process seen = A;
+    struct btrail_writer *w = begin();
+    struct btrail_names *names;
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(threads); i++) {
+        threads[i].tid = 10 + i;
+        threads[i].comm = "a";
+    }
+    seen.flags = BTRAIL_PROCESS_SEEN;
+    seen.threads = threads;
+    seen.n_threads = G_N_ELEMENTS(threads);
+    LOOK(100, BTRAIL_SNAPSHOT_WHOLE, seen);
+    LOOK(200, BTRAIL_SNAPSHOT_WHOLE, A);
+    LOOK(300, BTRAIL_SNAPSHOT_WHOLE, A, C);
+    names = end(w);
+    g_assert_cmpuint(btrail_names_cut(names), ==, UINT64_MAX);
+    check(names, 301, 0x30000, BTRAIL_SURE, "c");
+    btrail_names_close(names);
+}
+
 /* A record may be a tick later than its time, and somebody else's then. */
 static void check_tick(const char *meta, uint64_t tick)
 {
@@ -589,6 +613,7 @@ int main(int argc, char **argv)
     g_test_add_func("/names/parts", test_parts);
     g_test_add_func("/names/seen", test_seen);
     g_test_add_func("/names/only-seen", test_only_seen);
+    g_test_add_func("/names/charged", test_charged);
     g_test_add_func("/names/tick", test_tick);
     g_test_add_func("/names/exec", test_exec);
     g_test_add_func("/names/before", test_before);
