@@ -7,14 +7,12 @@
 
 #include "analyze/rows.h"
 #include "lib/internal/strings.h"
-#include "util/hash.h"
 
 struct rows {
     unsigned columns;
-    GHashTable *by_names;       /* text with \1 between names -> row */
+    GHashTable *by_names;       /* kept places of kept names -> row */
     GPtrArray *rows;
     struct btrail_strings *strings;
-    GString *key;
 };
 
 struct rows *rows_new(unsigned columns)
@@ -22,11 +20,9 @@ struct rows *rows_new(unsigned columns)
     struct rows *r = g_new0(struct rows, 1);
 
     r->columns = columns;
-    r->by_names = g_hash_table_new_full(btrail_str_hash, g_str_equal, g_free,
-                                        NULL);
+    r->by_names = g_hash_table_new(NULL, NULL);
     r->rows = g_ptr_array_new_with_free_func(g_free);
     r->strings = btrail_strings_new();
-    r->key = g_string_new(NULL);
     return r;
 }
 
@@ -36,7 +32,6 @@ void rows_free(struct rows *r)
         g_hash_table_unref(r->by_names);
         g_ptr_array_unref(r->rows);
         btrail_strings_free(r->strings);
-        g_string_free(r->key, TRUE);
         g_free(r);
     }
 }
@@ -44,22 +39,22 @@ void rows_free(struct rows *r)
 void rows_add(struct rows *r, const char *const *names,
               const uint64_t *values)
 {
+    const char *kept[ROWS_MAX_COLUMNS];
+    size_t size = r->columns * sizeof(*kept);
+    const char *key;
     struct row *row;
 
-    g_string_truncate(r->key, 0);
+    /* Names have any bytes, so no text that joins them is theirs alone. */
     for (unsigned i = 0; i < r->columns; i++) {
-        g_string_append(r->key, names[i]);
-        g_string_append_c(r->key, '\1');
+        kept[i] = btrail_strings_keep(r->strings, names[i], strlen(names[i]));
     }
-    row = g_hash_table_lookup(r->by_names, r->key->str);
+    key = btrail_strings_keep(r->strings, kept, size);
+    row = g_hash_table_lookup(r->by_names, key);
     if (!row) {
-        row = g_malloc0(sizeof(*row) + r->columns * sizeof(*row->names));
-        for (unsigned i = 0; i < r->columns; i++) {
-            row->names[i] = btrail_strings_keep(r->strings, names[i],
-                                                strlen(names[i]));
-        }
+        row = g_malloc0(sizeof(*row) + size);
+        memcpy(row->names, kept, size);
         g_ptr_array_add(r->rows, row);
-        g_hash_table_insert(r->by_names, g_strdup(r->key->str), row);
+        g_hash_table_insert(r->by_names, (char *)key, row);
     }
     for (unsigned i = 0; i < ROWS_MAX_VALUES; i++) {
         row->values[i] += values[i];

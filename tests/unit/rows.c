@@ -40,9 +40,31 @@ static void test_rows(void)
     rows_free(NULL);
 }
 
+/* A name has any bytes but NUL. */
+static void test_bytes(void)
+{
+    struct rows *r = rows_new(2);
+    size_t n;
+
+    for (char c = 1; c < 127; c++) {
+        const char separator[] = { c, 0 };
+        g_autofree char *a = g_strdup_printf("a%cb", c);
+        g_autofree char *b = g_strdup_printf("b%ca", c);
+
+        add(r, a, "a", 1, 0);
+        add(r, "a", b, 1, 0);
+        add(r, separator, "", 1, 0);
+        add(r, "", separator, 1, 0);
+    }
+    rows_sorted(r, 0, &n);
+    g_assert_cmpuint(n, ==, 4 * 126);
+    rows_free(r);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/rows/rows", test_rows);
+    g_test_add_func("/rows/bytes", test_bytes);
     return g_test_run();
 }
