@@ -389,8 +389,17 @@ bool filter_uses_index(const struct filter *f)
     return f->uses_index;
 }
 
+/*
+ * A name is compared as JSON has it.  GRegex does not check whether it is
+ * UTF-8, and may read beyond it if it is not.
+ */
 static bool compare_text(const struct node *n, const char *text)
 {
+    g_autofree char *valid = NULL;
+
+    if (!g_utf8_validate(text, -1, NULL)) {
+        text = valid = g_utf8_make_valid(text, -1);
+    }
     switch (n->kind) {
     case NODE_EQUAL:
         return !strcmp(text, n->text);

@@ -101,6 +101,37 @@ static void test_fields(void)
     filter_free(NULL);
 }
 
+/* Names have any bytes; what is not UTF-8 is U+FFFD. */
+static void test_bytes(void)
+{
+    static const struct {
+        const char *text;
+        bool result;
+    } known[] = {
+        { "comm == 'a\n\x1b\\\xef\xbf\xbd\xef\xbf\xbd'", true },
+        { "comm == 'a\n\x1b'", false },
+        { "comm ~ '^a\\n\\x1b\\\\..$'", true },
+        { "comm ~ '\\x{fffd}$'", true },
+        { "comm ~ '[\xc3\xa4\xc3\xb6]'", false },
+        { "comm !~ 'b$'", true },
+    };
+    const struct process p = { .comm = "a\n\x1b\\\xff\xf0" };
+    struct filter_record r = record;
+    g_autoptr(GError) error = NULL;
+
+    r.process = &p;
+    for (unsigned i = 0; i < G_N_ELEMENTS(known); i++) {
+        struct filter *f = filter_parse(known[i].text, &error);
+
+        g_assert_no_error(error);
+        g_test_message("%u", i);
+        g_assert_cmpint(filter_matches(f, &r), ==, known[i].result);
+        filter_free(f);
+    }
+    g_assert_null(filter_parse("comm ~ '\xf0'", &error));
+    g_assert_nonnull(error);
+}
+
 /* The class has what records have in common, and nothing else. */
 static void test_class(void)
 {
@@ -208,6 +239,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/filter/fields", test_fields);
+    g_test_add_func("/filter/bytes", test_bytes);
     g_test_add_func("/filter/class", test_class);
     g_test_add_func("/filter/long", test_long);
     g_test_add_func("/filter/errors", test_errors);
