@@ -19,10 +19,10 @@
 #include "util/search.h"
 
 /*
- * Longer names of symbols are left out: in an image of a trace, all symbols can
- * have parts of one name that is as long as the image.
+ * All names of a table are no longer than their strings, and this for each for
+ * those that are equal.  A hostile file has symbols with parts of one long name.
  */
-#define MAX_NAME    4096
+#define NAME_SIZE   64
 
 struct elf_segment {
     uint64_t offset;
@@ -311,17 +311,22 @@ static void read_symbol_table(const struct elf_file *f, GElf_Word type,
     GElf_Shdr shdr;
     Elf_Scn *section = find_section(f, type, NULL, &shdr);
     Elf_Data *data = section ? elf_getdata(section, NULL) : NULL;
+    GElf_Shdr strings;
+    uint64_t room;
     int i, n;
 
-    if (!data || !shdr.sh_entsize) {
+    if (!data || !shdr.sh_entsize ||
+        !gelf_getshdr(elf_getscn(f->elf, shdr.sh_link), &strings)) {
         return;
     }
     n = MIN(data->d_size / shdr.sh_entsize, INT_MAX);
+    room = MIN(strings.sh_size, UINT32_MAX) + (uint64_t)n * NAME_SIZE;
     for (i = 0; i < n; i++) {
         struct candidate c;
         uint64_t limit;
         GElf_Sym sym;
         unsigned kind;
+        size_t size;
 
         if (!gelf_getsym(data, i, &sym)) {
             break;
@@ -332,10 +337,14 @@ static void read_symbol_table(const struct elf_file *f, GElf_Word type,
         }
         limit = code_end(f, &sym);
         c.symbol.name = elf_strptr(f->elf, shdr.sh_link, sym.st_name);
-        if (!limit || !c.symbol.name || !*c.symbol.name ||
-            strnlen(c.symbol.name, MAX_NAME + 1) > MAX_NAME) {
+        if (!limit || !c.symbol.name || !*c.symbol.name) {
             continue;
         }
+        size = strlen(c.symbol.name) + 1;
+        if (size > room) {
+            break;
+        }
+        room -= size;
         c.symbol.start = sym.st_value;
         c.symbol.end = sym.st_size && sym.st_size < limit - sym.st_value ?
                        sym.st_value + sym.st_size : limit;

@@ -74,6 +74,31 @@ static void test_symbols(void)
     elf_file_close(f);
 }
 
+/* Some C++ has names of many thousand characters. */
+static void test_long_name(void)
+{
+    g_autofree char *name = g_strnfill(60000, 'n'), *path = NULL;
+    g_autofree char *line = NULL;
+    int fd = g_file_open_tmp("backtrail-XXXXXX", &path, NULL), status;
+    const struct elf_symbol *s;
+    struct elf_file *f;
+
+    line = g_strdup_printf("objcopy --redefine-sym sample_next=%s '%s' '%s'",
+                           name, sample, path);
+    if (!g_spawn_command_line_sync(line, NULL, NULL, &status, NULL) || status) {
+        g_test_skip("binutils are missing");
+    } else {
+        f = elf_file_open(path);
+        s = elf_file_find(f, name);
+        g_assert_nonnull(s);
+        g_assert_true(elf_file_symbol(f, s->start) == s);
+        g_assert_nonnull(elf_file_find(f, "sample_local"));
+        elf_file_close(f);
+    }
+    g_close(fd, NULL);
+    g_unlink(path);
+}
+
 struct lines {
     uint64_t start;
     uint64_t end;
@@ -305,6 +330,7 @@ int main(int argc, char **argv)
     g_assert_cmpint(argc, ==, 2);
     sample = argv[1];
     g_test_add_func("/elf-file/symbols", test_symbols);
+    g_test_add_func("/elf-file/long-name", test_long_name);
     g_test_add_func("/elf-file/lines", test_lines);
     g_test_add_func("/elf-file/endless-strings", test_endless_strings);
     g_test_add_func("/elf-file/bytes", test_bytes);
