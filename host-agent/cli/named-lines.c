@@ -110,9 +110,9 @@ static void put_named_json(const struct named_lines *l, unsigned vcpu,
 
     cli_fprintf(out, "{\"vcpu\":%u,\"index\":%" PRIu64 ",\"time\":%s,\"cr3\":"
                 "\"0x%016" PRIx64 "\",\"from\":\"0x%016" PRIx64
-                "\",\"to\":\"0x%016" PRIx64 "\",\"flags\":%" PRIu64 ",\"comm\":", vcpu, r->index,
-                !strcmp(t, "-") ? "null" : t, b->cr3, record->from, record->to,
-                record->flags);
+                "\",\"to\":\"0x%016" PRIx64 "\",\"flags\":%" PRIu64 ",\"comm\":",
+                vcpu, r->index, !strcmp(t, "-") ? "null" : t, b->cr3,
+                record->from, record->to, record->flags);
     cli_put_json_string(out, r->process->comm);
     if (r->process->pid >= 0) {
         cli_fprintf(out, ",\"pid\":%" PRId64, r->process->pid);

@@ -19,8 +19,8 @@
 #include "util/search.h"
 
 /*
- * All names of a table are no longer than their strings, and this for each for
- * those that are equal.  A hostile file has symbols with parts of one long name.
+ * All names of a table are no longer than their strings, and this for each,
+ * since some are equal.  In a hostile file they are parts of one long name.
  */
 #define NAME_SIZE   64
 
