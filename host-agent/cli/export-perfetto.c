@@ -17,6 +17,7 @@
 #include "lib/internal/bytes.h"
 #include "util/hash.h"
 #include "util/quote.h"
+#include "util/search.h"
 
 /* Fields of the schema */
 enum {
@@ -382,16 +383,25 @@ static void end_track(struct perfetto_writer *w, struct track *t, uint64_t end)
     }
 }
 
-/* The nodes of threads that do not run can be freed: their slices end. */
+static gint by_uuid(gconstpointer a, gconstpointer b)
+{
+    const struct track *x = a, *y = b;
+
+    return BTRAIL_COMPARE(x->uuid, y->uuid);
+}
+
+/*
+ * The nodes of threads that do not run can be freed: their slices end, in an
+ * order that is the same each time.
+ */
 static void end_threads(void *opaque, const struct call_tree *tree)
 {
     struct perfetto_writer *w = opaque;
-    GHashTableIter iter;
-    gpointer track;
+    g_autoptr(GList) all = g_list_sort(g_hash_table_get_values(w->threads),
+                                       by_uuid);
 
-    g_hash_table_iter_init(&iter, w->threads);
-    while (g_hash_table_iter_next(&iter, NULL, &track)) {
-        end_track(w, track, 0);
+    for (GList *l = all; l; l = l->next) {
+        end_track(w, l->data, 0);
     }
 }
 
