@@ -123,7 +123,9 @@ static void test_all(void)
             if (same) {
                 got = address_space_mappings(as, &n);
                 g_assert_cmpuint(n, <=, G_N_ELEMENTS(added));
-                memcpy(added, got, n * sizeof(*got));
+                for (size_t j = 0; j < n; j++) {
+                    added[j] = got[j];
+                }
             }
             for (size_t j = 0; j < n; j++) {
                 const struct mapping *old = address_space_find(
