@@ -286,7 +286,8 @@ class Part(campaign.Part):
                 if i == 0:
                     self.wait_capture(agent)
                 self.pause(2)
-                last = self.stop_agent(agent) if r.random() < 0.2 else None
+                last = self.stop_agent(agent, path) if r.random() < 0.2 \
+                    else None
             if last:
                 break
             self.counts['kills'] += 1
@@ -310,14 +311,20 @@ class Part(campaign.Part):
         with backtrail.Record(self.alone.qmp_paths[1], path,
                               self.alone.path('agent-last.log'),
                               '--attach') as agent:
-            wait_until(lambda: agent.process.poll() is not None or
-                       os.path.exists(path), agent.output, 120)
-            self.wait_capture(agent)
+            self.wait_taken(agent, path)
             self.pause(1)
-            return self.stop_agent(agent)
+            return self.stop_agent(agent, path)
 
-    def stop_agent(self, agent):
+    def wait_taken(self, agent, path):
+        """Until this agent has the capture: it could not take over one that
+        has ended."""
+        wait_until(lambda: agent.process.poll() is not None or
+                   os.path.exists(path), agent.output, 120)
+        self.wait_capture(agent)
+
+    def stop_agent(self, agent, path):
         """End the capture; what QEMU counts"""
+        self.wait_taken(agent, path)
         info = self.alone.qmp.command('branch-trace-stop',
                                       {'capture': 'kills'})
         status = agent.wait(240)
