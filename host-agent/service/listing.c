@@ -8,7 +8,9 @@
 
 #include "backtrail/trace.h"
 #include "lib/internal/meta.h"
+#include "service/command.h"
 #include "service/listing.h"
+#include "service/message.h"
 #include "lib/internal/parts.h"
 #include "util/hash.h"
 
@@ -77,7 +79,8 @@ static void take_meta(JsonObject *json, JsonObject *meta)
     for (unsigned i = 0; i < G_N_ELEMENTS(copied); i++) {
         const char *value = btrail_json_string(meta, copied[i]);
 
-        if (value && g_utf8_validate(value, -1, NULL)) {
+        if (value && strlen(value) <= BTRAIL_COMMAND_MAX_TEXT &&
+            g_utf8_validate(value, -1, NULL)) {
             json_object_set_string_member(json, copied[i], value);
         }
     }
@@ -149,18 +152,25 @@ JsonObject *btrail_listing(const struct btrail_folder *folder,
 {
     JsonArray *traces = json_array_new();
     g_autoptr(GArray) entries = gather(folder);
-    JsonObject *json;
+    JsonObject *json = btrail_json_new("s:folder", folder->path, NULL);
+    struct btrail_message_room room;
+    unsigned n;
 
-    for (unsigned i = 0; i < entries->len && i < BTRAIL_LISTING_MAX; i++) {
-        json_array_add_object_element(
-            traces, describe_trace(folder, &g_array_index(entries,
-                                                          struct listed, i),
-                                   writing));
+    btrail_message_room_init(&room);
+    btrail_message_room_take(&room, json);
+    for (n = 0; n < entries->len && n < BTRAIL_LISTING_MAX; n++) {
+        g_autoptr(JsonObject) trace = describe_trace(
+            folder, &g_array_index(entries, struct listed, n), writing);
+
+        /* Long names take it, and commas in them. */
+        if (!btrail_message_room_take(&room, trace)) {
+            break;
+        }
+        json_array_add_object_element(traces, g_steal_pointer(&trace));
     }
-    json = btrail_json_new("s:folder", folder->path, "a:traces", traces, NULL);
-    if (entries->len > BTRAIL_LISTING_MAX) {
-        json_object_set_int_member(json, "older",
-                                   entries->len - BTRAIL_LISTING_MAX);
+    json_object_set_array_member(json, "traces", traces);
+    if (entries->len > n) {
+        json_object_set_int_member(json, "older", entries->len - n);
     }
     return json;
 }

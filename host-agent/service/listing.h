@@ -10,7 +10,10 @@
 
 #include "service/folder.h"
 
-/* The newest traces are listed, up to this many; others are counted. */
+/*
+ * The newest traces are listed, up to this many, and as many as a message has
+ * room for; others are counted.
+ */
 #define BTRAIL_LISTING_MAX  1000
 
 /**

@@ -9,6 +9,10 @@
 #include "util/json.h"
 #include "service/message.h"
 
+/* Of a reply, around what it returns */
+#define REPLY_BYTES     1024
+#define REPLY_VALUES    16
+
 struct btrail_message_reader {
     struct btrail_msg head;
     size_t got;                 /* bytes of head and text */
@@ -98,6 +102,27 @@ static size_t count_values(const char *text)
         n += *text == ',' || *text == '[' || *text == '{';
     }
     return n;
+}
+
+void btrail_message_room_init(struct btrail_message_room *room)
+{
+    room->bytes = BTRAIL_JSON_MAX - REPLY_BYTES;
+    room->values = BTRAIL_JSON_MAX_VALUES - REPLY_VALUES;
+}
+
+bool btrail_message_room_take(struct btrail_message_room *room,
+                              JsonObject *object)
+{
+    g_autofree char *text = btrail_json_text(object, FALSE);
+    /* With the comma behind it */
+    size_t bytes = strlen(text) + 1, values = count_values(text) + 1;
+
+    if (bytes > room->bytes || values > room->values) {
+        return false;
+    }
+    room->bytes -= bytes;
+    room->values -= values;
+    return true;
 }
 
 GBytes *btrail_message_format(JsonObject *message)

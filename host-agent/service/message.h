@@ -7,6 +7,7 @@
 #define BTRAIL_MESSAGE_H
 
 #include <json-glib/json-glib.h>
+#include <stdbool.h>
 
 #include "service/service-error.h"
 
@@ -25,6 +26,21 @@ size_t btrail_message_wants(const struct btrail_message_reader *r);
  */
 bool btrail_message_take(struct btrail_message_reader *r, const void *bytes,
                          size_t n, JsonNode **message, GError **error);
+
+/**
+ * struct btrail_message_room - room that a message still has
+ * @values: as the device counts them
+ */
+struct btrail_message_room {
+    size_t bytes, values;
+};
+
+/* The room for a reply */
+void btrail_message_room_init(struct btrail_message_room *room);
+
+/* Takes the room that an object needs; false if there is not so much. */
+bool btrail_message_room_take(struct btrail_message_room *room,
+                              JsonObject *object);
 
 /* The bytes of a message; NULL if it is too long or has too many values.  What is
  * not UTF-8 in it becomes U+FFFD. */

@@ -11,6 +11,7 @@
 
 #include "util/json.h"
 #include "service/listing.h"
+#include "service/message.h"
 #include "trace-samples.h"
 
 #define CHUNKS  10
@@ -444,6 +445,45 @@ static void test_many(void)
     clear(&r);
 }
 
+/* Whatever the names are, the newest traces fit into the reply. */
+static void check_long(const char *tail)
+{
+    g_autoptr(JsonObject) reply = NULL;
+    GBytes *bytes;
+    struct rig r;
+    unsigned length;
+
+    setup(&r);
+    for (unsigned i = 0; i < BTRAIL_LISTING_MAX; i++) {
+        g_autofree char *name = g_strdup_printf("%04u%s.btrail", i, tail);
+
+        add_text(&r, name, "x");
+        set_changed(&r, name, 1000 + i);
+    }
+    length = json_array_get_length(list(&r));
+    g_assert_cmpuint(length, >, 100);
+    g_assert_cmpuint(length, <, BTRAIL_LISTING_MAX);
+    g_assert_cmpint(btrail_json_int(r.listing, "older", 0), ==,
+                    BTRAIL_LISTING_MAX - length);
+    reply = btrail_json_new("s:type", "reply", "U:id", G_MAXINT64, "o:return",
+                            json_object_ref(r.listing), NULL);
+    bytes = btrail_message_format(reply);
+    g_assert_nonnull(bytes);
+    g_bytes_unref(bytes);
+    clear(&r);
+}
+
+static void test_long(void)
+{
+    g_autofree char *commas = g_strnfill(100, ',');
+    g_autofree char *folders = g_strnfill(195, 'f');
+    g_autofree char *deep = g_strdup_printf("/%s/%s/%s/%s/%s", folders, folders,
+                                            folders, folders, folders);
+
+    check_long(commas);
+    check_long(deep);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -456,5 +496,6 @@ int main(int argc, char **argv)
     g_test_add_func("/listing/last-part", test_last_part);
     g_test_add_func("/listing/descriptions", test_descriptions);
     g_test_add_func("/listing/many", test_many);
+    g_test_add_func("/listing/long", test_long);
     return g_test_run();
 }
