@@ -19,16 +19,18 @@
 #define SO_PEERPIDFD    77
 #endif
 
-/* Reads a small file of the kernel's; false if it cannot be read. */
+/* Reads a small file of the kernel's; false and errno if it cannot be read. */
 static bool read_file(const char *path, char *text, size_t size)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t n = fd < 0 ? -1 : read(fd, text, size - 1);
+    int error = errno;
 
     if (fd >= 0) {
         close(fd);
     }
     text[n < 0 ? 0 : n] = '\0';
+    errno = error;
     return n > 0;
 }
 
@@ -43,28 +45,41 @@ static bool parse_start(const char *stat, unsigned long long *start)
                            start) == 1;
 }
 
-void btrail_process_id(char id[BTRAIL_PROCESS_ID], pid_t pid)
+/* False if that is not known at the moment, for lack of a descriptor or so */
+static bool find_id(char id[BTRAIL_PROCESS_ID], pid_t pid)
 {
     char path[64], stat[1024], boot[64];
     unsigned long long start;
 
     id[0] = '\0';
     snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-    if (pid > 0 && read_file(path, stat, sizeof(stat)) &&
-        parse_start(stat, &start) &&
-        read_file("/proc/sys/kernel/random/boot_id", boot, sizeof(boot))) {
-        boot[strcspn(boot, "\n")] = '\0';
-        snprintf(id, BTRAIL_PROCESS_ID, "%d-%llu-%.36s", (int)pid, start,
-                 boot);
+    if (pid <= 0) {
+        return true;
     }
+    if (!read_file(path, stat, sizeof(stat))) {
+        return errno == ENOENT || errno == ESRCH;
+    }
+    if (!parse_start(stat, &start)) {
+        return true;
+    }
+    if (!read_file("/proc/sys/kernel/random/boot_id", boot, sizeof(boot))) {
+        return false;
+    }
+    boot[strcspn(boot, "\n")] = '\0';
+    snprintf(id, BTRAIL_PROCESS_ID, "%d-%llu-%.36s", (int)pid, start, boot);
+    return true;
+}
+
+void btrail_process_id(char id[BTRAIL_PROCESS_ID], pid_t pid)
+{
+    find_id(id, pid);
 }
 
 bool btrail_process_is_gone(const char *id)
 {
     char now[BTRAIL_PROCESS_ID];
 
-    btrail_process_id(now, atoi(id));
-    return strcmp(now, id);
+    return find_id(now, atoi(id)) && strcmp(now, id);
 }
 
 /*

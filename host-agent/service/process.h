@@ -35,7 +35,10 @@ bool btrail_peer_is_same(const struct btrail_peer *a,
 /* The id of a process that runs; empty if there is none, or it is hidden. */
 void btrail_process_id(char id[BTRAIL_PROCESS_ID], pid_t pid);
 
-/* Does no process of this id, which was not empty, run any more? */
+/*
+ * Does no process of this id, which was not empty, run any more?  False if that
+ * is not known at the moment.
+ */
 bool btrail_process_is_gone(const char *id);
 
 #endif /* BTRAIL_PROCESS_H */

@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -89,6 +90,23 @@ static void test_others(void)
     g_assert_true(btrail_process_is_gone("garbage"));
 }
 
+/* For lack of descriptors, nothing is known: nobody is taken to be gone. */
+static void test_unknown(void)
+{
+    char mine[BTRAIL_PROCESS_ID], unknown[BTRAIL_PROCESS_ID];
+    struct rlimit limit, none;
+
+    btrail_process_id(mine, getpid());
+    g_assert_cmpint(getrlimit(RLIMIT_NOFILE, &limit), ==, 0);
+    none = (struct rlimit) { .rlim_cur = 0, .rlim_max = limit.rlim_max };
+    g_assert_cmpint(setrlimit(RLIMIT_NOFILE, &none), ==, 0);
+    btrail_process_id(unknown, getpid());
+    g_assert_cmpstr(unknown, ==, "");
+    g_assert_false(btrail_process_is_gone(mine));
+    g_assert_cmpint(setrlimit(RLIMIT_NOFILE, &limit), ==, 0);
+    g_assert_false(btrail_process_is_gone(mine));
+}
+
 static void test_peer(void)
 {
     struct btrail_peer a, b;
@@ -118,6 +136,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/process/id", test_id);
     g_test_add_func("/process/others", test_others);
+    g_test_add_func("/process/unknown", test_unknown);
     g_test_add_func("/process/peer", test_peer);
     return g_test_run();
 }
