@@ -34,14 +34,10 @@ struct job {
     bool done;
 };
 
-/* NULL if it cannot be written as JSON, which the state is */
 static JsonNode *copy(JsonObject *object)
 {
-    g_autoptr(JsonNode) node = json_node_new(JSON_NODE_OBJECT);
-    g_autofree char *text = NULL;
+    g_autofree char *text = btrail_json_text(object, FALSE);
 
-    json_node_set_object(node, object);
-    text = json_to_string(node, FALSE);
     return btrail_json_parse_object(text);
 }
 
