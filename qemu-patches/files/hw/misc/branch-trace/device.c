@@ -193,7 +193,8 @@ static void cpu_realized(DeviceListener *listener, DeviceState *dev)
 
 static void cpu_unrealized(DeviceListener *listener, DeviceState *dev)
 {
-    BranchTraceCapture *capture = branch_trace_capture_active();
+    /* Not only one that is active: one that starts waits for vCPUs. */
+    BranchTraceCapture *capture = branch_trace_capture_latest();
     CPUState *cpu = (CPUState *)object_dynamic_cast(OBJECT(dev), TYPE_CPU);
 
     if (cpu && capture) {
