@@ -92,9 +92,11 @@ class Lingering:
             self.sock.setblocking(True)
         return self
 
-    def send(self, sock, data):
+    def send(self, sock, data, flags=0):
         """Send it along with data, and give it up."""
-        socket.send_fds(sock, [data], [self.sock.fileno()])
+        # Not send_fds(), which ignores flags
+        sock.sendmsg([data], [(socket.SOL_SOCKET, socket.SCM_RIGHTS,
+                               struct.pack('i', self.sock.fileno()))], flags)
         # Not the last descriptor any more
         self.sock.close()
 

@@ -127,7 +127,8 @@ QIOChannelSocket *branch_trace_agent_open(SocketAddress *addr, Error **errp)
         return NULL;
     }
     ioc = open_socket(addr, errp);
-    if (ioc && qio_channel_set_blocking(QIO_CHANNEL(ioc), false, errp) < 0) {
+    if (ioc && (qio_channel_set_blocking(QIO_CHANNEL(ioc), false, errp) < 0 ||
+                !branch_trace_agent_prepare(ioc->fd, errp))) {
         object_unref(OBJECT(ioc));
         ioc = NULL;
     }
@@ -135,6 +136,17 @@ QIOChannelSocket *branch_trace_agent_open(SocketAddress *addr, Error **errp)
         error_prepend(errp, "cannot connect to the trace agent: ");
     }
     return ioc;
+}
+
+bool branch_trace_agent_prepare(int fd, Error **errp)
+{
+    int on = 1;
+
+    if (setsockopt(fd, SOL_SOCKET, SO_OOBINLINE, &on, sizeof(on)) < 0) {
+        error_setg_errno(errp, errno, "cannot prepare a socket");
+        return false;
+    }
+    return true;
 }
 
 ssize_t branch_trace_agent_read(int fd, void *buf, size_t size)

@@ -114,6 +114,21 @@ static void buffer_write_header(BranchTraceBuffer *buf)
     };
 }
 
+/* The agent gets the second one.  On failure @fds are -1. */
+static bool create_sockets(int fds[2], Error **errp)
+{
+    if (qemu_socketpair(AF_UNIX, SOCK_STREAM, 0, fds) < 0) {
+        error_setg_errno(errp, errno, "cannot create a socket");
+    } else if (branch_trace_agent_prepare(fds[0], errp)) {
+        return true;
+    } else {
+        close(fds[0]);
+        close(fds[1]);
+    }
+    fds[0] = fds[1] = -1;
+    return false;
+}
+
 bool branch_trace_buffer_create(BranchTraceBuffer *buf, unsigned vcpus,
                                 uint64_t size_per_vcpu, uint32_t code_items,
                                 Error **errp)
@@ -143,9 +158,8 @@ bool branch_trace_buffer_create(BranchTraceBuffer *buf, unsigned vcpus,
         buf->base = NULL;
         return false;
     }
-    if (qemu_socketpair(AF_UNIX, SOCK_STREAM, 0, buf->ready) < 0 ||
-        qemu_socketpair(AF_UNIX, SOCK_STREAM, 0, buf->free) < 0) {
-        error_setg_errno(errp, errno, "cannot create a socket");
+    if (!create_sockets(buf->ready, errp) ||
+        !create_sockets(buf->free, errp)) {
         return false;
     }
     buffer_write_header(buf);
@@ -211,11 +225,8 @@ bool branch_trace_buffer_renew_free(BranchTraceBuffer *buf, Error **errp)
     g_autofree int *old = g_memdup2(buf->free, sizeof(buf->free));
     int fds[2];
 
-    if (!branch_trace_background_has_room(errp)) {
-        return false;
-    }
-    if (qemu_socketpair(AF_UNIX, SOCK_STREAM, 0, fds) < 0) {
-        error_setg_errno(errp, errno, "cannot create a socket");
+    if (!branch_trace_background_has_room(errp) ||
+        !create_sockets(fds, errp)) {
         return false;
     }
     memcpy(buf->free, fds, sizeof(fds));
