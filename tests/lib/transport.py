@@ -93,12 +93,14 @@ class Lingering:
         return self
 
     def send(self, sock, data, flags=0):
-        """Send it along with data, and give it up."""
+        """Send it along with data, and give it up in a thread."""
         # Not send_fds(), which ignores flags
         sock.sendmsg([data], [(socket.SOL_SOCKET, socket.SCM_RIGHTS,
                                struct.pack('i', self.sock.fileno()))], flags)
-        # Not the last descriptor any more
-        self.sock.close()
+        # If the receiver was faster this is the last one, and waits.
+        thread = threading.Thread(target=self.sock.close, daemon=True)
+        thread.start()
+        return thread
 
     def __exit__(self, *exc):
         self.peer.close()
