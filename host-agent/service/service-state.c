@@ -40,25 +40,41 @@ static bool is_taken(struct btrail_service_state *s, const char *capture)
     return false;
 }
 
-const char *btrail_service_state_writing(struct btrail_service_state *s,
-                                         const struct btrail_folder *folder,
-                                         const char *file)
+/* The sessions that are left of guests with this folder */
+static GPtrArray *left_in(struct btrail_service_state *s, const char *folder)
 {
-    g_autofree char *name = g_path_get_basename(folder->path);
+    GPtrArray *left = g_ptr_array_new();
 
     for (unsigned i = 0; i < s->left->len; i++) {
         JsonArray *sessions = btrail_json_array(
             g_ptr_array_index(s->left, i), "sessions");
 
-        for (unsigned k = 0; !strcmp(left_at(s, i, "folder"), name) &&
+        for (unsigned k = 0; !strcmp(left_at(s, i, "folder"), folder) &&
              k < json_array_get_length(sessions); k++) {
-            JsonObject *command = btrail_json_object(
-                json_array_get_object_element(sessions, k), "command");
+            g_ptr_array_add(left, json_array_get_object_element(sessions, k));
+        }
+    }
+    return left;
+}
 
-            if (btrail_folder_is_one_trace(
-                    btrail_json_string(command, "file"), file)) {
-                return btrail_json_string(command, "session");
-            }
+/* A member of the command of a session: "file" or "session" */
+static const char *commanded(JsonObject *session, const char *member)
+{
+    return btrail_json_string(btrail_json_object(session, "command"), member);
+}
+
+const char *btrail_service_state_writing(struct btrail_service_state *s,
+                                         const struct btrail_folder *folder,
+                                         const char *file)
+{
+    g_autofree char *name = g_path_get_basename(folder->path);
+    g_autoptr(GPtrArray) left = left_in(s, name);
+
+    for (unsigned i = 0; i < left->len; i++) {
+        JsonObject *session = g_ptr_array_index(left, i);
+
+        if (btrail_folder_is_one_trace(commanded(session, "file"), file)) {
+            return commanded(session, "session");
         }
     }
     return NULL;
@@ -202,22 +218,14 @@ static void changed(void *opaque)
 static bool continues(struct btrail_service_state *s, const char *folder,
                       JsonObject *session)
 {
-    const char *file = btrail_json_string(
-        btrail_json_object(session, "command"), "file");
+    g_autoptr(GPtrArray) left = left_in(s, folder);
 
-    for (unsigned i = 0; i < s->left->len; i++) {
-        JsonArray *sessions = btrail_json_array(
-            g_ptr_array_index(s->left, i), "sessions");
+    for (unsigned i = 0; i < left->len; i++) {
+        JsonObject *other = g_ptr_array_index(left, i);
 
-        for (unsigned k = 0; !strcmp(left_at(s, i, "folder"), folder) &&
-             k < json_array_get_length(sessions); k++) {
-            JsonObject *other = json_array_get_object_element(sessions, k);
-
-            if (other != session && !is_over(other) && !strcmp(
-                    file, btrail_json_string(btrail_json_object(
-                        other, "command"), "file"))) {
-                return true;
-            }
+        if (other != session && !is_over(other) &&
+            !strcmp(commanded(session, "file"), commanded(other, "file"))) {
+            return true;
         }
     }
     return false;
