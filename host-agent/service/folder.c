@@ -14,6 +14,7 @@
 
 #include "lib/internal/parts.h"
 #include "service/folder.h"
+#include "service/replace-file.h"
 
 #define MAX_NAME    1000        /* bytes */
 #define MAX_PART    200         /* of them, between "/"; room for .123.btrail */
@@ -129,8 +130,6 @@ static bool is_owned(int fd, const char *owner)
 static bool own(int fd, const char *owner, GError **error)
 {
     g_autofree char *is = read_owner(fd);
-    int file;
-    bool ok;
 
     if (is && *is) {
         return !strcmp(is, owner);
@@ -138,19 +137,7 @@ static bool own(int fd, const char *owner, GError **error)
     if (!is_empty(fd)) {
         return false;
     }
-    unlinkat(fd, NEXT_OWNER, 0);
-    file = openat(fd, NEXT_OWNER, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
-                  0640);
-    ok = file >= 0 &&
-         write(file, owner, strlen(owner)) == (ssize_t)strlen(owner) &&
-         !renameat(fd, NEXT_OWNER, fd, OWNER_FILE);
-    if (!ok) {
-        btrail_service_fail_errno(error, "%s", OWNER_FILE);
-    }
-    if (file >= 0) {
-        close(file);
-    }
-    return ok;
+    return btrail_replace_file(fd, OWNER_FILE, NEXT_OWNER, 0640, owner, error);
 }
 
 /* Where the end of a folder's name begins that is "." and a UUID; or NULL */

@@ -14,6 +14,7 @@
 #include "service/folder.h"
 #include "service/log.h"
 #include "service/process.h"
+#include "service/replace-file.h"
 #include "service/state.h"
 #include "util/hash.h"
 #include "util/json.h"
@@ -21,6 +22,7 @@
 #define VERSION     2
 #define FOLDER      "sessions"
 #define SUFFIX      ".json"
+#define NEXT_FILE   ".new"
 
 /* What version 1 had: one file for all */
 #define OLD_VERSION 1
@@ -132,7 +134,6 @@ static JsonObject *parse_capture(JsonObject *json, const char *member,
 {
     const char *name = btrail_json_string(json, member);
     const char *folder = btrail_json_string(json, "folder");
-
     const char *process = btrail_json_string(json, "process");
 
     if (!name || strlen(name) > MAX_NAME || !is_plain(folder) ||
@@ -142,7 +143,8 @@ static JsonObject *parse_capture(JsonObject *json, const char *member,
         return NULL;
     }
     return btrail_json_new("s:name", name, "s:folder", folder,
-                           "S:process", process, "a:sessions", json_array_new(), NULL);
+                           "S:process", process,
+                           "a:sessions", json_array_new(), NULL);
 }
 
 static JsonArray *sessions_of(JsonObject *capture)
@@ -272,32 +274,6 @@ static char *read_text(int folder, const char *name, GError **error)
         close(fd);
     }
     return g_steal_pointer(&text);
-}
-
-static bool write_text(int folder, const char *name, const char *text,
-                       GError **error)
-{
-    static const char next[] = ".new";
-    size_t size = strlen(text);
-    bool ok;
-    int fd;
-
-    /*
-     * Whoever reads it finds the old one or the new one.  Nobody waits until
-     * it is on the disk, which can take a minute where guests are being traced:
-     * what crashes the host ends the guests that it is about.
-     */
-    unlinkat(folder, next, 0);
-    fd = openat(folder, next, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    ok = fd >= 0 && write(fd, text, size) == (ssize_t)size &&
-         !renameat(folder, next, folder, name);
-    if (!ok) {
-        btrail_service_fail_errno(error, "%s", name);
-    }
-    if (fd >= 0) {
-        close(fd);
-    }
-    return ok;
 }
 
 static char *file_of(const char *id)
@@ -481,7 +457,12 @@ static bool write_session(struct btrail_state *s, JsonObject *capture,
         g_free(text);
         return true;
     }
-    if (!write_text(s->fd, name, text, error)) {
+    /*
+     * Nobody waits until it is on the disk, which can take a minute where
+     * guests are being traced: what crashes the host ends the guests that it is
+     * about.
+     */
+    if (!btrail_replace_file(s->fd, name, NEXT_FILE, 0600, text, error)) {
         g_free(text);
         return false;
     }
