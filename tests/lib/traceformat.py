@@ -62,6 +62,20 @@ def crc32c(data):
     return crc ^ 0xFFFFFFFF
 
 
+def varint(n):
+    out = bytearray()
+    while n >= 0x80:
+        out.append(n & 0x7F | 0x80)
+        n >>= 7
+    out.append(n)
+    return bytes(out)
+
+
+def zigzag(d):
+    d &= MASK
+    return d << 1 & MASK ^ (MASK if d >> 63 else 0)
+
+
 def unzigzag(z):
     return (z >> 1) ^ (MASK if z & 1 else 0)
 

@@ -14,7 +14,8 @@ import struct
 import traceformat
 from traceformat import (
     DATA, END, GAP, INDEX, MANY, MASK, META, SIDEBAND, SPACE, TIME, CR3, ZSTD,
-    Damaged, Section, Trace, get_sideband, get_spaces, unzigzag)
+    Damaged, Section, Trace, get_sideband, get_spaces, unzigzag, varint,
+    zigzag)
 
 SYMBOLS, CODE, PROCESSES, IMAGE, SYSCALLS = 2, 1, 3, 4, 5
 SECTIONS = 12
@@ -58,20 +59,6 @@ def store(data):
     """As the file has them: compressed, if that makes them smaller"""
     small = compress(data)
     return small if len(small) < len(data) else bytes(data)
-
-
-def varint(n):
-    out = bytearray()
-    while n >= 0x80:
-        out.append(n & 0x7F | 0x80)
-        n >>= 7
-    out.append(n)
-    return bytes(out)
-
-
-def zigzag(d):
-    d &= MASK
-    return d << 1 & MASK ^ (MASK if d >> 63 else 0)
 
 
 def varints(data):
