@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import functools
 import json
+import mmap
 import os
 import re
 import shutil
@@ -110,6 +111,17 @@ def _die_with_parent():
 def spawn(args, **kwargs):
     """Start a process that does not outlive this one."""
     return subprocess.Popen(args, preexec_fn=_die_with_parent, **kwargs)
+
+
+def descriptors(process):
+    """How many descriptors of files a process has open"""
+    return len(os.listdir(f'/proc/{process.pid}/fd'))
+
+
+def resident(process):
+    """Bytes of memory that a process has"""
+    with open(f'/proc/{process.pid}/statm', encoding='ascii') as f:
+        return int(f.read().split()[1]) * mmap.PAGESIZE
 
 
 class Qmp:

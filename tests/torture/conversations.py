@@ -217,10 +217,8 @@ class Part(campaign.Part):
                 self.kept.append(path)
 
     def size(self):
-        pid = self.vm.process.pid
-        with open(f'/proc/{pid}/statm', encoding='ascii') as f:
-            mib = int(f.read().split()[1]) * os.sysconf('SC_PAGE_SIZE') >> 20
-        return len(os.listdir(f'/proc/{pid}/fd')), mib
+        process = self.vm.process
+        return qemu.descriptors(process), qemu.resident(process) >> 20
 
     # Commands
 

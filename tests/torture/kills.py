@@ -30,16 +30,6 @@ GROWN_MIB = 200
 STOPPED = 1
 
 
-def descriptors(process):
-    return len(os.listdir(f'/proc/{process.pid}/fd'))
-
-
-def resident(process):
-    """MiB"""
-    with open(f'/proc/{process.pid}/statm', encoding='ascii') as f:
-        return int(f.read().split()[1]) * os.sysconf('SC_PAGE_SIZE') >> 20
-
-
 def records(info):
     """How many records each vCPU has in a file.  A file that was cut off may
     have nothing of a vCPU whose stream it gets an end of."""
@@ -269,6 +259,7 @@ class Part(campaign.Part):
         r = self.random
         overflow = r.choice(('pause', 'drop'))
         first = [('--session', 'kills', '--overflow', overflow)]
+        last = None
         traces = []
         for i in range(r.randrange(2, AGENTS + 1)):
             options = list(first.pop() if first else ('--attach',))
@@ -286,10 +277,10 @@ class Part(campaign.Part):
                 if i == 0:
                     self.wait_capture(agent)
                 self.pause(2)
-                last = self.stop_agent(agent, path) if r.random() < 0.2 \
-                    else None
-            if last:
-                break
+                if r.random() < 0.2:
+                    self.wait_taken(agent, path)
+                    last = self.stop_agent(agent)
+                    break
             self.counts['kills'] += 1
         if not last:
             last = self.last_agent(traces)
@@ -313,7 +304,7 @@ class Part(campaign.Part):
                               '--attach') as agent:
             self.wait_taken(agent, path)
             self.pause(1)
-            return self.stop_agent(agent, path)
+            return self.stop_agent(agent)
 
     def wait_taken(self, agent, path):
         """Until this agent has the capture: it could not take over one that
@@ -322,9 +313,8 @@ class Part(campaign.Part):
                    os.path.exists(path), agent.output, 120)
         self.wait_capture(agent)
 
-    def stop_agent(self, agent, path):
+    def stop_agent(self, agent):
         """End the capture; what QEMU counts"""
-        self.wait_taken(agent, path)
         info = self.alone.qmp.command('branch-trace-stop',
                                       {'capture': 'kills'})
         status = agent.wait(240)
@@ -371,7 +361,8 @@ class Part(campaign.Part):
         for name, process in (('service', self.service.process),
                               ('QEMU', self.vm.process),
                               ('QEMU alone', self.alone.process)):
-            now[name] = descriptors(process), resident(process)
+            now[name] = (qemu.descriptors(process),
+                         qemu.resident(process) >> 20)
         self.say(f'descriptors and MiB: {now}')
         before, self.before = self.before or now, self.before or now
         for name, (fds, mib) in now.items():
