@@ -241,8 +241,8 @@ virshTracePrintShutOff(virshTraceWaiter *w)
 {
     virshTraceEndProgress(w);
     if (w->file) {
-            virshTraceComplain(w->ctl, _("domain '%1$s' has ended while '%2$s' was being written"),
-                               w->name, w->file);
+        virshTraceComplain(w->ctl, _("domain '%1$s' has ended while '%2$s' was being written"),
+                           w->name, w->file);
         return false;
     }
     vshPrintExtra(w->ctl, "%s", _("The domain has ended, and its session with it\n"));
