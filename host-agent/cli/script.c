@@ -68,9 +68,10 @@ static void print_raw(struct script *s, const struct btrail_record *r,
     }
 }
 
+/* The index of an event can be any number, also the end of an open range. */
 static bool in_range(const struct btrail_range *range, uint64_t v)
 {
-    return v >= range->begin && v < range->end;
+    return v >= range->begin && (v < range->end || range->end == UINT64_MAX);
 }
 
 /* Is a moment in the time range?  A range does not have unknown times. */
