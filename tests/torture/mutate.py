@@ -163,7 +163,10 @@ class Block:
         position = h['first'] + h['records']
         times = [h['host']] if h['host'] else []
         host, cr3, spaces = h['host'], h['cr3'], []
-        for _, kind, _, _, *data in self.rows():
+        for row in self.rows():
+            if len(row) < 7:
+                break           # an earlier change has cut them off
+            _, kind, _, _, *data = row
             if kind == GAP and data[0] != MASK:
                 position += data[0]
             elif kind == TIME:
