@@ -147,10 +147,11 @@ class Block:
         self.tail = b''
 
     def rows(self):
-        """[distance, type, reason, index, data...] of each event"""
+        """[distance, type, reason, index, data...] of each whole event"""
         n = self.head['events']
         columns = varints(self.sections[EVENTS])
-        return [columns[i::n] for i in range(n)]
+        whole = min(n, len(columns) - 6 * n)
+        return [columns[i:7 * n:n] for i in range(whole)]
 
     def set_rows(self, rows):
         self.sections[EVENTS] = b''.join(
@@ -163,10 +164,7 @@ class Block:
         position = h['first'] + h['records']
         times = [h['host']] if h['host'] else []
         host, cr3, spaces = h['host'], h['cr3'], []
-        for row in self.rows():
-            if len(row) < 7:
-                break           # an earlier change has cut them off
-            _, kind, _, _, *data = row
+        for _, kind, _, _, *data in self.rows():
             if kind == GAP and data[0] != MASK:
                 position += data[0]
             elif kind == TIME:
