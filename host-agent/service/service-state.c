@@ -12,7 +12,7 @@
 #include "service/service-state.h"
 #include "util/json.h"
 
-/* Guests whose devices have not connected again by then are gone. */
+/* How often what is left is checked for processes that are gone */
 #define LEFT_TIMEOUT_S  60
 
 /* A member of the left capture @i: "name", "folder" or "process" */
@@ -173,14 +173,18 @@ JsonObject *btrail_service_state_find(struct btrail_service_state *s,
 
 /*
  * Devices connect again within a second.  What is left of a guest that
- * inspects its traces stays, since that can take long.
+ * inspects its traces stays, since that can take long.  So does what is left of
+ * a process that runs: a QEMU that is stopped connects when it goes on.
  */
 gboolean btrail_service_state_timed_out(gpointer opaque)
 {
     struct btrail_service_state *s = opaque;
 
     for (unsigned i = 0; i < s->left->len; ) {
-        if (is_taken(s, left_at(s, i, "name"))) {
+        const char *process = left_at(s, i, "process");
+        bool runs = process && *process && !btrail_process_is_gone(process);
+
+        if (runs || is_taken(s, left_at(s, i, "name"))) {
             i++;
         } else {
             give_up(s, i);

@@ -62,7 +62,10 @@ void btrail_service_state_forget(struct btrail_service_state *s,
                                  const struct btrail_guest *g,
                                  const char *capture);
 
-/* A source's function: the wait for devices to connect again is over. */
+/*
+ * A source's function: devices had the time to connect again.  What is left of
+ * processes that are gone is completed.
+ */
 gboolean btrail_service_state_timed_out(gpointer state);
 
 /* Detach from all guests: their captures are left to the next process. */

@@ -289,6 +289,11 @@ static void test_given_up(void)
     leave_session();
     fd = open(first, O_RDWR | O_CLOEXEC);
     g_assert_cmpint(flock(fd, LOCK_EX | LOCK_NB), ==, 0);
+    /* The process runs, and can still connect. */
+    g_assert_true(btrail_service_state_timed_out(service->host.state));
+    g_assert_cmpuint(service->host.state->left->len, ==, 1);
+    json_object_set_string_member(
+        g_ptr_array_index(service->host.state->left, 0), "process", "1-1-x");
     g_assert_false(btrail_service_state_timed_out(service->host.state));
     stop_service();
     g_assert_false(is_whole(first));
