@@ -331,7 +331,9 @@ class Part(campaign.Part):
             parts = sorted(glob.glob(f'{stem}.btrail') +
                            glob.glob(f'{stem}.[0-9]*.btrail'))
             for part in parts:
-                if os.path.getsize(part) >= 64:
+                # A file that has only its header is of no trace yet: its agent
+                # was killed before it had the capture.
+                if os.path.getsize(part) > 64:
                     files.append(part)
         for path in files:
             before = backtrail.run_json('info', path, check=False)
