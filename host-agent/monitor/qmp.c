@@ -16,12 +16,14 @@
 
 /* QEMU sends one JSON object a line; all of them are far shorter. */
 #define MAX_LINE    (16u << 20)
+#define MAX_EVENTS  1000
 
 struct btrail_qmp {
     int sock;
     char *version;
     GByteArray *in;
     gint64 last_id;
+    GQueue *events;             /* names; NULL if they are not kept */
 };
 
 static bool qmp_protocol_error(GError **error, const char *what)
@@ -195,6 +197,44 @@ JsonNode *btrail_qmp_result(JsonObject *reply, GError **error)
     return json_object_dup_member(reply, "return");
 }
 
+static bool keep_event(struct btrail_qmp *qmp, JsonObject *object)
+{
+    const char *name = btrail_json_string(object, "event");
+
+    if (qmp->events && name) {
+        g_queue_push_tail(qmp->events, g_strdup(name));
+        if (g_queue_get_length(qmp->events) > MAX_EVENTS) {
+            g_free(g_queue_pop_head(qmp->events));
+        }
+    }
+    return name;
+}
+
+void btrail_qmp_keep_events(struct btrail_qmp *qmp)
+{
+    if (!qmp->events) {
+        qmp->events = g_queue_new();
+    }
+}
+
+char *btrail_qmp_next_event(struct btrail_qmp *qmp, int timeout_ms,
+                            int cancel_fd, GError **error)
+{
+    gint64 deadline = g_get_monotonic_time() + timeout_ms * 1000ll;
+
+    btrail_qmp_keep_events(qmp);
+    while (g_queue_is_empty(qmp->events)) {
+        g_autoptr(JsonNode) node = read_object(qmp, deadline, cancel_fd,
+                                               error);
+
+        if (!node) {
+            return NULL;
+        }
+        keep_event(qmp, json_node_get_object(node));
+    }
+    return g_queue_pop_head(qmp->events);
+}
+
 JsonNode *btrail_qmp_execute(struct btrail_qmp *qmp, const char *command,
                              JsonObject *arguments, int fd, int timeout_ms,
                              int cancel_fd, GError **error)
@@ -217,7 +257,8 @@ JsonNode *btrail_qmp_execute(struct btrail_qmp *qmp, const char *command,
             return NULL;
         }
         reply = json_node_get_object(node);
-        if (btrail_json_int(reply, "id", 0) != qmp->last_id) {
+        if (keep_event(qmp, reply) ||
+            btrail_json_int(reply, "id", 0) != qmp->last_id) {
             /* An event, or the reply to a command that was given up */
             continue;
         }
@@ -314,6 +355,9 @@ void btrail_qmp_free(struct btrail_qmp *qmp)
         close(qmp->sock);
         g_byte_array_unref(qmp->in);
         g_free(qmp->version);
+        if (qmp->events) {
+            g_queue_free_full(qmp->events, g_free);
+        }
         g_free(qmp);
     }
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A QMP client: one command at a time; events are ignored
+ * A QMP client: one command at a time; events are ignored unless they are
+ * kept
  */
 
 #ifndef BTRAIL_QMP_H
@@ -45,5 +46,14 @@ const char *btrail_qmp_version(const struct btrail_qmp *qmp);
 JsonNode *btrail_qmp_execute(struct btrail_qmp *qmp, const char *command,
                              JsonObject *arguments, int fd, int timeout_ms,
                              int cancel_fd, GError **error);
+
+/* From here on events are kept until btrail_qmp_next_event() has them; if there
+ * are very many, the oldest are dropped. */
+void btrail_qmp_keep_events(struct btrail_qmp *qmp);
+
+/* The name of the next event, to be freed, or NULL and @error: TIMEOUT,
+ * CANCELLED, CLOSED, ... */
+char *btrail_qmp_next_event(struct btrail_qmp *qmp, int timeout_ms,
+                            int cancel_fd, GError **error);
 
 #endif /* BTRAIL_QMP_H */

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The machine of a recording: from QEMU's command line to one that can be
+ * recorded, and to one that replays it
+ *
+ * Both have the same devices.  The recording one has the user's network,
+ * serial ports and display.  The replaying one has nothing from outside of the
+ * recording's folder: what came from there is in the log.  Only options that
+ * are known to be right are taken; what cannot be replayed is refused by its
+ * name.
+ *
+ * QEMU runs in a private folder, where "recording" is a link to the recording.
+ */
+
+#ifndef BTRAIL_MACHINE_H
+#define BTRAIL_MACHINE_H
+
+#include "replay/recording.h"
+
+/* Where firmware is, as QEMU finds it */
+#define MACHINE_FIRMWARE    BTRAIL_RECORDING_FILES "/firmware"
+/* How virtual time follows instructions: 32 ns each, and an idle guest waits
+ * for nothing.  The log has a third of the size, and half of the locking. */
+#define MACHINE_ICOUNT      "shift=5,sleep=off"
+
+/**
+ * struct machine_file - a file to copy
+ * @source: path, as given
+ * @name:   in the folder of the recording
+ */
+struct machine_file {
+    char *source;
+    char *name;
+};
+
+/**
+ * struct machine
+ * @record: of char *: arguments that follow the program
+ * @replay: the same for a replay
+ * @firmware: of char *: folders that the user's -L options name
+ * @files:  of struct machine_file
+ */
+struct machine {
+    GPtrArray *record;
+    GPtrArray *replay;
+    GPtrArray *firmware;
+    GPtrArray *files;
+};
+
+/**
+ * machine_new - make a machine of a command line
+ * @arguments: of QEMU, without the program; ends with NULL
+ *
+ * Errors: COMMAND, which names what cannot be replayed and what to use instead.
+ */
+struct machine *machine_new(char *const *arguments, GError **error);
+void machine_free(struct machine *m);
+
+#endif /* BTRAIL_MACHINE_H */

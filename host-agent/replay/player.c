@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A player: see player.h
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "replay/emulator.h"
+#include "replay/player.h"
+#include "replay/replay-arguments.h"
+#include "replay/way-back.h"
+#include "util/json.h"
+
+#define POLL_MS     1000
+/* A replay that executes nothing for so long is stuck. */
+#define STUCK_S     60
+
+struct player {
+    struct player_options options;
+    struct emulator *emulator;
+    struct way_back *back;      /* NULL if it only goes forward */
+    char *gdb_socket;
+    char *qmp_socket;
+    bool ended;
+};
+
+/* The program itself is compared: a version says nothing of patches. */
+static bool check_program(const struct player_options *o, const char *program,
+                          GError **error)
+{
+    g_autofree char *hash = recording_hash(program, NULL, error);
+
+    if (!hash) {
+        g_prefix_error(error, "name the QEMU with --qemu: ");
+        return false;
+    }
+    if (strcmp(hash, o->recording->qemu_sha256) && !o->any_qemu) {
+        g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_PROTOCOL,
+                    "%s: it was recorded by another QEMU, version %s, which "
+                    "was %s; name that one with --qemu, or try this one with "
+                    "--any-qemu", program, o->recording->qemu_version ?
+                    o->recording->qemu_version : "unknown",
+                    o->recording->qemu);
+        return false;
+    }
+    return true;
+}
+
+static void add_arguments(struct player *p)
+{
+    const struct recording *r = p->options.recording;
+    struct emulator *e = p->emulator;
+
+    emulator_add(e, "-icount");
+    emulator_add(e, "%s,rr=replay,rrfile=recording/%s", r->icount,
+                 r->log.name);
+    emulator_add(e, "-S");
+    emulator_add(e, "-no-shutdown");
+    emulator_add(e, "-qmp");
+    emulator_add(e, "unix:qmp,server=on,wait=off");
+    emulator_add(e, "-gdb");
+    emulator_add(e, "unix:gdb,server=on,wait=off");
+    if (p->options.trace) {
+        emulator_add(e, "-device");
+        emulator_add(e, "branch-trace");
+    }
+}
+
+static bool start(struct player *p, GError **error)
+{
+    if (p->options.forward) {
+        add_arguments(p);
+        return emulator_start(p->emulator, error);
+    }
+    p->back = way_back_new(p->emulator, error);
+    if (!p->back) {
+        return false;
+    }
+    add_arguments(p);
+    return emulator_start(p->emulator, error) &&
+           way_back_mark(p->back, 0, error);
+}
+
+struct player *player_start(const struct player_options *options,
+                            GError **error)
+{
+    const struct recording *r = options->recording;
+    g_autofree char *program = g_canonicalize_filename(
+        options->program ? options->program : r->qemu, NULL);
+    g_auto(GStrv) arguments = NULL;
+    struct emulator_options o = {
+        .program = program,
+        .recording = r->folder,
+        .death_signal = SIGKILL,
+        .input = -1,
+        .output = -1,
+        .cancel_fd = options->cancel_fd,
+    };
+    struct player *p;
+
+    arguments = replay_arguments_new(r, options->serial, error);
+    if (!arguments || !check_program(options, program, error)) {
+        return NULL;
+    }
+    o.arguments = arguments;
+    p = g_new0(struct player, 1);
+    p->options = *options;
+    p->emulator = emulator_new(&o, error);
+    if (!p->emulator) {
+        g_free(p);
+        return NULL;
+    }
+    p->gdb_socket = emulator_path(p->emulator, "gdb");
+    p->qmp_socket = emulator_path(p->emulator, "qmp");
+    if (!start(p, error)) {
+        player_free(p);
+        return NULL;
+    }
+    return p;
+}
+
+static bool stuck(uint64_t icount, GError **error)
+{
+    g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_PROTOCOL,
+                "the replay does not get past instruction %" G_GUINT64_FORMAT
+                ": QEMU waits for something that has not come again; what was "
+                "recorded is not what is replayed", icount);
+    return false;
+}
+
+/* Waits until the guest stands. */
+static bool wait_stopped(struct player *p, GError **error)
+{
+    uint64_t last = UINT64_MAX, icount;
+    unsigned idle = 0;
+
+    for (;;) {
+        g_autoptr(GError) local = NULL;
+        g_autofree char *event = emulator_event(p->emulator, POLL_MS, &local);
+
+        if (event) {
+            p->ended |= !strcmp(event, "SHUTDOWN");
+            if (!strcmp(event, "STOP")) {
+                return true;
+            }
+            continue;
+        }
+        if (!g_error_matches(local, BTRAIL_AGENT_ERROR,
+                             BTRAIL_AGENT_ERROR_TIMEOUT)) {
+            g_propagate_error(error, g_steal_pointer(&local));
+            return false;
+        }
+        if (!emulator_icount(p->emulator, &icount, error)) {
+            return false;
+        }
+        idle = icount == last ? idle + 1 : 0;
+        last = icount;
+        if (idle * POLL_MS >= STUCK_S * 1000) {
+            return stuck(icount, error);
+        }
+    }
+}
+
+/* Discards what is known of earlier stops. */
+static void drop_events(struct player *p)
+{
+    char *event;
+
+    while ((event = emulator_event(p->emulator, 0, NULL))) {
+        g_free(event);
+    }
+}
+
+static bool behind_end(uint64_t want, uint64_t got, GError **error)
+{
+    g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_PROTOCOL,
+                "the recording ends at instruction %" G_GUINT64_FORMAT
+                ", before %" G_GUINT64_FORMAT, got, want);
+    return false;
+}
+
+/* Lets the guest run, which stands before @icount. */
+static bool run_to(struct player *p, uint64_t icount, GError **error)
+{
+    uint64_t at;
+
+    if (!player_icount(p, &at, error)) {
+        return false;
+    }
+    if (at == icount) {
+        return true;
+    }
+    if (p->ended) {
+        return behind_end(icount, at, error);
+    }
+    drop_events(p);
+    if (!emulator_command(p->emulator, "replay-break",
+                          btrail_json_new("U:icount", icount, NULL), error) ||
+        !emulator_command(p->emulator, "cont", NULL, error) ||
+        !wait_stopped(p, error) || !player_icount(p, &at, error)) {
+        return false;
+    }
+    return at == icount || behind_end(icount, at, error);
+}
+
+bool player_goto(struct player *p, uint64_t icount, GError **error)
+{
+    uint64_t at, stop;
+
+    if (icount > INT64_MAX) {
+        return behind_end(icount, p->options.recording->instructions, error);
+    }
+    if (!player_icount(p, &at, error)) {
+        return false;
+    }
+    if (p->back) {
+        if (!way_back_load(p->back, at, icount, error)) {
+            return false;
+        }
+        if (icount < at) {
+            p->ended = false;
+        }
+        /* On the way, marks to come back to.  A debugger may have moved it,
+         * too. */
+        while (way_back_next(p->back) < icount) {
+            if (!player_icount(p, &at, error)) {
+                return false;
+            }
+            stop = MAX(at, way_back_next(p->back));
+            if (!run_to(p, stop, error) ||
+                !way_back_mark(p->back, stop, error)) {
+                return false;
+            }
+        }
+    } else if (icount < at) {
+        g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_PROTOCOL,
+                    "this replay only goes forward");
+        return false;
+    }
+    return run_to(p, icount, error);
+}
+
+bool player_finish(struct player *p, GError **error)
+{
+    drop_events(p);
+    return p->ended ||
+           (emulator_command(p->emulator, "cont", NULL, error) &&
+            wait_stopped(p, error));
+}
+
+bool player_icount(struct player *p, uint64_t *icount, GError **error)
+{
+    return emulator_icount(p->emulator, icount, error);
+}
+
+bool player_ended(const struct player *p)
+{
+    return p->ended;
+}
+
+const char *player_gdb_socket(const struct player *p)
+{
+    return p->gdb_socket;
+}
+
+const char *player_qmp_socket(const struct player *p)
+{
+    return p->qmp_socket;
+}
+
+JsonNode *player_execute(struct player *p, const char *command,
+                         JsonObject *arguments, int fd, int timeout_ms,
+                         GError **error)
+{
+    return emulator_execute(p->emulator, command, arguments, fd, timeout_ms,
+                            error);
+}
+
+char *player_hmp(struct player *p, const char *line, GError **error)
+{
+    return emulator_hmp(p->emulator, line, error);
+}
+
+void player_free(struct player *p)
+{
+    if (p) {
+        emulator_free(p->emulator);
+        way_back_free(p->back);
+        g_free(p->gdb_socket);
+        g_free(p->qmp_socket);
+        g_free(p);
+    }
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A player: a QEMU that replays a recording, and stands where it is told to
+ *
+ * A place is a number of instructions that the guest has executed since it was
+ * switched on: the next one that it executes has that index.  A player stands
+ * still between two calls.
+ */
+
+#ifndef BTRAIL_PLAYER_H
+#define BTRAIL_PLAYER_H
+
+#include <json-glib/json-glib.h>
+
+#include "replay/recording.h"
+
+struct player;
+
+/**
+ * struct player_options
+ * @recording: must live as long as the player
+ * @program:   path of QEMU; NULL for the one that has recorded it
+ * @any_qemu:  try even if this is another QEMU than the one that has recorded
+ *             it
+ * @trace:     with the device branch-trace
+ * @forward:   it never goes back, and prepares nothing for that
+ * @serial:    file that gets what the guest writes to its serial ports;
+ *             relative to the private folder; NULL for none
+ * @cancel_fd: any wait ends when it becomes readable; -1 for none
+ */
+struct player_options {
+    const struct recording *recording;
+    const char *program;
+    bool any_qemu;
+    bool trace;
+    bool forward;
+    const char *serial;
+    int cancel_fd;
+};
+
+/*
+ * Starts QEMU, which stands before the first instruction.  It dies with the
+ * calling thread.
+ *
+ * Errors: those of QEMU, with its last words; PROTOCOL (another QEMU, or
+ * arguments that a recording must not have).
+ */
+struct player *player_start(const struct player_options *options,
+                            GError **error);
+
+/**
+ * player_goto - go to a place, forwards or backwards
+ *
+ * Errors: PROTOCOL (behind the end of the recording, where the player then
+ * stands; or the replay is stuck), and those of player_start().
+ */
+bool player_goto(struct player *p, uint64_t icount, GError **error);
+
+/* Goes to the end of the recording, where QEMU stays. */
+bool player_finish(struct player *p, GError **error);
+
+/* Where it stands */
+bool player_icount(struct player *p, uint64_t *icount, GError **error);
+
+/* Has it come to the end of the recording? */
+bool player_ended(const struct player *p);
+
+/* Unix sockets, one client at a time: QEMU's gdbstub, and a QMP monitor that
+ * the player does not use itself */
+const char *player_gdb_socket(const struct player *p);
+const char *player_qmp_socket(const struct player *p);
+
+/* A QMP command, and a line of the human monitor whose text is to be freed */
+JsonNode *player_execute(struct player *p, const char *command,
+                         JsonObject *arguments, int fd, int timeout_ms,
+                         GError **error);
+char *player_hmp(struct player *p, const char *line, GError **error);
+
+/* Ends QEMU and frees the player. */
+void player_free(struct player *p);
+
+#endif /* BTRAIL_PLAYER_H */

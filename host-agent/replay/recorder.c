@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Recording a guest: see recorder.h
+ */
+
+#include <errno.h>
+#include <glib/gstdio.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "replay/copy-file.h"
+#include "replay/devices.h"
+#include "replay/emulator.h"
+#include "replay/machine.h"
+#include "replay/recorder.h"
+#include "util/clock.h"
+#include "util/json.h"
+
+#define POLL_MS         1000
+#define QUIT_MS         60000
+
+struct recorder {
+    const struct recorder_options *options;
+    struct machine *machine;
+    struct recording *recording;
+    char *program;
+    uint64_t started;
+    bool running;               /* the guest has begun */
+};
+
+static bool make_folder(const char *path, GError **error)
+{
+    if (mkdir(path, 0755)) {
+        btrail_agent_error_errno(error, path);
+        return false;
+    }
+    return true;
+}
+
+static bool make_folders(const struct recorder *r, GError **error)
+{
+    g_autofree char *files = recording_path(r->recording,
+                                            BTRAIL_RECORDING_FILES);
+    g_autofree char *firmware = recording_path(r->recording,
+                                               MACHINE_FIRMWARE);
+
+    return make_folder(r->recording->folder, error) &&
+           make_folder(files, error) && make_folder(firmware, error);
+}
+
+/* Copies a file into the folder. */
+static bool add_file(struct recorder *r, const char *source, const char *name,
+                     GError **error)
+{
+    g_autofree char *path = recording_path(r->recording, name);
+    g_autofree char *hash = NULL;
+    uint64_t size;
+
+    if (!copy_file(source, path, error)) {
+        return false;
+    }
+    hash = recording_hash(path, &size, error);
+    if (!hash) {
+        return false;
+    }
+    recording_add_file(r->recording, name, source, size, hash);
+    return true;
+}
+
+static bool add_files(struct recorder *r, GError **error)
+{
+    for (unsigned i = 0; i < r->machine->files->len; i++) {
+        const struct machine_file *f = g_ptr_array_index(r->machine->files,
+                                                         i);
+
+        if (!add_file(r, f->source, f->name, error)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The firmware that QEMU has loaded, from its trace: "load_file name bios.bin
+ * location /usr/share/..." */
+static bool add_firmware(struct recorder *r, const char *output,
+                         GError **error)
+{
+    g_auto(GStrv) lines = g_strsplit(output, "\n", -1);
+
+    for (char **l = lines; *l; l++) {
+        const char *name = strstr(*l, "load_file name ");
+        const char *location = name ? strstr(name, " location ") : NULL;
+        g_autofree char *base = NULL, *inside = NULL, *path = NULL;
+
+        if (!location) {
+            continue;
+        }
+        name += strlen("load_file name ");
+        base = g_strndup(name, location - name);
+        location += strlen(" location ");
+        inside = g_build_filename(MACHINE_FIRMWARE, base, NULL);
+        path = recording_path(r->recording, inside);
+        if (strchr(base, '/') || !access(path, F_OK) ||
+            g_str_has_prefix(location, "recording/")) {
+            continue;
+        }
+        if (!add_file(r, location, inside, error)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static struct emulator *make_emulator(struct recorder *r,
+                                      const GPtrArray *arguments,
+                                      bool guest, GError **error)
+{
+    g_autoptr(GPtrArray) list = g_ptr_array_new();
+    struct emulator_options o = {
+        .program = r->program,
+        .recording = r->recording->folder,
+        /* It finishes its log. */
+        .death_signal = guest ? SIGTERM : SIGKILL,
+        .input = guest ? r->options->input : -1,
+        .output = guest ? r->options->output : -1,
+        .cancel_fd = r->options->stop_fd,
+    };
+
+    for (unsigned i = 0; i < arguments->len; i++) {
+        g_ptr_array_add(list, g_ptr_array_index(arguments, i));
+    }
+    g_ptr_array_add(list, NULL);
+    o.arguments = (char *const *)list->pdata;
+    return emulator_new(&o, error);
+}
+
+/* Starts the machine without the guest, to see what it is made of. */
+static bool examine(struct recorder *r, GError **error)
+{
+    struct emulator *e = make_emulator(r, r->machine->replay, false, error);
+    g_autofree char *qtree = NULL, *output = NULL;
+    bool ok;
+
+    if (!e) {
+        return false;
+    }
+    for (unsigned i = 0; i < r->machine->firmware->len; i++) {
+        emulator_add(e, "-L");
+        emulator_add(e, "%s", (char *)g_ptr_array_index(r->machine->firmware,
+                                                        i));
+    }
+    emulator_add(e, "-icount");
+    emulator_add(e, MACHINE_ICOUNT);
+    emulator_add(e, "-trace");
+    emulator_add(e, "load_file");
+    emulator_add(e, "-S");
+    ok = emulator_start(e, error);
+    qtree = ok ? emulator_hmp(e, "info qtree", error) : NULL;
+    ok = qtree && devices_check(qtree, error);
+    if (ok) {
+        r->recording->qemu_version = g_strdup(emulator_version(e));
+        output = emulator_output(e);
+        ok = add_firmware(r, output, error);
+    }
+    emulator_free(e);
+    return ok;
+}
+
+static bool describe(struct recorder *r, GError **error)
+{
+    struct recording *to = r->recording;
+
+    to->created = g_get_real_time() / G_USEC_PER_SEC;
+    to->qemu = g_strdup(r->program);
+    to->qemu_sha256 = recording_hash(r->program, NULL, error);
+    to->icount = g_strdup(MACHINE_ICOUNT);
+    to->arguments = g_new0(char *, r->machine->replay->len + 1);
+    for (unsigned i = 0; i < r->machine->replay->len; i++) {
+        to->arguments[i] = g_strdup(g_ptr_array_index(r->machine->replay, i));
+    }
+    return to->qemu_sha256;
+}
+
+/* Does the guest stand for good?  It may be somebody else's "stop". */
+static bool has_ended(struct emulator *e)
+{
+    g_autoptr(JsonNode) node = emulator_execute(e, "query-status", NULL, -1,
+                                                QUIT_MS, NULL);
+    const char *status = node && JSON_NODE_HOLDS_OBJECT(node) ?
+        btrail_json_string(json_node_get_object(node), "status") : NULL;
+
+    return g_strcmp0(status, "paused") && g_strcmp0(status, "running");
+}
+
+/* Waits until the machine is switched off, or is to be. */
+static bool wait_for_end(struct emulator *e, GError **error)
+{
+    for (;;) {
+        g_autoptr(GError) local = NULL;
+        g_autofree char *event = emulator_event(e, POLL_MS, &local);
+
+        if (event && !strcmp(event, "STOP") && has_ended(e)) {
+            return true;
+        }
+        if (event || g_error_matches(local, BTRAIL_AGENT_ERROR,
+                                     BTRAIL_AGENT_ERROR_TIMEOUT)) {
+            continue;
+        }
+        if (g_error_matches(local, BTRAIL_AGENT_ERROR,
+                            BTRAIL_AGENT_ERROR_CANCELLED)) {
+            return true;
+        }
+        g_propagate_error(error, g_steal_pointer(&local));
+        return false;
+    }
+}
+
+/* Ends QEMU, which then finishes its log. */
+static bool finish(struct recorder *r, struct emulator *e, GError **error)
+{
+    int status;
+
+    /* The signal is still there to be read. */
+    emulator_set_cancel(e, -1);
+    if (!emulator_command(e, "stop", NULL, error) ||
+        !emulator_icount(e, &r->recording->instructions, error) ||
+        !emulator_command(e, "quit", NULL, error)) {
+        return false;
+    }
+    if (!emulator_wait(e, QUIT_MS, &status) || !WIFEXITED(status) ||
+        WEXITSTATUS(status)) {
+        g_autofree char *output = emulator_output(e);
+
+        g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_COMMAND,
+                    "QEMU has not ended as it should: %s",
+                    g_strchomp(output));
+        return false;
+    }
+    return true;
+}
+
+static bool run_guest(struct recorder *r, struct emulator *e, GError **error)
+{
+    emulator_add(e, "-icount");
+    emulator_add(e, MACHINE_ICOUNT ",rr=record,rrfile=recording/"
+                 BTRAIL_RECORDING_LOG);
+    emulator_add(e, "-no-shutdown");
+    r->started = btrail_clock_ns();
+    if (!emulator_start(e, error)) {
+        return false;
+    }
+    r->running = true;
+    if (r->options->started) {
+        r->options->started(r->options->opaque);
+    }
+    return wait_for_end(e, error) && finish(r, e, error);
+}
+
+static bool record(struct recorder *r, GError **error)
+{
+    struct recording *to = r->recording;
+    g_autofree char *log = recording_path(to, BTRAIL_RECORDING_LOG);
+    struct emulator *e;
+    bool ok;
+
+    if (!recording_save(to, error)) {
+        return false;
+    }
+    e = make_emulator(r, r->machine->record, true, error);
+    ok = e && run_guest(r, e, error);
+    emulator_free(e);
+    if (!ok) {
+        return false;
+    }
+    to->duration_ns = btrail_clock_ns() - r->started;
+    to->log.sha256 = recording_hash(log, &to->log.size, error);
+    to->complete = to->log.sha256;
+    return to->complete && recording_save(to, error);
+}
+
+/* Removes a folder that we have made, and what is in it. */
+static void remove_folder(const char *folder)
+{
+    GDir *dir = g_dir_open(folder, 0, NULL);
+    const char *name;
+
+    while (dir && (name = g_dir_read_name(dir))) {
+        g_autofree char *path = g_build_filename(folder, name, NULL);
+
+        if (unlink(path) && errno == EISDIR) {
+            remove_folder(path);
+        }
+    }
+    if (dir) {
+        g_dir_close(dir);
+    }
+    rmdir(folder);
+}
+
+struct recording *recorder_run(const struct recorder_options *options,
+                               GError **error)
+{
+    struct recorder r = {
+        .options = options,
+        .machine = machine_new(options->arguments, error),
+    };
+    bool ok;
+
+    if (!r.machine) {
+        return NULL;
+    }
+    r.program = g_canonicalize_filename(options->program, NULL);
+    r.recording = recording_new(options->folder);
+    if (!access(r.recording->folder, F_OK)) {
+        g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_OUTPUT,
+                    "%s: it exists; choose another folder with -o",
+                    r.recording->folder);
+        ok = false;
+    } else {
+        ok = make_folders(&r, error) && add_files(&r, error) &&
+             examine(&r, error) && describe(&r, error) && record(&r, error);
+        if (!ok && !r.running) {
+            remove_folder(r.recording->folder);
+        }
+    }
+    machine_free(r.machine);
+    g_free(r.program);
+    if (!ok) {
+        g_clear_pointer(&r.recording, recording_free);
+    }
+    return r.recording;
+}

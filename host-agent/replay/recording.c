@@ -1,0 +1,512 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A recording: see recording.h
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "replay/recording.h"
+#include "util/json.h"
+
+#define FORMAT          "backtrail recording"
+#define VERSION         1
+/* No manifest is longer, and none has more files or arguments. */
+#define MAX_MANIFEST    (1u << 20)
+#define MAX_FILES       1000
+#define MAX_ARGUMENTS   1000
+
+static void free_file(struct recorded_file *f)
+{
+    g_free(f->name);
+    g_free(f->source);
+    g_free(f->sha256);
+}
+
+static void free_file_pointer(void *f)
+{
+    free_file(f);
+    g_free(f);
+}
+
+struct recording *recording_new(const char *folder)
+{
+    struct recording *r = g_new0(struct recording, 1);
+
+    r->folder = g_canonicalize_filename(folder, NULL);
+    r->files = g_ptr_array_new_with_free_func(free_file_pointer);
+    r->log.name = g_strdup(BTRAIL_RECORDING_LOG);
+    return r;
+}
+
+void recording_free(struct recording *r)
+{
+    if (r) {
+        g_free(r->folder);
+        g_free(r->qemu);
+        g_free(r->qemu_version);
+        g_free(r->qemu_sha256);
+        g_free(r->icount);
+        g_strfreev(r->arguments);
+        g_ptr_array_unref(r->files);
+        free_file(&r->log);
+        g_free(r);
+    }
+}
+
+void recording_add_file(struct recording *r, const char *name,
+                        const char *source, uint64_t size,
+                        const char *sha256)
+{
+    struct recorded_file *f = g_new0(struct recorded_file, 1);
+
+    f->name = g_strdup(name);
+    f->source = g_strdup(source);
+    f->size = size;
+    f->sha256 = g_strdup(sha256);
+    g_ptr_array_add(r->files, f);
+}
+
+char *recording_path(const struct recording *r, const char *name)
+{
+    return g_build_filename(r->folder, name, NULL);
+}
+
+static bool G_GNUC_PRINTF(3, 4) refuse(GError **error, const char *folder,
+                                       const char *format, ...)
+{
+    g_autofree char *what = NULL;
+    va_list args;
+
+    va_start(args, format);
+    what = g_strdup_vprintf(format, args);
+    va_end(args);
+    g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_PROTOCOL,
+                "%s: %s", folder, what);
+    return false;
+}
+
+static bool damaged(GError **error, const char *folder, const char *what)
+{
+    return refuse(error, folder, BTRAIL_RECORDING_MANIFEST " is damaged: %s; "
+                  "copy the recording again from where it was made", what);
+}
+
+/* The name of a file below files/, at any depth */
+static bool is_inside(const char *name)
+{
+    g_auto(GStrv) parts = g_strsplit(name, "/", -1);
+    unsigned n = g_strv_length(parts);
+
+    if (n < 2 || strcmp(parts[0], BTRAIL_RECORDING_FILES)) {
+        return false;
+    }
+    for (unsigned i = 1; i < n; i++) {
+        if (!*parts[i] || !strcmp(parts[i], ".") || !strcmp(parts[i], "..")) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool is_hash(const char *text)
+{
+    return text && strlen(text) == 64 &&
+           strspn(text, "0123456789abcdef") == 64;
+}
+
+static bool parse_file(struct recording *r, JsonNode *node, GError **error)
+{
+    JsonObject *o = JSON_NODE_HOLDS_OBJECT(node) ?
+                    json_node_get_object(node) : NULL;
+    const char *name = o ? btrail_json_string(o, "name") : NULL;
+    const char *sha256 = o ? btrail_json_string(o, "sha256") : NULL;
+    gint64 size = o ? btrail_json_int(o, "size", -1) : -1;
+
+    if (!name || size < 0 || !is_hash(sha256)) {
+        return damaged(error, r->folder, "a file without name, size or hash");
+    }
+    if (!is_inside(name)) {
+        return damaged(error, r->folder, "it names a file outside of "
+                       BTRAIL_RECORDING_FILES "/");
+    }
+    recording_add_file(r, name, btrail_json_string(o, "source"), size,
+                       sha256);
+    return true;
+}
+
+static bool parse_files(struct recording *r, JsonObject *o, GError **error)
+{
+    JsonArray *array = btrail_json_array(o, "files");
+    unsigned n = array ? json_array_get_length(array) : 0;
+
+    if (!array || n > MAX_FILES) {
+        return damaged(error, r->folder, "it has no list of files");
+    }
+    for (unsigned i = 0; i < n; i++) {
+        if (!parse_file(r, json_array_get_element(array, i), error)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool parse_arguments(struct recording *r, JsonObject *o, GError **error)
+{
+    JsonArray *array = btrail_json_array(o, "arguments");
+    unsigned n = array ? json_array_get_length(array) : 0;
+
+    if (!array || n > MAX_ARGUMENTS) {
+        return damaged(error, r->folder, "it has no arguments of QEMU");
+    }
+    r->arguments = g_new0(char *, n + 1);
+    for (unsigned i = 0; i < n; i++) {
+        JsonNode *node = json_array_get_element(array, i);
+
+        if (!JSON_NODE_HOLDS_VALUE(node) ||
+            json_node_get_value_type(node) != G_TYPE_STRING) {
+            return damaged(error, r->folder, "an argument that is no text");
+        }
+        r->arguments[i] = json_node_dup_string(node);
+    }
+    return true;
+}
+
+static bool parse_log(struct recording *r, JsonObject *o, GError **error)
+{
+    JsonObject *log = btrail_json_object(o, "log");
+    gint64 size = log ? btrail_json_int(log, "size", -1) : -1;
+    const char *sha256 = log ? btrail_json_string(log, "sha256") : NULL;
+
+    if (!r->complete) {
+        return true;
+    }
+    if (size < 0 || !is_hash(sha256)) {
+        return damaged(error, r->folder, "it has no size or hash of the log");
+    }
+    r->log.size = size;
+    r->log.sha256 = g_strdup(sha256);
+    return true;
+}
+
+static bool is_true(JsonObject *o, const char *name)
+{
+    JsonNode *node = json_object_get_member(o, name);
+
+    return node && JSON_NODE_HOLDS_VALUE(node) &&
+           json_node_get_value_type(node) == G_TYPE_BOOLEAN &&
+           json_node_get_boolean(node);
+}
+
+static uint64_t count(JsonObject *o, const char *name)
+{
+    gint64 n = btrail_json_int(o, name, 0);
+
+    return n > 0 ? n : 0;
+}
+
+static bool parse_qemu(struct recording *r, JsonObject *o, GError **error)
+{
+    JsonObject *qemu = btrail_json_object(o, "qemu");
+
+    if (!qemu) {
+        return damaged(error, r->folder, "it does not name its QEMU");
+    }
+    r->qemu = g_strdup(btrail_json_string(qemu, "path"));
+    r->qemu_version = g_strdup(btrail_json_string(qemu, "version"));
+    r->qemu_sha256 = g_strdup(btrail_json_string(qemu, "sha256"));
+    r->icount = g_strdup(btrail_json_string(qemu, "icount"));
+    if (!r->qemu || !is_hash(r->qemu_sha256) || !r->icount) {
+        return damaged(error, r->folder, "it does not describe its QEMU");
+    }
+    /* Behind this come the mode and the log. */
+    if (r->icount[strspn(r->icount, "abcdefghijklmnopqrstuvwxyz=,"
+                                    "0123456789")] ||
+        strstr(r->icount, "rr")) {
+        return damaged(error, r->folder, "icount has what it must not have");
+    }
+    return true;
+}
+
+static bool parse_members(struct recording *r, JsonObject *o, GError **error)
+{
+    gint64 version = btrail_json_int(o, "version", 0);
+
+    if (g_strcmp0(btrail_json_string(o, "format"), FORMAT)) {
+        return refuse(error, r->folder, "this is not a recording; backtrail "
+                      "rr record makes one");
+    }
+    if (version != VERSION) {
+        return refuse(error, r->folder, "a recording of version %"
+                      G_GINT64_FORMAT ", and this backtrail knows version %d; "
+                      "use the one that has recorded it", version, VERSION);
+    }
+    r->complete = is_true(o, "complete");
+    r->created = btrail_json_int(o, "created", 0);
+    r->duration_ns = count(o, "duration_ns");
+    r->instructions = count(o, "instructions");
+    return parse_qemu(r, o, error) && parse_arguments(r, o, error) &&
+           parse_files(r, o, error) && parse_log(r, o, error);
+}
+
+struct recording *recording_parse(const char *folder, const char *text,
+                                  GError **error)
+{
+    struct recording *r = recording_new(folder);
+    g_autoptr(JsonNode) node = btrail_json_parse_object(text);
+
+    if (!node) {
+        damaged(error, r->folder, "it is not JSON");
+    }
+    if (!node || !parse_members(r, json_node_get_object(node), error)) {
+        recording_free(r);
+        return NULL;
+    }
+    return r;
+}
+
+/* Opens a regular file of the folder, which no link leads out of. */
+static int open_file(const struct recording *r, const char *name,
+                     struct stat *st, GError **error)
+{
+    g_autofree char *path = recording_path(r, name);
+    g_autofree char *real = realpath(path, NULL);
+    g_autofree char *top = realpath(r->folder, NULL);
+    size_t len = top ? strlen(top) : 0;
+    int fd;
+
+    if (!real || !top) {
+        btrail_agent_error_errno(error, path);
+        g_prefix_error(error, "the recording is not whole, copy it again: ");
+        return -1;
+    }
+    if (strncmp(real, top, len) || real[len] != '/') {
+        refuse(error, r->folder, "%s leads out of the folder; a recording has "
+               "all its files in it", name);
+        return -1;
+    }
+    fd = open(real, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+    if (fd < 0 || fstat(fd, st)) {
+        btrail_agent_error_errno(error, path);
+    } else if (!S_ISREG(st->st_mode)) {
+        refuse(error, r->folder, "%s is not a file", name);
+    } else {
+        return fd;
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    return -1;
+}
+
+static bool check_size(const struct recording *r,
+                       const struct recorded_file *f, GError **error)
+{
+    struct stat st;
+    int fd = open_file(r, f->name, &st, error);
+
+    if (fd < 0) {
+        return false;
+    }
+    close(fd);
+    if ((uint64_t)st.st_size != f->size) {
+        return refuse(error, r->folder, "%s has %jd bytes, and had %"
+                      G_GUINT64_FORMAT " when it was recorded; copy the "
+                      "recording again from where it was made", f->name,
+                      (intmax_t)st.st_size, f->size);
+    }
+    return true;
+}
+
+/*
+ * QEMU writes the head of its log when it ends.  A recorder that was killed
+ * leaves a log without one, or a whole log and no hash of it.
+ */
+static bool check_unfinished_log(struct recording *r, GError **error)
+{
+    uint32_t version = 0;
+    struct stat st;
+    int fd = open_file(r, r->log.name, &st, error);
+    ssize_t n;
+
+    if (fd < 0) {
+        return false;
+    }
+    n = pread(fd, &version, sizeof(version), 0);
+    close(fd);
+    if (n != sizeof(version) || !version) {
+        return refuse(error, r->folder, "the recording was cut off: QEMU was "
+                      "killed before it had finished " BTRAIL_RECORDING_LOG
+                      ", and it cannot be replayed; record again");
+    }
+    r->log.size = st.st_size;
+    return true;
+}
+
+static bool check_sizes(struct recording *r, GError **error)
+{
+    for (unsigned i = 0; i < r->files->len; i++) {
+        if (!check_size(r, g_ptr_array_index(r->files, i), error)) {
+            return false;
+        }
+    }
+    return r->complete ? check_size(r, &r->log, error) :
+           check_unfinished_log(r, error);
+}
+
+static char *read_manifest(const struct recording *probe, GError **error)
+{
+    g_autofree char *path = recording_path(probe, BTRAIL_RECORDING_MANIFEST);
+    g_autofree char *text = NULL;
+    struct stat st;
+    ssize_t n = -1;
+    int fd;
+
+    if (access(path, F_OK) && errno == ENOENT) {
+        refuse(error, probe->folder, access(probe->folder, F_OK) ?
+               "there is no such folder" : "this is not a recording: it has "
+               "no " BTRAIL_RECORDING_MANIFEST "; backtrail rr record makes "
+               "one");
+        return NULL;
+    }
+    fd = open_file(probe, BTRAIL_RECORDING_MANIFEST, &st, error);
+    if (fd < 0) {
+        return NULL;
+    }
+    if (st.st_size > MAX_MANIFEST) {
+        close(fd);
+        damaged(error, probe->folder, "it is too long");
+        return NULL;
+    }
+    text = g_malloc0(MAX_MANIFEST + 1);
+    n = read(fd, text, MAX_MANIFEST);
+    if (n < 0) {
+        btrail_agent_error_errno(error, path);
+    }
+    close(fd);
+    return n < 0 ? NULL : g_steal_pointer(&text);
+}
+
+struct recording *recording_open(const char *folder, GError **error)
+{
+    struct recording *r = recording_new(folder);
+    g_autofree char *text = read_manifest(r, error);
+
+    recording_free(r);
+    r = text ? recording_parse(folder, text, error) : NULL;
+    if (r && !check_sizes(r, error)) {
+        g_clear_pointer(&r, recording_free);
+    }
+    return r;
+}
+
+static char *hash_fd(int fd, uint64_t *size)
+{
+    g_autoptr(GChecksum) sum = g_checksum_new(G_CHECKSUM_SHA256);
+    g_autofree uint8_t *bytes = g_malloc(1 << 20);
+    uint64_t all = 0;
+    ssize_t n;
+
+    while ((n = read(fd, bytes, 1 << 20)) > 0) {
+        g_checksum_update(sum, bytes, n);
+        all += n;
+    }
+    if (size) {
+        *size = all;
+    }
+    return n ? NULL : g_strdup(g_checksum_get_string(sum));
+}
+
+char *recording_hash(const char *path, uint64_t *size, GError **error)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    char *hash = fd < 0 ? NULL : hash_fd(fd, size);
+
+    if (!hash) {
+        btrail_agent_error_errno(error, path);
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    return hash;
+}
+
+static bool check_hash(const struct recording *r,
+                       const struct recorded_file *f, GError **error)
+{
+    g_autofree char *hash = NULL;
+    struct stat st;
+    int fd = open_file(r, f->name, &st, error);
+
+    if (fd < 0) {
+        return false;
+    }
+    hash = hash_fd(fd, NULL);
+    if (!hash) {
+        btrail_agent_error_errno(error, f->name);
+    }
+    close(fd);
+    if (hash && strcmp(hash, f->sha256)) {
+        refuse(error, r->folder, "%s is not what was recorded: its SHA-256 is "
+               "another one; copy the recording again from where it was made",
+               f->name);
+    }
+    return hash && !strcmp(hash, f->sha256);
+}
+
+bool recording_check(const struct recording *r, GError **error)
+{
+    for (unsigned i = 0; i < r->files->len; i++) {
+        if (!check_hash(r, g_ptr_array_index(r->files, i), error)) {
+            return false;
+        }
+    }
+    return !r->log.sha256 || check_hash(r, &r->log, error);
+}
+
+static JsonObject *file_json(const struct recorded_file *f)
+{
+    return btrail_json_new("s:name", f->name, "S:source", f->source,
+                           "U:size", f->size, "S:sha256", f->sha256, NULL);
+}
+
+static JsonObject *manifest(const struct recording *r)
+{
+    JsonArray *arguments = json_array_new(), *files = json_array_new();
+    JsonObject *o = btrail_json_new(
+        "s:format", FORMAT, "u:version", VERSION,
+        "b:complete", r->complete, "U:created", r->created,
+        "U:duration_ns", r->duration_ns, "U:instructions", r->instructions,
+        "o:qemu", btrail_json_new(
+            "s:path", r->qemu, "S:version", r->qemu_version,
+            "s:sha256", r->qemu_sha256, "s:icount", r->icount, NULL),
+        "a:arguments", arguments, "a:files", files, NULL);
+
+    for (char **a = r->arguments; a && *a; a++) {
+        json_array_add_string_element(arguments, *a);
+    }
+    for (unsigned i = 0; i < r->files->len; i++) {
+        json_array_add_object_element(
+            files, file_json(g_ptr_array_index(r->files, i)));
+    }
+    if (r->complete) {
+        json_object_set_object_member(o, "log", file_json(&r->log));
+    }
+    return o;
+}
+
+bool recording_save(const struct recording *r, GError **error)
+{
+    g_autoptr(JsonObject) o = manifest(r);
+    g_autofree char *json = btrail_json_text(o, TRUE);
+    g_autofree char *text = g_strconcat(json, "\n", NULL);
+    g_autofree char *path = recording_path(r, BTRAIL_RECORDING_MANIFEST);
+
+    return g_file_set_contents_full(path, text, -1,
+                                    G_FILE_SET_CONTENTS_CONSISTENT |
+                                    G_FILE_SET_CONTENTS_DURABLE, 0644, error);
+}

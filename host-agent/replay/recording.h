@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A recording: a folder with all that a replay of a guest needs
+ *
+ *   recording.json  the manifest: what this file reads and writes
+ *   replay.log      what came to the guest from outside, as QEMU has logged it
+ *   files/          what the guest began with: disks, kernel, firmware
+ *   trace.btrail    the branches, made by the first replay
+ *   fingerprints    what later replays are compared with
+ *
+ * It can be moved and copied.  It can come from anybody, too: the manifest
+ * names nothing outside of the folder, and machine.h says which arguments of
+ * QEMU it may have.
+ */
+
+#ifndef BTRAIL_RECORDING_H
+#define BTRAIL_RECORDING_H
+
+#include "util/agent-error.h"
+
+/* Names in the folder */
+#define BTRAIL_RECORDING_MANIFEST       "recording.json"
+#define BTRAIL_RECORDING_LOG            "replay.log"
+#define BTRAIL_RECORDING_FILES          "files"
+#define BTRAIL_RECORDING_TRACE          "trace.btrail"
+#define BTRAIL_RECORDING_FINGERPRINTS   "fingerprints"
+
+/**
+ * struct recorded_file - a file of the folder
+ * @name:   relative to the folder
+ * @source: where it was copied from, for people; may be NULL
+ * @size:   in bytes
+ * @sha256: of what is in it, 64 hexadecimal digits
+ */
+struct recorded_file {
+    char *name;
+    char *source;
+    uint64_t size;
+    char *sha256;
+};
+
+/**
+ * struct recording - what the manifest says
+ * @folder:       absolute
+ * @complete:     QEMU has ended in order, and the log is whole
+ * @created:      seconds since 1970
+ * @duration_ns:  how long it was recorded; 0 if not complete
+ * @instructions: that the guest has executed; 0 if not known
+ * @qemu:         path of the QEMU that has recorded it
+ * @qemu_version: what it says of itself
+ * @qemu_sha256:  of the program
+ * @icount:       the option -icount without what is particular to a process
+ * @arguments:    of QEMU for a replay, see machine.h; ends with NULL
+ * @files:        of struct recorded_file
+ * @log:          its size and hash; the hash is NULL if not complete
+ */
+struct recording {
+    char *folder;
+    bool complete;
+    int64_t created;
+    uint64_t duration_ns;
+    uint64_t instructions;
+    char *qemu;
+    char *qemu_version;
+    char *qemu_sha256;
+    char *icount;
+    char **arguments;
+    GPtrArray *files;
+    struct recorded_file log;
+};
+
+/* An empty one; @folder need not exist. */
+struct recording *recording_new(const char *folder);
+void recording_free(struct recording *r);
+
+/* Adds a file; the strings are copied. */
+void recording_add_file(struct recording *r, const char *name,
+                        const char *source, uint64_t size,
+                        const char *sha256);
+
+/* Of a file of the folder, to be freed */
+char *recording_path(const struct recording *r, const char *name);
+
+/* The text of a manifest; @folder is only kept. */
+struct recording *recording_parse(const char *folder, const char *text,
+                                  GError **error);
+
+/**
+ * recording_open - read the manifest of a folder
+ *
+ * Checks that each file is there, is a file, and has its size.
+ *
+ * Errors, all with what to do: SYSTEM (it cannot be read), PROTOCOL (no
+ * recording, damaged, or cut off).
+ */
+struct recording *recording_open(const char *folder, GError **error);
+
+/* Reads all files and compares their hashes. */
+bool recording_check(const struct recording *r, GError **error);
+
+/* Writes the manifest; what was there before stays if that fails. */
+bool recording_save(const struct recording *r, GError **error);
+
+/* The SHA-256 of what is in a file, to be freed; @size may be NULL. */
+char *recording_hash(const char *path, uint64_t *size, GError **error);
+
+#endif /* BTRAIL_RECORDING_H */

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The arguments of a replay: see replay-arguments.h
+ */
+
+#include <string.h>
+
+#include "replay/devices.h"
+#include "replay/image.h"
+#include "replay/machine.h"
+#include "replay/option-list.h"
+#include "replay/replay-arguments.h"
+
+#define FOLDER  "recording/" BTRAIL_RECORDING_FILES "/"
+
+typedef bool checker(const char *value);
+
+/* A file of the recording */
+static bool is_file(const char *value)
+{
+    return g_str_has_prefix(value, FOLDER) && !strstr(value, "..") &&
+           !strpbrk(value, ",:=");
+}
+
+/* No path leads anywhere else. */
+static bool has_no_path(const char *value)
+{
+    g_autoptr(GPtrArray) list = option_list_parse(value, "");
+
+    for (unsigned i = 0; i < list->len; i++) {
+        const struct option_pair *p = g_ptr_array_index(list, i);
+
+        if (strchr(p->key, '/') || (p->value && strchr(p->value, '/'))) {
+            return false;
+        }
+    }
+    return *value != '{';
+}
+
+static bool is_text(const char *value)
+{
+    return true;
+}
+
+static bool is_firmware(const char *value)
+{
+    return !strcmp(value, "recording/" MACHINE_FIRMWARE);
+}
+
+static bool is_bios(const char *value)
+{
+    return is_file(value) || !strpbrk(value, "/:");
+}
+
+static bool is_one(const char *value)
+{
+    return !strcmp(value, "1");
+}
+
+static bool is_tcg(const char *value)
+{
+    return !strcmp(value, "tcg");
+}
+
+static bool is_none(const char *value)
+{
+    return !strcmp(value, "none");
+}
+
+static bool is_machine(const char *value)
+{
+    g_autoptr(GPtrArray) list = option_list_parse(value, "type");
+
+    return has_no_path(value) && !option_list_get(list, "accel") &&
+           !option_list_get(list, "dumpdtb");
+}
+
+static bool is_device(const char *value)
+{
+    g_autoptr(GPtrArray) list = option_list_parse(value, "driver");
+    const char *type = option_list_get(list, "driver");
+
+    return has_no_path(value) && type && !devices_refuse(type) &&
+           strcmp(type, "branch-trace");
+}
+
+static bool is_object(const char *value)
+{
+    static const char *const known[] = {
+        "memory-backend-ram", "memory-backend-memfd", "rng-builtin",
+        "filter-replay", NULL
+    };
+    g_autoptr(GPtrArray) list = option_list_parse(value, "qom-type");
+    const char *type = option_list_get(list, "qom-type");
+
+    return has_no_path(value) && type && g_strv_contains(known, type);
+}
+
+static bool is_drive(const char *value)
+{
+    static const char *const known[] = {
+        "file", "format", "if", "id", "media", "index", "bus", "unit",
+        "snapshot", "readonly", "read-only", "driver", "image", NULL
+    };
+    g_autoptr(GPtrArray) list = option_list_parse(value, NULL);
+    const char *file = option_list_get(list, "file");
+    const char *format = option_list_get(list, "format");
+    const char *driver = option_list_get(list, "driver");
+
+    return !option_list_unknown(list, known) && (!file || is_file(file)) &&
+           (!file || !g_strcmp0(format, "raw") ||
+            !g_strcmp0(format, "qcow2")) &&
+           (!driver || (!file && !strcmp(driver, "blkreplay"))) &&
+           (!file || option_list_get(list, "snapshot") ||
+            option_list_get(list, "readonly"));
+}
+
+static bool is_cut_off(const GPtrArray *list, const char *const *known)
+{
+    return !option_list_unknown(list, known) &&
+           !g_strcmp0(option_list_get(list, "type"), "user") &&
+           !g_strcmp0(option_list_get(list, "restrict"), "on");
+}
+
+static bool is_netdev(const char *value)
+{
+    static const char *const known[] = { "type", "id", "restrict", NULL };
+    g_autoptr(GPtrArray) list = option_list_parse(value, "type");
+
+    return is_cut_off(list, known);
+}
+
+static bool is_nic(const char *value)
+{
+    static const char *const known[] = {
+        "type", "id", "restrict", "model", "mac", NULL
+    };
+    g_autoptr(GPtrArray) list = option_list_parse(value, "type");
+
+    return is_none(value) || is_cut_off(list, known);
+}
+
+static bool is_chardev(const char *value)
+{
+    static const char *const known[] = { "backend", "id", "mux", NULL };
+    g_autoptr(GPtrArray) list = option_list_parse(value, "backend");
+
+    return !option_list_unknown(list, known) &&
+           !g_strcmp0(option_list_get(list, "backend"), "null");
+}
+
+static bool is_port(const char *value)
+{
+    return is_none(value) || !strcmp(value, "null") ||
+           (g_str_has_prefix(value, "chardev:") && !strchr(value, '/'));
+}
+
+static const struct {
+    const char *name;
+    checker *check;             /* NULL: it has no value */
+} options[] = {
+    { "-machine", is_machine },
+    { "-accel", is_tcg },
+    { "-cpu", has_no_path },
+    { "-smp", is_one },
+    { "-m", has_no_path },
+    { "-object", is_object },
+    { "-device", is_device },
+    { "-global", has_no_path },
+    { "-rtc", has_no_path },
+    { "-boot", has_no_path },
+    { "-vga", has_no_path },
+    { "-uuid", has_no_path },
+    { "-action", has_no_path },
+    { "-name", is_text },
+    { "-no-reboot", NULL },
+    { "-nodefaults", NULL },
+    { "-no-user-config", NULL },
+    { "-smbios", has_no_path },
+    { "-kernel", is_file },
+    { "-initrd", is_file },
+    { "-dtb", is_file },
+    { "-bios", is_bios },
+    { "-append", is_text },
+    { "-L", is_firmware },
+    { "-drive", is_drive },
+    { "-netdev", is_netdev },
+    { "-nic", is_nic },
+    { "-serial", is_port },
+    { "-parallel", is_port },
+    { "-debugcon", is_port },
+    { "-chardev", is_chardev },
+    { "-display", is_none },
+    { "-monitor", is_none },
+};
+
+/* The number of elements that an option has here; 0 if it must not be there */
+static unsigned check_option(char *const *at)
+{
+    for (unsigned i = 0; i < G_N_ELEMENTS(options); i++) {
+        if (strcmp(*at, options[i].name)) {
+            continue;
+        }
+        if (!options[i].check) {
+            return 1;
+        }
+        return at[1] && options[i].check(at[1]) ? 2 : 0;
+    }
+    return 0;
+}
+
+bool replay_arguments_check(char *const *arguments, GError **error)
+{
+    while (*arguments) {
+        unsigned n = check_option(arguments);
+
+        if (!n) {
+            g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_PROTOCOL,
+                        "the recording wants QEMU to run with %s%s%s, which "
+                        "could reach what is outside of the recording; it is "
+                        "not replayed", arguments[0],
+                        arguments[1] ? " " : "",
+                        arguments[1] ? arguments[1] : "");
+            return false;
+        }
+        arguments += n;
+    }
+    return true;
+}
+
+/* An image has no other file behind it. */
+static bool check_image(const struct recording *r, const char *value,
+                        GError **error)
+{
+    g_autoptr(GPtrArray) list = option_list_parse(value, NULL);
+    const char *file = option_list_get(list, "file");
+    g_autofree char *path = NULL;
+
+    if (!file) {
+        return true;
+    }
+    path = recording_path(r, file + strlen("recording/"));
+    return image_format(path, option_list_get(list, "format"), error);
+}
+
+static bool check_images(const struct recording *r, GError **error)
+{
+    for (char **a = r->arguments; *a; a++) {
+        if (!strcmp(*a, "-drive") && !check_image(r, a[1], error)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+char **replay_arguments_new(const struct recording *r, const char *serial,
+                            GError **error)
+{
+    char **arguments;
+
+    if (!replay_arguments_check(r->arguments, error) ||
+        !check_images(r, error)) {
+        return NULL;
+    }
+    arguments = g_strdupv(r->arguments);
+    for (char **a = arguments; serial && *a; a++) {
+        if (!strcmp(*a, "-serial") && !strcmp(a[1], "null")) {
+            g_free(a[1]);
+            a[1] = g_strconcat("file:", serial, NULL);
+            break;
+        }
+    }
+    return arguments;
+}

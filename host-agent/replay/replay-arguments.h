@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The arguments of a replay, which can come from anybody
+ */
+
+#ifndef BTRAIL_REPLAY_ARGUMENTS_H
+#define BTRAIL_REPLAY_ARGUMENTS_H
+
+#include "replay/recording.h"
+
+/*
+ * Are these arguments of QEMU some that machine_new() makes?  They give the
+ * guest nothing of this host but the recording's files.  An argument that they
+ * must not have is an error, PROTOCOL.
+ */
+bool replay_arguments_check(char *const *arguments, GError **error);
+
+/**
+ * replay_arguments_new - the arguments to replay a recording with
+ * @serial: file in the private folder for the first serial port, or NULL
+ *
+ * Checks arguments and images.  Free them with g_strfreev().
+ */
+char **replay_arguments_new(const struct recording *r, const char *serial,
+                            GError **error);
+
+#endif /* BTRAIL_REPLAY_ARGUMENTS_H */
