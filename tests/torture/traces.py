@@ -255,7 +255,7 @@ class Part(campaign.Part):
         if what == 'record':
             return (index, host if timed else 0, cr3, *rest)
         kind, number, *data = rest
-        if kind == GAP and number in UNSTATED or host is None:
+        if kind == GAP and (number in UNSTATED or not host):
             host = cr3 = None
         elif not timed:
             host = 0
@@ -296,7 +296,7 @@ class Part(campaign.Part):
             shown = o['host'], o['tsc'], o.get('icount')
         elif kind == GAP:
             shown = o['reason'], o['lost']
-            if o['reason'] in UNSTATED_NAMES:
+            if o['reason'] in UNSTATED_NAMES or o['time'] is None:
                 host = cr3 = None
         elif kind == TASK:
             shown = None if o['tid'] is None else \
