@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""QEMU's record/replay for a test: record a guest, replay it, go to places.
+
+A place is an instruction count.
+"""
+
+import hashlib
+import mmap
+import os
+import subprocess
+
+import qemu
+
+# Time follows the count of instructions only, and the log stays small.
+ICOUNT = 'shift=5,sleep=off'
+
+
+def args(mode, log, *options):
+    """What QEMU needs to record into a log, or to replay it."""
+    return ['-accel', 'tcg', '-rtc', 'base=utc',
+            '-icount', ','.join((ICOUNT, f'rr={mode}', f'rrfile={log}',
+                                 *options))]
+
+
+def image(path, size='4G'):
+    """An empty image, which can hold snapshots"""
+    tool = os.path.join(os.path.dirname(qemu.patched()), 'qemu-img')
+    subprocess.run([tool, 'create', '-q', '-f', 'qcow2', path, size],
+                   check=True)
+
+
+def record(arguments, log, timeout=120):
+    """Record a guest until it powers itself off; return the last place."""
+    with qemu.Qemu([*args('record', log), '-no-shutdown', *arguments]) as vm:
+        vm.wait_serial('^BT: end', timeout)
+        vm.qmp.wait_event('SHUTDOWN', timeout)
+        place = vm.qmp.command('query-replay')['icount']
+        vm.quit()
+    return place
+
+
+class Replay(qemu.Qemu):
+    """A QEMU that replays a log; it stands before the first instruction."""
+
+    def __init__(self, arguments, log, snapshots=None):
+        given = [*args('replay', log), '-S', *arguments]
+        if snapshots:
+            given += ['-drive', f'file={snapshots},if=none,id=snapshots']
+        super().__init__(given)
+        self.memory = self.path('memory')
+        size = given[given.index('-m') + 1]
+        self.args += ['-object', 'memory-backend-file,id=memory,share=on,'
+                      f'size={size}M,mem-path={self.memory}',
+                      '-machine', 'memory-backend=memory']
+
+    def place(self):
+        return self.qmp.command('query-replay')['icount']
+
+    def _stopped(self, place, timeout):
+        """Wait until it has come to a place, at which it was to stop."""
+        self.qmp.wait_event('STOP', timeout)
+        if self.place() != place:
+            raise qemu.QemuError(f'stopped at {self.place()}, not at {place}')
+
+    def run_to(self, place, timeout=60):
+        """Go forward, without a snapshot."""
+        self.qmp.events.clear()
+        self.qmp.command('replay-break', {'icount': place})
+        self.qmp.command('cont')
+        self._stopped(place, timeout)
+
+    def seek(self, place, timeout=60):
+        """Go anywhere, from the last snapshot before it."""
+        self.qmp.events.clear()
+        self.qmp.command('replay-seek', {'icount': place}, timeout=timeout)
+        self._stopped(place, timeout)
+
+    def save(self, name):
+        """Make a snapshot of the place."""
+        said = self.qmp.hmp(f'savevm {name}')
+        if said:
+            raise qemu.QemuError(said)
+
+    def state(self):
+        """What the place is like: registers, interrupt controllers, memory."""
+        said = '\n'.join(self.qmp.hmp(f'info {what}')
+                         for what in ('registers', 'lapic', 'pic'))
+        with open(self.memory, 'rb') as f, \
+                mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ) as memory:
+            return {'said': said,
+                    'memory': hashlib.sha256(memory).hexdigest()}
