@@ -135,4 +135,15 @@ int cli_trace_verdict(const struct cli_trace *t, uint64_t damage);
 const char *cli_format_time(const struct cli_trace *t, uint64_t host,
                             char buf[CLI_TIME_SIZE]);
 
+/* The flags of a record without its instruction count */
+static inline uint64_t cli_flags(const struct btrail_record *record)
+{
+    return record->flags & ((1u << BTRAIL_RECORD_ICOUNT_SHIFT) - 1);
+}
+
+/* The instruction count, or @unknown if the trace does not have it */
+const char *cli_format_icount(const struct btrail_record *record,
+                              const struct btrail_time *time,
+                              const char *unknown, char buf[CLI_TIME_SIZE]);
+
 #endif /* BTRAIL_CLI_H */

@@ -26,7 +26,7 @@
 struct lines_item {
     unsigned vcpu;
     uint64_t cr3;
-    uint64_t host;
+    struct btrail_time time;
     uint64_t index;
     size_t records;             /* 0: this is an event */
     struct btrail_event event;
@@ -119,7 +119,7 @@ static void put_common(const struct lines *l, const struct lines_item *item,
                        struct lines_common *c)
 {
     char time[CLI_TIME_SIZE];
-    const char *t = cli_format_time(l->options.trace, item->host, time);
+    const char *t = cli_format_time(l->options.trace, item->time.host, time);
 
     if (l->options.json) {
         c->before_len = g_snprintf(c->before, sizeof(c->before),
@@ -136,8 +136,18 @@ static void put_common(const struct lines *l, const struct lines_item *item,
     }
 }
 
+static char *put_icount(char *p, const struct lines_item *item,
+                        const struct btrail_record *r, const char *unknown)
+{
+    uint64_t icount = btrail_record_icount(r, &item->time);
+
+    return icount == BTRAIL_NO_ICOUNT ?
+           put_bytes(p, unknown, strlen(unknown)) : put_decimal(p, icount);
+}
+
 static char *put_record(const struct lines *l, char *p,
-                        const struct lines_common *c, uint64_t index,
+                        const struct lines_common *c,
+                        const struct lines_item *item, uint64_t index,
                         const struct btrail_record *r)
 {
     p = put_bytes(p, c->before, c->before_len);
@@ -149,14 +159,22 @@ static char *put_record(const struct lines *l, char *p,
         p = put_bytes(p, "\",\"to\":\"", 8);
         p = put_hex16(l, p, r->to);
         p = put_bytes(p, "\",\"flags\":", 10);
-        p = put_decimal(p, r->flags);
+        p = put_decimal(p, cli_flags(r));
+        if (l->options.icount) {
+            p = put_bytes(p, ",\"icount\":", 10);
+            p = put_icount(p, item, r, "null");
+        }
         *p++ = '}';
     } else {
         p = put_hex16(l, p, r->from);
         *p++ = ' ';
         p = put_hex16(l, p, r->to);
         *p++ = ' ';
-        p = put_hex(l, p, r->flags);
+        p = put_hex(l, p, cli_flags(r));
+        if (l->options.icount) {
+            *p++ = ' ';
+            p = put_icount(p, item, r, "-");
+        }
     }
     *p++ = '\n';
     return p;
@@ -268,7 +286,8 @@ static void make_text(const struct lines *l, struct lines_job *job)
             job->len = p - job->text;
         }
         for (size_t k = 0; k < item->records; k++) {
-            p = put_record(l, need_line(job), &c, item->index + k, r++);
+            p = put_record(l, need_line(job), &c, item, item->index + k,
+                           r++);
             job->len = p - job->text;
         }
     }
@@ -422,7 +441,7 @@ static struct lines_item *add_item(struct lines *l, unsigned vcpu,
     job = current(l);
     item = &job->items[job->n_items++];
     *item = (struct lines_item) {
-        .vcpu = vcpu, .cr3 = b->cr3, .host = b->time.host,
+        .vcpu = vcpu, .cr3 = b->cr3, .time = b->time,
     };
     return item;
 }

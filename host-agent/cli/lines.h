@@ -14,12 +14,14 @@ struct lines;
  * struct lines_options
  * @trace:   times are relative to its start
  * @json:    print one JSON object per line
+ * @icount:  print the instruction counts of records
  * @threads: number of threads; the lines do not depend on it
  * @fd:      file to write to
  */
 struct lines_options {
     const struct cli_trace *trace;
     bool json;
+    bool icount;
     unsigned threads;
     int fd;
 };

@@ -104,15 +104,20 @@ static void put_named_json(const struct named_lines *l, unsigned vcpu,
                      const struct filter_record *r, bool linked)
 {
     FILE *out = l->o.out;
-    char time[CLI_TIME_SIZE], buf[NAMES_SIZE];
+    char time[CLI_TIME_SIZE], icount[CLI_TIME_SIZE], buf[NAMES_SIZE];
     const char *t = cli_format_time(&l->o.in->trace, b->time.host, time), *file;
     unsigned line;
 
     cli_fprintf(out, "{\"vcpu\":%u,\"index\":%" PRIu64 ",\"time\":%s,\"cr3\":"
                 "\"0x%016" PRIx64 "\",\"from\":\"0x%016" PRIx64
-                "\",\"to\":\"0x%016" PRIx64 "\",\"flags\":%" PRIu64 ",\"comm\":",
+                "\",\"to\":\"0x%016" PRIx64 "\",\"flags\":%" PRIu64,
                 vcpu, r->index, !strcmp(t, "-") ? "null" : t, b->cr3,
-                record->from, record->to, record->flags);
+                record->from, record->to, cli_flags(record));
+    if (l->o.icount) {
+        cli_fprintf(out, ",\"icount\":%s",
+                    cli_format_icount(record, &b->time, "null", icount));
+    }
+    fputs(",\"comm\":", out);
     cli_put_json_string(out, r->process->comm);
     if (r->process->pid >= 0) {
         cli_fprintf(out, ",\"pid\":%" PRId64, r->process->pid);
@@ -148,7 +153,8 @@ static void put_named_text(const struct named_lines *l, unsigned vcpu,
                      const struct filter_record *r, bool linked)
 {
     FILE *out = l->o.out;
-    char time[CLI_TIME_SIZE], from[NAMES_SIZE], to[NAMES_SIZE];
+    char time[CLI_TIME_SIZE], icount[CLI_TIME_SIZE];
+    char from[NAMES_SIZE], to[NAMES_SIZE];
     const char *file = NULL;
     unsigned line = 0;
 
@@ -158,10 +164,15 @@ static void put_named_text(const struct named_lines *l, unsigned vcpu,
         put_line(l, r->process, r->from, &file, &line);
     }
     cli_fprintf(out, "%u %" PRIu64 " %s 0x%016" PRIx64 " 0x%016" PRIx64
-                " 0x%016" PRIx64 " 0x%" PRIx64 "  %s%s", vcpu, r->index,
+                " 0x%016" PRIx64 " 0x%" PRIx64, vcpu, r->index,
                 cli_format_time(&l->o.in->trace, b->time.host, time), b->cr3,
-                record->from, record->to, record->flags,
-                r->certainty == BTRAIL_LIKELY ? "~" : "", r->process->comm);
+                record->from, record->to, cli_flags(record));
+    if (l->o.icount) {
+        cli_fprintf(out, " %s",
+                    cli_format_icount(record, &b->time, "-", icount));
+    }
+    cli_fprintf(out, "  %s%s", r->certainty == BTRAIL_LIKELY ? "~" : "",
+                r->process->comm);
     if (r->process->pid >= 0) {
         cli_fprintf(out, " %" PRId64, r->process->pid);
     }

@@ -16,12 +16,14 @@
  * @insn:  print the instructions before each record
  * @lines: print source lines
  * @json:  print one JSON object per line
+ * @icount: print the instruction count of each record
  */
 struct named_lines_options {
     const struct analysis *in;
     bool insn;
     bool lines;
     bool json;
+    bool icount;
     FILE *out;
 };
 

@@ -28,6 +28,7 @@ struct script {
     gboolean events;
     gboolean events_only;
     gboolean json;
+    gboolean icount;
     gboolean raw;
     uint64_t damage;
     unsigned threads;
@@ -213,6 +214,7 @@ static int print(struct script *s)
         const struct lines_options options = {
             .trace = &s->in.trace,
             .json = s->json,
+            .icount = s->icount,
             .threads = s->threads,
             .fd = STDOUT_FILENO,
         };
@@ -232,7 +234,7 @@ static int run(struct script *s, char *const *paths, const char *vcpus)
 {
     const struct named_lines_options options = {
         .in = &s->in, .insn = s->insn, .lines = s->source, .json = s->json,
-        .out = stdout,
+        .icount = s->icount, .out = stdout,
     };
     int code, verdict;
 
@@ -282,6 +284,8 @@ int cmd_script(int argc, char **argv)
           "also print events", NULL },
         { "events-only", 0, 0, G_OPTION_ARG_NONE, &s.events_only,
           "print only events, which is fast", NULL },
+        { "icount", 0, 0, G_OPTION_ARG_NONE, &s.icount,
+          "also print the instruction count of each record", NULL },
         { "json", 0, 0, G_OPTION_ARG_NONE, &s.json,
           "print one JSON object per line", NULL },
         { "raw", 0, 0, G_OPTION_ARG_NONE, &s.raw,
@@ -302,8 +306,9 @@ int cmd_script(int argc, char **argv)
     }
     s.with_names |= s.insn || s.source || s.in.filter;
     s.events |= s.events_only;
-    if (s.raw && (s.json || s.events || s.with_names)) {
-        cli_error("--raw prints no JSON, events or names; use it alone");
+    if (s.raw && (s.json || s.events || s.with_names || s.icount)) {
+        cli_error("--raw prints no JSON, events or names, and the flags with "
+                  "the instruction count; use it alone");
     } else {
         code = run(&s, argv + 1, vcpus);
     }

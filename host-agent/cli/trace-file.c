@@ -108,6 +108,19 @@ int cli_trace_verdict(const struct cli_trace *t, uint64_t damage)
     return verdict;
 }
 
+const char *cli_format_icount(const struct btrail_record *record,
+                              const struct btrail_time *time,
+                              const char *unknown, char buf[CLI_TIME_SIZE])
+{
+    uint64_t icount = btrail_record_icount(record, time);
+
+    if (icount == BTRAIL_NO_ICOUNT) {
+        return unknown;
+    }
+    g_snprintf(buf, CLI_TIME_SIZE, "%" G_GUINT64_FORMAT, icount);
+    return buf;
+}
+
 const char *cli_format_time(const struct cli_trace *t, uint64_t host,
                             char buf[CLI_TIME_SIZE])
 {

@@ -99,6 +99,9 @@ int btrail_session_describe(struct btrail_store *store, JsonObject *meta,
                     "o:start", btrail_json_new(
                         "U:monotonic", h->start_monotonic,
                         "U:realtime", h->start_realtime, NULL), NULL);
+    if (h->record_has & BTRAIL_RECORD_HAS_ICOUNT) {
+        json_object_set_boolean_member(meta, "icount", TRUE);
+    }
     return write_meta(store, meta);
 }
 

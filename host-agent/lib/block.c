@@ -18,10 +18,6 @@
 #define ZSTD_HASH_LOG_NEAR  7
 #define ZSTD_HASH_LOG_FAR   0   /* the default of zstd */
 
-/* The codec's streams, then the events. */
-#define SECTIONS            BTRAIL_BLOCK_SECTIONS
-#define EVENT_SECTION       BTRAIL_CODEC_STREAMS
-
 #define COLUMNS             BTRAIL_BLOCK_EVENT_COLUMNS
 
 /* Position, type and reason have three bytes at most. */
@@ -47,6 +43,24 @@ static size_t header_size(const struct btrail_block_header *h)
 {
     return BTRAIL_BLOCK_HEADER_SIZE +
            btrail_cr3set_listed(h->switches.n) * BTRAIL_BLOCK_ROOT_SIZE;
+}
+
+/* Sections that records have; one more has the events.  0: unknown codec */
+static unsigned record_sections(const struct btrail_block_header *h)
+{
+    switch (h->codec) {
+    case BTRAIL_CODEC_PATH:
+        return BTRAIL_CODEC_COUNTS;
+    case BTRAIL_CODEC_PATH_COUNTS:
+        return BTRAIL_CODEC_STREAMS;
+    default:
+        return 0;
+    }
+}
+
+static size_t table_size(const struct btrail_block_header *h)
+{
+    return (record_sections(h) + 1) * BTRAIL_BLOCK_ENTRY_SIZE;
 }
 
 static void header_put(uint8_t *p, const struct btrail_block_header *h)
@@ -206,6 +220,9 @@ void btrail_block_begin(struct btrail_block *block, unsigned vcpu,
 
 void btrail_block_add_records(struct btrail_block *block, size_t n)
 {
+    if (block->streams[BTRAIL_CODEC_COUNTS].len) {
+        block->header.codec = BTRAIL_CODEC_PATH_COUNTS;
+    }
     block->header.records += n;
     block->header.end_index += n;
     block->event_gap += n;
@@ -303,19 +320,22 @@ void btrail_packer_pack(struct btrail_packer *packer,
                         const struct btrail_block *block,
                         struct btrail_buf *payload)
 {
+    unsigned sections = record_sections(&block->header);
     size_t table = header_size(&block->header);
     unsigned i;
 
     payload->len = 0;
     /* At once: it can be large, and this is its limit. */
-    btrail_buf_reserve(payload, BTRAIL_BLOCK_START + btrail_block_size(block));
+    btrail_buf_reserve(payload, table + table_size(&block->header) +
+                       btrail_block_size(block));
     header_put(payload->data, &block->header);
-    payload->len = table + BTRAIL_BLOCK_TABLE_SIZE;
-    for (i = 0; i < BTRAIL_CODEC_STREAMS; i++) {
+    payload->len = table + table_size(&block->header);
+    for (i = 0; i < sections; i++) {
         /* Programs that do the same again miss in the same places. */
         pack_section(packer, &block->streams[i],
                      i == BTRAIL_CODEC_MISSES_EDGES ? ZSTD_HASH_LOG_FAR :
-                     ZSTD_HASH_LOG_NEAR, table + i * 8, payload);
+                     ZSTD_HASH_LOG_NEAR, table + i * BTRAIL_BLOCK_ENTRY_SIZE,
+                     payload);
     }
     trim(&packer->events);
     packer->events.len = 0;
@@ -324,7 +344,7 @@ void btrail_packer_pack(struct btrail_packer *packer,
                           block->events[i].len);
     }
     pack_section(packer, &packer->events, ZSTD_HASH_LOG_FAR,
-                 table + EVENT_SECTION * 8, payload);
+                 table + sections * BTRAIL_BLOCK_ENTRY_SIZE, payload);
 }
 
 /* A section, decompressed */
@@ -336,7 +356,8 @@ struct section {
 struct btrail_unpacker {
     ZSTD_DCtx *zstd;
     struct btrail_decoder *decoder;
-    struct section sections[SECTIONS];
+    struct section streams[BTRAIL_CODEC_STREAMS];
+    struct section columns;         /* the events */
     /* Of all of them: each by itself can be as large as they are together. */
     uint8_t *bytes;
     size_t bytes_cap;
@@ -366,35 +387,36 @@ void btrail_unpacker_free(struct btrail_unpacker *u)
     }
 }
 
-/* The most bytes that a section of a sound block can have. */
-static uint64_t max_raw(const struct btrail_block_header *h, unsigned section)
+/* The most bytes that a sound block can have of a stream, and of events */
+static uint64_t max_stream(uint32_t records, unsigned stream)
 {
-    if (section == EVENT_SECTION) {
-        return (uint64_t)h->events * MAX_EVENT_BYTES;
-    }
-    return MIN((uint64_t)h->records * btrail_codec_record_bytes[section],
+    return MIN((uint64_t)records * btrail_codec_record_bytes[stream],
                BTRAIL_CODEC_MAX_BYTES);
+}
+
+static uint64_t max_events(uint32_t events)
+{
+    return (uint64_t)events * MAX_EVENT_BYTES;
 }
 
 uint64_t btrail_block_max(uint32_t records, uint32_t events)
 {
-    struct btrail_block_header h = { .records = records, .events = events };
     uint64_t codec_bytes = 0;
     unsigned i;
 
     for (i = 0; i < BTRAIL_CODEC_STREAMS; i++) {
-        codec_bytes += max_raw(&h, i);
+        codec_bytes += max_stream(records, i);
     }
-    return BTRAIL_BLOCK_START + MIN(codec_bytes, BTRAIL_CODEC_MAX_BYTES) +
-           max_raw(&h, EVENT_SECTION);
+    return BTRAIL_BLOCK_START + BTRAIL_BLOCK_ENTRY_SIZE +
+           MIN(codec_bytes, BTRAIL_CODEC_MAX_BYTES) + max_events(events);
 }
 
 /* Decompress a section to @bytes. */
-static int unpack_section(struct btrail_unpacker *u, unsigned section,
+static int unpack_section(struct btrail_unpacker *u, struct section *section,
                           const uint8_t *stored, size_t stored_len,
                           uint8_t *bytes, size_t raw_len)
 {
-    u->sections[section] = (struct section) { bytes, raw_len };
+    *section = (struct section) { bytes, raw_len };
     if (stored_len != raw_len) {
         if (ZSTD_decompressDCtx(u->zstd, bytes, raw_len, stored,
                                 stored_len) != raw_len) {
@@ -492,8 +514,7 @@ static bool unpack_event(const uint8_t *columns[COLUMNS], const uint8_t *end,
 static int unpack_events(struct btrail_unpacker *u,
                          const struct btrail_block_header *h)
 {
-    const struct section *section = &u->sections[EVENT_SECTION];
-    const uint8_t *end = section->data + section->len;
+    const uint8_t *end = u->columns.data + u->columns.len;
     const uint8_t *columns[COLUMNS];
     struct btrail_time time = h->time;
     struct btrail_cr3set switches = { 0 };
@@ -503,7 +524,7 @@ static int unpack_events(struct btrail_unpacker *u,
     uint64_t position = 0;
     uint32_t i;
 
-    if (!find_columns(section, h->events, columns)) {
+    if (!find_columns(&u->columns, h->events, columns)) {
         return -BTRAIL_ERR_CORRUPT;
     }
     if (u->events_cap < h->events) {
@@ -545,40 +566,47 @@ int btrail_unpacker_load(struct btrail_unpacker *u,
                          bool events_only)
 {
     const uint8_t *table = payload + header_size(h);
-    const uint8_t *stored = table + BTRAIL_BLOCK_TABLE_SIZE;
+    unsigned events = record_sections(h), i;
+    const uint8_t *stored;
     const uint8_t *streams[BTRAIL_CODEC_STREAMS];
     size_t lens[BTRAIL_CODEC_STREAMS];
-    size_t left = len - header_size(h) - BTRAIL_BLOCK_TABLE_SIZE;
     uint64_t codec_bytes = 0, bytes = 0, at = 0;
     uint64_t stored_bytes = 0;
-    unsigned i;
     int ret;
 
-    if (h->codec != BTRAIL_CODEC_PATH) {
+    if (!events) {
         return -BTRAIL_ERR_VERSION;
     }
-    for (i = 0; i < SECTIONS; i++) {
-        uint32_t raw_len = btrail_get32(table + i * 8);
-        uint32_t stored_len = btrail_get32(table + i * 8 + 4);
-
-        if (raw_len > max_raw(h, i) || stored_len > raw_len) {
-            return -BTRAIL_ERR_CORRUPT;
-        }
-        codec_bytes += i == EVENT_SECTION ? 0 : raw_len;
-        bytes += i == EVENT_SECTION || !events_only ? raw_len : 0;
-        stored_bytes += stored_len;
-    }
-    if (codec_bytes > BTRAIL_CODEC_MAX_BYTES || stored_bytes != left) {
+    if (len < header_size(h) + table_size(h)) {
         return -BTRAIL_ERR_CORRUPT;
     }
-    ret = reserve_bytes(u, bytes);
-    for (i = 0; !ret && i < SECTIONS; i++) {
-        uint32_t raw_len = btrail_get32(table + i * 8);
-        uint32_t stored_len = btrail_get32(table + i * 8 + 4);
+    for (i = 0; i <= events; i++) {
+        const uint8_t *entry = table + i * BTRAIL_BLOCK_ENTRY_SIZE;
+        uint32_t raw_len = btrail_get32(entry);
+        uint32_t stored_len = btrail_get32(entry + 4);
 
-        if (i == EVENT_SECTION || !events_only) {
-            ret = unpack_section(u, i, stored, stored_len, u->bytes + at,
-                                 raw_len);
+        if (raw_len > (i == events ? max_events(h->events) :
+                       max_stream(h->records, i)) || stored_len > raw_len) {
+            return -BTRAIL_ERR_CORRUPT;
+        }
+        codec_bytes += i == events ? 0 : raw_len;
+        bytes += i == events || !events_only ? raw_len : 0;
+        stored_bytes += stored_len;
+    }
+    if (codec_bytes > BTRAIL_CODEC_MAX_BYTES ||
+        stored_bytes != len - header_size(h) - table_size(h)) {
+        return -BTRAIL_ERR_CORRUPT;
+    }
+    stored = table + table_size(h);
+    ret = reserve_bytes(u, bytes);
+    for (i = 0; !ret && i <= events; i++) {
+        const uint8_t *entry = table + i * BTRAIL_BLOCK_ENTRY_SIZE;
+        uint32_t raw_len = btrail_get32(entry);
+        uint32_t stored_len = btrail_get32(entry + 4);
+
+        if (i == events || !events_only) {
+            ret = unpack_section(u, i == events ? &u->columns : &u->streams[i],
+                                 stored, stored_len, u->bytes + at, raw_len);
             at += raw_len;
         }
         stored += stored_len;
@@ -592,8 +620,8 @@ int btrail_unpacker_load(struct btrail_unpacker *u,
         return ret;
     }
     for (i = 0; i < BTRAIL_CODEC_STREAMS; i++) {
-        streams[i] = u->sections[i].data;
-        lens[i] = u->sections[i].len;
+        streams[i] = i < events ? u->streams[i].data : u->bytes;
+        lens[i] = i < events ? u->streams[i].len : 0;
     }
     if (!u->decoder) {
         /* Cursors that only return events do without. */

@@ -3,7 +3,7 @@
  * Codec "path": bytes to records, see codec.h
  */
 
-#include "lib/internal/path-model.h"
+#include "lib/internal/count-model.h"
 
 struct input {
     const uint8_t *p;
@@ -23,6 +23,10 @@ struct btrail_decoder {
     uint64_t flags;
     uint64_t same_flags;        /* records until they change */
     uint64_t next_flags;
+    bool counting;              /* records have an instruction count, which */
+    uint64_t predicted;         /* is right for so many, and then */
+    uint64_t next_count;        /* so much more than the last one */
+    struct count_model counts;
 };
 
 /*
@@ -76,6 +80,22 @@ static bool next_change(struct btrail_decoder *dec)
            dec->same_flags < dec->records;
 }
 
+/*
+ * Reads which count is next not as predicted, if one is.  @left: records that
+ * have none yet
+ */
+static bool next_count(struct btrail_decoder *dec, size_t left)
+{
+    struct input *in = &dec->in[BTRAIL_CODEC_COUNTS];
+
+    if (in->p == in->end) {
+        dec->predicted = UINT64_MAX;
+        return true;
+    }
+    return get(in, &dec->predicted) && get(in, &dec->next_count) &&
+           dec->predicted < left;
+}
+
 int btrail_decoder_begin(struct btrail_decoder *dec,
                          const uint8_t *const *data, const size_t *len,
                          size_t records)
@@ -97,7 +117,10 @@ int btrail_decoder_begin(struct btrail_decoder *dec,
     dec->ahead = false;
     dec->have_miss = false;
     dec->flags = 0;
-    return next_change(dec) ? 0 : -BTRAIL_ERR_CORRUPT;
+    dec->counting = len[BTRAIL_CODEC_COUNTS];
+    count_model_begin(&dec->counts);
+    return next_change(dec) && next_count(dec, records) ? 0 :
+           -BTRAIL_ERR_CORRUPT;
 }
 
 /* Reads where the path is next not as predicted. */
@@ -438,6 +461,35 @@ static bool decode_flags(struct btrail_decoder *dec, struct btrail_record *r,
     return true;
 }
 
+static bool decode_counts(struct btrail_decoder *dec, struct btrail_record *r,
+                          size_t n)
+{
+    struct count_model *c = &dec->counts;
+    size_t i;
+
+    c->used = true;
+    for (i = 0; i < n; i++) {
+        uint32_t *between = count_slot(c, &dec->m);
+        uint64_t more = *between;
+
+        if (G_UNLIKELY(!dec->predicted)) {
+            more = dec->next_count;
+            *between = more;
+            if (!next_count(dec, dec->records - i - 1)) {
+                return false;
+            }
+        } else {
+            dec->predicted--;
+        }
+        c->count += more;
+        c->steps++;
+        if (r) {
+            r[i].flags += c->count << BTRAIL_RECORD_ICOUNT_SHIFT;
+        }
+    }
+    return true;
+}
+
 /* Are all streams at their end? */
 static bool decoder_is_done(const struct btrail_decoder *dec)
 {
@@ -466,7 +518,8 @@ bool btrail_decoder_records(struct btrail_decoder *dec,
     } else {
         ok = decode_addresses(dec, NULL, n);
     }
-    if (!ok || !decode_flags(dec, records, n)) {
+    if (!ok || !decode_flags(dec, records, n) ||
+        (dec->counting && !decode_counts(dec, records, n))) {
         return false;
     }
     dec->records -= n;

@@ -3,7 +3,7 @@
  * Codec "path": records to bytes, see codec.h
  */
 
-#include "lib/internal/path-model.h"
+#include "lib/internal/count-model.h"
 
 struct btrail_encoder {
     struct path_model m;
@@ -12,6 +12,9 @@ struct btrail_encoder {
     uint32_t start;             /* the step after it */
     uint64_t flags;             /* of the last record */
     uint64_t same_flags;        /* records since they changed */
+    bool counting;              /* they have an instruction count, which */
+    uint64_t predicted;         /* was right for so many */
+    struct count_model counts;
 };
 
 struct btrail_encoder *btrail_encoder_new(void)
@@ -40,13 +43,20 @@ void btrail_encoder_begin(struct btrail_encoder *enc, struct btrail_buf *out)
     enc->start = 1;
     enc->flags = 0;
     enc->same_flags = 0;
+    enc->counting = false;
+    enc->predicted = 0;
+    count_model_begin(&enc->counts);
 }
 
-/* The most bytes of a record in all streams together */
+/*
+ * The most bytes of a record in all streams together.  With a count, flags need
+ * less.
+ */
 #define MAX_RECORD_BYTES \
     (BTRAIL_CODEC_MAX_MISS_BYTES + BTRAIL_CODEC_MAX_STRAIGHT_BYTES + \
      BTRAIL_CODEC_MAX_LENGTH_BYTES + BTRAIL_CODEC_MAX_TARGET_BYTES + \
-     BTRAIL_CODEC_MAX_DISTANCE_BYTES + BTRAIL_CODEC_MAX_FLAG_BYTES)
+     BTRAIL_CODEC_MAX_DISTANCE_BYTES + \
+     MAX(BTRAIL_CODEC_MAX_FLAG_BYTES, 4 + 3 + BTRAIL_CODEC_MAX_COUNT_BYTES))
 
 size_t btrail_encoder_room(const struct btrail_encoder *enc)
 {
@@ -330,22 +340,55 @@ static uint64_t encode_addresses(struct btrail_encoder *enc,
     return different;
 }
 
+static inline void encode_flag(struct btrail_encoder *enc, uint64_t flags)
+{
+    struct btrail_buf *out = &enc->out[BTRAIL_CODEC_FLAGS];
+
+    if (G_UNLIKELY(flags != enc->flags)) {
+        btrail_buf_append_varint(out, enc->same_flags);
+        btrail_buf_append_varint(out, flags);
+        enc->flags = flags;
+        enc->same_flags = 0;
+    }
+    enc->same_flags++;
+}
+
 static void encode_flags(struct btrail_encoder *enc,
                          const struct btrail_record *records, size_t n)
 {
-    struct btrail_buf *out = &enc->out[BTRAIL_CODEC_FLAGS];
     size_t i;
 
     for (i = 0; i < n; i++) {
-        uint64_t flags = load(&records[i].flags);
+        encode_flag(enc, load(&records[i].flags));
+    }
+}
 
-        if (flags != enc->flags) {
-            btrail_buf_append_varint(out, enc->same_flags);
-            btrail_buf_append_varint(out, flags);
-            enc->flags = flags;
-            enc->same_flags = 0;
+/* The same for flags with counts.  The path has the addresses. */
+static void encode_counts(struct btrail_encoder *enc,
+                          const struct btrail_record *records, size_t n)
+{
+    struct btrail_buf *out = &enc->out[BTRAIL_CODEC_COUNTS];
+    struct count_model *c = &enc->counts;
+    size_t i;
+
+    c->used = true;
+    for (i = 0; i < n; i++) {
+        uint64_t flags = load(&records[i].flags);
+        uint64_t count = flags >> BTRAIL_RECORD_ICOUNT_SHIFT;
+        uint64_t more = (count - c->count) & COUNT_MASK;
+        uint32_t *between = count_slot(c, &enc->m);
+
+        encode_flag(enc, flags & ~(COUNT_MASK << BTRAIL_RECORD_ICOUNT_SHIFT));
+        if (more != *between) {
+            btrail_buf_append_varint(out, enc->predicted);
+            btrail_buf_append_varint(out, more);
+            *between = more;
+            enc->predicted = 0;
+        } else {
+            enc->predicted++;
         }
-        enc->same_flags++;
+        c->count = count;
+        c->steps++;
     }
 }
 
@@ -356,13 +399,20 @@ static void encode_step(struct btrail_encoder *enc,
                         const struct btrail_record *records, size_t n)
 {
     struct output out;
+    uint64_t different;
     unsigned i;
 
+    if (!enc->m.at.n) {
+        enc->counting = load(&records->flags) >> BTRAIL_RECORD_ICOUNT_SHIFT;
+    }
     for (i = 0; i < BTRAIL_CODEC_FLAGS; i++) {
         btrail_buf_reserve(&enc->out[i], n * BTRAIL_VARINT_MAX);
         out.end[i] = enc->out[i].data + enc->out[i].len;
     }
-    if (encode_addresses(enc, &out, records, n)) {
+    different = encode_addresses(enc, &out, records, n);
+    if (enc->counting) {
+        encode_counts(enc, records, n);
+    } else if (different) {
         encode_flags(enc, records, n);
     } else {
         enc->same_flags += n;

@@ -311,6 +311,19 @@ BTRAIL_API int btrail_event_task(const struct btrail_event *event,
                                  struct btrail_task *task);
 
 /**
+ * btrail_record_icount - the instruction count of a record
+ * @record: of a batch
+ * @time:   of the same batch
+ *
+ * How many instructions the guest has executed, as QEMU's -icount counts them,
+ * when the next one is that at @record->to.  The branch itself is included.
+ *
+ * Returns BTRAIL_NO_ICOUNT if the trace does not have the count.
+ */
+BTRAIL_API uint64_t btrail_record_icount(const struct btrail_record *record,
+                                         const struct btrail_time *time);
+
+/**
  * struct btrail_batch - what btrail_cursor_next() returns
  * @event:     the event, or NULL if these are records
  * @synthetic: the event is not in the file, but reports damage that the

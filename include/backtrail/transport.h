@@ -76,7 +76,9 @@
  * @from:  linear address of the branch instruction; for an interrupt or a
  *         fault, of the instruction that would have run next
  * @to:    linear address of the first instruction after the branch
- * @flags: BTRAIL_RECORD_*, all other bits are zero
+ * @flags: BTRAIL_RECORD_*, and from bit BTRAIL_RECORD_ICOUNT_SHIFT on the
+ *         record's instruction count, if the capture has them
+ *         (BTRAIL_RECORD_HAS_ICOUNT).  All other bits are zero.
  *
  * The 64-bit BTS record (SDM vol. 3, "64 Bit Format of the DS Save Area").
  */
@@ -88,6 +90,14 @@ struct btrail_record {
 
 /* The branch went where the CPU had predicted; TCG never sets it. */
 #define BTRAIL_RECORD_PREDICTED     (1ull << 4)
+
+/*
+ * The instruction count of a record, modulo 2^48: how many instructions the
+ * guest has executed, as QEMU's -icount counts them, when the next one is that
+ * at @to.  It includes the branch itself.  An interrupt or a fault executes no
+ * instruction.
+ */
+#define BTRAIL_RECORD_ICOUNT_SHIFT  16
 
 /**
  * enum btrail_event_type - what an event reports
@@ -330,6 +340,9 @@ enum btrail_overflow_policy {
  */
 #define BTRAIL_ACCEPTS_TASKS        2u
 
+/* struct btrail_shm_header.record_has: what flags of each record have */
+#define BTRAIL_RECORD_HAS_ICOUNT    1u
+
 /**
  * struct btrail_shm_header
  * @magic:            BTRAIL_SHM_MAGIC
@@ -355,6 +368,8 @@ enum btrail_overflow_policy {
  * @code_offset, @code_page_offset: inside a vCPU area
  * @code_items:       items in each ring of code; 0 if code is not reported:
  *                    then there are no rings
+ * @record_has:       BTRAIL_RECORD_HAS_*; an agent keeps bits of flags that it
+ *                    does not know
  * @agent_sleeps:     written by the agent: 1 before it waits on the ready
  *                    descriptor (after which it reads every head once more),
  *                    0 when it is awake.  The producer signals only an agent
@@ -389,7 +404,7 @@ struct btrail_shm_header {
     uint64_t code_offset;
     uint64_t code_page_offset;
     uint32_t code_items;
-    uint32_t reserved3;
+    uint32_t record_has;
     uint64_t reserved1[4];
     /* A cache line of its own. */
     uint32_t agent_sleeps;

@@ -61,6 +61,32 @@ static void make_code(const char *dir)
     btrail_code_builder_free(b);
 }
 
+/* A trace whose records have instruction counts */
+static void make_counts(const char *dir)
+{
+    g_autofree char *path = g_build_filename(dir, "counts", NULL);
+    const struct btrail_event time = {
+        .type = BTRAIL_EVENT_TIME, .data = { 1000, 2, 3 },
+    };
+    struct btrail_record r[60];
+    struct btrail_slab slab = {
+        .records = r, .n_records = G_N_ELEMENTS(r), .events = &time,
+        .n_events = 1,
+    };
+    struct btrail_writer *w;
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(r); i++) {
+        r[i].from = 0x1000 + i % 7 * 32;
+        r[i].to = 0x1000 + (i + 1) % 7 * 32 - i % 3;
+        r[i].flags = (UINT64_C(5) + i * 4 + i / 9)
+                     << BTRAIL_RECORD_ICOUNT_SHIFT;
+    }
+    g_assert_cmpint(btrail_writer_open(&w, path, BTRAIL_WRITER_REPLACE), ==,
+                    0);
+    g_assert_cmpint(btrail_writer_append(w, 0, &slab), ==, 0);
+    g_assert_cmpint(btrail_writer_close(w), ==, 0);
+}
+
 static void make_traces(const char *dir)
 {
     g_autofree char *path = g_build_filename(dir, "two-vcpus", NULL);
@@ -77,6 +103,7 @@ static void make_traces(const char *dir)
     g_assert_true(g_file_get_contents(path, &bytes, &len, NULL));
     write_file(dir, "cut", bytes, len * 2 / 3);
     g_free(bytes);
+    make_counts(dir);
 }
 
 /* The files of a trace that was split, as the merge target wants them */
@@ -146,7 +173,11 @@ static void add_slab(GByteArray *a, uint64_t first_index, uint64_t cr3,
     g_byte_array_append(a, (const uint8_t *)events,
                         n_events * sizeof(*events));
     for (i = 0; i < n_records; i++) {
-        struct btrail_record r = { 0x1000 + i % 3 * 8, 0x2000 + i % 3, 0 };
+        /* Half of the slabs have instruction counts. */
+        struct btrail_record r = {
+            0x1000 + i % 3 * 8, 0x2000 + i % 3, flush ? 0 :
+            (UINT64_C(100) + i * i % 13) << BTRAIL_RECORD_ICOUNT_SHIFT,
+        };
 
         g_byte_array_append(a, (uint8_t *)&r, sizeof(r));
     }

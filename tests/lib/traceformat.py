@@ -115,7 +115,7 @@ def slot(*numbers):
 
 
 class Path:
-    """Codec 1"""
+    """Codecs 1 and 2: addresses"""
 
     def __init__(self, none, edge, edges, straights, lengths, other_lengths,
                  targets, places, distances, returns):
@@ -163,6 +163,31 @@ class Path:
             require(len(self.path) < end, 'a miss behind the end')
             self.miss(value & 3)
         return [self.edges[edge] for edge, _ in self.path[3:]]
+
+    @staticmethod
+    def counts(pairs, section):
+        """Codec 2: the instruction count of each of these records"""
+        between, count, to = {}, 0, 0
+        right, more = Path.next_count(section)
+        for i, pair in enumerate(pairs):
+            place = slot(to, pair[0])
+            if right == 0:
+                count += more
+                between[place] = more & 0xFFFFFFFF
+                right, more = Path.next_count(section)
+                require(right is None or right < len(pairs) - i - 1,
+                        'place of a count')
+            else:
+                count += between.get(place, 0)
+                right = None if right is None else right - 1
+            to = pair[1]
+            yield count & (1 << 48) - 1
+
+    @staticmethod
+    def next_count(section):
+        if section.at_end():
+            return None, 0
+        return section.varint(), section.varint()
 
     def go_on(self, end):
         """A step as predicted; returns whether it is at a fork"""
@@ -278,10 +303,15 @@ class Block:
     def sections(self):
         limits = [n * self.n_records
                   for n in (4, 4, 4, 4, 10, 10, 1, 2, 9, 1, 14)]
+        if self.codec == 2:
+            limits.append(11 * self.n_records)
+        n = len(limits)
         limits.append(49 * self.n_events)
-        require(sum(struct.unpack_from('<22I', self.payload, self.table)[::2])
+        at = self.table + 8 * len(limits)
+        require(at <= len(self.payload), 'too short')
+        require(sum(struct.unpack_from(f'<{2 * n}I', self.payload,
+                                       self.table)[::2])
                 <= 8 << 20, 'size of the sections')
-        at = self.table + 96
         for i, limit in enumerate(limits):
             size, stored = struct.unpack_from('<II', self.payload,
                                               self.table + 8 * i)
@@ -304,6 +334,9 @@ class Block:
         return pairs
 
     def records(self, *sections):
+        counts = None
+        if self.codec == 2:
+            *sections, counts = sections
         *sections, flags = sections
         changes = {}
         position = 0
@@ -313,9 +346,12 @@ class Block:
                     'place of flags')
             changes[position] = flags.varint()
         value = 0
-        for i, pair in enumerate(self.addresses(*sections)):
+        pairs = self.addresses(*sections)
+        count = Path.counts(pairs, counts) if counts else iter(lambda: 0, 1)
+        for i, pair in enumerate(pairs):
             value = changes.get(i, value)
-            yield (*pair, value)
+            yield (*pair, value + (next(count) << 16) & MASK)
+        require(not counts or counts.at_end(), 'counts are left')
 
     def items(self):
         """The records and events, each with what is in force there:
@@ -323,7 +359,7 @@ class Block:
         ('record', index, host clock, CR3, from, to, flags)
         ('event', index, host clock, CR3, type, reason, data[0] to data[2])
         """
-        require(self.codec == 1, 'codec')
+        require(self.codec in (1, 2), 'codec')
         *sections, events = self.sections()
         records = self.records(*sections)
         index, left, cr3 = self.first, self.n_records, self.cr3
@@ -366,6 +402,14 @@ class Block:
         require(self.spaces == (tuple(spaces) if len(spaces) <= 64 else None),
                 'address spaces')
         return items
+
+
+def icount(flags, time):
+    """The instruction count of a record, given that of the TIME event"""
+    if not flags >> 16 or time == MASK:
+        return None
+    more = (flags >> 16) - time & (1 << 48) - 1
+    return time + more - (more >> 47 << 48) & MASK
 
 
 def get_sideband(payload):
@@ -650,7 +694,10 @@ def task_name(low, high):
 
 
 def without_state(item):
-    """What is in force in a hole is not known: leave it out"""
+    """What is in force in a hole is not known: leave it out.  So are counts,
+    of which script prints more than the record has."""
+    if item[0] == 'record':
+        return (*item[:6], item[6] & 0xFFFF)
     if item[0] == 'event' and item[4:6] in ((TASK, 0), (TASK, KERNEL_TASK)):
         _, name, high = item[6:]
         if not isinstance(name, str):

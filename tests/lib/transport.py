@@ -21,7 +21,7 @@ MSG_MAGIC = 0x4d525442
 VERSION = 2
 HELLO, READY, FLUSH, STOP, END = range(1, 6)
 
-HEADER = struct.Struct('<QIIQQQQQ12I4Q64s2QI')
+HEADER = struct.Struct('<QIIQQQQQ12I4Q64s2QII')
 HEADER_SIZE = 320
 HEADER_FIELDS = (
     'magic', 'version', 'header_size', 'total_size', 'vcpu_offset',
@@ -29,7 +29,7 @@ HEADER_FIELDS = (
     'slab_size', 'records_per_slab', 'event_offset', 'events_per_slab',
     'record_size', 'event_size', 'producer', 'policy', 'privilege',
     'accepts', 'tick_ns', 'tsc_hz', 'start_monotonic', 'start_realtime',
-    'capture', 'code_offset', 'code_page_offset', 'code_items')
+    'capture', 'code_offset', 'code_page_offset', 'code_items', 'record_has')
 SHM_MAGIC = 0x314d485354425f42
 AGENT_SLEEPS = 256              # offset in the header
 

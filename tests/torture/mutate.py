@@ -18,9 +18,8 @@ from traceformat import (
     zigzag)
 
 SYMBOLS, CODE, PROCESSES, IMAGE, SYSCALLS = 2, 1, 3, 4, 5
-SECTIONS = 12
 BYTES = 6, 7, 9                 # sections that are no sequences of varints
-EVENTS = 11
+EVENTS = -1                     # the last one
 
 EDGES = (0, 1, 2, 3, 4, 7, 8, 15, 16, 63, 64, 65, 127, 128, 255, 256, 1023,
          1024, 4095, 4096, 65535, 65536, (1 << 19) - 1, 1 << 19, 1 << 20,
@@ -136,9 +135,10 @@ class Block:
         spaces, at = get_spaces(payload, 88, self.head['n'])
         self.spaces = list(spaces or ())
         table = at
-        at += 8 * SECTIONS
+        sections = 13 if self.head['codec'] == 2 else 12
+        at += 8 * sections
         self.sections = []
-        for i in range(SECTIONS):
+        for i in range(sections):
             size, stored = struct.unpack_from('<II', payload, table + 8 * i)
             self.sections.append(decompress(payload[at:at + stored], size))
             at += stored
@@ -431,7 +431,7 @@ def change_block_frame(r, file, others):
         if r.random() < 0.7:
             block.head['n'] = len(block.spaces)
     elif kind == 1:
-        i = r.randrange(SECTIONS)
+        i = r.randrange(len(block.sections))
         block.sizes[i] = tuple(
             number(r, n, 32) if r.random() < 0.7 else n for n in
             (len(block.sections[i]), len(store(block.sections[i]))))
@@ -447,7 +447,7 @@ def change_records(r, file, others):
     chunk, block = _block(r, file)
     if not block:
         return None
-    i = r.randrange(SECTIONS - 1)
+    i = r.randrange(len(block.sections) - 1)
     old = block.sections[i]
     try:
         block.sections[i] = (change_bytes if i in BYTES else

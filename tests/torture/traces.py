@@ -253,7 +253,8 @@ class Part(campaign.Part):
         """What is printed of an item of the reader in Python"""
         what, index, host, cr3, *rest = item
         if what == 'record':
-            return (index, host if timed else 0, cr3, *rest)
+            return (index, host if timed else 0, cr3, *rest[:2],
+                    rest[2] & 0xffff)
         kind, number, *data = rest
         if kind == GAP and (number in UNSTATED or not host):
             host = cr3 = None

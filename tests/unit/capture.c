@@ -211,6 +211,7 @@ static void test_description(void)
     g_assert_cmpstr(btrail_json_string(o, "overflow"), ==, "drop");
     g_assert_cmpstr(btrail_json_string(o, "privilege"), ==, "all");
     g_assert_cmpint(btrail_json_int(o, "tick_ns", 0), ==, 1000000);
+    g_assert_false(json_object_has_member(o, "icount"));
     g_assert_cmpint(btrail_json_int(btrail_json_object(o, "start"),
                                     "monotonic", 0), ==, 1000);
     json_node_unref(node);

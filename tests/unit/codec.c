@@ -438,8 +438,83 @@ static void fill(struct btrail_record *r, size_t n)
     for (i = 0; i < n; i++) {
         r[i].from = 0x1000 + i % 5 * 32 + (i % 11 == 0);
         r[i].to = i % 17 ? 0x2000 + i % 5 : r[i ? i - 1 : 0].from + 5;
-        r[i].flags = i / 64;
+        r[i].flags = i / 64 + (1000 + i * 5 + i / 7)
+                     * (UINT64_C(1) << BTRAIL_RECORD_ICOUNT_SHIFT);
     }
+}
+
+/* Counts: what is predicted needs nothing, and anything else is kept. */
+static void test_counts(void)
+{
+    enum { N = 5000, LOOPS = 100 };
+    struct btrail_record *r = g_new0(struct btrail_record, N);
+    uint64_t count = (UINT64_C(1) << 48) - 50000;
+    struct streams s, plain;
+    size_t i;
+
+    for (i = 0; i < N; i++) {
+        r[i].from = 0x1000 + i % LOOPS * 64;
+        r[i].to = 0x1000 + (i + 1) % LOOPS * 64 - i % LOOPS % 3;
+    }
+    encode(&plain, r, N, N);
+    g_assert_cmpuint(plain.buf[BTRAIL_CODEC_COUNTS].len, ==, 0);
+    for (i = 0; i < N; i++) {
+        count += 3 + i % LOOPS % 20;
+        r[i].flags = count << BTRAIL_RECORD_ICOUNT_SHIFT;
+    }
+    check_round_trip(r, N);
+    encode(&s, r, N, N);
+    for (i = 0; i < BTRAIL_CODEC_COUNTS; i++) {
+        g_assert_cmpmem(s.buf[i].data, s.buf[i].len, plain.buf[i].data,
+                        plain.buf[i].len);
+    }
+    g_assert_cmpuint(s.buf[BTRAIL_CODEC_COUNTS].len, <=, 2 * LOOPS + 10);
+    free_streams(&s);
+    /* Backwards, none, and much more at once, beside other flags */
+    for (i = 0; i < N; i += 1 + i % 37) {
+        count += i % 3 ? i : UINT64_MAX / (i + 1);
+        r[i].flags = count << BTRAIL_RECORD_ICOUNT_SHIFT | i % 5 * 0x10;
+    }
+    r[N / 2].flags = r[N - 1].flags = 0;
+    check_round_trip(r, N);
+    r[0].flags = UINT64_MAX;
+    check_round_trip(r, N);
+    /* As long as the first record has none, the codec looks for none. */
+    r[0].flags = 0;
+    check_round_trip(r, N);
+    encode(&s, r, N, N);
+    g_assert_cmpuint(s.buf[BTRAIL_CODEC_COUNTS].len, ==, 0);
+    free_streams(&s);
+    free_streams(&plain);
+    g_free(r);
+}
+
+/* Of two decodings with the same tables, the first leaves nothing behind. */
+static void test_counts_again(void)
+{
+    struct btrail_record r[300], got[300];
+    struct btrail_decoder *dec = btrail_decoder_new();
+    struct streams s, plain;
+
+    fill(r, G_N_ELEMENTS(r));
+    encode(&s, r, G_N_ELEMENTS(r), 7);
+    for (size_t i = 0; i < G_N_ELEMENTS(r); i++) {
+        got[i] = r[i];
+        got[i].flags = 0;
+    }
+    encode(&plain, got, G_N_ELEMENTS(r), 7);
+    for (unsigned round = 0; round < 4; round++) {
+        bool counts = round != 1;
+
+        g_assert_true(begin(dec, counts ? &s : &plain, G_N_ELEMENTS(r)));
+        g_assert_true(btrail_decoder_records(dec, got, G_N_ELEMENTS(r)));
+        for (size_t i = 0; i < G_N_ELEMENTS(r); i++) {
+            g_assert_cmphex(got[i].flags, ==, counts ? r[i].flags : 0);
+        }
+    }
+    btrail_decoder_free(dec);
+    free_streams(&s);
+    free_streams(&plain);
 }
 
 /* Whatever is in the streams, decoding ends in a bool and within bounds. */
@@ -461,8 +536,9 @@ static void test_hostile(void)
         while (s.buf[i].len--) {
             bool ok = decode(&s, got, N, N);
 
-            /* Flags that change nowhere are in order. */
-            g_assert_true(!ok || i == BTRAIL_CODEC_FLAGS);
+            /* Flags that change nowhere are in order, and so are counts. */
+            g_assert_true(!ok || i == BTRAIL_CODEC_FLAGS ||
+                          i == BTRAIL_CODEC_COUNTS);
         }
         s.buf[i].len = len;
     }
@@ -524,6 +600,8 @@ int main(int argc, char **argv)
     g_test_add_func("/codec/room", test_room);
     g_test_add_func("/codec/extremes", test_extremes);
     g_test_add_func("/codec/flags", test_flags);
+    g_test_add_func("/codec/counts", test_counts);
+    g_test_add_func("/codec/counts-again", test_counts_again);
     g_test_add_func("/codec/worst", test_worst);
     g_test_add_func("/codec/lengths", test_lengths);
     g_test_add_func("/codec/places", test_places);

@@ -21,7 +21,7 @@ static uint64_t random64(void)
 }
 
 /* The line of a record, as simple as can be */
-static void add_line(GString *text, bool json, unsigned vcpu,
+static void add_line(GString *text, bool json, bool icount, unsigned vcpu,
                      const struct btrail_batch *b, size_t i)
 {
     const struct btrail_record *r = &b->records[i];
@@ -30,20 +30,26 @@ static void add_line(GString *text, bool json, unsigned vcpu,
         (b->time.host - START) / 1000000000,
         (unsigned)((b->time.host - START) % 1000000000)) :
         g_strdup(json ? "null" : "-");
+    uint64_t count = btrail_record_icount(r, &b->time);
+    g_autofree char *counted = count != BTRAIL_NO_ICOUNT ?
+        g_strdup_printf("%" G_GUINT64_FORMAT, count) :
+        g_strdup(json ? "null" : "-");
 
     if (json) {
         g_string_append_printf(
             text, "{\"vcpu\":%u,\"index\":%" G_GUINT64_FORMAT ",\"time\":%s,"
             "\"cr3\":\"0x%016" G_GINT64_MODIFIER "x\",\"from\":\"0x%016"
             G_GINT64_MODIFIER "x\",\"to\":\"0x%016" G_GINT64_MODIFIER
-            "x\",\"flags\":%" G_GUINT64_FORMAT "}\n", vcpu, b->index + i, time,
-            b->cr3, r->from, r->to, r->flags);
+            "x\",\"flags\":%" G_GUINT64_FORMAT "%s%s}\n", vcpu, b->index + i,
+            time, b->cr3, r->from, r->to, r->flags & 0xffff,
+            icount ? ",\"icount\":" : "", icount ? counted : "");
     } else {
         g_string_append_printf(
             text, "%u %" G_GUINT64_FORMAT " %s 0x%016" G_GINT64_MODIFIER
             "x 0x%016" G_GINT64_MODIFIER "x 0x%016" G_GINT64_MODIFIER
-            "x 0x%" G_GINT64_MODIFIER "x\n", vcpu, b->index + i, time, b->cr3,
-            r->from, r->to, r->flags);
+            "x 0x%" G_GINT64_MODIFIER "x%s%s\n", vcpu, b->index + i, time,
+            b->cr3, r->from, r->to, r->flags & 0xffff, icount ? " " : "",
+            icount ? counted : "");
     }
 }
 
@@ -66,10 +72,12 @@ static void test_text(gconstpointer json)
         /* Many short ones, or few that are longer than a job */
         unsigned longest = round & 1 ? 30000 : 20;
         unsigned n = round & 1 ? 20 : 4000;
+        bool icount = round & 2;
 
         for (k = 0; k < G_N_ELEMENTS(threads); k++) {
             struct lines_options options = {
-                .trace = &trace, .json = json, .threads = threads[k],
+                .trace = &trace, .json = json, .icount = icount,
+                .threads = threads[k],
                 .fd = memfd_create("lines", MFD_CLOEXEC),
             };
             struct lines *l = lines_new(&options);
@@ -89,6 +97,8 @@ static void test_text(gconstpointer json)
                     .cr3 = random64(),
                     .time.host = g_test_rand_bit() ?
                                  START + (random64() >> 2) : 0,
+                    .time.icount = g_test_rand_bit() ? random64() :
+                                   BTRAIL_NO_ICOUNT,
                 };
                 size_t first = g_test_rand_int_range(0, b.count), j;
 
@@ -100,7 +110,7 @@ static void test_text(gconstpointer json)
                 }
                 lines_records(l, vcpu, &b, first, b.count - first);
                 for (j = first; j < b.count; j++) {
-                    add_line(want, json, vcpu, &b, j);
+                    add_line(want, json, icount, vcpu, &b, j);
                 }
                 if (g_test_rand_bit()) {
                     b = (struct btrail_batch) {

@@ -22,9 +22,9 @@ static void add_event(struct btrail_slab *slab, struct btrail_event *events,
 }
 
 /*
- * More than one chunk, with few and with many address spaces; addresses and
- * flags that vary; events of every type, also one in a hole that no GAP of
- * the slab explains.
+ * More than one chunk, with few and with many address spaces, the second one
+ * with instruction counts; addresses and flags that vary; events of every type,
+ * also one in a hole that no GAP of the slab explains.
  */
 static void write_large(const char *path,
                         const struct btrail_writer_options *options)
@@ -39,7 +39,7 @@ static void write_large(const char *path,
         .records = records, .n_records = RECORDS, .events = events,
     };
     struct btrail_writer *w;
-    uint64_t random = 1;
+    uint64_t random = 1, count = 100;
     unsigned i, j;
 
     g_assert_cmpint(btrail_writer_open_with(&w, path, options), ==, 0);
@@ -59,6 +59,11 @@ static void write_large(const char *path,
             records[j].to = random >> 57 == 5 ? random : place * 8;
             records[j].flags = random >> 56 == 9 ? random >> 20 :
                                place < 5 ? BTRAIL_RECORD_PREDICTED : 0;
+            if (i > SLABS / 2) {
+                count += random >> 52 == 7 ? random : place % 7;
+                records[j].flags &= BTRAIL_RECORD_PREDICTED;
+                records[j].flags |= count << BTRAIL_RECORD_ICOUNT_SHIFT;
+            }
         }
         slab.n_events = 0;
         slab.cr3 = 0x1000 * i;

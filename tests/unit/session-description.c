@@ -17,7 +17,7 @@ static struct btrail_shm_header header = {
     .producer = BTRAIL_PRODUCER_TCG,
     .policy = BTRAIL_OVERFLOW_PAUSE,
     .privilege = BTRAIL_PRIVILEGE_USER | BTRAIL_PRIVILEGE_KERNEL,
-    .tick_ns = 1000, .tsc_hz = 2000000,
+    .tick_ns = 1000, .tsc_hz = 2000000, .record_has = BTRAIL_RECORD_HAS_ICOUNT,
     .start_monotonic = 11, .start_realtime = 22,
     .capture = "the capture",
 };
@@ -82,6 +82,7 @@ static void test_plain(void)
     g_assert_cmpint(json_object_get_int_member(o, "tick_ns"), ==, 1000);
     g_assert_cmpint(json_object_get_int_member(o, "tsc_hz"), ==, 2000000);
     g_assert_cmpint(json_object_get_int_member(o, "buffer_size"), ==, 65536);
+    g_assert_true(json_object_get_boolean_member(o, "icount"));
     start = json_object_get_object_member(o, "start");
     g_assert_cmpint(json_object_get_int_member(start, "monotonic"), ==, 11);
     g_assert_cmpint(json_object_get_int_member(start, "realtime"), ==, 22);

@@ -138,13 +138,16 @@ void btrail_packer_pack(struct btrail_packer *packer,
 
 /* Reading */
 
-/* The table of sections behind the header */
-#define BTRAIL_BLOCK_SECTIONS   (BTRAIL_CODEC_STREAMS + 1)
-#define BTRAIL_BLOCK_TABLE_SIZE (BTRAIL_BLOCK_SECTIONS * 8)
+/* Of one entry in the table of sections, which is behind the header */
+#define BTRAIL_BLOCK_ENTRY_SIZE 8
 
-/* The least bytes of a payload */
+/* The most sections that there can be: those of the codec, and the events */
+#define BTRAIL_BLOCK_SECTIONS   (BTRAIL_CODEC_STREAMS + 1)
+
+/* The least bytes of a payload: without counts, there is no section for them */
 #define BTRAIL_BLOCK_MIN    (BTRAIL_BLOCK_HEADER_SIZE + \
-                             BTRAIL_BLOCK_TABLE_SIZE)
+                             (BTRAIL_BLOCK_SECTIONS - 1) * \
+                             BTRAIL_BLOCK_ENTRY_SIZE)
 
 /* The first bytes of a payload, which have the whole header */
 #define BTRAIL_BLOCK_START  (BTRAIL_BLOCK_MIN + \

@@ -18,6 +18,7 @@
 #include "lib/internal/bytes.h"
 
 #define BTRAIL_CODEC_PATH           1
+#define BTRAIL_CODEC_PATH_COUNTS    2   /* with instruction counts */
 
 /* Limits from begin to end, so that decoding takes bounded time and memory */
 #define BTRAIL_CODEC_MAX_RECORDS    (1u << 22)
@@ -33,6 +34,7 @@
 #define BTRAIL_CODEC_MAX_DISTANCE_BYTES (BTRAIL_VARINT_MAX - 1)
 #define BTRAIL_CODEC_MAX_RETURN_BYTES   1
 #define BTRAIL_CODEC_MAX_FLAG_BYTES     (4 + BTRAIL_VARINT_MAX)
+#define BTRAIL_CODEC_MAX_COUNT_BYTES    (4 + 7)
 
 enum btrail_codec_stream {
     /*
@@ -51,6 +53,7 @@ enum btrail_codec_stream {
     BTRAIL_CODEC_DISTANCES,     /* or so far, without the lowest bits */
     BTRAIL_CODEC_RETURNS,       /* to which branch it goes back */
     BTRAIL_CODEC_FLAGS,         /* where flags change */
+    BTRAIL_CODEC_COUNTS,        /* instruction counts that are not predicted */
     BTRAIL_CODEC_STREAMS,
 };
 
@@ -66,6 +69,9 @@ void btrail_encoder_free(struct btrail_encoder *enc);
 /**
  * btrail_encoder_begin - start from scratch
  * @out: BTRAIL_CODEC_STREAMS buffers, which must outlive the use
+ *
+ * Records have instruction counts if the first one has.  Only then there is
+ * anything in the last buffer.
  */
 void btrail_encoder_begin(struct btrail_encoder *enc, struct btrail_buf *out);
 
