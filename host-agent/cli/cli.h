@@ -36,6 +36,7 @@ int cmd_repair(int argc, char **argv);
 int cmd_merge(int argc, char **argv);
 int cmd_flamegraph(int argc, char **argv);
 int cmd_export(int argc, char **argv);
+int cmd_rr(int argc, char **argv);
 
 /* Print a JSON object, which is freed. */
 void cli_print_json(JsonObject *root);

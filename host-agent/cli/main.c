@@ -26,6 +26,7 @@ static const struct command {
     { "verify", cmd_verify, "check that a trace is complete" },
     { "repair", cmd_repair, "repair a trace that was cut off or damaged" },
     { "merge", cmd_merge, "merge the files of a trace into one" },
+    { "rr", cmd_rr, "record a guest, and replay it to any moment" },
 };
 
 static void print_help(FILE *out)

@@ -115,16 +115,14 @@ static int open_output(const struct emulator *e, GError **error)
     return fd;
 }
 
-static int open_null(int given)
+/* Not 0, 1 or 2: GLib closes those if they are where they should get to. */
+static int open_standard(int given)
 {
-    return given >= 0 ? given : open("/dev/null", O_RDWR | O_CLOEXEC);
-}
+    int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    int high = fcntl(given >= 0 ? given : fd, F_DUPFD_CLOEXEC, 3);
 
-static void close_null(int fd, int given)
-{
-    if (fd != given) {
-        close(fd);
-    }
+    close(fd);
+    return high;
 }
 
 static bool spawn(struct emulator *e, int monitor, GError **error)
@@ -137,15 +135,15 @@ static bool spawn(struct emulator *e, int monitor, GError **error)
     if (err < 0) {
         return false;
     }
-    in = open_null(e->options.input);
-    out = open_null(e->options.output);
+    in = open_standard(e->options.input);
+    out = open_standard(e->options.output);
     ok = g_spawn_async_with_fds(e->folder, (char **)e->arguments->pdata, NULL,
                                 G_SPAWN_DO_NOT_REAP_CHILD |
                                 G_SPAWN_LEAVE_DESCRIPTORS_OPEN,
                                 set_up_child, &birth, &e->pid, in, out, err,
                                 error);
-    close_null(in, e->options.input);
-    close_null(out, e->options.output);
+    close(in);
+    close(out);
     close(err);
     return ok;
 }

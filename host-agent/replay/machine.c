@@ -13,8 +13,6 @@
 #include "replay/option-list.h"
 #include "util/parse.h"
 
-#define FOLDER  "recording/" BTRAIL_RECORDING_FILES "/"
-
 struct builder {
     struct machine *m;
     bool defaults;              /* no -nodefaults: QEMU adds devices */
@@ -766,18 +764,12 @@ static bool handle(struct builder *b, char *const **at, GError **error)
 }
 
 /* What QEMU would add by itself, and what makes a replay exact */
-static bool add_machine(struct builder *b, GError **error)
+static void add_machine(struct builder *b)
 {
     g_autoptr(GPtrArray) list = option_list_parse(
         b->machine ? b->machine : "pc", "type");
-    const char *type = option_list_get(list, "type");
     g_autofree char *text = NULL, *ram = NULL;
 
-    /* Timers of both are wrong when a state of the guest is loaded. */
-    if (!type || strcmp(type, "microvm")) {
-        option_list_set(list, "hpet", "off");
-    }
-    put_both(b, "-global", "apic.vapic=off");
     text = option_list_format(list, "type");
     put(b->m->record, "-machine", text);
     if (!b->own_ram) {
@@ -793,7 +785,6 @@ static bool add_machine(struct builder *b, GError **error)
     put_both(b, "-accel", "tcg");
     put_both(b, "-no-user-config", NULL);
     put_both(b, "-L", "recording/" MACHINE_FIRMWARE);
-    return true;
 }
 
 static bool add_defaults(struct builder *b, GError **error)
@@ -822,7 +813,8 @@ static bool add_defaults(struct builder *b, GError **error)
         put(b->m->record, "-display", "none");
     }
     put(b->m->replay, "-display", "none");
-    return add_machine(b, error);
+    add_machine(b);
+    return true;
 }
 
 struct machine *machine_new(char *const *arguments, GError **error)

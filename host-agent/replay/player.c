@@ -157,6 +157,9 @@ static bool wait_stopped(struct player *p, GError **error)
         if (!emulator_icount(p->emulator, &icount, error)) {
             return false;
         }
+        if (p->options.progress) {
+            p->options.progress(icount, p->options.opaque);
+        }
         idle = icount == last ? idle + 1 : 0;
         last = icount;
         if (idle * POLL_MS >= STUCK_S * 1000) {

@@ -27,6 +27,7 @@ struct player;
  * @serial:    file that gets what the guest writes to its serial ports;
  *             relative to the private folder; NULL for none
  * @cancel_fd: any wait ends when it becomes readable; -1 for none
+ * @progress:  called each second while the guest runs, or NULL
  */
 struct player_options {
     const struct recording *recording;
@@ -36,6 +37,8 @@ struct player_options {
     bool forward;
     const char *serial;
     int cancel_fd;
+    void (*progress)(uint64_t icount, void *opaque);
+    void *opaque;
 };
 
 /*

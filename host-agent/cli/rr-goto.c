@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * backtrail rr goto: see rr.h
+ */
+
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "backtrail/names.h"
+#include "cli/rr.h"
+#include "replay/place.h"
+#include "util/json.h"
+
+/**
+ * struct arrival - where it stands
+ * @registers: QEMU's text
+ * @rip:       the next instruction
+ * @name:      of it, or NULL
+ */
+struct arrival {
+    uint64_t icount;
+    bool exact;
+    char *registers;
+    uint64_t rip;
+    char *name;
+};
+
+/* The next NAME=HEX of QEMU's "info registers"; moves @text behind it. */
+static bool next_register(const char **text, char name[8], uint64_t *value)
+{
+    for (const char *equals = *text; (equals = strchr(equals, '=')); equals++) {
+        const char *begin, *last = equals, *end = equals + 1;
+        size_t digits = strspn(end, "0123456789abcdef");
+
+        /* "R8 =0000000000000000" */
+        while (last > *text && last[-1] == ' ') {
+            last--;
+        }
+        begin = last;
+        while (begin > *text && g_ascii_isalnum(begin[-1])) {
+            begin--;
+        }
+        if (begin == last || last - begin >= 8 || digits < 8 || digits > 16) {
+            continue;
+        }
+        for (unsigned i = 0; i <= last - begin; i++) {
+            name[i] = begin + i < last ? g_ascii_tolower(begin[i]) : 0;
+        }
+        *value = g_ascii_strtoull(end, NULL, 16);
+        *text = end + digits;
+        return true;
+    }
+    return false;
+}
+
+static void name_address(struct arrival *a, const struct btrail_trace *trace)
+{
+    struct btrail_symbol symbol;
+    struct btrail_names *names;
+
+    if (!trace || btrail_names_open(&names, trace)) {
+        return;
+    }
+    if (a->rip >> 63 &&
+        !btrail_names_kernel_symbol(names, UINT64_MAX, a->rip, &symbol) &&
+        a->rip < symbol.end) {
+        a->name = g_strdup_printf("%s+0x%" PRIx64, symbol.name,
+                                  a->rip - symbol.address);
+    }
+    btrail_names_close(names);
+}
+
+static void print_arrival(const struct rr_options *o, const struct arrival *a)
+{
+    const char *text = a->registers;
+    JsonObject *registers;
+    uint64_t value;
+    char name[8];
+
+    if (!o->json) {
+        cli_printf("instruction %" PRIu64 "%s, at 0x%" PRIx64 "%s%s\n",
+                   a->icount, a->exact ? "" : ", the last one before the place "
+                   "that the trace has a count of", a->rip,
+                   a->name ? " " : "", a->name ? a->name : "");
+        /* QEMU's own text, of numbers */
+        fputs(a->registers, stdout);
+        return;
+    }
+    registers = json_object_new();
+    while (next_register(&text, name, &value)) {
+        btrail_json_add(registers, "X:-", value, NULL);
+        json_object_set_member(registers, name,
+                               json_object_dup_member(registers, "-"));
+        json_object_remove_member(registers, "-");
+    }
+    cli_print_json(btrail_json_new(
+        "U:icount", a->icount, "b:exact", a->exact, "X:rip", a->rip,
+        "S:name", a->name, "o:registers", registers, NULL));
+}
+
+static bool arrive(struct rr_options *o, struct arrival *a, GError **error)
+{
+    struct player_options options = rr_player(o);
+    struct player *p;
+    const char *text;
+    char name[8];
+    uint64_t value;
+    bool ok;
+
+    /* From the beginning, once */
+    options.forward = true;
+    p = player_start(&options, error);
+    if (!p) {
+        return false;
+    }
+    ok = player_goto(p, a->icount, error);
+    rr_end_progress(o);
+    a->registers = ok ? player_hmp(p, "info registers", error) : NULL;
+    text = a->registers;
+    while (text && next_register(&text, name, &value)) {
+        if (!strcmp(name, "rip") || !strcmp(name, "eip")) {
+            a->rip = value;
+        }
+    }
+    player_free(p);
+    return a->registers;
+}
+
+static int go(struct rr_options *o, const struct replay_place *place)
+{
+    g_autofree char *path = recording_path(o->recording,
+                                           BTRAIL_RECORDING_TRACE);
+    struct btrail_trace *trace = NULL;
+    struct arrival a = { .icount = 0 };
+    g_autoptr(GError) error = NULL;
+    int code = CLI_OK;
+    int ret = access(path, F_OK) ? 0 : btrail_trace_open(&trace, path);
+
+    if (ret) {
+        cli_error("%s: %s", path, cli_strerror(ret));
+        return CLI_DAMAGED;
+    }
+    if (replay_place_find(place, trace, &a.icount, &a.exact, &error) &&
+        arrive(o, &a, &error)) {
+        name_address(&a, trace);
+        print_arrival(o, &a);
+    } else {
+        code = rr_failed(error);
+    }
+    btrail_trace_close(trace);
+    g_free(a.registers);
+    g_free(a.name);
+    return code;
+}
+
+int rr_goto(int argc, char **argv)
+{
+    struct rr_options o = { .signals = -1 };
+    const GOptionEntry entries[] = { RR_ENTRIES(&o), { NULL } };
+    struct replay_place place = { .name = NULL };
+    g_autoptr(GError) error = NULL;
+    int code = CLI_USAGE;
+
+    if (cli_parse(&argc, &argv, entries, 2, "FOLDER PLACE",
+                  "Go to a place of a recording: a number of instructions, a "
+                  "time (1.5s), a record\n(@N or VCPU:N), a function of the "
+                  "kernel (panic, panic#3, last panic) or\n'last exit of "
+                  "PROCESS'.")) {
+        if (!replay_place_parse(argv[2], &place, &error)) {
+            cli_error("%s", error->message);
+        } else if (rr_open(&o, argv[1], &code)) {
+            code = go(&o, &place);
+        }
+    }
+    replay_place_clear(&place);
+    rr_clear(&o);
+    return code == CLI_OK && fflush(stdout) ? CLI_FAILED : code;
+}

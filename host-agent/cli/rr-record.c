@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * backtrail rr record: see rr.h
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "cli/rr.h"
+#include "replay/recorder.h"
+#include "util/json.h"
+
+struct rr_recording {
+    struct rr_options common;
+    char *output;
+};
+
+/* Keys go to the guest as they are typed, but for Ctrl-C and its like. */
+static bool set_terminal(struct termios *before)
+{
+    struct termios now;
+
+    if (!isatty(STDIN_FILENO) || tcgetattr(STDIN_FILENO, before)) {
+        return false;
+    }
+    now = *before;
+    now.c_lflag &= ~(ICANON | ECHO);
+    now.c_cc[VMIN] = 1;
+    now.c_cc[VTIME] = 0;
+    return !tcsetattr(STDIN_FILENO, TCSANOW, &now);
+}
+
+/*
+ * QEMU is not in our process group, so that Ctrl-C ends the recording and not
+ * QEMU; then it must not read the terminal either.
+ */
+static void *pump(void *opaque)
+{
+    int fd = GPOINTER_TO_INT(opaque);
+    char bytes[256];
+    ssize_t n;
+
+    while ((n = read(STDIN_FILENO, bytes, sizeof(bytes))) > 0) {
+        if (cli_write_all(fd, bytes, n)) {
+            break;
+        }
+    }
+    close(fd);
+    return NULL;
+}
+
+/* Its end to read from, or -1 */
+static int start_pump(void)
+{
+    int fds[2];
+
+    if (pipe2(fds, O_CLOEXEC)) {
+        return -1;
+    }
+    g_thread_unref(g_thread_new("stdin", pump, GINT_TO_POINTER(fds[1])));
+    return fds[0];
+}
+
+static void say_started(void *opaque)
+{
+    const struct rr_recording *r = opaque;
+
+    if (!r->common.quiet) {
+        cli_fprintf(stderr, "recording into %s; Ctrl-C ends it\n", r->output);
+    }
+}
+
+static void print_result(const struct rr_recording *r,
+                         const struct recording *made)
+{
+    if (r->common.json) {
+        cli_print_json(btrail_json_new(
+            "s:folder", made->folder, "U:instructions", made->instructions,
+            "d:seconds", made->duration_ns / 1e9,
+            "U:log_bytes", made->log.size, NULL));
+    } else if (!r->common.quiet) {
+        cli_fprintf(stderr, "%s: %.2f G instructions in %.1f s, %.1f MB of "
+                    "log; backtrail rr replay %s\n", r->output,
+                    made->instructions / 1e9, made->duration_ns / 1e9,
+                    made->log.size / 1e6, r->output);
+    }
+}
+
+static bool uses_stdio(char *const *arguments)
+{
+    bool serial = false;
+
+    for (; *arguments; arguments++) {
+        serial |= strstr(*arguments, "stdio") ||
+                  !strcmp(*arguments, "-nographic");
+    }
+    return serial;
+}
+
+/* The path of QEMU, to be freed; NULL after an error message */
+static char *find_qemu(const struct rr_options *o, const char *given)
+{
+    const char *name = o->qemu;
+
+    if (!name && given && strchr(given, '/')) {
+        name = given;
+    }
+    if (!name) {
+        name = g_getenv("BACKTRAIL_QEMU");
+    }
+    if (!name) {
+        name = BACKTRAIL_EMULATOR;
+    }
+    if (access(name, X_OK)) {
+        cli_error("%s: %s; name a QEMU with Backtrail's patches with --qemu "
+                  "(scripts/build qemu builds it)", name, g_strerror(errno));
+        return NULL;
+    }
+    return g_strdup(name);
+}
+
+static int record(struct rr_recording *r, const char *qemu,
+                  char *const *arguments)
+{
+    bool stdio = uses_stdio(arguments);
+    struct recorder_options o = {
+        .folder = r->output,
+        .program = qemu,
+        .arguments = arguments,
+        .input = stdio ? start_pump() : -1,
+        .output = stdio ? STDOUT_FILENO : -1,
+        .stop_fd = r->common.signals,
+        .started = say_started,
+        .opaque = r,
+    };
+    g_autoptr(GError) error = NULL;
+    struct termios before;
+    bool terminal = stdio && set_terminal(&before);
+    struct recording *made = recorder_run(&o, &error);
+    int code = CLI_OK;
+
+    if (terminal) {
+        tcsetattr(STDIN_FILENO, TCSANOW, &before);
+    }
+    if (made) {
+        print_result(r, made);
+        recording_free(made);
+    } else {
+        cli_error("%s", error->message);
+        code = CLI_FAILED;
+    }
+    return code;
+}
+
+static char *default_name(void)
+{
+    g_autoptr(GDateTime) now = g_date_time_new_now_local();
+
+    return g_date_time_format(now, "recording-%Y%m%d-%H%M%S");
+}
+
+int rr_record(int argc, char **argv)
+{
+    struct rr_recording r = { .common.signals = -1 };
+    const GOptionEntry entries[] = {
+        { "output", 'o', 0, G_OPTION_ARG_FILENAME, &r.output,
+          "folder to make (default: recording-DATE-TIME)", "FOLDER" },
+        { "qemu", 0, 0, G_OPTION_ARG_FILENAME, &r.common.qemu,
+          "the QEMU to record with (default: $BACKTRAIL_QEMU, or the one that "
+          "is installed)", "PATH" },
+        { "json", 0, 0, G_OPTION_ARG_NONE, &r.common.json,
+          "print the result as JSON", NULL },
+        { "quiet", 'q', 0, G_OPTION_ARG_NONE, &r.common.quiet,
+          "print errors only", NULL },
+        { NULL }
+    };
+    g_autofree char *qemu = NULL;
+    const char *given = NULL;
+    int code = CLI_USAGE;
+
+    if (!cli_parse(&argc, &argv, entries, -1, "-- QEMU-ARGUMENT...",
+                   "Record a guest into a folder, from when it is switched "
+                   "on.")) {
+        goto out;
+    }
+    argv++;
+    /* A whole command line has the program, too. */
+    if (strstr(*argv, "qemu-system-") && **argv != '-') {
+        given = *argv++;
+    }
+    code = CLI_FAILED;
+    qemu = find_qemu(&r.common, given);
+    if (qemu && rr_open(&r.common, NULL, &code)) {
+        if (!r.output) {
+            r.output = default_name();
+        }
+        code = record(&r, qemu, argv);
+    }
+out:
+    rr_clear(&r.common);
+    g_free(r.output);
+    return code;
+}

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * backtrail rr verify: see rr.h
+ */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <unistd.h>
+
+#include "cli/rr.h"
+#include "replay/fingerprint.h"
+#include "util/json.h"
+
+/*
+ * A machine that is switched off stands when QEMU gets to it; until then the
+ * guest waits in a loop, in each replay for another while.
+ */
+#define MAX_TAIL    (UINT64_C(1) << 28)
+
+/* Makes the trace that all others are compared with. */
+bool rr_make_trace(struct rr_options *o, int *code)
+{
+    g_autofree char *path = recording_path(o->recording,
+                                           BTRAIL_RECORDING_TRACE);
+    g_autofree char *prints = recording_path(o->recording,
+                                             BTRAIL_RECORDING_FINGERPRINTS);
+    /* A name that is no part of another trace */
+    g_autofree char *new = recording_path(o->recording, "new-trace.btrail");
+    g_autoptr(GArray) made = rr_trace(o, new, code);
+    g_autoptr(GError) error = NULL;
+
+    if (!made) {
+        return false;
+    }
+    if (!fingerprint_save(prints, made, &error)) {
+        *code = rr_failed(error);
+    } else if (rename(new, path)) {
+        cli_error("%s: %s", path, g_strerror(errno));
+        *code = CLI_FAILED;
+    } else {
+        return true;
+    }
+    unlink(new);
+    return false;
+}
+
+bool rr_has_trace(const struct rr_options *o)
+{
+    g_autofree char *path = recording_path(o->recording,
+                                           BTRAIL_RECORDING_TRACE);
+    g_autofree char *prints = recording_path(o->recording,
+                                             BTRAIL_RECORDING_FINGERPRINTS);
+
+    return !access(path, F_OK) && !access(prints, F_OK);
+}
+
+static JsonObject *record_json(const struct btrail_record *r)
+{
+    return btrail_json_new("X:from", r->from, "X:to", r->to, "X:flags",
+                           r->flags, NULL);
+}
+
+static int print_difference(const struct rr_options *o,
+                            const struct fingerprint_difference *d)
+{
+    if (o->json) {
+        cli_print_json(btrail_json_new(
+            "b:identical", false, "u:vcpu", d->vcpu, "U:index", d->index,
+            "o:first", record_json(&d->a), "o:second", record_json(&d->b),
+            NULL));
+    } else {
+        cli_printf("not identical: vCPU %u, record %" PRIu64 "\n"
+                   "first   0x%016" PRIx64 " -> 0x%016" PRIx64 "\n"
+                   "second  0x%016" PRIx64 " -> 0x%016" PRIx64 "\n",
+                   d->vcpu, d->index, d->a.from, d->a.to, d->b.from, d->b.to);
+    }
+    return CLI_DAMAGED;
+}
+
+static int print_identical(const struct rr_options *o, uint64_t records,
+                           uint64_t tail)
+{
+    if (o->json) {
+        cli_print_json(btrail_json_new(
+            "b:identical", true, "U:records", records, "U:tail", tail, NULL));
+        return CLI_OK;
+    }
+    cli_printf("identical: %" PRIu64 " records", records);
+    if (tail) {
+        cli_printf(", and %" PRIu64 " of one replay only, while it was "
+                   "switched off", tail);
+    }
+    cli_printf("\n");
+    return CLI_OK;
+}
+
+static uint64_t stream_records(const struct btrail_trace *trace, unsigned vcpu)
+{
+    struct btrail_stream_info info;
+
+    for (unsigned i = 0; !btrail_trace_stream(trace, i, &info); i++) {
+        if (info.vcpu == vcpu) {
+            return info.records;
+        }
+    }
+    return 0;
+}
+
+/* Says where two traces differ, from the last fingerprint that agrees on. */
+static int compare(const struct rr_options *o, const struct btrail_trace *a,
+                   const struct btrail_trace *b, const GArray *prints,
+                   const GArray *others)
+{
+    uint64_t in_a = stream_records(a, 0), in_b = stream_records(b, 0);
+    uint64_t both = MIN(in_a, in_b), from, records = 0;
+    struct fingerprint_difference d;
+    g_autoptr(GError) error = NULL;
+    uint32_t vcpu = 0;
+
+    if (fingerprint_agree(prints, others, &vcpu, &records)) {
+        from = both / FINGERPRINT_INTERVAL * FINGERPRINT_INTERVAL;
+    } else {
+        from = (records - 1) / FINGERPRINT_INTERVAL * FINGERPRINT_INTERVAL;
+    }
+    if (!fingerprint_compare(a, b, vcpu, from, &d, &error)) {
+        if (error) {
+            return rr_failed(error);
+        }
+        if (records) {
+            cli_error("the page tables differ, before record %" PRIu64,
+                      records);
+            return CLI_DAMAGED;
+        }
+        return print_identical(o, both, 0);
+    }
+    if (d.ended && !records && MAX(in_a, in_b) - both <= MAX_TAIL) {
+        return print_identical(o, both, MAX(in_a, in_b) - both);
+    }
+    return print_difference(o, &d);
+}
+
+static int compare_files(const struct rr_options *o, const char *first,
+                         const char *second, const GArray *prints,
+                         const GArray *others)
+{
+    struct btrail_trace *a = NULL, *b = NULL;
+    int code = CLI_FAILED;
+    int ret = btrail_trace_open(&a, first);
+
+    if (ret) {
+        cli_error("%s: %s", first, cli_strerror(ret));
+        return CLI_DAMAGED;
+    }
+    ret = btrail_trace_open(&b, second);
+    if (ret) {
+        cli_error("%s: %s", second, cli_strerror(ret));
+    } else {
+        code = compare(o, a, b, prints, others);
+    }
+    btrail_trace_close(a);
+    btrail_trace_close(b);
+    return code;
+}
+
+int rr_check_trace(struct rr_options *o)
+{
+    g_autofree char *path = recording_path(o->recording,
+                                           BTRAIL_RECORDING_TRACE);
+    g_autofree char *stored = recording_path(o->recording,
+                                             BTRAIL_RECORDING_FINGERPRINTS);
+    g_autofree char *second = recording_path(o->recording,
+                                             "new-trace.btrail");
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GArray) prints = fingerprint_load(stored, &error);
+    g_autoptr(GArray) made = NULL;
+    int code;
+
+    if (!prints) {
+        return rr_failed(error);
+    }
+    made = rr_trace(o, second, &code);
+    if (made) {
+        code = compare_files(o, path, second, prints, made);
+        unlink(second);
+    }
+    return code;
+}
+
+int rr_verify(int argc, char **argv)
+{
+    struct rr_options o = { .signals = -1 };
+    const GOptionEntry entries[] = { RR_ENTRIES(&o), { NULL } };
+    int code = CLI_USAGE;
+
+    if (cli_parse(&argc, &argv, entries, 1, "FOLDER",
+                  "Replay a recording, and compare all branches with those of "
+                  "its first replay.") &&
+        rr_open(&o, argv[1], &code) &&
+        (rr_has_trace(&o) || rr_make_trace(&o, &code))) {
+        code = rr_check_trace(&o);
+    }
+    rr_clear(&o);
+    return code == CLI_OK && fflush(stdout) ? CLI_FAILED : code;
+}

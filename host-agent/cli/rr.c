@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * backtrail rr: see rr.h
+ */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "cli/rr.h"
+#include "replay/fingerprint.h"
+#include "replay/tracer.h"
+
+static const struct {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *summary;
+} commands[] = {
+    { "record", rr_record, "record a guest into a folder" },
+    { "replay", rr_replay, "replay a recording: trace it, or debug it" },
+    { "goto", rr_goto, "go to a place, and show the CPU's state there" },
+    { "info", rr_info, "show what is in a recording" },
+    { "verify", rr_verify, "replay a recording again, and compare" },
+};
+
+static void print_help(FILE *out)
+{
+    cli_fprintf(out, "Usage: backtrail rr COMMAND [OPTION]... FOLDER\n\n"
+                "Record a guest, and go back to any moment of it.\n\n"
+                "Commands:\n");
+    for (unsigned i = 0; i < G_N_ELEMENTS(commands); i++) {
+        cli_fprintf(out, "  %-12s%s\n", commands[i].name,
+                    commands[i].summary);
+    }
+    cli_fprintf(out, "\nSee also backtrail rr COMMAND --help, and man "
+                "backtrail-rr.\n");
+}
+
+int cmd_rr(int argc, char **argv)
+{
+    const char *name = argc > 1 ? argv[1] : NULL;
+
+    if (!name) {
+        print_help(stderr);
+        return CLI_USAGE;
+    }
+    if (!strcmp(name, "--help") || !strcmp(name, "-h")) {
+        print_help(stdout);
+        return CLI_OK;
+    }
+    for (unsigned i = 0; i < G_N_ELEMENTS(commands); i++) {
+        if (!strcmp(commands[i].name, name)) {
+            g_autofree char *program = g_strdup_printf("backtrail rr %s",
+                                                       name);
+
+            argv[1] = program;
+            g_set_prgname(program);
+            return commands[i].run(argc - 1, argv + 1);
+        }
+    }
+    cli_error("unknown command 'rr %s'; see backtrail rr --help", name);
+    return CLI_USAGE;
+}
+
+int rr_failed(const GError *error)
+{
+    cli_error("%s", error->message);
+    return g_error_matches(error, BTRAIL_AGENT_ERROR,
+                           BTRAIL_AGENT_ERROR_PROTOCOL) ? CLI_DAMAGED :
+           CLI_FAILED;
+}
+
+static int open_signals(void)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGHUP);
+    /* Before any thread starts, as threads inherit the mask. */
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+bool rr_open(struct rr_options *o, const char *folder, int *code)
+{
+    g_autoptr(GError) error = NULL;
+
+    o->signals = open_signals();
+    if (o->signals < 0) {
+        cli_error("signalfd: %s", g_strerror(errno));
+        *code = CLI_FAILED;
+        return false;
+    }
+    if (!folder) {
+        return true;
+    }
+    o->recording = recording_open(folder, &error);
+    if (!o->recording || !recording_check(o->recording, &error)) {
+        *code = rr_failed(error);
+        return false;
+    }
+    return true;
+}
+
+void rr_clear(struct rr_options *o)
+{
+    recording_free(o->recording);
+    if (o->signals >= 0) {
+        close(o->signals);
+    }
+    g_free(o->qemu);
+}
+
+/* How far it is; a recorder that was killed does not know how far it goes. */
+static void print_progress(uint64_t icount, void *opaque)
+{
+    const struct rr_options *o = opaque;
+    uint64_t all = o->recording->instructions;
+
+    if (all) {
+        fprintf(stderr, "\r%.2f of %.2f G instructions (%.0f %%)  ",
+                icount / 1e9, all / 1e9, 100.0 * icount / all);
+    } else {
+        fprintf(stderr, "\r%.2f G instructions  ", icount / 1e9);
+    }
+}
+
+static bool has_progress(const struct rr_options *o)
+{
+    return !o->quiet && isatty(STDERR_FILENO);
+}
+
+void rr_end_progress(const struct rr_options *o)
+{
+    if (has_progress(o)) {
+        fprintf(stderr, "\n");
+    }
+}
+
+struct player_options rr_player(struct rr_options *o)
+{
+    return (struct player_options) {
+        .recording = o->recording,
+        .program = o->qemu,
+        .any_qemu = o->any_qemu,
+        .cancel_fd = o->signals,
+        .progress = has_progress(o) ? print_progress : NULL,
+        .opaque = o,
+    };
+}
+
+static GArray *fingerprints_of(const char *path, GError **error)
+{
+    struct btrail_trace *trace;
+    int ret = btrail_trace_open(&trace, path);
+    GArray *prints;
+
+    if (ret) {
+        g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_PROTOCOL,
+                    "%s: %s", path, cli_strerror(ret));
+        return NULL;
+    }
+    prints = fingerprint_trace(trace, error);
+    btrail_trace_close(trace);
+    return prints;
+}
+
+GArray *rr_trace(struct rr_options *o, const char *path, int *code)
+{
+    const struct player_options options = rr_player(o);
+    struct tracer_result result;
+    g_autoptr(GError) error = NULL;
+    GArray *prints = NULL;
+
+    if (tracer_run(&options, path, &result, &error)) {
+        prints = fingerprints_of(path, &error);
+    }
+    rr_end_progress(o);
+    if (!prints) {
+        *code = rr_failed(error);
+        return NULL;
+    }
+    if (!o->quiet) {
+        cli_fprintf(stderr, "%s: %" PRIu64 " records of %" PRIu64
+                    " instructions\n", path, result.records, result.icount);
+    }
+    if (result.no_names && !o->quiet) {
+        cli_fprintf(stderr, "%s has no names: %s\n", path, result.no_names);
+    }
+    g_free(result.no_names);
+    return prints;
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * backtrail rr: its commands, and what they share
+ */
+
+#ifndef BTRAIL_CLI_RR_H
+#define BTRAIL_CLI_RR_H
+
+#include "cli/cli.h"
+#include "replay/player.h"
+
+int rr_record(int argc, char **argv);
+int rr_replay(int argc, char **argv);
+int rr_goto(int argc, char **argv);
+int rr_info(int argc, char **argv);
+int rr_verify(int argc, char **argv);
+
+/**
+ * struct rr_options - options of all commands that replay
+ * @qemu:     path, or NULL
+ * @signals:  the first signal cancels what waits; -1 before rr_open()
+ */
+struct rr_options {
+    char *qemu;
+    gboolean any_qemu;
+    gboolean json;
+    gboolean quiet;
+    int signals;
+    struct recording *recording;
+};
+
+#define RR_ENTRIES(o) \
+    { "qemu", 0, 0, G_OPTION_ARG_FILENAME, &(o)->qemu, \
+      "the QEMU to replay with (default: that of the recording)", "PATH" }, \
+    { "any-qemu", 0, 0, G_OPTION_ARG_NONE, &(o)->any_qemu, \
+      "try it with another QEMU than the one that has recorded", NULL }, \
+    { "json", 0, 0, G_OPTION_ARG_NONE, &(o)->json, "print JSON", NULL }, \
+    { "quiet", 'q', 0, G_OPTION_ARG_NONE, &(o)->quiet, \
+      "print errors and results only", NULL }
+
+/* Opens a recording whose files are whole.  False after an error message; then
+ * *code is what to exit with. */
+bool rr_open(struct rr_options *o, const char *folder, int *code);
+void rr_clear(struct rr_options *o);
+
+/* Options for a player of it; with progress on a terminal */
+struct player_options rr_player(struct rr_options *o);
+/* Ends the line of the progress. */
+void rr_end_progress(const struct rr_options *o);
+
+/* Prints an error, which may be NULL if it has been; returns an exit code:
+ * what comes from a damaged recording, or from a replay that has failed, is
+ * CLI_DAMAGED. */
+int rr_failed(const GError *error);
+
+/*
+ * Makes a trace at a path of the recording's folder, and its fingerprints.
+ * Returns NULL after an error message.
+ */
+GArray *rr_trace(struct rr_options *o, const char *path, int *code);
+
+/*
+ * The first trace and its fingerprints: are they there; make them, false after
+ * an error message; compare another replay with them, which returns an exit
+ * code
+ */
+bool rr_has_trace(const struct rr_options *o);
+bool rr_make_trace(struct rr_options *o, int *code);
+int rr_check_trace(struct rr_options *o);
+
+#endif /* BTRAIL_CLI_RR_H */

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Fingerprints of a trace: see fingerprint.h
+ */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "replay/fingerprint.h"
+
+#define HEAD        "backtrail fingerprints 1\n"
+/* A trace of 2^44 records has so many. */
+#define MAX_PRINTS  (1u << 24)
+#define MAX_TEXT    (1u << 30)
+
+static bool library_error(GError **error, int ret)
+{
+    g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_PROTOCOL,
+                "the trace: %s", btrail_strerror(ret));
+    return false;
+}
+
+/*
+ * Each step is one-to-one in the state and in what is added, so that records
+ * that differ once always make states that differ.
+ */
+static inline void chain_number(uint64_t chain[2], uint64_t n)
+{
+    chain[0] = (chain[0] ^ n) * UINT64_C(0x9e3779b97f4a7c15);
+    chain[0] ^= chain[0] >> 29;
+    chain[1] = (chain[1] ^ chain[0]) * UINT64_C(0xff51afd7ed558ccd);
+    chain[1] ^= chain[1] >> 32;
+}
+
+static inline void chain_record(uint64_t chain[2],
+                                const struct btrail_record *r)
+{
+    chain_number(chain, r->from);
+    chain_number(chain, r->to);
+    chain_number(chain, r->flags);
+}
+
+/* Adds the records of a batch, and a fingerprint wherever one is due. */
+static void add_records(GArray *prints, struct fingerprint *p,
+                        const struct btrail_batch *b)
+{
+    for (size_t i = 0; i < b->count; i++) {
+        chain_record(p->chain, &b->records[i]);
+        if (++p->records % FINGERPRINT_INTERVAL == 0) {
+            g_array_append_vals(prints, p, 1);
+        }
+    }
+}
+
+/* False if an event says that the trace is not whole. */
+static bool add_event(struct fingerprint *p, const struct btrail_event *e,
+                      GError **error)
+{
+    if (e->type == BTRAIL_EVENT_CR3) {
+        chain_number(p->chain, e->data[0]);
+    }
+    if (e->type == BTRAIL_EVENT_GAP && e->data[0]) {
+        g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_PROTOCOL,
+                    "the trace lacks records behind %" G_GUINT64_FORMAT,
+                    p->records);
+        return false;
+    }
+    return true;
+}
+
+static bool add_stream(GArray *prints, const struct btrail_trace *trace,
+                       unsigned vcpu, GError **error)
+{
+    struct fingerprint p = { .vcpu = vcpu };
+    struct btrail_cursor *cursor;
+    struct btrail_batch batch;
+    bool ok = true;
+    int ret = btrail_cursor_open(&cursor, trace, vcpu, 0);
+
+    if (ret) {
+        return library_error(error, ret);
+    }
+    while (ok && !(ret = btrail_cursor_next(cursor, &batch))) {
+        if (batch.event) {
+            ok = add_event(&p, batch.event, error);
+        } else {
+            add_records(prints, &p, &batch);
+        }
+    }
+    btrail_cursor_close(cursor);
+    if (!ok || ret != -BTRAIL_ERR_END) {
+        return ok ? library_error(error, ret) : false;
+    }
+    if (p.records % FINGERPRINT_INTERVAL) {
+        g_array_append_val(prints, p);
+    }
+    return true;
+}
+
+GArray *fingerprint_trace(const struct btrail_trace *trace, GError **error)
+{
+    GArray *prints = g_array_new(FALSE, FALSE, sizeof(struct fingerprint));
+    struct btrail_stream_info stream;
+
+    for (unsigned i = 0; !btrail_trace_stream(trace, i, &stream); i++) {
+        if (!add_stream(prints, trace, stream.vcpu, error)) {
+            g_array_unref(prints);
+            return NULL;
+        }
+    }
+    return prints;
+}
+
+bool fingerprint_save(const char *path, const GArray *prints, GError **error)
+{
+    g_autoptr(GString) text = g_string_new(HEAD);
+
+    for (unsigned i = 0; i < prints->len; i++) {
+        const struct fingerprint *p = &g_array_index(prints,
+                                                     struct fingerprint, i);
+
+        g_string_append_printf(text, "%u %" PRIu64 " %016" PRIx64 "%016"
+                               PRIx64 "\n", p->vcpu, p->records, p->chain[0],
+                               p->chain[1]);
+    }
+    return g_file_set_contents(path, text->str, text->len, error);
+}
+
+static bool parse_line(const char *line, struct fingerprint *p)
+{
+    int end = -1;
+
+    return sscanf(line, "%" SCNu32 " %" SCNu64 " %16" SCNx64 "%16" SCNx64 "%n",
+                  &p->vcpu, &p->records, &p->chain[0], &p->chain[1],
+                  &end) == 4 && end > 0 && !line[end];
+}
+
+GArray *fingerprint_parse(const char *text, GError **error)
+{
+    g_autoptr(GArray) prints = g_array_new(FALSE, FALSE,
+                                           sizeof(struct fingerprint));
+    bool ok = g_str_has_prefix(text, HEAD);
+
+    text += ok ? strlen(HEAD) : 0;
+    while (ok && *text) {
+        const char *end = strchr(text, '\n');
+        g_autofree char *line = g_strndup(text, end ? end - text : 0);
+        struct fingerprint p;
+
+        ok = end && prints->len < MAX_PRINTS && parse_line(line, &p);
+        if (ok) {
+            g_array_append_val(prints, p);
+            text = end + 1;
+        }
+    }
+    if (!ok) {
+        g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_PROTOCOL,
+                    "the fingerprints are damaged; remove the file, and "
+                    "replay again");
+        return NULL;
+    }
+    return g_steal_pointer(&prints);
+}
+
+GArray *fingerprint_load(const char *path, GError **error)
+{
+    g_autofree char *text = NULL;
+    gsize length;
+
+    if (!g_file_get_contents(path, &text, &length, error)) {
+        return NULL;
+    }
+    if (length > MAX_TEXT || strlen(text) != length) {
+        *text = 0;
+    }
+    return fingerprint_parse(text, error);
+}
+
+static const struct fingerprint *find(const GArray *prints, uint32_t vcpu,
+                                      uint64_t records)
+{
+    for (unsigned i = 0; i < prints->len; i++) {
+        const struct fingerprint *p = &g_array_index(prints,
+                                                     struct fingerprint, i);
+
+        if (p->vcpu == vcpu && p->records == records) {
+            return p;
+        }
+    }
+    return NULL;
+}
+
+bool fingerprint_agree(const GArray *a, const GArray *b, uint32_t *vcpu,
+                       uint64_t *records)
+{
+    for (unsigned i = 0; i < a->len; i++) {
+        const struct fingerprint *p = &g_array_index(a, struct fingerprint,
+                                                     i);
+        const struct fingerprint *q = i < b->len ?
+            &g_array_index(b, struct fingerprint, i) : NULL;
+
+        if (!q || q->vcpu != p->vcpu || q->records != p->records) {
+            q = find(b, p->vcpu, p->records);
+        }
+        if (q && (q->chain[0] != p->chain[0] || q->chain[1] != p->chain[1])) {
+            *vcpu = p->vcpu;
+            *records = p->records;
+            return false;
+        }
+    }
+    return true;
+}
+
+/* One side of a comparison: records in their order */
+struct side {
+    struct btrail_cursor *cursor;
+    struct btrail_batch batch;
+    size_t at;
+    bool end;
+    int ret;
+};
+
+static bool open_side(struct side *s, const struct btrail_trace *trace,
+                      uint32_t vcpu, uint64_t from)
+{
+    memset(s, 0, sizeof(*s));
+    s->ret = btrail_cursor_open(&s->cursor, trace, vcpu, 0);
+    if (!s->ret) {
+        s->ret = btrail_cursor_seek(s->cursor, from);
+    }
+    return !s->ret;
+}
+
+/* The next record, or NULL at the end */
+static const struct btrail_record *next_record(struct side *s)
+{
+    while (!s->end && s->at >= s->batch.count) {
+        s->at = 0;
+        s->ret = btrail_cursor_next(s->cursor, &s->batch);
+        s->end = s->ret;
+        if (!s->end && s->batch.event) {
+            s->batch.count = 0;
+        }
+    }
+    return s->end ? NULL : &s->batch.records[s->at++];
+}
+
+static bool same(const struct btrail_record *a, const struct btrail_record *b)
+{
+    return a->from == b->from && a->to == b->to && a->flags == b->flags;
+}
+
+static bool compare_sides(struct side *a, struct side *b, uint64_t index,
+                          struct fingerprint_difference *d)
+{
+    for (;; index++) {
+        const struct btrail_record *x = next_record(a);
+        const struct btrail_record *y = next_record(b);
+
+        if (x && y && same(x, y)) {
+            continue;
+        }
+        if (!x && !y) {
+            return false;
+        }
+        d->index = index;
+        d->ended = !x || !y;
+        d->a = x ? *x : (struct btrail_record){ 0 };
+        d->b = y ? *y : (struct btrail_record){ 0 };
+        return true;
+    }
+}
+
+bool fingerprint_compare(const struct btrail_trace *a,
+                         const struct btrail_trace *b, uint32_t vcpu,
+                         uint64_t from, struct fingerprint_difference *d,
+                         GError **error)
+{
+    struct side x = { NULL }, y = { NULL };
+    bool differ = false;
+
+    memset(d, 0, sizeof(*d));
+    d->vcpu = vcpu;
+    if (open_side(&x, a, vcpu, from) && open_side(&y, b, vcpu, from)) {
+        differ = compare_sides(&x, &y, from, d);
+    }
+    btrail_cursor_close(x.cursor);
+    btrail_cursor_close(y.cursor);
+    if (x.ret && x.ret != -BTRAIL_ERR_END) {
+        library_error(error, x.ret);
+    } else if (y.ret && y.ret != -BTRAIL_ERR_END) {
+        library_error(error, y.ret);
+    }
+    return differ;
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The trace of a recording: see tracer.h
+ */
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "drain/capture.h"
+#include "replay/tracer.h"
+#include "util/json.h"
+
+#define CAPTURE     "replay"
+#define FD_NAME     "replay-trace"
+/* Includes the wait for the capture to take the device's HELLO. */
+#define START_MS    60000
+#define STOP_MS     600000
+
+struct tracer {
+    struct player *player;
+    struct btrail_session *session;
+    struct btrail_capture *capture;
+};
+
+static JsonObject *metadata(const struct recording *r)
+{
+    return btrail_json_new("s:recording", r->folder, "S:qemu",
+                           r->qemu_version, NULL);
+}
+
+static bool open_session(struct tracer *t, const struct recording *r,
+                         const char *path, GError **error)
+{
+    const struct btrail_store_options store = { .path = path, .replace = true };
+    g_autoptr(JsonObject) facts = metadata(r);
+    struct btrail_session_options options = { .metadata = facts };
+
+    if (btrail_store_open(&options.store, &store)) {
+        btrail_agent_error_errno(error, path);
+        return false;
+    }
+    t->session = btrail_session_new(&options, error);
+    return t->session;
+}
+
+/* Has the device make a capture over a connection to us. */
+static bool start_capture(struct tracer *t, GError **error)
+{
+    struct btrail_capture_options options = {
+        .names = true,
+        .sessions = &t->session,
+        .n_sessions = 1,
+    };
+    g_autoptr(JsonNode) got = NULL, started = NULL;
+    int socks[2];
+
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, socks) < 0) {
+        btrail_agent_error_errno(error, "socketpair");
+        return false;
+    }
+    options.sock = socks[0];
+    t->capture = btrail_capture_start(&options);
+    got = player_execute(t->player, "getfd",
+                         btrail_json_new("s:fdname", FD_NAME, NULL), socks[1],
+                         START_MS, error);
+    started = got ? player_execute(
+        t->player, "branch-trace-start", btrail_json_new(
+            "s:capture", CAPTURE, "s:overflow", "pause",
+            "u:agent-timeout", 0,
+            "o:agent", btrail_json_new("s:type", "fd", "s:str", FD_NAME,
+                                       NULL), NULL),
+        -1, START_MS, error) : NULL;
+    close(socks[1]);
+    return started;
+}
+
+/* The capture of a machine that was switched off has ended by itself. */
+static bool stop_capture(struct tracer *t, GError **error)
+{
+    g_autoptr(GError) local = NULL;
+    g_autoptr(JsonNode) stopped = player_execute(
+        t->player, "branch-trace-stop",
+        btrail_json_new("s:capture", CAPTURE, NULL), -1, STOP_MS, &local);
+
+    if (!stopped && !g_error_matches(local, BTRAIL_AGENT_ERROR,
+                                     BTRAIL_AGENT_ERROR_COMMAND)) {
+        g_propagate_error(error, g_steal_pointer(&local));
+        return false;
+    }
+    return true;
+}
+
+/* Ends what has begun; the trace is then closed. */
+static bool finish(struct tracer *t, bool ok, struct tracer_result *result,
+                   GError **error)
+{
+    struct btrail_session_result session = { 0 };
+    struct btrail_capture_result capture = { 0 };
+
+    if (t->capture) {
+        if (!ok) {
+            btrail_capture_stop(t->capture);
+            /* The guest that waits is not there any more. */
+            g_clear_pointer(&t->player, player_free);
+        }
+        btrail_capture_finish(t->capture, &capture);
+        /* The session has the same error. */
+        g_clear_error(&capture.error);
+    }
+    if (t->session) {
+        btrail_session_finish(t->session, &session);
+    }
+    result->records = session.progress.records;
+    result->no_names = session.no_names;
+    if (session.error && ok) {
+        g_propagate_error(error, session.error);
+        ok = false;
+    } else {
+        g_clear_error(&session.error);
+    }
+    if (ok && session.progress.lost + session.unexplained) {
+        g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_PROTOCOL,
+                    "the trace of the replay lacks records");
+        ok = false;
+    }
+    return ok;
+}
+
+bool tracer_run(const struct player_options *options, const char *path,
+                struct tracer_result *result, GError **error)
+{
+    struct player_options o = *options;
+    struct tracer t = { NULL };
+    bool ok;
+
+    memset(result, 0, sizeof(*result));
+    o.trace = true;
+    o.forward = true;
+    t.player = player_start(&o, error);
+    if (!t.player) {
+        return false;
+    }
+    ok = open_session(&t, o.recording, path, error) &&
+         start_capture(&t, error) && player_finish(t.player, error) &&
+         player_icount(t.player, &result->icount, error) &&
+         stop_capture(&t, error);
+    ok = finish(&t, ok, result, error);
+    player_free(t.player);
+    if (!ok) {
+        unlink(path);
+        g_clear_pointer(&result->no_names, g_free);
+    }
+    return ok;
+}

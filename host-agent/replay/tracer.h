@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The trace of a recording: all branches of a replay
+ */
+
+#ifndef BTRAIL_TRACER_H
+#define BTRAIL_TRACER_H
+
+#include "replay/player.h"
+
+/**
+ * struct tracer_result
+ * @records:  in the trace
+ * @icount:   instruction at which the replay ended
+ * @no_names: why the trace has no names, to be freed, or NULL
+ */
+struct tracer_result {
+    uint64_t records;
+    uint64_t icount;
+    char *no_names;
+};
+
+/**
+ * tracer_run - replay a recording from its beginning to its end, and trace it
+ * @options: trace and forward are set
+ * @path:    of the trace, which is replaced; nothing is left of one that fails
+ *
+ * The guest waits when the trace is not written fast enough, which it does not
+ * see: its time is counted in instructions.
+ */
+bool tracer_run(const struct player_options *options, const char *path,
+                struct tracer_result *result, GError **error);
+
+#endif /* BTRAIL_TRACER_H */

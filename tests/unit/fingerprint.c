@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Tests of fingerprint.c: traces that are the same, and such that differ in
+ * one thing
+ */
+
+#include <string.h>
+
+#include "replay/fingerprint.h"
+#include "trace-samples.h"
+
+#define RECORDS     (FINGERPRINT_INTERVAL * 2 + 1000)
+#define SLAB        4096u
+
+/* What is different in a trace */
+struct change {
+    uint64_t index;
+    struct btrail_record add;   /* to the record */
+    uint64_t cr3;               /* loaded before it */
+    uint64_t less;              /* records at the end */
+    unsigned slab;              /* records in a slab, if not SLAB */
+};
+
+static void write_trace(const char *path, const struct change *c)
+{
+    g_autofree struct btrail_record *records =
+        g_new(struct btrail_record, SLAB);
+    unsigned slab_size = c->slab ? c->slab : SLAB;
+    uint64_t all = RECORDS - c->less;
+    struct btrail_writer *w;
+
+    g_assert_cmpint(btrail_writer_open(&w, path, BTRAIL_WRITER_REPLACE), ==,
+                    0);
+    for (uint64_t first = 0; first < all; first += slab_size) {
+        uint64_t n = MIN(slab_size, all - first);
+        struct btrail_event events[2] = {
+            /* The host's time is another one in each replay. */
+            { .type = BTRAIL_EVENT_TIME, .index = first,
+              .data = { first + (uintptr_t)w, first, first } },
+            { .type = BTRAIL_EVENT_CR3, .index = c->index,
+              .data = { c->cr3 } },
+        };
+        struct btrail_slab slab = {
+            .first_index = first, .records = records, .n_records = n,
+            .events = events, .n_events = 1,
+        };
+
+        for (uint64_t i = 0; i < n; i++) {
+            records[i] = (struct btrail_record) { (first + i) % 777,
+                                                  (first + i) % 555, 0 };
+        }
+        if (c->index >= first && c->index < first + n) {
+            records[c->index - first].from += c->add.from;
+            records[c->index - first].to += c->add.to;
+            records[c->index - first].flags += c->add.flags;
+            slab.n_events += c->cr3 != 0;
+        }
+        g_assert_cmpint(btrail_writer_append(w, 0, &slab), ==, 0);
+    }
+    g_assert_cmpint(btrail_writer_close(w), ==, 0);
+}
+
+struct side {
+    char *path;
+    struct btrail_trace *trace;
+    GArray *prints;
+};
+
+static void open_side(struct side *s, const struct change *c)
+{
+    g_autoptr(GError) error = NULL;
+
+    s->path = sample_path();
+    write_trace(s->path, c);
+    g_assert_cmpint(btrail_trace_open(&s->trace, s->path), ==, 0);
+    s->prints = fingerprint_trace(s->trace, &error);
+    g_assert_no_error(error);
+}
+
+static void close_side(struct side *s)
+{
+    btrail_trace_close(s->trace);
+    sample_remove(s->path);
+    g_array_unref(s->prints);
+}
+
+static void test_same(void)
+{
+    static const struct change none = { 0 }, slabs = { .slab = 1000 };
+    struct side a, b;
+    struct fingerprint_difference d;
+    g_autoptr(GError) error = NULL;
+    uint64_t records;
+    uint32_t vcpu;
+
+    open_side(&a, &none);
+    open_side(&b, &slabs);
+    g_assert_cmpuint(a.prints->len, ==, 3);
+    g_assert_true(fingerprint_agree(a.prints, b.prints, &vcpu, &records));
+    g_assert_false(fingerprint_compare(a.trace, b.trace, 0, 0, &d, &error));
+    g_assert_no_error(error);
+    close_side(&a);
+    close_side(&b);
+}
+
+static void test_different(void)
+{
+    static const struct change none = { 0 };
+    static const struct change changes[] = {
+        { .index = 0, .add = { 1, 0, 0 } },
+        { .index = 5, .add = { 0, 1, 0 } },
+        { .index = FINGERPRINT_INTERVAL, .add = { 0, 0, 1 } },
+        { .index = FINGERPRINT_INTERVAL - 1, .add = { 0, 1u << 31, 0 } },
+        { .index = RECORDS - 1, .add = { 1, 0, 0 } },
+    };
+    struct side a, b;
+
+    open_side(&a, &none);
+    for (unsigned i = 0; i < G_N_ELEMENTS(changes); i++) {
+        const struct change *c = &changes[i];
+        uint64_t records = 0, last = c->index / FINGERPRINT_INTERVAL;
+        struct fingerprint_difference d;
+        uint32_t vcpu = 7;
+
+        open_side(&b, c);
+        g_assert_false(fingerprint_agree(a.prints, b.prints, &vcpu,
+                                         &records));
+        g_assert_cmpuint(vcpu, ==, 0);
+        g_assert_cmpuint(records, ==, MIN((last + 1) * FINGERPRINT_INTERVAL,
+                                          RECORDS));
+        g_assert_true(fingerprint_compare(a.trace, b.trace, 0,
+                                          last * FINGERPRINT_INTERVAL, &d,
+                                          NULL));
+        g_assert_cmpuint(d.index, ==, c->index);
+        g_assert_false(d.ended);
+        g_assert_cmpuint(d.b.from, ==, d.a.from + c->add.from);
+        g_assert_cmpuint(d.b.to, ==, d.a.to + c->add.to);
+        close_side(&b);
+    }
+    close_side(&a);
+}
+
+static void test_page_tables(void)
+{
+    static const struct change none = { 0 }, cr3 = { .index = 3,
+                                                     .cr3 = 0x1000 };
+    struct side a, b;
+    struct fingerprint_difference d;
+    uint64_t records;
+    uint32_t vcpu;
+
+    open_side(&a, &none);
+    open_side(&b, &cr3);
+    g_assert_false(fingerprint_agree(a.prints, b.prints, &vcpu, &records));
+    /* The records are the same. */
+    g_assert_false(fingerprint_compare(a.trace, b.trace, 0, 0, &d, NULL));
+    close_side(&a);
+    close_side(&b);
+}
+
+static void test_shorter(void)
+{
+    static const struct change none = { 0 }, less = { .index = UINT64_MAX,
+                                                      .less = 10 };
+    struct side a, b;
+    struct fingerprint_difference d;
+    uint64_t records;
+    uint32_t vcpu;
+
+    open_side(&a, &none);
+    open_side(&b, &less);
+    g_assert_true(fingerprint_agree(a.prints, b.prints, &vcpu, &records));
+    g_assert_true(fingerprint_compare(a.trace, b.trace, 0, 0, &d, NULL));
+    g_assert_true(d.ended);
+    g_assert_cmpuint(d.index, ==, RECORDS - 10);
+    close_side(&a);
+    close_side(&b);
+}
+
+/* A trace that lacks records proves nothing. */
+static void test_gap(void)
+{
+    char *path = sample_path();
+    struct btrail_trace *trace;
+    g_autoptr(GError) error = NULL;
+
+    sample_write(path, 3);
+    g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
+    g_assert_null(fingerprint_trace(trace, &error));
+    g_assert_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_PROTOCOL);
+    btrail_trace_close(trace);
+    sample_remove(path);
+}
+
+static void test_file(void)
+{
+    static const char *const wrong[] = {
+        "", "backtrail fingerprints 1", "backtrail fingerprints 2\n",
+        "backtrail fingerprints 1\n0 1 00000000000000000000000000000000",
+        "backtrail fingerprints 1\n0 1 0\n",
+        "backtrail fingerprints 1\n0 1 0000000000000000000000000000000g\n",
+        "backtrail fingerprints 1\n0 1 00000000000000000000000000000000 1\n",
+        "backtrail fingerprints 1\nx\n",
+    };
+    GArray *prints = g_array_new(FALSE, FALSE, sizeof(struct fingerprint));
+    struct fingerprint p = { 3, 77, { 1, UINT64_MAX } };
+    char *path = sample_path();
+    g_autoptr(GError) error = NULL;
+    const struct fingerprint *q;
+    GArray *again;
+
+    g_array_append_val(prints, p);
+    g_assert_true(fingerprint_save(path, prints, NULL));
+    again = fingerprint_load(path, &error);
+    g_assert_no_error(error);
+    g_assert_cmpuint(again->len, ==, 1);
+    q = &g_array_index(again, struct fingerprint, 0);
+    g_assert_cmpuint(q->vcpu, ==, 3);
+    g_assert_cmpuint(q->records, ==, 77);
+    g_assert_cmpuint(q->chain[0], ==, 1);
+    g_assert_cmpuint(q->chain[1], ==, UINT64_MAX);
+    g_array_unref(again);
+    g_array_unref(prints);
+    for (unsigned i = 0; i < G_N_ELEMENTS(wrong); i++) {
+        g_autoptr(GError) why = NULL;
+
+        g_assert_null(fingerprint_parse(wrong[i], &why));
+        g_assert_error(why, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_PROTOCOL);
+    }
+    sample_remove(path);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/fingerprint/same", test_same);
+    g_test_add_func("/fingerprint/different", test_different);
+    g_test_add_func("/fingerprint/page-tables", test_page_tables);
+    g_test_add_func("/fingerprint/shorter", test_shorter);
+    g_test_add_func("/fingerprint/gap", test_gap);
+    g_test_add_func("/fingerprint/file", test_file);
+    return g_test_run();
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Tests of place.c: what people write, and places of a trace that is made here
+ */
+
+#include <string.h>
+
+#include "replay/place.h"
+#include "trace-samples.h"
+
+static void check(const char *text, enum replay_place_kind kind,
+                  uint64_t number, const char *name, bool last)
+{
+    struct replay_place p;
+    g_autoptr(GError) error = NULL;
+
+    replay_place_parse(text, &p, &error);
+    g_assert_no_error(error);
+    g_assert_cmpint(p.kind, ==, kind);
+    g_assert_cmpuint(p.number, ==, number);
+    g_assert_cmpstr(p.name, ==, name);
+    g_assert_cmpint(p.last, ==, last);
+    replay_place_clear(&p);
+}
+
+static void test_parse(void)
+{
+    check("0", REPLAY_PLACE_ICOUNT, 0, NULL, false);
+    check("123456", REPLAY_PLACE_ICOUNT, 123456, NULL, false);
+    check("1.5s", REPLAY_PLACE_TIME, 1500000000, NULL, false);
+    check("300ms", REPLAY_PLACE_TIME, 300000000, NULL, false);
+    check("@77", REPLAY_PLACE_RECORD, 77, NULL, false);
+    check("3:77", REPLAY_PLACE_RECORD, 77, NULL, false);
+    check("panic", REPLAY_PLACE_FUNCTION, 1, "panic", false);
+    check("kernel:panic", REPLAY_PLACE_FUNCTION, 1, "panic", false);
+    check("panic#12", REPLAY_PLACE_FUNCTION, 12, "panic", false);
+    check("last panic", REPLAY_PLACE_FUNCTION, 1, "panic", true);
+    check("first panic", REPLAY_PLACE_FUNCTION, 1, "panic", false);
+    check("last exit of my prog", REPLAY_PLACE_EXIT, 1, "my prog", true);
+    check("first exit of sh", REPLAY_PLACE_EXIT, 1, "sh", false);
+}
+
+static void test_wrong(void)
+{
+    static const char *const wrong[] = {
+        "", "-1", "1.5", "@", "@x", "x:1", "1:", "99999:1", "panic#0",
+        "panic#x", "last panic#2", "exit of sh", "last exit of",
+        "a b", "#1", "nginx:handler", "18446744073709551616", "/x",
+    };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(wrong); i++) {
+        struct replay_place p;
+        g_autoptr(GError) error = NULL;
+
+        if (replay_place_parse(wrong[i], &p, &error)) {
+            g_error("'%s' is taken", wrong[i]);
+        }
+        g_assert_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_COMMAND);
+    }
+}
+
+/*
+ * A trace of 200 records: every 10 a TIME event, i-th at 1000 * i ns of the
+ * guest and 100 * i instructions; "one" (pid 5) has records 0 to 29 and 60 to
+ * 89, "two" (pid 6) 30 to 59 and all from 90 on.
+ */
+static void write_trace(const char *path)
+{
+    struct btrail_writer *w;
+
+    g_assert_cmpint(btrail_writer_open(&w, path, BTRAIL_WRITER_REPLACE), ==,
+                    0);
+    for (unsigned i = 0; i < 20; i++) {
+        bool one = i < 3 || (i >= 6 && i < 9);
+        struct btrail_record records[10];
+        struct btrail_event events[2] = {
+            { .type = BTRAIL_EVENT_TIME, .index = i * 10,
+              .data = { 1000000 + i, i * 1000, i * 100 } },
+            { .type = BTRAIL_EVENT_TASK, .index = i * 10,
+              .data = { one ? 0x500000005 : 0x600000006 } },
+        };
+        const struct btrail_slab slab = {
+            .first_index = i * 10, .records = records, .n_records = 10,
+            .events = events, .n_events = 2,
+        };
+
+        memcpy(&events[1].data[1], one ? "one" : "two", 4);
+        for (unsigned k = 0; k < 10; k++) {
+            records[k] = (struct btrail_record) { 1000 + i, k, 0 };
+        }
+        g_assert_cmpint(btrail_writer_append(w, 0, &slab), ==, 0);
+    }
+    g_assert_cmpint(btrail_writer_close(w), ==, 0);
+}
+
+static void find(const struct btrail_trace *trace, const char *text,
+                 uint64_t icount, const char *why)
+{
+    struct replay_place p;
+    g_autoptr(GError) error = NULL;
+    uint64_t found = 0;
+    bool exact, ok;
+
+    g_assert_true(replay_place_parse(text, &p, NULL));
+    ok = replay_place_find(&p, trace, &found, &exact, &error);
+    replay_place_clear(&p);
+    if (why) {
+        g_assert_false(ok);
+        g_assert_nonnull(strstr(error->message, why));
+    } else {
+        g_assert_no_error(error);
+        g_assert_cmpuint(found, ==, icount);
+    }
+}
+
+static void test_find(void)
+{
+    char *path = sample_path();
+    struct btrail_trace *trace;
+
+    write_trace(path);
+    g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
+    find(trace, "12345", 12345, NULL);
+    find(trace, "0ns", 0, NULL);
+    find(trace, "5us", 500, NULL);
+    find(trace, "4001ns", 500, NULL);
+    find(trace, "1s", 0, "not that long");
+    find(trace, "@0", 0, NULL);
+    find(trace, "0:57", 500, NULL);
+    find(trace, "@199", 1900, NULL);
+    find(trace, "@200", 0, "no record 200");
+    find(trace, "1:0", 0, "no such vCPU");
+    /* The last record of "one" is 89; "two" has not ended. */
+    find(trace, "last exit of one", 800, NULL);
+    find(trace, "first exit of one", 800, NULL);
+    find(trace, "last exit of three", 0, "no process three");
+    find(trace, "panic", 0, "no function panic");
+    find(NULL, "7", 7, NULL);
+    find(NULL, "@7", 0, "no trace yet");
+    btrail_trace_close(trace);
+    sample_remove(path);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/place/parse", test_parse);
+    g_test_add_func("/place/wrong", test_wrong);
+    g_test_add_func("/place/find", test_find);
+    return g_test_run();
+}

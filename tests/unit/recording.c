@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Tests of recording.c: manifests that are whole, and such that are not
+ */
+
+#include <glib/gstdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "replay/recording.h"
+#include "scratch.h"
+
+/* Of nothing, by sha256sum */
+#define EMPTY   "e3b0c44298fc1c149afbf4c8996fb924" \
+                "27ae41e4649b934ca495991b7852b855"
+
+struct fixture {
+    char *folder;
+};
+
+static char *path(struct fixture *f, const char *name)
+{
+    return g_build_filename(f->folder, name, NULL);
+}
+
+static void write_file(struct fixture *f, const char *name, const char *bytes,
+                       gssize size)
+{
+    g_autofree char *p = path(f, name);
+
+    g_assert_true(g_file_set_contents(p, bytes, size, NULL));
+}
+
+/* A recording with one file and an empty log, and a backslash in a name */
+static struct recording *sample(struct fixture *f)
+{
+    struct recording *r = recording_new(f->folder);
+    g_autofree char *files = path(f, "files"), *kernel = NULL, *hash = NULL;
+    static const char *const arguments[] = {
+        "-append", "a\"b\\c", "-m", "1", NULL
+    };
+    uint64_t size;
+
+    g_mkdir(files, 0777);
+    write_file(f, "files/0-x", "kernel", 6);
+    write_file(f, "replay.log", "", 0);
+    kernel = path(f, "files/0-x");
+    hash = recording_hash(kernel, &size, NULL);
+    g_assert_cmpuint(size, ==, 6);
+    recording_add_file(r, "files/0-x", "/from/x", size, hash);
+    r->complete = true;
+    r->created = 12345;
+    r->duration_ns = 7;
+    r->instructions = UINT64_C(1) << 40;
+    r->qemu = g_strdup("/qemu");
+    r->qemu_version = g_strdup("10");
+    r->qemu_sha256 = g_strdup(EMPTY);
+    r->icount = g_strdup("shift=5,sleep=off");
+    r->arguments = g_strdupv((char **)arguments);
+    r->log.sha256 = g_strdup(EMPTY);
+    return r;
+}
+
+static void set_up(struct fixture *f, gconstpointer data)
+{
+    struct recording *r;
+
+    f->folder = scratch_new();
+    r = sample(f);
+    g_assert_true(recording_save(r, NULL));
+    recording_free(r);
+}
+
+static void tear_down(struct fixture *f, gconstpointer data)
+{
+    scratch_remove(f->folder);
+}
+
+static void test_round(struct fixture *f, gconstpointer data)
+{
+    struct recording *want = sample(f);
+    g_autoptr(GError) error = NULL;
+    struct recording *r = recording_open(f->folder, &error);
+    const struct recorded_file *file;
+
+    g_assert_no_error(error);
+    g_assert_true(r->complete);
+    g_assert_cmpint(r->created, ==, 12345);
+    g_assert_cmpuint(r->duration_ns, ==, 7);
+    g_assert_cmpuint(r->instructions, ==, UINT64_C(1) << 40);
+    g_assert_cmpstr(r->qemu, ==, "/qemu");
+    g_assert_cmpstr(r->icount, ==, "shift=5,sleep=off");
+    g_assert_true(g_strv_equal((const char *const *)r->arguments,
+                               (const char *const *)want->arguments));
+    g_assert_cmpuint(r->files->len, ==, 1);
+    file = g_ptr_array_index(r->files, 0);
+    g_assert_cmpstr(file->name, ==, "files/0-x");
+    g_assert_cmpstr(file->source, ==, "/from/x");
+    g_assert_true(recording_check(r, &error));
+    g_assert_no_error(error);
+    recording_free(want);
+    recording_free(r);
+}
+
+/* It is not opened, or its files are not as they were. */
+static void refused(struct fixture *f, const char *why)
+{
+    g_autoptr(GError) error = NULL;
+    struct recording *r = recording_open(f->folder, &error);
+
+    if (r) {
+        g_assert_false(recording_check(r, &error));
+        recording_free(r);
+    }
+    g_assert_nonnull(error);
+    if (!strstr(error->message, why)) {
+        g_error("%s, not: %s", error->message, why);
+    }
+}
+
+static void test_files(struct fixture *f, gconstpointer data)
+{
+    g_autofree char *kernel = path(f, "files/0-x");
+    g_autofree char *manifest = path(f, "recording.json");
+
+    write_file(f, "files/0-x", "kernal", 6);
+    refused(f, "SHA-256");
+    write_file(f, "files/0-x", "kernels", 7);
+    refused(f, "7 bytes");
+    unlink(kernel);
+    refused(f, "copy it again");
+    g_assert_cmpint(symlink("/etc/passwd", kernel), ==, 0);
+    refused(f, "leads out");
+    unlink(kernel);
+    g_assert_cmpint(g_mkdir(kernel, 0777), ==, 0);
+    refused(f, "not a file");
+    g_assert_cmpint(rmdir(kernel), ==, 0);
+    write_file(f, "files/0-x", "kernel", 6);
+    write_file(f, "replay.log", "x", 1);
+    refused(f, "replay.log has 1 bytes");
+    unlink(manifest);
+    refused(f, "not a recording");
+}
+
+/* A recorder that was killed */
+static void test_unfinished(struct fixture *f, gconstpointer data)
+{
+    struct recording *r = sample(f);
+    g_autoptr(GError) error = NULL;
+
+    r->complete = false;
+    g_assert_true(recording_save(r, NULL));
+    recording_free(r);
+    refused(f, "cut off");
+    write_file(f, "replay.log", "\0\0\0\0events", 10);
+    refused(f, "cut off");
+    /* QEMU has ended in order. */
+    write_file(f, "replay.log", "\0\xe0\x20\x0c" "events", 10);
+    r = recording_open(f->folder, &error);
+    g_assert_no_error(error);
+    g_assert_false(r->complete);
+    g_assert_cmpuint(r->log.size, ==, 10);
+    g_assert_true(recording_check(r, NULL));
+    recording_free(r);
+}
+
+/* Replaces a text of the manifest. */
+static void test_manifest(struct fixture *f, gconstpointer data)
+{
+    static const char *const cases[][3] = {
+        { "files/0-x", "../0-x", "outside" },
+        { "files/0-x", "files/../../x", "outside" },
+        { "files/0-x", "files//x", "outside" },
+        { "files/0-x", "/etc/passwd", "outside" },
+        { "\"size\" : 6", "\"size\" : -6", "without name, size" },
+        { "\"size\" : 6", "\"size\" : \"6\"", "without name, size" },
+        { "backtrail recording", "other", "not a recording" },
+        { "\"version\" : 1", "\"version\" : 2", "version 2" },
+        { "shift=5", "rr=record", "icount" },
+        { "shift=5", "shift=5,rrfile=/x", "icount" },
+        { "\"arguments\"", "\"other\"", "no arguments" },
+        { "\"1\"", "1", "no text" },
+        { "\"log\"", "\"other\"", "no size or hash" },
+        { "\"qemu\"", "\"other\"", "QEMU" },
+        { EMPTY, "12", "" },
+        { "{", "[", "not JSON" },
+    };
+    g_autofree char *p = path(f, "recording.json"), *text = NULL;
+
+    g_assert_true(g_file_get_contents(p, &text, NULL, NULL));
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        const char *at = strstr(text, cases[i][0]);
+        g_autofree char *other = NULL;
+
+        g_assert_nonnull(at);
+        other = g_strdup_printf("%.*s%s%s", (int)(at - text), text,
+                                cases[i][1], at + strlen(cases[i][0]));
+        write_file(f, "recording.json", other, -1);
+        refused(f, cases[i][2]);
+    }
+}
+
+static void test_hash(struct fixture *f, gconstpointer data)
+{
+    g_autofree char *p = path(f, "replay.log"), *hash = NULL;
+    g_autoptr(GError) error = NULL;
+
+    hash = recording_hash(p, NULL, NULL);
+    g_assert_cmpstr(hash, ==, EMPTY);
+    g_assert_null(recording_hash("/nowhere/x", NULL, &error));
+    g_assert_nonnull(error);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add("/recording/round", struct fixture, NULL, set_up, test_round,
+               tear_down);
+    g_test_add("/recording/files", struct fixture, NULL, set_up, test_files,
+               tear_down);
+    g_test_add("/recording/unfinished", struct fixture, NULL, set_up,
+               test_unfinished, tear_down);
+    g_test_add("/recording/manifest", struct fixture, NULL, set_up,
+               test_manifest, tear_down);
+    g_test_add("/recording/hash", struct fixture, NULL, set_up, test_hash,
+               tear_down);
+    return g_test_run();
+}
