@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The connection of a gdb: see client.h
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <glib-unix.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "gdb/client.h"
+#include "gdb/rsp.h"
+
+/* What one that does not read may leave */
+#define MAX_OUT     (4u << 20)
+/* Text in one packet */
+#define TEXT        1024
+
+struct client {
+    int sock;
+    guint in_source;
+    guint out_source;
+    guint close_source;
+    struct rsp_parser *parser;
+    const struct client_functions *functions;
+    void *opaque;
+    GByteArray *out;
+    GByteArray *last;       /* the last answer, to send again */
+    bool waits;
+    bool no_acks;
+};
+
+static void remove_source(guint *source)
+{
+    if (*source) {
+        g_source_remove(*source);
+        *source = 0;
+    }
+}
+
+static gboolean tell_closed(gpointer opaque)
+{
+    struct client *c = opaque;
+
+    c->close_source = 0;
+    c->functions->closed(c->opaque);
+    return G_SOURCE_REMOVE;
+}
+
+/* The owner learns of it in the main loop: it may be in the midst of
+ * something. */
+static void hang_up(struct client *c)
+{
+    remove_source(&c->in_source);
+    remove_source(&c->out_source);
+    if (!c->close_source) {
+        c->close_source = g_idle_add(tell_closed, c);
+    }
+}
+
+static void flush(struct client *c);
+
+static gboolean on_writable(gint fd, GIOCondition condition, gpointer opaque)
+{
+    struct client *c = opaque;
+
+    c->out_source = 0;
+    flush(c);
+    return G_SOURCE_REMOVE;
+}
+
+static void flush(struct client *c)
+{
+    while (c->out->len && !c->out_source && !c->close_source) {
+        ssize_t n = send(c->sock, c->out->data, c->out->len,
+                         MSG_NOSIGNAL | MSG_DONTWAIT);
+
+        if (n >= 0) {
+            g_byte_array_remove_range(c->out, 0, n);
+        } else if (errno == EAGAIN) {
+            c->out_source = g_unix_fd_add(c->sock, G_IO_OUT, on_writable, c);
+        } else if (errno != EINTR) {
+            hang_up(c);
+        }
+    }
+}
+
+static void send_bytes(struct client *c, const void *bytes, size_t n)
+{
+    if (c->out->len + n > MAX_OUT) {
+        hang_up(c);
+    } else {
+        g_byte_array_append(c->out, bytes, n);
+        flush(c);
+    }
+}
+
+static void send_packet(struct client *c, const char *payload, size_t n)
+{
+    g_byte_array_set_size(c->last, 0);
+    rsp_append(c->last, payload, n);
+    send_bytes(c, c->last->data, c->last->len);
+}
+
+static void take_packet(struct client *c)
+{
+    const char *payload;
+    size_t n;
+
+    if (c->waits) {
+        hang_up(c);
+        return;
+    }
+    if (!c->no_acks) {
+        send_bytes(c, "+", 1);
+    }
+    payload = rsp_payload(c->parser, &n);
+    c->waits = true;
+    c->functions->packet(c->opaque, payload, n);
+}
+
+static void take(struct client *c, enum rsp_kind kind)
+{
+    switch (kind) {
+    case RSP_PACKET:
+        take_packet(c);
+        break;
+    case RSP_INTERRUPT:
+        c->functions->interrupt(c->opaque);
+        break;
+    case RSP_NACK:
+        if (!c->no_acks) {
+            send_bytes(c, c->last->data, c->last->len);
+        }
+        break;
+    case RSP_BAD:
+        if (c->no_acks) {
+            hang_up(c);
+        } else {
+            send_bytes(c, "-", 1);
+        }
+        break;
+    case RSP_LONG:
+        hang_up(c);
+        break;
+    default:
+        break;
+    }
+}
+
+static gboolean on_readable(gint fd, GIOCondition condition, gpointer opaque)
+{
+    struct client *c = opaque;
+    char in[4096];
+    ssize_t n = recv(fd, in, sizeof(in), MSG_DONTWAIT);
+
+    if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
+        return G_SOURCE_CONTINUE;
+    }
+    if (n <= 0) {
+        hang_up(c);
+        return G_SOURCE_CONTINUE;
+    }
+    for (ssize_t i = 0; i < n && !c->close_source;) {
+        enum rsp_kind kind;
+
+        i += rsp_parse(c->parser, in + i, n - i, &kind);
+        take(c, kind);
+    }
+    return G_SOURCE_CONTINUE;
+}
+
+struct client *client_new(int sock, size_t packet_size,
+                          const struct client_functions *functions,
+                          void *opaque)
+{
+    struct client *c = g_new0(struct client, 1);
+
+    c->sock = sock;
+    c->parser = rsp_parser_new(packet_size);
+    c->functions = functions;
+    c->opaque = opaque;
+    c->out = g_byte_array_new();
+    c->last = g_byte_array_new();
+    c->in_source = g_unix_fd_add(sock, G_IO_IN, on_readable, c);
+    return c;
+}
+
+void client_free(struct client *c)
+{
+    if (c) {
+        remove_source(&c->in_source);
+        remove_source(&c->out_source);
+        remove_source(&c->close_source);
+        close(c->sock);
+        rsp_parser_free(c->parser);
+        g_byte_array_unref(c->out);
+        g_byte_array_unref(c->last);
+        g_free(c);
+    }
+}
+
+void client_answer(struct client *c, const char *payload, size_t n)
+{
+    c->waits = false;
+    send_packet(c, payload, n);
+}
+
+void client_answer_text(struct client *c, const char *payload)
+{
+    client_answer(c, payload, strlen(payload));
+}
+
+void client_print(struct client *c, const char *text)
+{
+    size_t left = strlen(text);
+
+    while (left) {
+        g_autoptr(GString) packet = g_string_new("O");
+        size_t n = MIN(left, TEXT);
+
+        rsp_append_hex(packet, text, n);
+        send_packet(c, packet->str, packet->len);
+        text += n;
+        left -= n;
+    }
+}
+
+void client_stop_acks(struct client *c)
+{
+    c->no_acks = true;
+}
+
+void client_end(struct client *c)
+{
+    hang_up(c);
+}

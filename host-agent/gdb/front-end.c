@@ -1,0 +1,648 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What gdbs connect to: see front-end.h
+ */
+
+#include <glib-unix.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gdb/client.h"
+#include "gdb/front-end.h"
+#include "gdb/monitor.h"
+#include "gdb/rsp.h"
+
+/* Others must have been quiet for so long before a run goes on. */
+#define QUIET_MS        200
+#define MAX_BREAKPOINTS 4096
+
+#define END_OF_REPLAY   "T05replaylog:end;thread:%s;"
+#define BEGIN_OF_REPLAY "T05replaylog:begin;thread:%s;"
+#define STOPPED         "T05thread:%s;"
+#define INTERRUPTED     "T02thread:%s;"
+/* The guest has shut down, which is where the recording ends. */
+#define SHUT_DOWN       "T03"
+
+/* Requests that change what QEMU does with later ones */
+static const char *const set_by[] = {
+    "Hg", "Hc", "Qqemu.PhyMemMode:",
+};
+
+/**
+ * struct view - what one gdb sees
+ * @client:      NULL if it has left while the guest ran for it
+ * @place:       where its guest stands
+ * @breakpoints: of its own, without "Z"
+ * @settings:    what it has set, as set_by[] has them
+ * @waiting:     its request that is not served yet, because the guest runs for
+ *               another one
+ * @run:         what lets the guest run for it, until it stops
+ * @suspended:   that run was interrupted for another one
+ * @interrupted: its user has interrupted the run
+ */
+struct view {
+    struct front_end *fe;
+    struct client *client;
+    struct target_place place;
+    GHashTable *breakpoints;
+    char *settings[G_N_ELEMENTS(set_by)];
+    GBytes *waiting;
+    char *run;
+    bool suspended;
+    bool interrupted;
+};
+
+struct front_end {
+    struct target *target;
+    void (*ended)(void *opaque, const GError *error);
+    void *opaque;
+    GPtrArray *views;
+    struct view *current;       /* whose guest it is; NULL if no one's */
+    struct view *running;       /* the guest runs for it */
+    bool interrupting;          /* the stub was told to stop it */
+    bool failed;
+    uint64_t end;               /* where the recording ends, if known */
+    guint stub_source;
+    guint quiet_source;
+};
+
+static void serve(struct view *v, const char *request, size_t n);
+static void serve_waiting(struct front_end *fe);
+
+/* QEMU is of no more use. */
+static void fail(struct front_end *fe, GError *error)
+{
+    if (!fe->failed) {
+        fe->failed = true;
+        if (fe->running && fe->running->client) {
+            client_answer_text(fe->running->client, "W00");
+        }
+        fe->ended(fe->opaque, error);
+    }
+    g_error_free(error);
+}
+
+static bool is_fatal(const GError *error)
+{
+    return g_error_matches(error, BTRAIL_AGENT_ERROR,
+                           BTRAIL_AGENT_ERROR_CLOSED) ||
+           g_error_matches(error, BTRAIL_AGENT_ERROR,
+                           BTRAIL_AGENT_ERROR_SYSTEM);
+}
+
+/* The request cannot be served: an error that gdb shows */
+static void refuse(struct view *v, GError *error)
+{
+    g_autofree char *text = g_strdup_printf("E.%s", error->message);
+
+    /* They would end the packet, or be an escape. */
+    g_strdelimit(text, "$#}*", '?');
+    client_answer_text(v->client, text);
+    if (is_fatal(error)) {
+        fail(v->fe, error);
+    } else {
+        g_error_free(error);
+    }
+}
+
+static void answer(struct view *v, const char *format, ...) G_GNUC_PRINTF(2, 3);
+
+static void answer(struct view *v, const char *format, ...)
+{
+    g_autofree char *text = NULL;
+    va_list args;
+
+    if (v->client) {
+        va_start(args, format);
+        text = g_strdup_vprintf(format, args);
+        va_end(args);
+        client_answer_text(v->client, text);
+    }
+}
+
+/* A run of this view is over. */
+static void stopped(struct view *v, const char *format)
+{
+    g_clear_pointer(&v->run, g_free);
+    v->suspended = v->interrupted = false;
+    if (v->client) {
+        g_autofree char *text = g_strdup_printf(
+            format, target_thread(v->fe->target));
+
+        client_answer_text(v->client, text);
+    }
+}
+
+/* The guest cannot run.  gdb waits for a stop, and for no error. */
+static void refuse_run(struct view *v, GError *error)
+{
+    g_autofree char *message = g_strconcat(error->message, "\n", NULL);
+
+    if (v->client) {
+        client_print(v->client, message);
+    }
+    stopped(v, STOPPED);
+    if (is_fatal(error)) {
+        fail(v->fe, error);
+    } else {
+        g_error_free(error);
+    }
+}
+
+/* Takes the guest to where this view has left it. */
+static bool claim(struct view *v, GError **error)
+{
+    struct front_end *fe = v->fe;
+
+    if (fe->current == v) {
+        return true;
+    }
+    fe->current = NULL;
+    if (!target_go(fe->target, &v->place, error)) {
+        return false;
+    }
+    for (unsigned i = 0; i < G_N_ELEMENTS(set_by); i++) {
+        g_autofree char *said = stub_ask(target_stub(fe->target),
+                                         v->settings[i], NULL, NULL, error);
+
+        if (!said) {
+            return false;
+        }
+    }
+    fe->current = v;
+    return true;
+}
+
+static bool is_backward(const char *request)
+{
+    return request[0] == 'b';
+}
+
+static bool is_run(const char *request)
+{
+    return !strcmp(request, "bs") || !strcmp(request, "bc") ||
+           (request[0] && strchr("cCsS", request[0])) ||
+           g_str_has_prefix(request, "vCont;");
+}
+
+/* Lets the guest run for a view, whose @run is set. */
+static bool start(struct view *v, GError **error)
+{
+    struct front_end *fe = v->fe;
+
+    if (!claim(v, error) ||
+        !target_set_breakpoints(fe->target, v->breakpoints, error) ||
+        !stub_run(target_stub(fe->target), v->run, error)) {
+        return false;
+    }
+    fe->running = v;
+    fe->interrupting = false;
+    v->suspended = false;
+    return true;
+}
+
+static void start_or_refuse(struct view *v)
+{
+    GError *error = NULL;
+
+    if (!start(v, &error)) {
+        refuse_run(v, error);
+    }
+}
+
+static gboolean on_quiet(gpointer opaque)
+{
+    struct front_end *fe = opaque;
+
+    fe->quiet_source = 0;
+    for (unsigned i = 0; i < fe->views->len && !fe->running; i++) {
+        struct view *v = g_ptr_array_index(fe->views, i);
+
+        if (v->suspended) {
+            start_or_refuse(v);
+        }
+    }
+    return G_SOURCE_REMOVE;
+}
+
+/* Suspended runs go on when there is nothing else to do. */
+static void wait_for_quiet(struct front_end *fe)
+{
+    if (fe->quiet_source) {
+        g_source_remove(fe->quiet_source);
+    }
+    fe->quiet_source = g_timeout_add(QUIET_MS, on_quiet, fe);
+}
+
+/* QEMU's own way back is left alone: interrupted, QEMU would stop at no more
+ * breakpoints. */
+static void interrupt(struct front_end *fe)
+{
+    GError *error = NULL;
+
+    if (!fe->interrupting && !is_backward(fe->running->run)) {
+        fe->interrupting = true;
+        if (!stub_interrupt(target_stub(fe->target), &error)) {
+            fail(fe, error);
+        }
+    }
+}
+
+static void free_view(struct view *v)
+{
+    struct front_end *fe = v->fe;
+
+    if (fe->current == v) {
+        fe->current = NULL;
+    }
+    client_free(v->client);
+    g_hash_table_destroy(v->breakpoints);
+    for (unsigned i = 0; i < G_N_ELEMENTS(set_by); i++) {
+        g_free(v->settings[i]);
+    }
+    g_clear_pointer(&v->waiting, g_bytes_unref);
+    g_free(v->run);
+    g_free(v);
+}
+
+/* The guest has stopped: for its view, or because another one needs it. */
+static void on_stop(struct front_end *fe, const char *said)
+{
+    struct view *v = fe->running;
+    GError *error = NULL;
+
+    fe->running = NULL;
+    if (said[0] == 'W' || said[0] == 'X') {
+        fail(fe, g_error_new(BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_CLOSED,
+                             "QEMU has ended"));
+        return;
+    }
+    if (!target_find(fe->target, &error)) {
+        fail(fe, error);
+        return;
+    }
+    v->place = *target_place(fe->target);
+    if (!v->client) {
+        g_ptr_array_remove(fe->views, v);
+    } else if (said[0] == 'E') {
+        client_print(v->client, "QEMU cannot go there\n");
+        stopped(v, STOPPED);
+    } else if (g_str_has_prefix(said, SHUT_DOWN)) {
+        fe->end = v->place.icount;
+        stopped(v, END_OF_REPLAY);
+    } else if (is_backward(v->run) && !v->place.icount &&
+               g_str_has_prefix(said, "T05")) {
+        stopped(v, BEGIN_OF_REPLAY);
+    } else if (fe->interrupting && !v->interrupted &&
+               g_str_has_prefix(said, "T02")) {
+        v->suspended = true;
+    } else {
+        g_clear_pointer(&v->run, g_free);
+        v->suspended = v->interrupted = false;
+        client_answer_text(v->client, said);
+    }
+    serve_waiting(fe);
+}
+
+static gboolean on_stub(gint fd, GIOCondition condition, gpointer opaque)
+{
+    struct front_end *fe = opaque;
+    g_autofree char *said = NULL;
+    GError *error = NULL;
+
+    if (!stub_stopped(target_stub(fe->target), 0, &said, &error)) {
+        fe->stub_source = 0;
+        fail(fe, error);
+        return G_SOURCE_REMOVE;
+    }
+    if (said && fe->running) {
+        on_stop(fe, said);
+    }
+    return G_SOURCE_CONTINUE;
+}
+
+/* Serves what has come while the guest ran. */
+static void serve_waiting(struct front_end *fe)
+{
+    for (unsigned i = 0; i < fe->views->len && !fe->running; i++) {
+        struct view *v = g_ptr_array_index(fe->views, i);
+        g_autoptr(GBytes) waiting = g_steal_pointer(&v->waiting);
+        gsize n;
+
+        if (waiting) {
+            const char *request = g_bytes_get_data(waiting, &n);
+
+            serve(v, request, n - 1);
+        }
+    }
+    wait_for_quiet(fe);
+}
+
+static void serve_step_back(struct view *v)
+{
+    struct front_end *fe = v->fe;
+    GError *error = NULL;
+
+    if (!v->place.icount) {
+        stopped(v, BEGIN_OF_REPLAY);
+    } else if (!claim(v, &error) ||
+               !target_go_icount(fe->target, v->place.icount - 1, &error)) {
+        fe->current = NULL;
+        refuse_run(v, error);
+    } else {
+        v->place = *target_place(fe->target);
+        stopped(v, STOPPED);
+    }
+}
+
+/* Is there a breakpoint where the guest stands? */
+static bool at_breakpoint(struct view *v)
+{
+    for (char type = '0'; type <= '1'; type++) {
+        g_autofree char *key = g_strdup_printf(
+            "%c,%" PRIx64 ",1", type, target_place(v->fe->target)->pc);
+
+        if (g_hash_table_contains(v->breakpoints, key)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/*
+ * QEMU's own way back leaves out the instruction before the one where the guest
+ * stands.
+ */
+static void serve_run_back(struct view *v)
+{
+    struct front_end *fe = v->fe;
+    GError *error = NULL;
+
+    if (!v->place.icount) {
+        stopped(v, BEGIN_OF_REPLAY);
+        return;
+    }
+    if (!claim(v, &error) ||
+        !target_go_icount(fe->target, v->place.icount - 1, &error)) {
+        fe->current = NULL;
+        refuse_run(v, error);
+    } else if (at_breakpoint(v)) {
+        v->place = *target_place(fe->target);
+        stopped(v, STOPPED);
+    } else {
+        fe->current = NULL;
+        start_or_refuse(v);
+    }
+}
+
+static void serve_run(struct view *v, const char *request)
+{
+    struct front_end *fe = v->fe;
+
+    v->run = g_strdup(request);
+    if (!strcmp(request, "bs")) {
+        serve_step_back(v);
+    } else if (is_backward(request)) {
+        serve_run_back(v);
+    } else if (v->place.icount >= fe->end) {
+        stopped(v, END_OF_REPLAY);
+    } else {
+        start_or_refuse(v);
+    }
+}
+
+static void serve_breakpoint(struct view *v, const char *request)
+{
+    GError *error = NULL;
+    g_autofree char *said = NULL;
+
+    if (request[0] == 'Z' &&
+        g_hash_table_size(v->breakpoints) >= MAX_BREAKPOINTS) {
+        answer(v, "E.there are too many breakpoints");
+        return;
+    }
+    said = target_breakpoint(v->fe->target, request, &error);
+    if (!said) {
+        refuse(v, error);
+        return;
+    }
+    if (!strcmp(said, "OK")) {
+        if (request[0] == 'Z') {
+            g_hash_table_add(v->breakpoints, g_strdup(request + 1));
+        } else {
+            g_hash_table_remove(v->breakpoints, request + 1);
+        }
+    }
+    client_answer_text(v->client, said);
+}
+
+/* QEMU is asked in the name of all: what one gdb supports does not matter. */
+static void serve_supported(struct view *v)
+{
+    const char *features = target_features(v->fe->target);
+    g_autoptr(GString) text = g_string_new("QStartNoAckMode+");
+    g_auto(GStrv) parts = g_strsplit(features, ";", -1);
+
+    for (char **p = parts; *p; p++) {
+        if (**p && strcmp(*p, "multiprocess+") &&
+            !g_str_has_prefix(*p, "Reverse")) {
+            g_string_append_printf(text, ";%s", *p);
+        }
+    }
+    g_string_append(text, ";ReverseStep+;ReverseContinue+");
+    client_answer_text(v->client, text->str);
+}
+
+static void serve_monitor(struct view *v, const char *digits)
+{
+    struct front_end *fe = v->fe;
+    g_autofree char *line = rsp_unhex(digits, NULL), *text = NULL;
+    GError *error = NULL;
+
+    if (!line) {
+        answer(v, "E01");
+        return;
+    }
+    if (claim(v, &error)) {
+        text = monitor_command(fe->target, line, &error);
+    }
+    if (text) {
+        v->place = *target_place(fe->target);
+        client_print(v->client, text);
+        client_answer_text(v->client, "OK");
+        return;
+    }
+    /* The guest may be on its way: it is taken back. */
+    fe->current = NULL;
+    if (is_fatal(error)) {
+        refuse(v, error);
+    } else {
+        g_autofree char *message = g_strconcat(error->message, "\n", NULL);
+
+        /* gdb shows what is printed, and little of an error. */
+        client_print(v->client, message);
+        answer(v, "E01");
+        g_error_free(error);
+    }
+}
+
+static void serve_forward(struct view *v, const char *request, size_t n)
+{
+    GError *error = NULL;
+    g_autofree char *said = NULL;
+    size_t length;
+
+    if (claim(v, &error)) {
+        said = target_forward(v->fe->target, request, n, &length, &error);
+    }
+    if (!said) {
+        refuse(v, error);
+        return;
+    }
+    for (unsigned i = 0; i < G_N_ELEMENTS(set_by); i++) {
+        if (g_str_has_prefix(request, set_by[i]) && !strcmp(said, "OK")) {
+            g_free(v->settings[i]);
+            v->settings[i] = g_strdup(request);
+        }
+    }
+    client_answer(v->client, said, length);
+}
+
+static void serve(struct view *v, const char *request, size_t n)
+{
+    if (is_run(request)) {
+        serve_run(v, request);
+    } else if (request[0] == 'Z' || request[0] == 'z') {
+        serve_breakpoint(v, request);
+    } else if (g_str_has_prefix(request, "qRcmd,")) {
+        serve_monitor(v, request + strlen("qRcmd,"));
+    } else {
+        serve_forward(v, request, n);
+    }
+}
+
+/* What needs no guest; false if it is not such a request */
+static bool serve_alone(struct view *v, const char *request)
+{
+    if (g_str_has_prefix(request, "qSupported")) {
+        serve_supported(v);
+    } else if (!strcmp(request, "QStartNoAckMode")) {
+        client_answer_text(v->client, "OK");
+        client_stop_acks(v->client);
+    } else if (!strcmp(request, "?")) {
+        answer(v, STOPPED, target_thread(v->fe->target));
+    } else if (request[0] == 'D' || g_str_has_prefix(request, "vKill")) {
+        /* One that leaves, or kills, takes nothing from the others. */
+        client_answer_text(v->client, "OK");
+        client_end(v->client);
+    } else if (request[0] == 'k') {
+        client_end(v->client);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+static void on_packet(void *opaque, const char *request, size_t n)
+{
+    struct view *v = opaque;
+    struct front_end *fe = v->fe;
+
+    if (fe->failed) {
+        client_end(v->client);
+        return;
+    }
+    if (serve_alone(v, request)) {
+        return;
+    }
+    if (fe->running) {
+        v->waiting = g_bytes_new(request, n + 1);
+        interrupt(fe);
+        return;
+    }
+    serve(v, request, n);
+    wait_for_quiet(fe);
+}
+
+static void on_interrupt(void *opaque)
+{
+    struct view *v = opaque;
+
+    if (v == v->fe->running) {
+        v->interrupted = true;
+        interrupt(v->fe);
+    } else if (v->suspended) {
+        stopped(v, INTERRUPTED);
+    } else if (v->waiting &&
+               is_run(g_bytes_get_data(v->waiting, NULL))) {
+        g_clear_pointer(&v->waiting, g_bytes_unref);
+        stopped(v, INTERRUPTED);
+    }
+}
+
+static void on_closed(void *opaque)
+{
+    struct view *v = opaque;
+    struct front_end *fe = v->fe;
+
+    g_clear_pointer(&v->client, client_free);
+    g_clear_pointer(&v->waiting, g_bytes_unref);
+    if (v == fe->running) {
+        interrupt(fe);
+    } else {
+        g_ptr_array_remove(fe->views, v);
+    }
+}
+
+void front_end_add(struct front_end *fe, int sock)
+{
+    static const struct client_functions functions = {
+        .packet = on_packet,
+        .interrupt = on_interrupt,
+        .closed = on_closed,
+    };
+    struct view *v = g_new0(struct view, 1);
+
+    v->fe = fe;
+    v->place = fe->running ? fe->running->place : *target_place(fe->target);
+    v->breakpoints = g_hash_table_new_full(g_str_hash, g_str_equal, g_free,
+                                           NULL);
+    for (unsigned i = 0; i < G_N_ELEMENTS(set_by); i++) {
+        v->settings[i] = g_strconcat(set_by[i], "0", NULL);
+    }
+    v->client = client_new(sock, TARGET_PACKET_SIZE, &functions, v);
+    g_ptr_array_add(fe->views, v);
+}
+
+struct front_end *front_end_new(struct target *target,
+                                void (*ended)(void *opaque,
+                                              const GError *error),
+                                void *opaque)
+{
+    struct front_end *fe = g_new0(struct front_end, 1);
+
+    fe->target = target;
+    fe->ended = ended;
+    fe->opaque = opaque;
+    fe->end = UINT64_MAX;
+    fe->views = g_ptr_array_new_with_free_func((GDestroyNotify)free_view);
+    fe->stub_source = g_unix_fd_add(stub_fd(target_stub(target)), G_IO_IN,
+                                    on_stub, fe);
+    return fe;
+}
+
+void front_end_free(struct front_end *fe)
+{
+    if (fe) {
+        if (fe->stub_source) {
+            g_source_remove(fe->stub_source);
+        }
+        if (fe->quiet_source) {
+            g_source_remove(fe->quiet_source);
+        }
+        g_ptr_array_unref(fe->views);
+        target_free(fe->target);
+        g_free(fe);
+    }
+}

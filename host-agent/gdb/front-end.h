@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What gdbs connect to: a replay, forwards and backwards
+ *
+ * Several gdbs can be connected at once.  Each has a place of its own, and
+ * breakpoints of its own: before a request of one is served, the guest is taken
+ * to where that one has left it.  While the guest runs for one of them and
+ * another has a request, the run is interrupted, and goes on when the others
+ * have been quiet for a moment.  So each sees a guest of its own; what it has
+ * written to the guest's state is lost when another one has its turn.
+ */
+
+#ifndef BTRAIL_GDB_FRONT_END_H
+#define BTRAIL_GDB_FRONT_END_H
+
+#include "gdb/target.h"
+
+struct front_end;
+
+/**
+ * front_end_new
+ * @target: is taken
+ * @ended:  QEMU is gone, or does not answer as it should: @error says which.
+ *          The front end is of no more use.
+ */
+struct front_end *front_end_new(struct target *target,
+                                void (*ended)(void *opaque,
+                                              const GError *error),
+                                void *opaque);
+void front_end_free(struct front_end *fe);
+
+/* Serves a gdb; takes the connected socket. */
+void front_end_add(struct front_end *fe, int sock);
+
+#endif /* BTRAIL_GDB_FRONT_END_H */

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The guest that is debugged: QEMU's gdbstub, and a replay that can go to any
+ * instruction
+ */
+
+#ifndef BTRAIL_GDB_TARGET_H
+#define BTRAIL_GDB_TARGET_H
+
+#include "gdb/stub.h"
+
+/* The most bytes of a request, as QEMU has it */
+#define TARGET_PACKET_SIZE  4096
+
+/**
+ * struct target_moves - how to move the replay
+ * @go:     go to an instruction, forwards or backwards
+ * @icount: how many instructions the guest has executed
+ *
+ * They are called while the guest stands.
+ */
+struct target_moves {
+    bool (*go)(void *opaque, uint64_t icount, GError **error);
+    bool (*icount)(void *opaque, uint64_t *icount, GError **error);
+    void *opaque;
+};
+
+/**
+ * struct target_place - where the guest stands
+ * @icount: instructions that it has executed
+ * @pc:     the next one.  An interrupt is not an instruction, so that one
+ *          @icount can have two places: before it and after it
+ */
+struct target_place {
+    uint64_t icount;
+    uint64_t pc;
+};
+
+struct target;
+
+/**
+ * target_new - debug a guest that stands
+ * @sock:  connected to QEMU's gdbstub; taken
+ * @moves: copied
+ */
+struct target *target_new(int sock, const struct target_moves *moves,
+                          GError **error);
+void target_free(struct target *t);
+
+struct stub *target_stub(struct target *t);
+
+/* What QEMU's gdbstub can do, as it says */
+const char *target_features(const struct target *t);
+
+/* The thread that it has for the vCPU */
+const char *target_thread(const struct target *t);
+
+/* Where the guest stands */
+const struct target_place *target_place(const struct target *t);
+
+/* Reads where it stands, after it has moved. */
+bool target_find(struct target *t, GError **error);
+
+/**
+ * target_go - go to a place
+ *
+ * What a debugger has written is lost, and no breakpoint is inserted then.
+ */
+bool target_go(struct target *t, const struct target_place *place,
+               GError **error);
+
+/* The same without a pc: target_place() has it then. */
+bool target_go_icount(struct target *t, uint64_t icount, GError **error);
+
+/* Runs forward until it comes to @pc, and no further than to where the next
+ * breakpoint is. */
+bool target_run_to(struct target *t, uint64_t pc, GError **error);
+
+/* Executes one instruction. */
+bool target_step(struct target *t, GError **error);
+
+/* A request that does not let it run, see stub_forward() */
+char *target_forward(struct target *t, const char *request, size_t length,
+                     size_t *n, GError **error);
+
+/* Inserts or removes a breakpoint: "Z" or "z" and what follows.  Returns the
+ * answer for gdb. */
+char *target_breakpoint(struct target *t, const char *request, GError **error);
+
+/* Makes those inserted that are keys of @want (without "Z"), and no others. */
+bool target_set_breakpoints(struct target *t, GHashTable *want,
+                            GError **error);
+
+#endif /* BTRAIL_GDB_TARGET_H */

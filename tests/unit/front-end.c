@@ -1,0 +1,497 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What gdbs connect to, in front of a stub of the test's own
+ *
+ * Its guest executes LOOP instructions over and over, from instruction 0 to
+ * END.
+ */
+
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "gdb/front-end.h"
+#include "gdb/rsp.h"
+
+#define BASE    0x1000u
+#define LOOP    16
+#define END     1000
+#define SHORT   (5 * G_TIME_SPAN_SECOND)
+
+/* The stub's side, which a thread of its own serves */
+static struct {
+    GMutex lock;
+    GThread *thread;
+    int sock;
+    uint64_t icount;
+    char rax;               /* all registers that can be written */
+    GHashTable *breakpoints;
+    bool endless;           /* a run ends by an interrupt or breakpoint only */
+    unsigned gotos;
+} qemu;
+
+static uint64_t pc_at(uint64_t icount)
+{
+    return BASE + icount % LOOP;
+}
+
+static void put(const char *payload)
+{
+    g_autoptr(GByteArray) out = g_byte_array_new();
+
+    rsp_append(out, payload, strlen(payload));
+    g_assert_cmpint(write(qemu.sock, out->data, out->len), ==, out->len);
+}
+
+static bool at_breakpoint(void)
+{
+    g_autofree char *key = g_strdup_printf("0,%x,1",
+                                           (unsigned)pc_at(qemu.icount));
+
+    return g_hash_table_contains(qemu.breakpoints, key);
+}
+
+/* A run goes on until the front end sends a byte. */
+static void run_on(void)
+{
+    char c = 0;
+
+    g_mutex_unlock(&qemu.lock);
+    g_assert_cmpint(read(qemu.sock, &c, 1), ==, 1);
+    g_mutex_lock(&qemu.lock);
+    g_assert_cmpint(c, ==, 3);
+    qemu.icount += 5;
+    put("T02thread:01;");
+}
+
+static void run(bool once)
+{
+    do {
+        if (qemu.icount == END) {
+            put("T03thread:01;");
+            return;
+        }
+        qemu.icount++;
+        if (qemu.endless && qemu.icount % 100 == 0) {
+            run_on();
+            return;
+        }
+    } while (!once && !at_breakpoint());
+    put("T05thread:01;");
+}
+
+static void run_back(void)
+{
+    /* As QEMU, it leaves out the instruction before. */
+    qemu.icount--;
+    do {
+        qemu.icount -= !!qemu.icount;
+    } while (qemu.icount && !at_breakpoint());
+    put("T05thread:01;");
+}
+
+static void serve_stub(const char *request)
+{
+    g_autofree char *text = NULL;
+
+    if (g_str_has_prefix(request, "qSupported")) {
+        put("PacketSize=1000;vContSupported+;multiprocess+");
+    } else if (!strcmp(request, "?")) {
+        g_hash_table_remove_all(qemu.breakpoints);
+        put("T05thread:01;");
+    } else if (!strcmp(request, "p10")) {
+        text = g_strdup_printf("%02x%02x000000000000",
+                               (unsigned)pc_at(qemu.icount) & 0xff,
+                               (unsigned)pc_at(qemu.icount) >> 8);
+        put(text);
+    } else if (!strcmp(request, "p0")) {
+        text = g_strdup_printf("%02x", qemu.rax);
+        put(text);
+    } else if (g_str_has_prefix(request, "P0=")) {
+        qemu.rax = request[3];
+        put("OK");
+    } else if (!strcmp(request, "Z")) {
+        put("");
+    } else if (request[0] == 'Z') {
+        g_assert_true(g_hash_table_add(qemu.breakpoints,
+                                       g_strdup(request + 1)));
+        put("OK");
+    } else if (request[0] == 'z') {
+        g_assert_true(g_hash_table_remove(qemu.breakpoints, request + 1));
+        put("OK");
+    } else if (g_str_has_prefix(request, "H")) {
+        put("OK");
+    } else if (g_str_has_prefix(request, "vCont;c")) {
+        run(false);
+    } else if (g_str_has_prefix(request, "vCont;s")) {
+        run(true);
+    } else if (!strcmp(request, "bc")) {
+        run_back();
+    } else if (g_str_has_prefix(request, "qRcmd,")) {
+        put("O68690a");
+        put("OK");
+    } else {
+        put("");
+    }
+}
+
+static gpointer stub_thread(gpointer opaque)
+{
+    struct rsp_parser *p = rsp_parser_new(8192);
+    enum rsp_kind kind;
+    size_t n;
+    char c;
+
+    while (read(qemu.sock, &c, 1) == 1) {
+        rsp_parse(p, &c, 1, &kind);
+        g_assert_cmpint(kind, !=, RSP_BAD);
+        if (kind == RSP_PACKET) {
+            g_assert_cmpint(write(qemu.sock, "+", 1), ==, 1);
+            g_mutex_lock(&qemu.lock);
+            serve_stub(rsp_payload(p, &n));
+            g_mutex_unlock(&qemu.lock);
+        }
+    }
+    rsp_parser_free(p);
+    return NULL;
+}
+
+static bool go(void *opaque, uint64_t icount, GError **error)
+{
+    bool ok = icount <= END;
+
+    g_mutex_lock(&qemu.lock);
+    /* It would stop there. */
+    g_assert_cmpuint(g_hash_table_size(qemu.breakpoints), ==, 0);
+    qemu.icount = ok ? icount : END;
+    qemu.rax = 0;
+    qemu.gotos++;
+    g_mutex_unlock(&qemu.lock);
+    if (!ok) {
+        g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_COMMAND,
+                    "it ends before");
+    }
+    return ok;
+}
+
+static bool get_icount(void *opaque, uint64_t *icount, GError **error)
+{
+    g_mutex_lock(&qemu.lock);
+    *icount = qemu.icount;
+    g_mutex_unlock(&qemu.lock);
+    return true;
+}
+
+static void on_end(void *opaque, const GError *error)
+{
+    g_assert_nonnull(error);
+    ++*(int *)opaque;
+}
+
+static int ended;
+
+static struct front_end *start(void)
+{
+    const struct target_moves moves = { .go = go, .icount = get_icount };
+    struct target *target;
+    int socks[2];
+
+    g_assert_cmpint(socketpair(AF_UNIX, SOCK_STREAM, 0, socks), ==, 0);
+    memset(&qemu, 0, sizeof(qemu));
+    ended = 0;
+    qemu.sock = socks[1];
+    qemu.breakpoints = g_hash_table_new_full(g_str_hash, g_str_equal, g_free,
+                                             NULL);
+    qemu.thread = g_thread_new("stub", stub_thread, NULL);
+    target = target_new(socks[0], &moves, NULL);
+    g_assert_nonnull(target);
+    return front_end_new(target, on_end, &ended);
+}
+
+static void stop(struct front_end *fe)
+{
+    front_end_free(fe);
+    g_thread_join(qemu.thread);
+    close(qemu.sock);
+    g_hash_table_destroy(qemu.breakpoints);
+}
+
+/* A gdb's side */
+struct gdb {
+    int sock;
+    struct rsp_parser *parser;
+};
+
+static struct gdb connect_gdb(struct front_end *fe)
+{
+    struct gdb gdb = { .parser = rsp_parser_new(8192) };
+    int socks[2];
+
+    g_assert_cmpint(socketpair(AF_UNIX, SOCK_STREAM, 0, socks), ==, 0);
+    gdb.sock = socks[0];
+    front_end_add(fe, socks[1]);
+    return gdb;
+}
+
+static void leave(struct gdb *gdb)
+{
+    close(gdb->sock);
+    rsp_parser_free(gdb->parser);
+    while (g_main_context_iteration(NULL, FALSE)) {
+        continue;
+    }
+}
+
+static void say(struct gdb *gdb, const char *payload)
+{
+    g_autoptr(GByteArray) out = g_byte_array_new();
+
+    rsp_append(out, payload, strlen(payload));
+    g_assert_cmpint(write(gdb->sock, out->data, out->len), ==, out->len);
+}
+
+/* The next packet; NULL if the connection is closed */
+static char *hear(struct gdb *gdb)
+{
+    gint64 deadline = g_get_monotonic_time() + SHORT;
+    enum rsp_kind kind;
+    size_t n;
+    char c;
+
+    while (g_get_monotonic_time() < deadline) {
+        ssize_t got = recv(gdb->sock, &c, 1, MSG_DONTWAIT);
+
+        if (got == 0) {
+            return NULL;
+        }
+        if (got < 0) {
+            g_main_context_iteration(NULL, FALSE);
+            continue;
+        }
+        rsp_parse(gdb->parser, &c, 1, &kind);
+        if (kind == RSP_PACKET) {
+            return g_strdup(rsp_payload(gdb->parser, &n));
+        }
+    }
+    g_assert_not_reached();
+}
+
+static void check(struct gdb *gdb, const char *request, const char *want)
+{
+    g_autofree char *got = NULL;
+
+    if (request) {
+        say(gdb, request);
+    }
+    got = hear(gdb);
+    g_assert_cmpstr(got, ==, want);
+}
+
+/* Where a gdb is, from what it reads of its guest's registers */
+static void check_at(struct gdb *gdb, uint64_t icount)
+{
+    g_autofree char *want = g_strdup_printf(
+        "%02x%02x000000000000", (unsigned)pc_at(icount) & 0xff,
+        (unsigned)pc_at(icount) >> 8);
+
+    check(gdb, "p10", want);
+    g_assert_cmpuint(qemu.icount, ==, icount);
+}
+
+static void monitor(struct gdb *gdb, const char *line, const char *begin)
+{
+    g_autoptr(GString) request = g_string_new("qRcmd,");
+    g_autofree char *said = NULL, *text = NULL;
+
+    rsp_append_hex(request, line, strlen(line));
+    say(gdb, request->str);
+    said = hear(gdb);
+    g_assert_cmpint(said[0], ==, 'O');
+    text = rsp_unhex(said + 1, NULL);
+    g_assert_true(g_str_has_prefix(text, begin));
+    g_free(said);
+    said = hear(gdb);
+    g_assert_true(!strcmp(said, "OK") || !strcmp(said, "E01"));
+}
+
+static void test_features(void)
+{
+    struct front_end *fe = start();
+    struct gdb gdb = connect_gdb(fe);
+
+    check(&gdb, "qSupported:multiprocess+;swbreak+",
+          "QStartNoAckMode+;PacketSize=1000;vContSupported+;ReverseStep+;"
+          "ReverseContinue+");
+    check(&gdb, "QStartNoAckMode", "OK");
+    check(&gdb, "?", "T05thread:01;");
+    check(&gdb, "qUnknown", "");
+    leave(&gdb);
+    stop(fe);
+}
+
+static void test_moves(void)
+{
+    struct front_end *fe = start();
+    struct gdb gdb = connect_gdb(fe);
+
+    check(&gdb, "bs", "T05replaylog:begin;thread:01;");
+    check(&gdb, "bc", "T05replaylog:begin;thread:01;");
+    monitor(&gdb, "goto 100", "icount  100\n");
+    check_at(&gdb, 100);
+    check(&gdb, "bs", "T05thread:01;");
+    check_at(&gdb, 99);
+    check(&gdb, "vCont;s:01", "T05thread:01;");
+    check_at(&gdb, 100);
+    check(&gdb, "Z0,1003,1", "OK");
+    check(&gdb, "Z0,1003,1", "OK");
+    check(&gdb, "bc", "T05thread:01;");
+    check_at(&gdb, 99);
+    check(&gdb, "vCont;c", "T05thread:01;");
+    check_at(&gdb, 115);
+    check(&gdb, "vCont;s:01", "T05thread:01;");
+    check(&gdb, "bc", "T05thread:01;");
+    check_at(&gdb, 115);
+    check(&gdb, "z0,1003,1", "OK");
+    check(&gdb, "bc", "T05replaylog:begin;thread:01;");
+    check_at(&gdb, 0);
+    check(&gdb, "vCont;c", "T05replaylog:end;thread:01;");
+    check_at(&gdb, END);
+    check(&gdb, "vCont;s:01", "T05replaylog:end;thread:01;");
+    monitor(&gdb, "goto 1001", "it ends before\n");
+    check_at(&gdb, END);
+    monitor(&gdb, "goto -1", "goto: '-1'");
+    monitor(&gdb, "cont", "'cont' would");
+    monitor(&gdb, " info cpus", "hi\n");
+    leave(&gdb);
+    stop(fe);
+}
+
+/* Each has its own place, breakpoints, and state. */
+static void test_two(void)
+{
+    struct front_end *fe = start();
+    struct gdb a = connect_gdb(fe), b = connect_gdb(fe);
+    unsigned gotos;
+
+    monitor(&a, "goto 100", "icount  100\n");
+    monitor(&b, "goto 500", "icount  500\n");
+    check_at(&a, 100);
+    check_at(&b, 500);
+    gotos = qemu.gotos;
+    check_at(&b, 500);
+    g_assert_cmpuint(qemu.gotos, ==, gotos);
+    check(&a, "Z0,1005,1", "OK");
+    check(&b, "Z0,1007,1", "OK");
+    check(&a, "vCont;c", "T05thread:01;");
+    check_at(&a, 101);
+    check(&b, "vCont;c", "T05thread:01;");
+    check_at(&b, 503);
+    check(&a, "vCont;c", "T05thread:01;");
+    check_at(&a, 117);
+    /* What is written is lost when another one has its turn. */
+    monitor(&b, "goto 117", "icount  117\n");
+    check(&a, "P0=1", "OK");
+    check(&a, "p0", "31");
+    check(&b, "p0", "00");
+    check(&a, "p0", "00");
+    check(&a, "D", "OK");
+    check(&a, NULL, NULL);
+    check(&b, "p0", "00");
+    leave(&a);
+    leave(&b);
+    stop(fe);
+}
+
+static void test_interrupt(void)
+{
+    struct front_end *fe = start();
+    struct gdb gdb = connect_gdb(fe);
+
+    qemu.endless = true;
+    say(&gdb, "vCont;c");
+    g_assert_cmpint(write(gdb.sock, "\x03", 1), ==, 1);
+    check(&gdb, NULL, "T02thread:01;");
+    check_at(&gdb, 105);
+    leave(&gdb);
+    stop(fe);
+}
+
+/* One asks while the guest runs for the other one, whose run goes on. */
+static void test_run_goes_on(void)
+{
+    struct front_end *fe = start();
+    struct gdb a = connect_gdb(fe), b = connect_gdb(fe);
+
+    monitor(&b, "goto 500", "icount  500\n");
+    qemu.endless = true;
+    say(&a, "vCont;c");
+    check_at(&b, 500);
+    qemu.endless = false;
+    check(&a, NULL, "T05replaylog:end;thread:01;");
+    check_at(&a, END);
+    check_at(&b, 500);
+    /* One that leaves while the guest runs for it */
+    monitor(&a, "goto 0", "icount  0\n");
+    qemu.endless = true;
+    say(&a, "vCont;c");
+    check_at(&b, 500);
+    leave(&a);
+    check_at(&b, 500);
+    leave(&b);
+    stop(fe);
+}
+
+static void test_hostile(void)
+{
+    struct front_end *fe = start();
+    struct gdb good = connect_gdb(fe), bad = connect_gdb(fe);
+    g_autofree char *much = g_strnfill(TARGET_PACKET_SIZE + 1, 'm');
+
+    monitor(&good, "goto 100", "icount  100\n");
+    say(&bad, much);
+    check(&bad, NULL, NULL);
+    leave(&bad);
+    /* A second request before the answer to what lets the guest run */
+    bad = connect_gdb(fe);
+    qemu.endless = true;
+    say(&bad, "vCont;c");
+    say(&bad, "g");
+    check(&bad, NULL, NULL);
+    leave(&bad);
+    bad = connect_gdb(fe);
+    check(&bad, "qRcmd,6", "E01");
+    check(&bad, "Z", "");
+    g_assert_cmpint(write(bad.sock, "$g#00", 5), ==, 5);
+    check(&bad, "?", "T05thread:01;");
+    leave(&bad);
+    check_at(&good, 100);
+    leave(&good);
+    stop(fe);
+}
+
+static void test_qemu_ends(void)
+{
+    struct front_end *fe = start();
+    struct gdb gdb = connect_gdb(fe);
+
+    shutdown(qemu.sock, SHUT_RDWR);
+    say(&gdb, "g");
+    g_free(hear(&gdb));
+    g_assert_cmpint(ended, ==, 1);
+    leave(&gdb);
+    stop(fe);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/front-end/features", test_features);
+    g_test_add_func("/front-end/moves", test_moves);
+    g_test_add_func("/front-end/two", test_two);
+    g_test_add_func("/front-end/interrupt", test_interrupt);
+    g_test_add_func("/front-end/run-goes-on", test_run_goes_on);
+    g_test_add_func("/front-end/hostile", test_hostile);
+    g_test_add_func("/front-end/qemu-ends", test_qemu_ends);
+    return g_test_run();
+}
