@@ -40,8 +40,10 @@ def vmlinux():
     return path
 
 
-def args(*words, memory='256', whole=False):
+def args(*words, memory='256', whole=False, devices=False):
     """QEMU's arguments to boot it; words go to the kernel's command line.
+
+    If devices, it has drivers and the programs that need them.
 
     If whole, the boot is one as on a machine: the kernel unpacks itself, to a
     random address, and does all that it does by default.  This takes twice
@@ -52,7 +54,8 @@ def args(*words, memory='256', whole=False):
     # some, and take the timer to be broken.
     return ['-m', memory, '-no-reboot',
             '-kernel', os.path.join(path, 'vmlinuz') if whole else vmlinux(),
-            '-initrd', os.path.join(path, 'initrd'),
+            '-initrd', os.path.join(path, 'initrd-devices' if devices
+                                    else 'initrd'),
             '-append', ' '.join(('console=ttyS0', 'quiet', 'panic=-1',
                                  'no_timer_check',
                                  *(() if whole else QUICK), *words))]
