@@ -167,7 +167,7 @@ static void add_record(struct facts *f, const struct btrail_record *r,
     }
     f->last = *r;
     f->have_last = true;
-    f->flags += r->flags != 0;
+    f->flags += r->flags << 48 != 0;     /* but for counts */
     f->upper += (r->to & UPPER_HALF) != 0;
 
     digest_add(&f->all, r);

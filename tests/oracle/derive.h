@@ -111,6 +111,8 @@ struct derive {
     bool span_known;
     uint64_t span_cr3, span_start;
 
+    /* Of what has executed; doubt: QEMU may have counted one more */
+    bool doubt;
     uint64_t insn_count, interruption_count, resumed_count;
     uint64_t count[K_MAX][M_MAX];
     uint64_t vectors[256];

@@ -166,7 +166,8 @@ static int64_t emit(struct derive *d, uint64_t from, uint64_t to,
     }
     d->queue[d->queue_len].from = from;
     d->queue[d->queue_len].to = to;
-    d->queue[d->queue_len].flags = 0;
+    d->queue[d->queue_len].flags = d->insn_count << 16 | d->doubt;
+    d->doubt = false;
     d->count[kind][mode_of(flags)]++;
     return d->flushed + d->queue_len++;
 }
@@ -227,6 +228,17 @@ static void resolve_frame(struct derive *d, uint64_t sp, uint64_t value)
 static bool is_branch(enum kind kind)
 {
     return kind >= K_JCC && kind <= K_VMRUN;
+}
+
+/*
+ * P was not completed.  Whether QEMU counts it depends on where in QEMU its
+ * fault was found: one at translation counts, one of an access to memory does
+ * not.
+ */
+static void not_completed(struct derive *d)
+{
+    d->insn_count--;
+    d->doubt = true;
 }
 
 /*
@@ -293,6 +305,7 @@ static void flow(struct derive *d, uint64_t pc)
             if (!is_next(p, pc)) {
                 fail(d, "a VMRUN that failed went to %" PRIx64, pc);
             }
+            not_completed(d);
             return;
         }
         break;
@@ -454,6 +467,8 @@ static void walk_chain(struct derive *d, const struct step *n)
         if (completed) {
             flow(d, it->from);
             flowed(d);
+        } else {
+            not_completed(d);
         }
     }
     for (int i = 0; i < d->chain_len; i++) {
@@ -533,7 +548,6 @@ void flow_commit(struct derive *d)
         return;
     }
     d->cand.valid = false;
-    d->insn_count += d->cand.code->insns;
     set_last(d, &d->cand, d->cand.code->insns - 1);
     list_code(d, &d->cand);
     if (d->saw_exception || d->saw_hardware) {
@@ -553,6 +567,7 @@ void flow_commit(struct derive *d)
     d->have_hint = false;
     d->prev = d->cand;
     d->prev.valid = true;
+    d->insn_count += d->prev.code->insns;
     list_execution(d, &d->prev);
 }
 

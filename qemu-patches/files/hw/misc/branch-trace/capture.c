@@ -652,6 +652,7 @@ static void describe(BranchTraceCapture *capture)
                       BTRAIL_ACCEPTS_TASKS : 0;
     header->tick_ns = TICK_NS;
     header->tsc_hz = producer->tsc_hz(first_cpu);
+    header->record_has = producer->record_has();
     header->start_monotonic = get_clock();
     header->start_realtime = get_clock_realtime();
     pstrcpy(header->capture, sizeof(header->capture), capture->name);

@@ -360,8 +360,8 @@ void branch_trace_stream_limit(BranchTraceStream *s)
     }
 }
 
-void branch_trace_stream_record(BranchTraceStream *s,
-                                uint64_t from, uint64_t to)
+void branch_trace_stream_record(BranchTraceStream *s, uint64_t from,
+                                uint64_t to, uint64_t flags)
 {
     struct btrail_record *r;
     uintptr_t next = qatomic_read(&s->cursor->next);
@@ -369,6 +369,7 @@ void branch_trace_stream_record(BranchTraceStream *s,
     r = (struct btrail_record *)next;
     r->from = from;
     r->to = to;
+    r->flags = flags;
     next += sizeof(*r);
     qatomic_set(&s->cursor->next, next);
     if (next >= qatomic_read(&s->cursor->limit)) {

@@ -76,6 +76,7 @@ typedef struct BranchTraceTask {
  *           from now on.
  *           Runs on the thread of @cpu, with or without BQL.
  * @tsc_hz:  frequency of the guest's TSC, or 0 if it is not known
+ * @record_has: what the flags of each record have, BTRAIL_RECORD_HAS_*
  */
 typedef struct BranchTraceProducerOps {
     uint32_t type;
@@ -89,6 +90,7 @@ typedef struct BranchTraceProducerOps {
     void (*code_stale)(CPUState *cpu);
     void (*code_forget)(CPUState *cpu);
     uint64_t (*tsc_hz)(CPUState *cpu);
+    uint32_t (*record_has)(void);
 } BranchTraceProducerOps;
 
 /* Called once by the accelerator that can trace. */
@@ -104,8 +106,8 @@ const BranchTraceProducerOps *branch_trace_producer(void);
 void branch_trace_stream_limit(BranchTraceStream *s);
 
 /* Add one record; the slow way, for those made outside of translated code. */
-void branch_trace_stream_record(BranchTraceStream *s,
-                                uint64_t from, uint64_t to);
+void branch_trace_stream_record(BranchTraceStream *s, uint64_t from,
+                                uint64_t to, uint64_t flags);
 
 /* CR3 is @cr3 from the next record on. */
 void branch_trace_stream_cr3(BranchTraceStream *s, uint64_t cr3);

@@ -28,6 +28,29 @@ static uint64_t linear_pc(CPUX86State *env)
     return (uint32_t)(env->segs[R_CS].base + env->eip);
 }
 
+/*
+ * How many instructions were executed before the next one.  A record is made at
+ * the end of a block or outside of any, so these are the ones that have been
+ * counted.
+ */
+static uint64_t instructions_executed(CPUState *cpu)
+{
+    bool can_do_io = cpu->neg.can_do_io;
+    uint64_t icount;
+
+    cpu->neg.can_do_io = true;
+    icount = icount_get_raw();
+    cpu->neg.can_do_io = can_do_io;
+    return icount;
+}
+
+/* The flags of a record that is made now */
+static uint64_t record_flags(CPUX86State *env)
+{
+    return icount_enabled() ? instructions_executed(env_cpu(env)) <<
+                              BTRAIL_RECORD_ICOUNT_SHIFT : 0;
+}
+
 static uint32_t privilege_of(unsigned cpl)
 {
     return cpl == 3 ? BTRAIL_PRIVILEGE_USER : BTRAIL_PRIVILEGE_KERNEL;
@@ -115,7 +138,8 @@ static void record_far(CPUX86State *env)
                     privilege_of(env->hflags & HF_CPL_MASK);
 
     if (bt->privilege & ends) {
-        branch_trace_stream_record(bt->stream, bt->far_from, linear_pc(env));
+        branch_trace_stream_record(bt->stream, bt->far_from, linear_pc(env),
+                                   record_flags(env));
     }
 }
 
@@ -209,6 +233,11 @@ void x86_branch_trace_do_exec_enter(CPUX86State *env)
         bt->discontinuity = BTRAIL_GAP_DEBUGGER;
     }
     discontinuity(env);
+    if (icount_enabled()) {
+        /* What is counted is taken from the budget: the sum is constant. */
+        bt->icount_end = instructions_executed(env_cpu(env)) +
+                         env_cpu(env)->icount_budget;
+    }
     if (bt->far == X86_FAR_NONE) {
         update_cr3(env);
         read_task(env, false);
@@ -294,12 +323,8 @@ static void producer_clocks(CPUState *cpu, uint64_t *tsc, uint64_t *icount)
     CPUX86State *env = cpu_env(cpu);
     bool can_do_io = cpu->neg.can_do_io;
 
-    /*
-     * A record is made at the end of a block, or outside of any, so that the
-     * instructions before it are the ones that have been counted.
-     */
+    *icount = icount_enabled() ? instructions_executed(cpu) : BTRAIL_NO_ICOUNT;
     cpu->neg.can_do_io = true;
-    *icount = icount_enabled() ? icount_get_raw() : BTRAIL_NO_ICOUNT;
     *tsc = cpu_get_tsc(env) + env->tsc_offset;
     cpu->neg.can_do_io = can_do_io;
 }
@@ -413,6 +438,11 @@ static uint64_t producer_tsc_hz(CPUState *cpu)
     return icount_enabled() ? NANOSECONDS_PER_SECOND : 0;
 }
 
+static uint32_t producer_record_has(void)
+{
+    return icount_enabled() ? BTRAIL_RECORD_HAS_ICOUNT : 0;
+}
+
 static const BranchTraceProducerOps tcg_producer = {
     .type = BTRAIL_PRODUCER_TCG,
     .cursor = producer_cursor,
@@ -425,6 +455,7 @@ static const BranchTraceProducerOps tcg_producer = {
     .code_stale = producer_code_stale,
     .code_forget = producer_code_forget,
     .tsc_hz = producer_tsc_hz,
+    .record_has = producer_record_has,
 };
 
 void x86_branch_trace_init(void)
