@@ -3,51 +3,45 @@
  * backtrail rr replay: see rr.h
  */
 
-#include <signal.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "cli/rr.h"
+#include "gdb/session.h"
 
 struct rr_replay {
     struct rr_options common;
     gboolean gdb;
+    char **gdb_options;
     gboolean no_trace;
     char *serial;
 };
 
-/* Ctrl-C is for gdb, which is in our process group. */
-static void set_up_gdb(void *opaque)
+/* A recording need not have a trace. */
+static struct btrail_trace *open_trace(struct rr_replay *r)
 {
-    sigset_t none;
+    g_autofree char *path = recording_path(r->common.recording,
+                                           BTRAIL_RECORDING_TRACE);
+    struct btrail_trace *trace = NULL;
 
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
+    return btrail_trace_open(&trace, path) ? NULL : trace;
 }
 
-static int run_gdb(struct player *p)
+static int run_gdb(struct rr_replay *r, struct player *p)
 {
-    g_autofree char *target = g_strdup_printf("target remote %s",
-                                              player_gdb_socket(p));
-    char *arguments[] = {
-        (char *)"gdb", (char *)"-q", (char *)"-ex",
-        (char *)"set architecture i386:x86-64", (char *)"-ex", target, NULL
-    };
+    struct btrail_trace *trace = open_trace(r);
     g_autoptr(GError) error = NULL;
-    GPid pid;
-    int status;
+    struct gdb_session *s = gdb_session_new(p, trace, &error);
+    int status = 0, code = CLI_OK;
 
-    if (!g_spawn_async(NULL, arguments, NULL, G_SPAWN_SEARCH_PATH |
-                       G_SPAWN_CHILD_INHERITS_STDIN |
-                       G_SPAWN_DO_NOT_REAP_CHILD, set_up_gdb, NULL, &pid,
-                       &error)) {
-        cli_error("%s; install gdb", error->message);
-        return CLI_FAILED;
+    if (!s || !gdb_session_run(s, r->gdb_options, r->common.signals, &status,
+                                &error)) {
+        code = rr_failed(error);
+    } else if (!WIFEXITED(status) || WEXITSTATUS(status)) {
+        code = CLI_FAILED;
     }
-    while (waitpid(pid, &status, 0) < 0) {
-        continue;
-    }
-    return WIFEXITED(status) && !WEXITSTATUS(status) ? CLI_OK : CLI_FAILED;
+    gdb_session_free(s);
+    btrail_trace_close(trace);
+    return code;
 }
 
 static int play(struct rr_replay *r)
@@ -61,12 +55,16 @@ static int play(struct rr_replay *r)
 
     options.serial = serial;
     options.forward = !r->gdb;
+    if (r->gdb) {
+        /* Ctrl-C is for gdb. */
+        options.cancel_fd = -1;
+    }
     p = player_start(&options, &error);
     if (!p) {
         return rr_failed(error);
     }
     if (r->gdb) {
-        code = run_gdb(p);
+        code = run_gdb(r, p);
     } else if (!player_finish(p, &error)) {
         rr_end_progress(&r->common);
         code = rr_failed(error);
@@ -100,6 +98,8 @@ int rr_replay(int argc, char **argv)
     const GOptionEntry entries[] = {
         { "gdb", 0, 0, G_OPTION_ARG_NONE, &r.gdb,
           "debug the guest, from before its first instruction", NULL },
+        { "gdb-option", 0, 0, G_OPTION_ARG_STRING_ARRAY, &r.gdb_options,
+          "pass an option to gdb, which implies --gdb", "OPTION" },
         { "no-trace", 0, 0, G_OPTION_ARG_NONE, &r.no_trace,
           "make no trace, and compare nothing", NULL },
         { "serial", 0, 0, G_OPTION_ARG_FILENAME, &r.serial,
@@ -114,9 +114,11 @@ int rr_replay(int argc, char **argv)
                   "Replay a recording: the first time, trace it; later, "
                   "compare with that trace.") &&
         rr_open(&r.common, argv[1], &code)) {
+        r.gdb |= r.gdb_options != NULL;
         code = replay(&r);
     }
     rr_clear(&r.common);
     g_free(r.serial);
+    g_strfreev(r.gdb_options);
     return code == CLI_OK && fflush(stdout) ? CLI_FAILED : code;
 }
