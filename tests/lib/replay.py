@@ -4,6 +4,7 @@
 A place is an instruction count.
 """
 
+import collections
 import hashlib
 import mmap
 import os
@@ -14,12 +15,14 @@ import qemu
 # Time follows the count of instructions only, and the log stays small.
 ICOUNT = 'shift=5,sleep=off'
 
+# How long the guest waits to be powered off depends on the host.
+LEFT_OUT = 1000000
 
-def args(mode, log, *options):
+
+def args(mode, log):
     """What QEMU needs to record into a log, or to replay it."""
-    return ['-accel', 'tcg', '-rtc', 'base=utc',
-            '-icount', ','.join((ICOUNT, f'rr={mode}', f'rrfile={log}',
-                                 *options))]
+    return ['-accel', 'tcg', '-rtc', 'base=utc', '-no-shutdown',
+            '-icount', f'{ICOUNT},rr={mode},rrfile={log}']
 
 
 def image(path, size='4G'):
@@ -29,24 +32,34 @@ def image(path, size='4G'):
                    check=True)
 
 
+Recording = collections.namedtuple('Recording', 'booted end serial')
+
+
 def record(arguments, log, timeout=120):
-    """Record a guest until it powers itself off; return the last place."""
-    with qemu.Qemu([*args('record', log), '-no-shutdown', *arguments]) as vm:
+    """Record a guest until it powers itself off.
+
+    Return a place at which it has booted, one shortly before the end, and what
+    it wrote to its serial port.
+    """
+    with qemu.Qemu([*args('record', log), *arguments]) as vm:
+        vm.wait_serial('^BT: ready', timeout)
+        booted = vm.qmp.command('query-replay')['icount']
         vm.wait_serial('^BT: end', timeout)
         vm.qmp.wait_event('SHUTDOWN', timeout)
-        place = vm.qmp.command('query-replay')['icount']
+        end = vm.qmp.command('query-replay')['icount'] - LEFT_OUT
+        serial = vm.serial()
         vm.quit()
-    return place
+    return Recording(booted, end, serial)
 
 
 class Replay(qemu.Qemu):
     """A QEMU that replays a log; it stands before the first instruction."""
 
-    def __init__(self, arguments, log, snapshots=None):
+    def __init__(self, arguments, log, snapshots=None, qmp_sockets=1):
         given = [*args('replay', log), '-S', *arguments]
         if snapshots:
             given += ['-drive', f'file={snapshots},if=none,id=snapshots']
-        super().__init__(given)
+        super().__init__(given, qmp_sockets=qmp_sockets)
         self.memory = self.path('memory')
         size = given[given.index('-m') + 1]
         self.args += ['-object', 'memory-backend-file,id=memory,share=on,'
