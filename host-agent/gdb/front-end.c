@@ -11,6 +11,7 @@
 #include "gdb/client.h"
 #include "gdb/front-end.h"
 #include "gdb/monitor.h"
+#include "gdb/reverse.h"
 #include "gdb/rsp.h"
 
 /* Others must have been quiet for so long before a run goes on. */
@@ -55,6 +56,7 @@ struct view {
 
 struct front_end {
     struct target *target;
+    struct history *history;    /* or NULL */
     void (*ended)(void *opaque, const GError *error);
     void *opaque;
     GPtrArray *views;
@@ -370,6 +372,23 @@ static bool at_breakpoint(struct view *v)
     return false;
 }
 
+/* By the trace; false if it does not have what is needed for that */
+static bool run_back_by_trace(struct view *v)
+{
+    struct front_end *fe = v->fe;
+    enum history_answer found = fe->history ?
+        reverse_continue(fe->target, fe->history, v->breakpoints, &v->place,
+                         NULL) : HISTORY_UNKNOWN;
+
+    if (found == HISTORY_UNKNOWN) {
+        return false;
+    }
+    fe->current = v;
+    v->place = *target_place(fe->target);
+    stopped(v, found == HISTORY_FOUND ? STOPPED : BEGIN_OF_REPLAY);
+    return true;
+}
+
 /*
  * QEMU's own way back leaves out the instruction before the one where the guest
  * stands.
@@ -392,7 +411,9 @@ static void serve_run_back(struct view *v)
         stopped(v, STOPPED);
     } else {
         fe->current = NULL;
-        start_or_refuse(v);
+        if (!run_back_by_trace(v)) {
+            start_or_refuse(v);
+        }
     }
 }
 
@@ -465,7 +486,7 @@ static void serve_monitor(struct view *v, const char *digits)
         return;
     }
     if (claim(v, &error)) {
-        text = monitor_command(fe->target, line, &error);
+        text = monitor_command(fe->target, fe->history, line, &error);
     }
     if (text) {
         v->place = *target_place(fe->target);
@@ -630,6 +651,11 @@ struct front_end *front_end_new(struct target *target,
     fe->stub_source = g_unix_fd_add(stub_fd(target_stub(target)), G_IO_IN,
                                     on_stub, fe);
     return fe;
+}
+
+void front_end_set_history(struct front_end *fe, struct history *history)
+{
+    fe->history = history;
 }
 
 void front_end_free(struct front_end *fe)

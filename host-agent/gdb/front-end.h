@@ -13,6 +13,7 @@
 #ifndef BTRAIL_GDB_FRONT_END_H
 #define BTRAIL_GDB_FRONT_END_H
 
+#include "gdb/history.h"
 #include "gdb/target.h"
 
 struct front_end;
@@ -28,6 +29,9 @@ struct front_end *front_end_new(struct target *target,
                                               const GError *error),
                                 void *opaque);
 void front_end_free(struct front_end *fe);
+
+/* Goes back by the trace, which must live as long. */
+void front_end_set_history(struct front_end *fe, struct history *history);
 
 /* Serves a gdb; takes the connected socket. */
 void front_end_add(struct front_end *fe, int sock);

@@ -9,9 +9,10 @@
 #include "gdb/monitor.h"
 #include "gdb/rsp.h"
 #include "util/parse.h"
+#include "util/quote.h"
 
-typedef char *command_fn(struct target *t, const char *argument,
-                         GError **error);
+typedef char *command_fn(struct target *t, struct history *h,
+                         const char *argument, GError **error);
 
 /**
  * struct command
@@ -48,15 +49,33 @@ static bool refuse(GError **error, const char *format, ...)
     return false;
 }
 
-static char *run_where(struct target *t, const char *argument, GError **error)
+static char *run_where(struct target *t, struct history *h, const char *argument,
+                       GError **error)
 {
     const struct target_place *at = target_place(t);
 
-    return g_strdup_printf("icount  %" G_GUINT64_FORMAT "\n"
-                           "pc      0x%" PRIx64 "\n", at->icount, at->pc);
+    g_autoptr(GString) text = g_string_new(NULL);
+    struct history_place place;
+
+    g_string_printf(text, "icount  %" G_GUINT64_FORMAT "\n"
+                    "pc      0x%" PRIx64 "\n", at->icount, at->pc);
+    if (h && history_at(h, at->icount, &place)) {
+        /* With -icount, the TSC counts nanoseconds of the guest's time. */
+        g_string_append_printf(text, "record  %" G_GUINT64_FORMAT "\n"
+                               "time    %.6f s\n", place.index,
+                               place.time.tsc / 1e9);
+        if (place.task.known) {
+            g_autofree char *name = btrail_quote(place.task.name, "");
+
+            g_string_append_printf(text, "task    %s, pid %u, tid %u\n", name,
+                                   place.task.pid, place.task.tid);
+        }
+    }
+    return g_string_free(g_steal_pointer(&text), FALSE);
 }
 
-static char *run_goto(struct target *t, const char *argument, GError **error)
+static char *run_goto(struct target *t, struct history *h, const char *argument,
+                      GError **error)
 {
     uint64_t icount;
 
@@ -65,7 +84,7 @@ static char *run_goto(struct target *t, const char *argument, GError **error)
                argument);
         return NULL;
     }
-    return target_go_icount(t, icount, error) ? run_where(t, "", error) :
+    return target_go_icount(t, icount, error) ? run_where(t, h, "", error) :
            NULL;
 }
 
@@ -91,13 +110,14 @@ static char *pass_on(struct target *t, const char *line, GError **error)
     return g_strdup(output->str);
 }
 
-static char *run_checkpoints(struct target *t, const char *argument,
-                             GError **error)
+static char *run_checkpoints(struct target *t, struct history *h,
+                             const char *argument, GError **error)
 {
     return pass_on(t, "info snapshots", error);
 }
 
-static char *run_help(struct target *t, const char *argument, GError **error);
+static char *run_help(struct target *t, struct history *h, const char *argument,
+                      GError **error);
 
 static const struct command commands[] = {
     { "checkpoints", "states of the guest that are kept to go back to",
@@ -108,7 +128,8 @@ static const struct command commands[] = {
     { "where", "where the guest stands", run_where },
 };
 
-static char *run_help(struct target *t, const char *argument, GError **error)
+static char *run_help(struct target *t, struct history *h, const char *argument,
+                      GError **error)
 {
     g_autoptr(GString) text = g_string_new(NULL);
 
@@ -124,7 +145,8 @@ static char *run_help(struct target *t, const char *argument, GError **error)
     return g_string_free(g_steal_pointer(&text), FALSE);
 }
 
-char *monitor_command(struct target *t, const char *line, GError **error)
+char *monitor_command(struct target *t, struct history *history,
+                      const char *line, GError **error)
 {
     g_autofree char *copy = g_strstrip(g_strdup(line));
     char *argument = copy + strcspn(copy, " \t");
@@ -135,7 +157,7 @@ char *monitor_command(struct target *t, const char *line, GError **error)
     }
     for (unsigned i = 0; i < G_N_ELEMENTS(commands); i++) {
         if (!strcmp(copy, commands[i].name)) {
-            return commands[i].run(t, argument, error);
+            return commands[i].run(t, history, argument, error);
         }
     }
     if (g_strv_contains(refused, copy)) {

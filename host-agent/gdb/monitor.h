@@ -6,10 +6,12 @@
 #ifndef BTRAIL_GDB_MONITOR_H
 #define BTRAIL_GDB_MONITOR_H
 
+#include "gdb/history.h"
 #include "gdb/target.h"
 
 /**
  * monitor_command - run a command
+ * @history: of the replay, or NULL
  * @line: "where", "goto PLACE", "checkpoints", "help", or one of QEMU's
  *        monitor
  *
@@ -17,6 +19,7 @@
  *
  * Errors: COMMAND (what is wrong with the command), and those of the target.
  */
-char *monitor_command(struct target *t, const char *line, GError **error);
+char *monitor_command(struct target *t, struct history *history,
+                      const char *line, GError **error);
 
 #endif /* BTRAIL_GDB_MONITOR_H */

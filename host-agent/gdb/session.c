@@ -18,6 +18,7 @@
 struct gdb_session {
     struct player *player;
     struct front_end *fe;
+    struct history *history;    /* NULL if the trace has none */
     char *socket;
     char *commands;
     int sock;                   /* listens */
@@ -148,6 +149,8 @@ static bool start(struct gdb_session *s, const struct btrail_trace *trace,
         return false;
     }
     s->fe = front_end_new(target, on_end, NULL);
+    s->history = trace ? history_new(trace) : NULL;
+    front_end_set_history(s->fe, s->history);
     s->sock = open_socket(s->socket, true, error);
     if (s->sock < 0) {
         return false;
@@ -181,6 +184,7 @@ void gdb_session_free(struct gdb_session *s)
             close(s->sock);
         }
         front_end_free(s->fe);
+        history_free(s->history);
         g_free(s->socket);
         g_free(s->commands);
         g_free(s);

@@ -14,7 +14,7 @@ struct gdb_session;
 /**
  * gdb_session_new - listen for gdbs
  * @player: not to be used by others until gdb_session_free()
- * @trace:  of its recording, for symbols; or NULL
+ * @trace:  of its recording, for symbols and to go back by; lives as long; or NULL
  */
 struct gdb_session *gdb_session_new(struct player *player,
                                     const struct btrail_trace *trace,

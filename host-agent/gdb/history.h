@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Where the guest of a replay has been, from the trace
+ *
+ * A record has the number of instructions that the guest had executed, so the
+ * trace says when each block of instructions ran.  Of one vCPU.
+ */
+
+#ifndef BTRAIL_GDB_HISTORY_H
+#define BTRAIL_GDB_HISTORY_H
+
+#include "backtrail/trace.h"
+
+struct history;
+
+/* NULL if the trace has no instruction counts.  It must live as long. */
+struct history *history_new(const struct btrail_trace *trace);
+void history_free(struct history *h);
+
+/**
+ * struct history_place - what the trace says of a moment
+ * @index: of the last record before it
+ * @count: of that record
+ */
+struct history_place {
+    uint64_t index;
+    uint64_t count;
+    struct btrail_time time;
+    struct btrail_task task;
+    uint64_t cr3;
+};
+
+/* False if there is no record before it, or the trace is damaged there. */
+bool history_at(struct history *h, uint64_t icount,
+                struct history_place *place);
+
+/**
+ * struct history_visit - a block of instructions that ran
+ * @start: instructions that the guest had executed when it was at @to
+ * @to:    where the block begins
+ * @end:   the same as @start, behind the branch that ends it
+ * @at:    the address that was searched; an interrupt or a fault at the end can
+ *         have come before it ran
+ */
+struct history_visit {
+    uint64_t start;
+    uint64_t to;
+    uint64_t end;
+    uint64_t at;
+};
+
+/**
+ * enum history_answer
+ * @HISTORY_NONE:    it never was at any of them
+ * @HISTORY_FOUND:   it was
+ * @HISTORY_UNKNOWN: the trace lacks what would say it
+ */
+enum history_answer {
+    HISTORY_NONE,
+    HISTORY_FOUND,
+    HISTORY_UNKNOWN,
+};
+
+/* The last block before an instruction, which is at @pc, that has one of some
+ * addresses */
+enum history_answer history_last_visit(struct history *h,
+                                       const uint64_t *addresses, unsigned n,
+                                       uint64_t icount, uint64_t pc,
+                                       struct history_visit *visit);
+
+#endif /* BTRAIL_GDB_HISTORY_H */

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Back to a breakpoint by the trace: see reverse.h
+ */
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gdb/reverse.h"
+#include "gdb/rsp.h"
+
+/* The longest instruction of x86 */
+#define INSTRUCTION 15
+
+/* The addresses of breakpoints; NULL if one of them is a watchpoint */
+static GArray *addresses_of(GHashTable *breakpoints)
+{
+    g_autoptr(GArray) addresses = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+    GHashTableIter iter;
+    gpointer key;
+
+    g_hash_table_iter_init(&iter, breakpoints);
+    while (g_hash_table_iter_next(&iter, &key, NULL)) {
+        const char *text = key;
+        uint64_t address;
+
+        if ((text[0] != '0' && text[0] != '1') || text[1] != ',') {
+            return NULL;
+        }
+        address = strtoull(text + 2, NULL, 16);
+        g_array_append_val(addresses, address);
+    }
+    return g_steal_pointer(&addresses);
+}
+
+/* Each repetition of a string instruction counts, and the last one is meant. */
+static bool repeats(struct target *t, uint64_t pc)
+{
+    g_autofree char *request = g_strdup_printf("m%" PRIx64 ",%x", pc,
+                                               INSTRUCTION);
+    g_autofree char *digits = stub_ask(target_stub(t), request, NULL, NULL,
+                                       NULL);
+    g_autofree char *bytes = digits ? rsp_unhex(digits, NULL) : NULL;
+    size_t n = bytes ? strlen(digits) / 2 : 0;
+    bool prefix = false;
+
+    for (size_t i = 0; i < n; i++) {
+        unsigned char c = bytes[i];
+
+        if (c == 0xf2 || c == 0xf3) {
+            prefix = true;
+        } else if (c != 0x66 && c != 0x67 && c >> 4 != 4 && c != 0x2e &&
+                   c != 0x36 && c != 0x3e && c != 0x26 && c != 0x64 &&
+                   c != 0x65) {
+            return prefix && ((c >= 0xa4 && c <= 0xa7) ||
+                              (c >= 0xaa && c <= 0xaf) ||
+                              (c >= 0x6c && c <= 0x6f));
+        }
+    }
+    /* Its bytes cannot be read. */
+    return true;
+}
+
+/* Within the block, to the instruction at @visit->at */
+static enum history_answer walk(struct target *t,
+                                const struct history_visit *visit,
+                                uint64_t before, GError **error)
+{
+    const struct target_place *at = target_place(t);
+    uint64_t end = MIN(visit->end, before);
+
+    /* An interrupt comes between, or the trace is of another replay. */
+    if (at->pc != visit->to) {
+        return HISTORY_UNKNOWN;
+    }
+    while (at->pc != visit->at && at->icount < end) {
+        uint64_t pc = at->pc;
+
+        if (!target_step(t, error) || at->pc <= pc) {
+            return HISTORY_UNKNOWN;
+        }
+    }
+    return at->pc == visit->at && at->icount < end &&
+           !repeats(t, at->pc) ? HISTORY_FOUND : HISTORY_UNKNOWN;
+}
+
+enum history_answer reverse_continue(struct target *t, struct history *h,
+                                     GHashTable *breakpoints,
+                                     const struct target_place *place,
+                                     GError **error)
+{
+    g_autoptr(GArray) addresses = addresses_of(breakpoints);
+    const struct target_place from = *place;
+    struct history_visit visit;
+    enum history_answer answer;
+
+    if (!addresses) {
+        return HISTORY_UNKNOWN;
+    }
+    answer = history_last_visit(h, (uint64_t *)addresses->data,
+                                addresses->len, from.icount, from.pc, &visit);
+    if (answer == HISTORY_NONE) {
+        return target_go_icount(t, 0, error) ? HISTORY_NONE :
+               HISTORY_UNKNOWN;
+    }
+    if (answer == HISTORY_FOUND) {
+        if (!target_go_icount(t, visit.start, error)) {
+            return HISTORY_UNKNOWN;
+        }
+        answer = walk(t, &visit, from.icount, error);
+    }
+    return answer;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Back to a breakpoint by the trace: one goto, whatever the distance
+ */
+
+#ifndef BTRAIL_GDB_REVERSE_H
+#define BTRAIL_GDB_REVERSE_H
+
+#include "gdb/history.h"
+#include "gdb/target.h"
+
+/**
+ * reverse_continue - go to where the guest was last at one of some breakpoints
+ * @breakpoints: keys are "0,ADDRESS,1" or "1,ADDRESS,1", as in gdb's requests
+ * @place:       where it stands
+ *
+ * HISTORY_NONE takes it to its first instruction.  After HISTORY_UNKNOWN it can
+ * be anywhere: QEMU itself has to search.
+ */
+enum history_answer reverse_continue(struct target *t, struct history *h,
+                                     GHashTable *breakpoints,
+                                     const struct target_place *place,
+                                     GError **error);
+
+#endif /* BTRAIL_GDB_REVERSE_H */
