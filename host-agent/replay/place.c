@@ -129,10 +129,14 @@ void replay_place_clear(struct replay_place *place)
 static struct found behind(const struct btrail_record *r,
                            const struct btrail_time *time)
 {
-    struct found f = { .known = time->icount != BTRAIL_NO_ICOUNT,
-                       .icount = time->icount };
+    uint64_t icount = btrail_record_icount(r, time);
+    bool exact = icount != BTRAIL_NO_ICOUNT;
 
-    return f;
+    return (struct found) {
+        .known = time->icount != BTRAIL_NO_ICOUNT,
+        .exact = exact,
+        .icount = exact ? icount : time->icount,
+    };
 }
 
 static bool need(const struct found *f, uint64_t *icount, bool *exact,

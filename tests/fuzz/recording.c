@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Fuzz target: the manifest of a recording, and its fingerprints
+ *
+ * What is taken names nothing outside of the recording.
+ */
+
+#include <string.h>
+
+#include "fuzz.h"
+#include "replay/fingerprint.h"
+#include "replay/replay-arguments.h"
+
+static void check_file(const struct recorded_file *f)
+{
+    g_auto(GStrv) parts = g_strsplit(f->name, "/", -1);
+
+    fuzz_require(!strcmp(parts[0], "files") && parts[1]);
+    for (char **p = parts; *p; p++) {
+        fuzz_require(**p && strcmp(*p, ".") && strcmp(*p, ".."));
+    }
+    fuzz_require(strlen(f->sha256) == 64);
+}
+
+/* A path of an argument is that of a file of the recording, or text of the
+ * guest. */
+static void check_arguments(char *const *a)
+{
+    for (; *a; a++) {
+        if (!strcmp(*a, "-append") || !strcmp(*a, "-name")) {
+            a++;
+            continue;
+        }
+        for (const char *slash = strchr(*a, '/'); slash;
+             slash = strchr(slash + 1, '/')) {
+            const char *begin = slash;
+
+            while (begin > *a && !strchr(",=", begin[-1])) {
+                begin--;
+            }
+            fuzz_require(g_str_has_prefix(begin, "recording/files/"));
+            fuzz_require(!strstr(begin, ".."));
+        }
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    g_autofree char *text = g_strndup((const char *)data, size);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GError) other = NULL;
+    struct recording *r = recording_parse("/recording", text, &error);
+    g_autoptr(GArray) prints = fingerprint_parse(text, &other);
+
+    fuzz_require(!r == !!error);
+    fuzz_require(!prints == !!other);
+    if (!r) {
+        return 0;
+    }
+    fuzz_accepted();
+    for (unsigned i = 0; i < r->files->len; i++) {
+        check_file(g_ptr_array_index(r->files, i));
+    }
+    if (replay_arguments_check(r->arguments, NULL)) {
+        check_arguments(r->arguments);
+    }
+    recording_free(r);
+    return 0;
+}
