@@ -62,7 +62,10 @@ GPtrArray *option_list_parse(const char *text, const char *implied)
 static void append_escaped(GString *out, const char *text)
 {
     for (; *text; text++) {
-        g_string_append(out, *text == ',' ? ",," : (char[]){ *text, 0 });
+        if (*text == ',') {
+            g_string_append_c(out, ',');
+        }
+        g_string_append_c(out, *text);
     }
 }
 
