@@ -237,8 +237,8 @@ static bool handle_smp(struct builder *b, const char *option,
         const struct option_pair *p = g_ptr_array_index(list, i);
 
         if (g_strcmp0(p->value, "1")) {
-            return refuse(error, "%s %s: the turns of several vCPUs are not "
-                          "in QEMU's log; use -smp 1", option, value);
+            return refuse(error, "%s %s: one vCPU can be recorded so far; use "
+                          "-smp 1", option, value);
         }
     }
     put_both(b, option, "1");

@@ -8,6 +8,7 @@ import collections
 import hashlib
 import mmap
 import os
+import re
 import subprocess
 
 import qemu
@@ -32,27 +33,59 @@ def image(path, size='4G'):
                    check=True)
 
 
-Recording = collections.namedtuple('Recording', 'booted end serial')
+Recording = collections.namedtuple('Recording', 'booted state end serial')
 
 
 def record(arguments, log, timeout=120):
     """Record a guest until it powers itself off.
 
-    Return a place at which it has booted, one shortly before the end, and what
-    it wrote to its serial port.
+    Return a place at which it has booted and what that was like, a place
+    shortly before the end, and what it wrote to its serial port.
     """
-    with qemu.Qemu([*args('record', log), *arguments]) as vm:
+    with Guest([*args('record', log), *arguments]) as vm:
         vm.wait_serial('^BT: ready', timeout)
-        booted = vm.qmp.command('query-replay')['icount']
+        vm.qmp.command('stop')
+        booted, state = vm.place(), vm.state()
+        vm.qmp.command('cont')
         vm.wait_serial('^BT: end', timeout)
         vm.qmp.wait_event('SHUTDOWN', timeout)
-        end = vm.qmp.command('query-replay')['icount'] - LEFT_OUT
+        end = vm.place() - LEFT_OUT
         serial = vm.serial()
         vm.quit()
-    return Recording(booted, end, serial)
+    return Recording(booted, state, end, serial)
 
 
-class Replay(qemu.Qemu):
+def interrupted(state):
+    """Is there an interrupt?  It executes no instruction: a replay that stops at
+    its place stands before it or behind it."""
+    return re.search(r'I[SR]R\t (?!\(none\))', state['said'])
+
+
+class Guest(qemu.Qemu):
+    """A QEMU that records or replays"""
+
+    def __init__(self, arguments, qmp_sockets=1):
+        super().__init__(arguments, qmp_sockets=qmp_sockets)
+        self.memory = self.path('memory')
+        size = arguments[arguments.index('-m') + 1]
+        self.args += ['-object', 'memory-backend-file,id=memory,share=on,'
+                      f'size={size}M,mem-path={self.memory}',
+                      '-machine', 'memory-backend=memory']
+
+    def place(self):
+        return self.qmp.command('query-replay')['icount']
+
+    def state(self):
+        """What the place is like: registers, interrupt controllers, memory."""
+        said = '\n'.join(self.qmp.hmp(f'info {what}')
+                         for what in ('registers -a', 'lapic', 'pic'))
+        with open(self.memory, 'rb') as f, \
+                mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ) as memory:
+            return {'said': said,
+                    'memory': hashlib.sha256(memory).hexdigest()}
+
+
+class Replay(Guest):
     """A QEMU that replays a log; it stands before the first instruction."""
 
     def __init__(self, arguments, log, snapshots=None, qmp_sockets=1):
@@ -60,14 +93,6 @@ class Replay(qemu.Qemu):
         if snapshots:
             given += ['-drive', f'file={snapshots},if=none,id=snapshots']
         super().__init__(given, qmp_sockets=qmp_sockets)
-        self.memory = self.path('memory')
-        size = given[given.index('-m') + 1]
-        self.args += ['-object', 'memory-backend-file,id=memory,share=on,'
-                      f'size={size}M,mem-path={self.memory}',
-                      '-machine', 'memory-backend=memory']
-
-    def place(self):
-        return self.qmp.command('query-replay')['icount']
 
     def _stopped(self, place, timeout):
         """Wait until it has come to a place, at which it was to stop."""
@@ -93,12 +118,3 @@ class Replay(qemu.Qemu):
         said = self.qmp.hmp(f'savevm {name}')
         if said:
             raise qemu.QemuError(said)
-
-    def state(self):
-        """What the place is like: registers, interrupt controllers, memory."""
-        said = '\n'.join(self.qmp.hmp(f'info {what}')
-                         for what in ('registers', 'lapic', 'pic'))
-        with open(self.memory, 'rb') as f, \
-                mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ) as memory:
-            return {'said': said,
-                    'memory': hashlib.sha256(memory).hexdigest()}

@@ -68,8 +68,10 @@ class Agent(transport.Agent):
         super().close()
 
     def go_on(self):
-        # QEMU may hang up at any moment.
-        with contextlib.suppress(OSError, ValueError):
+        # QEMU may hang up at any moment; another agent may have spoilt what is
+        # in the memory.
+        with contextlib.suppress(OSError, ValueError, OverflowError,
+                                 struct.error):
             while not self.over:
                 if self.habit != 'silent':
                     self.drain_once()
