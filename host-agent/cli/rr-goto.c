@@ -74,6 +74,7 @@ static void name_address(struct arrival *a, const struct btrail_trace *trace)
 static void print_arrival(const struct rr_options *o, const struct arrival *a)
 {
     const char *text = a->registers;
+    g_auto(GStrv) lines = NULL;
     JsonObject *registers;
     uint64_t value;
     char name[8];
@@ -83,8 +84,13 @@ static void print_arrival(const struct rr_options *o, const struct arrival *a)
                    a->icount, a->exact ? "" : ", the last one before the place "
                    "that the trace has a count of", a->rip,
                    a->name ? " " : "", a->name ? a->name : "");
-        /* QEMU's own text, of numbers */
-        fputs(a->registers, stdout);
+        lines = g_strsplit(a->registers, "\n", -1);
+        for (char **line = lines; *line; line++) {
+            g_strchomp(*line);
+            if (**line) {
+                cli_printf("%s\n", *line);
+            }
+        }
         return;
     }
     registers = json_object_new();

@@ -125,10 +125,10 @@ static void print_progress(uint64_t icount, void *opaque)
     uint64_t all = o->recording->instructions;
 
     if (all) {
-        fprintf(stderr, "\r%.2f of %.2f G instructions (%.0f %%)  ",
-                icount / 1e9, all / 1e9, 100.0 * icount / all);
+        cli_fprintf(stderr, "\r%.2f of %.2f G instructions (%.0f %%)  ",
+                    icount / 1e9, all / 1e9, 100.0 * icount / all);
     } else {
-        fprintf(stderr, "\r%.2f G instructions  ", icount / 1e9);
+        cli_fprintf(stderr, "\r%.2f G instructions  ", icount / 1e9);
     }
 }
 
@@ -140,7 +140,7 @@ static bool has_progress(const struct rr_options *o)
 void rr_end_progress(const struct rr_options *o)
 {
     if (has_progress(o)) {
-        fprintf(stderr, "\n");
+        cli_fprintf(stderr, "\n");
     }
 }
 
