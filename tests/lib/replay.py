@@ -10,6 +10,7 @@ import mmap
 import os
 import re
 import subprocess
+import time
 
 import qemu
 
@@ -18,6 +19,8 @@ ICOUNT = 'shift=5,sleep=off'
 
 # How long the guest waits to be powered off depends on the host.
 LEFT_OUT = 1000000
+# A guest that boots is here for some time.
+EARLY = 50000000
 
 
 def args(mode, log):
@@ -33,26 +36,34 @@ def image(path, size='4G'):
                    check=True)
 
 
-Recording = collections.namedtuple('Recording', 'booted state end serial')
+Recording = collections.namedtuple('Recording',
+                                   'stopped state booted end serial')
 
 
 def record(arguments, log, timeout=120):
     """Record a guest until it powers itself off.
 
-    Return a place at which it has booted and what that was like, a place
-    shortly before the end, and what it wrote to its serial port.
+    Return a place at which it was stopped for a moment and what that was like,
+    a place at which it has booted, one shortly before the end, and what it
+    wrote to its serial port.
     """
     with Guest([*args('record', log), *arguments]) as vm:
+        state = None
+        while not state or interrupted(state):
+            time.sleep(0.01)
+            if vm.place() < EARLY:
+                continue
+            vm.qmp.command('stop')
+            stopped, state = vm.place(), vm.state()
+            vm.qmp.command('cont')
         vm.wait_serial('^BT: ready', timeout)
-        vm.qmp.command('stop')
-        booted, state = vm.place(), vm.state()
-        vm.qmp.command('cont')
+        booted = vm.place()
         vm.wait_serial('^BT: end', timeout)
         vm.qmp.wait_event('SHUTDOWN', timeout)
         end = vm.place() - LEFT_OUT
         serial = vm.serial()
         vm.quit()
-    return Recording(booted, state, end, serial)
+    return Recording(stopped, state, booted, end, serial)
 
 
 def interrupted(state):
