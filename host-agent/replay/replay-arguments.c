@@ -22,19 +22,26 @@ static bool is_file(const char *value)
            !strpbrk(value, ",:=");
 }
 
-/* No path leads anywhere else. */
+/* No path leads anywhere else; only @file, if not NULL, has any. */
+static bool paths_stay(const GPtrArray *list, const char *file)
+{
+    for (unsigned i = 0; i < list->len; i++) {
+        const struct option_pair *p = g_ptr_array_index(list, i);
+
+        if (strchr(p->key, '/') ||
+            (p->value && strchr(p->value, '/') &&
+             (g_strcmp0(p->key, file) || !is_file(p->value)))) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool has_no_path(const char *value)
 {
     g_autoptr(GPtrArray) list = option_list_parse(value, "");
 
-    for (unsigned i = 0; i < list->len; i++) {
-        const struct option_pair *p = g_ptr_array_index(list, i);
-
-        if (strchr(p->key, '/') || (p->value && strchr(p->value, '/'))) {
-            return false;
-        }
-    }
-    return *value != '{';
+    return paths_stay(list, NULL) && *value != '{';
 }
 
 static bool is_text(const char *value)
@@ -107,7 +114,8 @@ static bool is_drive(const char *value)
     const char *format = option_list_get(list, "format");
     const char *driver = option_list_get(list, "driver");
 
-    return !option_list_unknown(list, known) && (!file || is_file(file)) &&
+    return !option_list_unknown(list, known) && paths_stay(list, "file") &&
+           (!file || is_file(file)) &&
            (!file || !g_strcmp0(format, "raw") ||
             !g_strcmp0(format, "qcow2")) &&
            (!driver || (!file && !strcmp(driver, "blkreplay"))) &&

@@ -260,6 +260,8 @@ static void test_hostile(struct fixture *f, gconstpointer data)
         "-drive file=recording/files/x,snapshot=on",
         "-drive file=recording/files/x,format=raw",
         "-drive file=json:{},format=raw,snapshot=on",
+        "-drive file=recording/files/x,format=raw,snapshot=on/x",
+        "-drive file=/x,file=recording/files/x,format=raw,snapshot=on",
         "-drive driver=nbd,host=h", "-kernel /etc/passwd",
         "-kernel recording/files/../x", "-bios /x", "-L /tmp",
         "-device vfio-pci,host=1", "-device loader,file=/etc/passwd",
