@@ -271,16 +271,6 @@ static void print_meta_member(const struct cli_trace *t, const char *name)
     }
 }
 
-/* Does the trace say that its records have an instruction count? */
-static bool has_icount(const struct cli_trace *t)
-{
-    JsonNode *node = json_object_get_member(t->meta, "icount");
-
-    return node && JSON_NODE_HOLDS_VALUE(node) &&
-           json_node_get_value_type(node) == G_TYPE_BOOLEAN &&
-           json_node_get_boolean(node);
-}
-
 static void print_start(const struct cli_trace *t)
 {
     JsonObject *start = btrail_json_object(t->meta, "start");
@@ -327,7 +317,7 @@ static void print_text(const struct cli_trace *t,
         print_meta_member(t, members[i]);
     }
     print_start(t);
-    if (has_icount(t)) {
+    if (btrail_json_is_true(t->meta, "icount")) {
         cli_printf("%-10s each record has its instruction count\n", "icount");
     }
     print_sideband(t);

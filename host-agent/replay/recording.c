@@ -193,15 +193,6 @@ static bool parse_log(struct recording *r, JsonObject *o, GError **error)
     return true;
 }
 
-static bool is_true(JsonObject *o, const char *name)
-{
-    JsonNode *node = json_object_get_member(o, name);
-
-    return node && JSON_NODE_HOLDS_VALUE(node) &&
-           json_node_get_value_type(node) == G_TYPE_BOOLEAN &&
-           json_node_get_boolean(node);
-}
-
 static uint64_t count(JsonObject *o, const char *name)
 {
     gint64 n = btrail_json_int(o, name, 0);
@@ -245,7 +236,7 @@ static bool parse_members(struct recording *r, JsonObject *o, GError **error)
                       G_GINT64_FORMAT ", and this backtrail knows version %d; "
                       "use the one that has recorded it", version, VERSION);
     }
-    r->complete = is_true(o, "complete");
+    r->complete = btrail_json_is_true(o, "complete");
     r->created = btrail_json_int(o, "created", 0);
     r->duration_ns = count(o, "duration_ns");
     r->instructions = count(o, "instructions");

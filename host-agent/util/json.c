@@ -140,6 +140,15 @@ gint64 btrail_json_int(JsonObject *object, const char *name, gint64 fallback)
            json_node_get_int(node) : fallback;
 }
 
+gboolean btrail_json_is_true(JsonObject *object, const char *name)
+{
+    JsonNode *node = json_object_get_member(object, name);
+
+    return node && JSON_NODE_HOLDS_VALUE(node) &&
+           json_node_get_value_type(node) == G_TYPE_BOOLEAN &&
+           json_node_get_boolean(node);
+}
+
 /* Adds the member @name, if it is not NULL, and those that follow. */
 static void add_members(JsonObject *o, const char *name, va_list args)
 {

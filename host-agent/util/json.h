@@ -18,11 +18,12 @@
  */
 JsonNode *btrail_json_parse_object(const char *text);
 
-/* A member of an object; NULL, or @fallback, if it has another type. */
+/* A member of an object; NULL, @fallback or FALSE if it has another type. */
 const char *btrail_json_string(JsonObject *object, const char *name);
 JsonObject *btrail_json_object(JsonObject *object, const char *name);
 JsonArray *btrail_json_array(JsonObject *object, const char *name);
 gint64 btrail_json_int(JsonObject *object, const char *name, gint64 fallback);
+gboolean btrail_json_is_true(JsonObject *object, const char *name);
 
 /**
  * btrail_json_add - add members to an object

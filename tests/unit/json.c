@@ -11,7 +11,7 @@ static void test_parse(void)
 {
     JsonNode *node = btrail_json_parse_object(
         "{\"s\": \"x\", \"i\": 7, \"d\": 1.5, \"o\": {\"n\": null}, "
-        "\"a\": []}");
+        "\"a\": [], \"t\": true, \"f\": false}");
     JsonObject *o;
 
     g_assert_nonnull(node);
@@ -25,6 +25,11 @@ static void test_parse(void)
     g_assert_cmpint(btrail_json_int(o, "s", -1), ==, -1);
     g_assert_cmpint(btrail_json_int(o, "d", -1), ==, -1);
     g_assert_cmpint(btrail_json_int(o, "none", -1), ==, -1);
+    g_assert_true(btrail_json_is_true(o, "t"));
+    g_assert_false(btrail_json_is_true(o, "f"));
+    g_assert_false(btrail_json_is_true(o, "i"));
+    g_assert_false(btrail_json_is_true(o, "o"));
+    g_assert_false(btrail_json_is_true(o, "none"));
     g_assert_nonnull(btrail_json_object(o, "o"));
     g_assert_null(btrail_json_object(o, "a"));
     g_assert_null(btrail_json_string(btrail_json_object(o, "o"), "n"));
