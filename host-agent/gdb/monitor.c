@@ -11,6 +11,9 @@
 #include "util/parse.h"
 #include "util/quote.h"
 
+#define refuse(error, ...) \
+    btrail_agent_fail(error, BTRAIL_AGENT_ERROR_COMMAND, __VA_ARGS__)
+
 typedef char *command_fn(struct target *t, struct history *h,
                          const char *argument, GError **error);
 
@@ -32,22 +35,6 @@ static const char *const refused[] = {
     "replay_seek", "s", "snapshot_blkdev", "stop", "system_powerdown",
     "system_reset", "system_wakeup", NULL,
 };
-
-static bool refuse(GError **error, const char *format, ...)
-    G_GNUC_PRINTF(2, 3);
-
-static bool refuse(GError **error, const char *format, ...)
-{
-    va_list args;
-
-    va_start(args, format);
-    if (error) {
-        *error = g_error_new_valist(BTRAIL_AGENT_ERROR,
-                                    BTRAIL_AGENT_ERROR_COMMAND, format, args);
-    }
-    va_end(args);
-    return false;
-}
 
 static char *run_where(struct target *t, struct history *h, const char *argument,
                        GError **error)

@@ -13,6 +13,9 @@
 #include "replay/option-list.h"
 #include "util/parse.h"
 
+#define refuse(error, ...) \
+    btrail_agent_fail(error, BTRAIL_AGENT_ERROR_COMMAND, __VA_ARGS__)
+
 struct builder {
     struct machine *m;
     bool defaults;              /* no -nodefaults: QEMU adds devices */
@@ -42,19 +45,6 @@ void machine_free(struct machine *m)
         g_ptr_array_unref(m->files);
         g_free(m);
     }
-}
-
-static bool G_GNUC_PRINTF(2, 3) refuse(GError **error, const char *format, ...)
-{
-    g_autofree char *what = NULL;
-    va_list args;
-
-    va_start(args, format);
-    what = g_strdup_vprintf(format, args);
-    va_end(args);
-    g_set_error_literal(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_COMMAND,
-                        what);
-    return false;
 }
 
 static void put(GPtrArray *list, const char *option, const char *value)

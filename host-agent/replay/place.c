@@ -10,25 +10,15 @@
 #include "util/hash.h"
 #include "util/parse.h"
 
+#define fail(error, ...) \
+    btrail_agent_fail(error, BTRAIL_AGENT_ERROR_COMMAND, __VA_ARGS__)
+
 /* What is known of a place in a trace */
 struct found {
     bool known;
     bool exact;
     uint64_t icount;
 };
-
-static bool G_GNUC_PRINTF(2, 3) fail(GError **error, const char *format, ...)
-{
-    g_autofree char *what = NULL;
-    va_list args;
-
-    va_start(args, format);
-    what = g_strdup_vprintf(format, args);
-    va_end(args);
-    g_set_error_literal(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_COMMAND,
-                        what);
-    return false;
-}
 
 static bool library_failed(GError **error, int ret)
 {

@@ -39,6 +39,10 @@ enum btrail_agent_error {
     BTRAIL_AGENT_ERROR_NAMES,
 };
 
+/* Set @error to a message of this code; always false. */
+bool btrail_agent_fail(GError **error, enum btrail_agent_error code,
+                       const char *format, ...) G_GNUC_PRINTF(3, 4);
+
 /* Sets @error to "WHAT: strerror(errno)". */
 void btrail_agent_error_errno(GError **error, const char *what);
 
