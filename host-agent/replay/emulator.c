@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "replay/emulator.h"
+#include "replay/remove-folder.h"
 #include "util/json.h"
 
 /* A busy machine starts QEMU slowly. */
@@ -318,23 +319,6 @@ bool emulator_wait(struct emulator *e, int timeout_ms, int *status)
         *status = e->status;
     }
     return true;
-}
-
-/* The folder has files only, and the link, which is not followed. */
-static void remove_folder(const char *folder)
-{
-    GDir *dir = g_dir_open(folder, 0, NULL);
-    const char *name;
-
-    while (dir && (name = g_dir_read_name(dir))) {
-        g_autofree char *path = g_build_filename(folder, name, NULL);
-
-        unlink(path);
-    }
-    if (dir) {
-        g_dir_close(dir);
-    }
-    rmdir(folder);
 }
 
 void emulator_free(struct emulator *e)

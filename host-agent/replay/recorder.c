@@ -3,7 +3,6 @@
  * Recording a guest: see recorder.h
  */
 
-#include <errno.h>
 #include <glib/gstdio.h>
 #include <signal.h>
 #include <string.h>
@@ -16,6 +15,7 @@
 #include "replay/emulator.h"
 #include "replay/machine.h"
 #include "replay/recorder.h"
+#include "replay/remove-folder.h"
 #include "util/clock.h"
 #include "util/json.h"
 
@@ -279,25 +279,6 @@ static bool record(struct recorder *r, GError **error)
     to->log.sha256 = recording_hash(log, &to->log.size, error);
     to->complete = to->log.sha256;
     return to->complete && recording_save(to, error);
-}
-
-/* Removes a folder that we have made, and what is in it. */
-static void remove_folder(const char *folder)
-{
-    GDir *dir = g_dir_open(folder, 0, NULL);
-    const char *name;
-
-    while (dir && (name = g_dir_read_name(dir))) {
-        g_autofree char *path = g_build_filename(folder, name, NULL);
-
-        if (unlink(path) && errno == EISDIR) {
-            remove_folder(path);
-        }
-    }
-    if (dir) {
-        g_dir_close(dir);
-    }
-    rmdir(folder);
 }
 
 struct recording *recorder_run(const struct recorder_options *options,
