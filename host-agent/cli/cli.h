@@ -38,6 +38,34 @@ int cmd_flamegraph(int argc, char **argv);
 int cmd_export(int argc, char **argv);
 int cmd_rr(int argc, char **argv);
 
+/**
+ * struct cli_command - a command, or a command of a command
+ */
+struct cli_command {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *summary;
+};
+
+/* Prints a line for each. */
+void cli_print_commands(FILE *out, const struct cli_command *commands,
+                        unsigned n);
+
+/**
+ * cli_run_command - run the one that argv[1] names
+ * @group: "", or the command that it is one of with a blank behind it
+ *
+ * Returns its exit code; CLI_USAGE after an error message.
+ */
+int cli_run_command(const char *group, const struct cli_command *commands,
+                    unsigned n, int argc, char **argv);
+
+/*
+ * A descriptor that can be read when SIGINT, SIGTERM or SIGHUP has come; -1
+ * after an error message
+ */
+int cli_open_signals(void);
+
 /* Print a JSON object, which is freed. */
 void cli_print_json(JsonObject *root);
 

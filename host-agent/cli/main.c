@@ -9,11 +9,7 @@
 
 #include "cli/cli.h"
 
-static const struct command {
-    const char *name;
-    int (*run)(int argc, char **argv);
-    const char *summary;
-} commands[] = {
+static const struct cli_command commands[] = {
     { "record", cmd_record, "trace a guest into a file" },
     { "enable", cmd_enable, "let a libvirt domain be traced" },
     { "disable", cmd_disable, "undo what enable did to a domain" },
@@ -34,31 +30,16 @@ static void print_help(FILE *out)
     cli_fprintf(out, "Usage: backtrail COMMAND [OPTION]... [FILE]\n\n"
                 "Trace virtual machines from the host and read the traces.\n\n"
                 "Commands:\n");
-    for (unsigned i = 0; i < G_N_ELEMENTS(commands); i++) {
-        cli_fprintf(out, "  %-12s%s\n", commands[i].name, commands[i].summary);
-    }
+    cli_print_commands(out, commands, G_N_ELEMENTS(commands));
     cli_fprintf(out, "  %-12s%s\n", "help",
                 "show this, or the help of a command");
     cli_fprintf(out, "\nSee also backtrail COMMAND --help, and man "
                 "backtrail.\n");
 }
 
-static const struct command *find_command(const char *name)
-{
-    for (unsigned i = 0; i < G_N_ELEMENTS(commands); i++) {
-        if (!strcmp(commands[i].name, name)) {
-            return &commands[i];
-        }
-    }
-    cli_error("unknown command '%s'; see backtrail --help", name);
-    return NULL;
-}
-
 int main(int argc, char **argv)
 {
-    const struct command *command;
     const char *name = argc > 1 ? argv[1] : NULL;
-    g_autofree char *program = NULL;
     char option[] = "--help";
 
     setlocale(LC_ALL, "");
@@ -77,16 +58,9 @@ int main(int argc, char **argv)
     }
     if (!strcmp(name, "help")) {
         /* As "COMMAND --help" */
-        name = argv[2];
+        argv[1] = argv[2];
         argv[2] = option;
         argc = 3;
     }
-    command = find_command(name);
-    if (!command) {
-        return CLI_USAGE;
-    }
-    program = g_strdup_printf("backtrail %s", command->name);
-    argv[1] = program;
-    g_set_prgname(program);
-    return command->run(argc - 1, argv + 1);
+    return cli_run_command("", commands, G_N_ELEMENTS(commands), argc, argv);
 }

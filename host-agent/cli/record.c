@@ -3,10 +3,8 @@
  * backtrail record: trace a guest into a file
  */
 
-#include <errno.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
@@ -245,31 +243,15 @@ static void add_service_arguments(struct record_request *r)
     }
 }
 
-static int open_signals(void)
-{
-    sigset_t set;
-
-    sigemptyset(&set);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGHUP);
-    /* Before any thread starts, as threads inherit the mask. */
-    sigprocmask(SIG_BLOCK, &set, NULL);
-    /* A file that is too large is an error like a full disk. */
-    signal(SIGXFSZ, SIG_IGN);
-    /* Continue even if nobody reads the progress any more. */
-    signal(SIGPIPE, SIG_IGN);
-    return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-}
-
 static int run_record(struct record_request *r)
 {
     if (!check_options(r)) {
         return CLI_USAGE;
     }
-    r->signal_fd = open_signals();
+    /* A file that is too large is an error like a full disk. */
+    signal(SIGXFSZ, SIG_IGN);
+    r->signal_fd = cli_open_signals();
     if (r->signal_fd < 0) {
-        cli_error("signalfd: %s", g_strerror(errno));
         return CLI_FAILED;
     }
     if (r->domain) {

@@ -3,23 +3,16 @@
  * backtrail rr: see rr.h
  */
 
-#include <errno.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "cli/rr.h"
 #include "replay/fingerprint.h"
 #include "replay/tracer.h"
 
-static const struct {
-    const char *name;
-    int (*run)(int argc, char **argv);
-    const char *summary;
-} commands[] = {
+static const struct cli_command commands[] = {
     { "record", rr_record, "record a guest into a folder" },
     { "replay", rr_replay, "replay a recording: trace it, or debug it" },
     { "goto", rr_goto, "go to a place, and show the CPU's state there" },
@@ -32,10 +25,7 @@ static void print_help(FILE *out)
     cli_fprintf(out, "Usage: backtrail rr COMMAND [OPTION]... FOLDER\n\n"
                 "Record a guest, and go back to any moment of it.\n\n"
                 "Commands:\n");
-    for (unsigned i = 0; i < G_N_ELEMENTS(commands); i++) {
-        cli_fprintf(out, "  %-12s%s\n", commands[i].name,
-                    commands[i].summary);
-    }
+    cli_print_commands(out, commands, G_N_ELEMENTS(commands));
     cli_fprintf(out, "\nSee also backtrail rr COMMAND --help, and man "
                 "backtrail-rr.\n");
 }
@@ -52,18 +42,8 @@ int cmd_rr(int argc, char **argv)
         print_help(stdout);
         return CLI_OK;
     }
-    for (unsigned i = 0; i < G_N_ELEMENTS(commands); i++) {
-        if (!strcmp(commands[i].name, name)) {
-            g_autofree char *program = g_strdup_printf("backtrail rr %s",
-                                                       name);
-
-            argv[1] = program;
-            g_set_prgname(program);
-            return commands[i].run(argc - 1, argv + 1);
-        }
-    }
-    cli_error("unknown command 'rr %s'; see backtrail rr --help", name);
-    return CLI_USAGE;
+    return cli_run_command("rr ", commands, G_N_ELEMENTS(commands), argc,
+                           argv);
 }
 
 int rr_failed(const GError *error)
@@ -74,27 +54,12 @@ int rr_failed(const GError *error)
            CLI_FAILED;
 }
 
-static int open_signals(void)
-{
-    sigset_t set;
-
-    sigemptyset(&set);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGHUP);
-    /* Before any thread starts, as threads inherit the mask. */
-    sigprocmask(SIG_BLOCK, &set, NULL);
-    signal(SIGPIPE, SIG_IGN);
-    return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-}
-
 bool rr_open(struct rr_options *o, const char *folder, int *code)
 {
     g_autoptr(GError) error = NULL;
 
-    o->signals = open_signals();
+    o->signals = cli_open_signals();
     if (o->signals < 0) {
-        cli_error("signalfd: %s", g_strerror(errno));
         *code = CLI_FAILED;
         return false;
     }
