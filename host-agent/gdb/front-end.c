@@ -93,6 +93,16 @@ static bool is_fatal(const GError *error)
                            BTRAIL_AGENT_ERROR_SYSTEM);
 }
 
+/* What could not be done for a view; it can be the end of QEMU. */
+static void drop_error(struct front_end *fe, GError *error)
+{
+    if (is_fatal(error)) {
+        fail(fe, error);
+    } else {
+        g_error_free(error);
+    }
+}
+
 /* The request cannot be served: an error that gdb shows */
 static void refuse(struct view *v, GError *error)
 {
@@ -101,11 +111,7 @@ static void refuse(struct view *v, GError *error)
     /* They would end the packet, or be an escape. */
     g_strdelimit(text, "$#}*", '?');
     client_answer_text(v->client, text);
-    if (is_fatal(error)) {
-        fail(v->fe, error);
-    } else {
-        g_error_free(error);
-    }
+    drop_error(v->fe, error);
 }
 
 static void answer(struct view *v, const char *format, ...) G_GNUC_PRINTF(2, 3);
@@ -124,16 +130,21 @@ static void answer(struct view *v, const char *format, ...)
 }
 
 /* A run of this view is over. */
-static void stopped(struct view *v, const char *format)
+static void end_run(struct view *v, const char *answer)
 {
     g_clear_pointer(&v->run, g_free);
     v->suspended = v->interrupted = false;
     if (v->client) {
-        g_autofree char *text = g_strdup_printf(
-            format, target_thread(v->fe->target));
-
-        client_answer_text(v->client, text);
+        client_answer_text(v->client, answer);
     }
+}
+
+static void stopped(struct view *v, const char *format)
+{
+    g_autofree char *text = g_strdup_printf(format,
+                                            target_thread(v->fe->target));
+
+    end_run(v, text);
 }
 
 /* The guest cannot run.  gdb waits for a stop, and for no error. */
@@ -145,11 +156,7 @@ static void refuse_run(struct view *v, GError *error)
         client_print(v->client, message);
     }
     stopped(v, STOPPED);
-    if (is_fatal(error)) {
-        fail(v->fe, error);
-    } else {
-        g_error_free(error);
-    }
+    drop_error(v->fe, error);
 }
 
 /* Takes the guest to where this view has left it. */
@@ -300,9 +307,7 @@ static void on_stop(struct front_end *fe, const char *said)
                g_str_has_prefix(said, "T02")) {
         v->suspended = true;
     } else {
-        g_clear_pointer(&v->run, g_free);
-        v->suspended = v->interrupted = false;
-        client_answer_text(v->client, said);
+        end_run(v, said);
     }
     serve_waiting(fe);
 }
