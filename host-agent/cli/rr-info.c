@@ -40,7 +40,6 @@ static unsigned count_prints(const struct recording *r)
 
 static void print_json(const struct recording *r)
 {
-    JsonArray *arguments = json_array_new(), *files = json_array_new();
     uint64_t records;
     bool traced = count_records(r, &records);
     JsonObject *o = btrail_json_new(
@@ -48,22 +47,12 @@ static void print_json(const struct recording *r)
         "U:instructions", r->instructions,
         "d:seconds", r->duration_ns / 1e9, "U:log_bytes", r->log.size,
         "s:qemu", r->qemu, "S:qemu_version", r->qemu_version,
-        "s:qemu_sha256", r->qemu_sha256, "s:icount", r->icount,
-        "a:arguments", arguments, "a:files", files,
-        "b:traced", traced, "U:records", records,
-        "u:fingerprints", count_prints(r), NULL);
+        "s:qemu_sha256", r->qemu_sha256, "s:icount", r->icount, NULL);
 
+    recording_add_json(r, o);
+    btrail_json_add(o, "b:traced", traced, "U:records", records,
+                    "u:fingerprints", count_prints(r), NULL);
     btrail_json_set_time(o, "created", r->created);
-    for (char **a = r->arguments; *a; a++) {
-        json_array_add_string_element(arguments, *a);
-    }
-    for (unsigned i = 0; i < r->files->len; i++) {
-        const struct recorded_file *f = g_ptr_array_index(r->files, i);
-
-        json_array_add_object_element(files, btrail_json_new(
-            "s:name", f->name, "S:source", f->source, "U:size", f->size,
-            "s:sha256", f->sha256, NULL));
-    }
     cli_print_json(o);
 }
 

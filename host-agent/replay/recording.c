@@ -465,17 +465,9 @@ static JsonObject *file_json(const struct recorded_file *f)
                            "U:size", f->size, "S:sha256", f->sha256, NULL);
 }
 
-static JsonObject *manifest(const struct recording *r)
+void recording_add_json(const struct recording *r, JsonObject *o)
 {
     JsonArray *arguments = json_array_new(), *files = json_array_new();
-    JsonObject *o = btrail_json_new(
-        "s:format", FORMAT, "u:version", VERSION,
-        "b:complete", r->complete, "U:created", r->created,
-        "U:duration_ns", r->duration_ns, "U:instructions", r->instructions,
-        "o:qemu", btrail_json_new(
-            "s:path", r->qemu, "S:version", r->qemu_version,
-            "s:sha256", r->qemu_sha256, "s:icount", r->icount, NULL),
-        "a:arguments", arguments, "a:files", files, NULL);
 
     for (char **a = r->arguments; a && *a; a++) {
         json_array_add_string_element(arguments, *a);
@@ -484,6 +476,20 @@ static JsonObject *manifest(const struct recording *r)
         json_array_add_object_element(
             files, file_json(g_ptr_array_index(r->files, i)));
     }
+    btrail_json_add(o, "a:arguments", arguments, "a:files", files, NULL);
+}
+
+static JsonObject *manifest(const struct recording *r)
+{
+    JsonObject *o = btrail_json_new(
+        "s:format", FORMAT, "u:version", VERSION,
+        "b:complete", r->complete, "U:created", r->created,
+        "U:duration_ns", r->duration_ns, "U:instructions", r->instructions,
+        "o:qemu", btrail_json_new(
+            "s:path", r->qemu, "S:version", r->qemu_version,
+            "s:sha256", r->qemu_sha256, "s:icount", r->icount, NULL), NULL);
+
+    recording_add_json(r, o);
     if (r->complete) {
         json_object_set_object_member(o, "log", file_json(&r->log));
     }

@@ -16,6 +16,8 @@
 #ifndef BTRAIL_RECORDING_H
 #define BTRAIL_RECORDING_H
 
+#include <json-glib/json-glib.h>
+
 #include "util/agent-error.h"
 
 /* Names in the folder */
@@ -100,6 +102,9 @@ bool recording_check(const struct recording *r, GError **error);
 
 /* Writes the manifest; what was there before stays if that fails. */
 bool recording_save(const struct recording *r, GError **error);
+
+/* Adds "arguments" and "files", as the manifest has them. */
+void recording_add_json(const struct recording *r, JsonObject *o);
 
 /* The SHA-256 of what is in a file, to be freed; @size may be NULL. */
 char *recording_hash(const char *path, uint64_t *size, GError **error);
