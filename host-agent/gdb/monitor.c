@@ -36,8 +36,8 @@ static const char *const refused[] = {
     "system_reset", "system_wakeup", NULL,
 };
 
-static char *run_where(struct target *t, struct history *h, const char *argument,
-                       GError **error)
+static char *run_where(struct target *t, struct history *h,
+                       const char *argument, GError **error)
 {
     const struct target_place *at = target_place(t);
 

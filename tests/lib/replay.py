@@ -67,8 +67,8 @@ def record(arguments, log, timeout=120):
 
 
 def interrupted(state):
-    """Is there an interrupt?  It executes no instruction: a replay that stops at
-    its place stands before it or behind it."""
+    """Is there an interrupt?  It executes no instruction: a replay that stops
+    at its place stands before it or behind it."""
     return re.search(r'I[SR]R\t (?!\(none\))', state['said'])
 
 
