@@ -148,8 +148,11 @@ class Capture:
         self.lost = False       # seen, and nobody has attached since
 
     def states(self):
+        """An agent that was only slow is back when it drains again."""
         habit = self.agent.habit
-        states = {'agent-lost'} if self.lost else {'active', 'agent-lost'}
+        states = {'active', 'agent-lost'}
+        if self.lost and not self.arguments.get('agent-timeout', 5000):
+            states.discard('active')
         if habit == 'messages':
             states.add('inactive')  # STOP
         if habit == 'good' and not self.lost and \
