@@ -77,6 +77,21 @@ static int print_difference(const struct rr_options *o,
     return CLI_DAMAGED;
 }
 
+/* The hash covers records and CR3 loads, and the records are the same. */
+static int print_other_tables(const struct rr_options *o, uint32_t vcpu,
+                              uint64_t records)
+{
+    if (o->json) {
+        cli_print_json(btrail_json_new(
+            "b:identical", false, "u:vcpu", vcpu, "U:index", records,
+            "b:tables", true, NULL));
+    } else {
+        cli_printf("not identical: vCPU %u, the CR3 loads before record %"
+                   PRIu64 " differ\n", vcpu, records);
+    }
+    return CLI_DAMAGED;
+}
+
 static int print_identical(const struct rr_options *o, uint64_t records,
                            uint64_t tail)
 {
@@ -116,24 +131,21 @@ static int compare(const struct rr_options *o, const struct btrail_trace *a,
     struct fingerprint_difference d;
     g_autoptr(GError) error = NULL;
     uint32_t vcpu = 0;
+    bool differ;
 
     if (fingerprint_agree(prints, others, &vcpu, &records)) {
         from = both / FINGERPRINT_INTERVAL * FINGERPRINT_INTERVAL;
     } else {
         from = (records - 1) / FINGERPRINT_INTERVAL * FINGERPRINT_INTERVAL;
     }
-    if (!fingerprint_compare(a, b, vcpu, from, &d, &error)) {
-        if (error) {
-            return rr_failed(error);
-        }
-        if (records) {
-            cli_error("the page tables differ, before record %" PRIu64,
-                      records);
-            return CLI_DAMAGED;
-        }
-        return print_identical(o, both, 0);
+    differ = fingerprint_compare(a, b, vcpu, from, &d, &error);
+    if (error) {
+        return rr_failed(error);
     }
-    if (d.ended && !records && MAX(in_a, in_b) - both <= MAX_TAIL) {
+    if (records && (!differ || d.ended)) {
+        return print_other_tables(o, vcpu, records);
+    }
+    if (!differ || (d.ended && MAX(in_a, in_b) - both <= MAX_TAIL)) {
         return print_identical(o, both, MAX(in_a, in_b) - both);
     }
     return print_difference(o, &d);
