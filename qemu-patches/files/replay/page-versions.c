@@ -1,0 +1,369 @@
+/*
+ * Contents of pages at moments of a replay
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include "qemu/osdep.h"
+#include "qemu/bitops.h"
+#include "qemu/bswap.h"
+#include "qemu/cutils.h"
+#include "page-versions.h"
+
+/* Bytes that malloc and the entry of a hash table need besides, about */
+#define ENTRY_SIZE  48
+/* Versions that a page gets room for at once */
+#define GROWTH      4
+/* Bytes that a page costs in the list of a moment, which has room ahead */
+#define LISTED_SIZE (2 * sizeof(void *))
+
+typedef struct Content {
+    uint64_t hash;
+    uint32_t size;
+    uint32_t refs;
+    const void *bytes;          /* own[], but for one that is looked up */
+    uint8_t own[];
+} Content;
+
+typedef struct Version {
+    uint64_t moment;
+    Content *content;           /* NULL: zero */
+} Version;
+
+/* The versions of a page, in the order of their moments */
+typedef struct Page {
+    uint64_t number;
+    uint32_t count;
+    uint32_t allocated;
+    Version *versions;
+} Page;
+
+/* A moment, and the pages that have a version at it */
+typedef struct Moment {
+    uint64_t at;
+    GPtrArray *pages;
+} Moment;
+
+struct PageVersions {
+    size_t page_size;
+    uint64_t seed;
+    uint64_t size;
+    GHashTable *pages;
+    GHashTable *contents;
+    GArray *moments;            /* in their order */
+};
+
+/* The seed is secret: a guest cannot make many contents of the same hash. */
+static uint64_t hash_bytes(const void *bytes, size_t size, uint64_t seed)
+{
+    const uint64_t prime = 0x9e3779b97f4a7c15ull;
+    uint64_t lanes[4] = { seed, seed + prime, seed ^ prime, ~seed };
+
+    for (size_t i = 0; i < size; i += sizeof(lanes)) {
+        for (int lane = 0; lane < 4; lane++) {
+            uint64_t word = ldq_he_p(bytes + i + lane * sizeof(word));
+
+            lanes[lane] = rol64((lanes[lane] ^ word) * prime, 29);
+        }
+    }
+    for (int lane = 1; lane < 4; lane++) {
+        lanes[0] = rol64((lanes[0] ^ lanes[lane]) * prime, 29);
+    }
+    return lanes[0] ^ lanes[0] >> 32;
+}
+
+static guint content_hash(gconstpointer content)
+{
+    return ((const Content *)content)->hash;
+}
+
+static gboolean content_equal(gconstpointer a, gconstpointer b)
+{
+    const Content *x = a;
+    const Content *y = b;
+
+    return x == y || (x->hash == y->hash && x->size == y->size &&
+                      !memcmp(x->bytes, y->bytes, x->size));
+}
+
+PageVersions *page_versions_new(size_t page_size)
+{
+    PageVersions *v = g_new0(PageVersions, 1);
+
+    assert(QEMU_IS_ALIGNED(page_size, 4 * sizeof(uint64_t)));
+    v->page_size = page_size;
+    v->seed = (uint64_t)g_random_int() << 32 | g_random_int();
+    v->pages = g_hash_table_new(g_int64_hash, g_int64_equal);
+    v->contents = g_hash_table_new(content_hash, content_equal);
+    v->moments = g_array_new(false, false, sizeof(Moment));
+    return v;
+}
+
+/* The content of some bytes, with a reference for the caller */
+static Content *content_of(PageVersions *v, const void *bytes)
+{
+    Content like = { .size = v->page_size, .bytes = bytes };
+    Content *c;
+
+    if (buffer_is_zero(bytes, v->page_size)) {
+        return NULL;
+    }
+    like.hash = hash_bytes(bytes, v->page_size, v->seed);
+    c = g_hash_table_lookup(v->contents, &like);
+    if (!c) {
+        c = g_malloc(sizeof(*c) + v->page_size);
+        *c = like;
+        c->bytes = memcpy(c->own, bytes, v->page_size);
+        g_hash_table_add(v->contents, c);
+        v->size += sizeof(*c) + v->page_size + ENTRY_SIZE;
+    }
+    c->refs++;
+    return c;
+}
+
+static void content_unref(PageVersions *v, Content *c)
+{
+    if (c && --c->refs == 0) {
+        g_hash_table_remove(v->contents, c);
+        g_free(c);
+        v->size -= sizeof(*c) + v->page_size + ENTRY_SIZE;
+    }
+}
+
+static Content *content_ref(Content *c)
+{
+    if (c) {
+        c->refs++;
+    }
+    return c;
+}
+
+static Page *get_page(PageVersions *v, uint64_t number, bool make)
+{
+    Page *page = g_hash_table_lookup(v->pages, &number);
+
+    if (!page && make) {
+        page = g_new0(Page, 1);
+        page->number = number;
+        g_hash_table_insert(v->pages, &page->number, page);
+        v->size += sizeof(*page) + ENTRY_SIZE;
+    }
+    return page;
+}
+
+/* The number of versions of a page up to a moment */
+static uint32_t versions_until(const Page *page, uint64_t moment)
+{
+    uint32_t low = 0;
+    uint32_t high = page->count;
+
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+
+        if (page->versions[middle].moment <= moment) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+/* The index of the first moment that is later */
+static guint moments_until(PageVersions *v, uint64_t moment)
+{
+    guint low = 0;
+    guint high = v->moments->len;
+
+    while (low < high) {
+        guint middle = low + (high - low) / 2;
+
+        if (g_array_index(v->moments, Moment, middle).at <= moment) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+/* The moment, which must be there */
+static Moment *get_moment(PageVersions *v, uint64_t moment)
+{
+    guint after = moments_until(v, moment);
+    Moment *m = &g_array_index(v->moments, Moment, after - 1);
+
+    assert(after && m->at == moment);
+    return m;
+}
+
+/* Takes over the reference to the content. */
+static void insert_version(PageVersions *v, Page *page, uint32_t i,
+                           Moment *moment, Content *content)
+{
+    if (page->count == page->allocated) {
+        page->allocated += GROWTH;
+        page->versions = g_renew(Version, page->versions, page->allocated);
+        v->size += GROWTH * sizeof(Version);
+    }
+    memmove(page->versions + i + 1, page->versions + i,
+            (page->count - i) * sizeof(Version));
+    page->versions[i] = (Version) { moment->at, content };
+    page->count++;
+    g_ptr_array_add(moment->pages, page);
+    v->size += LISTED_SIZE;
+}
+
+static void remove_version(PageVersions *v, Page *page, uint32_t i)
+{
+    content_unref(v, page->versions[i].content);
+    memmove(page->versions + i, page->versions + i + 1,
+            (page->count - i - 1) * sizeof(Version));
+    page->count--;
+}
+
+void page_versions_begin(PageVersions *v, uint64_t moment)
+{
+    guint i = moments_until(v, moment);
+    Moment m = { moment, g_ptr_array_new() };
+
+    assert(!i || g_array_index(v->moments, Moment, i - 1).at < moment);
+    g_array_insert_val(v->moments, i, m);
+    v->size += sizeof(m) + ENTRY_SIZE;
+}
+
+void page_versions_set(PageVersions *v, uint64_t moment, uint64_t number,
+                       const void *bytes)
+{
+    Page *page = get_page(v, number, false);
+    uint32_t i = page ? versions_until(page, moment) : 0;
+    Content *before = i ? page->versions[i - 1].content : NULL;
+    guint next = moments_until(v, moment);
+
+    if (before ? !memcmp(before->bytes, bytes, v->page_size)
+               : buffer_is_zero(bytes, v->page_size)) {
+        return;
+    }
+    assert(!i || page->versions[i - 1].moment < moment);
+    page = get_page(v, number, true);
+    if (next < v->moments->len) {
+        Moment *m = &g_array_index(v->moments, Moment, next);
+
+        if (i == page->count || page->versions[i].moment != m->at) {
+            insert_version(v, page, i, m, content_ref(before));
+        }
+    }
+    insert_version(v, page, i, get_moment(v, moment), content_of(v, bytes));
+}
+
+bool page_versions_any(PageVersions *v)
+{
+    return v->moments->len > 0;
+}
+
+void page_versions_set_first(PageVersions *v, uint64_t number,
+                             const void *bytes)
+{
+    Page *page = get_page(v, number, true);
+
+    assert(!page->count);
+    insert_version(v, page, 0, &g_array_index(v->moments, Moment, 0),
+                   content_of(v, bytes));
+}
+
+bool page_versions_known(PageVersions *v, uint64_t number)
+{
+    Page *page = get_page(v, number, false);
+
+    return page && page->count;
+}
+
+void page_versions_remove(PageVersions *v, uint64_t moment)
+{
+    Moment *m = get_moment(v, moment);
+    Moment *next = m + 1;
+
+    if (next == &g_array_index(v->moments, Moment, v->moments->len)) {
+        next = NULL;
+    }
+    for (guint k = 0; k < m->pages->len; k++) {
+        Page *page = g_ptr_array_index(m->pages, k);
+        uint32_t i = versions_until(page, moment) - 1;
+
+        if (next && (i + 1 == page->count ||
+                     page->versions[i + 1].moment != next->at)) {
+            /* It is still so at the moment after. */
+            page->versions[i].moment = next->at;
+            g_ptr_array_add(next->pages, page);
+        } else {
+            remove_version(v, page, i);
+            v->size -= LISTED_SIZE;
+        }
+    }
+    g_ptr_array_free(m->pages, true);
+    g_array_remove_index(v->moments, moments_until(v, moment) - 1);
+    v->size -= sizeof(*m) + ENTRY_SIZE;
+}
+
+const void *page_versions_get(PageVersions *v, uint64_t moment,
+                              uint64_t number)
+{
+    Page *page = get_page(v, number, false);
+    uint32_t i = page ? versions_until(page, moment) : 0;
+
+    return i && page->versions[i - 1].content ?
+           page->versions[i - 1].content->bytes : NULL;
+}
+
+void page_versions_between(PageVersions *v, uint64_t a, uint64_t b,
+                           void (*func)(uint64_t page, void *opaque),
+                           void *opaque)
+{
+    guint end = moments_until(v, MAX(a, b));
+
+    for (guint i = moments_until(v, MIN(a, b)); i < end; i++) {
+        GPtrArray *pages = g_array_index(v->moments, Moment, i).pages;
+
+        for (guint k = 0; k < pages->len; k++) {
+            func(((Page *)g_ptr_array_index(pages, k))->number, opaque);
+        }
+    }
+}
+
+uint64_t page_versions_size(PageVersions *v)
+{
+    return v->size;
+}
+
+uint64_t page_versions_cost(PageVersions *v)
+{
+    /* Of a new page; what it was before may be set at the moment after. */
+    return sizeof(Content) + v->page_size + sizeof(Page) + 2 * ENTRY_SIZE +
+           GROWTH * sizeof(Version) + 2 * LISTED_SIZE;
+}
+
+static void free_page(gpointer key, gpointer value, gpointer opaque)
+{
+    Page *page = value;
+
+    g_free(page->versions);
+    g_free(page);
+}
+
+static void free_content(gpointer key, gpointer value, gpointer opaque)
+{
+    g_free(value);
+}
+
+void page_versions_free(PageVersions *v)
+{
+    for (guint i = 0; i < v->moments->len; i++) {
+        g_ptr_array_free(g_array_index(v->moments, Moment, i).pages, true);
+    }
+    g_array_free(v->moments, true);
+    g_hash_table_foreach(v->pages, free_page, NULL);
+    g_hash_table_destroy(v->pages);
+    g_hash_table_foreach(v->contents, free_content, NULL);
+    g_hash_table_destroy(v->contents);
+    g_free(v);
+}
