@@ -14,6 +14,7 @@
 #include "service/guest.h"
 #include "service/log.h"
 #include "service/quota.h"
+#include "service/ring-folder.h"
 #include "service/service-connection.h"
 #include "service/service-state.h"
 #include "util/json.h"
@@ -88,6 +89,7 @@ static struct btrail_guest *find_guest(struct connection *c, JsonObject *json,
     if (!folder) {
         return NULL;
     }
+    btrail_ring_folder_remove_left(folder);
     for (unsigned i = 0; i < host->guests->len; i++) {
         struct btrail_guest *g = g_ptr_array_index(host->guests, i);
 

@@ -13,7 +13,9 @@
 
 #include "backtrail/words.h"
 #include "lib/internal/parts.h"
+#include "lib/internal/pread.h"
 #include "service/log.h"
+#include "service/ring-folder.h"
 #include "service/service-session.h"
 #include "util/json.h"
 
@@ -26,9 +28,8 @@ void service_session_unref(struct btrail_service_session *s)
     if (--s->refs) {
         return;
     }
-    if (s->folder >= 0) {
-        close(s->folder);
-    }
+    btrail_close(s->folder);
+    btrail_close(s->ring_lock);
     btrail_command_free(s->command);
     g_free(s->path);
     g_free(s->part);
@@ -61,11 +62,8 @@ static bool check_ring(const struct btrail_service_session_options *o,
 static bool make_ring(struct btrail_service_session *s, char **path,
                       GError **error)
 {
-    s->ring = g_strdup_printf(".ring-%08x%08x", g_random_int(),
-                              g_random_int());
-    if (mkdirat(s->options.folder->fd, s->ring, 0700) < 0) {
-        btrail_service_fail_errno(error, "%s", s->ring);
-        g_clear_pointer(&s->ring, g_free);
+    s->ring_lock = btrail_ring_folder_make(s->options.folder, &s->ring, error);
+    if (s->ring_lock < 0) {
         return false;
     }
     *path = g_strdup_printf("/proc/self/fd/%d/%s", s->options.folder->fd,
@@ -326,6 +324,7 @@ btrail_service_session_new(const struct btrail_service_session_options *options,
     s->options = *options;
     s->command = options->command;
     s->folder = -1;
+    s->ring_lock = -1;
     s->refs = 1;
     s->started = g_get_real_time();
     s->dumping = g_ptr_array_new_with_free_func(g_free);

@@ -90,6 +90,7 @@ struct btrail_service_session_options {
  * @part:      path of the part that is written; NULL in mode "last"
  * @first_part: number of the first part that this process writes
  * @ring:      name of the ring's folder in the guest's folder, or NULL
+ * @ring_lock: of that folder, see ring-folder.h
  * @why:       the reason for the end, or NULL
  * @spoilt:    it counts as failed
  * @abandoned: nothing of it may stay
@@ -120,6 +121,7 @@ struct btrail_service_session {
     char *part;
     uint32_t first_part;
     char *ring;
+    int ring_lock;
     char *id;
     char *why;
     bool spoilt;

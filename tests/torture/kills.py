@@ -190,7 +190,6 @@ class Part(campaign.Part):
 
     def check_traces(self, sessions, last, info):
         top = self.service.trace('vm')
-        self.remove_empty_rings(top)
         files = [os.path.join(folder, name) for folder, _, names in
                  os.walk(top) for name in names if name.endswith('.btrail')]
         for path in files:
@@ -215,16 +214,6 @@ class Part(campaign.Part):
                     f'{last[name]["records"]} by its status')
             if not kind.keys() & {'privilege', 'vcpus'}:
                 self.check_ends(streams, info)
-
-    def remove_empty_rings(self, top):
-        """Of a process that was killed after it had made the folder of a ring
-        and before its state said so.  The service does not remove them yet;
-        no record is in them."""
-        for folder in glob.glob(os.path.join(top, '.ring-*')):
-            if all(os.path.getsize(path) <= 64 for path in
-                   glob.glob(os.path.join(folder, '*'))):
-                shutil.rmtree(folder)
-                self.counts['empty rings left'] += 1
 
     def check_ends(self, streams, info):
         """The indices of what has everything are those that QEMU counts.

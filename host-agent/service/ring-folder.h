@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The folder in which a flight recorder has its ring, in that of its guest
+ *
+ * Whoever makes one holds a lock on it as long as it records.  The kernel ends
+ * that with the process, so what nobody holds is what a process has left.  The
+ * state names such a ring (see state.h), unless the process was killed between
+ * the two.
+ */
+
+#ifndef BTRAIL_RING_FOLDER_H
+#define BTRAIL_RING_FOLDER_H
+
+#include "service/folder.h"
+
+/*
+ * Make one.  Returns its descriptor, which has the lock and is the caller's, or
+ * -1; @name gets its name, to be freed.
+ */
+int btrail_ring_folder_make(const struct btrail_folder *folder, char **name,
+                     GError **error);
+
+/*
+ * Remove the rings in a guest's folder in which there are no records, and that
+ * nobody holds.
+ */
+void btrail_ring_folder_remove_left(const struct btrail_folder *folder);
+
+#endif /* BTRAIL_RING_FOLDER_H */
