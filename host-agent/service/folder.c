@@ -182,6 +182,23 @@ static char *escape(const char *name)
 }
 
 /*
+ * What versions before this one have named the folder of a guest whose name
+ * ends in a dot and a UUID; NULL for others
+ */
+static char *name_before(const char *plain)
+{
+    g_autofree char *name = g_strdup(plain);
+    char *dot = g_strrstr(name, "%2e");
+
+    if (!dot || !dot[1]) {
+        return NULL;
+    }
+    *dot = '.';
+    memmove(dot + 1, dot + 3, strlen(dot + 3) + 1);
+    return find_unique(name) == dot ? g_steal_pointer(&name) : NULL;
+}
+
+/*
  * Opens the folder of a guest in that of all traces; creates it unless it must
  * be @existing.
  */
@@ -198,20 +215,24 @@ static struct btrail_folder *open_guest(const struct btrail_folder *all,
     g_autofree char *plain = escape(name);
     g_autofree char *unique = known ? g_strconcat(plain, ".", uuid, NULL) :
                                       NULL;
-    const char *const names[] = { plain, unique };
+    g_autofree char *before = name_before(plain);
+    const char *const names[] = { before ? before : plain,
+                                  before ? plain : unique,
+                                  before ? unique : NULL };
 
     for (unsigned i = 0; i < G_N_ELEMENTS(names) && names[i]; i++) {
+        bool find = existing || names[i] == before;
         GError *e = NULL;
-        int fd = enter(all->fd, names[i], !existing);
+        int fd = enter(all->fd, names[i], !find);
 
-        if (fd < 0 && existing && errno == ENOENT) {
+        if (fd < 0 && (names[i] == before || (existing && errno == ENOENT))) {
             continue;
         }
         if (fd < 0) {
             btrail_service_fail_errno(error, "%s/%s", all->path, names[i]);
             return NULL;
         }
-        if (existing ? is_owned(fd, owner) : own(fd, owner, &e)) {
+        if (find ? is_owned(fd, owner) : own(fd, owner, &e)) {
             return new_folder(g_build_filename(all->path, names[i], NULL),
                               fd);
         }

@@ -270,6 +270,31 @@ static void test_guests(void)
     btrail_folder_free(all);
 }
 
+/* A version before has named it otherwise. */
+static void test_name_before(void)
+{
+    struct btrail_folder *all = open_all();
+    g_autofree char *make = g_strdup_printf(
+        "cd %s && mkdir old." UUID1 " && printf '" UUID2 "\\n8\\nold." UUID1
+        "\\n' >old." UUID1 "/.guest && ln -s old." UUID1 " link." UUID1
+        " && mkdir bare." UUID1, path);
+    struct btrail_folder *mine, *sibling;
+
+    run(make);
+    is_folder(all, "old." UUID1, UUID2, 8, "old." UUID1);
+    /* Only if it is this guest's; and no new one gets such a name. */
+    is_folder(all, "old." UUID1, UUID2, 7, "old%2e" UUID1);
+    is_folder(all, "link." UUID1, UUID2, 8, "link%2e" UUID1);
+    is_folder(all, "bare." UUID1, UUID2, 8, "bare%2e" UUID1);
+    mine = btrail_folder_guest(all, "mine", NULL, 8, NULL);
+    sibling = btrail_folder_sibling(mine, "old." UUID1, UUID2, NULL);
+    g_assert_nonnull(sibling);
+    g_assert_true(g_str_has_suffix(sibling->path, "/old." UUID1));
+    btrail_folder_free(sibling);
+    btrail_folder_free(mine);
+    btrail_folder_free(all);
+}
+
 /* A process or the host has died before the owner of a folder was written. */
 static void test_no_owner(void)
 {
@@ -438,6 +463,7 @@ int main(int argc, char **argv)
     g_test_add_data_func("/folder/links", test_links, in_scratch);
     g_test_add_data_func("/folder/moved", test_moved, in_scratch);
     g_test_add_data_func("/folder/guests", test_guests, in_scratch);
+    g_test_add_data_func("/folder/name-before", test_name_before, in_scratch);
     g_test_add_data_func("/folder/no-owner", test_no_owner, in_scratch);
     g_test_add_data_func("/folder/siblings", test_siblings, in_scratch);
     g_test_add_data_func("/folder/list", test_list, in_scratch);
