@@ -13,7 +13,6 @@
 #include "agent-socket.h"
 #include "data-connection.h"
 #include "hw/misc/branch-trace.h"
-#include "system/replay.h"
 #include "memory.h"
 
 /*
@@ -135,7 +134,7 @@ static bool coroutine_fn handshake(QIOChannelSocket *sioc,
 
 bool branch_trace_data_accepts_tasks(void)
 {
-    return branch_trace_producer()->tasks && replay_mode == REPLAY_MODE_NONE;
+    return branch_trace_producer()->tasks;
 }
 
 static bool msg_has_tasks(const struct btrail_msg *msg)

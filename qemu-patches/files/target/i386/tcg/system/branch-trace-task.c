@@ -5,15 +5,16 @@
  * like.  The translated code of these places calls helpers, which read the task
  * from the guest's memory at that moment.  All that is read belongs to the
  * guest, and the description to the agent: neither is trusted.  Nothing here can
- * fault, and only RAM is read, but page tables wherever the guest has put them.
+ * fault, and nothing that the guest could notice changes, so that a replay in
+ * which tasks are read is the same as any other.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
 
 #include "qemu/osdep.h"
 #include "cpu.h"
-#include "exec/exec-all.h"
 #include "exec/helper-proto.h"
+#include "exec/memory.h"
 #include "exec/tb-flush.h"
 #include "hw/misc/branch-trace.h"
 #include "tcg/helper-tcg.h"
@@ -72,31 +73,68 @@ X86BranchTraceHook x86_branch_trace_hook(CPUState *cs, vaddr pc)
     return X86_BRANCH_TRACE_NO_HOOK;
 }
 
+/* Only RAM: any other read could change what is read. */
+static bool read_ram(CPUX86State *env, hwaddr addr, void *buf, unsigned size)
+{
+    hwaddr len = size, offset;
+    MemoryRegion *mr;
+
+    RCU_READ_LOCK_GUARD();
+    mr = address_space_translate(env_cpu(env)->as,
+                                 addr & x86_get_a20_mask(env), &offset, &len,
+                                 false, MEMTXATTRS_UNSPECIFIED);
+    if (!memory_region_is_ram(mr) || memory_region_is_ram_device(mr) ||
+        len < size) {
+        return false;
+    }
+    memcpy(buf, memory_region_get_ram_ptr(mr) + offset, size);
+    return true;
+}
+
+/*
+ * The guest must not notice: the CPU's own translation would set accessed bits
+ * in its page tables, and change which of them are in the TLB.
+ */
+static bool translate(CPUX86State *env, vaddr addr, hwaddr *physical)
+{
+    int shift = env->cr[4] & CR4_LA57_MASK ? 48 : 39;
+    int64_t upper = (int64_t)addr >> (shift + 8);
+    hwaddr table = env->cr[3];
+    uint64_t entry, mask;
+
+    if (!(env->cr[0] & CR0_PG_MASK) || (upper && upper != -1)) {
+        return false;
+    }
+    for (;; shift -= 9) {
+        table &= PG_ADDRESS_MASK & TARGET_PAGE_MASK;
+        if (!read_ram(env, table + (addr >> shift & 511) * sizeof(entry),
+                      &entry, sizeof(entry))) {
+            return false;
+        }
+        entry = le64_to_cpu(entry);
+        if (!(entry & PG_PRESENT_MASK)) {
+            return false;
+        }
+        if (shift == TARGET_PAGE_BITS ||
+            (shift <= 30 && (entry & PG_PSE_MASK))) {
+            break;
+        }
+        table = entry;
+    }
+    mask = (UINT64_C(1) << shift) - 1;
+    *physical = (entry & PG_ADDRESS_MASK & ~mask) | (addr & mask);
+    return true;
+}
+
 /* Reads as the kernel would, up to the end of the page; returns how much. */
 static unsigned read_page(CPUX86State *env, vaddr addr, void *buf,
                           unsigned size)
 {
     unsigned n = MIN(size, -(addr | TARGET_PAGE_MASK));
-    CPUState *cs = env_cpu(env);
-    bool can_do_io = cs->neg.can_do_io;
-    int error_code = env->error_code;
-    void *host;
+    hwaddr physical;
 
-    /*
-     * The guest's page tables can be outside of RAM: reading them must not end
-     * the block.  An exception may be pending, whose error code a failure to
-     * translate would replace.
-     */
-    cs->neg.can_do_io = true;
-    probe_access_full_mmu(env, addr, n, MMU_DATA_LOAD,
-                          cpu_mmu_index_kernel(env), &host, NULL);
-    cs->neg.can_do_io = can_do_io;
-    env->error_code = error_code;
-    if (!host) {
-        return 0;
-    }
-    memcpy(buf, host, n);
-    return n;
+    return translate(env, addr, &physical) &&
+           read_ram(env, physical, buf, n) ? n : 0;
 }
 
 static bool read_all(CPUX86State *env, vaddr addr, void *buf, unsigned size)
