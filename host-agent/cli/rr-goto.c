@@ -114,8 +114,6 @@ static bool arrive(struct rr_options *o, struct arrival *a, GError **error)
     uint64_t value;
     bool ok;
 
-    /* From the beginning, once */
-    options.forward = true;
     p = player_start(&options, error);
     if (!p) {
         return false;

@@ -12,6 +12,8 @@ struct rr_replay {
     struct rr_options common;
     gboolean gdb;
     char **gdb_options;
+    char *memory;
+    uint64_t checkpoints;
     gboolean no_trace;
     char *serial;
 };
@@ -54,8 +56,8 @@ static int play(struct rr_replay *r)
     int code = CLI_OK;
 
     options.serial = serial;
-    options.forward = !r->gdb;
     if (r->gdb) {
+        options.checkpoints = r->checkpoints;
         /* Ctrl-C is for gdb. */
         options.cancel_fd = -1;
     }
@@ -94,12 +96,17 @@ static int replay(struct rr_replay *r)
 
 int rr_replay(int argc, char **argv)
 {
-    struct rr_replay r = { .common.signals = -1 };
+    struct rr_replay r = {
+        .common.signals = -1,
+        .checkpoints = PLAYER_CHECKPOINTS,
+    };
     const GOptionEntry entries[] = {
         { "gdb", 0, 0, G_OPTION_ARG_NONE, &r.gdb,
           "debug the guest, from before its first instruction", NULL },
         { "gdb-option", 0, 0, G_OPTION_ARG_STRING_ARRAY, &r.gdb_options,
           "pass an option to gdb, which implies --gdb", "OPTION" },
+        { "memory", 0, 0, G_OPTION_ARG_STRING, &r.memory,
+          "memory for checkpoints, with --gdb (default: 1G)", "SIZE" },
         { "no-trace", 0, 0, G_OPTION_ARG_NONE, &r.no_trace,
           "make no trace, and compare nothing", NULL },
         { "serial", 0, 0, G_OPTION_ARG_FILENAME, &r.serial,
@@ -113,11 +120,14 @@ int rr_replay(int argc, char **argv)
     if (cli_parse(&argc, &argv, entries, 1, "FOLDER",
                   "Replay a recording: the first time, trace it; later, "
                   "compare with that trace.") &&
+        (!r.memory ||
+         cli_parse_size("--memory", r.memory, &r.checkpoints)) &&
         rr_open(&r.common, argv[1], &code)) {
         r.gdb |= r.gdb_options != NULL;
         code = replay(&r);
     }
     rr_clear(&r.common);
+    g_free(r.memory);
     g_free(r.serial);
     g_strfreev(r.gdb_options);
     return code == CLI_OK && fflush(stdout) ? CLI_FAILED : code;

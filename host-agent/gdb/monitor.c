@@ -100,7 +100,7 @@ static char *pass_on(struct target *t, const char *line, GError **error)
 static char *run_checkpoints(struct target *t, struct history *h,
                              const char *argument, GError **error)
 {
-    return pass_on(t, "info snapshots", error);
+    return target_checkpoints(t, error);
 }
 
 static char *run_help(struct target *t, struct history *h, const char *argument,

@@ -14,6 +14,9 @@
 #include "gdb/front-end.h"
 #include "gdb/session.h"
 #include "gdb/symbol-file.h"
+#include "util/json.h"
+
+#define QUERY_MS    60000
 
 struct gdb_session {
     struct player *player;
@@ -36,6 +39,36 @@ static bool go(void *opaque, uint64_t icount, GError **error)
 static bool get_icount(void *opaque, uint64_t *icount, GError **error)
 {
     return player_icount(opaque, icount, error);
+}
+
+static char *describe_checkpoints(void *opaque, GError **error)
+{
+    g_autoptr(JsonNode) node = player_execute(
+        opaque, "query-replay-checkpoints", NULL, -1, QUERY_MS, error);
+    JsonObject *info = node ? json_node_get_object(node) : NULL;
+    JsonArray *icounts = info ? btrail_json_array(info, "icounts") : NULL;
+    guint n = icounts ? json_array_get_length(icounts) : 0;
+    g_autoptr(GString) text = NULL;
+
+    if (!info) {
+        return NULL;
+    }
+    text = g_string_new(NULL);
+    g_string_printf(text, "checkpoints  %u\nmemory       %.1f of %.1f MiB\n", n,
+                    btrail_json_int(info, "memory", 0) / 1048576.0,
+                    btrail_json_int(info, "memory-limit", 0) / 1048576.0);
+    if (n) {
+        g_string_append_printf(
+            text, "icount       from %" G_GINT64_FORMAT " to %" G_GINT64_FORMAT
+            "\n", json_array_get_int_element(icounts, 0),
+            json_array_get_int_element(icounts, n - 1));
+    }
+    if (btrail_json_int(info, "merged", 0)) {
+        g_string_append_printf(text, "removed      %" G_GINT64_FORMAT ", to keep "
+                               "to the limit\n",
+                               btrail_json_int(info, "merged", 0));
+    }
+    return g_string_free(g_steal_pointer(&text), FALSE);
 }
 
 /* gdb learns of it, too, and its user decides what to do. */
@@ -125,6 +158,7 @@ static bool start(struct gdb_session *s, const struct btrail_trace *trace,
     const struct target_moves moves = {
         .go = go,
         .icount = get_icount,
+        .checkpoints = describe_checkpoints,
         .opaque = s->player,
     };
     const char *stub = player_gdb_socket(s->player);

@@ -149,6 +149,12 @@ bool target_step(struct target *t, GError **error)
     return run(t, request, error);
 }
 
+char *target_checkpoints(const struct target *t, GError **error)
+{
+    return t->moves.checkpoints ?
+        t->moves.checkpoints(t->moves.opaque, error) : g_strdup("");
+}
+
 bool target_run_to(struct target *t, uint64_t pc, GError **error)
 {
     g_autofree char *key = g_strdup_printf("0,%" PRIx64 ",1", pc);

@@ -16,12 +16,15 @@
  * struct target_moves - how to move the replay
  * @go:     go to an instruction, forwards or backwards
  * @icount: how many instructions the guest has executed
+ * @checkpoints: describe the states that are kept to go back to, in lines; may
+ *          be NULL
  *
  * They are called while the guest stands.
  */
 struct target_moves {
     bool (*go)(void *opaque, uint64_t icount, GError **error);
     bool (*icount)(void *opaque, uint64_t *icount, GError **error);
+    char *(*checkpoints)(void *opaque, GError **error);
     void *opaque;
 };
 
@@ -71,6 +74,9 @@ bool target_go(struct target *t, const struct target_place *place,
 
 /* The same without a pc: target_place() has it then. */
 bool target_go_icount(struct target *t, uint64_t icount, GError **error);
+
+/* The text of target_moves.checkpoints */
+char *target_checkpoints(const struct target *t, GError **error);
 
 /* Runs forward until it comes to @pc, and no further than to where the next
  * breakpoint is. */

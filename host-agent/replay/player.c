@@ -12,17 +12,16 @@
 #include "replay/emulator.h"
 #include "replay/player.h"
 #include "replay/replay-arguments.h"
-#include "replay/way-back.h"
 #include "util/json.h"
 
 #define POLL_MS     1000
 /* A replay that executes nothing for so long is stuck. */
 #define STUCK_S     60
+#define QUERY_MS    60000
 
 struct player {
     struct player_options options;
     struct emulator *emulator;
-    struct way_back *back;      /* NULL if it only goes forward */
     char *gdb_socket;
     char *qmp_socket;
     bool ended;
@@ -68,21 +67,11 @@ static void add_arguments(struct player *p)
         emulator_add(e, "-device");
         emulator_add(e, "branch-trace");
     }
-}
-
-static bool start(struct player *p, GError **error)
-{
-    if (p->options.forward) {
-        add_arguments(p);
-        return emulator_start(p->emulator, error);
+    if (p->options.checkpoints) {
+        emulator_add(e, "-object");
+        emulator_add(e, "replay-checkpoints,id=checkpoints,memory=%"
+                     G_GUINT64_FORMAT, p->options.checkpoints);
     }
-    p->back = way_back_new(p->emulator, error);
-    if (!p->back) {
-        return false;
-    }
-    add_arguments(p);
-    return emulator_start(p->emulator, error) &&
-           way_back_mark(p->back, 0, error);
 }
 
 struct player *player_start(const struct player_options *options,
@@ -116,7 +105,8 @@ struct player *player_start(const struct player_options *options,
     }
     p->gdb_socket = emulator_path(p->emulator, "gdb");
     p->qmp_socket = emulator_path(p->emulator, "qmp");
-    if (!start(p, error)) {
+    add_arguments(p);
+    if (!emulator_start(p->emulator, error)) {
         player_free(p);
         return NULL;
     }
@@ -186,33 +176,41 @@ static bool behind_end(uint64_t want, uint64_t got, GError **error)
     return false;
 }
 
-/* Lets the guest run, which stands before @icount. */
-static bool run_to(struct player *p, uint64_t icount, GError **error)
+/* Is there no checkpoint, since its memory would be too small? */
+static bool has_no_checkpoint(struct player *p)
 {
-    uint64_t at;
+    g_autoptr(JsonNode) node = player_execute(
+        p, "query-replay-checkpoints", NULL, -1, QUERY_MS, NULL);
+    JsonArray *list = node ? btrail_json_array(json_node_get_object(node),
+                                               "icounts") : NULL;
 
-    if (!player_icount(p, &at, error)) {
-        return false;
-    }
-    if (at == icount) {
-        return true;
-    }
-    if (p->ended) {
-        return behind_end(icount, at, error);
-    }
+    return list && !json_array_get_length(list);
+}
+
+/* It comes to @icount, or to the end. */
+static bool seek(struct player *p, uint64_t icount, GError **error)
+{
+    g_autoptr(GError) local = NULL;
+
     drop_events(p);
-    if (!emulator_command(p->emulator, "replay-break",
-                          btrail_json_new("U:icount", icount, NULL), error) ||
-        !emulator_command(p->emulator, "cont", NULL, error) ||
-        !wait_stopped(p, error) || !player_icount(p, &at, error)) {
-        return false;
+    if (emulator_command(p->emulator, "replay-seek",
+                         btrail_json_new("U:icount", icount, NULL), &local)) {
+        return wait_stopped(p, error);
     }
-    return at == icount || behind_end(icount, at, error);
+    if (p->options.checkpoints && has_no_checkpoint(p)) {
+        g_clear_error(&local);
+        g_set_error(&local, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_COMMAND,
+                    "there is no way back: no checkpoint of the guest's memory "
+                    "fits into %" G_GUINT64_FORMAT " MiB; permit more",
+                    p->options.checkpoints >> 20);
+    }
+    g_propagate_error(error, g_steal_pointer(&local));
+    return false;
 }
 
 bool player_goto(struct player *p, uint64_t icount, GError **error)
 {
-    uint64_t at, stop;
+    uint64_t at;
 
     if (icount > INT64_MAX) {
         return behind_end(icount, p->options.recording->instructions, error);
@@ -220,31 +218,25 @@ bool player_goto(struct player *p, uint64_t icount, GError **error)
     if (!player_icount(p, &at, error)) {
         return false;
     }
-    if (p->back) {
-        if (!way_back_load(p->back, at, icount, error)) {
+    if (at == icount) {
+        return true;
+    }
+    if (icount > at && p->ended) {
+        return behind_end(icount, at, error);
+    }
+    if (icount < at) {
+        if (!p->options.checkpoints) {
+            g_set_error(error, BTRAIL_AGENT_ERROR,
+                        BTRAIL_AGENT_ERROR_PROTOCOL,
+                        "this replay only goes forward");
             return false;
         }
-        if (icount < at) {
-            p->ended = false;
-        }
-        /* On the way, marks to come back to.  A debugger may have moved it,
-         * too. */
-        while (way_back_next(p->back) < icount) {
-            if (!player_icount(p, &at, error)) {
-                return false;
-            }
-            stop = MAX(at, way_back_next(p->back));
-            if (!run_to(p, stop, error) ||
-                !way_back_mark(p->back, stop, error)) {
-                return false;
-            }
-        }
-    } else if (icount < at) {
-        g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_PROTOCOL,
-                    "this replay only goes forward");
+        p->ended = false;
+    }
+    if (!seek(p, icount, error) || !player_icount(p, &at, error)) {
         return false;
     }
-    return run_to(p, icount, error);
+    return at == icount || behind_end(icount, at, error);
 }
 
 bool player_finish(struct player *p, GError **error)
@@ -292,7 +284,6 @@ void player_free(struct player *p)
 {
     if (p) {
         emulator_free(p->emulator);
-        way_back_free(p->back);
         g_free(p->gdb_socket);
         g_free(p->qmp_socket);
         g_free(p);

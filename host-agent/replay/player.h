@@ -23,7 +23,8 @@ struct player;
  * @any_qemu:  try even if this is another QEMU than the one that has recorded
  *             it
  * @trace:     with the device branch-trace
- * @forward:   it never goes back, and prepares nothing for that
+ * @checkpoints: bytes of memory for checkpoints, to which it goes back; 0: it
+ *             never goes back
  * @serial:    file that gets what the guest writes to its serial ports;
  *             relative to the private folder; NULL for none
  * @cancel_fd: any wait ends when it becomes readable; -1 for none
@@ -34,7 +35,7 @@ struct player_options {
     const char *program;
     bool any_qemu;
     bool trace;
-    bool forward;
+    uint64_t checkpoints;
     const char *serial;
     int cancel_fd;
     void (*progress)(uint64_t icount, void *opaque);
@@ -50,6 +51,9 @@ struct player_options {
  */
 struct player *player_start(const struct player_options *options,
                             GError **error);
+
+/* What checkpoints are taken of it, unless somebody says otherwise */
+#define PLAYER_CHECKPOINTS  (UINT64_C(1) << 30)
 
 /**
  * player_goto - go to a place, forwards or backwards

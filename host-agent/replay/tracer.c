@@ -137,7 +137,6 @@ bool tracer_run(const struct player_options *options, const char *path,
 
     memset(result, 0, sizeof(*result));
     o.trace = true;
-    o.forward = true;
     t.player = player_start(&o, error);
     if (!t.player) {
         return false;

@@ -155,8 +155,16 @@ static void collect_dirty(ReplayCheckpoints *s)
 
 static void all_changed(ReplayCheckpoints *s)
 {
+    RAMBlock *block;
+
     collect_dirty(s);
-    bitmap_fill(s->changed, s->changed_bits);
+    RCU_READ_LOCK_GUARD();
+    RAMBLOCK_FOREACH(block) {
+        if (kept(block)) {
+            bitmap_set(s->changed, block->offset >> TARGET_PAGE_BITS,
+                       block->used_length >> TARGET_PAGE_BITS);
+        }
+    }
 }
 
 static void set_changed(uint64_t page, void *opaque)
@@ -167,19 +175,27 @@ static void set_changed(uint64_t page, void *opaque)
     set_bit(page, s->changed);
 }
 
-/* Calls a function for each page of a block that has changed. */
-static void for_changed(ReplayCheckpoints *s, RAMBlock *block,
-                        void (*func)(ReplayCheckpoints *s, RAMBlock *block,
-                                     ram_addr_t addr, Checkpoint *c),
-                        Checkpoint *c)
+/* Calls a function for each page that has changed. */
+static void for_all_changed(ReplayCheckpoints *s,
+                            void (*func)(ReplayCheckpoints *s, RAMBlock *block,
+                                         ram_addr_t addr, Checkpoint *c),
+                            Checkpoint *c)
 {
-    unsigned long page = block->offset >> TARGET_PAGE_BITS;
-    unsigned long end = (block->offset + block->used_length) >>
-                        TARGET_PAGE_BITS;
+    RAMBlock *block;
 
-    for (page = find_next_bit(s->changed, end, page); page < end;
-         page = find_next_bit(s->changed, end, page + 1)) {
-        func(s, block, (ram_addr_t)page << TARGET_PAGE_BITS, c);
+    RCU_READ_LOCK_GUARD();
+    RAMBLOCK_FOREACH(block) {
+        unsigned long page = block->offset >> TARGET_PAGE_BITS;
+        unsigned long end = (block->offset + block->used_length) >>
+                            TARGET_PAGE_BITS;
+
+        if (!kept(block)) {
+            continue;
+        }
+        for (page = find_next_bit(s->changed, end, page); page < end;
+             page = find_next_bit(s->changed, end, page + 1)) {
+            func(s, block, (ram_addr_t)page << TARGET_PAGE_BITS, c);
+        }
     }
 }
 
@@ -188,6 +204,16 @@ static void keep_page(ReplayCheckpoints *s, RAMBlock *block, ram_addr_t addr,
 {
     page_versions_set(s->ram, c->icount, addr >> TARGET_PAGE_BITS,
                       ramblock_ptr(block, addr - block->offset));
+}
+
+/* Where nothing is known yet, zero is what a page is taken to be. */
+static void unmark_zero(ReplayCheckpoints *s, RAMBlock *block, ram_addr_t addr,
+                        Checkpoint *c)
+{
+    if (buffer_is_zero(ramblock_ptr(block, addr - block->offset),
+                       TARGET_PAGE_SIZE)) {
+        clear_bit(addr >> TARGET_PAGE_BITS, s->changed);
+    }
 }
 
 static void put_page(ReplayCheckpoints *s, RAMBlock *block, ram_addr_t addr,
@@ -490,7 +516,6 @@ static bool make_room(ReplayCheckpoints *s, bool merge)
 static void take(ReplayCheckpoints *s, guint i)
 {
     Checkpoint *c;
-    RAMBlock *block;
     bool at_end = i == s->list->len;
 
     collect_dirty(s);
@@ -513,13 +538,7 @@ static void take(ReplayCheckpoints *s, guint i)
     page_versions_begin(s->ram, c->icount);
     page_versions_begin(s->disks, c->icount);
     replay_disks_keep(c->icount);
-    WITH_RCU_READ_LOCK_GUARD() {
-        RAMBLOCK_FOREACH(block) {
-            if (kept(block)) {
-                for_changed(s, block, keep_page, c);
-            }
-        }
-    }
+    for_all_changed(s, keep_page, c);
     i = until(s, c->icount);
     if (i < s->list->len) {
         Checkpoint *next = nth(s, i);
@@ -553,6 +572,7 @@ static void take_first(ReplayCheckpoints *s)
 {
     if (replay_can_snapshot() && !requests_under_way()) {
         all_changed(s);
+        for_all_changed(s, unmark_zero, NULL);
         take(s, 0);
         if (s->full) {
             warn_report_once("replay-checkpoints: %" PRIu64 " MiB are too "
@@ -625,17 +645,9 @@ int64_t replay_checkpoints_find(int64_t icount)
 
 static void load_memory(ReplayCheckpoints *s, Checkpoint *c)
 {
-    RAMBlock *block;
-
     collect_dirty(s);
     page_versions_between(s->ram, s->last->icount, c->icount, set_changed, s);
-    WITH_RCU_READ_LOCK_GUARD() {
-        RAMBLOCK_FOREACH(block) {
-            if (kept(block)) {
-                for_changed(s, block, put_page, c);
-            }
-        }
-    }
+    for_all_changed(s, put_page, c);
     at_checkpoint(s, c);
 }
 
