@@ -69,14 +69,6 @@ static void G_GNUC_PRINTF(4, 5) report(struct doctor *d, const char *check,
 #define note(d, check, ...)     report(d, check, STATE_NOTE, __VA_ARGS__)
 #define ok(d, check, ...)       report(d, check, STATE_OK, __VA_ARGS__)
 
-/* A URI of another host names it between its slashes. */
-static bool is_local(const char *uri)
-{
-    const char *host = uri ? strstr(uri, "://") : NULL;
-
-    return host && host[3] == '/';
-}
-
 /* Parses and frees what libvirt has returned; NULL if it is not XML. */
 static xmlDoc *parse_text(char *text)
 {
@@ -100,7 +92,7 @@ static bool check_libvirt(struct doctor *d)
     }
     uri = virConnectGetURI(d->guest.connection);
     driver = virConnectGetType(d->guest.connection);
-    d->local = is_local(uri);
+    d->local = btrail_domain_is_local(uri);
     if (!driver || strcmp(driver, "QEMU")) {
         problem(d, "libvirt", "%s does not run QEMU, whose guests are the only "
                 "ones that can be traced; use --connect qemu:///system", uri);
@@ -605,7 +597,7 @@ static void run_checks(struct doctor *d)
     g_autoptr(GError) error = NULL;
 
     if (!check_libvirt(d)) {
-        if (!d->connect || is_local(d->connect)) {
+        if (!d->connect || btrail_domain_is_local(d->connect)) {
             d->local = true;
             ask_emulator(d, emulator);
             check_kvm(d, false);

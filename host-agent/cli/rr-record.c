@@ -9,13 +9,16 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include "cli/rr-record.h"
 #include "cli/rr.h"
 #include "replay/recorder.h"
 #include "util/json.h"
 
 struct rr_recording {
     struct rr_options common;
+    char *connect;
     char *output;
+    struct rr_domain *domain;   /* NULL for a command line */
 };
 
 /* Keys go to the guest as they are typed, but for Ctrl-C and its like. */
@@ -73,14 +76,52 @@ static void say_started(void *opaque)
     }
 }
 
+/* What is otherwise than in the domain's definition */
+static void add_changes(const struct rr_recording *r, JsonObject *o)
+{
+    const GPtrArray *changes = r->domain->replayable.changes;
+    JsonArray *list = json_array_new();
+
+    for (unsigned i = 0; i < changes->len; i++) {
+        json_array_add_string_element(list, g_ptr_array_index(changes, i));
+    }
+    json_object_set_array_member(o, "changes", list);
+}
+
+static void print_changes(const struct rr_domain *d)
+{
+    const GPtrArray *list = d->replayable.changes;
+
+    if (list->len) {
+        cli_fprintf(stderr, "for the recording, and not in its definition, "
+                    "%s has:\n", virDomainGetName(d->guest.domain));
+    }
+    for (unsigned i = 0; i < list->len; i++) {
+        cli_fprintf(stderr, "  %s\n", (char *)g_ptr_array_index(list, i));
+    }
+}
+
+static bool is_off(void *opaque, GError **error)
+{
+    const struct rr_recording *r = opaque;
+
+    return !r->domain || rr_domain_is_off(r->domain, error);
+}
+
 static void print_result(const struct rr_recording *r,
                          const struct recording *made)
 {
+    JsonObject *o;
+
     if (r->common.json) {
-        cli_print_json(btrail_json_new(
-            "s:folder", made->folder, "U:instructions", made->instructions,
-            "d:seconds", made->duration_ns / 1e9,
-            "U:log_bytes", made->log.size, NULL));
+        o = btrail_json_new("s:folder", made->folder,
+                            "U:instructions", made->instructions,
+                            "d:seconds", made->duration_ns / 1e9,
+                            "U:log_bytes", made->log.size, NULL);
+        if (r->domain) {
+            add_changes(r, o);
+        }
+        cli_print_json(o);
     } else if (!r->common.quiet) {
         cli_fprintf(stderr, "%s: %.2f G instructions in %.1f s, %.1f MB of "
                     "log; backtrail rr replay %s\n", r->output,
@@ -133,6 +174,7 @@ static int record(struct rr_recording *r, const char *qemu,
         .input = stdio ? start_pump() : -1,
         .output = stdio ? STDOUT_FILENO : -1,
         .stop_fd = r->common.signals,
+        .copied = is_off,
         .started = say_started,
         .opaque = r,
     };
@@ -162,10 +204,57 @@ static char *default_name(void)
     return g_date_time_format(now, "recording-%Y%m%d-%H%M%S");
 }
 
+/* Takes what follows "--" from the arguments; NULL if that is not there. */
+static char **take_behind(int *argc, char **argv)
+{
+    for (int i = 1; i < *argc; i++) {
+        if (!strcmp(argv[i], "--")) {
+            argv[i] = NULL;
+            *argc = i;
+            return argv + i + 1;
+        }
+    }
+    return NULL;
+}
+
+static int record_arguments(struct rr_recording *r, const char *given,
+                            char *const *arguments)
+{
+    g_autofree char *qemu = find_qemu(&r->common, given);
+    int code = CLI_FAILED;
+
+    if (!qemu || !rr_open(&r->common, NULL, &code)) {
+        return code;
+    }
+    if (!r->output) {
+        r->output = default_name();
+    }
+    return record(r, qemu, arguments);
+}
+
+static int record_domain(struct rr_recording *r, const char *name,
+                         char *const *added)
+{
+    struct rr_domain domain;
+    int code = CLI_FAILED;
+
+    if (rr_domain_open(&domain, r->connect, name, added)) {
+        r->domain = &domain;
+        if (!r->common.quiet) {
+            print_changes(&domain);
+        }
+        code = record_arguments(r, NULL, domain.arguments);
+    }
+    rr_domain_close(&domain);
+    return code;
+}
+
 int rr_record(int argc, char **argv)
 {
     struct rr_recording r = { .common.signals = -1 };
     const GOptionEntry entries[] = {
+        { "connect", 'c', 0, G_OPTION_ARG_STRING, &r.connect,
+          "libvirt's URI (default: as for virsh)", "URI" },
         { "output", 'o', 0, G_OPTION_ARG_FILENAME, &r.output,
           "folder to make (default: recording-DATE-TIME)", "FOLDER" },
         { "qemu", 0, 0, G_OPTION_ARG_FILENAME, &r.common.qemu,
@@ -177,30 +266,32 @@ int rr_record(int argc, char **argv)
           "print errors only", NULL },
         { NULL }
     };
-    g_autofree char *qemu = NULL;
+    char **arguments = take_behind(&argc, argv), *none = NULL;
     const char *given = NULL;
     int code = CLI_USAGE;
 
-    if (!cli_parse(&argc, &argv, entries, -1, "-- QEMU-ARGUMENT...",
+    if (!cli_parse(&argc, &argv, entries, CLI_OPTIONAL,
+                   "DOMAIN | [DOMAIN] -- QEMU-ARGUMENT...",
                    "Record a guest into a folder, from when it is switched "
-                   "on.")) {
+                   "on: a domain of libvirt\nthat is shut off, or the machine "
+                   "of a command line of QEMU.")) {
         goto out;
     }
-    argv++;
-    /* A whole command line has the program, too. */
-    if (strstr(*argv, "qemu-system-") && **argv != '-') {
-        given = *argv++;
-    }
-    code = CLI_FAILED;
-    qemu = find_qemu(&r.common, given);
-    if (qemu && rr_open(&r.common, NULL, &code)) {
-        if (!r.output) {
-            r.output = default_name();
+    if (argc > 1) {
+        code = record_domain(&r, argv[1], arguments ? arguments : &none);
+    } else if (arguments && *arguments) {
+        /* A whole command line has the program, too. */
+        if (strstr(*arguments, "qemu-system-") && **arguments != '-') {
+            given = *arguments++;
         }
-        code = record(&r, qemu, argv);
+        code = record_arguments(&r, given, arguments);
+    } else {
+        cli_error("a domain of libvirt, or QEMU's arguments behind --, is "
+                  "missing");
     }
 out:
     rr_clear(&r.common);
+    g_free(r.connect);
     g_free(r.output);
     return code;
 }

@@ -6,6 +6,7 @@
 #include <libvirt/libvirt-qemu.h>
 #include <libvirt/virterror.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "libvirt/domain.h"
 #include "libvirt/load.h"
@@ -17,6 +18,13 @@ const char *btrail_domain_last_error(void)
     const char *message = virGetLastErrorMessage();
 
     return message ? message : "unknown error of libvirt";
+}
+
+bool btrail_domain_is_local(const char *uri)
+{
+    const char *host = uri ? strstr(uri, "://") : NULL;
+
+    return host && host[3] == '/';
 }
 
 /* Keeps libvirt from printing errors itself. */

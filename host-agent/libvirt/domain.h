@@ -30,6 +30,9 @@ bool btrail_domain_open(struct btrail_domain *d, const char *uri,
                         const char *name, GError **error);
 void btrail_domain_close(struct btrail_domain *d);
 
+/* Is libvirt's host this one?  A URI of another host names it. */
+bool btrail_domain_is_local(const char *uri);
+
 /* The message of libvirt's last error */
 const char *btrail_domain_last_error(void);
 

@@ -45,6 +45,9 @@ CALL(char *, virConnectGetDomainCapabilities,
       const char *machine, const char *virttype, unsigned int flags),
      (conn, emulator, arch, machine, virttype, flags))
 CALL(const char *, virConnectGetType, (virConnectPtr conn), (conn))
+CALL(char *, virConnectDomainXMLToNative,
+     (virConnectPtr conn, const char *format, const char *xml,
+      unsigned int flags), (conn, format, xml, flags))
 CALL(char *, virConnectGetURI, (virConnectPtr conn), (conn))
 
 CALL(virDomainPtr, virDomainLookupByName,
@@ -55,6 +58,7 @@ CALL(virDomainPtr, virDomainLookupByID, (virConnectPtr conn, int id),
      (conn, id))
 CALL(virDomainPtr, virDomainDefineXML, (virConnectPtr conn, const char *xml),
      (conn, xml))
+CALL(const char *, virDomainGetName, (virDomainPtr domain), (domain))
 CALL(int, virDomainFree, (virDomainPtr domain), (domain))
 CALL(virConnectPtr, virDomainGetConnect, (virDomainPtr domain), (domain))
 CALL(int, virDomainGetSecurityLabelList,

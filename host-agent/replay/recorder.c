@@ -40,6 +40,12 @@ static bool make_folder(const char *path, GError **error)
     return true;
 }
 
+static bool is_permitted(const struct recorder *r, GError **error)
+{
+    return !r->options->copied || r->options->copied(r->options->opaque,
+                                                     error);
+}
+
 static bool make_folders(const struct recorder *r, GError **error)
 {
     g_autofree char *files = recording_path(r->recording,
@@ -302,7 +308,7 @@ struct recording *recorder_run(const struct recorder_options *options,
         ok = false;
     } else {
         ok = make_folders(&r, error) && add_files(&r, error) &&
-             examine(&r, error) && describe(&r, error) && record(&r, error);
+             is_permitted(&r, error) && examine(&r, error) && describe(&r, error) && record(&r, error);
         if (!ok && !r.running) {
             remove_folder(r.recording->folder);
         }

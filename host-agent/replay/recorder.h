@@ -16,6 +16,8 @@
  * @input:     what the guest's serial port on stdio reads, or -1
  * @output:    where that port writes to, or -1
  * @stop_fd:   when it becomes readable, the machine is switched off
+ * @copied:    called when all files are copied, or NULL; if it returns false,
+ *             the guest does not begin
  * @started:   called when the guest begins, or NULL
  */
 struct recorder_options {
@@ -25,6 +27,7 @@ struct recorder_options {
     int input;
     int output;
     int stop_fd;
+    bool (*copied)(void *opaque, GError **error);
     void (*started)(void *opaque);
     void *opaque;
 };

@@ -272,7 +272,7 @@ char **replay_arguments_new(const struct recording *r, const char *serial,
     }
     arguments = g_strdupv(r->arguments);
     for (char **a = arguments; serial && *a; a++) {
-        if (!strcmp(*a, "-serial") && !strcmp(a[1], "null")) {
+        if (!strcmp(*a, "-serial") && strcmp(a[1], "none")) {
             g_free(a[1]);
             a[1] = g_strconcat("file:", serial, NULL);
             break;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Enables and disables each domain in FOLDER/in, into FOLDER/on and
- * FOLDER/off, and prints which were refused and why, one per line
+ * FOLDER/off, and prints which were refused and why, one per line; makes each
+ * one ready to be recorded, into FOLDER/rr
  *
  * usage: domains FOLDER
  */
@@ -10,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "libvirt/replayable.h"
 #include "libvirt/tracing.h"
 
 static void save(const char *folder, const char *what, const char *name,
@@ -19,6 +21,18 @@ static void save(const char *folder, const char *what, const char *name,
     g_autofree char *text = btrail_document_text(doc);
 
     g_assert_true(g_file_set_contents(path, text, -1, NULL));
+}
+
+static void prepare(const char *folder, const char *name, const char *text,
+                    gsize len)
+{
+    g_autoptr(xmlDoc) doc = btrail_document_parse(text, len, NULL);
+    struct btrail_replayable r;
+
+    if (btrail_replayable_make(doc, &r, NULL)) {
+        save(folder, "rr", name, doc);
+        btrail_replayable_clear(&r);
+    }
 }
 
 static void convert(const char *folder, const char *name)
@@ -45,6 +59,7 @@ static void convert(const char *folder, const char *name)
     btrail_tracing_disable(enabled, NULL, &error);
     g_assert_no_error(error);
     save(folder, "off", name, enabled);
+    prepare(folder, name, text, len);
 }
 
 int main(int argc, char **argv)

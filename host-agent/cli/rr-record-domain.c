@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * backtrail rr record DOMAIN: see rr-record.h
+ *
+ * The QEMU that records is ours and not libvirt's.  libvirt cannot put
+ * blkreplay between a device and its image, its QEMU may run as a user who can
+ * write no recording, and its monitor would have to be shared.  So libvirt
+ * writes the command line, for the machine to be the same down to the
+ * addresses of its devices, and has no further part in it: the domain stays
+ * shut off and its definition and images stay as they are.
+ */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/rr-record.h"
+#include "replay/native.h"
+
+static bool fail(const struct rr_domain *d, const char *why)
+{
+    cli_error("%s: %s", virDomainGetName(d->guest.domain), why);
+    return false;
+}
+
+/* Disks and QEMU have to be on this host. */
+static bool check_host(struct rr_domain *d, const char *name)
+{
+    g_autofree char *uri = virConnectGetURI(d->guest.connection);
+    g_autoptr(GUri) parsed = uri ? g_uri_parse(uri, G_URI_FLAGS_NONE, NULL) :
+                             NULL;
+    const char *host = parsed ? g_uri_get_host(parsed) : NULL;
+    const char *user = parsed ? g_uri_get_userinfo(parsed) : NULL;
+    const char *driver = virConnectGetType(d->guest.connection);
+
+    if (!btrail_domain_is_local(uri)) {
+        cli_error("%s is on host %s, and a guest is recorded where its disks "
+                  "are: run there: ssh %s%s%s backtrail rr record -o FOLDER "
+                  "%s; the folder can then be copied to any host", name,
+                  host ? host : "?", user ? user : "", user ? "@" : "",
+                  host ? host : "HOST", name);
+        return false;
+    }
+    if (g_strcmp0(driver, "QEMU")) {
+        cli_error("%s does not run QEMU, whose guests are the only ones that "
+                  "can be recorded; use --connect qemu:///system", uri);
+        return false;
+    }
+    return true;
+}
+
+bool rr_domain_is_off(const struct rr_domain *d, GError **error)
+{
+    const char *name = virDomainGetName(d->guest.domain);
+    int active = virDomainIsActive(d->guest.domain);
+
+    if (active < 0) {
+        return btrail_agent_fail(error, BTRAIL_AGENT_ERROR_SYSTEM, "%s: %s",
+                                 name, btrail_domain_last_error());
+    }
+    if (active) {
+        return btrail_agent_fail(error, BTRAIL_AGENT_ERROR_COMMAND,
+                                 "%s is running, and a recording begins when "
+                                 "the machine is switched on: virsh shutdown "
+                                 "%s, and record it then", name, name);
+    }
+    if (virDomainHasManagedSaveImage(d->guest.domain, 0) == 1) {
+        return btrail_agent_fail(error, BTRAIL_AGENT_ERROR_COMMAND,
+                                 "%s has a saved state, which its disks belong "
+                                 "to: start it and shut it down, or virsh "
+                                 "managedsave-remove %s", name, name);
+    }
+    return true;
+}
+
+static char *make_xml(struct rr_domain *d)
+{
+    g_autofree char *text = virDomainGetXMLDesc(
+        d->guest.domain, VIR_DOMAIN_XML_INACTIVE | VIR_DOMAIN_XML_SECURE);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(xmlDoc) doc = NULL;
+
+    if (!text) {
+        fail(d, btrail_domain_last_error());
+        return NULL;
+    }
+    doc = btrail_document_parse(text, strlen(text), &error);
+    if (!doc || !btrail_replayable_make(doc, &d->replayable, &error)) {
+        fail(d, error->message);
+        return NULL;
+    }
+    for (unsigned i = 0; i < d->replayable.refusals->len; i++) {
+        fail(d, g_ptr_array_index(d->replayable.refusals, i));
+    }
+    return d->replayable.refusals->len ? NULL : btrail_document_text(doc);
+}
+
+static bool make_arguments(struct rr_domain *d, const char *xml,
+                           char *const *added)
+{
+    g_autofree char *line = virConnectDomainXMLToNative(
+        d->guest.connection, "qemu-argv", xml, 0);
+    g_autoptr(GPtrArray) list = g_ptr_array_new();
+    g_autoptr(GError) error = NULL;
+
+    if (!line) {
+        return fail(d, btrail_domain_last_error());
+    }
+    for (unsigned i = 0; i < d->replayable.arguments->len; i++) {
+        g_ptr_array_add(list, g_ptr_array_index(d->replayable.arguments, i));
+    }
+    for (; *added; added++) {
+        g_ptr_array_add(list, *added);
+    }
+    g_ptr_array_add(list, NULL);
+    d->arguments = native_arguments(line, (char *const *)list->pdata, &error);
+    return d->arguments || fail(d, error->message);
+}
+
+bool rr_domain_open(struct rr_domain *d, const char *uri, const char *name,
+                    char *const *added)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *xml = NULL;
+
+    *d = (struct rr_domain) { .arguments = NULL };
+    if (!btrail_domain_open(&d->guest, uri, name, &error)) {
+        cli_error("%s", error->message);
+        return false;
+    }
+    if (!check_host(d, name)) {
+        return false;
+    }
+    if (!rr_domain_is_off(d, &error)) {
+        cli_error("%s", error->message);
+        return false;
+    }
+    xml = make_xml(d);
+    return xml && make_arguments(d, xml, added);
+}
+
+void rr_domain_close(struct rr_domain *d)
+{
+    btrail_domain_close(&d->guest);
+    btrail_replayable_clear(&d->replayable);
+    g_clear_pointer(&d->arguments, g_strfreev);
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * backtrail rr record DOMAIN: from a domain of libvirt to QEMU's arguments
+ */
+
+#ifndef BTRAIL_CLI_RR_RECORD_H
+#define BTRAIL_CLI_RR_RECORD_H
+
+#include "libvirt/domain.h"
+#include "libvirt/replayable.h"
+
+/**
+ * struct rr_domain - a domain to record
+ * @guest:      connection and domain
+ * @replayable: what becomes of it
+ * @arguments:  of QEMU, for recorder_run(); ends with NULL
+ */
+struct rr_domain {
+    struct btrail_domain guest;
+    struct btrail_replayable replayable;
+    char **arguments;
+};
+
+/**
+ * rr_domain_open - make QEMU's arguments of a domain that is shut off
+ * @uri:   of libvirt, or NULL
+ * @added: further arguments of QEMU; ends with NULL
+ *
+ * Its definition is read and not changed.  False after error messages, one for
+ * each part that cannot be recorded.
+ */
+bool rr_domain_open(struct rr_domain *d, const char *uri, const char *name,
+                    char *const *added);
+void rr_domain_close(struct rr_domain *d);
+
+/* Is it still shut off?  Its images have been copied then as they were. */
+bool rr_domain_is_off(const struct rr_domain *d, GError **error);
+
+#endif /* BTRAIL_CLI_RR_RECORD_H */
