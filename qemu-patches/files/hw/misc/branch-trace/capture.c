@@ -216,10 +216,6 @@ static void do_change(CPUState *cpu, run_on_cpu_data data)
     }
 }
 
-static void do_nothing(CPUState *cpu, run_on_cpu_data data)
-{
-}
-
 /*
  * When a vCPU is unplugged its thread ends first, and the BQL is not held
  * until the rest follows.  The vCPU is still in the list then, but nothing
@@ -247,6 +243,20 @@ static bool queue_work(BranchTraceStream *s, run_on_cpu_func work,
     return true;
 }
 
+struct wait {
+    unsigned vcpus;             /* that have work left; under the BQL */
+    QemuCond done;
+};
+
+static void do_done(CPUState *cpu, run_on_cpu_data data)
+{
+    struct wait *wait = data.host_ptr;
+
+    if (!--wait->vcpus) {
+        qemu_cond_signal(&wait->done);
+    }
+}
+
 /*
  * Waits until all vCPUs have done what was queued.  They do it at the same
  * time: one after the other, each could have to wait until the host runs it.
@@ -257,19 +267,26 @@ static bool queue_work(BranchTraceStream *s, run_on_cpu_func work,
 static void wait_for_work(BranchTraceCapture *capture)
 {
     bool locked = replay_mode != REPLAY_MODE_NONE && !current_cpu;
+    struct wait wait = { 0 };
     BranchTraceStream *s;
     unsigned i;
 
     if (locked) {
         replay_mutex_unlock();
     }
+    qemu_cond_init(&wait.done);
     FOREACH_STREAM(capture, i, s) {
         CPUState *cpu = s->cpu;
 
-        if (cpu && !thread_ended(cpu)) {
-            run_on_cpu(cpu, do_nothing, RUN_ON_CPU_NULL);
+        if (cpu && !thread_ended(cpu) && !qemu_cpu_is_self(cpu)) {
+            wait.vcpus++;
+            async_run_on_cpu(cpu, do_done, RUN_ON_CPU_HOST_PTR(&wait));
         }
     }
+    while (wait.vcpus) {
+        qemu_cond_wait_bql(&wait.done);
+    }
+    qemu_cond_destroy(&wait.done);
     if (locked) {
         /* In the order of these locks */
         bql_unlock();
@@ -842,26 +859,22 @@ bool branch_trace_capture_change(BranchTraceCapture *capture,
     }
 
     capture->selection = selection;
-    /*
-     * No stream is removed meanwhile.  But while a vCPU is waited for the BQL
-     * is not held: the capture may end.
-     */
     FOREACH_STREAM(capture, i, s) {
         change_stream(capture, s);
     }
-    wait_for_work(capture);
-    branch_trace_selection_free(old);
     for (i = 0; i < current_machine->smp.max_cpus; i++) {
         CPUState *cpu = qemu_get_cpu(i);
 
-        if (cpu && is_active(capture) && !capture->ending) {
+        if (cpu) {
             s = find_stream(capture, cpu);
             if (!s || !s->cpu) {
                 start_stream(capture, cpu);
             }
         }
     }
+    /* The BQL is not held meanwhile: the capture may end. */
     wait_for_work(capture);
+    branch_trace_selection_free(old);
 
     capture->overflow = overflow;
     describe_selection(capture);
