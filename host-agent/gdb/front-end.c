@@ -21,6 +21,7 @@
 #define END_OF_REPLAY   "T05replaylog:end;thread:%s;"
 #define BEGIN_OF_REPLAY "T05replaylog:begin;thread:%s;"
 #define STOPPED         "T05thread:%s;"
+#define WATCHED         "T05%s;thread:%s;"
 #define INTERRUPTED     "T02thread:%s;"
 /* The guest has shut down, which is where the recording ends. */
 #define SHUT_DOWN       "T03"
@@ -159,17 +160,38 @@ static void refuse_run(struct view *v, GError *error)
     drop_error(v->fe, error);
 }
 
+/* When the guest has shut down, it spins until QEMU stops it, which is not
+ * always at the same instruction: the end is as good as the place that it came
+ * to last time.  Takes the error. */
+static bool is_end(struct view *v, GError *error, GError **propagated)
+{
+    uint64_t icount = target_place(v->fe->target)->icount;
+
+    if (v->place.icount < v->fe->end || icount >= v->place.icount ||
+        is_fatal(error)) {
+        g_propagate_error(propagated, error);
+        return false;
+    }
+    g_error_free(error);
+    v->fe->end = icount;
+    return true;
+}
+
 /* Takes the guest to where this view has left it. */
 static bool claim(struct view *v, GError **error)
 {
     struct front_end *fe = v->fe;
+    GError *local = NULL;
 
     if (fe->current == v) {
         return true;
     }
     fe->current = NULL;
-    if (!target_go(fe->target, &v->place, error)) {
-        return false;
+    if (!target_go(fe->target, &v->place, &local)) {
+        if (!is_end(v, local, error)) {
+            return false;
+        }
+        v->place = *target_place(fe->target);
     }
     for (unsigned i = 0; i < G_N_ELEMENTS(set_by); i++) {
         g_autofree char *said = stub_ask(target_stub(fe->target),
@@ -193,6 +215,49 @@ static bool is_run(const char *request)
     return !strcmp(request, "bs") || !strcmp(request, "bc") ||
            (request[0] && strchr("cCsS", request[0])) ||
            g_str_has_prefix(request, "vCont;");
+}
+
+/* Takes the guest one instruction back. */
+static bool go_back(struct view *v, GError **error)
+{
+    GError *local = NULL;
+
+    return claim(v, error) &&
+           (target_go_icount(v->fe->target, v->place.icount - 1, &local) ||
+            is_end(v, local, error));
+}
+
+/* Is there a breakpoint where the guest stands? */
+static bool at_breakpoint(struct view *v)
+{
+    for (char type = '0'; type <= '1'; type++) {
+        g_autofree char *key = g_strdup_printf(
+            "%c,%" PRIx64 ",1", type, target_place(v->fe->target)->pc);
+
+        if (g_hash_table_contains(v->breakpoints, key)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Ends a run back where the guest stands, if the next instruction meets a
+ * watchpoint. */
+static bool stop_at_watchpoint(struct view *v, bool *stopped, GError **error)
+{
+    struct target *t = v->fe->target;
+    g_autofree char *hit = NULL, *text = NULL;
+
+    if (!reverse_find_watchpoint(t, v->breakpoints, &hit, error)) {
+        return false;
+    }
+    *stopped = hit;
+    if (hit) {
+        v->place = *target_place(t);
+        text = g_strdup_printf(WATCHED, hit, target_thread(t));
+        end_run(v, text);
+    }
+    return true;
 }
 
 /* Lets the guest run for a view, whose @run is set. */
@@ -275,6 +340,24 @@ static void free_view(struct view *v)
     g_free(v);
 }
 
+/* QEMU has come back to a place behind the instruction that meets a
+ * watchpoint. */
+static void stop_behind_watchpoint(struct view *v, const char *said)
+{
+    struct front_end *fe = v->fe;
+    GError *error = NULL;
+    bool watched;
+
+    fe->current = v;
+    if (!go_back(v, &error) || !stop_at_watchpoint(v, &watched, &error)) {
+        fe->current = NULL;
+        refuse_run(v, error);
+    } else if (!watched) {
+        fe->current = NULL;
+        end_run(v, said);
+    }
+}
+
 /* The guest has stopped: for its view, or because another one needs it. */
 static void on_stop(struct front_end *fe, const char *said)
 {
@@ -303,6 +386,8 @@ static void on_stop(struct front_end *fe, const char *said)
     } else if (is_backward(v->run) && !v->place.icount &&
                g_str_has_prefix(said, "T05")) {
         stopped(v, BEGIN_OF_REPLAY);
+    } else if (is_backward(v->run) && !at_breakpoint(v)) {
+        stop_behind_watchpoint(v, said);
     } else if (fe->interrupting && !v->interrupted &&
                g_str_has_prefix(said, "T02")) {
         v->suspended = true;
@@ -353,28 +438,13 @@ static void serve_step_back(struct view *v)
 
     if (!v->place.icount) {
         stopped(v, BEGIN_OF_REPLAY);
-    } else if (!claim(v, &error) ||
-               !target_go_icount(fe->target, v->place.icount - 1, &error)) {
+    } else if (!go_back(v, &error)) {
         fe->current = NULL;
         refuse_run(v, error);
     } else {
         v->place = *target_place(fe->target);
         stopped(v, STOPPED);
     }
-}
-
-/* Is there a breakpoint where the guest stands? */
-static bool at_breakpoint(struct view *v)
-{
-    for (char type = '0'; type <= '1'; type++) {
-        g_autofree char *key = g_strdup_printf(
-            "%c,%" PRIx64 ",1", type, target_place(v->fe->target)->pc);
-
-        if (g_hash_table_contains(v->breakpoints, key)) {
-            return true;
-        }
-    }
-    return false;
 }
 
 /* By the trace; false if it does not have what is needed for that */
@@ -402,15 +472,17 @@ static void serve_run_back(struct view *v)
 {
     struct front_end *fe = v->fe;
     GError *error = NULL;
+    bool watched;
 
     if (!v->place.icount) {
         stopped(v, BEGIN_OF_REPLAY);
         return;
     }
-    if (!claim(v, &error) ||
-        !target_go_icount(fe->target, v->place.icount - 1, &error)) {
+    if (!go_back(v, &error) || !stop_at_watchpoint(v, &watched, &error)) {
         fe->current = NULL;
         refuse_run(v, error);
+    } else if (watched) {
+        return;
     } else if (at_breakpoint(v)) {
         v->place = *target_place(fe->target);
         stopped(v, STOPPED);

@@ -34,6 +34,18 @@ static GArray *addresses_of(GHashTable *breakpoints)
     return g_steal_pointer(&addresses);
 }
 
+bool reverse_find_watchpoint(struct target *t, GHashTable *breakpoints,
+                             char **hit, GError **error)
+{
+    g_autoptr(GArray) addresses = addresses_of(breakpoints);
+    uint64_t icount = target_place(t)->icount;
+
+    *hit = NULL;
+    return addresses ||
+           (target_step_watched(t, breakpoints, hit, error) &&
+            target_go_icount(t, icount, error));
+}
+
 /* Each repetition of a string instruction counts, and the last one is meant. */
 static bool repeats(struct target *t, uint64_t pc)
 {

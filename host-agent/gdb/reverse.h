@@ -22,4 +22,16 @@ enum history_answer reverse_continue(struct target *t, struct history *h,
                                      const struct target_place *place,
                                      GError **error);
 
+/**
+ * reverse_find_watchpoint - what does the next instruction read or write?
+ * @breakpoints: those that are wanted, without "Z"
+ * @hit:         the watchpoint that it meets, as in "watch:ADDRESS"; NULL if
+ *               none
+ *
+ * The guest stands before that instruction afterwards, too: gdb expects to see
+ * what is there before a write.
+ */
+bool reverse_find_watchpoint(struct target *t, GHashTable *breakpoints,
+                             char **hit, GError **error);
+
 #endif /* BTRAIL_GDB_REVERSE_H */

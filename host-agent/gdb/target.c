@@ -124,7 +124,9 @@ bool target_find(struct target *t, GError **error)
     return t->moves.icount(t->moves.opaque, &t->at.icount, error);
 }
 
-static bool run(struct target *t, const char *request, GError **error)
+/* @said: what QEMU says of the stop, to be freed; or NULL */
+static bool run(struct target *t, const char *request, char **said,
+                GError **error)
 {
     g_autofree char *answer = NULL;
 
@@ -139,14 +141,45 @@ static bool run(struct target *t, const char *request, GError **error)
     if (!answer || answer[0] != 'T') {
         return protocol_error(error, "does not stop", answer ? answer : "");
     }
+    if (said) {
+        *said = g_steal_pointer(&answer);
+    }
     return target_find(t, error);
+}
+
+static bool step(struct target *t, char **said, GError **error)
+{
+    g_autofree char *request = g_strdup_printf("vCont;s:%s", t->thread);
+
+    return run(t, request, said, error);
 }
 
 bool target_step(struct target *t, GError **error)
 {
-    g_autofree char *request = g_strdup_printf("vCont;s:%s", t->thread);
+    return step(t, NULL, error);
+}
 
-    return run(t, request, error);
+bool target_step_watched(struct target *t, GHashTable *breakpoints,
+                         char **hit, GError **error)
+{
+    g_autofree char *said = NULL;
+    const char *watch, *start;
+    size_t n;
+
+    *hit = NULL;
+    if (!target_set_breakpoints(t, breakpoints, error) ||
+        !step(t, &said, error)) {
+        return false;
+    }
+    watch = strstr(said, "watch:");
+    if (watch) {
+        n = strlen("watch:");
+        n += strspn(watch + n, "0123456789abcdef");
+        /* "rwatch" and "awatch" */
+        start = watch > said && strchr("ra", watch[-1]) ? watch - 1 : watch;
+        *hit = g_strndup(start, watch + n - start);
+    }
+    return true;
 }
 
 char *target_checkpoints(const struct target *t, GError **error)
@@ -172,7 +205,7 @@ bool target_run_to(struct target *t, uint64_t pc, GError **error)
             return false;
         }
     }
-    ok = run(t, "vCont;c", error);
+    ok = run(t, "vCont;c", NULL, error);
     if (is_new && ok) {
         g_free(answer);
         answer = target_breakpoint(t, remove, error);

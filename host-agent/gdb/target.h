@@ -85,6 +85,14 @@ bool target_run_to(struct target *t, uint64_t pc, GError **error);
 /* Executes one instruction. */
 bool target_step(struct target *t, GError **error);
 
+/**
+ * target_step_watched() - the same, with breakpoints that are wanted
+ * @hit: the watchpoint that the instruction met, as in an answer that says so;
+ *       NULL if none
+ */
+bool target_step_watched(struct target *t, GHashTable *breakpoints,
+                         char **hit, GError **error);
+
 /* A request that does not let it run, see stub_forward() */
 char *target_forward(struct target *t, const char *request, size_t length,
                      size_t *n, GError **error);

@@ -3,7 +3,7 @@
  * What gdbs connect to, in front of a stub of the test's own
  *
  * Its guest executes LOOP instructions over and over, from instruction 0 to
- * END.
+ * END.  The one at WRITES writes to memory.
  */
 
 #include <poll.h>
@@ -17,6 +17,8 @@
 #define BASE    0x1000u
 #define LOOP    16
 #define END     1000
+#define WRITES  (BASE + 9)
+#define WATCH   "2,5000,8"
 #define SHORT   (5 * G_TIME_SPAN_SECOND)
 
 /* The stub's side, which a thread of its own serves */
@@ -29,6 +31,7 @@ static struct {
     GHashTable *breakpoints;
     bool endless;           /* a run ends by an interrupt or breakpoint only */
     unsigned gotos;
+    uint64_t early;         /* where it ends when it comes there again, or 0 */
 } qemu;
 
 static uint64_t pc_at(uint64_t icount)
@@ -50,6 +53,13 @@ static bool at_breakpoint(void)
                                            (unsigned)pc_at(qemu.icount));
 
     return g_hash_table_contains(qemu.breakpoints, key);
+}
+
+/* Has the last instruction written to what is watched? */
+static bool behind_watchpoint(void)
+{
+    return qemu.icount && pc_at(qemu.icount - 1) == WRITES &&
+           g_hash_table_contains(qemu.breakpoints, WATCH);
 }
 
 /* A run goes on until the front end sends a byte. */
@@ -77,6 +87,10 @@ static void run(bool once)
             run_on();
             return;
         }
+        if (behind_watchpoint()) {
+            put("T05thread:01;watch:5000;");
+            return;
+        }
     } while (!once && !at_breakpoint());
     put("T05thread:01;");
 }
@@ -87,7 +101,7 @@ static void run_back(void)
     qemu.icount--;
     do {
         qemu.icount -= !!qemu.icount;
-    } while (qemu.icount && !at_breakpoint());
+    } while (qemu.icount && !at_breakpoint() && !behind_watchpoint());
     put("T05thread:01;");
 }
 
@@ -159,12 +173,13 @@ static gpointer stub_thread(gpointer opaque)
 
 static bool go(void *opaque, uint64_t icount, GError **error)
 {
-    bool ok = icount <= END;
+    uint64_t end = qemu.early ? qemu.early : END;
+    bool ok = icount <= end;
 
     g_mutex_lock(&qemu.lock);
     /* It would stop there. */
     g_assert_cmpuint(g_hash_table_size(qemu.breakpoints), ==, 0);
-    qemu.icount = ok ? icount : END;
+    qemu.icount = ok ? icount : end;
     qemu.rax = 0;
     qemu.gotos++;
     g_mutex_unlock(&qemu.lock);
@@ -367,6 +382,64 @@ static void test_moves(void)
     stop(fe);
 }
 
+/* Back to what has written, and before it, as gdb wants it */
+static void test_watchpoint(void)
+{
+    struct front_end *fe = start();
+    struct gdb gdb = connect_gdb(fe);
+
+    monitor(&gdb, "goto 100", "icount  100\n");
+    check(&gdb, "Z" WATCH, "OK");
+    check(&gdb, "vCont;c", "T05thread:01;watch:5000;");
+    check_at(&gdb, 106);
+    /* It was the instruction just before. */
+    check(&gdb, "bc", "T05watch:5000;thread:01;");
+    check_at(&gdb, 105);
+    check(&gdb, "bc", "T05watch:5000;thread:01;");
+    check_at(&gdb, 89);
+    /* A breakpoint between comes first. */
+    check(&gdb, "Z0,1003,1", "OK");
+    check(&gdb, "bc", "T05thread:01;");
+    check_at(&gdb, 83);
+    check(&gdb, "bc", "T05watch:5000;thread:01;");
+    check_at(&gdb, 73);
+    check(&gdb, "z0,1003,1", "OK");
+    check(&gdb, "z" WATCH, "OK");
+    check(&gdb, "bc", "T05replaylog:begin;thread:01;");
+    leave(&gdb);
+    stop(fe);
+}
+
+/* QEMU stops a guest that has shut down somewhat earlier than last time. */
+static void test_end(void)
+{
+    struct front_end *fe = start();
+    struct gdb gdb = connect_gdb(fe), other = connect_gdb(fe);
+
+    check(&gdb, "vCont;c", "T05replaylog:end;thread:01;");
+    qemu.early = END - 10;
+    check(&gdb, "bs", "T05thread:01;");
+    check_at(&gdb, END - 10);
+    check(&gdb, "bs", "T05thread:01;");
+    check_at(&gdb, END - 11);
+    check(&gdb, "vCont;s:01", "T05thread:01;");
+    check(&gdb, "vCont;s:01", "T05replaylog:end;thread:01;");
+    check_at(&gdb, END - 10);
+    qemu.early = END - 20;
+    check_at(&other, 0);
+    check_at(&gdb, END - 20);
+    check(&gdb, "Z0,1003,1", "OK");
+    check(&gdb, "bc", "T05thread:01;");
+    check_at(&gdb, 979);
+    qemu.early = 500;
+    check_at(&other, 0);
+    /* Not at the end */
+    check(&gdb, "p10", "E.it ends before");
+    leave(&gdb);
+    leave(&other);
+    stop(fe);
+}
+
 /* Each has its own place, breakpoints, and state. */
 static void test_two(void)
 {
@@ -488,6 +561,8 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/front-end/features", test_features);
     g_test_add_func("/front-end/moves", test_moves);
+    g_test_add_func("/front-end/watchpoint", test_watchpoint);
+    g_test_add_func("/front-end/end", test_end);
     g_test_add_func("/front-end/two", test_two);
     g_test_add_func("/front-end/interrupt", test_interrupt);
     g_test_add_func("/front-end/run-goes-on", test_run_goes_on);
