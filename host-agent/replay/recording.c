@@ -19,6 +19,7 @@
 #define MAX_MANIFEST    (1u << 20)
 #define MAX_FILES       1000
 #define MAX_ARGUMENTS   1000
+#define MAX_DEPTH       8
 
 static void free_file(struct recorded_file *f)
 {
@@ -338,6 +339,66 @@ static bool check_unfinished_log(struct recording *r, GError **error)
     return true;
 }
 
+static bool cannot_read(GError **error, const char *path)
+{
+    btrail_agent_error_errno(error, path);
+    return false;
+}
+
+static bool has_file(const struct recording *r, const char *name)
+{
+    for (unsigned i = 0; i < r->files->len; i++) {
+        const struct recorded_file *f = g_ptr_array_index(r->files, i);
+
+        if (!strcmp(f->name, name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/*
+ * QEMU finds by name what is in files/, also firmware that no argument names:
+ * there is nothing but what the manifest has, no link above all.
+ */
+static bool check_folder(const struct recording *r, const char *folder,
+                         unsigned depth, GError **error)
+{
+    g_autofree char *path = recording_path(r, folder);
+    g_autoptr(GDir) dir = NULL;
+    const char *name;
+    struct stat st;
+
+    if (lstat(path, &st)) {
+        /* A recording that has no files */
+        return !r->files->len || cannot_read(error, path);
+    }
+    if (!S_ISDIR(st.st_mode) || depth > MAX_DEPTH) {
+        return refuse(error, r->folder, "%s is not a folder that a recording "
+                      "has", folder);
+    }
+    dir = g_dir_open(path, 0, error);
+    while (dir && (name = g_dir_read_name(dir))) {
+        g_autofree char *inside = g_build_filename(folder, name, NULL);
+        g_autofree char *full = recording_path(r, inside);
+
+        if (lstat(full, &st)) {
+            return cannot_read(error, full);
+        }
+        if (S_ISDIR(st.st_mode)) {
+            if (!check_folder(r, inside, depth + 1, error)) {
+                return false;
+            }
+        } else if (!S_ISREG(st.st_mode)) {
+            return refuse(error, r->folder, "%s is not a file", inside);
+        } else if (!has_file(r, inside)) {
+            return refuse(error, r->folder, "%s is not in "
+                          BTRAIL_RECORDING_MANIFEST "; remove it", inside);
+        }
+    }
+    return dir;
+}
+
 static bool check_sizes(struct recording *r, GError **error)
 {
     for (unsigned i = 0; i < r->files->len; i++) {
@@ -345,8 +406,9 @@ static bool check_sizes(struct recording *r, GError **error)
             return false;
         }
     }
-    return r->complete ? check_size(r, &r->log, error) :
-           check_unfinished_log(r, error);
+    return check_folder(r, BTRAIL_RECORDING_FILES, 0, error) &&
+           (r->complete ? check_size(r, &r->log, error) :
+            check_unfinished_log(r, error));
 }
 
 static char *read_manifest(const struct recording *probe, GError **error)

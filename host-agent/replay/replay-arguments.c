@@ -103,6 +103,13 @@ static bool is_object(const char *value)
     return has_no_path(value) && type && g_strv_contains(known, type);
 }
 
+/* Is it switched on?  There may be other words for that. */
+static bool is_on(const GPtrArray *list, const char *key)
+{
+    return !g_strcmp0(option_list_get(list, key), "on");
+}
+
+/* QEMU writes to no image. */
 static bool is_drive(const char *value)
 {
     static const char *const known[] = {
@@ -119,8 +126,7 @@ static bool is_drive(const char *value)
            (!file || !g_strcmp0(format, "raw") ||
             !g_strcmp0(format, "qcow2")) &&
            (!driver || (!file && !strcmp(driver, "blkreplay"))) &&
-           (!file || option_list_get(list, "snapshot") ||
-            option_list_get(list, "readonly"));
+           (!file || is_on(list, "snapshot") || is_on(list, "readonly"));
 }
 
 static bool is_cut_off(const GPtrArray *list, const char *const *known)

@@ -33,11 +33,13 @@ static JsonObject *metadata(const struct recording *r)
 static bool open_session(struct tracer *t, const struct recording *r,
                          const char *path, GError **error)
 {
-    const struct btrail_store_options store = { .path = path, .replace = true };
+    const struct btrail_store_options store = { .path = path };
     g_autoptr(JsonObject) facts = metadata(r);
     struct btrail_session_options options = { .metadata = facts };
 
-    if (btrail_store_open(&options.store, &store)) {
+    /* A link in somebody's recording would lead out of it. */
+    if ((unlink(path) && errno != ENOENT) ||
+        btrail_store_open(&options.store, &store)) {
         btrail_agent_error_errno(error, path);
         return false;
     }

@@ -142,6 +142,47 @@ static void test_files(struct fixture *f, gconstpointer data)
     refused(f, "not a recording");
 }
 
+static void remove_file(struct fixture *f, const char *name)
+{
+    g_autofree char *p = path(f, name);
+
+    g_assert_cmpint(unlink(p), ==, 0);
+}
+
+static void link_file(struct fixture *f, const char *name, const char *to)
+{
+    g_autofree char *p = path(f, name);
+
+    g_assert_cmpint(symlink(to, p), ==, 0);
+}
+
+/* QEMU finds more by name than what arguments name. */
+static void test_others(struct fixture *f, gconstpointer data)
+{
+    g_autofree char *firmware = path(f, "files/firmware");
+    g_autofree char *deep = path(f, "files/1/2/3/4/5/6/7/8/9");
+    g_autofree char *files = path(f, "files"), *moved = path(f, "moved");
+
+    write_file(f, "files/1-x", "", 0);
+    refused(f, "files/1-x is not in recording.json");
+    remove_file(f, "files/1-x");
+    link_file(f, "files/1-x", "0-x");
+    refused(f, "files/1-x is not a file");
+    remove_file(f, "files/1-x");
+    link_file(f, "files/firmware", "/etc");
+    refused(f, "files/firmware is not a file");
+    remove_file(f, "files/firmware");
+    g_assert_cmpint(g_mkdir(firmware, 0777), ==, 0);
+    write_file(f, "files/firmware/x", "", 0);
+    refused(f, "files/firmware/x is not in");
+    remove_file(f, "files/firmware/x");
+    g_assert_cmpint(g_mkdir_with_parents(deep, 0777), ==, 0);
+    refused(f, "is not a folder that");
+    g_assert_cmpint(g_rename(files, moved), ==, 0);
+    link_file(f, "files", "moved");
+    refused(f, "files is not a folder that");
+}
+
 /* A recorder that was killed */
 static void test_unfinished(struct fixture *f, gconstpointer data)
 {
@@ -217,6 +258,8 @@ int main(int argc, char **argv)
     g_test_add("/recording/round", struct fixture, NULL, set_up, test_round,
                tear_down);
     g_test_add("/recording/files", struct fixture, NULL, set_up, test_files,
+               tear_down);
+    g_test_add("/recording/others", struct fixture, NULL, set_up, test_others,
                tear_down);
     g_test_add("/recording/unfinished", struct fixture, NULL, set_up,
                test_unfinished, tear_down);
