@@ -150,10 +150,7 @@ static char *find_qemu(const struct rr_options *o, const char *given)
         name = given;
     }
     if (!name) {
-        name = g_getenv("BACKTRAIL_QEMU");
-    }
-    if (!name) {
-        name = BACKTRAIL_EMULATOR;
+        name = rr_default_qemu();
     }
     if (access(name, X_OK)) {
         cli_error("%s: %s; name a QEMU with Backtrail's patches with --qemu "

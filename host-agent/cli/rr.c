@@ -10,6 +10,7 @@
 
 #include "cli/rr.h"
 #include "replay/fingerprint.h"
+#include "replay/known-qemu.h"
 #include "replay/tracer.h"
 
 static const struct cli_command commands[] = {
@@ -54,6 +55,24 @@ int rr_failed(const GError *error)
            CLI_FAILED;
 }
 
+const char *rr_default_qemu(void)
+{
+    const char *name = g_getenv("BACKTRAIL_QEMU");
+
+    return name ? name : BACKTRAIL_EMULATOR;
+}
+
+/* Not the one that it names: it can be somebody else's.  NULL if none. */
+static char *find_qemu(const struct recording *r)
+{
+    char *known = known_qemu_find(r->qemu_sha256);
+
+    if (!known && !access(rr_default_qemu(), X_OK)) {
+        known = g_strdup(rr_default_qemu());
+    }
+    return known;
+}
+
 bool rr_open(struct rr_options *o, const char *folder, int *code)
 {
     g_autoptr(GError) error = NULL;
@@ -70,6 +89,9 @@ bool rr_open(struct rr_options *o, const char *folder, int *code)
     if (!o->recording || !recording_check(o->recording, &error)) {
         *code = rr_failed(error);
         return false;
+    }
+    if (!o->qemu) {
+        o->qemu = find_qemu(o->recording);
     }
     return true;
 }

@@ -17,7 +17,7 @@ int rr_verify(int argc, char **argv);
 
 /**
  * struct rr_options - options of all commands that replay
- * @qemu:     path, or NULL
+ * @qemu:     path, or NULL; after rr_open() that of the QEMU to replay with
  * @signals:  the first signal cancels what waits; -1 before rr_open()
  */
 struct rr_options {
@@ -31,12 +31,16 @@ struct rr_options {
 
 #define RR_ENTRIES(o) \
     { "qemu", 0, 0, G_OPTION_ARG_FILENAME, &(o)->qemu, \
-      "the QEMU to replay with (default: that of the recording)", "PATH" }, \
+      "the QEMU to replay with (default: the one you have recorded with, " \
+      "$BACKTRAIL_QEMU, or the one that is installed)", "PATH" }, \
     { "any-qemu", 0, 0, G_OPTION_ARG_NONE, &(o)->any_qemu, \
       "try it with another QEMU than the one that has recorded", NULL }, \
     { "json", 0, 0, G_OPTION_ARG_NONE, &(o)->json, "print JSON", NULL }, \
     { "quiet", 'q', 0, G_OPTION_ARG_NONE, &(o)->quiet, \
       "print errors and results only", NULL }
+
+/* What is run where no other QEMU is named */
+const char *rr_default_qemu(void);
 
 /* Opens a recording whose files are whole.  False after an error message; then
  * *code is what to exit with. */

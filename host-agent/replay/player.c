@@ -31,8 +31,19 @@ struct player {
 static bool check_program(const struct player_options *o, const char *program,
                           GError **error)
 {
-    g_autofree char *hash = recording_hash(program, NULL, error);
+    g_autofree char *hash = NULL;
 
+    if (!o->program) {
+        g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_PROTOCOL,
+                    "you have recorded nothing with the QEMU that it needs, "
+                    "version %s, which was %s; what a recording names is not "
+                    "run: name that QEMU with --qemu",
+                    o->recording->qemu_version ?
+                    o->recording->qemu_version : "unknown",
+                    o->recording->qemu);
+        return false;
+    }
+    hash = recording_hash(program, NULL, error);
     if (!hash) {
         g_prefix_error(error, "name the QEMU with --qemu: ");
         return false;
@@ -79,7 +90,7 @@ struct player *player_start(const struct player_options *options,
 {
     const struct recording *r = options->recording;
     g_autofree char *program = g_canonicalize_filename(
-        options->program ? options->program : r->qemu, NULL);
+        options->program ? options->program : "", NULL);
     g_auto(GStrv) arguments = NULL;
     struct emulator_options o = {
         .program = program,

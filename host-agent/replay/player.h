@@ -19,7 +19,7 @@ struct player;
 /**
  * struct player_options
  * @recording: must live as long as the player
- * @program:   path of QEMU; NULL for the one that has recorded it
+ * @program:   path of QEMU; NULL if none is known, which is an error
  * @any_qemu:  try even if this is another QEMU than the one that has recorded
  *             it
  * @trace:     with the device branch-trace

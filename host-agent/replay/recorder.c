@@ -13,6 +13,7 @@
 #include "replay/copy-file.h"
 #include "replay/devices.h"
 #include "replay/emulator.h"
+#include "replay/known-qemu.h"
 #include "replay/machine.h"
 #include "replay/recorder.h"
 #include "replay/remove-folder.h"
@@ -186,6 +187,9 @@ static bool describe(struct recorder *r, GError **error)
     to->arguments = g_new0(char *, r->machine->replay->len + 1);
     for (unsigned i = 0; i < r->machine->replay->len; i++) {
         to->arguments[i] = g_strdup(g_ptr_array_index(r->machine->replay, i));
+    }
+    if (to->qemu_sha256) {
+        known_qemu_add(to->qemu_sha256, r->program);
     }
     return to->qemu_sha256;
 }
