@@ -339,10 +339,20 @@ static void change_stream(BranchTraceCapture *capture, BranchTraceStream *s)
     }
 }
 
+/*
+ * Does its vCPU execute nothing as long as the BQL is held?  The guest's state
+ * alone does not say that: it changes before the vCPUs are waited for, and who
+ * stops the guest, a migration, has released the BQL meanwhile.
+ */
+static bool stands(BranchTraceStream *s)
+{
+    return !runstate_is_running() && (!s->cpu || s->cpu->stopped);
+}
+
 /* The caller waits for the vCPU. */
 static void end_stream(BranchTraceStream *s, uint16_t reason)
 {
-    if (!runstate_is_running()) {
+    if (stands(s)) {
         /* QEMU may be about to exit, and its vCPUs execute no more work. */
         branch_trace_stream_end(s, s->cpu && !thread_ended(s->cpu)
                                    ? reason : BTRAIL_END_UNPLUGGED);
