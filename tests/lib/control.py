@@ -9,6 +9,7 @@ import contextlib
 import json
 import os
 import socket
+import struct
 import threading
 import time
 
@@ -207,9 +208,14 @@ class Service:
         self.note(self.data, data)
         if self.ready:
             sock.sendall(transport.message(transport.READY))
-        while self.drain and not self.ended:
-            if not data.drain_once():
-                time.sleep(0.001)
+        try:
+            while self.drain and not self.ended:
+                if not data.drain_once():
+                    time.sleep(0.001)
+        except (struct.error, IndexError, OverflowError, ValueError):
+            # Another agent has spoilt the memory: this one cannot go on, and
+            # the guest must not wait for it.
+            sock.shutdown(socket.SHUT_RDWR)
 
     def send(self, obj):
         self.send_bytes(message(obj))
