@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "backtrail/names.h"
 #include "cli/rr.h"
+#include "gdb/trace-index.h"
 #include "replay/place.h"
 #include "util/json.h"
 
@@ -17,6 +17,7 @@
  * @registers: QEMU's text
  * @rip:       the next instruction
  * @name:      of it, or NULL
+ * @task:      that runs, or NULL
  */
 struct arrival {
     uint64_t icount;
@@ -24,6 +25,7 @@ struct arrival {
     char *registers;
     uint64_t rip;
     char *name;
+    char *task;
 };
 
 /* The next NAME=HEX of QEMU's "info registers"; moves @text behind it. */
@@ -54,21 +56,14 @@ static bool next_register(const char **text, char name[8], uint64_t *value)
     return false;
 }
 
-static void name_address(struct arrival *a, const struct btrail_trace *trace)
+static void name_address(struct arrival *a, struct trace_index *trace)
 {
-    struct btrail_symbol symbol;
-    struct btrail_names *names;
+    struct where where;
 
-    if (!trace || btrail_names_open(&names, trace)) {
-        return;
+    if (trace && trace_index_running(trace, a->icount, &where)) {
+        a->name = trace_index_name(trace, &where, a->rip);
+        a->task = where_task(&where);
     }
-    if (a->rip >> 63 &&
-        !btrail_names_kernel_symbol(names, UINT64_MAX, a->rip, &symbol) &&
-        a->rip < symbol.end) {
-        a->name = g_strdup_printf("%s+0x%" PRIx64, symbol.name,
-                                  a->rip - symbol.address);
-    }
-    btrail_names_close(names);
 }
 
 static void print_arrival(const struct rr_options *o, const struct arrival *a)
@@ -84,6 +79,9 @@ static void print_arrival(const struct rr_options *o, const struct arrival *a)
                    a->icount, a->exact ? "" : ", the last one before the place "
                    "that the trace has a count of", a->rip,
                    a->name ? " " : "", a->name ? a->name : "");
+        if (a->task) {
+            cli_printf("task %s\n", a->task);
+        }
         lines = g_strsplit(a->registers, "\n", -1);
         for (char **line = lines; *line; line++) {
             g_strchomp(*line);
@@ -102,7 +100,7 @@ static void print_arrival(const struct rr_options *o, const struct arrival *a)
     }
     cli_print_json(btrail_json_new(
         "U:icount", a->icount, "b:exact", a->exact, "X:rip", a->rip,
-        "S:name", a->name, "o:registers", registers, NULL));
+        "S:name", a->name, "S:task", a->task, "o:registers", registers, NULL));
 }
 
 static bool arrive(struct rr_options *o, struct arrival *a, GError **error)
@@ -135,7 +133,9 @@ static int go(struct rr_options *o, const struct replay_place *place)
 {
     g_autofree char *path = recording_path(o->recording,
                                            BTRAIL_RECORDING_TRACE);
+    const struct symbolizer_options symbols = rr_symbols(o);
     struct btrail_trace *trace = NULL;
+    struct trace_index *index = NULL;
     struct arrival a = { .icount = 0 };
     g_autoptr(GError) error = NULL;
     int code = CLI_OK;
@@ -145,23 +145,32 @@ static int go(struct rr_options *o, const struct replay_place *place)
         cli_error("%s: %s", path, cli_strerror(ret));
         return CLI_DAMAGED;
     }
-    if (replay_place_find(place, trace, &a.icount, &a.exact, &error) &&
+    if (trace) {
+        index = trace_index_new(trace, &symbols, &error);
+    }
+    if (!error &&
+        replay_place_find(place, trace, index ? index->symbols : NULL,
+                          &a.icount, &a.exact, &error) &&
         arrive(o, &a, &error)) {
-        name_address(&a, trace);
+        name_address(&a, index);
         print_arrival(o, &a);
     } else {
         code = rr_failed(error);
     }
+    trace_index_free(index);
     btrail_trace_close(trace);
     g_free(a.registers);
     g_free(a.name);
+    g_free(a.task);
     return code;
 }
 
 int rr_goto(int argc, char **argv)
 {
     struct rr_options o = { .signals = -1 };
-    const GOptionEntry entries[] = { RR_ENTRIES(&o), { NULL } };
+    const GOptionEntry entries[] = {
+        RR_SYMBOL_ENTRIES(&o), RR_ENTRIES(&o), { NULL }
+    };
     struct replay_place place = { .name = NULL };
     g_autoptr(GError) error = NULL;
     int code = CLI_USAGE;
@@ -169,7 +178,8 @@ int rr_goto(int argc, char **argv)
     if (cli_parse(&argc, &argv, entries, 2, "FOLDER PLACE",
                   "Go to a place of a recording: a number of instructions, a "
                   "time (1.5s), a record\n(@N or VCPU:N), a function of the "
-                  "kernel (panic, panic#3, last panic) or\n'last exit of "
+                  "kernel (panic, panic#3, last panic) or of a\nprocess "
+                  "(PROCESS:FUNCTION), 'last PROCESS' or 'last exit of "
                   "PROCESS'.")) {
         if (!replay_place_parse(argv[2], &place, &error)) {
             cli_error("%s", error->message);

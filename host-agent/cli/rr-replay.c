@@ -30,9 +30,10 @@ static struct btrail_trace *open_trace(struct rr_replay *r)
 
 static int run_gdb(struct rr_replay *r, struct player *p)
 {
+    const struct symbolizer_options symbols = rr_symbols(&r->common);
     struct btrail_trace *trace = open_trace(r);
     g_autoptr(GError) error = NULL;
-    struct gdb_session *s = gdb_session_new(p, trace, &error);
+    struct gdb_session *s = gdb_session_new(p, trace, &symbols, &error);
     int status = 0, code = CLI_OK;
 
     if (!s || !gdb_session_run(s, r->gdb_options, r->common.signals, &status,
@@ -112,6 +113,7 @@ int rr_replay(int argc, char **argv)
         { "serial", 0, 0, G_OPTION_ARG_FILENAME, &r.serial,
           "write what the guest has written to its first serial port",
           "FILE" },
+        RR_SYMBOL_ENTRIES(&r.common),
         RR_ENTRIES(&r.common),
         { NULL }
     };

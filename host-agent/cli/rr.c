@@ -103,6 +103,8 @@ void rr_clear(struct rr_options *o)
         close(o->signals);
     }
     g_free(o->qemu);
+    g_strfreev(o->sysroots);
+    g_strfreev(o->debug_dirs);
 }
 
 /* How far it is; a recorder that was killed does not know how far it goes. */
@@ -129,6 +131,13 @@ void rr_end_progress(const struct rr_options *o)
     if (has_progress(o)) {
         cli_fprintf(stderr, "\n");
     }
+}
+
+struct symbolizer_options rr_symbols(const struct rr_options *o)
+{
+    return (struct symbolizer_options) {
+        .files = { o->sysroots, o->debug_dirs },
+    };
 }
 
 struct player_options rr_player(struct rr_options *o)

@@ -8,6 +8,7 @@
 
 #include "cli/cli.h"
 #include "replay/player.h"
+#include "symbolize/symbolizer.h"
 
 int rr_record(int argc, char **argv);
 int rr_replay(int argc, char **argv);
@@ -18,10 +19,13 @@ int rr_verify(int argc, char **argv);
 /**
  * struct rr_options - options of all commands that replay
  * @qemu:     path, or NULL; after rr_open() that of the QEMU to replay with
+ * @sysroots, @debug_dirs: where the guest's files are
  * @signals:  the first signal cancels what waits; -1 before rr_open()
  */
 struct rr_options {
     char *qemu;
+    char **sysroots;
+    char **debug_dirs;
     gboolean any_qemu;
     gboolean json;
     gboolean quiet;
@@ -42,10 +46,19 @@ struct rr_options {
 /* What is run where no other QEMU is named */
 const char *rr_default_qemu(void);
 
+#define RR_SYMBOL_ENTRIES(o) \
+    { "sysroot", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &(o)->sysroots, \
+      "search DIR for the guest's files; can be repeated", "DIR" }, \
+    { "debug-dir", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &(o)->debug_dirs, \
+      "also search DIR for files by build-id; can be repeated", "DIR" }
+
 /* Opens a recording whose files are whole.  False after an error message; then
  * *code is what to exit with. */
 bool rr_open(struct rr_options *o, const char *folder, int *code);
 void rr_clear(struct rr_options *o);
+
+/* What RR_SYMBOL_ENTRIES have read */
+struct symbolizer_options rr_symbols(const struct rr_options *o);
 
 /* Options for a player of it; with progress on a terminal */
 struct player_options rr_player(struct rr_options *o);

@@ -57,7 +57,7 @@ struct view {
 
 struct front_end {
     struct target *target;
-    struct history *history;    /* or NULL */
+    struct trace_index *trace;  /* or NULL */
     void (*ended)(void *opaque, const GError *error);
     void *opaque;
     GPtrArray *views;
@@ -451,9 +451,9 @@ static void serve_step_back(struct view *v)
 static bool run_back_by_trace(struct view *v)
 {
     struct front_end *fe = v->fe;
-    enum history_answer found = fe->history ?
-        reverse_continue(fe->target, fe->history, v->breakpoints, &v->place,
-                         NULL) : HISTORY_UNKNOWN;
+    enum history_answer found = fe->trace && fe->trace->history ?
+        reverse_continue(fe->target, fe->trace->history, v->breakpoints,
+                         &v->place, NULL) : HISTORY_UNKNOWN;
 
     if (found == HISTORY_UNKNOWN) {
         return false;
@@ -563,7 +563,7 @@ static void serve_monitor(struct view *v, const char *digits)
         return;
     }
     if (claim(v, &error)) {
-        text = monitor_command(fe->target, fe->history, line, &error);
+        text = monitor_command(fe->target, fe->trace, line, &error);
     }
     if (text) {
         v->place = *target_place(fe->target);
@@ -607,15 +607,41 @@ static void serve_forward(struct view *v, const char *request, size_t n)
     client_answer(v->client, said, length);
 }
 
+/* What a vCPU runs, for "info threads"; false if the trace does not say it.
+ * QEMU numbers its threads from 1 on. */
+static bool serve_thread_info(struct view *v, const char *thread)
+{
+    const char *point = strrchr(thread, '.');
+    guint64 number = g_ascii_strtoull(point ? point + 1 : thread, NULL, 16);
+    g_autofree char *task = NULL, *text = NULL;
+    g_autoptr(GString) digits = NULL;
+    struct where where;
+
+    if (!v->fe->trace || !number || number > BTRAIL_MAX_VCPUS ||
+        !trace_index_where(v->fe->trace, number - 1, v->place.icount,
+                           &where)) {
+        return false;
+    }
+    task = where_task(&where);
+    text = g_strdup_printf("vCPU %u: %s", where.vcpu, task);
+    digits = g_string_new(NULL);
+    rsp_append_hex(digits, text, strlen(text));
+    client_answer_text(v->client, digits->str);
+    return true;
+}
+
 static void serve(struct view *v, const char *request, size_t n)
 {
+    const char *thread = "qThreadExtraInfo,";
+
     if (is_run(request)) {
         serve_run(v, request);
     } else if (request[0] == 'Z' || request[0] == 'z') {
         serve_breakpoint(v, request);
     } else if (g_str_has_prefix(request, "qRcmd,")) {
         serve_monitor(v, request + strlen("qRcmd,"));
-    } else {
+    } else if (!g_str_has_prefix(request, thread) ||
+               !serve_thread_info(v, request + strlen(thread))) {
         serve_forward(v, request, n);
     }
 }
@@ -730,9 +756,9 @@ struct front_end *front_end_new(struct target *target,
     return fe;
 }
 
-void front_end_set_history(struct front_end *fe, struct history *history)
+void front_end_set_trace(struct front_end *fe, struct trace_index *trace)
 {
-    fe->history = history;
+    fe->trace = trace;
 }
 
 void front_end_free(struct front_end *fe)

@@ -13,8 +13,8 @@
 #ifndef BTRAIL_GDB_FRONT_END_H
 #define BTRAIL_GDB_FRONT_END_H
 
-#include "gdb/history.h"
 #include "gdb/target.h"
+#include "gdb/trace-index.h"
 
 struct front_end;
 
@@ -30,8 +30,8 @@ struct front_end *front_end_new(struct target *target,
                                 void *opaque);
 void front_end_free(struct front_end *fe);
 
-/* Goes back by the trace, which must live as long. */
-void front_end_set_history(struct front_end *fe, struct history *history);
+/* Goes back by the trace, and says what it knows; it must live as long. */
+void front_end_set_trace(struct front_end *fe, struct trace_index *trace);
 
 /* Serves a gdb; takes the connected socket. */
 void front_end_add(struct front_end *fe, int sock);

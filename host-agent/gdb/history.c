@@ -18,17 +18,23 @@ struct mark {
     uint64_t icount;
 };
 
-struct history {
+/* A vCPU */
+struct lane {
+    unsigned vcpu;
     struct btrail_cursor *cursor;
     GArray *marks;
 };
 
-static bool read_marks(struct history *h, const struct btrail_trace *trace,
-                       unsigned vcpu)
+struct history {
+    struct lane lanes[BTRAIL_MAX_VCPUS];
+    unsigned n;
+};
+
+static bool read_marks(struct lane *l, const struct btrail_trace *trace)
 {
     struct btrail_cursor *cursor;
     struct btrail_batch b;
-    int ret = btrail_cursor_open(&cursor, trace, vcpu,
+    int ret = btrail_cursor_open(&cursor, trace, l->vcpu,
                                  BTRAIL_CURSOR_EVENTS_ONLY);
 
     if (ret) {
@@ -39,38 +45,48 @@ static bool read_marks(struct history *h, const struct btrail_trace *trace,
 
         if (b.event->type == BTRAIL_EVENT_TIME &&
             mark.icount != BTRAIL_NO_ICOUNT &&
-            (!h->marks->len || mark.icount >=
-             g_array_index(h->marks, struct mark, h->marks->len - 1).icount)) {
-            g_array_append_val(h->marks, mark);
+            (!l->marks->len || mark.icount >=
+             g_array_index(l->marks, struct mark, l->marks->len - 1).icount)) {
+            g_array_append_val(l->marks, mark);
         }
     }
     btrail_cursor_close(cursor);
-    return ret == -BTRAIL_ERR_END && h->marks->len;
+    return ret == -BTRAIL_ERR_END;
 }
 
-/* Does its first record have a count? */
-static bool has_counts(struct history *h)
+/* Does its first record have a count?  A vCPU need not have records. */
+static bool has_counts(struct lane *l, bool *any)
 {
     struct btrail_batch b;
+    int ret;
 
     do {
-        if (btrail_cursor_next(h->cursor, &b)) {
-            return false;
-        }
-    } while (b.event);
-    return btrail_record_icount(b.records, &b.time) != BTRAIL_NO_ICOUNT;
+        ret = btrail_cursor_next(l->cursor, &b);
+    } while (!ret && b.event);
+    if (ret) {
+        return ret == -BTRAIL_ERR_END;
+    }
+    *any = true;
+    return l->marks->len &&
+           btrail_record_icount(b.records, &b.time) != BTRAIL_NO_ICOUNT;
 }
 
 struct history *history_new(const struct btrail_trace *trace)
 {
     struct history *h = g_new0(struct history, 1);
     struct btrail_stream_info info;
+    bool any = false, ok = true;
 
-    h->marks = g_array_new(FALSE, FALSE, sizeof(struct mark));
-    if (btrail_trace_streams(trace) != 1 ||
-        btrail_trace_stream(trace, 0, &info) ||
-        btrail_cursor_open(&h->cursor, trace, info.vcpu, 0) ||
-        !has_counts(h) || !read_marks(h, trace, info.vcpu)) {
+    for (unsigned i = 0; ok && i < BTRAIL_MAX_VCPUS &&
+         !btrail_trace_stream(trace, i, &info); i++) {
+        struct lane *l = &h->lanes[h->n++];
+
+        l->vcpu = info.vcpu;
+        l->marks = g_array_new(FALSE, FALSE, sizeof(struct mark));
+        ok = !btrail_cursor_open(&l->cursor, trace, info.vcpu, 0) &&
+             read_marks(l, trace) && has_counts(l, &any);
+    }
+    if (!ok || !any) {
         history_free(h);
         return NULL;
     }
@@ -80,30 +96,37 @@ struct history *history_new(const struct btrail_trace *trace)
 void history_free(struct history *h)
 {
     if (h) {
-        btrail_cursor_close(h->cursor);
-        g_array_unref(h->marks);
+        for (unsigned i = 0; i < h->n; i++) {
+            btrail_cursor_close(h->lanes[i].cursor);
+            g_array_unref(h->lanes[i].marks);
+        }
         g_free(h);
     }
 }
 
-bool history_at(struct history *h, uint64_t icount,
-                struct history_place *place)
+/* What there is before an instruction; the count of the next record is in
+ * @next, or UINT64_MAX if there is none. */
+static bool lane_at(struct lane *l, uint64_t icount,
+                    struct history_place *place, uint64_t *next)
 {
-    unsigned n = BTRAIL_UP_TO(h->marks->data, h->marks->len, struct mark,
-                              icount, icount);
+    unsigned n = l->marks->len ?
+        BTRAIL_UP_TO(l->marks->data, l->marks->len, struct mark, icount,
+                     icount) : 0;
     uint64_t from = n < 2 ? 0 :
-        g_array_index(h->marks, struct mark, n - 2).index;
+        g_array_index(l->marks, struct mark, n - 2).index;
     struct btrail_batch b;
     bool any = false;
 
-    if (btrail_cursor_seek(h->cursor, from)) {
+    *next = UINT64_MAX;
+    if (btrail_cursor_seek(l->cursor, from)) {
         return false;
     }
-    while (!btrail_cursor_next(h->cursor, &b)) {
+    while (!btrail_cursor_next(l->cursor, &b)) {
         for (size_t i = 0; !b.event && i < b.count; i++) {
             uint64_t count = btrail_record_icount(&b.records[i], &b.time);
 
             if (count > icount) {
+                *next = count;
                 return any;
             }
             *place = (struct history_place) {
@@ -115,20 +138,60 @@ bool history_at(struct history *h, uint64_t icount,
     return any;
 }
 
+bool history_at(struct history *h, unsigned vcpu, uint64_t icount,
+                struct history_place *place)
+{
+    uint64_t next;
+
+    for (unsigned i = 0; i < h->n; i++) {
+        if (h->lanes[i].vcpu == vcpu) {
+            return lane_at(&h->lanes[i], icount, place, &next);
+        }
+    }
+    return false;
+}
+
+static struct lane *running_lane(struct history *h, uint64_t icount)
+{
+    struct lane *running = &h->lanes[0];
+    uint64_t first = UINT64_MAX, next;
+    struct history_place place;
+
+    for (unsigned i = 0; h->n > 1 && i < h->n; i++) {
+        lane_at(&h->lanes[i], icount, &place, &next);
+        if (next < first) {
+            first = next;
+            running = &h->lanes[i];
+        }
+    }
+    return running;
+}
+
+unsigned history_vcpu(struct history *h, uint64_t icount)
+{
+    return running_lane(h, icount)->vcpu;
+}
+
 /**
- * struct search
- * @last:  the record before
- * @valid: there is one, and nothing is missing behind it
+ * struct search - in the records of one vCPU
+ * @stands: it is the vCPU that is at @pc
+ * @last:   the record before
+ * @valid:  there is one, and nothing is missing behind it
+ * @split:  the block that another vCPU's turn has interrupted has one of the
+ *          addresses, and may have come to it or not
  */
 struct search {
     const uint64_t *addresses;
     unsigned n;
     uint64_t icount;
     uint64_t pc;
+    unsigned vcpu;
+    bool stands;
     struct btrail_record last;
     uint64_t last_count;
     bool valid;
     bool found;
+    bool split;
     struct history_visit visit;
 };
 
@@ -137,16 +200,19 @@ static void look(struct search *s, const struct btrail_record *r,
 {
     uint64_t to = s->last.to, size = r->from - to;
     /* The guest stands in this block: what is behind it comes later. */
-    bool stands = count > s->icount;
+    bool open = count > s->icount;
 
     for (unsigned i = 0; i < s->n && r->from >= to; i++) {
         uint64_t at = s->addresses[i];
 
-        if (at - to <= size && !(stands && at >= s->pc) &&
-            (!s->found || s->visit.start != s->last_count ||
-             s->visit.to != to || at > s->visit.at)) {
-            s->visit = (struct history_visit) { s->last_count, to, count,
-                                                at };
+        if (at - to > size || (open && s->stands && at >= s->pc)) {
+            continue;
+        }
+        s->split |= open && !s->stands;
+        if (!s->found || s->visit.start != s->last_count ||
+            s->visit.to != to || at > s->visit.at) {
+            s->visit = (struct history_visit) { s->vcpu, s->last_count, to,
+                                                count, at };
             s->found = true;
         }
     }
@@ -154,16 +220,16 @@ static void look(struct search *s, const struct btrail_record *r,
 
 /* Searches records [@begin, @end), of which each is the end of a block.  False
  * if some are missing. */
-static bool search(struct history *h, struct search *s, uint64_t begin,
+static bool search(struct lane *l, struct search *s, uint64_t begin,
                    uint64_t end)
 {
     struct btrail_batch b;
 
     s->valid = false;
-    if (btrail_cursor_seek(h->cursor, begin ? begin - 1 : 0)) {
+    if (btrail_cursor_seek(l->cursor, begin ? begin - 1 : 0)) {
         return false;
     }
-    while (!btrail_cursor_next(h->cursor, &b)) {
+    while (!btrail_cursor_next(l->cursor, &b)) {
         if (b.event && b.event->type == BTRAIL_EVENT_GAP) {
             return false;
         }
@@ -187,30 +253,62 @@ static bool search(struct history *h, struct search *s, uint64_t begin,
     return true;
 }
 
+static enum history_answer search_lane(struct lane *l, struct search *s)
+{
+    struct history_place place;
+    uint64_t end, many = FEW, next;
+
+    if (!lane_at(l, s->icount, &place, &next)) {
+        return HISTORY_NONE;
+    }
+    /* The record that ends the block in which the guest stands, too */
+    for (end = place.index + 2; end; end -= MIN(end, many)) {
+        many = MIN(many * 4, MANY);
+        if (!search(l, s, end - MIN(end, many), end)) {
+            return HISTORY_UNKNOWN;
+        }
+        if (s->found) {
+            return s->split ? HISTORY_UNKNOWN : HISTORY_FOUND;
+        }
+    }
+    return HISTORY_NONE;
+}
+
 enum history_answer history_last_visit(struct history *h,
                                        const uint64_t *addresses, unsigned n,
                                        uint64_t icount, uint64_t pc,
                                        struct history_visit *visit)
 {
-    struct search s = {
-        .addresses = addresses, .n = n, .icount = icount, .pc = pc,
-    };
+    const struct lane *running = running_lane(h, icount);
+    enum history_answer answer = HISTORY_NONE;
     struct history_place place;
-    uint64_t end, many = FEW;
+    bool any = false;
 
-    if (!history_at(h, icount, &place)) {
-        return HISTORY_UNKNOWN;
-    }
-    /* The record that ends the block in which the guest stands, too */
-    for (end = place.index + 2; end; end -= MIN(end, many)) {
-        many = MIN(many * 4, MANY);
-        if (!search(h, &s, end - MIN(end, many), end)) {
+    for (unsigned i = 0; i < h->n; i++) {
+        struct lane *l = &h->lanes[i];
+        struct search s = {
+            .addresses = addresses, .n = n, .icount = icount, .pc = pc,
+            .vcpu = l->vcpu, .stands = l == running,
+        };
+
+        any |= history_at(h, l->vcpu, icount, &place);
+        switch (search_lane(l, &s)) {
+        case HISTORY_UNKNOWN:
+            return HISTORY_UNKNOWN;
+        case HISTORY_NONE:
+            continue;
+        default:
+            break;
+        }
+        /* Two blocks that ran by turns: either can have come there last. */
+        if (answer == HISTORY_FOUND && s.visit.start < visit->end &&
+            visit->start < s.visit.end) {
             return HISTORY_UNKNOWN;
         }
-        if (s.found) {
+        if (answer == HISTORY_NONE || s.visit.start >= visit->end) {
             *visit = s.visit;
-            return HISTORY_FOUND;
         }
+        answer = HISTORY_FOUND;
     }
-    return HISTORY_NONE;
+    return any ? answer : HISTORY_UNKNOWN;
 }

@@ -3,7 +3,8 @@
  * Where the guest of a replay has been, from the trace
  *
  * A record has the number of instructions that the guest had executed, so the
- * trace says when each block of instructions ran.  Of one vCPU.
+ * trace says when each block of instructions ran.  Of several vCPUs, one runs at
+ * a time, and all count the same instructions.
  */
 
 #ifndef BTRAIL_GDB_HISTORY_H
@@ -30,12 +31,20 @@ struct history_place {
     uint64_t cr3;
 };
 
-/* False if there is no record before it, or the trace is damaged there. */
-bool history_at(struct history *h, uint64_t icount,
+/* Of a vCPU.  False if it has no record before that, or the trace is damaged
+ * there. */
+bool history_at(struct history *h, unsigned vcpu, uint64_t icount,
                 struct history_place *place);
+
+/*
+ * The vCPU that makes the next record.  It executes the next instruction unless
+ * its turn ends before its next branch.
+ */
+unsigned history_vcpu(struct history *h, uint64_t icount);
 
 /**
  * struct history_visit - a block of instructions that ran
+ * @vcpu:  that ran it
  * @start: instructions that the guest had executed when it was at @to
  * @to:    where the block begins
  * @end:   the same as @start, behind the branch that ends it
@@ -43,6 +52,7 @@ bool history_at(struct history *h, uint64_t icount,
  *         have come before it ran
  */
 struct history_visit {
+    unsigned vcpu;
     uint64_t start;
     uint64_t to;
     uint64_t end;
@@ -53,7 +63,8 @@ struct history_visit {
  * enum history_answer
  * @HISTORY_NONE:    it never was at any of them
  * @HISTORY_FOUND:   it was
- * @HISTORY_UNKNOWN: the trace lacks what would say it
+ * @HISTORY_UNKNOWN: the trace lacks what would say it; or of several vCPUs,
+ *                   turns end within blocks
  */
 enum history_answer {
     HISTORY_NONE,
@@ -61,8 +72,8 @@ enum history_answer {
     HISTORY_UNKNOWN,
 };
 
-/* The last block before an instruction, which is at @pc, that has one of some
- * addresses */
+/* The last block before an instruction, which is at @pc of history_vcpu(), that
+ * has one of some addresses */
 enum history_answer history_last_visit(struct history *h,
                                        const uint64_t *addresses, unsigned n,
                                        uint64_t icount, uint64_t pc,

@@ -8,13 +8,18 @@
 
 #include "gdb/monitor.h"
 #include "gdb/rsp.h"
+#include "replay/place.h"
+#include "replay/visits.h"
 #include "util/parse.h"
 #include "util/quote.h"
 
 #define refuse(error, ...) \
     btrail_agent_fail(error, BTRAIL_AGENT_ERROR_COMMAND, __VA_ARGS__)
 
-typedef char *command_fn(struct target *t, struct history *h,
+/* How many visits are listed before and behind where the guest stands */
+#define FIND_EACH   10
+
+typedef char *command_fn(struct target *t, struct trace_index *trace,
                          const char *argument, GError **error);
 
 /**
@@ -36,43 +41,129 @@ static const char *const refused[] = {
     "system_reset", "system_wakeup", NULL,
 };
 
-static char *run_where(struct target *t, struct history *h,
+/* With -icount, the TSC counts nanoseconds of the guest's time. */
+static double seconds(const struct btrail_time *time)
+{
+    return time->tsc / 1e9;
+}
+
+static char *run_where(struct target *t, struct trace_index *trace,
                        const char *argument, GError **error)
 {
     const struct target_place *at = target_place(t);
-
     g_autoptr(GString) text = g_string_new(NULL);
-    struct history_place place;
+    struct where where;
 
-    g_string_printf(text, "icount  %" G_GUINT64_FORMAT "\n"
-                    "pc      0x%" PRIx64 "\n", at->icount, at->pc);
-    if (h && history_at(h, at->icount, &place)) {
-        /* With -icount, the TSC counts nanoseconds of the guest's time. */
-        g_string_append_printf(text, "record  %" G_GUINT64_FORMAT "\n"
-                               "time    %.6f s\n", place.index,
-                               place.time.tsc / 1e9);
-        if (place.task.known) {
-            g_autofree char *name = btrail_quote(place.task.name, "");
+    g_string_printf(text, "icount    %" G_GUINT64_FORMAT "\n"
+                    "pc        0x%" PRIx64 "\n", at->icount, at->pc);
+    if (trace && trace_index_running(trace, at->icount, &where)) {
+        g_autofree char *name = trace_index_name(trace, &where, at->pc);
+        g_autofree char *task = where_task(&where);
 
-            g_string_append_printf(text, "task    %s, pid %u, tid %u\n", name,
-                                   place.task.pid, place.task.tid);
+        if (name) {
+            g_string_append_printf(text, "function  %s\n", name);
         }
+        g_string_append_printf(text, "task      %s\n"
+                               "record    %u:%" G_GUINT64_FORMAT "\n"
+                               "time      %.6f s\n", task, where.vcpu,
+                               where.at.index, seconds(&where.at.time));
     }
     return g_string_free(g_steal_pointer(&text), FALSE);
 }
 
-static char *run_goto(struct target *t, struct history *h, const char *argument,
-                      GError **error)
+static char *run_goto(struct target *t, struct trace_index *trace,
+                      const char *argument, GError **error)
 {
+    struct replay_place place;
     uint64_t icount;
+    bool exact, ok;
 
-    if (!btrail_parse_number(argument, NULL, &icount)) {
-        refuse(error, "goto: '%s' is not a number of instructions",
-               argument);
+    if (!replay_place_parse(argument, &place, error)) {
         return NULL;
     }
-    return target_go_icount(t, icount, error) ? run_where(t, h, "", error) :
-           NULL;
+    ok = replay_place_find(&place, trace ? trace->trace : NULL,
+                           trace ? trace->symbols : NULL, &icount, &exact,
+                           error);
+    replay_place_clear(&place);
+    return ok && target_go_icount(t, icount, error) ?
+           run_where(t, trace, "", error) : NULL;
+}
+
+static void append_visit(GString *text, uint64_t number,
+                         const struct visit *visit)
+{
+    g_autofree char *owner = where_owner(&visit->task);
+
+    g_string_append_printf(text, "#%-8" G_GUINT64_FORMAT " %3u:%-12"
+                           G_GUINT64_FORMAT " %14" G_GUINT64_FORMAT
+                           " %14.6f s  %s\n", number, visit->vcpu,
+                           visit->index, visit->icount, seconds(&visit->time),
+                           owner ? owner : "");
+}
+
+/* The visits that are nearest to an instruction, and how many there are */
+static bool list_visits(struct visits *v, uint64_t icount, GString *text,
+                        uint64_t *total, GError **error)
+{
+    struct visit before[FIND_EACH], visit;
+    g_autoptr(GError) local = NULL;
+    uint64_t number = 0, past = 0, shown;
+
+    while (visits_next(v, &visit, &local)) {
+        number++;
+        if (visit.icount > icount) {
+            break;
+        }
+        before[past++ % FIND_EACH] = visit;
+    }
+    for (shown = past - MIN(past, FIND_EACH); shown < past; shown++) {
+        append_visit(text, shown + 1, &before[shown % FIND_EACH]);
+    }
+    g_string_append_printf(text, "-- you are here: icount %" G_GUINT64_FORMAT
+                           "\n", icount);
+    while (number > past && !local) {
+        if (number - past <= FIND_EACH) {
+            append_visit(text, number, &visit);
+        }
+        if (!visits_next(v, &visit, &local)) {
+            break;
+        }
+        number++;
+    }
+    *total = number;
+    if (local) {
+        g_propagate_error(error, g_steal_pointer(&local));
+        return false;
+    }
+    return true;
+}
+
+static char *run_find(struct target *t, struct trace_index *trace,
+                      const char *argument, GError **error)
+{
+    g_autofree char *process = NULL, *function = NULL;
+    g_autoptr(GString) text = g_string_new(NULL);
+    struct visits *v = NULL;
+    uint64_t total = 0;
+    bool ok;
+
+    if (!trace) {
+        refuse(error, "there is no trace yet; backtrail rr replay makes it");
+    } else if (!replay_place_split(argument, &process, &function)) {
+        refuse(error, "find: '%s' is not FUNCTION or PROCESS:FUNCTION",
+               argument);
+    } else {
+        v = visits_new(trace->trace, trace->symbols, process, function,
+                       error);
+    }
+    if (!v) {
+        return NULL;
+    }
+    ok = list_visits(v, target_place(t)->icount, text, &total, error);
+    visits_free(v);
+    g_string_append_printf(text, "%s runs %" G_GUINT64_FORMAT " times\n",
+                           argument, total);
+    return ok ? g_string_free(g_steal_pointer(&text), FALSE) : NULL;
 }
 
 static char *pass_on(struct target *t, const char *line, GError **error)
@@ -97,26 +188,28 @@ static char *pass_on(struct target *t, const char *line, GError **error)
     return g_strdup(output->str);
 }
 
-static char *run_checkpoints(struct target *t, struct history *h,
+static char *run_checkpoints(struct target *t, struct trace_index *trace,
                              const char *argument, GError **error)
 {
     return target_checkpoints(t, error);
 }
 
-static char *run_help(struct target *t, struct history *h, const char *argument,
-                      GError **error);
+static char *run_help(struct target *t, struct trace_index *trace,
+                      const char *argument, GError **error);
 
 static const struct command commands[] = {
     { "checkpoints", "states of the guest that are kept to go back to",
       run_checkpoints },
-    { "goto", "goto ICOUNT: go to where the guest has executed so many "
-      "instructions", run_goto },
+    { "find", "find [PROCESS:]FUNCTION: when it ran, nearest to here",
+      run_find },
+    { "goto", "goto PLACE: an icount, 1.5s, @RECORD, [PROCESS:]FUNCTION[#N], "
+      "last FUNCTION, last exit of PROCESS", run_goto },
     { "help", "help COMMAND for QEMU's own commands", run_help },
     { "where", "where the guest stands", run_where },
 };
 
-static char *run_help(struct target *t, struct history *h, const char *argument,
-                      GError **error)
+static char *run_help(struct target *t, struct trace_index *trace,
+                      const char *argument, GError **error)
 {
     g_autoptr(GString) text = g_string_new(NULL);
 
@@ -132,7 +225,7 @@ static char *run_help(struct target *t, struct history *h, const char *argument,
     return g_string_free(g_steal_pointer(&text), FALSE);
 }
 
-char *monitor_command(struct target *t, struct history *history,
+char *monitor_command(struct target *t, struct trace_index *trace,
                       const char *line, GError **error)
 {
     g_autofree char *copy = g_strstrip(g_strdup(line));
@@ -144,7 +237,7 @@ char *monitor_command(struct target *t, struct history *history,
     }
     for (unsigned i = 0; i < G_N_ELEMENTS(commands); i++) {
         if (!strcmp(copy, commands[i].name)) {
-            return commands[i].run(t, history, argument, error);
+            return commands[i].run(t, trace, argument, error);
         }
     }
     if (g_strv_contains(refused, copy)) {

@@ -6,20 +6,20 @@
 #ifndef BTRAIL_GDB_MONITOR_H
 #define BTRAIL_GDB_MONITOR_H
 
-#include "gdb/history.h"
 #include "gdb/target.h"
+#include "gdb/trace-index.h"
 
 /**
  * monitor_command - run a command
- * @history: of the replay, or NULL
- * @line: "where", "goto PLACE", "checkpoints", "help", or one of QEMU's
- *        monitor
+ * @trace: of the replay, or NULL
+ * @line:  "where", "goto PLACE", "find [PROCESS:]FUNCTION", "checkpoints",
+ *         "help", or one of QEMU's monitor
  *
  * Returns what to print, to be freed.
  *
  * Errors: COMMAND (what is wrong with the command), and those of the target.
  */
-char *monitor_command(struct target *t, struct history *history,
+char *monitor_command(struct target *t, struct trace_index *trace,
                       const char *line, GError **error);
 
 #endif /* BTRAIL_GDB_MONITOR_H */

@@ -21,7 +21,7 @@
 struct gdb_session {
     struct player *player;
     struct front_end *fe;
-    struct history *history;    /* NULL if the trace has none */
+    struct trace_index *trace;  /* or NULL */
     char *socket;
     char *commands;
     int sock;                   /* listens */
@@ -153,7 +153,7 @@ static bool write_commands(struct gdb_session *s, const char *symbols,
 }
 
 static bool start(struct gdb_session *s, const struct btrail_trace *trace,
-                  GError **error)
+                  const struct symbolizer_options *symbols_of, GError **error)
 {
     const struct target_moves moves = {
         .go = go,
@@ -183,8 +183,13 @@ static bool start(struct gdb_session *s, const struct btrail_trace *trace,
         return false;
     }
     s->fe = front_end_new(target, on_end, NULL);
-    s->history = trace ? history_new(trace) : NULL;
-    front_end_set_history(s->fe, s->history);
+    if (trace) {
+        s->trace = trace_index_new(trace, symbols_of, error);
+        if (!s->trace) {
+            return false;
+        }
+        front_end_set_trace(s->fe, s->trace);
+    }
     s->sock = open_socket(s->socket, true, error);
     if (s->sock < 0) {
         return false;
@@ -195,13 +200,14 @@ static bool start(struct gdb_session *s, const struct btrail_trace *trace,
 
 struct gdb_session *gdb_session_new(struct player *player,
                                     const struct btrail_trace *trace,
+                                    const struct symbolizer_options *symbols,
                                     GError **error)
 {
     struct gdb_session *s = g_new0(struct gdb_session, 1);
 
     s->player = player;
     s->sock = -1;
-    if (!start(s, trace, error)) {
+    if (!start(s, trace, symbols, error)) {
         gdb_session_free(s);
         return NULL;
     }
@@ -218,7 +224,7 @@ void gdb_session_free(struct gdb_session *s)
             close(s->sock);
         }
         front_end_free(s->fe);
-        history_free(s->history);
+        trace_index_free(s->trace);
         g_free(s->socket);
         g_free(s->commands);
         g_free(s);

@@ -6,7 +6,7 @@
 #ifndef BTRAIL_GDB_SESSION_H
 #define BTRAIL_GDB_SESSION_H
 
-#include "backtrail/trace.h"
+#include "symbolize/symbolizer.h"
 #include "replay/player.h"
 
 struct gdb_session;
@@ -14,10 +14,13 @@ struct gdb_session;
 /**
  * gdb_session_new - listen for gdbs
  * @player: not to be used by others until gdb_session_free()
- * @trace:  of its recording, for symbols and to go back by; lives as long; or NULL
+ * @trace:  of its recording, for symbols and to go back by; lives as long; or
+ *          NULL
+ * @symbols: where more symbols of the guest's programs are
  */
 struct gdb_session *gdb_session_new(struct player *player,
                                     const struct btrail_trace *trace,
+                                    const struct symbolizer_options *symbols,
                                     GError **error);
 void gdb_session_free(struct gdb_session *s);
 

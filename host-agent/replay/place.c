@@ -5,20 +5,12 @@
 
 #include <string.h>
 
-#include "backtrail/names.h"
 #include "replay/place.h"
-#include "util/hash.h"
+#include "replay/process-runs.h"
 #include "util/parse.h"
 
 #define fail(error, ...) \
     btrail_agent_fail(error, BTRAIL_AGENT_ERROR_COMMAND, __VA_ARGS__)
-
-/* What is known of a place in a trace */
-struct found {
-    bool known;
-    bool exact;
-    uint64_t icount;
-};
 
 static bool library_failed(GError **error, int ret)
 {
@@ -53,38 +45,72 @@ static bool parse_record(const char *text, struct replay_place *p)
     return btrail_parse_number(end + 1, NULL, &p->number);
 }
 
+/* Compilers add suffixes with points, and assemblers take more. */
+static bool is_function(const char *name)
+{
+    return *name && !g_ascii_isdigit(*name) &&
+           !name[strspn(name, G_CSET_A_2_Z G_CSET_a_2_z G_CSET_DIGITS "_.$")];
+}
+
+bool replay_place_split(const char *text, char **process, char **function)
+{
+    /* A process can have any name, also with colons. */
+    const char *colon = strrchr(text, ':');
+    const char *name = colon ? colon + 1 : text;
+    bool any = !colon || !strncmp(text, "kernel:", name - text);
+
+    *process = *function = NULL;
+    if (!is_function(name) || colon == text) {
+        return false;
+    }
+    *process = any ? NULL : g_strndup(text, colon - text);
+    *function = g_strdup(name);
+    return true;
+}
+
+static bool parse_exit(const char *text, struct replay_place *p)
+{
+    if (!take_word(&text, "exit") || !take_word(&text, "of") || !*text) {
+        return false;
+    }
+    p->kind = REPLAY_PLACE_EXIT;
+    p->name = g_strdup(text);
+    return true;
+}
+
 static bool parse_name(const char *text, struct replay_place *p)
 {
     bool first = take_word(&text, "first");
+    g_autofree char *name = NULL;
     const char *hash;
 
     p->last = !first && take_word(&text, "last");
     p->number = 1;
-    if (take_word(&text, "exit")) {
-        p->kind = REPLAY_PLACE_EXIT;
-        if (!take_word(&text, "of") || !*text) {
+    if (first || p->last) {
+        /* A number of these is meant, which there is not. */
+        if (strchr(text, '#')) {
             return false;
         }
-        p->name = g_strdup(text);
-        return first || p->last;
+        if (!strncmp(text, "exit ", strlen("exit "))) {
+            return parse_exit(text, p);
+        }
+        p->kind = REPLAY_PLACE_FUNCTION;
+        if (!replay_place_split(text, &p->process, &p->name)) {
+            p->kind = REPLAY_PLACE_PROCESS;
+            p->name = g_strdup(text);
+        } else if (!strcmp(text, p->name)) {
+            p->kind = REPLAY_PLACE_NAME;
+        }
+        return *p->name;
     }
-    p->kind = REPLAY_PLACE_FUNCTION;
     hash = strrchr(text, '#');
-    if (hash && (first || p->last ||
-                 !btrail_parse_number(hash + 1, NULL, &p->number) ||
+    if (hash && (!btrail_parse_number(hash + 1, NULL, &p->number) ||
                  !p->number)) {
         return false;
     }
-    p->name = g_strndup(text, hash ? (size_t)(hash - text) : strlen(text));
-    /* A function of the kernel may be named so. */
-    if (g_str_has_prefix(p->name, "kernel:")) {
-        memmove(p->name, p->name + strlen("kernel:"),
-                strlen(p->name + strlen("kernel:")) + 1);
-    }
-    /* Compilers add suffixes with points. */
-    return *p->name && !g_ascii_isdigit(*p->name) &&
-           !p->name[strspn(p->name, G_CSET_A_2_Z G_CSET_a_2_z G_CSET_DIGITS
-                                    "_.")];
+    p->kind = REPLAY_PLACE_FUNCTION;
+    name = g_strndup(text, hash ? (size_t)(hash - text) : strlen(text));
+    return replay_place_split(name, &p->process, &p->name);
 }
 
 bool replay_place_parse(const char *text, struct replay_place *place,
@@ -107,43 +133,19 @@ bool replay_place_parse(const char *text, struct replay_place *place,
     return fail(error, "'%s' is not a place; there are a number of "
                 "instructions (123456), a time of the guest (1.5s), a record "
                 "(@N or VCPU:N), a function of the kernel (panic, panic#3, "
-                "last panic), and 'last exit of PROCESS'", text);
+                "last panic) or of a process (PROCESS:FUNCTION), 'last "
+                "PROCESS', and 'last exit of PROCESS'", text);
 }
 
 void replay_place_clear(struct replay_place *place)
 {
+    g_clear_pointer(&place->process, g_free);
     g_clear_pointer(&place->name, g_free);
-}
-
-/* The count behind a record, or the last one that is known before */
-static struct found behind(const struct btrail_record *r,
-                           const struct btrail_time *time)
-{
-    uint64_t icount = btrail_record_icount(r, time);
-    bool exact = icount != BTRAIL_NO_ICOUNT;
-
-    return (struct found) {
-        .known = time->icount != BTRAIL_NO_ICOUNT,
-        .exact = exact,
-        .icount = exact ? icount : time->icount,
-    };
-}
-
-static bool need(const struct found *f, uint64_t *icount, bool *exact,
-                 GError **error)
-{
-    if (!f->known) {
-        return fail(error, "the trace has no instruction counts; it is not "
-                    "one of a replay");
-    }
-    *icount = f->icount;
-    *exact = f->exact;
-    return true;
 }
 
 /* Reads one record, with what is known of it. */
 static bool find_record(const struct btrail_trace *trace, unsigned vcpu,
-                        uint64_t index, struct found *f, GError **error)
+                        uint64_t index, struct visit *at, GError **error)
 {
     struct btrail_cursor *cursor;
     struct btrail_batch b;
@@ -157,7 +159,7 @@ static bool find_record(const struct btrail_trace *trace, unsigned vcpu,
         continue;
     }
     if (!ret && b.index == index) {
-        *f = behind(&b.records[0], &b.time);
+        visit_count(at, b.records, &b.time);
     }
     btrail_cursor_close(cursor);
     if (ret == -BTRAIL_ERR_END || (!ret && b.index != index)) {
@@ -169,7 +171,7 @@ static bool find_record(const struct btrail_trace *trace, unsigned vcpu,
 
 /* The first TIME event at which the guest's clock has got there */
 static bool find_time(const struct btrail_trace *trace, uint64_t ns,
-                      struct found *f, GError **error)
+                      struct visit *at, GError **error)
 {
     struct btrail_cursor *cursor;
     struct btrail_batch b;
@@ -182,9 +184,8 @@ static bool find_time(const struct btrail_trace *trace, uint64_t ns,
     while (!(ret = btrail_cursor_next(cursor, &b))) {
         /* With -icount, the TSC counts nanoseconds of the guest's time. */
         if (b.event->type == BTRAIL_EVENT_TIME && b.time.tsc >= ns) {
-            f->known = b.time.icount != BTRAIL_NO_ICOUNT;
-            f->icount = b.time.icount;
-            f->exact = true;
+            at->icount = b.time.icount;
+            at->exact = true;
             break;
         }
     }
@@ -194,147 +195,25 @@ static bool find_time(const struct btrail_trace *trace, uint64_t ns,
                     library_failed(error, ret));
 }
 
-/* Where a process has run last, by its number */
-struct last_run {
-    uint32_t pid;
-    uint64_t end;               /* index of the record behind */
-};
-
-static void note_run(GHashTable *runs, const struct btrail_task *task,
-                     uint64_t index)
-{
-    gpointer key = GUINT_TO_POINTER(task->pid);
-    struct last_run *run = g_hash_table_lookup(runs, key);
-
-    if (!run) {
-        run = g_new0(struct last_run, 1);
-        g_hash_table_insert(runs, key, run);
-    }
-    run->pid = task->pid;
-    run->end = index;
-}
-
-/* The first or last of them, as an index; UINT64_MAX if there is none */
-static uint64_t pick_run(GHashTable *runs, bool last)
-{
-    uint64_t best = UINT64_MAX;
-    GHashTableIter iter;
-    gpointer value;
-
-    g_hash_table_iter_init(&iter, runs);
-    while (g_hash_table_iter_next(&iter, NULL, &value)) {
-        const struct last_run *run = value;
-
-        if (best == UINT64_MAX || (last ? run->end > best : run->end < best)) {
-            best = run->end;
-        }
-    }
-    return best;
-}
-
-static bool find_exit(const struct btrail_trace *trace,
-                      const struct replay_place *p, struct found *f,
-                      GError **error)
-{
-    g_autoptr(GHashTable) runs = g_hash_table_new_full(NULL, NULL, NULL,
-                                                       g_free);
-    struct btrail_task task = { .known = false };
-    struct btrail_cursor *cursor;
-    struct btrail_batch b;
-    bool named = false;
-    uint64_t end;
-    int ret = btrail_cursor_open(&cursor, trace, 0,
-                                 BTRAIL_CURSOR_EVENTS_ONLY);
-
-    if (ret) {
-        return library_failed(error, ret);
-    }
-    while (!(ret = btrail_cursor_next(cursor, &b))) {
-        if (b.event->type != BTRAIL_EVENT_TASK) {
-            continue;
-        }
-        if (task.known && !task.kernel && b.index &&
-            !strcmp(task.name, p->name)) {
-            note_run(runs, &task, b.index);
-        }
-        task = b.task;
-        named = true;
-    }
-    btrail_cursor_close(cursor);
-    if (ret != -BTRAIL_ERR_END) {
-        return library_failed(error, ret);
-    }
-    end = pick_run(runs, p->last);
-    if (end == UINT64_MAX) {
-        return fail(error, named ? "no process %s has run and ended" :
-                    "the trace names no processes, and has no %s", p->name);
-    }
-    return find_record(trace, 0, end - 1, f, error);
-}
-
-/* The addresses of a function of the kernel: keys are uint64_t */
-static GHashTable *find_addresses(const struct btrail_trace *trace,
-                                  const char *name, GError **error)
-{
-    GHashTable *addresses = g_hash_table_new_full(btrail_int64_hash,
-                                                  g_int64_equal, g_free, NULL);
-    struct btrail_names *names;
-    struct btrail_symbol symbol;
-    int ret = btrail_names_open(&names, trace);
-
-    if (ret) {
-        library_failed(error, ret);
-        g_hash_table_unref(addresses);
-        return NULL;
-    }
-    for (size_t i = 0; !btrail_names_symbol(names, i, &symbol); i++) {
-        if (!strcmp(symbol.name, name)) {
-            g_hash_table_add(addresses,
-                             g_memdup2(&symbol.address,
-                                       sizeof(symbol.address)));
-        }
-    }
-    btrail_names_close(names);
-    if (!g_hash_table_size(addresses)) {
-        fail(error, "the guest's kernel has no function %s, or the trace has "
-             "no names", name);
-        g_clear_pointer(&addresses, g_hash_table_unref);
-    }
-    return addresses;
-}
-
 static bool find_function(const struct btrail_trace *trace,
-                          const struct replay_place *p, struct found *f,
+                          struct symbolizer *symbols,
+                          const struct replay_place *p, struct visit *at,
                           GError **error)
 {
-    g_autoptr(GHashTable) addresses = find_addresses(trace, p->name, error);
-    struct btrail_cursor *cursor;
-    struct btrail_batch b;
+    struct visits *v = visits_new(trace, symbols, p->process, p->name, error);
+    g_autoptr(GError) local = NULL;
     uint64_t times = 0;
-    int ret;
 
-    if (!addresses) {
+    if (!v) {
         return false;
     }
-    ret = btrail_cursor_open(&cursor, trace, 0, 0);
-    if (ret) {
-        return library_failed(error, ret);
+    while ((p->last || times < p->number) && visits_next(v, at, &local)) {
+        times++;
     }
-    while ((p->last || times < p->number) &&
-           !(ret = btrail_cursor_next(cursor, &b))) {
-        for (size_t i = 0; !b.event && i < b.count &&
-             (p->last || times < p->number); i++) {
-            /* Kernels are in the upper half. */
-            if (b.records[i].to >> 63 &&
-                g_hash_table_contains(addresses, &b.records[i].to)) {
-                times++;
-                *f = behind(&b.records[i], &b.time);
-            }
-        }
-    }
-    btrail_cursor_close(cursor);
-    if (ret && ret != -BTRAIL_ERR_END) {
-        return library_failed(error, ret);
+    visits_free(v);
+    if (local) {
+        g_propagate_error(error, g_steal_pointer(&local));
+        return false;
     }
     if (!times || (!p->last && times < p->number)) {
         return fail(error, "%s runs %" G_GUINT64_FORMAT " times", p->name,
@@ -343,12 +222,51 @@ static bool find_function(const struct btrail_trace *trace,
     return true;
 }
 
+/* A function of the kernel, or else a process */
+static bool find_name(const struct btrail_trace *trace,
+                      const struct replay_place *p, struct visit *at,
+                      GError **error)
+{
+    g_autoptr(GHashTable) addresses = visits_kernel_function(trace, p->name,
+                                                             error);
+
+    if (!addresses) {
+        return false;
+    }
+    return g_hash_table_size(addresses) ?
+           find_function(trace, NULL, p, at, error) :
+           process_runs_find(trace, p->name, p->last ? PROCESS_RUN_LAST :
+                             PROCESS_RUN_FIRST, at, error);
+}
+
+static bool find(const struct replay_place *p,
+                 const struct btrail_trace *trace, struct symbolizer *symbols,
+                 struct visit *at, GError **error)
+{
+    switch (p->kind) {
+    case REPLAY_PLACE_TIME:
+        return find_time(trace, p->number, at, error);
+    case REPLAY_PLACE_RECORD:
+        return find_record(trace, p->vcpu, p->number, at, error);
+    case REPLAY_PLACE_FUNCTION:
+        return find_function(trace, symbols, p, at, error);
+    case REPLAY_PLACE_NAME:
+        return find_name(trace, p, at, error);
+    case REPLAY_PLACE_PROCESS:
+        return process_runs_find(trace, p->name, p->last ? PROCESS_RUN_LAST :
+                                 PROCESS_RUN_FIRST, at, error);
+    default:
+        return process_runs_find(trace, p->name, p->last ? PROCESS_EXIT_LAST :
+                                 PROCESS_EXIT_FIRST, at, error);
+    }
+}
+
 bool replay_place_find(const struct replay_place *place,
-                       const struct btrail_trace *trace, uint64_t *icount,
+                       const struct btrail_trace *trace,
+                       struct symbolizer *symbols, uint64_t *icount,
                        bool *exact, GError **error)
 {
-    struct found f = { .known = false };
-    bool ok = false;
+    struct visit at = { .icount = BTRAIL_NO_ICOUNT };
 
     if (place->kind == REPLAY_PLACE_ICOUNT) {
         *icount = place->number;
@@ -359,19 +277,14 @@ bool replay_place_find(const struct replay_place *place,
         return fail(error, "there is no trace yet to find this place in; "
                     "backtrail rr replay makes it");
     }
-    switch (place->kind) {
-    case REPLAY_PLACE_TIME:
-        ok = find_time(trace, place->number, &f, error);
-        break;
-    case REPLAY_PLACE_RECORD:
-        ok = find_record(trace, place->vcpu, place->number, &f, error);
-        break;
-    case REPLAY_PLACE_FUNCTION:
-        ok = find_function(trace, place, &f, error);
-        break;
-    default:
-        ok = find_exit(trace, place, &f, error);
-        break;
+    if (!find(place, trace, symbols, &at, error)) {
+        return false;
     }
-    return ok && need(&f, icount, exact, error);
+    if (at.icount == BTRAIL_NO_ICOUNT) {
+        return fail(error, "the trace has no instruction counts; it is not "
+                    "one of a replay");
+    }
+    *icount = at.icount;
+    *exact = at.exact;
+    return true;
 }

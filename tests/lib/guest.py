@@ -97,6 +97,13 @@ def pack(root, initrd):
                        shell=True, cwd=root, stdout=f, check=True)
 
 
+def unpack(root):
+    """Unpack the guest's files into a new folder."""
+    os.mkdir(root)
+    subprocess.run(['cpio', '--quiet', '-id', '--no-absolute-filenames', '-I',
+                    os.path.join(folder(), 'initrd')], cwd=root, check=True)
+
+
 KERNELS = {
     'bullseye': 'linux-image-5.10.0-46-cloud-amd64_5.10.262-1_amd64.deb',
     'bookworm': 'linux-image-6.1.0-56-cloud-amd64_6.1.192-2_amd64.deb',

@@ -352,7 +352,7 @@ static void test_moves(void)
 
     check(&gdb, "bs", "T05replaylog:begin;thread:01;");
     check(&gdb, "bc", "T05replaylog:begin;thread:01;");
-    monitor(&gdb, "goto 100", "icount  100\n");
+    monitor(&gdb, "goto 100", "icount    100\n");
     check_at(&gdb, 100);
     check(&gdb, "bs", "T05thread:01;");
     check_at(&gdb, 99);
@@ -375,7 +375,7 @@ static void test_moves(void)
     check(&gdb, "vCont;s:01", "T05replaylog:end;thread:01;");
     monitor(&gdb, "goto 1001", "it ends before\n");
     check_at(&gdb, END);
-    monitor(&gdb, "goto -1", "goto: '-1'");
+    monitor(&gdb, "goto -1", "'-1' is not a place");
     monitor(&gdb, "cont", "'cont' would");
     monitor(&gdb, " info cpus", "hi\n");
     leave(&gdb);
@@ -388,7 +388,7 @@ static void test_watchpoint(void)
     struct front_end *fe = start();
     struct gdb gdb = connect_gdb(fe);
 
-    monitor(&gdb, "goto 100", "icount  100\n");
+    monitor(&gdb, "goto 100", "icount    100\n");
     check(&gdb, "Z" WATCH, "OK");
     check(&gdb, "vCont;c", "T05thread:01;watch:5000;");
     check_at(&gdb, 106);
@@ -447,8 +447,8 @@ static void test_two(void)
     struct gdb a = connect_gdb(fe), b = connect_gdb(fe);
     unsigned gotos;
 
-    monitor(&a, "goto 100", "icount  100\n");
-    monitor(&b, "goto 500", "icount  500\n");
+    monitor(&a, "goto 100", "icount    100\n");
+    monitor(&b, "goto 500", "icount    500\n");
     check_at(&a, 100);
     check_at(&b, 500);
     gotos = qemu.gotos;
@@ -463,7 +463,7 @@ static void test_two(void)
     check(&a, "vCont;c", "T05thread:01;");
     check_at(&a, 117);
     /* What is written is lost when another one has its turn. */
-    monitor(&b, "goto 117", "icount  117\n");
+    monitor(&b, "goto 117", "icount    117\n");
     check(&a, "P0=1", "OK");
     check(&a, "p0", "31");
     check(&b, "p0", "00");
@@ -496,7 +496,7 @@ static void test_run_goes_on(void)
     struct front_end *fe = start();
     struct gdb a = connect_gdb(fe), b = connect_gdb(fe);
 
-    monitor(&b, "goto 500", "icount  500\n");
+    monitor(&b, "goto 500", "icount    500\n");
     qemu.endless = true;
     say(&a, "vCont;c");
     check_at(&b, 500);
@@ -505,7 +505,7 @@ static void test_run_goes_on(void)
     check_at(&a, END);
     check_at(&b, 500);
     /* One that leaves while the guest runs for it */
-    monitor(&a, "goto 0", "icount  0\n");
+    monitor(&a, "goto 0", "icount    0\n");
     qemu.endless = true;
     say(&a, "vCont;c");
     check_at(&b, 500);
@@ -521,7 +521,7 @@ static void test_hostile(void)
     struct gdb good = connect_gdb(fe), bad = connect_gdb(fe);
     g_autofree char *much = g_strnfill(TARGET_PACKET_SIZE + 1, 'm');
 
-    monitor(&good, "goto 100", "icount  100\n");
+    monitor(&good, "goto 100", "icount    100\n");
     say(&bad, much);
     check(&bad, NULL, NULL);
     leave(&bad);

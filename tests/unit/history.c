@@ -100,16 +100,16 @@ static void test_at(void)
     struct history_place place;
 
     g_assert_nonnull(h);
-    g_assert_false(history_at(h, FIRST - 1, &place));
+    g_assert_false(history_at(h, 0, FIRST - 1, &place));
     for (unsigned i = 0; i < N - 1; i += g_test_rand_int_range(1, 50)) {
         for (uint64_t c = counts[i]; c < counts[i + 1]; c++) {
-            g_assert_true(history_at(h, c, &place));
+            g_assert_true(history_at(h, 0, c, &place));
             g_assert_cmpuint(place.index, ==, i);
             g_assert_cmpuint(place.count, ==, counts[i]);
             g_assert_cmpuint(place.time.tsc, ==, i / SLAB);
         }
     }
-    g_assert_true(history_at(h, UINT64_MAX - 1, &place));
+    g_assert_true(history_at(h, 0, UINT64_MAX - 1, &place));
     g_assert_cmpuint(place.index, ==, N - 1);
     history_free(h);
     btrail_trace_close(trace);

@@ -34,8 +34,14 @@ static void test_parse(void)
     check("panic", REPLAY_PLACE_FUNCTION, 1, "panic", false);
     check("kernel:panic", REPLAY_PLACE_FUNCTION, 1, "panic", false);
     check("panic#12", REPLAY_PLACE_FUNCTION, 12, "panic", false);
-    check("last panic", REPLAY_PLACE_FUNCTION, 1, "panic", true);
-    check("first panic", REPLAY_PLACE_FUNCTION, 1, "panic", false);
+    check("last panic", REPLAY_PLACE_NAME, 1, "panic", true);
+    check("first panic", REPLAY_PLACE_NAME, 1, "panic", false);
+    check("last kernel:panic", REPLAY_PLACE_FUNCTION, 1, "panic", true);
+    check("nginx:handler", REPLAY_PLACE_FUNCTION, 1, "handler", false);
+    check("nginx:handler#3", REPLAY_PLACE_FUNCTION, 3, "handler", false);
+    check("last my prog:main", REPLAY_PLACE_FUNCTION, 1, "main", true);
+    check("last my prog", REPLAY_PLACE_PROCESS, 1, "my prog", true);
+    check("first kworker/0:1", REPLAY_PLACE_PROCESS, 1, "kworker/0:1", false);
     check("last exit of my prog", REPLAY_PLACE_EXIT, 1, "my prog", true);
     check("first exit of sh", REPLAY_PLACE_EXIT, 1, "sh", false);
 }
@@ -45,7 +51,8 @@ static void test_wrong(void)
     static const char *const wrong[] = {
         "", "-1", "1.5", "@", "@x", "x:1", "1:", "99999:1", "panic#0",
         "panic#x", "last panic#2", "exit of sh", "last exit of",
-        "a b", "#1", "nginx:handler", "18446744073709551616", "/x",
+        "a b", "#1", "nginx:", ":handler", "18446744073709551616", "/x",
+        "last ",
     };
 
     for (unsigned i = 0; i < G_N_ELEMENTS(wrong); i++) {
@@ -102,7 +109,7 @@ static void find(const struct btrail_trace *trace, const char *text,
     bool exact, ok;
 
     g_assert_true(replay_place_parse(text, &p, NULL));
-    ok = replay_place_find(&p, trace, &found, &exact, &error);
+    ok = replay_place_find(&p, trace, NULL, &found, &exact, &error);
     replay_place_clear(&p);
     if (why) {
         g_assert_false(ok);

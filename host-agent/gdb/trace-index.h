@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The trace as the index of a replay: what it says of a moment, by instruction
+ */
+
+#ifndef BTRAIL_GDB_TRACE_INDEX_H
+#define BTRAIL_GDB_TRACE_INDEX_H
+
+#include "gdb/history.h"
+#include "symbolize/symbolizer.h"
+
+/**
+ * struct trace_index
+ * @trace:   belongs to the caller
+ * @history: NULL if the trace has no instruction counts
+ * @symbols: its names
+ */
+struct trace_index {
+    const struct btrail_trace *trace;
+    struct history *history;
+    struct symbolizer *symbols;
+};
+
+/* Returns NULL with an error if a file of @options cannot be read. */
+struct trace_index *trace_index_new(const struct btrail_trace *trace,
+                                    const struct symbolizer_options *options,
+                                    GError **error);
+void trace_index_free(struct trace_index *t);
+
+/**
+ * struct where - what is known of a moment
+ * @at:      the last record of the vCPU before it
+ * @process: the task that made it
+ */
+struct where {
+    unsigned vcpu;
+    struct history_place at;
+    const struct process *process;
+};
+
+/* Where a vCPU was at an instruction.  False if the trace does not say it. */
+bool trace_index_where(struct trace_index *t, unsigned vcpu, uint64_t icount,
+                       struct where *where);
+
+/* The same of the vCPU that runs next */
+bool trace_index_running(struct trace_index *t, uint64_t icount,
+                         struct where *where);
+
+/* The task's name and numbers, "NAME PID/TID", quoted, to be freed */
+char *where_task(const struct where *where);
+char *where_owner(const struct btrail_task *task);
+
+/* FUNCTION+0xOFFSET [MODULE] of an address, quoted, to be freed; NULL if it is
+ * not known */
+char *trace_index_name(struct trace_index *t, const struct where *where,
+                       uint64_t address);
+
+#endif /* BTRAIL_GDB_TRACE_INDEX_H */

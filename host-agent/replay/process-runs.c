@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * When the processes of a name ran: see process-runs.h
+ */
+
+#include <string.h>
+
+#include "replay/process-runs.h"
+
+/* The last thing that a process does: no return, and no other task calls it. */
+#define DEAD    "do_task_dead"
+
+#define fail(error, ...) \
+    btrail_agent_fail(error, BTRAIL_AGENT_ERROR_COMMAND, __VA_ARGS__)
+
+/**
+ * struct search
+ * @dead:  addresses of the function that tasks end in
+ * @named: the trace names tasks
+ * @first: the record before the first run
+ * @last:  the last record of any run
+ * @ends:  struct visit by process number: the last record of the last run that
+ *         can have been its end
+ */
+struct search {
+    const char *name;
+    GHashTable *dead;
+    bool named;
+    struct visit first;
+    struct visit last;
+    bool found;
+    GHashTable *ends;
+};
+
+/**
+ * struct run - the task that a vCPU runs
+ * @before: the record before it, or its first one if there is none
+ * @last:   its last record, or that of the task before
+ * @any:    it has made records
+ * @dead:   it has called the function that tasks end in
+ * @begun:  the stream has begun
+ */
+struct run {
+    struct btrail_task task;
+    struct visit before;
+    struct visit last;
+    bool any;
+    bool dead;
+    bool begun;
+};
+
+static bool is_wanted(const struct search *s, const struct btrail_task *task)
+{
+    return task->known && !strcmp(task->name, s->name);
+}
+
+static void note_end(struct search *s, const struct run *run)
+{
+    gpointer key = GUINT_TO_POINTER(run->task.pid);
+    const struct visit *old = g_hash_table_lookup(s->ends, key);
+
+    if (!old || old->icount <= run->last.icount) {
+        g_hash_table_insert(s->ends, key,
+                            g_memdup2(&run->last, sizeof(run->last)));
+    }
+}
+
+/* Records of a task are over; @switched: another one runs then. */
+static void end_run(struct search *s, const struct run *run, bool switched)
+{
+    if (!run->any || !is_wanted(s, &run->task)) {
+        return;
+    }
+    if (!s->found || run->before.icount < s->first.icount) {
+        s->first = run->before;
+    }
+    if (!s->found || run->last.icount >= s->last.icount) {
+        s->last = run->last;
+    }
+    s->found = true;
+    if (run->dead || (switched && !g_hash_table_size(s->dead))) {
+        note_end(s, run);
+    }
+}
+
+/* Reads records of one task. */
+static void read_records(struct search *s, struct run *run, unsigned vcpu,
+                         const struct btrail_batch *b)
+{
+    size_t last = b->count - 1;
+    struct visit at = { .vcpu = vcpu, .time = b->time, .task = b->task };
+
+    if (!run->any && run->begun) {
+        run->before = run->last;
+    } else if (!run->any) {
+        at.index = b->index;
+        visit_count(&at, b->records, &b->time);
+        run->before = at;
+    }
+    at.index = b->index + last;
+    visit_count(&at, &b->records[last], &b->time);
+    run->last = at;
+    run->any = run->begun = true;
+    for (size_t i = 0; i <= last && is_wanted(s, &run->task) &&
+         g_hash_table_size(s->dead); i++) {
+        run->dead |= b->records[i].to >> 63 &&
+                     g_hash_table_contains(s->dead, &b->records[i].to);
+    }
+}
+
+static bool same(const struct btrail_task *a, const struct btrail_task *b)
+{
+    return a->known == b->known && a->tid == b->tid && a->pid == b->pid &&
+           !strcmp(a->name, b->name);
+}
+
+static bool read_stream(struct search *s, const struct btrail_trace *trace,
+                        unsigned vcpu, GError **error)
+{
+    struct run run = { .any = false };
+    struct btrail_cursor *cursor;
+    struct btrail_batch b;
+    int ret = btrail_cursor_open(&cursor, trace, vcpu, 0);
+
+    if (ret) {
+        return fail(error, "the trace: %s", btrail_strerror(ret));
+    }
+    while (!(ret = btrail_cursor_next(cursor, &b))) {
+        if (b.event) {
+            continue;
+        }
+        s->named |= b.task.known;
+        if (!same(&b.task, &run.task)) {
+            end_run(s, &run, true);
+            run.task = b.task;
+            run.any = run.dead = false;
+        }
+        read_records(s, &run, vcpu, &b);
+    }
+    end_run(s, &run, false);
+    btrail_cursor_close(cursor);
+    return ret == -BTRAIL_ERR_END ||
+           fail(error, "the trace: %s", btrail_strerror(ret));
+}
+
+static bool read_all(struct search *s, const struct btrail_trace *trace,
+                     GError **error)
+{
+    struct btrail_stream_info info;
+
+    for (unsigned i = 0; !btrail_trace_stream(trace, i, &info); i++) {
+        if (!read_stream(s, trace, info.vcpu, error)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The first or last end; false if there is none */
+static bool pick_end(GHashTable *ends, bool last, struct visit *visit)
+{
+    const struct visit *best = NULL;
+    GHashTableIter iter;
+    gpointer value;
+
+    g_hash_table_iter_init(&iter, ends);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        const struct visit *end = value;
+
+        if (!best || (last ? end->icount > best->icount :
+                      end->icount < best->icount)) {
+            best = end;
+        }
+    }
+    if (best) {
+        *visit = *best;
+    }
+    return best;
+}
+
+bool process_runs_find(const struct btrail_trace *trace, const char *name,
+                       enum process_run what, struct visit *visit,
+                       GError **error)
+{
+    bool exits = what == PROCESS_EXIT_FIRST || what == PROCESS_EXIT_LAST;
+    struct search s = { .name = name };
+    bool ok, found = false;
+
+    s.dead = visits_kernel_function(trace, DEAD, error);
+    if (!s.dead) {
+        return false;
+    }
+    s.ends = g_hash_table_new_full(NULL, NULL, NULL, g_free);
+    ok = read_all(&s, trace, error);
+    if (ok && exits) {
+        found = pick_end(s.ends, what == PROCESS_EXIT_LAST, visit);
+    } else if (ok) {
+        found = s.found;
+        *visit = what == PROCESS_RUN_FIRST ? s.first : s.last;
+    }
+    g_hash_table_unref(s.dead);
+    g_hash_table_unref(s.ends);
+    if (ok && !s.named) {
+        ok = fail(error, "the trace names no processes, and has no %s", name);
+    } else if (ok && !found) {
+        ok = fail(error, "no process %s has run%s", name,
+                  exits ? " and ended" : "");
+    }
+    return ok;
+}
