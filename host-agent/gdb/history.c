@@ -5,12 +5,9 @@
 
 #include <glib.h>
 
+#include "gdb/block-index.h"
 #include "gdb/history.h"
 #include "util/search.h"
-
-/* Records that are searched at once: first few, then many */
-#define FEW     (1u << 16)
-#define MANY    (1u << 22)
 
 /* What TIME events say */
 struct mark {
@@ -23,6 +20,7 @@ struct lane {
     unsigned vcpu;
     struct btrail_cursor *cursor;
     GArray *marks;
+    struct block_index *index;
 };
 
 struct history {
@@ -90,6 +88,10 @@ struct history *history_new(const struct btrail_trace *trace)
         history_free(h);
         return NULL;
     }
+    for (unsigned i = 0; i < h->n; i++) {
+        btrail_trace_stream(trace, i, &info);
+        h->lanes[i].index = block_index_new(trace, info.vcpu, info.records, 0);
+    }
     return h;
 }
 
@@ -97,6 +99,7 @@ void history_free(struct history *h)
 {
     if (h) {
         for (unsigned i = 0; i < h->n; i++) {
+            block_index_free(h->lanes[i].index);
             btrail_cursor_close(h->lanes[i].cursor);
             g_array_unref(h->lanes[i].marks);
         }
@@ -256,15 +259,16 @@ static bool search(struct lane *l, struct search *s, uint64_t begin,
 static enum history_answer search_lane(struct lane *l, struct search *s)
 {
     struct history_place place;
-    uint64_t end, many = FEW, next;
+    uint64_t before, begin, end, next;
 
     if (!lane_at(l, s->icount, &place, &next)) {
         return HISTORY_NONE;
     }
     /* The record that ends the block in which the guest stands, too */
-    for (end = place.index + 2; end; end -= MIN(end, many)) {
-        many = MIN(many * 4, MANY);
-        if (!search(l, s, end - MIN(end, many), end)) {
+    for (before = place.index + 2;
+         block_index_last(l->index, s->addresses, s->n, before, &begin, &end);
+         before = begin) {
+        if (!search(l, s, begin, end)) {
             return HISTORY_UNKNOWN;
         }
         if (s->found) {
