@@ -646,3 +646,13 @@ bool btrail_unpacker_records(struct btrail_unpacker *u,
 {
     return btrail_decoder_records(u->decoder, records, n);
 }
+
+uint64_t btrail_unpacker_memory(const struct btrail_unpacker *u,
+                                uint32_t records)
+{
+    uint64_t memory = u->bytes_cap + (uint64_t)u->events_cap *
+                      sizeof(struct btrail_placed_event);
+
+    return u->decoder ? memory + btrail_decoder_memory(records, u->bytes_cap) :
+           memory;
+}

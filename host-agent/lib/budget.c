@@ -22,6 +22,17 @@ struct btrail_budget *btrail_budget_new(uint64_t size)
     return budget;
 }
 
+struct btrail_budget *btrail_budget_new_decoding(uint64_t size)
+{
+    struct btrail_budget *budget = g_atomic_rc_box_new0(struct btrail_budget);
+    uint64_t most = (UINT64_MAX - BTRAIL_BUDGET_DECODING) /
+                    BTRAIL_BUDGET_FACTOR;
+
+    budget->left = BTRAIL_BUDGET_DECODING +
+                   MIN(size, most) * BTRAIL_BUDGET_FACTOR;
+    return budget;
+}
+
 struct btrail_budget *btrail_budget_ref(struct btrail_budget *budget)
 {
     return g_atomic_rc_box_acquire(budget);

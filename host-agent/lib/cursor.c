@@ -12,12 +12,16 @@
 /* Decoded at a time: what the second-level cache holds with the tables. */
 #define BATCH_RECORDS   8192
 
+/* Bytes that are taken from a budget ahead of time */
+#define CHARGE_MORE     (UINT64_C(1) << 20)
+
 struct btrail_cursor {
     const struct btrail_trace *trace;
     const struct btrail_trace_stream *stream;
     struct btrail_unpacker *unpacker;
     struct btrail_buf payload;
     struct btrail_record *records;
+    uint64_t charged;           /* bytes taken from the trace's budget */
     bool events_only;
     bool counts_only;
     bool check_only;            /* decode records, return none */
@@ -79,6 +83,7 @@ int btrail_cursor_open(struct btrail_cursor **cursor,
 void btrail_cursor_close(struct btrail_cursor *c)
 {
     if (c) {
+        btrail_budget_give(btrail_trace_decoding(c->trace), c->charged);
         btrail_unpacker_free(c->unpacker);
         btrail_buf_free(&c->payload);
         g_free(c->records);
@@ -97,6 +102,27 @@ static const struct btrail_index_entry *entry(const struct btrail_cursor *c,
     return btrail_entry(c->stream->chunks, i);
 }
 
+/*
+ * Takes what is needed for the chunk up to a record from the budget.  Nothing
+ * is given back before the end: the next chunk needs as much.
+ */
+static int charge(struct btrail_cursor *c, uint32_t records)
+{
+    uint64_t memory = c->payload.cap +
+                      btrail_unpacker_memory(c->unpacker, records);
+
+    if (memory > c->charged) {
+        /* Not for each batch */
+        memory += MIN(memory / 4, CHARGE_MORE);
+        if (!btrail_budget_take(btrail_trace_decoding(c->trace),
+                                memory - c->charged)) {
+            return -BTRAIL_ERR_MEMORY;
+        }
+        c->charged = memory;
+    }
+    return 0;
+}
+
 /* Loads chunk number @i. */
 static int load(struct btrail_cursor *c, unsigned i, bool events_only)
 {
@@ -108,6 +134,7 @@ static int load(struct btrail_cursor *c, unsigned i, bool events_only)
     if (!ret) {
         c->position = 0;
         c->next_event = 0;
+        ret = charge(c, 0);
     }
     return ret;
 }
@@ -132,6 +159,9 @@ static int load_next(struct btrail_cursor *c)
 void btrail_cursor_decode_ahead(struct btrail_cursor *c)
 {
     c->ahead_ret = load_next(c);
+    if (!c->ahead_ret) {
+        c->ahead_ret = charge(c, c->header.records);
+    }
     c->ahead_errno = errno;
     c->ahead = true;
     if (!c->ahead_ret && decodes(c)) {
@@ -278,8 +308,11 @@ static uint32_t unwanted(const struct btrail_cursor *c, uint32_t n)
     return 0;
 }
 
-/* Up to the next event; false if they are damaged. */
-static bool put_records(struct btrail_cursor *c, struct btrail_batch *batch)
+/*
+ * Up to the next event.  Errors: MEMORY, CORRUPT (the checksum was right, so it
+ * was written like this).
+ */
+static int put_records(struct btrail_cursor *c, struct btrail_batch *batch)
 {
     uint32_t stop = c->next_event < c->header.events ?
         btrail_unpacker_events(c->unpacker)[c->next_event].position :
@@ -296,9 +329,13 @@ static bool put_records(struct btrail_cursor *c, struct btrail_batch *batch)
         /* Skipping them is faster. */
         struct btrail_record *records = over || c->check_only ? NULL :
                                         c->records;
+        int ret = charge(c, c->position + n);
 
+        if (ret) {
+            return ret;
+        }
         if (!btrail_unpacker_records(c->unpacker, records, n)) {
-            return false;
+            return -BTRAIL_ERR_CORRUPT;
         }
         batch->records = records;
     }
@@ -308,7 +345,7 @@ static bool put_records(struct btrail_cursor *c, struct btrail_batch *batch)
     }
     c->position += n;
     c->index += n;
-    return true;
+    return 0;
 }
 
 /* Returns 0 with a batch, or without one: then the caller calls it again. */
@@ -322,14 +359,17 @@ static int step(struct btrail_cursor *c, struct btrail_batch *batch)
         c->position) {
         put_event(c, batch);
     } else if (c->position < c->header.records) {
-        if (!put_records(c, batch)) {
-            /* The checksum was right, so it was written like this. */
+        int ret = put_records(c, batch);
+
+        if (unusable(ret)) {
             c->bad_chunks++;
             c->loaded = false;
             c->skip_to_event = 0;
             if (c->index < c->header.end_index) {
                 put_hole(c, c->header.end_index, BTRAIL_GAP_CORRUPT, batch);
             }
+        } else if (ret) {
+            return ret;
         }
     } else {
         c->loaded = false;

@@ -51,6 +51,15 @@ void btrail_decoder_free(struct btrail_decoder *dec)
     }
 }
 
+uint64_t btrail_decoder_memory(uint32_t records, uint64_t bytes)
+{
+    /* A new edge has a byte at least. */
+    uint64_t edges = MIN(bytes, BTRAIL_CODEC_MAX_EDGES);
+
+    return records * (uint64_t)sizeof(uint32_t) +
+           edges * (sizeof(struct path_edge) + sizeof(uint32_t));
+}
+
 static inline bool get(struct input *in, uint64_t *v)
 {
     const uint8_t *p;

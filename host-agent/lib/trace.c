@@ -20,7 +20,7 @@ struct btrail_trace {
     GArray *streams;            /* of struct btrail_trace_stream, by vCPU */
     GPtrArray *metas;           /* of struct btrail_meta, those of files */
     GArray *sideband;           /* of struct btrail_index_entry */
-    struct btrail_budget *budget;
+    struct btrail_budget *budget, *decoding;
 };
 
 static struct btrail_file *file(const struct btrail_trace *t, unsigned n)
@@ -259,6 +259,11 @@ struct btrail_budget *btrail_trace_budget(const struct btrail_trace *t)
     return t->budget;
 }
 
+struct btrail_budget *btrail_trace_decoding(const struct btrail_trace *t)
+{
+    return t->decoding;
+}
+
 static struct btrail_trace *trace_new(void)
 {
     struct btrail_trace *t = g_new0(struct btrail_trace, 1);
@@ -295,6 +300,7 @@ static int join(struct btrail_trace *t, struct btrail_trace **trace)
     join_sideband(t);
     join_status(t);
     t->budget = btrail_budget_new(t->status.file_size);
+    t->decoding = btrail_budget_new_decoding(t->status.file_size);
     *trace = t;
     return 0;
 }
@@ -432,6 +438,7 @@ void btrail_trace_close(struct btrail_trace *t)
         g_array_free(t->streams, TRUE);
         g_ptr_array_free(t->files, TRUE);
         btrail_budget_unref(t->budget);
+        btrail_budget_unref(t->decoding);
         g_free(t);
     }
 }

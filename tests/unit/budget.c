@@ -30,6 +30,24 @@ static void test_sizes(void)
     check_size(UINT64_MAX, 2048 * MIB);
 }
 
+static void test_decoding(void)
+{
+    static const struct { uint64_t size, want; } cases[] = {
+        { 0, 2048 * MIB }, { 1, 2048 * MIB + 64 }, { MIB, 2112 * MIB },
+        { 1024 * MIB, (2048 + 64 * 1024) * MIB },
+    };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        struct btrail_budget *b = btrail_budget_new_decoding(cases[i].size);
+
+        g_assert_false(btrail_budget_take(b, cases[i].want + 1));
+        g_assert_true(btrail_budget_take(b, cases[i].want));
+        g_assert_false(btrail_budget_take(b, 1));
+        btrail_budget_unref(b);
+    }
+    btrail_budget_unref(btrail_budget_new_decoding(UINT64_MAX));
+}
+
 static void test_give(void)
 {
     struct btrail_budget *b = btrail_budget_new(0);
@@ -77,6 +95,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/budget/sizes", test_sizes);
+    g_test_add_func("/budget/decoding", test_decoding);
     g_test_add_func("/budget/give", test_give);
     g_test_add_func("/budget/threads", test_threads);
     return g_test_run();

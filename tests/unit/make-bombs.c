@@ -399,7 +399,7 @@ static void make_tables(struct bomb *b)
 }
 
 /* Streams of 1024 vCPUs, with one large chunk each */
-static void make_vcpus(struct bomb *b)
+static void make_full_vcpus(struct bomb *b, unsigned full)
 {
     enum { N = 1 << 22 };
     struct btrail_record *records = g_new(struct btrail_record, N);
@@ -416,12 +416,23 @@ static void make_vcpus(struct bomb *b)
         records[i] = (struct btrail_record) { 0x400000, 0x400000, 0 };
     }
     for (unsigned i = 0; i < BTRAIL_MAX_VCPUS; i++) {
-        slab.n_records = i < 2 ? N : 20000;
+        slab.n_records = i < full ? N : 20000;
         times[1].index = slab.n_records - 1;
         slab.cr3 = 0x1000 * (i + 1);
         g_assert_cmpint(btrail_writer_append(b->w, i, &slab), ==, 0);
     }
     g_free(records);
+}
+
+static void make_vcpus(struct bomb *b)
+{
+    make_full_vcpus(b, 2);
+}
+
+/* More than may be read together */
+static void make_streams(struct bomb *b)
+{
+    make_full_vcpus(b, 160);
 }
 
 /* Chunks of 65536 events that switch between address spaces */
@@ -692,7 +703,7 @@ static const struct {
     { "long-path", make_long_path }, { "comm", make_comm },
     { "lives", make_lives }, { "roots", make_roots },
     { "symbols", make_symbols }, { "tables", make_tables },
-    { "vcpus", make_vcpus },
+    { "vcpus", make_vcpus }, { "streams", make_streams },
     { "spaces", make_spaces },
     { "tasks", make_tasks }, { "threads", make_threads },
     { "same", make_same }, { "far", make_far },

@@ -5,6 +5,8 @@
  * A few bytes of a file can describe millions of mappings, symbols or spans.
  * What a reader keeps of them is taken from a budget in proportion to the size
  * of the files.  A guest fills a file with far more bytes for what is in it.
+ * So is what is needed to decode streams that are read together, whose chunks
+ * can be as small.
  */
 
 #ifndef BTRAIL_BUDGET_H
@@ -17,12 +19,15 @@
 #define BTRAIL_BUDGET_LEAST     (UINT64_C(256) << 20)
 #define BTRAIL_BUDGET_FACTOR    64
 #define BTRAIL_BUDGET_MOST      (UINT64_C(2) << 30)
+/* To decode, there is this at least, and no limit but the size. */
+#define BTRAIL_BUDGET_DECODING  (UINT64_C(2) << 30)
 
 /* Threads share it; it lives as long as anybody has a reference. */
 struct btrail_budget;
 
 /* For files of @size bytes together */
 struct btrail_budget *btrail_budget_new(uint64_t size);
+struct btrail_budget *btrail_budget_new_decoding(uint64_t size);
 
 struct btrail_budget *btrail_budget_ref(struct btrail_budget *budget);
 void btrail_budget_unref(struct btrail_budget *budget);

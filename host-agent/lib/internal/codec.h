@@ -97,6 +97,10 @@ void btrail_encoder_end(struct btrail_encoder *enc);
 struct btrail_decoder *btrail_decoder_new(void);
 void btrail_decoder_free(struct btrail_decoder *dec);
 
+/* The most bytes that a decoder uses for so many records from so many bytes,
+ * but for tables that are always as large */
+uint64_t btrail_decoder_memory(uint32_t records, uint64_t bytes);
+
 /**
  * btrail_decoder_begin - start from scratch
  * @data, @len: BTRAIL_CODEC_STREAMS streams, which must outlive the use

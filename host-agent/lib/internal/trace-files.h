@@ -34,6 +34,8 @@ const GArray *btrail_trace_sidebands(const struct btrail_trace *trace);
 
 /* What readers of the trace may use; of a constant trace, too */
 struct btrail_budget *btrail_trace_budget(const struct btrail_trace *trace);
+/* For what cursors need */
+struct btrail_budget *btrail_trace_decoding(const struct btrail_trace *trace);
 
 /*
  * As btrail_merge(), while the files are being written: nothing is missing
