@@ -58,6 +58,7 @@ struct view {
 struct front_end {
     struct target *target;
     struct trace_index *trace;  /* or NULL */
+    struct process_symbols *symbols;    /* or NULL */
     void (*ended)(void *opaque, const GError *error);
     void *opaque;
     GPtrArray *views;
@@ -205,6 +206,18 @@ static bool claim(struct view *v, GError **error)
     return true;
 }
 
+/* The guest stands where this view has it. */
+static void note_place(struct view *v)
+{
+    struct front_end *fe = v->fe;
+
+    v->place = *target_place(fe->target);
+    /* The first gdb is the one that was started with them. */
+    if (fe->symbols && v == g_ptr_array_index(fe->views, 0)) {
+        process_symbols_update(fe->symbols, &v->place);
+    }
+}
+
 static bool is_backward(const char *request)
 {
     return request[0] == 'b';
@@ -253,7 +266,7 @@ static bool stop_at_watchpoint(struct view *v, bool *stopped, GError **error)
     }
     *stopped = hit;
     if (hit) {
-        v->place = *target_place(t);
+        note_place(v);
         text = g_strdup_printf(WATCHED, hit, target_thread(t));
         end_run(v, text);
     }
@@ -374,7 +387,7 @@ static void on_stop(struct front_end *fe, const char *said)
         fail(fe, error);
         return;
     }
-    v->place = *target_place(fe->target);
+    note_place(v);
     if (!v->client) {
         g_ptr_array_remove(fe->views, v);
     } else if (said[0] == 'E') {
@@ -442,7 +455,7 @@ static void serve_step_back(struct view *v)
         fe->current = NULL;
         refuse_run(v, error);
     } else {
-        v->place = *target_place(fe->target);
+        note_place(v);
         stopped(v, STOPPED);
     }
 }
@@ -459,7 +472,7 @@ static bool run_back_by_trace(struct view *v)
         return false;
     }
     fe->current = v;
-    v->place = *target_place(fe->target);
+    note_place(v);
     stopped(v, found == HISTORY_FOUND ? STOPPED : BEGIN_OF_REPLAY);
     return true;
 }
@@ -484,7 +497,7 @@ static void serve_run_back(struct view *v)
     } else if (watched) {
         return;
     } else if (at_breakpoint(v)) {
-        v->place = *target_place(fe->target);
+        note_place(v);
         stopped(v, STOPPED);
     } else {
         fe->current = NULL;
@@ -566,7 +579,7 @@ static void serve_monitor(struct view *v, const char *digits)
         text = monitor_command(fe->target, fe->trace, line, &error);
     }
     if (text) {
-        v->place = *target_place(fe->target);
+        note_place(v);
         client_print(v->client, text);
         client_answer_text(v->client, "OK");
         return;
@@ -759,6 +772,12 @@ struct front_end *front_end_new(struct target *target,
 void front_end_set_trace(struct front_end *fe, struct trace_index *trace)
 {
     fe->trace = trace;
+}
+
+void front_end_set_symbols(struct front_end *fe,
+                           struct process_symbols *symbols)
+{
+    fe->symbols = symbols;
 }
 
 void front_end_free(struct front_end *fe)

@@ -13,6 +13,7 @@
 #ifndef BTRAIL_GDB_FRONT_END_H
 #define BTRAIL_GDB_FRONT_END_H
 
+#include "gdb/process-symbols.h"
 #include "gdb/target.h"
 #include "gdb/trace-index.h"
 
@@ -32,6 +33,10 @@ void front_end_free(struct front_end *fe);
 
 /* Goes back by the trace, and says what it knows; it must live as long. */
 void front_end_set_trace(struct front_end *fe, struct trace_index *trace);
+
+/* Keeps the symbols of the first gdb up to date; they must live as long. */
+void front_end_set_symbols(struct front_end *fe,
+                           struct process_symbols *symbols);
 
 /* Serves a gdb; takes the connected socket. */
 void front_end_add(struct front_end *fe, int sock);

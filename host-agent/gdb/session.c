@@ -22,6 +22,7 @@ struct gdb_session {
     struct player *player;
     struct front_end *fe;
     struct trace_index *trace;  /* or NULL */
+    struct process_symbols *symbols;    /* or NULL */
     char *socket;
     char *commands;
     int sock;                   /* listens */
@@ -137,12 +138,17 @@ static bool write_commands(struct gdb_session *s, const char *symbols,
 {
     g_autoptr(GString) text = g_string_new(
         "set architecture i386:x86-64\n"
-        "set remotetimeout 120\n"
-        "define hookpost-monitor\n"
-        "maintenance flush register-cache\n"
-        "maintenance flush dcache\n"
-        "end\n");
+        "set remotetimeout 120\n");
 
+    if (s->symbols) {
+        process_symbols_define(s->symbols, text);
+    }
+    g_string_append_printf(text, "define hookpost-monitor\n"
+                           "maintenance flush register-cache\n"
+                           "maintenance flush dcache\n"
+                           "%s"
+                           "end\n",
+                           s->symbols ? PROCESS_SYMBOLS_COMMAND "\n" : "");
     if (symbols) {
         g_string_append_printf(text, "symbol-file %s\n", symbols);
     }
@@ -150,6 +156,17 @@ static bool write_commands(struct gdb_session *s, const char *symbols,
                            "echo Other gdbs connect with target remote %s\\n"
                            "\ntarget remote %s\n", s->socket, s->socket);
     return g_file_set_contents(s->commands, text->str, text->len, error);
+}
+
+static bool open_trace(struct gdb_session *s,
+                       const struct btrail_trace *trace,
+                       const struct symbolizer_options *symbols,
+                       const char *folder, GError **error)
+{
+    s->trace = trace_index_new(trace, symbols, error);
+    s->symbols = s->trace ? process_symbols_new(s->trace, folder, error) :
+                 NULL;
+    return s->symbols;
 }
 
 static bool start(struct gdb_session *s, const struct btrail_trace *trace,
@@ -170,8 +187,11 @@ static bool start(struct gdb_session *s, const struct btrail_trace *trace,
 
     s->socket = g_build_filename(folder, "front-end", NULL);
     s->commands = g_build_filename(folder, "gdb-commands", NULL);
-    if ((trace && !write_symbols(trace, symbols, &any, error)) ||
-        !write_commands(s, any ? symbols : NULL, error)) {
+    if (trace && (!write_symbols(trace, symbols, &any, error) ||
+                  !open_trace(s, trace, symbols_of, folder, error))) {
+        return false;
+    }
+    if (!write_commands(s, any ? symbols : NULL, error)) {
         return false;
     }
     sock = open_socket(stub, false, error);
@@ -183,13 +203,8 @@ static bool start(struct gdb_session *s, const struct btrail_trace *trace,
         return false;
     }
     s->fe = front_end_new(target, on_end, NULL);
-    if (trace) {
-        s->trace = trace_index_new(trace, symbols_of, error);
-        if (!s->trace) {
-            return false;
-        }
-        front_end_set_trace(s->fe, s->trace);
-    }
+    front_end_set_trace(s->fe, s->trace);
+    front_end_set_symbols(s->fe, s->symbols);
     s->sock = open_socket(s->socket, true, error);
     if (s->sock < 0) {
         return false;
@@ -224,6 +239,7 @@ void gdb_session_free(struct gdb_session *s)
             close(s->sock);
         }
         front_end_free(s->fe);
+        process_symbols_free(s->symbols);
         trace_index_free(s->trace);
         g_free(s->socket);
         g_free(s->commands);

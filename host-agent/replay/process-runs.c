@@ -80,6 +80,9 @@ static void end_run(struct search *s, const struct run *run, bool switched)
     s->found = true;
     if (run->dead || (switched && !g_hash_table_size(s->dead))) {
         note_end(s, run);
+    } else if (!switched && !g_hash_table_size(s->dead)) {
+        /* It has come back. */
+        g_hash_table_remove(s->ends, GUINT_TO_POINTER(run->task.pid));
     }
 }
 

@@ -156,6 +156,14 @@ static void set_place(struct places *p, struct place *place,
     place->offset = name ? address - start : address;
 }
 
+static void find_file(struct places *p, struct mapping *m, const char *path)
+{
+    if (!m->looked) {
+        m->looked = true;
+        m->elf = elf_files_get(p->files, path, m->build_id);
+    }
+}
+
 /* Sets @place for an address in a mapping. */
 static void place_in_mapping(struct places *p,
                              const struct process *process,
@@ -168,10 +176,7 @@ static void place_in_mapping(struct places *p,
     struct module *module;
     uint64_t in_file = address - m->start + m->offset;
 
-    if (!m->looked) {
-        m->looked = true;
-        m->elf = elf_files_get(p->files, path, m->build_id);
-    }
+    find_file(p, m, path);
     module = get_module(p, *path ? path : NAME_UNKNOWN,
                         m->start >= ADDRESS_SHARED);
     if (!m->elf || !elf_file_address(m->elf, in_file, &address)) {
@@ -319,6 +324,35 @@ void places_find(struct places *p, const struct process *process,
         c->changes = process->changes;
     }
     *place = c->place;
+}
+
+static void call_file(struct places *p, struct mapping *m,
+                      places_file_fn *fn, void *opaque)
+{
+    uint64_t address;
+
+    find_file(p, m, m->path);
+    if (m->elf && elf_file_address(m->elf, m->offset, &address)) {
+        fn(opaque, m, m->start - address);
+    }
+}
+
+void places_files(struct places *p, const struct process *process,
+                  uint64_t address, places_file_fn *fn, void *opaque)
+{
+    struct mapping *here = address < ADDRESS_SHARED ?
+                           find_mapping(p, process->owner, address) : NULL;
+    size_t n;
+    struct mapping *m = address_space_mappings(process->owner->space, &n);
+
+    for (size_t i = 0; i < n; i++) {
+        if (is_named_code(&m[i]) && (!here || m[i].start != here->start)) {
+            call_file(p, &m[i], fn, opaque);
+        }
+    }
+    if (is_named_code(here)) {
+        call_file(p, here, fn, opaque);
+    }
 }
 
 size_t places_read(struct places *p, const struct process *process,

@@ -80,6 +80,17 @@ void places_free(struct places *p);
 void places_find(struct places *p, const struct process *process,
                  uint64_t address, struct place *place);
 
+/**
+ * places_files - the files on the host that are mapped in a process
+ * @address: of a mapping that counts, too, whatever is known of the others
+ * @fn:      is called with each mapping of code whose file was found; @bias is
+ *           the difference between its addresses in the guest and in the file
+ */
+typedef void places_file_fn(void *opaque, const struct mapping *mapping,
+                            uint64_t bias);
+void places_files(struct places *p, const struct process *process,
+                  uint64_t address, places_file_fn *fn, void *opaque);
+
 /*
  * Reads bytes of code at an address from the file that is mapped there.
  * Returns their number, at most @n.

@@ -319,6 +319,12 @@ void symbolizer_place(struct symbolizer *s, const struct process *process,
     places_find(s->places, process, address, place);
 }
 
+void symbolizer_files(struct symbolizer *s, const struct process *process,
+                      uint64_t address, places_file_fn *fn, void *opaque)
+{
+    places_files(s->places, process, address, fn, opaque);
+}
+
 bool symbolizer_line(struct symbolizer *s, const struct place *place,
                      const char **file, unsigned *line)
 {

@@ -95,6 +95,10 @@ bool symbolizer_part(struct symbolizer *s, unsigned vcpu,
 void symbolizer_place(struct symbolizer *s, const struct process *process,
                       uint64_t address, struct place *place);
 
+/* The files on the host that are mapped in a process; see places_files(). */
+void symbolizer_files(struct symbolizer *s, const struct process *process,
+                      uint64_t address, places_file_fn *fn, void *opaque);
+
 /* Finds the source line of a place; false if it is not known. */
 bool symbolizer_line(struct symbolizer *s, const struct place *place,
                      const char **file, unsigned *line);

@@ -140,6 +140,13 @@ static void test_find(void)
     /* The last record of "one" is 89; "two" has not ended. */
     find(trace, "last exit of one", 800, NULL);
     find(trace, "first exit of one", 800, NULL);
+    find(trace, "first one", 0, NULL);
+    find(trace, "last one", 800, NULL);
+    find(trace, "first two", 200, NULL);
+    find(trace, "last two", 1900, NULL);
+    find(trace, "last my prog", 0, "no process my prog");
+    find(trace, "last exit of two", 0, "no process two has run and ended");
+    find(trace, "one:main", 0, "main runs 0 times");
     find(trace, "last exit of three", 0, "no process three");
     find(trace, "panic", 0, "no function panic");
     find(NULL, "7", 7, NULL);

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The symbols of the process that runs: see process-symbols.h
+ *
+ * What gdb reads has no name that the guest has chosen: files get links in the
+ * private folder, which are numbered.
+ */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "gdb/process-symbols.h"
+
+/* The most sets, and the most files in each, of a guest that maps many */
+#define MAX_SETS    10000
+#define MAX_FILES   500
+
+/**
+ * struct process_symbols
+ * @links: path of a file -> number of its link
+ * @sets:  commands of gdb that add a set -> its number
+ * @now:   the set of the last place
+ */
+struct process_symbols {
+    struct trace_index *trace;
+    char *folder;
+    GHashTable *links;
+    GHashTable *sets;
+    unsigned now;
+};
+
+/* A file of a set */
+static bool write_file(struct process_symbols *p, const char *what,
+                       unsigned number, const char *text, GError **error)
+{
+    g_autofree char *path = g_strdup_printf("%s/symbols-%u-%s", p->folder,
+                                            number, what);
+
+    return g_file_set_contents(path, text, -1, error);
+}
+
+/* The set that is in force */
+static bool write_now(struct process_symbols *p, unsigned number,
+                      GError **error)
+{
+    g_autofree char *path = g_strdup_printf("%s/symbols", p->folder);
+    g_autofree char *text = g_strdup_printf("set $backtrail_next = %u\n",
+                                            number);
+
+    return g_file_set_contents(path, text, -1, error);
+}
+
+struct process_symbols *process_symbols_new(struct trace_index *trace,
+                                            const char *folder,
+                                            GError **error)
+{
+    struct process_symbols *p = g_new0(struct process_symbols, 1);
+
+    p->trace = trace;
+    p->folder = g_strdup(folder);
+    p->links = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    p->sets = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    /* The first set is empty. */
+    g_hash_table_insert(p->sets, g_strdup(""), GUINT_TO_POINTER(0));
+    if (!write_file(p, "add", 0, "", error) ||
+        !write_file(p, "remove", 0, "", error) || !write_now(p, 0, error)) {
+        process_symbols_free(p);
+        return NULL;
+    }
+    return p;
+}
+
+void process_symbols_free(struct process_symbols *p)
+{
+    if (p) {
+        g_hash_table_unref(p->links);
+        g_hash_table_unref(p->sets);
+        g_free(p->folder);
+        g_free(p);
+    }
+}
+
+void process_symbols_define(const struct process_symbols *p, GString *commands)
+{
+    g_string_append_printf(
+        commands,
+        "set $backtrail_set = 0\n"
+        "define " PROCESS_SYMBOLS_COMMAND "\n"
+        "source %s/symbols\n"
+        "if $backtrail_next != $backtrail_set\n"
+        "eval \"source %s/symbols-%%d-remove\", $backtrail_set\n"
+        "set $backtrail_set = $backtrail_next\n"
+        "eval \"source %s/symbols-%%d-add\", $backtrail_set\n"
+        "end\n"
+        "end\n"
+        "define hook-stop\n"
+        PROCESS_SYMBOLS_COMMAND "\n"
+        "end\n", p->folder, p->folder, p->folder);
+}
+
+/* What adds and removes the symbols of a set */
+struct set {
+    struct process_symbols *symbols;
+    GString *add;
+    GString *remove;
+    unsigned n;
+};
+
+/* The number of the link to a file; 0 if there is none */
+static unsigned link_to(struct process_symbols *p, const char *path)
+{
+    unsigned number = GPOINTER_TO_UINT(g_hash_table_lookup(p->links, path));
+    g_autofree char *absolute = g_canonicalize_filename(path, NULL);
+    g_autofree char *link = NULL;
+
+    if (number) {
+        return number;
+    }
+    number = g_hash_table_size(p->links) + 1;
+    link = g_strdup_printf("%s/mapped-%u", p->folder, number);
+    if (symlink(absolute, link) && errno != EEXIST) {
+        return 0;
+    }
+    g_hash_table_insert(p->links, g_strdup(path), GUINT_TO_POINTER(number));
+    return number;
+}
+
+/* A function in a mapping, where gdb has a section; 0 if there is none */
+static uint64_t function_in(const struct mapping *m, uint64_t bias)
+{
+    size_t n;
+    const struct elf_symbol *symbols = elf_file_symbols(m->elf, &n);
+
+    for (size_t i = 0; i < n; i++) {
+        uint64_t at = symbols[i].start + bias;
+
+        if (at >= m->start && at < m->end) {
+            return at;
+        }
+    }
+    return 0;
+}
+
+static void add_file(void *opaque, const struct mapping *m, uint64_t bias)
+{
+    struct set *set = opaque;
+    const char *path = elf_file_info(m->elf)->path;
+    /* An image of the trace, such as the vDSO, is in no file. */
+    uint64_t function = function_in(m, bias);
+    unsigned link = function && set->n < MAX_FILES &&
+                    !g_str_has_prefix(path, "/proc/self/") &&
+                    !access(path, R_OK) ? link_to(set->symbols, path) : 0;
+
+    g_autofree char *add = link ? g_strdup_printf(
+        "add-symbol-file %s/mapped-%u -o 0x%" PRIx64 "\n",
+        set->symbols->folder, link, bias) : NULL;
+
+    /* A file can have several mappings of code. */
+    if (add && !strstr(set->add->str, add)) {
+        set->n++;
+        g_string_append(set->add, add);
+        /* gdb calls it by its real name, which can be any. */
+        g_string_append_printf(set->remove, "remove-symbol-file -a 0x%" PRIx64
+                               "\n", function);
+    }
+}
+
+/* The number of a set, which is written if it is new; 0 if that fails */
+static unsigned number_of(struct process_symbols *p, const struct set *set)
+{
+    unsigned number = g_hash_table_size(p->sets);
+    gpointer known;
+
+    if (g_hash_table_lookup_extended(p->sets, set->add->str, NULL, &known)) {
+        return GPOINTER_TO_UINT(known);
+    }
+    if (number >= MAX_SETS ||
+        !write_file(p, "add", number, set->add->str, NULL) ||
+        !write_file(p, "remove", number, set->remove->str, NULL)) {
+        return 0;
+    }
+    g_hash_table_insert(p->sets, g_strdup(set->add->str),
+                        GUINT_TO_POINTER(number));
+    return number;
+}
+
+void process_symbols_update(struct process_symbols *p,
+                            const struct target_place *place)
+{
+    g_autoptr(GString) add = g_string_new(NULL);
+    g_autoptr(GString) remove = g_string_new(NULL);
+    struct set set = { p, add, remove, 0 };
+    struct where where;
+    unsigned number;
+
+    if (trace_index_running(p->trace, place->icount, &where)) {
+        symbolizer_files(p->trace->symbols, where.process, place->pc,
+                         add_file, &set);
+    }
+    number = number_of(p, &set);
+    if (number != p->now && write_now(p, number, NULL)) {
+        p->now = number;
+    }
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The symbols of the process that runs where the guest stands, for gdb
+ *
+ * At each stop, gdb runs a command that we have defined.  It reads a file that
+ * says which set of files the process has mapped, and if this is another set
+ * than the last time, it takes out the symbols of that one and adds those of
+ * the new one.  The files are those on the host that the trace's mappings and
+ * build-ids name.
+ */
+
+#ifndef BTRAIL_GDB_PROCESS_SYMBOLS_H
+#define BTRAIL_GDB_PROCESS_SYMBOLS_H
+
+#include "gdb/target.h"
+#include "gdb/trace-index.h"
+
+struct process_symbols;
+
+/**
+ * process_symbols_new
+ * @trace:  outlives the result
+ * @folder: private; gets the files
+ */
+struct process_symbols *process_symbols_new(struct trace_index *trace,
+                                            const char *folder,
+                                            GError **error);
+void process_symbols_free(struct process_symbols *p);
+
+/* What gdb has to know, for its file of commands.  PROCESS_SYMBOLS_COMMAND is
+ * to be run wherever the guest has moved. */
+#define PROCESS_SYMBOLS_COMMAND "backtrail-symbols"
+void process_symbols_define(const struct process_symbols *p, GString *commands);
+
+/* The guest stands at a place, before gdb hears of that. */
+void process_symbols_update(struct process_symbols *p,
+                            const struct target_place *place);
+
+#endif /* BTRAIL_GDB_PROCESS_SYMBOLS_H */
