@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A stock gdb that a test talks to."""
+
+import re
+import signal
+import subprocess
+
+import qemu
+
+
+class Gdb:
+    """command is gdb's, or one that starts it."""
+
+    def __init__(self, command):
+        self.process = qemu.spawn(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True, bufsize=1)
+        self.run('set confirm off')
+        self.run('set pagination off')
+        self.run('set width 0')
+
+    def send(self, line):
+        self.process.stdin.write(line + '\n')
+        self.process.stdin.flush()
+
+    def until(self, pattern):
+        """What it prints up to a line that matches."""
+        lines = []
+        for line in self.process.stdout:
+            lines.append(line.replace('(gdb) ', '').rstrip())
+            if re.search(pattern, line):
+                return '\n'.join(lines)
+        raise qemu.QemuError('gdb has ended:\n' + '\n'.join(lines))
+
+    def run(self, line):
+        """Run a command and return what it prints."""
+        self.send(line + '\necho \\nend of command\\n')
+        # MI shows the command, too, and what it prints as a string.
+        said = self.until('^(~")?end of command')
+        return said[:said.rindex('end of command')].strip()
+
+    def number(self, expression):
+        """The value of an expression"""
+        said = self.run(f'print/d {expression}')
+        found = re.fullmatch(r'\$\d+ = (-?\d+)', said)
+        if not found:
+            raise qemu.QemuError(f'{expression}: {said}')
+        return int(found[1])
+
+    def pc(self):
+        return int(re.search('0x([0-9a-f]+)', self.run('p/x $pc'))[1], 16)
+
+    def interrupt(self):
+        self.process.send_signal(signal.SIGINT)
+
+    def close(self):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdin.close()
+        self.process.stdout.close()
