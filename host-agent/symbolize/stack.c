@@ -90,6 +90,15 @@ static void do_return(struct stacks *st, struct stack_cpu *cpu,
         return_to(st, cpu, k, e);
         return;
     }
+    k = arrives && kernel && cpu->thread ? stack_find_caller(c, e->to_fn) : -1;
+    if (k >= 0) {
+        /*
+         * In a trace of one CR3, the thread has left with another one loaded:
+         * how its function has called the switch was not recorded.
+         */
+        stack_pop_to(&st->contexts, c, k, e);
+        return;
+    }
     if (kernel && !cpu->thread && cpu->switching && cpu->switching <= c->n) {
         /* The kernel switches to a new thread. */
         uint64_t resume;

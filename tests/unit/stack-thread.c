@@ -286,9 +286,12 @@ static void begin_switch(struct machine *m, unsigned vcpu,
                          const struct thread *next)
 {
     call(m, vcpu, SCHEDULE);
+    /* As switch_mm() does, whose second half can be all that is recorded */
+    call(m, vcpu, WORK);
     if (!next->kernel) {
         m->cr3[vcpu] = next->cr3;
     }
+    leave(m, vcpu);
     call(m, vcpu, SWITCH_ASM);
     m->now[vcpu]->running = false;
 }
@@ -702,7 +705,10 @@ static void test_filtered(gconstpointer opaque)
         switch_to(&m, 0, other);
         enter_kernel(&m, 0);
         switch_to(&m, 0, t);
+        /* It is where it has left, in the kernel as well. */
+        g_assert_true(on_stack(&m, 0));
         leave(&m, 0);
+        g_assert_true(on_stack(&m, 0));
         leave_kernel(&m, 0);
         g_assert_true(on_stack(&m, 0));
         switch_to(&m, 1, other);
