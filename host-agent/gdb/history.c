@@ -133,7 +133,10 @@ static bool lane_at(struct lane *l, uint64_t icount,
                 return any;
             }
             *place = (struct history_place) {
-                b.index + i, count, b.time, b.task, b.cr3,
+                b.index + i, count,
+                btrail_record_icount(b.records, &b.time),
+                btrail_record_icount(&b.records[b.count - 1], &b.time),
+                b.time, b.task, b.cr3,
             };
             any = true;
         }
@@ -168,6 +171,11 @@ static struct lane *running_lane(struct history *h, uint64_t icount)
         }
     }
     return running;
+}
+
+unsigned history_vcpus(const struct history *h)
+{
+    return h->n;
 }
 
 unsigned history_vcpu(struct history *h, uint64_t icount)

@@ -22,10 +22,14 @@ void history_free(struct history *h);
  * struct history_place - what the trace says of a moment
  * @index: of the last record before it
  * @count: of that record
+ * @since, @until: of one vCPU, from @since to before @until instructions time,
+ *         task and cr3 are the same
  */
 struct history_place {
     uint64_t index;
     uint64_t count;
+    uint64_t since;
+    uint64_t until;
     struct btrail_time time;
     struct btrail_task task;
     uint64_t cr3;
@@ -35,6 +39,9 @@ struct history_place {
  * there. */
 bool history_at(struct history *h, unsigned vcpu, uint64_t icount,
                 struct history_place *place);
+
+/* How many there are */
+unsigned history_vcpus(const struct history *h);
 
 /*
  * The vCPU that makes the next record.  It executes the next instruction unless

@@ -192,12 +192,13 @@ void process_symbols_update(struct process_symbols *p,
     g_autoptr(GString) add = g_string_new(NULL);
     g_autoptr(GString) remove = g_string_new(NULL);
     struct set set = { p, add, remove, 0 };
-    struct where where;
+    const struct process *process = trace_index_process(p->trace,
+                                                        place->icount);
     unsigned number;
 
-    if (trace_index_running(p->trace, place->icount, &where)) {
-        symbolizer_files(p->trace->symbols, where.process, place->pc,
-                         add_file, &set);
+    if (process) {
+        symbolizer_files(p->trace->symbols, process, place->pc, add_file,
+                         &set);
     }
     number = number_of(p, &set);
     if (number != p->now && write_now(p, number, NULL)) {

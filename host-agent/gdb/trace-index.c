@@ -65,6 +65,22 @@ bool trace_index_running(struct trace_index *t, uint64_t icount,
                              where);
 }
 
+const struct process *trace_index_process(struct trace_index *t,
+                                          uint64_t icount)
+{
+    const struct history_place *at = &t->last.at;
+
+    /* Another vCPU can run in between. */
+    if (t->last.process && history_vcpus(t->history) == 1 &&
+        icount >= at->since && icount < at->until) {
+        return t->last.process;
+    }
+    if (!trace_index_running(t, icount, &t->last)) {
+        t->last.process = NULL;
+    }
+    return t->last.process;
+}
+
 char *where_owner(const struct btrail_task *task)
 {
     g_autofree char *name = NULL;

@@ -10,24 +10,6 @@
 #include "symbolize/symbolizer.h"
 
 /**
- * struct trace_index
- * @trace:   belongs to the caller
- * @history: NULL if the trace has no instruction counts
- * @symbols: its names
- */
-struct trace_index {
-    const struct btrail_trace *trace;
-    struct history *history;
-    struct symbolizer *symbols;
-};
-
-/* Returns NULL with an error if a file of @options cannot be read. */
-struct trace_index *trace_index_new(const struct btrail_trace *trace,
-                                    const struct symbolizer_options *options,
-                                    GError **error);
-void trace_index_free(struct trace_index *t);
-
-/**
  * struct where - what is known of a moment
  * @at:      the last record of the vCPU before it
  * @process: the task that made it
@@ -38,6 +20,26 @@ struct where {
     const struct process *process;
 };
 
+/**
+ * struct trace_index
+ * @trace:   belongs to the caller
+ * @history: NULL if the trace has no instruction counts
+ * @symbols: its names
+ * @last:    what trace_index_process() has found last
+ */
+struct trace_index {
+    const struct btrail_trace *trace;
+    struct history *history;
+    struct symbolizer *symbols;
+    struct where last;
+};
+
+/* Returns NULL with an error if a file of @options cannot be read. */
+struct trace_index *trace_index_new(const struct btrail_trace *trace,
+                                    const struct symbolizer_options *options,
+                                    GError **error);
+void trace_index_free(struct trace_index *t);
+
 /* Where a vCPU was at an instruction.  False if the trace does not say it. */
 bool trace_index_where(struct trace_index *t, unsigned vcpu, uint64_t icount,
                        struct where *where);
@@ -45,6 +47,11 @@ bool trace_index_where(struct trace_index *t, unsigned vcpu, uint64_t icount,
 /* The same of the vCPU that runs next */
 bool trace_index_running(struct trace_index *t, uint64_t icount,
                          struct where *where);
+
+/* The task alone, which is quick near the moment of the last call; NULL if the
+ * trace does not say it */
+const struct process *trace_index_process(struct trace_index *t,
+                                          uint64_t icount);
 
 /* The task's name and numbers, "NAME PID/TID", quoted, to be freed */
 char *where_task(const struct where *where);
