@@ -4,12 +4,11 @@
  */
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <termios.h>
 #include <unistd.h>
 
 #include "cli/rr-record.h"
+#include "cli/rr-terminal.h"
 #include "cli/rr.h"
 #include "replay/recorder.h"
 #include "util/json.h"
@@ -20,52 +19,6 @@ struct rr_recording {
     char *output;
     struct rr_domain *domain;   /* NULL for a command line */
 };
-
-/* Keys go to the guest as they are typed, but for Ctrl-C and its like. */
-static bool set_terminal(struct termios *before)
-{
-    struct termios now;
-
-    if (!isatty(STDIN_FILENO) || tcgetattr(STDIN_FILENO, before)) {
-        return false;
-    }
-    now = *before;
-    now.c_lflag &= ~(ICANON | ECHO);
-    now.c_cc[VMIN] = 1;
-    now.c_cc[VTIME] = 0;
-    return !tcsetattr(STDIN_FILENO, TCSANOW, &now);
-}
-
-/*
- * QEMU is not in our process group, so that Ctrl-C ends the recording and not
- * QEMU; then it must not read the terminal either.
- */
-static void *pump(void *opaque)
-{
-    int fd = GPOINTER_TO_INT(opaque);
-    char bytes[256];
-    ssize_t n;
-
-    while ((n = read(STDIN_FILENO, bytes, sizeof(bytes))) > 0) {
-        if (cli_write_all(fd, bytes, n)) {
-            break;
-        }
-    }
-    close(fd);
-    return NULL;
-}
-
-/* Its end to read from, or -1 */
-static int start_pump(void)
-{
-    int fds[2];
-
-    if (pipe2(fds, O_CLOEXEC)) {
-        return -1;
-    }
-    g_thread_unref(g_thread_new("stdin", pump, GINT_TO_POINTER(fds[1])));
-    return fds[0];
-}
 
 static void say_started(void *opaque)
 {
@@ -163,12 +116,13 @@ static char *find_qemu(const struct rr_options *o, const char *given)
 static int record(struct rr_recording *r, const char *qemu,
                   char *const *arguments)
 {
+    struct rr_terminal terminal = RR_TERMINAL_CLOSED;
     bool stdio = uses_stdio(arguments);
     struct recorder_options o = {
         .folder = r->output,
         .program = qemu,
         .arguments = arguments,
-        .input = stdio ? start_pump() : -1,
+        .input = -1,
         .output = stdio ? STDOUT_FILENO : -1,
         .stop_fd = r->common.signals,
         .copied = is_off,
@@ -176,14 +130,15 @@ static int record(struct rr_recording *r, const char *qemu,
         .opaque = r,
     };
     g_autoptr(GError) error = NULL;
-    struct termios before;
-    bool terminal = stdio && set_terminal(&before);
-    struct recording *made = recorder_run(&o, &error);
+    struct recording *made;
     int code = CLI_OK;
 
-    if (terminal) {
-        tcsetattr(STDIN_FILENO, TCSANOW, &before);
+    if (stdio && rr_terminal_open(&terminal)) {
+        o.input = terminal.input;
+        rr_terminal_start(&terminal);
     }
+    made = recorder_run(&o, &error);
+    rr_terminal_close(&terminal);
     if (made) {
         print_result(r, made);
         recording_free(made);

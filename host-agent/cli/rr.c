@@ -17,6 +17,7 @@ static const struct cli_command commands[] = {
     { "record", rr_record, "record a guest into a folder" },
     { "replay", rr_replay, "replay a recording: trace it, or debug it" },
     { "goto", rr_goto, "go to a place, and show the CPU's state there" },
+    { "branch", rr_branch, "let the guest run on from a place" },
     { "info", rr_info, "show what is in a recording" },
     { "verify", rr_verify, "replay a recording again, and compare" },
 };

@@ -12,6 +12,7 @@
 
 int rr_record(int argc, char **argv);
 int rr_replay(int argc, char **argv);
+int rr_branch(int argc, char **argv);
 int rr_goto(int argc, char **argv);
 int rr_info(int argc, char **argv);
 int rr_verify(int argc, char **argv);
@@ -33,15 +34,18 @@ struct rr_options {
     struct recording *recording;
 };
 
-#define RR_ENTRIES(o) \
+#define RR_ENTRIES_QEMU(o) \
     { "qemu", 0, 0, G_OPTION_ARG_FILENAME, &(o)->qemu, \
       "the QEMU to replay with (default: the one you have recorded with, " \
       "$BACKTRAIL_QEMU, or the one that is installed)", "PATH" }, \
     { "any-qemu", 0, 0, G_OPTION_ARG_NONE, &(o)->any_qemu, \
       "try it with another QEMU than the one that has recorded", NULL }, \
-    { "json", 0, 0, G_OPTION_ARG_NONE, &(o)->json, "print JSON", NULL }, \
     { "quiet", 'q', 0, G_OPTION_ARG_NONE, &(o)->quiet, \
       "print errors and results only", NULL }
+
+#define RR_ENTRIES(o) \
+    RR_ENTRIES_QEMU(o), \
+    { "json", 0, 0, G_OPTION_ARG_NONE, &(o)->json, "print JSON", NULL }
 
 /* What is run where no other QEMU is named */
 const char *rr_default_qemu(void);

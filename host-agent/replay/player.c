@@ -95,18 +95,23 @@ struct player *player_start(const struct player_options *options,
     const struct recording *r = options->recording;
     g_autofree char *program = g_canonicalize_filename(
         options->program ? options->program : "", NULL);
+    g_autofree char *port = NULL;
     g_auto(GStrv) arguments = NULL;
     struct emulator_options o = {
         .program = program,
         .recording = r->folder,
         .death_signal = SIGKILL,
-        .input = -1,
-        .output = -1,
+        .input = options->terminal ? options->terminal->input : -1,
+        .output = options->terminal ? options->terminal->output : -1,
         .cancel_fd = options->cancel_fd,
     };
     struct player *p;
 
-    arguments = replay_arguments_new(r, options->serial, error);
+    if (options->serial) {
+        port = g_strconcat("file:", options->serial, NULL);
+    }
+    arguments = replay_arguments_new(r, options->terminal ? "stdio" : port,
+                                     error);
     if (!arguments || !check_program(options, program, error)) {
         return NULL;
     }
@@ -260,6 +265,35 @@ bool player_finish(struct player *p, GError **error)
     return p->ended ||
            (emulator_command(p->emulator, "cont", NULL, error) &&
             wait_stopped(p, error));
+}
+
+bool player_go_live(struct player *p, GError **error)
+{
+    return emulator_command(p->emulator, "replay-go-live", NULL, error);
+}
+
+bool player_run(struct player *p, GError **error)
+{
+    return emulator_command(p->emulator, "cont", NULL, error);
+}
+
+bool player_wait_end(struct player *p, GError **error)
+{
+    for (;;) {
+        g_autoptr(GError) local = NULL;
+        g_autofree char *event = emulator_event(p->emulator, POLL_MS, &local);
+
+        if (!g_strcmp0(event, "SHUTDOWN") ||
+            g_error_matches(local, BTRAIL_AGENT_ERROR,
+                            BTRAIL_AGENT_ERROR_CANCELLED)) {
+            return true;
+        }
+        if (!event && !g_error_matches(local, BTRAIL_AGENT_ERROR,
+                                       BTRAIL_AGENT_ERROR_TIMEOUT)) {
+            g_propagate_error(error, g_steal_pointer(&local));
+            return false;
+        }
+    }
 }
 
 bool player_icount(struct player *p, uint64_t *icount, GError **error)

@@ -17,6 +17,15 @@
 struct player;
 
 /**
+ * struct player_terminal - where the first serial port leads
+ * @input:  read once the guest is live
+ */
+struct player_terminal {
+    int input;
+    int output;
+};
+
+/**
  * struct player_options
  * @recording: must live as long as the player
  * @program:   path of QEMU; NULL if none is known, which is an error
@@ -27,6 +36,7 @@ struct player;
  *             never goes back
  * @serial:    file that gets what the guest writes to its serial ports;
  *             relative to the private folder; NULL for none
+ * @terminal:  where it leads instead, or NULL
  * @cancel_fd: any wait ends when it becomes readable; -1 for none
  * @progress:  called each second while the guest runs, or NULL
  */
@@ -37,6 +47,7 @@ struct player_options {
     bool trace;
     uint64_t checkpoints;
     const char *serial;
+    const struct player_terminal *terminal;
     int cancel_fd;
     void (*progress)(uint64_t icount, void *opaque);
     void *opaque;
@@ -65,6 +76,18 @@ bool player_goto(struct player *p, uint64_t icount, GError **error);
 
 /* Goes to the end of the recording, where QEMU stays. */
 bool player_finish(struct player *p, GError **error);
+
+/*
+ * Leave the replay for good: what the guest does from where it stands is its
+ * own.  Networks are cut off, and disks are overlays that go with it.
+ */
+bool player_go_live(struct player *p, GError **error);
+
+/* Lets the guest run, and returns. */
+bool player_run(struct player *p, GError **error);
+
+/* Waits until a guest that is live has ended, or for options.cancel_fd. */
+bool player_wait_end(struct player *p, GError **error);
 
 /* Where it stands */
 bool player_icount(struct player *p, uint64_t *icount, GError **error);

@@ -280,7 +280,7 @@ char **replay_arguments_new(const struct recording *r, const char *serial,
     for (char **a = arguments; serial && *a; a++) {
         if (!strcmp(*a, "-serial") && strcmp(a[1], "none")) {
             g_free(a[1]);
-            a[1] = g_strconcat("file:", serial, NULL);
+            a[1] = g_strdup(serial);
             break;
         }
     }

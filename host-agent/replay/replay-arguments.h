@@ -17,7 +17,7 @@ bool replay_arguments_check(char *const *arguments, GError **error);
 
 /**
  * replay_arguments_new - the arguments to replay a recording with
- * @serial: file in the private folder for the first serial port, or NULL
+ * @serial: where the first serial port leads, as with -serial, or NULL
  *
  * Checks arguments and images.  Free them with g_strfreev().
  */

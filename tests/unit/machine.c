@@ -304,7 +304,7 @@ static void test_hostile_image(struct fixture *f, gconstpointer data)
     g_assert_nonnull(strstr(error->message, "backing file"));
 
     g_assert_true(g_file_set_contents("files/x", "QFI\xfb\0\0\0\3", 8, NULL));
-    arguments = replay_arguments_new(r, "out", NULL);
+    arguments = replay_arguments_new(r, "file:out", NULL);
     g_assert_cmpstr(arguments[1], ==, "file:out");
     recording_free(r);
 }

@@ -674,6 +674,11 @@ bool replay_checkpoints_load(int64_t icount, Error **errp)
     return loaded;
 }
 
+bool replay_checkpoints_active(void)
+{
+    return checkpoints;
+}
+
 void replay_checkpoints_forget(void)
 {
     ReplayCheckpoints *s = checkpoints;

@@ -25,6 +25,9 @@ bool replay_checkpoints_load(int64_t icount, Error **errp);
  */
 bool replay_checkpoints_reserve(uint64_t bytes);
 
+/* Is there an object that takes them? */
+bool replay_checkpoints_active(void);
+
 /* The guest is no longer in a state that has come from a checkpoint. */
 void replay_checkpoints_forget(void);
 

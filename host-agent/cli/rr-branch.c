@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * backtrail rr branch: see rr.h
+ */
+
+#include <inttypes.h>
+#include <unistd.h>
+
+#include "cli/rr-terminal.h"
+#include "cli/rr.h"
+#include "gdb/trace-index.h"
+#include "replay/place.h"
+
+struct rr_branch {
+    struct rr_options common;
+    gboolean gdb;
+    struct replay_place place;
+    uint64_t icount;
+    bool exact;
+};
+
+static bool find_place(struct rr_branch *b, GError **error)
+{
+    g_autofree char *path = recording_path(b->common.recording,
+                                           BTRAIL_RECORDING_TRACE);
+    const struct symbolizer_options symbols = rr_symbols(&b->common);
+    struct btrail_trace *trace = NULL;
+    struct trace_index *index = NULL;
+    int ret = access(path, F_OK) ? 0 : btrail_trace_open(&trace, path);
+    bool ok;
+
+    if (ret) {
+        return btrail_agent_fail(error, BTRAIL_AGENT_ERROR_PROTOCOL, "%s: %s",
+                                 path, cli_strerror(ret));
+    }
+    if (trace) {
+        index = trace_index_new(trace, &symbols, error);
+    }
+    ok = (!trace || index) &&
+         replay_place_find(&b->place, trace, index ? index->symbols : NULL,
+                           &b->icount, &b->exact, error);
+    trace_index_free(index);
+    btrail_trace_close(trace);
+    return ok;
+}
+
+static void say_live(const struct rr_branch *b, const struct player *p)
+{
+    if (b->common.quiet) {
+        return;
+    }
+    cli_fprintf(stderr, "live from instruction %" PRIu64 "%s, without a "
+                "network; Ctrl-C ends it\n", b->icount, b->exact ? "" :
+                ", the last one before the place that the trace has a count "
+                "of");
+    cli_fprintf(stderr, "%s: gdb -ex 'target remote %s'\n", b->gdb ?
+                "the guest stands until a debugger lets it run" :
+                "to debug it", player_gdb_socket(p));
+    cli_fprintf(stderr, "QEMU's monitor (QMP): %s\n", player_qmp_socket(p));
+}
+
+static bool run(struct rr_branch *b, struct player *p, struct rr_terminal *t,
+                GError **error)
+{
+    bool ok = player_goto(p, b->icount, error);
+
+    rr_end_progress(&b->common);
+    if (!ok || !player_go_live(p, error)) {
+        return false;
+    }
+    say_live(b, p);
+    rr_terminal_start(t);
+    return (b->gdb || player_run(p, error)) && player_wait_end(p, error);
+}
+
+static int branch(struct rr_branch *b)
+{
+    struct rr_terminal terminal = RR_TERMINAL_CLOSED;
+    struct player_options options = rr_player(&b->common);
+    struct player_terminal ends = { .output = STDOUT_FILENO };
+    g_autoptr(GError) error = NULL;
+    struct player *p = NULL;
+    int code = CLI_OK;
+
+    if (!rr_terminal_open(&terminal)) {
+        cli_error("there can be no pipe");
+        return CLI_FAILED;
+    }
+    ends.input = terminal.input;
+    options.terminal = &ends;
+    if (find_place(b, &error)) {
+        p = player_start(&options, &error);
+    }
+    if (!p || !run(b, p, &terminal, &error)) {
+        code = rr_failed(error);
+    }
+    player_free(p);
+    rr_terminal_close(&terminal);
+    return code;
+}
+
+int rr_branch(int argc, char **argv)
+{
+    struct rr_branch b = { .common.signals = -1 };
+    const GOptionEntry entries[] = {
+        { "gdb", 0, 0, G_OPTION_ARG_NONE, &b.gdb,
+          "let the guest stand until a debugger lets it run", NULL },
+        RR_SYMBOL_ENTRIES(&b.common),
+        RR_ENTRIES_QEMU(&b.common),
+        { NULL }
+    };
+    g_autoptr(GError) error = NULL;
+    int code = CLI_USAGE;
+
+    if (cli_parse(&argc, &argv, entries, 2, "FOLDER PLACE",
+                  "Let the guest of a recording run on from a place, with "
+                  "other input than it had, and\nwithout a network.  The "
+                  "recording stays as it is.")) {
+        if (!replay_place_parse(argv[2], &b.place, &error)) {
+            cli_error("%s", error->message);
+        } else if (rr_open(&b.common, argv[1], &code)) {
+            code = branch(&b);
+        }
+    }
+    replay_place_clear(&b.place);
+    rr_clear(&b.common);
+    return code;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The terminal as a guest's serial port: see rr-terminal.h
+ */
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/rr-terminal.h"
+
+/*
+ * QEMU is not in our process group, so that Ctrl-C ends us and not QEMU; then
+ * it must not read the terminal either.
+ */
+static void *pump(void *opaque)
+{
+    int fd = GPOINTER_TO_INT(opaque);
+    char bytes[256];
+    ssize_t n;
+
+    while ((n = read(STDIN_FILENO, bytes, sizeof(bytes))) > 0) {
+        if (cli_write_all(fd, bytes, n)) {
+            break;
+        }
+    }
+    close(fd);
+    return NULL;
+}
+
+bool rr_terminal_open(struct rr_terminal *t)
+{
+    int fds[2];
+
+    if (pipe2(fds, O_CLOEXEC)) {
+        return false;
+    }
+    t->input = fds[0];
+    t->output = fds[1];
+    return true;
+}
+
+void rr_terminal_start(struct rr_terminal *t)
+{
+    struct termios now;
+
+    if (isatty(STDIN_FILENO) && !tcgetattr(STDIN_FILENO, &t->before)) {
+        now = t->before;
+        now.c_lflag &= ~(ICANON | ECHO);
+        now.c_cc[VMIN] = 1;
+        now.c_cc[VTIME] = 0;
+        t->changed = !tcsetattr(STDIN_FILENO, TCSANOW, &now);
+    }
+    g_thread_unref(g_thread_new("stdin", pump, GINT_TO_POINTER(t->output)));
+    t->output = -1;
+}
+
+void rr_terminal_close(struct rr_terminal *t)
+{
+    if (t->changed) {
+        tcsetattr(STDIN_FILENO, TCSANOW, &t->before);
+    }
+    if (t->input >= 0) {
+        close(t->input);
+    }
+    if (t->output >= 0) {
+        close(t->output);
+    }
+}
