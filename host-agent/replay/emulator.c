@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "replay/emulator.h"
-#include "replay/remove-folder.h"
+#include "replay/private-folder.h"
 #include "util/json.h"
 
 /* A busy machine starts QEMU slowly. */
@@ -26,6 +26,7 @@
 struct emulator {
     struct emulator_options options;
     char *folder;
+    int lock;                   /* of the folder; QEMU has it, too */
     GPtrArray *arguments;
     struct btrail_qmp *qmp;
     GPid pid;
@@ -35,6 +36,7 @@ struct emulator {
 /* What the process needs between fork() and exec(): no memory, no locks */
 struct birth {
     int monitor;
+    int lock;
     int death_signal;
     pid_t parent;
 };
@@ -42,7 +44,8 @@ struct birth {
 struct emulator *emulator_new(const struct emulator_options *options,
                               GError **error)
 {
-    g_autofree char *folder = g_dir_make_tmp("backtrail-rr-XXXXXX", error);
+    int lock;
+    g_autofree char *folder = private_folder_new(g_get_tmp_dir(), &lock, error);
     struct emulator *e;
 
     if (!folder) {
@@ -51,6 +54,7 @@ struct emulator *emulator_new(const struct emulator_options *options,
     e = g_new0(struct emulator, 1);
     e->options = *options;
     e->folder = g_steal_pointer(&folder);
+    e->lock = lock;
     e->arguments = g_ptr_array_new_with_free_func(g_free);
     g_ptr_array_add(e->arguments, g_strdup(options->program));
     for (char *const *a = options->arguments; *a; a++) {
@@ -98,6 +102,7 @@ static void set_up_child(void *opaque)
     /* Ctrl-C is for us, who then end it in order. */
     setpgid(0, 0);
     fcntl(birth->monitor, F_SETFD, 0);
+    fcntl(birth->lock, F_SETFD, 0);
     prctl(PR_SET_PDEATHSIG, birth->death_signal);
     if (getppid() != birth->parent) {
         _exit(1);
@@ -128,7 +133,9 @@ static int open_standard(int given)
 
 static bool spawn(struct emulator *e, int monitor, GError **error)
 {
-    struct birth birth = { monitor, e->options.death_signal, getpid() };
+    struct birth birth = {
+        monitor, e->lock, e->options.death_signal, getpid()
+    };
     int err = open_output(e, error);
     int in, out;
     bool ok;
@@ -331,7 +338,7 @@ void emulator_free(struct emulator *e)
         emulator_wait(e, 60000, NULL);
     }
     btrail_qmp_free(e->qmp);
-    remove_folder(e->folder);
+    private_folder_remove(e->folder, e->lock);
     g_free(e->folder);
     g_ptr_array_unref(e->arguments);
     g_free(e);
