@@ -69,14 +69,15 @@ class Agent(transport.Agent):
 
     def go_on(self):
         # QEMU may hang up at any moment; another agent may have spoilt what is
-        # in the memory.
+        # in the memory.  Then this one hangs up: a guest would wait for it.
         try:
             while not self.over:
                 if self.habit != 'silent':
                     self.drain_once()
                 getattr(self, 'be_' + self.habit)()
         except (OSError, ValueError, OverflowError, struct.error):
-            pass
+            with contextlib.suppress(OSError):
+                self.sock.shutdown(socket.SHUT_RDWR)
         except TypeError:
             # On a busy machine, close() may not have waited for this thread.
             if self.map is not None:
@@ -166,9 +167,9 @@ class Capture:
         return states
 
     def can_wait(self):
-        """Can the guest wait for ever?"""
+        """Can the guest wait for longer than the test does?"""
         return self.arguments.get('overflow', 'pause') == 'pause' and \
-            self.arguments.get('agent-timeout', 5000) == 0 and \
+            not 0 < self.arguments.get('agent-timeout', 5000) < 60000 and \
             self.agent.habit != 'good'
 
 
