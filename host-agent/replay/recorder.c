@@ -30,6 +30,7 @@ struct recorder {
     char *program;
     uint64_t started;
     bool running;               /* the guest has begun */
+    bool full;                  /* a disk of the host takes no more */
 };
 
 static bool make_folder(const char *path, GError **error)
@@ -195,24 +196,25 @@ static bool describe(struct recorder *r, GError **error)
 }
 
 /* Does the guest stand for good?  It may be somebody else's "stop". */
-static bool has_ended(struct emulator *e)
+static bool has_ended(struct recorder *r, struct emulator *e)
 {
     g_autoptr(JsonNode) node = emulator_execute(e, "query-status", NULL, -1,
                                                 QUIT_MS, NULL);
     const char *status = node && JSON_NODE_HOLDS_OBJECT(node) ?
         btrail_json_string(json_node_get_object(node), "status") : NULL;
 
+    r->full = !g_strcmp0(status, "io-error");
     return g_strcmp0(status, "paused") && g_strcmp0(status, "running");
 }
 
 /* Waits until the machine is switched off, or is to be. */
-static bool wait_for_end(struct emulator *e, GError **error)
+static bool wait_for_end(struct recorder *r, struct emulator *e, GError **error)
 {
     for (;;) {
         g_autoptr(GError) local = NULL;
         g_autofree char *event = emulator_event(e, POLL_MS, &local);
 
-        if (event && !strcmp(event, "STOP") && has_ended(e)) {
+        if (event && !strcmp(event, "STOP") && has_ended(r, e)) {
             return true;
         }
         if (event || g_error_matches(local, BTRAIL_AGENT_ERROR,
@@ -252,6 +254,23 @@ static bool finish(struct recorder *r, struct emulator *e, GError **error)
     return true;
 }
 
+/* The recording is not complete, and whole up to there. */
+static bool check_disks(const struct recorder *r, struct emulator *e,
+                        GError **error)
+{
+    g_autofree char *output = r->full ? emulator_output(e) : NULL;
+
+    if (!r->full) {
+        return true;
+    }
+    return btrail_agent_fail(error, BTRAIL_AGENT_ERROR_OUTPUT,
+                             "the recording ends where a disk of this host has "
+                             "taken no more, that of %s or of the guest's "
+                             "overlays in %s, and can be replayed up to there: "
+                             "%s", r->recording->folder, g_get_tmp_dir(),
+                             *output ? g_strstrip(output) : "no space left");
+}
+
 static bool run_guest(struct recorder *r, struct emulator *e, GError **error)
 {
     emulator_add(e, "-icount");
@@ -266,7 +285,8 @@ static bool run_guest(struct recorder *r, struct emulator *e, GError **error)
     if (r->options->started) {
         r->options->started(r->options->opaque);
     }
-    return wait_for_end(e, error) && finish(r, e, error);
+    return wait_for_end(r, e, error) && finish(r, e, error) &&
+           check_disks(r, e, error);
 }
 
 static bool record(struct recorder *r, GError **error)

@@ -315,8 +315,8 @@ static bool check_size(const struct recording *r,
 }
 
 /*
- * QEMU writes the head of its log when it ends.  A recorder that was killed
- * leaves a log without one, or a whole log and no hash of it.
+ * A recorder that was killed leaves a log that ends with some whole event, and
+ * no hash of it.  QEMU writes the head first of all.
  */
 static bool check_unfinished_log(struct recording *r, GError **error)
 {
@@ -332,8 +332,8 @@ static bool check_unfinished_log(struct recording *r, GError **error)
     close(fd);
     if (n != sizeof(version) || !version) {
         return refuse(error, r->folder, "the recording was cut off: QEMU was "
-                      "killed before it had finished " BTRAIL_RECORDING_LOG
-                      ", and it cannot be replayed; record again");
+                      "killed before it had begun " BTRAIL_RECORDING_LOG
+                      ", and there is nothing to be replayed; record again");
     }
     r->log.size = st.st_size;
     return true;
