@@ -65,9 +65,9 @@ static char *describe_checkpoints(void *opaque, GError **error)
             json_array_get_int_element(icounts, n - 1));
     }
     if (btrail_json_int(info, "merged", 0)) {
-        g_string_append_printf(text, "removed      %" G_GINT64_FORMAT ", to keep "
-                               "to the limit\n",
-                               btrail_json_int(info, "merged", 0));
+        g_string_append_printf(
+            text, "removed      %" G_GINT64_FORMAT ", to keep to the limit\n",
+            btrail_json_int(info, "merged", 0));
     }
     return g_string_free(g_steal_pointer(&text), FALSE);
 }

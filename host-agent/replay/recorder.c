@@ -332,7 +332,8 @@ struct recording *recorder_run(const struct recorder_options *options,
         ok = false;
     } else {
         ok = make_folders(&r, error) && add_files(&r, error) &&
-             is_permitted(&r, error) && examine(&r, error) && describe(&r, error) && record(&r, error);
+             is_permitted(&r, error) && examine(&r, error) &&
+             describe(&r, error) && record(&r, error);
         if (!ok && !r.running) {
             remove_folder(r.recording->folder);
         }
