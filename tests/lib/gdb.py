@@ -7,6 +7,10 @@ import subprocess
 
 import qemu
 
+# What a gdb says where a recording ends or begins; from 16 on, the second
+NO_MORE = ('No more reverse-execution history|'
+           'Reached end of recorded history; stopping')
+
 
 class Gdb:
     """command is gdb's, or one that starts it."""
