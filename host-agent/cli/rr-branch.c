@@ -70,7 +70,14 @@ static bool run(struct rr_branch *b, struct player *p, struct rr_terminal *t,
     }
     say_live(b, p);
     rr_terminal_start(t);
-    return (b->gdb || player_run(p, error)) && player_wait_end(p, error);
+    ok = (b->gdb || player_run(p, error)) && player_wait_end(p, error);
+    if (!ok && g_error_matches(*error, BTRAIL_AGENT_ERROR,
+                               BTRAIL_AGENT_ERROR_CANCELLED)) {
+        /* Ctrl-C, before the guest ran */
+        g_clear_error(error);
+        ok = true;
+    }
+    return ok;
 }
 
 static int branch(struct rr_branch *b)

@@ -353,6 +353,18 @@ static void free_view(struct view *v)
     g_free(v);
 }
 
+/*
+ * Is the breakpoint that QEMU has met behind an exception or an interrupt?
+ * That is no instruction, and QEMU can stand before it at the same count.
+ */
+static bool meets_breakpoint(struct view *v)
+{
+    struct target *t = v->fe->target;
+
+    return target_step(t, NULL) &&
+           target_place(t)->icount == v->place.icount && at_breakpoint(v);
+}
+
 /* QEMU has come back to a place behind the instruction that meets a
  * watchpoint. */
 static void stop_behind_watchpoint(struct view *v, const char *said)
@@ -362,6 +374,11 @@ static void stop_behind_watchpoint(struct view *v, const char *said)
     bool watched;
 
     fe->current = v;
+    if (meets_breakpoint(v)) {
+        note_place(v);
+        stopped(v, STOPPED);
+        return;
+    }
     if (!go_back(v, &error) || !stop_at_watchpoint(v, &watched, &error)) {
         fe->current = NULL;
         refuse_run(v, error);
