@@ -18,12 +18,14 @@ struct mark {
 /* A vCPU */
 struct lane {
     unsigned vcpu;
+    uint64_t records;
     struct btrail_cursor *cursor;
     GArray *marks;
     struct block_index *index;
 };
 
 struct history {
+    const struct btrail_trace *trace;
     struct lane lanes[BTRAIL_MAX_VCPUS];
     unsigned n;
 };
@@ -75,11 +77,13 @@ struct history *history_new(const struct btrail_trace *trace)
     struct btrail_stream_info info;
     bool any = false, ok = true;
 
+    h->trace = trace;
     for (unsigned i = 0; ok && i < BTRAIL_MAX_VCPUS &&
          !btrail_trace_stream(trace, i, &info); i++) {
         struct lane *l = &h->lanes[h->n++];
 
         l->vcpu = info.vcpu;
+        l->records = info.records;
         l->marks = g_array_new(FALSE, FALSE, sizeof(struct mark));
         ok = !btrail_cursor_open(&l->cursor, trace, info.vcpu, 0) &&
              read_marks(l, trace) && has_counts(l, &any);
@@ -88,11 +92,18 @@ struct history *history_new(const struct btrail_trace *trace)
         history_free(h);
         return NULL;
     }
-    for (unsigned i = 0; i < h->n; i++) {
-        btrail_trace_stream(trace, i, &info);
-        h->lanes[i].index = block_index_new(trace, info.vcpu, info.records, 0);
-    }
     return h;
+}
+
+void history_index(struct history *h)
+{
+    for (unsigned i = 0; i < h->n; i++) {
+        struct lane *l = &h->lanes[i];
+
+        if (!l->index) {
+            l->index = block_index_new(h->trace, l->vcpu, l->records, 0);
+        }
+    }
 }
 
 void history_free(struct history *h)
@@ -264,7 +275,9 @@ static bool search(struct lane *l, struct search *s, uint64_t begin,
     return true;
 }
 
-static enum history_answer search_lane(struct lane *l, struct search *s)
+/* @any: the vCPU has records before that. */
+static enum history_answer search_lane(struct lane *l, struct search *s,
+                                       bool *any)
 {
     struct history_place place;
     uint64_t before, begin, end, next;
@@ -272,6 +285,7 @@ static enum history_answer search_lane(struct lane *l, struct search *s)
     if (!lane_at(l, s->icount, &place, &next)) {
         return HISTORY_NONE;
     }
+    *any = true;
     /* The record that ends the block in which the guest stands, too */
     for (before = place.index + 2;
          block_index_last(l->index, s->addresses, s->n, before, &begin, &end);
@@ -293,9 +307,9 @@ enum history_answer history_last_visit(struct history *h,
 {
     const struct lane *running = running_lane(h, icount);
     enum history_answer answer = HISTORY_NONE;
-    struct history_place place;
     bool any = false;
 
+    history_index(h);
     for (unsigned i = 0; i < h->n; i++) {
         struct lane *l = &h->lanes[i];
         struct search s = {
@@ -303,8 +317,7 @@ enum history_answer history_last_visit(struct history *h,
             .vcpu = l->vcpu, .stands = l == running,
         };
 
-        any |= history_at(h, l->vcpu, icount, &place);
-        switch (search_lane(l, &s)) {
+        switch (search_lane(l, &s, &any)) {
         case HISTORY_UNKNOWN:
             return HISTORY_UNKNOWN;
         case HISTORY_NONE:
