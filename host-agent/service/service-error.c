@@ -9,19 +9,6 @@
 
 G_DEFINE_QUARK(btrail-service-error-quark, btrail_service_error)
 
-bool btrail_service_fail(GError **error, enum btrail_service_error code,
-                         const char *format, ...)
-{
-    va_list args;
-
-    if (error) {
-        va_start(args, format);
-        *error = g_error_new_valist(BTRAIL_SERVICE_ERROR, code, format, args);
-        va_end(args);
-    }
-    return false;
-}
-
 bool btrail_service_fail_errno(GError **error, const char *format, ...)
 {
     int e = errno;

@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "util/fail.h"
+
 #define BTRAIL_SERVICE_ERROR btrail_service_error_quark()
 GQuark btrail_service_error_quark(void);
 
@@ -32,8 +34,8 @@ enum btrail_service_error {
 };
 
 /* Set @error to a message of this code; always false. */
-bool btrail_service_fail(GError **error, enum btrail_service_error code,
-                         const char *format, ...) G_GNUC_PRINTF(3, 4);
+#define btrail_service_fail(error, code, ...) \
+    btrail_fail(error, BTRAIL_SERVICE_ERROR, code, __VA_ARGS__)
 
 /* "WHAT: strerror(errno)"; always false */
 bool btrail_service_fail_errno(GError **error, const char *format, ...)

@@ -9,19 +9,6 @@
 
 G_DEFINE_QUARK(btrail-agent-error-quark, btrail_agent_error)
 
-bool btrail_agent_fail(GError **error, enum btrail_agent_error code,
-                       const char *format, ...)
-{
-    va_list args;
-
-    if (error) {
-        va_start(args, format);
-        *error = g_error_new_valist(BTRAIL_AGENT_ERROR, code, format, args);
-        va_end(args);
-    }
-    return false;
-}
-
 void btrail_agent_error_errno(GError **error, const char *what)
 {
     int e = errno;

@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "util/fail.h"
+
 #define BTRAIL_AGENT_ERROR btrail_agent_error_quark()
 GQuark btrail_agent_error_quark(void);
 
@@ -40,8 +42,8 @@ enum btrail_agent_error {
 };
 
 /* Set @error to a message of this code; always false. */
-bool btrail_agent_fail(GError **error, enum btrail_agent_error code,
-                       const char *format, ...) G_GNUC_PRINTF(3, 4);
+#define btrail_agent_fail(error, code, ...) \
+    btrail_fail(error, BTRAIL_AGENT_ERROR, code, __VA_ARGS__)
 
 /* Sets @error to "WHAT: strerror(errno)". */
 void btrail_agent_error_errno(GError **error, const char *what);
