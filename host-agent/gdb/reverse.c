@@ -82,10 +82,6 @@ static enum history_answer walk(struct target *t,
     const struct target_place *at = target_place(t);
     uint64_t end = MIN(visit->end, before);
 
-    /* An interrupt comes between, or the trace is of another replay. */
-    if (at->pc != visit->to) {
-        return HISTORY_UNKNOWN;
-    }
     while (at->pc != visit->at && at->icount < end) {
         uint64_t pc = at->pc;
 
@@ -117,7 +113,11 @@ enum history_answer reverse_continue(struct target *t, struct history *h,
                HISTORY_UNKNOWN;
     }
     if (answer == HISTORY_FOUND) {
-        if (!target_go_icount(t, visit.start, error)) {
+        const struct target_place begin = { visit.start, visit.to };
+
+        /* Behind an exception or interrupt, which is no instruction.  It is
+         * not there if the trace is of another replay. */
+        if (!target_go(t, &begin, error)) {
             return HISTORY_UNKNOWN;
         }
         answer = walk(t, &visit, from.icount, error);
