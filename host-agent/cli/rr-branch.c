@@ -8,41 +8,13 @@
 
 #include "cli/rr-terminal.h"
 #include "cli/rr.h"
-#include "gdb/trace-index.h"
-#include "replay/place.h"
 
 struct rr_branch {
     struct rr_options common;
     gboolean gdb;
     struct replay_place place;
-    uint64_t icount;
-    bool exact;
+    struct rr_found found;
 };
-
-static bool find_place(struct rr_branch *b, GError **error)
-{
-    g_autofree char *path = recording_path(b->common.recording,
-                                           BTRAIL_RECORDING_TRACE);
-    const struct symbolizer_options symbols = rr_symbols(&b->common);
-    struct btrail_trace *trace = NULL;
-    struct trace_index *index = NULL;
-    int ret = access(path, F_OK) ? 0 : btrail_trace_open(&trace, path);
-    bool ok;
-
-    if (ret) {
-        return btrail_agent_fail(error, BTRAIL_AGENT_ERROR_PROTOCOL, "%s: %s",
-                                 path, cli_strerror(ret));
-    }
-    if (trace) {
-        index = trace_index_new(trace, &symbols, error);
-    }
-    ok = (!trace || index) &&
-         replay_place_find(&b->place, trace, index ? index->symbols : NULL,
-                           &b->icount, &b->exact, error);
-    trace_index_free(index);
-    btrail_trace_close(trace);
-    return ok;
-}
 
 static void say_live(const struct rr_branch *b, const struct player *p)
 {
@@ -50,7 +22,7 @@ static void say_live(const struct rr_branch *b, const struct player *p)
         return;
     }
     cli_fprintf(stderr, "live from instruction %" PRIu64 "%s, without a "
-                "network; Ctrl-C ends it\n", b->icount, b->exact ? "" :
+                "network; Ctrl-C ends it\n", b->found.icount, b->found.exact ? "" :
                 ", the last one before the place that the trace has a count "
                 "of");
     cli_fprintf(stderr, "%s: gdb -ex 'target remote %s'\n", b->gdb ?
@@ -62,7 +34,7 @@ static void say_live(const struct rr_branch *b, const struct player *p)
 static bool run(struct rr_branch *b, struct player *p, struct rr_terminal *t,
                 GError **error)
 {
-    bool ok = player_goto(p, b->icount, error);
+    bool ok = player_goto(p, b->found.icount, error);
 
     rr_end_progress(&b->common);
     if (!ok || !player_go_live(p, error)) {
@@ -95,13 +67,14 @@ static int branch(struct rr_branch *b)
     }
     ends.input = terminal.input;
     options.terminal = &ends;
-    if (find_place(b, &error)) {
+    if (rr_find(&b->common, &b->place, &b->found, &error)) {
         p = player_start(&options, &error);
     }
     if (!p || !run(b, p, &terminal, &error)) {
         code = rr_failed(error);
     }
     player_free(p);
+    rr_found_clear(&b->found);
     rr_terminal_close(&terminal);
     return code;
 }

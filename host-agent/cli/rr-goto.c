@@ -5,11 +5,8 @@
 
 #include <inttypes.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/rr.h"
-#include "gdb/trace-index.h"
-#include "replay/place.h"
 #include "util/json.h"
 
 /**
@@ -131,34 +128,21 @@ static bool arrive(struct rr_options *o, struct arrival *a, GError **error)
 
 static int go(struct rr_options *o, const struct replay_place *place)
 {
-    g_autofree char *path = recording_path(o->recording,
-                                           BTRAIL_RECORDING_TRACE);
-    const struct symbolizer_options symbols = rr_symbols(o);
-    struct btrail_trace *trace = NULL;
-    struct trace_index *index = NULL;
-    struct arrival a = { .icount = 0 };
     g_autoptr(GError) error = NULL;
+    struct rr_found found;
+    struct arrival a = { .icount = 0 };
     int code = CLI_OK;
-    int ret = access(path, F_OK) ? 0 : btrail_trace_open(&trace, path);
+    bool ok = rr_find(o, place, &found, &error);
 
-    if (ret) {
-        cli_error("%s: %s", path, cli_strerror(ret));
-        return CLI_DAMAGED;
-    }
-    if (trace) {
-        index = trace_index_new(trace, &symbols, &error);
-    }
-    if (!error &&
-        replay_place_find(place, trace, index ? index->symbols : NULL,
-                          &a.icount, &a.exact, &error) &&
-        arrive(o, &a, &error)) {
-        name_address(&a, index);
+    a.icount = found.icount;
+    a.exact = found.exact;
+    if (ok && arrive(o, &a, &error)) {
+        name_address(&a, found.index);
         print_arrival(o, &a);
     } else {
         code = rr_failed(error);
     }
-    trace_index_free(index);
-    btrail_trace_close(trace);
+    rr_found_clear(&found);
     g_free(a.registers);
     g_free(a.name);
     g_free(a.task);

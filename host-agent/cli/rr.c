@@ -141,6 +141,35 @@ struct symbolizer_options rr_symbols(const struct rr_options *o)
     };
 }
 
+bool rr_find(const struct rr_options *o, const struct replay_place *place,
+             struct rr_found *found, GError **error)
+{
+    g_autofree char *path = recording_path(o->recording,
+                                           BTRAIL_RECORDING_TRACE);
+    const struct symbolizer_options symbols = rr_symbols(o);
+    int ret;
+
+    *found = (struct rr_found) { .trace = NULL };
+    ret = access(path, F_OK) ? 0 : btrail_trace_open(&found->trace, path);
+    if (ret) {
+        return btrail_agent_fail(error, BTRAIL_AGENT_ERROR_PROTOCOL, "%s: %s",
+                                 path, cli_strerror(ret));
+    }
+    if (found->trace) {
+        found->index = trace_index_new(found->trace, &symbols, error);
+    }
+    return (!found->trace || found->index) &&
+           replay_place_find(place, found->trace,
+                             found->index ? found->index->symbols : NULL,
+                             &found->icount, &found->exact, error);
+}
+
+void rr_found_clear(struct rr_found *found)
+{
+    trace_index_free(found->index);
+    btrail_trace_close(found->trace);
+}
+
 struct player_options rr_player(struct rr_options *o)
 {
     return (struct player_options) {

@@ -7,6 +7,8 @@
 #define BTRAIL_CLI_RR_H
 
 #include "cli/cli.h"
+#include "gdb/trace-index.h"
+#include "replay/place.h"
 #include "replay/player.h"
 #include "symbolize/symbolizer.h"
 
@@ -63,6 +65,23 @@ void rr_clear(struct rr_options *o);
 
 /* What RR_SYMBOL_ENTRIES have read */
 struct symbolizer_options rr_symbols(const struct rr_options *o);
+
+/**
+ * struct rr_found - where a place is
+ * @trace, @index: of the recording; NULL if it has none
+ * @exact:         the trace has a count for it, and not only for one before
+ */
+struct rr_found {
+    struct btrail_trace *trace;
+    struct trace_index *index;
+    uint64_t icount;
+    bool exact;
+};
+
+/* Finds a place by the recording's trace, if there is one. */
+bool rr_find(const struct rr_options *o, const struct replay_place *place,
+             struct rr_found *found, GError **error);
+void rr_found_clear(struct rr_found *found);
 
 /* Options for a player of it; with progress on a terminal */
 struct player_options rr_player(struct rr_options *o);
