@@ -216,33 +216,31 @@ static bool handle_device(struct native *n, const char *option,
     return true;
 }
 
+/* Leaves it out if @key is @unwanted. */
+static bool put_wanted(struct native *n, const char *option, const char *value,
+                       const char *implied, const char *key,
+                       const char *unwanted, GError **error)
+{
+    g_autoptr(GPtrArray) list = parse(value, implied, error);
+
+    if (list && g_strcmp0(option_list_get(list, key), unwanted)) {
+        put_list(n, option, list, implied);
+    }
+    return list;
+}
+
 static bool handle_object(struct native *n, const char *option,
                           const char *value, GError **error)
 {
-    g_autoptr(GPtrArray) list = parse(value, "qom-type", error);
-
-    if (!list) {
-        return false;
-    }
     /* For what it stores encrypted, which a recording has not */
-    if (g_strcmp0(option_list_get(list, "qom-type"), "secret")) {
-        put_list(n, option, list, "qom-type");
-    }
-    return true;
+    return put_wanted(n, option, value, "qom-type", "qom-type", "secret",
+                      error);
 }
 
 static bool handle_chardev(struct native *n, const char *option,
                            const char *value, GError **error)
 {
-    g_autoptr(GPtrArray) list = parse(value, "backend", error);
-
-    if (!list) {
-        return false;
-    }
-    if (g_strcmp0(option_list_get(list, "id"), "charmonitor")) {
-        put_list(n, option, list, "backend");
-    }
-    return true;
+    return put_wanted(n, option, value, "backend", "id", "charmonitor", error);
 }
 
 /* "256", or "size=262144k" */
@@ -395,7 +393,6 @@ char **native_arguments(const char *text, char *const *added, GError **error)
     g_hash_table_unref(n.nodes);
     g_ptr_array_add(n.out, NULL);
     if (!ok) {
-        g_ptr_array_set_free_func(n.out, g_free);
         g_ptr_array_unref(n.out);
         return NULL;
     }
