@@ -16,8 +16,6 @@
 #include "gdb/symbol-file.h"
 #include "util/json.h"
 
-#define QUERY_MS    60000
-
 struct gdb_session {
     struct player *player;
     struct front_end *fe;
@@ -44,8 +42,7 @@ static bool get_icount(void *opaque, uint64_t *icount, GError **error)
 
 static char *describe_checkpoints(void *opaque, GError **error)
 {
-    g_autoptr(JsonNode) node = player_execute(
-        opaque, "query-replay-checkpoints", NULL, -1, QUERY_MS, error);
+    g_autoptr(JsonNode) node = player_checkpoints(opaque, error);
     JsonObject *info = node ? json_node_get_object(node) : NULL;
     JsonArray *icounts = info ? btrail_json_array(info, "icounts") : NULL;
     guint n = icounts ? json_array_get_length(icounts) : 0;
@@ -164,6 +161,9 @@ static bool open_trace(struct gdb_session *s,
                        const char *folder, GError **error)
 {
     s->trace = trace_index_new(trace, symbols, error);
+    if (s->trace && s->trace->history) {
+        history_index(s->trace->history);
+    }
     s->symbols = s->trace ? process_symbols_new(s->trace, folder, error) :
                  NULL;
     return s->symbols;

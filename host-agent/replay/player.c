@@ -196,11 +196,16 @@ static bool behind_end(uint64_t want, uint64_t got, GError **error)
     return false;
 }
 
+JsonNode *player_checkpoints(struct player *p, GError **error)
+{
+    return player_execute(p, "query-replay-checkpoints", NULL, -1, QUERY_MS,
+                          error);
+}
+
 /* Is there no checkpoint, since its memory would be too small? */
 static bool has_no_checkpoint(struct player *p)
 {
-    g_autoptr(JsonNode) node = player_execute(
-        p, "query-replay-checkpoints", NULL, -1, QUERY_MS, NULL);
+    g_autoptr(JsonNode) node = player_checkpoints(p, NULL);
     JsonArray *list = node ? btrail_json_array(json_node_get_object(node),
                                                "icounts") : NULL;
 

@@ -100,6 +100,9 @@ bool player_ended(const struct player *p);
 const char *player_gdb_socket(const struct player *p);
 const char *player_qmp_socket(const struct player *p);
 
+/* What QEMU says of its checkpoints: ReplayCheckpointsInfo */
+JsonNode *player_checkpoints(struct player *p, GError **error);
+
 /* A QMP command, and a line of the human monitor whose text is to be freed */
 JsonNode *player_execute(struct player *p, const char *command,
                          JsonObject *arguments, int fd, int timeout_ms,
