@@ -131,7 +131,7 @@ static bool is_drive(const char *value)
 
 static bool is_cut_off(const GPtrArray *list, const char *const *known)
 {
-    return !option_list_unknown(list, known) &&
+    return !option_list_unknown(list, known) && paths_stay(list, NULL) &&
            !g_strcmp0(option_list_get(list, "type"), "user") &&
            !g_strcmp0(option_list_get(list, "restrict"), "on");
 }
@@ -159,7 +159,7 @@ static bool is_chardev(const char *value)
     static const char *const known[] = { "backend", "id", "mux", NULL };
     g_autoptr(GPtrArray) list = option_list_parse(value, "backend");
 
-    return !option_list_unknown(list, known) &&
+    return !option_list_unknown(list, known) && paths_stay(list, NULL) &&
            !g_strcmp0(option_list_get(list, "backend"), "null");
 }
 

@@ -22,24 +22,40 @@ static void check_file(const struct recorded_file *f)
     fuzz_require(strlen(f->sha256) == 64);
 }
 
-/* A path of an argument is that of a file of the recording, or text of the
- * guest. */
+/* A path of a value is that of a file of the recording. */
+static void check_value(const char *value)
+{
+    for (const char *slash = strchr(value, '/'); slash;
+         slash = strchr(slash + 1, '/')) {
+        const char *begin = slash;
+
+        while (begin > value && !strchr(",=", begin[-1])) {
+            begin--;
+        }
+        fuzz_require(g_str_has_prefix(begin, "recording/files/"));
+        fuzz_require(!strstr(begin, ".."));
+    }
+}
+
+/* The text of the guest is free; a value may be spelled like an option. */
 static void check_arguments(char *const *a)
 {
+    static const char *const alone[] = {
+        "-no-reboot", "-nodefaults", "-no-user-config", NULL
+    };
+    static const char *const text[] = { "-append", "-name", NULL };
+
     for (; *a; a++) {
-        if (!strcmp(*a, "-append") || !strcmp(*a, "-name")) {
-            a++;
+        const char *option = *a;
+
+        fuzz_require(*option == '-');
+        if (g_strv_contains(alone, option)) {
             continue;
         }
-        for (const char *slash = strchr(*a, '/'); slash;
-             slash = strchr(slash + 1, '/')) {
-            const char *begin = slash;
-
-            while (begin > *a && !strchr(",=", begin[-1])) {
-                begin--;
-            }
-            fuzz_require(g_str_has_prefix(begin, "recording/files/"));
-            fuzz_require(!strstr(begin, ".."));
+        a++;
+        fuzz_require(*a);
+        if (!g_strv_contains(text, option)) {
+            check_value(*a);
         }
     }
 }
