@@ -121,34 +121,93 @@ static uint64_t stream_records(const struct btrail_trace *trace, unsigned vcpu)
     return 0;
 }
 
-/* Says where two traces differ, from the last fingerprint that agrees on. */
-static int compare(const struct rr_options *o, const struct btrail_trace *a,
-                   const struct btrail_trace *b, const GArray *prints,
-                   const GArray *others)
+/**
+ * struct comparison - of two traces, over all vCPUs
+ * @both:    records that both have
+ * @tail:    those that one has behind them
+ * @first:   the first record that differs, if @differ
+ * @ended:   behind it, only one trace has records, if @tail
+ * @tables:  CR3 loads differ where records do not: before record @records of
+ *           @vcpu
+ */
+struct comparison {
+    uint64_t both;
+    uint64_t tail;
+    bool differ;
+    struct fingerprint_difference first;
+    struct fingerprint_difference ended;
+    bool tables;
+    uint32_t vcpu;
+    uint64_t records;
+};
+
+/* The instructions before a record, by which those of several vCPUs can be
+ * ordered */
+static uint64_t count_of(const struct fingerprint_difference *d)
 {
-    uint64_t in_a = stream_records(a, 0), in_b = stream_records(b, 0);
+    return d->a.flags >> BTRAIL_RECORD_ICOUNT_SHIFT;
+}
+
+/* Compares a stream from the last fingerprint that agrees on. */
+static bool compare_stream(struct comparison *c, const struct btrail_trace *a,
+                           const struct btrail_trace *b, uint32_t vcpu,
+                           const GArray *prints, const GArray *others,
+                           GError **error)
+{
+    uint64_t in_a = stream_records(a, vcpu), in_b = stream_records(b, vcpu);
     uint64_t both = MIN(in_a, in_b), from, records = 0;
+    g_autoptr(GError) local = NULL;
     struct fingerprint_difference d;
-    g_autoptr(GError) error = NULL;
-    uint32_t vcpu = 0;
     bool differ;
 
-    if (fingerprint_agree(prints, others, &vcpu, &records)) {
+    if (fingerprint_agree(prints, others, vcpu, &records)) {
         from = both / FINGERPRINT_INTERVAL * FINGERPRINT_INTERVAL;
     } else {
         from = (records - 1) / FINGERPRINT_INTERVAL * FINGERPRINT_INTERVAL;
     }
-    differ = fingerprint_compare(a, b, vcpu, from, &d, &error);
-    if (error) {
-        return rr_failed(error);
+    differ = fingerprint_compare(a, b, vcpu, from, &d, &local);
+    if (local) {
+        g_propagate_error(error, g_steal_pointer(&local));
+        return false;
     }
-    if (records && (!differ || d.ended)) {
-        return print_other_tables(o, vcpu, records);
+    c->both += both;
+    c->tail += MAX(in_a, in_b) - both;
+    if (differ && !d.ended) {
+        if (!c->differ || count_of(&d) < count_of(&c->first)) {
+            c->first = d;
+        }
+        c->differ = true;
+    } else if (records && !c->tables) {
+        c->tables = true;
+        c->vcpu = vcpu;
+        c->records = records;
+    } else if (differ) {
+        c->ended = d;
     }
-    if (!differ || (d.ended && MAX(in_a, in_b) - both <= MAX_TAIL)) {
-        return print_identical(o, both, MAX(in_a, in_b) - both);
+    return true;
+}
+
+static int compare(const struct rr_options *o, const struct btrail_trace *a,
+                   const struct btrail_trace *b, const GArray *prints,
+                   const GArray *others)
+{
+    struct comparison c = { 0 };
+    g_autoptr(GError) error = NULL;
+
+    for (uint32_t vcpu = 0; vcpu < BTRAIL_MAX_VCPUS; vcpu++) {
+        if ((stream_records(a, vcpu) || stream_records(b, vcpu)) &&
+            !compare_stream(&c, a, b, vcpu, prints, others, &error)) {
+            return rr_failed(error);
+        }
     }
-    return print_difference(o, &d);
+    if (c.differ) {
+        return print_difference(o, &c.first);
+    }
+    if (c.tables) {
+        return print_other_tables(o, c.vcpu, c.records);
+    }
+    return c.tail > MAX_TAIL ? print_difference(o, &c.ended) :
+           print_identical(o, c.both, c.tail);
 }
 
 static int compare_files(const struct rr_options *o, const char *first,

@@ -192,7 +192,7 @@ static const struct fingerprint *find(const GArray *prints, uint32_t vcpu,
     return NULL;
 }
 
-bool fingerprint_agree(const GArray *a, const GArray *b, uint32_t *vcpu,
+bool fingerprint_agree(const GArray *a, const GArray *b, uint32_t vcpu,
                        uint64_t *records)
 {
     for (unsigned i = 0; i < a->len; i++) {
@@ -201,11 +201,13 @@ bool fingerprint_agree(const GArray *a, const GArray *b, uint32_t *vcpu,
         const struct fingerprint *q = i < b->len ?
             &g_array_index(b, struct fingerprint, i) : NULL;
 
-        if (!q || q->vcpu != p->vcpu || q->records != p->records) {
-            q = find(b, p->vcpu, p->records);
+        if (p->vcpu != vcpu) {
+            continue;
+        }
+        if (!q || q->vcpu != vcpu || q->records != p->records) {
+            q = find(b, vcpu, p->records);
         }
         if (q && (q->chain[0] != p->chain[0] || q->chain[1] != p->chain[1])) {
-            *vcpu = p->vcpu;
             *records = p->records;
             return false;
         }
@@ -222,10 +224,26 @@ struct side {
     int ret;
 };
 
+static bool has_stream(const struct btrail_trace *trace, uint32_t vcpu)
+{
+    struct btrail_stream_info info;
+
+    for (unsigned i = 0; !btrail_trace_stream(trace, i, &info); i++) {
+        if (info.vcpu == vcpu) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool open_side(struct side *s, const struct btrail_trace *trace,
                       uint32_t vcpu, uint64_t from)
 {
     memset(s, 0, sizeof(*s));
+    if (!has_stream(trace, vcpu)) {
+        s->end = true;
+        return true;
+    }
     s->ret = btrail_cursor_open(&s->cursor, trace, vcpu, 0);
     if (!s->ret) {
         s->ret = btrail_cursor_seek(s->cursor, from);

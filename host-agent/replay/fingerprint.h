@@ -52,14 +52,15 @@ struct fingerprint_difference {
     bool ended;
 };
 
-/* Do all fingerprints that both have agree?  If not, @vcpu and @records get
+/* Do all fingerprints of a stream agree that both have?  If not, @records gets
  * the first one that does not. */
-bool fingerprint_agree(const GArray *a, const GArray *b, uint32_t *vcpu,
+bool fingerprint_agree(const GArray *a, const GArray *b, uint32_t vcpu,
                        uint64_t *records);
 
 /*
  * The first record of a stream that is not the same in both, from record @from
- * on.  False if there is none, and both have the same number.
+ * on.  False if there is none, and both have the same number.  A trace without
+ * the stream has none of its records.
  */
 bool fingerprint_compare(const struct btrail_trace *a,
                          const struct btrail_trace *b, uint32_t vcpu,

@@ -19,6 +19,7 @@ struct change {
     uint64_t cr3;               /* loaded before it */
     uint64_t less;              /* records at the end */
     unsigned slab;              /* records in a slab, if not SLAB */
+    unsigned vcpus;             /* if not one; the last one is different */
 };
 
 static void write_trace(const char *path, const struct change *c)
@@ -49,13 +50,17 @@ static void write_trace(const char *path, const struct change *c)
             records[i] = (struct btrail_record) { (first + i) % 777,
                                                   (first + i) % 555, 0 };
         }
+        for (unsigned vcpu = 0; vcpu + 1 < c->vcpus; vcpu++) {
+            g_assert_cmpint(btrail_writer_append(w, vcpu, &slab), ==, 0);
+        }
         if (c->index >= first && c->index < first + n) {
             records[c->index - first].from += c->add.from;
             records[c->index - first].to += c->add.to;
             records[c->index - first].flags += c->add.flags;
             slab.n_events += c->cr3 != 0;
         }
-        g_assert_cmpint(btrail_writer_append(w, 0, &slab), ==, 0);
+        g_assert_cmpint(btrail_writer_append(w, MAX(c->vcpus, 1) - 1, &slab),
+                        ==, 0);
     }
     g_assert_cmpint(btrail_writer_close(w), ==, 0);
 }
@@ -91,12 +96,11 @@ static void test_same(void)
     struct fingerprint_difference d;
     g_autoptr(GError) error = NULL;
     uint64_t records;
-    uint32_t vcpu;
 
     open_side(&a, &none);
     open_side(&b, &slabs);
     g_assert_cmpuint(a.prints->len, ==, 3);
-    g_assert_true(fingerprint_agree(a.prints, b.prints, &vcpu, &records));
+    g_assert_true(fingerprint_agree(a.prints, b.prints, 0, &records));
     g_assert_false(fingerprint_compare(a.trace, b.trace, 0, 0, &d, &error));
     g_assert_no_error(error);
     close_side(&a);
@@ -120,12 +124,9 @@ static void test_different(void)
         const struct change *c = &changes[i];
         uint64_t records = 0, last = c->index / FINGERPRINT_INTERVAL;
         struct fingerprint_difference d;
-        uint32_t vcpu = 7;
 
         open_side(&b, c);
-        g_assert_false(fingerprint_agree(a.prints, b.prints, &vcpu,
-                                         &records));
-        g_assert_cmpuint(vcpu, ==, 0);
+        g_assert_false(fingerprint_agree(a.prints, b.prints, 0, &records));
         g_assert_cmpuint(records, ==, MIN((last + 1) * FINGERPRINT_INTERVAL,
                                           RECORDS));
         g_assert_true(fingerprint_compare(a.trace, b.trace, 0,
@@ -140,6 +141,36 @@ static void test_different(void)
     close_side(&a);
 }
 
+static void test_several(void)
+{
+    static const struct change one = { .less = RECORDS - 9 }, two = {
+        .less = RECORDS - 9, .vcpus = 2 }, other = {
+        .less = RECORDS - 9, .index = 5, .add = { 0, 1, 0 }, .vcpus = 2 };
+    struct side a, b, c;
+    struct fingerprint_difference d;
+    uint64_t records;
+
+    open_side(&a, &two);
+    open_side(&b, &other);
+    g_assert_cmpuint(a.prints->len, ==, 2);
+    g_assert_true(fingerprint_agree(a.prints, b.prints, 0, &records));
+    g_assert_false(fingerprint_compare(a.trace, b.trace, 0, 0, &d, NULL));
+    g_assert_false(fingerprint_agree(a.prints, b.prints, 1, &records));
+    g_assert_true(fingerprint_compare(a.trace, b.trace, 1, 0, &d, NULL));
+    g_assert_cmpuint(d.vcpu, ==, 1);
+    g_assert_cmpuint(d.index, ==, 5);
+    g_assert_false(d.ended);
+    /* One without the stream */
+    open_side(&c, &one);
+    g_assert_true(fingerprint_agree(a.prints, c.prints, 1, &records));
+    g_assert_true(fingerprint_compare(a.trace, c.trace, 1, 0, &d, NULL));
+    g_assert_cmpuint(d.index, ==, 0);
+    g_assert_true(d.ended);
+    close_side(&a);
+    close_side(&b);
+    close_side(&c);
+}
+
 static void test_page_tables(void)
 {
     static const struct change none = { 0 }, cr3 = { .index = 3,
@@ -147,11 +178,10 @@ static void test_page_tables(void)
     struct side a, b;
     struct fingerprint_difference d;
     uint64_t records;
-    uint32_t vcpu;
 
     open_side(&a, &none);
     open_side(&b, &cr3);
-    g_assert_false(fingerprint_agree(a.prints, b.prints, &vcpu, &records));
+    g_assert_false(fingerprint_agree(a.prints, b.prints, 0, &records));
     /* The records are the same. */
     g_assert_false(fingerprint_compare(a.trace, b.trace, 0, 0, &d, NULL));
     close_side(&a);
@@ -165,11 +195,10 @@ static void test_shorter(void)
     struct side a, b;
     struct fingerprint_difference d;
     uint64_t records;
-    uint32_t vcpu;
 
     open_side(&a, &none);
     open_side(&b, &less);
-    g_assert_true(fingerprint_agree(a.prints, b.prints, &vcpu, &records));
+    g_assert_true(fingerprint_agree(a.prints, b.prints, 0, &records));
     g_assert_true(fingerprint_compare(a.trace, b.trace, 0, 0, &d, NULL));
     g_assert_true(d.ended);
     g_assert_cmpuint(d.index, ==, RECORDS - 10);
@@ -233,6 +262,7 @@ static void test_file(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/fingerprint/several", test_several);
     g_test_add_func("/fingerprint/same", test_same);
     g_test_add_func("/fingerprint/different", test_different);
     g_test_add_func("/fingerprint/page-tables", test_page_tables);
