@@ -7,6 +7,7 @@
 
 #include "cli/rr.h"
 #include "gdb/session.h"
+#include "replay/vcpu-count.h"
 
 struct rr_replay {
     struct rr_options common;
@@ -57,6 +58,10 @@ static int play(struct rr_replay *r)
     int code = CLI_OK;
 
     options.serial = serial;
+    if (r->gdb && vcpu_count(r->common.recording->arguments) > 1) {
+        cli_error("gdb knows one vCPU so far, and this recording has more");
+        return CLI_FAILED;
+    }
     if (r->gdb) {
         options.checkpoints = r->checkpoints;
         /* Ctrl-C is for gdb. */

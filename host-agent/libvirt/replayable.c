@@ -454,13 +454,15 @@ static void review_cpus(struct review *v)
     xmlNode *vcpu = child_or_new(v->root, "vcpu");
     g_autofree char *number = btrail_document_content(vcpu);
     g_autofree char *current = btrail_document_get(vcpu, "current");
+    const char *count = current ? current : *number ? number : "1";
 
-    if (*number && strcmp(number, "1")) {
-        change(v, "%s vCPUs: one instead", current ? current : number);
+    if (strcmp(count, number) && *number) {
+        change(v, "%s vCPUs: %s, since none can be plugged in later", number,
+               count);
     }
     btrail_document_remove(vcpu);
     vcpu = btrail_document_add(v->root, "vcpu", NULL, false);
-    btrail_document_set_inner(vcpu, "1");
+    btrail_document_set_inner(vcpu, count);
 }
 
 /* What a CPU has that is not QEMU's own */

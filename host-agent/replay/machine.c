@@ -11,6 +11,7 @@
 #include "replay/image.h"
 #include "replay/machine.h"
 #include "replay/option-list.h"
+#include "replay/vcpu-count.h"
 #include "util/parse.h"
 
 #define refuse(error, ...) \
@@ -221,18 +222,10 @@ static bool handle_machine(struct builder *b, const char *option,
 static bool handle_smp(struct builder *b, const char *option,
                        const char *value, GError **error)
 {
-    g_autoptr(GPtrArray) list = option_list_parse(value, "cpus");
-
-    for (unsigned i = 0; i < list->len; i++) {
-        const struct option_pair *p = g_ptr_array_index(list, i);
-
-        if (g_strcmp0(p->value, "1")) {
-            return refuse(error, "%s %s: one vCPU can be recorded so far; use "
-                          "-smp 1", option, value);
-        }
-    }
-    put_both(b, option, "1");
-    return true;
+    return vcpu_count_parse(value) ? keep(b, option, value, error) :
+           refuse(error, "%s %s: from 1 to %u vCPUs can be recorded, and none "
+                  "is plugged in later; use -smp 2", option, value,
+                  VCPU_COUNT_MAX);
 }
 
 static bool handle_memory(struct builder *b, const char *option,

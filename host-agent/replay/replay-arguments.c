@@ -10,6 +10,7 @@
 #include "replay/machine.h"
 #include "replay/option-list.h"
 #include "replay/replay-arguments.h"
+#include "replay/vcpu-count.h"
 
 #define FOLDER  "recording/" BTRAIL_RECORDING_FILES "/"
 
@@ -59,9 +60,9 @@ static bool is_bios(const char *value)
     return is_file(value) || !strpbrk(value, "/:");
 }
 
-static bool is_one(const char *value)
+static bool is_vcpus(const char *value)
 {
-    return !strcmp(value, "1");
+    return vcpu_count_parse(value);
 }
 
 static bool is_tcg(const char *value)
@@ -176,7 +177,7 @@ static const struct {
     { "-machine", is_machine },
     { "-accel", is_tcg },
     { "-cpu", has_no_path },
-    { "-smp", is_one },
+    { "-smp", is_vcpus },
     { "-m", has_no_path },
     { "-object", is_object },
     { "-device", is_device },

@@ -95,10 +95,10 @@ static void test_plain(struct fixture *f, gconstpointer data)
     check("-nodefaults -m 1G",
           "-nodefaults -m 1G -rtc base=utc -monitor none" RECORD_END,
           "-nodefaults -m 1G -rtc base=utc" REPLAY_END("1073741824"));
-    check("-nodefaults -snapshot -smp 1 -m 100 -rtc base=2001-01-01",
-          "-nodefaults -smp 1 -m 100 -rtc base=2001-01-01 -monitor none"
+    check("-nodefaults -snapshot -smp 2,cores=2 -m 100 -rtc base=2001-01-01",
+          "-nodefaults -smp 2,cores=2 -m 100 -rtc base=2001-01-01 -monitor none"
           RECORD_END,
-          "-nodefaults -smp 1 -m 100 -rtc base=2001-01-01"
+          "-nodefaults -smp 2,cores=2 -m 100 -rtc base=2001-01-01"
           REPLAY_END("104857600"));
     /* What QEMU adds by itself is said, so that both have it. */
     check("",
@@ -197,8 +197,8 @@ static void test_refused(struct fixture *f, gconstpointer data)
         { "-enable-kvm", "for TCG" },
         { "-accel kvm", "kvm" },
         { "-machine q35,accel=kvm", "kvm" },
-        { "-smp 2", "-smp 1" },
-        { "-smp cpus=1,maxcpus=4", "-smp 1" },
+        { "-smp 33", "from 1 to 32" },
+        { "-smp cpus=1,maxcpus=4", "plugged in later" },
         { "-rtc base=localtime", "base=utc" },
         { "-cpu host", "-cpu max" },
         { "-device nvme,drive=d", "nvme" },
@@ -271,7 +271,7 @@ static void test_hostile(struct fixture *f, gconstpointer data)
         "-device e1000,romfile=/x", "-device {}", "-object rng-egd,id=x",
         "-object memory-backend-file,id=x,mem-path=/x",
         "-machine pc,accel=kvm", "-machine pc,dumpdtb=x", "-accel kvm",
-        "-smp 2", "-display gtk", "-monitor stdio", "-qmp stdio", "-S",
+        "-smp 64", "-display gtk", "-monitor stdio", "-qmp stdio", "-S",
         "-daemonize", "-smbios file=/x", "-kernel", "recording/files/x",
         "--version", "-global x.y=/z", "-chardev null,id=c,logfile=x",
     };

@@ -84,7 +84,7 @@ static void test_changes(void)
           "<controller type='pci'/><controller type='virtio-serial'/>"
           "<video><model type='qxl'/></video><disk device='floppy'>"
           "<target dev='fda' bus='fdc'/></disk></devices></domain>",
-          "domain type kvm, 2 vCPUs, cpu host-passthrough, maxMemory, "
+          "domain type kvm, 4 vCPUs, cpu host-passthrough, maxMemory, "
           "features hyperv, sound ich9, controller virtio-serial, video qxl, "
           "floppy fda", "");
 }
