@@ -11,7 +11,9 @@
 
 /**
  * struct arrival - where it stands
- * @registers: QEMU's text
+ * @vcpu:      that runs next
+ * @several:   there are others
+ * @registers: QEMU's text, of @vcpu
  * @rip:       the next instruction
  * @name:      of it, or NULL
  * @task:      that runs, or NULL
@@ -19,6 +21,8 @@
 struct arrival {
     uint64_t icount;
     bool exact;
+    unsigned vcpu;
+    bool several;
     char *registers;
     uint64_t rip;
     char *name;
@@ -72,6 +76,9 @@ static void print_arrival(const struct rr_options *o, const struct arrival *a)
     char name[8];
 
     if (!o->json) {
+        if (a->several) {
+            cli_printf("vCPU %u, ", a->vcpu);
+        }
         cli_printf("instruction %" PRIu64 "%s, at 0x%" PRIx64 "%s%s\n",
                    a->icount, a->exact ? "" : ", the last one before the place "
                    "that the trace has a count of", a->rip,
@@ -96,14 +103,16 @@ static void print_arrival(const struct rr_options *o, const struct arrival *a)
         json_object_remove_member(registers, "-");
     }
     cli_print_json(btrail_json_new(
-        "U:icount", a->icount, "b:exact", a->exact, "X:rip", a->rip,
-        "S:name", a->name, "S:task", a->task, "o:registers", registers, NULL));
+        "U:icount", a->icount, "b:exact", a->exact, "u:vcpu", a->vcpu,
+        "X:rip", a->rip, "S:name", a->name, "S:task", a->task,
+        "o:registers", registers, NULL));
 }
 
 static bool arrive(struct rr_options *o, struct arrival *a, GError **error)
 {
     struct player_options options = rr_player(o);
     struct player *p;
+    g_autofree char *line = g_strdup_printf("info registers %u", a->vcpu);
     const char *text;
     char name[8];
     uint64_t value;
@@ -115,7 +124,7 @@ static bool arrive(struct rr_options *o, struct arrival *a, GError **error)
     }
     ok = player_goto(p, a->icount, error);
     rr_end_progress(o);
-    a->registers = ok ? player_hmp(p, "info registers", error) : NULL;
+    a->registers = ok ? player_hmp(p, line, error) : NULL;
     text = a->registers;
     while (text && next_register(&text, name, &value)) {
         if (!strcmp(name, "rip") || !strcmp(name, "eip")) {
@@ -136,6 +145,8 @@ static int go(struct rr_options *o, const struct replay_place *place)
 
     a.icount = found.icount;
     a.exact = found.exact;
+    a.vcpu = turns_vcpu(found.turns, found.icount);
+    a.several = found.turns;
     if (ok && arrive(o, &a, &error)) {
         name_address(&a, found.index);
         print_arrival(o, &a);

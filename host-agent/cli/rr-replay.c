@@ -7,7 +7,6 @@
 
 #include "cli/rr.h"
 #include "gdb/session.h"
-#include "replay/vcpu-count.h"
 
 struct rr_replay {
     struct rr_options common;
@@ -34,7 +33,9 @@ static int run_gdb(struct rr_replay *r, struct player *p)
     const struct symbolizer_options symbols = rr_symbols(&r->common);
     struct btrail_trace *trace = open_trace(r);
     g_autoptr(GError) error = NULL;
-    struct gdb_session *s = gdb_session_new(p, trace, &symbols, &error);
+    struct turns *turns = rr_turns(&r->common, &error);
+    struct gdb_session *s = error ? NULL :
+        gdb_session_new(p, trace, turns, &symbols, &error);
     int status = 0, code = CLI_OK;
 
     if (!s || !gdb_session_run(s, r->gdb_options, r->common.signals, &status,
@@ -44,6 +45,7 @@ static int run_gdb(struct rr_replay *r, struct player *p)
         code = CLI_FAILED;
     }
     gdb_session_free(s);
+    turns_free(turns);
     btrail_trace_close(trace);
     return code;
 }
@@ -58,10 +60,6 @@ static int play(struct rr_replay *r)
     int code = CLI_OK;
 
     options.serial = serial;
-    if (r->gdb && vcpu_count(r->common.recording->arguments) > 1) {
-        cli_error("gdb knows one vCPU so far, and this recording has more");
-        return CLI_FAILED;
-    }
     if (r->gdb) {
         options.checkpoints = r->checkpoints;
         /* Ctrl-C is for gdb. */

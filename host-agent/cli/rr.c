@@ -12,6 +12,7 @@
 #include "replay/fingerprint.h"
 #include "replay/known-qemu.h"
 #include "replay/tracer.h"
+#include "replay/vcpu-count.h"
 
 static const struct cli_command commands[] = {
     { "record", rr_record, "record a guest into a folder" },
@@ -141,22 +142,37 @@ struct symbolizer_options rr_symbols(const struct rr_options *o)
     };
 }
 
+struct turns *rr_turns(const struct rr_options *o, GError **error)
+{
+    g_autofree char *path = recording_path(o->recording,
+                                           o->recording->log.name);
+
+    return vcpu_count(o->recording->arguments) > 1 ?
+           turns_load(path, error) : NULL;
+}
+
 bool rr_find(const struct rr_options *o, const struct replay_place *place,
              struct rr_found *found, GError **error)
 {
     g_autofree char *path = recording_path(o->recording,
                                            BTRAIL_RECORDING_TRACE);
     const struct symbolizer_options symbols = rr_symbols(o);
+    g_autoptr(GError) local = NULL;
     int ret;
 
-    *found = (struct rr_found) { .trace = NULL };
+    *found = (struct rr_found) { .turns = rr_turns(o, &local) };
+    if (local) {
+        g_propagate_error(error, g_steal_pointer(&local));
+        return false;
+    }
     ret = access(path, F_OK) ? 0 : btrail_trace_open(&found->trace, path);
     if (ret) {
         return btrail_agent_fail(error, BTRAIL_AGENT_ERROR_PROTOCOL, "%s: %s",
                                  path, cli_strerror(ret));
     }
     if (found->trace) {
-        found->index = trace_index_new(found->trace, &symbols, error);
+        found->index = trace_index_new(found->trace, found->turns, &symbols,
+                                       error);
     }
     return (!found->trace || found->index) &&
            replay_place_find(place, found->trace,
@@ -167,6 +183,7 @@ bool rr_find(const struct rr_options *o, const struct replay_place *place,
 void rr_found_clear(struct rr_found *found)
 {
     trace_index_free(found->index);
+    turns_free(found->turns);
     btrail_trace_close(found->trace);
 }
 

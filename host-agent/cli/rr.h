@@ -66,14 +66,19 @@ void rr_clear(struct rr_options *o);
 /* What RR_SYMBOL_ENTRIES have read */
 struct symbolizer_options rr_symbols(const struct rr_options *o);
 
+/* The turns of a recording's vCPUs: NULL without an error if it has one */
+struct turns *rr_turns(const struct rr_options *o, GError **error);
+
 /**
  * struct rr_found - where a place is
  * @trace, @index: of the recording; NULL if it has none
+ * @turns:         see rr_turns()
  * @exact:         the trace has a count for it, and not only for one before
  */
 struct rr_found {
     struct btrail_trace *trace;
     struct trace_index *index;
+    struct turns *turns;
     uint64_t icount;
     bool exact;
 };

@@ -28,18 +28,21 @@
 
 /* Requests that change what QEMU does with later ones */
 static const char *const set_by[] = {
-    "Hg", "Hc", "Qqemu.PhyMemMode:",
+    "Qqemu.PhyMemMode:",
 };
 
 /**
  * struct view - what one gdb sees
  * @client:      NULL if it has left while the guest ran for it
  * @place:       where its guest stands
+ * @vcpu:        that its requests are about
+ * @back:        that goes back alone, or -1: @vcpu
  * @breakpoints: of its own, without "Z"
  * @settings:    what it has set, as set_by[] has them
  * @waiting:     its request that is not served yet, because the guest runs for
  *               another one
  * @run:         what lets the guest run for it, until it stops
+ * @steps:       the vCPU that executes one instruction then, or -1
  * @suspended:   that run was interrupted for another one
  * @interrupted: its user has interrupted the run
  */
@@ -47,10 +50,13 @@ struct view {
     struct front_end *fe;
     struct client *client;
     struct target_place place;
+    unsigned vcpu;
+    int back;
     GHashTable *breakpoints;
     char *settings[G_N_ELEMENTS(set_by)];
     GBytes *waiting;
     char *run;
+    int steps;
     bool suspended;
     bool interrupted;
 };
@@ -141,12 +147,24 @@ static void end_run(struct view *v, const char *answer)
     }
 }
 
+static const char *thread_of(const struct view *v)
+{
+    return target_thread(v->fe->target, v->vcpu);
+}
+
+/* @v->vcpu is why it has stopped. */
 static void stopped(struct view *v, const char *format)
 {
-    g_autofree char *text = g_strdup_printf(format,
-                                            target_thread(v->fe->target));
+    g_autofree char *text = g_strdup_printf(format, thread_of(v));
 
     end_run(v, text);
+}
+
+/* The next instruction is why it has stopped. */
+static void stopped_here(struct view *v, const char *format)
+{
+    v->vcpu = v->place.vcpu;
+    stopped(v, format);
 }
 
 /* The guest cannot run.  gdb waits for a stop, and for no error. */
@@ -230,28 +248,40 @@ static bool is_run(const char *request)
            g_str_has_prefix(request, "vCont;");
 }
 
-/* Takes the guest one instruction back. */
-static bool go_back(struct view *v, GError **error)
+static bool go_back_to(struct view *v, uint64_t icount, GError **error)
 {
     GError *local = NULL;
 
     return claim(v, error) &&
-           (target_go_icount(v->fe->target, v->place.icount - 1, &local) ||
+           (target_go_icount(v->fe->target, icount, &local) ||
             is_end(v, local, error));
 }
 
-/* Is there a breakpoint where the guest stands? */
-static bool at_breakpoint(struct view *v)
+/* Takes the guest one instruction back. */
+static bool go_back(struct view *v, GError **error)
+{
+    return go_back_to(v, v->place.icount - 1, error);
+}
+
+/* Is there a breakpoint where a vCPU stands? */
+static bool vcpu_at_breakpoint(struct view *v, unsigned vcpu)
 {
     for (char type = '0'; type <= '1'; type++) {
         g_autofree char *key = g_strdup_printf(
-            "%c,%" PRIx64 ",1", type, target_place(v->fe->target)->pc);
+            "%c,%" PRIx64 ",1", type,
+            target_place(v->fe->target)->pcs[vcpu]);
 
         if (g_hash_table_contains(v->breakpoints, key)) {
             return true;
         }
     }
     return false;
+}
+
+/* The same of the one whose turn it is */
+static bool at_breakpoint(struct view *v)
+{
+    return vcpu_at_breakpoint(v, target_place(v->fe->target)->vcpu);
 }
 
 /* Ends a run back where the guest stands, if the next instruction meets a
@@ -267,7 +297,8 @@ static bool stop_at_watchpoint(struct view *v, bool *stopped, GError **error)
     *stopped = hit;
     if (hit) {
         note_place(v);
-        text = g_strdup_printf(WATCHED, hit, target_thread(t));
+        v->vcpu = v->place.vcpu;
+        text = g_strdup_printf(WATCHED, hit, thread_of(v));
         end_run(v, text);
     }
     return true;
@@ -361,8 +392,17 @@ static bool meets_breakpoint(struct view *v)
 {
     struct target *t = v->fe->target;
 
-    return target_step(t, NULL) &&
+    return target_step(t, target_place(t)->vcpu, NULL) &&
            target_place(t)->icount == v->place.icount && at_breakpoint(v);
+}
+
+/* The vCPU that QEMU says is why the guest has stopped */
+static bool stopped_by(const struct front_end *fe, const char *said,
+                       unsigned *vcpu)
+{
+    const char *thread = strstr(said, "thread:");
+
+    return thread && target_vcpu(fe->target, thread + strlen("thread:"), vcpu);
 }
 
 /* QEMU has come back to a place behind the instruction that meets a
@@ -376,7 +416,7 @@ static void stop_behind_watchpoint(struct view *v, const char *said)
     fe->current = v;
     if (meets_breakpoint(v)) {
         note_place(v);
-        stopped(v, STOPPED);
+        stopped_here(v, STOPPED);
         return;
     }
     if (!go_back(v, &error) || !stop_at_watchpoint(v, &watched, &error)) {
@@ -384,8 +424,41 @@ static void stop_behind_watchpoint(struct view *v, const char *said)
         refuse_run(v, error);
     } else if (!watched) {
         fe->current = NULL;
+        stopped_by(fe, said, &v->vcpu);
         end_run(v, said);
     }
+}
+
+/*
+ * QEMU stops a vCPU at a breakpoint where its turn ends, too, before the
+ * instruction.  Others run before it comes there again.
+ */
+static bool is_early(struct view *v, const char *said)
+{
+    unsigned vcpu;
+
+    return !is_backward(v->run) && g_str_has_prefix(said, "T05") &&
+           !strstr(said, "watch:") && stopped_by(v->fe, said, &vcpu) &&
+           (int)vcpu != v->steps &&
+           vcpu != target_place(v->fe->target)->vcpu &&
+           vcpu_at_breakpoint(v, vcpu);
+}
+
+/* The same on QEMU's own way back: goes on to where that vCPU's turn is. */
+static bool leave_early(struct view *v, GError **error)
+{
+    struct target *t = v->fe->target;
+
+    for (unsigned i = 0; i < target_vcpus(t); i++) {
+        uint64_t next = vcpu_at_breakpoint(v, i) ?
+            turns_next(target_turns(t), i, target_place(t)->icount) :
+            UINT64_MAX;
+
+        if (i != target_place(t)->vcpu && next != UINT64_MAX) {
+            return target_go_vcpu(t, next, i, target_place(t)->pcs[i], error);
+        }
+    }
+    return true;
 }
 
 /* The guest has stopped: for its view, or because another one needs it. */
@@ -400,7 +473,9 @@ static void on_stop(struct front_end *fe, const char *said)
                              "QEMU has ended"));
         return;
     }
-    if (!target_find(fe->target, &error)) {
+    if (!target_find(fe->target, &error) ||
+        (is_backward(v->run) && !at_breakpoint(v) &&
+         !leave_early(v, &error))) {
         fail(fe, error);
         return;
     }
@@ -412,16 +487,21 @@ static void on_stop(struct front_end *fe, const char *said)
         stopped(v, STOPPED);
     } else if (g_str_has_prefix(said, SHUT_DOWN)) {
         fe->end = v->place.icount;
-        stopped(v, END_OF_REPLAY);
+        stopped_here(v, END_OF_REPLAY);
     } else if (is_backward(v->run) && !v->place.icount &&
                g_str_has_prefix(said, "T05")) {
-        stopped(v, BEGIN_OF_REPLAY);
+        stopped_here(v, BEGIN_OF_REPLAY);
     } else if (is_backward(v->run) && !at_breakpoint(v)) {
         stop_behind_watchpoint(v, said);
+    } else if (is_backward(v->run)) {
+        stopped_here(v, STOPPED);
+    } else if (is_early(v, said) && !fe->interrupting) {
+        start_or_refuse(v);
     } else if (fe->interrupting && !v->interrupted &&
-               g_str_has_prefix(said, "T02")) {
+               (g_str_has_prefix(said, "T02") || is_early(v, said))) {
         v->suspended = true;
     } else {
+        stopped_by(fe, said, &v->vcpu);
         end_run(v, said);
     }
     serve_waiting(fe);
@@ -461,19 +541,25 @@ static void serve_waiting(struct front_end *fe)
     wait_for_quiet(fe);
 }
 
+/* Takes one vCPU back to before its last instruction. */
 static void serve_step_back(struct view *v)
 {
     struct front_end *fe = v->fe;
+    const struct turns *turns = target_turns(fe->target);
     GError *error = NULL;
+    uint64_t last = 0;
+    bool any;
 
-    if (!v->place.icount) {
+    v->vcpu = v->back >= 0 ? (unsigned)v->back : v->vcpu;
+    any = turns_last(turns, v->vcpu, v->place.icount, &last);
+    if (!any && !v->place.icount) {
         stopped(v, BEGIN_OF_REPLAY);
-    } else if (!go_back(v, &error)) {
+    } else if (!go_back_to(v, last, &error)) {
         fe->current = NULL;
         refuse_run(v, error);
     } else {
         note_place(v);
-        stopped(v, STOPPED);
+        stopped(v, any ? STOPPED : BEGIN_OF_REPLAY);
     }
 }
 
@@ -490,7 +576,7 @@ static bool run_back_by_trace(struct view *v)
     }
     fe->current = v;
     note_place(v);
-    stopped(v, found == HISTORY_FOUND ? STOPPED : BEGIN_OF_REPLAY);
+    stopped_here(v, found == HISTORY_FOUND ? STOPPED : BEGIN_OF_REPLAY);
     return true;
 }
 
@@ -505,7 +591,7 @@ static void serve_run_back(struct view *v)
     bool watched;
 
     if (!v->place.icount) {
-        stopped(v, BEGIN_OF_REPLAY);
+        stopped_here(v, BEGIN_OF_REPLAY);
         return;
     }
     if (!go_back(v, &error) || !stop_at_watchpoint(v, &watched, &error)) {
@@ -515,7 +601,7 @@ static void serve_run_back(struct view *v)
         return;
     } else if (at_breakpoint(v)) {
         note_place(v);
-        stopped(v, STOPPED);
+        stopped_here(v, STOPPED);
     } else {
         fe->current = NULL;
         if (!run_back_by_trace(v)) {
@@ -524,17 +610,51 @@ static void serve_run_back(struct view *v)
     }
 }
 
+/* The vCPU that executes one instruction while all run; -1 if none does */
+static int stepped_by(const struct view *v, const char *request)
+{
+    g_auto(GStrv) actions = g_strsplit(request, ";", -1);
+    unsigned vcpu = v->vcpu;
+
+    if (request[0] != 'v') {
+        return request[0] == 's' || request[0] == 'S' ? (int)vcpu : -1;
+    }
+    for (char **action = actions + 1; *action; action++) {
+        const char *thread = strchr(*action, ':');
+
+        if (**action == 's' || **action == 'S') {
+            if (thread) {
+                target_vcpu(v->fe->target, thread + 1, &vcpu);
+            }
+            return vcpu;
+        }
+    }
+    return -1;
+}
+
+/*
+ * What lets the guest run: the log says whose turn it is, so that no vCPU can
+ * run alone.
+ */
+static char *run_of(const struct view *v)
+{
+    return v->steps < 0 ? g_strdup("vCont;c") :
+           g_strdup_printf("vCont;s:%s;c", target_thread(v->fe->target,
+                                                         v->steps));
+}
+
 static void serve_run(struct view *v, const char *request)
 {
     struct front_end *fe = v->fe;
 
-    v->run = g_strdup(request);
+    v->steps = is_backward(request) ? -1 : stepped_by(v, request);
+    v->run = is_backward(request) ? g_strdup(request) : run_of(v);
     if (!strcmp(request, "bs")) {
         serve_step_back(v);
     } else if (is_backward(request)) {
         serve_run_back(v);
     } else if (v->place.icount >= fe->end) {
-        stopped(v, END_OF_REPLAY);
+        stopped_here(v, END_OF_REPLAY);
     } else {
         start_or_refuse(v);
     }
@@ -622,7 +742,8 @@ static void serve_forward(struct view *v, const char *request, size_t n)
     size_t length;
 
     if (claim(v, &error)) {
-        said = target_forward(v->fe->target, request, n, &length, &error);
+        said = target_forward(v->fe->target, v->vcpu, request, n, &length,
+                              &error);
     }
     if (!said) {
         refuse(v, error);
@@ -637,19 +758,16 @@ static void serve_forward(struct view *v, const char *request, size_t n)
     client_answer(v->client, said, length);
 }
 
-/* What a vCPU runs, for "info threads"; false if the trace does not say it.
- * QEMU numbers its threads from 1 on. */
+/* What a vCPU runs, for "info threads"; false if the trace does not say it */
 static bool serve_thread_info(struct view *v, const char *thread)
 {
-    const char *point = strrchr(thread, '.');
-    guint64 number = g_ascii_strtoull(point ? point + 1 : thread, NULL, 16);
     g_autofree char *task = NULL, *text = NULL;
     g_autoptr(GString) digits = NULL;
     struct where where;
+    unsigned vcpu;
 
-    if (!v->fe->trace || !number || number > BTRAIL_MAX_VCPUS ||
-        !trace_index_where(v->fe->trace, number - 1, v->place.icount,
-                           &where)) {
+    if (!v->fe->trace || !target_vcpu(v->fe->target, thread, &vcpu) ||
+        !trace_index_where(v->fe->trace, vcpu, v->place.icount, &where)) {
         return false;
     }
     task = where_task(&where);
@@ -658,6 +776,25 @@ static bool serve_thread_info(struct view *v, const char *thread)
     rsp_append_hex(digits, text, strlen(text));
     client_answer_text(v->client, digits->str);
     return true;
+}
+
+/* "Hg" and "Hc": the vCPU of later requests, and the one that goes back.  0 is
+ * any, and -1 is all of them. */
+static void serve_thread(struct view *v, char what, const char *thread)
+{
+    bool any = !strcmp(thread, "0") || !strcmp(thread, "-1");
+    unsigned vcpu = v->vcpu;
+
+    if (!any && !target_vcpu(v->fe->target, thread, &vcpu)) {
+        answer(v, "E22");
+        return;
+    }
+    if (what == 'g') {
+        v->vcpu = vcpu;
+    } else {
+        v->back = any ? -1 : (int)vcpu;
+    }
+    answer(v, "OK");
 }
 
 static void serve(struct view *v, const char *request, size_t n)
@@ -685,7 +822,12 @@ static bool serve_alone(struct view *v, const char *request)
         client_answer_text(v->client, "OK");
         client_stop_acks(v->client);
     } else if (!strcmp(request, "?")) {
-        answer(v, STOPPED, target_thread(v->fe->target));
+        answer(v, STOPPED, thread_of(v));
+    } else if (!strcmp(request, "qC")) {
+        answer(v, "QC%s", thread_of(v));
+    } else if (g_str_has_prefix(request, "Hg") ||
+               g_str_has_prefix(request, "Hc")) {
+        serve_thread(v, request[1], request + 2);
     } else if (request[0] == 'D' || g_str_has_prefix(request, "vKill")) {
         /* One that leaves, or kills, takes nothing from the others. */
         client_answer_text(v->client, "OK");
@@ -760,6 +902,8 @@ void front_end_add(struct front_end *fe, int sock)
 
     v->fe = fe;
     v->place = fe->running ? fe->running->place : *target_place(fe->target);
+    v->vcpu = v->place.vcpu;
+    v->back = v->steps = -1;
     v->breakpoints = g_hash_table_new_full(g_str_hash, g_str_equal, g_free,
                                            NULL);
     for (unsigned i = 0; i < G_N_ELEMENTS(set_by); i++) {

@@ -118,20 +118,31 @@ void history_free(struct history *h)
     }
 }
 
-/* What there is before an instruction; the count of the next record is in
- * @next, or UINT64_MAX if there is none. */
-static bool lane_at(struct lane *l, uint64_t icount,
-                    struct history_place *place, uint64_t *next)
+static struct lane *lane_of(struct history *h, unsigned vcpu)
 {
-    unsigned n = l->marks->len ?
-        BTRAIL_UP_TO(l->marks->data, l->marks->len, struct mark, icount,
-                     icount) : 0;
-    uint64_t from = n < 2 ? 0 :
-        g_array_index(l->marks, struct mark, n - 2).index;
+    for (unsigned i = 0; i < h->n; i++) {
+        if (h->lanes[i].vcpu == vcpu) {
+            return &h->lanes[i];
+        }
+    }
+    return NULL;
+}
+
+bool history_at(struct history *h, unsigned vcpu, uint64_t icount,
+                struct history_place *place)
+{
+    struct lane *l = lane_of(h, vcpu);
     struct btrail_batch b;
     bool any = false;
+    uint64_t from;
+    unsigned n;
 
-    *next = UINT64_MAX;
+    if (!l) {
+        return false;
+    }
+    n = l->marks->len ? BTRAIL_UP_TO(l->marks->data, l->marks->len,
+                                     struct mark, icount, icount) : 0;
+    from = n < 2 ? 0 : g_array_index(l->marks, struct mark, n - 2).index;
     if (btrail_cursor_seek(l->cursor, from)) {
         return false;
     }
@@ -140,7 +151,6 @@ static bool lane_at(struct lane *l, uint64_t icount,
             uint64_t count = btrail_record_icount(&b.records[i], &b.time);
 
             if (count > icount) {
-                *next = count;
                 return any;
             }
             *place = (struct history_place) {
@@ -155,65 +165,20 @@ static bool lane_at(struct lane *l, uint64_t icount,
     return any;
 }
 
-bool history_at(struct history *h, unsigned vcpu, uint64_t icount,
-                struct history_place *place)
-{
-    uint64_t next;
-
-    for (unsigned i = 0; i < h->n; i++) {
-        if (h->lanes[i].vcpu == vcpu) {
-            return lane_at(&h->lanes[i], icount, place, &next);
-        }
-    }
-    return false;
-}
-
-static struct lane *running_lane(struct history *h, uint64_t icount)
-{
-    struct lane *running = &h->lanes[0];
-    uint64_t first = UINT64_MAX, next;
-    struct history_place place;
-
-    for (unsigned i = 0; h->n > 1 && i < h->n; i++) {
-        lane_at(&h->lanes[i], icount, &place, &next);
-        if (next < first) {
-            first = next;
-            running = &h->lanes[i];
-        }
-    }
-    return running;
-}
-
-unsigned history_vcpus(const struct history *h)
-{
-    return h->n;
-}
-
-unsigned history_vcpu(struct history *h, uint64_t icount)
-{
-    return running_lane(h, icount)->vcpu;
-}
-
 /**
  * struct search - in the records of one vCPU
- * @stands: it is the vCPU that is at @pc
  * @last:   the record before
  * @valid:  there is one, and nothing is missing behind it
- * @split:  the block that another vCPU's turn has interrupted has one of the
- *          addresses, and may have come to it or not
  */
 struct search {
     const uint64_t *addresses;
     unsigned n;
     uint64_t icount;
     uint64_t pc;
-    unsigned vcpu;
-    bool stands;
     struct btrail_record last;
     uint64_t last_count;
     bool valid;
     bool found;
-    bool split;
     struct history_visit visit;
 };
 
@@ -221,20 +186,18 @@ static void look(struct search *s, const struct btrail_record *r,
                  uint64_t count)
 {
     uint64_t to = s->last.to, size = r->from - to;
-    /* The guest stands in this block: what is behind it comes later. */
+    /* The vCPU stands in this block: what is behind it comes later. */
     bool open = count > s->icount;
 
     for (unsigned i = 0; i < s->n && r->from >= to; i++) {
         uint64_t at = s->addresses[i];
 
-        if (at - to > size || (open && s->stands && at >= s->pc)) {
+        if (at - to > size || (open && at >= s->pc)) {
             continue;
         }
-        s->split |= open && !s->stands;
         if (!s->found || s->visit.start != s->last_count ||
             s->visit.to != to || at > s->visit.at) {
-            s->visit = (struct history_visit) { s->vcpu, s->last_count, to,
-                                                count, at };
+            s->visit = (struct history_visit) { s->last_count, to, count, at };
             s->found = true;
         }
     }
@@ -275,65 +238,33 @@ static bool search(struct lane *l, struct search *s, uint64_t begin,
     return true;
 }
 
-/* @any: the vCPU has records before that. */
-static enum history_answer search_lane(struct lane *l, struct search *s,
-                                       bool *any)
-{
-    struct history_place place;
-    uint64_t before, begin, end, next;
-
-    if (!lane_at(l, s->icount, &place, &next)) {
-        return HISTORY_NONE;
-    }
-    *any = true;
-    /* The record that ends the block in which the guest stands, too */
-    for (before = place.index + 2;
-         block_index_last(l->index, s->addresses, s->n, before, &begin, &end);
-         before = begin) {
-        if (!search(l, s, begin, end)) {
-            return HISTORY_UNKNOWN;
-        }
-        if (s->found) {
-            return s->split ? HISTORY_UNKNOWN : HISTORY_FOUND;
-        }
-    }
-    return HISTORY_NONE;
-}
-
-enum history_answer history_last_visit(struct history *h,
+enum history_answer history_last_visit(struct history *h, unsigned vcpu,
                                        const uint64_t *addresses, unsigned n,
                                        uint64_t icount, uint64_t pc,
                                        struct history_visit *visit)
 {
-    const struct lane *running = running_lane(h, icount);
-    enum history_answer answer = HISTORY_NONE;
-    bool any = false;
+    struct search s = {
+        .addresses = addresses, .n = n, .icount = icount, .pc = pc,
+    };
+    struct lane *l = lane_of(h, vcpu);
+    struct history_place place;
+    uint64_t before, begin, end;
 
     history_index(h);
-    for (unsigned i = 0; i < h->n; i++) {
-        struct lane *l = &h->lanes[i];
-        struct search s = {
-            .addresses = addresses, .n = n, .icount = icount, .pc = pc,
-            .vcpu = l->vcpu, .stands = l == running,
-        };
-
-        switch (search_lane(l, &s, &any)) {
-        case HISTORY_UNKNOWN:
-            return HISTORY_UNKNOWN;
-        case HISTORY_NONE:
-            continue;
-        default:
-            break;
-        }
-        /* Two blocks that ran by turns: either can have come there last. */
-        if (answer == HISTORY_FOUND && s.visit.start < visit->end &&
-            visit->start < s.visit.end) {
-            return HISTORY_UNKNOWN;
-        }
-        if (answer == HISTORY_NONE || s.visit.start >= visit->end) {
-            *visit = s.visit;
-        }
-        answer = HISTORY_FOUND;
+    if (!history_at(h, vcpu, icount, &place)) {
+        return HISTORY_UNKNOWN;
     }
-    return any ? answer : HISTORY_UNKNOWN;
+    /* The record that ends the block in which the vCPU stands, too */
+    for (before = place.index + 2;
+         block_index_last(l->index, addresses, n, before, &begin, &end);
+         before = begin) {
+        if (!search(l, &s, begin, end)) {
+            return HISTORY_UNKNOWN;
+        }
+        if (s.found) {
+            *visit = s.visit;
+            return HISTORY_FOUND;
+        }
+    }
+    return HISTORY_NONE;
 }

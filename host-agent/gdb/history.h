@@ -44,18 +44,8 @@ struct history_place {
 bool history_at(struct history *h, unsigned vcpu, uint64_t icount,
                 struct history_place *place);
 
-/* How many there are */
-unsigned history_vcpus(const struct history *h);
-
-/*
- * The vCPU that makes the next record.  It executes the next instruction unless
- * its turn ends before its next branch.
- */
-unsigned history_vcpu(struct history *h, uint64_t icount);
-
 /**
  * struct history_visit - a block of instructions that ran
- * @vcpu:  that ran it
  * @start: instructions that the guest had executed when it was at @to
  * @to:    where the block begins
  * @end:   the same as @start, behind the branch that ends it
@@ -63,7 +53,6 @@ unsigned history_vcpu(struct history *h, uint64_t icount);
  *         have come before it ran
  */
 struct history_visit {
-    unsigned vcpu;
     uint64_t start;
     uint64_t to;
     uint64_t end;
@@ -74,8 +63,7 @@ struct history_visit {
  * enum history_answer
  * @HISTORY_NONE:    it never was at any of them
  * @HISTORY_FOUND:   it was
- * @HISTORY_UNKNOWN: the trace lacks what would say it; or of several vCPUs,
- *                   turns end within blocks
+ * @HISTORY_UNKNOWN: the trace lacks what would say it
  */
 enum history_answer {
     HISTORY_NONE,
@@ -83,9 +71,9 @@ enum history_answer {
     HISTORY_UNKNOWN,
 };
 
-/* The last block before an instruction, which is at @pc of history_vcpu(), that
- * has one of some addresses */
-enum history_answer history_last_visit(struct history *h,
+/* The last block of a vCPU before an instruction, where it stands at @pc, that
+ * has one of some addresses.  Other vCPUs can have run within it. */
+enum history_answer history_last_visit(struct history *h, unsigned vcpu,
                                        const uint64_t *addresses, unsigned n,
                                        uint64_t icount, uint64_t pc,
                                        struct history_visit *visit);

@@ -56,6 +56,10 @@ static char *run_where(struct target *t, struct trace_index *trace,
 
     g_string_printf(text, "icount    %" G_GUINT64_FORMAT "\n"
                     "pc        0x%" PRIx64 "\n", at->icount, at->pc);
+    if (target_vcpus(t) > 1) {
+        g_string_append_printf(text, "thread    %s (vCPU %u)\n",
+                               target_thread(t, at->vcpu), at->vcpu);
+    }
     if (trace && trace_index_running(trace, at->icount, &where)) {
         g_autofree char *name = trace_index_name(trace, &where, at->pc);
         g_autofree char *task = where_task(&where);

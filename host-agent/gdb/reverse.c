@@ -47,14 +47,15 @@ bool reverse_find_watchpoint(struct target *t, GHashTable *breakpoints,
 }
 
 /* Each repetition of a string instruction counts, and the last one is meant. */
-static bool repeats(struct target *t, uint64_t pc)
+static bool repeats(struct target *t, unsigned vcpu, uint64_t pc)
 {
     g_autofree char *request = g_strdup_printf("m%" PRIx64 ",%x", pc,
                                                INSTRUCTION);
-    g_autofree char *digits = stub_ask(target_stub(t), request, NULL, NULL,
-                                       NULL);
+    size_t length;
+    g_autofree char *digits = target_forward(t, vcpu, request,
+                                             strlen(request), &length, NULL);
     g_autofree char *bytes = digits ? rsp_unhex(digits, NULL) : NULL;
-    size_t n = bytes ? strlen(digits) / 2 : 0;
+    size_t n = bytes ? length / 2 : 0;
     bool prefix = false;
 
     for (size_t i = 0; i < n; i++) {
@@ -74,23 +75,73 @@ static bool repeats(struct target *t, uint64_t pc)
     return true;
 }
 
-/* Within the block, to the instruction at @visit->at */
-static enum history_answer walk(struct target *t,
+/*
+ * Within the block of a vCPU, to where it executes the instruction at
+ * @visit->at.  Others can run within it.
+ */
+static enum history_answer walk(struct target *t, unsigned vcpu,
                                 const struct history_visit *visit,
-                                uint64_t before, GError **error)
+                                uint64_t before, uint64_t *icount)
 {
     const struct target_place *at = target_place(t);
+    const struct turns *turns = target_turns(t);
     uint64_t end = MIN(visit->end, before);
 
-    while (at->pc != visit->at && at->icount < end) {
-        uint64_t pc = at->pc;
+    while (at->pcs[vcpu] != visit->at && at->icount < end) {
+        uint64_t pc = at->pcs[vcpu];
 
-        if (!target_step(t, error) || at->pc <= pc) {
+        if (!target_step(t, vcpu, NULL) || at->pcs[vcpu] <= pc) {
             return HISTORY_UNKNOWN;
         }
     }
-    return at->pc == visit->at && at->icount < end &&
-           !repeats(t, at->pc) ? HISTORY_FOUND : HISTORY_UNKNOWN;
+    *icount = turns_next(turns, vcpu, at->icount);
+    return at->pcs[vcpu] == visit->at && *icount < end &&
+           !repeats(t, vcpu, visit->at) ? HISTORY_FOUND : HISTORY_UNKNOWN;
+}
+
+/**
+ * struct last - where the guest was last at one of the addresses
+ * @vcpu: that was there
+ */
+struct last {
+    unsigned vcpu;
+    uint64_t icount;
+    uint64_t pc;
+};
+
+/* The same of one vCPU, if that was behind @last, or @any is false */
+static enum history_answer find_last(struct target *t, struct history *h,
+                                     const GArray *addresses,
+                                     const struct target_place *from,
+                                     unsigned vcpu, bool any,
+                                     struct last *last)
+{
+    enum history_answer answer;
+    struct history_visit visit;
+    uint64_t icount;
+
+    if (!turns_last(target_turns(t), vcpu, from->icount, &icount)) {
+        return HISTORY_NONE;
+    }
+    answer = history_last_visit(h, vcpu, (uint64_t *)addresses->data,
+                                addresses->len, from->icount,
+                                from->pcs[vcpu], &visit);
+    if (answer != HISTORY_FOUND) {
+        return answer;
+    }
+    if (any && visit.end <= last->icount) {
+        return HISTORY_NONE;
+    }
+    /* Behind an exception or interrupt, which is no instruction.  It is not
+     * there if the trace is of another replay. */
+    if (!target_go_vcpu(t, visit.start, vcpu, visit.to, NULL)) {
+        return HISTORY_UNKNOWN;
+    }
+    answer = walk(t, vcpu, &visit, from->icount, &icount);
+    if (answer == HISTORY_FOUND && (!any || icount > last->icount)) {
+        *last = (struct last) { vcpu, icount, visit.at };
+    }
+    return answer;
 }
 
 enum history_answer reverse_continue(struct target *t, struct history *h,
@@ -100,27 +151,27 @@ enum history_answer reverse_continue(struct target *t, struct history *h,
 {
     g_autoptr(GArray) addresses = addresses_of(breakpoints);
     const struct target_place from = *place;
-    struct history_visit visit;
-    enum history_answer answer;
+    struct last last = { 0 };
+    bool any = false;
 
     if (!addresses) {
         return HISTORY_UNKNOWN;
     }
-    answer = history_last_visit(h, (uint64_t *)addresses->data,
-                                addresses->len, from.icount, from.pc, &visit);
-    if (answer == HISTORY_NONE) {
+    for (unsigned vcpu = 0; vcpu < target_vcpus(t); vcpu++) {
+        switch (find_last(t, h, addresses, &from, vcpu, any, &last)) {
+        case HISTORY_UNKNOWN:
+            return HISTORY_UNKNOWN;
+        case HISTORY_FOUND:
+            any = true;
+            break;
+        default:
+            break;
+        }
+    }
+    if (!any) {
         return target_go_icount(t, 0, error) ? HISTORY_NONE :
                HISTORY_UNKNOWN;
     }
-    if (answer == HISTORY_FOUND) {
-        const struct target_place begin = { visit.start, visit.to };
-
-        /* Behind an exception or interrupt, which is no instruction.  It is
-         * not there if the trace is of another replay. */
-        if (!target_go(t, &begin, error)) {
-            return HISTORY_UNKNOWN;
-        }
-        answer = walk(t, &visit, from.icount, error);
-    }
-    return answer;
+    return target_go_vcpu(t, last.icount, last.vcpu, last.pc, error) ?
+           HISTORY_FOUND : HISTORY_UNKNOWN;
 }

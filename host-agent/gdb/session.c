@@ -18,6 +18,7 @@
 
 struct gdb_session {
     struct player *player;
+    const struct turns *turns;
     struct front_end *fe;
     struct trace_index *trace;  /* or NULL */
     struct process_symbols *symbols;    /* or NULL */
@@ -160,7 +161,7 @@ static bool open_trace(struct gdb_session *s,
                        const struct symbolizer_options *symbols,
                        const char *folder, GError **error)
 {
-    s->trace = trace_index_new(trace, symbols, error);
+    s->trace = trace_index_new(trace, s->turns, symbols, error);
     if (s->trace && s->trace->history) {
         history_index(s->trace->history);
     }
@@ -177,6 +178,7 @@ static bool start(struct gdb_session *s, const struct btrail_trace *trace,
         .icount = get_icount,
         .checkpoints = describe_checkpoints,
         .opaque = s->player,
+        .turns = s->turns,
     };
     const char *stub = player_gdb_socket(s->player);
     g_autofree char *folder = g_path_get_dirname(stub);
@@ -215,12 +217,14 @@ static bool start(struct gdb_session *s, const struct btrail_trace *trace,
 
 struct gdb_session *gdb_session_new(struct player *player,
                                     const struct btrail_trace *trace,
+                                    const struct turns *turns,
                                     const struct symbolizer_options *symbols,
                                     GError **error)
 {
     struct gdb_session *s = g_new0(struct gdb_session, 1);
 
     s->player = player;
+    s->turns = turns;
     s->sock = -1;
     if (!start(s, trace, symbols, error)) {
         gdb_session_free(s);

@@ -8,6 +8,7 @@
 
 #include "symbolize/symbolizer.h"
 #include "replay/player.h"
+#include "replay/turns.h"
 
 struct gdb_session;
 
@@ -16,10 +17,12 @@ struct gdb_session;
  * @player: not to be used by others until gdb_session_free()
  * @trace:  of its recording, for symbols and to go back by; lives as long; or
  *          NULL
+ * @turns:  of its vCPUs; lives as long; NULL if it has one
  * @symbols: where more symbols of the guest's programs are
  */
 struct gdb_session *gdb_session_new(struct player *player,
                                     const struct btrail_trace *trace,
+                                    const struct turns *turns,
                                     const struct symbolizer_options *symbols,
                                     GError **error);
 void gdb_session_free(struct gdb_session *s);

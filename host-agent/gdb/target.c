@@ -12,14 +12,24 @@
 #define RUN_MS      60000
 /* The number of rip in the target description of x86-64 */
 #define READ_PC     "p10"
+/* Interrupts and exceptions that can come one after the other at the same
+ * instruction count, for each vCPU */
+#define MAX_NESTED  8
 
+/**
+ * struct target
+ * @threads:  of char *: the gdbstub's, one for each vCPU
+ * @selected: the vCPU that its requests are about, or -1 if that is not known
+ */
 struct target {
     struct stub *stub;
     struct target_moves moves;
     char *features;
-    char *thread;
+    GPtrArray *threads;
+    int selected;
     struct target_place at;
     bool written;               /* a debugger has changed the guest */
+    bool ran;                   /* it can be behind interrupts at its icount */
     GHashTable *inserted;       /* breakpoints, without "Z" */
 };
 
@@ -31,30 +41,72 @@ static bool protocol_error(GError **error, const char *what,
     return false;
 }
 
+/* The thread in "T05thread:01;", to be freed; NULL if there is none */
+static char *thread_in(const char *stop)
+{
+    const char *thread = strstr(stop, "thread:");
+    const char *end = thread ? strchr(thread, ';') : NULL;
+
+    if (stop[0] != 'T' || !end) {
+        return NULL;
+    }
+    thread += strlen("thread:");
+    return g_strndup(thread, end - thread);
+}
+
+/* One thread for each vCPU, in their order */
+static bool list_threads(struct target *t, GError **error)
+{
+    const char *request = "qfThreadInfo";
+
+    for (;;) {
+        g_autofree char *answer = stub_ask(t->stub, request, NULL, NULL,
+                                           error);
+        g_auto(GStrv) threads = NULL;
+
+        if (!answer) {
+            return false;
+        }
+        if (answer[0] != 'm') {
+            return t->threads->len ||
+                   protocol_error(error, "lists no threads", answer);
+        }
+        threads = g_strsplit(answer + 1, ",", -1);
+        for (char **thread = threads; *thread; thread++) {
+            if (t->threads->len == VCPU_COUNT_MAX ||
+                g_ascii_strtoull(*thread, NULL, 16) != t->threads->len + 1) {
+                return protocol_error(error, "lists other threads than vCPUs",
+                                      answer);
+            }
+            g_ptr_array_add(t->threads, g_strdup(*thread));
+        }
+        request = "qsThreadInfo";
+    }
+}
+
 /* Threads without processes: a guest is one process to QEMU. */
 static bool greet(struct target *t, GError **error)
 {
-    g_autofree char *features = NULL, *stop = NULL;
-    const char *thread, *end;
+    g_autofree char *stop = NULL, *thread = NULL;
 
-    features = stub_ask(t->stub, "qSupported:vContSupported+", NULL, NULL,
-                        error);
-    if (!features) {
+    t->features = stub_ask(t->stub, "qSupported:vContSupported+", NULL, NULL,
+                           error);
+    if (!t->features) {
         return false;
     }
     stop = stub_ask(t->stub, "?", NULL, NULL, error);
     if (!stop) {
         return false;
     }
-    thread = strstr(stop, "thread:");
-    end = thread ? strchr(thread, ';') : NULL;
-    if (stop[0] != 'T' || !end) {
+    thread = thread_in(stop);
+    if (!thread) {
         return protocol_error(error, "does not say how the guest stands",
                               stop);
     }
-    thread += strlen("thread:");
-    t->features = g_steal_pointer(&features);
-    t->thread = g_strndup(thread, end - thread);
+    if (t->moves.turns) {
+        return list_threads(t, error);
+    }
+    g_ptr_array_add(t->threads, g_steal_pointer(&thread));
     return true;
 }
 
@@ -65,6 +117,8 @@ struct target *target_new(int sock, const struct target_moves *moves,
 
     t->stub = stub_new(sock);
     t->moves = *moves;
+    t->threads = g_ptr_array_new_with_free_func(g_free);
+    t->selected = -1;
     t->inserted = g_hash_table_new_full(g_str_hash, g_str_equal, g_free,
                                         NULL);
     if (!greet(t, error) || !target_find(t, error)) {
@@ -79,7 +133,7 @@ void target_free(struct target *t)
     if (t) {
         stub_free(t->stub);
         g_free(t->features);
-        g_free(t->thread);
+        g_ptr_array_unref(t->threads);
         g_hash_table_destroy(t->inserted);
         g_free(t);
     }
@@ -95,9 +149,34 @@ const char *target_features(const struct target *t)
     return t->features;
 }
 
-const char *target_thread(const struct target *t)
+unsigned target_vcpus(const struct target *t)
 {
-    return t->thread;
+    return t->threads->len;
+}
+
+const char *target_thread(const struct target *t, unsigned vcpu)
+{
+    return g_ptr_array_index(t->threads, vcpu);
+}
+
+bool target_vcpu(const struct target *t, const char *thread, unsigned *vcpu)
+{
+    /* "p1.2" names the process, too. */
+    const char *point = thread[0] == 'p' ? strchr(thread, '.') : NULL;
+    guint64 number = g_ascii_strtoull(point ? point + 1 : thread, NULL, 16);
+
+    for (unsigned i = 0; i < t->threads->len; i++) {
+        if (g_ascii_strtoull(target_thread(t, i), NULL, 16) == number) {
+            *vcpu = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+const struct turns *target_turns(const struct target *t)
+{
+    return t->moves.turns;
 }
 
 const struct target_place *target_place(const struct target *t)
@@ -105,23 +184,62 @@ const struct target_place *target_place(const struct target *t)
     return &t->at;
 }
 
-bool target_find(struct target *t, GError **error)
+/* What follows is about a vCPU. */
+static bool choose(struct target *t, unsigned vcpu, GError **error)
 {
-    g_autofree char *digits = stub_ask(t->stub, READ_PC, NULL, NULL, error);
+    g_autofree char *request = NULL, *answer = NULL;
+
+    if (t->threads->len == 1 || t->selected == (int)vcpu) {
+        return true;
+    }
+    request = g_strconcat("Hg", target_thread(t, vcpu), NULL);
+    answer = stub_ask(t->stub, request, NULL, NULL, error);
+    if (!answer) {
+        return false;
+    }
+    t->selected = vcpu;
+    return !strcmp(answer, "OK") ||
+           protocol_error(error, "has no such thread", request);
+}
+
+static bool read_pc(struct target *t, unsigned vcpu, GError **error)
+{
+    g_autofree char *digits = choose(t, vcpu, error) ?
+        stub_ask(t->stub, READ_PC, NULL, NULL, error) : NULL;
     g_autofree char *bytes = NULL;
+    uint64_t pc;
     size_t n = 0;
 
     if (!digits) {
         return false;
     }
     bytes = rsp_unhex(digits, &n);
-    if (n != sizeof(t->at.pc)) {
+    if (n != sizeof(pc)) {
         return protocol_error(error, "does not say where the guest stands",
                               digits);
     }
-    memcpy(&t->at.pc, bytes, sizeof(t->at.pc));
-    t->at.pc = GUINT64_FROM_LE(t->at.pc);
-    return t->moves.icount(t->moves.opaque, &t->at.icount, error);
+    memcpy(&pc, bytes, sizeof(pc));
+    t->at.pcs[vcpu] = GUINT64_FROM_LE(pc);
+    return true;
+}
+
+bool target_find(struct target *t, GError **error)
+{
+    /* QEMU chooses one whenever the guest stops. */
+    t->selected = -1;
+    for (unsigned i = 0; i < t->threads->len; i++) {
+        if (!read_pc(t, i, error)) {
+            return false;
+        }
+    }
+    if (!t->moves.icount(t->moves.opaque, &t->at.icount, error)) {
+        return false;
+    }
+    t->at.vcpu = MIN(turns_vcpu(t->moves.turns, t->at.icount),
+                     t->threads->len - 1);
+    t->at.pc = t->at.pcs[t->at.vcpu];
+    t->ran = true;
+    return true;
 }
 
 /* @said: what QEMU says of the stop, to be freed; or NULL */
@@ -147,16 +265,18 @@ static bool run(struct target *t, const char *request, char **said,
     return target_find(t, error);
 }
 
-static bool step(struct target *t, char **said, GError **error)
+/* The log says when it is the turn of this vCPU: others have to run, too. */
+static bool step(struct target *t, unsigned vcpu, char **said, GError **error)
 {
-    g_autofree char *request = g_strdup_printf("vCont;s:%s", t->thread);
+    g_autofree char *request = g_strdup_printf("vCont;s:%s;c",
+                                               target_thread(t, vcpu));
 
     return run(t, request, said, error);
 }
 
-bool target_step(struct target *t, GError **error)
+bool target_step(struct target *t, unsigned vcpu, GError **error)
 {
-    return step(t, NULL, error);
+    return step(t, vcpu, NULL, error);
 }
 
 bool target_step_watched(struct target *t, GHashTable *breakpoints,
@@ -168,7 +288,7 @@ bool target_step_watched(struct target *t, GHashTable *breakpoints,
 
     *hit = NULL;
     if (!target_set_breakpoints(t, breakpoints, error) ||
-        !step(t, &said, error)) {
+        !step(t, t->at.vcpu, &said, error)) {
         return false;
     }
     watch = strstr(said, "watch:");
@@ -188,35 +308,12 @@ char *target_checkpoints(const struct target *t, GError **error)
         t->moves.checkpoints(t->moves.opaque, error) : g_strdup("");
 }
 
-bool target_run_to(struct target *t, uint64_t pc, GError **error)
+char *target_forward(struct target *t, unsigned vcpu, const char *request,
+                     size_t length, size_t *n, GError **error)
 {
-    g_autofree char *key = g_strdup_printf("0,%" PRIx64 ",1", pc);
-    g_autofree char *insert = g_strconcat("Z", key, NULL);
-    g_autofree char *remove = g_strconcat("z", key, NULL);
-    g_autofree char *answer = NULL;
-    bool is_new = !g_hash_table_contains(t->inserted, key), ok;
-
-    if (t->at.pc == pc) {
-        return true;
+    if (!choose(t, vcpu, error)) {
+        return NULL;
     }
-    if (is_new) {
-        answer = target_breakpoint(t, insert, error);
-        if (!answer) {
-            return false;
-        }
-    }
-    ok = run(t, "vCont;c", NULL, error);
-    if (is_new && ok) {
-        g_free(answer);
-        answer = target_breakpoint(t, remove, error);
-        ok = answer;
-    }
-    return ok;
-}
-
-char *target_forward(struct target *t, const char *request, size_t length,
-                     size_t *n, GError **error)
-{
     if (request[0] && strchr("GPMX", request[0])) {
         t->written = true;
     }
@@ -282,8 +379,10 @@ bool target_go_icount(struct target *t, uint64_t icount, GError **error)
     if (!target_set_breakpoints(t, none, error)) {
         return false;
     }
-    /* What was written is not in the replay: come from elsewhere. */
-    if (t->written && !t->moves.go(t->moves.opaque, other, error)) {
+    /* What was written is not in the replay, and an interrupt has come that
+     * comes behind this place: come from elsewhere. */
+    if ((t->written || (t->ran && t->at.icount == icount)) &&
+        !t->moves.go(t->moves.opaque, other, error)) {
         return false;
     }
     t->written = false;
@@ -292,29 +391,69 @@ bool target_go_icount(struct target *t, uint64_t icount, GError **error)
         target_find(t, NULL);
         return false;
     }
-    return target_find(t, error);
+    if (!target_find(t, error)) {
+        return false;
+    }
+    t->ran = false;
+    return true;
+}
+
+static bool elsewhere(const struct target *t, uint64_t icount, unsigned vcpu,
+                      uint64_t pc, GError **error)
+{
+    g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_PROTOCOL,
+                "instruction %" G_GUINT64_FORMAT " is at 0x%" PRIx64
+                ", and was at 0x%" PRIx64, icount, t->at.pcs[vcpu], pc);
+    return false;
+}
+
+/* Behind interrupts and exceptions that come before the next instruction */
+static bool pass_interrupts(struct target *t, unsigned vcpu, uint64_t pc,
+                            GError **error)
+{
+    uint64_t icount = t->at.icount;
+
+    for (unsigned i = 0; t->at.pcs[vcpu] != pc; i++) {
+        if (i == MAX_NESTED) {
+            return elsewhere(t, icount, vcpu, pc, error);
+        }
+        if (!target_step(t, vcpu, error)) {
+            return false;
+        }
+        if (t->at.icount != icount) {
+            return elsewhere(t, icount, vcpu, pc, error);
+        }
+    }
+    return true;
+}
+
+bool target_go_vcpu(struct target *t, uint64_t icount, unsigned vcpu,
+                    uint64_t pc, GError **error)
+{
+    return (t->at.icount == icount && t->at.pcs[vcpu] == pc && !t->written) ||
+           (target_go_icount(t, icount, error) &&
+            pass_interrupts(t, vcpu, pc, error));
+}
+
+static bool is_at(const struct target *t, const struct target_place *place)
+{
+    return t->at.icount == place->icount && !t->written &&
+           !memcmp(t->at.pcs, place->pcs, sizeof(place->pcs));
 }
 
 bool target_go(struct target *t, const struct target_place *place,
                GError **error)
 {
-    if (t->at.icount == place->icount && t->at.pc == place->pc &&
-        !t->written) {
+    if (is_at(t, place)) {
         return true;
     }
     if (!target_go_icount(t, place->icount, error)) {
         return false;
     }
-    /* Behind an interrupt that comes before the next instruction */
-    if (t->at.pc != place->pc && !target_run_to(t, place->pc, error)) {
-        return false;
-    }
-    if (t->at.icount != place->icount || t->at.pc != place->pc) {
-        g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_PROTOCOL,
-                    "instruction %" G_GUINT64_FORMAT " is at 0x%" PRIx64
-                    ", and was at 0x%" PRIx64, place->icount, t->at.pc,
-                    place->pc);
-        return false;
+    for (unsigned i = 0; i < t->threads->len; i++) {
+        if (!pass_interrupts(t, i, place->pcs[i], error)) {
+            return false;
+        }
     }
     return true;
 }

@@ -8,6 +8,8 @@
 #define BTRAIL_GDB_TARGET_H
 
 #include "gdb/stub.h"
+#include "replay/turns.h"
+#include "replay/vcpu-count.h"
 
 /* The most bytes of a request, as QEMU has it */
 #define TARGET_PACKET_SIZE  4096
@@ -18,6 +20,8 @@
  * @icount: how many instructions the guest has executed
  * @checkpoints: describe the states that are kept to go back to, in lines; may
  *          be NULL
+ * @turns:  of the recording's vCPUs, which must live as long; NULL if it has
+ *          one
  *
  * They are called while the guest stands.
  */
@@ -26,17 +30,22 @@ struct target_moves {
     bool (*icount)(void *opaque, uint64_t *icount, GError **error);
     char *(*checkpoints)(void *opaque, GError **error);
     void *opaque;
+    const struct turns *turns;
 };
 
 /**
  * struct target_place - where the guest stands
  * @icount: instructions that it has executed
+ * @vcpu:   that executes the next one
  * @pc:     the next one.  An interrupt is not an instruction, so that one
  *          @icount can have two places: before it and after it
+ * @pcs:    of each vCPU
  */
 struct target_place {
     uint64_t icount;
+    unsigned vcpu;
     uint64_t pc;
+    uint64_t pcs[VCPU_COUNT_MAX];
 };
 
 struct target;
@@ -55,8 +64,15 @@ struct stub *target_stub(struct target *t);
 /* What QEMU's gdbstub can do, as it says */
 const char *target_features(const struct target *t);
 
-/* The thread that it has for the vCPU */
-const char *target_thread(const struct target *t);
+/* How many vCPUs the guest has, and the thread that the gdbstub has for one */
+unsigned target_vcpus(const struct target *t);
+const char *target_thread(const struct target *t, unsigned vcpu);
+
+/* The vCPU of a thread as gdb names it, with or without what follows; false if
+ * there is none */
+bool target_vcpu(const struct target *t, const char *thread, unsigned *vcpu);
+
+const struct turns *target_turns(const struct target *t);
 
 /* Where the guest stands */
 const struct target_place *target_place(const struct target *t);
@@ -75,27 +91,28 @@ bool target_go(struct target *t, const struct target_place *place,
 /* The same without a pc: target_place() has it then. */
 bool target_go_icount(struct target *t, uint64_t icount, GError **error);
 
+/* The same with the pc of one vCPU */
+bool target_go_vcpu(struct target *t, uint64_t icount, unsigned vcpu,
+                    uint64_t pc, GError **error);
+
 /* The text of target_moves.checkpoints */
 char *target_checkpoints(const struct target *t, GError **error);
 
-/* Runs forward until it comes to @pc, and no further than to where the next
- * breakpoint is. */
-bool target_run_to(struct target *t, uint64_t pc, GError **error);
-
-/* Executes one instruction. */
-bool target_step(struct target *t, GError **error);
+/* Lets a vCPU execute one instruction; others run until it is its turn. */
+bool target_step(struct target *t, unsigned vcpu, GError **error);
 
 /**
- * target_step_watched() - the same, with breakpoints that are wanted
+ * target_step_watched() - execute one instruction of the vCPU whose turn it is,
+ * with breakpoints that are wanted
  * @hit: the watchpoint that the instruction met, as in an answer that says so;
  *       NULL if none
  */
 bool target_step_watched(struct target *t, GHashTable *breakpoints,
                          char **hit, GError **error);
 
-/* A request that does not let it run, see stub_forward() */
-char *target_forward(struct target *t, const char *request, size_t length,
-                     size_t *n, GError **error);
+/* A request about a vCPU that does not let it run, see stub_forward() */
+char *target_forward(struct target *t, unsigned vcpu, const char *request,
+                     size_t length, size_t *n, GError **error);
 
 /* Inserts or removes a breakpoint: "Z" or "z" and what follows.  Returns the
  * answer for gdb. */

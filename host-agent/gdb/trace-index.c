@@ -9,12 +9,14 @@
 #include "util/quote.h"
 
 struct trace_index *trace_index_new(const struct btrail_trace *trace,
+                                    const struct turns *turns,
                                     const struct symbolizer_options *options,
                                     GError **error)
 {
     struct trace_index *t = g_new0(struct trace_index, 1);
 
     t->trace = trace;
+    t->turns = turns;
     t->symbols = symbolizer_new(options, trace, error);
     if (!t->symbols) {
         trace_index_free(t);
@@ -61,8 +63,7 @@ bool trace_index_running(struct trace_index *t, uint64_t icount,
                          struct where *where)
 {
     return t->history &&
-           trace_index_where(t, history_vcpu(t->history, icount), icount,
-                             where);
+           trace_index_where(t, turns_vcpu(t->turns, icount), icount, where);
 }
 
 const struct process *trace_index_process(struct trace_index *t,
@@ -71,7 +72,7 @@ const struct process *trace_index_process(struct trace_index *t,
     const struct history_place *at = &t->last.at;
 
     /* Another vCPU can run in between. */
-    if (t->last.process && history_vcpus(t->history) == 1 &&
+    if (t->last.process && !t->turns &&
         icount >= at->since && icount < at->until) {
         return t->last.process;
     }

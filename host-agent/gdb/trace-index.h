@@ -7,6 +7,7 @@
 #define BTRAIL_GDB_TRACE_INDEX_H
 
 #include "gdb/history.h"
+#include "replay/turns.h"
 #include "symbolize/symbolizer.h"
 
 /**
@@ -25,17 +26,20 @@ struct where {
  * @trace:   belongs to the caller
  * @history: NULL if the trace has no instruction counts
  * @symbols: its names
+ * @turns:   of its vCPUs, which belong to the caller; NULL if it has one
  * @last:    what trace_index_process() has found last
  */
 struct trace_index {
     const struct btrail_trace *trace;
     struct history *history;
     struct symbolizer *symbols;
+    const struct turns *turns;
     struct where last;
 };
 
 /* Returns NULL with an error if a file of @options cannot be read. */
 struct trace_index *trace_index_new(const struct btrail_trace *trace,
+                                    const struct turns *turns,
                                     const struct symbolizer_options *options,
                                     GError **error);
 void trace_index_free(struct trace_index *t);

@@ -151,7 +151,7 @@ static void test_visits(void)
         for (unsigned i = 0; i < n; i++) {
             addresses[i] = 0x1000 + g_test_rand_int_range(-60, 260) * 4;
         }
-        answer = history_last_visit(h, addresses, n, icount, pc, &v);
+        answer = history_last_visit(h, 0, addresses, n, icount, pc, &v);
         if (find(addresses, n, icount, &want, &want_pc)) {
             g_assert_cmpint(answer, ==, HISTORY_FOUND);
             g_assert_cmphex(v.at, ==, want_pc);
@@ -179,8 +179,8 @@ static void test_lost(void)
     const uint64_t nowhere = 0x10;
     struct history_visit v;
 
-    g_assert_cmpint(history_last_visit(h, &nowhere, 1, counts[N - 2], 0, &v),
-                    ==, HISTORY_UNKNOWN);
+    g_assert_cmpint(history_last_visit(h, 0, &nowhere, 1, counts[N - 2], 0,
+                                       &v), ==, HISTORY_UNKNOWN);
     history_free(h);
     btrail_trace_close(trace);
     sample_remove(g_steal_pointer(&path));
