@@ -13,6 +13,7 @@
 
 #include "qemu/osdep.h"
 #include "cpu.h"
+#include "exec/exec-all.h"
 #include "exec/helper-proto.h"
 #include "exec/memory.h"
 #include "exec/tb-flush.h"
@@ -126,13 +127,22 @@ static bool translate(CPUX86State *env, vaddr addr, hwaddr *physical)
     return true;
 }
 
-/* Reads as the kernel would, up to the end of the page; returns how much. */
+/*
+ * Reads as the kernel would, up to the end of the page; returns how much.
+ * Most of what is read at a switch of tasks the kernel has just used.
+ */
 static unsigned read_page(CPUX86State *env, vaddr addr, void *buf,
                           unsigned size)
 {
     unsigned n = MIN(size, -(addr | TARGET_PAGE_MASK));
+    CPUState *cs = env_cpu(env);
+    const void *ram = tlb_find_ram(cs, addr, cpu_mmu_index(cs, false));
     hwaddr physical;
 
+    if (ram) {
+        memcpy(buf, ram, n);
+        return n;
+    }
     return translate(env, addr, &physical) &&
            read_ram(env, physical, buf, n) ? n : 0;
 }
@@ -206,8 +216,8 @@ static bool read_numbers(CPUX86State *env, const struct btrail_tasks *tasks,
     return task->tid <= MAX_PID && task->pid <= MAX_PID;
 }
 
-static void report(CPUX86State *env, const struct btrail_tasks *tasks,
-                   uint64_t addr, uint64_t name)
+static void report_task(CPUX86State *env, const struct btrail_tasks *tasks,
+                        uint64_t addr, uint64_t name)
 {
     BranchTraceTask task;
     bool known = read_numbers(env, tasks, addr, &task) &&
@@ -239,7 +249,7 @@ void x86_branch_trace_read_task(CPUX86State *env, bool cr3_loaded)
     if (read_current(env, tasks,
                      user ? env->kernelgsbase : env->segs[R_GS].base, &task)) {
         bt->task_unread = false;
-        report(env, tasks, task, task + tasks->name);
+        report_task(env, tasks, task, task + tasks->name);
     }
 }
 
@@ -254,7 +264,7 @@ void HELPER(branch_trace_switch)(CPUX86State *env)
     /* In any other code than it should be, RDI is something else. */
     if (read_current(env, tasks, env->segs[R_GS].base, &task) &&
         task == env->regs[R_EDI]) {
-        report(env, tasks, next, next + tasks->name);
+        report_task(env, tasks, next, next + tasks->name);
     } else {
         branch_trace_stream_task(bt->stream, NULL);
     }
@@ -269,6 +279,6 @@ void HELPER(branch_trace_rename)(CPUX86State *env)
     /* The name of another task is read when that is switched to. */
     if (read_current(env, tasks, env->segs[R_GS].base, &task) &&
         task == env->regs[R_EDI]) {
-        report(env, tasks, task, env->regs[R_ESI]);
+        report_task(env, tasks, task, env->regs[R_ESI]);
     }
 }
