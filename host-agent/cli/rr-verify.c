@@ -26,10 +26,15 @@ bool rr_make_trace(struct rr_options *o, int *code)
                                              BTRAIL_RECORDING_FINGERPRINTS);
     /* A name that is no part of another trace */
     g_autofree char *new = recording_path(o->recording, "new-trace.btrail");
-    g_autoptr(GArray) made = rr_trace(o, new, code);
+    struct rr_parted parted = { .reason = NULL };
+    g_autoptr(GArray) made = rr_trace(o, UINT64_MAX, new, &parted, code);
     g_autoptr(GError) error = NULL;
 
     if (!made) {
+        if (parted.reason) {
+            *code = rr_print_difference(o, NULL, NULL, &parted);
+        }
+        g_free(parted.reason);
         return false;
     }
     if (!fingerprint_save(prints, made, &error)) {
@@ -52,29 +57,6 @@ bool rr_has_trace(const struct rr_options *o)
                                              BTRAIL_RECORDING_FINGERPRINTS);
 
     return !access(path, F_OK) && !access(prints, F_OK);
-}
-
-static JsonObject *record_json(const struct btrail_record *r)
-{
-    return btrail_json_new("X:from", r->from, "X:to", r->to, "X:flags",
-                           r->flags, NULL);
-}
-
-static int print_difference(const struct rr_options *o,
-                            const struct fingerprint_difference *d)
-{
-    if (o->json) {
-        cli_print_json(btrail_json_new(
-            "b:identical", false, "u:vcpu", d->vcpu, "U:index", d->index,
-            "o:first", record_json(&d->a), "o:second", record_json(&d->b),
-            NULL));
-    } else {
-        cli_printf("not identical: vCPU %u, record %" PRIu64 "\n"
-                   "first   0x%016" PRIx64 " -> 0x%016" PRIx64 "\n"
-                   "second  0x%016" PRIx64 " -> 0x%016" PRIx64 "\n",
-                   d->vcpu, d->index, d->a.from, d->a.to, d->b.from, d->b.to);
-    }
-    return CLI_DAMAGED;
 }
 
 /* The hash covers records and CR3 loads, and the records are the same. */
@@ -141,11 +123,10 @@ struct comparison {
     uint64_t records;
 };
 
-/* The instructions before a record, by which those of several vCPUs can be
- * ordered */
+/* Where it is, by which those of several vCPUs can be ordered */
 static uint64_t count_of(const struct fingerprint_difference *d)
 {
-    return d->a.flags >> BTRAIL_RECORD_ICOUNT_SHIFT;
+    return MIN(d->a.icount, d->b.icount);
 }
 
 /* Compares a stream from the last fingerprint that agrees on. */
@@ -187,9 +168,11 @@ static bool compare_stream(struct comparison *c, const struct btrail_trace *a,
     return true;
 }
 
+/* @parted: where @b could not go on, so that it ends before; NULL if it
+ * could */
 static int compare(const struct rr_options *o, const struct btrail_trace *a,
                    const struct btrail_trace *b, const GArray *prints,
-                   const GArray *others)
+                   const GArray *others, const struct rr_parted *parted)
 {
     struct comparison c = { 0 };
     g_autoptr(GError) error = NULL;
@@ -201,18 +184,21 @@ static int compare(const struct rr_options *o, const struct btrail_trace *a,
         }
     }
     if (c.differ) {
-        return print_difference(o, &c.first);
+        return rr_print_difference(o, a, &c.first, parted);
     }
     if (c.tables) {
         return print_other_tables(o, c.vcpu, c.records);
     }
-    return c.tail > MAX_TAIL ? print_difference(o, &c.ended) :
+    if (parted) {
+        return rr_print_difference(o, NULL, NULL, parted);
+    }
+    return c.tail > MAX_TAIL ? rr_print_difference(o, a, &c.ended, NULL) :
            print_identical(o, c.both, c.tail);
 }
 
 static int compare_files(const struct rr_options *o, const char *first,
                          const char *second, const GArray *prints,
-                         const GArray *others)
+                         const GArray *others, const struct rr_parted *parted)
 {
     struct btrail_trace *a = NULL, *b = NULL;
     int code = CLI_FAILED;
@@ -226,11 +212,25 @@ static int compare_files(const struct rr_options *o, const char *first,
     if (ret) {
         cli_error("%s: %s", second, cli_strerror(ret));
     } else {
-        code = compare(o, a, b, prints, others);
+        code = compare(o, a, b, prints, others, parted);
     }
     btrail_trace_close(a);
     btrail_trace_close(b);
     return code;
+}
+
+/* A trace of another replay; of as much of it as there is if it @parted */
+static GArray *trace_again(struct rr_options *o, const char *path,
+                           struct rr_parted *parted, int *code)
+{
+    struct rr_parted again = { .reason = NULL };
+    GArray *made = rr_trace(o, UINT64_MAX, path, parted, code);
+
+    if (!made && parted->reason && parted->icount) {
+        made = rr_trace(o, parted->icount - 1, path, &again, code);
+        g_free(again.reason);
+    }
+    return made;
 }
 
 int rr_check_trace(struct rr_options *o)
@@ -244,16 +244,21 @@ int rr_check_trace(struct rr_options *o)
     g_autoptr(GError) error = NULL;
     g_autoptr(GArray) prints = fingerprint_load(stored, &error);
     g_autoptr(GArray) made = NULL;
+    struct rr_parted parted = { .reason = NULL };
     int code;
 
     if (!prints) {
         return rr_failed(error);
     }
-    made = rr_trace(o, second, &code);
+    made = trace_again(o, second, &parted, &code);
     if (made) {
-        code = compare_files(o, path, second, prints, made);
+        code = compare_files(o, path, second, prints, made,
+                             parted.reason ? &parted : NULL);
         unlink(second);
+    } else if (parted.reason) {
+        code = rr_print_difference(o, NULL, NULL, &parted);
     }
+    g_free(parted.reason);
     return code;
 }
 

@@ -215,22 +215,29 @@ static GArray *fingerprints_of(const char *path, GError **error)
     return prints;
 }
 
-GArray *rr_trace(struct rr_options *o, const char *path, int *code)
+GArray *rr_trace(struct rr_options *o, uint64_t until, const char *path,
+                 struct rr_parted *parted, int *code)
 {
     const struct player_options options = rr_player(o);
     struct tracer_result result;
     g_autoptr(GError) error = NULL;
     GArray *prints = NULL;
 
-    if (tracer_run(&options, path, &result, &error)) {
+    if (tracer_run(&options, until, path, &result, &error)) {
         prints = fingerprints_of(path, &error);
     }
     rr_end_progress(o);
+    if (!prints && result.parted) {
+        parted->icount = result.icount;
+        parted->reason = g_strdup(error->message);
+        *code = CLI_DAMAGED;
+        return NULL;
+    }
     if (!prints) {
         *code = rr_failed(error);
         return NULL;
     }
-    if (!o->quiet) {
+    if (!o->quiet && until == UINT64_MAX) {
         cli_fprintf(stderr, "%s: %" PRIu64 " records of %" PRIu64
                     " instructions\n", path, result.records, result.icount);
     }

@@ -8,6 +8,7 @@
 
 #include "cli/cli.h"
 #include "gdb/trace-index.h"
+#include "replay/fingerprint.h"
 #include "replay/place.h"
 #include "replay/player.h"
 #include "symbolize/symbolizer.h"
@@ -98,11 +99,23 @@ void rr_end_progress(const struct rr_options *o);
  * CLI_DAMAGED. */
 int rr_failed(const GError *error);
 
-/*
- * Makes a trace at a path of the recording's folder, and its fingerprints.
- * Returns NULL after an error message.
+/**
+ * struct rr_parted - where a replay could not go on as the log says
+ * @icount: instruction
+ * @reason: what QEMU says of it; NULL if there is no such place
  */
-GArray *rr_trace(struct rr_options *o, const char *path, int *code);
+struct rr_parted {
+    uint64_t icount;
+    char *reason;
+};
+
+/*
+ * Makes a trace at a path of the recording's folder, of a replay up to an
+ * instruction or, with UINT64_MAX, to its end, and its fingerprints.  Returns
+ * NULL after an error message, or if @parted has a reason.
+ */
+GArray *rr_trace(struct rr_options *o, uint64_t until, const char *path,
+                 struct rr_parted *parted, int *code);
 
 /*
  * The first trace and its fingerprints: are they there; make them, false after
@@ -112,5 +125,15 @@ GArray *rr_trace(struct rr_options *o, const char *path, int *code);
 bool rr_has_trace(const struct rr_options *o);
 bool rr_make_trace(struct rr_options *o, int *code);
 int rr_check_trace(struct rr_options *o);
+
+/*
+ * Prints where two replays differ, and what the log has there; returns an exit
+ * code.  @d is NULL, and so is @first, if they are the same as far as they go.
+ * @parted says where the second one could not go on; NULL if it could.
+ */
+int rr_print_difference(const struct rr_options *o,
+                        const struct btrail_trace *first,
+                        const struct fingerprint_difference *d,
+                        const struct rr_parted *parted);
 
 #endif /* BTRAIL_CLI_RR_H */

@@ -270,6 +270,20 @@ static bool same(const struct btrail_record *a, const struct btrail_record *b)
     return a->from == b->from && a->to == b->to && a->flags == b->flags;
 }
 
+/* Where a trace goes from a record on, which may be NULL */
+static void follow(struct side *s, const struct btrail_record *r,
+                   struct fingerprint_path *path)
+{
+    path->icount = r ? btrail_record_icount(r, &s->batch.time) :
+                   BTRAIL_NO_ICOUNT;
+    for (; r; r = next_record(s)) {
+        path->records[path->count++] = *r;
+        if (path->count == FINGERPRINT_PATH) {
+            return;
+        }
+    }
+}
+
 static bool compare_sides(struct side *a, struct side *b, uint64_t index,
                           struct fingerprint_difference *d)
 {
@@ -285,8 +299,8 @@ static bool compare_sides(struct side *a, struct side *b, uint64_t index,
         }
         d->index = index;
         d->ended = !x || !y;
-        d->a = x ? *x : (struct btrail_record){ 0 };
-        d->b = y ? *y : (struct btrail_record){ 0 };
+        follow(a, x, &d->a);
+        follow(b, y, &d->b);
         return true;
     }
 }

@@ -38,17 +38,32 @@ bool fingerprint_save(const char *path, const GArray *prints, GError **error);
 GArray *fingerprint_load(const char *path, GError **error);
 GArray *fingerprint_parse(const char *text, GError **error);
 
+/* Records of each path behind where two traces part */
+#define FINGERPRINT_PATH    4
+
+/**
+ * struct fingerprint_path - how a trace goes on
+ * @records: the first ones; zero behind the end of its stream
+ * @count:   how many there are
+ * @icount:  of the first one, or BTRAIL_NO_ICOUNT
+ */
+struct fingerprint_path {
+    struct btrail_record records[FINGERPRINT_PATH];
+    unsigned count;
+    uint64_t icount;
+};
+
 /**
  * struct fingerprint_difference - where two traces differ first
  * @vcpu:  of the stream
  * @index: of the record
- * @a, @b: the records; one is zero if its stream has ended
+ * @a, @b: the paths from there on
  * @ended: both are the same as far as both go
  */
 struct fingerprint_difference {
     uint32_t vcpu;
     uint64_t index;
-    struct btrail_record a, b;
+    struct fingerprint_path a, b;
     bool ended;
 };
 

@@ -17,6 +17,8 @@
 #define POLL_MS     1000
 /* A replay that executes nothing for so long is stuck. */
 #define STUCK_S     60
+/* In what QEMU says when the guest does not do what the log has */
+#define SYNC_ERROR      "(insn total "
 #define QUERY_MS    60000
 /* Host time between checkpoints: twice as many as QEMU takes by itself cost
  * the first pass 4 % more and the way back a sixth less. */
@@ -28,6 +30,8 @@ struct player {
     char *gdb_socket;
     char *qmp_socket;
     bool ended;
+    bool stuck;                 /* at this instruction */
+    uint64_t stuck_at;
 };
 
 /* The program itself is compared: a version says nothing of patches. */
@@ -133,8 +137,10 @@ struct player *player_start(const struct player_options *options,
     return p;
 }
 
-static bool stuck(uint64_t icount, GError **error)
+static bool stuck(struct player *p, uint64_t icount, GError **error)
 {
+    p->stuck = true;
+    p->stuck_at = icount;
     g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_PROTOCOL,
                 "the replay does not get past instruction %" G_GUINT64_FORMAT
                 ": QEMU waits for something that has not come again; what was "
@@ -173,7 +179,7 @@ static bool wait_stopped(struct player *p, GError **error)
         idle = icount == last ? idle + 1 : 0;
         last = icount;
         if (idle * POLL_MS >= STUCK_S * 1000) {
-            return stuck(icount, error);
+            return stuck(p, icount, error);
         }
     }
 }
@@ -309,6 +315,18 @@ bool player_icount(struct player *p, uint64_t *icount, GError **error)
 bool player_ended(const struct player *p)
 {
     return p->ended;
+}
+
+bool player_parted(const struct player *p, uint64_t *icount)
+{
+    g_autofree char *said = emulator_output(p->emulator);
+    const char *number = strstr(said, SYNC_ERROR);
+
+    *icount = p->stuck ? p->stuck_at : 0;
+    if (number && !p->stuck) {
+        *icount = g_ascii_strtoull(number + strlen(SYNC_ERROR), NULL, 10);
+    }
+    return p->stuck || number;
 }
 
 const char *player_gdb_socket(const struct player *p)

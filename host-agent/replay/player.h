@@ -95,6 +95,10 @@ bool player_icount(struct player *p, uint64_t *icount, GError **error);
 /* Has it come to the end of the recording? */
 bool player_ended(const struct player *p);
 
+/* After an error: has QEMU stopped, or ended, since the log has something else
+ * than what the guest does?  Then @icount gets where that is. */
+bool player_parted(const struct player *p, uint64_t *icount);
+
 /* Unix sockets, one client at a time: QEMU's gdbstub, and a QMP monitor that
  * the player does not use itself */
 const char *player_gdb_socket(const struct player *p);

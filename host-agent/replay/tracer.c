@@ -130,8 +130,19 @@ static bool finish(struct tracer *t, bool ok, struct tracer_result *result,
     return ok;
 }
 
-bool tracer_run(const struct player_options *options, const char *path,
-                struct tracer_result *result, GError **error)
+static bool play(struct tracer *t, uint64_t until,
+                 struct tracer_result *result, GError **error)
+{
+    bool ok = until == UINT64_MAX ? player_finish(t->player, error) :
+              player_goto(t->player, until, error);
+
+    result->parted = !ok && player_parted(t->player, &result->icount);
+    return ok;
+}
+
+bool tracer_run(const struct player_options *options, uint64_t until,
+                const char *path, struct tracer_result *result,
+                GError **error)
 {
     struct player_options o = *options;
     struct tracer t = { NULL };
@@ -144,7 +155,7 @@ bool tracer_run(const struct player_options *options, const char *path,
         return false;
     }
     ok = open_session(&t, o.recording, path, error) &&
-         start_capture(&t, error) && player_finish(t.player, error) &&
+         start_capture(&t, error) && play(&t, until, result, error) &&
          player_icount(t.player, &result->icount, error) &&
          stop_capture(&t, error);
     ok = finish(&t, ok, result, error);

@@ -12,23 +12,28 @@
  * struct tracer_result
  * @records:  in the trace
  * @icount:   instruction at which the replay ended
+ * @parted:   QEMU could not go on at @icount, where the log has something else
+ *            than what the guest does
  * @no_names: why the trace has no names, to be freed, or NULL
  */
 struct tracer_result {
     uint64_t records;
     uint64_t icount;
+    bool parted;
     char *no_names;
 };
 
 /**
- * tracer_run - replay a recording from its beginning to its end, and trace it
+ * tracer_run - replay a recording from its beginning, and trace it
  * @options: trace and forward are set
+ * @until:   an instruction, or UINT64_MAX for its end
  * @path:    of the trace, which is replaced; nothing is left of one that fails
  *
  * The guest waits when the trace is not written fast enough, which it does not
  * see: its time is counted in instructions.
  */
-bool tracer_run(const struct player_options *options, const char *path,
-                struct tracer_result *result, GError **error);
+bool tracer_run(const struct player_options *options, uint64_t until,
+                const char *path, struct tracer_result *result,
+                GError **error);
 
 #endif /* BTRAIL_TRACER_H */

@@ -134,8 +134,16 @@ static void test_different(void)
                                           NULL));
         g_assert_cmpuint(d.index, ==, c->index);
         g_assert_false(d.ended);
-        g_assert_cmpuint(d.b.from, ==, d.a.from + c->add.from);
-        g_assert_cmpuint(d.b.to, ==, d.a.to + c->add.to);
+        g_assert_cmpuint(d.b.records[0].from, ==,
+                         d.a.records[0].from + c->add.from);
+        g_assert_cmpuint(d.b.records[0].to, ==,
+                         d.a.records[0].to + c->add.to);
+        g_assert_cmpuint(d.a.count, ==, MIN(FINGERPRINT_PATH,
+                                            RECORDS - c->index));
+        for (unsigned k = 1; k < d.a.count; k++) {
+            g_assert_cmpmem(&d.a.records[k], sizeof(d.a.records[k]),
+                            &d.b.records[k], sizeof(d.b.records[k]));
+        }
         close_side(&b);
     }
     close_side(&a);
