@@ -50,6 +50,7 @@ static void print_json(const struct recording *r)
         "s:qemu_sha256", r->qemu_sha256, "s:icount", r->icount, NULL);
 
     recording_add_json(r, o);
+    json_object_set_boolean_member(o, "base", r->base);
     btrail_json_add(o, "b:traced", traced, "U:records", records,
                     "u:fingerprints", count_prints(r), NULL);
     btrail_json_set_time(o, "created", r->created);
@@ -83,6 +84,8 @@ static void print_text(const struct recording *r)
     cli_printf("%-13s %s, version %s\n", "QEMU", r->qemu,
                r->qemu_version ? r->qemu_version : "unknown");
     print_machine(r);
+    cli_printf("%-13s %s\n", "begins", r->base ? "with a guest that ran "
+               "already" : "at power-on");
     for (unsigned i = 0; i < r->files->len; i++) {
         const struct recorded_file *f = g_ptr_array_index(r->files, i);
 

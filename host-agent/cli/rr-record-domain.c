@@ -60,9 +60,11 @@ bool rr_domain_is_off(const struct rr_domain *d, GError **error)
     }
     if (active) {
         return btrail_agent_fail(error, BTRAIL_AGENT_ERROR_COMMAND,
-                                 "%s is running, and a recording begins when "
-                                 "the machine is switched on: virsh shutdown "
-                                 "%s, and record it then", name, name);
+                                 "%s is running, and the recording of a domain "
+                                 "begins when it is switched on: virsh shutdown "
+                                 "%s, and record it then; a copy of a guest "
+                                 "that runs can be recorded if it is one of a "
+                                 "QEMU without libvirt (--qmp)", name, name);
     }
     if (virDomainHasManagedSaveImage(d->guest.domain, 0) == 1) {
         return btrail_agent_fail(error, BTRAIL_AGENT_ERROR_COMMAND,

@@ -17,7 +17,10 @@ struct rr_recording {
     struct rr_options common;
     char *connect;
     char *output;
+    char *qmp;
+    gboolean pause;
     struct rr_domain *domain;   /* NULL for a command line */
+    struct running_guest *running;
 };
 
 static void say_started(void *opaque)
@@ -54,10 +57,15 @@ static void print_changes(const struct rr_domain *d)
     }
 }
 
-static bool is_off(void *opaque, GError **error)
+/* The images are copied: a domain must still be off, and a guest that runs can
+ * go on. */
+static bool is_copied(void *opaque, GError **error)
 {
     const struct rr_recording *r = opaque;
 
+    if (r->running && !r->pause) {
+        return running_guest_resume(r->running, error);
+    }
     return !r->domain || rr_domain_is_off(r->domain, error);
 }
 
@@ -73,6 +81,10 @@ static void print_result(const struct rr_recording *r,
                             "U:log_bytes", made->log.size, NULL);
         if (r->domain) {
             add_changes(r, o);
+        }
+        if (r->running && !r->pause) {
+            btrail_json_add(o, "d:paused_seconds",
+                            running_guest_seconds(r->running), NULL);
         }
         cli_print_json(o);
     } else if (!r->common.quiet) {
@@ -125,7 +137,8 @@ static int record(struct rr_recording *r, const char *qemu,
         .input = -1,
         .output = stdio ? STDOUT_FILENO : -1,
         .stop_fd = r->common.signals,
-        .copied = is_off,
+        .running = r->running,
+        .copied = is_copied,
         .started = say_started,
         .opaque = r,
     };
@@ -201,6 +214,29 @@ static int record_domain(struct rr_recording *r, const char *name,
     return code;
 }
 
+static int record_running(struct rr_recording *r)
+{
+    g_autoptr(GError) error = NULL;
+    int code = CLI_FAILED;
+
+    if (!rr_open(&r->common, NULL, &code)) {
+        return code;
+    }
+    r->running = running_guest_open(r->qmp, r->common.signals, &error);
+    if (!r->running) {
+        return rr_failed(error);
+    }
+    if (!r->output) {
+        r->output = default_name();
+    }
+    code = record(r, r->common.qemu ? r->common.qemu :
+                  running_guest_program(r->running),
+                  running_guest_arguments(r->running));
+    /* It is left as it was found if nothing came of it. */
+    running_guest_free(r->running, !r->pause || code != CLI_OK);
+    return code;
+}
+
 int rr_record(int argc, char **argv)
 {
     struct rr_recording r = { .common.signals = -1 };
@@ -212,6 +248,11 @@ int rr_record(int argc, char **argv)
         { "qemu", 0, 0, G_OPTION_ARG_FILENAME, &r.common.qemu,
           "the QEMU to record with (default: $BACKTRAIL_QEMU, or the one that "
           "is installed)", "PATH" },
+        { "qmp", 0, 0, G_OPTION_ARG_FILENAME, &r.qmp,
+          "record a copy of the guest that runs in the QEMU with this monitor, "
+          "from now on", "SOCKET" },
+        { "pause", 0, 0, G_OPTION_ARG_NONE, &r.pause,
+          "with --qmp: the guest itself does not go on", NULL },
         { "json", 0, 0, G_OPTION_ARG_NONE, &r.common.json,
           "print the result as JSON", NULL },
         { "quiet", 'q', 0, G_OPTION_ARG_NONE, &r.common.quiet,
@@ -223,13 +264,20 @@ int rr_record(int argc, char **argv)
     int code = CLI_USAGE;
 
     if (!cli_parse(&argc, &argv, entries, CLI_OPTIONAL,
-                   "DOMAIN | [DOMAIN] -- QEMU-ARGUMENT...",
+                   "DOMAIN | [DOMAIN] -- QEMU-ARGUMENT... | --qmp=SOCKET",
                    "Record a guest into a folder, from when it is switched "
                    "on: a domain of libvirt\nthat is shut off, or the machine "
-                   "of a command line of QEMU.")) {
+                   "of a command line of QEMU; or a copy of a\nguest that "
+                   "runs, from now on.")) {
         goto out;
     }
-    if (argc > 1) {
+    if (r.qmp ? argc > 1 || arguments : r.pause) {
+        cli_error(r.qmp ? "--qmp SOCKET names a guest that runs, which has its "
+                  "arguments; leave out what follows" :
+                  "--pause is for a guest that runs, which --qmp SOCKET names");
+    } else if (r.qmp) {
+        code = record_running(&r);
+    } else if (argc > 1) {
         code = record_domain(&r, argv[1], arguments ? arguments : &none);
     } else if (arguments && *arguments) {
         /* A whole command line has the program, too. */
@@ -244,6 +292,7 @@ int rr_record(int argc, char **argv)
 out:
     rr_clear(&r.common);
     g_free(r.connect);
+    g_free(r.qmp);
     g_free(r.output);
     return code;
 }

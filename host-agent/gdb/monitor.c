@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "gdb/monitor.h"
+#include "replay/guest-time.h"
 #include "gdb/rsp.h"
 #include "replay/place.h"
 #include "replay/visits.h"
@@ -41,10 +42,10 @@ static const char *const refused[] = {
     "system_reset", "system_wakeup", NULL,
 };
 
-/* With -icount, the TSC counts nanoseconds of the guest's time. */
-static double seconds(const struct btrail_time *time)
+static double seconds(const struct trace_index *trace,
+                      const struct btrail_time *time)
 {
-    return time->tsc / 1e9;
+    return guest_time_ns(time->tsc, trace->tsc_hz) / 1e9;
 }
 
 static char *run_where(struct target *t, struct trace_index *trace,
@@ -70,7 +71,8 @@ static char *run_where(struct target *t, struct trace_index *trace,
         g_string_append_printf(text, "task      %s\n"
                                "record    %u:%" G_GUINT64_FORMAT "\n"
                                "time      %.6f s\n", task, where.vcpu,
-                               where.at.index, seconds(&where.at.time));
+                               where.at.index,
+                               seconds(trace, &where.at.time));
     }
     return g_string_free(g_steal_pointer(&text), FALSE);
 }
@@ -93,21 +95,22 @@ static char *run_goto(struct target *t, struct trace_index *trace,
            run_where(t, trace, "", error) : NULL;
 }
 
-static void append_visit(GString *text, uint64_t number,
-                         const struct visit *visit)
+static void append_visit(GString *text, const struct trace_index *trace,
+                         uint64_t number, const struct visit *visit)
 {
     g_autofree char *owner = where_owner(&visit->task);
 
     g_string_append_printf(text, "#%-8" G_GUINT64_FORMAT " %3u:%-12"
                            G_GUINT64_FORMAT " %14" G_GUINT64_FORMAT
                            " %14.6f s  %s\n", number, visit->vcpu,
-                           visit->index, visit->icount, seconds(&visit->time),
-                           owner ? owner : "");
+                           visit->index, visit->icount,
+                           seconds(trace, &visit->time), owner ? owner : "");
 }
 
 /* The visits that are nearest to an instruction, and how many there are */
-static bool list_visits(struct visits *v, uint64_t icount, GString *text,
-                        uint64_t *total, GError **error)
+static bool list_visits(const struct trace_index *trace, struct visits *v,
+                        uint64_t icount, GString *text, uint64_t *total,
+                        GError **error)
 {
     struct visit before[FIND_EACH], visit;
     g_autoptr(GError) local = NULL;
@@ -121,13 +124,13 @@ static bool list_visits(struct visits *v, uint64_t icount, GString *text,
         before[past++ % FIND_EACH] = visit;
     }
     for (shown = past - MIN(past, FIND_EACH); shown < past; shown++) {
-        append_visit(text, shown + 1, &before[shown % FIND_EACH]);
+        append_visit(text, trace, shown + 1, &before[shown % FIND_EACH]);
     }
     g_string_append_printf(text, "-- you are here: icount %" G_GUINT64_FORMAT
                            "\n", icount);
     while (number > past && !local) {
         if (number - past <= FIND_EACH) {
-            append_visit(text, number, &visit);
+            append_visit(text, trace, number, &visit);
         }
         if (!visits_next(v, &visit, &local)) {
             break;
@@ -163,7 +166,7 @@ static char *run_find(struct target *t, struct trace_index *trace,
     if (!v) {
         return NULL;
     }
-    ok = list_visits(v, target_place(t)->icount, text, &total, error);
+    ok = list_visits(trace, v, target_place(t)->icount, text, &total, error);
     visits_free(v);
     g_string_append_printf(text, "%s runs %" G_GUINT64_FORMAT " times\n",
                            argument, total);

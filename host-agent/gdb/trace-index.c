@@ -6,6 +6,7 @@
 #include <inttypes.h>
 
 #include "gdb/trace-index.h"
+#include "replay/guest-time.h"
 #include "util/quote.h"
 
 struct trace_index *trace_index_new(const struct btrail_trace *trace,
@@ -17,6 +18,7 @@ struct trace_index *trace_index_new(const struct btrail_trace *trace,
 
     t->trace = trace;
     t->turns = turns;
+    t->tsc_hz = guest_time_hz(trace);
     t->symbols = symbolizer_new(options, trace, error);
     if (!t->symbols) {
         trace_index_free(t);

@@ -24,6 +24,7 @@ struct where {
 /**
  * struct trace_index
  * @trace:   belongs to the caller
+ * @tsc_hz:  guest_time_hz() of it
  * @history: NULL if the trace has no instruction counts
  * @symbols: its names
  * @turns:   of its vCPUs, which belong to the caller; NULL if it has one
@@ -31,6 +32,7 @@ struct where {
  */
 struct trace_index {
     const struct btrail_trace *trace;
+    uint64_t tsc_hz;
     struct history *history;
     struct symbolizer *symbols;
     const struct turns *turns;

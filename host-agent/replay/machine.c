@@ -574,7 +574,7 @@ static bool handle_device(struct builder *b, const char *option,
                       "use -serial chardev:%s", option, value,
                       option_list_get(list, "chardev"));
     }
-    if (!g_strcmp0(type, "branch-trace")) {
+    if (!g_strcmp0(type, "branch-trace") && strcmp(value, type)) {
         return refuse(error, "%s %s: leave it out; the trace is made when the "
                       "recording is replayed", option, value);
     }
@@ -720,6 +720,18 @@ static const struct {
     { "-no-shutdown", false, handle_log },
 };
 
+bool machine_option_has_value(const char *given)
+{
+    const char *name = g_str_has_prefix(given, "--") ? given + 1 : given;
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(options); i++) {
+        if (!strcmp(name, options[i].name)) {
+            return options[i].value;
+        }
+    }
+    return false;
+}
+
 static bool handle(struct builder *b, char *const **at, GError **error)
 {
     const char *given = *(*at)++;
@@ -756,11 +768,12 @@ static void add_machine(struct builder *b)
     text = option_list_format(list, "type");
     put(b->m->record, "-machine", text);
     if (!b->own_ram) {
-        /* Names are found in RAM that QEMU shares. */
-        ram = g_strdup_printf("memory-backend-memfd,id=rr-ram,size=%s,"
+        /* Names are found in RAM that QEMU shares.  In a base, it has the name
+         * that it has without a backend. */
+        ram = g_strdup_printf("memory-backend-memfd,id=pc.ram,size=%s,"
                               "share=on", b->ram ? b->ram : "134217728");
         put(b->m->replay, "-object", ram);
-        option_list_set(list, "memory-backend", "rr-ram");
+        option_list_set(list, "memory-backend", "pc.ram");
         g_free(text);
         text = option_list_format(list, "type");
     }

@@ -56,4 +56,7 @@ struct machine {
 struct machine *machine_new(char *const *arguments, GError **error);
 void machine_free(struct machine *m);
 
+/* Is it an option that is known, and has a value? */
+bool machine_option_has_value(const char *given);
+
 #endif /* BTRAIL_MACHINE_H */

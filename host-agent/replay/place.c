@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "replay/guest-time.h"
 #include "replay/place.h"
 #include "replay/process-runs.h"
 #include "util/parse.h"
@@ -173,6 +174,7 @@ static bool find_record(const struct btrail_trace *trace, unsigned vcpu,
 static bool find_time(const struct btrail_trace *trace, uint64_t ns,
                       struct visit *at, GError **error)
 {
+    const uint64_t hz = guest_time_hz(trace);
     struct btrail_cursor *cursor;
     struct btrail_batch b;
     int ret = btrail_cursor_open(&cursor, trace, 0,
@@ -182,8 +184,8 @@ static bool find_time(const struct btrail_trace *trace, uint64_t ns,
         return library_failed(error, ret);
     }
     while (!(ret = btrail_cursor_next(cursor, &b))) {
-        /* With -icount, the TSC counts nanoseconds of the guest's time. */
-        if (b.event->type == BTRAIL_EVENT_TIME && b.time.tsc >= ns) {
+        if (b.event->type == BTRAIL_EVENT_TIME &&
+            guest_time_ns(b.time.tsc, hz) >= ns) {
             at->icount = b.time.icount;
             at->exact = true;
             break;

@@ -2,8 +2,8 @@
 /*
  * Places of a replay as people name them
  *
- *   123456              that many instructions after the machine was switched on
- *   1.5s, 300ms         a time of the guest, from then on; it has a unit
+ *   123456              that many instructions after the recording began
+ *   1.5s, 300ms         the guest's time since power-on; it has a unit
  *   @N, VCPU:N          behind the record with this index
  *   FUNCTION            where a function of the kernel runs first
  *   PROCESS:FUNCTION    where a process of this name runs a function of its

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "replay/base.h"
 #include "replay/emulator.h"
 #include "replay/player.h"
 #include "replay/replay-arguments.h"
@@ -75,13 +76,14 @@ static void add_arguments(struct player *p)
     emulator_add(e, "-icount");
     emulator_add(e, "%s,rr=replay,rrfile=recording/%s", r->icount,
                  r->log.name);
+    base_add(r, e);
     emulator_add(e, "-S");
     emulator_add(e, "-no-shutdown");
     emulator_add(e, "-qmp");
     emulator_add(e, "unix:qmp,server=on,wait=off");
     emulator_add(e, "-gdb");
     emulator_add(e, "unix:gdb,server=on,wait=off");
-    if (p->options.trace) {
+    if (p->options.trace && !replay_arguments_trace(r->arguments)) {
         emulator_add(e, "-device");
         emulator_add(e, "branch-trace");
     }
@@ -130,7 +132,8 @@ struct player *player_start(const struct player_options *options,
     p->gdb_socket = emulator_path(p->emulator, "gdb");
     p->qmp_socket = emulator_path(p->emulator, "qmp");
     add_arguments(p);
-    if (!emulator_start(p->emulator, error)) {
+    if (!emulator_start(p->emulator, error) ||
+        !base_wait(r, p->emulator, error)) {
         player_free(p);
         return NULL;
     }

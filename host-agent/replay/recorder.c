@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "replay/base.h"
 #include "replay/copy-file.h"
 #include "replay/devices.h"
 #include "replay/emulator.h"
@@ -59,7 +60,7 @@ static bool make_folders(const struct recorder *r, GError **error)
            make_folder(files, error) && make_folder(firmware, error);
 }
 
-/* Copies a file into the folder. */
+/* Adds a file that is in the folder. */
 static bool add_file(struct recorder *r, const char *source, const char *name,
                      GError **error)
 {
@@ -67,15 +68,48 @@ static bool add_file(struct recorder *r, const char *source, const char *name,
     g_autofree char *hash = NULL;
     uint64_t size;
 
-    if (!copy_file(source, path, error)) {
-        return false;
-    }
     hash = recording_hash(path, &size, error);
     if (!hash) {
         return false;
     }
     recording_add_file(r->recording, name, source, size, hash);
     return true;
+}
+
+static bool copy(struct recorder *r, const char *source, const char *name,
+                 GError **error)
+{
+    g_autofree char *path = recording_path(r->recording, name);
+
+    return copy_file(source, path, error);
+}
+
+static bool copy_files(struct recorder *r, GError **error)
+{
+    for (unsigned i = 0; i < r->machine->files->len; i++) {
+        const struct machine_file *f = g_ptr_array_index(r->machine->files,
+                                                         i);
+
+        if (!copy(r, f->source, f->name, error)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Saves the guest that runs; it stands then, and so do its images. */
+static bool save_base(struct recorder *r, GError **error)
+{
+    g_autofree char *path = recording_path(r->recording,
+                                           BTRAIL_RECORDING_BASE);
+
+    if (!r->options->running) {
+        return true;
+    }
+    r->recording->base = true;
+    return running_guest_check_images(r->options->running, r->machine->files,
+                                      error) &&
+           running_guest_save(r->options->running, path, error);
 }
 
 static bool add_files(struct recorder *r, GError **error)
@@ -88,7 +122,8 @@ static bool add_files(struct recorder *r, GError **error)
             return false;
         }
     }
-    return true;
+    return !r->recording->base ||
+           add_file(r, NULL, BTRAIL_RECORDING_BASE, error);
 }
 
 /* The firmware that QEMU has loaded, from its trace: "load_file name bios.bin
@@ -115,7 +150,8 @@ static bool add_firmware(struct recorder *r, const char *output,
             g_str_has_prefix(location, "recording/")) {
             continue;
         }
-        if (!add_file(r, location, inside, error)) {
+        if (!copy(r, location, inside, error) ||
+            !add_file(r, location, inside, error)) {
             return false;
         }
     }
@@ -277,8 +313,13 @@ static bool run_guest(struct recorder *r, struct emulator *e, GError **error)
     emulator_add(e, MACHINE_ICOUNT ",rr=record,rrfile=recording/"
                  BTRAIL_RECORDING_LOG);
     emulator_add(e, "-no-shutdown");
+    base_add(r->recording, e);
+    if (r->recording->base) {
+        emulator_add(e, "-S");
+    }
     r->started = btrail_clock_ns();
-    if (!emulator_start(e, error)) {
+    if (!emulator_start(e, error) || !base_wait(r->recording, e, error) ||
+        (r->recording->base && !emulator_command(e, "cont", NULL, error))) {
         return false;
     }
     r->running = true;
@@ -331,8 +372,9 @@ struct recording *recorder_run(const struct recorder_options *options,
                     r.recording->folder);
         ok = false;
     } else {
-        ok = make_folders(&r, error) && add_files(&r, error) &&
-             is_permitted(&r, error) && examine(&r, error) &&
+        ok = make_folders(&r, error) && save_base(&r, error) &&
+             copy_files(&r, error) && is_permitted(&r, error) &&
+             add_files(&r, error) && examine(&r, error) &&
              describe(&r, error) && record(&r, error);
         if (!ok && !r.running) {
             remove_folder(r.recording->folder);

@@ -7,6 +7,7 @@
 #define BTRAIL_RECORDER_H
 
 #include "replay/recording.h"
+#include "replay/running-guest.h"
 
 /**
  * struct recorder_options
@@ -16,8 +17,10 @@
  * @input:     what the guest's serial port on stdio reads, or -1
  * @output:    where that port writes to, or -1
  * @stop_fd:   when it becomes readable, the machine is switched off
- * @copied:    called when all files are copied, or NULL; if it returns false,
- *             the guest does not begin
+ * @running:   the guest that the recording begins with, or NULL; @arguments are
+ *             those of running_guest_arguments() then
+ * @copied:    called when all files are copied, and @running still stands, or
+ *             NULL; if it returns false, the guest does not begin
  * @started:   called when the guest begins, or NULL
  */
 struct recorder_options {
@@ -27,6 +30,7 @@ struct recorder_options {
     int input;
     int output;
     int stop_fd;
+    struct running_guest *running;
     bool (*copied)(void *opaque, GError **error);
     void (*started)(void *opaque);
     void *opaque;

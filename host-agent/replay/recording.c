@@ -14,7 +14,9 @@
 #include "util/json.h"
 
 #define FORMAT          "backtrail recording"
+/* Who does not know of bases would switch the guest on. */
 #define VERSION         1
+#define VERSION_BASE    2
 /* No manifest is longer, and none has more files or arguments. */
 #define MAX_MANIFEST    (1u << 20)
 #define MAX_FILES       1000
@@ -194,6 +196,28 @@ static bool parse_log(struct recording *r, JsonObject *o, GError **error)
     return true;
 }
 
+static bool has_file(const struct recording *r, const char *name)
+{
+    for (unsigned i = 0; i < r->files->len; i++) {
+        const struct recorded_file *f = g_ptr_array_index(r->files, i);
+
+        if (!strcmp(f->name, name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool parse_base(struct recording *r, gint64 version, GError **error)
+{
+    r->base = version == VERSION_BASE;
+    if (r->base != has_file(r, BTRAIL_RECORDING_BASE)) {
+        return damaged(error, r->folder, r->base ? "it has no base" :
+                       "it has a base, which its version has not");
+    }
+    return true;
+}
+
 static uint64_t count(JsonObject *o, const char *name)
 {
     gint64 n = btrail_json_int(o, name, 0);
@@ -232,17 +256,19 @@ static bool parse_members(struct recording *r, JsonObject *o, GError **error)
         return refuse(error, r->folder, "this is not a recording; backtrail "
                       "rr record makes one");
     }
-    if (version != VERSION) {
+    if (version != VERSION && version != VERSION_BASE) {
         return refuse(error, r->folder, "a recording of version %"
-                      G_GINT64_FORMAT ", and this backtrail knows version %d; "
-                      "use the one that has recorded it", version, VERSION);
+                      G_GINT64_FORMAT ", and this backtrail knows versions %d "
+                      "and %d; use the one that has recorded it", version,
+                      VERSION, VERSION_BASE);
     }
     r->complete = btrail_json_is_true(o, "complete");
     r->created = btrail_json_int(o, "created", 0);
     r->duration_ns = count(o, "duration_ns");
     r->instructions = count(o, "instructions");
     return parse_qemu(r, o, error) && parse_arguments(r, o, error) &&
-           parse_files(r, o, error) && parse_log(r, o, error);
+           parse_files(r, o, error) && parse_base(r, version, error) &&
+           parse_log(r, o, error);
 }
 
 struct recording *recording_parse(const char *folder, const char *text,
@@ -342,18 +368,6 @@ static bool check_unfinished_log(struct recording *r, GError **error)
 static bool cannot_read(GError **error, const char *path)
 {
     btrail_agent_error_errno(error, path);
-    return false;
-}
-
-static bool has_file(const struct recording *r, const char *name)
-{
-    for (unsigned i = 0; i < r->files->len; i++) {
-        const struct recorded_file *f = g_ptr_array_index(r->files, i);
-
-        if (!strcmp(f->name, name)) {
-            return true;
-        }
-    }
     return false;
 }
 
@@ -544,7 +558,7 @@ void recording_add_json(const struct recording *r, JsonObject *o)
 static JsonObject *manifest(const struct recording *r)
 {
     JsonObject *o = btrail_json_new(
-        "s:format", FORMAT, "u:version", VERSION,
+        "s:format", FORMAT, "u:version", r->base ? VERSION_BASE : VERSION,
         "b:complete", r->complete, "U:created", r->created,
         "U:duration_ns", r->duration_ns, "U:instructions", r->instructions,
         "o:qemu", btrail_json_new(

@@ -4,7 +4,8 @@
  *
  *   recording.json  the manifest: what this file reads and writes
  *   replay.log      what came to the guest from outside, as QEMU has logged it
- *   files/          what the guest began with: disks, kernel, firmware
+ *   files/          what the guest began with: disks, kernel, firmware, and
+ *                   the base, if it was not switched on then but ran already
  *   trace.btrail    the branches, made by the first replay
  *   fingerprints    what later replays are compared with
  *
@@ -19,6 +20,9 @@
 #include <json-glib/json-glib.h>
 
 #include "util/agent-error.h"
+
+/* The state of a guest's devices and RAM, as QEMU migrates it */
+#define BTRAIL_RECORDING_BASE           "files/base"
 
 /* Names in the folder */
 #define BTRAIL_RECORDING_MANIFEST       "recording.json"
@@ -54,6 +58,7 @@ struct recorded_file {
  * @icount:       the option -icount without what is particular to a process
  * @arguments:    of QEMU for a replay, see machine.h; ends with NULL
  * @files:        of struct recorded_file
+ * @base:         BTRAIL_RECORDING_BASE is what the guest began with
  * @log:          its size and hash; the hash is NULL if not complete
  */
 struct recording {
@@ -68,6 +73,7 @@ struct recording {
     char *icount;
     char **arguments;
     GPtrArray *files;
+    bool base;
     struct recorded_file log;
 };
 

@@ -88,8 +88,10 @@ static bool is_device(const char *value)
     g_autoptr(GPtrArray) list = option_list_parse(value, "driver");
     const char *type = option_list_get(list, "driver");
 
-    return has_no_path(value) && type && !devices_refuse(type) &&
-           strcmp(type, "branch-trace");
+    /* A base has the state of this one if the guest had it. */
+    return !strcmp(value, "branch-trace") ||
+           (has_no_path(value) && type && !devices_refuse(type) &&
+            strcmp(type, "branch-trace"));
 }
 
 static bool is_object(const char *value)
@@ -241,6 +243,17 @@ bool replay_arguments_check(char *const *arguments, GError **error)
         arguments += n;
     }
     return true;
+}
+
+bool replay_arguments_trace(char *const *arguments)
+{
+    for (; *arguments; arguments++) {
+        if (!strcmp(arguments[0], "-device") && arguments[1] &&
+            !strcmp(arguments[1], "branch-trace")) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* An image has no other file behind it. */

@@ -15,6 +15,9 @@
  */
 bool replay_arguments_check(char *const *arguments, GError **error);
 
+/* Do they have the device that traces? */
+bool replay_arguments_trace(char *const *arguments);
+
 /**
  * replay_arguments_new - the arguments to replay a recording with
  * @serial: where the first serial port leads, as with -serial, or NULL

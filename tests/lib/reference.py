@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import tempfile
+import time
 
 import qemu
 
@@ -44,11 +45,15 @@ class Reference:
         if '-serial' in arguments:
             arguments[arguments.index('-serial') + 1] = f'file:{self.serial}'
         self.process = qemu.spawn(
-            [qemu.patched(), *arguments, '-S', '-icount',
+            [qemu.patched(), *arguments, '-S',
+             *(('-incoming', 'file:recording/files/base')
+               if manifest['version'] == 2 else ()), '-icount',
              manifest['qemu']['icount'] +
              ',rr=replay,rrfile=recording/replay.log',
              '-qmp', 'unix:qmp,server=on,wait=off'], cwd=self.dir)
         self.qmp = qemu.Qmp(os.path.join(self.dir, 'qmp'))
+        while self.qmp.command('query-status')['status'] == 'inmigrate':
+            time.sleep(0.01)
 
     def goto(self, icount):
         self.qmp.events.clear()

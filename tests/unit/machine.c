@@ -58,8 +58,8 @@ static char *join(const GPtrArray *list)
     " -machine pc -accel tcg -no-user-config -L recording/files/firmware"
 #define REPLAY_END(size) \
     " -monitor none -display none " \
-    "-object memory-backend-memfd,id=rr-ram,size=" size ",share=on " \
-    "-machine pc,memory-backend=rr-ram -accel tcg -no-user-config " \
+    "-object memory-backend-memfd,id=pc.ram,size=" size ",share=on " \
+    "-machine pc,memory-backend=pc.ram -accel tcg -no-user-config " \
     "-L recording/files/firmware"
 
 static void check_safe(const struct machine *m)
@@ -205,7 +205,7 @@ static void test_refused(struct fixture *f, gconstpointer data)
         { "-device usb-ehci", "usb-ehci" },
         { "-device virtio-serial", "-serial" },
         { "-device virtio-balloon", "virtio-balloon" },
-        { "-device branch-trace", "leave it out" },
+        { "-device branch-trace,id=x", "leave it out" },
         { "-device isa-serial,chardev=c", "-serial chardev:c" },
         { "-device loader,file=/x", "file of this host" },
         { "-device {\"driver\":\"e1000\"}", "without JSON" },

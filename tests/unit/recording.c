@@ -216,7 +216,7 @@ static void test_manifest(struct fixture *f, gconstpointer data)
         { "\"size\" : 6", "\"size\" : -6", "without name, size" },
         { "\"size\" : 6", "\"size\" : \"6\"", "without name, size" },
         { "backtrail recording", "other", "not a recording" },
-        { "\"version\" : 1", "\"version\" : 2", "version 2" },
+        { "\"version\" : 1", "\"version\" : 3", "version 3" },
         { "shift=5", "rr=record", "icount" },
         { "shift=5", "shift=5,rrfile=/x", "icount" },
         { "\"arguments\"", "\"other\"", "no arguments" },
@@ -252,6 +252,37 @@ static void test_hash(struct fixture *f, gconstpointer data)
     g_assert_nonnull(error);
 }
 
+/* A base belongs to the version of which it is, and to no other. */
+static void test_base(struct fixture *f, gconstpointer data)
+{
+    struct recording *r = sample(f);
+    g_autoptr(GError) error = NULL;
+    g_autofree char *manifest = NULL, *text = NULL;
+
+    write_file(f, "files/base", "", 0);
+    r->base = true;
+    g_assert_true(recording_save(r, NULL));
+    refused(f, "it has no base");
+    recording_add_file(r, "files/base", NULL, 0, EMPTY);
+    g_assert_true(recording_save(r, NULL));
+    recording_free(r);
+    r = recording_open(f->folder, &error);
+    g_assert_no_error(error);
+    g_assert_true(r->base);
+    g_assert_true(recording_check(r, &error));
+    g_assert_no_error(error);
+    /* Whoever knows no bases must not switch the guest on. */
+    manifest = path(f, "recording.json");
+    g_assert_true(g_file_get_contents(manifest, &text, NULL, NULL));
+    g_assert_nonnull(strstr(text, "\"version\" : 2"));
+    write_file(f, "files/base", "x", 1);
+    refused(f, "files/base has 1 bytes");
+    r->base = false;
+    g_assert_true(recording_save(r, NULL));
+    refused(f, "it has a base");
+    recording_free(r);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -265,6 +296,8 @@ int main(int argc, char **argv)
                test_unfinished, tear_down);
     g_test_add("/recording/manifest", struct fixture, NULL, set_up,
                test_manifest, tear_down);
+    g_test_add("/recording/base", struct fixture, NULL, set_up, test_base,
+               tear_down);
     g_test_add("/recording/hash", struct fixture, NULL, set_up, test_hash,
                tear_down);
     return g_test_run();

@@ -434,8 +434,8 @@ void x86_branch_trace_code_found(CPUState *cs, vaddr pc,
 
 static uint64_t producer_tsc_hz(CPUState *cpu)
 {
-    /* TCG's TSC counts ticks of the host's, or nanoseconds with icount. */
-    return icount_enabled() ? NANOSECONDS_PER_SECOND : 0;
+    /* Without icount, TCG's TSC counts ticks of the host's. */
+    return icount_enabled() ? icount_get_ticks_hz() : 0;
 }
 
 static uint32_t producer_record_has(void)

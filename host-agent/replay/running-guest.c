@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A guest that runs: see running-guest.h
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "monitor/qmp.h"
+#include "replay/machine.h"
+#include "replay/running-arguments.h"
+#include "replay/running-guest.h"
+#include "util/clock.h"
+#include "util/json.h"
+
+#define CONNECT_MS      10000
+#define COMMAND_MS      60000
+#define POLL_US         2000
+/* QEMU's own limit of 128 MiB/s would keep the guest waiting. */
+#define BANDWIDTH       (UINT64_C(1) << 40)
+/* Longer than any command line of QEMU */
+#define MAX_ARGUMENTS   (1u << 20)
+
+#define refuse(error, ...) \
+    btrail_agent_fail(error, BTRAIL_AGENT_ERROR_COMMAND, __VA_ARGS__)
+
+struct running_guest {
+    struct btrail_qmp *qmp;
+    int cancel_fd;
+    char *program;
+    char **arguments;
+    bool ran;                   /* when it was stopped */
+    bool stopped;               /* by us */
+    uint64_t stopped_ns, resumed_ns;
+};
+
+/* A command; only one that may take long can be cancelled. */
+static JsonNode *execute(struct running_guest *g, const char *command,
+                         JsonObject *arguments, GError **error)
+{
+    return btrail_qmp_execute(g->qmp, command, arguments, -1, COMMAND_MS, -1,
+                              error);
+}
+
+static bool command(struct running_guest *g, const char *name,
+                    JsonObject *arguments, GError **error)
+{
+    g_autoptr(JsonNode) node = execute(g, name, arguments, error);
+
+    return node;
+}
+
+/* The process that listens at a socket; 0 after an error */
+static pid_t peer(int sock, GError **error)
+{
+    struct ucred of;
+    socklen_t size = sizeof(of);
+
+    if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &of, &size) || !of.pid) {
+        btrail_agent_error_errno(error, "SO_PEERCRED");
+        return 0;
+    }
+    return of.pid;
+}
+
+static int connect_to(const char *path, GError **error)
+{
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    int sock;
+
+    if (strlen(path) >= sizeof(address.sun_path)) {
+        refuse(error, "%s: the path of a socket is shorter", path);
+        return -1;
+    }
+    strcpy(address.sun_path, path);
+    sock = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (sock < 0 || connect(sock, (struct sockaddr *)&address,
+                            sizeof(address))) {
+        btrail_agent_error_errno(error, path);
+        if (sock >= 0) {
+            close(sock);
+        }
+        return -1;
+    }
+    return sock;
+}
+
+static char *read_link(pid_t pid, const char *name, GError **error)
+{
+    g_autofree char *path = g_strdup_printf("/proc/%d/%s", (int)pid, name);
+
+    return g_file_read_link(path, error);
+}
+
+/* The words of a process; NULL after an error */
+static char **read_words(pid_t pid, GError **error)
+{
+    g_autofree char *path = g_strdup_printf("/proc/%d/cmdline", (int)pid);
+    g_autofree char *text = NULL;
+    g_autoptr(GPtrArray) words = g_ptr_array_new_with_free_func(g_free);
+    gsize size;
+
+    if (!g_file_get_contents(path, &text, &size, error)) {
+        return NULL;
+    }
+    if (!size || size > MAX_ARGUMENTS || text[size - 1]) {
+        refuse(error, "%s is not the command line of a QEMU", path);
+        return NULL;
+    }
+    for (gsize at = 0; at < size; at += strlen(text + at) + 1) {
+        g_ptr_array_add(words, g_strdup(text + at));
+    }
+    g_ptr_array_add(words, NULL);
+    return (char **)g_ptr_array_free(g_steal_pointer(&words), FALSE);
+}
+
+/* What is run, and with what */
+static bool find_process(struct running_guest *g, pid_t pid, GError **error)
+{
+    g_auto(GStrv) words = read_words(pid, error);
+    g_autofree char *folder = words ? read_link(pid, "cwd", error) : NULL;
+
+    g->program = folder ? read_link(pid, "exe", error) : NULL;
+    if (!g->program) {
+        return false;
+    }
+    if (access(g->program, X_OK)) {
+        return refuse(error, "%s: the program of this guest is not there any "
+                      "more; start the guest anew", g->program);
+    }
+    g->arguments = running_arguments_new(words + 1, folder, error);
+    return g->arguments;
+}
+
+static bool check_accelerator(struct running_guest *g, GError **error)
+{
+    g_autoptr(JsonNode) node = execute(g, "query-kvm", NULL, error);
+
+    if (!node) {
+        return false;
+    }
+    if (JSON_NODE_HOLDS_OBJECT(node) &&
+        btrail_json_is_true(json_node_get_object(node), "enabled")) {
+        return refuse(error, "this guest runs under KVM, and TCG, which can be "
+                      "replayed, does not continue what has run there: start "
+                      "it with -accel tcg, or record it from power-on");
+    }
+    return true;
+}
+
+struct running_guest *running_guest_open(const char *socket, int cancel_fd,
+                                         GError **error)
+{
+    struct running_guest *g = g_new0(struct running_guest, 1);
+    int sock = connect_to(socket, error);
+    pid_t pid = sock < 0 ? 0 : peer(sock, error);
+
+    g->cancel_fd = cancel_fd;
+    if (sock >= 0) {
+        g->qmp = btrail_qmp_new(sock, CONNECT_MS, cancel_fd, error);
+    }
+    if (!pid || !g->qmp || !find_process(g, pid, error) ||
+        !check_accelerator(g, error)) {
+        running_guest_free(g, false);
+        return NULL;
+    }
+    return g;
+}
+
+const char *running_guest_program(const struct running_guest *g)
+{
+    return g->program;
+}
+
+char *const *running_guest_arguments(const struct running_guest *g)
+{
+    return g->arguments;
+}
+
+static bool is_copied(const char *image, const GPtrArray *files)
+{
+    g_autofree char *real = realpath(image, NULL);
+
+    for (unsigned i = 0; real && i < files->len; i++) {
+        const struct machine_file *f = g_ptr_array_index(files, i);
+        g_autofree char *other = realpath(f->source, NULL);
+
+        if (!g_strcmp0(real, other)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool running_guest_check_images(struct running_guest *g,
+                                const GPtrArray *files, GError **error)
+{
+    g_autoptr(JsonNode) node = execute(g, "query-block", NULL, error);
+    JsonArray *list = node && JSON_NODE_HOLDS_ARRAY(node) ?
+                      json_node_get_array(node) : NULL;
+
+    for (unsigned i = 0; list && i < json_array_get_length(list); i++) {
+        JsonNode *item = json_array_get_element(list, i);
+        JsonObject *o = JSON_NODE_HOLDS_OBJECT(item) ?
+                        json_node_get_object(item) : NULL;
+        JsonObject *medium = o ? btrail_json_object(o, "inserted") : NULL;
+        const char *image = medium ? btrail_json_string(medium, "file") : NULL;
+
+        if (image && !is_copied(image, files)) {
+            return refuse(error, "%s is a disk of this guest by now, and was "
+                          "not when it was started; record it from power-on",
+                          image);
+        }
+    }
+    return node;
+}
+
+/* Passes QEMU a file to write to, which it need not be able to open. */
+static bool pass(struct running_guest *g, const char *path, gint64 *set,
+                 GError **error)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    g_autoptr(JsonNode) node = NULL;
+
+    if (fd < 0) {
+        btrail_agent_error_errno(error, path);
+        return false;
+    }
+    node = btrail_qmp_execute(g->qmp, "add-fd", NULL, fd, COMMAND_MS, -1,
+                              error);
+    close(fd);
+    *set = node && JSON_NODE_HOLDS_OBJECT(node) ?
+           btrail_json_int(json_node_get_object(node), "fdset-id", -1) : -1;
+    return node && *set >= 0;
+}
+
+static bool is_cancelled(const struct running_guest *g)
+{
+    GPollFD p = { .fd = g->cancel_fd, .events = G_IO_IN };
+
+    return g->cancel_fd >= 0 && g_poll(&p, 1, 0) > 0;
+}
+
+static bool wait_saved(struct running_guest *g, GError **error)
+{
+    for (;;) {
+        g_autoptr(JsonNode) node = execute(g, "query-migrate", NULL, error);
+        JsonObject *o = node && JSON_NODE_HOLDS_OBJECT(node) ?
+                        json_node_get_object(node) : NULL;
+        const char *status = o ? btrail_json_string(o, "status") : NULL;
+
+        if (!node || !g_strcmp0(status, "completed")) {
+            return node;
+        }
+        if (!g_strcmp0(status, "failed") || !g_strcmp0(status, "cancelled")) {
+            const char *why = btrail_json_string(o, "error-desc");
+
+            return refuse(error, "QEMU has not saved the guest: %s",
+                          why ? why : status);
+        }
+        if (is_cancelled(g)) {
+            command(g, "migrate_cancel", NULL, NULL);
+            return btrail_agent_fail(error, BTRAIL_AGENT_ERROR_CANCELLED,
+                                     "cancelled");
+        }
+        g_usleep(POLL_US);
+    }
+}
+
+static bool migrate(struct running_guest *g, gint64 set, GError **error)
+{
+    g_autofree char *uri = g_strdup_printf("file:/dev/fdset/%" G_GINT64_FORMAT,
+                                           set);
+
+    return command(g, "migrate", btrail_json_new("s:uri", uri, NULL), error) &&
+           wait_saved(g, error);
+}
+
+/* With the whole of the disk's bandwidth, and as it was afterwards */
+static bool migrate_fast(struct running_guest *g, gint64 set, GError **error)
+{
+    g_autoptr(JsonNode) node = execute(g, "query-migrate-parameters", NULL,
+                                       error);
+    gint64 before = node && JSON_NODE_HOLDS_OBJECT(node) ?
+        btrail_json_int(json_node_get_object(node), "max-bandwidth", -1) : -1;
+    bool ok;
+
+    if (!node || before < 0 ||
+        !command(g, "migrate-set-parameters",
+                 btrail_json_new("U:max-bandwidth", BANDWIDTH, NULL), error)) {
+        return false;
+    }
+    ok = migrate(g, set, error);
+    return command(g, "migrate-set-parameters",
+                   btrail_json_new("U:max-bandwidth", (uint64_t)before, NULL),
+                   ok ? error : NULL) && ok;
+}
+
+static bool stop(struct running_guest *g, GError **error)
+{
+    g_autoptr(JsonNode) node = execute(g, "query-status", NULL, error);
+
+    g->ran = node && JSON_NODE_HOLDS_OBJECT(node) &&
+             btrail_json_is_true(json_node_get_object(node), "running");
+    g->stopped_ns = btrail_clock_ns();
+    g->stopped = node && command(g, "stop", NULL, error);
+    return g->stopped;
+}
+
+bool running_guest_save(struct running_guest *g, const char *path,
+                        GError **error)
+{
+    gint64 set = -1;
+    bool ok = pass(g, path, &set, error) && stop(g, error) &&
+              migrate_fast(g, set, error);
+
+    if (set >= 0) {
+        command(g, "remove-fd",
+                btrail_json_new("U:fdset-id", (uint64_t)set, NULL), NULL);
+    }
+    return ok;
+}
+
+bool running_guest_resume(struct running_guest *g, GError **error)
+{
+    if (g->stopped && g->ran && !command(g, "cont", NULL, error)) {
+        g_prefix_error(error, "the guest that was saved does not continue: ");
+        return false;
+    }
+    if (g->stopped) {
+        g->resumed_ns = btrail_clock_ns();
+    }
+    g->stopped = false;
+    return true;
+}
+
+double running_guest_seconds(const struct running_guest *g)
+{
+    return (g->resumed_ns - g->stopped_ns) / 1e9;
+}
+
+void running_guest_free(struct running_guest *g, bool resume)
+{
+    if (g) {
+        if (resume) {
+            running_guest_resume(g, NULL);
+        }
+        btrail_qmp_free(g->qmp);
+        g_free(g->program);
+        g_strfreev(g->arguments);
+        g_free(g);
+    }
+}
