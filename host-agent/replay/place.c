@@ -170,14 +170,15 @@ static bool find_record(const struct btrail_trace *trace, unsigned vcpu,
     return !ret || library_failed(error, ret);
 }
 
-/* The first TIME event at which the guest's clock has got there */
-static bool find_time(const struct btrail_trace *trace, uint64_t ns,
-                      struct visit *at, GError **error)
+/* The first TIME event of a vCPU at which the guest's clock has got there, if
+ * it is before @at */
+static bool find_time_of(const struct btrail_trace *trace, unsigned vcpu,
+                         uint64_t ns, struct visit *at, GError **error)
 {
     const uint64_t hz = guest_time_hz(trace);
     struct btrail_cursor *cursor;
     struct btrail_batch b;
-    int ret = btrail_cursor_open(&cursor, trace, 0,
+    int ret = btrail_cursor_open(&cursor, trace, vcpu,
                                  BTRAIL_CURSOR_EVENTS_ONLY);
 
     if (ret) {
@@ -186,15 +187,28 @@ static bool find_time(const struct btrail_trace *trace, uint64_t ns,
     while (!(ret = btrail_cursor_next(cursor, &b))) {
         if (b.event->type == BTRAIL_EVENT_TIME &&
             guest_time_ns(b.time.tsc, hz) >= ns) {
-            at->icount = b.time.icount;
+            at->icount = at->exact ? MIN(at->icount, b.time.icount) :
+                         b.time.icount;
             at->exact = true;
             break;
         }
     }
     btrail_cursor_close(cursor);
-    return !ret || (ret == -BTRAIL_ERR_END ?
-                    fail(error, "the recording is not that long") :
-                    library_failed(error, ret));
+    return !ret || ret == -BTRAIL_ERR_END || library_failed(error, ret);
+}
+
+/* Any vCPU can be the first to get there: the others may wait. */
+static bool find_time(const struct btrail_trace *trace, uint64_t ns,
+                      struct visit *at, GError **error)
+{
+    struct btrail_stream_info info;
+
+    for (unsigned i = 0; !btrail_trace_stream(trace, i, &info); i++) {
+        if (!find_time_of(trace, info.vcpu, ns, at, error)) {
+            return false;
+        }
+    }
+    return at->exact || fail(error, "the recording is not that long");
 }
 
 static bool find_function(const struct btrail_trace *trace,
