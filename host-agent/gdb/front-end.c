@@ -37,7 +37,7 @@ static const char *const set_by[] = {
  * @place:       where its guest stands
  * @vcpu:        that its requests are about
  * @back:        that goes back alone, or -1: @vcpu
- * @breakpoints: of its own, without "Z"
+ * @breakpoints: of its own, as in target_set_breakpoints()
  * @settings:    what it has set, as set_by[] has them
  * @waiting:     its request that is not served yet, because the guest runs for
  *               another one
@@ -266,16 +266,7 @@ static bool go_back(struct view *v, GError **error)
 /* Is there a breakpoint where a vCPU stands? */
 static bool vcpu_at_breakpoint(struct view *v, unsigned vcpu)
 {
-    for (char type = '0'; type <= '1'; type++) {
-        g_autofree char *key = g_strdup_printf(
-            "%c,%" PRIx64 ",1", type,
-            target_place(v->fe->target)->pcs[vcpu]);
-
-        if (g_hash_table_contains(v->breakpoints, key)) {
-            return true;
-        }
-    }
-    return false;
+    return target_at_breakpoint(v->fe->target, vcpu, v->breakpoints);
 }
 
 /* The same of the one whose turn it is */
@@ -676,11 +667,7 @@ static void serve_breakpoint(struct view *v, const char *request)
         return;
     }
     if (!strcmp(said, "OK")) {
-        if (request[0] == 'Z') {
-            g_hash_table_add(v->breakpoints, g_strdup(request + 1));
-        } else {
-            g_hash_table_remove(v->breakpoints, request + 1);
-        }
+        target_breakpoints_note(v->breakpoints, request);
     }
     client_answer_text(v->client, said);
 }
@@ -904,8 +891,7 @@ void front_end_add(struct front_end *fe, int sock)
     v->place = fe->running ? fe->running->place : *target_place(fe->target);
     v->vcpu = v->place.vcpu;
     v->back = v->steps = -1;
-    v->breakpoints = g_hash_table_new_full(g_str_hash, g_str_equal, g_free,
-                                           NULL);
+    v->breakpoints = target_breakpoints_new();
     for (unsigned i = 0; i < G_N_ELEMENTS(set_by); i++) {
         v->settings[i] = g_strconcat(set_by[i], "0", NULL);
     }

@@ -12,6 +12,9 @@
 
 /* The longest instruction of x86 */
 #define INSTRUCTION 15
+/* Visits whose condition is found not to hold, one by one; QEMU searches
+ * whole intervals */
+#define VISITS      4
 
 /* The addresses of breakpoints; NULL if one of them is a watchpoint */
 static GArray *addresses_of(GHashTable *breakpoints)
@@ -144,21 +147,16 @@ static enum history_answer find_last(struct target *t, struct history *h,
     return answer;
 }
 
-enum history_answer reverse_continue(struct target *t, struct history *h,
-                                     GHashTable *breakpoints,
-                                     const struct target_place *place,
-                                     GError **error)
+/* To the last visit before @from.  Its condition need not hold. */
+static enum history_answer go_to_last(struct target *t, struct history *h,
+                                      const GArray *addresses,
+                                      const struct target_place *from,
+                                      struct last *last, GError **error)
 {
-    g_autoptr(GArray) addresses = addresses_of(breakpoints);
-    const struct target_place from = *place;
-    struct last last = { 0 };
     bool any = false;
 
-    if (!addresses) {
-        return HISTORY_UNKNOWN;
-    }
     for (unsigned vcpu = 0; vcpu < target_vcpus(t); vcpu++) {
-        switch (find_last(t, h, addresses, &from, vcpu, any, &last)) {
+        switch (find_last(t, h, addresses, from, vcpu, any, last)) {
         case HISTORY_UNKNOWN:
             return HISTORY_UNKNOWN;
         case HISTORY_FOUND:
@@ -172,6 +170,28 @@ enum history_answer reverse_continue(struct target *t, struct history *h,
         return target_go_icount(t, 0, error) ? HISTORY_NONE :
                HISTORY_UNKNOWN;
     }
-    return target_go_vcpu(t, last.icount, last.vcpu, last.pc, error) ?
+    return target_go_vcpu(t, last->icount, last->vcpu, last->pc, error) ?
            HISTORY_FOUND : HISTORY_UNKNOWN;
+}
+
+enum history_answer reverse_continue(struct target *t, struct history *h,
+                                     GHashTable *breakpoints,
+                                     const struct target_place *place,
+                                     GError **error)
+{
+    g_autoptr(GArray) addresses = addresses_of(breakpoints);
+    struct target_place from = *place;
+
+    for (unsigned i = 0; addresses && i < VISITS; i++) {
+        struct last last = { 0 };
+        enum history_answer answer = go_to_last(t, h, addresses, &from, &last,
+                                                error);
+
+        if (answer != HISTORY_FOUND ||
+            target_at_breakpoint(t, last.vcpu, breakpoints)) {
+            return answer;
+        }
+        from = *target_place(t);
+    }
+    return HISTORY_UNKNOWN;
 }

@@ -30,7 +30,7 @@ struct target {
     struct target_place at;
     bool written;               /* a debugger has changed the guest */
     bool ran;                   /* it can be behind interrupts at its icount */
-    GHashTable *inserted;       /* breakpoints, without "Z" */
+    GHashTable *inserted;       /* as in target_set_breakpoints() */
 };
 
 static bool protocol_error(GError **error, const char *what,
@@ -119,8 +119,7 @@ struct target *target_new(int sock, const struct target_moves *moves,
     t->moves = *moves;
     t->threads = g_ptr_array_new_with_free_func(g_free);
     t->selected = -1;
-    t->inserted = g_hash_table_new_full(g_str_hash, g_str_equal, g_free,
-                                        NULL);
+    t->inserted = target_breakpoints_new();
     if (!greet(t, error) || !target_find(t, error)) {
         target_free(t);
         return NULL;
@@ -320,44 +319,70 @@ char *target_forward(struct target *t, unsigned vcpu, const char *request,
     return stub_forward(t->stub, request, length, n, error);
 }
 
+GHashTable *target_breakpoints_new(void)
+{
+    return g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+}
+
+/* What a request has before its conditions */
+static char *key_of(const char *request, const char **conditions)
+{
+    *conditions = strchrnul(request, ';');
+    return g_strndup(request + 1, *conditions - request - 1);
+}
+
+void target_breakpoints_note(GHashTable *breakpoints, const char *request)
+{
+    const char *conditions;
+    g_autofree char *key = key_of(request, &conditions);
+
+    if (request[0] == 'Z') {
+        g_hash_table_insert(breakpoints, g_steal_pointer(&key),
+                            g_strdup(conditions));
+    } else {
+        g_hash_table_remove(breakpoints, key);
+    }
+}
+
 char *target_breakpoint(struct target *t, const char *request, GError **error)
 {
-    bool insert = request[0] == 'Z';
+    const char *conditions;
+    g_autofree char *key = key_of(request, &conditions);
+    const char *there = g_hash_table_lookup(t->inserted, key);
     char *answer;
 
-    if (g_hash_table_contains(t->inserted, request + 1) == insert) {
+    if (!g_strcmp0(there, request[0] == 'Z' ? conditions : NULL)) {
         return g_strdup("OK");
     }
     answer = stub_ask(t->stub, request, NULL, NULL, error);
     if (answer && !strcmp(answer, "OK")) {
-        if (insert) {
-            g_hash_table_add(t->inserted, g_strdup(request + 1));
-        } else {
-            g_hash_table_remove(t->inserted, request + 1);
-        }
+        target_breakpoints_note(t->inserted, request);
     }
     return answer;
 }
 
-/* Those of @from that are not in @other, with a letter in front */
+/* Those of @from that @other does not have like that, with a letter in front */
 static bool change(struct target *t, const char *letter, GHashTable *from,
                    GHashTable *other, GError **error)
 {
     g_autoptr(GList) keys = g_hash_table_get_keys(from);
 
     for (GList *k = keys; k; k = k->next) {
+        const char *conditions = g_hash_table_lookup(from, k->data);
+        const char *there = g_hash_table_lookup(other, k->data);
         g_autofree char *request = NULL, *answer = NULL;
 
-        if (!g_hash_table_contains(other, k->data)) {
-            request = g_strconcat(letter, k->data, NULL);
-            answer = target_breakpoint(t, request, error);
-            if (!answer) {
-                return false;
-            }
-            if (strcmp(answer, "OK")) {
-                return protocol_error(error, "has no such breakpoint",
-                                      request);
-            }
+        if (!g_strcmp0(conditions, there)) {
+            continue;
+        }
+        request = g_strconcat(letter, k->data,
+                              letter[0] == 'Z' ? conditions : "", NULL);
+        answer = target_breakpoint(t, request, error);
+        if (!answer) {
+            return false;
+        }
+        if (strcmp(answer, "OK")) {
+            return protocol_error(error, "has no such breakpoint", request);
         }
     }
     return true;
@@ -370,9 +395,42 @@ bool target_set_breakpoints(struct target *t, GHashTable *want,
            change(t, "Z", want, t->inserted, error);
 }
 
+/* Has one of them conditions where a vCPU stands? */
+static bool is_conditional(struct target *t, unsigned vcpu,
+                           GHashTable *breakpoints, bool *any)
+{
+    bool conditional = false;
+
+    *any = false;
+    for (char type = '0'; type <= '1'; type++) {
+        g_autofree char *key = g_strdup_printf("%c,%" PRIx64 ",1", type,
+                                               t->at.pcs[vcpu]);
+        const char *conditions = g_hash_table_lookup(breakpoints, key);
+
+        *any |= conditions != NULL;
+        conditional |= conditions && *conditions;
+    }
+    return conditional;
+}
+
+bool target_at_breakpoint(struct target *t, unsigned vcpu,
+                          GHashTable *breakpoints)
+{
+    const char *request = "qqemu.AtBreakpoint";
+    g_autofree char *answer = NULL;
+    bool any;
+    size_t n;
+
+    if (is_conditional(t, vcpu, breakpoints, &any) &&
+        target_set_breakpoints(t, breakpoints, NULL)) {
+        answer = target_forward(t, vcpu, request, strlen(request), &n, NULL);
+    }
+    return any && g_strcmp0(answer, "0");
+}
+
 bool target_go_icount(struct target *t, uint64_t icount, GError **error)
 {
-    g_autoptr(GHashTable) none = g_hash_table_new(g_str_hash, g_str_equal);
+    g_autoptr(GHashTable) none = target_breakpoints_new();
     uint64_t other = icount ? icount - 1 : 1;
 
     /* They would stop it on its way. */

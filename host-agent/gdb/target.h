@@ -114,12 +114,24 @@ bool target_step_watched(struct target *t, GHashTable *breakpoints,
 char *target_forward(struct target *t, unsigned vcpu, const char *request,
                      size_t length, size_t *n, GError **error);
 
-/* Inserts or removes a breakpoint: "Z" or "z" and what follows.  Returns the
- * answer for gdb. */
+/* Breakpoints: "TYPE,ADDRESS,KIND" -> conditions as in gdb's request, from the
+ * ";" on, or "" */
+GHashTable *target_breakpoints_new(void);
+
+/* Adds or removes one by a request, "Z" or "z" and what follows. */
+void target_breakpoints_note(GHashTable *breakpoints, const char *request);
+
+/* Inserts or removes a breakpoint by such a request.  Returns the answer for
+ * gdb. */
 char *target_breakpoint(struct target *t, const char *request, GError **error);
 
-/* Makes those inserted that are keys of @want (without "Z"), and no others. */
+/* Makes those inserted that are wanted, and no others. */
 bool target_set_breakpoints(struct target *t, GHashTable *want,
                             GError **error);
+
+/* Is there a breakpoint where a vCPU stands, a condition of which holds if it
+ * has any?  Those that cannot be evaluated do: gdb evaluates them again. */
+bool target_at_breakpoint(struct target *t, unsigned vcpu,
+                          GHashTable *breakpoints);
 
 #endif /* BTRAIL_GDB_TARGET_H */

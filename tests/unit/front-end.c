@@ -47,12 +47,27 @@ static void put(const char *payload)
     g_assert_cmpint(write(qemu.sock, out->data, out->len), ==, out->len);
 }
 
+/* A condition is the lowest bit of the number of rounds at which it holds. */
 static bool at_breakpoint(void)
 {
     g_autofree char *key = g_strdup_printf("0,%x,1",
                                            (unsigned)pc_at(qemu.icount));
+    const char *condition = g_hash_table_lookup(qemu.breakpoints, key);
 
-    return g_hash_table_contains(qemu.breakpoints, key);
+    return condition && (!*condition ||
+                         (uint64_t)(condition[1] - '0') ==
+                         qemu.icount / LOOP % 2);
+}
+
+/* It is not there yet, or has another condition. */
+static void insert(const char *breakpoint)
+{
+    const char *condition = strchrnul(breakpoint, ';');
+    g_autofree char *key = g_strndup(breakpoint, condition - breakpoint);
+
+    g_assert_cmpstr(g_hash_table_lookup(qemu.breakpoints, key), !=, condition);
+    g_hash_table_insert(qemu.breakpoints, g_steal_pointer(&key),
+                        g_strdup(condition));
 }
 
 /* Has the last instruction written to what is watched? */
@@ -128,9 +143,10 @@ static void serve_stub(const char *request)
     } else if (!strcmp(request, "Z")) {
         put("");
     } else if (request[0] == 'Z') {
-        g_assert_true(g_hash_table_add(qemu.breakpoints,
-                                       g_strdup(request + 1)));
+        insert(request + 1);
         put("OK");
+    } else if (!strcmp(request, "qqemu.AtBreakpoint")) {
+        put(at_breakpoint() ? "1" : "0");
     } else if (request[0] == 'z') {
         g_assert_true(g_hash_table_remove(qemu.breakpoints, request + 1));
         put("OK");
@@ -217,7 +233,7 @@ static struct front_end *start(void)
     ended = 0;
     qemu.sock = socks[1];
     qemu.breakpoints = g_hash_table_new_full(g_str_hash, g_str_equal, g_free,
-                                             NULL);
+                                             g_free);
     qemu.thread = g_thread_new("stub", stub_thread, NULL);
     target = target_new(socks[0], &moves, NULL);
     g_assert_nonnull(target);
@@ -411,6 +427,40 @@ static void test_watchpoint(void)
 }
 
 /* QEMU stops a guest that has shut down somewhat earlier than last time. */
+static void test_condition(void)
+{
+    struct front_end *fe = start();
+    struct gdb gdb = connect_gdb(fe);
+
+    monitor(&gdb, "goto 100", "icount    100\n");
+    check(&gdb, "Z0,1003,1;1", "OK");
+    check(&gdb, "vCont;c", "T05thread:01;");
+    check_at(&gdb, 115);
+    check(&gdb, "vCont;c", "T05thread:01;");
+    check_at(&gdb, 147);
+    check(&gdb, "bc", "T05thread:01;");
+    check_at(&gdb, 115);
+    /* Another condition, and none */
+    check(&gdb, "Z0,1003,1;0", "OK");
+    check(&gdb, "bc", "T05thread:01;");
+    check_at(&gdb, 99);
+    check(&gdb, "Z0,1003,1", "OK");
+    check(&gdb, "bc", "T05thread:01;");
+    check_at(&gdb, 83);
+    /* One that does not hold at the instruction just before, and one that
+     * does */
+    check(&gdb, "z0,1003,1", "OK");
+    check(&gdb, "Z0,1002,1;0", "OK");
+    check(&gdb, "bc", "T05thread:01;");
+    check_at(&gdb, 66);
+    check(&gdb, "z0,1002,1", "OK");
+    check(&gdb, "Z0,1001,1;0", "OK");
+    check(&gdb, "bc", "T05thread:01;");
+    check_at(&gdb, 65);
+    leave(&gdb);
+    stop(fe);
+}
+
 static void test_end(void)
 {
     struct front_end *fe = start();
@@ -562,6 +612,7 @@ int main(int argc, char **argv)
     g_test_add_func("/front-end/features", test_features);
     g_test_add_func("/front-end/moves", test_moves);
     g_test_add_func("/front-end/watchpoint", test_watchpoint);
+    g_test_add_func("/front-end/condition", test_condition);
     g_test_add_func("/front-end/end", test_end);
     g_test_add_func("/front-end/two", test_two);
     g_test_add_func("/front-end/interrupt", test_interrupt);
