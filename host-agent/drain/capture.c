@@ -44,6 +44,12 @@
 /* How long the producer may take to say whether it shares memory */
 #define NAMES_TIMEOUT_NS    5000000000ull
 
+/*
+ * How long the guest's kernel is searched for before the guest is traced: QEMU
+ * executes no QMP command meanwhile, and gives up after 1.5 s.
+ */
+#define HOLD_NS                 1000000000ull
+
 /* How long the producer may take to say END after STOP */
 #define STOP_TIMEOUT_NS     10000000000ull
 
@@ -527,6 +533,58 @@ static bool can_begin(struct btrail_capture *c)
     return !i;
 }
 
+/*
+ * Is the guest traced only when it is known how its tasks are found?  A guest
+ * whose capture is attached to is traced already.
+ */
+static bool holds(const struct btrail_capture *c)
+{
+    return c->options.names && !c->options.attached &&
+           (header(c)->accepts & BTRAIL_ACCEPTS_HOLD);
+}
+
+/* Waits until the guest's kernel was searched for, and describes its tasks. */
+static bool wait_for_tasks(struct btrail_capture *c)
+{
+    uint64_t now = btrail_clock_ns(), deadline = now + HOLD_NS;
+    struct pollfd fds[] = {
+        { .fd = c->drain.connection->sock, .events = POLLIN },
+        { .fd = c->wake_fd, .events = POLLIN },
+    };
+
+    while (now < deadline && !__atomic_load_n(&c->stop, __ATOMIC_RELAXED) &&
+           !__atomic_load_n(&c->detach, __ATOMIC_RELAXED) &&
+           !__atomic_load_n(&c->names.tasks_due, __ATOMIC_RELAXED) &&
+           (c->names.scanner || !c->names.known)) {
+        wait_for_fds(c, fds, G_N_ELEMENTS(fds), (long)(deadline - now - 1));
+        if (!handle_input(c)) {
+            return false;
+        }
+        now = btrail_clock_ns();
+    }
+    send_tasks(c);
+    return true;
+}
+
+/* Has the producer trace; with @hold after a wait */
+static bool send_ready(struct btrail_capture *c, bool hold)
+{
+    uint64_t flags = (c->options.names ? BTRAIL_READY_MEMORY : 0) |
+                     (hold ? BTRAIL_READY_HOLD : 0);
+
+    c->names_deadline = btrail_clock_ns() + NAMES_TIMEOUT_NS;
+    if (!btrail_connection_ready(c->drain.connection, flags, &c->error) ||
+        (hold && (!wait_for_tasks(c) ||
+                  !btrail_connection_send(c->drain.connection,
+                                          BTRAIL_MSG_READY, &c->error)))) {
+        g_set_error(first_error(c), BTRAIL_AGENT_ERROR,
+                    BTRAIL_AGENT_ERROR_PROTOCOL,
+                    "the producer does not read its messages");
+        return false;
+    }
+    return true;
+}
+
 static bool begin_draining(struct btrail_capture *c)
 {
     struct btrail_connection *connection =
@@ -543,14 +601,10 @@ static bool begin_draining(struct btrail_capture *c)
     if (!handle_requests(c) || !can_begin(c)) {
         return false;
     }
-    if (!btrail_connection_ready(connection, c->options.names, &c->error)) {
-        g_set_error(first_error(c), BTRAIL_AGENT_ERROR,
-                    BTRAIL_AGENT_ERROR_PROTOCOL,
-                    "the producer does not read its messages");
+    if (!send_ready(c, holds(c))) {
         return false;
     }
     c->ready = true;
-    c->names_deadline = btrail_clock_ns() + NAMES_TIMEOUT_NS;
     return true;
 }
 

@@ -383,12 +383,11 @@ bool btrail_connection_send(struct btrail_connection *conn, uint16_t type,
     return send_to_producer(conn, type, 0, error);
 }
 
-bool btrail_connection_ready(struct btrail_connection *conn, bool memory,
+bool btrail_connection_ready(struct btrail_connection *conn, uint64_t flags,
                              GError **error)
 {
-    conn->wants_memory = memory;
-    return send_to_producer(conn, BTRAIL_MSG_READY,
-                            memory ? BTRAIL_READY_MEMORY : 0, error);
+    conn->wants_memory = flags & BTRAIL_READY_MEMORY;
+    return send_to_producer(conn, BTRAIL_MSG_READY, flags, error);
 }
 
 struct guest_memory_files *

@@ -64,10 +64,10 @@ struct btrail_connection *btrail_connection_accept(int sock, int timeout_ms,
 void btrail_connection_free(struct btrail_connection *conn);
 
 /*
- * Sends READY, and with @memory requests the guest's RAM.  Returns false
- * without @error if the socket is full at the moment.
+ * Sends READY with BTRAIL_READY_*.  Returns false without @error if the socket
+ * is full at the moment.
  */
-bool btrail_connection_ready(struct btrail_connection *conn, bool memory,
+bool btrail_connection_ready(struct btrail_connection *conn, uint64_t flags,
                              GError **error);
 
 /* Sends a message; returns as btrail_connection_ready(). */

@@ -112,6 +112,7 @@ struct btrail_scanner {
     uint64_t note;
     uint64_t note_size;
     struct linux_kernel *kernel;
+    bool searched;              /* for a kernel, once */
     GHashTable *known;          /* struct known_process by its id */
     GHashTable *images;         /* that were sent: GBytes, to GBytes packed */
     struct sent_text symbols;   /* those that were sent last */
@@ -504,9 +505,11 @@ static bool find_kernel(struct btrail_scanner *sc)
         sc->result.release = g_strdup(sc->kernel->release);
     }
     g_mutex_unlock(&sc->lock);
-    if (sc->kernel) {
+    /* Who waits for the first search must learn that there is no kernel. */
+    if (sc->kernel || !sc->searched) {
         send_tasks(sc);
     }
+    sc->searched = true;
     return sc->kernel != NULL;
 }
 

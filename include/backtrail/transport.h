@@ -339,6 +339,8 @@ enum btrail_overflow_policy {
  * space were taken for threads of the kernel.
  */
 #define BTRAIL_ACCEPTS_TASKS        2u
+/* And BTRAIL_READY_HOLD */
+#define BTRAIL_ACCEPTS_HOLD         4u
 
 /* struct btrail_shm_header.record_has: what flags of each record have */
 #define BTRAIL_RECORD_HAS_ICOUNT    1u
@@ -433,7 +435,7 @@ struct btrail_shm_header {
 enum btrail_msg_type {
     BTRAIL_MSG_HELLO = 1,   /* device: value = size of the memfd,
                                reason = which tail is the agent's */
-    BTRAIL_MSG_READY = 2,   /* agent: value = BTRAIL_READY_* */
+    BTRAIL_MSG_READY = 2,   /* agent: value = BTRAIL_READY_*; see HOLD */
     BTRAIL_MSG_FLUSH = 3,   /* agent: publish the slabs in progress */
     BTRAIL_MSG_STOP = 4,    /* agent: end the capture; value is 0 */
     BTRAIL_MSG_END = 5,     /* device: no more slabs will be published;
@@ -473,6 +475,12 @@ enum btrail_msg_type {
 
 /* In READY, the agent requests to read the guest's RAM. */
 #define BTRAIL_READY_MEMORY         1u
+/*
+ * If the producer accepts it: tracing starts with a second READY, whose value
+ * is 0.  Between the two, the agent may send TASKS once, so that the first
+ * records have a task already.
+ */
+#define BTRAIL_READY_HOLD           2u
 
 /**
  * struct btrail_tasks - how a producer finds the task that a vCPU runs

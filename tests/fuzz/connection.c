@@ -130,7 +130,7 @@ static void use(struct btrail_connection *conn, struct producer *p)
     uint16_t reason;
     unsigned i;
 
-    btrail_connection_ready(conn, true, NULL);
+    btrail_connection_ready(conn, BTRAIL_READY_MEMORY, NULL);
     do {
         g_autoptr(GError) error = NULL;
 

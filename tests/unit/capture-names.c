@@ -73,6 +73,7 @@ static void send_memory(struct rig *r)
 static void start(struct rig *r, uint32_t accepts)
 {
     struct btrail_capture_options options = { .names = true };
+    bool hold = accepts & BTRAIL_ACCEPTS_HOLD;
 
     fake_linux_init(&r->guest, 0);
     r->ram = memfd_create("ram", MFD_CLOEXEC);
@@ -83,8 +84,7 @@ static void start(struct rig *r, uint32_t accepts)
     r->capture = btrail_capture_start(&options);
     fake_hello(&r->f);
     g_assert_cmpuint(expect(r, BTRAIL_MSG_READY).value, ==,
-                     BTRAIL_READY_MEMORY);
-    send_memory(r);
+                     BTRAIL_READY_MEMORY | (hold ? BTRAIL_READY_HOLD : 0));
 }
 
 static void finish(struct rig *r)
@@ -99,25 +99,32 @@ static void finish(struct rig *r)
     close(r->ram);
 }
 
+static const struct btrail_tasks none;
+static const uint8_t empty[FAKE_SIZE];
+
+static struct btrail_tasks tasks_of(const struct rig *r)
+{
+    return (struct btrail_tasks) {
+        .switch_to = FAKE_SWITCH_TO,
+        .set_name = FAKE_SET_NAME,
+        .current = FAKE_PCPU_HOT + r->guest.layout.pcpu_current,
+        .tid = r->guest.layout.task_pid,
+        .pid = r->guest.layout.task_tgid,
+        .name = r->guest.layout.task_comm,
+        .task_flags = r->guest.layout.task_flags,
+        .kernel = 0x200000,
+    };
+}
+
 /* While there is a kernel, the producer knows how to find its tasks. */
 static void test_tasks(void)
 {
-    static const struct btrail_tasks none;
-    static const uint8_t empty[FAKE_SIZE];
-    struct rig r;
     struct btrail_tasks want;
+    struct rig r;
 
     start(&r, BTRAIL_ACCEPTS_TASKS);
-    want = (struct btrail_tasks) {
-        .switch_to = FAKE_SWITCH_TO,
-        .set_name = FAKE_SET_NAME,
-        .current = FAKE_PCPU_HOT + r.guest.layout.pcpu_current,
-        .tid = r.guest.layout.task_pid,
-        .pid = r.guest.layout.task_tgid,
-        .name = r.guest.layout.task_comm,
-        .task_flags = r.guest.layout.task_flags,
-        .kernel = 0x200000,
-    };
+    send_memory(&r);
+    want = tasks_of(&r);
     expect_tasks(&r, &want);
     write_ram(&r, empty);
     expect_tasks(&r, &none);
@@ -131,11 +138,54 @@ static void test_not_accepted(void)
 {
     struct rig r;
 
-    start(&r, ~BTRAIL_ACCEPTS_TASKS);
+    start(&r, ~(BTRAIL_ACCEPTS_TASKS | BTRAIL_ACCEPTS_HOLD));
+    send_memory(&r);
     /* Until long after the kernel was found */
     for (unsigned i = 0; i < 8; i++) {
         expect(&r, BTRAIL_MSG_FLUSH);
     }
+    finish(&r);
+}
+
+/* Nothing is traced before the producer knows how to find tasks. */
+static void test_hold(void)
+{
+    struct btrail_tasks want;
+    struct rig r;
+
+    start(&r, BTRAIL_ACCEPTS_TASKS | BTRAIL_ACCEPTS_HOLD);
+    send_memory(&r);
+    want = tasks_of(&r);
+    expect_tasks(&r, &want);
+    g_assert_cmpuint(expect(&r, BTRAIL_MSG_READY).value, ==, 0);
+    finish(&r);
+}
+
+/* A guest without a kernel is not waited for. */
+static void test_hold_without_kernel(void)
+{
+    struct btrail_tasks want;
+    struct rig r;
+
+    start(&r, BTRAIL_ACCEPTS_TASKS | BTRAIL_ACCEPTS_HOLD);
+    want = tasks_of(&r);
+    write_ram(&r, empty);
+    send_memory(&r);
+    expect_tasks(&r, &none);
+    g_assert_cmpuint(expect(&r, BTRAIL_MSG_READY).value, ==, 0);
+    /* It boots. */
+    write_ram(&r, r.guest.memory);
+    expect_tasks(&r, &want);
+    finish(&r);
+}
+
+/* Nor is a producer for long that does not share the guest's memory. */
+static void test_hold_without_memory(void)
+{
+    struct rig r;
+
+    start(&r, BTRAIL_ACCEPTS_TASKS | BTRAIL_ACCEPTS_HOLD);
+    g_assert_cmpuint(expect(&r, BTRAIL_MSG_READY).value, ==, 0);
     finish(&r);
 }
 
@@ -144,5 +194,10 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/capture-names/tasks", test_tasks);
     g_test_add_func("/capture-names/not-accepted", test_not_accepted);
+    g_test_add_func("/capture-names/hold", test_hold);
+    g_test_add_func("/capture-names/hold/without-kernel",
+                    test_hold_without_kernel);
+    g_test_add_func("/capture-names/hold/without-memory",
+                    test_hold_without_memory);
     return g_test_run();
 }

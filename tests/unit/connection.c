@@ -704,7 +704,7 @@ static void send_memory(struct fake_producer *f, const struct table *table,
 }
 
 static void memory_fails(const struct table *table, uint64_t size,
-                         uint32_t reason, unsigned n, bool ask)
+                         uint32_t reason, unsigned n, uint64_t ask)
 {
     struct fake_producer f;
     struct btrail_connection *conn;
@@ -737,7 +737,8 @@ static void test_memory(void)
 
     fake_init(&f, 1, 2, BTRAIL_OVERFLOW_PAUSE);
     conn = connect_ok(&f);
-    g_assert_true(btrail_connection_ready(conn, true, &error));
+    g_assert_true(btrail_connection_ready(conn, BTRAIL_READY_MEMORY,
+                                          &error));
     send_memory(&f, &good_table, size, BTRAIL_MEMORY_SHARED, 2);
     g_assert_cmpint(btrail_connection_receive(conn, &reason, &error), ==,
                     BTRAIL_CONNECTION_MEMORY);
@@ -764,7 +765,8 @@ static void test_memory(void)
     /* The socket is full, as the producer does not read. */
     fake_init(&f, 1, 2, BTRAIL_OVERFLOW_PAUSE);
     conn = connect_ok(&f);
-    g_assert_true(btrail_connection_ready(conn, true, &error));
+    g_assert_true(btrail_connection_ready(conn, BTRAIL_READY_MEMORY,
+                                          &error));
     send_memory(&f, &good_table, 0, BTRAIL_MEMORY_PRIVATE, 0);
     g_assert_cmpint(btrail_connection_receive(conn, &reason, &error), ==,
                     BTRAIL_CONNECTION_MEMORY);

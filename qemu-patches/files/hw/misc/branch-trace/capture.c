@@ -174,6 +174,9 @@ static void do_plug(CPUState *cpu, run_on_cpu_data data)
 
     if (s) {
         branch_trace_stream_plug(s, cpu);
+        if (s->tasks) {
+            branch_trace_stream_set_tasks(s, s->tasks);
+        }
     }
 }
 
@@ -676,7 +679,7 @@ static void describe(BranchTraceCapture *capture)
 
     header->producer = producer->type;
     header->accepts = branch_trace_data_accepts_tasks() ?
-                      BTRAIL_ACCEPTS_TASKS : 0;
+                      BTRAIL_ACCEPTS_TASKS | BTRAIL_ACCEPTS_HOLD : 0;
     header->tick_ns = TICK_NS;
     header->tsc_hz = producer->tsc_hz(first_cpu);
     header->record_has = producer->record_has();
@@ -767,6 +770,7 @@ void branch_trace_capture_start(BranchTraceCapture *capture)
     branch_trace_capture_free(latest);
     latest = capture;
     capture->progress_ms = qemu_clock_get_ms(QEMU_CLOCK_REALTIME);
+    capture->tasks = *branch_trace_data_tasks(capture->agent);
 
     /* Not CPU_FOREACH(): the list can change while a vCPU is waited for. */
     for (i = 0; i < current_machine->smp.max_cpus; i++) {
@@ -844,6 +848,8 @@ void branch_trace_capture_attach(BranchTraceCapture *capture,
         return;
     }
     capture->agent = attached;
+    capture->next_tasks = *branch_trace_data_tasks(attached);
+    start_tasks_change(capture);
     set_owner(capture);
     /* Code that was sent to the last agent may be lost with it. */
     branch_trace_code_forget(capture->code);

@@ -16,8 +16,9 @@
 #include "memory.h"
 
 /*
- * An agent that works answers within milliseconds, and no other QMP command
- * runs meanwhile.
+ * An agent that works answers within milliseconds; one that holds the capture
+ * may need a second to find the guest's kernel.  No other QMP command runs
+ * meanwhile.
  */
 #define HANDSHAKE_TIMEOUT_MS    1500
 
@@ -75,68 +76,6 @@ static bool msg_is_valid(const struct btrail_msg *msg)
            msg->version == BTRAIL_TRANSPORT_VERSION;
 }
 
-static bool coroutine_fn handshake(QIOChannelSocket *sioc,
-                                   const BranchTraceBuffer *buf,
-                                   Error **errp)
-{
-    QIOChannel *ioc = QIO_CHANNEL(sioc);
-    struct btrail_msg msg = {
-        .magic = BTRAIL_MSG_MAGIC,
-        .version = BTRAIL_TRANSPORT_VERSION,
-        .type = BTRAIL_MSG_HELLO,
-        .reason = buf->slot,
-        .value = buf->size,
-    };
-    struct iovec iov = { .iov_base = &msg, .iov_len = sizeof(msg) };
-    int fds[] = { buf->fd, buf->ready[1], buf->free[1] };
-    QEMUTimer *timer;
-    int ret;
-
-    /* Not the variant that waits: a new socket has room. */
-    if (qio_channel_writev_full(ioc, &iov, 1, fds, ARRAY_SIZE(fds), 0,
-                                NULL) != sizeof(msg)) {
-        error_setg(errp, "the connection to the trace agent is closed or full: "
-                   "use a new one");
-        return false;
-    }
-
-    timer = timer_new_ms(QEMU_CLOCK_REALTIME, handshake_timeout, ioc);
-    timer_mod(timer, qemu_clock_get_ms(QEMU_CLOCK_REALTIME) +
-              HANDSHAKE_TIMEOUT_MS);
-    in_handshake = ioc;
-    ret = read_all(sioc, &msg, sizeof(msg));
-    in_handshake = NULL;
-    timer_free(timer);
-
-    if (ret == -BRANCH_TRACE_AGENT_FILES) {
-        error_setg(errp, "the trace agent has sent file descriptors");
-        return false;
-    }
-    if (ret) {
-        error_setg(errp, "the trace agent closed the connection or did not "
-                   "answer within %d ms; see its messages for the reason",
-                   HANDSHAKE_TIMEOUT_MS);
-        return false;
-    }
-    if (!msg_is_valid(&msg) || msg.type != BTRAIL_MSG_READY) {
-        error_setg(errp, "the trace agent does not speak version %d of the "
-                   "branch trace transport: install the version of "
-                   "Backtrail that belongs to this QEMU",
-                   BTRAIL_TRANSPORT_VERSION);
-        return false;
-    }
-    if ((msg.value & BTRAIL_READY_MEMORY) && !branch_trace_memory_send(ioc)) {
-        error_setg(errp, "the trace agent does not read what it has requested");
-        return false;
-    }
-    return true;
-}
-
-bool branch_trace_data_accepts_tasks(void)
-{
-    return branch_trace_producer()->tasks;
-}
-
 static bool msg_has_tasks(const struct btrail_msg *msg)
 {
     return msg_is_valid(msg) && msg->type == BTRAIL_MSG_TASKS &&
@@ -158,6 +97,103 @@ static bool tasks_are_valid(const struct btrail_tasks *tasks)
            tasks->pid < BTRAIL_TASKS_MAX_OFFSET &&
            tasks->name < BTRAIL_TASKS_MAX_OFFSET &&
            tasks->task_flags < BTRAIL_TASKS_MAX_OFFSET && !tasks->flags;
+}
+
+/* Waits for a message and what belongs to it; returns as read_all(). */
+static int coroutine_fn read_message(BranchTraceData *data)
+{
+    QIOChannel *ioc = QIO_CHANNEL(data->ioc);
+    QEMUTimer *timer = timer_new_ms(QEMU_CLOCK_REALTIME, handshake_timeout,
+                                    ioc);
+    int ret;
+
+    timer_mod(timer, qemu_clock_get_ms(QEMU_CLOCK_REALTIME) +
+              HANDSHAKE_TIMEOUT_MS);
+    in_handshake = ioc;
+    ret = read_all(data->ioc, &data->in.msg, sizeof(data->in.msg));
+    if (!ret && msg_has_tasks(&data->in.msg)) {
+        ret = read_all(data->ioc, &data->in.tasks, sizeof(data->in.tasks));
+    }
+    in_handshake = NULL;
+    timer_free(timer);
+    return ret;
+}
+
+/* Was READY read?  @ret is what read_message() returned. */
+static bool is_ready(const BranchTraceData *data, int ret, Error **errp)
+{
+    if (ret == -BRANCH_TRACE_AGENT_FILES) {
+        error_setg(errp, "the trace agent has sent file descriptors");
+        return false;
+    }
+    if (ret) {
+        error_setg(errp, "the trace agent closed the connection or did not "
+                   "answer within %d ms; see its messages for the reason",
+                   HANDSHAKE_TIMEOUT_MS);
+        return false;
+    }
+    if (!msg_is_valid(&data->in.msg) ||
+        data->in.msg.type != BTRAIL_MSG_READY) {
+        error_setg(errp, "the trace agent does not speak version %d of the "
+                   "branch trace transport: install the version of "
+                   "Backtrail that belongs to this QEMU",
+                   BTRAIL_TRANSPORT_VERSION);
+        return false;
+    }
+    return true;
+}
+
+static bool coroutine_fn handshake(BranchTraceData *data,
+                                   const BranchTraceBuffer *buf,
+                                   Error **errp)
+{
+    QIOChannel *ioc = QIO_CHANNEL(data->ioc);
+    struct btrail_msg msg = {
+        .magic = BTRAIL_MSG_MAGIC,
+        .version = BTRAIL_TRANSPORT_VERSION,
+        .type = BTRAIL_MSG_HELLO,
+        .reason = buf->slot,
+        .value = buf->size,
+    };
+    struct iovec iov = { .iov_base = &msg, .iov_len = sizeof(msg) };
+    int fds[] = { buf->fd, buf->ready[1], buf->free[1] };
+    uint64_t flags;
+    int ret;
+
+    /* Not the variant that waits: a new socket has room. */
+    if (qio_channel_writev_full(ioc, &iov, 1, fds, ARRAY_SIZE(fds), 0,
+                                NULL) != sizeof(msg)) {
+        error_setg(errp, "the connection to the trace agent is closed or full: "
+                   "use a new one");
+        return false;
+    }
+
+    if (!is_ready(data, read_message(data), errp)) {
+        return false;
+    }
+    flags = data->in.msg.value;
+    if ((flags & BTRAIL_READY_MEMORY) && !branch_trace_memory_send(ioc)) {
+        error_setg(errp, "the trace agent does not read what it has requested");
+        return false;
+    }
+    if (!(flags & BTRAIL_READY_HOLD)) {
+        return true;
+    }
+    ret = read_message(data);
+    if (!ret && msg_has_tasks(&data->in.msg)) {
+        if (!tasks_are_valid(&data->in.tasks)) {
+            error_setg(errp, "the trace agent describes tasks as they cannot "
+                       "be");
+            return false;
+        }
+        ret = read_message(data);
+    }
+    return is_ready(data, ret, errp);
+}
+
+bool branch_trace_data_accepts_tasks(void)
+{
+    return branch_trace_producer()->tasks;
 }
 
 /* How much there is to read before the message is complete */
@@ -231,15 +267,14 @@ BranchTraceData *branch_trace_data_connect(SocketAddress *addr,
         return NULL;
     }
     qio_channel_set_name(QIO_CHANNEL(ioc), "branch-trace-data");
-    if (!handshake(ioc, buf, errp)) {
-        branch_trace_agent_close(ioc);
-        return NULL;
-    }
-
     data = g_new0(BranchTraceData, 1);
     data->ioc = ioc;
     data->handler = handler;
     data->opaque = opaque;
+    if (!handshake(data, buf, errp)) {
+        branch_trace_data_close(data);
+        return NULL;
+    }
     return data;
 }
 

@@ -44,7 +44,7 @@ void branch_trace_data_listen(BranchTraceData *data);
  */
 bool branch_trace_data_accepts_tasks(void);
 
-/* How tasks are found, as the agent has sent it last */
+/* How tasks are found, as the agent has sent it last; at first all 0 */
 const struct btrail_tasks *branch_trace_data_tasks(const BranchTraceData *data);
 
 /* No more slabs will be published; @reason is enum btrail_end_reason. */
