@@ -22,7 +22,7 @@ struct fixture {
 static void put(struct fixture *f, uint64_t n, unsigned bytes)
 {
     while (bytes--) {
-        uint8_t byte = n >> bytes * 8;
+        uint8_t byte = bytes < sizeof(n) ? n >> bytes * 8 : 0;
 
         g_byte_array_append(f->log, &byte, 1);
     }
