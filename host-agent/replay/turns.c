@@ -1,51 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Which vCPU has executed an instruction: see turns.h
- *
- * The events of the log are those of replay/replay-internal.h of QEMU, and all
- * numbers are big-endian.
  */
 
-#include <stdio.h>
-
+#include "replay/log-reader.h"
 #include "replay/turns.h"
 #include "replay/vcpu-count.h"
 #include "util/search.h"
 
-#define VERSION     0xe0200du
 /* 1 GiB of turns */
 #define MAX_TURNS   (1u << 26)
-
-enum event {
-    INSTRUCTION = 0,
-    INTERRUPT = 1,
-    EXCEPTION = 2,
-    ASYNC_BH = 3,
-    ASYNC_BH_ONESHOT = 4,
-    ASYNC_INPUT = 5,
-    ASYNC_INPUT_SYNC = 6,
-    ASYNC_CHAR_READ = 7,
-    ASYNC_BLOCK = 8,
-    ASYNC_NET = 9,
-    SHUTDOWN = 10,              /* one for each cause */
-    SHUTDOWN_LAST = 21,
-    CHAR_WRITE = 22,
-    CHAR_READ_ALL = 23,
-    CHAR_READ_ALL_ERROR = 24,
-    AUDIO_OUT = 25,
-    AUDIO_IN = 26,
-    RANDOM = 27,
-    CLOCK = 28,
-    CLOCK_LAST = 29,
-    CHECKPOINT = 30,
-    CHECKPOINT_LAST = 38,
-    CPU = 39,
-    END = 40,
-};
-
-enum input {
-    KEY, BUTTON, RELATIVE, ABSOLUTE, TOUCH,
-};
 
 /**
  * struct turn
@@ -60,106 +24,6 @@ struct turns {
     GArray *list;               /* not empty */
     uint64_t end;
 };
-
-/* The log, as far as it is read */
-struct log {
-    FILE *file;
-    bool cut;                   /* it ends within an event */
-};
-
-/* 0 where it is cut off */
-static uint64_t take(struct log *l, unsigned bytes)
-{
-    uint64_t n = 0;
-
-    while (bytes--) {
-        int c = getc_unlocked(l->file);
-
-        if (c == EOF) {
-            l->cut = true;
-            return 0;
-        }
-        n = n << 8 | c;
-    }
-    return n;
-}
-
-static void skip(struct log *l, uint64_t bytes)
-{
-    while (bytes-- && !l->cut) {
-        take(l, 1);
-    }
-}
-
-static void skip_array(struct log *l)
-{
-    skip(l, take(l, 4));
-}
-
-static bool skip_input(struct log *l)
-{
-    switch (take(l, 4)) {
-    case KEY:
-        /* A number, or one of QEMU's names */
-        skip(l, take(l, 4) ? 5 : 9);
-        return true;
-    case BUTTON:
-        skip(l, 5);
-        return true;
-    case RELATIVE:
-    case ABSOLUTE:
-        skip(l, 12);
-        return true;
-    case TOUCH:
-        skip(l, 32);
-        return true;
-    default:
-        return false;
-    }
-}
-
-/* False if there is no such event. */
-static bool skip_event(struct log *l, unsigned event)
-{
-    switch (event) {
-    case INTERRUPT:
-    case EXCEPTION:
-    case ASYNC_INPUT_SYNC:
-    case SHUTDOWN ... SHUTDOWN_LAST:
-    case CHECKPOINT ... CHECKPOINT_LAST:
-        return true;
-    case CHAR_READ_ALL_ERROR:
-        skip(l, 4);
-        return true;
-    case ASYNC_BH:
-    case ASYNC_BH_ONESHOT:
-    case ASYNC_BLOCK:
-    case CHAR_WRITE:
-    case AUDIO_OUT:
-    case CLOCK ... CLOCK_LAST:
-        skip(l, 8);
-        return true;
-    case ASYNC_INPUT:
-        return skip_input(l);
-    case ASYNC_CHAR_READ:
-        skip(l, 1);
-        skip_array(l);
-        return true;
-    case ASYNC_NET:
-        skip(l, 5);
-        skip_array(l);
-        return true;
-    case CHAR_READ_ALL:
-        skip_array(l);
-        return true;
-    case RANDOM:
-        skip(l, 4);
-        skip_array(l);
-        return true;
-    default:
-        return false;
-    }
-}
 
 static void add_turn(struct turns *t, unsigned vcpu)
 {
@@ -183,47 +47,41 @@ static bool damaged(GError **error)
     return false;
 }
 
-static bool read_log(struct turns *t, struct log *l, GError **error)
+static bool read_log(struct turns *t, FILE *file, GError **error)
 {
-    uint64_t n;
-    int event;
+    struct log_reader r;
+    struct log_event e = { 0 };
 
-    if (take(l, 4) != VERSION) {
-        return damaged(error);
-    }
-    skip(l, 8);
+    log_reader_begin(&r, file);
     add_turn(t, 0);
-    while (!l->cut && (event = getc_unlocked(l->file)) != EOF &&
-           event != END) {
-        if (event == INSTRUCTION) {
-            t->end += take(l, 4);
-        } else if (event == CPU) {
-            n = take(l, 4);
-            if (n >= VCPU_COUNT_MAX || t->list->len >= MAX_TURNS) {
+    /* No device of a recording takes sound. */
+    while (log_reader_next(&r, &e) && e.type != LOG_AUDIO_IN) {
+        if (e.type == LOG_INSTRUCTION) {
+            t->end += e.number;
+        } else if (e.type == LOG_CPU) {
+            if (e.number >= VCPU_COUNT_MAX || t->list->len >= MAX_TURNS) {
                 return damaged(error);
             }
-            add_turn(t, n);
-        } else if (!skip_event(l, event)) {
-            return damaged(error);
+            add_turn(t, e.number);
         }
     }
-    return true;
+    return (!r.bad && e.type != LOG_AUDIO_IN) || damaged(error);
 }
 
 struct turns *turns_load(const char *path, GError **error)
 {
+    FILE *file = fopen(path, "re");
     struct turns *t;
-    struct log log = { .file = fopen(path, "re") };
     bool ok;
 
-    if (!log.file) {
+    if (!file) {
         btrail_agent_error_errno(error, path);
         return NULL;
     }
     t = g_new0(struct turns, 1);
     t->list = g_array_new(FALSE, FALSE, sizeof(struct turn));
-    ok = read_log(t, &log, error);
-    fclose(log.file);
+    ok = read_log(t, file, error);
+    fclose(file);
     if (!ok) {
         turns_free(t);
         return NULL;
