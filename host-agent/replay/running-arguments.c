@@ -72,9 +72,22 @@ static char *change_netdev(struct writer *w, const char *value, GError **error)
     return g_strdup_printf(CUT_OFF ",id=%s", id ? id : "");
 }
 
+/* Copies what an option has of these. */
+static void copy_keys(GPtrArray *to, const GPtrArray *from,
+                      const char *const *keys)
+{
+    for (; *keys; keys++) {
+        const char *value = option_list_get(from, *keys);
+
+        if (value) {
+            option_list_set(to, *keys, value);
+        }
+    }
+}
+
 static char *change_nic(struct writer *w, const char *value, GError **error)
 {
-    static const char *const keys[] = { "model", "mac" };
+    static const char *const keys[] = { "model", "mac", NULL };
     g_autoptr(GPtrArray) list = option_list_parse(value, "type");
     g_autoptr(GPtrArray) cut = option_list_parse(CUT_OFF, "type");
 
@@ -82,11 +95,7 @@ static char *change_nic(struct writer *w, const char *value, GError **error)
     if (!strcmp(value, "none")) {
         return g_strdup(value);
     }
-    for (unsigned i = 0; i < G_N_ELEMENTS(keys); i++) {
-        if (option_list_get(list, keys[i])) {
-            option_list_set(cut, keys[i], option_list_get(list, keys[i]));
-        }
-    }
+    copy_keys(cut, list, keys);
     return option_list_format(cut, "type");
 }
 
@@ -136,7 +145,7 @@ static char *change_serial(struct writer *w, const char *value, GError **error)
 /* RAM in a file is shared with the guest that goes on. */
 static char *change_object(struct writer *w, const char *value, GError **error)
 {
-    static const char *const keys[] = { "id", "size", "share" };
+    static const char *const keys[] = { "id", "size", "share", NULL };
     g_autoptr(GPtrArray) list = option_list_parse(value, "qom-type");
     g_autoptr(GPtrArray) memory = option_list_parse("memory-backend-memfd",
                                                     "qom-type");
@@ -144,11 +153,7 @@ static char *change_object(struct writer *w, const char *value, GError **error)
     if (g_strcmp0(option_list_get(list, "qom-type"), "memory-backend-file")) {
         return g_strdup(value);
     }
-    for (unsigned i = 0; i < G_N_ELEMENTS(keys); i++) {
-        if (option_list_get(list, keys[i])) {
-            option_list_set(memory, keys[i], option_list_get(list, keys[i]));
-        }
-    }
+    copy_keys(memory, list, keys);
     return option_list_format(memory, "qom-type");
 }
 
