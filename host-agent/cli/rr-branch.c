@@ -22,9 +22,9 @@ static void say_live(const struct rr_branch *b, const struct player *p)
         return;
     }
     cli_fprintf(stderr, "live from instruction %" PRIu64 "%s, without a "
-                "network; Ctrl-C ends it\n", b->found.icount, b->found.exact ? "" :
-                ", the last one before the place that the trace has a count "
-                "of");
+                "network; Ctrl-C ends it\n", b->found.icount,
+                b->found.exact ? "" : ", the last one before the place that "
+                "the trace has a count of");
     cli_fprintf(stderr, "%s: gdb -ex 'target remote %s'\n", b->gdb ?
                 "the guest stands until a debugger lets it run" :
                 "to debug it", player_gdb_socket(p));

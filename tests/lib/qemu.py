@@ -227,6 +227,13 @@ class Qmp:
                 self.events.append(reply)
 
 
+def cpu_seconds(pid):
+    """What a process has used, in all modes"""
+    with open(f'/proc/{pid}/stat', encoding='ascii') as f:
+        fields = f.read().rsplit(')', 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf('SC_CLK_TCK')
+
+
 class Qemu:
     """A QEMU in a temporary folder of its own.
 
