@@ -21,6 +21,7 @@ typedef struct Content {
     uint64_t hash;
     uint32_t size;
     uint32_t refs;
+    bool outside;               /* the bytes are not our own */
     const void *bytes;          /* own[], but for one that is looked up */
     uint8_t own[];
 } Content;
@@ -123,11 +124,16 @@ static Content *content_of(PageVersions *v, const void *bytes)
 
 static void content_unref(PageVersions *v, Content *c)
 {
-    if (c && --c->refs == 0) {
+    if (!c || --c->refs) {
+        return;
+    }
+    if (c->outside) {
+        v->size -= sizeof(*c);
+    } else {
         g_hash_table_remove(v->contents, c);
-        g_free(c);
         v->size -= sizeof(*c) + v->page_size + ENTRY_SIZE;
     }
+    g_free(c);
 }
 
 static Content *content_ref(Content *c)
@@ -256,6 +262,51 @@ void page_versions_set(PageVersions *v, uint64_t moment, uint64_t number,
     insert_version(v, page, i, get_moment(v, moment), content_of(v, bytes));
 }
 
+bool page_versions_add(PageVersions *v, uint64_t moment, uint64_t number,
+                       const void *bytes)
+{
+    guint until = moments_until(v, moment);
+    Page *page = get_page(v, number, false);
+    Content *c = NULL;
+
+    if (!until || g_array_index(v->moments, Moment, until - 1).at != moment ||
+        (page && page->count &&
+         page->versions[page->count - 1].moment >= moment)) {
+        return false;
+    }
+    if (bytes) {
+        c = g_new0(Content, 1);
+        c->size = v->page_size;
+        c->refs = 1;
+        c->outside = true;
+        c->bytes = bytes;
+        v->size += sizeof(*c);
+    }
+    page = get_page(v, number, true);
+    insert_version(v, page, page->count,
+                   &g_array_index(v->moments, Moment, until - 1), c);
+    return true;
+}
+
+void page_versions_for_all(PageVersions *v,
+                           void (*func)(uint64_t page, uint64_t moment,
+                                        const void *bytes, void *opaque),
+                           void *opaque)
+{
+    GHashTableIter iter;
+    Page *page;
+
+    g_hash_table_iter_init(&iter, v->pages);
+    while (g_hash_table_iter_next(&iter, NULL, (gpointer *)&page)) {
+        for (uint32_t i = 0; i < page->count; i++) {
+            const Version *version = page->versions + i;
+
+            func(page->number, version->moment,
+                 version->content ? version->content->bytes : NULL, opaque);
+        }
+    }
+}
+
 bool page_versions_any(PageVersions *v)
 {
     return v->moments->len > 0;
@@ -346,6 +397,13 @@ static void free_page(gpointer key, gpointer value, gpointer opaque)
 {
     Page *page = value;
 
+    for (uint32_t i = 0; i < page->count; i++) {
+        Content *c = page->versions[i].content;
+
+        if (c && c->outside && --c->refs == 0) {
+            g_free(c);
+        }
+    }
     g_free(page->versions);
     g_free(page);
 }

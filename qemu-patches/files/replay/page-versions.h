@@ -39,6 +39,25 @@ bool page_versions_known(PageVersions *v, uint64_t page);
 void page_versions_set(PageVersions *v, uint64_t moment, uint64_t page,
                        const void *content);
 
+/*
+ * Adds a version whose bytes, or NULL for zero, stay the caller's and do not
+ * change.  Those of a page come in the order of their moments.  Returns false,
+ * and does nothing, if there is no such moment, or the page has a version that
+ * is not before it.
+ */
+bool page_versions_add(PageVersions *v, uint64_t moment, uint64_t page,
+                       const void *bytes);
+
+/*
+ * Calls a function for each version, those of a page in the order of their
+ * moments.  Versions that are alike have the same bytes, which are NULL if
+ * they are zero.
+ */
+void page_versions_for_all(PageVersions *v,
+                           void (*func)(uint64_t page, uint64_t moment,
+                                        const void *bytes, void *opaque),
+                           void *opaque);
+
 /* Removes a moment.  What the pages contain at others does not change. */
 void page_versions_remove(PageVersions *v, uint64_t moment);
 

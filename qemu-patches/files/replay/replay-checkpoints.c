@@ -37,12 +37,14 @@
 #include "migration/global_state.h"
 #include "migration/qemu-file.h"
 #include "migration/savevm.h"
+#include "monitor/monitor.h"
 #include "qom/object_interfaces.h"
 #include "system/block-backend.h"
 #include "system/cpu-timers.h"
 #include "system/replay.h"
 #include "system/runstate.h"
 #include "system/system.h"
+#include "checkpoints-file.h"
 #include "page-versions.h"
 #include "replay-checkpoints.h"
 #include "replay-disks.h"
@@ -54,22 +56,6 @@
 #define RETRY_MS            1
 /* What qemu_save_device_state() writes before the state */
 #define STATE_HEADER        8
-
-/* What a block of RAM is like at a checkpoint, besides its contents */
-typedef struct BlockState {
-    char id[sizeof_field(RAMBlock, idstr)];
-    ram_addr_t offset;
-    ram_addr_t length;
-} BlockState;
-
-typedef struct Checkpoint {
-    int64_t icount;
-    int64_t ran_ns;             /* to come here from the one before */
-    GArray *blocks;             /* BlockState */
-    ReplayState replay;
-    uint8_t *state;
-    size_t state_size;
-} Checkpoint;
 
 #define TYPE_REPLAY_CHECKPOINTS "replay-checkpoints"
 OBJECT_DECLARE_SIMPLE_TYPE(ReplayCheckpoints, REPLAY_CHECKPOINTS)
@@ -87,6 +73,7 @@ struct ReplayCheckpoints {
     GPtrArray *list;            /* Checkpoint, in the order of icount */
     PageVersions *ram;
     PageVersions *disks;
+    CheckpointsFile file;       /* some were loaded from */
     uint64_t states_size;
     /*
      * The one that the guest has come from last; its memory differs from it in
@@ -349,13 +336,6 @@ static guint until(ReplayCheckpoints *s, int64_t icount)
     return low;
 }
 
-static void free_checkpoint(Checkpoint *c)
-{
-    g_array_free(c->blocks, true);
-    g_free(c->state);
-    g_free(c);
-}
-
 static uint64_t checkpoint_size(const Checkpoint *c)
 {
     return sizeof(*c) + c->blocks->len * sizeof(BlockState) + c->state_size;
@@ -364,17 +344,18 @@ static uint64_t checkpoint_size(const Checkpoint *c)
 static uint64_t used(ReplayCheckpoints *s)
 {
     return s->states_size + page_versions_size(s->ram) +
-           page_versions_size(s->disks) + replay_disks_size();
+           page_versions_size(s->disks) + replay_disks_size() + s->file.size;
 }
 
 static void forget_all(ReplayCheckpoints *s)
 {
     for (guint i = 0; i < s->list->len; i++) {
-        free_checkpoint(nth(s, i));
+        checkpoint_free(nth(s, i));
     }
     g_ptr_array_set_size(s->list, 0);
     page_versions_free(s->ram);
     page_versions_free(s->disks);
+    checkpoints_file_unmap(&s->file);
     s->ram = page_versions_new(TARGET_PAGE_SIZE);
     s->disks = page_versions_new(REPLAY_DISK_PAGE);
     replay_disks_start(s->disks);
@@ -384,7 +365,8 @@ static void forget_all(ReplayCheckpoints *s)
 
 /*
  * Merges the interval that is shortest together with the next one into one.
- * Returns whether there was any that may be.
+ * Returns whether there was any that may be: removing one that was loaded
+ * would give back nothing, since its pages are in the file.
  */
 static bool merge_one(ReplayCheckpoints *s)
 {
@@ -395,7 +377,7 @@ static bool merge_one(ReplayCheckpoints *s)
     for (guint i = 1; i + 1 < s->list->len; i++) {
         int64_t ns = nth(s, i)->ran_ns + nth(s, i + 1)->ran_ns;
 
-        if (nth(s, i) != s->last && ns < shortest) {
+        if (nth(s, i) != s->last && !nth(s, i)->loaded && ns < shortest) {
             shortest = ns;
             best = i;
         }
@@ -409,7 +391,7 @@ static bool merge_one(ReplayCheckpoints *s)
     page_versions_remove(s->disks, c->icount);
     g_ptr_array_remove_index(s->list, best);
     s->states_size -= checkpoint_size(c);
-    free_checkpoint(c);
+    checkpoint_free(c);
     s->merged++;
     return true;
 }
@@ -531,7 +513,7 @@ static void take(ReplayCheckpoints *s, guint i)
     cpu_disable_ticks();
     if (!save_state(c)) {
         cpu_enable_ticks();
-        free_checkpoint(c);
+        checkpoint_free(c);
         return;
     }
     cpu_enable_ticks();
@@ -695,13 +677,20 @@ void replay_checkpoints_forget(void)
     }
 }
 
+static ReplayCheckpoints *get_object(Error **errp)
+{
+    if (!checkpoints) {
+        error_setg(errp, "there is no object " TYPE_REPLAY_CHECKPOINTS);
+    }
+    return checkpoints;
+}
+
 ReplayCheckpointsInfo *qmp_query_replay_checkpoints(Error **errp)
 {
-    ReplayCheckpoints *s = checkpoints;
+    ReplayCheckpoints *s = get_object(errp);
     ReplayCheckpointsInfo *info;
 
     if (!s) {
-        error_setg(errp, "there is no object " TYPE_REPLAY_CHECKPOINTS);
         return NULL;
     }
     info = g_new0(ReplayCheckpointsInfo, 1);
@@ -714,6 +703,90 @@ ReplayCheckpointsInfo *qmp_query_replay_checkpoints(Error **errp)
         QAPI_LIST_PREPEND(info->icounts, nth(s, i - 1)->icount);
     }
     return info;
+}
+
+/* Files ------------------------------------------------------------------- */
+
+void qmp_replay_checkpoints_save(const char *fdname, Error **errp)
+{
+    int fd = monitor_get_fd(monitor_cur(), fdname, errp);
+    ReplayCheckpoints *s = fd < 0 ? NULL : get_object(errp);
+
+    if (s && (!s->list->len || replay_disks_failed())) {
+        error_setg(errp, "there are no checkpoints");
+    } else if (s && runstate_is_running()) {
+        error_setg(errp, "stop the guest first");
+    } else if (s) {
+        const CheckpointSet set = { s->list, s->ram, s->disks };
+
+        checkpoints_file_write(fd, &set, errp);
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+}
+
+/* The guest is at the first one. */
+static void use_set(ReplayCheckpoints *s, const CheckpointSet *set,
+                    CheckpointsFile file)
+{
+    forget_all(s);
+    g_ptr_array_free(s->list, true);
+    page_versions_free(s->ram);
+    page_versions_free(s->disks);
+    s->list = set->list;
+    s->ram = set->ram;
+    s->disks = set->disks;
+    s->file = file;
+    for (guint i = 0; i < s->list->len; i++) {
+        s->states_size += checkpoint_size(nth(s, i));
+    }
+    replay_disks_start(s->disks);
+    collect_dirty(s);
+    at_checkpoint(s, nth(s, 0));
+}
+
+static void free_set(CheckpointSet *set)
+{
+    for (guint i = 0; i < set->list->len; i++) {
+        checkpoint_free(g_ptr_array_index(set->list, i));
+    }
+    g_ptr_array_free(set->list, true);
+    page_versions_free(set->ram);
+    page_versions_free(set->disks);
+}
+
+static void load(ReplayCheckpoints *s, int fd, Error **errp)
+{
+    CheckpointSet set = {
+        .list = g_ptr_array_new(),
+        .ram = page_versions_new(TARGET_PAGE_SIZE),
+        .disks = page_versions_new(REPLAY_DISK_PAGE),
+    };
+    CheckpointsFile file = { NULL };
+
+    if (checkpoints_file_read(fd, s->memory, &set, &file, errp)) {
+        use_set(s, &set, file);
+    } else {
+        free_set(&set);
+        checkpoints_file_unmap(&file);
+    }
+}
+
+void qmp_replay_checkpoints_load(const char *fdname, Error **errp)
+{
+    int fd = monitor_get_fd(monitor_cur(), fdname, errp);
+    ReplayCheckpoints *s = fd < 0 ? NULL : get_object(errp);
+
+    if (s && (s->list->len || runstate_is_running())) {
+        error_setg(errp, "checkpoints can only be loaded before the guest "
+                   "runs");
+    } else if (s) {
+        load(s, fd, errp);
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
 }
 
 /* The object -------------------------------------------------------------- */
@@ -785,10 +858,11 @@ static void finalize(Object *obj)
         replay_disks_stop();
     }
     for (guint i = 0; i < s->list->len; i++) {
-        free_checkpoint(nth(s, i));
+        checkpoint_free(nth(s, i));
     }
     page_versions_free(s->ram);
     page_versions_free(s->disks);
+    checkpoints_file_unmap(&s->file);
     g_ptr_array_free(s->list, true);
     g_free(s->changed);
 }

@@ -144,6 +144,32 @@ static uint64_t disk_pages(BlockDriverState *bs)
     return (uint64_t)i << DISK_SHIFT;
 }
 
+const char *replay_disks_name(uint64_t number)
+{
+    BlockDriverState *bs = g_ptr_array_index(disks, number >> DISK_SHIFT);
+
+    return is_there(bs) ? bdrv_get_device_name(bs) : "";
+}
+
+uint64_t replay_disks_page(uint64_t number)
+{
+    return number & PAGE_MASK;
+}
+
+bool replay_disks_find(const char *name, uint64_t *first, uint64_t *pages)
+{
+    BlockBackend *blk = *name ? blk_by_name(name) : NULL;
+    BlockDriverState *bs = blk ? blk_bs(blk) : NULL;
+    int64_t length = is_blkreplay(bs) ? bdrv_getlength(bs) : -1;
+
+    if (length < 0) {
+        return false;
+    }
+    *first = disk_pages(bs);
+    *pages = DIV_ROUND_UP(length, DISK_PAGE);
+    return true;
+}
+
 static bool tracked(void)
 {
     return versions && page_versions_any(versions) && !failed;

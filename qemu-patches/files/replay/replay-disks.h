@@ -33,6 +33,13 @@ bool replay_disks_failed(void);
 uint64_t replay_disks_size(void);
 uint64_t replay_disks_changed(void);
 
+/* The name of the disk that a page is of, "" if it has none; where it is there */
+const char *replay_disks_name(uint64_t number);
+uint64_t replay_disks_page(uint64_t number);
+
+/* The number of the first page of a disk, and how many it has */
+bool replay_disks_find(const char *name, uint64_t *first, uint64_t *pages);
+
 /* Sets what was written since the moment before as versions of a new one. */
 void replay_disks_keep(uint64_t moment);
 
