@@ -15,6 +15,7 @@
 
 #include "replay/emulator.h"
 #include "replay/private-folder.h"
+#include "util/clock.h"
 #include "util/json.h"
 
 /* A busy machine starts QEMU slowly. */
@@ -305,6 +306,11 @@ char *emulator_output(const struct emulator *e)
         close(fd);
     }
     return text;
+}
+
+uint64_t emulator_cpu_ns(const struct emulator *e)
+{
+    return e->pid ? btrail_clock_process_ns(e->pid) : 0;
 }
 
 bool emulator_wait(struct emulator *e, int timeout_ms, int *status)

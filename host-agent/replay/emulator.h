@@ -79,6 +79,9 @@ const char *emulator_version(const struct emulator *e);
 /* What it has written to stderr, to be freed */
 char *emulator_output(const struct emulator *e);
 
+/* CPU time that it has used so far; 0 if it is gone */
+uint64_t emulator_cpu_ns(const struct emulator *e);
+
 /* Waits until it has ended; false if it has not in this time.  @status gets
  * that of waitpid(). */
 bool emulator_wait(struct emulator *e, int timeout_ms, int *status);

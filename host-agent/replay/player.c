@@ -16,8 +16,13 @@
 #include "util/json.h"
 
 #define POLL_MS     1000
-/* A replay that executes nothing for so long is stuck. */
+/*
+ * A replay that executes nothing for so long is stuck; or for so much CPU time
+ * of QEMU, which polls for an event then.  What else it may have to do once, in
+ * one turn, does not count as more than that turn.
+ */
 #define STUCK_S     60
+#define STUCK_CPU_S 10
 /* In what QEMU says when the guest does not do what the log has */
 #define SYNC_ERROR      "(insn total "
 #define QUERY_MS    60000
@@ -154,8 +159,8 @@ static bool stuck(struct player *p, uint64_t icount, GError **error)
 /* Waits until the guest stands. */
 static bool wait_stopped(struct player *p, GError **error)
 {
-    uint64_t last = UINT64_MAX, icount;
-    unsigned idle = 0;
+    uint64_t last = UINT64_MAX, icount, cpu = 0, now;
+    uint64_t idle = 0, idle_cpu = 0; /* ms */
 
     for (;;) {
         g_autoptr(GError) local = NULL;
@@ -179,9 +184,16 @@ static bool wait_stopped(struct player *p, GError **error)
         if (p->options.progress) {
             p->options.progress(icount, p->options.opaque);
         }
-        idle = icount == last ? idle + 1 : 0;
+        now = emulator_cpu_ns(p->emulator);
+        if (icount != last) {
+            idle = idle_cpu = 0;
+        } else {
+            idle += POLL_MS;
+            idle_cpu += MIN((now - MIN(cpu, now)) / 1000000, POLL_MS);
+        }
         last = icount;
-        if (idle * POLL_MS >= STUCK_S * 1000) {
+        cpu = now;
+        if (idle >= STUCK_S * 1000 || idle_cpu >= STUCK_CPU_S * 1000) {
             return stuck(p, icount, error);
         }
     }

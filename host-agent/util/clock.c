@@ -24,3 +24,10 @@ uint64_t btrail_clock_cpu_ns(void)
 {
     return read_clock(CLOCK_THREAD_CPUTIME_ID);
 }
+
+uint64_t btrail_clock_process_ns(pid_t pid)
+{
+    clockid_t id;
+
+    return clock_getcpuclockid(pid, &id) ? 0 : read_clock(id);
+}

@@ -7,11 +7,15 @@
 #define BTRAIL_CLOCK_H
 
 #include <stdint.h>
+#include <sys/types.h>
 
 /* CLOCK_MONOTONIC, as in TIME events */
 uint64_t btrail_clock_ns(void);
 
 /* CPU time of this thread, which does not include waiting */
 uint64_t btrail_clock_cpu_ns(void);
+
+/* CPU time of a process; 0 if there is none */
+uint64_t btrail_clock_process_ns(pid_t pid);
 
 #endif /* BTRAIL_CLOCK_H */

@@ -5,10 +5,13 @@
 
 #include <glib.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "util/clock.h"
 
 #define WORK_NS     UINT64_C(50000000)
+/* Above all that Linux gives */
+#define NO_PID      (1 << 28)
 
 /* CPU time of this thread, by getrusage() */
 static uint64_t used_us(void)
@@ -45,6 +48,7 @@ static gpointer work(gpointer used)
 static void test_cpu(void)
 {
     uint64_t begin = btrail_clock_ns(), own = btrail_clock_cpu_ns(), used;
+    uint64_t all = btrail_clock_process_ns(getpid());
 
     g_thread_join(g_thread_new("work", work, &used));
     /* It takes as long at least; clocks differ by a little. */
@@ -52,6 +56,9 @@ static void test_cpu(void)
     g_assert_cmpuint(used, >=, WORK_NS / 1000 / 2);
     /* To wait for another thread is no work. */
     g_assert_cmpuint(btrail_clock_cpu_ns() - own, <, WORK_NS / 2);
+    /* But it is work of this process. */
+    g_assert_cmpuint(btrail_clock_process_ns(getpid()) - all, >=, WORK_NS / 2);
+    g_assert_cmpuint(btrail_clock_process_ns(NO_PID), ==, 0);
 }
 
 int main(int argc, char **argv)
