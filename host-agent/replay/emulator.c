@@ -169,6 +169,13 @@ static void add_last_words(struct emulator *e, GError **error)
         return;
     }
     emulator_wait(e, 5000, NULL);
+    if (!e->pid && WIFSIGNALED(e->status)) {
+        g_clear_error(error);
+        g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_CLOSED,
+                    "QEMU was ended by signal %d (%s)", WTERMSIG(e->status),
+                    strsignal(WTERMSIG(e->status)));
+        return;
+    }
     output = emulator_output(e);
     g_strchomp(output);
     line = strrchr(output, '\n');

@@ -261,7 +261,9 @@ static bool wait_for_end(struct recorder *r, struct emulator *e, GError **error)
                             BTRAIL_AGENT_ERROR_CANCELLED)) {
             return true;
         }
-        g_propagate_error(error, g_steal_pointer(&local));
+        g_set_error(error, local->domain, local->code,
+                    "%s; %s can be replayed up to shortly before that",
+                    local->message, r->recording->folder);
         return false;
     }
 }
