@@ -281,6 +281,56 @@ static bool check_images(const struct recording *r, GError **error)
     return true;
 }
 
+/* A character device that leads to where a port of QEMU's would */
+static char *chardev_to(const char *value, const char *port)
+{
+    g_autoptr(GPtrArray) list = option_list_parse(value, "backend");
+    g_auto(GStrv) parts = g_strsplit(port, ":", 2);
+
+    option_list_set(list, "backend", parts[0]);
+    if (parts[1]) {
+        option_list_set(list, "path", parts[1]);
+    }
+    return option_list_format(list, "backend");
+}
+
+/* The value of the option that makes a character device, or NULL */
+static char **find_chardev(char **arguments, const char *id)
+{
+    for (char **a = arguments; *a; a++) {
+        if (!strcmp(*a, "-chardev")) {
+            g_autoptr(GPtrArray) list = option_list_parse(a[1], "backend");
+
+            if (!g_strcmp0(option_list_get(list, "id"), id)) {
+                return a + 1;
+            }
+        }
+    }
+    return NULL;
+}
+
+/*
+ * Has the first port lead elsewhere.  One that a character device is at keeps
+ * it: QEMU would make another one, whose name, serial0, can be that of this.
+ */
+static void connect_port(char **arguments, const char *serial)
+{
+    const char *prefix = "chardev:";
+
+    for (char **a = arguments; *a; a++) {
+        if (!strcmp(*a, "-serial") && strcmp(a[1], "none")) {
+            char **made = g_str_has_prefix(a[1], prefix) ?
+                find_chardev(arguments, a[1] + strlen(prefix)) : NULL;
+            char *text = made ? chardev_to(*made, serial) : g_strdup(serial);
+
+            made = made ? made : a + 1;
+            g_free(*made);
+            *made = text;
+            return;
+        }
+    }
+}
+
 char **replay_arguments_new(const struct recording *r, const char *serial,
                             GError **error)
 {
@@ -291,12 +341,8 @@ char **replay_arguments_new(const struct recording *r, const char *serial,
         return NULL;
     }
     arguments = g_strdupv(r->arguments);
-    for (char **a = arguments; serial && *a; a++) {
-        if (!strcmp(*a, "-serial") && strcmp(a[1], "none")) {
-            g_free(a[1]);
-            a[1] = g_strdup(serial);
-            break;
-        }
+    if (serial) {
+        connect_port(arguments, serial);
     }
     return arguments;
 }

@@ -309,6 +309,26 @@ static void test_hostile_image(struct fixture *f, gconstpointer data)
     recording_free(r);
 }
 
+/* A character device of the user's own, with a name that QEMU gives, too */
+static void test_named_port(struct fixture *f, gconstpointer data)
+{
+    struct recording *r = recording_new(f->folder);
+    g_auto(GStrv) file = NULL, terminal = NULL;
+
+    r->arguments = g_strsplit("-chardev null,id=other -chardev "
+                              "null,id=serial0,mux=on -serial chardev:serial0",
+                              " ", -1);
+    file = replay_arguments_new(r, "file:a,b", NULL);
+    g_assert_cmpstr(file[1], ==, "null,id=other");
+    g_assert_cmpstr(file[3], ==,
+                    "id=serial0,mux=on,backend=file,path=a,,b");
+    g_assert_cmpstr(file[5], ==, "chardev:serial0");
+    terminal = replay_arguments_new(r, "stdio", NULL);
+    g_assert_cmpstr(terminal[3], ==,
+                    "id=serial0,mux=on,backend=stdio");
+    recording_free(r);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -326,5 +346,7 @@ int main(int argc, char **argv)
                test_hostile, tear_down);
     g_test_add("/machine/hostile-image", struct fixture, NULL, set_up,
                test_hostile_image, tear_down);
+    g_test_add("/machine/named-port", struct fixture, NULL, set_up,
+               test_named_port, tear_down);
     return g_test_run();
 }
