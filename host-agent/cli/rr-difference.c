@@ -198,7 +198,7 @@ int rr_print_difference(const struct rr_options *o,
                         const struct rr_parted *parted)
 {
     g_autofree char *log = recording_path(o->recording,
-                                          BTRAIL_RECORDING_LOG);
+                                          o->recording->log.name);
     struct difference x = {
         .d = d,
         .parted = parted,
