@@ -238,21 +238,29 @@ static bool find_function(const struct btrail_trace *trace,
     return true;
 }
 
+static bool find_process(const struct btrail_trace *trace,
+                         const struct replay_place *p, struct visit *at,
+                         GError **error)
+{
+    return process_runs_find(trace, p->name, p->last ? PROCESS_RUN_LAST :
+                             PROCESS_RUN_FIRST, at, error);
+}
+
 /* A function of the kernel, or else a process */
 static bool find_name(const struct btrail_trace *trace,
                       const struct replay_place *p, struct visit *at,
                       GError **error)
 {
-    g_autoptr(GHashTable) addresses = visits_kernel_function(trace, p->name,
-                                                             error);
+    g_autoptr(GError) local = NULL;
 
-    if (!addresses) {
-        return false;
+    if (find_function(trace, NULL, p, at, &local)) {
+        return true;
     }
-    return g_hash_table_size(addresses) ?
-           find_function(trace, NULL, p, at, error) :
-           process_runs_find(trace, p->name, p->last ? PROCESS_RUN_LAST :
-                             PROCESS_RUN_FIRST, at, error);
+    if (g_error_matches(local, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_NAMES)) {
+        return find_process(trace, p, at, error);
+    }
+    g_propagate_error(error, g_steal_pointer(&local));
+    return false;
 }
 
 static bool find(const struct replay_place *p,
@@ -269,8 +277,7 @@ static bool find(const struct replay_place *p,
     case REPLAY_PLACE_NAME:
         return find_name(trace, p, at, error);
     case REPLAY_PLACE_PROCESS:
-        return process_runs_find(trace, p->name, p->last ? PROCESS_RUN_LAST :
-                                 PROCESS_RUN_FIRST, at, error);
+        return find_process(trace, p, at, error);
     default:
         return process_runs_find(trace, p->name, p->last ? PROCESS_EXIT_LAST :
                                  PROCESS_EXIT_FIRST, at, error);

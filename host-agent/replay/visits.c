@@ -100,8 +100,9 @@ struct visits *visits_new(const struct btrail_trace *trace,
         return NULL;
     }
     if (!process && !g_hash_table_size(v->addresses)) {
-        fail(error, "the guest's kernel has no function %s, or the trace has "
-             "no names", function);
+        btrail_agent_fail(error, BTRAIL_AGENT_ERROR_NAMES,
+                          "the guest's kernel has no function %s, or the trace "
+                          "has no names", function);
         visits_free(v);
         return NULL;
     }

@@ -35,7 +35,7 @@ struct visit {
  * @process:  name of the process that runs it; NULL if any may, and then the
  *            function is one of the kernel
  *
- * Errors: COMMAND: there is no such function.
+ * Errors: NAMES: the kernel has no such function.
  */
 struct visits *visits_new(const struct btrail_trace *trace,
                           struct symbolizer *symbols, const char *process,
