@@ -227,13 +227,7 @@ static bool claim(struct view *v, GError **error)
 /* The guest stands where this view has it. */
 static void note_place(struct view *v)
 {
-    struct front_end *fe = v->fe;
-
-    v->place = *target_place(fe->target);
-    /* The first gdb is the one that was started with them. */
-    if (fe->symbols && v == g_ptr_array_index(fe->views, 0)) {
-        process_symbols_update(fe->symbols, &v->place);
-    }
+    v->place = *target_place(v->fe->target);
 }
 
 static bool is_backward(const char *request)
@@ -812,6 +806,9 @@ static bool serve_alone(struct view *v, const char *request)
         answer(v, STOPPED, thread_of(v));
     } else if (!strcmp(request, "qC")) {
         answer(v, "QC%s", thread_of(v));
+    } else if (v->fe->symbols &&
+               g_str_has_prefix(request, PROCESS_SYMBOLS_REQUEST)) {
+        answer(v, "V%x", process_symbols_set(v->fe->symbols, &v->place));
     } else if (g_str_has_prefix(request, "Hg") ||
                g_str_has_prefix(request, "Hc")) {
         serve_thread(v, request[1], request + 2);

@@ -21,14 +21,12 @@
  * struct process_symbols
  * @links: path of a file -> number of its link
  * @sets:  commands of gdb that add a set -> its number
- * @now:   the set of the last place
  */
 struct process_symbols {
     struct trace_index *trace;
     char *folder;
     GHashTable *links;
     GHashTable *sets;
-    unsigned now;
 };
 
 /* A file of a set */
@@ -41,15 +39,24 @@ static bool write_file(struct process_symbols *p, const char *what,
     return g_file_set_contents(path, text, -1, error);
 }
 
-/* The set that is in force */
-static bool write_now(struct process_symbols *p, unsigned number,
-                      GError **error)
+/* What is to run at each stop besides a hook of the user's, which is known in
+ * its own gdb only; one that has no Python cannot say what it is. */
+static bool write_hook(struct process_symbols *p, GError **error)
 {
-    g_autofree char *path = g_strdup_printf("%s/symbols", p->folder);
-    g_autofree char *text = g_strdup_printf("set $backtrail_next = %u\n",
-                                            number);
+    g_autofree char *path = g_strdup_printf("%s/symbols-hook.py", p->folder);
 
-    return g_file_set_contents(path, text, -1, error);
+    return g_file_set_contents(
+        path,
+        "import gdb\n"
+        "try:\n"
+        "    hook = gdb.execute('show user hook-stop', to_string=True)\n"
+        "except gdb.error:\n"
+        "    hook = ''\n"
+        "if '" PROCESS_SYMBOLS_COMMAND "' not in hook:\n"
+        "    gdb.execute('define hook-stop\\n" PROCESS_SYMBOLS_COMMAND
+        "\\n' +\n"
+        "                hook.partition('\\n')[2].rstrip() + '\\nend')\n",
+        -1, error);
 }
 
 struct process_symbols *process_symbols_new(struct trace_index *trace,
@@ -65,7 +72,7 @@ struct process_symbols *process_symbols_new(struct trace_index *trace,
     /* The first set is empty. */
     g_hash_table_insert(p->sets, g_strdup(""), GUINT_TO_POINTER(0));
     if (!write_file(p, "add", 0, "", error) ||
-        !write_file(p, "remove", 0, "", error) || !write_now(p, 0, error)) {
+        !write_file(p, "remove", 0, "", error) || !write_hook(p, error)) {
         process_symbols_free(p);
         return NULL;
     }
@@ -87,16 +94,21 @@ void process_symbols_define(const struct process_symbols *p, GString *commands)
     g_string_append_printf(
         commands,
         "set $backtrail_set = 0\n"
+        "tvariable $backtrail_next = 0\n"
         "define " PROCESS_SYMBOLS_COMMAND "\n"
-        "source %s/symbols\n"
         "if $backtrail_next != $backtrail_set\n"
         "eval \"source %s/symbols-%%d-remove\", $backtrail_set\n"
         "set $backtrail_set = $backtrail_next\n"
         "eval \"source %s/symbols-%%d-add\", $backtrail_set\n"
         "end\n"
         "end\n"
+        /* A function that gdb has if it has Python */
+        "if $_isvoid($_strlen)\n"
         "define hook-stop\n"
         PROCESS_SYMBOLS_COMMAND "\n"
+        "end\n"
+        "else\n"
+        "source %s/symbols-hook.py\n"
         "end\n", p->folder, p->folder, p->folder);
 }
 
@@ -186,22 +198,18 @@ static unsigned number_of(struct process_symbols *p, const struct set *set)
     return number;
 }
 
-void process_symbols_update(struct process_symbols *p,
-                            const struct target_place *place)
+unsigned process_symbols_set(struct process_symbols *p,
+                             const struct target_place *place)
 {
     g_autoptr(GString) add = g_string_new(NULL);
     g_autoptr(GString) remove = g_string_new(NULL);
     struct set set = { p, add, remove, 0 };
     const struct process *process = trace_index_process(p->trace,
                                                         place->icount);
-    unsigned number;
 
     if (process) {
         symbolizer_files(p->trace->symbols, process, place->pc, add_file,
                          &set);
     }
-    number = number_of(p, &set);
-    if (number != p->now && write_now(p, number, NULL)) {
-        p->now = number;
-    }
+    return number_of(p, &set);
 }

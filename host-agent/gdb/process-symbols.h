@@ -2,11 +2,12 @@
 /*
  * The symbols of the process that runs where the guest stands, for gdb
  *
- * At each stop, gdb runs a command that we have defined.  It reads a file that
- * says which set of files the process has mapped, and if this is another set
- * than the last time, it takes out the symbols of that one and adds those of
- * the new one.  The files are those on the host that the trace's mappings and
- * build-ids name.
+ * At each stop, gdb runs a command that we have defined.  It asks which set of
+ * files the process has mapped, by a trace state variable: a number that gdb
+ * reads from its target, so that each gdb hears of its own place.  If this is
+ * another set than the last time, it takes out the symbols of that one and adds
+ * those of the new one.  The files are those on the host that the trace's
+ * mappings and build-ids name.
  */
 
 #ifndef BTRAIL_GDB_PROCESS_SYMBOLS_H
@@ -32,8 +33,10 @@ void process_symbols_free(struct process_symbols *p);
 #define PROCESS_SYMBOLS_COMMAND "backtrail-symbols"
 void process_symbols_define(const struct process_symbols *p, GString *commands);
 
-/* The guest stands at a place, before gdb hears of that. */
-void process_symbols_update(struct process_symbols *p,
-                            const struct target_place *place);
+/* The number of the set at a place: what gdb asks with this request, of which
+ * the rest is what it numbers the variable by */
+#define PROCESS_SYMBOLS_REQUEST "qTV:"
+unsigned process_symbols_set(struct process_symbols *p,
+                             const struct target_place *place);
 
 #endif /* BTRAIL_GDB_PROCESS_SYMBOLS_H */

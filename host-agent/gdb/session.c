@@ -151,8 +151,9 @@ static bool write_commands(struct gdb_session *s, const char *symbols,
         g_string_append_printf(text, "symbol-file %s\n", symbols);
     }
     g_string_append_printf(text,
-                           "echo Other gdbs connect with target remote %s\\n"
-                           "\ntarget remote %s\n", s->socket, s->socket);
+                           "echo Other gdbs connect with gdb -x %s, or with "
+                           "target remote %s\\n\ntarget remote %s\n",
+                           s->commands, s->socket, s->socket);
     return g_file_set_contents(s->commands, text->str, text->len, error);
 }
 

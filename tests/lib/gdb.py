@@ -13,13 +13,13 @@ NO_MORE = ('No more reverse-execution history|'
 
 
 class Gdb:
-    """command is gdb's, or one that starts it."""
+    """command is gdb's, or one that starts it; banner what gdb prints first"""
 
     def __init__(self, command):
         self.process = qemu.spawn(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True, bufsize=1)
-        self.run('set confirm off')
+        self.banner = self.run('set confirm off')
         self.run('set pagination off')
         self.run('set width 0')
 
