@@ -244,8 +244,7 @@ static bool check_memfd(int fd, uint64_t size, GError **error)
     int seals = fcntl(fd, F_GET_SEALS);
 
     if (fstat(fd, &st) < 0) {
-        btrail_agent_error_errno(error, "fstat");
-        return false;
+        return btrail_agent_error_errno(error, "fstat");
     }
     if (seals < 0 || !(seals & F_SEAL_SHRINK)) {
         return protocol_error(error, "the shared memory is not sealed");
@@ -262,8 +261,7 @@ static bool set_nonblocking(int fd, GError **error)
     int flags = fcntl(fd, F_GETFL);
 
     if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0) {
-        btrail_agent_error_errno(error, "fcntl");
-        return false;
+        return btrail_agent_error_errno(error, "fcntl");
     }
     return true;
 }

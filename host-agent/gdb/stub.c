@@ -73,8 +73,7 @@ static bool send_bytes(struct stub *s, const void *bytes, size_t n,
                 return false;
             }
         } else if (errno != EINTR) {
-            btrail_agent_error_errno(error, "QEMU's gdbstub");
-            return false;
+            return btrail_agent_error_errno(error, "QEMU's gdbstub");
         }
     }
     return true;
@@ -92,8 +91,7 @@ static bool receive(struct stub *s, gint64 deadline, GError **error)
         n = recv(s->sock, s->in, sizeof(s->in), MSG_DONTWAIT);
     } while (n < 0 && (errno == EINTR || errno == EAGAIN));
     if (n < 0) {
-        btrail_agent_error_errno(error, "QEMU's gdbstub");
-        return false;
+        return btrail_agent_error_errno(error, "QEMU's gdbstub");
     }
     if (n == 0) {
         g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_CLOSED,

@@ -144,8 +144,8 @@ static bool send_all(struct btrail_qmp *qmp, const char *text, size_t len,
             return qmp_closed(error);
         }
         if (n < 0) {
-            btrail_agent_error_errno(error, "cannot write to the monitor");
-            return false;
+            return btrail_agent_error_errno(error,
+                                            "cannot write to the monitor");
         }
         /* The descriptor went with the first byte. */
         fd = -1;

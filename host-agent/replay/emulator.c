@@ -191,8 +191,7 @@ bool emulator_start(struct emulator *e, GError **error)
     bool ok;
 
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, socks) < 0) {
-        btrail_agent_error_errno(error, "socketpair");
-        return false;
+        return btrail_agent_error_errno(error, "socketpair");
     }
     emulator_add(e, "-chardev");
     emulator_add(e, "socket,id=rr-monitor,fd=%d", socks[1]);

@@ -228,8 +228,7 @@ static bool pass(struct running_guest *g, const char *path, gint64 *set,
     g_autoptr(JsonNode) node = NULL;
 
     if (fd < 0) {
-        btrail_agent_error_errno(error, path);
-        return false;
+        return btrail_agent_error_errno(error, path);
     }
     node = btrail_qmp_execute(g->qmp, "add-fd", NULL, fd, COMMAND_MS, -1,
                               error);

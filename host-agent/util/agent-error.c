@@ -9,10 +9,10 @@
 
 G_DEFINE_QUARK(btrail-agent-error-quark, btrail_agent_error)
 
-void btrail_agent_error_errno(GError **error, const char *what)
+bool btrail_agent_error_errno(GError **error, const char *what)
 {
     int e = errno;
 
-    g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_SYSTEM,
-                "%s: %s", what, g_strerror(e));
+    return btrail_agent_fail(error, BTRAIL_AGENT_ERROR_SYSTEM, "%s: %s", what,
+                             g_strerror(e));
 }

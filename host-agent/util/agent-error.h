@@ -45,7 +45,7 @@ enum btrail_agent_error {
 #define btrail_agent_fail(error, code, ...) \
     btrail_fail(error, BTRAIL_AGENT_ERROR, code, __VA_ARGS__)
 
-/* Sets @error to "WHAT: strerror(errno)". */
-void btrail_agent_error_errno(GError **error, const char *what);
+/* Sets @error to "WHAT: strerror(errno)"; always false. */
+bool btrail_agent_error_errno(GError **error, const char *what);
 
 #endif /* BTRAIL_AGENT_ERROR_H */

@@ -30,8 +30,7 @@ bool btrail_wait(int fd, short events, gint64 deadline, int cancel_fd,
             continue;
         }
         if (n < 0) {
-            btrail_agent_error_errno(error, "poll");
-            return false;
+            return btrail_agent_error_errno(error, "poll");
         }
         if (fds[1].revents) {
             g_set_error(error, BTRAIL_AGENT_ERROR,
