@@ -67,8 +67,9 @@ static int branch(struct rr_branch *b)
     }
     ends.input = terminal.input;
     options.terminal = &ends;
+    options.saved = true;
     if (rr_find(&b->common, &b->place, &b->found, &error)) {
-        p = player_start(&options, &error);
+        p = rr_start(&b->common, &options, &error);
     }
     if (!p || !run(b, p, &terminal, &error)) {
         code = rr_failed(error);

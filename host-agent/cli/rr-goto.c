@@ -118,7 +118,8 @@ static bool arrive(struct rr_options *o, struct arrival *a, GError **error)
     uint64_t value;
     bool ok;
 
-    p = player_start(&options, error);
+    options.saved = true;
+    p = rr_start(o, &options, error);
     if (!p) {
         return false;
     }

@@ -8,6 +8,7 @@
 
 #include "cli/rr.h"
 #include "replay/fingerprint.h"
+#include "replay/saved-checkpoints.h"
 #include "util/json.h"
 
 /* The records of the trace; false if there is none */
@@ -40,6 +41,7 @@ static unsigned count_prints(const struct recording *r)
 
 static void print_json(const struct recording *r)
 {
+    struct saved_checkpoints_info info = { 0 };
     uint64_t records;
     bool traced = count_records(r, &records);
     JsonObject *o = btrail_json_new(
@@ -53,6 +55,9 @@ static void print_json(const struct recording *r)
     json_object_set_boolean_member(o, "base", r->base);
     btrail_json_add(o, "b:traced", traced, "U:records", records,
                     "u:fingerprints", count_prints(r), NULL);
+    saved_checkpoints_info(r, r->qemu_sha256, &info, NULL);
+    btrail_json_add(o, "u:checkpoints", info.count, "U:checkpoint_bytes",
+                    info.bytes, NULL);
     btrail_json_set_time(o, "created", r->created);
     cli_print_json(o);
 }
@@ -64,6 +69,21 @@ static void print_machine(const struct recording *r)
         cli_printf(" %s", *a);
     }
     cli_printf("\n");
+}
+
+static void print_checkpoints(const struct recording *r)
+{
+    struct saved_checkpoints_info info;
+    g_autoptr(GError) error = NULL;
+
+    if (saved_checkpoints_info(r, r->qemu_sha256, &info, &error)) {
+        cli_printf("%-13s %u, %.1f MB, %.1f MB of memory once they are used\n",
+                   "checkpoints", info.count, info.bytes / 1e6,
+                   info.memory / 1e6);
+    } else {
+        cli_printf("%-13s %s\n", "checkpoints", error ? error->message :
+                   "none");
+    }
 }
 
 static void print_text(const struct recording *r)
@@ -98,6 +118,7 @@ static void print_text(const struct recording *r)
     } else {
         cli_printf("%-13s none yet; backtrail rr replay makes it\n", "trace");
     }
+    print_checkpoints(r);
 }
 
 int rr_info(int argc, char **argv)

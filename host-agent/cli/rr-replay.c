@@ -13,7 +13,6 @@ struct rr_replay {
     gboolean gdb;
     char **gdb_options;
     char *memory;
-    uint64_t checkpoints;
     gboolean no_trace;
     char *serial;
 };
@@ -61,11 +60,12 @@ static int play(struct rr_replay *r)
 
     options.serial = serial;
     if (r->gdb) {
-        options.checkpoints = r->checkpoints;
+        options.checkpoints = rr_memory(&r->common);
+        options.saved = true;
         /* Ctrl-C is for gdb. */
         options.cancel_fd = -1;
     }
-    p = player_start(&options, &error);
+    p = rr_start(&r->common, &options, &error);
     if (!p) {
         return rr_failed(error);
     }
@@ -102,7 +102,6 @@ int rr_replay(int argc, char **argv)
 {
     struct rr_replay r = {
         .common.signals = -1,
-        .checkpoints = PLAYER_CHECKPOINTS,
     };
     const GOptionEntry entries[] = {
         { "gdb", 0, 0, G_OPTION_ARG_NONE, &r.gdb,
@@ -126,7 +125,7 @@ int rr_replay(int argc, char **argv)
                   "Replay a recording: the first time, trace it; later, "
                   "compare with that trace.") &&
         (!r.memory ||
-         cli_parse_size("--memory", r.memory, &r.checkpoints)) &&
+         cli_parse_size("--memory", r.memory, &r.common.memory)) &&
         rr_open(&r.common, argv[1], &code)) {
         r.gdb |= r.gdb_options != NULL;
         code = replay(&r);

@@ -11,6 +11,7 @@
 #include "cli/rr.h"
 #include "replay/fingerprint.h"
 #include "replay/known-qemu.h"
+#include "replay/saved-checkpoints.h"
 #include "replay/tracer.h"
 #include "replay/vcpu-count.h"
 
@@ -199,6 +200,49 @@ struct player_options rr_player(struct rr_options *o)
     };
 }
 
+uint64_t rr_memory(const struct rr_options *o)
+{
+    return o->memory ? o->memory : PLAYER_CHECKPOINTS;
+}
+
+struct player *rr_start(const struct rr_options *o,
+                        const struct player_options *options, GError **error)
+{
+    struct player *p = player_start(options, error);
+
+    if (p && player_note(p) && !o->quiet) {
+        cli_fprintf(stderr, "%s\n", player_note(p));
+    }
+    return p;
+}
+
+/* Are there checkpoints that a replay can use? */
+static bool has_checkpoints(const struct rr_options *o)
+{
+    g_autofree char *hash = o->qemu ? recording_hash(o->qemu, NULL, NULL) :
+                                      NULL;
+    struct saved_checkpoints_info info;
+
+    return hash && saved_checkpoints_info(o->recording, hash, &info, NULL);
+}
+
+static void say_result(const struct rr_options *o, const char *path,
+                       struct tracer_result *result)
+{
+    if (result->checkpoints && !o->quiet) {
+        cli_fprintf(stderr, "%u checkpoints\n", result->checkpoints);
+    }
+    if (result->no_checkpoints && !o->quiet) {
+        cli_fprintf(stderr, "no checkpoints are saved: %s\n",
+                    result->no_checkpoints);
+    }
+    if (result->no_names && !o->quiet) {
+        cli_fprintf(stderr, "%s has no names: %s\n", path, result->no_names);
+    }
+    g_free(result->no_checkpoints);
+    g_free(result->no_names);
+}
+
 static GArray *fingerprints_of(const char *path, GError **error)
 {
     struct btrail_trace *trace;
@@ -218,11 +262,14 @@ static GArray *fingerprints_of(const char *path, GError **error)
 GArray *rr_trace(struct rr_options *o, uint64_t until, const char *path,
                  struct rr_parted *parted, int *code)
 {
-    const struct player_options options = rr_player(o);
+    struct player_options options = rr_player(o);
     struct tracer_result result;
     g_autoptr(GError) error = NULL;
     GArray *prints = NULL;
 
+    if (until == UINT64_MAX && !has_checkpoints(o)) {
+        options.checkpoints = rr_memory(o) / 2;
+    }
     if (tracer_run(&options, until, path, &result, &error)) {
         prints = fingerprints_of(path, &error);
     }
@@ -241,9 +288,6 @@ GArray *rr_trace(struct rr_options *o, uint64_t until, const char *path,
         cli_fprintf(stderr, "%s: %" PRIu64 " records of %" PRIu64
                     " instructions\n", path, result.records, result.icount);
     }
-    if (result.no_names && !o->quiet) {
-        cli_fprintf(stderr, "%s has no names: %s\n", path, result.no_names);
-    }
-    g_free(result.no_names);
+    say_result(o, path, &result);
     return prints;
 }

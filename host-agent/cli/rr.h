@@ -25,6 +25,8 @@ int rr_verify(int argc, char **argv);
  * @qemu:     path, or NULL; after rr_open() that of the QEMU to replay with
  * @sysroots, @debug_dirs: where the guest's files are
  * @signals:  the first signal cancels what waits; -1 before rr_open()
+ * @memory:   for checkpoints of a replay with gdb, the size of half of which
+ *            can be saved; 0 for the default
  */
 struct rr_options {
     char *qemu;
@@ -34,6 +36,7 @@ struct rr_options {
     gboolean json;
     gboolean quiet;
     int signals;
+    uint64_t memory;
     struct recording *recording;
 };
 
@@ -91,6 +94,13 @@ void rr_found_clear(struct rr_found *found);
 
 /* Options for a player of it; with progress on a terminal */
 struct player_options rr_player(struct rr_options *o);
+/* Starts it, and says if the saved checkpoints are not used. */
+struct player *rr_start(const struct rr_options *o,
+                        const struct player_options *options, GError **error);
+
+/* The memory for checkpoints of a replay with gdb */
+uint64_t rr_memory(const struct rr_options *o);
+
 /* Ends the line of the progress. */
 void rr_end_progress(const struct rr_options *o);
 
@@ -111,7 +121,8 @@ struct rr_parted {
 
 /*
  * Makes a trace at a path of the recording's folder, of a replay up to an
- * instruction or, with UINT64_MAX, to its end, and its fingerprints.  Returns
+ * instruction or, with UINT64_MAX, to its end, and its fingerprints.  A whole
+ * one also saves checkpoints, if there are none that can be used.  Returns
  * NULL after an error message, or if @parted has a reason.
  */
 GArray *rr_trace(struct rr_options *o, uint64_t until, const char *path,

@@ -5,14 +5,17 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "replay/base.h"
 #include "replay/emulator.h"
 #include "replay/player.h"
 #include "replay/replay-arguments.h"
+#include "replay/saved-checkpoints.h"
 #include "util/json.h"
 
 #define POLL_MS     1000
@@ -29,20 +32,29 @@
 /* Host time between checkpoints: twice as many as QEMU takes by itself cost
  * the first pass 4 % more and the way back a sixth less. */
 #define INTERVAL_MS 20
+/* For who only goes forward from what is saved */
+#define NEVER_MS    UINT_MAX
+#define OBJECT      "checkpoints"
+#define SAVED_NAME  "saved-checkpoints"
 
 struct player {
     struct player_options options;
     struct emulator *emulator;
     char *gdb_socket;
     char *qmp_socket;
+    char *program_sha256;
+    int saved;                  /* checkpoints that it loads; or -1 */
+    bool checkpoints;           /* it has such an object */
+    char *note;
     bool ended;
     bool stuck;                 /* at this instruction */
     uint64_t stuck_at;
 };
 
-/* The program itself is compared: a version says nothing of patches. */
-static bool check_program(const struct player_options *o, const char *program,
-                          GError **error)
+/* The hash of the program, to be freed.  It is compared: a version says nothing
+ * of patches. */
+static char *check_program(const struct player_options *o,
+                           const char *program, GError **error)
 {
     g_autofree char *hash = NULL;
 
@@ -54,12 +66,12 @@ static bool check_program(const struct player_options *o, const char *program,
                     o->recording->qemu_version ?
                     o->recording->qemu_version : "unknown",
                     o->recording->qemu);
-        return false;
+        return NULL;
     }
     hash = recording_hash(program, NULL, error);
     if (!hash) {
         g_prefix_error(error, "name the QEMU with --qemu: ");
-        return false;
+        return NULL;
     }
     if (strcmp(hash, o->recording->qemu_sha256) && !o->any_qemu) {
         g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_PROTOCOL,
@@ -68,9 +80,29 @@ static bool check_program(const struct player_options *o, const char *program,
                     "--any-qemu", program, o->recording->qemu_version ?
                     o->recording->qemu_version : "unknown",
                     o->recording->qemu);
-        return false;
+        return NULL;
     }
-    return true;
+    return g_steal_pointer(&hash);
+}
+
+/* What is saved is in memory, too, besides those that are taken. */
+static void add_checkpoints(struct player *p)
+{
+    uint64_t memory = p->options.checkpoints;
+    unsigned interval = p->options.interval_ms;
+    struct stat st;
+
+    if (p->saved >= 0 && !memory && !fstat(p->saved, &st)) {
+        memory = PLAYER_CHECKPOINTS + st.st_size;
+        interval = NEVER_MS;
+    }
+    if (memory) {
+        p->checkpoints = true;
+        emulator_add(p->emulator, "-object");
+        emulator_add(p->emulator, "replay-checkpoints,id=" OBJECT
+                     ",interval-ms=%u,memory=%" G_GUINT64_FORMAT,
+                     interval ? interval : INTERVAL_MS, memory);
+    }
 }
 
 static void add_arguments(struct player *p)
@@ -88,16 +120,45 @@ static void add_arguments(struct player *p)
     emulator_add(e, "unix:qmp,server=on,wait=off");
     emulator_add(e, "-gdb");
     emulator_add(e, "unix:gdb,server=on,wait=off");
-    if (p->options.trace && !replay_arguments_trace(r->arguments)) {
+    /* Its state is in checkpoints of who has traced. */
+    if ((p->options.trace || p->saved >= 0) &&
+        !replay_arguments_trace(r->arguments)) {
         emulator_add(e, "-device");
         emulator_add(e, "branch-trace");
     }
-    if (p->options.checkpoints) {
-        emulator_add(e, "-object");
-        emulator_add(e, "replay-checkpoints,id=checkpoints,interval-ms=%u,"
-                     "memory=%" G_GUINT64_FORMAT, INTERVAL_MS,
-                     p->options.checkpoints);
+    add_checkpoints(p);
+}
+
+/* Without them, the replay goes on as it would if there were none. */
+static void open_saved(struct player *p)
+{
+    g_autoptr(GError) error = NULL;
+
+    if (p->options.saved) {
+        p->saved = saved_checkpoints_open(p->options.recording,
+                                          p->program_sha256, &error);
+        p->note = error ? g_strdup(error->message) : NULL;
     }
+}
+
+static void load_saved(struct player *p)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(JsonNode) got = NULL, loaded = NULL;
+
+    if (p->saved < 0) {
+        return;
+    }
+    got = player_execute(p, "getfd",
+                         btrail_json_new("s:fdname", SAVED_NAME, NULL),
+                         p->saved, QUERY_MS, &error);
+    loaded = got ? player_execute(p, "replay-checkpoints-load",
+                                  btrail_json_new("s:fdname", SAVED_NAME,
+                                                  NULL),
+                                  -1, QUERY_MS, &error) : NULL;
+    p->note = error ? g_strdup(error->message) : NULL;
+    close(p->saved);
+    p->saved = -1;
 }
 
 struct player *player_start(const struct player_options *options,
@@ -107,6 +168,7 @@ struct player *player_start(const struct player_options *options,
     g_autofree char *program = g_canonicalize_filename(
         options->program ? options->program : "", NULL);
     g_autofree char *port = NULL;
+    g_autofree char *hash = NULL;
     g_auto(GStrv) arguments = NULL;
     struct emulator_options o = {
         .program = program,
@@ -123,17 +185,21 @@ struct player *player_start(const struct player_options *options,
     }
     arguments = replay_arguments_new(r, options->terminal ? "stdio" : port,
                                      error);
-    if (!arguments || !check_program(options, program, error)) {
+    hash = arguments ? check_program(options, program, error) : NULL;
+    if (!hash) {
         return NULL;
     }
     o.arguments = arguments;
     p = g_new0(struct player, 1);
     p->options = *options;
+    p->program_sha256 = g_steal_pointer(&hash);
+    p->saved = -1;
     p->emulator = emulator_new(&o, error);
     if (!p->emulator) {
-        g_free(p);
+        player_free(p);
         return NULL;
     }
+    open_saved(p);
     p->gdb_socket = emulator_path(p->emulator, "gdb");
     p->qmp_socket = emulator_path(p->emulator, "qmp");
     add_arguments(p);
@@ -142,6 +208,7 @@ struct player *player_start(const struct player_options *options,
         player_free(p);
         return NULL;
     }
+    load_saved(p);
     return p;
 }
 
@@ -243,7 +310,7 @@ static bool seek(struct player *p, uint64_t icount, GError **error)
                          btrail_json_new("U:icount", icount, NULL), &local)) {
         return wait_stopped(p, error);
     }
-    if (p->options.checkpoints && has_no_checkpoint(p)) {
+    if (p->checkpoints && has_no_checkpoint(p)) {
         g_clear_error(&local);
         g_set_error(&local, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_COMMAND,
                     "there is no way back: no checkpoint of the guest's memory "
@@ -271,7 +338,7 @@ bool player_goto(struct player *p, uint64_t icount, GError **error)
         return behind_end(icount, at, error);
     }
     if (icount < at) {
-        if (!p->options.checkpoints) {
+        if (!p->checkpoints) {
             g_set_error(error, BTRAIL_AGENT_ERROR,
                         BTRAIL_AGENT_ERROR_PROTOCOL,
                         "this replay only goes forward");
@@ -295,6 +362,12 @@ bool player_finish(struct player *p, GError **error)
 
 bool player_go_live(struct player *p, GError **error)
 {
+    if (p->checkpoints &&
+        !emulator_command(p->emulator, "object-del",
+                          btrail_json_new("s:id", OBJECT, NULL), error)) {
+        return false;
+    }
+    p->checkpoints = false;
     return emulator_command(p->emulator, "replay-go-live", NULL, error);
 }
 
@@ -344,6 +417,16 @@ bool player_parted(const struct player *p, uint64_t *icount)
     return p->stuck || number;
 }
 
+const char *player_note(const struct player *p)
+{
+    return p->note;
+}
+
+const char *player_program_sha256(const struct player *p)
+{
+    return p->program_sha256;
+}
+
 const char *player_gdb_socket(const struct player *p)
 {
     return p->gdb_socket;
@@ -373,6 +456,11 @@ void player_free(struct player *p)
         emulator_free(p->emulator);
         g_free(p->gdb_socket);
         g_free(p->qmp_socket);
+        g_free(p->program_sha256);
+        g_free(p->note);
+        if (p->saved >= 0) {
+            close(p->saved);
+        }
         g_free(p);
     }
 }

@@ -33,7 +33,10 @@ struct player_terminal {
  *             it
  * @trace:     with the device branch-trace
  * @checkpoints: bytes of memory for checkpoints, to which it goes back; 0: it
- *             never goes back
+ *             takes none
+ * @interval_ms: host time between two of them; 0 for what suits going back
+ * @saved:     use those that are saved in the recording, if they are this
+ *             user's
  * @serial:    file that gets what the guest writes to its serial ports;
  *             relative to the private folder; NULL for none
  * @terminal:  where it leads instead, or NULL
@@ -46,6 +49,8 @@ struct player_options {
     bool any_qemu;
     bool trace;
     uint64_t checkpoints;
+    unsigned interval_ms;
+    bool saved;
     const char *serial;
     const struct player_terminal *terminal;
     int cancel_fd;
@@ -103,6 +108,12 @@ bool player_parted(const struct player *p, uint64_t *icount);
  * the player does not use itself */
 const char *player_gdb_socket(const struct player *p);
 const char *player_qmp_socket(const struct player *p);
+
+/* Why it does not use the saved checkpoints that there are; or NULL */
+const char *player_note(const struct player *p);
+
+/* The hash of QEMU */
+const char *player_program_sha256(const struct player *p);
 
 /* What QEMU says of its checkpoints: ReplayCheckpointsInfo */
 JsonNode *player_checkpoints(struct player *p, GError **error);

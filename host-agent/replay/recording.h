@@ -8,6 +8,7 @@
  *                   the base, if it was not switched on then but ran already
  *   trace.btrail    the branches, made by the first replay
  *   fingerprints    what later replays are compared with
+ *   checkpoints     from which they get to a place (saved-checkpoints.h)
  *
  * It can be moved and copied.  It can come from anybody, too: the manifest
  * names nothing outside of the folder, and machine.h says which arguments of

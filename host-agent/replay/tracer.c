@@ -4,11 +4,13 @@
  */
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "drain/capture.h"
+#include "replay/saved-checkpoints.h"
 #include "replay/tracer.h"
 #include "util/json.h"
 
@@ -17,6 +19,11 @@
 /* Includes the wait for the capture to take the device's HELLO. */
 #define START_MS    60000
 #define STOP_MS     600000
+#define QUERY_MS    60000
+#define SAVE_NAME   "save-checkpoints"
+/* Host time of this replay between two checkpoints: a replay that is not traced
+ * comes as far in less than half of it. */
+#define INTERVAL_MS 100
 
 struct tracer {
     struct player *player;
@@ -140,6 +147,69 @@ static bool play(struct tracer *t, uint64_t until,
     return ok;
 }
 
+static bool write_checkpoints(struct tracer *t, int to, GError **error)
+{
+    g_autoptr(JsonNode) got = player_execute(
+        t->player, "getfd", btrail_json_new("s:fdname", SAVE_NAME, NULL), to,
+        QUERY_MS, error);
+    g_autoptr(JsonNode) saved = NULL;
+
+    /* QEMU alone can end what is read from it. */
+    close(to);
+    saved = got ? player_execute(
+        t->player, "replay-checkpoints-save",
+        btrail_json_new("s:fdname", SAVE_NAME, NULL), -1, STOP_MS, error) :
+        NULL;
+    return saved;
+}
+
+static bool save_checkpoints(struct tracer *t, const struct recording *r,
+                             unsigned *count, GError **error)
+{
+    g_autoptr(JsonNode) node = player_checkpoints(t->player, error);
+    JsonArray *icounts = node ? btrail_json_array(json_node_get_object(node),
+                                                  "icounts") : NULL;
+    struct checkpoint_saver *saver;
+    g_autoptr(GError) local = NULL;
+    int ends[2];
+    bool ok;
+
+    *count = icounts ? json_array_get_length(icounts) : 0;
+    if (!node) {
+        return false;
+    }
+    if (!*count) {
+        return btrail_agent_fail(error, BTRAIL_AGENT_ERROR_COMMAND,
+                                 "not even one of the guest's memory fits "
+                                 "into what they may have");
+    }
+    if (pipe2(ends, O_CLOEXEC)) {
+        btrail_agent_error_errno(error, "pipe");
+        return false;
+    }
+    saver = checkpoint_saver_start(r, player_program_sha256(t->player), *count,
+                                   ends[0]);
+    ok = write_checkpoints(t, ends[1], &local);
+    /* Why it was not saved is why QEMU could not write. */
+    ok = checkpoint_saver_finish(saver, ok, error) && ok;
+    if (!ok && error && !*error) {
+        g_propagate_error(error, g_steal_pointer(&local));
+    }
+    return ok;
+}
+
+/* The trace is worth having without them. */
+static void try_save_checkpoints(struct tracer *t, const struct recording *r,
+                                 struct tracer_result *result)
+{
+    g_autoptr(GError) error = NULL;
+
+    if (!save_checkpoints(t, r, &result->checkpoints, &error)) {
+        result->checkpoints = 0;
+        result->no_checkpoints = g_strdup(error->message);
+    }
+}
+
 bool tracer_run(const struct player_options *options, uint64_t until,
                 const char *path, struct tracer_result *result,
                 GError **error)
@@ -150,6 +220,7 @@ bool tracer_run(const struct player_options *options, uint64_t until,
 
     memset(result, 0, sizeof(*result));
     o.trace = true;
+    o.interval_ms = INTERVAL_MS;
     t.player = player_start(&o, error);
     if (!t.player) {
         return false;
@@ -158,11 +229,15 @@ bool tracer_run(const struct player_options *options, uint64_t until,
          start_capture(&t, error) && play(&t, until, result, error) &&
          player_icount(t.player, &result->icount, error) &&
          stop_capture(&t, error);
+    if (ok && o.checkpoints) {
+        try_save_checkpoints(&t, o.recording, result);
+    }
     ok = finish(&t, ok, result, error);
     player_free(t.player);
     if (!ok) {
         unlink(path);
         g_clear_pointer(&result->no_names, g_free);
+        g_clear_pointer(&result->no_checkpoints, g_free);
     }
     return ok;
 }

@@ -15,17 +15,22 @@
  * @parted:   QEMU could not go on at @icount, where the log has something else
  *            than what the guest does
  * @no_names: why the trace has no names, to be freed, or NULL
+ * @checkpoints: that were saved in the recording
+ * @no_checkpoints: why none were saved although that was wanted, to be freed,
+ *            or NULL
  */
 struct tracer_result {
     uint64_t records;
     uint64_t icount;
     bool parted;
     char *no_names;
+    unsigned checkpoints;
+    char *no_checkpoints;
 };
 
 /**
  * tracer_run - replay a recording from its beginning, and trace it
- * @options: trace and forward are set
+ * @options: trace is set; with checkpoints, they are saved in the recording
  * @until:   an instruction, or UINT64_MAX for its end
  * @path:    of the trace, which is replaced; nothing is left of one that fails
  *
