@@ -19,8 +19,7 @@
  * @named: the trace names tasks
  * @first: the record before the first run
  * @last:  the last record of any run
- * @ends:  struct visit by process number: the last record of the last run that
- *         can have been its end
+ * @ends:  struct end by process number
  */
 struct search {
     const char *name;
@@ -30,6 +29,15 @@ struct search {
     struct visit last;
     bool found;
     GHashTable *ends;
+};
+
+/**
+ * struct end - the last run of a process
+ * @dead: its task has ended
+ */
+struct end {
+    struct visit last;
+    bool dead;
 };
 
 /**
@@ -57,16 +65,16 @@ static bool is_wanted(const struct search *s, const struct btrail_task *task)
 static void note_end(struct search *s, const struct run *run)
 {
     gpointer key = GUINT_TO_POINTER(run->task.pid);
-    const struct visit *old = g_hash_table_lookup(s->ends, key);
+    const struct end *old = g_hash_table_lookup(s->ends, key);
+    struct end end = { .last = run->last, .dead = run->dead };
 
-    if (!old || old->icount <= run->last.icount) {
-        g_hash_table_insert(s->ends, key,
-                            g_memdup2(&run->last, sizeof(run->last)));
+    if (!old || old->last.icount <= end.last.icount) {
+        g_hash_table_insert(s->ends, key, g_memdup2(&end, sizeof(end)));
     }
 }
 
-/* Records of a task are over; @switched: another one runs then. */
-static void end_run(struct search *s, const struct run *run, bool switched)
+/* Records of a task are over. */
+static void end_run(struct search *s, const struct run *run)
 {
     if (!run->any || !is_wanted(s, &run->task)) {
         return;
@@ -78,12 +86,7 @@ static void end_run(struct search *s, const struct run *run, bool switched)
         s->last = run->last;
     }
     s->found = true;
-    if (run->dead || (switched && !g_hash_table_size(s->dead))) {
-        note_end(s, run);
-    } else if (!switched && !g_hash_table_size(s->dead)) {
-        /* It has come back. */
-        g_hash_table_remove(s->ends, GUINT_TO_POINTER(run->task.pid));
-    }
+    note_end(s, run);
 }
 
 /* Reads records of one task. */
@@ -134,13 +137,13 @@ static bool read_stream(struct search *s, const struct btrail_trace *trace,
         }
         s->named |= b.task.known;
         if (!same(&b.task, &run.task)) {
-            end_run(s, &run, true);
+            end_run(s, &run);
             run.task = b.task;
             run.any = run.dead = false;
         }
         read_records(s, &run, vcpu, &b);
     }
-    end_run(s, &run, false);
+    end_run(s, &run);
     btrail_cursor_close(cursor);
     return ret == -BTRAIL_ERR_END ||
            fail(error, "the trace: %s", btrail_strerror(ret));
@@ -162,21 +165,22 @@ static bool read_all(struct search *s, const struct btrail_trace *trace,
 /* The first or last end; false if there is none */
 static bool pick_end(GHashTable *ends, bool last, struct visit *visit)
 {
-    const struct visit *best = NULL;
+    const struct end *best = NULL;
     GHashTableIter iter;
     gpointer value;
 
     g_hash_table_iter_init(&iter, ends);
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
-        const struct visit *end = value;
+        const struct end *end = value;
 
-        if (!best || (last ? end->icount > best->icount :
-                      end->icount < best->icount)) {
+        if (end->dead &&
+            (!best || (last ? end->last.icount > best->last.icount :
+                       end->last.icount < best->last.icount))) {
             best = end;
         }
     }
     if (best) {
-        *visit = *best;
+        *visit = best->last;
     }
     return best;
 }
@@ -192,6 +196,13 @@ bool process_runs_find(const struct btrail_trace *trace, const char *name,
     s.dead = visits_kernel_function(trace, DEAD, error);
     if (!s.dead) {
         return false;
+    }
+    if (exits && !g_hash_table_size(s.dead)) {
+        g_hash_table_unref(s.dead);
+        return btrail_agent_fail(error, BTRAIL_AGENT_ERROR_NAMES,
+                                 "the trace does not show where processes end: "
+                                 "the guest's kernel has no function " DEAD
+                                 ", or the trace has no names");
     }
     s.ends = g_hash_table_new_full(NULL, NULL, NULL, g_free);
     ok = read_all(&s, trace, error);

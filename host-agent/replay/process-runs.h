@@ -26,11 +26,11 @@ enum process_run {
  * process_runs_find - find a moment of the processes of a name
  * @visit: gets the last record before it
  *
- * A process has ended where its last task has called do_task_dead().  If the
- * trace does not name that function of the kernel, it is one that is not
- * switched to any more.
+ * A process has ended if the task that has run last of it has called
+ * do_task_dead().
  *
- * Errors: COMMAND: there is no such moment.
+ * Errors: COMMAND: there is no such moment; NAMES: the trace does not name that
+ * function of the kernel, and so does not show where processes end.
  */
 bool process_runs_find(const struct btrail_trace *trace, const char *name,
                        enum process_run what, struct visit *visit,

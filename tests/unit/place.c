@@ -66,25 +66,35 @@ static void test_wrong(void)
     }
 }
 
+#define DEAD_ADDRESS    0xffffffff81000100
+
 /*
  * A trace of 200 records: every 10 a TIME event, i-th at 1000 * i ns of the
  * guest and 100 * i instructions; "one" (pid 5) has records 0 to 29 and 60 to
- * 89, "two" (pid 6) 30 to 59 and all from 90 on.
+ * 89, "two" (pid 6) 30 to 59 and all from 90 on.  A second thread of each runs
+ * once and ends, before the first one runs again: that of "one" at records 60
+ * to 69, that of "two" at 30 to 39.  The first thread of "one" ends at its last
+ * records.
  */
-static void write_trace(const char *path)
+static void write_trace(const char *path, const char *symbols)
 {
+    const struct btrail_sideband_info info = {
+        .kind = BTRAIL_SIDEBAND_SYMBOLS, .size = strlen(symbols),
+    };
     struct btrail_writer *w;
 
     g_assert_cmpint(btrail_writer_open(&w, path, BTRAIL_WRITER_REPLACE), ==,
                     0);
+    g_assert_cmpint(btrail_writer_sideband(w, &info, symbols), ==, 0);
     for (unsigned i = 0; i < 20; i++) {
         bool one = i < 3 || (i >= 6 && i < 9);
+        bool second = i == 3 || i == 6;
         struct btrail_record records[10];
         struct btrail_event events[2] = {
             { .type = BTRAIL_EVENT_TIME, .index = i * 10,
               .data = { 1000000 + i, i * 1000, i * 100 } },
             { .type = BTRAIL_EVENT_TASK, .index = i * 10,
-              .data = { one ? 0x500000005 : 0x600000006 } },
+              .data = { (one ? 0x500000005 : 0x600000006) + second * 0x10 } },
         };
         const struct btrail_slab slab = {
             .first_index = i * 10, .records = records, .n_records = 10,
@@ -94,6 +104,9 @@ static void write_trace(const char *path)
         memcpy(&events[1].data[1], one ? "one" : "two", 4);
         for (unsigned k = 0; k < 10; k++) {
             records[k] = (struct btrail_record) { 1000 + i, k, 0 };
+        }
+        if (second || i == 8) {
+            records[5].to = DEAD_ADDRESS;
         }
         g_assert_cmpint(btrail_writer_append(w, 0, &slab), ==, 0);
     }
@@ -125,7 +138,8 @@ static void test_find(void)
     char *path = sample_path();
     struct btrail_trace *trace;
 
-    write_trace(path);
+    write_trace(path, "ffffffff81000100 T do_task_dead\n"
+                "ffffffff81000200 T other\n");
     g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
     find(trace, "12345", 12345, NULL);
     find(trace, "0ns", 0, NULL);
@@ -155,11 +169,27 @@ static void test_find(void)
     sample_remove(path);
 }
 
+/* The kernel's functions have no names: where a process ends is not shown. */
+static void test_nameless(void)
+{
+    char *path = sample_path();
+    struct btrail_trace *trace;
+
+    write_trace(path, "ffffffff81000100 T other\n");
+    g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
+    find(trace, "last one", 800, NULL);
+    find(trace, "last exit of one", 0, "no function do_task_dead");
+    find(trace, "first exit of two", 0, "no function do_task_dead");
+    btrail_trace_close(trace);
+    sample_remove(path);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/place/parse", test_parse);
     g_test_add_func("/place/wrong", test_wrong);
     g_test_add_func("/place/find", test_find);
+    g_test_add_func("/place/nameless", test_nameless);
     return g_test_run();
 }
