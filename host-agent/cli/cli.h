@@ -72,9 +72,6 @@ void cli_print_json(JsonObject *root);
 /* Writes a JSON string. */
 void cli_put_json_string(FILE *out, const char *text);
 
-/* Writes all bytes.  Returns 0 or an errno. */
-int cli_write_all(int fd, const void *bytes, size_t n);
-
 /* Add what was copied to a new file. */
 void cli_json_copied(JsonObject *o, const struct btrail_merge_result *copied);
 

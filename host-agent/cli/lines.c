@@ -12,6 +12,7 @@
 
 #include "cli/lines.h"
 #include "util/quote.h"
+#include "util/whole-io.h"
 
 #define JOB_RECORDS     4096
 #define JOB_ITEMS       512
@@ -330,7 +331,7 @@ static void write_jobs(struct lines *l, unsigned n)
         if (job->done) {
             g_mutex_unlock(&l->lock);
             if (!l->error) {
-                l->error = cli_write_all(l->options.fd, job->text, job->len);
+                l->error = btrail_write_all(l->options.fd, job->text, job->len);
             }
             g_mutex_lock(&l->lock);
             job->n_items = job->n_records = 0;

@@ -3,12 +3,10 @@
  * Command lines: parsing options and their values, output, and errors
  */
 
-#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/cli.h"
 #include "util/json.h"
@@ -28,23 +26,6 @@ void cli_put_json_string(FILE *out, const char *text)
 
     btrail_quote_json(quoted, text, BTRAIL_QUOTE_STRING);
     fprintf(out, "\"%s\"", quoted->str);
-}
-
-int cli_write_all(int fd, const void *bytes, size_t n)
-{
-    const char *p = bytes;
-
-    while (n) {
-        ssize_t done = write(fd, p, n);
-
-        if (done >= 0) {
-            p += done;
-            n -= done;
-        } else if (errno != EINTR) {
-            return errno;
-        }
-    }
-    return 0;
 }
 
 void cli_json_copied(JsonObject *o, const struct btrail_merge_result *c)

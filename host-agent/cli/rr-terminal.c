@@ -8,6 +8,7 @@
 
 #include "cli/cli.h"
 #include "cli/rr-terminal.h"
+#include "util/whole-io.h"
 
 /*
  * QEMU is not in our process group, so that Ctrl-C ends us and not QEMU; then
@@ -20,7 +21,7 @@ static void *pump(void *opaque)
     ssize_t n;
 
     while ((n = read(STDIN_FILENO, bytes, sizeof(bytes))) > 0) {
-        if (cli_write_all(fd, bytes, n)) {
+        if (btrail_write_all(fd, bytes, n)) {
             break;
         }
     }

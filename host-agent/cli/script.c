@@ -12,6 +12,7 @@
 #include "cli/lines.h"
 #include "cli/named-lines.h"
 #include "lib/internal/merged.h"
+#include "util/whole-io.h"
 
 /* Size of the buffer for raw records */
 #define OUT_SIZE    (1u << 20)
@@ -45,7 +46,7 @@ struct script {
 static void write_raw(struct script *s)
 {
     if (!s->error) {
-        s->error = cli_write_all(STDOUT_FILENO, s->out, s->len);
+        s->error = btrail_write_all(STDOUT_FILENO, s->out, s->len);
     }
     s->len = 0;
 }

@@ -15,6 +15,7 @@
 
 #include "replay/saved-checkpoints.h"
 #include "replay/user-key.h"
+#include "util/whole-io.h"
 
 #define MAGIC           "BTCKPT\0\1"
 #define NEW             BTRAIL_RECORDING_CHECKPOINTS ".new"
@@ -193,18 +194,6 @@ bool saved_checkpoints_info(const struct recording *r, const char *qemu_sha256,
     return true;
 }
 
-static bool read_whole(int fd, void *bytes, size_t size)
-{
-    size_t got = 0;
-    ssize_t n;
-
-    while (got < size && (n = read(fd, (uint8_t *)bytes + got,
-                                   size - got)) > 0) {
-        got += n;
-    }
-    return got == size;
-}
-
 /* A chunk of this size becomes what is at @out. */
 static bool read_chunk(const struct saved *s, uint64_t index, void *buffer,
                        size_t limit, void *out, size_t size)
@@ -213,11 +202,12 @@ static bool read_chunk(const struct saved *s, uint64_t index, void *buffer,
     uint8_t want[MAC_SIZE];
     uint32_t packed;
 
-    if (!read_whole(s->fd, &chunk, sizeof(chunk))) {
+    if (btrail_read_all(s->fd, &chunk, sizeof(chunk)) != sizeof(chunk)) {
         return false;
     }
     packed = GUINT32_FROM_LE(chunk.size);
-    if (packed > limit || !read_whole(s->fd, buffer, packed)) {
+    if (packed > limit ||
+        btrail_read_all(s->fd, buffer, packed) != packed) {
         return false;
     }
     chunk_mac(s, index, buffer, packed, want);
@@ -302,33 +292,6 @@ struct checkpoint_saver {
     GError *error;
 };
 
-static bool write_whole(int fd, const void *bytes, size_t size)
-{
-    size_t done = 0;
-
-    while (done < size) {
-        ssize_t n = write(fd, (const uint8_t *)bytes + done, size - done);
-
-        if (n < 0) {
-            return false;
-        }
-        done += n;
-    }
-    return true;
-}
-
-/* Fills a chunk, but for the last one; -1 after an error */
-static ssize_t read_from_pipe(int fd, uint8_t *bytes)
-{
-    size_t got = 0;
-    ssize_t n = 0;
-
-    while (got < CHUNK && (n = read(fd, bytes + got, CHUNK - got)) > 0) {
-        got += n;
-    }
-    return n < 0 ? -1 : (ssize_t)got;
-}
-
 static bool write_chunk(struct saved *s, uint64_t index, const void *bytes,
                         size_t size, void *buffer, size_t limit)
 {
@@ -341,8 +304,8 @@ static bool write_chunk(struct saved *s, uint64_t index, const void *bytes,
     }
     chunk.size = GUINT32_TO_LE(packed);
     chunk_mac(s, index, buffer, packed, chunk.mac);
-    return write_whole(s->fd, &chunk, sizeof(chunk)) &&
-           write_whole(s->fd, buffer, packed);
+    return !btrail_write_all(s->fd, &chunk, sizeof(chunk)) &&
+           !btrail_write_all(s->fd, buffer, packed);
 }
 
 static bool write_chunks(struct checkpoint_saver *s, uint64_t *all)
@@ -353,7 +316,7 @@ static bool write_chunks(struct checkpoint_saver *s, uint64_t *all)
     ssize_t n;
 
     *all = 0;
-    while ((n = read_from_pipe(s->from, bytes)) > 0) {
+    while ((n = btrail_read_all(s->from, bytes, CHUNK)) > 0) {
         if (!write_chunk(&s->saved, *all / CHUNK, bytes, n, buffer, limit)) {
             return false;
         }
@@ -372,7 +335,8 @@ static void *save(void *opaque)
     struct saved_header *h = &s->saved.header;
     uint64_t all;
 
-    if (!write_whole(s->saved.fd, h, sizeof(*h)) || !write_chunks(s, &all)) {
+    if (btrail_write_all(s->saved.fd, h, sizeof(*h)) ||
+        !write_chunks(s, &all)) {
         btrail_agent_error_errno(&s->error, s->new);
     } else {
         memcpy(h->magic, MAGIC, sizeof(h->magic));

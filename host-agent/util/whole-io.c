@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Reading and writing of all that was asked for: see whole-io.h
+ */
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "util/whole-io.h"
+
+int btrail_write_all(int fd, const void *bytes, size_t n)
+{
+    const char *p = bytes;
+
+    while (n) {
+        ssize_t done = write(fd, p, n);
+
+        if (done >= 0) {
+            p += done;
+            n -= done;
+        } else if (errno != EINTR) {
+            return errno;
+        }
+    }
+    return 0;
+}
+
+ssize_t btrail_read_all(int fd, void *bytes, size_t n)
+{
+    size_t got = 0;
+
+    while (got < n) {
+        ssize_t more = read(fd, (char *)bytes + got, n - got);
+
+        if (more > 0) {
+            got += more;
+        } else if (!more) {
+            break;
+        } else if (errno != EINTR) {
+            return -1;
+        }
+    }
+    return got;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Reading and writing of all that was asked for
+ */
+
+#ifndef BTRAIL_WHOLE_IO_H
+#define BTRAIL_WHOLE_IO_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+/* Writes all bytes.  Returns 0, or errno after an error. */
+int btrail_write_all(int fd, const void *bytes, size_t n);
+
+/*
+ * Reads until there are so many bytes, or the file ends.  Returns how many
+ * there are; -1 with errno after an error.
+ */
+ssize_t btrail_read_all(int fd, void *bytes, size_t n);
+
+#endif /* BTRAIL_WHOLE_IO_H */
