@@ -145,18 +145,15 @@ static void open_saved(struct player *p)
 static void load_saved(struct player *p)
 {
     g_autoptr(GError) error = NULL;
-    g_autoptr(JsonNode) got = NULL, loaded = NULL;
+    g_autoptr(JsonNode) loaded = NULL;
 
     if (p->saved < 0) {
         return;
     }
-    got = player_execute(p, "getfd",
-                         btrail_json_new("s:fdname", SAVED_NAME, NULL),
-                         p->saved, QUERY_MS, &error);
-    loaded = got ? player_execute(p, "replay-checkpoints-load",
-                                  btrail_json_new("s:fdname", SAVED_NAME,
-                                                  NULL),
-                                  -1, QUERY_MS, &error) : NULL;
+    loaded = player_pass(p, SAVED_NAME, p->saved, &error) ?
+             player_execute(p, "replay-checkpoints-load",
+                            btrail_json_new("s:fdname", SAVED_NAME, NULL), -1,
+                            QUERY_MS, &error) : NULL;
     p->note = error ? g_strdup(error->message) : NULL;
     close(p->saved);
     p->saved = -1;
@@ -444,6 +441,15 @@ JsonNode *player_execute(struct player *p, const char *command,
 {
     return emulator_execute(p->emulator, command, arguments, fd, timeout_ms,
                             error);
+}
+
+bool player_pass(struct player *p, const char *name, int fd, GError **error)
+{
+    g_autoptr(JsonNode) got = player_execute(
+        p, "getfd", btrail_json_new("s:fdname", name, NULL), fd, QUERY_MS,
+        error);
+
+    return got;
 }
 
 char *player_hmp(struct player *p, const char *line, GError **error)

@@ -122,6 +122,8 @@ JsonNode *player_checkpoints(struct player *p, GError **error);
 JsonNode *player_execute(struct player *p, const char *command,
                          JsonObject *arguments, int fd, int timeout_ms,
                          GError **error);
+/* Gives QEMU a descriptor, by a name that the next command has. */
+bool player_pass(struct player *p, const char *name, int fd, GError **error);
 char *player_hmp(struct player *p, const char *line, GError **error);
 
 /* Ends QEMU and frees the player. */

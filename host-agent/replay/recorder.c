@@ -37,8 +37,7 @@ struct recorder {
 static bool make_folder(const char *path, GError **error)
 {
     if (mkdir(path, 0755)) {
-        btrail_agent_error_errno(error, path);
-        return false;
+        return btrail_agent_error_errno(error, path);
     }
     return true;
 }

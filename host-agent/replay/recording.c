@@ -365,12 +365,6 @@ static bool check_unfinished_log(struct recording *r, GError **error)
     return true;
 }
 
-static bool cannot_read(GError **error, const char *path)
-{
-    btrail_agent_error_errno(error, path);
-    return false;
-}
-
 /*
  * QEMU finds by name what is in files/, also firmware that no argument names:
  * there is nothing but what the manifest has, no link above all.
@@ -385,7 +379,7 @@ static bool check_folder(const struct recording *r, const char *folder,
 
     if (lstat(path, &st)) {
         /* A recording that has no files */
-        return !r->files->len || cannot_read(error, path);
+        return !r->files->len || btrail_agent_error_errno(error, path);
     }
     if (!S_ISDIR(st.st_mode) || depth > MAX_DEPTH) {
         return refuse(error, r->folder, "%s is not a folder that a recording "
@@ -397,7 +391,7 @@ static bool check_folder(const struct recording *r, const char *folder,
         g_autofree char *full = recording_path(r, inside);
 
         if (lstat(full, &st)) {
-            return cannot_read(error, full);
+            return btrail_agent_error_errno(error, full);
         }
         if (S_ISDIR(st.st_mode)) {
             if (!check_folder(r, inside, depth + 1, error)) {

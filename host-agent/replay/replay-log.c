@@ -91,8 +91,7 @@ bool replay_log_find(const char *path, uint64_t icount,
 
     memset(place, 0, sizeof(*place));
     if (!file) {
-        btrail_agent_error_errno(error, path);
-        return false;
+        return btrail_agent_error_errno(error, path);
     }
     log_reader_begin(&r, file);
     read_events(&r, icount, place);

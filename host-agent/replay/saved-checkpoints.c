@@ -367,8 +367,7 @@ static bool open_new(struct checkpoint_saver *s, const struct recording *r,
                        O_NOFOLLOW, 0600);
     if (s->saved.fd < 0 ||
         getrandom(h->nonce, sizeof(h->nonce), 0) != sizeof(h->nonce)) {
-        btrail_agent_error_errno(&s->error, s->new);
-        return false;
+        return btrail_agent_error_errno(&s->error, s->new);
     }
     return true;
 }

@@ -19,7 +19,6 @@
 /* Includes the wait for the capture to take the device's HELLO. */
 #define START_MS    60000
 #define STOP_MS     600000
-#define QUERY_MS    60000
 #define SAVE_NAME   "save-checkpoints"
 /* Host time of this replay between two checkpoints: a replay that is not traced
  * comes as far in less than half of it. */
@@ -47,8 +46,7 @@ static bool open_session(struct tracer *t, const struct recording *r,
     /* A link in somebody's recording would lead out of it. */
     if ((unlink(path) && errno != ENOENT) ||
         btrail_store_open(&options.store, &store)) {
-        btrail_agent_error_errno(error, path);
-        return false;
+        return btrail_agent_error_errno(error, path);
     }
     t->session = btrail_session_new(&options, error);
     return t->session;
@@ -62,25 +60,22 @@ static bool start_capture(struct tracer *t, GError **error)
         .sessions = &t->session,
         .n_sessions = 1,
     };
-    g_autoptr(JsonNode) got = NULL, started = NULL;
+    g_autoptr(JsonNode) started = NULL;
     int socks[2];
 
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, socks) < 0) {
-        btrail_agent_error_errno(error, "socketpair");
-        return false;
+        return btrail_agent_error_errno(error, "socketpair");
     }
     options.sock = socks[0];
     t->capture = btrail_capture_start(&options);
-    got = player_execute(t->player, "getfd",
-                         btrail_json_new("s:fdname", FD_NAME, NULL), socks[1],
-                         START_MS, error);
-    started = got ? player_execute(
-        t->player, "branch-trace-start", btrail_json_new(
-            "s:capture", CAPTURE, "s:overflow", "pause",
-            "u:agent-timeout", 0,
-            "o:agent", btrail_json_new("s:type", "fd", "s:str", FD_NAME,
-                                       NULL), NULL),
-        -1, START_MS, error) : NULL;
+    started = player_pass(t->player, FD_NAME, socks[1], error) ?
+        player_execute(
+            t->player, "branch-trace-start", btrail_json_new(
+                "s:capture", CAPTURE, "s:overflow", "pause",
+                "u:agent-timeout", 0,
+                "o:agent", btrail_json_new("s:type", "fd", "s:str", FD_NAME,
+                                           NULL), NULL),
+            -1, START_MS, error) : NULL;
     close(socks[1]);
     return started;
 }
@@ -149,14 +144,12 @@ static bool play(struct tracer *t, uint64_t until,
 
 static bool write_checkpoints(struct tracer *t, int to, GError **error)
 {
-    g_autoptr(JsonNode) got = player_execute(
-        t->player, "getfd", btrail_json_new("s:fdname", SAVE_NAME, NULL), to,
-        QUERY_MS, error);
+    bool passed = player_pass(t->player, SAVE_NAME, to, error);
     g_autoptr(JsonNode) saved = NULL;
 
     /* QEMU alone can end what is read from it. */
     close(to);
-    saved = got ? player_execute(
+    saved = passed ? player_execute(
         t->player, "replay-checkpoints-save",
         btrail_json_new("s:fdname", SAVE_NAME, NULL), -1, STOP_MS, error) :
         NULL;
@@ -184,8 +177,7 @@ static bool save_checkpoints(struct tracer *t, const struct recording *r,
                                  "into what they may have");
     }
     if (pipe2(ends, O_CLOEXEC)) {
-        btrail_agent_error_errno(error, "pipe");
-        return false;
+        return btrail_agent_error_errno(error, "pipe");
     }
     saver = checkpoint_saver_start(r, player_program_sha256(t->player), *count,
                                    ends[0]);

@@ -43,8 +43,7 @@ static bool read_key(int fd, const char *path,
     struct stat st;
 
     if (fstat(fd, &st)) {
-        btrail_agent_error_errno(error, path);
-        return false;
+        return btrail_agent_error_errno(error, path);
     }
     if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_mode & 077 ||
         st.st_size != BTRAIL_USER_KEY_SIZE ||
@@ -74,8 +73,7 @@ bool user_key_get(uint8_t key[BTRAIL_USER_KEY_SIZE], bool make,
         fd = open(path, flags);
     }
     if (fd < 0) {
-        btrail_agent_error_errno(error, path);
-        return false;
+        return btrail_agent_error_errno(error, path);
     }
     ok = read_key(fd, path, key, error);
     close(fd);
