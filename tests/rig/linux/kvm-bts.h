@@ -54,10 +54,25 @@ static inline struct kvm_cpuid_entry2 *cpuid_1(struct kvm_cpuid2 *cpuid)
     fail("there is no CPUID.01H");
 }
 
-/* All that KVM supports, as a monitor would; the guest sees BTS. */
+/* Let the guest have BTS; returns all that KVM supports, and what BTS needs. */
+static inline struct kvm_cpuid2 *vm_bts_cpuid(struct vm *vm)
+{
+    struct kvm_enable_cap cap = { .cap = CAP_X86_BTS };
+    struct kvm_cpuid2 *cpuid = vm_supported_cpuid(vm);
+    struct kvm_cpuid_entry2 *entry = cpuid_1(cpuid);
+
+    if (ioctl(vm->kvm, KVM_CHECK_EXTENSION, CAP_X86_BTS)) {
+        CHECK(ioctl(vm->vm, KVM_ENABLE_CAP, &cap) == 0);
+        entry->edx |= CPUID_1_EDX_DS;
+        entry->ecx |= CPUID_1_ECX_DTES64 | CPUID_1_ECX_DS_CPL;
+    }
+    return cpuid;
+}
+
+/* As a monitor would, and the guest sees BTS. */
 static inline void vm_have_bts(struct vm *vm)
 {
-    struct kvm_cpuid2 *cpuid = vm_supported_cpuid(vm);
+    struct kvm_cpuid2 *cpuid = vm_bts_cpuid(vm);
 
     CHECK(ioctl(vm->vcpu, KVM_SET_CPUID2, cpuid) == 0);
     CHECK(vm_set_msr(vm, MSR_MISC_ENABLE, 1) == 1);

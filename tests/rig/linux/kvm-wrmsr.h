@@ -75,7 +75,7 @@ static inline bool guest_rdmsr(struct vm *vm, uint32_t index, uint64_t *data)
 /* CPUID.01H with these bits taken away */
 static inline void take_cpuid(struct vm *vm, uint32_t ecx, uint32_t edx)
 {
-    struct kvm_cpuid2 *cpuid = vm_supported_cpuid(vm);
+    struct kvm_cpuid2 *cpuid = vm_bts_cpuid(vm);
     struct kvm_cpuid_entry2 *entry = cpuid_1(cpuid);
 
     entry->ecx &= ~ecx;

@@ -4,7 +4,7 @@
  *
  * Prints what IA32_DEBUGCTL was, in decimal, in a state of a guest with one
  * vCPU that QEMU has saved in FILE: it follows the name and the version
- * (4 bytes) of the section "cpu/bts", in big endian.
+ * (4 bytes) of the section "cpu/ds", in big endian.
  */
 #include <endian.h>
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 
 int main(int argc, char **argv)
 {
-    static const char name[] = "cpu/bts";
+    static const char name[] = "cpu/ds";
     const size_t offset = sizeof(name) - 1 + 4;
     int fd = argc == 2 ? open(argv[1], O_RDONLY) : -1;
     const char *state, *found;

@@ -3,6 +3,8 @@
  * What an exit of a guest costs, in instructions: the machine's time-stamp
  * counter counts them.  ../../cost compares a KVM with our patches and one
  * without.
+ *
+ * rig: linux=kvm_intel.bts=1
  */
 #include "kvm-bts.h"
 

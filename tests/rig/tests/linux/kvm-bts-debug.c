@@ -3,6 +3,8 @@
  * A guest that traces itself and steps through its own code: it asks for steps
  * from branch to branch (BTF), which KVM does not give to guests, and gets
  * those of TF; each debug exception has its records
+ *
+ * rig: linux=kvm_intel.bts=1
  */
 #include "kvm-bts.h"
 

@@ -5,6 +5,7 @@
  *
  * rig: cpus=2
  * rig: walk=walk_begin walk_end (T T)*2 T N T*2 N
+ * rig: linux=kvm_intel.bts=1
  */
 #include <pthread.h>
 #include <sched.h>

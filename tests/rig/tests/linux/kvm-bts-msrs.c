@@ -2,6 +2,8 @@
 /*
  * Who may set which bit of IA32_DEBUGCTL and what address in IA32_DS_AREA:
  * the guest by what CPUID and IA32_MISC_ENABLE say, the host in any order
+ *
+ * rig: linux=kvm_intel.bts=1
  */
 #include "kvm-wrmsr.h"
 
@@ -75,6 +77,25 @@ static void can_set(uint32_t ecx, uint32_t edx, int misc_enable, uint64_t want)
     close(vm.kvm);
 }
 
+/* BTS is in CPUID, but the monitor has not asked for it. */
+static void not_enabled(void)
+{
+    struct vm vm = wrmsr_guest();
+    struct kvm_cpuid2 *cpuid = vm_supported_cpuid(&vm);
+    struct kvm_cpuid_entry2 *entry = cpuid_1(cpuid);
+
+    entry->edx |= CPUID_1_EDX_DS;
+    entry->ecx |= CPUID_1_ECX_DTES64 | CPUID_1_ECX_DS_CPL;
+    CHECK(ioctl(vm.vcpu, KVM_SET_CPUID2, cpuid) == 0);
+    free(cpuid);
+    CHECK(vm_set_msr(&vm, MSR_MISC_ENABLE, 1) == 1);
+    CHECK(!(settable(&vm) & ALL));
+    CHECK(vm_set_msr(&vm, MSR_DEBUGCTL, DEBUGCTL_ON) == 0);
+    close(vm.vcpu);
+    close(vm.vm);
+    close(vm.kvm);
+}
+
 /* The host sets what a guest had that was tracing itself, in this order. */
 static void host_sets(const unsigned order[3])
 {
@@ -123,9 +144,11 @@ int main(void)
     CHECK(ioctl(vm.kvm, KVM_CHECK_EXTENSION, CAP_X86_BTS) == ALL);
     CHECK(ioctl(vm.vm, KVM_CHECK_EXTENSION, CAP_X86_BTS) == ALL);
     cpuid = cpuid_1(vm_supported_cpuid(&vm));
-    CHECK(cpuid->edx & CPUID_1_EDX_DS);
-    CHECK(cpuid->ecx & CPUID_1_ECX_DTES64);
-    CHECK(cpuid->ecx & CPUID_1_ECX_DS_CPL);
+    /* A monitor that knows nothing of BTS gives it to no guest. */
+    CHECK(!(cpuid->edx & CPUID_1_EDX_DS));
+    CHECK(!(cpuid->ecx & CPUID_1_ECX_DTES64));
+    CHECK(!(cpuid->ecx & CPUID_1_ECX_DS_CPL));
+    not_enabled();
     CHECK(in_msr_list(&vm, MSR_DEBUGCTL));
     CHECK(in_msr_list(&vm, MSR_DS_AREA));
 

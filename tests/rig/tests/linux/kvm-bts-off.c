@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * With BTS switched off in kvm_intel, KVM has none of it
- *
- * rig: linux=kvm_intel.bts=0
+ * Unless BTS is switched on in kvm_intel, KVM has none of it
  */
 #include "kvm-wrmsr.h"
 
 int main(void)
 {
     FILE *file = fopen("/sys/module/kvm_intel/parameters/bts", "r");
+    struct kvm_enable_cap cap = { .cap = CAP_X86_BTS };
     struct kvm_cpuid2 *cpuid;
     struct kvm_cpuid_entry2 *entry;
     struct vm vm;
@@ -28,6 +27,7 @@ int main(void)
     CHECK(!in_msr_list(&vm, MSR_DEBUGCTL));
 
     /* Not even for a monitor that says that it has it */
+    CHECK(ioctl(vm.vm, KVM_ENABLE_CAP, &cap) == -1 && errno == EINVAL);
     entry->edx |= CPUID_1_EDX_DS;
     entry->ecx |= CPUID_1_ECX_DTES64 | CPUID_1_ECX_DS_CPL;
     CHECK(ioctl(vm.vcpu, KVM_SET_CPUID2, cpuid) == 0);

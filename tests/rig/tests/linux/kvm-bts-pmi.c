@@ -6,6 +6,8 @@
  * With the buffer's threshold at T records, the guest's handler finds T + 1:
  * those of the loop, and that of the interrupt itself.  It empties the buffer
  * with BTS off; the record of its IRET is the first one in there again.
+ *
+ * rig: linux=kvm_intel.bts=1
  */
 #include <signal.h>
 #include <sys/time.h>

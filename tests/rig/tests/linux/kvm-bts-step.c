@@ -5,6 +5,7 @@
  * none misses a step, the guest has its records
  *
  * rig: walk=walk_begin walk_end (T T)*2 T N T*2 N
+ * rig: linux=kvm_intel.bts=1
  */
 #include <signal.h>
 #include <sys/ptrace.h>

@@ -19,6 +19,7 @@
 #
 # rig: cpus=2
 # rig: memory=1024
+# rig: linux=kvm_intel.bts=1
 # rig: program=@linux/selftests/apic_bus_clock_test
 # rig: program=@linux/selftests/bts_host_test
 # rig: program=@linux/selftests/bts_hostile_test

@@ -6,6 +6,7 @@
 #
 # rig: program=@qemu/qemu-system-x86_64
 # rig: memory=1024
+# rig: linux=kvm_intel.bts=1
 set -e
 
 # The guest is a ROM: from the reset vector to its beginning, where it executes
@@ -60,4 +61,5 @@ says() {
 says --- Haswell-noTSX,pmu=on
 says D6CM Haswell-noTSX,pmu=on,+ds,+dtes64,+ds-cpl
 says D6-M Haswell-noTSX,pmu=on,+ds,+dtes64
-says D6CM host
+says --- host
+says D6CM host,+ds,+dtes64,+ds-cpl

@@ -53,6 +53,8 @@ const Bit64u BTS_PREDICTED = 0x10;
 // beyond all fields (see VMCS_Mapping::init_generic_mapping).
 const unsigned BTS_VMCS_OFFSET = 0xf00;
 const Bit64u BTS_VMCS_MAGIC = BX_CONST64(0x434d565354420000);
+const Bit64u BTS_VMCS_FAULTED = 0x8000;     // storing has raised an exception
+const Bit64u BTS_VMCS_COUNT = 0x7fff;
 
 ///////////////////////////////////////////////////////////
 // MSRs
@@ -368,16 +370,17 @@ void BX_CPU_C::bts_leave_smm(void)
 
 #if BX_SUPPORT_VMX
 
-// A VM exit, and STEP 1 is not done yet.  If a store has caused it, what was
-// not stored is kept in the VMCS region and stored after the next VM entry
-// with that VMCS: nothing is lost when an EPT violation is mended.  Choice:
-// the SDM does not say whether something is.
+// A VM exit, and STEP 1 is not done yet.  If a store has caused it, or the
+// delivery of an event that VM entry has injected before what was kept could
+// be stored, what was not stored is kept in the VMCS region and stored after
+// the next VM entry with that VMCS: nothing is lost when an EPT violation is
+// mended.  Choice: the SDM does not say whether something is.
 //
 // "Exit Qualification for EPT Violations", bit 16: the access was
 // asynchronous to the instruction execution.
 Bit64u BX_CPU_C::bts_vmexit(Bit32u reason, Bit64u qualification)
 {
-  if (! BX_CPU_THIS_PTR bts.storing) return qualification;
+  if (BX_CPU_THIS_PTR bts.pending == 0) return qualification;
 
   const bx_phy_address addr = BX_CPU_THIS_PTR vmcsptr + BTS_VMCS_OFFSET;
   unsigned count = 0;
@@ -387,21 +390,26 @@ Bit64u BX_CPU_C::bts_vmexit(Bit32u reason, Bit64u qualification)
     write_physical_qword(addr + 16 + count*16, BX_CPU_THIS_PTR bts.record[n].to,
       MEMTYPE(BX_CPU_THIS_PTR vmcs_memtype), BX_VMCS_ACCESS);
   }
+  if (BX_CPU_THIS_PTR bts.storing && (reason & 0xffff) == VMX_VMEXIT_EXCEPTION_NMI)
+    count |= BTS_VMCS_FAULTED;
   write_physical_qword(addr, BTS_VMCS_MAGIC | count,
       MEMTYPE(BX_CPU_THIS_PTR vmcs_memtype), BX_VMCS_ACCESS);
-  BX_INFO(("BTS: VM exit %u while storing, %u record(s) kept", reason & 0xffff, count));
+  BX_INFO(("BTS: VM exit %u while storing, %u record(s) kept", reason & 0xffff,
+    (unsigned)(count & BTS_VMCS_COUNT)));
+
+  if (BX_CPU_THIS_PTR bts.storing && (reason & 0xffff) == VMX_VMEXIT_EPT_VIOLATION)
+    qualification |= (1 << 16);
 
   BX_CPU_THIS_PTR bts.storing = false;
   BX_CPU_THIS_PTR bts.pending = BX_CPU_THIS_PTR bts.stored = 0;
-
-  if ((reason & 0xffff) == VMX_VMEXIT_EPT_VIOLATION)
-    qualification |= (1 << 16);
   return qualification;
 }
 
 // VM entry is complete but for the injection of an event.  Choice: neither VM
 // entries nor VM exits make a record; the event does.  Records kept by
-// bts_vmexit() are dropped if BTS is off by now.
+// bts_vmexit() are dropped if BTS is off by now, and like those of any store
+// whose fault is delivered, if a fault of their own caused the VM exit and an
+// exception is injected.
 void BX_CPU_C::bts_vmentry(void)
 {
   // A debug exception that VM entry finds pending is delivered.
@@ -412,10 +420,16 @@ void BX_CPU_C::bts_vmentry(void)
 
   if ((kept & ~BX_CONST64(0xffff)) != BTS_VMCS_MAGIC || (kept & 0xffff) == 0) return;
 
-  unsigned count = kept & 0xffff;
+  unsigned count = kept & BTS_VMCS_COUNT;
   if (count > BX_BTS_MAX_PENDING) count = BX_BTS_MAX_PENDING;
   write_physical_qword(addr, 0, MEMTYPE(BX_CPU_THIS_PTR vmcs_memtype), BX_VMCS_ACCESS);
   if (! BX_CPU_THIS_PTR bts.on) return;
+
+  const Bit32u inject = BX_CPU_THIS_PTR vmcs.vmentry_interr_info;
+  if ((kept & BTS_VMCS_FAULTED) != 0 && (inject & 0x80000700) == 0x80000300) {
+    BX_ERROR(("BTS: an exception is injected, %u record(s) lost", count));
+    return;
+  }
 
   for (unsigned n = 0; n < count; n++) {
     BX_CPU_THIS_PTR bts.record[n].from = read_physical_qword(addr + 8 + n*16,

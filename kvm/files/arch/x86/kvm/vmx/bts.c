@@ -16,11 +16,26 @@
 #include "cpuid.h"
 #include "bts.h"
 #include "pmu.h"
+#include "smm.h"
 #include "vmx.h"
 #include "x86_ops.h"
 
-bool __read_mostly enable_bts = true;
+/*
+ * Off unless the administrator says otherwise: the CPU writes to addresses that
+ * the guest chooses, and what it does where they fault is not architectural.
+ */
+bool __read_mostly enable_bts;
 module_param_named(bts, enable_bts, bool, 0444);
+
+/* What is BTS's of the DS area */
+struct vmx_bts_ds {
+	u64 buffer_base;
+	u64 index;
+	u64 absolute_maximum;
+	u64 interrupt_threshold;
+};
+
+#define BTS_RECORD_SIZE		24
 
 /* Must be called after perf's capabilities are known. */
 void __init vmx_bts_hardware_setup(void)
@@ -31,9 +46,11 @@ void __init vmx_bts_hardware_setup(void)
 	 *  - EPT: with shadow paging the CPU would store through page tables
 	 *    that are not the guest's, and a fault would be taken for one of
 	 *    the instruction that happens to be next;
-	 *  - the PMU, for the interrupt.
+	 *  - the PMU, for the interrupt, and at least its version 2: perf
+	 *    switches no MSRs at VM-Enter for version 1.
 	 */
-	if (!enable_ept || !enable_pmu || !kvm_pmu_cap.bts ||
+	if (!enable_ept || !enable_pmu || kvm_pmu_cap.version < 2 ||
+	    !kvm_pmu_cap.bts ||
 	    !boot_cpu_has(X86_FEATURE_DS) ||
 	    !boot_cpu_has(X86_FEATURE_DTES64))
 		enable_bts = false;
@@ -54,8 +71,11 @@ u64 vmx_bts_supported_debugctl(struct kvm_vcpu *vcpu, bool host_initiated)
 {
 	u64 debugctl = kvm_caps.supported_bts_debugctl;
 
+	if (!READ_ONCE(vcpu->kvm->arch.bts_enabled))
+		return 0;
+
 	/* Userspace may set MSRs in any order. */
-	if (!debugctl || host_initiated)
+	if (host_initiated)
 		return debugctl;
 
 	if (!guest_cpuid_has(vcpu, X86_FEATURE_DS) ||
@@ -73,56 +93,121 @@ void vmx_bts_set_debugctl(struct kvm_vcpu *vcpu, u64 debugctl)
 {
 	bool active = (debugctl & DEBUGCTL_BTS_ACTIVE) == DEBUGCTL_BTS_ACTIVE;
 	struct kvm_pmu *pmu = vcpu_to_pmu(vcpu);
+	struct vcpu_vmx *vmx = to_vmx(vcpu);
 
-	if (likely(active == pmu->bts_active))
+	if (likely(active == pmu->bts_stores))
 		return;
 
 	/*
 	 * perf asks for DS_AREA to be switched as long as records are stored;
 	 * nobody asks for it not to be switched any more.
 	 */
-	pmu->bts_active = active;
-	if (active) {
+	pmu->bts_stores = active;
+	if (!active)
+		clear_atomic_switch_msr(vmx, MSR_IA32_DS_AREA);
+
+	/* A PMI may be on its way still when the guest switches BTS off. */
+	if (active && !vmx->bts_used) {
+		vmx->bts_used = true;
 		x86_perf_get_guest_pmi();
-	} else {
-		clear_atomic_switch_msr(to_vmx(vcpu), MSR_IA32_DS_AREA);
-		x86_perf_put_guest_pmi();
 	}
+
+	vmx_update_exception_bitmap(vcpu);
+}
+
+/* Called when another VMCS, with a DEBUGCTL of its own, is the current one. */
+void vmx_bts_switch_vmcs(struct kvm_vcpu *vcpu)
+{
+	if (vcpu->kvm->arch.bts_enabled)
+		vmx_bts_set_debugctl(vcpu, vmx_guest_debugctl_read());
 }
 
 void vmx_bts_free_vcpu(struct kvm_vcpu *vcpu)
 {
-	if (vcpu_to_pmu(vcpu)->bts_active)
+	if (to_vmx(vcpu)->bts_used)
 		x86_perf_put_guest_pmi();
+}
+
+/* Does anything of [gva, gva + size) lie in the page at gpa? */
+static bool vmx_bts_in_page(struct kvm_vcpu *vcpu, gva_t gva, unsigned int size,
+			    gpa_t gpa)
+{
+	gva_t last = gva + size - 1;
+
+	return gpa_to_gfn(kvm_mmu_gva_to_gpa_system(vcpu, gva, NULL)) ==
+	       gpa_to_gfn(gpa) ||
+	       gpa_to_gfn(kvm_mmu_gva_to_gpa_system(vcpu, last, NULL)) ==
+	       gpa_to_gfn(gpa);
+}
+
+/*
+ * An access to the page at gpa cannot be done by the CPU and is to be emulated.
+ * If it may be the storing of a branch record, the instruction at RIP has
+ * nothing to do with it: emulating that would do it with a wrong address.
+ *
+ * Records cannot be stored where there is no RAM; so switch BTS off and let the
+ * guest go on.  An instruction that accesses the page comes back without BTS.
+ */
+bool vmx_bts_drop_store(struct kvm_vcpu *vcpu, gpa_t gpa)
+{
+	u64 ds_area = vcpu_to_pmu(vcpu)->ds_area;
+	struct x86_exception e;
+	struct vmx_bts_ds ds;
+
+	if (likely(!vcpu_to_pmu(vcpu)->bts_stores))
+		return false;
+
+	if (!vmx_bts_in_page(vcpu, ds_area, sizeof(ds), gpa) &&
+	    (kvm_read_guest_virt_system(vcpu, ds_area, &ds, sizeof(ds), &e) ||
+	     (!vmx_bts_in_page(vcpu, ds.index, BTS_RECORD_SIZE, gpa) &&
+	      !vmx_bts_in_page(vcpu, ds.buffer_base, BTS_RECORD_SIZE, gpa))))
+		return false;
+
+	vmx_guest_debugctl_write(vcpu, vmx_guest_debugctl_read() &
+				       ~DEBUGCTL_BTS_ACTIVE);
+	return true;
+}
+
+#ifdef CONFIG_KVM_SMM
+/* Where the state-save area has the bits of BTS */
+static u32 *vmx_bts_smram(struct kvm_vcpu *vcpu, union kvm_smram *smram)
+{
+#ifdef CONFIG_X86_64
+	if (guest_cpuid_has(vcpu, X86_FEATURE_LM))
+		return &smram->smram64.bts_debugctl;
+#endif
+	return &smram->smram32.bts_debugctl;
 }
 
 /*
  * DS_AREA is a linear address of what ran before, SMM has paging off at first.
  * So behave as if FREEZE_WHILE_SMM_EN was always set.
  */
-void vmx_bts_enter_smm(struct kvm_vcpu *vcpu)
+void vmx_bts_enter_smm(struct kvm_vcpu *vcpu, union kvm_smram *smram)
 {
 	u64 debugctl = vmx_guest_debugctl_read();
 
-	to_vmx(vcpu)->smm_bts_debugctl = debugctl & DEBUGCTL_BTS_MASK;
+	*vmx_bts_smram(vcpu, smram) = debugctl & DEBUGCTL_BTS_MASK;
 	vmx_guest_debugctl_write(vcpu, debugctl & ~DEBUGCTL_BTS_MASK);
 }
 
-void vmx_bts_leave_smm(struct kvm_vcpu *vcpu)
+/* SMRAM may have anything by now, e.g. what another KVM has left there. */
+void vmx_bts_leave_smm(struct kvm_vcpu *vcpu, const union kvm_smram *smram)
 {
-	u64 bts = to_vmx(vcpu)->smm_bts_debugctl;
+	u64 bts = *vmx_bts_smram(vcpu, (union kvm_smram *)smram);
 
-	if (!bts)
+	if (!bts || is_guest_mode(vcpu) ||
+	    (bts & ~vmx_bts_supported_debugctl(vcpu, false)))
 		return;
 
-	to_vmx(vcpu)->smm_bts_debugctl = 0;
 	vmx_guest_debugctl_write(vcpu, vmx_guest_debugctl_read() | bts);
 }
+#endif
 
 /*
  * Called in the NMI of a PMI.  The NMI that BTS raised in the guest is taken
- * in the host, as the reason of a VM-Exit or right behind another one.  Once
- * is enough until the guest has run again: it cannot have raised a second one.
+ * in the host, as the reason of a VM-Exit or right behind another one, by which
+ * the guest may have switched BTS off.
  *
  * BTINT does not matter: as the SDM says of circular buffers, without it the
  * threshold may raise interrupts all the same if it lies within the buffer, and
@@ -132,8 +217,7 @@ unsigned int vmx_handle_intel_bts_intr(void)
 {
 	struct kvm_vcpu *vcpu = kvm_get_running_vcpu();
 
-	if (!vcpu || !vcpu_to_pmu(vcpu)->bts_active ||
-	    kvm_test_request(KVM_REQ_BTS_PMI, vcpu))
+	if (!vcpu || !to_vmx(vcpu)->bts_used)
 		return 0;
 
 	kvm_make_request(KVM_REQ_BTS_PMI, vcpu);

@@ -5,6 +5,7 @@
 #include <asm/msr-index.h>
 
 struct kvm_vcpu;
+union kvm_smram;
 
 extern bool __read_mostly enable_bts;
 
@@ -18,9 +19,11 @@ extern bool __read_mostly enable_bts;
 void vmx_bts_hardware_setup(void);
 u64 vmx_bts_supported_debugctl(struct kvm_vcpu *vcpu, bool host_initiated);
 void vmx_bts_set_debugctl(struct kvm_vcpu *vcpu, u64 debugctl);
+void vmx_bts_switch_vmcs(struct kvm_vcpu *vcpu);
 void vmx_bts_free_vcpu(struct kvm_vcpu *vcpu);
-void vmx_bts_enter_smm(struct kvm_vcpu *vcpu);
-void vmx_bts_leave_smm(struct kvm_vcpu *vcpu);
+bool vmx_bts_drop_store(struct kvm_vcpu *vcpu, gpa_t gpa);
+void vmx_bts_enter_smm(struct kvm_vcpu *vcpu, union kvm_smram *smram);
+void vmx_bts_leave_smm(struct kvm_vcpu *vcpu, const union kvm_smram *smram);
 unsigned int vmx_handle_intel_bts_intr(void);
 
 #endif /* __KVM_X86_VMX_BTS_H */

@@ -8,16 +8,22 @@
  * soon as the DS area does.  If the exception's own record cannot be stored
  * either, the guest is shut down.  The next guest is none the worse for it.
  */
+#include <sys/eventfd.h>
+
 #include "kvm_util.h"
 #include "processor.h"
 #include "bts_trace.h"
 
 #define UNMAPPED	0x40000000ull
 #define NONCANONICAL	BIT_ULL(62)
+#define NO_RAM		0x50000000ull
+#define NO_RAM_GPA	0xd0000000ull
+#define APIC_PAGE	0x50001000ull
 #define PAGE_BYTE	0x5a
 
 static uint8_t read_only[4096] __aligned(4096);
 static uint8_t bystander[4096] __aligned(4096);
+static uint8_t counters[4096] __aligned(4096);
 static uint8_t straddling[2 * 4096] __aligned(4096);
 
 extern char exception_entry[];
@@ -85,6 +91,21 @@ static void read_only_buffer(void)
 	buffer_at((uint64_t)read_only);
 }
 
+static void no_ram_area(void)
+{
+	wrmsr(MSR_IA32_DS_AREA, NO_RAM);
+}
+
+static void no_ram_buffer(void)
+{
+	buffer_at(NO_RAM);
+}
+
+static void apic_buffer(void)
+{
+	buffer_at(APIC_PAGE);
+}
+
 static void noncanonical_buffer(void)
 {
 	buffer_at(NONCANONICAL);
@@ -126,6 +147,7 @@ static const struct {
 	const char *name;
 	void (*setup)(void);
 	bool faults;
+	bool no_ram;
 } areas[] = {
 	{ "good", good, false },
 	{ "unmapped area", unmapped_area, true },
@@ -134,12 +156,41 @@ static const struct {
 	{ "read-only buffer", read_only_buffer, true },
 	{ "non-canonical buffer", noncanonical_buffer, true },
 	{ "wrapping buffer", wrapping_buffer, true },
+	{ "area in no RAM", no_ram_area, false, true },
+	{ "buffer in no RAM", no_ram_buffer, false, true },
+	{ "buffer in the APIC's page", apic_buffer, false, true },
 	{ "misaligned", misaligned, false },
 	{ "index beyond the end", index_beyond, false },
 	{ "upside down", upside_down, false },
 	{ "zeros", zeros, false },
 	{ "good again", good, false },
 };
+
+/*
+ * BTS is switched off, and the instruction that comes next is executed, once,
+ * with an operand that has the offset in its page that the store has.
+ */
+static void test_no_ram(void)
+{
+	uint64_t *operands[] = { (void *)counters, (void *)counters + 8,
+				 (void *)counters + 16 };
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		*operands[i] = 0;
+		asm volatile("wrmsr\n\t"
+			     "jmp 1f\n\t"
+			     "nop\n\t"
+			     "1: incq (%%rbx)\n\t"
+			     "incq (%%rbx)\n\t"
+			     :: "a" (BTS_ON), "b" (operands[i]),
+				"c" (MSR_IA32_DEBUGCTLMSR), "d" (0)
+			     : "memory", "cc");
+		GUEST_ASSERT_EQ(rdmsr(MSR_IA32_DEBUGCTLMSR), 0);
+		GUEST_ASSERT_EQ(*operands[i], 2);
+	}
+	GUEST_ASSERT_EQ(nr_exceptions, 0);
+}
 
 static void guest_code(unsigned int n)
 {
@@ -153,6 +204,8 @@ static void guest_code(unsigned int n)
 	nr_exceptions = 0;
 	bts_setup(NR_BTS_RECORDS, 0);
 	areas[n].setup();
+	if (areas[n].no_ram)
+		test_no_ram();
 	trace(BTS_ON);
 	wrmsr(MSR_IA32_DEBUGCTLMSR, 0);
 	GUEST_PRINTF("%s: %u exceptions", areas[n].name, nr_exceptions);
@@ -178,6 +231,11 @@ static void guest_code(unsigned int n)
 
 static void test_area(unsigned int n)
 {
+	/* A write to there is of a queue that is notified. */
+	struct kvm_ioeventfd notify = {
+		.addr = NO_RAM_GPA,
+		.fd = eventfd(0, 0),
+	};
 	struct kvm_vcpu *vcpu;
 	struct kvm_vm *vm;
 	struct ucall uc;
@@ -186,6 +244,9 @@ static void test_area(unsigned int n)
 	vm = vm_create_with_one_vcpu(&vcpu, guest_code);
 	vcpu_args_set(vcpu, 1, n);
 	vcpu_enable_bts(vcpu);
+	virt_pg_map(vm, NO_RAM, NO_RAM_GPA);
+	virt_pg_map(vm, APIC_PAGE, 0xfee00000);
+	vm_ioctl(vm, KVM_IOEVENTFD, &notify);
 	set_exception_entry(vm, PF_VECTOR);
 	set_exception_entry(vm, GP_VECTOR);
 	*vm_get_page_table_entry(vm, (uint64_t)read_only) &= ~PTE_WRITABLE_MASK;
@@ -212,6 +273,7 @@ static void test_area(unsigned int n)
 		}
 	}
 	kvm_vm_free(vm);
+	close(notify.fd);
 }
 
 int main(void)

@@ -63,6 +63,43 @@ static void test_guest(struct kvm_x86_cpu_feature lacks, bool unavailable,
 	kvm_vm_free(vm);
 }
 
+/* What the guest has does not matter until userspace enables BTS. */
+static void test_not_enabled(void)
+{
+	struct kvm_vcpu *vcpu;
+	struct kvm_vm *vm;
+	uint64_t misc;
+	int i;
+
+	vm = vm_create_with_one_vcpu(&vcpu, guest_code);
+	vcpu_set_bts_cpuid(vcpu);
+	misc = vcpu_get_msr(vcpu, MSR_IA32_MISC_ENABLE);
+	vcpu_set_msr(vcpu, MSR_IA32_MISC_ENABLE,
+		     misc & ~MSR_IA32_MISC_ENABLE_BTS_UNAVAIL);
+	for (i = 6; i <= 10; i++)
+		TEST_ASSERT(!_vcpu_set_msr(vcpu, MSR_IA32_DEBUGCTLMSR,
+					   BIT_ULL(i)),
+			    "Userspace can set bit %u", i);
+	vcpu_args_set(vcpu, 2, 0, true);
+	bts_run_vcpu(vcpu);
+
+	TEST_ASSERT(__vm_enable_cap(vm, KVM_CAP_X86_BTS, 1) == -1 &&
+		    errno == EINVAL, "KVM takes an unknown argument");
+	kvm_vm_free(vm);
+}
+
+/* No BTS without a PMU */
+static void test_no_pmu(void)
+{
+	struct kvm_vm *vm = vm_create_barebones();
+
+	vm_enable_cap(vm, KVM_CAP_PMU_CAPABILITY, KVM_PMU_CAP_DISABLE);
+	TEST_ASSERT_EQ(vm_check_cap(vm, KVM_CAP_X86_BTS), 0);
+	TEST_ASSERT(__vm_enable_cap(vm, KVM_CAP_X86_BTS, 0) == -1 &&
+		    errno == EINVAL, "BTS can be had without a PMU");
+	kvm_vm_free(vm);
+}
+
 static void restored_guest_code(void)
 {
 	/* It has been traced since its first instruction. */
@@ -96,6 +133,8 @@ static void test_userspace(const int order[3])
 	int i;
 
 	vm = vm_create_with_one_vcpu(&vcpu, restored_guest_code);
+	vm_enable_cap(vm, KVM_CAP_X86_BTS, 0);
+	vcpu_set_bts_cpuid(vcpu);
 	msrs[0].data = vcpu_get_msr(vcpu, MSR_IA32_MISC_ENABLE) &
 		       ~MSR_IA32_MISC_ENABLE_BTS_UNAVAIL;
 	area = addr_gva2hva(vm, (vm_vaddr_t)&bts);
@@ -135,11 +174,15 @@ int main(void)
 	TEST_ASSERT_EQ(supported & ~BTS_BITS, 0);
 	TEST_ASSERT_EQ(supported & ~FILTER_BITS, BTS_ON | DEBUGCTLMSR_BTINT);
 	TEST_ASSERT_EQ(supported & FILTER_BITS,
-		       kvm_cpu_has(X86_FEATURE_DS_CPL) ? FILTER_BITS : 0);
+		       bts_has_filters() ? FILTER_BITS : 0);
+	TEST_ASSERT(!kvm_cpu_has(X86_FEATURE_DS_CPL),
+		    "Userspace that does not know of BTS gives it to guests");
 	TEST_ASSERT(kvm_msr_is_in_save_restore_list(MSR_IA32_DEBUGCTLMSR) &&
 		    kvm_msr_is_in_save_restore_list(MSR_IA32_DS_AREA),
 		    "The MSRs of BTS would not be migrated");
 
+	test_not_enabled();
+	test_no_pmu();
 	test_guest(none, false, supported);
 	test_guest(none, true, 0);
 	test_guest(X86_FEATURE_DS, false, 0);

@@ -199,7 +199,7 @@ static void test_cpl(void)
 	struct kvm_vm *vm;
 
 	vm = bts_vm_create_with_one_vcpu(&vcpu, guest_test_cpl);
-	vcpu_args_set(vcpu, 1, kvm_cpu_has(X86_FEATURE_DS_CPL));
+	vcpu_args_set(vcpu, 1, bts_has_filters());
 	bts_run_vcpu(vcpu);
 	kvm_vm_free(vm);
 }
@@ -215,9 +215,25 @@ static void test_interrupt(void)
 	kvm_vm_free(vm);
 }
 
-static void test_save_restore(void)
+/* Save the vCPU, which is at an IN, and restore it in another VM. */
+static struct kvm_vcpu *move_vcpu(struct kvm_vm *vm, struct kvm_vcpu *vcpu)
 {
 	struct kvm_x86_state *state;
+
+	/* Complete the IN first. */
+	vcpu_run_complete_io(vcpu);
+	state = vcpu_save_state(vcpu);
+	kvm_vm_release(vm);
+	vcpu = vm_recreate_with_one_vcpu(vm);
+	vm_enable_cap(vm, KVM_CAP_X86_BTS, 0);
+	vcpu_set_bts_cpuid(vcpu);
+	vcpu_load_state(vcpu, state);
+	kvm_x86_state_cleanup(state);
+	return vcpu;
+}
+
+static void test_save_restore(void)
+{
 	struct kvm_vcpu *vcpu;
 	struct kvm_vm *vm;
 
@@ -227,15 +243,7 @@ static void test_save_restore(void)
 	TEST_ASSERT_EQ(vcpu->run->io.port, SYNC_PORT);
 	TEST_ASSERT_EQ(vcpu_get_msr(vcpu, MSR_IA32_DEBUGCTLMSR), BTS_ON);
 
-	/* Complete the IN first. */
-	vcpu_run_complete_io(vcpu);
-	state = vcpu_save_state(vcpu);
-	kvm_vm_release(vm);
-	vcpu = vm_recreate_with_one_vcpu(vm);
-	vcpu_load_state(vcpu, state);
-	kvm_x86_state_cleanup(state);
-
-	bts_run_vcpu(vcpu);
+	bts_run_vcpu(move_vcpu(vm, vcpu));
 	kvm_vm_free(vm);
 }
 
@@ -253,6 +261,28 @@ static void test_smi(void)
 	kvm_vm_free(vm);
 }
 
+/* The same, but the vCPU is saved and restored in SMM. */
+static void test_smi_save_restore(void)
+{
+	/* in $SYNC_PORT, %al; rsm */
+	static const uint8_t handler[] = { 0xe4, SYNC_PORT, 0x0f, 0xaa };
+	struct kvm_vcpu *vcpu;
+	struct kvm_vm *vm;
+
+	if (!kvm_has_cap(KVM_CAP_X86_SMM))
+		return;
+
+	vm = bts_vm_create_with_one_vcpu(&vcpu, guest_test_smi);
+	vcpu_set_smi_handler(vcpu);
+	memcpy(addr_gpa2hva(vm, SMRAM_GPA) + 0x8000, handler, sizeof(handler));
+	vcpu_run(vcpu);
+	TEST_ASSERT_KVM_EXIT_REASON(vcpu, KVM_EXIT_IO);
+	TEST_ASSERT_EQ(vcpu->run->io.port, SYNC_PORT);
+	TEST_ASSERT_EQ(vcpu_get_msr(vcpu, MSR_IA32_DEBUGCTLMSR), 0);
+	bts_run_vcpu(move_vcpu(vm, vcpu));
+	kvm_vm_free(vm);
+}
+
 int main(void)
 {
 	bts_require();
@@ -264,6 +294,7 @@ int main(void)
 	test_interrupt();
 	test_save_restore();
 	test_smi();
+	test_smi_save_restore();
 
 	return 0;
 }

@@ -69,14 +69,28 @@ static inline void bts_assert_nr_records(unsigned int nr)
 static inline void bts_require(void)
 {
 	TEST_REQUIRE(kvm_check_cap(KVM_CAP_X86_BTS));
-	TEST_ASSERT(kvm_cpu_has(X86_FEATURE_DS) &&
-		    kvm_cpu_has(X86_FEATURE_DTES64),
-		    "KVM_CAP_X86_BTS without DS or DTES64");
+}
+
+static inline bool bts_has_filters(void)
+{
+	return kvm_check_cap(KVM_CAP_X86_BTS) & DEBUGCTLMSR_BTS_OFF_OS;
+}
+
+/* KVM_GET_SUPPORTED_CPUID does not have what BTS needs. */
+static inline void vcpu_set_bts_cpuid(struct kvm_vcpu *vcpu)
+{
+	vcpu_set_cpuid_feature(vcpu, X86_FEATURE_DS);
+	vcpu_set_cpuid_feature(vcpu, X86_FEATURE_DTES64);
+	if (bts_has_filters())
+		vcpu_set_cpuid_feature(vcpu, X86_FEATURE_DS_CPL);
 }
 
 static inline void vcpu_enable_bts(struct kvm_vcpu *vcpu)
 {
 	uint64_t misc_enable = vcpu_get_msr(vcpu, MSR_IA32_MISC_ENABLE);
+
+	vm_enable_cap(vcpu->vm, KVM_CAP_X86_BTS, 0);
+	vcpu_set_bts_cpuid(vcpu);
 
 	TEST_ASSERT(misc_enable & MSR_IA32_MISC_ENABLE_BTS_UNAVAIL,
 		    "BTS is there before userspace wants it");
