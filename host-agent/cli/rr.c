@@ -267,7 +267,7 @@ GArray *rr_trace(struct rr_options *o, uint64_t until, const char *path,
     g_autoptr(GError) error = NULL;
     GArray *prints = NULL;
 
-    if (until == UINT64_MAX && !o->recording->base && !has_checkpoints(o)) {
+    if (until == UINT64_MAX && !has_checkpoints(o)) {
         options.checkpoints = rr_memory(o) / 2;
     }
     if (tracer_run(&options, until, path, &result, &error)) {

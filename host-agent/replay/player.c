@@ -134,8 +134,7 @@ static void open_saved(struct player *p)
 {
     g_autoptr(GError) error = NULL;
 
-    /* A guest that has begun with a base does not get on from one. */
-    if (p->options.saved && !p->options.recording->base) {
+    if (p->options.saved) {
         p->saved = saved_checkpoints_open(p->options.recording,
                                           p->program_sha256, &error);
         p->note = error ? g_strdup(error->message) : NULL;
