@@ -283,21 +283,6 @@ static bool load_blocks(GArray *blocks, Error **errp)
 
 /* Requests ---------------------------------------------------------------- */
 
-static bool requests_under_way(void)
-{
-    BlockDriverState *bs;
-    BdrvNextIterator it;
-
-    GRAPH_RDLOCK_GUARD_MAINLOOP();
-    for (bs = bdrv_first(&it); bs; bs = bdrv_next(&it)) {
-        if (qatomic_read(&bs->in_flight)) {
-            bdrv_next_cleanup(&it);
-            return true;
-        }
-    }
-    return false;
-}
-
 /*
  * Ends the requests of the guest.  When, and what becomes of them, makes no
  * difference: the state that they belong to is about to be replaced.
@@ -305,7 +290,7 @@ static bool requests_under_way(void)
 static void end_requests(void)
 {
     replay_flush_events();
-    while (requests_under_way()) {
+    while (replay_requests_under_way()) {
         aio_poll(qemu_get_aio_context(), true);
         replay_flush_events();
     }
@@ -552,7 +537,7 @@ static bool wanted(ReplayCheckpoints *s, guint i)
 /* Keeps all of the memory. */
 static void take_first(ReplayCheckpoints *s)
 {
-    if (replay_can_snapshot() && !requests_under_way()) {
+    if (replay_can_snapshot() && !replay_requests_under_way()) {
         all_changed(s);
         for_all_changed(s, unmark_zero, NULL);
         take(s, 0);
@@ -582,7 +567,7 @@ static void timer_fired(void *opaque)
     if (!s->list->len) {
         take_first(s);
     } else if (i && wanted(s, i)) {
-        if (replay_can_snapshot() && !requests_under_way()) {
+        if (replay_can_snapshot() && !replay_requests_under_way()) {
             take(s, i);
         } else {
             next = RETRY_MS;
