@@ -20,6 +20,8 @@
 #define NO_RAM_GPA	0xd0000000ull
 #define APIC_PAGE	0x50001000ull
 #define PAGE_BYTE	0x5a
+/* Exceptions until the guest's stack is used up, at least */
+#define MIN_TURNS	100
 
 static uint8_t read_only[4096] __aligned(4096);
 static uint8_t bystander[4096] __aligned(4096);
@@ -229,6 +231,27 @@ static void guest_code(unsigned int n)
 	GUEST_DONE();
 }
 
+/* How many VM-Exits the vCPU has had */
+static uint64_t vcpu_exits(struct kvm_vcpu *vcpu)
+{
+	struct kvm_stats_header header;
+	struct kvm_stats_desc *all, *desc;
+	uint64_t exits = 0;
+	int fd, i;
+
+	fd = vcpu_get_stats_fd(vcpu);
+	read_stats_header(fd, &header);
+	all = read_stats_descriptors(fd, &header);
+	for (i = 0; i < header.num_desc; i++) {
+		desc = get_stats_descriptor(all, i, &header);
+		if (!strcmp(desc->name, "exits"))
+			read_stat_data(fd, &header, desc, &exits, 1);
+	}
+	free(all);
+	close(fd);
+	return exits;
+}
+
 static void test_area(unsigned int n)
 {
 	/* A write to there is of a queue that is notified. */
@@ -256,6 +279,9 @@ static void test_area(unsigned int n)
 		if (vcpu->run->exit_reason == KVM_EXIT_SHUTDOWN) {
 			pr_info("%s: shutdown\n", areas[n].name);
 			TEST_ASSERT(areas[n].faults, "It need not fault");
+			TEST_ASSERT(vcpu_exits(vcpu) > MIN_TURNS,
+				    "Faults of BTS are not intercepted: %lu exits",
+				    vcpu_exits(vcpu));
 			break;
 		}
 		TEST_ASSERT_KVM_EXIT_REASON(vcpu, KVM_EXIT_IO);
