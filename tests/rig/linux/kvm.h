@@ -9,6 +9,7 @@
 #include "aux.h"
 
 #define VM_CODE 0x1000
+#define VM_SIZE 0x10000
 
 struct vm {
     int kvm, vm, vcpu;
@@ -21,7 +22,7 @@ static inline struct vm vm_open_with(const void *code, size_t size,
                                      bool irqchip)
 {
     struct vm vm;
-    struct kvm_userspace_memory_region region = { .memory_size = 0x10000 };
+    struct kvm_userspace_memory_region region = { .memory_size = VM_SIZE };
     struct kvm_sregs sregs;
     struct kvm_regs regs = { .rip = VM_CODE, .rsp = 0x8000, .rflags = 2 };
     int run_size;

@@ -44,7 +44,7 @@ asm(
 int main(void)
 {
     const uint64_t db = AT(g_db);
-    const uint64_t want[][2] = {
+    const uint64_t all[][2] = {
         /* An exception comes from where it returns to. */
         { AT(g_b), db }, { db, AT(g_b) },
         { AT(g_b), AT(g_c) },
@@ -55,8 +55,18 @@ int main(void)
         { AT(g_g), db }, { db, AT(g_g) },
         { AT(g_h), db }, { db, AT(g_h) },
     };
+    uint64_t want[sizeof(all) / sizeof(all[0])][2];
     uint16_t handler = AT(g_db);
+    unsigned n = 0;
     struct vm vm;
+
+    /* KVM intercepts debug exceptions and injects them, of which the strict
+       model makes no record. */
+    for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        if (!BTS_STRICT || all[i][1] != db) {
+            memcpy(want[n++], all[i], sizeof(all[i]));
+        }
+    }
 
     bts_or_skip();
     vm = vm_open(guest_begin, guest_end - guest_begin);
@@ -64,7 +74,7 @@ int main(void)
     vm_ds_area(&vm, 64, 1000);
     memcpy(vm.memory + 4, &handler, sizeof(handler));
     CHECK(vm_run(&vm) == 0x10);
-    vm_check_records(&vm, want, sizeof(want) / sizeof(want[0]));
+    vm_check_records(&vm, want, n);
     CHECK(vm_get_msr(&vm, MSR_DEBUGCTL) == DEBUGCTL_ON);
     return 0;
 }

@@ -384,10 +384,11 @@ static const struct {
     WAY(memory_taken), WAY(memory_slots),
 };
 
-/* A guest that means well keeps each of its records, while its host does with
+/* A guest that means well keeps each of its records (but see below), while its host does with
    its memory what hosts do. */
 static atomic_bool enough;
 static int disturbed_fd;
+static unsigned kept, lost;
 
 static void *disturb(void *opaque)
 {
@@ -410,6 +411,28 @@ static void *disturb(void *opaque)
     return NULL;
 }
 
+/* The guest has run once.  The strict model loses the records that wait for a
+   page that the host has taken: those that are there must be the guest's. */
+static void check_disturbed(struct guest *g)
+{
+    unsigned n = (g->ds->index - g->ds->base) / sizeof(struct record);
+
+    if (!BTS_STRICT) {
+        check(g, 1);
+        return;
+    }
+    CHECK(n <= g->loops);
+    kept += n;
+    lost += g->loops - n;
+    for (unsigned i = 0; i < n; i++) {
+        const struct record *r = &g->buffer[i];
+
+        CHECK((i == 0 && r->from == AT(g_again) && r->to == AT(g_start)) ||
+              (r->from == AT(g_loop) && r->to == AT(g_dec)));
+    }
+    g->ds->index = g->ds->base;
+}
+
 static void disturbed(void)
 {
     struct guest g = guest(30, 0x3000);
@@ -421,7 +444,7 @@ static void disturbed(void)
     CHECK(pthread_create(&thread, NULL, disturb, &g) == 0);
     for (unsigned i = 0; i < 1000; i++) {
         CHECK(vm_run(&g.vm) == 0x10);
-        check(&g, 1);
+        check_disturbed(&g);
     }
     enough = true;
     CHECK(pthread_join(thread, NULL) == 0);
@@ -430,16 +453,19 @@ static void disturbed(void)
        and counts it as dirty if that is logged already. */
     set_region(&g.vm, 0, 0, g.vm.memory, 0x10000, 0);
     CHECK(vm_run(&g.vm) == 0x10);
-    check(&g, 1);
+    check_disturbed(&g);
 
     /* What the CPU stores is dirty memory like any other. */
     set_region(&g.vm, 0, 0, g.vm.memory, 0x10000, KVM_MEM_LOG_DIRTY_PAGES);
     CHECK(vm_run(&g.vm) == 0x10);
-    check(&g, 1);
+    check_disturbed(&g);
     CHECK(ioctl(g.vm.vm, KVM_GET_DIRTY_LOG, &log) == 0);
     CHECK(bitmap == 1 << 3);
     CHECK(ioctl(g.vm.vm, KVM_GET_DIRTY_LOG, &log) == 0);
     CHECK(bitmap == 0);
+    printf("disturbed: %u records kept, %u lost\n", kept, lost);
+    fflush(stdout);
+    CHECK(BTS_STRICT ? lost > 0 && kept > lost : lost == 0);
 }
 
 static void fight(unsigned way, struct guest *good)

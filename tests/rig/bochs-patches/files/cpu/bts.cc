@@ -19,6 +19,12 @@
 // and the return address of that is the next instruction.  Choice: the SDM
 // says nothing about when and how precisely the stores happen.
 //
+// A strict model takes the opposite choice wherever software could rely on
+// one: records whose stores cause a VM exit are lost, and nothing in the exit
+// qualification says that it was a store; the interrupt comes a record late;
+// events that VM entry injects make no record.  It is chosen by an MSR of the
+// configuration, BX_MSR_BTS_STRICT, that no CPU has.
+//
 /////////////////////////////////////////////////////////////////////////
 
 #define NEED_CPU_REG_SHORTCUTS 1
@@ -49,6 +55,9 @@ enum {
 // tells that the branch was predicted.  Choice: they all are.
 const Bit64u BTS_PREDICTED = 0x10;
 
+// Not of any CPU: a value that is not 0 makes the model strict.
+const unsigned BX_MSR_BTS_STRICT = 0xfff;
+
 // Where a VMCS region keeps the records that a VM exit has left to be stored:
 // beyond all fields (see VMCS_Mapping::init_generic_mapping).
 const unsigned BTS_VMCS_OFFSET = 0xf00;
@@ -67,6 +76,7 @@ void BX_CPU_C::bts_reset(unsigned source)
   BX_CPU_THIS_PTR bts.task_switched = false;
   BX_CPU_THIS_PTR bts.branched = false;
   BX_CPU_THIS_PTR bts.smm_frozen = false;
+  BX_CPU_THIS_PTR bts.pmi_late = BX_CPU_THIS_PTR bts.injecting = false;
 
   // "Processor State After Reset": INIT leaves MSRs as they are.
   if (source == BX_RESET_HARDWARE) {
@@ -80,7 +90,7 @@ void BX_CPU_C::bts_reset(unsigned source)
 void BX_CPU_C::bts_enumerate(void)
 {
   struct cpuid_function_t leaf1, leaf7, leaf_a;
-  bool unavailable = false, freeze_while_smm = false;
+  bool unavailable = false, freeze_while_smm = false, strict = false;
 
   BX_CPU_THIS_PTR cpuid->get_cpuid_leaf(1, 0, &leaf1);
   BX_CPU_THIS_PTR cpuid->get_cpuid_leaf(7, 0, &leaf7);
@@ -93,7 +103,12 @@ void BX_CPU_C::bts_enumerate(void)
     unavailable = (misc_enable->val64 & (1 << 11)) != 0;
   if (perf_capabilities && (leaf1.ecx & BX_CPUID_STD1_ECX_PDCM))
     freeze_while_smm = (perf_capabilities->val64 & (1 << 12)) != 0;
+  const MSR *strict_model = BX_CPU_THIS_PTR msrs[BX_MSR_BTS_STRICT];
+  if (strict_model)
+    strict = strict_model->val64 != 0;
 #endif
+
+  BX_CPU_THIS_PTR bts.strict = strict;
 
   // Vol. 4, IA32_DS_AREA: there if CPUID.1:EDX.DS[21] is set
   BX_CPU_THIS_PTR bts.ds = (leaf1.edx & BX_CPUID_STD1_EDX_DEBUG_STORE) != 0;
@@ -139,6 +154,10 @@ void BX_CPU_C::bts_set_debugctl(Bit64u val_64)
   BX_CPU_THIS_PTR bts.debugctl = val_64;
   BX_CPU_THIS_PTR bts.on = (val_64 & store) == store;
   BX_CPU_THIS_PTR bts.watched = BX_CPU_THIS_PTR bts.on || (val_64 & BX_DEBUGCTL_BTF) != 0;
+
+  // There is no next record for a late interrupt to wait for.
+  if (! BX_CPU_THIS_PTR bts.on)
+    bts_deliver_late_pmi();
 }
 
 bool BX_CPU_C::bts_wrmsr_debugctl(Bit64u val_64)
@@ -182,6 +201,9 @@ void BX_CPU_C::bts_register_state(bx_param_c *parent)
   BXRS_PARAM_BOOL(list, branched, BX_CPU_THIS_PTR bts.branched);
   BXRS_HEX_PARAM_FIELD(list, smm_debugctl, BX_CPU_THIS_PTR bts.smm_debugctl);
   BXRS_PARAM_BOOL(list, smm_frozen, BX_CPU_THIS_PTR bts.smm_frozen);
+  BXRS_PARAM_BOOL(list, strict, BX_CPU_THIS_PTR bts.strict);
+  BXRS_PARAM_BOOL(list, pmi_late, BX_CPU_THIS_PTR bts.pmi_late);
+  BXRS_PARAM_BOOL(list, injecting, BX_CPU_THIS_PTR bts.injecting);
   BXRS_HEX_PARAM_FIELD(list, pending, BX_CPU_THIS_PTR bts.pending);
   BXRS_HEX_PARAM_FIELD(list, stored, BX_CPU_THIS_PTR bts.stored);
   for (unsigned n = 0; n < BX_BTS_MAX_PENDING; n++) {
@@ -233,6 +255,11 @@ void BX_CPU_C::bts_far_begin(bx_address rip)
 void BX_CPU_C::bts_far_end(void)
 {
   BX_CPU_THIS_PTR bts.task_switched = false;
+  if (BX_CPU_THIS_PTR bts.injecting) {
+    BX_CPU_THIS_PTR bts.injecting = false;
+    BX_CPU_THIS_PTR bts.branched = true;
+    return;
+  }
   bts_record(BX_CPU_THIS_PTR bts.far_from, get_laddr(BX_SEG_REG_CS, RIP));
 }
 
@@ -268,6 +295,20 @@ void BX_CPU_C::bts_debug_exception(void)
 ///////////////////////////////////////////////////////////
 // Stores
 ///////////////////////////////////////////////////////////
+
+void BX_CPU_C::bts_pmi(void)
+{
+#if BX_SUPPORT_APIC
+  BX_CPU_THIS_PTR lapic->deliver_pmi();
+#endif
+}
+
+void BX_CPU_C::bts_deliver_late_pmi(void)
+{
+  if (! BX_CPU_THIS_PTR bts.pmi_late) return;
+  BX_CPU_THIS_PTR bts.pmi_late = false;
+  bts_pmi();
+}
 
 // Stores what is pending, at the boundary between two instructions.
 void BX_CPU_C::bts_store(void)
@@ -316,10 +357,11 @@ void BX_CPU_C::bts_store(void)
       pmi = true;
     }
     BX_CPU_THIS_PTR bts.stored++;
-#if BX_SUPPORT_APIC
-    if (pmi)
-      BX_CPU_THIS_PTR lapic->deliver_pmi();
-#endif
+    bts_deliver_late_pmi();
+    if (pmi && BX_CPU_THIS_PTR bts.strict)
+      BX_CPU_THIS_PTR bts.pmi_late = true;
+    else if (pmi)
+      bts_pmi();
   }
   BX_CPU_THIS_PTR bts.storing = false;
   BX_CPU_THIS_PTR bts.pending = BX_CPU_THIS_PTR bts.stored = 0;
@@ -380,7 +422,16 @@ void BX_CPU_C::bts_leave_smm(void)
 // asynchronous to the instruction execution.
 Bit64u BX_CPU_C::bts_vmexit(Bit32u reason, Bit64u qualification)
 {
+  BX_CPU_THIS_PTR bts.injecting = false;
   if (BX_CPU_THIS_PTR bts.pending == 0) return qualification;
+
+  if (BX_CPU_THIS_PTR bts.strict) {
+    BX_INFO(("BTS: VM exit %u while storing, %u record(s) lost", reason & 0xffff,
+      BX_CPU_THIS_PTR bts.pending - BX_CPU_THIS_PTR bts.stored));
+    BX_CPU_THIS_PTR bts.storing = false;
+    BX_CPU_THIS_PTR bts.pending = BX_CPU_THIS_PTR bts.stored = 0;
+    return qualification;
+  }
 
   const bx_phy_address addr = BX_CPU_THIS_PTR vmcsptr + BTS_VMCS_OFFSET;
   unsigned count = 0;
@@ -415,6 +466,11 @@ void BX_CPU_C::bts_vmentry(void)
   // A debug exception that VM entry finds pending is delivered.
   BX_CPU_THIS_PTR bts.branched = true;
 
+  // Type 7 is not an event that is delivered through the IDT.
+  const Bit32u inject = BX_CPU_THIS_PTR vmcs.vmentry_interr_info;
+  if (BX_CPU_THIS_PTR bts.strict && BX_CPU_THIS_PTR bts.on)
+    BX_CPU_THIS_PTR bts.injecting = (inject >> 31) != 0 && ((inject >> 8) & 7) != 7;
+
   const bx_phy_address addr = BX_CPU_THIS_PTR vmcsptr + BTS_VMCS_OFFSET;
   Bit64u kept = read_physical_qword(addr, MEMTYPE(BX_CPU_THIS_PTR vmcs_memtype), BX_VMCS_ACCESS);
 
@@ -425,7 +481,6 @@ void BX_CPU_C::bts_vmentry(void)
   write_physical_qword(addr, 0, MEMTYPE(BX_CPU_THIS_PTR vmcs_memtype), BX_VMCS_ACCESS);
   if (! BX_CPU_THIS_PTR bts.on) return;
 
-  const Bit32u inject = BX_CPU_THIS_PTR vmcs.vmentry_interr_info;
   if ((kept & BTS_VMCS_FAULTED) != 0 && (inject & 0x80000700) == 0x80000300) {
     BX_ERROR(("BTS: an exception is injected, %u record(s) lost", count));
     return;

@@ -49,6 +49,10 @@ struct bx_bts_t {
   bx_bts_record_t record[BX_BTS_MAX_PENDING];
   bool storing;          // the next one is being stored right now
 
+  bool strict;           // the CPU does no more than the SDM promises
+  bool pmi_late;         // strict: an interrupt is on its way
+  bool injecting;        // strict: VM entry delivers an event
+
   Bit64u far_from;       // the instruction of the far branch in progress
   bool task_switched;    // it has switched tasks, but is not complete
 
