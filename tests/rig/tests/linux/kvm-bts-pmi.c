@@ -7,6 +7,10 @@
  * those of the loop, and that of the interrupt itself.  It empties the buffer
  * with BTS off; the record of its IRET is the first one in there again.
  *
+ * In the strict model the interrupt has no record, for KVM injects it, and comes
+ * with record T + 1, or with a VM exit before that: the handler finds T or
+ * T + 1 records of the loop.
+ *
  * rig: linux=kvm_intel.bts=1
  */
 #include <signal.h>
@@ -24,6 +28,9 @@ extern const char guest_begin[], g_lvtpc[], g_first[], g_patch[], g_loop[],
 #define VM_TELL     0x200c
 
 #define VECTOR      0x40
+
+/* What an interrupt adds to the records of the loop: itself, and its IRET */
+#define RECORDS_OF_CALL (BTS_STRICT ? 1 : 2)
 
 asm(
     "   .pushsection .rodata\n"
@@ -178,19 +185,25 @@ static void is(struct vm *vm, unsigned i, uint64_t from, uint64_t to)
 static void look(struct vm *vm, unsigned threshold)
 {
     const struct ds_area *ds = (void *)(vm->memory + VM_DS);
-    unsigned n = (ds->index - ds->base) / sizeof(struct record), i = 0;
+    const struct record *r = (void *)(vm->memory + VM_BUFFER);
+    unsigned n = (ds->index - ds->base) / sizeof(*r), i = 0;
 
-    if (n != threshold + 1) {
+    if (n != threshold + 1 && !(BTS_STRICT && n == threshold)) {
         fail("call %u is for %u records, not %u", *word(vm, VM_CALLS), n,
              threshold + 1);
     }
     if (*word(vm, VM_CALLS) > 1) {
-        is(vm, i++, AT(g_iret), AT(g_patch));
+        /* In the strict model the exit for the port may bring the interrupt. */
+        bool behind = BTS_STRICT && r[0].to == AT(g_patch) + 2;
+
+        is(vm, i++, AT(g_iret), AT(g_patch) + 2 * behind);
     }
-    for (; i < n - 1; i++) {
+    for (; i < n - !BTS_STRICT; i++) {
         is(vm, i, AT(g_loop), AT(g_patch));
     }
-    is(vm, i, AT(g_patch), AT(g_handler));
+    if (!BTS_STRICT) {
+        is(vm, i, AT(g_patch), AT(g_handler));
+    }
 }
 
 /* How many records there were, with those that the handler has taken out */
@@ -202,25 +215,30 @@ static unsigned records_of(struct vm *vm)
            sizeof(struct record);
 }
 
-/* All is done: so many calls, so many records. */
-static void done(struct vm *vm, unsigned loops, unsigned calls)
+/* All is done: no call was lost, and no record; returns how many calls there
+   were.  The first one takes T branches of the loop; each further one has a
+   record of the IRET before it. */
+static unsigned done(struct vm *vm, unsigned loops, unsigned threshold)
 {
-    unsigned records = records_of(vm);
+    const struct ds_area *ds = (void *)(vm->memory + VM_DS);
+    unsigned calls = *word(vm, VM_CALLS), records = records_of(vm);
 
-    if (*word(vm, VM_CALLS) != calls) {
-        fail("%u interrupts, not %u", *word(vm, VM_CALLS), calls);
-    }
-    if (records != loops - 1 + 2 * calls) {
-        fail("%u records, not %u", records, loops - 1 + 2 * calls);
-    }
-}
+    if (!BTS_STRICT) {
+        unsigned want = loops - 1 < threshold ? 0 :
+                        1 + (loops - 1 - threshold) / (threshold - 1);
 
-/* The first call takes T branches of the loop; each further one has a record
-   of the IRET before it. */
-static unsigned calls_of(unsigned loops, unsigned threshold)
-{
-    return loops - 1 < threshold ? 0 :
-           1 + (loops - 1 - threshold) / (threshold - 1);
+        if (calls != want) {
+            fail("%u interrupts, not %u", calls, want);
+        }
+    } else if (ds->index >= ds->threshold) {
+        fail("%u interrupts, and then none for %u records", calls,
+             (unsigned)((ds->index - ds->base) / sizeof(struct record)));
+    }
+    if (records != loops - 1 + RECORDS_OF_CALL * calls) {
+        fail("%u records, not %u", records,
+             loops - 1 + RECORDS_OF_CALL * calls);
+    }
+    return calls;
 }
 
 /* Run a guest to its end; returns how many exits to this program there were. */
@@ -268,8 +286,8 @@ static bool run_until_kick(struct vm *vm, unsigned threshold)
 static void whole(const char *what, unsigned loops, unsigned threshold,
                   bool tell, bool pio, unsigned usecs)
 {
-    unsigned exits, calls = calls_of(loops, threshold);
     struct vm vm = guest(loops, threshold, tell);
+    unsigned exits, calls;
     unsigned long nmis;
 
     if (pio) {
@@ -281,7 +299,7 @@ static void whole(const char *what, unsigned loops, unsigned threshold,
     kick_each(usecs);
     exits = run(&vm, threshold);
     kick_each(0);
-    done(&vm, loops, calls);
+    calls = done(&vm, loops, threshold);
     nmis = aux_nmis() - nmis;
     printf("%s: %u interrupts, %lu NMIs, %u exits, %d kicks\n", what, calls,
            nmis, exits, (int)kicks);
@@ -300,11 +318,13 @@ static void held_back(void)
     put(&vm, g_first, 0x90);
     run(&vm, 5);
     CHECK(*word(&vm, VM_CALLS) == 1);
-    CHECK(*word(&vm, VM_TOTAL) == 11 * sizeof(*r));
+    CHECK(*word(&vm, VM_TOTAL) == (9 + RECORDS_OF_CALL) * sizeof(*r));
     for (unsigned i = 1; i < 10; i++) {
         is(&vm, i, AT(g_loop), AT(g_patch));
     }
-    is(&vm, 10, AT(g_after) + 2, AT(g_handler));
+    if (!BTS_STRICT) {
+        is(&vm, 10, AT(g_after) + 2, AT(g_handler));
+    }
     guest_free(&vm);
 }
 
@@ -419,7 +439,7 @@ static void moved(unsigned loops, unsigned threshold, bool nmi)
     CHECK(now->run->io.port == 0x10);
     printf("moved %u times\n", n);
     fflush(stdout);
-    done(now, loops, calls_of(loops, threshold));
+    done(now, loops, threshold);
     CHECK(n >= 10);
     guest_free(&vm[0]);
     guest_free(&vm[1]);
@@ -448,8 +468,8 @@ static void afresh(struct vm *vm, unsigned threshold,
    it was.
 
    If it is COLD, the store of the first record waits for a page.  The record
-   is lost if the guest is moved just then (see docs/kvm.md), no other one is,
-   and none is there twice. */
+   is lost if the guest is moved just then (see docs/kvm.md; in the strict model
+   in any case), no other one is, and none is there twice. */
 static void swept(const char *what, bool nmi, bool later, bool cold)
 {
     const unsigned loops = 8, threshold = 5;
@@ -491,8 +511,8 @@ static void swept(const char *what, bool nmi, bool later, bool cold)
             run(to, threshold);
         }
         CHECK(*word(to, VM_CALLS) == 1);
-        short_of = loops - 1 + 2 - records_of(to);
-        if (short_of > (cold && to != &vm[0])) {
+        short_of = loops - 1 + RECORDS_OF_CALL - records_of(to);
+        if (short_of > (cold && (BTS_STRICT || to != &vm[0]))) {
             fail("%s: moved after %u us, to %s VM: %d records too few", what,
                  usecs, to == &vm[0] ? "the same" : "another",
                  (int)short_of);
@@ -548,8 +568,11 @@ int main(void)
     whole("port", 2000, 20, false, true, 0);
     held_back();
     nobody_listens();
-    traced_host(false);
-    traced_host(true);
+    if (!BTS_STRICT) {
+        /* The host's own driver truncates its trace if interrupts are late. */
+        traced_host(false);
+        traced_host(true);
+    }
     whole("kicked", 4000, 20, false, false, 100);
     whole("kicked, records, port", 2000, 10, true, true, 300);
     moved(4000, 5, false);
