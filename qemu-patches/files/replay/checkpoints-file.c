@@ -71,6 +71,7 @@ static void free_owners(GArray *owners)
 void checkpoint_free(Checkpoint *c)
 {
     g_array_free(c->blocks, true);
+    written_pages_free(c->written);
     g_free(c->state);
     g_free(c);
 }

@@ -11,6 +11,7 @@
 #include "exec/ramblock.h"
 #include "page-versions.h"
 #include "replay-internal.h"
+#include "written-pages.h"
 
 /* What a block of RAM is like at a checkpoint, besides its contents */
 typedef struct BlockState {
@@ -22,6 +23,7 @@ typedef struct BlockState {
 typedef struct Checkpoint {
     int64_t icount;
     int64_t ran_ns;             /* to come here from the one before */
+    WrittenPages *written;      /* the same */
     bool loaded;                /* from a file, in which its pages are */
     GArray *blocks;             /* BlockState */
     ReplayState replay;

@@ -49,6 +49,7 @@
 #include "replay-checkpoints.h"
 #include "replay-disks.h"
 #include "replay-internal.h"
+#include "written-pages.h"
 
 #define DEFAULT_INTERVAL_MS 40
 #define DEFAULT_MEMORY      (1 * GiB)
@@ -65,6 +66,7 @@ struct ReplayCheckpoints {
 
     uint32_t interval_ms;
     uint64_t memory;
+    bool skip;
 
     Notifier machine_done;
     Error *blocker;
@@ -87,6 +89,9 @@ struct ReplayCheckpoints {
     int64_t runs_since;
     uint64_t merged;
     bool full;
+    /* Intervals that the way back has left out, and those that it has not */
+    uint64_t skipped;
+    uint64_t searched;
 };
 
 static ReplayCheckpoints *checkpoints;
@@ -323,7 +328,8 @@ static guint until(ReplayCheckpoints *s, int64_t icount)
 
 static uint64_t checkpoint_size(const Checkpoint *c)
 {
-    return sizeof(*c) + c->blocks->len * sizeof(BlockState) + c->state_size;
+    return sizeof(*c) + c->blocks->len * sizeof(BlockState) + c->state_size +
+           written_pages_size(c->written);
 }
 
 static uint64_t used(ReplayCheckpoints *s)
@@ -346,6 +352,18 @@ static void forget_all(ReplayCheckpoints *s)
     replay_disks_start(s->disks);
     s->states_size = 0;
     s->last = NULL;
+}
+
+/* The interval before a checkpoint begins where one before it did. */
+static void join_written(ReplayCheckpoints *s, Checkpoint *c,
+                         const Checkpoint *before)
+{
+    WrittenPages *both = written_pages_union(before->written, c->written);
+
+    s->states_size -= written_pages_size(c->written);
+    written_pages_free(c->written);
+    c->written = both;
+    s->states_size += written_pages_size(c->written);
 }
 
 /*
@@ -372,6 +390,7 @@ static bool merge_one(ReplayCheckpoints *s)
     }
     c = nth(s, best);
     nth(s, best + 1)->ran_ns = shortest;
+    join_written(s, nth(s, best + 1), c);
     page_versions_remove(s->ram, c->icount);
     page_versions_remove(s->disks, c->icount);
     g_ptr_array_remove_index(s->list, best);
@@ -452,6 +471,9 @@ static void at_checkpoint(ReplayCheckpoints *s, Checkpoint *c)
     s->last = c;
     s->ran_ns = 0;
     s->runs_since = now_ns();
+    if (s->skip) {
+        written_pages_start();
+    }
 }
 
 static bool reserve(ReplayCheckpoints *s, uint64_t bytes, bool merge)
@@ -472,7 +494,7 @@ bool replay_checkpoints_reserve(uint64_t bytes)
 /* Makes room for a checkpoint with all that has changed. */
 static bool make_room(ReplayCheckpoints *s, bool merge)
 {
-    uint64_t need = 64 * KiB +
+    uint64_t need = 64 * KiB + written_pages_cost() +
                     page_versions_cost(s->ram) *
                     bitmap_count_one(s->changed, s->changed_bits) +
                     page_versions_cost(s->disks) * replay_disks_changed();
@@ -495,6 +517,7 @@ static void take(ReplayCheckpoints *s, guint i)
     c->icount = replay_get_current_icount();
     c->ran_ns = s->ran_ns + now_ns() - s->runs_since;
     c->blocks = save_blocks();
+    c->written = written_pages_get();
     cpu_disable_ticks();
     if (!save_state(c)) {
         cpu_enable_ticks();
@@ -641,6 +664,25 @@ bool replay_checkpoints_load(int64_t icount, Error **errp)
     return loaded;
 }
 
+int64_t replay_checkpoints_skip(int64_t icount)
+{
+    ReplayCheckpoints *s = checkpoints;
+    guint i = s ? until(s, icount) : 0;
+    /* Before one that is not the beginning, something else can be known. */
+    guint first;
+
+    if (!i || nth(s, i - 1)->icount != icount) {
+        return icount;
+    }
+    first = nth(s, 0)->icount ? 1 : 0;
+    for (i--; s->skip && i > first &&
+              !written_pages_can_stop(nth(s, i)->written); i--) {
+        s->skipped++;
+    }
+    s->searched += i > 0;
+    return nth(s, i)->icount;
+}
+
 bool replay_checkpoints_active(void)
 {
     return checkpoints;
@@ -657,6 +699,7 @@ void replay_checkpoints_forget(void)
         forget_all(s);
     } else {
         all_changed(s);
+        written_pages_lose();
         s->ran_ns = 0;
         s->runs_since = now_ns();
     }
@@ -684,6 +727,8 @@ ReplayCheckpointsInfo *qmp_query_replay_checkpoints(Error **errp)
     info->memory = used(s);
     info->merged = s->merged;
     info->full = s->full;
+    info->skipped = s->skipped;
+    info->searched = s->searched;
     for (guint i = s->list->len; i > 0; i--) {
         QAPI_LIST_PREPEND(info->icounts, nth(s, i - 1)->icount);
     }
@@ -841,6 +886,7 @@ static void finalize(Object *obj)
         memory_global_dirty_log_stop(GLOBAL_DIRTY_MIGRATION);
         migrate_del_blocker(&s->blocker);
         replay_disks_stop();
+        written_pages_stop();
     }
     for (guint i = 0; i < s->list->len; i++) {
         checkpoint_free(nth(s, i));
@@ -876,12 +922,28 @@ static void set_memory(Object *obj, Visitor *v, const char *name,
     visit_type_size(v, name, &REPLAY_CHECKPOINTS(obj)->memory, errp);
 }
 
+static bool get_skip(Object *obj, Error **errp)
+{
+    return REPLAY_CHECKPOINTS(obj)->skip;
+}
+
+static void set_skip(Object *obj, bool skip, Error **errp)
+{
+    ReplayCheckpoints *s = REPLAY_CHECKPOINTS(obj);
+
+    s->skip = skip;
+    if (s == checkpoints) {
+        written_pages_stop();
+    }
+}
+
 static void init(Object *obj)
 {
     ReplayCheckpoints *s = REPLAY_CHECKPOINTS(obj);
 
     s->interval_ms = DEFAULT_INTERVAL_MS;
     s->memory = DEFAULT_MEMORY;
+    s->skip = true;
     s->list = g_ptr_array_new();
     s->ram = page_versions_new(TARGET_PAGE_SIZE);
     s->disks = page_versions_new(REPLAY_DISK_PAGE);
@@ -894,6 +956,7 @@ static void class_init(ObjectClass *class, void *data)
                               get_interval, set_interval, NULL, NULL);
     object_class_property_add(class, "memory", "size",
                               get_memory, set_memory, NULL, NULL);
+    object_class_property_add_bool(class, "skip", get_skip, set_skip);
 }
 
 static const TypeInfo replay_checkpoints_info = {
