@@ -36,7 +36,7 @@
 #include "replay-disks.h"
 
 #define MAGIC           "QEMUCKPT"
-#define FILE_VERSION    1
+#define FILE_VERSION    2
 /* How many pages are written at once */
 #define MANY_PAGES      256
 /* Longer than any name that we write */
@@ -137,12 +137,25 @@ static void put_blocks(Writer *w, const GArray *blocks)
     }
 }
 
+/* 1 more than their number, and their numbers in order; or 0: any page */
+static void put_written(Writer *w, const WrittenPages *written)
+{
+    size_t n;
+    const uint64_t *pages = written_pages_list(written, &n);
+
+    put32(w, pages ? n + 1 : 0);
+    for (size_t i = 0; i < n; i++) {
+        put64(w, pages[i]);
+    }
+}
+
 static void put_checkpoint(Writer *w, const Checkpoint *c)
 {
     const ReplayState *r = &c->replay;
 
     put64(w, c->icount);
     put64(w, c->ran_ns);
+    put_written(w, c->written);
     for (int i = 0; i < REPLAY_CLOCK_COUNT; i++) {
         put64(w, r->cached_clock[i]);
     }
@@ -503,6 +516,25 @@ static void get_block_states(Reader *r, Checkpoint *c)
     }
 }
 
+static WrittenPages *get_written(Reader *r)
+{
+    uint32_t n = get32(r);
+    const uint8_t *at = n ? get_bytes(r, (n - 1) * sizeof(uint64_t)) : NULL;
+    g_autofree uint64_t *pages = NULL;
+    WrittenPages *written;
+
+    if (!at) {
+        return NULL;
+    }
+    pages = g_new(uint64_t, n);
+    for (uint32_t i = 0; i < n - 1; i++) {
+        pages[i] = ldq_le_p(at + i * sizeof(uint64_t));
+    }
+    written = written_pages_new(pages, n - 1);
+    r->bad |= !written;
+    return written;
+}
+
 static bool get_checkpoint(Reader *r)
 {
     GPtrArray *list = r->set->list;
@@ -514,6 +546,7 @@ static bool get_checkpoint(Reader *r)
     c->loaded = true;
     c->icount = get64(r);
     c->ran_ns = get64(r);
+    c->written = get_written(r);
     c->blocks = g_array_new(false, true, sizeof(BlockState));
     get_replay_state(r, &c->replay);
     get_block_states(r, c);

@@ -153,6 +153,31 @@ WrittenPages *written_pages_get(void)
     return w;
 }
 
+WrittenPages *written_pages_new(const uint64_t *pages, size_t count)
+{
+    WrittenPages *w;
+
+    for (size_t i = 0; i < count; i++) {
+        if (pages[i] > UINT64_MAX >> TARGET_PAGE_BITS ||
+            (i && pages[i] <= pages[i - 1])) {
+            return NULL;
+        }
+    }
+    if (count > MOST_PAGES) {
+        return NULL;
+    }
+    w = allocate(count);
+    w->count = count;
+    memcpy(w->pages, pages, count * sizeof(*pages));
+    return w;
+}
+
+const uint64_t *written_pages_list(const WrittenPages *w, size_t *count)
+{
+    *count = w ? w->count : 0;
+    return w ? w->pages : NULL;
+}
+
 void written_pages_free(WrittenPages *w)
 {
     g_free(w);

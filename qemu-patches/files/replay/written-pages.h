@@ -24,6 +24,14 @@ void written_pages_lose(void);
 WrittenPages *written_pages_get(void);
 void written_pages_free(WrittenPages *w);
 
+/*
+ * Some of which the numbers are known; NULL if they are not in order, or not
+ * numbers of pages.
+ */
+WrittenPages *written_pages_new(const uint64_t *pages, size_t count);
+/* The numbers; NULL if they are not known */
+const uint64_t *written_pages_list(const WrittenPages *w, size_t *count);
+
 /* Those of both parts */
 WrittenPages *written_pages_union(const WrittenPages *a,
                                   const WrittenPages *b);
