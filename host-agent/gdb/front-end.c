@@ -391,7 +391,7 @@ static bool stopped_by(const struct front_end *fe, const char *said,
 }
 
 /* QEMU has come back to a place behind the instruction that meets a
- * watchpoint. */
+ * watchpoint, or before the delivery of an interrupt or exception that does. */
 static void stop_behind_watchpoint(struct view *v, const char *said)
 {
     struct front_end *fe = v->fe;
@@ -404,7 +404,9 @@ static void stop_behind_watchpoint(struct view *v, const char *said)
         stopped_here(v, STOPPED);
         return;
     }
-    if (!go_back(v, &error) || !stop_at_watchpoint(v, &watched, &error)) {
+    if (!go_back(v, &error) || !stop_at_watchpoint(v, &watched, &error) ||
+        (!watched && (!go_back_to(v, v->place.icount, &error) ||
+                      !stop_at_watchpoint(v, &watched, &error)))) {
         fe->current = NULL;
         refuse_run(v, error);
     } else if (!watched) {

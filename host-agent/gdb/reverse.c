@@ -15,6 +15,9 @@
 /* Visits whose condition is found not to hold, one by one; QEMU searches
  * whole intervals */
 #define VISITS      4
+/* Exceptions and interrupts that are delivered before an instruction, each with
+ * a step of its own, and this instruction; more are not one after another. */
+#define DELIVERIES  8
 
 /* The addresses of breakpoints; NULL if one of them is a watchpoint */
 static GArray *addresses_of(GHashTable *breakpoints)
@@ -44,9 +47,16 @@ bool reverse_find_watchpoint(struct target *t, GHashTable *breakpoints,
     uint64_t icount = target_place(t)->icount;
 
     *hit = NULL;
-    return addresses ||
-           (target_step_watched(t, breakpoints, hit, error) &&
-            target_go_icount(t, icount, error));
+    if (addresses) {
+        return true;
+    }
+    for (unsigned i = 0; i < DELIVERIES && !*hit &&
+                         target_place(t)->icount == icount; i++) {
+        if (!target_step_watched(t, breakpoints, hit, error)) {
+            return false;
+        }
+    }
+    return target_go_icount(t, icount, error);
 }
 
 /* Each repetition of a string instruction counts, and the last one is meant. */

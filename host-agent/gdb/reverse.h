@@ -23,13 +23,14 @@ enum history_answer reverse_continue(struct target *t, struct history *h,
                                      GError **error);
 
 /**
- * reverse_find_watchpoint - what does the next instruction read or write?
+ * reverse_find_watchpoint - what does the next instruction read or write, or
+ * the delivery of interrupts and exceptions before it?
  * @breakpoints: those that are wanted, without "Z"
  * @hit:         the watchpoint that it meets, as in "watch:ADDRESS"; NULL if
  *               none
  *
- * The guest stands before that instruction afterwards, too: gdb expects to see
- * what is there before a write.
+ * The guest stands before both afterwards, too: gdb expects to see what is there
+ * before a write.
  */
 bool reverse_find_watchpoint(struct target *t, GHashTable *breakpoints,
                              char **hit, GError **error);

@@ -397,7 +397,7 @@ static char *get_text(Reader *r)
     return g_strndup((const char *)at, size);
 }
 
-static bool G_GNUC_PRINTF(2, 3) refuse(Reader *r, const char *format, ...)
+static bool G_GNUC_PRINTF(2, 3) refuse(Error **errp, const char *format, ...)
 {
     g_autofree char *what = NULL;
     va_list args;
@@ -405,13 +405,13 @@ static bool G_GNUC_PRINTF(2, 3) refuse(Reader *r, const char *format, ...)
     va_start(args, format);
     what = g_strdup_vprintf(format, args);
     va_end(args);
-    error_setg(r->errp, "the checkpoints are not used: %s", what);
+    error_setg(errp, "the checkpoints are not used: %s", what);
     return false;
 }
 
 static bool damaged(Reader *r)
 {
-    return refuse(r, "their file is damaged");
+    return refuse(r->errp, "their file is damaged");
 }
 
 static bool get_machine(Reader *r)
@@ -425,7 +425,7 @@ static bool get_machine(Reader *r)
     }
     if (strcmp(version, QEMU_FULL_VERSION) ||
         strcmp(machine, machine_name()) || size != log_size()) {
-        return refuse(r, "they are of another QEMU, machine or log");
+        return refuse(r->errp, "they are of another QEMU, machine or log");
     }
     return true;
 }
@@ -447,7 +447,7 @@ static bool get_block(Reader *r)
     }
     if (!block || !qemu_ram_is_migratable(block) ||
         block->max_length != size) {
-        return refuse(r, "this machine has another RAM '%s'", name);
+        return refuse(r->errp, "this machine has another RAM '%s'", name);
     }
     return true;
 }
@@ -478,7 +478,7 @@ static bool get_disks(Reader *r)
             return damaged(r);
         }
         if (!found) {
-            return refuse(r, "there is no disk '%s'", owner.name);
+            return refuse(r->errp, "there is no disk '%s'", owner.name);
         }
     }
     return !r->bad || damaged(r);
@@ -620,11 +620,11 @@ static bool get_header(Reader *r, uint64_t size)
     uint64_t at;
 
     if (!h || memcmp(h->magic, MAGIC, sizeof(h->magic))) {
-        return refuse(r, "their file is not one of checkpoints");
+        return refuse(r->errp, "their file is not one of checkpoints");
     }
     if (le32_to_cpu(h->version) != FILE_VERSION ||
         le32_to_cpu(h->page_size) != CONTENT_SIZE) {
-        return refuse(r, "their file is of another version");
+        return refuse(r->errp, "their file is of another version");
     }
     at = le64_to_cpu(h->contents_at);
     r->n_contents = le64_to_cpu(h->contents);
@@ -648,7 +648,7 @@ static bool check_start(Reader *r)
     const Checkpoint *first = g_ptr_array_index(r->set->list, 0);
 
     if (first->icount != replay_get_current_icount()) {
-        return refuse(r, "they do not begin where the guest is");
+        return refuse(r->errp, "they do not begin where the guest is");
     }
     RCU_READ_LOCK_GUARD();
     for (guint i = 0; i < r->blocks->len; i++) {
@@ -663,7 +663,7 @@ static bool check_start(Reader *r)
             if (then && memcmp(then, ramblock_ptr(block, page <<
                                                   TARGET_PAGE_BITS),
                                TARGET_PAGE_SIZE)) {
-                return refuse(r, "the memory of the guest begins with "
+                return refuse(r->errp, "the memory of the guest begins with "
                               "something else");
             }
         }
@@ -689,14 +689,11 @@ static bool map(int fd, uint64_t max_size, CheckpointsFile *file,
         return false;
     }
     if (!S_ISREG(st.st_mode) || st.st_size < sizeof(FileHeader)) {
-        error_setg(errp, "the checkpoints are not used: their file is not one "
-                   "of checkpoints");
-        return false;
+        return refuse(errp, "their file is not one of checkpoints");
     }
     if (st.st_size > max_size) {
-        error_setg(errp, "the checkpoints are not used: they are larger than "
-                   "the memory that is permitted");
-        return false;
+        return refuse(errp, "they are larger than the memory that is "
+                      "permitted");
     }
     file->size = st.st_size;
     file->bytes = mmap(NULL, file->size, PROT_READ, MAP_PRIVATE, fd, 0);

@@ -546,7 +546,7 @@ static void take(ReplayCheckpoints *s, guint i)
  */
 static bool wanted(ReplayCheckpoints *s, guint i)
 {
-    int64_t interval = s->interval_ms * SCALE_MS;
+    int64_t interval = (int64_t)s->interval_ms * SCALE_MS;
     int64_t ran = s->ran_ns + now_ns() - s->runs_since;
 
     if (nth(s, i - 1)->icount == replay_get_current_icount()) {
