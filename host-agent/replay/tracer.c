@@ -57,6 +57,8 @@ static bool start_capture(struct tracer *t, GError **error)
 {
     struct btrail_capture_options options = {
         .names = true,
+        /* The guest does not notice, and its names are kept for good. */
+        .wait_for_scan = true,
         .sessions = &t->session,
         .n_sessions = 1,
     };
