@@ -210,7 +210,8 @@ int rr_print_difference(const struct rr_options *o,
         x.icount = MIN(d->a.icount, d->b.icount);
     }
     if (x.icount != BTRAIL_NO_ICOUNT) {
-        x.has_log = replay_log_find(log, x.icount, &x.log, NULL);
+        x.has_log = replay_log_find(log, &o->recording->begin, x.icount,
+                                    &x.log, NULL);
     }
     if (o->json) {
         print_json(&x);

@@ -46,13 +46,13 @@ static void print_json(const struct recording *r)
     bool traced = count_records(r, &records);
     JsonObject *o = btrail_json_new(
         "s:folder", r->folder, "b:complete", r->complete,
-        "U:instructions", r->instructions,
+        "U:begin", r->begin.icount, "U:instructions", r->instructions,
         "d:seconds", r->duration_ns / 1e9, "U:log_bytes", r->log.size,
         "s:qemu", r->qemu, "S:qemu_version", r->qemu_version,
         "s:qemu_sha256", r->qemu_sha256, "s:icount", r->icount, NULL);
 
     recording_add_json(r, o);
-    json_object_set_boolean_member(o, "base", r->base);
+    json_object_set_boolean_member(o, "base", r->base != NULL);
     btrail_json_add(o, "b:traced", traced, "U:records", records,
                     "u:fingerprints", count_prints(r), NULL);
     saved_checkpoints_info(r, r->qemu_sha256, &info, NULL);
@@ -104,8 +104,13 @@ static void print_text(const struct recording *r)
     cli_printf("%-13s %s, version %s\n", "QEMU", r->qemu,
                r->qemu_version ? r->qemu_version : "unknown");
     print_machine(r);
-    cli_printf("%-13s %s\n", "begins", r->base ? "with a guest that ran "
-               "already" : "at power-on");
+    if (r->begin.offset) {
+        cli_printf("%-13s at instruction %" PRIu64 "; what was before that was "
+                   "not kept (--ring)\n", "begins", r->begin.icount);
+    } else {
+        cli_printf("%-13s %s\n", "begins", r->base ? "with a guest that ran "
+                   "already" : "at power-on");
+    }
     for (unsigned i = 0; i < r->files->len; i++) {
         const struct recorded_file *f = g_ptr_array_index(r->files, i);
 

@@ -13,11 +13,17 @@
 #include "replay/recorder.h"
 #include "util/json.h"
 
+/* The guest stands each time that it is saved. */
+#define LEAST_RING_NS   UINT64_C(1000000000)
+#define MOST_RING_NS    (3600000 * LEAST_RING_NS)
+
 struct rr_recording {
     struct rr_options common;
     char *connect;
     char *output;
     char *qmp;
+    char *ring;
+    uint64_t keep_ns;
     gboolean pause;
     struct rr_domain *domain;   /* NULL for a command line */
     struct running_guest *running;
@@ -76,6 +82,7 @@ static void print_result(const struct rr_recording *r,
 
     if (r->common.json) {
         o = btrail_json_new("s:folder", made->folder,
+                            "U:begin", made->begin.icount,
                             "U:instructions", made->instructions,
                             "d:seconds", made->duration_ns / 1e9,
                             "U:log_bytes", made->log.size, NULL);
@@ -137,6 +144,7 @@ static int record(struct rr_recording *r, const char *qemu,
         .input = -1,
         .output = stdio ? STDOUT_FILENO : -1,
         .stop_fd = r->common.signals,
+        .keep_ns = r->keep_ns,
         .running = r->running,
         .copied = is_copied,
         .started = say_started,
@@ -253,6 +261,8 @@ int rr_record(int argc, char **argv)
           "from now on", "SOCKET" },
         { "pause", 0, 0, G_OPTION_ARG_NONE, &r.pause,
           "with --qmp: the guest itself does not go on", NULL },
+        { "ring", 0, 0, G_OPTION_ARG_STRING, &r.ring,
+          "keep only what was last, at least for so long", "DURATION" },
         { "json", 0, 0, G_OPTION_ARG_NONE, &r.common.json,
           "print the result as JSON", NULL },
         { "quiet", 'q', 0, G_OPTION_ARG_NONE, &r.common.quiet,
@@ -269,6 +279,13 @@ int rr_record(int argc, char **argv)
                    "on: a domain of libvirt\nthat is shut off, or the machine "
                    "of a command line of QEMU; or a copy of a\nguest that "
                    "runs, from now on.")) {
+        goto out;
+    }
+    if (r.ring && !cli_parse_duration("--ring", r.ring, &r.keep_ns)) {
+        goto out;
+    }
+    if (r.ring && (r.keep_ns < LEAST_RING_NS || r.keep_ns > MOST_RING_NS)) {
+        cli_error("--ring %s: from 1s to 1000h", r.ring);
         goto out;
     }
     if (r.qmp ? argc > 1 || arguments : r.pause) {
@@ -293,6 +310,7 @@ out:
     rr_clear(&r.common);
     g_free(r.connect);
     g_free(r.qmp);
+    g_free(r.ring);
     g_free(r.output);
     return code;
 }

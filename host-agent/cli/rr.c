@@ -149,7 +149,7 @@ struct turns *rr_turns(const struct rr_options *o, GError **error)
                                            o->recording->log.name);
 
     return vcpu_count(o->recording->arguments) > 1 ?
-           turns_load(path, error) : NULL;
+           turns_load(path, &o->recording->begin, error) : NULL;
 }
 
 bool rr_find(const struct rr_options *o, const struct replay_place *place,

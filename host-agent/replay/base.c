@@ -19,7 +19,7 @@ void base_add(const struct recording *r, struct emulator *e)
 {
     if (r->base) {
         emulator_add(e, "-incoming");
-        emulator_add(e, "file:recording/" BTRAIL_RECORDING_BASE);
+        emulator_add(e, "file:recording/%s", r->base);
     }
 }
 
@@ -28,7 +28,7 @@ static uint64_t size_of(const struct recording *r)
     for (unsigned i = 0; i < r->files->len; i++) {
         const struct recorded_file *f = g_ptr_array_index(r->files, i);
 
-        if (!strcmp(f->name, BTRAIL_RECORDING_BASE)) {
+        if (!strcmp(f->name, r->base)) {
             return f->size;
         }
     }
@@ -48,10 +48,10 @@ static bool is_loading(struct emulator *e, bool *loading, GError **error)
 
 bool base_wait(const struct recording *r, struct emulator *e, GError **error)
 {
-    uint64_t size = MIN(size_of(r), UINT64_MAX / 4 / NS_PER_BYTE);
+    uint64_t size = MIN(r->base ? size_of(r) : 0, UINT64_MAX / 4 / NS_PER_BYTE);
     uint64_t end = btrail_clock_ns() + size * NS_PER_BYTE +
                    LEAST_S * UINT64_C(1000000000);
-    bool loading = r->base;
+    bool loading = r->base != NULL;
 
     while (loading) {
         if (!is_loading(e, &loading, error)) {

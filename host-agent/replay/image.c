@@ -12,6 +12,7 @@
 #include "replay/image.h"
 
 /* QEMU's docs/interop/qcow2.txt */
+#define HEAD            80
 #define BACKING         8
 #define ENCRYPTION      32
 #define INCOMPATIBLE    72
@@ -38,9 +39,6 @@ static bool check_qcow2(const char *path, const uint8_t *head, GError **error)
     if (memcmp(head, "QFI\xfb", 4)) {
         return refuse(error, path, "this is not a qcow2 image");
     }
-    if (get(head, BACKING)) {
-        return refuse(error, path, "it has a backing file");
-    }
     if (get(head, ENCRYPTION) >> 32) {
         return refuse(error, path, "it is encrypted");
     }
@@ -51,11 +49,10 @@ static bool check_qcow2(const char *path, const uint8_t *head, GError **error)
     return true;
 }
 
-const char *image_format(const char *path, const char *format, GError **error)
+static bool read_head(const char *path, uint8_t head[HEAD], GError **error)
 {
-    uint8_t head[80] = { 0 };
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : pread(fd, head, sizeof(head), 0);
+    ssize_t n = fd < 0 ? -1 : pread(fd, head, HEAD, 0);
 
     if (n < 0) {
         btrail_agent_error_errno(error, path);
@@ -63,7 +60,21 @@ const char *image_format(const char *path, const char *format, GError **error)
     if (fd >= 0) {
         close(fd);
     }
-    if (n < 0) {
+    return n >= 0;
+}
+
+bool image_check_overlay(const char *path, GError **error)
+{
+    uint8_t head[HEAD] = { 0 };
+
+    return read_head(path, head, error) && check_qcow2(path, head, error);
+}
+
+const char *image_format(const char *path, const char *format, GError **error)
+{
+    uint8_t head[HEAD] = { 0 };
+
+    if (!read_head(path, head, error)) {
         return NULL;
     }
     if (!format) {
@@ -76,5 +87,12 @@ const char *image_format(const char *path, const char *format, GError **error)
         refuse(error, path, "only raw and qcow2 images can be replayed");
         return NULL;
     }
-    return check_qcow2(path, head, error) ? "qcow2" : NULL;
+    if (!check_qcow2(path, head, error)) {
+        return NULL;
+    }
+    if (get(head, BACKING)) {
+        refuse(error, path, "it has a backing file");
+        return NULL;
+    }
+    return "qcow2";
 }

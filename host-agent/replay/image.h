@@ -17,4 +17,8 @@
  */
 const char *image_format(const char *path, const char *format, GError **error);
 
+/* Is this a qcow2 image that has all its data itself, but for those of a
+ * backing file, which QEMU is told? */
+bool image_check_overlay(const char *path, GError **error);
+
 #endif /* BTRAIL_IMAGE_H */

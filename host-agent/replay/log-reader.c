@@ -136,11 +136,16 @@ static void read_event(struct log_reader *r, struct log_event *e)
     }
 }
 
-void log_reader_begin(struct log_reader *r, FILE *file)
+void log_reader_begin(struct log_reader *r, FILE *file,
+                      const struct log_start *start)
 {
     *r = (struct log_reader) { .file = file };
     r->bad = get(r, 4) != VERSION;
     skip(r, HEADER_REST);
+    if (start->offset) {
+        r->ended |= start->offset > INT64_MAX ||
+                    fseeko(file, start->offset, SEEK_SET);
+    }
 }
 
 bool log_reader_next(struct log_reader *r, struct log_event *e)

@@ -55,6 +55,18 @@ struct log_event {
 };
 
 /**
+ * struct log_start - where a replay begins in its log
+ * @offset: of the first event; 0 if that is the first one of all
+ * @icount: instructions executed before it
+ * @vcpu:   the one that executes what comes, until the log says otherwise
+ */
+struct log_start {
+    uint64_t offset;
+    uint64_t icount;
+    unsigned vcpu;
+};
+
+/**
  * struct log_reader
  * @ended: the file ends within an event, or without LOG_END
  * @bad:   what was read cannot be, or is of another QEMU
@@ -65,8 +77,9 @@ struct log_reader {
     bool bad;
 };
 
-/* Starts to read; @file stays the caller's. */
-void log_reader_begin(struct log_reader *r, FILE *file);
+/* Starts to read at @start; @file stays the caller's. */
+void log_reader_begin(struct log_reader *r, FILE *file,
+                      const struct log_start *start);
 
 /* The next event; false at the end, and where @ended or @bad is set */
 bool log_reader_next(struct log_reader *r, struct log_event *e);

@@ -281,6 +281,15 @@ static bool behind_end(uint64_t want, uint64_t got, GError **error)
     return false;
 }
 
+static bool before_begin(const struct recording *r, uint64_t want,
+                         GError **error)
+{
+    return btrail_agent_fail(error, BTRAIL_AGENT_ERROR_PROTOCOL,
+                             "what was before instruction %" G_GUINT64_FORMAT
+                             " was not kept (--ring), and so not %"
+                             G_GUINT64_FORMAT, r->begin.icount, want);
+}
+
 JsonNode *player_checkpoints(struct player *p, GError **error)
 {
     return player_execute(p, "query-replay-checkpoints", NULL, -1, QUERY_MS,
@@ -322,6 +331,9 @@ bool player_goto(struct player *p, uint64_t icount, GError **error)
 {
     uint64_t at;
 
+    if (icount < p->options.recording->begin.icount) {
+        return before_begin(p->options.recording, icount, error);
+    }
     if (icount > INT64_MAX) {
         return behind_end(icount, p->options.recording->instructions, error);
     }

@@ -59,8 +59,8 @@ struct player_options {
 };
 
 /*
- * Starts QEMU, which stands before the first instruction.  It dies with the
- * calling thread.
+ * Starts QEMU, which stands before the first instruction of the recording.  It
+ * dies with the calling thread.
  *
  * Errors: those of QEMU, with its last words; PROTOCOL (another QEMU, or
  * arguments that a recording must not have).
@@ -74,8 +74,8 @@ struct player *player_start(const struct player_options *options,
 /**
  * player_goto - go to a place, forwards or backwards
  *
- * Errors: PROTOCOL (behind the end of the recording, where the player then
- * stands; or the replay is stuck), and those of player_start().
+ * Errors: PROTOCOL (before the recording begins, or behind its end, where the
+ * player then stands; or the replay is stuck), and those of player_start().
  */
 bool player_goto(struct player *p, uint64_t icount, GError **error);
 

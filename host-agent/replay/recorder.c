@@ -18,6 +18,7 @@
 #include "replay/machine.h"
 #include "replay/recorder.h"
 #include "replay/remove-folder.h"
+#include "replay/ring.h"
 #include "util/clock.h"
 #include "util/json.h"
 
@@ -28,10 +29,12 @@ struct recorder {
     const struct recorder_options *options;
     struct machine *machine;
     struct recording *recording;
+    struct ring *ring;          /* NULL if all is kept */
     char *program;
     uint64_t started;
     bool running;               /* the guest has begun */
     bool full;                  /* a disk of the host takes no more */
+    GError *not_saved;          /* why the ring does not go on */
 };
 
 static bool make_folder(const char *path, GError **error)
@@ -105,7 +108,7 @@ static bool save_base(struct recorder *r, GError **error)
     if (!r->options->running) {
         return true;
     }
-    r->recording->base = true;
+    r->recording->base = g_strdup(BTRAIL_RECORDING_BASE);
     return running_guest_check_images(r->options->running, r->machine->files,
                                       error) &&
            running_guest_save(r->options->running, path, error);
@@ -230,24 +233,46 @@ static bool describe(struct recorder *r, GError **error)
     return to->qemu_sha256;
 }
 
-/* Does the guest stand for good?  It may be somebody else's "stop". */
+/* Does the guest stand for good?  It may be somebody else's "stop", or ours to
+ * save it. */
 static bool has_ended(struct recorder *r, struct emulator *e)
 {
     g_autoptr(JsonNode) node = emulator_execute(e, "query-status", NULL, -1,
                                                 QUIT_MS, NULL);
     const char *status = node && JSON_NODE_HOLDS_OBJECT(node) ?
         btrail_json_string(json_node_get_object(node), "status") : NULL;
+    static const char *const others[] = {
+        "running", "paused", "suspended", "finish-migrate", "postmigrate", NULL
+    };
 
     r->full = !g_strcmp0(status, "io-error");
-    return g_strcmp0(status, "paused") && g_strcmp0(status, "running");
+    return !status || !g_strv_contains(others, status);
+}
+
+/* Saves the guest if it is time; false if the recording ends here. */
+static bool turn(struct recorder *r, struct emulator *e)
+{
+    GError *error = NULL;
+
+    if (!r->ring || ring_wait_ms(r->ring) || ring_turn(r->ring, &error)) {
+        return true;
+    }
+    if (g_error_matches(error, BTRAIL_AGENT_ERROR,
+                        BTRAIL_AGENT_ERROR_CANCELLED) || has_ended(r, e)) {
+        g_error_free(error);
+    } else {
+        r->not_saved = error;
+    }
+    return false;
 }
 
 /* Waits until the machine is switched off, or is to be. */
 static bool wait_for_end(struct recorder *r, struct emulator *e, GError **error)
 {
-    for (;;) {
+    while (turn(r, e)) {
+        int wait_ms = r->ring ? MIN(POLL_MS, ring_wait_ms(r->ring)) : POLL_MS;
         g_autoptr(GError) local = NULL;
-        g_autofree char *event = emulator_event(e, POLL_MS, &local);
+        g_autofree char *event = emulator_event(e, wait_ms, &local);
 
         if (event && !strcmp(event, "STOP") && has_ended(r, e)) {
             return true;
@@ -265,6 +290,7 @@ static bool wait_for_end(struct recorder *r, struct emulator *e, GError **error)
                     local->message, r->recording->folder);
         return false;
     }
+    return true;
 }
 
 /* Ends QEMU, which then finishes its log. */
@@ -291,6 +317,19 @@ static bool finish(struct recorder *r, struct emulator *e, GError **error)
     return true;
 }
 
+/* The recording is whole up to there. */
+static bool check_saved(struct recorder *r, GError **error)
+{
+    if (!r->not_saved) {
+        return true;
+    }
+    g_propagate_prefixed_error(error, g_steal_pointer(&r->not_saved),
+                               "the recording ends here, and can be replayed "
+                               "up to here, since the guest could not be "
+                               "saved: ");
+    return false;
+}
+
 /* The recording is not complete, and whole up to there. */
 static bool check_disks(const struct recorder *r, struct emulator *e,
                         GError **error)
@@ -310,25 +349,31 @@ static bool check_disks(const struct recorder *r, struct emulator *e,
 
 static bool run_guest(struct recorder *r, struct emulator *e, GError **error)
 {
+    bool prepared = r->recording->base || r->ring;
+
     emulator_add(e, "-icount");
     emulator_add(e, MACHINE_ICOUNT ",rr=record,rrfile=recording/"
                  BTRAIL_RECORDING_LOG);
     emulator_add(e, "-no-shutdown");
     base_add(r->recording, e);
-    if (r->recording->base) {
+    if (prepared) {
         emulator_add(e, "-S");
     }
     r->started = btrail_clock_ns();
     if (!emulator_start(e, error) || !base_wait(r->recording, e, error) ||
-        (r->recording->base && !emulator_command(e, "cont", NULL, error))) {
+        (r->ring && !ring_prepare(r->ring, error)) ||
+        (prepared && !emulator_command(e, "cont", NULL, error))) {
         return false;
+    }
+    if (r->ring) {
+        ring_begin(r->ring);
     }
     r->running = true;
     if (r->options->started) {
         r->options->started(r->options->opaque);
     }
     return wait_for_end(r, e, error) && finish(r, e, error) &&
-           check_disks(r, e, error);
+           check_disks(r, e, error) && check_saved(r, error);
 }
 
 static bool record(struct recorder *r, GError **error)
@@ -342,8 +387,15 @@ static bool record(struct recorder *r, GError **error)
         return false;
     }
     e = make_emulator(r, r->machine->record, true, error);
+    if (e && r->options->keep_ns) {
+        r->ring = ring_new(to, e, r->options->keep_ns);
+    }
     ok = e && run_guest(r, e, error);
     emulator_free(e);
+    if (r->ring) {
+        ring_end(r->ring);
+        g_clear_pointer(&r->ring, ring_free);
+    }
     if (!ok) {
         return false;
     }
@@ -383,6 +435,7 @@ struct recording *recorder_run(const struct recorder_options *options,
     }
     machine_free(r.machine);
     g_free(r.program);
+    g_clear_error(&r.not_saved);
     if (!ok) {
         g_clear_pointer(&r.recording, recording_free);
     }

@@ -17,6 +17,8 @@
  * @input:     what the guest's serial port on stdio reads, or -1
  * @output:    where that port writes to, or -1
  * @stop_fd:   when it becomes readable, the machine is switched off
+ * @keep_ns:   how much of the guest's last part is kept, by the time of this
+ *             host; 0 for all
  * @running:   the guest that the recording begins with, or NULL; @arguments are
  *             those of running_guest_arguments() then
  * @copied:    called when all files are copied, and @running still stands, or
@@ -30,6 +32,7 @@ struct recorder_options {
     int input;
     int output;
     int stop_fd;
+    uint64_t keep_ns;
     struct running_guest *running;
     bool (*copied)(void *opaque, GError **error);
     void (*started)(void *opaque);

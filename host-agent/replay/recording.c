@@ -17,17 +17,21 @@
 /* Who does not know of bases would switch the guest on. */
 #define VERSION         1
 #define VERSION_BASE    2
+/* ... and of rings would begin with what is not there any more. */
+#define VERSION_RING    3
 /* No manifest is longer, and none has more files or arguments. */
 #define MAX_MANIFEST    (1u << 20)
 #define MAX_FILES       1000
 #define MAX_ARGUMENTS   1000
 #define MAX_DEPTH       8
+#define MAX_VCPUS       256
 
 static void free_file(struct recorded_file *f)
 {
     g_free(f->name);
     g_free(f->source);
     g_free(f->sha256);
+    g_free(f->overlay);
 }
 
 static void free_file_pointer(void *f)
@@ -56,6 +60,7 @@ void recording_free(struct recording *r)
         g_free(r->icount);
         g_strfreev(r->arguments);
         g_ptr_array_unref(r->files);
+        g_free(r->base);
         free_file(&r->log);
         g_free(r);
     }
@@ -72,6 +77,30 @@ void recording_add_file(struct recording *r, const char *name,
     f->size = size;
     f->sha256 = g_strdup(sha256);
     g_ptr_array_add(r->files, f);
+}
+
+struct recorded_file *recording_find_file(const struct recording *r,
+                                          const char *name)
+{
+    for (unsigned i = 0; i < r->files->len; i++) {
+        struct recorded_file *f = g_ptr_array_index(r->files, i);
+
+        if (!strcmp(f->name, name)) {
+            return f;
+        }
+    }
+    return NULL;
+}
+
+void recording_remove_files(struct recording *r, const char *prefix)
+{
+    for (unsigned i = r->files->len; i--;) {
+        const struct recorded_file *f = g_ptr_array_index(r->files, i);
+
+        if (g_str_has_prefix(f->name, prefix)) {
+            g_ptr_array_remove_index(r->files, i);
+        }
+    }
 }
 
 char *recording_path(const struct recording *r, const char *name)
@@ -99,6 +128,16 @@ static bool damaged(GError **error, const char *folder, const char *what)
                   "copy the recording again from where it was made", what);
 }
 
+/* The name of a file of ring/, which has no further folders */
+static bool is_of_ring(const char *name)
+{
+    const char *file = name + strlen(BTRAIL_RECORDING_RING "/");
+
+    return g_str_has_prefix(name, BTRAIL_RECORDING_RING "/") &&
+           g_ascii_isalnum(*file) &&
+           !file[strspn(file, G_CSET_A_2_Z G_CSET_a_2_z G_CSET_DIGITS ".-")];
+}
+
 /* The name of a file below files/, at any depth */
 static bool is_inside(const char *name)
 {
@@ -122,7 +161,35 @@ static bool is_hash(const char *text)
            strspn(text, "0123456789abcdef") == 64;
 }
 
-static bool parse_file(struct recording *r, JsonNode *node, GError **error)
+/* An image that the guest had written to when the recording begins */
+static bool parse_overlay(struct recording *r, JsonObject *o, GError **error)
+{
+    struct recorded_file *f = g_ptr_array_index(r->files, r->files->len - 1);
+    const char *name = btrail_json_string(o, "overlay");
+
+    if (name && !is_of_ring(name)) {
+        return damaged(error, r->folder, "an overlay that is not in "
+                       BTRAIL_RECORDING_RING "/");
+    }
+    f->overlay = g_strdup(name);
+    return true;
+}
+
+static bool check_overlays(const struct recording *r, GError **error)
+{
+    for (unsigned i = 0; i < r->files->len; i++) {
+        const struct recorded_file *f = g_ptr_array_index(r->files, i);
+
+        if (f->overlay && !recording_find_file(r, f->overlay)) {
+            return damaged(error, r->folder, "an overlay that is none of its "
+                           "files");
+        }
+    }
+    return true;
+}
+
+static bool parse_file(struct recording *r, JsonNode *node, bool ring,
+                       GError **error)
 {
     JsonObject *o = JSON_NODE_HOLDS_OBJECT(node) ?
                     json_node_get_object(node) : NULL;
@@ -133,16 +200,17 @@ static bool parse_file(struct recording *r, JsonNode *node, GError **error)
     if (!name || size < 0 || !is_hash(sha256)) {
         return damaged(error, r->folder, "a file without name, size or hash");
     }
-    if (!is_inside(name)) {
+    if (!is_inside(name) && !(ring && is_of_ring(name))) {
         return damaged(error, r->folder, "it names a file outside of "
                        BTRAIL_RECORDING_FILES "/");
     }
     recording_add_file(r, name, btrail_json_string(o, "source"), size,
                        sha256);
-    return true;
+    return !ring || parse_overlay(r, o, error);
 }
 
-static bool parse_files(struct recording *r, JsonObject *o, GError **error)
+static bool parse_files(struct recording *r, JsonObject *o, bool ring,
+                        GError **error)
 {
     JsonArray *array = btrail_json_array(o, "files");
     unsigned n = array ? json_array_get_length(array) : 0;
@@ -151,11 +219,11 @@ static bool parse_files(struct recording *r, JsonObject *o, GError **error)
         return damaged(error, r->folder, "it has no list of files");
     }
     for (unsigned i = 0; i < n; i++) {
-        if (!parse_file(r, json_array_get_element(array, i), error)) {
+        if (!parse_file(r, json_array_get_element(array, i), ring, error)) {
             return false;
         }
     }
-    return true;
+    return check_overlays(r, error);
 }
 
 static bool parse_arguments(struct recording *r, JsonObject *o, GError **error)
@@ -196,26 +264,39 @@ static bool parse_log(struct recording *r, JsonObject *o, GError **error)
     return true;
 }
 
-static bool has_file(const struct recording *r, const char *name)
+/* The log can be read from there, and QEMU can count from there. */
+static bool parse_begin(struct recording *r, JsonObject *o, GError **error)
 {
-    for (unsigned i = 0; i < r->files->len; i++) {
-        const struct recorded_file *f = g_ptr_array_index(r->files, i);
+    JsonObject *begin = btrail_json_object(o, "begin");
+    const char *base = begin ? btrail_json_string(begin, "base") : NULL;
+    gint64 offset = begin ? btrail_json_int(begin, "offset", -1) : -1;
+    gint64 icount = begin ? btrail_json_int(begin, "icount", -1) : -1;
+    gint64 vcpu = begin ? btrail_json_int(begin, "vcpu", -1) : -1;
 
-        if (!strcmp(f->name, name)) {
-            return true;
-        }
+    if (!base || !is_of_ring(base) || offset < 0 || icount < 0 || vcpu < 0 ||
+        vcpu >= MAX_VCPUS) {
+        return damaged(error, r->folder, "it does not say where it begins");
     }
-    return false;
+    r->base = g_strdup(base);
+    r->begin = (struct log_start) { offset, icount, vcpu };
+    return true;
 }
 
-static bool parse_base(struct recording *r, gint64 version, GError **error)
+static bool parse_base(struct recording *r, JsonObject *o, gint64 version,
+                       GError **error)
 {
-    r->base = version == VERSION_BASE;
-    if (r->base != has_file(r, BTRAIL_RECORDING_BASE)) {
-        return damaged(error, r->folder, r->base ? "it has no base" :
+    if (version == VERSION_RING) {
+        if (!parse_begin(r, o, error)) {
+            return false;
+        }
+    } else if (version == VERSION_BASE) {
+        r->base = g_strdup(BTRAIL_RECORDING_BASE);
+    } else if (recording_find_file(r, BTRAIL_RECORDING_BASE)) {
+        return damaged(error, r->folder,
                        "it has a base, which its version has not");
     }
-    return true;
+    return !r->base || recording_find_file(r, r->base) ||
+           damaged(error, r->folder, "it has no base");
 }
 
 static uint64_t count(JsonObject *o, const char *name)
@@ -256,18 +337,19 @@ static bool parse_members(struct recording *r, JsonObject *o, GError **error)
         return refuse(error, r->folder, "this is not a recording; backtrail "
                       "rr record makes one");
     }
-    if (version != VERSION && version != VERSION_BASE) {
+    if (version < VERSION || version > VERSION_RING) {
         return refuse(error, r->folder, "a recording of version %"
                       G_GINT64_FORMAT ", and this backtrail knows versions %d "
-                      "and %d; use the one that has recorded it", version,
-                      VERSION, VERSION_BASE);
+                      "to %d; use the one that has recorded it", version,
+                      VERSION, VERSION_RING);
     }
     r->complete = btrail_json_is_true(o, "complete");
     r->created = btrail_json_int(o, "created", 0);
     r->duration_ns = count(o, "duration_ns");
     r->instructions = count(o, "instructions");
     return parse_qemu(r, o, error) && parse_arguments(r, o, error) &&
-           parse_files(r, o, error) && parse_base(r, version, error) &&
+           parse_files(r, o, version == VERSION_RING, error) &&
+           parse_base(r, o, version, error) &&
            parse_log(r, o, error);
 }
 
@@ -399,7 +481,7 @@ static bool check_folder(const struct recording *r, const char *folder,
             }
         } else if (!S_ISREG(st.st_mode)) {
             return refuse(error, r->folder, "%s is not a file", inside);
-        } else if (!has_file(r, inside)) {
+        } else if (!recording_find_file(r, inside)) {
             return refuse(error, r->folder, "%s is not in "
                           BTRAIL_RECORDING_MANIFEST "; remove it", inside);
         }
@@ -532,7 +614,8 @@ bool recording_check(const struct recording *r, GError **error)
 static JsonObject *file_json(const struct recorded_file *f)
 {
     return btrail_json_new("s:name", f->name, "S:source", f->source,
-                           "U:size", f->size, "S:sha256", f->sha256, NULL);
+                           "U:size", f->size, "S:sha256", f->sha256,
+                           "S:overlay", f->overlay, NULL);
 }
 
 void recording_add_json(const struct recording *r, JsonObject *o)
@@ -549,10 +632,19 @@ void recording_add_json(const struct recording *r, JsonObject *o)
     btrail_json_add(o, "a:arguments", arguments, "a:files", files, NULL);
 }
 
+/* What those that know no more can read stays as it was. */
+static unsigned version_of(const struct recording *r)
+{
+    if (!r->base) {
+        return VERSION;
+    }
+    return is_of_ring(r->base) ? VERSION_RING : VERSION_BASE;
+}
+
 static JsonObject *manifest(const struct recording *r)
 {
     JsonObject *o = btrail_json_new(
-        "s:format", FORMAT, "u:version", r->base ? VERSION_BASE : VERSION,
+        "s:format", FORMAT, "u:version", version_of(r),
         "b:complete", r->complete, "U:created", r->created,
         "U:duration_ns", r->duration_ns, "U:instructions", r->instructions,
         "o:qemu", btrail_json_new(
@@ -560,6 +652,11 @@ static JsonObject *manifest(const struct recording *r)
             "s:sha256", r->qemu_sha256, "s:icount", r->icount, NULL), NULL);
 
     recording_add_json(r, o);
+    if (version_of(r) == VERSION_RING) {
+        btrail_json_add(o, "o:begin", btrail_json_new(
+            "s:base", r->base, "U:offset", r->begin.offset,
+            "U:icount", r->begin.icount, "u:vcpu", r->begin.vcpu, NULL), NULL);
+    }
     if (r->complete) {
         json_object_set_object_member(o, "log", file_json(&r->log));
     }

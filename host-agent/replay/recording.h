@@ -6,6 +6,8 @@
  *   replay.log      what came to the guest from outside, as QEMU has logged it
  *   files/          what the guest began with: disks, kernel, firmware, and
  *                   the base, if it was not switched on then but ran already
+ *   ring/           what it began with later, if only its last part is kept: a
+ *                   base, and what disks had by then that files/ has not
  *   trace.btrail    the branches, made by the first replay
  *   fingerprints    what later replays are compared with
  *   checkpoints     from which they get to a place (saved-checkpoints.h)
@@ -20,6 +22,7 @@
 
 #include <json-glib/json-glib.h>
 
+#include "replay/log-reader.h"
 #include "util/agent-error.h"
 
 /* The state of a guest's devices and RAM, as QEMU migrates it */
@@ -29,6 +32,7 @@
 #define BTRAIL_RECORDING_MANIFEST       "recording.json"
 #define BTRAIL_RECORDING_LOG            "replay.log"
 #define BTRAIL_RECORDING_FILES          "files"
+#define BTRAIL_RECORDING_RING           "ring"
 #define BTRAIL_RECORDING_TRACE          "trace.btrail"
 #define BTRAIL_RECORDING_FINGERPRINTS   "fingerprints"
 
@@ -38,12 +42,15 @@
  * @source: where it was copied from, for people; may be NULL
  * @size:   in bytes
  * @sha256: of what is in it, 64 hexadecimal digits
+ * @overlay: if it is an image: the file with what the guest had written to it
+ *          when the recording begins, or NULL
  */
 struct recorded_file {
     char *name;
     char *source;
     uint64_t size;
     char *sha256;
+    char *overlay;
 };
 
 /**
@@ -59,7 +66,8 @@ struct recorded_file {
  * @icount:       the option -icount without what is particular to a process
  * @arguments:    of QEMU for a replay, see machine.h; ends with NULL
  * @files:        of struct recorded_file
- * @base:         BTRAIL_RECORDING_BASE is what the guest began with
+ * @base:         file with what the guest began with, or NULL: power-on
+ * @begin:        where the log goes on from there
  * @log:          its size and hash; the hash is NULL if not complete
  */
 struct recording {
@@ -74,7 +82,8 @@ struct recording {
     char *icount;
     char **arguments;
     GPtrArray *files;
-    bool base;
+    char *base;
+    struct log_start begin;
     struct recorded_file log;
 };
 
@@ -86,6 +95,13 @@ void recording_free(struct recording *r);
 void recording_add_file(struct recording *r, const char *name,
                         const char *source, uint64_t size,
                         const char *sha256);
+
+/* NULL if there is no file of this name */
+struct recorded_file *recording_find_file(const struct recording *r,
+                                          const char *name);
+
+/* Removes the files whose names begin so, from the list only. */
+void recording_remove_files(struct recording *r, const char *prefix);
 
 /* Of a file of the folder, to be freed */
 char *recording_path(const struct recording *r, const char *name);

@@ -278,7 +278,64 @@ static bool check_images(const struct recording *r, GError **error)
             return false;
         }
     }
+    for (unsigned i = 0; i < r->files->len; i++) {
+        const struct recorded_file *f = g_ptr_array_index(r->files, i);
+        g_autofree char *path = f->overlay ? recording_path(r, f->overlay) :
+                                NULL;
+
+        if (path && !image_check_overlay(path, error)) {
+            return false;
+        }
+    }
     return true;
+}
+
+/*
+ * A drive whose image has an overlay: QEMU gets both from us, and uses no name
+ * that the overlay has in it.
+ */
+static char *add_overlay(const char *value, const struct recorded_file *f)
+{
+    g_autoptr(GPtrArray) list = option_list_parse(value, NULL);
+    g_autofree char *file = option_list_take(list, "file");
+    g_autofree char *format = option_list_take(list, "format");
+    g_autofree char *name = g_strdup_printf("recording/%s", f->overlay);
+
+    option_list_set(list, "driver", "qcow2");
+    option_list_set(list, "file.driver", "file");
+    option_list_set(list, "file.filename", name);
+    option_list_set(list, "backing.driver", format);
+    option_list_set(list, "backing.file.driver", "file");
+    option_list_set(list, "backing.file.filename", file);
+    return option_list_format(list, NULL);
+}
+
+/* Of the image of a drive, or NULL */
+static const struct recorded_file *overlaid(const struct recording *r,
+                                            const char *value)
+{
+    g_autoptr(GPtrArray) list = option_list_parse(value, NULL);
+    const char *file = option_list_get(list, "file");
+    const char *prefix = "recording/";
+    const struct recorded_file *f = file && g_str_has_prefix(file, prefix) ?
+        recording_find_file(r, file + strlen(prefix)) : NULL;
+
+    return f && f->overlay ? f : NULL;
+}
+
+static void add_overlays(const struct recording *r, char **arguments)
+{
+    for (char **a = arguments; *a; a++) {
+        const struct recorded_file *f = !strcmp(*a, "-drive") ?
+                                        overlaid(r, a[1]) : NULL;
+
+        if (f) {
+            char *value = add_overlay(a[1], f);
+
+            g_free(a[1]);
+            a[1] = value;
+        }
+    }
 }
 
 /* A character device that leads to where a port of QEMU's would */
@@ -341,6 +398,7 @@ char **replay_arguments_new(const struct recording *r, const char *serial,
         return NULL;
     }
     arguments = g_strdupv(r->arguments);
+    add_overlays(r, arguments);
     if (serial) {
         connect_port(arguments, serial);
     }

@@ -7,7 +7,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "replay/log-reader.h"
 #include "replay/replay-log.h"
 #include "util/json.h"
 
@@ -56,11 +55,10 @@ static bool kind_of(unsigned type, enum replay_log_kind *kind)
     }
 }
 
-static void read_events(struct log_reader *r, uint64_t icount,
+static void read_events(struct log_reader *r, uint64_t at, uint64_t icount,
                         struct replay_log_place *place)
 {
     struct log_event event;
-    uint64_t at = 0;
 
     while (log_reader_next(r, &event)) {
         struct replay_log_event e = {
@@ -83,8 +81,9 @@ static void read_events(struct log_reader *r, uint64_t icount,
     }
 }
 
-bool replay_log_find(const char *path, uint64_t icount,
-                     struct replay_log_place *place, GError **error)
+bool replay_log_find(const char *path, const struct log_start *start,
+                     uint64_t icount, struct replay_log_place *place,
+                     GError **error)
 {
     FILE *file = fopen(path, "re");
     struct log_reader r;
@@ -93,8 +92,8 @@ bool replay_log_find(const char *path, uint64_t icount,
     if (!file) {
         return btrail_agent_error_errno(error, path);
     }
-    log_reader_begin(&r, file);
-    read_events(&r, icount, place);
+    log_reader_begin(&r, file, start);
+    read_events(&r, start->icount, icount, place);
     fclose(file);
     return !r.bad ||
            btrail_agent_fail(error, BTRAIL_AGENT_ERROR_PROTOCOL, "%s is "

@@ -8,6 +8,7 @@
 
 #include <json-glib/json-glib.h>
 
+#include "replay/log-reader.h"
 #include "util/agent-error.h"
 
 /* What the guest can get from outside */
@@ -56,12 +57,13 @@ struct replay_log_place {
 };
 
 /*
- * Reads a log up to what comes after an instruction.  A log that is cut off
- * ends there.  Errors: PROTOCOL (it is damaged, or of another QEMU), and those
- * of the file.
+ * Reads a log from @start up to what comes after an instruction.  A log that is
+ * cut off ends there.  Errors: PROTOCOL (it is damaged, or of another QEMU), and
+ * those of the file.
  */
-bool replay_log_find(const char *path, uint64_t icount,
-                     struct replay_log_place *place, GError **error);
+bool replay_log_find(const char *path, const struct log_start *start,
+                     uint64_t icount, struct replay_log_place *place,
+                     GError **error);
 
 /* For people: "request 12 of a disk" */
 char *replay_log_describe(const struct replay_log_event *e);

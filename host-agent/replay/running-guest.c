@@ -4,7 +4,6 @@
  */
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -12,6 +11,7 @@
 #include <unistd.h>
 
 #include "monitor/qmp.h"
+#include "replay/guest-state.h"
 #include "replay/machine.h"
 #include "replay/running-arguments.h"
 #include "replay/running-guest.h"
@@ -20,9 +20,6 @@
 
 #define CONNECT_MS      10000
 #define COMMAND_MS      60000
-#define POLL_US         2000
-/* QEMU's own limit of 128 MiB/s would keep the guest waiting. */
-#define BANDWIDTH       (UINT64_C(1) << 40)
 /* Longer than any command line of QEMU */
 #define MAX_ARGUMENTS   (1u << 20)
 
@@ -220,86 +217,6 @@ bool running_guest_check_images(struct running_guest *g,
     return node;
 }
 
-/* Passes QEMU a file to write to, which it need not be able to open. */
-static bool pass(struct running_guest *g, const char *path, gint64 *set,
-                 GError **error)
-{
-    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    g_autoptr(JsonNode) node = NULL;
-
-    if (fd < 0) {
-        return btrail_agent_error_errno(error, path);
-    }
-    node = btrail_qmp_execute(g->qmp, "add-fd", NULL, fd, COMMAND_MS, -1,
-                              error);
-    close(fd);
-    *set = node && JSON_NODE_HOLDS_OBJECT(node) ?
-           btrail_json_int(json_node_get_object(node), "fdset-id", -1) : -1;
-    return node && *set >= 0;
-}
-
-static bool is_cancelled(const struct running_guest *g)
-{
-    GPollFD p = { .fd = g->cancel_fd, .events = G_IO_IN };
-
-    return g->cancel_fd >= 0 && g_poll(&p, 1, 0) > 0;
-}
-
-static bool wait_saved(struct running_guest *g, GError **error)
-{
-    for (;;) {
-        g_autoptr(JsonNode) node = execute(g, "query-migrate", NULL, error);
-        JsonObject *o = node && JSON_NODE_HOLDS_OBJECT(node) ?
-                        json_node_get_object(node) : NULL;
-        const char *status = o ? btrail_json_string(o, "status") : NULL;
-
-        if (!node || !g_strcmp0(status, "completed")) {
-            return node;
-        }
-        if (!g_strcmp0(status, "failed") || !g_strcmp0(status, "cancelled")) {
-            const char *why = btrail_json_string(o, "error-desc");
-
-            return refuse(error, "QEMU has not saved the guest: %s",
-                          why ? why : status);
-        }
-        if (is_cancelled(g)) {
-            command(g, "migrate_cancel", NULL, NULL);
-            return btrail_agent_fail(error, BTRAIL_AGENT_ERROR_CANCELLED,
-                                     "cancelled");
-        }
-        g_usleep(POLL_US);
-    }
-}
-
-static bool migrate(struct running_guest *g, gint64 set, GError **error)
-{
-    g_autofree char *uri = g_strdup_printf("file:/dev/fdset/%" G_GINT64_FORMAT,
-                                           set);
-
-    return command(g, "migrate", btrail_json_new("s:uri", uri, NULL), error) &&
-           wait_saved(g, error);
-}
-
-/* With the whole of the disk's bandwidth, and as it was afterwards */
-static bool migrate_fast(struct running_guest *g, gint64 set, GError **error)
-{
-    g_autoptr(JsonNode) node = execute(g, "query-migrate-parameters", NULL,
-                                       error);
-    gint64 before = node && JSON_NODE_HOLDS_OBJECT(node) ?
-        btrail_json_int(json_node_get_object(node), "max-bandwidth", -1) : -1;
-    bool ok;
-
-    if (!node || before < 0 ||
-        !command(g, "migrate-set-parameters",
-                 btrail_json_new("U:max-bandwidth", BANDWIDTH, NULL), error)) {
-        return false;
-    }
-    ok = migrate(g, set, error);
-    return command(g, "migrate-set-parameters",
-                   btrail_json_new("U:max-bandwidth", (uint64_t)before, NULL),
-                   ok ? error : NULL) && ok;
-}
-
 static bool stop(struct running_guest *g, GError **error)
 {
     g_autoptr(JsonNode) node = execute(g, "query-status", NULL, error);
@@ -314,15 +231,8 @@ static bool stop(struct running_guest *g, GError **error)
 bool running_guest_save(struct running_guest *g, const char *path,
                         GError **error)
 {
-    gint64 set = -1;
-    bool ok = pass(g, path, &set, error) && stop(g, error) &&
-              migrate_fast(g, set, error);
-
-    if (set >= 0) {
-        command(g, "remove-fd",
-                btrail_json_new("U:fdset-id", (uint64_t)set, NULL), NULL);
-    }
-    return ok;
+    return stop(g, error) &&
+           guest_state_save(g->qmp, path, g->cancel_fd, error);
 }
 
 bool running_guest_resume(struct running_guest *g, GError **error)

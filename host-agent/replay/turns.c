@@ -22,7 +22,7 @@ struct turn {
 
 struct turns {
     GArray *list;               /* not empty */
-    uint64_t end;
+    uint64_t begin, end;
 };
 
 static void add_turn(struct turns *t, unsigned vcpu)
@@ -47,13 +47,15 @@ static bool damaged(GError **error)
     return false;
 }
 
-static bool read_log(struct turns *t, FILE *file, GError **error)
+static bool read_log(struct turns *t, FILE *file,
+                     const struct log_start *start, GError **error)
 {
     struct log_reader r;
     struct log_event e = { 0 };
 
-    log_reader_begin(&r, file);
-    add_turn(t, 0);
+    log_reader_begin(&r, file, start);
+    t->begin = t->end = start->icount;
+    add_turn(t, start->vcpu);
     /* No device of a recording takes sound. */
     while (log_reader_next(&r, &e) && e.type != LOG_AUDIO_IN) {
         if (e.type == LOG_INSTRUCTION) {
@@ -68,7 +70,8 @@ static bool read_log(struct turns *t, FILE *file, GError **error)
     return (!r.bad && e.type != LOG_AUDIO_IN) || damaged(error);
 }
 
-struct turns *turns_load(const char *path, GError **error)
+struct turns *turns_load(const char *path, const struct log_start *start,
+                         GError **error)
 {
     FILE *file = fopen(path, "re");
     struct turns *t;
@@ -80,7 +83,7 @@ struct turns *turns_load(const char *path, GError **error)
     }
     t = g_new0(struct turns, 1);
     t->list = g_array_new(FALSE, FALSE, sizeof(struct turn));
-    ok = read_log(t, file, error);
+    ok = read_log(t, file, start, error);
     fclose(file);
     if (!ok) {
         turns_free(t);
@@ -97,11 +100,12 @@ void turns_free(struct turns *t)
     }
 }
 
-/* The turn of an instruction, counted from 1 on */
+/* The turn of an instruction, counted from 1 on; the first one if it is before
+ * that */
 static unsigned turn_of(const struct turns *t, uint64_t instruction)
 {
     return BTRAIL_UP_TO(t->list->data, t->list->len, struct turn, begin,
-                        instruction);
+                        MAX(instruction, t->begin));
 }
 
 unsigned turns_vcpu(const struct turns *t, uint64_t instruction)
@@ -120,7 +124,7 @@ bool turns_last(const struct turns *t, unsigned vcpu, uint64_t before,
         return before;
     }
     end = MIN(before, t->end);
-    for (unsigned n = end ? turn_of(t, end - 1) : 0; n; n--) {
+    for (unsigned n = end > t->begin ? turn_of(t, end - 1) : 0; n; n--) {
         const struct turn *turn = &g_array_index(t->list, struct turn, n - 1);
 
         if (turn->vcpu == vcpu) {

@@ -14,16 +14,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "replay/log-reader.h"
 #include "util/agent-error.h"
 
 struct turns;
 
 /*
- * Reads the log of a recording.  What is cut off at its end is left out.
+ * Reads the log of a recording from @start on.  What is cut off at its end is
+ * left out.
  *
  * Errors: SYSTEM; PROTOCOL (it is damaged, or of another QEMU).
  */
-struct turns *turns_load(const char *path, GError **error);
+struct turns *turns_load(const char *path, const struct log_start *start,
+                         GError **error);
 void turns_free(struct turns *t);
 
 /* The vCPU that executes an instruction; behind the end, the last one */

@@ -15,11 +15,13 @@ static void check_file(const struct recorded_file *f)
 {
     g_auto(GStrv) parts = g_strsplit(f->name, "/", -1);
 
-    fuzz_require(!strcmp(parts[0], "files") && parts[1]);
+    fuzz_require(parts[1] && (!strcmp(parts[0], "files") ||
+                              (!strcmp(parts[0], "ring") && !parts[2])));
     for (char **p = parts; *p; p++) {
         fuzz_require(**p && strcmp(*p, ".") && strcmp(*p, ".."));
     }
     fuzz_require(strlen(f->sha256) == 64);
+    fuzz_require(!f->overlay || g_str_has_prefix(f->overlay, "ring/"));
 }
 
 /* A path of a value is that of a file of the recording. */

@@ -42,27 +42,35 @@ static void check_place(const struct replay_log_place *place)
     }
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static void check_from(const char *path, const struct log_start *start)
 {
-    int fd = memfd_create("log", MFD_CLOEXEC);
-    g_autofree char *path = g_strdup_printf("/proc/self/fd/%d", fd);
     g_autoptr(GError) error = NULL, other = NULL;
     struct replay_log_place place = { 0 };
-    struct turns *turns;
+    struct turns *turns = turns_load(path, start, &error);
 
-    fuzz_require(fd >= 0 && write(fd, data, size) == (ssize_t)size);
-    turns = turns_load(path, &error);
     fuzz_require(!turns == !!error);
     if (turns) {
         fuzz_accepted();
         check_turns(turns);
         turns_free(turns);
     }
-    if (replay_log_find(path, PLACE, &place, &other)) {
+    if (replay_log_find(path, start, PLACE, &place, &other)) {
         fuzz_require(!other);
         check_place(&place);
     } else {
         fuzz_require(other);
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    int fd = memfd_create("log", MFD_CLOEXEC);
+    g_autofree char *path = g_strdup_printf("/proc/self/fd/%d", fd);
+    const struct log_start starts[] = { { 0 }, { size / 2, PLACE / 2, 1 } };
+
+    fuzz_require(fd >= 0 && write(fd, data, size) == (ssize_t)size);
+    for (unsigned i = 0; i < G_N_ELEMENTS(starts); i++) {
+        check_from(path, &starts[i]);
     }
     close(fd);
     return 0;

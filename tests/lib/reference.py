@@ -31,6 +31,20 @@ def state(monitor, folder, megabytes):
             for what in ('registers -a', 'lapic', 'pic')] + [memory]
 
 
+def with_overlays(manifest):
+    """QEMU's arguments, with what disks had when the recording begins"""
+    arguments = manifest['arguments']
+    for f in manifest['files']:
+        if 'overlay' in f:
+            arguments = [a.replace(
+                f'file=recording/{f["name"]},format=raw',
+                'driver=qcow2,file.driver=file,file.filename=recording/'
+                f'{f["overlay"]},backing.driver=raw,backing.file.driver=file,'
+                f'backing.file.filename=recording/{f["name"]}')
+                for a in arguments]
+    return arguments
+
+
 class Reference:
     """A replay by QEMU alone, which only goes forward"""
 
@@ -40,14 +54,16 @@ class Reference:
             manifest = json.load(f)
         self.dir = tempfile.mkdtemp(prefix='backtrail-')
         os.symlink(folder, os.path.join(self.dir, 'recording'))
-        arguments = manifest['arguments']
+        arguments = with_overlays(manifest)
+        base = (manifest['begin']['base'] if 'begin' in manifest else
+                'files/base' if manifest['version'] == 2 else None)
         self.serial = os.path.join(self.dir, 'serial')
         if '-serial' in arguments:
             arguments[arguments.index('-serial') + 1] = f'file:{self.serial}'
         self.process = qemu.spawn(
             [qemu.patched(), *arguments, '-S',
-             *(('-incoming', 'file:recording/files/base')
-               if manifest['version'] == 2 else ()), '-icount',
+             *(('-incoming', f'file:recording/{base}') if base else ()),
+             '-icount',
              manifest['qemu']['icount'] +
              ',rr=replay,rrfile=recording/replay.log',
              '-qmp', 'unix:qmp,server=on,wait=off'], cwd=self.dir)

@@ -309,6 +309,45 @@ static void test_hostile_image(struct fixture *f, gconstpointer data)
     recording_free(r);
 }
 
+/* What a guest had written to an image when the recording begins */
+static void test_overlay(struct fixture *f, gconstpointer data)
+{
+    static const char head[104] = "QFI\xfb\0\0\0\3\0\0\0\0\0\0\0\x70";
+    static const char elsewhere[80] = {
+        'Q', 'F', 'I', '\xfb', [7] = 3, [79] = 4
+    };
+    struct recording *r = recording_new(f->folder);
+    g_autoptr(GError) error = NULL;
+    g_auto(GStrv) arguments = NULL;
+    struct recorded_file *image;
+
+    g_assert_cmpint(g_mkdir("files", 0777), ==, 0);
+    g_assert_cmpint(g_mkdir("ring", 0777), ==, 0);
+    g_assert_true(g_file_set_contents("files/x", "", 0, NULL));
+    recording_add_file(r, "files/y", NULL, 0, NULL);
+    recording_add_file(r, "files/x", NULL, 0, NULL);
+    image = recording_find_file(r, "files/x");
+    image->overlay = g_strdup("ring/o");
+    r->arguments = g_strsplit("-drive file=recording/files/x,format=raw,"
+                              "if=none,id=a,snapshot=on", " ", -1);
+
+    g_assert_true(g_file_set_contents("ring/o", elsewhere, sizeof(elsewhere),
+                                      NULL));
+    g_assert_null(replay_arguments_new(r, NULL, &error));
+    g_assert_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_COMMAND);
+
+    /* The file that it names is not used. */
+    g_assert_true(g_file_set_contents("ring/o", head, sizeof(head), NULL));
+    arguments = replay_arguments_new(r, NULL, NULL);
+    g_assert_nonnull(arguments);
+    g_assert_cmpstr(arguments[1], ==,
+                    "if=none,id=a,snapshot=on,driver=qcow2,file.driver=file,"
+                    "file.filename=recording/ring/o,backing.driver=raw,"
+                    "backing.file.driver=file,"
+                    "backing.file.filename=recording/files/x");
+    recording_free(r);
+}
+
 /* A character device of the user's own, with a name that QEMU gives, too */
 static void test_named_port(struct fixture *f, gconstpointer data)
 {
@@ -346,6 +385,8 @@ int main(int argc, char **argv)
                test_hostile, tear_down);
     g_test_add("/machine/hostile-image", struct fixture, NULL, set_up,
                test_hostile_image, tear_down);
+    g_test_add("/machine/overlay", struct fixture, NULL, set_up, test_overlay,
+               tear_down);
     g_test_add("/machine/named-port", struct fixture, NULL, set_up,
                test_named_port, tear_down);
     return g_test_run();

@@ -216,7 +216,8 @@ static void test_manifest(struct fixture *f, gconstpointer data)
         { "\"size\" : 6", "\"size\" : -6", "without name, size" },
         { "\"size\" : 6", "\"size\" : \"6\"", "without name, size" },
         { "backtrail recording", "other", "not a recording" },
-        { "\"version\" : 1", "\"version\" : 3", "version 3" },
+        { "\"version\" : 1", "\"version\" : 4", "version 4" },
+        { "\"version\" : 1", "\"version\" : 3", "where it begins" },
         { "shift=5", "rr=record", "icount" },
         { "shift=5", "shift=5,rrfile=/x", "icount" },
         { "\"arguments\"", "\"other\"", "no arguments" },
@@ -241,6 +242,64 @@ static void test_manifest(struct fixture *f, gconstpointer data)
     }
 }
 
+/* Saves a manifest with another text behind a member's name. */
+static void change(struct fixture *f, const struct recording *r,
+                   const char *member, const char *from, const char *to)
+{
+    g_autofree char *p = path(f, "recording.json"), *text = NULL;
+    g_autofree char *other = NULL;
+    char *at;
+
+    g_assert_true(recording_save(r, NULL));
+    g_assert_true(g_file_get_contents(p, &text, NULL, NULL));
+    at = strstr(text, member);
+    g_assert_nonnull(at);
+    at = strstr(at, from);
+    g_assert_nonnull(at);
+    other = g_strdup_printf("%.*s%s%s", (int)(at - text), text, to,
+                            at + strlen(from));
+    write_file(f, "recording.json", other, -1);
+}
+
+/* Only its last part was kept. */
+static void test_ring(struct fixture *f, gconstpointer data)
+{
+    struct recording *want = sample(f), *r;
+    struct recorded_file *disk = g_ptr_array_index(want->files, 0);
+    g_autofree char *ring = path(f, "ring");
+    g_autoptr(GError) error = NULL;
+
+    g_mkdir(ring, 0777);
+    write_file(f, "ring/base.3", "", 0);
+    write_file(f, "ring/overlay.0.3", "", 0);
+    recording_add_file(want, "ring/base.3", NULL, 0, EMPTY);
+    recording_add_file(want, "ring/overlay.0.3", NULL, 0, EMPTY);
+    disk->overlay = g_strdup("ring/overlay.0.3");
+    want->base = g_strdup("ring/base.3");
+    want->begin = (struct log_start) { 77, UINT64_C(1) << 40, 3 };
+
+    g_assert_true(recording_save(want, NULL));
+    r = recording_open(f->folder, &error);
+    g_assert_no_error(error);
+    g_assert_cmpstr(r->base, ==, "ring/base.3");
+    g_assert_cmpuint(r->begin.offset, ==, 77);
+    g_assert_cmpuint(r->begin.icount, ==, UINT64_C(1) << 40);
+    g_assert_cmpuint(r->begin.vcpu, ==, 3);
+    disk = g_ptr_array_index(r->files, 0);
+    g_assert_cmpstr(disk->overlay, ==, "ring/overlay.0.3");
+    g_assert_true(recording_check(r, &error));
+    g_assert_no_error(error);
+    recording_free(r);
+
+    change(f, want, "\"overlay\"", "\"ring/overlay.0.3\"", "\"ring/../x\"");
+    refused(f, "not in ring/");
+    change(f, want, "\"overlay\"", "\"ring/overlay.0.3\"", "\"ring/other\"");
+    refused(f, "none of its files");
+    change(f, want, "\"begin\"", "\"ring/base.3\"", "\"files/0-x\"");
+    refused(f, "does not say where it begins");
+    recording_free(want);
+}
+
 static void test_hash(struct fixture *f, gconstpointer data)
 {
     g_autofree char *p = path(f, "replay.log"), *hash = NULL;
@@ -260,7 +319,7 @@ static void test_base(struct fixture *f, gconstpointer data)
     g_autofree char *manifest = NULL, *text = NULL;
 
     write_file(f, "files/base", "", 0);
-    r->base = true;
+    r->base = g_strdup(BTRAIL_RECORDING_BASE);
     g_assert_true(recording_save(r, NULL));
     refused(f, "it has no base");
     recording_add_file(r, "files/base", NULL, 0, EMPTY);
@@ -268,7 +327,7 @@ static void test_base(struct fixture *f, gconstpointer data)
     recording_free(r);
     r = recording_open(f->folder, &error);
     g_assert_no_error(error);
-    g_assert_true(r->base);
+    g_assert_cmpstr(r->base, ==, BTRAIL_RECORDING_BASE);
     g_assert_true(recording_check(r, &error));
     g_assert_no_error(error);
     /* Whoever knows no bases must not switch the guest on. */
@@ -277,7 +336,7 @@ static void test_base(struct fixture *f, gconstpointer data)
     g_assert_nonnull(strstr(text, "\"version\" : 2"));
     write_file(f, "files/base", "x", 1);
     refused(f, "files/base has 1 bytes");
-    r->base = false;
+    g_clear_pointer(&r->base, g_free);
     g_assert_true(recording_save(r, NULL));
     refused(f, "it has a base");
     recording_free(r);
@@ -297,6 +356,8 @@ int main(int argc, char **argv)
     g_test_add("/recording/manifest", struct fixture, NULL, set_up,
                test_manifest, tear_down);
     g_test_add("/recording/base", struct fixture, NULL, set_up, test_base,
+               tear_down);
+    g_test_add("/recording/ring", struct fixture, NULL, set_up, test_ring,
                tear_down);
     g_test_add("/recording/hash", struct fixture, NULL, set_up, test_hash,
                tear_down);

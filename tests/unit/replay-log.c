@@ -108,8 +108,8 @@ static GByteArray *sample(void)
     return log;
 }
 
-static bool find(const GByteArray *log, uint64_t icount,
-                 struct replay_log_place *place)
+static bool find_from(const GByteArray *log, const struct log_start *start,
+                      uint64_t icount, struct replay_log_place *place)
 {
     g_autofree char *path = NULL;
     g_autoptr(GError) error = NULL;
@@ -118,10 +118,18 @@ static bool find(const GByteArray *log, uint64_t icount,
 
     g_assert_cmpint(write(fd, log->data, log->len), ==, log->len);
     close(fd);
-    ok = replay_log_find(path, icount, place, &error);
+    ok = replay_log_find(path, start, icount, place, &error);
     g_assert_true(ok == !error);
     g_unlink(path);
     return ok;
+}
+
+static bool find(const GByteArray *log, uint64_t icount,
+                 struct replay_log_place *place)
+{
+    const struct log_start start = { 0 };
+
+    return find_from(log, &start, icount, place);
 }
 
 static void assert_event(const struct replay_log_event *e, uint64_t icount,
@@ -215,6 +223,34 @@ static void test_damaged(void)
     g_assert_false(find(log, 2000, &p));
 }
 
+/* What is before it is not read, and may be anything. */
+static void test_start(void)
+{
+    g_autoptr(GByteArray) log = g_byte_array_new();
+    struct replay_log_place place;
+    struct log_start start = { .icount = 5000 };
+
+    put(log, 0xe0200d, 4);
+    put(log, 0, 8);
+    put(log, 0xff, 1);
+    start.offset = log->len;
+    put_instructions(log, 10);
+    put(log, INTERRUPT, 1);
+    put_instructions(log, 10);
+    put(log, END, 1);
+    g_assert_true(find_from(log, &start, 5000, &place));
+    g_assert_true(place.next.there);
+    g_assert_cmpuint(place.next.icount, ==, 5010);
+    g_assert_true(find_from(log, &start, 5010, &place));
+    g_assert_true(place.interrupt);
+    /* Behind the end, there is nothing. */
+    start.offset = UINT64_MAX;
+    g_assert_true(find_from(log, &start, 5010, &place));
+    g_assert_false(place.interrupt);
+    start.offset = 0;
+    g_assert_false(find_from(log, &start, 5010, &place));
+}
+
 static void test_describe(void)
 {
     struct replay_log_event e = { .there = true, .device = 2, .bytes = 60 };
@@ -241,6 +277,7 @@ int main(int argc, char **argv)
     g_test_add_func("/replay-log/each", test_each);
     g_test_add_func("/replay-log/place", test_place);
     g_test_add_func("/replay-log/cut-off", test_cut_off);
+    g_test_add_func("/replay-log/start", test_start);
     g_test_add_func("/replay-log/damaged", test_damaged);
     g_test_add_func("/replay-log/describe", test_describe);
     return g_test_run();

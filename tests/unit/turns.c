@@ -17,6 +17,7 @@ struct fixture {
     GByteArray *log;
     GArray *owners;             /* of uint32_t: the vCPU of each instruction */
     unsigned vcpu;
+    struct log_start start;
 };
 
 static void put(struct fixture *f, uint64_t n, unsigned bytes)
@@ -117,7 +118,7 @@ static struct turns *load(struct fixture *f, GError **error)
 {
     g_assert_true(g_file_set_contents(f->path, (char *)f->log->data,
                                       f->log->len, NULL));
-    return turns_load(f->path, error);
+    return turns_load(f->path, &f->start, error);
 }
 
 /* What turns say, against a list of all instructions */
@@ -246,11 +247,38 @@ static void test_damaged(struct fixture *f, gconstpointer data)
     }
 }
 
+/* What is before it is not read, and may be anything. */
+static void test_start(struct fixture *f, gconstpointer data)
+{
+    g_autoptr(GError) error = NULL;
+    struct turns *t;
+    uint64_t got;
+
+    put(f, 0xff, 1);
+    f->start = (struct log_start) { f->log->len, 1000, 1 };
+    put_instructions(f, 10);
+    put_vcpu(f, 0);
+    put_instructions(f, 5);
+    t = load(f, &error);
+    g_assert_no_error(error);
+    g_assert_cmpuint(turns_vcpu(t, 1000), ==, 1);
+    g_assert_cmpuint(turns_vcpu(t, 1009), ==, 1);
+    g_assert_cmpuint(turns_vcpu(t, 1010), ==, 0);
+    g_assert_cmpuint(turns_next(t, 0, 0), ==, 1010);
+    g_assert_cmpuint(turns_next(t, 1, 0), ==, 1000);
+    g_assert_cmpuint(turns_next(t, 0, 1015), ==, UINT64_MAX);
+    g_assert_true(turns_last(t, 1, UINT64_MAX, &got));
+    g_assert_cmpuint(got, ==, 1009);
+    g_assert_false(turns_last(t, 1, 1000, &got));
+    g_assert_false(turns_last(t, 1, 7, &got));
+    turns_free(t);
+}
+
 static void test_missing(struct fixture *f, gconstpointer data)
 {
     g_autoptr(GError) error = NULL;
 
-    g_assert_null(turns_load(f->path, &error));
+    g_assert_null(turns_load(f->path, &f->start, &error));
     g_assert_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_SYSTEM);
 }
 
@@ -264,6 +292,7 @@ int main(int argc, char **argv)
     ADD("one", test_one);
     ADD("cut", test_cut);
     ADD("damaged", test_damaged);
+    ADD("start", test_start);
     ADD("missing", test_missing);
     return g_test_run();
 }

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Saving the state of a guest: see guest-state.h
+ */
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "replay/guest-state.h"
+#include "util/json.h"
+
+#define COMMAND_MS      60000
+#define POLL_US         2000
+/* QEMU's own limit of 128 MiB/s would keep the guest waiting. */
+#define BANDWIDTH       (UINT64_C(1) << 40)
+
+/* A command; only the wait for the end can be cancelled. */
+static JsonNode *execute(struct btrail_qmp *qmp, const char *command,
+                         JsonObject *arguments, int fd, GError **error)
+{
+    return btrail_qmp_execute(qmp, command, arguments, fd, COMMAND_MS, -1,
+                              error);
+}
+
+static bool command(struct btrail_qmp *qmp, const char *name,
+                    JsonObject *arguments, GError **error)
+{
+    g_autoptr(JsonNode) node = execute(qmp, name, arguments, -1, error);
+
+    return node;
+}
+
+static JsonObject *object_of(JsonNode *node)
+{
+    return node && JSON_NODE_HOLDS_OBJECT(node) ? json_node_get_object(node) :
+           NULL;
+}
+
+/* Passes QEMU a file to write to, which it need not be able to open. */
+static bool pass(struct btrail_qmp *qmp, const char *path, gint64 *set,
+                 GError **error)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    g_autoptr(JsonNode) node = NULL;
+    JsonObject *o;
+
+    if (fd < 0) {
+        return btrail_agent_error_errno(error, path);
+    }
+    node = execute(qmp, "add-fd", NULL, fd, error);
+    close(fd);
+    o = object_of(node);
+    *set = o ? btrail_json_int(o, "fdset-id", -1) : -1;
+    return node && *set >= 0;
+}
+
+static bool is_cancelled(int cancel_fd)
+{
+    GPollFD p = { .fd = cancel_fd, .events = G_IO_IN };
+
+    return cancel_fd >= 0 && g_poll(&p, 1, 0) > 0;
+}
+
+static bool wait_saved(struct btrail_qmp *qmp, int cancel_fd, GError **error)
+{
+    for (;;) {
+        g_autoptr(JsonNode) node = execute(qmp, "query-migrate", NULL, -1,
+                                           error);
+        JsonObject *o = object_of(node);
+        const char *status = o ? btrail_json_string(o, "status") : NULL;
+
+        if (!node || !g_strcmp0(status, "completed")) {
+            return node;
+        }
+        if (!g_strcmp0(status, "failed") || !g_strcmp0(status, "cancelled")) {
+            const char *why = btrail_json_string(o, "error-desc");
+
+            return btrail_agent_fail(error, BTRAIL_AGENT_ERROR_COMMAND,
+                                     "QEMU has not saved the guest: %s",
+                                     why ? why : status);
+        }
+        if (is_cancelled(cancel_fd)) {
+            command(qmp, "migrate_cancel", NULL, NULL);
+            return btrail_agent_fail(error, BTRAIL_AGENT_ERROR_CANCELLED,
+                                     "cancelled");
+        }
+        g_usleep(POLL_US);
+    }
+}
+
+static bool migrate(struct btrail_qmp *qmp, gint64 set, int cancel_fd,
+                    GError **error)
+{
+    g_autofree char *uri = g_strdup_printf("file:/dev/fdset/%" G_GINT64_FORMAT,
+                                           set);
+
+    return command(qmp, "migrate", btrail_json_new("s:uri", uri, NULL),
+                   error) &&
+           wait_saved(qmp, cancel_fd, error);
+}
+
+static bool set_bandwidth(struct btrail_qmp *qmp, uint64_t bandwidth,
+                          GError **error)
+{
+    return command(qmp, "migrate-set-parameters",
+                   btrail_json_new("U:max-bandwidth", bandwidth, NULL), error);
+}
+
+/* With the whole of the disk's bandwidth, and as it was afterwards */
+static bool migrate_fast(struct btrail_qmp *qmp, gint64 set, int cancel_fd,
+                         GError **error)
+{
+    g_autoptr(JsonNode) node = execute(qmp, "query-migrate-parameters", NULL,
+                                       -1, error);
+    JsonObject *o = object_of(node);
+    gint64 before = o ? btrail_json_int(o, "max-bandwidth", -1) : -1;
+    bool ok;
+
+    if (!node || before < 0 || !set_bandwidth(qmp, BANDWIDTH, error)) {
+        return false;
+    }
+    ok = migrate(qmp, set, cancel_fd, error);
+    return set_bandwidth(qmp, before, ok ? error : NULL) && ok;
+}
+
+bool guest_state_save(struct btrail_qmp *qmp, const char *path, int cancel_fd,
+                      GError **error)
+{
+    gint64 set = -1;
+    bool ok = pass(qmp, path, &set, error) &&
+              migrate_fast(qmp, set, cancel_fd, error);
+
+    if (set >= 0) {
+        command(qmp, "remove-fd",
+                btrail_json_new("U:fdset-id", (uint64_t)set, NULL), NULL);
+    }
+    return ok;
+}

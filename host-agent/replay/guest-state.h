@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Saving the state of a guest that stands
+ */
+
+#ifndef BTRAIL_GUEST_STATE_H
+#define BTRAIL_GUEST_STATE_H
+
+#include "monitor/qmp.h"
+
+/**
+ * guest_state_save - save its devices and RAM, which QEMU loads with -incoming
+ * @path:      of a file that does not exist
+ * @cancel_fd: what waits ends when it becomes readable; -1 for none
+ *
+ * It still stands afterwards.  Errors: COMMAND (what QEMU says), CANCELLED, and
+ * those of QMP and of the file.
+ */
+bool guest_state_save(struct btrail_qmp *qmp, const char *path, int cancel_fd,
+                      GError **error);
+
+#endif /* BTRAIL_GUEST_STATE_H */
