@@ -575,6 +575,9 @@ int main(void)
     }
     whole("kicked", 4000, 20, false, false, 100);
     whole("kicked, records, port", 2000, 10, true, true, 300);
+    for (unsigned loops = 5; loops < 12; loops++) {
+        whole("at the end", loops, 5, false, false, 0);
+    }
     moved(4000, 5, false);
     moved(4000, 5, true);
     swept("vector", false, false, false);

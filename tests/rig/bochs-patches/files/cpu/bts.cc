@@ -58,6 +58,11 @@ const Bit64u BTS_PREDICTED = 0x10;
 // Not of any CPU: a value that is not 0 makes the model strict.
 const unsigned BX_MSR_BTS_STRICT = 0xfff;
 
+// How many instructions its late interrupt takes once BTS is off.  Choice: so
+// many that KVM has switched the guest's BTS off by then, if the guest asks for
+// it, so few that the vCPU is still loaded.
+const unsigned BTS_PMI_DELAY = 750;
+
 // Where a VMCS region keeps the records that a VM exit has left to be stored:
 // beyond all fields (see VMCS_Mapping::init_generic_mapping).
 const unsigned BTS_VMCS_OFFSET = 0xf00;
@@ -77,6 +82,7 @@ void BX_CPU_C::bts_reset(unsigned source)
   BX_CPU_THIS_PTR bts.branched = false;
   BX_CPU_THIS_PTR bts.smm_frozen = false;
   BX_CPU_THIS_PTR bts.pmi_late = BX_CPU_THIS_PTR bts.injecting = false;
+  BX_CPU_THIS_PTR bts.pmi_delay = 0;
 
   // "Processor State After Reset": INIT leaves MSRs as they are.
   if (source == BX_RESET_HARDWARE) {
@@ -156,8 +162,11 @@ void BX_CPU_C::bts_set_debugctl(Bit64u val_64)
   BX_CPU_THIS_PTR bts.watched = BX_CPU_THIS_PTR bts.on || (val_64 & BX_DEBUGCTL_BTF) != 0;
 
   // There is no next record for a late interrupt to wait for.
-  if (! BX_CPU_THIS_PTR bts.on)
-    bts_deliver_late_pmi();
+  if (BX_CPU_THIS_PTR bts.pmi_late && ! BX_CPU_THIS_PTR bts.on &&
+      BX_CPU_THIS_PTR bts.pmi_delay == 0) {
+    BX_CPU_THIS_PTR bts.pmi_delay = BTS_PMI_DELAY;
+    BX_CPU_THIS_PTR async_event = 1;
+  }
 }
 
 bool BX_CPU_C::bts_wrmsr_debugctl(Bit64u val_64)
@@ -203,6 +212,7 @@ void BX_CPU_C::bts_register_state(bx_param_c *parent)
   BXRS_PARAM_BOOL(list, smm_frozen, BX_CPU_THIS_PTR bts.smm_frozen);
   BXRS_PARAM_BOOL(list, strict, BX_CPU_THIS_PTR bts.strict);
   BXRS_PARAM_BOOL(list, pmi_late, BX_CPU_THIS_PTR bts.pmi_late);
+  BXRS_DEC_PARAM_FIELD(list, pmi_delay, BX_CPU_THIS_PTR bts.pmi_delay);
   BXRS_PARAM_BOOL(list, injecting, BX_CPU_THIS_PTR bts.injecting);
   BXRS_HEX_PARAM_FIELD(list, pending, BX_CPU_THIS_PTR bts.pending);
   BXRS_HEX_PARAM_FIELD(list, stored, BX_CPU_THIS_PTR bts.stored);
@@ -307,7 +317,16 @@ void BX_CPU_C::bts_deliver_late_pmi(void)
 {
   if (! BX_CPU_THIS_PTR bts.pmi_late) return;
   BX_CPU_THIS_PTR bts.pmi_late = false;
+  BX_CPU_THIS_PTR bts.pmi_delay = 0;
   bts_pmi();
+}
+
+// Called at each boundary between two instructions while a late interrupt is
+// delayed.
+void BX_CPU_C::bts_pmi_tick(void)
+{
+  if (--BX_CPU_THIS_PTR bts.pmi_delay == 0)
+    bts_deliver_late_pmi();
 }
 
 // Stores what is pending, at the boundary between two instructions.
@@ -465,6 +484,10 @@ void BX_CPU_C::bts_vmentry(void)
 {
   // A debug exception that VM entry finds pending is delivered.
   BX_CPU_THIS_PTR bts.branched = true;
+
+  // VM entry forgets what it does not know of.
+  if (BX_CPU_THIS_PTR bts.pmi_delay)
+    BX_CPU_THIS_PTR async_event = 1;
 
   // Type 7 is not an event that is delivered through the IDT.
   const Bit32u inject = BX_CPU_THIS_PTR vmcs.vmentry_interr_info;

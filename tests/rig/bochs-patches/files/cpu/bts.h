@@ -51,6 +51,7 @@ struct bx_bts_t {
 
   bool strict;           // the CPU does no more than the SDM promises
   bool pmi_late;         // strict: an interrupt is on its way
+  unsigned pmi_delay;    // and comes after so many instructions, if not 0
   bool injecting;        // strict: VM entry delivers an event
 
   Bit64u far_from;       // the instruction of the far branch in progress
