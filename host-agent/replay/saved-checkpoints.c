@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <gnutls/crypto.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -49,22 +50,23 @@ struct saved {
     int fd;
 };
 
-static bool mac(const uint8_t *key, const void *a, size_t a_size,
+static void mac(const uint8_t *key, const void *a, size_t a_size,
                 uint64_t index, const void *b, size_t b_size,
                 uint8_t out[MAC_SIZE])
 {
-    GHmac *hmac = g_hmac_new(G_CHECKSUM_SHA256, key, BTRAIL_USER_KEY_SIZE);
-    gsize size = MAC_SIZE;
+    gnutls_hmac_hd_t hmac;
 
-    index = GUINT64_TO_LE(index);
-    g_hmac_update(hmac, a, a_size);
-    if (b) {
-        g_hmac_update(hmac, (const void *)&index, sizeof(index));
-        g_hmac_update(hmac, b, b_size);
+    if (gnutls_hmac_init(&hmac, GNUTLS_MAC_SHA256, key,
+                         BTRAIL_USER_KEY_SIZE)) {
+        g_error("GnuTLS has no HMAC of SHA-256");
     }
-    g_hmac_get_digest(hmac, out, &size);
-    g_hmac_unref(hmac);
-    return size == MAC_SIZE;
+    index = GUINT64_TO_LE(index);
+    gnutls_hmac(hmac, a, a_size);
+    if (b) {
+        gnutls_hmac(hmac, &index, sizeof(index));
+        gnutls_hmac(hmac, b, b_size);
+    }
+    gnutls_hmac_deinit(hmac, out);
 }
 
 static bool same_mac(const uint8_t *a, const uint8_t *b)
