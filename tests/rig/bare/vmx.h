@@ -313,6 +313,15 @@ static inline void use_pages(void)
     page_area.threshold = page_area.maximum + 24;
 }
 
+/* The same, but the buffer is a page at an address that maps none yet. */
+static inline void use_window(uint64_t window)
+{
+    use_pages();
+    page_area.base = page_area.index = window;
+    page_area.maximum = window + 4096;
+    page_area.threshold = window + 8192;
+}
+
 static inline void ept_set(const void *page, unsigned rights)
 {
     struct {

@@ -20,6 +20,18 @@
 #define VM_DS           0x3000
 #define VM_BUFFER       0x4000
 
+/* What a guest executes for its DS area, and then for BTS of all branches, in
+   16-bit code */
+#define GUEST_SET_DS_AREA                                       \
+    "   movl    $0x600, %ecx\n"         /* DS_AREA */           \
+    "   movl    $0x3000, %eax\n"                                \
+    "   xorl    %edx, %edx\n"                                   \
+    "   wrmsr\n"
+#define GUEST_SET_BTS                                           \
+    "   movl    $0x1d9, %ecx\n"         /* DEBUGCTL: TR, BTS */ \
+    "   movl    $0xc0, %eax\n"                                  \
+    "   wrmsr\n"
+
 #define CPUID_1_EDX_DS      (1 << 21)
 #define CPUID_1_ECX_DTES64  (1 << 2)
 #define CPUID_1_ECX_DS_CPL  (1 << 4)

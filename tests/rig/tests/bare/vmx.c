@@ -171,10 +171,7 @@ static void page_faults(void)
     const uint64_t window = 0x8000000000;
 
     vmwrite(FIELD_EXCEPTIONS, 1 << 14);
-    use_pages();
-    page_area.base = page_area.index = window;
-    page_area.maximum = window + 4096;
-    page_area.threshold = window + 8192;
+    use_window(window);
     EQUAL(run(guest_three, 0), REASON_EXCEPTION_NMI);
     EQUAL(vmread(FIELD_INTERRUPTION), 0x80000b0e);
     EQUAL(vmread(FIELD_QUALIFICATION), window);

@@ -15,10 +15,7 @@ asm(
     "   .pushsection .rodata\n"
     "   .code16\n"
     "guest_begin:\n"
-    "   movl    $0x600, %ecx\n"         /* DS_AREA */
-    "   movl    $0x3000, %eax\n"
-    "   xorl    %edx, %edx\n"
-    "   wrmsr\n"
+    GUEST_SET_DS_AREA
     "   pushfw\n"
     "   movw    %sp, %bp\n"
     "   orw     $0x100, (%bp)\n"        /* TF */

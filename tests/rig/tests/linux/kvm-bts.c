@@ -14,13 +14,7 @@ asm(
     "   .pushsection .rodata\n"
     "   .code16\n"
     "guest_begin:\n"
-    "   movl    $0x600, %ecx\n"         /* DS_AREA */
-    "   movl    $0x3000, %eax\n"
-    "   xorl    %edx, %edx\n"
-    "   wrmsr\n"
-    "   movl    $0x1d9, %ecx\n"         /* DEBUGCTL: TR, BTS */
-    "   movl    $0xc0, %eax\n"
-    "   wrmsr\n"
+    GUEST_SET_DS_AREA GUEST_SET_BTS
     "g_jmp: jmp g_after\n"
     "   nop\n"
     "g_after: movw $3, %bx\n"
