@@ -3,8 +3,6 @@
  * The base of a recording: see base.h
  */
 
-#include <string.h>
-
 #include "replay/base.h"
 #include "util/clock.h"
 #include "util/json.h"
@@ -23,18 +21,6 @@ void base_add(const struct recording *r, struct emulator *e)
     }
 }
 
-static uint64_t size_of(const struct recording *r)
-{
-    for (unsigned i = 0; i < r->files->len; i++) {
-        const struct recorded_file *f = g_ptr_array_index(r->files, i);
-
-        if (!strcmp(f->name, r->base)) {
-            return f->size;
-        }
-    }
-    return 0;
-}
-
 static bool is_loading(struct emulator *e, bool *loading, GError **error)
 {
     g_autoptr(JsonNode) node = emulator_execute(e, "query-status", NULL, -1,
@@ -48,7 +34,9 @@ static bool is_loading(struct emulator *e, bool *loading, GError **error)
 
 bool base_wait(const struct recording *r, struct emulator *e, GError **error)
 {
-    uint64_t size = MIN(r->base ? size_of(r) : 0, UINT64_MAX / 4 / NS_PER_BYTE);
+    const struct recorded_file *f = r->base ? recording_find_file(r, r->base) :
+                                    NULL;
+    uint64_t size = MIN(f ? f->size : 0, UINT64_MAX / 4 / NS_PER_BYTE);
     uint64_t end = btrail_clock_ns() + size * NS_PER_BYTE +
                    LEAST_S * UINT64_C(1000000000);
     bool loading = r->base != NULL;
