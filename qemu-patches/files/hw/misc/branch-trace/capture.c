@@ -763,10 +763,14 @@ static void set_owner(BranchTraceCapture *capture)
                              branch_trace_control_executes(capture->control));
 }
 
-void branch_trace_capture_start(BranchTraceCapture *capture)
+bool branch_trace_capture_start(BranchTraceCapture *capture, Error **errp)
 {
+    const BranchTraceProducerOps *producer = branch_trace_producer();
     unsigned i;
 
+    if (producer->start && !producer->start(errp)) {
+        return false;
+    }
     branch_trace_capture_free(latest);
     latest = capture;
     capture->progress_ms = qemu_clock_get_ms(QEMU_CLOCK_REALTIME);
@@ -786,11 +790,13 @@ void branch_trace_capture_start(BranchTraceCapture *capture)
     set_state(capture, BRANCH_TRACE_STATE_ACTIVE, BRANCH_TRACE_REASON_COMMAND);
     set_owner(capture);
     listen_to_agent(capture);
+    return true;
 }
 
 void branch_trace_capture_end(BranchTraceCapture *capture,
                               BranchTraceReason reason, uint16_t end_reason)
 {
+    const BranchTraceProducerOps *producer = branch_trace_producer();
     BranchTraceStream *s;
     unsigned i;
 
@@ -803,6 +809,9 @@ void branch_trace_capture_end(BranchTraceCapture *capture,
         end_stream(s, end_reason);
     }
     wait_for_work(capture);
+    if (producer->stop) {
+        producer->stop();
+    }
     report_gaps(capture);
 
     if (capture->agent) {
@@ -903,11 +912,18 @@ bool branch_trace_capture_change(BranchTraceCapture *capture,
 
 BranchTraceInfo *branch_trace_capture_info(BranchTraceCapture *capture)
 {
+    const BranchTraceProducerOps *producer = branch_trace_producer();
     BranchTraceInfo *info = g_new0(BranchTraceInfo, 1);
     BranchTraceVcpuList **tail = &info->vcpus;
     BranchTraceStream *s;
     unsigned i;
 
+    if (producer) {
+        info->has_producer = true;
+        info->producer = producer->type == BTRAIL_PRODUCER_KVM
+                         ? BRANCH_TRACE_PRODUCER_KVM
+                         : BRANCH_TRACE_PRODUCER_TCG;
+    }
     if (!capture) {
         info->state = BRANCH_TRACE_STATE_INACTIVE;
         return info;

@@ -60,8 +60,8 @@ bool coroutine_fn branch_trace_capture_connect(BranchTraceCapture *capture,
                                                SocketAddress *agent,
                                                Error **errp);
 
-/* Starts a capture that is connected, and takes it over. */
-void branch_trace_capture_start(BranchTraceCapture *capture);
+/* Starts a capture that is connected, and takes it over if that succeeds. */
+bool branch_trace_capture_start(BranchTraceCapture *capture, Error **errp);
 
 /* Connects the active capture to another agent. */
 void coroutine_fn branch_trace_capture_attach(BranchTraceCapture *capture,

@@ -23,10 +23,14 @@ static bool check_start(const BranchTraceDevice *d, const char *name,
                         uint64_t buffer_size, Error **errp)
 {
     BranchTraceCapture *active = branch_trace_capture_active();
+    const BranchTraceProducerOps *producer = branch_trace_producer();
 
-    if (!branch_trace_producer()) {
+    if (!producer) {
         error_setg(errp, "this accelerator cannot trace branches: use "
-                   "'-accel tcg'");
+                   "'-accel tcg' or '-accel kvm'");
+        return false;
+    }
+    if (producer->supported && !producer->supported(errp)) {
         return false;
     }
     if (active) {
@@ -99,7 +103,8 @@ void coroutine_fn qmp_branch_trace_start(const char *name,
         branch_trace_selection_free(selection);
         return;
     }
-    options.code_pages = d->code_pages;
+    options.code_pages = branch_trace_producer()->code_forget ? d->code_pages
+                                                              : 0;
     capture = branch_trace_capture_new(&options, selection, d->control, errp);
     if (!capture) {
         return;
@@ -108,11 +113,10 @@ void coroutine_fn qmp_branch_trace_start(const char *name,
     d->busy = true;
     connected = branch_trace_capture_connect(capture, addr, errp);
     d->busy = false;
-    if (!connected || !branch_trace_device_may_start(d, errp)) {
+    if (!connected || !branch_trace_device_may_start(d, errp) ||
+        !branch_trace_capture_start(capture, errp)) {
         branch_trace_capture_free(capture);
-        return;
     }
-    branch_trace_capture_start(capture);
 }
 
 void coroutine_fn qmp_branch_trace_attach(SocketAddress *agent, Error **errp)

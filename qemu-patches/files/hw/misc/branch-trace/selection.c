@@ -22,6 +22,21 @@ static uint32_t privilege_bits(BranchTracePrivilege privilege)
     }
 }
 
+bool branch_trace_filter_has_cr3(const BranchTraceFilter *filter, uint64_t cr3)
+{
+    unsigned i;
+
+    if (!filter->cr3_count) {
+        return true;
+    }
+    for (i = 0; i < filter->cr3_count; i++) {
+        if (filter->cr3[i] == (cr3 & BTRAIL_CR3_ROOT)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static int compare_cr3(const void *a, const void *b)
 {
     uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;

@@ -54,6 +54,14 @@ static uint64_t *stream_slab_end(BranchTraceStream *s, uint64_t n)
     return &s->slab_end[n % (s->buf->slabs + 1)];
 }
 
+/* Has the producer tell what it still holds. */
+static void stream_sync(BranchTraceStream *s)
+{
+    if (s->cpu && s->ops->sync) {
+        s->ops->sync(s->cpu);
+    }
+}
+
 static void stream_set_state(BranchTraceStream *s,
                              enum btrail_vcpu_state state)
 {
@@ -322,10 +330,10 @@ static void stream_add_event(BranchTraceStream *s, uint16_t type,
 
 static void stream_time(BranchTraceStream *s, uint64_t index)
 {
-    uint64_t tsc, icount;
+    uint64_t host, tsc, icount;
 
-    s->ops->clocks(s->cpu, &tsc, &icount);
-    stream_put_event(s, index, BTRAIL_EVENT_TIME, 0, get_clock(), tsc, icount);
+    s->ops->clocks(s->cpu, &host, &tsc, &icount);
+    stream_put_event(s, index, BTRAIL_EVENT_TIME, 0, host, tsc, icount);
 }
 
 void branch_trace_stream_limit(BranchTraceStream *s)
@@ -403,7 +411,7 @@ void branch_trace_stream_set_tasks(BranchTraceStream *s,
 {
     s->tasks = tasks;
     /* After it was unplugged, no task is known until it runs again. */
-    if (s->cpu && s->state != BTRAIL_VCPU_ABSENT) {
+    if (s->cpu && s->ops->tasks && s->state != BTRAIL_VCPU_ABSENT) {
         s->ops->tasks(s->cpu);
         if (!tasks) {
             branch_trace_stream_task(s, NULL);
@@ -444,8 +452,10 @@ void branch_trace_stream_task(BranchTraceStream *s,
 
 void branch_trace_stream_vm_state(BranchTraceStream *s, bool running)
 {
-    struct btrail_event *last = s->n_events ? &s->events[s->n_events - 1]
-                                            : NULL;
+    struct btrail_event *last;
+
+    stream_sync(s);
+    last = s->n_events ? &s->events[s->n_events - 1] : NULL;
 
     /*
      * A vCPU that is held does not run when the guest is resumed.  Events for
@@ -516,6 +526,7 @@ void branch_trace_stream_unplug(BranchTraceStream *s)
 void branch_trace_stream_change(BranchTraceStream *s,
                                 const BranchTraceFilter *filter)
 {
+    stream_sync(s);
     s->filter = filter;
     if (s->state != BTRAIL_VCPU_ABSENT) {
         qatomic_set(&s->since, branch_trace_stream_index(s));
@@ -527,6 +538,9 @@ void branch_trace_stream_change(BranchTraceStream *s,
 
 void branch_trace_stream_flush(BranchTraceStream *s)
 {
+    if (s->state == BTRAIL_VCPU_RUNNING) {
+        stream_sync(s);
+    }
     /* Only if the vCPU would not have to wait for it. */
     if (!s->in_sink && s->state == BTRAIL_VCPU_RUNNING &&
         qatomic_read(&s->policy->overflow) != BTRAIL_OVERFLOW_OVERWRITE &&
@@ -590,7 +604,12 @@ void branch_trace_stream_end(BranchTraceStream *s, uint16_t reason)
 
 void branch_trace_stream_tick(BranchTraceStream *s)
 {
+    CPUState *cpu = qatomic_read(&s->cpu);
+
     qatomic_set(&s->cursor->limit, 0);
+    if (cpu && s->ops->tick) {
+        s->ops->tick(cpu);
+    }
 }
 
 bool branch_trace_stream_can_refill(BranchTraceStream *s)

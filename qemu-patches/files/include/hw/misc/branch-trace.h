@@ -35,6 +35,9 @@ typedef struct BranchTraceFilter {
     uint64_t cr3[BRANCH_TRACE_MAX_CR3];
 } BranchTraceFilter;
 
+/* Does the capture record this address space? */
+bool branch_trace_filter_has_cr3(const BranchTraceFilter *filter, uint64_t cr3);
+
 /**
  * BranchTraceTask - a task of the guest's kernel
  * @tid, @pid: of the thread, and of its process
@@ -51,21 +54,38 @@ typedef struct BranchTraceTask {
 /**
  * BranchTraceProducerOps - what an accelerator implements to make records
  *
- * All are called with the BQL held, except where it says otherwise.
+ * All are called with the BQL held, except where it says otherwise.  Those that
+ * can be NULL say so.
  *
  * @type:    enum btrail_producer
+ * @supported: can the branches of this guest be traced?  If not, sets @errp to
+ *           the reason.  NULL: always.
+ * @start:   a capture is about to start, and nothing is traced yet.  Prepares
+ *           for the first @attach.  False, with @errp, if that fails.  NULL:
+ *           there is nothing to do.
+ * @stop:    the capture for which @start succeeded has ended: no vCPU is
+ *           attached any more.  NULL as @start.
  * @cursor:  the cursor that the producer uses for @cpu
  * @attach:  start to make records of @cpu into @stream, or, with NULL, stop.
  *           Runs on the thread of @cpu, between two instructions.
  * @filter:  branch_trace_stream_filter() has changed, from the next
  *           instruction on.  Runs on the thread of @cpu, between two
  *           instructions.
+ * @sync:    adds to the stream what @cpu has done and the producer has not told
+ *           it yet.  The stream may have the vCPU wait meanwhile: then the rest
+ *           follows when it waits no more.  Runs on the thread of @cpu, or
+ *           while that does not run; not only while @cpu is attached.  NULL:
+ *           there is never anything.
+ * @tick:    the time of the next record of @cpu is to be noted.  Called from
+ *           the thread of the tick, without BQL, after it has set the limit of
+ *           the cursor.  NULL: the producer looks at the limit by itself.
  * @tasks:   branch_trace_stream_tasks() has changed: from NULL, or to it.  When
  *           it is no longer NULL, it was NULL for all vCPUs before.  Runs as
  *           @filter.  NULL if the producer cannot notice tasks.
  * @cr3:     CR3 of @cpu.  Runs on the thread of @cpu.
- * @clocks:  the guest's TSC and icount (BTRAIL_NO_ICOUNT if there is none) at
- *           this record.  Runs on the thread of @cpu, with or without BQL.
+ * @clocks:  the host's clock (get_clock()), the guest's TSC and icount
+ *           (BTRAIL_NO_ICOUNT if there is none) at this record.  Runs on the
+ *           thread of @cpu, with or without BQL.
  * @discontinuity: the flow of @cpu is about to be broken, see
  *           enum btrail_gap_reason.  The vCPU does not run.
  * @code_stale: any thread, with or without BQL, and perhaps with locks held:
@@ -74,18 +94,25 @@ typedef struct BranchTraceTask {
  * @code_forget: @cpu drops its jump cache, so that the producer calls
  *           branch_trace_stream_code_known() for each page that @cpu executes
  *           from now on.
- *           Runs on the thread of @cpu, with or without BQL.
+ *           Runs on the thread of @cpu, with or without BQL.  NULL, like
+ *           @code_stale, if the producer does not report code.
  * @tsc_hz:  frequency of the guest's TSC, or 0 if it is not known
  * @record_has: what the flags of each record have, BTRAIL_RECORD_HAS_*
  */
 typedef struct BranchTraceProducerOps {
     uint32_t type;
+    bool (*supported)(Error **errp);
+    bool (*start)(Error **errp);
+    void (*stop)(void);
     BranchTraceCursor *(*cursor)(CPUState *cpu);
     void (*attach)(CPUState *cpu, BranchTraceStream *stream);
     void (*filter)(CPUState *cpu);
+    void (*sync)(CPUState *cpu);
+    void (*tick)(CPUState *cpu);
     void (*tasks)(CPUState *cpu);
     uint64_t (*cr3)(CPUState *cpu);
-    void (*clocks)(CPUState *cpu, uint64_t *tsc, uint64_t *icount);
+    void (*clocks)(CPUState *cpu, uint64_t *host, uint64_t *tsc,
+                   uint64_t *icount);
     void (*discontinuity)(CPUState *cpu, uint16_t reason);
     void (*code_stale)(CPUState *cpu);
     void (*code_forget)(CPUState *cpu);

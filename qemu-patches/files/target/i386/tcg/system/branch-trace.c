@@ -16,6 +16,7 @@
 #include "exec/tb-flush.h"
 #include "exec/translation-block.h"
 #include "hw/misc/branch-trace.h"
+#include "qemu/timer.h"
 #include "system/cpu-timers.h"
 #include "tcg/helper-tcg.h"
 #include "tcg/branch-trace.h"
@@ -56,22 +57,6 @@ static uint32_t privilege_of(unsigned cpl)
     return cpl == 3 ? BTRAIL_PRIVILEGE_USER : BTRAIL_PRIVILEGE_KERNEL;
 }
 
-/* Does the capture record this address space? */
-static bool cr3_is_selected(const BranchTraceFilter *filter, uint64_t cr3)
-{
-    unsigned i;
-
-    if (!filter->cr3_count) {
-        return true;
-    }
-    for (i = 0; i < filter->cr3_count; i++) {
-        if (filter->cr3[i] == (cr3 & BTRAIL_CR3_ROOT)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static void update_filter(CPUX86State *env)
 {
     X86BranchTrace *bt = &env->branch_trace;
@@ -86,7 +71,7 @@ static void update_filter(CPUX86State *env)
         if (filter->privilege && bt->tasks) {
             cflags |= CF_BRANCH_TRACE_TASK;
         }
-        if (cr3_is_selected(filter, bt->cr3)) {
+        if (branch_trace_filter_has_cr3(filter, bt->cr3)) {
             bt->privilege = filter->privilege;
         }
     }
@@ -318,11 +303,13 @@ static uint64_t producer_cr3(CPUState *cpu)
     return cpu_env(cpu)->cr[3];
 }
 
-static void producer_clocks(CPUState *cpu, uint64_t *tsc, uint64_t *icount)
+static void producer_clocks(CPUState *cpu, uint64_t *host, uint64_t *tsc,
+                            uint64_t *icount)
 {
     CPUX86State *env = cpu_env(cpu);
     bool can_do_io = cpu->neg.can_do_io;
 
+    *host = get_clock();
     *icount = icount_enabled() ? instructions_executed(cpu) : BTRAIL_NO_ICOUNT;
     cpu->neg.can_do_io = true;
     *tsc = cpu_get_tsc(env) + env->tsc_offset;
