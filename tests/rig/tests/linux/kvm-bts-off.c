@@ -1,8 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Unless BTS is switched on in kvm_intel, KVM has none of it
+ * Unless BTS is switched on in kvm_intel, KVM has none of it, nor does it trace
+ * guests
  */
+#include "kvm-trace.h"
 #include "kvm-wrmsr.h"
+
+static void no_trace(struct vm *vm)
+{
+    FILE *file = fopen("/sys/module/kvm_intel/parameters/bts_trace", "r");
+    struct trace t = { .vm = *vm };
+    struct bts_trace config = { 0 };
+
+    CHECK(file != NULL);
+    CHECK(fgetc(file) == 'N');
+    fclose(file);
+    CHECK(ioctl(vm->kvm, KVM_CHECK_EXTENSION, CAP_X86_BTS_TRACE) == 0);
+    CHECK(trace_attr(&t, KVM_HAS_DEVICE_ATTR, &config) == -1 && errno == ENXIO);
+    CHECK(trace_attr(&t, KVM_SET_DEVICE_ATTR, &config) == -1 && errno == ENXIO);
+    CHECK(trace_attr(&t, KVM_GET_DEVICE_ATTR, &config) == -1 && errno == ENXIO);
+}
 
 int main(void)
 {
@@ -38,6 +55,7 @@ int main(void)
     }
     CHECK(guest_wrmsr(&vm, MSR_DEBUGCTL, 0));
     CHECK(vm_get_msr(&vm, MSR_DEBUGCTL) == 0);
+    no_trace(&vm);
     kmsg_is_calm();
     return 0;
 }

@@ -20,12 +20,14 @@
 # rig: cpus=2
 # rig: memory=1024
 # rig: linux=kvm_intel.bts=1
+# rig: linux=kvm_intel.bts_trace=1
 # rig: program=@linux/selftests/apic_bus_clock_test
 # rig: program=@linux/selftests/bts_host_test
 # rig: program=@linux/selftests/bts_hostile_test
 # rig: program=@linux/selftests/bts_msrs_test
 # rig: program=@linux/selftests/bts_nested_test
 # rig: program=@linux/selftests/bts_test
+# rig: program=@linux/selftests/bts_trace_test
 # rig: program=@linux/selftests/cpuid_test
 # rig: program=@linux/selftests/cr4_cpuid_sync_test
 # rig: program=@linux/selftests/debug_regs

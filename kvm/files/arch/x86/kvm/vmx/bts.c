@@ -27,16 +27,6 @@
 bool __read_mostly enable_bts;
 module_param_named(bts, enable_bts, bool, 0444);
 
-/* What is BTS's of the DS area */
-struct vmx_bts_ds {
-	u64 buffer_base;
-	u64 index;
-	u64 absolute_maximum;
-	u64 interrupt_threshold;
-};
-
-#define BTS_RECORD_SIZE		24
-
 /* Must be called after perf's capabilities are known. */
 void __init vmx_bts_hardware_setup(void)
 {
@@ -119,7 +109,7 @@ void vmx_bts_set_debugctl(struct kvm_vcpu *vcpu, u64 debugctl)
 void vmx_bts_switch_vmcs(struct kvm_vcpu *vcpu)
 {
 	if (vcpu->kvm->arch.bts_enabled)
-		vmx_bts_set_debugctl(vcpu, vmx_guest_debugctl_read());
+		vmx_bts_set_debugctl(vcpu, vmx_guest_debugctl_read(vcpu));
 }
 
 void vmx_bts_free_vcpu(struct kvm_vcpu *vcpu)
@@ -163,7 +153,7 @@ bool vmx_bts_drop_store(struct kvm_vcpu *vcpu, gpa_t gpa)
 	      !vmx_bts_in_page(vcpu, ds.buffer_base, BTS_RECORD_SIZE, gpa))))
 		return false;
 
-	vmx_guest_debugctl_write(vcpu, vmx_guest_debugctl_read() &
+	vmx_guest_debugctl_write(vcpu, vmx_guest_debugctl_read(vcpu) &
 				       ~DEBUGCTL_BTS_ACTIVE);
 	return true;
 }
@@ -185,7 +175,7 @@ static u32 *vmx_bts_smram(struct kvm_vcpu *vcpu, union kvm_smram *smram)
  */
 void vmx_bts_enter_smm(struct kvm_vcpu *vcpu, union kvm_smram *smram)
 {
-	u64 debugctl = vmx_guest_debugctl_read();
+	u64 debugctl = vmx_guest_debugctl_read(vcpu);
 
 	*vmx_bts_smram(vcpu, smram) = debugctl & DEBUGCTL_BTS_MASK;
 	vmx_guest_debugctl_write(vcpu, debugctl & ~DEBUGCTL_BTS_MASK);
@@ -200,7 +190,7 @@ void vmx_bts_leave_smm(struct kvm_vcpu *vcpu, const union kvm_smram *smram)
 	    (bts & ~vmx_bts_supported_debugctl(vcpu, false)))
 		return;
 
-	vmx_guest_debugctl_write(vcpu, vmx_guest_debugctl_read() | bts);
+	vmx_guest_debugctl_write(vcpu, vmx_guest_debugctl_read(vcpu) | bts);
 }
 #endif
 

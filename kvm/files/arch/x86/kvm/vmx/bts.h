@@ -16,6 +16,16 @@ extern bool __read_mostly enable_bts;
 				 DEBUGCTLMSR_BTS_OFF_OS | \
 				 DEBUGCTLMSR_BTS_OFF_USR)
 
+/* What is BTS's of the DS area */
+struct vmx_bts_ds {
+	u64 buffer_base;
+	u64 index;
+	u64 absolute_maximum;
+	u64 interrupt_threshold;
+};
+
+#define BTS_RECORD_SIZE		24
+
 void vmx_bts_hardware_setup(void);
 u64 vmx_bts_supported_debugctl(struct kvm_vcpu *vcpu, bool host_initiated);
 void vmx_bts_set_debugctl(struct kvm_vcpu *vcpu, u64 debugctl);

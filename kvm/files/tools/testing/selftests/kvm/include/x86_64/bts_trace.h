@@ -45,7 +45,7 @@ static noinline void trace(uint64_t debugctl)
 		     : "rbx", "memory", "cc");
 }
 
-static void assert_branches(void)
+static inline void assert_branches(void)
 {
 	int i;
 
