@@ -19,9 +19,12 @@
 
 /* Where firmware is, as QEMU finds it */
 #define MACHINE_FIRMWARE    BTRAIL_RECORDING_FILES "/firmware"
-/* How virtual time follows instructions: 32 ns each, and an idle guest waits
- * for nothing.  The log has a third of the size, and half of the locking. */
-#define MACHINE_ICOUNT      "shift=5,sleep=off"
+/*
+ * How virtual time follows instructions: 4 ns each, which is about what TCG
+ * takes, and an idle guest waits for nothing.  If time passed faster, the
+ * kernel's timer would interrupt the same work more often.
+ */
+#define MACHINE_ICOUNT      "shift=2,sleep=off"
 
 /**
  * struct machine_file - a file to copy
