@@ -26,6 +26,15 @@ static const char *const gaps[] = {
     [BTRAIL_GAP_DEBUGGER] = "debugger",
     [BTRAIL_GAP_CORRUPT] = "corrupt",
     [BTRAIL_GAP_PRODUCER_LOST] = "producer-lost",
+    [BTRAIL_GAP_GUEST_BTS] = "guest-bts",
+    [BTRAIL_GAP_NESTED] = "nested",
+    [BTRAIL_GAP_SMM] = "smm",
+    [BTRAIL_GAP_MODE] = "mode",
+    [BTRAIL_GAP_ADDRESS_SPACE] = "address-space",
+    [BTRAIL_GAP_UNMAPPED] = "unmapped",
+    [BTRAIL_GAP_EPT_FAULT] = "ept-fault",
+    [BTRAIL_GAP_BUFFER_FULL] = "buffer-full",
+    [BTRAIL_GAP_SPOILT] = "spoilt",
     [BTRAIL_GAP_ELSEWHERE] = "elsewhere",
 };
 

@@ -156,6 +156,18 @@ enum btrail_gap_reason {
     BTRAIL_GAP_DEBUGGER = 6,    /* a debugger moved the PC; nothing lost */
     BTRAIL_GAP_CORRUPT = 7,     /* found by a reader or the agent, not sent */
     BTRAIL_GAP_PRODUCER_LOST = 8, /* the producer died; made by the agent */
+    /* With BTRAIL_PRODUCER_KVM; how many are missing is never known. */
+    BTRAIL_GAP_GUEST_BTS = 9,   /* the guest uses BTS or PEBS itself */
+    BTRAIL_GAP_NESTED = 10,     /* a nested guest runs */
+    BTRAIL_GAP_SMM = 11,        /* system management mode */
+    BTRAIL_GAP_MODE = 12,       /* no 64-bit operating system runs */
+    BTRAIL_GAP_ADDRESS_SPACE = 13, /* of page tables that do not have the
+                                   buffer, and that must not be changed */
+    BTRAIL_GAP_UNMAPPED = 14,   /* the guest has unmapped the buffer, or QEMU
+                                   has no memory there */
+    BTRAIL_GAP_EPT_FAULT = 15,  /* the host had to get a page of the buffer */
+    BTRAIL_GAP_BUFFER_FULL = 16, /* the CPU's buffer, which should not be */
+    BTRAIL_GAP_SPOILT = 17,     /* the guest has written to the buffer */
 };
 
 enum btrail_pause_reason {

@@ -41,6 +41,11 @@ const BranchTraceProducerOps *branch_trace_producer(void)
     return producer;
 }
 
+unsigned branch_trace_kvm_root_entry(void)
+{
+    return branch_trace_device->kvm_root_entry;
+}
+
 /* Commands */
 
 BranchTraceDevice *branch_trace_device_get(Error **errp)
@@ -256,6 +261,12 @@ static void branch_trace_realize(DeviceState *dev, Error **errp)
         return;
     }
 
+    if (d->kvm_root_entry &&
+        (d->kvm_root_entry < 256 || d->kvm_root_entry > 511)) {
+        error_setg(errp, "kvm-root-entry must be from 256 to 511");
+        return;
+    }
+
     d->control = branch_trace_control_new();
     qemu_add_vm_change_state_handler(vm_state_changed, d);
     migration_add_notifier(&d->migration, migration_changed);
@@ -304,6 +315,7 @@ static const Property branch_trace_properties[] = {
     DEFINE_PROP_STRING("agent", BranchTraceDevice, agent_path),
     DEFINE_PROP_UINT32("code-pages", BranchTraceDevice, code_pages,
                        DEFAULT_CODE_PAGES),
+    DEFINE_PROP_UINT32("kvm-root-entry", BranchTraceDevice, kvm_root_entry, 0),
 };
 
 static void branch_trace_class_init(ObjectClass *klass, void *data)

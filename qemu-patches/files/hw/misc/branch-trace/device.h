@@ -27,6 +27,7 @@ struct BranchTraceDevice {
     char *agent_path;
     uint64_t max_buffer_size;
     uint32_t code_pages;
+    uint32_t kvm_root_entry;
     bool traced;
 
     BranchTraceControl *control;

@@ -393,6 +393,11 @@ void branch_trace_stream_cr3(BranchTraceStream *s, uint64_t cr3)
     }
 }
 
+void branch_trace_stream_gap(BranchTraceStream *s, uint16_t reason)
+{
+    stream_add_event(s, BTRAIL_EVENT_GAP, reason, BTRAIL_LOST_UNKNOWN);
+}
+
 void branch_trace_stream_discontinuity(BranchTraceStream *s, uint16_t reason)
 {
     stream_add_event(s, BTRAIL_EVENT_GAP, reason, 0);

@@ -120,6 +120,12 @@ typedef struct BranchTraceProducerOps {
     uint32_t (*record_has)(void);
 } BranchTraceProducerOps;
 
+/*
+ * The device's property 'kvm-root-entry': which entry of the guest's top-level
+ * page tables KVM may use, or 0 if the user has not said that
+ */
+unsigned branch_trace_kvm_root_entry(void);
+
 /* Called once by the accelerator that can trace. */
 void branch_trace_set_producer(const BranchTraceProducerOps *ops);
 const BranchTraceProducerOps *branch_trace_producer(void);
@@ -145,6 +151,9 @@ const struct btrail_tasks *branch_trace_stream_tasks(BranchTraceStream *s);
 /* The vCPU runs @task from the next record on; NULL: it is not known which. */
 void branch_trace_stream_task(BranchTraceStream *s,
                               const BranchTraceTask *task);
+
+/* It is not known whether records are missing here, and how many. */
+void branch_trace_stream_gap(BranchTraceStream *s, uint16_t reason);
 
 /* The next record does not follow from the last one. */
 void branch_trace_stream_discontinuity(BranchTraceStream *s, uint16_t reason);

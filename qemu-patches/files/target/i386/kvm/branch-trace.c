@@ -1,0 +1,821 @@
+/*
+ * x86 branch trace: the KVM producer
+ *
+ * The Branch Trace Store of the CPU stores a record for each branch of the
+ * guest into a buffer that is in guest memory, because the CPU stores to
+ * guest-linear addresses; and KVM adds markers that say which address space
+ * the records belong to, and where there are none.  The thread of the vCPU
+ * copies both into its stream whenever the buffer is full enough, or the tick
+ * asks for it.
+ *
+ * The buffers are in a region of memory that only exists while a capture is
+ * active, at an address where the guest expects nothing.  One entry of each of
+ * the guest's top-level page tables, which KVM sets, leads to two more tables,
+ * which are in the region, and from there to a window for each vCPU.
+ *
+ * The guest can read and write all of this.  Whatever is there is read once,
+ * and decides about nothing but the contents of the trace.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include "qemu/osdep.h"
+#include "cpu.h"
+#include "exec/address-spaces.h"
+#include "hw/boards.h"
+#include "hw/misc/branch-trace.h"
+#include "hw/misc/vmcoreinfo.h"
+#include "qapi/error.h"
+#include "qemu/madvise.h"
+#include "qemu/timer.h"
+#include "qemu/units.h"
+#include "system/hw_accel.h"
+#include "system/kvm.h"
+#include "branch-trace.h"
+#include "kvm_i386.h"
+
+/* Each vCPU has a large page to itself: the DS area, then the buffer */
+#define WINDOW_SIZE         (2 * MiB)
+#define WINDOW_USED         (DS_SIZE + BUFFER_SIZE)
+#define DS_SIZE             TARGET_PAGE_SIZE
+#define BUFFER_SIZE         (128 * KiB)
+#define BUFFER_RECORDS      (BUFFER_SIZE / sizeof(struct btrail_record))
+#define THRESHOLD_RECORDS   (BUFFER_RECORDS - 256)
+
+/* The tables are in the first window, which is not mapped for the guest. */
+#define TABLE_LEVEL4        0
+#define TABLE_LEVEL3        1
+#define TABLE_LEVEL2        2
+#define TABLE_ENTRIES       512
+
+#define TABLE_FLAGS         (PG_NX_MASK | PG_DIRTY_MASK | PG_ACCESSED_MASK | \
+                             PG_RW_MASK | PG_PRESENT_MASK)
+
+/*
+ * What Linux keeps free "for hypervisors" in its top-level tables, with 4 as
+ * with 5 levels
+ */
+#define LINUX_FREE_ENTRY    256
+#define LINUX_FREE_ENTRIES  16
+
+/* More page tables than these are not tidied up. */
+#define MAX_ROOTS           (64 * KiB)
+
+typedef struct DSArea {
+    uint64_t base;
+    uint64_t index;
+    uint64_t maximum;
+    uint64_t threshold;
+} DSArea;
+
+/**
+ * KVMBranchTrace - what the producer knows of a vCPU
+ * @stream:      NULL if the vCPU is not traced
+ * @window:      its memory, and @offset, where that is in the region
+ * @next, @end:  records in the buffer that were there when it was last looked
+ *               at and are not in the stream yet
+ * @due:         the buffer is to be looked at; set by any thread
+ * @enabled:     KVM has been told to trace the vCPU, with these:
+ * @five_levels: of page tables
+ * @install:     KVM may set entries that are 0
+ * @off_reason:  why there are no records, KVM_BTS_TRACE_OFF_*, or 0
+ * @cr3:         CR3 that labels the next record
+ * @privilege:   which branches are recorded, BTRAIL_PRIVILEGE_*; 0 while the
+ *               filter excludes CR3
+ * @host, @tsc:  the time after which the records in the buffer were made
+ * @timed:       they are up to date
+ * @roots:       page tables that the vCPU has had, as keys
+ */
+typedef struct KVMBranchTrace {
+    BranchTraceCursor cursor;
+    BranchTraceStream *stream;
+    CPUState *cpu;
+    uint8_t *window;
+    uint64_t offset;
+    unsigned next;
+    unsigned end;
+    bool due;
+    bool enabled;
+    bool five_levels;
+    bool install;
+    uint32_t off_reason;
+    uint32_t privilege;
+    uint64_t cr3;
+    uint64_t host;
+    uint64_t tsc;
+    bool timed;
+    GHashTable *roots;
+} KVMBranchTrace;
+
+/* The region, and what is the same for all vCPUs of a capture */
+static struct {
+    MemoryRegion region;
+    uint8_t *memory;
+    uint64_t size;
+    hwaddr gpa;
+    unsigned root_index;
+    VMCoreInfoState *vmcoreinfo;
+    KVMBranchTrace *vcpus;
+    GHashTable *roots;
+} session;
+
+static KVMBranchTrace *get_vcpu(CPUState *cpu)
+{
+    return X86_CPU(cpu)->kvm_branch_trace;
+}
+
+/* The region */
+
+static uint64_t root_entry(bool five_levels)
+{
+    unsigned table = five_levels ? TABLE_LEVEL4 : TABLE_LEVEL3;
+
+    return (session.gpa + table * TARGET_PAGE_SIZE) | TABLE_FLAGS;
+}
+
+/* Where the guest has the byte of the region at @offset */
+static uint64_t linear_address(bool five_levels, uint64_t offset)
+{
+    unsigned shift = five_levels ? 48 : 39;
+
+    return sextract64((uint64_t)session.root_index << shift, 0, shift + 9) +
+           offset;
+}
+
+static void write_tables(void)
+{
+    uint64_t *level4 = (uint64_t *)session.memory +
+                       TABLE_LEVEL4 * TABLE_ENTRIES;
+    uint64_t *level3 = (uint64_t *)session.memory +
+                       TABLE_LEVEL3 * TABLE_ENTRIES;
+    uint64_t *level2 = (uint64_t *)session.memory +
+                       TABLE_LEVEL2 * TABLE_ENTRIES;
+    uint64_t offset;
+
+    qatomic_set(level4, root_entry(false));
+    for (offset = 0; offset < session.size; offset += GiB) {
+        uint64_t table = TABLE_LEVEL2 + offset / GiB;
+
+        qatomic_set(level3++, (session.gpa + table * TARGET_PAGE_SIZE) |
+                              TABLE_FLAGS);
+    }
+    for (offset = WINDOW_SIZE; offset < session.size; offset += WINDOW_SIZE) {
+        qatomic_set(level2 + offset / WINDOW_SIZE,
+                    (session.gpa + offset) | PG_PSE_MASK | TABLE_FLAGS);
+    }
+}
+
+static unsigned phys_bits(void)
+{
+    unsigned guest_bits = X86_CPU(first_cpu)->phys_bits;
+    uint32_t eax;
+
+    host_cpuid(0x80000008, 0, &eax, NULL, NULL, NULL);
+    return guest_bits ? MIN(guest_bits, eax & 0xff) : eax & 0xff;
+}
+
+/*
+ * A place where neither RAM nor what firmware or an operating system moves
+ * there can be: they begin at the bottom and at the top.
+ */
+static bool find_place(void)
+{
+    unsigned bits = phys_bits();
+    hwaddr step = 1ULL << (bits - 6);
+    hwaddr gpa;
+
+    for (gpa = 48 * step; gpa >= 16 * step; gpa -= step) {
+        MemoryRegionSection section =
+            memory_region_find(get_system_memory(), gpa, session.size);
+
+        if (!section.mr) {
+            session.gpa = gpa;
+            return true;
+        }
+        memory_region_unref(section.mr);
+    }
+    return false;
+}
+
+/* Done once; the memory is not used unless a capture is active. */
+static bool make_region(Error **errp)
+{
+    unsigned vcpus = current_machine->smp.max_cpus;
+    unsigned i;
+
+    if (session.vcpus) {
+        return true;
+    }
+    session.size = (1 + vcpus) * WINDOW_SIZE;
+    session.memory = qemu_anon_ram_alloc(session.size, NULL, false,
+                                         false);
+    if (!session.memory) {
+        error_setg_errno(errp, errno, "cannot allocate the buffers of a "
+                         "branch trace");
+        return false;
+    }
+    memory_region_init_ram_device_ptr(&session.region,
+                                      OBJECT(current_machine),
+                                      "branch-trace", session.size,
+                                      session.memory);
+    session.vcpus = g_new0(KVMBranchTrace, vcpus);
+    for (i = 0; i < vcpus; i++) {
+        session.vcpus[i].offset = (1 + i) * WINDOW_SIZE;
+        session.vcpus[i].window = session.memory + (1 + i) * WINDOW_SIZE;
+    }
+    return true;
+}
+
+/* Which entry of the guest's top-level tables may be used? */
+
+#define NOTE_NAME           "VMCOREINFO"
+#define NOTE_BEGIN          "OSRELEASE="
+#define NOTE_NAME_OFFSET    12      /* behind three numbers of 32 bits */
+#define NOTE_OFFSET         24
+
+/*
+ * Has a kernel of Linux said that it runs, by the VMCOREINFO note for crash
+ * dumps?  A guest that lies gets what it has asked for.
+ */
+static bool guest_is_linux(void)
+{
+    const VMCoreInfoState *v = session.vmcoreinfo;
+    const MemTxAttrs attrs = { .memory = true };
+    char note[NOTE_OFFSET + sizeof(NOTE_BEGIN) - 1];
+
+    return v && qatomic_read(&v->has_vmcoreinfo) &&
+           address_space_read(&address_space_memory,
+                              le64_to_cpu(v->vmcoreinfo.paddr), attrs, note,
+                              sizeof(note)) == MEMTX_OK &&
+           !memcmp(note + NOTE_NAME_OFFSET, NOTE_NAME, sizeof(NOTE_NAME)) &&
+           !memcmp(note + NOTE_OFFSET, NOTE_BEGIN, sizeof(NOTE_BEGIN) - 1);
+}
+
+static bool may_install(void)
+{
+    return branch_trace_kvm_root_entry() || guest_is_linux();
+}
+
+/* Removes our entry from page tables that have it. */
+static void scrub_root(gpointer key, gpointer value, gpointer opaque)
+{
+    hwaddr addr = *(uint64_t *)key + session.root_index * sizeof(uint64_t);
+    hwaddr offset, len = sizeof(uint64_t);
+    uint64_t *entry, old;
+    MemoryRegion *mr;
+
+    RCU_READ_LOCK_GUARD();
+    mr = address_space_translate(&address_space_memory, addr, &offset, &len,
+                                 true, MEMTXATTRS_UNSPECIFIED);
+    if (len < sizeof(uint64_t) ||
+        !memory_access_is_direct(mr, true, MEMTXATTRS_UNSPECIFIED)) {
+        return;
+    }
+    entry = qemu_map_ram_ptr(mr->ram_block, offset);
+    old = qatomic_read(entry);
+    if (((old ^ root_entry(false)) & ~PG_ACCESSED_MASK &&
+         (old ^ root_entry(true)) & ~PG_ACCESSED_MASK) ||
+        qatomic_cmpxchg(entry, old, 0) != old) {
+        return;
+    }
+    memory_region_set_dirty(mr, offset, sizeof(uint64_t));
+}
+
+/* From the buffer to the stream */
+
+static DSArea *ds_area(KVMBranchTrace *t)
+{
+    return (DSArea *)t->window;
+}
+
+static uint64_t buffer_address(KVMBranchTrace *t)
+{
+    return linear_address(t->five_levels, t->offset + DS_SIZE);
+}
+
+static uint32_t privilege_of(uint64_t linear)
+{
+    return linear >> 63 ? BTRAIL_PRIVILEGE_KERNEL : BTRAIL_PRIVILEGE_USER;
+}
+
+static void update_filter(KVMBranchTrace *t)
+{
+    const BranchTraceFilter *filter = branch_trace_stream_filter(t->stream);
+
+    t->privilege = branch_trace_filter_has_cr3(filter, t->cr3)
+                   ? filter->privilege : 0;
+}
+
+static void set_cr3(KVMBranchTrace *t, uint64_t cr3)
+{
+    uint64_t root = cr3 & BTRAIL_CR3_ROOT;
+
+    if (cr3 == t->cr3) {
+        return;
+    }
+    t->cr3 = cr3;
+    branch_trace_stream_cr3(t->stream, cr3);
+    update_filter(t);
+    if (g_hash_table_size(t->roots) < MAX_ROOTS &&
+        !g_hash_table_contains(t->roots, &root)) {
+        g_hash_table_add(t->roots, g_memdup2(&root, sizeof(root)));
+    }
+}
+
+static uint16_t gap_reason(uint32_t off_reason)
+{
+    static const uint16_t reasons[] = {
+        [KVM_BTS_TRACE_OFF_MODE] = BTRAIL_GAP_MODE,
+        [KVM_BTS_TRACE_OFF_SMM] = BTRAIL_GAP_SMM,
+        [KVM_BTS_TRACE_OFF_NESTED] = BTRAIL_GAP_NESTED,
+        [KVM_BTS_TRACE_OFF_GUEST] = BTRAIL_GAP_GUEST_BTS,
+        [KVM_BTS_TRACE_OFF_ADDRESS_SPACE] = BTRAIL_GAP_ADDRESS_SPACE,
+        [KVM_BTS_TRACE_OFF_UNMAPPED] = BTRAIL_GAP_UNMAPPED,
+        [KVM_BTS_TRACE_OFF_EPT_FAULT] = BTRAIL_GAP_EPT_FAULT,
+        [KVM_BTS_TRACE_OFF_OVERFLOW] = BTRAIL_GAP_BUFFER_FULL,
+        [KVM_BTS_TRACE_OFF_MEMORY] = BTRAIL_GAP_UNMAPPED,
+    };
+    uint16_t reason = off_reason < ARRAY_SIZE(reasons) ? reasons[off_reason]
+                                                       : 0;
+
+    return reason ?: BTRAIL_GAP_SPOILT;
+}
+
+/* There are no records from here on, or some may be missing. */
+static void off(KVMBranchTrace *t, uint32_t off_reason)
+{
+    if (off_reason != t->off_reason) {
+        t->off_reason = off_reason;
+        branch_trace_stream_gap(t->stream, gap_reason(off_reason));
+    }
+}
+
+static void add_marker(KVMBranchTrace *t, const struct btrail_record *r)
+{
+    switch (KVM_BTS_TRACE_MARKER_TYPE(r->from)) {
+    case KVM_BTS_TRACE_MARKER_ON:
+        t->off_reason = 0;
+        /* fall through */
+    case KVM_BTS_TRACE_MARKER_CR3:
+        set_cr3(t, r->to);
+        break;
+    case KVM_BTS_TRACE_MARKER_OFF:
+        off(t, KVM_BTS_TRACE_MARKER_REASON(r->from));
+        break;
+    default:
+        branch_trace_stream_gap(t->stream, BTRAIL_GAP_SPOILT);
+        break;
+    }
+}
+
+static void add(KVMBranchTrace *t, const struct btrail_record *shared)
+{
+    const struct btrail_record r = {
+        .from = qatomic_read(&shared->from),
+        .to = qatomic_read(&shared->to),
+        .flags = qatomic_read(&shared->flags) & BTRAIL_RECORD_PREDICTED,
+    };
+
+    if ((r.from & KVM_BTS_TRACE_MARKER_MASK) == KVM_BTS_TRACE_MARKER) {
+        add_marker(t, &r);
+    } else if (t->privilege & (privilege_of(r.from) | privilege_of(r.to))) {
+        branch_trace_stream_record(t->stream, r.from, r.to, r.flags);
+    }
+}
+
+static void update_time(KVMBranchTrace *t)
+{
+    struct {
+        struct kvm_msrs head;
+        struct kvm_msr_entry tsc;
+    } msrs = {
+        .head.nmsrs = 1,
+        .tsc.index = MSR_IA32_TSC,
+    };
+
+    t->host = get_clock();
+    if (kvm_vcpu_ioctl(t->cpu, KVM_GET_MSRS, &msrs) == 1) {
+        t->tsc = msrs.tsc.data;
+    }
+    t->timed = true;
+}
+
+/* How many records are in the buffer? */
+static unsigned read_index(KVMBranchTrace *t)
+{
+    uint64_t bytes = qatomic_read(&ds_area(t)->index) - buffer_address(t);
+
+    if (bytes > BUFFER_RECORDS * sizeof(struct btrail_record) ||
+        bytes % sizeof(struct btrail_record)) {
+        branch_trace_stream_gap(t->stream, BTRAIL_GAP_SPOILT);
+        return 0;
+    }
+    return bytes / sizeof(struct btrail_record);
+}
+
+/*
+ * Moves what is in the buffer to the stream; what is left if the vCPU has to
+ * wait follows when it has not to wait any more, unless @all is wanted.
+ */
+static void collect(KVMBranchTrace *t, bool all)
+{
+    const struct btrail_record *records = (void *)(t->window + DS_SIZE);
+
+    if (t->next < t->end) {
+        /* The vCPU has waited since. */
+        update_time(t);
+    } else if (t->enabled) {
+        t->next = 0;
+        t->end = read_index(t);
+    }
+    while (t->next < t->end && (all || !qatomic_read(&t->cpu->held))) {
+        add(t, &records[t->next++]);
+    }
+    if (t->next == t->end) {
+        qatomic_set(&ds_area(t)->index, buffer_address(t));
+        t->timed = false;
+    } else {
+        qatomic_set(&t->due, true);
+    }
+}
+
+/* Telling KVM */
+
+static int set_config(KVMBranchTrace *t, const struct kvm_bts_trace *config)
+{
+    struct kvm_device_attr attr = {
+        .group = KVM_VCPU_BTS_TRACE,
+        .attr = KVM_VCPU_BTS_TRACE_CONFIG,
+        .addr = (uintptr_t)config,
+    };
+
+    return kvm_vcpu_ioctl(t->cpu, KVM_SET_DEVICE_ATTR, &attr);
+}
+
+/* What is in the buffer has been collected. */
+static void disable(KVMBranchTrace *t)
+{
+    const struct kvm_bts_trace config = { 0 };
+
+    if (t->enabled) {
+        set_config(t, &config);
+        t->enabled = false;
+    }
+}
+
+static void enable(KVMBranchTrace *t)
+{
+    struct kvm_bts_trace config = {
+        .flags = KVM_BTS_TRACE_ENABLE,
+        .root_index = session.root_index,
+        .root_entry = t->install ? root_entry(t->five_levels) : 0,
+        .ds_area = linear_address(t->five_levels, t->offset),
+        .gpa = session.gpa + t->offset,
+        .size = WINDOW_USED,
+    };
+    uint64_t base = buffer_address(t);
+    DSArea *ds = ds_area(t);
+
+    write_tables();
+    qatomic_set(&ds->base, base);
+    qatomic_set(&ds->index, base);
+    qatomic_set(&ds->maximum,
+                base + BUFFER_RECORDS * sizeof(struct btrail_record));
+    qatomic_set(&ds->threshold,
+                base + THRESHOLD_RECORDS * sizeof(struct btrail_record));
+    t->enabled = !set_config(t, &config);
+    if (!t->enabled) {
+        off(t, KVM_BTS_TRACE_OFF_MEMORY);
+    }
+}
+
+static bool has_five_levels(KVMBranchTrace *t)
+{
+    struct kvm_sregs sregs;
+
+    return !kvm_vcpu_ioctl(t->cpu, KVM_GET_SREGS, &sregs) &&
+           (sregs.cr4 & CR4_LA57_MASK);
+}
+
+/*
+ * Has KVM do what the capture needs and the guest permits.  What is in the
+ * buffer has been collected.
+ */
+static void update(KVMBranchTrace *t)
+{
+    bool wanted = branch_trace_stream_filter(t->stream)->privilege;
+    bool five_levels = t->five_levels;
+    bool install = may_install();
+
+    if (wanted &&
+        (!t->enabled || t->off_reason == KVM_BTS_TRACE_OFF_MODE)) {
+        five_levels = has_five_levels(t);
+    }
+    if (wanted == t->enabled && install == t->install &&
+        five_levels == t->five_levels) {
+        return;
+    }
+    disable(t);
+    t->install = install;
+    t->five_levels = five_levels;
+    if (wanted) {
+        enable(t);
+    }
+}
+
+void kvm_branch_trace_do_pre_run(KVMBranchTrace *t)
+{
+    if (!t->stream) {
+        return;
+    }
+    if (qatomic_xchg(&t->due, false)) {
+        collect(t, false);
+        if (t->next == t->end) {
+            update(t);
+        }
+    }
+    if (!t->timed) {
+        update_time(t);
+    }
+}
+
+void kvm_branch_trace_exit(X86CPU *cpu, const struct kvm_run *run)
+{
+    const struct kvm_run_bts_trace *exit = (const void *)run->padding;
+    KVMBranchTrace *t = cpu->kvm_branch_trace;
+
+    if (!t || !t->stream) {
+        return;
+    }
+    if (exit->reason == KVM_BTS_TRACE_EXIT_OFF) {
+        /* The next tick has it go on, so that the guest does, too. */
+        collect(t, true);
+        off(t, exit->off_reason);
+        t->enabled = false;
+    } else {
+        qatomic_set(&t->due, true);
+    }
+}
+
+void kvm_branch_trace_reset(X86CPU *cpu)
+{
+    KVMBranchTrace *t = cpu->kvm_branch_trace;
+
+    if (t && t->stream) {
+        collect(t, false);
+        branch_trace_stream_discontinuity(t->stream, BTRAIL_GAP_RESET);
+        qatomic_set(&t->due, true);
+    }
+}
+
+void kvm_branch_trace_destroy(X86CPU *cpu)
+{
+    KVMBranchTrace *t = cpu->kvm_branch_trace;
+
+    if (t && t->stream) {
+        collect(t, true);
+        disable(t);
+    }
+}
+
+/* The device's interface */
+
+static bool parameter_is(const char *name, char value)
+{
+    g_autofree char *path =
+        g_strdup_printf("/sys/module/kvm_intel/parameters/%s", name);
+    g_autofree char *contents = NULL;
+
+    return g_file_get_contents(path, &contents, NULL, NULL) &&
+           *contents == value;
+}
+
+/* Why does KVM not have it? */
+static void explain(Error **errp)
+{
+    if (access("/sys/module/kvm_intel", F_OK)) {
+        error_setg(errp, "KVM traces branches only on a CPU of Intel with "
+                   "VT-x: use '-accel tcg'");
+    } else if (access("/sys/module/kvm_intel/parameters/bts_trace", F_OK)) {
+        error_setg(errp, "the KVM of this host's kernel cannot trace "
+                   "branches: use one that can, or '-accel tcg'");
+    } else if (parameter_is("ept", 'N') ||
+               parameter_is("unrestricted_guest", 'N')) {
+        error_setg(errp, "KVM traces branches only with EPT and unrestricted "
+                   "guests: see the parameters of the module kvm_intel");
+    } else {
+        error_setg(errp, "KVM does not trace branches on this host: either it "
+                   "is not permitted to, which the parameter bts_trace=1 of "
+                   "the module kvm_intel changes, or this CPU has no Branch "
+                   "Trace Store that KVM can use");
+    }
+}
+
+static bool producer_supported(Error **errp)
+{
+    CPUX86State *env = cpu_env(first_cpu);
+
+    if (kvm_vm_check_extension(kvm_state, KVM_CAP_X86_BTS_TRACE) <= 0) {
+        explain(errp);
+        return false;
+    }
+    if (!(env->features[FEAT_8000_0001_EDX] & CPUID_EXT2_LM)) {
+        error_setg(errp, "KVM traces branches only of 64-bit guests, and this "
+                   "guest's CPU is not one: use '-accel tcg'");
+        return false;
+    }
+    if (!branch_trace_kvm_root_entry() && !vmcoreinfo_find()) {
+        error_setg(errp, "KVM needs an entry of the guest's top-level page "
+                   "tables, and QEMU knows of Linux alone which one is free: "
+                   "start QEMU with '-device vmcoreinfo', so that Linux says "
+                   "that it runs, or say which entry is free by '-device "
+                   "branch-trace,kvm-root-entry=N'");
+        return false;
+    }
+    return true;
+}
+
+static bool producer_start(Error **errp)
+{
+    if (!make_region(errp)) {
+        return false;
+    }
+    if (!find_place()) {
+        error_setg(errp, "there is no room among the guest's physical "
+                   "addresses for the buffers of a branch trace");
+        return false;
+    }
+    session.root_index = branch_trace_kvm_root_entry()
+                         ?: LINUX_FREE_ENTRY +
+                            g_random_int_range(0, LINUX_FREE_ENTRIES);
+    session.vmcoreinfo = vmcoreinfo_find();
+    session.roots = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free,
+                                          NULL);
+    memset(session.memory, 0, WINDOW_SIZE);
+    write_tables();
+    memory_region_add_subregion_overlap(get_system_memory(), session.gpa,
+                                        &session.region, -1);
+    return true;
+}
+
+static void producer_stop(void)
+{
+    g_hash_table_foreach(session.roots, scrub_root, NULL);
+    g_hash_table_destroy(session.roots);
+    session.roots = NULL;
+    memory_region_del_subregion(get_system_memory(), &session.region);
+    qemu_madvise(session.memory, session.size, QEMU_MADV_DONTNEED);
+}
+
+static BranchTraceCursor *producer_cursor(CPUState *cpu)
+{
+    KVMBranchTrace *t = &session.vcpus[cpu->cpu_index];
+
+    qatomic_set(&X86_CPU(cpu)->kvm_branch_trace, t);
+    return &t->cursor;
+}
+
+/* Otherwise the first records may be missing, which KVM says. */
+static void pre_fault(CPUState *cpu, uint64_t offset, uint64_t size)
+{
+    struct kvm_pre_fault_memory fault = {
+        .gpa = session.gpa + offset,
+        .size = size,
+    };
+
+    kvm_vcpu_ioctl(cpu, KVM_PRE_FAULT_MEMORY, &fault);
+}
+
+static void attach(KVMBranchTrace *t, CPUState *cpu, BranchTraceStream *stream)
+{
+    unsigned tables = TABLE_LEVEL2 + DIV_ROUND_UP(session.size, GiB);
+
+    t->stream = stream;
+    t->cpu = cpu;
+    t->next = t->end = 0;
+    t->cr3 = -1;
+    t->off_reason = 0;
+    t->timed = false;
+    t->enabled = false;
+    t->install = false;
+    t->five_levels = false;
+    t->roots = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free,
+                                     NULL);
+    update_filter(t);
+    memset(t->window, 0, WINDOW_USED);
+    pre_fault(cpu, 0, tables * TARGET_PAGE_SIZE);
+    pre_fault(cpu, t->offset, WINDOW_USED);
+    update(t);
+}
+
+static void keep_root(gpointer key, gpointer value, gpointer opaque)
+{
+    g_hash_table_add(session.roots, g_memdup2(key, sizeof(uint64_t)));
+}
+
+static void detach(KVMBranchTrace *t)
+{
+    collect(t, true);
+    disable(t);
+    t->stream = NULL;
+    g_hash_table_foreach(t->roots, keep_root, NULL);
+    g_hash_table_destroy(t->roots);
+    t->roots = NULL;
+}
+
+static void producer_attach(CPUState *cpu, BranchTraceStream *stream)
+{
+    KVMBranchTrace *t = get_vcpu(cpu);
+
+    if (stream) {
+        attach(t, cpu, stream);
+    } else if (t->stream) {
+        detach(t);
+    }
+}
+
+static void producer_filter(CPUState *cpu)
+{
+    KVMBranchTrace *t = get_vcpu(cpu);
+
+    update_filter(t);
+    if (t->next == t->end) {
+        update(t);
+    }
+}
+
+static void producer_sync(CPUState *cpu)
+{
+    KVMBranchTrace *t = get_vcpu(cpu);
+
+    if (t->stream) {
+        collect(t, false);
+    }
+}
+
+static void producer_tick(CPUState *cpu)
+{
+    KVMBranchTrace *t = get_vcpu(cpu);
+
+    if (!qatomic_xchg(&t->due, true)) {
+        qemu_cpu_kick(cpu);
+    }
+}
+
+static uint64_t producer_cr3(CPUState *cpu)
+{
+    cpu_synchronize_state(cpu);
+    return cpu_env(cpu)->cr[3];
+}
+
+static void producer_clocks(CPUState *cpu, uint64_t *host, uint64_t *tsc,
+                            uint64_t *icount)
+{
+    KVMBranchTrace *t = get_vcpu(cpu);
+
+    *host = t->host;
+    *tsc = t->tsc;
+    *icount = BTRAIL_NO_ICOUNT;
+}
+
+static void producer_discontinuity(CPUState *cpu, uint16_t reason)
+{
+    KVMBranchTrace *t = get_vcpu(cpu);
+
+    collect(t, false);
+    branch_trace_stream_discontinuity(t->stream, reason);
+}
+
+static uint64_t producer_tsc_hz(CPUState *cpu)
+{
+    int khz = kvm_vcpu_ioctl(cpu, KVM_GET_TSC_KHZ);
+
+    return khz > 0 ? khz * 1000ULL : 0;
+}
+
+static uint32_t producer_record_has(void)
+{
+    return 0;
+}
+
+static const BranchTraceProducerOps kvm_producer = {
+    .type = BTRAIL_PRODUCER_KVM,
+    .supported = producer_supported,
+    .start = producer_start,
+    .stop = producer_stop,
+    .cursor = producer_cursor,
+    .attach = producer_attach,
+    .filter = producer_filter,
+    .sync = producer_sync,
+    .tick = producer_tick,
+    .cr3 = producer_cr3,
+    .clocks = producer_clocks,
+    .discontinuity = producer_discontinuity,
+    .tsc_hz = producer_tsc_hz,
+    .record_has = producer_record_has,
+};
+
+void kvm_branch_trace_init(void)
+{
+    branch_trace_set_producer(&kvm_producer);
+}
