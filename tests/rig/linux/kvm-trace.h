@@ -74,6 +74,20 @@ enum {
 #define MSR_STAR    0xc0000081
 #define MSR_LSTAR   0xc0000082
 
+/* Code of a guest, R15 rounds: to the CR3 in R12, a branch, to that in R13,
+   another branch */
+#define SWITCH_ADDRESS_SPACES                   \
+    "guest_begin: movq %r12, %cr3\n"            \
+    "g_jmp0: jmp g_to0\n"                       \
+    "   nop\n"                                  \
+    "g_to0: movq %r13, %cr3\n"                  \
+    "g_jmp1: jmp g_to1\n"                       \
+    "   nop\n"                                  \
+    "g_to1: decl %r15d\n"                       \
+    "g_again: jnz guest_begin\n"
+
+extern const char g_jmp0[], g_to0[], g_jmp1[], g_to1[], g_again[];
+
 struct trace {
     struct vm vm;
     struct bts_trace config;

@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 
 #include "kvm-bts-loop.h"
+#include "kvm-hostile.h"
 
 extern const char h_begin[], h_fault[], h_end[];
 
@@ -207,21 +208,6 @@ static void *run_hostile(void *opaque)
     }
     h->gone = true;
     return NULL;
-}
-
-static void nothing(int number)
-{
-    (void)number;
-}
-
-static uint64_t dice(void)
-{
-    static uint64_t state = 88172645463325252ull;
-
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return state;
 }
 
 /* Ways to be hostile; called before the guest starts, and again while it

@@ -8,21 +8,12 @@
  */
 #include "kvm-trace.h"
 
-extern const char guest_begin[], g_jmp0[], g_to0[], g_jmp1[], g_to1[],
-    g_again[], g_out[], guest_end[];
+extern const char guest_begin[], g_out[], guest_end[];
 
-/* R15 rounds: to the CR3 in R12, a branch, to that in R13, another branch */
 asm(
     "   .pushsection .rodata\n"
     "   .code64\n"
-    "guest_begin: movq %r12, %cr3\n"
-    "g_jmp0: jmp g_to0\n"
-    "   nop\n"
-    "g_to0: movq %r13, %cr3\n"
-    "g_jmp1: jmp g_to1\n"
-    "   nop\n"
-    "g_to1: decl %r15d\n"
-    "g_again: jnz guest_begin\n"
+    SWITCH_ADDRESS_SPACES
     "   movq    %cr3, %rax\n"
     "g_out: outb %al, $0x10\n"
     "guest_end:\n"

@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 
+#include "kvm-hostile.h"
 #include "kvm-trace.h"
 
 extern const char guest_begin[], g_jmp[], g_to[], g_out[], g_again[],
@@ -98,21 +99,6 @@ static void *run_bad(void *opaque)
     }
     gone = true;
     return NULL;
-}
-
-static void nothing(int number)
-{
-    (void)number;
-}
-
-static uint64_t dice(void)
-{
-    static uint64_t state = 88172645463325252ull;
-
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return state;
 }
 
 /* An address or an entry that may mean something, or anything */

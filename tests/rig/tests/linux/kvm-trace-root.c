@@ -7,23 +7,15 @@
  */
 #include "kvm-trace.h"
 
-extern const char guest_begin[], g_jmp0[], g_to0[], g_jmp1[], g_to1[],
-    g_again[], g_out[], g_clear[], g_jmp2[], g_to2[], g_clear_out[], g_fault[],
-    guest_end[];
+extern const char guest_begin[], g_out[], g_clear[], g_jmp2[], g_to2[],
+    g_clear_out[], g_fault[], guest_end[];
 
-/* R15 rounds: to the CR3 in R12, a branch, to that in R13, another branch.  Or
-   R15 times: clear the root entry at R12, INVLPG for R14, and branch */
+/* It switches address spaces, or clears the root entry at R12, does INVLPG for
+   R14 and branches, R15 times */
 asm(
     "   .pushsection .rodata\n"
     "   .code64\n"
-    "guest_begin: movq %r12, %cr3\n"
-    "g_jmp0: jmp g_to0\n"
-    "   nop\n"
-    "g_to0: movq %r13, %cr3\n"
-    "g_jmp1: jmp g_to1\n"
-    "   nop\n"
-    "g_to1: decl %r15d\n"
-    "g_again: jnz guest_begin\n"
+    SWITCH_ADDRESS_SPACES
     "g_out: outb %al, $0x10\n"
     "g_clear: movq $0, (%r12)\n"
     "   invlpg  (%r14)\n"
