@@ -58,6 +58,7 @@ struct call_reader {
     unsigned vcpu;              /* the batch that is read */
     struct btrail_batch batch;  /* the rest of it */
     uint64_t records;
+    uint64_t chosen;
     uint64_t damage;
     int error;                  /* errno */
 
@@ -117,6 +118,7 @@ static void choose_part(struct call_reader *r, unsigned vcpu,
         record.to = b->records[i].to;
         counts[i] = filter_may_choose(filter, class) &&
                     chosen(r, class, &record, &from, &to);
+        r->chosen += counts[i];
     }
 }
 
@@ -144,6 +146,8 @@ static void add_records(struct call_reader *r, struct block *k,
         if (r->asked) {
             step.part.counts = k->counts + k->n;
             choose_part(r, r->vcpu, &step.part.task, &part, k->counts + k->n);
+        } else {
+            r->chosen += part.count;
         }
         step.last = step.part.first + part.count == b->count;
         stack_edges_get_all(r->edges, step.part.task.process, &where,
@@ -358,6 +362,7 @@ int call_reader_close(struct call_reader *r, struct call_tree *t)
     }
     if (t) {
         t->records += r->records;
+        t->chosen += r->chosen;
         t->damage += r->damage + btrail_merged_bad_chunks(r->merged);
     }
     ret = r->ret == -BTRAIL_ERR_END ? 0 : r->ret;

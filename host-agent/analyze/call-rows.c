@@ -33,9 +33,13 @@ static void add_row(struct call_summing *c, const struct stack_node *n,
     }
 }
 
-static bool is_sought(const struct call_summing *c, const struct stack_node *n)
+static bool is_sought(struct call_summing *c, const struct stack_node *n)
 {
-    return n->function && !strcmp(n->function->name, c->out->function);
+    if (!n->function) {
+        return false;
+    }
+    btrail_closest_offer(&c->out->closest, n->function->name);
+    return !strcmp(n->function->name, c->out->function);
 }
 
 static void add_node(struct call_summing *c, const struct stack_node *n,
@@ -54,6 +58,8 @@ static void add_node(struct call_summing *c, const struct stack_node *n,
         }
         break;
     case CALL_ROWS_CALLEES:
+        /* It may have called none. */
+        is_sought(c, n);
         if (is_sought(c, n->parent)) {
             add_row(c, n, n->function, n->function->name, nested);
         }
@@ -89,7 +95,10 @@ static void add_nodes(struct call_summing *c, const struct stack_node *n)
 void call_rows_init(struct call_rows *c, enum call_rows_kind kind,
                     const char *function)
 {
-    *c = (struct call_rows) { kind, function, rows_new(3) };
+    *c = (struct call_rows) {
+        .kind = kind, .function = function, .rows = rows_new(3),
+        .closest = btrail_closest_to(function ? function : ""),
+    };
 }
 
 void call_rows_clear(struct call_rows *c)

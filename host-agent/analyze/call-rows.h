@@ -9,6 +9,7 @@
 
 #include "analyze/call-tree.h"
 #include "analyze/rows.h"
+#include "util/closest.h"
 
 /**
  * enum call_rows_kind - what the rows are
@@ -44,12 +45,14 @@ enum call_rows_value {
 /**
  * struct call_rows
  * @function: for CALL_ROWS_CALLERS and CALL_ROWS_CALLEES
+ * @closest:  the function that was called and is called most like it
  * @rows:     has three columns: command, module, function or system call
  * @all:      number of records in all trees that were added
  */
 struct call_rows {
     enum call_rows_kind kind;
     const char *function;
+    struct btrail_closest closest;
     struct rows *rows;
     uint64_t all;
 };

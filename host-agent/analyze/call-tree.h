@@ -55,11 +55,13 @@ struct call_tree_options {
  * struct call_tree
  * @stacks:  the tree, and how well calls and returns matched
  * @records: number of records that were read
+ * @chosen:  of those that the filter has chosen
  * @damage:  number of damaged chunks and of synthetic GAP events
  */
 struct call_tree {
     struct stacks *stacks;
     uint64_t records;
+    uint64_t chosen;
     uint64_t damage;
 };
 

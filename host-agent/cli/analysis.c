@@ -75,6 +75,18 @@ int analysis_failed(const struct analysis *a, int ret)
     return CLI_FAILED;
 }
 
+int analysis_chosen(const struct analysis *a, uint64_t records)
+{
+    if (records || (!a->filter_text && !a->time_text)) {
+        return CLI_OK;
+    }
+    cli_error("%s: no record matches %s%s%s", a->trace.path,
+              a->filter_text ? "--filter" : "",
+              a->filter_text && a->time_text ? " and " : "",
+              a->time_text ? "--time" : "");
+    return CLI_FAILED;
+}
+
 int analysis_read_calls(const struct analysis *a, struct call_tree *t,
                         const struct call_tree_ops *ops, void *opaque)
 {

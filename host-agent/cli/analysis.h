@@ -59,6 +59,12 @@ void analysis_clear(struct analysis *a);
 /* Reports an error of the library.  Returns CLI_FAILED. */
 int analysis_failed(const struct analysis *a, int ret);
 
+/*
+ * Reports that the options have chosen none of the trace's records, if @records
+ * is 0 and they choose.  Returns CLI_FAILED then, and CLI_OK otherwise.
+ */
+int analysis_chosen(const struct analysis *a, uint64_t records);
+
 /* Reads the call stacks.  Returns as call_tree_read(). */
 int analysis_read_calls(const struct analysis *a, struct call_tree *t,
                         const struct call_tree_ops *ops, void *opaque);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "util/closest.h"
 
 void cli_print_commands(FILE *out, const struct cli_command *commands,
                         unsigned n)
@@ -19,6 +20,9 @@ void cli_print_commands(FILE *out, const struct cli_command *commands,
 int cli_run_command(const char *group, const struct cli_command *commands,
                     unsigned n, int argc, char **argv)
 {
+    struct btrail_closest closest = btrail_closest_to(argv[1]);
+    g_autofree char *hint = NULL;
+
     for (unsigned i = 0; i < n; i++) {
         if (!strcmp(commands[i].name, argv[1])) {
             g_autofree char *program = g_strdup_printf("backtrail %s%s", group,
@@ -28,8 +32,10 @@ int cli_run_command(const char *group, const struct cli_command *commands,
             g_set_prgname(program);
             return commands[i].run(argc - 1, argv + 1);
         }
+        btrail_closest_offer(&closest, commands[i].name);
     }
-    cli_error("unknown command '%s%s'; see backtrail %s--help", group, argv[1],
-              group);
+    hint = btrail_closest_hint(&closest);
+    cli_error("unknown command '%s%s'%s; see backtrail %s--help", group,
+              argv[1], hint, group);
     return CLI_USAGE;
 }

@@ -278,6 +278,7 @@ int export_lcov(struct export *e)
                       "executed; name the folders of files with debugging "
                       "information with --sysroot, --debug-dir or --vmlinux");
         }
+        e->records = p.records;
         e->damage = p.damage;
     }
     g_hash_table_unref(w.modules);

@@ -34,6 +34,7 @@ static int find_format(const char *name)
 void export_end_calls(struct export *e, struct call_tree *t)
 {
     analysis_warn(t);
+    e->records = t->chosen;
     e->damage = t->damage;
     call_tree_clear(t);
 }
@@ -54,8 +55,10 @@ static int run(struct export *e, char *const *paths, int format,
         result_discard(&out);
         return CLI_FAILED;
     }
-    return result_close(&out) ? cli_trace_verdict(&e->in.trace, e->damage) :
-           CLI_FAILED;
+    if (!result_close(&out) || analysis_chosen(&e->in, e->records)) {
+        return CLI_FAILED;
+    }
+    return cli_trace_verdict(&e->in.trace, e->damage);
 }
 
 int cmd_export(int argc, char **argv)

@@ -15,12 +15,14 @@
  * @in:       what to read
  * @by_time:  folded stacks have microseconds, not branches
  * @shortest: calls shorter than this, in nanoseconds, are not on a timeline
+ * @records:  gets the number of records that were chosen
  * @damage:   gets the damage that was found while reading
  */
 struct export {
     struct analysis in;
     gboolean by_time;
     uint64_t shortest;
+    uint64_t records;
     uint64_t damage;
     FILE *out;
 };

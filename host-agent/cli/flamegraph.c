@@ -170,7 +170,8 @@ static int draw(const struct analysis *a, const char *path, double min_share)
         flame_write(out.file, &t, what, min_share / 100);
         if (result_close(&out)) {
             analysis_warn(&t);
-            code = cli_trace_verdict(&a->trace, t.damage);
+            code = analysis_chosen(a, t.chosen) ?:
+                   cli_trace_verdict(&a->trace, t.damage);
         }
     }
     call_tree_clear(&t);

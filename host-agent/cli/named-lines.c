@@ -22,6 +22,7 @@ struct link {
 struct named_lines {
     struct named_lines_options o;
     struct link links[BTRAIL_MAX_VCPUS];
+    uint64_t printed;           /* records */
 };
 
 struct named_lines *named_lines_new(const struct named_lines_options *options)
@@ -208,6 +209,7 @@ static void put_part(struct named_lines *l, unsigned vcpu,
         symbolizer_place(l->o.in->names, r.process, r.from, &from);
         symbolizer_place(l->o.in->names, r.process, r.to, &to);
         if (!l->o.in->filter || filter_matches(l->o.in->filter, &r)) {
+            l->printed++;
             if (l->o.json) {
                 put_named_json(l, vcpu, b, record, &r, linked);
             } else {
@@ -216,6 +218,11 @@ static void put_part(struct named_lines *l, unsigned vcpu,
         }
         *link = (struct link) { true, record->to, r.index };
     }
+}
+
+uint64_t named_lines_printed(const struct named_lines *l)
+{
+    return l->printed;
 }
 
 void named_lines_records(struct named_lines *l, unsigned vcpu,

@@ -37,6 +37,9 @@ void named_lines_records(struct named_lines *l, unsigned vcpu,
                          const struct btrail_batch *b, size_t first,
                          size_t n);
 
+/* The number of records that it has printed */
+uint64_t named_lines_printed(const struct named_lines *l);
+
 /* Records are missing here: the next one does not follow the last one. */
 void named_lines_gap(struct named_lines *l, unsigned vcpu);
 

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 #include "util/json.h"
@@ -122,6 +123,13 @@ static int repair(const struct repair_options *o, const char *path,
     ret = btrail_repair(path, output, flags, &r);
     if (ret) {
         say_failure(path, output, &r, ret);
+        return CLI_FAILED;
+    }
+    if (!r.whole && !r.copied.chunks) {
+        if (output) {
+            unlink(output);
+        }
+        cli_error("%s: nothing in this file can be kept", path);
         return CLI_FAILED;
     }
     if (o->json) {

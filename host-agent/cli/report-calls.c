@@ -71,6 +71,21 @@ static void print_text(const struct report *r, const struct call_rows *sums,
     }
 }
 
+/* Was the function of --callers or --callees called?  An exit code */
+static int check_function(const struct report *r, const struct call_rows *sums)
+{
+    const struct btrail_closest *closest = &sums->closest;
+    g_autofree char *hint = NULL;
+
+    if (!sums->function || (closest->found && !closest->distance)) {
+        return CLI_OK;
+    }
+    hint = btrail_closest_hint(closest);
+    cli_error("%s: no function '%s' was called%s", r->in.trace.path,
+              sums->function, hint);
+    return CLI_FAILED;
+}
+
 static void add_rows(void *opaque, const struct call_tree *t)
 {
     call_rows_add(opaque, t);
@@ -84,7 +99,7 @@ int report_call_stacks(struct report *r, enum call_rows_kind kind,
     struct call_tree t;
     struct row **rows;
     size_t n;
-    int ret;
+    int ret, code;
 
     call_rows_init(&sums, kind, function);
     ret = analysis_read_calls(&r->in, &t, &ops, &sums);
@@ -102,7 +117,12 @@ int report_call_stacks(struct report *r, enum call_rows_kind kind,
         analysis_warn(&t);
     }
     r->damage = t.damage;
+    fflush(stdout);
+    code = analysis_chosen(&r->in, t.chosen);
+    if (!code) {
+        code = check_function(r, &sums);
+    }
     call_rows_clear(&sums);
     call_tree_clear(&t);
-    return CLI_OK;
+    return code;
 }

@@ -62,16 +62,20 @@ static bool names_column(const char *word, enum sort_key key)
 
 static void unknown_column(const char *word)
 {
+    struct btrail_closest closest = btrail_closest_to(word);
     g_autoptr(GString) known = g_string_new(NULL);
+    g_autofree char *hint = NULL;
     const char *const *name;
 
     for (unsigned k = 0; k < G_N_ELEMENTS(columns); k++) {
         for (name = columns[k].names; *name; name++) {
             g_string_append_printf(known, " %s", *name);
+            btrail_closest_offer(&closest, *name);
         }
     }
-    cli_error("--sort: unknown column '%s'; the columns are%s edge", word,
-              known->str);
+    hint = btrail_closest_hint(&closest);
+    cli_error("--sort: unknown column '%s'%s; the columns are%s edge", word,
+              hint, known->str);
 }
 
 /* Parses the columns of --sort; false after an error message. */
@@ -307,5 +311,6 @@ int report_sorted(struct report *r, const char *text)
     }
     r->damage = profile.damage;
     rows_free(s.rows);
-    return CLI_OK;
+    fflush(stdout);
+    return analysis_chosen(&r->in, profile.records);
 }

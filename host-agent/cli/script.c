@@ -32,6 +32,7 @@ struct script {
     gboolean icount;
     gboolean raw;
     uint64_t damage;
+    uint64_t chosen;            /* records of the spaces of --cr3 */
     unsigned threads;
     struct lines *lines;
     gboolean with_names;
@@ -109,6 +110,7 @@ static void print_batch(struct script *s, unsigned vcpu,
     end = MIN(b->index + b->count, s->index.end);
     if (begin < end && time_matches(s, b->time.host) &&
         cli_cr3_matches(s->cr3s, b->cr3)) {
+        s->chosen += end - begin;
         if (s->raw) {
             print_raw(s, b->records + (begin - b->index), end - begin);
         } else if (s->named) {
@@ -231,6 +233,20 @@ static int print(struct script *s)
     return code;
 }
 
+/* Is there nothing of what was asked for?  An exit code */
+static int check_chosen(const struct script *s)
+{
+    uint64_t chosen = s->named ? named_lines_printed(s->named) : s->chosen;
+
+    if (chosen || s->events_only || (!s->cr3s && !s->in.filter)) {
+        return CLI_OK;
+    }
+    cli_error("%s: no record matches %s%s%s", s->in.trace.path,
+              s->cr3s ? "--cr3" : "", s->cr3s && s->in.filter ? " and " : "",
+              s->in.filter ? "--filter" : "");
+    return CLI_FAILED;
+}
+
 static int run(struct script *s, char *const *paths, const char *vcpus)
 {
     const struct named_lines_options options = {
@@ -248,6 +264,9 @@ static int run(struct script *s, char *const *paths, const char *vcpus)
     s->named = s->with_names ? named_lines_new(&options) : NULL;
     signal(SIGPIPE, SIG_IGN);
     code = print(s);
+    if (!code && !s->error) {
+        code = check_chosen(s);
+    }
     named_lines_free(s->named);
     if (!s->error) {
         verdict = cli_trace_verdict(&s->in.trace, s->damage);

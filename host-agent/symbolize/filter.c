@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "symbolize/filter.h"
+#include "util/closest.h"
 #include "util/parse.h"
 
 /* Limit of nested parentheses */
@@ -256,6 +257,25 @@ static bool parse_value(struct parser *p, struct node *n, const char *where)
     return n->text;
 }
 
+/* Returns NULL, after an error that lists the fields. */
+static struct node *unknown_field(struct parser *p, const char *where,
+                                  const char *name)
+{
+    struct btrail_closest closest = btrail_closest_to(name);
+    g_autoptr(GString) words = g_string_new(NULL);
+    g_autofree char *hint = NULL;
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(fields); i++) {
+        btrail_closest_offer(&closest, fields[i].name);
+    }
+    hint = btrail_closest_hint(&closest);
+    g_string_printf(words, "unknown field '%s'%s; the fields are", name, hint);
+    for (unsigned i = 0; i < G_N_ELEMENTS(fields); i++) {
+        g_string_append_printf(words, " %s", fields[i].name);
+    }
+    return filter_error(p, where, words->str);
+}
+
 static struct node *parse_comparison(struct parser *p)
 {
     struct node *n = g_new0(struct node, 1);
@@ -278,9 +298,8 @@ static struct node *parse_comparison(struct parser *p)
     n->what = i;
     if (i == G_N_ELEMENTS(fields)) {
         node_free(n);
-        return filter_error(p, begin, *name ?
-                            "unknown field; see backtrail-names(7)" :
-                            "the name of a field is missing");
+        return *name ? unknown_field(p, begin, name) :
+               filter_error(p, begin, "the name of a field is missing");
     }
     if (fields[i].type == TYPE_BOOL) {
         n->kind = NODE_TRUE;

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <gio/gio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "backtrail/code.h"
 #include "lib/internal/names-private.h"
@@ -110,12 +111,87 @@ static struct elf_file *open_vmlinux(struct symbolizer *s, const char *path,
     return vmlinux;
 }
 
+/* The address of a symbol that has one of two names; 0 if there is none */
+static uint64_t find_symbol(const struct symbolizer *s, const char *name,
+                            const char *other)
+{
+    uint64_t address;
+
+    return address_space_symbol_find(s->shared, name, &address) ||
+           (other && address_space_symbol_find(s->shared, other, &address)) ?
+           address : 0;
+}
+
+/*
+ * Is an ELF file the kernel whose symbols the trace has?  Its functions are all
+ * at the same distance from there then.  Without symbols nobody knows.
+ */
+static bool is_kernel_of_guest(struct symbolizer *s, struct elf_file *vmlinux,
+                               const char *path, GError **error)
+{
+    static const char *const names[] = {
+        "_text", "_stext", "schedule", "do_exit", "vfs_read", "kernel_clone",
+        "kmem_cache_alloc_noprof", "kmem_cache_alloc", "_raw_spin_lock",
+    };
+    const char *first = NULL;
+    uint64_t distance = 0;
+    bool has_symbols = false;
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(names); i++) {
+        const struct elf_symbol *symbol = elf_file_find(vmlinux, names[i]);
+        uint64_t address = find_symbol(s, names[i], NULL);
+
+        has_symbols |= !!address;
+        if (!address || !symbol) {
+            continue;
+        }
+        if (!first) {
+            first = names[i];
+            distance = address - symbol->start;
+        } else if (address - symbol->start != distance) {
+            g_set_error(error, G_IO_ERROR, G_IO_ERROR_FAILED, "%s: not the "
+                        "kernel of this guest, but another build: '%s' and "
+                        "'%s' are elsewhere", path, first, names[i]);
+            return false;
+        }
+    }
+    if (has_symbols && !first) {
+        g_set_error(error, G_IO_ERROR, G_IO_ERROR_FAILED, "%s: not the kernel "
+                    "of this guest, or without symbols", path);
+        return false;
+    }
+    return true;
+}
+
+/* A folder that is not there has no file of the guest. */
+static bool are_folders(const char *option, char *const *paths, GError **error)
+{
+    for (; paths && *paths; paths++) {
+        struct stat st;
+        int failure = stat(*paths, &st) ? errno :
+                      S_ISDIR(st.st_mode) ? 0 : ENOTDIR;
+
+        if (failure) {
+            g_set_error(error, G_IO_ERROR, G_IO_ERROR_FAILED, "%s: %s: %s",
+                        option, *paths, g_strerror(failure));
+            return false;
+        }
+    }
+    return true;
+}
+
 struct symbolizer *symbolizer_new(const struct symbolizer_options *options,
                                   const struct btrail_trace *trace,
                                   GError **error)
 {
-    struct symbolizer *s = g_new0(struct symbolizer, 1);
+    struct symbolizer *s;
     struct elf_file *vmlinux = NULL;
+
+    if (!are_folders("--sysroot", options->files.sysroots, error) ||
+        !are_folders("--debug-dir", options->files.debug_dirs, error)) {
+        return NULL;
+    }
+    s = g_new0(struct symbolizer, 1);
 
     s->trace = trace;
     s->files = elf_files_new(&options->files);
@@ -133,6 +209,11 @@ struct symbolizer *symbolizer_new(const struct symbolizer_options *options,
     }
     if (trace) {
         read_sideband(s);
+    }
+    if (vmlinux &&
+        !is_kernel_of_guest(s, vmlinux, options->vmlinux, error)) {
+        symbolizer_free(s);
+        return NULL;
     }
     s->processes = processes_new(s->map, s->names, s->owners);
     if (s->owners && s->code) {
@@ -168,17 +249,6 @@ const struct process *symbolizer_process(struct symbolizer *s,
                                          enum btrail_certainty *certainty)
 {
     return processes_find(s->processes, where, time, certainty);
-}
-
-/* The address of a symbol that has one of two names; 0 if there is none */
-static uint64_t find_symbol(const struct symbolizer *s, const char *name,
-                            const char *other)
-{
-    uint64_t address;
-
-    return address_space_symbol_find(s->shared, name, &address) ||
-           (other && address_space_symbol_find(s->shared, other, &address)) ?
-           address : 0;
 }
 
 /* From which index on do the events of a stream name tasks?  UINT64_MAX: none */

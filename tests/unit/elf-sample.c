@@ -16,7 +16,7 @@ __attribute__((noinline, used)) static int sample_local(int n)
 
 /* What has no size ends where the next one begins. */
 __asm__(".text\n.globl _text\n_text: nop\n.globl sample_label\nsample_label: nop; nop; nop; ret\n"
-        "sample_next: ret");
+        "sample_next: ret; schedule: ret");
 
 int main(int argc, char **argv)
 {

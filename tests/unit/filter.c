@@ -187,7 +187,7 @@ static void test_errors(void)
 {
     static const char *const bad[][2] = {
         { "", "name of a field" },
-        { "foo == 1", "unknown field; see backtrail-names(7), at 'foo == 1'" },
+        { "foo == 1", "at 'foo == 1' of 'foo == 1'" },
         { "comm", "comparison is missing" },
         { "comm == ", "text expected" },
         { "comm == \"sh", "quote" },
@@ -204,6 +204,8 @@ static void test_errors(void)
         { "cpu == 1 cpu == 2", "has ended before this" },
         { "cpu == 1 &&", "name of a field" },
         { "|| cpu == 1", "name of a field" },
+        { "com == sh", "unknown field 'com' (did you mean 'comm'?)" },
+        { "frobnicate", "the fields are comm process pid" },
         { "cpu == 1 || (", "name of a field" },
         { "comm == \xff", "UTF-8" },
         { "x\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4"

@@ -137,6 +137,41 @@ static void test_names(void)
     elf_file_close(f);
 }
 
+/* Is the sample taken for the kernel that has these symbols?  If not, why not? */
+static void check_kernel(const char *symbols, const char *reason)
+{
+    g_autofree char *map = write_map(symbols);
+    const struct symbolizer_options options = {
+        .map = map, .vmlinux = sample,
+    };
+    g_autoptr(GError) error = NULL;
+    struct symbolizer *s = symbolizer_new(&options, NULL, &error);
+
+    g_assert_true(!s == !!reason);
+    g_assert_true(!reason || strstr(error->message, reason));
+    symbolizer_free(s);
+}
+
+/* A file that is not the guest's kernel would give wrong names. */
+static void test_other_vmlinux(void)
+{
+    struct elf_file *f = elf_file_open(sample);
+    uint64_t distance = elf_file_find(f, "schedule")->start -
+                        elf_file_find(f, "_text")->start;
+
+    for (unsigned i = 0; i < 2; i++) {
+        g_autofree char *symbols = g_strdup_printf(
+            "%" G_GINT64_MODIFIER "x T _text\n%" G_GINT64_MODIFIER
+            "x T schedule\n", KERNEL, KERNEL + distance + i);
+
+        check_kernel(symbols, i ? "another build" : NULL);
+    }
+    check_kernel("ffffffff81000000 T do_exit\n", "not the kernel of this guest");
+    /* Nobody knows. */
+    check_kernel("ffffffff81000000 T a_module\n", NULL);
+    elf_file_close(f);
+}
+
 /* A kernel that is elsewhere than its file says */
 static void test_vmlinux(void)
 {
@@ -631,6 +666,7 @@ int main(int argc, char **argv)
     folder = scratch_new();
     g_test_add_func("/symbolizer/names", test_names);
     g_test_add_func("/symbolizer/vmlinux", test_vmlinux);
+    g_test_add_func("/symbolizer/other-vmlinux", test_other_vmlinux);
     g_test_add_func("/symbolizer/sideband", test_sideband);
     g_test_add_func("/symbolizer/tasks", test_tasks);
     g_test_add_func("/symbolizer/named", test_named);
