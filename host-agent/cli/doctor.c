@@ -19,6 +19,7 @@
 #include "libvirt/capabilities.h"
 #include "cli/cli.h"
 #include "libvirt/domain.h"
+#include "libvirt/kvm-host.h"
 #include "util/json.h"
 #include "libvirt/tracing.h"
 
@@ -193,25 +194,46 @@ static bool has_virtualization(void)
            g_strv_contains((const char *const *)words, "svm");
 }
 
+/* Can KVM trace?  Domains that QEMU emulates do not need it. */
+static void check_kvm_trace(struct doctor *d, bool wanted)
+{
+    g_autofree char *fault = btrail_kvm_host_fault("");
+
+    if (!fault) {
+        ok(d, "kvm-trace", "KVM can trace its guests, by the CPU's Branch "
+           "Trace Store");
+    } else {
+        report(d, "kvm-trace", wanted ? STATE_PROBLEM : STATE_NOTE,
+               "KVM cannot trace its guests: %s; or have QEMU emulate them: "
+               "backtrail enable --tcg", fault);
+    }
+}
+
 static void check_kvm(struct doctor *d, bool wanted)
 {
     int kvm = open("/dev/kvm", O_RDWR | O_CLOEXEC);
+    int reason = errno;
     const char *fault;
 
-    if (kvm < 0 && (errno == ENOENT || errno == ENODEV)) {
-        ok(d, "kvm", "there is no KVM; tracing does not need it");
+    if (wanted || !d->name) {
+        check_kvm_trace(d, wanted);
+    }
+    if (kvm < 0 && (reason == ENOENT || reason == ENODEV)) {
+        report(d, "kvm", wanted ? STATE_PROBLEM : STATE_OK, "there is no KVM; "
+               "guests that QEMU emulates do not need it: backtrail enable "
+               "--tcg changes a domain's type to 'qemu'");
         return;
     }
     if (kvm < 0) {
-        note(d, "kvm", "you cannot use /dev/kvm (%s); tracing does not need it",
-             g_strerror(errno));
+        note(d, "kvm", "you cannot use /dev/kvm (%s); guests that QEMU "
+             "emulates do not need it", g_strerror(reason));
         return;
     }
     fault = has_virtualization() ? kvm_fault(kvm) :
             "the CPUs have neither VMX nor SVM";
     close(kvm);
     if (!fault) {
-        ok(d, "kvm", "KVM works; traced guests do not use it");
+        ok(d, "kvm", "KVM works");
     } else {
         report(d, "kvm", wanted ? STATE_PROBLEM : STATE_NOTE, "/dev/kvm "
                "does not work: %s; domains of type 'kvm' will not run here: "
@@ -418,10 +440,15 @@ static void check_configuration(struct doctor *d,
     } else {
         ok(d, "device", "the domain has '-device %s'", s->device);
     }
-    if (s->kvm) {
-        problem(d, "type", "the domain runs under KVM, where branches are not "
-                "recorded; have QEMU emulate it: backtrail enable --tcg %s",
-                d->name);
+    if (s->kvm && !s->bits_64) {
+        problem(d, "type", "the domain runs under KVM, which traces only "
+                "guests with a CPU of 64 bits; have QEMU emulate it: backtrail "
+                "enable --tcg %s", d->name);
+    } else if (s->kvm && !d->local) {
+        note(d, "type", "the domain runs under KVM; whether that can trace it "
+             "can be checked on its host only");
+    } else if (s->kvm) {
+        ok(d, "type", "the domain runs under KVM, and its CPU has 64 bits");
     } else {
         ok(d, "type", "the domain is emulated by QEMU");
     }
@@ -431,7 +458,12 @@ static void check_configuration(struct doctor *d,
     } else {
         ok(d, "memory", "the guest's memory is shared");
     }
-    if (!s->vmcoreinfo) {
+    if (!s->vmcoreinfo && s->kvm && !s->root_entry) {
+        problem(d, "vmcoreinfo", "without vmcoreinfo KVM does not trace the "
+                "guest, since it needs to know that Linux runs there, of which "
+                "it knows what is free in the page tables; add it: backtrail "
+                "enable %s", d->name);
+    } else if (!s->vmcoreinfo) {
         note(d, "vmcoreinfo", "without vmcoreinfo the names of a Linux guest "
              "may take longer to find; backtrail enable %s adds it", d->name);
     } else {
@@ -454,19 +486,20 @@ static bool check_monitor(struct doctor *d)
     g_autoptr(JsonObject) info = btrail_domain_execute(&d->guest,
                                                        "query-branch-trace",
                                                        NULL, &error);
-    const char *capture, *state;
+    const char *capture, *state, *producer;
 
     if (info) {
         state = btrail_json_string(info, "state");
         capture = btrail_json_string(info, "capture");
+        producer = btrail_json_string(info, "producer");
         if (state && !strcmp(state, "agent-lost")) {
             problem(d, "monitor", "the guest is being traced, but has lost its "
                     "agent; start backtraild to continue");
         } else {
-            ok(d, "monitor", "QEMU answers; %s",
+            ok(d, "monitor", "QEMU answers; %s; producer: %s",
                !capture ? "it has not been traced yet" :
                state && !strcmp(state, "active") ? "it is being traced" :
-               "it is not being traced now");
+               "it is not being traced now", producer ? producer : "none");
         }
         return true;
     }

@@ -13,6 +13,7 @@
 #include "libvirt/capabilities.h"
 #include "cli/cli.h"
 #include "libvirt/domain.h"
+#include "libvirt/kvm-host.h"
 #include "libvirt/tracing.h"
 #include "util/json.h"
 
@@ -33,7 +34,8 @@ struct enable {
     char *before;
     char *after;
     GPtrArray *changes;
-    bool kvm;                   /* it still runs under KVM */
+    bool local;                 /* its host is this one */
+    bool kvm;                   /* it runs under KVM */
     unsigned kept;
 };
 
@@ -73,6 +75,7 @@ static char *read_xml(const char *path, GError **error)
 
 static bool get_xml(struct enable *e)
 {
+    g_autofree char *uri = NULL;
     g_autoptr(GError) error = NULL;
     unsigned flags = VIR_DOMAIN_XML_INACTIVE;
 
@@ -89,6 +92,8 @@ static bool get_xml(struct enable *e)
                            "no XML for it; use --xml on the XML that it is "
                            "created from");
     }
+    uri = virConnectGetURI(e->domain.connection);
+    e->local = btrail_domain_is_local(uri);
     e->running = virDomainIsActive(e->domain.domain) == 1;
     e->saved = virDomainHasManagedSaveImage(e->domain.domain, 0) == 1;
     if (!e->dry_run) {
@@ -97,6 +102,20 @@ static bool get_xml(struct enable *e)
     }
     e->before = virDomainGetXMLDesc(e->domain.domain, flags);
     return e->before || enable_fail(e, btrail_domain_last_error());
+}
+
+/* What KVM cannot do on the domain's host, QEMU would say too late. */
+static bool check_kvm(struct enable *e)
+{
+    g_autofree char *fault = e->local && e->kvm ? btrail_kvm_host_fault("") :
+                             NULL;
+
+    if (fault) {
+        cli_error("%s: this domain runs under KVM, which cannot trace it: %s; "
+                  "or have QEMU emulate it (type 'qemu'), which is slower: "
+                  "backtrail enable --tcg", e->name, fault);
+    }
+    return !fault;
 }
 
 static bool change_xml(struct enable *e)
@@ -128,7 +147,7 @@ static bool change_xml(struct enable *e)
         e->kept += c->kept;
     }
     e->after = btrail_document_text(doc);
-    return true;
+    return e->disable || check_kvm(e);
 }
 
 /* Writes @text to a file that nobody else can read.  Returns its path, to be
@@ -268,10 +287,11 @@ static void print_changes(const struct enable *e)
 /* Reports what still keeps the domain from being traced, or undone. */
 static int verdict(const struct enable *e)
 {
-    if (!e->disable && e->kvm) {
-        cli_error("%s: this domain runs under KVM, where branches are not "
-                  "recorded; --tcg has QEMU emulate it (type 'qemu'), which "
-                  "is slower", e->name);
+    if (!e->disable && e->kvm && !e->local) {
+        cli_error("%s: this domain runs under KVM; whether the KVM of its host "
+                  "can trace is not known here, backtrail doctor says so "
+                  "there; --tcg has QEMU emulate it (type 'qemu'), which is "
+                  "slower", e->name);
         return CLI_DAMAGED;
     }
     for (unsigned i = 0; e->disable && i < e->changes->len; i++) {

@@ -234,6 +234,13 @@ static xmlNode *find_device(xmlNode *root, const char *want, xmlNode **option)
     return NULL;
 }
 
+/* Does it say itself which entry of page tables KVM may use? */
+static bool has_root_entry(const char *device)
+{
+    return strstr(device, ",kvm-root-entry=") ||
+           strstr(device, "\"kvm-root-entry\"");
+}
+
 /* In the value of an option a comma is written twice. */
 static char *device_argument(const char *agent)
 {
@@ -336,6 +343,53 @@ static bool check_architecture(xmlNode *root, GError **error)
     return true;
 }
 
+/* Models of QEMU's that have no long mode */
+static bool is_old_model(const char *model)
+{
+    static const char *const models[] = {
+        "486", "athlon", "coreduo", "kvm32", "n270", "pentium", "pentium2",
+        "pentium3", "pentiumpro", "qemu32", NULL,
+    };
+
+    return g_strv_contains(models, model);
+}
+
+/* Has the guest's CPU 64 bits?  If nothing is said, it has. */
+static bool is_64_bit(xmlNode *root)
+{
+    xmlNode *type = find_element(root, "os/type");
+    xmlNode *cpu = find_element(root, "cpu"), *child;
+    xmlNode *model = find_element(root, "cpu/model");
+    g_autofree char *arch = type ? btrail_document_get(type, "arch") : NULL;
+    g_autofree char *name = model ? btrail_document_content(model) : NULL;
+
+    for (child = cpu ? cpu->children : NULL; child; child = child->next) {
+        g_autofree char *feature = btrail_document_is(child, "feature", NULL) ?
+                                   btrail_document_get(child, "name") : NULL;
+        g_autofree char *policy = feature ?
+                                  btrail_document_get(child, "policy") : NULL;
+
+        if (!g_strcmp0(feature, "lm")) {
+            return g_strcmp0(policy, "disable") && g_strcmp0(policy, "forbid");
+        }
+    }
+    return g_strcmp0(arch, "i686") && !(name && is_old_model(name));
+}
+
+/* KVM traces by a store of the CPU, which knows only page tables of 64 bits. */
+static bool check_bits(xmlNode *root, GError **error)
+{
+    g_autofree char *type = btrail_document_get(root, "type");
+
+    if (strcmp(type, "kvm") || is_64_bit(root)) {
+        return true;
+    }
+    g_set_error(error, BTRAIL_DOMAIN_ERROR, BTRAIL_DOMAIN_ERROR_UNSUPPORTED,
+                "this guest's CPU has no 64 bits, and KVM traces no other "
+                "guests; --tcg has QEMU emulate it, which is slower");
+    return false;
+}
+
 /* A path that libvirt, XML and QEMU's command line can all have */
 static bool check_path(const char *path, const char *what, GError **error)
 {
@@ -387,6 +441,9 @@ bool btrail_tracing_enable(xmlDoc *doc,
     record = add_record(root);
     if (options->tcg) {
         set_tcg(root, record, list);
+    }
+    if (!check_bits(root, error)) {
+        return false;
     }
     set_value(root, record, true, &places[SET_EMULATOR], options->emulator,
               list);
@@ -583,9 +640,11 @@ bool btrail_tracing_inspect(xmlDoc *doc, struct btrail_tracing_state *state,
     if (device) {
         state->device = btrail_document_get(device, "value");
         state->agent = device_agent(state->device);
+        state->root_entry = has_root_entry(state->device);
     }
     state->noted = find_record(root);
     state->kvm = has_value(root, SET_TYPE, "kvm");
+    state->bits_64 = is_64_bit(root);
     state->shared = has_value(root, SET_ACCESS, "shared") &&
                     (has_value(root, SET_SOURCE, "memfd") ||
                      has_value(root, SET_SOURCE, "file"));

@@ -71,6 +71,8 @@ bool btrail_tracing_disable(xmlDoc *doc, GPtrArray **changes, GError **error);
  * @agent:      that device's agent, or NULL
  * @noted:      the metadata has a note of btrail_tracing_enable()
  * @kvm:        it runs under KVM
+ * @bits_64:    its CPU has 64 bits
+ * @root_entry: the device says which entry of page tables KVM may use
  * @shared:     QEMU can share its memory with an agent
  * @vmcoreinfo: it can report where its kernel is
  * @panic:      it has a device to report a panic
@@ -81,6 +83,8 @@ struct btrail_tracing_state {
     char *agent;
     bool noted;
     bool kvm;
+    bool bits_64;
+    bool root_entry;
     bool shared;
     bool vmcoreinfo;
     bool panic;

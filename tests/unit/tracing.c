@@ -177,6 +177,55 @@ static void test_kvm_stays(void)
     g_assert_nonnull(strstr(on, "value=\"branch-trace\""));
 }
 
+/* KVM traces guests with 64 bits only, QEMU all. */
+static void test_bits(void)
+{
+    static const struct {
+        const char *xml;        /* of a domain with <os><type arch='%s'> */
+        const char *arch;
+        bool bits_64;
+    } cpus[] = {
+        { "", "x86_64", true },
+        { "", "i686", false },
+        { "<cpu mode='host-passthrough'/>", "x86_64", true },
+        { "<cpu><model>Haswell</model></cpu>", "x86_64", true },
+        { "<cpu><model>qemu32</model></cpu>", "x86_64", false },
+        { "<cpu mode='custom'><model fallback='allow'> pentium3 </model>"
+          "<feature policy='require' name='sse2'/></cpu>", "x86_64", false },
+        { "<cpu><model>pentium3</model>"
+          "<feature policy='require' name='lm'/></cpu>", "x86_64", true },
+        { "<cpu><model>Haswell</model><feature name='lm' policy='disable'/>"
+          "</cpu>", "x86_64", false },
+        { "<cpu mode='host-model'><feature name='lm' policy='forbid'/></cpu>",
+          "x86_64", false },
+    };
+    static const struct btrail_tracing_options tcg = {
+        "/opt/qemu", NULL, true
+    };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(cpus); i++) {
+        g_autofree char *text = g_strdup_printf(
+            "<domain type='kvm'><os><type arch='%s'>hvm</type></os>%s</domain>",
+            cpus[i].arch, cpus[i].xml);
+        g_autofree char *emulated = enable(text, &tcg, NULL);
+        g_autoptr(xmlDoc) doc = parse(text);
+        g_autoptr(GError) error = NULL;
+        struct btrail_tracing_state state;
+
+        g_assert_true(btrail_tracing_inspect(doc, &state, NULL));
+        g_assert_cmpint(state.bits_64, ==, cpus[i].bits_64);
+        btrail_tracing_state_clear(&state);
+        g_assert_nonnull(strstr(emulated, "type=\"qemu\""));
+        g_assert_cmpint(btrail_tracing_enable(doc, &plain, NULL, &error), ==,
+                        cpus[i].bits_64);
+        if (!cpus[i].bits_64) {
+            g_assert_error(error, BTRAIL_DOMAIN_ERROR,
+                           BTRAIL_DOMAIN_ERROR_UNSUPPORTED);
+            g_assert_nonnull(strstr(error->message, "--tcg"));
+        }
+    }
+}
+
 /* What is as it should be is left alone, and is not undone, either. */
 static void test_there_already(void)
 {
@@ -322,6 +371,15 @@ static void test_two_records(void)
 
 static void test_inspect(void)
 {
+    static const struct {
+        const char *value;
+        bool root_entry;
+    } devices[] = {
+        { "branch-trace", false },
+        { "branch-trace,agent=/run/kvm-root-entry", false },
+        { "branch-trace,kvm-root-entry=300", true },
+        { "{\"driver\": \"branch-trace\", \"kvm-root-entry\": 300}", true },
+    };
     g_autofree char *on = enable(sample, &full, NULL);
     g_autoptr(xmlDoc) before = parse(sample), after = parse(on);
     g_autoptr(xmlDoc) panic = parse(
@@ -347,6 +405,19 @@ static void test_inspect(void)
     g_assert_true(btrail_tracing_inspect(panic, &state, NULL));
     g_assert_true(state.panic);
     btrail_tracing_state_clear(&state);
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(devices); i++) {
+        g_autofree char *text = g_strdup_printf(
+            "<domain" QEMU_NS "><qemu:commandline><qemu:arg value='-device'/>"
+            "<qemu:arg value='%s'/></qemu:commandline></domain>",
+            devices[i].value);
+        g_autoptr(xmlDoc) doc = parse(text);
+
+        g_assert_true(btrail_tracing_inspect(doc, &state, NULL));
+        g_assert_nonnull(state.device);
+        g_assert_cmpint(state.root_entry, ==, devices[i].root_entry);
+        btrail_tracing_state_clear(&state);
+    }
 }
 
 int main(int argc, char **argv)
@@ -355,6 +426,7 @@ int main(int argc, char **argv)
     g_test_add_func("/tracing/undone", test_undone);
     g_test_add_func("/tracing/enabled", test_enabled);
     g_test_add_func("/tracing/kvm-stays", test_kvm_stays);
+    g_test_add_func("/tracing/bits", test_bits);
     g_test_add_func("/tracing/there-already", test_there_already);
     g_test_add_func("/tracing/changed-since", test_changed_since);
     g_test_add_func("/tracing/refused", test_refused);
