@@ -23,7 +23,8 @@
 // one: records whose stores cause a VM exit are lost, and nothing in the exit
 // qualification says that it was a store; the interrupt comes a record late;
 // events that VM entry injects make no record.  It is chosen by an MSR of the
-// configuration, BX_MSR_BTS_STRICT, that no CPU has.
+// configuration, BX_MSR_BTS_MODEL, that no CPU has.  So are errata that Intel's
+// specification updates have of some CPUs.
 //
 /////////////////////////////////////////////////////////////////////////
 
@@ -55,8 +56,27 @@ enum {
 // tells that the branch was predicted.  Choice: they all are.
 const Bit64u BTS_PREDICTED = 0x10;
 
-// Not of any CPU: a value that is not 0 makes the model strict.
-const unsigned BX_MSR_BTS_STRICT = 0xfff;
+// Not of any CPU: which model this is, and which errata it has
+const unsigned BX_MSR_BTS_MODEL = 0xfff;
+const Bit32u BTS_MODEL_STRICT = 1 << 0;
+// "LBR, BTS, BTM May Report a Wrong Address when an Exception/Interrupt Occurs
+// in 64-bit Mode": behind an instruction at the lower canonical boundary, bits
+// 63 to 48 of the branch-from address are all ones.
+const Bit32u BTS_ERRATUM_BU8 = 1 << 1;
+// AR62, W125, "CPL-Qualified BTS May Report Incorrect Branch-From Instruction
+// Address": when the CPL changes between 0 and another one.  Choice: it is the
+// target of the last record.
+const Bit32u BTS_ERRATUM_AR62 = 1 << 2;
+// AR64: the interrupt comes with the next record.
+const Bit32u BTS_ERRATUM_AR64 = 1 << 3;
+
+// All processors have the same errata.  What these need to know is not saved with
+// the state of the machine.
+static Bit32u errata = 0;
+static struct {
+  unsigned far_cpl;      // of the instruction of the far branch in progress
+  Bit64u last_to;        // of the last record that was made
+} errata_state[BX_MAX_SMP_THREADS_SUPPORTED];
 
 // How many instructions its late interrupt takes once BTS is off.  Choice: so
 // many that KVM has switched the guest's BTS off by then, if the guest asks for
@@ -96,7 +116,8 @@ void BX_CPU_C::bts_reset(unsigned source)
 void BX_CPU_C::bts_enumerate(void)
 {
   struct cpuid_function_t leaf1, leaf7, leaf_a;
-  bool unavailable = false, freeze_while_smm = false, strict = false;
+  bool unavailable = false, freeze_while_smm = false;
+  Bit32u model_bits = 0;
 
   BX_CPU_THIS_PTR cpuid->get_cpuid_leaf(1, 0, &leaf1);
   BX_CPU_THIS_PTR cpuid->get_cpuid_leaf(7, 0, &leaf7);
@@ -109,12 +130,13 @@ void BX_CPU_C::bts_enumerate(void)
     unavailable = (misc_enable->val64 & (1 << 11)) != 0;
   if (perf_capabilities && (leaf1.ecx & BX_CPUID_STD1_ECX_PDCM))
     freeze_while_smm = (perf_capabilities->val64 & (1 << 12)) != 0;
-  const MSR *strict_model = BX_CPU_THIS_PTR msrs[BX_MSR_BTS_STRICT];
-  if (strict_model)
-    strict = strict_model->val64 != 0;
+  const MSR *model = BX_CPU_THIS_PTR msrs[BX_MSR_BTS_MODEL];
+  if (model)
+    model_bits = (Bit32u) model->val64;
 #endif
 
-  BX_CPU_THIS_PTR bts.strict = strict;
+  BX_CPU_THIS_PTR bts.strict = (model_bits & BTS_MODEL_STRICT) != 0;
+  errata = model_bits & ~BTS_MODEL_STRICT;
 
   // Vol. 4, IA32_DS_AREA: there if CPUID.1:EDX.DS[21] is set
   BX_CPU_THIS_PTR bts.ds = (leaf1.edx & BX_CPUID_STD1_EDX_DEBUG_STORE) != 0;
@@ -244,7 +266,7 @@ void BX_CPU_C::bts_record(Bit64u from, Bit64u to)
 
   bx_bts_record_t *record = &BX_CPU_THIS_PTR bts.record[BX_CPU_THIS_PTR bts.pending++];
   record->from = from;
-  record->to = to;
+  record->to = errata_state[BX_CPU_ID].last_to = to;
   BX_CPU_THIS_PTR async_event = 1;
 }
 
@@ -260,6 +282,7 @@ void BX_CPU_C::bts_near_branch(bx_address from, bx_address to)
 void BX_CPU_C::bts_far_begin(bx_address rip)
 {
   BX_CPU_THIS_PTR bts.far_from = get_laddr(BX_SEG_REG_CS, rip);
+  errata_state[BX_CPU_ID].far_cpl = CPL;
 }
 
 void BX_CPU_C::bts_far_end(void)
@@ -270,7 +293,15 @@ void BX_CPU_C::bts_far_end(void)
     BX_CPU_THIS_PTR bts.branched = true;
     return;
   }
-  bts_record(BX_CPU_THIS_PTR bts.far_from, get_laddr(BX_SEG_REG_CS, RIP));
+
+  Bit64u from = BX_CPU_THIS_PTR bts.far_from;
+  if ((errata & BTS_ERRATUM_BU8) != 0 && from == BX_CONST64(0x0000800000000000))
+    from |= BX_CONST64(0xffff000000000000);
+  if ((errata & BTS_ERRATUM_AR62) != 0 &&
+      (BX_CPU_THIS_PTR bts.debugctl & (BX_DEBUGCTL_BTS_OFF_OS | BX_DEBUGCTL_BTS_OFF_USR)) != 0 &&
+      (errata_state[BX_CPU_ID].far_cpl == 0) != (CPL == 0))
+    from = errata_state[BX_CPU_ID].last_to;
+  bts_record(from, get_laddr(BX_SEG_REG_CS, RIP));
 }
 
 // "Task Switching": an exception after the task switch is committed occurs
@@ -377,7 +408,7 @@ void BX_CPU_C::bts_store(void)
     }
     BX_CPU_THIS_PTR bts.stored++;
     bts_deliver_late_pmi();
-    if (pmi && BX_CPU_THIS_PTR bts.strict)
+    if (pmi && (BX_CPU_THIS_PTR bts.strict || (errata & BTS_ERRATUM_AR64) != 0))
       BX_CPU_THIS_PTR bts.pmi_late = true;
     else if (pmi)
       bts_pmi();
