@@ -55,7 +55,9 @@ enum {
 #define W_LINEAR    0xffff800000000000
 #define W_INDEX     256
 #define W_GPA       0x1000000
+#ifndef W_SIZE
 #define W_SIZE      0x10000
+#endif
 #define W_TABLES    (W_GPA + W_SIZE)
 #define W_ENTRY     (W_TABLES | PTE_P | PTE_W | PTE_A | PTE_NX)
 
