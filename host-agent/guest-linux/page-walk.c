@@ -10,6 +10,8 @@
 
 #define PRESENT     1u
 #define LARGE       128u                        /* PS, where it can be set */
+#define LARGE_SHIFT 21                          /* the smallest large page */
+#define LARGE_MASK  ((UINT64_C(1) << LARGE_SHIFT) - 1)
 #define FRAME       UINT64_C(0x000ffffffffff000)
 #define RUN_MAX     (256u << 10)                /* bytes read at once */
 
@@ -26,6 +28,7 @@ void page_walk_init(struct page_walk *w, const struct guest_memory *memory,
 void page_walk_flush(struct page_walk *w)
 {
     memset(w->tlb, 0, sizeof(w->tlb));
+    memset(w->large, 0, sizeof(w->large));
 }
 
 bool page_walk(struct page_walk *w, uint64_t address, uint64_t *physical)
@@ -33,7 +36,9 @@ bool page_walk(struct page_walk *w, uint64_t address, uint64_t *physical)
     unsigned top = 12 + 9 * w->levels;          /* bits of an address */
     uint64_t page = address >> 12;
     uint64_t table = w->root;
+    uint64_t large = address >> LARGE_SHIFT;
     unsigned slot = (page ^ page >> 9) % PAGE_WALK_TLB;
+    unsigned large_slot = large % PAGE_WALK_LARGE;
     unsigned shift;
 
     if ((uint64_t)((int64_t)(address << (64 - top)) >> (64 - top)) !=
@@ -43,6 +48,10 @@ bool page_walk(struct page_walk *w, uint64_t address, uint64_t *physical)
     w->budget--;
     if (w->tlb[slot].page == page + 1) {
         *physical = w->tlb[slot].frame | (address & (GUEST_PAGE_SIZE - 1));
+        return true;
+    }
+    if (w->large[large_slot].page == large + 1) {
+        *physical = w->large[large_slot].frame | (address & LARGE_MASK);
         return true;
     }
     for (shift = top - 9; ; shift -= 9) {
@@ -64,6 +73,11 @@ bool page_walk(struct page_walk *w, uint64_t address, uint64_t *physical)
             *physical = (table & ~within) | (address & within);
             break;
         }
+    }
+    if (shift >= LARGE_SHIFT) {
+        w->large[large_slot].page = large + 1;
+        w->large[large_slot].frame = *physical & ~LARGE_MASK;
+        return true;
     }
     w->tlb[slot].page = page + 1;
     w->tlb[slot].frame = *physical & -(uint64_t)GUEST_PAGE_SIZE;

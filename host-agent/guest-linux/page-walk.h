@@ -10,6 +10,7 @@
 #include "guest-linux/guest-memory.h"
 
 #define PAGE_WALK_TLB   512
+#define PAGE_WALK_LARGE 512
 
 /**
  * struct page_walk - an address space
@@ -20,6 +21,8 @@
  *          decides how many a caller wants, so this ends a walk that would not
  *          end otherwise.  With 0 nothing is read
  * @tlb:    translations of @page
+ * @large:  translations of 2 MB, which are of large pages: the kernel finds all
+ *          of RAM through such ones
  */
 struct page_walk {
     const struct guest_memory *memory;
@@ -30,6 +33,10 @@ struct page_walk {
         uint64_t page;      /* linear, plus 1; 0 if there is none */
         uint64_t frame;
     } tlb[PAGE_WALK_TLB];
+    struct {
+        uint64_t page;      /* linear, in units of 2 MB, plus 1 */
+        uint64_t frame;
+    } large[PAGE_WALK_LARGE];
 };
 
 void page_walk_init(struct page_walk *w, const struct guest_memory *memory,

@@ -79,6 +79,23 @@ static void test_four(void)
     check(&w, BASE4 | LOW | 0x1000, 6 * 4096);
     page_walk_flush(&w);
     check(&w, BASE4 | LOW | 0x1000, 9 * 4096);
+    /* The other pages of a large one are known with the first. */
+    memory[4][8] = 0;
+    memory[3][5] = 0;
+    check_none(&w, BASE4 | 5ull << 30 | 1 << 21);
+    page_walk_flush(&w);
+    check_none(&w, BASE4 | 2ull << 30 | 8ull << 21 | 0x1000);
+    memory[4][8] = PS | P;
+    memory[3][5] = PS | P;
+    check(&w, BASE4 | 2ull << 30 | 8ull << 21 | 0x1fffff, 0x1fffff);
+    check(&w, BASE4 | 5ull << 30 | 3ull << 21 | 0x1fffff, 0x7fffff);
+    memory[4][8] = 0;
+    memory[3][5] = 0;
+    check(&w, BASE4 | 2ull << 30 | 8ull << 21 | 0x5678, 0x5678);
+    check(&w, BASE4 | 5ull << 30 | 3ull << 21 | 0x5678, 0x605678);
+    page_walk_flush(&w);
+    check_none(&w, BASE4 | 2ull << 30 | 8ull << 21 | 0x5678);
+    check_none(&w, BASE4 | 5ull << 30 | 3ull << 21 | 0x5678);
     guest_memory_free(m);
 }
 
