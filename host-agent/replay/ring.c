@@ -17,6 +17,8 @@
 #include "util/json.h"
 
 #define SETTLE_MS       60000
+/* A guest that does not run is looked at again. */
+#define REST_NS         UINT64_C(1000000000)
 /* Of the log, QEMU reads this before it loads a base. */
 #define LOG_HEAD        (64u << 10)
 #define BLOCK           4096u
@@ -172,13 +174,23 @@ static bool settle(struct ring *r, struct log_start *begin, GError **error)
     return true;
 }
 
+/* Does the guest sleep, or was it stopped by somebody? */
+static bool is_at_rest(struct ring *r)
+{
+    g_autoptr(JsonNode) node = emulator_execute(r->emulator, "query-status",
+                                                NULL, -1, SETTLE_MS, NULL);
+    const char *status = node && JSON_NODE_HOLDS_OBJECT(node) ?
+        btrail_json_string(json_node_get_object(node), "status") : NULL;
+
+    return !g_strcmp0(status, "suspended") || !g_strcmp0(status, "paused");
+}
+
 /* QEMU has written all of its disks' files when it has saved the guest. */
 static bool save(struct ring *r, struct part *part, GError **error)
 {
     g_autofree char *base = recording_path(r->recording, part->base);
 
-    if (!settle(r, &part->begin, error) ||
-        !guest_state_save(emulator_qmp(r->emulator), base, -1, error)) {
+    if (!guest_state_save(emulator_qmp(r->emulator), base, -1, error)) {
         return false;
     }
     for (unsigned i = 0; i < r->disks->len; i++) {
@@ -226,6 +238,7 @@ static bool begin_with(struct ring *r, const struct part *part, GError **error)
     struct recording *to = r->recording;
 
     recording_remove_files(to, BTRAIL_RECORDING_RING "/");
+    recording_remove_files(to, BTRAIL_RECORDING_BASE);
     for (unsigned i = 0; i < r->disks->len; i++) {
         const struct disk *d = g_ptr_array_index(r->disks, i);
         const char *name = g_ptr_array_index(part->overlays, i);
@@ -289,6 +302,7 @@ static bool forget(struct ring *r, GError **error)
     if (!begin_with(r, part, error)) {
         return false;
     }
+    remove_file(r, BTRAIL_RECORDING_BASE);
     shorten_log(r, part->begin.offset);
     while (begin--) {
         remove_part(r, g_ptr_array_index(r->parts, 0));
@@ -300,10 +314,18 @@ static bool forget(struct ring *r, GError **error)
 bool ring_turn(struct ring *r, GError **error)
 {
     struct part *part = new_part(r);
+    GError *local = NULL;
+    bool settled = settle(r, &part->begin, &local);
 
-    if (!save(r, part, error)) {
+    if (!settled || !save(r, part, &local)) {
         remove_part(r, part);
         free_part(part);
+        if (!settled && is_at_rest(r)) {
+            g_error_free(local);
+            r->next_ns = btrail_clock_ns() + REST_NS;
+            return true;
+        }
+        g_propagate_error(error, local);
         return false;
     }
     part->saved_ns = btrail_clock_ns();
