@@ -3,12 +3,13 @@
  * Devices of QEMU that cannot be replayed: see devices.h
  */
 
+#include <stdint.h>
 #include <string.h>
 
 #include "replay/devices.h"
 
-static const char no_disk[] = "a disk on the machine's own IDE or AHCI "
-                              "controller (-hda FILE, or ide-hd)";
+static const char no_disk[] = "a disk of virtio (if=virtio), or on the IDE "
+                              "controller of -machine pc (-hda FILE)";
 static const char no_passthrough[] = "an emulated device: what hardware does "
                                      "is not in the log";
 static const char no_vhost[] = "virtio-net-pci without vhost: the log does not "
@@ -85,9 +86,11 @@ const char *devices_refuse(const char *type)
 bool devices_check(const char *qtree, GError **error)
 {
     g_auto(GStrv) lines = g_strsplit(qtree, "\n", -1);
+    size_t ahci = SIZE_MAX;     /* how far such a controller is indented */
 
     for (char **l = lines; *l; l++) {
-        const char *line = *l + strspn(*l, " ");
+        size_t indent = strspn(*l, " ");
+        const char *line = *l + indent;
         g_autofree char *type = NULL;
         const char *instead;
 
@@ -98,6 +101,14 @@ bool devices_check(const char *qtree, GError **error)
         line += strlen("dev: ");
         type = g_strndup(line, strcspn(line, ",\r"));
         instead = devices_refuse(type);
+        if (indent <= ahci) {
+            ahci = strstr(type, "ahci") ? indent : SIZE_MAX;
+        } else if (!strcmp(type, "ide-hd")) {
+            return btrail_agent_fail(error, BTRAIL_AGENT_ERROR_COMMAND,
+                                     "the machine has a disk on an AHCI "
+                                     "controller, which cannot be replayed; "
+                                     "use instead: %s", no_disk);
+        }
         if (instead) {
             g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_COMMAND,
                         "the machine has a device %s, which cannot be "

@@ -48,10 +48,37 @@ static void test_tree(void)
     g_assert_nonnull(strstr(error->message, "piix3-usb-uhci"));
 }
 
+static void test_ahci(void)
+{
+    static const char tree[] =
+        "      dev: piix3-ide, id \"\"\r\n"
+        "        bus: ide.0\r\n"
+        "          dev: ide-hd, id \"\"\r\n"
+        "      dev: ich9-ahci, id \"\"\r\n"
+        "        bus: ide.0\r\n"
+        "          dev: ide-cd, id \"\"\r\n"
+        "      dev: piix4-ide, id \"\"\r\n"
+        "        bus: ide.1\r\n"
+        "          dev: ide-hd, id \"\"\r\n";
+    static const char disk[] =
+        "      dev: ich9-ahci, id \"\"\r\n"
+        "        addr = 1f.2\r\n"
+        "        bus: ide.2\r\n"
+        "          dev: ide-hd, id \"\"\r\n";
+    g_autofree char *both = g_strconcat(tree, disk, NULL);
+    g_autoptr(GError) error = NULL;
+
+    g_assert_true(devices_check(tree, NULL));
+    g_assert_false(devices_check(both, &error));
+    g_assert_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_COMMAND);
+    g_assert_nonnull(strstr(error->message, "AHCI"));
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/devices/types", test_types);
     g_test_add_func("/devices/tree", test_tree);
+    g_test_add_func("/devices/ahci", test_ahci);
     return g_test_run();
 }
