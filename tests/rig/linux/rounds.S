@@ -5,6 +5,7 @@
  * of which it sleeps, which gives way to who reads its trace.  With arguments
  * it takes the longer the more there are (16 at most), without more branches.
  *
+ * rig: code=yes
  * rig: walk=_start end ((=leaf =there N T =leaf =there T T)*49 =leaf =there N T =leaf =there T N T*99 N T)*3 (=leaf =there N T =leaf =there T T)*49 =leaf =there N T =leaf =there T N T*99 N N
  */
     .set    NR_NANOSLEEP, 35

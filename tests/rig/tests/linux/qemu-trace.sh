@@ -3,67 +3,51 @@
 #
 # "backtrail record" traces a Linux guest, unpatched, of our QEMU under KVM,
 # which the host traces by BTS.  The branches of a program in user mode are
-# exact.
+# exact, those of the kernel are one way through its code, and the instructions
+# before them are the program's and the kernel's.
 #
 # rig: program=@qemu/qemu-system-x86_64 @build/host-agent/cli/backtrail
 # rig: file=/usr/share/qemu/linuxboot_dma.bin /usr/share/qemu/kvmvapic.bin
 # rig: file=/usr/share/seabios/bios-256k.bin
-# rig: file=@linux:original/bzImage
-# rig: with=rounds.S
+# rig: file=@linux:original/bzImage @linux:original/code=guest-code
+# rig: with=rounds.S trace-exact.c trace-way.c trace-insn.c
 # rig: with=guest-init.sh guest-make.sh guest-run.sh
+# rig: with=guest-talk.sh guest-trace.sh
 # rig: memory=1024
 # rig: linux=kvm_intel.bts_trace=1
 # rig: timeout=1800
 set -e
+. /bin/guest-trace
 
-guest-make <<'TEST'
-#!/bin/sh
-echo "guest: begins"
-for i in 1 2 3 4 5 6; do
-    sleep 1
-    rounds
-done
-TEST
+since() {
+    echo "after $(cut -d ' ' -f 1 /proc/uptime) s: $*"
+}
 
-guest-run -cpu host -device branch-trace,kvm-root-entry=260 \
-    -qmp unix:qmp,server=on,wait=off &
-guest=$!
-until grep -q "guest: begins" serial 2>/dev/null; do
-    kill -0 "$guest"
-    sleep 0.1
-done
-backtrail record --qmp qmp --names off -o x.btrail
-wait "$guest"
-cat serial
+start_runs
+since "the guest has begun"
+trace x.btrail
+since "it is traced"
+run 1
+run 2
+run 3
+since "it has run the program"
+end_trace
+since "it is not traced any more"
+save_text /files/guest-code text
+end_guest
+grep ' [tT] ' serial >symbols
 backtrail info x.btrail
-backtrail script --events-only x.btrail | grep ' gap ' || true
-if grep -q complains serial; then
+if backtrail script --events-only x.btrail | grep ' gap '; then
     exit 1
 fi
-
-# The branches from user mode to user mode, by address space.  A process can get
-# the page tables of one that has ended, so one space can have several.
-backtrail script x.btrail | awk '
-    { from = $5; to = $6; sub(/^0x0*/, "", from); sub(/^0x0*/, "", to) }
-    from !~ /^ffff/ && to !~ /^ffff/ { print from " " to > ("cr3-" $4) }'
-
-# From its first branch on, they are all that the program makes.
-awk '
-    BEGIN { i = 0 }
-    NR == FNR { walk[n++] = $0; next }
-    FNR == 1 && i { bad = 1; exit }
-    i || $0 == walk[0] {
-        if ($0 != walk[i]) {
-            print FILENAME ":" FNR ": " $0 " and not " walk[i]
-            bad = 1
-            exit
-        }
-        if (++i == n) {
-            runs++
-            i = 0
-        }
-    }
-    END {
-        print runs + 0 " runs of the program are exact"
-        exit bad || i || runs != 6
-    }' /walk cr3-*
+since "the trace is judged"
+backtrail script --events x.btrail >script
+since "it is text: $(wc -l <script) lines"
+trace-exact 3 <script >exact || { cat exact; exit 1; }
+cat exact
+trace-way /files/guest-code text symbols <script
+since "it is exact; the instructions are judged"
+first=$(sed -n 's/^run 1 begins at record \([0-9]*\),.*/\1/p' exact)
+backtrail script --insn --events --index "$first..$((first + 4000))" x.btrail |
+    trace-insn /code /files/guest-code
+since "it ends"

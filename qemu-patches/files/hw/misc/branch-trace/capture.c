@@ -954,6 +954,7 @@ BranchTraceInfo *branch_trace_capture_info(BranchTraceCapture *capture)
 
 void branch_trace_capture_vm_state(BranchTraceCapture *capture, bool running)
 {
+    const BranchTraceProducerOps *producer = branch_trace_producer();
     BranchTraceStream *s;
     unsigned i;
 
@@ -964,6 +965,9 @@ void branch_trace_capture_vm_state(BranchTraceCapture *capture, bool running)
         if (!running) {
             branch_trace_stream_flush(s);
         }
+    }
+    if (!running && producer->stopped) {
+        producer->stopped();
     }
 }
 

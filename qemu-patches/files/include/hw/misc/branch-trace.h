@@ -79,6 +79,9 @@ typedef struct BranchTraceTask {
  * @tick:    the time of the next record of @cpu is to be noted.  Called from
  *           the thread of the tick, without BQL, after it has set the limit of
  *           the cursor.  NULL: the producer looks at the limit by itself.
+ * @stopped: the guest has been stopped, and @sync was called for each vCPU.
+ *           The producer takes what it has put into the guest's memory out of
+ *           it, until the guest runs again.  NULL: there is nothing.
  * @tasks:   branch_trace_stream_tasks() has changed: from NULL, or to it.  When
  *           it is no longer NULL, it was NULL for all vCPUs before.  Runs as
  *           @filter.  NULL if the producer cannot notice tasks.
@@ -109,6 +112,7 @@ typedef struct BranchTraceProducerOps {
     void (*filter)(CPUState *cpu);
     void (*sync)(CPUState *cpu);
     void (*tick)(CPUState *cpu);
+    void (*stopped)(void);
     void (*tasks)(CPUState *cpu);
     uint64_t (*cr3)(CPUState *cpu);
     void (*clocks)(CPUState *cpu, uint64_t *host, uint64_t *tsc,

@@ -26,6 +26,9 @@
 #include "hw/misc/branch-trace.h"
 #include "hw/misc/vmcoreinfo.h"
 #include "qapi/error.h"
+#include "qemu/guest-random.h"
+#include "qemu/host-utils.h"
+#include "qemu/lockable.h"
 #include "qemu/madvise.h"
 #include "qemu/timer.h"
 #include "qemu/units.h"
@@ -61,6 +64,21 @@
 /* More page tables than these are not tidied up. */
 #define MAX_ROOTS           (64 * KiB)
 
+/* Code is reported where no branch is taken for at most so many pages. */
+#define MAX_RUN             (4 * TARGET_PAGE_SIZE)
+
+/* The last byte of the longest instruction */
+#define MAX_INSN_END        14
+
+/* Pages of code that need not be looked at again until the buffer is empty */
+#define CHECKED_PAGES       1024
+
+typedef struct CheckedPage {
+    uint64_t linear;
+    uint64_t root;
+    uint64_t round;
+} CheckedPage;
+
 typedef struct DSArea {
     uint64_t base;
     uint64_t index;
@@ -74,6 +92,8 @@ typedef struct DSArea {
  * @window:      its memory, and @offset, where that is in the region
  * @next, @end:  records in the buffer that were there when it was last looked
  *               at and are not in the stream yet
+ * @then_off:    what is to be told behind them: why there are no more, or 0;
+ * @then_broken: and the reason of a discontinuity, or 0
  * @due:         the buffer is to be looked at; set by any thread
  * @enabled:     KVM has been told to trace the vCPU, with these:
  * @five_levels: of page tables
@@ -82,8 +102,12 @@ typedef struct DSArea {
  * @cr3:         CR3 that labels the next record
  * @privilege:   which branches are recorded, BTRAIL_PRIVILEGE_*; 0 while the
  *               filter excludes CR3
+ * @emptied, @seen_empty: when there was nothing in the buffer, on get_clock():
+ *               when it was last emptied, and when the tick looked
  * @host, @tsc:  the time after which the records in the buffer were made
- * @timed:       they are up to date
+ * @tsc_khz:     the frequency of the guest's TSC
+ * @last_to:     where the guest went on after the last record, or 0
+ * @checked:     pages of code whose content is known, if @round is theirs
  * @roots:       page tables that the vCPU has had, as keys
  */
 typedef struct KVMBranchTrace {
@@ -94,6 +118,8 @@ typedef struct KVMBranchTrace {
     uint64_t offset;
     unsigned next;
     unsigned end;
+    uint32_t then_off;
+    uint16_t then_broken;
     bool due;
     bool enabled;
     bool five_levels;
@@ -101,9 +127,14 @@ typedef struct KVMBranchTrace {
     uint32_t off_reason;
     uint32_t privilege;
     uint64_t cr3;
+    uint64_t emptied;
+    uint64_t seen_empty;
     uint64_t host;
     uint64_t tsc;
-    bool timed;
+    uint64_t tsc_khz;
+    uint64_t last_to;
+    uint64_t round;
+    CheckedPage checked[CHECKED_PAGES];
     GHashTable *roots;
 } KVMBranchTrace;
 
@@ -117,6 +148,8 @@ static struct {
     VMCoreInfoState *vmcoreinfo;
     KVMBranchTrace *vcpus;
     GHashTable *roots;
+    uint64_t hash_key;
+    QemuMutex kick_lock;        /* no vCPU that is kicked goes away */
 } session;
 
 static KVMBranchTrace *get_vcpu(CPUState *cpu)
@@ -218,6 +251,7 @@ static bool make_region(Error **errp)
                                       OBJECT(current_machine),
                                       "branch-trace", session.size,
                                       session.memory);
+    qemu_mutex_init(&session.kick_lock);
     session.vcpus = g_new0(KVMBranchTrace, vcpus);
     for (i = 0; i < vcpus; i++) {
         session.vcpus[i].offset = (1 + i) * WINDOW_SIZE;
@@ -256,22 +290,58 @@ static bool may_install(void)
     return branch_trace_kvm_root_entry() || guest_is_linux();
 }
 
+/*
+ * Page tables that may have our entry.  A guest can make up any, so it must not
+ * be able to choose which fall together.
+ */
+static guint hash_root(gconstpointer key)
+{
+    return (*(const uint64_t *)key * session.hash_key) >> 32;
+}
+
+static GHashTable *new_roots(void)
+{
+    return g_hash_table_new_full(hash_root, g_int64_equal, g_free, NULL);
+}
+
+static void note_root(KVMBranchTrace *t, uint64_t cr3)
+{
+    uint64_t root = cr3 & BTRAIL_CR3_ROOT;
+
+    if (g_hash_table_size(t->roots) < MAX_ROOTS &&
+        !g_hash_table_contains(t->roots, &root)) {
+        g_hash_table_add(t->roots, g_memdup2(&root, sizeof(root)));
+    }
+}
+
+/* RAM of the guest, or NULL.  The caller is in a critical section of RCU. */
+static void *guest_ram(hwaddr addr, hwaddr size, bool is_write,
+                       MemoryRegion **mr, hwaddr *offset)
+{
+    hwaddr len = size;
+
+    *mr = address_space_translate(&address_space_memory, addr, offset, &len,
+                                  is_write, MEMTXATTRS_UNSPECIFIED);
+    if (len < size ||
+        !memory_access_is_direct(*mr, is_write, MEMTXATTRS_UNSPECIFIED)) {
+        return NULL;
+    }
+    return qemu_map_ram_ptr((*mr)->ram_block, *offset);
+}
+
 /* Removes our entry from page tables that have it. */
 static void scrub_root(gpointer key, gpointer value, gpointer opaque)
 {
     hwaddr addr = *(uint64_t *)key + session.root_index * sizeof(uint64_t);
-    hwaddr offset, len = sizeof(uint64_t);
     uint64_t *entry, old;
     MemoryRegion *mr;
+    hwaddr offset;
 
     RCU_READ_LOCK_GUARD();
-    mr = address_space_translate(&address_space_memory, addr, &offset, &len,
-                                 true, MEMTXATTRS_UNSPECIFIED);
-    if (len < sizeof(uint64_t) ||
-        !memory_access_is_direct(mr, true, MEMTXATTRS_UNSPECIFIED)) {
+    entry = guest_ram(addr, sizeof(*entry), true, &mr, &offset);
+    if (!entry) {
         return;
     }
-    entry = qemu_map_ram_ptr(mr->ram_block, offset);
     old = qatomic_read(entry);
     if (((old ^ root_entry(false)) & ~PG_ACCESSED_MASK &&
          (old ^ root_entry(true)) & ~PG_ACCESSED_MASK) ||
@@ -279,6 +349,93 @@ static void scrub_root(gpointer key, gpointer value, gpointer opaque)
         return;
     }
     memory_region_set_dirty(mr, offset, sizeof(uint64_t));
+}
+
+static void scrub(GHashTable *roots)
+{
+    g_hash_table_foreach(roots, scrub_root, NULL);
+    g_hash_table_remove_all(roots);
+}
+
+/* Code */
+
+/* The physical address of a page, by the page tables as they are now */
+static bool translate(KVMBranchTrace *t, uint64_t linear, hwaddr *physical)
+{
+    uint64_t entry = t->cr3;
+    int shift;
+
+    for (shift = t->five_levels ? 48 : 39; ; shift -= 9) {
+        hwaddr addr = (entry & BTRAIL_CR3_ROOT) |
+                      extract64(linear, shift, 9) * sizeof(entry);
+        MemoryRegion *mr;
+        hwaddr offset;
+        uint64_t *p = guest_ram(addr, sizeof(entry), false, &mr, &offset);
+
+        entry = p ? qatomic_read(p) : 0;
+        if (!(entry & PG_PRESENT_MASK)) {
+            return false;
+        }
+        if (shift == TARGET_PAGE_BITS ||
+            (shift <= 30 && (entry & PG_PSE_MASK))) {
+            *physical = (entry & BTRAIL_CR3_ROOT & -(1ULL << shift)) |
+                        (linear & ((1ULL << shift) - 1));
+            return true;
+        }
+    }
+}
+
+/*
+ * Reports a page that was executed, if its content is not known.  It is what
+ * the page has now.
+ */
+static void check_page(KVMBranchTrace *t, uint64_t linear)
+{
+    uint64_t root = linear >> 63 ? 0 : t->cr3 & BTRAIL_CR3_ROOT;
+    CheckedPage *c = &t->checked[(linear >> TARGET_PAGE_BITS) % CHECKED_PAGES];
+    hwaddr physical, offset;
+    MemoryRegion *mr;
+    ram_addr_t ram;
+    void *bytes;
+
+    if (c->linear == linear && c->root == root && c->round == t->round) {
+        return;
+    }
+    *c = (CheckedPage) { linear, root, t->round };
+
+    RCU_READ_LOCK_GUARD();
+    if (!translate(t, linear, &physical)) {
+        return;
+    }
+    bytes = guest_ram(physical, TARGET_PAGE_SIZE, false, &mr, &offset);
+    if (!bytes) {
+        return;
+    }
+    ram = memory_region_get_ram_addr(mr) + offset;
+    branch_trace_stream_code_translated(t->stream, ram, bytes, 0,
+                                        TARGET_PAGE_SIZE);
+    if (!branch_trace_stream_code_known(t->stream, linear, ram)) {
+        branch_trace_stream_code_executed(t->stream, linear, physical, ram,
+                                          bytes);
+    }
+}
+
+/* Reports what was executed up to the branch at @from. */
+static void check_code(KVMBranchTrace *t, uint64_t from)
+{
+    uint64_t end = from <= UINT64_MAX - MAX_INSN_END ? from + MAX_INSN_END
+                                                     : from;
+    uint64_t linear = t->last_to;
+
+    if (linear > from || from - linear >= MAX_RUN) {
+        linear = from;
+    }
+    linear &= TARGET_PAGE_MASK;
+    check_page(t, linear);
+    while (end - linear >= TARGET_PAGE_SIZE) {
+        linear += TARGET_PAGE_SIZE;
+        check_page(t, linear);
+    }
 }
 
 /* From the buffer to the stream */
@@ -308,17 +465,11 @@ static void update_filter(KVMBranchTrace *t)
 
 static void set_cr3(KVMBranchTrace *t, uint64_t cr3)
 {
-    uint64_t root = cr3 & BTRAIL_CR3_ROOT;
-
-    if (cr3 == t->cr3) {
-        return;
-    }
-    t->cr3 = cr3;
-    branch_trace_stream_cr3(t->stream, cr3);
-    update_filter(t);
-    if (g_hash_table_size(t->roots) < MAX_ROOTS &&
-        !g_hash_table_contains(t->roots, &root)) {
-        g_hash_table_add(t->roots, g_memdup2(&root, sizeof(root)));
+    note_root(t, cr3);
+    if (cr3 != t->cr3) {
+        t->cr3 = cr3;
+        branch_trace_stream_cr3(t->stream, cr3);
+        update_filter(t);
     }
 }
 
@@ -344,6 +495,7 @@ static uint16_t gap_reason(uint32_t off_reason)
 /* There are no records from here on, or some may be missing. */
 static void off(KVMBranchTrace *t, uint32_t off_reason)
 {
+    t->last_to = 0;
     if (off_reason != t->off_reason) {
         t->off_reason = off_reason;
         branch_trace_stream_gap(t->stream, gap_reason(off_reason));
@@ -368,6 +520,12 @@ static void add_marker(KVMBranchTrace *t, const struct btrail_record *r)
     }
 }
 
+static bool is_marker(const struct btrail_record *r)
+{
+    return (qatomic_read(&r->from) & KVM_BTS_TRACE_MARKER_MASK) ==
+           KVM_BTS_TRACE_MARKER;
+}
+
 static void add(KVMBranchTrace *t, const struct btrail_record *shared)
 {
     const struct btrail_record r = {
@@ -376,14 +534,24 @@ static void add(KVMBranchTrace *t, const struct btrail_record *shared)
         .flags = qatomic_read(&shared->flags) & BTRAIL_RECORD_PREDICTED,
     };
 
-    if ((r.from & KVM_BTS_TRACE_MARKER_MASK) == KVM_BTS_TRACE_MARKER) {
+    if (is_marker(&r)) {
         add_marker(t, &r);
-    } else if (t->privilege & (privilege_of(r.from) | privilege_of(r.to))) {
+        return;
+    }
+    if (t->privilege & (privilege_of(r.from) | privilege_of(r.to))) {
+        if (t->privilege & privilege_of(r.from)) {
+            check_code(t, r.from);
+        }
         branch_trace_stream_record(t->stream, r.from, r.to, r.flags);
     }
+    t->last_to = r.to;
 }
 
-static void update_time(KVMBranchTrace *t)
+/*
+ * The records that are added next were made after @since.  The TSC of that
+ * moment is not known, but that of a moment later is.
+ */
+static void set_time(KVMBranchTrace *t, uint64_t since)
 {
     struct {
         struct kvm_msrs head;
@@ -393,11 +561,11 @@ static void update_time(KVMBranchTrace *t)
         .tsc.index = MSR_IA32_TSC,
     };
 
-    t->host = get_clock();
+    t->host = since;
     if (kvm_vcpu_ioctl(t->cpu, KVM_GET_MSRS, &msrs) == 1) {
-        t->tsc = msrs.tsc.data;
+        t->tsc = msrs.tsc.data - muldiv64(get_clock() - since, t->tsc_khz,
+                                          NANOSECONDS_PER_SECOND / 1000);
     }
-    t->timed = true;
 }
 
 /* How many records are in the buffer? */
@@ -413,6 +581,22 @@ static unsigned read_index(KVMBranchTrace *t)
     return bytes / sizeof(struct btrail_record);
 }
 
+static void emptied(KVMBranchTrace *t)
+{
+    qatomic_set(&ds_area(t)->index, buffer_address(t));
+    t->emptied = get_clock();
+    t->round++;
+    if (t->then_off) {
+        off(t, t->then_off);
+        t->then_off = 0;
+    }
+    if (t->then_broken) {
+        t->last_to = 0;
+        branch_trace_stream_discontinuity(t->stream, t->then_broken);
+        t->then_broken = 0;
+    }
+}
+
 /*
  * Moves what is in the buffer to the stream; what is left if the vCPU has to
  * wait follows when it has not to wait any more, unless @all is wanted.
@@ -423,17 +607,19 @@ static void collect(KVMBranchTrace *t, bool all)
 
     if (t->next < t->end) {
         /* The vCPU has waited since. */
-        update_time(t);
+        set_time(t, get_clock());
     } else if (t->enabled) {
         t->next = 0;
         t->end = read_index(t);
+        if (t->end) {
+            set_time(t, MAX(t->emptied, qatomic_read(&t->seen_empty)));
+        }
     }
     while (t->next < t->end && (all || !qatomic_read(&t->cpu->held))) {
         add(t, &records[t->next++]);
     }
     if (t->next == t->end) {
-        qatomic_set(&ds_area(t)->index, buffer_address(t));
-        t->timed = false;
+        emptied(t);
     } else {
         qatomic_set(&t->due, true);
     }
@@ -534,9 +720,6 @@ void kvm_branch_trace_do_pre_run(KVMBranchTrace *t)
             update(t);
         }
     }
-    if (!t->timed) {
-        update_time(t);
-    }
 }
 
 void kvm_branch_trace_exit(X86CPU *cpu, const struct kvm_run *run)
@@ -549,12 +732,18 @@ void kvm_branch_trace_exit(X86CPU *cpu, const struct kvm_run *run)
     }
     if (exit->reason == KVM_BTS_TRACE_EXIT_OFF) {
         /* The next tick has it go on, so that the guest does, too. */
-        collect(t, true);
-        off(t, exit->off_reason);
+        t->then_off = exit->off_reason;
+        collect(t, false);
         t->enabled = false;
     } else {
         qatomic_set(&t->due, true);
     }
+}
+
+static void discontinuity(KVMBranchTrace *t, uint16_t reason)
+{
+    t->then_broken = reason;
+    collect(t, false);
 }
 
 void kvm_branch_trace_reset(X86CPU *cpu)
@@ -562,8 +751,7 @@ void kvm_branch_trace_reset(X86CPU *cpu)
     KVMBranchTrace *t = cpu->kvm_branch_trace;
 
     if (t && t->stream) {
-        collect(t, false);
-        branch_trace_stream_discontinuity(t->stream, BTRAIL_GAP_RESET);
+        discontinuity(t, BTRAIL_GAP_RESET);
         qatomic_set(&t->due, true);
     }
 }
@@ -575,6 +763,9 @@ void kvm_branch_trace_destroy(X86CPU *cpu)
     if (t && t->stream) {
         collect(t, true);
         disable(t);
+        /* The tick does not kick it any more: its thread is about to end. */
+        QEMU_LOCK_GUARD(&session.kick_lock);
+        qatomic_set(&t->due, true);
     }
 }
 
@@ -649,8 +840,9 @@ static bool producer_start(Error **errp)
                          ?: LINUX_FREE_ENTRY +
                             g_random_int_range(0, LINUX_FREE_ENTRIES);
     session.vmcoreinfo = vmcoreinfo_find();
-    session.roots = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free,
-                                          NULL);
+    qemu_guest_getrandom_nofail(&session.hash_key, sizeof(session.hash_key));
+    session.hash_key |= 1;
+    session.roots = new_roots();
     memset(session.memory, 0, WINDOW_SIZE);
     write_tables();
     memory_region_add_subregion_overlap(get_system_memory(), session.gpa,
@@ -660,7 +852,7 @@ static bool producer_start(Error **errp)
 
 static void producer_stop(void)
 {
-    g_hash_table_foreach(session.roots, scrub_root, NULL);
+    scrub(session.roots);
     g_hash_table_destroy(session.roots);
     session.roots = NULL;
     memory_region_del_subregion(get_system_memory(), &session.region);
@@ -693,14 +885,18 @@ static void attach(KVMBranchTrace *t, CPUState *cpu, BranchTraceStream *stream)
     t->stream = stream;
     t->cpu = cpu;
     t->next = t->end = 0;
+    t->then_off = 0;
+    t->then_broken = 0;
     t->cr3 = -1;
     t->off_reason = 0;
-    t->timed = false;
+    t->tsc_khz = MAX(kvm_vcpu_ioctl(cpu, KVM_GET_TSC_KHZ), 0);
+    t->emptied = get_clock();
+    t->last_to = 0;
+    t->round++;
     t->enabled = false;
     t->install = false;
     t->five_levels = false;
-    t->roots = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free,
-                                     NULL);
+    t->roots = new_roots();
     update_filter(t);
     memset(t->window, 0, WINDOW_USED);
     pre_fault(cpu, 0, tables * TARGET_PAGE_SIZE);
@@ -753,13 +949,56 @@ static void producer_sync(CPUState *cpu)
     }
 }
 
+/* Is the vCPU traced, and has it not made a record yet? */
+static bool is_idle(KVMBranchTrace *t)
+{
+    DSArea *ds = ds_area(t);
+
+    return qatomic_read(&t->enabled) && !qatomic_read(&t->off_reason) &&
+           qatomic_read(&ds->index) == qatomic_read(&ds->base);
+}
+
+/* A vCPU that sleeps, in KVM, goes on to sleep. */
 static void producer_tick(CPUState *cpu)
 {
     KVMBranchTrace *t = get_vcpu(cpu);
+    uint64_t now = get_clock();
 
+    if (is_idle(t)) {
+        qatomic_set(&t->seen_empty, now);
+        return;
+    }
+    QEMU_LOCK_GUARD(&session.kick_lock);
     if (!qatomic_xchg(&t->due, true)) {
         qemu_cpu_kick(cpu);
     }
+}
+
+/*
+ * Snapshots and migrations take the guest's memory while the guest stands, and
+ * where they restore it nothing of this is there.
+ */
+static void producer_stopped(void)
+{
+    unsigned i, n;
+
+    for (i = 0; i < current_machine->smp.max_cpus; i++) {
+        KVMBranchTrace *t = &session.vcpus[i];
+        const struct btrail_record *records = (void *)(t->window + DS_SIZE);
+
+        if (t->stream) {
+            disable(t);
+            for (n = t->next; n < t->end; n++) {
+                if (is_marker(&records[n])) {
+                    note_root(t, qatomic_read(&records[n].to));
+                }
+            }
+            scrub(t->roots);
+            /* When it goes on, it is traced again. */
+            qatomic_set(&t->due, true);
+        }
+    }
+    scrub(session.roots);
 }
 
 static uint64_t producer_cr3(CPUState *cpu)
@@ -780,10 +1019,17 @@ static void producer_clocks(CPUState *cpu, uint64_t *host, uint64_t *tsc,
 
 static void producer_discontinuity(CPUState *cpu, uint16_t reason)
 {
-    KVMBranchTrace *t = get_vcpu(cpu);
+    discontinuity(get_vcpu(cpu), reason);
+}
 
-    collect(t, false);
-    branch_trace_stream_discontinuity(t->stream, reason);
+/* Each page is compared with what is known of it before the next records. */
+static void producer_code_stale(CPUState *cpu)
+{
+}
+
+static void producer_code_forget(CPUState *cpu)
+{
+    get_vcpu(cpu)->round++;
 }
 
 static uint64_t producer_tsc_hz(CPUState *cpu)
@@ -808,9 +1054,12 @@ static const BranchTraceProducerOps kvm_producer = {
     .filter = producer_filter,
     .sync = producer_sync,
     .tick = producer_tick,
+    .stopped = producer_stopped,
     .cr3 = producer_cr3,
     .clocks = producer_clocks,
     .discontinuity = producer_discontinuity,
+    .code_stale = producer_code_stale,
+    .code_forget = producer_code_forget,
     .tsc_hz = producer_tsc_hz,
     .record_has = producer_record_has,
 };
