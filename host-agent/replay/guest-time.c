@@ -15,9 +15,10 @@ uint64_t guest_time_hz(const struct btrail_trace *trace)
 {
     unsigned bad;
     g_autoptr(JsonObject) meta = btrail_meta_read(trace, &bad);
-    gint64 hz = btrail_json_int(meta, "tsc_hz", 0);
+    /* A negative one is beyond MOST_HZ. */
+    uint64_t hz = btrail_json_int(meta, "tsc_hz", 0);
 
-    return hz < (gint64)LEAST_HZ || hz > (gint64)MOST_HZ ? NS_PER_S : hz;
+    return hz < LEAST_HZ || hz > MOST_HZ ? NS_PER_S : hz;
 }
 
 uint64_t guest_time_ns(uint64_t tsc, uint64_t hz)
