@@ -28,12 +28,14 @@
 #define PUSHED          (PAGE(0) + 0x400)
 #define BITS            (PAGE(0) + 0x500)
 #define DEBUGGED        (PAGE(0) + 0x600)
+#define SOURCE          (PAGE(0) + 0x700)
 #define ALIAS           PAGE(1)
 #define CROSSED         (PAGE(4) - 2)
 #define DEVICE          (PAGE(5) + LAPIC_TPR)
 #define FIRMWARE        PAGE(6)
 #define CODE            PAGE(7)
 #define COUNTS          PAGE(8)
+#define HITS            (PAGE(8) + 0x10)
 
 #define PIC             0x20
 #define END_OF_IRQ      0x20
@@ -110,7 +112,12 @@ _start:
     movb $0xc3, CODE                    /* ret */
     movl $DEBUGGED, %eax
     movl %eax, %dr0
-    movl $0xd0001, %eax                 /* writes, four bytes */
+    movl $SOURCE, %eax
+    movl %eax, %dr1
+    movl $DEBUGGED + 2, %eax
+    movl %eax, %dr2
+    /* Writes of four bytes, all accesses to four, writes of two */
+    movl $0x5fd0015, %eax
     movl %eax, %dr7
 
     movb $0x34, %al
@@ -181,6 +188,10 @@ round:
     call *code
     WAIT
     movl %ebx, DEBUGGED
+    WAIT
+    movl $SOURCE, %esi
+    movl $DEBUGGED, %edi
+    movsl
     jmp round
 
 code:
@@ -189,6 +200,11 @@ code:
 debug:
     incl COUNTS
     pushl %eax
+    movl %dr6, %eax
+    .irp register, 0, 1, 2
+    shrl %eax
+    adcl $0, HITS + 4 * \register
+    .endr
     movl $0xffff0ff0, %eax
     movl %eax, %dr6
     popl %eax
