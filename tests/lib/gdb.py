@@ -62,3 +62,18 @@ class Gdb:
         self.process.wait()
         self.process.stdin.close()
         self.process.stdout.close()
+
+
+class Monitor:
+    """QEMU's monitor behind a gdb, for tests that have a qemu.Qmp elsewhere"""
+
+    def __init__(self, session):
+        self.session = session
+
+    def hmp(self, line):
+        return self.session.run(f'monitor {line}')
+
+    def command(self, command, arguments, timeout=None):
+        words = [f'"{a}"' if isinstance(a, str) else str(a)
+                 for a in arguments.values()]
+        self.session.run(' '.join(['monitor', command, *words]))
