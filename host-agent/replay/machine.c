@@ -423,6 +423,13 @@ static bool check_network(const char *option, const char *value,
     return true;
 }
 
+/* What a replay has instead of a network; it offers a NIC the same. */
+static const char *replayed_network(const GPtrArray *list)
+{
+    return g_strcmp0(option_list_get(list, "type"), "null") ?
+           "user,restrict=on" : "null";
+}
+
 static void add_filter(struct builder *b, const char *id)
 {
     g_autofree char *filter = g_strdup_printf("filter-replay,id=rr-filter%u,"
@@ -446,7 +453,7 @@ static bool handle_netdev(struct builder *b, const char *option,
         return false;
     }
     put(b->m->record, option, value);
-    cut_off = g_strdup_printf("user,id=%s,restrict=on", id);
+    cut_off = g_strdup_printf("%s,id=%s", replayed_network(list), id);
     put(b->m->replay, option, cut_off);
     add_filter(b, id);
     return true;
@@ -459,7 +466,8 @@ static bool handle_nic(struct builder *b, const char *option,
                        const char *value, GError **error)
 {
     g_autoptr(GPtrArray) list = option_list_parse(value, "type");
-    g_autoptr(GPtrArray) replay = option_list_parse("user", "type");
+    g_autoptr(GPtrArray) replay = option_list_parse(replayed_network(list),
+                                                    "type");
     g_autofree char *id = g_strdup_printf("rr-network%u", b->networks);
     g_autofree char *text = NULL, *cut_off = NULL;
     const char *model = option_list_get(list, "model");
@@ -479,7 +487,6 @@ static bool handle_nic(struct builder *b, const char *option,
     }
     option_list_set(list, "id", id);
     option_list_set(replay, "id", id);
-    option_list_set(replay, "restrict", "on");
     for (const char *const *key = nic_keys; *key; key++) {
         if (option_list_get(list, *key)) {
             option_list_set(replay, *key, option_list_get(list, *key));

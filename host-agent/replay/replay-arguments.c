@@ -134,9 +134,11 @@ static bool is_drive(const char *value)
 
 static bool is_cut_off(const GPtrArray *list, const char *const *known)
 {
+    const char *type = option_list_get(list, "type");
+
     return !option_list_unknown(list, known) && paths_stay(list, NULL) &&
-           !g_strcmp0(option_list_get(list, "type"), "user") &&
-           !g_strcmp0(option_list_get(list, "restrict"), "on");
+           (!g_strcmp0(type, "null") ||
+            (!g_strcmp0(type, "user") && is_on(list, "restrict")));
 }
 
 static bool is_netdev(const char *value)

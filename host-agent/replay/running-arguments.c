@@ -11,7 +11,10 @@
 #include "replay/running-arguments.h"
 #include "util/agent-error.h"
 
+/* The first has a state, and keeps it; all others of QEMU's networks have none,
+ * and a NIC may use what a tap device offers. */
 #define CUT_OFF     "user,restrict=on"
+#define NO_NETWORK  "null"
 
 struct writer {
     GPtrArray *out;
@@ -64,12 +67,18 @@ static char *change_drive(struct writer *w, const char *value, GError **error)
     return option_list_format(list, NULL);
 }
 
+static const char *cut_off(const GPtrArray *list)
+{
+    return g_strcmp0(option_list_get(list, "type"), "user") ? NO_NETWORK :
+           CUT_OFF;
+}
+
 static char *change_netdev(struct writer *w, const char *value, GError **error)
 {
     g_autoptr(GPtrArray) list = option_list_parse(value, "type");
     const char *id = option_list_get(list, "id");
 
-    return g_strdup_printf(CUT_OFF ",id=%s", id ? id : "");
+    return g_strdup_printf("%s,id=%s", cut_off(list), id ? id : "");
 }
 
 /* Copies what an option has of these. */
@@ -89,7 +98,7 @@ static char *change_nic(struct writer *w, const char *value, GError **error)
 {
     static const char *const keys[] = { "model", "mac", NULL };
     g_autoptr(GPtrArray) list = option_list_parse(value, "type");
-    g_autoptr(GPtrArray) cut = option_list_parse(CUT_OFF, "type");
+    g_autoptr(GPtrArray) cut = option_list_parse(cut_off(list), "type");
 
     w->network = true;
     if (!strcmp(value, "none")) {

@@ -106,7 +106,7 @@ static void test_plain(struct fixture *f, gconstpointer data)
           "-object filter-replay,id=rr-filter0,netdev=rr-network0 "
           "-rtc base=utc -monitor none" RECORD_END,
           "-serial null -parallel null "
-          "-nic user,id=rr-network0,restrict=on "
+          "-nic user,restrict=on,id=rr-network0 "
           "-object filter-replay,id=rr-filter0,netdev=rr-network0 "
           "-rtc base=utc" REPLAY_END("134217728"));
 }
@@ -179,10 +179,18 @@ static void test_outside(struct fixture *f, gconstpointer data)
           "-device e1000,netdev=n -monitor none -serial stdio -chardev "
           "socket,id=c,server=on,path=/s -serial chardev:c -vnc :1 "
           "-rtc base=utc" RECORD_END,
-          "-nodefaults -netdev user,id=n,restrict=on "
+          "-nodefaults -netdev user,restrict=on,id=n "
           "-object filter-replay,id=rr-filter0,netdev=n "
           "-device e1000,netdev=n -serial null -chardev null,id=c "
           "-serial chardev:c -rtc base=utc" REPLAY_END("134217728"));
+    /* A copy of a guest that has its network elsewhere */
+    check("-nodefaults -netdev null,id=n -device e1000,netdev=n",
+          "-nodefaults -netdev null,id=n "
+          "-object filter-replay,id=rr-filter0,netdev=n "
+          "-device e1000,netdev=n -rtc base=utc -monitor none" RECORD_END,
+          "-nodefaults -netdev null,id=n "
+          "-object filter-replay,id=rr-filter0,netdev=n "
+          "-device e1000,netdev=n -rtc base=utc" REPLAY_END("134217728"));
     check("-nographic -parallel none -nic none",
           "-parallel none -nic none -serial stdio -rtc base=utc -monitor none "
           "-display none" RECORD_END,

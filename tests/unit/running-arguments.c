@@ -40,10 +40,12 @@ static void test_host(void)
           "-nodefaults -m 1G");
     check("-nodefaults -netdev tap,id=a.b,ifname=tap0,script=no "
           "-device e1000,netdev=a.b",
-          "-nodefaults -netdev user,restrict=on,id=a.b "
+          "-nodefaults -netdev null,id=a.b "
           "-device e1000,netdev=a.b");
+    check("-nodefaults -netdev user,id=n,hostfwd=tcp::1-:1",
+          "-nodefaults -netdev user,restrict=on,id=n");
     check("-nic bridge,br=virbr0,model=e1000,mac=52:54:00:00:00:01",
-          "-nic user,restrict=on,model=e1000,mac=52:54:00:00:00:01");
+          "-nic null,model=e1000,mac=52:54:00:00:00:01");
     check("-nic none", "-nic none");
     check("-net none", "-net none");
     /* QEMU would add one. */
