@@ -8,6 +8,9 @@
  * writes the command line, for the machine to be the same down to the
  * addresses of its devices, and has no further part in it: the domain stays
  * shut off and its definition and images stay as they are.
+ *
+ * If the domain runs, it goes on, and what is recorded is a copy.  libvirt
+ * passes the commands that save its guest on to its QEMU.
  */
 
 #include <stdlib.h>
@@ -16,6 +19,7 @@
 #include "cli/cli.h"
 #include "cli/rr-record.h"
 #include "replay/native.h"
+#include "replay/running-arguments.h"
 
 static bool fail(const struct rr_domain *d, const char *why)
 {
@@ -60,11 +64,7 @@ bool rr_domain_is_off(const struct rr_domain *d, GError **error)
     }
     if (active) {
         return btrail_agent_fail(error, BTRAIL_AGENT_ERROR_COMMAND,
-                                 "%s is running, and the recording of a domain "
-                                 "begins when it is switched on: virsh shutdown "
-                                 "%s, and record it then; a copy of a guest "
-                                 "that runs can be recorded if it is one of a "
-                                 "QEMU without libvirt (--qmp)", name, name);
+                                 "%s has been started meanwhile", name);
     }
     if (virDomainHasManagedSaveImage(d->guest.domain, 0) == 1) {
         return btrail_agent_fail(error, BTRAIL_AGENT_ERROR_COMMAND,
@@ -75,10 +75,21 @@ bool rr_domain_is_off(const struct rr_domain *d, GError **error)
     return true;
 }
 
-static char *make_xml(struct rr_domain *d)
+static char *find_emulator(xmlDoc *doc)
+{
+    xmlNode *root = xmlDocGetRootElement(doc);
+    xmlNode *devices = btrail_document_child(root, "devices", NULL);
+    xmlNode *node = devices ?
+        btrail_document_child(devices, "emulator", NULL) : NULL;
+
+    return node ? btrail_document_content(node) : NULL;
+}
+
+static char *make_xml(struct rr_domain *d, bool running)
 {
     g_autofree char *text = virDomainGetXMLDesc(
-        d->guest.domain, VIR_DOMAIN_XML_INACTIVE | VIR_DOMAIN_XML_SECURE);
+        d->guest.domain, VIR_DOMAIN_XML_SECURE |
+        (running ? 0 : VIR_DOMAIN_XML_INACTIVE));
     g_autoptr(GError) error = NULL;
     g_autoptr(xmlDoc) doc = NULL;
 
@@ -87,13 +98,15 @@ static char *make_xml(struct rr_domain *d)
         return NULL;
     }
     doc = btrail_document_parse(text, strlen(text), &error);
-    if (!doc || !btrail_replayable_make(doc, &d->replayable, &error)) {
+    if (!doc ||
+        !btrail_replayable_make(doc, running, &d->replayable, &error)) {
         fail(d, error->message);
         return NULL;
     }
     for (unsigned i = 0; i < d->replayable.refusals->len; i++) {
         fail(d, g_ptr_array_index(d->replayable.refusals, i));
     }
+    d->emulator = running ? find_emulator(doc) : NULL;
     return d->replayable.refusals->len ? NULL : btrail_document_text(doc);
 }
 
@@ -124,6 +137,7 @@ bool rr_domain_open(struct rr_domain *d, const char *uri, const char *name,
 {
     g_autoptr(GError) error = NULL;
     g_autofree char *xml = NULL;
+    bool running;
 
     *d = (struct rr_domain) { .arguments = NULL };
     if (!btrail_domain_open(&d->guest, uri, name, &error)) {
@@ -133,12 +147,23 @@ bool rr_domain_open(struct rr_domain *d, const char *uri, const char *name,
     if (!check_host(d, name)) {
         return false;
     }
-    if (!rr_domain_is_off(d, &error)) {
+    running = virDomainIsActive(d->guest.domain) == 1;
+    if (!running && !rr_domain_is_off(d, &error)) {
         cli_error("%s", error->message);
         return false;
     }
-    xml = make_xml(d);
+    xml = make_xml(d, running);
     return xml && make_arguments(d, xml, added);
+}
+
+struct running_guest *rr_domain_guest(struct rr_domain *d, int cancel_fd,
+                                      GError **error)
+{
+    char **arguments = running_arguments_new(d->arguments, "/", error);
+
+    return !arguments ? NULL : running_guest_new(
+        btrail_domain_monitor(&d->guest), d->emulator, arguments, cancel_fd,
+        error);
 }
 
 void rr_domain_close(struct rr_domain *d)
@@ -146,4 +171,5 @@ void rr_domain_close(struct rr_domain *d)
     btrail_domain_close(&d->guest);
     btrail_replayable_clear(&d->replayable);
     g_clear_pointer(&d->arguments, g_strfreev);
+    g_clear_pointer(&d->emulator, g_free);
 }

@@ -69,8 +69,8 @@ static bool is_copied(void *opaque, GError **error)
 {
     const struct rr_recording *r = opaque;
 
-    if (r->running && !r->pause) {
-        return running_guest_resume(r->running, error);
+    if (r->running) {
+        return r->pause || running_guest_resume(r->running, error);
     }
     return !r->domain || rr_domain_is_off(r->domain, error);
 }
@@ -205,23 +205,6 @@ static int record_arguments(struct rr_recording *r, const char *given,
     return record(r, qemu, arguments);
 }
 
-static int record_domain(struct rr_recording *r, const char *name,
-                         char *const *added)
-{
-    struct rr_domain domain;
-    int code = CLI_FAILED;
-
-    if (rr_domain_open(&domain, r->connect, name, added)) {
-        r->domain = &domain;
-        if (!r->common.quiet) {
-            print_changes(&domain);
-        }
-        code = record_arguments(r, NULL, domain.arguments);
-    }
-    rr_domain_close(&domain);
-    return code;
-}
-
 static int record_running(struct rr_recording *r)
 {
     g_autoptr(GError) error = NULL;
@@ -230,7 +213,9 @@ static int record_running(struct rr_recording *r)
     if (!rr_open(&r->common, NULL, &code)) {
         return code;
     }
-    r->running = running_guest_open(r->qmp, r->common.signals, &error);
+    r->running = r->domain ?
+        rr_domain_guest(r->domain, r->common.signals, &error) :
+        running_guest_open(r->qmp, r->common.signals, &error);
     if (!r->running) {
         return rr_failed(error);
     }
@@ -242,6 +227,31 @@ static int record_running(struct rr_recording *r)
                   running_guest_arguments(r->running));
     /* It is left as it was found if nothing came of it. */
     running_guest_free(r->running, !r->pause || code != CLI_OK);
+    return code;
+}
+
+static int record_domain(struct rr_recording *r, const char *name,
+                         char *const *added)
+{
+    struct rr_domain domain;
+    int code = CLI_FAILED;
+
+    if (rr_domain_open(&domain, r->connect, name, added)) {
+        r->domain = &domain;
+        if (!r->common.quiet) {
+            print_changes(&domain);
+        }
+        if (domain.emulator) {
+            code = record_running(r);
+        } else if (r->pause) {
+            cli_error("--pause is for a guest that runs, and %s is shut off",
+                      name);
+            code = CLI_USAGE;
+        } else {
+            code = record_arguments(r, NULL, domain.arguments);
+        }
+    }
+    rr_domain_close(&domain);
     return code;
 }
 
@@ -260,7 +270,7 @@ int rr_record(int argc, char **argv)
           "record a copy of the guest that runs in the QEMU with this monitor, "
           "from now on", "SOCKET" },
         { "pause", 0, 0, G_OPTION_ARG_NONE, &r.pause,
-          "with --qmp: the guest itself does not go on", NULL },
+          "the guest that runs does not go on itself", NULL },
         { "ring", 0, 0, G_OPTION_ARG_STRING, &r.ring,
           "keep only what was last, at least for so long", "DURATION" },
         { "json", 0, 0, G_OPTION_ARG_NONE, &r.common.json,
@@ -278,7 +288,8 @@ int rr_record(int argc, char **argv)
                    "Record a guest into a folder, from when it is switched "
                    "on: a domain of libvirt\nthat is shut off, or the machine "
                    "of a command line of QEMU; or a copy of a\nguest that "
-                   "runs, from now on.")) {
+                   "runs, from now on: a domain, or one of a QEMU with a "
+                   "monitor.")) {
         goto out;
     }
     if (r.ring && !cli_parse_duration("--ring", r.ring, &r.keep_ns)) {
@@ -288,10 +299,11 @@ int rr_record(int argc, char **argv)
         cli_error("--ring %s: from 1s to 1000h", r.ring);
         goto out;
     }
-    if (r.qmp ? argc > 1 || arguments : r.pause) {
+    if (r.qmp ? argc > 1 || arguments : r.pause && argc == 1) {
         cli_error(r.qmp ? "--qmp SOCKET names a guest that runs, which has its "
                   "arguments; leave out what follows" :
-                  "--pause is for a guest that runs, which --qmp SOCKET names");
+                  "--pause is for a guest that runs, which DOMAIN or "
+                  "--qmp SOCKET names");
     } else if (r.qmp) {
         code = record_running(&r);
     } else if (argc > 1) {

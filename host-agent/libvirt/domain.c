@@ -84,14 +84,29 @@ void btrail_domain_close(struct btrail_domain *d)
     g_clear_pointer(&d->connection, virConnectClose);
 }
 
-JsonObject *btrail_domain_execute(struct btrail_domain *d, const char *command,
-                                  JsonObject *arguments, GError **error)
+static void malformed(const char *command, GError **error)
+{
+    g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_PROTOCOL,
+                "the reply of QEMU to '%s' is malformed", command);
+}
+
+/* A command with a file for QEMU, or without one (-1) */
+static int send(struct btrail_domain *d, const char *text, int fd,
+                char **answer)
+{
+    return fd < 0 ? virDomainQemuMonitorCommand(d->domain, text, answer, 0) :
+           virDomainQemuMonitorCommandWithFiles(d->domain, text, 1, &fd, NULL,
+                                                NULL, answer, 0);
+}
+
+static JsonNode *execute(void *opaque, const char *command,
+                         JsonObject *arguments, int fd, GError **error)
 {
     g_autofree char *text = btrail_qmp_format(command, arguments, 0);
-    g_autoptr(JsonNode) reply = NULL, result = NULL;
+    g_autoptr(JsonNode) reply = NULL;
     char *answer = NULL;
 
-    if (virDomainQemuMonitorCommand(d->domain, text, &answer, 0) < 0) {
+    if (send(opaque, text, fd, &answer) < 0) {
         g_set_error_literal(error, BTRAIL_AGENT_ERROR,
                             BTRAIL_AGENT_ERROR_SYSTEM,
                             btrail_domain_last_error());
@@ -99,11 +114,25 @@ JsonObject *btrail_domain_execute(struct btrail_domain *d, const char *command,
     }
     reply = btrail_json_parse_object(answer);
     free(answer);
-    result = reply ? btrail_qmp_result(json_node_get_object(reply), error) :
-             NULL;
-    if (!reply || (result && !JSON_NODE_HOLDS_OBJECT(result))) {
-        g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_PROTOCOL,
-                    "the reply of QEMU to '%s' is malformed", command);
+    if (!reply) {
+        malformed(command, error);
+        return NULL;
+    }
+    return btrail_qmp_result(json_node_get_object(reply), error);
+}
+
+struct btrail_qmp *btrail_domain_monitor(struct btrail_domain *d)
+{
+    return btrail_qmp_through(execute, d);
+}
+
+JsonObject *btrail_domain_execute(struct btrail_domain *d, const char *command,
+                                  JsonObject *arguments, GError **error)
+{
+    g_autoptr(JsonNode) result = execute(d, command, arguments, -1, error);
+
+    if (result && !JSON_NODE_HOLDS_OBJECT(result)) {
+        malformed(command, error);
         return NULL;
     }
     return result ? json_node_dup_object(result) : NULL;

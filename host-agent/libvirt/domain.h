@@ -10,7 +10,7 @@
 #include <libvirt/libvirt.h>
 #include <stdbool.h>
 
-#include "util/agent-error.h"
+#include "monitor/qmp.h"
 
 /**
  * struct btrail_domain - a connection to libvirt, and a domain of it
@@ -46,6 +46,10 @@ const char *btrail_domain_last_error(void);
  */
 JsonObject *btrail_domain_execute(struct btrail_domain *d, const char *command,
                                   JsonObject *arguments, GError **error);
+
+/* The same for files that go along, and for who has another monitor elsewhere;
+ * @d has to outlive it. */
+struct btrail_qmp *btrail_domain_monitor(struct btrail_domain *d);
 
 /* The same for a command to the agent, which QEMU forwards, and whose answer
  * it waits for for @timeout_ms */

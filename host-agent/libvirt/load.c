@@ -75,6 +75,10 @@ CALL(int, virDomainQemuMonitorCommand,
      (virDomainPtr domain, const char *command, char **result,
       unsigned int flags),
      (domain, command, result, flags))
+CALL(int, virDomainQemuMonitorCommandWithFiles,
+     (virDomainPtr domain, const char *command, unsigned int n, int *files,
+      unsigned int *n_out, int **out, char **result, unsigned int flags),
+     (domain, command, n, files, n_out, out, result, flags))
 
 CALL(const char *, virGetLastErrorMessage, (void), ())
 CALL(void, virSetErrorFunc, (void *opaque, virErrorFunc handler),

@@ -14,6 +14,8 @@
 struct review {
     struct btrail_replayable *r;
     xmlNode *root;
+    bool running;
+    bool usb;                   /* a controller is kept */
     bool express;               /* the machine has PCI Express */
     unsigned interfaces;
 };
@@ -29,6 +31,24 @@ static void G_GNUC_PRINTF(2, 3) note(GPtrArray *list, const char *format, ...)
 
 #define change(v, ...)  note((v)->r->changes, __VA_ARGS__)
 #define refuse(v, ...)  note((v)->r->refusals, __VA_ARGS__)
+
+/* Changes what the guest sees of the machine, which one that runs has seen. */
+static void G_GNUC_PRINTF(3, 4) replace(struct review *v, const char *how,
+                                        const char *format, ...)
+{
+    g_autofree char *what = NULL;
+    va_list args;
+
+    va_start(args, format);
+    what = g_strdup_vprintf(format, args);
+    va_end(args);
+    if (v->running) {
+        refuse(v, "%s: it cannot be replayed, and a guest that runs keeps it; "
+               "record the domain from when it is switched on", what);
+    } else {
+        change(v, "%s: %s", what, how);
+    }
+}
 
 static bool is_one_of(const char *text, const char *const *list)
 {
@@ -84,8 +104,8 @@ static bool leave_out(struct review *v, xmlNode *node)
     const char *what = model ? model : type;
 
     if (g_strcmp0(what, "none")) {
-        change(v, "%s%s%s: left out", (const char *)node->name,
-               what ? " " : "", what ? what : "");
+        replace(v, "left out", "%s%s%s", (const char *)node->name,
+                what ? " " : "", what ? what : "");
     }
     return false;
 }
@@ -141,7 +161,7 @@ static bool review_disk(struct review *v, xmlNode *node)
     bool medium = source && !btrail_document_is_blank(source);
 
     if (!medium && !is_one_of(bus, buses)) {
-        change(v, "%s: left out, since it has no medium", name);
+        replace(v, "left out, since it has no medium", "%s", name);
         return false;
     }
     if (medium && !is_one_of(type, types)) {
@@ -170,12 +190,20 @@ static bool review_controller(struct review *v, xmlNode *node)
 {
     static const char *const kept[] = { "pci", "ide", "sata", NULL };
     g_autofree char *type = btrail_document_get(node, "type");
+    g_autofree char *model = btrail_document_get(node, "model");
 
     if (is_one_of(type, kept)) {
         return true;
     }
+    if (v->running && !g_strcmp0(type, "usb") &&
+        !g_strcmp0(model, "qemu-xhci")) {
+        v->usb = true;
+        return true;
+    }
     /* All that is on it is left out or refused, too. */
-    change(v, "controller %s: left out", type ? type : "");
+    if (!v->running || g_strcmp0(model, "none")) {
+        replace(v, "left out", "controller %s", type ? type : "");
+    }
     return false;
 }
 
@@ -238,6 +266,7 @@ static void add_interface(struct review *v, const xmlNode *node,
                           const char *device, const char *mac,
                           const char *address)
 {
+    g_autofree char *type = btrail_document_get(node, "type");
     g_autofree char *link = child_get(node, "link", "state");
     g_autofree char *rom = child_get(node, "rom", "enabled");
     g_autofree char *order = child_get(node, "boot", "order");
@@ -245,8 +274,12 @@ static void add_interface(struct review *v, const xmlNode *node,
     uint64_t n;
 
     g_ptr_array_add(arguments, g_strdup("-netdev"));
-    note(arguments, "user,id=network%u%s", v->interfaces,
-         g_strcmp0(link, "down") ? "" : ",restrict=on");
+    if (v->running && g_strcmp0(type, "user")) {
+        note(arguments, "null,id=network%u", v->interfaces);
+    } else {
+        note(arguments, "user,id=network%u%s", v->interfaces,
+             v->running || !g_strcmp0(link, "down") ? ",restrict=on" : "");
+    }
     g_ptr_array_add(arguments, g_strdup("-device"));
     if (!order || !btrail_parse_number(order, NULL, &n) || n > 1000) {
         n = 0;
@@ -257,6 +290,21 @@ static void add_interface(struct review *v, const xmlNode *node,
     note(arguments, "%s,netdev=network%u,mac=%s%s%s%s", device,
          v->interfaces++, mac, address, order,
          g_strcmp0(rom, "no") ? "" : ",romfile=");
+}
+
+/* Of a guest that runs */
+static void review_network(struct review *v, const xmlNode *node,
+                           const char *mac)
+{
+    change(v, "interface %s: cut off, since the guest itself goes on using its "
+           "network", mac);
+    /* They are a part of what the device has told the guest. */
+    if (btrail_document_child(node, "driver", NULL) ||
+        btrail_document_child(node, "mtu", NULL)) {
+        refuse(v, "interface %s: what <driver> and <mtu> say of it, a recording "
+               "that begins with a guest that runs does not know; record the "
+               "domain from when it is switched on", mac);
+    }
 }
 
 static bool review_interface(struct review *v, xmlNode *node)
@@ -278,7 +326,9 @@ static bool review_interface(struct review *v, xmlNode *node)
                "address; use model virtio", mac ? mac : "",
                model ? model : "");
     } else {
-        if (g_strcmp0(type, "user")) {
+        if (v->running) {
+            review_network(v, node, mac);
+        } else if (g_strcmp0(type, "user")) {
             change(v, "interface %s: on a network of QEMU's own instead of "
                    "type '%s'; the guest gets its address by DHCP and reaches "
                    "what the host reaches, and nothing reaches the guest", mac,
@@ -298,8 +348,8 @@ static bool review_serial(struct review *v, xmlNode *node)
     g_autofree char *port = child_get(node, "target", "port");
 
     if (target && strcmp(target, "isa-serial")) {
-        change(v, "serial %s: left out, since only ISA ports are in QEMU's "
-               "log", target);
+        replace(v, "left out, since only ISA ports are in QEMU's log",
+                "serial %s", target);
         return false;
     }
     remove_child(node, "protocol");
@@ -322,7 +372,7 @@ static bool review_console(struct review *v, xmlNode *node)
     g_autofree char *target = child_get(node, "target", "type");
 
     if (target && strcmp(target, "serial")) {
-        change(v, "console %s: left out; use the serial port", target);
+        replace(v, "left out; use the serial port", "console %s", target);
     }
     /* libvirt makes one of the first serial port. */
     return false;
@@ -332,8 +382,8 @@ static bool review_channel(struct review *v, xmlNode *node)
 {
     g_autofree char *name = child_get(node, "target", "name");
 
-    change(v, "channel %s: left out; programs outside do not get to the guest",
-           name ? name : "");
+    replace(v, "left out; programs outside do not get to the guest",
+            "channel %s", name ? name : "");
     return false;
 }
 
@@ -342,7 +392,8 @@ static bool review_input(struct review *v, xmlNode *node)
     g_autofree char *bus = btrail_document_get(node, "bus");
 
     /* Every machine has those. */
-    return !g_strcmp0(bus, "ps2") || leave_out(v, node);
+    return !g_strcmp0(bus, "ps2") || (v->usb && !g_strcmp0(bus, "usb")) ||
+           leave_out(v, node);
 }
 
 static bool review_graphics(struct review *v, xmlNode *node)
@@ -364,7 +415,7 @@ static bool review_video(struct review *v, xmlNode *node)
     if (is_one_of(type, kept)) {
         return true;
     }
-    change(v, "video %s: vga instead", type ? type : "");
+    replace(v, "vga instead", "video %s", type ? type : "");
     if (model) {
         btrail_document_remove(model);
     }
@@ -438,9 +489,11 @@ static void review_devices(struct review *v)
         review_device(v, node);
     }
     /* libvirt adds these unless it is said that there are none. */
-    node = btrail_document_add(list, "controller", NULL, false);
-    btrail_document_set(node, "type", "usb");
-    btrail_document_set(node, "model", "none");
+    if (!v->usb) {
+        node = btrail_document_add(list, "controller", NULL, false);
+        btrail_document_set(node, "type", "usb");
+        btrail_document_set(node, "model", "none");
+    }
     node = btrail_document_add(list, "memballoon", NULL, false);
     btrail_document_set(node, "model", "none");
 }
@@ -457,8 +510,10 @@ static void review_cpus(struct review *v)
     const char *count = current ? current : *number ? number : "1";
 
     if (strcmp(count, number) && *number) {
-        change(v, "%s vCPUs: %s, since none can be plugged in later", number,
-               count);
+        g_autofree char *how = g_strdup_printf(
+            "%s, since none can be plugged in later", count);
+
+        replace(v, how, "%s vCPUs", number);
     }
     btrail_document_remove(vcpu);
     vcpu = btrail_document_add(v->root, "vcpu", NULL, false);
@@ -475,16 +530,18 @@ static void review_cpu(struct review *v)
         return;
     }
     if (g_str_has_prefix(mode ? mode : "", "host-")) {
-        change(v, "cpu %s: all that QEMU can emulate instead", mode);
+        replace(v, "all that QEMU can emulate instead", "cpu %s", mode);
         btrail_document_remove(cpu);
         cpu = btrail_document_add(v->root, "cpu", NULL, false);
         btrail_document_set(cpu, "mode", "maximum");
         return;
     }
-    remove_child(cpu, "topology");
-    remove_child(cpu, "cache");
+    if (!v->running) {
+        remove_child(cpu, "topology");
+        remove_child(cpu, "cache");
+    }
     if (btrail_document_child(cpu, "numa", NULL)) {
-        change(v, "cpu numa: one node instead");
+        replace(v, "one node instead", "cpu numa");
         remove_child(cpu, "numa");
     }
 }
@@ -494,7 +551,7 @@ static void review_memory(struct review *v)
     xmlNode *node;
 
     if (btrail_document_child(v->root, "maxMemory", NULL)) {
-        change(v, "maxMemory: no memory can be plugged in");
+        replace(v, "no memory can be plugged in", "maxMemory");
     }
     remove_child(v->root, "maxMemory");
     remove_child(v->root, "currentMemory");
@@ -512,7 +569,8 @@ static void review_features(struct review *v)
     static const char *const gone[] = { "hyperv", "kvm", "pmu", "ioapic" };
     xmlNode *features = btrail_document_child(v->root, "features", NULL);
 
-    for (unsigned i = 0; features && i < G_N_ELEMENTS(gone); i++) {
+    for (unsigned i = 0; features && !v->running && i < G_N_ELEMENTS(gone);
+         i++) {
         if (i < 2 && btrail_document_child(features, gone[i], NULL)) {
             change(v, "features %s: left out, since only KVM has them",
                    gone[i]);
@@ -607,26 +665,32 @@ static bool review_type(struct review *v, GError **error)
         return false;
     }
     if (!strcmp(what, "kvm")) {
-        change(v, "domain type kvm: QEMU's own emulation (TCG) instead, which "
-               "is slower");
+        replace(v, "QEMU's own emulation (TCG) instead, which is slower",
+                "domain type kvm");
         btrail_document_set(v->root, "type", "qemu");
     }
     v->express = machine && strstr(machine, "q35");
     return true;
 }
 
-bool btrail_replayable_make(xmlDoc *doc, struct btrail_replayable *r,
-                            GError **error)
+bool btrail_replayable_make(xmlDoc *doc, bool running,
+                            struct btrail_replayable *r, GError **error)
 {
-    struct review v = { .r = r, .root = xmlDocGetRootElement(doc) };
+    struct review v = {
+        .r = r,
+        .root = xmlDocGetRootElement(doc),
+        .running = running,
+    };
 
     *r = (struct btrail_replayable) {
         g_ptr_array_new_with_free_func(g_free),
         g_ptr_array_new_with_free_func(g_free),
         g_ptr_array_new_with_free_func(g_free),
     };
-    /* A domain that can be traced has the device that a replay gets. */
-    if (!btrail_tracing_disable(doc, NULL, error) || !review_type(&v, error)) {
+    /* A domain that can be traced has the device that a replay gets, and has it
+     * if it runs. */
+    if ((!running && !btrail_tracing_disable(doc, NULL, error)) ||
+        !review_type(&v, error)) {
         btrail_replayable_clear(r);
         return false;
     }

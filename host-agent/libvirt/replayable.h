@@ -28,12 +28,14 @@ struct btrail_replayable {
 
 /**
  * btrail_replayable_make - change a domain's XML so that it can be recorded
- * @doc: as libvirt stores it, with the addresses of all devices
+ * @doc:     as libvirt stores it, with the addresses of all devices
+ * @running: it is that of a guest that runs, whose machine stays as it is: what
+ *           would be left out or replaced of it is a refusal
  *
  * False and an error only if this is not the XML of a domain.
  */
-bool btrail_replayable_make(xmlDoc *doc, struct btrail_replayable *r,
-                            GError **error);
+bool btrail_replayable_make(xmlDoc *doc, bool running,
+                            struct btrail_replayable *r, GError **error);
 void btrail_replayable_clear(struct btrail_replayable *r);
 
 #endif /* BTRAIL_REPLAYABLE_H */

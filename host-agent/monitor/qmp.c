@@ -19,7 +19,9 @@
 #define MAX_EVENTS  1000
 
 struct btrail_qmp {
-    int sock;
+    int sock;                   /* -1 if another program has it */
+    btrail_qmp_executor *execute;
+    void *opaque;
     char *version;
     GByteArray *in;
     gint64 last_id;
@@ -239,11 +241,14 @@ JsonNode *btrail_qmp_execute(struct btrail_qmp *qmp, const char *command,
                              JsonObject *arguments, int fd, int timeout_ms,
                              int cancel_fd, GError **error)
 {
-    g_autofree char *text = btrail_qmp_format(command, arguments,
-                                              ++qmp->last_id);
-    g_autofree char *line = g_strconcat(text, "\n", NULL);
+    g_autofree char *text = NULL, *line = NULL;
     gint64 deadline = g_get_monotonic_time() + timeout_ms * 1000ll;
 
+    if (qmp->execute) {
+        return qmp->execute(qmp->opaque, command, arguments, fd, error);
+    }
+    text = btrail_qmp_format(command, arguments, ++qmp->last_id);
+    line = g_strconcat(text, "\n", NULL);
     if (!send_all(qmp, line, strlen(line), fd, deadline, cancel_fd, error)) {
         return NULL;
     }
@@ -325,6 +330,18 @@ struct btrail_qmp *btrail_qmp_new(int sock, int timeout_ms, int cancel_fd,
     return qmp;
 }
 
+struct btrail_qmp *btrail_qmp_through(btrail_qmp_executor *execute,
+                                      void *opaque)
+{
+    struct btrail_qmp *qmp = g_new0(struct btrail_qmp, 1);
+
+    qmp->sock = -1;
+    qmp->in = g_byte_array_new();
+    qmp->execute = execute;
+    qmp->opaque = opaque;
+    return qmp;
+}
+
 struct btrail_qmp *btrail_qmp_connect(const char *path, int timeout_ms,
                                       int cancel_fd, GError **error)
 {
@@ -352,7 +369,9 @@ struct btrail_qmp *btrail_qmp_connect(const char *path, int timeout_ms,
 void btrail_qmp_free(struct btrail_qmp *qmp)
 {
     if (qmp) {
-        close(qmp->sock);
+        if (qmp->sock >= 0) {
+            close(qmp->sock);
+        }
         g_byte_array_unref(qmp->in);
         g_free(qmp->version);
         if (qmp->events) {

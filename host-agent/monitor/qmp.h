@@ -31,6 +31,16 @@ struct btrail_qmp *btrail_qmp_connect(const char *path, int timeout_ms,
 /* The same with a connected socket, which is taken in any case */
 struct btrail_qmp *btrail_qmp_new(int sock, int timeout_ms, int cancel_fd,
                                   GError **error);
+
+/* Executes a command as btrail_qmp_execute() does. */
+typedef JsonNode *btrail_qmp_executor(void *opaque, const char *command,
+                                      JsonObject *arguments, int fd,
+                                      GError **error);
+
+/* The same for a monitor that another program is connected to, which passes
+ * commands on; there are no events then. */
+struct btrail_qmp *btrail_qmp_through(btrail_qmp_executor *execute,
+                                      void *opaque);
 void btrail_qmp_free(struct btrail_qmp *qmp);
 
 /* QEMU's version as text, from the greeting, or NULL */

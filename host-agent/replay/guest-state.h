@@ -19,4 +19,9 @@
 bool guest_state_save(struct btrail_qmp *qmp, const char *path, int cancel_fd,
                       GError **error);
 
+/* The same for a QEMU that may write to no file of ours, whoever opens it, as
+ * AppArmor has it: it writes into a pipe. */
+bool guest_state_pipe(struct btrail_qmp *qmp, const char *path, int cancel_fd,
+                      GError **error);
+
 #endif /* BTRAIL_GUEST_STATE_H */

@@ -10,7 +10,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "monitor/qmp.h"
 #include "replay/guest-state.h"
 #include "replay/machine.h"
 #include "replay/running-arguments.h"
@@ -31,6 +30,7 @@ struct running_guest {
     int cancel_fd;
     char *program;
     char **arguments;
+    bool confined;              /* it may write to no file of ours */
     bool ran;                   /* when it was stopped */
     bool stopped;               /* by us */
     uint64_t stopped_ns, resumed_ns;
@@ -134,6 +134,27 @@ static bool find_process(struct running_guest *g, pid_t pid, GError **error)
     return g->arguments;
 }
 
+/* Another QEMU's state has not what a replay requires. */
+static bool check_build(struct running_guest *g, GError **error)
+{
+    g_autoptr(JsonNode) node = execute(g, "query-commands", NULL, error);
+    JsonArray *list = node && JSON_NODE_HOLDS_ARRAY(node) ?
+                      json_node_get_array(node) : NULL;
+
+    for (unsigned i = 0; list && i < json_array_get_length(list); i++) {
+        JsonNode *item = json_array_get_element(list, i);
+
+        if (JSON_NODE_HOLDS_OBJECT(item) &&
+            !g_strcmp0(btrail_json_string(json_node_get_object(item), "name"),
+                       "replay-settle")) {
+            return true;
+        }
+    }
+    return node && refuse(error, "%s, which runs this guest, does not have "
+                          "Backtrail's patches; start it anew in one that has",
+                          g->program);
+}
+
 static bool check_accelerator(struct running_guest *g, GError **error)
 {
     g_autoptr(JsonNode) node = execute(g, "query-kvm", NULL, error);
@@ -150,6 +171,29 @@ static bool check_accelerator(struct running_guest *g, GError **error)
     return true;
 }
 
+static bool check(struct running_guest *g, GError **error)
+{
+    return check_build(g, error) && check_accelerator(g, error);
+}
+
+struct running_guest *running_guest_new(struct btrail_qmp *qmp,
+                                        const char *program, char **arguments,
+                                        int cancel_fd, GError **error)
+{
+    struct running_guest *g = g_new0(struct running_guest, 1);
+
+    g->qmp = qmp;
+    g->program = g_strdup(program);
+    g->arguments = arguments;
+    g->cancel_fd = cancel_fd;
+    g->confined = true;
+    if (!check(g, error)) {
+        running_guest_free(g, false);
+        return NULL;
+    }
+    return g;
+}
+
 struct running_guest *running_guest_open(const char *socket, int cancel_fd,
                                          GError **error)
 {
@@ -162,7 +206,7 @@ struct running_guest *running_guest_open(const char *socket, int cancel_fd,
         g->qmp = btrail_qmp_new(sock, CONNECT_MS, cancel_fd, error);
     }
     if (!pid || !g->qmp || !find_process(g, pid, error) ||
-        !check_accelerator(g, error)) {
+        !check(g, error)) {
         running_guest_free(g, false);
         return NULL;
     }
@@ -232,7 +276,8 @@ bool running_guest_save(struct running_guest *g, const char *path,
                         GError **error)
 {
     return stop(g, error) &&
-           guest_state_save(g->qmp, path, g->cancel_fd, error);
+           (g->confined ? guest_state_pipe : guest_state_save)(
+               g->qmp, path, g->cancel_fd, error);
 }
 
 bool running_guest_resume(struct running_guest *g, GError **error)

@@ -2,8 +2,8 @@
 /*
  * A guest that runs, for a recording that begins with it
  *
- * It is one of a QEMU of this host with a QMP socket.  It is stopped while its
- * state is saved and its images are copied.
+ * It is one of a QEMU of this host, with a QMP socket or of libvirt.  It is
+ * stopped while its state is saved and its images are copied.
  */
 
 #ifndef BTRAIL_RUNNING_GUEST_H
@@ -11,6 +11,8 @@
 
 #include <glib.h>
 #include <stdbool.h>
+
+#include "monitor/qmp.h"
 
 struct running_guest;
 
@@ -24,6 +26,16 @@ struct running_guest;
  */
 struct running_guest *running_guest_open(const char *socket, int cancel_fd,
                                          GError **error);
+
+/**
+ * running_guest_new - a guest whose monitor and arguments others know
+ * @qmp:       taken
+ * @program:   of the QEMU that runs it
+ * @arguments: what running_arguments_new() returns; taken
+ */
+struct running_guest *running_guest_new(struct btrail_qmp *qmp,
+                                        const char *program, char **arguments,
+                                        int cancel_fd, GError **error);
 
 /* Its program, and arguments for recorder_run(); they live as long as it. */
 const char *running_guest_program(const struct running_guest *g);

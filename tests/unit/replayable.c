@@ -19,14 +19,14 @@ struct result {
     char *xml;
 };
 
-static struct result make(const char *text)
+static struct result make(const char *text, bool running)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(xmlDoc) doc = btrail_document_parse(text, strlen(text), &error);
     struct result result = { .xml = NULL };
 
     g_assert_no_error(error);
-    btrail_replayable_make(doc, &result.r, &error);
+    btrail_replayable_make(doc, running, &result.r, &error);
     g_assert_no_error(error);
     result.xml = btrail_document_text(doc);
     return result;
@@ -39,9 +39,10 @@ static void clear(struct result *result)
 }
 
 /* The changes and refusals of a domain, each up to its colon */
-static void check(const char *text, const char *changes, const char *refusals)
+static void check_as(bool running, const char *text, const char *changes,
+                     const char *refusals)
 {
-    struct result got = make(text);
+    struct result got = make(text, running);
     const GPtrArray *lists[] = { got.r.changes, got.r.refusals };
     const char *want[] = { changes, refusals };
 
@@ -59,9 +60,14 @@ static void check(const char *text, const char *changes, const char *refusals)
     clear(&got);
 }
 
+static void check(const char *text, const char *changes, const char *refusals)
+{
+    check_as(false, text, changes, refusals);
+}
+
 static void test_plain(void)
 {
-    struct result got = make(DOMAIN("pc-i440fx-10.0", "", ""));
+    struct result got = make(DOMAIN("pc-i440fx-10.0", "", ""), false);
 
     g_assert_cmpstr(
         got.xml, ==,
@@ -110,7 +116,7 @@ static void test_refusals(void)
 
 static void check_arguments(const char *text, const char *want)
 {
-    struct result got = make(text);
+    struct result got = make(text, false);
     g_autofree char *joined = NULL;
 
     g_assert_cmpuint(got.r.refusals->len, ==, 0);
@@ -151,7 +157,7 @@ static void test_ports(void)
         "<target type='isa-serial' port='1'/></serial>"
         "<serial type='pty'><target type='usb-serial' port='2'/></serial>"
         "<console type='pty'><target type='serial'/></console>"
-        "<console type='pty'><target type='virtio'/></console>"));
+        "<console type='pty'><target type='virtio'/></console>"), false);
 
     g_assert_nonnull(strstr(
         got.xml, "<devices><serial type=\"stdio\"><target type=\"isa-serial\" "
@@ -159,6 +165,44 @@ static void test_ports(void)
         "type=\"isa-serial\" port=\"1\"/></serial><controller"));
     g_assert_cmpuint(got.r.changes->len, ==, 3);
     clear(&got);
+}
+
+/* What the guest has seen of its machine stays as it is, or is refused. */
+static void test_running(void)
+{
+    struct result got = make(DOMAIN(
+        "pc", "<cpu><topology sockets='1'/></cpu><features><kvm/></features>",
+        "<controller type='usb' model='qemu-xhci'/>"
+        "<input type='tablet' bus='usb'/><memballoon model='none'/>"
+        "<interface type='bridge'><mac address='52:54:00:00:00:01'/>"
+        "<model type='e1000'/>" PCI("0", "3") "</interface>"), true);
+
+    g_assert_cmpuint(got.r.refusals->len, ==, 0);
+    g_assert_nonnull(strstr(got.xml, "<topology sockets=\"1\"/>"));
+    g_assert_nonnull(strstr(got.xml, "<kvm/>"));
+    g_assert_nonnull(strstr(
+        got.xml, "<controller type=\"usb\" model=\"qemu-xhci\"/><input "
+        "type=\"tablet\" bus=\"usb\"/><memballoon"));
+    g_assert_null(strstr(got.xml, "interface"));
+    g_assert_cmpstr(got.r.arguments->pdata[1], ==,
+                    "null,id=network0");
+    clear(&got);
+
+    check_as(true, "<domain type='kvm'><vcpu current='2'>4</vcpu>"
+             "<cpu mode='host-model'/><maxMemory>1</maxMemory><devices>"
+             "<sound model='ich9'/><memballoon model='virtio'/>"
+             "<controller type='usb' model='piix3-uhci'/>"
+             "<input type='tablet' bus='usb'/>"
+             "<channel><target name='c'/></channel>"
+             "<graphics type='vnc'/><video><model type='qxl'/></video>"
+             "<disk device='floppy'><target dev='fda' bus='fdc'/></disk>"
+             "<interface type='network'><mac address='52:54:00:00:00:01'/>"
+             "<model type='virtio'/>" PCI("0", "3") "<driver queues='2'/>"
+             "</interface></devices></domain>",
+             "graphics vnc, interface 52:54:00:00:00:01",
+             "domain type kvm, 4 vCPUs, cpu host-model, maxMemory, sound ich9, "
+             "memballoon virtio, controller usb, input tablet, channel c, "
+             "video qxl, floppy fda, interface 52:54:00:00:00:01");
 }
 
 static void test_other(void)
@@ -174,7 +218,7 @@ static void test_other(void)
             cases[i], strlen(cases[i]), NULL);
         struct btrail_replayable r;
 
-        g_assert_false(btrail_replayable_make(doc, &r, &error));
+        g_assert_false(btrail_replayable_make(doc, false, &r, &error));
         g_assert_nonnull(error);
     }
 }
@@ -187,6 +231,7 @@ int main(int argc, char **argv)
     g_test_add_func("/replayable/refusals", test_refusals);
     g_test_add_func("/replayable/networks", test_networks);
     g_test_add_func("/replayable/ports", test_ports);
+    g_test_add_func("/replayable/running", test_running);
     g_test_add_func("/replayable/other", test_other);
     return g_test_run();
 }

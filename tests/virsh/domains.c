@@ -29,7 +29,7 @@ static void prepare(const char *folder, const char *name, const char *text,
     g_autoptr(xmlDoc) doc = btrail_document_parse(text, len, NULL);
     struct btrail_replayable r;
 
-    if (btrail_replayable_make(doc, &r, NULL)) {
+    if (btrail_replayable_make(doc, false, &r, NULL)) {
         save(folder, "rr", name, doc);
         btrail_replayable_clear(&r);
     }
