@@ -77,6 +77,7 @@ _start:
     movl %eax, %ds
     movl %eax, %es
     movl %eax, %ss
+    xorl %ebx, %ebx                     /* It has the loader's information. */
     DESCRIBE 1, debug
     DESCRIBE 8, timer
     DESCRIBE 0x30, call
