@@ -9,6 +9,7 @@ start() {
     rm -f monitor.in monitor.out
     mkfifo monitor.in monitor.out
     : >monitor
+    : >>serial
     cat <monitor.out >>monitor &
     guest-run -chardev pipe,id=monitor,path=monitor -mon monitor "$@" &
     guest=$!
@@ -22,9 +23,9 @@ say() {
     sleep 0.02
 }
 
-# told LINE: waits until the guest has said this
+# told LINE [TIMES]: waits until the guest has said this, so many times
 told() {
-    until grep -q "guest: $1" serial 2>/dev/null; do
+    until [ "$(grep -c "guest: $1" serial)" -ge "${2:-1}" ]; do
         kill -0 "$guest"
         sleep 0.1
     done
@@ -35,5 +36,15 @@ answered() {
     : >monitor
     until grep -q "$1" monitor; do
         say "$2"
+    done
+}
+
+# stop_inside: stops the guest in "rounds"; nobody else is at that address
+stop_inside() {
+    : >monitor
+    until grep -q "RIP=0000000000401[01]" monitor; do
+        say cont
+        say stop
+        answered RIP= "info registers"
     done
 }

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * usage: trace-exact RUNS <SCRIPT
+ * usage: trace-exact RUNS [PIECES] <SCRIPT
  *
- * SCRIPT is what "backtrail script" prints of a trace of a guest that has run a
- * program RUNS times; /walk has the branches that the program takes in user
- * mode.  Fails unless the trace has all of them, in order and with no other in
- * between, under one CR3 for each run.
+ * SCRIPT is what "backtrail script --events" prints of a trace of a guest that
+ * has run a program RUNS times; /walk has the branches that the program takes
+ * in user mode.  Fails unless the trace has all of them, in order and with no
+ * other in between, under one CR3 for each run.
+ *
+ * Where records are missing, or time has jumped (a GAP event), and where the
+ * trace begins late or ends early, there are pieces of runs: what is there of
+ * each must be a piece of the walk.  There are PIECES of them, "any" number, or
+ * none.
  *
  * A script would take minutes to read so much in the emulated machine.
  */
@@ -27,12 +32,16 @@ struct space {
     uint64_t root;
     size_t next;            /* branch of the walk; 0: outside of the program */
     unsigned long begin;    /* record that was its first */
+    bool *maybe;            /* which could be next, if it is not known */
+    size_t taken;           /* branches since then */
 };
 
 static struct branch walk[MAX_WALK];
 static size_t branches;
 static struct space spaces[MAX_SPACES];
 static size_t known;
+static bool gap;            /* What is new may have begun earlier. */
+static size_t records, runs, pieces;
 
 static void read_walk(void)
 {
@@ -48,6 +57,17 @@ static void read_walk(void)
         exit(1);
     }
     fclose(file);
+}
+
+/* From here on this could be anywhere, in the program or not. */
+static void lose(struct space *s)
+{
+    pieces += s->next || s->taken;
+    s->next = s->taken = 0;
+    if (!s->maybe) {
+        s->maybe = malloc(branches + 1);
+    }
+    memset(s->maybe, true, branches + 1);
 }
 
 static struct space *find_space(uint64_t cr3)
@@ -68,7 +88,87 @@ static struct space *find_space(uint64_t cr3)
         exit(1);
     }
     spaces[known++].root = root;
+    if (gap) {
+        lose(&spaces[last]);
+    }
     return &spaces[last];
+}
+
+static bool same(const struct branch *a, const struct branch *b)
+{
+    return a->from == b->from && a->to == b->to;
+}
+
+static void __attribute__((noreturn))
+fail(const struct branch *b, const char *why)
+{
+    printf("record %zu is %llx %llx, %s\n", records,
+           (unsigned long long)b->from, (unsigned long long)b->to, why);
+    exit(1);
+}
+
+static void end_run(struct space *s)
+{
+    s->next = 0;
+    printf("run %zu begins at record %lu, under CR3 %llx\n", ++runs, s->begin,
+           (unsigned long long)s->root);
+}
+
+/* It is not known where the run is.  Returns false if it is in none. */
+static bool guess(struct space *s, const struct branch *b, unsigned long index)
+{
+    bool ended = s->maybe[0] || s->maybe[branches], found = false;
+
+    for (size_t i = branches; i-- > 0;) {
+        s->maybe[i + 1] = s->maybe[i] && same(b, &walk[i]);
+        found |= s->maybe[i + 1];
+    }
+    s->maybe[0] = false;
+    if (!found) {
+        if (!ended) {
+            fail(b, "and no piece of the program");
+        }
+        pieces += s->taken != 0;
+        s->taken = 0;
+        free(s->maybe);
+        s->maybe = NULL;
+        return false;
+    }
+    if (!s->taken++) {
+        s->begin = index;
+    }
+    if (s->taken == branches) {
+        s->taken = 0;
+        free(s->maybe);
+        s->maybe = NULL;
+        end_run(s);
+    }
+    return true;
+}
+
+static void follow(struct space *s, const struct branch *b,
+                   unsigned long index)
+{
+    char why[64];
+
+    if (s->maybe && guess(s, b, index)) {
+        return;
+    }
+    if (s->next == 0) {
+        if (!same(b, &walk[0])) {
+            return;
+        }
+        s->begin = index;
+    }
+    if (!same(b, &walk[s->next])) {
+        snprintf(why, sizeof(why), "and branch %zu of the program is %llx %llx",
+                 s->next, (unsigned long long)walk[s->next].from,
+                 (unsigned long long)walk[s->next].to);
+        fail(b, why);
+    }
+    if (++s->next == branches) {
+        end_run(s);
+    }
 }
 
 /* Skips blanks and a field. */
@@ -80,11 +180,11 @@ static char *skip(char *at)
 
 int main(int argc, char **argv)
 {
-    size_t records = 0, users = 0, runs = 0;
+    size_t users = 0;
     char line[512];
 
-    if (argc != 2) {
-        fprintf(stderr, "usage: trace-exact RUNS <SCRIPT\n");
+    if (argc < 2 || argc > 3) {
+        fprintf(stderr, "usage: trace-exact RUNS [PIECES] <SCRIPT\n");
         return 2;
     }
     read_walk();
@@ -93,49 +193,33 @@ int main(int argc, char **argv)
         unsigned long index = strtoul(skip(line), NULL, 10);
         uint64_t cr3 = strtoull(at, &at, 16);
         struct branch b;
-        struct space *s;
 
+        if (strncmp(at, " event gap ", 11) == 0) {
+            gap = true;
+            for (size_t i = 0; i < known; i++) {
+                lose(&spaces[i]);
+            }
+        }
         if (strncmp(at, " event ", 7) == 0) {
             continue;
         }
+        gap |= !records && index;
         b.from = strtoull(at, &at, 16);
         b.to = strtoull(at, &at, 16);
         records++;
-        if ((b.from | b.to) >> 63) {
-            continue;
-        }
-        users++;
-        s = find_space(cr3);
-        if (s->next == 0) {
-            if (memcmp(&b, &walk[0], sizeof(b)) != 0) {
-                continue;
-            }
-            s->begin = index;
-        }
-        if (memcmp(&b, &walk[s->next], sizeof(b)) != 0) {
-            printf("record %zu is %llx %llx, and branch %zu of the program is "
-                   "%llx %llx\n", records, (unsigned long long)b.from,
-                   (unsigned long long)b.to, s->next,
-                   (unsigned long long)walk[s->next].from,
-                   (unsigned long long)walk[s->next].to);
-            return 1;
-        }
-        if (++s->next == branches) {
-            s->next = 0;
-            printf("run %zu begins at record %lu, under CR3 %llx\n", ++runs,
-                   s->begin, (unsigned long long)s->root);
+        if (!((b.from | b.to) >> 63)) {
+            users++;
+            follow(find_space(cr3), &b, index);
         }
     }
     for (size_t i = 0; i < known; i++) {
-        if (spaces[i].next) {
-            printf("%llx has %zu branches of the program, not %zu\n",
-                   (unsigned long long)spaces[i].root, spaces[i].next,
-                   branches);
-            return 1;
-        }
+        pieces += spaces[i].next || spaces[i].taken;
     }
-    printf("%zu runs of %zu branches are exact, among %zu of user mode in %zu "
-           "address spaces and %zu in all\n", runs, branches, users, known,
-           records);
-    return runs != strtoul(argv[1], NULL, 0);
+    printf("%zu runs of %zu branches are exact, and %zu pieces, among %zu of "
+           "user mode in %zu address spaces and %zu in all\n", runs, branches,
+           pieces, users, known, records);
+    return runs != strtoul(argv[1], NULL, 0) ||
+           (argc == 3 ? strcmp(argv[2], "any") != 0 &&
+                        pieces != strtoul(argv[2], NULL, 0)
+                      : pieces != 0);
 }

@@ -1,0 +1,134 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# The agent that traces a Linux guest of our QEMU, by BTS, is stopped, killed
+# and restarted.  The guest waits for it or not, as was asked for; it loses
+# nothing, and what is recorded is exact.
+#
+# rig: program=@qemu/qemu-system-x86_64 @build/host-agent/cli/backtrail
+# rig: file=/usr/share/qemu/linuxboot_dma.bin /usr/share/qemu/kvmvapic.bin
+# rig: file=/usr/share/seabios/bios-256k.bin
+# rig: file=@linux:original/bzImage @linux:original/code=guest-code
+# rig: with=rounds.S trace-exact.c trace-way.c trace-entries.c
+# rig: with=guest-init.sh guest-make.sh guest-run.sh
+# rig: with=guest-talk.sh guest-trace.sh
+# rig: memory=1024
+# rig: linux=kvm_intel.bts_trace=1
+# rig: timeout=1800
+set -e
+. /bin/guest-trace
+
+# query: what QEMU says of the trace
+query() {
+    : >control
+    until grep -q '"vcpus".*}' control; do
+        kill -0 "$guest"
+        echo '{"execute": "query-branch-trace"}' >&5
+        sleep 0.05
+    done
+    cat control
+}
+
+# is WORD: waits until this is the state of the trace or of its vCPU
+is() {
+    until query | grep -q "\"state\": \"$1\""; do
+        sleep 0.05
+    done
+}
+
+# waits RUN: the guest waits for its agent, and QEMU does not
+waits() {
+    is waiting
+    records=$(query | sed -n 's/.*"records": \([0-9]*\).*/\1/p')
+    sleep 1
+    [ "$(query | sed -n 's/.*"records": \([0-9]*\).*/\1/p')" = "$records" ]
+    answered "RIP=" "info registers"
+    if grep -q "guest: run $1$" serial; then
+        exit 1
+    fi
+}
+
+mkfifo control.in control.out
+: >control
+cat <control.out >>control &
+start_runs -chardev pipe,id=control,path=control -mon control,mode=control \
+    -object memory-backend-file,id=ram,size=192M,share=on,mem-path=ram \
+    -machine memory-backend=ram
+exec 5>control.in
+echo '{"execute": "qmp_capabilities"}' >&5
+
+since "the agent is stopped"
+trace stopped.btrail --agent-timeout 0 --buffer-size 128K
+run 1
+kill -STOP "$agent"
+begin_long_run
+waits 2
+kill -CONT "$agent"
+told "run 2$"
+
+since "the agent is stopped, and so is the guest that waits for it"
+kill -STOP "$agent"
+begin_long_run
+waits 3
+say stop
+answered paused "info status"
+no_entries
+say cont
+waits 3
+kill -CONT "$agent"
+told "run 3$"
+run 4
+[ "$(entries)" -gt 0 ]
+end_trace
+no_entries
+run 5
+
+# kill_agent: in the middle of the program
+kill_agent() {
+    begin_long_run
+    stop_inside
+    kill -KILL "$agent"
+    wait "$agent" || [ $? = 137 ]
+    say cont
+}
+
+since "the agent is killed, and the guest goes on"
+trace killed.btrail
+run 6
+kill_agent
+is agent-lost
+told "run 7$"
+[ "$(entries)" -gt 0 ]
+since "there is another one"
+trace another.btrail --attach
+is active
+run 8
+query >before
+end_trace
+no_entries
+run 9
+
+since "the agent is killed, and the guest waits"
+trace killed-wait.btrail --agent-timeout 0 --buffer-size 128K
+run 10
+kill_agent
+waits 11
+since "there is another one"
+trace another-wait.btrail --attach
+told "run 11$"
+run 12
+end_trace
+no_entries
+run 13
+since "it ends"
+end_guest
+
+judge stopped.btrail 4
+[ -z "$(gaps stopped.btrail)" ]
+judge killed.btrail 1 any
+judge another.btrail 1 any
+gaps another.btrail
+judge killed-wait.btrail 1 any
+judge another-wait.btrail 1 1
+gaps another-wait.btrail
+since "the traces are judged"
