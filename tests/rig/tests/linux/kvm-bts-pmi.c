@@ -535,8 +535,8 @@ static void swept(const char *what, bool nmi, bool later, bool cold)
    guest's branches is in there, nor is anything lost. */
 static void traced_host(bool kernel)
 {
-    /* The kernel makes some hundred records of each interrupt. */
-    struct aux aux = aux_open(kernel, true, 1024 * 4096,
+    /* The kernel makes some thousand records of each interrupt. */
+    struct aux aux = aux_open(kernel, true, (kernel ? 4096 : 1024) * 4096,
                               kernel ? 64 * 1024 : 4096);
     struct record *list;
     size_t count;
@@ -560,6 +560,35 @@ static void traced_host(bool kernel)
     close(aux.fd);
 }
 
+/* The host's buffer gets full while the guest runs.  Its event stops for good,
+   also if that is after KVM has noted what to load into DEBUGCTL again. */
+static void stopped_host(void)
+{
+    unsigned long nmis = aux_nmis();
+    unsigned interrupts = 0;
+
+    for (unsigned n = 0; n < 60; n++) {
+        struct vm vm = guest(400, 20, false);
+        struct aux aux = aux_open(true, true, 4 * 4096, 4096);
+
+        CHECK(ioctl(aux.fd, PERF_EVENT_IOC_ENABLE, 0) == 0);
+        /* It is elsewhere each time that there is no more room. */
+        for (volatile unsigned i = 0; i < n; i++) {
+        }
+        run(&vm, 20);
+        CHECK(ioctl(aux.fd, PERF_EVENT_IOC_DISABLE, 0) == 0);
+        interrupts += done(&vm, 400, 20);
+        guest_free(&vm);
+        munmap(aux.data, aux.size);
+        munmap(aux.page, 2 * 4096);
+        close(aux.fd);
+    }
+    nmis = aux_nmis() - nmis;
+    printf("host stops: %u interrupts, %lu NMIs\n", interrupts, nmis);
+    fflush(stdout);
+    CHECK(nmis < 3 * interrupts + 60 * 10);
+}
+
 int main(void)
 {
     bts_or_skip();
@@ -572,6 +601,7 @@ int main(void)
         /* The host's own driver truncates its trace if interrupts are late. */
         traced_host(false);
         traced_host(true);
+        stopped_host();
     }
     whole("kicked", 4000, 20, false, false, 100);
     whole("kicked, records, port", 2000, 10, true, true, 300);
