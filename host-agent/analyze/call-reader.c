@@ -6,7 +6,7 @@
 #include <errno.h>
 
 #include "analyze/call-reader.h"
-#include "util/hash.h"
+#include "analyze/chooser.h"
 
 /* How far apart vCPUs may be when merged, in ns; finer than clocks are */
 #define GRAIN       10000
@@ -24,17 +24,6 @@
 #define BLOCKS          8
 #define BLOCK_RECORDS   8192
 #define ENOUGH          (BLOCKS / 2)
-
-/* What the filter said about an edge, so that it is asked once */
-struct asked {
-    const struct process *process;
-    uint64_t class;
-    uint64_t from;
-    uint64_t to;
-    bool chosen;
-    bool used;
-};
-#define ASKED_SIZE  (1u << 16)
 
 struct block {
     GArray *steps;              /* of struct call_step */
@@ -54,7 +43,7 @@ struct call_reader {
     struct btrail_merged *merged;
     struct stack_edges *edges;
     struct lane lanes[BTRAIL_MAX_VCPUS];
-    struct asked *asked;        /* if there is a filter */
+    struct chooser *chooser;    /* if there is a filter */
     unsigned vcpu;              /* the batch that is read */
     struct btrail_batch batch;  /* the rest of it */
     uint64_t records;
@@ -73,55 +62,6 @@ struct call_reader {
     int ret;                    /* why no more blocks are made; or 0 */
 };
 
-static bool chosen(struct call_reader *r, uint64_t class,
-                   const struct filter_record *record, struct place *from,
-                   struct place *to)
-{
-    size_t hash = btrail_hash3(record->from, record->to, class ^
-                               (uintptr_t)record->process) >> 48;
-    struct asked *a = &r->asked[hash % ASKED_SIZE];
-
-    if (!a->used || a->process != record->process || a->class != class ||
-        a->from != record->from || a->to != record->to) {
-        symbolizer_place(r->options->names, record->process, record->from,
-                         from);
-        symbolizer_place(r->options->names, record->process, record->to, to);
-        *a = (struct asked) {
-            record->process, class, record->from, record->to,
-            filter_chooses(r->options->filter, class, record), true,
-        };
-    }
-    return a->chosen;
-}
-
-/* Finds which records of one task the filter chooses, for @counts. */
-static void choose_part(struct call_reader *r, unsigned vcpu,
-                        const struct task *task, const struct btrail_batch *b,
-                        bool *counts)
-{
-    const struct filter *filter = r->options->filter;
-    struct place from, to;
-    struct filter_record record = {
-        .vcpu = vcpu, .index = b->index, .from_place = &from,
-        .to_place = &to, .lines = r->options->names,
-        .process = task->process,
-        .time = window_time(&r->options->window, b->time.host),
-    };
-    uint64_t class = filter_class(filter, &record);
-
-    for (size_t i = 0; i < b->count; i++) {
-        if (filter_uses_index(filter)) {
-            record.index = b->index + i;
-            class = filter_class(filter, &record);
-        }
-        record.from = b->records[i].from;
-        record.to = b->records[i].to;
-        counts[i] = filter_may_choose(filter, class) &&
-                    chosen(r, class, &record, &from, &to);
-        r->chosen += counts[i];
-    }
-}
-
 /* Adds a batch of one pace to a block that has room for it. */
 static void add_records(struct call_reader *r, struct block *k,
                         const struct btrail_batch *b, const struct pace *pace)
@@ -129,7 +69,7 @@ static void add_records(struct call_reader *r, struct block *k,
     struct btrail_batch part = { .count = 0 };
     struct call_step step = {
         .kind = CALL_STEP_RECORDS, .vcpu = r->vcpu, .index = b->index,
-        .counts = r->asked ? k->counts + k->n : NULL, .pace = *pace,
+        .counts = r->chooser ? k->counts + k->n : NULL, .pace = *pace,
         .part = { .vcpu = r->vcpu, .ticks = pace->ticks },
     };
 
@@ -143,9 +83,10 @@ static void add_records(struct call_reader *r, struct block *k,
         step.part.n = part.count;
         step.part.edges = k->edges + k->n;
         step.part.runs = k->runs + k->n;
-        if (r->asked) {
+        if (r->chooser) {
             step.part.counts = k->counts + k->n;
-            choose_part(r, r->vcpu, &step.part.task, &part, k->counts + k->n);
+            r->chosen += chooser_choose(r->chooser, r->vcpu, &step.part.task,
+                                        &part, k->counts + k->n);
         } else {
             r->chosen += part.count;
         }
@@ -186,7 +127,7 @@ static bool add_batch(struct call_reader *r, struct block *k)
         l->pace = paces_at(l->paces, b->index);
     }
     part.count = MIN(b->count, l->pace->end - b->index);
-    part.count = MIN(part.count, r->asked ? STEP : BLOCK_RECORDS);
+    part.count = MIN(part.count, r->chooser ? STEP : BLOCK_RECORDS);
     if (part.count > BLOCK_RECORDS - k->n) {
         return false;
     }
@@ -326,7 +267,8 @@ int call_reader_open(struct call_reader **reader,
                                           sizeof(struct call_step));
     }
     r->edges = stack_edges_new(options->names, options->many_edges);
-    r->asked = options->filter ? g_new0(struct asked, ASKED_SIZE) : NULL;
+    r->chooser = options->filter ?
+                 chooser_new(options->names, options->filter, window) : NULL;
     ret = btrail_merged_open(&r->merged, trace, NULL, 0, 0, GRAIN);
     for (unsigned i = 0; !ret && !btrail_trace_stream(trace, i, &info); i++) {
         ret = paces_open(&r->lanes[info.vcpu].paces, trace, info.vcpu,
@@ -376,7 +318,7 @@ int call_reader_close(struct call_reader *r, struct call_tree *t)
         g_free(r->blocks[i]);
     }
     stack_edges_free(r->edges);
-    g_free(r->asked);
+    chooser_free(r->chooser);
     g_mutex_clear(&r->lock);
     g_cond_clear(&r->changed);
     g_free(r);

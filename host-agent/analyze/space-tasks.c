@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/chooser.h"
 #include "analyze/space-tasks.h"
 #include "util/hash.h"
 #include "util/search.h"
@@ -14,6 +15,8 @@
 
 struct space_tasks {
     struct symbolizer *names;
+    struct window window;
+    struct chooser *chooser;    /* if there is a filter */
     GMutex lock;                /* of all below, and of the names */
     GHashTable *counts;         /* of struct space_task */
     GArray *sorted;             /* the same, in order; NULL before */
@@ -35,11 +38,15 @@ static gboolean equal_tasks(gconstpointer a, gconstpointer b)
            !strcmp(x->process->comm, y->process->comm);
 }
 
-struct space_tasks *space_tasks_new(struct symbolizer *names)
+struct space_tasks *space_tasks_new(struct symbolizer *names,
+                                    const struct filter *filter,
+                                    const struct window *window)
 {
     struct space_tasks *t = g_new0(struct space_tasks, 1);
 
     t->names = names;
+    t->window = *window;
+    t->chooser = filter ? chooser_new(names, filter, window) : NULL;
     g_mutex_init(&t->lock);
     t->counts = g_hash_table_new_full(hash_task, equal_tasks, g_free, NULL);
     return t;
@@ -48,6 +55,7 @@ struct space_tasks *space_tasks_new(struct symbolizer *names)
 void space_tasks_free(struct space_tasks *t)
 {
     if (t) {
+        chooser_free(t->chooser);
         g_mutex_clear(&t->lock);
         g_hash_table_unref(t->counts);
         g_clear_pointer(&t->sorted, g_array_unref);
@@ -95,17 +103,52 @@ static void count_part(struct space_tasks *t, const struct task *task,
     }
 }
 
-void space_tasks_add(struct space_tasks *t, unsigned vcpu,
-                     const struct btrail_batch *b)
+/* Counts those records of a part that count. */
+static void choose_part(struct space_tasks *t, unsigned vcpu,
+                        const struct task *task, const struct btrail_batch *b,
+                        bool *counts)
+{
+    struct btrail_batch run = *b;
+    size_t i, end;
+
+    if (!chooser_choose(t->chooser, vcpu, task, b, counts)) {
+        return;
+    }
+    for (i = 0; i < b->count; i = end) {
+        for (end = i + 1; end < b->count && counts[end] == counts[i]; end++) {
+        }
+        if (counts[i]) {
+            run.records = b->records + i;
+            run.count = end - i;
+            count_part(t, task, &run);
+        }
+    }
+}
+
+bool *space_tasks_add(struct space_tasks *t, unsigned vcpu,
+                      const struct btrail_batch *b)
 {
     struct btrail_batch part = { .count = 0 };
     struct task task;
+    bool *counts = NULL;
 
+    if (!window_has(&t->window, b->time.host)) {
+        return g_new0(bool, b->count);
+    }
+    if (t->chooser) {
+        counts = g_new(bool, b->count);
+    }
     g_mutex_lock(&t->lock);
     while (symbolizer_part(t->names, vcpu, b, &part, &task)) {
-        count_part(t, &task, &part);
+        if (counts) {
+            choose_part(t, vcpu, &task, &part,
+                        counts + (part.index - b->index));
+        } else {
+            count_part(t, &task, &part);
+        }
     }
     g_mutex_unlock(&t->lock);
+    return counts;
 }
 
 static int by_space(const void *a, const void *b)

@@ -9,7 +9,8 @@
 #ifndef BTRAIL_SPACE_TASKS_H
 #define BTRAIL_SPACE_TASKS_H
 
-#include "symbolize/symbolizer.h"
+#include "analyze/window.h"
+#include "symbolize/filter.h"
 
 /**
  * struct space_task - the threads of one process with one name
@@ -26,7 +27,10 @@ struct space_task {
 
 struct space_tasks;
 
-struct space_tasks *space_tasks_new(struct symbolizer *names);
+/* Only records that @filter (NULL: all) chooses in @window count. */
+struct space_tasks *space_tasks_new(struct symbolizer *names,
+                                    const struct filter *filter,
+                                    const struct window *window);
 void space_tasks_free(struct space_tasks *t);
 
 /* Forgets what was counted. */
@@ -35,9 +39,12 @@ void space_tasks_reset(struct space_tasks *t);
 /*
  * Counts the records of a batch; any thread can call this.  With too many
  * different tasks, those that come last are left out.
+ *
+ * Returns NULL if all of them count; otherwise which ones do, which the caller
+ * frees with g_free().
  */
-void space_tasks_add(struct space_tasks *t, unsigned vcpu,
-                     const struct btrail_batch *b);
+bool *space_tasks_add(struct space_tasks *t, unsigned vcpu,
+                      const struct btrail_batch *b);
 
 /*
  * The tasks of an address space, those with most records first; @n gets their

@@ -14,11 +14,16 @@
 #include "util/hash.h"
 #include "util/search.h"
 
-/* Address spaces at the ends of a piece of a stream, where spans continue */
+/*
+ * Spans at the ends of a piece of a stream, where they continue: their address
+ * spaces, and whether they have records that count
+ */
 struct seam {
-    bool any;                   /* the piece has records */
+    uint64_t spans;             /* in the piece */
     uint64_t first;
     uint64_t last;
+    bool first_counted;
+    bool last_counted;
 };
 
 struct tallying {
@@ -115,23 +120,42 @@ static int tally_batch(void *opaque, const struct btrail_piece *piece,
     struct tallying *t = opaque;
     struct fold_part *p = fold_take(&t->fold, piece, b);
     struct seam *seam = &t->seams[piece->vcpu][piece->number];
+    g_autofree bool *counts = NULL;
+    struct btrail_batch run;
     struct space key;
-    bool new_span;
+    size_t i, end;
+    int ret = 0;
 
     if (!p) {
         return 0;
     }
     if (t->tasks) {
-        space_tasks_add(t->tasks, piece->vcpu, b);
+        counts = space_tasks_add(t->tasks, piece->vcpu, b);
     }
     key.cr3 = b->cr3 & BTRAIL_CR3_ROOT;
-    new_span = !seam->any || seam->last != key.cr3;
-    if (!seam->any) {
-        seam->first = key.cr3;
+    if (!seam->spans || seam->last != key.cr3) {
+        seam->first = seam->spans ? seam->first : key.cr3;
+        seam->spans++;
+        seam->last = key.cr3;
+        seam->last_counted = false;
     }
-    seam->any = true;
-    seam->last = key.cr3;
-    return add_batch(&t->fold, p, piece->vcpu, b, &key, new_span);
+    for (i = 0; !ret && i < b->count; i = end) {
+        for (end = i; end < b->count && (!counts || counts[end]); end++) {
+        }
+        run = *b;
+        run.index += i;
+        run.records += i;
+        run.count = end - i;
+        if (run.count) {
+            ret = add_batch(&t->fold, p, piece->vcpu, &run, &key,
+                            !seam->last_counted);
+            seam->last_counted = true;
+        }
+        for (; end < b->count && !counts[end]; end++) {
+        }
+    }
+    seam->first_counted |= seam->spans == 1 && seam->last_counted;
+    return ret;
 }
 
 /* Corrects spans that continue in the next piece, which were counted twice. */
@@ -142,19 +166,20 @@ static void join_spans(struct tallying *t,
     uint64_t i;
 
     for (i = 0; i < info->chunks; i++) {
-        const struct seam *seam = &t->seams[info->vcpu][i];
+        struct seam *seam = &t->seams[info->vcpu][i];
 
-        if (!seam->any) {
+        if (!seam->spans) {
             continue;
         }
-        if (last && last->last == seam->first) {
+        if (last && last->last == seam->first && last->last_counted) {
             struct space key, *s;
 
             key.cr3 = seam->first;
             s = g_hash_table_lookup(t->fold.sum.groups, &key);
-            if (s) {
+            if (s && seam->first_counted) {
                 s->spans--;
             }
+            seam->last_counted |= seam->spans == 1;
         }
         last = seam;
     }

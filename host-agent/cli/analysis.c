@@ -8,6 +8,25 @@
 
 #include "cli/analysis.h"
 
+/* Has the filter choose what --comm and --cpu say. */
+static bool restrict_filter(struct analysis *a)
+{
+    g_auto(GStrv) commands = a->comm_text ? g_strsplit(a->comm_text, ",", -1) :
+                             NULL;
+    bool vcpus[BTRAIL_MAX_VCPUS];
+
+    if (commands && !*commands) {
+        cli_error("--comm: name at least one process");
+        return false;
+    }
+    if (a->cpu_text && !cli_parse_vcpus("--cpu", a->cpu_text, vcpus)) {
+        return false;
+    }
+    a->filter = filter_restrict(a->filter, commands,
+                                a->cpu_text ? vcpus : NULL);
+    return true;
+}
+
 bool analysis_parse(struct analysis *a)
 {
     struct btrail_range range = { 0, UINT64_MAX };
@@ -24,7 +43,7 @@ bool analysis_parse(struct analysis *a)
     if (error) {
         cli_error("--filter: %s", error->message);
     }
-    return !error;
+    return !error && restrict_filter(a);
 }
 
 bool analysis_open(struct analysis *a, char *const *paths, bool names)
@@ -66,6 +85,8 @@ void analysis_clear(struct analysis *a)
     g_strfreev(a->sysroots);
     g_strfreev(a->debug_dirs);
     g_free(a->filter_text);
+    g_free(a->comm_text);
+    g_free(a->cpu_text);
     g_free(a->time_text);
 }
 
@@ -75,15 +96,31 @@ int analysis_failed(const struct analysis *a, int ret)
     return CLI_FAILED;
 }
 
-int analysis_chosen(const struct analysis *a, uint64_t records)
+int analysis_chosen(const struct analysis *a, uint64_t records,
+                    const char *option)
 {
-    if (records || (!a->filter_text && !a->time_text)) {
+    g_autoptr(GPtrArray) given = g_ptr_array_new();
+    g_autofree char *list = NULL;
+    const struct {
+        const char *name;
+        bool given;
+    } options[] = {
+        { option, option }, { "--filter", a->filter_text },
+        { "--comm", a->comm_text }, { "--cpu", a->cpu_text },
+        { "--time", a->time_text },
+    };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(options); i++) {
+        if (options[i].given) {
+            g_ptr_array_add(given, (gpointer)options[i].name);
+        }
+    }
+    if (records || !given->len) {
         return CLI_OK;
     }
-    cli_error("%s: no record matches %s%s%s", a->trace.path,
-              a->filter_text ? "--filter" : "",
-              a->filter_text && a->time_text ? " and " : "",
-              a->time_text ? "--time" : "");
+    g_ptr_array_add(given, NULL);
+    list = g_strjoinv(" and ", (char **)given->pdata);
+    cli_error("%s: no record matches %s", a->trace.path, list);
     return CLI_FAILED;
 }
 

@@ -14,7 +14,8 @@
 /**
  * struct analysis
  * @map:         the first members are options
- * @filter_text: parsed into @filter, which is NULL for all records
+ * @filter_text: parsed into @filter, which is NULL for all records, together
+ *               with @comm_text and @cpu_text
  * @time_text:   parsed into @window
  * @names:       NULL if they were not opened
  */
@@ -24,6 +25,8 @@ struct analysis {
     char **sysroots;
     char **debug_dirs;
     char *filter_text;
+    char *comm_text;
+    char *cpu_text;
     char *time_text;
     struct filter *filter;
     struct window window;
@@ -31,24 +34,30 @@ struct analysis {
     struct symbolizer *names;
 };
 
+/* Short options mean what they mean in perf. */
 #define ANALYSIS_ENTRIES(a)                                                  \
     { "filter", 0, 0, G_OPTION_ARG_STRING, &(a)->filter_text,                \
       "only records for which EXPRESSION is true, such as 'comm == sh && "   \
       "sym ~ ^do_'", "EXPRESSION" },                                         \
+    { "comm", 'c', 0, G_OPTION_ARG_STRING, &(a)->comm_text,                  \
+      "only records of processes with these names, such as sh,cc1",          \
+      "NAMES" },                                                             \
+    { "time", 0, 0, G_OPTION_ARG_STRING, &(a)->time_text,                    \
+      "only from second A after the start to before B", "A..B" },            \
     { "map", 0, 0, G_OPTION_ARG_FILENAME, &(a)->map,                         \
       "read names of address spaces, files and symbols from FILE", "FILE" }, \
-    { "vmlinux", 0, 0, G_OPTION_ARG_FILENAME, &(a)->vmlinux,                 \
+    { "vmlinux", 'k', 0, G_OPTION_ARG_FILENAME, &(a)->vmlinux,               \
       "ELF file of the guest's kernel", "FILE" },                            \
     { "sysroot", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &(a)->sysroots,          \
       "search DIR for the guest's files; can be repeated", "DIR" },          \
     { "debug-dir", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &(a)->debug_dirs,      \
       "also search DIR for files by build-id; can be repeated", "DIR" }
 
-#define ANALYSIS_TIME_ENTRY(a)                                               \
-    { "time", 0, 0, G_OPTION_ARG_STRING, &(a)->time_text,                    \
-      "only from second A after the start to before B", "A..B" }
+#define ANALYSIS_CPU_ENTRY(a)                                                \
+    { "cpu", 'C', 0, G_OPTION_ARG_STRING, &(a)->cpu_text,                    \
+      "only records of these vCPUs, such as 0,2-3", "LIST" }
 
-/* Parses the filter and the time.  False after an error message. */
+/* Parses which records count.  False after an error message. */
 bool analysis_parse(struct analysis *a);
 
 /* Opens the trace, and names if @names is set.  False after an error message;
@@ -62,8 +71,10 @@ int analysis_failed(const struct analysis *a, int ret);
 /*
  * Reports that the options have chosen none of the trace's records, if @records
  * is 0 and they choose.  Returns CLI_FAILED then, and CLI_OK otherwise.
+ * @option: one more that chooses, or NULL
  */
-int analysis_chosen(const struct analysis *a, uint64_t records);
+int analysis_chosen(const struct analysis *a, uint64_t records,
+                    const char *option);
 
 /* Reads the call stacks.  Returns as call_tree_read(). */
 int analysis_read_calls(const struct analysis *a, struct call_tree *t,

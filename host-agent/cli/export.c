@@ -55,7 +55,7 @@ static int run(struct export *e, char *const *paths, int format,
         result_discard(&out);
         return CLI_FAILED;
     }
-    if (!result_close(&out) || analysis_chosen(&e->in, e->records)) {
+    if (!result_close(&out) || analysis_chosen(&e->in, e->records, NULL)) {
         return CLI_FAILED;
     }
     return cli_trace_verdict(&e->in.trace, e->damage);
@@ -71,7 +71,7 @@ int cmd_export(int argc, char **argv)
           "folded, perf, perfetto or lcov", "FORMAT" },
         { "output", 'o', 0, G_OPTION_ARG_FILENAME, &path,
           "output file (default: standard output)", "FILE" },
-        ANALYSIS_TIME_ENTRY(&e.in),
+        ANALYSIS_CPU_ENTRY(&e.in),
         { "by-time", 0, 0, G_OPTION_ARG_NONE, &e.by_time,
           "folded: microseconds instead of branches", NULL },
         { "shortest", 0, 0, G_OPTION_ARG_STRING, &shortest,

@@ -170,7 +170,7 @@ static int draw(const struct analysis *a, const char *path, double min_share)
         flame_write(out.file, &t, what, min_share / 100);
         if (result_close(&out)) {
             analysis_warn(&t);
-            code = analysis_chosen(a, t.chosen) ?:
+            code = analysis_chosen(a, t.chosen, NULL) ?:
                    cli_trace_verdict(&a->trace, t.damage);
         }
     }
@@ -187,7 +187,7 @@ int cmd_flamegraph(int argc, char **argv)
     const GOptionEntry entries[] = {
         { "output", 'o', 0, G_OPTION_ARG_FILENAME, &path,
           "output file (default: standard output)", "FILE" },
-        ANALYSIS_TIME_ENTRY(&a),
+        ANALYSIS_CPU_ENTRY(&a),
         { "min-share", 0, 0, G_OPTION_ARG_DOUBLE, &min_share,
           "count functions with a smaller share as part of their "
           "callers (default: 0.01)", "PERCENT" },

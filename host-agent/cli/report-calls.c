@@ -9,9 +9,21 @@
 #include "cli/report.h"
 #include "util/json.h"
 
+JsonObject *report_stacks_json(const struct stack_counts *s)
+{
+    return btrail_json_new(
+        "U:calls", s->calls, "U:returns", s->returns,
+        "U:interrupts", s->interrupts, "U:entries", s->entries,
+        "U:wrongly_nested", s->nested, "U:jumps_out", s->jumps_out,
+        "U:signals", s->signals, "U:switches", s->switches,
+        "U:resumed", s->resumed, "U:unknown_returns", s->unknown,
+        "U:astray", s->astray, "U:gaps", s->gaps, "U:dropped", s->dropped,
+        "U:deep", s->deep, "U:no_code", s->no_code, "U:likely", s->likely,
+        NULL);
+}
+
 static void print_json(const struct call_tree *t, struct row **rows, size_t n)
 {
-    const struct stack_counts *s = stacks_counts(t->stacks);
     JsonArray *array = json_array_new();
 
     for (size_t i = 0; i < n; i++) {
@@ -25,15 +37,7 @@ static void print_json(const struct call_tree *t, struct row **rows, size_t n)
     }
     cli_print_json(btrail_json_new(
         "U:records", t->records,
-        "o:stacks", btrail_json_new(
-            "U:calls", s->calls, "U:returns", s->returns,
-            "U:interrupts", s->interrupts, "U:entries", s->entries,
-            "U:wrongly_nested", s->nested, "U:jumps_out", s->jumps_out,
-            "U:signals", s->signals, "U:switches", s->switches,
-            "U:resumed", s->resumed, "U:unknown_returns", s->unknown,
-            "U:astray", s->astray, "U:gaps", s->gaps, "U:dropped", s->dropped,
-            "U:deep", s->deep, "U:no_code", s->no_code, "U:likely", s->likely,
-            NULL),
+        "o:stacks", report_stacks_json(stacks_counts(t->stacks)),
         "a:rows", array, NULL));
 }
 
@@ -118,7 +122,7 @@ int report_call_stacks(struct report *r, enum call_rows_kind kind,
     }
     r->damage = t.damage;
     fflush(stdout);
-    code = analysis_chosen(&r->in, t.chosen);
+    code = analysis_chosen(&r->in, t.chosen, NULL);
     if (!code) {
         code = check_function(r, &sums);
     }

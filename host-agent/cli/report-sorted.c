@@ -312,5 +312,5 @@ int report_sorted(struct report *r, const char *text)
     r->damage = profile.damage;
     rows_free(s.rows);
     fflush(stdout);
-    return analysis_chosen(&r->in, profile.records);
+    return analysis_chosen(&r->in, profile.records, NULL);
 }

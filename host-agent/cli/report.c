@@ -270,7 +270,8 @@ static int report_spaces(struct report *r)
 {
     g_autofree struct edge *top = g_new(struct edge, r->top + 1);
     static const struct fold_limits limits = { MAX_SPACES, MAX_EDGES };
-    struct space_tasks *tasks = space_tasks_new(r->in.names);
+    struct space_tasks *tasks = space_tasks_new(r->in.names, r->in.filter,
+                                                &r->in.window);
     struct tally tally;
     int ret = tally_trace(&tally, r->in.trace.trace, tasks, r->threads,
                           &limits);
@@ -285,39 +286,76 @@ static int report_spaces(struct report *r)
         print_text(r, &tally, tasks, top);
     }
     space_tasks_free(tasks);
+    fflush(stdout);
     r->damage = tally.sums.damage;
+    ret = analysis_chosen(&r->in, tally.sums.records, NULL);
     tally_clear(&tally);
-    return CLI_OK;
+    return ret;
+}
+
+/* What the options choose: at most one */
+struct report_kind {
+    char *sort;
+    char *callers;
+    char *callees;
+    gboolean children;
+    gboolean syscalls;
+    gboolean graph;
+};
+
+/* False after an error message. */
+static bool check_kind(const struct report_kind *k)
+{
+    if (!!k->sort + !!k->callers + !!k->callees + k->children + k->syscalls +
+        k->graph > 1) {
+        cli_error("use only one of --sort, --children, --call-graph, "
+                  "--callers, --callees and --syscalls");
+        return false;
+    }
+    return !k->sort || report_check_keys(k->sort);
+}
+
+static int print_report(struct report *r, const struct report_kind *k)
+{
+    return k->sort ? report_sorted(r, k->sort) :
+           k->graph ? report_call_graph(r) :
+           k->children ? report_call_stacks(r, CALL_ROWS_CHILDREN, NULL) :
+           k->callers ? report_call_stacks(r, CALL_ROWS_CALLERS, k->callers) :
+           k->callees ? report_call_stacks(r, CALL_ROWS_CALLEES, k->callees) :
+           k->syscalls ? report_call_stacks(r, CALL_ROWS_SYSCALLS, NULL) :
+           report_spaces(r);
 }
 
 int cmd_report(int argc, char **argv)
 {
     struct report r = { .top = 0 };
-    g_autofree char *threads = NULL, *sort = NULL, *callers = NULL;
-    g_autofree char *callees = NULL;
-    gboolean children = FALSE, syscalls = FALSE;
-    enum call_rows_kind calls;
-    bool rows;
+    struct report_kind kind = { NULL };
+    g_autofree char *threads = NULL;
     int top = DEFAULT_TOP, code = CLI_USAGE;
+    bool spaces;
     double min_share = DEFAULT_SHARE;
     const GOptionEntry entries[] = {
-        { "sort", 0, 0, G_OPTION_ARG_STRING, &sort,
+        { "sort", 's', 0, G_OPTION_ARG_STRING, &kind.sort,
           "one row per combination of KEYS: comm, pid, tid, cr3, cpu, dso, "
           "sym, srcline, edge and more", "KEYS" },
-        { "children", 0, 0, G_OPTION_ARG_NONE, &children,
+        { "children", 0, 0, G_OPTION_ARG_NONE, &kind.children,
           "functions, including their callees, from call stacks", NULL },
-        { "callers", 0, 0, G_OPTION_ARG_STRING, &callers,
+        { "call-graph", 'g', 0, G_OPTION_ARG_NONE, &kind.graph,
+          "functions as they called each other, from call stacks", NULL },
+        { "callers", 0, 0, G_OPTION_ARG_STRING, &kind.callers,
           "callers of FUNCTION", "FUNCTION" },
-        { "callees", 0, 0, G_OPTION_ARG_STRING, &callees,
+        { "callees", 0, 0, G_OPTION_ARG_STRING, &kind.callees,
           "callees of FUNCTION", "FUNCTION" },
-        { "syscalls", 0, 0, G_OPTION_ARG_NONE, &syscalls,
+        { "syscalls", 0, 0, G_OPTION_ARG_NONE, &kind.syscalls,
           "system calls of Linux", NULL },
         { "top", 0, 0, G_OPTION_ARG_INT, &top,
           "print N hottest edges of each address space (default: 3), or N "
-          "rows of --sort (default: all)", "N" },
+          "rows of other reports (default: all)", "N" },
         { "min-share", 0, 0, G_OPTION_ARG_DOUBLE, &min_share,
           "sum up everything with a smaller share of the records "
-          "(default: 1, or 0.1 for rows; --json has all)", "PERCENT" },
+          "(default: 1; 0.1 for rows, 0.5 for --call-graph; --json has all)",
+          "PERCENT" },
+        ANALYSIS_CPU_ENTRY(&r.in),
         ANALYSIS_ENTRIES(&r.in),
         { "json", 0, 0, G_OPTION_ARG_NONE, &r.json, "print JSON", NULL },
         { "threads", 0, 0, G_OPTION_ARG_STRING, &threads,
@@ -330,33 +368,23 @@ int cmd_report(int argc, char **argv)
                    "edges; or the functions that ran.")) {
         goto out;
     }
-    calls = children ? CALL_ROWS_CHILDREN : callers ? CALL_ROWS_CALLERS :
-            callees ? CALL_ROWS_CALLEES :
-            syscalls ? CALL_ROWS_SYSCALLS : CALL_ROWS_NONE;
-    rows = sort || calls;
+    spaces = !kind.sort && !kind.children && !kind.graph && !kind.callers &&
+             !kind.callees && !kind.syscalls;
     if (top == DEFAULT_TOP) {
-        top = rows ? 0 : 3;
+        top = spaces ? 3 : 0;
     }
     r.top = top;
-    r.min_share = min_share == DEFAULT_SHARE ? (rows ? 0.1 : 1) : min_share;
+    r.min_share = min_share != DEFAULT_SHARE ? min_share :
+                  spaces ? 1 : kind.graph ? 0.5 : 0.1;
     if (top < 0 || top > MAX_TOP) {
         cli_error("--top: %d is not between 0 and %d", top, MAX_TOP);
     } else if (!(r.min_share >= 0 && r.min_share <= 100)) {
         cli_error("--min-share: %g is not between 0 and 100", min_share);
-    } else if (!!sort + children + !!callers + !!callees + syscalls > 1) {
-        cli_error("use only one of --sort, --children, --callers, --callees "
-                  "and --syscalls");
-    } else if (r.in.filter_text && !rows) {
-        cli_error("--filter needs --sort, --children, --callers, --callees or "
-                  "--syscalls");
-    } else if (cli_parse_threads(threads, &r.threads) &&
-               (!sort || report_check_keys(sort)) &&
+    } else if (cli_parse_threads(threads, &r.threads) && check_kind(&kind) &&
                analysis_parse(&r.in)) {
         code = CLI_FAILED;
         if (analysis_open(&r.in, argv + 1, true)) {
-            code = calls ?
-                   report_call_stacks(&r, calls, callers ? callers : callees) :
-                   sort ? report_sorted(&r, sort) : report_spaces(&r);
+            code = print_report(&r, &kind);
             fflush(stdout);
             if (!code) {
                 code = cli_trace_verdict(&r.in.trace, r.damage);
@@ -365,5 +393,8 @@ int cmd_report(int argc, char **argv)
     }
 out:
     analysis_clear(&r.in);
+    g_free(kind.sort);
+    g_free(kind.callers);
+    g_free(kind.callees);
     return code;
 }

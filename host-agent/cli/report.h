@@ -45,6 +45,12 @@ static inline bool report_shows(const struct report *r, size_t i, double share)
 int report_call_stacks(struct report *r, enum call_rows_kind kind,
                        const char *function);
 
+/* --call-graph: the same of functions as they called each other */
+int report_call_graph(struct report *r);
+
+/* The counters of the reconstruction of stacks, for JSON */
+JsonObject *report_stacks_json(const struct stack_counts *s);
+
 /* --sort: records by process, module, function, line, edge */
 int report_sorted(struct report *r, const char *keys);
 

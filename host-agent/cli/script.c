@@ -241,10 +241,7 @@ static int check_chosen(const struct script *s)
     if (chosen || s->events_only || (!s->cr3s && !s->in.filter)) {
         return CLI_OK;
     }
-    cli_error("%s: no record matches %s%s%s", s->in.trace.path,
-              s->cr3s ? "--cr3" : "", s->cr3s && s->in.filter ? " and " : "",
-              s->in.filter ? "--filter" : "");
-    return CLI_FAILED;
+    return analysis_chosen(&s->in, 0, s->cr3s ? "--cr3" : NULL);
 }
 
 static int run(struct script *s, char *const *paths, const char *vcpus)
@@ -286,13 +283,12 @@ int cmd_script(int argc, char **argv)
     g_autofree char *vcpus = NULL, *index = NULL, *threads = NULL;
     g_auto(GStrv) cr3 = NULL;
     const GOptionEntry entries[] = {
-        { "vcpu", 0, 0, G_OPTION_ARG_STRING, &vcpus,
+        { "vcpu", 'C', 0, G_OPTION_ARG_STRING, &vcpus,
           "only these vCPUs, such as 0,2-3", "LIST" },
         { "cr3", 0, 0, G_OPTION_ARG_STRING_ARRAY, &cr3,
           "only records of this address space; can be repeated", "ADDR" },
         { "index", 0, 0, G_OPTION_ARG_STRING, &index,
           "only from index A to before B", "A..B" },
-        ANALYSIS_TIME_ENTRY(&s.in),
         { "names", 0, 0, G_OPTION_ARG_NONE, &s.with_names,
           "also print names of processes, functions and modules", NULL },
         { "insn", 0, 0, G_OPTION_ARG_NONE, &s.insn,

@@ -73,6 +73,7 @@ enum node_kind {
     NODE_MATCHES,
     NODE_MATCHES_NOT,
     NODE_TRUE,                  /* a field that is true or false */
+    NODE_AMONG,                 /* @names or @vcpus */
 };
 
 struct node {
@@ -84,6 +85,8 @@ struct node {
     int64_t number;
     char *text;
     GRegex *regex;
+    char **names;
+    bool *vcpus;
 };
 
 struct filter {
@@ -107,6 +110,8 @@ static void node_free(struct node *n)
         node_free(n->right);
         g_free(n->text);
         g_clear_pointer(&n->regex, g_regex_unref);
+        g_strfreev(n->names);
+        g_free(n->vcpus);
         g_free(n);
     }
 }
@@ -403,6 +408,45 @@ struct filter *filter_parse(const char *text, GError **error)
     return f;
 }
 
+/* The first name of a field */
+static unsigned field_number(enum field field)
+{
+    unsigned i = 0;
+
+    while (fields[i].field != field) {
+        i++;
+    }
+    return i;
+}
+
+static struct node *add_among(struct filter *f, enum field field)
+{
+    struct node *n = new_node(NODE_AMONG, NULL, NULL);
+
+    n->what = field_number(field);
+    n->bit = f->common->len;
+    g_ptr_array_add(f->common, n);
+    f->root = f->root ? new_node(NODE_AND, f->root, n) : n;
+    return n;
+}
+
+struct filter *filter_restrict(struct filter *f, char *const *commands,
+                               const bool *vcpus)
+{
+    if (!f && (commands || vcpus)) {
+        f = g_new0(struct filter, 1);
+        f->common = g_ptr_array_new();
+    }
+    if (commands) {
+        add_among(f, FIELD_COMM)->names = g_strdupv((char **)commands);
+    }
+    if (vcpus) {
+        add_among(f, FIELD_CPU)->vcpus = g_memdup2(
+            vcpus, BTRAIL_MAX_VCPUS * sizeof(*vcpus));
+    }
+    return f;
+}
+
 bool filter_uses_index(const struct filter *f)
 {
     return f->uses_index;
@@ -426,6 +470,8 @@ static bool compare_text(const struct node *n, const char *text)
         return strcmp(text, n->text);
     case NODE_MATCHES:
         return g_regex_match(n->regex, text, 0, NULL);
+    case NODE_AMONG:
+        return g_strv_contains((const char *const *)n->names, text);
     default:
         return !g_regex_match(n->regex, text, 0, NULL);
     }
@@ -482,7 +528,7 @@ static bool compare_field(const struct node *n, const struct filter_record *r)
 
     switch (fields[n->what].field) {
     case FIELD_CPU:
-        return compare_unsigned(n, r->vcpu);
+        return n->vcpus ? n->vcpus[r->vcpu] : compare_unsigned(n, r->vcpu);
     case FIELD_INDEX:
         return compare_unsigned(n, r->index);
     case FIELD_TIME:

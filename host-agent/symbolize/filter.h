@@ -15,8 +15,11 @@
 
 #include "symbolize/symbolizer.h"
 
-/* Limit of comparisons of values that records share, in an expression */
-#define FILTER_MAX_COMMON   64
+/*
+ * Limit of comparisons of values that records share, in an expression; two more
+ * are filter_restrict()'s
+ */
+#define FILTER_MAX_COMMON   62
 
 struct filter;
 
@@ -48,6 +51,17 @@ struct filter_record {
  */
 struct filter *filter_parse(const char *text, GError **error);
 void filter_free(struct filter *f);
+
+/**
+ * filter_restrict - have a filter choose fewer records
+ * @f:        NULL for one that chooses all; not restricted yet
+ * @commands: only of processes with one of these names; NULL for all
+ * @vcpus:    only of these, of BTRAIL_MAX_VCPUS; NULL for all
+ *
+ * Returns the filter; NULL if it still is one that chooses all.
+ */
+struct filter *filter_restrict(struct filter *f, char *const *commands,
+                               const bool *vcpus);
 
 /* Does it use the index of a record, which no two of a batch share? */
 bool filter_uses_index(const struct filter *f);

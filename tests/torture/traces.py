@@ -42,6 +42,7 @@ READ = (
     ('report', '--sort=edge,cpu', '--json'), ('report', '--children'),
     ('report', '--children', '--json'), ('report', '--syscalls'),
     ('report', '--syscalls', '--json'), ('report', '--filter', 'user'),
+    ('report', '--call-graph', '--json'), ('report', '--time', '0.0001..5'),
     ('script', '--events'), ('script', '--events-only', '--json'),
     ('script', '--names'), ('script', '--insn'), ('script', '--names',
                                                   '--json', '--events'),

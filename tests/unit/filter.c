@@ -101,6 +101,49 @@ static void test_fields(void)
     filter_free(NULL);
 }
 
+static bool restricted(const char *text, char *const *commands,
+                       const bool *vcpus)
+{
+    g_autoptr(GError) error = NULL;
+    struct filter *f = text ? filter_parse(text, &error) : NULL;
+    bool result;
+
+    g_assert_no_error(error);
+    f = filter_restrict(f, commands, vcpus);
+    g_assert_nonnull(f);
+    result = filter_matches(f, &record);
+    g_assert_cmpint(filter_may_choose(f, filter_class(f, &record)), ==,
+                    result);
+    filter_free(f);
+    return result;
+}
+
+static void test_restrict(void)
+{
+    char name[] = "sh \"x\"", *mine[] = { name + 5, name, NULL };
+    bool vcpus[BTRAIL_MAX_VCPUS] = { [2] = true, [3] = true };
+    g_autoptr(GString) many = g_string_new("cpu == 3");
+
+    g_assert_null(filter_restrict(NULL, NULL, NULL));
+    g_assert_true(restricted(NULL, mine, NULL));
+    g_assert_true(restricted(NULL, mine, vcpus));
+    g_assert_true(restricted("cpu == 1 || pid == 137", mine, vcpus));
+    g_assert_false(restricted("cpu == 1 || pid == 1", mine, vcpus));
+    /* Not a part of a name */
+    name[2] = 0;
+    g_assert_false(restricted(NULL, mine, vcpus));
+    g_assert_false(restricted("cpu == 3 || pid == 137", mine, NULL));
+    vcpus[3] = false;
+    g_assert_false(restricted(NULL, NULL, vcpus));
+    /* As many comparisons as there may be */
+    for (unsigned i = 1; i < FILTER_MAX_COMMON; i++) {
+        g_string_append(many, " && cpu == 3");
+    }
+    g_assert_false(restricted(many->str, NULL, vcpus));
+    vcpus[3] = true;
+    g_assert_true(restricted(many->str, NULL, vcpus));
+}
+
 /* Names have any bytes; what is not UTF-8 is U+FFFD. */
 static void test_bytes(void)
 {
@@ -241,6 +284,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/filter/fields", test_fields);
+    g_test_add_func("/filter/restrict", test_restrict);
     g_test_add_func("/filter/bytes", test_bytes);
     g_test_add_func("/filter/class", test_class);
     g_test_add_func("/filter/long", test_long);

@@ -9,6 +9,11 @@
 #include "analyze/tally.h"
 #include "scratch.h"
 
+/* Those that a filter chooses: of sh on a vCPU, with one target, late */
+#define CHOSEN      "comm == sh && cpu == 1 && to == 0x2001"
+#define START       1000
+#define LATE        10          /* slabs */
+
 enum { VCPUS = 3, SLABS = 40, RECORDS = 500, SPACES = 5, TASKS = 7 };
 
 static const char *const names[] = { "sh", "make", "kworker/0:1", "cc" };
@@ -26,7 +31,7 @@ static void count(GHashTable *sums, uint64_t cr3, const char *name,
 
 /* Writes one slab; its tasks have threads, which do not count apart. */
 static void write_slab(struct btrail_writer *w, unsigned vcpu, unsigned number,
-                       GHashTable *sums)
+                       GHashTable *sums, GHashTable *chosen)
 {
     struct btrail_record records[RECORDS];
     struct btrail_event events[3 * RECORDS];
@@ -45,7 +50,7 @@ static void write_slab(struct btrail_writer *w, unsigned vcpu, unsigned number,
         if (!i) {
             events[slab.n_events++] = (struct btrail_event) {
                 .index = index, .type = BTRAIL_EVENT_TIME,
-                .data = { 1000 + index, 0, BTRAIL_NO_ICOUNT },
+                .data = { START + index, 0, BTRAIL_NO_ICOUNT },
             };
         }
         if (g_test_rand_int_range(0, 20) == 0) {
@@ -76,6 +81,10 @@ static void write_slab(struct btrail_writer *w, unsigned vcpu, unsigned number,
         records[i] = (struct btrail_record) { 0x1000, 0x2000 + i % 4, 0 };
         if (name) {
             count(sums, cr3, name, pid, 1);
+            if (!strcmp(name, "sh") && vcpu == 1 && i % 4 == 1 &&
+                number >= LATE) {
+                count(chosen, cr3, name, pid, 1);
+            }
         } else {
             g_autofree char *unknown = g_strdup_printf(
                 "cr3:0x%" G_GINT64_MODIFIER "x", cr3);
@@ -86,13 +95,60 @@ static void write_slab(struct btrail_writer *w, unsigned vcpu, unsigned number,
     g_assert_cmpint(btrail_writer_append(w, vcpu, &slab), ==, 0);
 }
 
+/* Compares what is counted with what was written. */
+static void check(const struct btrail_trace *trace, const char *text,
+                  const struct window *window, unsigned threads,
+                  GHashTable *wanted)
+{
+    static const struct fold_limits limits = { 1000, 100000 };
+    const struct symbolizer_options options = { 0 };
+    struct symbolizer *s = symbolizer_new(&options, trace, NULL);
+    struct filter *filter = text ? filter_parse(text, NULL) : NULL;
+    struct space_tasks *tasks = space_tasks_new(s, filter, window);
+    g_autoptr(GHashTable) found = g_hash_table_new_full(
+        g_str_hash, g_str_equal, g_free, NULL);
+    struct tally sum;
+    GHashTableIter iter;
+    gpointer key, value;
+
+    g_assert_cmpint(tally_trace(&sum, trace, tasks, threads, &limits), ==, 0);
+    g_assert_cmpuint(sum.spaces->len, ==, SPACES);
+    for (unsigned i = 0; i < SPACES; i++) {
+        const struct space *space = sum.spaces->pdata[i];
+        uint64_t last = UINT64_MAX, records = 0;
+        size_t n;
+        const struct space_task *t = space_tasks_of(tasks, space->cr3, &n);
+
+        for (size_t j = 0; j < n; j++) {
+            g_assert_cmpuint(t[j].records, <=, last);
+            g_assert_cmpuint(t[j].likely, ==, 0);
+            last = t[j].records;
+            records += last;
+            count(found, space->cr3, t[j].process->comm, t[j].process->pid,
+                  last);
+        }
+        g_assert_cmpuint(records, ==, space->records);
+    }
+    g_assert_cmpuint(g_hash_table_size(found), ==, g_hash_table_size(wanted));
+    g_hash_table_iter_init(&iter, wanted);
+    while (g_hash_table_iter_next(&iter, &key, &value)) {
+        g_assert_true(g_hash_table_lookup(found, key) == value);
+    }
+    tally_clear(&sum);
+    space_tasks_free(tasks);
+    filter_free(filter);
+    symbolizer_free(s);
+}
+
 static void test_counts(gconstpointer folder)
 {
     static const unsigned threads[] = { 1, 3 };
-    static const struct fold_limits limits = { 1000, 100000 };
-    const struct symbolizer_options options = { 0 };
+    const struct window late = { START, LATE * RECORDS, UINT64_MAX };
     g_autofree char *path = g_build_filename(folder, "t.btrail", NULL);
     g_autoptr(GHashTable) wanted = g_hash_table_new_full(g_str_hash,
+                                                         g_str_equal, g_free,
+                                                         NULL);
+    g_autoptr(GHashTable) chosen = g_hash_table_new_full(g_str_hash,
                                                          g_str_equal, g_free,
                                                          NULL);
     struct btrail_trace *trace;
@@ -100,7 +156,7 @@ static void test_counts(gconstpointer folder)
 
     g_assert_cmpint(btrail_writer_open(&w, path, BTRAIL_WRITER_REPLACE), ==, 0);
     for (unsigned i = 0; i < VCPUS * SLABS; i++) {
-        write_slab(w, i % VCPUS, i / VCPUS, wanted);
+        write_slab(w, i % VCPUS, i / VCPUS, wanted, chosen);
         if (i % 31 == 30) {
             g_assert_cmpint(btrail_writer_flush(w), ==, 0);
         }
@@ -108,42 +164,8 @@ static void test_counts(gconstpointer folder)
     g_assert_cmpint(btrail_writer_close(w), ==, 0);
     g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
     for (unsigned k = 0; k < G_N_ELEMENTS(threads); k++) {
-        struct symbolizer *s = symbolizer_new(&options, trace, NULL);
-        struct space_tasks *tasks = space_tasks_new(s);
-        g_autoptr(GHashTable) found = g_hash_table_new_full(
-            g_str_hash, g_str_equal, g_free, NULL);
-        struct tally sum;
-        GHashTableIter iter;
-        gpointer key, value;
-
-        g_assert_cmpint(tally_trace(&sum, trace, tasks, threads[k], &limits),
-                        ==, 0);
-        g_assert_cmpuint(sum.spaces->len, ==, SPACES);
-        for (unsigned i = 0; i < SPACES; i++) {
-            const struct space *space = sum.spaces->pdata[i];
-            uint64_t last = UINT64_MAX, records = 0;
-            size_t n;
-            const struct space_task *t = space_tasks_of(tasks, space->cr3, &n);
-
-            for (size_t j = 0; j < n; j++) {
-                g_assert_cmpuint(t[j].records, <=, last);
-                g_assert_cmpuint(t[j].likely, ==, 0);
-                last = t[j].records;
-                records += last;
-                count(found, space->cr3, t[j].process->comm,
-                      t[j].process->pid, last);
-            }
-            g_assert_cmpuint(records, ==, space->records);
-        }
-        g_assert_cmpuint(g_hash_table_size(found), ==,
-                         g_hash_table_size(wanted));
-        g_hash_table_iter_init(&iter, wanted);
-        while (g_hash_table_iter_next(&iter, &key, &value)) {
-            g_assert_true(g_hash_table_lookup(found, key) == value);
-        }
-        tally_clear(&sum);
-        space_tasks_free(tasks);
-        symbolizer_free(s);
+        check(trace, NULL, &WINDOW_ALL(START), threads[k], wanted);
+        check(trace, CHOSEN, &late, threads[k], chosen);
     }
     btrail_trace_close(trace);
 }

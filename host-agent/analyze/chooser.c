@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Which records of a trace the filter chooses: see chooser.h
+ */
+
+#include "analyze/chooser.h"
+#include "util/hash.h"
+
+/* What the filter said about an edge, so that it is asked once */
+struct asked {
+    const struct process *process;
+    uint64_t class;
+    uint64_t from;
+    uint64_t to;
+    bool chosen;
+    bool used;
+};
+#define ASKED_SIZE  (1u << 16)
+
+struct chooser {
+    struct symbolizer *names;
+    const struct filter *filter;
+    struct window window;
+    struct asked asked[ASKED_SIZE];
+};
+
+struct chooser *chooser_new(struct symbolizer *names,
+                            const struct filter *filter,
+                            const struct window *window)
+{
+    struct chooser *c = g_new0(struct chooser, 1);
+
+    c->names = names;
+    c->filter = filter;
+    c->window = *window;
+    return c;
+}
+
+void chooser_free(struct chooser *c)
+{
+    g_free(c);
+}
+
+static bool chosen(struct chooser *c, uint64_t class,
+                   const struct filter_record *record, struct place *from,
+                   struct place *to)
+{
+    size_t hash = btrail_hash3(record->from, record->to, class ^
+                               (uintptr_t)record->process) >> 48;
+    struct asked *a = &c->asked[hash % ASKED_SIZE];
+
+    if (!a->used || a->process != record->process || a->class != class ||
+        a->from != record->from || a->to != record->to) {
+        symbolizer_place(c->names, record->process, record->from, from);
+        symbolizer_place(c->names, record->process, record->to, to);
+        *a = (struct asked) {
+            record->process, class, record->from, record->to,
+            filter_chooses(c->filter, class, record), true,
+        };
+    }
+    return a->chosen;
+}
+
+size_t chooser_choose(struct chooser *c, unsigned vcpu,
+                      const struct task *task, const struct btrail_batch *b,
+                      bool *counts)
+{
+    const struct filter *filter = c->filter;
+    struct place from, to;
+    struct filter_record record = {
+        .vcpu = vcpu, .index = b->index, .from_place = &from,
+        .to_place = &to, .lines = c->names, .process = task->process,
+        .time = window_time(&c->window, b->time.host),
+    };
+    uint64_t class = filter_class(filter, &record);
+    size_t n = 0;
+
+    for (size_t i = 0; i < b->count; i++) {
+        if (filter_uses_index(filter)) {
+            record.index = b->index + i;
+            class = filter_class(filter, &record);
+        }
+        record.from = b->records[i].from;
+        record.to = b->records[i].to;
+        counts[i] = filter_may_choose(filter, class) &&
+                    chosen(c, class, &record, &from, &to);
+        n += counts[i];
+    }
+    return n;
+}
