@@ -198,25 +198,31 @@ struct call_sum *call_tree_sums(const struct call_tree *t)
     return sums;
 }
 
-const char *call_tree_name(const struct stack_node *n, char *buf, size_t size)
+const char *call_tree_name_of(const struct process *process,
+                              const struct function *function, char *buf,
+                              size_t size)
 {
-    if (n->function) {
-        if (n->function->known) {
-            return n->function->name;
+    if (function) {
+        if (function->known) {
+            return function->name;
         }
-        g_snprintf(buf, size, "[%s]", n->function->module->name);
-        return strcmp(n->function->module->name, NAME_UNKNOWN) &&
-               *n->function->module->name != '[' ? buf :
-               n->function->module->name;
+        g_snprintf(buf, size, "[%s]", function->module->name);
+        return strcmp(function->module->name, NAME_UNKNOWN) &&
+               *function->module->name != '[' ? buf : function->module->name;
     }
-    if (n->process->pid < 0) {
-        return n->process->comm;
+    if (process->pid < 0) {
+        return process->comm;
     }
-    g_snprintf(buf, size, "%s %" PRId64, n->process->comm, n->process->pid);
-    if (n->process->tid >= 0 && n->process->tid != n->process->pid) {
+    g_snprintf(buf, size, "%s %" PRId64, process->comm, process->pid);
+    if (process->tid >= 0 && process->tid != process->pid) {
         size_t len = strlen(buf);
 
-        g_snprintf(buf + len, size - len, "/%" PRId64, n->process->tid);
+        g_snprintf(buf + len, size - len, "/%" PRId64, process->tid);
     }
     return buf;
+}
+
+const char *call_tree_name(const struct stack_node *n, char *buf, size_t size)
+{
+    return call_tree_name_of(n->process, n->function, buf, size);
 }

@@ -89,4 +89,9 @@ struct call_sum *call_tree_sums(const struct call_tree *t);
  */
 const char *call_tree_name(const struct stack_node *n, char *buf, size_t size);
 
+/* The same of a function of a process; NULL for the process */
+const char *call_tree_name_of(const struct process *process,
+                              const struct function *function, char *buf,
+                              size_t size);
+
 #endif /* BTRAIL_CALL_TREE_H */

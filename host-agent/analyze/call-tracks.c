@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Calls as they began and ended: see call-tracks.h
+ */
+
+#include <string.h>
+
+#include "analyze/call-tracks.h"
+#include "util/closest.h"
+#include "util/hash.h"
+#include "util/search.h"
+
+/*
+ * @process: the task that ran last
+ * @thread:  its track; NULL if it has none
+ */
+struct cpu_track {
+    struct call_track own;
+    const struct process *process;
+    struct call_track *thread;
+};
+
+struct call_tracks {
+    struct call_tracks_options options;
+    struct cpu_track cpus[BTRAIL_MAX_VCPUS];
+    GHashTable *threads;        /* pid and tid -> struct call_track */
+    GHashTable *offered;        /* functions, to @closest */
+    struct btrail_closest closest;
+};
+
+static struct call_slice *slice_at(const struct call_track *t, unsigned i)
+{
+    return &g_array_index(t->open, struct call_slice, i);
+}
+
+static void free_track(gpointer p)
+{
+    struct call_track *t = p;
+
+    g_clear_pointer(&t->open, g_array_unref);
+    g_free(t);
+}
+
+struct call_tracks *call_tracks_new(const struct call_tracks_options *options)
+{
+    struct call_tracks *c = g_new0(struct call_tracks, 1);
+
+    c->options = *options;
+    c->threads = g_hash_table_new_full(btrail_pair_hash, btrail_pair_equal,
+                                       g_free, free_track);
+    c->offered = g_hash_table_new(NULL, NULL);
+    c->closest = btrail_closest_to(options->function ?: "");
+    for (unsigned i = 0; i < BTRAIL_MAX_VCPUS; i++) {
+        c->cpus[i].own.number = i + 1;
+    }
+    return c;
+}
+
+void call_tracks_free(struct call_tracks *c)
+{
+    for (unsigned i = 0; i < BTRAIL_MAX_VCPUS; i++) {
+        g_clear_pointer(&c->cpus[i].own.open, g_array_unref);
+    }
+    g_hash_table_unref(c->threads);
+    g_hash_table_unref(c->offered);
+    g_free(c);
+}
+
+/* The track of the thread that a node is of; NULL if it has none. */
+static struct call_track *thread_track(struct call_tracks *c, unsigned vcpu,
+                                       const struct stack_node *n)
+{
+    struct cpu_track *cpu = &c->cpus[vcpu];
+    const struct process *p = n ? n->process : NULL;
+    struct call_track *t;
+    uint64_t key[2];
+
+    /* Idle tasks, which are all No 0, are shown by their vCPUs. */
+    if (!p || p->owner == p || p->tid <= 0) {
+        return NULL;
+    }
+    if (cpu->process == p) {
+        return cpu->thread;
+    }
+    key[0] = p->pid;
+    key[1] = p->tid;
+    t = g_hash_table_lookup(c->threads, key);
+    if (!t) {
+        t = g_new0(struct call_track, 1);
+        t->number = CALL_TRACKS_THREADS + g_hash_table_size(c->threads);
+        t->thread = p;
+        g_hash_table_insert(c->threads, g_memdup2(key, sizeof(key)), t);
+    }
+    cpu->process = p;
+    cpu->thread = t;
+    return t;
+}
+
+/* May the user know of a slice? */
+static bool is_shown(const struct call_tracks *c, const struct call_track *t,
+                     unsigned i)
+{
+    return (i || !t->thread) &&
+           (!c->options.function || slice_at(t, i)->sought);
+}
+
+/* Tells of all slices before slice @n that have begun. */
+static void write_begun(struct call_tracks *c, struct call_track *t,
+                        unsigned n)
+{
+    unsigned first = n;
+
+    while (first && !slice_at(t, first - 1)->written) {
+        first--;
+    }
+    for (; first < n; first++) {
+        if (is_shown(c, t, first)) {
+            c->options.ops->begin(c->options.opaque, t, first);
+        }
+        slice_at(t, first)->written = true;
+    }
+}
+
+/* Tells at once of slices before slice @n that have others in them. */
+static void write_promptly(struct call_tracks *c, struct call_track *t,
+                           unsigned n)
+{
+    if (c->options.prompt && !c->options.shortest) {
+        while (n && !slice_at(t, n - 1)->chosen) {
+            n--;
+        }
+        write_begun(c, t, n);
+    }
+}
+
+/*
+ * Ends the last slice.  If it is long enough, so are the slices around it, whose
+ * beginnings come first.  So beginnings of one time are in order.
+ */
+static void end_slice(struct call_tracks *c, struct call_track *t,
+                      uint64_t time, bool cut)
+{
+    const struct call_tracks_options *o = &c->options;
+    unsigned i = t->open->len - 1;
+    const struct call_slice *s = slice_at(t, i);
+    bool enough = s->chosen && time - s->begin >= o->shortest;
+
+    if (is_shown(c, t, i) && (s->written || enough)) {
+        write_begun(c, t, i);
+        (s->written ? o->ops->end : o->ops->whole)(o->opaque, t, i, time, cut);
+    }
+    g_array_set_size(t->open, i);
+}
+
+/* Is this a call of the sought function? */
+static bool is_sought(struct call_tracks *c, const struct function *f)
+{
+    const char *sought = c->options.function;
+
+    if (!sought || !f || strcmp(f->name, sought)) {
+        if (sought && f && c->closest.distance &&
+            g_hash_table_add(c->offered, (gpointer)f)) {
+            btrail_closest_offer(&c->closest, f->name);
+        }
+        return false;
+    }
+    c->closest.found = f->name;
+    c->closest.distance = 0;
+    return true;
+}
+
+/* Is the last slice the deepest that is shown? */
+static bool is_deepest(const struct call_tracks *c, const struct call_track *t)
+{
+    unsigned n = 0, i = t->open->len;
+
+    if (!c->options.depth) {
+        return false;
+    }
+    while (i > 1 && n < c->options.depth &&
+           (!c->options.function || slice_at(t, i - 1)->sought)) {
+        i--;
+        n++;
+    }
+    return n == c->options.depth;
+}
+
+static void begin_slices(struct call_tracks *c, struct call_track *t,
+                         unsigned vcpu, const struct stack_node *n,
+                         uint64_t time)
+{
+    const struct stack_node *path[STACK_MAX_DEPTH + 2];
+    unsigned depth = 0;
+
+    for (; n && n->depth >= t->open->len && depth < G_N_ELEMENTS(path);
+         n = n->parent) {
+        path[depth++] = n;
+    }
+    while (depth-- && !is_deepest(c, t)) {
+        const struct call_slice *around = t->open->len ?
+                                          slice_at(t, t->open->len - 1) : NULL;
+        const struct call_slice s = {
+            .process = path[depth]->process,
+            .function = path[depth]->function, .begin = time, .vcpu = vcpu,
+            .late = depth || !around, .node = path[depth],
+            .sought = is_sought(c, path[depth]->function) ||
+                      (around && around->sought),
+        };
+
+        g_array_append_val(t->open, s);
+    }
+    if (t->open->len) {
+        write_promptly(c, t, t->open->len - 1);
+    }
+}
+
+/* Finds the nodes of slices again, as far as they are on the path to @to. */
+static void find_nodes(struct call_track *t, const struct stack_node *to)
+{
+    const struct stack_node *n = to;
+
+    for (; n; n = n->parent) {
+        if (n->depth < t->open->len) {
+            struct call_slice *s = slice_at(t, n->depth);
+
+            s->node = s->function == n->function &&
+                      s->process == n->process ? n : NULL;
+        }
+    }
+    for (unsigned i = 1; i < t->open->len; i++) {
+        if (!slice_at(t, i - 1)->node) {
+            slice_at(t, i)->node = NULL;
+        }
+    }
+}
+
+static bool lacks_nodes(const struct call_track *t)
+{
+    return t->open->len && !slice_at(t, 0)->node;
+}
+
+/* The number of slices that are on the path to @to: the first ones */
+static unsigned shared_slices(const struct call_track *t,
+                              const struct stack_node *to)
+{
+    unsigned n = t->open->len;
+
+    while (to && to->depth >= n) {
+        to = to->parent;
+    }
+    n = to ? to->depth + 1 : 0;
+    for (; n && to; n--, to = to->parent) {
+        if (slice_at(t, n - 1)->node == to) {
+            break;
+        }
+    }
+    return to ? n : 0;
+}
+
+/* A track goes on with another node, or with none. */
+static void move_track(struct call_tracks *c, struct call_track *t,
+                       unsigned vcpu, uint64_t time,
+                       const struct stack_node *to)
+{
+    unsigned shared;
+
+    /* Two vCPUs can run a thread in another order than their clocks say. */
+    t->time = time = MAX(time, t->time);
+    if (!t->open) {
+        t->open = g_array_new(FALSE, FALSE, sizeof(struct call_slice));
+    }
+    if (lacks_nodes(t)) {
+        find_nodes(t, to);
+    }
+    shared = shared_slices(t, to);
+    while (t->open->len > shared) {
+        end_slice(c, t, time, !shared);
+    }
+    if (to && t->thread) {
+        t->thread = to->process;
+    }
+    begin_slices(c, t, vcpu, to, time);
+}
+
+static const struct stack_node *root_of(const struct stack_node *n)
+{
+    while (n->parent) {
+        n = n->parent;
+    }
+    return n;
+}
+
+static void on_moved(void *opaque, unsigned vcpu, uint64_t time,
+                     const struct stack_node *from,
+                     const struct stack_node *to)
+{
+    struct call_tracks *c = opaque;
+    struct call_track *own = &c->cpus[vcpu].own;
+    struct call_track *last = c->cpus[vcpu].thread, *t;
+
+    if (!time) {
+        return;
+    }
+    t = thread_track(c, vcpu, to);
+    if (last && last != t && last->open) {
+        /* What it is in goes on later. */
+        write_promptly(c, last, last->open->len);
+    }
+    if (t) {
+        move_track(c, t, vcpu, time, to);
+        to = root_of(to);
+    }
+    if (!own->open || !from || !t || root_of(from) != to) {
+        move_track(c, own, vcpu, time, to);
+    }
+}
+
+static void choose_open(struct call_track *t)
+{
+    for (unsigned i = t->open ? t->open->len : 0; i; i--) {
+        struct call_slice *s = slice_at(t, i - 1);
+
+        if (s->chosen) {
+            break;
+        }
+        s->chosen = true;
+    }
+}
+
+/* Records count, so the open slices are shown. */
+static void on_spent(void *opaque, unsigned vcpu, uint64_t time,
+                     const struct stack_node *node, uint64_t records)
+{
+    struct call_tracks *c = opaque;
+    struct call_track *own = &c->cpus[vcpu].own;
+    struct call_track *thread = thread_track(c, vcpu, node);
+
+    if (!own->open || (thread && !(thread->open && thread->open->len))) {
+        on_moved(opaque, vcpu, time, NULL, node);
+    }
+    choose_open(own);
+    if (thread) {
+        choose_open(thread);
+    }
+}
+
+static void forget_nodes(const struct call_track *t)
+{
+    for (unsigned i = 0; t->open && i < t->open->len; i++) {
+        slice_at(t, i)->node = NULL;
+    }
+}
+
+static void on_spill(void *opaque, const struct call_tree *tree)
+{
+    struct call_tracks *c = opaque;
+    GHashTableIter iter;
+    gpointer track;
+
+    g_hash_table_iter_init(&iter, c->threads);
+    while (g_hash_table_iter_next(&iter, NULL, &track)) {
+        forget_nodes(track);
+    }
+    for (unsigned i = 0; i < BTRAIL_MAX_VCPUS; i++) {
+        forget_nodes(&c->cpus[i].own);
+    }
+}
+
+const struct call_tree_ops call_tracks_tree_ops = {
+    on_moved, on_spent, on_spill,
+};
+
+static void end_track(struct call_tracks *c, struct call_track *t,
+                      uint64_t end)
+{
+    while (t->open && t->open->len) {
+        end_slice(c, t, MAX(end, t->time), true);
+    }
+}
+
+static gint by_number(gconstpointer a, gconstpointer b)
+{
+    const struct call_track *x = a, *y = b;
+
+    return BTRAIL_COMPARE(x->number, y->number);
+}
+
+static uint64_t last_time(const struct btrail_trace *trace,
+                          const struct window *window, unsigned vcpu)
+{
+    struct btrail_stream_info info;
+    uint64_t time = 0;
+    unsigned i;
+
+    for (i = 0; !btrail_trace_stream(trace, i, &info); i++) {
+        time = info.vcpu == vcpu ? info.last_time : time;
+    }
+    return MIN(time, window->end == UINT64_MAX ? UINT64_MAX :
+               window->start + window->end);
+}
+
+void call_tracks_end(struct call_tracks *c, const struct btrail_trace *trace,
+                     const struct window *window)
+{
+    g_autoptr(GList) all = g_list_sort(g_hash_table_get_values(c->threads),
+                                       by_number);
+
+    for (GList *l = all; l; l = l->next) {
+        end_track(c, l->data, 0);
+    }
+    for (unsigned i = 0; i < BTRAIL_MAX_VCPUS; i++) {
+        struct call_track *own = &c->cpus[i].own;
+
+        end_track(c, own, own->open ? last_time(trace, window, i) : 0);
+    }
+}
+
+const struct btrail_closest *call_tracks_closest(const struct call_tracks *c)
+{
+    return &c->closest;
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Calls as they began and ended
+ *
+ * Each thread that the trace names has a track with its calls, which go on while
+ * it does not run; each vCPU has one with what it ran.  The calls of other tasks
+ * are on the tracks of vCPUs.
+ */
+
+#ifndef BTRAIL_CALL_TRACKS_H
+#define BTRAIL_CALL_TRACKS_H
+
+#include "analyze/call-tree.h"
+#include "util/closest.h"
+
+/**
+ * struct call_slice - a call, or the time of a task on a track
+ * @process:  the task
+ * @function: NULL for the task itself
+ * @begin:    of the host's clock
+ * @vcpu:     that ran it then
+ * @late:     it had begun before that
+ * @sought:   it, or one that it is in, is a call of the function that is sought
+ * @chosen:   records in it, or in its callees, count
+ * @written:  the user knows of it
+ * @node:     of the tree; NULL if that was spilled
+ */
+struct call_slice {
+    const struct process *process;
+    const struct function *function;
+    uint64_t begin;
+    unsigned vcpu;
+    bool late;
+    bool sought;
+    bool chosen;
+    bool written;
+    const struct stack_node *node;
+};
+
+/**
+ * struct call_track
+ * @number: 1 and the number of a vCPU; CALL_TRACKS_THREADS and more for threads
+ * @thread: the thread that it is of; NULL for a vCPU
+ * @open:   of struct call_slice, those within others last.  The first one is of
+ *          the task, and is not the user's business if the track is a thread's
+ * @time:   of the last move
+ * @user:   the user's; NULL at first
+ */
+struct call_track {
+    uint64_t number;
+    const struct process *thread;
+    GArray *open;
+    uint64_t time;
+    const void *user;
+};
+
+#define CALL_TRACKS_THREADS (UINT64_C(1) << 16)
+
+/**
+ * struct call_tracks_ops - callbacks for slices that are chosen and long enough
+ * @i:     of the slice in @open
+ * @cut:   a slice has not really ended: the trace has no more of it
+ *
+ * @begin: a slice with another one in it has begun
+ * @whole: one without has begun and ended
+ * @end:   one that has begun has ended
+ */
+struct call_tracks_ops {
+    void (*begin)(void *opaque, struct call_track *t, unsigned i);
+    void (*whole)(void *opaque, struct call_track *t, unsigned i,
+                  uint64_t time, bool cut);
+    void (*end)(void *opaque, struct call_track *t, unsigned i,
+                uint64_t time, bool cut);
+};
+
+/**
+ * struct call_tracks_options
+ * @shortest: shorter slices are left out, in ns
+ * @prompt:   tell of a slice when the next one begins, if @shortest is 0;
+ *            otherwise when one that is in it ends
+ * @function: if not NULL, tell only of calls of it, and of what is in them
+ * @depth:    and of so many levels of these; 0: all
+ */
+struct call_tracks_options {
+    uint64_t shortest;
+    bool prompt;
+    const char *function;
+    unsigned depth;
+    const struct call_tracks_ops *ops;
+    void *opaque;
+};
+
+struct call_tracks;
+
+struct call_tracks *call_tracks_new(const struct call_tracks_options *options);
+void call_tracks_free(struct call_tracks *c);
+
+/* For call_tree_read(), which gets the tracks as @opaque */
+extern const struct call_tree_ops call_tracks_tree_ops;
+
+/* Ends all slices. */
+void call_tracks_end(struct call_tracks *c, const struct btrail_trace *trace,
+                     const struct window *window);
+
+/* Was the function of the options called?  Otherwise the most similar ones */
+const struct btrail_closest *call_tracks_closest(const struct call_tracks *c);
+
+#endif /* BTRAIL_CALL_TRACKS_H */
