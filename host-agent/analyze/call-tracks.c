@@ -24,6 +24,7 @@ struct call_tracks {
     struct call_tracks_options options;
     struct cpu_track cpus[BTRAIL_MAX_VCPUS];
     GHashTable *threads;        /* pid and tid -> struct call_track */
+    uint64_t gaps;
     GHashTable *offered;        /* functions, to @closest */
     struct btrail_closest closest;
 };
@@ -89,6 +90,7 @@ static struct call_track *thread_track(struct call_tracks *c, unsigned vcpu,
         t = g_new0(struct call_track, 1);
         t->number = CALL_TRACKS_THREADS + g_hash_table_size(c->threads);
         t->thread = p;
+        t->gaps = c->gaps;
         g_hash_table_insert(c->threads, g_memdup2(key, sizeof(key)), t);
     }
     cpu->process = p;
@@ -145,6 +147,7 @@ static void end_slice(struct call_tracks *c, struct call_track *t,
     const struct call_slice *s = slice_at(t, i);
     bool enough = s->chosen && time - s->begin >= o->shortest;
 
+    cut |= s->missed;
     if (is_shown(c, t, i) && (s->written || enough)) {
         write_begun(c, t, i);
         (s->written ? o->ops->end : o->ops->whole)(o->opaque, t, i, time, cut);
@@ -185,11 +188,13 @@ static bool is_deepest(const struct call_tracks *c, const struct call_track *t)
     return n == c->options.depth;
 }
 
+/* @missed: records before this are missing */
 static void begin_slices(struct call_tracks *c, struct call_track *t,
                          unsigned vcpu, const struct stack_node *n,
-                         uint64_t time)
+                         uint64_t time, bool missed)
 {
     const struct stack_node *path[STACK_MAX_DEPTH + 2];
+    bool late = !t->open->len || missed;
     unsigned depth = 0;
 
     for (; n && n->depth >= t->open->len && depth < G_N_ELEMENTS(path);
@@ -202,7 +207,7 @@ static void begin_slices(struct call_tracks *c, struct call_track *t,
         const struct call_slice s = {
             .process = path[depth]->process,
             .function = path[depth]->function, .begin = time, .vcpu = vcpu,
-            .late = depth || !around, .node = path[depth],
+            .late = depth || late, .node = path[depth],
             .sought = is_sought(c, path[depth]->function) ||
                       (around && around->sought),
         };
@@ -262,6 +267,7 @@ static void move_track(struct call_tracks *c, struct call_track *t,
                        unsigned vcpu, uint64_t time,
                        const struct stack_node *to)
 {
+    bool missed = t->thread && t->gaps != c->gaps;
     unsigned shared;
 
     /* Two vCPUs can run a thread in another order than their clocks say. */
@@ -269,6 +275,10 @@ static void move_track(struct call_tracks *c, struct call_track *t,
     if (!t->open) {
         t->open = g_array_new(FALSE, FALSE, sizeof(struct call_slice));
     }
+    for (unsigned i = 0; missed && i < t->open->len; i++) {
+        slice_at(t, i)->missed = true;
+    }
+    t->gaps = c->gaps;
     if (lacks_nodes(t)) {
         find_nodes(t, to);
     }
@@ -279,7 +289,7 @@ static void move_track(struct call_tracks *c, struct call_track *t,
     if (to && t->thread) {
         t->thread = to->process;
     }
-    begin_slices(c, t, vcpu, to, time);
+    begin_slices(c, t, vcpu, to, time, missed);
 }
 
 static const struct stack_node *root_of(const struct stack_node *n)
@@ -288,6 +298,21 @@ static const struct stack_node *root_of(const struct stack_node *n)
         n = n->parent;
     }
     return n;
+}
+
+/* Records are missing.  Threads that other vCPUs run have not made them. */
+static void on_gap(void *opaque, unsigned vcpu)
+{
+    struct call_tracks *c = opaque;
+
+    c->gaps++;
+    for (unsigned i = 0; i < BTRAIL_MAX_VCPUS; i++) {
+        if (i != vcpu && c->cpus[i].thread) {
+            c->cpus[i].thread->gaps = c->gaps;
+        }
+    }
+    c->cpus[vcpu].process = NULL;
+    c->cpus[vcpu].thread = NULL;
 }
 
 static void on_moved(void *opaque, unsigned vcpu, uint64_t time,
@@ -367,7 +392,7 @@ static void on_spill(void *opaque, const struct call_tree *tree)
 }
 
 const struct call_tree_ops call_tracks_tree_ops = {
-    on_moved, on_spent, on_spill,
+    on_moved, on_spent, on_gap, on_spill,
 };
 
 static void end_track(struct call_tracks *c, struct call_track *t,

@@ -23,6 +23,7 @@
  * @sought:   it, or one that it is in, is a call of the function that is sought
  * @chosen:   records in it, or in its callees, count
  * @written:  the user knows of it
+ * @missed:   records are missing that could be its end
  * @node:     of the tree; NULL if that was spilled
  */
 struct call_slice {
@@ -34,6 +35,7 @@ struct call_slice {
     bool sought;
     bool chosen;
     bool written;
+    bool missed;
     const struct stack_node *node;
 };
 
@@ -44,6 +46,7 @@ struct call_slice {
  * @open:   of struct call_slice, those within others last.  The first one is of
  *          the task, and is not the user's business if the track is a thread's
  * @time:   of the last move
+ * @gaps:   up to now that it has not missed
  * @user:   the user's; NULL at first
  */
 struct call_track {
@@ -51,6 +54,7 @@ struct call_track {
     const struct process *thread;
     GArray *open;
     uint64_t time;
+    uint64_t gaps;
     const void *user;
 };
 
@@ -59,7 +63,7 @@ struct call_track {
 /**
  * struct call_tracks_ops - callbacks for slices that are chosen and long enough
  * @i:     of the slice in @open
- * @cut:   a slice has not really ended: the trace has no more of it
+ * @cut:   a slice need not have ended: the trace has no more of it
  *
  * @begin: a slice with another one in it has begun
  * @whole: one without has begun and ended

@@ -121,6 +121,9 @@ static void take_step(struct call_walk *w, const struct call_step *step)
         s->since = step->index;
         stacks_gap(w->tree->stacks, step->vcpu);
         s->node = NULL;
+        if (w->options->ops && w->options->ops->gap) {
+            w->options->ops->gap(w->options->opaque, step->vcpu);
+        }
         break;
     case CALL_STEP_RECORDS:
         add_part(w, step);

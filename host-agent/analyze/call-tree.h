@@ -18,6 +18,7 @@ struct call_tree;
  *          clock; a node of NULL means that the function is not known
  * @spent:  a vCPU has made @records records that count in a function, up to
  *          that moment
+ * @gap:    records of a vCPU are missing
  * @spill:  the tree is large: then only the nodes on the stacks of now are
  *          kept, and all counts begin at 0 again
  */
@@ -27,6 +28,7 @@ struct call_tree_ops {
                   const struct stack_node *to);
     void (*spent)(void *opaque, unsigned vcpu, uint64_t time,
                   const struct stack_node *node, uint64_t records);
+    void (*gap)(void *opaque, unsigned vcpu);
     void (*spill)(void *opaque, const struct call_tree *t);
 };
 

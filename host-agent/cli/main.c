@@ -17,6 +17,7 @@ static const struct cli_command commands[] = {
     { "info", cmd_info, "show what is in a trace" },
     { "script", cmd_script, "print records and events, one per line" },
     { "report", cmd_report, "show where branches were taken" },
+    { "calls", cmd_calls, "print calls and their durations" },
     { "flamegraph", cmd_flamegraph, "draw call stacks for a browser" },
     { "export", cmd_export, "write a trace for other programs" },
     { "verify", cmd_verify, "check that a trace is complete" },

@@ -49,6 +49,7 @@ READ = (
     ('script', '--raw', '--vcpu', '0'), ('script', '--index', '10..40'),
     ('script', '--time', '0.0001..5'), ('script', '--cr3', '0x1000'),
     ('script', '--filter', 'comm == sh || kernel'),
+    ('calls',), ('calls', '--json'), ('calls', '--syscalls'),
     ('export', '-f', 'folded'), ('export', '-f', 'folded', '--by-time'),
     ('export', '-f', 'perf'), ('export', '-f', 'perfetto'),
     ('export', '-f', 'lcov'), ('flamegraph',), ('repair', '--dry-run'),

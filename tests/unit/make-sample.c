@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * usage: make-sample FILE CHUNKS|CHUNKS+sideband|large|code|threads|tree
+ * usage: make-sample FILE CHUNKS|CHUNKS+sideband|large|code|threads|tree|
+ *                         syscalls
  *                    [PART-SIZE [RING-SIZE]]
  *
  * Writes the sample trace (see trace-samples.h) for tests in other languages;
@@ -264,6 +265,74 @@ static void write_tree(const char *path,
     g_assert_cmpint(btrail_writer_close(w), ==, 0);
 }
 
+/* Functions of a kernel */
+#define ENTRY   UINT64_C(0xffffffff81000000)
+#define CALL    (ENTRY + 0x100)
+#define READ    (ENTRY + 0x200)
+#define WRITE   (ENTRY + 0x300)
+#define WAIT    (ENTRY + 0x400)
+
+/*
+ * Thread 11 waits in a read while thread 12 writes on the same vCPU, goes on
+ * with it on another, and writes at the end.  Thread 12 reads, and some of its
+ * records are lost.  There is a record each millisecond.
+ */
+static void write_syscalls(const char *path,
+                           const struct btrail_writer_options *options)
+{
+    static const struct {
+        unsigned vcpu;
+        unsigned tid;
+        uint64_t from;
+        uint64_t to;
+    } steps[] = {
+        { 0, 11, 0x1010, ENTRY }, { 0, 11, ENTRY + 0x10, CALL },
+        { 0, 11, CALL + 0x10, READ }, { 0, 11, READ + 0x10, WAIT },
+        { 0, 12, 0x1010, ENTRY }, { 0, 12, ENTRY + 0x10, CALL },
+        { 0, 12, CALL + 0x10, WRITE }, { 0, 12, WRITE + 0x20, CALL + 0x15 },
+        { 0, 12, CALL + 0x30, ENTRY + 0x15 }, { 0, 12, ENTRY + 0x40, 0x1012 },
+        { 1, 11, WAIT + 0x20, READ + 0x15 }, { 1, 11, READ + 0x30, CALL + 0x15 },
+        { 1, 11, CALL + 0x30, ENTRY + 0x15 }, { 1, 11, ENTRY + 0x40, 0x1012 },
+        { 1, 11, 0x1010, ENTRY }, { 1, 11, ENTRY + 0x10, CALL },
+        { 1, 11, CALL + 0x10, WRITE }, { 0, 12, 0x1010, ENTRY },
+        { 0, 12, ENTRY + 0x10, CALL }, { 0, 12, CALL + 0x10, READ },
+        { 0, 12, READ + 0x10, READ + 8 },
+        /* One is lost before this. */
+        { 0, 12, ENTRY + 0x40, 0x1012 }, { 0, 12, 0x1010, 0x1000 },
+        { 1, 11, WRITE + 0x10, WRITE + 8 }, { 1, 11, WRITE + 0x10, WRITE + 8 },
+    };
+    enum { LOST = 21 };
+    uint64_t index[2] = { 0, 0 };
+    struct btrail_writer *w;
+
+    g_assert_cmpint(btrail_writer_open_with(&w, path, options), ==, 0);
+    for (unsigned i = 0; i < G_N_ELEMENTS(steps); i++) {
+        uint64_t *next = &index[steps[i].vcpu];
+        struct btrail_record record = { steps[i].from, steps[i].to, 0 };
+        struct btrail_event events[3];
+        struct btrail_slab slab = {
+            .first_index = *next, .cr3 = 0x5000, .records = &record,
+            .n_records = 1, .events = events,
+        };
+
+        if (i == LOST) {
+            slab.first_index = ++*next;
+            add_event(&slab, events, *next, BTRAIL_EVENT_GAP,
+                      BTRAIL_GAP_OVERFLOW, 1);
+        }
+        add_event(&slab, events, *next, BTRAIL_EVENT_TIME, 0,
+                  5000000 + i * 1000000);
+        events[slab.n_events - 1].data[2] = BTRAIL_NO_ICOUNT;
+        add_event(&slab, events, *next, BTRAIL_EVENT_TASK, 0,
+                  UINT64_C(11) << 32 | steps[i].tid);
+        memcpy(&events[slab.n_events - 1].data[1],
+               steps[i].tid == 11 ? "one" : "two", 3);
+        g_assert_cmpint(btrail_writer_append(w, steps[i].vcpu, &slab), ==, 0);
+        ++*next;
+    }
+    g_assert_cmpint(btrail_writer_close(w), ==, 0);
+}
+
 int main(int argc, char **argv)
 {
     struct btrail_writer_options options = { BTRAIL_WRITER_REPLACE };
@@ -279,6 +348,8 @@ int main(int argc, char **argv)
         write_threads(argv[1], &options);
     } else if (!strcmp(argv[2], "tree")) {
         write_tree(argv[1], &options);
+    } else if (!strcmp(argv[2], "syscalls")) {
+        write_syscalls(argv[1], &options);
     } else if (!strcmp(argv[2], "code")) {
         write_code(argv[1], &options);
     } else if (g_str_has_suffix(argv[2], "+sideband")) {

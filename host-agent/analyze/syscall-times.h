@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * System calls as they began and ended
+ *
+ * Where the trace names its threads, a call is one of a thread, and goes on
+ * while that does not run.  Elsewhere it is one of a vCPU, and has ended when
+ * that runs something else.
+ */
+
+#ifndef BTRAIL_SYSCALL_TIMES_H
+#define BTRAIL_SYSCALL_TIMES_H
+
+#include "analyze/call-tree.h"
+#include "util/closest.h"
+
+/**
+ * struct syscall_time
+ * @process:  the task that made the call
+ * @function: its @syscall is the name of the call
+ * @begin:    of the host's clock
+ * @end:      the same
+ * @vcpu:     that ran the task when the call began
+ * @late:     it had begun before that
+ * @cut:      it has not really ended: the trace has no more of it
+ */
+struct syscall_time {
+    const struct process *process;
+    const struct function *function;
+    uint64_t begin;
+    uint64_t end;
+    unsigned vcpu;
+    bool late;
+    bool cut;
+};
+
+/**
+ * struct syscall_times_options
+ * @shortest: shorter calls are left out, in ns
+ * @name:     of the calls that are reported; NULL for all
+ * @ended:    called for each call in which there are records that count
+ */
+struct syscall_times_options {
+    uint64_t shortest;
+    const char *name;
+    void (*ended)(void *opaque, const struct syscall_time *s);
+    void *opaque;
+};
+
+struct syscall_times;
+
+struct syscall_times *
+syscall_times_new(const struct syscall_times_options *options);
+void syscall_times_free(struct syscall_times *s);
+
+/* For call_tree_read(), which gets the times as @opaque */
+extern const struct call_tree_ops syscall_times_tree_ops;
+
+/* Ends all calls, where the trace or the window ends. */
+void syscall_times_end(struct syscall_times *s,
+                       const struct btrail_trace *trace,
+                       const struct window *window);
+
+/* The calls that were made and are called most like the @name that is sought */
+const struct btrail_closest *
+syscall_times_closest(const struct syscall_times *s);
+
+#endif /* BTRAIL_SYSCALL_TIMES_H */

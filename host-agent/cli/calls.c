@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * backtrail calls: prints functions as they were called and returned, with their
+ * durations; or system calls
+ */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+
+#include "analyze/call-tracks.h"
+#include "analyze/syscall-times.h"
+#include "cli/analysis.h"
+
+#define MAX_DEPTH   (STACK_MAX_DEPTH + 1)
+
+struct calls {
+    struct analysis in;
+    uint64_t shortest;
+    int depth;
+    char *function;
+    gboolean syscalls;
+    gboolean json;
+};
+
+/* The task that made a call */
+static void print_task(const struct process *p)
+{
+    char name[256];
+
+    cli_printf("%-20s ", call_tree_name_of(p, NULL, name, sizeof(name)));
+}
+
+/* A duration is the least that it can be if its begin or end is not known. */
+static void print_duration(uint64_t ns, bool least)
+{
+    char text[32];
+
+    g_snprintf(text, sizeof(text), "%s%.3f us", least ? ">" : "", ns / 1e3);
+    cli_printf("%16s  ", text);
+}
+
+static void print_start(const struct calls *c, uint64_t time, unsigned vcpu,
+                        const struct process *p)
+{
+    char buf[CLI_TIME_SIZE];
+
+    cli_printf("%14s %3u  ", cli_format_time(&c->in.trace, time, buf), vcpu);
+    print_task(p);
+}
+
+static void print_json(const struct calls *c, const struct process *p,
+                       const struct function *f, const struct syscall_time *s)
+{
+    char buf[CLI_TIME_SIZE];
+
+    cli_printf("{\"vcpu\":%u,\"time\":%s,\"ns\":%" PRIu64 ",\"comm\":",
+               s->vcpu, cli_format_time(&c->in.trace, s->begin, buf),
+               s->end - s->begin);
+    cli_put_json_string(stdout, p->comm);
+    if (p->pid >= 0) {
+        cli_printf(",\"pid\":%" PRId64, p->pid);
+    }
+    if (p->tid >= 0) {
+        cli_printf(",\"tid\":%" PRId64, p->tid);
+    }
+    cli_printf(",\"begins\":%s,\"ends\":%s", s->late ? "false" : "true",
+               s->cut ? "false" : "true");
+    if (c->syscalls) {
+        cli_printf(",\"syscall\":");
+        cli_put_json_string(stdout, f->syscall);
+    } else {
+        cli_printf(",\"sym\":");
+        cli_put_json_string(stdout, f->name);
+        cli_printf(",\"dso\":");
+        cli_put_json_string(stdout, f->module->name);
+    }
+}
+
+static const struct call_slice *slice_at(const struct call_track *t,
+                                         unsigned i)
+{
+    return &g_array_index(t->open, struct call_slice, i);
+}
+
+/* How deep a slice is below the task, or below the first one that is sought */
+static unsigned level(const struct calls *c, const struct call_track *t,
+                      unsigned i)
+{
+    unsigned first = i;
+
+    while (c->function && first && slice_at(t, first - 1)->sought) {
+        first--;
+    }
+    return c->function ? i - first : i - 1;
+}
+
+static void print_name(const struct calls *c, const struct call_track *t,
+                       unsigned i, const char *before, const char *after)
+{
+    const struct call_slice *s = slice_at(t, i);
+    char name[256];
+
+    cli_printf("%*s%s%s%s\n", 2 * (int)level(c, t, i), "", before,
+               call_tree_name_of(s->process, s->function, name, sizeof(name)),
+               after);
+}
+
+static void on_begin(void *opaque, struct call_track *t, unsigned i)
+{
+    const struct calls *c = opaque;
+    const struct call_slice *s = slice_at(t, i);
+
+    if (s->function && !c->json) {
+        print_start(c, s->begin, s->vcpu, s->process);
+        cli_printf("%16s  ", "");
+        print_name(c, t, i, "", "() {");
+    }
+}
+
+static void print_end(const struct calls *c, struct call_track *t, unsigned i,
+                      uint64_t time, bool cut, bool whole)
+{
+    const struct call_slice *s = slice_at(t, i);
+
+    if (!s->function) {
+        return;
+    }
+    if (c->json) {
+        print_json(c, s->process, s->function, &(struct syscall_time) {
+            .begin = s->begin, .end = time, .vcpu = s->vcpu, .late = s->late,
+            .cut = cut,
+        });
+        cli_printf(",\"depth\":%u}\n", level(c, t, i));
+        return;
+    }
+    print_start(c, whole ? s->begin : time, s->vcpu, s->process);
+    print_duration(time - s->begin, s->late || cut);
+    print_name(c, t, i, whole ? "" : "} /* ", whole ? "();" : " */");
+}
+
+static void on_whole(void *opaque, struct call_track *t, unsigned i,
+                     uint64_t time, bool cut)
+{
+    print_end(opaque, t, i, time, cut, true);
+}
+
+static void on_end(void *opaque, struct call_track *t, unsigned i,
+                   uint64_t time, bool cut)
+{
+    print_end(opaque, t, i, time, cut, false);
+}
+
+static void on_syscall(void *opaque, const struct syscall_time *s)
+{
+    const struct calls *c = opaque;
+
+    if (c->json) {
+        print_json(c, s->process, s->function, s);
+        cli_printf("}\n");
+        return;
+    }
+    print_start(c, s->begin, s->vcpu, s->process);
+    print_duration(s->end - s->begin, s->late || s->cut);
+    cli_printf("%s\n", s->function->syscall);
+}
+
+/* Was the function or system call that is sought called?  An exit code */
+static int check_found(const struct calls *c,
+                       const struct btrail_closest *closest)
+{
+    g_autofree char *hint = NULL;
+
+    if (!c->function || (closest->found && !closest->distance)) {
+        return CLI_OK;
+    }
+    hint = btrail_closest_hint(closest);
+    cli_error("%s: no %s '%s' was called%s", c->in.trace.path,
+              c->syscalls ? "system call" : "function", c->function, hint);
+    return CLI_FAILED;
+}
+
+/* Returns as call_tree_read(); @code gets an exit code. */
+static int print_syscalls(struct calls *c, struct call_tree *t, int *code)
+{
+    struct syscall_times *times = syscall_times_new(
+        &(struct syscall_times_options) {
+            .shortest = c->shortest, .name = c->function, .ended = on_syscall,
+            .opaque = c,
+        });
+    int ret = analysis_read_calls(&c->in, t, &syscall_times_tree_ops, times);
+
+    if (!ret) {
+        syscall_times_end(times, c->in.trace.trace, &c->in.window);
+        *code = check_found(c, syscall_times_closest(times));
+    }
+    syscall_times_free(times);
+    return ret;
+}
+
+/* The same */
+static int print_functions(struct calls *c, struct call_tree *t, int *code)
+{
+    static const struct call_tracks_ops ops = { on_begin, on_whole, on_end };
+    struct call_tracks *tracks = call_tracks_new(&(struct call_tracks_options) {
+        .shortest = c->shortest, .prompt = true, .function = c->function,
+        .depth = c->depth, .ops = &ops, .opaque = c,
+    });
+    int ret = analysis_read_calls(&c->in, t, &call_tracks_tree_ops, tracks);
+
+    if (!ret) {
+        call_tracks_end(tracks, c->in.trace.trace, &c->in.window);
+        *code = check_found(c, call_tracks_closest(tracks));
+    }
+    call_tracks_free(tracks);
+    return ret;
+}
+
+static int print_calls(struct calls *c)
+{
+    struct call_tree t;
+    int ret, code;
+
+    signal(SIGPIPE, SIG_DFL);
+    if (!c->json) {
+        cli_printf("#    Time (s) CPU  %-20s %16s  %s\n", "Task", "Duration",
+                   c->syscalls ? "System call" : "Call");
+    }
+    ret = (c->syscalls ? print_syscalls : print_functions)(c, &t, &code);
+    if (ret) {
+        return analysis_failed(&c->in, ret);
+    }
+    if (fflush(stdout) || ferror(stdout)) {
+        cli_error("cannot write: %s", g_strerror(errno));
+        code = CLI_FAILED;
+    }
+    analysis_warn(&t);
+    code = analysis_chosen(&c->in, t.chosen, NULL) ?: code ?:
+           cli_trace_verdict(&c->in.trace, t.damage);
+    call_tree_clear(&t);
+    return code;
+}
+
+int cmd_calls(int argc, char **argv)
+{
+    struct calls c = { .shortest = 0 };
+    g_autofree char *shortest = NULL;
+    int code = CLI_USAGE;
+    const GOptionEntry entries[] = {
+        { "syscalls", 0, 0, G_OPTION_ARG_NONE, &c.syscalls,
+          "system calls of Linux", NULL },
+        { "function", 0, 0, G_OPTION_ARG_STRING, &c.function,
+          "only calls of NAME, and what they called", "NAME" },
+        { "depth", 0, 0, G_OPTION_ARG_INT, &c.depth,
+          "only so many levels of calls", "N" },
+        { "shortest", 0, 0, G_OPTION_ARG_STRING, &shortest,
+          "leave out shorter calls", "TIME" },
+        ANALYSIS_CPU_ENTRY(&c.in),
+        ANALYSIS_ENTRIES(&c.in),
+        { "json", 0, 0, G_OPTION_ARG_NONE, &c.json,
+          "print one JSON object per call", NULL },
+        { NULL }
+    };
+
+    if (!cli_parse(&argc, &argv, entries, -1, "FILE...",
+                   "Print calls of functions as they began and ended, with "
+                   "their durations; or system calls.") ||
+        (shortest && !cli_parse_duration("--shortest", shortest,
+                                         &c.shortest))) {
+        code = CLI_USAGE;
+    } else if (c.depth < 0 || c.depth > MAX_DEPTH) {
+        cli_error("--depth: %d is not between 0 and %d", c.depth, MAX_DEPTH);
+    } else if (c.depth && c.syscalls) {
+        cli_error("--depth does not go with --syscalls");
+    } else if (analysis_parse(&c.in)) {
+        code = analysis_open(&c.in, argv + 1, true) ? print_calls(&c) :
+               CLI_FAILED;
+    }
+    analysis_clear(&c.in);
+    g_free(c.function);
+    return code;
+}
