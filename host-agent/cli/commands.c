@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "cli/cli.h"
+#include "cli/complete.h"
 #include "util/closest.h"
 
 void cli_print_commands(FILE *out, const struct cli_command *commands,
@@ -23,6 +23,10 @@ int cli_run_command(const char *group, const struct cli_command *commands,
     struct btrail_closest closest = btrail_closest_to(argv[1]);
     g_autofree char *hint = NULL;
 
+    if (cli_completes() && argc == 2) {
+        cli_complete_commands(commands, n, argv[1]);
+        return CLI_OK;
+    }
     for (unsigned i = 0; i < n; i++) {
         if (!strcmp(commands[i].name, argv[1])) {
             g_autofree char *program = g_strdup_printf("backtrail %s%s", group,

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "cli/complete.h"
 #include "cli/export.h"
 #include "cli/result.h"
 
@@ -17,6 +18,11 @@ static const struct {
     { "perfetto", export_perfetto },
     { "lcov", export_lcov },
 };
+
+static const char *format_name(unsigned i)
+{
+    return i < G_N_ELEMENTS(formats) ? formats[i].name : NULL;
+}
 
 static int find_format(const char *name)
 {
@@ -81,6 +87,7 @@ int cmd_export(int argc, char **argv)
         { NULL }
     };
 
+    cli_complete_value("FORMAT", format_name);
     if (cli_parse(&argc, &argv, entries, -1, "FILE...",
                   "Write a trace as folded stacks, as the text of perf "
                   "script, as a timeline for Perfetto, or as coverage for "

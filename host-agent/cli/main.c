@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/cli.h"
+#include "cli/complete.h"
 
 static const struct cli_command commands[] = {
     { "record", cmd_record, "trace a guest into a file" },
@@ -38,6 +38,22 @@ static void print_help(FILE *out)
                 "backtrail.\n");
 }
 
+/* Prints what the last word can be. */
+static int complete(int argc, char **argv)
+{
+    if (argc > 2 && !strcmp(argv[1], "help")) {
+        if (argc == 3) {
+            cli_run_command("", commands, G_N_ELEMENTS(commands), 2, argv + 1);
+        }
+        return CLI_OK;
+    }
+    if (argc == 2 && g_str_has_prefix("help", argv[1])) {
+        cli_printf("help\tshow the help of a command\n");
+    }
+    cli_run_command("", commands, G_N_ELEMENTS(commands), argc, argv);
+    return CLI_OK;
+}
+
 int main(int argc, char **argv)
 {
     const char *name = argc > 1 ? argv[1] : NULL;
@@ -47,6 +63,11 @@ int main(int argc, char **argv)
     if (!name) {
         print_help(stderr);
         return CLI_USAGE;
+    }
+    if (!strcmp(name, "complete") && argc > 2) {
+        cli_complete_begin(argc, argv);
+        argv[1] = argv[0];
+        return complete(argc - 1, argv + 1);
     }
     if (!strcmp(name, "--version")) {
         cli_printf("backtrail %s\n", btrail_version());

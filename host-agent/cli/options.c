@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/cli.h"
+#include "cli/complete.h"
 #include "util/json.h"
 #include "util/quote.h"
 
@@ -45,6 +45,10 @@ bool cli_parse(int *argc, char ***argv, const GOptionEntry *entries,
     int most = operands == CLI_OPTIONAL ? 1 :
                operands < 0 ? INT_MAX : operands;
 
+    if (cli_completes()) {
+        cli_complete_arguments(*argc, *argv, entries, usage);
+        return false;
+    }
     g_option_context_set_summary(context, summary);
     g_option_context_add_main_entries(context, entries, NULL);
     if (!g_option_context_parse(context, argc, argv, &error)) {

@@ -60,6 +60,12 @@ static bool names_column(const char *word, enum sort_key key)
            (!strcmp(word, "edge") && (key == KEY_FROM || key == KEY_TO));
 }
 
+const char *report_key(unsigned i)
+{
+    return i < G_N_ELEMENTS(columns) ? columns[i].names[0] :
+           i == G_N_ELEMENTS(columns) ? "edge" : NULL;
+}
+
 static void unknown_column(const char *word)
 {
     struct btrail_closest closest = btrail_closest_to(word);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "analyze/tally.h"
+#include "cli/complete.h"
 #include "cli/report.h"
 #include "util/json.h"
 
@@ -363,6 +364,7 @@ int cmd_report(int argc, char **argv)
         { NULL }
     };
 
+    cli_complete_value("KEYS", report_key);
     if (!cli_parse(&argc, &argv, entries, -1, "FILE...",
                    "Show the address spaces that ran, when, and their hottest "
                    "edges; or the functions that ran.")) {

@@ -54,6 +54,9 @@ JsonObject *report_stacks_json(const struct stack_counts *s);
 /* --sort: records by process, module, function, line, edge */
 int report_sorted(struct report *r, const char *keys);
 
+/* The name of column @i of --sort; NULL after the last one */
+const char *report_key(unsigned i);
+
 /* Checks the columns of --sort; prints an error if one is unknown. */
 bool report_check_keys(const char *keys);
 

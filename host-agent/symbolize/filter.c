@@ -447,6 +447,11 @@ struct filter *filter_restrict(struct filter *f, char *const *commands,
     return f;
 }
 
+const char *filter_field(unsigned i)
+{
+    return i < G_N_ELEMENTS(fields) ? fields[i].name : NULL;
+}
+
 bool filter_uses_index(const struct filter *f)
 {
     return f->uses_index;

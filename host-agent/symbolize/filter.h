@@ -63,6 +63,9 @@ void filter_free(struct filter *f);
 struct filter *filter_restrict(struct filter *f, char *const *commands,
                                const bool *vcpus);
 
+/* The name of field @i of expressions; NULL after the last one */
+const char *filter_field(unsigned i);
+
 /* Does it use the index of a record, which no two of a batch share? */
 bool filter_uses_index(const struct filter *f);
 
