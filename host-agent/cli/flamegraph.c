@@ -5,6 +5,7 @@
  */
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <string.h>
 
 #include "cli/analysis.h"
@@ -13,14 +14,34 @@
 #include "flamegraph-html.h"
 #include "util/hash.h"
 
+/* The traces of a picture: the one that is drawn, and one to compare with */
+enum { AFTER, BEFORE, TRACES };
+
+/* A function, by name, as called along a path */
+struct frame {
+    unsigned name;
+    unsigned kind;              /* 0: command, 1: user, 2: kernel */
+    uint64_t records[TRACES];   /* without those of the frames in it */
+    uint64_t ticks[TRACES];
+    GPtrArray *frames;          /* that it called */
+};
+
 struct flame {
     FILE *out;
-    const struct call_sum *sums;
-    struct call_sum all;
+    bool compares;
     double min_share;
     GHashTable *names;          /* name -> its number + 1 */
     GPtrArray *list;            /* of char *, in the order of numbers */
-    GString *frames;
+    GHashTable *frames;         /* frame around, name and kind -> frame */
+    GPtrArray *notes;           /* of char * */
+};
+
+/* A trace that is added */
+struct flame_trace {
+    struct flame *flame;
+    unsigned which;
+    const struct call_sum *sums;
+    struct call_sum all;
 };
 
 static unsigned name_number(struct flame *f, const char *name)
@@ -37,70 +58,101 @@ static unsigned name_number(struct flame *f, const char *name)
     return GPOINTER_TO_UINT(known) - 1;
 }
 
-static bool is_large(const struct flame *f, const struct stack_node *n)
+static void free_frame(gpointer p)
 {
-    const struct call_sum *s = &f->sums[n->id];
+    struct frame *frame = p;
+
+    g_ptr_array_unref(frame->frames);
+    g_free(frame);
+}
+
+static struct frame *new_frame(unsigned name, unsigned kind)
+{
+    struct frame *frame = g_new0(struct frame, 1);
+
+    frame->name = name;
+    frame->kind = kind;
+    frame->frames = g_ptr_array_new_with_free_func(free_frame);
+    return frame;
+}
+
+/* The frame of a node in another frame */
+static struct frame *frame_in(struct flame *f, struct frame *around,
+                              const struct stack_node *n)
+{
+    char buf[256];
+    unsigned name = name_number(f, call_tree_name(n, buf, sizeof(buf)));
+    unsigned kind = !n->function ? 0 : n->function->module->kernel ? 2 : 1;
+    uint64_t key[2] = { (uintptr_t)around, (uint64_t)name << 2 | kind };
+    struct frame *frame = g_hash_table_lookup(f->frames, key);
+
+    if (!frame) {
+        frame = new_frame(name, kind);
+        g_ptr_array_add(around->frames, frame);
+        g_hash_table_insert(f->frames, g_memdup2(key, sizeof(key)), frame);
+    }
+    return frame;
+}
+
+static bool is_large(const struct flame_trace *t, const struct stack_node *n)
+{
+    const struct call_sum *s = &t->sums[n->id];
+    double min_share = t->flame->min_share;
 
     return (s->records || s->ticks) &&
-           (s->records >= f->min_share * f->all.records ||
-            s->ticks >= f->min_share * f->all.ticks);
+           (s->records >= min_share * t->all.records ||
+            s->ticks >= min_share * t->all.ticks);
 }
 
-static gint by_name(gconstpointer a, gconstpointer b)
+/* Adds the nodes that are large.  The tree is at most STACK_MAX_DEPTH deep. */
+static void add_nodes(struct flame_trace *t, struct frame *around,
+                      const struct stack_node *n)
 {
-    const struct stack_node *x = *(const struct stack_node *const *)a;
-    const struct stack_node *y = *(const struct stack_node *const *)b;
-    char xs[256], ys[256];
-    int order = strcmp(call_tree_name(x, xs, sizeof(xs)),
-                       call_tree_name(y, ys, sizeof(ys)));
+    for (; n; n = n->next) {
+        const struct call_sum *s = &t->sums[n->id];
+        uint64_t records = s->records, ticks = s->ticks;
+        const struct stack_node *child;
+        struct frame *frame;
 
-    return order ? order : x->id < y->id ? -1 : x->id > y->id;
-}
-
-/* Writes frames of nodes that are large; returns their number. */
-static unsigned put_nodes(struct flame *f, const struct stack_node *first);
-
-static void put_node(struct flame *f, const struct stack_node *n)
-{
-    const struct call_sum *s = &f->sums[n->id];
-    uint64_t records = s->records, ticks = s->ticks;
-    const struct stack_node *child;
-    char buf[256];
-    GString *below, *frames;
-    unsigned count;
-
-    for (child = n->child; child; child = child->next) {
-        if (is_large(f, child)) {
-            records -= f->sums[child->id].records;
-            ticks -= f->sums[child->id].ticks;
+        if (!is_large(t, n)) {
+            continue;
         }
+        for (child = n->child; child; child = child->next) {
+            if (is_large(t, child)) {
+                records -= t->sums[child->id].records;
+                ticks -= t->sums[child->id].ticks;
+            }
+        }
+        frame = frame_in(t->flame, around, n);
+        frame->records[t->which] += records;
+        frame->ticks[t->which] += ticks;
+        add_nodes(t, frame, n->child);
     }
-    frames = f->frames;
-    below = f->frames = g_string_new(NULL);
-    count = put_nodes(f, n->child);
-    f->frames = frames;
-    g_string_append_printf(frames, ",%u,%u,%" PRIu64 ",%" PRIu64 ",%u%s",
-                           name_number(f, call_tree_name(n, buf, sizeof(buf))),
-                           !n->function ? 0 : n->function->module->kernel ?
-                           2 : 1, records, ticks / STACK_TICKS, count,
-                           below->str);
-    g_string_free(below, TRUE);
 }
 
-static unsigned put_nodes(struct flame *f, const struct stack_node *first)
+static gint by_name(gconstpointer a, gconstpointer b, gpointer opaque)
 {
-    g_autoptr(GPtrArray) nodes = g_ptr_array_new();
+    const struct frame *x = *(const struct frame *const *)a;
+    const struct frame *y = *(const struct frame *const *)b;
+    const struct flame *f = opaque;
 
-    for (; first; first = first->next) {
-        if (is_large(f, first)) {
-            g_ptr_array_add(nodes, (gpointer)first);
-        }
+    return strcmp(f->list->pdata[x->name], f->list->pdata[y->name]) ?:
+           (int)x->kind - (int)y->kind;
+}
+
+static void put_frame(const struct flame *f, const struct frame *frame)
+{
+    fprintf(f->out, "%u,%u", frame->name, frame->kind);
+    for (unsigned i = 0; i < (f->compares ? TRACES : 1); i++) {
+        fprintf(f->out, ",%" PRIu64 ",%" PRIu64, frame->records[i],
+                frame->ticks[i] / STACK_TICKS);
     }
-    g_ptr_array_sort(nodes, by_name);
-    for (unsigned i = 0; i < nodes->len; i++) {
-        put_node(f, nodes->pdata[i]);
+    fprintf(f->out, ",%u", frame->frames->len);
+    g_ptr_array_sort_with_data(frame->frames, by_name, (gpointer)f);
+    for (unsigned i = 0; i < frame->frames->len; i++) {
+        fputc(',', f->out);
+        put_frame(f, frame->frames->pdata[i]);
     }
-    return nodes->len;
 }
 
 /* Text that the page shows, as a string of JSON in HTML */
@@ -113,68 +165,186 @@ static void put_text(FILE *out, const char *text)
     fprintf(out, "\"%s\"", string->str);
 }
 
-/*
- * Writes the file.  A function whose share of the records and of the time is
- * smaller than @min_share (from 0 to 1) is counted as part of its caller.
- */
-static void flame_write(FILE *out, const struct call_tree *t, const char *title,
-                        double min_share)
+static void put_texts(FILE *out, const GPtrArray *texts)
 {
-    g_autofree struct call_sum *sums = call_tree_sums(t);
-    struct flame f = { .out = out, .sums = sums, .min_share = min_share };
-    const struct stack_node *n;
-    unsigned i, count;
-
-    for (n = stacks_roots(t->stacks); n; n = n->next) {
-        f.all.records += sums[n->id].records;
-        f.all.ticks += sums[n->id].ticks;
-    }
-    f.names = g_hash_table_new(btrail_str_hash, g_str_equal);
-    f.list = g_ptr_array_new_with_free_func(g_free);
-    f.frames = g_string_new(NULL);
-    name_number(&f, "all");
-    count = put_nodes(&f, stacks_roots(t->stacks));
-    fputs(template_before, out);
-    fputs("{\"title\":", out);
-    put_text(out, title);
-    fputs(",\"names\":[", out);
-    for (i = 0; i < f.list->len; i++) {
+    fputc('[', out);
+    for (unsigned i = 0; i < texts->len; i++) {
         if (i) {
             fputc(',', out);
         }
-        put_text(out, f.list->pdata[i]);
+        put_text(out, texts->pdata[i]);
     }
-    fprintf(out, "],\"frames\":[0,0,0,0,%u%s]}", count, f.frames->str);
-    fputs(template_after, out);
-    g_string_free(f.frames, TRUE);
-    g_hash_table_unref(f.names);
-    g_ptr_array_unref(f.list);
+    fputc(']', out);
 }
 
-static int draw(const struct analysis *a, const char *path, double min_share)
+static void G_GNUC_PRINTF(2, 3) note(struct flame *f, const char *format, ...)
 {
-    g_autofree char *name = g_path_get_basename(a->trace.path);
-    struct result out;
+    va_list args;
+
+    va_start(args, format);
+    g_ptr_array_add(f->notes, g_strdup_vprintf(format, args));
+    va_end(args);
+}
+
+/* Notes which records are in the picture. */
+static void note_choice(struct flame *f, const struct analysis *a)
+{
+    const struct {
+        const char *name;
+        const char *text;
+    } options[] = {
+        { "filter", a->filter_text }, { "comm", a->comm_text },
+        { "cpu", a->cpu_text }, { "time", a->time_text },
+    };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(options); i++) {
+        if (options[i].text) {
+            note(f, "only --%s %s", options[i].name, options[i].text);
+        }
+    }
+    if (f->min_share > 0) {
+        note(f, "functions with less than %g%% are part of their callers",
+             100 * f->min_share);
+    }
+}
+
+/* Notes what is missing. */
+static void note_counts(struct flame *f, const char *path,
+                        const struct call_tree *t)
+{
+    const struct stack_counts *c = stacks_counts(t->stacks);
+    g_autofree char *name = g_path_get_basename(path);
+
+    if (c->gaps) {
+        note(f, "%s: records are missing in %" PRIu64 " places", name, c->gaps);
+    }
+    if (c->no_code) {
+        note(f, "%s: the instructions of %" PRIu64 " records are unknown; "
+             "their calls and returns are guessed", name, c->no_code);
+    }
+    if (c->dropped) {
+        note(f, "%s: %" PRIu64 " calls are part of their callers: there are "
+             "too many different stacks", name, c->dropped);
+    }
+    if (c->deep) {
+        note(f, "%s: %" PRIu64 " calls are below fewer callers than they had",
+             name, c->deep);
+    }
+}
+
+/* Adds a trace.  Returns an exit code. */
+static int add_trace(struct flame *f, const struct analysis *a,
+                     unsigned which, struct frame *root)
+{
+    struct flame_trace trace = { .flame = f, .which = which };
+    const struct stack_node *n;
     struct call_tree t;
-    int ret = analysis_read_calls(a, &t, NULL, NULL), code = CLI_FAILED;
+    int ret = analysis_read_calls(a, &t, NULL, NULL), code;
 
     if (ret) {
         return analysis_failed(a, ret);
     }
-    if (result_open(&out, path)) {
-        uint64_t missing = stacks_counts(t.stacks)->dropped;
-        g_autofree char *what = missing ? g_strdup_printf(
-            "%s, without %" PRIu64 " calls: there are too many different "
-            "stacks", name, missing) : g_strdup(name);
+    trace.sums = call_tree_sums(&t);
+    for (n = stacks_roots(t.stacks); n; n = n->next) {
+        trace.all.records += trace.sums[n->id].records;
+        trace.all.ticks += trace.sums[n->id].ticks;
+    }
+    add_nodes(&trace, root, stacks_roots(t.stacks));
+    g_free((gpointer)trace.sums);
+    note_counts(f, a->trace.path, &t);
+    analysis_warn(&t);
+    code = analysis_chosen(a, t.chosen, NULL) ?:
+           cli_trace_verdict(&a->trace, t.damage);
+    call_tree_clear(&t);
+    return code;
+}
 
-        flame_write(out.file, &t, what, min_share / 100);
-        if (result_close(&out)) {
-            analysis_warn(&t);
-            code = analysis_chosen(a, t.chosen, NULL) ?:
-                   cli_trace_verdict(&a->trace, t.damage);
+/* Writes the page. */
+static void put_page(const struct flame *f, const char *title,
+                     const char *before, const struct frame *root)
+{
+    fputs(template_before, f->out);
+    fputs("{\"title\":", f->out);
+    put_text(f->out, title);
+    if (before) {
+        fputs(",\"before\":", f->out);
+        put_text(f->out, before);
+    }
+    fputs(",\"notes\":", f->out);
+    put_texts(f->out, f->notes);
+    fputs(",\"names\":", f->out);
+    put_texts(f->out, f->list);
+    fputs(",\"frames\":[", f->out);
+    put_frame(f, root);
+    fputs("]}", f->out);
+    fputs(template_after, f->out);
+}
+
+/* @before: the trace to compare with, or NULL */
+static int draw(const struct analysis *a, const struct analysis *before,
+                const char *path, double min_share)
+{
+    g_autofree char *title = g_path_get_basename(a->trace.path);
+    g_autofree char *other = before ?
+                             g_path_get_basename(before->trace.path) : NULL;
+    struct flame f = {
+        .compares = before, .min_share = min_share / 100,
+        .names = g_hash_table_new(btrail_str_hash, g_str_equal),
+        .list = g_ptr_array_new_with_free_func(g_free),
+        .frames = g_hash_table_new_full(btrail_pair_hash, btrail_pair_equal,
+                                        g_free, NULL),
+        .notes = g_ptr_array_new_with_free_func(g_free),
+    };
+    struct frame *root = new_frame(name_number(&f, "all"), 0);
+    struct result out;
+    int code, code_before = CLI_OK;
+
+    note_choice(&f, a);
+    code = add_trace(&f, a, AFTER, root);
+    if (before) {
+        code_before = add_trace(&f, before, BEFORE, root);
+    }
+    /* A damaged trace is drawn as far as it can be read. */
+    if (code != CLI_FAILED && code_before != CLI_FAILED) {
+        code = code ?: code_before;
+        if (result_open(&out, path)) {
+            f.out = out.file;
+            put_page(&f, title, other, root);
+            code = result_close(&out) ? code : CLI_FAILED;
+        } else {
+            code = CLI_FAILED;
+        }
+    } else {
+        code = CLI_FAILED;
+    }
+    free_frame(root);
+    g_hash_table_unref(f.frames);
+    g_hash_table_unref(f.names);
+    g_ptr_array_unref(f.list);
+    g_ptr_array_unref(f.notes);
+    return code;
+}
+
+/* Opens the traces, and draws them. */
+static int open_and_draw(struct analysis *a, char *const *paths,
+                         char *const *before_paths, const char *path,
+                         double min_share)
+{
+    struct analysis before = *a;
+    int code = CLI_FAILED;
+
+    if (analysis_open(a, paths, true)) {
+        if (!before_paths) {
+            code = draw(a, NULL, path, min_share);
+        } else if (analysis_open(&before, before_paths, true)) {
+            code = draw(a, &before, path, min_share);
         }
     }
-    call_tree_clear(&t);
+    /* Its options are those of the other one. */
+    symbolizer_free(before.names);
+    if (before.trace.trace) {
+        cli_trace_close(&before.trace);
+    }
     return code;
 }
 
@@ -182,11 +352,15 @@ int cmd_flamegraph(int argc, char **argv)
 {
     struct analysis a = { NULL };
     g_autofree char *path = NULL;
+    g_auto(GStrv) before = NULL;
     int code = CLI_USAGE;
     double min_share = 0.01;
     const GOptionEntry entries[] = {
         { "output", 'o', 0, G_OPTION_ARG_FILENAME, &path,
           "output file (default: standard output)", "FILE" },
+        { "before", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &before,
+          "show what is more and less than in this trace; can be repeated for "
+          "its parts", "FILE" },
         ANALYSIS_CPU_ENTRY(&a),
         { "min-share", 0, 0, G_OPTION_ARG_DOUBLE, &min_share,
           "count functions with a smaller share as part of their "
@@ -202,8 +376,7 @@ int cmd_flamegraph(int argc, char **argv)
     } else if (!(min_share >= 0 && min_share <= 100)) {
         cli_error("--min-share: %g is not between 0 and 100", min_share);
     } else if (analysis_parse(&a)) {
-        code = analysis_open(&a, argv + 1, true) ?
-               draw(&a, path, min_share) : CLI_FAILED;
+        code = open_and_draw(&a, argv + 1, before, path, min_share);
     }
     analysis_clear(&a);
     return code;
