@@ -110,8 +110,8 @@ static void offer_values(const GOptionEntry *e, const char *begun)
 
     if (e->arg == G_OPTION_ARG_FILENAME ||
         e->arg == G_OPTION_ARG_FILENAME_ARRAY) {
-        puts(!strcmp(what, "DIR") || !strcmp(what, "FOLDER") ? ":folders" :
-             ":files");
+        cli_printf("%s\n", !strcmp(what, "DIR") || !strcmp(what, "FOLDER") ?
+                   ":folders" : ":files");
         return;
     }
     while (len && !strchr(",&|!( ", begun[len - 1])) {

@@ -302,15 +302,16 @@ struct report_kind {
     gboolean children;
     gboolean syscalls;
     gboolean graph;
+    gboolean missing;
 };
 
 /* False after an error message. */
 static bool check_kind(const struct report_kind *k)
 {
     if (!!k->sort + !!k->callers + !!k->callees + k->children + k->syscalls +
-        k->graph > 1) {
+        k->graph + k->missing > 1) {
         cli_error("use only one of --sort, --children, --call-graph, "
-                  "--callers, --callees and --syscalls");
+                  "--callers, --callees, --syscalls and --missing");
         return false;
     }
     return !k->sort || report_check_keys(k->sort);
@@ -320,6 +321,7 @@ static int print_report(struct report *r, const struct report_kind *k)
 {
     return k->sort ? report_sorted(r, k->sort) :
            k->graph ? report_call_graph(r) :
+           k->missing ? report_missing(r) :
            k->children ? report_call_stacks(r, CALL_ROWS_CHILDREN, NULL) :
            k->callers ? report_call_stacks(r, CALL_ROWS_CALLERS, k->callers) :
            k->callees ? report_call_stacks(r, CALL_ROWS_CALLEES, k->callees) :
@@ -349,6 +351,8 @@ int cmd_report(int argc, char **argv)
           "callees of FUNCTION", "FUNCTION" },
         { "syscalls", 0, 0, G_OPTION_ARG_NONE, &kind.syscalls,
           "system calls of Linux", NULL },
+        { "missing", 0, 0, G_OPTION_ARG_NONE, &kind.missing,
+          "files whose symbols are missing, and their build-ids", NULL },
         { "top", 0, 0, G_OPTION_ARG_INT, &top,
           "print N hottest edges of each address space (default: 3), or N "
           "rows of other reports (default: all)", "N" },
@@ -371,7 +375,7 @@ int cmd_report(int argc, char **argv)
         goto out;
     }
     spaces = !kind.sort && !kind.children && !kind.graph && !kind.callers &&
-             !kind.callees && !kind.syscalls;
+             !kind.callees && !kind.syscalls && !kind.missing;
     if (top == DEFAULT_TOP) {
         top = spaces ? 3 : 0;
     }

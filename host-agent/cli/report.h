@@ -48,6 +48,9 @@ int report_call_stacks(struct report *r, enum call_rows_kind kind,
 /* --call-graph: the same of functions as they called each other */
 int report_call_graph(struct report *r);
 
+/* --missing: files without symbols, and records in them */
+int report_missing(struct report *r);
+
 /* The counters of the reconstruction of stacks, for JSON */
 JsonObject *report_stacks_json(const struct stack_counts *s);
 

@@ -179,6 +179,10 @@ static void place_in_mapping(struct places *p,
     find_file(p, m, path);
     module = get_module(p, *path ? path : NAME_UNKNOWN,
                         m->start >= ADDRESS_SHARED);
+    if (!module->build_id && m->build_id) {
+        module->build_id = btrail_strings_keep(p->strings, m->build_id,
+                                               strlen(m->build_id));
+    }
     if (!m->elf || !elf_file_address(m->elf, in_file, &address)) {
         set_place(p, place, module, in_file, 0, NULL);
         return;

@@ -20,12 +20,14 @@
  * struct module - a file that has code, or another source of code
  * @name: without folders; modules of the kernel are in brackets
  * @path: in the guest
+ * @build_id: in digits, of the first one of this path; NULL if not known
  * @elf:  the file on the host, or NULL
  * @bits: of the mode that its code runs in
  */
 struct module {
     const char *name;
     const char *path;
+    const char *build_id;
     struct elf_file *elf;
     unsigned bits;
     bool kernel;

@@ -64,6 +64,8 @@ static void write_processes(struct btrail_writer *w, char **names, unsigned n,
 
     for (unsigned i = 0; i <= n; i++) {
         const char *name = i < n ? names[i] : "sample";
+        /* No file has it. */
+        static const uint8_t build_id[20] = { 0xab, 0xcd, 1 };
         char *path = g_strconcat("/", name, NULL);
 
         g_strdelimit(path + 1, "/", '_');
@@ -74,7 +76,8 @@ static void write_processes(struct btrail_writer *w, char **names, unsigned n,
             .offset = i < n ? 0 : offset & ~UINT64_C(0xfff),
             .flags = BTRAIL_MAPPING_READ | BTRAIL_MAPPING_EXEC |
                      BTRAIL_MAPPING_FILE,
-            .path = path,
+            .path = path, .build_id = build_id,
+            .build_id_size = i < n ? sizeof(build_id) : 0,
         };
         t[2 * i] = (struct btrail_thread) { 100 + i, -1, i + 1, name };
         t[2 * i + 1] = (struct btrail_thread) { 1000 + i, -1, i + 1, name };
