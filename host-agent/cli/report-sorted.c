@@ -51,6 +51,7 @@ struct sorted {
     enum sort_key keys[ROWS_MAX_COLUMNS];
     unsigned n;
     struct rows *rows;
+    uint64_t unnamed;           /* records in code without names */
 };
 
 /* Does a word of --sort name this column?  "edge" names two. */
@@ -196,6 +197,7 @@ static void add_edge(void *opaque, const struct filter_record *r,
     char text[ROWS_MAX_COLUMNS][NAMES_SIZE];
     const char *names[ROWS_MAX_COLUMNS];
 
+    s->unnamed += r->from_place->function->known ? 0 : count;
     for (unsigned i = 0; i < s->n; i++) {
         names[i] = column_text(s, r, s->keys[i], text[i]);
     }
@@ -231,11 +233,12 @@ static void print_text(const struct sorted *s, const struct fold_sums *p,
     int widths[ROWS_MAX_COLUMNS];
     size_t i, shown;
     uint64_t rest = 0;
-    bool has_process = false, marked = false;
+    bool has_process = false, has_symbol = false, marked = false;
 
     for (unsigned k = 0; k < s->n; k++) {
         has_process |= s->keys[k] == KEY_COMM || s->keys[k] == KEY_PID ||
                        s->keys[k] == KEY_TID;
+        has_symbol |= s->keys[k] == KEY_SYM || s->keys[k] == KEY_LINE;
     }
     cli_printf("# %" PRIu64 " records, %" PRIu64 "%s lost\n#\n", p->records,
                p->lost, p->lost_unknown ? " or more" : "");
@@ -278,6 +281,11 @@ static void print_text(const struct sorted *s, const struct fold_sums *p,
         cli_printf("# %7.2f%% %14" PRIu64 "  in %zu more rows; --min-share=0 "
                    "--top=0 shows them\n", 100 * report_share(rest, p->records),
                    rest, n - shown);
+    }
+    if (has_symbol && s->unnamed) {
+        cli_printf("# %7.2f%% are in code without names; report --missing "
+                   "lists its files\n",
+                   100 * report_share(s->unnamed, p->records));
     }
     if (marked) {
         cli_printf("# ~ the process of these records, or of some, is likely, "
