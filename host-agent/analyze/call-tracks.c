@@ -136,8 +136,8 @@ static void write_promptly(struct call_tracks *c, struct call_track *t,
 }
 
 /*
- * Ends the last slice.  If it is long enough, so are the slices around it, whose
- * beginnings come first.  So beginnings of one time are in order.
+ * Ends the last slice.  If it is long enough, so are the slices around it,
+ * whose beginnings come first.  So beginnings of one time are in order.
  */
 static void end_slice(struct call_tracks *c, struct call_track *t,
                       uint64_t time, bool cut)

@@ -2,9 +2,9 @@
 /*
  * Calls as they began and ended
  *
- * Each thread that the trace names has a track with its calls, which go on while
- * it does not run; each vCPU has one with what it ran.  The calls of other tasks
- * are on the tracks of vCPUs.
+ * Each thread that the trace names has a track with its calls, which go on
+ * while it does not run; each vCPU has one with what it ran.  The calls of other
+ * tasks are on the tracks of vCPUs.
  */
 
 #ifndef BTRAIL_CALL_TRACKS_H

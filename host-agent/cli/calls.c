@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * backtrail calls: prints functions as they were called and returned, with their
- * durations; or system calls
+ * backtrail calls: prints functions as they were called and returned, with
+ * their durations; or system calls
  */
 
 #include <errno.h>

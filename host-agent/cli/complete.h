@@ -10,8 +10,8 @@
  *   :folders        folders
  *   :domains URI    domains of libvirt; without a URI, as for virsh
  *
- * Of "--option=value" the value is printed.  The words come from the tables that
- * the command line is parsed with: the commands run as usual, and in the place
+ * Of "--option=value" the value is printed.  The words come from the tables
+ * that the command line is parsed with: the commands run as usual, and in the place
  * of cli_parse() and cli_run_command() the words are printed.
  */
 

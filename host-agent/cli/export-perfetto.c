@@ -112,7 +112,8 @@ static void put_name(GByteArray *a, unsigned field, const char *name)
     put_bytes(a, field, quoted, strlen(quoted));
 }
 
-static void describe_thread(struct perfetto_writer *w, const struct call_track *t)
+static void describe_thread(struct perfetto_writer *w,
+                            const struct call_track *t)
 {
     const struct process *p = t->thread;
 
