@@ -439,6 +439,19 @@ static bool review_rng(struct review *v, xmlNode *node)
     return true;
 }
 
+static bool review_watchdog(struct review *v, xmlNode *node)
+{
+    g_autofree char *model = btrail_document_get(node, "model");
+
+    if (!v->running || g_strcmp0(model, "itco")) {
+        return leave_out(v, node);
+    }
+    /* It is in the chipset; what it does besides is libvirt's. */
+    g_ptr_array_add(v->r->arguments, g_strdup("-global"));
+    g_ptr_array_add(v->r->arguments, g_strdup("ICH9-LPC.noreboot=off"));
+    return false;
+}
+
 static const struct {
     const char *name;
     reviewer *review;
@@ -458,7 +471,7 @@ static const struct {
     { "audio", drop },
     { "sound", leave_out },
     { "memballoon", leave_out },
-    { "watchdog", leave_out },
+    { "watchdog", review_watchdog },
     { "parallel", leave_out },
     { "redirdev", leave_out },
     { "redirfilter", drop },

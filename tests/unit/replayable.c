@@ -175,7 +175,8 @@ static void test_running(void)
         "<controller type='usb' model='qemu-xhci'/>"
         "<input type='tablet' bus='usb'/><memballoon model='none'/>"
         "<interface type='bridge'><mac address='52:54:00:00:00:01'/>"
-        "<model type='e1000'/>" PCI("0", "3") "</interface>"), true);
+        "<model type='e1000'/>" PCI("0", "3") "</interface>"
+        "<watchdog model='itco' action='reset'/>"), true);
 
     g_assert_cmpuint(got.r.refusals->len, ==, 0);
     g_assert_nonnull(strstr(got.xml, "<topology sockets=\"1\"/>"));
@@ -186,6 +187,7 @@ static void test_running(void)
     g_assert_null(strstr(got.xml, "interface"));
     g_assert_cmpstr(got.r.arguments->pdata[1], ==,
                     "null,id=network0");
+    g_assert_cmpstr(got.r.arguments->pdata[5], ==, "ICH9-LPC.noreboot=off");
     clear(&got);
 
     check_as(true, "<domain type='kvm'><vcpu current='2'>4</vcpu>"
