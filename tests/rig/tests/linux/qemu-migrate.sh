@@ -10,13 +10,11 @@
 # rig: file=/usr/share/seabios/bios-256k.bin
 # rig: file=@linux:original/bzImage @linux:original/code=guest-code
 # rig: with=rounds.S perf-exact.sh perf-records.c kernel-way.c saved-debugctl.c
-# rig: with=guest-init.sh guest-make.sh guest-run.sh guest-talk.sh
+# rig: with=guest-init.sh guest-make.sh guest-run.sh
 # rig: memory=1024
 # rig: linux=kvm_intel.bts=1
 # rig: timeout=1800
 set -e
-# shellcheck source=tests/rig/linux/guest-talk.sh
-. /bin/guest-talk
 
 # Slow enough for somebody to look in, now and then, what runs
 guest-make <<'TEST'
@@ -29,12 +27,54 @@ perf-exact k /files/code 1 2 3 4 5 6 7 8 &&
     echo "guest: the kernel is exact"
 TEST
 
+# say COMMAND: to the monitor; what it answers is added to "monitor"
+say() {
+    kill -0 "$guest"
+    echo "$1" >&3
+    sleep 0.02
+}
+
+# go OPTION...: starts QEMU with a monitor that reads from a pipe
+go() {
+    rm -f monitor.in monitor.out
+    mkfifo monitor.in monitor.out
+    : >monitor
+    cat <monitor.out >>monitor &
+    guest-run -chardev pipe,id=monitor,path=monitor -mon monitor "$@" &
+    guest=$!
+    exec 3>monitor.in
+}
+
+# told LINE: waits until the guest has said this
+told() {
+    until grep -q "guest: $1" serial 2>/dev/null; do
+        kill -0 "$guest"
+        sleep 0.1
+    done
+}
+
+# stop_inside: stops the guest in the program; nobody else is at that address
+stop_inside() {
+    until grep -q "stopped here" monitor; do
+        say stop
+        : >monitor
+        say "info registers"
+        if grep -q "RIP=0000000000401[01]" monitor; then
+            echo "stopped here" >>monitor
+        else
+            say cont
+        fi
+    done
+}
+
 # elsewhere BITS: the guest stops in the program and goes on in another QEMU;
 # of TR, BTS, BTS_OFF_OS and BTS_OFF_USR it has these set in DEBUGCTL
 elsewhere() {
     stop_inside
     say "migrate -d file:state"
-    answered postmigrate "info status"
+    until grep -q "postmigrate" monitor; do
+        say "info status"
+    done
     echo quit >&3
     exec 3>&-
     wait "$guest"
@@ -42,7 +82,7 @@ elsewhere() {
     echo "DEBUGCTL is $debugctl"
     [ $((debugctl & 0x6c0)) = $(($1)) ]
 
-    start -incoming file:state
+    go -incoming file:state
     # The state is that of a guest that stands still.
     until grep -q "VM status: running" monitor; do
         say "info status"
@@ -50,7 +90,7 @@ elsewhere() {
     done
 }
 
-start
+go
 told "traces user mode"
 elsewhere 0x2c0
 elsewhere 0x2c0
