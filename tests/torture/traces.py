@@ -186,8 +186,8 @@ class Part(campaign.Part):
             raise ValueError(name)
 
         try:
-            for one in printed.splitlines() if words[0] == 'script' else \
-                    [printed]:
+            for one in printed.splitlines() \
+                    if words[0] in ('calls', 'script') else [printed]:
                 json.loads(one, parse_constant=constant)
         except ValueError as e:
             raise campaign.Failure(f'{words}: no JSON: {e}') from None
