@@ -86,7 +86,9 @@ end_guest() {
     if grep -q complains serial; then
         exit 1      # set -e does not see "! grep"
     fi
-    dmesg | tail -n "+$((said + 1))" >says
+    # That a timer's interrupt took long says nothing on an emulated machine.
+    dmesg | tail -n "+$((said + 1))" |
+        sed '/hrtimer: interrupt took/d' >says
     cat says
     [ ! -s says ]
 }
