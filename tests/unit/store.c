@@ -263,6 +263,14 @@ static void test_parts(void)
         g_assert_cmpstr(json, ==, "{\"a\": 1}");
         g_assert_cmpint(btrail_trace_meta(trace, 1, &json, NULL), ==,
                         part == found.last ? 0 : -BTRAIL_ERR_END);
+        if (records == chunks) {
+            /* The last description had no room where the last chunk is. */
+            g_assert_cmpuint(part, ==, found.last);
+            g_assert_cmpint(btrail_trace_stream(trace, 0, &info), ==,
+                            -BTRAIL_ERR_STREAM);
+            btrail_trace_close(trace);
+            break;
+        }
         g_assert_cmpint(btrail_trace_stream(trace, 0, &info), ==, 0);
         g_assert_cmpuint(info.first_index, ==, records);
         records += info.records;
