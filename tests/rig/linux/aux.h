@@ -97,6 +97,13 @@ static inline struct aux aux_open_snapshot(size_t size)
     return aux_open_as(false, true, size, 0, PROT_READ);
 }
 
+static inline void aux_close(struct aux *aux)
+{
+    munmap(aux->data, aux->size);
+    munmap(aux->page, 2 * 4096);
+    close(aux->fd);
+}
+
 /* How many NMIs there were on the first CPU, by the kernel's own count */
 static inline unsigned long aux_nmis(void)
 {

@@ -97,9 +97,7 @@ static inline void guest_in_walk(struct guest *g)
     list = aux_records(&aux, &count);
     aux_is_walk(list, count);
     free(list);
-    munmap(aux.data, aux.size);
-    munmap(aux.page, 2 * 4096);
-    close(aux.fd);
+    aux_close(&aux);
 }
 
 #endif

@@ -17,6 +17,21 @@ struct vm {
     uint8_t *memory;
 };
 
+/* What KVM has counted, of all guests */
+static inline unsigned long kvm_count(const char *name)
+{
+    char path[64];
+    unsigned long n;
+    FILE *file;
+
+    snprintf(path, sizeof(path), "/sys/kernel/debug/kvm/%s", name);
+    file = fopen(path, "r");
+    CHECK(file != NULL);
+    CHECK(fscanf(file, "%lu", &n) == 1);
+    fclose(file);
+    return n;
+}
+
 /* With a local APIC, HLT does not end KVM_RUN. */
 static inline struct vm vm_open_with(const void *code, size_t size,
                                      bool irqchip)

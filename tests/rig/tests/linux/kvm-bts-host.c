@@ -72,9 +72,7 @@ static void kernel(struct guest *g)
     }
     aux_is_walk(list, users);
     free(list);
-    munmap(aux.data, aux.size);
-    munmap(aux.page, 2 * 4096);
-    close(aux.fd);
+    aux_close(&aux);
 }
 
 /* The host's IA32_DEBUGCTL, on its first CPU */

@@ -555,9 +555,7 @@ static void traced_host(bool kernel)
         }
     }
     free(list);
-    munmap(aux.data, aux.size);
-    munmap(aux.page, 2 * 4096);
-    close(aux.fd);
+    aux_close(&aux);
 }
 
 /* The host's buffer gets full while the guest runs.  Its event stops for good,
@@ -579,9 +577,7 @@ static void stopped_host(void)
         CHECK(ioctl(aux.fd, PERF_EVENT_IOC_DISABLE, 0) == 0);
         interrupts += done(&vm, 400, 20);
         guest_free(&vm);
-        munmap(aux.data, aux.size);
-        munmap(aux.page, 2 * 4096);
-        close(aux.fd);
+        aux_close(&aux);
     }
     nmis = aux_nmis() - nmis;
     printf("host stops: %u interrupts, %lu NMIs\n", interrupts, nmis);

@@ -9,19 +9,17 @@
  */
 #define W_SIZE 0x21000          /* as QEMU has it */
 
+#include "kvm-cost.h"
 #include "kvm-trace.h"
 
 #define BUFFER_RECORDS  (0x20000 / 24 - 1)
 #define THRESHOLD       (BUFFER_RECORDS - 256)
 
-#define VM_LEAST        VM_DATA
-
 extern const char guest_begin[], g_exits[], g_records[], g_switches[],
     g_syscalls[], g_user[], g_kernel[], g_plain[], guest_end[];
 
 /*
- * Exits that KVM handles itself, the cheapest of which is kept, then one to the
- * monitor; R15 branches; R15 times the CR3 in R12 and that in R13; R15 system
+ * Exits; R15 branches; R15 times the CR3 in R12 and that in R13; R15 system
  * calls of a kernel that loads the CR3 in R12 when it is entered, and that in
  * R13 when it returns, or of one that does not
  */
@@ -29,20 +27,8 @@ asm(
     "   .pushsection .rodata\n"
     "   .code64\n"
     "guest_begin:\n"
-    "g_exits: movl $100, %edi\n"
-    "1: rdtsc\n"
-    "   movl    %eax, %esi\n"
-    "   xorl    %eax, %eax\n"
-    "   cpuid\n"
-    "   rdtsc\n"
-    "   subl    %esi, %eax\n"
-    "   cmpl    0x2000, %eax\n"
-    "   jae     2f\n"
-    "   movl    %eax, 0x2000\n"
-    "2: decl    %edi\n"
-    "   jnz     1b\n"
-    "3: outb    %al, $0x10\n"
-    "   jmp     3b\n"
+    "g_exits:\n"
+    VM_EXITS
     "g_records: decl %r15d\n"
     "   jnz     g_records\n"
     "   jmp     3b\n"
@@ -73,26 +59,6 @@ struct cost {
     double exits, host;
 };
 
-static uint64_t time_stamp(void)
-{
-    uint32_t low, high;
-
-    asm volatile("rdtsc" : "=a"(low), "=d"(high));
-    return low | (uint64_t)high << 32;
-}
-
-/* As KVM counts those of all guests */
-static unsigned long exits(void)
-{
-    FILE *file = fopen("/sys/kernel/debug/kvm/exits", "r");
-    unsigned long n;
-
-    CHECK(file != NULL);
-    CHECK(fscanf(file, "%lu", &n) == 1);
-    fclose(file);
-    return n;
-}
-
 /* Run the guest until it has done what it does; counts KVM_RUN alone, as what
    userspace does with the records is not KVM's. */
 static struct cost run(struct trace *t, const char *code, uint64_t cr3_0,
@@ -103,7 +69,7 @@ static struct cost run(struct trace *t, const char *code, uint64_t cr3_0,
         .rip = AT(code), .rsp = VM_STACK, .rflags = 2,
         .r12 = cr3_0, .r13 = cr3_1, .r15 = rounds,
     };
-    struct cost cost = { .exits = -(double)exits() };
+    struct cost cost = { .exits = -(double)kvm_count("exits") };
 
     CHECK(ioctl(t->vm.vcpu, KVM_SET_REGS, &regs) == 0);
     for (;;) {
@@ -121,7 +87,7 @@ static struct cost run(struct trace *t, const char *code, uint64_t cr3_0,
     }
     t->count += (t->ds->index - t->ds->base) / sizeof(struct record);
     t->ds->index = t->ds->base;
-    cost.exits += exits();
+    cost.exits += kvm_count("exits");
     return cost;
 }
 
@@ -154,26 +120,11 @@ static struct cost measure(struct trace *t, const char *code, uint64_t cr3_0,
     return cost;
 }
 
-static void measure_exits(struct trace *t, const char *what)
+static void exits(struct trace *t, const char *what)
 {
-    volatile uint32_t *inside = (void *)(t->vm.memory + VM_LEAST);
-    uint64_t outside = -1ull;
-
-    *inside = -1u;
+    *(volatile uint32_t *)(t->vm.memory + VM_LEAST) = -1u;
     run(t, g_exits, 0, 0, 0);
-    for (unsigned i = 0; i < 100; i++) {
-        uint64_t begin = time_stamp(), took;
-
-        CHECK(ioctl(t->vm.vcpu, KVM_RUN, 0) == 0);
-        took = time_stamp() - begin;
-        if (took < outside) {
-            outside = took;
-        }
-        CHECK(t->vm.run->exit_reason == KVM_EXIT_IO);
-    }
-    printf("COST %s: %u %llu\n", what, *inside, (unsigned long long)outside);
-    CHECK(*inside > 100 && *inside < 100000);
-    CHECK(outside > *inside && outside < 100000);
+    measure_exits(&t->vm, what);
 }
 
 static struct trace open_guest(uint64_t cr4)
@@ -220,10 +171,10 @@ int main(void)
 {
     struct trace t = open_guest(0);
 
-    measure_exits(&t, "unused");
+    exits(&t, "unused");
     if (ioctl(t.vm.kvm, KVM_CHECK_EXTENSION, CAP_X86_BTS_TRACE) > 0) {
         trace_start(&t);
-        measure_exits(&t, "used");
+        exits(&t, "used");
     }
     trace_close(&t);
 

@@ -71,18 +71,6 @@ static void check_times(struct trace *t)
     CHECK(last < vm_get_msr(&t->vm, 0x10 /* the guest's TSC */));
 }
 
-/* As KVM counts them: what is in the emulated CPU's TLB does not show them. */
-static unsigned long tlb_flushes(void)
-{
-    FILE *file = fopen("/sys/kernel/debug/kvm/tlb_flush", "r");
-    unsigned long n;
-
-    CHECK(file != NULL);
-    CHECK(fscanf(file, "%lu", &n) == 1);
-    fclose(file);
-    return n;
-}
-
 static void labels(uint64_t cr4, uint64_t pcid, uint64_t bits, unsigned rounds)
 {
     uint64_t cr3_0 = ROOT(0), cr3_1 = ROOT(1) | pcid;
@@ -96,9 +84,10 @@ static void labels(uint64_t cr4, uint64_t pcid, uint64_t bits, unsigned rounds)
     trace_set_buffer(&t, 1000, 500);
     set_regs(&t, VM_CODE, cr3_0 | bits, cr3_1 | bits, rounds);
     trace_start(&t);
-    flushes = tlb_flushes();
+    /* What is in the emulated CPU's TLB does not show them. */
+    flushes = kvm_count("tlb_flush");
     CHECK(trace_run(&t) == 0x10);
-    flushes = tlb_flushes() - flushes;
+    flushes = kvm_count("tlb_flush") - flushes;
     check_rounds(&t, cr3_0, cr3_1, rounds);
     check_times(&t);
     CHECK(t.list[0].flags > 1ull << 60);

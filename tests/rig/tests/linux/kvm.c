@@ -28,11 +28,9 @@ int main(void)
     CHECK(vm.run->exit_reason == KVM_EXIT_IO);
     list = aux_records(&aux, &count);
     aux_is_walk(list, count);
-    close(aux.fd);
+    aux_close(&aux);
 
     /* The same with the kernel in the trace, and all of KVM in that */
-    munmap(aux.page, 2 * 4096);
-    munmap(aux.data, aux.size);
     aux = aux_open(true, true, 512 * 4096, 0);
     traced(aux.fd, vm.vcpu);
     CHECK(vm.run->exit_reason == KVM_EXIT_IO);
