@@ -29,11 +29,6 @@ struct call_tracks {
     struct btrail_closest closest;
 };
 
-static struct call_slice *slice_at(const struct call_track *t, unsigned i)
-{
-    return &g_array_index(t->open, struct call_slice, i);
-}
-
 static void free_track(gpointer p)
 {
     struct call_track *t = p;
@@ -103,7 +98,7 @@ static bool is_shown(const struct call_tracks *c, const struct call_track *t,
                      unsigned i)
 {
     return (i || !t->thread) &&
-           (!c->options.function || slice_at(t, i)->sought);
+           (!c->options.function || call_track_slice(t, i)->sought);
 }
 
 /* Tells of all slices before slice @n that have begun. */
@@ -112,14 +107,14 @@ static void write_begun(struct call_tracks *c, struct call_track *t,
 {
     unsigned first = n;
 
-    while (first && !slice_at(t, first - 1)->written) {
+    while (first && !call_track_slice(t, first - 1)->written) {
         first--;
     }
     for (; first < n; first++) {
         if (is_shown(c, t, first)) {
             c->options.ops->begin(c->options.opaque, t, first);
         }
-        slice_at(t, first)->written = true;
+        call_track_slice(t, first)->written = true;
     }
 }
 
@@ -128,7 +123,7 @@ static void write_promptly(struct call_tracks *c, struct call_track *t,
                            unsigned n)
 {
     if (c->options.prompt && !c->options.shortest) {
-        while (n && !slice_at(t, n - 1)->chosen) {
+        while (n && !call_track_slice(t, n - 1)->chosen) {
             n--;
         }
         write_begun(c, t, n);
@@ -144,7 +139,7 @@ static void end_slice(struct call_tracks *c, struct call_track *t,
 {
     const struct call_tracks_options *o = &c->options;
     unsigned i = t->open->len - 1;
-    const struct call_slice *s = slice_at(t, i);
+    const struct call_slice *s = call_track_slice(t, i);
     bool enough = s->chosen && time - s->begin >= o->shortest;
 
     cut |= s->missed;
@@ -181,7 +176,7 @@ static bool is_deepest(const struct call_tracks *c, const struct call_track *t)
         return false;
     }
     while (i > 1 && n < c->options.depth &&
-           (!c->options.function || slice_at(t, i - 1)->sought)) {
+           (!c->options.function || call_track_slice(t, i - 1)->sought)) {
         i--;
         n++;
     }
@@ -203,7 +198,7 @@ static void begin_slices(struct call_tracks *c, struct call_track *t,
     }
     while (depth-- && !is_deepest(c, t)) {
         const struct call_slice *around = t->open->len ?
-                                          slice_at(t, t->open->len - 1) : NULL;
+            call_track_slice(t, t->open->len - 1) : NULL;
         const struct call_slice s = {
             .process = path[depth]->process,
             .function = path[depth]->function, .begin = time, .vcpu = vcpu,
@@ -226,22 +221,22 @@ static void find_nodes(struct call_track *t, const struct stack_node *to)
 
     for (; n; n = n->parent) {
         if (n->depth < t->open->len) {
-            struct call_slice *s = slice_at(t, n->depth);
+            struct call_slice *s = call_track_slice(t, n->depth);
 
             s->node = s->function == n->function &&
                       s->process == n->process ? n : NULL;
         }
     }
     for (unsigned i = 1; i < t->open->len; i++) {
-        if (!slice_at(t, i - 1)->node) {
-            slice_at(t, i)->node = NULL;
+        if (!call_track_slice(t, i - 1)->node) {
+            call_track_slice(t, i)->node = NULL;
         }
     }
 }
 
 static bool lacks_nodes(const struct call_track *t)
 {
-    return t->open->len && !slice_at(t, 0)->node;
+    return t->open->len && !call_track_slice(t, 0)->node;
 }
 
 /* The number of slices that are on the path to @to: the first ones */
@@ -255,7 +250,7 @@ static unsigned shared_slices(const struct call_track *t,
     }
     n = to ? to->depth + 1 : 0;
     for (; n && to; n--, to = to->parent) {
-        if (slice_at(t, n - 1)->node == to) {
+        if (call_track_slice(t, n - 1)->node == to) {
             break;
         }
     }
@@ -276,7 +271,7 @@ static void move_track(struct call_tracks *c, struct call_track *t,
         t->open = g_array_new(FALSE, FALSE, sizeof(struct call_slice));
     }
     for (unsigned i = 0; missed && i < t->open->len; i++) {
-        slice_at(t, i)->missed = true;
+        call_track_slice(t, i)->missed = true;
     }
     t->gaps = c->gaps;
     if (lacks_nodes(t)) {
@@ -343,7 +338,7 @@ static void on_moved(void *opaque, unsigned vcpu, uint64_t time,
 static void choose_open(struct call_track *t)
 {
     for (unsigned i = t->open ? t->open->len : 0; i; i--) {
-        struct call_slice *s = slice_at(t, i - 1);
+        struct call_slice *s = call_track_slice(t, i - 1);
 
         if (s->chosen) {
             break;
@@ -372,7 +367,7 @@ static void on_spent(void *opaque, unsigned vcpu, uint64_t time,
 static void forget_nodes(const struct call_track *t)
 {
     for (unsigned i = 0; t->open && i < t->open->len; i++) {
-        slice_at(t, i)->node = NULL;
+        call_track_slice(t, i)->node = NULL;
     }
 }
 

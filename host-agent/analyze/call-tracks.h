@@ -60,6 +60,12 @@ struct call_track {
 
 #define CALL_TRACKS_THREADS (UINT64_C(1) << 16)
 
+static inline struct call_slice *call_track_slice(const struct call_track *t,
+                                                  unsigned i)
+{
+    return &g_array_index(t->open, struct call_slice, i);
+}
+
 /**
  * struct call_tracks_ops - callbacks for slices that are chosen and long enough
  * @i:     of the slice in @open

@@ -78,19 +78,13 @@ static void print_json(const struct calls *c, const struct process *p,
     }
 }
 
-static const struct call_slice *slice_at(const struct call_track *t,
-                                         unsigned i)
-{
-    return &g_array_index(t->open, struct call_slice, i);
-}
-
 /* How deep a slice is below the task, or below the first one that is sought */
 static unsigned level(const struct calls *c, const struct call_track *t,
                       unsigned i)
 {
     unsigned first = i;
 
-    while (c->function && first && slice_at(t, first - 1)->sought) {
+    while (c->function && first && call_track_slice(t, first - 1)->sought) {
         first--;
     }
     return c->function ? i - first : i - 1;
@@ -99,7 +93,7 @@ static unsigned level(const struct calls *c, const struct call_track *t,
 static void print_name(const struct calls *c, const struct call_track *t,
                        unsigned i, const char *before, const char *after)
 {
-    const struct call_slice *s = slice_at(t, i);
+    const struct call_slice *s = call_track_slice(t, i);
     char name[256];
 
     cli_printf("%*s%s%s%s\n", 2 * (int)level(c, t, i), "", before,
@@ -110,7 +104,7 @@ static void print_name(const struct calls *c, const struct call_track *t,
 static void on_begin(void *opaque, struct call_track *t, unsigned i)
 {
     const struct calls *c = opaque;
-    const struct call_slice *s = slice_at(t, i);
+    const struct call_slice *s = call_track_slice(t, i);
 
     if (s->function && !c->json) {
         print_start(c, s->begin, s->vcpu, s->process);
@@ -122,7 +116,7 @@ static void on_begin(void *opaque, struct call_track *t, unsigned i)
 static void print_end(const struct calls *c, struct call_track *t, unsigned i,
                       uint64_t time, bool cut, bool whole)
 {
-    const struct call_slice *s = slice_at(t, i);
+    const struct call_slice *s = call_track_slice(t, i);
 
     if (!s->function) {
         return;

@@ -199,7 +199,7 @@ static void put_slice(struct perfetto_writer *w, struct call_track *t,
 
 static void put_begin(void *opaque, struct call_track *t, unsigned i)
 {
-    const struct call_slice *s = &g_array_index(t->open, struct call_slice, i);
+    const struct call_slice *s = call_track_slice(t, i);
 
     put_slice(opaque, t, s->begin, s);
 }
