@@ -243,22 +243,6 @@ static void say_result(const struct rr_options *o, const char *path,
     g_free(result->no_names);
 }
 
-static GArray *fingerprints_of(const char *path, GError **error)
-{
-    struct btrail_trace *trace;
-    int ret = btrail_trace_open(&trace, path);
-    GArray *prints;
-
-    if (ret) {
-        g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_PROTOCOL,
-                    "%s: %s", path, cli_strerror(ret));
-        return NULL;
-    }
-    prints = fingerprint_trace(trace, error);
-    btrail_trace_close(trace);
-    return prints;
-}
-
 GArray *rr_trace(struct rr_options *o, uint64_t until, const char *path,
                  struct rr_parted *parted, int *code)
 {
@@ -270,9 +254,8 @@ GArray *rr_trace(struct rr_options *o, uint64_t until, const char *path,
     if (until == UINT64_MAX && !has_checkpoints(o)) {
         options.checkpoints = rr_memory(o) / 2;
     }
-    if (tracer_run(&options, until, path, &result, &error)) {
-        prints = fingerprints_of(path, &error);
-    }
+    tracer_run(&options, until, path, &result, &error);
+    prints = result.prints;
     rr_end_progress(o);
     if (!prints && result.parted) {
         parted->icount = result.icount;

@@ -81,6 +81,7 @@ static int make_stream(struct session_streams *s, unsigned vcpu)
     }
     v->stream = btrail_stream_new(vcpu, btrail_output_sink(s->output),
                                   s->anywhere || resumes);
+    btrail_stream_observe(v->stream, s->observer);
     btrail_stream_begin(v->stream, v->start);
     return resumes ? btrail_stream_event(v->stream, BTRAIL_EVENT_GAP,
                                          BTRAIL_GAP_AGENT_LOST,

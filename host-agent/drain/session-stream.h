@@ -21,6 +21,7 @@
  * @anywhere:  a stream may begin at any index; the file says why
  * @drop:      lose records when the output is behind
  * @resume:    where streams continue, see struct btrail_session_options
+ * @observer:  sees what is kept, or NULL
  * @records, @filtered, @lost: see struct btrail_session_progress; atomic each
  * @unexplained: records missing without a GAP event of the producer
  *
@@ -32,6 +33,7 @@ struct session_streams {
     bool drop;
     const uint64_t *resume;
     unsigned n_resume;
+    const struct btrail_stream_observer *observer;
     struct btrail_output *output;
     struct btrail_filtering *filtering;
     struct btrail_session_code *code;

@@ -192,6 +192,7 @@ btrail_session_new(const struct btrail_session_options *options,
     s->streams.resume = s->resume;
     s->streams.n_resume = options->n_resume;
     s->streams.drop = options->drop;
+    s->streams.observer = options->observer;
     s->metadata = json_object_ref(options->metadata);
     s->done_fd = btrail_event_fd_new();
     s->fired_fd = btrail_event_fd_new();

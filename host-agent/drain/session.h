@@ -61,6 +61,8 @@ const char *btrail_session_mode_name(unsigned mode);
  *            and that is 0 from @n_resume on.  A GAP event, AGENT_LOST, of an
  *            unknown number stands for the records that are missing.  Copied
  * @keeping:  a trigger that starts it has acted already, in another process
+ * @observer: with mode continuous: sees what is kept, from the capture's
+ *            thread, until the session is finished; or NULL
  */
 struct btrail_session_options {
     struct btrail_store *store;
@@ -77,6 +79,7 @@ struct btrail_session_options {
     const uint64_t *resume;
     unsigned n_resume;
     bool keeping;
+    const struct btrail_stream_observer *observer;
 };
 
 /**

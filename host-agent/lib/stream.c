@@ -13,6 +13,7 @@ struct btrail_stream {
     struct btrail_block_sink *sink;
     struct btrail_encoder *encoder;
     struct btrail_block *block;
+    const struct btrail_stream_observer *observer;
     bool anywhere;
     bool started;
     bool ended;
@@ -36,6 +37,12 @@ struct btrail_stream *btrail_stream_new(unsigned vcpu,
     s->encoder = btrail_encoder_new();
     s->time.icount = BTRAIL_NO_ICOUNT;
     return s;
+}
+
+void btrail_stream_observe(struct btrail_stream *s,
+                           const struct btrail_stream_observer *observer)
+{
+    s->observer = observer;
 }
 
 void btrail_stream_free(struct btrail_stream *s)
@@ -110,6 +117,9 @@ static int need_block(struct btrail_stream *s)
 static void put_event(struct btrail_stream *s, const struct btrail_event *e)
 {
     btrail_block_add_event(s->block, e);
+    if (s->observer) {
+        s->observer->event(s->observer->opaque, s->vcpu, e);
+    }
     s->index = s->block->header.end_index;
     btrail_event_apply(e, &s->cr3, &s->time);
     s->ended |= e->type == BTRAIL_EVENT_END;
@@ -144,6 +154,9 @@ static int add_records(struct btrail_stream *s,
         step = MIN(MIN(n, room(s)), STEP);
         btrail_encoder_records(s->encoder, records, step);
         btrail_block_add_records(s->block, step);
+        if (s->observer) {
+            s->observer->records(s->observer->opaque, s->vcpu, records, step);
+        }
         s->index += step;
         records += step;
         n -= step;

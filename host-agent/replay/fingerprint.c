@@ -10,7 +10,7 @@
 
 #include "replay/fingerprint.h"
 
-#define HEAD        "backtrail fingerprints 1\n"
+#define HEAD        "backtrail fingerprints 2\n"
 /* A trace of 2^44 records has so many. */
 #define MAX_PRINTS  (1u << 24)
 #define MAX_TEXT    (1u << 30)
@@ -22,94 +22,179 @@ static bool library_error(GError **error, int ret)
     return false;
 }
 
+struct fingerprinter {
+    struct btrail_stream_observer observer;
+    GArray *next;               /* of struct fingerprint, by vCPU */
+    GPtrArray *made;            /* of GArray of struct fingerprint, by vCPU */
+    bool lacks;
+    uint64_t lacks_behind;      /* this number of records */
+};
+
 /*
  * Each step is one-to-one in the state and in what is added, so that records
- * that differ once always make states that differ.
+ * that differ once always make states that differ.  The two halves do not wait
+ * for each other.
  */
-static inline void chain_number(uint64_t chain[2], uint64_t n)
+static inline void chain_numbers(uint64_t *a, uint64_t *b, uint64_t m,
+                                 uint64_t n)
 {
-    chain[0] = (chain[0] ^ n) * UINT64_C(0x9e3779b97f4a7c15);
-    chain[0] ^= chain[0] >> 29;
-    chain[1] = (chain[1] ^ chain[0]) * UINT64_C(0xff51afd7ed558ccd);
-    chain[1] ^= chain[1] >> 32;
+    *a = (*a ^ m) * UINT64_C(0x9e3779b97f4a7c15);
+    *a ^= *a >> 29;
+    *b = (*b ^ n) * UINT64_C(0xff51afd7ed558ccd);
+    *b ^= *b >> 32;
 }
 
-static inline void chain_record(uint64_t chain[2],
-                                const struct btrail_record *r)
+/* The flags are in both halves: no change of an address hides a change of them. */
+static void chain_records(uint64_t chain[2], const struct btrail_record *r,
+                          size_t n)
 {
-    chain_number(chain, r->from);
-    chain_number(chain, r->to);
-    chain_number(chain, r->flags);
+    uint64_t a = chain[0], b = chain[1];
+
+    for (size_t i = 0; i < n; i++) {
+        uint64_t flags = r[i].flags * UINT64_C(0xd6e8feb86659fd93);
+
+        chain_numbers(&a, &b, r[i].from ^ flags,
+                      r[i].to + (flags << 32 | flags >> 32));
+    }
+    chain[0] = a;
+    chain[1] = b;
 }
 
-/* Adds the records of a batch, and a fingerprint wherever one is due. */
-static void add_records(GArray *prints, struct fingerprint *p,
-                        const struct btrail_batch *b)
+static struct fingerprint *stream_of(struct fingerprinter *f, unsigned vcpu)
 {
-    for (size_t i = 0; i < b->count; i++) {
-        chain_record(p->chain, &b->records[i]);
-        if (++p->records % FINGERPRINT_INTERVAL == 0) {
-            g_array_append_vals(prints, p, 1);
+    while (f->next->len <= vcpu) {
+        struct fingerprint p = { .vcpu = f->next->len };
+
+        g_array_append_val(f->next, p);
+        g_ptr_array_add(f->made, g_array_new(FALSE, FALSE, sizeof(p)));
+    }
+    return &g_array_index(f->next, struct fingerprint, vcpu);
+}
+
+/* Adds records, and a fingerprint wherever one is due. */
+static void add_records(void *opaque, unsigned vcpu,
+                        const struct btrail_record *records, size_t n)
+{
+    struct fingerprinter *f = opaque;
+    struct fingerprint *p = stream_of(f, vcpu);
+
+    while (n) {
+        size_t left = FINGERPRINT_INTERVAL - p->records % FINGERPRINT_INTERVAL;
+        size_t step = MIN(n, left);
+
+        chain_records(p->chain, records, step);
+        p->records += step;
+        if (step == left) {
+            g_array_append_vals(g_ptr_array_index(f->made, vcpu), p, 1);
         }
+        records += step;
+        n -= step;
     }
 }
 
-/* False if an event says that the trace is not whole. */
-static bool add_event(struct fingerprint *p, const struct btrail_event *e,
-                      GError **error)
+static void add_event(void *opaque, unsigned vcpu,
+                      const struct btrail_event *e)
 {
+    struct fingerprinter *f = opaque;
+    struct fingerprint *p = stream_of(f, vcpu);
+
     if (e->type == BTRAIL_EVENT_CR3) {
-        chain_number(p->chain, e->data[0]);
+        chain_numbers(&p->chain[0], &p->chain[1], e->data[0], e->data[0]);
     }
-    if (e->type == BTRAIL_EVENT_GAP && e->data[0]) {
+    if (e->type == BTRAIL_EVENT_GAP && e->data[0] && !f->lacks) {
+        f->lacks = true;
+        f->lacks_behind = p->records;
+    }
+}
+
+struct fingerprinter *fingerprinter_new(void)
+{
+    struct fingerprinter *f = g_new0(struct fingerprinter, 1);
+
+    f->observer = (struct btrail_stream_observer) {
+        .records = add_records,
+        .event = add_event,
+        .opaque = f,
+    };
+    f->next = g_array_new(FALSE, FALSE, sizeof(struct fingerprint));
+    f->made = g_ptr_array_new_with_free_func((GDestroyNotify)g_array_unref);
+    return f;
+}
+
+void fingerprinter_free(struct fingerprinter *f)
+{
+    if (f) {
+        g_array_unref(f->next);
+        g_ptr_array_unref(f->made);
+        g_free(f);
+    }
+}
+
+const struct btrail_stream_observer *
+fingerprinter_observer(struct fingerprinter *f)
+{
+    return &f->observer;
+}
+
+GArray *fingerprinter_finish(struct fingerprinter *f, GError **error)
+{
+    GArray *prints;
+
+    if (f->lacks) {
         g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_PROTOCOL,
                     "the trace lacks records behind %" G_GUINT64_FORMAT,
-                    p->records);
-        return false;
+                    f->lacks_behind);
+        return NULL;
     }
-    return true;
+    prints = g_array_new(FALSE, FALSE, sizeof(struct fingerprint));
+    for (unsigned i = 0; i < f->next->len; i++) {
+        const struct fingerprint *last = stream_of(f, i);
+        const GArray *made = g_ptr_array_index(f->made, i);
+
+        g_array_append_vals(prints, made->data, made->len);
+        if (last->records % FINGERPRINT_INTERVAL) {
+            g_array_append_vals(prints, last, 1);
+        }
+    }
+    return prints;
 }
 
-static bool add_stream(GArray *prints, const struct btrail_trace *trace,
-                       unsigned vcpu, GError **error)
+static bool add_stream(struct fingerprinter *f,
+                       const struct btrail_trace *trace, unsigned vcpu,
+                       GError **error)
 {
-    struct fingerprint p = { .vcpu = vcpu };
     struct btrail_cursor *cursor;
     struct btrail_batch batch;
-    bool ok = true;
     int ret = btrail_cursor_open(&cursor, trace, vcpu, 0);
 
     if (ret) {
         return library_error(error, ret);
     }
-    while (ok && !(ret = btrail_cursor_next(cursor, &batch))) {
+    while (!f->lacks && !(ret = btrail_cursor_next(cursor, &batch))) {
         if (batch.event) {
-            ok = add_event(&p, batch.event, error);
+            add_event(f, vcpu, batch.event);
         } else {
-            add_records(prints, &p, &batch);
+            add_records(f, vcpu, batch.records, batch.count);
         }
     }
     btrail_cursor_close(cursor);
-    if (!ok || ret != -BTRAIL_ERR_END) {
-        return ok ? library_error(error, ret) : false;
-    }
-    if (p.records % FINGERPRINT_INTERVAL) {
-        g_array_append_val(prints, p);
-    }
-    return true;
+    return f->lacks || ret == -BTRAIL_ERR_END || library_error(error, ret);
 }
 
 GArray *fingerprint_trace(const struct btrail_trace *trace, GError **error)
 {
-    GArray *prints = g_array_new(FALSE, FALSE, sizeof(struct fingerprint));
+    struct fingerprinter *f = fingerprinter_new();
     struct btrail_stream_info stream;
+    GArray *prints = NULL;
+    bool ok = true;
 
-    for (unsigned i = 0; !btrail_trace_stream(trace, i, &stream); i++) {
-        if (!add_stream(prints, trace, stream.vcpu, error)) {
-            g_array_unref(prints);
-            return NULL;
-        }
+    for (unsigned i = 0; ok && !btrail_trace_stream(trace, i, &stream); i++) {
+        ok = add_stream(f, trace, stream.vcpu, error);
     }
+    if (ok) {
+        prints = fingerprinter_finish(f, error);
+    }
+    fingerprinter_free(f);
     return prints;
 }
 

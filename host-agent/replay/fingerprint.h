@@ -12,6 +12,7 @@
 #define BTRAIL_FINGERPRINT_H
 
 #include "backtrail/trace.h"
+#include "lib/internal/stream.h"
 #include "util/agent-error.h"
 
 /* Records between two fingerprints of a vCPU */
@@ -29,8 +30,21 @@ struct fingerprint {
     uint64_t chain[2];
 };
 
-/* Those of a trace, of struct fingerprint, and at the end of each stream; a
+/* Fingerprints that are being made of streams */
+struct fingerprinter;
+
+struct fingerprinter *fingerprinter_new(void);
+void fingerprinter_free(struct fingerprinter *f);
+
+/* What shows it the streams of a trace while that is written */
+const struct btrail_stream_observer *
+fingerprinter_observer(struct fingerprinter *f);
+
+/* What it has made, of struct fingerprint, and at the end of each stream; a
  * record that is missing is an error. */
+GArray *fingerprinter_finish(struct fingerprinter *f, GError **error);
+
+/* The same, of a trace that is there */
 GArray *fingerprint_trace(const struct btrail_trace *trace, GError **error);
 
 /* Writes them into a file, and reads them. */

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "drain/capture.h"
+#include "replay/fingerprint.h"
 #include "replay/saved-checkpoints.h"
 #include "replay/tracer.h"
 #include "util/json.h"
@@ -28,6 +29,7 @@ struct tracer {
     struct player *player;
     struct btrail_session *session;
     struct btrail_capture *capture;
+    struct fingerprinter *fingerprinter;
 };
 
 static JsonObject *metadata(const struct recording *r)
@@ -41,7 +43,10 @@ static bool open_session(struct tracer *t, const struct recording *r,
 {
     const struct btrail_store_options store = { .path = path };
     g_autoptr(JsonObject) facts = metadata(r);
-    struct btrail_session_options options = { .metadata = facts };
+    struct btrail_session_options options = {
+        .metadata = facts,
+        .observer = fingerprinter_observer(t->fingerprinter),
+    };
 
     /* A link in somebody's recording would lead out of it. */
     if ((unlink(path) && errno != ENOENT) ||
@@ -131,7 +136,8 @@ static bool finish(struct tracer *t, bool ok, struct tracer_result *result,
                     "the trace of the replay lacks records");
         ok = false;
     }
-    return ok;
+    result->prints = ok ? fingerprinter_finish(t->fingerprinter, error) : NULL;
+    return result->prints;
 }
 
 static bool play(struct tracer *t, uint64_t until,
@@ -209,7 +215,7 @@ bool tracer_run(const struct player_options *options, uint64_t until,
                 GError **error)
 {
     struct player_options o = *options;
-    struct tracer t = { NULL };
+    struct tracer t = { .fingerprinter = fingerprinter_new() };
     bool ok;
 
     memset(result, 0, sizeof(*result));
@@ -217,6 +223,7 @@ bool tracer_run(const struct player_options *options, uint64_t until,
     o.interval_ms = INTERVAL_MS;
     t.player = player_start(&o, error);
     if (!t.player) {
+        fingerprinter_free(t.fingerprinter);
         return false;
     }
     ok = open_session(&t, o.recording, path, error) &&
@@ -228,6 +235,7 @@ bool tracer_run(const struct player_options *options, uint64_t until,
     }
     ok = finish(&t, ok, result, error);
     player_free(t.player);
+    fingerprinter_free(t.fingerprinter);
     if (!ok) {
         unlink(path);
         g_clear_pointer(&result->no_names, g_free);

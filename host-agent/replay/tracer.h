@@ -10,6 +10,7 @@
 
 /**
  * struct tracer_result
+ * @prints:   of the trace, see fingerprint.h; the caller's
  * @records:  in the trace
  * @icount:   instruction at which the replay ended
  * @parted:   QEMU could not go on at @icount, where the log has something else
@@ -20,6 +21,7 @@
  *            or NULL
  */
 struct tracer_result {
+    GArray *prints;
     uint64_t records;
     uint64_t icount;
     bool parted;

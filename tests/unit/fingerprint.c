@@ -22,22 +22,22 @@ struct change {
     unsigned vcpus;             /* if not one; the last one is different */
 };
 
-static void write_trace(const char *path, const struct change *c)
+typedef void put_slab(void *opaque, unsigned vcpu,
+                      const struct btrail_slab *slab);
+
+static void make_slabs(const struct change *c, put_slab *put, void *opaque)
 {
     g_autofree struct btrail_record *records =
         g_new(struct btrail_record, SLAB);
     unsigned slab_size = c->slab ? c->slab : SLAB;
     uint64_t all = RECORDS - c->less;
-    struct btrail_writer *w;
 
-    g_assert_cmpint(btrail_writer_open(&w, path, BTRAIL_WRITER_REPLACE), ==,
-                    0);
     for (uint64_t first = 0; first < all; first += slab_size) {
         uint64_t n = MIN(slab_size, all - first);
         struct btrail_event events[2] = {
             /* The host's time is another one in each replay. */
             { .type = BTRAIL_EVENT_TIME, .index = first,
-              .data = { first + (uintptr_t)w, first, first } },
+              .data = { first + (uintptr_t)opaque, first, first } },
             { .type = BTRAIL_EVENT_CR3, .index = c->index,
               .data = { c->cr3 } },
         };
@@ -51,7 +51,7 @@ static void write_trace(const char *path, const struct change *c)
                                                   (first + i) % 555, 0 };
         }
         for (unsigned vcpu = 0; vcpu + 1 < c->vcpus; vcpu++) {
-            g_assert_cmpint(btrail_writer_append(w, vcpu, &slab), ==, 0);
+            put(opaque, vcpu, &slab);
         }
         if (c->index >= first && c->index < first + n) {
             records[c->index - first].from += c->add.from;
@@ -59,9 +59,23 @@ static void write_trace(const char *path, const struct change *c)
             records[c->index - first].flags += c->add.flags;
             slab.n_events += c->cr3 != 0;
         }
-        g_assert_cmpint(btrail_writer_append(w, MAX(c->vcpus, 1) - 1, &slab),
-                        ==, 0);
+        put(opaque, MAX(c->vcpus, 1) - 1, &slab);
     }
+}
+
+static void put_to_writer(void *opaque, unsigned vcpu,
+                          const struct btrail_slab *slab)
+{
+    g_assert_cmpint(btrail_writer_append(opaque, vcpu, slab), ==, 0);
+}
+
+static void write_trace(const char *path, const struct change *c)
+{
+    struct btrail_writer *w;
+
+    g_assert_cmpint(btrail_writer_open(&w, path, BTRAIL_WRITER_REPLACE), ==,
+                    0);
+    make_slabs(c, put_to_writer, w);
     g_assert_cmpint(btrail_writer_close(w), ==, 0);
 }
 
@@ -87,6 +101,60 @@ static void close_side(struct side *s)
     btrail_trace_close(s->trace);
     sample_remove(s->path);
     g_array_unref(s->prints);
+}
+
+static struct btrail_block *get_block(struct btrail_block_sink *sink)
+{
+    return btrail_block_new();
+}
+
+static int drop_block(struct btrail_block_sink *sink,
+                      struct btrail_block *block)
+{
+    btrail_block_free(block);
+    return 0;
+}
+
+static void put_to_stream(void *opaque, unsigned vcpu,
+                          const struct btrail_slab *slab)
+{
+    struct btrail_stream **streams = opaque;
+
+    g_assert_cmpint(btrail_stream_append(streams[vcpu], slab,
+                                         BTRAIL_GAP_CORRUPT), ==, 0);
+}
+
+/* Those of a trace that is being written are those of the file. */
+static void test_written(void)
+{
+    static const struct change changes[] = {
+        { .index = UINT64_MAX },
+        { .index = 70000, .cr3 = 0x1000, .slab = 1000 },
+        { .index = 5, .add = { 0, 1, 0 }, .vcpus = 2 },
+    };
+    struct btrail_block_sink sink = { get_block, drop_block };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(changes); i++) {
+        struct fingerprinter *f = fingerprinter_new();
+        struct btrail_stream *streams[2];
+        g_autoptr(GArray) prints = NULL;
+        struct side file;
+
+        for (unsigned vcpu = 0; vcpu < 2; vcpu++) {
+            streams[vcpu] = btrail_stream_new(vcpu, &sink, false);
+            btrail_stream_observe(streams[vcpu], fingerprinter_observer(f));
+        }
+        make_slabs(&changes[i], put_to_stream, streams);
+        prints = fingerprinter_finish(f, NULL);
+        open_side(&file, &changes[i]);
+        g_assert_cmpmem(prints->data, prints->len * sizeof(struct fingerprint),
+                        file.prints->data,
+                        file.prints->len * sizeof(struct fingerprint));
+        close_side(&file);
+        btrail_stream_free(streams[0]);
+        btrail_stream_free(streams[1]);
+        fingerprinter_free(f);
+    }
 }
 
 static void test_same(void)
@@ -232,12 +300,12 @@ static void test_gap(void)
 static void test_file(void)
 {
     static const char *const wrong[] = {
-        "", "backtrail fingerprints 1", "backtrail fingerprints 2\n",
-        "backtrail fingerprints 1\n0 1 00000000000000000000000000000000",
-        "backtrail fingerprints 1\n0 1 0\n",
-        "backtrail fingerprints 1\n0 1 0000000000000000000000000000000g\n",
-        "backtrail fingerprints 1\n0 1 00000000000000000000000000000000 1\n",
-        "backtrail fingerprints 1\nx\n",
+        "", "backtrail fingerprints 2", "backtrail fingerprints 1\n",
+        "backtrail fingerprints 2\n0 1 00000000000000000000000000000000",
+        "backtrail fingerprints 2\n0 1 0\n",
+        "backtrail fingerprints 2\n0 1 0000000000000000000000000000000g\n",
+        "backtrail fingerprints 2\n0 1 00000000000000000000000000000000 1\n",
+        "backtrail fingerprints 2\nx\n",
     };
     GArray *prints = g_array_new(FALSE, FALSE, sizeof(struct fingerprint));
     struct fingerprint p = { 3, 77, { 1, UINT64_MAX } };
@@ -271,6 +339,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/fingerprint/several", test_several);
+    g_test_add_func("/fingerprint/written", test_written);
     g_test_add_func("/fingerprint/same", test_same);
     g_test_add_func("/fingerprint/different", test_different);
     g_test_add_func("/fingerprint/page-tables", test_page_tables);

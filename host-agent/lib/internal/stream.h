@@ -18,6 +18,21 @@ struct btrail_block_sink {
     int (*put)(struct btrail_block_sink *sink, struct btrail_block *block);
 };
 
+/**
+ * struct btrail_stream_observer - who gets to see what streams get
+ * @records: records that were added, in their order; others may change them at
+ *           any time
+ * @event:   an event that was added behind them
+ *
+ * What an observer sees is what a cursor over the finished stream finds.
+ */
+struct btrail_stream_observer {
+    void (*records)(void *opaque, unsigned vcpu,
+                    const struct btrail_record *records, size_t n);
+    void (*event)(void *opaque, unsigned vcpu, const struct btrail_event *e);
+    void *opaque;
+};
+
 struct btrail_stream;
 
 /*
@@ -27,6 +42,10 @@ struct btrail_stream;
 struct btrail_stream *btrail_stream_new(unsigned vcpu,
                                         struct btrail_block_sink *sink,
                                         bool anywhere);
+
+/* Has an observer, which must exist as long, see all that is added from now. */
+void btrail_stream_observe(struct btrail_stream *s,
+                           const struct btrail_stream_observer *observer);
 
 /* Discards what has not been flushed. */
 void btrail_stream_free(struct btrail_stream *s);
