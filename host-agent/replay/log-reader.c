@@ -5,7 +5,7 @@
 
 #include "replay/log-reader.h"
 
-#define VERSION         0xe0200d
+#define VERSION         0xe0200e
 #define HEADER_REST     8       /* offset of nothing */
 
 /* Of struct InputEvent, and of a key */

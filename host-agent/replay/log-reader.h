@@ -3,7 +3,7 @@
  * The events of QEMU's log of a recording, in their order
  *
  * Their format is that of QEMU's replay/replay-internal.h, with version
- * 0xe0200d: an event is a byte and what belongs to it, and all numbers are
+ * 0xe0200e: an event is a byte and what belongs to it, and all numbers are
  * big-endian.
  */
 

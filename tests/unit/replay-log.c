@@ -60,7 +60,7 @@ static GByteArray *start(void)
 {
     GByteArray *log = g_byte_array_new();
 
-    put(log, 0xe0200d, 4);
+    put(log, 0xe0200e, 4);
     put(log, 0, 8);
     return log;
 }
@@ -230,7 +230,7 @@ static void test_start(void)
     struct replay_log_place place;
     struct log_start start = { .icount = 5000 };
 
-    put(log, 0xe0200d, 4);
+    put(log, 0xe0200e, 4);
     put(log, 0, 8);
     put(log, 0xff, 1);
     start.offset = log->len;

@@ -102,7 +102,7 @@ static void setup(struct fixture *f, gconstpointer data)
     f->path = g_build_filename(f->folder, "log", NULL);
     f->log = g_byte_array_new();
     f->owners = g_array_new(FALSE, FALSE, sizeof(uint32_t));
-    put(f, 0xe0200d, 4);
+    put(f, 0xe0200e, 4);
     put(f, 0, 8);
 }
 
