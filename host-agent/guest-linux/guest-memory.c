@@ -4,8 +4,13 @@
  */
 
 #include <errno.h>
+#include <fcntl.h>
 #include <glib.h>
+#include <linux/magic.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "guest-linux/guest-memory.h"
@@ -17,7 +22,8 @@ struct ram_range {
     uint64_t size;
     int fd;
     uint64_t offset;
-    const uint8_t *bytes;
+    const uint8_t *bytes;       /* where the range can be read, or NULL */
+    bool mapped;                /* they are a mapping of the file */
 };
 
 struct guest_memory {
@@ -43,52 +49,99 @@ struct guest_memory *guest_memory_new(void)
 void guest_memory_free(struct guest_memory *m)
 {
     for (unsigned i = 0; m && i < m->n; i++) {
-        if (!m->ranges[i].bytes) {
-            close(m->ranges[i].fd);
+        struct ram_range *r = &m->ranges[i];
+
+        if (r->mapped) {
+            munmap((void *)r->bytes, r->size);
+        }
+        if (r->fd >= 0) {
+            close(r->fd);
         }
     }
     g_free(m);
 }
 
-static bool add_range(struct guest_memory *m, const struct ram_range *r)
+/* The index in the order of addresses at which a range belongs */
+static unsigned place(const struct guest_memory *m, const struct ram_range *r)
 {
-    unsigned i;
+    unsigned i = 0;
 
-    if (m->n == GUEST_RANGES_MAX || !r->size ||
-        (r->address | r->size | r->offset) % GUEST_PAGE_SIZE ||
-        r->size > UINT64_MAX - r->address ||
-        r->offset > INT64_MAX || r->size > INT64_MAX - r->offset) {
-        return false;
+    while (i < m->n && m->ranges[i].address < r->address) {
+        i++;
     }
-    for (i = 0; i < m->n && m->ranges[i].address < r->address; i++) {
-        continue;
-    }
-    if ((i && m->ranges[i - 1].address + m->ranges[i - 1].size >
-         r->address) ||
-        (i < m->n && r->address + r->size > m->ranges[i].address)) {
-        return false;
-    }
+    return i;
+}
+
+/* May it be added? */
+static bool is_sound(const struct guest_memory *m, const struct ram_range *r)
+{
+    unsigned i = place(m, r);
+
+    return m->n < GUEST_RANGES_MAX && r->size &&
+           !((r->address | r->size | r->offset) % GUEST_PAGE_SIZE) &&
+           r->size <= UINT64_MAX - r->address &&
+           r->offset <= INT64_MAX && r->size <= INT64_MAX - r->offset &&
+           (!i || m->ranges[i - 1].address + m->ranges[i - 1].size <=
+            r->address) &&
+           (i == m->n || r->address + r->size <= m->ranges[i].address);
+}
+
+static void add_range(struct guest_memory *m, const struct ram_range *r)
+{
+    unsigned i = place(m, r);
+
     memmove(&m->ranges[i + 1], &m->ranges[i],
             (m->n - i) * sizeof(m->ranges[0]));
     m->ranges[i] = *r;
     m->n++;
-    return true;
+}
+
+/*
+ * Can no access to the range fail?  The file cannot shrink, and its pages are
+ * made as they are needed; there may be no huge page to make.
+ */
+static bool is_safe_to_map(const struct ram_range *r)
+{
+    int seals = fcntl(r->fd, F_GET_SEALS);
+    struct statfs fs;
+    struct stat st;
+
+    return seals >= 0 && (seals & F_SEAL_SHRINK) &&
+           !fstatfs(r->fd, &fs) && fs.f_type == TMPFS_MAGIC &&
+           !fstat(r->fd, &st) && st.st_size >= 0 &&
+           r->offset + r->size <= (uint64_t)st.st_size;
 }
 
 bool guest_memory_add_file(struct guest_memory *m, uint64_t address,
                            uint64_t size, int fd, uint64_t offset)
 {
-    struct ram_range r = { address, size, fd, offset, NULL };
+    struct ram_range r = { address, size, fd, offset, NULL, false };
+    void *bytes = MAP_FAILED;
 
-    return fd >= 0 && add_range(m, &r);
+    if (fd < 0 || !is_sound(m, &r)) {
+        return false;
+    }
+    if (is_safe_to_map(&r)) {
+        bytes = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, (off_t)offset);
+    }
+    if (bytes != MAP_FAILED) {
+        r.bytes = bytes;
+        r.mapped = true;
+    }
+    add_range(m, &r);
+    return true;
 }
 
 bool guest_memory_add_bytes(struct guest_memory *m, uint64_t address,
                             uint64_t size, const void *bytes)
 {
-    struct ram_range r = { address, size, -1, 0, bytes };
+    struct ram_range r = { address, size, -1, 0, bytes, false };
 
-    return bytes && add_range(m, &r);
+    if (!bytes || !is_sound(m, &r)) {
+        return false;
+    }
+    add_range(m, &r);
+    return true;
 }
 
 struct guest_memory *guest_memory_open(const struct guest_memory_files *files)
@@ -173,7 +226,7 @@ static uint64_t find_in(const struct ram_range *r, uint64_t from,
     for (at = from; at < r->size; at += n) {
         uint64_t i;
 
-        if (!r->bytes) {
+        if (r->fd >= 0) {
             off_t data = lseek(r->fd, (off_t)(r->offset + at), SEEK_DATA);
 
             if (data < 0 && errno == ENXIO) {

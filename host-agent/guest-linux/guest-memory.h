@@ -2,8 +2,8 @@
 /*
  * A guest's RAM, which is read while the guest runs
  *
- * It is read with pread(2) and not mapped: a file that is truncated is then an
- * error and not a SIGBUS, and a hole in it stays a hole.
+ * It is read with pread(2) and not mapped unless the file is sealed against
+ * that: one that is truncated is then an error and not a SIGBUS.
  */
 
 #ifndef GUEST_MEMORY_H

@@ -15,14 +15,15 @@
 
 static int file(uint64_t size)
 {
-    int fd = memfd_create("guest", MFD_CLOEXEC);
+    int fd = memfd_create("guest", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
     g_assert_cmpint(fd, >=, 0);
     g_assert_cmpint(ftruncate(fd, (off_t)size), ==, 0);
     return fd;
 }
 
-static void test_read(void)
+/* A file that cannot shrink is mapped. */
+static void read_file(bool sealed)
 {
     struct guest_memory *m = guest_memory_new();
     int fd = file(4 * PAGE);
@@ -31,6 +32,9 @@ static void test_read(void)
 
     memset(bytes, 'b', sizeof(bytes));
     g_assert_cmpint(pwrite(fd, "12345678", 8, 2 * PAGE - 4), ==, 8);
+    if (sealed) {
+        g_assert_cmpint(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), ==, 0);
+    }
     /* What is the second half of the file comes first. */
     g_assert_true(guest_memory_add_file(m, 5 * PAGE, 2 * PAGE, dup(fd), 0));
     g_assert_true(guest_memory_add_file(m, 3 * PAGE, 2 * PAGE, fd, 2 * PAGE));
@@ -48,13 +52,28 @@ static void test_read(void)
     g_assert_false(guest_memory_read(m, UINT64_MAX, buf, 2));
     g_assert_false(guest_memory_read(m, 0, buf, 1));
     g_assert_true(guest_memory_read(m, 0, buf, 0));
+    /* What the guest writes later is seen. */
+    g_assert_cmpint(pwrite(fd, "9", 1, 2 * PAGE), ==, 1);
+    g_assert_true(guest_memory_read(m, 3 * PAGE, buf, 2));
+    g_assert_cmpmem(buf, 2, "96", 2);
+    /* A range that the file does not have */
+    g_assert_true(guest_memory_add_file(m, 20 * PAGE, 2 * PAGE, dup(fd),
+                                        3 * PAGE));
+    g_assert_true(guest_memory_read(m, 20 * PAGE, buf, 8));
+    g_assert_false(guest_memory_read(m, 21 * PAGE, buf, 8));
 
     /* Somebody cuts it off. */
-    g_assert_cmpint(ftruncate(fd, PAGE), ==, 0);
+    g_assert_cmpint(ftruncate(fd, PAGE), ==, sealed ? -1 : 0);
     g_assert_true(guest_memory_read(m, 5 * PAGE, buf, 8));
-    g_assert_false(guest_memory_read(m, 6 * PAGE, buf, 8));
+    g_assert_true(guest_memory_read(m, 6 * PAGE, buf, 8) == sealed);
     g_assert_cmphex(guest_memory_find_page(m, 0, "x", 1), ==, UINT64_MAX);
     guest_memory_free(m);
+}
+
+static void test_read(void)
+{
+    read_file(false);
+    read_file(true);
 }
 
 static void test_add(void)
