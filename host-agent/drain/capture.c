@@ -32,7 +32,7 @@
  * So nap before going to sleep, for a fraction of the time that fills a buffer.
  */
 #define NAP_NS              50000
-#define NAPS                20
+#define NAPS                3
 
 /*
  * While the limit of CPU time is exceeded, the thread waits in steps of this
