@@ -5,9 +5,12 @@
 
 #include <glib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "gdb/block-index.h"
 #include "util/hash.h"
+
+#define NICE        10
 
 #define LINE_SHIFT  6
 /* A block of more lines is no block of a program. */
@@ -151,6 +154,8 @@ static gpointer read_trace(gpointer opaque)
     bool ok = true;
     int ret = btrail_cursor_open(&cursor, x->trace, x->vcpu, 0);
 
+    /* Of this thread only, as Linux has it: what the user waits for is first. */
+    setpriority(PRIO_PROCESS, 0, NICE);
     if (ret) {
         return NULL;
     }

@@ -22,6 +22,9 @@ struct lane {
     struct btrail_cursor *cursor;
     GArray *marks;
     struct block_index *index;
+    /* The answer of history_at() for instructions [last.count, last_until) */
+    struct history_place last;
+    uint64_t last_until;
 };
 
 struct history {
@@ -128,17 +131,38 @@ static struct lane *lane_of(struct history *h, unsigned vcpu)
     return NULL;
 }
 
+/* How many records of a batch were there when an instruction was reached */
+static size_t records_up_to(const struct btrail_batch *b, uint64_t icount)
+{
+    size_t low = 0, high = b->count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (btrail_record_icount(&b->records[middle], &b->time) <= icount) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
 bool history_at(struct history *h, unsigned vcpu, uint64_t icount,
                 struct history_place *place)
 {
     struct lane *l = lane_of(h, vcpu);
     struct btrail_batch b;
+    uint64_t from, until = UINT64_MAX;
     bool any = false;
-    uint64_t from;
     unsigned n;
 
     if (!l) {
         return false;
+    }
+    if (icount >= l->last.count && icount < l->last_until) {
+        *place = l->last;
+        return true;
     }
     n = l->marks->len ? BTRAIL_UP_TO(l->marks->data, l->marks->len,
                                      struct mark, icount, icount) : 0;
@@ -147,20 +171,26 @@ bool history_at(struct history *h, unsigned vcpu, uint64_t icount,
         return false;
     }
     while (!btrail_cursor_next(l->cursor, &b)) {
-        for (size_t i = 0; !b.event && i < b.count; i++) {
-            uint64_t count = btrail_record_icount(&b.records[i], &b.time);
+        size_t i = b.event ? 0 : records_up_to(&b, icount);
 
-            if (count > icount) {
-                return any;
-            }
+        if (i) {
             *place = (struct history_place) {
-                b.index + i, count,
+                b.index + i - 1,
+                btrail_record_icount(&b.records[i - 1], &b.time),
                 btrail_record_icount(b.records, &b.time),
                 btrail_record_icount(&b.records[b.count - 1], &b.time),
                 b.time, b.task, b.cr3,
             };
             any = true;
         }
+        if (!b.event && i < b.count) {
+            until = btrail_record_icount(&b.records[i], &b.time);
+            break;
+        }
+    }
+    if (any) {
+        l->last = *place;
+        l->last_until = until;
     }
     return any;
 }

@@ -23,7 +23,7 @@
 #define SAVE_NAME   "save-checkpoints"
 /* Host time of this replay between two checkpoints: a replay that is not traced
  * comes as far in less than half of it. */
-#define INTERVAL_MS 100
+#define INTERVAL_MS 30
 
 struct tracer {
     struct player *player;
