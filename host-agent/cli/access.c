@@ -10,24 +10,32 @@
 
 #include "cli/access.h"
 
+static bool is_member(const struct cli_user *user, gid_t gid)
+{
+    for (unsigned i = 0; i < user->ngroups; i++) {
+        if (user->groups[i] == gid) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void cli_user_init(struct cli_user *user, uid_t uid, gid_t gid)
 {
     const struct passwd *known = getpwuid(uid);
-    const char *name = known ? known->pw_name : NULL;
     int n = 16, room;
 
     *user = (struct cli_user) { .uid = uid, .gid = gid };
     do {
         room = n;
-        user->groups = g_renew(gid_t, user->groups, room);
+        user->groups = g_renew(gid_t, user->groups, room + 1);
         /* Sets @n to the number of groups if there are more. */
-    } while (name && getgrouplist(name, gid, user->groups, &n) < 0 &&
-             n > room);
-    if (!name) {
-        user->groups[0] = gid;
-        n = 1;
+    } while (known && getgrouplist(known->pw_name, known->pw_gid, user->groups,
+                                   &n) < 0 && n > room);
+    user->ngroups = known ? MIN(n, room) : 0;
+    if (!is_member(user, gid)) {
+        user->groups[user->ngroups++] = gid;
     }
-    user->ngroups = MIN(n, room);
 }
 
 void cli_user_clear(struct cli_user *user)
@@ -47,16 +55,6 @@ bool cli_user_parse(struct cli_user *user, const char *label)
     }
     cli_user_init(user, uid, gid);
     return true;
-}
-
-static bool is_member(const struct cli_user *user, gid_t gid)
-{
-    for (unsigned i = 0; i < user->ngroups; i++) {
-        if (user->groups[i] == gid) {
-            return true;
-        }
-    }
-    return false;
 }
 
 bool cli_user_may(const struct cli_user *user, const struct stat *st,

@@ -12,7 +12,9 @@
 
 /**
  * struct cli_user - the user that libvirt runs processes as
- * @groups: @gid, and all groups that the host's databases have for the user
+ * @groups: @gid, and all groups that the host's databases have for the user.
+ *          The user's own group there is one, even if @gid is another: Debian's
+ *          libvirt-qemu is in the group kvm only so
  *
  * root has no privileges: libvirt drops its capabilities.
  */

@@ -76,6 +76,7 @@ static void test_groups(void)
     while ((entry = getpwent()) && seen < 100) {
         g_autofree char *name = g_strdup(entry->pw_name);
         uid_t uid = entry->pw_uid;
+        gid_t own = entry->pw_gid;
         struct passwd *first = getpwuid(uid);
         struct group *group;
         struct cli_user user;
@@ -85,9 +86,11 @@ static void test_groups(void)
         }
         cli_user_init(&user, uid, GROUP);
         seen++;
+        g_assert_cmpuint(user.gid, ==, GROUP);
+        g_assert_cmpuint(user.groups[user.ngroups - 1], ==, GROUP);
         setgrent();
         while ((group = getgrent())) {
-            bool member = group->gr_gid == GROUP, has = false;
+            bool member = group->gr_gid == own, has = false;
             unsigned i;
 
             for (i = 0; group->gr_mem[i]; i++) {
