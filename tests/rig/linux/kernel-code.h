@@ -29,11 +29,12 @@ enum kind {
 
 struct instruction {
     enum kind kind;
-    unsigned length;
+    unsigned length;        /* 0: not looked at so far */
 };
 
 static uint64_t text, size;         /* .text: its address, its bytes */
 static uint8_t *built, *live, *table;
+static struct instruction *seen;    /* what is at each byte, once it was asked */
 
 static void get(const char *path, int fd, void *data, size_t count,
                 uint64_t offset)
@@ -70,7 +71,8 @@ static void read_code(const char *path)
     size = header[1];
     built = malloc(2 * size);
     live = malloc(size);
-    if (!built || !live) {
+    seen = calloc(size, sizeof(*seen));
+    if (!built || !live || !seen) {
         printf("out of memory\n");
         exit(1);
     }
@@ -78,9 +80,10 @@ static void read_code(const char *path)
     table = built + size;
     close(fd);
     /* Where objdump does not know LKGS, it has lost its way behind it. */
-    for (uint64_t at = 0; at + LKGS_UNKNOWN < size; at++) {
-        if (memcmp(built + at, "\xf2\x0f\x00\xf7", 4) == 0) {
-            memset(table + at, 0, LKGS_UNKNOWN);
+    for (const uint8_t *at = built, *end = built + size - LKGS_UNKNOWN;
+         at < end && (at = memchr(at, 0xf2, end - at)); at++) {
+        if (memcmp(at, "\xf2\x0f\x00\xf7", 4) == 0) {
+            memset(table + (at - built), 0, LKGS_UNKNOWN);
         }
     }
 }
@@ -115,10 +118,10 @@ static unsigned nop(const uint8_t *code, size_t left)
     return 0;
 }
 
-static struct instruction instruction(uint64_t address)
+static struct instruction decode(uint64_t at)
 {
-    uint64_t at = address - text, end;
     unsigned length;
+    uint64_t end;
 
     if (as_built(at)) {
         return (struct instruction) { table[at] >> 4, table[at] & 15 };
@@ -142,6 +145,16 @@ static struct instruction instruction(uint64_t address)
     for (end = at + 1; end < size && !as_built(end); end++) {
     }
     return (struct instruction) { OPAQUE, end - at };
+}
+
+static struct instruction instruction(uint64_t address)
+{
+    struct instruction *i = &seen[address - text];
+
+    if (!i->length) {
+        *i = decode(address - text);
+    }
+    return *i;
 }
 
 /*
@@ -168,6 +181,9 @@ static enum kind way(uint64_t begin, uint64_t to, bool *wrmsr)
 
 static bool behind_call(uint64_t address)
 {
+    if (!in_text(address)) {
+        return false;
+    }
     for (unsigned n = 2; n < 9 && address - text >= n; n++) {
         struct instruction i = instruction(address - n);
 

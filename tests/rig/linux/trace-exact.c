@@ -14,11 +14,7 @@
  *
  * A script would take minutes to read so much in the emulated machine.
  */
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "script.h"
 
 #define MAX_WALK    65536
 #define MAX_SPACES  4096
@@ -171,45 +167,33 @@ static void follow(struct space *s, const struct branch *b,
     }
 }
 
-/* Skips blanks and a field. */
-static char *skip(char *at)
-{
-    at += strspn(at, " ");
-    return at + strcspn(at, " \n");
-}
-
 int main(int argc, char **argv)
 {
     size_t users = 0;
-    char line[512];
+    struct line line;
 
     if (argc < 2 || argc > 3) {
         fprintf(stderr, "usage: trace-exact RUNS [PIECES] <SCRIPT\n");
         return 2;
     }
     read_walk();
-    while (fgets(line, sizeof(line), stdin)) {
-        char *at = skip(skip(skip(line)));
-        unsigned long index = strtoul(skip(line), NULL, 10);
-        uint64_t cr3 = strtoull(at, &at, 16);
-        struct branch b;
+    while (read_line(&line)) {
+        struct branch b = { line.from, line.to };
 
-        if (strncmp(at, " event gap ", 11) == 0) {
+        if (line.gap) {
             gap = true;
             for (size_t i = 0; i < known; i++) {
                 lose(&spaces[i]);
             }
         }
-        if (strncmp(at, " event ", 7) == 0) {
+        if (line.event) {
             continue;
         }
-        gap |= !records && index;
-        b.from = strtoull(at, &at, 16);
-        b.to = strtoull(at, &at, 16);
+        gap |= !records && line.index;
         records++;
         if (!((b.from | b.to) >> 63)) {
             users++;
-            follow(find_space(cr3), &b, index);
+            follow(find_space(line.cr3), &b, line.index);
         }
     }
     for (size_t i = 0; i < known; i++) {

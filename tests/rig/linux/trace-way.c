@@ -15,13 +15,13 @@
 #include <stdarg.h>
 
 #include "kernel-code.h"
+#include "script.h"
 
 static uint64_t entry, entry_end;   /* the code that events go to */
 static uint64_t new_task;           /* where a new task begins, by a return */
 static bool strict;
 
-static char line[512];              /* the record that is checked */
-static uint64_t from, to;
+static struct line line;            /* the record that is checked */
 static uint64_t last;               /* where the one before went; 0: unknown */
 
 /* What events have interrupted in the kernel; 0: unknown */
@@ -35,7 +35,7 @@ fail(const char *format, ...)
 {
     va_list list;
 
-    printf("%s", line);
+    printf("%.*s\n", line.length, line.text);
     va_start(list, format);
     vprintf(format, list);
     va_end(list);
@@ -94,19 +94,19 @@ static void check_way(void)
     if (!last) {
         return;
     }
-    if (is_user(from)) {
+    if (is_user(line.from)) {
         if (!is_user(last)) {
             fail("nothing has left the kernel");
         }
         return;
     }
-    if (!in_text(from)) {
+    if (!in_text(line.from)) {
         fail("it is not from the kernel's code");
     }
-    if (!is_user(last) && way(last, from, &ignored) == PLAIN) {
+    if (!is_user(last) && way(last, line.from, &ignored) == PLAIN) {
         return;
     }
-    if (!strict || !is_entry(from)) {
+    if (!strict || !is_entry(line.from)) {
         fail(is_user(last) ? "nothing has entered the kernel"
                            : "a branch is missing");
     }
@@ -123,19 +123,19 @@ static bool is_branch(struct instruction i)
     case CONDITIONAL:
     case JMP:
     case CALL:
-        return to == target(from, i.length);
+        return line.to == target(line.from, i.length);
     case JMP_INDIRECT:
     case CALL_INDIRECT:
-        return !is_entry(to);
+        return !is_entry(line.to);
     case RET:
-        return !is_entry(to) ? behind_call(to) || to == new_task
-                             : behind_call(to);
+        return !is_entry(line.to) ? behind_call(line.to) || line.to == new_task
+                             : behind_call(line.to);
     case LEAVE:
-        if (is_user(to)) {
+        if (is_user(line.to)) {
             depth = 0;
             return true;
         }
-        if (depth && (!events[depth - 1] || events[depth - 1] == to)) {
+        if (depth && (!events[depth - 1] || events[depth - 1] == line.to)) {
             depth--;
             return true;
         }
@@ -150,35 +150,29 @@ static bool is_branch(struct instruction i)
 
 static void check_branch(void)
 {
-    if (is_user(from)) {
+    if (is_user(line.from)) {
         users++;
-        if (!is_user(to)) {
+        if (!is_user(line.to)) {
             entered++;
             depth = 0;
-            if (!is_entry(to)) {
+            if (!is_entry(line.to)) {
                 fail("it enters the kernel where there is no entry");
             }
         }
         return;
     }
     kernel++;
-    if (!is_user(to) && !in_text(to)) {
+    if (!is_user(line.to) && !in_text(line.to)) {
         fail("it does not go into the kernel's code");
     }
-    if (is_branch(instruction(from))) {
+    if (is_branch(instruction(line.from))) {
         return;
     }
-    if (!is_entry(to) || instruction(from).kind == END) {
+    if (!is_entry(line.to) || instruction(line.from).kind == END) {
         fail("no branch is there");
     }
     interrupted++;
-    push(from);
-}
-
-static char *skip(char *at)
-{
-    at += strspn(at, " ");
-    return at + strcspn(at, " \n");
+    push(line.from);
 }
 
 int main(int argc, char **argv)
@@ -197,22 +191,18 @@ int main(int argc, char **argv)
     read_symbols(argv[3]);
     strict = argc == 5 && strcmp(argv[4], "strict") == 0;
 
-    while (fgets(line, sizeof(line), stdin)) {
-        char *at = skip(skip(skip(skip(line))));
-
-        if (strncmp(at, " event ", 7) == 0) {
-            if (strncmp(at, " event gap ", 11) == 0) {
+    while (read_line(&line)) {
+        if (line.event) {
+            if (line.gap) {
                 gaps++;
                 depth = 0;
                 last = 0;
             }
             continue;
         }
-        from = strtoull(at, &at, 16);
-        to = strtoull(at, NULL, 16);
         check_way();
         check_branch();
-        last = to;
+        last = line.to;
     }
     printf("one way through the kernel: %zu records, %zu times entered by user "
            "mode, %zu times interrupted, %zu events without a record, %zu "
