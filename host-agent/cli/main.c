@@ -11,6 +11,12 @@
 
 static const struct cli_command commands[] = {
     { "record", cmd_record, "trace a guest into a file" },
+    { "start", cmd_start, "start to trace a guest" },
+    { "stop", cmd_stop, "end a session" },
+    { "dump", cmd_dump, "write what a flight recorder has kept" },
+    { "status", cmd_status, "show the sessions of guests" },
+    { "list", cmd_list, "list the traces of guests" },
+    { "delete", cmd_delete, "delete traces of a guest" },
     { "enable", cmd_enable, "let a libvirt domain be traced" },
     { "disable", cmd_disable, "undo what enable did to a domain" },
     { "doctor", cmd_doctor, "check whether guests can be traced" },

@@ -86,8 +86,8 @@ static bool check_device(struct file_recording *r)
     capture = btrail_json_string(info, "capture");
     active = state && strcmp(state, "inactive");
     if (active && !r->options->attach) {
-        cli_error("capture '%s' is active already; stop it first "
-                  "(branch-trace-stop), or take it over with --attach",
+        cli_error("capture '%s' is active already; end it with backtrail "
+                  "stop if a service has it, or take it over with --attach",
                   capture ? capture : "");
         return false;
     }
@@ -114,7 +114,7 @@ static bool connect_monitor(struct file_recording *r)
 {
     g_autoptr(GError) error = NULL;
 
-    r->qmp = btrail_qmp_connect(r->options->qmp, QMP_TIMEOUT_MS,
+    r->qmp = btrail_qmp_connect(r->options->guest.qmp, QMP_TIMEOUT_MS,
                                 r->options->signal_fd, &error);
     if (!r->qmp) {
         cli_error("%s", error->message);
@@ -201,8 +201,8 @@ static bool start(struct file_recording *r)
     };
     struct btrail_capture_options capture = {
         .attached = r->options->attach,
-        .names = g_strcmp0(r->options->names, "off"),
-        .wait_for_scan = !g_strcmp0(r->options->names, "all"),
+        .names = g_strcmp0(r->options->session.names, "off"),
+        .wait_for_scan = !g_strcmp0(r->options->session.names, "all"),
         .sessions = &r->session,
         .n_sessions = 1,
     };
@@ -314,11 +314,11 @@ static void wait_until_done(struct file_recording *r)
     r->loop = g_main_loop_new(NULL, FALSE);
     g_unix_fd_add(btrail_session_done_fd(r->session), G_IO_IN, on_done, r);
     g_unix_fd_add(r->options->signal_fd, G_IO_IN, on_signal, r);
-    if (r->options->duration_ns) {
+    if (r->options->session.duration_ns) {
         /* May be longer than g_timeout_add() can wait */
         end = g_timeout_source_new(0);
-        g_source_set_ready_time(end, (r->started + r->options->duration_ns) /
-                                     1000);
+        g_source_set_ready_time(
+            end, (r->started + r->options->session.duration_ns) / 1000);
         g_source_set_callback(end, on_duration, r, NULL);
         g_source_attach(end, NULL);
         g_source_unref(end);

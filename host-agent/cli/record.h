@@ -9,43 +9,34 @@
 #include <json-glib/json-glib.h>
 #include <stdbool.h>
 
+#include "cli/guest.h"
+#include "cli/session-options.h"
 #include "lib/internal/store.h"
 
 /**
  * struct record_request - the options; those that are texts have been checked
  * @domain:      of libvirt, or NULL
- * @qmp:         socket of QEMU's monitor, or NULL
- * @duration_ns: 0 for no limit
+ * @guest:       its options; they are used up
+ * @session:     has a name
  * @store:       how the trace is written
- * @arguments:   of branch-trace-start
+ * @arguments:   of branch-trace-start, or the command of the service
  * @metadata:    for the trace; members are added
  * @signal_fd:   the first signal stops the session, the second one ends this
  *               process
  */
 struct record_request {
     char *domain;
-    char *connect;
-    char *qmp;
+    struct cli_guest guest;
+    struct session_options session;
     char *output;
-    char **processes;
-    char *session;
-    char *vcpus;
-    gboolean user;
-    gboolean kernel;
-    char **cr3;
-    char *overflow;
     char *buffer_size;
     char *agent_timeout;
-    char *duration;
-    char *split;
     char *ring;
     char *fsync;
-    char *names;
     gboolean attach;
     gboolean force;
     gboolean quiet;
 
-    uint64_t duration_ns;
     struct btrail_store_options store;
     JsonObject *arguments;
     JsonObject *metadata;
@@ -53,11 +44,11 @@ struct record_request {
 };
 
 /*
- * record DOMAIN has the service run a session; record --qmp SOCKET writes the
- * trace itself.  Both wait for the end and print a summary.  They return an
- * exit code.
+ * One has the service run a session, the other one writes the trace of a guest
+ * with a monitor itself.  Both wait for the end and print a summary.  They
+ * return an exit code.
  */
-int record_domain(const struct record_request *request);
+int record_by_service(struct record_request *request);
 int record_qmp(const struct record_request *request);
 
 #endif /* BTRAIL_CLI_RECORD_H */

@@ -49,6 +49,9 @@ CALL(char *, virConnectDomainXMLToNative,
      (virConnectPtr conn, const char *format, const char *xml,
       unsigned int flags), (conn, format, xml, flags))
 CALL(char *, virConnectGetURI, (virConnectPtr conn), (conn))
+CALL(int, virConnectListAllDomains,
+     (virConnectPtr conn, virDomainPtr **domains, unsigned int flags),
+     (conn, domains, flags))
 
 CALL(virDomainPtr, virDomainLookupByName,
      (virConnectPtr conn, const char *name), (conn, name))
@@ -58,6 +61,9 @@ CALL(virDomainPtr, virDomainLookupByID, (virConnectPtr conn, int id),
      (conn, id))
 CALL(virDomainPtr, virDomainDefineXML, (virConnectPtr conn, const char *xml),
      (conn, xml))
+CALL(int, virDomainCreateWithFlags, (virDomainPtr domain, unsigned int flags),
+     (domain, flags))
+CALL(int, virDomainResume, (virDomainPtr domain), (domain))
 CALL(const char *, virDomainGetName, (virDomainPtr domain), (domain))
 CALL(int, virDomainFree, (virDomainPtr domain), (domain))
 CALL(virConnectPtr, virDomainGetConnect, (virDomainPtr domain), (domain))

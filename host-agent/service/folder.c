@@ -295,6 +295,19 @@ struct btrail_folder *btrail_folder_existing(const struct btrail_folder *all,
            new_folder(g_build_filename(all->path, name, NULL), fd);
 }
 
+void btrail_folder_owner(const struct btrail_folder *f, char **name,
+                         char **uuid)
+{
+    g_autofree char *owner = read_owner(f->fd);
+    g_auto(GStrv) lines = g_strsplit(owner ? owner : "", "\n", 3);
+    bool known = g_strv_length(lines) == 3 &&
+                 g_str_has_suffix(lines[2], "\n");
+
+    *uuid = g_strdup(known ? lines[0] : "-");
+    *name = known ? g_strndup(lines[2], strlen(lines[2]) - 1) :
+            g_path_get_basename(f->path);
+}
+
 void btrail_folder_remove_unused(const struct btrail_folder *f)
 {
     if (is_empty(f->fd)) {

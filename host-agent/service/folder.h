@@ -57,6 +57,14 @@ struct btrail_folder *btrail_folder_existing(const struct btrail_folder *all,
 
 void btrail_folder_free(struct btrail_folder *f);
 
+/*
+ * Whose folder it is: the name and UUID of its guest, to be freed.  A folder
+ * that does not say so is that of a guest of the folder's name; its UUID is "-",
+ * as it is of a guest without one.
+ */
+void btrail_folder_owner(const struct btrail_folder *f, char **name,
+                         char **uuid);
+
 /* Remove a guest's folder if there has never been anything else in it. */
 void btrail_folder_remove_unused(const struct btrail_folder *f);
 

@@ -27,6 +27,7 @@ struct daemon {
     char *config_path;          /* NULL: the default one, if it exists */
     char *socket, *traces, *state;
     gboolean verbose, version, check;
+    int idle;                   /* seconds; 0: for ever */
     GMainLoop *loop;
     struct btrail_service *service;
     struct btrail_user_symbols *symbols;
@@ -90,6 +91,13 @@ static gboolean terminate(gpointer opaque)
     return stop_service(opaque, btrail_service_end);
 }
 
+/* There has been nothing to do for as long as --idle says. */
+static void idle(void *opaque)
+{
+    btrail_log(BTRAIL_LOG_INFO, "nothing to do: ending");
+    terminate(opaque);
+}
+
 /* For a restart: the next process continues the sessions. */
 static gboolean detach(gpointer opaque)
 {
@@ -151,6 +159,9 @@ static int run_service(struct daemon *d, struct btrail_config *config)
     };
     d->service = btrail_service_new(config, &files, &error);
     if (d->service) {
+        if (d->idle) {
+            btrail_service_watch_idle(d->service, d->idle, idle, d);
+        }
         btrail_notify("READY=1");
         g_main_loop_run(d->loop);
         btrail_service_free(d->service);
@@ -181,6 +192,9 @@ static bool parse_options(struct daemon *d, int *argc, char ***argv)
         { "state", 0, 0, G_OPTION_ARG_FILENAME, &d->state,
           "folder for state, instead of that in FILE",
           "FOLDER" },
+        { "idle", 0, 0, G_OPTION_ARG_INT, &d->idle,
+          "end when there was nothing to do for so long (default: never)",
+          "SECONDS" },
         { "check", 0, 0, G_OPTION_ARG_NONE, &d->check,
           "report what is wrong with the configuration, and exit", NULL },
         { "verbose", 'v', 0, G_OPTION_ARG_NONE, &d->verbose,
@@ -197,6 +211,10 @@ static bool parse_options(struct daemon *d, int *argc, char ***argv)
     g_option_context_add_main_entries(context, entries, NULL);
     if (!g_option_context_parse(context, argc, argv, &error)) {
         print_error(error->message, "; see --help");
+        return false;
+    }
+    if (d->idle < 0) {
+        print_error("--idle must be a number of seconds", "; see --help");
         return false;
     }
     if (*argc > 1) {

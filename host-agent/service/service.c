@@ -185,6 +185,30 @@ void btrail_service_reload(struct btrail_service *s,
     set_cpu(&s->host);
 }
 
+static gboolean watch_idle(gpointer opaque)
+{
+    struct btrail_service *s = opaque;
+    bool idle = all_done(&s->host) &&
+                !btrail_completions_busy(s->host.state->completions);
+
+    s->idle_s = idle ? s->idle_s + 1 : 0;
+    if (s->idle_s < s->most_idle_s) {
+        return G_SOURCE_CONTINUE;
+    }
+    s->watching = 0;
+    s->idle(s->idle_opaque);
+    return G_SOURCE_REMOVE;
+}
+
+void btrail_service_watch_idle(struct btrail_service *s, unsigned seconds,
+                               void (*idle)(void *opaque), void *opaque)
+{
+    s->most_idle_s = seconds;
+    s->idle = idle;
+    s->idle_opaque = opaque;
+    s->watching = g_timeout_add_seconds(1, watch_idle, s);
+}
+
 static void begin_end(struct btrail_service *s, void (*done)(void *opaque),
                       void *opaque)
 {
@@ -222,6 +246,7 @@ void btrail_service_free(struct btrail_service *s)
     host = &s->host;
     btrail_listener_free(s->listener);
     g_clear_handle_id(&s->ticking, g_source_remove);
+    g_clear_handle_id(&s->watching, g_source_remove);
     btrail_connections_clear(&s->connections);
     /* Also guests that wait for an answer: nobody answers any more. */
     g_ptr_array_set_free_func(host->guests, (GDestroyNotify)btrail_guest_free);

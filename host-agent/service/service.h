@@ -19,7 +19,10 @@ struct btrail_service {
     struct btrail_host host;
     struct btrail_listener *listener;
     struct btrail_connections connections;
-    guint ticking, sweeping;
+    guint ticking, sweeping, watching;
+    unsigned idle_s, most_idle_s;
+    void (*idle)(void *opaque);
+    void *idle_opaque;
     bool detaching;
     void (*ended)(void *opaque);
     void *opaque;
@@ -37,6 +40,10 @@ btrail_service_new(struct btrail_config *config,
 /* Use another configuration, which is taken, as far as that can change. */
 void btrail_service_reload(struct btrail_service *s,
                            struct btrail_config *config);
+
+/* Call @idle once there was no session for @seconds, and nothing to write. */
+void btrail_service_watch_idle(struct btrail_service *s, unsigned seconds,
+                               void (*idle)(void *opaque), void *opaque);
 
 /*
  * End all sessions, start no more, and call @done once all traces are

@@ -445,6 +445,27 @@ static void test_open(void)
     g_assert_nonnull(error);
 }
 
+static void test_owner(void)
+{
+    struct btrail_folder *all = btrail_folder_open(path, NULL);
+    struct btrail_folder *f =
+        btrail_folder_guest(all, "a/b\nc", UUID1, 7, NULL);
+    g_autofree char *name = NULL, *uuid = NULL, *plain = NULL, *none = NULL;
+    g_autofree char *other = g_strconcat(path, "/other", NULL);
+
+    btrail_folder_owner(f, &name, &uuid);
+    g_assert_cmpstr(name, ==, "a/b\nc");
+    g_assert_cmpstr(uuid, ==, UUID1);
+    btrail_folder_free(f);
+    g_assert_cmpint(g_mkdir(other, 0700), ==, 0);
+    f = btrail_folder_existing(all, "other");
+    btrail_folder_owner(f, &plain, &none);
+    g_assert_cmpstr(plain, ==, "other");
+    g_assert_cmpstr(none, ==, "-");
+    btrail_folder_free(f);
+    btrail_folder_free(all);
+}
+
 static void in_scratch(gconstpointer test)
 {
     scratch = scratch_new();
@@ -466,6 +487,7 @@ int main(int argc, char **argv)
     g_test_add_data_func("/folder/name-before", test_name_before, in_scratch);
     g_test_add_data_func("/folder/no-owner", test_no_owner, in_scratch);
     g_test_add_data_func("/folder/siblings", test_siblings, in_scratch);
+    g_test_add_data_func("/folder/owner", test_owner, in_scratch);
     g_test_add_data_func("/folder/list", test_list, in_scratch);
     g_test_add_data_func("/folder/unused", test_unused, in_scratch);
     g_test_add_data_func("/folder/open", test_open, in_scratch);

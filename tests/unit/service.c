@@ -448,6 +448,45 @@ static void test_user_traced(void)
     }
 }
 
+static void is_idle(void *opaque)
+{
+    *(bool *)opaque = true;
+}
+
+static void wait_ms(unsigned ms)
+{
+    gint64 end = g_get_monotonic_time() + ms * 1000;
+
+    while (g_get_monotonic_time() < end) {
+        iterate();
+        g_usleep(1000);
+    }
+}
+
+/* A session is something to do, a guest that is connected is not. */
+static void test_idle(void)
+{
+    g_autoptr(JsonNode) node = NULL;
+    bool idle = false;
+    struct device d;
+    gint64 id;
+
+    start_service("");
+    connect_device(&d, "vm", 100);
+    command(&d, "{\"do\":\"start\",\"session\":\"s\",\"file\":\"s\","
+            "\"names\":\"off\"}");
+    id = expect_execute(&d, "branch-trace-start");
+    btrail_service_watch_idle(service, 1, is_idle, &idle);
+    wait_ms(2500);
+    g_assert_false(idle);
+    reply_error(&d, id, "not today");
+    g_assert_null(result_of(&d, &node));
+    wait_ms(2500);
+    g_assert_true(idle);
+    disconnect(&d);
+    stop_service();
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -468,6 +507,7 @@ int main(int argc, char **argv)
     g_test_add_data_func("/service/process", test_process, in_folder);
     g_test_add_data_func("/service/user/idle", test_user_idle, in_folder);
     g_test_add_data_func("/service/user/traced", test_user_traced, in_folder);
+    g_test_add_data_func("/service/idle", test_idle, in_folder);
     g_test_add_data_func("/service/orphan", test_orphan, in_folder);
     return g_test_run();
 }

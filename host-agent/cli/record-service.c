@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * backtrail record DOMAIN: see record.h
+ * backtrail record of a session that the service runs: see record.h
  */
 
 #include <glib-unix.h>
@@ -13,45 +13,29 @@
 #include "cli/cli.h"
 #include "cli/progress.h"
 #include "cli/record.h"
-#include "libvirt/domain.h"
+#include "cli/sessions.h"
 #include "util/json.h"
 #include "virsh-trace-wait.h"
 
-/* How long QEMU waits for the service's answer */
-#define TIMEOUT_MS  30000
+/* How long a guest with a monitor may give no answer while its QEMU runs */
+#define SILENCE_US  (60 * G_USEC_PER_SEC)
 
-struct domain_recording {
+struct service_recording {
     const struct record_request *options;
-    struct btrail_domain domain;
-    virshTraceWait wait;
+    struct cli_guest *guest;
+    virshTraceWait wait;        /* for a domain */
+    gint64 silent_since;        /* for another guest, or 0 */
     GMainLoop *loop;
     GError *error;              /* of the last question */
     JsonObject *status;         /* of the session, the last one known */
-    char *file;
+    char *folder;
+    char *file;                 /* with its folder */
     gint64 started;
     bool progress;
     bool stop;                  /* a signal has asked for it */
     bool stopping;              /* the service has been asked to stop */
     int code;                   /* to exit with, -1 while it waits */
 };
-
-static int explain_refusal(const struct domain_recording *r,
-                           const GError *error)
-{
-    const char *name = r->options->domain;
-
-    if (g_error_matches(error, BTRAIL_AGENT_ERROR,
-                        BTRAIL_AGENT_ERROR_NO_COMMAND) ||
-        g_error_matches(error, BTRAIL_AGENT_ERROR,
-                        BTRAIL_AGENT_ERROR_NO_DEVICE)) {
-        cli_error("%s cannot be traced as it runs: backtrail enable %s, then "
-                  "shut it down and start it; backtrail doctor %s says what "
-                  "is missing", name, name, name);
-    } else {
-        cli_error("%s: %s", name, error->message);
-    }
-    return CLI_FAILED;
-}
 
 /* The session in the answer to "status".  Earlier ones of the same name may
  * have ended before it. */
@@ -65,32 +49,9 @@ static JsonObject *last_session(JsonObject *answer)
            json_node_get_object(last) : NULL;
 }
 
-static bool has_ended(JsonObject *session)
+static void print_status(const struct service_recording *r)
 {
-    JsonNode *ended = json_object_get_member(session, "ended");
-
-    return ended && !JSON_NODE_HOLDS_NULL(ended);
-}
-
-static guint64 status_number(JsonObject *session, const char *name)
-{
-    return MAX(0, btrail_json_int(session, name, 0));
-}
-
-static struct progress progress_of(JsonObject *session)
-{
-    return (struct progress) {
-        .records = status_number(session, "records"),
-        .bytes = status_number(session, "bytes"),
-        .record_bytes = status_number(session, "record-bytes"),
-        .lost = status_number(session, "lost"),
-        .paused_ns = status_number(session, "paused-ns"),
-    };
-}
-
-static void print_status(const struct domain_recording *r)
-{
-    struct progress p = progress_of(r->status);
+    struct progress p = cli_session_progress(r->status);
 
     if (r->progress) {
         progress_print(stderr, (g_get_monotonic_time() - r->started) * 1000,
@@ -99,18 +60,18 @@ static void print_status(const struct domain_recording *r)
 }
 
 /* Ends the line of the progress. */
-static void end_progress(const struct domain_recording *r)
+static void end_progress(const struct service_recording *r)
 {
     if (r->progress) {
         cli_fprintf(stderr, "\n");
     }
 }
 
-static int end_domain(const struct domain_recording *r)
+static int end_domain(const struct service_recording *r)
 {
     const char *why = btrail_json_string(r->status, "why");
     const char *state = btrail_json_string(r->status, "state");
-    struct progress p = progress_of(r->status);
+    struct progress p = cli_session_progress(r->status);
 
     print_status(r);
     end_progress(r);
@@ -131,10 +92,10 @@ static int end_domain(const struct domain_recording *r)
 
 static gboolean is_captured(void *opaque)
 {
-    struct domain_recording *r = opaque;
-    g_autoptr(JsonObject) info = btrail_domain_execute(&r->domain,
-                                                       "query-branch-trace",
-                                                       NULL, NULL);
+    struct service_recording *r = opaque;
+    g_autoptr(JsonObject) info = cli_guest_execute(r->guest,
+                                                   "query-branch-trace", NULL,
+                                                   NULL);
     const char *state = info ? btrail_json_string(info, "state") : NULL;
 
     return state && strcmp(state, "inactive");
@@ -142,26 +103,25 @@ static gboolean is_captured(void *opaque)
 
 static void connection_lost(void *opaque)
 {
-    struct domain_recording *r = opaque;
+    struct service_recording *r = opaque;
 
     end_progress(r);
     if (!r->options->quiet) {
         cli_fprintf(stderr, "the connection to libvirt is lost; trying to "
                     "reconnect\n");
     }
-    btrail_domain_close(&r->domain);
+    cli_guest_close(r->guest);
 }
 
 static virDomainPtr reconnect(void *opaque)
 {
-    struct domain_recording *r = opaque;
+    struct service_recording *r = opaque;
 
-    btrail_domain_open(&r->domain, r->options->connect, r->options->domain,
-                       NULL);
-    return r->domain.domain;
+    cli_guest_open(r->guest, r->options->domain, NULL);
+    return r->guest->domain.domain;
 }
 
-static void set_status(struct domain_recording *r, JsonObject *status)
+static void set_status(struct service_recording *r, JsonObject *status)
 {
     g_clear_pointer(&r->status, json_object_unref);
     r->status = status ? json_object_ref(status) : NULL;
@@ -170,15 +130,14 @@ static void set_status(struct domain_recording *r, JsonObject *status)
 /* Asks for the session, or stops it if that has been asked for. */
 static gboolean ask(void *opaque)
 {
-    struct domain_recording *r = opaque;
+    struct service_recording *r = opaque;
     bool stop = r->stop && !r->stopping;
     g_autoptr(JsonObject) answer = NULL;
 
     g_clear_error(&r->error);
-    answer = btrail_domain_ask_agent(
-        &r->domain, btrail_json_new("s:do", stop ? "stop" : "status",
-                                    "s:session", r->options->session, NULL),
-        TIMEOUT_MS, &r->error);
+    answer = cli_guest_ask(r->guest, btrail_json_new(
+        "s:do", stop ? "stop" : "status",
+        "s:session", r->options->session.session, NULL), &r->error);
     if (!answer) {
         return FALSE;
     }
@@ -187,18 +146,37 @@ static gboolean ask(void *opaque)
     return TRUE;
 }
 
+/* As virshTraceWaitPoll() does for a domain */
+static virshTraceWaitResult poll_monitor(struct service_recording *r)
+{
+    gint64 now = g_get_monotonic_time();
+
+    if (ask(r)) {
+        r->silent_since = 0;
+        return VIRSH_TRACE_WAIT_ANSWERED;
+    }
+    if (cli_guest_is_off(r->guest)) {
+        return VIRSH_TRACE_WAIT_SHUT_OFF;
+    }
+    if (!r->silent_since) {
+        r->silent_since = now;
+    }
+    return now - r->silent_since < SILENCE_US && is_captured(r) ?
+           VIRSH_TRACE_WAIT_AGAIN : VIRSH_TRACE_WAIT_NO_ANSWER;
+}
+
 /* Asks once.  Returns an exit code, or -1 to continue. */
-static int poll_session(struct domain_recording *r)
+static int poll_session(struct service_recording *r)
 {
     const struct record_request *o = r->options;
 
-    switch (virshTraceWaitPoll(&r->wait)) {
+    switch (o->domain ? virshTraceWaitPoll(&r->wait) : poll_monitor(r)) {
     case VIRSH_TRACE_WAIT_AGAIN:
         return -1;
     case VIRSH_TRACE_WAIT_LOST:
         cli_error("no connection to libvirt; session '%s' continues: "
-                  "backtrail-virsh trace-stop %s --session %s ends it",
-                  o->session, o->domain, o->session);
+                  "backtrail stop %s --session %s ends it",
+                  o->session.session, o->domain, o->session.session);
         return CLI_FAILED;
     case VIRSH_TRACE_WAIT_SHUT_OFF:
         end_progress(r);
@@ -208,16 +186,17 @@ static int poll_session(struct domain_recording *r)
         }
         return CLI_OK;
     case VIRSH_TRACE_WAIT_NO_ANSWER:
-        return explain_refusal(r, r->error);
+        cli_guest_explain(r->guest, r->error);
+        return CLI_FAILED;
     case VIRSH_TRACE_WAIT_ANSWERED:
         break;
     }
     if (!r->status) {
-        cli_error("%s: the service no longer knows session '%s'", o->domain,
-                  o->session);
+        cli_error("%s: the service no longer knows session '%s'",
+                  r->guest->name, o->session.session);
         return CLI_FAILED;
     }
-    if (has_ended(r->status)) {
+    if (cli_session_has_ended(r->status)) {
         return end_domain(r);
     }
     print_status(r);
@@ -226,7 +205,7 @@ static int poll_session(struct domain_recording *r)
 
 static gboolean on_time(void *opaque)
 {
-    struct domain_recording *r = opaque;
+    struct service_recording *r = opaque;
 
     if (r->code < 0) {
         r->code = poll_session(r);
@@ -240,7 +219,7 @@ static gboolean on_time(void *opaque)
 /* The session must end; another signal ends this process. */
 static gboolean on_stop_signal(int fd, GIOCondition condition, void *opaque)
 {
-    struct domain_recording *r = opaque;
+    struct service_recording *r = opaque;
     struct signalfd_siginfo info;
     sigset_t set;
 
@@ -257,10 +236,30 @@ static gboolean on_stop_signal(int fd, GIOCondition condition, void *opaque)
     return G_SOURCE_REMOVE;
 }
 
-static int wait_for_service(struct domain_recording *r)
+/* Writes what a session of mode "last" has kept. */
+static gboolean on_dump_signal(void *opaque)
+{
+    struct service_recording *r = opaque;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(JsonObject) answer = cli_guest_ask(r->guest, btrail_json_new(
+        "s:do", "dump", "s:session", r->options->session.session, NULL),
+        &error);
+    const char *file = answer ? btrail_json_string(answer, "file") : NULL;
+
+    end_progress(r);
+    if (!answer) {
+        cli_guest_explain(r->guest, error);
+    } else if (!r->options->quiet) {
+        cli_fprintf(stderr, "dumped into %s/%s\n", r->folder,
+                    file ? file : "");
+    }
+    return G_SOURCE_CONTINUE;
+}
+
+static int wait_for_service(struct service_recording *r)
 {
     r->wait = (virshTraceWait) {
-        .dom = r->domain.domain,
+        .dom = r->guest->domain.domain,
         .opaque = r,
         .lost = connection_lost,
         .connect = reconnect,
@@ -271,44 +270,48 @@ static int wait_for_service(struct domain_recording *r)
     r->loop = g_main_loop_new(NULL, FALSE);
     g_timeout_add(VIRSH_TRACE_POLL_MS, on_time, r);
     g_unix_fd_add(r->options->signal_fd, G_IO_IN, on_stop_signal, r);
+    g_unix_signal_add(SIGUSR1, on_dump_signal, r);
     g_main_loop_run(r->loop);
     g_main_loop_unref(r->loop);
     return r->code;
 }
 
-int record_domain(const struct record_request *options)
+int record_by_service(struct record_request *options)
 {
-    struct domain_recording r = { .options = options };
+    struct service_recording r = {
+        .options = options,
+        .guest = &options->guest,
+    };
     g_autoptr(GError) error = NULL;
     g_autoptr(JsonObject) answer = NULL;
-    const char *file, *folder;
+    const char *folder;
 
-    if (!btrail_domain_open(&r.domain, options->connect, options->domain,
-                            &error)) {
+    if (!cli_guest_open(r.guest, options->domain, &error)) {
         cli_error("%s", error->message);
         return CLI_FAILED;
     }
-    answer = btrail_domain_ask_agent(&r.domain,
-                                     json_object_ref(options->arguments),
-                                     TIMEOUT_MS, &error);
+    answer = cli_guest_ask(r.guest, json_object_ref(options->arguments),
+                           &error);
     if (!answer) {
-        r.code = explain_refusal(&r, error);
+        cli_guest_explain(r.guest, error);
+        r.code = CLI_FAILED;
     } else {
-        file = btrail_json_string(answer, "file");
         folder = btrail_json_string(answer, "folder");
-        r.file = g_strdup(file ? file : options->session);
+        r.folder = g_strdup(folder ? folder : "");
+        r.file = cli_session_path(answer);
         r.started = g_get_monotonic_time();
         r.progress = !options->quiet && isatty(STDERR_FILENO);
         if (!options->quiet) {
-            cli_fprintf(stderr, "%s is being traced into %s%s%s on its host\n",
-                        options->domain, folder ? folder : "",
-                        folder ? "/" : "", r.file);
+            cli_fprintf(stderr, "%s is being traced into %s%s\n",
+                        r.guest->name, r.file,
+                        options->domain ? " on its host" : "");
         }
         r.code = wait_for_service(&r);
     }
-    btrail_domain_close(&r.domain);
+    cli_guest_close(r.guest);
     set_status(&r, NULL);
     g_clear_error(&r.error);
     g_free(r.file);
+    g_free(r.folder);
     return r.code;
 }

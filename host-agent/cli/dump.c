@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * backtrail dump: writes what a session of mode "last" has kept into a trace
+ */
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "cli/cli.h"
+#include "cli/guest.h"
+#include "cli/sessions.h"
+#include "util/json.h"
+
+static int report(JsonObject *dump, bool json)
+{
+    const char *why = btrail_json_string(dump, "why");
+    g_autofree char *path = cli_session_path(dump);
+    struct progress p = cli_session_progress(dump);
+
+    if (!g_strcmp0(btrail_json_string(dump, "state"), "failed")) {
+        cli_error("%s could not be written: %s", path, why ? why :
+                  "the service does not say why");
+        return CLI_FAILED;
+    }
+    if (json) {
+        cli_print_json(json_object_ref(dump));
+    } else {
+        cli_printf("%s: %" PRIu64 " records, %" PRIu64 " bytes\n", path,
+                   p.records, p.bytes);
+    }
+    return fflush(stdout) ? CLI_FAILED : CLI_OK;
+}
+
+static int dump(struct cli_guest *g, const char *given, const char *file,
+                bool json)
+{
+    g_autofree char *name = cli_session_choose(g, given);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(JsonObject) done = NULL;
+    JsonObject *answer;
+
+    if (!name) {
+        return CLI_FAILED;
+    }
+    answer = cli_guest_ask(g, btrail_json_new("s:do", "dump", "s:session",
+                                              name, "S:file", file, NULL),
+                           &error);
+    if (!answer) {
+        cli_guest_explain(g, error);
+        return CLI_FAILED;
+    }
+    done = cli_session_wait(g, answer, "dumps");
+    return done ? report(done, json) : CLI_FAILED;
+}
+
+int cmd_dump(int argc, char **argv)
+{
+    struct cli_guest guest = { 0 };
+    g_autofree char *session = NULL, *file = NULL;
+    g_autoptr(GError) error = NULL;
+    gboolean json = FALSE;
+    const GOptionEntry entries[] = {
+        CLI_GUEST_ENTRIES(&guest),
+        { "session", 0, 0, G_OPTION_ARG_STRING, &session,
+          "name of the session (default: the only one of yours)", "NAME" },
+        { "file", 'o', 0, G_OPTION_ARG_STRING, &file,
+          "name of the trace in the guest's folder on its host (default: "
+          "session and time)", "NAME" },
+        { "json", 0, 0, G_OPTION_ARG_NONE, &json, "print JSON", NULL },
+        { NULL }
+    };
+    int code = CLI_USAGE;
+
+    if (cli_parse(&argc, &argv, entries, CLI_OPTIONAL, "[DOMAIN]",
+                  "Write what a session of --mode last has kept.") &&
+        cli_guest_check(&guest, argv[1])) {
+        code = CLI_FAILED;
+        if (cli_guest_open(&guest, argv[1], &error)) {
+            code = dump(&guest, session, file, json);
+        } else {
+            cli_error("%s", error->message);
+        }
+    }
+    cli_guest_clear(&guest);
+    return code;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Sessions of a guest, as its service describes them
+ */
+
+#ifndef BTRAIL_CLI_SESSIONS_H
+#define BTRAIL_CLI_SESSIONS_H
+
+#include "cli/guest.h"
+#include "cli/progress.h"
+
+bool cli_session_has_ended(JsonObject *session);
+
+/* What it has recorded so far */
+struct progress cli_session_progress(JsonObject *session);
+
+/* The path of its trace, or of a dump, on the guest's host; to be freed */
+char *cli_session_path(JsonObject *session);
+
+/*
+ * The session that a command is about, to be freed: @given, or the only one
+ * that this user has started.  NULL after an error message.
+ */
+char *cli_session_choose(struct cli_guest *g, const char *given);
+
+/**
+ * cli_session_wait - wait until something is written
+ * @answer: of the command that began it, taken
+ * @list:   of the status that it is in: "sessions", or "dumps"
+ *
+ * Returns what has become of it, or NULL after an error message.
+ */
+JsonObject *cli_session_wait(struct cli_guest *g, JsonObject *answer,
+                             const char *list);
+
+#endif /* BTRAIL_CLI_SESSIONS_H */

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * backtrail start: begins a session, which goes on without this command
+ */
+
+#include <stdio.h>
+
+#include "cli/cli.h"
+#include "cli/guest.h"
+#include "cli/session-options.h"
+#include "cli/sessions.h"
+#include "util/json.h"
+
+struct start {
+    struct cli_guest guest;
+    struct session_options session;
+    char *file;
+    gboolean boot, json;
+    bool started;               /* the domain, which waits */
+};
+
+/* Starts the domain, which does not run before it is traced. */
+static bool start_domain(struct start *s)
+{
+    if (virDomainCreateWithFlags(s->guest.domain.domain,
+                                 VIR_DOMAIN_START_PAUSED) < 0) {
+        cli_error("%s: %s", s->guest.name, btrail_domain_last_error());
+        return false;
+    }
+    s->started = true;
+    return true;
+}
+
+static bool open_guest(struct start *s, const char *domain)
+{
+    g_autoptr(GError) error = NULL;
+    bool off;
+
+    if (!cli_guest_open(&s->guest, domain, &error)) {
+        cli_error("%s", error->message);
+        return false;
+    }
+    off = domain && cli_guest_is_off(&s->guest);
+    if (off && !s->boot) {
+        cli_error("%s is not running; --boot starts it and traces it from its "
+                  "first instruction on", s->guest.name);
+        return false;
+    }
+    if (s->boot && !off) {
+        cli_error("%s runs already; leave out --boot", s->guest.name);
+        return false;
+    }
+    return !off || start_domain(s);
+}
+
+/* A domain that could not be traced as it was asked for runs all the same. */
+static bool resume_domain(struct start *s)
+{
+    if (s->started && virDomainResume(s->guest.domain.domain) < 0) {
+        cli_error("%s is paused: %s", s->guest.name,
+                  btrail_domain_last_error());
+        return false;
+    }
+    return true;
+}
+
+static int start(struct start *s, JsonObject *command)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(JsonObject) answer = cli_guest_ask(
+        &s->guest, json_object_ref(command), &error);
+    g_autofree char *path = NULL;
+
+    if (!answer) {
+        cli_guest_explain(&s->guest, error);
+        resume_domain(s);
+        return CLI_FAILED;
+    }
+    if (!resume_domain(s)) {
+        return CLI_FAILED;
+    }
+    path = cli_session_path(answer);
+    if (s->json) {
+        btrail_json_add(answer, "s:guest", s->guest.name, NULL);
+        cli_print_json(g_steal_pointer(&answer));
+    } else {
+        cli_printf("%s is being traced by session '%s' into %s%s\n",
+                   s->guest.name, btrail_json_string(answer, "session"), path,
+                   s->guest.qmp ? "" : " on its host");
+    }
+    return fflush(stdout) ? CLI_FAILED : CLI_OK;
+}
+
+int cmd_start(int argc, char **argv)
+{
+    struct start s = { 0 };
+    g_autoptr(JsonObject) command = NULL;
+    const GOptionEntry entries[] = {
+        CLI_GUEST_ENTRIES(&s.guest),
+        { "file", 'o', 0, G_OPTION_ARG_STRING, &s.file,
+          "name of the trace in the guest's folder on its host (default: "
+          "session and time)", "NAME" },
+        { "boot", 0, 0, G_OPTION_ARG_NONE, &s.boot,
+          "start DOMAIN, too, and trace it from its first instruction on",
+          NULL },
+        SESSION_OPTION_ENTRIES(&s.session),
+        { "json", 0, 0, G_OPTION_ARG_NONE, &s.json, "print JSON", NULL },
+        { NULL }
+    };
+    int code = CLI_USAGE;
+
+    session_options_complete();
+    if (cli_parse(&argc, &argv, entries, CLI_OPTIONAL, "[DOMAIN]",
+                  "Start to trace a guest, by the service on its host.") &&
+        cli_guest_check(&s.guest, argv[1]) &&
+        session_options_check(&s.session)) {
+        if (s.boot && !argv[1]) {
+            cli_error("--boot needs a DOMAIN");
+        } else {
+            command = session_options_start(&s.session, s.file);
+        }
+    }
+    if (command) {
+        code = open_guest(&s, argv[1]) ? start(&s, command) : CLI_FAILED;
+    }
+    cli_guest_clear(&s.guest);
+    session_options_clear(&s.session);
+    g_free(s.file);
+    return code;
+}
