@@ -30,6 +30,7 @@ int cmd_stop(int argc, char **argv);
 int cmd_dump(int argc, char **argv);
 int cmd_status(int argc, char **argv);
 int cmd_list(int argc, char **argv);
+int cmd_fetch(int argc, char **argv);
 int cmd_delete(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 int cmd_enable(int argc, char **argv);
@@ -82,13 +83,14 @@ void cli_put_json_string(FILE *out, const char *text);
 /* Add what was copied to a new file. */
 void cli_json_copied(JsonObject *o, const struct btrail_merge_result *copied);
 
-/* One operand or none */
+/* One operand or none, and any number of them */
 #define CLI_OPTIONAL    INT_MIN
+#define CLI_ANY         (INT_MIN + 1)
 
 /**
  * cli_parse - parse the options of a subcommand
  * @operands: number of arguments that are not options; if negative, at least
- *            that many; CLI_OPTIONAL for one or none
+ *            that many; CLI_OPTIONAL for one or none, CLI_ANY for any
  * @usage:    the operands, such as "FILE"
  * @summary:  one sentence
  *

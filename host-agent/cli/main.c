@@ -16,6 +16,7 @@ static const struct cli_command commands[] = {
     { "dump", cmd_dump, "write what a flight recorder has kept" },
     { "status", cmd_status, "show the sessions of guests" },
     { "list", cmd_list, "list the traces of guests" },
+    { "fetch", cmd_fetch, "bring a trace of a guest into a file" },
     { "delete", cmd_delete, "delete traces of a guest" },
     { "enable", cmd_enable, "let a libvirt domain be traced" },
     { "disable", cmd_disable, "undo what enable did to a domain" },

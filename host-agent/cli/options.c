@@ -41,7 +41,8 @@ bool cli_parse(int *argc, char ***argv, const GOptionEntry *entries,
 {
     g_autoptr(GOptionContext) context = g_option_context_new(usage);
     g_autoptr(GError) error = NULL;
-    int least = operands == CLI_OPTIONAL ? 0 : abs(operands);
+    int least = operands == CLI_OPTIONAL || operands == CLI_ANY ? 0 :
+                abs(operands);
     int most = operands == CLI_OPTIONAL ? 1 :
                operands < 0 ? INT_MAX : operands;
 

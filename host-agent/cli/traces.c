@@ -103,8 +103,7 @@ int cli_traces_run_remote(const struct cli_traces *t, const GPtrArray *args,
                                 G_SPAWN_SEARCH_PATH |
                                 G_SPAWN_DO_NOT_REAP_CHILD |
                                 G_SPAWN_CHILD_INHERITS_STDIN, NULL, NULL,
-                                &pid, -1, out >= 0 ? out : STDOUT_FILENO,
-                                STDERR_FILENO, &error)) {
+                                &pid, -1, out, -1, &error)) {
         cli_error("%s", error->message);
         return CLI_FAILED;
     }

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/verify.h"
 #include "lib/internal/code-piece.h"
 #include "lib/internal/scan.h"
 #include "lib/internal/trace-files.h"
@@ -437,7 +438,8 @@ static void print_json(const struct verify *v, unsigned vcpus, bool complete)
         NULL));
 }
 
-static int run(struct verify *v, char *const *paths)
+/* Returns an exit code; if it is not CLI_FAILED, the trace is open. */
+static int check(struct verify *v, char *const *paths)
 {
     const char *path = paths[0];
     unsigned i, n;
@@ -463,14 +465,36 @@ static int run(struct verify *v, char *const *paths)
         return CLI_FAILED;
     }
     code = cli_trace_verdict(&v->trace, v->damage);
-    if (v->faults) {
-        code = CLI_DAMAGED;
+    return v->faults ? CLI_DAMAGED : code;
+}
+
+int cli_verify_file(const char *path, uint64_t *records)
+{
+    struct verify v = { .threads = btrail_parallel_threads() };
+    char *const paths[] = { (char *)path, NULL };
+    int code = check(&v, paths);
+
+    *records = v.records;
+    if (code != CLI_FAILED) {
+        cli_trace_close(&v.trace);
     }
+    return code;
+}
+
+static int run(struct verify *v, char *const *paths)
+{
+    int code = check(v, paths);
+    unsigned n;
+
+    if (code == CLI_FAILED) {
+        return code;
+    }
+    n = btrail_trace_streams(v->trace.trace);
     if (v->list) {
         print_json(v, n, code == CLI_OK);
     } else {
         cli_printf("%s: %s, %" PRIu64 " records of %u vCPUs, %" PRIu64
-                   "%s lost in %" PRIu64 " gaps\n", path,
+                   "%s lost in %" PRIu64 " gaps\n", v->trace.path,
                    code ? "damaged or incomplete" : "complete", v->records, n,
                    v->lost, v->lost_unknown ? " or more" : "", v->gaps);
     }
