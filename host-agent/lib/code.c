@@ -618,3 +618,34 @@ int btrail_code_read(struct btrail_code *c, unsigned vcpu, uint64_t index,
     }
     return done;
 }
+
+uint64_t btrail_code_until(const struct btrail_code *c, unsigned vcpu,
+                           uint64_t index, uint64_t cr3, uint64_t address,
+                           size_t size)
+{
+    const struct loss lost = { vcpu, UINT32_MAX, UINT64_MAX, index };
+    const struct loss *l;
+    uint64_t until = UINT64_MAX;
+    unsigned n;
+
+    for (size_t i = 0; i < (size + address % PAGE + PAGE - 1) / PAGE; i++) {
+        uint64_t at = address - address % PAGE + i * PAGE;
+        const struct known_page key = {
+            vcpu, UINT32_MAX, space_of(at, cr3), at, index, UINT64_MAX,
+        };
+        const struct known_page *t;
+
+        n = up_to(c->pages, sizeof(key), &key, compare_pages);
+        t = &g_array_index(c->pages, struct known_page, n);
+        if (n < c->pages->len && t->vcpu == vcpu && t->space == key.space &&
+            t->linear == at) {
+            until = MIN(until, t->index);
+        }
+    }
+    n = up_to(c->losses, sizeof(lost), &lost, compare_losses);
+    l = &g_array_index(c->losses, struct loss, n);
+    if (n < c->losses->len && l->vcpu == vcpu) {
+        until = MIN(until, l->from > index ? l->from : l->to);
+    }
+    return until;
+}

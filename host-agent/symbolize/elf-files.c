@@ -68,11 +68,7 @@ void elf_files_free(struct elf_files *files)
     g_free(files);
 }
 
-/*
- * Returns the path on the host for @path in the guest, with symbolic links
- * resolved as the guest would; NULL if there is no such file.
- */
-static char *resolve_path(const char *sysroot, const char *path)
+char *elf_files_resolve(const char *sysroot, const char *path)
 {
     GString *done = g_string_new(sysroot);
     size_t root = done->len;
@@ -203,7 +199,7 @@ static struct elf_file *open_debug(const struct elf_files *files,
         g_autofree char *name = g_strdup_printf("/usr/lib/debug/.build-id/"
                                                 "%.2s/%s.debug", id, id + 2);
 
-        path = resolve_path(sysroot, name);
+        path = elf_files_resolve(sysroot, name);
         debug = path ? open_if(path, id) : NULL;
     }
     if (!debug && link && *link && !strchr(link, '/')) {
@@ -251,7 +247,7 @@ static struct elf_file *find_elf(struct elf_files *files, const char *path,
 
     for (unsigned i = 0; path && *path == '/' && files->sysroots &&
          files->sysroots[i]; i++) {
-        g_autofree char *place = resolve_path(files->sysroots[i], path);
+        g_autofree char *place = elf_files_resolve(files->sysroots[i], path);
 
         f = place ? open_if(place, build_id) : NULL;
         if (f) {

@@ -53,6 +53,13 @@ struct elf_file *elf_files_get(struct elf_files *files, const char *path,
 bool elf_files_add_image(struct elf_files *files, const char *path,
                          const void *image, size_t size);
 
+/*
+ * The path on the host of the file that is @path in the guest whose root
+ * @sysroot is.  Symbolic links are followed as the guest would, and lead to
+ * nothing else.  NULL if there is no such file; otherwise to be freed.
+ */
+char *elf_files_resolve(const char *sysroot, const char *path);
+
 /* The ELF file @path on the host, with its debugging information */
 struct elf_file *elf_files_host(struct elf_files *files, const char *path);
 

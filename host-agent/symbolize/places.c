@@ -123,7 +123,8 @@ static struct module *get_module(struct places *p, const char *path,
 
 static const struct function *get_function(struct places *p,
                                            struct module *module,
-                                           uint64_t start, const char *name)
+                                           uint64_t start, uint64_t end,
+                                           const char *name)
 {
     /* No function begins with the last byte of memory. */
     gint64 key = name ? start : UINT64_MAX;
@@ -132,6 +133,7 @@ static const struct function *get_function(struct places *p,
     if (!f) {
         f = g_new0(struct function, 1);
         f->start = key;
+        f->end = end;
         f->module = module;
         f->known = name;
         name = name ? name : NAME_UNKNOWN;
@@ -149,9 +151,9 @@ static const struct function *get_function(struct places *p,
 
 static void set_place(struct places *p, struct place *place,
                       struct module *module, uint64_t address,
-                      uint64_t start, const char *name)
+                      uint64_t start, uint64_t end, const char *name)
 {
-    place->function = get_function(p, module, start, name);
+    place->function = get_function(p, module, start, end, name);
     place->address = address;
     place->offset = name ? address - start : address;
 }
@@ -184,7 +186,7 @@ static void place_in_mapping(struct places *p,
                                                strlen(m->build_id));
     }
     if (!m->elf || !elf_file_address(m->elf, in_file, &address)) {
-        set_place(p, place, module, in_file, 0, NULL);
+        set_place(p, place, module, in_file, 0, UINT64_MAX, NULL);
         return;
     }
     if (!module->elf) {
@@ -193,7 +195,7 @@ static void place_in_mapping(struct places *p,
     }
     symbol = elf_file_symbol(m->elf, address);
     set_place(p, place, module, address, symbol ? symbol->start : 0,
-              symbol ? symbol->name : NULL);
+              symbol ? symbol->end : UINT64_MAX, symbol ? symbol->name : NULL);
 }
 
 static bool place_by_symbol(struct places *p, struct address_space *as,
@@ -211,7 +213,7 @@ static bool place_by_symbol(struct places *p, struct address_space *as,
     path = symbol->module ? symbol->module : m && *m->path ? m->path :
            address >= ADDRESS_SHARED ? NAME_KERNEL : NAME_UNKNOWN;
     set_place(p, place, get_module(p, path, address >= ADDRESS_SHARED),
-              address, symbol->start, symbol->name);
+              address, symbol->start, symbol->end, symbol->name);
     return true;
 }
 
@@ -231,7 +233,8 @@ static bool place_in_vmlinux(struct places *p, uint64_t address,
     }
     module = get_module(p, NAME_KERNEL, true);
     module->elf = p->vmlinux;
-    set_place(p, place, module, address, symbol->start, symbol->name);
+    set_place(p, place, module, address, symbol->start, symbol->end,
+              symbol->name);
     return true;
 }
 
@@ -297,7 +300,7 @@ static void find_place(struct places *p, const struct process *process,
     if (pseudo) {
         set_place(p, place, get_module(p, shared ? NAME_KERNEL :
                                        NAME_UNKNOWN, shared),
-                  address, address, pseudo);
+                  address, address, address + 1, pseudo);
         return;
     }
     if (place_in_vmlinux(p, address, place) ||
@@ -309,7 +312,7 @@ static void find_place(struct places *p, const struct process *process,
     } else {
         set_place(p, place, get_module(p, shared ? NAME_KERNEL :
                                        NAME_UNKNOWN, shared),
-                  address, 0, NULL);
+                  address, 0, UINT64_MAX, NULL);
     }
 }
 

@@ -33,8 +33,7 @@ struct stack_edges {
     GPtrArray *groups;          /* of GROUP edges */
 };
 
-/* Is this a function that handles an interrupt or exception? */
-static bool takes_interrupts(const struct function *f)
+bool stack_edge_takes_interrupts(const struct function *f)
 {
     return g_str_has_prefix(f->name, "asm_") ||
            g_str_has_prefix(f->name, "irq_entries") ||
@@ -54,7 +53,7 @@ static enum stack_edge_kind kind_of_changed(struct stack_edges *st,
 {
     struct place target;
 
-    if (takes_interrupts(e->to_fn)) {
+    if (stack_edge_takes_interrupts(e->to_fn)) {
         return STACK_EDGE_INTERRUPT;
     }
     switch (insn->kind) {

@@ -88,6 +88,9 @@ void stack_edges_get_all(struct stack_edges *st, const struct process *process,
                          const struct stack_edge **edges,
                          struct stack_run *runs);
 
+/* Is this a function of Linux that an interrupt or exception goes to? */
+bool stack_edge_takes_interrupts(const struct function *f);
+
 /* Are there so many edges that it is time for stack_edges_reset()? */
 bool stack_edges_many(const struct stack_edges *st);
 

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "backtrail/code.h"
+#include "lib/internal/code-piece.h"
 #include "lib/internal/names-private.h"
 #include "symbolize/content-mappings.h"
 #include "symbolize/runs.h"
@@ -415,6 +416,24 @@ size_t symbolizer_code(struct symbolizer *s, const struct process *process,
     *exact = ret > 0 || address < ADDRESS_SHARED;
     return ret > 0 ? (size_t)ret :
            places_read(s->places, process, address, buf, n);
+}
+
+bool symbolizer_code_captured(const struct symbolizer *s,
+                              const struct symbolizer_where *where,
+                              uint64_t address)
+{
+    uint8_t byte;
+
+    return s->code && btrail_code_read(s->code, where->vcpu, where->index,
+                                       where->cr3, address, &byte, 1) > 0;
+}
+
+uint64_t symbolizer_code_until(const struct symbolizer *s,
+                               const struct symbolizer_where *where,
+                               uint64_t address, size_t n)
+{
+    return s->code ? btrail_code_until(s->code, where->vcpu, where->index,
+                                       where->cr3, address, n) : UINT64_MAX;
 }
 
 unsigned symbolizer_bits(struct symbolizer *s, const struct process *process,

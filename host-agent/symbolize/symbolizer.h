@@ -117,6 +117,19 @@ size_t symbolizer_code(struct symbolizer *s, const struct process *process,
                        uint64_t address, void *buf, size_t n,
                        bool *exact);
 
+/* Was the byte at an address captured, so that it is from no file? */
+bool symbolizer_code_captured(const struct symbolizer *s,
+                              const struct symbolizer_where *where,
+                              uint64_t address);
+
+/*
+ * The first record of the vCPU behind @where from which on symbolizer_code()
+ * can return other bytes that were captured; UINT64_MAX if there is none
+ */
+uint64_t symbolizer_code_until(const struct symbolizer *s,
+                               const struct symbolizer_where *where,
+                               uint64_t address, size_t n);
+
 /* 16, 32 or 64: the mode that code at an address runs in */
 unsigned symbolizer_bits(struct symbolizer *s, const struct process *process,
                          uint64_t address);

@@ -50,6 +50,7 @@ READ = (
     ('script', '--time', '0.0001..5'), ('script', '--cr3', '0x1000'),
     ('script', '--filter', 'comm == sh || kernel'),
     ('calls',), ('calls', '--json'), ('calls', '--syscalls'),
+    ('annotate', '0x1000..0x5000'), ('annotate', '--json', '0..0x40000'),
     ('export', '-f', 'folded'), ('export', '-f', 'folded', '--by-time'),
     ('export', '-f', 'perf'), ('export', '-f', 'perfetto'),
     ('export', '-f', 'lcov'), ('flamegraph',), ('repair', '--dry-run'),

@@ -86,4 +86,12 @@ void btrail_code_piece_same(const struct btrail_code_piece *piece,
 const uint8_t *btrail_code_piece_content(const struct btrail_code_piece *piece,
                                          uint32_t i, uint64_t *number);
 
+/*
+ * The first record of a vCPU after @index from which on btrail_code_read() can
+ * return something else for these addresses; UINT64_MAX if there is none.
+ */
+uint64_t btrail_code_until(const struct btrail_code *code, unsigned vcpu,
+                           uint64_t index, uint64_t cr3, uint64_t address,
+                           size_t size);
+
 #endif /* BTRAIL_CODE_PIECE_H */
