@@ -6,8 +6,12 @@
 # Makes "initrd" of the programs and libraries that are here, for a Linux guest
 # that runs the shell script TEST (see guest-init).  "guest-run" starts it.
 set -e
+root=${ROOT:-}
 mkdir -p guest/bin guest/dev guest/files guest/proc guest/sys guest/tmp
-cp /bin/busybox /bin/rounds guest/bin
+cp "$root/bin/busybox" guest/bin
+for program in rounds turns; do
+    [ ! -e "$root/bin/$program" ] || cp "$root/bin/$program" guest/bin
+done
 if [ -e /bin/perf-exact ]; then
     cp -a /lib* /walk guest
     cp /bin/perf /bin/perf-exact /bin/perf-records guest/bin
@@ -17,7 +21,7 @@ if [ -e /bin/kernel-way ]; then
     cp /bin/kernel-way guest/bin
     cp /files/guest-code guest/files/code
 fi
-cp /bin/guest-init guest/init
+cp "$root/bin/guest-init" guest/init
 cat >guest/test
 chmod 755 guest/test
 (cd guest && find . | cpio -o -H newc >../initrd)

@@ -3,17 +3,47 @@
 # To be read by a shell that has made a guest (guest-make): starts it, talks to
 # its QEMU, and waits for what it says.
 
-# start OPTION...: starts the guest with a monitor that reads from a pipe; what
-# it answers is added to "monitor"
+# start OPTION...: starts the guest with two monitors that read from pipes, for
+# people and for programs; what they answer is added to "monitor" and "control"
 start() {
-    rm -f monitor.in monitor.out
-    mkfifo monitor.in monitor.out
+    rm -f monitor.in monitor.out control.in control.out
+    mkfifo monitor.in monitor.out control.in control.out
     : >monitor
+    : >control
     : >>serial
     cat <monitor.out >>monitor &
-    guest-run -chardev pipe,id=monitor,path=monitor -mon monitor "$@" &
+    cat <control.out >>control &
+    guest-run -chardev pipe,id=monitor,path=monitor -mon monitor \
+        -chardev pipe,id=control,path=control \
+        -mon control,mode=control "$@" &
     guest=$!
-    exec 3>monitor.in
+    exec 3>monitor.in 5>control.in
+    execute qmp_capabilities
+}
+
+# execute COMMAND [ARGUMENTS]: has QEMU execute a command of QMP; "control" is
+# what it has said since
+execute() {
+    : >control
+    echo "{\"execute\": \"$1\", \"arguments\": {${2:-}}}" >&5
+    until grep -q '"return":\|"error":' control; do
+        kill -0 "$guest"
+        sleep 0.02
+    done
+    if grep '"error":' control; then
+        exit 1
+    fi
+}
+
+# job COMMAND ARGUMENTS: the same of one that goes on in the background
+job() {
+    execute "$1" "\"job-id\": \"job\", $2"
+    until grep -q '"status": "concluded"' control; do
+        kill -0 "$guest"
+        sleep 0.05
+    done
+    execute query-jobs
+    execute job-dismiss '"id": "job"'
 }
 
 # say COMMAND: to the monitor

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Reads what "backtrail script --events" prints: lines by the hundred thousand,
- * in the emulated machine, where fgets, strtoull and strspn took most of the
- * time that a trace was judged.
+ * of which fgets, strtoull and strspn would take most of the time.
  */
 #ifndef RIG_SCRIPT_H
 #define RIG_SCRIPT_H

@@ -39,11 +39,10 @@ int main(int argc, char **argv)
         perror(argv[1]);
         return 2;
     }
-    for (size_t i = 0; i < count; i++) {
-        if (i % TABLE >= FREE_BEGIN && i % TABLE < FREE_END &&
-            (ram[i] & ~ADDRESS & ~ACCESSED) == FLAGS &&
-            (ram[i] & ADDRESS) >> 32) {
-            found++;
+    for (size_t table = 0; table + TABLE <= count; table += TABLE) {
+        for (size_t i = table + FREE_BEGIN; i < table + FREE_END; i++) {
+            found += (ram[i] & ~ADDRESS & ~ACCESSED) == FLAGS &&
+                     (ram[i] & ADDRESS) >> 32;
         }
     }
     printf("%zu\n", found);

@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * usage: trace-exact RUNS [PIECES] <SCRIPT
+ * usage: trace-exact WALK RUNS [PIECES] <SCRIPT
  *
  * SCRIPT is what "backtrail script --events" prints of a trace of a guest that
- * has run a program RUNS times; /walk has the branches that the program takes
- * in user mode.  Fails unless the trace has all of them, in order and with no
- * other in between, under one CR3 for each run.
+ * has run a program RUNS times; WALK has the branches that the program takes in
+ * user mode.  Fails unless the trace has all of them, in order and with no other
+ * in between, under one CR3 for each run.
  *
  * Where records are missing, or time has jumped (a GAP event), and where the
  * trace begins late or ends early, there are pieces of runs: what is there of
- * each must be a piece of the walk.  There are PIECES of them, "any" number, or
- * none.
- *
- * A script would take minutes to read so much in the emulated machine.
+ * each must be a piece of the walk.  There are PIECES of them, or none.  Either
+ * number can be "any".
  */
 #include "script.h"
 
@@ -39,9 +37,9 @@ static size_t known;
 static bool gap;            /* What is new may have begun earlier. */
 static size_t records, runs, pieces;
 
-static void read_walk(void)
+static void read_walk(const char *path)
 {
-    FILE *file = fopen("/walk", "r");
+    FILE *file = fopen(path, "r");
     unsigned long long from, to;
 
     while (file && branches < MAX_WALK &&
@@ -49,7 +47,7 @@ static void read_walk(void)
         walk[branches++] = (struct branch) { from, to };
     }
     if (!branches) {
-        printf("/walk cannot be read\n");
+        printf("%s cannot be read\n", path);
         exit(1);
     }
     fclose(file);
@@ -167,16 +165,21 @@ static void follow(struct space *s, const struct branch *b,
     }
 }
 
+static bool is(size_t count, const char *wanted)
+{
+    return strcmp(wanted, "any") == 0 || count == strtoul(wanted, NULL, 0);
+}
+
 int main(int argc, char **argv)
 {
     size_t users = 0;
     struct line line;
 
-    if (argc < 2 || argc > 3) {
-        fprintf(stderr, "usage: trace-exact RUNS [PIECES] <SCRIPT\n");
+    if (argc < 3 || argc > 4) {
+        fprintf(stderr, "usage: trace-exact WALK RUNS [PIECES] <SCRIPT\n");
         return 2;
     }
-    read_walk();
+    read_walk(argv[1]);
     while (read_line(&line)) {
         struct branch b = { line.from, line.to };
 
@@ -202,8 +205,5 @@ int main(int argc, char **argv)
     printf("%zu runs of %zu branches are exact, and %zu pieces, among %zu of "
            "user mode in %zu address spaces and %zu in all\n", runs, branches,
            pieces, users, known, records);
-    return runs != strtoul(argv[1], NULL, 0) ||
-           (argc == 3 ? strcmp(argv[2], "any") != 0 &&
-                        pieces != strtoul(argv[2], NULL, 0)
-                      : pieces != 0);
+    return !is(runs, argv[2]) || !is(pieces, argc == 4 ? argv[3] : "0");
 }

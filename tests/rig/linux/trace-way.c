@@ -1,25 +1,38 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * usage: trace-way CODE LIVE SYMBOLS [strict] <SCRIPT
+ * usage: trace-way CODE CHANGES SYMBOLS [strict] [pti] <SCRIPT
  *
  * SCRIPT is what "backtrail script --events" prints of a trace of one vCPU with
- * all of its branches.  ../code has written CODE from the guest's kernel, LIVE is
- * the memory of its .text, and SYMBOLS are lines of its /proc/kallsyms.  Fails
- * unless the records are one way: in the kernel each is an instruction that
- * branches, and goes to that instruction's target; no instruction between two
- * records branches always; a return goes behind a call, or to what an event has
- * interrupted; user mode is entered and left where the kernel does that.
+ * all of its branches.  ../code has written CODE from the guest's kernel, CHANGES
+ * is what "cmp -l" prints of that code and the .text in the guest's memory, and
+ * SYMBOLS are lines of its /proc/kallsyms.  Fails unless the records are one way:
+ * in the kernel each is an instruction that branches, and goes to that
+ * instruction's target; no instruction between two records branches always; a
+ * return goes behind a call, or to what an event has interrupted; user mode is
+ * entered and left where the kernel does that.
  *
  * "strict": events that KVM injects have no record.
+ *
+ * "pti": user mode has page tables of its own, which are behind those that the
+ * kernel has for the same process: what user mode does is to be labelled with
+ * the former, what the kernel does with the latter.  Both are switched in the
+ * code that events go to.
  */
 #include <stdarg.h>
 
 #include "kernel-code.h"
 #include "script.h"
 
+/* Of CR3, with page-table isolation */
+#define USER_TABLES 0x1000
+#define USER_PCID   0x800
+#define PCID        0xfff
+
+#define MAX_FIXUP   256             /* bytes from a fault to its fixup */
+
 static uint64_t entry, entry_end;   /* the code that events go to */
 static uint64_t new_task;           /* where a new task begins, by a return */
-static bool strict;
+static bool strict, isolated;
 
 static struct line line;            /* the record that is checked */
 static uint64_t last;               /* where the one before went; 0: unknown */
@@ -28,7 +41,8 @@ static uint64_t last;               /* where the one before went; 0: unknown */
 static uint64_t events[64];
 static unsigned depth;
 
-static size_t kernel, users, entered, interrupted, injected, opaque, gaps;
+static size_t kernel, users, entered, interrupted, injected, opaque, fixups;
+static size_t gaps;
 
 static void __attribute__((noreturn, format(printf, 1, 2)))
 fail(const char *format, ...)
@@ -68,6 +82,27 @@ static void read_symbols(const char *path)
     fclose(file);
 }
 
+static void read_changes(const char *path)
+{
+    FILE *file = fopen(path, "r");
+    unsigned long at;
+    unsigned old, new;
+
+    memcpy(live, built, size);
+    while (file && fscanf(file, "%lu %o %o", &at, &old, &new) == 3) {
+        if (!at || at > size || built[at - 1] != old) {
+            printf("%s is of other code\n", path);
+            exit(1);
+        }
+        live[at - 1] = new;
+    }
+    if (!file || !feof(file)) {
+        printf("%s cannot be read\n", path);
+        exit(1);
+    }
+    fclose(file);
+}
+
 static bool is_user(uint64_t address)
 {
     return !(address >> 63);
@@ -84,6 +119,22 @@ static void push(uint64_t address)
         fail("events are nested too deeply");
     }
     events[depth++] = address;
+}
+
+/* Is the record labelled with the page tables that it was made with? */
+static void check_label(void)
+{
+    bool user = line.cr3 & USER_TABLES, user_pcid = line.cr3 & USER_PCID;
+
+    if (!isolated || is_entry(line.from)) {
+        return;
+    }
+    if (user != is_user(line.from)) {
+        fail("the page tables are those of the %s", user ? "user" : "kernel");
+    }
+    if ((line.cr3 & PCID) && user_pcid != user) {
+        fail("the PCID is that of the %s", user_pcid ? "user" : "kernel");
+    }
 }
 
 /* Checks the way from where the last record went to this one. */
@@ -116,6 +167,15 @@ static void check_way(void)
     }
 }
 
+/*
+ * May the kernel return there from a fault that its exception table expects, of
+ * an access to user memory?  What is in that table is not known.
+ */
+static bool is_fixup(uint64_t fault)
+{
+    return line.to - fault + MAX_FIXUP < 2 * MAX_FIXUP;
+}
+
 /* Does this instruction go there? */
 static bool is_branch(struct instruction i)
 {
@@ -137,6 +197,11 @@ static bool is_branch(struct instruction i)
         }
         if (depth && (!events[depth - 1] || events[depth - 1] == line.to)) {
             depth--;
+            return true;
+        }
+        if (depth && is_fixup(events[depth - 1])) {
+            depth--;
+            fixups++;
             return true;
         }
         return !depth;      /* a task that has slept in it */
@@ -177,19 +242,18 @@ static void check_branch(void)
 
 int main(int argc, char **argv)
 {
-    int fd;
-
-    if (argc < 4 || argc > 5) {
-        fprintf(stderr, "usage: trace-way CODE LIVE SYMBOLS [strict] "
+    if (argc < 4 || argc > 6) {
+        fprintf(stderr, "usage: trace-way CODE CHANGES SYMBOLS [strict] [pti] "
                 "<SCRIPT\n");
         return 2;
     }
     read_code(argv[1]);
-    fd = open_or_fail(argv[2]);
-    get(argv[2], fd, live, size, 0);
-    close(fd);
+    read_changes(argv[2]);
     read_symbols(argv[3]);
-    strict = argc == 5 && strcmp(argv[4], "strict") == 0;
+    for (int i = 4; i < argc; i++) {
+        strict |= strcmp(argv[i], "strict") == 0;
+        isolated |= strcmp(argv[i], "pti") == 0;
+    }
 
     while (read_line(&line)) {
         if (line.event) {
@@ -200,13 +264,15 @@ int main(int argc, char **argv)
             }
             continue;
         }
+        check_label();
         check_way();
         check_branch();
         last = line.to;
     }
     printf("one way through the kernel: %zu records, %zu times entered by user "
            "mode, %zu times interrupted, %zu events without a record, %zu "
-           "branches of unknown code; %zu records from user mode; %zu gaps\n",
-           kernel, entered, interrupted, injected, opaque, users, gaps);
+           "branches of unknown code, %zu faults that are expected; %zu records "
+           "from user mode; %zu gaps\n",
+           kernel, entered, interrupted, injected, opaque, fixups, users, gaps);
     return kernel < 1000 || !entered;
 }

@@ -20,13 +20,8 @@ set -e
 
 # query: what QEMU says of the trace
 query() {
-    : >control
-    until grep -q '"vcpus".*}' control; do
-        kill -0 "$guest"
-        echo '{"execute": "query-branch-trace"}' >&5
-        sleep 0.05
-    done
-    cat control
+    execute query-branch-trace
+    grep '"vcpus"' control
 }
 
 # is WORD: waits until this is the state of the trace or of its vCPU
@@ -48,14 +43,9 @@ waits() {
     fi
 }
 
-mkfifo control.in control.out
-: >control
-cat <control.out >>control &
-start_runs -chardev pipe,id=control,path=control -mon control,mode=control \
+start_runs \
     -object memory-backend-file,id=ram,size=192M,share=on,mem-path=ram \
     -machine memory-backend=ram
-exec 5>control.in
-echo '{"execute": "qmp_capabilities"}' >&5
 
 since "the agent is stopped"
 trace stopped.btrail --agent-timeout 0 --buffer-size 128K
@@ -126,6 +116,8 @@ run 13
 since "it ends"
 end_guest
 
+outside stopped.btrail killed.btrail another.btrail killed-wait.btrail \
+    another-wait.btrail <<'JUDGE'
 judge stopped.btrail 4
 [ -z "$(gaps stopped.btrail)" ]
 judge killed.btrail 1 1
@@ -138,6 +130,7 @@ judge another-wait.btrail 1 1
 [ "$(gaps another-wait.btrail | cut -d " " -f 2)" = agent-lost ]
 # It lacks what the first one has written, and nothing else.
 grep -v " event gap " script >>both
-trace-exact 3 <both
-trace-way /files/guest-code text symbols ${BTS_STRICT:+strict} <both
-since "the traces are judged"
+trace-exact "$ROOT/walk" 3 <both
+trace-way "$ROOT/files/guest-code" changes symbols ${BTS_STRICT:+strict} <both
+JUDGE
+since "it has ended"

@@ -15,9 +15,10 @@
 # rig: with=guest-talk.sh guest-trace.sh
 # rig: memory=1024
 # rig: linux=kvm_intel.bts_trace=1
+# rig: tcg=yes
 # rig: timeout=1800
 set -e
-. /bin/guest-trace
+. "${ROOT:-}/bin/guest-trace"
 
 start_runs
 since "the guest has begun"
@@ -31,11 +32,11 @@ end_trace
 since "it is not traced any more"
 end_guest
 backtrail info x.btrail
+outside x.btrail <<'JUDGE'
 [ -z "$(gaps x.btrail)" ]
-since "the trace is judged"
 judge x.btrail 3
-since "it is exact; the instructions are judged"
 first=$(sed -n 's/^run 1 begins at record \([0-9]*\),.*/\1/p' exact)
 backtrail script --insn --events --index "$first..$((first + 4000))" x.btrail |
-    trace-insn /code /files/guest-code
+    trace-insn "$ROOT/code" "$ROOT/files/guest-code"
+JUDGE
 since "it ends"
