@@ -2,18 +2,22 @@
 /*
  * A process that works whenever it reads a byte, and says so when it has, until
  * there is nothing more to read: each branch of such a turn is known.  With
- * arguments it takes the longer the more there are (16 at most), without more
- * branches.
+ * arguments the first turn takes the longer the more there are (16 at most),
+ * without more branches.
  *
  * rig: code=yes
- * rig: walk=begin _start N ((=leaf T)*99 =leaf N T*99 N T)*3 (=leaf T)*99 =leaf N T*99 N N
+ * rig: walk=begin wait N ((=leaf T)*99 =leaf N T*99 N T)*3 (=leaf T)*99 =leaf N T*99 N N
  */
     .set    NR_READ, 0
     .set    NR_WRITE, 1
     .set    NR_EXIT, 60
-    .globl  _start, begin, leaf
+    .globl  _start, wait, begin, leaf
 
 _start:
+    movl    (%rsp), %r12d
+    decl    %r12d
+    shll    $17, %r12d          /* bytes to be read at a time */
+wait:
     xorl    %eax, %eax          /* NR_READ */
     xorl    %edi, %edi
     leaq    byte(%rip), %rsi
@@ -22,9 +26,6 @@ _start:
 begin:
     testl   %eax, %eax
     jle     end                 /* N */
-    movl    (%rsp), %r12d
-    decl    %r12d
-    shll    $17, %r12d          /* bytes to be read at a time */
     movl    $4, %ebp
 round:
     movl    $100, %ebx
@@ -46,7 +47,8 @@ round:
     leaq    text(%rip), %rsi
     movl    $text_end - text, %edx
     syscall
-    jmp     _start
+    xorl    %r12d, %r12d
+    jmp     wait
 end:
     movl    $NR_EXIT, %eax
     xorl    %edi, %edi
