@@ -72,6 +72,7 @@ enum {
 #define CR4_PAE     (1ull << 5)
 #define CR4_PCIDE   (1ull << 17)
 #define EFER_64     0xd01       /* NXE, LMA, LME, SCE */
+#define EFER_NXE    0x800
 
 #define MSR_STAR    0xc0000081
 #define MSR_LSTAR   0xc0000082

@@ -207,6 +207,25 @@ static void read_only(void)
     trace_close(&t);
 }
 
+/* Where NX is a reserved bit, the entry leads nowhere. */
+static void without_nx(void)
+{
+    struct kvm_sregs sregs;
+    struct trace t;
+
+    open_guest(&t, 0, 0);
+    CHECK(ioctl(t.vm.vcpu, KVM_GET_SREGS, &sregs) == 0);
+    sregs.efer &= ~EFER_NXE;
+    CHECK(ioctl(t.vm.vcpu, KVM_SET_SREGS, &sregs) == 0);
+    set_regs(&t, VM_CODE, ROOT(0), 2);
+    trace_start(&t);
+    CHECK(trace_run(&t) == 0x10);
+    CHECK(trace_expect_marker(&t, 0, MARKER_OFF, OFF_MODE, 0) == t.count);
+    CHECK(*vm_entry(&t.vm, ROOT(0), W_INDEX) == 0);
+    CHECK(*vm_entry(&t.vm, ROOT(1), W_INDEX) == 0);
+    trace_close(&t);
+}
+
 int main(void)
 {
     trace_or_skip();
@@ -221,6 +240,7 @@ int main(void)
     taken(PTE_A);
     cleared();
     read_only();
+    without_nx();
     kmsg_is_calm();
     return 0;
 }

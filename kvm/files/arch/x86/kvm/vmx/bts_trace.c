@@ -317,6 +317,11 @@ static bool vmx_bts_trace_mode_fits(struct kvm_vcpu *vcpu,
 {
 	int shift = kvm_is_cr4_bit_set(vcpu, X86_CR4_LA57) ? 48 : 39;
 
+	/* Without EFER.NX that bit is reserved, and the entry leads nowhere. */
+	if ((config->root_entry & PT64_NX_MASK) &&
+	    !(vcpu->arch.efer & EFER_NX))
+		return false;
+
 	return is_long_mode(vcpu) &&
 	       !is_noncanonical_address(config->ds_area, vcpu, 0) &&
 	       (config->ds_area >> shift & 0x1ff) == config->root_index;
