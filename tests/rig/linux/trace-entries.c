@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define ADDRESS     0x000ffffffffff000ull
 #define ACCESSED    0x20ull
@@ -25,25 +26,31 @@
 int main(int argc, char **argv)
 {
     int fd = argc == 2 ? open(argv[1], O_RDONLY) : -1;
-    size_t found = 0, count;
     const uint64_t *ram;
+    size_t found = 0;
+    off_t page = 0;
     struct stat st;
 
     if (fd < 0 || fstat(fd, &st)) {
         fprintf(stderr, "usage: trace-entries RAM\n");
         return 2;
     }
-    count = st.st_size / sizeof(*ram);
     ram = mmap(NULL, st.st_size, PROT_READ, MAP_SHARED, fd, 0);
     if (ram == MAP_FAILED) {
         perror(argv[1]);
         return 2;
     }
-    for (size_t table = 0; table + TABLE <= count; table += TABLE) {
-        for (size_t i = table + FREE_BEGIN; i < table + FREE_END; i++) {
-            found += (ram[i] & ~ADDRESS & ~ACCESSED) == FLAGS &&
-                     (ram[i] & ADDRESS) >> 32;
+    /* What the guest has never written to has no memory here, and gets none. */
+    while ((page = lseek(fd, page, SEEK_DATA)) >= 0) {
+        const uint64_t *table = ram + page / sizeof(*ram);
+
+        for (int i = FREE_BEGIN; i < FREE_END; i++) {
+            if ((table[i] & ~ADDRESS & ~ACCESSED) == FLAGS &&
+                (table[i] & ADDRESS) >> 32) {
+                found++;
+            }
         }
+        page += TABLE * sizeof(*ram);
     }
     printf("%zu\n", found);
     return 0;

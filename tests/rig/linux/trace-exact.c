@@ -53,10 +53,22 @@ static void read_walk(const char *path)
     fclose(file);
 }
 
+/* What was seen of a run ends here, if anything was. */
+static void end_piece(const struct space *s)
+{
+    size_t taken = s->taken ? s->taken : s->next;
+
+    if (taken) {
+        printf("piece %zu, of %zu branches, begins at record %lu, under CR3 "
+               "%llx\n", ++pieces, taken, s->begin,
+               (unsigned long long)s->root);
+    }
+}
+
 /* From here on this could be anywhere, in the program or not. */
 static void lose(struct space *s)
 {
-    pieces += s->next || s->taken;
+    end_piece(s);
     s->next = s->taken = 0;
     if (!s->maybe) {
         s->maybe = malloc(branches + 1);
@@ -122,7 +134,7 @@ static bool guess(struct space *s, const struct branch *b, unsigned long index)
         if (!ended) {
             fail(b, "and no piece of the program");
         }
-        pieces += s->taken != 0;
+        end_piece(s);
         s->taken = 0;
         free(s->maybe);
         s->maybe = NULL;
@@ -200,7 +212,7 @@ int main(int argc, char **argv)
         }
     }
     for (size_t i = 0; i < known; i++) {
-        pieces += spaces[i].next || spaces[i].taken;
+        end_piece(&spaces[i]);
     }
     printf("%zu runs of %zu branches are exact, and %zu pieces, among %zu of "
            "user mode in %zu address spaces and %zu in all\n", runs, branches,

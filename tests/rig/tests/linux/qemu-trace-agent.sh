@@ -51,14 +51,14 @@ since "the agent is stopped"
 trace stopped.btrail --agent-timeout 0 --buffer-size 128K
 run 1
 kill -STOP "$agent"
-begin_long_run
+begin_run
 waits 2
 kill -CONT "$agent"
 told "run 2 ends"
 
 since "the agent is stopped, and so is the guest that waits for it"
 kill -STOP "$agent"
-begin_long_run
+begin_run
 waits 3
 since "it waits"
 say stop
@@ -122,7 +122,8 @@ judge stopped.btrail 4
 [ -z "$(gaps stopped.btrail)" ]
 judge killed.btrail 1 1
 [ -z "$(gaps killed.btrail)" ]
-judge another.btrail 1
+# It may begin with a piece of the run before: what the buffer still had room for.
+judge another.btrail 1 any
 [ "$(gaps another.btrail | cut -d " " -f 2)" = agent-lost ]
 judge killed-wait.btrail 1 1
 mv script both
