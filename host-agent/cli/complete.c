@@ -144,7 +144,7 @@ static void offer_operands(int argc, char **argv, const GOptionEntry *entries,
 {
     const char *uri = "";
 
-    if (strstr(usage, "DOMAIN")) {
+    if (strstr(usage, "DOMAIN") || strstr(usage, "GUEST")) {
         for (int i = 1; i < argc - 1; i++) {
             const GOptionEntry *e = awaits_argument(entries, argv[i]);
 

@@ -120,26 +120,37 @@ static bool add_size(const char *text, JsonObject *json)
     return true;
 }
 
-/* "PROCESS:SYMBOL,do=dump,hits=3" */
+static const char *field_value(const char *field, const char *name)
+{
+    return g_str_has_prefix(field, name) ? field + strlen(name) : NULL;
+}
+
+/* "PROCESS:SYMBOL,do=dump,hits=3,longer=10ms" */
 static JsonObject *parse_trigger(const char *text, bool last)
 {
     g_auto(GStrv) fields = g_strsplit(text, ",", -1);
-    const char *action = last ? "dump" : "start";
-    uint64_t hits = 1;
+    const char *action = last ? "dump" : "start", *value;
+    uint64_t hits = 1, ns = 0;
+    JsonObject *trigger;
 
     for (unsigned i = 1; fields[0] && fields[i]; i++) {
-        if (g_str_has_prefix(fields[i], "do=")) {
-            action = fields[i] + strlen("do=");
-        } else if (!g_str_has_prefix(fields[i], "hits=") ||
-                   !btrail_parse_number(fields[i] + strlen("hits="), NULL,
-                                        &hits)) {
-            cli_error("--trigger: '%s': '%s' is not do=ACTION or hits=NUMBER",
-                      text, fields[i]);
+        if ((value = field_value(fields[i], "do="))) {
+            action = value;
+        } else if (!((value = field_value(fields[i], "hits=")) &&
+                     btrail_parse_number(value, NULL, &hits)) &&
+                   !((value = field_value(fields[i], "longer=")) &&
+                     btrail_parse_time(value, NULL, &ns) && ns)) {
+            cli_error("--trigger: '%s': '%s' is not do=ACTION, hits=NUMBER or "
+                      "longer=TIME", text, fields[i]);
             return NULL;
         }
     }
-    return btrail_json_new("s:at", fields[0] ? fields[0] : "", "s:do", action,
-                           "U:hits", hits, NULL);
+    trigger = btrail_json_new("s:at", fields[0] ? fields[0] : "",
+                              "s:do", action, "U:hits", hits, NULL);
+    if (ns) {
+        json_object_set_double_member(trigger, "longer", ns / 1e9);
+    }
+    return trigger;
 }
 
 static bool add_triggers(const struct session_options *o, JsonObject *json)

@@ -27,8 +27,7 @@ struct btrail_filtering {
     uint32_t privilege;
     btrail_entry_fn *entry;
     void *opaque;
-    btrail_gate_fn *gate;       /* NULL if all pass */
-    void *gate_opaque;
+    struct btrail_gate gate;    /* .record: NULL if all pass */
 
     GMutex lock;
     GHashTable *found;          /* found_process by root; under the lock */
@@ -75,11 +74,10 @@ btrail_filtering_new(const struct btrail_session_filter *filter,
     return f;
 }
 
-void btrail_filtering_gate(struct btrail_filtering *f, btrail_gate_fn *gate,
-                           void *opaque)
+void btrail_filtering_gate(struct btrail_filtering *f,
+                           const struct btrail_gate *gate)
 {
-    f->gate = gate;
-    f->gate_opaque = opaque;
+    f->gate = *gate;
 }
 
 void btrail_filtering_free(struct btrail_filtering *f)
@@ -100,7 +98,7 @@ static bool all_cr3s(const struct btrail_filtering *f)
 
 bool btrail_filtering_all(const struct btrail_filtering *f)
 {
-    return all_cr3s(f) && f->privilege == ALL && !f->gate;
+    return all_cr3s(f) && f->privilege == ALL && !f->gate.record;
 }
 
 bool btrail_filtering_vcpu(const struct btrail_filtering *f, unsigned vcpu)
@@ -295,11 +293,14 @@ static void filter_records(struct btrail_filtering *f, unsigned vcpu,
     struct btrail_record *out = f->records + f->n_records;
     size_t kept = 0;
 
-    if (f->gate) {
+    if (f->gate.record) {
         for (size_t i = 0; i < n; i++) {
+            uint64_t from = __atomic_load_n(&records[i].from,
+                                            __ATOMIC_RELAXED);
             uint64_t to = __atomic_load_n(&records[i].to, __ATOMIC_RELAXED);
 
-            kept += f->gate(f->gate_opaque, cr3, to) && wanted &&
+            kept += f->gate.record(f->gate.opaque, vcpu, cr3, from, to) &&
+                    wanted &&
                     filter_record(f, vcpu, cr3, &records[i], &out[kept]);
         }
     } else if (wanted && f->privilege == ALL) {
@@ -372,6 +373,9 @@ void btrail_filtering_slab(struct btrail_filtering *f, unsigned vcpu,
     begin_output(f, v, slab);
     if (checked->begin != index) {
         add_unknown_gap(f, v, gap_reason);
+        if (f->gate.lost) {
+            f->gate.lost(f->gate.opaque, vcpu);
+        }
     }
     for (size_t i = 0; i <= slab->n_events; i++) {
         const struct btrail_event *e = i < slab->n_events ? &slab->events[i] :
@@ -396,6 +400,9 @@ void btrail_filtering_slab(struct btrail_filtering *f, unsigned vcpu,
             break;
         }
         at = MAX(at, e->index);
+        if (f->gate.event) {
+            f->gate.event(f->gate.opaque, vcpu, e);
+        }
         switch (e->type) {
         case BTRAIL_EVENT_TIME:
             v->time = *e;

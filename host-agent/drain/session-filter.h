@@ -58,12 +58,26 @@ struct btrail_filtering;
 struct btrail_filtering *
 btrail_filtering_new(const struct btrail_session_filter *filter,
                      btrail_entry_fn *entry, void *opaque);
-/* Is a record kept whose branch goes to this address? */
-typedef bool btrail_gate_fn(void *opaque, uint64_t cr3, uint64_t to);
 
-/* Has @gate called for each record, wanted or not; before the first slab */
-void btrail_filtering_gate(struct btrail_filtering *f, btrail_gate_fn *gate,
-                           void *opaque);
+/**
+ * struct btrail_gate - what sees all of a capture, wanted or not
+ * @record: is the record of this branch kept?
+ * @event:  TIME, TASK and GAP, or NULL
+ * @lost:   records of a vCPU are missing, of which no GAP event says so; with
+ *          @event
+ */
+struct btrail_gate {
+    bool (*record)(void *opaque, unsigned vcpu, uint64_t cr3, uint64_t from,
+                   uint64_t to);
+    void (*event)(void *opaque, unsigned vcpu,
+                  const struct btrail_event *event);
+    void (*lost)(void *opaque, unsigned vcpu);
+    void *opaque;
+};
+
+/* Before the first slab; @gate is copied. */
+void btrail_filtering_gate(struct btrail_filtering *f,
+                           const struct btrail_gate *gate);
 
 void btrail_filtering_free(struct btrail_filtering *f);
 

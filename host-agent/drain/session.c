@@ -268,8 +268,10 @@ void btrail_session_begin(struct btrail_session *s,
     s->filtering = btrail_filtering_new(&s->filter, source->entry,
                                         source->opaque);
     if (s->triggers) {
-        btrail_filtering_gate(s->filtering, btrail_triggers_pass,
-                              s->triggers);
+        const struct btrail_gate gate =
+            btrail_triggers_gate(s->triggers, s->header.tick_ns);
+
+        btrail_filtering_gate(s->filtering, &gate);
     }
     all = btrail_filtering_all(s->filtering);
     s->streams.whole = source->beginning && !s->resumes && !s->ring && all;
@@ -461,6 +463,10 @@ bool btrail_session_renews_names(struct btrail_session *s)
 
 void btrail_session_tick(struct btrail_session *s, bool flush_due)
 {
+    if (s->triggers) {
+        btrail_triggers_tick(s->triggers, btrail_clock_ns());
+        s->over |= btrail_triggers_over(s->triggers);
+    }
     __atomic_store_n(&s->progress.bytes, btrail_output_bytes(s->output),
                      __ATOMIC_RELAXED);
     __atomic_store_n(&s->progress.record_bytes,

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "drain/long-calls.h"
 #include "drain/trigger.h"
 #include "util/kallsyms-line.h"
 
@@ -18,6 +19,7 @@ struct watched_trigger {
     struct btrail_trigger trigger;
     struct btrail_filtering *process;   /* NULL for any */
     struct btrail_places *places;       /* of a symbol of programs, or NULL */
+    struct btrail_long_calls *calls;    /* NULL: each branch counts */
     uint64_t address;           /* atomic; 0 if it is not known */
     uint64_t hits;
     bool reported;              /* by btrail_triggers_new_places() */
@@ -30,6 +32,7 @@ struct btrail_triggers {
     uint64_t bits[BITS / 64];   /* atomic each */
     bool keeping;
     bool can_start;
+    bool measures;              /* calls, for one of them at least */
     btrail_fired_fn *fired;
     void *opaque;
 };
@@ -101,6 +104,10 @@ btrail_triggers_new(const struct btrail_trigger *triggers, unsigned n,
             w->address = trigger->address;
             w->reported = true;
         }
+        if (trigger->longer_ns) {
+            w->calls = btrail_long_calls_new(trigger->longer_ns);
+            t->measures = true;
+        }
         t->can_start |= trigger->action == BTRAIL_TRIGGER_START;
     }
     set_bits(t);
@@ -125,6 +132,7 @@ void btrail_triggers_unref(struct btrail_triggers *t)
             btrail_filtering_free(t->watched[i].process);
         }
         btrail_places_free(t->watched[i].places);
+        btrail_long_calls_free(t->watched[i].calls);
     }
     g_free(t->watched);
     g_free(t);
@@ -252,26 +260,112 @@ static void act(struct btrail_triggers *t, unsigned i)
     t->fired(t->opaque, i, w->trigger.action);
 }
 
-bool btrail_triggers_pass(void *opaque, uint64_t cr3, uint64_t to)
+/* Does a branch to @to with this CR3 go to the trigger's place? */
+static bool is_place(const struct watched_trigger *w, uint64_t cr3,
+                     uint64_t to)
+{
+    return w->places ? btrail_places_has(w->places, cr3, to) :
+           to && __atomic_load_n(&w->address, __ATOMIC_RELAXED) == to &&
+           (!w->process || btrail_filtering_cr3(w->process, cr3));
+}
+
+/* Does the branch end a call that is measured, of any trigger? */
+static void end_calls(struct btrail_triggers *t, unsigned vcpu, uint64_t cr3,
+                      uint64_t to)
+{
+    for (unsigned i = 0; i < t->n; i++) {
+        struct btrail_long_calls *calls = t->watched[i].calls;
+
+        if (calls && btrail_long_calls_any(calls) &&
+            btrail_long_calls_end(calls, vcpu, cr3, to)) {
+            act(t, i);
+        }
+    }
+}
+
+static bool gate_record(void *opaque, unsigned vcpu, uint64_t cr3,
+                        uint64_t from, uint64_t to)
 {
     struct btrail_triggers *t = opaque;
     unsigned bit = bit_of(to);
     bool kept = t->keeping;
 
-    if (!(__atomic_load_n(&t->bits[bit / 64], __ATOMIC_RELAXED) >> bit % 64 &
-          1)) {
-        return kept;
+    if (t->measures) {
+        end_calls(t, vcpu, cr3, to);
     }
-    for (unsigned i = 0; i < t->n; i++) {
-        struct watched_trigger *w = &t->watched[i];
+    if (__atomic_load_n(&t->bits[bit / 64], __ATOMIC_RELAXED) >> bit % 64 &
+        1) {
+        for (unsigned i = 0; i < t->n; i++) {
+            struct watched_trigger *w = &t->watched[i];
 
-        if (w->places ? btrail_places_has(w->places, cr3, to) :
-            to && __atomic_load_n(&w->address, __ATOMIC_RELAXED) == to &&
-            (!w->process || btrail_filtering_cr3(w->process, cr3))) {
-            act(t, i);
+            if (!is_place(w, cr3, to)) {
+                continue;
+            }
+            if (w->calls) {
+                btrail_long_calls_begin(w->calls, vcpu, cr3, from);
+            } else {
+                act(t, i);
+            }
         }
     }
     return kept || t->keeping;
+}
+
+static void act_each(struct btrail_triggers *t, unsigned i, unsigned n)
+{
+    for (; n; n--) {
+        act(t, i);
+    }
+}
+
+static void gate_event(void *opaque, unsigned vcpu,
+                       const struct btrail_event *event)
+{
+    struct btrail_triggers *t = opaque;
+
+    for (unsigned i = 0; i < t->n; i++) {
+        if (t->watched[i].calls) {
+            act_each(t, i, btrail_long_calls_event(t->watched[i].calls, vcpu,
+                                                   event));
+        }
+    }
+}
+
+static void gate_lost(void *opaque, unsigned vcpu)
+{
+    struct btrail_triggers *t = opaque;
+
+    for (unsigned i = 0; i < t->n; i++) {
+        if (t->watched[i].calls) {
+            btrail_long_calls_lost(t->watched[i].calls, vcpu);
+        }
+    }
+}
+
+struct btrail_gate btrail_triggers_gate(struct btrail_triggers *t,
+                                        uint64_t tick_ns)
+{
+    for (unsigned i = 0; i < t->n; i++) {
+        if (t->watched[i].calls) {
+            btrail_long_calls_set_tick(t->watched[i].calls, tick_ns);
+        }
+    }
+    return (struct btrail_gate) {
+        .record = gate_record,
+        .event = t->measures ? gate_event : NULL,
+        .lost = t->measures ? gate_lost : NULL,
+        .opaque = t,
+    };
+}
+
+void btrail_triggers_tick(struct btrail_triggers *t, uint64_t now)
+{
+    for (unsigned i = 0; i < t->n; i++) {
+        if (t->watched[i].calls) {
+            act_each(t, i, btrail_long_calls_waiting(t->watched[i].calls,
+                                                     now));
+        }
+    }
 }
 
 bool btrail_triggers_over(const struct btrail_triggers *t)

@@ -42,6 +42,8 @@ enum btrail_trigger_action {
  * @action:  enum btrail_trigger_action
  * @hits:    it acts at each hit with a multiple of this number; 0 is the same
  *           as 1
+ * @longer_ns: a hit is a call that takes longer than this, see long-calls.h; 0
+ *           for each branch to the address
  */
 struct btrail_trigger {
     const char *process;
@@ -50,6 +52,7 @@ struct btrail_trigger {
     uint64_t address;
     unsigned action;
     uint64_t hits;
+    uint64_t longer_ns;
 };
 
 /*
@@ -102,10 +105,18 @@ unsigned btrail_triggers_places(const struct btrail_triggers *t, unsigned i);
 bool btrail_triggers_new_places(struct btrail_triggers *t);
 
 /*
- * A btrail_gate_fn: handles a branch to an address.  Returns true if its record
- * is kept: records are being kept, or this one starts or stops that.
+ * The gate of a session with triggers: what its capture records, whose device
+ * has this tick.  A record is kept if records are being kept, or if it starts
+ * or stops that.
  */
-bool btrail_triggers_pass(void *t, uint64_t cr3, uint64_t to);
+struct btrail_gate btrail_triggers_gate(struct btrail_triggers *t,
+                                        uint64_t tick_ns);
+
+/*
+ * Time goes on although there are no records: calls whose threads wait can
+ * become too long.
+ */
+void btrail_triggers_tick(struct btrail_triggers *t, uint64_t now);
 
 /*
  * Any thread: are records being kept?  And, before the first record: keep them

@@ -330,7 +330,10 @@ static void read_place(const char *at, struct btrail_trigger *t)
 static bool parse_trigger(JsonNode *node, char **at, struct btrail_trigger *t,
                           GError **error)
 {
-    static const char *const known[] = { "at", "do", "hits", NULL };
+    static const char *const known[] = {
+        "at", "do", "hits", "longer", NULL
+    };
+    uint64_t longer_ms = 0;
     JsonObject *json = JSON_NODE_HOLDS_OBJECT(node) ?
                        json_node_get_object(node) : NULL;
 
@@ -349,6 +352,10 @@ static bool parse_trigger(JsonNode *node, char **at, struct btrail_trigger *t,
                       "PROCESS:ADDRESS, where 'kernel' is a process");
     }
     read_place(*at, t);
+    if (!parse_seconds(json, "longer", &longer_ms, error)) {
+        return false;
+    }
+    t->longer_ns = longer_ms * 1000000;
     return parse_number(json, "hits", 1, G_MAXINT64, &t->hits, error);
 }
 
@@ -448,6 +455,12 @@ static bool parse_start(struct btrail_command *c, GError **error)
         if (c->triggers[i].process || c->triggers[i].symbol) {
             return refuse(error, "trigger '%s' needs names, and 'names' are "
                           "'off'", c->at[i]);
+        }
+    }
+    for (i = 0; c->filter.n_vcpus && i < c->n_triggers; i++) {
+        if (c->triggers[i].longer_ns) {
+            return refuse(error, "trigger '%s' measures calls, which can "
+                          "return on any vCPU: leave out 'vcpus'", c->at[i]);
         }
     }
     if (c->names == BTRAIL_COMMAND_NAMES_OFF && c->filter.processes) {

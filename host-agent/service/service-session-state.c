@@ -75,6 +75,9 @@ static void put_triggers(JsonObject *json,
             "s:do", btrail_command_action_name(t->action),
             "U:hits", t->hits, NULL);
 
+        if (t->longer_ns) {
+            btrail_json_add(trigger, "d:longer", t->longer_ns / 1e9, NULL);
+        }
         if (s->session && !s->finishing) {
             json_object_set_int_member(trigger, "places",
                                        btrail_session_places(s->session, i));

@@ -67,6 +67,7 @@ static void test_start(void)
     g_assert_cmpstr(c->at[0], ==, "kernel:panic");
     g_assert_cmpint(t->action, ==, BTRAIL_TRIGGER_DUMP);
     g_assert_cmpuint(t->hits, ==, 3);
+    g_assert_cmpuint(t->longer_ns, ==, 0);
     t++;
     g_assert_cmpint(t->action, ==, BTRAIL_TRIGGER_STOP);
     g_assert_cmpuint(t->hits, ==, 1);
@@ -187,6 +188,10 @@ static void test_refused(void)
           "\"hits\":0}]}", "'hits'" },
         { "{\"do\":\"start\",\"triggers\":[{\"at\":\"a:b\",\"do\":\"stop\","
           "\"after\":1}]}", "'after'" },
+        { "{\"do\":\"start\",\"triggers\":[{\"at\":\"a:b\",\"do\":\"stop\","
+          "\"longer\":0}]}", "'longer'" },
+        { "{\"do\":\"start\",\"vcpus\":[0],\"triggers\":[{\"at\":\"a:b\","
+          "\"do\":\"stop\",\"longer\":1}]}", "'vcpus'" },
     };
     unsigned i;
 
@@ -309,11 +314,21 @@ static void test_options_limit(void)
     }
 }
 
+static void test_longer(void)
+{
+    g_autoptr(btrail_command) c = good(
+        "{\"do\":\"start\",\"triggers\":[{\"at\":\"kernel:x\","
+        "\"do\":\"stop\",\"longer\":0.25}]}");
+
+    g_assert_cmpuint(c->triggers->longer_ns, ==, 250000000);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/command/places", test_places);
     g_test_add_func("/command/start", test_start);
+    g_test_add_func("/command/longer", test_longer);
     g_test_add_func("/command/defaults", test_defaults);
     g_test_add_func("/command/others", test_others);
     g_test_add_func("/command/refused", test_refused);

@@ -20,6 +20,14 @@ static void fired(void *opaque, unsigned trigger,
     fired_n[trigger]++;
 }
 
+/* A record of no place in particular */
+static bool pass(struct btrail_triggers *t, uint64_t cr3, uint64_t to)
+{
+    struct btrail_gate gate = btrail_triggers_gate(t, 1000000);
+
+    return gate.record(gate.opaque, 0, cr3, 1, to);
+}
+
 static struct btrail_triggers *make(const struct btrail_trigger *t, unsigned n)
 {
     memset(fired_n, 0, sizeof(fired_n));
@@ -38,13 +46,13 @@ static void test_start_stop(void)
 
     g_assert_false(btrail_triggers_over(t));
     for (i = 0; i < 3; i++) {
-        g_assert_false(btrail_triggers_pass(t, 0, 5));
-        g_assert_false(btrail_triggers_pass(t, 0, A + 1));
-        g_assert_true(btrail_triggers_pass(t, 0, A));
-        g_assert_true(btrail_triggers_pass(t, 0, 5));
-        g_assert_true(btrail_triggers_pass(t, 0, B));
+        g_assert_false(pass(t, 0, 5));
+        g_assert_false(pass(t, 0, A + 1));
+        g_assert_true(pass(t, 0, A));
+        g_assert_true(pass(t, 0, 5));
+        g_assert_true(pass(t, 0, B));
     }
-    g_assert_false(btrail_triggers_pass(t, 0, B));
+    g_assert_false(pass(t, 0, B));
     g_assert_false(btrail_triggers_over(t));
     g_assert_cmpuint(fired_n[0], ==, 3);
     g_assert_cmpuint(fired_n[1], ==, 4);
@@ -58,12 +66,12 @@ static void test_stop_alone(void)
     };
     struct btrail_triggers *t = make(list, 1);
 
-    g_assert_true(btrail_triggers_pass(t, 0, B));
-    g_assert_true(btrail_triggers_pass(t, 0, B));
+    g_assert_true(pass(t, 0, B));
+    g_assert_true(pass(t, 0, B));
     g_assert_false(btrail_triggers_over(t));
-    g_assert_true(btrail_triggers_pass(t, 0, B));
+    g_assert_true(pass(t, 0, B));
     g_assert_true(btrail_triggers_over(t));
-    g_assert_false(btrail_triggers_pass(t, 0, A));
+    g_assert_false(pass(t, 0, A));
     g_assert_cmpuint(fired_n[0], ==, 1);
     btrail_triggers_unref(t);
 }
@@ -78,11 +86,11 @@ static void test_keep(void)
     struct btrail_triggers *t = make(list, 2);
 
     g_assert_false(btrail_triggers_keeping(t));
-    g_assert_false(btrail_triggers_pass(t, 0, A + 1));
+    g_assert_false(pass(t, 0, A + 1));
     btrail_triggers_keep(t);
     g_assert_true(btrail_triggers_keeping(t));
-    g_assert_true(btrail_triggers_pass(t, 0, A + 1));
-    g_assert_true(btrail_triggers_pass(t, 0, B));
+    g_assert_true(pass(t, 0, A + 1));
+    g_assert_true(pass(t, 0, B));
     g_assert_false(btrail_triggers_keeping(t));
     g_assert_cmpuint(fired_n[0], ==, 0);
     g_assert_cmpuint(fired_n[1], ==, 1);
@@ -108,19 +116,19 @@ static void test_names(void)
     struct btrail_triggers *t = make(list, 3);
     unsigned i;
 
-    g_assert_true(btrail_triggers_pass(t, 0x5000, K));
-    g_assert_true(btrail_triggers_pass(t, 0x5000, A));
-    g_assert_true(btrail_triggers_pass(t, 0x5000, 0));
+    g_assert_true(pass(t, 0x5000, K));
+    g_assert_true(pass(t, 0x5000, A));
+    g_assert_true(pass(t, 0x5000, 0));
     g_assert_cmpuint(fired_n[0] + fired_n[1] + fired_n[2], ==, 0);
     btrail_triggers_symbols(t, text, strlen(text));
     btrail_triggers_snapshot(t, &snapshot);
     for (i = 0; i < 0x80; i++) {
-        btrail_triggers_pass(t, 0x5000, K - 0x40 + i);
+        pass(t, 0x5000, K - 0x40 + i);
     }
     g_assert_cmpuint(fired_n[0], ==, 1);
-    btrail_triggers_pass(t, 0x6000, A);
+    pass(t, 0x6000, A);
     g_assert_cmpuint(fired_n[1], ==, 0);
-    btrail_triggers_pass(t, 0x5007, A);
+    pass(t, 0x5007, A);
     g_assert_cmpuint(fired_n[1], ==, 1);
     g_assert_cmpuint(fired_n[2], ==, 0);
     g_assert_false(btrail_triggers_over(t));
@@ -177,7 +185,7 @@ static void test_spaces(void)
     t = btrail_triggers_new(list, 4, &files, fired, NULL);
     g_assert_true(btrail_triggers_want_names(t));
     g_assert_false(btrail_triggers_new_places(t));
-    btrail_triggers_pass(t, 0x5000, one);
+    pass(t, 0x5000, one);
     btrail_triggers_find(t, &snapshot, memory, 4);
     btrail_triggers_snapshot(t, &snapshot);
     g_assert_true(btrail_triggers_new_places(t));
@@ -189,35 +197,75 @@ static void test_spaces(void)
     g_assert_cmpuint(btrail_triggers_places(t, 2), ==, 0);
     g_assert_cmpuint(btrail_triggers_places(t, 3), ==, 1);
     /* Each at its own address alone, and not at the kernel's main */
-    btrail_triggers_pass(t, 0x5000, two);
-    btrail_triggers_pass(t, 0x6000, one);
-    btrail_triggers_pass(t, 0x6000, UINT64_C(0xffffffff81000080));
-    btrail_triggers_pass(t, 0x5000, K);
+    pass(t, 0x5000, two);
+    pass(t, 0x6000, one);
+    pass(t, 0x6000, UINT64_C(0xffffffff81000080));
+    pass(t, 0x5000, K);
     g_assert_cmpuint(fired_n[0] + fired_n[1] + fired_n[2] + fired_n[3], ==,
                      0);
-    btrail_triggers_pass(t, 0x5000, one);
+    pass(t, 0x5000, one);
     g_assert_cmpuint(fired_n[0], ==, 0);
-    btrail_triggers_pass(t, 0x5000, one);
+    pass(t, 0x5000, one);
     g_assert_cmpuint(fired_n[0], ==, 1);
-    btrail_triggers_pass(t, 0x6000, K);
+    pass(t, 0x6000, K);
     g_assert_cmpuint(fired_n[3], ==, 1);
     /* The process has ended: no process has the address. */
     snapshot.n = 1;
     btrail_triggers_find(t, &snapshot, memory, 4);
     g_assert_cmpuint(btrail_triggers_places(t, 1), ==, 0);
-    btrail_triggers_pass(t, 0x6000, two);
+    pass(t, 0x6000, two);
     g_assert_cmpuint(fired_n[1], ==, 0);
     g_assert_false(btrail_triggers_over(t));
     snapshot.n = 2;
     btrail_triggers_find(t, &snapshot, memory, 4);
     /* The scanner may still search while the session ends. */
     ref = btrail_triggers_ref(t);
-    g_assert_true(btrail_triggers_pass(t, 0x6000, two));
+    g_assert_true(pass(t, 0x6000, two));
     g_assert_true(btrail_triggers_over(t));
     btrail_triggers_unref(t);
     btrail_triggers_find(ref, &snapshot, memory, 4);
     btrail_triggers_unref(ref);
     guest_memory_free(memory);
+}
+
+static void put_event(struct btrail_triggers *t, uint16_t type, uint64_t data)
+{
+    const struct btrail_event e = { .type = type, .data = { data } };
+    struct btrail_gate gate = btrail_triggers_gate(t, 1000000);
+
+    gate.event(gate.opaque, 0, &e);
+}
+
+/* A trigger that measures counts calls that are too long, and no others. */
+static void test_longer(void)
+{
+    static const struct btrail_trigger list[] = {
+        { .address = A, .action = BTRAIL_TRIGGER_DUMP,
+          .longer_ns = 5000000, .hits = 2 },
+        { .address = A, .action = BTRAIL_TRIGGER_START },
+    };
+    struct btrail_triggers *t = make(list, 2);
+    uint64_t ms = 1000000, now = 0;
+
+    put_event(t, BTRAIL_EVENT_TASK, 7);
+    for (unsigned i = 0; i < 4; i++) {
+        put_event(t, BTRAIL_EVENT_TIME, now += 100 * ms);
+        g_assert_cmpint(pass(t, 0, A), ==, true);
+        put_event(t, BTRAIL_EVENT_TIME, now += i % 2 ? 20 * ms : 4 * ms);
+        pass(t, 0, 1 + 5);
+    }
+    g_assert_cmpuint(fired_n[0], ==, 1);
+    g_assert_cmpuint(fired_n[1], ==, 4);
+    /* Its thread waits. */
+    pass(t, 0, A);
+    put_event(t, BTRAIL_EVENT_TASK, 8);
+    btrail_triggers_tick(t, now + 5 * ms);
+    btrail_triggers_tick(t, now + 500 * ms);
+    btrail_triggers_tick(t, now + 900 * ms);
+    pass(t, 0, A);
+    put_event(t, BTRAIL_EVENT_TIME, now += 20 * ms);
+    g_assert_cmpuint(fired_n[0], ==, 2);
+    btrail_triggers_unref(t);
 }
 
 int main(int argc, char **argv)
@@ -227,6 +275,7 @@ int main(int argc, char **argv)
     g_test_add_func("/trigger/stop-alone", test_stop_alone);
     g_test_add_func("/trigger/keep", test_keep);
     g_test_add_func("/trigger/names", test_names);
+    g_test_add_func("/trigger/longer", test_longer);
     g_test_add_func("/trigger/spaces", test_spaces);
     return g_test_run();
 }
