@@ -10,6 +10,7 @@
 #include "virsh-trace-each.h"
 #include "virsh-trace-option.h"
 #include "virsh-trace-text.h"
+#include "virsh-util.h"
 
 #include "virbuffer.h"
 #include "vsh-table.h"
@@ -63,12 +64,34 @@ virshTraceListShutOff(vshControl *ctl,
         virshTraceComplain(ctl, _("domain '%1$s' is not running, and its traces cannot be listed through another one: %2$s"),
                            name, err.message);
     } else if (!ret) {
-        virshTraceComplain(ctl, _("domain '%1$s' is not running, and no running domain can be asked for its traces; on its host, 'ls /var/lib/backtrail/traces/%1$s' lists them, unless backtraild.conf names another folder"),
+        virshTraceComplain(ctl, _("domain '%1$s' is not running, and no running domain can be asked for its traces; on its host, 'backtrail list %1$s' lists them, usually in /var/lib/backtrail/traces/%1$s"),
                            name);
     }
 
     virshTraceDomainsFree(others);
     return ret;
+}
+
+/* The traces of a domain outlive it. */
+static void
+virshTraceListHint(vshControl *ctl,
+                   const vshCmd *cmd)
+{
+    virshControl *priv = ctl->privData;
+    const char *name = NULL;
+    virDomainPtr dom;
+
+    if (vshCommandOptString(ctl, cmd, "domain", &name) < 0 || !name)
+        return;
+
+    if ((dom = virDomainLookupByName(priv->conn, name))) {
+        virshDomainFree(dom);
+        return;
+    }
+
+    vshResetLibvirtError();
+    virshTraceComplain(ctl, _("traces of a domain that was undefined stay on its host: 'backtrail list %1$s' lists them there, usually in /var/lib/backtrail/traces/%1$s"),
+                       name);
 }
 
 /* What virshTraceEach() fills */
@@ -150,8 +173,10 @@ cmdTraceList(vshControl *ctl, const vshCmd *cmd)
     rc = virshTraceEach(ctl, cmd, virshTraceListAsk, virshTraceListHandle, &t,
                         &failed);
     folders = virBufferContentAndReset(&t.folders);
-    if (rc < 0)
+    if (rc < 0) {
+        virshTraceListHint(ctl, cmd);
         return false;
+    }
 
     if (!vshCommandOptBool(cmd, "json")) {
         vshTablePrintToStdout(table, ctl);

@@ -66,7 +66,7 @@ const vshCmdOptDef opts_trace_start[] = {
     VIRSH_TRACE_OPT("cr3", ARGV, virshCompleteEmpty,
                     N_("trace only this address space, by its value of CR3; can be repeated (default: all)")),
     VIRSH_TRACE_OPT("trigger", ARGV, virshCompleteEmpty,
-                    N_("PROCESS:SYMBOL, kernel:SYMBOL or PROCESS:kernel:SYMBOL[,do=start|stop|dump][,hits=N]: start, stop or dump when this is executed for the Nth time; can be repeated")),
+                    N_("PROCESS:SYMBOL, kernel:SYMBOL or PROCESS:kernel:SYMBOL[,do=start|stop|dump][,hits=N][,longer=TIME]: start, stop or dump when this is executed, or takes longer than TIME, for the Nth time; can be repeated")),
     {.name = NULL}
 };
 
@@ -309,7 +309,31 @@ virshTraceGetDuration(vshControl *ctl,
     return 0;
 }
 
-/* "PROCESS:SYMBOL,do=...,hits=N"; the default with --mode last is to dump. */
+/* "500ms", "2s"; 0 if it is not a time */
+static double
+virshTraceParseTime(const char *text)
+{
+    static const struct {
+        const char *unit;
+        double seconds;
+    } units[] = { { "ms", 0.001 }, { "s", 1 }, { "min", 60 }, { "h", 3600 } };
+    unsigned long long value;
+    char *end;
+    size_t i;
+
+    if (virStrToLong_ullp(text, &end, 10, &value) < 0)
+        return 0;
+
+    for (i = 0; i < G_N_ELEMENTS(units); i++) {
+        if (STREQ(end, units[i].unit))
+            return value * units[i].seconds;
+    }
+
+    return 0;
+}
+
+/* "PROCESS:SYMBOL,do=...,hits=N,longer=TIME"; the default with --mode last is to
+ * dump. */
 static virJSONValue *
 virshTraceParseTrigger(vshControl *ctl,
                        const char *text,
@@ -319,6 +343,7 @@ virshTraceParseTrigger(vshControl *ctl,
     g_auto(GStrv) fields = NULL;
     const char *action = last ? "dump" : "start";
     unsigned long long hits = 1;
+    double longer = 0;
     const char *colon;
     size_t i;
 
@@ -333,6 +358,9 @@ virshTraceParseTrigger(vshControl *ctl,
         if ((value = STRSKIP(fields[i], "do=")) &&
             g_strv_contains(virshTraceActions, value)) {
             action = value;
+        } else if ((value = STRSKIP(fields[i], "longer="))) {
+            if ((longer = virshTraceParseTime(value)) == 0)
+                goto malformed;
         } else if (!(value = STRSKIP(fields[i], "hits=")) ||
                    virStrToLong_ullp(value, NULL, 10, &hits) < 0 ||
                    hits == 0) {
@@ -344,7 +372,9 @@ virshTraceParseTrigger(vshControl *ctl,
                               "s:at", fields[0],
                               "s:do", action,
                               "P:hits", hits,
-                              NULL) < 0) {
+                              NULL) < 0 ||
+        (longer > 0 &&
+         virJSONValueObjectAppendNumberDouble(trigger, "longer", longer) < 0)) {
         vshSaveLibvirtError();
         return NULL;
     }
@@ -353,7 +383,7 @@ virshTraceParseTrigger(vshControl *ctl,
 
  malformed:
     vshError(ctl,
-             _("--trigger: '%1$s' is not PROCESS:SYMBOL, kernel:SYMBOL or PROCESS:kernel:SYMBOL, optionally with ',do=' start, stop or dump and ',hits=' a number"),
+             _("--trigger: '%1$s' is not PROCESS:SYMBOL, kernel:SYMBOL or PROCESS:kernel:SYMBOL, optionally with ',do=' start, stop or dump, ',hits=' a number and ',longer=' a time such as 500ms"),
              text);
     return NULL;
 }

@@ -213,8 +213,16 @@ virshTracePrintTriggers(vshControl *ctl,
         virJSONValue *one = virJSONValueArrayGet(triggers, i);
         g_autofree char *at = virshTraceGetText(one, "at");
         g_autofree char *action = virshTraceGetText(one, "do");
+        g_autofree char *where = NULL;
         g_autofree char *text = NULL;
         unsigned long long places;
+        double longer;
+
+        if (virJSONValueObjectGetNumberDouble(one, "longer", &longer) == 0) {
+            where = g_strdup_printf(_("%1$s, longer than %2$g s"), at, longer);
+            g_free(at);
+            at = g_steal_pointer(&where);
+        }
 
         if (virJSONValueObjectGetNumberUlong(one, "places", &places) == 0) {
             text = g_strdup_printf(_("%1$s, %2$s, hits %3$llu: %4$llu places"),
