@@ -70,6 +70,7 @@ static int start(struct start *s, JsonObject *command)
     g_autoptr(JsonObject) answer = cli_guest_ask(
         &s->guest, json_object_ref(command), &error);
     g_autofree char *path = NULL;
+    const char *session;
 
     if (!answer) {
         cli_guest_explain(&s->guest, error);
@@ -80,12 +81,13 @@ static int start(struct start *s, JsonObject *command)
         return CLI_FAILED;
     }
     path = cli_session_path(answer);
+    session = btrail_json_string(answer, "session");
     if (s->json) {
         btrail_json_add(answer, "s:guest", s->guest.name, NULL);
         cli_print_json(g_steal_pointer(&answer));
     } else {
         cli_printf("%s is being traced by session '%s' into %s%s\n",
-                   s->guest.name, btrail_json_string(answer, "session"), path,
+                   s->guest.name, session ? session : "", path,
                    s->guest.qmp ? "" : " on its host");
     }
     return fflush(stdout) ? CLI_FAILED : CLI_OK;
