@@ -118,18 +118,19 @@ static void ask_emulator(struct doctor *d, const char *path)
     int status;
 
     if (access(path, X_OK)) {
-        problem(d, "emulator", "%s: %s; build a QEMU with Backtrail's patches "
-                "(scripts/build qemu), and name it with --emulator", path,
-                g_strerror(errno));
+        problem(d, "emulator", "%s: %s; install the package backtrail-qemu, or "
+                "build a QEMU with Backtrail's patches (scripts/build qemu) and "
+                "name it with --emulator", path, g_strerror(errno));
     } else if (!g_spawn_sync(NULL, argv, NULL, G_SPAWN_SEARCH_PATH |
                              G_SPAWN_STDIN_FROM_DEV_NULL, NULL, NULL, &output,
                              &errors, &status, &error)) {
         note(d, "emulator", "%s", error->message);
     } else if (!g_spawn_check_wait_status(status, NULL) || !output ||
                !strstr(output, "agent=")) {
-        problem(d, "emulator", "%s has no branch-trace device; build a QEMU "
-                "with Backtrail's patches (scripts/build qemu), and name it "
-                "with backtrail enable --emulator", path);
+        problem(d, "emulator", "%s has no branch-trace device; install the "
+                "package backtrail-qemu, or build a QEMU with Backtrail's "
+                "patches (scripts/build qemu), and name it with backtrail "
+                "enable --emulator", path);
     } else {
         ok(d, "emulator", "%s has the branch-trace device", path);
     }
@@ -384,8 +385,9 @@ static void check_apparmor(struct doctor *d, const char *emulator,
     }
     if (lacking->len) {
         problem(d, "apparmor", "AppArmor confines libvirt's guests, and its "
-                "rules do not allow what tracing needs; install ours "
-                "(scripts/install), or add %s, then systemctl reload apparmor",
+                "rules do not allow what tracing needs; install ours (the "
+                "package backtrail-qemu, or scripts/install), or add %s, then "
+                "systemctl reload apparmor",
                 lacking->str);
     } else if (unknown) {
         note(d, "apparmor", "AppArmor confines libvirt's guests, and you "
