@@ -119,8 +119,8 @@ static void ask_emulator(struct doctor *d, const char *path)
 
     if (access(path, X_OK)) {
         problem(d, "emulator", "%s: %s; install the package backtrail-qemu, or "
-                "build a QEMU with Backtrail's patches (scripts/build qemu) and "
-                "name it with --emulator", path, g_strerror(errno));
+                "build a QEMU with Backtrail's patches (scripts/build qemu) "
+                "and name it with --emulator", path, g_strerror(errno));
     } else if (!g_spawn_sync(NULL, argv, NULL, G_SPAWN_SEARCH_PATH |
                              G_SPAWN_STDIN_FROM_DEV_NULL, NULL, NULL, &output,
                              &errors, &status, &error)) {

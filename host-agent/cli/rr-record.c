@@ -126,7 +126,8 @@ static char *find_qemu(const struct rr_options *o, const char *given)
     }
     if (access(name, X_OK)) {
         cli_error("%s: %s; name a QEMU with Backtrail's patches with --qemu "
-                  "(package backtrail-qemu, or scripts/build qemu)", name, g_strerror(errno));
+                  "(package backtrail-qemu, or scripts/build qemu)", name,
+                  g_strerror(errno));
         return NULL;
     }
     return g_strdup(name);
