@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cli/analysis.h"
+#include "cli/disk-image.h"
 
 /* Has the filter choose what --comm and --cpu say. */
 static bool restrict_filter(struct analysis *a)
@@ -46,9 +47,20 @@ bool analysis_parse(struct analysis *a)
     return !error && restrict_filter(a);
 }
 
+/* Copies files out of the guest's disks.  False after an error message. */
+static bool copy_files(const struct analysis *a)
+{
+    const struct elf_files_options options = { a->sysroots, a->debug_dirs };
+    struct elf_files *files = elf_files_new(&options);
+    bool ok = disk_image_copy(a->trace.trace, a->images, files);
+
+    elf_files_free(files);
+    return ok;
+}
+
 bool analysis_open(struct analysis *a, char *const *paths, bool names)
 {
-    const struct symbolizer_options options = {
+    struct symbolizer_options options = {
         .map = a->map,
         .vmlinux = a->vmlinux,
         .files = { a->sysroots, a->debug_dirs },
@@ -59,7 +71,13 @@ bool analysis_open(struct analysis *a, char *const *paths, bool names)
         return false;
     }
     a->window.start = a->trace.start;
-    if (names) {
+    if (names && a->images && !copy_files(a)) {
+        return false;
+    }
+    if (names && a->fetch) {
+        options.files.debuginfod = a->debuginfod = debuginfod_new(&error);
+    }
+    if (names && !error) {
         a->names = symbolizer_new(&options, a->trace.trace, &error);
     }
     if (error) {
@@ -75,7 +93,11 @@ bool analysis_open(struct analysis *a, char *const *paths, bool names)
 
 void analysis_clear(struct analysis *a)
 {
+    if (debuginfod_failure(a->debuginfod)) {
+        cli_error("%s", debuginfod_failure(a->debuginfod));
+    }
     symbolizer_free(a->names);
+    debuginfod_free(a->debuginfod);
     filter_free(a->filter);
     if (a->trace.trace) {
         cli_trace_close(&a->trace);
@@ -84,6 +106,7 @@ void analysis_clear(struct analysis *a)
     g_free(a->vmlinux);
     g_strfreev(a->sysroots);
     g_strfreev(a->debug_dirs);
+    g_strfreev(a->images);
     g_free(a->filter_text);
     g_free(a->comm_text);
     g_free(a->cpu_text);

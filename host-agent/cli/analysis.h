@@ -24,6 +24,9 @@ struct analysis {
     char *vmlinux;
     char **sysroots;
     char **debug_dirs;
+    char **images;              /* of disks */
+    gboolean fetch;
+    struct debuginfod *debuginfod;  /* if @fetch */
     char *filter_text;
     char *comm_text;
     char *cpu_text;
@@ -51,7 +54,12 @@ struct analysis {
     { "sysroot", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &(a)->sysroots,          \
       "search DIR for the guest's files; can be repeated", "DIR" },          \
     { "debug-dir", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &(a)->debug_dirs,      \
-      "also search DIR for files by build-id; can be repeated", "DIR" }
+      "also search DIR for files by build-id; can be repeated", "DIR" },     \
+    { "image", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &(a)->images,              \
+      "copy the guest's files out of DISK, if they are missing; can be "     \
+      "repeated", "DISK" },                                                  \
+    { "debuginfod", 0, 0, G_OPTION_ARG_NONE, &(a)->fetch,                    \
+      "fetch missing symbols from the servers of DEBUGINFOD_URLS", NULL }
 
 #define ANALYSIS_CPU_ENTRY(a)                                                \
     { "cpu", 'C', 0, G_OPTION_ARG_STRING, &(a)->cpu_text,                    \

@@ -87,11 +87,12 @@ static void print_text(const struct report *r, const struct fold_sums *p,
                    n - i);
     }
     if (n) {
-        cli_printf("#\n# Give a folder with the guest's files to --sysroot.\n");
+        cli_printf("#\n# Give a folder with the guest's files to --sysroot, or "
+                   "its disk to --image.\n");
     }
     if (fetch) {
-        cli_printf("# Or run \"debuginfod-find debuginfo BUILD-ID\", for files "
-                   "of a distribution:\n# what it fetches is found.\n");
+        cli_printf("# Or, for files of a distribution, set DEBUGINFOD_URLS to its "
+                   "server and use\n# --debuginfod, which fetches them.\n");
     }
 }
 

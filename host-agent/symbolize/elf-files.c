@@ -25,6 +25,7 @@
 struct elf_files {
     GStrv sysroots;
     GPtrArray *debug_dirs;      /* of char * */
+    struct debuginfod *debuginfod;
     GHashTable *known;          /* key -> struct elf_file *, NULL for none */
     unsigned images;
     GHashTable *by_path;        /* path on the host -> struct elf_file * */
@@ -35,12 +36,19 @@ static void close_elf(gpointer f)
     elf_file_close(f);
 }
 
+char *elf_files_images(void)
+{
+    return g_build_filename(g_get_user_cache_dir(), "backtrail", "images",
+                            NULL);
+}
+
 struct elf_files *elf_files_new(const struct elf_files_options *options)
 {
     struct elf_files *files = g_new0(struct elf_files, 1);
     const char *cache = g_getenv("DEBUGINFOD_CACHE_PATH");
 
     files->sysroots = g_strdupv((char **)options->sysroots);
+    files->debuginfod = options->debuginfod;
     files->debug_dirs = g_ptr_array_new_with_free_func(g_free);
     for (unsigned i = 0; options->debug_dirs && options->debug_dirs[i]; i++) {
         g_ptr_array_add(files->debug_dirs, g_strdup(options->debug_dirs[i]));
@@ -48,6 +56,7 @@ struct elf_files *elf_files_new(const struct elf_files_options *options)
     g_ptr_array_add(files->debug_dirs, cache && *cache ? g_strdup(cache) :
                     g_build_filename(g_get_user_cache_dir(),
                                      "debuginfod_client", NULL));
+    g_ptr_array_add(files->debug_dirs, elf_files_images());
     g_ptr_array_add(files->debug_dirs, g_strdup("/usr/lib/debug"));
     files->known = g_hash_table_new_full(btrail_str_hash, g_str_equal, g_free,
                                          NULL);
@@ -164,6 +173,7 @@ static char *place_of(const char *dir, const char *id, bool debug,
 static struct elf_file *open_by_id(const struct elf_files *files,
                                    const char *id, bool debug)
 {
+    g_autofree char *fetched = NULL;
     unsigned i, form;
 
     if (strlen(id) < 3 || strspn(id, "0123456789abcdef") != strlen(id)) {
@@ -180,7 +190,9 @@ static struct elf_file *open_by_id(const struct elf_files *files,
             }
         }
     }
-    return NULL;
+    fetched = debug && files->debuginfod ?
+              debuginfod_fetch(files->debuginfod, id) : NULL;
+    return fetched ? open_if(fetched, id) : NULL;
 }
 
 /* Opens the file with the debugging information of @f. */

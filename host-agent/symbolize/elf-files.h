@@ -6,28 +6,34 @@
 #ifndef BTRAIL_ELF_FILES_H
 #define BTRAIL_ELF_FILES_H
 
+#include "symbolize/debuginfod.h"
 #include "symbolize/elf-file.h"
 
 struct elf_files;
 
 /**
- * struct elf_files_options - folders to search; each can be NULL
+ * struct elf_files_options - where to search; each can be NULL
  * @sysroots:   folders that have the guest's files at the guest's paths
  * @debug_dirs: folders of files by build-id, in the form of a debuginfod
  *              client's cache (ID/debuginfo, ID/executable) or of
  *              /usr/lib/debug (.build-id/xx/yyyy, .debug, with or without
  *              the .build-id)
+ * @debuginfod: fetches what is in none of them, if not NULL; the caller's
  *
  * Arrays end with NULL and are copied.
  */
 struct elf_files_options {
     char *const *sysroots;
     char *const *debug_dirs;
+    struct debuginfod *debuginfod;
 };
+
+/* The folder with files that were copied out of guests' disks, to be freed */
+char *elf_files_images(void);
 
 /*
  * The user's own folders are searched, too: $DEBUGINFOD_CACHE_PATH or
- * ~/.cache/debuginfod_client, and /usr/lib/debug.
+ * ~/.cache/debuginfod_client, elf_files_images(), and /usr/lib/debug.
  */
 struct elf_files *elf_files_new(const struct elf_files_options *options);
 void elf_files_free(struct elf_files *files);

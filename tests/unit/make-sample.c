@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * usage: make-sample FILE CHUNKS|CHUNKS+sideband|large|code|threads|tree|
- *                         syscalls
+ *                         syscalls|mapped:BUILD-ID
  *                    [PART-SIZE [RING-SIZE]]
  *
  * Writes the sample trace (see trace-samples.h) for tests in other languages;
  * or one with a lot of everything.  With PART-SIZE in several files.
  */
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "lib/internal/code-piece.h"
+#include "snapshot-samples.h"
 #include "trace-samples.h"
 
 static void add_event(struct btrail_slab *slab, struct btrail_event *events,
@@ -334,6 +336,54 @@ static void write_syscalls(const char *path,
     g_assert_cmpint(btrail_writer_close(w), ==, 0);
 }
 
+/*
+ * A process that has mapped the first page of code of /bin/sample, a file with
+ * this build-id and offset, and one of a file that is nowhere
+ */
+static void write_mapped(const char *path, const char *id)
+{
+    enum { START = 0x400000, CR3 = 0x5000 };
+    const struct btrail_record records[] = {
+        { START + 0x10, START + 0x20, 0 }, { START + 0x21, START + 0x30, 0 },
+    };
+    uint8_t bytes[BTRAIL_BUILD_ID_MAX];
+    struct btrail_mapping mappings[2] = {
+        { .start = START, .end = START + 0x1000, .offset = 0x1000,
+          .path = "/bin/sample", .build_id = bytes },
+        { .start = START + 0x10000, .end = START + 0x11000,
+          .path = "/bin/\nnowhere \"", .build_id = bytes },
+    };
+    struct btrail_process process = {
+        .pgd = CR3, .mm = 1, .start_time = 1, .first = 1000, .last = 1u << 30,
+        .pid = 7, .comm = "sample", .exe = "/bin/sample", .command_line = "",
+        .n_mappings = 2, .mappings = mappings,
+    };
+    const struct btrail_snapshot snapshot = {
+        .begin = 1000, .end = 1u << 30, .flags = BTRAIL_SNAPSHOT_WHOLE,
+        .n = 1, .processes = &process,
+    };
+    struct btrail_slab slab = {
+        .cr3 = CR3, .records = records, .n_records = G_N_ELEMENTS(records),
+    };
+    struct btrail_writer *w;
+    unsigned value, n;
+
+    for (n = 0; n < sizeof(bytes) && sscanf(id, "%2x", &value) == 1; n++) {
+        bytes[n] = value;
+        id += 2;
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        mappings[i].flags = BTRAIL_MAPPING_READ | BTRAIL_MAPPING_EXEC |
+                            BTRAIL_MAPPING_FILE;
+        mappings[i].build_id_size = n;
+    }
+    g_assert_cmpint(btrail_writer_open(&w, path, BTRAIL_WRITER_REPLACE), ==,
+                    0);
+    sample_snapshot(w, &snapshot);
+    g_assert_cmpint(btrail_writer_append(w, 0, &slab), ==, 0);
+    g_assert_cmpint(btrail_writer_close(w), ==, 0);
+}
+
 int main(int argc, char **argv)
 {
     struct btrail_writer_options options = { BTRAIL_WRITER_REPLACE };
@@ -353,6 +403,8 @@ int main(int argc, char **argv)
         write_syscalls(argv[1], &options);
     } else if (!strcmp(argv[2], "code")) {
         write_code(argv[1], &options);
+    } else if (g_str_has_prefix(argv[2], "mapped:")) {
+        write_mapped(argv[1], argv[2] + strlen("mapped:"));
     } else if (g_str_has_suffix(argv[2], "+sideband")) {
         sample_write_sideband(argv[1], atoi(argv[2]), &options);
     } else {
