@@ -67,11 +67,14 @@ void cli_listing_print(JsonArray *guests)
         add_traces(table, json_array_get_object_element(guests, i));
     }
     cli_table_print(table);
+    if (n) {
+        cli_printf("\n");
+    }
     for (unsigned i = 0; i < n; i++) {
         JsonObject *guest = json_array_get_object_element(guests, i);
         gint64 older = btrail_json_int(guest, "older", 0);
 
-        cli_printf("%sFolder of %s: %s", i ? "" : "\n", text(guest, "guest"),
+        cli_printf("Folder of %s: %s", text(guest, "guest"),
                    text(guest, "folder"));
         if (older) {
             cli_printf(", with %" PRId64 " older ones", older);
