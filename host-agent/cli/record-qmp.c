@@ -87,7 +87,7 @@ static bool check_device(struct file_recording *r)
     active = state && strcmp(state, "inactive");
     if (active && !r->options->attach) {
         cli_error("capture '%s' is active already; end it with backtrail "
-                  "stop if a service has it, or take it over with --attach",
+                  "stop --qmp, or take it over with --attach",
                   capture ? capture : "");
         return false;
     }

@@ -4,11 +4,15 @@
  */
 
 #include <stdio.h>
+#include <string.h>
 
 #include "cli/cli.h"
 #include "cli/guest.h"
 #include "cli/sessions.h"
 #include "util/json.h"
+
+/* How services name their captures */
+#define SERVICE_CAPTURE "backtraild-"
 
 static int report(JsonObject *session, bool json)
 {
@@ -30,13 +34,55 @@ static int report(JsonObject *session, bool json)
     return fflush(stdout) ? CLI_FAILED : failed ? CLI_DAMAGED : CLI_OK;
 }
 
+/*
+ * The capture that QEMU makes for backtrail record --qmp, which may have died,
+ * and not for a service; NULL if there is none.  To be freed
+ */
+static char *find_recorded(struct cli_guest *g, const char *given)
+{
+    g_autoptr(JsonObject) info = cli_guest_execute(g, "query-branch-trace",
+                                                   NULL, NULL);
+    const char *state = info ? btrail_json_string(info, "state") : NULL;
+    const char *name = info ? btrail_json_string(info, "capture") : NULL;
+
+    return state && strcmp(state, "inactive") && name &&
+           !g_str_has_prefix(name, SERVICE_CAPTURE) &&
+           (!given || !strcmp(given, name)) ? g_strdup(name) : NULL;
+}
+
+static int stop_recorded(struct cli_guest *g, const char *name, bool json)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(JsonObject) info = cli_guest_execute(
+        g, "branch-trace-stop", btrail_json_new("s:capture", name, NULL),
+        &error);
+
+    if (!info) {
+        cli_guest_explain(g, error);
+        return CLI_FAILED;
+    }
+    if (json) {
+        cli_print_json(btrail_json_new("s:session", name, "s:state", "ended",
+                                       NULL));
+    } else {
+        cli_printf("%s: stopped '%s', whose trace backtrail record writes\n",
+                   g->name, name);
+    }
+    return fflush(stdout) ? CLI_FAILED : CLI_OK;
+}
+
 static int stop(struct cli_guest *g, const char *given, bool json)
 {
-    g_autofree char *name = cli_session_choose(g, given);
+    g_autofree char *recorded = find_recorded(g, given);
+    g_autofree char *name = NULL;
     g_autoptr(GError) error = NULL;
     g_autoptr(JsonObject) session = NULL;
     JsonObject *answer;
 
+    if (recorded) {
+        return stop_recorded(g, recorded, json);
+    }
+    name = cli_session_choose(g, given);
     if (!name) {
         return CLI_FAILED;
     }
