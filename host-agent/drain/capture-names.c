@@ -98,7 +98,8 @@ static void send_user_snapshot(struct capture_names *n,
 static void send_found(struct capture_names *n, const GPtrArray *to,
                        const struct btrail_found *found)
 {
-    uint32_t sees = found->kind == BTRAIL_SIDEBAND_IMAGE ?
+    uint32_t sees = found->kind == BTRAIL_SIDEBAND_IMAGE ||
+                    found->kind == BTRAIL_SIDEBAND_DYNAMIC ?
                     BTRAIL_PRIVILEGE_USER : BTRAIL_PRIVILEGE_KERNEL;
     bool symbols = found->kind == BTRAIL_SIDEBAND_SYMBOLS;
     bool entries = false;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "guest-linux/dynamic-symbols.h"
 #include "guest-linux/modules.h"
 #include "guest-linux/switch.h"
 #include "guest-linux/syscalls.h"
@@ -53,6 +54,12 @@
 #define SEEN_SLOTS          4096
 #define MAX_IMAGES          64
 
+/* Programs and libraries whose functions are looked for, and how often */
+#define MAX_DYNAMIC         256
+#define DYNAMIC_TRIES       32
+/* Pages that may be read for them in a snapshot */
+#define DYNAMIC_BUDGET      4096
+
 /* known_process.first of a process that no snapshot has found yet */
 #define NOT_FOUND           UINT64_MAX
 
@@ -76,6 +83,15 @@ struct time_budget {
 struct code_range {
     uint64_t start;
     uint64_t end;
+};
+
+/* Functions of a program or library that were sent last, as sent_text */
+struct dynamic_image {
+    GBytes *data;
+    GBytes *packed;
+    unsigned symbols;
+    unsigned tries;
+    bool done;
 };
 
 /* Text that was sent, and the same, packed; or NULL */
@@ -115,6 +131,7 @@ struct btrail_scanner {
     bool searched;              /* for a kernel, once */
     GHashTable *known;          /* struct known_process by its id */
     GHashTable *images;         /* that were sent: GBytes, to GBytes packed */
+    GHashTable *dynamic;        /* struct dynamic_image by its build-id */
     struct sent_text symbols;   /* those that were sent last */
     struct sent_text syscalls;
     bool symbols_sent;          /* those of this kernel */
@@ -282,6 +299,14 @@ static bool resend_if_requested(struct btrail_scanner *sc)
     while (g_hash_table_iter_next(&iter, &data, &packed)) {
         resend_piece(sc, BTRAIL_SIDEBAND_IMAGE, data, packed);
     }
+    g_hash_table_iter_init(&iter, sc->dynamic);
+    while (g_hash_table_iter_next(&iter, NULL, &data)) {
+        const struct dynamic_image *d = data;
+
+        if (d->data) {
+            resend_piece(sc, BTRAIL_SIDEBAND_DYNAMIC, d->data, d->packed);
+        }
+    }
     found.again = false;
     sc->fn(sc->opaque, &found);
     return true;
@@ -325,6 +350,89 @@ static void send_image(const uint8_t *data, size_t size, void *opaque)
                                        size, NULL));
     }
     g_bytes_unref(image);
+}
+
+static void free_dynamic(gpointer p)
+{
+    struct dynamic_image *d = p;
+
+    g_clear_pointer(&d->data, g_bytes_unref);
+    g_clear_pointer(&d->packed, g_bytes_unref);
+    g_free(d);
+}
+
+/* Sends the functions of a file that is mapped at @base, if there are more of
+ * them in memory than before. */
+static void send_functions(struct btrail_scanner *sc, struct page_walk *user,
+                           const struct btrail_mapping *m, uint64_t base)
+{
+    GBytes *id = g_bytes_new(m->build_id, m->build_id_size);
+    struct dynamic_image *d = g_hash_table_lookup(sc->dynamic, id);
+    struct linux_dynamic_image image;
+
+    if (!d && g_hash_table_size(sc->dynamic) < MAX_DYNAMIC) {
+        d = g_new0(struct dynamic_image, 1);
+        g_hash_table_insert(sc->dynamic, g_bytes_ref(id), d);
+    }
+    g_bytes_unref(id);
+    if (!d || d->done) {
+        return;
+    }
+    switch (linux_dynamic_image(user, base, m->build_id, m->build_id_size,
+                                &image)) {
+    case LINUX_SYMBOL_FOUND:
+        if (image.symbols > d->symbols) {
+            g_clear_pointer(&d->data, g_bytes_unref);
+            g_clear_pointer(&d->packed, g_bytes_unref);
+            d->packed = send_piece(sc, BTRAIL_SIDEBAND_DYNAMIC, 0,
+                                   image.data->data, image.data->len, NULL);
+            d->data = g_bytes_new(image.data->data, image.data->len);
+            d->symbols = image.symbols;
+        }
+        d->done = image.whole;
+        g_byte_array_unref(image.data);
+        break;
+    case LINUX_SYMBOL_NONE:
+        d->done = true;
+        break;
+    default:
+        break;
+    }
+    d->done |= ++d->tries == DYNAMIC_TRIES;
+}
+
+/*
+ * Sends the functions of programs and libraries that processes of a snapshot
+ * have mapped, as far as they are in memory.
+ */
+static void send_dynamic(struct btrail_scanner *sc,
+                         const struct btrail_snapshot *snapshot)
+{
+    g_autofree struct page_walk *user = g_new(struct page_walk, 1);
+    uint64_t budget = DYNAMIC_BUDGET;
+
+    for (uint32_t i = 0; i < snapshot->n && budget; i++) {
+        const struct btrail_process *p = &snapshot->processes[i];
+        const struct btrail_mapping *first = NULL;
+
+        if (!p->mm || p->flags & BTRAIL_PROCESS_SEEN) {
+            continue;
+        }
+        page_walk_init(user, sc->memory, p->pgd, sc->kernel->walk.levels,
+                       budget);
+        for (uint32_t k = 0; k < p->n_mappings && user->budget; k++) {
+            const struct btrail_mapping *m = &p->mappings[k];
+
+            if (m->build_id && !m->offset) {
+                first = m;
+            }
+            if (m->build_id && m->flags & BTRAIL_MAPPING_EXEC && first &&
+                *m->path == '/' && !strcmp(m->path, first->path)) {
+                send_functions(sc, user, m, first->start);
+            }
+        }
+        budget = user->budget;
+    }
 }
 
 /* Returns a process by its identity; a new one becomes known. */
@@ -479,6 +587,7 @@ static void take_snapshot(struct btrail_scanner *sc, bool everything)
         g_mutex_unlock(&sc->lock);
     }
     linux_vdsos(sc->kernel, snapshot, send_image, sc);
+    send_dynamic(sc, snapshot);
     linux_snapshot_free(snapshot);
 }
 
@@ -675,6 +784,9 @@ btrail_scanner_new(const struct guest_memory_files *files, bool wait_for_scan,
     sc->images = g_hash_table_new_full(btrail_bytes_hash, g_bytes_equal,
                                        (GDestroyNotify)g_bytes_unref,
                                        (GDestroyNotify)g_bytes_unref);
+    sc->dynamic = g_hash_table_new_full(btrail_bytes_hash, g_bytes_equal,
+                                        (GDestroyNotify)g_bytes_unref,
+                                        free_dynamic);
     sc->thread = g_thread_new("scanner", scanner_thread, sc);
     return sc;
 }
@@ -709,6 +821,7 @@ void btrail_scanner_finish(struct btrail_scanner *sc,
     guest_memory_free(sc->memory);
     g_hash_table_destroy(sc->known);
     g_hash_table_destroy(sc->images);
+    g_hash_table_destroy(sc->dynamic);
     g_hash_table_destroy(sc->ranges);
     clear_text(&sc->symbols);
     clear_text(&sc->syscalls);

@@ -58,6 +58,7 @@ static const char *const sidebands[] = {
     [BTRAIL_SIDEBAND_PROCESSES] = "processes",
     [BTRAIL_SIDEBAND_IMAGE] = "images",
     [BTRAIL_SIDEBAND_SYSCALLS] = "syscalls",
+    [BTRAIL_SIDEBAND_DYNAMIC] = "functions",
 };
 
 static const char *const certainties[] = {

@@ -23,7 +23,8 @@ typedef void end_fn(client *c);
 struct debuginfod {
     void *library;
     client *client;
-    find_fn *find;
+    find_fn *find_file;
+    find_fn *find_debug;
     end_fn *end;
     char *failure;
 };
@@ -49,9 +50,11 @@ struct debuginfod *debuginfod_new(GError **error)
         return NULL;
     }
     begin = (begin_fn *)dlsym(d->library, "debuginfod_begin");
-    d->find = (find_fn *)dlsym(d->library, "debuginfod_find_debuginfo");
+    d->find_file = (find_fn *)dlsym(d->library, "debuginfod_find_executable");
+    d->find_debug = (find_fn *)dlsym(d->library, "debuginfod_find_debuginfo");
     d->end = (end_fn *)dlsym(d->library, "debuginfod_end");
-    d->client = begin && d->find && d->end ? begin() : NULL;
+    d->client = begin && d->find_file && d->find_debug && d->end ? begin() :
+                NULL;
     if (!d->client) {
         g_set_error(error, G_IO_ERROR, G_IO_ERROR_FAILED,
                     "--debuginfod: %s cannot be used", LIBRARY);
@@ -73,8 +76,9 @@ void debuginfod_free(struct debuginfod *d)
     }
 }
 
-char *debuginfod_fetch(struct debuginfod *d, const char *build_id)
+char *debuginfod_fetch(struct debuginfod *d, const char *build_id, bool debug)
 {
+    find_fn *find = debug ? d->find_debug : d->find_file;
     char *found = NULL, *path = NULL;
     int fd;
 
@@ -82,7 +86,7 @@ char *debuginfod_fetch(struct debuginfod *d, const char *build_id)
         return NULL;
     }
     /* A size of 0: the id is in digits. */
-    fd = d->find(d->client, (const unsigned char *)build_id, 0, &found);
+    fd = find(d->client, (const unsigned char *)build_id, 0, &found);
     if (fd >= 0) {
         close(fd);
         path = g_strdup(found);

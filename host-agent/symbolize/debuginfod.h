@@ -22,10 +22,10 @@ struct debuginfod *debuginfod_new(GError **error);
 void debuginfod_free(struct debuginfod *d);
 
 /*
- * Fetches the file with the debugging information of a build-id, into the cache
- * of the client.  Returns its path, to be freed; or NULL.
+ * Fetches the file of a build-id, or the one with its debugging information,
+ * into the cache of the client.  Returns its path, to be freed; or NULL.
  */
-char *debuginfod_fetch(struct debuginfod *d, const char *build_id);
+char *debuginfod_fetch(struct debuginfod *d, const char *build_id, bool debug);
 
 /* Why servers could not be asked, after which none is; NULL if they could */
 const char *debuginfod_failure(const struct debuginfod *d);

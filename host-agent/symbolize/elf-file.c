@@ -84,6 +84,7 @@ static bool is_stripped_off(const struct elf_file *f)
 
 static void read_elf_segments(struct elf_file *f)
 {
+    uint64_t first = UINT64_MAX;
     size_t i, n;
 
     f->segments = g_array_new(FALSE, FALSE, sizeof(struct elf_segment));
@@ -94,11 +95,21 @@ static void read_elf_segments(struct elf_file *f)
         struct elf_segment s;
         GElf_Phdr phdr;
 
-        if (gelf_getphdr(f->elf, i, &phdr) && phdr.p_type == PT_LOAD) {
-            s = (struct elf_segment) { phdr.p_offset, phdr.p_vaddr,
-                                   phdr.p_filesz };
-            g_array_append_val(f->segments, s);
+        if (!gelf_getphdr(f->elf, i, &phdr) || phdr.p_type != PT_LOAD) {
+            continue;
         }
+        s = (struct elf_segment) { phdr.p_offset, phdr.p_vaddr,
+                                   phdr.p_filesz };
+        first = MIN(first, phdr.p_vaddr);
+        if (f->no_bytes && !phdr.p_filesz) {
+            /*
+             * A file with what was stripped off does not say where this was.
+             * Most linkers place code so.
+             */
+            s.offset = phdr.p_vaddr - first;
+            s.size = phdr.p_memsz;
+        }
+        g_array_append_val(f->segments, s);
     }
 }
 
@@ -134,8 +145,8 @@ struct elf_file *elf_file_open(const char *path)
     read_build_id(f);
     link = dwelf_elf_gnu_debuglink(f->elf, &crc);
     f->info.debug_link = g_strdup(link);
-    read_elf_segments(f);
     f->no_bytes = is_stripped_off(f);
+    read_elf_segments(f);
     return f;
 }
 

@@ -20,6 +20,7 @@
 
 /* As many images as an agent keeps of a guest, and their size */
 #define MAX_IMAGES  64
+#define MAX_DYNAMIC 256
 #define IMAGE_SIZE  (1u << 20)
 
 struct elf_files {
@@ -28,6 +29,7 @@ struct elf_files {
     struct debuginfod *debuginfod;
     GHashTable *known;          /* key -> struct elf_file *, NULL for none */
     unsigned images;
+    GHashTable *functions;      /* build-id -> struct elf_file * */
     GHashTable *by_path;        /* path on the host -> struct elf_file * */
 };
 
@@ -62,6 +64,8 @@ struct elf_files *elf_files_new(const struct elf_files_options *options)
                                          NULL);
     files->by_path = g_hash_table_new_full(btrail_str_hash, g_str_equal, g_free,
                                            close_elf);
+    files->functions = g_hash_table_new_full(btrail_str_hash, g_str_equal,
+                                             g_free, close_elf);
     return files;
 }
 
@@ -74,6 +78,7 @@ void elf_files_free(struct elf_files *files)
     g_ptr_array_unref(files->debug_dirs);
     g_hash_table_unref(files->known);
     g_hash_table_unref(files->by_path);
+    g_hash_table_unref(files->functions);
     g_free(files);
 }
 
@@ -190,8 +195,10 @@ static struct elf_file *open_by_id(const struct elf_files *files,
             }
         }
     }
-    fetched = debug && files->debuginfod ?
-              debuginfod_fetch(files->debuginfod, id) : NULL;
+    /* With its functions, what was stripped from it suffices. */
+    fetched = files->debuginfod &&
+              (debug || !g_hash_table_contains(files->functions, id)) ?
+              debuginfod_fetch(files->debuginfod, id, debug) : NULL;
     return fetched ? open_if(fetched, id) : NULL;
 }
 
@@ -252,6 +259,19 @@ static struct elf_file *keep_elf(struct elf_files *files, struct elf_file *f,
     return f;
 }
 
+/* The functions of a file, with what was stripped from it */
+static struct elf_file *with_debug(const struct elf_files *files,
+                                   const char *build_id)
+{
+    struct elf_file *f = g_hash_table_lookup(files->functions, build_id);
+    struct elf_file *debug = open_by_id(files, build_id, true);
+
+    if (debug) {
+        elf_file_set_debug(f, debug);
+    }
+    return f;
+}
+
 static struct elf_file *find_elf(struct elf_files *files, const char *path,
                              const char *build_id)
 {
@@ -268,6 +288,10 @@ static struct elf_file *find_elf(struct elf_files *files, const char *path,
     }
     if (build_id) {
         f = open_by_id(files, build_id, false);
+        if (!f && g_hash_table_contains(files->functions, build_id)) {
+            return path ? elf_files_get(files, NULL, build_id) :
+                   with_debug(files, build_id);
+        }
         if (!f) {
             /* This has no code, but symbols and lines. */
             f = open_by_id(files, build_id, true);
@@ -292,23 +316,33 @@ struct elf_file *elf_files_get(struct elf_files *files, const char *path,
     return f;
 }
 
-bool elf_files_add_image(struct elf_files *files, const char *path,
-                         const void *image, size_t size)
+/* Opens an ELF image that is in no file; NULL if it is none. */
+static struct elf_file *open_image(const void *image, size_t size)
 {
-    g_autofree char *place = NULL, *name = NULL;
+    g_autofree char *place = NULL;
     struct elf_file *f = NULL;
-    const char *id;
-    int fd = files->images < MAX_IMAGES && size <= IMAGE_SIZE ?
+    int fd = size <= IMAGE_SIZE ?
              memfd_create("backtrail-image", MFD_CLOEXEC) : -1;
 
     if (fd < 0) {
-        return false;
+        return NULL;
     }
     place = g_strdup_printf("/proc/self/fd/%d", fd);
     if (write(fd, image, size) == (ssize_t)size) {
         f = elf_file_open(place);
     }
     close(fd);
+    return f;
+}
+
+bool elf_files_add_image(struct elf_files *files, const char *path,
+                         const void *image, size_t size)
+{
+    struct elf_file *f = files->images < MAX_IMAGES ?
+                         open_image(image, size) : NULL;
+    g_autofree char *name = NULL;
+    const char *id;
+
     if (!f) {
         return false;
     }
@@ -324,6 +358,21 @@ bool elf_files_add_image(struct elf_files *files, const char *path,
     if (id) {
         g_hash_table_insert(files->known, g_strdup_printf("%s\n", path), f);
     }
+    return true;
+}
+
+bool elf_files_add_functions(struct elf_files *files, const void *image,
+                             size_t size)
+{
+    struct elf_file *f = g_hash_table_size(files->functions) < MAX_DYNAMIC ?
+                         open_image(image, size) : NULL;
+
+    if (!f || !elf_file_info(f)->build_id) {
+        elf_file_close(f);
+        return false;
+    }
+    g_hash_table_insert(files->functions,
+                        g_strdup(elf_file_info(f)->build_id), f);
     return true;
 }
 

@@ -60,6 +60,14 @@ bool elf_files_add_image(struct elf_files *files, const char *path,
                          const void *image, size_t size);
 
 /*
+ * Adds an ELF image with the functions of a file, which is used where the file
+ * is not found, in the place of one with the same build-id.  False if it is no
+ * such image.
+ */
+bool elf_files_add_functions(struct elf_files *files, const void *image,
+                             size_t size);
+
+/*
  * The path on the host of the file that is @path in the guest whose root
  * @sysroot is.  Symbolic links are followed as the guest would, and lead to
  * nothing else.  NULL if there is no such file; otherwise to be freed.

@@ -69,11 +69,17 @@ static void read_sideband(struct symbolizer *s)
 
     for (i = 0; (ret = btrail_trace_sideband(s->trace, i, &info, NULL)) !=
          -BTRAIL_ERR_END; i++) {
-        if (!ret && info.kind == BTRAIL_SIDEBAND_IMAGE &&
-            !btrail_trace_sideband(s->trace, i, &info, &data)) {
-            add_image(s, data, info.size);
-            free(data);
+        if (ret || (info.kind != BTRAIL_SIDEBAND_IMAGE &&
+                    info.kind != BTRAIL_SIDEBAND_DYNAMIC) ||
+            btrail_trace_sideband(s->trace, i, &info, &data)) {
+            continue;
         }
+        if (info.kind == BTRAIL_SIDEBAND_IMAGE) {
+            add_image(s, data, info.size);
+        } else {
+            elf_files_add_functions(s->files, data, info.size);
+        }
+        free(data);
     }
     if (btrail_names_open(&s->names, s->trace)) {
         s->names = NULL;

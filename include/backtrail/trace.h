@@ -691,6 +691,8 @@ BTRAIL_API int btrail_parallel_decode(const struct btrail_trace *trace,
  *                             its time
  * @BTRAIL_SIDEBAND_IMAGE:     an ELF image that no file has, such as a vDSO
  * @BTRAIL_SIDEBAND_SYSCALLS:  the kernel's tables of system calls, as text
+ * @BTRAIL_SIDEBAND_DYNAMIC:   functions of a program or library that were in
+ *                             memory: an ELF image without code
  */
 enum btrail_sideband_kind {
     BTRAIL_SIDEBAND_CODE = 1,
@@ -698,6 +700,7 @@ enum btrail_sideband_kind {
     BTRAIL_SIDEBAND_PROCESSES = 3,
     BTRAIL_SIDEBAND_IMAGE = 4,
     BTRAIL_SIDEBAND_SYSCALLS = 5,
+    BTRAIL_SIDEBAND_DYNAMIC = 6,
 };
 
 /**
