@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "cli/complete.h"
+#include "util/closest.h"
 #include "util/json.h"
 #include "util/quote.h"
 
@@ -36,11 +37,31 @@ void cli_json_copied(JsonObject *o, const struct btrail_merge_result *c)
                     "u:ends", c->ends, NULL);
 }
 
+/* What an unknown option may be meant to be, as btrail_closest_hint() says it */
+static char *option_hint(const GError *error, const GOptionEntry *entries)
+{
+    const char *word = strstr(error->message, "--");
+    struct btrail_closest closest;
+    g_autofree char *name = NULL;
+
+    if (!word || !g_error_matches(error, G_OPTION_ERROR,
+                                  G_OPTION_ERROR_UNKNOWN_OPTION)) {
+        return g_strdup("");
+    }
+    name = g_strndup(word + 2, strcspn(word + 2, "="));
+    closest = btrail_closest_to(name);
+    for (; entries->long_name; entries++) {
+        btrail_closest_offer(&closest, entries->long_name);
+    }
+    return btrail_closest_hint(&closest);
+}
+
 bool cli_parse(int *argc, char ***argv, const GOptionEntry *entries,
                int operands, const char *usage, const char *summary)
 {
     g_autoptr(GOptionContext) context = g_option_context_new(usage);
     g_autoptr(GError) error = NULL;
+    g_autofree char *hint = NULL;
     int least = operands == CLI_OPTIONAL || operands == CLI_ANY ? 0 :
                 abs(operands);
     int most = operands == CLI_OPTIONAL ? 1 :
@@ -53,7 +74,9 @@ bool cli_parse(int *argc, char ***argv, const GOptionEntry *entries,
     g_option_context_set_summary(context, summary);
     g_option_context_add_main_entries(context, entries, NULL);
     if (!g_option_context_parse(context, argc, argv, &error)) {
-        cli_error("%s; see %s --help", error->message, g_get_prgname());
+        hint = option_hint(error, entries);
+        cli_error("%s%s; see %s --help", error->message, hint,
+                  g_get_prgname());
         return false;
     }
     /* GLib leaves a "--" in place. */
