@@ -9,7 +9,7 @@
 #include "symbolize/elf-files.h"
 
 /**
- * disk_image_copy - copy the files that a trace has mapped, and that are missing
+ * disk_image_copy - copy files that a trace has mapped, and that are missing
  * @disks: images of one guest; a format can come before one, as in "raw:PATH"
  * @files: finds those that are not missing
  *

@@ -37,7 +37,7 @@ void cli_json_copied(JsonObject *o, const struct btrail_merge_result *c)
                     "u:ends", c->ends, NULL);
 }
 
-/* What an unknown option may be meant to be, as btrail_closest_hint() says it */
+/* What an unknown option may be meant to be; see btrail_closest_hint() */
 static char *option_hint(const GError *error, const GOptionEntry *entries)
 {
     const char *word = strstr(error->message, "--");

@@ -91,8 +91,8 @@ static void print_text(const struct report *r, const struct fold_sums *p,
                    "its disk to --image.\n");
     }
     if (fetch) {
-        cli_printf("# Or, for files of a distribution, set DEBUGINFOD_URLS to its "
-                   "server and use\n# --debuginfod, which fetches them.\n");
+        cli_printf("# Or, for files of a distribution, set DEBUGINFOD_URLS to "
+                   "its server and use\n# --debuginfod, which fetches them.\n");
     }
 }
 
