@@ -21,8 +21,8 @@
 #define START_MS    60000
 #define STOP_MS     600000
 #define SAVE_NAME   "save-checkpoints"
-/* Host time of this replay between two checkpoints: a replay that is not traced
- * comes as far in less than half of it. */
+/* Host time of this replay between two checkpoints; a replay that is not traced
+ * comes as far in less of it. */
 #define INTERVAL_MS 30
 
 struct tracer {
