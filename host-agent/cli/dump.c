@@ -35,21 +35,10 @@ static int dump(struct cli_guest *g, const char *given, const char *file,
                 bool json)
 {
     g_autofree char *name = cli_session_choose(g, given);
-    g_autoptr(GError) error = NULL;
-    g_autoptr(JsonObject) done = NULL;
-    JsonObject *answer;
+    g_autoptr(JsonObject) done = name ? cli_session_do(
+        g, btrail_json_new("s:do", "dump", "s:session", name, "S:file", file,
+                           NULL), "dumps") : NULL;
 
-    if (!name) {
-        return CLI_FAILED;
-    }
-    answer = cli_guest_ask(g, btrail_json_new("s:do", "dump", "s:session",
-                                              name, "S:file", file, NULL),
-                           &error);
-    if (!answer) {
-        cli_guest_explain(g, error);
-        return CLI_FAILED;
-    }
-    done = cli_session_wait(g, answer, "dumps");
     return done ? report(done, json) : CLI_FAILED;
 }
 

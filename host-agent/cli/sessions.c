@@ -124,8 +124,8 @@ static bool is_written(JsonObject *one, const char *list)
            g_strcmp0(btrail_json_string(one, "state"), "writing") != 0;
 }
 
-JsonObject *cli_session_wait(struct cli_guest *g, JsonObject *answer,
-                             const char *list)
+static JsonObject *wait_written(struct cli_guest *g, JsonObject *answer,
+                                const char *list)
 {
     g_autofree char *session = g_strdup(btrail_json_string(answer, "session"));
     g_autofree char *file = g_strdup(btrail_json_string(answer, "file"));
@@ -148,4 +148,17 @@ JsonObject *cli_session_wait(struct cli_guest *g, JsonObject *answer,
         }
     }
     return answer;
+}
+
+JsonObject *cli_session_do(struct cli_guest *g, JsonObject *command,
+                           const char *list)
+{
+    g_autoptr(GError) error = NULL;
+    JsonObject *answer = cli_guest_ask(g, command, &error);
+
+    if (!answer) {
+        cli_guest_explain(g, error);
+        return NULL;
+    }
+    return wait_written(g, answer, list);
 }

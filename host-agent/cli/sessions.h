@@ -24,13 +24,13 @@ char *cli_session_path(JsonObject *session);
 char *cli_session_choose(struct cli_guest *g, const char *given);
 
 /**
- * cli_session_wait - wait until something is written
- * @answer: of the command that began it, taken
- * @list:   of the status that it is in: "sessions", or "dumps"
+ * cli_session_do - have something written, and wait until it is
+ * @command: that begins it, taken
+ * @list:    of the status that it is in: "sessions", or "dumps"
  *
  * Returns what has become of it, or NULL after an error message.
  */
-JsonObject *cli_session_wait(struct cli_guest *g, JsonObject *answer,
-                             const char *list);
+JsonObject *cli_session_do(struct cli_guest *g, JsonObject *command,
+                           const char *list);
 
 #endif /* BTRAIL_CLI_SESSIONS_H */

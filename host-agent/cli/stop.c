@@ -75,24 +75,15 @@ static int stop(struct cli_guest *g, const char *given, bool json)
 {
     g_autofree char *recorded = find_recorded(g, given);
     g_autofree char *name = NULL;
-    g_autoptr(GError) error = NULL;
     g_autoptr(JsonObject) session = NULL;
-    JsonObject *answer;
 
     if (recorded) {
         return stop_recorded(g, recorded, json);
     }
     name = cli_session_choose(g, given);
-    if (!name) {
-        return CLI_FAILED;
-    }
-    answer = cli_guest_ask(g, btrail_json_new("s:do", "stop", "s:session",
-                                              name, NULL), &error);
-    if (!answer) {
-        cli_guest_explain(g, error);
-        return CLI_FAILED;
-    }
-    session = cli_session_wait(g, answer, "sessions");
+    session = name ? cli_session_do(
+        g, btrail_json_new("s:do", "stop", "s:session", name, NULL),
+        "sessions") : NULL;
     return session ? report(session, json) : CLI_FAILED;
 }
 
