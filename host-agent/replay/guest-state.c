@@ -103,12 +103,28 @@ static bool wait_saved(struct btrail_qmp *qmp, int cancel_fd, GError **error)
     }
 }
 
+/* QEMU says "completed" before it takes a "cont" again. */
+static bool wait_finished(struct btrail_qmp *qmp, GError **error)
+{
+    for (;;) {
+        g_autoptr(JsonNode) node = execute(qmp, "query-status", NULL, -1,
+                                           error);
+        JsonObject *o = object_of(node);
+
+        if (!o || g_strcmp0(btrail_json_string(o, "status"),
+                            "finish-migrate")) {
+            return node;
+        }
+        g_usleep(POLL_US);
+    }
+}
+
 static bool migrate(struct btrail_qmp *qmp, const char *uri, int cancel_fd,
                     GError **error)
 {
     return command(qmp, "migrate", btrail_json_new("s:uri", uri, NULL),
                    error) &&
-           wait_saved(qmp, cancel_fd, error);
+           wait_saved(qmp, cancel_fd, error) && wait_finished(qmp, error);
 }
 
 static bool set_bandwidth(struct btrail_qmp *qmp, uint64_t bandwidth,

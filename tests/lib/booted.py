@@ -39,8 +39,8 @@ def save(vm, file):
     """Stop a guest, and write its state into a file."""
     vm.qmp.command('stop')
     vm.qmp.command('migrate', {'uri': f'file:{file}'})
-    _wait(vm, lambda: vm.qmp.command('query-migrate').get('status') ==
-          'completed', 'saved')
+    if vm.qmp.wait_migrated() != 'completed':
+        raise qemu.QemuError(f'the guest is not saved: {vm.output()}')
 
 
 def _wait(vm, condition, what):

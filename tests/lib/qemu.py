@@ -200,6 +200,22 @@ class Qmp:
                     for p in self.command('qom-list', {'path': folder})
                     if p['type'] == f'child<{driver}>')
 
+    def wait_migrated(self, timeout=60):
+        """Return the status of a migration that has ended.
+
+        QEMU reports the end of one before the guest may be continued.
+        """
+        deadline = time.monotonic() + timeout
+        while True:
+            status = self.command('query-migrate').get('status')
+            if (status in ('completed', 'failed', 'cancelled') and
+                    self.command('query-status')['status'] !=
+                    'finish-migrate'):
+                return status
+            if time.monotonic() > deadline:
+                raise TimeoutError(f'the migration is {status}')
+            time.sleep(0.001)
+
     def hmp(self, line):
         """Run a command of the human monitor and return what it prints."""
         return self.command('human-monitor-command', {'command-line': line})

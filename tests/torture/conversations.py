@@ -444,14 +444,10 @@ class Part(campaign.Part):
     def migrate(self):
         """To a file; the guest goes on here all the same."""
         self.command('migrate', True, uri=f'file:{self.vm.path("state")}')
-        deadline = time.monotonic() + BEAT
-        while True:
-            status = self.vm.qmp.command('query-migrate').get('status')
-            if status in ('completed', 'failed', 'cancelled'):
-                break
-            if time.monotonic() > deadline:
-                raise campaign.Failure(f'migration is {status}')
-            time.sleep(0.1)
+        try:
+            status = self.vm.qmp.wait_migrated(BEAT)
+        except TimeoutError as e:
+            raise campaign.Failure(str(e)) from None
         self.say(f'  migration {status}')
         if status == 'completed':
             # It ends the capture, which it may do a little later.

@@ -23,6 +23,7 @@ struct fake {
     size_t size;                /* what it writes */
     int fd;                     /* what was passed, or -1 */
     int error;                  /* errno of writing */
+    unsigned finishing;         /* how often it is not finished yet */
     GString *commands;
 };
 
@@ -54,6 +55,10 @@ static JsonNode *execute(void *opaque, const char *command,
         write_state(f);
     } else if (!strcmp(command, "query-migrate")) {
         json_object_set_string_member(o, "status", f->status);
+    } else if (!strcmp(command, "query-status")) {
+        json_object_set_string_member(o, "status", f->finishing ?
+                                      "finish-migrate" : "postmigrate");
+        f->finishing -= !!f->finishing;
     } else if (!strcmp(command, "query-migrate-parameters")) {
         json_object_set_int_member(o, "max-bandwidth", 1000);
     }
@@ -95,7 +100,7 @@ static void tear_down(struct fixture *t, gconstpointer data)
 
 static void test_whole(struct fixture *t, gconstpointer data)
 {
-    struct fake f = { "completed", SIZE };
+    struct fake f = { "completed", SIZE, .finishing = 2 };
     g_autoptr(GError) error = NULL;
     g_autofree char *got = NULL;
     gsize size;
@@ -104,7 +109,8 @@ static void test_whole(struct fixture *t, gconstpointer data)
     g_assert_no_error(error);
     g_assert_cmpstr(f.commands->str, ==,
                     "getfd query-migrate-parameters migrate-set-parameters "
-                    "migrate query-migrate migrate-set-parameters ");
+                    "migrate query-migrate query-status query-status "
+                    "query-status migrate-set-parameters ");
     g_assert_true(g_file_get_contents(t->path, &got, &size, NULL));
     g_assert_cmpuint(size, ==, SIZE);
     for (size_t i = 0; i < size; i++) {
