@@ -31,19 +31,48 @@ struct gdb_session {
     int status;
 };
 
+struct moment {
+    struct trace_index *trace;
+    uint64_t icount;
+};
+
+static gpointer find_moment(gpointer opaque)
+{
+    const struct moment *m = opaque;
+
+    trace_index_process(m->trace, m->icount);
+    return NULL;
+}
+
+/*
+ * Everybody who comes to a place asks the trace what it is.  It is read while
+ * the guest goes there: either takes some milliseconds of a CPU.
+ */
 static bool go(void *opaque, uint64_t icount, GError **error)
 {
-    return player_goto(opaque, icount, error);
+    struct gdb_session *s = opaque;
+    struct moment moment = { s->trace, icount };
+    GThread *thread = s->trace ? g_thread_new("moment", find_moment, &moment) :
+                      NULL;
+    bool ok = player_goto(s->player, icount, error);
+
+    if (thread) {
+        g_thread_join(thread);
+    }
+    return ok;
 }
 
 static bool get_icount(void *opaque, uint64_t *icount, GError **error)
 {
-    return player_icount(opaque, icount, error);
+    struct gdb_session *s = opaque;
+
+    return player_icount(s->player, icount, error);
 }
 
 static char *describe_checkpoints(void *opaque, GError **error)
 {
-    g_autoptr(JsonNode) node = player_checkpoints(opaque, error);
+    struct gdb_session *s = opaque;
+    g_autoptr(JsonNode) node = player_checkpoints(s->player, error);
     JsonObject *info = node ? json_node_get_object(node) : NULL;
     JsonArray *icounts = info ? btrail_json_array(info, "icounts") : NULL;
     guint n = icounts ? json_array_get_length(icounts) : 0;
@@ -178,7 +207,7 @@ static bool start(struct gdb_session *s, const struct btrail_trace *trace,
         .go = go,
         .icount = get_icount,
         .checkpoints = describe_checkpoints,
-        .opaque = s->player,
+        .opaque = s,
         .turns = s->turns,
     };
     const char *stub = player_gdb_socket(s->player);
