@@ -32,6 +32,7 @@ struct service_recording {
     char *file;                 /* with its folder */
     gint64 started;
     bool progress;
+    bool told_missing;          /* what was not found at the beginning */
     bool stop;                  /* a signal has asked for it */
     bool stopping;              /* the service has been asked to stop */
     int code;                   /* to exit with, -1 while it waits */
@@ -78,6 +79,7 @@ static int end_domain(const struct service_recording *r)
     if (!r->options->quiet) {
         progress_sum(stderr, r->file, &p, why);
     }
+    cli_session_explain_missing(r->guest, r->status);
     if (!g_strcmp0(state, "failed")) {
         cli_error("%s is incomplete: %s", r->file, why ? why : "the service "
                   "does not say why");
@@ -165,6 +167,16 @@ static virshTraceWaitResult poll_monitor(struct service_recording *r)
            VIRSH_TRACE_WAIT_AGAIN : VIRSH_TRACE_WAIT_NO_ANSWER;
 }
 
+/* The user can end it at once if a name is wrong. */
+static void explain_missing(struct service_recording *r)
+{
+    if (!r->told_missing &&
+        g_get_monotonic_time() - r->started > G_USEC_PER_SEC) {
+        r->told_missing = true;
+        cli_session_explain_missing(r->guest, r->status);
+    }
+}
+
 /* Asks once.  Returns an exit code, or -1 to continue. */
 static int poll_session(struct service_recording *r)
 {
@@ -199,6 +211,7 @@ static int poll_session(struct service_recording *r)
     if (cli_session_has_ended(r->status)) {
         return end_domain(r);
     }
+    explain_missing(r);
     print_status(r);
     return -1;
 }

@@ -10,8 +10,10 @@
 #include "cli/sessions.h"
 #include "util/json.h"
 
-/* How often to ask whether something is written */
+/* How often to ask whether something is written or found */
 #define POLL_US     200000
+/* How often to ask whether something is found */
+#define FOUND_POLLS 5
 
 bool cli_session_has_ended(JsonObject *session)
 {
@@ -42,6 +44,51 @@ char *cli_session_path(JsonObject *session)
     const char *folder = btrail_json_string(session, "folder");
 
     return g_build_filename(folder ? folder : "", file ? file : "", NULL);
+}
+
+/* What it has not found, or NULL; to be freed */
+static char *missing(JsonObject *session)
+{
+    JsonArray *array = btrail_json_array(session, "not-found");
+    unsigned n = array ? json_array_get_length(array) : 0;
+    g_autoptr(GPtrArray) texts = g_ptr_array_new();
+
+    for (unsigned i = 0; i < n; i++) {
+        JsonNode *node = json_array_get_element(array, i);
+
+        if (json_node_get_value_type(node) == G_TYPE_STRING) {
+            g_ptr_array_add(texts, (char *)json_node_get_string(node));
+        }
+    }
+    g_ptr_array_add(texts, NULL);
+    return n ? g_strjoinv(", ", (char **)texts->pdata) : NULL;
+}
+
+/* Is a symbol of a program missing, and not one of the kernel? */
+static bool misses_program(const char *list)
+{
+    return g_regex_match_simple("(^| )(?!kernel:)[^,:]*:(?!kernel:)", list, 0,
+                                0);
+}
+
+void cli_session_explain_missing(struct cli_guest *g, JsonObject *session)
+{
+    g_autofree char *list = missing(session);
+    bool ended = cli_session_has_ended(session);
+
+    if (list) {
+        cli_error("%s: %s: %s%s", g->name, ended ?
+                  "never found in the guest" :
+                  "not found in the guest so far, and waited for", list,
+                  misses_program(list) ? "; for functions that a program does "
+                  "not export, the service needs its file: see sysroots in "
+                  "backtraild(8)" : "");
+    }
+    if (ended && json_object_has_member(session, "cr3") &&
+        !number(session, "records")) {
+        cli_error("%s: the guest has not run in this address space; its CR3 is "
+                  "as backtrail report shows it", g->name);
+    }
 }
 
 /* Adds the names of sessions that have not ended; of one owner, or of all. */
@@ -116,6 +163,28 @@ static JsonObject *find_last(JsonObject *status, const char *list,
         }
     }
     return NULL;
+}
+
+void cli_session_await_found(struct cli_guest *g, JsonObject *answer)
+{
+    const char *session = btrail_json_string(answer, "session");
+    const char *file = btrail_json_string(answer, "file");
+    g_autoptr(JsonObject) last = NULL;
+
+    for (unsigned i = 0; i < FOUND_POLLS; i++) {
+        g_autoptr(JsonObject) status = NULL;
+
+        g_usleep(POLL_US);
+        status = cli_guest_ask(g, btrail_json_new("s:do", "status",
+                                                  "s:session", session, NULL),
+                               NULL);
+        g_clear_pointer(&last, json_object_unref);
+        last = status ? find_last(status, "sessions", session, file) : NULL;
+        if (!last || !json_object_has_member(last, "not-found")) {
+            return;
+        }
+    }
+    cli_session_explain_missing(g, last);
 }
 
 static bool is_written(JsonObject *one, const char *list)

@@ -18,6 +18,18 @@ struct progress cli_session_progress(JsonObject *session);
 char *cli_session_path(JsonObject *session);
 
 /*
+ * Says what of the session's processes and symbols the guest does not have, so
+ * far or ever, if there is anything of that kind.
+ */
+void cli_session_explain_missing(struct cli_guest *g, JsonObject *session);
+
+/*
+ * Waits for a second at most until a session that has begun has found all, and
+ * says what it has not.  @answer: to the command "start"
+ */
+void cli_session_await_found(struct cli_guest *g, JsonObject *answer);
+
+/*
  * The session that a command is about, to be freed: @given, or the only one
  * that this user has started.  NULL after an error message.
  */

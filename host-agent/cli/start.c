@@ -84,11 +84,16 @@ static int start(struct start *s, JsonObject *command)
     session = btrail_json_string(answer, "session");
     if (s->json) {
         btrail_json_add(answer, "s:guest", s->guest.name, NULL);
-        cli_print_json(g_steal_pointer(&answer));
+        cli_print_json(json_object_ref(answer));
     } else {
         cli_printf("%s is being traced by session '%s' into %s%s\n",
                    s->guest.name, session ? session : "", path,
                    s->guest.qmp ? "" : " on its host");
+    }
+    /* What has not booted yet has nothing that could be found. */
+    if (!s->boot && (s->session.processes || s->session.triggers)) {
+        fflush(stdout);
+        cli_session_await_found(&s->guest, answer);
     }
     return fflush(stdout) ? CLI_FAILED : CLI_OK;
 }

@@ -14,7 +14,7 @@
 /* How services name their captures */
 #define SERVICE_CAPTURE "backtraild-"
 
-static int report(JsonObject *session, bool json)
+static int report(struct cli_guest *g, JsonObject *session, bool json)
 {
     const char *state = btrail_json_string(session, "state");
     const char *why = btrail_json_string(session, "why");
@@ -31,6 +31,7 @@ static int report(JsonObject *session, bool json)
     } else {
         progress_sum(stdout, path, &p, failed ? NULL : why);
     }
+    cli_session_explain_missing(g, session);
     return fflush(stdout) ? CLI_FAILED : failed ? CLI_DAMAGED : CLI_OK;
 }
 
@@ -84,7 +85,7 @@ static int stop(struct cli_guest *g, const char *given, bool json)
     session = name ? cli_session_do(
         g, btrail_json_new("s:do", "stop", "s:session", name, NULL),
         "sessions") : NULL;
-    return session ? report(session, json) : CLI_FAILED;
+    return session ? report(g, session, json) : CLI_FAILED;
 }
 
 int cmd_stop(int argc, char **argv)

@@ -31,6 +31,7 @@ struct btrail_filtering {
 
     GMutex lock;
     GHashTable *found;          /* found_process by root; under the lock */
+    bool *ever_found;           /* each of processes; under the lock */
 
     /* The slab in the making */
     struct btrail_record *records;
@@ -64,6 +65,8 @@ btrail_filtering_new(const struct btrail_session_filter *filter,
         f->roots[i] = filter->cr3s[i] & BTRAIL_CR3_ROOT;
     }
     f->processes = g_strdupv((char **)filter->processes);
+    f->ever_found = g_new0(bool, f->processes ? g_strv_length(f->processes) :
+                                 0);
     f->privilege = filter->privilege ?: ALL;
     f->entry = entry;
     f->opaque = opaque;
@@ -84,6 +87,7 @@ void btrail_filtering_free(struct btrail_filtering *f)
 {
     g_free(f->roots);
     g_strfreev(f->processes);
+    g_free(f->ever_found);
     g_mutex_clear(&f->lock);
     g_hash_table_destroy(f->found);
     g_free(f->records);
@@ -141,17 +145,24 @@ bool btrail_filtering_cr3(struct btrail_filtering *f, uint64_t cr3)
     return wanted;
 }
 
-static bool is_wanted(const struct btrail_filtering *f,
+bool btrail_filtering_has_found(struct btrail_filtering *f, unsigned i)
+{
+    g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&f->lock);
+
+    return f->ever_found[i];
+}
+
+static bool is_wanted(struct btrail_filtering *f,
                       const struct btrail_process *p)
 {
-    char **name;
+    bool wanted = false;
 
-    for (name = f->processes; *name; name++) {
-        if (btrail_process_is(p, *name)) {
-            return true;
+    for (unsigned i = 0; f->processes[i]; i++) {
+        if (btrail_process_is(p, f->processes[i])) {
+            wanted = f->ever_found[i] = true;
         }
     }
-    return false;
+    return wanted;
 }
 
 static void add_found(GHashTable *table, const struct btrail_process *p,

@@ -99,6 +99,9 @@ bool btrail_filtering_fixed_cr3s(const struct btrail_filtering *f);
 void btrail_filtering_snapshot(struct btrail_filtering *f,
                                const struct btrail_snapshot *snapshot);
 
+/* Has a snapshot had number @i of the wanted processes?  Any thread */
+bool btrail_filtering_has_found(struct btrail_filtering *f, unsigned i);
+
 /**
  * struct btrail_mark - a position in the capture, and in the session
  * @index:  of a record of the capture

@@ -152,6 +152,13 @@ unsigned btrail_session_places(const struct btrail_session *s,
     return btrail_triggers_places(s->triggers, trigger);
 }
 
+bool btrail_session_has_found(const struct btrail_session *s,
+                              unsigned process)
+{
+    return __atomic_load_n(&s->progress.begun, __ATOMIC_ACQUIRE) &&
+           btrail_filtering_has_found(s->filtering, process);
+}
+
 enum btrail_session_names
 btrail_session_has_names(const struct btrail_session *s)
 {
@@ -523,7 +530,6 @@ static gpointer closer_thread(gpointer opaque)
                          btrail_output_record_bytes(output), __ATOMIC_RELAXED);
         btrail_output_free(output);
         session_streams_clear(&s->streams);
-        btrail_filtering_free(s->filtering);
     }
     close_trace(s);
     session_dumps_closed(&s->dumps);
@@ -591,6 +597,8 @@ void btrail_session_finish(struct btrail_session *s,
     btrail_session_progress(s, &result->progress);
     json_object_unref(s->metadata);
     btrail_session_filter_clear(&s->filter);
+    /* Until now, others may have asked what it has found. */
+    g_clear_pointer(&s->filtering, btrail_filtering_free);
     g_free(s->resume);
     g_queue_clear(&s->fired);
     close(s->fired_fd);

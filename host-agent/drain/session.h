@@ -155,6 +155,13 @@ bool btrail_session_keeping(const struct btrail_session *s);
 unsigned btrail_session_places(const struct btrail_session *s,
                                unsigned trigger);
 
+/*
+ * Has number @process of options.filter.processes been found in the guest's
+ * memory, at some time?  Any thread
+ */
+bool btrail_session_has_found(const struct btrail_session *s,
+                              unsigned process);
+
 /**
  * enum btrail_session_names - has the session the names that it needs?
  *

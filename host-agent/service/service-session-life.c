@@ -37,6 +37,7 @@ void service_session_unref(struct btrail_service_session *s)
     g_free(s->id);
     g_free(s->why);
     g_free(s->found);
+    g_clear_pointer(&s->not_found, json_array_unref);
     g_ptr_array_unref(s->dumping);
     g_free(s);
 }

@@ -16,9 +16,37 @@ static const char *const state_names[] = {
     [BTRAIL_SERVICE_SESSION_FAILED] = "failed",
 };
 
+/*
+ * The processes and symbols that the guest has not had since the session began.
+ * Of another process's session, it is not known what that has found.
+ */
+static JsonArray *list_not_found(const struct btrail_service_session *s)
+{
+    const struct btrail_command *c = s->command;
+    JsonArray *list = json_array_new();
+
+    for (unsigned i = 0; c->filter.processes && c->filter.processes[i]; i++) {
+        if (!btrail_session_has_found(s->session, i)) {
+            json_array_add_string_element(list, c->filter.processes[i]);
+        }
+    }
+    for (unsigned i = 0; i < c->n_triggers; i++) {
+        if (c->triggers[i].symbol && !s->found[i] &&
+            !btrail_session_places(s->session, i)) {
+            json_array_add_string_element(list, c->at[i]);
+        }
+    }
+    if (s->resumed || !json_array_get_length(list)) {
+        g_clear_pointer(&list, json_array_unref);
+    }
+    return list;
+}
+
 void service_session_update(struct btrail_service_session *s)
 {
     if (s->session && !s->finishing) {
+        g_clear_pointer(&s->not_found, json_array_unref);
+        s->not_found = list_not_found(s);
         btrail_session_progress(s->session, &s->progress);
         s->keeping = btrail_session_keeping(s->session);
         if (s->progress.begun) {
@@ -103,6 +131,10 @@ JsonObject *btrail_service_session_status(struct btrail_service_session *s)
     copy_members(json, c->json);
     if (c->n_triggers) {
         put_triggers(json, s);
+    }
+    if (s->not_found) {
+        json_object_set_array_member(json, "not-found",
+                                     json_array_ref(s->not_found));
     }
     btrail_json_add(json,
                     "U:records", s->past.records + s->progress.records,

@@ -105,6 +105,8 @@ struct btrail_service_session_options {
  * @resumed:   another process has started it
  * @ready:     BTRAIL_SERVICE_SESSION_READY is reported
  * @found:     triggers whose places were found
+ * @not_found: what was requested and is not in the guest, as far as it is
+ *             known; NULL if that is nothing
  * @over:      the drain session needs no source any more
  * @finishing: a thread finishes @session
  * @dumps:     threads that dump @session
@@ -139,6 +141,7 @@ struct btrail_service_session {
     bool resumed;
     bool ready;
     bool *found;
+    JsonArray *not_found;
     bool over;
     bool finishing;
     unsigned dumps;
@@ -250,7 +253,7 @@ void service_session_report(struct btrail_service_session *s,
 /* Finishes the session once it is over and no thread uses it any more. */
 void service_session_finish(struct btrail_service_session *s);
 
-/* Updates @progress, @keeping and @whole from the drain. */
+/* Updates @progress, @keeping, @whole and @not_found from the drain. */
 void service_session_update(struct btrail_service_session *s);
 
 #endif /* BTRAIL_SERVICE_SESSION_H */

@@ -355,7 +355,7 @@ static void add_snapshot(struct btrail_filtering *f, uint32_t flags,
 /* Processes come, change their names, are only seen, and go. */
 static void test_processes(void)
 {
-    static const char *const names[] = { "nginx", "77", NULL };
+    static const char *const names[] = { "nginx", "77", "none", NULL };
     static const uint64_t cr3s[] = { 0x99000 };
     const struct btrail_session_filter filter = {
         .processes = names, .cr3s = cr3s, .n_cr3s = 1,
@@ -373,7 +373,11 @@ static void test_processes(void)
     g_assert_false(btrail_filtering_all(f));
     g_assert_false(btrail_filtering_cr3(f, 0x1000));
     g_assert_true(btrail_filtering_cr3(f, 0x99001));
+    g_assert_false(btrail_filtering_has_found(f, 0));
     add_snapshot(f, BTRAIL_SNAPSHOT_WHOLE, p, G_N_ELEMENTS(p));
+    g_assert_true(btrail_filtering_has_found(f, 0));
+    g_assert_true(btrail_filtering_has_found(f, 1));
+    g_assert_false(btrail_filtering_has_found(f, 2));
     g_assert_true(btrail_filtering_cr3(f, 0x1007));
     g_assert_true(btrail_filtering_cr3(f, 0x2000));
     g_assert_true(btrail_filtering_cr3(f, 0x3000));
@@ -390,6 +394,7 @@ static void test_processes(void)
     g_assert_true(btrail_filtering_cr3(f, 0x2000));
     g_assert_false(btrail_filtering_cr3(f, 0x3000));
     g_assert_true(btrail_filtering_cr3(f, 0x4000));
+    g_assert_true(btrail_filtering_has_found(f, 1));
 
     /* Not all were found: those that were there still are. */
     add_snapshot(f, 0, p, 0);
