@@ -18,6 +18,7 @@
 #include "libvirt/apparmor.h"
 #include "libvirt/capabilities.h"
 #include "cli/cli.h"
+#include "cli/sessions.h"
 #include "libvirt/domain.h"
 #include "libvirt/kvm-host.h"
 #include "util/json.h"
@@ -87,8 +88,9 @@ static bool check_libvirt(struct doctor *d)
     const char *driver;
 
     if (!btrail_domain_open(&d->guest, d->connect, NULL, &error)) {
-        problem(d, "libvirt", "%s; start libvirtd, join its group (libvirt), "
-                "or name its URI with --connect", error->message);
+        problem(d, "libvirt", "%s; install libvirt (libvirt-daemon-system) or "
+                "start it, join its group (libvirt), or name its URI with "
+                "--connect", error->message);
         return false;
     }
     uri = virConnectGetURI(d->guest.connection);
@@ -127,6 +129,13 @@ static void ask_emulator(struct doctor *d, const char *path)
         note(d, "emulator", "%s", error->message);
     } else if (!g_spawn_check_wait_status(status, NULL) || !output ||
                !strstr(output, "agent=")) {
+        if (d->name && !d->emulator && strcmp(path, BACKTRAIL_EMULATOR) &&
+            !access(BACKTRAIL_EMULATOR, X_OK)) {
+            problem(d, "emulator", "%s has no branch-trace device; "
+                    "backtrail enable %s replaces it by %s", path, d->name,
+                    BACKTRAIL_EMULATOR);
+            return;
+        }
         problem(d, "emulator", "%s has no branch-trace device; install the "
                 "package backtrail-qemu, or build a QEMU with Backtrail's "
                 "patches (scripts/build qemu), and name it with backtrail "
@@ -511,8 +520,8 @@ static bool check_monitor(struct doctor *d)
                 error->message);
     } else if (error->code == BTRAIL_AGENT_ERROR_NO_COMMAND) {
         problem(d, "monitor", "the QEMU that runs the guest lacks Backtrail's "
-                "patches; backtrail enable --emulator PATH %s, then shut it "
-                "down and start it", d->name);
+                "patches; backtrail enable %s, then shut it down and start it",
+                d->name);
     } else if (error->code == BTRAIL_AGENT_ERROR_NO_DEVICE) {
         problem(d, "monitor", "the guest runs without a branch-trace device; "
                 "backtrail enable %s, then shut it down and start it: a reboot "
@@ -531,11 +540,18 @@ static void check_service(struct doctor *d)
     g_autoptr(JsonObject) answer = btrail_domain_ask_agent(
         &d->guest, btrail_json_new("s:do", "status", NULL), 10000, &error);
     JsonArray *sessions;
+    unsigned n = 0;
 
     if (answer) {
         sessions = btrail_json_array(answer, "sessions");
-        ok(d, "service", "the agent answers; this guest has %u sessions",
-           sessions ? json_array_get_length(sessions) : 0);
+        for (unsigned i = 0; sessions && i < json_array_get_length(sessions);
+             i++) {
+            JsonNode *node = json_array_get_element(sessions, i);
+
+            n += JSON_NODE_HOLDS_OBJECT(node) &&
+                 !cli_session_has_ended(json_node_get_object(node));
+        }
+        ok(d, "service", "the agent answers; this guest has %u sessions", n);
     } else if (error->code == BTRAIL_AGENT_ERROR_NO_COMMAND) {
         problem(d, "service", "the guest's QEMU is of an older Backtrail and "
                 "cannot ask the service; shut the guest down and start it with "
