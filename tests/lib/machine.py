@@ -53,6 +53,9 @@ def lacks():
             return f'there is no {program}; scripts/deps packages installs it'
     if os.geteuid() != 0:
         return 'only root can run a container'
+    with open('/proc/self/mountinfo', encoding='ascii') as f:
+        if not any(line.split()[4] == '/' for line in f):
+            return 'no container can be run in a chroot'
     return None
 
 
