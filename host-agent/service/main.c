@@ -143,9 +143,13 @@ static int run_service(struct daemon *d, struct btrail_config *config)
 {
     g_autoptr(GError) error = NULL;
     struct btrail_symbol_files files;
+    sigset_t none;
 
     raise_limits();
     signal(SIGPIPE, SIG_IGN);
+    /* A backtrail that has started us may have blocked some. */
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
     umask(0027);
     d->loop = g_main_loop_new(NULL, FALSE);
     g_unix_signal_add(SIGTERM, terminate, d);
