@@ -20,6 +20,7 @@
 #include "cli/progress.h"
 #include "monitor/qmp.h"
 #include "cli/record.h"
+#include "cli/sessions.h"
 
 #define QMP_TIMEOUT_MS      10000
 /* Includes the wait for the capture to take the device's HELLO. */
@@ -361,6 +362,9 @@ static int finish_file(struct file_recording *r)
         cli_fprintf(stderr, "%s has no names: %s\n", path, result.no_names);
     }
     g_free(result.no_names);
+    if (r->options->session.cr3 && !result.progress.records && !result.error) {
+        cli_session_explain_cr3(r->options->guest.name);
+    }
     if (result.unexplained) {
         cli_error("%" G_GUINT64_FORMAT " records are missing, and QEMU has "
                   "reported no reason; the trace has GAP events in their "

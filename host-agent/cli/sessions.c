@@ -71,6 +71,12 @@ static bool misses_program(const char *list)
                                 0);
 }
 
+void cli_session_explain_cr3(const char *guest)
+{
+    cli_error("%s: the guest has not run in the address space of --cr3; "
+              "backtrail report shows those that it runs in", guest);
+}
+
 void cli_session_explain_missing(struct cli_guest *g, JsonObject *session)
 {
     g_autofree char *list = missing(session);
@@ -86,8 +92,7 @@ void cli_session_explain_missing(struct cli_guest *g, JsonObject *session)
     }
     if (ended && json_object_has_member(session, "cr3") &&
         !number(session, "records")) {
-        cli_error("%s: the guest has not run in this address space; its CR3 is "
-                  "as backtrail report shows it", g->name);
+        cli_session_explain_cr3(g->name);
     }
 }
 

@@ -23,6 +23,9 @@ char *cli_session_path(JsonObject *session);
  */
 void cli_session_explain_missing(struct cli_guest *g, JsonObject *session);
 
+/* The same for address spaces of which nothing was recorded */
+void cli_session_explain_cr3(const char *guest);
+
 /*
  * Waits for a second at most until a session that has begun has found all, and
  * says what it has not.  @answer: to the command "start"

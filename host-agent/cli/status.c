@@ -177,6 +177,11 @@ static int status(struct status *s, const char *domain)
     if (!domain && !s->guest.qmp) {
         ask_domains(s);
     } else if (!cli_guest_open(&s->guest, domain, &error)) {
+        if (!g_error_matches(error, BTRAIL_AGENT_ERROR,
+                             BTRAIL_AGENT_ERROR_CLOSED)) {
+            cli_error("%s", error->message);
+            return CLI_FAILED;
+        }
         return print_gone(s, domain, error->message);
     } else if (domain && cli_guest_is_off(&s->guest)) {
         return print_gone(s, virDomainGetName(s->guest.domain.domain),

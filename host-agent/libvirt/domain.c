@@ -68,7 +68,7 @@ bool btrail_domain_open(struct btrail_domain *d, const char *uri,
         if (!d->domain) {
             g_autofree char *where = virConnectGetURI(d->connection);
 
-            g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_SYSTEM,
+            g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_CLOSED,
                         "%s has no domain '%s'; virsh -c %s list --all shows "
                         "all domains", where, name, where);
             btrail_domain_close(d);

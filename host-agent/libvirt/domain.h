@@ -25,6 +25,8 @@ struct btrail_domain {
  * btrail_domain_open - connect to libvirt and find a domain
  * @uri:  NULL for libvirt's default
  * @name: name, UUID or number of the domain; NULL for the connection only
+ *
+ * Errors: SYSTEM (no connection), CLOSED (there is no such domain).
  */
 bool btrail_domain_open(struct btrail_domain *d, const char *uri,
                         const char *name, GError **error);
