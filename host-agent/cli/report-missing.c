@@ -9,6 +9,7 @@
 
 #include "analyze/profile.h"
 #include "cli/report.h"
+#include "symbolize/elf-files.h"
 #include "util/json.h"
 
 /* Limit of different edges, for the memory of a small machine */
@@ -20,6 +21,26 @@ enum { PATH, BUILD_ID, STATE, COLUMNS };
 /* What is wrong with a file */
 static const char not_found[] = "not found";
 static const char no_symbols[] = "no symbols";
+static const char other_build[] = "other build";
+
+/*
+ * A sysroot can have the file of another build, which is not taken.  Without a
+ * build-id, the first one is.
+ */
+static const char *state_of(const struct report *r, const struct row *row)
+{
+    const char *path = row->names[PATH];
+    bool other = false;
+
+    for (char **root = r->in.sysroots; !other && *path == '/' && root && *root;
+         root++) {
+        g_autofree char *place = elf_files_resolve(*root, path);
+
+        other = place;
+    }
+    return other && !strcmp(row->names[STATE], not_found) ? other_build :
+           row->names[STATE];
+}
 
 static void add_edge(void *opaque, const struct filter_record *r,
                      uint64_t count)
@@ -36,19 +57,22 @@ static void add_edge(void *opaque, const struct filter_record *r,
     }
 }
 
-static void print_json(const struct fold_sums *p, struct row **rows, size_t n)
+static void print_json(const struct report *r, const struct fold_sums *p,
+                       struct row **rows, size_t n)
 {
     JsonArray *array = json_array_new();
 
     for (size_t i = 0; i < n; i++) {
         const struct row *row = rows[i];
+        const char *state = state_of(r, row);
 
         json_array_add_object_element(array, btrail_json_new(
             "U:records", row->values[0],
             "d:share", report_share(row->values[0], p->records),
             "s:path", row->names[PATH],
             "S:build_id", *row->names[BUILD_ID] ? row->names[BUILD_ID] : NULL,
-            "b:found", !strcmp(row->names[STATE], no_symbols), NULL));
+            "b:found", !strcmp(state, no_symbols),
+            "b:other_build", !strcmp(state, other_build), NULL));
     }
     cli_print_json(btrail_json_new("U:records", p->records, "U:lost", p->lost,
                                    "b:lost_unknown", p->lost_unknown,
@@ -68,7 +92,7 @@ static void print_text(const struct report *r, const struct fold_sums *p,
     cli_printf("# %" PRIu64 " of %" PRIu64 " records are in code without "
                "names: %.2f%%\n#\n", all, p->records,
                100 * report_share(all, p->records));
-    cli_printf("# Overhead        Records  %-40s  %-10s  File\n", "Build-id",
+    cli_printf("# Overhead        Records  %-40s  %-11s  File\n", "Build-id",
                "");
     for (i = 0; i < n; i++) {
         const struct row *row = rows[i];
@@ -78,8 +102,8 @@ static void print_text(const struct report *r, const struct fold_sums *p,
             break;
         }
         fetch |= *row->names[BUILD_ID];
-        cli_printf("  %7.2f%% %14" PRIu64 "  %-40s  %-10s  %s\n", 100 * share,
-                   row->values[0], row->names[BUILD_ID], row->names[STATE],
+        cli_printf("  %7.2f%% %14" PRIu64 "  %-40s  %-11s  %s\n", 100 * share,
+                   row->values[0], row->names[BUILD_ID], state_of(r, row),
                    row->names[PATH]);
     }
     if (i < n) {
@@ -114,7 +138,7 @@ int report_missing(struct report *r)
     }
     rows = rows_sorted(all, 0, &n);
     if (r->json) {
-        print_json(&sums, rows, n);
+        print_json(r, &sums, rows, n);
     } else {
         print_text(r, &sums, rows, n);
     }
