@@ -52,6 +52,7 @@ struct sorted {
     unsigned n;
     struct rows *rows;
     uint64_t unnamed;           /* records in code without names */
+    uint64_t unchecked;         /* with names of files that may be others */
 };
 
 /* Does a word of --sort name this column?  "edge" names two. */
@@ -190,6 +191,7 @@ static void add_edge(void *opaque, const struct filter_record *r,
                      uint64_t count)
 {
     struct sorted *s = opaque;
+    const struct function *f = r->from_place->function;
     const uint64_t values[ROWS_MAX_VALUES] = {
         [RECORDS] = count,
         [LIKELY] = r->certainty == BTRAIL_LIKELY ? count : 0,
@@ -197,7 +199,10 @@ static void add_edge(void *opaque, const struct filter_record *r,
     char text[ROWS_MAX_COLUMNS][NAMES_SIZE];
     const char *names[ROWS_MAX_COLUMNS];
 
-    s->unnamed += r->from_place->function->known ? 0 : count;
+    s->unnamed += f->known ? 0 : count;
+    /* A file of the guest, found by nothing but its path */
+    s->unchecked += f->known && f->module->elf && !f->module->build_id &&
+                    *f->module->path == '/' ? count : 0;
     for (unsigned i = 0; i < s->n; i++) {
         names[i] = column_text(s, r, s->keys[i], text[i]);
     }
@@ -286,6 +291,11 @@ static void print_text(const struct sorted *s, const struct fold_sums *p,
         cli_printf("# %7.2f%% are in code without names; report --missing "
                    "lists its files\n",
                    100 * report_share(s->unnamed, p->records));
+    }
+    if (has_symbol && s->unchecked) {
+        cli_printf("# %7.2f%% have names from files that may be of another "
+                   "build: the trace has no\n#           build-id to compare\n",
+                   100 * report_share(s->unchecked, p->records));
     }
     if (marked) {
         cli_printf("# ~ the process of these records, or of some, is likely, "
