@@ -66,8 +66,8 @@ static int stop_recorded(struct cli_guest *g, const char *name, bool json)
         cli_print_json(btrail_json_new("s:session", name, "s:state", "ended",
                                        NULL));
     } else {
-        cli_printf("%s: stopped '%s', whose trace backtrail record writes\n",
-                   g->name, name);
+        cli_printf("%s: stopped '%s'; backtrail record completes its trace, or "
+                   "backtrail repair if that has died\n", g->name, name);
     }
     return fflush(stdout) ? CLI_FAILED : CLI_OK;
 }
