@@ -1,0 +1,141 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# A Linux guest of our QEMU, which the host traces by BTS, is stopped, saved,
+# restored, migrated and reset in the middle of a program.  It goes on as if it
+# was not traced; what is recorded is exact, and says where something is missing;
+# and whenever the guest stands, or is not traced any more, nothing of the trace
+# is in its page tables.
+#
+# rig: program=@qemu/qemu-system-x86_64 @build/host-agent/cli/backtrail
+# rig: file=/usr/share/qemu/linuxboot_dma.bin /usr/share/qemu/kvmvapic.bin
+# rig: file=/usr/share/seabios/bios-256k.bin
+# rig: file=@linux:original/bzImage @linux:original/code=guest-code
+# rig: with=rounds.S trace-exact.c trace-way.c trace-entries.c
+# rig: with=guest-init.sh guest-make.sh guest-run.sh
+# rig: with=guest-talk.sh guest-trace.sh
+# rig: memory=1536
+# rig: linux=kvm_intel.bts_trace=1
+# rig: timeout=600
+set -e
+. /bin/guest-trace
+
+# start_here COMMAND OPTION...: starts the guest, by start_runs or the like
+start_here() {
+    "$@" -action reboot=reset \
+        -object memory-backend-file,id=ram,size=192M,share=on,mem-path=ram \
+        -machine memory-backend=ram
+}
+
+# traced: something of the trace is there
+traced() {
+    [ "$(entries)" -gt 0 ]
+}
+
+start_here start_runs
+no_entries
+# This kernel does not lock files.
+: >disk
+execute blockdev-add '"driver": "file", "node-name": "file", "filename": "disk",
+    "locking": "off"'
+job blockdev-create '"options": {"driver": "qcow2", "file": "file",
+    "size": 1048576}'
+execute blockdev-add '"driver": "qcow2", "node-name": "disk", "file": "file"'
+snapshot='"tag": "here", "vmstate": "disk", "devices": ["disk"]'
+
+since "it is saved"
+trace state.btrail
+run 1
+traced
+begin_run 1 2 3
+stop_inside
+no_entries
+job snapshot-save "$snapshot"
+no_entries
+say cont
+told "run 2 ends"
+traced
+
+since "it is restored, in the middle of what it has not done then"
+begin_run 1 2 3
+stop_inside
+job snapshot-load "$snapshot"
+no_entries
+say cont
+told "run 2 ends" 2
+run 3
+traced
+end_trace
+no_entries
+
+since "it is migrated"
+trace migrated.btrail
+begin_run 1 2 3
+stop_inside
+say "migrate -d file:saved"
+answered postmigrate "info status"
+wait "$agent"
+no_entries
+echo quit >&3
+exec 3>&- 5>&-
+wait "$guest"
+start_here start_traceable -incoming file:saved
+until grep -q "VM status: paused" monitor; do
+    say "info status"
+done
+since "it goes on elsewhere"
+no_entries
+trace elsewhere.btrail
+say cont
+told "run 4 ends"
+run 5
+traced
+end_trace
+no_entries
+
+# records: how many there are
+records() {
+    execute query-branch-trace
+    sed -n 's/.*"records": \([0-9]*\).*/\1/p' control
+}
+
+since "it is reset"
+trace reset.btrail
+begin_run 1 2 3
+stop_inside
+before=$(records)
+say system_reset
+say cont
+# In firmware there are none; all of a boot would take minutes.
+until [ "$(records)" -gt $((before + 10000)) ]; do
+    sleep 0.1
+done
+traced
+since "it begins again"
+end_trace
+no_entries
+told begins 2
+trace again.btrail
+run 1 3
+end_trace
+no_entries
+since "it ends"
+end_guest
+
+outside state.btrail migrated.btrail elsewhere.btrail reset.btrail \
+    again.btrail <<'JUDGE'
+judge state.btrail 3 2
+[ "$(gaps state.btrail)" = "1 restored" ]
+judge migrated.btrail 0 1
+[ -z "$(gaps migrated.btrail)" ]
+backtrail info migrated.btrail | grep " migrated$"
+judge elsewhere.btrail 1 1
+[ -z "$(gaps elsewhere.btrail)" ]
+# Firmware and what unpacks the kernel are in no page tables of before.
+exact reset.btrail 0 1
+gaps reset.btrail
+[ "$(gaps reset.btrail | cut -d ' ' -f 2 | sort | tr '\n' ' ')" = "mode reset " ]
+judge again.btrail 1
+[ -z "$(gaps again.btrail)" ]
+JUDGE
+since "it has ended"
