@@ -6,6 +6,11 @@
 # shellcheck source=tests/rig/linux/guest-talk.sh
 . "${ROOT:-}/bin/guest-talk"
 
+# The model of the guest's CPU, which can be followed by features
+# shellcheck disable=SC2034
+model=host
+[ "${ACCEL:-kvm}" = kvm ] || model=max
+
 # since TEXT: says how far the test is
 since() {
     echo "after $(cut -d ' ' -f 1 /proc/uptime) s: $*"
