@@ -72,7 +72,7 @@ answered() {
 # stop_inside: stops the guest in "rounds"; nobody else is at that address
 stop_inside() {
     : >monitor
-    until grep -q "RIP=0000000000401[01]" monitor; do
+    until grep -q "RIP=0000000020001[01]" monitor; do
         say cont
         say stop
         answered RIP= "info registers"

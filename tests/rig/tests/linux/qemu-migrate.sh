@@ -59,7 +59,7 @@ stop_inside() {
         say stop
         : >monitor
         say "info registers"
-        if grep -q "RIP=0000000000401[01]" monitor; then
+        if grep -q "RIP=0000000020001[01]" monitor; then
             echo "stopped here" >>monitor
         else
             say cont
