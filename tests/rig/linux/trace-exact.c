@@ -34,7 +34,6 @@ static struct branch walk[MAX_WALK];
 static size_t branches;
 static struct space spaces[MAX_SPACES];
 static size_t known;
-static bool gap;            /* What is new may have begun earlier. */
 static size_t records, runs, pieces;
 
 static void read_walk(const char *path)
@@ -94,9 +93,7 @@ static struct space *find_space(uint64_t cr3)
         exit(1);
     }
     spaces[known++].root = root;
-    if (gap) {
-        lose(&spaces[last]);
-    }
+    lose(&spaces[last]);    /* It may have begun before the trace. */
     return &spaces[last];
 }
 
@@ -196,7 +193,6 @@ int main(int argc, char **argv)
         struct branch b = { line.from, line.to };
 
         if (line.gap) {
-            gap = true;
             for (size_t i = 0; i < known; i++) {
                 lose(&spaces[i]);
             }
@@ -204,7 +200,6 @@ int main(int argc, char **argv)
         if (line.event) {
             continue;
         }
-        gap |= !records && line.index;
         records++;
         if (!((b.from | b.to) >> 63)) {
             users++;

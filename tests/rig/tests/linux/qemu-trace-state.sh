@@ -116,7 +116,7 @@ end_trace
 no_entries
 told begins 2
 trace again.btrail
-run 1 3
+run 1 2
 end_trace
 no_entries
 since "it ends"
@@ -124,18 +124,46 @@ end_guest
 
 outside state.btrail migrated.btrail elsewhere.btrail reset.btrail \
     again.btrail <<'JUDGE'
-judge state.btrail 3 2
-[ "$(gaps state.btrail)" = "1 restored" ]
+# but FILE REASON...: these are its gaps, but for those where KVM maps a page of
+# the window again, once for each page, after the guest's memory came and went
+but() {
+    gaps "$1" >gaps
+    shift
+    pages=$(sed -n 's/ ept-fault$//p' gaps)
+    echo "gaps: $(sed 's/.* //' gaps | xargs), and ${pages:-0} pages"
+    [ "$(sed '/ ept-fault$/d; s/.* //' gaps | xargs)" = "$*" ]
+    [ "${pages:-0}" -le 40 ]
+}
+
+judge state.btrail any any
+but state.btrail reset restored
+# Before it is restored two runs and a piece of one, and then more than a run
+at=$(sed -n 's/^0 \([0-9]*\) .* event gap reason=restored .*/\1/p' script)
+awk -v at="$at" -v run="$(wc -l <"$ROOT/walk")" '
+    $1 == "run" { n = run; begin = $6 + 0 }
+    $1 == "piece" { n = $4; begin = $9 + 0 }
+    $1 == "run" || $1 == "piece" {
+        branches[begin >= at] += n
+    }
+    END {
+        print branches[0] " branches before, and " branches[1] " after"
+        exit branches[0] <= 2 * run || branches[1] <= run
+    }' exact
 judge migrated.btrail 0 1
-[ -z "$(gaps migrated.btrail)" ]
+grep ^piece exact >pieces
+but migrated.btrail
 backtrail info migrated.btrail | grep " migrated$"
 judge elsewhere.btrail 1 1
-[ -z "$(gaps elsewhere.btrail)" ]
+grep ^piece exact >>pieces
+[ "$(awk '{ n += $4 } END { print n }' pieces)" = "$(wc -l <"$ROOT/walk")" ]
+but elsewhere.btrail
 # Firmware and what unpacks the kernel are in no page tables of before.
 exact reset.btrail 0 1
-gaps reset.btrail
-[ "$(gaps reset.btrail | cut -d ' ' -f 2 | sort | tr '\n' ' ')" = "mode reset " ]
+# A kernel that begins may take the window out of its page tables.
+gaps reset.btrail | grep -q unmapped && may=unmapped || may=
+# shellcheck disable=SC2086
+but reset.btrail mode reset smm $may
 judge again.btrail 1
-[ -z "$(gaps again.btrail)" ]
+but again.btrail
 JUDGE
 since "it has ended"
