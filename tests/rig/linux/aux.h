@@ -54,10 +54,12 @@ fail(const char *format, ...)
         } \
     } while (0)
 
-/* An event of intel_bts for this thread, not yet enabled; after each WATERMARK
-   bytes (0: half the area) the driver is interrupted. */
-static inline struct aux aux_open_as(bool kernel, bool user, size_t size,
-                                     unsigned watermark, int protection)
+/* An event of intel_bts for this thread, not yet enabled, or for process PID
+   from its next exec on; after each WATERMARK bytes (0: half the area) the
+   driver is interrupted. */
+static inline struct aux aux_open_as(pid_t pid, bool kernel, bool user,
+                                     size_t size, unsigned watermark,
+                                     int protection)
 {
     struct perf_event_attr attr = { .size = sizeof(attr) };
     struct aux aux = { .size = size };
@@ -70,10 +72,11 @@ static inline struct aux aux_open_as(bool kernel, bool user, size_t size,
     fclose(file);
     attr.type = type;
     attr.disabled = 1;
+    attr.enable_on_exec = pid != 0;
     attr.aux_watermark = watermark;
     attr.exclude_kernel = !kernel;
     attr.exclude_user = !user;
-    aux.fd = syscall(SYS_perf_event_open, &attr, 0, -1, -1, 0);
+    aux.fd = syscall(SYS_perf_event_open, &attr, pid, -1, -1, 0);
     CHECK(aux.fd >= 0);
     aux.page = mmap(NULL, 2 * 4096, PROT_READ | PROT_WRITE, MAP_SHARED, aux.fd,
                     0);
@@ -88,13 +91,14 @@ static inline struct aux aux_open_as(bool kernel, bool user, size_t size,
 static inline struct aux aux_open(bool kernel, bool user, size_t size,
                                   unsigned watermark)
 {
-    return aux_open_as(kernel, user, size, watermark, PROT_READ | PROT_WRITE);
+    return aux_open_as(0, kernel, user, size, watermark,
+                       PROT_READ | PROT_WRITE);
 }
 
 /* The same for user mode, that keeps the newest records only */
 static inline struct aux aux_open_snapshot(size_t size)
 {
-    return aux_open_as(false, true, size, 0, PROT_READ);
+    return aux_open_as(0, false, true, size, 0, PROT_READ);
 }
 
 static inline void aux_close(struct aux *aux)

@@ -9,11 +9,17 @@ set -e
 root=${ROOT:-}
 mkdir -p guest/bin guest/dev guest/files guest/proc guest/sys guest/tmp
 cp "$root/bin/busybox" guest/bin
-for program in rounds turns; do
+for program in rounds turns bts-exact; do
     [ ! -e "$root/bin/$program" ] || cp "$root/bin/$program" guest/bin
 done
+[ ! -e "$root/walk" ] || cp "$root/walk" guest
 if [ -e /bin/perf-exact ]; then
-    cp -a /lib* /walk guest
+    # The machine has libraries of other programs, too.
+    for library in $(/lib64/ld-linux-x86-64.so.2 --list /bin/perf |
+        sed -n 's/.* \(\/[^ ]*\) (0x.*/\1/p') /lib64/ld-linux-x86-64.so.2; do
+        mkdir -p "guest${library%/*}"
+        cp "$library" "guest$library"
+    done
     cp /bin/perf /bin/perf-exact /bin/perf-records guest/bin
 fi
 ln -s busybox guest/bin/sh
