@@ -12,6 +12,10 @@
 /* Where x86-64 links the kernel: Documentation/arch/x86/x86_64/mm.rst */
 #define START_KERNEL_MAP    UINT64_C(0xffffffff80000000)
 
+/* Its array of struct page, if that is at no random address */
+#define VMEMMAP_4_LEVELS    UINT64_C(0xffffea0000000000)
+#define VMEMMAP_5_LEVELS    UINT64_C(0xffd4000000000000)
+
 /* Pages that may be read to find a kernel, and per snapshot */
 #define FIND_BUDGET     (UINT64_C(1) << 20)
 #define SNAPSHOT_BUDGET     (UINT64_C(1) << 22)
@@ -122,6 +126,20 @@ static bool symbol_or_none(struct linux_kernel *k, const char *name,
     return *address != 0;
 }
 
+/* Finds the array of struct page. */
+static void find_pages(struct linux_kernel *k, const struct vmcoreinfo *v)
+{
+    g_autofree char *size = vmcoreinfo_string(v, "SIZE(page)");
+    uint64_t at;
+
+    k->page_size = size ? (uint32_t)g_ascii_strtoull(size, NULL, 10) : 0;
+    k->vmemmap = k->walk.levels == 5 ? VMEMMAP_5_LEVELS : VMEMMAP_4_LEVELS;
+    if (symbol_or_none(k, "vmemmap_base", &at) &&
+        !linux_u64(k, at, 0, &k->vmemmap)) {
+        k->vmemmap = 0;
+    }
+}
+
 /* Returns the kernel that @v describes, or NULL and what is missing. */
 static struct linux_kernel *try(const struct guest_memory *memory,
                                 const struct vmcoreinfo *v, const char **what)
@@ -184,6 +202,7 @@ static struct linux_kernel *try(const struct guest_memory *memory,
     symbol_or_none(k, "init_mm", &k->init_mm);
     symbol_or_none(k, "modules", &k->modules);
     symbol_or_none(k, "special_mapping_vmops", &k->special_ops);
+    find_pages(k, v);
     return k;
 
 bad:

@@ -20,6 +20,8 @@
  * @release: such as "6.12.48-amd64"
  * @symbols: its own symbols
  * @layout:  its structs
+ * @vmemmap: where its array of struct page is, of @page_size bytes each; 0 if
+ *           that is not known
  *
  * Addresses of its symbols, 0 if it does not have one: @init_task,
  * @init_mm, @modules (its list), @special_ops (special_mapping_vmops).
@@ -35,6 +37,8 @@ struct linux_kernel {
     char release[65];
     struct kallsyms *symbols;
     struct linux_layout layout;
+    uint64_t vmemmap;
+    uint32_t page_size;
     uint64_t init_task;
     uint64_t init_mm;
     uint64_t modules;

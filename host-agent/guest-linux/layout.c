@@ -24,11 +24,12 @@ static const struct member {
 #undef X
 };
 
-static uint32_t slots(const struct linux_btf *b, const char *type)
+static uint32_t slots(const struct linux_btf *b, const char *type,
+                      const char *member)
 {
     uint32_t offset, size;
 
-    if (!linux_btf_member(b, type, "slot", &offset, &size) ||
+    if (!linux_btf_member(b, type, member, &offset, &size) ||
         size / 8 > SLOTS_MAX) {
         return 0;
     }
@@ -55,8 +56,13 @@ bool linux_layout_read(struct linux_layout *l, const struct linux_btf *b,
             return false;
         }
     }
-    l->range_slots = slots(b, "maple_range_64");
-    l->arange_slots = slots(b, "maple_arange_64");
+    l->range_slots = slots(b, "maple_range_64", "slot");
+    l->arange_slots = slots(b, "maple_arange_64", "slot");
+    l->node_slots_n = slots(b, "xa_node", "slots");
+    if (!linux_btf_enumerator(b, "pageflags", "PG_uptodate",
+                              &l->page_uptodate)) {
+        l->page_uptodate = -1;
+    }
     if (!linux_btf_enumerator(b, "maple_type", "maple_leaf_64",
                               &l->maple_leaf) ||
         !linux_btf_enumerator(b, "maple_type", "maple_range_64",

@@ -71,7 +71,7 @@
     X(arange_slot,      "maple_arange_64", "slot",          0,  false)  \
     X(file_mnt,         "file", "f_path.mnt",               8,  true)   \
     X(file_dentry,      "file", "f_path.dentry",            8,  true)   \
-    X(file_inode,       "file", "f_inode",                  8,  true)   \
+    X(file_mapping,     "file", "f_mapping",                8,  true)   \
     X(dentry_parent,    "dentry", "d_parent",               8,  true)   \
     X(dentry_name,      "dentry", "d_name.name",            8,  true)   \
     X(dentry_length,    "dentry", "d_name.len",             4,  true)   \
@@ -80,6 +80,13 @@
     X(mount_parent,     "mount", "mnt_parent",              8,  true)   \
     X(mount_point,      "mount", "mnt_mountpoint",          8,  true)   \
     X(vfsmount_root,    "vfsmount", "mnt_root",             8,  true)   \
+    X(mapping_pages,    "address_space", "i_pages.xa_head", 8,  false)  \
+    X(node_shift,       "xa_node", "shift",                 0,  false)  \
+    X(node_slots,       "xa_node", "slots",                 0,  false)  \
+    X(page_flags,       "page", "flags",                    8,  false)  \
+    X(page_mapping,     "page", "mapping",                  8,  false)  \
+    X(page_index,       "page", "index",                    8,  false)  \
+    X(folio_index,      "folio", "index",                   8,  false)  \
     X(module_list,      "module", "list",                   16, false)  \
     X(module_name,      "module", "name",                   0,  false)  \
     X(module_state,     "module", "state",                  4,  false)  \
@@ -96,12 +103,15 @@ struct linux_layout {
     /* Lengths of arrays */
     uint32_t range_slots;
     uint32_t arange_slots;
+    uint32_t node_slots_n;
     uint32_t module_name_size;
     /* enum maple_type */
     int32_t maple_leaf;
     int32_t maple_range;
     int32_t maple_arange;
     int32_t module_unformed;
+    /* enum pageflags, or -1 */
+    int32_t page_uptodate;
 };
 
 /* Returns false, and what is missing in @what, if the kernel is different. */

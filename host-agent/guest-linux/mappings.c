@@ -5,9 +5,9 @@
 
 #include <string.h>
 
-#include "guest-linux/build-id.h"
 #include "guest-linux/mappings.h"
 #include "guest-linux/maple.h"
+#include "guest-linux/page-cache.h"
 #include "guest-linux/path.h"
 #include "util/hash.h"
 
@@ -35,14 +35,14 @@ void linux_files_init(struct linux_files *f)
     f->strings = g_string_chunk_new(4096);
     f->paths = g_hash_table_new_full(btrail_pair_hash, btrail_pair_equal,
                                      g_free, g_free);
-    f->ids = g_hash_table_new_full(btrail_int64_hash, g_int64_equal, g_free,
-                                   NULL);
+    f->mapped = g_hash_table_new_full(btrail_int64_hash, g_int64_equal, NULL,
+                                      g_free);
 }
 
 void linux_files_clear(struct linux_files *f)
 {
     g_hash_table_destroy(f->paths);
-    g_hash_table_destroy(f->ids);
+    g_hash_table_destroy(f->mapped);
     g_string_chunk_free(f->strings);
 }
 
@@ -75,7 +75,6 @@ const char *linux_files_path(struct linux_files *f, struct linux_kernel *k,
 
 struct mappings_reader {
     uint64_t mm;
-    struct page_walk *user;
     struct linux_files *f;
     GArray *out;
     uint64_t end;               /* of the mapping before */
@@ -92,39 +91,23 @@ static uint64_t vma_member(const struct mappings_reader *w, const uint8_t *vma,
     return GUINT64_FROM_LE(v);
 }
 
-/* Returns the length of the id, in one byte, and the id. */
-static const uint8_t *known_id(struct linux_files *f, uint64_t inode)
+/* Returns what is known of a file; NULL if its first page is not there. */
+static struct linux_mapped_file *get_mapped(struct linux_files *f,
+                                            struct linux_kernel *k,
+                                            uint64_t mapping)
 {
-    return g_hash_table_lookup(f->ids, &inode);
-}
-
-static const uint8_t *read_file_id(struct mappings_reader *w, uint64_t inode,
-                                   uint64_t start)
-{
+    struct linux_mapped_file *known = g_hash_table_lookup(f->mapped, &mapping);
+    struct linux_file file = { .k = k, .mapping = mapping, .budget = 1 };
     uint8_t page[GUEST_PAGE_SIZE];
-    uint8_t id[1 + BUILD_ID_MAX];
-    const uint8_t *kept;
 
-    if (!page_walk_read(w->user, start, page, sizeof(page))) {
-        return NULL;
+    if (!known && linux_file_read(&file, 0, page, sizeof(page))) {
+        known = g_new0(struct linux_mapped_file, 1);
+        known->mapping = mapping;
+        known->build_id_size = (uint32_t)build_id_find(page, sizeof(page),
+                                                       known->build_id);
+        g_hash_table_insert(f->mapped, &known->mapping, known);
     }
-    id[0] = (uint8_t)build_id_find(page, sizeof(page), id + 1);
-    if (!id[0]) {
-        return NULL;
-    }
-    kept = (const uint8_t *)g_string_chunk_insert_len(
-        w->f->strings, (const char *)id, id[0] + 1);
-    g_hash_table_insert(w->f->ids, g_memdup2(&inode, sizeof(inode)),
-                        (gpointer)kept);
-    return kept;
-}
-
-static void set_id(struct btrail_mapping *m, const uint8_t *id)
-{
-    if (id) {
-        m->build_id_size = id[0];
-        m->build_id = id + 1;
-    }
+    return known;
 }
 
 static const char *special_name(struct linux_kernel *k,
@@ -188,13 +171,14 @@ static bool add_vma(struct linux_kernel *k, uint64_t address, void *opaque)
     m.path = "";
     file = vma_member(w, vma, l->vma_file);
     if (file) {
-        uint64_t inode;
+        struct linux_mapped_file *mapped;
+        uint64_t mapping;
         bool deleted = false;
 
         m.flags |= BTRAIL_MAPPING_FILE;
         m.offset = vma_member(w, vma, l->vma_pgoff) * GUEST_PAGE_SIZE;
         if (!linux_pointer(file) ||
-            !linux_u64(k, file, l->file_inode, &inode)) {
+            !linux_u64(k, file, l->file_mapping, &mapping)) {
             return false;
         }
         m.path = linux_files_path(w->f, k, file, &deleted);
@@ -202,9 +186,11 @@ static bool add_vma(struct linux_kernel *k, uint64_t address, void *opaque)
             return false;
         }
         m.flags |= deleted ? BTRAIL_MAPPING_DELETED : 0;
-        set_id(&m, known_id(w->f, inode));
-        if (!m.build_id && !m.offset) {
-            set_id(&m, read_file_id(w, inode, m.start));
+        mapped = get_mapped(w->f, k, mapping);
+        if (mapped && mapped->build_id_size) {
+            m.build_id = mapped->build_id;
+            m.build_id_size = mapped->build_id_size;
+            mapped->executed |= flags & VM_EXEC;
         }
     } else if (k->special_ops &&
                vma_member(w, vma, l->vma_ops) == k->special_ops) {
@@ -235,11 +221,10 @@ static bool each_in_list(struct linux_kernel *k, uint64_t vma,
 }
 
 bool linux_mappings(struct linux_kernel *k, uint64_t mm,
-                    struct page_walk *user, struct linux_files *f,
-                    GArray *out)
+                    struct linux_files *f, GArray *out)
 {
     const struct linux_layout *l = &k->layout;
-    struct mappings_reader w = { mm, user, f, out };
+    struct mappings_reader w = { mm, f, out };
     uint32_t members[] = {
         l->vma_start, l->vma_end, l->vma_mm, l->vma_flags, l->vma_file,
         l->vma_pgoff, l->vma_ops, l->vma_private,

@@ -288,7 +288,7 @@ static void read_space(struct linux_kernel *k, struct owned_snapshot *o,
     good &= read_command_line(k, &o->files, id->mm, user, p);
     for (attempt = 0; attempt < TRIES; attempt++) {
         g_array_set_size(mappings, 0);
-        if (linux_mappings(k, id->mm, user, &o->files, mappings)) {
+        if (linux_mappings(k, id->mm, &o->files, mappings)) {
             break;
         }
     }

@@ -15,11 +15,14 @@ enum {
     PML4, PDPT, PD, PT,                 /* of the kernel */
     USER_PML4, USER_PTI, USER_PDPT, USER_PD, USER_PT, USER_PAGE,
     NOTE = FAKE_NOTE, SYMBOLS, BTF = SYMBOLS + 3, STRUCTS = FAKE_STRUCTS,
+    VMEMMAP = STRUCTS + 5,
 };
 
 #define PRESENT         UINT64_C(7)
 #define NX              (UINT64_C(1) << 63)
 #define ARRAY_BYTES     64
+#define PAGE_BYTES      64              /* of a struct page */
+#define UPTODATE        2               /* its flag */
 
 static const struct member {
     const char *type;
@@ -176,6 +179,8 @@ static void make_btf(struct fake_linux *f)
     btf__add_enum_value(btf, "maple_leaf_64", 1);
     btf__add_enum_value(btf, "maple_range_64", 2);
     btf__add_enum_value(btf, "maple_arange_64", 3);
+    btf__add_enum(btf, "pageflags", 4);
+    btf__add_enum_value(btf, "PG_uptodate", UPTODATE);
     btf__add_enum(btf, "module_state", 4);
     btf__add_enum_value(btf, "MODULE_STATE_UNFORMED", 3);
 
@@ -196,7 +201,7 @@ static uint64_t room(struct fake_linux *f, size_t size)
     uint64_t at = f->next;
 
     f->next += (size + 63) & ~(size_t)63;
-    g_assert_cmphex(f->next, <=, FAKE_STEXT + FAKE_SIZE);
+    g_assert_cmphex(f->next, <=, page_address(VMEMMAP));
     return at;
 }
 
@@ -247,6 +252,41 @@ static void make_signal(struct fake_linux *f, const uint64_t *tasks,
     link_nodes(f, nodes, n + 1);
 }
 
+uint64_t fake_linux_page(struct fake_linux *f, unsigned frame,
+                         uint64_t mapping, uint64_t index)
+{
+    const struct linux_layout *l = &f->layout;
+    uint64_t page = page_address(VMEMMAP) + (uint64_t)frame * PAGE_BYTES;
+
+    fake_linux_put64(f, page, l->page_flags, 1 << UPTODATE);
+    fake_linux_put64(f, page, l->page_mapping, mapping);
+    fake_linux_put64(f, page, l->page_index, index);
+    return page;
+}
+
+uint64_t fake_linux_node(struct fake_linux *f, uint8_t shift)
+{
+    uint64_t node = room(f, 192);
+
+    *fake_linux_at(f, node + f->layout.node_shift) = shift;
+    return node;
+}
+
+void fake_linux_file(struct fake_linux *f, unsigned pages)
+{
+    const struct linux_layout *l = &f->layout;
+    uint32_t n = l->node_slots_n;
+    uint64_t node = fake_linux_node(f, 2 * __builtin_ctz(n));
+    uint64_t page = fake_linux_page(f, FAKE_FILE / GUEST_PAGE_SIZE, f->mapping,
+                                    0);
+
+    g_assert_cmpuint(pages, <=, n * n * n);
+    for (unsigned i = 0; i < (pages + n * n - 1) / (n * n); i++) {
+        fake_linux_put64(f, node, l->node_slots + 8 * i, i ? 2 : page);
+    }
+    fake_linux_put64(f, f->mapping, l->mapping_pages, node | 2);
+}
+
 /* "/dir/prog" on one mount */
 static uint64_t make_file(struct fake_linux *f)
 {
@@ -271,7 +311,10 @@ static uint64_t make_file(struct fake_linux *f)
     fake_linux_put64(f, mount, l->mount_parent, mount);
     fake_linux_put64(f, file, l->file_mnt, mount + l->mount_mnt);
     fake_linux_put64(f, file, l->file_dentry, dentry);
-    fake_linux_put64(f, file, l->file_inode, room(f, 8));
+    f->mapping = room(f, 64);
+    fake_linux_put64(f, file, l->file_mapping, f->mapping);
+    fake_linux_put64(f, f->mapping, l->mapping_pages,
+                     fake_linux_page(f, USER_PAGE, f->mapping, 0));
     return file;
 }
 
@@ -450,8 +493,8 @@ static void make_symbols(struct fake_linux *f, const struct symbol *symbols,
     g_string_append_printf(
         note, "OSRELEASE=6.0-fake\nPAGESIZE=4096\nSYMBOL(_stext)=%"
         G_GINT64_MODIFIER "x\nSYMBOL(init_top_pgt)=%" G_GINT64_MODIFIER
-        "x\nNUMBER(phys_base)=-16777216\nNUMBER(pgtable_l5_enabled)=0\n",
-        FAKE_STEXT, page_address(PML4));
+        "x\nNUMBER(phys_base)=-16777216\nNUMBER(pgtable_l5_enabled)=0\n"
+        "SIZE(page)=%u\n", FAKE_STEXT, page_address(PML4), PAGE_BYTES);
     if (!(flags & FAKE_SEARCH)) {
         const struct symbol listed[] = {
             { "names", names }, { "num_syms", number },
@@ -473,7 +516,7 @@ static void make_symbols(struct fake_linux *f, const struct symbol *symbols,
 void fake_linux_init(struct fake_linux *f, unsigned flags)
 {
     const struct linux_layout *l = &f->layout;
-    uint64_t swapper, modules, banner, ops;
+    uint64_t swapper, modules, banner, ops, vmemmap;
     uint64_t tasks[2];
 
     memset(f, 0, sizeof(*f));
@@ -512,6 +555,8 @@ void fake_linux_init(struct fake_linux *f, unsigned flags)
     modules = room(f, 16);
     make_module(f, modules);
     banner = text(f, "Linux version 6.0-fake (of a test)\n");
+    vmemmap = room(f, 8);
+    fake_linux_put64(f, vmemmap, 0, page_address(VMEMMAP));
     /* The last two calls are one that there is none. */
     f->syscalls = room(f, 8 * 5);
     for (unsigned i = 0; i < 4; i++) {
@@ -531,7 +576,8 @@ void fake_linux_init(struct fake_linux *f, unsigned flags)
         { "__set_task_comm", FAKE_SET_NAME },
         { "pcpu_hot", FAKE_PCPU_HOT },
         { "current_task", FAKE_CURRENT },
-    }, 13, flags);
+        { "vmemmap_base", vmemmap },
+    }, 14, flags);
     /* BTF ends where its header says. */
     {
         struct btf_header h;

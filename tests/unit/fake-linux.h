@@ -11,7 +11,7 @@
 
 #include "guest-linux/kernel.h"
 
-#define FAKE_PAGES      24
+#define FAKE_PAGES      26
 #define FAKE_SIZE       (FAKE_PAGES * GUEST_PAGE_SIZE)
 #define FAKE_NOTE       10              /* pages: VMCOREINFO, symbols, BTF */
 #define FAKE_STRUCTS    18              /* and all else */
@@ -22,6 +22,7 @@
 #define FAKE_SYMBOLS    300
 #define FAKE_SWITCH_TO  (FAKE_STEXT + 0x208)
 #define FAKE_SET_NAME   (FAKE_STEXT + 0x218)
+#define FAKE_FILE       0x40000u        /* see fake_linux_file() */
 #define FAKE_PCPU_HOT   UINT64_C(0x30000)  /* per-CPU data, as offsets */
 #define FAKE_CURRENT    UINT64_C(0x31008)
 
@@ -41,6 +42,7 @@ enum {
  * @vmas:    its mappings: a file, the heap, the vDSO
  * @module:  the one that it has
  * @file:    that is mapped, and is what the process runs
+ * @mapping: address_space of the file
  * @syscalls: the table of four system calls
  */
 struct fake_linux {
@@ -53,6 +55,7 @@ struct fake_linux {
     uint64_t vmas[3];
     uint64_t module;
     uint64_t file;
+    uint64_t mapping;
     uint64_t syscalls;
     uint64_t next;              /* where there is room */
 };
@@ -66,6 +69,19 @@ void fake_linux_put64(struct fake_linux *f, uint64_t address,
                       uint32_t offset, uint64_t value);
 void fake_linux_put32(struct fake_linux *f, uint64_t address,
                       uint32_t offset, uint32_t value);
+
+/* Have a page of memory be one of a file; returns the address of its struct. */
+uint64_t fake_linux_page(struct fake_linux *f, unsigned frame,
+                         uint64_t mapping, uint64_t index);
+
+/* A node for 2^shift pages in each entry, with none yet */
+uint64_t fake_linux_node(struct fake_linux *f, uint8_t shift);
+
+/*
+ * Have the page cache of the file be so many pages from FAKE_FILE on, which the
+ * caller must add to the memory: one folio.
+ */
+void fake_linux_file(struct fake_linux *f, unsigned pages);
 
 /* Find the kernel in it; NULL if it is not found. */
 struct linux_kernel *fake_linux_find(const struct guest_memory *m);

@@ -64,6 +64,8 @@ static struct linux_btf *make(unsigned without, bool wrong_size)
     btf__add_enum_value(btf, "maple_leaf_64", 4);
     btf__add_enum_value(btf, "maple_range_64", 5);
     btf__add_enum_value(btf, "maple_arange_64", 6);
+    btf__add_enum(btf, "pageflags", 4);
+    btf__add_enum_value(btf, "PG_uptodate", 7);
     btf__add_enum(btf, "module_state", 4);
     btf__add_enum_value(btf, "MODULE_STATE_UNFORMED", 3);
     data = btf__raw_data(btf, &size);
@@ -92,11 +94,13 @@ static void test_all(void)
     }
     g_assert_cmpuint(l.range_slots, ==, 16);
     g_assert_cmpuint(l.arange_slots, ==, 16);
+    g_assert_cmpuint(l.node_slots_n, ==, 16);
     g_assert_cmpuint(l.module_name_size, ==, 128);
     g_assert_cmpint(l.maple_leaf, ==, 4);
     g_assert_cmpint(l.maple_range, ==, 5);
     g_assert_cmpint(l.maple_arange, ==, 6);
     g_assert_cmpint(l.module_unformed, ==, 3);
+    g_assert_cmpint(l.page_uptodate, ==, 7);
     linux_btf_free(b);
 }
 
