@@ -48,30 +48,4 @@ enum linux_symbol
 linux_dynamic_symbol(struct page_walk *user, uint64_t base, const char *name,
                      uint64_t addresses[LINUX_SYMBOL_VERSIONS], unsigned *n);
 
-/**
- * struct linux_dynamic_image - functions of an image, as a small ELF file
- * @data:      has the segments, the build-id and .dynsym of the image, and no
- *             code
- * @symbols:   how many functions
- * @whole:     none of them is missing because it is not in memory
- */
-struct linux_dynamic_image {
-    GByteArray *data;
-    unsigned symbols;
-    bool whole;
-};
-
-/**
- * linux_dynamic_image() - make a file of the functions of a 64-bit image
- * @build_id: of the image, @size bytes
- * @image:    with LINUX_SYMBOL_FOUND, gets it, with @data to be unreferenced
- *
- * Bounded as linux_dynamic_symbol().
- */
-#define LINUX_DYNAMIC_IMAGE_MAX     (1u << 20)
-enum linux_symbol
-linux_dynamic_image(struct page_walk *user, uint64_t base,
-                    const uint8_t *build_id, size_t size,
-                    struct linux_dynamic_image *image);
-
 #endif /* LINUX_DYNAMIC_SYMBOLS_H */

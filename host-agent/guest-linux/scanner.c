@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "guest-linux/dynamic-symbols.h"
+#include "guest-linux/file-functions.h"
 #include "guest-linux/modules.h"
 #include "guest-linux/switch.h"
 #include "guest-linux/syscalls.h"
@@ -55,10 +55,10 @@
 #define MAX_IMAGES          64
 
 /* Programs and libraries whose functions are looked for, and how often */
-#define MAX_DYNAMIC         256
-#define DYNAMIC_TRIES       32
-/* Pages that may be read for them in a snapshot */
-#define DYNAMIC_BUDGET      4096
+#define MAX_FILES           256
+#define FILE_TRIES          32
+/* Pages of them that may be read in a snapshot */
+#define FILE_BUDGET         16384
 
 /* known_process.first of a process that no snapshot has found yet */
 #define NOT_FOUND           UINT64_MAX
@@ -85,19 +85,18 @@ struct code_range {
     uint64_t end;
 };
 
-/* Functions of a program or library that were sent last, as sent_text */
-struct dynamic_image {
-    GBytes *data;
-    GBytes *packed;
-    unsigned symbols;
-    unsigned tries;
-    bool done;
-};
-
-/* Text that was sent, and the same, packed; or NULL */
+/* What was sent, and the same, packed; or NULL */
 struct sent_text {
     GBytes *data;
     GBytes *packed;
+};
+
+/* Functions of a program or library: those that were sent last */
+struct file_functions {
+    struct sent_text sent;
+    unsigned n;
+    unsigned tries;
+    bool done;
 };
 
 struct btrail_scanner {
@@ -131,7 +130,8 @@ struct btrail_scanner {
     bool searched;              /* for a kernel, once */
     GHashTable *known;          /* struct known_process by its id */
     GHashTable *images;         /* that were sent: GBytes, to GBytes packed */
-    GHashTable *dynamic;        /* struct dynamic_image by its build-id */
+    GHashTable *functions;      /* struct file_functions by build-id */
+    uint64_t file_budget;       /* pages, in this snapshot */
     struct sent_text symbols;   /* those that were sent last */
     struct sent_text syscalls;
     bool symbols_sent;          /* those of this kernel */
@@ -299,13 +299,10 @@ static bool resend_if_requested(struct btrail_scanner *sc)
     while (g_hash_table_iter_next(&iter, &data, &packed)) {
         resend_piece(sc, BTRAIL_SIDEBAND_IMAGE, data, packed);
     }
-    g_hash_table_iter_init(&iter, sc->dynamic);
+    g_hash_table_iter_init(&iter, sc->functions);
     while (g_hash_table_iter_next(&iter, NULL, &data)) {
-        const struct dynamic_image *d = data;
-
-        if (d->data) {
-            resend_piece(sc, BTRAIL_SIDEBAND_DYNAMIC, d->data, d->packed);
-        }
+        resend_text(sc, BTRAIL_SIDEBAND_DYNAMIC,
+                    &((const struct file_functions *)data)->sent);
     }
     found.again = false;
     sc->fn(sc->opaque, &found);
@@ -352,86 +349,42 @@ static void send_image(const uint8_t *data, size_t size, void *opaque)
     g_bytes_unref(image);
 }
 
-static void free_dynamic(gpointer p)
+static void free_functions(gpointer p)
 {
-    struct dynamic_image *d = p;
+    struct file_functions *known = p;
 
-    g_clear_pointer(&d->data, g_bytes_unref);
-    g_clear_pointer(&d->packed, g_bytes_unref);
-    g_free(d);
+    clear_text(&known->sent);
+    g_free(known);
 }
 
-/* Sends the functions of a file that is mapped at @base, if there are more of
- * them in memory than before. */
-static void send_functions(struct btrail_scanner *sc, struct page_walk *user,
-                           const struct btrail_mapping *m, uint64_t base)
+/* Sends the functions of a file, if more of it is in memory than before. */
+static void send_functions(const struct linux_mapped_file *file, void *opaque)
 {
-    GBytes *id = g_bytes_new(m->build_id, m->build_id_size);
-    struct dynamic_image *d = g_hash_table_lookup(sc->dynamic, id);
-    struct linux_dynamic_image image;
+    struct btrail_scanner *sc = opaque;
+    g_autoptr(GBytes) id = g_bytes_new(file->build_id, file->build_id_size);
+    struct file_functions *known = g_hash_table_lookup(sc->functions, id);
+    struct linux_file read = { .k = sc->kernel, .mapping = file->mapping,
+                               .budget = sc->file_budget };
+    struct linux_functions now;
 
-    if (!d && g_hash_table_size(sc->dynamic) < MAX_DYNAMIC) {
-        d = g_new0(struct dynamic_image, 1);
-        g_hash_table_insert(sc->dynamic, g_bytes_ref(id), d);
+    if (!known && g_hash_table_size(sc->functions) < MAX_FILES) {
+        known = g_new0(struct file_functions, 1);
+        g_hash_table_insert(sc->functions, g_bytes_ref(id), known);
     }
-    g_bytes_unref(id);
-    if (!d || d->done) {
+    if (!known || known->done || !sc->file_budget) {
         return;
     }
-    switch (linux_dynamic_image(user, base, m->build_id, m->build_id_size,
-                                &image)) {
-    case LINUX_SYMBOL_FOUND:
-        if (image.symbols > d->symbols) {
-            g_clear_pointer(&d->data, g_bytes_unref);
-            g_clear_pointer(&d->packed, g_bytes_unref);
-            d->packed = send_piece(sc, BTRAIL_SIDEBAND_DYNAMIC, 0,
-                                   image.data->data, image.data->len, NULL);
-            d->data = g_bytes_new(image.data->data, image.data->len);
-            d->symbols = image.symbols;
-        }
-        d->done = image.whole;
-        g_byte_array_unref(image.data);
-        break;
-    case LINUX_SYMBOL_NONE:
-        d->done = true;
-        break;
-    default:
-        break;
-    }
-    d->done |= ++d->tries == DYNAMIC_TRIES;
-}
-
-/*
- * Sends the functions of programs and libraries that processes of a snapshot
- * have mapped, as far as they are in memory.
- */
-static void send_dynamic(struct btrail_scanner *sc,
-                         const struct btrail_snapshot *snapshot)
-{
-    g_autofree struct page_walk *user = g_new(struct page_walk, 1);
-    uint64_t budget = DYNAMIC_BUDGET;
-
-    for (uint32_t i = 0; i < snapshot->n && budget; i++) {
-        const struct btrail_process *p = &snapshot->processes[i];
-        const struct btrail_mapping *first = NULL;
-
-        if (!p->mm || p->flags & BTRAIL_PROCESS_SEEN) {
-            continue;
-        }
-        page_walk_init(user, sc->memory, p->pgd, sc->kernel->walk.levels,
-                       budget);
-        for (uint32_t k = 0; k < p->n_mappings && user->budget; k++) {
-            const struct btrail_mapping *m = &p->mappings[k];
-
-            if (m->build_id && !m->offset) {
-                first = m;
-            }
-            if (m->build_id && m->flags & BTRAIL_MAPPING_EXEC && first &&
-                *m->path == '/' && !strcmp(m->path, first->path)) {
-                send_functions(sc, user, m, first->start);
-            }
-        }
-        budget = user->budget;
+    linux_file_functions(&read, file->build_id, file->build_id_size, &now);
+    sc->file_budget = read.budget;
+    known->done = now.whole || ++known->tries == FILE_TRIES;
+    if (now.data && (now.n > known->n || now.whole)) {
+        clear_text(&known->sent);
+        known->sent.packed = send_piece(sc, BTRAIL_SIDEBAND_DYNAMIC, 0,
+                                        now.data->data, now.data->len, NULL);
+        known->sent.data = g_byte_array_free_to_bytes(now.data);
+        known->n = now.n;
+    } else if (now.data) {
+        g_byte_array_unref(now.data);
     }
 }
 
@@ -587,7 +540,8 @@ static void take_snapshot(struct btrail_scanner *sc, bool everything)
         g_mutex_unlock(&sc->lock);
     }
     linux_vdsos(sc->kernel, snapshot, send_image, sc);
-    send_dynamic(sc, snapshot);
+    sc->file_budget = FILE_BUDGET;
+    linux_executed_files(snapshot, send_functions, sc);
     linux_snapshot_free(snapshot);
 }
 
@@ -784,9 +738,9 @@ btrail_scanner_new(const struct guest_memory_files *files, bool wait_for_scan,
     sc->images = g_hash_table_new_full(btrail_bytes_hash, g_bytes_equal,
                                        (GDestroyNotify)g_bytes_unref,
                                        (GDestroyNotify)g_bytes_unref);
-    sc->dynamic = g_hash_table_new_full(btrail_bytes_hash, g_bytes_equal,
-                                        (GDestroyNotify)g_bytes_unref,
-                                        free_dynamic);
+    sc->functions = g_hash_table_new_full(btrail_bytes_hash, g_bytes_equal,
+                                          (GDestroyNotify)g_bytes_unref,
+                                          free_functions);
     sc->thread = g_thread_new("scanner", scanner_thread, sc);
     return sc;
 }
@@ -821,7 +775,7 @@ void btrail_scanner_finish(struct btrail_scanner *sc,
     guest_memory_free(sc->memory);
     g_hash_table_destroy(sc->known);
     g_hash_table_destroy(sc->images);
-    g_hash_table_destroy(sc->dynamic);
+    g_hash_table_destroy(sc->functions);
     g_hash_table_destroy(sc->ranges);
     clear_text(&sc->symbols);
     clear_text(&sc->syscalls);

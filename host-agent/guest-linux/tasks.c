@@ -10,7 +10,6 @@
 #include <glib.h>
 #include <string.h>
 
-#include "guest-linux/mappings.h"
 #include "guest-linux/tasks.h"
 #include "util/hash.h"
 
@@ -555,6 +554,25 @@ void linux_vdsos(struct linux_kernel *k, const struct btrail_snapshot *snapshot,
             if (g_hash_table_add(known, bytes)) {
                 found(data, size, opaque);
             }
+        }
+    }
+}
+
+void linux_executed_files(const struct btrail_snapshot *snapshot,
+                          void (*found)(const struct linux_mapped_file *file,
+                                        void *opaque),
+                          void *opaque)
+{
+    const struct owned_snapshot *o = (const struct owned_snapshot *)snapshot;
+    GHashTableIter iter;
+    gpointer value;
+
+    g_hash_table_iter_init(&iter, o->files.mapped);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        const struct linux_mapped_file *file = value;
+
+        if (file->executed && file->build_id_size) {
+            found(file, opaque);
         }
     }
 }

@@ -8,6 +8,7 @@
 
 #include "backtrail/names.h"
 #include "guest-linux/kernel.h"
+#include "guest-linux/mappings.h"
 
 #define LINUX_COMMAND_LINE_MAX  (64u << 10)
 
@@ -50,5 +51,16 @@ void linux_snapshot_free(struct btrail_snapshot *snapshot);
 void linux_vdsos(struct linux_kernel *k, const struct btrail_snapshot *snapshot,
                  void (*found)(const uint8_t *data, size_t size, void *opaque),
                  void *opaque);
+
+/**
+ * linux_executed_files() - find the programs and libraries in a snapshot
+ *
+ * Calls @found for each file with a build-id that a process has mapped to be
+ * executed, of processes that are not BTRAIL_PROCESS_SEEN.
+ */
+void linux_executed_files(const struct btrail_snapshot *snapshot,
+                          void (*found)(const struct linux_mapped_file *file,
+                                        void *opaque),
+                          void *opaque);
 
 #endif /* LINUX_TASKS_H */

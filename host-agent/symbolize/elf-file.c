@@ -379,7 +379,7 @@ static void read_plts(const struct elf_file *f, GArray *all)
     while ((section = elf_nextscn(f->elf, section))) {
         struct candidate c = { .rank = STUBS };
 
-        if (!gelf_getshdr(section, &shdr) || shdr.sh_type != SHT_PROGBITS ||
+        if (!gelf_getshdr(section, &shdr) ||
             !(shdr.sh_flags & SHF_EXECINSTR)) {
             continue;
         }

@@ -692,7 +692,7 @@ BTRAIL_API int btrail_parallel_decode(const struct btrail_trace *trace,
  * @BTRAIL_SIDEBAND_IMAGE:     an ELF image that no file has, such as a vDSO
  * @BTRAIL_SIDEBAND_SYSCALLS:  the kernel's tables of system calls, as text
  * @BTRAIL_SIDEBAND_DYNAMIC:   functions of a program or library that were in
- *                             memory: an ELF image without code
+ *                             memory: an ELF file without code
  */
 enum btrail_sideband_kind {
     BTRAIL_SIDEBAND_CODE = 1,

@@ -25,7 +25,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct page_walk *walk = g_new(struct page_walk, 1);
     struct fake_space space;
     struct guest_memory *memory;
-    struct linux_dynamic_image image;
     uint64_t root;
     unsigned i;
 
@@ -50,12 +49,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                 fuzz_accepted();
             }
         }
-    }
-    page_walk_init(walk, memory, root, FAKE_SPACE_LEVELS, BUDGET);
-    if (linux_dynamic_image(walk, BASE, (const uint8_t *)"id", 2, &image) ==
-        LINUX_SYMBOL_FOUND) {
-        fuzz_require(image.data->len <= LINUX_DYNAMIC_IMAGE_MAX);
-        g_byte_array_unref(image.data);
     }
     guest_memory_free(memory);
     fake_space_clear(&space);

@@ -15,6 +15,7 @@
 
 #include "fake-linux.h"
 #include "fuzz.h"
+#include "guest-linux/file-functions.h"
 #include "guest-linux/modules.h"
 #include "guest-linux/syscalls.h"
 #include "guest-linux/tasks.h"
@@ -57,6 +58,18 @@ static void ignore(const uint8_t *data, size_t size, void *opaque)
     fuzz_require(size && data[size - 1] == data[size - 1]);
 }
 
+static void read_functions(const struct linux_mapped_file *mapped,
+                           void *opaque)
+{
+    struct linux_file file = { .k = opaque, .mapping = mapped->mapping,
+                               .budget = 100 };
+    struct linux_functions found;
+
+    linux_file_functions(&file, mapped->build_id, mapped->build_id_size,
+                         &found);
+    g_clear_pointer(&found.data, g_byte_array_unref);
+}
+
 static void look_at(struct linux_kernel *k, linux_known *known)
 {
     struct btrail_snapshot *snapshot = linux_snapshot(k, tick, known, NULL);
@@ -70,6 +83,7 @@ static void look_at(struct linux_kernel *k, linux_known *known)
     btrail_snapshot_free(again);
     free(data);
     linux_vdsos(k, snapshot, ignore, NULL);
+    linux_executed_files(snapshot, read_functions, k);
     linux_snapshot_free(snapshot);
 }
 

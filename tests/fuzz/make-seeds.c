@@ -581,6 +581,37 @@ static void make_dynamic(const char *dir)
     g_remove(library);
 }
 
+/* Files as they are in the page cache: a library, stripped or not, a program */
+static void make_files(const char *dir)
+{
+    static const struct {
+        const char *name, *args;
+    } kinds[] = {
+        { "library", "-shared" },
+        { "stripped", "-shared -s" },
+        { "sysv", "-shared -s -Wl,--hash-style=sysv" },
+        { "program", "-static -Wl,-e,sample_a "
+                     "-Wl,--unresolved-symbols=ignore-all" },
+    };
+    g_autofree char *path = g_build_filename(g_get_tmp_dir(), "make-seeds.so",
+                                             NULL);
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(kinds); i++) {
+        g_autofree char *command = g_strdup_printf(
+            "gcc -fPIC -O1 -nostdlib -Wl,-z,noseparate-code -Wl,-z,norelro "
+            "-Wl,--build-id=none %s -o %s " SAMPLE, kinds[i].args, path);
+        g_autofree char *file = NULL;
+        gsize size;
+        int status;
+
+        g_assert_true(g_spawn_command_line_sync(command, NULL, NULL, &status,
+                                                NULL) && !status);
+        g_assert_true(g_file_get_contents(path, &file, &size, NULL));
+        write_file(dir, kinds[i].name, file, size);
+    }
+    g_remove(path);
+}
+
 /*
  * What comes through a control connection, byte by byte.  The other seeds of
  * this target are texts, written by hand.
@@ -613,7 +644,7 @@ static void make_control(const char *dir)
 
 int main(int argc, char **argv)
 {
-    g_autofree char *guest = NULL, *dynamic = NULL;
+    g_autofree char *guest = NULL, *dynamic = NULL, *files = NULL;
     g_autofree char *trace = NULL, *stream = NULL, *qmp = NULL;
     g_autofree char *repair = NULL, *merge = NULL;
 
@@ -638,5 +669,7 @@ int main(int argc, char **argv)
     make_linux(guest);
     dynamic = g_build_filename(argv[1], "dynamic-symbols", NULL);
     make_dynamic(dynamic);
+    files = g_build_filename(argv[1], "file-functions", NULL);
+    make_files(files);
     return 0;
 }

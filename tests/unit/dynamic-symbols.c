@@ -123,86 +123,6 @@ static void check_library(const char *path, uint64_t bias, bool relocated)
     end(&f);
 }
 
-/* {"address name"} of the functions of a file, as nm says */
-static GHashTable *functions_of(const char *path)
-{
-    g_autofree char *command = g_strdup_printf("nm -D --defined-only '%s'",
-                                               path);
-    GHashTable *all = g_hash_table_new_full(g_str_hash, g_str_equal, g_free,
-                                            NULL);
-    g_autofree char *out = NULL;
-    g_auto(GStrv) lines = NULL;
-    int status;
-
-    g_assert_true(g_spawn_command_line_sync(command, &out, NULL, &status,
-                                            NULL));
-    g_assert_cmpint(status, ==, 0);
-    lines = g_strsplit(out, "\n", -1);
-    for (unsigned i = 0; lines[i] && *lines[i]; i++) {
-        g_auto(GStrv) words = g_strsplit(lines[i], " ", 3);
-
-        if (strchr("TWi", *words[1])) {
-            words[2][strcspn(words[2], "@")] = '\0';
-            g_hash_table_add(all, g_strdup_printf("%s %s", words[0],
-                                                  words[2]));
-        }
-    }
-    return all;
-}
-
-/* A file that is made of what is in memory has the library's functions. */
-static void test_image(gconstpointer path)
-{
-    static const uint8_t id[] = { 0x12, 0xab, 0x56 };
-    g_autofree char *file = NULL, *name = NULL, *notes = NULL;
-    g_autofree char *command = NULL;
-    g_autoptr(GHashTable) want = functions_of(path), have = NULL;
-    struct linux_dynamic_image image;
-    uint64_t bias = UINT64_C(0x10000000);
-    GHashTableIter iter;
-    struct fixture f;
-    gpointer key;
-    gsize size;
-    int fd;
-
-    g_assert_true(g_file_get_contents(path, &file, &size, NULL));
-    begin(&f, PAGES);
-    g_assert_true(fake_space_load(&f.space, f.root, bias, file, size));
-    page_walk_init(&f.walk, f.memory, f.root, FAKE_SPACE_LEVELS, BUDGET);
-    if (file[EI_CLASS] != ELFCLASS64) {
-        g_assert_cmpint(linux_dynamic_image(&f.walk, bias, id, sizeof(id),
-                                            &image), ==, LINUX_SYMBOL_NONE);
-        end(&f);
-        return;
-    }
-    g_assert_cmpint(linux_dynamic_image(&f.walk, bias, id, sizeof(id),
-                                        &image), ==, LINUX_SYMBOL_FOUND);
-    g_assert_true(image.whole);
-    fd = g_file_open_tmp("backtrail-XXXXXX", &name, NULL);
-    g_assert_cmpint(fd, >=, 0);
-    close(fd);
-    g_assert_true(g_file_set_contents(name, (char *)image.data->data,
-                                      image.data->len, NULL));
-    have = functions_of(name);
-    g_hash_table_iter_init(&iter, want);
-    while (g_hash_table_iter_next(&iter, &key, NULL)) {
-        g_assert_true(g_hash_table_contains(have, key));
-    }
-    g_assert_cmpuint(g_hash_table_size(have), ==, g_hash_table_size(want));
-    g_assert_cmpuint(image.symbols, >=, g_hash_table_size(want));
-    command = g_strdup_printf("readelf -n '%s'", name);
-    g_assert_true(g_spawn_command_line_sync(command, &notes, NULL, NULL,
-                                            NULL));
-    g_assert_nonnull(strstr(notes, "Build ID: 12ab56\n"));
-    g_byte_array_unref(image.data);
-    /* Where nothing may be read, more may be found later. */
-    page_walk_init(&f.walk, f.memory, f.root, FAKE_SPACE_LEVELS, 0);
-    g_assert_cmpint(linux_dynamic_image(&f.walk, bias, id, sizeof(id),
-                                        &image), ==, LINUX_SYMBOL_ABSENT);
-    unlink(name);
-    end(&f);
-}
-
 static void test_library(gconstpointer path)
 {
     check_library(path, UINT64_C(0x10000000), false);
@@ -274,7 +194,6 @@ static void test_hostile(gconstpointer path)
     for (round = 0; round < 3000; round++) {
         g_autofree uint8_t *copy = g_memdup2(file, size);
         uint64_t addresses[LINUX_SYMBOL_VERSIONS];
-        struct linux_dynamic_image image;
         struct fixture f;
         unsigned n;
 
@@ -289,12 +208,6 @@ static void test_hostile(gconstpointer path)
         page_walk_init(&f.walk, f.memory, f.root, FAKE_SPACE_LEVELS, BUDGET);
         linux_dynamic_symbol(&f.walk, bias, "sample_two_c", addresses, &n);
         g_assert_cmpuint(n, <=, LINUX_SYMBOL_VERSIONS);
-        page_walk_init(&f.walk, f.memory, f.root, FAKE_SPACE_LEVELS, BUDGET);
-        if (linux_dynamic_image(&f.walk, bias, copy, 20, &image) ==
-            LINUX_SYMBOL_FOUND) {
-            g_assert_cmpuint(image.data->len, <=, LINUX_DYNAMIC_IMAGE_MAX);
-            g_byte_array_unref(image.data);
-        }
         end(&f);
     }
 }
@@ -376,12 +289,10 @@ int main(int argc, char **argv)
         g_autofree char *name = g_path_get_basename(argv[i]);
         g_autofree char *library = g_strconcat("/dynamic-symbols/", name,
                                                NULL);
-        g_autofree char *file = g_strconcat(library, "/image", NULL);
         g_autofree char *absent = g_strconcat(library, "/absent", NULL);
         g_autofree char *hostile = g_strconcat(library, "/hostile", NULL);
 
         g_test_add_data_func(library, argv[i], test_library);
-        g_test_add_data_func(file, argv[i], test_image);
         g_test_add_data_func(absent, argv[i], test_absent);
         g_test_add_data_func(hostile, argv[i], test_hostile);
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* execed: another program, with functions of its own */
+/* execed: another program, a static one, with functions of its own */
 
 #include "counted.h"
 

@@ -3,7 +3,14 @@
 
 unsigned plugin_work(unsigned i);
 
+/* Only .symtab has it. */
+static unsigned __attribute__((noinline)) plugin_local(unsigned i)
+{
+    __asm__ volatile("" : "+r" (i));
+    return i * 7;
+}
+
 unsigned __attribute__((noinline)) plugin_work(unsigned i)
 {
-    return i * 7 ^ 3;
+    return plugin_local(i) ^ 3;
 }

@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Functions of a file: see file-functions.h
+ */
+
+#include <elf.h>
+#include <string.h>
+
+#include "guest-linux/file-functions.h"
+
+#define SEGMENTS_MAX    64
+#define SECTIONS_MAX    1024
+#define AREAS_MAX       32
+#define AREA_NAME       24
+#define DYNAMIC_MAX     512             /* entries */
+#define SYMBOLS_MAX     (1u << 17)
+#define STRINGS_MAX     (4u << 20)
+#define NAME_SIZE_MAX   4096            /* of a function */
+
+/* What has code: a section, or a segment if sections are not known */
+struct code_area {
+    uint64_t start, size;
+    unsigned section;
+    char name[AREA_NAME];
+};
+
+struct elf_reader {
+    struct linux_file *file;
+    Elf64_Ehdr header;
+    Elf64_Phdr loads[SEGMENTS_MAX];
+    unsigned n_loads;
+    Elf64_Phdr dynamic;
+    Elf64_Shdr sections[SECTIONS_MAX];
+    unsigned n_sections;                /* 0 if they are not known */
+    struct code_area areas[AREAS_MAX];
+    unsigned n_areas;
+    GByteArray *symbols, *names;        /* what was found */
+    bool whole;
+};
+
+/* Where a table of symbols is in the file */
+struct symbol_table {
+    uint64_t symbols, n, strings, strings_size;
+};
+
+static bool read_file(struct elf_reader *r, uint64_t offset, void *buf,
+                      size_t size)
+{
+    bool good = linux_file_read(r->file, offset, buf, size);
+
+    r->whole &= good;
+    return good;
+}
+
+static void read_some(struct elf_reader *r, uint64_t offset, void *buf,
+                      size_t size)
+{
+    r->whole &= linux_file_read_present(r->file, offset, buf, size);
+}
+
+static bool read_header(struct elf_reader *r)
+{
+    const Elf64_Ehdr *h = &r->header;
+
+    return read_file(r, 0, &r->header, sizeof(r->header)) &&
+           !memcmp(h->e_ident, ELFMAG, SELFMAG) &&
+           h->e_ident[EI_DATA] == ELFDATA2LSB &&
+           h->e_ident[EI_CLASS] == ELFCLASS64;
+}
+
+static bool read_segments(struct elf_reader *r)
+{
+    Elf64_Phdr all[SEGMENTS_MAX];
+    unsigned n = r->header.e_phnum;
+
+    if (n > SEGMENTS_MAX || r->header.e_phentsize != sizeof(*all) ||
+        !read_file(r, r->header.e_phoff, all, n * sizeof(*all))) {
+        return false;
+    }
+    for (unsigned i = 0; i < n; i++) {
+        if (all[i].p_type == PT_DYNAMIC) {
+            r->dynamic = all[i];
+        } else if (all[i].p_type == PT_LOAD) {
+            r->loads[r->n_loads++] = all[i];
+        }
+    }
+    return r->n_loads;
+}
+
+static void read_sections(struct elf_reader *r)
+{
+    const Elf64_Ehdr *h = &r->header;
+
+    if (h->e_shnum && h->e_shnum <= SECTIONS_MAX &&
+        h->e_shentsize == sizeof(Elf64_Shdr) && h->e_shstrndx < h->e_shnum &&
+        read_file(r, h->e_shoff, r->sections,
+                  h->e_shnum * sizeof(Elf64_Shdr))) {
+        r->n_sections = h->e_shnum;
+    }
+}
+
+static struct code_area *add_area(struct elf_reader *r, uint64_t start,
+                                  uint64_t size)
+{
+    struct code_area *a = &r->areas[r->n_areas];
+
+    if (r->n_areas == AREAS_MAX || !size || size > UINT64_MAX - start) {
+        return NULL;
+    }
+    r->n_areas++;
+    *a = (struct code_area) { start, size, 0, ".text" };
+    return a;
+}
+
+static void find_code(struct elf_reader *r)
+{
+    const uint64_t code = SHF_ALLOC | SHF_EXECINSTR;
+    const Elf64_Shdr *names = &r->sections[r->n_sections ?
+                                           r->header.e_shstrndx : 0];
+
+    for (unsigned i = 0; i < r->n_sections; i++) {
+        const Elf64_Shdr *s = &r->sections[i];
+        struct code_area *a = (s->sh_flags & code) == code ?
+                              add_area(r, s->sh_addr, s->sh_size) : NULL;
+
+        if (a) {
+            a->section = i;
+            /* A reader of traces knows the linker's stubs by it. */
+            if (s->sh_name < names->sh_size) {
+                read_some(r, names->sh_offset + s->sh_name, a->name,
+                          MIN(names->sh_size - s->sh_name,
+                              sizeof(a->name) - 1));
+            }
+        }
+    }
+    for (unsigned i = 0; i < r->n_loads && !r->n_sections; i++) {
+        if (r->loads[i].p_flags & PF_X) {
+            add_area(r, r->loads[i].p_vaddr, r->loads[i].p_memsz);
+        }
+    }
+}
+
+/* The area that a function is in, counted from 0; -1 if it is no function */
+static int area_of(const struct elf_reader *r, const Elf64_Sym *s)
+{
+    unsigned type = ELF64_ST_TYPE(s->st_info);
+
+    /* In a segment there are labels of data, too. */
+    if (s->st_shndx == SHN_UNDEF || s->st_shndx >= SHN_LORESERVE ||
+        (type != STT_FUNC && type != STT_GNU_IFUNC &&
+         (type != STT_NOTYPE || !r->n_sections))) {
+        return -1;
+    }
+    for (unsigned i = 0; i < r->n_areas; i++) {
+        const struct code_area *a = &r->areas[i];
+
+        if (s->st_value >= a->start && s->st_value - a->start < a->size &&
+            (!r->n_sections || s->st_shndx == a->section)) {
+            return (int)i;
+        }
+    }
+    return -1;
+}
+
+/* Sections of what is made: before those of code, and behind them */
+enum { SECTION_NOTE = 1, SECTION_CODE = 2 };
+
+static void add_functions(struct elf_reader *r, const struct symbol_table *t)
+{
+    size_t n = MIN(t->n, SYMBOLS_MAX);
+    size_t strings_size = MIN(t->strings_size, STRINGS_MAX);
+    g_autofree Elf64_Sym *all = g_new(Elf64_Sym, n);
+    g_autofree char *strings = g_malloc(strings_size + 1);
+
+    read_some(r, t->symbols, all, n * sizeof(*all));
+    read_some(r, t->strings, strings, strings_size);
+    strings[strings_size] = '\0';
+    for (size_t i = 0; i < n; i++) {
+        Elf64_Sym s = all[i];
+        int area = area_of(r, &s);
+        const char *name = s.st_name < strings_size ? strings + s.st_name : "";
+        size_t size = strnlen(name, NAME_SIZE_MAX) + 1;
+
+        if (area < 0 || size == 1 || size > NAME_SIZE_MAX) {
+            continue;
+        }
+        if (r->names->len + size + r->symbols->len + sizeof(s) >
+            LINUX_FUNCTIONS_MAX - GUEST_PAGE_SIZE * 2) {
+            break;
+        }
+        s.st_name = r->names->len;
+        s.st_shndx = (uint16_t)(SECTION_CODE + area);
+        g_byte_array_append(r->names, (const uint8_t *)name, size);
+        g_byte_array_append(r->symbols, (const uint8_t *)&s, sizeof(s));
+    }
+}
+
+/* Adds those of a section; returns false if there is none of the type. */
+static bool add_section(struct elf_reader *r, uint32_t type)
+{
+    for (unsigned i = 0; i < r->n_sections; i++) {
+        const Elf64_Shdr *s = &r->sections[i], *strings;
+
+        if (s->sh_type == type && s->sh_link < r->n_sections) {
+            strings = &r->sections[s->sh_link];
+            add_functions(r, &(struct symbol_table) {
+                s->sh_offset, s->sh_size / sizeof(Elf64_Sym),
+                strings->sh_offset, strings->sh_size,
+            });
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Where the file has what is loaded at an address; 0 if it has not */
+static uint64_t offset_of(const struct elf_reader *r, uint64_t address)
+{
+    for (unsigned i = 0; i < r->n_loads; i++) {
+        const Elf64_Phdr *p = &r->loads[i];
+
+        if (address >= p->p_vaddr && address - p->p_vaddr < p->p_filesz) {
+            return p->p_offset + (address - p->p_vaddr);
+        }
+    }
+    return 0;
+}
+
+static uint64_t count_hash(struct elf_reader *r, uint64_t table)
+{
+    uint32_t n;
+
+    /* Behind the number of buckets, of symbols */
+    return table && read_file(r, table + 4, &n, sizeof(n)) ? n : 0;
+}
+
+static uint64_t count_gnu_hash(struct elf_reader *r, uint64_t table)
+{
+    uint32_t head[3], last = 0, value = 0, n;
+    g_autofree uint32_t *buckets = NULL;
+    uint64_t at;
+
+    /* Buckets, first symbol, words of the filter */
+    if (!table || !read_file(r, table, head, sizeof(head))) {
+        return 0;
+    }
+    n = MIN(head[0], SYMBOLS_MAX);
+    at = table + 16 + head[2] * UINT64_C(8);
+    buckets = g_new(uint32_t, n);
+    read_some(r, at, buckets, n * sizeof(*buckets));
+    for (uint32_t i = 0; i < n; i++) {
+        last = MAX(last, buckets[i]);
+    }
+    /* The last chain ends with the last symbol. */
+    at += head[0] * UINT64_C(4);
+    while (last >= head[1] && last < SYMBOLS_MAX && !(value & 1) &&
+           read_file(r, at + (last - head[1]) * UINT64_C(4), &value,
+                     sizeof(value))) {
+        last++;
+    }
+    return last;
+}
+
+/* Adds those that the dynamic linker needs, without the help of sections. */
+static void add_dynamic(struct elf_reader *r)
+{
+    Elf64_Dyn all[DYNAMIC_MAX];
+    uint64_t n = MIN(r->dynamic.p_filesz / sizeof(*all), DYNAMIC_MAX);
+    uint64_t hash = 0, gnu_hash = 0;
+    struct symbol_table t = { 0 };
+
+    if (!n || !read_file(r, r->dynamic.p_offset, all, n * sizeof(*all))) {
+        return;
+    }
+    for (uint64_t i = 0; i < n && all[i].d_tag != DT_NULL; i++) {
+        uint64_t value = all[i].d_un.d_val;
+
+        switch (all[i].d_tag) {
+        case DT_SYMTAB:
+            t.symbols = offset_of(r, value);
+            break;
+        case DT_STRTAB:
+            t.strings = offset_of(r, value);
+            break;
+        case DT_STRSZ:
+            t.strings_size = value;
+            break;
+        case DT_GNU_HASH:
+            gnu_hash = offset_of(r, value);
+            break;
+        case DT_HASH:
+            hash = offset_of(r, value);
+            break;
+        default:
+            break;
+        }
+    }
+    t.n = hash ? count_hash(r, hash) : count_gnu_hash(r, gnu_hash);
+    if (t.symbols && t.strings) {
+        add_functions(r, &t);
+    }
+}
+
+static void append_note(GByteArray *out, const uint8_t *id, size_t size)
+{
+    static const uint8_t zeros[4];
+    const Elf64_Nhdr note = { 4, (uint32_t)size, NT_GNU_BUILD_ID };
+
+    g_byte_array_append(out, (const uint8_t *)&note, sizeof(note));
+    g_byte_array_append(out, (const uint8_t *)"GNU", 4);
+    g_byte_array_append(out, id, size);
+    g_byte_array_append(out, zeros, -size % 4);
+}
+
+static uint32_t append_name(GByteArray *out, const char *name)
+{
+    uint32_t at = out->len;
+
+    g_byte_array_append(out, (const uint8_t *)name, strlen(name) + 1);
+    return at;
+}
+
+/* Symbols before the first that is not local */
+static uint32_t count_local(const GByteArray *symbols)
+{
+    const Elf64_Sym *s = (const Elf64_Sym *)symbols->data;
+    uint32_t n = symbols->len / sizeof(*s), i = 1;
+
+    while (i < n && ELF64_ST_BIND(s[i].st_info) == STB_LOCAL) {
+        i++;
+    }
+    return i;
+}
+
+/* Puts the parts of a file together. */
+static GByteArray *make_file(const struct elf_reader *r, const uint8_t *id,
+                             size_t size)
+{
+    unsigned n = SECTION_CODE + r->n_areas;
+    g_autoptr(GByteArray) note = g_byte_array_new();
+    g_autoptr(GByteArray) texts = g_byte_array_new();
+    Elf64_Shdr sections[SECTION_CODE + AREAS_MAX + 3] = { 0 };
+    GByteArray *out = g_byte_array_new();
+    uint64_t at = sizeof(Elf64_Ehdr) + (r->n_loads + 1) * sizeof(Elf64_Phdr);
+    const Elf64_Ehdr h = {
+        .e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64,
+                     ELFDATA2LSB, EV_CURRENT },
+        .e_type = r->header.e_type, .e_machine = EM_X86_64,
+        .e_version = EV_CURRENT, .e_phoff = sizeof(h), .e_ehsize = sizeof(h),
+        .e_phentsize = sizeof(Elf64_Phdr),
+        .e_phnum = (uint16_t)(r->n_loads + 1), .e_shoff = at,
+        .e_shentsize = sizeof(Elf64_Shdr), .e_shnum = (uint16_t)(n + 3),
+        .e_shstrndx = (uint16_t)(n + 2),
+    };
+    Elf64_Phdr p = { .p_type = PT_NOTE, .p_flags = PF_R, .p_align = 4 };
+
+    at += (n + 3) * sizeof(Elf64_Shdr);
+    append_name(texts, "");
+    append_note(note, id, size);
+    p.p_offset = at;
+    p.p_filesz = p.p_memsz = note->len;
+    sections[SECTION_NOTE] = (Elf64_Shdr) {
+        .sh_name = append_name(texts, ".note.gnu.build-id"),
+        .sh_type = SHT_NOTE, .sh_flags = SHF_ALLOC, .sh_offset = at,
+        .sh_size = note->len, .sh_addralign = 4,
+    };
+    for (unsigned i = 0; i < r->n_areas; i++) {
+        sections[SECTION_CODE + i] = (Elf64_Shdr) {
+            .sh_name = append_name(texts, r->areas[i].name),
+            .sh_type = SHT_NOBITS, .sh_flags = SHF_ALLOC | SHF_EXECINSTR,
+            .sh_addr = r->areas[i].start, .sh_offset = at,
+            .sh_size = r->areas[i].size, .sh_addralign = 1,
+        };
+    }
+    at += note->len;
+    sections[n] = (Elf64_Shdr) {
+        .sh_name = append_name(texts, ".symtab"), .sh_type = SHT_SYMTAB,
+        .sh_offset = at, .sh_size = r->symbols->len, .sh_link = n + 1,
+        .sh_info = count_local(r->symbols), .sh_addralign = 1,
+        .sh_entsize = sizeof(Elf64_Sym),
+    };
+    at += r->symbols->len;
+    sections[n + 1] = (Elf64_Shdr) {
+        .sh_name = append_name(texts, ".strtab"), .sh_type = SHT_STRTAB,
+        .sh_offset = at, .sh_size = r->names->len, .sh_addralign = 1,
+    };
+    at += r->names->len;
+    sections[n + 2] = (Elf64_Shdr) {
+        .sh_name = append_name(texts, ".shstrtab"), .sh_type = SHT_STRTAB,
+        .sh_offset = at, .sh_size = texts->len, .sh_addralign = 1,
+    };
+    g_byte_array_append(out, (const uint8_t *)&h, sizeof(h));
+    g_byte_array_append(out, (const uint8_t *)r->loads,
+                        r->n_loads * sizeof(r->loads[0]));
+    g_byte_array_append(out, (const uint8_t *)&p, sizeof(p));
+    g_byte_array_append(out, (const uint8_t *)sections,
+                        (n + 3) * sizeof(sections[0]));
+    g_byte_array_append(out, note->data, note->len);
+    g_byte_array_append(out, r->symbols->data, r->symbols->len);
+    g_byte_array_append(out, r->names->data, r->names->len);
+    g_byte_array_append(out, texts->data, texts->len);
+    return out;
+}
+
+void linux_file_functions(struct linux_file *f, const uint8_t *build_id,
+                          size_t size, struct linux_functions *result)
+{
+    static const Elf64_Sym none;
+    g_autofree struct elf_reader *r = g_new0(struct elf_reader, 1);
+    g_autoptr(GByteArray) symbols = g_byte_array_new();
+    g_autoptr(GByteArray) names = g_byte_array_new();
+
+    r->file = f;
+    r->symbols = symbols;
+    r->names = names;
+    r->whole = true;
+    g_byte_array_append(symbols, (const uint8_t *)&none, sizeof(none));
+    append_name(names, "");
+    if (read_header(r) && read_segments(r)) {
+        read_sections(r);
+        find_code(r);
+        if (!r->n_sections) {
+            add_dynamic(r);
+        } else if (!add_section(r, SHT_SYMTAB) || !r->whole) {
+            add_section(r, SHT_DYNSYM);
+        }
+    }
+    *result = (struct linux_functions) {
+        NULL, symbols->len / sizeof(Elf64_Sym) - 1, r->whole,
+    };
+    if (result->n) {
+        result->data = make_file(r, build_id, size);
+    }
+}
