@@ -344,7 +344,9 @@ static GByteArray *make_file(const struct elf_reader *r, const uint8_t *id,
     uint64_t at = sizeof(Elf64_Ehdr) + (r->n_loads + 1) * sizeof(Elf64_Phdr);
     const Elf64_Ehdr h = {
         .e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64,
-                     ELFDATA2LSB, EV_CURRENT },
+                     ELFDATA2LSB, EV_CURRENT,
+                     /* This says what STT_GNU_IFUNC means. */
+                     r->header.e_ident[EI_OSABI] },
         .e_type = r->header.e_type, .e_machine = EM_X86_64,
         .e_version = EV_CURRENT, .e_phoff = sizeof(h), .e_ehsize = sizeof(h),
         .e_phentsize = sizeof(Elf64_Phdr),

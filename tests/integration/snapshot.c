@@ -14,6 +14,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "guest-linux/file-functions.h"
 #include "guest-linux/modules.h"
 #include "guest-linux/switch.h"
 #include "guest-linux/tasks.h"
@@ -49,6 +50,17 @@ static void string(JsonBuilder *b, const char *name, const void *data,
     g_string_free(escaped, TRUE);
 }
 
+static void hex(JsonBuilder *b, const char *name, const uint8_t *data,
+                uint32_t size)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+
+    for (uint32_t i = 0; i < size; i++) {
+        g_string_append_printf(text, "%02x", data[i]);
+    }
+    string(b, name, text->str, text->len);
+}
+
 static void add_process(JsonBuilder *b, const struct btrail_process *p)
 {
     uint32_t i;
@@ -78,21 +90,15 @@ static void add_process(JsonBuilder *b, const struct btrail_process *p)
     json_builder_begin_array(b);
     for (i = 0; i < p->n_mappings; i++) {
         const struct btrail_mapping *m = &p->mappings[i];
-        GString *id = g_string_new(NULL);
-        uint32_t k;
 
-        for (k = 0; k < m->build_id_size; k++) {
-            g_string_append_printf(id, "%02x", m->build_id[k]);
-        }
         json_builder_begin_object(b);
         number(b, "start", m->start);
         number(b, "end", m->end);
         number(b, "offset", m->offset);
         number(b, "flags", m->flags);
         string(b, "path", m->path, strlen(m->path));
-        string(b, "build_id", id->str, id->len);
+        hex(b, "build_id", m->build_id, m->build_id_size);
         json_builder_end_object(b);
-        g_string_free(id, TRUE);
     }
     json_builder_end_array(b);
     json_builder_end_object(b);
@@ -104,6 +110,31 @@ static void add_vdso(const uint8_t *data, size_t size, void *opaque)
 
     json_builder_add_string_value(opaque, sum);
     g_free(sum);
+}
+
+/* What is added to, and the kernel */
+struct file_work {
+    JsonBuilder *b;
+    struct linux_kernel *kernel;
+};
+
+static void add_file(const struct linux_mapped_file *mapped, void *opaque)
+{
+    const struct file_work *w = opaque;
+    struct linux_file file = { .k = w->kernel, .mapping = mapped->mapping,
+                               .budget = 1 << 16 };
+    struct linux_functions found;
+
+    linux_file_functions(&file, mapped->build_id, mapped->build_id_size,
+                         &found);
+    json_builder_begin_object(w->b);
+    hex(w->b, "build_id", mapped->build_id, mapped->build_id_size);
+    number(w->b, "whole", found.whole);
+    if (found.data) {
+        hex(w->b, "functions", found.data->data, found.data->len);
+        g_byte_array_unref(found.data);
+    }
+    json_builder_end_object(w->b);
 }
 
 static void add_switch(JsonBuilder *b, const struct linux_kernel *kernel)
@@ -183,6 +214,11 @@ int main(int argc, char **argv)
     json_builder_set_member_name(b, "vdsos");
     json_builder_begin_array(b);
     linux_vdsos(kernel, snapshot, add_vdso, b);
+    json_builder_end_array(b);
+    json_builder_set_member_name(b, "files");
+    json_builder_begin_array(b);
+    linux_executed_files(snapshot, add_file,
+                         &(struct file_work) { b, kernel });
     json_builder_end_array(b);
     json_builder_end_object(b);
     generator = json_generator_new();
