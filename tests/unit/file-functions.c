@@ -2,8 +2,8 @@
 /*
  * usage: test-file-functions FILE...
  *
- * Functions of programs and libraries in the page cache of a fake guest, against
- * what nm says of the same files
+ * Functions of programs and libraries in the page cache of a fake guest,
+ * against what nm says of the same files
  */
 
 #include <elf.h>
