@@ -100,6 +100,31 @@ static bool check_device(struct file_recording *r)
     return true;
 }
 
+/* Does the guest have the vCPUs that are asked for? */
+static bool check_vcpus(struct file_recording *r)
+{
+    JsonObject *o = r->options->arguments;
+    JsonArray *wanted = btrail_json_array(o, "vcpus");
+    g_autoptr(JsonNode) node = NULL;
+    guint n;
+    gint64 last;
+
+    if (!wanted) {
+        return true;
+    }
+    node = execute(r, "query-cpus-fast", NULL, -1, QMP_TIMEOUT_MS, NULL);
+    n = node && JSON_NODE_HOLDS_ARRAY(node) ?
+        json_array_get_length(json_node_get_array(node)) : 0;
+    last = json_array_get_int_element(wanted,
+                                      json_array_get_length(wanted) - 1);
+    if (n && last >= n) {
+        cli_error("the guest has no vCPU %" G_GINT64_FORMAT "; the last one it "
+                  "has is %u", last, n - 1);
+        return false;
+    }
+    return true;
+}
+
 static void collect_metadata(struct file_recording *r)
 {
     g_autoptr(JsonNode) node = execute(r, "query-name", NULL, -1,
@@ -121,7 +146,7 @@ static bool connect_monitor(struct file_recording *r)
         cli_error("%s", error->message);
         return false;
     }
-    if (!check_device(r)) {
+    if (!check_device(r) || !check_vcpus(r)) {
         return false;
     }
     collect_metadata(r);

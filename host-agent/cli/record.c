@@ -11,6 +11,9 @@
 #include "cli/record.h"
 #include "util/json.h"
 
+/* As QEMU has it */
+#define MIN_BUFFER_SIZE (128 << 10)
+
 static bool parse_sync(const char *text, struct btrail_store_options *options)
 {
     if (!text || !strcmp(text, "end")) {
@@ -123,6 +126,10 @@ static bool check_options(struct record_request *o)
     describe_filter(o);
     if (o->buffer_size) {
         if (!cli_parse_size("--buffer-size", o->buffer_size, &number)) {
+            return false;
+        }
+        if (number < MIN_BUFFER_SIZE) {
+            cli_error("--buffer-size: '%s' is below 128K", o->buffer_size);
             return false;
         }
         json_object_set_int_member(o->arguments, "buffer-size", number);
