@@ -23,6 +23,10 @@
 #define VIRSH_TRACE_MAX_VCPUS 1024
 #define VIRSH_TRACE_MAX_CR3S 64
 
+/* How often, and how many times, to ask whether something was found */
+#define VIRSH_TRACE_FOUND_POLL_US 200000
+#define VIRSH_TRACE_FOUND_POLLS 5
+
 const char *const virshTraceOverflows[] = { "pause", "drop", "overwrite", NULL };
 const char *const virshTraceModes[] = { "continuous", "last", NULL };
 const char *const virshTraceNames[] = { "auto", "all", "off", NULL };
@@ -474,6 +478,70 @@ virshTraceStartCommand(vshControl *ctl,
     return g_steal_pointer(&command);
 }
 
+/* What of its processes and symbols a session has not found, or NULL */
+static char *
+virshTraceMissing(virJSONValue *info)
+{
+    virJSONValue *sessions;
+    virJSONValue *session = NULL;
+    virJSONValue *missing;
+    g_autoptr(GPtrArray) names = g_ptr_array_new();
+    size_t n = virshTraceCount(info, "sessions", &sessions);
+    size_t i;
+
+    /* Others of this name have ended. */
+    for (i = 0; i < n; i++) {
+        virJSONValue *one = virJSONValueArrayGet(sessions, i);
+
+        if (!virshTraceHasEnded(one))
+            session = one;
+    }
+    if (!session)
+        return NULL;
+
+    n = virshTraceCount(session, "not-found", &missing);
+    for (i = 0; i < n; i++) {
+        virJSONValue *one = virJSONValueArrayGet(missing, i);
+        const char *name = virJSONValueGetString(one);
+
+        if (name)
+            g_ptr_array_add(names, (char *)name);
+    }
+    if (names->len == 0)
+        return NULL;
+
+    g_ptr_array_add(names, NULL);
+    return g_strjoinv(", ", (char **)names->pdata);
+}
+
+/* Wait for a moment until a session that has begun has found all, and say what
+ * it has not */
+static void
+virshTraceAwaitFound(vshControl *ctl,
+                     virDomainPtr dom,
+                     const char *session)
+{
+    g_autofree char *missing = NULL;
+    int i;
+
+    for (i = 0; i < VIRSH_TRACE_FOUND_POLLS; i++) {
+        g_autoptr(virJSONValue) info = NULL;
+        g_auto(virshTraceError) err = { 0 };
+
+        g_usleep(VIRSH_TRACE_FOUND_POLL_US);
+        if (!(info = virshTraceAsk(ctl, dom, &err, "s:do", "status",
+                                   "s:session", session, NULL)))
+            return;
+
+        g_free(missing);
+        if (!(missing = virshTraceMissing(info)))
+            return;
+    }
+
+    virshTraceSay(ctl, _("Not found in the guest so far, and waited for: %1$s"),
+                  missing);
+}
+
 bool
 cmdTraceStart(vshControl *ctl, const vshCmd *cmd)
 {
@@ -483,6 +551,8 @@ cmdTraceStart(vshControl *ctl, const vshCmd *cmd)
     g_autofree char *session = NULL;
     g_autofree char *file = NULL;
     bool wait = vshCommandOptBool(cmd, "wait");
+    bool named = vshCommandOptBool(cmd, "process") ||
+        vshCommandOptBool(cmd, "trigger");
     bool ret = false;
 
     VSH_REQUIRE_OPTION("verbose", "wait");
@@ -507,6 +577,10 @@ cmdTraceStart(vshControl *ctl, const vshCmd *cmd)
                   virDomainGetName(dom), session);
     if (*file)
         virshTraceSay(ctl, _("Trace: %1$s"), file);
+    fflush(stdout);
+
+    if (named)
+        virshTraceAwaitFound(ctl, dom, session);
 
     ret = true;
     if (wait) {
