@@ -59,6 +59,12 @@ static void explain_monitor(const struct file_recording *r, const GError *error)
                                BTRAIL_AGENT_ERROR_NO_DEVICE)) {
         cli_error("this guest has no branch-trace device: start QEMU with "
                   "-device branch-trace");
+    } else if (g_error_matches(error, BTRAIL_AGENT_ERROR,
+                               BTRAIL_AGENT_ERROR_COMMAND)) {
+        /* The reason is the user's, the name of the command is not. */
+        const char *reason = strstr(error->message, ": ");
+
+        cli_error("QEMU refuses: %s", reason ? reason + 2 : error->message);
     } else {
         cli_error("%s", error->message);
     }
