@@ -61,7 +61,7 @@ mode() {
     cd ..
 }
 
-modes=${MODES:-on.on.4.2}
+modes=${MODES:-on.on.4.1}
 if [ "$modes" = all ]; then
     modes=
     for vcpus in 1 2; do
