@@ -113,7 +113,8 @@ static void test_parts(void)
     /* One part, or two since a block may reach into the next one's code */
     g_assert_cmpuint(parts, <, 3 * 200);
     g_assert_cmpuint(check_parts(x, BASE + 2000), >, PARTS / 2);
-    g_assert_cmpuint(check_parts(x, BASE - AREA), ==, 0);
+    /* A filter takes one of some thousand parts for one that may have it. */
+    g_assert_cmpuint(check_parts(x, BASE - AREA), <=, 1);
     block_index_free(x);
     btrail_trace_close(trace);
     sample_remove(g_steal_pointer(&path));
