@@ -29,17 +29,19 @@ static const char other_build[] = "other build";
  */
 static const char *state_of(const struct report *r, const struct row *row)
 {
-    const char *path = row->names[PATH];
-    bool other = false;
+    const char *path = row->names[PATH], *state = row->names[STATE];
 
-    for (char **root = r->in.sysroots; !other && *path == '/' && root && *root;
-         root++) {
+    if (strcmp(state, not_found) || *path != '/') {
+        return state;
+    }
+    for (char **root = r->in.sysroots; root && *root; root++) {
         g_autofree char *place = elf_files_resolve(*root, path);
 
-        other = place;
+        if (place) {
+            return other_build;
+        }
     }
-    return other && !strcmp(row->names[STATE], not_found) ? other_build :
-           row->names[STATE];
+    return state;
 }
 
 static void add_edge(void *opaque, const struct filter_record *r,

@@ -12,7 +12,7 @@
 
 /* How often to ask whether something is written or found */
 #define POLL_US     200000
-/* How often to ask whether something is found */
+/* How many times to ask whether all is found */
 #define FOUND_POLLS 5
 
 bool cli_session_has_ended(JsonObject *session)

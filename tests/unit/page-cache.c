@@ -72,6 +72,17 @@ static void put_root(struct fixture *x, uint64_t entry)
     fake_linux_put64(&x->f, x->f.mapping, x->f.layout.mapping_pages, entry);
 }
 
+/* A tree of two nodes: the root, which it returns, and @leaf in its slot 0 */
+static uint64_t put_nodes(struct fixture *x, uint64_t *leaf)
+{
+    uint64_t top = fake_linux_node(&x->f, 3);
+
+    *leaf = fake_linux_node(&x->f, 0);
+    put_root(x, top | 2);
+    put(x, top, 0, *leaf | 2);
+    return top;
+}
+
 static void test_one(void)
 {
     struct fixture x;
@@ -140,10 +151,7 @@ static void test_folio(void)
     uint64_t top, leaf;
 
     begin(&x);
-    top = fake_linux_node(&x.f, 3);
-    leaf = fake_linux_node(&x.f, 0);
-    put_root(&x, top | 2);
-    put(&x, top, 0, leaf | 2);
+    top = put_nodes(&x, &leaf);
     put(&x, leaf, 4, page(&x, 20, 4));
     put(&x, leaf, 5, 4 << 2 | 2);
     put(&x, leaf, 6, 4 << 2 | 2);
@@ -212,10 +220,7 @@ static void test_damage(void)
     uint64_t top, leaf;
 
     begin(&x);
-    top = fake_linux_node(&x.f, 3);
-    leaf = fake_linux_node(&x.f, 0);
-    put_root(&x, top | 2);
-    put(&x, top, 0, leaf | 2);
+    top = put_nodes(&x, &leaf);
     put(&x, leaf, 1, page(&x, 1, 1));
     g_assert_true(can_read(&x, GUEST_PAGE_SIZE, 1, GUEST_PAGE_SIZE));
     /* A node below itself, and below the one below */
