@@ -125,7 +125,8 @@ static int repair(const struct repair_options *o, const char *path,
         say_failure(path, output, &r, ret);
         return CLI_FAILED;
     }
-    if (!r.whole && !r.copied.chunks) {
+    /* The last part of a trace may only have to end the streams of others. */
+    if (!r.whole && !r.copied.chunks && !r.copied.ends) {
         if (output) {
             unlink(output);
         }

@@ -72,6 +72,7 @@ struct btrail_capture {
     /* What follows belongs to the thread. */
     bool ready;                 /* READY was sent */
     bool resend_due;            /* the producer must resend code */
+    uint64_t resent_at;
     bool detached;
     bool stop_sent;
     uint64_t names_deadline;    /* for the producer to share its memory */
@@ -226,6 +227,20 @@ static bool send_once(struct btrail_capture *c, uint16_t type)
     return btrail_connection_send(c->drain.connection, type, &error) || error;
 }
 
+/*
+ * Has the producer resend code: at once, as what a session records before has
+ * none; and once for all that join within a tick, as the guest waits for it.
+ */
+static void send_resend(struct btrail_capture *c, uint64_t now)
+{
+    if (c->resend_due && header(c)->code_items &&
+        now >= c->resent_at + FLUSH_INTERVAL_NS / 2 &&
+        send_once(c, BTRAIL_MSG_RESEND_CODE)) {
+        c->resend_due = false;
+        c->resent_at = now;
+    }
+}
+
 /* Says how tasks are found, once that is known. */
 static void send_tasks(struct btrail_capture *c)
 {
@@ -262,9 +277,6 @@ static void capture_tick(struct btrail_capture *c, uint64_t now)
     }
     remove_finished_sessions(c);
     c->flush_due = !c->flush_due;
-    if (c->resend_due && header(c)->code_items) {
-        c->resend_due = !send_once(c, BTRAIL_MSG_RESEND_CODE);
-    }
     if (!capture_drain_overwrites(&c->drain) && !c->stop_sent) {
         send_once(c, BTRAIL_MSG_FLUSH);
     }
@@ -453,6 +465,7 @@ static void drain_until_end(struct btrail_capture *c)
         if (!handle_stop(c, now) || !handle_requests(c)) {
             return;
         }
+        send_resend(c, now);
         if (__atomic_load_n(&c->detach, __ATOMIC_RELAXED)) {
             c->detached = true;
             c->reason = 0;

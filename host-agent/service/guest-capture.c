@@ -8,6 +8,7 @@
 #include "service/capture-filter.h"
 #include "service/guest-capture.h"
 #include "service/log.h"
+#include "service/service-state.h"
 #include "util/json.h"
 
 /*
@@ -75,9 +76,13 @@ void guest_capture_detach(struct guest_capture *c)
     }
 }
 
-static void announce(struct guest_capture *c, struct guest_member *m)
+void guest_capture_announce(struct guest_capture *c, struct guest_member *m)
 {
     guest_capture_update_paused(c);
+    /* What a client has been told of continues whatever kills this process. */
+    if (btrail_service_session_is_ready(m->session)) {
+        btrail_service_state_save(c->host->state);
+    }
     if (guest_member_announce(m)) {
         btrail_host_changed(c->host);
     }
@@ -242,7 +247,7 @@ static void started(void *opaque, JsonNode *result, const GError *error)
     c->awaiting = false;
     if (!error && c->capture) {
         if (m && guest_member_is_active(m)) {
-            announce(c, m);
+            guest_capture_announce(c, m);
         }
     } else {
         if (m) {
@@ -324,7 +329,7 @@ void guest_capture_advance(struct guest_capture *c)
         change_capture(c, g_steal_pointer(&filter));
     } else if (m) {
         btrail_capture_add(c->capture, take_queued(m));
-        announce(c, m);
+        guest_capture_announce(c, m);
         guest_capture_advance(c);
     }
 }
@@ -349,7 +354,7 @@ static void attached(void *opaque, JsonNode *result, const GError *error)
         if (ok && guest_member_is_active(m)) {
             /* Its client knows it from the process before. */
             m->announced = true;
-            announce(c, m);
+            guest_capture_announce(c, m);
         } else if (!ok && (guest_member_is_active(m) ||
                            (m->queued && m->start.id < 0))) {
             m->announced = true;

@@ -62,6 +62,12 @@ void guest_capture_advance(struct guest_capture *c);
 bool guest_capture_awaits_data(const struct guest_capture *c);
 void guest_capture_data(struct guest_capture *c, int sock);
 
+/*
+ * The session @m is in the capture: once it is ready, saves the state and
+ * replies to the client that has started it.
+ */
+void guest_capture_announce(struct guest_capture *c, struct guest_member *m);
+
 /* Updates how long the capture has paused vCPUs, for the sessions. */
 void guest_capture_update_paused(struct guest_capture *c);
 

@@ -116,8 +116,7 @@ static void session_event(void *opaque, struct btrail_service_session *s,
     switch (event) {
     case BTRAIL_SERVICE_SESSION_READY:
         if (m->held) {
-            guest_capture_update_paused(&g->capture);
-            guest_member_announce(m);
+            guest_capture_announce(&g->capture, m);
         }
         btrail_host_changed(g->host);
         break;
