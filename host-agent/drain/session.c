@@ -298,6 +298,7 @@ void btrail_session_begin(struct btrail_session *s,
     session_streams_init(&s->streams, s->header.vcpus, source->indices);
     session_dumps_begin(&s->dumps, s->output, source->wake_fd);
     __atomic_store_n(&s->progress.begun, true, __ATOMIC_RELEASE);
+    btrail_event_fd_set(s->fired_fd);
 }
 
 bool btrail_session_over(const struct btrail_session *s)

@@ -180,9 +180,9 @@ enum btrail_session_names
 btrail_session_has_names(const struct btrail_session *s);
 
 /**
- * btrail_session_fired_fd - readable when a trigger has acted or has got its
- *                           first place, or it is known whether the session
- *                           has the names that it needs
+ * btrail_session_fired_fd - readable when the session has begun, a trigger has
+ *                           acted or has got its first place, or it is known
+ *                           whether the session has the names that it needs
  * btrail_session_take_fired - returns the number of a trigger that has acted,
  *                             in options.triggers; -1 if there are no more.
  *                             Any thread

@@ -24,10 +24,15 @@ static void inspect_thread(GTask *task, gpointer source, gpointer data,
 
     for (unsigned i = 0; i < r->commands->len; i++) {
         const struct btrail_command *c = g_ptr_array_index(r->commands, i);
+        g_autoptr(GError) error = NULL;
 
         g_ptr_array_add(r->leftovers, c->mode == BTRAIL_SESSION_LAST ?
                         NULL : btrail_leftover_inspect(r->g->folder, c->file,
-                                                       NULL));
+                                                       &error));
+        if (error) {
+            btrail_log(BTRAIL_LOG_WARNING, "what is left of the session %s "
+                       "cannot be read: %s", c->session, error->message);
+        }
     }
     g_task_return_boolean(task, TRUE);
 }

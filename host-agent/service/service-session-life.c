@@ -123,7 +123,14 @@ static void trigger_dumped(void *opaque, JsonObject *result,
 
 bool btrail_service_session_is_ready(const struct btrail_service_session *s)
 {
-    return !s->session ||
+    struct btrail_session_progress p;
+
+    if (!s->session) {
+        return true;
+    }
+    btrail_session_progress(s->session, &p);
+    /* How its records are numbered, which its state has, is known then. */
+    return p.begun &&
            btrail_session_has_names(s->session) == BTRAIL_SESSION_NAMES_FINE;
 }
 

@@ -193,8 +193,8 @@ void btrail_service_session_free(struct btrail_service_session *s);
 uint64_t btrail_service_session_memory(unsigned vcpus);
 
 /*
- * Is it known that the session can do what was requested?  If it turns out
- * that it cannot, it is done without a trace.
+ * Has the session begun, and is it known that it can do what was requested?  If
+ * it turns out that it cannot, it is done without a trace.
  */
 bool btrail_service_session_is_ready(const struct btrail_service_session *s);
 
