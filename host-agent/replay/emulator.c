@@ -137,6 +137,7 @@ static bool spawn(struct emulator *e, int monitor, GError **error)
     struct birth birth = {
         monitor, e->lock, e->options.death_signal, getpid()
     };
+    g_auto(GStrv) environment = NULL;
     int err = open_output(e, error);
     int in, out;
     bool ok;
@@ -144,9 +145,13 @@ static bool spawn(struct emulator *e, int monitor, GError **error)
     if (err < 0) {
         return false;
     }
+    /* Checkpoints are hundreds of MiB, and the guest waits for each fault. */
+    environment = g_environ_setenv(g_get_environ(), "GLIBC_TUNABLES",
+                                   "glibc.malloc.hugetlb=1", FALSE);
     in = open_standard(e->options.input);
     out = open_standard(e->options.output);
-    ok = g_spawn_async_with_fds(e->folder, (char **)e->arguments->pdata, NULL,
+    ok = g_spawn_async_with_fds(e->folder, (char **)e->arguments->pdata,
+                                environment,
                                 G_SPAWN_DO_NOT_REAP_CHILD |
                                 G_SPAWN_LEAVE_DESCRIPTORS_OPEN,
                                 set_up_child, &birth, &e->pid, in, out, err,

@@ -25,6 +25,8 @@
 /* Much faster than the disk, and most of what there is to gain */
 #define LEVEL           1
 #define MAC_SIZE        32
+/* They have some memory each. */
+#define MAX_THREADS     8u
 /* More cannot be: QEMU has them all in memory. */
 #define MAX_MEMORY      (UINT64_C(1) << 40)
 
@@ -292,45 +294,111 @@ struct checkpoint_saver {
     int from;
     GThread *thread;
     GError *error;
+    GMutex lock;
+    GCond packed;
 };
 
-static bool write_chunk(struct saved *s, uint64_t index, const void *bytes,
-                        size_t size, void *buffer, size_t limit)
-{
-    size_t packed = ZSTD_compress(buffer, limit, bytes, size, LEVEL);
+/* A chunk on its way to the file */
+struct packing {
+    uint64_t index;
+    size_t size;
+    uint8_t *bytes;
+    size_t packed;              /* 0 if that has failed */
+    uint8_t *packed_bytes;
     struct saved_chunk chunk;
+    bool done;                  /* under the lock */
+};
 
-    if (ZSTD_isError(packed)) {
+/* Packs a chunk; any thread. */
+static void pack_chunk(gpointer data, gpointer opaque)
+{
+    struct packing *p = data;
+    struct checkpoint_saver *s = opaque;
+    size_t packed = ZSTD_compress(p->packed_bytes, ZSTD_compressBound(CHUNK),
+                                  p->bytes, p->size, LEVEL);
+
+    p->packed = ZSTD_isError(packed) ? 0 : packed;
+    p->chunk.size = GUINT32_TO_LE(p->packed);
+    chunk_mac(&s->saved, p->index, p->packed_bytes, p->packed, p->chunk.mac);
+    g_mutex_lock(&s->lock);
+    p->done = true;
+    g_cond_signal(&s->packed);
+    g_mutex_unlock(&s->lock);
+}
+
+static bool write_chunk(struct checkpoint_saver *s, struct packing *p)
+{
+    g_mutex_lock(&s->lock);
+    while (!p->done) {
+        g_cond_wait(&s->packed, &s->lock);
+    }
+    g_mutex_unlock(&s->lock);
+    if (!p->packed) {
         errno = ENOMEM;
         return false;
     }
-    chunk.size = GUINT32_TO_LE(packed);
-    chunk_mac(s, index, buffer, packed, chunk.mac);
-    return !btrail_write_all(s->fd, &chunk, sizeof(chunk)) &&
-           !btrail_write_all(s->fd, buffer, packed);
+    return !btrail_write_all(s->saved.fd, &p->chunk, sizeof(p->chunk)) &&
+           !btrail_write_all(s->saved.fd, p->packed_bytes, p->packed);
+}
+
+/* Reads the chunks, and writes each when it is the turn of its place again. */
+static bool pass_chunks(struct checkpoint_saver *s, struct packing *places,
+                        unsigned n_places, GThreadPool *pool, uint64_t *all)
+{
+    uint64_t begun = 0, written = 0;
+    ssize_t n = CHUNK;
+    bool ok = true;
+
+    *all = 0;
+    while (ok && (n == (ssize_t)CHUNK || written < begun)) {
+        struct packing *p = &places[begun % n_places];
+
+        if (begun - written == n_places || n < (ssize_t)CHUNK) {
+            ok = write_chunk(s, &places[written++ % n_places]);
+            continue;
+        }
+        n = btrail_read_all(s->from, p->bytes, CHUNK);
+        if (n > 0) {
+            p->index = begun++;
+            p->size = n;
+            p->done = false;
+            *all += n;
+            g_thread_pool_push(pool, p, NULL);
+        }
+        ok = n >= 0;
+    }
+    return ok;
 }
 
 static bool write_chunks(struct checkpoint_saver *s, uint64_t *all)
 {
-    const size_t limit = ZSTD_compressBound(CHUNK);
-    g_autofree uint8_t *buffer = g_malloc(limit);
-    g_autofree uint8_t *bytes = g_malloc(CHUNK);
-    ssize_t n;
+    unsigned threads = MIN(g_get_num_processors(), MAX_THREADS);
+    unsigned n_places = 2 * threads;
+    g_autofree struct packing *places = g_new0(struct packing, n_places);
+    GThreadPool *pool = g_thread_pool_new(pack_chunk, s, threads, FALSE, NULL);
+    int error;
+    bool ok;
 
-    *all = 0;
-    while ((n = btrail_read_all(s->from, bytes, CHUNK)) > 0) {
-        if (!write_chunk(&s->saved, *all / CHUNK, bytes, n, buffer, limit)) {
-            return false;
-        }
-        *all += n;
-        if (n < (ssize_t)CHUNK) {
-            break;
-        }
+    for (unsigned i = 0; i < n_places; i++) {
+        places[i].bytes = g_malloc(CHUNK);
+        places[i].packed_bytes = g_malloc(ZSTD_compressBound(CHUNK));
     }
-    return n >= 0;
+    ok = pass_chunks(s, places, n_places, pool, all);
+    error = errno;
+    g_thread_pool_free(pool, FALSE, TRUE);
+    for (unsigned i = 0; i < n_places; i++) {
+        g_free(places[i].bytes);
+        g_free(places[i].packed_bytes);
+    }
+    errno = error;
+    return ok;
 }
 
-/* The header comes last: without it, the file is nothing. */
+/*
+ * The header comes last: without it, the file is nothing.  Nor is it waited for
+ * the disk: what that loses in a crash, the MACs show, and the next replay makes
+ * the checkpoints again.
+ */
 static void *save(void *opaque)
 {
     struct checkpoint_saver *s = opaque;
@@ -344,8 +412,7 @@ static void *save(void *opaque)
         memcpy(h->magic, MAGIC, sizeof(h->magic));
         h->memory = GUINT64_TO_LE(all);
         header_mac(&s->saved, h->mac);
-        if (pwrite(s->saved.fd, h, sizeof(*h), 0) != sizeof(*h) ||
-            fsync(s->saved.fd)) {
+        if (pwrite(s->saved.fd, h, sizeof(*h), 0) != sizeof(*h)) {
             btrail_agent_error_errno(&s->error, s->new);
         }
     }
@@ -385,6 +452,8 @@ struct checkpoint_saver *checkpoint_saver_start(const struct recording *r,
     s->from = from;
     s->saved.fd = -1;
     s->saved.header.count = GUINT32_TO_LE(count);
+    g_mutex_init(&s->lock);
+    g_cond_init(&s->packed);
     if (open_new(s, r, qemu_sha256)) {
         s->thread = g_thread_new("checkpoints", save, s);
     } else {
@@ -413,6 +482,8 @@ bool checkpoint_saver_finish(struct checkpoint_saver *s, bool ok,
         g_propagate_error(error, s->error);
     }
     explicit_bzero(s->saved.key, sizeof(s->saved.key));
+    g_mutex_clear(&s->lock);
+    g_cond_clear(&s->packed);
     g_free(s->path);
     g_free(s->new);
     g_free(s);

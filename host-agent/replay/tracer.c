@@ -15,6 +15,8 @@
 #include "replay/tracer.h"
 #include "util/json.h"
 
+/* More than the default: the guest waits less often, and tracing is a pass */
+#define BUFFER_SIZE (UINT64_C(8) << 20)
 #define CAPTURE     "replay"
 #define FD_NAME     "replay-trace"
 /* Includes the wait for the capture to take the device's HELLO. */
@@ -79,7 +81,7 @@ static bool start_capture(struct tracer *t, GError **error)
         player_execute(
             t->player, "branch-trace-start", btrail_json_new(
                 "s:capture", CAPTURE, "s:overflow", "pause",
-                "u:agent-timeout", 0,
+                "U:buffer-size", BUFFER_SIZE, "u:agent-timeout", 0,
                 "o:agent", btrail_json_new("s:type", "fd", "s:str", FD_NAME,
                                            NULL), NULL),
             -1, START_MS, error) : NULL;

@@ -55,6 +55,8 @@
 #define DEFAULT_MEMORY      (1 * GiB)
 /* How long to wait when the guest has requests under way */
 #define RETRY_MS            1
+/* Memory of which it is worth to know that none of it is dirty */
+#define MANY_PAGES          (64 * TARGET_PAGE_SIZE)
 /* What qemu_save_device_state() writes before the state */
 #define STATE_HEADER        8
 
@@ -109,6 +111,21 @@ static bool kept(RAMBlock *block)
     return qemu_ram_is_migratable(block);
 }
 
+/* Adds the pages that are dirty; of many, most often none is. */
+static void add_dirty(ReplayCheckpoints *s, DirtyBitmapSnapshot *snapshot,
+                      ram_addr_t at, ram_addr_t size)
+{
+    if (!cpu_physical_memory_snapshot_get_dirty(snapshot, at, size)) {
+        return;
+    }
+    for (ram_addr_t end = at + size; at < end; at += TARGET_PAGE_SIZE) {
+        if (cpu_physical_memory_snapshot_get_dirty(snapshot, at,
+                                                   TARGET_PAGE_SIZE)) {
+            set_bit(at >> TARGET_PAGE_BITS, s->changed);
+        }
+    }
+}
+
 /*
  * Adds the pages that were written to since this was called last to those
  * that have changed.
@@ -136,11 +153,8 @@ static void collect_dirty(ReplayCheckpoints *s)
         }
         snapshot = cpu_physical_memory_snapshot_and_clear_dirty(
             block->mr, 0, block->used_length, DIRTY_MEMORY_MIGRATION);
-        for (ram_addr_t at = block->offset; at < end; at += TARGET_PAGE_SIZE) {
-            if (cpu_physical_memory_snapshot_get_dirty(snapshot, at,
-                                                       TARGET_PAGE_SIZE)) {
-                set_bit(at >> TARGET_PAGE_BITS, s->changed);
-            }
+        for (ram_addr_t at = block->offset; at < end; at += MANY_PAGES) {
+            add_dirty(s, snapshot, at, MIN(end - at, MANY_PAGES));
         }
     }
 }

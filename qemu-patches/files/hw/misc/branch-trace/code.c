@@ -34,7 +34,7 @@ QEMU_BUILD_BUG_ON(PAGE_SIZE != 1 << PAGE_BITS);
 typedef struct CodePage {
     uint64_t ram_page;
     uint64_t number;            /* of the content, see is_in_force() */
-    uint8_t copy[PAGE_SIZE];
+    uint8_t *copy;              /* apart: the numbers are read most often */
 } CodePage;
 
 /* The lock protects everything.  Only the numbers are read without it. */
@@ -92,13 +92,21 @@ struct BranchTraceCodeRing {
     CodeKnown known[KNOWN_SETS][KNOWN_WAYS];
 };
 
+static void free_page(gpointer p)
+{
+    CodePage *page = p;
+
+    g_free(page->copy);
+    g_free(page);
+}
+
 BranchTraceCode *branch_trace_code_new(void)
 {
     BranchTraceCode *code = g_new0(BranchTraceCode, 1);
 
     qemu_mutex_init(&code->lock);
     code->pages = g_hash_table_new_full(g_int64_hash, g_int64_equal, NULL,
-                                        g_free);
+                                        free_page);
     QTAILQ_INIT(&code->rings);
     return code;
 }
@@ -255,6 +263,7 @@ static CodePage *send_bytes(BranchTraceCodeRing *c, uint64_t ram_page,
     if (!p) {
         p = g_new0(CodePage, 1);
         p->ram_page = ram_page;
+        p->copy = g_malloc(PAGE_SIZE);
         g_hash_table_insert(code->pages, &p->ram_page, p);
     }
     memcpy(p->copy, bytes, PAGE_SIZE);
