@@ -544,7 +544,9 @@ static void finished(GObject *source, GAsyncResult *async, gpointer opaque)
         e->result.unexplained) {
         s->state = BTRAIL_SERVICE_SESSION_FAILED;
     }
-    if (error && !gone) {
+    if (s->spoilt) {
+        /* Why has been said: what the drain says then only follows from it. */
+    } else if (error && !gone) {
         g_free(s->why);
         s->why = g_strdup(error->message);
     } else if (e->dump_error) {
