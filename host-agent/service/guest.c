@@ -124,7 +124,10 @@ static void session_event(void *opaque, struct btrail_service_session *s,
         btrail_host_changed(g->host);
         break;
     case BTRAIL_SERVICE_SESSION_TIME_OVER:
-        btrail_guest_end_session(g, m, "its duration is over");
+        /* Whoever has started it learns first that it has begun. */
+        if (m->announced) {
+            btrail_guest_end_session(g, m, "its duration is over");
+        }
         break;
     case BTRAIL_SERVICE_SESSION_DONE:
         session_done(g, m);

@@ -23,6 +23,9 @@
 #define BLOCK_MEMORY    (UINT64_C(4) << 20)
 #define QUEUED_BLOCKS   8
 
+/* Until a session whose duration is over is reported once more */
+#define TIME_OVER_MS    100
+
 void service_session_unref(struct btrail_service_session *s)
 {
     if (--s->refs) {
@@ -377,6 +380,8 @@ static gboolean duration_passed(gpointer opaque)
 
     s->duration_source = 0;
     if (!set_duration(s)) {
+        /* The owner ends the session, now or when this comes again. */
+        s->duration_source = g_timeout_add(TIME_OVER_MS, duration_passed, s);
         service_session_report(s, BTRAIL_SERVICE_SESSION_TIME_OVER);
     }
     return G_SOURCE_REMOVE;

@@ -45,7 +45,7 @@ struct btrail_service_session;
  *                                    true from now on
  * @BTRAIL_SERVICE_SESSION_CHANGED:   btrail_service_session_save() returns
  *                                    something else from now on
- * @BTRAIL_SERVICE_SESSION_TIME_OVER: it is to end
+ * @BTRAIL_SERVICE_SESSION_TIME_OVER: it is to end; reported again until it does
  * @BTRAIL_SERVICE_SESSION_DONE:      it has ended or failed
  */
 enum btrail_service_session_event {
