@@ -79,11 +79,11 @@ void guest_capture_detach(struct guest_capture *c)
 void guest_capture_announce(struct guest_capture *c, struct guest_member *m)
 {
     guest_capture_update_paused(c);
-    /* What a client has been told of continues whatever kills this process. */
-    if (btrail_service_session_is_ready(m->session)) {
+    m->held = !btrail_service_session_is_ready(m->session);
+    if (!m->held) {
+        /* What a client has been told of continues whatever kills us. */
         btrail_service_state_save(c->host->state);
-    }
-    if (guest_member_announce(m)) {
+        guest_member_announce(m);
         btrail_host_changed(c->host);
     }
 }

@@ -40,14 +40,10 @@ struct guest_member *guest_member_find(GPtrArray *members, const char *name)
     return NULL;
 }
 
-bool guest_member_announce(struct guest_member *m)
+void guest_member_announce(struct guest_member *m)
 {
     const struct btrail_command *c = m->session->command;
 
-    m->held = !btrail_service_session_is_ready(m->session);
-    if (m->held) {
-        return false;
-    }
     guest_link_reply(m->link, m->start,
                      btrail_json_new("s:session", c->session, "s:file", c->file,
                                      "s:folder", m->folder->path, NULL));
@@ -56,7 +52,6 @@ bool guest_member_announce(struct guest_member *m)
     btrail_log(BTRAIL_LOG_INFO, "guest %s: session %s%s%s begins: %s",
                m->link->name, c->session, c->owner ? " of " : "",
                c->owner ? c->owner : "", c->file);
-    return true;
 }
 
 static void reply_to_stops(struct guest_member *m, JsonObject *status)

@@ -64,11 +64,8 @@ void guest_member_free(struct guest_member *m);
 /* The member whose session has this name, or NULL */
 struct guest_member *guest_member_find(GPtrArray *members, const char *name);
 
-/*
- * Tells the client that started the session that it runs, now or once it is
- * ready.  Returns true if that is now.
- */
-bool guest_member_announce(struct guest_member *m);
+/* Tells the client that started the session, which is ready, that it runs. */
+void guest_member_announce(struct guest_member *m);
 
 /* The command @id waits for the end, but for at most GUEST_REPLY_S. */
 void guest_member_add_stop(struct guest_member *m, gint64 id);
