@@ -3,31 +3,28 @@
 # To be read by a shell that has made a guest (guest-make): starts it, talks to
 # its QEMU, and waits for what it says.
 
-# start OPTION...: starts the guest with two monitors that read from pipes, for
-# people and for programs; what they answer is added to "monitor" and "control"
+# start OPTION...: starts the guest with a monitor that reads from a pipe; what
+# it answers is added to "control"
 start() {
-    rm -f monitor.in monitor.out control.in control.out
-    mkfifo monitor.in monitor.out control.in control.out
-    : >monitor
+    rm -f control.in control.out
+    mkfifo control.in control.out
     : >control
     : >>serial
-    cat <monitor.out >>monitor &
     cat <control.out >>control &
-    guest-run -chardev pipe,id=monitor,path=monitor -mon monitor \
-        -chardev pipe,id=control,path=control \
+    guest-run -chardev pipe,id=control,path=control \
         -mon control,mode=control "$@" &
     guest=$!
-    exec 3>monitor.in 5>control.in
+    exec 5>control.in
     execute qmp_capabilities
 }
 
-# execute COMMAND [ARGUMENTS]: has QEMU execute a command of QMP; "control" is
-# what it has said since
+# execute COMMAND [ARGUMENTS]: has QEMU execute a command of QMP, and waits until
+# it has; "control" is what it has said since
 execute() {
     : >control
     echo "{\"execute\": \"$1\", \"arguments\": {${2:-}}}" >&5
     until grep -q '"return":\|"error":' control; do
-        kill -0 "$guest"
+        kill -0 "$guest" || exit
         sleep 0.02
     done
     if grep '"error":' control; then
@@ -46,11 +43,24 @@ job() {
     execute job-dismiss '"id": "job"'
 }
 
-# say COMMAND: to the monitor
-say() {
-    kill -0 "$guest"
-    echo "$1" >&3
-    sleep 0.02
+# status STATE: waits until that is the guest's
+status() {
+    until execute query-status; grep -q "\"status\": \"$1\"" control; do
+        sleep 0.05
+    done
+}
+
+# registers: asks for those of the first vCPU
+registers() {
+    execute human-monitor-command '"command-line": "info registers"'
+    grep -q RIP= control
+}
+
+# quit: ends QEMU
+quit() {
+    echo '{"execute": "quit"}' >&5
+    exec 5>&-
+    wait "$guest"
 }
 
 # told LINE [TIMES]: waits until the guest has said this, so many times
@@ -61,20 +71,11 @@ told() {
     done
 }
 
-# answered TEXT COMMAND: says this again and again until that is the answer
-answered() {
-    : >monitor
-    until grep -q "$1" monitor; do
-        say "$2"
-    done
-}
-
 # stop_inside: stops the guest in "rounds"; nobody else is at that address
 stop_inside() {
-    : >monitor
-    until grep -q "RIP=0000000020001[01]" monitor; do
-        say cont
-        say stop
-        answered RIP= "info registers"
+    execute stop
+    until registers; grep -q "RIP=0000000020001[01]" control; do
+        execute cont
+        execute stop
     done
 }

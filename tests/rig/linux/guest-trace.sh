@@ -105,10 +105,7 @@ no_entries() {
 end_guest() {
     size=$(od -A n -t d8 -j 8 -N 8 "${ROOT:-}/files/guest-code" |
         tr -d ' ')
-    say "pmemsave 0x1000000 $size text"
-    until [ "$(wc -c <text)" = "$size" ]; do
-        sleep 0.05
-    done
+    execute pmemsave "\"val\": 16777216, \"size\": $size, \"filename\": \"text\""
     cmp -l -n "$size" "${ROOT:-}/files/guest-code" text 16 0 >changes ||
         [ $? = 1 ]
     echo end >&4

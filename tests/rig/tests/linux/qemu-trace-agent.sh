@@ -37,7 +37,7 @@ waits() {
     records=$(query | sed -n 's/.*"records": \([0-9]*\).*/\1/p')
     sleep 1
     [ "$(query | sed -n 's/.*"records": \([0-9]*\).*/\1/p')" = "$records" ]
-    answered "RIP=" "info registers"
+    registers
     if grep -q "guest: run $1 ends" serial; then
         exit 1
     fi
@@ -61,10 +61,9 @@ kill -STOP "$agent"
 begin_run
 waits 3
 since "it waits"
-say stop
-answered paused "info status"
+execute stop
 no_entries
-say cont
+execute cont
 since "it goes on"
 waits 3
 kill -CONT "$agent"
@@ -82,7 +81,7 @@ kill_agent() {
     sleep 2
     kill -KILL "$agent"
     wait "$agent" || [ $? = 137 ]
-    say cont
+    execute cont
 }
 
 since "the agent is killed, and the guest goes on"

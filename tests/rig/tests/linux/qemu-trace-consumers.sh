@@ -62,9 +62,9 @@ told "run 1 ends"
 echo turn >&4
 done=1
 stop_inside
-root=$(sed -n 's/.*CR3=\([0-9a-f]*\).*/0x\1/p' monitor | tail -n 1)
+root=$(sed -n 's/.*CR3=\([0-9a-f]*\).*/0x\1/p' control)
 echo "$root" >root
-say cont
+execute cont
 told "run 2 ends"
 told turn 1
 

@@ -30,6 +30,7 @@
 #include "qemu/host-utils.h"
 #include "qemu/lockable.h"
 #include "qemu/madvise.h"
+#include "qemu/main-loop.h"
 #include "qemu/timer.h"
 #include "qemu/units.h"
 #include "system/hw_accel.h"
@@ -93,8 +94,9 @@ typedef struct DSArea {
  * @next, @end:  records in the buffer that were there when it was last looked
  *               at and are not in the stream yet
  * @then_off:    what is to be told behind them: why there are no more, or 0;
- * @then_broken: and the reason of a discontinuity, or 0
+ * @then_broken: and the reasons of discontinuities, as bits
  * @due:         the buffer is to be looked at; set by any thread
+ * @unmapped:    KVM may have forgotten where the region is; set by any thread
  * @enabled:     KVM has been told to trace the vCPU, with these:
  * @five_levels: of page tables
  * @install:     KVM may set entries that are 0
@@ -119,8 +121,9 @@ typedef struct KVMBranchTrace {
     unsigned next;
     unsigned end;
     uint32_t then_off;
-    uint16_t then_broken;
+    uint32_t then_broken;
     bool due;
+    bool unmapped;
     bool enabled;
     bool five_levels;
     bool install;
@@ -513,6 +516,10 @@ static void add_marker(KVMBranchTrace *t, const struct btrail_record *r)
         break;
     case KVM_BTS_TRACE_MARKER_OFF:
         off(t, KVM_BTS_TRACE_MARKER_REASON(r->from));
+        if (t->off_reason == KVM_BTS_TRACE_OFF_EPT_FAULT) {
+            /* The host has taken a page away; others may have gone, too. */
+            qatomic_set(&t->unmapped, true);
+        }
         break;
     default:
         branch_trace_stream_gap(t->stream, BTRAIL_GAP_SPOILT);
@@ -590,10 +597,10 @@ static void emptied(KVMBranchTrace *t)
         off(t, t->then_off);
         t->then_off = 0;
     }
-    if (t->then_broken) {
+    /* While the vCPU waits there can be several, such as in a restore. */
+    for (; t->then_broken; t->then_broken &= t->then_broken - 1) {
         t->last_to = 0;
-        branch_trace_stream_discontinuity(t->stream, t->then_broken);
-        t->then_broken = 0;
+        branch_trace_stream_discontinuity(t->stream, ctz32(t->then_broken));
     }
 }
 
@@ -626,6 +633,62 @@ static void collect(KVMBranchTrace *t, bool all)
 }
 
 /* Telling KVM */
+
+/*
+ * A store to a page that KVM has not mapped yet is a VM exit, and the record may
+ * be lost.  That is a gap, and there would be one for each page.
+ */
+static void pre_fault(KVMBranchTrace *t, uint64_t offset, uint64_t size)
+{
+    struct kvm_pre_fault_memory fault = {
+        .gpa = session.gpa + offset,
+        .size = size,
+    };
+    int ret;
+
+    /* Whoever kicks the vCPU has it end early. */
+    do {
+        ret = kvm_vcpu_ioctl(t->cpu, KVM_PRE_FAULT_MEMORY, &fault);
+    } while (ret ? ret == -EINTR : fault.size);
+}
+
+static void pre_fault_all(KVMBranchTrace *t)
+{
+    unsigned tables = TABLE_LEVEL2 + DIV_ROUND_UP(session.size, GiB);
+
+    /*
+     * Whoever changes the memory has the BQL until that is done.  KVM would
+     * wait for the end of a pre-fault, and the pre-fault for KVM.
+     */
+    BQL_LOCK_GUARD();
+    pre_fault(t, 0, tables * TARGET_PAGE_SIZE);
+    pre_fault(t, t->offset, WINDOW_USED);
+}
+
+/*
+ * KVM forgets all that it has mapped when any memory of the guest goes, and it
+ * is about to do that.  So each vCPU has to stop before it does, and to go on
+ * after it has.
+ */
+static void memory_changes(MemoryListener *listener)
+{
+    unsigned i;
+
+    for (i = 0; i < current_machine->smp.max_cpus; i++) {
+        KVMBranchTrace *t = &session.vcpus[i];
+
+        qatomic_xchg(&t->unmapped, true);
+        if (qatomic_read(&t->enabled)) {
+            qemu_cpu_kick(t->cpu);
+        }
+    }
+}
+
+static MemoryListener memory_listener = {
+    .name = "branch-trace",
+    .priority = MEMORY_LISTENER_PRIORITY_MIN,
+    .commit = memory_changes,
+};
 
 static int set_config(KVMBranchTrace *t, const struct kvm_bts_trace *config)
 {
@@ -669,8 +732,10 @@ static void enable(KVMBranchTrace *t)
                 base + BUFFER_RECORDS * sizeof(struct btrail_record));
     qatomic_set(&ds->threshold,
                 base + THRESHOLD_RECORDS * sizeof(struct btrail_record));
-    t->enabled = !set_config(t, &config);
-    if (!t->enabled) {
+    qatomic_set(&t->enabled, !set_config(t, &config));
+    if (t->enabled) {
+        pre_fault_all(t);
+    } else {
         off(t, KVM_BTS_TRACE_OFF_MEMORY);
     }
 }
@@ -720,6 +785,9 @@ void kvm_branch_trace_do_pre_run(KVMBranchTrace *t)
             update(t);
         }
     }
+    if (qatomic_xchg(&t->unmapped, false)) {
+        pre_fault_all(t);
+    }
 }
 
 void kvm_branch_trace_exit(X86CPU *cpu, const struct kvm_run *run)
@@ -742,7 +810,7 @@ void kvm_branch_trace_exit(X86CPU *cpu, const struct kvm_run *run)
 
 static void discontinuity(KVMBranchTrace *t, uint16_t reason)
 {
-    t->then_broken = reason;
+    t->then_broken |= BIT(reason);
     collect(t, false);
 }
 
@@ -847,11 +915,13 @@ static bool producer_start(Error **errp)
     write_tables();
     memory_region_add_subregion_overlap(get_system_memory(), session.gpa,
                                         &session.region, -1);
+    memory_listener_register(&memory_listener, &address_space_memory);
     return true;
 }
 
 static void producer_stop(void)
 {
+    memory_listener_unregister(&memory_listener);
     scrub(session.roots);
     g_hash_table_destroy(session.roots);
     session.roots = NULL;
@@ -867,21 +937,8 @@ static BranchTraceCursor *producer_cursor(CPUState *cpu)
     return &t->cursor;
 }
 
-/* Otherwise the first records may be missing, which KVM says. */
-static void pre_fault(CPUState *cpu, uint64_t offset, uint64_t size)
-{
-    struct kvm_pre_fault_memory fault = {
-        .gpa = session.gpa + offset,
-        .size = size,
-    };
-
-    kvm_vcpu_ioctl(cpu, KVM_PRE_FAULT_MEMORY, &fault);
-}
-
 static void attach(KVMBranchTrace *t, CPUState *cpu, BranchTraceStream *stream)
 {
-    unsigned tables = TABLE_LEVEL2 + DIV_ROUND_UP(session.size, GiB);
-
     t->stream = stream;
     t->cpu = cpu;
     t->next = t->end = 0;
@@ -899,8 +956,6 @@ static void attach(KVMBranchTrace *t, CPUState *cpu, BranchTraceStream *stream)
     t->roots = new_roots();
     update_filter(t);
     memset(t->window, 0, WINDOW_USED);
-    pre_fault(cpu, 0, tables * TARGET_PAGE_SIZE);
-    pre_fault(cpu, t->offset, WINDOW_USED);
     update(t);
 }
 
