@@ -325,8 +325,7 @@ static void check_chunk(struct verify *v, const struct btrail_scan_chunk *c,
     switch (c->header.type) {
     case BTRAIL_CHUNK_DATA:
         if (btrail_block_header_get(c->start, c->start_len, &h) &&
-            h.codec != BTRAIL_CODEC_PATH &&
-            h.codec != BTRAIL_CODEC_PATH_COUNTS) {
+            !btrail_block_known(&h)) {
             fault(v, NULL, "the chunk at %" PRIu64 " has the unknown codec "
                   "%u; use the version of Backtrail that made it, or a newer "
                   "one", c->offset, h.codec);

@@ -5,8 +5,8 @@
 
 #include <glib.h>
 
-#include "gdb/block-index.h"
 #include "gdb/history.h"
+#include "lib/internal/trace-files.h"
 #include "util/search.h"
 
 /* What TIME events say */
@@ -18,10 +18,8 @@ struct mark {
 /* A vCPU */
 struct lane {
     unsigned vcpu;
-    uint64_t records;
     struct btrail_cursor *cursor;
     GArray *marks;
-    struct block_index *index;
     /* The answer of history_at() for instructions [last.count, last_until) */
     struct history_place last;
     uint64_t last_until;
@@ -86,7 +84,6 @@ struct history *history_new(const struct btrail_trace *trace)
         struct lane *l = &h->lanes[h->n++];
 
         l->vcpu = info.vcpu;
-        l->records = info.records;
         l->marks = g_array_new(FALSE, FALSE, sizeof(struct mark));
         ok = !btrail_cursor_open(&l->cursor, trace, info.vcpu, 0) &&
              read_marks(l, trace) && has_counts(l, &any);
@@ -98,22 +95,10 @@ struct history *history_new(const struct btrail_trace *trace)
     return h;
 }
 
-void history_index(struct history *h)
-{
-    for (unsigned i = 0; i < h->n; i++) {
-        struct lane *l = &h->lanes[i];
-
-        if (!l->index) {
-            l->index = block_index_new(h->trace, l->vcpu, l->records, 0);
-        }
-    }
-}
-
 void history_free(struct history *h)
 {
     if (h) {
         for (unsigned i = 0; i < h->n; i++) {
-            block_index_free(h->lanes[i].index);
             btrail_cursor_close(h->lanes[i].cursor);
             g_array_unref(h->lanes[i].marks);
         }
@@ -233,15 +218,15 @@ static void look(struct search *s, const struct btrail_record *r,
     }
 }
 
-/* Searches records [@begin, @end), of which each is the end of a block.  False
- * if some are missing. */
-static bool search(struct lane *l, struct search *s, uint64_t begin,
-                   uint64_t end)
+/* Searches the blocks that begin and end with two of the records [@begin, @end).
+ * False if some are missing. */
+static bool search_within(struct lane *l, struct search *s, uint64_t begin,
+                          uint64_t end)
 {
     struct btrail_batch b;
 
     s->valid = false;
-    if (btrail_cursor_seek(l->cursor, begin ? begin - 1 : 0)) {
+    if (btrail_cursor_seek(l->cursor, begin)) {
         return false;
     }
     while (!btrail_cursor_next(l->cursor, &b)) {
@@ -268,6 +253,17 @@ static bool search(struct lane *l, struct search *s, uint64_t begin,
     return true;
 }
 
+/* The same of blocks that end with one of them.  What is before the first one
+ * is in another chunk, and is read only if it matters. */
+static bool search(struct lane *l, struct search *s, uint64_t begin,
+                   uint64_t end)
+{
+    if (!search_within(l, s, begin, end)) {
+        return false;
+    }
+    return s->found || !begin || search_within(l, s, begin - 1, begin + 1);
+}
+
 enum history_answer history_last_visit(struct history *h, unsigned vcpu,
                                        const uint64_t *addresses, unsigned n,
                                        uint64_t icount, uint64_t pc,
@@ -280,14 +276,13 @@ enum history_answer history_last_visit(struct history *h, unsigned vcpu,
     struct history_place place;
     uint64_t before, begin, end;
 
-    history_index(h);
     if (!history_at(h, vcpu, icount, &place)) {
         return HISTORY_UNKNOWN;
     }
     /* The record that ends the block in which the vCPU stands, too */
-    for (before = place.index + 2;
-         block_index_last(l->index, addresses, n, before, &begin, &end);
-         before = begin) {
+    before = place.index + 2;
+    while (btrail_trace_last_ran(h->trace, vcpu, addresses, n, before, &begin,
+                                 &end)) {
         if (!search(l, &s, begin, end)) {
             return HISTORY_UNKNOWN;
         }
@@ -295,6 +290,7 @@ enum history_answer history_last_visit(struct history *h, unsigned vcpu,
             *visit = s.visit;
             return HISTORY_FOUND;
         }
+        before = begin;
     }
     return HISTORY_NONE;
 }

@@ -18,10 +18,6 @@ struct history;
 struct history *history_new(const struct btrail_trace *trace);
 void history_free(struct history *h);
 
-/* Begins to read the whole trace, for history_last_visit() to be fast.  That
- * does it by itself otherwise, and is fast from the next time on. */
-void history_index(struct history *h);
-
 /**
  * struct history_place - what the trace says of a moment
  * @index: of the last record before it

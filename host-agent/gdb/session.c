@@ -192,9 +192,6 @@ static bool open_trace(struct gdb_session *s,
                        const char *folder, GError **error)
 {
     s->trace = trace_index_new(trace, s->turns, symbols, error);
-    if (s->trace && s->trace->history) {
-        history_index(s->trace->history);
-    }
     s->symbols = s->trace ? process_symbols_new(s->trace, folder, error) :
                  NULL;
     return s->symbols;

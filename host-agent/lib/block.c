@@ -45,10 +45,15 @@ static size_t header_size(const struct btrail_block_header *h)
            btrail_cr3set_listed(h->switches.n) * BTRAIL_BLOCK_ROOT_SIZE;
 }
 
+static bool has_footprint(const struct btrail_block_header *h)
+{
+    return h->codec > BTRAIL_BLOCK_FOOTPRINT;
+}
+
 /* Sections that records have; one more has the events.  0: unknown codec */
 static unsigned record_sections(const struct btrail_block_header *h)
 {
-    switch (h->codec) {
+    switch (has_footprint(h) ? h->codec - BTRAIL_BLOCK_FOOTPRINT : h->codec) {
     case BTRAIL_CODEC_PATH:
         return BTRAIL_CODEC_COUNTS;
     case BTRAIL_CODEC_PATH_COUNTS:
@@ -58,9 +63,19 @@ static unsigned record_sections(const struct btrail_block_header *h)
     }
 }
 
+bool btrail_block_known(const struct btrail_block_header *h)
+{
+    return record_sections(h);
+}
+
+static unsigned all_sections(const struct btrail_block_header *h)
+{
+    return record_sections(h) + 1 + has_footprint(h);
+}
+
 static size_t table_size(const struct btrail_block_header *h)
 {
-    return (record_sections(h) + 1) * BTRAIL_BLOCK_ENTRY_SIZE;
+    return all_sections(h) * BTRAIL_BLOCK_ENTRY_SIZE;
 }
 
 static void header_put(uint8_t *p, const struct btrail_block_header *h)
@@ -145,6 +160,7 @@ void btrail_block_free(struct btrail_block *block)
         for (i = 0; i < G_N_ELEMENTS(block->all); i++) {
             btrail_buf_free(&block->all[i]);
         }
+        btrail_footprint_free(&block->footprint);
         g_free(block);
     }
 }
@@ -162,7 +178,8 @@ static size_t total(const struct btrail_buf *bufs, unsigned n)
 
 size_t btrail_block_size(const struct btrail_block *block)
 {
-    return total(block->all, G_N_ELEMENTS(block->all));
+    return total(block->all, G_N_ELEMENTS(block->all)) +
+           block->footprint.n * sizeof(*block->footprint.pieces);
 }
 
 size_t btrail_block_room(const struct btrail_block *block)
@@ -192,6 +209,10 @@ void btrail_block_trim(struct btrail_block *block)
     for (i = 0; i < G_N_ELEMENTS(block->all); i++) {
         trim(&block->all[i]);
     }
+    if (block->footprint.cap * sizeof(*block->footprint.pieces) >
+        USUAL_BYTES / 4) {
+        btrail_footprint_free(&block->footprint);
+    }
 }
 
 void btrail_block_begin(struct btrail_block *block, unsigned vcpu,
@@ -202,7 +223,7 @@ void btrail_block_begin(struct btrail_block *block, unsigned vcpu,
 
     block->header = (struct btrail_block_header) {
         .vcpu = vcpu,
-        .codec = BTRAIL_CODEC_PATH,
+        .codec = BTRAIL_BLOCK_FOOTPRINT + BTRAIL_CODEC_PATH,
         .first_index = index,
         .end_index = index,
         .cr3 = cr3,
@@ -216,12 +237,13 @@ void btrail_block_begin(struct btrail_block *block, unsigned vcpu,
     for (i = 0; i < G_N_ELEMENTS(block->all); i++) {
         block->all[i].len = 0;
     }
+    btrail_footprint_begin(&block->footprint);
 }
 
 void btrail_block_add_records(struct btrail_block *block, size_t n)
 {
     if (block->streams[BTRAIL_CODEC_COUNTS].len) {
-        block->header.codec = BTRAIL_CODEC_PATH_COUNTS;
+        block->header.codec = BTRAIL_BLOCK_FOOTPRINT + BTRAIL_CODEC_PATH_COUNTS;
     }
     block->header.records += n;
     block->header.end_index += n;
@@ -262,9 +284,31 @@ void btrail_block_add_event(struct btrail_block *block,
     h->events++;
 }
 
+bool btrail_block_find_footprint(const uint8_t *payload, size_t len,
+                                 const struct btrail_block_header *h,
+                                 struct btrail_block_section *section)
+{
+    const uint8_t *entry = payload + header_size(h);
+    unsigned i;
+
+    if (!record_sections(h) || !has_footprint(h) ||
+        len < header_size(h) + table_size(h)) {
+        return false;
+    }
+    section->offset = header_size(h) + table_size(h);
+    for (i = 1; i < all_sections(h); i++, entry += BTRAIL_BLOCK_ENTRY_SIZE) {
+        section->offset += btrail_get32(entry + 4);
+    }
+    section->len = btrail_get32(entry);
+    section->stored = btrail_get32(entry + 4);
+    return section->len <= BTRAIL_FOOTPRINT_MAX_SIZE &&
+           section->stored <= section->len;
+}
+
 struct btrail_packer {
     ZSTD_CCtx *zstd;
     struct btrail_buf events;       /* all columns of a block */
+    struct btrail_buf footprint;
 };
 
 struct btrail_packer *btrail_packer_new(void)
@@ -285,6 +329,7 @@ void btrail_packer_free(struct btrail_packer *packer)
     if (packer) {
         ZSTD_freeCCtx(packer->zstd);
         btrail_buf_free(&packer->events);
+        btrail_buf_free(&packer->footprint);
         g_free(packer);
     }
 }
@@ -345,6 +390,9 @@ void btrail_packer_pack(struct btrail_packer *packer,
     }
     pack_section(packer, &packer->events, ZSTD_HASH_LOG_FAR,
                  table + sections * BTRAIL_BLOCK_ENTRY_SIZE, payload);
+    btrail_footprint_pack(&block->footprint, &packer->footprint);
+    pack_section(packer, &packer->footprint, ZSTD_HASH_LOG_FAR,
+                 table + (sections + 1) * BTRAIL_BLOCK_ENTRY_SIZE, payload);
 }
 
 /* A section, decompressed */
@@ -399,6 +447,16 @@ static uint64_t max_events(uint32_t events)
     return (uint64_t)events * MAX_EVENT_BYTES;
 }
 
+/* The same of any section */
+static uint64_t max_section(const struct btrail_block_header *h, unsigned i)
+{
+    unsigned events = record_sections(h);
+
+    return i < events  ? max_stream(h->records, i) :
+           i == events ? max_events(h->events) :
+                         BTRAIL_FOOTPRINT_MAX_SIZE;
+}
+
 uint64_t btrail_block_max(uint32_t records, uint32_t events)
 {
     uint64_t codec_bytes = 0;
@@ -408,7 +466,8 @@ uint64_t btrail_block_max(uint32_t records, uint32_t events)
         codec_bytes += max_stream(records, i);
     }
     return BTRAIL_BLOCK_START + BTRAIL_BLOCK_ENTRY_SIZE +
-           MIN(codec_bytes, BTRAIL_CODEC_MAX_BYTES) + max_events(events);
+           MIN(codec_bytes, BTRAIL_CODEC_MAX_BYTES) + max_events(events) +
+           BTRAIL_FOOTPRINT_MAX_SIZE;
 }
 
 /* Decompress a section to @bytes. */
@@ -566,7 +625,7 @@ int btrail_unpacker_load(struct btrail_unpacker *u,
                          bool events_only)
 {
     const uint8_t *table = payload + header_size(h);
-    unsigned events = record_sections(h), i;
+    unsigned events = record_sections(h), all = all_sections(h), i;
     const uint8_t *stored;
     const uint8_t *streams[BTRAIL_CODEC_STREAMS];
     size_t lens[BTRAIL_CODEC_STREAMS];
@@ -580,17 +639,16 @@ int btrail_unpacker_load(struct btrail_unpacker *u,
     if (len < header_size(h) + table_size(h)) {
         return -BTRAIL_ERR_CORRUPT;
     }
-    for (i = 0; i <= events; i++) {
+    for (i = 0; i < all; i++) {
         const uint8_t *entry = table + i * BTRAIL_BLOCK_ENTRY_SIZE;
         uint32_t raw_len = btrail_get32(entry);
         uint32_t stored_len = btrail_get32(entry + 4);
 
-        if (raw_len > (i == events ? max_events(h->events) :
-                       max_stream(h->records, i)) || stored_len > raw_len) {
+        if (raw_len > max_section(h, i) || stored_len > raw_len) {
             return -BTRAIL_ERR_CORRUPT;
         }
-        codec_bytes += i == events ? 0 : raw_len;
-        bytes += i == events || !events_only ? raw_len : 0;
+        codec_bytes += i < events ? raw_len : 0;
+        bytes += i == events || (i < events && !events_only) ? raw_len : 0;
         stored_bytes += stored_len;
     }
     if (codec_bytes > BTRAIL_CODEC_MAX_BYTES ||

@@ -5,9 +5,18 @@
 
 #include "lib/internal/count-model.h"
 
+/* Pieces of code that were added to the footprint last, by their hash */
+#define PIECES_LOG 10
+/* No block has so many records. */
+#define NO_GAP UINT32_MAX
+
 struct btrail_encoder {
     struct path_model m;
     struct btrail_buf *out;
+    struct btrail_footprint *footprint;
+    uint64_t pieces[1 << PIECES_LOG];
+    uint64_t to; /* of the last record before the first one */
+    uint32_t gap; /* records before those that are missing */
     uint64_t forks;             /* passed since the last miss */
     uint32_t start;             /* the step after it */
     uint64_t flags;             /* of the last record */
@@ -35,9 +44,19 @@ void btrail_encoder_free(struct btrail_encoder *enc)
     }
 }
 
-void btrail_encoder_begin(struct btrail_encoder *enc, struct btrail_buf *out)
+void btrail_encoder_begin(struct btrail_encoder *enc, struct btrail_buf *out,
+                          struct btrail_footprint *footprint)
 {
+    uint32_t n = enc->m.at.n;
+
+    if (n) {
+        enc->to = enc->m.edges[enc->m.path[n] & STEP_EDGE].to;
+    }
+    enc->gap = enc->gap == n ? 0 : NO_GAP;
     btrail_path_model_begin(&enc->m);
+    enc->footprint = footprint;
+    /* No piece has these bits. */
+    memset(enc->pieces, 0xff, sizeof(enc->pieces));
     enc->out = out;
     enc->forks = 0;
     enc->start = 1;
@@ -157,6 +176,43 @@ static void encode_target(struct path_model *m, struct output *out,
     m->arriving[place] = m->n_edges + 1;
 }
 
+static void add_piece(struct btrail_encoder *enc, uint64_t line, unsigned more)
+{
+    uint64_t piece = line << BTRAIL_FOOTPRINT_SHIFT | more;
+    uint64_t *last =
+        &enc->pieces[piece * UINT64_C(0x9E3779B97F4A7C15) >> (64 - PIECES_LOG)];
+
+    if (*last != piece) {
+        *last = piece;
+        btrail_footprint_add(enc->footprint, piece);
+    }
+}
+
+/*
+ * Code ran from @to, where the last record went, up to @from.  What follows as
+ * predicted has followed before, so only misses need this.
+ */
+static void add_footprint(struct btrail_encoder *enc, uint32_t n, uint64_t to,
+                          uint64_t from)
+{
+    uint64_t line = to >> BTRAIL_FOOTPRINT_SHIFT;
+    uint64_t more = (from >> BTRAIL_FOOTPRINT_SHIFT) - line;
+
+    if (from < to) {
+        return;
+    }
+    if (more >= BTRAIL_FOOTPRINT_MOST) {
+        /* What is missing can be anywhere; else it is very long code. */
+        enc->footprint->any |= n != enc->gap;
+        return;
+    }
+    for (; more >= BTRAIL_FOOTPRINT_PIECE; more -= BTRAIL_FOOTPRINT_PIECE) {
+        add_piece(enc, line, BTRAIL_FOOTPRINT_PIECE - 1);
+        line += BTRAIL_FOOTPRINT_PIECE;
+    }
+    add_piece(enc, line, more);
+}
+
 /* The next record is @from, @to, and not the one that was predicted. */
 static void encode_miss(struct btrail_encoder *enc, struct output *out,
                         struct path_position *at, uint64_t from, uint64_t to)
@@ -172,6 +228,9 @@ static void encode_miss(struct btrail_encoder *enc, struct output *out,
     /* These are far, and needed unless the prediction is right. */
     __builtin_prefetch(leaving_slot(m, from));
     __builtin_prefetch(&m->arriving[arriving_place(to)]);
+    if (enc->footprint) {
+        add_footprint(enc, at->n, at->n ? edges[before].to : enc->to, from);
+    }
     if (!edge || edges[edge].from != from || edges[edge].to != to) {
         uint32_t *leaving = leaving_slot(m, from);
 
@@ -431,6 +490,14 @@ void btrail_encoder_records(struct btrail_encoder *enc,
         encode_step(enc, records, step);
         records += step;
         n -= step;
+    }
+}
+
+void btrail_encoder_gap(struct btrail_encoder *enc)
+{
+    enc->gap = enc->m.at.n;
+    if (enc->footprint) {
+        enc->footprint->gap = true;
     }
 }
 

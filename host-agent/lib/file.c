@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zstd.h>
 
 #include "lib/internal/block.h"
 #include "lib/internal/file.h"
@@ -66,6 +67,38 @@ int btrail_file_load_chunk(const struct btrail_file *f,
     }
     return btrail_unpacker_load(unpacker, payload->data, e->size, h,
                                 events_only);
+}
+
+enum btrail_ran btrail_file_ran(const struct btrail_file *f,
+                                const struct btrail_index_entry *e,
+                                const uint64_t *addresses, size_t n)
+{
+    uint8_t start[BTRAIL_BLOCK_START];
+    uint32_t len = MIN(e->size, sizeof(start));
+    uint64_t payload = e->offset + BTRAIL_CHUNK_HEADER_SIZE;
+    struct btrail_block_header h;
+    struct btrail_block_section s;
+    g_autofree uint8_t *stored = NULL;
+    g_autofree uint8_t *section = NULL;
+
+    if (btrail_pread_all(f->fd, start, len, payload) ||
+        !btrail_block_header_get(start, len, &h) ||
+        !btrail_index_entry_fits(e, f->roots, &h) ||
+        !btrail_block_find_footprint(start, len, &h, &s) ||
+        s.offset > e->size || s.stored > e->size - s.offset) {
+        return BTRAIL_RAN_UNKNOWN;
+    }
+    stored = g_malloc(s.stored);
+    if (btrail_pread_all(f->fd, stored, s.stored, payload + s.offset)) {
+        return BTRAIL_RAN_UNKNOWN;
+    }
+    if (s.stored == s.len) {
+        return btrail_footprint_ran(stored, s.len, addresses, n);
+    }
+    section = g_malloc(s.len);
+    return ZSTD_decompress(section, s.len, stored, s.stored) == s.len ?
+               btrail_footprint_ran(section, s.len, addresses, n) :
+               BTRAIL_RAN_UNKNOWN;
 }
 
 int btrail_file_read_sideband(const struct btrail_file *f,

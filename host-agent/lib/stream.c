@@ -107,7 +107,8 @@ static int need_block(struct btrail_stream *s)
     if (!s->block) {
         s->block = s->sink->get(s->sink);
         btrail_block_begin(s->block, s->vcpu, s->index, s->cr3, &s->time);
-        btrail_encoder_begin(s->encoder, s->block->streams);
+        btrail_encoder_begin(s->encoder, s->block->streams,
+                             &s->block->footprint);
         s->has_task = false;
     }
     return 0;
@@ -117,6 +118,9 @@ static int need_block(struct btrail_stream *s)
 static void put_event(struct btrail_stream *s, const struct btrail_event *e)
 {
     btrail_block_add_event(s->block, e);
+    if (e->type == BTRAIL_EVENT_GAP) {
+        btrail_encoder_gap(s->encoder);
+    }
     if (s->observer) {
         s->observer->event(s->observer->opaque, s->vcpu, e);
     }

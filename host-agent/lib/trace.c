@@ -36,6 +36,36 @@ btrail_trace_find_stream(const struct btrail_trace *t, unsigned vcpu)
     return btrail_find_stream(t->streams, vcpu, &place);
 }
 
+bool btrail_trace_last_ran(const struct btrail_trace *t, unsigned vcpu,
+                           const uint64_t *addresses, size_t n, uint64_t before,
+                           uint64_t *begin, uint64_t *end)
+{
+    const struct btrail_trace_stream *s = btrail_trace_find_stream(t, vcpu);
+    unsigned i = !s ? 0 :
+                      BTRAIL_UP_TO(s->chunks->data, s->chunks->len,
+                                   struct btrail_index_entry, first_index,
+                                   before - 1);
+
+    /* From the end of chunk i - 1 up to @before there is a hole, or nothing. */
+    for (*end = before; s && *end; *end = *begin) {
+        const struct btrail_index_entry *e = i ? btrail_entry(s->chunks,
+                                                              i - 1) :
+                                                 NULL;
+
+        *begin = e ? e->end_index : 0;
+        if (*begin < *end) {
+            return true;
+        }
+        *begin = MIN(e->first_index, *end);
+        i--;
+        if (*begin < *end &&
+            btrail_file_ran(btrail_trace_file(t, e->file), e, addresses, n)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 const struct btrail_trace_stream *
 btrail_trace_nth_stream(const struct btrail_trace *t, unsigned n)
 {

@@ -126,7 +126,7 @@ static void make_piece(struct btrail_encoder *encoder,
 
     e = state_at(raw, start, &cr3, &time);
     btrail_block_begin(block, 0, start, cr3, &time);
-    btrail_encoder_begin(encoder, block->streams);
+    btrail_encoder_begin(encoder, block->streams, &block->footprint);
     for (; e < raw->n_events && raw->events[e].index < end; e++) {
         struct btrail_event event = raw->events[e];
 

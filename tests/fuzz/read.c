@@ -9,10 +9,26 @@
 #include <unistd.h>
 
 #include "fuzz.h"
+#include "lib/internal/trace-files.h"
 #include "read.h"
 
 /* A short input can speak of many records. */
 #define MAX_BATCHES 2000
+
+/* Footprints: what may have run an address, from the end to the beginning */
+static void search(const struct btrail_trace *trace,
+                   const struct btrail_stream_info *info)
+{
+    const uint64_t addresses[] = { 0x1000, UINT64_C(0xffffffff81000000) };
+    uint64_t before = info->end_index, begin, end;
+    unsigned left = MAX_BATCHES;
+
+    while (left-- && btrail_trace_last_ran(trace, info->vcpu, addresses, 2,
+                                           before, &begin, &end)) {
+        fuzz_require(begin < end && end <= before);
+        before = begin;
+    }
+}
 
 struct fuzz_sum fuzz_read(const struct btrail_trace *trace)
 {
@@ -62,6 +78,7 @@ struct fuzz_sum fuzz_read(const struct btrail_trace *trace)
         sum.bad += btrail_cursor_bad_chunks(cursor);
         sum.end = sum.end * 31 + index;
         btrail_cursor_close(cursor);
+        search(trace, &info);
     }
     return sum;
 }

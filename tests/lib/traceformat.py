@@ -300,13 +300,16 @@ class Block:
                 self.last_time, self.n_records, self.n_events, self.cr3,
                 self.spaces)
 
-    def sections(self):
+    def sections(self, footprint=False):
+        """Those of records and events, or also the footprint, if there is one"""
         limits = [n * self.n_records
                   for n in (4, 4, 4, 4, 10, 10, 1, 2, 9, 1, 14)]
-        if self.codec == 2:
+        if self.codec in (2, 4):
             limits.append(11 * self.n_records)
         n = len(limits)
         limits.append(49 * self.n_events)
+        if self.codec > 2:
+            limits.append(5 + (1 << 15) * 20)
         at = self.table + 8 * len(limits)
         require(at <= len(self.payload), 'too short')
         require(sum(struct.unpack_from(f'<{2 * n}I', self.payload,
@@ -319,6 +322,8 @@ class Block:
             at += stored
             require(stored <= size <= limit and len(data) == stored,
                     'size of a section')
+            if i > n and not footprint:
+                continue
             if size != stored:
                 out = ctypes.create_string_buffer(size)
                 require(ZSTD.ZSTD_decompress(out, size, data, stored) == size,
@@ -335,7 +340,7 @@ class Block:
 
     def records(self, *sections):
         counts = None
-        if self.codec == 2:
+        if self.codec in (2, 4):
             *sections, counts = sections
         *sections, flags = sections
         changes = {}
@@ -359,7 +364,7 @@ class Block:
         ('record', index, host clock, CR3, from, to, flags)
         ('event', index, host clock, CR3, type, reason, data[0] to data[2])
         """
-        require(self.codec in (1, 2), 'codec')
+        require(self.codec in (1, 2, 3, 4), 'codec')
         *sections, events = self.sections()
         records = self.records(*sections)
         index, left, cr3 = self.first, self.n_records, self.cr3
@@ -402,6 +407,22 @@ class Block:
         require(self.spaces == (tuple(spaces) if len(spaces) <= 64 else None),
                 'address spaces')
         return items
+
+
+    def footprint(self):
+        """Flags, and runs of lines: the first and the last one"""
+        require(self.codec in (3, 4), 'codec')
+        *_, section = self.sections(True)
+        data = section.data
+        require(data[:4] == struct.pack('<I', crc32c(data[4:])),
+                'checksum of the footprint')
+        section = Section(data[4:])
+        flags, runs, end = section.varint(), [], 0
+        while not section.at_end():
+            first = end + section.varint()
+            end = first + section.varint() + 1
+            runs.append((first, end - 1))
+        return flags, runs
 
 
 def icount(flags, time):

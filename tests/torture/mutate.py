@@ -19,7 +19,6 @@ from traceformat import (
 
 SYMBOLS, CODE, PROCESSES, IMAGE, SYSCALLS = 2, 1, 3, 4, 5
 BYTES = 6, 7, 9                 # sections that are no sequences of varints
-EVENTS = -1                     # the last one
 
 EDGES = (0, 1, 2, 3, 4, 7, 8, 15, 16, 63, 64, 65, 127, 128, 255, 256, 1023,
          1024, 4095, 4096, 65535, 65536, (1 << 19) - 1, 1 << 19, 1 << 20,
@@ -135,8 +134,9 @@ class Block:
         spaces, at = get_spaces(payload, 88, self.head['n'])
         self.spaces = list(spaces or ())
         table = at
-        sections = 13 if self.head['codec'] == 2 else 12
+        sections = {1: 12, 2: 13, 3: 13, 4: 14}.get(self.head['codec'], 12)
         at += 8 * sections
+        self.events = sections - (2 if self.head['codec'] > 2 else 1)
         self.sections = []
         for i in range(sections):
             size, stored = struct.unpack_from('<II', payload, table + 8 * i)
@@ -149,12 +149,12 @@ class Block:
     def rows(self):
         """[distance, type, reason, index, data...] of each whole event"""
         n = self.head['events']
-        columns = varints(self.sections[EVENTS])
+        columns = varints(self.sections[self.events])
         whole = min(n, len(columns) - 6 * n)
         return [columns[i:7 * n:n] for i in range(whole)]
 
     def set_rows(self, rows):
-        self.sections[EVENTS] = b''.join(
+        self.sections[self.events] = b''.join(
             varint(row[i]) for i in range(7) for row in rows)
         self.head['events'] = len(rows)
 

@@ -34,7 +34,7 @@ static void make(struct btrail_buf *payload, struct btrail_record *r,
             << BTRAIL_RECORD_ICOUNT_SHIFT : 0 };
     }
     btrail_block_begin(block, 3, 100, 0x1000, &no_time);
-    btrail_encoder_begin(encoder, block->streams);
+    btrail_encoder_begin(encoder, block->streams, &block->footprint);
     btrail_block_add_event(block, &events[0]);
     btrail_block_add_event(block, &events[1]);
     btrail_encoder_records(encoder, r, 10);
@@ -96,8 +96,10 @@ static void test_round_trip(gconstpointer counts)
     make(&payload, r, counts);
     g_assert_true(btrail_block_header_get(payload.data, payload.len, &h));
     g_assert_cmpuint(h.vcpu, ==, 3);
-    g_assert_cmpuint(h.codec, ==, counts ? BTRAIL_CODEC_PATH_COUNTS :
-                     BTRAIL_CODEC_PATH);
+    g_assert_cmpuint(h.codec, ==,
+                     BTRAIL_BLOCK_FOOTPRINT + (counts ?
+                                                   BTRAIL_CODEC_PATH_COUNTS :
+                                                   BTRAIL_CODEC_PATH));
     g_assert_cmpuint(h.first_index, ==, 100);
     g_assert_cmpuint(h.end_index, ==, 180);
     g_assert_cmphex(h.cr3, ==, 0x1000);
@@ -232,7 +234,8 @@ static void test_hostile(gconstpointer counts)
     seal(payload.data);
     g_assert_cmpint(load(payload.data, payload.len), ==, 0);
 
-    btrail_put32(payload.data + 4, BTRAIL_CODEC_PATH_COUNTS + 1);
+    btrail_put32(payload.data + 4,
+                 BTRAIL_BLOCK_FOOTPRINT + BTRAIL_CODEC_PATH_COUNTS + 1);
     seal(payload.data);
     g_assert_cmpint(load(payload.data, payload.len), ==,
                     -BTRAIL_ERR_VERSION);

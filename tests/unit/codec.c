@@ -26,7 +26,7 @@ static void encode(struct streams *s, const struct btrail_record *r, size_t n,
     struct btrail_encoder *enc = btrail_encoder_new();
 
     memset(s, 0, sizeof(*s));
-    btrail_encoder_begin(enc, s->buf);
+    btrail_encoder_begin(enc, s->buf, NULL);
     while (n) {
         size_t k = MIN(n, step);
 
@@ -255,7 +255,7 @@ static void test_room(void)
     uint64_t n = 0, bytes = 0;
     unsigned i;
 
-    btrail_encoder_begin(enc, s.buf);
+    btrail_encoder_begin(enc, s.buf, NULL);
     while (btrail_encoder_room(enc) >= G_N_ELEMENTS(r)) {
         for (i = 0; i < G_N_ELEMENTS(r); i++) {
             r[i].from = n * 32;
@@ -268,7 +268,7 @@ static void test_room(void)
     free_streams(&s);
 
     memset(&s, 0, sizeof(s));
-    btrail_encoder_begin(enc, s.buf);
+    btrail_encoder_begin(enc, s.buf, NULL);
     for (n = 0; btrail_encoder_room(enc); n++) {
         r[0] = (struct btrail_record) { random64(), random64(), random64() };
         btrail_encoder_records(enc, r, 1);
@@ -283,7 +283,7 @@ static void test_room(void)
 
     memset(&s, 0, sizeof(s));
     memset(r, 0, sizeof(r));
-    btrail_encoder_begin(enc, s.buf);
+    btrail_encoder_begin(enc, s.buf, NULL);
     for (n = 0; btrail_encoder_room(enc) >= G_N_ELEMENTS(r);
          n += G_N_ELEMENTS(r)) {
         btrail_encoder_records(enc, r, G_N_ELEMENTS(r));

@@ -13,9 +13,12 @@
 #include "lib/internal/bytes.h"
 #include "lib/internal/codec.h"
 #include "lib/internal/cr3set.h"
+#include "lib/internal/footprint.h"
 
 #define BTRAIL_BLOCK_MAX_RECORDS    BTRAIL_CODEC_MAX_RECORDS
 #define BTRAIL_BLOCK_MAX_EVENTS     (1u << 16)
+
+#define BTRAIL_BLOCK_FOOTPRINT 2
 
 /* Without the list of address spaces */
 #define BTRAIL_BLOCK_HEADER_SIZE    88
@@ -25,7 +28,7 @@
 /**
  * struct btrail_block_header - what is known without decoding
  * @vcpu:        whose stream
- * @codec:       BTRAIL_CODEC_*
+ * @codec:       BTRAIL_CODEC_*, and BTRAIL_BLOCK_FOOTPRINT more if it has one
  * @first_index: index before the first event and record
  * @end_index:   index after the last event and record
  * @cr3:         in force before the first event and record
@@ -75,6 +78,7 @@ static inline void btrail_event_apply(const struct btrail_event *e,
 /**
  * struct btrail_block - a block that is being written
  * @streams, @events: before compression; @all has both
+ * @footprint:  of the code that ran
  * @cr3_now:    CR3 in force at its end
  * @time_now:   the last TIME event
  * @event_gap:  records since the last event
@@ -89,6 +93,7 @@ struct btrail_block {
         struct btrail_buf all[BTRAIL_CODEC_STREAMS +
                               BTRAIL_BLOCK_EVENT_COLUMNS];
     };
+    struct btrail_footprint footprint;
     uint64_t cr3_now;
     struct btrail_time time_now;
     uint32_t event_gap;
@@ -102,7 +107,8 @@ void btrail_block_begin(struct btrail_block *block, unsigned vcpu,
                         uint64_t index, uint64_t cr3,
                         const struct btrail_time *time);
 
-/* Adds @n records, which the caller has encoded into block->streams. */
+/* Adds @n records, which the caller has encoded into block->streams, with
+ * block->footprint. */
 void btrail_block_add_records(struct btrail_block *block, size_t n);
 
 /*
@@ -141,17 +147,18 @@ void btrail_packer_pack(struct btrail_packer *packer,
 /* Of one entry in the table of sections, which is behind the header */
 #define BTRAIL_BLOCK_ENTRY_SIZE 8
 
-/* The most sections that there can be: those of the codec, and the events */
-#define BTRAIL_BLOCK_SECTIONS   (BTRAIL_CODEC_STREAMS + 1)
+/* The most sections that there can be: of the codec, of events, and one more */
+#define BTRAIL_BLOCK_SECTIONS (BTRAIL_CODEC_STREAMS + 2)
 
-/* The least bytes of a payload: without counts, there is no section for them */
-#define BTRAIL_BLOCK_MIN    (BTRAIL_BLOCK_HEADER_SIZE + \
-                             (BTRAIL_BLOCK_SECTIONS - 1) * \
-                             BTRAIL_BLOCK_ENTRY_SIZE)
+/* The least bytes of a payload: it can lack those of counts and the footprint */
+#define BTRAIL_BLOCK_MIN        \
+    (BTRAIL_BLOCK_HEADER_SIZE + \
+     (BTRAIL_BLOCK_SECTIONS - 2) * BTRAIL_BLOCK_ENTRY_SIZE)
 
-/* The first bytes of a payload, which have the whole header */
-#define BTRAIL_BLOCK_START  (BTRAIL_BLOCK_MIN + \
-                             BTRAIL_CR3SET_MAX * BTRAIL_BLOCK_ROOT_SIZE)
+/* The first bytes of a payload, which have the header and the table */
+#define BTRAIL_BLOCK_START                            \
+    (BTRAIL_BLOCK_MIN + 2 * BTRAIL_BLOCK_ENTRY_SIZE + \
+     BTRAIL_CR3SET_MAX * BTRAIL_BLOCK_ROOT_SIZE)
 
 /* The most bytes that the payload of a sound block can have */
 uint64_t btrail_block_max(uint32_t records, uint32_t events);
@@ -162,6 +169,29 @@ uint64_t btrail_block_max(uint32_t records, uint32_t events);
  */
 bool btrail_block_header_get(const uint8_t *payload, size_t len,
                              struct btrail_block_header *header);
+
+/**
+ * struct btrail_block_section - a section in a payload
+ * @offset: from the payload's first byte
+ * @stored: its bytes there
+ * @len:    its bytes once it is decompressed
+ */
+struct btrail_block_section {
+    uint64_t offset;
+    uint32_t stored;
+    uint32_t len;
+};
+
+/*
+ * Finds the footprint, by the first bytes of a payload.  False if there is none,
+ * or the table is damaged.
+ */
+bool btrail_block_find_footprint(const uint8_t *payload, size_t len,
+                                 const struct btrail_block_header *header,
+                                 struct btrail_block_section *section);
+
+/* Does the reader know its codec? */
+bool btrail_block_known(const struct btrail_block_header *header);
 
 /**
  * struct btrail_placed_event - an event and where it is

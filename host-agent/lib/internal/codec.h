@@ -16,6 +16,7 @@
 
 #include "backtrail/transport.h"
 #include "lib/internal/bytes.h"
+#include "lib/internal/footprint.h"
 
 #define BTRAIL_CODEC_PATH           1
 #define BTRAIL_CODEC_PATH_COUNTS    2   /* with instruction counts */
@@ -68,12 +69,18 @@ void btrail_encoder_free(struct btrail_encoder *enc);
 
 /**
  * btrail_encoder_begin - start from scratch
- * @out: BTRAIL_CODEC_STREAMS buffers, which must outlive the use
+ * @out:       BTRAIL_CODEC_STREAMS buffers, which must outlive the use
+ * @footprint: begun, outlives the use, too; NULL if it is not wanted
  *
  * Records have instruction counts if the first one has.  Only then there is
- * anything in the last buffer.
+ * anything in the last buffer.  The first record continues where the last one
+ * before this call went to.
  */
-void btrail_encoder_begin(struct btrail_encoder *enc, struct btrail_buf *out);
+void btrail_encoder_begin(struct btrail_encoder *enc, struct btrail_buf *out,
+                          struct btrail_footprint *footprint);
+
+/* Records are missing before the next one. */
+void btrail_encoder_gap(struct btrail_encoder *enc);
 
 /**
  * btrail_encoder_room - how many records can be added before a limit is reached

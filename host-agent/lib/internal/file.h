@@ -89,6 +89,14 @@ int btrail_file_load_chunk(const struct btrail_file *file,
                            struct btrail_block_header *header);
 
 /*
+ * What a DATA chunk may have run of @n addresses, by its footprint alone.  A chunk
+ * that is damaged, or has none, may have run anything.
+ */
+enum btrail_ran btrail_file_ran(const struct btrail_file *file,
+                                const struct btrail_index_entry *entry,
+                                const uint64_t *addresses, size_t n);
+
+/*
  * Reads a SIDEBAND chunk.  @info gets its description, @data its content, to be
  * freed with free(), and @payload, to be freed with g_free(), the chunk's own
  * bytes; either can be NULL.  Errors: IO, CORRUPT, MEMORY.

@@ -29,6 +29,16 @@ int btrail_trace_pick_streams(const struct btrail_trace *trace,
 const struct btrail_file *btrail_trace_file(const struct btrail_trace *trace,
                                             unsigned n);
 
+/*
+ * The last piece of a stream before record @before that may have run one of @n
+ * addresses: records [*@begin, *@end) of a chunk, or a hole.  False if there is
+ * none, or no such stream.  What runs is a block that ends with a record, so the
+ * one of the first record of the piece begins with the record before it.
+ */
+bool btrail_trace_last_ran(const struct btrail_trace *trace, unsigned vcpu,
+                           const uint64_t *addresses, size_t n, uint64_t before,
+                           uint64_t *begin, uint64_t *end);
+
 /* The SIDEBAND chunks of all files: of struct btrail_index_entry */
 const GArray *btrail_trace_sidebands(const struct btrail_trace *trace);
 

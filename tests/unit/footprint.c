@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Which chunks may have run an instruction, compared with a search through all
+ * records
+ */
+
+#include <string.h>
+
+#include "lib/internal/crc32c.h"
+#include "lib/internal/footprint.h"
+#include "lib/internal/trace-files.h"
+#include "trace-samples.h"
+
+#define SLAB    500u
+#define SLABS   40u
+#define N       (SLAB * SLABS)
+#define BASE    UINT64_C(0xffffffff81000000)
+/* Each chunk of the trace runs code of its own, and some that all run. */
+#define AREA    4096u
+
+static struct btrail_record records[N];
+
+static void make_records(void)
+{
+    uint64_t to = BASE;
+
+    for (unsigned i = 0; i < N; i++) {
+        unsigned area = g_test_rand_int_range(0, 10) ? 1 + i / SLAB : 0;
+
+        records[i].from = to + g_test_rand_int_range(0, 200);
+        to = BASE + area * AREA + g_test_rand_int_range(0, AREA - 256);
+        records[i].to = to;
+        records[i].flags = (i + UINT64_C(1)) << BTRAIL_RECORD_ICOUNT_SHIFT;
+    }
+}
+
+static char *write_trace(unsigned lost)
+{
+    char *path = sample_path();
+    struct btrail_writer *w;
+
+    g_assert_cmpint(btrail_writer_open(&w, path, BTRAIL_WRITER_REPLACE), ==,
+                    0);
+    for (unsigned i = 0; i < SLABS; i++) {
+        struct btrail_event events[2] = { { 0 } };
+        struct btrail_slab slab = {
+            .first_index = i * SLAB + (i < SLABS / 2 ? 0 : lost),
+            .records = &records[i * SLAB],
+            .n_records = SLAB, .events = events,
+        };
+
+        if (lost && i == SLABS / 2) {
+            events[slab.n_events++] = (struct btrail_event) {
+                .index = slab.first_index, .type = BTRAIL_EVENT_GAP,
+                .reason = BTRAIL_GAP_OVERFLOW, .data = { lost },
+            };
+        }
+        events[slab.n_events++] = (struct btrail_event) {
+            .index = slab.first_index,
+            .type = BTRAIL_EVENT_TIME,
+            .data = { i + 1, i, i * SLAB + 1 },
+        };
+        g_assert_cmpint(btrail_writer_append(w, 0, &slab), ==, 0);
+        g_assert_cmpint(btrail_writer_flush(w), ==, 0);
+    }
+    g_assert_cmpint(btrail_writer_close(w), ==, 0);
+    return path;
+}
+
+/* Is there a block with the address that ends with one of these records? */
+static bool ran(uint64_t address, uint64_t begin, uint64_t end)
+{
+    for (uint64_t i = MAX(begin, 1); i < end; i++) {
+        if (records[i - 1].to <= address && address <= records[i].from) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Chunks without the address are left out, and no others. */
+static unsigned check_chunks(const struct btrail_trace *trace, uint64_t address)
+{
+    uint64_t before = N, begin, end;
+    unsigned chunks = 0;
+
+    while (btrail_trace_last_ran(trace, 0, &address, 1, before, &begin, &end)) {
+        g_assert_cmpuint(begin, <, end);
+        g_assert_cmpuint(end, <=, before);
+        g_assert_cmpuint(begin % SLAB, ==, 0);
+        g_assert_false(ran(address, end, before));
+        before = begin;
+        chunks++;
+    }
+    g_assert_false(ran(address, 0, before));
+    return chunks;
+}
+
+static void test_chunks(void)
+{
+    g_autofree char *path = write_trace(0);
+    struct btrail_trace *trace;
+    unsigned chunks = 0, found = 0;
+
+    g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
+    for (unsigned i = 0; i < 200; i++) {
+        uint64_t address = BASE + AREA + g_test_rand_int_range(0, SLABS * AREA);
+
+        chunks += check_chunks(trace, address);
+        found += ran(address, 0, N);
+    }
+    /* One chunk, or two since a block may reach into the next one's code */
+    g_assert_cmpuint(chunks, <, 3 * 200);
+    g_assert_cmpuint(found, >, 100);
+    g_assert_cmpuint(check_chunks(trace, BASE + 2000), >, SLABS / 2);
+    g_assert_cmpuint(check_chunks(trace, BASE - AREA), ==, 0);
+    btrail_trace_close(trace);
+    sample_remove(g_steal_pointer(&path));
+}
+
+/* What a trace does not say may be anything. */
+static void test_gap(void)
+{
+    const unsigned lost = 3 * SLAB;
+    g_autofree char *path = write_trace(lost);
+    const uint64_t address = BASE - AREA;
+    struct btrail_trace *trace;
+    uint64_t begin, end;
+
+    g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
+    g_assert_true(
+        btrail_trace_last_ran(trace, 0, &address, 1, N + lost, &begin, &end));
+    g_assert_cmpuint(begin, <=, N / 2 + lost);
+    g_assert_cmpuint(end, >, N / 2 + lost);
+    g_assert_false(
+        btrail_trace_last_ran(trace, 0, &address, 1, N / 2, &begin, &end));
+    /* A hole that no chunk covers, at the end */
+    g_assert_true(btrail_trace_last_ran(trace, 0, &address, 1, N + 2 * lost,
+                                        &begin, &end));
+    g_assert_cmpuint(begin, ==, N + lost);
+    g_assert_cmpuint(end, ==, N + 2 * lost);
+    g_assert_false(
+        btrail_trace_last_ran(trace, 1, &address, 1, N, &begin, &end));
+    btrail_trace_close(trace);
+    sample_remove(g_steal_pointer(&path));
+}
+
+/* Sections by themselves */
+
+static void add(struct btrail_footprint *l, uint64_t first, unsigned more)
+{
+    btrail_footprint_add(l, first << BTRAIL_FOOTPRINT_SHIFT | more);
+}
+
+static enum btrail_ran asked(const struct btrail_buf *section, uint64_t line)
+{
+    const uint64_t address = line << BTRAIL_FOOTPRINT_SHIFT | 63;
+
+    return btrail_footprint_ran(section->data, section->len, &address, 1);
+}
+
+static void test_runs(void)
+{
+    const uint64_t last = UINT64_MAX >> BTRAIL_FOOTPRINT_SHIFT;
+    struct btrail_footprint l = { 0 };
+    struct btrail_buf section = { 0 };
+
+    btrail_footprint_begin(&l);
+    add(&l, last - 1, 1);
+    add(&l, 7, 63);
+    add(&l, 5, 1);
+    add(&l, 0, 0);
+    add(&l, 7, 2);
+    btrail_footprint_pack(&l, &section);
+    /* A checksum, flags and three runs, of which the last is far away */
+    g_assert_cmpuint(section.len, ==, 4 + 1 + 2 + 2 + 9 + 1);
+    for (uint64_t i = 0; i < 100; i++) {
+        g_assert_cmpint(asked(&section, i), ==,
+                        !i || (5 <= i && i <= 70) ? BTRAIL_RAN_PERHAPS :
+                                                    BTRAIL_RAN_NONE);
+    }
+    g_assert_cmpint(asked(&section, last - 2), ==, BTRAIL_RAN_NONE);
+    g_assert_cmpint(asked(&section, last), ==, BTRAIL_RAN_PERHAPS);
+
+    btrail_footprint_begin(&l);
+    btrail_footprint_pack(&l, &section);
+    g_assert_cmpint(asked(&section, 0), ==, BTRAIL_RAN_NONE);
+    l.gap = true;
+    btrail_footprint_pack(&l, &section);
+    g_assert_cmpint(asked(&section, 0), ==, BTRAIL_RAN_UNKNOWN);
+    btrail_footprint_free(&l);
+    btrail_buf_free(&section);
+}
+
+/* The same piece counts once; of too many, none is kept. */
+static void test_many(void)
+{
+    struct btrail_footprint l = { 0 };
+    struct btrail_buf section = { 0 };
+
+    btrail_footprint_begin(&l);
+    for (unsigned i = 0; i < 10 * BTRAIL_FOOTPRINT_PIECES; i++) {
+        add(&l, i * UINT64_C(0x123456789) % (BTRAIL_FOOTPRINT_PIECES / 2) * 2,
+            0);
+    }
+    btrail_footprint_pack(&l, &section);
+    g_assert_cmpuint(section.len, <=, BTRAIL_FOOTPRINT_MAX_SIZE);
+    g_assert_cmpint(asked(&section, 100), ==, BTRAIL_RAN_PERHAPS);
+    g_assert_cmpint(asked(&section, 101), ==, BTRAIL_RAN_NONE);
+
+    btrail_footprint_begin(&l);
+    for (unsigned i = 0; i < 2 * BTRAIL_FOOTPRINT_PIECES; i++) {
+        add(&l, 2 * i, 0);
+    }
+    btrail_footprint_pack(&l, &section);
+    g_assert_cmpuint(section.len, ==, 4 + 1);
+    g_assert_cmpint(asked(&section, 101), ==, BTRAIL_RAN_UNKNOWN);
+    btrail_footprint_free(&l);
+    btrail_buf_free(&section);
+}
+
+static void seal(struct btrail_buf *section)
+{
+    btrail_put32(section->data,
+                 btrail_crc32c(0, section->data + 4, section->len - 4));
+}
+
+static void test_damaged(void)
+{
+    struct btrail_footprint l = { 0 };
+    struct btrail_buf section = { 0 };
+    uint8_t overflow[4 + 1 + 2 * BTRAIL_VARINT_MAX + 1] = { 0 };
+    struct btrail_buf far = { overflow, sizeof(overflow), 0 };
+
+    btrail_footprint_begin(&l);
+    add(&l, 1000, 0);
+    btrail_footprint_pack(&l, &section);
+    for (size_t i = 0; i < section.len; i++) {
+        const uint64_t address = 0;
+
+        g_assert_cmpint(btrail_footprint_ran(section.data, i, &address, 1), ==,
+                        BTRAIL_RAN_UNKNOWN);
+        section.data[i] ^= 1;
+        g_assert_cmpint(asked(&section, 0), ==, BTRAIL_RAN_UNKNOWN);
+        section.data[i] ^= 1;
+    }
+    /* A number that is cut off */
+    section.data[section.len - 1] |= 0x80;
+    seal(&section);
+    g_assert_cmpint(asked(&section, 0), ==, BTRAIL_RAN_UNKNOWN);
+    /* Runs that go beyond the last address */
+    *btrail_put_varint(btrail_put_varint(overflow + 5, UINT64_MAX), 1) = 0;
+    seal(&far);
+    g_assert_cmpint(asked(&far, 0), ==, BTRAIL_RAN_UNKNOWN);
+    btrail_footprint_free(&l);
+    btrail_buf_free(&section);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    make_records();
+    g_test_add_func("/chunks", test_chunks);
+    g_test_add_func("/gap", test_gap);
+    g_test_add_func("/runs", test_runs);
+    g_test_add_func("/many", test_many);
+    g_test_add_func("/damaged", test_damaged);
+    return g_test_run();
+}
