@@ -252,7 +252,8 @@ GArray *rr_trace(struct rr_options *o, uint64_t until, const char *path,
     GArray *prints = NULL;
 
     if (until == UINT64_MAX && !has_checkpoints(o)) {
-        options.checkpoints = rr_memory(o) / 2;
+        /* Those that are saved; a session with gdb takes some more. */
+        options.checkpoints = rr_memory(o) / 4 * 3;
     }
     tracer_run(&options, until, path, &result, &error);
     prints = result.prints;
