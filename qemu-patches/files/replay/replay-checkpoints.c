@@ -89,6 +89,8 @@ struct ReplayCheckpoints {
     /* Host time that the guest has run since, but for the current run */
     int64_t ran_ns;
     int64_t runs_since;
+    /* So near to each other are those that merging has left, at least. */
+    int64_t nearest_ns;
     uint64_t merged;
     bool full;
     /* Intervals that the way back has left out, and those that it has not */
@@ -365,6 +367,7 @@ static void forget_all(ReplayCheckpoints *s)
     s->disks = page_versions_new(REPLAY_DISK_PAGE);
     replay_disks_start(s->disks);
     s->states_size = 0;
+    s->nearest_ns = 0;
     s->last = NULL;
 }
 
@@ -410,6 +413,7 @@ static bool merge_one(ReplayCheckpoints *s)
     g_ptr_array_remove_index(s->list, best);
     s->states_size -= checkpoint_size(c);
     checkpoint_free(c);
+    s->nearest_ns = MAX(s->nearest_ns, shortest / 2);
     s->merged++;
     return true;
 }
@@ -590,6 +594,7 @@ static void timer_fired(void *opaque)
 {
     ReplayCheckpoints *s = opaque;
     int64_t next = s->interval_ms;
+    bool at_end;
     guint i;
 
     if (!runstate_is_running() || replay_mode != REPLAY_MODE_PLAY) {
@@ -601,6 +606,11 @@ static void timer_fired(void *opaque)
         forget_all(s);
     }
     i = until(s, replay_get_current_icount());
+    at_end = i == s->list->len;
+    if (at_end) {
+        /* What is nearer than those that are there would be merged soon. */
+        next = MAX(next, s->nearest_ns / SCALE_MS);
+    }
     if (!s->list->len) {
         take_first(s);
     } else if (i && wanted(s, i)) {
