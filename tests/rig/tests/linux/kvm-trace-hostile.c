@@ -229,6 +229,11 @@ static void fight(unsigned way, struct trace *good)
     trace_set_buffer(&bad, 500, 400);
     trace_start(&bad);
     CHECK(pthread_create(&thread, NULL, run_bad, NULL) == 0);
+    /* On one CPU, all of the fight can be over before the thread begins. */
+    while (!runs) {
+        pthread_kill(thread, SIGUSR1);
+        usleep(1000);
+    }
     for (unsigned i = 0; i < 200 || (i < 2000 && ways[way].off &&
                                      !offs[ways[way].off]); i++) {
         ways[way].act();
