@@ -594,7 +594,6 @@ static void timer_fired(void *opaque)
 {
     ReplayCheckpoints *s = opaque;
     int64_t next = s->interval_ms;
-    bool at_end;
     guint i;
 
     if (!runstate_is_running() || replay_mode != REPLAY_MODE_PLAY) {
@@ -606,8 +605,7 @@ static void timer_fired(void *opaque)
         forget_all(s);
     }
     i = until(s, replay_get_current_icount());
-    at_end = i == s->list->len;
-    if (at_end) {
+    if (i == s->list->len) {
         /* What is nearer than those that are there would be merged soon. */
         next = MAX(next, s->nearest_ns / SCALE_MS);
     }
