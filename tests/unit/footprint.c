@@ -36,34 +36,17 @@ static void make_records(void)
 
 static char *write_trace(unsigned lost)
 {
+    const struct sample_slabs slabs = {
+        .records = records,
+        .n_records = SLAB,
+        .n = SLABS,
+        .lost = lost,
+        .counted = true,
+        .in_chunk = 1,
+    };
     char *path = sample_path();
-    struct btrail_writer *w;
 
-    g_assert_cmpint(btrail_writer_open(&w, path, BTRAIL_WRITER_REPLACE), ==,
-                    0);
-    for (unsigned i = 0; i < SLABS; i++) {
-        struct btrail_event events[2] = { { 0 } };
-        struct btrail_slab slab = {
-            .first_index = i * SLAB + (i < SLABS / 2 ? 0 : lost),
-            .records = &records[i * SLAB],
-            .n_records = SLAB, .events = events,
-        };
-
-        if (lost && i == SLABS / 2) {
-            events[slab.n_events++] = (struct btrail_event) {
-                .index = slab.first_index, .type = BTRAIL_EVENT_GAP,
-                .reason = BTRAIL_GAP_OVERFLOW, .data = { lost },
-            };
-        }
-        events[slab.n_events++] = (struct btrail_event) {
-            .index = slab.first_index,
-            .type = BTRAIL_EVENT_TIME,
-            .data = { i + 1, i, i * SLAB + 1 },
-        };
-        g_assert_cmpint(btrail_writer_append(w, 0, &slab), ==, 0);
-        g_assert_cmpint(btrail_writer_flush(w), ==, 0);
-    }
-    g_assert_cmpint(btrail_writer_close(w), ==, 0);
+    sample_write_slabs(path, &slabs);
     return path;
 }
 

@@ -169,6 +169,40 @@ static void check_records(const struct btrail_batch *b, unsigned vcpu)
     }
 }
 
+void sample_write_slabs(const char *path, const struct sample_slabs *s)
+{
+    struct btrail_writer *w;
+
+    g_assert_cmpint(btrail_writer_open(&w, path, BTRAIL_WRITER_REPLACE), ==,
+                    0);
+    for (unsigned i = 0; i < s->n; i++) {
+        struct btrail_event events[2] = { { 0 } };
+        struct btrail_slab slab = {
+            .first_index = i * s->n_records + (i < s->n / 2 ? 0 : s->lost),
+            .records = &s->records[i * s->n_records],
+            .n_records = s->n_records, .events = events,
+        };
+
+        if (s->lost && i == s->n / 2) {
+            events[slab.n_events++] = (struct btrail_event) {
+                .index = slab.first_index, .type = BTRAIL_EVENT_GAP,
+                .reason = BTRAIL_GAP_OVERFLOW, .data = { s->lost },
+            };
+        }
+        events[slab.n_events++] = (struct btrail_event) {
+            .index = slab.first_index, .type = BTRAIL_EVENT_TIME,
+            .data = { i + 1, i, s->counted ?
+                      slab.records->flags >> BTRAIL_RECORD_ICOUNT_SHIFT :
+                      BTRAIL_NO_ICOUNT },
+        };
+        g_assert_cmpint(btrail_writer_append(w, 0, &slab), ==, 0);
+        if (i % s->in_chunk == s->in_chunk - 1) {
+            g_assert_cmpint(btrail_writer_flush(w), ==, 0);
+        }
+    }
+    g_assert_cmpint(btrail_writer_close(w), ==, 0);
+}
+
 bool sample_walk(struct btrail_trace *trace, unsigned vcpu, sample_seen *seen,
                  void *opaque, struct sample_end *end)
 {

@@ -42,6 +42,26 @@ void sample_write_sideband(const char *path, unsigned chunks,
 void sample_sideband(unsigned i, struct btrail_sideband_info *info,
                      uint8_t *bytes);
 
+/**
+ * struct sample_slabs - records of one vCPU
+ * @records:   of all slabs, with instruction counts
+ * @n_records: of each slab
+ * @n:         how many slabs
+ * @lost:      records that are missing in the middle
+ * @counted:   TIME events, one for each slab, have the count, too
+ * @in_chunk:  how many slabs make a chunk
+ */
+struct sample_slabs {
+    struct btrail_record *records;
+    unsigned n_records;
+    unsigned n;
+    unsigned lost;
+    bool counted;
+    unsigned in_chunk;
+};
+
+void sample_write_slabs(const char *path, const struct sample_slabs *s);
+
 #define SAMPLE_CHUNK_RECORDS    20
 #define SAMPLE_LOST             7
 
