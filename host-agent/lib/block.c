@@ -149,7 +149,10 @@ bool btrail_block_header_get(const uint8_t *p, size_t len,
 
 struct btrail_block *btrail_block_new(void)
 {
-    return g_new0(struct btrail_block, 1);
+    struct btrail_block *block = g_new0(struct btrail_block, 1);
+
+    btrail_footprint_begin(&block->footprint);
+    return block;
 }
 
 void btrail_block_free(struct btrail_block *block)
@@ -179,7 +182,7 @@ static size_t total(const struct btrail_buf *bufs, unsigned n)
 size_t btrail_block_size(const struct btrail_block *block)
 {
     return total(block->all, G_N_ELEMENTS(block->all)) +
-           block->footprint.n * sizeof(*block->footprint.pieces);
+           btrail_footprint_size(&block->footprint);
 }
 
 size_t btrail_block_room(const struct btrail_block *block)
@@ -209,8 +212,7 @@ void btrail_block_trim(struct btrail_block *block)
     for (i = 0; i < G_N_ELEMENTS(block->all); i++) {
         trim(&block->all[i]);
     }
-    if (block->footprint.cap * sizeof(*block->footprint.pieces) >
-        USUAL_BYTES / 4) {
+    if (btrail_footprint_size(&block->footprint) > USUAL_BYTES / 4) {
         btrail_footprint_free(&block->footprint);
     }
 }

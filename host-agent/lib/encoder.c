@@ -179,8 +179,7 @@ static void encode_target(struct path_model *m, struct output *out,
 static void add_piece(struct btrail_encoder *enc, uint64_t line, unsigned more)
 {
     uint64_t piece = line << BTRAIL_FOOTPRINT_SHIFT | more;
-    uint64_t *last =
-        &enc->pieces[piece * UINT64_C(0x9E3779B97F4A7C15) >> (64 - PIECES_LOG)];
+    uint64_t *last = &enc->pieces[piece * HASH_0 >> (64 - PIECES_LOG)];
 
     if (*last != piece) {
         *last = piece;

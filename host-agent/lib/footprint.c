@@ -3,10 +3,9 @@
  * Footprint: see footprint.h
  */
 
-#include <stdlib.h>
-
 #include "lib/internal/crc32c.h"
 #include "lib/internal/footprint.h"
+#include "util/sort.h"
 
 #define CRC_SIZE  4
 #define LAST_LINE (UINT64_MAX >> BTRAIL_FOOTPRINT_SHIFT)
@@ -18,67 +17,50 @@
 
 void btrail_footprint_begin(struct btrail_footprint *f)
 {
-    f->n = 0;
+    if (!f->pieces) {
+        f->pieces = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+    }
+    g_array_set_size(f->pieces, 0);
     f->any = false;
     f->gap = false;
 }
 
 void btrail_footprint_free(struct btrail_footprint *f)
 {
-    g_clear_pointer(&f->pieces, g_free);
-    f->n = f->cap = 0;
+    g_clear_pointer(&f->pieces, g_array_unref);
 }
 
-static int compare(const void *a, const void *b)
+size_t btrail_footprint_size(const struct btrail_footprint *f)
 {
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-    return x < y ? -1 : x > y;
-}
-
-/* Sorts pieces, and leaves out those that are there twice; how many are left. */
-static unsigned sort(uint64_t *pieces, unsigned n)
-{
-    unsigned i, left = 0;
-
-    if (n) {
-        qsort(pieces, n, sizeof(*pieces), compare);
-    }
-    for (i = 0; i < n; i++) {
-        if (!left || pieces[left - 1] != pieces[i]) {
-            pieces[left++] = pieces[i];
-        }
-    }
-    return left;
+    return f->pieces ? f->pieces->len * sizeof(uint64_t) : 0;
 }
 
 void btrail_footprint_add(struct btrail_footprint *f, uint64_t piece)
 {
-    if (f->n == BTRAIL_FOOTPRINT_PIECES) {
-        f->n = sort(f->pieces, f->n);
-        if (f->n > BTRAIL_FOOTPRINT_PIECES / 2) {
+    if (f->pieces->len == BTRAIL_FOOTPRINT_PIECES) {
+        btrail_sort_u64(f->pieces);
+        if (f->pieces->len > BTRAIL_FOOTPRINT_PIECES / 2) {
             f->any = true;
-            f->n = 0;
+            g_array_set_size(f->pieces, 0);
         }
     }
-    if (f->n == f->cap) {
-        f->cap = MIN(MAX(1024, f->cap * 2), BTRAIL_FOOTPRINT_PIECES);
-        f->pieces = g_renew(uint64_t, f->pieces, f->cap);
-    }
-    f->pieces[f->n++] = piece;
+    g_array_append_val(f->pieces, piece);
 }
 
 /* Lines that follow each other are one run. */
-static void put_runs(const uint64_t *pieces, unsigned n, struct btrail_buf *out)
+static void put_runs(const GArray *sorted, struct btrail_buf *out)
 {
+    const uint64_t *pieces = (const uint64_t *)sorted->data;
     uint64_t end = 0;
     unsigned i = 0;
 
-    while (i < n) {
+    while (i < sorted->len) {
         uint64_t first = pieces[i] >> BTRAIL_FOOTPRINT_SHIFT;
         uint64_t last = first;
 
-        for (; i < n && pieces[i] >> BTRAIL_FOOTPRINT_SHIFT <= last + 1; i++) {
+        for (;
+             i < sorted->len && pieces[i] >> BTRAIL_FOOTPRINT_SHIFT <= last + 1;
+             i++) {
             last = MAX(last, (pieces[i] >> BTRAIL_FOOTPRINT_SHIFT) +
                                  (pieces[i] & MORE_MASK));
         }
@@ -92,21 +74,17 @@ void btrail_footprint_pack(const struct btrail_footprint *f,
                            struct btrail_buf *section)
 {
     static const uint8_t none[CRC_SIZE];
-    g_autofree uint64_t *pieces = g_new(uint64_t, f->n);
-    bool any = f->any;
-    unsigned n;
+    g_autoptr(GArray) sorted = g_array_copy(f->pieces);
+    bool any;
 
-    if (f->n) {
-        memcpy(pieces, f->pieces, f->n * sizeof(*pieces));
-    }
-    n = sort(pieces, f->n);
-    any |= n > BTRAIL_FOOTPRINT_PIECES / 2;
+    btrail_sort_u64(sorted);
+    any = f->any || sorted->len > BTRAIL_FOOTPRINT_PIECES / 2;
     section->len = 0;
     btrail_buf_append(section, none, CRC_SIZE);
     btrail_buf_append_varint(section,
                              (f->gap ? HAS_GAP : 0) | (any ? HAS_ANY : 0));
     if (!any) {
-        put_runs(pieces, n, section);
+        put_runs(sorted, section);
     }
     btrail_put32(section->data, btrail_crc32c(0, section->data + CRC_SIZE,
                                               section->len - CRC_SIZE));

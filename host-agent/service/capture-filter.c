@@ -36,7 +36,7 @@ JsonObject *btrail_capture_filter(struct btrail_command *const *commands,
         }
     }
     btrail_sort_vcpus(vcpus);
-    btrail_sort_cr3(cr3s);
+    btrail_sort_u64(cr3s);
     if (!all_vcpus) {
         array = json_array_new();
         for (unsigned i = 0; i < vcpus->len; i++) {

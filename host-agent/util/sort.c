@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Sorting arrays, and removing duplicates: see sort.h
  */
@@ -14,7 +14,7 @@ static gint compare_vcpus(gconstpointer a, gconstpointer b)
     return BTRAIL_COMPARE(*(const unsigned *)a, *(const unsigned *)b);
 }
 
-static gint compare_roots(gconstpointer a, gconstpointer b)
+static gint compare_u64(gconstpointer a, gconstpointer b)
 {
     return BTRAIL_COMPARE(*(const uint64_t *)a, *(const uint64_t *)b);
 }
@@ -38,7 +38,7 @@ void btrail_sort_vcpus(GArray *vcpus)
     sort_once(vcpus, sizeof(unsigned), compare_vcpus);
 }
 
-void btrail_sort_cr3(GArray *cr3)
+void btrail_sort_u64(GArray *numbers)
 {
-    sort_once(cr3, sizeof(uint64_t), compare_roots);
+    sort_once(numbers, sizeof(uint64_t), compare_u64);
 }

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Sorting arrays, and removing duplicates
  */
@@ -12,6 +12,6 @@
 void btrail_sort_vcpus(GArray *vcpus);
 
 /* Of uint64_t */
-void btrail_sort_cr3(GArray *cr3);
+void btrail_sort_u64(GArray *numbers);
 
 #endif /* BTRAIL_SORT_H */

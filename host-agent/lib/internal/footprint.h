@@ -30,21 +30,22 @@
 
 /**
  * struct btrail_footprint - that of a chunk that is being written
- * @pieces: first line << 6 | lines behind it, in any order, perhaps twice
- * @n:      how many
+ * @pieces: of uint64_t, first line << 6 | lines behind it, in any order, perhaps
+ *          twice
  * @any:    there are too many: the chunk may have run anything
  * @gap:    records are missing in the chunk
  */
 struct btrail_footprint {
-    uint64_t *pieces;
-    unsigned n;
-    unsigned cap;
+    GArray *pieces;
     bool any;
     bool gap;
 };
 
 void btrail_footprint_begin(struct btrail_footprint *f);
 void btrail_footprint_free(struct btrail_footprint *f);
+
+/* Bytes of memory of its pieces */
+size_t btrail_footprint_size(const struct btrail_footprint *f);
 
 /* Adds a piece as above: up to BTRAIL_FOOTPRINT_PIECE lines. */
 void btrail_footprint_add(struct btrail_footprint *f, uint64_t piece);
