@@ -28,11 +28,16 @@
 #define FAST_TICK_NS        50000000ull
 
 /*
- * A vCPU at full speed fills slabs faster than it is worth to be woken for.
- * So nap before going to sleep, for a fraction of the time that fills a buffer.
+ * A vCPU at full speed fills slabs faster than it is worth to be woken for: it
+ * would make a system call for each, and interrupt the agent's CPU.  So nap
+ * before going to sleep, while at most this part of a buffer is filled.
  */
-#define NAP_NS              50000
+#define NAP_SHARE           8
 #define NAPS                3
+/* No vCPU makes more records than that: 1 GB/s are 40 million. */
+#define BYTES_PER_NS        1
+/* Triggers act on what was drained, so not longer. */
+#define MOST_NAP_NS         2000000ull
 
 /*
  * While the limit of CPU time is exceeded, the thread waits in steps of this
@@ -435,9 +440,16 @@ static void hold_back(struct btrail_capture *c, uint64_t wait, uint64_t now)
     }
 }
 
+static struct timespec nap_of(const struct btrail_shm_header *h)
+{
+    uint64_t ns = (uint64_t)h->slabs * h->slab_size / NAP_SHARE / BYTES_PER_NS;
+
+    return (struct timespec) { .tv_nsec = MIN(ns, MOST_NAP_NS) };
+}
+
 static void drain_until_end(struct btrail_capture *c)
 {
-    static const struct timespec nap = { .tv_nsec = NAP_NS };
+    const struct timespec nap = nap_of(header(c));
     bool overwrites = capture_drain_overwrites(&c->drain);
     unsigned idle = 0;
 
