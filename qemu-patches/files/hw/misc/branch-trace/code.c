@@ -34,13 +34,21 @@ QEMU_BUILD_BUG_ON(PAGE_SIZE != 1 << PAGE_BITS);
 typedef struct CodePage {
     uint64_t ram_page;
     uint64_t number;            /* of the content, see is_in_force() */
-    uint8_t *copy;              /* apart: the numbers are read most often */
+    uint8_t *copy;
 } CodePage;
+
+/*
+ * Pages lie together, away from their copies: on each switch of address space
+ * a vCPU looks at many of them.
+ */
+#define PAGES_PER_BLOCK 256
 
 /* The lock protects everything.  Only the numbers are read without it. */
 struct BranchTraceCode {
     QemuMutex lock;
     GHashTable *pages;          /* by their ram_page */
+    GPtrArray *blocks;          /* of pages; the last one is in use */
+    unsigned used;              /* pages of that one */
     uint64_t numbers;           /* given so far */
     uint64_t forgotten;         /* up to this one they do not hold any more */
     QTAILQ_HEAD(, BranchTraceCodeRing) rings;
@@ -92,12 +100,27 @@ struct BranchTraceCodeRing {
     CodeKnown known[KNOWN_SETS][KNOWN_WAYS];
 };
 
-static void free_page(gpointer p)
+static void free_copy(gpointer p)
 {
     CodePage *page = p;
 
     g_free(page->copy);
-    g_free(page);
+}
+
+/* Called with the lock held. */
+static CodePage *new_page(BranchTraceCode *code, uint64_t ram_page)
+{
+    CodePage *p;
+
+    if (code->used == PAGES_PER_BLOCK) {
+        g_ptr_array_add(code->blocks, g_new0(CodePage, PAGES_PER_BLOCK));
+        code->used = 0;
+    }
+    p = (CodePage *)code->blocks->pdata[code->blocks->len - 1] + code->used++;
+    p->ram_page = ram_page;
+    p->copy = g_malloc(PAGE_SIZE);
+    g_hash_table_insert(code->pages, &p->ram_page, p);
+    return p;
 }
 
 BranchTraceCode *branch_trace_code_new(void)
@@ -106,7 +129,9 @@ BranchTraceCode *branch_trace_code_new(void)
 
     qemu_mutex_init(&code->lock);
     code->pages = g_hash_table_new_full(g_int64_hash, g_int64_equal, NULL,
-                                        free_page);
+                                        free_copy);
+    code->blocks = g_ptr_array_new_with_free_func(g_free);
+    code->used = PAGES_PER_BLOCK;
     QTAILQ_INIT(&code->rings);
     return code;
 }
@@ -115,6 +140,7 @@ void branch_trace_code_free(BranchTraceCode *code)
 {
     if (code) {
         g_hash_table_unref(code->pages);
+        g_ptr_array_unref(code->blocks);
         qemu_mutex_destroy(&code->lock);
         g_free(code);
     }
@@ -261,10 +287,7 @@ static CodePage *send_bytes(BranchTraceCodeRing *c, uint64_t ram_page,
     };
 
     if (!p) {
-        p = g_new0(CodePage, 1);
-        p->ram_page = ram_page;
-        p->copy = g_malloc(PAGE_SIZE);
-        g_hash_table_insert(code->pages, &p->ram_page, p);
+        p = new_page(code, ram_page);
     }
     memcpy(p->copy, bytes, PAGE_SIZE);
     if (!put_item(c, &item, p->copy)) {
