@@ -100,16 +100,34 @@ PageVersions *page_versions_new(size_t page_size)
     return v;
 }
 
-/* The content of some bytes, with a reference for the caller */
-static Content *content_of(PageVersions *v, const void *bytes)
+static uint64_t hash_of(PageVersions *v, const void *bytes)
 {
-    Content like = { .size = v->page_size, .bytes = bytes };
+    return hash_bytes(bytes, v->page_size, v->seed);
+}
+
+/*
+ * Is a content of some bytes?  What it was long ago is not in the cache any
+ * more, so the hash decides where it can.
+ */
+static bool content_is(PageVersions *v, const Content *c, const void *bytes,
+                       uint64_t hash)
+{
+    if (!c) {
+        return buffer_is_zero(bytes, v->page_size);
+    }
+    return (c->outside || c->hash == hash) &&
+           !memcmp(c->bytes, bytes, v->page_size);
+}
+
+/* The content of some bytes, with a reference for the caller */
+static Content *content_of(PageVersions *v, const void *bytes, uint64_t hash)
+{
+    Content like = { .hash = hash, .size = v->page_size, .bytes = bytes };
     Content *c;
 
     if (buffer_is_zero(bytes, v->page_size)) {
         return NULL;
     }
-    like.hash = hash_bytes(bytes, v->page_size, v->seed);
     c = g_hash_table_lookup(v->contents, &like);
     if (!c) {
         c = g_malloc(sizeof(*c) + v->page_size);
@@ -245,9 +263,9 @@ void page_versions_set(PageVersions *v, uint64_t moment, uint64_t number,
     uint32_t i = page ? versions_until(page, moment) : 0;
     Content *before = i ? page->versions[i - 1].content : NULL;
     guint next = moments_until(v, moment);
+    uint64_t hash = hash_of(v, bytes);
 
-    if (before ? !memcmp(before->bytes, bytes, v->page_size)
-               : buffer_is_zero(bytes, v->page_size)) {
+    if (content_is(v, before, bytes, hash)) {
         return;
     }
     assert(!i || page->versions[i - 1].moment < moment);
@@ -259,7 +277,8 @@ void page_versions_set(PageVersions *v, uint64_t moment, uint64_t number,
             insert_version(v, page, i, m, content_ref(before));
         }
     }
-    insert_version(v, page, i, get_moment(v, moment), content_of(v, bytes));
+    insert_version(v, page, i, get_moment(v, moment),
+                   content_of(v, bytes, hash));
 }
 
 bool page_versions_add(PageVersions *v, uint64_t moment, uint64_t number,
@@ -319,7 +338,7 @@ void page_versions_set_first(PageVersions *v, uint64_t number,
 
     assert(!page->count);
     insert_version(v, page, 0, &g_array_index(v->moments, Moment, 0),
-                   content_of(v, bytes));
+                   content_of(v, bytes, hash_of(v, bytes)));
 }
 
 bool page_versions_known(PageVersions *v, uint64_t number)
