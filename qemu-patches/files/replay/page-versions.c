@@ -8,10 +8,18 @@
 #include "qemu/bitops.h"
 #include "qemu/bswap.h"
 #include "qemu/cutils.h"
+#include "qemu/madvise.h"
+#include "qemu/memalign.h"
+#include "qemu/units.h"
 #include "page-versions.h"
 
 /* Bytes that malloc and the entry of a hash table need besides, about */
 #define ENTRY_SIZE  48
+/*
+ * Contents are allocated in blocks, which may be huge pages: else each costs a
+ * page fault while the guest stands.
+ */
+#define BLOCK_SIZE  (2 * MiB)
 /* Versions that a page gets room for at once */
 #define GROWTH      4
 /* Bytes that a page costs in the list of a moment, which has room ahead */
@@ -51,6 +59,9 @@ struct PageVersions {
     uint64_t size;
     GHashTable *pages;
     GHashTable *contents;
+    GPtrArray *blocks;          /* of memory for contents */
+    size_t block_used;          /* bytes of the last one */
+    GPtrArray *unused;          /* contents in there */
     GArray *moments;            /* in their order */
 };
 
@@ -91,13 +102,36 @@ PageVersions *page_versions_new(size_t page_size)
 {
     PageVersions *v = g_new0(PageVersions, 1);
 
-    assert(QEMU_IS_ALIGNED(page_size, 4 * sizeof(uint64_t)));
+    assert(QEMU_IS_ALIGNED(page_size, 4 * sizeof(uint64_t)) &&
+           sizeof(Content) + page_size <= BLOCK_SIZE);
     v->page_size = page_size;
     v->seed = (uint64_t)g_random_int() << 32 | g_random_int();
     v->pages = g_hash_table_new(g_int64_hash, g_int64_equal);
     v->contents = g_hash_table_new(content_hash, content_equal);
+    v->blocks = g_ptr_array_new_with_free_func(qemu_vfree);
+    v->block_used = BLOCK_SIZE;
+    v->unused = g_ptr_array_new();
     v->moments = g_array_new(false, false, sizeof(Moment));
     return v;
+}
+
+static Content *content_new(PageVersions *v)
+{
+    size_t size = sizeof(Content) + v->page_size;
+    void *block;
+
+    if (v->unused->len) {
+        return g_ptr_array_remove_index_fast(v->unused, v->unused->len - 1);
+    }
+    if (v->block_used + size > BLOCK_SIZE) {
+        block = qemu_memalign(BLOCK_SIZE, BLOCK_SIZE);
+        qemu_madvise(block, BLOCK_SIZE, QEMU_MADV_HUGEPAGE);
+        g_ptr_array_add(v->blocks, block);
+        v->block_used = 0;
+    }
+    block = g_ptr_array_index(v->blocks, v->blocks->len - 1);
+    v->block_used += size;
+    return block + v->block_used - size;
 }
 
 static uint64_t hash_of(PageVersions *v, const void *bytes)
@@ -130,7 +164,7 @@ static Content *content_of(PageVersions *v, const void *bytes, uint64_t hash)
     }
     c = g_hash_table_lookup(v->contents, &like);
     if (!c) {
-        c = g_malloc(sizeof(*c) + v->page_size);
+        c = content_new(v);
         *c = like;
         c->bytes = memcpy(c->own, bytes, v->page_size);
         g_hash_table_add(v->contents, c);
@@ -147,11 +181,12 @@ static void content_unref(PageVersions *v, Content *c)
     }
     if (c->outside) {
         v->size -= sizeof(*c);
+        g_free(c);
     } else {
         g_hash_table_remove(v->contents, c);
         v->size -= sizeof(*c) + v->page_size + ENTRY_SIZE;
+        g_ptr_array_add(v->unused, c);
     }
-    g_free(c);
 }
 
 static Content *content_ref(Content *c)
@@ -427,11 +462,6 @@ static void free_page(gpointer key, gpointer value, gpointer opaque)
     g_free(page);
 }
 
-static void free_content(gpointer key, gpointer value, gpointer opaque)
-{
-    g_free(value);
-}
-
 void page_versions_free(PageVersions *v)
 {
     for (guint i = 0; i < v->moments->len; i++) {
@@ -440,7 +470,8 @@ void page_versions_free(PageVersions *v)
     g_array_free(v->moments, true);
     g_hash_table_foreach(v->pages, free_page, NULL);
     g_hash_table_destroy(v->pages);
-    g_hash_table_foreach(v->contents, free_content, NULL);
     g_hash_table_destroy(v->contents);
+    g_ptr_array_free(v->unused, true);
+    g_ptr_array_free(v->blocks, true);
     g_free(v);
 }
