@@ -15,10 +15,7 @@
 
 /* Bytes that malloc and the entry of a hash table need besides, about */
 #define ENTRY_SIZE  48
-/*
- * Contents are allocated in blocks, which may be huge pages: else each costs a
- * page fault while the guest stands.
- */
+/* Of memory for contents; that of a huge page */
 #define BLOCK_SIZE  (2 * MiB)
 /* Versions that a page gets room for at once */
 #define GROWTH      4
@@ -59,11 +56,64 @@ struct PageVersions {
     uint64_t size;
     GHashTable *pages;
     GHashTable *contents;
-    GPtrArray *blocks;          /* of memory for contents */
-    size_t block_used;          /* bytes of the last one */
-    GPtrArray *unused;          /* contents in there */
     GArray *moments;            /* in their order */
 };
+
+/*
+ * Memory for contents, in blocks that may be huge pages: else each costs a page
+ * fault while the guest stands.  All PageVersions share it, since they have one
+ * limit together: what one has given back another can use.
+ */
+static struct {
+    unsigned users;
+    size_t content_size;
+    GPtrArray *blocks;
+    size_t used;                /* bytes of the last block */
+    GPtrArray *unused;          /* contents */
+} memory;
+
+static void memory_ref(size_t content_size)
+{
+    if (!memory.users++) {
+        memory.content_size = content_size;
+        memory.blocks = g_ptr_array_new_with_free_func(qemu_vfree);
+        memory.used = BLOCK_SIZE;
+        memory.unused = g_ptr_array_new();
+    }
+    assert(content_size == memory.content_size && content_size <= BLOCK_SIZE);
+}
+
+static void memory_unref(void)
+{
+    if (!--memory.users) {
+        g_ptr_array_free(memory.unused, true);
+        g_ptr_array_free(memory.blocks, true);
+    }
+}
+
+static Content *content_new(void)
+{
+    uint8_t *block;
+
+    if (memory.unused->len) {
+        return g_ptr_array_remove_index_fast(memory.unused,
+                                             memory.unused->len - 1);
+    }
+    if (memory.used + memory.content_size > BLOCK_SIZE) {
+        block = qemu_memalign(BLOCK_SIZE, BLOCK_SIZE);
+        qemu_madvise(block, BLOCK_SIZE, QEMU_MADV_HUGEPAGE);
+        g_ptr_array_add(memory.blocks, block);
+        memory.used = 0;
+    }
+    block = g_ptr_array_index(memory.blocks, memory.blocks->len - 1);
+    memory.used += memory.content_size;
+    return (Content *)(block + memory.used - memory.content_size);
+}
+
+static void content_free(Content *c)
+{
+    g_ptr_array_add(memory.unused, c);
+}
 
 /* The seed is secret: a guest cannot make many contents of the same hash. */
 static uint64_t hash_bytes(const void *bytes, size_t size, uint64_t seed)
@@ -102,36 +152,14 @@ PageVersions *page_versions_new(size_t page_size)
 {
     PageVersions *v = g_new0(PageVersions, 1);
 
-    assert(QEMU_IS_ALIGNED(page_size, 4 * sizeof(uint64_t)) &&
-           sizeof(Content) + page_size <= BLOCK_SIZE);
+    assert(QEMU_IS_ALIGNED(page_size, 4 * sizeof(uint64_t)));
+    memory_ref(sizeof(Content) + page_size);
     v->page_size = page_size;
     v->seed = (uint64_t)g_random_int() << 32 | g_random_int();
     v->pages = g_hash_table_new(g_int64_hash, g_int64_equal);
     v->contents = g_hash_table_new(content_hash, content_equal);
-    v->blocks = g_ptr_array_new_with_free_func(qemu_vfree);
-    v->block_used = BLOCK_SIZE;
-    v->unused = g_ptr_array_new();
     v->moments = g_array_new(false, false, sizeof(Moment));
     return v;
-}
-
-static Content *content_new(PageVersions *v)
-{
-    size_t size = sizeof(Content) + v->page_size;
-    void *block;
-
-    if (v->unused->len) {
-        return g_ptr_array_remove_index_fast(v->unused, v->unused->len - 1);
-    }
-    if (v->block_used + size > BLOCK_SIZE) {
-        block = qemu_memalign(BLOCK_SIZE, BLOCK_SIZE);
-        qemu_madvise(block, BLOCK_SIZE, QEMU_MADV_HUGEPAGE);
-        g_ptr_array_add(v->blocks, block);
-        v->block_used = 0;
-    }
-    block = g_ptr_array_index(v->blocks, v->blocks->len - 1);
-    v->block_used += size;
-    return block + v->block_used - size;
 }
 
 static uint64_t hash_of(PageVersions *v, const void *bytes)
@@ -164,7 +192,7 @@ static Content *content_of(PageVersions *v, const void *bytes, uint64_t hash)
     }
     c = g_hash_table_lookup(v->contents, &like);
     if (!c) {
-        c = content_new(v);
+        c = content_new();
         *c = like;
         c->bytes = memcpy(c->own, bytes, v->page_size);
         g_hash_table_add(v->contents, c);
@@ -185,7 +213,7 @@ static void content_unref(PageVersions *v, Content *c)
     } else {
         g_hash_table_remove(v->contents, c);
         v->size -= sizeof(*c) + v->page_size + ENTRY_SIZE;
-        g_ptr_array_add(v->unused, c);
+        content_free(c);
     }
 }
 
@@ -462,6 +490,11 @@ static void free_page(gpointer key, gpointer value, gpointer opaque)
     g_free(page);
 }
 
+static void free_content(gpointer key, gpointer value, gpointer opaque)
+{
+    content_free(value);
+}
+
 void page_versions_free(PageVersions *v)
 {
     for (guint i = 0; i < v->moments->len; i++) {
@@ -470,8 +503,8 @@ void page_versions_free(PageVersions *v)
     g_array_free(v->moments, true);
     g_hash_table_foreach(v->pages, free_page, NULL);
     g_hash_table_destroy(v->pages);
+    g_hash_table_foreach(v->contents, free_content, NULL);
     g_hash_table_destroy(v->contents);
-    g_ptr_array_free(v->unused, true);
-    g_ptr_array_free(v->blocks, true);
+    memory_unref();
     g_free(v);
 }

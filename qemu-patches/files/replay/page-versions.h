@@ -15,6 +15,7 @@
  */
 typedef struct PageVersions PageVersions;
 
+/* All have pages of the same size, and are used by one thread at a time. */
 PageVersions *page_versions_new(size_t page_size);
 void page_versions_free(PageVersions *v);
 
