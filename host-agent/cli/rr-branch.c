@@ -12,7 +12,7 @@
 struct rr_branch {
     struct rr_options common;
     gboolean gdb;
-    struct replay_place place;
+    struct walk_place place;
     struct rr_found found;
 };
 
@@ -97,13 +97,13 @@ int rr_branch(int argc, char **argv)
                   "Let the guest of a recording run on from a place, with "
                   "other input than it had, and\nwithout a network.  The "
                   "recording stays as it is.")) {
-        if (!replay_place_parse(argv[2], &b.place, &error)) {
+        if (!walk_place_parse(argv[2], &b.place, &error)) {
             cli_error("%s", error->message);
         } else if (rr_open(&b.common, argv[1], &code)) {
             code = branch(&b);
         }
     }
-    replay_place_clear(&b.place);
+    walk_place_clear(&b.place);
     rr_clear(&b.common);
     return code;
 }

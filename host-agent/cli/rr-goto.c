@@ -136,7 +136,7 @@ static bool arrive(struct rr_options *o, struct arrival *a, GError **error)
     return a->registers;
 }
 
-static int go(struct rr_options *o, const struct replay_place *place)
+static int go(struct rr_options *o, const struct walk_place *place)
 {
     g_autoptr(GError) error = NULL;
     struct rr_found found;
@@ -167,7 +167,7 @@ int rr_goto(int argc, char **argv)
     const GOptionEntry entries[] = {
         RR_SYMBOL_ENTRIES(&o), RR_ENTRIES(&o), { NULL }
     };
-    struct replay_place place = { .name = NULL };
+    struct walk_place place = { .name = NULL };
     g_autoptr(GError) error = NULL;
     int code = CLI_USAGE;
 
@@ -177,13 +177,13 @@ int rr_goto(int argc, char **argv)
                   "kernel (panic, panic#3, last panic) or of a\nprocess "
                   "(PROCESS:FUNCTION), 'last PROCESS' or 'last exit of "
                   "PROCESS'.")) {
-        if (!replay_place_parse(argv[2], &place, &error)) {
+        if (!walk_place_parse(argv[2], &place, &error)) {
             cli_error("%s", error->message);
         } else if (rr_open(&o, argv[1], &code)) {
             code = go(&o, &place);
         }
     }
-    replay_place_clear(&place);
+    walk_place_clear(&place);
     rr_clear(&o);
     return code == CLI_OK && fflush(stdout) ? CLI_FAILED : code;
 }

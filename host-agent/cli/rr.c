@@ -152,7 +152,7 @@ struct turns *rr_turns(const struct rr_options *o, GError **error)
            turns_load(path, &o->recording->begin, error) : NULL;
 }
 
-bool rr_find(const struct rr_options *o, const struct replay_place *place,
+bool rr_find(const struct rr_options *o, const struct walk_place *place,
              struct rr_found *found, GError **error)
 {
     g_autofree char *path = recording_path(o->recording,
@@ -176,7 +176,7 @@ bool rr_find(const struct rr_options *o, const struct replay_place *place,
                                        error);
     }
     return (!found->trace || found->index) &&
-           replay_place_find(place, found->trace,
+           walk_place_icount(place, found->trace,
                              found->index ? found->index->symbols : NULL,
                              &found->icount, &found->exact, error);
 }

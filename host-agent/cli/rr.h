@@ -9,7 +9,7 @@
 #include "cli/cli.h"
 #include "gdb/trace-index.h"
 #include "replay/fingerprint.h"
-#include "replay/place.h"
+#include "walk/place.h"
 #include "replay/player.h"
 #include "symbolize/symbolizer.h"
 
@@ -88,7 +88,7 @@ struct rr_found {
 };
 
 /* Finds a place by the recording's trace, if there is one. */
-bool rr_find(const struct rr_options *o, const struct replay_place *place,
+bool rr_find(const struct rr_options *o, const struct walk_place *place,
              struct rr_found *found, GError **error);
 void rr_found_clear(struct rr_found *found);
 

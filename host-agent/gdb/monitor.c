@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "gdb/monitor.h"
-#include "replay/guest-time.h"
+#include "walk/guest-time.h"
 #include "gdb/rsp.h"
-#include "replay/place.h"
-#include "replay/visits.h"
+#include "walk/place.h"
+#include "walk/visits.h"
 #include "util/parse.h"
 #include "util/quote.h"
 
@@ -80,23 +80,23 @@ static char *run_where(struct target *t, struct trace_index *trace,
 static char *run_goto(struct target *t, struct trace_index *trace,
                       const char *argument, GError **error)
 {
-    struct replay_place place;
+    struct walk_place place;
     uint64_t icount;
     bool exact, ok;
 
-    if (!replay_place_parse(argument, &place, error)) {
+    if (!walk_place_parse(argument, &place, error)) {
         return NULL;
     }
-    ok = replay_place_find(&place, trace ? trace->trace : NULL,
+    ok = walk_place_icount(&place, trace ? trace->trace : NULL,
                            trace ? trace->symbols : NULL, &icount, &exact,
                            error);
-    replay_place_clear(&place);
+    walk_place_clear(&place);
     return ok && target_go_icount(t, icount, error) ?
            run_where(t, trace, "", error) : NULL;
 }
 
 static void append_visit(GString *text, const struct trace_index *trace,
-                         uint64_t number, const struct visit *visit)
+                         uint64_t number, const struct moment *visit)
 {
     g_autofree char *owner = where_owner(&visit->task);
 
@@ -112,7 +112,7 @@ static bool list_visits(const struct trace_index *trace, struct visits *v,
                         uint64_t icount, GString *text, uint64_t *total,
                         GError **error)
 {
-    struct visit before[FIND_EACH], visit;
+    struct moment before[FIND_EACH], visit;
     g_autoptr(GError) local = NULL;
     uint64_t number = 0, past = 0, shown;
 
@@ -156,7 +156,7 @@ static char *run_find(struct target *t, struct trace_index *trace,
 
     if (!trace) {
         refuse(error, "there is no trace yet; backtrail rr replay makes it");
-    } else if (!replay_place_split(argument, &process, &function)) {
+    } else if (!walk_place_split(argument, &process, &function)) {
         refuse(error, "find: '%s' is not FUNCTION or PROCESS:FUNCTION",
                argument);
     } else {

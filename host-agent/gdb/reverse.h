@@ -6,7 +6,7 @@
 #ifndef BTRAIL_GDB_REVERSE_H
 #define BTRAIL_GDB_REVERSE_H
 
-#include "gdb/history.h"
+#include "walk/history.h"
 #include "gdb/target.h"
 
 /**

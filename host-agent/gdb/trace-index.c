@@ -6,7 +6,7 @@
 #include <inttypes.h>
 
 #include "gdb/trace-index.h"
-#include "replay/guest-time.h"
+#include "walk/guest-time.h"
 #include "util/quote.h"
 
 struct trace_index *trace_index_new(const struct btrail_trace *trace,

@@ -6,7 +6,7 @@
 #ifndef BTRAIL_GDB_TRACE_INDEX_H
 #define BTRAIL_GDB_TRACE_INDEX_H
 
-#include "gdb/history.h"
+#include "walk/history.h"
 #include "replay/turns.h"
 #include "symbolize/symbolizer.h"
 

@@ -5,7 +5,7 @@
 
 #include <glib.h>
 
-#include "replay/guest-time.h"
+#include "walk/guest-time.h"
 
 static void test_ns(void)
 {

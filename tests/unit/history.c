@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "gdb/history.h"
+#include "walk/history.h"
 #include "trace-samples.h"
 
 #define SLAB    100u

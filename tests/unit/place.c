@@ -5,45 +5,45 @@
 
 #include <string.h>
 
-#include "replay/place.h"
+#include "walk/place.h"
 #include "trace-samples.h"
 
-static void check(const char *text, enum replay_place_kind kind,
+static void check(const char *text, enum walk_place_kind kind,
                   uint64_t number, const char *name, bool last)
 {
-    struct replay_place p;
+    struct walk_place p;
     g_autoptr(GError) error = NULL;
 
-    replay_place_parse(text, &p, &error);
+    walk_place_parse(text, &p, &error);
     g_assert_no_error(error);
     g_assert_cmpint(p.kind, ==, kind);
     g_assert_cmpuint(p.number, ==, number);
     g_assert_cmpstr(p.name, ==, name);
     g_assert_cmpint(p.last, ==, last);
-    replay_place_clear(&p);
+    walk_place_clear(&p);
 }
 
 static void test_parse(void)
 {
-    check("0", REPLAY_PLACE_ICOUNT, 0, NULL, false);
-    check("123456", REPLAY_PLACE_ICOUNT, 123456, NULL, false);
-    check("1.5s", REPLAY_PLACE_TIME, 1500000000, NULL, false);
-    check("300ms", REPLAY_PLACE_TIME, 300000000, NULL, false);
-    check("@77", REPLAY_PLACE_RECORD, 77, NULL, false);
-    check("3:77", REPLAY_PLACE_RECORD, 77, NULL, false);
-    check("panic", REPLAY_PLACE_FUNCTION, 1, "panic", false);
-    check("kernel:panic", REPLAY_PLACE_FUNCTION, 1, "panic", false);
-    check("panic#12", REPLAY_PLACE_FUNCTION, 12, "panic", false);
-    check("last panic", REPLAY_PLACE_NAME, 1, "panic", true);
-    check("first panic", REPLAY_PLACE_NAME, 1, "panic", false);
-    check("last kernel:panic", REPLAY_PLACE_FUNCTION, 1, "panic", true);
-    check("nginx:handler", REPLAY_PLACE_FUNCTION, 1, "handler", false);
-    check("nginx:handler#3", REPLAY_PLACE_FUNCTION, 3, "handler", false);
-    check("last my prog:main", REPLAY_PLACE_FUNCTION, 1, "main", true);
-    check("last my prog", REPLAY_PLACE_PROCESS, 1, "my prog", true);
-    check("first kworker/0:1", REPLAY_PLACE_PROCESS, 1, "kworker/0:1", false);
-    check("last exit of my prog", REPLAY_PLACE_EXIT, 1, "my prog", true);
-    check("first exit of sh", REPLAY_PLACE_EXIT, 1, "sh", false);
+    check("0", WALK_PLACE_ICOUNT, 0, NULL, false);
+    check("123456", WALK_PLACE_ICOUNT, 123456, NULL, false);
+    check("1.5s", WALK_PLACE_TIME, 1500000000, NULL, false);
+    check("300ms", WALK_PLACE_TIME, 300000000, NULL, false);
+    check("@77", WALK_PLACE_RECORD, 77, NULL, false);
+    check("3:77", WALK_PLACE_RECORD, 77, NULL, false);
+    check("panic", WALK_PLACE_FUNCTION, 1, "panic", false);
+    check("kernel:panic", WALK_PLACE_FUNCTION, 1, "panic", false);
+    check("panic#12", WALK_PLACE_FUNCTION, 12, "panic", false);
+    check("last panic", WALK_PLACE_NAME, 1, "panic", true);
+    check("first panic", WALK_PLACE_NAME, 1, "panic", false);
+    check("last kernel:panic", WALK_PLACE_FUNCTION, 1, "panic", true);
+    check("nginx:handler", WALK_PLACE_FUNCTION, 1, "handler", false);
+    check("nginx:handler#3", WALK_PLACE_FUNCTION, 3, "handler", false);
+    check("last my prog:main", WALK_PLACE_FUNCTION, 1, "main", true);
+    check("last my prog", WALK_PLACE_PROCESS, 1, "my prog", true);
+    check("first kworker/0:1", WALK_PLACE_PROCESS, 1, "kworker/0:1", false);
+    check("last exit of my prog", WALK_PLACE_EXIT, 1, "my prog", true);
+    check("first exit of sh", WALK_PLACE_EXIT, 1, "sh", false);
 }
 
 static void test_wrong(void)
@@ -56,10 +56,10 @@ static void test_wrong(void)
     };
 
     for (unsigned i = 0; i < G_N_ELEMENTS(wrong); i++) {
-        struct replay_place p;
+        struct walk_place p;
         g_autoptr(GError) error = NULL;
 
-        if (replay_place_parse(wrong[i], &p, &error)) {
+        if (walk_place_parse(wrong[i], &p, &error)) {
             g_error("'%s' is taken", wrong[i]);
         }
         g_assert_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_COMMAND);
@@ -116,14 +116,14 @@ static void write_trace(const char *path, const char *symbols)
 static void find(const struct btrail_trace *trace, const char *text,
                  uint64_t icount, const char *why)
 {
-    struct replay_place p;
+    struct walk_place p;
     g_autoptr(GError) error = NULL;
     uint64_t found = 0;
     bool exact, ok;
 
-    g_assert_true(replay_place_parse(text, &p, NULL));
-    ok = replay_place_find(&p, trace, NULL, &found, &exact, &error);
-    replay_place_clear(&p);
+    g_assert_true(walk_place_parse(text, &p, NULL));
+    ok = walk_place_icount(&p, trace, NULL, &found, &exact, &error);
+    walk_place_clear(&p);
     if (why) {
         g_assert_false(ok);
         g_assert_nonnull(strstr(error->message, why));
@@ -131,6 +131,22 @@ static void find(const struct btrail_trace *trace, const char *text,
         g_assert_no_error(error);
         g_assert_cmpuint(found, ==, icount);
     }
+}
+
+/* The record that a place is behind */
+static void find_index(const struct btrail_trace *trace, const char *text,
+                       uint64_t index)
+{
+    struct walk_place p;
+    g_autoptr(GError) error = NULL;
+    struct moment at;
+
+    g_assert_true(walk_place_parse(text, &p, NULL));
+    walk_place_find(&p, trace, NULL, &at, &error);
+    walk_place_clear(&p);
+    g_assert_no_error(error);
+    g_assert_cmpuint(at.vcpu, ==, 0);
+    g_assert_cmpuint(at.index, ==, index);
 }
 
 static void test_find(void)
@@ -164,6 +180,11 @@ static void test_find(void)
     find(trace, "last exit of three", 0, "no process three");
     find(trace, "panic", 0, "no function panic");
     find(NULL, "7", 7, NULL);
+    find_index(trace, "@57", 57);
+    find_index(trace, "4001ns", 49);
+    find_index(trace, "0ns", 0);
+    find_index(trace, "last exit of one", 89);
+    find_index(trace, "first two", 29);
     find(NULL, "@7", 0, "no trace yet");
     btrail_trace_close(trace);
     sample_remove(path);

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "replay/process-runs.h"
+#include "walk/process-runs.h"
 
 /* The last thing that a process does: no return, and no other task calls it. */
 #define DEAD    "do_task_dead"
@@ -25,8 +25,8 @@ struct search {
     const char *name;
     GHashTable *dead;
     bool named;
-    struct visit first;
-    struct visit last;
+    struct moment first;
+    struct moment last;
     bool found;
     GHashTable *ends;
 };
@@ -36,7 +36,7 @@ struct search {
  * @dead: its task has ended
  */
 struct end {
-    struct visit last;
+    struct moment last;
     bool dead;
 };
 
@@ -50,8 +50,8 @@ struct end {
  */
 struct run {
     struct btrail_task task;
-    struct visit before;
-    struct visit last;
+    struct moment before;
+    struct moment last;
     bool any;
     bool dead;
     bool begun;
@@ -68,7 +68,7 @@ static void note_end(struct search *s, const struct run *run)
     const struct end *old = g_hash_table_lookup(s->ends, key);
     struct end end = { .last = run->last, .dead = run->dead };
 
-    if (!old || old->last.icount <= end.last.icount) {
+    if (!old || moment_compare(&old->last, &end.last) <= 0) {
         g_hash_table_insert(s->ends, key, g_memdup2(&end, sizeof(end)));
     }
 }
@@ -79,10 +79,10 @@ static void end_run(struct search *s, const struct run *run)
     if (!run->any || !is_wanted(s, &run->task)) {
         return;
     }
-    if (!s->found || run->before.icount < s->first.icount) {
+    if (!s->found || moment_compare(&run->before, &s->first) < 0) {
         s->first = run->before;
     }
-    if (!s->found || run->last.icount >= s->last.icount) {
+    if (!s->found || moment_compare(&run->last, &s->last) >= 0) {
         s->last = run->last;
     }
     s->found = true;
@@ -94,18 +94,13 @@ static void read_records(struct search *s, struct run *run, unsigned vcpu,
                          const struct btrail_batch *b)
 {
     size_t last = b->count - 1;
-    struct visit at = { .vcpu = vcpu, .time = b->time, .task = b->task };
 
     if (!run->any && run->begun) {
         run->before = run->last;
     } else if (!run->any) {
-        at.index = b->index;
-        visit_count(&at, b->records, &b->time);
-        run->before = at;
+        run->before = moment_behind(vcpu, b, 0);
     }
-    at.index = b->index + last;
-    visit_count(&at, &b->records[last], &b->time);
-    run->last = at;
+    run->last = moment_behind(vcpu, b, last);
     run->any = run->begun = true;
     for (size_t i = 0; i <= last && is_wanted(s, &run->task) &&
          g_hash_table_size(s->dead); i++) {
@@ -163,7 +158,7 @@ static bool read_all(struct search *s, const struct btrail_trace *trace,
 }
 
 /* The first or last end; false if there is none */
-static bool pick_end(GHashTable *ends, bool last, struct visit *visit)
+static bool pick_end(GHashTable *ends, bool last, struct moment *visit)
 {
     const struct end *best = NULL;
     GHashTableIter iter;
@@ -174,8 +169,8 @@ static bool pick_end(GHashTable *ends, bool last, struct visit *visit)
         const struct end *end = value;
 
         if (end->dead &&
-            (!best || (last ? end->last.icount > best->last.icount :
-                       end->last.icount < best->last.icount))) {
+            (!best ||
+             (moment_compare(&end->last, &best->last) > 0) == last)) {
             best = end;
         }
     }
@@ -186,7 +181,7 @@ static bool pick_end(GHashTable *ends, bool last, struct visit *visit)
 }
 
 bool process_runs_find(const struct btrail_trace *trace, const char *name,
-                       enum process_run what, struct visit *visit,
+                       enum process_run what, struct moment *visit,
                        GError **error)
 {
     bool exits = what == PROCESS_EXIT_FIRST || what == PROCESS_EXIT_LAST;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Places of a replay as people name them: see place.h
+ * Places as people name them: see place.h
  */
 
 #include <string.h>
 
-#include "replay/guest-time.h"
-#include "replay/place.h"
-#include "replay/process-runs.h"
+#include "walk/guest-time.h"
+#include "walk/history.h"
+#include "walk/place.h"
+#include "walk/process-runs.h"
 #include "util/parse.h"
 
 #define fail(error, ...) \
@@ -30,7 +31,7 @@ static bool take_word(const char **text, const char *word)
     return true;
 }
 
-static bool parse_record(const char *text, struct replay_place *p)
+static bool parse_record(const char *text, struct walk_place *p)
 {
     const char *end;
     uint64_t vcpu = 0;
@@ -41,7 +42,7 @@ static bool parse_record(const char *text, struct replay_place *p)
                vcpu >= BTRAIL_MAX_VCPUS) {
         return false;
     }
-    p->kind = REPLAY_PLACE_RECORD;
+    p->kind = WALK_PLACE_RECORD;
     p->vcpu = vcpu;
     return btrail_parse_number(end + 1, NULL, &p->number);
 }
@@ -53,7 +54,7 @@ static bool is_function(const char *name)
            !name[strspn(name, G_CSET_A_2_Z G_CSET_a_2_z G_CSET_DIGITS "_.$")];
 }
 
-bool replay_place_split(const char *text, char **process, char **function)
+bool walk_place_split(const char *text, char **process, char **function)
 {
     /* A process can have any name, also with colons. */
     const char *colon = strrchr(text, ':');
@@ -69,17 +70,17 @@ bool replay_place_split(const char *text, char **process, char **function)
     return true;
 }
 
-static bool parse_exit(const char *text, struct replay_place *p)
+static bool parse_exit(const char *text, struct walk_place *p)
 {
     if (!take_word(&text, "exit") || !take_word(&text, "of") || !*text) {
         return false;
     }
-    p->kind = REPLAY_PLACE_EXIT;
+    p->kind = WALK_PLACE_EXIT;
     p->name = g_strdup(text);
     return true;
 }
 
-static bool parse_name(const char *text, struct replay_place *p)
+static bool parse_name(const char *text, struct walk_place *p)
 {
     bool first = take_word(&text, "first");
     g_autofree char *name = NULL;
@@ -95,12 +96,12 @@ static bool parse_name(const char *text, struct replay_place *p)
         if (!strncmp(text, "exit ", strlen("exit "))) {
             return parse_exit(text, p);
         }
-        p->kind = REPLAY_PLACE_FUNCTION;
-        if (!replay_place_split(text, &p->process, &p->name)) {
-            p->kind = REPLAY_PLACE_PROCESS;
+        p->kind = WALK_PLACE_FUNCTION;
+        if (!walk_place_split(text, &p->process, &p->name)) {
+            p->kind = WALK_PLACE_PROCESS;
             p->name = g_strdup(text);
         } else if (!strcmp(text, p->name)) {
-            p->kind = REPLAY_PLACE_NAME;
+            p->kind = WALK_PLACE_NAME;
         }
         return *p->name;
     }
@@ -109,28 +110,28 @@ static bool parse_name(const char *text, struct replay_place *p)
                  !p->number)) {
         return false;
     }
-    p->kind = REPLAY_PLACE_FUNCTION;
+    p->kind = WALK_PLACE_FUNCTION;
     name = g_strndup(text, hash ? (size_t)(hash - text) : strlen(text));
-    return replay_place_split(name, &p->process, &p->name);
+    return walk_place_split(name, &p->process, &p->name);
 }
 
-bool replay_place_parse(const char *text, struct replay_place *place,
+bool walk_place_parse(const char *text, struct walk_place *place,
                         GError **error)
 {
     memset(place, 0, sizeof(*place));
     if (btrail_parse_number(text, NULL, &place->number)) {
-        place->kind = REPLAY_PLACE_ICOUNT;
+        place->kind = WALK_PLACE_ICOUNT;
         return true;
     }
     if (btrail_parse_time(text, NULL, &place->number)) {
         if (g_ascii_isalpha(text[strlen(text) - 1])) {
-            place->kind = REPLAY_PLACE_TIME;
+            place->kind = WALK_PLACE_TIME;
             return true;
         }
     } else if (parse_record(text, place) || parse_name(text, place)) {
         return true;
     }
-    replay_place_clear(place);
+    walk_place_clear(place);
     return fail(error, "'%s' is not a place; there are a number of "
                 "instructions (123456), a time of the guest (1.5s), a record "
                 "(@N or VCPU:N), a function of the kernel (panic, panic#3, "
@@ -138,7 +139,7 @@ bool replay_place_parse(const char *text, struct replay_place *place,
                 "PROCESS', and 'last exit of PROCESS'", text);
 }
 
-void replay_place_clear(struct replay_place *place)
+void walk_place_clear(struct walk_place *place)
 {
     g_clear_pointer(&place->process, g_free);
     g_clear_pointer(&place->name, g_free);
@@ -146,7 +147,7 @@ void replay_place_clear(struct replay_place *place)
 
 /* Reads one record, with what is known of it. */
 static bool find_record(const struct btrail_trace *trace, unsigned vcpu,
-                        uint64_t index, struct visit *at, GError **error)
+                        uint64_t index, struct moment *at, GError **error)
 {
     struct btrail_cursor *cursor;
     struct btrail_batch b;
@@ -160,7 +161,7 @@ static bool find_record(const struct btrail_trace *trace, unsigned vcpu,
         continue;
     }
     if (!ret && b.index == index) {
-        visit_count(at, b.records, &b.time);
+        *at = moment_behind(vcpu, &b, 0);
     }
     btrail_cursor_close(cursor);
     if (ret == -BTRAIL_ERR_END || (!ret && b.index != index)) {
@@ -170,10 +171,10 @@ static bool find_record(const struct btrail_trace *trace, unsigned vcpu,
     return !ret || library_failed(error, ret);
 }
 
-/* The first TIME event of a vCPU at which the guest's clock has got there, if
- * it is before @at */
+/* Of a vCPU, the first TIME event at which the guest's clock has got there */
 static bool find_time_of(const struct btrail_trace *trace, unsigned vcpu,
-                         uint64_t ns, struct visit *at, GError **error)
+                         uint64_t ns, struct moment *at, bool *found,
+                         GError **error)
 {
     const uint64_t hz = guest_time_hz(trace);
     struct btrail_cursor *cursor;
@@ -187,9 +188,12 @@ static bool find_time_of(const struct btrail_trace *trace, unsigned vcpu,
     while (!(ret = btrail_cursor_next(cursor, &b))) {
         if (b.event->type == BTRAIL_EVENT_TIME &&
             guest_time_ns(b.time.tsc, hz) >= ns) {
-            at->icount = at->exact ? MIN(at->icount, b.time.icount) :
-                         b.time.icount;
-            at->exact = true;
+            *at = (struct moment) {
+                .vcpu = vcpu, .index = b.index ? b.index - 1 : 0,
+                .icount = b.time.icount, .exact = true, .time = b.time,
+                .task = b.task,
+            };
+            *found = true;
             break;
         }
     }
@@ -199,21 +203,29 @@ static bool find_time_of(const struct btrail_trace *trace, unsigned vcpu,
 
 /* Any vCPU can be the first to get there: the others may wait. */
 static bool find_time(const struct btrail_trace *trace, uint64_t ns,
-                      struct visit *at, GError **error)
+                      struct moment *at, GError **error)
 {
     struct btrail_stream_info info;
+    bool any = false;
 
     for (unsigned i = 0; !btrail_trace_stream(trace, i, &info); i++) {
-        if (!find_time_of(trace, info.vcpu, ns, at, error)) {
+        struct moment m;
+        bool found = false;
+
+        if (!find_time_of(trace, info.vcpu, ns, &m, &found, error)) {
             return false;
         }
+        if (found && (!any || moment_compare(&m, at) < 0)) {
+            *at = m;
+        }
+        any |= found;
     }
-    return at->exact || fail(error, "the recording is not that long");
+    return any || fail(error, "the trace is not that long");
 }
 
 static bool find_function(const struct btrail_trace *trace,
                           struct symbolizer *symbols,
-                          const struct replay_place *p, struct visit *at,
+                          const struct walk_place *p, struct moment *at,
                           GError **error)
 {
     struct visits *v = visits_new(trace, symbols, p->process, p->name, error);
@@ -239,7 +251,7 @@ static bool find_function(const struct btrail_trace *trace,
 }
 
 static bool find_process(const struct btrail_trace *trace,
-                         const struct replay_place *p, struct visit *at,
+                         const struct walk_place *p, struct moment *at,
                          GError **error)
 {
     return process_runs_find(trace, p->name, p->last ? PROCESS_RUN_LAST :
@@ -248,7 +260,7 @@ static bool find_process(const struct btrail_trace *trace,
 
 /* A function of the kernel, or else a process */
 static bool find_name(const struct btrail_trace *trace,
-                      const struct replay_place *p, struct visit *at,
+                      const struct walk_place *p, struct moment *at,
                       GError **error)
 {
     g_autoptr(GError) local = NULL;
@@ -263,20 +275,49 @@ static bool find_name(const struct btrail_trace *trace,
     return false;
 }
 
-static bool find(const struct replay_place *p,
-                 const struct btrail_trace *trace, struct symbolizer *symbols,
-                 struct visit *at, GError **error)
+/* The moment of the vCPU that had executed so many instructions last */
+static bool find_icount(const struct btrail_trace *trace, uint64_t icount,
+                        struct moment *at, GError **error)
+{
+    struct history *h = history_new(trace);
+    struct btrail_stream_info info;
+    bool any = false;
+
+    if (!h) {
+        return fail(error, "the trace has no instruction counts");
+    }
+    for (unsigned i = 0; !btrail_trace_stream(trace, i, &info); i++) {
+        struct history_place p;
+
+        if (history_at(h, info.vcpu, icount, &p) &&
+            (!any || p.count > at->icount)) {
+            *at = (struct moment) {
+                info.vcpu, p.index, p.count, true, p.time, p.task,
+            };
+            any = true;
+        }
+    }
+    history_free(h);
+    return any || fail(error, "the trace begins later");
+}
+
+bool walk_place_find(const struct walk_place *p,
+                     const struct btrail_trace *trace,
+                     struct symbolizer *symbols, struct moment *at,
+                     GError **error)
 {
     switch (p->kind) {
-    case REPLAY_PLACE_TIME:
+    case WALK_PLACE_ICOUNT:
+        return find_icount(trace, p->number, at, error);
+    case WALK_PLACE_TIME:
         return find_time(trace, p->number, at, error);
-    case REPLAY_PLACE_RECORD:
+    case WALK_PLACE_RECORD:
         return find_record(trace, p->vcpu, p->number, at, error);
-    case REPLAY_PLACE_FUNCTION:
+    case WALK_PLACE_FUNCTION:
         return find_function(trace, symbols, p, at, error);
-    case REPLAY_PLACE_NAME:
+    case WALK_PLACE_NAME:
         return find_name(trace, p, at, error);
-    case REPLAY_PLACE_PROCESS:
+    case WALK_PLACE_PROCESS:
         return find_process(trace, p, at, error);
     default:
         return process_runs_find(trace, p->name, p->last ? PROCESS_EXIT_LAST :
@@ -284,14 +325,14 @@ static bool find(const struct replay_place *p,
     }
 }
 
-bool replay_place_find(const struct replay_place *place,
+bool walk_place_icount(const struct walk_place *place,
                        const struct btrail_trace *trace,
                        struct symbolizer *symbols, uint64_t *icount,
                        bool *exact, GError **error)
 {
-    struct visit at = { .icount = BTRAIL_NO_ICOUNT };
+    struct moment at;
 
-    if (place->kind == REPLAY_PLACE_ICOUNT) {
+    if (place->kind == WALK_PLACE_ICOUNT) {
         *icount = place->number;
         *exact = true;
         return true;
@@ -300,7 +341,7 @@ bool replay_place_find(const struct replay_place *place,
         return fail(error, "there is no trace yet to find this place in; "
                     "backtrail rr replay makes it");
     }
-    if (!find(place, trace, symbols, &at, error)) {
+    if (!walk_place_find(place, trace, symbols, &at, error)) {
         return false;
     }
     if (at.icount == BTRAIL_NO_ICOUNT) {

@@ -4,7 +4,7 @@
  */
 
 #include "lib/internal/meta.h"
-#include "replay/guest-time.h"
+#include "walk/guest-time.h"
 
 #define NS_PER_S    UINT64_C(1000000000)
 /* No TSC counts slower or faster. */

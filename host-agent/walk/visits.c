@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "replay/visits.h"
+#include "walk/visits.h"
 #include "util/hash.h"
 
 #define fail(error, ...) \
@@ -23,7 +23,7 @@ struct lane {
     size_t next;
     bool found;
     bool ended;
-    struct visit visit;
+    struct moment visit;
 };
 
 struct visits {
@@ -124,16 +124,6 @@ void visits_free(struct visits *v)
     }
 }
 
-void visit_count(struct visit *visit, const struct btrail_record *record,
-                 const struct btrail_time *time)
-{
-    visit->icount = btrail_record_icount(record, time);
-    visit->exact = visit->icount != BTRAIL_NO_ICOUNT;
-    if (!visit->exact) {
-        visit->icount = time->icount;
-    }
-}
-
 /* Does record @i of the batch end in the function? */
 static bool matches(struct visits *v, const struct lane *lane, size_t i)
 {
@@ -182,12 +172,7 @@ static bool advance(struct visits *v, struct lane *lane, GError **error)
         for (; !lane->found && lane->next < lane->b.count; lane->next++) {
             if (matches(v, lane, lane->next)) {
                 lane->found = true;
-                lane->visit = (struct visit) {
-                    .vcpu = lane->vcpu, .index = lane->b.index + lane->next,
-                    .time = lane->b.time, .task = lane->b.task,
-                };
-                visit_count(&lane->visit, &lane->b.records[lane->next],
-                            &lane->b.time);
+                lane->visit = moment_behind(lane->vcpu, &lane->b, lane->next);
             }
         }
         if (lane->found) {
@@ -207,7 +192,7 @@ static bool advance(struct visits *v, struct lane *lane, GError **error)
     return true;
 }
 
-bool visits_next(struct visits *v, struct visit *visit, GError **error)
+bool visits_next(struct visits *v, struct moment *visit, GError **error)
 {
     struct lane *first = NULL;
 
@@ -218,7 +203,7 @@ bool visits_next(struct visits *v, struct visit *visit, GError **error)
             return false;
         }
         if (lane->found &&
-            (!first || lane->visit.icount < first->visit.icount)) {
+            (!first || moment_compare(&lane->visit, &first->visit) < 0)) {
             first = lane;
         }
     }

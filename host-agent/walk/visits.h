@@ -1,31 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Where a function ran: the records of a trace that end at its first
- * instruction, of all vCPUs in the order of their instruction counts
+ * instruction, of all vCPUs in the order of their moments
  */
 
-#ifndef BTRAIL_REPLAY_VISITS_H
-#define BTRAIL_REPLAY_VISITS_H
+#ifndef BTRAIL_VISITS_H
+#define BTRAIL_VISITS_H
 
 #include "symbolize/symbolizer.h"
 #include "util/agent-error.h"
+#include "walk/moment.h"
 
 struct visits;
-
-/**
- * struct visit - a record behind which the function runs
- * @icount: of the record; if the trace has no count for each record, the last
- *          one that is known; or BTRAIL_NO_ICOUNT
- * @exact:  the trace has a count for each record
- */
-struct visit {
-    unsigned vcpu;
-    uint64_t index;
-    uint64_t icount;
-    bool exact;
-    struct btrail_time time;
-    struct btrail_task task;
-};
 
 /**
  * visits_new - search a function
@@ -43,11 +29,7 @@ struct visits *visits_new(const struct btrail_trace *trace,
 void visits_free(struct visits *v);
 
 /* The next one.  False at the end, or with an error. */
-bool visits_next(struct visits *v, struct visit *visit, GError **error);
-
-/* The count behind a record, as a visit has it */
-void visit_count(struct visit *visit, const struct btrail_record *record,
-                 const struct btrail_time *time);
+bool visits_next(struct visits *v, struct moment *visit, GError **error);
 
 /*
  * The addresses of a function of the kernel, as keys (uint64_t): an empty table
@@ -56,4 +38,4 @@ void visit_count(struct visit *visit, const struct btrail_record *record,
 GHashTable *visits_kernel_function(const struct btrail_trace *trace,
                                    const char *name, GError **error);
 
-#endif /* BTRAIL_REPLAY_VISITS_H */
+#endif /* BTRAIL_VISITS_H */

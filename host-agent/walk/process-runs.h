@@ -3,10 +3,10 @@
  * When the processes of a name ran, and ended, by the tasks that a trace names
  */
 
-#ifndef BTRAIL_REPLAY_PROCESS_RUNS_H
-#define BTRAIL_REPLAY_PROCESS_RUNS_H
+#ifndef BTRAIL_PROCESS_RUNS_H
+#define BTRAIL_PROCESS_RUNS_H
 
-#include "replay/visits.h"
+#include "walk/visits.h"
 
 /**
  * enum process_run
@@ -33,7 +33,7 @@ enum process_run {
  * function of the kernel, and so does not show where processes end.
  */
 bool process_runs_find(const struct btrail_trace *trace, const char *name,
-                       enum process_run what, struct visit *visit,
+                       enum process_run what, struct moment *visit,
                        GError **error);
 
-#endif /* BTRAIL_REPLAY_PROCESS_RUNS_H */
+#endif /* BTRAIL_PROCESS_RUNS_H */

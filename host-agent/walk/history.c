@@ -5,7 +5,7 @@
 
 #include <glib.h>
 
-#include "gdb/history.h"
+#include "walk/history.h"
 #include "lib/internal/trace-files.h"
 #include "util/search.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Places of a replay as people name them
+ * Places, which are moments of a trace as people name them
  *
- *   123456              that many instructions after the recording began
+ *   123456              that many instructions after the recording began, if
+ *                       the trace has instruction counts
  *   1.5s, 300ms         the guest's time since power-on; it has a unit
  *   @N, VCPU:N          behind the record with this index
  *   FUNCTION            where a function of the kernel runs first
@@ -16,28 +17,29 @@
  *   first exit of PROCESS, last exit of PROCESS
  *                       behind the last record of a process that has ended
  *
- * All but the first need the trace.
+ * In a replay, all but the first need the trace.
  */
 
-#ifndef BTRAIL_REPLAY_PLACE_H
-#define BTRAIL_REPLAY_PLACE_H
+#ifndef BTRAIL_PLACE_H
+#define BTRAIL_PLACE_H
 
 #include "symbolize/symbolizer.h"
 #include "util/agent-error.h"
+#include "walk/moment.h"
 
 /* What a text means */
-enum replay_place_kind {
-    REPLAY_PLACE_ICOUNT,
-    REPLAY_PLACE_TIME,
-    REPLAY_PLACE_RECORD,
-    REPLAY_PLACE_FUNCTION,
-    REPLAY_PLACE_NAME,          /* a function of the kernel, or a process */
-    REPLAY_PLACE_PROCESS,
-    REPLAY_PLACE_EXIT,
+enum walk_place_kind {
+    WALK_PLACE_ICOUNT,
+    WALK_PLACE_TIME,
+    WALK_PLACE_RECORD,
+    WALK_PLACE_FUNCTION,
+    WALK_PLACE_NAME,          /* a function of the kernel, or a process */
+    WALK_PLACE_PROCESS,
+    WALK_PLACE_EXIT,
 };
 
 /**
- * struct replay_place
+ * struct walk_place
  * @kind:   of these
  * @number: instructions; nanoseconds; index; of a function, how often, from 1
  * @last:   of a name, the last one
@@ -45,8 +47,8 @@ enum replay_place_kind {
  * @process: that a function is run by, or NULL
  * @name:   of a function or process
  */
-struct replay_place {
-    enum replay_place_kind kind;
+struct walk_place {
+    enum walk_place_kind kind;
     uint64_t number;
     bool last;
     unsigned vcpu;
@@ -55,27 +57,39 @@ struct replay_place {
 };
 
 /* False if the text is none of these, with an error that lists them. */
-bool replay_place_parse(const char *text, struct replay_place *place,
+bool walk_place_parse(const char *text, struct walk_place *place,
                         GError **error);
-void replay_place_clear(struct replay_place *place);
+void walk_place_clear(struct walk_place *place);
 
 /* Splits "[PROCESS:]FUNCTION"; *@process gets NULL if there is none.  False if
  * it is not such a name. */
-bool replay_place_split(const char *text, char **process, char **function);
+bool walk_place_split(const char *text, char **process, char **function);
 
 /**
- * replay_place_find - the instruction of a place
- * @trace:  of the recording, or NULL if there is none yet
+ * walk_place_find - the moment of a place
  * @symbols: of the trace, for functions of programs; NULL for none
+ *
+ * Errors: COMMAND: the trace has no such place; NAMES: the guest's kernel has no
+ * such function, or the trace has no names.
+ */
+bool walk_place_find(const struct walk_place *place,
+                     const struct btrail_trace *trace,
+                     struct symbolizer *symbols, struct moment *at,
+                     GError **error);
+
+/**
+ * walk_place_icount - the instruction of a place of a replay
+ * @trace:  of the recording, or NULL if there is none yet
  * @icount: gets it
  * @exact:  false if the trace has no count for each record: @icount is then
  *          the last one that is known before the place
  *
- * Errors: COMMAND: the trace has no such place, or there must be a trace.
+ * Errors: those of walk_place_find(); COMMAND: there must be a trace, or one
+ * with instruction counts.
  */
-bool replay_place_find(const struct replay_place *place,
+bool walk_place_icount(const struct walk_place *place,
                        const struct btrail_trace *trace,
                        struct symbolizer *symbols, uint64_t *icount,
                        bool *exact, GError **error);
 
-#endif /* BTRAIL_REPLAY_PLACE_H */
+#endif /* BTRAIL_PLACE_H */
