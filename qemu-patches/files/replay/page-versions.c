@@ -10,6 +10,7 @@
 #include "qemu/cutils.h"
 #include "qemu/madvise.h"
 #include "qemu/memalign.h"
+#include "qemu/thread.h"
 #include "qemu/units.h"
 #include "page-versions.h"
 
@@ -60,9 +61,9 @@ struct PageVersions {
 };
 
 /*
- * Memory for contents, in blocks that may be huge pages: else each costs a page
- * fault while the guest stands.  All PageVersions share it, since they have one
- * limit together: what one has given back another can use.
+ * Memory for contents, in blocks that may be huge pages.  All PageVersions share
+ * it, since they have one limit together: what one has given back another can
+ * use.
  */
 static struct {
     unsigned users;
@@ -70,6 +71,7 @@ static struct {
     GPtrArray *blocks;
     size_t used;                /* bytes of the last block */
     GPtrArray *unused;          /* contents */
+    GPtrArray *ahead;           /* blocks that are next */
 } memory;
 
 static void memory_ref(size_t content_size)
@@ -79,6 +81,7 @@ static void memory_ref(size_t content_size)
         memory.blocks = g_ptr_array_new_with_free_func(qemu_vfree);
         memory.used = BLOCK_SIZE;
         memory.unused = g_ptr_array_new();
+        memory.ahead = g_ptr_array_new_with_free_func(qemu_vfree);
     }
     assert(content_size == memory.content_size && content_size <= BLOCK_SIZE);
 }
@@ -87,7 +90,32 @@ static void memory_unref(void)
 {
     if (!--memory.users) {
         g_ptr_array_free(memory.unused, true);
+        g_ptr_array_free(memory.ahead, true);
         g_ptr_array_free(memory.blocks, true);
+    }
+}
+
+static uint8_t *block_new(void)
+{
+    uint8_t *block = qemu_memalign(BLOCK_SIZE, BLOCK_SIZE);
+
+    qemu_madvise(block, BLOCK_SIZE, QEMU_MADV_HUGEPAGE);
+    return block;
+}
+
+/*
+ * Has memory for some contents.  Its pages are touched here: that takes longer
+ * than copying contents to them.
+ */
+static void memory_prepare(size_t contents)
+{
+    size_t each = BLOCK_SIZE / memory.content_size;
+    size_t have = memory.unused->len +
+                  (BLOCK_SIZE - memory.used) / memory.content_size +
+                  memory.ahead->len * each;
+
+    for (; have < contents; have += each) {
+        g_ptr_array_add(memory.ahead, memset(block_new(), 0, BLOCK_SIZE));
     }
 }
 
@@ -100,8 +128,8 @@ static Content *content_new(void)
                                              memory.unused->len - 1);
     }
     if (memory.used + memory.content_size > BLOCK_SIZE) {
-        block = qemu_memalign(BLOCK_SIZE, BLOCK_SIZE);
-        qemu_madvise(block, BLOCK_SIZE, QEMU_MADV_HUGEPAGE);
+        block = memory.ahead->len ?
+                g_ptr_array_steal_index_fast(memory.ahead, 0) : block_new();
         g_ptr_array_add(memory.blocks, block);
         memory.used = 0;
     }
@@ -113,6 +141,32 @@ static Content *content_new(void)
 static void content_free(Content *c)
 {
     g_ptr_array_add(memory.unused, c);
+}
+
+/*
+ * Contents of pages at a moment, and the thread that sets them: copying is all
+ * that has to be done while the guest stands.
+ */
+static struct {
+    PageVersions *versions;
+    uint64_t moment;
+    GArray *list;               /* Copy */
+    QemuThread thread;
+    bool running;
+} copies;
+
+typedef struct Copy {
+    uint64_t page;
+    Content *content;
+} Copy;
+
+/* Everything that is in memory belongs to the thread until it has ended. */
+static void wait_for_copies(void)
+{
+    if (copies.running) {
+        qemu_thread_join(&copies.thread);
+        copies.running = false;
+    }
 }
 
 /* The seed is secret: a guest cannot make many contents of the same hash. */
@@ -152,6 +206,7 @@ PageVersions *page_versions_new(size_t page_size)
 {
     PageVersions *v = g_new0(PageVersions, 1);
 
+    wait_for_copies();
     assert(QEMU_IS_ALIGNED(page_size, 4 * sizeof(uint64_t)));
     memory_ref(sizeof(Content) + page_size);
     v->page_size = page_size;
@@ -181,8 +236,22 @@ static bool content_is(PageVersions *v, const Content *c, const void *bytes,
            !memcmp(c->bytes, bytes, v->page_size);
 }
 
-/* The content of some bytes, with a reference for the caller */
-static Content *content_of(PageVersions *v, const void *bytes, uint64_t hash)
+/* A content that is in no table, and has no hash */
+static Content *content_copy(PageVersions *v, const void *bytes)
+{
+    Content *c = content_new();
+
+    *c = (Content) { .size = v->page_size };
+    c->bytes = memcpy(c->own, bytes, v->page_size);
+    return c;
+}
+
+/*
+ * The content of some bytes, with a reference for the caller.  It may become
+ * the copy of them that the caller has, if any.
+ */
+static Content *content_of(PageVersions *v, const void *bytes, uint64_t hash,
+                           Content **copy)
 {
     Content like = { .hash = hash, .size = v->page_size, .bytes = bytes };
     Content *c;
@@ -192,9 +261,8 @@ static Content *content_of(PageVersions *v, const void *bytes, uint64_t hash)
     }
     c = g_hash_table_lookup(v->contents, &like);
     if (!c) {
-        c = content_new();
-        *c = like;
-        c->bytes = memcpy(c->own, bytes, v->page_size);
+        c = copy ? g_steal_pointer(copy) : content_copy(v, bytes);
+        c->hash = hash;
         g_hash_table_add(v->contents, c);
         v->size += sizeof(*c) + v->page_size + ENTRY_SIZE;
     }
@@ -311,16 +379,19 @@ static void remove_version(PageVersions *v, Page *page, uint32_t i)
 
 void page_versions_begin(PageVersions *v, uint64_t moment)
 {
-    guint i = moments_until(v, moment);
     Moment m = { moment, g_ptr_array_new() };
+    guint i;
 
+    wait_for_copies();
+    i = moments_until(v, moment);
     assert(!i || g_array_index(v->moments, Moment, i - 1).at < moment);
     g_array_insert_val(v->moments, i, m);
     v->size += sizeof(m) + ENTRY_SIZE;
 }
 
-void page_versions_set(PageVersions *v, uint64_t moment, uint64_t number,
-                       const void *bytes)
+/* The content becomes the copy of the bytes that the caller has, if any. */
+static void set(PageVersions *v, uint64_t moment, uint64_t number,
+                const void *bytes, Content **copy)
 {
     Page *page = get_page(v, number, false);
     uint32_t i = page ? versions_until(page, moment) : 0;
@@ -341,16 +412,70 @@ void page_versions_set(PageVersions *v, uint64_t moment, uint64_t number,
         }
     }
     insert_version(v, page, i, get_moment(v, moment),
-                   content_of(v, bytes, hash));
+                   content_of(v, bytes, hash, copy));
+}
+
+void page_versions_set(PageVersions *v, uint64_t moment, uint64_t number,
+                       const void *bytes)
+{
+    wait_for_copies();
+    set(v, moment, number, bytes, NULL);
+}
+
+void page_versions_copy(PageVersions *v, uint64_t moment, uint64_t number,
+                        const void *bytes)
+{
+    Copy copy = { .page = number };
+
+    wait_for_copies();
+    if (!copies.list) {
+        copies.list = g_array_new(false, false, sizeof(Copy));
+    }
+    assert(!copies.list->len ||
+           (copies.versions == v && copies.moment == moment));
+    copies.versions = v;
+    copies.moment = moment;
+    copy.content = content_copy(v, bytes);
+    g_array_append_val(copies.list, copy);
+}
+
+static void *set_copies(void *opaque)
+{
+    for (guint i = 0; i < copies.list->len; i++) {
+        Copy *copy = &g_array_index(copies.list, Copy, i);
+
+        set(copies.versions, copies.moment, copy->page, copy->content->bytes,
+            &copy->content);
+        if (copy->content) {
+            content_free(copy->content);
+        }
+    }
+    /* The next moment may have more. */
+    memory_prepare(copies.list->len + copies.list->len / 2);
+    g_array_set_size(copies.list, 0);
+    return NULL;
+}
+
+void page_versions_set_copies(void)
+{
+    wait_for_copies();
+    if (copies.list && copies.list->len) {
+        qemu_thread_create(&copies.thread, "page-versions", set_copies, NULL,
+                           QEMU_THREAD_JOINABLE);
+        copies.running = true;
+    }
 }
 
 bool page_versions_add(PageVersions *v, uint64_t moment, uint64_t number,
                        const void *bytes)
 {
-    guint until = moments_until(v, moment);
-    Page *page = get_page(v, number, false);
     Content *c = NULL;
+    guint until;
+    Page *page;
 
+    wait_for_copies();
+    until = moments_until(v, moment);
+    page = get_page(v, number, false);
     if (!until || g_array_index(v->moments, Moment, until - 1).at != moment ||
         (page && page->count &&
          page->versions[page->count - 1].moment >= moment)) {
@@ -378,6 +503,7 @@ void page_versions_for_all(PageVersions *v,
     GHashTableIter iter;
     Page *page;
 
+    wait_for_copies();
     g_hash_table_iter_init(&iter, v->pages);
     while (g_hash_table_iter_next(&iter, NULL, (gpointer *)&page)) {
         for (uint32_t i = 0; i < page->count; i++) {
@@ -391,31 +517,38 @@ void page_versions_for_all(PageVersions *v,
 
 bool page_versions_any(PageVersions *v)
 {
+    wait_for_copies();
     return v->moments->len > 0;
 }
 
 void page_versions_set_first(PageVersions *v, uint64_t number,
                              const void *bytes)
 {
-    Page *page = get_page(v, number, true);
+    Page *page;
 
+    wait_for_copies();
+    page = get_page(v, number, true);
     assert(!page->count);
     insert_version(v, page, 0, &g_array_index(v->moments, Moment, 0),
-                   content_of(v, bytes, hash_of(v, bytes)));
+                   content_of(v, bytes, hash_of(v, bytes), NULL));
 }
 
 bool page_versions_known(PageVersions *v, uint64_t number)
 {
-    Page *page = get_page(v, number, false);
+    Page *page;
 
+    wait_for_copies();
+    page = get_page(v, number, false);
     return page && page->count;
 }
 
 void page_versions_remove(PageVersions *v, uint64_t moment)
 {
-    Moment *m = get_moment(v, moment);
-    Moment *next = m + 1;
+    Moment *m, *next;
 
+    wait_for_copies();
+    m = get_moment(v, moment);
+    next = m + 1;
     if (next == &g_array_index(v->moments, Moment, v->moments->len)) {
         next = NULL;
     }
@@ -441,9 +574,12 @@ void page_versions_remove(PageVersions *v, uint64_t moment)
 const void *page_versions_get(PageVersions *v, uint64_t moment,
                               uint64_t number)
 {
-    Page *page = get_page(v, number, false);
-    uint32_t i = page ? versions_until(page, moment) : 0;
+    uint32_t i;
+    Page *page;
 
+    wait_for_copies();
+    page = get_page(v, number, false);
+    i = page ? versions_until(page, moment) : 0;
     return i && page->versions[i - 1].content ?
            page->versions[i - 1].content->bytes : NULL;
 }
@@ -452,8 +588,10 @@ void page_versions_between(PageVersions *v, uint64_t a, uint64_t b,
                            void (*func)(uint64_t page, void *opaque),
                            void *opaque)
 {
-    guint end = moments_until(v, MAX(a, b));
+    guint end;
 
+    wait_for_copies();
+    end = moments_until(v, MAX(a, b));
     for (guint i = moments_until(v, MIN(a, b)); i < end; i++) {
         GPtrArray *pages = g_array_index(v->moments, Moment, i).pages;
 
@@ -465,6 +603,7 @@ void page_versions_between(PageVersions *v, uint64_t a, uint64_t b,
 
 uint64_t page_versions_size(PageVersions *v)
 {
+    wait_for_copies();
     return v->size;
 }
 
@@ -497,6 +636,7 @@ static void free_content(gpointer key, gpointer value, gpointer opaque)
 
 void page_versions_free(PageVersions *v)
 {
+    wait_for_copies();
     for (guint i = 0; i < v->moments->len; i++) {
         g_ptr_array_free(g_array_index(v->moments, Moment, i).pages, true);
     }

@@ -15,7 +15,7 @@
  */
 typedef struct PageVersions PageVersions;
 
-/* All have pages of the same size, and are used by one thread at a time. */
+/* All have pages of the same size, and are used by one thread. */
 PageVersions *page_versions_new(size_t page_size);
 void page_versions_free(PageVersions *v);
 
@@ -39,6 +39,15 @@ bool page_versions_known(PageVersions *v, uint64_t page);
 /* Sets what a page contains at a moment, and only there */
 void page_versions_set(PageVersions *v, uint64_t moment, uint64_t page,
                        const void *content);
+
+/*
+ * Copies what a page contains at a moment, to be set by a thread once
+ * page_versions_set_copies() is called.  No more than one moment of one
+ * PageVersions has copies.  Everything else here waits for that thread.
+ */
+void page_versions_copy(PageVersions *v, uint64_t moment, uint64_t page,
+                        const void *content);
+void page_versions_set_copies(void);
 
 /*
  * Adds a version whose bytes, or NULL for zero, stay the caller's and do not

@@ -210,8 +210,8 @@ static void for_all_changed(ReplayCheckpoints *s,
 static void keep_page(ReplayCheckpoints *s, RAMBlock *block, ram_addr_t addr,
                       Checkpoint *c)
 {
-    page_versions_set(s->ram, c->icount, addr >> TARGET_PAGE_BITS,
-                      ramblock_ptr(block, addr - block->offset));
+    page_versions_copy(s->ram, c->icount, addr >> TARGET_PAGE_BITS,
+                       ramblock_ptr(block, addr - block->offset));
 }
 
 /* Where nothing is known yet, zero is what a page is taken to be. */
@@ -547,6 +547,7 @@ static void take(ReplayCheckpoints *s, guint i)
     page_versions_begin(s->disks, c->icount);
     replay_disks_keep(c->icount);
     for_all_changed(s, keep_page, c);
+    page_versions_set_copies();
     i = until(s, c->icount);
     if (i < s->list->len) {
         Checkpoint *next = nth(s, i);
