@@ -189,7 +189,8 @@ static void add_piece(struct btrail_encoder *enc, uint64_t line, unsigned more)
 
 /*
  * Code ran from @to, where the last record went, up to @from.  What follows as
- * predicted has followed before, so only misses need this.
+ * predicted has followed before, so only misses need this.  If @from is below,
+ * what was between is not part of the session: the two ends ran.
  */
 static void add_footprint(struct btrail_encoder *enc, uint32_t n, uint64_t to,
                           uint64_t from)
@@ -198,6 +199,8 @@ static void add_footprint(struct btrail_encoder *enc, uint32_t n, uint64_t to,
     uint64_t more = (from >> BTRAIL_FOOTPRINT_SHIFT) - line;
 
     if (from < to) {
+        add_piece(enc, line, 0);
+        add_piece(enc, from >> BTRAIL_FOOTPRINT_SHIFT, 0);
         return;
     }
     if (more >= BTRAIL_FOOTPRINT_MOST) {

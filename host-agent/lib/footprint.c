@@ -90,19 +90,15 @@ void btrail_footprint_pack(const struct btrail_footprint *f,
                                               section->len - CRC_SIZE));
 }
 
-static bool has_run(uint64_t first, uint64_t last, const uint64_t *addresses,
-                    size_t n)
+/* The addresses before line @first, which are no longer sought, are passed. */
+static bool has_run(uint64_t first, uint64_t last, const uint64_t **addresses,
+                    size_t *n)
 {
-    size_t i;
-
-    for (i = 0; i < n; i++) {
-        uint64_t line = addresses[i] >> BTRAIL_FOOTPRINT_SHIFT;
-
-        if (first <= line && line <= last) {
-            return true;
-        }
+    while (*n && **addresses >> BTRAIL_FOOTPRINT_SHIFT < first) {
+        (*addresses)++;
+        (*n)--;
     }
-    return false;
+    return *n && **addresses >> BTRAIL_FOOTPRINT_SHIFT <= last;
 }
 
 enum btrail_ran btrail_footprint_ran(const uint8_t *section, size_t len,
@@ -133,7 +129,7 @@ enum btrail_ran btrail_footprint_ran(const uint8_t *section, size_t len,
         }
         first += last;
         last = first + more + 1;
-        if (has_run(first, last - 1, addresses, n)) {
+        if (has_run(first, last - 1, &addresses, &n)) {
             ran = BTRAIL_RAN_PERHAPS;
         }
     }

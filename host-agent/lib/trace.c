@@ -36,15 +36,32 @@ btrail_trace_find_stream(const struct btrail_trace *t, unsigned vcpu)
     return btrail_find_stream(t->streams, vcpu, &place);
 }
 
+/* How many chunks of a stream begin before or with a record */
+static unsigned chunks_up_to(const struct btrail_trace_stream *s,
+                             uint64_t index)
+{
+    return BTRAIL_UP_TO(s->chunks->data, s->chunks->len,
+                        struct btrail_index_entry, first_index, index);
+}
+
+/* May the records [@begin, @end) of chunk @i have run one of the addresses? */
+static bool chunk_ran(const struct btrail_trace *t,
+                      const struct btrail_trace_stream *s, unsigned i,
+                      const uint64_t *addresses, size_t n, uint64_t begin,
+                      uint64_t end)
+{
+    const struct btrail_index_entry *e = btrail_entry(s->chunks, i);
+
+    return begin < end &&
+           btrail_file_ran(btrail_trace_file(t, e->file), e, addresses, n);
+}
+
 bool btrail_trace_last_ran(const struct btrail_trace *t, unsigned vcpu,
                            const uint64_t *addresses, size_t n, uint64_t before,
                            uint64_t *begin, uint64_t *end)
 {
     const struct btrail_trace_stream *s = btrail_trace_find_stream(t, vcpu);
-    unsigned i = !s ? 0 :
-                      BTRAIL_UP_TO(s->chunks->data, s->chunks->len,
-                                   struct btrail_index_entry, first_index,
-                                   before - 1);
+    unsigned i = s ? chunks_up_to(s, before - 1) : 0;
 
     /* From the end of chunk i - 1 up to @before there is a hole, or nothing. */
     for (*end = before; s && *end; *end = *begin) {
@@ -58,8 +75,32 @@ bool btrail_trace_last_ran(const struct btrail_trace *t, unsigned vcpu,
         }
         *begin = MIN(e->first_index, *end);
         i--;
-        if (*begin < *end &&
-            btrail_file_ran(btrail_trace_file(t, e->file), e, addresses, n)) {
+        if (chunk_ran(t, s, i, addresses, n, *begin, *end)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool btrail_trace_next_ran(const struct btrail_trace *t, unsigned vcpu,
+                           const uint64_t *addresses, size_t n, uint64_t from,
+                           uint64_t *begin, uint64_t *end)
+{
+    const struct btrail_trace_stream *s = btrail_trace_find_stream(t, vcpu);
+    unsigned i = s ? chunks_up_to(s, from) : 0;
+
+    if (i && btrail_entry(s->chunks, i - 1)->end_index > from) {
+        i--;
+    }
+    for (*begin = from; s && i < s->chunks->len; *begin = *end, i++) {
+        const struct btrail_index_entry *e = btrail_entry(s->chunks, i);
+
+        *end = e->first_index;
+        if (*begin < *end) {
+            return true;
+        }
+        *end = MAX(e->end_index, *begin);
+        if (chunk_ran(t, s, i, addresses, n, *begin, *end)) {
             return true;
         }
     }

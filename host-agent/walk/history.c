@@ -8,6 +8,7 @@
 #include "walk/history.h"
 #include "lib/internal/trace-files.h"
 #include "util/search.h"
+#include "util/sort.h"
 
 /* What TIME events say */
 struct mark {
@@ -269,9 +270,8 @@ enum history_answer history_last_visit(struct history *h, unsigned vcpu,
                                        uint64_t icount, uint64_t pc,
                                        struct history_visit *visit)
 {
-    struct search s = {
-        .addresses = addresses, .n = n, .icount = icount, .pc = pc,
-    };
+    g_autoptr(GArray) sorted = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+    struct search s = { .icount = icount, .pc = pc };
     struct lane *l = lane_of(h, vcpu);
     struct history_place place;
     uint64_t before, begin, end;
@@ -279,10 +279,14 @@ enum history_answer history_last_visit(struct history *h, unsigned vcpu,
     if (!history_at(h, vcpu, icount, &place)) {
         return HISTORY_UNKNOWN;
     }
+    g_array_append_vals(sorted, addresses, n);
+    btrail_sort_u64(sorted);
+    s.addresses = (const uint64_t *)sorted->data;
+    s.n = sorted->len;
     /* The record that ends the block in which the vCPU stands, too */
     before = place.index + 2;
-    while (btrail_trace_last_ran(h->trace, vcpu, addresses, n, before, &begin,
-                                 &end)) {
+    while (btrail_trace_last_ran(h->trace, vcpu, s.addresses, s.n, before,
+                                 &begin, &end)) {
         if (!search(l, &s, begin, end)) {
             return HISTORY_UNKNOWN;
         }

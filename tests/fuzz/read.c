@@ -28,6 +28,13 @@ static void search(const struct btrail_trace *trace,
         fuzz_require(begin < end && end <= before);
         before = begin;
     }
+    left = MAX_BATCHES;
+    before = info->first_index;
+    while (left-- && btrail_trace_next_ran(trace, info->vcpu, addresses, 2,
+                                           before, &begin, &end)) {
+        fuzz_require(before <= begin && begin < end);
+        before = end;
+    }
 }
 
 struct fuzz_sum fuzz_read(const struct btrail_trace *trace)

@@ -61,11 +61,11 @@ static bool ran(uint64_t address, uint64_t begin, uint64_t end)
     return false;
 }
 
-/* Chunks without the address are left out, and no others. */
+/* Chunks without the address are left out, and no others, on both ways. */
 static unsigned check_chunks(const struct btrail_trace *trace, uint64_t address)
 {
-    uint64_t before = N, begin, end;
-    unsigned chunks = 0;
+    uint64_t before = N, from = 0, begin, end;
+    unsigned chunks = 0, again = 0;
 
     while (btrail_trace_last_ran(trace, 0, &address, 1, before, &begin, &end)) {
         g_assert_cmpuint(begin, <, end);
@@ -76,7 +76,45 @@ static unsigned check_chunks(const struct btrail_trace *trace, uint64_t address)
         chunks++;
     }
     g_assert_false(ran(address, 0, before));
+    while (btrail_trace_next_ran(trace, 0, &address, 1, from, &begin, &end)) {
+        g_assert_cmpuint(begin, >=, from);
+        g_assert_cmpuint(begin, <, end);
+        g_assert_cmpuint(end % SLAB, ==, 0);
+        g_assert_false(ran(address, from, begin));
+        from = end;
+        again++;
+    }
+    g_assert_false(ran(address, from, N));
+    g_assert_cmpuint(again, ==, chunks);
     return chunks;
+}
+
+/* A piece begins and ends where the caller wants. */
+static void test_middle(void)
+{
+    g_autofree char *path = write_trace(0);
+    const uint64_t address = BASE + 2000;
+    struct btrail_trace *trace;
+    uint64_t begin, end;
+
+    g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
+    for (unsigned i = 0; i < N; i += 77) {
+        if (btrail_trace_next_ran(trace, 0, &address, 1, i, &begin, &end)) {
+            g_assert_cmpuint(begin, ==, begin < i + 1 ? i : end - SLAB);
+            g_assert_false(ran(address, i + SLAB, begin));
+        } else {
+            g_assert_false(ran(address, i + SLAB, N));
+        }
+        if (btrail_trace_last_ran(trace, 0, &address, 1, i, &begin, &end)) {
+            g_assert_cmpuint(end, ==, end > i - 1 ? i : begin + SLAB);
+        }
+    }
+    g_assert_false(
+        btrail_trace_next_ran(trace, 0, &address, 1, N, &begin, &end));
+    g_assert_false(btrail_trace_next_ran(trace, 0, &address, 1, UINT64_MAX,
+                                         &begin, &end));
+    btrail_trace_close(trace);
+    sample_remove(g_steal_pointer(&path));
 }
 
 static void test_chunks(void)
@@ -122,6 +160,12 @@ static void test_gap(void)
                                         &begin, &end));
     g_assert_cmpuint(begin, ==, N + lost);
     g_assert_cmpuint(end, ==, N + 2 * lost);
+    g_assert_true(
+        btrail_trace_next_ran(trace, 0, &address, 1, 0, &begin, &end));
+    g_assert_cmpuint(begin, <=, N / 2 + lost);
+    g_assert_cmpuint(end, >, N / 2 + lost);
+    g_assert_false(btrail_trace_next_ran(trace, 0, &address, 1, end, &begin,
+                                         &end));
     g_assert_false(
         btrail_trace_last_ran(trace, 1, &address, 1, N, &begin, &end));
     btrail_trace_close(trace);
@@ -171,6 +215,39 @@ static void test_runs(void)
     l.gap = true;
     btrail_footprint_pack(&l, &section);
     g_assert_cmpint(asked(&section, 0), ==, BTRAIL_RAN_UNKNOWN);
+    btrail_footprint_free(&l);
+    btrail_buf_free(&section);
+}
+
+/* Of many addresses that are in order, one is enough. */
+static void test_addresses(void)
+{
+    struct btrail_footprint l = { 0 };
+    struct btrail_buf section = { 0 };
+    uint64_t addresses[300];
+
+    btrail_footprint_begin(&l);
+    for (unsigned i = 0; i < 100; i++) {
+        add(&l, 1000 * i, 1);
+    }
+    btrail_footprint_pack(&l, &section);
+    for (unsigned one = 0; one < G_N_ELEMENTS(addresses); one++) {
+        size_t n = G_N_ELEMENTS(addresses) - one;
+        uint64_t line;
+
+        for (unsigned i = 0; i < G_N_ELEMENTS(addresses); i++) {
+            addresses[i] = (i * 400 + 2) << BTRAIL_FOOTPRINT_SHIFT;
+        }
+        g_assert_cmpint(btrail_footprint_ran(section.data, section.len,
+                                             addresses, one + n),
+                        ==, BTRAIL_RAN_NONE);
+        line = (addresses[one] >> BTRAIL_FOOTPRINT_SHIFT) / 1000 * 1000 + 1;
+        addresses[one] = line << BTRAIL_FOOTPRINT_SHIFT;
+        g_assert_cmpint(btrail_footprint_ran(section.data, section.len,
+                                             addresses + one, n),
+                        ==, line < 100000 ? BTRAIL_RAN_PERHAPS :
+                                            BTRAIL_RAN_NONE);
+    }
     btrail_footprint_free(&l);
     btrail_buf_free(&section);
 }
@@ -244,8 +321,10 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     make_records();
     g_test_add_func("/chunks", test_chunks);
+    g_test_add_func("/middle", test_middle);
     g_test_add_func("/gap", test_gap);
     g_test_add_func("/runs", test_runs);
+    g_test_add_func("/addresses", test_addresses);
     g_test_add_func("/many", test_many);
     g_test_add_func("/damaged", test_damaged);
     return g_test_run();

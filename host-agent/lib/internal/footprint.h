@@ -61,7 +61,8 @@ enum btrail_ran {
     BTRAIL_RAN_UNKNOWN, /* anything: records are missing, or lines */
 };
 
-/* Reads a section.  One that is damaged does not say anything. */
+/* Reads a section.  One that is damaged does not say anything.  The addresses are
+ * in order. */
 enum btrail_ran btrail_footprint_ran(const uint8_t *section, size_t len,
                                      const uint64_t *addresses, size_t n);
 

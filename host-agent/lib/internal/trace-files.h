@@ -31,12 +31,19 @@ const struct btrail_file *btrail_trace_file(const struct btrail_trace *trace,
 
 /*
  * The last piece of a stream before record @before that may have run one of @n
- * addresses: records [*@begin, *@end) of a chunk, or a hole.  False if there is
- * none, or no such stream.  What runs is a block that ends with a record, so the
- * one of the first record of the piece begins with the record before it.
+ * addresses, which are in order: records [*@begin, *@end) of a chunk, or a hole.
+ * False if there is none, or no such stream.  What runs is a block that ends with
+ * a record, so the one of the first record of the piece begins with the record
+ * before it.
  */
 bool btrail_trace_last_ran(const struct btrail_trace *trace, unsigned vcpu,
                            const uint64_t *addresses, size_t n, uint64_t before,
+                           uint64_t *begin, uint64_t *end);
+
+/* The same of the first piece from record @from on.  Behind the last chunk there
+ * is none. */
+bool btrail_trace_next_ran(const struct btrail_trace *trace, unsigned vcpu,
+                           const uint64_t *addresses, size_t n, uint64_t from,
                            uint64_t *begin, uint64_t *end);
 
 /* The SIDEBAND chunks of all files: of struct btrail_index_entry */
