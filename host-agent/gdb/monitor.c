@@ -112,16 +112,17 @@ static bool list_visits(const struct trace_index *trace, struct visits *v,
                         uint64_t icount, GString *text, uint64_t *total,
                         GError **error)
 {
-    struct moment before[FIND_EACH], visit;
+    struct moment before[FIND_EACH];
+    struct visit visit;
     g_autoptr(GError) local = NULL;
     uint64_t number = 0, past = 0, shown;
 
     while (visits_next(v, &visit, &local)) {
         number++;
-        if (visit.icount > icount) {
+        if (visit.at.icount > icount) {
             break;
         }
-        before[past++ % FIND_EACH] = visit;
+        before[past++ % FIND_EACH] = visit.at;
     }
     for (shown = past - MIN(past, FIND_EACH); shown < past; shown++) {
         append_visit(text, trace, shown + 1, &before[shown % FIND_EACH]);
@@ -130,7 +131,7 @@ static bool list_visits(const struct trace_index *trace, struct visits *v,
                            "\n", icount);
     while (number > past && !local) {
         if (number - past <= FIND_EACH) {
-            append_visit(text, trace, number, &visit);
+            append_visit(text, trace, number, &visit.at);
         }
         if (!visits_next(v, &visit, &local)) {
             break;
@@ -150,6 +151,7 @@ static char *run_find(struct target *t, struct trace_index *trace,
 {
     g_autofree char *process = NULL, *function = NULL;
     g_autoptr(GString) text = g_string_new(NULL);
+    struct sought *sought = NULL;
     struct visits *v = NULL;
     uint64_t total = 0;
     bool ok;
@@ -160,14 +162,19 @@ static char *run_find(struct target *t, struct trace_index *trace,
         refuse(error, "find: '%s' is not FUNCTION or PROCESS:FUNCTION",
                argument);
     } else {
-        v = visits_new(trace->trace, trace->symbols, process, function,
-                       error);
+        sought = sought_function(trace->trace, trace->symbols, process,
+                                 function, error);
+    }
+    if (sought) {
+        v = visits_new(trace->trace, trace->symbols, sought, error);
     }
     if (!v) {
+        sought_free(sought);
         return NULL;
     }
     ok = list_visits(trace, v, target_place(t)->icount, text, &total, error);
     visits_free(v);
+    sought_free(sought);
     g_string_append_printf(text, "%s runs %" G_GUINT64_FORMAT " times\n",
                            argument, total);
     return ok ? g_string_free(g_steal_pointer(&text), FALSE) : NULL;

@@ -364,6 +364,15 @@ void btrail_lives_complete(struct btrail_lives *n)
     g_hash_table_foreach(n->by_root, sort_root, NULL);
 }
 
+const struct btrail_process *
+btrail_lives_version(const struct btrail_lives *lives, unsigned i)
+{
+    const struct version *v = i < lives->versions->len ?
+                              g_ptr_array_index(lives->versions, i) : NULL;
+
+    return v ? &v->process : NULL;
+}
+
 uint64_t btrail_lives_memory(const struct btrail_lives *lives)
 {
     return lives->memory + btrail_strings_memory(lives->strings);

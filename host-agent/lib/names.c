@@ -208,6 +208,12 @@ int btrail_names_open(struct btrail_names **names,
     return 0;
 }
 
+const struct btrail_process *
+btrail_names_version(const struct btrail_names *n, unsigned i)
+{
+    return btrail_lives_version(n->lives, i);
+}
+
 uint64_t btrail_names_cut(const struct btrail_names *names)
 {
     return names->cut;

@@ -53,7 +53,9 @@ static bool chunk_ran(const struct btrail_trace *t,
     const struct btrail_index_entry *e = btrail_entry(s->chunks, i);
 
     return begin < end &&
-           btrail_file_ran(btrail_trace_file(t, e->file), e, addresses, n);
+           (!addresses ||
+            btrail_file_ran(btrail_trace_file(t, e->file), e, addresses,
+                            n));
 }
 
 bool btrail_trace_last_ran(const struct btrail_trace *t, unsigned vcpu,

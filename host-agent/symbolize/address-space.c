@@ -254,6 +254,19 @@ bool address_space_symbol_find(struct address_space *as, const char *name,
     return false;
 }
 
+void address_space_starts(struct address_space *as, const char *name,
+                          GArray *addresses)
+{
+    for (unsigned i = 0; i < as->symbols->len; i++) {
+        const struct symbol *s = &g_array_index(as->symbols, struct symbol,
+                                                i);
+
+        if (!g_strcmp0(s->name, name)) {
+            g_array_append_val(addresses, s->start);
+        }
+    }
+}
+
 void address_space_kallsyms(struct address_space *as, uint64_t address,
                             char type, const char *name, const char *module)
 {

@@ -6,6 +6,7 @@
 #ifndef BTRAIL_ADDRESS_SPACE_H
 #define BTRAIL_ADDRESS_SPACE_H
 
+#include <glib.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -85,6 +86,10 @@ const struct symbol *address_space_symbol(struct address_space *as,
 /* Finds the address of a symbol; false if there is none. */
 bool address_space_symbol_find(struct address_space *as, const char *name,
                                uint64_t *address);
+
+/* Adds the addresses (uint64_t) of all symbols of a name. */
+void address_space_starts(struct address_space *as, const char *name,
+                          GArray *addresses);
 
 /**
  * address_space_kallsyms - add a symbol of a kernel

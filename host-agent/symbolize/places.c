@@ -362,6 +362,51 @@ void places_files(struct places *p, const struct process *process,
     }
 }
 
+/* The same of one file, whose addresses are @bias lower */
+static void add_starts(struct elf_file *elf, uint64_t bias, const char *name,
+                       GArray *addresses)
+{
+    size_t n;
+    const struct elf_symbol *all = elf_file_symbols(elf, &n);
+
+    /* This is quicker than all of them if there is none. */
+    if (!elf_file_find(elf, name)) {
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        uint64_t address = all[i].start + bias;
+
+        if (!strcmp(all[i].name, name)) {
+            g_array_append_val(addresses, address);
+        }
+    }
+}
+
+void places_starts(struct places *p, const char *name, GArray *addresses)
+{
+    if (p->vmlinux) {
+        add_starts(p->vmlinux, p->vmlinux_bias, name, addresses);
+    }
+    address_space_starts(p->shared, name, addresses);
+}
+
+void places_starts_in(struct places *p, const struct btrail_process *version,
+                      const char *name, GArray *addresses)
+{
+    for (uint32_t i = 0; i < version->n_mappings; i++) {
+        struct mapping m = processes_mapping(p->processes,
+                                             &version->mappings[i]);
+        uint64_t address;
+
+        if (is_named_code(&m)) {
+            find_file(p, &m, m.path);
+        }
+        if (m.elf && elf_file_address(m.elf, m.offset, &address)) {
+            add_starts(m.elf, m.start - address, name, addresses);
+        }
+    }
+}
+
 size_t places_read(struct places *p, const struct process *process,
                    uint64_t address, void *buf, size_t n)
 {

@@ -396,6 +396,29 @@ void symbolizer_place(struct symbolizer *s, const struct process *process,
     places_find(s->places, process, address, place);
 }
 
+const struct btrail_names *symbolizer_names(const struct symbolizer *s)
+{
+    return s->names;
+}
+
+bool symbolizer_has_map(const struct symbolizer *s)
+{
+    return s->map;
+}
+
+void symbolizer_starts(struct symbolizer *s, const char *name,
+                       GArray *addresses)
+{
+    places_starts(s->places, name, addresses);
+}
+
+void symbolizer_starts_in(struct symbolizer *s,
+                          const struct btrail_process *version,
+                          const char *name, GArray *addresses)
+{
+    places_starts_in(s->places, version, name, addresses);
+}
+
 void symbolizer_files(struct symbolizer *s, const struct process *process,
                       uint64_t address, places_file_fn *fn, void *opaque)
 {

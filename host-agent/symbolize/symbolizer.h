@@ -95,6 +95,19 @@ bool symbolizer_part(struct symbolizer *s, unsigned vcpu,
 void symbolizer_place(struct symbolizer *s, const struct process *process,
                       uint64_t address, struct place *place);
 
+/* What the sideband of the trace says; NULL if there is none */
+const struct btrail_names *symbolizer_names(const struct symbolizer *s);
+
+/* Do the names of processes come from the file of --map, too? */
+bool symbolizer_has_map(const struct symbolizer *s);
+
+/* Add the addresses at which functions of a name begin; see places_starts(). */
+void symbolizer_starts(struct symbolizer *s, const char *name,
+                       GArray *addresses);
+void symbolizer_starts_in(struct symbolizer *s,
+                          const struct btrail_process *version,
+                          const char *name, GArray *addresses);
+
 /* The files on the host that are mapped in a process; see places_files(). */
 void symbolizer_files(struct symbolizer *s, const struct process *process,
                       uint64_t address, places_file_fn *fn, void *opaque);

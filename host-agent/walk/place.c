@@ -9,6 +9,7 @@
 #include "walk/history.h"
 #include "walk/place.h"
 #include "walk/process-runs.h"
+#include "walk/visits.h"
 #include "util/parse.h"
 
 #define fail(error, ...) \
@@ -228,21 +229,31 @@ static bool find_function(const struct btrail_trace *trace,
                           const struct walk_place *p, struct moment *at,
                           GError **error)
 {
-    struct visits *v = visits_new(trace, symbols, p->process, p->name, error);
+    struct sought *sought = sought_function(trace, symbols, p->process,
+                                            p->name, error);
+    struct visits *v = sought ? visits_new(trace, symbols, sought, error) :
+                       NULL;
     g_autoptr(GError) local = NULL;
+    struct visit visit;
     uint64_t times = 0;
 
-    if (!v) {
-        return false;
+    if (v && p->last) {
+        times = visits_previous(v, &visit, &local);
     }
-    while ((p->last || times < p->number) && visits_next(v, at, &local)) {
+    while (v && !p->last && times < p->number &&
+           visits_next(v, &visit, &local)) {
         times++;
     }
     visits_free(v);
+    sought_free(sought);
     if (local) {
         g_propagate_error(error, g_steal_pointer(&local));
         return false;
     }
+    if (!v) {
+        return false;
+    }
+    *at = visit.at;
     if (!times || (!p->last && times < p->number)) {
         return fail(error, "%s runs %" G_GUINT64_FORMAT " times", p->name,
                     times);

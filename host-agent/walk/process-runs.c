@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "walk/process-runs.h"
+#include "walk/sought.h"
 
 /* The last thing that a process does: no return, and no other task calls it. */
 #define DEAD    "do_task_dead"
@@ -15,7 +16,7 @@
 
 /**
  * struct search
- * @dead:  addresses of the function that tasks end in
+ * @dead:  the function that tasks end in; NULL if it is not known
  * @named: the trace names tasks
  * @first: the record before the first run
  * @last:  the last record of any run
@@ -23,7 +24,7 @@
  */
 struct search {
     const char *name;
-    GHashTable *dead;
+    struct sought *dead;
     bool named;
     struct moment first;
     struct moment last;
@@ -89,6 +90,18 @@ static void end_run(struct search *s, const struct run *run)
     note_end(s, run);
 }
 
+/* Does a record go to the function that tasks end in? */
+static bool goes_to_end(const struct search *s, const struct btrail_record *r)
+{
+    const GArray *addresses = s->dead->addresses;
+    bool found = false;
+
+    for (unsigned i = 0; r->to >> 63 && i < addresses->len; i++) {
+        found |= g_array_index(addresses, uint64_t, i) == r->to;
+    }
+    return found;
+}
+
 /* Reads records of one task. */
 static void read_records(struct search *s, struct run *run, unsigned vcpu,
                          const struct btrail_batch *b)
@@ -102,10 +115,9 @@ static void read_records(struct search *s, struct run *run, unsigned vcpu,
     }
     run->last = moment_behind(vcpu, b, last);
     run->any = run->begun = true;
-    for (size_t i = 0; i <= last && is_wanted(s, &run->task) &&
-         g_hash_table_size(s->dead); i++) {
-        run->dead |= b->records[i].to >> 63 &&
-                     g_hash_table_contains(s->dead, &b->records[i].to);
+    for (size_t i = 0; i <= last && s->dead && is_wanted(s, &run->task);
+         i++) {
+        run->dead |= goes_to_end(s, &b->records[i]);
     }
 }
 
@@ -188,12 +200,8 @@ bool process_runs_find(const struct btrail_trace *trace, const char *name,
     struct search s = { .name = name };
     bool ok, found = false;
 
-    s.dead = visits_kernel_function(trace, DEAD, error);
-    if (!s.dead) {
-        return false;
-    }
-    if (exits && !g_hash_table_size(s.dead)) {
-        g_hash_table_unref(s.dead);
+    s.dead = exits ? sought_function(trace, NULL, NULL, DEAD, NULL) : NULL;
+    if (exits && !s.dead) {
         return btrail_agent_fail(error, BTRAIL_AGENT_ERROR_NAMES,
                                  "the trace does not show where processes end: "
                                  "the guest's kernel has no function " DEAD
@@ -207,7 +215,7 @@ bool process_runs_find(const struct btrail_trace *trace, const char *name,
         found = s.found;
         *visit = what == PROCESS_RUN_FIRST ? s.first : s.last;
     }
-    g_hash_table_unref(s.dead);
+    sought_free(s.dead);
     g_hash_table_unref(s.ends);
     if (ok && !s.named) {
         ok = fail(error, "the trace names no processes, and has no %s", name);

@@ -6,7 +6,8 @@
 #ifndef BTRAIL_PROCESS_RUNS_H
 #define BTRAIL_PROCESS_RUNS_H
 
-#include "walk/visits.h"
+#include "util/agent-error.h"
+#include "walk/moment.h"
 
 /**
  * enum process_run

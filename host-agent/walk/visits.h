@@ -1,41 +1,73 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Where a function ran: the records of a trace that end at its first
- * instruction, of all vCPUs in the order of their moments
+ * Where code ran: the records of a trace behind which it does, of all vCPUs in
+ * the order of their moments, forwards or backwards
+ *
+ * Only chunks whose footprints have the code are decoded, so this is quick for
+ * what ran seldom.
  */
 
 #ifndef BTRAIL_VISITS_H
 #define BTRAIL_VISITS_H
 
-#include "symbolize/symbolizer.h"
-#include "util/agent-error.h"
 #include "walk/moment.h"
+#include "walk/sought.h"
+
+/**
+ * struct visit
+ * @at:      the moment: behind @record
+ * @record:  goes to the code, or to the block with it
+ * @cr3:     in force for @record
+ * @address: of the code
+ */
+struct visit {
+    struct moment at;
+    struct btrail_record record;
+    uint64_t cr3;
+    uint64_t address;
+};
 
 struct visits;
 
 /**
- * visits_new - search a function
- * @trace:    outlives the result
- * @symbols:  of @trace, for functions of user programs; outlives the result; or
- *            NULL
- * @process:  name of the process that runs it; NULL if any may, and then the
- *            function is one of the kernel
+ * visits_new - search code
+ * @trace:    outlives the result, as do the next two
+ * @symbols:  of @trace, for functions of user programs; or NULL
+ * @sought:   what
  *
- * Errors: NAMES: the kernel has no such function.
+ * An instruction that an interrupt or a fault has prevented did not run there;
+ * where the code is not known, that of a block's end has run.
+ *
+ * Errors: COMMAND: the trace cannot be read.
  */
 struct visits *visits_new(const struct btrail_trace *trace,
-                          struct symbolizer *symbols, const char *process,
-                          const char *function, GError **error);
+                          struct symbolizer *symbols,
+                          const struct sought *sought, GError **error);
 void visits_free(struct visits *v);
 
-/* The next one.  False at the end, or with an error. */
-bool visits_next(struct visits *v, struct moment *visit, GError **error);
+/* Of a vCPU, only records [@begin, @end) count.  Before the first one is read. */
+void visits_limit(struct visits *v, unsigned vcpu, uint64_t begin,
+                  uint64_t end);
 
-/*
- * The addresses of a function of the kernel, as keys (uint64_t): an empty table
- * if it has no such function; NULL with an error
+/* The next one.  False at the end, or with an error. */
+bool visits_next(struct visits *v, struct visit *visit, GError **error);
+
+/* The last one of all, and then those before it.  Not after visits_next(). */
+bool visits_previous(struct visits *v, struct visit *visit, GError **error);
+
+/**
+ * visits_fn - receives a visit
+ * @worker: from 0 to the number of threads - 1; calls with the same one do not
+ *          overlap
  */
-GHashTable *visits_kernel_function(const struct btrail_trace *trace,
-                                   const char *name, GError **error);
+typedef void visits_fn(void *opaque, unsigned worker,
+                       const struct visit *visit);
+
+/* All of them, in any order, with several threads.  Instead of the others. */
+bool visits_each(struct visits *v, unsigned threads, visits_fn *fn,
+                 void *opaque, GError **error);
+
+/* Damaged chunks that were passed up to now */
+uint64_t visits_damage(const struct visits *v);
 
 #endif /* BTRAIL_VISITS_H */

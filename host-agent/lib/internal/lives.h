@@ -53,6 +53,10 @@ struct btrail_life *btrail_lives_of_pid(const struct btrail_lives *lives,
                                         uint64_t time, uint64_t cr3,
                                         uint32_t pid);
 
+/* All versions of all lives, by a number from 0 on; NULL: there are no more */
+const struct btrail_process *
+btrail_lives_version(const struct btrail_lives *lives, unsigned i);
+
 /* What a process was like at a time */
 const struct btrail_process *
 btrail_life_process(const struct btrail_life *life, uint64_t time);

@@ -19,6 +19,10 @@ const struct btrail_process *
 btrail_names_of_pid(const struct btrail_names *names, uint64_t time,
                     uint64_t cr3, uint32_t pid);
 
+/* As btrail_lives_version() */
+const struct btrail_process *
+btrail_names_version(const struct btrail_names *names, unsigned i);
+
 /*
  * From this time on names are left out, because there are more of them than the
  * size of the trace allows; UINT64_MAX if none are.

@@ -31,7 +31,7 @@ const struct btrail_file *btrail_trace_file(const struct btrail_trace *trace,
 
 /*
  * The last piece of a stream before record @before that may have run one of @n
- * addresses, which are in order: records [*@begin, *@end) of a chunk, or a hole.
+ * addresses, which are in order (NULL: any): records [*@begin, *@end) of a chunk, or a hole.
  * False if there is none, or no such stream.  What runs is a block that ends with
  * a record, so the one of the first record of the piece begins with the record
  * before it.

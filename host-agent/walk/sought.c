@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What is searched in the records of a trace: see sought.h
+ */
+
+#include <string.h>
+
+#include "lib/internal/names-private.h"
+#include "util/hash.h"
+#include "util/sort.h"
+#include "walk/sought.h"
+
+#define fail(error, ...) \
+    btrail_agent_fail(error, BTRAIL_AGENT_ERROR_COMMAND, __VA_ARGS__)
+
+static struct sought *sought_new(void)
+{
+    struct sought *s = g_new0(struct sought, 1);
+
+    s->addresses = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+    return s;
+}
+
+void sought_free(struct sought *s)
+{
+    if (s) {
+        for (unsigned i = 0; i < BTRAIL_MAX_VCPUS; i++) {
+            g_clear_pointer(&s->others[i], g_array_unref);
+        }
+        g_array_unref(s->addresses);
+        g_free(s->process);
+        g_free(s->function);
+        g_free(s);
+    }
+}
+
+/* All symbols that the trace has had for the kernel */
+static void add_kernel(const struct btrail_names *names, const char *function,
+                       GArray *addresses)
+{
+    struct btrail_symbol symbol;
+
+    for (size_t i = 0; !btrail_names_symbol(names, i, &symbol); i++) {
+        if (!strcmp(symbol.name, function)) {
+            g_array_append_val(addresses, symbol.address);
+        }
+    }
+}
+
+/*
+ * A process of some page tables, and whether the function is known in what
+ * snapshots found of it
+ */
+struct owner {
+    uint64_t key[2];
+    bool known;
+};
+
+/* The versions of processes that a task has been named after, by page tables
+ * and pid */
+static GHashTable *find_owners(struct symbolizer *symbols, GHashTable *pids,
+                               const char *function, GArray *addresses)
+{
+    const struct btrail_names *names = symbolizer_names(symbols);
+    GHashTable *owners = g_hash_table_new_full(btrail_pair_hash,
+                                               btrail_pair_equal, g_free,
+                                               NULL);
+    const struct btrail_process *p;
+
+    for (unsigned i = 0; names && (p = btrail_names_version(names, i)); i++) {
+        struct owner key = { { p->pgd & BTRAIL_CR3_ROOT, p->pid } }, *owner;
+        unsigned before = addresses->len;
+
+        if (!g_hash_table_contains(pids, GUINT_TO_POINTER(p->pid))) {
+            continue;
+        }
+        owner = g_hash_table_lookup(owners, &key);
+        if (!owner) {
+            owner = g_memdup2(&key, sizeof(key));
+            g_hash_table_add(owners, owner);
+        }
+        symbolizer_starts_in(symbols, p, function, addresses);
+        owner->known |= addresses->len > before;
+    }
+    return owners;
+}
+
+typedef void batch_fn(void *opaque, unsigned vcpu,
+                      const struct btrail_batch *b);
+
+/* Reads who made the records of a trace, which is quick. */
+static bool read_batches(const struct btrail_trace *trace, batch_fn *fn,
+                         void *opaque, GError **error)
+{
+    struct btrail_stream_info info;
+    struct btrail_cursor *cursor;
+    struct btrail_batch b;
+
+    for (unsigned i = 0; !btrail_trace_stream(trace, i, &info); i++) {
+        int ret = btrail_cursor_open(&cursor, trace, info.vcpu,
+                                     BTRAIL_CURSOR_COUNTS_ONLY);
+
+        while (!ret && !(ret = btrail_cursor_next(cursor, &b))) {
+            if (!b.event) {
+                fn(opaque, info.vcpu, &b);
+            }
+        }
+        btrail_cursor_close(cursor);
+        if (ret != -BTRAIL_ERR_END) {
+            return fail(error, "the trace: %s", btrail_strerror(ret));
+        }
+    }
+    return true;
+}
+
+/* A function of the programs of a process */
+struct user_search {
+    struct sought *sought;
+    const struct btrail_names *names;
+    GHashTable *pids;           /* that had the name of the process */
+    GHashTable *owners;
+};
+
+static void note_pid(void *opaque, unsigned vcpu, const struct btrail_batch *b)
+{
+    struct user_search *u = opaque;
+
+    if (b->task.known && !strcmp(b->task.name, u->sought->process)) {
+        g_hash_table_add(u->pids, GUINT_TO_POINTER(b->task.pid));
+    }
+}
+
+/* Can these records be of the process, at addresses that are not known? */
+static bool is_unknown(const struct user_search *u,
+                       const struct btrail_batch *b)
+{
+    struct owner key = { { 0, b->task.pid } };
+    const struct owner *owner;
+
+    if (!b->task.known) {
+        return true;
+    }
+    if (b->task.kernel || strcmp(b->task.name, u->sought->process)) {
+        return false;
+    }
+    key.key[0] = u->names ? btrail_names_root(u->names, b->cr3) : 0;
+    owner = g_hash_table_lookup(u->owners, &key);
+    return !owner || !owner->known;
+}
+
+static void note_unknown(void *opaque, unsigned vcpu,
+                         const struct btrail_batch *b)
+{
+    struct user_search *u = opaque;
+    GArray **others = &u->sought->others[vcpu];
+    const struct piece piece = { b->index, b->index + b->count };
+    struct piece *last;
+
+    if (!is_unknown(u, b)) {
+        return;
+    }
+    if (!*others) {
+        *others = g_array_new(FALSE, FALSE, sizeof(struct piece));
+    }
+    last = (*others)->len ?
+           &g_array_index(*others, struct piece, (*others)->len - 1) : NULL;
+    if (last && last->end == piece.begin) {
+        last->end = piece.end;
+    } else {
+        g_array_append_val(*others, piece);
+    }
+}
+
+/* Where the processes of the name have the function, and where that is not
+ * known */
+static bool add_user(struct sought *s, const struct btrail_trace *trace,
+                     struct symbolizer *symbols, GError **error)
+{
+    struct user_search u = { s, symbolizer_names(symbols) };
+    bool ok;
+
+    u.pids = g_hash_table_new(NULL, NULL);
+    /* With a map, functions can be where no snapshot has them. */
+    ok = symbolizer_has_map(symbols) ||
+         read_batches(trace, note_pid, &u, error);
+    if (ok) {
+        u.owners = find_owners(symbols, u.pids, s->function, s->addresses);
+        ok = read_batches(trace, note_unknown, &u, error);
+        g_hash_table_unref(u.owners);
+    }
+    g_hash_table_unref(u.pids);
+    return ok;
+}
+
+struct sought *sought_function(const struct btrail_trace *trace,
+                               struct symbolizer *symbols, const char *process,
+                               const char *function, GError **error)
+{
+    struct sought *s = sought_new();
+    struct btrail_names *names;
+    int ret = btrail_names_open(&names, trace);
+
+    s->process = g_strdup(process);
+    s->function = g_strdup(function);
+    if (ret) {
+        fail(error, "the trace: %s", btrail_strerror(ret));
+        sought_free(s);
+        return NULL;
+    }
+    add_kernel(names, function, s->addresses);
+    btrail_names_close(names);
+    if (symbols) {
+        symbolizer_starts(symbols, function, s->addresses);
+    }
+    if (!process && !s->addresses->len) {
+        btrail_agent_fail(error, BTRAIL_AGENT_ERROR_NAMES,
+                          "the guest's kernel has no function %s, or the trace "
+                          "has no names", function);
+        sought_free(s);
+        return NULL;
+    }
+    if (process && symbols && !add_user(s, trace, symbols, error)) {
+        sought_free(s);
+        return NULL;
+    }
+    btrail_sort_u64(s->addresses);
+    return s;
+}
+
+struct sought *sought_instruction(uint64_t address)
+{
+    struct sought *s = sought_new();
+
+    g_array_append_val(s->addresses, address);
+    s->blocks = true;
+    return s;
+}
+
+struct sought *sought_addresses(GArray *addresses)
+{
+    struct sought *s = sought_new();
+
+    g_array_unref(s->addresses);
+    s->addresses = addresses;
+    btrail_sort_u64(addresses);
+    return s;
+}

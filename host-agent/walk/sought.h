@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What is searched in the records of a trace: code at some addresses
+ */
+
+#ifndef BTRAIL_SOUGHT_H
+#define BTRAIL_SOUGHT_H
+
+#include "symbolize/symbolizer.h"
+#include "util/agent-error.h"
+#include "walk/pieces.h"
+
+/**
+ * struct sought
+ * @addresses: of uint64_t, in order
+ * @blocks:    instructions, which can be anywhere in a block; otherwise what
+ *             records go to
+ * @process:   name of the process that runs them; NULL if any may
+ * @function:  if @process is not NULL: an address of user mode counts only if
+ *             it is where this function begins in the process
+ * @others:    by vCPU, of struct piece: here a process runs that no snapshot has
+ *             found, and the function can be at any address; or NULL
+ */
+struct sought {
+    GArray *addresses;
+    bool blocks;
+    char *process;
+    char *function;
+    GArray *others[BTRAIL_MAX_VCPUS];
+};
+
+/**
+ * sought_function - where a function begins
+ * @symbols: of @trace, for functions of user programs and other kernels; or NULL
+ * @process: NULL for one of the kernel
+ *
+ * Errors: NAMES: the kernel has no such function.
+ */
+struct sought *sought_function(const struct btrail_trace *trace,
+                               struct symbolizer *symbols, const char *process,
+                               const char *function, GError **error);
+
+/* Instructions at an address */
+struct sought *sought_instruction(uint64_t address);
+
+/* What is at some addresses (uint64_t), in any order.  Takes the array. */
+struct sought *sought_addresses(GArray *addresses);
+
+void sought_free(struct sought *s);
+
+#endif /* BTRAIL_SOUGHT_H */
