@@ -42,6 +42,7 @@ int cmd_verify(int argc, char **argv);
 int cmd_repair(int argc, char **argv);
 int cmd_merge(int argc, char **argv);
 int cmd_calls(int argc, char **argv);
+int cmd_find(int argc, char **argv);
 int cmd_annotate(int argc, char **argv);
 int cmd_flamegraph(int argc, char **argv);
 int cmd_export(int argc, char **argv);

@@ -25,6 +25,7 @@ static const struct cli_command commands[] = {
     { "script", cmd_script, "print records and events, one per line" },
     { "report", cmd_report, "show where branches were taken" },
     { "calls", cmd_calls, "print calls and their durations" },
+    { "find", cmd_find, "find the moments at which something happened" },
     { "annotate", cmd_annotate, "show how often instructions were executed" },
     { "flamegraph", cmd_flamegraph, "draw call stacks for a browser" },
     { "export", cmd_export, "write a trace for other programs" },

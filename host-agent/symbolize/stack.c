@@ -654,6 +654,35 @@ const struct stack_node *stacks_where(const struct stacks *st, unsigned vcpu)
     return c ? c->node : NULL;
 }
 
+unsigned stacks_calls(const struct stacks *st, unsigned vcpu,
+                      struct stack_call *calls, unsigned most)
+{
+    const struct stack_context *c = st->contexts.cpus[vcpu].ctx;
+    unsigned n = 0;
+
+    if (!c || !c->node || !c->node->function) {
+        return 0;
+    }
+    if (n < most) {
+        calls[n] = (struct stack_call) { c->node->function };
+    }
+    n++;
+    for (unsigned k = c->n; k; k--) {
+        const struct stack_frame *f = &c->frames[k - 1];
+
+        if (!f->caller->function || f->inner) {
+            continue;
+        }
+        if (n < most) {
+            calls[n] = (struct stack_call) {
+                f->caller->function, f->from, f->kind != STACK_FRAME_CALL,
+            };
+        }
+        n++;
+    }
+    return n;
+}
+
 const struct stack_node *stacks_roots(const struct stacks *st)
 {
     return st->tree.roots;

@@ -91,6 +91,25 @@ void stacks_gap(struct stacks *st, unsigned vcpu);
 /* The node where a vCPU is; NULL if that is not known */
 const struct stack_node *stacks_where(const struct stacks *st, unsigned vcpu);
 
+/**
+ * struct stack_call - a function that a vCPU is in
+ * @from:  where it has called the function before it in the list, or has been
+ *         interrupted; 0 for the first one
+ * @entry: that was an interrupt, an exception or a system call, not a call
+ */
+struct stack_call {
+    const struct function *function;
+    uint64_t from;
+    bool entry;
+};
+
+/*
+ * The functions that a vCPU is in, at most @most of them, the one that was called
+ * last first.  Returns how many it is in.
+ */
+unsigned stacks_calls(const struct stacks *st, unsigned vcpu,
+                      struct stack_call *calls, unsigned most);
+
 /* The first process of the tree; the others are its siblings. */
 const struct stack_node *stacks_roots(const struct stacks *st);
 

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "lib/internal/meta.h"
 #include "walk/guest-time.h"
 #include "walk/history.h"
 #include "walk/place.h"
@@ -172,12 +173,33 @@ static bool find_record(const struct btrail_trace *trace, unsigned vcpu,
     return !ret || library_failed(error, ret);
 }
 
-/* Of a vCPU, the first TIME event at which the guest's clock has got there */
+/* The host's clock at the session's start */
+static uint64_t start_of(const struct btrail_trace *trace)
+{
+    unsigned bad;
+    g_autoptr(JsonObject) meta = btrail_meta_read(trace, &bad);
+    JsonObject *start = btrail_json_object(meta, "start");
+
+    return start ? btrail_json_int(start, "monotonic", 0) : 0;
+}
+
+/*
+ * When a TIME event was: with counts, the guest's time since power-on; otherwise
+ * the host's since the session's start
+ */
+static uint64_t time_of(const struct btrail_time *time, uint64_t hz,
+                        uint64_t start)
+{
+    return time->icount != BTRAIL_NO_ICOUNT ? guest_time_ns(time->tsc, hz) :
+           time->host - MIN(start, time->host);
+}
+
+/* Of a vCPU, the first TIME event at which the clock has got there */
 static bool find_time_of(const struct btrail_trace *trace, unsigned vcpu,
                          uint64_t ns, struct moment *at, bool *found,
                          GError **error)
 {
-    const uint64_t hz = guest_time_hz(trace);
+    const uint64_t hz = guest_time_hz(trace), start = start_of(trace);
     struct btrail_cursor *cursor;
     struct btrail_batch b;
     int ret = btrail_cursor_open(&cursor, trace, vcpu,
@@ -188,10 +210,11 @@ static bool find_time_of(const struct btrail_trace *trace, unsigned vcpu,
     }
     while (!(ret = btrail_cursor_next(cursor, &b))) {
         if (b.event->type == BTRAIL_EVENT_TIME &&
-            guest_time_ns(b.time.tsc, hz) >= ns) {
+            time_of(&b.time, hz, start) >= ns) {
             *at = (struct moment) {
                 .vcpu = vcpu, .index = b.index ? b.index - 1 : 0,
-                .icount = b.time.icount, .exact = true, .time = b.time,
+                .icount = b.time.icount,
+                .exact = b.time.icount != BTRAIL_NO_ICOUNT, .time = b.time,
                 .task = b.task,
             };
             *found = true;

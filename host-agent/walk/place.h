@@ -4,7 +4,9 @@
  *
  *   123456              that many instructions after the recording began, if
  *                       the trace has instruction counts
- *   1.5s, 300ms         the guest's time since power-on; it has a unit
+ *   1.5s, 300ms         if the trace has instruction counts, the guest's time
+ *                       since power-on; otherwise the time since the session's
+ *                       start, as other commands print it.  It has a unit
  *   @N, VCPU:N          behind the record with this index
  *   FUNCTION            where a function of the kernel runs first
  *   PROCESS:FUNCTION    where a process of this name runs a function of its

@@ -549,6 +549,16 @@ bool visits_previous(struct visits *v, struct visit *visit, GError **error)
     return true;
 }
 
+void visits_lock(struct visits *v)
+{
+    g_mutex_lock(&v->lock);
+}
+
+void visits_unlock(struct visits *v)
+{
+    g_mutex_unlock(&v->lock);
+}
+
 /* Pieces that follow each other, of one vCPU */
 struct job {
     unsigned vcpu;

@@ -67,6 +67,10 @@ typedef void visits_fn(void *opaque, unsigned worker,
 bool visits_each(struct visits *v, unsigned threads, visits_fn *fn,
                  void *opaque, GError **error);
 
+/* For visits_fn: to use the symbolizer, which the search uses, too */
+void visits_lock(struct visits *v);
+void visits_unlock(struct visits *v);
+
 /* Damaged chunks that were passed up to now */
 uint64_t visits_damage(const struct visits *v);
 

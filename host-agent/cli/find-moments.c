@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * backtrail find: the moments that the options choose
+ */
+
+#include <string.h>
+
+#include "cli/find.h"
+
+/* What the clocks of vCPUs can differ by, beside ticks, in ns */
+#define MARGIN      UINT64_C(1000000000)
+
+/**
+ * struct finder
+ * @sought, @visits: of code
+ * @switches:        of task switches
+ * @place, @placed:  of a single moment; it was handed out
+ * @order:           of what is found
+ * @begin, @end:     of --between
+ */
+struct finder {
+    struct find_options *o;
+    struct sought *sought;
+    struct visits *visits;
+    struct switches *switches;
+    struct find_moment place;
+    bool placed;
+    struct order *order;
+    struct moment begin, end;
+    uint64_t begin_key, end_key;
+    struct inside *inside;
+};
+
+/* The moment of a place that a person has written */
+static bool find_place(const struct find_options *o, const char *text,
+                       struct moment *at, GError **error)
+{
+    struct walk_place place;
+    bool ok = walk_place_parse(text, &place, error) &&
+              walk_place_find(&place, o->in.trace.trace, o->in.names, at,
+                              error);
+
+    walk_place_clear(&place);
+    return ok;
+}
+
+static void limit(struct finder *f, unsigned vcpu, uint64_t begin,
+                  uint64_t end)
+{
+    if (f->visits) {
+        visits_limit(f->visits, vcpu, begin, end);
+    }
+    if (f->switches) {
+        switches_limit(f->switches, vcpu, begin, end);
+    }
+}
+
+/* The index at which a vCPU gets to a time, or where its stream ends */
+static uint64_t index_at(const struct finder *f, unsigned vcpu, uint64_t host)
+{
+    struct btrail_cursor *cursor;
+    struct btrail_batch b;
+    uint64_t index = UINT64_MAX;
+
+    if (btrail_cursor_open(&cursor, f->o->in.trace.trace, vcpu,
+                           BTRAIL_CURSOR_EVENTS_ONLY)) {
+        return index;
+    }
+    if (!btrail_cursor_seek_time(cursor, host) &&
+        !btrail_cursor_next(cursor, &b)) {
+        index = b.index;
+    }
+    btrail_cursor_close(cursor);
+    return index;
+}
+
+/* Which records of a vCPU can count at all, so that others are not read */
+static void limit_vcpu(struct finder *f, unsigned vcpu, const bool *vcpus)
+{
+    const struct window *w = &f->o->in.window;
+    uint64_t margin = MARGIN + 4 * f->o->in.trace.tick;
+    uint64_t begin = 0, end = UINT64_MAX;
+
+    if (vcpus && !vcpus[vcpu]) {
+        limit(f, vcpu, 0, 0);
+        return;
+    }
+    if (w->begin) {
+        begin = index_at(f, vcpu, w->start + w->begin);
+        begin -= MIN(begin, 1);
+    }
+    if (w->end != UINT64_MAX) {
+        end = index_at(f, vcpu, w->start + w->end);
+    }
+    if (f->o->between && vcpu == f->begin.vcpu) {
+        begin = MAX(begin, f->begin.index);
+    } else if (f->o->between) {
+        begin = MAX(begin, index_at(f, vcpu, f->begin.time.host -
+                                    MIN(f->begin.time.host, margin)));
+        begin -= MIN(begin, 1);
+    }
+    if (f->o->between && vcpu == f->end.vcpu) {
+        end = MIN(end, f->end.index);
+    } else if (f->o->between) {
+        end = MIN(end, index_at(f, vcpu, f->end.time.host + margin));
+    }
+    limit(f, vcpu, begin, end);
+}
+
+static bool set_limits(struct finder *f)
+{
+    struct btrail_stream_info info;
+    bool vcpus[BTRAIL_MAX_VCPUS] = { false };
+    const char *list = f->o->in.cpu_text;
+
+    if (list && !cli_parse_vcpus("--cpu", list, vcpus)) {
+        return false;
+    }
+    for (unsigned i = 0; !btrail_trace_stream(f->o->in.trace.trace, i, &info);
+         i++) {
+        limit_vcpu(f, info.vcpu, list ? vcpus : NULL);
+    }
+    return true;
+}
+
+/* Of moments A and B: the order of others is known by these. */
+static bool find_ends(struct finder *f, GError **error)
+{
+    const struct find_options *o = f->o;
+    struct order *order;
+
+    if (!o->between) {
+        return true;
+    }
+    if (!find_place(o, o->between[0], &f->begin, error) ||
+        !find_place(o, o->between[1], &f->end, error)) {
+        return false;
+    }
+    order = order_new(o->in.trace.trace, o->in.trace.tick);
+    f->begin_key = order_key(order, &f->begin);
+    f->end_key = order_key(order, &f->end);
+    order_free(order);
+    return true;
+}
+
+static bool find_meanwhile(struct finder *f, GError **error)
+{
+    const struct find_options *o = f->o;
+    g_autofree char *process = NULL, *function = NULL;
+    unsigned vcpu;
+
+    if (!o->meanwhile) {
+        return true;
+    }
+    if (!inside_parse(o->meanwhile, &vcpu, &process, &function, error)) {
+        return false;
+    }
+    f->inside = inside_new(o->in.trace.trace, o->in.names, vcpu, process,
+                           function, o->in.trace.tick, error);
+    return f->inside;
+}
+
+/* Opens what has the moments. */
+static bool open_source(struct finder *f, GError **error)
+{
+    struct find_options *o = f->o;
+    const struct btrail_trace *trace = o->in.trace.trace;
+
+    switch (o->what.kind) {
+    case WALK_WHAT_PLACE:
+        return walk_place_find(&o->what.place, trace, o->in.names,
+                               &f->place.visit.at, error);
+    case WALK_WHAT_SWITCH:
+        f->switches = switches_new(trace, o->what.name, error);
+        return f->switches;
+    default:
+        f->sought = walk_what_sought(&o->what, trace, o->in.names, error);
+        f->visits = f->sought ? visits_new(trace, o->in.names, f->sought,
+                                           error) : NULL;
+        return f->visits;
+    }
+}
+
+struct finder *finder_new(struct find_options *o)
+{
+    struct finder *f = g_new0(struct finder, 1);
+    g_autoptr(GError) error = NULL;
+
+    f->o = o;
+    f->order = order_new(o->in.trace.trace, o->in.trace.tick);
+    if (!find_ends(f, &error) || !find_meanwhile(f, &error) ||
+        !open_source(f, &error)) {
+        cli_error("%s: %s", o->in.trace.path, error->message);
+    } else if (set_limits(f)) {
+        return f;
+    }
+    finder_free(f);
+    return NULL;
+}
+
+void finder_free(struct finder *f)
+{
+    if (f) {
+        inside_free(f->inside);
+        switches_free(f->switches);
+        visits_free(f->visits);
+        sought_free(f->sought);
+        order_free(f->order);
+        g_free(f);
+    }
+}
+
+/* The batch of one record that the moment is behind */
+static struct btrail_batch batch_of(const struct find_moment *found)
+{
+    const struct moment *at = &found->visit.at;
+
+    return (struct btrail_batch) {
+        .records = &found->visit.record, .count = 1, .index = at->index,
+        .cr3 = found->visit.cr3, .time = at->time, .task = at->task,
+    };
+}
+
+static bool filter_accepts(const struct finder *f,
+                           const struct find_moment *found)
+{
+    const struct analysis *in = &f->o->in;
+    const struct visit *v = &found->visit;
+    struct btrail_batch b = batch_of(found), part = { .count = 0 };
+    struct place from, to;
+    struct task task;
+    struct filter_record r = {
+        .vcpu = v->at.vcpu, .index = v->at.index,
+        .time = window_time(&in->window, v->at.time.host),
+        .from = v->record.from, .to = v->record.to, .from_place = &from,
+        .to_place = &to, .lines = in->names,
+    };
+
+    if (!symbolizer_part(in->names, v->at.vcpu, &b, &part, &task)) {
+        return false;
+    }
+    r.process = task.process;
+    r.certainty = r.from < ADDRESS_SHARED ? task.user : task.kernel;
+    symbolizer_place(in->names, task.process, r.from, &from);
+    symbolizer_place(in->names, task.process, r.to, &to);
+    return filter_matches(in->filter, &r);
+}
+
+/* Is a moment from @begin to before @end? */
+static bool is_between(const struct finder *f, const struct moment *at,
+                       uint64_t key)
+{
+    bool behind = at->vcpu == f->begin.vcpu ? at->index >= f->begin.index :
+                  key >= f->begin_key;
+    bool before = at->vcpu == f->end.vcpu ? at->index < f->end.index :
+                  key < f->end_key;
+
+    return behind && before;
+}
+
+static bool accepts(struct finder *f, const struct find_moment *found,
+                    GError **error)
+{
+    const struct find_options *o = f->o;
+    const struct moment *at = &found->visit.at;
+    uint64_t key = 0;
+
+    if (!window_has(&o->in.window, at->time.host)) {
+        return false;
+    }
+    if (o->between || f->inside) {
+        key = order_key(f->order, at);
+    }
+    if ((o->between && !is_between(f, at, key)) ||
+        (o->in.filter && !filter_accepts(f, found))) {
+        return false;
+    }
+    return !f->inside || inside_has(f->inside, key, error);
+}
+
+/* The record that a moment is behind, if it is not known yet */
+static void read_record(const struct finder *f, struct find_moment *found)
+{
+    struct btrail_cursor *cursor;
+    struct btrail_batch b;
+    struct visit *v = &found->visit;
+    int ret = btrail_cursor_open(&cursor, f->o->in.trace.trace, v->at.vcpu, 0);
+
+    ret = ret ?: btrail_cursor_seek(cursor, v->at.index);
+    while (!ret && !(ret = btrail_cursor_next(cursor, &b)) && b.event) {
+        continue;
+    }
+    if (!ret && b.index == v->at.index) {
+        v->at = moment_behind(v->at.vcpu, &b, 0);
+        v->record = b.records[0];
+        v->cr3 = b.cr3;
+        found->has_record = true;
+    }
+    btrail_cursor_close(cursor);
+}
+
+void finder_complete(const struct finder *f, struct find_moment *found)
+{
+    struct btrail_task task = found->visit.at.task;
+
+    if (!found->has_record && found->visit.at.icount != BTRAIL_NO_ICOUNT) {
+        read_record(f, found);
+        found->has_record = false;
+        found->visit.at.task = task;
+    }
+}
+
+/* The next one that has a moment */
+static bool read_next(struct finder *f, struct find_moment *found,
+                      GError **error)
+{
+    struct task_switch s;
+
+    memset(found, 0, sizeof(*found));
+    if (f->visits) {
+        found->has_record = true;
+        return visits_next(f->visits, &found->visit, error);
+    }
+    if (f->switches) {
+        if (!switches_next(f->switches, &s, error)) {
+            return false;
+        }
+        found->visit.at = s.at;
+        found->from = s.from;
+        return true;
+    }
+    *found = f->place;
+    if (f->placed) {
+        return false;
+    }
+    f->placed = true;
+    read_record(f, found);
+    return true;
+}
+
+bool finder_next(struct finder *f, struct find_moment *found, GError **error)
+{
+    g_autoptr(GError) local = NULL;
+
+    while (read_next(f, found, &local)) {
+        if (accepts(f, found, &local)) {
+            return true;
+        }
+        if (local) {
+            break;
+        }
+    }
+    if (local) {
+        g_propagate_error(error, g_steal_pointer(&local));
+    }
+    return false;
+}
+
+bool finder_goes_back(const struct finder *f)
+{
+    return f->visits && !f->inside && !f->o->between;
+}
+
+bool finder_previous(struct finder *f, struct find_moment *found,
+                     GError **error)
+{
+    g_autoptr(GError) local = NULL;
+
+    memset(found, 0, sizeof(*found));
+    found->has_record = true;
+    while (visits_previous(f->visits, &found->visit, &local)) {
+        if (accepts(f, found, &local)) {
+            return true;
+        }
+    }
+    if (local) {
+        g_propagate_error(error, g_steal_pointer(&local));
+    }
+    return false;
+}
+
+/* What finder_each() calls */
+struct each {
+    struct finder *f;
+    visits_fn *fn;
+    void *opaque;
+};
+
+static void take_visit(void *opaque, unsigned worker,
+                       const struct visit *visit)
+{
+    struct each *each = opaque;
+    struct finder *f = each->f;
+    struct find_moment found = { .visit = *visit, .has_record = true };
+    bool ok;
+
+    if (f->o->in.filter) {
+        visits_lock(f->visits);
+        ok = accepts(f, &found, NULL);
+        visits_unlock(f->visits);
+    } else {
+        ok = accepts(f, &found, NULL);
+    }
+    if (ok) {
+        each->fn(each->opaque, worker, visit);
+    }
+}
+
+bool finder_has_threads(const struct finder *f)
+{
+    return finder_goes_back(f);
+}
+
+bool finder_each(struct finder *f, visits_fn *fn, void *opaque,
+                 GError **error)
+{
+    struct each each = { f, fn, opaque };
+
+    return visits_each(f->visits, f->o->threads, take_visit, &each, error);
+}
+
+uint64_t finder_damage(const struct finder *f)
+{
+    return f->visits ? visits_damage(f->visits) : 0;
+}

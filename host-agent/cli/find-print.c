@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * backtrail find: prints moments, with call stacks
+ */
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "cli/find.h"
+#include "util/json.h"
+#include "walk/guest-time.h"
+
+/**
+ * struct find_printer
+ * @counted: records have instruction counts, so times are the guest's
+ */
+struct find_printer {
+    struct find_options *o;
+    struct backtraces *stacks;
+    bool counted;
+    uint64_t tsc_hz;
+};
+
+struct find_printer *find_printer_new(struct find_options *o)
+{
+    struct find_printer *p = g_new0(struct find_printer, 1);
+
+    p->o = o;
+    p->counted = btrail_json_is_true(o->in.trace.meta, "icount");
+    p->tsc_hz = guest_time_hz(o->in.trace.trace);
+    if (o->stack) {
+        p->stacks = backtraces_new(o->in.trace.trace, o->in.names);
+    }
+    if (!o->json) {
+        cli_printf("#          Moment  %14s  %s%-20s  %s\n",
+                   p->counted ? "Guest time (s)" : "Time (s)",
+                   p->counted ? "  Instructions  " : "", "Task", "What");
+    }
+    return p;
+}
+
+void find_printer_free(struct find_printer *p)
+{
+    if (p) {
+        backtraces_free(p->stacks);
+        g_free(p);
+    }
+}
+
+/* The task that made the record */
+static const struct process *process_of(const struct find_printer *p,
+                                        const struct find_moment *found)
+{
+    const struct moment *at = &found->visit.at;
+    const struct btrail_batch b = {
+        .records = &found->visit.record, .count = 1, .index = at->index,
+        .cr3 = found->visit.cr3, .time = at->time, .task = at->task,
+    };
+    struct btrail_batch part = { .count = 0 };
+    struct task task;
+
+    symbolizer_part(p->o->in.names, at->vcpu, &b, &part, &task);
+    return task.process;
+}
+
+/* The moment of the clock that a time is written as in a place; "-" if unknown */
+static const char *format_time(const struct find_printer *p,
+                               const struct moment *at,
+                               char buf[CLI_TIME_SIZE])
+{
+    uint64_t ns;
+
+    if (!p->counted) {
+        return cli_format_time(&p->o->in.trace, at->time.host, buf);
+    }
+    ns = guest_time_ns(at->time.tsc, p->tsc_hz);
+    g_snprintf(buf, CLI_TIME_SIZE, "%" PRIu64 ".%09" PRIu64,
+               ns / 1000000000, ns % 1000000000);
+    return buf;
+}
+
+static const char *task_name(const struct btrail_task *task, char *buf,
+                             size_t size)
+{
+    if (!task->known) {
+        return "?";
+    }
+    g_snprintf(buf, size, task->tid == task->pid ? "%s %u" : "%s %u/%u",
+               task->name, task->pid, task->tid);
+    return buf;
+}
+
+static bool is_switch(const struct find_moment *found)
+{
+    return !found->has_record;
+}
+
+static const char *name_at(const struct find_printer *p,
+                           const struct process *process, uint64_t address,
+                           char buf[NAMES_SIZE])
+{
+    struct place place;
+
+    symbolizer_place(p->o->in.names, process, address, &place);
+    return names_text(&place, address, buf);
+}
+
+static void put_what(const struct find_printer *p,
+                     const struct find_moment *found,
+                     const struct process *process)
+{
+    const struct visit *v = &found->visit;
+    char from[NAMES_SIZE], to[NAMES_SIZE], at[NAMES_SIZE];
+
+    if (is_switch(found)) {
+        cli_printf("%s -> %s\n",
+                   task_name(&found->from, from, sizeof(from)),
+                   task_name(&v->at.task, to, sizeof(to)));
+        return;
+    }
+    name_at(p, process, v->record.from, from);
+    name_at(p, process, v->record.to, to);
+    if (v->address && v->address != v->record.to) {
+        cli_printf("%s, in the block at %s, from %s\n",
+                   name_at(p, process, v->address, at), to, from);
+    } else {
+        cli_printf("%s, from %s\n", to, from);
+    }
+}
+
+/* The address that a call stack has for a function: in it, where it has got to */
+static uint64_t address_of(const struct find_moment *found,
+                           const struct stack_call *call)
+{
+    return call->from ? call->from : found->visit.address ?:
+           found->visit.record.to;
+}
+
+static void put_stack(const struct find_printer *p,
+                      const struct backtrace *stack,
+                      const struct find_moment *found)
+{
+    char name[NAMES_SIZE];
+
+    for (unsigned i = 0; i < stack->calls->len; i++) {
+        const struct stack_call *c = &g_array_index(stack->calls,
+                                                    struct stack_call, i);
+
+        if (i == p->o->depth) {
+            cli_printf("%20s... %u more; see --depth\n", "",
+                       stack->calls->len - i);
+            return;
+        }
+        cli_printf("%20s%s%s\n", "",
+                   name_at(p, stack->process, address_of(found, c), name),
+                   c->entry ? ", interrupted, or in a system call" : "");
+    }
+    if (!stack->whole && stack->since) {
+        cli_printf("%20s... callers from before %u:%" PRIu64
+                   " are not known\n", "", found->visit.at.vcpu, stack->since);
+    } else if (!stack->whole) {
+        cli_printf("%20s... the trace begins within these calls\n", "");
+    }
+}
+
+static void put_text(const struct find_printer *p,
+                     const struct find_moment *found,
+                     const struct process *process,
+                     const struct backtrace *stack)
+{
+    const struct moment *at = &found->visit.at;
+    char time[CLI_TIME_SIZE], name[256];
+    g_autofree char *moment = g_strdup_printf("%u:%" PRIu64, at->vcpu,
+                                              at->index);
+
+    cli_printf("%17s  %14s  ", moment, format_time(p, at, time));
+    if (p->counted && at->icount != BTRAIL_NO_ICOUNT) {
+        cli_printf("%14" PRIu64 "  ", at->icount);
+    } else if (p->counted) {
+        cli_printf("%14s  ", "-");
+    }
+    cli_printf("%-20s  ", at->task.known ?
+               task_name(&at->task, name, sizeof(name)) :
+               call_tree_name_of(process, NULL, name, sizeof(name)));
+    put_what(p, found, process);
+    if (stack) {
+        put_stack(p, stack, found);
+    }
+}
+
+static void put_place(JsonObject *o, const char *member,
+                      const struct find_printer *p,
+                      const struct process *process, uint64_t address)
+{
+    struct place place;
+    JsonObject *json;
+
+    symbolizer_place(p->o->in.names, process, address, &place);
+    json = btrail_json_new("X:address", address, NULL);
+    if (place.function->known) {
+        btrail_json_add(json, "s:sym", place.function->name, "U:offset",
+                        place.offset, NULL);
+    }
+    btrail_json_add(json, "s:dso", place.function->module->name, NULL);
+    json_object_set_object_member(o, member, json);
+}
+
+static void put_task(JsonObject *o, const struct btrail_task *task)
+{
+    if (task->known) {
+        btrail_json_add(o, "s:comm", task->name, "u:pid", task->pid, "u:tid",
+                        task->tid, NULL);
+    }
+}
+
+static JsonArray *stack_json(const struct find_printer *p,
+                             const struct backtrace *stack,
+                             const struct find_moment *found)
+{
+    JsonArray *array = json_array_new();
+
+    for (unsigned i = 0; i < MIN(stack->calls->len, p->o->depth); i++) {
+        const struct stack_call *c = &g_array_index(stack->calls,
+                                                    struct stack_call, i);
+        uint64_t address = address_of(found, c);
+        JsonObject *o = json_object_new();
+        struct place place;
+
+        symbolizer_place(p->o->in.names, stack->process, address, &place);
+        btrail_json_add(o, "X:address", address, "s:sym", c->function->name,
+                        "s:dso", c->function->module->name, "b:entry",
+                        c->entry, NULL);
+        json_array_add_object_element(array, o);
+    }
+    return array;
+}
+
+static void put_json(const struct find_printer *p,
+                     const struct find_moment *found,
+                     const struct process *process,
+                     const struct backtrace *stack)
+{
+    const struct visit *v = &found->visit;
+    char time[CLI_TIME_SIZE];
+    JsonObject *o = btrail_json_new("u:vcpu", v->at.vcpu, "U:index",
+                                    v->at.index, NULL);
+    g_autoptr(JsonNode) node = json_node_new(JSON_NODE_OBJECT);
+    g_autofree char *text = NULL;
+
+    if (strcmp(format_time(p, &v->at, time), "-")) {
+        btrail_json_add(o, "d:time", g_ascii_strtod(time, NULL), NULL);
+    }
+    if (v->at.icount != BTRAIL_NO_ICOUNT) {
+        btrail_json_add(o, "U:icount", v->at.icount, "b:exact", v->at.exact,
+                        NULL);
+    }
+    put_task(o, &v->at.task);
+    if (!v->at.task.known) {
+        btrail_json_add(o, "s:comm", process->comm, NULL);
+    }
+    if (is_switch(found)) {
+        JsonObject *from = json_object_new();
+
+        put_task(from, &found->from);
+        json_object_set_object_member(o, "switched_from", from);
+    } else {
+        put_place(o, "from", p, process, v->record.from);
+        put_place(o, "to", p, process, v->record.to);
+        if (v->address) {
+            put_place(o, "at", p, process, v->address);
+        }
+    }
+    if (stack) {
+        btrail_json_add(o, "a:stack", stack_json(p, stack, found), "b:whole",
+                        stack->whole, NULL);
+    }
+    json_node_take_object(node, o);
+    text = json_to_string(node, FALSE);
+    puts(text);
+}
+
+void find_print(struct find_printer *p, const struct find_moment *found)
+{
+    const struct process *process = process_of(p, found);
+    const struct backtrace *stack = NULL;
+
+    if (p->stacks && !is_switch(found) &&
+        !backtraces_at(p->stacks, &found->visit.at, &stack)) {
+        stack = NULL;
+    }
+    if (p->o->json) {
+        put_json(p, found, process, stack);
+    } else {
+        put_text(p, found, process, stack);
+    }
+}

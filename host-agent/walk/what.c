@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What happens at moments that a person looks for: see what.h
+ */
+
+#include <string.h>
+
+#include "symbolize/syscall-name.h"
+#include "util/closest.h"
+#include "util/parse.h"
+#include "walk/vectors.h"
+#include "walk/what.h"
+
+#define fail(error, ...) \
+    btrail_agent_fail(error, BTRAIL_AGENT_ERROR_COMMAND, __VA_ARGS__)
+#define fail_names(error, ...) \
+    btrail_agent_fail(error, BTRAIL_AGENT_ERROR_NAMES, __VA_ARGS__)
+
+/* Where Linux is entered by a system call, whichever it is */
+static const char *const entries[] = {
+    "entry_SYSCALL_64", "entry_SYSCALL_compat", "entry_SYSENTER_compat",
+    "entry_INT80_compat", "asm_int80_emulation",
+};
+
+/* Moves behind a word and the blanks after it.  The word can be the last. */
+static bool take_word(const char **text, const char *word)
+{
+    size_t len = strlen(word);
+
+    if (strncmp(*text, word, len) || ((*text)[len] && (*text)[len] != ' ')) {
+        return false;
+    }
+    *text += len + strspn(*text + len, " ");
+    return true;
+}
+
+static bool parse_instruction(const char *text, struct walk_what *what)
+{
+    const char *address = *text == '*' ? text + 1 : text;
+
+    what->kind = WALK_WHAT_INSTRUCTION;
+    return *text == '*' && btrail_parse_number(address, NULL, &what->address);
+}
+
+/* A kind of event, and the name after it */
+static bool parse_event(const char *text, struct walk_what *what)
+{
+    static const struct {
+        const char *word;
+        enum walk_what_kind kind;
+    } words[] = {
+        { "syscall", WALK_WHAT_SYSCALL },
+        { "interrupt", WALK_WHAT_INTERRUPT },
+        { "exception", WALK_WHAT_EXCEPTION },
+        { "switch", WALK_WHAT_SWITCH },
+    };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(words); i++) {
+        if (take_word(&text, words[i].word)) {
+            what->kind = words[i].kind;
+            if (what->kind == WALK_WHAT_SWITCH && *text &&
+                (!take_word(&text, "to") || !*text)) {
+                return false;
+            }
+            what->name = *text ? g_strdup(text) : NULL;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool walk_what_parse(const char *text, struct walk_what *what, GError **error)
+{
+    memset(what, 0, sizeof(*what));
+    if (parse_instruction(text, what) || parse_event(text, what)) {
+        return true;
+    }
+    if (*text == '*') {
+        return fail(error, "'%s' is not the address of an instruction, such as "
+                    "*0xffffffff81000000", text);
+    }
+    if (!walk_place_parse(text, &what->place, error)) {
+        g_prefix_error(error, "%s", "neither 'syscall NAME', 'interrupt N', "
+                       "'exception N', 'switch to PROCESS' nor *ADDRESS: ");
+        return false;
+    }
+    /* panic is each time that it runs, panic#1 the first one. */
+    what->kind = what->place.kind == WALK_PLACE_FUNCTION &&
+                 !what->place.last && !strchr(text, '#') &&
+                 strncmp(text, "first ", strlen("first ")) ?
+                 WALK_WHAT_FUNCTION : WALK_WHAT_PLACE;
+    return true;
+}
+
+void walk_what_clear(struct walk_what *what)
+{
+    walk_place_clear(&what->place);
+    g_clear_pointer(&what->name, g_free);
+}
+
+/* Functions of the kernel that a system call is entered by */
+static void add_entries(const struct btrail_names *names, GArray *addresses)
+{
+    const uint64_t pseudo = BTRAIL_PSEUDO_SYSCALL;
+    struct btrail_symbol symbol;
+
+    for (size_t i = 0; !btrail_names_symbol(names, i, &symbol); i++) {
+        for (unsigned k = 0; k < G_N_ELEMENTS(entries); k++) {
+            if (!strcmp(symbol.name, entries[k])) {
+                g_array_append_val(addresses, symbol.address);
+            }
+        }
+    }
+    g_array_append_val(addresses, pseudo);
+}
+
+/* The functions of one system call */
+static void add_syscall(const struct btrail_names *names, const char *name,
+                        GArray *addresses, struct btrail_closest *closest)
+{
+    struct btrail_symbol symbol;
+
+    for (size_t i = 0; !btrail_names_symbol(names, i, &symbol); i++) {
+        const char *found = strchr("tTwW", symbol.type) ?
+                            syscall_name(names, UINT64_MAX, symbol.address,
+                                         symbol.name) : NULL;
+
+        if (found) {
+            btrail_closest_offer(closest, found);
+        }
+        if (found && !strcmp(found, name)) {
+            g_array_append_val(addresses, symbol.address);
+        }
+    }
+}
+
+static bool add_event(const struct walk_what *what,
+                      const struct btrail_names *names, GArray *addresses,
+                      GError **error)
+{
+    struct btrail_closest closest = btrail_closest_to(what->name ?: "");
+    bool exception = what->kind == WALK_WHAT_EXCEPTION;
+    g_autofree char *hint = NULL;
+
+    if (what->kind != WALK_WHAT_SYSCALL) {
+        vectors_find(names, exception, what->name, addresses);
+    } else if (what->name) {
+        add_syscall(names, what->name, addresses, &closest);
+    } else {
+        add_entries(names, addresses);
+    }
+    if (addresses->len) {
+        return true;
+    }
+    hint = btrail_closest_hint(&closest);
+    return fail_names(error, "the guest's kernel has no %s '%s'%s, or the trace "
+                      "has no names",
+                      what->kind == WALK_WHAT_SYSCALL ? "system call" :
+                      exception ? "exception" : "interrupt", what->name, hint);
+}
+
+struct sought *walk_what_sought(const struct walk_what *what,
+                                const struct btrail_trace *trace,
+                                struct symbolizer *symbols, GError **error)
+{
+    GArray *addresses;
+    struct btrail_names *names;
+    bool ok;
+    int ret;
+
+    if (what->kind == WALK_WHAT_FUNCTION) {
+        return sought_function(trace, symbols, what->place.process,
+                               what->place.name, error);
+    }
+    if (what->kind == WALK_WHAT_INSTRUCTION) {
+        return sought_instruction(what->address);
+    }
+    ret = btrail_names_open(&names, trace);
+    if (ret) {
+        fail(error, "the trace: %s", btrail_strerror(ret));
+        return NULL;
+    }
+    addresses = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+    ok = add_event(what, names, addresses, error);
+    btrail_names_close(names);
+    if (!ok) {
+        g_array_unref(addresses);
+        return NULL;
+    }
+    return sought_addresses(addresses);
+}
