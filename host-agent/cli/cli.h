@@ -76,8 +76,9 @@ int cli_run_command(const char *group, const struct cli_command *commands,
  */
 int cli_open_signals(void);
 
-/* Print a JSON object, which is freed. */
+/* Print a JSON object, which is freed; the latter in one line */
 void cli_print_json(JsonObject *root);
+void cli_print_json_line(JsonObject *root);
 
 /* Writes a JSON string. */
 void cli_put_json_string(FILE *out, const char *text);

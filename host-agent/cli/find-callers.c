@@ -135,8 +135,6 @@ static GPtrArray *sorted(const struct callers *c, uint64_t *all)
 
 static void put_json(const struct caller *c)
 {
-    g_autoptr(JsonNode) node = json_node_new(JSON_NODE_OBJECT);
-    g_autofree char *text = NULL;
     JsonObject *o = btrail_json_new("U:calls", c->calls, "s:sym",
                                     c->function->name, "s:dso",
                                     c->function->module->name, NULL);
@@ -144,9 +142,7 @@ static void put_json(const struct caller *c)
     if (c->process) {
         btrail_json_add(o, "s:comm", c->process, NULL);
     }
-    json_node_take_object(node, o);
-    text = json_to_string(node, FALSE);
-    puts(text);
+    cli_print_json_line(o);
 }
 
 static void put_text(const struct caller *c, uint64_t all)

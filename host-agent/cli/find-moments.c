@@ -29,6 +29,7 @@ struct finder {
     struct moment begin, end;
     uint64_t begin_key, end_key;
     struct inside *inside;
+    unsigned inside_vcpu;
 };
 
 /* The moment of a place that a person has written */
@@ -81,7 +82,8 @@ static void limit_vcpu(struct finder *f, unsigned vcpu, const bool *vcpus)
     uint64_t margin = MARGIN + 4 * f->o->in.trace.tick;
     uint64_t begin = 0, end = UINT64_MAX;
 
-    if (vcpus && !vcpus[vcpu]) {
+    /* --while is about the other vCPUs. */
+    if ((vcpus && !vcpus[vcpu]) || (f->inside && vcpu == f->inside_vcpu)) {
         limit(f, vcpu, 0, 0);
         return;
     }
@@ -147,16 +149,16 @@ static bool find_meanwhile(struct finder *f, GError **error)
 {
     const struct find_options *o = f->o;
     g_autofree char *process = NULL, *function = NULL;
-    unsigned vcpu;
 
     if (!o->meanwhile) {
         return true;
     }
-    if (!inside_parse(o->meanwhile, &vcpu, &process, &function, error)) {
+    if (!inside_parse(o->meanwhile, &f->inside_vcpu, &process, &function,
+                      error)) {
         return false;
     }
-    f->inside = inside_new(o->in.trace.trace, o->in.names, vcpu, process,
-                           function, o->in.trace.tick, error);
+    f->inside = inside_new(o->in.trace.trace, o->in.names, f->inside_vcpu,
+                           process, function, o->in.trace.tick, error);
     return f->inside;
 }
 
@@ -265,7 +267,8 @@ static bool accepts(struct finder *f, const struct find_moment *found,
     const struct moment *at = &found->visit.at;
     uint64_t key = 0;
 
-    if (!window_has(&o->in.window, at->time.host)) {
+    if (!window_has(&o->in.window, at->time.host) ||
+        (f->inside && at->vcpu == f->inside_vcpu)) {
         return false;
     }
     if (o->between || f->inside) {

@@ -244,8 +244,6 @@ static void put_json(const struct find_printer *p,
     char time[CLI_TIME_SIZE];
     JsonObject *o = btrail_json_new("u:vcpu", v->at.vcpu, "U:index",
                                     v->at.index, NULL);
-    g_autoptr(JsonNode) node = json_node_new(JSON_NODE_OBJECT);
-    g_autofree char *text = NULL;
 
     if (strcmp(format_time(p, &v->at, time), "-")) {
         btrail_json_add(o, "d:time", g_ascii_strtod(time, NULL), NULL);
@@ -274,9 +272,7 @@ static void put_json(const struct find_printer *p,
         btrail_json_add(o, "a:stack", stack_json(p, stack, found), "b:whole",
                         stack->whole, NULL);
     }
-    json_node_take_object(node, o);
-    text = json_to_string(node, FALSE);
-    puts(text);
+    cli_print_json_line(o);
 }
 
 void find_print(struct find_printer *p, const struct find_moment *found)

@@ -99,6 +99,10 @@ static int print_nth(struct find_options *o, struct finder *f)
     if (error) {
         return failed(o, error);
     }
+    if (!all) {
+        cli_error("%s: it has not happened", o->in.trace.path);
+        return CLI_FAILED;
+    }
     if (all < n) {
         cli_error("%s: it has happened %" PRIu64 " times", o->in.trace.path,
                   all);

@@ -21,6 +21,14 @@ void cli_print_json(JsonObject *root)
     json_object_unref(root);
 }
 
+void cli_print_json_line(JsonObject *root)
+{
+    g_autofree char *text = btrail_json_text(root, FALSE);
+
+    puts(text);
+    json_object_unref(root);
+}
+
 void cli_put_json_string(FILE *out, const char *text)
 {
     g_autoptr(GString) quoted = g_string_new(NULL);

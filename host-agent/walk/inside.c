@@ -17,6 +17,9 @@
 /* Records that are followed at a time */
 #define STEP    4096
 
+/* A seek to a record so far away does not take longer than to read on. */
+#define FAR     (1u << 22)
+
 /* Stays that are kept behind the last one that was asked for */
 #define KEEP    1024
 
@@ -34,6 +37,7 @@ struct stay {
  * @since:    when the vCPU got below that node; 0: it is not
  * @returned: the call is over
  * @batch:    what was followed last
+ * @rest:     of what was read, what was not
  * @last:     order_key() of its last record
  * @task:     that has made the call
  */
@@ -56,6 +60,7 @@ struct inside {
     uint64_t since;
     bool returned;
     struct btrail_batch batch;
+    struct btrail_batch rest;
     uint64_t last;
     struct btrail_task task;
 };
@@ -207,9 +212,60 @@ static void follow_step(struct inside *s)
     s->last = key_behind(s, s->batch.count - 1);
 }
 
-/* Begins to follow a call: its first record goes to the function. */
-static bool begin_call(struct inside *s, const struct visit *visit)
+static int next_batch(struct inside *s)
 {
+    int ret = btrail_cursor_next(s->cursor, &s->rest);
+
+    if (ret) {
+        s->rest.count = 0;
+    }
+    return ret;
+}
+
+/* Goes on to a record.  A seek would decode its chunk from the start. */
+static int go_to(struct inside *s, uint64_t index)
+{
+    int ret = 0;
+
+    if (!s->rest.count || index < s->rest.index || index - s->rest.index > FAR) {
+        s->rest.count = s->rest.index = 0;
+        ret = btrail_cursor_seek(s->cursor, index);
+    }
+    while (!ret && (s->rest.event || s->rest.index + s->rest.count <= index)) {
+        ret = next_batch(s);
+    }
+    if (!ret && index > s->rest.index) {
+        s->rest.records += index - s->rest.index;
+        s->rest.count -= index - s->rest.index;
+        s->rest.index = index;
+    }
+    return ret;
+}
+
+/* Follows the records of the batch that was read, until the call is over. */
+static void follow_batch(struct inside *s)
+{
+    while (!s->returned && s->rest.count) {
+        s->batch = s->rest;
+        s->batch.count = s->node ? MIN(s->rest.count, STEP) : 1;
+        follow_step(s);
+        if (!s->node) {
+            s->node = stacks_where(s->stacks, s->vcpu);
+            s->since = s->last;
+        }
+        s->rest.index += s->batch.count;
+        s->rest.records += s->batch.count;
+        s->rest.count -= s->batch.count;
+    }
+}
+
+/* Follows a call, whose first record goes to the function, to its end, or to the
+ * end of the trace. */
+static bool follow_call(struct inside *s, const struct visit *visit,
+                        GError **error)
+{
+    int ret = go_to(s, visit->at.index);
+
     stacks_free(s->stacks);
     s->stacks = stacks_new(&(struct stacks_options) {
         .moved = on_moved, .opaque = s,
@@ -218,30 +274,14 @@ static bool begin_call(struct inside *s, const struct visit *visit)
     s->since = 0;
     s->returned = false;
     s->task = visit->at.task;
-    return !btrail_cursor_seek(s->cursor, visit->at.index);
-}
-
-/* Follows a call to its end, or to the end of the trace. */
-static bool follow_call(struct inside *s, const struct visit *visit,
-                        GError **error)
-{
-    struct btrail_batch b;
-    int ret = begin_call(s, visit) ? 0 : -BTRAIL_ERR_IO;
-
-    while (!ret && !s->returned && !(ret = btrail_cursor_next(s->cursor, &b))) {
-        if (b.event && b.event->type == BTRAIL_EVENT_GAP) {
-            /* What is missing can be its return. */
+    while (!ret) {
+        follow_batch(s);
+        ret = s->returned ? 0 : next_batch(s);
+        /* What is missing can be its return. */
+        if (s->returned || ret || (s->rest.event &&
+                                   s->rest.event->type ==
+                                   BTRAIL_EVENT_GAP)) {
             break;
-        }
-        for (; !s->returned && b.count; b.index += s->batch.count,
-             b.records += s->batch.count, b.count -= s->batch.count) {
-            s->batch = b;
-            s->batch.count = s->node ? MIN(b.count, STEP) : 1;
-            follow_step(s);
-            if (!s->node) {
-                s->node = stacks_where(s->stacks, s->vcpu);
-                s->since = key_behind(s, 0);
-            }
         }
     }
     end_stay(s, s->last + 1);
