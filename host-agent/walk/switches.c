@@ -127,7 +127,7 @@ static bool advance(struct switches *s, struct lane *lane, GError **error)
             return ret == -BTRAIL_ERR_END || library_failed(error, ret);
         }
         if (b.event->type == BTRAIL_EVENT_GAP) {
-            lane->task.known = false;
+            lane->task = (struct btrail_task) { .known = false };
         } else if (b.event->type == BTRAIL_EVENT_TASK) {
             note_task(s, lane, &b);
         }
