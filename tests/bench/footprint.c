@@ -5,8 +5,8 @@
  * usage: footprint-bench RAW ROUNDS
  *
  * Encodes and packs all streams of a raw trace (raw.h), with and without
- * footprints in turn, and prints a JSON object: CPU seconds, the best of the
- * rounds, and bytes.
+ * footprints in turn, and prints a JSON object: records, CPU seconds, the best of
+ * the rounds, and bytes.
  */
 
 #include <inttypes.h>
@@ -96,6 +96,7 @@ static void measure(const GArray *streams, bool footprint, struct cost *cost)
 int main(int argc, char **argv)
 {
     struct cost with = { 0 }, without = { 0 };
+    uint64_t records = 0;
     GArray *streams;
 
     if (argc != 3) {
@@ -110,8 +111,11 @@ int main(int argc, char **argv)
         measure(streams, true, &with);
         measure(streams, false, &without);
     }
-    printf("{\"with\": {\"cpu_s\": %.6f, \"bytes\": %" PRIu64 "}, "
+    for (unsigned i = 0; i < streams->len; i++) {
+        records += g_array_index(streams, struct raw_stream, i).n_records;
+    }
+    printf("{\"records\": %" PRIu64 ", \"with\": {\"cpu_s\": %.6f, \"bytes\": %" PRIu64 "}, "
            "\"without\": {\"cpu_s\": %.6f, \"bytes\": %" PRIu64 "}}\n",
-           with.best_s, with.bytes, without.best_s, without.bytes);
+           records, with.best_s, with.bytes, without.best_s, without.bytes);
     return 0;
 }
