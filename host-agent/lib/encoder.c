@@ -176,7 +176,8 @@ static void encode_target(struct path_model *m, struct output *out,
     m->arriving[place] = m->n_edges + 1;
 }
 
-static void add_piece(struct btrail_encoder *enc, uint64_t line, unsigned more)
+static inline void add_piece(struct btrail_encoder *enc, uint64_t line,
+                             unsigned more)
 {
     uint64_t piece = line << BTRAIL_FOOTPRINT_SHIFT | more;
     uint64_t *last = &enc->pieces[piece * HASH_0 >> (64 - PIECES_LOG)];
@@ -230,7 +231,10 @@ static void encode_miss(struct btrail_encoder *enc, struct output *out,
     /* These are far, and needed unless the prediction is right. */
     __builtin_prefetch(leaving_slot(m, from));
     __builtin_prefetch(&m->arriving[arriving_place(to)]);
-    if (enc->footprint) {
+    /* A known edge has nearly always followed the one before it already. */
+    if (enc->footprint &&
+        (!edge || edges[edge].from != from ||
+         (m->path[taken->step - 1] & STEP_EDGE) != before)) {
         add_footprint(enc, at->n, at->n ? edges[before].to : enc->to, from);
     }
     if (!edge || edges[edge].from != from || edges[edge].to != to) {
