@@ -37,16 +37,8 @@ struct analysis {
     struct symbolizer *names;
 };
 
-/* Short options mean what they mean in perf. */
-#define ANALYSIS_ENTRIES(a)                                                  \
-    { "filter", 0, 0, G_OPTION_ARG_STRING, &(a)->filter_text,                \
-      "only records for which EXPRESSION is true, such as 'comm == sh && "   \
-      "sym ~ ^do_'", "EXPRESSION" },                                         \
-    { "comm", 'c', 0, G_OPTION_ARG_STRING, &(a)->comm_text,                  \
-      "only records of processes with these names, such as sh,cc1",          \
-      "NAMES" },                                                             \
-    { "time", 0, 0, G_OPTION_ARG_STRING, &(a)->time_text,                    \
-      "only from second A after the start to before B", "A..B" },            \
+/* Where names are */
+#define ANALYSIS_NAME_ENTRIES(a)                                             \
     { "map", 0, 0, G_OPTION_ARG_FILENAME, &(a)->map,                         \
       "read names of address spaces, files and symbols from FILE", "FILE" }, \
     { "vmlinux", 'k', 0, G_OPTION_ARG_FILENAME, &(a)->vmlinux,               \
@@ -60,6 +52,18 @@ struct analysis {
       "repeated", "DISK" },                                                  \
     { "debuginfod", 0, 0, G_OPTION_ARG_NONE, &(a)->fetch,                    \
       "fetch missing symbols from the servers of DEBUGINFOD_URLS", NULL }
+
+/* Short options mean what they mean in perf. */
+#define ANALYSIS_ENTRIES(a)                                                  \
+    { "filter", 0, 0, G_OPTION_ARG_STRING, &(a)->filter_text,                \
+      "only records for which EXPRESSION is true, such as 'comm == sh && "   \
+      "sym ~ ^do_'", "EXPRESSION" },                                         \
+    { "comm", 'c', 0, G_OPTION_ARG_STRING, &(a)->comm_text,                  \
+      "only records of processes with these names, such as sh,cc1",          \
+      "NAMES" },                                                             \
+    { "time", 0, 0, G_OPTION_ARG_STRING, &(a)->time_text,                    \
+      "only from second A after the start to before B", "A..B" },            \
+    ANALYSIS_NAME_ENTRIES(a)
 
 #define ANALYSIS_CPU_ENTRY(a)                                                \
     { "cpu", 'C', 0, G_OPTION_ARG_STRING, &(a)->cpu_text,                    \

@@ -45,6 +45,7 @@ int cmd_calls(int argc, char **argv);
 int cmd_find(int argc, char **argv);
 int cmd_annotate(int argc, char **argv);
 int cmd_flamegraph(int argc, char **argv);
+int cmd_gdbserver(int argc, char **argv);
 int cmd_export(int argc, char **argv);
 int cmd_rr(int argc, char **argv);
 

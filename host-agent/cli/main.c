@@ -28,6 +28,7 @@ static const struct cli_command commands[] = {
     { "find", cmd_find, "find the moments at which something happened" },
     { "annotate", cmd_annotate, "show how often instructions were executed" },
     { "flamegraph", cmd_flamegraph, "draw call stacks for a browser" },
+    { "gdbserver", cmd_gdbserver, "walk a trace in gdb, also backwards" },
     { "export", cmd_export, "write a trace for other programs" },
     { "verify", cmd_verify, "check that a trace is complete" },
     { "repair", cmd_repair, "repair a trace that was cut off or damaged" },

@@ -6,8 +6,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <glib-unix.h>
+#include <limits.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "gdb/client.h"
@@ -19,7 +22,9 @@
 #define TEXT        1024
 
 struct client {
-    int sock;
+    int in;
+    int out_fd;
+    bool pipe;              /* the latter is no socket */
     guint in_source;
     guint out_source;
     guint close_source;
@@ -71,16 +76,32 @@ static gboolean on_writable(gint fd, GIOCondition condition, gpointer opaque)
     return G_SOURCE_REMOVE;
 }
 
+/* As many bytes as can be sent without waiting */
+static ssize_t send_some(struct client *c)
+{
+    struct pollfd ready = { .fd = c->out_fd, .events = POLLOUT };
+
+    if (!c->pipe) {
+        return send(c->out_fd, c->out->data, c->out->len,
+                    MSG_NOSIGNAL | MSG_DONTWAIT);
+    }
+    if (poll(&ready, 1, 0) != 1) {
+        errno = EAGAIN;
+        return -1;
+    }
+    return write(c->out_fd, c->out->data, MIN(c->out->len, PIPE_BUF));
+}
+
 static void flush(struct client *c)
 {
     while (c->out->len && !c->out_source && !c->close_source) {
-        ssize_t n = send(c->sock, c->out->data, c->out->len,
-                         MSG_NOSIGNAL | MSG_DONTWAIT);
+        ssize_t n = send_some(c);
 
         if (n >= 0) {
             g_byte_array_remove_range(c->out, 0, n);
         } else if (errno == EAGAIN) {
-            c->out_source = g_unix_fd_add(c->sock, G_IO_OUT, on_writable, c);
+            c->out_source = g_unix_fd_add(c->out_fd, G_IO_OUT, on_writable,
+                                          c);
         } else if (errno != EINTR) {
             hang_up(c);
         }
@@ -154,7 +175,7 @@ static gboolean on_readable(gint fd, GIOCondition condition, gpointer opaque)
 {
     struct client *c = opaque;
     char in[4096];
-    ssize_t n = recv(fd, in, sizeof(in), MSG_DONTWAIT);
+    ssize_t n = read(fd, in, sizeof(in));
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
         return G_SOURCE_CONTINUE;
@@ -172,19 +193,26 @@ static gboolean on_readable(gint fd, GIOCondition condition, gpointer opaque)
     return G_SOURCE_CONTINUE;
 }
 
-struct client *client_new(int sock, size_t packet_size,
+struct client *client_new(int in, int out, size_t packet_size,
                           const struct client_functions *functions,
                           void *opaque)
 {
     struct client *c = g_new0(struct client, 1);
+    struct stat st;
 
-    c->sock = sock;
+    c->in = in;
+    c->out_fd = out;
+    c->pipe = !fstat(out, &st) && !S_ISSOCK(st.st_mode);
     c->parser = rsp_parser_new(packet_size);
     c->functions = functions;
     c->opaque = opaque;
     c->out = g_byte_array_new();
     c->last = g_byte_array_new();
-    c->in_source = g_unix_fd_add(sock, G_IO_IN, on_readable, c);
+    c->in_source = g_unix_fd_add(in, G_IO_IN | G_IO_HUP, on_readable, c);
+    /* One whose request takes long hears of interrupts. */
+    g_source_set_can_recurse(g_main_context_find_source_by_id(NULL,
+                                                              c->in_source),
+                             TRUE);
     return c;
 }
 
@@ -194,7 +222,10 @@ void client_free(struct client *c)
         remove_source(&c->in_source);
         remove_source(&c->out_source);
         remove_source(&c->close_source);
-        close(c->sock);
+        close(c->in);
+        if (c->out_fd != c->in) {
+            close(c->out_fd);
+        }
         rsp_parser_free(c->parser);
         g_byte_array_unref(c->out);
         g_byte_array_unref(c->last);

@@ -18,7 +18,8 @@ struct client;
  * struct client_functions - what is called, with the pointer of client_new()
  * @packet:    a request, to be answered by client_answer() now or later; it has
  *             a NUL behind it
- * @interrupt: the user wants the guest to stop
+ * @interrupt: the user wants the guest to stop; it is called while a request is
+ *             served, too, if that runs the main loop
  * @closed:    the connection is gone, or was hung up on: to be followed by
  *             client_free()
  */
@@ -28,8 +29,9 @@ struct client_functions {
     void (*closed)(void *opaque);
 };
 
-/* Takes a connected socket; @packet_size: the most bytes of a request */
-struct client *client_new(int sock, size_t packet_size,
+/* Takes a connected socket, or two files; @packet_size: the most bytes of a
+ * request.  SIGPIPE must be ignored if they are pipes. */
+struct client *client_new(int in, int out, size_t packet_size,
                           const struct client_functions *functions,
                           void *opaque);
 void client_free(struct client *c);

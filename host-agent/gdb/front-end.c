@@ -810,7 +810,10 @@ static bool serve_alone(struct view *v, const char *request)
         answer(v, "QC%s", thread_of(v));
     } else if (v->fe->symbols &&
                g_str_has_prefix(request, PROCESS_SYMBOLS_REQUEST)) {
-        answer(v, "V%x", process_symbols_set(v->fe->symbols, &v->place));
+        answer(v, "V%x", process_symbols_set(
+                   v->fe->symbols,
+                   trace_index_process(v->fe->trace, v->place.icount),
+                   v->place.pc));
     } else if (g_str_has_prefix(request, "Hg") ||
                g_str_has_prefix(request, "Hc")) {
         serve_thread(v, request[1], request + 2);
@@ -894,7 +897,7 @@ void front_end_add(struct front_end *fe, int sock)
     for (unsigned i = 0; i < G_N_ELEMENTS(set_by); i++) {
         v->settings[i] = g_strconcat(set_by[i], "0", NULL);
     }
-    v->client = client_new(sock, TARGET_PACKET_SIZE, &functions, v);
+    v->client = client_new(sock, sock, TARGET_PACKET_SIZE, &functions, v);
     g_ptr_array_add(fe->views, v);
 }
 

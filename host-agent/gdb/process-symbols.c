@@ -23,7 +23,7 @@
  * @sets:  commands of gdb that add a set -> its number
  */
 struct process_symbols {
-    struct trace_index *trace;
+    struct symbolizer *symbols;
     char *folder;
     GHashTable *links;
     GHashTable *sets;
@@ -59,13 +59,13 @@ static bool write_hook(struct process_symbols *p, GError **error)
         -1, error);
 }
 
-struct process_symbols *process_symbols_new(struct trace_index *trace,
+struct process_symbols *process_symbols_new(struct symbolizer *symbols,
                                             const char *folder,
                                             GError **error)
 {
     struct process_symbols *p = g_new0(struct process_symbols, 1);
 
-    p->trace = trace;
+    p->symbols = symbols;
     p->folder = g_strdup(folder);
     p->links = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     p->sets = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
@@ -199,17 +199,14 @@ static unsigned number_of(struct process_symbols *p, const struct set *set)
 }
 
 unsigned process_symbols_set(struct process_symbols *p,
-                             const struct target_place *place)
+                             const struct process *process, uint64_t pc)
 {
     g_autoptr(GString) add = g_string_new(NULL);
     g_autoptr(GString) remove = g_string_new(NULL);
     struct set set = { p, add, remove, 0 };
-    const struct process *process = trace_index_process(p->trace,
-                                                        place->icount);
 
     if (process) {
-        symbolizer_files(p->trace->symbols, process, place->pc, add_file,
-                         &set);
+        symbolizer_files(p->symbols, process, pc, add_file, &set);
     }
     return number_of(p, &set);
 }

@@ -13,17 +13,16 @@
 #ifndef BTRAIL_GDB_PROCESS_SYMBOLS_H
 #define BTRAIL_GDB_PROCESS_SYMBOLS_H
 
-#include "gdb/target.h"
-#include "gdb/trace-index.h"
+#include "symbolize/symbolizer.h"
 
 struct process_symbols;
 
 /**
  * process_symbols_new
- * @trace:  outlives the result
- * @folder: private; gets the files
+ * @symbols: outlives the result
+ * @folder:  private; gets the files
  */
-struct process_symbols *process_symbols_new(struct trace_index *trace,
+struct process_symbols *process_symbols_new(struct symbolizer *symbols,
                                             const char *folder,
                                             GError **error);
 void process_symbols_free(struct process_symbols *p);
@@ -33,10 +32,10 @@ void process_symbols_free(struct process_symbols *p);
 #define PROCESS_SYMBOLS_COMMAND "backtrail-symbols"
 void process_symbols_define(const struct process_symbols *p, GString *commands);
 
-/* The number of the set at a place: what gdb asks with this request, of which
- * the rest is what it numbers the variable by */
+/* The number of the set where a process, or NULL, runs: what gdb asks with this
+ * request, of which the rest is what it numbers the variable by */
 #define PROCESS_SYMBOLS_REQUEST "qTV:"
 unsigned process_symbols_set(struct process_symbols *p,
-                             const struct target_place *place);
+                             const struct process *process, uint64_t pc);
 
 #endif /* BTRAIL_GDB_PROCESS_SYMBOLS_H */

@@ -3,16 +3,13 @@
  * A player with a front end for gdbs: see session.h
  */
 
-#include <errno.h>
 #include <glib-unix.h>
-#include <signal.h>
-#include <sys/signalfd.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "gdb/front-end.h"
 #include "gdb/session.h"
+#include "gdb/start-gdb.h"
 #include "gdb/symbol-file.h"
 #include "util/json.h"
 
@@ -26,9 +23,6 @@ struct gdb_session {
     char *commands;
     int sock;                   /* listens */
     guint source;
-    GMainLoop *loop;            /* while a gdb runs */
-    GPid gdb;
-    int status;
 };
 
 struct moment {
@@ -105,28 +99,6 @@ static void on_end(void *opaque, const GError *error)
     g_printerr("%s\n", error->message);
 }
 
-static int open_socket(const char *path, bool listening, GError **error)
-{
-    struct sockaddr_un address = { .sun_family = AF_UNIX };
-    const struct sockaddr *to = (const struct sockaddr *)&address;
-    int sock = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-    if (g_strlcpy(address.sun_path, path, sizeof(address.sun_path)) >=
-        sizeof(address.sun_path)) {
-        errno = ENAMETOOLONG;
-    } else if (sock >= 0 &&
-               (listening ? !bind(sock, to, sizeof(address)) &&
-                            !listen(sock, 8) :
-                            !connect(sock, to, sizeof(address)))) {
-        return sock;
-    }
-    btrail_agent_error_errno(error, path);
-    if (sock >= 0) {
-        close(sock);
-    }
-    return -1;
-}
-
 static gboolean on_gdb(gint fd, GIOCondition condition, gpointer opaque)
 {
     struct gdb_session *s = opaque;
@@ -136,27 +108,6 @@ static gboolean on_gdb(gint fd, GIOCondition condition, gpointer opaque)
         front_end_add(s->fe, sock);
     }
     return G_SOURCE_CONTINUE;
-}
-
-static bool write_symbols(const struct btrail_trace *trace, const char *path,
-                          bool *any, GError **error)
-{
-    struct btrail_names *names;
-    int ret = btrail_names_open(&names, trace);
-    GArray *symbols;
-    bool ok;
-
-    if (ret) {
-        g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_NAMES,
-                    "the names of the trace: %s", btrail_strerror(ret));
-        return false;
-    }
-    symbols = symbol_file_symbols(names);
-    *any = symbols->len;
-    ok = !*any || symbol_file_write(path, symbols, error);
-    g_array_unref(symbols);
-    btrail_names_close(names);
-    return ok;
 }
 
 /* "monitor goto" moves the guest, of which gdb knows nothing. */
@@ -192,7 +143,8 @@ static bool open_trace(struct gdb_session *s,
                        const char *folder, GError **error)
 {
     s->trace = trace_index_new(trace, s->turns, symbols, error);
-    s->symbols = s->trace ? process_symbols_new(s->trace, folder, error) :
+    s->symbols = s->trace ? process_symbols_new(s->trace->symbols,
+                                                   folder, error) :
                  NULL;
     return s->symbols;
 }
@@ -216,14 +168,14 @@ static bool start(struct gdb_session *s, const struct btrail_trace *trace,
 
     s->socket = g_build_filename(folder, "front-end", NULL);
     s->commands = g_build_filename(folder, "gdb-commands", NULL);
-    if (trace && (!write_symbols(trace, symbols, &any, error) ||
+    if (trace && (!symbol_file_write_trace(symbols, trace, &any, error) ||
                   !open_trace(s, trace, symbols_of, folder, error))) {
         return false;
     }
     if (!write_commands(s, any ? symbols : NULL, error)) {
         return false;
     }
-    sock = open_socket(stub, false, error);
+    sock = start_gdb_connect(stub, error);
     if (sock < 0) {
         return false;
     }
@@ -234,7 +186,7 @@ static bool start(struct gdb_session *s, const struct btrail_trace *trace,
     s->fe = front_end_new(target, on_end, NULL);
     front_end_set_trace(s->fe, s->trace);
     front_end_set_symbols(s->fe, s->symbols);
-    s->sock = open_socket(s->socket, true, error);
+    s->sock = start_gdb_listen(s->socket, error);
     if (s->sock < 0) {
         return false;
     }
@@ -288,72 +240,8 @@ const char *gdb_session_commands(const struct gdb_session *s)
     return s->commands;
 }
 
-/* gdb has its own way with the signals that we block. */
-static void unblock_signals(void *opaque)
-{
-    sigset_t none;
-
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-}
-
-static void on_exit_of_gdb(GPid pid, gint status, gpointer opaque)
-{
-    struct gdb_session *s = opaque;
-
-    s->status = status;
-    g_main_loop_quit(s->loop);
-}
-
-static gboolean on_signal(gint fd, GIOCondition condition, gpointer opaque)
-{
-    struct gdb_session *s = opaque;
-    struct signalfd_siginfo info;
-
-    /* gdb has Ctrl-C, too. */
-    if (read(fd, &info, sizeof(info)) == sizeof(info) &&
-        info.ssi_signo != SIGINT) {
-        kill(s->gdb, SIGTERM);
-    }
-    return G_SOURCE_CONTINUE;
-}
-
 bool gdb_session_run(struct gdb_session *s, char *const *arguments,
                      int signal_fd, int *status, GError **error)
 {
-    g_autoptr(GPtrArray) argv = g_ptr_array_new();
-    GSource *signals = NULL;
-    bool ok;
-
-    g_ptr_array_add(argv, (char *)"gdb");
-    g_ptr_array_add(argv, (char *)"-q");
-    g_ptr_array_add(argv, (char *)"-x");
-    g_ptr_array_add(argv, s->commands);
-    for (; arguments && *arguments; arguments++) {
-        g_ptr_array_add(argv, *arguments);
-    }
-    g_ptr_array_add(argv, NULL);
-    ok = g_spawn_async(NULL, (char **)argv->pdata, NULL,
-                       G_SPAWN_SEARCH_PATH | G_SPAWN_CHILD_INHERITS_STDIN |
-                       G_SPAWN_DO_NOT_REAP_CHILD, unblock_signals, NULL,
-                       &s->gdb, error);
-    if (!ok) {
-        g_prefix_error(error, "install gdb: ");
-        return false;
-    }
-    s->loop = g_main_loop_new(NULL, FALSE);
-    g_child_watch_add(s->gdb, on_exit_of_gdb, s);
-    if (signal_fd >= 0) {
-        signals = g_unix_fd_source_new(signal_fd, G_IO_IN);
-        g_source_set_callback(signals, G_SOURCE_FUNC(on_signal), s, NULL);
-        g_source_attach(signals, NULL);
-    }
-    g_main_loop_run(s->loop);
-    if (signals) {
-        g_source_destroy(signals);
-        g_source_unref(signals);
-    }
-    g_clear_pointer(&s->loop, g_main_loop_unref);
-    *status = s->status;
-    return true;
+    return start_gdb(s->commands, arguments, signal_fd, status, error);
 }

@@ -205,3 +205,25 @@ bool symbol_file_write(const char *path, const GArray *symbols,
     g_string_free(f.strings, TRUE);
     return g_file_set_contents(path, (char *)out->data, out->len, error);
 }
+
+bool symbol_file_write_trace(const char *path,
+                             const struct btrail_trace *trace, bool *any,
+                             GError **error)
+{
+    struct btrail_names *names;
+    int ret = btrail_names_open(&names, trace);
+    GArray *symbols;
+    bool ok;
+
+    if (ret) {
+        g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_NAMES,
+                    "the names of the trace: %s", btrail_strerror(ret));
+        return false;
+    }
+    symbols = symbol_file_symbols(names);
+    *any = symbols->len;
+    ok = !*any || symbol_file_write(path, symbols, error);
+    g_array_unref(symbols);
+    btrail_names_close(names);
+    return ok;
+}

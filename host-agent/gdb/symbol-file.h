@@ -24,4 +24,10 @@ GArray *symbol_file_symbols(const struct btrail_names *names);
 bool symbol_file_write(const char *path, const GArray *symbols,
                        GError **error);
 
+/* Writes those that a trace has; *@any: it has some.  Without, there is no
+ * file. */
+bool symbol_file_write_trace(const char *path,
+                             const struct btrail_trace *trace, bool *any,
+                             GError **error);
+
 #endif /* BTRAIL_GDB_SYMBOL_FILE_H */

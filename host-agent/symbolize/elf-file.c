@@ -28,6 +28,7 @@ struct elf_segment {
     uint64_t offset;
     uint64_t address;
     uint64_t size;              /* in the file */
+    bool writable;
 };
 
 struct unit {
@@ -99,7 +100,7 @@ static void read_elf_segments(struct elf_file *f)
             continue;
         }
         s = (struct elf_segment) { phdr.p_offset, phdr.p_vaddr,
-                                   phdr.p_filesz };
+                                   phdr.p_filesz, phdr.p_flags & PF_W };
         first = MIN(first, phdr.p_vaddr);
         if (f->no_bytes && !phdr.p_filesz) {
             /*
@@ -273,6 +274,14 @@ size_t elf_file_read(const struct elf_file *f, uint64_t address, void *buf,
                         s->offset + skip) : 0;
 
     return MAX(got, 0);
+}
+
+size_t elf_file_read_constant(const struct elf_file *f, uint64_t address,
+                              void *buf, size_t n)
+{
+    const struct elf_segment *s = find_segment(f, address);
+
+    return s && !s->writable ? elf_file_read(f, address, buf, n) : 0;
 }
 
 /*

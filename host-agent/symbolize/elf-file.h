@@ -90,4 +90,8 @@ const struct elf_symbol *elf_file_symbols(struct elf_file *f, size_t *n);
 size_t elf_file_read(const struct elf_file *f, uint64_t address, void *buf,
                      size_t n);
 
+/* The same of bytes that no program can write to */
+size_t elf_file_read_constant(const struct elf_file *f, uint64_t address,
+                              void *buf, size_t n);
+
 #endif /* BTRAIL_ELF_FILE_H */

@@ -407,29 +407,50 @@ void places_starts_in(struct places *p, const struct btrail_process *version,
     }
 }
 
+/* The file that is mapped at an address, which becomes one in the file; @n: at
+ * most so many bytes, as far as the mapping goes.  NULL if there is none. */
+static struct elf_file *file_at(struct places *p,
+                                const struct process *process,
+                                struct mapping *m, uint64_t *address,
+                                size_t *n)
+{
+    uint64_t in_file;
+    struct place place;
+
+    if (!m) {
+        return NULL;
+    }
+    *n = MIN(*n, m->end - *address);
+    in_file = *address - m->start + m->offset;
+    /* This finds the file. */
+    places_find(p, process, *address, &place);
+    return m->elf && elf_file_address(m->elf, in_file, address) ? m->elf :
+           NULL;
+}
+
 size_t places_read(struct places *p, const struct process *process,
                    uint64_t address, void *buf, size_t n)
 {
     bool shared = address >= ADDRESS_SHARED;
-    struct mapping *m;
-    struct place place;
+    struct elf_file *f;
     size_t got = shared && p->vmlinux ?
                  elf_file_read(p->vmlinux, address - p->vmlinux_bias, buf,
                                n) : 0;
-    uint64_t in_file;
 
     if (got) {
         return got;
     }
-    m = shared ? address_space_find(p->shared, address) :
-        find_mapping(p, process->owner, address);
-    if (!m) {
-        return 0;
-    }
-    n = MIN(n, m->end - address);
-    in_file = address - m->start + m->offset;
-    /* This finds the file. */
-    places_find(p, process, address, &place);
-    return m->elf && elf_file_address(m->elf, in_file, &address) ?
-           elf_file_read(m->elf, address, buf, n) : 0;
+    f = file_at(p, process, shared ? address_space_find(p->shared, address) :
+                find_mapping(p, process->owner, address), &address, &n);
+    return f ? elf_file_read(f, address, buf, n) : 0;
+}
+
+size_t places_read_constant(struct places *p, const struct process *process,
+                            uint64_t address, void *buf, size_t n)
+{
+    struct elf_file *f = address >= ADDRESS_SHARED ? NULL :
+        file_at(p, process, find_mapping(p, process->owner, address), &address,
+                &n);
+
+    return f ? elf_file_read_constant(f, address, buf, n) : 0;
 }

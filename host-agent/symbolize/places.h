@@ -111,4 +111,9 @@ void places_starts_in(struct places *p, const struct btrail_process *version,
 size_t places_read(struct places *p, const struct process *process,
                    uint64_t address, void *buf, size_t n);
 
+/* The same of bytes that the process cannot have changed: code and constants of
+ * a program */
+size_t places_read_constant(struct places *p, const struct process *process,
+                            uint64_t address, void *buf, size_t n);
+
 #endif /* BTRAIL_PLACES_H */

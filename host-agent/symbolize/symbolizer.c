@@ -447,6 +447,12 @@ size_t symbolizer_code(struct symbolizer *s, const struct process *process,
            places_read(s->places, process, address, buf, n);
 }
 
+size_t symbolizer_constant(struct symbolizer *s, const struct process *process,
+                           uint64_t address, void *buf, size_t n)
+{
+    return places_read_constant(s->places, process, address, buf, n);
+}
+
 bool symbolizer_code_captured(const struct symbolizer *s,
                               const struct symbolizer_where *where,
                               uint64_t address)

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The instructions that ran between two records: see block.h
+ */
+
+#include "gdb/block.h"
+#include "symbolize/instruction.h"
+
+/* Bytes that are read at once */
+#define PIECE   512
+
+/* Functions of Linux that interrupts go to, and no exception */
+static const char *const interrupts[] = {
+    "asm_sysvec_", "asm_common_interrupt", "asm_spurious", "asm_exc_nmi",
+    "irq_entries", "spurious_entries", NULL,
+};
+
+size_t block_code(struct symbolizer *s, const struct process *process,
+                  const struct symbolizer_where *where, uint64_t address,
+                  void *buf, size_t n)
+{
+    bool exact;
+
+    return symbolizer_code_captured(s, where, address) ?
+           symbolizer_code(s, process, where, address, buf, n, &exact) :
+           symbolizer_constant(s, process, address, buf, n);
+}
+
+struct symbolizer_where block_where(const struct lane_record *begin,
+                                    const struct lane_record *end)
+{
+    struct symbolizer_where where = lane_where(end ? end : begin);
+
+    if (!end) {
+        where.index++;
+    }
+    return where;
+}
+
+bool block_interrupted(struct symbolizer *s, const struct lane_record *r)
+{
+    struct place to;
+
+    if (r->record.to < ADDRESS_SHARED) {
+        return false;
+    }
+    symbolizer_place(s, r->process, r->record.to, &to);
+    for (unsigned i = 0; to.function->known && interrupts[i]; i++) {
+        if (g_str_has_prefix(to.function->name, interrupts[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Of a call with a relative address */
+#define CALL_SIZE   5
+/* Of a retpoline, from its call to what is called, and from there to its return
+ * */
+#define NEAR        32
+
+static bool is_instruction(struct symbolizer *s, const struct lane_record *r,
+                           enum instruction_kind kind)
+{
+    const struct symbolizer_where where = lane_where(r);
+    uint8_t bytes[INSTRUCTION_MAX];
+    struct instruction insn;
+    size_t n = block_code(s, r->process, &where, r->record.from, bytes,
+                          sizeof(bytes));
+
+    return instruction_decode(bytes, n, 64, r->record.from, &insn) &&
+           insn.kind == kind;
+}
+
+bool block_retpoline(struct symbolizer *s, const struct lane_record *call,
+                     const struct lane_record *ret)
+{
+    const struct btrail_record *c = &call->record, *r = &ret->record;
+    uint64_t back = c->from + CALL_SIZE;
+
+    return c->to - back < NEAR && c->to != back && r->from - c->to < NEAR &&
+           r->to != back && !ret->lost &&
+           is_instruction(s, call, INSTRUCTION_CALL) &&
+           is_instruction(s, ret, INSTRUCTION_RET);
+}
+
+/**
+ * struct code - bytes that are read ahead
+ */
+struct code {
+    struct symbolizer *s;
+    const struct process *process;
+    struct symbolizer_where where;
+    uint8_t bytes[PIECE];
+    uint64_t address;
+    size_t n;
+};
+
+/* The instruction at an address */
+static bool decode(struct code *c, uint64_t address, unsigned bits,
+                   struct instruction *insn)
+{
+    uint64_t skip = address - c->address;
+
+    if (skip > c->n || c->n - skip < INSTRUCTION_MAX) {
+        c->address = address;
+        c->n = block_code(c->s, c->process, &c->where, address, c->bytes,
+                          sizeof(c->bytes));
+        skip = 0;
+    }
+    return instruction_decode(c->bytes + skip, c->n - skip, bits, address,
+                              insn);
+}
+
+static void add(struct block *b, uint64_t address)
+{
+    g_array_append_val(b->addresses, address);
+}
+
+/* Adds instructions up to the one at @to.  False if it does not come there. */
+static bool add_all(struct block *b, struct code *c, uint64_t from,
+                    uint64_t to)
+{
+    struct instruction insn;
+
+    if (to - from > BLOCK_MAX) {
+        add(b, from);
+        return false;
+    }
+    for (uint64_t at = from; at - from <= to - from; at += insn.length) {
+        add(b, at);
+        if (at == to) {
+            return true;
+        }
+        if (!decode(c, at, b->bits, &insn)) {
+            break;
+        }
+    }
+    return false;
+}
+
+struct block block_read(struct symbolizer *s, const struct lane_record *begin,
+                        const struct lane_record *end)
+{
+    struct block b = {
+        .addresses = g_array_new(FALSE, FALSE, sizeof(uint64_t)), .bits = 64,
+    };
+    const struct process *process = end ? end->process : begin->process;
+    struct code c = {
+        .s = s, .process = process, .where = block_where(begin, end),
+    };
+    bool begins = !btrail_pseudo_name(begin->record.to);
+    bool ends = end && !btrail_pseudo_name(end->record.from);
+    uint64_t to = begin->record.to, from = end ? end->record.from : 0;
+
+    if (begins || ends) {
+        b.bits = symbolizer_bits(s, process, begins ? to : from);
+    }
+    if (!begins || !ends || end->lost) {
+        if (begins) {
+            add(&b, to);
+        }
+        b.hole = begins && ends;
+        if (ends) {
+            add(&b, from);
+        }
+    } else if (!add_all(&b, &c, to, from)) {
+        b.hole = b.addresses->len;
+        add(&b, from);
+    }
+    if (ends && block_interrupted(s, end)) {
+        g_array_set_size(b.addresses, b.addresses->len - 1);
+        b.hole = b.hole == b.addresses->len ? 0 : b.hole;
+    }
+    return b;
+}
+
+void block_clear(struct block *b)
+{
+    g_clear_pointer(&b->addresses, g_array_unref);
+}
+
+uint64_t block_address(const struct block *b, unsigned i)
+{
+    return g_array_index(b->addresses, uint64_t, i);
+}

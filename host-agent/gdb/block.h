@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Blocks: the instructions that ran between two records of a lane
+ */
+
+#ifndef BTRAIL_GDB_BLOCK_H
+#define BTRAIL_GDB_BLOCK_H
+
+#include "gdb/lane.h"
+
+/* A longer block is decoded up to here. */
+#define BLOCK_MAX   65536
+
+/**
+ * struct block
+ * @addresses: of the instructions, in order; none if the trace does not say
+ *             where it ran, as in a mode that was not recorded
+ * @hole:      behind so many of them some are not known: code, or records, are
+ *             missing; 0 if it is whole
+ * @bits:      of the mode it ran in
+ */
+struct block {
+    GArray *addresses;
+    unsigned hole;
+    unsigned bits;
+};
+
+/*
+ * Reads a block, to be cleared: what ran behind @begin, up to the branch of
+ * @end, the next record of the lane.  An instruction that an interrupt came
+ * before is not part of it; one that has faulted is.  NULL for @end if there is
+ * none: then it has the next instruction.
+ */
+struct block block_read(struct symbolizer *s, const struct lane_record *begin,
+                        const struct lane_record *end);
+void block_clear(struct block *b);
+
+uint64_t block_address(const struct block *b, unsigned i);
+
+/*
+ * Reads bytes as they were before a record: code that was captured, or what
+ * else the process cannot have changed.  Returns how many are known.  Code of a
+ * kernel that was not captured is not: it may have been changed.
+ */
+size_t block_code(struct symbolizer *s, const struct process *process,
+                  const struct symbolizer_where *where, uint64_t address,
+                  void *buf, size_t n);
+
+/* Has an interrupt come before the instruction at @r's from? */
+bool block_interrupted(struct symbolizer *s, const struct lane_record *r);
+
+/*
+ * Does @ret end a retpoline, of which @call is the call?  It calls a place close
+ * behind, replaces the return address by the address of a function, and returns
+ * there: together they are a jump.
+ */
+bool block_retpoline(struct symbolizer *s, const struct lane_record *call,
+                     const struct lane_record *ret);
+
+/* Where the code of such a block is to be read */
+struct symbolizer_where block_where(const struct lane_record *begin,
+                                    const struct lane_record *end);
+
+#endif /* BTRAIL_GDB_BLOCK_H */

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What each thread of processes has run: see walk-lanes.h
+ */
+
+#include <string.h>
+
+#include "gdb/walk-lanes.h"
+#include "util/parse.h"
+
+/* The precision of the order of runs on several vCPUs, in ns */
+#define GRAIN       10000
+#define MAX_TASKS   1000000
+
+/**
+ * struct reading
+ * @tasks: number of a thread -> struct walk_lane
+ * @wanted: numbers of processes that have the name
+ */
+struct reading {
+    const char *name;
+    bool any_number;
+    uint64_t number;
+    bool named;
+    GHashTable *tasks;
+    GHashTable *wanted;
+};
+
+static void free_lane(gpointer lane)
+{
+    struct walk_lane *l = lane;
+
+    g_clear_pointer(&l->runs, g_array_unref);
+}
+
+static void free_task(gpointer lane)
+{
+    free_lane(lane);
+    g_free(lane);
+}
+
+/* The idle tasks of all vCPUs have one number. */
+static struct walk_lane *lane_of(struct reading *r,
+                                 const struct btrail_task *task)
+{
+    gpointer key = GUINT_TO_POINTER(task->tid);
+    struct walk_lane *l = g_hash_table_lookup(r->tasks, key);
+
+    if (!l && g_hash_table_size(r->tasks) < MAX_TASKS) {
+        l = g_new0(struct walk_lane, 1);
+        l->runs = g_array_new(FALSE, FALSE, sizeof(struct lane_run));
+        g_hash_table_insert(r->tasks, key, l);
+    }
+    if (l) {
+        l->task = *task;
+    }
+    return l;
+}
+
+static void take(struct reading *r, unsigned vcpu,
+                 const struct btrail_batch *b)
+{
+    const struct lane_run run = {
+        vcpu, b->index, b->index + b->count, b->time,
+    };
+    struct walk_lane *l;
+    struct lane_run *last;
+
+    r->named |= b->task.known;
+    if (!b->task.known || !b->task.tid || !(l = lane_of(r, &b->task))) {
+        return;
+    }
+    if (r->any_number ? b->task.pid == r->number :
+                        !strcmp(b->task.name, r->name)) {
+        g_hash_table_add(r->wanted, GUINT_TO_POINTER(b->task.pid));
+    }
+    last = l->runs->len ? &g_array_index(l->runs, struct lane_run,
+                                         l->runs->len - 1) : NULL;
+    if (last && last->vcpu == vcpu && last->end == run.begin) {
+        last->end = run.end;
+    } else {
+        g_array_append_val(l->runs, run);
+    }
+}
+
+static bool read_all(struct reading *r, const struct btrail_trace *trace,
+                     GError **error)
+{
+    struct btrail_merged *merged;
+    struct btrail_batch b;
+    unsigned vcpu;
+    int ret = btrail_merged_open(&merged, trace, NULL, 0,
+                                 BTRAIL_CURSOR_COUNTS_ONLY, GRAIN);
+
+    if (!ret) {
+        while (!(ret = btrail_merged_next(merged, &vcpu, NULL, &b))) {
+            if (!b.event) {
+                take(r, vcpu, &b);
+            }
+        }
+        btrail_merged_close(merged);
+    }
+    return ret == -BTRAIL_ERR_END ||
+           btrail_agent_fail(error, BTRAIL_AGENT_ERROR_COMMAND, "the trace: %s",
+                             btrail_strerror(ret));
+}
+
+static int compare(gconstpointer a, gconstpointer b)
+{
+    const struct walk_lane *x = a, *y = b;
+
+    return (x->task.tid > y->task.tid) - (x->task.tid < y->task.tid);
+}
+
+static GArray *pick(struct reading *r, const char *process, GError **error)
+{
+    GArray *lanes = g_array_new(FALSE, FALSE, sizeof(struct walk_lane));
+    GHashTableIter iter;
+    gpointer value;
+
+    g_array_set_clear_func(lanes, free_lane);
+    g_hash_table_iter_init(&iter, r->tasks);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        struct walk_lane *l = value;
+
+        if (g_hash_table_contains(r->wanted, GUINT_TO_POINTER(l->task.pid))) {
+            struct walk_lane taken = { l->task, g_array_ref(l->runs) };
+
+            g_array_append_val(lanes, taken);
+        }
+    }
+    if (!lanes->len) {
+        g_array_unref(lanes);
+        btrail_agent_fail(error, BTRAIL_AGENT_ERROR_COMMAND, r->named ?
+                          "no process '%s' has run" :
+                          "the trace names no processes, and has no '%s'",
+                          process);
+        return NULL;
+    }
+    g_array_sort(lanes, compare);
+    return lanes;
+}
+
+GArray *walk_lanes(const struct btrail_trace *trace, const char *process,
+                   GError **error)
+{
+    struct reading r = { .name = process };
+    GArray *lanes = NULL;
+
+    r.any_number = btrail_parse_number(process, NULL, &r.number);
+    r.tasks = g_hash_table_new_full(NULL, NULL, NULL, free_task);
+    r.wanted = g_hash_table_new(NULL, NULL);
+    if (read_all(&r, trace, error)) {
+        lanes = pick(&r, process, error);
+    }
+    g_hash_table_unref(r.tasks);
+    g_hash_table_unref(r.wanted);
+    return lanes;
+}

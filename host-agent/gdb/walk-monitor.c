@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Commands of gdb's "monitor" where it walks a trace: see walk-monitor.h
+ */
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "gdb/walk-monitor.h"
+#include "util/quote.h"
+#include "walk/guest-time.h"
+#include "walk/place.h"
+#include "walk/visits.h"
+
+#define refuse(error, ...) \
+    btrail_agent_fail(error, BTRAIL_AGENT_ERROR_COMMAND, __VA_ARGS__)
+
+/* Calls that "why" shows at most, and how far back it searches for each */
+#define WHY_CALLS   64
+#define WHY_RECORDS (4u << 20)
+/* Records that are read at once where a switch is searched */
+#define PIECE       65536
+
+/**
+ * struct asked - what a command is about
+ */
+struct asked {
+    struct walk *w;
+    struct walk_thread *thread;
+    const char *argument;
+    bool (*go_on)(void *opaque);
+    void *opaque;
+};
+
+typedef char *command_fn(const struct asked *a, GError **error);
+
+struct command {
+    const char *name;
+    const char *usage;
+    command_fn *run;
+};
+
+static void append_function(GString *text, struct walk *w,
+                            const struct process *process, uint64_t address)
+{
+    g_autofree char *function = NULL, *module = NULL;
+    struct place place;
+
+    symbolizer_place(w->symbols, process, address, &place);
+    module = btrail_quote(place.function->module->name, "");
+    if (place.function->known) {
+        function = btrail_quote(place.function->name, "");
+        g_string_append_printf(text, "%s+0x%" PRIx64 " ", function,
+                               place.offset);
+    }
+    g_string_append_printf(text, *module == '[' ? "%s" : "[%s]", module);
+}
+
+static void append_time(GString *text, struct walk *w,
+                        const struct lane_record *r)
+{
+    uint64_t hz = guest_time_hz(w->trace);
+
+    if (r->time.tsc) {
+        g_string_append_printf(text, "%.6f s",
+                               guest_time_ns(r->time.tsc, hz) / 1e9);
+    } else {
+        g_string_append(text, "unknown");
+    }
+}
+
+static char *run_where(const struct asked *a, GError **error)
+{
+    struct walk_thread *t = a->thread;
+    struct walker *walker = walk_walker(a->w, t);
+    g_autofree char *task = walk_describe(a->w, t);
+    g_autoptr(GString) text = g_string_new(NULL);
+    const struct lane_record *r;
+    struct moment m;
+
+    if (!walker_spot(walker)) {
+        refuse(error, "the trace is damaged here");
+        return NULL;
+    }
+    r = walker_record(walker);
+    m = walk_moment(walker);
+    g_string_append_printf(text, "pc        0x%" PRIx64 "\nfunction  ",
+                           walker_pc(walker));
+    append_function(text, a->w, walker_process(walker), walker_pc(walker));
+    g_string_append_printf(text, "\ntask      %s\nrecord    %u:%"
+                           G_GUINT64_FORMAT "\n", task, r->vcpu, r->at.index);
+    if (m.icount != BTRAIL_NO_ICOUNT) {
+        g_string_append_printf(text, "icount    %" G_GUINT64_FORMAT "\n",
+                               m.icount);
+    }
+    g_string_append(text, "time      ");
+    append_time(text, a->w, r);
+    g_string_append_c(text, '\n');
+    return g_string_free(g_steal_pointer(&text), FALSE);
+}
+
+/* Of the thread that has moved */
+static char *where_now(const struct asked *a, GError **error)
+{
+    struct asked now = *a;
+
+    now.thread = a->w->current;
+    return run_where(&now, error);
+}
+
+static char *run_goto(const struct asked *a, GError **error)
+{
+    struct walk_place place;
+    struct moment at;
+    bool ok;
+
+    if (!walk_place_parse(a->argument, &place, error)) {
+        return NULL;
+    }
+    ok = walk_place_find(&place, a->w->trace, a->w->symbols, &at, error);
+    walk_place_clear(&place);
+    if (!ok) {
+        return NULL;
+    }
+    walk_go(a->w, &at);
+    return where_now(a, error);
+}
+
+/* The addresses of a function in the files of a process */
+struct search {
+    const char *name;
+    GArray *addresses;
+};
+
+static void find_in_file(void *opaque, const struct mapping *m, uint64_t bias)
+{
+    struct search *s = opaque;
+    const struct elf_symbol *symbol = elf_file_find(m->elf, s->name);
+    uint64_t address = symbol ? symbol->start + bias : 0;
+
+    if (symbol && address >= m->start && address < m->end) {
+        g_array_append_val(s->addresses, address);
+    }
+}
+
+/* A function of the kernel, or else of the process that runs */
+static GArray *addresses_of(const struct asked *a, const char *name,
+                            GError **error)
+{
+    g_autoptr(GArray) addresses = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+    struct walker *walker = walk_walker(a->w, a->thread);
+    GHashTable *kernel = visits_kernel_function(a->w->trace, name, error);
+    struct search s = { name, addresses };
+    GHashTableIter iter;
+    gpointer key;
+
+    if (!kernel) {
+        return NULL;
+    }
+    g_hash_table_iter_init(&iter, kernel);
+    while (g_hash_table_iter_next(&iter, &key, NULL)) {
+        g_array_append_vals(addresses, key, 1);
+    }
+    g_hash_table_unref(kernel);
+    if (!addresses->len && walker_spot(walker)) {
+        symbolizer_files(a->w->symbols, walker_process(walker),
+                         walker_pc(walker), find_in_file, &s);
+    }
+    if (!addresses->len) {
+        btrail_agent_fail(error, BTRAIL_AGENT_ERROR_NAMES,
+                          "neither the kernel nor the process that runs here "
+                          "has a function %s that is known; for one of another "
+                          "process there is PROCESS:%s", name, name);
+        return NULL;
+    }
+    return g_steal_pointer(&addresses);
+}
+
+/* To the visit of a process next to here */
+static bool go_to_visit(const struct asked *a, const char *process,
+                        const char *function, bool forward, GError **error)
+{
+    struct visits *v = visits_new(a->w->trace, a->w->symbols, process,
+                                  function, error);
+    const struct moment here = walk_moment(a->w->current->walker);
+    struct moment visit, found;
+    g_autoptr(GError) local = NULL;
+    bool any = false, on = true;
+
+    if (!v) {
+        return false;
+    }
+    while (on && (on = a->go_on(a->opaque)) &&
+           visits_next(v, &visit, &local)) {
+        int order = moment_compare(&visit, &here);
+
+        if (forward ? order > 0 : order < 0) {
+            found = visit;
+            any = true;
+        }
+        if (order > 0 || (order == 0 && !forward)) {
+            break;
+        }
+    }
+    visits_free(v);
+    if (local) {
+        g_propagate_error(error, g_steal_pointer(&local));
+        return false;
+    }
+    if (!on || !any) {
+        return on ? refuse(error, "%s:%s does not run %s this", process,
+                           function, forward ? "after" : "before") :
+                    refuse(error, "interrupted");
+    }
+    walk_go(a->w, &found);
+    return true;
+}
+
+static bool go_to_function(const struct asked *a, const char *name,
+                           bool forward, GError **error)
+{
+    g_autoptr(GArray) addresses = addresses_of(a, name, error);
+    struct walk_thread *from = a->w->current;
+    struct walker_spot spot;
+
+    if (!addresses || !walker_spot(from->walker)) {
+        return false;
+    }
+    spot = *walker_spot(from->walker);
+    switch (walk_search(a->w, NULL, (uint64_t *)addresses->data,
+                        addresses->len, forward, a->go_on, a->opaque)) {
+    case WALKER_FOUND:
+        return true;
+    case WALKER_INTERRUPTED:
+        return refuse(error, "interrupted");
+    default:
+        walker_go(from->walker, &spot);
+        walk_moved(a->w, from);
+        return refuse(error, "%s does not run %s this", name,
+                      forward ? "after" : "before");
+    }
+}
+
+static char *go_to_call(const struct asked *a, bool forward, GError **error)
+{
+    g_autofree char *process = NULL, *function = NULL;
+
+    /* What is known of the others follows from it. */
+    walk_walker(a->w, a->thread);
+    if (!walk_place_split(a->argument, &process, &function)) {
+        refuse(error, "'%s' is not FUNCTION or PROCESS:FUNCTION", a->argument);
+        return NULL;
+    }
+    return (process ? go_to_visit(a, process, function, forward, error) :
+                      go_to_function(a, function, forward, error)) ?
+           where_now(a, error) : NULL;
+}
+
+static char *run_next_call(const struct asked *a, GError **error)
+{
+    return go_to_call(a, true, error);
+}
+
+static char *run_prev_call(const struct asked *a, GError **error)
+{
+    return go_to_call(a, false, error);
+}
+
+/* Do two records belong to different tasks? */
+static bool switches(const struct lane_record *a, const struct lane_record *b)
+{
+    if (a->task.known && b->task.known) {
+        return a->task.tid != b->task.tid;
+    }
+    return (a->cr3 ^ b->cr3) & BTRAIL_CR3_ROOT;
+}
+
+/* Which record of a piece is the last one before a switch, or -1 */
+static ssize_t find_switch(const GArray *records, ssize_t here)
+{
+    const struct lane_record *r = (const struct lane_record *)records->data;
+
+    for (ssize_t i = here; i > 0; i--) {
+        if (switches(&r[i - 1], &r[i])) {
+            return i - 1;
+        }
+    }
+    return -1;
+}
+
+/* Of a vCPU: to the last record of the task that ran before */
+static bool go_to_switch(const struct asked *a, GError **error)
+{
+    struct walker *walker = walk_walker(a->w, a->thread);
+    struct walker_spot spot = *walker_spot(walker);
+    bool more = true;
+
+    while (more && a->go_on(a->opaque)) {
+        ssize_t here, found;
+        GArray *records = lane_read(walker_lane(walker), &spot.at, PIECE, 1,
+                                    &here);
+        struct lane_at first = { 0, 0 };
+
+        found = find_switch(records, here);
+        if (found >= 0) {
+            spot.at = g_array_index(records, struct lane_record, found).at;
+        } else if (records->len) {
+            first = g_array_index(records, struct lane_record, 0).at;
+        }
+        g_array_unref(records);
+        if (found >= 0) {
+            walker_go(walker, &spot);
+            walk_moved(a->w, a->thread);
+            return true;
+        }
+        more = lane_before(&first, &spot.at);
+        spot.at = first;
+    }
+    return refuse(error, more ? "interrupted" :
+                  "nothing else runs before this");
+}
+
+/* Of a thread of the guest: to where it ran before, as far as that shows */
+static bool go_to_run(const struct asked *a, GError **error)
+{
+    struct walker *walker = walk_walker(a->w, a->thread);
+    size_t run = walker_spot(walker)->at.run;
+    const GArray *runs = lane_runs(walker_lane(walker));
+    struct walker_spot spot;
+
+    if (!run) {
+        return refuse(error, "it does not run before this");
+    }
+    spot = (struct walker_spot) {
+        { run - 1, g_array_index(runs, struct lane_run, run - 1).end - 1 }, 0,
+    };
+    walker_go(walker, &spot);
+    walk_moved(a->w, a->thread);
+    return true;
+}
+
+static char *run_prev_switch(const struct asked *a, GError **error)
+{
+    if (!walker_spot(walk_walker(a->w, a->thread))) {
+        refuse(error, "the trace is damaged here");
+        return NULL;
+    }
+    return (a->thread->vcpu < 0 ? go_to_run(a, error) :
+                                  go_to_switch(a, error)) ?
+           where_now(a, error) : NULL;
+}
+
+static const char *word_for(const struct stack_edge *e,
+                            const struct lane_record *r)
+{
+    bool user = r->record.from < ADDRESS_SHARED &&
+                r->record.to >= ADDRESS_SHARED;
+
+    switch (e->kind) {
+    case STACK_EDGE_ENTRY:
+        return e->back == r->record.from ? "interrupted" : "enters the kernel";
+    case STACK_EDGE_INTERRUPT:
+        return "interrupted";
+    default:
+        return user ? "enters the kernel" : "calls";
+    }
+}
+
+static void append_call(GString *text, const struct asked *a,
+                        struct walker *walker, unsigned number)
+{
+    const struct lane_record *r = walker_next_record(walker);
+    const struct symbolizer_where where = lane_where(r);
+    const struct stack_edge *e = stack_edges_get(a->w->edges, r->process,
+                                                 &where, &r->record);
+
+    g_string_append_printf(text, "#%-3u 0x%016" PRIx64 " ", number,
+                           r->record.from);
+    append_function(text, a->w, r->process, r->record.from);
+    g_string_append_printf(text, ", %s, record %u:%" G_GUINT64_FORMAT ", ",
+                           word_for(e, r), r->vcpu, r->at.index);
+    append_time(text, a->w, r);
+    g_string_append_c(text, '\n');
+}
+
+/* The calls that have led here */
+static char *run_why(const struct asked *a, GError **error)
+{
+    struct walker *walker = walk_walker(a->w, a->thread);
+    g_autoptr(GString) text = g_string_new(NULL);
+    struct walker_spot spot;
+    unsigned n = 0;
+
+    if (!walker_spot(walker)) {
+        refuse(error, "the trace is damaged here");
+        return NULL;
+    }
+    spot = *walker_spot(walker);
+    g_string_append_printf(text, "#0   0x%016" PRIx64 " ", walker_pc(walker));
+    append_function(text, a->w, walker_process(walker), walker_pc(walker));
+    g_string_append(text, ", stands here\n");
+    while (++n < WHY_CALLS && a->go_on(a->opaque) &&
+           walker_caller(walker, a->w->edges, WHY_RECORDS)) {
+        append_call(text, a, walker, n);
+    }
+    walker_go(walker, &spot);
+    return g_string_free(g_steal_pointer(&text), FALSE);
+}
+
+static char *run_help(const struct asked *a, GError **error);
+
+static const struct command commands[] = {
+    { "goto", "goto PLACE: @RECORD, VCPU:RECORD, 1.5s, [PROCESS:]FUNCTION[#N], "
+      "last FUNCTION, last exit of PROCESS, an icount", run_goto },
+    { "help", "this list", run_help },
+    { "next-call", "next-call [PROCESS:]FUNCTION: to where it runs next",
+      run_next_call },
+    { "prev-call", "prev-call [PROCESS:]FUNCTION: to where it ran last",
+      run_prev_call },
+    { "prev-switch", "to before the task that runs here began to run",
+      run_prev_switch },
+    { "where", "what runs here", run_where },
+    { "why", "the calls that have led here", run_why },
+};
+
+static char *run_help(const struct asked *a, GError **error)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(commands); i++) {
+        g_string_append_printf(text, "%-12s %s\n", commands[i].name,
+                               commands[i].usage);
+    }
+    return g_string_free(g_steal_pointer(&text), FALSE);
+}
+
+char *walk_monitor(struct walk *w, struct walk_thread *thread,
+                   const char *line, bool (*go_on)(void *opaque),
+                   void *opaque, GError **error)
+{
+    g_autofree char *copy = g_strstrip(g_strdup(line));
+    char *argument = copy + strcspn(copy, " \t");
+    struct asked asked = { w, thread, argument, go_on, opaque };
+
+    if (*argument) {
+        *argument++ = '\0';
+        asked.argument = argument + strspn(argument, " \t");
+    }
+    for (unsigned i = 0; i < G_N_ELEMENTS(commands); i++) {
+        if (!strcmp(copy, commands[i].name)) {
+            return commands[i].run(&asked, error);
+        }
+    }
+    refuse(error, "unknown command '%s'; see monitor help", copy);
+    return NULL;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What gdbs connect to where they walk a trace
+ *
+ * gdb sees a program with one register that is known, the program counter, and
+ * memory that is known where code ran.  Without "record btrace bts" it goes
+ * forwards and backwards by requests; with it, in a window of the trace that it
+ * has read, where it also knows callers.  The window is moved by requests of
+ * our own, which begin with WALK_SERVER_REQUEST; numbers are hexadecimal.
+ *
+ *   window:NUMBER,BEFORE,AFTER   makes a window around an instruction of the
+ *                                window; 0 is where it stands.  Answers
+ *                                NUMBER,FIRST: its number there, and 1 if the
+ *                                window begins where the trace does
+ *   stand:NUMBER                 stands there
+ *   view:NUMBER                  the set of symbols there, process-symbols.h
+ *   from:NUMBER                  begins a way back there.  The answer of this
+ *                                and the next one is PC,WAY: where it has come
+ *                                to, and enum walker_way
+ *   back:START,END,OVER          goes back by instructions within [START, END),
+ *                                one at least, until it is at START or leaves
+ *                                the function; passes over calls if OVER is 1
+ *   caller                       goes back to the call of the function
+ *   to                           ends the way.  Answers the number in the
+ *                                window, or 0 if it is not there: then it stands
+ *                                there
+ *
+ * The answer is E01 if there is nothing there.
+ */
+
+#ifndef BTRAIL_GDB_WALK_SERVER_H
+#define BTRAIL_GDB_WALK_SERVER_H
+
+#include "gdb/process-symbols.h"
+#include "gdb/walk.h"
+
+#define WALK_SERVER_REQUEST "qBacktrail."
+
+struct walk_server;
+
+/**
+ * struct walk_server_options
+ * @trace, @symbols: live as long
+ * @walk:   copied, but its string
+ * @at:     where gdbs begin; NULL: at the end
+ * @files:  of the processes, or NULL; lives as long
+ * @ended:  called when the last gdb has left; may be NULL
+ */
+struct walk_server_options {
+    const struct btrail_trace *trace;
+    struct symbolizer *symbols;
+    struct walk_options walk;
+    const struct moment *at;
+    struct process_symbols *files;
+    void (*ended)(void *opaque);
+    void *opaque;
+};
+
+/* Errors: those of walk_new() */
+struct walk_server *walk_server_new(const struct walk_server_options *options,
+                                    GError **error);
+void walk_server_free(struct walk_server *s);
+
+/* Serves a gdb by two files, which can be one socket; both are taken. */
+void walk_server_add(struct walk_server *s, int in, int out);
+
+#endif /* BTRAIL_GDB_WALK_SERVER_H */

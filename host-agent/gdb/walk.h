@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A walk through a trace: its threads, and where they stand
+ *
+ * The threads are vCPUs, or the threads of processes of the guest.  All stand
+ * at one moment, that of the one that has moved last.
+ */
+
+#ifndef BTRAIL_GDB_WALK_H
+#define BTRAIL_GDB_WALK_H
+
+#include "gdb/walk-window.h"
+#include "symbolize/stack-edge.h"
+
+/**
+ * struct walk_thread
+ * @id:     gdb's number of it, from 1: of a vCPU one more than its own, of a
+ *          thread of the guest its own
+ * @vcpu:   -1 for a thread of the guest
+ * @walker: where it stood when it was at the walk's @moves
+ * @window: what gdb has of it as branch trace, or NULL
+ * @sent:   gdb has read it
+ */
+struct walk_thread {
+    uint64_t id;
+    int vcpu;
+    uint32_t pid;
+    char name[BTRAIL_TASK_NAME + 1];
+    struct walker *walker;
+    uint64_t moves;
+    struct walk_window *window;
+    bool sent;
+};
+
+/**
+ * struct walk
+ * @trace, @symbols: belong to the caller
+ * @threads: of struct walk_thread
+ * @current: the one that has moved last
+ * @moves:   how often one has
+ */
+struct walk {
+    const struct btrail_trace *trace;
+    struct symbolizer *symbols;
+    GPtrArray *threads;
+    struct walk_thread *current;
+    uint64_t moves;
+    struct stack_edges *edges;
+};
+
+/**
+ * struct walk_options
+ * @process: name or number of processes whose threads are walked along, or NULL
+ * @vcpu:    walk along this one alone; -1 for all
+ */
+struct walk_options {
+    const char *process;
+    int vcpu;
+};
+
+/*
+ * Stands at the end of the trace.
+ *
+ * Errors: COMMAND: the trace has no such process or vCPU, or no records.
+ */
+struct walk *walk_new(const struct btrail_trace *trace,
+                      struct symbolizer *symbols,
+                      const struct walk_options *options, GError **error);
+void walk_free(struct walk *w);
+
+/* NULL if there is none */
+struct walk_thread *walk_thread(const struct walk *w, uint64_t id);
+
+/* The walker of a thread, which stands at the walk's moment */
+struct walker *walk_walker(struct walk *w, struct walk_thread *t);
+
+/* The thread has moved: the others follow. */
+void walk_moved(struct walk *w, struct walk_thread *t);
+
+/* Where a walker stands, as a moment */
+struct moment walk_moment(const struct walker *w);
+
+/* Takes the thread that has made the moment's record there, or else, of one
+ * process, the one that ran last before it. */
+void walk_go(struct walk *w, const struct moment *m);
+
+/* What is known of the thread, quoted, to be freed: "vCPU 0: sh 12/12" */
+char *walk_describe(struct walk *w, struct walk_thread *t);
+
+/**
+ * walk_search - takes the first thread that comes to one of some addresses
+ * there, or the last one that was there
+ * @only: search along this one; NULL for all
+ *
+ * See walker_search().
+ */
+enum walker_answer walk_search(struct walk *w, struct walk_thread *only,
+                               const uint64_t *addresses, size_t n,
+                               bool forward, bool (*go_on)(void *opaque),
+                               void *opaque);
+
+/* Reads memory at the moment: code that ran, also in the thread's window, and
+ * constant data of files; returns how many bytes are known. */
+size_t walk_read(struct walk *w, struct walk_thread *t, uint64_t address,
+                 void *buf, size_t n);
+
+#endif /* BTRAIL_GDB_WALK_H */

@@ -1,0 +1,559 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A walker stands before one instruction of a lane: see walker.h
+ */
+
+#include <string.h>
+
+#include "gdb/walker.h"
+#include "lib/internal/trace-files.h"
+#include "symbolize/stack-edge.h"
+
+/* Records that are kept around the one where it stands */
+#define AROUND      4096
+
+/**
+ * struct walker
+ * @records, @here: as lane_read() has returned them; @here is the record where
+ *          it stands, or -1
+ * @block:  behind it, once somebody has asked for it
+ */
+struct walker {
+    const struct btrail_trace *trace;
+    struct symbolizer *symbols;
+    struct lane *lane;
+    GArray *records;
+    ssize_t here;
+    struct block block;
+    struct walker_spot spot;
+};
+
+struct walker *walker_new(const struct btrail_trace *trace,
+                          struct symbolizer *symbols, struct lane *lane)
+{
+    struct walker *w = g_new0(struct walker, 1);
+
+    w->trace = trace;
+    w->symbols = symbols;
+    w->lane = lane;
+    w->here = -1;
+    return w;
+}
+
+static void forget(struct walker *w)
+{
+    g_clear_pointer(&w->records, g_array_unref);
+    block_clear(&w->block);
+    w->here = -1;
+}
+
+void walker_free(struct walker *w)
+{
+    if (w) {
+        forget(w);
+        lane_free(w->lane);
+        g_free(w);
+    }
+}
+
+struct lane *walker_lane(const struct walker *w)
+{
+    return w->lane;
+}
+
+static const struct lane_record *record(const struct walker *w, ssize_t i)
+{
+    return i >= 0 && w->records && i < (ssize_t)w->records->len ?
+           &g_array_index(w->records, struct lane_record, i) : NULL;
+}
+
+const struct walker_spot *walker_spot(const struct walker *w)
+{
+    return w->here >= 0 ? &w->spot : NULL;
+}
+
+const struct lane_record *walker_record(const struct walker *w)
+{
+    return record(w, w->here);
+}
+
+const struct lane_record *walker_next_record(const struct walker *w)
+{
+    return record(w, w->here + 1);
+}
+
+static const struct block *block_of(struct walker *w)
+{
+    if (!w->block.addresses) {
+        w->block = block_read(w->symbols, record(w, w->here),
+                              record(w, w->here + 1));
+    }
+    return &w->block;
+}
+
+static unsigned size_of(struct walker *w)
+{
+    return block_of(w)->addresses->len;
+}
+
+uint64_t walker_pc(struct walker *w)
+{
+    return block_address(block_of(w), w->spot.number);
+}
+
+struct symbolizer_where walker_where(const struct walker *w)
+{
+    return block_where(walker_record(w), walker_next_record(w));
+}
+
+const struct process *walker_process(const struct walker *w)
+{
+    const struct lane_record *next = walker_next_record(w);
+
+    return next ? next->process : walker_record(w)->process;
+}
+
+/* Behind a record that is kept */
+static void stand(struct walker *w, ssize_t i)
+{
+    block_clear(&w->block);
+    w->here = i;
+    w->spot = (struct walker_spot) { record(w, i)->at, 0 };
+}
+
+/* Keeps the records around one; false if there are none. */
+static bool load(struct walker *w, const struct lane_at *at)
+{
+    const struct lane_at to = *at;
+    ssize_t here;
+    GArray *records = lane_read(w->lane, &to, AROUND, AROUND, &here);
+
+    forget(w);
+    if (!records->len) {
+        g_array_unref(records);
+        return false;
+    }
+    w->records = records;
+    stand(w, MAX(here, 0));
+    return true;
+}
+
+/* To the record behind or before; false if there is none. */
+static bool move(struct walker *w, int by)
+{
+    struct lane_at at = w->spot.at;
+    ssize_t i = w->here + by;
+
+    /* The block's end is known from the record behind it. */
+    if (!record(w, i) || (by > 0 && !record(w, i + 1))) {
+        if (!load(w, &at)) {
+            return false;
+        }
+        i = w->here + by;
+    }
+    if (!record(w, i)) {
+        return false;
+    }
+    stand(w, i);
+    return true;
+}
+
+/* To the first block behind here that has instructions, or before */
+static bool move_on(struct walker *w, int by)
+{
+    const struct walker_spot from = w->spot;
+
+    while (move(w, by)) {
+        if (size_of(w)) {
+            return true;
+        }
+    }
+    if (load(w, &from.at) && from.number < size_of(w)) {
+        w->spot.number = from.number;
+    }
+    return false;
+}
+
+bool walker_go(struct walker *w, const struct walker_spot *spot)
+{
+    const struct walker_spot to = *spot;
+
+    if (!load(w, &to.at)) {
+        return false;
+    }
+    if (size_of(w)) {
+        w->spot.number = MIN(to.number, size_of(w) - 1);
+        return true;
+    }
+    if (move_on(w, 1)) {
+        return true;
+    }
+    if (move_on(w, -1)) {
+        w->spot.number = size_of(w) - 1;
+        return true;
+    }
+    forget(w);
+    return false;
+}
+
+bool walker_step(struct walker *w)
+{
+    if (w->spot.number + 1 < size_of(w)) {
+        w->spot.number++;
+        return true;
+    }
+    return move_on(w, 1);
+}
+
+bool walker_back(struct walker *w)
+{
+    if (w->spot.number) {
+        w->spot.number--;
+        return true;
+    }
+    if (!move_on(w, -1)) {
+        return false;
+    }
+    w->spot.number = size_of(w) - 1;
+    return true;
+}
+
+/**
+ * struct search
+ * @tried: of each vCPU, what btrail_trace_last_ran() or -next_ran() has said
+ *         last, and what it was asked for
+ * @found: there is a block that has one of the addresses in it
+ * @begin: the record behind which that is
+ */
+struct tried {
+    bool any;
+    bool none;
+    uint64_t asked;
+    uint64_t begin;
+    uint64_t end;
+};
+
+struct search {
+    struct walker *w;
+    struct lane_at from;
+    const uint64_t *addresses;
+    size_t n;
+    bool forward;
+    bool (*go_on)(void *opaque);
+    void *opaque;
+    GHashTable *tried;          /* vCPU -> struct tried */
+    struct btrail_cursor *cursor;
+    unsigned vcpu;
+};
+
+/* Which instruction of the block has one of the addresses: the first one from
+ * @from on, or the last one before it; -1 if none */
+static int find_in_block(const struct search *s, unsigned from)
+{
+    const GArray *block = block_of(s->w)->addresses;
+    int step = s->forward ? 1 : -1;
+
+    for (int i = s->forward ? (int)from : (int)from - 1;
+         i >= 0 && i < (int)block->len; i += step) {
+        for (size_t k = 0; k < s->n; k++) {
+            if (g_array_index(block, uint64_t, i) == s->addresses[k]) {
+                return i;
+            }
+        }
+    }
+    return -1;
+}
+
+static bool has_address(const struct search *s, uint64_t to, uint64_t from)
+{
+    for (size_t k = 0; k < s->n; k++) {
+        if (s->addresses[k] - to <= from - to) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/*
+ * Of records [@begin, @end) of a run, the first or last one that ends a block
+ * which may have one of the addresses.  @before is the record before them, or
+ * NULL.
+ */
+static bool scan(struct search *s, const struct lane_run *run, uint64_t begin,
+                 uint64_t end, const struct btrail_record *before,
+                 uint64_t *found)
+{
+    struct btrail_record last = before ? *before :
+                                         (struct btrail_record) { 0 };
+    bool valid = before, any = false;
+    struct btrail_batch b;
+
+    if (s->cursor && s->vcpu != run->vcpu) {
+        btrail_cursor_close(s->cursor);
+        s->cursor = NULL;
+    }
+    s->vcpu = run->vcpu;
+    if ((!s->cursor &&
+         btrail_cursor_open(&s->cursor, s->w->trace, run->vcpu, 0)) ||
+        btrail_cursor_seek(s->cursor, begin)) {
+        return false;
+    }
+    while (!btrail_cursor_next(s->cursor, &b) && b.index < end) {
+        valid &= !b.event || b.event->type != BTRAIL_EVENT_GAP;
+        for (size_t i = 0; !b.event && i < b.count && b.index + i < end; i++) {
+            const struct btrail_record *r = &b.records[i];
+
+            /* What ran last before a hole, and first behind it, counts. */
+            if (valid && r->from >= last.to ?
+                    has_address(s, last.to, r->from) :
+                    has_address(s, r->from, r->from)) {
+                *found = b.index + i;
+                any = true;
+                if (s->forward) {
+                    return true;
+                }
+            }
+            last = *r;
+            valid = true;
+        }
+    }
+    return any;
+}
+
+/* Stands at the instruction that the block which ends with a record has. */
+static bool stand_in(struct search *s, size_t run, uint64_t index)
+{
+    const struct lane_at end = { run, index };
+    struct walker *w = s->w;
+    int found;
+
+    if (!load(w, &end) || !move(w, -1) ||
+        !(s->forward ? lane_before(&s->from, &w->spot.at) :
+                       lane_before(&w->spot.at, &s->from))) {
+        return false;
+    }
+    found = find_in_block(s, s->forward ? 0 : size_of(w));
+    if (found >= 0) {
+        w->spot.number = found;
+    }
+    return found >= 0;
+}
+
+/* The piece of a run next to @at that may have one of the addresses */
+static bool next_piece(struct search *s, const struct lane_run *run,
+                       uint64_t at, uint64_t *begin, uint64_t *end)
+{
+    gpointer key = GUINT_TO_POINTER(run->vcpu);
+    struct tried *t = g_hash_table_lookup(s->tried, key);
+
+    at = s->forward ? MAX(at, run->begin) : MIN(at, run->end);
+    if (!t) {
+        t = g_new0(struct tried, 1);
+        g_hash_table_insert(s->tried, key, t);
+    }
+    /* The answer holds for all that is between it and what was asked. */
+    if (!t->any || (s->forward ? at < t->asked || (!t->none && at >= t->end) :
+                    at > t->asked || (!t->none && at <= t->begin))) {
+        t->any = true;
+        t->asked = at;
+        t->none = !(s->forward ? btrail_trace_next_ran : btrail_trace_last_ran)
+            (s->w->trace, run->vcpu, s->addresses, s->n, at, &t->begin,
+             &t->end);
+    }
+    if (t->none) {
+        return false;
+    }
+    *begin = MAX(t->begin, s->forward ? at : run->begin);
+    *end = MIN(t->end, s->forward ? run->end : at);
+    return *begin < *end;
+}
+
+/* The record of the lane before one, which can be of another run */
+static bool record_before(struct search *s, size_t run, uint64_t index,
+                          struct btrail_record *before)
+{
+    const struct lane_at at = { run, index };
+    ssize_t here;
+    GArray *records = lane_read(s->w->lane, &at, 1, 1, &here);
+    bool any = here > 0;
+
+    if (any) {
+        *before = g_array_index(records, struct lane_record, here - 1).record;
+    }
+    g_array_unref(records);
+    return any;
+}
+
+/* In one run, from @at on or before it */
+static enum walker_answer search_run(struct search *s, size_t number,
+                                     uint64_t at)
+{
+    const struct lane_run *run = &g_array_index(lane_runs(s->w->lane),
+                                                struct lane_run, number);
+    uint64_t begin, end, found;
+
+    while (next_piece(s, run, at, &begin, &end)) {
+        struct btrail_record before;
+        bool any;
+
+        if (!s->go_on(s->opaque)) {
+            return WALKER_INTERRUPTED;
+        }
+        any = record_before(s, number, begin, &before);
+        if (!scan(s, run, begin, end, any ? &before : NULL, &found)) {
+            at = s->forward ? end : begin;
+        } else if (stand_in(s, number, found)) {
+            return WALKER_FOUND;
+        } else {
+            /* It is within an instruction, or was interrupted. */
+            at = s->forward ? found + 1 : found;
+        }
+    }
+    return WALKER_END;
+}
+
+static enum walker_answer search_runs(struct search *s,
+                                      const struct walker_spot *from)
+{
+    size_t n = lane_runs(s->w->lane)->len;
+    enum walker_answer answer = WALKER_END;
+    uint64_t at = from->at.index + (s->forward ? 2 : 1);
+
+    for (size_t run = from->at.run; run < n && answer == WALKER_END;
+         run += s->forward ? 1 : -1) {
+        answer = search_run(s, run, at);
+        at = s->forward ? 0 : UINT64_MAX;
+        if (!(run % 256) && !s->go_on(s->opaque)) {
+            answer = WALKER_INTERRUPTED;
+        }
+    }
+    return answer;
+}
+
+/* Where the lane begins or ends */
+static void go_to_end(struct walker *w, bool forward)
+{
+    const GArray *runs = lane_runs(w->lane);
+    size_t run = forward ? runs->len - 1 : 0;
+    const struct lane_run *r = &g_array_index(runs, struct lane_run, run);
+    const struct walker_spot spot = {
+        { run, forward ? r->end - 1 : r->begin }, 0,
+    };
+
+    walker_go(w, &spot);
+}
+
+enum walker_answer walker_search(struct walker *w, const uint64_t *addresses,
+                                 size_t n, bool forward,
+                                 bool (*go_on)(void *opaque), void *opaque)
+{
+    const struct walker_spot from = w->spot;
+    struct search s = {
+        .w = w, .from = from.at, .addresses = addresses, .n = n, .forward = forward,
+        .go_on = go_on, .opaque = opaque,
+    };
+    int here = find_in_block(&s, from.number + forward);
+    enum walker_answer answer;
+
+    if (here >= 0) {
+        w->spot.number = here;
+        return WALKER_FOUND;
+    }
+    if (!n) {
+        go_to_end(w, forward);
+        return WALKER_END;
+    }
+    s.tried = g_hash_table_new_full(NULL, NULL, NULL, g_free);
+    answer = search_runs(&s, &from);
+    if (answer == WALKER_END) {
+        go_to_end(w, forward);
+        /* The last instruction, which nothing follows, is in no block. */
+        if (forward && find_in_block(&s, 0) >= 0 &&
+            lane_before(&from.at, &w->spot.at)) {
+            answer = WALKER_FOUND;
+        }
+    } else if (answer == WALKER_INTERRUPTED) {
+        walker_go(w, &from);
+    }
+    g_hash_table_unref(s.tried);
+    btrail_cursor_close(s.cursor);
+    return answer;
+}
+
+/* Whether a record was made by another task, which has a stack of its own */
+static bool is_other(const struct lane_record *r, const struct lane_record *of)
+{
+    return r->task.known && of->task.known && r->task.tid != of->task.tid;
+}
+
+static bool is_call(const struct stack_edge *e)
+{
+    return e->kind == STACK_EDGE_CALL || e->kind == STACK_EDGE_ENTRY ||
+           e->kind == STACK_EDGE_INTERRUPT;
+}
+
+static bool is_return(struct walker *w, const struct stack_edge *e)
+{
+    /* The call of a retpoline is a jump to the classifier of edges. */
+    return e->kind == STACK_EDGE_IRET || e->kind == STACK_EDGE_EXIT ||
+           (e->kind == STACK_EDGE_RET &&
+            (!w->here || !block_retpoline(w->symbols, record(w, w->here - 1),
+                                          record(w, w->here))));
+}
+
+/* What the record does behind which it stands */
+static const struct stack_edge *edge_here(struct walker *w,
+                                          struct stack_edges *edges)
+{
+    const struct lane_record *r = walker_record(w);
+    const struct symbolizer_where where = lane_where(r);
+
+    return stack_edges_get(edges, r->process, &where, &r->record);
+}
+
+bool walker_caller(struct walker *w, struct stack_edges *edges,
+                   uint64_t limit)
+{
+    const struct walker_spot from = w->spot;
+    const struct lane_record self = *walker_record(w);
+    uint64_t depth = 0;
+
+    for (; limit; limit--) {
+        const struct lane_record *r = walker_record(w);
+        const struct stack_edge *e = is_other(r, &self) ? NULL :
+                                                          edge_here(w, edges);
+        bool lost = r->lost, found = false;
+
+        if (e && is_return(w, e)) {
+            depth++;
+        } else if (e && is_call(e)) {
+            found = !depth--;
+        }
+        if (lost || !move(w, -1)) {
+            break;
+        }
+        if (found && size_of(w)) {
+            w->spot.number = size_of(w) - 1;
+            return true;
+        }
+    }
+    walker_go(w, &from);
+    return false;
+}
+
+enum walker_way walker_back_over(struct walker *w, struct stack_edges *edges)
+{
+    struct lane_record r = *walker_record(w);
+    enum walker_way way = WALKER_SAME;
+
+    if (!w->spot.number) {
+        const struct stack_edge *e = edge_here(w, edges);
+
+        way = is_return(w, e) ? WALKER_CALLEE :
+              is_call(e) ? WALKER_CALLER : WALKER_SAME;
+    }
+    if (!walker_back(w) || (way != WALKER_SAME && r.lost)) {
+        return WALKER_NOWHERE;
+    }
+    return way;
+}

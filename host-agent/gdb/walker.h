@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A walker stands before one instruction of a lane, and goes to others
+ */
+
+#ifndef BTRAIL_GDB_WALKER_H
+#define BTRAIL_GDB_WALKER_H
+
+#include "gdb/block.h"
+
+/**
+ * struct walker_spot - an instruction of a lane
+ * @at:     the record behind which its block begins
+ * @number: which instruction of the block
+ */
+struct walker_spot {
+    struct lane_at at;
+    unsigned number;
+};
+
+struct walker;
+
+/* @lane is taken; @trace and @symbols are its own. */
+struct walker *walker_new(const struct btrail_trace *trace,
+                          struct symbolizer *symbols, struct lane *lane);
+void walker_free(struct walker *w);
+
+struct lane *walker_lane(const struct walker *w);
+
+/*
+ * Goes to an instruction, or the first one after it that is known, or else the
+ * last one before.  False if the lane has none, as that of a damaged trace; then
+ * it stands nowhere.
+ */
+bool walker_go(struct walker *w, const struct walker_spot *spot);
+
+/* Where it stands; NULL if nowhere */
+const struct walker_spot *walker_spot(const struct walker *w);
+
+/* The record behind which that is, and the one behind it or NULL */
+const struct lane_record *walker_record(const struct walker *w);
+const struct lane_record *walker_next_record(const struct walker *w);
+uint64_t walker_pc(struct walker *w);
+
+/* Where the code is read that it is about to execute */
+struct symbolizer_where walker_where(const struct walker *w);
+const struct process *walker_process(const struct walker *w);
+
+/* To the next instruction, or to the one before; false at the end of the lane,
+ * where it stays. */
+bool walker_step(struct walker *w);
+bool walker_back(struct walker *w);
+
+/**
+ * enum walker_answer
+ * @WALKER_END:         the lane has no such instruction there
+ * @WALKER_INTERRUPTED: before it was found
+ */
+enum walker_answer {
+    WALKER_END,
+    WALKER_FOUND,
+    WALKER_INTERRUPTED,
+};
+
+/**
+ * walker_search - to the next instruction, or the last one before, that has one
+ * of some addresses
+ * @go_on: asked from time to time; ends the search if it returns false
+ *
+ * With WALKER_END it goes to the end of the lane, or to its begin; otherwise it
+ * stays where it is if nothing is found.
+ */
+enum walker_answer walker_search(struct walker *w, const uint64_t *addresses,
+                                 size_t n, bool forward,
+                                 bool (*go_on)(void *opaque), void *opaque);
+
+/**
+ * enum walker_way - where the instruction before is
+ * @WALKER_SAME:    in the same function, or one that has jumped to it
+ * @WALKER_CALLEE:  the last one of a function that was called, or of the kernel
+ *                  that was entered
+ * @WALKER_CALLER:  the call of this function, or what was interrupted
+ * @WALKER_NOWHERE: there is none, or it is not known how that led here
+ */
+enum walker_way {
+    WALKER_SAME,
+    WALKER_CALLEE,
+    WALKER_CALLER,
+    WALKER_NOWHERE,
+};
+
+/* Goes to the instruction before. */
+struct stack_edges;
+enum walker_way walker_back_over(struct walker *w, struct stack_edges *edges);
+
+/**
+ * walker_caller - back to the call that the function was entered by
+ * @edges: of the walker's symbolizer
+ * @limit: the most records to read
+ *
+ * Calls, interrupts and system calls that have returned are passed over, and
+ * what other tasks do meanwhile.  False if it is not found; then the walker
+ * stays where it is.
+ */
+bool walker_caller(struct walker *w, struct stack_edges *edges,
+                   uint64_t limit);
+
+#endif /* BTRAIL_GDB_WALKER_H */
