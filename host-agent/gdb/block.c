@@ -72,15 +72,27 @@ static bool is_instruction(struct symbolizer *s, const struct lane_record *r,
            insn.kind == kind;
 }
 
+bool block_near_call(struct symbolizer *s, const struct lane_record *r)
+{
+    const struct btrail_record *c = &r->record;
+
+    return c->from >= ADDRESS_SHARED && c->to - c->from > CALL_SIZE &&
+           c->to - c->from < NEAR && is_instruction(s, r, INSTRUCTION_CALL);
+}
+
+bool block_iret(struct symbolizer *s, const struct lane_record *r)
+{
+    return r->record.from >= ADDRESS_SHARED &&
+           is_instruction(s, r, INSTRUCTION_IRET);
+}
+
 bool block_retpoline(struct symbolizer *s, const struct lane_record *call,
                      const struct lane_record *ret)
 {
     const struct btrail_record *c = &call->record, *r = &ret->record;
-    uint64_t back = c->from + CALL_SIZE;
 
-    return c->to - back < NEAR && c->to != back && r->from - c->to < NEAR &&
-           r->to != back && !ret->lost &&
-           is_instruction(s, call, INSTRUCTION_CALL) &&
+    return r->from - c->to < NEAR && r->to != c->from + CALL_SIZE &&
+           !ret->lost && block_near_call(s, call) &&
            is_instruction(s, ret, INSTRUCTION_RET);
 }
 

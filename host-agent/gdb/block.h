@@ -49,6 +49,13 @@ size_t block_code(struct symbolizer *s, const struct process *process,
 /* Has an interrupt come before the instruction at @r's from? */
 bool block_interrupted(struct symbolizer *s, const struct lane_record *r);
 
+/* Is this a call of a place close behind it?  It does not return: it fills the
+ * CPU's return predictor, or begins a retpoline. */
+bool block_near_call(struct symbolizer *s, const struct lane_record *r);
+
+/* Is this the return of an interrupt or exception? */
+bool block_iret(struct symbolizer *s, const struct lane_record *r);
+
 /*
  * Does @ret end a retpoline, of which @call is the call?  It calls a place close
  * behind, replaces the return address by the address of a function, and returns

@@ -308,9 +308,6 @@ static void serve_window(struct peer *p, const uint64_t *numbers)
         walk_window_new(p->walk->symbols, lane, &spot,
                         MIN(numbers[1], MAX_WINDOW),
                         MIN(numbers[2], MAX_WINDOW)) : NULL;
-    const struct lane_run *first = &g_array_index(lane_runs(lane),
-                                                  struct lane_run, 0);
-    const struct lane_at *begin = w ? &walk_window_begin(w)->at : NULL;
 
     if (!w || !stand(p, walk_window_end(w))) {
         walk_window_free(w);
@@ -320,8 +317,8 @@ static void serve_window(struct peer *p, const uint64_t *numbers)
     walk_window_free(t->window);
     t->window = w;
     t->sent = false;
-    answer(p, "%x,%d", walk_window_number(w, &spot),
-           !begin->run && begin->index <= first->begin);
+    answer(p, "%x,%x", walk_window_number(w, &spot),
+           walk_window_number(w, walk_window_end(w)));
 }
 
 /* The symbols where gdb stands in its window */

@@ -9,9 +9,8 @@
  * our own, which begin with WALK_SERVER_REQUEST; numbers are hexadecimal.
  *
  *   window:NUMBER,BEFORE,AFTER   makes a window around an instruction of the
- *                                window; 0 is where it stands.  Answers
- *                                NUMBER,FIRST: its number there, and 1 if the
- *                                window begins where the trace does
+ *                                window; 0 is where it stands.  Answers its
+ *                                number there, and the last one
  *   stand:NUMBER                 stands there
  *   view:NUMBER                  the set of symbols there, process-symbols.h
  *   from:NUMBER                  begins a way back there.  The answer of this

@@ -35,6 +35,11 @@ static char *file_of(const struct walk_session *s, const char *name)
     return g_build_filename(s->folder, name, NULL);
 }
 
+/* Commands of gdb that go forwards, and know who has called what in a window */
+static const char *const ahead[] = {
+    "advance", "finish", "next", "nexti", "step", "stepi", "until",
+};
+
 /* What a gdb has to know.  A gdb without Python walks in windows that it moves
  * itself. */
 static bool write_commands(const struct walk_session *s, const char *target,
@@ -55,11 +60,13 @@ static bool write_commands(const struct walk_session *s, const char *target,
     g_string_append_printf(text, "if !$_isvoid($_strlen)\n"
                            "source %s\n"
                            "define hook-monitor\nbacktrail-leave\nend\n"
-                           "define hook-next\nbacktrail-ahead\nend\n"
-                           "define hook-step\nbacktrail-ahead\nend\n"
-                           "define hook-finish\nbacktrail-ahead\nend\n"
-                           "define hook-until\nbacktrail-ahead\nend\n"
-                           "end\n", python);
+                           "define hook-continue\nbacktrail-leave\nend\n",
+                           python);
+    for (unsigned i = 0; i < G_N_ELEMENTS(ahead); i++) {
+        g_string_append_printf(text, "define hook-%s\nbacktrail-ahead\nend\n",
+                               ahead[i]);
+    }
+    g_string_append(text, "end\n");
     if (s->kernel) {
         g_string_append_printf(text, "symbol-file %s\n", s->kernel);
     }

@@ -239,6 +239,10 @@ static bool add_block(struct walk_window *w, const struct lane_record *r,
         return true;
     }
     b = block_read(w->symbols, r, next);
+    if (b.addresses->len && (block_near_call(w->symbols, next) ||
+                             block_iret(w->symbols, next))) {
+        g_array_set_size(b.addresses, b.addresses->len - 1);
+    }
     if (b.addresses->len) {
         ok = add_decoded(w, r, next, &b, b.addresses->len);
         if (!b.hole && b.bits == 64 && block_address(&b, 0) == key.begin) {

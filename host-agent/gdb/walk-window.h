@@ -4,8 +4,11 @@
  *
  * gdb reads the code of a window from memory, which has one content for each
  * address.  So no code that ran in a window was changed in it, or is another in
- * two address spaces; and no records are missing in it.  Retpolines are left
- * out: gdb takes their return for one, and loses its way.
+ * two address spaces; and no records are missing in it.
+ *
+ * What gdb would take for a call or a return is left out, or it would lose its
+ * way: retpolines, calls that only fill the return predictor, and the last
+ * instruction of interrupts and exceptions.
  */
 
 #ifndef BTRAIL_GDB_WALK_WINDOW_H

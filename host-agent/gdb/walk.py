@@ -50,9 +50,9 @@ def show(found):
 
 
 class Window:
-    """first: it begins where the trace does"""
+    """last: the number of its last instruction"""
 
-    first = False
+    last = 0
 
     def around(self, at):
         """A new window; returns the number that the instruction has in it."""
@@ -60,8 +60,7 @@ class Window:
         if not said:
             raise gdb.GdbError('The trace is damaged here, or this is not one '
                                'of a walk.')
-        found, first = (int(word, 16) for word in said.split(','))
-        self.first = bool(first)
+        found, self.last = (int(word, 16) for word in said.split(','))
         show(found)
         return found
 
@@ -119,25 +118,39 @@ class Way:
 
 
 def line_of(pc):
-    """The range of the source line of an instruction; None if it has none"""
+    """The range of the source line of an instruction, and which line that is;
+    None if it has none"""
     found = gdb.find_pc_line(pc)
-    return (found.pc, found.last + 1) if found.line else None
+    return (found.pc, found.last + 1, (found.symtab.filename, found.line)) \
+        if found.line else None
+
+
+def one_back(way, into, start=0, end=0):
+    """Into a function only if it has lines; returns if it is in one."""
+    if way.back(start, end, not into) == way.CALLEE and not line_of(way.pc):
+        way.go('caller')
+        return False
+    return way.way == way.CALLEE
 
 
 def by_lines(way, into):
-    """To where a source line begins: the last one before"""
-    if not line_of(way.pc):
-        # It has no lines: to who has called it, which may have some.
+    """To where a source line begins, as gdb does: that of this line, or of
+    another one that ran before"""
+    line = line_of(way.pc)
+    leaves = None
+    if not line:
+        # To who has called it, which may have lines.
         way.go('caller')
-    elif way.back(over=not into) == way.CALLEE and not line_of(way.pc):
-        way.go('caller')
+    elif way.pc == line[0]:
+        leaves = line[2]
+        if one_back(way, into):
+            leaves = None
     while way.way != way.NOWHERE:
         line = line_of(way.pc)
-        if not line or way.pc == line[0]:
+        if not line or (way.pc == line[0] and line[2] != leaves):
             break
-        if way.back(*line, over=not into) == way.CALLEE and \
-                not line_of(way.pc):
-            way.go('caller')
+        if one_back(way, into, *line[:2]) or way.way == way.CALLER:
+            leaves = None
 
 
 def back(command):
@@ -235,7 +248,7 @@ class Ahead(gdb.Command):
 
     def invoke(self, argument, from_tty):
         at = number()
-        if at is not None:
+        if at is not None and (not at or window.last - at < AFTER):
             window.around(at)
 
 

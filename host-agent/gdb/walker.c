@@ -480,10 +480,10 @@ enum walker_answer walker_search(struct walker *w, const uint64_t *addresses,
     return answer;
 }
 
-/* Whether a record was made by another task, which has a stack of its own */
+/* Was a record made by another task, which has a stack of its own? */
 static bool is_other(const struct lane_record *r, const struct lane_record *of)
 {
-    return r->task.known && of->task.known && r->task.tid != of->task.tid;
+    return of->task.known && (!r->task.known || r->task.tid != of->task.tid);
 }
 
 static bool is_call(const struct stack_edge *e)
