@@ -99,6 +99,7 @@ static bool find_place(struct gdbserver *g, struct moment *at)
 static int run(struct gdbserver *g, char *const *paths)
 {
     struct moment at;
+    int verdict;
 
     if (!analysis_open(&g->in, paths, true)) {
         return CLI_FAILED;
@@ -107,7 +108,8 @@ static int run(struct gdbserver *g, char *const *paths)
     if (g->signals < 0 || (g->at_text && !find_place(g, &at))) {
         return CLI_FAILED;
     }
-    return serve(g, g->at_text ? &at : NULL);
+    verdict = cli_trace_verdict(&g->in.trace, 0);
+    return serve(g, g->at_text ? &at : NULL) ?: verdict;
 }
 
 /* A port is the last operand, behind the files. */

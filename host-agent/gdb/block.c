@@ -9,11 +9,13 @@
 /* Bytes that are read at once */
 #define PIECE   512
 
-/* Functions of Linux that interrupts go to, and no exception */
-static const char *const interrupts[] = {
-    "asm_sysvec_", "asm_common_interrupt", "asm_spurious", "asm_exc_nmi",
+/* Functions of Linux that interrupts go to, at their beginning; and those that
+ * are a table of entries */
+static const char *const functions[] = { "asm_sysvec_", "asm_exc_nmi", NULL };
+static const char *const tables[] = {
     "irq_entries", "spurious_entries", NULL,
 };
+static const char *const exceptions[] = { "asm_exc_", NULL };
 
 size_t block_code(struct symbolizer *s, const struct process *process,
                   const struct symbolizer_where *where, uint64_t address,
@@ -37,20 +39,47 @@ struct symbolizer_where block_where(const struct lane_record *begin,
     return where;
 }
 
-bool block_interrupted(struct symbolizer *s, const struct lane_record *r)
+static bool is_one_of(const char *name, const char *const *prefixes)
 {
-    struct place to;
-
-    if (r->record.to < ADDRESS_SHARED) {
-        return false;
-    }
-    symbolizer_place(s, r->process, r->record.to, &to);
-    for (unsigned i = 0; to.function->known && interrupts[i]; i++) {
-        if (g_str_has_prefix(to.function->name, interrupts[i])) {
+    for (unsigned i = 0; prefixes[i]; i++) {
+        if (g_str_has_prefix(name, prefixes[i])) {
             return true;
         }
     }
     return false;
+}
+
+/* Where a branch into the kernel goes; false if that has no name */
+static bool find_target(struct symbolizer *s, const struct lane_record *r,
+                        struct place *to)
+{
+    if (r->record.to < ADDRESS_SHARED) {
+        return false;
+    }
+    symbolizer_place(s, r->process, r->record.to, to);
+    return to->function->known;
+}
+
+static bool is_interrupt(const struct place *to)
+{
+    return (!to->offset && is_one_of(to->function->name, functions)) ||
+           is_one_of(to->function->name, tables);
+}
+
+bool block_interrupted(struct symbolizer *s, const struct lane_record *r)
+{
+    struct place to;
+
+    return find_target(s, r, &to) && is_interrupt(&to);
+}
+
+bool block_delivery(struct symbolizer *s, const struct lane_record *r)
+{
+    struct place to;
+
+    return find_target(s, r, &to) &&
+           (is_interrupt(&to) ||
+            (!to.offset && is_one_of(to.function->name, exceptions)));
 }
 
 /* Of a call with a relative address */

@@ -64,6 +64,10 @@ bool block_iret(struct symbolizer *s, const struct lane_record *r);
 bool block_retpoline(struct symbolizer *s, const struct lane_record *call,
                      const struct lane_record *ret);
 
+/* Is this the delivery of an interrupt or exception?  What it comes before can
+ * be a call or return, too. */
+bool block_delivery(struct symbolizer *s, const struct lane_record *r);
+
 /* Where the code of such a block is to be read */
 struct symbolizer_where block_where(const struct lane_record *begin,
                                     const struct lane_record *end);

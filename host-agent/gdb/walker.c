@@ -486,19 +486,29 @@ static bool is_other(const struct lane_record *r, const struct lane_record *of)
     return of->task.known && (!r->task.known || r->task.tid != of->task.tid);
 }
 
-static bool is_call(const struct stack_edge *e)
+static bool is_call(struct walker *w, const struct stack_edge *e)
 {
     return e->kind == STACK_EDGE_CALL || e->kind == STACK_EDGE_ENTRY ||
-           e->kind == STACK_EDGE_INTERRUPT;
+           e->kind == STACK_EDGE_INTERRUPT ||
+           block_delivery(w->symbols, walker_record(w));
 }
 
 static bool is_return(struct walker *w, const struct stack_edge *e)
 {
-    /* The call of a retpoline is a jump to the classifier of edges. */
-    return e->kind == STACK_EDGE_IRET || e->kind == STACK_EDGE_EXIT ||
-           (e->kind == STACK_EDGE_RET &&
-            (!w->here || !block_retpoline(w->symbols, record(w, w->here - 1),
-                                          record(w, w->here))));
+    switch (e->kind) {
+    case STACK_EDGE_IRET:
+    case STACK_EDGE_EXIT:
+        return true;
+    case STACK_EDGE_RET:
+        /* The call of a retpoline is a jump to the classifier of edges; and a
+         * return can be interrupted before it is made. */
+        return (!w->here || !block_retpoline(w->symbols,
+                                             record(w, w->here - 1),
+                                             record(w, w->here))) &&
+               !block_delivery(w->symbols, walker_record(w));
+    default:
+        return false;
+    }
 }
 
 /* What the record does behind which it stands */
@@ -526,7 +536,7 @@ bool walker_caller(struct walker *w, struct stack_edges *edges,
 
         if (e && is_return(w, e)) {
             depth++;
-        } else if (e && is_call(e)) {
+        } else if (e && is_call(w, e)) {
             found = !depth--;
         }
         if (lost || !move(w, -1)) {
@@ -550,7 +560,7 @@ enum walker_way walker_back_over(struct walker *w, struct stack_edges *edges)
         const struct stack_edge *e = edge_here(w, edges);
 
         way = is_return(w, e) ? WALKER_CALLEE :
-              is_call(e) ? WALKER_CALLER : WALKER_SAME;
+              is_call(w, e) ? WALKER_CALLER : WALKER_SAME;
     }
     if (!walker_back(w) || (way != WALKER_SAME && r.lost)) {
         return WALKER_NOWHERE;
