@@ -400,7 +400,8 @@ static void serve_caller(struct peer *p, const uint64_t *numbers)
     struct walker *w = p->general->walker;
 
     if (!walker_spot(w) ||
-        !walker_caller(w, p->walk->edges, FAR)) {
+        !walker_caller(w, p->walk->edges,
+                       numbers[0] ? MIN(numbers[0], FAR) : FAR)) {
         answer(p, "E01");
         return;
     }

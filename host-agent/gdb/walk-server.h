@@ -19,7 +19,9 @@
  *   back:START,END,OVER          goes back by instructions within [START, END),
  *                                one at least, until it is at START or leaves
  *                                the function; passes over calls if OVER is 1
- *   caller                       goes back to the call of the function
+ *   caller:RECORDS               goes back to the call of the function, by so
+ *                                many records at most; 0: by any number that
+ *                                takes seconds
  *   to                           ends the way.  Answers the number in the
  *                                window, or 0 if it is not there: then it stands
  *                                there

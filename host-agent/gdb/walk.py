@@ -10,6 +10,8 @@ import gdb
 
 # Records of a window before and behind where gdb stands
 BEFORE, AFTER = 3072, 1024
+# How far back a step searches for who has called a function without lines
+NEAR = 1 << 17
 
 
 def quiet(line):
@@ -128,7 +130,7 @@ def line_of(pc):
 def one_back(way, into, start=0, end=0):
     """Into a function only if it has lines; returns if it is in one."""
     if way.back(start, end, not into) == way.CALLEE and not line_of(way.pc):
-        way.go('caller')
+        way.go('caller:0')
         return False
     return way.way == way.CALLEE
 
@@ -140,7 +142,7 @@ def by_lines(way, into):
     leaves = None
     if not line:
         # To who has called it, which may have lines.
-        way.go('caller')
+        way.go(f'caller:{NEAR:x}')
     elif way.pc == line[0]:
         leaves = line[2]
         if one_back(way, into):
@@ -161,7 +163,7 @@ def back(command):
     elif command == 'nexti':
         way.back()
     elif command == 'finish':
-        way.go('caller')
+        way.go('caller:0')
     else:
         by_lines(way, command == 'step')
     way.follow()
@@ -199,8 +201,9 @@ class Reverse(gdb.Command):
             done += 1
         symbols()
         if done < times:
-            gdb.write('\nNo more reverse-execution history.\n'
-                      if self.command != 'finish' else
+            gdb.write('\nNo more reverse-execution history, or who has called '
+                      'this is far back;\nthere are reverse-finish and '
+                      'reverse-stepi.\n' if self.counts else
                       'The trace does not show who has called it.\n')
         gdb.write(quiet('frame'))
 
@@ -248,7 +251,9 @@ class Ahead(gdb.Command):
 
     def invoke(self, argument, from_tty):
         at = number()
-        if at is not None and (not at or window.last - at < AFTER):
+        if not at:
+            window.open()
+        elif window.last - at < AFTER:
             window.around(at)
 
 

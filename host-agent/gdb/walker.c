@@ -8,15 +8,39 @@
 #include "gdb/walker.h"
 #include "lib/internal/trace-files.h"
 #include "symbolize/stack-edge.h"
+#include "util/hash.h"
 
-/* Records that are kept around the one where it stands */
+/* Records that are kept around the one where it stands; and before it, the most,
+ * when it goes far back */
 #define AROUND      4096
+#define FAR_BACK    (AROUND << 6)
+
+/* Edges whose kinds are known: one for each hash */
+#define KINDS_BITS  14
+
+/* What an edge of a process does to the stack */
+enum effect {
+    EFFECT_UNKNOWN,
+    EFFECT_NONE,
+    EFFECT_CALL,
+    EFFECT_RETURN,
+    EFFECT_RET,                 /* a return, unless it is of a retpoline */
+};
+
+struct kind {
+    uint64_t from;
+    uint64_t to;
+    const struct process *process;
+    enum effect effect;
+};
 
 /**
  * struct walker
  * @records, @here: as lane_read() has returned them; @here is the record where
  *          it stands, or -1
  * @block:  behind it, once somebody has asked for it
+ * @before: records that are read before it the next time
+ * @kinds:  what edges do that were met when it went back
  */
 struct walker {
     const struct btrail_trace *trace;
@@ -26,6 +50,8 @@ struct walker {
     ssize_t here;
     struct block block;
     struct walker_spot spot;
+    size_t before;
+    struct kind *kinds;
 };
 
 struct walker *walker_new(const struct btrail_trace *trace,
@@ -37,6 +63,7 @@ struct walker *walker_new(const struct btrail_trace *trace,
     w->symbols = symbols;
     w->lane = lane;
     w->here = -1;
+    w->before = AROUND;
     return w;
 }
 
@@ -52,6 +79,7 @@ void walker_free(struct walker *w)
     if (w) {
         forget(w);
         lane_free(w->lane);
+        g_free(w->kinds);
         g_free(w);
     }
 }
@@ -126,7 +154,7 @@ static bool load(struct walker *w, const struct lane_at *at)
 {
     const struct lane_at to = *at;
     ssize_t here;
-    GArray *records = lane_read(w->lane, &to, AROUND, AROUND, &here);
+    GArray *records = lane_read(w->lane, &to, w->before, AROUND, &here);
 
     forget(w);
     if (!records->len) {
@@ -146,6 +174,8 @@ static bool move(struct walker *w, int by)
 
     /* The block's end is known from the record behind it. */
     if (!record(w, i) || (by > 0 && !record(w, i + 1))) {
+        /* To seek takes as long as to read many. */
+        w->before = by < 0 ? MIN(w->before * 4, FAR_BACK) : AROUND;
         if (!load(w, &at)) {
             return false;
         }
@@ -178,6 +208,7 @@ bool walker_go(struct walker *w, const struct walker_spot *spot)
 {
     const struct walker_spot to = *spot;
 
+    w->before = AROUND;
     if (!load(w, &to.at)) {
         return false;
     }
@@ -486,39 +517,54 @@ static bool is_other(const struct lane_record *r, const struct lane_record *of)
     return of->task.known && (!r->task.known || r->task.tid != of->task.tid);
 }
 
-static bool is_call(struct walker *w, const struct stack_edge *e)
+static enum effect find_effect(struct walker *w, struct stack_edges *edges)
 {
-    return e->kind == STACK_EDGE_CALL || e->kind == STACK_EDGE_ENTRY ||
-           e->kind == STACK_EDGE_INTERRUPT ||
-           block_delivery(w->symbols, walker_record(w));
-}
+    const struct lane_record *r = walker_record(w);
+    const struct symbolizer_where where = lane_where(r);
+    const struct stack_edge *e = stack_edges_get(edges, r->process, &where,
+                                                 &r->record);
 
-static bool is_return(struct walker *w, const struct stack_edge *e)
-{
+    /* What is interrupted can be a call or return, too. */
+    if (block_delivery(w->symbols, r)) {
+        return EFFECT_CALL;
+    }
     switch (e->kind) {
+    case STACK_EDGE_CALL:
+    case STACK_EDGE_ENTRY:
+    case STACK_EDGE_INTERRUPT:
+        return EFFECT_CALL;
     case STACK_EDGE_IRET:
     case STACK_EDGE_EXIT:
-        return true;
+        return EFFECT_RETURN;
     case STACK_EDGE_RET:
-        /* The call of a retpoline is a jump to the classifier of edges; and a
-         * return can be interrupted before it is made. */
-        return (!w->here || !block_retpoline(w->symbols,
-                                             record(w, w->here - 1),
-                                             record(w, w->here))) &&
-               !block_delivery(w->symbols, walker_record(w));
+        return EFFECT_RET;
     default:
-        return false;
+        return EFFECT_NONE;
     }
 }
 
 /* What the record does behind which it stands */
-static const struct stack_edge *edge_here(struct walker *w,
-                                          struct stack_edges *edges)
+static enum effect effect_here(struct walker *w, struct stack_edges *edges)
 {
     const struct lane_record *r = walker_record(w);
-    const struct symbolizer_where where = lane_where(r);
+    uint64_t hash = btrail_hash2(r->record.from, r->record.to);
+    struct kind *k;
 
-    return stack_edges_get(edges, r->process, &where, &r->record);
+    if (!w->kinds) {
+        w->kinds = g_new0(struct kind, 1u << KINDS_BITS);
+    }
+    k = &w->kinds[hash >> (64 - KINDS_BITS)];
+    if (k->effect == EFFECT_UNKNOWN || k->from != r->record.from ||
+        k->to != r->record.to || k->process != r->process) {
+        *k = (struct kind) { r->record.from, r->record.to, r->process,
+                             find_effect(w, edges) };
+    }
+    if (k->effect != EFFECT_RET) {
+        return k->effect;
+    }
+    /* The call of a retpoline is a jump to the classifier of edges. */
+    return w->here && block_retpoline(w->symbols, record(w, w->here - 1), r) ?
+           EFFECT_NONE : EFFECT_RETURN;
 }
 
 bool walker_caller(struct walker *w, struct stack_edges *edges,
@@ -530,13 +576,13 @@ bool walker_caller(struct walker *w, struct stack_edges *edges,
 
     for (; limit; limit--) {
         const struct lane_record *r = walker_record(w);
-        const struct stack_edge *e = is_other(r, &self) ? NULL :
-                                                          edge_here(w, edges);
+        enum effect effect = is_other(r, &self) ? EFFECT_NONE :
+                                                  effect_here(w, edges);
         bool lost = r->lost, found = false;
 
-        if (e && is_return(w, e)) {
+        if (effect == EFFECT_RETURN) {
             depth++;
-        } else if (e && is_call(w, e)) {
+        } else if (effect == EFFECT_CALL) {
             found = !depth--;
         }
         if (lost || !move(w, -1)) {
@@ -557,10 +603,10 @@ enum walker_way walker_back_over(struct walker *w, struct stack_edges *edges)
     enum walker_way way = WALKER_SAME;
 
     if (!w->spot.number) {
-        const struct stack_edge *e = edge_here(w, edges);
+        enum effect effect = effect_here(w, edges);
 
-        way = is_return(w, e) ? WALKER_CALLEE :
-              is_call(w, e) ? WALKER_CALLER : WALKER_SAME;
+        way = effect == EFFECT_RETURN ? WALKER_CALLEE :
+              effect == EFFECT_CALL ? WALKER_CALLER : WALKER_SAME;
     }
     if (!walker_back(w) || (way != WALKER_SAME && r.lost)) {
         return WALKER_NOWHERE;
