@@ -154,7 +154,7 @@ int cmd_gdbserver(int argc, char **argv)
     const GOptionEntry entries[] = {
         { "process", 'p', 0, G_OPTION_ARG_STRING, &g.process,
           "walk along the threads of processes with this name or number",
-          "NAME|PID" },
+          "PROCESS" },
         { "vcpu", 0, 0, G_OPTION_ARG_STRING, &g.vcpu_text,
           "walk along this vCPU alone", "N" },
         { "at", 0, 0, G_OPTION_ARG_STRING, &g.at_text,

@@ -9,7 +9,7 @@ walk-server.h has the requests.
 import gdb
 
 # Records of a window before and behind where gdb stands
-BEFORE, AFTER = 3072, 1024
+BEFORE, AFTER = 1536, 512
 # How far back a step searches for who has called a function without lines
 NEAR = 1 << 17
 
