@@ -247,6 +247,10 @@ static char *go_to_call(const struct asked *a, bool forward, GError **error)
 
     /* What is known of the others follows from it. */
     walk_walker(a->w, a->thread);
+    if (!walker_spot(a->w->current->walker)) {
+        refuse(error, "the trace is damaged here");
+        return NULL;
+    }
     if (!walk_place_split(a->argument, &process, &function)) {
         refuse(error, "'%s' is not FUNCTION or PROCESS:FUNCTION", a->argument);
         return NULL;

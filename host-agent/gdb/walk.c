@@ -147,7 +147,12 @@ struct walk_thread *walk_thread(const struct walk *w, uint64_t id)
 struct moment walk_moment(const struct walker *w)
 {
     const struct lane_record *r = walker_record(w);
-    struct moment m = {
+    struct moment m;
+
+    if (!r) {
+        return (struct moment) { .icount = BTRAIL_NO_ICOUNT };
+    }
+    m = (struct moment) {
         .vcpu = r->vcpu, .index = r->at.index, .time = r->time,
         .task = r->task,
         .icount = btrail_record_icount(&r->record, &r->time),
@@ -250,7 +255,9 @@ enum walker_answer walk_search(struct walk *w, struct walk_thread *only,
                                bool forward, bool (*go_on)(void *opaque),
                                void *opaque)
 {
-    const struct walker_spot begin = *walker_spot(w->current->walker);
+    const struct walker_spot *here = walker_spot(w->current->walker);
+    const struct walker_spot begin = here ? *here :
+                                            (struct walker_spot) { { 0, 0 }, 0 };
     struct walk_thread *from = w->current, *best = NULL;
     enum walker_answer answer, result = WALKER_END;
     struct moment nearest;

@@ -8,8 +8,9 @@ walk-server.h has the requests.
 
 import gdb
 
-# Records of a window before and behind where gdb stands
-BEFORE, AFTER = 1536, 512
+# Records of a window before and behind where gdb stands, which it reads in 20 ms;
+# and behind it for commands that go forwards
+BEFORE, AFTER, AHEAD = 768, 256, 8192
 # How far back a step searches for who has called a function without lines
 NEAR = 1 << 17
 
@@ -56,9 +57,9 @@ class Window:
 
     last = 0
 
-    def around(self, at):
+    def around(self, at, after=AFTER):
         """A new window; returns the number that the instruction has in it."""
-        said = ask(f'window:{at:x},{BEFORE:x},{AFTER:x}')
+        said = ask(f'window:{at:x},{BEFORE:x},{after:x}')
         if not said:
             raise gdb.GdbError('The trace is damaged here, or this is not one '
                                'of a walk.')
@@ -251,10 +252,10 @@ class Ahead(gdb.Command):
 
     def invoke(self, argument, from_tty):
         at = number()
-        if not at:
-            window.open()
-        elif window.last - at < AFTER:
-            window.around(at)
+        if at is None:
+            quiet('record btrace bts')
+        if not at or window.last - at < AHEAD:
+            window.around(at or 0, AHEAD)
 
 
 Leave()

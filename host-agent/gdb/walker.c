@@ -110,9 +110,12 @@ const struct lane_record *walker_next_record(const struct walker *w)
     return record(w, w->here + 1);
 }
 
+/* Of a walker that stands nowhere, no block has instructions. */
 static const struct block *block_of(struct walker *w)
 {
-    if (!w->block.addresses) {
+    if (!w->block.addresses && !walker_record(w)) {
+        w->block.addresses = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+    } else if (!w->block.addresses) {
         w->block = block_read(w->symbols, record(w, w->here),
                               record(w, w->here + 1));
     }
@@ -126,7 +129,7 @@ static unsigned size_of(struct walker *w)
 
 uint64_t walker_pc(struct walker *w)
 {
-    return block_address(block_of(w), w->spot.number);
+    return w->spot.number >= size_of(w) ? 0 : block_address(block_of(w), w->spot.number);
 }
 
 struct symbolizer_where walker_where(const struct walker *w)
@@ -172,6 +175,9 @@ static bool move(struct walker *w, int by)
     struct lane_at at = w->spot.at;
     ssize_t i = w->here + by;
 
+    if (!walker_record(w)) {
+        return false;
+    }
     /* The block's end is known from the record behind it. */
     if (!record(w, i) || (by > 0 && !record(w, i + 1))) {
         /* To seek takes as long as to read many. */
@@ -486,6 +492,9 @@ enum walker_answer walker_search(struct walker *w, const uint64_t *addresses,
     int here = find_in_block(&s, from.number + forward);
     enum walker_answer answer;
 
+    if (!walker_spot(w)) {
+        return WALKER_END;
+    }
     if (here >= 0) {
         w->spot.number = here;
         return WALKER_FOUND;
@@ -571,9 +580,13 @@ bool walker_caller(struct walker *w, struct stack_edges *edges,
                    uint64_t limit)
 {
     const struct walker_spot from = w->spot;
-    const struct lane_record self = *walker_record(w);
+    struct lane_record self;
     uint64_t depth = 0;
 
+    if (!walker_record(w)) {
+        return false;
+    }
+    self = *walker_record(w);
     for (; limit; limit--) {
         const struct lane_record *r = walker_record(w);
         enum effect effect = is_other(r, &self) ? EFFECT_NONE :
@@ -599,16 +612,20 @@ bool walker_caller(struct walker *w, struct stack_edges *edges,
 
 enum walker_way walker_back_over(struct walker *w, struct stack_edges *edges)
 {
-    struct lane_record r = *walker_record(w);
     enum walker_way way = WALKER_SAME;
+    bool lost;
 
+    if (!walker_record(w)) {
+        return WALKER_NOWHERE;
+    }
+    lost = walker_record(w)->lost;
     if (!w->spot.number) {
         enum effect effect = effect_here(w, edges);
 
         way = effect == EFFECT_RETURN ? WALKER_CALLEE :
               effect == EFFECT_CALL ? WALKER_CALLER : WALKER_SAME;
     }
-    if (!walker_back(w) || (way != WALKER_SAME && r.lost)) {
+    if (!walker_back(w) || (way != WALKER_SAME && lost)) {
         return WALKER_NOWHERE;
     }
     return way;
