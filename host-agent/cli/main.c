@@ -26,6 +26,7 @@ static const struct cli_command commands[] = {
     { "report", cmd_report, "show where branches were taken" },
     { "calls", cmd_calls, "print calls and their durations" },
     { "find", cmd_find, "find the moments at which something happened" },
+    { "diff", cmd_diff, "find where two runs of the same thing differ" },
     { "annotate", cmd_annotate, "show how often instructions were executed" },
     { "flamegraph", cmd_flamegraph, "draw call stacks for a browser" },
     { "gdbserver", cmd_gdbserver, "walk a trace in gdb, also backwards" },

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Tasks of two traces: see diff-tasks.h
+ */
+
+#include <string.h>
+
+#include "analyze/diff-tasks.h"
+#include "symbolize/stack-thread.h"
+#include "util/hash.h"
+
+/* More names than programs have in a row */
+#define MAX_NAMES   16
+
+/* Two numbers: of a thread; or 0, and what an unnamed task is known by */
+struct key {
+    uint64_t thread;
+    uint64_t who;
+};
+
+static struct key key_of(unsigned vcpu, const struct task *task)
+{
+    const struct process *p = task->process;
+    int64_t tid = task->tid >= 0 ? task->tid : p->kernel ? -1 : p->tid;
+    struct key key = { stack_thread_number(vcpu, tid), 0 };
+
+    if (tid <= 0 && task->tid < 0) {
+        key = (struct key) { 0, (uintptr_t)(p->who ? p->who : p) };
+    }
+    return key;
+}
+
+static void free_task(gpointer p)
+{
+    struct diff_task *t = p;
+
+    g_ptr_array_unref(t->names);
+    g_free(t);
+}
+
+static bool had_name(const struct diff_task *t, const char *name)
+{
+    for (unsigned i = 0; i < t->names->len; i++) {
+        if (!strcmp(t->names->pdata[i], name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static struct diff_task *get_task(struct diff_tasks *t, unsigned vcpu,
+                                  const struct task *task, uint64_t time)
+{
+    const struct key key = key_of(vcpu, task);
+    struct diff_task *d = g_hash_table_lookup(t->keys, &key);
+
+    if (!d) {
+        d = g_new0(struct diff_task, 1);
+        d->names = g_ptr_array_new();
+        d->time = time;
+        d->vcpu = vcpu;
+        g_ptr_array_add(t->all, d);
+        g_hash_table_insert(t->keys, g_memdup2(&key, sizeof(key)), d);
+    }
+    return d;
+}
+
+static void add_part(struct diff_tasks *t, unsigned vcpu,
+                     const struct btrail_batch *part, const struct task *task)
+{
+    struct diff_task *d = get_task(t, vcpu, task, part->time.host);
+    const struct process *p = task->process;
+
+    t->records += part->count;
+    d->records += part->count;
+    if (part->time.host < d->time) {
+        d->time = part->time.host;
+        d->vcpu = vcpu;
+    }
+    if (d->process != p) {
+        d->process = p;
+        d->pid = p->pid;
+        d->tid = task->tid >= 0 ? task->tid : p->tid;
+        d->comm = p->comm;
+        d->known = p->known || task->tid >= 0;
+        d->kernel = p->kernel;
+        if (!had_name(d, p->comm) && d->names->len < MAX_NAMES) {
+            g_ptr_array_add(d->names, (gpointer)p->comm);
+        }
+    }
+}
+
+static int read_stream(struct diff_tasks *t, const struct btrail_trace *trace,
+                       unsigned vcpu, struct symbolizer *names,
+                       const struct window *window)
+{
+    /* Parts of a batch need some address of its records, which nobody reads. */
+    static const struct btrail_record none;
+    struct btrail_cursor *cursor;
+    struct btrail_batch b;
+    int ret = btrail_cursor_open(&cursor, trace, vcpu,
+                                 BTRAIL_CURSOR_COUNTS_ONLY);
+
+    while (!ret && !(ret = btrail_cursor_next(cursor, &b))) {
+        struct btrail_batch part = { .count = 0 };
+        struct task task;
+
+        t->damage += b.synthetic;
+        if (b.event || !window_has(window, b.time.host)) {
+            continue;
+        }
+        b.records = &none;
+        while (symbolizer_part(names, vcpu, &b, &part, &task)) {
+            add_part(t, vcpu, &part, &task);
+        }
+    }
+    t->damage += btrail_cursor_bad_chunks(cursor);
+    btrail_cursor_close(cursor);
+    return ret == -BTRAIL_ERR_END ? 0 : ret;
+}
+
+static gint by_time(gconstpointer p, gconstpointer q)
+{
+    const struct diff_task *const *a = p, *const *b = q;
+    const struct diff_task *x = *a, *y = *b;
+
+    return x->time != y->time ? (x->time > y->time) - (x->time < y->time) :
+           x->pid != y->pid ? (x->pid > y->pid) - (x->pid < y->pid) :
+           (x->tid > y->tid) - (x->tid < y->tid);
+}
+
+int diff_tasks_read(struct diff_tasks *t, const struct btrail_trace *trace,
+                    struct symbolizer *names, const struct window *window)
+{
+    struct btrail_stream_info info;
+    int ret = 0;
+
+    *t = (struct diff_tasks) {
+        .all = g_ptr_array_new_with_free_func(free_task),
+        .keys = g_hash_table_new_full(btrail_pair_hash, btrail_pair_equal,
+                                      g_free, NULL),
+    };
+    for (unsigned i = 0; !ret && !btrail_trace_stream(trace, i, &info); i++) {
+        ret = read_stream(t, trace, info.vcpu, names, window);
+    }
+    g_ptr_array_sort(t->all, by_time);
+    return ret;
+}
+
+void diff_tasks_clear(struct diff_tasks *t)
+{
+    g_clear_pointer(&t->keys, g_hash_table_unref);
+    g_clear_pointer(&t->all, g_ptr_array_unref);
+}
+
+struct diff_task *diff_tasks_find(const struct diff_tasks *t, unsigned vcpu,
+                                  const struct task *task)
+{
+    const struct key key = key_of(vcpu, task);
+
+    return g_hash_table_lookup(t->keys, &key);
+}
+
+typedef bool match_fn(const struct diff_task *a, const struct diff_task *b);
+
+/* Idle tasks have one number, and a vCPU each. */
+static bool same_numbers(const struct diff_task *a, const struct diff_task *b)
+{
+    return a->tid >= 0 && a->tid == b->tid && a->pid == b->pid &&
+           (a->tid || a->vcpu == b->vcpu);
+}
+
+static bool same_kind(const struct diff_task *a, const struct diff_task *b)
+{
+    return a->known == b->known && a->kernel == b->kernel &&
+           (a->tid < 0) == (b->tid < 0) && !a->tid == !b->tid;
+}
+
+static bool by_name_and_number(const struct diff_task *a,
+                               const struct diff_task *b)
+{
+    return same_kind(a, b) && same_numbers(a, b) && !strcmp(a->comm, b->comm);
+}
+
+static bool by_name(const struct diff_task *a, const struct diff_task *b)
+{
+    return same_kind(a, b) && !strcmp(a->comm, b->comm);
+}
+
+static bool by_number(const struct diff_task *a, const struct diff_task *b)
+{
+    for (unsigned i = 0; same_kind(a, b) && same_numbers(a, b) &&
+         i < a->names->len; i++) {
+        if (had_name(b, a->names->pdata[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Address spaces of which nothing is known */
+static bool by_order(const struct diff_task *a, const struct diff_task *b)
+{
+    return !a->known && same_kind(a, b);
+}
+
+static GPtrArray *left_of(const struct diff_tasks *t)
+{
+    GPtrArray *left = g_ptr_array_new();
+
+    for (unsigned i = 0; i < t->all->len; i++) {
+        struct diff_task *d = t->all->pdata[i];
+
+        if (!d->other) {
+            g_ptr_array_add(left, d);
+        }
+    }
+    return left;
+}
+
+/*
+ * The most pairs of tasks that are compared for one rule.  A guest can have made
+ * more tasks than that; those that come last are then only in one trace.
+ */
+#define MAX_PAIRS   (1u << 26)
+
+void diff_tasks_match(struct diff_tasks tasks[DIFF_SIDES])
+{
+    static match_fn *const rules[] = {
+        by_name_and_number, by_name, by_number, by_order,
+    };
+
+    for (unsigned rule = 0; rule < G_N_ELEMENTS(rules); rule++) {
+        g_autoptr(GPtrArray) a = left_of(&tasks[0]), b = left_of(&tasks[1]);
+        unsigned pairs = 0;
+
+        for (unsigned i = 0; i < a->len; i++) {
+            struct diff_task *x = a->pdata[i];
+
+            for (unsigned j = 0; j < b->len && !x->other &&
+                 pairs < MAX_PAIRS; j++, pairs++) {
+                struct diff_task *y = b->pdata[j];
+
+                if (!y->other && rules[rule](x, y)) {
+                    x->other = y;
+                    y->other = x;
+                }
+            }
+        }
+    }
+}
