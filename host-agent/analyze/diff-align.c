@@ -4,6 +4,7 @@
  */
 
 #include <limits.h>
+#include <string.h>
 
 #include "analyze/diff-align.h"
 #include "util/hash.h"
@@ -46,6 +47,10 @@ static const struct {
     { 1u << 24, 1u << 16 },
 };
 
+/* Loops with up to so many edges are cut down to so many turns. */
+#define LONGEST_PERIOD  8
+#define REPEATS         3
+
 /* Behind the end of both sequences */
 #define END_OF_ALL      UINT64_MAX
 
@@ -66,6 +71,23 @@ struct frames {
 struct outline {
     uint64_t what;              /* the edge, and how many frames have returned */
     uint64_t at;
+};
+
+struct row {
+    uint64_t hash;
+    unsigned i;
+};
+
+/**
+ * struct diff_scratch - memory for one search at a time
+ * @sides: of struct outline, of each side
+ * @own:   a stack
+ * @rows:  a table of ROWS
+ */
+struct diff_scratch {
+    GArray *sides[DIFF_SIDES];
+    GArray *own;
+    struct row *rows;
 };
 
 static uint32_t call_at(const GArray *calls, unsigned i)
@@ -116,7 +138,13 @@ static bool pop(const struct diff_edges *edges, struct frames *f,
 {
     unsigned left = f->below && f->gone < f->below->len ?
                     f->below->len - f->gone : 0;
-    int k = find_frame(edges, f->own, f->own->len, e);
+    int k;
+
+    if (e->kind == STACK_EDGE_RET && e->start) {
+        /* A jump: no call is in front of a function. */
+        return false;
+    }
+    k = find_frame(edges, f->own, f->own->len, e);
 
     if (k >= 0) {
         g_array_set_size(f->own, k);
@@ -182,33 +210,67 @@ static size_t follow(struct diff_align *a, const uint32_t *x,
     return i;
 }
 
+/* Do the last edges of an outline repeat those @period before them? */
+static bool repeats(const GArray *outline, unsigned period)
+{
+    const struct outline *o = (const struct outline *)outline->data;
+    unsigned n = outline->len;
+
+    if (n <= REPEATS * period) {
+        return false;
+    }
+    for (unsigned i = n - (REPEATS - 1) * period - 1; i < n; i++) {
+        if (o[i].what != o[i - period].what) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/*
+ * Adds an edge to an outline.  Of a loop that goes round many times only the
+ * last turns stay, so that what is behind it is near.
+ */
+static void add_outline(GArray *outline, uint64_t what, uint64_t at)
+{
+    const struct outline o = { what, at };
+    unsigned n = outline->len;
+
+    g_array_append_val(outline, o);
+    for (unsigned period = 1; n && period <= LONGEST_PERIOD; period++) {
+        if (n >= period &&
+            g_array_index(outline, struct outline, n - period).what == what &&
+            repeats(outline, period)) {
+            g_array_remove_range(outline, n - REPEATS * period, period);
+            return;
+        }
+    }
+}
+
 /*
  * The edges of one side from the difference on that are of the function that
  * differs, or of its callers after it has returned
  */
-static GArray *make_outline(struct diff_align *a, unsigned side)
+static void make_outline(struct diff_align *a, unsigned side)
 {
     struct diff_sequence *s = &a->sequence[side];
-    g_autoptr(GArray) own = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    GArray *own = a->scratch->own, *outline = a->scratch->sides[side];
     struct frames f = { .own = own, .below = a->stack };
-    GArray *outline = g_array_new(FALSE, FALSE, sizeof(struct outline));
     uint64_t at = a->at[side], end = at + efforts[a->effort].edges;
     const uint32_t *e;
     size_t n;
 
+    g_array_set_size(own, 0);
+    g_array_set_size(outline, 0);
     for (; at < end && (e = diff_sequence_at(s, at, &n)); at += n) {
         n = MIN(n, end - at);
         for (size_t i = 0; i < n; i++) {
             if (e[i] == DIFF_EDGE_GAP ||
                 outline->len == efforts[a->effort].outline) {
-                return outline;
+                return;
             }
             if (!own->len) {
-                const struct outline o = {
-                    ((uint64_t)f.gone << 32) + e[i], at + i,
-                };
-
-                g_array_append_val(outline, o);
+                add_outline(outline, ((uint64_t)f.gone << 32) + e[i], at + i);
             }
             if (e[i] & DIFF_EDGE_STACK) {
                 step(a->edges, &f, e[i]);
@@ -220,18 +282,18 @@ static GArray *make_outline(struct diff_align *a, unsigned side)
 
         g_array_append_val(outline, o);
     }
-    return outline;
 }
 
 /* All edges of one side from the difference on */
-static GArray *make_piece(struct diff_align *a, unsigned side)
+static void make_piece(struct diff_align *a, unsigned side)
 {
     struct diff_sequence *s = &a->sequence[side];
-    GArray *piece = g_array_new(FALSE, FALSE, sizeof(struct outline));
+    GArray *piece = a->scratch->sides[side];
     uint64_t at = a->at[side], end = at + efforts[a->effort].edges;
     const uint32_t *e;
     size_t n;
 
+    g_array_set_size(piece, 0);
     for (; at < end && (e = diff_sequence_at(s, at, &n)); at += n) {
         n = MIN(n, end - at);
         for (size_t i = 0; i < n; i++) {
@@ -240,7 +302,6 @@ static GArray *make_piece(struct diff_align *a, unsigned side)
             g_array_append_val(piece, o);
         }
     }
-    return piece;
 }
 
 static uint64_t what_at(const GArray *outline, unsigned i)
@@ -248,13 +309,13 @@ static uint64_t what_at(const GArray *outline, unsigned i)
     return g_array_index(outline, struct outline, i).what;
 }
 
-/* A hash of @k in a row; 0 if records are missing there */
+/* A hash of @k in a row; 0 at the end, or if records are missing there */
 static uint64_t hash_row(const GArray *outline, unsigned i, unsigned k)
 {
-    uint64_t hash = 1;
+    uint64_t hash = what_at(outline, i) != END_OF_ALL;
 
     for (unsigned j = i; j < i + k; j++) {
-        if (what_at(outline, j) == DIFF_EDGE_GAP) {
+        if (!hash || what_at(outline, j) == DIFF_EDGE_GAP) {
             return 0;
         }
         hash = btrail_hash2(hash ^ hash >> 32, what_at(outline, j));
@@ -273,23 +334,18 @@ static bool same_rows(const GArray *x, unsigned i, const GArray *y, unsigned j,
     return true;
 }
 
-struct row {
-    uint64_t hash;
-    unsigned i;
-};
-
 /*
  * The nearest @k in a row that are the same in both, of which the one in @x is
  * near its beginning.  Improves on @best, the sum of both distances.
  */
-static void find_near(const GArray *x, const GArray *y, unsigned k,
-                      unsigned *best, unsigned *i, unsigned *j)
+static void find_near(struct row *rows, const GArray *x, const GArray *y,
+                      unsigned k, unsigned *best, unsigned *i, unsigned *j)
 {
     unsigned nx = x->len < k ? 0 : MIN(x->len - k + 1, NEAR);
     unsigned ny = y->len < k ? 0 : y->len - k + 1;
-    g_autofree struct row *rows = g_new0(struct row, ROWS);
     struct row *r;
 
+    memset(rows, 0, ROWS * sizeof(*rows));
     for (unsigned n = 0; n < nx; n++) {
         uint64_t hash = hash_row(x, n, k);
 
@@ -334,16 +390,17 @@ static void find_in_short(const GArray *x, const GArray *y, unsigned k,
 }
 
 /* Finds where both sides do the same; @to gets their places. */
-static bool find_same(const GArray *x, const GArray *y, unsigned k,
+static bool find_same(struct diff_align *a, unsigned k,
                       struct outline to[DIFF_SIDES])
 {
+    const GArray *x = a->scratch->sides[0], *y = a->scratch->sides[1];
     unsigned i = 0, j = 0, best = UINT_MAX;
 
     if (MAX(x->len, y->len) <= SHORT) {
         find_in_short(x, y, k, &best, &i, &j);
     } else {
-        find_near(x, y, k, &best, &i, &j);
-        find_near(y, x, k, &best, &j, &i);
+        find_near(a->scratch->rows, x, y, k, &best, &i, &j);
+        find_near(a->scratch->rows, y, x, k, &best, &j, &i);
     }
     if (best == UINT_MAX) {
         return false;
@@ -395,28 +452,24 @@ static bool has_enough(const struct diff_align *a, unsigned side)
 /* Searches the functions of the stack. */
 static bool find_in_functions(struct diff_align *a)
 {
-    g_autoptr(GArray) x = make_outline(a, 0);
-    g_autoptr(GArray) y = make_outline(a, 1);
     struct outline to[DIFF_SIDES];
 
-    if (!find_same(x, y, SAME_OUTLINE, to)) {
+    make_outline(a, 0);
+    make_outline(a, 1);
+    if (!find_same(a, SAME_OUTLINE, to)) {
         return false;
     }
-    if (to[0].what == END_OF_ALL) {
-        part(a, to, 0, true, DIFF_ENDED);
-    } else {
-        part(a, to, to[0].what >> 32, false, DIFF_TOGETHER);
-    }
+    part(a, to, to[0].what >> 32, false, DIFF_TOGETHER);
     return true;
 }
 
 static bool find_anywhere(struct diff_align *a)
 {
-    g_autoptr(GArray) x = make_piece(a, 0);
-    g_autoptr(GArray) y = make_piece(a, 1);
     struct outline to[DIFF_SIDES];
 
-    if (!find_same(x, y, SAME_EDGES, to)) {
+    make_piece(a, 0);
+    make_piece(a, 1);
+    if (!find_same(a, SAME_EDGES, to)) {
         return false;
     }
     part(a, to, 0, true, DIFF_TOGETHER);
@@ -428,14 +481,21 @@ static bool is_at_end(const struct diff_align *a, unsigned side)
     return a->sequence[side].whole && a->at[side] == a->sequence[side].end;
 }
 
+/* Both sides do nothing alike any more, as far as was searched. */
 static void give_up(struct diff_align *a)
 {
-    struct outline to[DIFF_SIDES];
     bool ended = is_at_end(a, 0) || is_at_end(a, 1);
+    struct outline to[DIFF_SIDES];
+    bool all = true;
 
     for (unsigned side = 0; side < DIFF_SIDES; side++) {
-        to[side].at = a->sequence[side].end;
+        const struct diff_sequence *s = &a->sequence[side];
+
+        to[side].at = s->end;
+        all &= s->whole && s->end - a->at[side] <=
+               efforts[G_N_ELEMENTS(efforts) - 1].edges;
     }
+    ended |= all;
     part(a, to, 0, true, ended ? DIFF_ENDED : DIFF_LOST);
 }
 
@@ -512,11 +572,35 @@ void diff_align_run(struct diff_align *a, uint64_t dropped[DIFF_SIDES])
     }
 }
 
+struct diff_scratch *diff_scratch_new(void)
+{
+    struct diff_scratch *s = g_new0(struct diff_scratch, 1);
+
+    for (unsigned side = 0; side < DIFF_SIDES; side++) {
+        s->sides[side] = g_array_new(FALSE, FALSE, sizeof(struct outline));
+    }
+    s->own = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    s->rows = g_new(struct row, ROWS);
+    return s;
+}
+
+void diff_scratch_free(struct diff_scratch *s)
+{
+    if (s) {
+        g_array_unref(s->sides[0]);
+        g_array_unref(s->sides[1]);
+        g_array_unref(s->own);
+        g_free(s->rows);
+        g_free(s);
+    }
+}
+
 void diff_align_init(struct diff_align *a, const struct diff_edges *edges,
-                     diff_differs_fn *differs, void *opaque)
+                     struct diff_scratch *scratch, diff_differs_fn *differs,
+                     void *opaque)
 {
     *a = (struct diff_align) {
-        .edges = edges, .differs = differs, .opaque = opaque,
+        .edges = edges, .scratch = scratch, .differs = differs, .opaque = opaque,
         .stack = g_array_new(FALSE, FALSE, sizeof(uint32_t)),
     };
     diff_sequence_init(&a->sequence[0]);

@@ -77,6 +77,7 @@ typedef void diff_differs_fn(void *opaque, struct diff_align *a,
  */
 struct diff_align {
     const struct diff_edges *edges;
+    struct diff_scratch *scratch;
     diff_differs_fn *differs;
     void *opaque;
     struct diff_sequence sequence[DIFF_SIDES];
@@ -88,8 +89,13 @@ struct diff_align {
     bool done;
 };
 
+/* Memory that several alignments can use one after the other */
+struct diff_scratch *diff_scratch_new(void);
+void diff_scratch_free(struct diff_scratch *s);
+
 void diff_align_init(struct diff_align *a, const struct diff_edges *edges,
-                     diff_differs_fn *differs, void *opaque);
+                     struct diff_scratch *scratch, diff_differs_fn *differs,
+                     void *opaque);
 void diff_align_clear(struct diff_align *a);
 
 /*

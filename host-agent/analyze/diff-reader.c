@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "analyze/diff-images.h"
 #include "analyze/diff-reader.h"
 #include "util/hash.h"
 
@@ -99,6 +100,7 @@ struct reading {
     struct stack_edges *kinds;
     GHashTable *numbers;        /* struct stack_edge -> number and flags */
     struct recent *recent;
+    struct diff_images *images;
     GHashTable *followers;      /* struct diff_task -> struct follower */
     struct lane lanes[BTRAIL_MAX_VCPUS];
     uint64_t gaps;
@@ -189,19 +191,32 @@ static bool is_compared(const struct reading *r, const struct stack_edge *e)
     return (r->options->user && user) || (r->options->kernel && kernel);
 }
 
+static void find_place(struct reading *r, const struct process *process,
+                       uint64_t cr3, uint64_t address, struct place *place,
+                       struct function *function)
+{
+    symbolizer_place(r->options->names, process->owner, address, place);
+    if (!btrail_pseudo_name(address)) {
+        diff_images_place(r->images, cr3, address, place, function);
+    }
+}
+
 /* The number of an edge, with flags */
 static uint32_t number_of(struct reading *r, const struct process *process,
-                          const struct stack_edge *e)
+                          uint64_t cr3, const struct stack_edge *e)
 {
     uint32_t number = GPOINTER_TO_UINT(g_hash_table_lookup(r->numbers, e));
     bool async = is_async(e);
+    struct function functions[2];
     struct place from, to;
 
     if (number) {
         return number;
     }
-    symbolizer_place(r->options->names, process->owner, e->from, &from);
-    symbolizer_place(r->options->names, process->owner, e->to, &to);
+    find_place(r, process, cr3, e->from, &from, &functions[0]);
+    find_place(r, process, cr3, e->to, &to, &functions[1]);
+    /* What the one end has shown may help with the other. */
+    find_place(r, process, cr3, e->from, &from, &functions[0]);
     number = diff_edges_number(r->options->edges, e, &from, &to, async);
     if (async || e->ends || e->kind == STACK_EDGE_EXIT) {
         number |= SPECIAL;
@@ -225,8 +240,9 @@ static void learn(struct reading *r, struct recent *c,
     count(r, c);
     *c = (struct recent) {
         .from = record->from, .to = record->to, .space = space,
-        .number = number_of(r, process, stack_edges_get(r->kinds, process,
-                                                        where, record)),
+        .number = number_of(r, process, where->cr3,
+                            stack_edges_get(r->kinds, process, where,
+                                            record)),
     };
 }
 
@@ -299,7 +315,8 @@ static bool skip(struct follower *f, const struct diff_edge *e,
         f->skipped = 0;
         return back;
     case STACK_EDGE_IRET:
-        f->skipped--;
+        /* The kernel returns to itself to serialize what it executes. */
+        f->skipped -= e->from_fn != e->to_fn;
         return true;
     case STACK_EDGE_INTERRUPT:
         f->skipped++;
@@ -564,6 +581,7 @@ int diff_reader_read(struct diff_reader_result *result,
     r->kinds = stack_edges_new(options->names, 0);
     r->numbers = g_hash_table_new(NULL, NULL);
     r->recent = g_new0(struct recent, 1u << RECENT_BITS);
+    r->images = diff_images_new();
     r->followers = g_hash_table_new_full(NULL, NULL, NULL, free_follower);
     forget_recent(r);
     if (!ret) {
@@ -579,6 +597,7 @@ int diff_reader_read(struct diff_reader_result *result,
     btrail_merged_close(merged);
     g_hash_table_unref(r->followers);
     g_hash_table_unref(r->numbers);
+    diff_images_free(r->images);
     stack_edges_free(r->kinds);
     g_free(r->recent);
     g_free(r);

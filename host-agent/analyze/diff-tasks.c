@@ -12,6 +12,9 @@
 /* More names than programs have in a row */
 #define MAX_NAMES   16
 
+/* The first task of Linux on the first CPU, and init before it is one */
+#define BOOT_NAME   "swapper/0"
+
 /* Two numbers: of a thread; or 0, and what an unnamed task is known by */
 struct key {
     uint64_t thread;
@@ -119,6 +122,63 @@ static int read_stream(struct diff_tasks *t, const struct btrail_trace *trace,
     return ret == -BTRAIL_ERR_END ? 0 : ret;
 }
 
+static struct diff_task *find_boot(const struct diff_tasks *t, int64_t tid,
+                                   unsigned vcpu)
+{
+    for (unsigned i = 0; i < t->all->len; i++) {
+        struct diff_task *d = t->all->pdata[i];
+
+        if (d->tid == tid && d->vcpu == vcpu && d->known &&
+            had_name(d, BOOT_NAME)) {
+            return d;
+        }
+    }
+    return NULL;
+}
+
+/* What was made by a task that had no name belongs to another one. */
+static void join(struct diff_tasks *t, struct diff_task *unnamed,
+                 struct diff_task *named)
+{
+    GHashTableIter iter;
+    gpointer d;
+
+    g_hash_table_iter_init(&iter, t->keys);
+    while (g_hash_table_iter_next(&iter, NULL, &d)) {
+        if (d == unnamed) {
+            g_hash_table_iter_replace(&iter, named);
+        }
+    }
+    named->records += unnamed->records;
+    named->time = MIN(named->time, unnamed->time);
+    g_ptr_array_remove(t->all, unnamed);
+}
+
+/*
+ * Where a trace has the boot of a guest, its first part does not name tasks,
+ * because the kernel was not found yet, and at what moment it is found depends
+ * on chance.  Nearly all of that part is of the first idle task, and then of the
+ * task that becomes init.
+ */
+static void join_boot(struct diff_tasks *t)
+{
+    struct diff_task *init = find_boot(t, 1, 0);
+    struct diff_task *idle = init ? find_boot(t, 0, 0) : NULL;
+
+    for (unsigned i = t->all->len; i-- > 0;) {
+        struct diff_task *d = t->all->pdata[i];
+
+        if (d->tid >= 0 || d->pid > 0 || !d->kernel) {
+            continue;
+        }
+        if (init && !strcmp(d->comm, NAME_TASK)) {
+            join(t, d, init);
+        } else if (idle && !strcmp(d->comm, NAME_IDLE)) {
+            join(t, d, idle);
+        }
+    }
+}
+
 static gint by_time(gconstpointer p, gconstpointer q)
 {
     const struct diff_task *const *a = p, *const *b = q;
@@ -143,6 +203,7 @@ int diff_tasks_read(struct diff_tasks *t, const struct btrail_trace *trace,
     for (unsigned i = 0; !ret && !btrail_trace_stream(trace, i, &info); i++) {
         ret = read_stream(t, trace, info.vcpu, names, window);
     }
+    join_boot(t);
     g_ptr_array_sort(t->all, by_time);
     return ret;
 }

@@ -62,6 +62,7 @@ struct run {
     bool idle;                  /* there is nothing to compare */
     /* The rest is of the thread that compares. */
     GHashTable *groups;         /* the set of struct grouped */
+    GHashTable *returns[DIFF_SIDES];
     uint64_t all;
     uint64_t told;
 };
@@ -413,16 +414,71 @@ static uint64_t times_taken(const struct run *r, unsigned side,
            g_array_index(counts, uint64_t, number / 2) : 0;
 }
 
-/* Did one side go a way here that the other one has never gone? */
-static bool is_new(const struct run *r, const struct diff_group *g)
+/* Where a return is, which goes to many places */
+struct leaving {
+    uintptr_t function;
+    uint64_t from;
+};
+
+static struct leaving leaving_of(const struct diff_edge *e)
 {
-    for (unsigned side = 0; side < DIFF_SIDES; side++) {
-        if (g->edge[side] != DIFF_EDGE_GAP &&
-            !times_taken(r, !side, g->edge[side])) {
-            return true;
+    return (struct leaving) { (uintptr_t)e->from_fn, e->from };
+}
+
+static bool is_return(const struct diff_edge *e)
+{
+    return e->kind == STACK_EDGE_RET || e->kind == STACK_EDGE_IRET;
+}
+
+/* The returns that a side has executed */
+static GHashTable *find_returns(const struct run *r, unsigned side)
+{
+    GHashTable *returns = g_hash_table_new_full(btrail_pair_hash,
+                                                btrail_pair_equal, g_free,
+                                                NULL);
+    const GArray *counts = r->side[side].result.counts;
+
+    for (uint32_t i = 1; i < counts->len; i++) {
+        const struct diff_edge *e = NULL;
+
+        if (g_array_index(counts, uint64_t, i)) {
+            e = diff_edges_get(r->diff->edges, 2 * i);
+        }
+        if (e && is_return(e)) {
+            const struct leaving key = leaving_of(e);
+
+            g_hash_table_add(returns, g_memdup2(&key, sizeof(key)));
         }
     }
-    return false;
+    return returns;
+}
+
+/*
+ * Has a side never taken an edge?  A return counts as taken if any was from
+ * there: where it goes to is the caller's business.
+ */
+static bool is_fresh(const struct run *r, unsigned side, uint32_t number)
+{
+    const struct diff_edge *e = diff_edges_get(r->diff->edges, number);
+    const struct leaving key = leaving_of(e);
+
+    return !times_taken(r, side, number) &&
+           !(is_return(e) && g_hash_table_contains(r->returns[side], &key));
+}
+
+/* How many edges of a difference are new */
+static unsigned count_fresh(const struct run *r, const struct diff_group *g)
+{
+    unsigned n = 0;
+
+    for (unsigned side = 0; side < DIFF_SIDES; side++) {
+        const struct diff_side *s = &g->side[side];
+
+        for (unsigned i = 0; i < s->n_behind && i < MAX(s->n, 1); i++) {
+            n += is_fresh(r, !side, s->behind[i]);
+        }
+    }
+    return n;
 }
 
 /* Compares what is left of a task when both traces were read. */
@@ -435,10 +491,36 @@ static void finish(struct run *r, struct diff_pair *pair)
     pair->same = pair->align.same;
     for (unsigned i = 0; i < pair->groups->len; i++) {
         struct diff_group *g = pair->groups->pdata[i];
+        const struct diff_new fresh = { pair, g };
 
-        g->is_new = is_new(r, g);
+        g->fresh = count_fresh(r, g);
+        if (g->fresh) {
+            g_array_append_val(r->diff->fresh, fresh);
+        }
     }
     r->diff->differs |= pair->differences || pair->lost;
+}
+
+static gint by_fresh(gconstpointer p, gconstpointer q)
+{
+    const struct diff_new *a = p, *b = q;
+
+    return (a->group->fresh < b->group->fresh) -
+           (a->group->fresh > b->group->fresh);
+}
+
+static void finish_all(struct run *r)
+{
+    for (unsigned side = 0; side < DIFF_SIDES; side++) {
+        r->returns[side] = find_returns(r, side);
+    }
+    for (unsigned i = 0; i < r->diff->pairs->len; i++) {
+        finish(r, r->diff->pairs->pdata[i]);
+    }
+    /* It is stable: the order of tasks and of time stays. */
+    g_array_sort(r->diff->fresh, by_fresh);
+    g_hash_table_unref(r->returns[0]);
+    g_hash_table_unref(r->returns[1]);
 }
 
 static uint64_t apart(const struct diff_function *f)
@@ -506,7 +588,7 @@ static void add_pair(struct diff *d, struct diff_task *task)
     pair->groups = g_ptr_array_new_with_free_func(free_group);
     pair->incoming = g_new0(struct diff_incoming, 1);
     c->pair = pair;
-    diff_align_init(&pair->align, d->edges, on_difference, c);
+    diff_align_init(&pair->align, d->edges, d->scratch, on_difference, c);
     task->user = task->other->user = pair;
     g_ptr_array_add(d->pairs, pair);
 }
@@ -570,10 +652,8 @@ static int run(struct run *r, unsigned *side)
             *side = i;
         }
     }
-    for (unsigned i = 0; !ret && i < r->diff->pairs->len; i++) {
-        finish(r, r->diff->pairs->pdata[i]);
-    }
     if (!ret) {
+        finish_all(r);
         count_functions(r);
     }
     return ret;
@@ -588,6 +668,8 @@ int diff_run(struct diff *d, const struct diff_options *options,
     *d = (struct diff) {
         .pairs = g_ptr_array_new_with_free_func(free_pair),
         .edges = diff_edges_new(),
+        .scratch = diff_scratch_new(),
+        .fresh = g_array_new(FALSE, FALSE, sizeof(struct diff_new)),
     };
     ret = read_tasks(d, options, side);
     if (ret) {
@@ -614,8 +696,10 @@ int diff_run(struct diff *d, const struct diff_options *options,
 void diff_clear(struct diff *d)
 {
     g_clear_pointer(&d->pairs, g_ptr_array_unref);
+    g_clear_pointer(&d->fresh, g_array_unref);
     g_clear_pointer(&d->functions, g_ptr_array_unref);
     diff_tasks_clear(&d->tasks[0]);
     diff_tasks_clear(&d->tasks[1]);
+    g_clear_pointer(&d->scratch, diff_scratch_free);
     g_clear_pointer(&d->edges, diff_edges_free);
 }

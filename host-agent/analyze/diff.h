@@ -9,9 +9,10 @@
  * edge and the other one another.
  *
  * Which way a branch goes often depends on chance, above all in the kernel.  If
- * in some other place each side went the way that the other one went here, the
- * difference may be of that kind.  If not, it is called new: one side did what
- * the other one never has.
+ * at some other time each side went the way that the other one went here, the
+ * difference may be of that kind.  If not, it is called new: one side executed
+ * what the other one never has.  The more of it is new, the less likely is
+ * chance.
  */
 
 #ifndef BTRAIL_DIFF_H
@@ -23,7 +24,7 @@
 /* How much of a difference is kept: frames, and edges before and behind it */
 #define DIFF_FRAMES     64
 #define DIFF_BEFORE     12
-#define DIFF_BEHIND     12
+#define DIFF_BEHIND     32
 
 /**
  * struct diff_side - one side of a group's first difference
@@ -50,7 +51,7 @@ struct diff_side {
  * @edge:     that each side took first; DIFF_EDGE_GAP: it has ended
  * @count:    how many differences
  * @n:        edges of each side in all of them
- * @is_new:   one side took an edge that the other one never has taken
+ * @fresh:    of the first one: edges that the other side never has taken
  * @end:      how the first one ends
  * @levels:   frames that had returned until then
  * @frames:   calls in force at the first one, the innermost first
@@ -61,7 +62,7 @@ struct diff_group {
     uint32_t edge[DIFF_SIDES];
     uint64_t count;
     uint64_t n[DIFF_SIDES];
-    bool is_new;
+    unsigned fresh;
     enum diff_end end;
     unsigned levels;
     struct diff_side side[DIFF_SIDES];
@@ -122,12 +123,19 @@ struct diff_options {
     void *opaque;
 };
 
+struct diff_new {
+    const struct diff_pair *pair;
+    const struct diff_group *group;
+};
+
 /**
  * struct diff
  * @pairs:     of struct diff_pair *, by the first records of the first side
  * @tasks:     of each trace; those without another are in this trace alone
  * @functions: that one side called more often, of struct diff_function *, those
  *             with the largest difference first
+ * @fresh:     all groups that are new, of struct diff_new: those with most new
+ *             edges first, and then by their time
  * @differs:   whether there is any difference
  * @damage:    of each trace
  * @dropped:   differences that are in no group, because there are too many
@@ -136,7 +144,9 @@ struct diff {
     GPtrArray *pairs;
     struct diff_tasks tasks[DIFF_SIDES];
     struct diff_edges *edges;
+    struct diff_scratch *scratch;
     GPtrArray *functions;
+    GArray *fresh;
     bool differs;
     uint64_t damage[DIFF_SIDES];
     uint64_t dropped;

@@ -141,7 +141,7 @@ static unsigned count_new(const struct diff_pair *pair)
     unsigned n = 0;
 
     for (unsigned i = 0; i < pair->groups->len; i++) {
-        n += ((const struct diff_group *)pair->groups->pdata[i])->is_new;
+        n += !!((const struct diff_group *)pair->groups->pdata[i])->fresh;
     }
     return n;
 }
@@ -282,34 +282,25 @@ static void print_only(const struct diff_command *c, unsigned side)
     print_more(c, only->len);
 }
 
-/* All new differences, by function */
-static void print_new(const struct diff_command *c, const GPtrArray *differ)
+static void print_new(const struct diff_command *c)
 {
-    unsigned n = 0;
+    const GArray *all = c->result.fresh;
+    char name[DIFF_NAME_SIZE], task[DIFF_NAME_SIZE];
 
-    for (unsigned i = 0; i < differ->len; i++) {
-        const struct diff_pair *pair = differ->pdata[i];
-
-        for (unsigned k = 0; k < pair->groups->len; k++) {
-            const struct diff_group *g = pair->groups->pdata[k];
-            char name[DIFF_NAME_SIZE], task[DIFF_NAME_SIZE];
-
-            if (!g->is_new) {
-                continue;
-            }
-            if (!n++) {
-                cli_printf("\nNew differences: one side did what the other "
-                           "one never has:\n");
-            }
-            if (n <= rows_of(c, n)) {
-                cli_printf("  %6" PRIu64 "  %s, in %s\n", g->count,
-                           diff_name_from(c, g->edge[0] != DIFF_EDGE_GAP ?
-                                          g->edge[0] : g->edge[1], name),
-                           diff_task_name(pair->task[0], task));
-            }
-        }
+    if (all->len) {
+        cli_printf("\nNew differences: one side did what the other one never "
+                   "has.\n  %10s  %10s\n", "NEW", "TIMES");
     }
-    print_more(c, n);
+    for (unsigned i = 0; i < rows_of(c, all->len); i++) {
+        const struct diff_new *d = &g_array_index(all, struct diff_new, i);
+        const struct diff_group *g = d->group;
+
+        cli_printf("  %10u  %10" PRIu64 "  %s, in %s\n", g->fresh, g->count,
+                   diff_name_from(c, g->edge[0] != DIFF_EDGE_GAP ?
+                                  g->edge[0] : g->edge[1], name),
+                   diff_task_name(d->pair->task[0], task));
+    }
+    print_more(c, all->len);
 }
 
 void diff_print(const struct diff_command *c)
@@ -324,7 +315,7 @@ void diff_print(const struct diff_command *c)
     for (unsigned i = 0; i < rows_of(c, differ->len); i++) {
         print_pair(c, differ->pdata[i]);
     }
-    print_new(c, differ);
+    print_new(c);
     for (unsigned side = 0; side < DIFF_SIDES; side++) {
         print_functions(c, side);
     }

@@ -24,7 +24,7 @@ const struct diff_group *diff_first_new(const struct diff_pair *pair)
     for (unsigned i = 0; i < pair->groups->len; i++) {
         const struct diff_group *g = pair->groups->pdata[i];
 
-        if (g->is_new) {
+        if (g->fresh) {
             return g;
         }
     }

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Images of processes: see diff-images.h
+ */
+
+#include <string.h>
+
+#include "analyze/diff-images.h"
+#include "util/hash.h"
+
+/* A page so far from all known pages of an image is not part of it. */
+#define NEAR            (1u << 21)
+
+/* Images of a process that are known; more are rare */
+#define MAX_IMAGES      256
+
+/**
+ * struct image
+ * @bias:       of its addresses in memory to those of places
+ * @start, @end: of what is known of it
+ */
+struct image {
+    struct module *module;
+    uint64_t bias;
+    uint64_t start;
+    uint64_t end;
+};
+
+struct diff_images {
+    GHashTable *spaces;         /* CR3 -> GArray of struct image */
+};
+
+struct diff_images *diff_images_new(void)
+{
+    struct diff_images *d = g_new0(struct diff_images, 1);
+
+    d->spaces = g_hash_table_new_full(btrail_int64_hash, g_int64_equal, g_free,
+                                      (GDestroyNotify)g_array_unref);
+    return d;
+}
+
+void diff_images_free(struct diff_images *d)
+{
+    if (d) {
+        g_hash_table_unref(d->spaces);
+        g_free(d);
+    }
+}
+
+static GArray *images_of(struct diff_images *d, uint64_t cr3)
+{
+    GArray *images = g_hash_table_lookup(d->spaces, &cr3);
+
+    if (!images) {
+        images = g_array_new(FALSE, FALSE, sizeof(struct image));
+        g_hash_table_insert(d->spaces, g_memdup2(&cr3, sizeof(cr3)), images);
+    }
+    return images;
+}
+
+static void note(GArray *images, uint64_t address, const struct place *place)
+{
+    const struct image new = {
+        place->function->module, address - place->address, address, address,
+    };
+
+    for (unsigned i = 0; i < images->len; i++) {
+        struct image *image = &g_array_index(images, struct image, i);
+
+        if (image->module == new.module && image->bias == new.bias) {
+            image->start = MIN(image->start, address);
+            image->end = MAX(image->end, address);
+            return;
+        }
+    }
+    if (images->len < MAX_IMAGES) {
+        g_array_append_val(images, new);
+    }
+}
+
+/* The image that an address is nearest to; NULL if it is near none */
+static const struct image *find(const GArray *images, uint64_t address)
+{
+    const struct image *nearest = NULL;
+    uint64_t least = NEAR;
+
+    for (unsigned i = 0; i < images->len; i++) {
+        const struct image *image = &g_array_index(images, struct image, i);
+        uint64_t distance = address < image->start ? image->start - address :
+                            address > image->end ? address - image->end : 0;
+
+        if (distance < least && address >= image->bias) {
+            least = distance;
+            nearest = image;
+        }
+    }
+    return nearest;
+}
+
+void diff_images_place(struct diff_images *d, uint64_t cr3, uint64_t address,
+                       struct place *place, struct function *function)
+{
+    const struct elf_symbol *symbol = NULL;
+    const struct image *image;
+    GArray *images;
+
+    if (address >= ADDRESS_SHARED) {
+        return;
+    }
+    images = images_of(d, cr3 & BTRAIL_CR3_ROOT);
+    if (place->function->known ||
+        strcmp(place->function->module->name, NAME_UNKNOWN)) {
+        note(images, address, place);
+        return;
+    }
+    image = find(images, address);
+    if (!image) {
+        return;
+    }
+    place->address = place->offset = address - image->bias;
+    *function = (struct function) {
+        .name = NAME_UNKNOWN, .module = image->module,
+    };
+    if (image->module->elf) {
+        symbol = elf_file_symbol(image->module->elf, place->address);
+    }
+    if (symbol && symbol->name) {
+        function->name = symbol->name;
+        function->start = symbol->start;
+        function->end = symbol->end;
+        function->known = true;
+        place->offset = place->address - symbol->start;
+    }
+    place->function = function;
+}
