@@ -19,6 +19,7 @@
 
 /* So many in a row must be the same. */
 #define SAME_OUTLINE    4
+#define SAME_NEAR       2
 #define SAME_EDGES      16
 
 /*
@@ -375,11 +376,14 @@ static void find_near(struct row *rows, const GArray *x, const GArray *y,
 static void find_in_short(const GArray *x, const GArray *y, unsigned k,
                           unsigned *best, unsigned *i, unsigned *j)
 {
-    for (unsigned sum = 0; sum + 2 * k <= x->len + y->len; sum++) {
+    for (unsigned sum = 0; sum + 2 <= x->len + y->len; sum++) {
+        /* What is very near need not be as long. */
+        unsigned row = sum <= k * 2 ? MIN(k, SAME_NEAR) : k;
+
         for (unsigned n = 0; n <= sum; n++) {
-            if (n + k <= x->len && sum - n + k <= y->len &&
+            if (n + row <= x->len && sum - n + row <= y->len &&
                 what_at(x, n) == what_at(y, sum - n) &&
-                hash_row(x, n, k) && same_rows(x, n, y, sum - n, k)) {
+                hash_row(x, n, row) && same_rows(x, n, y, sum - n, row)) {
                 *best = sum;
                 *i = n;
                 *j = sum - n;
@@ -410,13 +414,19 @@ static bool find_same(struct diff_align *a, unsigned k,
     return true;
 }
 
+/* The edge of a side at a position; DIFF_EDGE_GAP if there is none */
+static uint32_t edge_at(struct diff_align *a, unsigned side, uint64_t at)
+{
+    size_t n;
+    const uint32_t *e = diff_sequence_at(&a->sequence[side], at, &n);
+
+    return e ? *e : DIFF_EDGE_GAP;
+}
+
 /* The edge at which a side differs */
 static uint32_t edge_here(struct diff_align *a, unsigned side)
 {
-    size_t n;
-    const uint32_t *e = diff_sequence_at(&a->sequence[side], a->at[side], &n);
-
-    return e ? *e : DIFF_EDGE_GAP;
+    return edge_at(a, side, a->at[side]);
 }
 
 /* Reports a difference, and goes to its end. */
@@ -449,6 +459,21 @@ static bool has_enough(const struct diff_align *a, unsigned side)
            a->sequence[side].end - a->at[side] >= efforts[a->effort].edges;
 }
 
+/* Both sides may do the same a little earlier: not all turns of loops count. */
+static void extend(struct diff_align *a, struct outline to[DIFF_SIDES])
+{
+    while (to[0].at > a->at[0] && to[1].at > a->at[1]) {
+        uint32_t e = edge_at(a, 0, to[0].at - 1);
+
+        if ((e & DIFF_EDGE_STACK) || e == DIFF_EDGE_GAP ||
+            e != edge_at(a, 1, to[1].at - 1)) {
+            break;
+        }
+        to[0].at--;
+        to[1].at--;
+    }
+}
+
 /* Searches the functions of the stack. */
 static bool find_in_functions(struct diff_align *a)
 {
@@ -459,6 +484,7 @@ static bool find_in_functions(struct diff_align *a)
     if (!find_same(a, SAME_OUTLINE, to)) {
         return false;
     }
+    extend(a, to);
     part(a, to, to[0].what >> 32, false, DIFF_TOGETHER);
     return true;
 }

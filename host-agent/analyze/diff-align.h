@@ -41,7 +41,8 @@ enum diff_end {
 /**
  * struct diff_difference
  * @at:     of each side: the position of the first edge that differs
- * @n:      edges of each side up to where they do the same again
+ * @n:      edges of each side up to where they do the same again; if they do
+ *          not, as many as were read until then
  * @edge:   the first edge; DIFF_EDGE_GAP if there is none, or it is missing
  * @gap:    records of one side are missing at the beginning
  * @levels: so many frames of the stack have returned meanwhile

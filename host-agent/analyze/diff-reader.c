@@ -513,6 +513,7 @@ static void take_part(struct reading *r, unsigned vcpu,
 static void take_batch(struct reading *r, unsigned vcpu,
                        const struct btrail_batch *b)
 {
+    const struct follower *f = r->lanes[vcpu].follower;
     struct btrail_batch part = { .count = 0 };
     struct task task;
 
@@ -521,6 +522,9 @@ static void take_batch(struct reading *r, unsigned vcpu,
         if (b->event->type == BTRAIL_EVENT_GAP) {
             leave(r, vcpu);
             r->gaps++;
+        } else if (f && b->event->type == BTRAIL_EVENT_TASK &&
+                   (!b->task.known || b->task.tid != f->task->tid)) {
+            leave(r, vcpu);
         }
         return;
     }
