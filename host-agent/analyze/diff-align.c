@@ -48,6 +48,14 @@ static const struct {
     { 1u << 24, 1u << 16 },
 };
 
+/*
+ * So many edges may be searched, and so many more for each one that was
+ * compared: where nearly nothing is the same, all of it would be searched again
+ * and again.
+ */
+#define SEARCH_FREE     (1u << 25)
+#define SEARCH_EACH     8
+
 /* Loops with up to so many edges are cut down to so many turns. */
 #define LONGEST_PERIOD  8
 #define REPEATS         3
@@ -265,6 +273,7 @@ static void make_outline(struct diff_align *a, unsigned side)
     g_array_set_size(outline, 0);
     for (; at < end && (e = diff_sequence_at(s, at, &n)); at += n) {
         n = MIN(n, end - at);
+        a->searched += n;
         for (size_t i = 0; i < n; i++) {
             if (e[i] == DIFF_EDGE_GAP ||
                 outline->len == efforts[a->effort].outline) {
@@ -297,6 +306,7 @@ static void make_piece(struct diff_align *a, unsigned side)
     g_array_set_size(piece, 0);
     for (; at < end && (e = diff_sequence_at(s, at, &n)); at += n) {
         n = MIN(n, end - at);
+        a->searched += n;
         for (size_t i = 0; i < n; i++) {
             const struct outline o = { e[i], at + i };
 
@@ -536,7 +546,8 @@ static bool find_together(struct diff_align *a)
                edge_here(a, 1) == DIFF_EDGE_GAP;
     bool last;
 
-    if (is_at_end(a, 0) || is_at_end(a, 1)) {
+    if (is_at_end(a, 0) || is_at_end(a, 1) ||
+        a->searched > SEARCH_FREE + SEARCH_EACH * (a->at[0] + a->at[1])) {
         give_up(a);
         return true;
     }

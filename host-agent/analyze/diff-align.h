@@ -73,6 +73,7 @@ typedef void diff_differs_fn(void *opaque, struct diff_align *a,
  * @at:       how far they are compared
  * @since:    where this side has last begun to do the same
  * @same:     edges that both have
+ * @searched: edges that were searched for places where both are the same
  * @stack:    calls that have not returned, the innermost last: numbers of edges
  * @done:     there is no more to compare
  */
@@ -85,6 +86,7 @@ struct diff_align {
     uint64_t at[DIFF_SIDES];
     uint64_t since[DIFF_SIDES];
     uint64_t same;
+    uint64_t searched;
     GArray *stack;
     unsigned effort;
     bool done;

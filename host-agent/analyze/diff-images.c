@@ -26,15 +26,21 @@ struct image {
     uint64_t end;
 };
 
+/* Another process can get the same page tables later. */
+struct space {
+    uint64_t cr3;
+    uint64_t owner;
+};
+
 struct diff_images {
-    GHashTable *spaces;         /* CR3 -> GArray of struct image */
+    GHashTable *spaces;         /* struct space -> GArray of struct image */
 };
 
 struct diff_images *diff_images_new(void)
 {
     struct diff_images *d = g_new0(struct diff_images, 1);
 
-    d->spaces = g_hash_table_new_full(btrail_int64_hash, g_int64_equal, g_free,
+    d->spaces = g_hash_table_new_full(btrail_pair_hash, btrail_pair_equal, g_free,
                                       (GDestroyNotify)g_array_unref);
     return d;
 }
@@ -47,13 +53,17 @@ void diff_images_free(struct diff_images *d)
     }
 }
 
-static GArray *images_of(struct diff_images *d, uint64_t cr3)
+static GArray *images_of(struct diff_images *d, const struct process *process,
+                         uint64_t cr3)
 {
-    GArray *images = g_hash_table_lookup(d->spaces, &cr3);
+    const struct space key = {
+        cr3 & BTRAIL_CR3_ROOT, (uintptr_t)process->owner,
+    };
+    GArray *images = g_hash_table_lookup(d->spaces, &key);
 
     if (!images) {
         images = g_array_new(FALSE, FALSE, sizeof(struct image));
-        g_hash_table_insert(d->spaces, g_memdup2(&cr3, sizeof(cr3)), images);
+        g_hash_table_insert(d->spaces, g_memdup2(&key, sizeof(key)), images);
     }
     return images;
 }
@@ -97,8 +107,9 @@ static const struct image *find(const GArray *images, uint64_t address)
     return nearest;
 }
 
-void diff_images_place(struct diff_images *d, uint64_t cr3, uint64_t address,
-                       struct place *place, struct function *function)
+void diff_images_place(struct diff_images *d, const struct process *process,
+                       uint64_t cr3, uint64_t address, struct place *place,
+                       struct function *function)
 {
     const struct elf_symbol *symbol = NULL;
     const struct image *image;
@@ -107,7 +118,7 @@ void diff_images_place(struct diff_images *d, uint64_t cr3, uint64_t address,
     if (address >= ADDRESS_SHARED) {
         return;
     }
-    images = images_of(d, cr3 & BTRAIL_CR3_ROOT);
+    images = images_of(d, process, cr3);
     if (place->function->known ||
         strcmp(place->function->module->name, NAME_UNKNOWN)) {
         note(images, address, place);

@@ -24,7 +24,8 @@ void diff_images_free(struct diff_images *d);
  * @place: as symbolizer_place() has found it; gets a better one
  * @function: what @place->function can be; lives as long as the caller likes
  */
-void diff_images_place(struct diff_images *d, uint64_t cr3, uint64_t address,
-                       struct place *place, struct function *function);
+void diff_images_place(struct diff_images *d, const struct process *process,
+                       uint64_t cr3, uint64_t address, struct place *place,
+                       struct function *function);
 
 #endif /* BTRAIL_DIFF_IMAGES_H */

@@ -197,7 +197,7 @@ static void find_place(struct reading *r, const struct process *process,
 {
     symbolizer_place(r->options->names, process->owner, address, place);
     if (!btrail_pseudo_name(address)) {
-        diff_images_place(r->images, cr3, address, place, function);
+        diff_images_place(r->images, process, cr3, address, place, function);
     }
 }
 

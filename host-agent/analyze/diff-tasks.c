@@ -15,7 +15,11 @@
 /* The first task of Linux on the first CPU, and init before it is one */
 #define BOOT_NAME   "swapper/0"
 
-/* Two numbers: of a thread; or 0, and what an unnamed task is known by */
+/*
+ * Two numbers: of a thread, and 0; or of the vCPU, and what an unnamed task is
+ * known by.  Several tasks of the kernel can be meant by the latter, but at one
+ * time only one on each vCPU.
+ */
 struct key {
     uint64_t thread;
     uint64_t who;
@@ -28,7 +32,9 @@ static struct key key_of(unsigned vcpu, const struct task *task)
     struct key key = { stack_thread_number(vcpu, tid), 0 };
 
     if (tid <= 0 && task->tid < 0) {
-        key = (struct key) { 0, (uintptr_t)(p->who ? p->who : p) };
+        key = (struct key) {
+            p->kernel ? vcpu : 0, (uintptr_t)(p->who ? p->who : p),
+        };
     }
     return key;
 }
@@ -168,7 +174,7 @@ static void join_boot(struct diff_tasks *t)
     for (unsigned i = t->all->len; i-- > 0;) {
         struct diff_task *d = t->all->pdata[i];
 
-        if (d->tid >= 0 || d->pid > 0 || !d->kernel) {
+        if (d->tid >= 0 || d->pid > 0 || !d->kernel || d->vcpu) {
             continue;
         }
         if (init && !strcmp(d->comm, NAME_TASK)) {
@@ -234,7 +240,8 @@ static bool same_numbers(const struct diff_task *a, const struct diff_task *b)
 static bool same_kind(const struct diff_task *a, const struct diff_task *b)
 {
     return a->known == b->known && a->kernel == b->kernel &&
-           (a->tid < 0) == (b->tid < 0) && !a->tid == !b->tid;
+           (a->tid < 0) == (b->tid < 0) && !a->tid == !b->tid &&
+           (a->tid >= 0 || !a->kernel || a->vcpu == b->vcpu);
 }
 
 static bool by_name_and_number(const struct diff_task *a,
