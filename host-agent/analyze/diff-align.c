@@ -20,7 +20,7 @@
 /* So many in a row must be the same. */
 #define SAME_OUTLINE    4
 #define SAME_NEAR       2
-#define SAME_EDGES      16
+#define SAME_EDGES      32
 
 /*
  * What is so near the beginning of one side is searched in the other, by a table

@@ -29,7 +29,7 @@ struct image {
 /* Another process can get the same page tables later. */
 struct space {
     uint64_t cr3;
-    uint64_t owner;
+    uint64_t pid;
 };
 
 struct diff_images {
@@ -57,7 +57,7 @@ static GArray *images_of(struct diff_images *d, const struct process *process,
                          uint64_t cr3)
 {
     const struct space key = {
-        cr3 & BTRAIL_CR3_ROOT, (uintptr_t)process->owner,
+        cr3 & BTRAIL_CR3_ROOT, process->pid,
     };
     GArray *images = g_hash_table_lookup(d->spaces, &key);
 

@@ -44,6 +44,7 @@ struct recent {
 /**
  * struct follower - of a task
  * @task:     whose it is
+ * @chosen:   it is read
  * @wanted:   its edges are wanted
  * @begun:    it has edges
  * @ended:    it has ended
@@ -58,6 +59,7 @@ struct recent {
  */
 struct follower {
     struct diff_task *task;
+    bool chosen;
     bool wanted;
     bool begun;
     bool ended;
@@ -256,6 +258,7 @@ static struct follower *get_follower(struct reading *r,
         f->task = task;
         f->vcpu = -1;
         f->gaps = r->gaps;
+        f->chosen = r->options->ops->chosen(r->options->opaque, task);
         f->wanted = r->options->ops->wanted(r->options->opaque, task);
         g_queue_init(&f->held);
         g_hash_table_insert(r->followers, task, f);
@@ -499,6 +502,9 @@ static void take_part(struct reading *r, unsigned vcpu,
     f = get_follower(r, t);
     if (l->follower != f) {
         leave(r, vcpu);
+    }
+    if (!f->chosen) {
+        return;
     }
     if (is_elsewhere(r, f, vcpu, task)) {
         hold(r, vcpu, f, task, part);

@@ -21,12 +21,14 @@
 
 /**
  * struct diff_reader_ops - what a reader needs
- * @wanted: are the edges of a task wanted, or only counted?
+ * @chosen: is a task read at all?
+ * @wanted: are its edges wanted, or only counted?
  * @block:  gets a block with edges of such a task
  *
  * They are called by the thread that reads.
  */
 struct diff_reader_ops {
+    bool (*chosen)(void *opaque, const struct diff_task *task);
     bool (*wanted)(void *opaque, const struct diff_task *task);
     void (*block)(void *opaque, struct diff_task *task,
                   struct diff_block *block);

@@ -96,6 +96,9 @@ bool diff_chooses(const struct diff_options *options,
 {
     g_autofree char *pid = g_strdup_printf("%" PRId64, task->pid);
 
+    if (task->kernel && !options->kernel) {
+        return false;
+    }
     if (!options->process || !strcmp(options->process, pid)) {
         return true;
     }
@@ -110,6 +113,13 @@ bool diff_chooses(const struct diff_options *options,
 /*
  * Reading
  */
+
+static bool is_chosen(void *opaque, const struct diff_task *task)
+{
+    const struct side *s = opaque;
+
+    return task->user || diff_chooses(s->run->options, task);
+}
 
 static bool is_wanted(void *opaque, const struct diff_task *task)
 {
@@ -144,7 +154,7 @@ static void take_block(void *opaque, struct diff_task *task,
 }
 
 static const struct diff_reader_ops reader_ops = {
-    .wanted = is_wanted, .block = take_block,
+    .chosen = is_chosen, .wanted = is_wanted, .block = take_block,
 };
 
 static gpointer read_side(gpointer data)

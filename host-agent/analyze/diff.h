@@ -160,7 +160,10 @@ int diff_run(struct diff *d, const struct diff_options *options,
              unsigned *side);
 void diff_clear(struct diff *d);
 
-/* Is a task one of the processes that the options choose? */
+/*
+ * Is a task one of the processes that the options choose?  Tasks of the kernel
+ * have nothing in user mode.
+ */
 bool diff_chooses(const struct diff_options *options,
                   const struct diff_task *task);
 

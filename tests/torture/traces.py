@@ -381,3 +381,4 @@ class Part(campaign.Part):
             self.counts['merged'] += 1
             self.command('verify', '--json', self.other)
         self.command(*self.random.choice(READ), self.path, second)
+        self.command('diff', '--json', self.path, second)
