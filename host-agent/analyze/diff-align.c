@@ -23,8 +23,8 @@
 #define SAME_EDGES      32
 
 /*
- * What is so near the beginning of one side is searched in the other, by a table
- * with room for four times as much.
+ * What is so near the beginning of one side is searched in the other, by a
+ * table with room for four times as much.
  */
 #define NEAR            1024
 #define ROWS            (4 * NEAR)
@@ -56,7 +56,7 @@ static const struct {
 #define SEARCH_FREE     (1u << 25)
 #define SEARCH_EACH     8
 
-/* Loops with up to so many edges are cut down to so many turns. */
+/* Long loops with up to so many edges are cut down to so many turns. */
 #define LONGEST_PERIOD  8
 #define REPEATS         3
 
@@ -78,7 +78,7 @@ struct frames {
 
 /* An edge of the function that differs, or of one of its callers */
 struct outline {
-    uint64_t what;              /* the edge, and how many frames have returned */
+    uint64_t what;              /* the edge, and the frames that are gone */
     uint64_t at;
 };
 
@@ -246,9 +246,9 @@ static void add_outline(GArray *outline, uint64_t what, uint64_t at)
     unsigned n = outline->len;
 
     g_array_append_val(outline, o);
-    for (unsigned period = 1; n && period <= LONGEST_PERIOD; period++) {
-        if (n >= period &&
-            g_array_index(outline, struct outline, n - period).what == what &&
+    for (unsigned period = 1; n > SHORT && period <= LONGEST_PERIOD;
+         period++) {
+        if (g_array_index(outline, struct outline, n - period).what == what &&
             repeats(outline, period)) {
             g_array_remove_range(outline, n - REPEATS * period, period);
             return;
@@ -637,7 +637,8 @@ void diff_align_init(struct diff_align *a, const struct diff_edges *edges,
                      void *opaque)
 {
     *a = (struct diff_align) {
-        .edges = edges, .scratch = scratch, .differs = differs, .opaque = opaque,
+        .edges = edges, .scratch = scratch, .differs = differs,
+        .opaque = opaque,
         .stack = g_array_new(FALSE, FALSE, sizeof(uint32_t)),
     };
     diff_sequence_init(&a->sequence[0]);

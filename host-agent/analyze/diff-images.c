@@ -40,8 +40,8 @@ struct diff_images *diff_images_new(void)
 {
     struct diff_images *d = g_new0(struct diff_images, 1);
 
-    d->spaces = g_hash_table_new_full(btrail_pair_hash, btrail_pair_equal, g_free,
-                                      (GDestroyNotify)g_array_unref);
+    d->spaces = g_hash_table_new_full(btrail_pair_hash, btrail_pair_equal,
+                                      g_free, (GDestroyNotify)g_array_unref);
     return d;
 }
 

@@ -12,9 +12,6 @@
 /* More names than programs have in a row */
 #define MAX_NAMES   16
 
-/* The first task of Linux on the first CPU, and init before it is one */
-#define BOOT_NAME   "swapper/0"
-
 /*
  * Two numbers: of a thread, and 0; or of the vCPU, and what an unnamed task is
  * known by.  Several tasks of the kernel can be meant by the latter, but at one
@@ -74,6 +71,25 @@ static struct diff_task *get_task(struct diff_tasks *t, unsigned vcpu,
     return d;
 }
 
+/*
+ * The last name of a task.  Events name it when the kernel switches to it,
+ * which may never happen after an exec; then snapshots know better.
+ */
+static const char *last_name(const struct process *p)
+{
+    const struct process *owner = p->owner;
+
+    return !p->kernel && p->tid == p->pid && owner && owner->known &&
+           owner->pid == p->pid ? owner->comm : p->comm;
+}
+
+static void add_name(struct diff_task *d, const char *name)
+{
+    if (!had_name(d, name) && d->names->len < MAX_NAMES) {
+        g_ptr_array_add(d->names, (gpointer)name);
+    }
+}
+
 static void add_part(struct diff_tasks *t, unsigned vcpu,
                      const struct btrail_batch *part, const struct task *task)
 {
@@ -90,12 +106,11 @@ static void add_part(struct diff_tasks *t, unsigned vcpu,
         d->process = p;
         d->pid = p->pid;
         d->tid = task->tid >= 0 ? task->tid : p->tid;
-        d->comm = p->comm;
+        d->comm = last_name(p);
         d->known = p->known || task->tid >= 0;
         d->kernel = p->kernel;
-        if (!had_name(d, p->comm) && d->names->len < MAX_NAMES) {
-            g_ptr_array_add(d->names, (gpointer)p->comm);
-        }
+        add_name(d, p->comm);
+        add_name(d, d->comm);
     }
 }
 
@@ -128,14 +143,13 @@ static int read_stream(struct diff_tasks *t, const struct btrail_trace *trace,
     return ret == -BTRAIL_ERR_END ? 0 : ret;
 }
 
-static struct diff_task *find_boot(const struct diff_tasks *t, int64_t tid,
-                                   unsigned vcpu)
+/* A task by its number; of an idle task, that of the first vCPU */
+static struct diff_task *find_number(const struct diff_tasks *t, int64_t tid)
 {
     for (unsigned i = 0; i < t->all->len; i++) {
         struct diff_task *d = t->all->pdata[i];
 
-        if (d->tid == tid && d->vcpu == vcpu && d->known &&
-            had_name(d, BOOT_NAME)) {
+        if (d->tid == tid && (tid || !d->vcpu)) {
             return d;
         }
     }
@@ -163,13 +177,13 @@ static void join(struct diff_tasks *t, struct diff_task *unnamed,
 /*
  * Where a trace has the boot of a guest, its first part does not name tasks,
  * because the kernel was not found yet, and at what moment it is found depends
- * on chance.  Nearly all of that part is of the first idle task, and then of the
- * task that becomes init.
+ * on chance.  Nearly all of that part is of the first idle task, and then of
+ * the task that becomes init.
  */
 static void join_boot(struct diff_tasks *t)
 {
-    struct diff_task *init = find_boot(t, 1, 0);
-    struct diff_task *idle = init ? find_boot(t, 0, 0) : NULL;
+    struct diff_task *init = find_number(t, 1);
+    struct diff_task *idle = find_number(t, 0);
 
     for (unsigned i = t->all->len; i-- > 0;) {
         struct diff_task *d = t->all->pdata[i];
@@ -177,9 +191,10 @@ static void join_boot(struct diff_tasks *t)
         if (d->tid >= 0 || d->pid > 0 || !d->kernel || d->vcpu) {
             continue;
         }
-        if (init && !strcmp(d->comm, NAME_TASK)) {
+        if (init && d->time < init->time && !strcmp(d->comm, NAME_TASK)) {
             join(t, d, init);
-        } else if (idle && !strcmp(d->comm, NAME_IDLE)) {
+        } else if (idle && d->time < idle->time &&
+                   !strcmp(d->comm, NAME_IDLE)) {
             join(t, d, idle);
         }
     }
@@ -287,8 +302,8 @@ static GPtrArray *left_of(const struct diff_tasks *t)
 }
 
 /*
- * The most pairs of tasks that are compared for one rule.  A guest can have made
- * more tasks than that; those that come last are then only in one trace.
+ * The most pairs of tasks that are compared for one rule.  A guest can have
+ * made more tasks than that; those that come last are then only in one trace.
  */
 #define MAX_PAIRS   (1u << 26)
 

@@ -12,8 +12,8 @@
 #include "util/hash.h"
 
 /*
- * How many edges of a trace may wait to be compared before the thread that reads
- * it waits, too, unless the other trace has nothing to compare them with
+ * How many edges of a trace may wait to be compared before the thread that
+ * reads it waits, too, unless the other trace has nothing to compare them with
  */
 #define MAX_WAITING     (1u << 24)
 

@@ -80,10 +80,10 @@ struct diff_group {
  * @differences: how many, with those in no group
  * @gaps:        places with missing records
  * @groups:      of struct diff_group *, by their first difference
- * @shorter:     the side whose trace ends first, of a task that goes on, so that
- *               the rest of the other side is not compared; or -1
- * @lost:        edges of each side were not compared, because no place was found
- *               from which on both do the same
+ * @shorter:     the side whose trace ends first, of a task that goes on, so
+ *               that the rest of the other side is not compared; or -1
+ * @lost:        edges of each side were not compared, because no place was
+ *               found from which on both do the same
  */
 struct diff_pair {
     struct diff_task *task[DIFF_SIDES];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Tests of analyze/diff.h: a small machine runs the same threads twice, at other
- * addresses, on other vCPUs, in another order and with interrupts elsewhere; it
- * keeps what each thread did itself
+ * Tests of analyze/diff.h: a small machine runs the same threads twice, at
+ * other addresses, on other vCPUs, in another order and with interrupts
+ * elsewhere; it keeps what each thread did itself
  */
 #include <glib.h>
 #include <string.h>
@@ -182,8 +182,8 @@ static void turn(struct machine *m, unsigned vcpu, unsigned k)
 
     add_event(m, vcpu, BTRAIL_EVENT_TIME, 0, m->time, 0, BTRAIL_NO_ICOUNT);
     add_event(m, vcpu, BTRAIL_EVENT_CR3, 0, (k + 1) << 12, 0, 0);
-    add_event(m, vcpu, BTRAIL_EVENT_TASK, 0, (uint64_t)(k + 10) << 32 | (k + 10),
-              'a' + k, 0);
+    add_event(m, vcpu, BTRAIL_EVENT_TASK, 0,
+              (uint64_t)(k + 10) << 32 | (k + 10), 'a' + k, 0);
     if (m->lose == (int)k && m->done[k] > t->edges->len / 2) {
         m->done[k] += 50;
         m->lose = -1;
