@@ -82,8 +82,9 @@ static void test_random(void)
     diff_sequence_init(&s);
     check(&s, 0, 0);
     while (end < EDGES) {
-        unsigned n = MIN(g_test_rand_int_range(1, MOST + 1), EDGES - (int)end);
+        unsigned n = g_test_rand_int_range(1, MOST + 1);
 
+        n = MIN(n, EDGES - end);
         diff_sequence_add(&s, make_block(end, n));
         end += n;
         g_assert_cmpuint(s.end, ==, end);
