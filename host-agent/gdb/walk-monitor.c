@@ -149,19 +149,20 @@ static GArray *addresses_of(const struct asked *a, const char *name,
 {
     g_autoptr(GArray) addresses = g_array_new(FALSE, FALSE, sizeof(uint64_t));
     struct walker *walker = walk_walker(a->w, a->thread);
-    GHashTable *kernel = visits_kernel_function(a->w->trace, name, error);
+    g_autoptr(GError) local = NULL;
+    struct sought *kernel = sought_function(a->w->trace, a->w->symbols, NULL,
+                                            name, &local);
     struct search s = { name, addresses };
-    GHashTableIter iter;
-    gpointer key;
 
-    if (!kernel) {
+    if (kernel) {
+        g_array_append_vals(addresses, kernel->addresses->data,
+                            kernel->addresses->len);
+        sought_free(kernel);
+    } else if (!g_error_matches(local, BTRAIL_AGENT_ERROR,
+                                BTRAIL_AGENT_ERROR_NAMES)) {
+        g_propagate_error(error, g_steal_pointer(&local));
         return NULL;
     }
-    g_hash_table_iter_init(&iter, kernel);
-    while (g_hash_table_iter_next(&iter, &key, NULL)) {
-        g_array_append_vals(addresses, key, 1);
-    }
-    g_hash_table_unref(kernel);
     if (!addresses->len && walker_spot(walker)) {
         symbolizer_files(a->w->symbols, walker_process(walker),
                          walker_pc(walker), find_in_file, &s);
@@ -176,43 +177,52 @@ static GArray *addresses_of(const struct asked *a, const char *name,
     return g_steal_pointer(&addresses);
 }
 
+/* The visit next to here.  False if there is none, or with an error. */
+static bool find_visit(const struct asked *a, struct visits *v, bool forward,
+                       struct visit *visit, bool *on, GError **error)
+{
+    const struct moment here = walk_moment(a->w->current->walker);
+    int order = 0;
+
+    visits_limit(v, here.vcpu, forward ? here.index + 1 : 0,
+                 forward ? UINT64_MAX : here.index);
+    while ((forward ? order <= 0 : order >= 0) &&
+           (*on = a->go_on(a->opaque)) &&
+           (forward ? visits_next(v, visit, error) :
+                      visits_previous(v, visit, error))) {
+        order = moment_compare(&visit->at, &here);
+    }
+    return forward ? order > 0 : order < 0;
+}
+
 /* To the visit of a process next to here */
 static bool go_to_visit(const struct asked *a, const char *process,
                         const char *function, bool forward, GError **error)
 {
-    struct visits *v = visits_new(a->w->trace, a->w->symbols, process,
-                                  function, error);
-    const struct moment here = walk_moment(a->w->current->walker);
-    struct moment visit, found;
+    struct sought *sought = sought_function(a->w->trace, a->w->symbols,
+                                            process, function, error);
+    struct visits *v = sought ? visits_new(a->w->trace, a->w->symbols, sought,
+                                           error) : NULL;
     g_autoptr(GError) local = NULL;
-    bool any = false, on = true;
+    bool on = true, found;
+    struct visit visit;
 
+    found = v && find_visit(a, v, forward, &visit, &on, &local);
+    visits_free(v);
+    sought_free(sought);
     if (!v) {
         return false;
     }
-    while (on && (on = a->go_on(a->opaque)) &&
-           visits_next(v, &visit, &local)) {
-        int order = moment_compare(&visit, &here);
-
-        if (forward ? order > 0 : order < 0) {
-            found = visit;
-            any = true;
-        }
-        if (order > 0 || (order == 0 && !forward)) {
-            break;
-        }
-    }
-    visits_free(v);
     if (local) {
         g_propagate_error(error, g_steal_pointer(&local));
         return false;
     }
-    if (!on || !any) {
+    if (!on || !found) {
         return on ? refuse(error, "%s:%s does not run %s this", process,
                            function, forward ? "after" : "before") :
                     refuse(error, "interrupted");
     }
-    walk_go(a->w, &found);
+    walk_go(a->w, &visit.at);
     return true;
 }
 
