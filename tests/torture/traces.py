@@ -193,7 +193,7 @@ class Part(campaign.Part):
 
         try:
             for one in printed.splitlines() \
-                    if words[0] in ('calls', 'script') else [printed]:
+                    if words[0] in ('calls', 'find', 'script') else [printed]:
                 json.loads(one, parse_constant=constant)
         except ValueError as e:
             raise campaign.Failure(f'{words}: no JSON: {e}') from None
