@@ -63,7 +63,8 @@ static const struct process *process_of(const struct find_printer *p,
     return task.process;
 }
 
-/* The moment of the clock that a time is written as in a place; "-" if unknown */
+/* The moment of the clock that a time is written as in a place; "-" if
+ * unknown */
 static const char *format_time(const struct find_printer *p,
                                const struct moment *at,
                                char buf[CLI_TIME_SIZE])
@@ -128,7 +129,8 @@ static void put_what(const struct find_printer *p,
     }
 }
 
-/* The address that a call stack has for a function: in it, where it has got to */
+/* The address that a call stack has for a function: in it, where it has got
+ * to */
 static uint64_t address_of(const struct find_moment *found,
                            const struct stack_call *call)
 {

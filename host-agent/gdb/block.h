@@ -57,9 +57,9 @@ bool block_near_call(struct symbolizer *s, const struct lane_record *r);
 bool block_iret(struct symbolizer *s, const struct lane_record *r);
 
 /*
- * Does @ret end a retpoline, of which @call is the call?  It calls a place close
- * behind, replaces the return address by the address of a function, and returns
- * there: together they are a jump.
+ * Does @ret end a retpoline, of which @call is the call?  It calls a place
+ * close behind, replaces the return address by the address of a function, and
+ * returns there: together they are a jump.
  */
 bool block_retpoline(struct symbolizer *s, const struct lane_record *call,
                      const struct lane_record *ret);

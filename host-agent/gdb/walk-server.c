@@ -195,7 +195,8 @@ static bool make_window(struct peer *p)
     }
     walk_window_free(t->window);
     t->sent = false;
-    t->window = walk_window_new(p->walk->symbols, walker_lane(w), spot, WINDOW, 0);
+    t->window = walk_window_new(p->walk->symbols, walker_lane(w), spot, WINDOW,
+                                0);
     return t->window;
 }
 

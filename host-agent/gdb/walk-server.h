@@ -23,8 +23,8 @@
  *                                many records at most; 0: by any number that
  *                                takes seconds
  *   to                           ends the way.  Answers the number in the
- *                                window, or 0 if it is not there: then it stands
- *                                there
+ *                                window, or 0 if it is not there: then it
+ *                                stands there
  *
  * The answer is E01 if there is nothing there.
  */

@@ -332,9 +332,10 @@ static bool fill(struct walk_window *w, const GArray *records, size_t here,
     return end_here(w);
 }
 
-struct walk_window *walk_window_new(struct symbolizer *symbols, struct lane *lane,
-                          const struct walker_spot *spot, size_t before,
-                          size_t after)
+struct walk_window *walk_window_new(struct symbolizer *symbols,
+                                    struct lane *lane,
+                                    const struct walker_spot *spot,
+                                    size_t before, size_t after)
 {
     struct walk_window *w = new_window(symbols);
     ssize_t here;
@@ -383,7 +384,8 @@ bool walk_window_has(const struct walk_window *w,
            !lane_before(&w->end.at, &spot->at);
 }
 
-unsigned walk_window_number(const struct walk_window *w, const struct walker_spot *spot)
+unsigned walk_window_number(const struct walk_window *w,
+                            const struct walker_spot *spot)
 {
     unsigned low = 0, high = w->pieces->len;
 
@@ -414,7 +416,7 @@ unsigned walk_window_number(const struct walk_window *w, const struct walker_spo
 }
 
 bool walk_window_spot(const struct walk_window *w, unsigned number,
-                 struct walker_spot *spot)
+                      struct walker_spot *spot)
 {
     unsigned low = 0, high = w->pieces->len;
 
@@ -437,8 +439,8 @@ bool walk_window_spot(const struct walk_window *w, unsigned number,
     return true;
 }
 
-size_t walk_window_read(const struct walk_window *w, uint64_t address, void *buf,
-                   size_t n)
+size_t walk_window_read(const struct walk_window *w, uint64_t address,
+                        void *buf, size_t n)
 {
     uint8_t *bytes = buf;
     size_t i;

@@ -21,14 +21,15 @@ struct walk_window;
 /**
  * walk_window_new
  * @spot:   an instruction that it has
- * @before, @after: the most records before it, and behind it.  With an @after of
- *          0, @spot is the last instruction
+ * @before, @after: the most records before it, and behind it.  With an @after
+ *          of 0, @spot is the last instruction
  *
  * Returns NULL if the trace is damaged there.
  */
-struct walk_window *walk_window_new(struct symbolizer *symbols, struct lane *lane,
-                          const struct walker_spot *spot, size_t before,
-                          size_t after);
+struct walk_window *walk_window_new(struct symbolizer *symbols,
+                                    struct lane *lane,
+                                    const struct walker_spot *spot,
+                                    size_t before, size_t after);
 void walk_window_free(struct walk_window *w);
 
 /* Its first instruction, and the last one, which has not run in it: to gdb, the
@@ -41,18 +42,19 @@ GString *walk_window_xml(const struct walk_window *w);
 
 /* gdb numbers the instructions of a window from 1.  The number of an
  * instruction, or of the last one before it if it was left out */
-unsigned walk_window_number(const struct walk_window *w, const struct walker_spot *spot);
+unsigned walk_window_number(const struct walk_window *w,
+                            const struct walker_spot *spot);
 
 /* The instruction with a number; false if there is none. */
 bool walk_window_spot(const struct walk_window *w, unsigned number,
-                 struct walker_spot *spot);
+                      struct walker_spot *spot);
 
 /* Is an instruction between its first and its last one? */
 bool walk_window_has(const struct walk_window *w,
                      const struct walker_spot *spot);
 
 /* Reads code that ran in it; returns how many bytes of it are known. */
-size_t walk_window_read(const struct walk_window *w, uint64_t address, void *buf,
-                   size_t n);
+size_t walk_window_read(const struct walk_window *w, uint64_t address,
+                        void *buf, size_t n);
 
 #endif /* BTRAIL_GDB_WALK_WINDOW_H */

@@ -256,8 +256,8 @@ enum walker_answer walk_search(struct walk *w, struct walk_thread *only,
                                void *opaque)
 {
     const struct walker_spot *here = walker_spot(w->current->walker);
-    const struct walker_spot begin = here ? *here :
-                                            (struct walker_spot) { { 0, 0 }, 0 };
+    const struct walker_spot none = { { 0, 0 }, 0 };
+    const struct walker_spot begin = here ? *here : none;
     struct walk_thread *from = w->current, *best = NULL;
     enum walker_answer answer, result = WALKER_END;
     struct moment nearest;

@@ -8,8 +8,8 @@ walk-server.h has the requests.
 
 import gdb
 
-# Records of a window before and behind where gdb stands, which it reads in 20 ms;
-# and behind it for commands that go forwards
+# Records of a window before and behind where gdb stands, which it reads in
+# 20 ms; and behind it for commands that go forwards
 BEFORE, AFTER, AHEAD = 768, 256, 8192
 # How far back a step searches for who has called a function without lines
 NEAR = 1 << 17

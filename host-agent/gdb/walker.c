@@ -11,8 +11,8 @@
 #include "util/hash.h"
 #include "util/sort.h"
 
-/* Records that are kept around the one where it stands; and before it, the most,
- * when it goes far back */
+/* Records that are kept around the one where it stands; and before it, the
+ * most, when it goes far back */
 #define AROUND      4096
 #define FAR_BACK    (AROUND << 6)
 
@@ -130,7 +130,8 @@ static unsigned size_of(struct walker *w)
 
 uint64_t walker_pc(struct walker *w)
 {
-    return w->spot.number >= size_of(w) ? 0 : block_address(block_of(w), w->spot.number);
+    return w->spot.number >= size_of(w) ? 0 :
+           block_address(block_of(w), w->spot.number);
 }
 
 struct symbolizer_where walker_where(const struct walker *w)

@@ -29,8 +29,8 @@ struct lane *walker_lane(const struct walker *w);
 
 /*
  * Goes to an instruction, or the first one after it that is known, or else the
- * last one before.  False if the lane has none, as that of a damaged trace; then
- * it stands nowhere.
+ * last one before.  False if the lane has none, as that of a damaged trace;
+ * then it stands nowhere.
  */
 bool walker_go(struct walker *w, const struct walker_spot *spot);
 

@@ -96,9 +96,9 @@ void places_files(struct places *p, const struct process *process,
                   uint64_t address, places_file_fn *fn, void *opaque);
 
 /*
- * Add the addresses (uint64_t) at which functions of a name begin: of the kernel,
- * by its ELF file and by what is in all address spaces; and of files that a
- * version of a process has mapped.
+ * Add the addresses (uint64_t) at which functions of a name begin: of the
+ * kernel, by its ELF file and by what is in all address spaces; and of files
+ * that a version of a process has mapped.
  */
 void places_starts(struct places *p, const char *name, GArray *addresses);
 void places_starts_in(struct places *p, const struct btrail_process *version,

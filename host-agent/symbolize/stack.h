@@ -5,8 +5,8 @@
  * The bytes of the instruction at the `from` of a record say if it is a call,
  * a return or an interrupt.  There is one stack for each thread of control.  A
  * stack has the frames of user mode, the entry into the kernel and the frames
- * of the kernel.  If the trace does not name the thread that a vCPU runs, return
- * addresses show which one continues after a switch.
+ * of the kernel.  If the trace does not name the thread that a vCPU runs,
+ * return addresses show which one continues after a switch.
  *
  * Edges are classified before (stack-edge.h), and the symbolizer is not used
  * here: another thread may use it.
@@ -104,8 +104,8 @@ struct stack_call {
 };
 
 /*
- * The functions that a vCPU is in, at most @most of them, the one that was called
- * last first.  Returns how many it is in.
+ * The functions that a vCPU is in, at most @most of them, the one that was
+ * called last first.  Returns how many it is in.
  */
 unsigned stacks_calls(const struct stacks *st, unsigned vcpu,
                       struct stack_call *calls, unsigned most);

@@ -63,8 +63,8 @@ static bool is_bottom(const struct function *f)
     return f->known && g_strv_contains(names, f->name);
 }
 
-/* Is it known how the kernel was entered?  More records would only show what the
- * program was in. */
+/* Is it known how the kernel was entered?  More records would only show what
+ * the program was in. */
 static bool has_entry(const struct backtrace *found)
 {
     for (unsigned i = 0; i < found->calls->len; i++) {

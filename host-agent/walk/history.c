@@ -219,8 +219,8 @@ static void look(struct search *s, const struct btrail_record *r,
     }
 }
 
-/* Searches the blocks that begin and end with two of the records [@begin, @end).
- * False if some are missing. */
+/* Searches the blocks that begin and end with two of the records [@begin,
+ * @end). False if some are missing. */
 static bool search_within(struct lane *l, struct search *s, uint64_t begin,
                           uint64_t end)
 {

@@ -227,7 +227,8 @@ static int go_to(struct inside *s, uint64_t index)
 {
     int ret = 0;
 
-    if (!s->rest.count || index < s->rest.index || index - s->rest.index > FAR) {
+    if (!s->rest.count || index < s->rest.index ||
+        index - s->rest.index > FAR) {
         s->rest.count = s->rest.index = 0;
         ret = btrail_cursor_seek(s->cursor, index);
     }
@@ -259,8 +260,8 @@ static void follow_batch(struct inside *s)
     }
 }
 
-/* Follows a call, whose first record goes to the function, to its end, or to the
- * end of the trace. */
+/* Follows a call, whose first record goes to the function, to its end, or to
+ * the end of the trace. */
 static bool follow_call(struct inside *s, const struct visit *visit,
                         GError **error)
 {

@@ -14,14 +14,14 @@
 
 struct order;
 
-/* @trace outlives the result.  @tick: of the session, in nanoseconds; 0 if it is
- * not known */
+/* @trace outlives the result.  @tick: of the session, in nanoseconds; 0 if it
+ * is not known */
 struct order *order_new(const struct btrail_trace *trace, uint64_t tick);
 void order_free(struct order *o);
 
 /*
- * A number that is higher for later moments: instructions or nanoseconds.  Those
- * of each vCPU come in the order of their indices; others take long.
+ * A number that is higher for later moments: instructions or nanoseconds. 
+ * Those of each vCPU come in the order of their indices; others take long.
  */
 uint64_t order_key(struct order *o, const struct moment *at);
 

@@ -27,8 +27,8 @@ struct piece {
  * @addresses: of uint64_t, in order; NULL: any record can be it
  * @blocks:    blocks that have them are sought.  The last record of a stream
  *             begins one that nothing is known of
- * @others:    of struct piece, in order, apart from each other: they can have it
- *             whatever the footprints say; or NULL
+ * @others:    of struct piece, in order, apart from each other: they can have
+ *             it whatever the footprints say; or NULL
  */
 struct pieces {
     const struct btrail_trace *trace;

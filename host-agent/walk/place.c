@@ -184,8 +184,8 @@ static uint64_t start_of(const struct btrail_trace *trace)
 }
 
 /*
- * When a TIME event was: with counts, the guest's time since power-on; otherwise
- * the host's since the session's start
+ * When a TIME event was: with counts, the guest's time since power-on;
+ * otherwise the host's since the session's start
  */
 static uint64_t time_of(const struct btrail_time *time, uint64_t hz,
                         uint64_t start)

@@ -71,8 +71,8 @@ bool walk_place_split(const char *text, char **process, char **function);
  * walk_place_find - the moment of a place
  * @symbols: of the trace, for functions of programs; NULL for none
  *
- * Errors: COMMAND: the trace has no such place; NAMES: the guest's kernel has no
- * such function, or the trace has no names.
+ * Errors: COMMAND: the trace has no such place; NAMES: the guest's kernel has
+ * no such function, or the trace has no names.
  */
 bool walk_place_find(const struct walk_place *place,
                      const struct btrail_trace *trace,

@@ -18,8 +18,8 @@
  * @process:   name of the process that runs them; NULL if any may
  * @function:  if @process is not NULL: an address of user mode counts only if
  *             it is where this function begins in the process
- * @others:    by vCPU, of struct piece: here a process runs that no snapshot has
- *             found, and the function can be at any address; or NULL
+ * @others:    by vCPU, of struct piece: here a process runs that no snapshot
+ *             has found, and the function can be at any address; or NULL
  */
 struct sought {
     GArray *addresses;
@@ -31,7 +31,8 @@ struct sought {
 
 /**
  * sought_function - where a function begins
- * @symbols: of @trace, for functions of user programs and other kernels; or NULL
+ * @symbols: of @trace, for functions of user programs and other kernels; or
+ *           NULL
  * @process: NULL for one of the kernel
  *
  * Errors: NAMES: the kernel has no such function.

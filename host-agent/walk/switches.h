@@ -12,7 +12,8 @@
 
 /**
  * struct task_switch
- * @at:   the moment: behind the last record of @from; its task runs from here on
+ * @at:   the moment: behind the last record of @from; from here on its task
+ *        runs
  * @from: not known for the first one of a vCPU, and behind missing records
  */
 struct task_switch {
@@ -33,8 +34,8 @@ struct switches *switches_new(const struct btrail_trace *trace,
                               const char *process, GError **error);
 void switches_free(struct switches *s);
 
-/* Of a vCPU, only moments behind records [@begin, @end) count.  Before the first
- * one is read. */
+/* Of a vCPU, only moments behind records [@begin, @end) count.  Before the
+ * first one is read. */
 void switches_limit(struct switches *s, unsigned vcpu, uint64_t begin,
                     uint64_t end);
 

@@ -16,8 +16,8 @@
  * @name:       a vector (14, 0xec), a name of the SDM ("#PF"), of Linux
  *              ("page_fault", "apic_timer_interrupt") or of the function; NULL
  *              for all
- * @addresses:  gets them, of uint64_t; none if the kernel has none of this name,
- *              or the trace no names
+ * @addresses:  gets them, of uint64_t; none if the kernel has none of this
+ *              name, or the trace no names
  *
  * A session that leaves out the kernel has pseudo-addresses in their place,
  * which are added, too.

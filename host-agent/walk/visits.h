@@ -45,7 +45,8 @@ struct visits *visits_new(const struct btrail_trace *trace,
                           const struct sought *sought, GError **error);
 void visits_free(struct visits *v);
 
-/* Of a vCPU, only records [@begin, @end) count.  Before the first one is read. */
+/* Of a vCPU, only records [@begin, @end) count.  Before the first one is
+ * read. */
 void visits_limit(struct visits *v, unsigned vcpu, uint64_t begin,
                   uint64_t end);
 

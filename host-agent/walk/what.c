@@ -153,8 +153,8 @@ static bool add_event(const struct walk_what *what,
         return true;
     }
     hint = btrail_closest_hint(&closest);
-    return fail_names(error, "the guest's kernel has no %s '%s'%s, or the trace "
-                      "has no names",
+    return fail_names(error, "the guest's kernel has no %s '%s'%s, or the "
+                      "trace has no names",
                       what->kind == WALK_WHAT_SYSCALL ? "system call" :
                       exception ? "exception" : "interrupt", what->name, hint);
 }

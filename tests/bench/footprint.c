@@ -5,8 +5,8 @@
  * usage: footprint-bench RAW ROUNDS
  *
  * Encodes and packs all streams of a raw trace (raw.h), with and without
- * footprints in turn, and prints a JSON object: records, CPU seconds, the best of
- * the rounds, and bytes.
+ * footprints in turn, and prints a JSON object: records, CPU seconds, the best
+ * of the rounds, and bytes.
  */
 
 #include <inttypes.h>
@@ -114,7 +114,8 @@ int main(int argc, char **argv)
     for (unsigned i = 0; i < streams->len; i++) {
         records += g_array_index(streams, struct raw_stream, i).n_records;
     }
-    printf("{\"records\": %" PRIu64 ", \"with\": {\"cpu_s\": %.6f, \"bytes\": %" PRIu64 "}, "
+    printf("{\"records\": %" PRIu64 ", "
+           "\"with\": {\"cpu_s\": %.6f, \"bytes\": %" PRIu64 "}, "
            "\"without\": {\"cpu_s\": %.6f, \"bytes\": %" PRIu64 "}}\n",
            records, with.best_s, with.bytes, without.best_s, without.bytes);
     return 0;

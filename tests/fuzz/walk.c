@@ -3,8 +3,8 @@
  * Fuzz target: a gdb that walks a trace
  *
  * The input is packets of a gdb, one in each line, and behind an empty line the
- * trace: both are hostile.  Whatever they are, each packet has an answer, or the
- * gdb is hung up on.
+ * trace: both are hostile.  Whatever they are, each packet has an answer, or
+ * the gdb is hung up on.
  */
 
 #include <poll.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Where the kernel switches to another task, in a trace of two vCPUs that is made
- * here
+ * Where the kernel switches to another task, in a trace of two vCPUs that is
+ * made here
  */
 
 #include <string.h>

@@ -250,7 +250,8 @@ static void test_found(gconstpointer data)
     sample_remove(g_steal_pointer(&path));
 }
 
-/* The last record of a stream: where it goes is known, what runs there is not */
+/* The last record of a stream: where it goes is known, what runs there is
+ * not */
 static void test_last(void)
 {
     g_autofree char *path = write_trace();

@@ -30,8 +30,8 @@
 
 /**
  * struct btrail_footprint - that of a chunk that is being written
- * @pieces: of uint64_t, first line << 6 | lines behind it, in any order, perhaps
- *          twice
+ * @pieces: of uint64_t, first line << 6 | lines behind it, in any order,
+ *          perhaps twice
  * @any:    there are too many: the chunk may have run anything
  * @gap:    records are missing in the chunk
  */
@@ -61,8 +61,8 @@ enum btrail_ran {
     BTRAIL_RAN_UNKNOWN, /* anything: records are missing, or lines */
 };
 
-/* Reads a section.  One that is damaged does not say anything.  The addresses are
- * in order. */
+/* Reads a section.  One that is damaged does not say anything.  The addresses
+ * are in order. */
 enum btrail_ran btrail_footprint_ran(const uint8_t *section, size_t len,
                                      const uint64_t *addresses, size_t n);
 

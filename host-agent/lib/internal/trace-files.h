@@ -31,17 +31,17 @@ const struct btrail_file *btrail_trace_file(const struct btrail_trace *trace,
 
 /*
  * The last piece of a stream before record @before that may have run one of @n
- * addresses, which are in order (NULL: any): records [*@begin, *@end) of a chunk, or a hole.
- * False if there is none, or no such stream.  What runs is a block that ends with
- * a record, so the one of the first record of the piece begins with the record
- * before it.
+ * addresses, which are in order (NULL: any): records [*@begin, *@end) of a
+ * chunk, or a hole. False if there is none, or no such stream.  What runs is a
+ * block that ends with a record, so the one of the first record of the piece
+ * begins with the record before it.
  */
 bool btrail_trace_last_ran(const struct btrail_trace *trace, unsigned vcpu,
                            const uint64_t *addresses, size_t n, uint64_t before,
                            uint64_t *begin, uint64_t *end);
 
-/* The same of the first piece from record @from on.  Behind the last chunk there
- * is none. */
+/* The same of the first piece from record @from on.  Behind the last chunk
+ * there is none. */
 bool btrail_trace_next_ran(const struct btrail_trace *trace, unsigned vcpu,
                            const uint64_t *addresses, size_t n, uint64_t from,
                            uint64_t *begin, uint64_t *end);
@@ -76,8 +76,8 @@ void btrail_cursor_take_chunk(struct btrail_cursor *c, unsigned i,
                               bool check_only);
 
 /*
- * Right after btrail_cursor_take_chunk(), does most of the work that reading the
- * chunk takes: so another thread can read it in less time.
+ * Right after btrail_cursor_take_chunk(), does most of the work that reading
+ * the chunk takes: so another thread can read it in less time.
  */
 void btrail_cursor_decode_ahead(struct btrail_cursor *c);
 
