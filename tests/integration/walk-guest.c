@@ -76,6 +76,8 @@ int main(void)
     mount("dev", "/dev", "devtmpfs", 0, NULL);
     mmap(CODE, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
          MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    /* The agent has to find the kernel first, to have tasks named. */
+    sleep(3);
     known();
     printf("BT: %s sum=%d\n", greeting, sum);
     fflush(stdout);
