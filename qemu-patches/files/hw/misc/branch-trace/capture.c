@@ -43,6 +43,7 @@ struct BranchTraceCapture {
     BranchTraceCode *code;      /* NULL if code is not reported */
     BranchTraceControl *control;
     BranchTraceData *agent;     /* NULL while there is none */
+    bool local;                 /* there is never one */
     BranchTraceState state;
     bool ending;
     int64_t progress_ms;        /* when the agent last drained something */
@@ -87,6 +88,11 @@ BranchTraceCapture *branch_trace_capture_active(void)
 const char *branch_trace_capture_name(const BranchTraceCapture *capture)
 {
     return capture->name;
+}
+
+bool branch_trace_capture_is_local(const BranchTraceCapture *capture)
+{
+    return capture->local;
 }
 
 static void set_state(BranchTraceCapture *capture, BranchTraceState state,
@@ -158,12 +164,21 @@ static BranchTraceStream *find_stream(const BranchTraceCapture *capture,
     BranchTraceStream *s;
     unsigned i;
 
+    if (!capture) {
+        return NULL;
+    }
     FOREACH_STREAM(capture, i, s) {
         if (s->cpu_index == cpu->cpu_index) {
             return s;
         }
     }
     return NULL;
+}
+
+BranchTraceStream *branch_trace_capture_stream(BranchTraceCapture *capture,
+                                               CPUState *cpu)
+{
+    return find_stream(capture, cpu);
 }
 
 /* The stream may be gone by the time its vCPU executes its work. */
@@ -408,7 +423,7 @@ static void do_tasks_off(CPUState *cpu, run_on_cpu_data data)
     if (s) {
         branch_trace_stream_set_tasks(s, NULL);
     }
-    if (latest->tasks_change) {
+    if (latest && latest->tasks_change) {
         replace_tasks(latest);
     }
 }
@@ -699,6 +714,7 @@ branch_trace_capture_new(const BranchTraceCaptureOptions *options,
     capture->name = g_strdup(options->name);
     capture->overflow = options->overflow;
     capture->agent_timeout = options->agent_timeout;
+    capture->local = options->local;
     capture->selection = selection;
     capture->control = control;
     capture->housekeeping = timer_new_ms(QEMU_CLOCK_REALTIME, housekeeping,
@@ -774,7 +790,9 @@ bool branch_trace_capture_start(BranchTraceCapture *capture, Error **errp)
     branch_trace_capture_free(latest);
     latest = capture;
     capture->progress_ms = qemu_clock_get_ms(QEMU_CLOCK_REALTIME);
-    capture->tasks = *branch_trace_data_tasks(capture->agent);
+    if (capture->agent) {
+        capture->tasks = *branch_trace_data_tasks(capture->agent);
+    }
 
     /* Not CPU_FOREACH(): the list can change while a vCPU is waited for. */
     for (i = 0; i < current_machine->smp.max_cpus; i++) {
@@ -786,10 +804,12 @@ bool branch_trace_capture_start(BranchTraceCapture *capture, Error **errp)
     }
     wait_for_work(capture);
     tick_start(capture);
-    housekeeping_later(capture);
     set_state(capture, BRANCH_TRACE_STATE_ACTIVE, BRANCH_TRACE_REASON_COMMAND);
-    set_owner(capture);
-    listen_to_agent(capture);
+    if (capture->agent) {
+        housekeeping_later(capture);
+        set_owner(capture);
+        listen_to_agent(capture);
+    }
     return true;
 }
 
@@ -820,6 +840,15 @@ void branch_trace_capture_end(BranchTraceCapture *capture,
     }
     /* The agent drains the rest from a mapping of its own. */
     set_state(capture, BRANCH_TRACE_STATE_INACTIVE, reason);
+}
+
+void branch_trace_capture_forget(void)
+{
+    BranchTraceCapture *capture = latest;
+
+    assert(!is_active(capture));
+    latest = NULL;
+    branch_trace_capture_free(capture);
 }
 
 void branch_trace_capture_attach(BranchTraceCapture *capture,
@@ -959,7 +988,8 @@ void branch_trace_capture_vm_state(BranchTraceCapture *capture, bool running)
     unsigned i;
 
     FOREACH_STREAM(capture, i, s) {
-        if (s->cpu) {
+        /* A debugger that steps would fill slabs with events and no records. */
+        if (s->cpu && !capture->local) {
             branch_trace_stream_vm_state(s, running);
         }
         if (!running) {

@@ -21,6 +21,8 @@ typedef struct BranchTraceCapture BranchTraceCapture;
  * @buffer_size:   bytes of buffer per vCPU
  * @agent_timeout: milliseconds, 0 for never
  * @code_pages:    of the ring of code of each vCPU, 0 for no code
+ * @local:         there is no agent: QEMU itself reads the records, of which
+ *                 the last ones are kept; @overflow is overwrite
  */
 typedef struct BranchTraceCaptureOptions {
     const char *name;
@@ -28,6 +30,7 @@ typedef struct BranchTraceCaptureOptions {
     uint64_t buffer_size;
     uint32_t agent_timeout;
     uint32_t code_pages;
+    bool local;
 } BranchTraceCaptureOptions;
 
 /*
@@ -42,6 +45,13 @@ BranchTraceCapture *branch_trace_capture_latest(void);
 BranchTraceCapture *branch_trace_capture_active(void);
 
 const char *branch_trace_capture_name(const BranchTraceCapture *capture);
+
+/* Is it one without an agent?  Nobody but its owner can change it. */
+bool branch_trace_capture_is_local(const BranchTraceCapture *capture);
+
+/* The stream of a vCPU, or NULL if it was never selected */
+BranchTraceStream *branch_trace_capture_stream(BranchTraceCapture *capture,
+                                               CPUState *cpu);
 
 /*
  * Makes a capture that reports to @control.  @selection is taken over in any
@@ -60,7 +70,10 @@ bool coroutine_fn branch_trace_capture_connect(BranchTraceCapture *capture,
                                                SocketAddress *agent,
                                                Error **errp);
 
-/* Starts a capture that is connected, and takes it over if that succeeds. */
+/*
+ * Starts a capture that is connected, or local, and takes it over if that
+ * succeeds.
+ */
 bool branch_trace_capture_start(BranchTraceCapture *capture, Error **errp);
 
 /* Connects the active capture to another agent. */
@@ -79,6 +92,9 @@ bool branch_trace_capture_change(BranchTraceCapture *capture,
 /* Ends the active capture; @end_reason is enum btrail_end_reason. */
 void branch_trace_capture_end(BranchTraceCapture *capture,
                               BranchTraceReason reason, uint16_t end_reason);
+
+/* Frees the latest capture, which has ended, with its buffer. */
+void branch_trace_capture_forget(void);
 
 /* What a query returns; @capture may be NULL. */
 BranchTraceInfo *branch_trace_capture_info(BranchTraceCapture *capture);

@@ -511,7 +511,7 @@ static QDict *guest_message(void)
         qdict_put_str(guest, "uuid", uuid);
     }
     qdict_put_int(guest, "vcpus", current_machine->smp.max_cpus);
-    if (capture) {
+    if (capture && !branch_trace_capture_is_local(capture)) {
         BranchTraceInfo *info = branch_trace_capture_info(capture);
         QObject *object;
         Visitor *v = qobject_output_visitor_new(&object);

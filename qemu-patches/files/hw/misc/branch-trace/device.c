@@ -16,6 +16,7 @@
 #include "qapi/error.h"
 #include "qapi/qapi-visit-sockets.h"
 #include "qapi/visitor.h"
+#include "qemu/cutils.h"
 #include "qemu/units.h"
 #include "system/reset.h"
 #include "system/runstate.h"
@@ -24,6 +25,7 @@
 #include "capture.h"
 #include "data-connection.h"
 #include "device.h"
+#include "gdb.h"
 
 #define DEFAULT_MAX_BUFFER_SIZE (64 * MiB)
 #define DEFAULT_CODE_PAGES      512
@@ -76,6 +78,42 @@ BranchTraceDevice *branch_trace_device_get_idle(Error **errp)
         return NULL;
     }
     return d && branch_trace_device_may_start(d, errp) ? d : NULL;
+}
+
+bool branch_trace_device_can_capture(const BranchTraceDevice *d,
+                                     const char *name, uint64_t buffer_size,
+                                     Error **errp)
+{
+    BranchTraceCapture *active = branch_trace_capture_active();
+
+    if (!producer) {
+        error_setg(errp, "this accelerator cannot trace branches: use "
+                   "'-accel tcg' or '-accel kvm'");
+        return false;
+    }
+    if (producer->supported && !producer->supported(errp)) {
+        return false;
+    }
+    if (active) {
+        error_setg(errp, "capture '%s' is active: stop it with "
+                   "branch-trace-stop first",
+                   branch_trace_capture_name(active));
+        return false;
+    }
+    if (!*name || strlen(name) >= BTRAIL_CAPTURE_NAME_MAX) {
+        error_setg(errp, "the name of a capture must have 1 to %d bytes",
+                   BTRAIL_CAPTURE_NAME_MAX - 1);
+        return false;
+    }
+    if (buffer_size < BRANCH_TRACE_MIN_BUFFER_SIZE ||
+        buffer_size > d->max_buffer_size) {
+        g_autofree char *most = size_to_str(d->max_buffer_size);
+
+        error_setg(errp, "buffer-size must be from 128 KiB to %s: that is "
+                   "max-buffer-size of the branch-trace device", most);
+        return false;
+    }
+    return true;
 }
 
 SocketAddress *branch_trace_device_agent(BranchTraceDevice *d,
@@ -278,6 +316,7 @@ static void branch_trace_realize(DeviceState *dev, Error **errp)
     qemu_register_guest_panicked_notifier(&d->panicked);
     /* It is on no bus that would reset it. */
     qemu_register_resettable(OBJECT(d));
+    branch_trace_gdb_init();
     d->cpu_listener.realize = cpu_realized;
     d->cpu_listener.unrealize = cpu_unrealized;
     device_listener_register(&d->cpu_listener);

@@ -53,6 +53,11 @@ BranchTraceDevice *branch_trace_device_get_idle(Error **errp);
 /* Fails if QEMU is about to exit. */
 bool branch_trace_device_may_start(BranchTraceDevice *d, Error **errp);
 
+/* Can a capture of this name and size, in bytes per vCPU, be started? */
+bool branch_trace_device_can_capture(const BranchTraceDevice *d,
+                                     const char *name, uint64_t buffer_size,
+                                     Error **errp);
+
 /*
  * Where the agent listens: at @addr or, if that is NULL, where the control
  * connection of the command goes, or as the property says.

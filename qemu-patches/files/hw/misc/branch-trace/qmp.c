@@ -18,43 +18,6 @@
 #define DEFAULT_COMMAND_TIMEOUT 30000
 #define MAX_COMMAND_TIMEOUT     600000
 
-/* Can a capture of this name and size be started? */
-static bool check_start(const BranchTraceDevice *d, const char *name,
-                        uint64_t buffer_size, Error **errp)
-{
-    BranchTraceCapture *active = branch_trace_capture_active();
-    const BranchTraceProducerOps *producer = branch_trace_producer();
-
-    if (!producer) {
-        error_setg(errp, "this accelerator cannot trace branches: use "
-                   "'-accel tcg' or '-accel kvm'");
-        return false;
-    }
-    if (producer->supported && !producer->supported(errp)) {
-        return false;
-    }
-    if (active) {
-        error_setg(errp, "capture '%s' is active: stop it with "
-                   "branch-trace-stop first",
-                   branch_trace_capture_name(active));
-        return false;
-    }
-    if (!*name || strlen(name) >= BTRAIL_CAPTURE_NAME_MAX) {
-        error_setg(errp, "the name of a capture must have 1 to %d bytes",
-                   BTRAIL_CAPTURE_NAME_MAX - 1);
-        return false;
-    }
-    if (buffer_size < BRANCH_TRACE_MIN_BUFFER_SIZE ||
-        buffer_size > d->max_buffer_size) {
-        g_autofree char *most = size_to_str(d->max_buffer_size);
-
-        error_setg(errp, "buffer-size must be from 128 KiB to %s: that is "
-                   "max-buffer-size of the branch-trace device", most);
-        return false;
-    }
-    return true;
-}
-
 void coroutine_fn qmp_branch_trace_start(const char *name,
                                          SocketAddress *agent,
                                          bool has_vcpus, uint16List *vcpus,
@@ -87,7 +50,8 @@ void coroutine_fn qmp_branch_trace_start(const char *name,
     options.buffer_size = has_buffer_size
                           ? buffer_size
                           : MIN(DEFAULT_BUFFER_SIZE, d->max_buffer_size);
-    if (!check_start(d, name, options.buffer_size, errp)) {
+    if (!branch_trace_device_can_capture(d, name, options.buffer_size,
+                                         errp)) {
         return;
     }
     addr = branch_trace_device_agent(d, agent, errp);
@@ -119,6 +83,17 @@ void coroutine_fn qmp_branch_trace_start(const char *name,
     }
 }
 
+/* Sets @errp if nobody but its owner may change it. */
+static bool is_local(const BranchTraceCapture *capture, Error **errp)
+{
+    if (branch_trace_capture_is_local(capture)) {
+        error_setg(errp, "capture '%s' is GDB's: it can be stopped, and not "
+                   "changed", branch_trace_capture_name(capture));
+        return true;
+    }
+    return false;
+}
+
 void coroutine_fn qmp_branch_trace_attach(SocketAddress *agent, Error **errp)
 {
     BranchTraceDevice *d = branch_trace_device_get_idle(errp);
@@ -131,6 +106,9 @@ void coroutine_fn qmp_branch_trace_attach(SocketAddress *agent, Error **errp)
     if (!capture) {
         error_setg(errp, "no capture is active: start one with "
                    "branch-trace-start");
+        return;
+    }
+    if (is_local(capture, errp)) {
         return;
     }
     addr = branch_trace_device_agent(d, agent, errp);
@@ -170,7 +148,7 @@ BranchTraceInfo *qmp_branch_trace_change(const char *name,
     BranchTraceCapture *capture = get_capture(name, errp);
     BranchTraceSelection *selection;
 
-    if (!capture) {
+    if (!capture || is_local(capture, errp)) {
         return NULL;
     }
     selection = branch_trace_selection_new(has_vcpus, vcpus, has_privilege,

@@ -54,6 +54,42 @@ static uint64_t *stream_slab_end(BranchTraceStream *s, uint64_t n)
     return &s->slab_end[n % (s->buf->slabs + 1)];
 }
 
+bool branch_trace_stream_slab(BranchTraceStream *s, unsigned n,
+                              BranchTraceSlab *slab)
+{
+    const struct btrail_slab_desc *desc;
+    const uint8_t *memory;
+    unsigned slot;
+
+    if (!n) {
+        *slab = (BranchTraceSlab) {
+            .first_index = s->first_index,
+            .cr3 = s->first_cr3,
+            .records = s->records,
+            .events = s->events,
+            .n_records = stream_records(s),
+            .n_events = s->n_events,
+        };
+        return true;
+    }
+    if (n > s->queue.head || n >= s->buf->slabs) {
+        return false;
+    }
+    slot = (s->queue.head - n) % s->buf->slabs;
+    desc = &s->desc[slot];
+    memory = s->slabs + (uint64_t)slot * s->buf->slab_size;
+    *slab = (BranchTraceSlab) {
+        .first_index = desc->first_index,
+        .cr3 = desc->cr3,
+        .records = (const struct btrail_record *)memory,
+        .events = (const struct btrail_event *)(memory +
+                                                s->buf->event_offset),
+        .n_records = desc->records,
+        .n_events = desc->events,
+    };
+    return true;
+}
+
 /* Has the producer tell what it still holds. */
 static void stream_sync(BranchTraceStream *s)
 {

@@ -9,6 +9,7 @@
 
 #include "hw/misc/branch-trace.h"
 #include "qapi/qapi-types-branch-trace.h"
+#include "blocks.h"
 #include "buffer.h"
 #include "code.h"
 #include "queue.h"
@@ -126,6 +127,14 @@ void branch_trace_stream_vm_state(BranchTraceStream *s, bool running);
 
 /* Index of the next record */
 uint64_t branch_trace_stream_index(BranchTraceStream *s);
+
+/*
+ * The slab in progress (@n is 0), or that number @n before it.  False if the
+ * buffer does not have it any more.  With policy overwrite, and only if no agent
+ * has the buffer: nothing of it is checked.
+ */
+bool branch_trace_stream_slab(BranchTraceStream *s, unsigned n,
+                              BranchTraceSlab *slab);
 
 /* With policy pause, holds the vCPU while items of code wait for room. */
 void branch_trace_stream_wait_for_code(BranchTraceStream *s);

@@ -1,0 +1,381 @@
+/*
+ * Branch trace: the last branches of each vCPU, for a debugger
+ *
+ * A capture of its own, without an agent: slabs are overwritten, and read where
+ * they are while the guest is stopped.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include "qemu/osdep.h"
+#include "exec/memory.h"
+#include "hw/boards.h"
+#include "qapi/error.h"
+#include "qemu/units.h"
+#include "system/runstate.h"
+#include "background.h"
+#include "blocks.h"
+#include "capture.h"
+#include "device.h"
+#include "document.h"
+#include "live.h"
+#include "stream.h"
+
+#define CAPTURE_NAME    "gdb"
+
+/* More than one slab of records is not useful for less. */
+#define MIN_SIZE        (64 * KiB)
+
+/* How far a vCPU was, when the debugger has read its branches */
+typedef struct LivePlace {
+    uint64_t index;             /* of its next record */
+    uint64_t pc;
+    uint64_t cr3;
+} LivePlace;
+
+typedef struct LiveVcpu {
+    bool enabled;
+    uint64_t first;             /* index of the first record since then */
+    LivePlace taken;            /* the debugger has all up to this one, */
+    LivePlace offered;          /* and this is what it has been given since */
+} LiveVcpu;
+
+static struct {
+    uint64_t records;           /* that are kept of each vCPU */
+    LiveVcpu *vcpus;            /* NULL until one was enabled */
+} live;
+
+static BranchTraceCapture *live_capture(void)
+{
+    BranchTraceCapture *capture = branch_trace_capture_active();
+
+    return capture && branch_trace_capture_is_local(capture) ? capture : NULL;
+}
+
+static LiveVcpu *live_vcpu(CPUState *cpu)
+{
+    return live.vcpus ? &live.vcpus[cpu->cpu_index] : NULL;
+}
+
+static bool is_enabled(CPUState *cpu)
+{
+    return live.vcpus && live_vcpu(cpu)->enabled;
+}
+
+static void forget_vcpus(void)
+{
+    g_clear_pointer(&live.vcpus, g_free);
+}
+
+static LivePlace live_place(BranchTraceStream *s)
+{
+    return (LivePlace) {
+        .index = branch_trace_stream_index(s),
+        .pc = s->cpu->cc->get_pc(s->cpu),
+        .cr3 = s->cr3 & BTRAIL_CR3_ROOT,
+    };
+}
+
+/* The vCPUs that are enabled, and no others */
+static BranchTraceSelection *select_enabled(Error **errp)
+{
+    uint16List *vcpus = NULL;
+    BranchTraceSelection *selection;
+    CPUState *cpu;
+
+    CPU_FOREACH(cpu) {
+        if (is_enabled(cpu)) {
+            QAPI_LIST_PREPEND(vcpus, cpu->cpu_index);
+        }
+    }
+    selection = branch_trace_selection_new(true, vcpus, false, 0, false, NULL,
+                                           errp);
+    qapi_free_uint16List(vcpus);
+    return selection;
+}
+
+/*
+ * A part of each slab is for events, and what the slab in progress is to have
+ * must have been taken away from the oldest one.  There are at least eight.
+ */
+static uint64_t buffer_size(uint64_t size)
+{
+    return size + size / 8 + MIN(size / 4, 512 * KiB);
+}
+
+static bool live_start(uint64_t size, Error **errp)
+{
+    BranchTraceDevice *d = branch_trace_device_get_idle(errp);
+    BranchTraceCaptureOptions options = {
+        .name = CAPTURE_NAME,
+        .overflow = BRANCH_TRACE_OVERFLOW_OVERWRITE,
+        .local = true,
+    };
+    BranchTraceSelection *selection;
+    BranchTraceCapture *capture;
+
+    if (!d) {
+        return false;
+    }
+    size = MIN(MAX(size, MIN_SIZE), d->max_buffer_size / 3 * 2);
+    options.buffer_size = MAX(buffer_size(size), BRANCH_TRACE_MIN_BUFFER_SIZE);
+    if (!branch_trace_device_can_capture(d, options.name, options.buffer_size,
+                                         errp) ||
+        !branch_trace_background_has_room(errp)) {
+        return false;
+    }
+    selection = select_enabled(errp);
+    if (!selection) {
+        return false;
+    }
+    capture = branch_trace_capture_new(&options, selection, d->control, errp);
+    if (!capture) {
+        return false;
+    }
+    if (!branch_trace_capture_start(capture, errp)) {
+        branch_trace_capture_free(capture);
+        return false;
+    }
+    live.records = size / sizeof(struct btrail_record);
+    return true;
+}
+
+static bool live_change(BranchTraceCapture *capture, Error **errp)
+{
+    BranchTraceSelection *selection;
+
+    if (!branch_trace_device_get_idle(errp)) {
+        return false;
+    }
+    selection = select_enabled(errp);
+    return selection &&
+           branch_trace_capture_change(capture, selection,
+                                       BRANCH_TRACE_OVERFLOW_OVERWRITE, errp);
+}
+
+static bool is_stopped(Error **errp)
+{
+    if (runstate_is_running()) {
+        error_setg(errp, "the guest runs");
+        return false;
+    }
+    return true;
+}
+
+bool branch_trace_live_enable(CPUState *cpu, uint64_t size, Error **errp)
+{
+    BranchTraceCapture *capture = live_capture();
+    BranchTraceStream *s;
+    LiveVcpu *vcpu;
+
+    if (!is_stopped(errp)) {
+        return false;
+    }
+    if (!capture) {
+        /* Somebody else may have stopped the last one. */
+        forget_vcpus();
+        live.vcpus = g_new0(LiveVcpu, current_machine->smp.max_cpus);
+    }
+    vcpu = live_vcpu(cpu);
+    if (vcpu->enabled) {
+        error_setg(errp, "this vCPU is traced already");
+        return false;
+    }
+    vcpu->enabled = true;
+    if (!(capture ? live_change(capture, errp) : live_start(size, errp))) {
+        vcpu->enabled = false;
+        return false;
+    }
+    s = branch_trace_capture_stream(live_capture(), cpu);
+    if (!s || !s->cpu) {
+        error_setg(errp, "this vCPU, or the capture, has ended meanwhile");
+        vcpu->enabled = false;
+        return false;
+    }
+    vcpu->taken = live_place(s);
+    vcpu->first = vcpu->taken.index;
+    return true;
+}
+
+static bool any_enabled(void)
+{
+    CPUState *cpu;
+
+    CPU_FOREACH(cpu) {
+        if (is_enabled(cpu)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void branch_trace_live_end(void)
+{
+    BranchTraceCapture *capture = live_capture();
+    BranchTraceCapture *latest;
+
+    if (capture) {
+        branch_trace_capture_end(capture, BRANCH_TRACE_REASON_COMMAND,
+                                 BTRAIL_END_STOPPED);
+    }
+    forget_vcpus();
+    latest = branch_trace_capture_latest();
+    if (latest && branch_trace_capture_is_local(latest)) {
+        branch_trace_capture_forget();
+    }
+}
+
+bool branch_trace_live_disable(CPUState *cpu, Error **errp)
+{
+    BranchTraceCapture *capture = live_capture();
+
+    if (!is_enabled(cpu)) {
+        error_setg(errp, "this vCPU is not traced");
+        return false;
+    }
+    live_vcpu(cpu)->enabled = false;
+    if (!capture || !any_enabled()) {
+        branch_trace_live_end();
+        return true;
+    }
+    return live_change(capture, errp);
+}
+
+bool branch_trace_live_check(CPUState *cpu, Error **errp)
+{
+    if (!is_enabled(cpu)) {
+        error_setg(errp, "this vCPU is not traced");
+        return false;
+    }
+    if (!live_capture()) {
+        error_setg(errp, "the capture was stopped, or the guest has ended");
+        return false;
+    }
+    return true;
+}
+
+uint64_t branch_trace_live_size(void)
+{
+    return live.records * sizeof(struct btrail_record);
+}
+
+/* Reading */
+
+typedef struct LiveReading {
+    BranchTraceStream *stream;
+    GHashTable *pages;          /* and whether there is code */
+    GArray *blocks;
+} LiveReading;
+
+static bool read_slab(void *opaque, unsigned n, BranchTraceSlab *slab)
+{
+    LiveReading *r = opaque;
+
+    return branch_trace_stream_slab(r->stream, n, slab);
+}
+
+/* Registers of devices are not read, because that may change them. */
+static bool is_memory(CPUState *cpu, vaddr page)
+{
+    MemTxAttrs attrs = MEMTXATTRS_UNSPECIFIED;
+    hwaddr phys = cpu_get_phys_page_attrs_debug(cpu, page, &attrs);
+    hwaddr at, length = BRANCH_TRACE_CODE_PAGE;
+    MemoryRegion *mr;
+
+    if (phys == -1) {
+        return false;
+    }
+    RCU_READ_LOCK_GUARD();
+    mr = address_space_translate(
+        cpu_get_address_space(cpu, cpu_asidx_from_attrs(cpu, attrs)), phys,
+        &at, &length, false, attrs);
+    return memory_access_is_direct(mr, false, attrs);
+}
+
+static bool read_page(void *opaque, uint64_t page)
+{
+    LiveReading *r = opaque;
+    gpointer known;
+
+    if (!g_hash_table_lookup_extended(r->pages, &page, NULL, &known)) {
+        known = GINT_TO_POINTER(is_memory(r->stream->cpu, page));
+        g_hash_table_insert(r->pages, g_memdup2(&page, sizeof(page)), known);
+    }
+    return GPOINTER_TO_INT(known);
+}
+
+static void read_block(void *opaque, uint64_t begin, uint64_t end)
+{
+    LiveReading *r = opaque;
+    BranchTraceBlock block = { begin, end };
+
+    g_array_append_val(r->blocks, block);
+}
+
+static bool read_blocks(BranchTraceStream *s, const LiveVcpu *vcpu,
+                        BranchTraceLiveType type, GArray *blocks)
+{
+    g_autoptr(GHashTable) pages = g_hash_table_new_full(
+        g_int64_hash, g_int64_equal, g_free, NULL);
+    LiveReading r = { .stream = s, .pages = pages, .blocks = blocks };
+    BranchTraceBlocksSource source = {
+        .pc = vcpu->offered.pc,
+        .cr3 = s->cr3,
+        .first = vcpu->first,
+        .most = live.records,
+        .slab = read_slab,
+        .readable = read_page,
+        .block = read_block,
+        .opaque = &r,
+    };
+
+    if (type == BRANCH_TRACE_LIVE_DELTA) {
+        return branch_trace_blocks_since(&source, vcpu->taken.index);
+    }
+    branch_trace_blocks_all(&source);
+    return true;
+}
+
+static bool has_moved(const LiveVcpu *vcpu)
+{
+    return vcpu->offered.index != vcpu->taken.index ||
+           vcpu->offered.pc != vcpu->taken.pc ||
+           vcpu->offered.cr3 != vcpu->taken.cr3;
+}
+
+GArray *branch_trace_live_blocks(CPUState *cpu, BranchTraceLiveType type,
+                                 Error **errp)
+{
+    BranchTraceStream *s;
+    LiveVcpu *vcpu;
+    GArray *blocks;
+
+    if (!branch_trace_live_check(cpu, errp) || !is_stopped(errp)) {
+        return NULL;
+    }
+    s = branch_trace_capture_stream(live_capture(), cpu);
+    if (!s || !s->cpu) {
+        error_setg(errp, "this vCPU was unplugged meanwhile");
+        return NULL;
+    }
+    branch_trace_stream_flush(s);
+    vcpu = live_vcpu(cpu);
+    vcpu->offered = live_place(s);
+
+    blocks = g_array_new(false, false, sizeof(BranchTraceBlock));
+    if ((type != BRANCH_TRACE_LIVE_NEW || has_moved(vcpu)) &&
+        !read_blocks(s, vcpu, type, blocks)) {
+        g_array_unref(blocks);
+        error_setg(errp, "what was executed since the last time does not "
+                   "continue what was there then");
+        return NULL;
+    }
+    return blocks;
+}
+
+void branch_trace_live_taken(CPUState *cpu)
+{
+    if (is_enabled(cpu)) {
+        live_vcpu(cpu)->taken = live_vcpu(cpu)->offered;
+    }
+}
