@@ -9,5 +9,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #endif /* TESTS_QEMU_OSDEP_H */

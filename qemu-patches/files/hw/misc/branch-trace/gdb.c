@@ -12,7 +12,7 @@
 #include "qapi/error.h"
 #include "qemu/notify.h"
 #include "qemu/units.h"
-#include "document.h"
+#include "blocks-document.h"
 #include "gdb.h"
 #include "live.h"
 

@@ -17,7 +17,7 @@
 #include "blocks.h"
 #include "capture.h"
 #include "device.h"
-#include "document.h"
+#include "blocks-document.h"
 #include "live.h"
 #include "stream.h"
 

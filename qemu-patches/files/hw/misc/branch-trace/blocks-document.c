@@ -5,7 +5,7 @@
  */
 
 #include "qemu/osdep.h"
-#include "document.h"
+#include "blocks-document.h"
 
 static const char head[] =
     "<!DOCTYPE btrace SYSTEM \"btrace.dtd\">\n"

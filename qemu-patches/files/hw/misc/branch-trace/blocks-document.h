@@ -4,8 +4,8 @@
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
 
-#ifndef HW_MISC_BRANCH_TRACE_DOCUMENT_H
-#define HW_MISC_BRANCH_TRACE_DOCUMENT_H
+#ifndef HW_MISC_BRANCH_TRACE_BLOCKS_DOCUMENT_H
+#define HW_MISC_BRANCH_TRACE_BLOCKS_DOCUMENT_H
 
 typedef struct BranchTraceBlock {
     uint64_t begin;
@@ -25,4 +25,4 @@ size_t branch_trace_document_read(const BranchTraceBlock *blocks, size_t n,
 /* How long the whole document is */
 uint64_t branch_trace_document_size(size_t n);
 
-#endif /* HW_MISC_BRANCH_TRACE_DOCUMENT_H */
+#endif /* HW_MISC_BRANCH_TRACE_BLOCKS_DOCUMENT_H */
