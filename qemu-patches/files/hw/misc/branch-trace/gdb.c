@@ -53,21 +53,16 @@ static void put_error(Error *err)
     error_free(err);
 }
 
-static void put_result(bool ok, Error *err)
-{
-    if (ok) {
-        gdb_put_packet("OK");
-    } else {
-        put_error(err);
-    }
-}
-
 static void handle_enable(GArray *params, void *user_ctx)
 {
     Error *err = NULL;
 
     drop_blocks();
-    put_result(branch_trace_live_enable(user_ctx, size, &err), err);
+    if (branch_trace_live_enable(user_ctx, size, &err)) {
+        gdb_put_packet("OK");
+    } else {
+        put_error(err);
+    }
 }
 
 static void handle_disable(GArray *params, void *user_ctx)
@@ -75,7 +70,11 @@ static void handle_disable(GArray *params, void *user_ctx)
     Error *err = NULL;
 
     drop_blocks();
-    put_result(branch_trace_live_disable(user_ctx, &err), err);
+    if (branch_trace_live_disable(user_ctx, &err)) {
+        gdb_put_packet("OK");
+    } else {
+        put_error(err);
+    }
 }
 
 static void handle_size(GArray *params, void *user_ctx)

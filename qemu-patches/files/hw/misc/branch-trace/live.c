@@ -359,6 +359,9 @@ GArray *branch_trace_live_blocks(CPUState *cpu, BranchTraceLiveType type,
         return NULL;
     }
     branch_trace_stream_flush(s);
+    if (s->ops->settle) {
+        s->ops->settle(cpu);
+    }
     vcpu = live_vcpu(cpu);
     vcpu->offered = live_place(s);
 

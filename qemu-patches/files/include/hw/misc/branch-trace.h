@@ -91,6 +91,9 @@ typedef struct BranchTraceTask {
  *           thread of @cpu, with or without BQL.
  * @discontinuity: the flow of @cpu is about to be broken, see
  *           enum btrail_gap_reason.  The vCPU does not run.
+ * @settle:  the guest is stopped, and the stream is about to be read.  Adds what
+ *           @cpu would add before its next instruction: that it was moved, or
+ *           has another CR3.  NULL: that is added at once.
  * @code_stale: any thread, with or without BQL, and perhaps with locks held:
  *           the jump cache of @cpu is stale.  @cpu does what @code_forget does
  *           before it executes anything that it could not execute until now.
@@ -118,6 +121,7 @@ typedef struct BranchTraceProducerOps {
     void (*clocks)(CPUState *cpu, uint64_t *host, uint64_t *tsc,
                    uint64_t *icount);
     void (*discontinuity)(CPUState *cpu, uint16_t reason);
+    void (*settle)(CPUState *cpu);
     void (*code_stale)(CPUState *cpu);
     void (*code_forget)(CPUState *cpu);
     uint64_t (*tsc_hz)(CPUState *cpu);

@@ -197,6 +197,17 @@ void x86_branch_trace_reset(CPUX86State *env)
     env->branch_trace.exit_pc = linear_pc(env);
 }
 
+/* What has moved the CPU since it has left its execution loop */
+static void report_move(CPUX86State *env)
+{
+    X86BranchTrace *bt = &env->branch_trace;
+
+    if (!bt->discontinuity && bt->exit_pc != linear_pc(env)) {
+        bt->discontinuity = BTRAIL_GAP_DEBUGGER;
+    }
+    discontinuity(env);
+}
+
 void x86_branch_trace_do_exec_enter(CPUX86State *env)
 {
     X86BranchTrace *bt = &env->branch_trace;
@@ -214,10 +225,7 @@ void x86_branch_trace_do_exec_enter(CPUX86State *env)
     if (env_cpu(env)->exception_index < 0) {
         bt->far = X86_FAR_NONE;
     }
-    if (!bt->discontinuity && bt->exit_pc != linear_pc(env)) {
-        bt->discontinuity = BTRAIL_GAP_DEBUGGER;
-    }
-    discontinuity(env);
+    report_move(env);
     if (icount_enabled()) {
         /* What is counted is taken from the budget: the sum is constant. */
         bt->icount_end = instructions_executed(env_cpu(env)) +
@@ -319,6 +327,17 @@ static void producer_clocks(CPUState *cpu, uint64_t *host, uint64_t *tsc,
 static void producer_discontinuity(CPUState *cpu, uint16_t reason)
 {
     cpu_env(cpu)->branch_trace.discontinuity = reason;
+}
+
+static void producer_settle(CPUState *cpu)
+{
+    CPUX86State *env = cpu_env(cpu);
+
+    if (env->branch_trace.stream) {
+        report_move(env);
+        env->branch_trace.exit_pc = linear_pc(env);
+        update_cr3(env);
+    }
 }
 
 static void producer_code_stale(CPUState *cpu)
@@ -439,6 +458,7 @@ static const BranchTraceProducerOps tcg_producer = {
     .cr3 = producer_cr3,
     .clocks = producer_clocks,
     .discontinuity = producer_discontinuity,
+    .settle = producer_settle,
     .code_stale = producer_code_stale,
     .code_forget = producer_code_forget,
     .tsc_hz = producer_tsc_hz,
