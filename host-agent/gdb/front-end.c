@@ -668,6 +668,16 @@ static void serve_breakpoint(struct view *v, const char *request)
     client_answer_text(v->client, said);
 }
 
+/* What the front end does by itself, or what QEMU offers for one gdb alone: in a
+ * replay, the way back is that of the replay. */
+static bool is_withheld(const char *feature)
+{
+    return !strcmp(feature, "multiprocess+") ||
+           g_str_has_prefix(feature, "Reverse") ||
+           g_str_has_prefix(feature, "Qbtrace") ||
+           g_str_has_prefix(feature, "qXfer:btrace");
+}
+
 /* QEMU is asked in the name of all: what one gdb supports does not matter. */
 static void serve_supported(struct view *v)
 {
@@ -676,8 +686,7 @@ static void serve_supported(struct view *v)
     g_auto(GStrv) parts = g_strsplit(features, ";", -1);
 
     for (char **p = parts; *p; p++) {
-        if (**p && strcmp(*p, "multiprocess+") &&
-            !g_str_has_prefix(*p, "Reverse")) {
+        if (**p && !is_withheld(*p)) {
             g_string_append_printf(text, ";%s", *p);
         }
     }
