@@ -125,7 +125,8 @@ static void serve_stub(const char *request)
     g_autofree char *text = NULL;
 
     if (g_str_has_prefix(request, "qSupported")) {
-        put("PacketSize=1000;vContSupported+;multiprocess+");
+        put("PacketSize=1000;vContSupported+;multiprocess+;Qbtrace:bts+;"
+            "Qbtrace-conf:bts:size+;qXfer:btrace:read+");
     } else if (!strcmp(request, "?")) {
         g_hash_table_remove_all(qemu.breakpoints);
         put("T05thread:01;");
