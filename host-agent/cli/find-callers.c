@@ -78,10 +78,7 @@ static void add_origin(const struct callers *c, GHashTable *callers,
                        const struct origin *o)
 {
     const struct visit *v = &o->first;
-    const struct btrail_batch b = {
-        .records = &v->record, .count = 1, .index = v->at.index,
-        .cr3 = v->cr3, .time = v->at.time, .task = v->at.task,
-    };
+    const struct btrail_batch b = visit_batch(v);
     struct btrail_batch part = { .count = 0 };
     struct caller key = { .calls = 0 }, *caller;
     struct place place;

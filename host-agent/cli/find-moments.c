@@ -212,23 +212,12 @@ void finder_free(struct finder *f)
     }
 }
 
-/* The batch of one record that the moment is behind */
-static struct btrail_batch batch_of(const struct find_moment *found)
-{
-    const struct moment *at = &found->visit.at;
-
-    return (struct btrail_batch) {
-        .records = &found->visit.record, .count = 1, .index = at->index,
-        .cr3 = found->visit.cr3, .time = at->time, .task = at->task,
-    };
-}
-
 static bool filter_accepts(const struct finder *f,
                            const struct find_moment *found)
 {
     const struct analysis *in = &f->o->in;
     const struct visit *v = &found->visit;
-    struct btrail_batch b = batch_of(found), part = { .count = 0 };
+    struct btrail_batch b = visit_batch(v), part = { .count = 0 };
     struct place from, to;
     struct task task;
     struct filter_record r = {

@@ -51,15 +51,11 @@ void find_printer_free(struct find_printer *p)
 static const struct process *process_of(const struct find_printer *p,
                                         const struct find_moment *found)
 {
-    const struct moment *at = &found->visit.at;
-    const struct btrail_batch b = {
-        .records = &found->visit.record, .count = 1, .index = at->index,
-        .cr3 = found->visit.cr3, .time = at->time, .task = at->task,
-    };
+    const struct btrail_batch b = visit_batch(&found->visit);
     struct btrail_batch part = { .count = 0 };
     struct task task;
 
-    symbolizer_part(p->o->in.names, at->vcpu, &b, &part, &task);
+    symbolizer_part(p->o->in.names, found->visit.at.vcpu, &b, &part, &task);
     return task.process;
 }
 

@@ -59,11 +59,9 @@ static void append_function(GString *text, struct walk *w,
 static void append_time(GString *text, struct walk *w,
                         const struct lane_record *r)
 {
-    uint64_t hz = guest_time_hz(w->trace);
-
     if (r->time.tsc) {
         g_string_append_printf(text, "%.6f s",
-                               guest_time_ns(r->time.tsc, hz) / 1e9);
+                               guest_time_ns(r->time.tsc, w->tsc_hz) / 1e9);
     } else {
         g_string_append(text, "unknown");
     }

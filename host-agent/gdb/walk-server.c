@@ -534,10 +534,10 @@ static struct walk_thread *thread_of(struct peer *p, const char *text)
 }
 
 /* The thread of the first action decides. */
-static void serve_actions(struct peer *p, const char *request)
+static void serve_actions(struct peer *p, const char *list)
 {
-    g_auto(GStrv) actions = g_strsplit(request, ";", 3);
-    const char *first = actions[1] ? actions[1] : "";
+    g_auto(GStrv) actions = g_strsplit(list, ";", 2);
+    const char *first = actions[0] ? actions[0] : "";
     const char *number = strchr(first, ':');
     struct walk_thread *t = number ? thread_of(p, number + 1) : NULL;
 
@@ -597,7 +597,7 @@ static void serve_thread(struct peer *p, char what, const char *number)
     answer(p, "OK");
 }
 
-static void serve_threads(struct peer *p)
+static void serve_threads(struct peer *p, const char *rest)
 {
     g_autoptr(GString) text = g_string_new("m");
 
@@ -655,7 +655,7 @@ static void serve_monitor(struct peer *p, const char *digits)
     end_long(p);
 }
 
-static void serve_supported(struct peer *p)
+static void serve_supported(struct peer *p, const char *rest)
 {
     answer(p, "PacketSize=%x;QStartNoAckMode+;vContSupported+;"
            "qXfer:features:read+;qXfer:btrace:read+;qXfer:btrace-conf:read+;"
@@ -725,11 +725,6 @@ struct known_request {
     void (*serve)(struct peer *p, const char *rest);
 };
 
-static void serve_query(struct peer *p, const char *rest)
-{
-    serve_supported(p);
-}
-
 static void serve_no_acks(struct peer *p, const char *rest)
 {
     answer(p, "OK");
@@ -749,11 +744,6 @@ static void serve_bts(struct peer *p, const char *rest)
 static void serve_off(struct peer *p, const char *rest)
 {
     serve_recording(p, false);
-}
-
-static void serve_first_threads(struct peer *p, const char *rest)
-{
-    serve_threads(p);
 }
 
 static void serve_more_threads(struct peer *p, const char *rest)
@@ -796,13 +786,6 @@ static void serve_killed(struct peer *p, const char *rest)
     client_end(p->client);
 }
 
-static void serve_vcont(struct peer *p, const char *rest)
-{
-    g_autofree char *request = g_strconcat("vCont;", rest, NULL);
-
-    serve_actions(p, request);
-}
-
 static const struct known_request requests[] = {
     { "bc", serve_back_continue },
     { "bs", serve_back_step },
@@ -811,16 +794,16 @@ static const struct known_request requests[] = {
     { "Qbtrace:off", serve_off },
     { "qAttached", serve_attached },
     { "qRcmd,", serve_monitor },
-    { "qSupported", serve_query },
+    { "qSupported", serve_supported },
     { PROCESS_SYMBOLS_REQUEST, serve_variable },
     { "qThreadExtraInfo,", serve_thread_info },
     { "qXfer:btrace-conf:read::", serve_configuration },
     { "qXfer:btrace:read:", serve_trace },
     { "qXfer:features:read:target.xml:", serve_features },
-    { "qfThreadInfo", serve_first_threads },
+    { "qfThreadInfo", serve_threads },
     { "qsThreadInfo", serve_more_threads },
     { "vCont?", serve_offered_actions },
-    { "vCont;", serve_vcont },
+    { "vCont;", serve_actions },
     { "vKill", serve_killed },
     { WALK_SERVER_REQUEST, serve_own },
 };

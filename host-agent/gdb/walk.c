@@ -9,6 +9,7 @@
 #include "gdb/walk.h"
 #include "gdb/walk-lanes.h"
 #include "util/quote.h"
+#include "walk/guest-time.h"
 
 static void free_thread(gpointer opaque)
 {
@@ -112,6 +113,7 @@ struct walk *walk_new(const struct btrail_trace *trace,
 
     w->trace = trace;
     w->symbols = symbols;
+    w->tsc_hz = guest_time_hz(trace);
     w->threads = g_ptr_array_new_with_free_func(free_thread);
     w->edges = stack_edges_new(symbols, 0);
     if (!(options->process ? add_process(w, options->process, error) :

@@ -35,6 +35,7 @@ struct walk_thread {
 /**
  * struct walk
  * @trace, @symbols: belong to the caller
+ * @tsc_hz:  guest_time_hz() of the trace
  * @threads: of struct walk_thread
  * @current: the one that has moved last
  * @moves:   how often one has
@@ -42,6 +43,7 @@ struct walk_thread {
 struct walk {
     const struct btrail_trace *trace;
     struct symbolizer *symbols;
+    uint64_t tsc_hz;
     GPtrArray *threads;
     struct walk_thread *current;
     uint64_t moves;

@@ -196,10 +196,9 @@ static uint64_t time_of(const struct btrail_time *time, uint64_t hz,
 
 /* Of a vCPU, the first TIME event at which the clock has got there */
 static bool find_time_of(const struct btrail_trace *trace, unsigned vcpu,
-                         uint64_t ns, struct moment *at, bool *found,
-                         GError **error)
+                         uint64_t ns, uint64_t hz, uint64_t start,
+                         struct moment *at, bool *found, GError **error)
 {
-    const uint64_t hz = guest_time_hz(trace), start = start_of(trace);
     struct btrail_cursor *cursor;
     struct btrail_batch b;
     int ret = btrail_cursor_open(&cursor, trace, vcpu,
@@ -229,6 +228,7 @@ static bool find_time_of(const struct btrail_trace *trace, unsigned vcpu,
 static bool find_time(const struct btrail_trace *trace, uint64_t ns,
                       struct moment *at, GError **error)
 {
+    const uint64_t hz = guest_time_hz(trace), start = start_of(trace);
     struct btrail_stream_info info;
     bool any = false;
 
@@ -236,7 +236,8 @@ static bool find_time(const struct btrail_trace *trace, uint64_t ns,
         struct moment m;
         bool found = false;
 
-        if (!find_time_of(trace, info.vcpu, ns, &m, &found, error)) {
+        if (!find_time_of(trace, info.vcpu, ns, hz, start, &m, &found,
+                          error)) {
             return false;
         }
         if (found && (!any || moment_compare(&m, at) < 0)) {
@@ -276,11 +277,11 @@ static bool find_function(const struct btrail_trace *trace,
     if (!v) {
         return false;
     }
-    *at = visit.at;
     if (!times || (!p->last && times < p->number)) {
         return fail(error, "%s runs %" G_GUINT64_FORMAT " times", p->name,
                     times);
     }
+    *at = visit.at;
     return true;
 }
 

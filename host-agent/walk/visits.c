@@ -80,6 +80,16 @@ struct visits {
     uint64_t damage;
 };
 
+struct btrail_batch visit_batch(const struct visit *visit)
+{
+    const struct moment *at = &visit->at;
+
+    return (struct btrail_batch) {
+        .records = &visit->record, .count = 1, .index = at->index,
+        .cr3 = visit->cr3, .time = at->time, .task = at->task,
+    };
+}
+
 static bool library_failed(GError **error, int ret)
 {
     return fail(error, "the trace: %s", btrail_strerror(ret));

@@ -27,6 +27,9 @@ struct visit {
     uint64_t address;
 };
 
+/* The record as a batch of its own, which points into @visit */
+struct btrail_batch visit_batch(const struct visit *visit);
+
 struct visits;
 
 /**
