@@ -7,12 +7,7 @@
 
 #include "analyze/call-reader.h"
 #include "analyze/chooser.h"
-
-/* How far apart vCPUs may be when merged, in ns; finer than clocks are */
-#define GRAIN       10000
-
-/* No stream that is merged is further ahead of the others, in ns. */
-#define MAX_AHEAD   10000000
+#include "lib/internal/merged.h"
 
 /* How many records are filtered at a time */
 #define STEP        4096
@@ -171,8 +166,7 @@ static int fill(struct call_reader *r, struct block *k)
             return ret;
         }
         if (window_past(window, r->batch.time.host)) {
-            /* Other streams may not have reached the end yet. */
-            if (window_past(window, r->batch.time.host - MAX_AHEAD)) {
+            if (window_past_all(window, r->batch.time.host)) {
                 return -BTRAIL_ERR_END;
             }
             r->batch.count = 0;
@@ -269,7 +263,8 @@ int call_reader_open(struct call_reader **reader,
     r->edges = stack_edges_new(options->names, options->many_edges);
     r->chooser = options->filter ?
                  chooser_new(options->names, options->filter, window) : NULL;
-    ret = btrail_merged_open(&r->merged, trace, NULL, 0, 0, GRAIN);
+    ret = btrail_merged_open(&r->merged, trace, NULL, 0, 0,
+                             BTRAIL_MERGED_GRAIN);
     for (unsigned i = 0; !ret && !btrail_trace_stream(trace, i, &info); i++) {
         ret = paces_open(&r->lanes[info.vcpu].paces, trace, info.vcpu,
                          options->tick);

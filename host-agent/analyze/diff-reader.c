@@ -8,13 +8,8 @@
 
 #include "analyze/diff-images.h"
 #include "analyze/diff-reader.h"
+#include "lib/internal/merged.h"
 #include "util/hash.h"
-
-/* How far apart vCPUs may be when merged, in ns; finer than clocks are */
-#define GRAIN       10000
-
-/* No stream that is merged is further ahead of the others, in ns. */
-#define MAX_AHEAD   10000000
 
 /* The edges that came last, close together, so that a cache has them */
 #define RECENT_BITS 14
@@ -553,8 +548,7 @@ static int read_all(struct reading *r, struct btrail_merged *merged,
     while (!g_atomic_int_get(stop) &&
            !(ret = btrail_merged_next(merged, &vcpu, NULL, &b))) {
         if (window_past(window, b.time.host)) {
-            /* Other streams may not have reached the end yet. */
-            if (window_past(window, b.time.host - MAX_AHEAD)) {
+            if (window_past_all(window, b.time.host)) {
                 break;
             }
         } else if (b.event || window_has(window, b.time.host)) {
@@ -579,7 +573,8 @@ int diff_reader_read(struct diff_reader_result *result,
 {
     struct reading *r = g_new0(struct reading, 1);
     struct btrail_merged *merged;
-    int ret = btrail_merged_open(&merged, options->trace, NULL, 0, 0, GRAIN);
+    int ret = btrail_merged_open(&merged, options->trace, NULL, 0, 0,
+                                 BTRAIL_MERGED_GRAIN);
     int error;
 
     *result = (struct diff_reader_result) {

@@ -17,9 +17,6 @@
 /* Size of the buffer for raw records */
 #define OUT_SIZE    (1u << 20)
 
-/* How far apart vCPUs may be when merged, in ns; finer than clocks are */
-#define GRAIN       10000
-
 struct script {
     struct analysis in;
     unsigned vcpus[BTRAIL_MAX_VCPUS];
@@ -148,7 +145,7 @@ static int print_all(struct script *s)
     int code = CLI_OK;
     int ret = btrail_merged_open(&merged, s->in.trace.trace,
                                  s->n_vcpus ? s->vcpus : NULL, s->n_vcpus,
-                                 flags, GRAIN);
+                                 flags, BTRAIL_MERGED_GRAIN);
 
     if (ret) {
         return analysis_failed(&s->in, ret);

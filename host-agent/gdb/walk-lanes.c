@@ -6,10 +6,9 @@
 #include <string.h>
 
 #include "gdb/walk-lanes.h"
+#include "lib/internal/merged.h"
 #include "util/parse.h"
 
-/* The precision of the order of runs on several vCPUs, in ns */
-#define GRAIN       10000
 #define MAX_TASKS   1000000
 
 /**
@@ -90,7 +89,8 @@ static bool read_all(struct reading *r, const struct btrail_trace *trace,
     struct btrail_batch b;
     unsigned vcpu;
     int ret = btrail_merged_open(&merged, trace, NULL, 0,
-                                 BTRAIL_CURSOR_COUNTS_ONLY, GRAIN);
+                                 BTRAIL_CURSOR_COUNTS_ONLY,
+                                 BTRAIL_MERGED_GRAIN);
 
     if (!ret) {
         while (!(ret = btrail_merged_next(merged, &vcpu, NULL, &b))) {

@@ -8,6 +8,9 @@
 
 #include "backtrail/trace.h"
 
+/* How far apart vCPUs may be when merged, in ns; finer than clocks are */
+#define BTRAIL_MERGED_GRAIN 10000
+
 /* Continues in each stream at an index, as btrail_cursor_seek() does. */
 void btrail_merged_seek(struct btrail_merged *merged, uint64_t index);
 
