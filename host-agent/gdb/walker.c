@@ -487,18 +487,15 @@ enum walker_answer walker_search(struct walker *w, const uint64_t *addresses,
                                  bool (*go_on)(void *opaque), void *opaque)
 {
     const struct walker_spot from = w->spot;
-    g_autoptr(GArray) sorted = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+    g_autoptr(GArray) sorted = btrail_sorted_u64(addresses, n);
     struct search s = {
-        .w = w, .from = from.at, .n = n, .forward = forward, .go_on = go_on,
+        .w = w, .from = from.at, .addresses = (const uint64_t *)sorted->data,
+        .n = sorted->len, .forward = forward, .go_on = go_on,
         .opaque = opaque,
     };
+    int here = find_in_block(&s, from.number + forward);
     enum walker_answer answer;
-    int here;
 
-    g_array_append_vals(sorted, addresses, n);
-    btrail_sort_u64(sorted);
-    s.addresses = (const uint64_t *)sorted->data;
-    here = find_in_block(&s, from.number + forward);
     if (!walker_spot(w)) {
         return WALKER_END;
     }

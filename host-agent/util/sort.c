@@ -99,3 +99,12 @@ void btrail_sort_u64(GArray *numbers)
     }
     g_array_set_size(numbers, n);
 }
+
+GArray *btrail_sorted_u64(const uint64_t *numbers, size_t n)
+{
+    GArray *sorted = g_array_new(FALSE, FALSE, sizeof(*numbers));
+
+    g_array_append_vals(sorted, numbers, n);
+    btrail_sort_u64(sorted);
+    return sorted;
+}

@@ -14,4 +14,7 @@ void btrail_sort_vcpus(GArray *vcpus);
 /* Of uint64_t */
 void btrail_sort_u64(GArray *numbers);
 
+/* The same of a copy, which is the caller's */
+GArray *btrail_sorted_u64(const uint64_t *numbers, size_t n);
+
 #endif /* BTRAIL_SORT_H */

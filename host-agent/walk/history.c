@@ -5,10 +5,10 @@
 
 #include <glib.h>
 
-#include "walk/history.h"
 #include "lib/internal/trace-files.h"
 #include "util/search.h"
 #include "util/sort.h"
+#include "walk/history.h"
 
 /* What TIME events say */
 struct mark {
@@ -270,8 +270,11 @@ enum history_answer history_last_visit(struct history *h, unsigned vcpu,
                                        uint64_t icount, uint64_t pc,
                                        struct history_visit *visit)
 {
-    g_autoptr(GArray) sorted = g_array_new(FALSE, FALSE, sizeof(uint64_t));
-    struct search s = { .icount = icount, .pc = pc };
+    g_autoptr(GArray) sorted = btrail_sorted_u64(addresses, n);
+    struct search s = {
+        .addresses = (const uint64_t *)sorted->data, .n = sorted->len,
+        .icount = icount, .pc = pc,
+    };
     struct lane *l = lane_of(h, vcpu);
     struct history_place place;
     uint64_t before, begin, end;
@@ -279,10 +282,6 @@ enum history_answer history_last_visit(struct history *h, unsigned vcpu,
     if (!history_at(h, vcpu, icount, &place)) {
         return HISTORY_UNKNOWN;
     }
-    g_array_append_vals(sorted, addresses, n);
-    btrail_sort_u64(sorted);
-    s.addresses = (const uint64_t *)sorted->data;
-    s.n = sorted->len;
     /* The record that ends the block in which the vCPU stands, too */
     before = place.index + 2;
     while (btrail_trace_last_ran(h->trace, vcpu, s.addresses, s.n, before,

@@ -7,8 +7,8 @@
  * a time, and all count the same instructions.
  */
 
-#ifndef BTRAIL_GDB_HISTORY_H
-#define BTRAIL_GDB_HISTORY_H
+#ifndef BTRAIL_HISTORY_H
+#define BTRAIL_HISTORY_H
 
 #include "backtrail/trace.h"
 
@@ -74,4 +74,4 @@ enum history_answer history_last_visit(struct history *h, unsigned vcpu,
                                        uint64_t icount, uint64_t pc,
                                        struct history_visit *visit);
 
-#endif /* BTRAIL_GDB_HISTORY_H */
+#endif /* BTRAIL_HISTORY_H */
