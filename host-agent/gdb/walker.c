@@ -315,8 +315,8 @@ static bool has_address(const struct search *s, uint64_t to, uint64_t from)
 
 /*
  * Of records [@begin, @end) of a run, the first or last one that ends a block
- * which may have one of the addresses.  @before is the record before them, or
- * NULL.
+ * which may have one of the addresses.  If they are missing, it is the one
+ * behind them.  @before is the record before them, or NULL.
  */
 static bool scan(struct search *s, const struct lane_run *run, uint64_t begin,
                  uint64_t end, const struct btrail_record *before,
@@ -324,7 +324,7 @@ static bool scan(struct search *s, const struct lane_run *run, uint64_t begin,
 {
     struct btrail_record last = before ? *before :
                                          (struct btrail_record) { 0 };
-    bool valid = before, any = false;
+    bool known = before, valid = before, seen = false, any = false;
     struct btrail_batch b;
 
     if (s->cursor && s->vcpu != run->vcpu) {
@@ -337,15 +337,18 @@ static bool scan(struct search *s, const struct lane_run *run, uint64_t begin,
         btrail_cursor_seek(s->cursor, begin)) {
         return false;
     }
-    while (!btrail_cursor_next(s->cursor, &b) && b.index < end) {
+    while (!btrail_cursor_next(s->cursor, &b) &&
+           b.index < (seen ? end : run->end)) {
         valid &= !b.event || b.event->type != BTRAIL_EVENT_GAP;
-        for (size_t i = 0; !b.event && i < b.count && b.index + i < end; i++) {
+        for (size_t i = 0; !b.event && i < b.count &&
+                           (!seen || b.index + i < end); i++) {
             const struct btrail_record *r = &b.records[i];
 
             /* What ran last before a hole, and first behind it, counts. */
             if (valid && r->from >= last.to ?
                     has_address(s, last.to, r->from) :
-                    has_address(s, r->from, r->from)) {
+                    has_address(s, r->from, r->from) ||
+                    (known && has_address(s, last.to, last.to))) {
                 *found = b.index + i;
                 any = true;
                 if (s->forward) {
@@ -353,7 +356,7 @@ static bool scan(struct search *s, const struct lane_run *run, uint64_t begin,
                 }
             }
             last = *r;
-            valid = true;
+            known = valid = seen = true;
         }
     }
     return any;
@@ -414,10 +417,16 @@ static bool record_before(struct search *s, size_t run, uint64_t index,
     const struct lane_at at = { run, index };
     ssize_t here;
     GArray *records = lane_read(s->w->lane, &at, 1, 1, &here);
-    bool any = here > 0;
+    const struct lane_record *r = (const struct lane_record *)records->data;
+    bool any;
 
+    /* If it is missing, @here is the one before already. */
+    if (here >= 0 && !lane_before(&r[here].at, &at)) {
+        here--;
+    }
+    any = here >= 0;
     if (any) {
-        *before = g_array_index(records, struct lane_record, here - 1).record;
+        *before = r[here].record;
     }
     g_array_unref(records);
     return any;
@@ -445,7 +454,7 @@ static enum walker_answer search_run(struct search *s, size_t number,
             return WALKER_FOUND;
         } else {
             /* It is within an instruction, or was interrupted. */
-            at = s->forward ? found + 1 : found;
+            at = s->forward ? found + 1 : found < end ? found : begin;
         }
     }
     return WALKER_END;
