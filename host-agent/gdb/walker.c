@@ -584,8 +584,15 @@ static enum effect effect_here(struct walker *w, struct stack_edges *edges)
     if (k->effect != EFFECT_RET) {
         return k->effect;
     }
+    /* The record before it need not be kept. */
+    if (!w->here) {
+        const struct lane_at at = w->spot.at;
+
+        load(w, &at);
+    }
     /* The call of a retpoline is a jump to the classifier of edges. */
-    return w->here && block_retpoline(w->symbols, record(w, w->here - 1), r) ?
+    return w->here > 0 && block_retpoline(w->symbols, record(w, w->here - 1),
+                                          walker_record(w)) ?
            EFFECT_NONE : EFFECT_RETURN;
 }
 
@@ -602,9 +609,9 @@ bool walker_caller(struct walker *w, struct stack_edges *edges,
     self = *walker_record(w);
     for (; limit; limit--) {
         const struct lane_record *r = walker_record(w);
+        bool lost = r->lost, found = false;
         enum effect effect = is_other(r, &self) ? EFFECT_NONE :
                                                   effect_here(w, edges);
-        bool lost = r->lost, found = false;
 
         if (effect == EFFECT_RETURN) {
             depth++;
