@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "cli/diff.h"
+#include "walk/visits.h"
 
 bool diff_pair_differs(const struct diff_pair *pair)
 {
@@ -117,27 +118,15 @@ void diff_place_find(const struct diff_command *c, const struct diff_pair *pair,
 {
     const struct diff_side *s = &g->side[side];
     const struct analysis *in = &c->in[side];
-    struct btrail_cursor *cursor;
-    struct btrail_batch b;
+    struct visit visit;
 
     memset(place, 0, sizeof(*place));
-    if (!s->placed || btrail_cursor_open(&cursor, in->trace.trace, s->vcpu,
-                                         0)) {
-        return;
-    }
-    if (!btrail_cursor_seek(cursor, s->index)) {
-        while (!place->known && !btrail_cursor_next(cursor, &b)) {
-            if (!b.event) {
-                place->known = b.index == s->index;
-                break;
-            }
-        }
-    }
+    place->known = s->placed && !visit_read(in->trace.trace, s->vcpu, s->index,
+                                            &visit);
     if (place->known) {
-        place->time = b.time.host;
-        find_line(in, pair->task[side]->process, b.records[0].from, place);
+        place->time = visit.at.time.host;
+        find_line(in, pair->task[side]->process, visit.record.from, place);
     }
-    btrail_cursor_close(cursor);
 }
 
 static void on_progress(void *opaque, uint64_t done, uint64_t all)

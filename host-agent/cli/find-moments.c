@@ -273,22 +273,10 @@ static bool accepts(struct finder *f, const struct find_moment *found,
 /* The record that a moment is behind, if it is not known yet */
 static void read_record(const struct finder *f, struct find_moment *found)
 {
-    struct btrail_cursor *cursor;
-    struct btrail_batch b;
-    struct visit *v = &found->visit;
-    int ret = btrail_cursor_open(&cursor, f->o->in.trace.trace, v->at.vcpu, 0);
+    const struct moment *at = &found->visit.at;
 
-    ret = ret ?: btrail_cursor_seek(cursor, v->at.index);
-    while (!ret && !(ret = btrail_cursor_next(cursor, &b)) && b.event) {
-        continue;
-    }
-    if (!ret && b.index == v->at.index) {
-        v->at = moment_behind(v->at.vcpu, &b, 0);
-        v->record = b.records[0];
-        v->cr3 = b.cr3;
-        found->has_record = true;
-    }
-    btrail_cursor_close(cursor);
+    found->has_record |= !visit_read(f->o->in.trace.trace, at->vcpu,
+                                     at->index, &found->visit);
 }
 
 void finder_complete(const struct finder *f, struct find_moment *found)

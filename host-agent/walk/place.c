@@ -147,30 +147,21 @@ void walk_place_clear(struct walk_place *place)
     g_clear_pointer(&place->name, g_free);
 }
 
-/* Reads one record, with what is known of it. */
 static bool find_record(const struct btrail_trace *trace, unsigned vcpu,
                         uint64_t index, struct moment *at, GError **error)
 {
-    struct btrail_cursor *cursor;
-    struct btrail_batch b;
-    int ret = btrail_cursor_open(&cursor, trace, vcpu, 0);
+    struct visit visit;
+    int ret = visit_read(trace, vcpu, index, &visit);
 
-    if (ret) {
-        return library_failed(error, ret);
-    }
-    ret = btrail_cursor_seek(cursor, index);
-    while (!ret && !(ret = btrail_cursor_next(cursor, &b)) && b.event) {
-        continue;
-    }
-    if (!ret && b.index == index) {
-        *at = moment_behind(vcpu, &b, 0);
-    }
-    btrail_cursor_close(cursor);
-    if (ret == -BTRAIL_ERR_END || (!ret && b.index != index)) {
+    if (ret == -BTRAIL_ERR_END) {
         return fail(error, "vCPU %u has no record %" G_GUINT64_FORMAT, vcpu,
                     index);
     }
-    return !ret || library_failed(error, ret);
+    if (ret) {
+        return library_failed(error, ret);
+    }
+    *at = visit.at;
+    return true;
 }
 
 /* The host's clock at the session's start */
