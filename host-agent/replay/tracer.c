@@ -15,8 +15,12 @@
 #include "replay/tracer.h"
 #include "util/json.h"
 
-/* More than the default: the guest waits less often, and tracing is a pass */
-#define BUFFER_SIZE (UINT64_C(8) << 20)
+/*
+ * More than the caches of a host, so that the vCPU does not write to what the
+ * agent's CPU has just read, and waits less often: while tasks are found, the
+ * agent takes nothing.
+ */
+#define BUFFER_SIZE (UINT64_C(64) << 20)
 #define CAPTURE     "replay"
 #define FD_NAME     "replay-trace"
 /* Includes the wait for the capture to take the device's HELLO. */
