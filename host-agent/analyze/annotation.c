@@ -365,10 +365,8 @@ static bool is_executed(struct annotating *a, const struct block *b,
         }
         /* fall through */
     default:
-        /* Returns go to entries, too, but not to where one begins. */
         return insn->direct || (b->from & b->to) < ADDRESS_SHARED ||
-               !stack_edge_takes_interrupts(to.function) ||
-               (to.offset && !strstr(to.function->name, "entries"));
+               !stack_edge_begins_handler(&to);
     }
 }
 

@@ -41,6 +41,13 @@ bool stack_edge_takes_interrupts(const struct function *f)
            g_str_has_prefix(f->name, "entry_");
 }
 
+bool stack_edge_begins_handler(const struct place *to)
+{
+    /* Each entry of a table begins one. */
+    return stack_edge_takes_interrupts(to->function) &&
+           (!to->offset || strstr(to->function->name, "entries"));
+}
+
 /*
  * The kind of an edge that the instruction in the file cannot have made.  A
  * kernel changes its code when it boots: it replaces calls of a thunk by what
@@ -71,6 +78,21 @@ static enum stack_edge_kind kind_of_changed(struct stack_edges *st,
     }
 }
 
+/* Does only the target of such an instruction tell that it was interrupted? */
+static bool can_go_anywhere(const struct instruction *insn)
+{
+    switch (insn->kind) {
+    case INSTRUCTION_UNKNOWN:
+    case INSTRUCTION_CALL:
+    case INSTRUCTION_RET:
+    case INSTRUCTION_JUMP:
+    case INSTRUCTION_IRET:
+        return !insn->direct;
+    default:
+        return false;
+    }
+}
+
 static void classify(struct stack_edges *st, const struct process *process,
                      const struct symbolizer_where *where,
                      struct stack_edge *e)
@@ -94,6 +116,12 @@ static void classify(struct stack_edges *st, const struct process *process,
     e->to_fn = to.function;
     e->start = to.function->known && !to.offset;
     e->back = insn.length ? e->from + insn.length : 0;
+    if (from_kernel && to_kernel && can_go_anywhere(&insn) &&
+        stack_edge_begins_handler(&to)) {
+        e->back = e->from;
+        e->kind = STACK_EDGE_INTERRUPT;
+        return;
+    }
     if (!instruction_goes(&insn, e->to) &&
         (from_kernel ? to_kernel && !exact :
          !to_kernel && process->known)) {

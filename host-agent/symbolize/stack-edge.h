@@ -91,6 +91,12 @@ void stack_edges_get_all(struct stack_edges *st, const struct process *process,
 /* Is this a function of Linux that an interrupt or exception goes to? */
 bool stack_edge_takes_interrupts(const struct function *f);
 
+/*
+ * Does such a function begin here?  Nothing branches there, but functions that
+ * were called return to a place behind it.
+ */
+bool stack_edge_begins_handler(const struct place *to);
+
 /* Are there so many edges that it is time for stack_edges_reset()? */
 bool stack_edges_many(const struct stack_edges *st);
 

@@ -13,6 +13,7 @@
 
 #define CR3     0x1000
 #define KERNEL  UINT64_C(0xffffffff81000000)
+#define HANDLER (KERNEL + 0x200)
 
 /* So many edges are not many yet. */
 #define MANY    20000
@@ -33,8 +34,10 @@ static void setup(struct setup *x)
     g_autofree char *text = g_strdup_printf(
         "%" G_GINT64_MODIFIER "x T entry\n"
         "%" G_GINT64_MODIFIER "x T next\n"
+        "%" G_GINT64_MODIFIER "x T asm_sysvec_apic_timer_interrupt\n"
         "cr3 %x pid=5 sample\n"
-        "400000-800000 r-xp 0 0:0 0 %s\n", KERNEL, KERNEL + 0x100, CR3,
+        "400000-800000 r-xp 0 0:0 0 %s\n", KERNEL, KERNEL + 0x100,
+        HANDLER, CR3,
         sample);
     char *roots[] = { (char *)"/", NULL };
     const struct symbolizer_options options = {
@@ -139,6 +142,7 @@ static void test_instructions(void)
 /* What is known of the kernel is names alone. */
 static void test_kernel(void)
 {
+    const struct stack_edge *e;
     struct setup x;
 
     setup(&x);
@@ -146,6 +150,12 @@ static void test_kernel(void)
                     STACK_EDGE_EXIT);
     g_assert_cmpint(get(&x, KERNEL + 0x110, KERNEL + 0x120)->kind, ==,
                     STACK_EDGE_UNKNOWN);
+    /* Functions return into a handler; only interrupts go to its beginning. */
+    g_assert_cmpint(get(&x, KERNEL + 0x110, HANDLER + 0x10)->kind, ==,
+                    STACK_EDGE_UNKNOWN);
+    e = get(&x, KERNEL + 0x110, HANDLER);
+    g_assert_cmpint(e->kind, ==, STACK_EDGE_INTERRUPT);
+    g_assert_cmphex(e->back, ==, e->from);
     teardown(&x);
 }
 
