@@ -27,10 +27,12 @@
 #define START_MS    60000
 #define STOP_MS     600000
 #define SAVE_NAME   "save-checkpoints"
-/* Host time of this replay between two checkpoints; a replay that is not traced
- * comes as far in two thirds of it.  Twice as many make this pass 10 % longer,
- * and the way back is not faster by what one would notice. */
-#define INTERVAL_MS 60
+/*
+ * Host time of this replay between two checkpoints; a replay that is not traced
+ * comes as far in two thirds of it.  With 60, this pass takes 2 % longer, and
+ * 95 of 100 random places are reached in 63 ms; with 90, in 96.
+ */
+#define INTERVAL_MS 75
 
 struct tracer {
     struct player *player;

@@ -242,6 +242,23 @@ void x86_branch_trace_do_exec_exit(CPUX86State *env)
     env->branch_trace.exit_pc = linear_pc(env);
 }
 
+/* A near branch with icount: its instructions were counted with its block. */
+void HELPER(branch_trace_near)(CPUX86State *env, uint64_t from, uint64_t to)
+{
+    X86BranchTrace *bt = &env->branch_trace;
+    struct btrail_record *record = (struct btrail_record *)bt->cursor.next;
+    CPUState *cpu = env_cpu(env);
+
+    record->from = from;
+    record->to = to;
+    record->flags = (bt->icount_end - cpu->icount_extra -
+                     cpu->neg.icount_decr.low) << BTRAIL_RECORD_ICOUNT_SHIFT;
+    bt->cursor.next += sizeof(*record);
+    if (unlikely(bt->cursor.next >= bt->cursor.limit)) {
+        branch_trace_stream_limit(bt->stream);
+    }
+}
+
 void HELPER(branch_trace_limit)(CPUX86State *env)
 {
     branch_trace_stream_limit(env->branch_trace.stream);
