@@ -46,6 +46,7 @@ static bool write_commands(const struct walk_session *s, const char *target,
                            GError **error)
 {
     g_autofree char *python = file_of(s, "walk.py");
+    g_autofree char *quoted = g_strescape(python, NULL);
     g_autoptr(GString) text = g_string_new(
         "set architecture i386:x86-64\n"
         "set remotetimeout 120\n"
@@ -57,11 +58,13 @@ static bool write_commands(const struct walk_session *s, const char *target,
                     "maintenance flush dcache\n"
                     PROCESS_SYMBOLS_COMMAND "\n"
                     "end\n");
+    /* The user's Python has names of its own. */
     g_string_append_printf(text, "if !$_isvoid($_strlen)\n"
-                           "source %s\n"
+                           "python exec(compile(open(b\"%s\").read(), "
+                           "\"walk.py\", \"exec\"), {})\n"
                            "define hook-monitor\nbacktrail-leave\nend\n"
                            "define hook-continue\nbacktrail-leave\nend\n",
-                           python);
+                           quoted);
     for (unsigned i = 0; i < G_N_ELEMENTS(ahead); i++) {
         g_string_append_printf(text, "define hook-%s\nbacktrail-ahead\nend\n",
                                ahead[i]);

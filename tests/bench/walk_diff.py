@@ -1,38 +1,33 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How fast two traces are compared.
+"""Two runs of the same programs compared: a part of tests/bench/walk.
 
-Records two runs of the same programs in two guests, each with --rounds rounds
-(see tests/guest), and measures `backtrail diff` of both traces.  The rate is of
-the records of both together, by the wall clock, the best of --times.
-
-The last line is the headline: diff_mrps=X cpu_s=X peak_mib=X
+The programs run in two guests, with the same number of rounds (see
+tests/guest).  The rate is of the records of both traces together, by the wall
+clock, the best of the rounds.
 """
 
-import argparse
 import json
 import os
-import sys
 import tempfile
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
-                                '..', 'lib'))
-import backtrail  # noqa: E402
-import guest  # noqa: E402
-import qemu  # noqa: E402
+import backtrail
+import guest
+import qemu
 
 PATIENCE = 600
+PROGRAMS = 'sorter,packer'
+PROGRAM_ROUNDS = 60
 
 
-def record(path, programs, rounds):
+def record(path):
     """Record programs of a guest that has booted, until they end."""
     with qemu.Qemu(['-accel', 'tcg', '-device', 'branch-trace',
                     '-object', 'memory-backend-memfd,id=ram,size=256M',
                     '-machine', 'pc,memory-backend=ram',
                     '-device', 'vmcoreinfo',
-                    *guest.args(f'bt.workload={programs}', 'bt.wait=1',
-                                f'bt.rounds={rounds}')],
+                    *guest.args(f'bt.workload={PROGRAMS}', 'bt.wait=1',
+                                f'bt.rounds={PROGRAM_ROUNDS}')],
                    qmp_sockets=2) as vm:
         vm.wait_serial('^BT: ready', PATIENCE)
         with backtrail.Record(vm.qmp_paths[1], path, vm.path('log')) as agent:
@@ -61,37 +56,27 @@ def compare(a, b, *options):
                 usage.ru_maxrss / 1024, json.load(out))
 
 
-def diff_mrps(a, b, times=3, options=()):
-    """Millions of records a second, of both traces together; CPU seconds and
-    MiB of the best run"""
-    best = min((compare(a, b, *options) for _ in range(times)),
-               key=lambda run: run[0])
-    seconds, cpu, mib, result = best
-    records = result['records_a'] + result['records_b']
-    return records / seconds / 1e6, cpu, mib
+def measure(args, build, say):
+    """The results of this part; its headline is 'diff_mrps'."""
+    traces = [os.path.join(args.folder, f'diff-{name}.btrail')
+              for name in 'ab']
+    result = {}
+    for path in traces:
+        if not os.path.exists(path):
+            say(f'recording {path}')
+            record(path)
+    for prefix, options in ('user_', ('--user',)), ('', ()):
+        seconds, cpu, mib, found = min(
+            (compare(*traces, *options) for _ in range(args.rounds)),
+            key=lambda run: run[0])
+        records = found['records_a'] + found['records_b']
+        result |= {f'{prefix}diff_mrps': records / seconds / 1e6,
+                   f'{prefix}cpu_s': cpu, f'{prefix}peak_mib': mib}
+    return result
 
 
-def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument('--programs', default='sorter,packer')
-    parser.add_argument('--rounds', type=int, default=60)
-    parser.add_argument('--times', type=int, default=3)
-    parser.add_argument('--folder', help='for the traces')
-    args = parser.parse_args()
-
-    with tempfile.TemporaryDirectory(prefix='backtrail-bench-',
-                                     dir=args.folder) as scratch:
-        traces = [os.path.join(scratch, f'{name}.btrail') for name in 'ab']
-        for path in traces:
-            record(path, args.programs, args.rounds)
-        for options in ((), ('--user',)):
-            rate, cpu, mib = diff_mrps(*traces, args.times, options)
-            print(f'{" ".join(options) or "all":8} {rate:7.1f} M/s, CPU '
-                  f'{cpu:.2f} s, {mib:.0f} MiB')
-        rate, cpu, mib = diff_mrps(*traces, args.times)
-    print(f'diff_mrps={rate:.1f} cpu_s={cpu:.2f} peak_mib={mib:.0f}')
-
-
-if __name__ == '__main__':
-    main()
+def show(result):
+    for prefix, what in ('', 'diff'), ('user_', 'diff --user'):
+        print(f"{what:32} {result[f'{prefix}diff_mrps']:8.1f} M/s, CPU "
+              f"{result[f'{prefix}cpu_s']:.2f} s, "
+              f"{result[f'{prefix}peak_mib']:.0f} MiB")

@@ -124,12 +124,12 @@ def scan(path):
     return {name: run(path, args)[0] for name, args in SCANS.items()}
 
 
-def footprint(path, build, trace, rounds, say):
+def footprint(path, build, raw, rounds, say):
     """What footprints cost, in percent of the CPU time of the agent that has
     recorded the trace, and of the bytes of records"""
     subprocess.run(['ninja', '-C', build, 'tests/bench/footprint-bench'],
                    check=True, stdout=subprocess.DEVNULL)
-    folder = rawtraces.folders([trace], say=say)[trace]
+    folder = rawtraces.folders([raw], say=say)[raw]
     result = json.loads(subprocess.run(
         [os.path.join(build, 'tests', 'bench', 'footprint-bench'), folder,
          str(4 * rounds)], check=True, stdout=subprocess.PIPE).stdout)
@@ -145,11 +145,17 @@ def footprint(path, build, trace, rounds, say):
     }
 
 
-def measure(args, build, say):
-    """The results of this part; its headline is 'find_ms'."""
+def trace(args, say):
+    """The path of the trace"""
     path = os.path.join(args.folder, 'find.btrail')
     if not os.path.exists(path):
         record(path, args.records, say)
+    return path
+
+
+def measure(args, build, say):
+    """The results of this part; its headline is 'find_ms'."""
+    path = trace(args, say)
     info = backtrail.run_json('info', path)
     searches = search(path, args.rounds)
     return {

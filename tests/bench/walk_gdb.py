@@ -1,12 +1,9 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How long gdb takes to walk a trace: part of tests/bench/walk.
+"""gdb walks a trace of a billion records: a part of tests/bench/walk.
 
-usage: walk-gdb.py TRACE [PLACES]
-
-Starts backtrail gdbserver with a gdb that runs this file, too.  There it goes
-to random records and takes steps back, in the kernel and in programs; the same
-places each time.  Prints measure() as JSON.
+backtrail gdbserver starts a gdb that runs this file, too.  There it goes to
+random records and takes steps back, in the kernel and in programs; the same
+places each time.
 """
 
 import json
@@ -14,25 +11,25 @@ import os
 import random
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 
 SEED = 1
+PLACES = 40
 STEPS = 'reverse-step', 'reverse-next', 'reverse-stepi', 'reverse-finish'
 
 
-def measure(trace, places=40):
-    """{name: ms}: to the first stop of a gdb, and of each step back the median,
-    95 % and the worst"""
-    sys.path.insert(0, os.path.join(os.path.dirname(
-        os.path.abspath(__file__)), '..', 'lib'))
+def measure(args, build, say):
+    """Of steps back the median, 95 % and the worst; the headline is
+    'gdb_connect_ms', until gdb's first stop."""
     import backtrail
+    import walk_find
 
+    trace = walk_find.trace(args, say)
     with tempfile.TemporaryDirectory(prefix='backtrail-bench-') as folder:
         out = os.path.join(folder, 'times')
         script = os.path.abspath(__file__)
-        order = {'out': out, 'places': places, 'start': time.monotonic(),
+        order = {'out': out, 'places': PLACES,
                  'streams': backtrail.run_json('info', trace)['streams']}
         order['start'] = time.monotonic()
         subprocess.run(
@@ -78,14 +75,10 @@ def walk(order):
         json.dump(times, f)
 
 
-def main():
-    if len(sys.argv) < 2:
-        sys.exit(__doc__.strip())
-    places = int(sys.argv[2]) if len(sys.argv) > 2 else 40
-    print(json.dumps(measure(sys.argv[1], places)))
+def show(result):
+    for name, ms in result.items():
+        print(f'{name:32} {ms:8.1f} ms')
 
 
 if 'BENCH' in os.environ:
     walk(json.loads(os.environ['BENCH']))
-elif __name__ == '__main__':
-    main()
