@@ -195,8 +195,7 @@ struct diff_edge *diff_edges_get(const struct diff_edges *d, uint32_t number)
     return slot(d, number / 2);
 }
 
-/* Does an edge call the function that it goes to, or jump to its start? */
-static bool is_call(const struct diff_edge *e)
+bool diff_edge_calls(const struct diff_edge *e)
 {
     return e->start && e->kind != STACK_EDGE_EXIT &&
            (e->kind == STACK_EDGE_CALL || e->from_fn != e->to_fn);
@@ -219,7 +218,7 @@ GPtrArray *diff_edges_functions(struct diff_edges *d,
         for (uint32_t i = 0; i < MIN(d->n, counts[side]->len); i++) {
             const struct diff_edge *e = slot(d, i);
 
-            if (is_call(e)) {
+            if (diff_edge_calls(e)) {
                 e->to_fn->calls[side] += g_array_index(counts[side], uint64_t,
                                                        i);
             }

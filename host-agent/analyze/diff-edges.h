@@ -81,6 +81,9 @@ uint32_t diff_edges_number(struct diff_edges *d, const struct stack_edge *edge,
                            const struct place *from, const struct place *to,
                            bool async);
 
+/* Does an edge call the function that it goes to, or jump to its start? */
+bool diff_edge_calls(const struct diff_edge *e);
+
 /* An edge by its number */
 struct diff_edge *diff_edges_get(const struct diff_edges *d, uint32_t number);
 

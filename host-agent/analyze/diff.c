@@ -491,6 +491,40 @@ static unsigned count_fresh(const struct run *r, const struct diff_group *g)
     return n;
 }
 
+/* Has a side called this function in the difference before? */
+static bool called_before(const struct run *r, const struct diff_side *s,
+                          unsigned until, const struct diff_function *f)
+{
+    for (unsigned i = 0; i < until; i++) {
+        const struct diff_edge *e = diff_edges_get(r->diff->edges,
+                                                   s->behind[i]);
+
+        if (diff_edge_calls(e) && e->to_fn == f) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* How many functions are called in a difference that the other side has not */
+static unsigned count_called(const struct run *r, const struct diff_group *g)
+{
+    unsigned n = 0;
+
+    for (unsigned side = 0; side < DIFF_SIDES; side++) {
+        const struct diff_side *s = &g->side[side];
+
+        for (unsigned i = 0; i < s->n_behind && i < s->n; i++) {
+            const struct diff_edge *e = diff_edges_get(r->diff->edges,
+                                                       s->behind[i]);
+
+            n += diff_edge_calls(e) && !e->to_fn->calls[!side] &&
+                 !called_before(r, s, i, e->to_fn);
+        }
+    }
+    return n;
+}
+
 /* Compares what is left of a task when both traces were read. */
 static void finish(struct run *r, struct diff_pair *pair)
 {
@@ -504,6 +538,7 @@ static void finish(struct run *r, struct diff_pair *pair)
         const struct diff_new fresh = { pair, g };
 
         g->fresh = count_fresh(r, g);
+        g->called = count_called(r, g);
         if (g->fresh) {
             g_array_append_val(r->diff->fresh, fresh);
         }
@@ -515,6 +550,9 @@ static gint by_fresh(gconstpointer p, gconstpointer q)
 {
     const struct diff_new *a = p, *b = q;
 
+    if (a->group->called != b->group->called) {
+        return a->group->called < b->group->called ? 1 : -1;
+    }
     return (a->group->fresh < b->group->fresh) -
            (a->group->fresh > b->group->fresh);
 }
@@ -663,8 +701,8 @@ static int run(struct run *r, unsigned *side)
         }
     }
     if (!ret) {
-        finish_all(r);
         count_functions(r);
+        finish_all(r);
     }
     return ret;
 }

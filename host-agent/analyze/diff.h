@@ -12,7 +12,8 @@
  * at some other time each side went the way that the other one went here, the
  * difference may be of that kind.  If not, it is called new: one side executed
  * what the other one never has.  The more of it is new, the less likely is
- * chance.
+ * chance.  It is least likely where a side has called functions that the other
+ * side never has.
  */
 
 #ifndef BTRAIL_DIFF_H
@@ -52,6 +53,8 @@ struct diff_side {
  * @count:    how many differences
  * @n:        edges of each side in all of them
  * @fresh:    of the first one: edges that the other side never has taken
+ * @called:   of the first one: functions that a side has called there, and the
+ *            other side never has
  * @end:      how the first one ends
  * @levels:   frames that had returned until then
  * @frames:   calls in force at the first one, the innermost first
@@ -63,6 +66,7 @@ struct diff_group {
     uint64_t count;
     uint64_t n[DIFF_SIDES];
     unsigned fresh;
+    unsigned called;
     enum diff_end end;
     unsigned levels;
     struct diff_side side[DIFF_SIDES];
@@ -134,8 +138,9 @@ struct diff_new {
  * @tasks:     of each trace; those without another are in this trace alone
  * @functions: that one side called more often, of struct diff_function *, those
  *             with the largest difference first
- * @fresh:     all groups that are new, of struct diff_new: those with most new
- *             edges first, and then by their time
+ * @fresh:     all groups that are new, of struct diff_new: those where most
+ *             functions were called that are new first, then those with most
+ *             new edges, and then by their time
  * @differs:   whether there is any difference
  * @damage:    of each trace
  * @dropped:   differences that are in no group, because there are too many

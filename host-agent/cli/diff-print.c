@@ -289,13 +289,15 @@ static void print_new(const struct diff_command *c)
 
     if (all->len) {
         cli_printf("\nNew differences: one side did what the other one never "
-                   "has.\n  %10s  %10s\n", "NEW", "TIMES");
+                   "has.\n  %10s  %10s  %10s\n", "FUNCTIONS", "NEW",
+                   "TIMES");
     }
     for (unsigned i = 0; i < rows_of(c, all->len); i++) {
         const struct diff_new *d = &g_array_index(all, struct diff_new, i);
         const struct diff_group *g = d->group;
 
-        cli_printf("  %10u  %10" PRIu64 "  %s, in %s\n", g->fresh, g->count,
+        cli_printf("  %10u  %10u  %10" PRIu64 "  %s, in %s\n", g->called,
+                   g->fresh, g->count,
                    diff_name_from(c, g->edge[0] != DIFF_EDGE_GAP ?
                                   g->edge[0] : g->edge[1], name),
                    diff_task_name(d->pair->task[0], task));
