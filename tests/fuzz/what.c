@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Fuzz target: what a person looks for in a trace
+ *
+ * The input is the text of `backtrail find`: a function, a place, an event.
+ */
+
+#include "fuzz.h"
+#include "walk/what.h"
+
+/* Nobody writes longer ones. */
+#define MAX_TEXT    4096
+
+static void check(const struct walk_what *what)
+{
+    const struct walk_place *p = &what->place;
+
+    bool named = p->name && *p->name;
+
+    switch (what->kind) {
+    case WALK_WHAT_FUNCTION:
+        fuzz_require(p->kind == WALK_PLACE_FUNCTION && named);
+        break;
+    case WALK_WHAT_PLACE:
+        fuzz_require(named == (p->kind >= WALK_PLACE_FUNCTION));
+        fuzz_require(!p->process || p->kind == WALK_PLACE_FUNCTION);
+        fuzz_require(!what->name);
+        break;
+    case WALK_WHAT_INSTRUCTION:
+        fuzz_require(!what->name && !p->name && !p->process);
+        break;
+    default:
+        fuzz_require(!what->name || *what->name);
+        break;
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    g_autofree char *text = g_strndup((const char *)data,
+                                      MIN(size, MAX_TEXT));
+    g_autoptr(GError) error = NULL;
+    struct walk_what what;
+    bool ok = walk_what_parse(text, &what, &error);
+
+    fuzz_require(ok == !error);
+    if (ok) {
+        fuzz_accepted();
+        check(&what);
+    }
+    walk_what_clear(&what);
+    return 0;
+}
