@@ -127,13 +127,6 @@ static void forget_recent(struct reading *r)
     }
 }
 
-/* Is a function of Linux where an interrupt or exception enters the kernel? */
-static bool is_handler(const struct function *f)
-{
-    return stack_edge_takes_interrupts(f) &&
-           !g_str_has_prefix(f->name, "entry_");
-}
-
 static bool is_async(const struct stack_edge *e)
 {
     switch (e->to) {
@@ -148,9 +141,9 @@ static bool is_async(const struct stack_edge *e)
     switch (e->kind) {
     case STACK_EDGE_ENTRY:
     case STACK_EDGE_INTERRUPT:
-        return e->back ? e->back == e->from : is_handler(e->to_fn);
+        return e->back ? e->back == e->from : stack_edge_is_handler(e->to_fn);
     case STACK_EDGE_UNKNOWN:
-        return e->start && is_handler(e->to_fn);
+        return e->start && stack_edge_is_handler(e->to_fn);
     default:
         return false;
     }

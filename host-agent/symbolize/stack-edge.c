@@ -41,10 +41,16 @@ bool stack_edge_takes_interrupts(const struct function *f)
            g_str_has_prefix(f->name, "entry_");
 }
 
+bool stack_edge_is_handler(const struct function *f)
+{
+    return stack_edge_takes_interrupts(f) &&
+           !g_str_has_prefix(f->name, "entry_");
+}
+
 bool stack_edge_begins_handler(const struct place *to)
 {
     /* Each entry of a table begins one. */
-    return stack_edge_takes_interrupts(to->function) &&
+    return stack_edge_is_handler(to->function) &&
            (!to->offset || strstr(to->function->name, "entries"));
 }
 
@@ -78,7 +84,10 @@ static enum stack_edge_kind kind_of_changed(struct stack_edges *st,
     }
 }
 
-/* Does only the target of such an instruction tell that it was interrupted? */
+/*
+ * Does only the target of such an instruction tell that it was interrupted?  An
+ * IRET is not: it also returns to where a handler begins.
+ */
 static bool can_go_anywhere(const struct instruction *insn)
 {
     switch (insn->kind) {
@@ -86,7 +95,6 @@ static bool can_go_anywhere(const struct instruction *insn)
     case INSTRUCTION_CALL:
     case INSTRUCTION_RET:
     case INSTRUCTION_JUMP:
-    case INSTRUCTION_IRET:
         return !insn->direct;
     default:
         return false;

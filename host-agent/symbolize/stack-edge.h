@@ -91,8 +91,11 @@ void stack_edges_get_all(struct stack_edges *st, const struct process *process,
 /* Is this a function of Linux that an interrupt or exception goes to? */
 bool stack_edge_takes_interrupts(const struct function *f);
 
+/* The same from the kernel itself, so without the entries of system calls */
+bool stack_edge_is_handler(const struct function *f);
+
 /*
- * Does such a function begin here?  Nothing branches there, but functions that
+ * Does such a handler begin here?  Nothing branches there, but functions that
  * were called return to a place behind it.
  */
 bool stack_edge_begins_handler(const struct place *to);
