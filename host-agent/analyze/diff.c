@@ -491,25 +491,10 @@ static unsigned count_fresh(const struct run *r, const struct diff_group *g)
     return n;
 }
 
-/* Has a side called this function in the difference before? */
-static bool called_before(const struct run *r, const struct diff_side *s,
-                          unsigned until, const struct diff_function *f)
-{
-    for (unsigned i = 0; i < until; i++) {
-        const struct diff_edge *e = diff_edges_get(r->diff->edges,
-                                                   s->behind[i]);
-
-        if (diff_edge_calls(e) && e->to_fn == f) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* How many functions are called in a difference that the other side has not */
 static unsigned count_called(const struct run *r, const struct diff_group *g)
 {
-    unsigned n = 0;
+    g_autoptr(GHashTable) called = g_hash_table_new(NULL, NULL);
 
     for (unsigned side = 0; side < DIFF_SIDES; side++) {
         const struct diff_side *s = &g->side[side];
@@ -518,11 +503,12 @@ static unsigned count_called(const struct run *r, const struct diff_group *g)
             const struct diff_edge *e = diff_edges_get(r->diff->edges,
                                                        s->behind[i]);
 
-            n += diff_edge_calls(e) && !e->to_fn->calls[!side] &&
-                 !called_before(r, s, i, e->to_fn);
+            if (diff_edge_calls(e) && !e->to_fn->calls[!side]) {
+                g_hash_table_add(called, e->to_fn);
+            }
         }
     }
-    return n;
+    return g_hash_table_size(called);
 }
 
 /* Compares what is left of a task when both traces were read. */

@@ -69,8 +69,8 @@ static JsonObject *group_json(const struct diff_command *c,
     char name[DIFF_NAME_SIZE];
     JsonObject *o = btrail_json_new(
         "s:sym", g->function->name, "s:dso", g->function->module,
-        "u:new", g->fresh, "u:new_functions", g->called, "U:count", g->count, "U:branches_a", g->n[0],
-        "U:branches_b", g->n[1], "s:end", ends[g->end], NULL);
+        "u:new", g->fresh, "u:new_functions", g->called, "U:count", g->count,
+        "U:branches_a", g->n[0], "U:branches_b", g->n[1], "s:end", ends[g->end], NULL);
 
     for (unsigned i = 0; whole && i < g->n_frames; i++) {
         json_array_add_string_element(stack, diff_name_from(c, g->frames[i],

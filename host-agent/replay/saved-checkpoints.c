@@ -25,8 +25,6 @@
 /* Much faster than the disk, and most of what there is to gain */
 #define LEVEL           1
 #define MAC_SIZE        32
-/* What an unprivileged user may have; QEMU writes as much at once. */
-#define PIPE_SIZE       (1 << 20)
 /* They have some memory each. */
 #define MAX_THREADS     8u
 /* More cannot be: QEMU has them all in memory. */
@@ -452,8 +450,6 @@ struct checkpoint_saver *checkpoint_saver_start(const struct recording *r,
     s->path = recording_path(r, BTRAIL_RECORDING_CHECKPOINTS);
     s->new = recording_path(r, NEW);
     s->from = from;
-    /* Many pipes of a user may be smaller, which is slower and no error. */
-    fcntl(from, F_SETPIPE_SZ, PIPE_SIZE);
     s->saved.fd = -1;
     s->saved.header.count = GUINT32_TO_LE(count);
     g_mutex_init(&s->lock);

@@ -33,7 +33,8 @@ struct stack_edges {
     GPtrArray *groups;          /* of GROUP edges */
 };
 
-bool stack_edge_takes_interrupts(const struct function *f)
+/* Is this a function of Linux that an interrupt or exception goes to? */
+static bool takes_interrupts(const struct function *f)
 {
     return g_str_has_prefix(f->name, "asm_") ||
            g_str_has_prefix(f->name, "irq_entries") ||
@@ -43,7 +44,7 @@ bool stack_edge_takes_interrupts(const struct function *f)
 
 bool stack_edge_is_handler(const struct function *f)
 {
-    return stack_edge_takes_interrupts(f) &&
+    return takes_interrupts(f) &&
            !g_str_has_prefix(f->name, "entry_");
 }
 
@@ -66,7 +67,7 @@ static enum stack_edge_kind kind_of_changed(struct stack_edges *st,
 {
     struct place target;
 
-    if (stack_edge_takes_interrupts(e->to_fn)) {
+    if (takes_interrupts(e->to_fn)) {
         return STACK_EDGE_INTERRUPT;
     }
     switch (insn->kind) {

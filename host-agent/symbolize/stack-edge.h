@@ -88,10 +88,10 @@ void stack_edges_get_all(struct stack_edges *st, const struct process *process,
                          const struct stack_edge **edges,
                          struct stack_run *runs);
 
-/* Is this a function of Linux that an interrupt or exception goes to? */
-bool stack_edge_takes_interrupts(const struct function *f);
-
-/* The same from the kernel itself, so without the entries of system calls */
+/*
+ * Is this a function of Linux that an interrupt or exception goes to, from user
+ * mode or the kernel?  Entries of system calls are not.
+ */
 bool stack_edge_is_handler(const struct function *f);
 
 /*

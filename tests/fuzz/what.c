@@ -14,7 +14,6 @@
 static void check(const struct walk_what *what)
 {
     const struct walk_place *p = &what->place;
-
     bool named = p->name && *p->name;
 
     switch (what->kind) {

@@ -8,6 +8,7 @@ import os
 import re
 import struct
 import subprocess
+import time
 
 import qemu
 
@@ -28,6 +29,7 @@ NO_INITCALLS = 'initcall_blacklist=' + ','.join((
 # The same, the tables of its tracers, and its self tests of ciphers
 QUICK = ('cryptomgr.notests=1',
          NO_INITCALLS + ',trace_eval_init,ftrace_check_for_weak_functions')
+NAMED_S = 3
 
 
 def vmlinux():
@@ -59,6 +61,14 @@ def args(*words, memory='256', whole=False, devices=False):
             '-append', ' '.join(('console=ttyS0', 'quiet', 'panic=-1',
                                  'no_timer_check',
                                  *(() if whole else QUICK), *words))]
+
+
+def go_on_named(vm, timeout):
+    """Have a guest that waits (bt.wait=1) go on when an agent has had the time
+    to find its kernel, and to have its tasks named."""
+    vm.wait_serial('^BT: ready', timeout)
+    time.sleep(NAMED_S)
+    vm.send_serial('\n')
 
 
 def unpack_kernel(vmlinuz, vmlinux):
