@@ -48,6 +48,11 @@ unsigned branch_trace_kvm_root_entry(void)
     return branch_trace_device->kvm_root_entry;
 }
 
+bool branch_trace_kvm_guest_window(void)
+{
+    return branch_trace_device->kvm_guest_window;
+}
+
 /* Commands */
 
 BranchTraceDevice *branch_trace_device_get(Error **errp)
@@ -304,7 +309,17 @@ static void branch_trace_realize(DeviceState *dev, Error **errp)
         error_setg(errp, "kvm-root-entry must be from 256 to 511");
         return;
     }
+    if (d->kvm_root_entry && d->kvm_guest_window) {
+        error_setg(errp, "kvm-root-entry is an entry that KVM may write, and "
+                   "with kvm-guest-window it writes none: set one of them");
+        return;
+    }
 
+    branch_trace_device = d;
+    if (producer && producer->realize && !producer->realize(errp)) {
+        branch_trace_device = NULL;
+        return;
+    }
     d->control = branch_trace_control_new();
     qemu_add_vm_change_state_handler(vm_state_changed, d);
     migration_add_notifier(&d->migration, migration_changed);
@@ -320,7 +335,6 @@ static void branch_trace_realize(DeviceState *dev, Error **errp)
     d->cpu_listener.realize = cpu_realized;
     d->cpu_listener.unrealize = cpu_unrealized;
     device_listener_register(&d->cpu_listener);
-    branch_trace_device = d;
 }
 
 static void get_max_buffer_size(Object *obj, Visitor *v, const char *name,
@@ -355,6 +369,8 @@ static const Property branch_trace_properties[] = {
     DEFINE_PROP_UINT32("code-pages", BranchTraceDevice, code_pages,
                        DEFAULT_CODE_PAGES),
     DEFINE_PROP_UINT32("kvm-root-entry", BranchTraceDevice, kvm_root_entry, 0),
+    DEFINE_PROP_BOOL("kvm-guest-window", BranchTraceDevice, kvm_guest_window,
+                     false),
 };
 
 static void branch_trace_class_init(ObjectClass *klass, void *data)

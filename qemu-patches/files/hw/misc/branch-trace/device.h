@@ -28,6 +28,7 @@ struct BranchTraceDevice {
     uint64_t max_buffer_size;
     uint32_t code_pages;
     uint32_t kvm_root_entry;
+    bool kvm_guest_window;
     bool traced;
 
     BranchTraceControl *control;

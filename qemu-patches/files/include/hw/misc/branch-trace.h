@@ -58,6 +58,9 @@ typedef struct BranchTraceTask {
  * can be NULL say so.
  *
  * @type:    enum btrail_producer
+ * @realize: the device is there, and the guest has not run yet.  False, with
+ *           @errp, if the guest cannot have the device as its properties say.
+ *           NULL: there is nothing to do.
  * @supported: can the branches of this guest be traced?  If not, sets @errp to
  *           the reason.  NULL: always.
  * @start:   a capture is about to start, and nothing is traced yet.  Prepares
@@ -107,6 +110,7 @@ typedef struct BranchTraceTask {
  */
 typedef struct BranchTraceProducerOps {
     uint32_t type;
+    bool (*realize)(Error **errp);
     bool (*supported)(Error **errp);
     bool (*start)(Error **errp);
     void (*stop)(void);
@@ -133,6 +137,12 @@ typedef struct BranchTraceProducerOps {
  * page tables KVM may use, or 0 if the user has not said that
  */
 unsigned branch_trace_kvm_root_entry(void);
+
+/*
+ * The device's property 'kvm-guest-window': the guest maps the buffers itself,
+ * and KVM writes nothing into its page tables
+ */
+bool branch_trace_kvm_guest_window(void);
 
 /* Called once by the accelerator that can trace. */
 void branch_trace_set_producer(const BranchTraceProducerOps *ops);

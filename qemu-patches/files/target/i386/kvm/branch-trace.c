@@ -11,7 +11,8 @@
  * The buffers are in a region of memory that only exists while a capture is
  * active, at an address where the guest expects nothing.  One entry of each of
  * the guest's top-level page tables, which KVM sets, leads to two more tables,
- * which are in the region, and from there to a window for each vCPU.
+ * which are in the region, and from there to a window for each vCPU.  Or the
+ * guest maps the windows itself (branch-trace-window.c), and KVM sets nothing.
  *
  * The guest can read and write all of this.  Whatever is there is read once,
  * and decides about nothing but the contents of the trace.
@@ -36,6 +37,7 @@
 #include "system/hw_accel.h"
 #include "system/kvm.h"
 #include "branch-trace.h"
+#include "branch-trace-window.h"
 #include "kvm_i386.h"
 
 /* Each vCPU has a large page to itself: the DS area, then the buffer */
@@ -100,6 +102,9 @@ typedef struct DSArea {
  * @enabled:     KVM has been told to trace the vCPU, with these:
  * @five_levels: of page tables
  * @install:     KVM may set entries that are 0
+ * @linear:      where the guest has the region, or 0
+ * @withdrawn:   KVM was told to stop, since the guest has moved the region, even
+ *               if it is where it was again
  * @off_reason:  why there are no records, KVM_BTS_TRACE_OFF_*, or 0
  * @cr3:         CR3 that labels the next record
  * @privilege:   which branches are recorded, BTRAIL_PRIVILEGE_*; 0 while the
@@ -127,6 +132,8 @@ typedef struct KVMBranchTrace {
     bool enabled;
     bool five_levels;
     bool install;
+    uint64_t linear;
+    bool withdrawn;
     uint32_t off_reason;
     uint32_t privilege;
     uint64_t cr3;
@@ -152,7 +159,8 @@ static struct {
     KVMBranchTrace *vcpus;
     GHashTable *roots;
     uint64_t hash_key;
-    QemuMutex kick_lock;        /* no vCPU that is kicked goes away */
+    QemuMutex kick_lock;        /* no vCPU that is kicked goes away, */
+                                /* nor one whose KVM another thread tells */
 } session;
 
 static KVMBranchTrace *get_vcpu(CPUState *cpu)
@@ -169,13 +177,22 @@ static uint64_t root_entry(bool five_levels)
     return (session.gpa + table * TARGET_PAGE_SIZE) | TABLE_FLAGS;
 }
 
-/* Where the guest has the byte of the region at @offset */
-static uint64_t linear_address(bool five_levels, uint64_t offset)
+static unsigned root_shift(bool five_levels)
 {
-    unsigned shift = five_levels ? 48 : 39;
+    return five_levels ? 48 : 39;
+}
 
-    return sextract64((uint64_t)session.root_index << shift, 0, shift + 9) +
-           offset;
+/* Where the guest has the region, or 0 */
+static uint64_t linear_address(bool five_levels)
+{
+    unsigned shift = root_shift(five_levels);
+    uint64_t windows;
+
+    if (branch_trace_kvm_guest_window()) {
+        windows = kvm_guest_window_linear();
+        return windows ? windows - WINDOW_SIZE : 0;
+    }
+    return sextract64((uint64_t)session.root_index << shift, 0, shift + 9);
 }
 
 static void write_tables(void)
@@ -220,6 +237,10 @@ static bool find_place(void)
     hwaddr step = 1ULL << (bits - 6);
     hwaddr gpa;
 
+    /* What a guest maps itself stays where it is. */
+    if (session.gpa && branch_trace_kvm_guest_window()) {
+        return true;
+    }
     for (gpa = 48 * step; gpa >= 16 * step; gpa -= step) {
         MemoryRegionSection section =
             memory_region_find(get_system_memory(), gpa, session.size);
@@ -290,7 +311,8 @@ static bool guest_is_linux(void)
 
 static bool may_install(void)
 {
-    return branch_trace_kvm_root_entry() || guest_is_linux();
+    return !branch_trace_kvm_guest_window() &&
+           (branch_trace_kvm_root_entry() || guest_is_linux());
 }
 
 /*
@@ -311,7 +333,8 @@ static void note_root(KVMBranchTrace *t, uint64_t cr3)
 {
     uint64_t root = cr3 & BTRAIL_CR3_ROOT;
 
-    if (g_hash_table_size(t->roots) < MAX_ROOTS &&
+    if (!branch_trace_kvm_guest_window() &&
+        g_hash_table_size(t->roots) < MAX_ROOTS &&
         !g_hash_table_contains(t->roots, &root)) {
         g_hash_table_add(t->roots, g_memdup2(&root, sizeof(root)));
     }
@@ -450,7 +473,7 @@ static DSArea *ds_area(KVMBranchTrace *t)
 
 static uint64_t buffer_address(KVMBranchTrace *t)
 {
-    return linear_address(t->five_levels, t->offset + DS_SIZE);
+    return t->linear + t->offset + DS_SIZE;
 }
 
 static uint32_t privilege_of(uint64_t linear)
@@ -708,17 +731,18 @@ static void disable(KVMBranchTrace *t)
 
     if (t->enabled) {
         set_config(t, &config);
-        t->enabled = false;
+        qatomic_set(&t->enabled, false);
     }
 }
 
 static void enable(KVMBranchTrace *t)
 {
+    uint64_t linear = t->linear + t->offset;
     struct kvm_bts_trace config = {
         .flags = KVM_BTS_TRACE_ENABLE,
-        .root_index = session.root_index,
+        .root_index = extract64(linear, root_shift(t->five_levels), 9),
         .root_entry = t->install ? root_entry(t->five_levels) : 0,
-        .ds_area = linear_address(t->five_levels, t->offset),
+        .ds_area = linear,
         .gpa = session.gpa + t->offset,
         .size = WINDOW_USED,
     };
@@ -757,20 +781,27 @@ static void update(KVMBranchTrace *t)
     bool wanted = branch_trace_stream_filter(t->stream)->privilege;
     bool five_levels = t->five_levels;
     bool install = may_install();
+    uint64_t linear;
 
     if (wanted &&
         (!t->enabled || t->off_reason == KVM_BTS_TRACE_OFF_MODE)) {
         five_levels = has_five_levels(t);
     }
+    linear = linear_address(five_levels);
     if (wanted == t->enabled && install == t->install &&
-        five_levels == t->five_levels) {
+        five_levels == t->five_levels && linear == t->linear &&
+        !t->withdrawn) {
         return;
     }
     disable(t);
     t->install = install;
     t->five_levels = five_levels;
-    if (wanted) {
+    t->linear = linear;
+    t->withdrawn = false;
+    if (wanted && linear) {
         enable(t);
+    } else if (wanted) {
+        off(t, KVM_BTS_TRACE_OFF_ADDRESS_SPACE);
     }
 }
 
@@ -802,7 +833,7 @@ void kvm_branch_trace_exit(X86CPU *cpu, const struct kvm_run *run)
         /* The next tick has it go on, so that the guest does, too. */
         t->then_off = exit->off_reason;
         collect(t, false);
-        t->enabled = false;
+        qatomic_set(&t->enabled, false);
     } else {
         qatomic_set(&t->due, true);
     }
@@ -830,14 +861,68 @@ void kvm_branch_trace_destroy(X86CPU *cpu)
 
     if (t && t->stream) {
         collect(t, true);
-        disable(t);
         /* The tick does not kick it any more: its thread is about to end. */
         QEMU_LOCK_GUARD(&session.kick_lock);
+        disable(t);
         qatomic_set(&t->due, true);
     }
 }
 
+/* A window that the guest maps itself */
+
+static bool window_place(hwaddr *gpa, uint64_t *size)
+{
+    if (!make_region(NULL) || !find_place()) {
+        return false;
+    }
+    *gpa = session.gpa + WINDOW_SIZE;
+    *size = session.size - WINDOW_SIZE;
+    return true;
+}
+
+/*
+ * Has KVM stop.  No vCPU executes meanwhile, and before it does, each looks
+ * where the window is now.
+ */
+static void withdraw(CPUState *cpu, run_on_cpu_data data)
+{
+    const struct kvm_bts_trace config = { 0 };
+    unsigned i;
+
+    QEMU_LOCK_GUARD(&session.kick_lock);
+    for (i = 0; i < current_machine->smp.max_cpus; i++) {
+        if (qatomic_read(&session.vcpus[i].enabled)) {
+            set_config(&session.vcpus[i], &config);
+            session.vcpus[i].withdrawn = true;
+        }
+    }
+}
+
+static void window_moved(void)
+{
+    unsigned i;
+
+    for (i = 0; session.vcpus && i < current_machine->smp.max_cpus; i++) {
+        qatomic_xchg(&session.vcpus[i].due, true);
+    }
+    /* Without a capture no vCPU is traced; if none has said it, none runs. */
+    if (session.roots && current_cpu) {
+        async_safe_run_on_cpu(current_cpu, withdraw, RUN_ON_CPU_NULL);
+    }
+}
+
+static const KVMGuestWindowOps guest_window = {
+    .place = window_place,
+    .moved = window_moved,
+};
+
 /* The device's interface */
+
+static bool producer_realize(Error **errp)
+{
+    return !branch_trace_kvm_guest_window() ||
+           kvm_guest_window_offer(&guest_window, errp);
+}
 
 static bool parameter_is(const char *name, char value)
 {
@@ -883,7 +968,8 @@ static bool producer_supported(Error **errp)
                    "guest's CPU is not one: use '-accel tcg'");
         return false;
     }
-    if (!branch_trace_kvm_root_entry() && !vmcoreinfo_find()) {
+    if (!branch_trace_kvm_guest_window() && !branch_trace_kvm_root_entry() &&
+        !vmcoreinfo_find()) {
         error_setg(errp, "KVM needs an entry of the guest's top-level page "
                    "tables, and QEMU knows of Linux alone which one is free: "
                    "start QEMU with '-device vmcoreinfo', so that Linux says "
@@ -953,6 +1039,8 @@ static void attach(KVMBranchTrace *t, CPUState *cpu, BranchTraceStream *stream)
     t->enabled = false;
     t->install = false;
     t->five_levels = false;
+    t->linear = 0;
+    t->withdrawn = false;
     t->roots = new_roots();
     update_filter(t);
     memset(t->window, 0, WINDOW_USED);
@@ -1089,9 +1177,8 @@ static void producer_code_forget(CPUState *cpu)
 
 static uint64_t producer_tsc_hz(CPUState *cpu)
 {
-    int khz = kvm_vcpu_ioctl(cpu, KVM_GET_TSC_KHZ);
-
-    return khz > 0 ? khz * 1000ULL : 0;
+    /* To ask KVM would be to wait until the vCPU leaves KVM_RUN. */
+    return X86_CPU(cpu)->env.tsc_khz * 1000ULL;
 }
 
 static uint32_t producer_record_has(void)
@@ -1101,6 +1188,7 @@ static uint32_t producer_record_has(void)
 
 static const BranchTraceProducerOps kvm_producer = {
     .type = BTRAIL_PRODUCER_KVM,
+    .realize = producer_realize,
     .supported = producer_supported,
     .start = producer_start,
     .stop = producer_stop,

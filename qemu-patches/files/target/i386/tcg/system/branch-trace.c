@@ -242,6 +242,12 @@ void x86_branch_trace_do_exec_exit(CPUX86State *env)
     env->branch_trace.exit_pc = linear_pc(env);
 }
 
+/*
+ * Who reads the records has their cache lines; they are asked back so many
+ * records before they are written.
+ */
+#define RECORDS_AHEAD   32
+
 /* A near branch with icount: its instructions were counted with its block. */
 void HELPER(branch_trace_near)(CPUX86State *env, uint64_t from, uint64_t to)
 {
@@ -249,6 +255,7 @@ void HELPER(branch_trace_near)(CPUX86State *env, uint64_t from, uint64_t to)
     struct btrail_record *record = (struct btrail_record *)bt->cursor.next;
     CPUState *cpu = env_cpu(env);
 
+    __builtin_prefetch(record + RECORDS_AHEAD, 1);
     record->from = from;
     record->to = to;
     record->flags = (bt->icount_end - cpu->icount_extra -
