@@ -7,7 +7,7 @@
 
 #include "analyze/annotation.h"
 #include "analyze/chooser.h"
-#include "symbolize/stack-edge.h"
+#include "symbolize/executed.h"
 #include "util/hash.h"
 #include "util/search.h"
 
@@ -320,56 +320,6 @@ static struct annotation_slot *slot_at(const struct annotation_code *code,
     return s;
 }
 
-/* Does an instruction end a block, whatever happens? */
-static bool always_goes(const struct instruction *insn)
-{
-    switch (insn->kind) {
-    case INSTRUCTION_CALL:
-    case INSTRUCTION_RET:
-    case INSTRUCTION_JUMP:
-    case INSTRUCTION_SYSCALL:
-    case INSTRUCTION_SYSRET:
-    case INSTRUCTION_IRET:
-        return true;
-    default:
-        return false;
-    }
-}
-
-/*
- * Was the instruction at the end of a block executed?  If not, it was
- * interrupted, and is executed afterwards.  @moved is the difference of the
- * block's addresses to those that it was decoded at.
- */
-static bool is_executed(struct annotating *a, const struct block *b,
-                        uint64_t moved, const struct instruction *insn)
-{
-    struct place to;
-
-    if (!instruction_goes(insn, b->to - moved)) {
-        return false;
-    }
-    symbolizer_place(a->o->names, b->process, b->to, &to);
-    switch (insn->kind) {
-    case INSTRUCTION_INT:
-        return !g_str_has_prefix(to.function->name, "asm_sysvec_") &&
-               !g_str_has_prefix(to.function->name, "irq_entries");
-    case INSTRUCTION_SYSCALL:
-        return !g_str_has_prefix(to.function->name, "asm_") &&
-               !g_str_has_prefix(to.function->name, "irq_entries");
-    case INSTRUCTION_CALL:
-    case INSTRUCTION_RET:
-    case INSTRUCTION_JUMP:
-        if (b->from < ADDRESS_SHARED && b->to >= ADDRESS_SHARED) {
-            return false;
-        }
-        /* fall through */
-    default:
-        return insn->direct || (b->from & b->to) < ADDRESS_SHARED ||
-               !stack_edge_begins_handler(&to);
-    }
-}
-
 /*
  * Where the instruction begins that is the first one of a block at or behind an
  * address; 0 if that is not known
@@ -419,7 +369,7 @@ static void count_part(struct annotating *a, const struct block *b,
     /* First see whether it leads to its end. */
     for (end = offset; end < last; end += s->insn.length) {
         s = slot_at(code, v, end);
-        if (!s->insn.length || always_goes(&s->insn)) {
+        if (!s->insn.length || instruction_always_goes(&s->insn)) {
             a->out->unknown++;
             return;
         }
@@ -439,7 +389,8 @@ static void count_part(struct annotating *a, const struct block *b,
     }
     if (s) {
         s->begins = true;
-        s->count += is_executed(a, b, bias - v->bias, &s->insn);
+        s->count += executed(a->o->names, b->process, &s->insn,
+                             bias - v->bias, b->from, b->to);
     }
 }
 

@@ -435,6 +435,15 @@ void call_tracks_end(struct call_tracks *c, const struct btrail_trace *trace,
     }
 }
 
+struct call_track *call_tracks_find(struct call_tracks *c, unsigned vcpu,
+                                    int64_t pid, int64_t tid)
+{
+    const uint64_t key[2] = { pid, tid };
+    struct call_track *t = g_hash_table_lookup(c->threads, key);
+
+    return t ?: &c->cpus[vcpu].own;
+}
+
 const struct btrail_closest *call_tracks_closest(const struct call_tracks *c)
 {
     return &c->closest;

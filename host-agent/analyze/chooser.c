@@ -72,18 +72,20 @@ size_t chooser_choose(struct chooser *c, unsigned vcpu,
         .to_place = &to, .lines = c->names, .process = task->process,
         .time = window_time(&c->window, b->time.host),
     };
-    uint64_t class = filter_class(filter, &record);
+    uint64_t class = 0, until = 0;
+    bool may = false;
     size_t n = 0;
 
     for (size_t i = 0; i < b->count; i++) {
-        if (filter_uses_index(filter)) {
-            record.index = b->index + i;
+        record.index = b->index + i;
+        if (record.index >= until) {
             class = filter_class(filter, &record);
+            may = filter_may_choose(filter, class);
+            until = filter_until(filter, &record);
         }
         record.from = b->records[i].from;
         record.to = b->records[i].to;
-        counts[i] = filter_may_choose(filter, class) &&
-                    chosen(c, class, &record, &from, &to);
+        counts[i] = may && chosen(c, class, &record, &from, &to);
         n += counts[i];
     }
     return n;

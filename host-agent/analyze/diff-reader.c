@@ -9,6 +9,7 @@
 #include "analyze/diff-images.h"
 #include "analyze/diff-reader.h"
 #include "lib/internal/merged.h"
+#include "util/entry-names.h"
 #include "util/hash.h"
 
 /* The edges that came last, close together, so that a cache has them */
@@ -47,7 +48,7 @@ struct recent {
  * @low:      the first of them was handled by code in the lower half of the
  *            address space, as that of a firmware is
  * @back:     where it returns to
- * @entry:    its edge, and the record
+ * @entry:    its edge, with flags, and the record
  * @gaps:     as many were there when it ran last
  * @vcpu:     that runs it, or -1
  * @held:     of struct held *: its records of other vCPUs, which come too early
@@ -102,26 +103,33 @@ struct reading {
     struct lane lanes[BTRAIL_MAX_VCPUS];
     uint64_t gaps;
     size_t held;
+    size_t max_held;
 };
 
-static void count(struct reading *r, struct recent *c)
+static void count(struct reading *r, uint32_t number, uint64_t n)
 {
-    uint32_t i = (c->number & NUMBER) / 2;
+    uint32_t i = (number & NUMBER) / 2;
     GArray *counts = r->result->counts;
 
-    if (c->count) {
-        if (i >= counts->len) {
-            g_array_set_size(counts, MAX(2 * counts->len, i + 1));
-        }
-        g_array_index(counts, uint64_t, i) += c->count;
-        c->count = 0;
+    if (!n) {
+        return;
     }
+    if (i >= counts->len) {
+        g_array_set_size(counts, MAX(2 * counts->len, i + 1));
+    }
+    g_array_index(counts, uint64_t, i) += n;
+}
+
+static void count_recent(struct reading *r, struct recent *c)
+{
+    count(r, c->number, c->count);
+    c->count = 0;
 }
 
 static void forget_recent(struct reading *r)
 {
     for (unsigned i = 0; i < 1u << RECENT_BITS; i++) {
-        count(r, &r->recent[i]);
+        count_recent(r, &r->recent[i]);
         r->recent[i].space = 0;
         r->recent[i].from = r->recent[i].to = UINT64_MAX;
     }
@@ -141,9 +149,9 @@ static bool is_async(const struct stack_edge *e)
     switch (e->kind) {
     case STACK_EDGE_ENTRY:
     case STACK_EDGE_INTERRUPT:
-        return e->back ? e->back == e->from : stack_edge_is_handler(e->to_fn);
+        return e->back ? e->back == e->from : e->handler;
     case STACK_EDGE_UNKNOWN:
-        return e->start && stack_edge_is_handler(e->to_fn);
+        return e->handler;
     default:
         return false;
     }
@@ -152,24 +160,14 @@ static bool is_async(const struct stack_edge *e)
 /* Does an exception depend on what the task does, and on nothing else? */
 static bool is_exception(const struct stack_edge *e)
 {
-    static const char prefix[] = "asm_exc_";
-    static const char *const others[] = {
-        "page_fault", "nmi", "machine_check", "device_not_available",
-    };
     const char *name = e->to_fn->name;
 
     if (btrail_pseudo_name(e->to)) {
         return e->to == BTRAIL_PSEUDO_EXCEPTION;
     }
-    if (!g_str_has_prefix(name, prefix)) {
-        return false;
-    }
-    for (unsigned i = 0; i < G_N_ELEMENTS(others); i++) {
-        if (!strcmp(name + strlen(prefix), others[i])) {
-            return false;
-        }
-    }
-    return true;
+    return btrail_entry_kind(name, strlen(name)) == BTRAIL_PSEUDO_EXCEPTION &&
+           !g_str_has_suffix(name, "machine_check") &&
+           !g_str_has_suffix(name, "device_not_available");
 }
 
 /* Is an edge in a part of the task that is compared? */
@@ -208,7 +206,7 @@ static uint32_t number_of(struct reading *r, const struct process *process,
     /* What the one end has shown may help with the other. */
     find_place(r, process, cr3, e->from, &from, &functions[0]);
     number = diff_edges_number(r->options->edges, e, &from, &to, async);
-    if (async || e->ends || e->kind == STACK_EDGE_EXIT) {
+    if (async || e->ends) {
         number |= SPECIAL;
     }
     if ((async && !is_exception(e)) || !is_compared(r, e)) {
@@ -227,7 +225,7 @@ static void learn(struct reading *r, struct recent *c,
         g_hash_table_remove_all(r->numbers);
         stack_edges_reset(r->kinds);
     }
-    count(r, c);
+    count_recent(r, c);
     *c = (struct recent) {
         .from = record->from, .to = record->to, .space = space,
         .number = number_of(r, process, where->cr3,
@@ -245,7 +243,6 @@ static struct follower *get_follower(struct reading *r,
         f = g_new0(struct follower, 1);
         f->task = task;
         f->vcpu = -1;
-        f->gaps = r->gaps;
         f->chosen = r->options->ops->chosen(r->options->opaque, task);
         f->wanted = r->options->ops->wanted(r->options->opaque, task);
         g_queue_init(&f->held);
@@ -287,8 +284,10 @@ static void add_edge(struct reading *r, struct lane *l, uint32_t number,
 /* The task has ended while an exception was handled: that has killed it. */
 static void end_task(struct reading *r, struct lane *l, struct follower *f)
 {
-    if (f->skipped && !f->ended) {
-        add_edge(r, l, f->entry, f->entry_run.vcpu, f->entry_run.index);
+    if (f->skipped && !f->ended && (f->entry & LEFT_OUT)) {
+        add_edge(r, l, f->entry & NUMBER, f->entry_run.vcpu,
+                 f->entry_run.index);
+        count(r, f->entry, 1);
     }
     f->ended = true;
     g_hash_table_add(r->result->ended, f->task);
@@ -302,12 +301,14 @@ static bool skip(struct follower *f, const struct diff_edge *e,
 
     switch (e->kind) {
     case STACK_EDGE_EXIT:
-        back = f->back == record->to;
+        /* A trace of the kernel only does not say where in user mode. */
+        back = record->to == (f->back == BTRAIL_PSEUDO_FROM_USER ?
+                              BTRAIL_PSEUDO_TO_USER : f->back);
         f->skipped = 0;
         return back;
     case STACK_EDGE_IRET:
-        /* The kernel returns to itself to serialize what it executes. */
-        f->skipped -= e->from_fn != e->to_fn;
+        /* The kernel executes one to serialize, which goes right behind it. */
+        f->skipped -= e->from_fn != e->to_fn || e->to != e->back;
         return true;
     case STACK_EDGE_INTERRUPT:
         f->skipped++;
@@ -337,7 +338,7 @@ static bool is_left_out(struct reading *r, struct lane *l, struct follower *f,
         f->skipped = 1;
         f->low = record->to < ADDRESS_SHARED;
         f->back = record->from;
-        f->entry = number & NUMBER;
+        f->entry = number;
         f->entry_run = (struct diff_run) { 0, index, vcpu };
     } else {
         f->skipped = 0;
@@ -403,6 +404,10 @@ static void enter(struct reading *r, unsigned vcpu, struct follower *f)
 {
     struct lane *l = &r->lanes[vcpu];
 
+    if (f->vcpu >= 0) {
+        /* It runs there, too, and what it has done there comes first. */
+        flush(r, &r->lanes[f->vcpu]);
+    }
     if (!l->edges) {
         l->edges = g_new(uint32_t, DIFF_READER_BLOCK);
         l->run = g_new(struct diff_run, MAX_RUNS);
@@ -468,11 +473,10 @@ static void hold(struct reading *r, unsigned vcpu, struct follower *f,
  * Clocks are coarse, so a vCPU can seem to run a task that another one has not
  * left yet.  Of tasks that no event names, several can be meant.
  */
-static bool is_elsewhere(const struct reading *r, const struct follower *f,
-                         unsigned vcpu, const struct task *task)
+static bool is_elsewhere(const struct follower *f, unsigned vcpu,
+                         const struct task *task)
 {
-    return task->tid > 0 && f->vcpu >= 0 && f->vcpu != (int)vcpu &&
-           r->held < MAX_HELD;
+    return task->tid > 0 && f->vcpu >= 0 && f->vcpu != (int)vcpu;
 }
 
 static void take_part(struct reading *r, unsigned vcpu,
@@ -494,11 +498,14 @@ static void take_part(struct reading *r, unsigned vcpu,
     if (!f->chosen) {
         return;
     }
-    if (is_elsewhere(r, f, vcpu, task)) {
-        hold(r, vcpu, f, task, part);
-        return;
+    if (is_elsewhere(f, vcpu, task)) {
+        if (r->held < r->max_held) {
+            hold(r, vcpu, f, task, part);
+            return;
+        }
+        leave(r, f->vcpu);
     }
-    if (l->follower != f) {
+    if (f->vcpu != (int)vcpu) {
         enter(r, vcpu, f);
     }
     read_part(r, vcpu, f, task, part);
@@ -576,6 +583,7 @@ int diff_reader_read(struct diff_reader_result *result,
     };
     r->options = options;
     r->result = result;
+    r->max_held = options->max_held ? options->max_held : MAX_HELD;
     r->kinds = stack_edges_new(options->names, 0);
     r->numbers = g_hash_table_new(NULL, NULL);
     r->recent = g_new0(struct recent, 1u << RECENT_BITS);

@@ -37,6 +37,7 @@ struct diff_reader_ops {
 /**
  * struct diff_reader_options
  * @user, @kernel: which edges; a system call belongs to both
+ * @max_held: so many records may wait until a vCPU has left a task; 0: many
  */
 struct diff_reader_options {
     const struct btrail_trace *trace;
@@ -46,6 +47,7 @@ struct diff_reader_options {
     struct window window;
     bool user;
     bool kernel;
+    size_t max_held;
     const struct diff_reader_ops *ops;
     void *opaque;
 };

@@ -90,6 +90,18 @@ static void add_name(struct diff_task *d, const char *name)
     }
 }
 
+static void set_process(struct diff_task *d, const struct task *task)
+{
+    const struct process *p = task->process;
+
+    d->process = p;
+    d->pid = p->pid;
+    d->tid = task->tid >= 0 ? task->tid : p->tid;
+    d->comm = last_name(p);
+    d->known = p->known || task->tid >= 0;
+    d->kernel = p->kernel;
+}
+
 static void add_part(struct diff_tasks *t, unsigned vcpu,
                      const struct btrail_batch *part, const struct task *task)
 {
@@ -98,20 +110,20 @@ static void add_part(struct diff_tasks *t, unsigned vcpu,
 
     t->records += part->count;
     d->records += part->count;
+    d->named |= task->tid >= 0;
     if (part->time.host < d->time) {
         d->time = part->time.host;
         d->vcpu = vcpu;
     }
     if (d->process != p) {
-        d->process = p;
-        d->pid = p->pid;
-        d->tid = task->tid >= 0 ? task->tid : p->tid;
-        d->comm = last_name(p);
-        d->known = p->known || task->tid >= 0;
-        d->kernel = p->kernel;
         add_name(d, p->comm);
-        add_name(d, d->comm);
+        add_name(d, last_name(p));
+        /* One vCPU is read after the other. */
+        if (part->time.host >= d->last) {
+            set_process(d, task);
+        }
     }
+    d->last = MAX(d->last, part->time.host);
 }
 
 static int read_stream(struct diff_tasks *t, const struct btrail_trace *trace,
@@ -143,13 +155,13 @@ static int read_stream(struct diff_tasks *t, const struct btrail_trace *trace,
     return ret == -BTRAIL_ERR_END ? 0 : ret;
 }
 
-/* A task by its number; of an idle task, that of the first vCPU */
-static struct diff_task *find_number(const struct diff_tasks *t, int64_t tid)
+/* A task that events name; of the idle tasks, that of the first vCPU */
+static struct diff_task *find_named(const struct diff_tasks *t, int64_t tid)
 {
     for (unsigned i = 0; i < t->all->len; i++) {
         struct diff_task *d = t->all->pdata[i];
 
-        if (d->tid == tid && (tid || !d->vcpu)) {
+        if (d->named && d->tid == tid && (tid || !d->vcpu)) {
             return d;
         }
     }
@@ -171,6 +183,7 @@ static void join(struct diff_tasks *t, struct diff_task *unnamed,
     }
     named->records += unnamed->records;
     named->time = MIN(named->time, unnamed->time);
+    named->last = MAX(named->last, unnamed->last);
     g_ptr_array_remove(t->all, unnamed);
 }
 
@@ -182,13 +195,13 @@ static void join(struct diff_tasks *t, struct diff_task *unnamed,
  */
 static void join_boot(struct diff_tasks *t)
 {
-    struct diff_task *init = find_number(t, 1);
-    struct diff_task *idle = find_number(t, 0);
+    struct diff_task *init = find_named(t, 1);
+    struct diff_task *idle = find_named(t, 0);
 
     for (unsigned i = t->all->len; i-- > 0;) {
         struct diff_task *d = t->all->pdata[i];
 
-        if (d->tid >= 0 || d->pid > 0 || !d->kernel || d->vcpu) {
+        if (d->named || !d->kernel || d->vcpu) {
             continue;
         }
         if (init && d->time < init->time && !strcmp(d->comm, NAME_TASK)) {

@@ -22,11 +22,12 @@
  * @pid, @tid: -1 if they are not known
  * @comm:    its last name
  * @names:   all that it had, of char *
- * @known:   an event or a snapshot has named it
+ * @named:   an event has named it
+ * @known:   the same, or a snapshot has
  * @kernel:  it is a task of the kernel
  * @vcpu:    of an idle task; that of its first record otherwise
  * @records: that it has made
- * @time:    of its first record, by the host's clock
+ * @time, @last: of its first record, and its last ones, by the host's clock
  * @other:   the same task in the other trace, or NULL
  * @user:    free for the user
  */
@@ -36,11 +37,13 @@ struct diff_task {
     int64_t tid;
     const char *comm;
     GPtrArray *names;
+    bool named;
     bool known;
     bool kernel;
     unsigned vcpu;
     uint64_t records;
     uint64_t time;
+    uint64_t last;
     struct diff_task *other;
     void *user;
 };

@@ -194,18 +194,34 @@ static uint32_t edge_at(struct diff_align *a, unsigned side, uint64_t at)
     return e ? *e : DIFF_EDGE_GAP;
 }
 
+/* The edge of a side before the difference */
+static const struct diff_edge *edge_before(struct diff_align *a, unsigned side,
+                                           const struct diff_difference *d)
+{
+    return edge_of(a, d->at[side] > a->since[side] ?
+                   edge_at(a, side, d->at[side] - 1) : DIFF_EDGE_GAP);
+}
+
+/* Does it stand for an indirect branch or a return of whoever goes to it? */
+static bool is_thunk(const struct diff_function *f)
+{
+    return g_str_has_prefix(f->name, "__x86_indirect_") ||
+           g_str_has_suffix(f->name, "_return_thunk");
+}
+
 /* The function in which both sides part */
 static const struct diff_function *function_at(struct diff_align *a,
                                                const struct diff_difference *d)
 {
     for (unsigned side = 0; side < DIFF_SIDES; side++) {
-        if (d->edge[side] != DIFF_EDGE_GAP &&
-            edge_of(a, d->edge[side])->kind != STACK_EDGE_EXIT) {
-            return edge_of(a, d->edge[side])->from_fn;
+        const struct diff_edge *e = edge_of(a, d->edge[side]);
+
+        if (d->edge[side] != DIFF_EDGE_GAP && e->kind != STACK_EDGE_EXIT) {
+            return is_thunk(e->from_fn) ? edge_before(a, side, d)->from_fn :
+                   e->from_fn;
         }
     }
-    return edge_of(a, d->at[0] > a->since[0] ?
-                   edge_at(a, 0, d->at[0] - 1) : DIFF_EDGE_GAP)->to_fn;
+    return edge_before(a, 0, d)->to_fn;
 }
 
 static void describe_side(struct diff_align *a, unsigned side,

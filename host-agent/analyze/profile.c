@@ -79,12 +79,7 @@ static void count_by_index(struct profiling *p, struct fold_part *part,
     for (i = 0; i < b->count; i = k) {
         r->index = b->index + i;
         key->class = filter_class(filter, r);
-        for (k = i + 1; k < b->count; k++) {
-            r->index = b->index + k;
-            if (filter_class(filter, r) != key->class) {
-                break;
-            }
-        }
+        k = MIN(b->count, filter_until(filter, r) - b->index);
         if (filter_may_choose(filter, key->class)) {
             count(p, part, key, b->records + i, k - i);
         }

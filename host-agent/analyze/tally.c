@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "analyze/tally.h"
+#include "symbolize/batch.h"
 #include "util/hash.h"
 #include "util/search.h"
 
@@ -142,10 +143,7 @@ static int tally_batch(void *opaque, const struct btrail_piece *piece,
     for (i = 0; !ret && i < b->count; i = end) {
         for (end = i; end < b->count && (!counts || counts[end]); end++) {
         }
-        run = *b;
-        run.index += i;
-        run.records += i;
-        run.count = end - i;
+        run = batch_part(b, i, end - i);
         if (run.count) {
             ret = add_batch(&t->fold, p, piece->vcpu, &run, &key,
                             !seam->last_counted);

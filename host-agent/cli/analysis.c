@@ -8,6 +8,7 @@
 
 #include "cli/analysis.h"
 #include "cli/disk-image.h"
+#include "cli/guest-files.h"
 
 /* Has the filter choose what --comm and --cpu say. */
 static bool restrict_filter(struct analysis *a)
@@ -47,13 +48,22 @@ bool analysis_parse(struct analysis *a)
     return !error && restrict_filter(a);
 }
 
-/* Copies files out of the guest's disks.  False after an error message. */
+/*
+ * Copies files out of the guest's disks, and from the guest itself.  False
+ * after an error message.
+ */
 static bool copy_files(const struct analysis *a)
 {
     const struct elf_files_options options = { a->sysroots, a->debug_dirs };
     struct elf_files *files = elf_files_new(&options);
-    bool ok = disk_image_copy(a->trace.trace, a->images, files);
+    bool ok = !a->images ||
+              disk_image_copy(a->trace.trace, a->images, files);
 
+    elf_files_free(files);
+    /* It finds what it did not find before. */
+    files = elf_files_new(&options);
+    ok = ok && (!a->guest_files ||
+                guest_files_copy(a->trace.trace, a->guest_files, files));
     elf_files_free(files);
     return ok;
 }
@@ -71,7 +81,7 @@ bool analysis_open(struct analysis *a, char *const *paths, bool names)
         return false;
     }
     a->window.start = a->trace.start;
-    if (names && a->images && !copy_files(a)) {
+    if (names && (a->images || a->guest_files) && !copy_files(a)) {
         return false;
     }
     if (names && a->fetch) {
@@ -107,6 +117,7 @@ void analysis_clear(struct analysis *a)
     g_strfreev(a->sysroots);
     g_strfreev(a->debug_dirs);
     g_strfreev(a->images);
+    g_free(a->guest_files);
     g_free(a->filter_text);
     g_free(a->comm_text);
     g_free(a->cpu_text);
@@ -130,7 +141,7 @@ int analysis_chosen(const struct analysis *a, uint64_t records,
     } options[] = {
         { option, option }, { "--filter", a->filter_text },
         { "--comm", a->comm_text }, { "--cpu", a->cpu_text },
-        { "--time", a->time_text },
+        { "--time", a->time_text }, { "--between", a->within },
     };
 
     for (unsigned i = 0; i < G_N_ELEMENTS(options); i++) {

@@ -17,6 +17,7 @@
  * @filter_text: parsed into @filter, which is NULL for all records, together
  *               with @comm_text and @cpu_text
  * @time_text:   parsed into @window
+ * @within:      @filter chooses only records of --between, too
  * @names:       NULL if they were not opened
  */
 struct analysis {
@@ -25,6 +26,7 @@ struct analysis {
     char **sysroots;
     char **debug_dirs;
     char **images;              /* of disks */
+    char *guest_files;          /* socket of a guest's port */
     gboolean fetch;
     struct debuginfod *debuginfod;  /* if @fetch */
     char *filter_text;
@@ -32,6 +34,7 @@ struct analysis {
     char *cpu_text;
     char *time_text;
     struct filter *filter;
+    bool within;
     struct window window;
     struct cli_trace trace;
     struct symbolizer *names;
@@ -50,6 +53,9 @@ struct analysis {
     { "image", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &(a)->images,              \
       "copy the guest's files out of DISK, if they are missing; can be "     \
       "repeated", "DISK" },                                                  \
+    { "guest-files", 0, 0, G_OPTION_ARG_FILENAME, &(a)->guest_files,         \
+      "ask backtrail-guest-names in the guest for its files, if they are "   \
+      "missing, through the unix socket of its port", "SOCKET" },            \
     { "debuginfod", 0, 0, G_OPTION_ARG_NONE, &(a)->fetch,                    \
       "fetch missing symbols from the servers of DEBUGINFOD_URLS", NULL }
 

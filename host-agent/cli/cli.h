@@ -170,8 +170,11 @@ void cli_trace_close(struct cli_trace *t);
  */
 int cli_trace_verdict(const struct cli_trace *t, uint64_t damage);
 
-/* Seconds since the session's start with nine digits; "-" if unknown. */
+/* Nanoseconds as seconds with nine digits */
 #define CLI_TIME_SIZE   32
+const char *cli_format_ns(uint64_t ns, char buf[CLI_TIME_SIZE]);
+
+/* The same since the session's start; "-" if unknown. */
 const char *cli_format_time(const struct cli_trace *t, uint64_t host,
                             char buf[CLI_TIME_SIZE]);
 

@@ -13,10 +13,7 @@
 
 #include "cli/cli.h"
 #include "cli/disk-image.h"
-#include "util/hash.h"
-
-/* A guest can have any number of files mapped. */
-#define MAX_FILES   4096
+#include "cli/missing-files.h"
 
 static const char *const formats[] = { "raw", "qcow2", "vmdk", "vdi", "vhdx" };
 
@@ -32,57 +29,6 @@ static bool is_plain(const char *path)
         }
     }
     return true;
-}
-
-static void add_mapping(GHashTable *missing, struct elf_files *files,
-                        const struct btrail_mapping *m)
-{
-    GString *id;
-
-    if (!(m->flags & BTRAIL_MAPPING_EXEC) || m->build_id_size < 2 ||
-        !is_plain(m->path) || g_hash_table_size(missing) == MAX_FILES) {
-        return;
-    }
-    id = g_string_new(NULL);
-    for (uint32_t i = 0; i < m->build_id_size; i++) {
-        g_string_append_printf(id, "%02x", m->build_id[i]);
-    }
-    if (!g_hash_table_contains(missing, id->str) &&
-        !elf_files_get(files, m->path, id->str)) {
-        g_hash_table_insert(missing, g_strdup(id->str), g_strdup(m->path));
-    }
-    g_string_free(id, TRUE);
-}
-
-/* {build-id: path} of what is missing */
-static GHashTable *find_missing(const struct btrail_trace *trace,
-                                struct elf_files *files)
-{
-    GHashTable *missing = g_hash_table_new_full(btrail_str_hash, g_str_equal,
-                                                g_free, g_free);
-    struct btrail_sideband_info info;
-    void *data;
-
-    for (unsigned i = 0; btrail_trace_sideband(trace, i, &info, NULL) !=
-         -BTRAIL_ERR_END; i++) {
-        struct btrail_snapshot *s;
-
-        if (info.kind != BTRAIL_SIDEBAND_PROCESSES ||
-            btrail_trace_sideband(trace, i, &info, &data)) {
-            continue;
-        }
-        if (!btrail_snapshot_decode(&s, data, info.size)) {
-            for (uint32_t k = 0; k < s->n; k++) {
-                for (uint32_t m = 0; m < s->processes[k].n_mappings; m++) {
-                    add_mapping(missing, files,
-                                &s->processes[k].mappings[m]);
-                }
-            }
-            btrail_snapshot_free(s);
-        }
-        free(data);
-    }
-    return missing;
 }
 
 static void add_disk(GPtrArray *argv, const char *disk)
@@ -139,43 +85,28 @@ static bool run_guestfish(char *const *disks, const char *script)
     return true;
 }
 
-/* Removes a file that is another one than was looked for.  Is it there? */
-static bool keep_if(const char *path, const char *id)
-{
-    struct elf_file *f = elf_file_open(path);
-    bool same = f && !g_strcmp0(elf_file_info(f)->build_id, id);
-
-    elf_file_close(f);
-    if (!same) {
-        g_unlink(path);
-    }
-    return same;
-}
-
-static char *place_of(const char *folder, const char *id)
-{
-    return g_strdup_printf("%s/.build-id/%.2s/%s", folder, id, id + 2);
-}
-
 /* A script that downloads each file to its place; NULL after an error */
 static char *write_script(GHashTable *missing, const char *folder)
 {
     GString *text = g_string_new(NULL);
     char *path = g_build_filename(folder, "script-XXXXXX", NULL);
     GHashTableIter iter;
-    gpointer id, guest;
+    gpointer id, file;
     bool ok = true;
     int fd;
 
     g_hash_table_iter_init(&iter, missing);
-    while (g_hash_table_iter_next(&iter, &id, &guest)) {
-        g_autofree char *place = place_of(folder, id);
-        g_autofree char *parent = g_path_get_dirname(place);
+    while (g_hash_table_iter_next(&iter, &id, &file)) {
+        g_autofree char *place = missing_file_place(folder, id);
+        const char *guest = ((struct missing_file *)file)->path;
 
-        ok &= !g_mkdir_with_parents(parent, 0700) && is_plain(place);
+        if (!is_plain(guest)) {
+            continue;
+        }
+        ok &= place && is_plain(place);
         /* "-": go on if the file is not there. */
-        g_string_append_printf(text, "-download \"%s\" \"%s\"\n",
-                               (char *)guest, place);
+        g_string_append_printf(text, "-download \"%s\" \"%s\"\n", guest,
+                               place);
     }
     fd = ok ? g_mkstemp(path) : -1;
     if (fd < 0 || !g_file_set_contents(path, text->str, text->len, NULL)) {
@@ -193,7 +124,7 @@ bool disk_image_copy(const struct btrail_trace *trace, char *const *disks,
                 struct elf_files *files)
 {
     g_autofree char *folder = elf_files_images();
-    g_autoptr(GHashTable) missing = find_missing(trace, files);
+    g_autoptr(GHashTable) missing = missing_files_new(trace, files);
     unsigned found = 0, all = g_hash_table_size(missing);
     g_autofree char *script = NULL;
     GHashTableIter iter;
@@ -210,9 +141,9 @@ bool disk_image_copy(const struct btrail_trace *trace, char *const *disks,
     }
     g_hash_table_iter_init(&iter, missing);
     while (g_hash_table_iter_next(&iter, &id, NULL)) {
-        g_autofree char *place = place_of(folder, id);
+        g_autofree char *place = missing_file_place(folder, id);
 
-        found += keep_if(place, id);
+        found += place && missing_file_keep(place, id);
     }
     if (ok && found < all) {
         cli_error("--image: %u of the %u files of the trace that were missing "

@@ -23,6 +23,7 @@ struct enable {
     char *emulator;
     char *agent;
     gboolean tcg;
+    gboolean guest_names;
     gboolean xml;
     gboolean dry_run;
     gboolean json;
@@ -126,6 +127,7 @@ static bool change_xml(struct enable *e)
                  strcmp(e->agent, "none") ? e->agent : NULL,
         .any_agent = !e->agent,
         .tcg = e->tcg,
+        .guest_names = e->guest_names,
     };
     g_autoptr(GError) error = NULL;
     g_autoptr(xmlDoc) doc = btrail_document_parse(e->before,
@@ -338,6 +340,9 @@ static int enable(struct enable *e, int *argc, char ***argv,
         /* cli_parse() has printed the error. */
     } else if (e->xml && e->connect) {
         cli_error("--xml changes a file; it excludes --connect");
+    } else if (e->guest_names && e->agent && !strcmp(e->agent, "none")) {
+        cli_error("--guest-names connects the guest to the agent; it excludes "
+                  "--agent=none");
     } else if (e->xml && e->json && !e->dry_run) {
         cli_error("--xml prints XML; --json also needs --dry-run");
     } else {
@@ -377,6 +382,9 @@ int cmd_enable(int argc, char **argv)
           BTRAIL_TRACING_AGENT ")", "PATH" },
         { "tcg", 0, 0, G_OPTION_ARG_NONE, &e.tcg,
           "if the domain runs under KVM, let QEMU emulate it", NULL },
+        { "guest-names", 0, 0, G_OPTION_ARG_NONE, &e.guest_names,
+          "give the guest a port through which backtrail-guest-names in it can "
+          "say names", NULL },
         { NULL }
     };
 

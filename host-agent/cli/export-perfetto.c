@@ -1,213 +1,64 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * backtrail export --format perfetto: calls on a timeline
- *
- * The form is that of protos/perfetto/trace/trace.proto: a Trace has packets;
- * those here have a track descriptor, or a track event that begins or ends a
- * slice.  Names are interned.
+ * backtrail export --format perfetto: calls, marks and spans on a timeline
  */
-
-#include <string.h>
 
 #include "analyze/call-tracks.h"
 #include "cli/export.h"
-#include "lib/internal/bytes.h"
-#include "util/hash.h"
-#include "util/quote.h"
+#include "cli/perfetto.h"
+#include "cli/span-tracks.h"
 
-/* Fields of the schema */
-enum {
-    TRACE_PACKET = 1,
-    PACKET_TIMESTAMP = 8,
-    PACKET_SEQUENCE = 10,
-    PACKET_TRACK_EVENT = 11,
-    PACKET_INTERNED = 12,
-    PACKET_SEQUENCE_FLAGS = 13,
-    PACKET_DESCRIPTOR = 60,
-    INTERNED_EVENT_NAMES = 2,
-    EVENT_NAME_IID = 1,
-    EVENT_NAME_NAME = 2,
-    EVENT_TYPE = 9,
-    EVENT_IID = 10,
-    EVENT_TRACK = 11,
-    DESCRIPTOR_UUID = 1,
-    DESCRIPTOR_NAME = 2,
-    DESCRIPTOR_PROCESS = 3,
-    DESCRIPTOR_THREAD = 4,
-    PROCESS_PID = 1,
-    PROCESS_NAME = 6,
-    THREAD_PID = 1,
-    THREAD_TID = 2,
-    THREAD_NAME = 5,
+/**
+ * struct timeline
+ * @tracks: have the numbers of all tracks but those of spans
+ */
+struct timeline {
+    struct export *e;
+    struct perfetto *out;
+    struct call_tracks *tracks;
 };
-
-/* Numbers of tracks, beside those that they have */
-#define FIRST_PROCESS   (UINT64_C(1) << 32)
-
-enum {
-    SLICE_BEGIN = 1,
-    SLICE_END = 2,
-    CLEARED = 1,                /* sequence flags */
-    NEEDS_STATE = 2,
-};
-
-struct perfetto_writer {
-    const struct export *e;
-    GHashTable *pids;           /* of processes that were described */
-    GHashTable *names;          /* name -> its number */
-    GByteArray *packet;
-    GByteArray *part;
-    GByteArray *small;
-};
-
-static void put_varint(GByteArray *a, uint64_t v)
-{
-    uint8_t bytes[BTRAIL_VARINT_MAX];
-
-    g_byte_array_append(a, bytes, btrail_put_varint(bytes, v) - bytes);
-}
-
-static void put_number(GByteArray *a, unsigned field, uint64_t v)
-{
-    put_varint(a, field << 3);
-    put_varint(a, v);
-}
-
-static void put_bytes(GByteArray *a, unsigned field, const void *bytes,
-                      size_t n)
-{
-    put_varint(a, field << 3 | 2);
-    put_varint(a, n);
-    g_byte_array_append(a, bytes, n);
-}
-
-static void write_packet(struct perfetto_writer *w)
-{
-    GByteArray *head = w->small;
-
-    g_byte_array_set_size(head, 0);
-    put_varint(head, TRACE_PACKET << 3 | 2);
-    put_varint(head, w->packet->len);
-    fwrite(head->data, 1, head->len, w->e->out);
-    fwrite(w->packet->data, 1, w->packet->len, w->e->out);
-    g_byte_array_set_size(w->packet, 0);
-}
-
-/* Writes a descriptor of one track; @field of it is in @small, or none. */
-static void write_descriptor(struct perfetto_writer *w, uint64_t uuid,
-                             unsigned field)
-{
-    g_byte_array_set_size(w->part, 0);
-    put_number(w->part, DESCRIPTOR_UUID, uuid);
-    put_bytes(w->part, field, w->small->data, w->small->len);
-    put_number(w->packet, PACKET_SEQUENCE, 1);
-    put_bytes(w->packet, PACKET_DESCRIPTOR, w->part->data, w->part->len);
-    write_packet(w);
-}
-
-static void put_name(GByteArray *a, unsigned field, const char *name)
-{
-    g_autofree char *quoted = btrail_quote(name, "");
-
-    put_bytes(a, field, quoted, strlen(quoted));
-}
-
-static void describe_thread(struct perfetto_writer *w,
-                            const struct call_track *t)
-{
-    const struct process *p = t->thread;
-
-    if (g_hash_table_add(w->pids, GSIZE_TO_POINTER(p->pid))) {
-        g_byte_array_set_size(w->small, 0);
-        put_number(w->small, PROCESS_PID, p->pid);
-        put_name(w->small, PROCESS_NAME, p->comm);
-        write_descriptor(w, FIRST_PROCESS + g_hash_table_size(w->pids),
-                         DESCRIPTOR_PROCESS);
-    }
-    g_byte_array_set_size(w->small, 0);
-    put_number(w->small, THREAD_PID, p->pid);
-    put_number(w->small, THREAD_TID, p->tid);
-    put_name(w->small, THREAD_NAME, p->comm);
-    write_descriptor(w, t->number, DESCRIPTOR_THREAD);
-}
 
 /* A track's user data is the name that it was described with. */
-static void describe_track(struct perfetto_writer *w, struct call_track *t)
+static void describe_track(struct timeline *l, struct call_track *t)
 {
     char name[32];
 
+    if (t->user && (!t->thread || t->user == t->thread->comm)) {
+        return;
+    }
     if (t->thread) {
-        describe_thread(w, t);
+        perfetto_thread(l->out, t->number, t->thread);
         t->user = t->thread->comm;
         return;
     }
     g_snprintf(name, sizeof(name), "vCPU %u", (unsigned)t->number - 1);
-    g_byte_array_set_size(w->small, 0);
-    g_byte_array_append(w->small, (const uint8_t *)name, strlen(name));
-    write_descriptor(w, t->number, DESCRIPTOR_NAME);
+    perfetto_track(l->out, t->number, 0, name);
     t->user = "";
-}
-
-/* The number of a name; adds a new name to the packet. */
-static unsigned intern(struct perfetto_writer *w, const struct call_slice *s)
-{
-    char buf[256];
-    g_autofree char *name = btrail_quote(call_tree_name_of(
-        s->process, s->function, buf, sizeof(buf)), "");
-    unsigned number = GPOINTER_TO_UINT(g_hash_table_lookup(w->names, name));
-
-    if (!number) {
-        number = g_hash_table_size(w->names) + 1;
-        g_byte_array_set_size(w->small, 0);
-        put_number(w->small, EVENT_NAME_IID, number);
-        put_bytes(w->small, EVENT_NAME_NAME, name, strlen(name));
-        g_byte_array_set_size(w->part, 0);
-        put_bytes(w->part, INTERNED_EVENT_NAMES, w->small->data,
-                  w->small->len);
-        put_bytes(w->packet, PACKET_INTERNED, w->part->data, w->part->len);
-        g_hash_table_insert(w->names, g_steal_pointer(&name),
-                            GUINT_TO_POINTER(number));
-    }
-    return number;
-}
-
-/* A slice begins, or ends if @s is NULL. */
-static void put_slice(struct perfetto_writer *w, struct call_track *t,
-                      uint64_t time, const struct call_slice *s)
-{
-    bool first = !g_hash_table_size(w->names);
-    unsigned number;
-
-    if (!t->user || (t->thread && t->user != t->thread->comm)) {
-        describe_track(w, t);
-    }
-    number = s ? intern(w, s) : 0;
-
-    g_byte_array_set_size(w->part, 0);
-    put_number(w->part, EVENT_TYPE, s ? SLICE_BEGIN : SLICE_END);
-    put_number(w->part, EVENT_TRACK, t->number);
-    if (s) {
-        put_number(w->part, EVENT_IID, number);
-    }
-    put_number(w->packet, PACKET_TIMESTAMP, time);
-    put_number(w->packet, PACKET_SEQUENCE, 1);
-    put_number(w->packet, PACKET_SEQUENCE_FLAGS,
-               NEEDS_STATE | (first ? CLEARED : 0));
-    put_bytes(w->packet, PACKET_TRACK_EVENT, w->part->data, w->part->len);
-    write_packet(w);
 }
 
 static void put_begin(void *opaque, struct call_track *t, unsigned i)
 {
     const struct call_slice *s = call_track_slice(t, i);
+    struct timeline *l = opaque;
+    char buf[256];
 
-    put_slice(opaque, t, s->begin, s);
+    describe_track(l, t);
+    perfetto_event(l->out, &(struct perfetto_event) {
+        .type = PERFETTO_BEGIN, .track = t->number, .time = s->begin,
+        .name = call_tree_name_of(s->process, s->function, buf, sizeof(buf)),
+        .often = true,
+    });
 }
 
 static void put_end(void *opaque, struct call_track *t, unsigned i,
                     uint64_t time, bool cut)
 {
-    put_slice(opaque, t, time, NULL);
+    struct timeline *l = opaque;
+
+    describe_track(l, t);
+    perfetto_event(l->out, &(struct perfetto_event) {
+        .type = PERFETTO_END, .track = t->number, .time = time,
+    });
 }
 
 static void put_whole(void *opaque, struct call_track *t, unsigned i,
@@ -217,35 +68,130 @@ static void put_whole(void *opaque, struct call_track *t, unsigned i,
     put_end(opaque, t, i, time, cut);
 }
 
+/* The track of a thread, or of the vCPU if there is none */
+static uint64_t track_of(struct timeline *l, unsigned vcpu,
+                         const struct btrail_task *task)
+{
+    struct call_track *t = call_tracks_find(l->tracks, vcpu, task->pid,
+                                            task->tid);
+
+    describe_track(l, t);
+    return t->number;
+}
+
+static void put_mark(struct timeline *l, struct order *order,
+                     struct marks *marks, const struct visit *visit)
+{
+    const struct btrail_batch b = visit_batch(visit);
+    const struct moment *at = &visit->at;
+    struct marks_found found;
+
+    if (marks_read(marks, at->vcpu, &b, &found)) {
+        perfetto_event(l->out, &(struct perfetto_event) {
+            .type = PERFETTO_INSTANT, .name = found.mark.name,
+            .track = track_of(l, at->vcpu, &at->task),
+            .time = order_time(order, at),
+            .value = found.known ? &found.value : NULL,
+        });
+    }
+}
+
+static bool read_marks(struct timeline *l, struct find_options *o,
+                       GError **error)
+{
+    struct finder *f = finder_new(o, error);
+    struct marks *marks = f ? marks_new(o->in.trace.trace, o->in.names, error) :
+                          NULL;
+    struct order *order = order_new(o->in.trace.trace, o->in.trace.tick);
+    g_autoptr(GError) local = NULL;
+    struct find_moment found;
+
+    while (marks && finder_next(f, &found, &local)) {
+        put_mark(l, order, marks, &found.visit);
+    }
+    order_free(order);
+    marks_free(marks);
+    finder_free(f);
+    if (local) {
+        g_propagate_error(error, g_steal_pointer(&local));
+        return false;
+    }
+    return marks;
+}
+
+/* Puts all marks that there are.  False after an error message. */
+static bool put_marks(struct timeline *l)
+{
+    struct find_options o = { .in = l->e->in, .threads = 1 };
+    g_autoptr(GError) error = NULL;
+    bool ok = walk_what_parse("mark:", &o.what, &error) &&
+              read_marks(l, &o, &error);
+
+    walk_what_clear(&o.what);
+    if (ok || g_error_matches(error, BTRAIL_AGENT_ERROR,
+                              BTRAIL_AGENT_ERROR_NAMES)) {
+        return true;
+    }
+    cli_error("%s: %s", l->e->in.trace.path, error->message);
+    return false;
+}
+
+/* Puts the spans of --between.  False after an error message. */
+static bool put_spans(struct timeline *l)
+{
+    struct between *b = &l->e->between;
+    g_autofree char *name = NULL;
+    struct span_tracks *tracks;
+    const struct span *span;
+    uint64_t unended = 0, left_out;
+
+    if (!b->given) {
+        return true;
+    }
+    if (!between_read(b, &l->e->in, true, false)) {
+        return false;
+    }
+    name = g_strdup_printf("%s to %s", b->texts[0], b->texts[1]);
+    tracks = span_tracks_new(l->out, name);
+    for (size_t i = 0; (span = spans_get(b->spans, i)); i++) {
+        unended += !span->end;
+        if (span->end) {
+            span_tracks_add(tracks, track_of(l, span->begin->vcpu,
+                                             &span->begin->task), span);
+        }
+    }
+    left_out = span_tracks_end(tracks);
+    if (unended) {
+        cli_error("%s: %" G_GUINT64_FORMAT " spans from '%s' do not end; they "
+                  "are left out", l->e->in.trace.path, unended, b->texts[0]);
+    }
+    if (left_out) {
+        cli_error("%s: %" G_GUINT64_FORMAT " spans overlap too many others; "
+                  "they are left out", l->e->in.trace.path, left_out);
+    }
+    span_tracks_free(tracks);
+    return true;
+}
+
 int export_perfetto(struct export *e)
 {
     static const struct call_tracks_ops ops = {
         put_begin, put_whole, put_end,
     };
-    struct perfetto_writer w = {
-        .e = e,
-        .names = g_hash_table_new_full(btrail_str_hash, g_str_equal, g_free,
-                                       NULL),
-        .pids = g_hash_table_new(NULL, NULL),
-        .packet = g_byte_array_new(),
-        .part = g_byte_array_new(),
-        .small = g_byte_array_new(),
-    };
-    struct call_tracks *tracks = call_tracks_new(&(struct call_tracks_options) {
-        .shortest = e->shortest, .ops = &ops, .opaque = &w,
-    });
+    struct timeline l = { .e = e, .out = perfetto_new(e->out) };
     struct call_tree t;
-    int ret = analysis_read_calls(&e->in, &t, &call_tracks_tree_ops, tracks);
+    int ret;
 
+    l.tracks = call_tracks_new(&(struct call_tracks_options) {
+        .shortest = e->shortest, .ops = &ops, .opaque = &l,
+    });
+    ret = analysis_read_calls(&e->in, &t, &call_tracks_tree_ops, l.tracks);
     if (!ret) {
-        call_tracks_end(tracks, e->in.trace.trace, &e->in.window);
+        call_tracks_end(l.tracks, e->in.trace.trace, &e->in.window);
         export_end_calls(e, &t);
+        ret = put_marks(&l) && put_spans(&l) ? 0 : EXPORT_FAILED;
     }
-    call_tracks_free(tracks);
-    g_hash_table_unref(w.pids);
-    g_hash_table_unref(w.names);
-    g_byte_array_unref(w.packet);
-    g_byte_array_unref(w.part);
-    g_byte_array_unref(w.small);
+    call_tracks_free(l.tracks);
+    perfetto_free(l.out);
     return ret;
 }

@@ -57,7 +57,9 @@ static int run(struct export *e, char *const *paths, int format,
     e->out = out.file;
     ret = formats[format].write(e);
     if (ret) {
-        analysis_failed(&e->in, ret);
+        if (ret != EXPORT_FAILED) {
+            analysis_failed(&e->in, ret);
+        }
         result_discard(&out);
         return CLI_FAILED;
     }
@@ -65,6 +67,16 @@ static int run(struct export *e, char *const *paths, int format,
         return CLI_FAILED;
     }
     return cli_trace_verdict(&e->in.trace, e->damage);
+}
+
+/* False after an error message. */
+static bool check_between(const struct export *e, int format)
+{
+    if (e->between.given && formats[format].write != export_perfetto) {
+        cli_error("--between is for the format perfetto");
+        return false;
+    }
+    return true;
 }
 
 int cmd_export(int argc, char **argv)
@@ -83,21 +95,26 @@ int cmd_export(int argc, char **argv)
         { "shortest", 0, 0, G_OPTION_ARG_STRING, &shortest,
           "perfetto: leave out shorter calls (default: 0.000001)",
           "TIME" },
+        BETWEEN_ENTRIES(&e.between, "perfetto: also spans from A to B, which "
+                        "are the first two operands"),
         ANALYSIS_ENTRIES(&e.in),
         { NULL }
     };
 
     cli_complete_value("FORMAT", format_name);
-    if (cli_parse(&argc, &argv, entries, -1, "FILE...",
+    cli_complete_value("HOW", between_pair_name);
+    if (cli_parse(&argc, &argv, entries, -1, "[A B] FILE...",
                   "Write a trace as folded stacks, as the text of perf "
                   "script, as a timeline for Perfetto, or as coverage for "
                   "lcov.") &&
-        (n = find_format(format)) >= 0 &&
+        (n = find_format(format)) >= 0 && check_between(&e, n) &&
+        between_parse(&e.between, &argc, &argv) &&
         (!shortest || cli_parse_duration("--shortest", shortest,
                                          &e.shortest)) &&
         analysis_parse(&e.in)) {
         code = run(&e, argv + 1, n, path);
     }
     analysis_clear(&e.in);
+    between_clear(&e.between);
     return code;
 }

@@ -9,10 +9,12 @@
 #include <stdio.h>
 
 #include "cli/analysis.h"
+#include "cli/between.h"
 
 /**
  * struct export
  * @in:       what to read
+ * @between:  spans that are on a timeline
  * @by_time:  folded stacks have microseconds, not branches
  * @shortest: calls shorter than this, in nanoseconds, are not on a timeline
  * @records:  gets the number of records that were chosen
@@ -20,6 +22,7 @@
  */
 struct export {
     struct analysis in;
+    struct between between;
     gboolean by_time;
     uint64_t shortest;
     uint64_t records;
@@ -27,7 +30,9 @@ struct export {
     FILE *out;
 };
 
-/* Each format returns 0 or a negative enum btrail_error. */
+/* Each format returns 0, a negative enum btrail_error, or EXPORT_FAILED after
+ * an error message. */
+#define EXPORT_FAILED   1
 int export_folded(struct export *e);
 int export_perf(struct export *e);
 int export_perfetto(struct export *e);

@@ -7,16 +7,13 @@
 
 #include "cli/find.h"
 
-/* What the clocks of vCPUs can differ by, beside ticks, in ns */
-#define MARGIN      UINT64_C(1000000000)
-
 /**
  * struct finder
  * @sought, @visits: of code
  * @switches:        of task switches
  * @place, @placed:  of a single moment; it was handed out
  * @order:           of what is found
- * @begin, @end:     of --between
+ * @between:         of --between: records of each vCPU
  */
 struct finder {
     struct find_options *o;
@@ -26,8 +23,7 @@ struct finder {
     struct find_moment place;
     bool placed;
     struct order *order;
-    struct moment begin, end;
-    uint64_t begin_key, end_key;
+    struct btrail_range between[BTRAIL_MAX_VCPUS];
     struct inside *inside;
     unsigned inside_vcpu;
 };
@@ -79,7 +75,6 @@ static uint64_t index_at(const struct finder *f, unsigned vcpu, uint64_t host)
 static void limit_vcpu(struct finder *f, unsigned vcpu, const bool *vcpus)
 {
     const struct window *w = &f->o->in.window;
-    uint64_t margin = MARGIN + 4 * f->o->in.trace.tick;
     uint64_t begin = 0, end = UINT64_MAX;
 
     /* --while is about the other vCPUs. */
@@ -94,54 +89,50 @@ static void limit_vcpu(struct finder *f, unsigned vcpu, const bool *vcpus)
     if (w->end != UINT64_MAX) {
         end = index_at(f, vcpu, w->start + w->end);
     }
-    if (f->o->between && vcpu == f->begin.vcpu) {
-        begin = MAX(begin, f->begin.index);
-    } else if (f->o->between) {
-        begin = MAX(begin, index_at(f, vcpu, f->begin.time.host -
-                                    MIN(f->begin.time.host, margin)));
-        begin -= MIN(begin, 1);
-    }
-    if (f->o->between && vcpu == f->end.vcpu) {
-        end = MIN(end, f->end.index);
-    } else if (f->o->between) {
-        end = MIN(end, index_at(f, vcpu, f->end.time.host + margin));
+    if (f->o->between) {
+        begin = MAX(begin, f->between[vcpu].begin);
+        end = MIN(end, f->between[vcpu].end);
     }
     limit(f, vcpu, begin, end);
 }
 
-static bool set_limits(struct finder *f)
+static void set_limits(struct finder *f)
 {
     struct btrail_stream_info info;
     bool vcpus[BTRAIL_MAX_VCPUS] = { false };
+    /* analysis_parse() has checked it. */
     const char *list = f->o->in.cpu_text;
 
-    if (list && !cli_parse_vcpus("--cpu", list, vcpus)) {
-        return false;
+    if (list) {
+        cli_parse_vcpus("--cpu", list, vcpus);
     }
     for (unsigned i = 0; !btrail_trace_stream(f->o->in.trace.trace, i, &info);
          i++) {
         limit_vcpu(f, info.vcpu, list ? vcpus : NULL);
     }
-    return true;
 }
 
-/* Of moments A and B: the order of others is known by these. */
-static bool find_ends(struct finder *f, GError **error)
+/* Which records are from A to before B */
+static bool find_between(struct finder *f, GError **error)
 {
     const struct find_options *o = f->o;
-    struct order *order;
+    struct btrail_stream_info info;
+    struct moment begin, end;
 
     if (!o->between) {
         return true;
     }
-    if (!find_place(o, o->between[0], &f->begin, error) ||
-        !find_place(o, o->between[1], &f->end, error)) {
+    if (!find_place(o, o->between[0], &begin, error) ||
+        !find_place(o, o->between[1], &end, error)) {
         return false;
     }
-    order = order_new(o->in.trace.trace, o->in.trace.tick);
-    f->begin_key = order_key(order, &f->begin);
-    f->end_key = order_key(order, &f->end);
-    order_free(order);
+    for (unsigned i = 0; !btrail_trace_stream(o->in.trace.trace, i, &info);
+         i++) {
+        f->between[info.vcpu] = (struct btrail_range) {
+            order_at(f->order, info.vcpu, &begin),
+            order_at(f->order, info.vcpu, &end),
+        };
+    }
     return true;
 }
 
@@ -183,21 +174,19 @@ static bool open_source(struct finder *f, GError **error)
     }
 }
 
-struct finder *finder_new(struct find_options *o)
+struct finder *finder_new(struct find_options *o, GError **error)
 {
     struct finder *f = g_new0(struct finder, 1);
-    g_autoptr(GError) error = NULL;
 
     f->o = o;
     f->order = order_new(o->in.trace.trace, o->in.trace.tick);
-    if (!find_ends(f, &error) || !find_meanwhile(f, &error) ||
-        !open_source(f, &error)) {
-        cli_error("%s: %s", o->in.trace.path, error->message);
-    } else if (set_limits(f)) {
-        return f;
+    if (!find_between(f, error) || !find_meanwhile(f, error) ||
+        !open_source(f, error)) {
+        finder_free(f);
+        return NULL;
     }
-    finder_free(f);
-    return NULL;
+    set_limits(f);
+    return f;
 }
 
 void finder_free(struct finder *f)
@@ -237,16 +226,11 @@ static bool filter_accepts(const struct finder *f,
     return filter_matches(in->filter, &r);
 }
 
-/* Is a moment from @begin to before @end? */
-static bool is_between(const struct finder *f, const struct moment *at,
-                       uint64_t key)
+static bool is_between(const struct finder *f, const struct moment *at)
 {
-    bool behind = at->vcpu == f->begin.vcpu ? at->index >= f->begin.index :
-                  key >= f->begin_key;
-    bool before = at->vcpu == f->end.vcpu ? at->index < f->end.index :
-                  key < f->end_key;
+    const struct btrail_range *r = &f->between[at->vcpu];
 
-    return behind && before;
+    return !f->o->between || (at->index >= r->begin && at->index < r->end);
 }
 
 static bool accepts(struct finder *f, const struct find_moment *found,
@@ -254,20 +238,16 @@ static bool accepts(struct finder *f, const struct find_moment *found,
 {
     const struct find_options *o = f->o;
     const struct moment *at = &found->visit.at;
-    uint64_t key = 0;
 
     if (!window_has(&o->in.window, at->time.host) ||
         (f->inside && at->vcpu == f->inside_vcpu)) {
         return false;
     }
-    if (o->between || f->inside) {
-        key = order_key(f->order, at);
-    }
-    if ((o->between && !is_between(f, at, key)) ||
-        (o->in.filter && !filter_accepts(f, found))) {
+    if (!is_between(f, at) || (o->in.filter && !filter_accepts(f, found))) {
         return false;
     }
-    return !f->inside || inside_has(f->inside, key, error);
+    return !f->inside ||
+           inside_has(f->inside, order_key(f->order, at), error);
 }
 
 /* The record that a moment is behind, if it is not known yet */
@@ -338,7 +318,7 @@ bool finder_next(struct finder *f, struct find_moment *found, GError **error)
 
 bool finder_goes_back(const struct finder *f)
 {
-    return f->visits && !f->inside && !f->o->between;
+    return f->visits && !f->inside;
 }
 
 bool finder_previous(struct finder *f, struct find_moment *found,
@@ -397,6 +377,16 @@ bool finder_each(struct finder *f, visits_fn *fn, void *opaque,
     struct each each = { f, fn, opaque };
 
     return visits_each(f->visits, f->o->threads, take_visit, &each, error);
+}
+
+void finder_lock(struct finder *f)
+{
+    visits_lock(f->visits);
+}
+
+void finder_unlock(struct finder *f)
+{
+    visits_unlock(f->visits);
 }
 
 uint64_t finder_damage(const struct finder *f)

@@ -12,11 +12,13 @@
 
 /**
  * struct find_printer
+ * @marks:   NULL if they cannot be read
  * @counted: records have instruction counts, so times are the guest's
  */
 struct find_printer {
     struct find_options *o;
     struct backtraces *stacks;
+    struct marks *marks;
     bool counted;
     uint64_t tsc_hz;
 };
@@ -28,6 +30,7 @@ struct find_printer *find_printer_new(struct find_options *o)
     p->o = o;
     p->counted = btrail_json_is_true(o->in.trace.meta, "icount");
     p->tsc_hz = guest_time_hz(o->in.trace.trace);
+    p->marks = marks_new(o->in.trace.trace, o->in.names, NULL);
     if (o->stack) {
         p->stacks = backtraces_new(o->in.trace.trace, o->in.names);
     }
@@ -43,6 +46,7 @@ void find_printer_free(struct find_printer *p)
 {
     if (p) {
         backtraces_free(p->stacks);
+        marks_free(p->marks);
         g_free(p);
     }
 }
@@ -65,15 +69,9 @@ static const char *format_time(const struct find_printer *p,
                                const struct moment *at,
                                char buf[CLI_TIME_SIZE])
 {
-    uint64_t ns;
-
-    if (!p->counted) {
-        return cli_format_time(&p->o->in.trace, at->time.host, buf);
-    }
-    ns = guest_time_ns(at->time.tsc, p->tsc_hz);
-    g_snprintf(buf, CLI_TIME_SIZE, "%" PRIu64 ".%09" PRIu64,
-               ns / 1000000000, ns % 1000000000);
-    return buf;
+    return p->counted ?
+           cli_format_ns(guest_time_ns(at->time.tsc, p->tsc_hz), buf) :
+           cli_format_time(&p->o->in.trace, at->time.host, buf);
 }
 
 static const char *task_name(const struct btrail_task *task, char *buf,
@@ -102,12 +100,24 @@ static const char *name_at(const struct find_printer *p,
     return names_text(&place, address, buf);
 }
 
+static bool find_mark(const struct find_printer *p,
+                      const struct find_moment *found,
+                      struct marks_found *mark)
+{
+    const struct btrail_batch b = visit_batch(&found->visit);
+
+    return !is_switch(found) && p->marks &&
+           marks_read(p->marks, found->visit.at.vcpu, &b, mark);
+}
+
 static void put_what(const struct find_printer *p,
                      const struct find_moment *found,
                      const struct process *process)
 {
     const struct visit *v = &found->visit;
     char from[NAMES_SIZE], to[NAMES_SIZE], at[NAMES_SIZE];
+    char text[MARKS_TEXT];
+    struct marks_found mark;
 
     if (is_switch(found)) {
         cli_printf("%s -> %s\n",
@@ -117,6 +127,9 @@ static void put_what(const struct find_printer *p,
     }
     name_at(p, process, v->record.from, from);
     name_at(p, process, v->record.to, to);
+    if (find_mark(p, found, &mark)) {
+        cli_printf("mark %s, ", marks_text(&mark, text));
+    }
     if (v->address && v->address != v->record.to) {
         cli_printf("%s, in the block at %s, from %s\n",
                    name_at(p, process, v->address, at), to, from);
@@ -203,6 +216,18 @@ static void put_place(JsonObject *o, const char *member,
     json_object_set_object_member(o, member, json);
 }
 
+static void put_mark_json(JsonObject *o, const struct marks_found *f)
+{
+    JsonObject *json = btrail_json_new("s:name", f->mark.name, NULL);
+
+    if (f->known) {
+        btrail_json_add(json, "X:value", f->value, NULL);
+    } else if (f->mark.has_value) {
+        json_object_set_null_member(json, "value");
+    }
+    json_object_set_object_member(o, "mark", json);
+}
+
 static void put_task(JsonObject *o, const struct btrail_task *task)
 {
     if (task->known) {
@@ -240,6 +265,7 @@ static void put_json(const struct find_printer *p,
 {
     const struct visit *v = &found->visit;
     char time[CLI_TIME_SIZE];
+    struct marks_found mark;
     JsonObject *o = btrail_json_new("u:vcpu", v->at.vcpu, "U:index",
                                     v->at.index, NULL);
 
@@ -265,6 +291,9 @@ static void put_json(const struct find_printer *p,
         if (v->address) {
             put_place(o, "at", p, process, v->address);
         }
+    }
+    if (find_mark(p, found, &mark)) {
+        put_mark_json(o, &mark);
     }
     if (stack) {
         btrail_json_add(o, "a:stack", stack_json(p, stack, found), "b:whole",

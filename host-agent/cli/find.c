@@ -148,15 +148,16 @@ static int print_all(struct find_options *o, struct finder *f)
 
 static int run(struct find_options *o, char *const *paths)
 {
+    g_autoptr(GError) error = NULL;
     struct finder *f;
     int code, verdict;
 
     if (!analysis_open(&o->in, paths, true)) {
         return CLI_FAILED;
     }
-    f = finder_new(o);
+    f = finder_new(o, &error);
     if (!f) {
-        return CLI_FAILED;
+        return failed(o, error);
     }
     signal(SIGPIPE, SIG_DFL);
     code = o->callers_of ? find_callers(o, f) : o->count ? print_count(o, f) :
@@ -300,7 +301,8 @@ int cmd_find(int argc, char **argv)
     if (cli_parse(&argc, &argv, entries, -1, "[A B] WHAT FILE...",
                   "Find the moments at which something happened: FUNCTION, "
                   "PROCESS:FUNCTION, *ADDRESS, 'switch to PROCESS', 'syscall "
-                  "NAME', 'interrupt N', 'exception N', or a place.") &&
+                  "NAME', 'interrupt N', 'exception N', mark:NAME, or a "
+                  "place.") &&
         parse_values(&o, &g) && analysis_parse(&o.in)) {
         if (g.between && !take_places(&o, &argc, &argv)) {
             goto out;

@@ -52,8 +52,8 @@ struct find_options {
 
 struct finder;
 
-/* NULL after an error message. */
-struct finder *finder_new(struct find_options *o);
+/* Errors: those of walk_what_sought(), walk_place_find() and inside_new() */
+struct finder *finder_new(struct find_options *o, GError **error);
 void finder_free(struct finder *f);
 
 /* The next one, or the last one and then those before it.  False at the end or
@@ -68,10 +68,12 @@ void finder_complete(const struct finder *f, struct find_moment *found);
 /* Can moments be read from the end? */
 bool finder_goes_back(const struct finder *f);
 
-/* All of them that have records, in any order, with several threads.  @fn must
- * not use the symbolizer. */
+/* All of them that have records, in any order, with several threads.  @fn locks
+ * the finder to use the symbolizer. */
 bool finder_each(struct finder *f, visits_fn *fn, void *opaque,
                  GError **error);
+void finder_lock(struct finder *f);
+void finder_unlock(struct finder *f);
 /* Can it? */
 bool finder_has_threads(const struct finder *f);
 

@@ -6,8 +6,10 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "symbolize/batch.h"
 #include "symbolize/instruction.h"
 #include "cli/named-lines.h"
+#include "walk/marks.h"
 
 /* More instructions without a branch are not code. */
 #define MAX_INSTRUCTIONS    4096
@@ -19,8 +21,10 @@ struct link {
     uint64_t index;
 };
 
+/* @marks: NULL if they cannot be read */
 struct named_lines {
     struct named_lines_options o;
+    struct marks *marks;
     struct link links[BTRAIL_MAX_VCPUS];
     uint64_t printed;           /* records */
 };
@@ -30,12 +34,16 @@ struct named_lines *named_lines_new(const struct named_lines_options *options)
     struct named_lines *l = g_new0(struct named_lines, 1);
 
     l->o = *options;
+    l->marks = marks_new(options->in->trace.trace, options->in->names, NULL);
     return l;
 }
 
 void named_lines_free(struct named_lines *l)
 {
-    g_free(l);
+    if (l) {
+        marks_free(l->marks);
+        g_free(l);
+    }
 }
 
 void named_lines_gap(struct named_lines *l, unsigned vcpu)
@@ -59,7 +67,19 @@ static void put_line(const struct named_lines *l, const struct process *p,
     }
 }
 
-/* Prints the instructions that were executed since the last record. */
+/* Is something missing in the trace between an instruction and a record? */
+static bool is_hole(const uint8_t *bytes, size_t n, unsigned bits,
+                    uint64_t address, const struct filter_record *r)
+{
+    struct instruction insn;
+
+    return address < r->from &&
+           instruction_decode(bytes, n, bits, address, &insn) &&
+           instruction_always_goes(&insn);
+}
+
+/* Prints the instructions that were executed since the last record, as far as
+ * they lead to it. */
 static void put_code(const struct named_lines *l, unsigned vcpu,
                      const struct process *p, const struct filter_record *r,
                      uint64_t cr3)
@@ -75,10 +95,8 @@ static void put_code(const struct named_lines *l, unsigned vcpu,
         bool exact;
         size_t n = symbolizer_code(l->o.in->names, p, &where, address, bytes,
                                    sizeof(bytes), &exact);
-        unsigned len = instruction_text(bytes, n,
-                                        symbolizer_bits(l->o.in->names, p,
-                                                        address),
-                                        address, text);
+        unsigned bits = symbolizer_bits(l->o.in->names, p, address);
+        unsigned len = instruction_text(bytes, n, bits, address, text);
 
         if (l->o.json) {
             cli_fprintf(l->o.out, "%s{\"address\":\"0x%016" PRIx64
@@ -95,14 +113,43 @@ static void put_code(const struct named_lines *l, unsigned vcpu,
         if (!len) {
             break;
         }
+        if (is_hole(bytes, n, bits, address, r)) {
+            if (!l->o.json) {
+                fputs("\t(what followed is not in the trace)\n", l->o.out);
+            }
+            break;
+        }
         address += len;
     }
+}
+
+/* The mark that record @i of a batch is */
+static bool read_mark(const struct named_lines *l, unsigned vcpu,
+                      const struct btrail_batch *b, size_t i,
+                      struct marks_found *mark)
+{
+    const struct btrail_batch one = batch_part(b, i, 1);
+
+    return l->marks && marks_read(l->marks, vcpu, &one, mark);
+}
+
+static void put_mark_json(FILE *out, const struct marks_found *f)
+{
+    fputs(",\"mark\":{\"name\":", out);
+    cli_put_json_string(out, f->mark.name);
+    if (f->known) {
+        cli_fprintf(out, ",\"value\":\"0x%016" PRIx64 "\"", f->value);
+    } else if (f->mark.has_value) {
+        fputs(",\"value\":null", out);
+    }
+    fputc('}', out);
 }
 
 static void put_named_json(const struct named_lines *l, unsigned vcpu,
                      const struct btrail_batch *b,
                      const struct btrail_record *record,
-                     const struct filter_record *r, bool linked)
+                     const struct filter_record *r, bool linked,
+                     const struct marks_found *mark)
 {
     FILE *out = l->o.out;
     char time[CLI_TIME_SIZE], icount[CLI_TIME_SIZE], buf[NAMES_SIZE];
@@ -132,6 +179,9 @@ static void put_named_json(const struct named_lines *l, unsigned vcpu,
     cli_put_json_string(out, names_text(r->from_place, r->from, buf));
     fputs(",\"to_name\":", out);
     cli_put_json_string(out, names_text(r->to_place, r->to, buf));
+    if (mark) {
+        put_mark_json(out, mark);
+    }
     if (l->o.lines &&
         symbolizer_line(l->o.in->names, r->from_place, &file, &line)) {
         fputs(",\"file\":", out);
@@ -151,11 +201,12 @@ static void put_named_json(const struct named_lines *l, unsigned vcpu,
 static void put_named_text(const struct named_lines *l, unsigned vcpu,
                      const struct btrail_batch *b,
                      const struct btrail_record *record,
-                     const struct filter_record *r, bool linked)
+                     const struct filter_record *r, bool linked,
+                     const struct marks_found *mark)
 {
     FILE *out = l->o.out;
     char time[CLI_TIME_SIZE], icount[CLI_TIME_SIZE];
-    char from[NAMES_SIZE], to[NAMES_SIZE];
+    char from[NAMES_SIZE], to[NAMES_SIZE], text[MARKS_TEXT];
     const char *file = NULL;
     unsigned line = 0;
 
@@ -180,8 +231,12 @@ static void put_named_text(const struct named_lines *l, unsigned vcpu,
     if (r->process->tid >= 0 && r->process->tid != r->process->pid) {
         cli_fprintf(out, "/%" PRId64, r->process->tid);
     }
-    cli_fprintf(out, "  %s -> %s\n", names_text(r->from_place, r->from, from),
+    cli_fprintf(out, "  %s -> %s", names_text(r->from_place, r->from, from),
                 names_text(r->to_place, r->to, to));
+    if (mark) {
+        cli_fprintf(out, "  mark %s", marks_text(mark, text));
+    }
+    fputc('\n', out);
 }
 
 /* Records of one task */
@@ -209,11 +264,16 @@ static void put_part(struct named_lines *l, unsigned vcpu,
         symbolizer_place(l->o.in->names, r.process, r.from, &from);
         symbolizer_place(l->o.in->names, r.process, r.to, &to);
         if (!l->o.in->filter || filter_matches(l->o.in->filter, &r)) {
+            struct marks_found mark;
+            bool marked = read_mark(l, vcpu, b, i, &mark);
+
             l->printed++;
             if (l->o.json) {
-                put_named_json(l, vcpu, b, record, &r, linked);
+                put_named_json(l, vcpu, b, record, &r, linked,
+                               marked ? &mark : NULL);
             } else {
-                put_named_text(l, vcpu, b, record, &r, linked);
+                put_named_text(l, vcpu, b, record, &r, linked,
+                               marked ? &mark : NULL);
             }
         }
         *link = (struct link) { true, record->to, r.index };
@@ -228,12 +288,10 @@ uint64_t named_lines_printed(const struct named_lines *l)
 void named_lines_records(struct named_lines *l, unsigned vcpu,
                          const struct btrail_batch *b, size_t first, size_t n)
 {
-    struct btrail_batch some = *b, part = { .count = 0 };
+    const struct btrail_batch some = batch_part(b, first, n);
+    struct btrail_batch part = { .count = 0 };
     struct task task;
 
-    some.index += first;
-    some.records += first;
-    some.count = n;
     while (symbolizer_part(l->o.in->names, vcpu, &some, &part, &task)) {
         put_part(l, vcpu, &task, &part);
     }

@@ -21,6 +21,7 @@
 #include "monitor/qmp.h"
 #include "cli/record.h"
 #include "cli/sessions.h"
+#include "util/unix-socket.h"
 
 #define QMP_TIMEOUT_MS      10000
 /* Includes the wait for the capture to take the device's HELLO. */
@@ -33,6 +34,7 @@ struct file_recording {
     struct btrail_store *store;
     struct btrail_capture *capture;
     struct btrail_session *session;
+    int guest;                  /* connection to it for names, or -1 */
     GMainLoop *loop;
     unsigned signals;
     uint64_t started;
@@ -213,6 +215,20 @@ static bool start_tracing(struct file_recording *r, int sock, GError **error)
     return started;
 }
 
+/* Connects to the guest's own program for names, if that is asked for. */
+static bool connect_guest(struct file_recording *r)
+{
+    g_autoptr(GError) error = NULL;
+
+    if (r->options->guest_names) {
+        r->guest = btrail_unix_connect(r->options->guest_names, &error);
+    }
+    if (error) {
+        cli_error("--guest-names: %s", error->message);
+    }
+    return !error;
+}
+
 /* Ends both, whichever has ended first. */
 static void finish_capture(struct file_recording *r,
                            struct btrail_capture_result *capture,
@@ -253,6 +269,10 @@ static bool start(struct file_recording *r)
     capture.sock = socks[0];
     r->session = btrail_session_new(&options, NULL);
     r->capture = btrail_capture_start(&capture);
+    if (r->guest >= 0) {
+        btrail_capture_ask_guest(r->capture, r->guest);
+        r->guest = -1;
+    }
     ok = start_tracing(r, socks[1], &error);
     close(socks[1]);
     if (ok) {
@@ -414,10 +434,11 @@ static int finish_file(struct file_recording *r)
 
 int record_qmp(const struct record_request *options)
 {
-    struct file_recording r = { .options = options };
+    struct file_recording r = { .options = options, .guest = -1 };
     int code = CLI_FAILED;
 
-    if (connect_monitor(&r) && open_output(&r) && start(&r)) {
+    if (connect_monitor(&r) && connect_guest(&r) && open_output(&r) &&
+        start(&r)) {
         /* Free the monitor for others: the capture has its own channel. */
         g_clear_pointer(&r.qmp, btrail_qmp_free);
         r.started = r.last_progress = btrail_clock_ns();
@@ -425,5 +446,8 @@ int record_qmp(const struct record_request *options)
         code = finish_file(&r);
     }
     g_clear_pointer(&r.qmp, btrail_qmp_free);
+    if (r.guest >= 0) {
+        close(r.guest);
+    }
     return code;
 }

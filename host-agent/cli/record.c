@@ -69,16 +69,16 @@ static bool uses_service(const struct record_request *o)
 static bool check_way(const struct record_request *o)
 {
     bool own = o->force || o->attach || o->ring || o->fsync ||
-               o->buffer_size || o->agent_timeout;
+               o->buffer_size || o->agent_timeout || o->guest_names;
 
     if (!cli_guest_check(&o->guest, o->domain)) {
         return false;
     }
     if (uses_service(o) && own) {
-        cli_error("--force, --attach, --ring, --fsync, --buffer-size and "
-                  "--agent-timeout need --qmp, and no --agent, --process, "
-                  "--trigger, --mode or --size: with these the service writes "
-                  "the trace");
+        cli_error("--force, --attach, --ring, --fsync, --guest-names, "
+                  "--buffer-size and --agent-timeout need --qmp, and no "
+                  "--agent, --process, --trigger, --mode or --size: with these "
+                  "the service writes the trace");
         return false;
     }
     return true;
@@ -113,7 +113,7 @@ static bool check_options(struct record_request *o)
                       o->agent_timeout)) {
         cli_error("--attach takes over a capture as it is; it can be combined "
                   "with --output, --split, --ring, --fsync, --names, "
-                  "--duration, --force and --quiet only");
+                  "--guest-names, --duration, --force and --quiet only");
         return false;
     }
     if (!s->session) {
@@ -195,6 +195,9 @@ int cmd_record(int argc, char **argv)
         { "fsync", 0, 0, G_OPTION_ARG_STRING, &r.fsync,
           "when to flush the trace to the disk: end, none, or an interval such "
           "as 5s (default: end)", "WHEN" },
+        { "guest-names", 0, 0, G_OPTION_ARG_FILENAME, &r.guest_names,
+          "also ask backtrail-guest-names in the guest for names, through the "
+          "unix socket of its port", "SOCKET" },
         { "attach", 0, 0, G_OPTION_ARG_NONE, &r.attach,
           "take over the session that is active", NULL },
         { "quiet", 'q', 0, G_OPTION_ARG_NONE, &r.quiet,
@@ -224,5 +227,6 @@ int cmd_record(int argc, char **argv)
     g_free(r.agent_timeout);
     g_free(r.ring);
     g_free(r.fsync);
+    g_free(r.guest_names);
     return code;
 }

@@ -33,6 +33,7 @@ struct record_request {
     char *agent_timeout;
     char *ring;
     char *fsync;
+    char *guest_names;
     gboolean attach;
     gboolean force;
     gboolean quiet;

@@ -113,8 +113,9 @@ static void print_text(const struct report *r, const struct fold_sums *p,
                    n - i);
     }
     if (n) {
-        cli_printf("#\n# Give a folder with the guest's files to --sysroot, or "
-                   "its disk to --image.\n");
+        cli_printf("#\n# Give a folder with the guest's files to --sysroot, "
+                   "its disk to --image,\n# or the port of the guest's own "
+                   "daemon to --guest-files.\n");
     }
     if (fetch) {
         cli_printf("# Or, for files of a distribution, set DEBUGINFOD_URLS to "

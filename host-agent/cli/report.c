@@ -7,7 +7,6 @@
 #include <limits.h>
 #include <stdio.h>
 
-#include "analyze/tally.h"
 #include "cli/complete.h"
 #include "cli/report.h"
 #include "util/json.h"
@@ -49,7 +48,7 @@ static void name_place(const struct report *r, const struct process *process,
     }
 }
 
-static JsonObject *moment_json(const struct report *r,
+JsonObject *report_moment_json(const struct report *r,
                                const struct tally_moment *m)
 {
     JsonObject *o = json_object_new();
@@ -114,8 +113,9 @@ static JsonObject *space_json(const struct report *r, const struct tally *t,
         json_array_add_object_element(edges, edge);
     }
     btrail_json_add(o, "s:certainty", btrail_certainty_name(certainty),
-                    "U:spans", s->spans, "o:first", moment_json(r, &s->first),
-                    "o:last", moment_json(r, &s->last), "a:vcpus", vcpus,
+                    "U:spans", s->spans, "o:first",
+                    report_moment_json(r, &s->first), "o:last",
+                    report_moment_json(r, &s->last), "a:vcpus", vcpus,
                     "a:tasks", tasks_json(tasks, s), "a:edges", edges, NULL);
     return o;
 }
@@ -303,15 +303,27 @@ struct report_kind {
     gboolean syscalls;
     gboolean graph;
     gboolean missing;
+    gboolean marks;
+    gboolean spans;
 };
 
-/* False after an error message. */
-static bool check_kind(const struct report_kind *k)
+static unsigned count_kinds(const struct report_kind *k)
 {
-    if (!!k->sort + !!k->callers + !!k->callees + k->children + k->syscalls +
-        k->graph + k->missing > 1) {
+    return !!k->sort + !!k->callers + !!k->callees + k->children +
+           k->syscalls + k->graph + k->missing + k->marks + k->spans;
+}
+
+/* False after an error message. */
+static bool check_kind(const struct report *r, const struct report_kind *k)
+{
+    if (count_kinds(k) > 1) {
         cli_error("use only one of --sort, --children, --call-graph, "
-                  "--callers, --callees, --syscalls and --missing");
+                  "--callers, --callees, --syscalls, --missing, --marks and "
+                  "--spans");
+        return false;
+    }
+    if (k->spans && !r->between.given) {
+        cli_error("--spans needs --between");
         return false;
     }
     return !k->sort || report_check_keys(k->sort);
@@ -319,7 +331,13 @@ static bool check_kind(const struct report_kind *k)
 
 static int print_report(struct report *r, const struct report_kind *k)
 {
-    return k->sort ? report_sorted(r, k->sort) :
+    if (r->between.given && !k->spans &&
+        !between_restrict(&r->between, &r->in)) {
+        return CLI_FAILED;
+    }
+    return k->spans ? report_spans(r) :
+           k->marks ? report_marks(r) :
+           k->sort ? report_sorted(r, k->sort) :
            k->graph ? report_call_graph(r) :
            k->missing ? report_missing(r) :
            k->children ? report_call_stacks(r, CALL_ROWS_CHILDREN, NULL) :
@@ -353,6 +371,12 @@ int cmd_report(int argc, char **argv)
           "system calls of Linux", NULL },
         { "missing", 0, 0, G_OPTION_ARG_NONE, &kind.missing,
           "files whose symbols are missing, and their build-ids", NULL },
+        { "marks", 0, 0, G_OPTION_ARG_NONE, &kind.marks,
+          "marks of programs: how often, values, and when", NULL },
+        { "spans", 0, 0, G_OPTION_ARG_NONE, &kind.spans,
+          "the spans of --between themselves, and how long they are", NULL },
+        BETWEEN_ENTRIES(&r.between, "only records of spans from A to B, which "
+                        "are the first two operands"),
         { "top", 0, 0, G_OPTION_ARG_INT, &top,
           "print N hottest edges of each address space (default: 3), or N "
           "rows of other reports (default: all)", "N" },
@@ -369,28 +393,30 @@ int cmd_report(int argc, char **argv)
     };
 
     cli_complete_value("KEYS", report_key);
-    if (!cli_parse(&argc, &argv, entries, -1, "FILE...",
+    cli_complete_value("HOW", between_pair_name);
+    if (!cli_parse(&argc, &argv, entries, -1, "[A B] FILE...",
                    "Show the address spaces that ran, when, and their hottest "
                    "edges; or the functions that ran.")) {
         goto out;
     }
-    spaces = !kind.sort && !kind.children && !kind.graph && !kind.callers &&
-             !kind.callees && !kind.syscalls && !kind.missing;
+    spaces = !count_kinds(&kind);
     if (top == DEFAULT_TOP) {
         top = spaces ? 3 : 0;
     }
     r.top = top;
     r.min_share = min_share != DEFAULT_SHARE ? min_share :
-                  spaces ? 1 : kind.graph ? 0.5 : 0.1;
+                  spaces ? 1 : kind.marks ? 0 : kind.graph ? 0.5 : 0.1;
     if (top < 0 || top > MAX_TOP) {
         cli_error("--top: %d is not between 0 and %d", top, MAX_TOP);
     } else if (!(r.min_share >= 0 && r.min_share <= 100)) {
         cli_error("--min-share: %g is not between 0 and 100", min_share);
-    } else if (cli_parse_threads(threads, &r.threads) && check_kind(&kind) &&
+    } else if (cli_parse_threads(threads, &r.threads) && check_kind(&r, &kind) &&
+               between_parse(&r.between, &argc, &argv) &&
                analysis_parse(&r.in)) {
         code = CLI_FAILED;
         if (analysis_open(&r.in, argv + 1, true)) {
             code = print_report(&r, &kind);
+            r.damage = MAX(r.damage, r.between.damage);
             fflush(stdout);
             if (!code) {
                 code = cli_trace_verdict(&r.in.trace, r.damage);
@@ -399,6 +425,7 @@ int cmd_report(int argc, char **argv)
     }
 out:
     analysis_clear(&r.in);
+    between_clear(&r.between);
     g_free(kind.sort);
     g_free(kind.callers);
     g_free(kind.callees);

@@ -7,16 +7,20 @@
 #define BTRAIL_REPORT_H
 
 #include "analyze/call-rows.h"
+#include "analyze/tally.h"
 #include "cli/analysis.h"
+#include "cli/between.h"
 
 /**
  * struct report - the trace, and the options of all kinds of reports
  * @min_share: in percent; the text has a sum of what has less
  * @top:       limit of rows, or of edges of an address space
+ * @between:   spans whose records count alone, if they are given
  * @damage:    gets the damage that was found while reading
  */
 struct report {
     struct analysis in;
+    struct between between;
     unsigned threads;
     unsigned top;
     double min_share;
@@ -50,6 +54,16 @@ int report_call_graph(struct report *r);
 
 /* --missing: files without symbols, and records in them */
 int report_missing(struct report *r);
+
+/* --marks: how often programs have left marks, and their values */
+int report_marks(struct report *r);
+
+/* --spans: the spans of --between, and how long they are */
+int report_spans(struct report *r);
+
+/* A record and its time, for JSON */
+JsonObject *report_moment_json(const struct report *r,
+                               const struct tally_moment *m);
 
 /* The counters of the reconstruction of stacks, for JSON */
 JsonObject *report_stacks_json(const struct stack_counts *s);

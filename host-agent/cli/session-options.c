@@ -125,15 +125,34 @@ static const char *field_value(const char *field, const char *name)
     return g_str_has_prefix(field, name) ? field + strlen(name) : NULL;
 }
 
-/* "PROCESS:SYMBOL,do=dump,hits=3,longer=10ms" */
+/* How many fields are the place?  That of a mark can have commas. */
+static unsigned count_place(const char *text, char **fields)
+{
+    unsigned n = g_strv_length(fields);
+
+    if (!btrail_command_mark(text)) {
+        return MIN(n, 1);
+    }
+    while (n > 1 && (field_value(fields[n - 1], "do=") ||
+                     field_value(fields[n - 1], "hits=") ||
+                     field_value(fields[n - 1], "longer="))) {
+        n--;
+    }
+    return n;
+}
+
+/* "PROCESS:SYMBOL,do=dump,hits=3,longer=10ms", "mark:NAME=5,do=dump" */
 static JsonObject *parse_trigger(const char *text, bool last)
 {
     g_auto(GStrv) fields = g_strsplit(text, ",", -1);
     const char *action = last ? "dump" : "start", *value;
+    unsigned n = count_place(text, fields);
     uint64_t hits = 1, ns = 0;
+    g_autofree char *place = NULL;
     JsonObject *trigger;
+    size_t size = 0;
 
-    for (unsigned i = 1; fields[0] && fields[i]; i++) {
+    for (unsigned i = n; fields[i]; i++) {
         if ((value = field_value(fields[i], "do="))) {
             action = value;
         } else if (!((value = field_value(fields[i], "hits=")) &&
@@ -145,8 +164,12 @@ static JsonObject *parse_trigger(const char *text, bool last)
             return NULL;
         }
     }
-    trigger = btrail_json_new("s:at", fields[0] ? fields[0] : "",
-                              "s:do", action, "U:hits", hits, NULL);
+    for (unsigned i = 0; i < n; i++) {
+        size += (i > 0) + strlen(fields[i]);
+    }
+    place = g_strndup(text, size);
+    trigger = btrail_json_new("s:at", place, "s:do", action, "U:hits", hits,
+                              NULL);
     if (ns) {
         json_object_set_double_member(trigger, "longer", ns / 1e9);
     }

@@ -48,8 +48,8 @@ struct session_options {
     { "process", 0, 0, G_OPTION_ARG_STRING_ARRAY, &(o)->processes,          \
       "trace this process; can be repeated (default: all)", "NAME|PID" },   \
     { "trigger", 0, 0, G_OPTION_ARG_STRING_ARRAY, &(o)->triggers,           \
-      "start, stop or dump when PROCESS:SYMBOL or kernel:SYMBOL is reached; " \
-      "can be repeated", "PLACE" },                                         \
+      "start, stop or dump when PROCESS:SYMBOL, kernel:SYMBOL or mark:NAME " \
+      "is reached; can be repeated", "PLACE" },                             \
     { "mode", 0, 0, G_OPTION_ARG_STRING, &(o)->mode,                        \
       "continuous, or last: keep only the last records, for a dump "        \
       "(default: continuous)", "MODE" },                                    \

@@ -121,16 +121,23 @@ const char *cli_format_icount(const struct btrail_record *record,
     return buf;
 }
 
+const char *cli_format_ns(uint64_t ns, char buf[CLI_TIME_SIZE])
+{
+    g_snprintf(buf, CLI_TIME_SIZE, "%" G_GUINT64_FORMAT ".%09u",
+               ns / 1000000000, (unsigned)(ns % 1000000000));
+    return buf;
+}
+
 const char *cli_format_time(const struct cli_trace *t, uint64_t host,
                             char buf[CLI_TIME_SIZE])
 {
     uint64_t ns = host >= t->start ? host - t->start : t->start - host;
+    char text[CLI_TIME_SIZE];
 
     if (!host) {
         return "-";
     }
-    g_snprintf(buf, CLI_TIME_SIZE, "%s%" G_GUINT64_FORMAT ".%09u",
-               host < t->start ? "-" : "", ns / 1000000000,
-               (unsigned)(ns % 1000000000));
+    g_snprintf(buf, CLI_TIME_SIZE, "%s%s", host < t->start ? "-" : "",
+               cli_format_ns(ns, text));
     return buf;
 }

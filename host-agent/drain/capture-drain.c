@@ -60,6 +60,7 @@ static void got_code(struct capture_drain *d, unsigned vcpu, uint64_t number,
         d->new_code |= btrail_scanner_report_code(d->names->scanner, item->cr3,
                                                   item->linear);
     }
+    capture_names_code(d->names, vcpu, item);
     if (d->members->in_step) {
         btrail_entries_code(d->names->entries, item, page);
     }
@@ -157,6 +158,35 @@ static bool drain_items(struct capture_drain *d, unsigned vcpu, bool all,
     return true;
 }
 
+static bool lacks_code(const struct capture_drain *d)
+{
+    for (unsigned i = 0; i < d->members->sessions->len; i++) {
+        if (btrail_session_lacks_code(capture_member(d->members, i))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Drains the code that the next slab of a vCPU executes. */
+static bool drain_code_of_slab(struct capture_drain *d, unsigned vcpu,
+                               GError **error)
+{
+    unsigned items = 0;
+
+    if (!drain_items(d, vcpu, true, &items, error)) {
+        return false;
+    }
+    /* The others' items have contents that those of this vCPU refer to. */
+    for (unsigned i = 0; lacks_code(d) &&
+         i < d->connection->header.vcpus; i++) {
+        if (!drain_items(d, i, true, &items, error)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool bad_slab(uint64_t number, unsigned vcpu, GError **error)
 {
     g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_PROTOCOL,
@@ -177,7 +207,7 @@ static bool drain_slab(struct capture_drain *d, unsigned i, GError **error)
     struct btrail_checked_slab checked;
     struct btrail_slab slab;
     bool several = d->members->sessions->len > 1;
-    unsigned items = 0, k;
+    unsigned k;
 
     if (!btrail_connection_slab(d->connection, i, v->tail, &slab, d->events,
                                 error)) {
@@ -191,11 +221,12 @@ static bool drain_slab(struct capture_drain *d, unsigned i, GError **error)
     }
     if (d->members->in_step) {
         if (d->connection->header.code_items &&
-            !drain_items(d, i, true, &items, error)) {
+            !drain_code_of_slab(d, i, error)) {
             return false;
         }
         scan_new_code(d);
     }
+    capture_names_slab(d->names, i, &slab);
     for (k = 0; k < d->members->sessions->len; k++) {
         struct btrail_session *s = capture_member(d->members, k);
         uint64_t begin = several ? btrail_clock_cpu_ns() : 0;

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #include "drain/capture-names.h"
 #include "lib/internal/sideband.h"
@@ -27,6 +28,7 @@ void capture_names_init(struct capture_names *n,
 void capture_names_clear(struct capture_names *n)
 {
     btrail_scanner_result_clear(&n->result);
+    btrail_guest_words_result_clear(&n->told);
     btrail_entries_free(n->entries);
 }
 
@@ -51,6 +53,9 @@ void capture_names_resend(struct capture_names *n, struct btrail_session *s)
     if (n->scanner) {
         capture_members_add_late(n->members, s);
         btrail_scanner_resend(n->scanner);
+    }
+    if (n->words) {
+        btrail_guest_words_resend(n->words);
     }
 }
 
@@ -95,12 +100,25 @@ static void send_user_snapshot(struct capture_names *n,
     btrail_buf_free(&packed);
 }
 
+/* Which part of a guest a session must see to get what is of it */
+static uint32_t sees_of(uint16_t kind)
+{
+    switch (kind) {
+    case BTRAIL_SIDEBAND_IMAGE:
+    case BTRAIL_SIDEBAND_DYNAMIC:
+        return BTRAIL_PRIVILEGE_USER;
+    case BTRAIL_SIDEBAND_TOLD_PROCESSES:
+        /* It has no addresses of the kernel. */
+        return BTRAIL_PRIVILEGE_USER | BTRAIL_PRIVILEGE_KERNEL;
+    default:
+        return BTRAIL_PRIVILEGE_KERNEL;
+    }
+}
+
 static void send_found(struct capture_names *n, const GPtrArray *to,
                        const struct btrail_found *found)
 {
-    uint32_t sees = found->kind == BTRAIL_SIDEBAND_IMAGE ||
-                    found->kind == BTRAIL_SIDEBAND_DYNAMIC ?
-                    BTRAIL_PRIVILEGE_USER : BTRAIL_PRIVILEGE_KERNEL;
+    uint32_t sees = sees_of(found->kind);
     bool symbols = found->kind == BTRAIL_SIDEBAND_SYMBOLS;
     bool entries = false;
 
@@ -213,6 +231,33 @@ void capture_names_take_memory(struct capture_names *n,
     capture_names_known(n);
 }
 
+void capture_names_ask(struct capture_names *n, int sock)
+{
+    g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&n->members->lock);
+
+    if (n->words || n->ended) {
+        close(sock);
+        return;
+    }
+    __atomic_store_n(&n->words, btrail_guest_words_new(sock, n->limit,
+                                                       got_found, n),
+                     __ATOMIC_RELEASE);
+}
+
+/* What the guest itself has said is better than nothing. */
+static void add_told(struct btrail_scanner_result *result,
+                     const struct btrail_guest_words_result *told)
+{
+    if (result->snapshots || (!told->named && !told->why)) {
+        return;
+    }
+    g_free(result->why);
+    result->why = g_strdup(told->named ? NULL : told->why);
+    if (!result->release) {
+        result->release = g_strdup(told->release);
+    }
+}
+
 void capture_names_so_far(struct capture_names *n,
                           struct btrail_scanner_result *result)
 {
@@ -222,6 +267,13 @@ void capture_names_so_far(struct capture_names *n,
         *result = (struct btrail_scanner_result) {
             .why = g_strdup(n->result.why),
         };
+    }
+    if (n->words) {
+        struct btrail_guest_words_result told;
+
+        btrail_guest_words_status(n->words, &told);
+        add_told(result, &told);
+        btrail_guest_words_result_clear(&told);
     }
 }
 
@@ -242,5 +294,13 @@ void capture_names_end(struct capture_names *n)
 {
     if (n->scanner) {
         btrail_scanner_finish(n->scanner, &n->result);
+    }
+    g_mutex_lock(&n->members->lock);
+    n->ended = true;
+    g_mutex_unlock(&n->members->lock);
+    if (n->words) {
+        btrail_guest_words_finish(n->words, &n->told);
+        n->words = NULL;
+        add_told(&n->result, &n->told);
     }
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The names of a capture's guest: what the scanner finds in the guest's memory
- * is handed to the sessions of the capture
+ * The names of a capture's guest: what the scanner finds in the guest's memory,
+ * and what the guest says itself, is handed to the sessions of the capture
  *
  * The capture's thread calls the functions.
  */
@@ -13,6 +13,7 @@
 #include "guest-linux/entries.h"
 #include "guest-linux/user-snapshot.h"
 #include "guest-linux/scanner.h"
+#include "guest-words/guest-words.h"
 
 /**
  * struct capture_names
@@ -21,6 +22,9 @@
  * @wait_for_scan: see btrail_scanner_new()
  * @limit:   likewise
  * @scanner: NULL if there is none
+ * @words:   NULL unless the guest is asked; atomic
+ * @ended:   the guest is asked no more; under the lock of @members
+ * @told:    of @words at its end
  * @result:  of the scanner at its end; before, why there is no scanner
  * @known:   the members know whether there can be names
  * @key:     see btrail_snapshot_encode_user()
@@ -35,6 +39,9 @@ struct capture_names {
     bool wait_for_scan;
     struct btrail_cpu_limit *limit;
     struct btrail_scanner *scanner;
+    struct btrail_guest_words *words;
+    bool ended;
+    struct btrail_guest_words_result told;
     struct btrail_scanner_result result;
     bool known;
     uint8_t key[BTRAIL_USER_SNAPSHOT_KEY];
@@ -64,6 +71,35 @@ void capture_names_resend(struct capture_names *n, struct btrail_session *s);
 /* Starts the scanner, or learns why there is none; frees @files. */
 void capture_names_take_memory(struct capture_names *n,
                                struct guest_memory_files *files);
+
+/*
+ * Asks the guest for names, through a socket that is taken over.  Any thread;
+ * the first one counts
+ */
+void capture_names_ask(struct capture_names *n, int sock);
+
+/* A slab, and an item of code, for what asks the guest */
+static inline void capture_names_slab(struct capture_names *n, unsigned vcpu,
+                                      const struct btrail_slab *slab)
+{
+    struct btrail_guest_words *w = __atomic_load_n(&n->words,
+                                                   __ATOMIC_ACQUIRE);
+
+    if (w) {
+        btrail_guest_words_slab(w, vcpu, slab);
+    }
+}
+
+static inline void capture_names_code(struct capture_names *n, unsigned vcpu,
+                                      const struct btrail_code_item *item)
+{
+    struct btrail_guest_words *w = __atomic_load_n(&n->words,
+                                                   __ATOMIC_ACQUIRE);
+
+    if (w) {
+        btrail_guest_words_code(w, vcpu, item);
+    }
+}
 
 /* Gets what is known now; to be cleared with btrail_scanner_result_clear(). */
 void capture_names_so_far(struct capture_names *n,

@@ -765,6 +765,11 @@ void btrail_capture_remove(struct btrail_capture *c, struct btrail_session *s)
     request(c, s, true);
 }
 
+void btrail_capture_ask_guest(struct btrail_capture *c, int sock)
+{
+    capture_names_ask(&c->names, sock);
+}
+
 /* Sets a flag and wakes the thread to see it. */
 static void signal_thread(struct btrail_capture *c, int *flag)
 {

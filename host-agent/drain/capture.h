@@ -116,6 +116,12 @@ void btrail_capture_add(struct btrail_capture *c, struct btrail_session *s);
 void btrail_capture_remove(struct btrail_capture *c, struct btrail_session *s);
 
 /*
+ * Asks backtrail-guest-names in the guest for names, through a connection to it
+ * that is the capture's from here on.  Only the first one counts
+ */
+void btrail_capture_ask_guest(struct btrail_capture *c, int sock);
+
+/*
  * Asks the producer to end the capture, and drains what it has.  Ends the
  * capture at once if there was no HELLO yet.
  */

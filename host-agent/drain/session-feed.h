@@ -68,6 +68,9 @@ int btrail_session_slab(struct btrail_session *s, unsigned vcpu,
  */
 bool btrail_session_in_step(const struct btrail_session *s);
 
+/* Does it need code that the items of any vCPU can have, before that slab? */
+bool btrail_session_lacks_code(const struct btrail_session *s);
+
 /* Hands an item of code to the session; @page if it is of BTRAIL_CODE_BYTES. */
 void btrail_session_code(struct btrail_session *s, unsigned vcpu,
                          uint64_t number, const struct btrail_code_item *item,

@@ -11,11 +11,22 @@
 
 #define ALL (BTRAIL_PRIVILEGE_USER | BTRAIL_PRIVILEGE_KERNEL)
 
-/* A process that a snapshot has found, by one of its page tables */
+/*
+ * How long a process is remembered that has ended: what it made last is drained
+ * after the snapshot that does not find it any more.
+ */
+#define GONE_NS UINT64_C(1000000000)
+
+/**
+ * struct found_process - one that a snapshot has found, by one of its page
+ *                        tables
+ * @gone: when it was first not found again; 0 if it still is
+ */
 struct found_process {
     uint64_t root;
     struct btrail_identity id;
     bool wanted;
+    uint64_t gone;
 };
 
 struct btrail_filtering {
@@ -173,7 +184,7 @@ static void add_found(GHashTable *table, const struct btrail_process *p,
     if (root) {
         found = g_new(struct found_process, 1);
         *found = (struct found_process) {
-            root, btrail_identity_of(p), wanted,
+            root, btrail_identity_of(p), wanted, 0,
         };
         g_hash_table_replace(table, &found->root, found);
     }
@@ -189,6 +200,31 @@ static bool was_wanted(const struct btrail_filtering *f,
     return old && old->wanted && btrail_identity_equal(&old->id, &id);
 }
 
+/* Those of before that may still run, or whose records are to be drained */
+static GHashTable *remembered(GHashTable *before,
+                              const struct btrail_snapshot *snapshot)
+{
+    GHashTable *now = g_hash_table_new_full(btrail_int64_hash, g_int64_equal,
+                                            NULL, g_free);
+    GHashTableIter iter;
+    gpointer value;
+
+    g_hash_table_iter_init(&iter, before);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        struct found_process *copy = g_memdup2(value, sizeof(*copy));
+
+        if (snapshot->flags & BTRAIL_SNAPSHOT_WHOLE && !copy->gone) {
+            copy->gone = snapshot->end;
+        }
+        if (!copy->gone || snapshot->end - copy->gone <= GONE_NS) {
+            g_hash_table_replace(now, &copy->root, copy);
+        } else {
+            g_free(copy);
+        }
+    }
+    return now;
+}
+
 void btrail_filtering_snapshot(struct btrail_filtering *f,
                                const struct btrail_snapshot *snapshot)
 {
@@ -198,19 +234,8 @@ void btrail_filtering_snapshot(struct btrail_filtering *f,
     if (!f->processes) {
         return;
     }
-    now = g_hash_table_new_full(btrail_int64_hash, g_int64_equal, NULL, g_free);
     g_mutex_lock(&f->lock);
-    if (!(snapshot->flags & BTRAIL_SNAPSHOT_WHOLE)) {
-        GHashTableIter iter;
-        gpointer value;
-
-        g_hash_table_iter_init(&iter, f->found);
-        while (g_hash_table_iter_next(&iter, NULL, &value)) {
-            struct found_process *copy = g_memdup2(value, sizeof(*copy));
-
-            g_hash_table_replace(now, &copy->root, copy);
-        }
-    }
+    now = remembered(f->found, snapshot);
     for (uint32_t i = 0; i < snapshot->n; i++) {
         const struct btrail_process *p = &snapshot->processes[i];
         bool wanted;
@@ -296,9 +321,11 @@ static bool same_task(const struct btrail_event *a,
            !memcmp(a->data, b->data, sizeof(a->data));
 }
 
-/* Adds what is wanted of records with one CR3 and no event in between. */
+/* Adds what is wanted of records with one CR3 and no event in between; @index
+ * is the first one's in the capture. */
 static void filter_records(struct btrail_filtering *f, unsigned vcpu,
-                           struct btrail_filtered *v, uint64_t cr3, bool wanted,
+                           struct btrail_filtered *v, uint64_t index,
+                           uint64_t cr3, bool wanted,
                            const struct btrail_record *records, size_t n)
 {
     struct btrail_record *out = f->records + f->n_records;
@@ -310,7 +337,8 @@ static void filter_records(struct btrail_filtering *f, unsigned vcpu,
                                             __ATOMIC_RELAXED);
             uint64_t to = __atomic_load_n(&records[i].to, __ATOMIC_RELAXED);
 
-            kept += f->gate.record(f->gate.opaque, vcpu, cr3, from, to) &&
+            kept += f->gate.record(f->gate.opaque, vcpu, index + i, cr3, from,
+                                   to) &&
                     wanted &&
                     filter_record(f, vcpu, cr3, &records[i], &out[kept]);
         }
@@ -401,7 +429,7 @@ void btrail_filtering_slab(struct btrail_filtering *f, unsigned vcpu,
             if (n_marks && marks->index - at < n) {
                 some = marks->index - at;
             }
-            filter_records(f, vcpu, v, cr3, wanted,
+            filter_records(f, vcpu, v, at, cr3, wanted,
                            slab->records + position, some);
             position += some;
             at += some;

@@ -61,14 +61,14 @@ btrail_filtering_new(const struct btrail_session_filter *filter,
 
 /**
  * struct btrail_gate - what sees all of a capture, wanted or not
- * @record: is the record of this branch kept?
+ * @record: is the record of this branch kept?  @index: in the capture
  * @event:  TIME, TASK and GAP, or NULL
  * @lost:   records of a vCPU are missing, of which no GAP event says so; with
  *          @event
  */
 struct btrail_gate {
-    bool (*record)(void *opaque, unsigned vcpu, uint64_t cr3, uint64_t from,
-                   uint64_t to);
+    bool (*record)(void *opaque, unsigned vcpu, uint64_t index, uint64_t cr3,
+                   uint64_t from, uint64_t to);
     void (*event)(void *opaque, unsigned vcpu,
                   const struct btrail_event *event);
     void (*lost)(void *opaque, unsigned vcpu);

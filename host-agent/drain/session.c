@@ -247,6 +247,23 @@ void btrail_session_added(struct btrail_session *s)
     s->added = true;
 }
 
+static void set_names(struct btrail_session *s,
+                      enum btrail_session_names names)
+{
+    __atomic_store_n(&s->names, names, __ATOMIC_RELEASE);
+    btrail_event_fd_set(s->fired_fd);
+}
+
+/* Ends the session, as something that it needs is missing. */
+static void end_without(struct btrail_session *s, const char *what,
+                        const char *needs, const char *why)
+{
+    s->over = true;
+    s->error = g_error_new(BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_NAMES,
+                           "its %s need %s, but: %s", what, needs, why);
+    set_names(s, BTRAIL_SESSION_NAMES_MISSING);
+}
+
 /* Writes to the file what it is. */
 static int describe_session(struct btrail_session *s)
 {
@@ -276,7 +293,8 @@ void btrail_session_begin(struct btrail_session *s,
                                         source->opaque);
     if (s->triggers) {
         const struct btrail_gate gate =
-            btrail_triggers_gate(s->triggers, s->header.tick_ns);
+            btrail_triggers_gate(s->triggers, s->header.tick_ns,
+                                 s->header.vcpus);
 
         btrail_filtering_gate(s->filtering, &gate);
     }
@@ -297,6 +315,11 @@ void btrail_session_begin(struct btrail_session *s,
     s->streams.code = s->code;
     session_streams_init(&s->streams, s->header.vcpus, source->indices);
     session_dumps_begin(&s->dumps, s->output, source->wake_fd);
+    if (s->triggers && btrail_triggers_want_code(s->triggers) &&
+        !s->header.code_items && !s->error) {
+        end_without(s, "marks", "the guest's code", "this QEMU does not report "
+                    "the code that the guest executes");
+    }
     __atomic_store_n(&s->progress.begun, true, __ATOMIC_RELEASE);
     btrail_event_fd_set(s->fired_fd);
 }
@@ -314,6 +337,11 @@ const GError *btrail_session_error(const struct btrail_session *s)
 bool btrail_session_in_step(const struct btrail_session *s)
 {
     return !btrail_filtering_all(s->filtering);
+}
+
+bool btrail_session_lacks_code(const struct btrail_session *s)
+{
+    return s->triggers && !s->over && btrail_triggers_lack_code(s->triggers);
 }
 
 bool btrail_session_sees(const struct btrail_session *s, uint32_t privilege)
@@ -347,6 +375,9 @@ void btrail_session_code(struct btrail_session *s, unsigned vcpu,
                          const uint8_t *page)
 {
     session_streams_code(&s->streams, vcpu, number, item, page);
+    if (s->triggers && btrail_triggers_code(s->triggers, vcpu, item, page)) {
+        btrail_event_fd_set(s->fired_fd);
+    }
 }
 
 void btrail_session_sideband(struct btrail_session *s, uint16_t kind,
@@ -385,20 +416,14 @@ struct btrail_triggers *btrail_session_triggers(const struct btrail_session *s)
 
 void btrail_session_names(struct btrail_session *s, const char *why)
 {
-    enum btrail_session_names names = BTRAIL_SESSION_NAMES_FINE;
-
     if (btrail_session_has_names(s) != BTRAIL_SESSION_NAMES_UNKNOWN) {
         return;
     }
     if (why && !s->error) {
-        s->over = true;
-        s->error = g_error_new(BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_NAMES,
-                               "its %s need names of the guest, but: %s",
-                               needs_names(s), why);
-        names = BTRAIL_SESSION_NAMES_MISSING;
+        end_without(s, needs_names(s), "names of the guest", why);
+    } else {
+        set_names(s, BTRAIL_SESSION_NAMES_FINE);
     }
-    __atomic_store_n(&s->names, names, __ATOMIC_RELEASE);
-    btrail_event_fd_set(s->fired_fd);
 }
 
 void btrail_session_snapshot(struct btrail_session *s,

@@ -163,7 +163,8 @@ bool btrail_session_has_found(const struct btrail_session *s,
                               unsigned process);
 
 /**
- * enum btrail_session_names - has the session the names that it needs?
+ * enum btrail_session_names - has the session the names, and the code, that it
+ * needs?
  *
  * @BTRAIL_SESSION_NAMES_UNKNOWN: the producer has not said so yet
  * @BTRAIL_SESSION_NAMES_FINE:    the guest is scanned, or it needs none

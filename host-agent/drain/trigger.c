@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "drain/long-calls.h"
+#include "drain/mark-hits.h"
 #include "drain/trigger.h"
 #include "util/kallsyms-line.h"
 
@@ -33,6 +34,9 @@ struct btrail_triggers {
     bool keeping;
     bool can_start;
     bool measures;              /* calls, for one of them at least */
+    struct mark_hits *marks;    /* NULL: none is a mark */
+    unsigned *of_marks;         /* the triggers of its numbers */
+    unsigned n_marks;
     btrail_fired_fn *fired;
     void *opaque;
 };
@@ -72,6 +76,60 @@ static void set_bits(struct btrail_triggers *t)
     }
 }
 
+static void set_keeping(struct btrail_triggers *t, bool keeping)
+{
+    __atomic_store_n(&t->keeping, keeping, __ATOMIC_RELAXED);
+}
+
+static void act(struct btrail_triggers *t, unsigned i)
+{
+    struct watched_trigger *w = &t->watched[i];
+
+    if (++w->hits < w->trigger.hits) {
+        return;
+    }
+    w->hits = 0;
+    switch (w->trigger.action) {
+    case BTRAIL_TRIGGER_START:
+        set_keeping(t, true);
+        break;
+    case BTRAIL_TRIGGER_STOP:
+        set_keeping(t, false);
+        break;
+    default:
+        break;
+    }
+    t->fired(t->opaque, i, w->trigger.action);
+}
+
+static void mark_hit(void *opaque, unsigned i, uint64_t cr3)
+{
+    struct btrail_triggers *t = opaque;
+    const struct watched_trigger *w = &t->watched[t->of_marks[i]];
+
+    if (!w->process || btrail_filtering_cr3(w->process, cr3)) {
+        act(t, t->of_marks[i]);
+    }
+}
+
+/* Finds what all of them want at once. */
+static void watch_marks(struct btrail_triggers *t,
+                        const struct btrail_trigger *triggers)
+{
+    g_autofree struct mark_wanted *wanted = g_new(struct mark_wanted, t->n);
+
+    t->of_marks = g_new(unsigned, t->n);
+    for (unsigned i = 0; i < t->n; i++) {
+        if (triggers[i].mark.name) {
+            wanted[t->n_marks] = triggers[i].mark;
+            t->of_marks[t->n_marks++] = i;
+        }
+    }
+    if (t->n_marks) {
+        t->marks = mark_hits_new(wanted, t->n_marks, mark_hit, t);
+    }
+}
+
 struct btrail_triggers *
 btrail_triggers_new(const struct btrail_trigger *triggers, unsigned n,
                     const struct btrail_symbol_files *files,
@@ -93,6 +151,7 @@ btrail_triggers_new(const struct btrail_trigger *triggers, unsigned n,
 
         w->trigger = *trigger;
         w->trigger.process = NULL;
+        w->trigger.mark.name = NULL;
         w->trigger.symbol = g_strdup(trigger->symbol);
         if (trigger->process && trigger->symbol && trigger->user) {
             w->places = btrail_places_new(trigger->process, trigger->symbol,
@@ -111,6 +170,7 @@ btrail_triggers_new(const struct btrail_trigger *triggers, unsigned n,
         t->can_start |= trigger->action == BTRAIL_TRIGGER_START;
     }
     set_bits(t);
+    watch_marks(t, triggers);
     t->keeping = !t->can_start;
     return t;
 }
@@ -134,6 +194,8 @@ void btrail_triggers_unref(struct btrail_triggers *t)
         btrail_places_free(t->watched[i].places);
         btrail_long_calls_free(t->watched[i].calls);
     }
+    mark_hits_free(t->marks);
+    g_free(t->of_marks);
     g_free(t->watched);
     g_free(t);
 }
@@ -176,10 +238,32 @@ bool btrail_triggers_want_names(const struct btrail_triggers *t)
     return false;
 }
 
+bool btrail_triggers_want_code(const struct btrail_triggers *t)
+{
+    return t->marks;
+}
+
+bool btrail_triggers_code(struct btrail_triggers *t, unsigned vcpu,
+                          const struct btrail_code_item *item,
+                          const uint8_t *page)
+{
+    return t->marks && mark_hits_code(t->marks, vcpu, item, page);
+}
+
+bool btrail_triggers_lack_code(const struct btrail_triggers *t)
+{
+    return t->marks && mark_hits_lack_code(t->marks);
+}
+
 unsigned btrail_triggers_places(const struct btrail_triggers *t, unsigned i)
 {
     const struct watched_trigger *w = &t->watched[i];
 
+    for (unsigned k = 0; k < t->n_marks; k++) {
+        if (t->of_marks[k] == i) {
+            return mark_hits_places(t->marks, k);
+        }
+    }
     return w->places ? btrail_places_count(w->places) :
            __atomic_load_n(&w->address, __ATOMIC_RELAXED) != 0;
 }
@@ -224,11 +308,6 @@ void btrail_triggers_symbols(struct btrail_triggers *t, const char *text,
     set_bits(t);
 }
 
-static void set_keeping(struct btrail_triggers *t, bool keeping)
-{
-    __atomic_store_n(&t->keeping, keeping, __ATOMIC_RELAXED);
-}
-
 bool btrail_triggers_keeping(const struct btrail_triggers *t)
 {
     return __atomic_load_n(&t->keeping, __ATOMIC_RELAXED);
@@ -237,27 +316,6 @@ bool btrail_triggers_keeping(const struct btrail_triggers *t)
 void btrail_triggers_keep(struct btrail_triggers *t)
 {
     set_keeping(t, true);
-}
-
-static void act(struct btrail_triggers *t, unsigned i)
-{
-    struct watched_trigger *w = &t->watched[i];
-
-    if (++w->hits < w->trigger.hits) {
-        return;
-    }
-    w->hits = 0;
-    switch (w->trigger.action) {
-    case BTRAIL_TRIGGER_START:
-        set_keeping(t, true);
-        break;
-    case BTRAIL_TRIGGER_STOP:
-        set_keeping(t, false);
-        break;
-    default:
-        break;
-    }
-    t->fired(t->opaque, i, w->trigger.action);
 }
 
 /* Does a branch to @to with this CR3 go to the trigger's place? */
@@ -283,8 +341,8 @@ static void end_calls(struct btrail_triggers *t, unsigned vcpu, uint64_t cr3,
     }
 }
 
-static bool gate_record(void *opaque, unsigned vcpu, uint64_t cr3,
-                        uint64_t from, uint64_t to)
+static bool gate_record(void *opaque, unsigned vcpu, uint64_t index,
+                        uint64_t cr3, uint64_t from, uint64_t to)
 {
     struct btrail_triggers *t = opaque;
     unsigned bit = bit_of(to);
@@ -292,6 +350,9 @@ static bool gate_record(void *opaque, unsigned vcpu, uint64_t cr3,
 
     if (t->measures) {
         end_calls(t, vcpu, cr3, to);
+    }
+    if (t->marks) {
+        mark_hits_record(t->marks, vcpu, index, cr3, from, to);
     }
     if (__atomic_load_n(&t->bits[bit / 64], __ATOMIC_RELAXED) >> bit % 64 &
         1) {
@@ -323,6 +384,9 @@ static void gate_event(void *opaque, unsigned vcpu,
 {
     struct btrail_triggers *t = opaque;
 
+    if (t->marks) {
+        mark_hits_event(t->marks, vcpu, event);
+    }
     for (unsigned i = 0; i < t->n; i++) {
         if (t->watched[i].calls) {
             act_each(t, i, btrail_long_calls_event(t->watched[i].calls, vcpu,
@@ -335,6 +399,9 @@ static void gate_lost(void *opaque, unsigned vcpu)
 {
     struct btrail_triggers *t = opaque;
 
+    if (t->marks) {
+        mark_hits_lost(t->marks, vcpu);
+    }
     for (unsigned i = 0; i < t->n; i++) {
         if (t->watched[i].calls) {
             btrail_long_calls_lost(t->watched[i].calls, vcpu);
@@ -343,8 +410,13 @@ static void gate_lost(void *opaque, unsigned vcpu)
 }
 
 struct btrail_gate btrail_triggers_gate(struct btrail_triggers *t,
-                                        uint64_t tick_ns)
+                                        uint64_t tick_ns, unsigned vcpus)
 {
+    bool events = t->measures || t->marks;
+
+    if (t->marks) {
+        mark_hits_set_vcpus(t->marks, vcpus);
+    }
     for (unsigned i = 0; i < t->n; i++) {
         if (t->watched[i].calls) {
             btrail_long_calls_set_tick(t->watched[i].calls, tick_ns);
@@ -352,8 +424,8 @@ struct btrail_gate btrail_triggers_gate(struct btrail_triggers *t,
     }
     return (struct btrail_gate) {
         .record = gate_record,
-        .event = t->measures ? gate_event : NULL,
-        .lost = t->measures ? gate_lost : NULL,
+        .event = events ? gate_event : NULL,
+        .lost = events ? gate_lost : NULL,
         .opaque = t,
     };
 }

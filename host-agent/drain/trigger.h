@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Triggers: what a session does when a branch goes to some address
+ * Triggers: what a session does when a branch goes to some address, or a
+ * program leaves a mark
  *
  * Only targets of branches count; the entry of a function is one.
  */
@@ -10,6 +11,7 @@
 
 #include "drain/session-filter.h"
 #include "guest-linux/symbol-places.h"
+#include "util/mark-wanted.h"
 
 /**
  * enum btrail_trigger_action
@@ -21,7 +23,8 @@
  *                        session again, it ends
  * @BTRAIL_TRIGGER_DUMP:  notify the owner, which calls btrail_session_dump()
  *
- * The record of the branch itself is kept.  On other vCPUs the action takes
+ * The record of the branch itself is kept; of a mark whose value meets a
+ * condition, the last one of the value.  On other vCPUs the action takes
  * effect when that record is drained.
  */
 enum btrail_trigger_action {
@@ -38,7 +41,8 @@ enum btrail_trigger_action {
  * @symbol:  or NULL; it counts as soon as its address is known
  * @user:    with @process and @symbol: the symbol is of a program or library
  *           that the process has mapped.  Otherwise of the guest's kernel
- * @address: without @symbol, linear address
+ * @mark:    its name is not NULL if it is a mark; then without @symbol
+ * @address: without @symbol and @mark, linear address
  * @action:  enum btrail_trigger_action
  * @hits:    it acts at each hit with a multiple of this number; 0 is the same
  *           as 1
@@ -49,11 +53,18 @@ struct btrail_trigger {
     const char *process;
     const char *symbol;
     bool user;
+    struct mark_wanted mark;
     uint64_t address;
     unsigned action;
     uint64_t hits;
     uint64_t longer_ns;
 };
+
+/* Does it act only once something has been found in the guest? */
+static inline bool btrail_trigger_is_sought(const struct btrail_trigger *t)
+{
+    return t->symbol || t->mark.name;
+}
 
 /*
  * Matching.  One thread calls the functions, if nothing else is said.
@@ -92,25 +103,36 @@ void btrail_triggers_find(struct btrail_triggers *t,
                           const struct btrail_snapshot *snapshot,
                           const struct guest_memory *memory, unsigned levels);
 
-/* Any thread: does a trigger need names of the guest? */
+/* Any thread: does a trigger need names of the guest?  The guest's code? */
 bool btrail_triggers_want_names(const struct btrail_triggers *t);
+bool btrail_triggers_want_code(const struct btrail_triggers *t);
+
+/* An item of code, before the records that execute it.  Returns whether a
+ * trigger has got its first place. */
+bool btrail_triggers_code(struct btrail_triggers *t, unsigned vcpu,
+                          const struct btrail_code_item *item,
+                          const uint8_t *page);
+
+/* Is code missing that other vCPUs' items may have? */
+bool btrail_triggers_lack_code(const struct btrail_triggers *t);
 
 /*
  * Any thread: returns at how many places a trigger acts, 0 if its symbol has
- * not been found.  An address counts as one.
+ * not been found.  An address counts as one, and each content of a page that
+ * has a mark.
  */
 unsigned btrail_triggers_places(const struct btrail_triggers *t, unsigned i);
 
-/* Has a trigger got its first place since the last call? */
+/* Has the symbol of a trigger got its first place since the last call? */
 bool btrail_triggers_new_places(struct btrail_triggers *t);
 
 /*
  * The gate of a session with triggers: what its capture records, whose device
- * has this tick.  A record is kept if records are being kept, or if it starts
- * or stops that.
+ * has this tick, of a guest that can have so many vCPUs.  A record is kept if
+ * records are being kept, or if it starts or stops that.
  */
 struct btrail_gate btrail_triggers_gate(struct btrail_triggers *t,
-                                        uint64_t tick_ns);
+                                        uint64_t tick_ns, unsigned vcpus);
 
 /*
  * Time goes on although there are no records: calls whose threads wait can

@@ -4,18 +4,11 @@
  */
 
 #include "gdb/block.h"
+#include "symbolize/entry-place.h"
 #include "symbolize/instruction.h"
 
 /* Bytes that are read at once */
 #define PIECE   512
-
-/* Functions of Linux that interrupts go to, at their beginning; and those that
- * are a table of entries */
-static const char *const functions[] = { "asm_sysvec_", "asm_exc_nmi", NULL };
-static const char *const tables[] = {
-    "irq_entries", "spurious_entries", NULL,
-};
-static const char *const exceptions[] = { "asm_exc_", NULL };
 
 size_t block_code(struct symbolizer *s, const struct process *process,
                   const struct symbolizer_where *where, uint64_t address,
@@ -39,16 +32,6 @@ struct symbolizer_where block_where(const struct lane_record *begin,
     return where;
 }
 
-static bool is_one_of(const char *name, const char *const *prefixes)
-{
-    for (unsigned i = 0; prefixes[i]; i++) {
-        if (g_str_has_prefix(name, prefixes[i])) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Where a branch into the kernel goes; false if that has no name */
 static bool find_target(struct symbolizer *s, const struct lane_record *r,
                         struct place *to)
@@ -58,28 +41,6 @@ static bool find_target(struct symbolizer *s, const struct lane_record *r,
     }
     symbolizer_place(s, r->process, r->record.to, to);
     return to->function->known;
-}
-
-static bool is_interrupt(const struct place *to)
-{
-    return (!to->offset && is_one_of(to->function->name, functions)) ||
-           is_one_of(to->function->name, tables);
-}
-
-bool block_interrupted(struct symbolizer *s, const struct lane_record *r)
-{
-    struct place to;
-
-    return find_target(s, r, &to) && is_interrupt(&to);
-}
-
-bool block_delivery(struct symbolizer *s, const struct lane_record *r)
-{
-    struct place to;
-
-    return find_target(s, r, &to) &&
-           (is_interrupt(&to) ||
-            (!to.offset && is_one_of(to.function->name, exceptions)));
 }
 
 /* Of a call with a relative address */
@@ -101,18 +62,51 @@ static bool is_instruction(struct symbolizer *s, const struct lane_record *r,
            insn.kind == kind;
 }
 
+/* A function can lie right behind its caller. */
+static bool enters_function(struct symbolizer *s, const struct lane_record *r)
+{
+    struct place to;
+
+    return find_target(s, r, &to) && !to.offset;
+}
+
 bool block_near_call(struct symbolizer *s, const struct lane_record *r)
 {
     const struct btrail_record *c = &r->record;
 
     return c->from >= ADDRESS_SHARED && c->to - c->from > CALL_SIZE &&
-           c->to - c->from < NEAR && is_instruction(s, r, INSTRUCTION_CALL);
+           c->to - c->from < NEAR && is_instruction(s, r, INSTRUCTION_CALL) &&
+           !enters_function(s, r);
 }
 
 bool block_iret(struct symbolizer *s, const struct lane_record *r)
 {
     return r->record.from >= ADDRESS_SHARED &&
            is_instruction(s, r, INSTRUCTION_IRET);
+}
+
+/* What the CPU goes to with a record, see entry_place_handler(); or 0 */
+static uint64_t handler_kind(struct symbolizer *s, const struct lane_record *r)
+{
+    struct place to;
+    uint64_t kind = find_target(s, r, &to) ? entry_place_handler(&to) : 0;
+
+    /*
+     * An IRET to a handler returns there, where an NMI has come as it began:
+     * Linux lets no interrupts come before an IRET.  NMIs come anywhere.
+     */
+    return !kind || g_str_has_suffix(to.function->name, "nmi") ||
+           !block_iret(s, r) ? kind : 0;
+}
+
+bool block_interrupted(struct symbolizer *s, const struct lane_record *r)
+{
+    return handler_kind(s, r) == BTRAIL_PSEUDO_INTERRUPT;
+}
+
+bool block_delivery(struct symbolizer *s, const struct lane_record *r)
+{
+    return handler_kind(s, r);
 }
 
 bool block_retpoline(struct symbolizer *s, const struct lane_record *call,
@@ -173,7 +167,7 @@ static bool add_all(struct block *b, struct code *c, uint64_t from,
         if (at == to) {
             return true;
         }
-        if (!decode(c, at, b->bits, &insn)) {
+        if (!decode(c, at, b->bits, &insn) || instruction_always_goes(&insn)) {
             break;
         }
     }

@@ -8,7 +8,8 @@
 
 #include "gdb/lane.h"
 
-/* A longer block is decoded up to here. */
+/* A longer block is not decoded: only its first and last instruction are known.
+ */
 #define BLOCK_MAX   65536
 
 /**

@@ -69,9 +69,47 @@ static const struct lane_run *run_at(const struct lane *l, size_t i)
     return &g_array_index(l->runs, struct lane_run, i);
 }
 
-/* The last record of a stream before a TIME event of @time or later */
-static bool find_time(const struct lane *l, const struct lane_run *run,
-                      const struct moment *m, uint64_t *index)
+/*
+ * Goes to a place in a stream before which all is up to a moment.  Counts are
+ * finer than TIME events: records between the one before the moment's time and
+ * the next one can be later than the moment.
+ */
+static bool seek_moment(struct btrail_cursor *cursor,
+                        const struct lane_run *run, const struct moment *m)
+{
+    struct btrail_batch b;
+    uint64_t index;
+
+    if (btrail_cursor_seek_time(cursor, m->time.host)) {
+        return false;
+    }
+    if (!m->exact) {
+        return true;
+    }
+    index = btrail_cursor_next(cursor, &b) ? run->end : b.index;
+    return !btrail_cursor_seek(cursor, index ? index - 1 : 0) &&
+           !btrail_cursor_next(cursor, &b) &&
+           !btrail_cursor_seek_time(cursor, b.time.host);
+}
+
+/* The record before the first one of a batch that is later than a moment */
+static bool find_later(unsigned vcpu, const struct btrail_batch *b,
+                       const struct moment *m, uint64_t *index)
+{
+    for (size_t i = 0; !b->event && i < b->count; i++) {
+        const struct moment at = moment_behind(vcpu, b, i);
+
+        if (moment_compare(&at, m) > 0) {
+            *index = b->index + i ? b->index + i - 1 : 0;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The last record of the run's vCPU up to a moment of another one */
+static bool find_moment(const struct lane *l, const struct lane_run *run,
+                        const struct moment *m, uint64_t *index)
 {
     struct btrail_cursor *cursor;
     struct btrail_batch b;
@@ -80,28 +118,19 @@ static bool find_time(const struct lane *l, const struct lane_run *run,
     if (btrail_cursor_open(&cursor, l->trace, run->vcpu, 0)) {
         return false;
     }
-    *index = run->end - 1;
-    if (!btrail_cursor_seek_time(cursor, m->time.host)) {
+    if (seek_moment(cursor, run, m)) {
         while (!found && !btrail_cursor_next(cursor, &b)) {
-            for (size_t i = 0; !b.event && i < b.count && !found; i++) {
-                struct moment at = moment_behind(run->vcpu, &b, i);
-
-                if (moment_compare(&at, m) > 0) {
-                    *index = b.index + i ? b.index + i - 1 : 0;
-                    found = true;
-                }
-            }
-            found |= b.time.host > m->time.host + 1000000000;
+            found = find_later(run->vcpu, &b, m, index);
         }
     }
     btrail_cursor_close(cursor);
-    return true;
+    return found;
 }
 
 struct lane_at lane_find(const struct lane *l, const struct moment *m)
 {
-    const struct lane_run *last = NULL;
-    struct lane_at at = { 0, run_at(l, 0)->begin };
+    const struct lane_run *last = run_at(l, 0);
+    struct lane_at at = { 0, last->begin };
     uint64_t index;
 
     for (size_t i = 0; i < l->runs->len; i++) {
@@ -118,7 +147,7 @@ struct lane_at lane_find(const struct lane *l, const struct moment *m)
             at = (struct lane_at) { i, run->end - 1 };
         }
     }
-    if (last && last->vcpu != m->vcpu && find_time(l, last, m, &index)) {
+    if (last->vcpu != m->vcpu && find_moment(l, last, m, &index)) {
         at.index = CLAMP(index, last->begin, last->end - 1);
     }
     return at;
@@ -158,9 +187,10 @@ static bool open_cursor(struct lane *l, unsigned vcpu)
 /**
  * struct reading
  * @at:     the record around which is read
- * @before, @after: so many are wanted before it, and from there on
+ * @before, @after: so many are wanted before it, and behind it
  * @next:   index that the next record has if none is missing
- * @lost:   records are missing before it
+ * @lost:   records are missing before it in its run
+ * @cut:    the last ones of a run before are missing
  */
 struct reading {
     GArray *records;
@@ -170,6 +200,7 @@ struct reading {
     ssize_t here;
     uint64_t next;
     bool lost;
+    bool cut;
 };
 
 static void add(struct lane *l, struct reading *r, size_t run,
@@ -181,14 +212,14 @@ static void add(struct lane *l, struct reading *r, size_t run,
         .at = { run, b->index + i },
         .vcpu = l->vcpu,
         /* A seek into a hole goes behind it. */
-        .lost = r->lost || b->index + i > r->next,
+        .lost = r->lost || r->cut || b->index + i > r->next,
         .cr3 = b->cr3,
         .process = process,
         .time = b->time,
         .task = b->task,
     };
 
-    r->lost = false;
+    r->lost = r->cut = false;
     r->next = b->index + i + 1;
     if (!lane_before(r->at, &record.at)) {
         /* It can be far behind what a hole made us begin with. */
@@ -200,21 +231,28 @@ static void add(struct lane *l, struct reading *r, size_t run,
     g_array_append_val(r->records, record);
 }
 
+/* One too many shows that no other one is up to the place. */
 static bool is_full(const struct reading *r)
 {
     return r->records->len > (size_t)(r->here + 1) + r->after;
 }
 
+/* The records of a batch from @begin on, up to the end of the run */
 static void add_batch(struct lane *l, struct reading *r, size_t run,
-                      const struct btrail_batch *b)
+                      uint64_t begin, const struct btrail_batch *b)
 {
     const struct symbolizer_where where = { l->vcpu, b->index, b->cr3 };
     uint64_t end = run_at(l, run)->end;
+    size_t skip = b->index < begin ? MIN(begin - b->index, b->count) : 0;
     enum btrail_certainty certainty;
     const struct process *process =
         symbolizer_process(l->symbols, &where, b->time.host, &certainty);
 
-    for (size_t i = 0; i < b->count && b->index + i < end && !is_full(r);
+    if (skip) {
+        r->lost = false;
+        r->next = b->index + skip;
+    }
+    for (size_t i = skip; i < b->count && b->index + i < end && !is_full(r);
          i++) {
         add(l, r, run, b, i, process);
     }
@@ -223,45 +261,71 @@ static void add_batch(struct lane *l, struct reading *r, size_t run,
 static void read_run(struct lane *l, struct reading *r, size_t run,
                      uint64_t begin)
 {
+    uint64_t end = run_at(l, run)->end;
     struct btrail_batch b;
 
-    r->next = begin;
+    /* If the record before is missing, it may be the lane's. */
+    r->next = begin ? begin - 1 : 0;
+    r->lost = false;
     if (!open_cursor(l, run_at(l, run)->vcpu) ||
-        btrail_cursor_seek(l->cursor, begin)) {
-        r->lost = true;
+        btrail_cursor_seek(l->cursor, r->next)) {
+        r->cut = true;
         return;
     }
     while (!is_full(r) && !btrail_cursor_next(l->cursor, &b) &&
-           b.index < run_at(l, run)->end) {
+           b.index < end) {
         if (!b.event) {
-            add_batch(l, r, run, &b);
+            add_batch(l, r, run, begin, &b);
         } else if (b.event->type == BTRAIL_EVENT_GAP) {
             r->lost = true;
         }
+    }
+    r->cut |= r->next < end;
+}
+
+/* Leaves what is wanted. */
+static void trim(struct reading *r)
+{
+    if (is_full(r)) {
+        g_array_set_size(r->records, r->here + 1 + r->after);
+    }
+    if (r->here > (ssize_t)r->before) {
+        g_array_remove_range(r->records, 0, r->here - r->before);
+        r->here = r->before;
+    }
+}
+
+/* Reads behind a place, or from the lane's begin on, until it is full. */
+static void read_runs(struct lane *l, struct reading *r, struct lane_at from,
+                      bool all)
+{
+    read_run(l, r, from.run, from.index + !all);
+    for (size_t run = from.run + 1; run < l->runs->len && !is_full(r); run++) {
+        read_run(l, r, run, run_at(l, run)->begin);
     }
 }
 
 GArray *lane_read(struct lane *l, const struct lane_at *at, size_t before,
                   size_t after, ssize_t *here)
 {
-    struct reading r = { .at = at, .before = before, .after = after };
-    struct lane_at from;
+    struct reading r = {
+        .at = at, .before = MAX(before, 1), .after = after,
+    };
+    bool all;
 
     do {
+        struct lane_at from = back_by(l, *at, before + 1);
+
         g_clear_pointer(&r.records, g_array_unref);
         r.records = g_array_new(FALSE, FALSE, sizeof(struct lane_record));
         r.here = -1;
-        r.lost = false;
-        from = back_by(l, *at, before);
-        for (size_t run = from.run; run < l->runs->len && !is_full(&r);
-             run++) {
-            read_run(l, &r, run, run == from.run ? from.index :
-                                                   run_at(l, run)->begin);
-        }
+        r.cut = false;
+        all = !from.run && from.index == run_at(l, 0)->begin;
+        read_runs(l, &r, from, all);
         /* Nothing but a hole: what is before it? */
         before = MAX(before, 1) * 16;
-    } while (r.here < 1 && before < G_MAXINT64 / 16 &&
-             (from.run || from.index > run_at(l, 0)->begin));
+    } while (r.here < 1 && before < G_MAXINT64 / 16 && !all);
+    trim(&r);
     *here = r.here;
     return r.records;
 }

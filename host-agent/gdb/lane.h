@@ -82,9 +82,9 @@ struct lane_at lane_find(const struct lane *l, const struct moment *m);
 
 /**
  * lane_read - read the records around one
- * @before, @after: how many before @at, and from @at on: fewer where the lane
- *           begins or ends, or records are missing, but one at least if there
- *           is any
+ * @before, @after: how many before the last one up to @at, and behind it: fewer
+ *           where the lane begins or ends, or records are missing, but one at
+ *           least before it if there is any
  * @here:    gets which of them is the last one up to @at; -1 if there is none
  *
  * Returns struct lane_record, in order; empty if the trace is damaged there.

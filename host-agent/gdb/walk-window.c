@@ -116,17 +116,31 @@ static struct page *page_of(struct walk_window *w, uint64_t address)
     return page;
 }
 
-/* Keeps code that ran; false if other code has run there. */
+/* Has no other code run there? */
+static bool fits(const struct walk_window *w, uint64_t address,
+                 const uint8_t *bytes, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint8_t byte;
+
+        if (walk_window_read(w, address + i, &byte, 1) && byte != bytes[i]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Keeps code that ran; false, and nothing, if other code has run there. */
 static bool keep(struct walk_window *w, uint64_t address, const uint8_t *bytes,
                  size_t n)
 {
+    if (!fits(w, address, bytes, n)) {
+        return false;
+    }
     for (size_t i = 0; i < n; i++) {
         struct page *page = page_of(w, address + i);
         unsigned at = (address + i) % PAGE;
 
-        if (page->known[at / 8] >> at % 8 & 1 && page->bytes[at] != bytes[i]) {
-            return false;
-        }
         page->known[at / 8] |= 1 << at % 8;
         page->bytes[at] = bytes[i];
     }
@@ -165,9 +179,9 @@ static void add_piece(struct walk_window *w, const struct lane_record *r,
 
 /* gdb cannot decode code of another mode: it gets each instruction. */
 static void add_singles(struct walk_window *w, const struct lane_record *r,
-                        const struct block *b)
+                        const struct block *b, unsigned n)
 {
-    for (unsigned i = 0; i < b->addresses->len; i++) {
+    for (unsigned i = 0; i < n; i++) {
         uint64_t address = block_address(b, i);
 
         add_piece(w, r, i, address, address, 1);
@@ -184,7 +198,7 @@ static bool add_decoded(struct walk_window *w, const struct lane_record *r,
     unsigned whole = b->hole && b->hole < n ? b->hole : n;
 
     if (b->bits != 64) {
-        add_singles(w, r, b);
+        add_singles(w, r, b, n);
     } else {
         add_piece(w, r, 0, block_address(b, 0), block_address(b, whole - 1),
                   whole);
@@ -290,24 +304,33 @@ static void cut(struct walk_window *w, unsigned n)
     w->numbers = n;
 }
 
-/* @here is the record of @spot. */
-static bool fill(struct walk_window *w, const GArray *records, size_t here,
-                 const struct walker_spot *spot, size_t after)
+/* Is this the jump to a retpoline, whose records follow?  gdb takes its return
+ * for one. */
+static bool is_retpoline(const struct walk_window *w,
+                         const struct lane_record *r)
+{
+    return !r[1].lost && r[0].record.to == r[1].record.from &&
+           block_retpoline(w->symbols, &r[1], &r[2]);
+}
+
+/* @here is the record of @spot, and @first the first one that is wanted. */
+static bool fill(struct walk_window *w, const GArray *records, size_t first,
+                 size_t here, const struct walker_spot *spot, size_t after)
 {
     const struct lane_record *r = (const struct lane_record *)records->data;
-    size_t last = after ? records->len - 1 : here;
+    /* If records are missing right behind it, no window goes on. */
+    bool stops = !after || (here + 1 < records->len && r[here + 1].lost);
+    size_t last = stops ? here : MIN(here + after, records->len - 1);
 
-    for (size_t i = 0; i <= last; i++) {
+    for (size_t i = first; i <= last; i++) {
         unsigned before = w->numbers;
 
-        /* gdb takes the return of a retpoline for one. */
-        if (i + 2 < last && block_retpoline(w->symbols, &r[i + 1], &r[i + 2]) &&
-            r[i].record.to == r[i + 1].record.from) {
+        if (i + 2 <= last && is_retpoline(w, &r[i])) {
             i++;
             continue;
         }
         bool open = i == last;
-        unsigned number = i == here && !after ? spot->number : 0;
+        unsigned number = i == here && stops ? spot->number : 0;
         const struct lane_record *next = i + 1 < records->len ? &r[i + 1] :
                                                                 NULL;
 
@@ -324,9 +347,6 @@ static bool fill(struct walk_window *w, const GArray *records, size_t here,
             add_last(w, &r[i], next, number);
         } else if (!next->lost) {
             add_block(w, &r[i], next);
-        } else if (i == here) {
-            add_last(w, &r[i], next, spot->number);
-            break;
         }
     }
     return end_here(w);
@@ -342,7 +362,8 @@ struct walk_window *walk_window_new(struct symbolizer *symbols,
     /* That behind it says how its block ends. */
     GArray *records = lane_read(lane, &spot->at, before, after + 1, &here);
 
-    if (here < 0 || !fill(w, records, here, spot, after)) {
+    if (here < 0 || !fill(w, records, here - MIN((size_t)here, before), here,
+                          spot, after)) {
         walk_window_free(w);
         w = NULL;
     }
@@ -381,7 +402,9 @@ bool walk_window_has(const struct walk_window *w,
                      const struct walker_spot *spot)
 {
     return !lane_before(&spot->at, &walk_window_begin(w)->at) &&
-           !lane_before(&w->end.at, &spot->at);
+           (lane_before(&spot->at, &w->end.at) ||
+            (!lane_before(&w->end.at, &spot->at) &&
+             spot->number <= w->end.number));
 }
 
 unsigned walk_window_number(const struct walk_window *w,

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "guest-linux/entries.h"
+#include "util/entry-names.h"
 #include "util/hash.h"
 #include "util/kallsyms-line.h"
 #include "util/search.h"
@@ -71,67 +72,6 @@ void btrail_entries_free(struct btrail_entries *e)
     }
 }
 
-/* Names of entries of Linux 4.9 and later; * stands for any rest. */
-static const struct {
-    const char *name;
-    uint64_t pseudo;
-} known[] = {
-    { "entry_SYSCALL_64", BTRAIL_PSEUDO_SYSCALL },
-    { "entry_SYSCALL_64_trampoline", BTRAIL_PSEUDO_SYSCALL },
-    { "entry_SYSCALL_compat", BTRAIL_PSEUDO_SYSCALL },
-    { "entry_SYSENTER_compat", BTRAIL_PSEUDO_SYSCALL },
-    { "entry_INT80_compat", BTRAIL_PSEUDO_SYSCALL },
-    { "asm_int80_emulation", BTRAIL_PSEUDO_SYSCALL },
-    { "asm_exc_page_fault", BTRAIL_PSEUDO_PAGE_FAULT },
-    { "page_fault", BTRAIL_PSEUDO_PAGE_FAULT },
-    { "async_page_fault", BTRAIL_PSEUDO_PAGE_FAULT },
-    { "asm_exc_nmi", BTRAIL_PSEUDO_INTERRUPT },
-    { "nmi", BTRAIL_PSEUDO_INTERRUPT },
-    { "asm_exc_*", BTRAIL_PSEUDO_EXCEPTION },
-    { "divide_error", BTRAIL_PSEUDO_EXCEPTION },
-    { "debug", BTRAIL_PSEUDO_EXCEPTION },
-    { "int3", BTRAIL_PSEUDO_EXCEPTION },
-    { "overflow", BTRAIL_PSEUDO_EXCEPTION },
-    { "bounds", BTRAIL_PSEUDO_EXCEPTION },
-    { "invalid_op", BTRAIL_PSEUDO_EXCEPTION },
-    { "device_not_available", BTRAIL_PSEUDO_EXCEPTION },
-    { "double_fault", BTRAIL_PSEUDO_EXCEPTION },
-    { "coprocessor_*", BTRAIL_PSEUDO_EXCEPTION },
-    { "simd_coprocessor_error", BTRAIL_PSEUDO_EXCEPTION },
-    { "invalid_TSS", BTRAIL_PSEUDO_EXCEPTION },
-    { "segment_not_present", BTRAIL_PSEUDO_EXCEPTION },
-    { "stack_segment", BTRAIL_PSEUDO_EXCEPTION },
-    { "general_protection", BTRAIL_PSEUDO_EXCEPTION },
-    { "alignment_check", BTRAIL_PSEUDO_EXCEPTION },
-    { "machine_check", BTRAIL_PSEUDO_EXCEPTION },
-    { "irq_entries_start", BTRAIL_PSEUDO_INTERRUPT },
-    { "spurious_entries_start", BTRAIL_PSEUDO_INTERRUPT },
-    { "asm_sysvec_*", BTRAIL_PSEUDO_INTERRUPT },
-    { "asm_common_interrupt", BTRAIL_PSEUDO_INTERRUPT },
-    { "asm_spurious_interrupt", BTRAIL_PSEUDO_INTERRUPT },
-    { "common_interrupt", BTRAIL_PSEUDO_INTERRUPT },
-    { "apic_timer_interrupt", BTRAIL_PSEUDO_INTERRUPT },
-    { "reschedule_interrupt", BTRAIL_PSEUDO_INTERRUPT },
-    { "call_function_interrupt", BTRAIL_PSEUDO_INTERRUPT },
-    { "call_function_single_interrupt", BTRAIL_PSEUDO_INTERRUPT },
-    { "irq_work_interrupt", BTRAIL_PSEUDO_INTERRUPT },
-    { "hypervisor_callback_vector", BTRAIL_PSEUDO_INTERRUPT },
-};
-
-static uint64_t pseudo_of(const char *name, size_t size)
-{
-    for (unsigned i = 0; i < G_N_ELEMENTS(known); i++) {
-        const char *k = known[i].name;
-        size_t n = strlen(k);
-
-        if (k[n - 1] == '*' ? size >= n - 1 && !memcmp(name, k, n - 1) :
-            size == n && !memcmp(name, k, n)) {
-            return known[i].pseudo;
-        }
-    }
-    return 0;
-}
-
 static int compare_ranges(gconstpointer p, gconstpointer q)
 {
     const struct entry_range *a = p, *b = q;
@@ -156,7 +96,7 @@ void btrail_entries_symbols(struct btrail_entries *e, const char *text,
         struct entry_range range = { .start = line.address };
 
         if (strchr("tTwW", line.type) && !line.module) {
-            range.pseudo = pseudo_of(line.name, line.name_size);
+            range.pseudo = btrail_entry_kind(line.name, line.name_size);
             g_array_append_val(all, range);
         }
     }

@@ -7,10 +7,11 @@
 #include <string.h>
 
 #include "guest-linux/file-functions.h"
+#include "util/functions-file.h"
 
-#define SEGMENTS_MAX    64
+#define SEGMENTS_MAX    FUNCTIONS_FILE_SEGMENTS
 #define SECTIONS_MAX    1024
-#define AREAS_MAX       32
+#define AREAS_MAX       FUNCTIONS_FILE_AREAS
 #define AREA_NAME       24
 #define DYNAMIC_MAX     512             /* entries */
 #define SYMBOLS_MAX     (1u << 17)
@@ -34,7 +35,7 @@ struct elf_reader {
     unsigned n_sections;                /* 0 if they are not known */
     struct code_area areas[AREAS_MAX];
     unsigned n_areas;
-    GByteArray *symbols, *names;        /* what was found */
+    struct functions_file *found;
     bool whole;
 };
 
@@ -162,9 +163,6 @@ static int area_of(const struct elf_reader *r, const Elf64_Sym *s)
     return -1;
 }
 
-/* Sections of what is made: before those of code, and behind them */
-enum { SECTION_NOTE = 1, SECTION_CODE = 2 };
-
 static void add_functions(struct elf_reader *r, const struct symbol_table *t)
 {
     size_t n = MIN(t->n, SYMBOLS_MAX);
@@ -184,14 +182,11 @@ static void add_functions(struct elf_reader *r, const struct symbol_table *t)
         if (area < 0 || size == 1 || size > NAME_SIZE_MAX) {
             continue;
         }
-        if (r->names->len + size + r->symbols->len + sizeof(s) >
-            LINUX_FUNCTIONS_MAX - GUEST_PAGE_SIZE * 2) {
+        if (functions_file_size(r->found) + size + sizeof(s) >
+            LINUX_FUNCTIONS_MAX - FUNCTIONS_FILE_REST) {
             break;
         }
-        s.st_name = r->names->len;
-        s.st_shndx = (uint16_t)(SECTION_CODE + area);
-        g_byte_array_append(r->names, (const uint8_t *)name, size);
-        g_byte_array_append(r->symbols, (const uint8_t *)&s, sizeof(s));
+        functions_file_add(r->found, (unsigned)area, &s, name);
     }
 }
 
@@ -301,126 +296,33 @@ static void add_dynamic(struct elf_reader *r)
     }
 }
 
-static void append_note(GByteArray *out, const uint8_t *id, size_t size)
+/* What is found gets the segments and the ranges of code. */
+static void add_places(struct elf_reader *r)
 {
-    static const uint8_t zeros[4];
-    const Elf64_Nhdr note = { 4, (uint32_t)size, NT_GNU_BUILD_ID };
-
-    g_byte_array_append(out, (const uint8_t *)&note, sizeof(note));
-    g_byte_array_append(out, (const uint8_t *)"GNU", 4);
-    g_byte_array_append(out, id, size);
-    g_byte_array_append(out, zeros, -size % 4);
-}
-
-static uint32_t append_name(GByteArray *out, const char *name)
-{
-    uint32_t at = out->len;
-
-    g_byte_array_append(out, (const uint8_t *)name, strlen(name) + 1);
-    return at;
-}
-
-/* Symbols before the first that is not local */
-static uint32_t count_local(const GByteArray *symbols)
-{
-    const Elf64_Sym *s = (const Elf64_Sym *)symbols->data;
-    uint32_t n = symbols->len / sizeof(*s), i = 1;
-
-    while (i < n && ELF64_ST_BIND(s[i].st_info) == STB_LOCAL) {
-        i++;
+    for (unsigned i = 0; i < r->n_loads; i++) {
+        functions_file_segment(r->found, &r->loads[i]);
     }
-    return i;
-}
-
-/* Puts the parts of a file together. */
-static GByteArray *make_file(const struct elf_reader *r, const uint8_t *id,
-                             size_t size)
-{
-    unsigned n = SECTION_CODE + r->n_areas;
-    g_autoptr(GByteArray) note = g_byte_array_new();
-    g_autoptr(GByteArray) texts = g_byte_array_new();
-    Elf64_Shdr sections[SECTION_CODE + AREAS_MAX + 3] = { 0 };
-    GByteArray *out = g_byte_array_new();
-    uint64_t at = sizeof(Elf64_Ehdr) + (r->n_loads + 1) * sizeof(Elf64_Phdr);
-    const Elf64_Ehdr h = {
-        .e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64,
-                     ELFDATA2LSB, EV_CURRENT,
-                     /* This says what STT_GNU_IFUNC means. */
-                     r->header.e_ident[EI_OSABI] },
-        .e_type = r->header.e_type, .e_machine = EM_X86_64,
-        .e_version = EV_CURRENT, .e_phoff = sizeof(h), .e_ehsize = sizeof(h),
-        .e_phentsize = sizeof(Elf64_Phdr),
-        .e_phnum = (uint16_t)(r->n_loads + 1), .e_shoff = at,
-        .e_shentsize = sizeof(Elf64_Shdr), .e_shnum = (uint16_t)(n + 3),
-        .e_shstrndx = (uint16_t)(n + 2),
-    };
-    Elf64_Phdr p = { .p_type = PT_NOTE, .p_flags = PF_R, .p_align = 4 };
-
-    at += (n + 3) * sizeof(Elf64_Shdr);
-    append_name(texts, "");
-    append_note(note, id, size);
-    p.p_offset = at;
-    p.p_filesz = p.p_memsz = note->len;
-    sections[SECTION_NOTE] = (Elf64_Shdr) {
-        .sh_name = append_name(texts, ".note.gnu.build-id"),
-        .sh_type = SHT_NOTE, .sh_flags = SHF_ALLOC, .sh_offset = at,
-        .sh_size = note->len, .sh_addralign = 4,
-    };
     for (unsigned i = 0; i < r->n_areas; i++) {
-        sections[SECTION_CODE + i] = (Elf64_Shdr) {
-            .sh_name = append_name(texts, r->areas[i].name),
-            .sh_type = SHT_NOBITS, .sh_flags = SHF_ALLOC | SHF_EXECINSTR,
-            .sh_addr = r->areas[i].start, .sh_offset = at,
-            .sh_size = r->areas[i].size, .sh_addralign = 1,
-        };
+        functions_file_area(r->found, r->areas[i].start, r->areas[i].size,
+                            r->areas[i].name);
     }
-    at += note->len;
-    sections[n] = (Elf64_Shdr) {
-        .sh_name = append_name(texts, ".symtab"), .sh_type = SHT_SYMTAB,
-        .sh_offset = at, .sh_size = r->symbols->len, .sh_link = n + 1,
-        .sh_info = count_local(r->symbols), .sh_addralign = 1,
-        .sh_entsize = sizeof(Elf64_Sym),
-    };
-    at += r->symbols->len;
-    sections[n + 1] = (Elf64_Shdr) {
-        .sh_name = append_name(texts, ".strtab"), .sh_type = SHT_STRTAB,
-        .sh_offset = at, .sh_size = r->names->len, .sh_addralign = 1,
-    };
-    at += r->names->len;
-    sections[n + 2] = (Elf64_Shdr) {
-        .sh_name = append_name(texts, ".shstrtab"), .sh_type = SHT_STRTAB,
-        .sh_offset = at, .sh_size = texts->len, .sh_addralign = 1,
-    };
-    g_byte_array_append(out, (const uint8_t *)&h, sizeof(h));
-    g_byte_array_append(out, (const uint8_t *)r->loads,
-                        r->n_loads * sizeof(r->loads[0]));
-    g_byte_array_append(out, (const uint8_t *)&p, sizeof(p));
-    g_byte_array_append(out, (const uint8_t *)sections,
-                        (n + 3) * sizeof(sections[0]));
-    g_byte_array_append(out, note->data, note->len);
-    g_byte_array_append(out, r->symbols->data, r->symbols->len);
-    g_byte_array_append(out, r->names->data, r->names->len);
-    g_byte_array_append(out, texts->data, texts->len);
-    return out;
 }
 
 void linux_file_functions(struct linux_file *f, const uint8_t *build_id,
                           size_t size, struct linux_functions *result)
 {
-    static const Elf64_Sym none;
     g_autofree struct elf_reader *r = g_new0(struct elf_reader, 1);
-    g_autoptr(GByteArray) symbols = g_byte_array_new();
-    g_autoptr(GByteArray) names = g_byte_array_new();
+    bool good;
 
     r->file = f;
-    r->symbols = symbols;
-    r->names = names;
     r->whole = true;
-    g_byte_array_append(symbols, (const uint8_t *)&none, sizeof(none));
-    append_name(names, "");
-    if (read_header(r) && read_segments(r)) {
+    good = read_header(r);
+    r->found = functions_file_new(r->header.e_type,
+                                  r->header.e_ident[EI_OSABI]);
+    if (good && read_segments(r)) {
         read_sections(r);
         find_code(r);
+        add_places(r);
         if (!r->n_sections) {
             add_dynamic(r);
         } else if (!add_section(r, SHT_SYMTAB) || !r->whole) {
@@ -428,9 +330,10 @@ void linux_file_functions(struct linux_file *f, const uint8_t *build_id,
         }
     }
     *result = (struct linux_functions) {
-        NULL, symbols->len / sizeof(Elf64_Sym) - 1, r->whole,
+        NULL, functions_file_count(r->found), r->whole,
     };
     if (result->n) {
-        result->data = make_file(r, build_id, size);
+        result->data = functions_file_make(r->found, build_id, size);
     }
+    functions_file_free(r->found);
 }

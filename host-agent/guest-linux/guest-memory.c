@@ -217,35 +217,52 @@ bool guest_memory_read(const struct guest_memory *m, uint64_t address,
     return !size;
 }
 
+/*
+ * Sets @at and @end to the next pages that were written to, from @at on.  To
+ * read others would have the guest's file take memory for them.  Returns false
+ * if there are none.
+ */
+static bool next_written(const struct ram_range *r, uint64_t *at,
+                         uint64_t *end)
+{
+    off_t data, hole;
+
+    *end = r->size;
+    data = r->fd < 0 ? -1 :
+           lseek(r->fd, (off_t)(r->offset + *at), SEEK_DATA);
+    if (data >= 0) {
+        hole = lseek(r->fd, data, SEEK_HOLE);
+        *at = MAX(*at, ((uint64_t)data - r->offset) &
+                       -(uint64_t)GUEST_PAGE_SIZE);
+        if (hole > data) {
+            *end = MIN(r->size, ((uint64_t)hole - r->offset +
+                                 GUEST_PAGE_SIZE - 1) &
+                                -(uint64_t)GUEST_PAGE_SIZE);
+        }
+    } else if (r->fd >= 0 && errno == ENXIO) {
+        return false;
+    }
+    return *at < r->size;
+}
+
 static uint64_t find_in(const struct ram_range *r, uint64_t from,
                         uint8_t *block, const void *bytes, size_t size)
 {
-    uint64_t at;
-    uint64_t n;
+    uint64_t at, end, n;
 
-    for (at = from; at < r->size; at += n) {
-        uint64_t i;
+    for (at = from; next_written(r, &at, &end); ) {
+        for (; at < end; at += n) {
+            const uint8_t *pages = r->bytes ? r->bytes + at : block;
 
-        if (r->fd >= 0) {
-            off_t data = lseek(r->fd, (off_t)(r->offset + at), SEEK_DATA);
-
-            if (data < 0 && errno == ENXIO) {
+            n = MIN(BLOCK, end - at);
+            /* A copy takes much longer than what is compared here. */
+            if (!r->bytes && !read_range(r, at, block, n)) {
                 return UINT64_MAX;
             }
-            if (data > 0 && (uint64_t)data > r->offset + at) {
-                at = ((uint64_t)data - r->offset) & -(uint64_t)GUEST_PAGE_SIZE;
-                if (at >= r->size) {
-                    return UINT64_MAX;
+            for (uint64_t i = 0; i + size <= n; i += GUEST_PAGE_SIZE) {
+                if (!memcmp(pages + i, bytes, size)) {
+                    return r->address + at + i;
                 }
-            }
-        }
-        n = MIN(BLOCK, r->size - at);
-        if (!read_range(r, at, block, n)) {
-            return UINT64_MAX;
-        }
-        for (i = 0; i + size <= n; i += GUEST_PAGE_SIZE) {
-            if (!memcmp(block + i, bytes, size)) {
-                return r->address + at + i;
             }
         }
     }

@@ -39,6 +39,13 @@
 /* Between two searches for a kernel: a guest that boots has none yet */
 #define FIND_INTERVAL_NS    UINT64_C(1000000000)
 #define FIND_PART           20
+/*
+ * The same with wait_for_scan: a guest can boot and end in a second.  As long
+ * as searches have not used the budget, a new CR3 waits for one.  The first
+ * takes long, as it touches all memory.
+ */
+#define FIND_SOON_NS        UINT64_C(100000000)
+#define FIND_BUDGET_NS      INT64_C(1000000000)
 /* Snapshots that find nothing before the kernel is taken to be another one */
 #define EMPTY_SNAPSHOTS     5
 
@@ -73,9 +80,11 @@ struct known_process {
     uint64_t round;             /* of the last snapshot with it */
 };
 
-/* Time that may be spent */
+/* Time that may be spent: a part of all time, and what was not spent of it */
 struct time_budget {
-    int64_t saved;              /* ns */
+    unsigned part;              /* one of so many ns */
+    int64_t max;                /* that is saved, ns */
+    int64_t saved;
     uint64_t at;                /* when it was that much */
 };
 
@@ -112,14 +121,15 @@ struct btrail_scanner {
     uint64_t requested;         /* snapshots */
     uint64_t begun;             /* of these */
     uint64_t done;              /* of these */
-    bool idle;                  /* the next one begins when it is requested */
+    uint64_t idle_from;         /* then, the next one begins when requested */
     bool closing;
     struct time_budget wait_budget;
     GHashTable *ranges;         /* by root: GArray of struct code_range */
     struct btrail_scanner_result result; /* only the thread changes it */
 
     uint64_t seen[SEEN_SLOTS];  /* roots; atomic each */
-    uint64_t last_begin;        /* when the last snapshot began; atomic */
+    uint64_t last_begin;        /* when the last snapshot began, 0 if there is
+                                   no kernel; atomic */
     bool resend;                /* atomic */
 
     /* What follows belongs to the thread. */
@@ -139,6 +149,7 @@ struct btrail_scanner {
     uint64_t round;
     bool found_new;             /* the last snapshot has a new process */
     struct time_budget budget;  /* CPU time for snapshots */
+    struct time_budget find_budget; /* and to find a kernel, with wait_for_scan */
     bool paced;                 /* the limit is stricter than the budget */
     unsigned empty;             /* snapshots without processes, in succession */
 };
@@ -146,10 +157,17 @@ struct btrail_scanner {
 /* Returns the time that may be spent now. */
 static int64_t budget_at(struct time_budget *b, uint64_t now)
 {
-    b->saved += (int64_t)((now - b->at) / SNAPSHOT_PART);
-    b->saved = MIN(b->saved, BUDGET_MAX_NS);
+    b->saved += (int64_t)((now - b->at) / b->part);
+    b->saved = MIN(b->saved, b->max);
     b->at = now;
     return b->saved;
+}
+
+/* Spends some; returns how long nothing more may be spent. */
+static uint64_t spend(struct time_budget *b, uint64_t took)
+{
+    b->saved -= (int64_t)took;
+    return b->saved < 0 ? (uint64_t)-b->saved * b->part : 0;
 }
 
 static uint64_t *seen_slot(struct btrail_scanner *sc, uint64_t root)
@@ -188,12 +206,10 @@ bool btrail_scanner_report_cr3(struct btrail_scanner *sc, uint64_t cr3)
 {
     uint64_t root = cr3 & BTRAIL_CR3_ROOT;
     uint64_t *slot = seen_slot(sc, root);
+    uint64_t last = __atomic_load_n(&sc->last_begin, __ATOMIC_RELAXED);
 
     if (__atomic_load_n(slot, __ATOMIC_RELAXED) == root &&
-        !(sc->wait_for_scan &&
-          btrail_clock_ns() -
-          __atomic_load_n(&sc->last_begin, __ATOMIC_RELAXED) >
-          TRUST_NS)) {
+        !(sc->wait_for_scan && last && btrail_clock_ns() - last > TRUST_NS)) {
         return false;
     }
     __atomic_store_n(slot, root, __ATOMIC_RELAXED);
@@ -213,8 +229,8 @@ void btrail_scanner_wait(struct btrail_scanner *sc)
     most = sc->wait_for_scan ? WAIT_LONG_NS : first ? WAIT_FIRST_NS :
            budget_at(&sc->wait_budget, begin);
     until = g_get_monotonic_time() + most / 1000;
-    while (sc->done < requested && sc->idle && !sc->closing && most > 0 &&
-           g_cond_wait_until(&sc->changed, &sc->lock, until)) {
+    while (sc->done < requested && begin >= sc->idle_from && !sc->closing &&
+           most > 0 && g_cond_wait_until(&sc->changed, &sc->lock, until)) {
         continue;
     }
     if (!first) {
@@ -551,6 +567,7 @@ static void forget_kernel(struct btrail_scanner *sc)
     sc->kernel = NULL;
     sc->symbols_sent = false;
     sc->empty = 0;
+    __atomic_store_n(&sc->last_begin, 0, __ATOMIC_RELAXED);
     g_hash_table_remove_all(sc->known);
     send_tasks(sc);
 }
@@ -631,10 +648,8 @@ static void plan(struct btrail_scanner *sc, uint64_t begin, uint64_t took,
     uint64_t debt;
 
     budget_at(&sc->budget, begin);
-    sc->budget.saved -= (int64_t)took;
-    debt = sc->budget.saved < 0 && !sc->wait_for_scan ?
-           (uint64_t)-sc->budget.saved * SNAPSHOT_PART : 0;
-    debt = MAX(debt, pace);
+    debt = spend(&sc->budget, took);
+    debt = MAX(sc->wait_for_scan ? 0 : debt, pace);
     *earliest = begin + MAX(SNAPSHOT_SPACING_NS, debt);
     *latest = begin + (sc->found_new ? MAX(SNAPSHOT_AGAIN_NS, debt) :
                        MAX(SNAPSHOT_INTERVAL_NS,
@@ -642,15 +657,38 @@ static void plan(struct btrail_scanner *sc, uint64_t begin, uint64_t took,
     sc->paced = pace > SNAPSHOT_SPACING_NS;
 }
 
-/* All snapshots that were requested before the last one began are done. */
-static void notify_done(struct btrail_scanner *sc)
+/*
+ * All snapshots that were requested before the last one began are done.  For
+ * one that is requested from @idle_from on, the drain may wait.
+ */
+static void notify_done(struct btrail_scanner *sc, uint64_t idle_from)
 {
     g_mutex_lock(&sc->lock);
     sc->done = sc->begun;
-    sc->idle = sc->kernel &&
-               (sc->wait_for_scan || (sc->budget.saved > 0 && !sc->paced));
+    sc->idle_from = idle_from;
     g_cond_broadcast(&sc->changed);
     g_mutex_unlock(&sc->lock);
+}
+
+/*
+ * Waits after a search for a kernel, which began at @begin and has found none.
+ * Returns false if the thread must end.
+ */
+static bool wait_to_search(struct btrail_scanner *sc, uint64_t begin,
+                           uint64_t took)
+{
+    uint64_t debt;
+
+    if (!sc->wait_for_scan) {
+        begin += MAX(MAX(FIND_INTERVAL_NS, took * FIND_PART),
+                     limit_pace(sc, took));
+        notify_done(sc, UINT64_MAX);
+        return wait_for_work(sc, begin, begin);
+    }
+    budget_at(&sc->find_budget, begin);
+    debt = spend(&sc->find_budget, took);
+    notify_done(sc, begin + debt);
+    return wait_for_work(sc, begin + debt, begin + MAX(FIND_SOON_NS, debt));
 }
 
 static gpointer scanner_thread(gpointer opaque)
@@ -665,12 +703,9 @@ static gpointer scanner_thread(gpointer opaque)
         uint64_t earliest, latest, all;
 
         if (!sc->kernel && !find_kernel(sc)) {
-            notify_done(sc);
             took = btrail_clock_cpu_ns() - took;
             charge_scan(sc, took);
-            took = MAX(MAX(FIND_INTERVAL_NS, took * FIND_PART),
-                       limit_pace(sc, took));
-            closing = !wait_for_work(sc, begin + took, begin + took);
+            closing = !wait_to_search(sc, begin, took);
             continue;
         }
         begin = btrail_clock_ns();
@@ -682,7 +717,8 @@ static gpointer scanner_thread(gpointer opaque)
             next_whole = begin + WHOLE_INTERVAL_NS;
         }
         plan(sc, begin, took, &earliest, &latest);
-        notify_done(sc);
+        notify_done(sc, sc->wait_for_scan ||
+                    (sc->budget.saved > 0 && !sc->paced) ? 0 : UINT64_MAX);
         /* Symbols do not move, so they can be read later. */
         if (begin >= next_modules) {
             next_modules = begin + MODULES_INTERVAL_NS;
@@ -724,9 +760,11 @@ btrail_scanner_new(const struct guest_memory_files *files, bool wait_for_scan,
     sc->opaque = opaque;
     g_mutex_init(&sc->lock);
     g_cond_init(&sc->changed);
-    sc->idle = true;
     sc->budget = sc->wait_budget = (struct time_budget) {
-        BUDGET_MAX_NS, btrail_clock_ns(),
+        SNAPSHOT_PART, BUDGET_MAX_NS, BUDGET_MAX_NS, btrail_clock_ns(),
+    };
+    sc->find_budget = (struct time_budget) {
+        FIND_PART, FIND_BUDGET_NS, FIND_BUDGET_NS, btrail_clock_ns(),
     };
     sc->memory = guest_memory_open(files);
     sc->note = files->head.note;

@@ -34,6 +34,7 @@ struct version {
 
 struct btrail_life {
     struct btrail_identity id;
+    bool told;
     uint64_t first;
     uint64_t last;
     GPtrArray *versions;        /* in the order of time */
@@ -54,6 +55,7 @@ struct moment {
 };
 
 struct btrail_lives {
+    bool told;
     GPtrArray *snapshots;       /* that versions are of */
     GPtrArray *lives;
     GPtrArray *versions;
@@ -215,7 +217,7 @@ static uint64_t size_of(const struct btrail_process *p)
 /* Returns true if the snapshot must be kept: a version is of it. */
 static bool add_process(struct btrail_lives *n,
                         const struct btrail_snapshot *snapshot,
-                        const struct btrail_process *p)
+                        struct btrail_process *p)
 {
     struct btrail_identity id = btrail_identity_of(p);
     struct btrail_life *life;
@@ -226,6 +228,7 @@ static bool add_process(struct btrail_lives *n,
     if (!life) {
         life = g_new0(struct btrail_life, 1);
         life->id = id;
+        life->told = n->told;
         life->first = p->first;
         life->last = p->last;
         life->versions = g_ptr_array_new();
@@ -247,6 +250,7 @@ static bool add_process(struct btrail_lives *n,
     if (v && (p->flags & BTRAIL_PROCESS_SEEN)) {
         return false;
     }
+    p->flags |= n->told ? BTRAIL_PROCESS_TOLD : 0;
     if (v && same_content(&v->process, p)) {
         v->end = MAX(v->end, snapshot->end);
         return false;
@@ -319,10 +323,11 @@ static void free_life(gpointer p)
     g_free(life);
 }
 
-struct btrail_lives *btrail_lives_new(void)
+struct btrail_lives *btrail_lives_new(bool told)
 {
     struct btrail_lives *n = g_new0(struct btrail_lives, 1);
 
+    n->told = told;
     n->snapshots = g_ptr_array_new_with_free_func(
         (GDestroyNotify)btrail_snapshot_free);
     n->lives = g_ptr_array_new_with_free_func(free_life);
@@ -475,6 +480,27 @@ struct btrail_life *btrail_lives_of_pid(const struct btrail_lives *lives,
     return NULL;
 }
 
+/*
+ * The only life that had page tables at some moment from @time to @until, of
+ * those before and after @time.  The guest has said when they began and ended:
+ * at other times they were another's.  After the last snapshot, one that had not
+ * ended goes on.
+ */
+static const struct btrail_life *told_near(const struct btrail_lives *lives,
+                                           const struct btrail_life *before,
+                                           const struct btrail_life *after,
+                                           uint64_t time, uint64_t until)
+{
+    if (before && before->last < time &&
+        has_moment(lives, before->last, UINT64_MAX)) {
+        before = NULL;
+    }
+    if (after && after->first > until) {
+        after = NULL;
+    }
+    return before && after ? NULL : before ? before : after;
+}
+
 enum btrail_certainty
 btrail_lives_process(const struct btrail_lives *lives, uint64_t time,
                      uint64_t until, uint64_t cr3,
@@ -509,7 +535,14 @@ btrail_lives_process(const struct btrail_lives *lives, uint64_t time,
     }
     if (in) {
         *process = btrail_life_process(in, time);
-        return shared ? BTRAIL_LIKELY : BTRAIL_SURE;
+        return shared || lives->told ? BTRAIL_LIKELY : BTRAIL_SURE;
+    }
+    if (lives->told) {
+        before = told_near(lives, before, after, time, until);
+        if (before) {
+            *process = btrail_life_process(before, time);
+        }
+        return before ? BTRAIL_LIKELY : BTRAIL_UNKNOWN;
     }
     /* A process that a later snapshot has not found can be gone any time. */
     if (before && (after || has_moment(lives, before->last, UINT64_MAX))) {
@@ -584,6 +617,7 @@ btrail_names_mapping(const struct btrail_names *names,
         b = was_code ? NULL : b;
     }
     *mapping = a ? a : b;
-    return a && b ? BTRAIL_SURE : a || b ? BTRAIL_LIKELY : BTRAIL_UNKNOWN;
+    return a && b && !life->told ? BTRAIL_SURE :
+           a || b ? BTRAIL_LIKELY : BTRAIL_UNKNOWN;
 }
 

@@ -28,6 +28,9 @@ struct btrail_names {
     uint64_t charged;           /* bytes taken from it */
     struct btrail_lives *lives;
     GPtrArray *symbols;         /* of the kernel */
+    /* The same on the guest's own word, for where the others have nothing */
+    struct btrail_lives *told_lives;
+    GPtrArray *told_symbols;
     uint64_t symbols_memory;
     GPtrArray *syscalls;
     bool unfiltered;            /* the trace has all that the vCPUs did */
@@ -38,7 +41,8 @@ struct btrail_names {
 
 static uint64_t memory(const struct btrail_names *n)
 {
-    return btrail_lives_memory(n->lives) + n->symbols_memory;
+    return btrail_lives_memory(n->lives) +
+           btrail_lives_memory(n->told_lives) + n->symbols_memory;
 }
 
 void btrail_names_close(struct btrail_names *n)
@@ -47,7 +51,9 @@ void btrail_names_close(struct btrail_names *n)
         btrail_budget_give(n->budget, n->charged);
         btrail_budget_unref(n->budget);
         btrail_lives_free(n->lives);
+        btrail_lives_free(n->told_lives);
         g_ptr_array_free(n->symbols, TRUE);
+        g_ptr_array_free(n->told_symbols, TRUE);
         g_ptr_array_free(n->syscalls, TRUE);
         g_free(n);
     }
@@ -99,7 +105,9 @@ static int list_pieces(const struct btrail_trace *trace, GArray *pieces)
 
         if (info.kind == BTRAIL_SIDEBAND_SYMBOLS ||
             info.kind == BTRAIL_SIDEBAND_SYSCALLS ||
-            info.kind == BTRAIL_SIDEBAND_PROCESSES) {
+            info.kind == BTRAIL_SIDEBAND_PROCESSES ||
+            info.kind == BTRAIL_SIDEBAND_TOLD_PROCESSES ||
+            info.kind == BTRAIL_SIDEBAND_TOLD_SYMBOLS) {
             g_array_append_val(pieces, piece);
         }
     }
@@ -130,6 +138,28 @@ static bool has_room(struct btrail_names *n)
     return true;
 }
 
+static void add_piece(struct btrail_names *n,
+                      const struct btrail_sideband_info *info,
+                      const void *data)
+{
+    switch (info->kind) {
+    case BTRAIL_SIDEBAND_SYMBOLS:
+    case BTRAIL_SIDEBAND_TOLD_SYMBOLS:
+        n->symbols_memory += btrail_kernel_symbols_add(
+            info->kind == BTRAIL_SIDEBAND_SYMBOLS ? n->symbols :
+            n->told_symbols, info->time, data, info->size);
+        break;
+    case BTRAIL_SIDEBAND_SYSCALLS:
+        n->symbols_memory += btrail_syscall_tables_add(
+            n->syscalls, info->time, data, info->size);
+        break;
+    default:
+        btrail_lives_add(info->kind == BTRAIL_SIDEBAND_PROCESSES ? n->lives :
+                         n->told_lives, data, info->size);
+        break;
+    }
+}
+
 static int read_pieces(struct btrail_names *n,
                        const struct btrail_trace *trace, const GArray *pieces)
 {
@@ -156,15 +186,7 @@ static int read_pieces(struct btrail_names *n,
             free(data);
             continue;
         }
-        if (info.kind == BTRAIL_SIDEBAND_SYMBOLS) {
-            n->symbols_memory += btrail_kernel_symbols_add(
-                n->symbols, info.time, data, info.size);
-        } else if (info.kind == BTRAIL_SIDEBAND_SYSCALLS) {
-            n->symbols_memory += btrail_syscall_tables_add(
-                n->syscalls, info.time, data, info.size);
-        } else {
-            btrail_lives_add(n->lives, data, info.size);
-        }
+        add_piece(n, &info, data);
         free(before);
         before = data;
         before_size = info.size;
@@ -188,8 +210,10 @@ int btrail_names_open(struct btrail_names **names,
     }
     n = g_new0(struct btrail_names, 1);
     n->budget = btrail_budget_ref(btrail_trace_budget(trace));
-    n->lives = btrail_lives_new();
+    n->lives = btrail_lives_new(false);
+    n->told_lives = btrail_lives_new(true);
     n->symbols = btrail_kernel_symbols_new();
+    n->told_symbols = btrail_kernel_symbols_new();
     n->syscalls = btrail_syscall_tables_new();
     n->cut = UINT64_MAX;
     read_meta(n, trace);
@@ -204,6 +228,7 @@ int btrail_names_open(struct btrail_names **names,
         return ret;
     }
     btrail_lives_complete(n->lives);
+    btrail_lives_complete(n->told_lives);
     *names = n;
     return 0;
 }
@@ -262,10 +287,21 @@ btrail_names_process_until(const struct btrail_names *names, uint64_t time,
                            uint64_t until, uint64_t cr3,
                            const struct btrail_process **process)
 {
+    enum btrail_certainty certainty;
+
     *process = NULL;
-    return time < names->cut ?
-           btrail_lives_process(names->lives, time, until, cr3, process) :
-           BTRAIL_UNKNOWN;
+    if (time >= names->cut) {
+        return BTRAIL_UNKNOWN;
+    }
+    certainty = btrail_lives_process(names->lives, time, until, cr3, process);
+    return certainty != BTRAIL_UNKNOWN ? certainty :
+           btrail_lives_process(names->told_lives, time, until, cr3, process);
+}
+
+/* The symbols that were found in memory, or else those that were told */
+static const GPtrArray *symbols_of(const struct btrail_names *names)
+{
+    return names->symbols->len ? names->symbols : names->told_symbols;
 }
 
 enum btrail_certainty
@@ -287,7 +323,7 @@ int btrail_names_kernel_symbol(const struct btrail_names *names,
                                struct btrail_symbol *symbol)
 {
     return names && symbol ?
-           btrail_kernel_symbols_find(names->symbols, time, address, symbol) :
+           btrail_kernel_symbols_find(symbols_of(names), time, address, symbol) :
            -BTRAIL_ERR_ARGUMENT;
 }
 
@@ -303,6 +339,6 @@ int btrail_names_symbol(const struct btrail_names *names, size_t i,
                         struct btrail_symbol *symbol)
 {
     return names && symbol ?
-           btrail_kernel_symbols_get(names->symbols, i, symbol) :
+           btrail_kernel_symbols_get(symbols_of(names), i, symbol) :
            -BTRAIL_ERR_ARGUMENT;
 }

@@ -59,6 +59,8 @@ static const char *const sidebands[] = {
     [BTRAIL_SIDEBAND_IMAGE] = "images",
     [BTRAIL_SIDEBAND_SYSCALLS] = "syscalls",
     [BTRAIL_SIDEBAND_DYNAMIC] = "functions",
+    [BTRAIL_SIDEBAND_TOLD_PROCESSES] = "told-processes",
+    [BTRAIL_SIDEBAND_TOLD_SYMBOLS] = "told-symbols",
 };
 
 static const char *const certainties[] = {

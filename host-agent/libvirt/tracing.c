@@ -12,15 +12,19 @@
  *       <backtrail:value element="features/vmcoreinfo" attribute="state"
  *                        now="on" created="1"/>
  *       <backtrail:device now="branch-trace" created="1"/>
+ *       <backtrail:channel now="/run/backtrail/agent.sock.names"
+ *                          created="1"/>
  *     </backtrail:domain>
  *   </metadata>
  *
- * "created" counts the elements that were added, the innermost first.  libvirt
+ * "created" counts the elements that were added, the innermost first; that of a
+ * channel is the controller, which libvirt adds itself if there is none.  libvirt
  * formats and sorts the XML, so all of this goes by values, never by positions.
  */
 
 #include <string.h>
 
+#include "backtrail/guest-names.h"
 #include "libvirt/tracing.h"
 
 #define QEMU_NAMESPACE  "http://libvirt.org/schemas/domain/qemu/1.0"
@@ -234,11 +238,17 @@ static xmlNode *find_device(xmlNode *root, const char *want, xmlNode **option)
     return NULL;
 }
 
-/* Does it say itself which entry of page tables KVM may use? */
+/*
+ * Does it say itself which entry of page tables KVM may use, or that the guest
+ * maps what KVM needs?
+ */
 static bool has_root_entry(const char *device)
 {
     return strstr(device, ",kvm-root-entry=") ||
-           strstr(device, "\"kvm-root-entry\"");
+           strstr(device, "\"kvm-root-entry\"") ||
+           strstr(device, ",kvm-guest-window=on") ||
+           strstr(device, "\"kvm-guest-window\": true") ||
+           strstr(device, "\"kvm-guest-window\":true");
 }
 
 /* In the value of an option a comma is written twice. */
@@ -316,6 +326,123 @@ static bool add_device(xmlNode *root, xmlNode *record,
     btrail_document_set(note, "now", value);
     set_count(note, created);
     add_change(changes, "qemu:commandline", NULL, NULL, value, false);
+    return true;
+}
+
+/*
+ * The channel, through which the guest can say names
+ */
+
+static bool is_virtio(xmlNode *node)
+{
+    xmlNode *target = btrail_document_child(node, "target", NULL);
+    g_autofree char *type = target ? btrail_document_get(target, "type") :
+                            NULL;
+
+    return !g_strcmp0(type, "virtio");
+}
+
+/* The channel with the name of our port, or NULL */
+static xmlNode *find_channel(xmlNode *devices)
+{
+    for (xmlNode *node = devices ? devices->children : NULL; node;
+         node = node->next) {
+        xmlNode *target = btrail_document_is(node, "channel", NULL) ?
+                          btrail_document_child(node, "target", NULL) : NULL;
+        g_autofree char *name = target ? btrail_document_get(target, "name") :
+                                NULL;
+
+        if (!g_strcmp0(name, BTRAIL_GUEST_PORT)) {
+            return node;
+        }
+    }
+    return NULL;
+}
+
+/* The path that a channel connects to; NULL if it does something else */
+static char *channel_path(xmlNode *channel)
+{
+    xmlNode *source = btrail_document_child(channel, "source", NULL);
+    g_autofree char *mode = source ? btrail_document_get(source, "mode") :
+                            NULL;
+
+    return g_strcmp0(mode, "connect") ? NULL :
+           btrail_document_get(source, "path");
+}
+
+/* The controller of such channels, or NULL */
+static xmlNode *find_controller(xmlNode *devices)
+{
+    for (xmlNode *node = devices ? devices->children : NULL; node;
+         node = node->next) {
+        g_autofree char *type = btrail_document_is(node, "controller", NULL) ?
+                                btrail_document_get(node, "type") : NULL;
+
+        if (!g_strcmp0(type, "virtio-serial")) {
+            return node;
+        }
+    }
+    return NULL;
+}
+
+/* Does anything of the domain use such a controller? */
+static bool uses_controller(xmlNode *devices)
+{
+    for (xmlNode *node = devices->children; node; node = node->next) {
+        if ((btrail_document_is(node, "channel", NULL) ||
+             btrail_document_is(node, "console", NULL)) && is_virtio(node)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void fill_channel(xmlNode *channel, const char *path)
+{
+    xmlNode *source, *label, *reconnect, *target;
+
+    btrail_document_set(channel, "type", "unix");
+    source = btrail_document_add(channel, "source", NULL, true);
+    btrail_document_set(source, "mode", "connect");
+    btrail_document_set(source, "path", path);
+    /* The guest starts without the service, and outlives it. */
+    reconnect = btrail_document_add(source, "reconnect", NULL, true);
+    btrail_document_set(reconnect, "enabled", "yes");
+    btrail_document_set(reconnect, "timeout", "5");
+    /* libvirt would give the socket of all guests to this one. */
+    label = btrail_document_add(source, "seclabel", NULL, false);
+    btrail_document_set(label, "model", "dac");
+    btrail_document_set(label, "relabel", "no");
+    target = btrail_document_add(channel, "target", NULL, false);
+    btrail_document_set(target, "type", "virtio");
+    btrail_document_set(target, "name", BTRAIL_GUEST_PORT);
+}
+
+static bool add_channel(xmlNode *root, xmlNode *record, const char *agent,
+                        GPtrArray *changes, GError **error)
+{
+    g_autofree char *path = g_strconcat(agent, BTRAIL_TRACING_NAMES, NULL);
+    unsigned created;
+    xmlNode *devices = find_or_add(root, "devices", &created);
+    xmlNode *theirs = find_channel(devices), *note;
+
+    if (theirs) {
+        g_autofree char *has = channel_path(theirs);
+
+        if (!g_strcmp0(has, path)) {
+            return true;
+        }
+        g_set_error(error, BTRAIL_DOMAIN_ERROR, BTRAIL_DOMAIN_ERROR_CONFLICT,
+                    "the domain has a channel '" BTRAIL_GUEST_PORT "' of its "
+                    "own, and there can be only one: remove it, or omit "
+                    "--guest-names");
+        return false;
+    }
+    note = btrail_document_add(record, "channel", record->ns, false);
+    btrail_document_set(note, "now", path);
+    set_count(note, !find_controller(devices));
+    fill_channel(btrail_document_add(devices, "channel", NULL, false), path);
+    add_change(changes, "devices/channel", NULL, NULL, path, false);
     return true;
 }
 
@@ -450,7 +577,9 @@ bool btrail_tracing_enable(xmlDoc *doc,
     set_value(root, record, true, &places[SET_SOURCE], "memfd", list);
     set_value(root, record, true, &places[SET_ACCESS], "shared", list);
     set_value(root, record, true, &places[SET_VMCOREINFO], "on", list);
-    if (!add_device(root, record, options, list, error)) {
+    if (!add_device(root, record, options, list, error) ||
+        (options->guest_names && options->agent &&
+         !add_channel(root, record, options->agent, list, error))) {
         return false;
     }
     if (changes) {
@@ -559,6 +688,31 @@ static bool undo_device(xmlNode *root, const xmlNode *note,
     return true;
 }
 
+static bool undo_channel(xmlNode *root, const xmlNode *note,
+                         GPtrArray *changes, GError **error)
+{
+    g_autofree char *now = btrail_document_get(note, "now");
+    g_autofree char *has = NULL;
+    xmlNode *devices = find_element(root, "devices");
+    xmlNode *channel = find_channel(devices), *controller;
+    unsigned created;
+
+    if (!now || !get_created(note, 1, &created)) {
+        return bad_record(error, "channel");
+    }
+    has = channel ? channel_path(channel) : NULL;
+    add_change(changes, "devices/channel", NULL, now, NULL,
+               g_strcmp0(has, now));
+    if (!g_strcmp0(has, now)) {
+        btrail_document_remove(channel);
+        controller = find_controller(devices);
+        if (created && controller && !uses_controller(devices)) {
+            btrail_document_remove(controller);
+        }
+    }
+    return true;
+}
+
 static bool undo(xmlNode *root, xmlNode *record, GPtrArray *changes,
                  GError **error)
 {
@@ -580,6 +734,8 @@ static bool undo(xmlNode *root, xmlNode *record, GPtrArray *changes,
             ok = undo_value(root, note, changes, error);
         } else if (!strcmp((const char *)note->name, "device")) {
             ok = undo_device(root, note, changes, error);
+        } else if (!strcmp((const char *)note->name, "channel")) {
+            ok = undo_channel(root, note, changes, error);
         } else {
             ok = bad_record(error, (const char *)note->name);
         }
@@ -651,6 +807,7 @@ bool btrail_tracing_inspect(xmlDoc *doc, struct btrail_tracing_state *state,
     state->vmcoreinfo = find_element(root, places[SET_VMCOREINFO].element) &&
                         !has_value(root, SET_VMCOREINFO, "off");
     state->panic = find_element(root, "devices/panic");
+    state->guest_names = find_channel(find_element(root, "devices"));
     return true;
 }
 

@@ -14,18 +14,23 @@
 /* Where the service listens by default */
 #define BTRAIL_TRACING_AGENT "/run/backtrail/agent.sock"
 
+/* What is behind that path where ports for names connect to it */
+#define BTRAIL_TRACING_NAMES ".names"
+
 /**
  * struct btrail_tracing_options - what to set
  * @emulator: path of QEMU with Backtrail's patches, on the domain's host
  * @agent:    unix socket of the agent there, or NULL for none
  * @tcg:      change a domain that runs under KVM to TCG
  * @any_agent: accept a device of the domain's own with another agent
+ * @guest_names: give the guest a port, to @agent, through which it can say names
  */
 struct btrail_tracing_options {
     const char *emulator;
     const char *agent;
     bool tcg;
     bool any_agent;
+    bool guest_names;
 };
 
 /**
@@ -72,10 +77,12 @@ bool btrail_tracing_disable(xmlDoc *doc, GPtrArray **changes, GError **error);
  * @noted:      the metadata has a note of btrail_tracing_enable()
  * @kvm:        it runs under KVM
  * @bits_64:    its CPU has 64 bits
- * @root_entry: the device says which entry of page tables KVM may use
+ * @root_entry: the device says which entry of page tables KVM may use, or that
+ *              the guest maps what KVM needs
  * @shared:     QEMU can share its memory with an agent
  * @vmcoreinfo: it can report where its kernel is
  * @panic:      it has a device to report a panic
+ * @guest_names: it has a port through which the guest can say names
  */
 struct btrail_tracing_state {
     char *emulator;
@@ -88,6 +95,7 @@ struct btrail_tracing_state {
     bool shared;
     bool vmcoreinfo;
     bool panic;
+    bool guest_names;
 };
 
 bool btrail_tracing_inspect(xmlDoc *doc, struct btrail_tracing_state *state,

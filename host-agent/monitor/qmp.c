@@ -7,11 +7,11 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "util/json.h"
 #include "monitor/qmp.h"
+#include "util/unix-socket.h"
 #include "util/wait.h"
 
 /* QEMU sends one JSON object a line; all of them are far shorter. */
@@ -345,25 +345,10 @@ struct btrail_qmp *btrail_qmp_through(btrail_qmp_executor *execute,
 struct btrail_qmp *btrail_qmp_connect(const char *path, int timeout_ms,
                                       int cancel_fd, GError **error)
 {
-    struct sockaddr_un addr = { .sun_family = AF_UNIX };
-    int sock;
+    int sock = btrail_unix_connect(path, error);
 
-    if (strlen(path) >= sizeof(addr.sun_path)) {
-        g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_SYSTEM,
-                    "%s: too long for a socket", path);
-        return NULL;
-    }
-    strcpy(addr.sun_path, path);
-    sock = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (sock < 0 ||
-        connect(sock, (struct sockaddr *)&addr, sizeof(addr)) < 0) {
-        btrail_agent_error_errno(error, path);
-        if (sock >= 0) {
-            close(sock);
-        }
-        return NULL;
-    }
-    return btrail_qmp_new(sock, timeout_ms, cancel_fd, error);
+    return sock < 0 ? NULL : btrail_qmp_new(sock, timeout_ms, cancel_fd,
+                                            error);
 }
 
 void btrail_qmp_free(struct btrail_qmp *qmp)

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "replay/guest-state.h"
@@ -16,6 +15,7 @@
 #include "replay/running-guest.h"
 #include "util/clock.h"
 #include "util/json.h"
+#include "util/unix-socket.h"
 
 #define CONNECT_MS      10000
 #define COMMAND_MS      60000
@@ -63,28 +63,6 @@ static pid_t peer(int sock, GError **error)
         return 0;
     }
     return of.pid;
-}
-
-static int connect_to(const char *path, GError **error)
-{
-    struct sockaddr_un address = { .sun_family = AF_UNIX };
-    int sock;
-
-    if (strlen(path) >= sizeof(address.sun_path)) {
-        refuse(error, "%s: the path of a socket is shorter", path);
-        return -1;
-    }
-    strcpy(address.sun_path, path);
-    sock = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (sock < 0 || connect(sock, (struct sockaddr *)&address,
-                            sizeof(address))) {
-        btrail_agent_error_errno(error, path);
-        if (sock >= 0) {
-            close(sock);
-        }
-        return -1;
-    }
-    return sock;
 }
 
 static char *read_link(pid_t pid, const char *name, GError **error)
@@ -198,7 +176,7 @@ struct running_guest *running_guest_open(const char *socket, int cancel_fd,
                                          GError **error)
 {
     struct running_guest *g = g_new0(struct running_guest, 1);
-    int sock = connect_to(socket, error);
+    int sock = btrail_unix_connect(socket, error);
     pid_t pid = sock < 0 ? 0 : peer(sock, error);
 
     g->cancel_fd = cancel_fd;

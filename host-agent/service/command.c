@@ -9,6 +9,7 @@
 #include "service/command.h"
 #include "service/folder.h"
 #include "util/json.h"
+#include "util/mark.h"
 #include "util/parse.h"
 #include "util/sort.h"
 
@@ -305,6 +306,34 @@ static bool check_members(JsonObject *json, const char *const *known,
     return true;
 }
 
+const char *btrail_command_mark(const char *at)
+{
+    const char *mark = strstr(at, ":mark:");
+
+    return g_str_has_prefix(at, "mark:") ? at : mark ? mark + 1 : NULL;
+}
+
+/* PROCESS:mark:NAME is a mark in a process, mark:NAME one of anybody. */
+static bool read_mark(const char *at, const char *mark,
+                      struct btrail_trigger *t, GError **error)
+{
+    mark_wanted_parse(mark, &t->mark);
+    if (strlen(t->mark.name) > MARK_NAME_MAX) {
+        return refuse(error, "trigger '%s': the name of a mark has at most %d "
+                      "bytes", at, MARK_NAME_MAX);
+    }
+    if (mark == at) {
+        return true;
+    }
+    t->process = g_strndup(at, mark - 1 - at);
+    if (!*t->process || !strcmp(t->process, "kernel")) {
+        return refuse(error, "trigger '%s': a mark is of a process "
+                      "(PROCESS:mark:NAME) or of anybody, also the kernel "
+                      "(mark:NAME)", at);
+    }
+    return true;
+}
+
 /*
  * PROCESS:SYMBOL is of programs, PROCESS:kernel:SYMBOL of the kernel while it
  * works for the process, kernel:SYMBOL of the kernel.
@@ -334,6 +363,7 @@ static bool parse_trigger(JsonNode *node, char **at, struct btrail_trigger *t,
         "at", "do", "hits", "longer", NULL
     };
     uint64_t longer_ms = 0;
+    const char *mark;
     JsonObject *json = JSON_NODE_HOLDS_OBJECT(node) ?
                        json_node_get_object(node) : NULL;
 
@@ -347,13 +377,24 @@ static bool parse_trigger(JsonNode *node, char **at, struct btrail_trigger *t,
         return false;
     }
     t->hits = 1;
-    if (!*at || !strchr(*at, ':') || **at == ':' || !strrchr(*at, ':')[1]) {
+    mark = *at ? btrail_command_mark(*at) : NULL;
+    if (!mark && (!*at || !strchr(*at, ':') || **at == ':' ||
+                  !strrchr(*at, ':')[1])) {
         return refuse(error, "'at' of a trigger must be PROCESS:SYMBOL or "
-                      "PROCESS:ADDRESS, where 'kernel' is a process");
+                      "PROCESS:ADDRESS, where 'kernel' is a process, or "
+                      "mark:NAME");
     }
-    read_place(*at, t);
+    if (!mark) {
+        read_place(*at, t);
+    } else if (!read_mark(*at, mark, t, error)) {
+        return false;
+    }
     if (!parse_seconds(json, "longer", &longer_ms, error)) {
         return false;
+    }
+    if (mark && longer_ms) {
+        return refuse(error, "trigger '%s': 'longer' is for calls, and a mark "
+                      "is none", *at);
     }
     t->longer_ns = longer_ms * 1000000;
     return parse_number(json, "hits", 1, G_MAXINT64, &t->hits, error);
@@ -543,6 +584,7 @@ void btrail_command_free(struct btrail_command *c)
         for (unsigned i = 0; i < c->n_triggers; i++) {
             g_free((char *)c->triggers[i].process);
             g_free((char *)c->triggers[i].symbol);
+            mark_wanted_clear(&c->triggers[i].mark);
         }
         g_free(c->triggers);
         g_strfreev(c->at);

@@ -90,6 +90,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(btrail_command, btrail_command_free)
 struct btrail_session_options
 btrail_command_options(const struct btrail_command *c, uint64_t ring);
 
+/* The mark that a trigger's 'at' names, from its "mark:" on, or NULL */
+const char *btrail_command_mark(const char *at);
+
 /* The word for enum btrail_trigger_action in JSON */
 const char *btrail_command_action_name(unsigned action);
 

@@ -196,6 +196,7 @@ void guest_capture_data(struct guest_capture *c, int sock)
     };
 
     c->awaiting = false;
+    c->names = options.names;
     /* These sessions get all records from the first one on. */
     for (unsigned i = 0; i < c->members->len; i++) {
         struct guest_member *m = guest_member_at(c->members, i);
@@ -209,6 +210,16 @@ void guest_capture_data(struct guest_capture *c, int sock)
     c->capture = btrail_capture_start(&options);
     c->source = g_unix_fd_add(btrail_capture_done_fd(c->capture), G_IO_IN,
                               capture_done, c);
+}
+
+bool guest_capture_asks(const struct guest_capture *c)
+{
+    return c->capture && c->names && !c->stopping;
+}
+
+void guest_capture_ask(struct guest_capture *c, int sock)
+{
+    btrail_capture_ask_guest(c->capture, sock);
 }
 
 /* The session that has waited the longest for the capture */

@@ -25,6 +25,7 @@
  * @cpu:       limit of the CPU time that draining may use
  * @name:      that the device knows the capture by; NULL without a capture
  * @capture:   the drain, NULL before it has a data connection
+ * @names:     its sessions want names
  * @busy:      a command is being executed in QEMU, or a thread inspects the
  *             traces of a capture that continues
  * @awaiting:  the device has to make a data connection
@@ -45,6 +46,7 @@ struct guest_capture {
     char *name;
     struct btrail_capture *capture;
     guint source;
+    bool names;
     bool busy;
     bool awaiting;
     bool attaching;
@@ -61,6 +63,10 @@ void guest_capture_advance(struct guest_capture *c);
 /* Does the capture wait for a data connection?  Pass it one; takes @sock. */
 bool guest_capture_awaits_data(const struct guest_capture *c);
 void guest_capture_data(struct guest_capture *c, int sock);
+
+/* Can the guest be asked for names now?  Has it asked; takes @sock. */
+bool guest_capture_asks(const struct guest_capture *c);
+void guest_capture_ask(struct guest_capture *c, int sock);
 
 /*
  * The session @m is in the capture: once it is ready, saves the state and

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The socket that devices connect to: see listener.h
+ * The sockets that others connect to: see listener.h
  */
 
 #include <errno.h>
@@ -25,6 +25,7 @@ struct btrail_listener {
     dev_t dev;
     ino_t ino;
     int sock, lock;
+    enum btrail_listener_kind kind;
     guint source;
     btrail_listener_fn *accepted;
     void *opaque;
@@ -54,41 +55,48 @@ static gboolean acceptable(gint fd, GIOCondition condition, gpointer opaque)
     return G_SOURCE_CONTINUE;
 }
 
-/* Has systemd passed a socket to this very process? */
-static bool is_passed(void)
+/* How many sockets has systemd passed to this very process? */
+static const char *passed(void)
 {
     g_autofree char *pid = g_strdup_printf("%d", getpid());
+    const char *n = g_strcmp0(g_getenv("LISTEN_PID"), pid) ? NULL :
+                    g_getenv("LISTEN_FDS");
 
-    return !g_strcmp0(g_getenv("LISTEN_PID"), pid) &&
-           g_getenv("LISTEN_FDS") && strcmp(g_getenv("LISTEN_FDS"), "0");
+    return n && strcmp(n, "0") ? n : NULL;
 }
 
-static bool take_passed(struct btrail_listener *l,
-                        const struct btrail_config *config, GError **error)
+/* Other processes must not take them for theirs. */
+static void forget_passed(void)
+{
+    g_unsetenv("LISTEN_PID");
+    g_unsetenv("LISTEN_FDS");
+}
+
+static bool take_passed(struct btrail_listener *l, const char *path,
+                        GError **error)
 {
     struct sockaddr_un address = { .sun_family = AF_UNSPEC };
     socklen_t len = sizeof(address), int_len = sizeof(int);
-    int listens = 0, flags = fcntl(PASSED_FD, F_GETFL);
+    int fd = PASSED_FD + l->kind;
+    int listens = 0, flags = fcntl(fd, F_GETFL);
 
-    if (strcmp(g_getenv("LISTEN_FDS"), "1") || flags < 0 ||
-        getsockopt(PASSED_FD, SOL_SOCKET, SO_ACCEPTCONN, &listens,
+    if ((strcmp(passed(), "1") && strcmp(passed(), "2")) || flags < 0 ||
+        getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens,
                    &int_len) < 0 || !listens ||
-        getsockname(PASSED_FD, (struct sockaddr *)&address, &len) < 0 ||
+        getsockname(fd, (struct sockaddr *)&address, &len) < 0 ||
         address.sun_family != AF_UNIX) {
         return btrail_service_fail(error, BTRAIL_SERVICE_ERROR_CONFIG,
-                                   "systemd must pass one listening UNIX "
-                                   "socket; see backtraild.socket");
+                                   "systemd must pass one or two listening "
+                                   "UNIX sockets; see backtraild.socket");
     }
-    g_unsetenv("LISTEN_PID");
-    g_unsetenv("LISTEN_FDS");
-    l->sock = PASSED_FD;
+    l->sock = fd;
     if (fcntl(l->sock, F_SETFD, FD_CLOEXEC) < 0 ||
         fcntl(l->sock, F_SETFL, flags | O_NONBLOCK) < 0) {
         return btrail_service_fail_errno(error, "the socket of systemd");
     }
-    if (strcmp(address.sun_path, config->socket)) {
+    if (strcmp(address.sun_path, path)) {
         btrail_log(BTRAIL_LOG_WARNING, "listening at %s, as backtraild.socket "
-                   "says, not at %s", address.sun_path, config->socket);
+                   "says, not at %s", address.sun_path, path);
     }
     return true;
 }
@@ -110,10 +118,10 @@ static bool set_group(const char *path, const char *group, GError **error)
 }
 
 static bool bind_own(struct btrail_listener *l,
-                     const struct btrail_config *config, GError **error)
+                     const struct btrail_config *config, const char *path,
+                     GError **error)
 {
     struct sockaddr_un address = { .sun_family = AF_UNIX };
-    const char *path = config->socket;
     g_autofree char *folder = g_path_get_dirname(path);
     g_autofree char *lock = g_strconcat(path, ".lock", NULL);
     struct stat st;
@@ -158,15 +166,32 @@ static bool bind_own(struct btrail_listener *l,
 }
 
 struct btrail_listener *btrail_listener_new(const struct btrail_config *config,
+                                            enum btrail_listener_kind kind,
                                             btrail_listener_fn *accepted,
                                             void *opaque, GError **error)
 {
     struct btrail_listener *l = g_new0(struct btrail_listener, 1);
+    g_autofree char *path = g_strconcat(
+        config->socket, kind == BTRAIL_LISTENER_OF_PORTS ?
+        BTRAIL_LISTENER_NAMES : "", NULL);
+    bool last = kind == BTRAIL_LISTENER_OF_PORTS, ok;
 
     l->sock = l->lock = -1;
+    l->kind = kind;
     l->accepted = accepted;
     l->opaque = opaque;
-    if (!(is_passed() ? take_passed : bind_own)(l, config, error)) {
+    if (last && passed() && !strcmp(passed(), "1")) {
+        /* Its unit is one of before there were names. */
+        forget_passed();
+        btrail_listener_free(l);
+        return NULL;
+    }
+    ok = passed() ? take_passed(l, path, error) :
+         bind_own(l, config, path, error);
+    if (last) {
+        forget_passed();
+    }
+    if (!ok) {
         btrail_listener_free(l);
         return NULL;
     }

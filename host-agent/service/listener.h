@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The socket that devices connect to
+ * The sockets that others connect to: devices to one, and to the other one the
+ * ports through which guests say names.  What comes from there is a guest's
+ * word, and must not pass for a device's.
  *
- * systemd passes it if backtraild.socket is enabled, and then decides its
- * path, permissions and group.  Otherwise the service binds it itself as its
+ * systemd passes them if backtraild.socket is enabled, and then decides their
+ * paths, permissions and group.  Otherwise the service binds them itself as its
  * configuration says.
  */
 
@@ -19,7 +21,18 @@ struct btrail_listener;
 typedef void btrail_listener_fn(void *opaque, int sock,
                                 const struct btrail_peer *peer);
 
+/* What is behind the path of the socket for devices, for that of ports */
+#define BTRAIL_LISTENER_NAMES   ".names"
+
+/* Who connects.  Create that for devices first. */
+enum btrail_listener_kind {
+    BTRAIL_LISTENER_OF_DEVICES,
+    BTRAIL_LISTENER_OF_PORTS,
+};
+
+/* Is NULL, without an error, if systemd has passed no socket for ports. */
 struct btrail_listener *btrail_listener_new(const struct btrail_config *config,
+                                            enum btrail_listener_kind kind,
                                             btrail_listener_fn *accepted,
                                             void *opaque, GError **error);
 

@@ -345,6 +345,35 @@ static void take_control(struct connection *c)
     c->sock = -1;
 }
 
+/*
+ * Names
+ */
+
+/* Has a guest that is traced asked for names, if its process has a port. */
+static void ask_guest(struct connection *c)
+{
+    int sock = guest_capture_asks(&c->guest->capture) ?
+               btrail_names_ports_get(c->all->ports, &c->peer) : -1;
+
+    if (sock >= 0) {
+        guest_capture_ask(&c->guest->capture, sock);
+    }
+}
+
+/* A process has connected its port. */
+static void got_port(void *opaque, const struct btrail_peer *peer)
+{
+    struct btrail_connections *all = opaque;
+
+    for (unsigned i = 0; i < all->control->len; i++) {
+        struct connection *c = g_ptr_array_index(all->control, i);
+
+        if (c->guest && btrail_peer_is_same(&c->peer, peer)) {
+            ask_guest(c);
+        }
+    }
+}
+
 static void take_data(struct connection *c)
 {
     struct btrail_guest *g = find_awaiting(c);
@@ -356,6 +385,9 @@ static void take_data(struct connection *c)
     }
     guest_capture_data(&g->capture, c->sock);
     c->sock = -1;
+    c->guest = g;
+    ask_guest(c);
+    c->guest = NULL;
     drop_unknown(c, NULL);
 }
 
@@ -422,6 +454,7 @@ void btrail_connections_init(struct btrail_connections *all,
     all->host = host;
     all->unknown = g_ptr_array_new();
     all->control = g_ptr_array_new();
+    all->ports = btrail_names_ports_new(host->config->guests, got_port, all);
 }
 
 void btrail_connections_clear(struct btrail_connections *all)
@@ -437,6 +470,7 @@ void btrail_connections_clear(struct btrail_connections *all)
         }
         free_connection(c);
     }
+    btrail_names_ports_free(all->ports);
     g_ptr_array_unref(all->unknown);
     g_ptr_array_unref(all->control);
 }

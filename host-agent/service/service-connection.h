@@ -10,6 +10,7 @@
 #define BTRAIL_SERVICE_CONNECTION_H
 
 #include "service/host.h"
+#include "service/names-port.h"
 #include "service/process.h"
 
 /**
@@ -17,11 +18,13 @@
  * @host:    whose guests they belong to
  * @unknown: that have not sent anything
  * @control: control connections
+ * @ports:   those of guests that say names; see btrail_connections_port()
  */
 struct btrail_connections {
     struct btrail_host *host;
     GPtrArray *unknown;
     GPtrArray *control;
+    struct btrail_names_ports *ports;
 };
 
 void btrail_connections_init(struct btrail_connections *all,

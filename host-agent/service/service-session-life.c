@@ -140,7 +140,8 @@ bool btrail_service_session_is_ready(const struct btrail_service_session *s)
 static void log_places(struct btrail_service_session *s)
 {
     for (unsigned i = 0; i < s->command->n_triggers; i++) {
-        if (!s->command->triggers[i].symbol || s->found[i]) {
+        if (!btrail_trigger_is_sought(&s->command->triggers[i]) ||
+            s->found[i]) {
             continue;
         }
         s->found[i] = btrail_session_places(s->session, i);
@@ -148,7 +149,9 @@ static void log_places(struct btrail_service_session *s)
             btrail_log(BTRAIL_LOG_INFO, "session %s: trigger %s %s",
                        s->command->session, s->command->at[i],
                        s->found[i] ? "is found" :
-                       "waits until its symbol is found");
+                       s->command->triggers[i].symbol ?
+                       "waits until its symbol is found" :
+                       "waits until the guest runs code that has it");
         }
     }
 }

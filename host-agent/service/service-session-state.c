@@ -31,7 +31,7 @@ static JsonArray *list_not_found(const struct btrail_service_session *s)
         }
     }
     for (unsigned i = 0; i < c->n_triggers; i++) {
-        if (c->triggers[i].symbol && !s->found[i] &&
+        if (btrail_trigger_is_sought(&c->triggers[i]) && !s->found[i] &&
             !btrail_session_places(s->session, i)) {
             json_array_add_string_element(list, c->at[i]);
         }

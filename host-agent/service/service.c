@@ -133,6 +133,20 @@ static void set_cpu(struct btrail_host *host)
                         host->config->all.cpu, btrail_clock_ns());
 }
 
+/* Guests can be traced without. */
+static void listen_to_ports(struct btrail_service *s)
+{
+    g_autoptr(GError) error = NULL;
+
+    s->ports = btrail_listener_new(s->host.config, BTRAIL_LISTENER_OF_PORTS,
+                                   btrail_names_ports_add,
+                                   s->connections.ports, &error);
+    if (error) {
+        btrail_log(BTRAIL_LOG_WARNING, "guests cannot say names: %s",
+                   error->message);
+    }
+}
+
 struct btrail_service *
 btrail_service_new(struct btrail_config *config,
                    const struct btrail_symbol_files *files, GError **error)
@@ -152,11 +166,13 @@ btrail_service_new(struct btrail_config *config,
     host->folder = btrail_folder_open(config->traces, error);
     host->state = host->folder ? btrail_service_state_open(host, error) : NULL;
     s->listener = host->state ? btrail_listener_new(
-        config, btrail_connections_add, &s->connections, error) : NULL;
+        config, BTRAIL_LISTENER_OF_DEVICES, btrail_connections_add,
+        &s->connections, error) : NULL;
     if (!s->listener) {
         btrail_service_free(s);
         return NULL;
     }
+    listen_to_ports(s);
     s->ticking = g_timeout_add_seconds(TICK_S, btrail_usage_enforce, host);
     return s;
 }
@@ -245,6 +261,7 @@ void btrail_service_free(struct btrail_service *s)
     }
     host = &s->host;
     btrail_listener_free(s->listener);
+    btrail_listener_free(s->ports);
     g_clear_handle_id(&s->ticking, g_source_remove);
     g_clear_handle_id(&s->watching, g_source_remove);
     btrail_connections_clear(&s->connections);

@@ -17,7 +17,7 @@
  */
 struct btrail_service {
     struct btrail_host host;
-    struct btrail_listener *listener;
+    struct btrail_listener *listener, *ports;
     struct btrail_connections connections;
     guint ticking, sweeping, watching;
     unsigned idle_s, most_idle_s;

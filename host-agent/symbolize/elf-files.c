@@ -21,7 +21,7 @@
 /* As many images as an agent keeps of a guest, and their size */
 #define MAX_IMAGES  64
 #define MAX_DYNAMIC 256
-#define IMAGE_SIZE  (1u << 20)
+#define IMAGE_SIZE  (4u << 20)
 
 struct elf_files {
     GStrv sysroots;

@@ -73,7 +73,7 @@ enum node_kind {
     NODE_MATCHES,
     NODE_MATCHES_NOT,
     NODE_TRUE,                  /* a field that is true or false */
-    NODE_AMONG,                 /* @names or @vcpus */
+    NODE_AMONG,                 /* @names, @vcpus or @set */
 };
 
 struct node {
@@ -87,6 +87,7 @@ struct node {
     GRegex *regex;
     char **names;
     bool *vcpus;
+    const struct record_set *set;
 };
 
 struct filter {
@@ -384,13 +385,20 @@ static struct node *parse_binary(struct parser *p, enum node_kind kind)
     return n;
 }
 
+static struct filter *filter_new(void)
+{
+    struct filter *f = g_new0(struct filter, 1);
+
+    f->common = g_ptr_array_new();
+    return f;
+}
+
 struct filter *filter_parse(const char *text, GError **error)
 {
     g_autoptr(GError) own = NULL;
-    struct filter *f = g_new0(struct filter, 1);
+    struct filter *f = filter_new();
     struct parser p = { f, text, text, 0, &own };
 
-    f->common = g_ptr_array_new();
     if (g_utf8_validate(text, -1, NULL)) {
         f->root = parse_binary(&p, NODE_OR);
         skip_blanks(&p);
@@ -434,8 +442,7 @@ struct filter *filter_restrict(struct filter *f, char *const *commands,
                                const bool *vcpus)
 {
     if (!f && (commands || vcpus)) {
-        f = g_new0(struct filter, 1);
-        f->common = g_ptr_array_new();
+        f = filter_new();
     }
     if (commands) {
         add_among(f, FIELD_COMM)->names = g_strdupv((char **)commands);
@@ -444,6 +451,14 @@ struct filter *filter_restrict(struct filter *f, char *const *commands,
         add_among(f, FIELD_CPU)->vcpus = g_memdup2(
             vcpus, BTRAIL_MAX_VCPUS * sizeof(*vcpus));
     }
+    return f;
+}
+
+struct filter *filter_within(struct filter *f, const struct record_set *set)
+{
+    f = f ?: filter_new();
+    add_among(f, FIELD_INDEX)->set = set;
+    f->uses_index = true;
     return f;
 }
 
@@ -535,7 +550,8 @@ static bool compare_field(const struct node *n, const struct filter_record *r)
     case FIELD_CPU:
         return n->vcpus ? n->vcpus[r->vcpu] : compare_unsigned(n, r->vcpu);
     case FIELD_INDEX:
-        return compare_unsigned(n, r->index);
+        return n->set ? record_set_has(n->set, r->vcpu, r->index, NULL) :
+               compare_unsigned(n, r->index);
     case FIELD_TIME:
         return compare_signed(n, r->time);
     case FIELD_PID:
@@ -572,6 +588,33 @@ static bool compare_field(const struct node *n, const struct filter_record *r)
     default:
         return false;
     }
+}
+
+/* The same as filter_until(), of a node */
+static uint64_t node_until(const struct node *n, const struct filter_record *r)
+{
+    uint64_t until, number = n->number;
+
+    if (fields[n->what].field != FIELD_INDEX) {
+        return UINT64_MAX;
+    }
+    if (n->set) {
+        record_set_has(n->set, r->vcpu, r->index, &until);
+        return until;
+    }
+    return r->index < number ? number :
+           r->index == number && number < UINT64_MAX ? number + 1 :
+           UINT64_MAX;
+}
+
+uint64_t filter_until(const struct filter *f, const struct filter_record *r)
+{
+    uint64_t until = UINT64_MAX;
+
+    for (unsigned i = 0; f->uses_index && i < f->common->len; i++) {
+        until = MIN(until, node_until(f->common->pdata[i], r));
+    }
+    return until;
 }
 
 uint64_t filter_class(const struct filter *f, const struct filter_record *r)

@@ -13,13 +13,14 @@
 #ifndef BTRAIL_FILTER_H
 #define BTRAIL_FILTER_H
 
+#include "symbolize/record-set.h"
 #include "symbolize/symbolizer.h"
 
 /*
  * Limit of comparisons of values that records share, in an expression; two more
- * are filter_restrict()'s
+ * are filter_restrict()'s, and one is filter_within()'s
  */
-#define FILTER_MAX_COMMON   62
+#define FILTER_MAX_COMMON   61
 
 struct filter;
 
@@ -63,11 +64,19 @@ void filter_free(struct filter *f);
 struct filter *filter_restrict(struct filter *f, char *const *commands,
                                const bool *vcpus);
 
+/* Has a filter choose only records of a set, once.  @f can be NULL; @set
+ * outlives the result. */
+struct filter *filter_within(struct filter *f, const struct record_set *set);
+
 /* The name of field @i of expressions; NULL after the last one */
 const char *filter_field(unsigned i);
 
 /* Does it use the index of a record, which no two of a batch share? */
 bool filter_uses_index(const struct filter *f);
+
+/* The first index behind that of @r for which the class can be another one, if
+ * all else is the same; UINT64_MAX if there is none */
+uint64_t filter_until(const struct filter *f, const struct filter_record *r);
 
 /* The class of a record; this ignores @from, @to and their places. */
 uint64_t filter_class(const struct filter *f, const struct filter_record *r);

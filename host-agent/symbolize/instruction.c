@@ -129,3 +129,18 @@ bool instruction_goes(const struct instruction *insn, uint64_t to)
         return !insn->direct || insn->target == to;
     }
 }
+
+bool instruction_always_goes(const struct instruction *insn)
+{
+    switch (insn->kind) {
+    case INSTRUCTION_CALL:
+    case INSTRUCTION_RET:
+    case INSTRUCTION_JUMP:
+    case INSTRUCTION_SYSCALL:
+    case INSTRUCTION_SYSRET:
+    case INSTRUCTION_IRET:
+        return true;
+    default:
+        return false;
+    }
+}

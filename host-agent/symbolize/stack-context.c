@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "lib/internal/identity.h"
 #include "symbolize/stack-context.h"
 #include "util/hash.h"
 
@@ -173,7 +174,7 @@ bool stack_same_process(const struct process *a, const struct process *b)
     if (a->kernel || b->kernel) {
         return false;
     }
-    return a->owner == b->owner || ((a->cr3 ^ b->cr3) == 0x1000 &&
+    return a->owner == b->owner || ((a->cr3 ^ b->cr3) == BTRAIL_CR3_PAIR &&
                                     !(a->owner->known && b->owner->known));
 }
 

@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "symbolize/entry-place.h"
+#include "symbolize/executed.h"
 #include "symbolize/instruction.h"
 #include "symbolize/stack-edge.h"
 #include "util/hash.h"
@@ -33,28 +35,6 @@ struct stack_edges {
     GPtrArray *groups;          /* of GROUP edges */
 };
 
-/* Is this a function of Linux that an interrupt or exception goes to? */
-static bool takes_interrupts(const struct function *f)
-{
-    return g_str_has_prefix(f->name, "asm_") ||
-           g_str_has_prefix(f->name, "irq_entries") ||
-           g_str_has_prefix(f->name, "spurious_entries") ||
-           g_str_has_prefix(f->name, "entry_");
-}
-
-bool stack_edge_is_handler(const struct function *f)
-{
-    return takes_interrupts(f) &&
-           !g_str_has_prefix(f->name, "entry_");
-}
-
-bool stack_edge_begins_handler(const struct place *to)
-{
-    /* Each entry of a table begins one. */
-    return stack_edge_is_handler(to->function) &&
-           (!to->offset || strstr(to->function->name, "entries"));
-}
-
 /*
  * The kind of an edge that the instruction in the file cannot have made.  A
  * kernel changes its code when it boots: it replaces calls of a thunk by what
@@ -67,7 +47,7 @@ static enum stack_edge_kind kind_of_changed(struct stack_edges *st,
 {
     struct place target;
 
-    if (takes_interrupts(e->to_fn)) {
+    if (e->handler) {
         return STACK_EDGE_INTERRUPT;
     }
     switch (insn->kind) {
@@ -82,23 +62,6 @@ static enum stack_edge_kind kind_of_changed(struct stack_edges *st,
     default:
         return e->from_fn == e->to_fn ? STACK_EDGE_JUMP :
                e->start ? STACK_EDGE_CALL : STACK_EDGE_INTERRUPT;
-    }
-}
-
-/*
- * Does only the target of such an instruction tell that it was interrupted?  An
- * IRET is not: it also returns to where a handler begins.
- */
-static bool can_go_anywhere(const struct instruction *insn)
-{
-    switch (insn->kind) {
-    case INSTRUCTION_UNKNOWN:
-    case INSTRUCTION_CALL:
-    case INSTRUCTION_RET:
-    case INSTRUCTION_JUMP:
-        return !insn->direct;
-    default:
-        return false;
     }
 }
 
@@ -124,9 +87,9 @@ static void classify(struct stack_edges *st, const struct process *process,
     e->from_fn = from.function;
     e->to_fn = to.function;
     e->start = to.function->known && !to.offset;
+    e->handler = to_kernel && entry_place_handler(&to);
     e->back = insn.length ? e->from + insn.length : 0;
-    if (from_kernel && to_kernel && can_go_anywhere(&insn) &&
-        stack_edge_begins_handler(&to)) {
+    if (from_kernel && e->handler && executed_anywhere(&insn)) {
         e->back = e->from;
         e->kind = STACK_EDGE_INTERRUPT;
         return;

@@ -44,6 +44,7 @@ struct stack_edge {
     uint32_t space;
     uint8_t kind;
     bool start;                 /* @to is the start of a function */
+    bool handler;               /* an interrupt or exception goes to @to */
     bool inner;                 /* a call into the middle of itself */
     bool switches;              /* a call of __switch_to_asm() */
     bool ends;                  /* a call of do_task_dead() */
@@ -87,18 +88,6 @@ void stack_edges_get_all(struct stack_edges *st, const struct process *process,
                          const struct btrail_record *records, size_t n,
                          const struct stack_edge **edges,
                          struct stack_run *runs);
-
-/*
- * Is this a function of Linux that an interrupt or exception goes to, from user
- * mode or the kernel?  Entries of system calls are not.
- */
-bool stack_edge_is_handler(const struct function *f);
-
-/*
- * Does such a handler begin here?  Nothing branches there, but functions that
- * were called return to a place behind it.
- */
-bool stack_edge_begins_handler(const struct place *to);
 
 /* Are there so many edges that it is time for stack_edges_reset()? */
 bool stack_edges_many(const struct stack_edges *st);

@@ -454,6 +454,11 @@ size_t symbolizer_constant(struct symbolizer *s, const struct process *process,
     return places_read_constant(s->places, process, address, buf, n);
 }
 
+struct btrail_code *symbolizer_captured(const struct symbolizer *s)
+{
+    return s->code;
+}
+
 bool symbolizer_code_captured(const struct symbolizer *s,
                               const struct symbolizer_where *where,
                               uint64_t address)

@@ -135,6 +135,9 @@ size_t symbolizer_code(struct symbolizer *s, const struct process *process,
 size_t symbolizer_constant(struct symbolizer *s, const struct process *process,
                            uint64_t address, void *buf, size_t n);
 
+/* The code that was captured; NULL if it cannot be read */
+struct btrail_code *symbolizer_captured(const struct symbolizer *s);
+
 /* Was the byte at an address captured, so that it is from no file? */
 bool symbolizer_code_captured(const struct symbolizer *s,
                               const struct symbolizer_where *where,

@@ -84,14 +84,19 @@ static void sort_bytes(uint64_t *numbers, unsigned n)
     }
 }
 
+void btrail_order_u64(GArray *numbers)
+{
+    if (numbers->len) {
+        sort_bytes((uint64_t *)numbers->data, numbers->len);
+    }
+}
+
 void btrail_sort_u64(GArray *numbers)
 {
     uint64_t *all = (uint64_t *)numbers->data;
     unsigned n = 0;
 
-    if (numbers->len) {
-        sort_bytes(all, numbers->len);
-    }
+    btrail_order_u64(numbers);
     for (unsigned i = 0; i < numbers->len; i++) {
         if (!n || all[n - 1] != all[i]) {
             all[n++] = all[i];

@@ -11,6 +11,9 @@
 /* Of unsigned */
 void btrail_sort_vcpus(GArray *vcpus);
 
+/* Of uint64_t, without removing any */
+void btrail_order_u64(GArray *numbers);
+
 /* Of uint64_t */
 void btrail_sort_u64(GArray *numbers);
 

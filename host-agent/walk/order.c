@@ -6,16 +6,31 @@
 #include <glib.h>
 
 #include "analyze/pace.h"
+#include "walk/history.h"
 #include "walk/order.h"
 
+/**
+ * struct lane - a vCPU
+ * @paces:  where order_time() is
+ * @last:   index that it was asked for
+ * @search: where order_index() is
+ * @key:    that it was asked for
+ */
 struct lane {
     struct paces *paces;
-    uint64_t last;              /* index that was asked for */
+    uint64_t last;
+    struct paces *search;
+    uint64_t key;
 };
 
+/**
+ * struct order
+ * @history: for counts; NULL before they are needed, or if there are none
+ */
 struct order {
     const struct btrail_trace *trace;
     uint64_t tick;
+    struct history *history;
     struct lane lanes[BTRAIL_MAX_VCPUS];
 };
 
@@ -33,19 +48,23 @@ void order_free(struct order *o)
     if (o) {
         for (unsigned i = 0; i < BTRAIL_MAX_VCPUS; i++) {
             paces_close(o->lanes[i].paces);
+            paces_close(o->lanes[i].search);
         }
+        history_free(o->history);
         g_free(o);
     }
 }
 
 uint64_t order_key(struct order *o, const struct moment *at)
 {
+    return at->exact ? at->icount : order_time(o, at);
+}
+
+uint64_t order_time(struct order *o, const struct moment *at)
+{
     struct lane *lane = &o->lanes[at->vcpu];
     const struct pace *pace;
 
-    if (at->exact) {
-        return at->icount;
-    }
     if (lane->paces && at->index < lane->last) {
         paces_close(lane->paces);
         lane->paces = NULL;
@@ -59,4 +78,67 @@ uint64_t order_key(struct order *o, const struct moment *at)
     pace = paces_at(lane->paces, at->index);
     return pace->time + (at->index + 1 - pace->begin) * pace->ticks /
            PACE_TICKS;
+}
+
+static uint64_t index_of_count(struct order *o, unsigned vcpu, uint64_t count)
+{
+    struct history_place p;
+
+    if (!o->history) {
+        o->history = history_new(o->trace);
+    }
+    if (!o->history) {
+        return UINT64_MAX;
+    }
+    return count && history_at(o->history, vcpu, count - 1, &p) ?
+           p.index + 1 : 0;
+}
+
+/* How many records of a pace are over before a time */
+static uint64_t records_before(const struct pace *pace, uint64_t time)
+{
+    unsigned __int128 elapsed;
+
+    if (time <= pace->time) {
+        return 0;
+    }
+    if (!pace->ticks) {
+        return UINT64_MAX;
+    }
+    /* Rounded as in order_time(), the one that ends at that time is not. */
+    elapsed = (unsigned __int128)(time - pace->time) * PACE_TICKS - 1;
+    return MIN(elapsed / pace->ticks, UINT64_MAX);
+}
+
+uint64_t order_index(struct order *o, unsigned vcpu, bool counts,
+                     uint64_t key)
+{
+    struct lane *lane = &o->lanes[vcpu];
+    const struct pace *pace;
+    uint64_t n;
+
+    if (counts) {
+        return index_of_count(o, vcpu, key);
+    }
+    if (lane->search && key < lane->key) {
+        paces_close(lane->search);
+        lane->search = NULL;
+    }
+    if (!lane->search &&
+        paces_open(&lane->search, o->trace, vcpu, o->tick)) {
+        return UINT64_MAX;
+    }
+    lane->key = key;
+    pace = paces_at(lane->search, 0);
+    while ((n = records_before(pace, key)) >= pace->end - pace->begin &&
+           pace->end != UINT64_MAX) {
+        pace = paces_next(lane->search);
+    }
+    return n < UINT64_MAX - pace->begin ? pace->begin + n : UINT64_MAX;
+}
+
+uint64_t order_at(struct order *o, unsigned vcpu, const struct moment *at)
+{
+    return vcpu == at->vcpu ? at->index :
+           order_index(o, vcpu, at->exact, order_key(o, at));
 }

@@ -25,4 +25,18 @@ void order_free(struct order *o);
  */
 uint64_t order_key(struct order *o, const struct moment *at);
 
+/* The same by the host's clock alone, whether or not there is a count */
+uint64_t order_time(struct order *o, const struct moment *at);
+
+/* The first record of a vCPU that is not before a moment */
+uint64_t order_at(struct order *o, unsigned vcpu, const struct moment *at);
+
+/*
+ * The first record of a vCPU whose key is not below @key, which is a count if
+ * @counts is set, and otherwise a time; UINT64_MAX if there is none.  For each
+ * vCPU, keys that do not get lower are quick.
+ */
+uint64_t order_index(struct order *o, unsigned vcpu, bool counts,
+                     uint64_t key);
+
 #endif /* BTRAIL_ORDER_H */

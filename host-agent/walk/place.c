@@ -82,6 +82,31 @@ static bool parse_exit(const char *text, struct walk_place *p)
     return true;
 }
 
+/* Cuts a number off that is behind the last '#'.  False if it is 0. */
+static char *cut_number(const char *text, uint64_t *number)
+{
+    const char *hash = strrchr(text, '#');
+
+    *number = 1;
+    return hash && btrail_parse_number(hash + 1, NULL, number) ?
+           g_strndup(text, hash - text) : g_strdup(text);
+}
+
+/* A mark can have any name, so what is no number belongs to it. */
+static bool parse_mark(const char *text, struct walk_place *p)
+{
+    bool first = take_word(&text, "first");
+    g_autofree char *name = NULL;
+
+    p->last = !first && take_word(&text, "last");
+    name = cut_number(text, &p->number);
+    p->kind = WALK_PLACE_MARK;
+    p->one = first || p->last || strcmp(name, text);
+    /* As for functions, a number of the last ones is not meant. */
+    return mark_wanted_parse(name, &p->mark) && p->number &&
+           (!(first || p->last) || !strcmp(name, text));
+}
+
 static bool parse_name(const char *text, struct walk_place *p)
 {
     bool first = take_word(&text, "first");
@@ -90,6 +115,7 @@ static bool parse_name(const char *text, struct walk_place *p)
 
     p->last = !first && take_word(&text, "last");
     p->number = 1;
+    p->one = first || p->last || strchr(text, '#');
     if (first || p->last) {
         /* A number of these is meant, which there is not. */
         if (strchr(text, '#')) {
@@ -130,7 +156,8 @@ bool walk_place_parse(const char *text, struct walk_place *place,
             place->kind = WALK_PLACE_TIME;
             return true;
         }
-    } else if (parse_record(text, place) || parse_name(text, place)) {
+    } else if (parse_record(text, place) || parse_mark(text, place) ||
+               (!place->mark.name && parse_name(text, place))) {
         return true;
     }
     walk_place_clear(place);
@@ -138,13 +165,15 @@ bool walk_place_parse(const char *text, struct walk_place *place,
                 "instructions (123456), a time of the guest (1.5s), a record "
                 "(@N or VCPU:N), a function of the kernel (panic, panic#3, "
                 "last panic) or of a process (PROCESS:FUNCTION), 'last "
-                "PROCESS', and 'last exit of PROCESS'", text);
+                "PROCESS', 'last exit of PROCESS', and a mark (mark:NAME)",
+                text);
 }
 
 void walk_place_clear(struct walk_place *place)
 {
     g_clear_pointer(&place->process, g_free);
     g_clear_pointer(&place->name, g_free);
+    mark_wanted_clear(&place->mark);
 }
 
 static bool find_record(const struct btrail_trace *trace, unsigned vcpu,
@@ -239,13 +268,14 @@ static bool find_time(const struct btrail_trace *trace, uint64_t ns,
     return any || fail(error, "the trace is not that long");
 }
 
-static bool find_function(const struct btrail_trace *trace,
-                          struct symbolizer *symbols,
-                          const struct walk_place *p, struct moment *at,
-                          GError **error)
+/* The Nth time, or the last one, that code runs.  Takes @sought, which can be
+ * NULL with an error. */
+static bool find_sought(const struct btrail_trace *trace,
+                        struct symbolizer *symbols,
+                        const struct walk_place *p, const char *name,
+                        struct sought *sought, struct moment *at,
+                        GError **error)
 {
-    struct sought *sought = sought_function(trace, symbols, p->process,
-                                            p->name, error);
     struct visits *v = sought ? visits_new(trace, symbols, sought, error) :
                        NULL;
     g_autoptr(GError) local = NULL;
@@ -269,11 +299,32 @@ static bool find_function(const struct btrail_trace *trace,
         return false;
     }
     if (!times || (!p->last && times < p->number)) {
-        return fail(error, "%s runs %" G_GUINT64_FORMAT " times", p->name,
+        return fail(error, "%s runs %" G_GUINT64_FORMAT " times", name,
                     times);
     }
     *at = visit.at;
     return true;
+}
+
+static bool find_function(const struct btrail_trace *trace,
+                          struct symbolizer *symbols,
+                          const struct walk_place *p, struct moment *at,
+                          GError **error)
+{
+    return find_sought(trace, symbols, p, p->name,
+                       sought_function(trace, symbols, p->process, p->name,
+                                       error), at, error);
+}
+
+static bool find_mark(const struct btrail_trace *trace,
+                      struct symbolizer *symbols, const struct walk_place *p,
+                      struct moment *at, GError **error)
+{
+    g_autofree char *name = g_strdup_printf("mark:%s", p->mark.name);
+
+    return find_sought(trace, symbols, p, name,
+                       sought_mark(trace, symbols, &p->mark, error), at,
+                       error);
 }
 
 static bool find_process(const struct btrail_trace *trace,
@@ -345,6 +396,8 @@ bool walk_place_find(const struct walk_place *p,
         return find_name(trace, p, at, error);
     case WALK_PLACE_PROCESS:
         return find_process(trace, p, at, error);
+    case WALK_PLACE_MARK:
+        return find_mark(trace, symbols, p, at, error);
     default:
         return process_runs_find(trace, p->name, p->last ? PROCESS_EXIT_LAST :
                                  PROCESS_EXIT_FIRST, at, error);

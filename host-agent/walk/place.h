@@ -19,6 +19,10 @@
  *   first exit of PROCESS, last exit of PROCESS
  *                       behind the last record of a process that has ended
  *
+ *   mark:NAME, mark:NAME=VALUE
+ *                       where a program has left a mark, see marks.h; also with
+ *                       #N, and first and last before it
+ *
  * In a replay, all but the first need the trace.
  */
 
@@ -27,6 +31,7 @@
 
 #include "symbolize/symbolizer.h"
 #include "util/agent-error.h"
+#include "walk/marks.h"
 #include "walk/moment.h"
 
 /* What a text means */
@@ -38,24 +43,31 @@ enum walk_place_kind {
     WALK_PLACE_NAME,          /* a function of the kernel, or a process */
     WALK_PLACE_PROCESS,
     WALK_PLACE_EXIT,
+    WALK_PLACE_MARK,
 };
 
 /**
  * struct walk_place
  * @kind:   of these
- * @number: instructions; nanoseconds; index; of a function, how often, from 1
+ * @number: instructions; nanoseconds; index; of a function or mark, how often,
+ *          from 1
  * @last:   of a name, the last one
+ * @one:    of a function or mark: one time is meant in particular, by a number,
+ *          first or last
  * @vcpu:   of a record
  * @process: that a function is run by, or NULL
  * @name:   of a function or process
+ * @mark:   its name is not NULL if it is one
  */
 struct walk_place {
     enum walk_place_kind kind;
     uint64_t number;
     bool last;
+    bool one;
     unsigned vcpu;
     char *process;
     char *name;
+    struct mark_wanted mark;
 };
 
 /* False if the text is none of these, with an error that lists them. */

@@ -28,6 +28,8 @@ void sought_free(struct sought *s)
             g_clear_pointer(&s->others[i], g_array_unref);
         }
         g_array_unref(s->addresses);
+        marks_free(s->marks);
+        mark_wanted_clear(&s->mark);
         g_free(s->process);
         g_free(s->function);
         g_free(s);
@@ -220,6 +222,22 @@ struct sought *sought_function(const struct btrail_trace *trace,
         return NULL;
     }
     if (process && symbols && !add_user(s, trace, symbols, error)) {
+        sought_free(s);
+        return NULL;
+    }
+    btrail_sort_u64(s->addresses);
+    return s;
+}
+
+struct sought *sought_mark(const struct btrail_trace *trace,
+                           struct symbolizer *symbols,
+                           const struct mark_wanted *mark, GError **error)
+{
+    struct sought *s = sought_new();
+
+    mark_wanted_copy(&s->mark, mark);
+    s->marks = marks_new(trace, symbols, error);
+    if (!s->marks || !marks_find(s->marks, mark, s->addresses, error)) {
         sought_free(s);
         return NULL;
     }

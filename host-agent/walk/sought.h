@@ -8,6 +8,7 @@
 
 #include "symbolize/symbolizer.h"
 #include "util/agent-error.h"
+#include "walk/marks.h"
 #include "walk/pieces.h"
 
 /**
@@ -20,6 +21,7 @@
  *             it is where this function begins in the process
  * @others:    by vCPU, of struct piece: here a process runs that no snapshot
  *             has found, and the function can be at any address; or NULL
+ * @marks:     if it is not NULL, a record counts only if it is @mark
  */
 struct sought {
     GArray *addresses;
@@ -27,6 +29,8 @@ struct sought {
     char *process;
     char *function;
     GArray *others[BTRAIL_MAX_VCPUS];
+    struct marks *marks;
+    struct mark_wanted mark;
 };
 
 /**
@@ -40,6 +44,17 @@ struct sought {
 struct sought *sought_function(const struct btrail_trace *trace,
                                struct symbolizer *symbols, const char *process,
                                const char *function, GError **error);
+
+/**
+ * sought_mark - marks of programs
+ * @symbols: of @trace; or NULL
+ * @mark:    is copied
+ *
+ * Errors: NAMES: the trace has no such mark; COMMAND.
+ */
+struct sought *sought_mark(const struct btrail_trace *trace,
+                           struct symbolizer *symbols,
+                           const struct mark_wanted *mark, GError **error);
 
 /* Instructions at an address */
 struct sought *sought_instruction(uint64_t address);

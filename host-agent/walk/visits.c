@@ -5,7 +5,8 @@
 
 #include <string.h>
 
-#include "symbolize/instruction.h"
+#include "symbolize/batch.h"
+#include "symbolize/executed.h"
 #include "util/search.h"
 #include "walk/visits.h"
 
@@ -65,7 +66,7 @@ struct lane {
 /**
  * struct visits
  * @hashes: of addresses, a bit for each
- * @lock:   of @symbols
+ * @lock:   of @symbols and the marks of @sought
  */
 struct visits {
     const struct btrail_trace *trace;
@@ -234,12 +235,10 @@ uint64_t visits_damage(const struct visits *v)
 static const struct process *task_of(struct visits *v, unsigned vcpu,
                                      const struct btrail_batch *b, size_t i)
 {
-    struct btrail_batch one = *b, part = { .count = 0 };
+    const struct btrail_batch one = batch_part(b, i, 1);
+    struct btrail_batch part = { .count = 0 };
     struct task task;
 
-    one.index += i;
-    one.records += i;
-    one.count = 1;
     return v->symbols &&
            symbolizer_part(v->symbols, vcpu, &one, &part, &task) ?
            task.process : NULL;
@@ -270,6 +269,23 @@ static bool process_matches(struct visits *v, const struct reader *r, size_t i)
     return ok;
 }
 
+/* Is record @i, which goes to where a mark's does, the mark that is sought? */
+static bool mark_matches(struct visits *v, const struct reader *r, size_t i)
+{
+    const struct sought *s = v->sought;
+    struct btrail_batch one;
+    bool ok;
+
+    if (!s->marks) {
+        return true;
+    }
+    one = batch_part(&r->b, i, 1);
+    g_mutex_lock(&v->lock);
+    ok = marks_match(s->marks, r->vcpu, &one, &s->mark);
+    g_mutex_unlock(&v->lock);
+    return ok;
+}
+
 /* Has an interrupt or a fault prevented the instruction that record @i is from?
  * It is the last one of a block. */
 static bool prevented(struct visits *v, const struct reader *r, size_t i)
@@ -280,7 +296,7 @@ static bool prevented(struct visits *v, const struct reader *r, size_t i)
     uint8_t bytes[INSTRUCTION_MAX];
     const struct process *process;
     struct instruction insn;
-    bool exact, known = false;
+    bool exact, ran = true;
 
     g_mutex_lock(&v->lock);
     process = task_of(v, r->vcpu, &r->b, i);
@@ -288,13 +304,15 @@ static bool prevented(struct visits *v, const struct reader *r, size_t i)
         size_t n = symbolizer_code(v->symbols, process, &where, record->from,
                                    bytes, sizeof(bytes), &exact);
 
-        known = instruction_decode(bytes, n,
-                                   symbolizer_bits(v->symbols, process,
-                                                   record->from),
-                                   record->from, &insn) && exact;
+        ran = !instruction_decode(bytes, n,
+                                  symbolizer_bits(v->symbols, process,
+                                                  record->from),
+                                  record->from, &insn) || !exact ||
+              executed(v->symbols, process, &insn, 0, record->from,
+                       record->to);
     }
     g_mutex_unlock(&v->lock);
-    return known && !instruction_goes(&insn, record->to);
+    return !ran;
 }
 
 static void set_visit(const struct reader *r, const struct btrail_batch *b,
@@ -320,7 +338,7 @@ static bool find_target(struct reader *r, size_t end, struct visit *visit)
         const struct btrail_record *record = &r->b.records[r->next];
 
         if ((is_sought(v, record->to) || (r->any && !(record->to >> 63))) &&
-            process_matches(v, r, r->next)) {
+            process_matches(v, r, r->next) && mark_matches(v, r, r->next)) {
             set_visit(r, &r->b, r->next, record, record->to, visit);
             r->next++;
             return true;

@@ -69,6 +69,16 @@ static bool parse_event(const char *text, struct walk_what *what)
     return false;
 }
 
+/* panic is each time that it runs, panic#1 the first one. */
+static enum walk_what_kind kind_of_place(const struct walk_place *p)
+{
+    if (p->one) {
+        return WALK_WHAT_PLACE;
+    }
+    return p->kind == WALK_PLACE_FUNCTION ? WALK_WHAT_FUNCTION :
+           p->kind == WALK_PLACE_MARK ? WALK_WHAT_MARK : WALK_WHAT_PLACE;
+}
+
 bool walk_what_parse(const char *text, struct walk_what *what, GError **error)
 {
     memset(what, 0, sizeof(*what));
@@ -81,14 +91,11 @@ bool walk_what_parse(const char *text, struct walk_what *what, GError **error)
     }
     if (!walk_place_parse(text, &what->place, error)) {
         g_prefix_error(error, "%s", "neither 'syscall NAME', 'interrupt N', "
-                       "'exception N', 'switch to PROCESS' nor *ADDRESS: ");
+                       "'exception N', 'switch to PROCESS', mark:NAME nor "
+                       "*ADDRESS: ");
         return false;
     }
-    /* panic is each time that it runs, panic#1 the first one. */
-    what->kind = what->place.kind == WALK_PLACE_FUNCTION &&
-                 !what->place.last && !strchr(text, '#') &&
-                 strncmp(text, "first ", strlen("first ")) ?
-                 WALK_WHAT_FUNCTION : WALK_WHAT_PLACE;
+    what->kind = kind_of_place(&what->place);
     return true;
 }
 
@@ -174,6 +181,9 @@ struct sought *walk_what_sought(const struct walk_what *what,
     }
     if (what->kind == WALK_WHAT_INSTRUCTION) {
         return sought_instruction(what->address);
+    }
+    if (what->kind == WALK_WHAT_MARK) {
+        return sought_mark(trace, symbols, &what->place.mark, error);
     }
     ret = btrail_names_open(&names, trace);
     if (ret) {

@@ -14,6 +14,8 @@
  *                       the kernel's code for it begins; names are those of
  *                       Linux (apic_timer_interrupt, page_fault), and for
  *                       exceptions also those of the SDM (#PF)
+ *   mark:NAME, mark:NAME=VALUE, mark:
+ *                       each mark of programs; see marks.h
  *   any other place     that moment; see place.h
  */
 
@@ -31,11 +33,12 @@ enum walk_what_kind {
     WALK_WHAT_SYSCALL,
     WALK_WHAT_INTERRUPT,
     WALK_WHAT_EXCEPTION,
+    WALK_WHAT_MARK,
 };
 
 /**
  * struct walk_what
- * @place:   WALK_WHAT_PLACE and WALK_WHAT_FUNCTION
+ * @place:   WALK_WHAT_PLACE, WALK_WHAT_FUNCTION and WALK_WHAT_MARK
  * @name:    of a process, system call, interrupt or exception; NULL for any
  * @address: of an instruction
  */

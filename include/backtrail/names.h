@@ -31,11 +31,13 @@ extern "C" {
 /*
  * Flags of a process: it is of the kernel, and has no address space of its own;
  * some of it could not be read, and the rest is right; it was only seen, and
- * an earlier snapshot has the rest.
+ * an earlier snapshot has the rest; it is the guest's own word, and was not
+ * found in memory.
  */
 #define BTRAIL_PROCESS_KERNEL       1u
 #define BTRAIL_PROCESS_PARTIAL      2u
 #define BTRAIL_PROCESS_SEEN         4u
+#define BTRAIL_PROCESS_TOLD         8u
 
 /* Flags of a mapping: as in /proc/PID/maps; the last two are of its file */
 #define BTRAIL_MAPPING_READ         1u
@@ -259,6 +261,7 @@ BTRAIL_API void btrail_names_close(struct btrail_names *names);
  * sure only between two moments at which it was seen with them, and one that
  * was never seen is unknown.  After the last snapshot, or before the first one,
  * a process is likely; of several that share an address space, the oldest is.
+ * What only the guest itself has said is likely at best.
  *
  * What the kernel does with a CR3 may be for another process or for none: its
  * threads borrow the address space of the process that ran before.  With the

@@ -693,6 +693,8 @@ BTRAIL_API int btrail_parallel_decode(const struct btrail_trace *trace,
  * @BTRAIL_SIDEBAND_SYSCALLS:  the kernel's tables of system calls, as text
  * @BTRAIL_SIDEBAND_DYNAMIC:   functions of a program or library that were in
  *                             memory: an ELF file without code
+ * @BTRAIL_SIDEBAND_TOLD_PROCESSES: as PROCESSES, on the guest's own word
+ * @BTRAIL_SIDEBAND_TOLD_SYMBOLS: as SYMBOLS, on the guest's own word
  */
 enum btrail_sideband_kind {
     BTRAIL_SIDEBAND_CODE = 1,
@@ -701,6 +703,8 @@ enum btrail_sideband_kind {
     BTRAIL_SIDEBAND_IMAGE = 4,
     BTRAIL_SIDEBAND_SYSCALLS = 5,
     BTRAIL_SIDEBAND_DYNAMIC = 6,
+    BTRAIL_SIDEBAND_TOLD_PROCESSES = 7,
+    BTRAIL_SIDEBAND_TOLD_SYMBOLS = 8,
 };
 
 /**

@@ -16,6 +16,7 @@
 #include "producer.h"
 #include "snapshot-samples.h"
 #include "trace-samples.h"
+#include "word-samples.h"
 
 static void write_file(const char *dir, const char *name, const void *bytes,
                        size_t len)
@@ -642,6 +643,52 @@ static void make_control(const char *dir)
     write_seed(dir, "control", "bytes", a);
 }
 
+/* What a guest says: see words.c for what is in front */
+static void make_words(const char *dir)
+{
+    static const struct btrail_guest_switch cpu0[] = {
+        { 7000, 7, 7 }, { 8000, 8, 8 }, { 9000, 0, 0 }, { 0 },
+    };
+    struct {
+        uint32_t tsc;
+        uint16_t root;
+        uint16_t vcpu;
+        uint64_t address;
+    } reports[] = {
+        { 100, 1, 0, 0 }, { 6000100, 1, 0, 0 }, { 7500, 7, 0, 0 },
+        { 8500, 8, 0, 0 }, { 7500, 7, 0, 0x10000 }, { 8500, 9, 0, 0x50000 },
+    };
+    uint8_t n = G_N_ELEMENTS(reports);
+    g_autoptr(GByteArray) said = g_byte_array_new();
+
+    g_byte_array_append(said, &n, 1);
+    g_byte_array_append(said, (const void *)reports, sizeof(reports));
+    say_hello(said, SAMPLE_NONCE, BTRAIL_GUEST_HAS_SWITCHES);
+    write_seed(dir, "words", "hello", said);
+    say_listing(said, 1, false);
+    say_process(said, 2, 7, "sh");
+    say_mapping(said, 2, 7, 0x10000, 4, "/bin/sh");
+    say_thread(said, 2, 7, 17);
+    say_kernel_thread(said, 3, 2);
+    say_listing(said, 4, true);
+    write_seed(dir, "words", "list", said);
+    say_fork(said, 6000, 7, 8);
+    say_name(said, 7000, 8, true, "cat");
+    say_mapping(said, 7100, 8, 0x50000, 4, "/bin/cat");
+    say_name(said, 7200, 7, false, "bash");
+    say_exit(said, 9000, 8, 8);
+    say_switches(said, 0, cpu0);
+    say_symbols(said, 3, "ffffffff81000000 T _text\n");
+    say_up_to(said, 10000000);
+    write_seed(dir, "words", "all", said);
+    /* In between another conversation */
+    say_hello(said, SAMPLE_NONCE, BTRAIL_GUEST_HAS_PTI);
+    say_listing(said, 10000001, false);
+    say_listing(said, 10000002, true);
+    say_up_to(said, 10000003);
+    write_seed(dir, "words", "again", said);
+}
+
 int main(int argc, char **argv)
 {
     g_autofree char *guest = NULL, *dynamic = NULL, *files = NULL;
@@ -671,5 +718,6 @@ int main(int argc, char **argv)
     make_dynamic(dynamic);
     files = g_build_filename(argv[1], "file-functions", NULL);
     make_files(files);
+    make_words(argv[1]);
     return 0;
 }

@@ -20,8 +20,13 @@ static void check(const struct walk_what *what)
     case WALK_WHAT_FUNCTION:
         fuzz_require(p->kind == WALK_PLACE_FUNCTION && named);
         break;
+    case WALK_WHAT_MARK:
+        fuzz_require(p->kind == WALK_PLACE_MARK && p->mark.name && !named);
+        break;
     case WALK_WHAT_PLACE:
-        fuzz_require(named == (p->kind >= WALK_PLACE_FUNCTION));
+        fuzz_require(named == (p->kind >= WALK_PLACE_FUNCTION &&
+                               p->kind != WALK_PLACE_MARK));
+        fuzz_require(!p->mark.name == (p->kind != WALK_PLACE_MARK));
         fuzz_require(!p->process || p->kind == WALK_PLACE_FUNCTION);
         fuzz_require(!what->name);
         break;

@@ -48,18 +48,17 @@ class MachineError(Exception):
 
 def lacks():
     """Why there can be no machine here, or None"""
-    for program in 'mmdebstrap', 'systemd-nspawn':
-        if not shutil.which(program):
-            return f'there is no {program}; scripts/deps packages installs it'
-    if os.geteuid() != 0:
-        return 'only root can run a container'
+    if not shutil.which('systemd-nspawn'):
+        return 'there is no systemd-nspawn; scripts/deps packages installs it'
+    if lacks_base():
+        return lacks_base()
     with open('/proc/self/mountinfo', encoding='ascii') as f:
         if not any(line.split()[4] == '/' for line in f):
             return 'no container can be run in a chroot'
     return None
 
 
-def _release():
+def release():
     """This Debian's codename"""
     with open('/etc/os-release', encoding='utf-8') as f:
         return dict(line.rstrip('\n').split('=', 1) for line in f
@@ -67,7 +66,7 @@ def _release():
 
 
 @contextlib.contextmanager
-def _locked(name):
+def locked(name):
     """A context of which there is one at a time, of all that use the cache"""
     locks = os.path.join(qemu.cache(), 'lock')
     os.makedirs(locks, exist_ok=True)
@@ -76,34 +75,57 @@ def _locked(name):
         yield
 
 
-def _base():
-    """The folder with the base system; made if needed."""
-    release = _release()
+def mirror(name):
+    """The first site from which apt has packages of a release"""
     sites = subprocess.run(
         ['apt-get', 'indextargets', '--format', '$(SITE)',
-         f'Codename: {release}', 'Created-By: Packages'],
+         f'Codename: {name}', 'Created-By: Packages'],
         check=True, capture_output=True, text=True).stdout.split()
     if not sites:
-        qemu.skip(f'apt knows no mirror of {release}')
-    site = sorted(set(sites))[0]
-    key = hashlib.sha256('\0'.join((site, *INCLUDE)).encode()).hexdigest()
-    top = os.path.join(qemu.cache(), 'machine')
-    folder = os.path.join(top, f'{release}-{key[:16]}')
+        qemu.skip(f'apt knows no mirror of {name}')
+    return sorted(set(sites))[0]
+
+
+def lacks_base():
+    """Why there can be no base system here, or None"""
+    if not shutil.which('mmdebstrap'):
+        return 'there is no mmdebstrap; scripts/deps packages installs it'
+    return None if os.geteuid() == 0 else 'only root can make a base system'
+
+
+def cached(kind, name, make):
+    """A folder of the cache; if it is new, make(path) makes it."""
+    top = os.path.join(qemu.cache(), kind)
+    path = os.path.join(top, name)
     os.makedirs(top, exist_ok=True)
-    with _locked('machine'):
-        if not os.path.isdir(folder):
-            new = f'{folder}.new'
+    with locked(kind):
+        if not os.path.isdir(path):
+            new = f'{path}.new'
             shutil.rmtree(new, ignore_errors=True)
-            result = subprocess.run(
-                ['mmdebstrap', '--variant=important',
-                 f'--include={",".join(INCLUDE)}', release, new, site],
-                check=False, capture_output=True, text=True)
-            if result.returncode:
-                shutil.rmtree(new, ignore_errors=True)
-                qemu.skip(f'there can be no base system of {release} here: '
-                          f'{result.stderr.strip().splitlines()[-1]}')
-            os.rename(new, folder)
-    return folder
+            make(new)
+            os.rename(new, path)
+    return path
+
+
+def mmdebstrap(name, path, include, *options):
+    """Make the base system of a release, with more packages."""
+    result = subprocess.run(
+        # If it is killed, what it has mounted goes with it.
+        ['unshare', '-m', 'mmdebstrap', '--variant=important',
+         f'--include={",".join(include)}', *options, name, path,
+         mirror(release())], check=False, capture_output=True, text=True)
+    if result.returncode:
+        shutil.rmtree(path, ignore_errors=True)
+        qemu.skip(f'there can be no base system of {name} here: '
+                  f'{" / ".join(result.stderr.strip().splitlines()[-8:])}')
+
+
+def _base():
+    """The folder with the base system; made if needed."""
+    name = release()
+    key = hashlib.sha256('\0'.join((mirror(name), *INCLUDE)).encode())
+    return cached('machine', f'{name}-{key.hexdigest()[:16]}',
+                  lambda path: mmdebstrap(name, path, INCLUDE))
 
 
 class Machine:
@@ -189,7 +211,7 @@ class Machine:
 
     def apt(self, *args):
         """Have apt do something without a question."""
-        with _locked('machine-archives'):
+        with locked('machine-archives'):
             self.run('apt-get -q -y --no-install-recommends '
                      f'{" ".join(args)}')
 

@@ -190,6 +190,17 @@ static void test_refused(void)
           "\"after\":1}]}", "'after'" },
         { "{\"do\":\"start\",\"triggers\":[{\"at\":\"a:b\",\"do\":\"stop\","
           "\"longer\":0}]}", "'longer'" },
+        { "{\"do\":\"start\",\"triggers\":[{\"at\":\"mark:a\","
+          "\"do\":\"stop\",\"longer\":1}]}", "'longer'" },
+        { "{\"do\":\"start\",\"triggers\":[{\"at\":\":mark:a\","
+          "\"do\":\"stop\"}]}", "PROCESS:mark:NAME" },
+        { "{\"do\":\"start\",\"triggers\":[{\"at\":\"kernel:mark:a\","
+          "\"do\":\"stop\"}]}", "PROCESS:mark:NAME" },
+        { "{\"do\":\"start\",\"triggers\":[{\"at\":\"mark:12345678901234567890"
+          "12345678901234567890123456789012345678901\","
+          "\"do\":\"stop\"}]}", "60 bytes" },
+        { "{\"do\":\"start\",\"names\":\"off\",\"triggers\":["
+          "{\"at\":\"a:mark:b\",\"do\":\"stop\"}]}", "'off'" },
         { "{\"do\":\"start\",\"vcpus\":[0],\"triggers\":[{\"at\":\"a:b\","
           "\"do\":\"stop\",\"longer\":1}]}", "'vcpus'" },
     };
@@ -239,6 +250,42 @@ static void test_places(void)
         if (!t->symbol) {
             g_assert_cmpuint(t->address, ==, places[i].address);
         }
+    }
+}
+
+/* Marks, of anybody and of a process; their names can have colons. */
+static void test_marks(void)
+{
+    static const struct {
+        const char *at, *process, *name;
+        enum mark_condition condition;
+        uint64_t value;
+    } marks[] = {
+        { "mark:slow request", NULL, "slow request" },
+        { "mark:request>=5", NULL, "request", MARK_AT_LEAST, 5 },
+        { "mark:", NULL, "" },
+        { "mark:!=3", NULL, "", MARK_NOT_EQUAL, 3 },
+        { "mark:a:mark:b", NULL, "a:mark:b" },
+        { "nginx:mark:a=1", "nginx", "a", MARK_EQUAL, 1 },
+        { "kworker/0:1:mark:a", "kworker/0:1", "a" },
+        { "mark :mark:a:mark:b<0x10", "mark ", "a:mark:b", MARK_BELOW, 16 },
+    };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(marks); i++) {
+        g_autofree char *text = g_strdup_printf(
+            "{\"do\":\"start\",\"triggers\":[{\"at\":\"%s\","
+            "\"do\":\"stop\"}]}", marks[i].at);
+        g_autoptr(btrail_command) c = good(text);
+        const struct btrail_trigger *t = c->triggers;
+
+        g_assert_cmpstr(t->process, ==, marks[i].process);
+        g_assert_cmpstr(t->mark.name, ==, marks[i].name);
+        g_assert_cmpint(t->mark.condition, ==, marks[i].condition);
+        if (t->mark.condition) {
+            g_assert_cmpuint(t->mark.value, ==, marks[i].value);
+        }
+        g_assert_null(t->symbol);
+        g_assert_true(btrail_trigger_is_sought(t));
     }
 }
 
@@ -327,6 +374,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/command/places", test_places);
+    g_test_add_func("/command/marks", test_marks);
     g_test_add_func("/command/start", test_start);
     g_test_add_func("/command/longer", test_longer);
     g_test_add_func("/command/defaults", test_defaults);

@@ -144,6 +144,60 @@ static void test_restrict(void)
     g_assert_true(restricted(many->str, NULL, vcpus));
 }
 
+/* A set, together with an expression or without */
+static void test_within(void)
+{
+    struct record_set *set = record_set_new();
+    struct filter_record r = record;
+
+    record_set_add(set, 3, 90, 110);
+    record_set_seal(set);
+    for (unsigned i = 0; i < 2; i++) {
+        struct filter *f = i ? filter_parse("index != 100", NULL) : NULL;
+
+        f = filter_within(f, set);
+        g_assert_true(filter_uses_index(f));
+        for (r.index = 80; r.index < 120; r.index++) {
+            bool in = r.index >= 90 && r.index < 110;
+
+            r.vcpu = 3;
+            g_assert_cmpint(filter_matches(f, &r), ==,
+                            in && !(i && r.index == 100));
+            r.vcpu = 2;
+            g_assert_false(filter_matches(f, &r));
+        }
+        filter_free(f);
+    }
+    record_set_free(set);
+}
+
+/* Up to there, the class stays what it is. */
+static void test_until(void)
+{
+    static const char *const texts[] = {
+        "cpu == 3", "index < 105", "index == 100 || index > 110",
+        "index >= 0", "index != 18446744073709551615", "index <= 99",
+        "comm == x && !(index == 101)",
+    };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(texts); i++) {
+        struct filter *f = filter_parse(texts[i], NULL);
+        struct filter_record r = record;
+        uint64_t class = 0, until = 0;
+
+        for (r.index = 90; r.index < 120; r.index++) {
+            if (r.index >= until) {
+                class = filter_class(f, &r);
+                until = filter_until(f, &r);
+                g_assert_cmpuint(until, >, r.index);
+            }
+            g_assert_cmpuint(filter_class(f, &r), ==, class);
+        }
+        g_assert_true(filter_uses_index(f) || until == UINT64_MAX);
+        filter_free(f);
+    }
+}
+
 /* Names have any bytes; what is not UTF-8 is U+FFFD. */
 static void test_bytes(void)
 {
@@ -285,6 +339,8 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/filter/fields", test_fields);
     g_test_add_func("/filter/restrict", test_restrict);
+    g_test_add_func("/filter/within", test_within);
+    g_test_add_func("/filter/until", test_until);
     g_test_add_func("/filter/bytes", test_bytes);
     g_test_add_func("/filter/class", test_class);
     g_test_add_func("/filter/long", test_long);

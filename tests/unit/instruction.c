@@ -83,6 +83,27 @@ static void test_kinds(void)
     }
 }
 
+static bool goes_on(const char *bytes, size_t n)
+{
+    struct instruction insn;
+
+    g_assert_true(instruction_decode(bytes, n, 64, ADDRESS, &insn));
+    return !instruction_always_goes(&insn);
+}
+
+static void test_always(void)
+{
+    g_assert_true(goes_on("\x90", 1));             /* nop */
+    g_assert_true(goes_on("\x75\x10", 2));         /* jne */
+    g_assert_true(goes_on("\xcc", 1));             /* int3, which returns */
+    g_assert_false(goes_on("\xeb\x10", 2));        /* jmp */
+    g_assert_false(goes_on("\xe8\x10\0\0\0", 5)); /* call */
+    g_assert_false(goes_on("\xff\xe0", 2));        /* jmp *%rax */
+    g_assert_false(goes_on("\xc3", 1));            /* ret */
+    g_assert_false(goes_on("\x48\xcf", 2));        /* iretq */
+    g_assert_false(goes_on("\x0f\x05", 2));        /* syscall */
+}
+
 static void test_modes(void)
 {
     char text[INSTRUCTION_TEXT];
@@ -217,6 +238,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/instruction/kinds", test_kinds);
+    g_test_add_func("/instruction/always", test_always);
     g_test_add_func("/instruction/modes", test_modes);
     g_test_add_func("/instruction/objdump", test_objdump);
     g_test_add_func("/instruction/random", test_random);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * usage: make-sample FILE CHUNKS|CHUNKS+sideband|large|code|threads|tree|
- *                         syscalls|mapped:BUILD-ID
+ *                         syscalls|marks|mapped:BUILD-ID
  *                    [PART-SIZE [RING-SIZE]]
  *
  * Writes the sample trace (see trace-samples.h) for tests in other languages;
@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "lib/internal/code-piece.h"
+#include "mark-samples.h"
 #include "snapshot-samples.h"
 #include "trace-samples.h"
 
@@ -162,6 +163,31 @@ static void write_code(const char *path,
 }
 
 /*
+ * Adds records that a thread of process 11 makes at 5 + @i milliseconds, from
+ * @next on, which becomes the index behind them.  11, 12 and 13 are "one", "two"
+ * and "six".
+ */
+static void append_step(struct btrail_writer *w, unsigned i, unsigned vcpu,
+                        unsigned tid, uint64_t *next,
+                        const struct btrail_record *records, size_t n)
+{
+    static const char *const names[] = { "one", "two", "six" };
+    struct btrail_event events[] = {
+        { *next, BTRAIL_EVENT_TIME, 0, 0,
+          { 5000000 + i * 1000000, 0, BTRAIL_NO_ICOUNT } },
+        { *next, BTRAIL_EVENT_TASK, 0, 0, { UINT64_C(11) << 32 | tid } },
+    };
+    const struct btrail_slab slab = {
+        .first_index = *next, .cr3 = 0x5000, .records = records,
+        .n_records = n, .events = events, .n_events = G_N_ELEMENTS(events),
+    };
+
+    memcpy(&events[1].data[1], names[tid - 11], 3);
+    g_assert_cmpint(btrail_writer_append(w, vcpu, &slab), ==, 0);
+    *next += n;
+}
+
+/*
  * Two threads of process 11, "one" and "two".  On vCPU 0 thread 11 calls b from
  * a, then thread 12 calls c from a; thread 11 returns from b.  On vCPU 1 thread
  * 12 returns from c.  a, b and c begin at 0x1000, 0x2000 and 0x3000, with CR3
@@ -188,22 +214,97 @@ static void write_threads(const char *path,
 
     g_assert_cmpint(btrail_writer_open_with(&w, path, options), ==, 0);
     for (unsigned i = 0; i < G_N_ELEMENTS(steps); i++) {
-        uint64_t *next = &index[steps[i].vcpu];
-        struct btrail_event events[] = {
-            { *next, BTRAIL_EVENT_TIME, 0, 0,
-              { 5000000 + i * 1000000, 0, BTRAIL_NO_ICOUNT } },
-            { *next, BTRAIL_EVENT_TASK, 0, 0,
-              { UINT64_C(11) << 32 | steps[i].tid } },
-        };
-        const struct btrail_slab slab = {
-            .first_index = *next, .cr3 = 0x5000, .records = &steps[i].record,
-            .n_records = 1, .events = events,
-            .n_events = G_N_ELEMENTS(events),
+        append_step(w, i, steps[i].vcpu, steps[i].tid, &index[steps[i].vcpu],
+                    &steps[i].record, 1);
+    }
+    g_assert_cmpint(btrail_writer_close(w), ==, 0);
+}
+
+#define MARKS       UINT64_C(0x400000)
+
+/* Where the marks "request", "answer" and "tick" are, on a page */
+static const struct {
+    const char *name;
+    uint64_t at;
+    bool valued;
+} marks[] = {
+    { "request", 0x100, true }, { "answer", 0x200, true },
+    { "tick", 0x300, false },
+};
+
+static void write_marks_code(struct btrail_writer *w)
+{
+    struct btrail_code_builder *b = btrail_code_builder_new();
+    struct btrail_sideband_info info = { .kind = BTRAIL_SIDEBAND_CODE };
+    uint8_t page[BTRAIL_CODE_PAGE_SIZE] = { 0 };
+    g_autofree uint8_t *data = NULL;
+    size_t size;
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(marks); i++) {
+        sample_mark(page + marks[i].at, marks[i].name, marks[i].valued);
+    }
+    btrail_code_builder_content(b, 1, page);
+    for (unsigned vcpu = 0; vcpu < 2; vcpu++) {
+        const struct btrail_code_entry entry = {
+            .vcpu = vcpu, .cr3 = 0x5000, .linear = MARKS, .number = 1,
         };
 
-        memcpy(&events[1].data[1], steps[i].tid == 11 ? "one" : "two", 3);
-        g_assert_cmpint(btrail_writer_append(w, steps[i].vcpu, &slab), ==, 0);
-        ++*next;
+        btrail_code_builder_entry(b, &entry);
+    }
+    data = btrail_code_builder_take(b, &size);
+    btrail_code_builder_free(b);
+    info.size = size;
+    g_assert_cmpint(btrail_writer_sideband(w, &info, data), ==, 0);
+}
+
+/* The records of a mark; of a value, one for each bit.  Returns their number. */
+static unsigned make_mark(unsigned mark, unsigned value,
+                          struct btrail_record *records)
+{
+    uint64_t from = MARKS + marks[mark].at;
+    uint64_t to = from + 13 + strlen(marks[mark].name);
+    unsigned n = 0;
+
+    records[n++] = (struct btrail_record) { from, to, 0 };
+    for (; marks[mark].valued && value > 1; value >>= 1) {
+        records[n++] = (struct btrail_record) { to + (value & 1 ? 5 : 3), to };
+    }
+    if (marks[mark].valued) {
+        records[n++] = (struct btrail_record) { to + 7, to + 11 };
+    }
+    return n;
+}
+
+/*
+ * Threads 11, 12 and 13 of process 11, "one", "two" and "six", leave marks, with
+ * all else as in write_threads().  Mark i is left at 5 + i milliseconds.
+ * Requests are within others, handed from vCPU to vCPU and to other threads, or
+ * not answered.
+ */
+static void write_marks(const char *path,
+                        const struct btrail_writer_options *options)
+{
+    static const struct {
+        unsigned vcpu;
+        unsigned tid;
+        unsigned mark;
+        unsigned value;
+    } steps[] = {
+        { 0, 11, 0, 3 }, { 0, 12, 0, 5 }, { 1, 13, 0, 9 }, { 0, 11, 0, 4 },
+        { 0, 11, 1, 4 }, { 1, 12, 1, 5 }, { 0, 11, 1, 3 }, { 0, 13, 1, 8 },
+        { 0, 11, 0, 6 }, { 0, 12, 2, 0 }, { 1, 12, 1, 9 },
+    };
+    uint64_t index[2] = { 0, 0 };
+    struct btrail_record records[40];
+    struct btrail_writer *w;
+
+    g_assert_cmpint(btrail_writer_open_with(&w, path, options), ==, 0);
+    write_marks_code(w);
+    for (unsigned i = 0; i < G_N_ELEMENTS(steps); i++) {
+        unsigned n = make_mark(steps[i].mark, steps[i].value, records);
+
+        append_step(w, i, steps[i].vcpu, steps[i].tid, &index[steps[i].vcpu],
+                    records, n);
     }
     g_assert_cmpint(btrail_writer_close(w), ==, 0);
 }
@@ -401,6 +502,8 @@ int main(int argc, char **argv)
         write_tree(argv[1], &options);
     } else if (!strcmp(argv[2], "syscalls")) {
         write_syscalls(argv[1], &options);
+    } else if (!strcmp(argv[2], "marks")) {
+        write_marks(argv[1], &options);
     } else if (!strcmp(argv[2], "code")) {
         write_code(argv[1], &options);
     } else if (g_str_has_prefix(argv[2], "mapped:")) {

@@ -574,6 +574,74 @@ static void test_symbols(void)
     btrail_names_close(names);
 }
 
+/* A snapshot of the guest's own word, of processes that it had all the while */
+static void tell(struct btrail_writer *w, uint64_t first, uint64_t last,
+                 struct btrail_process p)
+{
+    const struct btrail_snapshot snapshot = { last, last, 0, 1, &p };
+    void *data;
+    size_t size;
+
+    p.first = first;
+    p.last = last;
+    p.exe = p.command_line = "";
+    g_assert_cmpint(btrail_snapshot_encode(&snapshot, &data, &size), ==, 0);
+    put(w, BTRAIL_SIDEBAND_TOLD_PROCESSES, last, data, size);
+    g_free(data);
+}
+
+/* What was found in memory counts; what was told is likely at best. */
+static void test_told(void)
+{
+    static const char found[] = "ffffffff81000000 T found\n";
+    static const char told[] = "ffffffff81000000 T told\n";
+    struct btrail_mapping mapping = { 0x1000, 0x2000, 0, BTRAIL_MAPPING_EXEC,
+                                      0, "/told", NULL };
+    struct btrail_process c = C, liar = C, b = B;
+    const struct btrail_process *p;
+    const struct btrail_mapping *m;
+    struct btrail_writer *w = begin();
+    struct btrail_names *names;
+
+    c.mappings = &mapping;
+    c.n_mappings = 1;
+    liar.pgd = 0x10000;
+    liar.comm = "liar";
+    LOOK(100, BTRAIL_SNAPSHOT_WHOLE, A);
+    LOOK(200, BTRAIL_SNAPSHOT_WHOLE, A);
+    LOOK(300, BTRAIL_SNAPSHOT_WHOLE, C);
+    tell(w, 50, 250, liar);
+    tell(w, 50, 400, c);
+    tell(w, 260, 300, b);
+    put(w, BTRAIL_SIDEBAND_TOLD_SYMBOLS, 100, told, sizeof(told) - 1);
+    names = end(w);
+    /* Memory knows better, however long the guest has said something else. */
+    check(names, 150, 0x10000, BTRAIL_SURE, "a");
+    check(names, 50, 0x10000, BTRAIL_LIKELY, "a");
+    check(names, 225, 0x10000, BTRAIL_LIKELY, "liar");
+    check(names, 280, 0x10000, BTRAIL_LIKELY, "b");
+    check(names, 255, 0x10000, BTRAIL_UNKNOWN, NULL);
+    /* What memory does not know is never sure. */
+    check(names, 150, 0x30000, BTRAIL_LIKELY, "c");
+    check(names, 301, 0x30000, BTRAIL_SURE, "c");
+    btrail_names_process(names, 150, 0x30000, &p);
+    g_assert_cmpuint(p->flags, ==, BTRAIL_PROCESS_TOLD);
+    g_assert_cmpint(btrail_names_mapping(names, p, 400, 0x1800, &m), ==,
+                    BTRAIL_LIKELY);
+    g_assert_cmpstr(m->path, ==, "/told");
+    btrail_names_process(names, 150, 0x10000, &p);
+    g_assert_cmpuint(p->flags, ==, 0);
+    check_symbol(names, 100, 0xffffffff81000001, "told", NULL, 1);
+    btrail_names_close(names);
+
+    w = begin();
+    put(w, BTRAIL_SIDEBAND_TOLD_SYMBOLS, 100, told, sizeof(told) - 1);
+    put(w, BTRAIL_SIDEBAND_SYMBOLS, 200, found, sizeof(found) - 1);
+    names = end(w);
+    check_symbol(names, 100, 0xffffffff81000001, "found", NULL, 1);
+    btrail_names_close(names);
+}
+
 static void test_none(void)
 {
     static const uint8_t bytes[] = { 1, 2, 3 };
@@ -625,6 +693,7 @@ int main(int argc, char **argv)
     g_test_add_func("/names/mapping", test_mapping);
     g_test_add_func("/names/symbols", test_symbols);
     g_test_add_func("/names/none", test_none);
+    g_test_add_func("/names/told", test_told);
     ret = g_test_run();
     g_unlink(path);
     g_free(path);

@@ -46,13 +46,46 @@ static void test_parse(void)
     check("first exit of sh", WALK_PLACE_EXIT, 1, "sh", false);
 }
 
+static void check_mark(const char *text, const char *name,
+                       enum mark_condition condition, uint64_t value,
+                       uint64_t number, bool last)
+{
+    g_autoptr(GError) error = NULL;
+    struct walk_place p;
+
+    walk_place_parse(text, &p, &error);
+    g_assert_no_error(error);
+    g_assert_cmpint(p.kind, ==, WALK_PLACE_MARK);
+    g_assert_cmpstr(p.mark.name, ==, name);
+    g_assert_cmpint(p.mark.condition, ==, condition);
+    g_assert_cmpuint(condition ? p.mark.value : 0, ==, value);
+    g_assert_cmpuint(p.number, ==, number);
+    g_assert_cmpint(p.last, ==, last);
+    walk_place_clear(&p);
+}
+
+static void test_marks(void)
+{
+    check_mark("mark:", "", MARK_ANY_VALUE, 0, 1, false);
+    check_mark("mark:build begins", "build begins", MARK_ANY_VALUE, 0, 1,
+               false);
+    check_mark("mark:a=5", "a", MARK_EQUAL, 5, 1, false);
+    check_mark("mark:a=0xff#3", "a", MARK_EQUAL, 255, 3, false);
+    check_mark("mark:a>=7#2", "a", MARK_AT_LEAST, 7, 2, false);
+    check_mark("mark:=5", "", MARK_EQUAL, 5, 1, false);
+    check_mark("mark:a#b", "a#b", MARK_ANY_VALUE, 0, 1, false);
+    check_mark("last mark:a b", "a b", MARK_ANY_VALUE, 0, 1, true);
+    check_mark("last mark:a b<9", "a b", MARK_BELOW, 9, 1, true);
+    check_mark("first mark:a=1", "a", MARK_EQUAL, 1, 1, false);
+}
+
 static void test_wrong(void)
 {
     static const char *const wrong[] = {
         "", "-1", "1.5", "@", "@x", "x:1", "1:", "99999:1", "panic#0",
         "panic#x", "last panic#2", "exit of sh", "last exit of",
         "a b", "#1", "nginx:", ":handler", "18446744073709551616", "/x",
-        "last ",
+        "last ", "mark:a#0", "last mark:a#2",
     };
 
     for (unsigned i = 0; i < G_N_ELEMENTS(wrong); i++) {
@@ -209,6 +242,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/place/parse", test_parse);
+    g_test_add_func("/place/marks", test_marks);
     g_test_add_func("/place/wrong", test_wrong);
     g_test_add_func("/place/find", test_find);
     g_test_add_func("/place/nameless", test_nameless);

@@ -342,11 +342,11 @@ static void test_vcpus(void)
     btrail_filtering_free(f);
 }
 
-static void add_snapshot(struct btrail_filtering *f, uint32_t flags,
-                         struct btrail_process *p, uint32_t n)
+static void add_snapshot(struct btrail_filtering *f, unsigned ms,
+                         uint32_t flags, struct btrail_process *p, uint32_t n)
 {
     const struct btrail_snapshot snapshot = {
-        .flags = flags, .n = n, .processes = p,
+        .flags = flags, .n = n, .processes = p, .end = ms * UINT64_C(1000000),
     };
 
     btrail_filtering_snapshot(f, &snapshot);
@@ -374,7 +374,7 @@ static void test_processes(void)
     g_assert_false(btrail_filtering_cr3(f, 0x1000));
     g_assert_true(btrail_filtering_cr3(f, 0x99001));
     g_assert_false(btrail_filtering_has_found(f, 0));
-    add_snapshot(f, BTRAIL_SNAPSHOT_WHOLE, p, G_N_ELEMENTS(p));
+    add_snapshot(f, 100, BTRAIL_SNAPSHOT_WHOLE, p, G_N_ELEMENTS(p));
     g_assert_true(btrail_filtering_has_found(f, 0));
     g_assert_true(btrail_filtering_has_found(f, 1));
     g_assert_false(btrail_filtering_has_found(f, 2));
@@ -390,18 +390,25 @@ static void test_processes(void)
     p[0].comm = "";
     p[2].comm = "nginx";
     p[1] = p[2];
-    add_snapshot(f, BTRAIL_SNAPSHOT_WHOLE, p, 2);
+    add_snapshot(f, 200, BTRAIL_SNAPSHOT_WHOLE, p, 2);
     g_assert_true(btrail_filtering_cr3(f, 0x2000));
-    g_assert_false(btrail_filtering_cr3(f, 0x3000));
+    g_assert_true(btrail_filtering_cr3(f, 0x3000));
     g_assert_true(btrail_filtering_cr3(f, 0x4000));
     g_assert_true(btrail_filtering_has_found(f, 1));
 
+    /* Its last records were drained by now. */
+    add_snapshot(f, 1200, BTRAIL_SNAPSHOT_WHOLE, p, 2);
+    g_assert_true(btrail_filtering_cr3(f, 0x3000));
+    add_snapshot(f, 1201, BTRAIL_SNAPSHOT_WHOLE, p, 2);
+    g_assert_false(btrail_filtering_cr3(f, 0x3000));
+    g_assert_true(btrail_filtering_cr3(f, 0x2000));
+
     /* Not all were found: those that were there still are. */
-    add_snapshot(f, 0, p, 0);
+    add_snapshot(f, 9000, 0, p, 0);
     g_assert_true(btrail_filtering_cr3(f, 0x1000));
     /* Another process has got its page tables. */
     p[0].mm = 9;
-    add_snapshot(f, BTRAIL_SNAPSHOT_WHOLE, p, 1);
+    add_snapshot(f, 9001, BTRAIL_SNAPSHOT_WHOLE, p, 1);
     g_assert_false(btrail_filtering_cr3(f, 0x1000));
     btrail_filtering_free(f);
 }

@@ -10,6 +10,7 @@
 #include <glib/gstdio.h>
 #include <string.h>
 
+#include "code-samples.h"
 #include "scratch.h"
 #include "snapshot-samples.h"
 #include "symbolize/symbolizer.h"
@@ -325,15 +326,7 @@ static void test_sideband(void)
 /* A process, with a thread of its own, is left for tasks of the kernel. */
 static void test_tasks(void)
 {
-    static const char symbols[] =
-        "ffffffff81000000 T __switch_to_asm\n"
-        "ffffffff81000100 T enter_lazy_tlb\n"
-        "ffffffff81000200 T switch_mm_irqs_off\n"
-        "ffffffff81000300 T do_idle\n"
-        "ffffffff81000400 T ret_from_fork\n"
-        "ffffffff81000500 T kernel_clone\n"
-        "ffffffff81000600 T do_exit\n"
-        "ffffffff81000700 T other\n";
+    static const char symbols[] = SAMPLE_KERNEL;
     enum { LAZY = 1, MM, IDLE, BIRTH, CLONE, EXIT, OTHER, USER };
     static const struct {
         unsigned to;

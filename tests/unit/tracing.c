@@ -13,6 +13,9 @@ static const struct btrail_tracing_options plain = { "/opt/qemu", NULL, false };
 static const struct btrail_tracing_options full = {
     "/opt/other", "/run/a,b.sock", true
 };
+static const struct btrail_tracing_options names = {
+    .emulator = "/opt/qemu", .agent = "/run/agent", .guest_names = true,
+};
 
 static xmlDoc *parse(const char *text)
 {
@@ -110,6 +113,7 @@ static void test_undone(void)
         /* So that it is writing that is compared, and not reading. */
         check_undone(text, &plain);
         check_undone(text, &full);
+        check_undone(text, &names);
     }
 }
 
@@ -285,6 +289,76 @@ static void test_changed_since(void)
     g_ptr_array_unref(changes);
 }
 
+static const char channel[] =
+    "    <channel type=\"unix\">\n"
+    "      <source mode=\"connect\" path=\"/run/agent.names\">\n"
+    "        <reconnect enabled=\"yes\" timeout=\"5\"/>\n"
+    "        <seclabel model=\"dac\" relabel=\"no\"/>\n"
+    "      </source>\n"
+    "      <target type=\"virtio\" name=\"org.backtrail.guest.0\"/>\n"
+    "    </channel>\n";
+
+/* A text in the place of another one, which is there once */
+static char *replace(const char *text, const char *what, const char *with)
+{
+    g_auto(GStrv) pieces = g_strsplit(text, what, -1);
+
+    g_assert_cmpuint(g_strv_length(pieces), ==, 2);
+    return g_strjoinv(with, pieces);
+}
+
+/* The port for names, and the controller that libvirt adds for it */
+static void test_guest_names(void)
+{
+    static const char controller[] =
+        "    <controller type=\"virtio-serial\" index=\"0\"/>\n";
+    static const char agent[] =
+        "    <channel type=\"unix\">\n      <target type=\"virtio\" "
+        "name=\"org.qemu.guest_agent.0\"/>\n    </channel>\n";
+    g_autofree char *on = enable(sample, &names, NULL);
+    g_autofree char *more = g_strconcat(channel, controller, NULL);
+    g_autofree char *added = replace(on, channel, more);
+    g_autofree char *off = disable(added, NULL);
+    g_autofree char *rest = g_strconcat(more, agent, NULL);
+    g_autofree char *used = replace(on, channel, rest);
+    g_autofree char *still = disable(used, NULL);
+    g_autofree char *had = replace(
+        sample, "  </devices>\n",
+        "    <controller type=\"virtio-serial\" index=\"0\"/>\n"
+        "  </devices>\n");
+    g_autofree char *of_had = enable(had, &names, NULL);
+    g_autofree char *back = disable(of_had, NULL);
+    g_autofree char *moved = replace(on, "/run/agent.names\">", "/x\">");
+    g_autofree char *kept = NULL;
+    g_autoptr(xmlDoc) doc = parse(on), plain_doc = parse(sample);
+    struct btrail_tracing_state state;
+    GPtrArray *changes;
+    unsigned n = 0;
+
+    g_assert_nonnull(strstr(on, channel));
+    /* What libvirt adds goes with it, unless another one needs it by then. */
+    g_assert_cmpstr(off, ==, sample);
+    g_assert_nonnull(strstr(still, controller));
+    g_assert_nonnull(strstr(still, agent));
+    g_assert_null(strstr(still, "org.backtrail"));
+    g_assert_cmpstr(back, ==, had);
+    /* One that was changed since stays. */
+    kept = disable(moved, &changes);
+    g_assert_nonnull(strstr(kept, "org.backtrail.guest.0"));
+    for (unsigned i = 0; i < changes->len; i++) {
+        n += ((struct btrail_tracing_change *)g_ptr_array_index(changes,
+                                                                i))->kept;
+    }
+    g_assert_cmpuint(n, ==, 1);
+    g_ptr_array_unref(changes);
+    g_assert_true(btrail_tracing_inspect(doc, &state, NULL));
+    g_assert_true(state.guest_names);
+    btrail_tracing_state_clear(&state);
+    g_assert_true(btrail_tracing_inspect(plain_doc, &state, NULL));
+    g_assert_false(state.guest_names);
+    btrail_tracing_state_clear(&state);
+}
+
 static void refuse(const char *text,
                    const struct btrail_tracing_options *options, int code,
                    const char *why)
@@ -325,6 +399,10 @@ static void test_refused(void)
     refuse(sample, &control, BTRAIL_DOMAIN_ERROR_UNSUPPORTED, "emulator");
     refuse(sample, &bytes, BTRAIL_DOMAIN_ERROR_UNSUPPORTED, "emulator");
     refuse(sample, &agent, BTRAIL_DOMAIN_ERROR_UNSUPPORTED, "agent");
+    refuse("<domain type='qemu'><devices><channel type='pty'><target "
+           "type='virtio' name='org.backtrail.guest.0'/></channel></devices>"
+           "</domain>", &names, BTRAIL_DOMAIN_ERROR_CONFLICT,
+           "omit --guest-names");
 }
 
 /* Notes that were spoiled */
@@ -379,6 +457,10 @@ static void test_inspect(void)
         { "branch-trace,agent=/run/kvm-root-entry", false },
         { "branch-trace,kvm-root-entry=300", true },
         { "{\"driver\": \"branch-trace\", \"kvm-root-entry\": 300}", true },
+        { "branch-trace,kvm-guest-window=on", true },
+        { "branch-trace,kvm-guest-window=off", false },
+        { "{\"driver\": \"branch-trace\", \"kvm-guest-window\": true}", true },
+        { "{\"driver\": \"branch-trace\", \"kvm-guest-window\":false}", false },
     };
     g_autofree char *on = enable(sample, &full, NULL);
     g_autoptr(xmlDoc) before = parse(sample), after = parse(on);
@@ -429,6 +511,7 @@ int main(int argc, char **argv)
     g_test_add_func("/tracing/bits", test_bits);
     g_test_add_func("/tracing/there-already", test_there_already);
     g_test_add_func("/tracing/changed-since", test_changed_since);
+    g_test_add_func("/tracing/guest-names", test_guest_names);
     g_test_add_func("/tracing/refused", test_refused);
     g_test_add_func("/tracing/bad-record", test_bad_record);
     g_test_add_func("/tracing/two-records", test_two_records);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "drain/trigger.h"
+#include "mark-samples.h"
 
 #define A   UINT64_C(0x401000)
 #define B   UINT64_C(0x402000)
@@ -23,9 +24,9 @@ static void fired(void *opaque, unsigned trigger,
 /* A record of no place in particular */
 static bool pass(struct btrail_triggers *t, uint64_t cr3, uint64_t to)
 {
-    struct btrail_gate gate = btrail_triggers_gate(t, 1000000);
+    struct btrail_gate gate = btrail_triggers_gate(t, 1000000, 1);
 
-    return gate.record(gate.opaque, 0, cr3, 1, to);
+    return gate.record(gate.opaque, 0, 0, cr3, 1, to);
 }
 
 static struct btrail_triggers *make(const struct btrail_trigger *t, unsigned n)
@@ -231,7 +232,7 @@ static void test_spaces(void)
 static void put_event(struct btrail_triggers *t, uint16_t type, uint64_t data)
 {
     const struct btrail_event e = { .type = type, .data = { data } };
-    struct btrail_gate gate = btrail_triggers_gate(t, 1000000);
+    struct btrail_gate gate = btrail_triggers_gate(t, 1000000, 1);
 
     gate.event(gate.opaque, 0, &e);
 }
@@ -268,6 +269,69 @@ static void test_longer(void)
     btrail_triggers_unref(t);
 }
 
+/* Marks, whose code comes before their records: with a process, with hits, and
+ * with a value; beside a trigger of another kind */
+static void test_marks(void)
+{
+    struct btrail_trigger list[] = {
+        { .address = B, .action = BTRAIL_TRIGGER_DUMP },
+        { .action = BTRAIL_TRIGGER_START, .hits = 2 },
+        { .action = BTRAIL_TRIGGER_STOP },
+        { .process = "nginx", .action = BTRAIL_TRIGGER_DUMP },
+    };
+    static const char *const texts[] = {
+        NULL, "mark:one", "mark:one=0", "mark:one",
+    };
+    struct btrail_process p = { .pgd = 0x6000, .mm = 1, .comm = "nginx" };
+    const struct btrail_snapshot snapshot = { .n = 1, .processes = &p };
+    const uint64_t at = A + 0x80, code = at + 16;
+    uint8_t page[BTRAIL_CODE_PAGE_SIZE] = { 0 };
+    struct btrail_code_item item = sample_code_bytes(1);
+    struct btrail_triggers *t;
+    struct btrail_gate gate;
+
+    for (unsigned i = 1; i < G_N_ELEMENTS(list); i++) {
+        mark_wanted_parse(texts[i], &list[i].mark);
+    }
+    t = make(list, G_N_ELEMENTS(list));
+    for (unsigned i = 1; i < G_N_ELEMENTS(list); i++) {
+        mark_wanted_clear(&list[i].mark);
+    }
+    gate = btrail_triggers_gate(t, 1000000, 1);
+    g_assert_true(btrail_triggers_want_code(t));
+    g_assert_cmpuint(btrail_triggers_places(t, 1), ==, 0);
+    sample_mark(page + 0x80, "one", true);
+    g_assert_true(btrail_triggers_code(t, 0, &item, page));
+    for (unsigned i = 0; i < 2; i++) {
+        item = sample_code_page(10, 0x5000 + i * 0x1000, A, 1);
+        g_assert_false(btrail_triggers_code(t, 0, &item, NULL));
+    }
+    g_assert_false(btrail_triggers_lack_code(t));
+    g_assert_cmpuint(btrail_triggers_places(t, 0), ==, 1);
+    g_assert_cmpuint(btrail_triggers_places(t, 3), ==, 1);
+    btrail_triggers_snapshot(t, &snapshot);
+
+    /* Before its code it is a jump as others are. */
+    g_assert_false(gate.record(gate.opaque, 0, 9, 0x5000, at, code));
+    g_assert_false(gate.record(gate.opaque, 0, 10, 0x5000, at, code));
+    g_assert_true(gate.record(gate.opaque, 0, 11, 0x5000, at, code));
+    g_assert_cmpuint(fired_n[1], ==, 1);
+    g_assert_true(gate.record(gate.opaque, 0, 12, 0x5000, code + 5, code));
+    g_assert_true(gate.record(gate.opaque, 0, 13, 0x5000, code + 7,
+                              code + 11));
+    g_assert_true(gate.record(gate.opaque, 0, 14, 0x6000, at, code));
+    g_assert_cmpuint(fired_n[3], ==, 1);
+    g_assert_cmpuint(fired_n[2], ==, 0);
+    /* The last record of the value is kept. */
+    g_assert_true(gate.record(gate.opaque, 0, 15, 0x6000, code + 9,
+                              code + 11));
+    g_assert_cmpuint(fired_n[2], ==, 1);
+    g_assert_false(gate.record(gate.opaque, 0, 16, 0x6000, A, B));
+    g_assert_cmpuint(fired_n[0], ==, 1);
+    g_assert_false(btrail_triggers_over(t));
+    btrail_triggers_unref(t);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -277,5 +341,6 @@ int main(int argc, char **argv)
     g_test_add_func("/trigger/names", test_names);
     g_test_add_func("/trigger/longer", test_longer);
     g_test_add_func("/trigger/spaces", test_spaces);
+    g_test_add_func("/trigger/marks", test_marks);
     return g_test_run();
 }

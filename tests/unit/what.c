@@ -36,6 +36,11 @@ static void test_parse(void)
     check("last exit of sh", WALK_WHAT_PLACE, NULL);
     check("@7", WALK_WHAT_PLACE, NULL);
     check("1.5s", WALK_WHAT_PLACE, NULL);
+    check("mark:build begins", WALK_WHAT_MARK, NULL);
+    check("mark:", WALK_WHAT_MARK, NULL);
+    check("mark:a#b=5", WALK_WHAT_MARK, NULL);
+    check("mark:a#1", WALK_WHAT_PLACE, NULL);
+    check("first mark:a", WALK_WHAT_PLACE, NULL);
     check("switch", WALK_WHAT_SWITCH, NULL);
     check("switch to my prog", WALK_WHAT_SWITCH, "my prog");
     check("syscall", WALK_WHAT_SYSCALL, NULL);

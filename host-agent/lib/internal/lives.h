@@ -15,7 +15,8 @@
 struct btrail_life;
 struct btrail_lives;
 
-struct btrail_lives *btrail_lives_new(void);
+/* Lives that are told are a guest's word: nothing of them is sure. */
+struct btrail_lives *btrail_lives_new(bool told);
 void btrail_lives_free(struct btrail_lives *lives);
 
 /*

@@ -70,7 +70,7 @@ const vshCmdOptDef opts_trace_start[] = {
     VIRSH_TRACE_OPT("cr3", ARGV, virshCompleteEmpty,
                     N_("trace only this address space, by its value of CR3; can be repeated (default: all)")),
     VIRSH_TRACE_OPT("trigger", ARGV, virshCompleteEmpty,
-                    N_("PROCESS:SYMBOL, kernel:SYMBOL or PROCESS:kernel:SYMBOL[,do=start|stop|dump][,hits=N][,longer=TIME]: start, stop or dump when this is executed, or takes longer than TIME, for the Nth time; can be repeated")),
+                    N_("PROCESS:SYMBOL, kernel:SYMBOL, PROCESS:kernel:SYMBOL or mark:NAME[,do=start|stop|dump][,hits=N][,longer=TIME]: start, stop or dump when this is executed, or takes longer than TIME, for the Nth time; can be repeated")),
     {.name = NULL}
 };
 
@@ -353,7 +353,8 @@ virshTraceParseTrigger(vshControl *ctl,
 
     vshStringToArray(text, &fields);
     colon = strchr(fields[0], ':');
-    if (!colon || colon == fields[0] || !colon[1])
+    if (!colon || colon == fields[0] ||
+        (!colon[1] && STRNEQ(fields[0], "mark:")))
         goto malformed;
 
     for (i = 1; fields[i]; i++) {
@@ -387,7 +388,7 @@ virshTraceParseTrigger(vshControl *ctl,
 
  malformed:
     vshError(ctl,
-             _("--trigger: '%1$s' is not PROCESS:SYMBOL, kernel:SYMBOL or PROCESS:kernel:SYMBOL, optionally with ',do=' start, stop or dump, ',hits=' a number and ',longer=' a time such as 500ms"),
+             _("--trigger: '%1$s' is not PROCESS:SYMBOL, kernel:SYMBOL, PROCESS:kernel:SYMBOL or mark:NAME, optionally with ',do=' start, stop or dump, ',hits=' a number and ',longer=' a time such as 500ms"),
              text);
     return NULL;
 }

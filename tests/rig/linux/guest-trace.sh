@@ -16,6 +16,16 @@ since() {
     echo "after $(cut -d ' ' -f 1 /proc/uptime) s: $*"
 }
 
+# threads: what those of QEMU wait for, if the test fails
+threads() {
+    [ $? != 0 ] && [ -d "/proc/${guest:-none}/task" ] || return 0
+    for task in /proc/"$guest"/task/*; do
+        echo "$(cat "$task/comm"): $(cat "$task/syscall" "$task/stack" \
+            2>/dev/null | head -n 12)"
+    done
+}
+trap threads EXIT
+
 # start_runs OPTION...: starts the guest, and waits until it has begun
 start_runs() {
     guest-make <<'TEST'
@@ -35,6 +45,36 @@ turns_begin() {
 }
 turn() {
     echo >&9
+}
+# The module that maps the window of a trace
+load() {
+    insmod /files/backtrail-window.ko
+}
+unload() {
+    rmmod backtrail_window
+}
+reload() {
+    for _ in $(seq "$1"); do
+        unload && load || return
+    done
+}
+# The same while a program runs, from its beginning to its end
+reload_beside() {
+    rounds 1 2 3 4 5 6 7 8 &
+    reload "$1" && wait $!
+}
+# It must not be loaded: what the kernel says is why.
+refuse() {
+    if load; then
+        return 1
+    fi
+    dmesg | sed -n 's/.*backtrail_window: /guest: refused: /p'
+}
+# As if the machine slept, up to where it would
+doze() {
+    echo freezer >/sys/power/pm_test
+    echo 0 >/sys/module/suspend/parameters/pm_test_delay
+    echo freeze >/sys/power/state
 }
 grep -E ' (__entry_text_(start|end)|ret_from_fork_asm)$' /proc/kallsyms
 echo "guest: begins"
@@ -58,10 +98,12 @@ host_says() {
     [ -n "${ROOT:-}" ] || dmesg
 }
 
-# start_traceable OPTION...: starts the QEMU of such a guest
+# start_traceable OPTION...: starts the QEMU of such a guest; who maps the window
+# is what "mapped" says
 start_traceable() {
     [ "${ACCEL:-kvm}" != kvm ] ||
-        set -- -cpu host -global branch-trace.kvm-root-entry=260 "$@"
+        set -- -cpu host \
+            -global "branch-trace.${mapped:-kvm-root-entry=260}" "$@"
     start -device branch-trace \
         -qmp unix:qmp,server=on,wait=off -name guest,debug-threads=on \
         -chardev pipe,id=runs,path=runs -serial chardev:runs "$@"

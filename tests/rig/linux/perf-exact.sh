@@ -6,7 +6,8 @@
 # Has perf trace the program "rounds" with intel_bts, in user mode (MODE is u)
 # or in the kernel (k), and fails unless the trace is exact: in user mode it
 # is what ../walk says, in the kernel one way through its CODE (kernel-way).
-# The arguments are for the program.
+# The arguments are for the program.  With a file /files/strict, the kernel is
+# that of a guest on the strict model of BTS.
 set -e
 mode=$1
 code=${2:-}
@@ -44,6 +45,10 @@ u)
     echo "$(wc -l <"$data.seen") records of user mode are exact"
     ;;
 k)
-    kernel-way "$code" <"$data.txt" || exit 1
+    if [ -e /files/strict ]; then
+        kernel-way "$code" strict <"$data.txt" || exit 1
+    else
+        kernel-way "$code" <"$data.txt" || exit 1
+    fi
     ;;
 esac

@@ -35,8 +35,12 @@ until grep -q "guest: begins" serial 2>/dev/null; do
     sleep 0.1
 done
 at_a_time=0
+# intel_bts has room for 170 records until it has switched BTS off, which a slow
+# kernel fills in a trace of its own.
+modes="u k"
+[ -z "${SLOW_KERNEL:-}" ] || modes=u
 while kill -0 "$guest" 2>/dev/null; do
-    for mode in u k; do
+    for mode in $modes; do
         perf-exact "$mode" /files/host-code
         if ! grep -q "guest: ends" serial; then
             at_a_time=$((at_a_time + 1))

@@ -37,6 +37,6 @@ outside x.btrail <<'JUDGE'
 judge x.btrail 3
 first=$(sed -n 's/^run 1 begins at record \([0-9]*\),.*/\1/p' exact)
 backtrail script --insn --events --index "$first..$((first + 4000))" x.btrail |
-    trace-insn "$ROOT/code" "$ROOT/files/guest-code"
+    trace-insn ${BTS_STRICT:+strict} "$ROOT/code" "$ROOT/files/guest-code"
 JUDGE
 since "it ends"

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * --between: see between.h
+ */
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "cli/between.h"
+
+static const char *const pairs[] = {
+    [SPANS_THREAD] = "thread", [SPANS_VALUE] = "value", [SPANS_ANY] = "any",
+};
+
+const char *between_pair_name(unsigned i)
+{
+    return i < G_N_ELEMENTS(pairs) ? pairs[i] : NULL;
+}
+
+static bool parse_pair(struct between *b)
+{
+    bool places = b->whats[0].kind == WALK_WHAT_PLACE &&
+                  b->whats[1].kind == WALK_WHAT_PLACE;
+
+    if (!b->pair_text) {
+        b->pair = places ? SPANS_ANY : SPANS_THREAD;
+        return true;
+    }
+    for (unsigned i = 0; i < G_N_ELEMENTS(pairs); i++) {
+        if (!strcmp(b->pair_text, pairs[i])) {
+            b->pair = i;
+            return true;
+        }
+    }
+    cli_error("--pair: '%s' is not thread, value or any", b->pair_text);
+    return false;
+}
+
+static bool has_value(const struct walk_what *what)
+{
+    return what->kind == WALK_WHAT_MARK ||
+           (what->kind == WALK_WHAT_PLACE &&
+            what->place.kind == WALK_PLACE_MARK);
+}
+
+static bool parse_whats(struct between *b)
+{
+    g_autoptr(GError) error = NULL;
+
+    for (unsigned i = 0; i < 2; i++) {
+        if (!walk_what_parse(b->texts[i], &b->whats[i], &error)) {
+            cli_error("--between: %s", error->message);
+            return false;
+        }
+    }
+    if (!parse_pair(b)) {
+        return false;
+    }
+    if (b->pair == SPANS_VALUE &&
+        (!has_value(&b->whats[0]) || !has_value(&b->whats[1]))) {
+        cli_error("--pair=value needs marks; '%s' is none",
+                  b->texts[has_value(&b->whats[0])]);
+        return false;
+    }
+    return true;
+}
+
+bool between_parse(struct between *b, int *argc, char ***argv)
+{
+    if (!b->given) {
+        if (b->pair_text) {
+            cli_error("--pair needs --between");
+        }
+        return !b->pair_text;
+    }
+    if (*argc < 4) {
+        cli_error("--between needs A and B before the files");
+        return false;
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        b->texts[i] = g_strdup((*argv)[i + 1]);
+    }
+    *argv += 2;
+    *argc -= 2;
+    return parse_whats(b);
+}
+
+void between_clear(struct between *b)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        g_free(b->texts[i]);
+        walk_what_clear(&b->whats[i]);
+    }
+    g_free(b->pair_text);
+    spans_free(b->spans);
+    record_set_free(b->set);
+}
+
+/* Adds a moment, with the value of its mark.  False if there are too many. */
+static bool add_moment(struct between *b, bool begin, struct marks *marks,
+                       const struct find_moment *found)
+{
+    const struct btrail_batch batch = visit_batch(&found->visit);
+    const struct moment *at = &found->visit.at;
+    struct marks_found mark;
+    bool known = found->has_record &&
+                 marks_read(marks, at->vcpu, &batch, &mark) && mark.known;
+
+    return spans_add(b->spans, begin, at, found->visit.cr3,
+                     known ? &mark.value : NULL);
+}
+
+static bool add_all(struct between *b, bool begin, struct finder *f,
+                    struct marks *marks, GError **error)
+{
+    g_autoptr(GError) local = NULL;
+    struct find_moment found;
+
+    while (finder_next(f, &found, &local)) {
+        finder_complete(f, &found);
+        if (!add_moment(b, begin, marks, &found)) {
+            return btrail_agent_fail(error, BTRAIL_AGENT_ERROR_COMMAND,
+                                     "'%s' happens more than %u times; choose "
+                                     "a part of the trace with --time",
+                                     b->texts[!begin], SPANS_MAX_POINTS);
+        }
+    }
+    if (local) {
+        g_propagate_error(error, g_steal_pointer(&local));
+        return false;
+    }
+    return true;
+}
+
+/* Finds all moments A or B. */
+static bool read_moments(struct between *b, bool begin,
+                         const struct analysis *in, bool filtered,
+                         GError **error)
+{
+    struct find_options o = {
+        .in = *in, .what = b->whats[!begin], .threads = 1,
+    };
+    struct marks *marks = NULL;
+    struct finder *f;
+    bool ok;
+
+    if (!filtered) {
+        o.in.filter = NULL;
+        o.in.cpu_text = NULL;
+    }
+    f = finder_new(&o, error);
+    ok = f && (marks = marks_new(in->trace.trace, in->names, error)) &&
+         add_all(b, begin, f, marks, error);
+    if (f) {
+        b->damage += finder_damage(f);
+    }
+    marks_free(marks);
+    finder_free(f);
+    return ok;
+}
+
+bool between_read(struct between *b, const struct analysis *in, bool filtered,
+                  bool count)
+{
+    g_autoptr(GError) error = NULL;
+
+    b->spans = spans_new(in->trace.trace, in->trace.tick, b->pair);
+    if (!read_moments(b, true, in, filtered, &error) ||
+        !read_moments(b, false, in, false, &error)) {
+        cli_error("%s: %s", in->trace.path, error->message);
+        return false;
+    }
+    spans_pair(b->spans);
+    if (count && !spans_count(b->spans, b->set, &error)) {
+        cli_error("%s: %s", in->trace.path, error->message);
+        return false;
+    }
+    return true;
+}
+
+bool between_restrict(struct between *b, struct analysis *in)
+{
+    b->set = record_set_new();
+    if (!between_read(b, in, false, true)) {
+        return false;
+    }
+    in->filter = filter_within(in->filter, b->set);
+    in->within = true;
+    return true;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * --between: spans from A to B, as the options of a command choose them
+ *
+ * A and B are what backtrail find looks for, and are found as it does.
+ */
+
+#ifndef BTRAIL_CLI_BETWEEN_H
+#define BTRAIL_CLI_BETWEEN_H
+
+#include "cli/find.h"
+#include "walk/spans.h"
+
+/**
+ * struct between
+ * @given:     the option was
+ * @pair_text: of --pair
+ * @texts:     of A and B
+ * @whats:     the same, parsed
+ * @spans:     after between_read()
+ * @set:       their records, after between_restrict()
+ * @damage:    that was found while reading
+ */
+struct between {
+    gboolean given;
+    char *pair_text;
+    char *texts[2];
+    struct walk_what whats[2];
+    enum spans_pair pair;
+    struct spans *spans;
+    struct record_set *set;
+    uint64_t damage;
+};
+
+#define BETWEEN_ENTRIES(b, help)                                             \
+    { "between", 0, 0, G_OPTION_ARG_NONE, &(b)->given, help, NULL },         \
+    { "pair", 0, 0, G_OPTION_ARG_STRING, &(b)->pair_text,                    \
+      "which B ends a span: one of its thread, one with the value of its "   \
+      "mark, or any (default: thread; any if A and B are places)",           \
+      "HOW" }
+
+/* The name of kind @i of --pair; NULL after the last one */
+const char *between_pair_name(unsigned i);
+
+/* Takes the operands A and B, if the option was given, and parses them.  False
+ * after an error message. */
+bool between_parse(struct between *b, int *argc, char ***argv);
+void between_clear(struct between *b);
+
+/**
+ * between_read - find the spans
+ * @in:       the trace; its --time holds for both A and B
+ * @filtered: the filter of @in holds for A
+ * @count:    count the records of spans, too
+ *
+ * False after an error message.
+ */
+bool between_read(struct between *b, const struct analysis *in, bool filtered,
+                  bool count);
+
+/* Has the filter of @in choose only records of spans.  @b must outlive it.
+ * False after an error message. */
+bool between_restrict(struct between *b, struct analysis *in);
+
+#endif /* BTRAIL_CLI_BETWEEN_H */

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A timeline in the form of protos/perfetto/trace/trace.proto
+ *
+ * A Trace has packets; those here have a track descriptor, or a track event.
+ */
+
+#ifndef BTRAIL_CLI_PERFETTO_H
+#define BTRAIL_CLI_PERFETTO_H
+
+#include <stdio.h>
+
+#include "symbolize/processes.h"
+
+/* TrackEvent.Type */
+enum perfetto_type {
+    PERFETTO_BEGIN = 1,
+    PERFETTO_END = 2,
+    PERFETTO_INSTANT = 3,
+};
+
+/**
+ * struct perfetto_event
+ * @track: that it is on
+ * @time:  of the host's clock
+ * @name:  NULL if it is an end
+ * @often: many events have the name
+ * @value: an argument "value"; NULL if there is none
+ */
+struct perfetto_event {
+    enum perfetto_type type;
+    uint64_t track;
+    uint64_t time;
+    const char *name;
+    bool often;
+    const uint64_t *value;
+};
+
+struct perfetto;
+
+struct perfetto *perfetto_new(FILE *out);
+void perfetto_free(struct perfetto *p);
+
+/* Describe a track, which has a number of its own: of a thread, or below
+ * another one (0 for none).  Numbers are below PERFETTO_TRACKS. */
+#define PERFETTO_TRACKS     (UINT64_C(1) << 32)
+void perfetto_thread(struct perfetto *p, uint64_t track,
+                     const struct process *thread);
+void perfetto_track(struct perfetto *p, uint64_t track, uint64_t parent,
+                    const char *name);
+
+/* Events of one track with the same time come in their order. */
+void perfetto_event(struct perfetto *p, const struct perfetto_event *e);
+
+#endif /* BTRAIL_CLI_PERFETTO_H */

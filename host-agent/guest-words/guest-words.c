@@ -1,0 +1,606 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The guest's words: see guest-words.h
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "guest-words/guest-words.h"
+#include "guest-words/word-snapshot.h"
+#include "lib/internal/sideband.h"
+#include "util/clock.h"
+#include "util/event-fd.h"
+#include "util/search.h"
+
+/* Between two rounds, and what is read in one at most: a guest can say a lot. */
+#define ROUND_NS        UINT64_C(20000000)
+#define ROUND_BYTES     (1u << 20)
+#define READ_BYTES      (64u << 10)
+/* Between two snapshots */
+#define SNAPSHOT_NS     UINT64_C(500000000)
+/* Between two requests for a list, or attempts to begin anew */
+#define AGAIN_NS        UINT64_C(1000000000)
+/* How long the end waits for the guest's last words, and for more when some have
+ * come */
+#define LAST_NS         UINT64_C(10000000000)
+#define SILENT_NS       UINT64_C(2000000000)
+/* How long a space that has ended is kept: samples of it can come late. */
+#define KEEP_NS         UINT64_C(5000000000)
+
+/* What waits for the thread, of each kind; more is left out */
+#define QUEUE_MAX       (1u << 17)
+/* Code of a vCPU before its next TIME event; TIME events that are kept, as the
+ * code before them can come later */
+#define CODE_MAX        (1u << 14)
+#define TIMES_MAX       (1u << 13)
+/* Samples of the same page tables are not needed more often. */
+#define SAMPLE_NS       UINT64_C(200000)
+
+/* A TIME event */
+struct feed_time {
+    uint64_t index;
+    uint64_t tsc;
+};
+
+/* What the drain knows of a vCPU */
+struct feed {
+    GArray *times;              /* of struct feed_time */
+    GArray *code;               /* of struct btrail_code_item, not sent yet */
+    struct word_sample last;    /* sample */
+};
+
+struct btrail_guest_words {
+    btrail_scanner_fn *fn;
+    void *opaque;
+    struct btrail_cpu_limit *limit;
+    GThread *thread;
+    int wake_fd;
+    struct feed feeds[BTRAIL_MAX_VCPUS];    /* the drain's */
+    int resend;                 /* atomic */
+    int closing;                /* atomic */
+
+    GMutex lock;
+    /* Under the lock */
+    GArray *samples;            /* of struct word_sample */
+    GArray *pages;              /* of struct word_page */
+    struct btrail_guest_words_result result;
+
+    /* What follows belongs to the thread. */
+    int sock;                   /* -1 when the guest is gone */
+    struct word_reader *reader; /* NULL before OPEN */
+    struct word_spaces *spaces;
+    struct word_owners *owners;
+    uint64_t opened_at;
+    uint64_t up_to;             /* the guest has said all before this TSC */
+    uint64_t heard_at;          /* when it said so */
+    bool flushed;               /* it has answered the last FLUSH */
+    bool pti;
+    bool list_due;
+    uint64_t listed_at;
+    GString *symbols;           /* that are being said */
+    GBytes *table;              /* those that were said last */
+    uint64_t snapshot_at;
+};
+
+void btrail_guest_words_result_clear(struct btrail_guest_words_result *result)
+{
+    g_free(result->release);
+    g_free(result->why);
+    memset(result, 0, sizeof(*result));
+}
+
+/*
+ * For the thread that drains
+ */
+
+static void add(GArray *queue, gconstpointer element)
+{
+    if (queue->len < QUEUE_MAX) {
+        g_array_append_vals(queue, element, 1);
+    }
+}
+
+/* The time of code is between those of two TIME events around it. */
+static void add_code(struct btrail_guest_words *w, struct feed *f)
+{
+    const struct feed_time *times = (const struct feed_time *)f->times->data;
+    const struct btrail_code_item *item;
+    guint i = 0;
+
+    for (; f->code && i < f->code->len; i++) {
+        size_t n;
+
+        item = &g_array_index(f->code, struct btrail_code_item, i);
+        n = BTRAIL_UP_TO(times, f->times->len, struct feed_time, index,
+                         item->index);
+        if (n == f->times->len) {
+            /* The next one is to come. */
+            break;
+        }
+        if (n) {
+            const struct word_page page = {
+                .from = times[n - 1].tsc, .to = times[n].tsc,
+                .root = item->cr3, .address = item->linear,
+            };
+
+            add(w->pages, &page);
+        }
+    }
+    if (i) {
+        g_array_remove_range(f->code, 0, i);
+    }
+}
+
+static void add_time(struct btrail_guest_words *w, struct feed *f,
+                     uint64_t index, const struct word_sample *sample)
+{
+    const struct feed_time time = { index, sample->tsc };
+
+    if (!f->times) {
+        f->times = g_array_new(FALSE, FALSE, sizeof(time));
+    }
+    if (f->times->len == TIMES_MAX) {
+        g_array_remove_range(f->times, 0, TIMES_MAX / 2);
+    }
+    g_array_append_val(f->times, time);
+    if (sample->root != f->last.root ||
+        sample->host - f->last.host >= SAMPLE_NS) {
+        add(w->samples, sample);
+        f->last = *sample;
+    }
+}
+
+void btrail_guest_words_slab(struct btrail_guest_words *w, unsigned vcpu,
+                             const struct btrail_slab *slab)
+{
+    struct feed *f = &w->feeds[vcpu];
+    uint64_t cr3 = slab->cr3;
+
+    g_mutex_lock(&w->lock);
+    for (size_t i = 0; i < slab->n_events; i++) {
+        const struct btrail_event *e = &slab->events[i];
+
+        if (e->type == BTRAIL_EVENT_CR3) {
+            cr3 = e->data[0];
+        } else if (e->type == BTRAIL_EVENT_TIME && e->data[1]) {
+            const struct word_sample sample = {
+                .tsc = e->data[1], .host = e->data[0], .root = cr3,
+                .vcpu = vcpu,
+            };
+
+            add_time(w, f, e->index, &sample);
+        }
+    }
+    if (f->times) {
+        add_code(w, f);
+    }
+    g_mutex_unlock(&w->lock);
+}
+
+void btrail_guest_words_code(struct btrail_guest_words *w, unsigned vcpu,
+                             const struct btrail_code_item *item)
+{
+    struct feed *f = &w->feeds[vcpu];
+
+    if (item->type != BTRAIL_CODE_PAGE || item->linear >> 63) {
+        return;
+    }
+    if (!f->code) {
+        f->code = g_array_new(FALSE, FALSE, sizeof(*item));
+    }
+    if (f->code->len < CODE_MAX) {
+        g_array_append_val(f->code, *item);
+    }
+}
+
+void btrail_guest_words_resend(struct btrail_guest_words *w)
+{
+    __atomic_store_n(&w->resend, 1, __ATOMIC_RELEASE);
+    btrail_event_fd_set(w->wake_fd);
+}
+
+void btrail_guest_words_status(struct btrail_guest_words *w,
+                               struct btrail_guest_words_result *result)
+{
+    g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&w->lock);
+
+    *result = w->result;
+    result->release = g_strdup(w->result.release);
+    result->why = g_strdup(w->result.why);
+}
+
+/*
+ * The thread
+ */
+
+/* Takes over @why. */
+static void set_why(struct btrail_guest_words *w, char *why)
+{
+    g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&w->lock);
+
+    g_free(w->result.why);
+    w->result.why = why;
+}
+
+static void hang_up(struct btrail_guest_words *w, char *why)
+{
+    close(w->sock);
+    w->sock = -1;
+    set_why(w, why);
+}
+
+/* A request has room in any socket's buffer, unless nobody reads. */
+static void send_request(struct btrail_guest_words *w, uint16_t type,
+                         const void *data, uint32_t size)
+{
+    struct {
+        struct btrail_guest_header header;
+        uint8_t data[sizeof(struct btrail_guest_open)];
+    } request = { .header = { .size = size, .type = type } };
+    size_t all = sizeof(request.header) + size;
+    ssize_t sent;
+
+    if (w->sock < 0) {
+        return;
+    }
+    if (size) {
+        memcpy(request.data, data, size);
+    }
+    sent = send(w->sock, &request, all, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (sent >= 0 && (size_t)sent < all) {
+        hang_up(w, g_strdup("the connection to the guest's "
+                            "backtrail-guest-names takes no requests"));
+    }
+}
+
+/* Begins a conversation. */
+static void say_open(struct btrail_guest_words *w, uint64_t now)
+{
+    struct btrail_guest_open open;
+
+    word_reader_free(w->reader);
+    w->reader = word_reader_open(&open, BTRAIL_GUEST_WANT_SWITCHES |
+                                 BTRAIL_GUEST_WANT_SYMBOLS |
+                                 BTRAIL_GUEST_WANT_FUNCTIONS);
+    w->opened_at = now;
+    send_request(w, BTRAIL_GUEST_OPEN, &open, sizeof(open));
+}
+
+static void take_hello(struct btrail_guest_words *w, const struct word *word)
+{
+    g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&w->lock);
+
+    g_free(w->result.release);
+    w->result.release = g_strdup(word->text[0]);
+    g_clear_pointer(&w->result.why, g_free);
+    w->pti = word->hello.flags & BTRAIL_GUEST_HAS_PTI;
+    word_owners_set_pti(w->owners, w->pti);
+}
+
+static void send_piece(struct btrail_guest_words *w, uint16_t kind,
+                       uint64_t time, const void *data, size_t size)
+{
+    struct btrail_sideband_info info = {
+        .kind = kind, .size = (uint32_t)size, .time = time,
+    };
+    struct btrail_found found = { .kind = kind, .data = data, .size = size };
+    struct btrail_buf packed = { 0 };
+
+    btrail_sideband_pack(&info, data, &packed);
+    found.packed = packed.data;
+    found.packed_size = packed.len;
+    w->fn(w->opaque, &found);
+    btrail_buf_free(&packed);
+}
+
+static void send_table(struct btrail_guest_words *w)
+{
+    gsize size;
+    const void *data = w->table ? g_bytes_get_data(w->table, &size) : NULL;
+
+    if (data) {
+        send_piece(w, BTRAIL_SIDEBAND_TOLD_SYMBOLS, btrail_clock_ns(), data,
+                   size);
+    }
+}
+
+static void take_symbols(struct btrail_guest_words *w, const struct word *word)
+{
+    if (word->symbols.flags & BTRAIL_GUEST_SYMBOLS_BEGIN) {
+        g_string_truncate(w->symbols, 0);
+    }
+    if (w->symbols->len + word->size[0] > BTRAIL_GUEST_SYMBOLS_MAX) {
+        return;
+    }
+    g_string_append_len(w->symbols, word->text[0], word->size[0]);
+    if (word->symbols.flags & BTRAIL_GUEST_SYMBOLS_END) {
+        g_clear_pointer(&w->table, g_bytes_unref);
+        w->table = g_bytes_new(w->symbols->str, w->symbols->len);
+        g_string_truncate(w->symbols, 0);
+        send_table(w);
+    }
+}
+
+static void take_word(void *opaque, const struct word *word)
+{
+    struct btrail_guest_words *w = opaque;
+
+    switch (word->type) {
+    case BTRAIL_GUEST_HELLO:
+        take_hello(w, word);
+        break;
+    case BTRAIL_GUEST_SWITCHES:
+        word_owners_switches(w->owners, word);
+        break;
+    case BTRAIL_GUEST_UP_TO:
+        w->up_to = word->up_to.time;
+        w->heard_at = btrail_clock_ns();
+        break;
+    case BTRAIL_GUEST_FLUSHED:
+        w->flushed = true;
+        break;
+    case BTRAIL_GUEST_SYMBOLS:
+        take_symbols(w, word);
+        break;
+    case BTRAIL_GUEST_LOST:
+        w->list_due |= word->lost.what != BTRAIL_GUEST_LOST_SWITCHES;
+        break;
+    default:
+        break;
+    }
+    word_spaces_take(w->spaces, word);
+}
+
+/* Reads what the guest has said, if not too much. */
+static void read_words(struct btrail_guest_words *w)
+{
+    g_autofree uint8_t *data = g_malloc(READ_BYTES);
+    size_t left = ROUND_BYTES;
+    ssize_t n = 1;
+    char *why;
+
+    while (w->sock >= 0 && left && n > 0) {
+        n = recv(w->sock, data, MIN(left, READ_BYTES), MSG_DONTWAIT);
+        if (!n || (n < 0 && errno != EAGAIN && errno != EINTR)) {
+            hang_up(w, w->reader && word_reader_begun(w->reader) ? NULL :
+                    g_strdup("the connection to the guest was closed before "
+                             "its backtrail-guest-names has said anything"));
+        } else if (n > 0) {
+            left -= (size_t)n;
+            if (w->reader && !word_reader_feed(w->reader, data, (size_t)n,
+                                               take_word, w, &why)) {
+                set_why(w, why);
+                g_clear_pointer(&w->reader, word_reader_free);
+            }
+        }
+    }
+}
+
+/* Takes what the drain has reported. */
+static void take_reports(struct btrail_guest_words *w)
+{
+    GArray *samples = g_array_new(FALSE, FALSE, sizeof(struct word_sample));
+    GArray *pages = g_array_new(FALSE, FALSE, sizeof(struct word_page));
+    GArray *swap;
+
+    g_mutex_lock(&w->lock);
+    swap = w->samples;
+    w->samples = samples;
+    samples = swap;
+    swap = w->pages;
+    w->pages = pages;
+    pages = swap;
+    g_mutex_unlock(&w->lock);
+    for (guint i = 0; i < samples->len; i++) {
+        word_owners_sample(w->owners,
+                           &g_array_index(samples, struct word_sample, i));
+    }
+    for (guint i = 0; i < pages->len; i++) {
+        word_owners_page(w->owners,
+                         &g_array_index(pages, struct word_page, i));
+    }
+    g_array_unref(samples);
+    g_array_unref(pages);
+    word_owners_count(w->owners, w->spaces, w->up_to);
+}
+
+static void got_snapshot(void *opaque, const void *data, size_t size,
+                         uint64_t time)
+{
+    send_piece(opaque, BTRAIL_SIDEBAND_TOLD_PROCESSES, time, data, size);
+}
+
+/* Sends what processes have compiled; at the @end, all of it. */
+static void send_functions(struct btrail_guest_words *w, bool end)
+{
+    const GPtrArray *all = word_spaces_all(w->spaces);
+
+    for (guint i = 0; i < all->len; i++) {
+        const struct word_space *space = g_ptr_array_index(all, i);
+        struct word_functions *f = space->functions;
+        GByteArray *file;
+
+        if (!f || !space->root ||
+            !word_functions_due(f, end || space->end != UINT64_MAX)) {
+            continue;
+        }
+        file = word_functions_file(f);
+        f->sent = f->all->len;
+        if (file) {
+            send_piece(w, BTRAIL_SIDEBAND_DYNAMIC, btrail_clock_ns(),
+                       file->data, file->len);
+            g_byte_array_unref(file);
+        }
+    }
+}
+
+static void take_snapshot(struct btrail_guest_words *w, bool end)
+{
+    uint64_t last;
+    unsigned named;
+
+    if (!w->up_to) {
+        return;
+    }
+    word_owners_decide(w->owners, w->spaces);
+    named = word_snapshots(w->spaces, w->owners, w->pti, w->up_to,
+                           got_snapshot, w);
+    g_mutex_lock(&w->lock);
+    w->result.named += named;
+    g_mutex_unlock(&w->lock);
+    send_functions(w, end);
+    word_owners_waiting(w->owners, &last);
+    word_spaces_forget(w->spaces, word_owners_before(
+        w->owners, MIN(last, w->up_to), KEEP_NS));
+}
+
+static void resend(struct btrail_guest_words *w)
+{
+    const GPtrArray *all = word_spaces_all(w->spaces);
+
+    for (guint i = 0; i < all->len; i++) {
+        struct word_space *space = g_ptr_array_index(all, i);
+
+        space->changed |= space->end == UINT64_MAX;
+        if (space->functions) {
+            space->functions->sent = 0;
+        }
+    }
+    send_table(w);
+    w->snapshot_at = 0;
+}
+
+/* Asks for what is missing, at most so often. */
+static void ask(struct btrail_guest_words *w, uint64_t now)
+{
+    if (w->sock >= 0 && !w->reader && now - w->opened_at >= AGAIN_NS) {
+        say_open(w, now);
+    }
+    if (w->list_due && now - w->listed_at >= AGAIN_NS) {
+        w->list_due = false;
+        w->listed_at = now;
+        send_request(w, BTRAIL_GUEST_LIST, NULL, 0);
+    }
+}
+
+static void charge(struct btrail_guest_words *w, uint64_t took)
+{
+    if (w->limit && btrail_cpu_limit_holds(w->limit)) {
+        btrail_cpu_limit_spend_slowly(w->limit, took, btrail_clock_ns());
+    }
+}
+
+/* Waits for the guest, or for @until. */
+static void wait_for_words(struct btrail_guest_words *w, uint64_t until)
+{
+    uint64_t now = btrail_clock_ns();
+    struct pollfd fds[] = {
+        { .fd = w->wake_fd, .events = POLLIN },
+    };
+
+    /* Words can wait for the next round, which bounds what they take. */
+    poll(fds, 1, now < until ? (int)((until - now) / 1000000) + 1 : 0);
+    btrail_event_fd_clear(w->wake_fd);
+}
+
+/* Has the guest said all of what was drained? */
+static bool is_complete(struct btrail_guest_words *w)
+{
+    uint64_t last;
+
+    return (!word_owners_waiting(w->owners, &last) && w->flushed) ||
+           w->sock < 0;
+}
+
+static gpointer words_thread(gpointer opaque)
+{
+    struct btrail_guest_words *w = opaque;
+    uint64_t end = 0;
+
+    say_open(w, btrail_clock_ns());
+    for (;;) {
+        uint64_t begin = btrail_clock_ns();
+        uint64_t took = btrail_clock_cpu_ns();
+        bool closing = __atomic_load_n(&w->closing, __ATOMIC_ACQUIRE);
+
+        read_words(w);
+        take_reports(w);
+        ask(w, begin);
+        if (__atomic_exchange_n(&w->resend, 0, __ATOMIC_ACQUIRE)) {
+            resend(w);
+        }
+        if (closing && !end) {
+            end = begin + LAST_NS;
+            w->flushed = false;
+            send_request(w, BTRAIL_GUEST_FLUSH, NULL, 0);
+        }
+        if (closing && (is_complete(w) || begin >= end ||
+                        begin > MAX(w->heard_at, end - LAST_NS) + SILENT_NS)) {
+            break;
+        }
+        if (begin >= w->snapshot_at) {
+            w->snapshot_at = begin + SNAPSHOT_NS;
+            take_snapshot(w, false);
+        }
+        charge(w, btrail_clock_cpu_ns() - took);
+        wait_for_words(w, begin + ROUND_NS);
+    }
+    take_snapshot(w, true);
+    send_request(w, BTRAIL_GUEST_CLOSE, NULL, 0);
+    return NULL;
+}
+
+struct btrail_guest_words *
+btrail_guest_words_new(int sock, struct btrail_cpu_limit *limit,
+                       btrail_scanner_fn *fn, void *opaque)
+{
+    struct btrail_guest_words *w = g_new0(struct btrail_guest_words, 1);
+
+    w->sock = sock;
+    w->limit = limit;
+    w->fn = fn;
+    w->opaque = opaque;
+    w->wake_fd = btrail_event_fd_new();
+    w->samples = g_array_new(FALSE, FALSE, sizeof(struct word_sample));
+    w->pages = g_array_new(FALSE, FALSE, sizeof(struct word_page));
+    w->spaces = word_spaces_new();
+    w->owners = word_owners_new();
+    w->symbols = g_string_new(NULL);
+    w->result.why = g_strdup("backtrail-guest-names does not run in the "
+                             "guest, or does not answer");
+    g_mutex_init(&w->lock);
+    w->thread = g_thread_new("guest-words", words_thread, w);
+    return w;
+}
+
+void btrail_guest_words_finish(struct btrail_guest_words *w,
+                               struct btrail_guest_words_result *result)
+{
+    __atomic_store_n(&w->closing, 1, __ATOMIC_RELEASE);
+    btrail_event_fd_set(w->wake_fd);
+    g_thread_join(w->thread);
+
+    *result = w->result;
+    if (w->sock >= 0) {
+        close(w->sock);
+    }
+    close(w->wake_fd);
+    word_reader_free(w->reader);
+    word_spaces_free(w->spaces);
+    word_owners_free(w->owners);
+    g_array_unref(w->samples);
+    g_array_unref(w->pages);
+    for (unsigned i = 0; i < BTRAIL_MAX_VCPUS; i++) {
+        g_clear_pointer(&w->feeds[i].times, g_array_unref);
+        g_clear_pointer(&w->feeds[i].code, g_array_unref);
+    }
+    g_string_free(w->symbols, TRUE);
+    g_clear_pointer(&w->table, g_bytes_unref);
+    g_mutex_clear(&w->lock);
+    g_free(w);
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The guest's words: see word-functions.h
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "guest-words/word-functions.h"
+#include "util/functions-file.h"
+#include "util/search.h"
+
+/* As large as a reader accepts (symbolize/elf-files.c) */
+#define FILE_MAX    (4u << 20)
+#define NAME_SIZE   4096u
+#define USER_END    (UINT64_C(1) << 47)
+
+struct word_function {
+    uint64_t start;
+    uint64_t end;
+    guint number;               /* later ones have higher numbers */
+    gsize name;                 /* where it is in the names */
+};
+
+struct word_functions *word_functions_new(uint32_t pid)
+{
+    struct word_functions *f = g_new0(struct word_functions, 1);
+
+    g_snprintf(f->path, sizeof(f->path), "/tmp/perf-%u.map", pid);
+    if (getrandom(f->id, sizeof(f->id), 0) != sizeof(f->id)) {
+        g_error("cannot get random numbers: %s", g_strerror(errno));
+    }
+    f->all = g_array_new(FALSE, FALSE, sizeof(struct word_function));
+    f->names = g_string_new(NULL);
+    return f;
+}
+
+void word_functions_free(struct word_functions *f)
+{
+    if (f) {
+        g_array_unref(f->all);
+        g_string_free(f->names, TRUE);
+        g_free(f);
+    }
+}
+
+void word_functions_clear(struct word_functions *f)
+{
+    g_array_set_size(f->all, 0);
+    g_string_truncate(f->names, 0);
+    f->size = 0;
+    f->sent = 0;
+}
+
+/* A number in hexadecimal, with or without 0x, and a blank behind it */
+static bool get_number(const char **text, uint64_t *value)
+{
+    char *end;
+
+    if (!g_ascii_isxdigit(**text)) {
+        return false;
+    }
+    errno = 0;
+    *value = g_ascii_strtoull(*text, &end, 16);
+    if (errno || *end != ' ') {
+        return false;
+    }
+    *text = end + 1;
+    return true;
+}
+
+/* Takes a line, of @n bytes; false if there is no room for it. */
+static bool take_line(struct word_functions *f, const char *line, size_t n,
+                      size_t most)
+{
+    const char *name = line;
+    struct word_function fn = { .number = f->all->len, .name = f->names->len };
+    uint64_t size;
+
+    if (!get_number(&name, &fn.start) || !get_number(&name, &size) || !size ||
+        fn.start >= USER_END || size > USER_END - fn.start ||
+        name >= line + n || line + n - name >= NAME_SIZE) {
+        return true;
+    }
+    n -= name - line;
+    if (f->size + sizeof(fn) + n + 1 > most) {
+        return false;
+    }
+    fn.end = fn.start + size;
+    g_array_append_val(f->all, fn);
+    g_string_append_len(f->names, name, n);
+    g_string_append_c(f->names, 0);
+    f->size += sizeof(fn) + n + 1;
+    return true;
+}
+
+unsigned word_functions_take(struct word_functions *f, const char *lines,
+                             size_t most)
+{
+    unsigned left_out = 0;
+
+    while (*lines) {
+        size_t n = strcspn(lines, "\n");
+
+        left_out += !take_line(f, lines, n, most);
+        lines += n + (lines[n] == '\n');
+    }
+    return left_out;
+}
+
+bool word_functions_due(const struct word_functions *f, bool end)
+{
+    guint fresh = f->all->len - f->sent;
+
+    /* So a process with many of them does not make as many files. */
+    return fresh && (end || fresh > f->sent / 2);
+}
+
+static gint by_start(gconstpointer p, gconstpointer q)
+{
+    const struct word_function *a = p, *b = q;
+
+    return a->start != b->start ? BTRAIL_COMPARE(a->start, b->start) :
+           BTRAIL_COMPARE(a->number, b->number);
+}
+
+/* Those that no later one overlaps, in the order of addresses */
+static GArray *get_valid(const struct word_functions *f)
+{
+    GArray *sorted = g_array_copy(f->all);
+    guint kept = 0;
+
+    g_array_sort(sorted, by_start);
+    for (guint i = 0; i < sorted->len; i++) {
+        struct word_function *all = (struct word_function *)sorted->data;
+        const struct word_function fn = all[i];
+        guint n = kept;
+
+        while (n && all[n - 1].end > fn.start &&
+               all[n - 1].number < fn.number) {
+            n--;
+        }
+        if (!n || all[n - 1].end <= fn.start) {
+            all[n] = fn;
+            kept = n + 1;
+        }
+    }
+    g_array_set_size(sorted, kept);
+    return sorted;
+}
+
+GByteArray *word_functions_file(const struct word_functions *f)
+{
+    g_autoptr(GArray) valid = get_valid(f);
+    const struct word_function *all = (struct word_function *)valid->data;
+    struct functions_file *file;
+    Elf64_Phdr load = { .p_type = PT_LOAD, .p_flags = PF_R | PF_X };
+    GByteArray *made;
+
+    if (!valid->len) {
+        return NULL;
+    }
+    file = functions_file_new(ET_EXEC, ELFOSABI_NONE);
+    /* Addresses are those of the process: each is its offset in this file. */
+    load.p_vaddr = load.p_paddr = load.p_offset = all[0].start;
+    load.p_filesz = load.p_memsz = all[valid->len - 1].end - all[0].start;
+    functions_file_segment(file, &load);
+    functions_file_area(file, load.p_vaddr, load.p_memsz, ".text");
+    for (guint i = 0; i < valid->len; i++) {
+        const char *name = f->names->str + all[i].name;
+        const Elf64_Sym symbol = {
+            .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC),
+            .st_value = all[i].start, .st_size = all[i].end - all[i].start,
+        };
+
+        if (functions_file_size(file) + sizeof(symbol) + strlen(name) + 1 <=
+            FILE_MAX - FUNCTIONS_FILE_REST) {
+            functions_file_add(file, 0, &symbol, name);
+        }
+    }
+    made = functions_file_make(file, f->id, sizeof(f->id));
+    functions_file_free(file);
+    return made;
+}

@@ -1,0 +1,566 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The guest's words: see word-owners.h
+ */
+
+#include <string.h>
+
+#include "guest-words/word-owners.h"
+#include "util/hash.h"
+#include "util/search.h"
+
+/* Of each of these, the oldest are forgotten; of all CPUs together, and of one */
+#define SAMPLES_MAX     (1u << 18)
+#define SWITCHES_MAX    (1u << 20)
+#define SWITCHES_EACH   (1u << 16)
+#define MOMENTS_MAX     (1u << 14)
+#define ROOTS_MAX       (1u << 15)
+#define PAGES_EACH      512
+
+/* Pages that are looked at for one decision, and how often those of a root are
+ * when none has come */
+#define WORK_MAX        (1u << 20)
+#define TRIES           8
+
+/* Between two moments that are kept */
+#define MOMENT_NS       UINT64_C(5000000)
+/*
+ * The kernel says that it has switched some time after it has loaded CR3.  A
+ * sample that is so shortly before a switch can be of the next task.
+ */
+#define LATE_NS         UINT64_C(30000)
+
+/* Bit 12 of the page tables of user mode, with PTI */
+#define PTI_USER        UINT64_C(0x1000)
+
+/* A vCPU's samples and its CPU's switches, in the order of time */
+struct cpu {
+    GArray *samples;            /* of struct word_sample */
+    GArray *switches;           /* of struct btrail_guest_switch */
+    uint64_t counted;           /* samples up to this time */
+};
+
+/* What was executed with page tables, the oldest first */
+struct root {
+    uint64_t root;
+    GArray *pages;              /* of struct word_page */
+    unsigned tries;             /* since the last page came */
+};
+
+/* Both clocks at one moment */
+struct moment {
+    uint64_t tsc;
+    uint64_t host;
+};
+
+struct word_owners {
+    struct cpu cpus[BTRAIL_GUEST_CPUS_MAX];
+    GHashTable *roots;          /* of struct root, by its root */
+    GArray *moments;            /* of struct moment */
+    bool pti;
+    size_t waiting;             /* samples */
+    size_t switches;
+    uint64_t last_sample;
+    guint next;                 /* the space with which a decision begins */
+    unsigned work;              /* that is left */
+};
+
+static void free_root(gpointer p)
+{
+    g_array_unref(((struct root *)p)->pages);
+    g_free(p);
+}
+
+struct word_owners *word_owners_new(void)
+{
+    struct word_owners *o = g_new0(struct word_owners, 1);
+
+    o->roots = g_hash_table_new_full(btrail_int64_hash, g_int64_equal, NULL,
+                                     free_root);
+    o->moments = g_array_new(FALSE, FALSE, sizeof(struct moment));
+    return o;
+}
+
+void word_owners_free(struct word_owners *o)
+{
+    for (unsigned i = 0; o && i < BTRAIL_GUEST_CPUS_MAX; i++) {
+        g_clear_pointer(&o->cpus[i].samples, g_array_unref);
+        g_clear_pointer(&o->cpus[i].switches, g_array_unref);
+    }
+    if (o) {
+        g_hash_table_unref(o->roots);
+        g_array_unref(o->moments);
+        g_free(o);
+    }
+}
+
+void word_owners_set_pti(struct word_owners *o, bool pti)
+{
+    o->pti = pti;
+}
+
+static uint64_t root_of(const struct word_owners *o, uint64_t root)
+{
+    root &= BTRAIL_CR3_ROOT;
+    return o->pti ? root & ~PTI_USER : root;
+}
+
+/* Forgets the oldest half when there are too many. */
+static void limit(GArray *all, guint most)
+{
+    if (all->len >= most) {
+        g_array_remove_range(all, 0, most / 2);
+    }
+}
+
+/* The same of the first @n elements, which a sum has counted */
+static void forget(size_t *sum, GArray *all, guint n)
+{
+    g_array_remove_range(all, 0, n);
+    *sum -= n;
+}
+
+static void add_moment(struct word_owners *o, uint64_t tsc, uint64_t host)
+{
+    const struct moment moment = { tsc, host };
+    const struct moment *last = o->moments->len ?
+        &g_array_index(o->moments, struct moment, o->moments->len - 1) : NULL;
+
+    if (!last || (host >= last->host + MOMENT_NS && tsc > last->tsc)) {
+        limit(o->moments, MOMENTS_MAX);
+        g_array_append_val(o->moments, moment);
+    }
+}
+
+/* TSC ticks in a time, as moments say; 0 if they do not */
+static uint64_t ticks(const struct word_owners *o, uint64_t ns)
+{
+    const struct moment *all = (const struct moment *)o->moments->data;
+    guint n = o->moments->len;
+
+    return n < 2 ? 0 : (uint64_t)((double)ns * (double)(all[n - 1].tsc -
+                                                        all[0].tsc) /
+                                  (double)(all[n - 1].host - all[0].host));
+}
+
+uint64_t word_owners_before(const struct word_owners *o, uint64_t tsc,
+                            uint64_t ns)
+{
+    uint64_t n = ticks(o, ns);
+
+    return n && n < tsc ? tsc - n : 0;
+}
+
+uint64_t word_owners_host_time(const struct word_owners *o, uint64_t tsc)
+{
+    const struct moment *all = (const struct moment *)o->moments->data;
+    size_t n = BTRAIL_UP_TO(all, o->moments->len, struct moment, tsc, tsc);
+    const struct moment *a, *b;
+
+    if (!o->moments->len) {
+        return 0;
+    }
+    if (!n || n == o->moments->len) {
+        return all[n ? n - 1 : 0].host;
+    }
+    a = &all[n - 1];
+    b = &all[n];
+    return a->host + (uint64_t)((double)(tsc - a->tsc) *
+                                (double)(b->host - a->host) /
+                                (double)(b->tsc - a->tsc));
+}
+
+void word_owners_sample(struct word_owners *o,
+                        const struct word_sample *sample)
+{
+    struct word_sample s = *sample;
+    struct cpu *cpu;
+
+    if (s.vcpu >= BTRAIL_GUEST_CPUS_MAX || !s.tsc || !s.host) {
+        return;
+    }
+    add_moment(o, s.tsc, s.host);
+    cpu = &o->cpus[s.vcpu];
+    if (!cpu->samples) {
+        cpu->samples = g_array_new(FALSE, FALSE, sizeof(s));
+    }
+    /* The TSC can be set back, as by a reset: what was before is of no use. */
+    if (cpu->samples->len && g_array_index(
+            cpu->samples, struct word_sample,
+            cpu->samples->len - 1).tsc > s.tsc) {
+        forget(&o->waiting, cpu->samples, cpu->samples->len);
+        cpu->counted = 0;
+    }
+    if (o->waiting >= SAMPLES_MAX) {
+        forget(&o->waiting, cpu->samples, (cpu->samples->len + 1) / 2);
+    }
+    g_array_append_val(cpu->samples, s);
+    o->waiting++;
+    o->last_sample = s.tsc;
+}
+
+size_t word_owners_waiting(const struct word_owners *o, uint64_t *last)
+{
+    *last = o->last_sample;
+    return o->waiting;
+}
+
+void word_owners_page(struct word_owners *o, const struct word_page *page)
+{
+    struct word_page p = *page;
+    struct root *root;
+
+    p.root = root_of(o, p.root);
+    p.address &= ~UINT64_C(0xfff);
+    root = g_hash_table_lookup(o->roots, &p.root);
+    if (!root) {
+        if (g_hash_table_size(o->roots) >= ROOTS_MAX) {
+            return;
+        }
+        root = g_new0(struct root, 1);
+        root->root = p.root;
+        root->pages = g_array_new(FALSE, FALSE, sizeof(p));
+        g_hash_table_insert(o->roots, &root->root, root);
+    }
+    limit(root->pages, PAGES_EACH);
+    g_array_append_val(root->pages, p);
+    root->tries = 0;
+}
+
+void word_owners_switches(struct word_owners *o, const struct word *w)
+{
+    struct cpu *cpu = &o->cpus[w->switches.cpu];
+    guint n = w->switches.n;
+
+    if (!cpu->switches) {
+        cpu->switches = g_array_new(FALSE, FALSE,
+                                    sizeof(struct btrail_guest_switch));
+    }
+    if (!n) {
+        return;
+    }
+    if (cpu->switches->len && g_array_index(
+            cpu->switches, struct btrail_guest_switch,
+            cpu->switches->len - 1).time > w->list[0].time) {
+        forget(&o->switches, cpu->switches, cpu->switches->len);
+    }
+    if (cpu->switches->len + n > SWITCHES_EACH ||
+        o->switches + n > SWITCHES_MAX) {
+        forget(&o->switches, cpu->switches, (cpu->switches->len + 1) / 2);
+    }
+    if (o->switches + n <= SWITCHES_MAX) {
+        g_array_append_vals(cpu->switches, w->list, n);
+        o->switches += n;
+    }
+}
+
+static void vote(struct word_space *space, uint64_t root)
+{
+    struct word_vote *free = NULL;
+
+    if (space->kernel || space->total == UINT32_MAX) {
+        return;
+    }
+    space->total++;
+    space->changed |= !space->root;
+    for (unsigned i = 0; i < WORD_VOTES; i++) {
+        if (space->votes[i].n && space->votes[i].root == root) {
+            space->votes[i].n++;
+            return;
+        }
+        free = !free && !space->votes[i].n ? &space->votes[i] : free;
+    }
+    if (free) {
+        *free = (struct word_vote) { root, 1 };
+    }
+}
+
+/* Counts a sample, if the guest has said what the CPU ran then. */
+static void count_sample(const struct word_owners *o, const struct cpu *cpu,
+                         struct word_spaces *spaces,
+                         const struct word_sample *s, uint64_t late)
+{
+    const struct btrail_guest_switch *all =
+        (const struct btrail_guest_switch *)cpu->switches->data;
+    size_t n = BTRAIL_UP_TO(all, cpu->switches->len,
+                            struct btrail_guest_switch, time, s->tsc);
+    struct word_space *space;
+
+    if (!n || !all[n - 1].pid ||
+        (n < cpu->switches->len && all[n].time - s->tsc < late)) {
+        return;
+    }
+    space = word_spaces_find(spaces, all[n - 1].pid, s->tsc);
+    /* Around an exec it is not certain which space that was. */
+    if (space && (s->tsc - space->begin >= late || !space->executed) &&
+        space->end - s->tsc >= late) {
+        vote(space, root_of(o, s->root));
+    }
+}
+
+void word_owners_count(struct word_owners *o, struct word_spaces *spaces,
+                       uint64_t time)
+{
+    uint64_t late = ticks(o, LATE_NS);
+
+    for (unsigned i = 0; i < BTRAIL_GUEST_CPUS_MAX; i++) {
+        struct cpu *cpu = &o->cpus[i];
+        size_t n, old;
+
+        if (!cpu->samples) {
+            continue;
+        }
+        n = BTRAIL_UP_TO(cpu->samples->data, cpu->samples->len,
+                         struct word_sample, tsc, time);
+        for (size_t k = 0; cpu->switches && k < n; k++) {
+            count_sample(o, cpu, spaces, &g_array_index(
+                cpu->samples, struct word_sample, k), late);
+        }
+        if (n) {
+            cpu->counted = g_array_index(cpu->samples, struct word_sample,
+                                         n - 1).tsc;
+        }
+        forget(&o->waiting, cpu->samples, (guint)n);
+        /*
+         * Samples can come long after the words.  The last switch before them
+         * still holds.
+         */
+        old = cpu->switches ? BTRAIL_UP_TO(
+            cpu->switches->data, cpu->switches->len,
+            struct btrail_guest_switch, time, cpu->counted) : 0;
+        if (old > 1) {
+            forget(&o->switches, cpu->switches, (guint)old - 1);
+        }
+    }
+}
+
+/*
+ * Pages that were executed with page tables while a space was there: those that
+ * it has mapped, and others
+ */
+static void count_pages(struct word_owners *o,
+                        const struct word_space *space, uint64_t root,
+                        unsigned *has, unsigned *lacks)
+{
+    const struct root *r = g_hash_table_lookup(o->roots, &root);
+
+    *has = *lacks = 0;
+    o->work -= MIN(o->work, r ? r->pages->len : 1);
+    for (guint i = 0; r && i < r->pages->len; i++) {
+        const struct word_page *p = &g_array_index(r->pages, struct word_page,
+                                                   i);
+
+        if (p->from >= space->begin && p->to <= space->end) {
+            *(word_space_has(space, p->address) ? has : lacks) += 1;
+        }
+    }
+}
+
+static bool overlap(const struct word_space *a, const struct word_space *b)
+{
+    return a->begin < b->end && b->begin < a->end;
+}
+
+/* The page tables with most votes, but for those of the next space; @total gets
+ * how many votes count */
+static const struct word_vote *most_votes(const struct word_space *space,
+                                          uint32_t *total)
+{
+    const struct word_vote *best = NULL;
+
+    *total = space->total;
+    for (unsigned i = 0; i < WORD_VOTES; i++) {
+        const struct word_vote *v = &space->votes[i];
+
+        if (v->n && v->root == space->next_root) {
+            *total -= v->n;
+        } else if (v->n && (!best || v->n > best->n)) {
+            best = v;
+        }
+    }
+    return best;
+}
+
+/* The page tables that most of a space's samples say, unless pages deny it */
+static uint64_t by_votes(struct word_owners *o,
+                         const struct word_space *space)
+{
+    uint32_t total;
+    const struct word_vote *best = most_votes(space, &total);
+    unsigned has, lacks;
+
+    if (!best || best->n * UINT64_C(3) < total * UINT64_C(2)) {
+        return 0;
+    }
+    count_pages(o, space, best->root, &has, &lacks);
+    /* A few can be in mappings that were not said. */
+    return lacks * 4 > has ? 0 : best->root;
+}
+
+static unsigned votes_for(const struct word_space *space, uint64_t root)
+{
+    for (unsigned i = 0; i < WORD_VOTES; i++) {
+        if (space->votes[i].n && space->votes[i].root == root) {
+            return space->votes[i].n;
+        }
+    }
+    return 0;
+}
+
+/*
+ * Does a space have a page that was executed with page tables, and that no other
+ * space had mapped then?  Many have the same file at the same address: children
+ * of one process, and programs that are not at a random place.
+ */
+static bool has_own_page(struct word_owners *o, const GPtrArray *all,
+                         const struct word_space *space, uint64_t root)
+{
+    const struct root *r = g_hash_table_lookup(o->roots, &root);
+    bool own = false;
+
+    for (guint i = 0; r && i < r->pages->len && !own && o->work; i++) {
+        const struct word_page *p = &g_array_index(r->pages, struct word_page,
+                                                   i);
+
+        own = p->from >= space->begin && p->to <= space->end;
+        for (guint k = 0; k < all->len && own; k++) {
+            const struct word_space *other = g_ptr_array_index(all, k);
+
+            own = other == space || !overlap(other, space) ||
+                  !word_space_has(other, p->address);
+        }
+        o->work -= MIN(o->work, all->len);
+    }
+    return own;
+}
+
+/*
+ * The only space that has all that was executed with page tables, of those that
+ * no samples speak of; NULL if there is none, or more than one
+ */
+static struct word_space *by_pages(struct word_owners *o,
+                                   const GPtrArray *all, uint64_t root)
+{
+    struct word_space *only = NULL;
+
+    for (guint i = 0; i < all->len && o->work; i++) {
+        struct word_space *space = g_ptr_array_index(all, i);
+        unsigned has, lacks;
+
+        if (space->kernel || space->total || (space->root &&
+                                              space->root != root)) {
+            continue;
+        }
+        count_pages(o, space, root, &has, &lacks);
+        if (!has || lacks) {
+            continue;
+        }
+        if (only && overlap(only, space)) {
+            return NULL;
+        }
+        only = space;
+    }
+    return only && has_own_page(o, all, only, root) && o->work ? only : NULL;
+}
+
+static gint by_root_and_begin(gconstpointer p, gconstpointer q)
+{
+    const struct word_space *a = *(struct word_space *const *)p;
+    const struct word_space *b = *(struct word_space *const *)q;
+
+    return BTRAIL_COMPARE(a->root, b->root) ?:
+           BTRAIL_COMPARE(a->begin, b->begin) ?:
+           BTRAIL_COMPARE(a->number, b->number);
+}
+
+/*
+ * Of two spaces with the same page tables at the same time, one is wrong, unless
+ * a child has not executed a program yet, and shares those of its parent.
+ */
+static void settle(const GPtrArray *all)
+{
+    g_autoptr(GPtrArray) order = g_ptr_array_new();
+    struct word_space *last = NULL;
+
+    for (guint i = 0; i < all->len; i++) {
+        struct word_space *space = g_ptr_array_index(all, i);
+
+        if (space->root) {
+            g_ptr_array_add(order, space);
+        }
+    }
+    g_ptr_array_sort(order, by_root_and_begin);
+    for (guint i = 0; i < order->len; i++) {
+        struct word_space *space = g_ptr_array_index(order, i);
+
+        if (!last || last->root != space->root || !overlap(last, space)) {
+            last = space;
+        } else if (space->from == last->number && !space->executed) {
+            /* The parent goes on with them. */
+            space->root = 0;
+        } else if (votes_for(space, space->root) >
+                   votes_for(last, last->root)) {
+            last->root = 0;
+            last = space;
+        } else {
+            space->root = 0;
+        }
+    }
+}
+
+void word_owners_decide(struct word_owners *o, struct word_spaces *spaces)
+{
+    const GPtrArray *all = word_spaces_all(spaces);
+    g_autoptr(GHashTable) owned = g_hash_table_new(btrail_int64_hash,
+                                                   g_int64_equal);
+    g_autofree uint64_t *before = g_new0(uint64_t, all->len + 1);
+    GHashTableIter iter;
+    gpointer value;
+
+    o->work = WORK_MAX;
+    for (guint i = 0; i < all->len; i++) {
+        struct word_space *space = g_ptr_array_index(all, i);
+        const struct word_vote *best;
+        uint32_t total;
+
+        before[i] = space->root;
+        best = space->executed && space->before ? most_votes(space, &total) :
+               NULL;
+        if (best) {
+            space->before->next_root = best->root;
+        }
+    }
+    for (guint i = 0; i < all->len; i++) {
+        struct word_space *space = g_ptr_array_index(
+            all, (o->next + i) % all->len);
+
+        if (space->total && o->work) {
+            space->root = by_votes(o, space);
+        }
+        if (space->root && space->end == UINT64_MAX) {
+            g_hash_table_add(owned, &space->root);
+        }
+    }
+    o->next = all->len ? (o->next + all->len / 2 + 1) % all->len : 0;
+    g_hash_table_iter_init(&iter, o->roots);
+    while (o->work && g_hash_table_iter_next(&iter, NULL, &value)) {
+        struct root *root = value;
+        struct word_space *space;
+
+        if (root->tries == TRIES ||
+            g_hash_table_contains(owned, &root->root)) {
+            continue;
+        }
+        root->tries++;
+        space = by_pages(o, all, root->root);
+        if (space) {
+            space->root = root->root;
+        }
+    }
+    settle(all);
+    for (guint i = 0; i < all->len; i++) {
+        struct word_space *space = g_ptr_array_index(all, i);
+
+        space->changed |= space->root != before[i];
+    }
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The guest's words: address spaces over time
+ *
+ * A *space* is a process from when it is made, or executes a program, until it
+ * executes another one, or ends: the time in which the kernel does not change
+ * its page tables.  Which page tables these are, the guest cannot say.
+ */
+
+#ifndef BTRAIL_WORD_SPACES_H
+#define BTRAIL_WORD_SPACES_H
+
+#include "backtrail/names.h"
+#include "guest-words/word-functions.h"
+#include "guest-words/word-reader.h"
+
+/* Of all spaces together; what exceeds them is left out */
+#define WORD_SPACES_MAX         (1u << 15)
+#define WORD_MAPPINGS_MAX       (1u << 18)
+/* Of one process */
+#define WORD_MAPPINGS_EACH      4096
+#define WORD_THREADS_EACH       4096
+
+/* Page tables that a space can have, as samples say */
+#define WORD_VOTES  8
+
+struct word_vote {
+    uint64_t root;
+    uint32_t n;
+};
+
+/* A mapping; its strings are references of GLib's (GRefString) */
+struct word_mapping {
+    uint64_t start;
+    uint64_t end;
+    uint64_t offset;
+    uint32_t flags;
+    uint32_t build_id_size;
+    char *path;
+    uint8_t build_id[BTRAIL_BUILD_ID_MAX];
+};
+
+/* What a process has mapped; that of its parent until it changes */
+struct word_mappings {
+    unsigned refs;
+    GArray *all;                /* of struct word_mapping, by address */
+};
+
+/**
+ * struct word_space
+ * @before:    the process's space before this one, NULL if it is not known
+ * @number:    of all spaces; from 1 on
+ * @begin, @end: by the guest's TSC; @end is UINT64_MAX while it is there
+ * @described: when it was last described; 0 if it never was
+ * @listed:    number of the list that had it last
+ * @kernel:    it is a thread of the kernel, which has no space of its own
+ * @executed:  it began by executing a program
+ * @threads:   of struct btrail_thread, in the order of tids
+ * @functions: that it has compiled, NULL if it has said none
+ * @from:      number of the parent's space, which it can share (vfork)
+ * @root:      its page tables, 0 if they are not known; see word-owners.h
+ * @votes, @total: what samples say
+ * @next_root: what they say of the space after this one: the kernel says that a
+ *             program is executed only some time after it has new page tables
+ * @sent:      it was in a snapshot
+ * @changed:   since then
+ * @gone:      it had ended when it was sent last
+ */
+struct word_space {
+    struct word_space *before;
+    uint64_t number;
+    uint64_t begin;
+    uint64_t end;
+    uint64_t described;
+    uint64_t listed;
+    uint64_t start_time;
+    uint32_t pid;
+    uint32_t parent;
+    bool kernel;
+    bool executed;
+    char *comm;
+    char *exe;
+    char *command;
+    uint32_t command_size;
+    struct word_mappings *mappings;
+    GArray *threads;
+    struct word_functions *functions;
+    uint64_t from;
+    uint64_t root;
+    struct word_vote votes[WORD_VOTES];
+    uint32_t total;
+    uint64_t next_root;
+    bool sent;
+    bool changed;
+    bool gone;
+};
+
+struct word_spaces;
+
+struct word_spaces *word_spaces_new(void);
+void word_spaces_free(struct word_spaces *s);
+
+/* Takes a message; those that are not about processes are ignored. */
+void word_spaces_take(struct word_spaces *s, const struct word *w);
+
+/* The space that a process had at a time, or NULL */
+struct word_space *word_spaces_find(struct word_spaces *s, uint32_t pid,
+                                    uint64_t time);
+
+/* All spaces, in the order in which they were made: of struct word_space * */
+const GPtrArray *word_spaces_all(const struct word_spaces *s);
+
+/* Is an address of code in a mapping of the space? */
+bool word_space_has(const struct word_space *space, uint64_t address);
+
+/* Forgets spaces that ended before a time. */
+void word_spaces_forget(struct word_spaces *s, uint64_t before);
+
+/* How many processes, mappings, threads and functions were left out for want of
+ * room */
+uint64_t word_spaces_left_out(const struct word_spaces *s);
+
+#endif /* BTRAIL_WORD_SPACES_H */

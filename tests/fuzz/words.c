@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Fuzz target: what a guest says of its processes
+ *
+ * The input is a number of struct report, that number in one byte before them,
+ * and then what the guest sends.
+ */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "fuzz.h"
+#include "guest-words/word-snapshot.h"
+
+/* SAMPLE_NONCE of the seeds */
+#define NONCE   UINT64_C(0x1122334455667788)
+
+/* What the drain reports: a sample, or a page if there is an address */
+struct report {
+    uint32_t tsc;
+    uint16_t root;
+    uint16_t vcpu;
+    uint64_t address;
+};
+
+struct agent {
+    struct word_spaces *spaces;
+    struct word_owners *owners;
+    uint64_t up_to;
+    bool pti;
+};
+
+static void take(void *opaque, const struct word *w)
+{
+    struct agent *a = opaque;
+
+    for (unsigned i = 0; i < 3 && w->type != BTRAIL_GUEST_SWITCHES; i++) {
+        fuzz_require(!w->text[i][w->size[i]]);
+    }
+    switch (w->type) {
+    case BTRAIL_GUEST_HELLO:
+        fuzz_accepted();
+        a->pti = w->hello.flags & BTRAIL_GUEST_HAS_PTI;
+        word_owners_set_pti(a->owners, a->pti);
+        break;
+    case BTRAIL_GUEST_SWITCHES:
+        word_owners_switches(a->owners, w);
+        break;
+    case BTRAIL_GUEST_UP_TO:
+        a->up_to = w->up_to.time;
+        break;
+    default:
+        break;
+    }
+    word_spaces_take(a->spaces, w);
+}
+
+static void report(struct agent *a, const struct report *r)
+{
+    if (r->address) {
+        word_owners_page(a->owners, &(struct word_page) {
+            r->tsc, r->tsc + 1000, (uint64_t)r->root << 12, r->address });
+    } else {
+        word_owners_sample(a->owners, &(struct word_sample) {
+            r->tsc, r->tsc * UINT64_C(7), (uint64_t)r->root << 12, r->vcpu });
+    }
+}
+
+static void got(void *opaque, const void *data, size_t size, uint64_t time)
+{
+    struct btrail_snapshot *s;
+
+    fuzz_require(!btrail_snapshot_decode(&s, data, size));
+    fuzz_require(s->n && s->end == time);
+    for (uint32_t i = 0; i < s->n; i++) {
+        fuzz_require(s->processes[i].pgd);
+        fuzz_require(s->processes[i].mm && !(s->processes[i].mm >> 63));
+    }
+    btrail_snapshot_free(s);
+}
+
+/* No two that own the same page tables at once */
+static void check_owners(const struct word_spaces *spaces)
+{
+    const GPtrArray *all = word_spaces_all(spaces);
+
+    for (guint i = 0; i < MIN(all->len, 64); i++) {
+        const struct word_space *a = g_ptr_array_index(all, i);
+
+        for (guint k = 0; a->root && k < i; k++) {
+            const struct word_space *b = g_ptr_array_index(all, k);
+
+            fuzz_require(a->root != b->root || a->begin >= b->end ||
+                         b->begin >= a->end);
+        }
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct agent a = { word_spaces_new(), word_owners_new(), 0, false };
+    struct word_reader *reader = word_reader_new(NONCE);
+    size_t n = size ? MIN(data[0], (size - 1) / sizeof(struct report)) : 0;
+    const uint8_t *said = data + (size ? 1 : 0) + n * sizeof(struct report);
+    struct report r;
+    char *why;
+
+    word_reader_feed(reader, said, (size_t)(data + size - said), take, &a,
+                     &why);
+    g_free(why);
+    for (size_t i = 0; i < n; i++) {
+        memcpy(&r, data + 1 + i * sizeof(r), sizeof(r));
+        report(&a, &r);
+    }
+    for (unsigned round = 0; round < 2; round++) {
+        word_owners_count(a.owners, a.spaces, a.up_to);
+        word_owners_decide(a.owners, a.spaces);
+        check_owners(a.spaces);
+        word_snapshots(a.spaces, a.owners, a.pti, a.up_to, got, NULL);
+        word_spaces_forget(a.spaces, a.up_to / 2);
+    }
+    word_reader_free(reader);
+    word_spaces_free(a.spaces);
+    word_owners_free(a.owners);
+    return 0;
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Test functions of guest-words/word-functions.h, by what elfutils makes of the
+ * file
+ */
+
+#include <gelf.h>
+#include <glib.h>
+#include <string.h>
+
+#include "guest-words/word-functions.h"
+
+/* What the file's table of symbols has: a line for each */
+static char *list(const struct word_functions *f)
+{
+    GByteArray *file = word_functions_file(f);
+    GString *out = g_string_new(NULL);
+    Elf_Scn *section = NULL;
+    GElf_Shdr shdr;
+    Elf *elf;
+
+    if (!file) {
+        return g_string_free(out, FALSE);
+    }
+    elf_version(EV_CURRENT);
+    elf = elf_memory((char *)file->data, file->len);
+    g_assert_nonnull(elf);
+    while ((section = elf_nextscn(elf, section))) {
+        g_assert_nonnull(gelf_getshdr(section, &shdr));
+        for (size_t i = 1; shdr.sh_type == SHT_SYMTAB &&
+             i < shdr.sh_size / shdr.sh_entsize; i++) {
+            GElf_Sym s;
+
+            g_assert_nonnull(gelf_getsym(elf_getdata(section, NULL), (int)i,
+                                         &s));
+            g_string_append_printf(out, "%lx+%lx %s\n", s.st_value, s.st_size,
+                                   elf_strptr(elf, shdr.sh_link, s.st_name));
+        }
+    }
+    elf_end(elf);
+    g_byte_array_unref(file);
+    return g_string_free(out, FALSE);
+}
+
+static void check(const char *lines, const char *want)
+{
+    struct word_functions *f = word_functions_new(7);
+    g_autofree char *got = NULL;
+
+    g_assert_cmpuint(word_functions_take(f, lines, 1 << 20), ==, 0);
+    got = list(f);
+    g_assert_cmpstr(got, ==, want);
+    word_functions_free(f);
+}
+
+static void test_lines(void)
+{
+    check("", "");
+    check("2000 10 b\n1000 20 a b  c\n0x3000 0x8 c",
+          "1000+20 a b  c\n2000+10 b\n3000+8 c\n");
+    /* Not a line of a map */
+    check("x 10 a\n1000 a\n1000 0 a\n1000 10\n1000 10 \n-1 10 a\n\n"
+          "ffffffff81000000 10 kernel\n7fffffffffff 2 end\n"
+          "11111111111111111 10 a\n 1000 10 a\n", "");
+}
+
+static void test_overlaps(void)
+{
+    /* The same again, another one in its place, one over two, a part of one */
+    check("1000 10 a\n1000 10 a\n", "1000+10 a\n");
+    check("1000 10 a\n1000 20 b\n", "1000+20 b\n");
+    check("1000 10 a\n1010 10 b\n1008 10 c\n", "1008+10 c\n");
+    check("1000 100 a\n1010 10 b\n", "1010+10 b\n");
+    check("1010 10 b\n1000 100 a\n", "1000+100 a\n");
+    check("1000 10 a\n1010 10 b\n", "1000+10 a\n1010+10 b\n");
+}
+
+static void test_limits(void)
+{
+    struct word_functions *f = word_functions_new(7);
+    g_autofree char *long_name = g_strnfill(5000, 'x');
+    g_autofree char *line = g_strdup_printf("1000 10 %s\n", long_name);
+    GByteArray *file;
+
+    g_assert_cmpuint(word_functions_take(f, line, 1 << 20), ==, 0);
+    g_assert_cmpuint(f->all->len, ==, 0);
+    g_assert_cmpuint(word_functions_take(f, "1 1 a\n2 1 b\n3 1 c\n",
+                                         2 * (f->size + 40)), ==, 1);
+    g_assert_cmpuint(f->all->len, ==, 2);
+    word_functions_clear(f);
+    g_assert_cmpuint(f->size, ==, 0);
+    for (unsigned i = 1; i < 100000; i++) {
+        g_autofree char *next = g_strdup_printf("%x 8 a_function_%060u\n",
+                                                16 * i, i);
+
+        g_assert_cmpuint(word_functions_take(f, next, 32 << 20), ==, 0);
+    }
+    file = word_functions_file(f);
+    g_assert_cmpuint(file->len, <=, 4 << 20);
+    g_assert_cmpuint(file->len, >, 3 << 20);
+    g_byte_array_unref(file);
+    word_functions_free(f);
+}
+
+/* A file each time there are half as many more, and at the end */
+static void test_due(void)
+{
+    struct word_functions *f = word_functions_new(7);
+
+    g_assert_false(word_functions_due(f, true));
+    word_functions_take(f, "1 1 a\n2 1 b\n3 1 c\n4 1 d\n", 1 << 20);
+    g_assert_true(word_functions_due(f, false));
+    f->sent = 4;
+    word_functions_take(f, "5 1 e\n6 1 f\n", 1 << 20);
+    g_assert_false(word_functions_due(f, false));
+    g_assert_true(word_functions_due(f, true));
+    word_functions_take(f, "7 1 g\n", 1 << 20);
+    g_assert_true(word_functions_due(f, false));
+    word_functions_free(f);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/word-functions/lines", test_lines);
+    g_test_add_func("/word-functions/overlaps", test_overlaps);
+    g_test_add_func("/word-functions/limits", test_limits);
+    g_test_add_func("/word-functions/due", test_due);
+    return g_test_run();
+}
