@@ -145,10 +145,8 @@ bool disk_image_copy(const struct btrail_trace *trace, char *const *disks,
 
         found += place && missing_file_keep(place, id);
     }
-    if (ok && found < all) {
-        cli_error("--image: %u of the %u files of the trace that were missing "
-                  "are not on the disk, or are others there", all - found,
-                  all);
+    if (ok) {
+        missing_files_report("--image", "on the disk", found, all);
     }
     return ok;
 }

@@ -229,10 +229,8 @@ bool guest_files_copy(const struct btrail_trace *trace, const char *path,
     }
     if (g.why) {
         cli_error("--guest-files: %s", g.why);
-    } else if (found < all) {
-        cli_error("--guest-files: %u of the %u files of the trace that were "
-                  "missing are not in the guest, or are others there",
-                  all - found, all);
+    } else {
+        missing_files_report("--guest-files", "in the guest", found, all);
     }
     ok = !g.why;
     close(g.sock);

@@ -6,6 +6,7 @@
 #include <glib/gstdio.h>
 #include <stdlib.h>
 
+#include "cli/print.h"
 #include "cli/missing-files.h"
 #include "util/hash.h"
 
@@ -74,6 +75,16 @@ GHashTable *missing_files_new(const struct btrail_trace *trace,
         free(data);
     }
     return missing;
+}
+
+void missing_files_report(const char *option, const char *there,
+                          unsigned found, unsigned all)
+{
+    if (found < all) {
+        cli_error("%s: %u of the %u files of the trace that were missing are "
+                  "not %s, or are others there", option, all - found, all,
+                  there);
+    }
 }
 
 bool missing_file_keep(const char *path, const char *id)

@@ -26,6 +26,10 @@ struct missing_file {
 GHashTable *missing_files_new(const struct btrail_trace *trace,
                               struct elf_files *files);
 
+/* Reports that an option, which searches @there, has not found some of @all. */
+void missing_files_report(const char *option, const char *there,
+                          unsigned found, unsigned all);
+
 /* Where a file goes; the folder is made.  To be freed; NULL after an error. */
 char *missing_file_place(const char *folder, const char *id);
 

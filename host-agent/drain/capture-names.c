@@ -3,23 +3,20 @@
  * The names of a capture's guest: see capture-names.h
  */
 
-#include <errno.h>
 #include <stdlib.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "drain/capture-names.h"
 #include "lib/internal/sideband.h"
 #include "util/event-fd.h"
+#include "util/random.h"
 
 void capture_names_init(struct capture_names *n,
                         struct capture_members *members)
 {
     n->members = members;
     n->entries = btrail_entries_new();
-    if (getrandom(n->key, sizeof(n->key), 0) != sizeof(n->key)) {
-        g_error("cannot get random numbers: %s", g_strerror(errno));
-    }
+    btrail_random(n->key, sizeof(n->key));
     if (n->wanted) {
         n->result.why = g_strdup("this QEMU does not share the guest's RAM");
     }

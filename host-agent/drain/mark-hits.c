@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "drain/mark-hits.h"
-#include "lib/internal/identity.h"
 
 /* Values that are read on a vCPU at a time: an interrupt, or a signal, has come
  * in the middle of each but the last one. */
@@ -16,17 +15,10 @@
 /* Records that are passed for one value */
 #define MAX_RECORDS     (1u << 24)
 
-/* A thread, by what the records say of it */
-struct thread {
-    bool named;
-    uint64_t tid;
-    uint64_t cr3;
-};
-
 struct reading {
     struct mark mark;
     struct mark_value value;
-    struct thread thread;
+    struct mark_thread thread;
     unsigned records;
 };
 
@@ -101,26 +93,6 @@ bool mark_hits_lack_code(const struct mark_hits *h)
     return marked_code_lacks(h->code);
 }
 
-/* Have the same thread's records this task or, without, this CR3? */
-static bool is_same(const struct reading *r, const struct thread *now)
-{
-    bool user = !(r->mark.from >> 63);
-
-    if (r->thread.named && now->named) {
-        return r->thread.tid == now->tid;
-    }
-    return !user || !((r->thread.cr3 ^ now->cr3) & BTRAIL_CR3_ROOT);
-}
-
-/* Has the kernel switched to another thread? */
-static bool is_switched(const struct reading *r, const struct thread *now)
-{
-    if (r->thread.named || now->named) {
-        return !is_same(r, now);
-    }
-    return btrail_cr3_pair(r->thread.cr3) != btrail_cr3_pair(now->cr3);
-}
-
 static void remove_reading(struct vcpu *v, unsigned i)
 {
     memmove(v->readings + i, v->readings + i + 1,
@@ -128,7 +100,7 @@ static void remove_reading(struct vcpu *v, unsigned i)
 }
 
 static void begin_reading(struct vcpu *v, const struct mark *mark,
-                          const struct thread *thread)
+                          const struct mark_thread *thread)
 {
     struct reading *r;
 
@@ -171,18 +143,20 @@ static bool wants_value(const struct mark_hits *h, const struct mark *mark)
 
 static enum mark_value_state add_record(const struct mark_hits *h,
                                         struct reading *r,
-                                        const struct thread *now,
+                                        const struct mark_thread *now,
                                         const struct btrail_record *record)
 {
-    if ((r->value.away && !h->alone && is_switched(r, now)) ||
+    if ((r->value.away && !h->alone &&
+         mark_thread_is_switched(&r->thread, &r->mark, now)) ||
         ++r->records > MAX_RECORDS) {
         return MARK_VALUE_UNKNOWN;
     }
-    return mark_value_add(&r->value, record, is_same(r, now));
+    return mark_value_add(&r->value, record,
+                          mark_thread_is_same(&r->thread, &r->mark, now));
 }
 
 static void read_values(struct mark_hits *h, struct vcpu *v,
-                        const struct thread *now,
+                        const struct mark_thread *now,
                         const struct btrail_record *record)
 {
     for (unsigned i = 0; i < v->n;) {
@@ -204,7 +178,7 @@ void mark_hits_record(struct mark_hits *h, unsigned vcpu, uint64_t index,
                       uint64_t cr3, uint64_t from, uint64_t to)
 {
     struct vcpu *v = &h->vcpus[vcpu];
-    const struct thread now = { v->named, v->tid, cr3 };
+    const struct mark_thread now = { v->named, v->tid, cr3 };
     struct mark mark;
 
     if (G_UNLIKELY(v->n)) {

@@ -7,12 +7,12 @@
 #include <fcntl.h>
 #include <glib/gstdio.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "lib/internal/parts.h"
 #include "drain/ring.h"
 #include "lib/internal/trace-files.h"
+#include "util/random.h"
 
 /* Names are resent when their file has half of the ring's size, or this. */
 #define NAMES_MIN   (UINT64_C(64) << 20)
@@ -66,9 +66,7 @@ struct btrail_ring *btrail_ring_new(const char *folder,
     };
     int error;
 
-    if (getrandom(r->id, sizeof(r->id), 0) != sizeof(r->id)) {
-        g_error("cannot get random numbers: %s", g_strerror(errno));
-    }
+    btrail_random(r->id, sizeof(r->id));
     r->max_names = MAX(NAMES_MIN, limit->bytes / 2);
     r->records = g_build_filename(folder, "ring.btrail", NULL);
     r->new_names = names_path(r);

@@ -6,10 +6,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "guest-words/word-functions.h"
 #include "util/functions-file.h"
+#include "util/random.h"
 #include "util/search.h"
 
 /* As large as a reader accepts (symbolize/elf-files.c) */
@@ -29,9 +29,7 @@ struct word_functions *word_functions_new(uint32_t pid)
     struct word_functions *f = g_new0(struct word_functions, 1);
 
     g_snprintf(f->path, sizeof(f->path), "/tmp/perf-%u.map", pid);
-    if (getrandom(f->id, sizeof(f->id), 0) != sizeof(f->id)) {
-        g_error("cannot get random numbers: %s", g_strerror(errno));
-    }
+    btrail_random(f->id, sizeof(f->id));
     f->all = g_array_new(FALSE, FALSE, sizeof(struct word_function));
     f->names = g_string_new(NULL);
     return f;

@@ -3,12 +3,11 @@
  * The guest's words: see word-reader.h
  */
 
-#include <errno.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "backtrail/names.h"
 #include "guest-words/word-reader.h"
+#include "util/random.h"
 
 /* Texts of a message that may have a NUL */
 #define MAY_HAVE_NUL    4u
@@ -81,10 +80,7 @@ struct word_reader *word_reader_open(struct btrail_guest_open *open,
         .magic = BTRAIL_GUEST_MAGIC, .version = BTRAIL_GUEST_VERSION,
         .wants = wants,
     };
-    if (getrandom(&open->nonce, sizeof(open->nonce), 0) !=
-        sizeof(open->nonce)) {
-        g_error("cannot get random numbers: %s", g_strerror(errno));
-    }
+    btrail_random(&open->nonce, sizeof(open->nonce));
     return word_reader_new(open->nonce);
 }
 

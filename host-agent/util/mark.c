@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "backtrail-mark.h"
+#include "lib/internal/identity.h"
 #include "util/mark.h"
 
 /* A short jump, and the bytes behind it: signature, version, flags, name and
@@ -239,4 +240,25 @@ enum mark_value_state mark_value_add(struct mark_value *v,
     v->away = true;
     v->at = from;
     return MARK_VALUE_MORE;
+}
+
+bool mark_thread_is_same(const struct mark_thread *t, const struct mark *mark,
+                         const struct mark_thread *now)
+{
+    bool user = !(mark->from >> 63);
+
+    if (t->named && now->named) {
+        return t->tid == now->tid;
+    }
+    return !user || !((t->cr3 ^ now->cr3) & BTRAIL_CR3_ROOT);
+}
+
+bool mark_thread_is_switched(const struct mark_thread *t,
+                             const struct mark *mark,
+                             const struct mark_thread *now)
+{
+    if (t->named || now->named) {
+        return !mark_thread_is_same(t, mark, now);
+    }
+    return btrail_cr3_pair(t->cr3) != btrail_cr3_pair(now->cr3);
 }

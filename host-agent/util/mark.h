@@ -63,6 +63,25 @@ enum mark_value_state {
 };
 
 /**
+ * struct mark_thread - a thread, by what the records say of it
+ * @named: @tid is known
+ */
+struct mark_thread {
+    bool named;
+    uint64_t tid;
+    uint64_t cr3;
+};
+
+/* Has thread @t, which has left a mark, made the records of @now, too? */
+bool mark_thread_is_same(const struct mark_thread *t, const struct mark *mark,
+                         const struct mark_thread *now);
+
+/* Has the kernel switched to another thread, as far as these records say? */
+bool mark_thread_is_switched(const struct mark_thread *t,
+                             const struct mark *mark,
+                             const struct mark_thread *now);
+
+/**
  * struct mark_value
  * @jump:  address of the mark
  * @code:  address of the value's code

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "backtrail/code.h"
-#include "lib/internal/identity.h"
 #include "util/closest.h"
 #include "walk/marks.h"
 #include "walk/task-run.h"
@@ -290,29 +289,10 @@ struct thread {
     unsigned moves;
 };
 
-static bool is_user(const struct btrail_batch *b)
+/* The thread that has made the records of a batch */
+static struct mark_thread thread_of(const struct btrail_batch *b)
 {
-    return !(b->records[0].from >> 63);
-}
-
-/* Has the thread of a mark made the records of this batch? */
-static bool is_same(const struct btrail_batch *mark,
-                    const struct btrail_batch *b)
-{
-    if (mark->task.known && b->task.known) {
-        return mark->task.tid == b->task.tid;
-    }
-    return !is_user(mark) || !((mark->cr3 ^ b->cr3) & BTRAIL_CR3_ROOT);
-}
-
-/* Has the kernel switched to another thread, as far as this batch says? */
-static bool is_switched(const struct btrail_batch *mark,
-                        const struct btrail_batch *b)
-{
-    if (mark->task.known || b->task.known) {
-        return !is_same(mark, b);
-    }
-    return btrail_cr3_pair(mark->cr3) != btrail_cr3_pair(b->cr3);
+    return (struct mark_thread) { b->task.known, b->task.tid, b->cr3 };
 }
 
 /* Goes to a record, or to what is in its place.  Returns an error of the
@@ -373,6 +353,7 @@ bool marks_value(struct marks *m, unsigned vcpu, const struct btrail_batch *b,
     struct thread t = { .mark = b, .run.vcpu = vcpu };
     enum mark_value_state state = MARK_VALUE_MORE;
     uint64_t index = b->index + 1, n = 0;
+    struct mark_thread thread = thread_of(b), now;
     struct mark_value v;
 
     if (!mark->has_value || go_to(&m->readers[vcpu], m->trace, vcpu, index)) {
@@ -386,8 +367,9 @@ bool marks_value(struct marks *m, unsigned vcpu, const struct btrail_batch *b,
             return false;
         }
         index = MAX(index, r->b.index);
+        now = thread_of(&r->b);
         if (v.away && index < r->b.index + r->b.count &&
-            is_switched(b, &r->b)) {
+            mark_thread_is_switched(&thread, mark, &now)) {
             if (!follow(m, &t, index, &index)) {
                 return false;
             }
@@ -396,7 +378,7 @@ bool marks_value(struct marks *m, unsigned vcpu, const struct btrail_batch *b,
         for (; index < r->b.index + r->b.count && state == MARK_VALUE_MORE;
              index++, n++) {
             state = mark_value_add(&v, &r->b.records[index - r->b.index],
-                                   is_same(b, &r->b));
+                                   mark_thread_is_same(&thread, mark, &now));
         }
     }
     *value = v.value;

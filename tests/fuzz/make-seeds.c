@@ -687,6 +687,23 @@ static void make_words(const char *dir)
     say_listing(said, 10000002, true);
     say_up_to(said, 10000003);
     write_seed(dir, "words", "again", said);
+    /* What a process has compiled: twice at the same address, and over again */
+    say_listing(said, 10000004, false);
+    say_process(said, 10000005, 7, "node");
+    say_mapping(said, 10000005, 7, 0x10000, 4, "/bin/node");
+    say_listing(said, 10000006, true);
+    say_functions(said, 10000007, 7, BTRAIL_GUEST_FUNCTIONS_BEGIN,
+                  "20000 10 a\n20000 20 b c\n0x30000 8 d\n");
+    write_seed(dir, "words", "functions", said);
+    say_functions(said, 10000008, 7, BTRAIL_GUEST_FUNCTIONS_BEGIN,
+                  "20000 10 e\n");
+    say_functions(said, 10000009, 7, 0, "20010 10 f\n");
+    say_up_to(said, 10000010);
+    write_seed(dir, "words", "functions-again", said);
+    say_content(said, 0, 8, 0, "\177ELF");
+    say_content(said, 4, 8, 0, "rest");
+    say_content(said, 0, 0, BTRAIL_GUEST_CONTENT_NONE, "");
+    write_seed(dir, "words", "content", said);
 }
 
 int main(int argc, char **argv)

@@ -6,6 +6,7 @@
  * and then what the guest sends.
  */
 
+#include <elf.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -79,6 +80,27 @@ static void got(void *opaque, const void *data, size_t size, uint64_t time)
     btrail_snapshot_free(s);
 }
 
+/* What processes have compiled becomes files that are whole. */
+static void check_functions(const struct word_spaces *spaces)
+{
+    const GPtrArray *all = word_spaces_all(spaces);
+
+    for (guint i = 0; i < all->len; i++) {
+        const struct word_space *space = g_ptr_array_index(all, i);
+        GByteArray *file = space->functions ?
+                           word_functions_file(space->functions) : NULL;
+        Elf64_Ehdr h;
+
+        if (file) {
+            fuzz_require(file->len <= 4u << 20);
+            memcpy(&h, file->data, sizeof(h));
+            fuzz_require(h.e_shoff + h.e_shnum * sizeof(Elf64_Shdr) <=
+                         file->len);
+            g_byte_array_unref(file);
+        }
+    }
+}
+
 /* No two that own the same page tables at once */
 static void check_owners(const struct word_spaces *spaces)
 {
@@ -116,6 +138,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         word_owners_count(a.owners, a.spaces, a.up_to);
         word_owners_decide(a.owners, a.spaces);
         check_owners(a.spaces);
+        check_functions(a.spaces);
         word_snapshots(a.spaces, a.owners, a.pti, a.up_to, got, NULL);
         word_spaces_forget(a.spaces, a.up_to / 2);
     }

@@ -27,6 +27,11 @@ static long call_kernel(long number, long first, long second)
     return ret;
 }
 
+/* Others know them by name only: the test, and _start. */
+void storm_near(void);
+void storm_far(void);
+void storm_main(const long *stack);
+
 __attribute__((noinline)) void storm_near(void)
 {
     __asm__ volatile ("");

@@ -86,7 +86,7 @@ static void test_refused(void)
 /* What is not known here is refused by name where a machine is made of it. */
 static void test_unknown(void)
 {
-    char *words[] = { "-nodefaults", "-fancy", "-S", "-m", NULL };
+    g_auto(GStrv) words = g_strsplit("-nodefaults -fancy -S -m", " ", 0);
     g_autoptr(GError) error = NULL;
     g_auto(GStrv) got = running_arguments_new(words, "/", &error);
 

@@ -140,6 +140,28 @@ void say_up_to(GByteArray *to, uint64_t time)
     say(to, BTRAIL_GUEST_UP_TO, &m, sizeof(m), "");
 }
 
+void say_functions(GByteArray *to, uint64_t time, uint32_t pid, uint32_t flags,
+                   const char *lines)
+{
+    struct btrail_guest_functions m = {
+        .time = time, .pid = pid, .flags = flags,
+        .size = (uint32_t)strlen(lines),
+    };
+
+    say(to, BTRAIL_GUEST_FUNCTIONS, &m, sizeof(m), lines);
+}
+
+void say_content(GByteArray *to, uint64_t at, uint64_t total, uint32_t error,
+                 const char *piece)
+{
+    struct btrail_guest_content m = {
+        .at = at, .total = total, .error = error,
+        .size = (uint32_t)strlen(piece),
+    };
+
+    say(to, BTRAIL_GUEST_CONTENT, &m, sizeof(m), piece);
+}
+
 void say_symbols(GByteArray *to, uint32_t flags, const char *text)
 {
     struct btrail_guest_symbols m = { flags, (uint32_t)strlen(text) };

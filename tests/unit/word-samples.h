@@ -32,6 +32,11 @@ void say_name(GByteArray *to, uint64_t time, uint32_t pid, bool exec,
 void say_switches(GByteArray *to, uint32_t cpu,
                   const struct btrail_guest_switch *list);
 void say_up_to(GByteArray *to, uint64_t time);
+void say_functions(GByteArray *to, uint64_t time, uint32_t pid, uint32_t flags,
+                   const char *lines);
+/* A piece of a file of @total bytes */
+void say_content(GByteArray *to, uint64_t at, uint64_t total, uint32_t error,
+                 const char *piece);
 void say_symbols(GByteArray *to, uint32_t flags, const char *text);
 
 /* Reads them, behind a HELLO; they must be well-formed. */
