@@ -42,6 +42,7 @@
 #define FIELD_HOST_RSP          0x6c14
 #define FIELD_HOST_RIP          0x6c16
 
+#define PIN_EXTERNAL            (1u << 0)
 #define PIN_NMI                 (1u << 3)
 #define CPU_HLT                 (1u << 7)
 #define CPU_MSR_BITMAPS         (1u << 28)
@@ -53,6 +54,7 @@
 #define ENTRY_IA32E             (1u << 9)
 
 #define REASON_EXCEPTION_NMI    0
+#define REASON_EXTERNAL         1
 #define REASON_VMCALL           18
 #define REASON_BAD_GUEST        (1u << 31 | 33)
 #define REASON_BAD_MSR          (1u << 31 | 34)

@@ -232,6 +232,26 @@ static void pmi(void)
     is(2, &records[2], guest_three_2, guest_three_3);
 }
 
+/* An interrupt that is pending ends the guest at once, whether the guest could
+   take one or not: "Other Causes of VM Exits". */
+static void external_interrupts(void)
+{
+    vmwrite(FIELD_DEBUGCTL, 0);
+    vmwrite(FIELD_PIN, vmread(FIELD_PIN) | PIN_EXTERNAL);
+    set_gate(0x50, guest_handler, 0);
+    for (unsigned enabled = 0; enabled < 2; enabled++) {
+        vmwrite(FIELD_RFLAGS, enabled ? 0x202 : 2);
+        apic_write(APIC_ICR, 1 << 18 | 0x50);   /* to this CPU itself */
+        EQUAL(run(guest_one, 0), REASON_EXTERNAL);
+        EQUAL(vmread(FIELD_RIP), guest_one);
+        asm volatile("sti; nop; cli" : : : "memory");
+        apic_write(APIC_EOI, 0);
+        EQUAL(run(NULL, 0), REASON_VMCALL);
+    }
+    vmwrite(FIELD_RFLAGS, 2);
+    set_controls(EXIT_SAVE_DEBUG, ENTRY_LOAD_DEBUG);
+}
+
 void test(void)
 {
     set_up();
@@ -241,4 +261,5 @@ void test(void)
     page_faults();
     injection();
     pmi();
+    external_interrupts();
 }
