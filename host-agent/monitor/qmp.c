@@ -283,13 +283,22 @@ const char *btrail_qmp_version(const struct btrail_qmp *qmp)
 static bool read_greeting(struct btrail_qmp *qmp, gint64 deadline,
                           int cancel_fd, GError **error)
 {
-    g_autoptr(JsonNode) node = read_object(qmp, deadline, cancel_fd, error);
+    g_autoptr(JsonNode) node = NULL;
     JsonObject *object, *version;
 
-    if (!node) {
-        return false;
-    }
-    object = btrail_json_object(json_node_get_object(node), "QMP");
+    /*
+     * An event can come first: for a moment QEMU takes a new client for the last
+     * one, which had negotiated.
+     */
+    do {
+        g_clear_pointer(&node, json_node_unref);
+        node = read_object(qmp, deadline, cancel_fd, error);
+        if (!node) {
+            return false;
+        }
+        object = json_node_get_object(node);
+    } while (btrail_json_string(object, "event"));
+    object = btrail_json_object(object, "QMP");
     if (!object) {
         return qmp_protocol_error(error, "it sends no greeting");
     }

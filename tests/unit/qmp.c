@@ -87,6 +87,7 @@ static void monitor_finish(struct monitor *m)
 static void test_commands(void)
 {
     static const char script[] =
+        "{\"event\": \"SHUTDOWN\"}\r\n"
         GREETING
         "{\"event\": \"RESUME\", \"data\": {}}\r\n"
         DONE(1)
@@ -214,7 +215,8 @@ static void test_garbage(void)
         CASE("{\"QMP\": {}}", CLOSED),
         CASE("{\"QMP\": 1}\r\n", PROTOCOL),
         CASE("[]\r\n", PROTOCOL),
-        CASE("{\"event\": \"x\"}\r\n", PROTOCOL),
+        CASE("{\"event\": \"x\"}\r\n", CLOSED),
+        CASE("{\"event\": \"x\"}\r\n{\"event\": 1}\r\n", PROTOCOL),
         CASE("\n", PROTOCOL),
         CASE("\xff\xfe\n", PROTOCOL),
         CASE("{\"QMP\0\": {}}\n", PROTOCOL),
