@@ -106,11 +106,12 @@ static bool read_all(int sock)
     return any;
 }
 
-/* The socket and its lock, the folders, and nothing else */
+/* The sockets and their locks, the folders, and nothing else */
 static void check_folder(void)
 {
     static const char *const known[] = {
-        "socket", "socket.lock", "state", "traces", NULL,
+        "socket", "socket.lock", "socket.names", "socket.names.lock",
+        "state", "traces", NULL,
     };
     GDir *dir = g_dir_open(folder, 0, NULL);
     const char *name;

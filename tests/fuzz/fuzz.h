@@ -16,8 +16,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 void fuzz_require(bool condition);
 
 /*
- * The input got past the first check.  At its end the target tells how many
- * did: no seed may fail to, or it has been left behind by the format.
+ * The input got past the first check; to be called once for an input.  At its
+ * end the target says how many did: no seed may fail to, or it has been left
+ * behind by the format.
  */
 void fuzz_accepted(void);
 

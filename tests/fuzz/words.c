@@ -28,6 +28,7 @@ struct agent {
     struct word_spaces *spaces;
     struct word_owners *owners;
     uint64_t up_to;
+    bool begun;
     bool pti;
 };
 
@@ -40,7 +41,10 @@ static void take(void *opaque, const struct word *w)
     }
     switch (w->type) {
     case BTRAIL_GUEST_HELLO:
-        fuzz_accepted();
+        if (!a->begun) {
+            fuzz_accepted();
+        }
+        a->begun = true;
         a->pti = w->hello.flags & BTRAIL_GUEST_HAS_PTI;
         word_owners_set_pti(a->owners, a->pti);
         break;
@@ -120,7 +124,9 @@ static void check_owners(const struct word_spaces *spaces)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct agent a = { word_spaces_new(), word_owners_new(), 0, false };
+    struct agent a = {
+        .spaces = word_spaces_new(), .owners = word_owners_new(),
+    };
     struct word_reader *reader = word_reader_new(NONCE);
     size_t n = size ? MIN(data[0], (size - 1) / sizeof(struct report)) : 0;
     const uint8_t *said = data + (size ? 1 : 0) + n * sizeof(struct report);

@@ -110,7 +110,6 @@ look() {
 
 # only CONSUMER: it has what it wants, and nothing else
 only() {
-    [ "$across" -gt 0 ]
     case $1 in
     *-kernel) [ "$user" = 0 ] && [ "$kernel" -gt 0 ] ;;
     *-user) [ "$user" -gt 0 ] && [ "$kernel" = 0 ] ;;
@@ -125,6 +124,7 @@ turn=$(wc -l <"$ROOT/walk")
 for consumer in cpu-kernel cpu-all process-kernel process-user process-all; do
     look "$consumer.btrail"
     only "$consumer"
+    [ "$across" -gt 0 ]
     [ "$gaps" = 0 ]
     case $consumer in
     cpu-kernel) [ "$other" -gt 0 ] ;;
@@ -133,7 +133,8 @@ for consumer in cpu-kernel cpu-all process-kernel process-user process-all; do
     esac
     [ "$consumer" = process-user ] || one_way
 
-    # How many there are depends on how full the buffer's slabs have become.
+    # How many there are depends on how full the buffer's slabs have become, and
+    # what they are, on how long nothing but timers was left to be done.
     look "$consumer-last.btrail"
     only "$consumer"
     [ "$gaps" = 1 ]
