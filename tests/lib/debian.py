@@ -29,14 +29,19 @@ TTYPath=/dev/ttyS0
 [Install]
 WantedBy=multi-user.target
 '''
-# With the compiler and the headers for the time of this only
-BUILD = '''apt-get -q -y install --no-install-recommends gcc make linux-headers-amd64
+# DKMS builds for the kernel that is there, not for the one that runs.
+BUILD = '''apt-get -q -y install --no-install-recommends dkms linux-headers-amd64
 kernel=$(ls /lib/modules)
 for folder in /build/*; do
-    make -C /lib/modules/$kernel/build M=$folder modules
-    install -D -t /lib/modules/$kernel/updates $folder/*.ko
+    name=$(basename $folder)
+    if [ -e $folder/dkms.conf ]; then
+        mv $folder /usr/src
+        dkms install ${name%-*}/${name##*-} -k $kernel
+    else
+        make -C /lib/modules/$kernel/build M=$folder modules
+        install -D -t /lib/modules/$kernel/updates $folder/*.ko
+    fi
 done
-apt-get -q -y purge --autoremove gcc make linux-headers-amd64
 rm -rf /build
 depmod $kernel
 '''
@@ -78,7 +83,7 @@ def folder(release, modules=()):
     """The folder with a Debian's image, vmlinuz and initrd.img; made if needed.
 
     modules are folders with kernel modules' sources, to be built for its kernel
-    and installed.
+    and installed; by DKMS, if they are for that and named NAME-VERSION.
     """
     key = hashlib.sha256(repr((machine.mirror(machine.release()), INCLUDE,
                                SIZE, SERVICE, BUILD)).encode())
