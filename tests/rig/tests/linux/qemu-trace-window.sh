@@ -83,18 +83,25 @@ does unload
 does rounds
 end
 
-window isolated on
-does refuse
-does rounds
-grep "guest: refused: page-table isolation" serial
-end
+# refused WHY: the module has said so, to the guest
+refused() {
+    does refuse
+    grep "guest: refused: $1" serial
+}
 
-# shellcheck disable=SC2034
-mapped=kvm-root-entry=260
-window not-offered off
-does refuse
-grep "guest: refused: the host offers no window" serial
-end
+# When records are stored, which the strict model says, matters to none of these.
+if [ -z "${BTS_STRICT:-}" ]; then
+    window isolated on
+    refused "page-table isolation"
+    does rounds
+    end
+
+    # shellcheck disable=SC2034
+    mapped=kvm-root-entry=260
+    window not-offered off
+    refused "the host offers no window"
+    end
+fi
 
 cd mapped
 outside none.btrail mapped.btrail reloads.btrail <<'JUDGE'
