@@ -36,9 +36,9 @@ until grep -q "guest: begins" serial 2>/dev/null; do
 done
 at_a_time=0
 # intel_bts has room for 170 records until it has switched BTS off, which a slow
-# kernel fills in a trace of its own.
-modes="u k"
-[ -z "${SLOW_KERNEL:-}" ] || modes=u
+# kernel fills in a trace of its own.  It also has time for one trace only.
+modes="u k" least=2
+[ -z "${SLOW_KERNEL:-}" ] || modes=u least=1
 while kill -0 "$guest" 2>/dev/null; do
     for mode in $modes; do
         perf-exact "$mode" /files/host-code
@@ -54,4 +54,4 @@ if grep -q "complains" serial; then
     exit 1      # set -e does not see "! grep"
 fi
 grep -q "guest: exact, with [1-9]" serial
-[ "$at_a_time" -gt 1 ]
+[ "$at_a_time" -ge "$least" ]
