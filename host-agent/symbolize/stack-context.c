@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-#include "lib/internal/identity.h"
 #include "symbolize/stack-context.h"
+#include "util/cr3-pair.h"
 #include "util/hash.h"
 
 #define MAX_FRAMES      8192

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "backtrail-mark.h"
-#include "lib/internal/identity.h"
+#include "util/cr3-pair.h"
 #include "util/mark.h"
 
 /* A short jump, and the bytes behind it: signature, version, flags, name and

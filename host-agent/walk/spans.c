@@ -6,7 +6,7 @@
 #include <glib.h>
 #include <stdlib.h>
 
-#include "lib/internal/identity.h"
+#include "util/cr3-pair.h"
 #include "util/hash.h"
 #include "util/search.h"
 #include "walk/order.h"

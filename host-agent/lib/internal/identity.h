@@ -11,16 +11,6 @@
 #include "backtrail/names.h"
 #include "util/hash.h"
 
-/* The bit by which the page tables of user mode differ, if they are isolated:
- * the kernel's and the user's are next to each other. */
-#define BTRAIL_CR3_PAIR UINT64_C(0x1000)
-
-/* The same for both of them */
-static inline uint64_t btrail_cr3_pair(uint64_t cr3)
-{
-    return cr3 & BTRAIL_CR3_ROOT & ~BTRAIL_CR3_PAIR;
-}
-
 /**
  * struct btrail_identity - a process with one address space
  * @pgd:        as in struct btrail_process, like the others

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Linux' page tables with page-table isolation: the kernel's, and those of user
+ * mode next to them
+ */
+
+#ifndef BTRAIL_CR3_PAIR_H
+#define BTRAIL_CR3_PAIR_H
+
+#include <stdint.h>
+
+#include "backtrail/transport.h"
+
+/* The bit by which they differ */
+#define BTRAIL_CR3_PAIR UINT64_C(0x1000)
+
+/* The same for both of them */
+static inline uint64_t btrail_cr3_pair(uint64_t cr3)
+{
+    return cr3 & BTRAIL_CR3_ROOT & ~BTRAIL_CR3_PAIR;
+}
+
+#endif /* BTRAIL_CR3_PAIR_H */
