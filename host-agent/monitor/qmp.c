@@ -297,7 +297,7 @@ static bool read_greeting(struct btrail_qmp *qmp, gint64 deadline,
             return false;
         }
         object = json_node_get_object(node);
-    } while (btrail_json_string(object, "event"));
+    } while (keep_event(qmp, object));
     object = btrail_json_object(object, "QMP");
     if (!object) {
         return qmp_protocol_error(error, "it sends no greeting");

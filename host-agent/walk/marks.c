@@ -355,6 +355,7 @@ bool marks_value(struct marks *m, unsigned vcpu, const struct btrail_batch *b,
     uint64_t index = b->index + 1, n = 0;
     struct mark_thread thread = thread_of(b), now;
     struct mark_value v;
+    bool same;
 
     if (!mark->has_value || go_to(&m->readers[vcpu], m->trace, vcpu, index)) {
         return false;
@@ -368,6 +369,7 @@ bool marks_value(struct marks *m, unsigned vcpu, const struct btrail_batch *b,
         }
         index = MAX(index, r->b.index);
         now = thread_of(&r->b);
+        same = mark_thread_is_same(&thread, mark, &now);
         if (v.away && index < r->b.index + r->b.count &&
             mark_thread_is_switched(&thread, mark, &now)) {
             if (!follow(m, &t, index, &index)) {
@@ -378,7 +380,7 @@ bool marks_value(struct marks *m, unsigned vcpu, const struct btrail_batch *b,
         for (; index < r->b.index + r->b.count && state == MARK_VALUE_MORE;
              index++, n++) {
             state = mark_value_add(&v, &r->b.records[index - r->b.index],
-                                   mark_thread_is_same(&thread, mark, &now));
+                                   same);
         }
     }
     *value = v.value;
